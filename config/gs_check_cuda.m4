@@ -1,0 +1,39 @@
+# SPDX-License-Identifier: BSD-3-Clause
+#
+# GS_CHECK_CUDA
+#
+# The CUDA toolkit: --with-cuda=DIR, CUDA_HOME, or nvcc in PATH. Sets NVCC, GS_CUDA_CPPFLAGS and
+# GS_CUDA_LIBS (the shared runtime: -cudart static would hide it from replacement). Policy: cuda*
+# calls only in cuda/.
+AC_DEFUN([GS_CHECK_CUDA], [
+    GS_WITH([cuda], [GPUs])
+    AC_ARG_VAR([NVCC], [CUDA compiler])
+    gs_have_cuda=no
+    AS_IF([test "$gs_want_cuda" != no], [
+        gs_cuda=${gs_dir_cuda:-$CUDA_HOME}
+        AC_PATH_PROG([NVCC], [nvcc], [], [${gs_cuda:+$gs_cuda/bin$PATH_SEPARATOR}$PATH])
+        AS_IF([test -z "$gs_cuda" && test -n "$NVCC"],
+              [gs_cuda=`dirname "\`dirname "$NVCC"\`"`])
+        gs_cuda_lib=$gs_cuda/lib64
+        AS_IF([test ! -d "$gs_cuda_lib"], [gs_cuda_lib=$gs_cuda/lib])
+        GS_CUDA_CPPFLAGS="-isystem $gs_cuda/include"
+        GS_CUDA_LIBS="-L$gs_cuda_lib -lcudart"
+        gs_save_CPPFLAGS=$CPPFLAGS gs_save_LIBS=$LIBS
+        CPPFLAGS="$CPPFLAGS $GS_CUDA_CPPFLAGS" LIBS="$GS_CUDA_LIBS $LIBS"
+        AC_MSG_CHECKING([for the CUDA runtime])
+        AC_LINK_IFELSE([AC_LANG_PROGRAM([[#include <cuda_runtime_api.h>]],
+                                        [[int v; return cudaRuntimeGetVersion (&v);]])],
+                       [gs_link=yes], [gs_link=no])
+        CPPFLAGS=$gs_save_CPPFLAGS LIBS=$gs_save_LIBS
+        AS_IF([test "$gs_link" = yes && test -n "$NVCC"],
+              [AC_MSG_RESULT([yes, $gs_cuda])
+               GS_FOUND([cuda], [`"$NVCC" --version | $SED -n 's/.*release \(@<:@0-9.@:>@*\).*/\1/p'`])
+               AC_DEFINE([HAVE_CUDA], [1], [the CUDA toolkit is there])],
+              [AC_MSG_RESULT([no])
+               GS_CUDA_CPPFLAGS= GS_CUDA_LIBS=
+               GS_NOT_FOUND([cuda], [nvcc, cuda_runtime_api.h and libcudart])])
+    ])
+    AC_SUBST([GS_CUDA_CPPFLAGS])
+    AC_SUBST([GS_CUDA_LIBS])
+    AM_CONDITIONAL([HAVE_CUDA], [test "$gs_have_cuda" = yes])
+])

@@ -1,0 +1,29 @@
+# SPDX-License-Identifier: BSD-3-Clause
+#
+# GS_WITH(NAME, WHAT)
+#
+# Adds --with-NAME[=DIR] with three states, the same for every package:
+#   check (default)  use it if it is found
+#   yes or DIR       an error if it is not found, there if DIR is given
+#   no               leave it out
+# Sets gs_want_NAME to check, yes or no, and gs_dir_NAME to DIR or nothing.
+AC_DEFUN([GS_WITH], [
+    AC_ARG_WITH([$1], [AS_HELP_STRING([--with-$1@<:@=DIR@:>@], [$2; default: if found])],
+                [], [withval=check])
+    gs_dir_$1=
+    AS_CASE([$withval],
+            [check|yes|no], [gs_want_$1=$withval],
+            [/*], [gs_want_$1=yes; gs_dir_$1=$withval],
+            [AC_MSG_ERROR([--with-$1 takes yes, no, check or an absolute folder, not '$withval'])])
+])
+
+# GS_FOUND(NAME, VERSION) and GS_NOT_FOUND(NAME, LOOKED-FOR)
+#
+# End a package's macro: set gs_have_NAME and gs_version_NAME for the report and the conditional
+# HAVE_NAME; a package asked for by name that is not found is an error that says what was sought.
+AC_DEFUN([GS_FOUND], [gs_have_$1=yes; gs_version_$1=$2])
+AC_DEFUN([GS_NOT_FOUND], [
+    gs_have_$1=no
+    AS_IF([test "$gs_want_$1" = yes],
+          [AC_MSG_ERROR([--with-$1 was given, but $2 was not found${gs_dir_$1:+ under $gs_dir_$1}; see config.log])])
+])

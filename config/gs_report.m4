@@ -1,0 +1,31 @@
+# SPDX-License-Identifier: BSD-3-Clause
+#
+# GS_REPORT
+#
+# The closing report of configure, and the same facts as C strings for gs_build_info ().
+AC_DEFUN([GS_REPORT], [
+AS_ECHO(["
+gradsync $PACKAGE_VERSION
+  bootstrap     pmix: ${gs_version_pmix:-no}; MPI launcher: $gs_have_mpi; id; single
+  transports    self; mpi: ${gs_version_mpi:-no}; nccl: not in this version
+  checkpoints   not in this version (hdf5: ${gs_version_hdf5:-no})
+  GPUs          not in this version (cuda: ${gs_version_cuda:-no}, nccl: ${gs_version_nccl:-no})
+  Fortran       ${gs_version_fortran:-no}; any array: $gs_have_descriptors; type(MPI_Comm): $gs_have_fortran_mpi
+  tests         unit: $gs_have_check (check ${gs_version_check:--}), multi-rank: $gs_have_mpi
+  build         debug $gs_debug, werror $gs_werror, sanitizer $gs_sanitizer, coverage $gs_code_coverage, fault injection $gs_fault_injection
+  prefix        $prefix
+"])
+])
+
+# GS_DEFINE_INFO
+#
+# Defines what gs_build_info () says. Call before AC_OUTPUT.
+AC_DEFUN([GS_DEFINE_INFO], [
+    AC_DEFINE_UNQUOTED([GS_INFO_PMIX], ["${gs_version_pmix:-no}"], [for gs_build_info])
+    AC_DEFINE_UNQUOTED([GS_INFO_MPI], ["${gs_version_mpi:-no}"], [for gs_build_info])
+    AC_DEFINE_UNQUOTED([GS_INFO_HDF5], ["${gs_version_hdf5:-no}"], [for gs_build_info])
+    AC_DEFINE_UNQUOTED([GS_INFO_CUDA], ["${gs_version_cuda:-no}"], [for gs_build_info])
+    AC_DEFINE_UNQUOTED([GS_INFO_NCCL], ["${gs_version_nccl:-no}"], [for gs_build_info])
+    AC_DEFINE_UNQUOTED([GS_INFO_FORTRAN], ["${gs_version_fortran:-no}"], [for gs_build_info])
+    AC_DEFINE_UNQUOTED([GS_INFO_SANITIZER], ["$gs_sanitizer"], [for gs_build_info])
+])

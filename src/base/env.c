@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* env - the GS_* variables: checked once per create, read by typed getters. */
+#include "base/env.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "base/status.h"
+
+enum kind { TEXT, CHOICE, INT };
+
+static const struct variable {
+    const char *name;
+    enum kind kind;
+    const char *standard;
+    int64_t low, high;
+    const char *choices;
+    const char *help;
+} variables[] = {
+#define GSI_ENV(id, name, kind, standard, low, high, choices, help)                              \
+    [id] = {name, kind, standard, low, high, choices, help},
+#include "base/env.def"
+#undef GSI_ENV
+};
+
+/* The text set in the environment; an empty variable counts as unset. */
+static const char *set_text (enum gsi_env id)
+{
+    const char *text = getenv (variables[id].name);
+
+    return text && *text ? text : NULL;
+}
+
+static bool parse_int (const struct variable *v, const char *text, int64_t *value)
+{
+    char *end;
+
+    errno = 0;
+    *value = strtoimax (text, &end, 10);
+    return !errno && end != text && !*end && *value >= v->low && *value <= v->high;
+}
+
+/* Index of [text] in "a|b|c", or -1. */
+static int parse_choice (const char *choices, const char *text)
+{
+    size_t length = strlen (text);
+    int index = 0;
+
+    for (const char *c = choices; *c; index++) {
+        size_t n = strcspn (c, "|");
+        if (n == length && !memcmp (c, text, n))
+            return index;
+        c += n;
+        c += *c == '|';
+    }
+    return -1;
+}
+
+static gs_status_t check_one (enum gsi_env id)
+{
+    const struct variable *v = &variables[id];
+    const char *text = set_text (id);
+    int64_t value;
+
+    if (!text)
+        return GS_OK;
+    if (v->kind == INT && !parse_int (v, text, &value))
+        return gsi_fail (GS_ERR_ARG,
+                         "%s='%s' is not a whole number from %" PRId64 " to %" PRId64 ": %s",
+                         v->name, text, v->low, v->high, v->help);
+    if (v->kind == CHOICE && parse_choice (v->choices, text) < 0)
+        return gsi_fail (GS_ERR_ARG, "%s='%s' is not one of %s", v->name, text, v->choices);
+    if (id == GSI_ENV_DEBUG && !gsi_log_level_known (text))
+        return gsi_fail (GS_ERR_ARG, "%s='%s' does not start with error, warn, info or trace",
+                         v->name, text);
+    return GS_OK;
+}
+
+gs_status_t gsi_env_check (void)
+{
+    gs_status_t st = GS_OK;
+
+    for (int id = 0; id < GSI_ENV_COUNT && !st; id++)
+        st = check_one ((enum gsi_env) id);
+    return st;
+}
+
+int64_t gsi_env_int (enum gsi_env id)
+{
+    const struct variable *v = &variables[id];
+    const char *text = set_text (id);
+    int64_t value;
+
+    if (text && parse_int (v, text, &value))
+        return value;
+    parse_int (v, v->standard, &value);
+    return value;
+}
+
+int gsi_env_choice (enum gsi_env id)
+{
+    const struct variable *v = &variables[id];
+    const char *text = set_text (id);
+    int index = text ? parse_choice (v->choices, text) : -1;
+
+    return index >= 0 ? index : parse_choice (v->choices, v->standard);
+}
+
+const char *gsi_env_text (enum gsi_env id)
+{
+    const char *text = set_text (id);
+
+    return text ? text : variables[id].standard;
+}
+
+gs_status_t gs_setting_get (int index, gs_setting_t *setting)
+{
+    if (!setting)
+        return gsi_fail (GS_ERR_ARG, "gs_setting_get: setting is NULL");
+    if (index < 0 || index >= GSI_ENV_COUNT)
+        return gsi_fail (GS_ERR_ARG, "gs_setting_get: index %d is not in 0 to %d", index,
+                         GSI_ENV_COUNT - 1);
+    setting->name = variables[index].name;
+    setting->value = gsi_env_text ((enum gsi_env) index);
+    setting->origin = set_text ((enum gsi_env) index) ? "environment" : "default";
+    setting->help = variables[index].help;
+    return GS_OK;
+}

@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * half - conversion of IEEE binary16 and bfloat16 to and from float, round to nearest even.
+ *
+ * Integer arithmetic only: the same bits on every compiler and CPU, and no branch that would
+ * keep a loop from being vectorised. Formats: IEEE 754-2019 section 3.6; bfloat16 is the upper
+ * half of a binary32.
+ */
+#ifndef GS_BASE_HALF_H
+#define GS_BASE_HALF_H
+
+#include <stdint.h>
+#include <string.h>
+
+static inline float gsi_float_of_bits (uint32_t bits)
+{
+    float f;
+
+    memcpy (&f, &bits, sizeof (f));
+    return f;
+}
+
+static inline uint32_t gsi_bits_of_float (float f)
+{
+    uint32_t bits;
+
+    memcpy (&bits, &f, sizeof (bits));
+    return bits;
+}
+
+static inline float gsi_float_of_bf16 (uint16_t h)
+{
+    return gsi_float_of_bits ((uint32_t) h << 16);
+}
+
+static inline uint16_t gsi_bf16_of_float (float f)
+{
+    uint32_t bits = gsi_bits_of_float (f);
+    uint32_t rounded = (bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16;
+    uint32_t quiet = (bits >> 16) | 0x40u; /* rounding could carry a NaN into infinity */
+
+    return (uint16_t) ((bits & 0x7fffffffu) > 0x7f800000u ? quiet : rounded);
+}
+
+static inline float gsi_float_of_f16 (uint16_t h)
+{
+    uint32_t sign = (uint32_t) (h & 0x8000u) << 16;
+    uint32_t rest = (uint32_t) (h & 0x7fffu) << 13; /* exponent and fraction in float's place */
+    /* 2^112 moves the exponent from bias 15 to bias 127 and normalises subnormals, exactly. */
+    float scaled = gsi_float_of_bits (rest) * 0x1p112f;
+    uint32_t special = rest | 0x7f800000u; /* infinity and NaN keep their fraction */
+    uint32_t finite = gsi_bits_of_float (scaled);
+
+    return gsi_float_of_bits (sign | ((h & 0x7c00u) == 0x7c00u ? special : finite));
+}
+
+static inline uint16_t gsi_f16_of_float (float f)
+{
+    uint32_t bits = gsi_bits_of_float (f);
+    uint32_t sign = (bits >> 16) & 0x8000u;
+    uint32_t magnitude = bits & 0x7fffffffu;
+    /* Normal: move the bias by -112 and round away 13 bits; a carry runs into the exponent. */
+    uint32_t normal = (magnitude - 0x38000000u + 0xfffu + ((magnitude >> 13) & 1u)) >> 13;
+    /* Below 2^-14: adding 0.5 aligns the last bit of the float with the last subnormal bit, so
+     * that the addition itself rounds to nearest even. */
+    uint32_t small = gsi_bits_of_float (gsi_float_of_bits (magnitude) + 0.5f) - 0x3f000000u;
+    uint32_t big = magnitude > 0x7f800000u ? 0x7e00u | (magnitude >> 13 & 0x3ffu) : 0x7c00u;
+    uint32_t finite = magnitude < 0x38800000u ? small : normal;
+
+    return (uint16_t) (sign | (magnitude >= 0x47800000u ? big : finite));
+}
+
+#endif /* GS_BASE_HALF_H */

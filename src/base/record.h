@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * record - the flight record: the last operations of one communicator on one rank.
+ *
+ * A ring of entries in a shared-mapped file, written by plain stores: it costs two clock reads
+ * per operation and is still there after SIGKILL. The file's layout is the two structs below,
+ * in this machine's byte order; `gs-info --record FILE` prints it.
+ */
+#ifndef GS_BASE_RECORD_H
+#define GS_BASE_RECORD_H
+
+#include <stdint.h>
+
+#include "base/clock.h"
+#include "gradsync.h"
+
+#define GSI_RECORD_MAGIC UINT64_C (0x3152434552534700) /* "\0GSRECR1" read as little endian */
+#define GSI_RECORD_ENTRIES 256                         /* a power of two */
+#define GSI_RECORD_NAME 64
+#define GSI_RECORD_HOST 256
+
+/* What is recorded; the numbers are in files, so new ones go at the end. */
+enum gsi_record_op {
+    GSI_OP_NONE = 0,
+    GSI_OP_ALLREDUCE_AVG = 1,
+    GSI_OP_ALLREDUCE_WAVG = 2,
+    GSI_OP_ALLREDUCE = 3,
+    GSI_OP_BROADCAST = 4,
+    GSI_OP_ALLGATHER = 5,
+    GSI_OP_BARRIER = 6,
+    GSI_OP_DESTROY = 7,
+    GSI_OP_COUNT
+};
+
+struct gsi_record_entry {
+    uint64_t seq;     /* 1, 2, ... per communicator; 0: unused */
+    int64_t begin_ns; /* gsi_now_ns () */
+    int64_t end_ns;   /* 0 while the operation has not ended */
+    uint64_t count;   /* elements */
+    int32_t op;       /* enum gsi_record_op */
+    int32_t dtype;    /* gs_dtype_t */
+    int32_t argument; /* gs_op_t or root */
+    int32_t status;   /* gs_status_t, once ended */
+};
+
+struct gsi_record_file {
+    uint64_t magic;
+    uint32_t header_bytes, entry_bytes, entries;
+    int32_t rank, size, pid;
+    int64_t wall_offset_ns; /* add to a time of an entry for nanoseconds since 1970 */
+    char name[GSI_RECORD_NAME]; /* of the communicator */
+    char host[GSI_RECORD_HOST];
+    uint64_t reserved[8];
+    struct gsi_record_entry entry[GSI_RECORD_ENTRIES];
+};
+
+struct gsi_record {
+    struct gsi_record_file *file; /* mapped; never NULL once open */
+    struct gsi_record_entry *open; /* the entry of the running operation, or NULL */
+    uint64_t seq;                 /* of the last operation begun */
+    char path[1024];              /* "" when the record is in memory only */
+};
+
+/* "allreduce_avg"; "unknown" outside the list. */
+const char *gsi_record_op_name (int op);
+
+/*
+ * Opens the record of one communicator in the folder that GS_RECORD_DIR and its defaults give.
+ * [job] and [serial] make the file's name unique among jobs and communicators. Where no file
+ * can be made the record is kept in memory and a warning is logged: never an error but NOMEM.
+ */
+gs_status_t gsi_record_open (struct gsi_record *record, const char *job, const char *name,
+                             int serial, int rank, int size, const char *host);
+
+/* Unmaps; removes the file unless [keep] or GS_RECORD_KEEP. A record never opened is fine. */
+void gsi_record_close (struct gsi_record *record, int keep);
+
+/* Writes the entries as text beside the ring file and returns its path; "" if it cannot. */
+const char *gsi_record_dump (const struct gsi_record *record, const char *reason);
+
+/* Begins an entry and returns its time. The caller fills nothing else in. */
+static inline int64_t gsi_record_begin (struct gsi_record *record, int op, size_t count,
+                                        int dtype, int argument)
+{
+    uint64_t seq = ++record->seq;
+    struct gsi_record_entry *e = &record->file->entry[seq & (GSI_RECORD_ENTRIES - 1)];
+
+    e->seq = seq;
+    e->begin_ns = gsi_now_ns ();
+    e->end_ns = 0;
+    e->count = count;
+    e->op = op;
+    e->dtype = dtype;
+    e->argument = argument;
+    e->status = 0;
+    record->open = e;
+    return e->begin_ns;
+}
+
+static inline void gsi_record_end (struct gsi_record *record, gs_status_t st)
+{
+    record->open->status = (int32_t) st;
+    record->open->end_ns = gsi_now_ns ();
+    record->open = NULL;
+}
+
+/* Prints [file] as text with write (context, line) per line; for the dump and for gs-info. */
+void gsi_record_print (const struct gsi_record_file *file,
+                       void (*write) (void *context, const char *line), void *context);
+
+#endif /* GS_BASE_RECORD_H */

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* status - names of results, and the last error text of each thread. */
+#include "base/status.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+static _Thread_local char last_text[GSI_TEXT_MAX];
+
+gs_status_t gsi_fail (gs_status_t st, const char *format, ...)
+{
+    char text[GSI_TEXT_MAX]; /* the arguments may point into last_text */
+    va_list ap;
+
+    va_start (ap, format);
+    vsnprintf (text, sizeof (text), format, ap);
+    va_end (ap);
+    memcpy (last_text, text, sizeof (text));
+    return st;
+}
+
+const char *gs_last_error (void)
+{
+    return last_text;
+}
+
+const char *gs_status_string (gs_status_t status)
+{
+    switch (status) {
+    case GS_OK: return "GS_OK";
+    case GS_ERR_ARG: return "GS_ERR_ARG";
+    case GS_ERR_MISMATCH: return "GS_ERR_MISMATCH";
+    case GS_ERR_NOMEM: return "GS_ERR_NOMEM";
+    case GS_ERR_BOOT: return "GS_ERR_BOOT";
+    case GS_ERR_TRANSPORT: return "GS_ERR_TRANSPORT";
+    case GS_ERR_DEVICE: return "GS_ERR_DEVICE";
+    case GS_ERR_IO: return "GS_ERR_IO";
+    case GS_ERR_FORMAT: return "GS_ERR_FORMAT";
+    case GS_ERR_TIMEOUT: return "GS_ERR_TIMEOUT";
+    case GS_ERR_UNSUPPORTED: return "GS_ERR_UNSUPPORTED";
+    case GS_ERR_STATE: return "GS_ERR_STATE";
+    case GS_STATUS_INT_SIZED: break;
+    }
+    return "unknown status";
+}

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* status - the result of a call and the text that goes with it, per thread. */
+#ifndef GS_BASE_STATUS_H
+#define GS_BASE_STATUS_H
+
+#include "gradsync.h"
+
+#define GSI_TEXT_MAX 1024 /* longest error text, bytes with the final 0 */
+
+/*
+ * Keeps the text for gs_last_error () and returns [st], so that failing is one statement:
+ *     return gsi_fail (GS_ERR_BOOT, "PMIx_Fence_nb: %s", PMIx_Error_string (rc));
+ * A text that is too long is cut.
+ */
+gs_status_t gsi_fail (gs_status_t st, const char *format, ...)
+    __attribute__ ((format (printf, 2, 3)));
+
+#endif /* GS_BASE_STATUS_H */

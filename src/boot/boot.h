@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * boot - who are we: rank, size, host, job, and one exchange of cards among all ranks.
+ *
+ * To add a way of finding the other ranks: write boot_NAME.c with a const struct gsi_boot_ops
+ * gsi_boot_NAME, declare it below, and give it a place in choose () of boot.c.
+ */
+#ifndef GS_BOOT_BOOT_H
+#define GS_BOOT_BOOT_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "gradsync.h"
+
+#define GSI_HOST_BYTES 256 /* room for a host name, with the final 0 */
+#define GSI_JOB_BYTES 256  /* room for a job's name, with the final 0 */
+
+struct gsi_boot_ops;
+
+/* What every implementation's own struct begins with; filled by open, constant afterwards. */
+struct gsi_boot {
+    const struct gsi_boot_ops *ops;
+    int rank, size;
+    char host[GSI_HOST_BYTES]; /* the node's name: ranks with the same one share memory */
+    char job[GSI_JOB_BYTES];   /* the same on all ranks, different for each job step */
+};
+
+struct gsi_boot_ops {
+    const char *name;
+
+    /*
+     * (optional) Reaches the other ranks' meeting place without waiting for them and fills the
+     * base struct. NULL for implementations that need arguments and have their own way in.
+     * GS_ERR_UNSUPPORTED: this way is not there, another may be. Any other failure is final.
+     */
+    gs_status_t (*open) (struct gsi_boot **out);
+
+    /*
+     * (required) Collective. Gives [bytes] of every rank to every rank, in rank order, until
+     * [deadline_ns] of gsi_now_ns (). On GS_ERR_TIMEOUT the text names the ranks without a card
+     * and their hosts. May be called several times, by all ranks in the same order.
+     */
+    gs_status_t (*exchange) (struct gsi_boot *boot, const void *card, size_t bytes, void *cards,
+                             int64_t deadline_ns);
+
+    /* (required) Leaves, without waiting, and frees. */
+    void (*close) (struct gsi_boot *boot);
+};
+
+/* A process alone. Always works. */
+extern const struct gsi_boot_ops gsi_boot_single;
+
+/* A PMIx server: srun --mpi=pmix, mpirun. Present with HAVE_PMIX. */
+extern const struct gsi_boot_ops gsi_boot_pmix;
+
+/* An id carried by the application: needs gsi_boot_id_open instead of open. */
+gs_status_t gsi_boot_id_open (const gs_unique_id_t *id, int rank, int size,
+                              struct gsi_boot **out);
+
+/* Opens the way that GS_BOOT asks for, or the first that works; see gs_comm_create. */
+gs_status_t gsi_boot_open (struct gsi_boot **out);
+
+/*
+ * Opens the way through the ranks of an MPI communicator (Fortran handle), in the MPI module,
+ * until [deadline_ns].
+ */
+gs_status_t gsi_boot_from_mpi (int mpi_comm, int64_t deadline_ns, struct gsi_boot **out);
+
+/* NULL is allowed. */
+void gsi_boot_close (struct gsi_boot *boot);
+
+/* This node's name as the operating system knows it, into [host] of GSI_HOST_BYTES. */
+void gsi_boot_own_host (char *host);
+
+/*
+ * The sentence "3 of 8 ranks did not come: rank 2 (host n1), ..." with at most 16 of them, from
+ * missing[rank] and host_of (context, rank), which may return NULL for an unknown host.
+ */
+void gsi_boot_name_missing (const unsigned char *missing, int size,
+                            const char *(*host_of) (void *context, int rank), void *context,
+                            char *text, size_t room);
+
+/* What the MPI module offers to this layer, looked up by name (src/mpi/boot_mpi.c). */
+struct gsi_boot_mpi_entry {
+    struct gsi_boot_ops ops; /* open: all ranks of MPI_COMM_WORLD, initialising MPI if need be */
+    int (*initialized) (void); /* whether MPI is up in this process, not finalized */
+    gs_status_t (*from_comm) (int mpi_comm, int64_t deadline_ns, struct gsi_boot **out);
+};
+#define GSI_BOOT_MPI_SYMBOL "gsi_boot_mpi"
+
+#endif /* GS_BOOT_BOOT_H */

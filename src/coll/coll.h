@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * coll - a transport: carries collectives between the ranks of one communicator.
+ *
+ * To add one: write coll_NAME.c with a const struct gsi_coll_ops gsi_coll_NAME, declare it
+ * below, and give it a place in gsi_coll_choose () of coll.c.
+ *
+ * Life: choose (local) -> prepare (local, before the card exchange) -> open (collective, after
+ * it) -> operations -> close (collective) or, after a failure, discard (local).
+ */
+#ifndef GS_COLL_COLL_H
+#define GS_COLL_COLL_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "boot/boot.h"
+#include "boot/team.h"
+#include "device/device.h"
+#include "gradsync.h"
+
+#define GSI_COLL_CARD_BYTES 160 /* what a transport may put on a rank's card */
+
+struct gsi_coll_ops;
+
+/* Why a communicator ended; shared with the transport so that its waits can see it. */
+enum gsi_life { GSI_ALIVE = 0, GSI_ABORTED = 1, GSI_DEAD = 2 };
+
+/* What open gets. Everything outlives the transport but [cards]. */
+struct gsi_coll_setup {
+    struct gsi_boot *boot;
+    const struct gsi_team *team;
+    const struct gsi_device *device;
+    const void *cards;       /* [size] of GSI_COLL_CARD_BYTES each, from prepare */
+    const atomic_int *life;  /* enum gsi_life */
+    int64_t deadline_ns;
+};
+
+struct gsi_coll {
+    const struct gsi_coll_ops *ops;
+    const struct gsi_team *team;
+    const atomic_int *life;
+};
+
+/* One call: what every operation gets beside its buffers. */
+struct gsi_call {
+    uint64_t seq;        /* the communicator's operation number, the same on all ranks */
+    int op;              /* enum gsi_record_op */
+    gs_stream_t stream;
+    int64_t deadline_ns; /* of gsi_now_ns () */
+};
+
+/*
+ * Every operation is collective, checked (no NULL, no overflow, count > 0, size of the
+ * communicator > 0) and in order. Status of each: GS_ERR_TIMEOUT with a text that says who is
+ * missing when the deadline passes; GS_ERR_STATE when [life] stops being GSI_ALIVE or another
+ * rank aborted; GS_ERR_TRANSPORT. After any of these the communicator is dead: no operation is
+ * called again, only discard.
+ */
+struct gsi_coll_ops {
+    const char *name;
+
+    /* (optional) Fills [card] of GSI_COLL_CARD_BYTES, without communication. */
+    gs_status_t (*prepare) (const struct gsi_boot *boot, void *card);
+
+    /* (required) Collective. */
+    gs_status_t (*open) (const struct gsi_coll_setup *setup, struct gsi_coll **out);
+
+    /* (required) dst[i] = how over ranks of buf_r[i], in place; how->scale is [size] or NULL. */
+    gs_status_t (*allreduce) (struct gsi_coll *coll, void *buf, size_t count,
+                              const struct gsi_reduction *how, const struct gsi_call *call);
+
+    /* (required) */
+    gs_status_t (*broadcast) (struct gsi_coll *coll, void *buf, size_t bytes, int root,
+                              const struct gsi_call *call);
+
+    /* (required) [send] may be this rank's place in [recv]; bytes is of one rank. */
+    gs_status_t (*allgather) (struct gsi_coll *coll, const void *send, void *recv, size_t bytes,
+                              const struct gsi_call *call);
+
+    /* (required) */
+    gs_status_t (*barrier) (struct gsi_coll *coll, const struct gsi_call *call);
+
+    /*
+     * (optional) Tells the other ranks, without waiting, that this one has given up. Called at
+     * most once, not from within another operation.
+     */
+    void (*notify_abort) (struct gsi_coll *coll);
+
+    /* (required) Collective, until call->deadline_ns; frees on success, else discard follows. */
+    gs_status_t (*close) (struct gsi_coll *coll, const struct gsi_call *call);
+
+    /* (required) Local: frees all but what unfinished transfers still own. */
+    void (*discard) (struct gsi_coll *coll);
+};
+
+/* One rank. */
+extern const struct gsi_coll_ops gsi_coll_self;
+
+/* Ranks on hosts; in the MPI module (src/mpi/coll_mpi.c). */
+#define GSI_COLL_MPI_SYMBOL "gsi_coll_mpi"
+
+/*
+ * Finds the transport for [wish] and a communicator of [size] ranks, loading a module if need
+ * be; local, so that a rank can put its failure on its card. [reason] says in a few words why.
+ */
+gs_status_t gsi_coll_choose (gs_transport_t wish, int size, const struct gsi_coll_ops **ops,
+                             const char **reason);
+
+#endif /* GS_COLL_COLL_H */
