@@ -194,7 +194,7 @@ void gsi_record_print (const struct gsi_record_file *file,
         if (file->entry[i].seq > last)
             last = file->entry[i].seq;
     snprintf (line, sizeof (line), "gradsync flight record: communicator %.63s, rank %d of %d, "
-              "host %.255s, process %d, %" PRIu64 " operations",
+              "host %.71s, process %d, %" PRIu64 " operations",
               file->name, file->rank, file->size, file->host, file->pid, last);
     write (context, line);
     first = last > SHOWN_ENTRIES ? last - SHOWN_ENTRIES + 1 : 1;

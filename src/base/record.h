@@ -17,7 +17,7 @@
 #define GSI_RECORD_MAGIC UINT64_C (0x3152434552534700) /* "\0GSRECR1" read as little endian */
 #define GSI_RECORD_ENTRIES 256                         /* a power of two */
 #define GSI_RECORD_NAME 64
-#define GSI_RECORD_HOST 256
+#define GSI_RECORD_HOST 72
 
 /* What is recorded; the numbers are in files, so new ones go at the end. */
 enum gsi_record_op {

@@ -13,8 +13,8 @@
 
 #include "gradsync.h"
 
-#define GSI_HOST_BYTES 256 /* room for a host name, with the final 0 */
-#define GSI_JOB_BYTES 256  /* room for a job's name, with the final 0 */
+#define GSI_HOST_BYTES 72 /* room for a host name (64 on Linux), with the final 0 */
+#define GSI_JOB_BYTES 256 /* room for a name of a job, with the final 0 */
 
 struct gsi_boot_ops;
 
@@ -55,6 +55,7 @@ extern const struct gsi_boot_ops gsi_boot_single;
 extern const struct gsi_boot_ops gsi_boot_pmix;
 
 /* An id carried by the application: needs gsi_boot_id_open instead of open. */
+extern const struct gsi_boot_ops gsi_boot_id;
 gs_status_t gsi_boot_id_open (const gs_unique_id_t *id, int rank, int size,
                               struct gsi_boot **out);
 

@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* boot - chooses how this process finds the other ranks. */
+#include "boot/boot.h"
+
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/env.h"
+#include "base/log.h"
+#include "base/module.h"
+#include "base/status.h"
+#include "config.h"
+
+#define NAMED_RANKS 16 /* how many missing ranks a text names */
+
+/* What launchers tell a task about the number of tasks started with it. */
+static const char *const task_counts[] = {
+    "SLURM_STEP_NUM_TASKS", /* srun; not set in a batch script or an salloc shell */
+    "OMPI_COMM_WORLD_SIZE", /* mpirun of Open MPI */
+    "PMI_SIZE",             /* Hydra, srun --mpi=pmi2 */
+    "PALS_SIZE",            /* PALS on Cray EX */
+    "MV2_COMM_WORLD_SIZE",  /* MVAPICH2 */
+};
+
+/* The first variable of the list that announces more than one task; NULL if none does. */
+static const char *announced (void)
+{
+    for (size_t i = 0; i < sizeof (task_counts) / sizeof (task_counts[0]); i++) {
+        const char *text = getenv (task_counts[i]);
+        if (text && atoi (text) > 1)
+            return task_counts[i];
+    }
+    return NULL;
+}
+
+/* Whether the launcher speaks to MPI libraries in a way of their own (PMI-1, PMI-2, Cray PMI). */
+static bool mpi_launcher (void)
+{
+    return getenv ("PMI_SIZE") || getenv ("PMI_CONTROL_PORT") || getenv ("PALS_APID");
+}
+
+static gs_status_t mpi_entry (const struct gsi_boot_mpi_entry **entry)
+{
+    const void *address;
+    gs_status_t st = gsi_module_mpi (GSI_BOOT_MPI_SYMBOL, &address);
+
+    *entry = address;
+    return st;
+}
+
+static gs_status_t open_mpi (struct gsi_boot **out)
+{
+    const struct gsi_boot_mpi_entry *entry;
+    gs_status_t st = mpi_entry (&entry);
+
+    return st ? st : entry->ops.open (out);
+}
+
+static gs_status_t open_pmix (struct gsi_boot **out)
+{
+#ifdef HAVE_PMIX
+    return gsi_boot_pmix.open (out);
+#else
+    (void) out;
+    return gsi_fail (GS_ERR_UNSUPPORTED, "this build has no PMIx: configure --with-pmix");
+#endif
+}
+
+/* Whether the application has MPI up already, so that its ranks are ours. */
+static bool mpi_is_up (void)
+{
+    const struct gsi_boot_mpi_entry *entry;
+
+    return gsi_module_mpi_present () && !mpi_entry (&entry) && entry->initialized ();
+}
+
+static gs_status_t open_any (struct gsi_boot **out)
+{
+    char why_not_pmix[256];
+    const char *variable;
+    gs_status_t st = open_pmix (out);
+
+    if (st != GS_ERR_UNSUPPORTED)
+        return st;
+    snprintf (why_not_pmix, sizeof (why_not_pmix), "%s", gs_last_error ());
+    if (mpi_is_up ())
+        return open_mpi (out);
+    if (!(variable = announced ()))
+        return gsi_boot_single.open (out);
+    if (mpi_launcher ())
+        return open_mpi (out);
+    return gsi_fail (GS_ERR_BOOT,
+                     "the launcher announces %s tasks (%s), but they cannot find each other: %s. "
+                     "Launch with srun --mpi=pmix (srun --mpi=list shows what the site has); or "
+                     "initialise MPI first and use gs_comm_from_mpi; or set GS_BOOT=single for "
+                     "one rank in each process on purpose",
+                     getenv (variable), variable, why_not_pmix);
+}
+
+gs_status_t gsi_boot_open (struct gsi_boot **out)
+{
+    gs_status_t st = GS_OK;
+
+    *out = NULL;
+    switch ((enum gsi_boot_choice) gsi_env_choice (GSI_ENV_BOOT)) {
+    case GSI_BOOT_PMIX: st = open_pmix (out); break;
+    case GSI_BOOT_MPI: st = open_mpi (out); break;
+    case GSI_BOOT_SINGLE: st = gsi_boot_single.open (out); break;
+    case GSI_BOOT_AUTO: st = open_any (out); break;
+    }
+    if (!st)
+        gsi_log (GS_LOG_TRACE, "boot", "%s: rank %d of %d on %s, job %s", (*out)->ops->name,
+                 (*out)->rank, (*out)->size, (*out)->host, (*out)->job);
+    return st;
+}
+
+gs_status_t gsi_boot_from_mpi (int mpi_comm, int64_t deadline_ns, struct gsi_boot **out)
+{
+    const struct gsi_boot_mpi_entry *entry;
+    gs_status_t st = mpi_entry (&entry);
+
+    *out = NULL;
+    return st ? st : entry->from_comm (mpi_comm, deadline_ns, out);
+}
+
+void gsi_boot_close (struct gsi_boot *boot)
+{
+    if (boot)
+        boot->ops->close (boot);
+}
+
+void gsi_boot_own_host (char *host)
+{
+    memset (host, 0, GSI_HOST_BYTES);
+    if (gethostname (host, GSI_HOST_BYTES - 1) || !host[0])
+        strcpy (host, "localhost");
+}
+
+void gsi_boot_name_missing (const unsigned char *missing, int size,
+                            const char *(*host_of) (void *context, int rank), void *context,
+                            char *text, size_t room)
+{
+    int count = 0, named = 0;
+    size_t used;
+
+    for (int r = 0; r < size; r++)
+        count += missing[r] != 0;
+    used = (size_t) snprintf (text, room, "%d of %d ranks did not come:", count, size);
+    for (int r = 0; r < size && named < NAMED_RANKS && used < room; r++) {
+        const char *host;
+        if (!missing[r])
+            continue;
+        host = host_of ? host_of (context, r) : NULL;
+        used += (size_t) snprintf (text + used, room - used, "%s rank %d%s%s%s",
+                                   named++ ? "," : "", r, host ? " (host " : "",
+                                   host ? host : "", host ? ")" : "");
+    }
+    if (count > named && used < room)
+        snprintf (text + used, room - used, ", and %d more", count - named);
+}

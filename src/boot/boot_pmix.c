@@ -1,0 +1,438 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * boot_pmix - ranks of a job step with a PMIx server: srun --mpi=pmix, mpirun.
+ *
+ * The only file that calls PMIx. It uses no more than Slurm's server offers: put, commit, a
+ * non-blocking fence that collects, get, and job keys. A fence tells when all have come but not
+ * who has not; after its deadline we ask for each card by itself.
+ */
+#include <pmix.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/fault.h"
+#include "base/log.h"
+#include "base/status.h"
+#include "boot/boot.h"
+
+#define ASK_SECONDS 2 /* how long a server may take to find a card after the deadline */
+
+struct boot_pmix {
+    struct gsi_boot base;
+    pmix_proc_t me;
+};
+
+/*
+ * PMIx stays open from the first communicator to the end of the process: opening it again is
+ * fragile in several versions (openpmix#1558, #1581, #2202). A process that exits while a
+ * communicator is open does not finalize, so that the launcher sees a failed rank.
+ */
+static pthread_mutex_t guard = PTHREAD_MUTEX_INITIALIZER; /* the three below */
+static bool initialised;
+static int users;
+static int exchanges; /* numbers the keys; the same on all ranks by the order of creates */
+
+static gs_status_t from_pmix (gs_status_t st, const char *what, pmix_status_t rc)
+{
+    return gsi_fail (st, "%s: %s (%d)", what, PMIx_Error_string (rc), rc);
+}
+
+static void finalize_at_exit (void)
+{
+    pthread_mutex_lock (&guard);
+    if (initialised && !users)
+        PMIx_Finalize (NULL, 0);
+    initialised = false;
+    pthread_mutex_unlock (&guard);
+}
+
+/* Connects to the server once per process, and counts the user. Called with [guard] held. */
+static gs_status_t connect_server (pmix_proc_t *me)
+{
+    pmix_status_t rc = PMIx_Init (me, NULL, 0); /* counted by PMIx itself: cheap when open */
+
+    if (rc == PMIX_ERR_UNREACH) { /* N.B. usable as a singleton, and to be finalized (4.2) */
+        PMIx_Finalize (NULL, 0);
+        return gsi_fail (GS_ERR_UNSUPPORTED, "no PMIx server answers (PMIx_Init: %s)",
+                         PMIx_Error_string (rc));
+    }
+    if (rc != PMIX_SUCCESS)
+        return from_pmix (GS_ERR_BOOT, "PMIx_Init", rc);
+    if (initialised)
+        PMIx_Finalize (NULL, 0); /* gives back the count just taken */
+    else
+        atexit (finalize_at_exit);
+    initialised = true;
+    users++;
+    return GS_OK;
+}
+
+static bool get_uint32 (const pmix_proc_t *proc, const char *key, uint32_t *number)
+{
+    pmix_value_t *value = NULL;
+    bool found = PMIx_Get (proc, key, NULL, 0, &value) == PMIX_SUCCESS && value;
+
+    found = found && value->type == PMIX_UINT32;
+    if (found)
+        *number = value->data.uint32;
+    if (value)
+        PMIX_VALUE_RELEASE (value);
+    return found;
+}
+
+/* The node's name of [rank] from the job's keys, without asking other nodes; false if unknown. */
+static bool host_name (const struct boot_pmix *boot, uint32_t rank, char *host)
+{
+    pmix_value_t *value = NULL;
+    pmix_proc_t proc;
+    pmix_info_t info[1];
+    bool optional = true, found;
+
+    PMIX_LOAD_PROCID (&proc, boot->me.nspace, rank);
+    PMIX_INFO_LOAD (&info[0], PMIX_OPTIONAL, &optional, PMIX_BOOL);
+    found = PMIx_Get (&proc, PMIX_HOSTNAME, info, 1, &value) == PMIX_SUCCESS && value &&
+            value->type == PMIX_STRING && value->data.string[0];
+    if (found)
+        snprintf (host, GSI_HOST_BYTES, "%s", value->data.string);
+    if (value)
+        PMIX_VALUE_RELEASE (value);
+    PMIX_INFO_DESTRUCT (&info[0]);
+    return found;
+}
+
+static gs_status_t open_pmix (struct gsi_boot **out)
+{
+    struct boot_pmix *boot = calloc (1, sizeof (*boot));
+    pmix_proc_t job;
+    uint32_t size = 0;
+    gs_status_t st;
+
+    if (!boot)
+        return gsi_fail (GS_ERR_NOMEM, "boot pmix: out of memory");
+    pthread_mutex_lock (&guard);
+    st = connect_server (&boot->me);
+    pthread_mutex_unlock (&guard);
+    if (st) {
+        free (boot);
+        return st;
+    }
+    boot->base.ops = &gsi_boot_pmix;
+    PMIX_LOAD_PROCID (&job, boot->me.nspace, PMIX_RANK_WILDCARD);
+    if (!get_uint32 (&job, PMIX_JOB_SIZE, &size) || boot->me.rank >= size) {
+        gsi_boot_close (&boot->base);
+        return gsi_fail (GS_ERR_BOOT, "the PMIx server gives no job size (%s)", PMIX_JOB_SIZE);
+    }
+    boot->base.rank = (int) boot->me.rank;
+    boot->base.size = (int) size;
+    if (!host_name (boot, boot->me.rank, boot->base.host))
+        gsi_boot_own_host (boot->base.host);
+    snprintf (boot->base.job, sizeof (boot->base.job), "%s", boot->me.nspace);
+    *out = &boot->base;
+    return GS_OK;
+}
+
+/* A wait that the answering thread of PMIx may outlive: whoever is last frees it. */
+struct pending {
+    pthread_mutex_t mutex;
+    pthread_cond_t changed;
+    int holders;        /* us, and one for each answer to come */
+    int answers;        /* still to come */
+    pmix_status_t rc;   /* of a fence */
+    unsigned char *got; /* [size] of gets, or NULL */
+};
+
+static struct pending *pending_new (int answers, int size)
+{
+    struct pending *p = calloc (1, sizeof (*p));
+    pthread_condattr_t attr;
+
+    if (!p)
+        return NULL;
+    if (size && !(p->got = calloc ((size_t) size, 1))) {
+        free (p);
+        return NULL;
+    }
+    pthread_mutex_init (&p->mutex, NULL);
+    pthread_condattr_init (&attr);
+    pthread_condattr_setclock (&attr, CLOCK_MONOTONIC);
+    pthread_cond_init (&p->changed, &attr);
+    pthread_condattr_destroy (&attr);
+    p->answers = answers;
+    p->holders = answers + 1;
+    return p;
+}
+
+static void pending_drop (struct pending *p, int holders)
+{
+    bool last;
+
+    pthread_mutex_lock (&p->mutex);
+    last = (p->holders -= holders) == 0;
+    pthread_mutex_unlock (&p->mutex);
+    if (!last)
+        return;
+    pthread_cond_destroy (&p->changed);
+    pthread_mutex_destroy (&p->mutex);
+    free (p->got);
+    free (p);
+}
+
+/* True when all answers came by [deadline_ns]. */
+static bool pending_wait (struct pending *p, int64_t deadline_ns)
+{
+    struct timespec until = {.tv_sec = deadline_ns / GSI_NS_PER_S,
+                             .tv_nsec = deadline_ns % GSI_NS_PER_S};
+    int rc = 0;
+    bool all;
+
+    pthread_mutex_lock (&p->mutex);
+    while (p->answers && !rc)
+        rc = pthread_cond_timedwait (&p->changed, &p->mutex, &until);
+    all = !p->answers;
+    pthread_mutex_unlock (&p->mutex);
+    return all;
+}
+
+static void answered (struct pending *p)
+{
+    pthread_mutex_lock (&p->mutex);
+    p->answers--;
+    pthread_cond_signal (&p->changed);
+    pthread_mutex_unlock (&p->mutex);
+    pending_drop (p, 1);
+}
+
+static void on_fence (pmix_status_t rc, void *context)
+{
+    struct pending *p = context;
+
+    p->rc = rc;
+    answered (p);
+}
+
+/* One question "is the card of [rank] there?". */
+struct question {
+    struct pending *pending;
+    int rank;
+};
+
+static void on_get (pmix_status_t rc, pmix_value_t *value, void *context)
+{
+    struct question *q = context;
+
+    q->pending->got[q->rank] = rc == PMIX_SUCCESS && value;
+    answered (q->pending);
+    free (q);
+}
+
+/* Asks for the card of each rank with wanted[rank]; clears missing[rank] where it is there. */
+static void ask_cards (const struct boot_pmix *boot, const char *key, const unsigned char *wanted,
+                       unsigned char *missing)
+{
+    int size = boot->base.size, seconds = ASK_SECONDS;
+    struct pending *p = pending_new (0, size);
+    pmix_info_t info[1];
+
+    if (!p)
+        return;
+    PMIX_INFO_LOAD (&info[0], PMIX_TIMEOUT, &seconds, PMIX_INT);
+    for (int r = 0; r < size; r++) {
+        struct question *q;
+        pmix_proc_t proc;
+        if (!wanted[r] || !(q = malloc (sizeof (*q))))
+            continue;
+        *q = (struct question){.pending = p, .rank = r};
+        PMIX_LOAD_PROCID (&proc, boot->me.nspace, (uint32_t) r);
+        pthread_mutex_lock (&p->mutex);
+        p->answers++;
+        p->holders++;
+        pthread_mutex_unlock (&p->mutex);
+        if (PMIx_Get_nb (&proc, key, info, 1, on_get, q) != PMIX_SUCCESS) {
+            free (q);
+            answered (p);
+        }
+    }
+    pending_wait (p, gsi_now_ns () + (ASK_SECONDS + 1) * GSI_NS_PER_S);
+    pthread_mutex_lock (&p->mutex);
+    for (int r = 0; r < size; r++)
+        if (p->got[r])
+            missing[r] = 0;
+    pthread_mutex_unlock (&p->mutex);
+    pending_drop (p, 1);
+    PMIX_INFO_DESTRUCT (&info[0]);
+}
+
+/* Marks the ranks of this node in local[rank], from the server's list "0,1,2,3". */
+static void local_ranks (const struct boot_pmix *boot, unsigned char *local)
+{
+    pmix_value_t *value = NULL;
+    pmix_proc_t job;
+
+    local[boot->base.rank] = 1;
+    PMIX_LOAD_PROCID (&job, boot->me.nspace, PMIX_RANK_WILDCARD);
+    if (PMIx_Get (&job, PMIX_LOCAL_PEERS, NULL, 0, &value) == PMIX_SUCCESS && value &&
+        value->type == PMIX_STRING) {
+        char *text = value->data.string, *end;
+        for (long r = strtol (text, &end, 10); end != text; r = strtol (text, &end, 10)) {
+            if (r >= 0 && r < boot->base.size)
+                local[r] = 1;
+            text = *end ? end + 1 : end;
+        }
+    }
+    if (value)
+        PMIX_VALUE_RELEASE (value);
+}
+
+static const char *host_or_null (void *context, int rank)
+{
+    static _Thread_local char host[GSI_HOST_BYTES];
+
+    return host_name (context, (uint32_t) rank, host) ? host : NULL;
+}
+
+/*
+ * Fails with the names of the ranks that have put no card. Every rank asks for the cards of its
+ * own node; the others are asked for by one rank per node, so that the servers are not flooded.
+ */
+static gs_status_t name_missing (struct boot_pmix *boot, const char *key, const char *what)
+{
+    size_t size = (size_t) boot->base.size;
+    unsigned char *marks = calloc (3, size);
+    unsigned char *local = marks, *remote = marks + size, *missing = marks + 2 * size;
+    char names[GSI_TEXT_MAX / 2];
+    int leader = 0;
+
+    if (!marks)
+        return gsi_fail (GS_ERR_TIMEOUT, "bootstrap: %s", what);
+    local_ranks (boot, local);
+    memcpy (missing, local, size);
+    ask_cards (boot, key, local, missing);
+    while (leader < boot->base.rank && (!local[leader] || missing[leader]))
+        leader++;
+    if (leader == boot->base.rank) {
+        for (size_t r = 0; r < size; r++)
+            missing[r] |= remote[r] = !local[r];
+        ask_cards (boot, key, remote, missing);
+    }
+    gsi_boot_name_missing (missing, boot->base.size, host_or_null, boot, names, sizeof (names));
+    free (marks);
+    if (leader != boot->base.rank)
+        return gsi_fail (GS_ERR_TIMEOUT, "bootstrap: %s; on this node %s; rank %d names those of "
+                         "other nodes", what, names, leader);
+    return gsi_fail (GS_ERR_TIMEOUT, "bootstrap: %s; %s. Does every rank of the job step call "
+                     "gs_comm_create? If not, use gs_comm_from_mpi or gs_comm_create_from_id",
+                     what, names);
+}
+
+static gs_status_t put_card (const char *key, const void *card, size_t bytes)
+{
+    pmix_value_t value;
+    pmix_status_t rc;
+
+    PMIX_VALUE_CONSTRUCT (&value);
+    value.type = PMIX_BYTE_OBJECT;
+    value.data.bo.bytes = malloc (bytes);
+    value.data.bo.size = bytes;
+    if (!value.data.bo.bytes)
+        return gsi_fail (GS_ERR_NOMEM, "boot pmix: out of memory");
+    memcpy (value.data.bo.bytes, card, bytes);
+    rc = PMIx_Put (PMIX_GLOBAL, key, &value);
+    PMIX_VALUE_DESTRUCT (&value);
+    if (rc != PMIX_SUCCESS)
+        return from_pmix (GS_ERR_BOOT, "PMIx_Put", rc);
+    if ((rc = PMIx_Commit ()) != PMIX_SUCCESS)
+        return from_pmix (GS_ERR_BOOT, "PMIx_Commit", rc);
+    return GS_OK;
+}
+
+/* Waits until all ranks have put their card. */
+static gs_status_t fence (struct boot_pmix *boot, const char *key, int64_t deadline_ns)
+{
+    struct pending *p = gsi_fault ("pmix.fence") ? NULL : pending_new (1, 0);
+    pmix_proc_t all;
+    pmix_info_t info[1];
+    bool collect = true, done;
+    pmix_status_t rc;
+
+    if (!p)
+        return gsi_fail (GS_ERR_NOMEM, "boot pmix: out of memory");
+    PMIX_LOAD_PROCID (&all, boot->me.nspace, PMIX_RANK_WILDCARD);
+    /* N.B. Slurm looks at the key's presence, not its value: leave it out for a pure barrier. */
+    PMIX_INFO_LOAD (&info[0], PMIX_COLLECT_DATA, &collect, PMIX_BOOL);
+    rc = PMIx_Fence_nb (&all, 1, info, 1, on_fence, p); /* packs its arguments before it returns */
+    PMIX_INFO_DESTRUCT (&info[0]);
+    if (rc != PMIX_SUCCESS) {
+        pending_drop (p, 2);
+        return from_pmix (GS_ERR_BOOT, "PMIx_Fence_nb", rc);
+    }
+    done = pending_wait (p, deadline_ns);
+    rc = p->rc;
+    pending_drop (p, 1);
+    if (!done)
+        return name_missing (boot, key, "the deadline passed (GS_BOOT_TIMEOUT_MS)");
+    /* N.B. PARTIAL_SUCCESS means that a rank of this node died (4.2). */
+    if (rc == PMIX_ERR_PARTIAL_SUCCESS)
+        return name_missing (boot, key, "a rank died during the exchange");
+    return rc == PMIX_SUCCESS ? GS_OK : from_pmix (GS_ERR_BOOT, "PMIx fence", rc);
+}
+
+static gs_status_t get_cards (struct boot_pmix *boot, const char *key, size_t bytes, char *cards)
+{
+    int seconds = ASK_SECONDS; /* the fence has brought them here: this bounds a lost one */
+    pmix_info_t info[1];
+    gs_status_t st = GS_OK;
+
+    PMIX_INFO_LOAD (&info[0], PMIX_TIMEOUT, &seconds, PMIX_INT);
+    for (int r = 0; r < boot->base.size && !st; r++) {
+        pmix_value_t *value = NULL;
+        pmix_proc_t proc;
+        pmix_status_t rc;
+        PMIX_LOAD_PROCID (&proc, boot->me.nspace, (uint32_t) r);
+        rc = PMIx_Get (&proc, key, info, 1, &value);
+        if (rc != PMIX_SUCCESS || !value)
+            st = name_missing (boot, key, "a rank came to the fence without a card");
+        else if (value->type != PMIX_BYTE_OBJECT || value->data.bo.size != bytes)
+            st = gsi_fail (GS_ERR_MISMATCH, "bootstrap: the card of rank %d is not of this "
+                           "gradsync version: do all ranks load the same libgradsync?", r);
+        else
+            memcpy (cards + (size_t) r * bytes, value->data.bo.bytes, bytes);
+        if (value)
+            PMIX_VALUE_RELEASE (value);
+    }
+    PMIX_INFO_DESTRUCT (&info[0]);
+    return st;
+}
+
+static gs_status_t exchange (struct gsi_boot *base, const void *card, size_t bytes, void *cards,
+                             int64_t deadline_ns)
+{
+    struct boot_pmix *boot = (struct boot_pmix *) base;
+    char key[32];
+    gs_status_t st;
+
+    pthread_mutex_lock (&guard);
+    snprintf (key, sizeof (key), "gradsync.card.%d", ++exchanges);
+    pthread_mutex_unlock (&guard);
+    if ((st = put_card (key, card, bytes)) || (st = fence (boot, key, deadline_ns)))
+        return st;
+    return get_cards (boot, key, bytes, cards);
+}
+
+static void close_pmix (struct gsi_boot *base)
+{
+    pthread_mutex_lock (&guard);
+    users--;
+    pthread_mutex_unlock (&guard);
+    free (base);
+}
+
+const struct gsi_boot_ops gsi_boot_pmix = {
+    .name = "pmix",
+    .open = open_pmix,
+    .exchange = exchange,
+    .close = close_pmix,
+};

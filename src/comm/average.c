@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* average - reductions over the ranks: average, weighted average, sum, product, min, max. */
+#include <math.h>
+
+#include "base/dtype.h"
+#include "base/log.h"
+#include "comm/call.h"
+
+static gs_status_t no_average (const char *caller, gs_dtype_t dtype)
+{
+    return gsi_fail (GS_ERR_UNSUPPORTED, "%s: the average of %s would have to round: use "
+                     "gs_allreduce with GS_SUM and divide as the program needs, or average in "
+                     "a floating type", caller, gsi_dtype_name (dtype));
+}
+
+gs_status_t gs_allreduce_avg (gs_comm_t *comm, void *buf, size_t count, gs_dtype_t dtype,
+                              gs_stream_t stream)
+{
+    struct gsi_reduction how = {.dtype = dtype, .op = GS_SUM};
+    struct gsi_call call;
+    size_t bytes;
+    gs_status_t st = gsi_call_check (comm, "gs_allreduce_avg", buf, count, dtype, &bytes);
+
+    if (st)
+        return st;
+    if (gsi_dtype_is_integer (dtype))
+        return no_average ("gs_allreduce_avg", dtype);
+    if ((st = gsi_call_begin (comm, GSI_OP_ALLREDUCE_AVG, count, dtype, 0, stream, &call)))
+        return st;
+    how.divisor = comm->team.size;
+    if (count)
+        st = comm->coll->ops->allreduce (comm->coll, buf, count, &how, &call);
+    return gsi_call_end (comm, &call, st);
+}
+
+/*
+ * Turns the gathered weights in [w] into scales relative to the largest, which cannot overflow,
+ * and gives their sum. Every rank sees the same weights and so says the same.
+ */
+static gs_status_t scale_weights (const gs_comm_t *comm, double *w, double *sum)
+{
+    double largest = 0;
+
+    *sum = 0;
+    for (int r = 0; r < comm->team.size; r++) {
+        if (!isfinite (w[r]) || w[r] < 0)
+            return gsi_fail (GS_ERR_ARG, "gs_allreduce_wavg: rank %d (host %s) gives weight %g: "
+                             "weights are finite and not negative", r, comm->hosts[r], w[r]);
+        if (w[r] > largest)
+            largest = w[r];
+    }
+    for (int r = 0; r < comm->team.size && largest > 0; r++) {
+        w[r] /= largest;
+        *sum += w[r];
+    }
+    return GS_OK;
+}
+
+gs_status_t gs_allreduce_wavg (gs_comm_t *comm, void *buf, size_t count, gs_dtype_t dtype,
+                               double weight, gs_stream_t stream)
+{
+    struct gsi_reduction how = {.dtype = dtype, .op = GS_SUM};
+    struct gsi_call call;
+    double *weights;
+    size_t bytes;
+    gs_status_t st = gsi_call_check (comm, "gs_allreduce_wavg", buf, count, dtype, &bytes);
+
+    if (st)
+        return st;
+    if (gsi_dtype_is_integer (dtype))
+        return no_average ("gs_allreduce_wavg", dtype);
+    if ((st = gsi_call_begin (comm, GSI_OP_ALLREDUCE_WAVG, count, dtype, 0, stream, &call)))
+        return st;
+    weights = comm->scratch;
+    st = comm->coll->ops->allgather (comm->coll, &weight, weights, sizeof (weight), &call);
+    if (st)
+        return gsi_call_end (comm, &call, st);
+    if ((st = scale_weights (comm, weights, &how.divisor)))
+        return gsi_call_refuse (comm, st);
+    how.scale = weights;
+    if (how.divisor == 0) {
+        gsi_log (GS_LOG_WARN, "comm", "gs_allreduce_wavg #%llu of '%s': all weights are 0, so "
+                 "the result is 0", (unsigned long long) call.seq, comm->name);
+        how.divisor = 1;
+    }
+    if (count)
+        st = comm->coll->ops->allreduce (comm->coll, buf, count, &how, &call);
+    return gsi_call_end (comm, &call, st);
+}
+
+gs_status_t gs_allreduce (gs_comm_t *comm, void *buf, size_t count, gs_dtype_t dtype, gs_op_t op,
+                          gs_stream_t stream)
+{
+    struct gsi_reduction how = {.dtype = dtype, .op = op, .divisor = 1};
+    struct gsi_call call;
+    size_t bytes;
+    gs_status_t st = gsi_call_check (comm, "gs_allreduce", buf, count, dtype, &bytes);
+
+    if (st)
+        return st;
+    if ((int) op < GS_SUM || (int) op > GS_MAX)
+        return gsi_fail (GS_ERR_ARG, "gs_allreduce: unknown op %d; see gs_op_t in gradsync.h",
+                         (int) op);
+    if (gsi_dtype_is_complex (dtype) && (op == GS_MIN || op == GS_MAX))
+        return gsi_fail (GS_ERR_UNSUPPORTED, "gs_allreduce: %s of %s does not exist, complex "
+                         "numbers have no order: reduce real and imaginary parts, or absolute "
+                         "values, as reals", gsi_op_name (op), gsi_dtype_name (dtype));
+    if ((st = gsi_call_begin (comm, GSI_OP_ALLREDUCE, count, dtype, (int) op, stream, &call)))
+        return st;
+    if (count)
+        st = comm->coll->ops->allreduce (comm->coll, buf, count, &how, &call);
+    return gsi_call_end (comm, &call, st);
+}

@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* call - what every collective does before and after its work. */
+#include "comm/call.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/dtype.h"
+#include "base/log.h"
+#include "comm/watch.h"
+
+#define COMPARED_CALLS 2 /* the first calls of a communicator are compared in any case */
+
+/* What a rank is about to do, as it is compared. */
+struct intent {
+    uint64_t count;
+    int32_t op, dtype, argument, reserved;
+};
+_Static_assert (sizeof (struct intent) <= GSI_SCRATCH_BYTES, "intents are gathered in scratch");
+
+gs_status_t gsi_comm_valid (const gs_comm_t *comm, const char *caller)
+{
+    if (!comm)
+        return gsi_fail (GS_ERR_ARG, "%s: comm is NULL", caller);
+    if (comm->magic != GSI_COMM_MAGIC)
+        return gsi_fail (GS_ERR_STATE, "%s: comm was destroyed, or is no communicator", caller);
+    return GS_OK;
+}
+
+gs_status_t gsi_call_check (const gs_comm_t *comm, const char *caller, const void *buf,
+                            size_t count, gs_dtype_t dtype, size_t *bytes)
+{
+    gs_status_t st = gsi_comm_valid (comm, caller);
+
+    if (st || (st = gsi_dtype_bytes (caller, count, dtype, bytes)))
+        return st;
+    if (comm->check == GSI_CHECK_OFF)
+        return GS_OK;
+    if (!buf && count)
+        return gsi_fail (GS_ERR_ARG, "%s: the buffer is NULL, but count is %zu", caller, count);
+    if ((uintptr_t) buf % (gs_dtype_size (dtype) > 8 ? 8 : gs_dtype_size (dtype)))
+        return gsi_fail (GS_ERR_ARG, "%s: the buffer %p is not aligned for %s", caller, buf,
+                         gsi_dtype_name (dtype));
+    return GS_OK;
+}
+
+/* Why a communicator that is not alive takes no call. */
+static gs_status_t not_alive (gs_comm_t *comm, enum gsi_record_op op)
+{
+    const char *name = gsi_record_op_name (op);
+
+    if (atomic_load (&comm->life) == GSI_ABORTED)
+        return gsi_fail (GS_ERR_STATE, "%s: communicator '%s' was aborted", name, comm->name);
+    return gsi_fail (comm->death, "%s: communicator '%s' is dead since: %s", name, comm->name,
+                     comm->death_text);
+}
+
+static void describe (const struct intent *i, char *text, size_t room)
+{
+    snprintf (text, room, "%s, %s, count %llu, %s %d", gsi_record_op_name (i->op),
+              i->dtype ? gsi_dtype_name ((gs_dtype_t) i->dtype) : "no type",
+              (unsigned long long) i->count, i->op == GSI_OP_ALLREDUCE ? "op" : "root or op",
+              i->argument);
+}
+
+/* Gathers what every rank is about to do and refuses the first difference, on all ranks alike. */
+static gs_status_t compare (gs_comm_t *comm, const struct intent *mine,
+                            const struct gsi_call *call, bool *differ)
+{
+    const struct intent *all = comm->scratch;
+    char zero[160], other[160];
+    gs_status_t st =
+        comm->coll->ops->allgather (comm->coll, mine, comm->scratch, sizeof (*mine), call);
+
+    *differ = false;
+    for (int r = 1; r < comm->team.size && !st; r++) {
+        if (!memcmp (&all[0], &all[r], sizeof (*mine)))
+            continue;
+        *differ = true;
+        describe (&all[0], zero, sizeof (zero));
+        describe (&all[r], other, sizeof (other));
+        st = gsi_fail (GS_ERR_MISMATCH,
+                       "call #%llu of communicator '%s': rank 0 (host %s) calls %s; rank %d (host "
+                       "%s) calls %s. All ranks must call the same operation with the same "
+                       "arguments, in the same order",
+                       (unsigned long long) call->seq, comm->name, comm->hosts[0], zero, r,
+                       comm->hosts[r], other);
+    }
+    return st;
+}
+
+gs_status_t gsi_call_begin (gs_comm_t *comm, enum gsi_record_op op, size_t count,
+                            gs_dtype_t dtype, int argument, gs_stream_t stream,
+                            struct gsi_call *call)
+{
+    struct intent mine;
+    bool differ;
+    gs_status_t st;
+
+    if (atomic_flag_test_and_set_explicit (&comm->busy, memory_order_acquire))
+        return gsi_fail (GS_ERR_STATE, "%s: communicator '%s' is inside another call: one thread "
+                         "at a time", gsi_record_op_name (op), comm->name);
+    if (atomic_load_explicit (&comm->life, memory_order_acquire) != GSI_ALIVE) {
+        st = not_alive (comm, op);
+        atomic_flag_clear_explicit (&comm->busy, memory_order_release);
+        return st;
+    }
+    call->deadline_ns =
+        gsi_record_begin (&comm->record, op, count, (int) dtype, argument) + comm->timeout_ns;
+    call->seq = comm->record.seq;
+    call->op = op;
+    call->stream = stream;
+    if (comm->check != GSI_CHECK_COLLECTIVE && call->seq > COMPARED_CALLS)
+        return GS_OK;
+    mine = (struct intent){
+        .count = count, .op = op, .dtype = (int32_t) dtype, .argument = argument};
+    if (!(st = compare (comm, &mine, call, &differ)))
+        return GS_OK;
+    return differ ? gsi_call_refuse (comm, st) : gsi_call_end (comm, call, st);
+}
+
+gs_status_t gsi_call_refuse (gs_comm_t *comm, gs_status_t st)
+{
+    gsi_record_end (&comm->record, st);
+    atomic_flag_clear_explicit (&comm->busy, memory_order_release);
+    return st;
+}
+
+gs_status_t gsi_call_end (gs_comm_t *comm, const struct gsi_call *call, gs_status_t st)
+{
+    if (st)
+        st = gsi_watch_failed (comm, call, st);
+    if (gsi_log_on (GS_LOG_TRACE))
+        gsi_log (GS_LOG_TRACE, "coll", "%s #%llu of '%s': %s", gsi_record_op_name (call->op),
+                 (unsigned long long) call->seq, comm->name, gs_status_string (st));
+    gsi_record_end (&comm->record, st);
+    atomic_flag_clear_explicit (&comm->busy, memory_order_release);
+    return st;
+}

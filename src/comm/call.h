@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* call - what every collective does before and after its work. */
+#ifndef GS_COMM_CALL_H
+#define GS_COMM_CALL_H
+
+#include "comm/comm.h"
+
+/*
+ * Begins a call: checks the communicator, takes it for this thread, records the operation, sets
+ * the deadline, and compares (op, dtype, count, argument) across ranks where that is due.
+ * On failure the call has ended already. Else gsi_call_end must follow.
+ */
+gs_status_t gsi_call_begin (gs_comm_t *comm, enum gsi_record_op op, size_t count,
+                            gs_dtype_t dtype, int argument, gs_stream_t stream,
+                            struct gsi_call *call);
+
+/* Ends it with [st]; a failure of the transport kills the communicator. Returns [st]. */
+gs_status_t gsi_call_end (gs_comm_t *comm, const struct gsi_call *call, gs_status_t st);
+
+/* As gsi_call_end, for a failure after which the communicator goes on: all ranks saw it. */
+gs_status_t gsi_call_refuse (gs_comm_t *comm, gs_status_t st);
+
+/* GS_OK if [comm] is a communicator; else GS_ERR_ARG or GS_ERR_STATE, naming [caller]. */
+gs_status_t gsi_comm_valid (const gs_comm_t *comm, const char *caller);
+
+/*
+ * The argument checks of a collective with buffers: comm, dtype, overflow, NULL. [bytes] may be
+ * NULL. Skipped, but for the size, with GS_CHECK=off.
+ */
+gs_status_t gsi_call_check (const gs_comm_t *comm, const char *caller, const void *buf,
+                            size_t count, gs_dtype_t dtype, size_t *bytes);
+
+#endif /* GS_COMM_CALL_H */

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* card - what each rank tells every other one during the create. */
+#ifndef GS_COMM_CARD_H
+#define GS_COMM_CARD_H
+
+#include "boot/boot.h"
+#include "coll/coll.h"
+#include "device/device.h"
+#include "gradsync.h"
+
+#define GSI_CARD_PROTOCOL 1 /* raise when the struct changes */
+
+/* One rank's card. Ranks of one job have one byte order; [protocol] tells a foreign one. */
+struct gsi_card {
+    uint32_t protocol;
+    int32_t status; /* gs_status_t of what this rank has done so far */
+    int32_t transport; /* gs_transport_t asked for */
+    int32_t check;     /* enum gsi_check: comparing calls takes all ranks */
+    char version[16];  /* of the library */
+    char host[GSI_HOST_BYTES];
+    char device[GSI_DEVICE_ID_BYTES];
+    char text[192]; /* why, when status is not GS_OK */
+    unsigned char coll[GSI_COLL_CARD_BYTES];
+};
+
+/*
+ * Reads all cards, the same on every rank, and fails with the first of these that is found:
+ * another protocol or version, a rank's own failure (with its rank, host and text), different
+ * transports or checks asked for.
+ */
+gs_status_t gsi_cards_agree (const struct gsi_card *cards, int size);
+
+#endif /* GS_COMM_CARD_H */

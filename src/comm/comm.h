@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* comm - a communicator: a job, a device and a transport joined. Private to src/comm/. */
+#ifndef GS_COMM_COMM_H
+#define GS_COMM_COMM_H
+
+#include <stdatomic.h>
+
+#include "base/env.h"
+#include "base/record.h"
+#include "base/status.h"
+#include "boot/boot.h"
+#include "boot/team.h"
+#include "coll/coll.h"
+#include "device/device.h"
+#include "gradsync.h"
+
+#define GSI_COMM_MAGIC UINT64_C (0x6772616473796e63)
+
+struct gs_comm {
+    uint64_t magic;
+    atomic_int life;  /* enum gsi_life */
+    atomic_flag busy; /* a thread is inside a call */
+    gs_status_t death; /* why life is GSI_DEAD; written before life, once */
+    char death_text[GSI_TEXT_MAX];
+
+    char name[GSI_RECORD_NAME];
+    int64_t timeout_ns;
+    enum gsi_check check;
+
+    struct gsi_boot *boot;
+    struct gsi_device *device;
+    struct gsi_coll *coll; /* NULL while half built */
+    struct gsi_team team;
+    char (*hosts)[GSI_HOST_BYTES]; /* [size] */
+    void *scratch;                 /* [size] of GSI_SCRATCH_BYTES: what small agreements gather */
+    struct gsi_record record;
+    struct gs_comm_times times;
+};
+
+#define GSI_SCRATCH_BYTES 32 /* per rank */
+
+#endif /* GS_COMM_COMM_H */

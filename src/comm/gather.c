@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* gather - moving data without arithmetic: broadcast, allgather, barrier. */
+#include "base/dtype.h"
+#include "comm/call.h"
+
+gs_status_t gs_broadcast (gs_comm_t *comm, void *buf, size_t count, gs_dtype_t dtype, int root,
+                          gs_stream_t stream)
+{
+    struct gsi_call call;
+    size_t bytes;
+    gs_status_t st = gsi_call_check (comm, "gs_broadcast", buf, count, dtype, &bytes);
+
+    if (st)
+        return st;
+    if (root < 0 || root >= comm->team.size)
+        return gsi_fail (GS_ERR_ARG, "gs_broadcast: root %d is not a rank of '%s' (0 to %d)",
+                         root, comm->name, comm->team.size - 1);
+    if ((st = gsi_call_begin (comm, GSI_OP_BROADCAST, count, dtype, root, stream, &call)))
+        return st;
+    if (bytes)
+        st = comm->coll->ops->broadcast (comm->coll, buf, bytes, root, &call);
+    return gsi_call_end (comm, &call, st);
+}
+
+/* Whether [bytes] at [send] touch the [size] places at [recv] other than as this rank's own. */
+static bool overlaps (const gs_comm_t *comm, const char *send, const char *recv, size_t bytes)
+{
+    if (send == recv + (size_t) comm->team.rank * bytes)
+        return false;
+    return send < recv + (size_t) comm->team.size * bytes && recv < send + bytes;
+}
+
+gs_status_t gs_allgather (gs_comm_t *comm, const void *send, void *recv, size_t count,
+                          gs_dtype_t dtype, gs_stream_t stream)
+{
+    struct gsi_call call;
+    size_t bytes, all;
+    gs_status_t st = gsi_call_check (comm, "gs_allgather", send, count, dtype, &bytes);
+
+    if (st)
+        return st;
+    if (count > (size_t) PTRDIFF_MAX / (size_t) comm->team.size)
+        return gsi_fail (GS_ERR_ARG, "gs_allgather: count %zu of %d ranks is more than memory can "
+                         "hold", count, comm->team.size);
+    if ((st = gsi_call_check (comm, "gs_allgather", recv, count * (size_t) comm->team.size, dtype,
+                              &all)))
+        return st;
+    if (comm->check != GSI_CHECK_OFF && overlaps (comm, send, recv, bytes))
+        return gsi_fail (GS_ERR_ARG, "gs_allgather: send and recv overlap: send may only be this "
+                         "rank's own place, recv + rank * count");
+    if ((st = gsi_call_begin (comm, GSI_OP_ALLGATHER, count, dtype, 0, stream, &call)))
+        return st;
+    if (bytes)
+        st = comm->coll->ops->allgather (comm->coll, send, recv, bytes, &call);
+    return gsi_call_end (comm, &call, st);
+}
+
+gs_status_t gs_barrier (gs_comm_t *comm, gs_stream_t stream)
+{
+    struct gsi_call call;
+    gs_status_t st = gsi_comm_valid (comm, "gs_barrier");
+
+    if (st)
+        return st;
+    if ((st = gsi_call_begin (comm, GSI_OP_BARRIER, 0, (gs_dtype_t) 0, 0, stream, &call)))
+        return st;
+    return gsi_call_end (comm, &call, comm->coll->ops->barrier (comm->coll, &call));
+}

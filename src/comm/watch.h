@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* watch - what happens when an operation fails or a communicator is given up. */
+#ifndef GS_COMM_WATCH_H
+#define GS_COMM_WATCH_H
+
+#include "comm/comm.h"
+
+/*
+ * Takes note that the transport failed the running call with [st]: the communicator dies, the
+ * flight record is written, the other ranks are told. The text of gs_last_error () is completed
+ * with the operation and the record's path. Returns [st]. Called with the communicator taken.
+ */
+gs_status_t gsi_watch_failed (gs_comm_t *comm, const struct gsi_call *call, gs_status_t st);
+
+#endif /* GS_COMM_WATCH_H */

@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * host_reduce - combines arrays of host memory in the order given.
+ *
+ * Works in blocks that stay in the first-level cache: the first source is loaded into an
+ * accumulator, the others are combined into it, then it is divided and stored, rounded once.
+ * The loops over a block are plain, without calls or branches, for the compiler to vectorise.
+ */
+#include <complex.h>
+#include <math.h>
+#include <string.h>
+
+#include "base/dtype.h"
+#include "base/half.h"
+#include "device/device.h"
+
+#define BLOCK 1024 /* elements: at most 16 KiB of accumulator, half a first-level cache */
+
+/* Loads or combines one block. [first]: the accumulator is empty. */
+#define LOOP(expression)                                                                         \
+    for (size_t i = 0; i < n; i++)                                                               \
+    acc[i] = (expression)
+
+#define SUM_REAL(a, b)  ((a) + (b))
+#define PROD_REAL(a, b) ((a) * (b))
+/* A NaN on either side gives NaN: it differs from itself, and no comparison with it is true. */
+#define MIN_REAL(a, b)  ((a) < (b) || (a) != (a) ? (a) : (b))
+#define MAX_REAL(a, b)  ((a) > (b) || (a) != (a) ? (a) : (b))
+
+/*
+ * Defines NAME: T is the element, A the accumulator, LOAD and STORE convert, and the last three
+ * say which operations there are.
+ */
+#define DEFINE_FLOATING(NAME, T, A, R, LOAD, STORE, COMBINE)                                     \
+    static void NAME (const struct gsi_reduction *how, void *dst, const void *const *src,        \
+                      int sources, size_t count)                                                 \
+    {                                                                                            \
+        A acc[BLOCK];                                                                            \
+        for (size_t base = 0; base < count; base += BLOCK) {                                     \
+            size_t n = count - base < BLOCK ? count - base : BLOCK;                              \
+            T *out = (T *) dst + base;                                                           \
+            int used = 0;                                                                        \
+            for (int s = 0; s < sources; s++) {                                                  \
+                const T *in = (const T *) src[s] + base;                                         \
+                R scale = how->scale ? (R) how->scale[s] : 1;                                    \
+                if (scale == 0)                                                                  \
+                    continue;                                                                    \
+                if (scale != 1 && !used)                                                         \
+                    LOOP (LOAD (in[i]) * scale);                                                 \
+                else if (scale != 1)                                                             \
+                    LOOP (acc[i] + LOAD (in[i]) * scale);                                        \
+                else if (!used)                                                                  \
+                    LOOP (LOAD (in[i]));                                                         \
+                else                                                                             \
+                    COMBINE (LOAD)                                                               \
+                used++;                                                                          \
+            }                                                                                    \
+            if (!used)                                                                           \
+                LOOP (0);                                                                        \
+            if (how->divisor != 1) {                                                             \
+                R divisor = (R) how->divisor;                                                    \
+                LOOP (acc[i] / divisor);                                                         \
+            }                                                                                    \
+            for (size_t i = 0; i < n; i++)                                                       \
+                out[i] = STORE (acc[i]);                                                         \
+        }                                                                                        \
+    }
+
+#define COMBINE_REAL(LOAD)                                                                       \
+    switch (how->op) {                                                                           \
+    case GS_PROD: LOOP (PROD_REAL (acc[i], LOAD (in[i]))); break;                                \
+    case GS_MIN: LOOP (MIN_REAL (acc[i], LOAD (in[i]))); break;                                  \
+    case GS_MAX: LOOP (MAX_REAL (acc[i], LOAD (in[i]))); break;                                  \
+    default: LOOP (SUM_REAL (acc[i], LOAD (in[i]))); break;                                      \
+    }
+
+#define COMBINE_COMPLEX(LOAD)                                                                    \
+    if (how->op == GS_PROD)                                                                      \
+        LOOP (PROD_REAL (acc[i], in[i]));                                                        \
+    else                                                                                         \
+        LOOP (SUM_REAL (acc[i], in[i]));
+
+#define SAME(x) (x)
+
+DEFINE_FLOATING (reduce_f16, uint16_t, float, float, gsi_float_of_f16, gsi_f16_of_float,
+                 COMBINE_REAL)
+DEFINE_FLOATING (reduce_bf16, uint16_t, float, float, gsi_float_of_bf16, gsi_bf16_of_float,
+                 COMBINE_REAL)
+DEFINE_FLOATING (reduce_f32, float, float, float, SAME, SAME, COMBINE_REAL)
+DEFINE_FLOATING (reduce_f64, double, double, double, SAME, SAME, COMBINE_REAL)
+DEFINE_FLOATING (reduce_c64, float complex, float complex, float, SAME, SAME, COMBINE_COMPLEX)
+DEFINE_FLOATING (reduce_c128, double complex, double complex, double, SAME, SAME,
+                 COMBINE_COMPLEX)
+
+/* Integers: sums and products in the unsigned type U of at least the width of int, which wraps. */
+#define DEFINE_INTEGER(NAME, T, U)                                                               \
+    static void NAME (const struct gsi_reduction *how, void *dst, const void *const *src,        \
+                      int sources, size_t count)                                                 \
+    {                                                                                            \
+        T acc[BLOCK];                                                                            \
+        for (size_t base = 0; base < count; base += BLOCK) {                                     \
+            size_t n = count - base < BLOCK ? count - base : BLOCK;                              \
+            memcpy (acc, (const T *) src[0] + base, n * sizeof (T));                             \
+            for (int s = 1; s < sources; s++) {                                                  \
+                const T *in = (const T *) src[s] + base;                                         \
+                switch (how->op) {                                                               \
+                case GS_PROD: LOOP ((T) ((U) acc[i] * (U) in[i])); break;                        \
+                case GS_MIN: LOOP (acc[i] < in[i] ? acc[i] : in[i]); break;                      \
+                case GS_MAX: LOOP (acc[i] > in[i] ? acc[i] : in[i]); break;                      \
+                default: LOOP ((T) ((U) acc[i] + (U) in[i])); break;                             \
+                }                                                                                \
+            }                                                                                    \
+            memcpy ((T *) dst + base, acc, n * sizeof (T));                                      \
+        }                                                                                        \
+    }
+
+DEFINE_INTEGER (reduce_i8, int8_t, uint32_t)
+DEFINE_INTEGER (reduce_i16, int16_t, uint32_t)
+DEFINE_INTEGER (reduce_i32, int32_t, uint32_t)
+DEFINE_INTEGER (reduce_i64, int64_t, uint64_t)
+DEFINE_INTEGER (reduce_u8, uint8_t, uint32_t)
+DEFINE_INTEGER (reduce_u16, uint16_t, uint32_t)
+DEFINE_INTEGER (reduce_u32, uint32_t, uint32_t)
+DEFINE_INTEGER (reduce_u64, uint64_t, uint64_t)
+
+typedef void (*reduce_f) (const struct gsi_reduction *how, void *dst, const void *const *src,
+                          int sources, size_t count);
+
+static const reduce_f functions[] = {
+    [GS_F16] = reduce_f16, [GS_BF16] = reduce_bf16, [GS_F32] = reduce_f32,
+    [GS_F64] = reduce_f64, [GS_I8] = reduce_i8,     [GS_I16] = reduce_i16,
+    [GS_I32] = reduce_i32, [GS_I64] = reduce_i64,   [GS_U8] = reduce_u8,
+    [GS_U16] = reduce_u16, [GS_U32] = reduce_u32,   [GS_U64] = reduce_u64,
+    [GS_C64] = reduce_c64, [GS_C128] = reduce_c128,
+};
+
+void gsi_host_reduce (const struct gsi_reduction *how, void *dst, const void *const *src,
+                      int sources, size_t count)
+{
+    functions[how->dtype](how, dst, src, sources, count);
+}
