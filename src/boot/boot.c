@@ -117,13 +117,13 @@ gs_status_t gsi_boot_open (struct gsi_boot **out)
     return st;
 }
 
-gs_status_t gsi_boot_from_mpi (int mpi_comm, int64_t deadline_ns, struct gsi_boot **out)
+gs_status_t gsi_boot_from_mpi (int mpi_comm, struct gsi_boot **out)
 {
     const struct gsi_boot_mpi_entry *entry;
     gs_status_t st = mpi_entry (&entry);
 
     *out = NULL;
-    return st ? st : entry->from_comm (mpi_comm, deadline_ns, out);
+    return st ? st : entry->from_comm (mpi_comm, out);
 }
 
 void gsi_boot_close (struct gsi_boot *boot)

@@ -62,11 +62,8 @@ gs_status_t gsi_boot_id_open (const gs_unique_id_t *id, int rank, int size,
 /* Opens the way that GS_BOOT asks for, or the first that works; see gs_comm_create. */
 gs_status_t gsi_boot_open (struct gsi_boot **out);
 
-/*
- * Opens the way through the ranks of an MPI communicator (Fortran handle), in the MPI module,
- * until [deadline_ns].
- */
-gs_status_t gsi_boot_from_mpi (int mpi_comm, int64_t deadline_ns, struct gsi_boot **out);
+/* Opens the way through the ranks of an MPI communicator (Fortran handle), in the MPI module. */
+gs_status_t gsi_boot_from_mpi (int mpi_comm, struct gsi_boot **out);
 
 /* NULL is allowed. */
 void gsi_boot_close (struct gsi_boot *boot);
@@ -86,7 +83,7 @@ void gsi_boot_name_missing (const unsigned char *missing, int size,
 struct gsi_boot_mpi_entry {
     struct gsi_boot_ops ops; /* open: all ranks of MPI_COMM_WORLD, initialising MPI if need be */
     int (*initialized) (void); /* whether MPI is up in this process, not finalized */
-    gs_status_t (*from_comm) (int mpi_comm, int64_t deadline_ns, struct gsi_boot **out);
+    gs_status_t (*from_comm) (int mpi_comm, struct gsi_boot **out); /* kept until exchange */
 };
 #define GSI_BOOT_MPI_SYMBOL "gsi_boot_mpi"
 

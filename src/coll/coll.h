@@ -53,9 +53,8 @@ struct gsi_call {
 };
 
 /*
- * Every operation is collective, checked (no NULL, no overflow, count > 0, size of the
- * communicator > 0) and in order. Status of each: GS_ERR_TIMEOUT with a text that says who is
- * missing when the deadline passes; GS_ERR_STATE when [life] stops being GSI_ALIVE or another
+ * Every operation is collective, checked (no NULL, no overflow, count > 0) and in order. Status
+ * of each: GS_ERR_TIMEOUT when the deadline passes here or passed on another rank; GS_ERR_STATE when [life] stops being GSI_ALIVE or another
  * rank aborted; GS_ERR_TRANSPORT. After any of these the communicator is dead: no operation is
  * called again, only discard.
  */
@@ -82,6 +81,12 @@ struct gsi_coll_ops {
 
     /* (required) */
     gs_status_t (*barrier) (struct gsi_coll *coll, const struct gsi_call *call);
+
+    /*
+     * (optional) After GS_ERR_TIMEOUT of [call]: tells the other ranks that this one gives up,
+     * listens to them for at most a second, and marks in came[rank] those that are waiting too.
+     */
+    void (*roll_call) (struct gsi_coll *coll, const struct gsi_call *call, unsigned char *came);
 
     /*
      * (optional) Tells the other ranks, without waiting, that this one has given up. Called at

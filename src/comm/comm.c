@@ -293,7 +293,7 @@ gs_status_t gs_comm_from_mpi_fint (int mpi_comm, const gs_comm_opts_t *opts, gs_
         return gsi_fail (GS_ERR_ARG, "gs_comm_from_mpi: comm is NULL");
     *comm = NULL;
     planned = make_plan ("gs_comm_from_mpi", opts, &plan);
-    if ((st = gsi_boot_from_mpi (mpi_comm, begin_ns + plan.boot_timeout_ns, &boot)))
+    if ((st = gsi_boot_from_mpi (mpi_comm, &boot)))
         return st;
     return create_over (boot, &plan, planned, (double) (gsi_now_ns () - begin_ns) / 1e3,
                         begin_ns + plan.boot_timeout_ns, comm);

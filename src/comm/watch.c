@@ -2,7 +2,9 @@
 /* watch - what happens when an operation fails or a communicator is given up. */
 #include "comm/watch.h"
 
+#include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/log.h"
@@ -15,12 +17,44 @@ static void tell_others (gs_comm_t *comm)
         comm->coll->ops->notify_abort (comm->coll);
 }
 
+static const char *host_of (void *context, int rank)
+{
+    return ((gs_comm_t *) context)->hosts[rank];
+}
+
+/* Completes the text of a timeout with who did not come, as far as the transport can find out. */
+static void name_missing (gs_comm_t *comm, const struct gsi_call *call)
+{
+    unsigned char *marks = calloc ((size_t) comm->team.size, 1);
+    char deadline[256], names[GSI_TEXT_MAX / 2] = "who did not come is not known";
+    bool all = true;
+
+    snprintf (deadline, sizeof (deadline), "%.255s", gs_last_error ());
+    if (marks && comm->coll->ops->roll_call) {
+        comm->coll->ops->roll_call (comm->coll, call, marks);
+        marks[comm->team.rank] = 1;
+        for (int r = 0; r < comm->team.size; r++)
+            all = all && marks[r];
+        for (int r = 0; r < comm->team.size; r++)
+            marks[r] = !marks[r]; /* came -> missing */
+        if (all)
+            snprintf (names, sizeof (names), "all ranks came, but the transfer did not end: do "
+                      "they call the same operation? GS_CHECK=collective compares them");
+        else
+            gsi_boot_name_missing (marks, comm->team.size, host_of, comm, names, sizeof (names));
+    }
+    free (marks);
+    gsi_fail (GS_ERR_TIMEOUT, "%s; %s", deadline, names);
+}
+
 gs_status_t gsi_watch_failed (gs_comm_t *comm, const struct gsi_call *call, gs_status_t st)
 {
     char reason[GSI_TEXT_MAX];
     const char *path;
     int alive = GSI_ALIVE;
 
+    if (st == GS_ERR_TIMEOUT)
+        name_missing (comm, call);
     snprintf (reason, sizeof (reason), "%s #%llu of communicator '%s' on rank %d (host %s): %s",
               gsi_record_op_name (call->op), (unsigned long long) call->seq, comm->name,
               comm->team.rank, comm->hosts[comm->team.rank], gs_last_error ());
@@ -32,7 +66,8 @@ gs_status_t gsi_watch_failed (gs_comm_t *comm, const struct gsi_call *call, gs_s
     comm->death = st;
     memcpy (comm->death_text, reason, sizeof (reason));
     atomic_compare_exchange_strong (&comm->life, &alive, GSI_DEAD);
-    tell_others (comm);
+    if (st != GS_ERR_TIMEOUT) /* the roll call has told them */
+        tell_others (comm);
     gsi_log (GS_LOG_ERROR, "comm", "%s", reason);
     return gsi_fail (st, "%s", reason);
 }

@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * boot_mpi - the ranks of an MPI communicator: MPI_COMM_WORLD, or one the application gives.
+ *
+ * The communicator is duplicated in the first exchange, without blocking; nothing is ever sent
+ * on the application's own.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/status.h"
+#include "boot/boot.h"
+#include "mpi/coll_mpi.h"
+#include "mpi/guest.h"
+
+extern const struct gsi_boot_mpi_entry gsi_boot_mpi;
+
+struct boot_mpi {
+    struct gsi_boot base;
+    MPI_Comm theirs; /* borrowed until the first exchange */
+    MPI_Comm own;    /* the duplicate, until the transport takes it */
+};
+
+static gs_status_t open_over (MPI_Comm theirs, struct gsi_boot **out)
+{
+    struct boot_mpi *boot = calloc (1, sizeof (*boot));
+
+    if (!boot)
+        return gsi_fail (GS_ERR_NOMEM, "boot mpi: out of memory");
+    boot->base.ops = &gsi_boot_mpi.ops;
+    boot->theirs = theirs;
+    boot->own = MPI_COMM_NULL;
+    MPI_Comm_rank (theirs, &boot->base.rank);
+    MPI_Comm_size (theirs, &boot->base.size);
+    gsi_boot_own_host (boot->base.host);
+    *out = &boot->base;
+    return GS_OK;
+}
+
+static gs_status_t open_world (struct gsi_boot **out)
+{
+    gs_status_t st = gsi_guest_start ();
+
+    return st ? st : open_over (MPI_COMM_WORLD, out);
+}
+
+static gs_status_t from_comm (int handle, struct gsi_boot **out)
+{
+    MPI_Comm theirs;
+    gs_status_t st;
+    int inter = 0;
+
+    if (!gsi_guest_up ())
+        return gsi_fail (GS_ERR_STATE, "gs_comm_from_mpi: MPI is not initialised, or finalized "
+                         "already: call it between MPI_Init and MPI_Finalize");
+    if ((st = gsi_guest_start ())) /* only checks the thread */
+        return st;
+    theirs = MPI_Comm_f2c ((MPI_Fint) handle);
+    if (theirs == MPI_COMM_NULL)
+        return gsi_fail (GS_ERR_ARG, "gs_comm_from_mpi: the communicator is MPI_COMM_NULL");
+    MPI_Comm_test_inter (theirs, &inter);
+    if (inter)
+        return gsi_fail (GS_ERR_ARG, "gs_comm_from_mpi: an intercommunicator has two groups: "
+                         "merge it first (MPI_Intercomm_merge)");
+    return open_over (theirs, out);
+}
+
+static int initialized (void)
+{
+    return gsi_guest_up ();
+}
+
+/* Duplicates the communicator; the other ranks may still be on their way. */
+static gs_status_t duplicate (struct boot_mpi *boot, int64_t deadline_ns)
+{
+    MPI_Comm *own = malloc (sizeof (*own)); /* written by MPI when the duplication ends */
+    MPI_Request request;
+    gs_status_t st;
+    int rc;
+
+    if (!own)
+        return gsi_fail (GS_ERR_NOMEM, "boot mpi: out of memory");
+    if ((rc = MPI_Comm_idup (boot->theirs, own, &request))) {
+        free (own);
+        return gsi_guest_fail ("MPI_Comm_idup", rc);
+    }
+    st = gsi_guest_wait ("MPI_Comm_idup", &request, deadline_ns);
+    if (st) {
+        gsi_guest_keep (own);
+        if (st == GS_ERR_TIMEOUT)
+            gsi_fail (st, "bootstrap: the deadline passed (GS_BOOT_TIMEOUT_MS); not all %d ranks "
+                      "of the MPI communicator made a gradsync communicator of it",
+                      boot->base.size);
+        return st;
+    }
+    boot->own = *own;
+    free (own);
+    MPI_Comm_set_errhandler (boot->own, MPI_ERRORS_RETURN);
+    return GS_OK;
+}
+
+/* A job's name made by rank 0: its host, process and the time. */
+static void name_job (char *job, const char *host)
+{
+    snprintf (job, GSI_JOB_BYTES, "mpi-%s-%ld-%lld", host, (long) getpid (),
+              (long long) (gsi_wall_ns () / GSI_NS_PER_MS));
+}
+
+static gs_status_t exchange (struct gsi_boot *base, const void *card, size_t bytes, void *cards,
+                             int64_t deadline_ns)
+{
+    struct boot_mpi *boot = (struct boot_mpi *) base;
+    size_t each = bytes + GSI_JOB_BYTES;
+    char *memory;
+    MPI_Request request;
+    gs_status_t st;
+    int rc;
+
+    if (boot->own == MPI_COMM_NULL && (st = duplicate (boot, deadline_ns)))
+        return st;
+    /* Every rank's bytes: its card, and a name for the job of which rank 0's counts. */
+    if (!(memory = calloc ((size_t) base->size + 1, each)))
+        return gsi_fail (GS_ERR_NOMEM, "boot mpi: out of memory");
+    memcpy (memory, card, bytes);
+    name_job (memory + bytes, base->host);
+    rc = MPI_Iallgather (memory, (int) each, MPI_BYTE, memory + each, (int) each, MPI_BYTE,
+                         boot->own, &request);
+    st = rc ? gsi_guest_fail ("MPI_Iallgather", rc)
+            : gsi_guest_wait ("bootstrap: MPI_Iallgather of the cards", &request, deadline_ns);
+    if (st) {
+        gsi_guest_keep (memory);
+        return st;
+    }
+    for (int r = 0; r < base->size; r++)
+        memcpy ((char *) cards + (size_t) r * bytes, memory + each * (size_t) (r + 1), bytes);
+    memcpy (base->job, memory + each + bytes, GSI_JOB_BYTES);
+    free (memory);
+    return GS_OK;
+}
+
+MPI_Comm gsi_boot_mpi_take (struct gsi_boot *base)
+{
+    struct boot_mpi *boot = (struct boot_mpi *) base;
+    MPI_Comm own = MPI_COMM_NULL;
+
+    if (base->ops == &gsi_boot_mpi.ops) {
+        own = boot->own;
+        boot->own = MPI_COMM_NULL;
+    }
+    return own;
+}
+
+static void close_mpi (struct gsi_boot *base)
+{
+    free (base); /* a duplicate that was not taken stays: freeing it is collective */
+}
+
+const struct gsi_boot_mpi_entry gsi_boot_mpi = {
+    .ops = {.name = "mpi", .open = open_world, .exchange = exchange, .close = close_mpi},
+    .initialized = initialized,
+    .from_comm = from_comm,
+};

@@ -1,0 +1,292 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* coll_mpi - the transport between hosts: makes it, ends it, and chooses how an operation goes. */
+#include "mpi/coll_mpi.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/fault.h"
+#include "base/log.h"
+#include "base/record.h"
+#include "base/status.h"
+#include "mpi/guest.h"
+
+extern const struct gsi_coll_ops gsi_coll_mpi;
+
+#define SMALL_MESSAGE ((size_t) 16 << 10) /* above it, shards carry fewer bytes: measured */
+#define BLOCK_BYTES   ((size_t) 256 << 10) /* of all pieces of a block: stays in the cache */
+#define MIN_PIECE     ((size_t) 4 << 10)
+#define CREATE_TAG    0x6773 /* of MPI_Comm_create_group */
+
+/* What a rank says on its card: its place in MPI_COMM_WORLD, -1 before MPI is up. */
+struct card {
+    int32_t world_rank, world_size;
+};
+
+static gs_status_t prepare (const struct gsi_boot *boot, void *memory)
+{
+    struct card *card = memory;
+    int up = gsi_guest_up ();
+
+    card->world_rank = card->world_size = -1;
+    if (up) {
+        MPI_Comm_rank (MPI_COMM_WORLD, &card->world_rank);
+        MPI_Comm_size (MPI_COMM_WORLD, &card->world_size);
+    }
+    if (!up && !strcmp (boot->ops->name, "id") && boot->size > 1)
+        return gsi_fail (GS_ERR_STATE, "gs_comm_create_from_id: between hosts MPI carries the "
+                         "data, and the application must have initialised it before");
+    return GS_OK;
+}
+
+static struct card card_of (const struct gsi_coll_setup *setup, int rank)
+{
+    struct card card;
+
+    memcpy (&card, (const char *) setup->cards + (size_t) rank * GSI_COLL_CARD_BYTES,
+            sizeof (card));
+    return card;
+}
+
+/* Whether our ranks are those of MPI_COMM_WORLD, in the same order: the same answer everywhere. */
+static bool is_world (const struct gsi_coll_setup *setup, int world_size)
+{
+    bool same = world_size == setup->team->size;
+
+    for (int r = 0; r < setup->team->size && same; r++) {
+        int there = card_of (setup, r).world_rank;
+        same = there < 0 || there == r;
+    }
+    return same;
+}
+
+/* Duplicates MPI_COMM_WORLD; every rank has shown its card, so none is far away. */
+static gs_status_t world_comm (MPI_Comm *out, int64_t deadline_ns)
+{
+    MPI_Comm *own = malloc (sizeof (*own));
+    MPI_Request request;
+    gs_status_t st;
+    int rc;
+
+    if (!own)
+        return gsi_fail (GS_ERR_NOMEM, "transport mpi: out of memory");
+    if ((rc = MPI_Comm_idup (MPI_COMM_WORLD, own, &request))) {
+        free (own);
+        return gsi_guest_fail ("MPI_Comm_idup", rc);
+    }
+    if ((st = gsi_guest_wait ("transport mpi: MPI_Comm_idup", &request, deadline_ns))) {
+        gsi_guest_keep (own);
+        return st;
+    }
+    *out = *own;
+    free (own);
+    return GS_OK;
+}
+
+/* Makes a communicator of some ranks of MPI_COMM_WORLD, in our order. */
+static gs_status_t group_comm (const struct gsi_coll_setup *setup, int world_size, MPI_Comm *out)
+{
+    int size = setup->team->size, rc;
+    int *ranks = calloc ((size_t) size + (size_t) world_size, sizeof (*ranks));
+    int *seen = ranks + size;
+    MPI_Group world, group;
+    gs_status_t st = GS_OK;
+
+    if (!ranks)
+        return gsi_fail (GS_ERR_NOMEM, "transport mpi: out of memory");
+    for (int r = 0; r < size && !st; r++) {
+        struct card card = card_of (setup, r);
+        ranks[r] = card.world_rank;
+        if (card.world_size != world_size || ranks[r] < 0 || seen[ranks[r]]++)
+            st = gsi_fail (GS_ERR_MISMATCH, "transport mpi: rank %d is rank %d of an MPI world of "
+                           "%d, which does not fit: all ranks must be of one MPI job, with MPI "
+                           "initialised on all or on none", r, card.world_rank, card.world_size);
+    }
+    if (!st) {
+        MPI_Comm_group (MPI_COMM_WORLD, &world);
+        MPI_Group_incl (world, size, ranks, &group);
+        rc = MPI_Comm_create_group (MPI_COMM_WORLD, group, CREATE_TAG, out);
+        MPI_Group_free (&group);
+        MPI_Group_free (&world);
+        st = rc ? gsi_guest_fail ("MPI_Comm_create_group", rc) : GS_OK;
+    }
+    free (ranks);
+    return st;
+}
+
+static gs_status_t make_comm (const struct gsi_coll_setup *setup, MPI_Comm *out)
+{
+    gs_status_t st;
+    int world_size;
+
+    if ((*out = gsi_boot_mpi_take (setup->boot)) != MPI_COMM_NULL)
+        return GS_OK;
+    if ((st = gsi_guest_start ()))
+        return st;
+    MPI_Comm_size (MPI_COMM_WORLD, &world_size);
+    st = is_world (setup, world_size) ? world_comm (out, setup->deadline_ns)
+                                      : group_comm (setup, world_size, out);
+    if (!st)
+        MPI_Comm_set_errhandler (*out, MPI_ERRORS_RETURN);
+    return st;
+}
+
+/* Cuts [c]->memory into the staging buffers. Pieces begin at multiples of 64 bytes. */
+static gs_status_t make_staging (struct gsi_coll_mpi *c)
+{
+    size_t size = (size_t) c->size, block, total;
+    struct gsi_slot *slots[] = {&c->scatter[0], &c->scatter[1], &c->gather[0], &c->gather[1]};
+    char *at;
+
+    c->piece_bytes = BLOCK_BYTES / size / 64 * 64;
+    if (c->piece_bytes < MIN_PIECE)
+        c->piece_bytes = MIN_PIECE;
+    block = c->piece_bytes * size;
+    total = GSI_SMALL_BYTES + 2 * 4 * block;
+    if (gsi_fault ("coll_mpi.memory") || posix_memalign ((void **) &c->memory, 4096, total))
+        return gsi_fail (GS_ERR_NOMEM, "transport mpi: no memory for staging (%zu bytes)", total);
+    at = c->small = c->memory;
+    at += GSI_SMALL_BYTES;
+    for (int s = 0; s < 4; s++, at += 2 * block) {
+        slots[s]->send = at;
+        slots[s]->recv = at + block;
+        slots[s]->requests = calloc (2 * size, sizeof (MPI_Request));
+        slots[s]->statuses = calloc (2 * size, sizeof (MPI_Status));
+        if (!slots[s]->requests || !slots[s]->statuses)
+            return gsi_fail (GS_ERR_NOMEM, "transport mpi: out of memory");
+    }
+    c->source = calloc (size, sizeof (*c->source));
+    c->heard = calloc (size, sizeof (*c->heard));
+    if (!c->source || !c->heard)
+        return gsi_fail (GS_ERR_NOMEM, "transport mpi: out of memory");
+    return GS_OK;
+}
+
+/* Frees what is ours alone; what MPI may still use is kept. */
+static void discard (struct gsi_coll *coll)
+{
+    struct gsi_coll_mpi *c = (struct gsi_coll_mpi *) coll;
+    struct gsi_slot *slots[] = {&c->scatter[0], &c->scatter[1], &c->gather[0], &c->gather[1]};
+
+    for (int s = 0; s < 4; s++) {
+        if (c->unfinished)
+            gsi_guest_keep (slots[s]->requests);
+        else
+            free (slots[s]->requests);
+        free (slots[s]->statuses);
+    }
+    if (c->unfinished)
+        gsi_guest_keep (c->memory);
+    else
+        free (c->memory);
+    free (c->source);
+    free (c->heard);
+    free (c);
+}
+
+static gs_status_t open_mpi (const struct gsi_coll_setup *setup, struct gsi_coll **out)
+{
+    struct gsi_coll_mpi *c = calloc (1, sizeof (*c));
+    gs_status_t st;
+
+    if (!c)
+        return gsi_fail (GS_ERR_NOMEM, "transport mpi: out of memory");
+    c->base.ops = &gsi_coll_mpi;
+    c->base.team = setup->team;
+    c->base.life = setup->life;
+    c->device = setup->device;
+    c->comm = MPI_COMM_NULL;
+    c->rank = setup->team->rank;
+    c->size = setup->team->size;
+    c->spins = setup->team->local_size > sysconf (_SC_NPROCESSORS_ONLN) ? GSI_GUEST_YIELD_NOW : 0;
+    if ((st = make_comm (setup, &c->comm)) || (st = make_staging (c))) {
+        discard (&c->base);
+        return st;
+    }
+    *out = &c->base;
+    return GS_OK;
+}
+
+/* Whether [bytes] of each rank go in one go of small messages. */
+static bool is_small (const struct gsi_coll_mpi *c, size_t bytes)
+{
+    return bytes <= SMALL_MESSAGE && bytes * (size_t) c->size <= GSI_SMALL_BYTES;
+}
+
+static gs_status_t allreduce (struct gsi_coll *coll, void *buf, size_t count,
+                              const struct gsi_reduction *how, const struct gsi_call *call)
+{
+    struct gsi_coll_mpi *c = (struct gsi_coll_mpi *) coll;
+    size_t bytes = count * gs_dtype_size (how->dtype);
+    gs_status_t st;
+
+    if (!is_small (c, bytes))
+        return gsi_shards_allreduce (c, buf, count, how, call);
+    if ((st = gsi_small_gather (c, buf, bytes, call)))
+        return st;
+    for (int r = 0; r < c->size; r++)
+        c->source[r] = gsi_small_place (c, r, bytes);
+    c->device->ops->reduce (how, buf, c->source, c->size, count);
+    return GS_OK;
+}
+
+static gs_status_t broadcast (struct gsi_coll *coll, void *buf, size_t bytes, int root,
+                              const struct gsi_call *call)
+{
+    return gsi_shards_broadcast ((struct gsi_coll_mpi *) coll, buf, bytes, root, call);
+}
+
+static gs_status_t allgather (struct gsi_coll *coll, const void *send, void *recv, size_t bytes,
+                              const struct gsi_call *call)
+{
+    struct gsi_coll_mpi *c = (struct gsi_coll_mpi *) coll;
+    gs_status_t st;
+
+    if (!is_small (c, bytes))
+        return gsi_shards_allgather (c, send, recv, bytes, call);
+    if ((st = gsi_small_gather (c, send, bytes, call)))
+        return st;
+    for (int r = 0; r < c->size; r++)
+        memcpy ((char *) recv + (size_t) r * bytes, gsi_small_place (c, r, bytes), bytes);
+    return GS_OK;
+}
+
+static gs_status_t barrier (struct gsi_coll *coll, const struct gsi_call *call)
+{
+    return gsi_small_gather ((struct gsi_coll_mpi *) coll, NULL, 0, call);
+}
+
+static void notify_abort (struct gsi_coll *coll)
+{
+    gsi_notice_send ((struct gsi_coll_mpi *) coll, GSI_NOTICE_ABORT, NULL);
+}
+
+static gs_status_t close_mpi (struct gsi_coll *coll, const struct gsi_call *call)
+{
+    struct gsi_coll_mpi *c = (struct gsi_coll_mpi *) coll;
+    gs_status_t st;
+
+    if (!gsi_guest_up ())
+        return gsi_fail (GS_ERR_STATE, "MPI was finalized before gs_comm_destroy: destroy "
+                         "communicators first");
+    if ((st = barrier (coll, call)))
+        return st;
+    MPI_Comm_free (&c->comm);
+    discard (coll);
+    return GS_OK;
+}
+
+const struct gsi_coll_ops gsi_coll_mpi = {
+    .name = "mpi",
+    .prepare = prepare,
+    .open = open_mpi,
+    .allreduce = allreduce,
+    .broadcast = broadcast,
+    .allgather = allgather,
+    .barrier = barrier,
+    .roll_call = gsi_roll_call,
+    .notify_abort = notify_abort,
+    .close = close_mpi,
+    .discard = discard,
+};

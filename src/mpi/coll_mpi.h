@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * coll_mpi - the transport between hosts. Private to src/mpi/.
+ *
+ * MPI carries every byte, by point-to-point calls that are polled. It only ever holds memory of
+ * ours ([staging]): after a deadline it still owns its buffers, and the application's must be
+ * free again.
+ */
+#ifndef GS_MPI_COLL_MPI_H
+#define GS_MPI_COLL_MPI_H
+
+#include <mpi.h>
+
+#include "coll/coll.h"
+
+#define GSI_SMALL_BYTES ((size_t) 256 << 10)   /* all contributions of a small operation */
+#define GSI_STAGING_SLOTS 2                    /* one in flight while the other is worked on */
+
+/* Message tags; ranks of one pair send in one order, so a tag needs no number. */
+enum gsi_tag {
+    GSI_TAG_SMALL = 1,
+    GSI_TAG_SCATTER = 2,
+    GSI_TAG_GATHER = 3,
+    GSI_TAG_BROADCAST = 4,
+    GSI_TAG_NOTICE = 5,
+};
+
+/* Buffers and requests of one block on its way. */
+struct gsi_slot {
+    char *send, *recv;     /* [size] pieces each */
+    MPI_Request *requests; /* [2 * size] */
+    MPI_Status *statuses;  /* [2 * size] */
+    int active;            /* how many of them are in use */
+};
+
+struct gsi_coll_mpi {
+    struct gsi_coll base;
+    const struct gsi_device *device;
+    MPI_Comm comm; /* a duplicate of our own */
+    int rank, size;
+    unsigned spins;      /* where gsi_guest_pause starts */
+    size_t piece_bytes;  /* of one rank in one block; a multiple of 64 */
+    char *memory;        /* one allocation: all staging below points into it */
+    char *small;         /* GSI_SMALL_BYTES */
+    const void **source; /* [size] contributions in rank order */
+    struct gsi_slot scatter[GSI_STAGING_SLOTS], gather[GSI_STAGING_SLOTS];
+    bool unfinished; /* MPI owns staging: it is kept */
+    bool notified;   /* the other ranks were told that we gave up */
+    bool notice;     /* another rank has given up: heard[] says which */
+    struct gsi_notice *heard; /* [size], kind GSI_NOTICE_NONE: nothing heard */
+};
+
+/* What a rank that gives up tells the others. */
+enum gsi_notice_kind { GSI_NOTICE_NONE = 0, GSI_NOTICE_ABORT = 1, GSI_NOTICE_TIMEOUT = 2 };
+struct gsi_notice {
+    int32_t kind, op;
+    uint64_t seq;
+};
+
+/* The boot's duplicated communicator if it is a boot_mpi, now owned by the caller; else NULL's. */
+MPI_Comm gsi_boot_mpi_take (struct gsi_boot *boot);
+
+/* p2p.c: posts; the request goes to the end of [slot]. */
+gs_status_t gsi_p2p_send (struct gsi_coll_mpi *c, struct gsi_slot *slot, const void *data,
+                          size_t bytes, int peer, enum gsi_tag tag);
+gs_status_t gsi_p2p_recv (struct gsi_coll_mpi *c, struct gsi_slot *slot, void *data, size_t bytes,
+                          int peer, enum gsi_tag tag);
+
+/* Waits for all of [slot], until the call's deadline, an abort here or a notice from elsewhere. */
+gs_status_t gsi_p2p_wait (struct gsi_coll_mpi *c, struct gsi_slot *slot,
+                          const struct gsi_call *call);
+
+/* rollcall.c */
+void gsi_notice_send (struct gsi_coll_mpi *c, enum gsi_notice_kind kind,
+                      const struct gsi_call *call);
+void gsi_notice_hear (struct gsi_coll_mpi *c); /* takes in what has arrived */
+void gsi_roll_call (struct gsi_coll *coll, const struct gsi_call *call, unsigned char *came);
+
+/*
+ * small.c: gathers [bytes] of every rank in c->small, log2 (size) messages each (Bruck); the
+ * place of rank r is gsi_small_place (). size * bytes is at most GSI_SMALL_BYTES.
+ */
+gs_status_t gsi_small_gather (struct gsi_coll_mpi *c, const void *mine, size_t bytes,
+                              const struct gsi_call *call);
+static inline char *gsi_small_place (const struct gsi_coll_mpi *c, int rank, size_t bytes)
+{
+    return c->small + (size_t) ((rank - c->rank + c->size) % c->size) * bytes;
+}
+
+/* shards.c: large operations, in blocks of a piece for each rank. */
+gs_status_t gsi_shards_allreduce (struct gsi_coll_mpi *c, char *buf, size_t count,
+                                  const struct gsi_reduction *how, const struct gsi_call *call);
+gs_status_t gsi_shards_allgather (struct gsi_coll_mpi *c, const char *send, char *recv,
+                                  size_t bytes, const struct gsi_call *call);
+gs_status_t gsi_shards_broadcast (struct gsi_coll_mpi *c, char *buf, size_t bytes, int root,
+                                  const struct gsi_call *call);
+
+#endif /* GS_MPI_COLL_MPI_H */

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * guest - how the module lives in a process with MPI: whose MPI it is, and waiting politely.
+ *
+ * If the application has initialised MPI we use it and never finalize it. If not, we initialise
+ * it with MPI_THREAD_MULTIPLE and finalize it when the process exits.
+ */
+#ifndef GS_MPI_GUEST_H
+#define GS_MPI_GUEST_H
+
+#include <mpi.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "gradsync.h"
+
+/* Whether MPI is up: initialised by anybody, not finalized. */
+bool gsi_guest_up (void);
+
+/* Makes MPI up if it is not, and checks that this thread may call it. */
+gs_status_t gsi_guest_start (void);
+
+/* "what: MPI's text" with status GS_ERR_TRANSPORT; GS_ERR_MISMATCH for a truncated message. */
+gs_status_t gsi_guest_fail (const char *what, int rc);
+
+/*
+ * From now on MPI still owns [memory] (or NULL), because of a transfer that did not end: it is
+ * never freed, and MPI is not finalized by us, which would wait for that transfer.
+ */
+void gsi_guest_keep (void *memory);
+
+/* One round of waiting: spins, then yields the core. [spins] starts at 0, or high to yield. */
+void gsi_guest_pause (unsigned *spins);
+
+#define GSI_GUEST_YIELD_NOW (1u << 30) /* first [spins] where ranks outnumber cores */
+
+/* Tests [request] until it is complete or [deadline_ns]; then GS_ERR_TIMEOUT and it is left. */
+gs_status_t gsi_guest_wait (const char *what, MPI_Request *request, int64_t deadline_ns);
+
+#endif /* GS_MPI_GUEST_H */

@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* p2p - posting messages and waiting for them with a deadline. */
+#include "base/clock.h"
+#include "base/fault.h"
+#include "base/status.h"
+#include "mpi/coll_mpi.h"
+#include "mpi/guest.h"
+
+#define LOOK_EVERY 64u   /* polls between looks at the clock: about 5 us */
+#define LISTEN_EVERY 512u /* polls between looks for notices */
+
+gs_status_t gsi_p2p_send (struct gsi_coll_mpi *c, struct gsi_slot *slot, const void *data,
+                          size_t bytes, int peer, enum gsi_tag tag)
+{
+    int rc = gsi_fault ("p2p.send")
+                 ? MPI_ERR_OTHER
+                 : MPI_Isend (data, (int) bytes, MPI_BYTE, peer, tag, c->comm,
+                              &slot->requests[slot->active]);
+
+    if (rc)
+        return gsi_guest_fail ("MPI_Isend", rc);
+    slot->active++;
+    return GS_OK;
+}
+
+gs_status_t gsi_p2p_recv (struct gsi_coll_mpi *c, struct gsi_slot *slot, void *data, size_t bytes,
+                          int peer, enum gsi_tag tag)
+{
+    int rc = MPI_Irecv (data, (int) bytes, MPI_BYTE, peer, tag, c->comm,
+                        &slot->requests[slot->active]);
+
+    if (rc)
+        return gsi_guest_fail ("MPI_Irecv", rc);
+    slot->active++;
+    return GS_OK;
+}
+
+/* Why the wait should end, looked at now and then; GS_OK to go on. */
+static gs_status_t interrupted (struct gsi_coll_mpi *c, const struct gsi_call *call,
+                                unsigned polls)
+{
+    if (atomic_load_explicit (c->base.life, memory_order_relaxed) != GSI_ALIVE)
+        return gsi_fail (GS_ERR_STATE, "the communicator was aborted on this rank");
+    if (polls % LISTEN_EVERY == 0)
+        gsi_notice_hear (c);
+    for (int r = 0; c->notice && r < c->size; r++) {
+        if (c->heard[r].kind == GSI_NOTICE_ABORT)
+            return gsi_fail (GS_ERR_STATE, "rank %d gave the communicator up", r);
+        if (c->heard[r].kind == GSI_NOTICE_TIMEOUT)
+            return gsi_fail (GS_ERR_TIMEOUT, "the deadline passed on rank %d", r);
+    }
+    if (gsi_now_ns () > call->deadline_ns)
+        return gsi_fail (GS_ERR_TIMEOUT, "the deadline passed (GS_TIMEOUT_MS)");
+    return GS_OK;
+}
+
+/* MPI's own words for the first request that failed. */
+static gs_status_t failed (const struct gsi_slot *slot, int rc)
+{
+    for (int i = 0; rc == MPI_ERR_IN_STATUS && i < slot->active; i++) {
+        int error = slot->statuses[i].MPI_ERROR;
+        if (error != MPI_SUCCESS && error != MPI_ERR_PENDING)
+            return gsi_guest_fail ("transfer", error);
+    }
+    return gsi_guest_fail ("MPI_Testall", rc);
+}
+
+gs_status_t gsi_p2p_wait (struct gsi_coll_mpi *c, struct gsi_slot *slot,
+                          const struct gsi_call *call)
+{
+    unsigned spins = c->spins;
+    gs_status_t st = GS_OK;
+    int done = 0, rc;
+
+    for (unsigned polls = 1;; polls++) {
+        if ((rc = MPI_Testall (slot->active, slot->requests, &done, slot->statuses)))
+            st = failed (slot, rc);
+        if (done && !rc) {
+            slot->active = 0;
+            return GS_OK;
+        }
+        if (!st && polls % LOOK_EVERY == 0)
+            st = interrupted (c, call, polls);
+        if (st) {
+            c->unfinished = true;
+            return st;
+        }
+        gsi_guest_pause (&spins);
+    }
+}

@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* rollcall - telling the other ranks that this one gives up, and hearing who else does. */
+#include <stdlib.h>
+
+#include "base/clock.h"
+#include "mpi/coll_mpi.h"
+#include "mpi/guest.h"
+
+#define LISTEN_NS GSI_NS_PER_S /* how long a roll call waits for answers */
+
+void gsi_notice_hear (struct gsi_coll_mpi *c)
+{
+    MPI_Status status;
+    int there = 0;
+
+    while (!MPI_Iprobe (MPI_ANY_SOURCE, GSI_TAG_NOTICE, c->comm, &there, &status) && there) {
+        struct gsi_notice notice;
+        /* The message is here already: this receive does not wait. */
+        if (MPI_Recv (&notice, sizeof (notice), MPI_BYTE, status.MPI_SOURCE, GSI_TAG_NOTICE,
+                      c->comm, MPI_STATUS_IGNORE))
+            return;
+        c->heard[status.MPI_SOURCE] = notice;
+        c->notice = true;
+    }
+}
+
+void gsi_notice_send (struct gsi_coll_mpi *c, enum gsi_notice_kind kind,
+                      const struct gsi_call *call)
+{
+    struct gsi_notice *notice;
+
+    if (c->notified || c->size == 1 || !gsi_guest_up ())
+        return;
+    c->notified = true;
+    if (!(notice = calloc (1, sizeof (*notice))))
+        return;
+    *notice = (struct gsi_notice){.kind = kind,
+                                  .op = call ? call->op : 0,
+                                  .seq = call ? call->seq : 0};
+    for (int r = 0; r < c->size; r++) {
+        MPI_Request request;
+        /* A short message: it leaves at once, or as MPI makes progress elsewhere. */
+        if (r != c->rank && !MPI_Isend (notice, sizeof (*notice), MPI_BYTE, r, GSI_TAG_NOTICE,
+                                        c->comm, &request))
+            MPI_Request_free (&request);
+    }
+    gsi_guest_keep (notice);
+}
+
+void gsi_roll_call (struct gsi_coll *coll, const struct gsi_call *call, unsigned char *came)
+{
+    struct gsi_coll_mpi *c = (struct gsi_coll_mpi *) coll;
+    int64_t until_ns = gsi_now_ns () + LISTEN_NS;
+    unsigned spins = GSI_GUEST_YIELD_NOW;
+    int missing;
+
+    gsi_notice_send (c, GSI_NOTICE_TIMEOUT, call);
+    do {
+        gsi_notice_hear (c);
+        missing = 0;
+        for (int r = 0; r < c->size; r++) {
+            came[r] = r == c->rank || c->heard[r].kind != GSI_NOTICE_NONE;
+            missing += !came[r];
+        }
+        gsi_guest_pause (&spins);
+    } while (missing && gsi_now_ns () < until_ns);
+}

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * small - gathering little data from every rank with few messages.
+ *
+ * Bruck's algorithm (J. Bruck et al., Efficient algorithms for all-to-all communications in
+ * multiport message-passing systems, 1997): in round k each rank passes all it has to the rank
+ * 2^k below it. After log2 (size) rounds everybody has everything, and combines it by itself in
+ * rank order: one rounding, and the same bits everywhere.
+ */
+#include <string.h>
+
+#include "mpi/coll_mpi.h"
+
+gs_status_t gsi_small_gather (struct gsi_coll_mpi *c, const void *mine, size_t bytes,
+                              const struct gsi_call *call)
+{
+    struct gsi_slot *slot = &c->scatter[0];
+    gs_status_t st = GS_OK;
+
+    if (bytes)
+        memcpy (c->small, mine, bytes);
+    for (int have = 1; have < c->size && !st; have *= 2) {
+        int more = have < c->size - have ? have : c->size - have;
+        int below = (c->rank - have + c->size) % c->size, above = (c->rank + have) % c->size;
+        st = gsi_p2p_recv (c, slot, c->small + (size_t) have * bytes, (size_t) more * bytes,
+                           above, GSI_TAG_SMALL);
+        if (!st)
+            st = gsi_p2p_send (c, slot, c->small, (size_t) more * bytes, below, GSI_TAG_SMALL);
+        if (!st)
+            st = gsi_p2p_wait (c, slot, call);
+    }
+    return st;
+}
