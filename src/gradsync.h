@@ -186,8 +186,8 @@ typedef struct gs_comm gs_comm_t;
 #define GS_DEVICE_HOST (-2) /* no GPU: arrays are in host memory */
 
 /*
- * Options of a communicator. Start from GS_COMM_OPTS_INIT; zero or NULL in a field means its
- * default. [size] lets later versions add fields without breaking compiled programs.
+ * Options of a communicator. Start from GS_COMM_OPTS_INIT; zero or NULL in a field other than
+ * device means its default. [size] lets later versions add fields without breaking programs.
  */
 typedef struct gs_comm_opts {
     size_t size;              /* sizeof (gs_comm_opts_t) */

@@ -56,20 +56,46 @@ static gs_status_t find (char *path, size_t room)
                      folder, folder);
 }
 
+/* The file an address is in, for messages. */
+static const char *file_of (void *address)
+{
+    Dl_info info;
+
+    return dladdr (address, &info) && info.dli_fname ? info.dli_fname : "an unknown file";
+}
+
+/* Two MPI libraries in one process cannot talk to each other: the module must use the one there. */
+static gs_status_t same_mpi (void *module, const char *path)
+{
+    void *theirs = dlsym (RTLD_DEFAULT, "MPI_Initialized");
+    void *ours = dlsym (module, "MPI_Initialized");
+
+    if (!theirs || !ours || theirs == ours)
+        return GS_OK;
+    return gsi_fail (GS_ERR_TRANSPORT,
+                     "the program uses the MPI library %s, but %s was built for %s: set "
+                     "GS_MPI_MODULE to a gradsync-mpi.so built for the program's MPI",
+                     file_of (theirs), path, file_of (ours));
+}
+
 static gs_status_t load (void)
 {
+    void *module;
     char path[PATH_BYTES];
     gs_status_t st = find (path, sizeof (path));
 
     if (st)
         return st;
     /* NODELETE: MPI cannot be started again once it was unloaded. */
-    mpi_module = dlopen (path, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
-    if (!mpi_module)
+    module = dlopen (path, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
+    if (!module)
         return gsi_fail (GS_ERR_TRANSPORT,
                          "cannot load %s: %s. It must be of this gradsync version, and its MPI "
                          "library must be found by the loader",
                          path, dlerror ());
+    if ((st = same_mpi (module, path)))
+        return st;
+    mpi_module = module;
     gsi_log (GS_LOG_TRACE, "mpi", "loaded %s", path);
     return GS_OK;
 }

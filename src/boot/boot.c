@@ -148,7 +148,8 @@ void gsi_boot_name_missing (const unsigned char *missing, int size,
 
     for (int r = 0; r < size; r++)
         count += missing[r] != 0;
-    used = (size_t) snprintf (text, room, "%d of %d ranks did not come:", count, size);
+    used = (size_t) snprintf (text, room, count ? "%d of %d ranks did not come:" : "all ranks came",
+                              count, size);
     for (int r = 0; r < size && named < NAMED_RANKS && used < room; r++) {
         const char *host;
         if (!missing[r])

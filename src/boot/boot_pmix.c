@@ -321,8 +321,8 @@ static gs_status_t name_missing (struct boot_pmix *boot, const char *key, const 
     gsi_boot_name_missing (missing, boot->base.size, host_or_null, boot, names, sizeof (names));
     free (marks);
     if (leader != boot->base.rank)
-        return gsi_fail (GS_ERR_TIMEOUT, "bootstrap: %s; on this node %s; rank %d names those of "
-                         "other nodes", what, names, leader);
+        return gsi_fail (GS_ERR_TIMEOUT, "bootstrap: %s; on this node (host %s) %s; rank %d has "
+                         "asked the other nodes", what, boot->base.host, names, leader);
     return gsi_fail (GS_ERR_TIMEOUT, "bootstrap: %s; %s. Does every rank of the job step call "
                      "gs_comm_create? If not, use gs_comm_from_mpi or gs_comm_create_from_id",
                      what, names);

@@ -2,9 +2,9 @@
 /*
  * host_reduce - combines arrays of host memory in the order given.
  *
- * Works in blocks that stay in the first-level cache: the first source is loaded into an
- * accumulator, the others are combined into it, then it is divided and stored, rounded once.
- * The loops over a block are plain, without calls or branches, for the compiler to vectorise.
+ * Works in blocks that stay in the first-level cache: the sources are combined into an
+ * accumulator one by one, which is then divided and stored, rounded once. The loops over a block
+ * are plain, without calls or branches, for the compiler to vectorise.
  */
 #include <complex.h>
 #include <math.h>
@@ -16,69 +16,93 @@
 
 #define BLOCK 1024 /* elements: at most 16 KiB of accumulator, half a first-level cache */
 
-/* Loads or combines one block. [first]: the accumulator is empty. */
+/* Fills the accumulator of one block. */
 #define LOOP(expression)                                                                         \
     for (size_t i = 0; i < n; i++)                                                               \
     acc[i] = (expression)
 
-#define SUM_REAL(a, b)  ((a) + (b))
-#define PROD_REAL(a, b) ((a) * (b))
+/* Rounds and stores one block. */
+#define STORE_LOOP(STORE, expression)                                                            \
+    for (size_t i = 0; i < n; i++)                                                               \
+    out[i] = STORE (expression)
+
 /* A NaN on either side gives NaN: it differs from itself, and no comparison with it is true. */
-#define MIN_REAL(a, b)  ((a) < (b) || (a) != (a) ? (a) : (b))
-#define MAX_REAL(a, b)  ((a) > (b) || (a) != (a) ? (a) : (b))
+#define MIN_REAL(a, b) ((a) < (b) || (a) != (a) ? (a) : (b))
+#define MAX_REAL(a, b) ((a) > (b) || (a) != (a) ? (a) : (b))
+
+#define COMBINE_REAL(a, b)                                                                       \
+    switch (how->op) {                                                                           \
+    case GS_PROD: LOOP ((a) * (b)); break;                                                       \
+    case GS_MIN: LOOP (MIN_REAL (a, b)); break;                                                  \
+    case GS_MAX: LOOP (MAX_REAL (a, b)); break;                                                  \
+    default: LOOP ((a) + (b)); break;                                                            \
+    }
+
+#define COMBINE_COMPLEX(a, b)                                                                    \
+    if (how->op == GS_PROD)                                                                      \
+        LOOP ((a) * (b));                                                                        \
+    else                                                                                         \
+        LOOP ((a) + (b));
+
+/* Division by a power of two is multiplication by its exact inverse, which is faster. */
+static bool is_power_of_two (double x)
+{
+    int exponent;
+
+    return frexp (x, &exponent) == 0.5;
+}
 
 /*
- * Defines NAME: T is the element, A the accumulator, LOAD and STORE convert, and the last three
- * say which operations there are.
+ * Defines NAME: T is the element, A the accumulator, R its real type; LOAD and STORE convert, and
+ * COMBINE knows the operations. The first source waits ([first]) to be combined with the second
+ * in one pass.
  */
 #define DEFINE_FLOATING(NAME, T, A, R, LOAD, STORE, COMBINE)                                     \
     static void NAME (const struct gsi_reduction *how, void *dst, const void *const *src,        \
                       int sources, size_t count)                                                 \
     {                                                                                            \
         A acc[BLOCK];                                                                            \
+        R divisor = (R) how->divisor;                                                            \
+        bool inverse = is_power_of_two (how->divisor);                                           \
         for (size_t base = 0; base < count; base += BLOCK) {                                     \
             size_t n = count - base < BLOCK ? count - base : BLOCK;                              \
             T *out = (T *) dst + base;                                                           \
-            int used = 0;                                                                        \
+            const T *first = NULL;                                                               \
+            bool empty = true;                                                                   \
             for (int s = 0; s < sources; s++) {                                                  \
                 const T *in = (const T *) src[s] + base;                                         \
                 R scale = how->scale ? (R) how->scale[s] : 1;                                    \
                 if (scale == 0)                                                                  \
                     continue;                                                                    \
-                if (scale != 1 && !used)                                                         \
+                if (empty && scale == 1) {                                                       \
+                    first = in;                                                                  \
+                } else if (empty) {                                                              \
                     LOOP (LOAD (in[i]) * scale);                                                 \
-                else if (scale != 1)                                                             \
+                } else if (first && scale == 1) {                                                \
+                    COMBINE (LOAD (first[i]), LOAD (in[i]))                                      \
+                    first = NULL;                                                                \
+                } else if (first) {                                                              \
+                    LOOP (LOAD (first[i]) + LOAD (in[i]) * scale);                               \
+                    first = NULL;                                                                \
+                } else if (scale == 1) {                                                         \
+                    COMBINE (acc[i], LOAD (in[i]))                                               \
+                } else {                                                                         \
                     LOOP (acc[i] + LOAD (in[i]) * scale);                                        \
-                else if (!used)                                                                  \
-                    LOOP (LOAD (in[i]));                                                         \
-                else                                                                             \
-                    COMBINE (LOAD)                                                               \
-                used++;                                                                          \
+                }                                                                                \
+                empty = false;                                                                   \
             }                                                                                    \
-            if (!used)                                                                           \
+            if (empty)                                                                           \
                 LOOP (0);                                                                        \
-            if (how->divisor != 1) {                                                             \
-                R divisor = (R) how->divisor;                                                    \
-                LOOP (acc[i] / divisor);                                                         \
-            }                                                                                    \
-            for (size_t i = 0; i < n; i++)                                                       \
-                out[i] = STORE (acc[i]);                                                         \
+            if (first)                                                                           \
+                LOOP (LOAD (first[i]));                                                          \
+            if (divisor == 1)                                                                    \
+                STORE_LOOP (STORE, acc[i]);                                                      \
+            else if (inverse)                                                                    \
+                STORE_LOOP (STORE, acc[i] * (1 / divisor));                                      \
+            else                                                                                 \
+                STORE_LOOP (STORE, acc[i] / divisor);                                            \
         }                                                                                        \
     }
-
-#define COMBINE_REAL(LOAD)                                                                       \
-    switch (how->op) {                                                                           \
-    case GS_PROD: LOOP (PROD_REAL (acc[i], LOAD (in[i]))); break;                                \
-    case GS_MIN: LOOP (MIN_REAL (acc[i], LOAD (in[i]))); break;                                  \
-    case GS_MAX: LOOP (MAX_REAL (acc[i], LOAD (in[i]))); break;                                  \
-    default: LOOP (SUM_REAL (acc[i], LOAD (in[i]))); break;                                      \
-    }
-
-#define COMBINE_COMPLEX(LOAD)                                                                    \
-    if (how->op == GS_PROD)                                                                      \
-        LOOP (PROD_REAL (acc[i], in[i]));                                                        \
-    else                                                                                         \
-        LOOP (SUM_REAL (acc[i], in[i]));
 
 #define SAME(x) (x)
 
