@@ -114,7 +114,10 @@ typedef enum gs_log_level {
     GS_LOG_LEVEL_INT_SIZED = 0x7fffffff
 } gs_log_level_t;
 
-/* Receives one log line, without a newline. May be called by any thread, one at a time. */
+/*
+ * Receives one log line, without a newline. May be called by any thread, one at a time, and must
+ * not call gradsync itself.
+ */
 typedef void (*gs_log_f) (gs_log_level_t level, const char *line, void *context);
 
 /*
@@ -286,11 +289,13 @@ gs_status_t gs_comm_from_mpi_fint (int mpi_comm, const gs_comm_opts_t *opts, gs_
 /*
  * Ends a communicator.
  *
- *   comm  in  NULL does nothing; not to be used afterwards, whatever is returned
+ *   comm  in  NULL does nothing; not to be used afterwards
  *
  * Collective  yes, unless the communicator was aborted or has timed out: then local. Memory
  *             that an unfinished transfer still owns is kept, not freed.
- * Returns     GS_OK; GS_ERR_TIMEOUT if the other ranks did not come in time.
+ * Returns     GS_OK; GS_ERR_TIMEOUT if the other ranks did not come in time; GS_ERR_MISMATCH if
+ *             they are in another call (compared as in section 5), which then fails;
+ *             GS_ERR_STATE if another thread is inside a call: then nothing was destroyed.
  * Since       0.1
  */
 gs_status_t gs_comm_destroy (gs_comm_t *comm);

@@ -39,7 +39,7 @@ struct gsi_boot_ops {
     /*
      * (required) Collective. Gives [bytes] of every rank to every rank, in rank order, until
      * [deadline_ns] of gsi_now_ns (). On GS_ERR_TIMEOUT the text names the ranks without a card
-     * and their hosts. May be called several times, by all ranks in the same order.
+     * and their hosts. Called once.
      */
     gs_status_t (*exchange) (struct gsi_boot *boot, const void *card, size_t bytes, void *cards,
                              int64_t deadline_ns);

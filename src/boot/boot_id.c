@@ -34,8 +34,10 @@
 #define ID_MAGIC "gsid-1"
 #define ID_ADDRESSES 8
 #define SECRET_BYTES 16
-#define RETRY_MS 50    /* between attempts to connect */
-#define GRACE_MS 2000  /* the others wait longer than rank 0, which knows who is missing */
+#define ATTEMPT_MS 2000 /* for one round of addresses */
+#define RETRY_MS 50     /* between rounds */
+#define REFUSED_MS 3000 /* rank 0 is gone when every address has refused for so long */
+#define GRACE_MS 2000   /* the others wait longer than rank 0, which knows who is missing */
 #define BACKLOG 1024
 
 /* What the bytes of a gs_unique_id_t are; the sender's byte order, checked by [order]. */
@@ -71,7 +73,7 @@ struct boot_id {
     struct gsi_boot base;
     struct id id;
     int listener; /* on rank 0, else -1 */
-    int *peer;    /* [size] sockets on rank 0; one, to rank 0, elsewhere; -1 when not connected */
+    int *peer;    /* [size] sockets on rank 0; one, to rank 0, elsewhere; -1: not connected */
 };
 
 /* Ids made here and not used yet. */
@@ -310,7 +312,9 @@ static bool move_all (int fd, void *data, size_t bytes, bool sending, int64_t de
     return true;
 }
 
-static int connect_one (int family, const unsigned char *bytes, uint16_t port, int64_t deadline_ns)
+/* Connects to one address; -1 if that fails, and then [refused] is cleared unless it was refused. */
+static int connect_one (int family, const unsigned char *bytes, uint16_t port, int64_t deadline_ns,
+                        bool *refused)
 {
     struct sockaddr_in6 six = {.sin6_family = AF_INET6, .sin6_port = htons (port)};
     struct sockaddr_in four = {.sin_family = AF_INET, .sin_port = htons (port)};
@@ -326,6 +330,8 @@ static int connect_one (int family, const unsigned char *bytes, uint16_t port, i
                      : connect (fd, (struct sockaddr *) &six, sizeof (six))) &&
         (errno != EINPROGRESS || !wait_fd (fd, POLLOUT, deadline_ns) ||
          getsockopt (fd, SOL_SOCKET, SO_ERROR, &error, &length) || error)) {
+        if (error != ECONNREFUSED && errno != ECONNREFUSED)
+            *refused = false;
         close (fd);
         return -1;
     }
@@ -333,22 +339,31 @@ static int connect_one (int family, const unsigned char *bytes, uint16_t port, i
     return fd;
 }
 
-/* Tries the addresses in turn until one works; -1 at the deadline. */
+/*
+ * Tries the addresses in turn until one works; -1 at the deadline, or when they have refused for
+ * a while: rank 0 listens from the moment the id is made, so it has ended.
+ */
 static int connect_root (const struct id *id, int64_t deadline_ns)
 {
     static const unsigned char loopback[16] = {127, 0, 0, 1};
+    int64_t refused_since_ns = gsi_now_ns (), now_ns;
 
-    while (gsi_now_ns () < deadline_ns) {
-        int64_t soon = gsi_now_ns () + 2 * GSI_NS_PER_S;
+    while ((now_ns = gsi_now_ns ()) < deadline_ns &&
+           now_ns - refused_since_ns < REFUSED_MS * GSI_NS_PER_MS) {
+        int64_t soon = now_ns + ATTEMPT_MS * GSI_NS_PER_MS;
+        bool refused = true;
         int fd = -1;
         if (soon > deadline_ns)
             soon = deadline_ns;
         if (id->network && id->network == network_identity ())
-            fd = connect_one (4, loopback, id->port, soon);
+            fd = connect_one (4, loopback, id->port, soon, &refused);
         for (int a = 0; fd < 0 && a < id->addresses; a++)
-            fd = connect_one (id->address[a].family, id->address[a].bytes, id->port, soon);
+            fd = connect_one (id->address[a].family, id->address[a].bytes, id->port, soon,
+                              &refused);
         if (fd >= 0)
             return fd;
+        if (!refused)
+            refused_since_ns = gsi_now_ns ();
         usleep (RETRY_MS * 1000);
     }
     return -1;
@@ -367,15 +382,14 @@ static gs_status_t exchange_other (struct boot_id *boot, const struct hello *hel
         return gsi_fail (GS_ERR_NOMEM, "boot id: out of memory");
     memcpy (copy, card, bytes);
     deadline_ns += GRACE_MS * GSI_NS_PER_MS;
-    if (boot->peer[0] < 0)
-        boot->peer[0] = connect_root (&boot->id, deadline_ns);
+    boot->peer[0] = connect_root (&boot->id, deadline_ns);
     sent = boot->peer[0] >= 0 && move_all (boot->peer[0], &own, sizeof (own), true, deadline_ns) &&
            move_all (boot->peer[0], copy, bytes, true, deadline_ns);
     free (copy);
     if (!sent)
         return gsi_fail (GS_ERR_TIMEOUT, "bootstrap: rank %d cannot reach rank 0, the process "
-                         "that made the id: is it still running, and is the network between the "
-                         "hosts open? GS_ID_HOST chooses its address", boot->base.rank);
+                         "that made the id: has it ended or failed, or is the network between "
+                         "the hosts closed? GS_ID_HOST on rank 0 chooses the address", boot->base.rank);
     if (!move_all (boot->peer[0], &answer, sizeof (answer), false, deadline_ns))
         return gsi_fail (GS_ERR_TIMEOUT, "bootstrap: rank 0 ended or did not answer rank %d",
                          boot->base.rank);
@@ -428,9 +442,9 @@ static gs_status_t admit (struct boot_id *boot, int fd, const struct hello *own,
                : gsi_fail (GS_ERR_BOOT, "bootstrap: the connection of rank %d broke", rank);
 }
 
-/* First exchange: lets the other ranks in until all are there. */
-static gs_status_t gather_new (struct boot_id *boot, const struct hello *own, char *cards,
-                               int64_t deadline_ns)
+/* Lets the other ranks in until all are there. */
+static gs_status_t gather (struct boot_id *boot, const struct hello *own, char *cards,
+                           int64_t deadline_ns)
 {
     unsigned char *missing;
     char names[GSI_TEXT_MAX / 2];
@@ -458,21 +472,6 @@ static gs_status_t gather_new (struct boot_id *boot, const struct hello *own, ch
                      names);
 }
 
-/* Later exchanges: every rank is connected already. */
-static gs_status_t gather_known (struct boot_id *boot, const struct hello *own, char *cards,
-                                 int64_t deadline_ns)
-{
-    struct hello hello;
-
-    for (int r = 1; r < boot->base.size; r++)
-        if (!move_all (boot->peer[r], &hello, sizeof (hello), false, deadline_ns) ||
-            hello.bytes != own->bytes ||
-            !move_all (boot->peer[r], cards + (size_t) r * own->bytes, own->bytes, false,
-                       deadline_ns))
-            return gsi_fail (GS_ERR_TIMEOUT, "bootstrap by id: rank %d did not come again", r);
-    return GS_OK;
-}
-
 static gs_status_t exchange_root (struct boot_id *boot, const struct hello *own, const void *card,
                                   void *cards, int64_t deadline_ns)
 {
@@ -482,10 +481,8 @@ static gs_status_t exchange_root (struct boot_id *boot, const struct hello *own,
     gs_status_t st;
 
     memcpy (cards, card, bytes);
-    st = boot->listener >= 0 ? gather_new (boot, own, cards, deadline_ns)
-                             : gather_known (boot, own, cards, deadline_ns);
-    if (boot->listener >= 0)
-        close (boot->listener);
+    st = gather (boot, own, cards, deadline_ns);
+    close (boot->listener); /* the id is used up */
     boot->listener = -1;
     answer.status = (int32_t) st;
     if (st)

@@ -44,7 +44,10 @@ static gs_status_t from_pmix (gs_status_t st, const char *what, pmix_status_t rc
 static void finalize_at_exit (void)
 {
     pthread_mutex_lock (&guard);
-    if (initialised && !users)
+    if (initialised && users)
+        gsi_log (GS_LOG_WARN, "boot", "the process ends with %d communicators open: the launcher "
+                 "will take it for a failed rank. Call gs_comm_destroy", users);
+    else if (initialised)
         PMIx_Finalize (NULL, 0);
     initialised = false;
     pthread_mutex_unlock (&guard);

@@ -299,26 +299,34 @@ gs_status_t gs_comm_from_mpi_fint (int mpi_comm, const gs_comm_opts_t *opts, gs_
                         begin_ns + plan.boot_timeout_ns, comm);
 }
 
-gs_status_t gs_comm_destroy (gs_comm_t *comm)
+/* Ends a live communicator together with the other ranks. */
+static gs_status_t close_together (gs_comm_t *comm)
 {
     struct gsi_call call;
+    gs_status_t st = gsi_call_begin (comm, GSI_OP_DESTROY, 0, (gs_dtype_t) 0, 0, NULL, &call);
+
+    if (st)
+        return st;
+    st = comm->coll->ops->close (comm->coll, &call);
+    if (!st)
+        comm->coll = NULL;
+    return gsi_call_end (comm, &call, st);
+}
+
+gs_status_t gs_comm_destroy (gs_comm_t *comm)
+{
     gs_status_t st;
 
     if (!comm)
         return GS_OK;
     if ((st = gsi_comm_valid (comm, "gs_comm_destroy")))
         return st;
-    if (atomic_load (&comm->life) == GSI_ALIVE) {
-        if ((st = gsi_call_begin (comm, GSI_OP_DESTROY, 0, (gs_dtype_t) 0, 0, NULL, &call))) {
-            if (st == GS_ERR_STATE && atomic_load (&comm->life) == GSI_ALIVE)
-                return st; /* another thread is inside: nothing was destroyed */
-        } else {
-            st = comm->coll->ops->close (comm->coll, &call);
-            if (!st)
-                comm->coll = NULL;
-            st = gsi_call_end (comm, &call, st);
-        }
-    }
+    if (atomic_load (&comm->life) == GSI_ALIVE)
+        st = close_together (comm);
+    if (st == GS_ERR_STATE && atomic_load (&comm->life) == GSI_ALIVE)
+        return st; /* another thread is inside a call: nothing was destroyed */
+    if (st == GS_ERR_MISMATCH)
+        gs_comm_abort (comm); /* the others are in another call and must not wait for this rank */
     dismantle (comm);
     return st;
 }
