@@ -43,7 +43,7 @@ typedef enum gs_status {
     GS_ERR_IO = 7,           /* a file could not be read or written */
     GS_ERR_FORMAT = 8,       /* a file is damaged or of another kind */
     GS_ERR_TIMEOUT = 9,      /* a rank did not come in time; the communicator is dead */
-    GS_ERR_UNSUPPORTED = 10, /* not in this build, or not for this type; the text says what to do */
+    GS_ERR_UNSUPPORTED = 10, /* not in this build or not for this type */
     GS_ERR_STATE = 11,       /* not now: after abort, inside another call, after destroy */
     GS_STATUS_INT_SIZED = 0x7fffffff
 } gs_status_t;
@@ -202,12 +202,12 @@ typedef struct gs_comm_opts {
     void *reserved[8];        /* NULL */
 } gs_comm_opts_t;
 
-#define GS_COMM_OPTS_INIT                                                                        \
-    {                                                                                            \
-        sizeof (gs_comm_opts_t), NULL, GS_TRANSPORT_AUTO, GS_DEVICE_AUTO, 0, 0,                  \
-        {                                                                                        \
-            NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL                                       \
-        }                                                                                        \
+#define GS_COMM_OPTS_INIT                                                       \
+    {                                                                           \
+        sizeof (gs_comm_opts_t), NULL, GS_TRANSPORT_AUTO, GS_DEVICE_AUTO, 0, 0, \
+        {                                                                       \
+            NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL                      \
+        }                                                                       \
     }
 
 /*

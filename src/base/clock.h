@@ -7,7 +7,7 @@
 #include <time.h>
 
 #define GSI_NS_PER_MS INT64_C (1000000)
-#define GSI_NS_PER_S INT64_C (1000000000)
+#define GSI_NS_PER_S  INT64_C (1000000000)
 
 /* Nanoseconds of a clock that never jumps; only differences mean something. */
 static inline int64_t gsi_now_ns (void)

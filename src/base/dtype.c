@@ -10,10 +10,10 @@ static const struct {
     const char *name;
     size_t size;
 } types[] = {
-    [GS_F16] = {"GS_F16", 2}, [GS_BF16] = {"GS_BF16", 2}, [GS_F32] = {"GS_F32", 4},
-    [GS_F64] = {"GS_F64", 8}, [GS_I8] = {"GS_I8", 1},     [GS_I16] = {"GS_I16", 2},
-    [GS_I32] = {"GS_I32", 4}, [GS_I64] = {"GS_I64", 8},   [GS_U8] = {"GS_U8", 1},
-    [GS_U16] = {"GS_U16", 2}, [GS_U32] = {"GS_U32", 4},   [GS_U64] = {"GS_U64", 8},
+    [GS_F16] = {"GS_F16", 2}, [GS_BF16] = {"GS_BF16", 2},  [GS_F32] = {"GS_F32", 4},
+    [GS_F64] = {"GS_F64", 8}, [GS_I8] = {"GS_I8", 1},      [GS_I16] = {"GS_I16", 2},
+    [GS_I32] = {"GS_I32", 4}, [GS_I64] = {"GS_I64", 8},    [GS_U8] = {"GS_U8", 1},
+    [GS_U16] = {"GS_U16", 2}, [GS_U32] = {"GS_U32", 4},    [GS_U64] = {"GS_U64", 8},
     [GS_C64] = {"GS_C64", 8}, [GS_C128] = {"GS_C128", 16},
 };
 

@@ -21,7 +21,7 @@ static const struct variable {
     const char *choices;
     const char *help;
 } variables[] = {
-#define GSI_ENV(id, name, kind, standard, low, high, choices, help)                              \
+#define GSI_ENV(id, name, kind, standard, low, high, choices, help) \
     [id] = {name, kind, standard, low, high, choices, help},
 #include "base/env.def"
 #undef GSI_ENV

@@ -21,7 +21,7 @@ gs_status_t gsi_env_check (void);
 
 /* The value in force; a variable that is not understood counts as unset (gsi_env_check tells). */
 int64_t gsi_env_int (enum gsi_env id);
-int gsi_env_choice (enum gsi_env id);         /* index in the list of choices */
-const char *gsi_env_text (enum gsi_env id);   /* borrowed from the environment, never NULL */
+int gsi_env_choice (enum gsi_env id);       /* index in the list of choices */
+const char *gsi_env_text (enum gsi_env id); /* borrowed from the environment, never NULL */
 
 #endif /* GS_BASE_ENV_H */

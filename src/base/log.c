@@ -16,7 +16,7 @@
 
 static const char *const level_names[] = {"", "error", "warn", "info", "trace"};
 
-static atomic_int threshold; /* 0: not configured yet */
+static atomic_int threshold;                              /* 0: not configured yet */
 static pthread_mutex_t guard = PTHREAD_MUTEX_INITIALIZER; /* all below */
 static gs_log_f user_sink;
 static void *user_context;
@@ -29,7 +29,8 @@ static int parse_level (const char *text, size_t *length)
 {
     *length = strcspn (text, ":");
     for (int level = GS_LOG_ERROR; level <= GS_LOG_TRACE; level++)
-        if (strlen (level_names[level]) == *length && !strncmp (text, level_names[level], *length))
+        if (strlen (level_names[level]) == *length &&
+            !strncmp (text, level_names[level], *length))
             return level;
     return 0;
 }

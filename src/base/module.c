@@ -12,7 +12,7 @@
 #include "base/log.h"
 #include "base/status.h"
 
-#define PATH_BYTES 1024
+#define PATH_BYTES  1024
 #define MODULE_FILE "gradsync-mpi.so"
 
 static pthread_mutex_t guard = PTHREAD_MUTEX_INITIALIZER;
@@ -64,7 +64,7 @@ static const char *file_of (void *address)
     return dladdr (address, &info) && info.dli_fname ? info.dli_fname : "an unknown file";
 }
 
-/* Two MPI libraries in one process cannot talk to each other: the module must use the one there. */
+/* Two MPI libraries in one process cannot talk to each other: the module must use that there. */
 static gs_status_t same_mpi (void *module, const char *path)
 {
     void *theirs = dlsym (RTLD_DEFAULT, "MPI_Initialized");

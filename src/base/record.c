@@ -18,7 +18,7 @@
 #include "base/status.h"
 
 #define SHOWN_ENTRIES 32 /* newest entries in a text; the ring holds more */
-#define NAME_FORMAT "%s/gradsync-%ld-%s-%s.%d-r%d.ring"
+#define NAME_FORMAT   "%s/gradsync-%ld-%s-%s.%d-r%d.ring"
 
 static const char *const op_names[GSI_OP_COUNT] = {
     [GSI_OP_NONE] = "none",
@@ -55,10 +55,10 @@ static void clean_name (const char *name, char *out, size_t room)
     size_t i;
 
     for (i = 0; name[i] && i + 1 < room; i++)
-        out[i] = strchr ("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-",
-                         name[i])
-                     ? name[i]
-                     : '_';
+        out[i] =
+            strchr ("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-", name[i])
+                ? name[i]
+                : '_';
     out[i] = 0;
 }
 
@@ -131,9 +131,10 @@ gs_status_t gsi_record_open (struct gsi_record *record, const char *job, const c
     if (!gsi_fault ("record.map"))
         record->file = map (record->path);
     if (!record->file && record->path[0]) {
-        gsi_log (GS_LOG_WARN, "record", "cannot make %s: %s; the flight record stays in memory. "
-                 "Set GS_RECORD_DIR to a folder that can be written", record->path,
-                 strerror (errno));
+        gsi_log (GS_LOG_WARN, "record",
+                 "cannot make %s: %s; the flight record stays in memory. "
+                 "Set GS_RECORD_DIR to a folder that can be written",
+                 record->path, strerror (errno));
         record->path[0] = 0;
         record->file = map ("");
     }
@@ -180,8 +181,8 @@ static void print_entry (const struct gsi_record_file *file, const struct gsi_re
                   gs_status_string ((gs_status_t) e->status));
     else
         snprintf (duration, sizeof (duration), "NOT ENDED");
-    snprintf (line, room, "#%-8" PRIu64 " %s  %-14s %-7s count %-10" PRIu64 " arg %-3d %s", e->seq,
-              begin, gsi_record_op_name (e->op), type, e->count, e->argument, duration);
+    snprintf (line, room, "#%-8" PRIu64 " %s  %-14s %-7s count %-10" PRIu64 " arg %-3d %s",
+              e->seq, begin, gsi_record_op_name (e->op), type, e->count, e->argument, duration);
 }
 
 void gsi_record_print (const struct gsi_record_file *file,
@@ -193,7 +194,8 @@ void gsi_record_print (const struct gsi_record_file *file,
     for (int i = 0; i < GSI_RECORD_ENTRIES; i++)
         if (file->entry[i].seq > last)
             last = file->entry[i].seq;
-    snprintf (line, sizeof (line), "gradsync flight record: communicator %.63s, rank %d of %d, "
+    snprintf (line, sizeof (line),
+              "gradsync flight record: communicator %.63s, rank %d of %d, "
               "host %.71s, process %d, %" PRIu64 " operations",
               file->name, file->rank, file->size, file->host, file->pid, last);
     write (context, line);

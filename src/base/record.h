@@ -14,10 +14,10 @@
 #include "base/clock.h"
 #include "gradsync.h"
 
-#define GSI_RECORD_MAGIC UINT64_C (0x3152434552534700) /* "\0GSRECR1" read as little endian */
-#define GSI_RECORD_ENTRIES 256                         /* a power of two */
-#define GSI_RECORD_NAME 64
-#define GSI_RECORD_HOST 72
+#define GSI_RECORD_MAGIC   UINT64_C (0x3152434552534700) /* "\0GSRECR1" read as little endian */
+#define GSI_RECORD_ENTRIES 256                           /* a power of two */
+#define GSI_RECORD_NAME    64
+#define GSI_RECORD_HOST    72
 
 /* What is recorded; the numbers are in files, so new ones go at the end. */
 enum gsi_record_op {
@@ -47,7 +47,7 @@ struct gsi_record_file {
     uint64_t magic;
     uint32_t header_bytes, entry_bytes, entries;
     int32_t rank, size, pid;
-    int64_t wall_offset_ns; /* add to a time of an entry for nanoseconds since 1970 */
+    int64_t wall_offset_ns;     /* add to a time of an entry for nanoseconds since 1970 */
     char name[GSI_RECORD_NAME]; /* of the communicator */
     char host[GSI_RECORD_HOST];
     uint64_t reserved[8];
@@ -55,10 +55,10 @@ struct gsi_record_file {
 };
 
 struct gsi_record {
-    struct gsi_record_file *file; /* mapped; never NULL once open */
+    struct gsi_record_file *file;  /* mapped; never NULL once open */
     struct gsi_record_entry *open; /* the entry of the running operation, or NULL */
-    uint64_t seq;                 /* of the last operation begun */
-    char path[1024];              /* "" when the record is in memory only */
+    uint64_t seq;                  /* of the last operation begun */
+    char path[1024];               /* "" when the record is in memory only */
 };
 
 /* "allreduce_avg"; "unknown" outside the list. */

@@ -148,16 +148,16 @@ void gsi_boot_name_missing (const unsigned char *missing, int size,
 
     for (int r = 0; r < size; r++)
         count += missing[r] != 0;
-    used = (size_t) snprintf (text, room, count ? "%d of %d ranks did not come:" : "all ranks came",
-                              count, size);
+    used = (size_t) snprintf (
+        text, room, count ? "%d of %d ranks did not come:" : "all ranks came", count, size);
     for (int r = 0; r < size && named < NAMED_RANKS && used < room; r++) {
         const char *host;
         if (!missing[r])
             continue;
         host = host_of ? host_of (context, r) : NULL;
-        used += (size_t) snprintf (text + used, room - used, "%s rank %d%s%s%s",
-                                   named++ ? "," : "", r, host ? " (host " : "",
-                                   host ? host : "", host ? ")" : "");
+        used +=
+            (size_t) snprintf (text + used, room - used, "%s rank %d%s%s%s", named++ ? "," : "",
+                               r, host ? " (host " : "", host ? host : "", host ? ")" : "");
     }
     if (count > named && used < room)
         snprintf (text + used, room - used, ", and %d more", count - named);

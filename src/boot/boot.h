@@ -13,8 +13,8 @@
 
 #include "gradsync.h"
 
-#define GSI_HOST_BYTES 72 /* room for a host name (64 on Linux), with the final 0 */
-#define GSI_JOB_BYTES 256 /* room for a name of a job, with the final 0 */
+#define GSI_HOST_BYTES 72  /* room for a host name (64 on Linux), with the final 0 */
+#define GSI_JOB_BYTES  256 /* room for a name of a job, with the final 0 */
 
 struct gsi_boot_ops;
 

@@ -31,14 +31,14 @@
 #include "base/status.h"
 #include "boot/boot.h"
 
-#define ID_MAGIC "gsid-1"
+#define ID_MAGIC     "gsid-1"
 #define ID_ADDRESSES 8
 #define SECRET_BYTES 16
-#define ATTEMPT_MS 2000 /* for one round of addresses */
-#define RETRY_MS 50     /* between rounds */
-#define REFUSED_MS 3000 /* rank 0 is gone when every address has refused for so long */
-#define GRACE_MS 2000   /* the others wait longer than rank 0, which knows who is missing */
-#define BACKLOG 1024
+#define ATTEMPT_MS   2000 /* for one round of addresses */
+#define RETRY_MS     50   /* between rounds */
+#define REFUSED_MS   3000 /* rank 0 is gone when every address has refused for so long */
+#define GRACE_MS     2000 /* the others wait longer than rank 0, which knows who is missing */
+#define BACKLOG      1024
 
 /* What the bytes of a gs_unique_id_t are; the sender's byte order, checked by [order]. */
 struct id {
@@ -53,7 +53,7 @@ struct id {
         unsigned char bytes[16];
     } address[ID_ADDRESSES];
 };
-_Static_assert (sizeof (struct id) <= GS_UNIQUE_ID_BYTES, "the id must fit");
+_Static_assert(sizeof (struct id) <= GS_UNIQUE_ID_BYTES, "the id must fit");
 
 /* What a rank says first, before its card. */
 struct hello {
@@ -82,7 +82,7 @@ static struct made {
     struct made *next;
     unsigned char secret[SECRET_BYTES];
     int listener;
-} *made_ids;
+} * made_ids;
 
 /* A number for this boot of this machine and this network namespace. */
 static uint64_t network_identity (void)
@@ -111,10 +111,12 @@ static void add_address (struct id *id, const struct sockaddr *address)
         return;
     if (address->sa_family == AF_INET) {
         id->address[n].family = 4;
-        memcpy (id->address[n].bytes, &((const struct sockaddr_in *) (const void *) address)->sin_addr, 4);
+        memcpy (id->address[n].bytes,
+                &((const struct sockaddr_in *) (const void *) address)->sin_addr, 4);
         id->addresses++;
     } else if (address->sa_family == AF_INET6) {
-        const struct in6_addr *a = &((const struct sockaddr_in6 *) (const void *) address)->sin6_addr;
+        const struct in6_addr *a =
+            &((const struct sockaddr_in6 *) (const void *) address)->sin6_addr;
         if (IN6_IS_ADDR_LINKLOCAL (a))
             return; /* needs an interface number that means nothing elsewhere */
         id->address[n].family = 6;
@@ -267,12 +269,15 @@ gs_status_t gsi_boot_id_open (const gs_unique_id_t *bytes, int rank, int size,
     if (memcmp (id->magic, ID_MAGIC, sizeof (ID_MAGIC)) || id->order != 0x01020304 ||
         id->addresses < 1 || id->addresses > ID_ADDRESSES) {
         close_id (&boot->base);
-        return gsi_fail (GS_ERR_ARG, "gs_comm_create_from_id: the id is damaged or not from "
-                         "gs_unique_id_get: carry all %d bytes as they are", GS_UNIQUE_ID_BYTES);
+        return gsi_fail (GS_ERR_ARG,
+                         "gs_comm_create_from_id: the id is damaged or not from "
+                         "gs_unique_id_get: carry all %d bytes as they are",
+                         GS_UNIQUE_ID_BYTES);
     }
     if (!rank && (boot->listener = take_listener (id->secret)) < 0) {
         close_id (&boot->base);
-        return gsi_fail (GS_ERR_ARG, "gs_comm_create_from_id: rank 0 must be the process that "
+        return gsi_fail (GS_ERR_ARG,
+                         "gs_comm_create_from_id: rank 0 must be the process that "
                          "made the id, and an id serves once: call gs_unique_id_get again");
     }
     *out = &boot->base;
@@ -312,13 +317,14 @@ static bool move_all (int fd, void *data, size_t bytes, bool sending, int64_t de
     return true;
 }
 
-/* Connects to one address; -1 if that fails, and then [refused] is cleared unless it was refused. */
-static int connect_one (int family, const unsigned char *bytes, uint16_t port, int64_t deadline_ns,
-                        bool *refused)
+/* Connects to one address; -1 if that fails. Clears [refused] unless it failed by refusal. */
+static int connect_one (int family, const unsigned char *bytes, uint16_t port,
+                        int64_t deadline_ns, bool *refused)
 {
     struct sockaddr_in6 six = {.sin6_family = AF_INET6, .sin6_port = htons (port)};
     struct sockaddr_in four = {.sin_family = AF_INET, .sin_port = htons (port)};
-    int fd = socket (family == 4 ? AF_INET : AF_INET6, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    int fd =
+        socket (family == 4 ? AF_INET : AF_INET6, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     int error = 0, on = 1;
     socklen_t length = sizeof (error);
 
@@ -383,13 +389,16 @@ static gs_status_t exchange_other (struct boot_id *boot, const struct hello *hel
     memcpy (copy, card, bytes);
     deadline_ns += GRACE_MS * GSI_NS_PER_MS;
     boot->peer[0] = connect_root (&boot->id, deadline_ns);
-    sent = boot->peer[0] >= 0 && move_all (boot->peer[0], &own, sizeof (own), true, deadline_ns) &&
+    sent = boot->peer[0] >= 0 &&
+           move_all (boot->peer[0], &own, sizeof (own), true, deadline_ns) &&
            move_all (boot->peer[0], copy, bytes, true, deadline_ns);
     free (copy);
     if (!sent)
-        return gsi_fail (GS_ERR_TIMEOUT, "bootstrap: rank %d cannot reach rank 0, the process "
+        return gsi_fail (GS_ERR_TIMEOUT,
+                         "bootstrap: rank %d cannot reach rank 0, the process "
                          "that made the id: has it ended or failed, or is the network between "
-                         "the hosts closed? GS_ID_HOST on rank 0 chooses the address", boot->base.rank);
+                         "the hosts closed? GS_ID_HOST on rank 0 chooses the address",
+                         boot->base.rank);
     if (!move_all (boot->peer[0], &answer, sizeof (answer), false, deadline_ns))
         return gsi_fail (GS_ERR_TIMEOUT, "bootstrap: rank 0 ended or did not answer rank %d",
                          boot->base.rank);
@@ -426,12 +435,13 @@ static gs_status_t admit (struct boot_id *boot, int fd, const struct hello *own,
             hello.bytes != own->bytes ? GS_ERR_MISMATCH : GS_ERR_ARG,
             "gs_comm_create_from_id: a process came as rank %d of %d, %s (rank 0 says size %d)",
             rank, hello.size,
-            taken                        ? "which is taken"
-            : hello.bytes != own->bytes  ? "with another gradsync version"
-                                         : "which does not fit",
+            taken                       ? "which is taken"
+            : hello.bytes != own->bytes ? "with another gradsync version"
+                                        : "which does not fit",
             own->size);
         struct answer no = {.status = (int32_t) st};
-        snprintf (no.text, sizeof (no.text), "%.*s", (int) sizeof (no.text) - 1, gs_last_error ());
+        snprintf (no.text, sizeof (no.text), "%.*s", (int) sizeof (no.text) - 1,
+                  gs_last_error ());
         move_all (fd, &no, sizeof (no), true, soon);
         close (fd);
         return st;
@@ -468,8 +478,8 @@ static gs_status_t gather (struct boot_id *boot, const struct hello *own, char *
         missing[r] = boot->peer[r] < 0;
     gsi_boot_name_missing (missing, boot->base.size, NULL, NULL, names, sizeof (names));
     free (missing);
-    return gsi_fail (GS_ERR_TIMEOUT, "bootstrap by id: the deadline passed (GS_BOOT_TIMEOUT_MS); %s",
-                     names);
+    return gsi_fail (GS_ERR_TIMEOUT,
+                     "bootstrap by id: the deadline passed (GS_BOOT_TIMEOUT_MS); %s", names);
 }
 
 static gs_status_t exchange_root (struct boot_id *boot, const struct hello *own, const void *card,
@@ -501,7 +511,8 @@ static gs_status_t exchange (struct gsi_boot *base, const void *card, size_t byt
                              int64_t deadline_ns)
 {
     struct boot_id *boot = (struct boot_id *) base;
-    struct hello own = {.magic = ID_MAGIC, .rank = base->rank, .size = base->size, .bytes = bytes};
+    struct hello own = {
+        .magic = ID_MAGIC, .rank = base->rank, .size = base->size, .bytes = bytes};
 
     memcpy (own.secret, boot->id.secret, sizeof (own.secret));
     return base->rank ? exchange_other (boot, &own, card, cards, deadline_ns)

@@ -45,8 +45,10 @@ static void finalize_at_exit (void)
 {
     pthread_mutex_lock (&guard);
     if (initialised && users)
-        gsi_log (GS_LOG_WARN, "boot", "the process ends with %d communicators open: the launcher "
-                 "will take it for a failed rank. Call gs_comm_destroy", users);
+        gsi_log (GS_LOG_WARN, "boot",
+                 "the process ends with %d communicators open: the launcher "
+                 "will take it for a failed rank. Call gs_comm_destroy",
+                 users);
     else if (initialised)
         PMIx_Finalize (NULL, 0);
     initialised = false;
@@ -324,9 +326,12 @@ static gs_status_t name_missing (struct boot_pmix *boot, const char *key, const 
     gsi_boot_name_missing (missing, boot->base.size, host_or_null, boot, names, sizeof (names));
     free (marks);
     if (leader != boot->base.rank)
-        return gsi_fail (GS_ERR_TIMEOUT, "bootstrap: %s; on this node (host %s) %s; rank %d has "
-                         "asked the other nodes", what, boot->base.host, names, leader);
-    return gsi_fail (GS_ERR_TIMEOUT, "bootstrap: %s; %s. Does every rank of the job step call "
+        return gsi_fail (GS_ERR_TIMEOUT,
+                         "bootstrap: %s; on this node (host %s) %s; rank %d has "
+                         "asked the other nodes",
+                         what, boot->base.host, names, leader);
+    return gsi_fail (GS_ERR_TIMEOUT,
+                     "bootstrap: %s; %s. Does every rank of the job step call "
                      "gs_comm_create? If not, use gs_comm_from_mpi or gs_comm_create_from_id",
                      what, names);
 }
@@ -366,7 +371,8 @@ static gs_status_t fence (struct boot_pmix *boot, const char *key, int64_t deadl
     PMIX_LOAD_PROCID (&all, boot->me.nspace, PMIX_RANK_WILDCARD);
     /* N.B. Slurm looks at the key's presence, not its value: leave it out for a pure barrier. */
     PMIX_INFO_LOAD (&info[0], PMIX_COLLECT_DATA, &collect, PMIX_BOOL);
-    rc = PMIx_Fence_nb (&all, 1, info, 1, on_fence, p); /* packs its arguments before it returns */
+    rc =
+        PMIx_Fence_nb (&all, 1, info, 1, on_fence, p); /* packs its arguments before it returns */
     PMIX_INFO_DESTRUCT (&info[0]);
     if (rc != PMIX_SUCCESS) {
         pending_drop (p, 2);
@@ -399,8 +405,10 @@ static gs_status_t get_cards (struct boot_pmix *boot, const char *key, size_t by
         if (rc != PMIX_SUCCESS || !value)
             st = name_missing (boot, key, "a rank came to the fence without a card");
         else if (value->type != PMIX_BYTE_OBJECT || value->data.bo.size != bytes)
-            st = gsi_fail (GS_ERR_MISMATCH, "bootstrap: the card of rank %d is not of this "
-                           "gradsync version: do all ranks load the same libgradsync?", r);
+            st = gsi_fail (GS_ERR_MISMATCH,
+                           "bootstrap: the card of rank %d is not of this "
+                           "gradsync version: do all ranks load the same libgradsync?",
+                           r);
         else
             memcpy (cards + (size_t) r * bytes, value->data.bo.bytes, bytes);
         if (value)

@@ -43,7 +43,8 @@ gs_status_t gsi_team_build (struct gsi_team *team, int rank, int size,
         const char *host = host_of (context, r);
         uint64_t hash = hash_of (host);
         int n = team->nodes - 1; /* neighbours in rank mostly share a node: look there first */
-        while (n >= 0 && (nodes[n].hash != hash || strcmp (host_of (context, nodes[n].first), host)))
+        while (n >= 0 &&
+               (nodes[n].hash != hash || strcmp (host_of (context, nodes[n].first), host)))
             n--;
         if (n < 0) {
             n = team->nodes++;

@@ -22,14 +22,14 @@ gs_status_t gsi_coll_choose (gs_transport_t wish, int size, const struct gsi_col
     switch (wish) {
     case GS_TRANSPORT_SELF:
         if (size > 1)
-            return gsi_fail (GS_ERR_ARG, "transport self serves one rank, not %d: use auto or mpi",
-                             size);
+            return gsi_fail (GS_ERR_ARG,
+                             "transport self serves one rank, not %d: use auto or mpi", size);
         *ops = &gsi_coll_self;
         return GS_OK;
     case GS_TRANSPORT_MPI: return find_mpi (ops);
     case GS_TRANSPORT_NCCL:
         return gsi_fail (GS_ERR_UNSUPPORTED, "transport nccl is not in this version of gradsync: "
-                         "use auto or mpi");
+                                             "use auto or mpi");
     case GS_TRANSPORT_AUTO:
         *reason = size > 1 ? "several ranks without GPUs" : "one rank";
         if (size > 1)

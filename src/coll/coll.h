@@ -33,8 +33,8 @@ struct gsi_coll_setup {
     struct gsi_boot *boot;
     const struct gsi_team *team;
     const struct gsi_device *device;
-    const void *cards;       /* [size] of GSI_COLL_CARD_BYTES each, from prepare */
-    const atomic_int *life;  /* enum gsi_life */
+    const void *cards;      /* [size] of GSI_COLL_CARD_BYTES each, from prepare */
+    const atomic_int *life; /* enum gsi_life */
     int64_t deadline_ns;
 };
 
@@ -46,17 +46,17 @@ struct gsi_coll {
 
 /* One call: what every operation gets beside its buffers. */
 struct gsi_call {
-    uint64_t seq;        /* the communicator's operation number, the same on all ranks */
-    int op;              /* enum gsi_record_op */
+    uint64_t seq; /* the communicator's operation number, the same on all ranks */
+    int op;       /* enum gsi_record_op */
     gs_stream_t stream;
     int64_t deadline_ns; /* of gsi_now_ns () */
 };
 
 /*
  * Every operation is collective, checked (no NULL, no overflow, count > 0) and in order. Status
- * of each: GS_ERR_TIMEOUT when the deadline passes here or passed on another rank; GS_ERR_STATE when [life] stops being GSI_ALIVE or another
- * rank aborted; GS_ERR_TRANSPORT. After any of these the communicator is dead: no operation is
- * called again, only discard.
+ * of each: GS_ERR_TIMEOUT when the deadline passes here or passed on another rank; GS_ERR_STATE
+ * when [life] stops being GSI_ALIVE or another rank aborted; GS_ERR_TRANSPORT. After any of these
+ * the communicator is dead: no operation is called again, only discard.
  */
 struct gsi_coll_ops {
     const char *name;

@@ -8,9 +8,11 @@
 
 static gs_status_t no_average (const char *caller, gs_dtype_t dtype)
 {
-    return gsi_fail (GS_ERR_UNSUPPORTED, "%s: the average of %s would have to round: use "
+    return gsi_fail (GS_ERR_UNSUPPORTED,
+                     "%s: the average of %s would have to round: use "
                      "gs_allreduce with GS_SUM and divide as the program needs, or average in "
-                     "a floating type", caller, gsi_dtype_name (dtype));
+                     "a floating type",
+                     caller, gsi_dtype_name (dtype));
 }
 
 gs_status_t gs_allreduce_avg (gs_comm_t *comm, void *buf, size_t count, gs_dtype_t dtype,
@@ -44,8 +46,10 @@ static gs_status_t scale_weights (const gs_comm_t *comm, double *w, double *sum)
     *sum = 0;
     for (int r = 0; r < comm->team.size; r++) {
         if (!isfinite (w[r]) || w[r] < 0)
-            return gsi_fail (GS_ERR_ARG, "gs_allreduce_wavg: rank %d (host %s) gives weight %g: "
-                             "weights are finite and not negative", r, comm->hosts[r], w[r]);
+            return gsi_fail (GS_ERR_ARG,
+                             "gs_allreduce_wavg: rank %d (host %s) gives weight %g: "
+                             "weights are finite and not negative",
+                             r, comm->hosts[r], w[r]);
         if (w[r] > largest)
             largest = w[r];
     }
@@ -79,8 +83,10 @@ gs_status_t gs_allreduce_wavg (gs_comm_t *comm, void *buf, size_t count, gs_dtyp
         return gsi_call_refuse (comm, st);
     how.scale = weights;
     if (how.divisor == 0) {
-        gsi_log (GS_LOG_WARN, "comm", "gs_allreduce_wavg #%llu of '%s': all weights are 0, so "
-                 "the result is 0", (unsigned long long) call.seq, comm->name);
+        gsi_log (GS_LOG_WARN, "comm",
+                 "gs_allreduce_wavg #%llu of '%s': all weights are 0, so "
+                 "the result is 0",
+                 (unsigned long long) call.seq, comm->name);
         how.divisor = 1;
     }
     if (count)
@@ -102,9 +108,11 @@ gs_status_t gs_allreduce (gs_comm_t *comm, void *buf, size_t count, gs_dtype_t d
         return gsi_fail (GS_ERR_ARG, "gs_allreduce: unknown op %d; see gs_op_t in gradsync.h",
                          (int) op);
     if (gsi_dtype_is_complex (dtype) && (op == GS_MIN || op == GS_MAX))
-        return gsi_fail (GS_ERR_UNSUPPORTED, "gs_allreduce: %s of %s does not exist, complex "
+        return gsi_fail (GS_ERR_UNSUPPORTED,
+                         "gs_allreduce: %s of %s does not exist, complex "
                          "numbers have no order: reduce real and imaginary parts, or absolute "
-                         "values, as reals", gsi_op_name (op), gsi_dtype_name (dtype));
+                         "values, as reals",
+                         gsi_op_name (op), gsi_dtype_name (dtype));
     if ((st = gsi_call_begin (comm, GSI_OP_ALLREDUCE, count, dtype, (int) op, stream, &call)))
         return st;
     if (count)

@@ -16,7 +16,7 @@ struct intent {
     uint64_t count;
     int32_t op, dtype, argument, reserved;
 };
-_Static_assert (sizeof (struct intent) <= GSI_SCRATCH_BYTES, "intents are gathered in scratch");
+_Static_assert(sizeof (struct intent) <= GSI_SCRATCH_BYTES, "intents are gathered in scratch");
 
 gs_status_t gsi_comm_valid (const gs_comm_t *comm, const char *caller)
 {
@@ -79,12 +79,13 @@ static gs_status_t compare (gs_comm_t *comm, const struct intent *mine,
         *differ = true;
         describe (&all[0], zero, sizeof (zero));
         describe (&all[r], other, sizeof (other));
-        st = gsi_fail (GS_ERR_MISMATCH,
-                       "call #%llu of communicator '%s': rank 0 (host %s) calls %s; rank %d (host "
-                       "%s) calls %s. All ranks must call the same operation with the same "
-                       "arguments, in the same order",
-                       (unsigned long long) call->seq, comm->name, comm->hosts[0], zero, r,
-                       comm->hosts[r], other);
+        st =
+            gsi_fail (GS_ERR_MISMATCH,
+                      "call #%llu of communicator '%s': rank 0 (host %s) calls %s; rank %d (host "
+                      "%s) calls %s. All ranks must call the same operation with the same "
+                      "arguments, in the same order",
+                      (unsigned long long) call->seq, comm->name, comm->hosts[0], zero, r,
+                      comm->hosts[r], other);
     }
     return st;
 }
@@ -98,8 +99,10 @@ gs_status_t gsi_call_begin (gs_comm_t *comm, enum gsi_record_op op, size_t count
     gs_status_t st;
 
     if (atomic_flag_test_and_set_explicit (&comm->busy, memory_order_acquire))
-        return gsi_fail (GS_ERR_STATE, "%s: communicator '%s' is inside another call: one thread "
-                         "at a time", gsi_record_op_name (op), comm->name);
+        return gsi_fail (GS_ERR_STATE,
+                         "%s: communicator '%s' is inside another call: one thread "
+                         "at a time",
+                         gsi_record_op_name (op), comm->name);
     if (atomic_load_explicit (&comm->life, memory_order_acquire) != GSI_ALIVE) {
         st = not_alive (comm, op);
         atomic_flag_clear_explicit (&comm->busy, memory_order_release);
@@ -112,8 +115,8 @@ gs_status_t gsi_call_begin (gs_comm_t *comm, enum gsi_record_op op, size_t count
     call->stream = stream;
     if (comm->check != GSI_CHECK_COLLECTIVE && call->seq > COMPARED_CALLS)
         return GS_OK;
-    mine = (struct intent){
-        .count = count, .op = op, .dtype = (int32_t) dtype, .argument = argument};
+    mine =
+        (struct intent){.count = count, .op = op, .dtype = (int32_t) dtype, .argument = argument};
     if (!(st = compare (comm, &mine, call, &differ)))
         return GS_OK;
     return differ ? gsi_call_refuse (comm, st) : gsi_call_end (comm, call, st);

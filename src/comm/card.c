@@ -9,25 +9,30 @@
 static gs_status_t same_library (const struct gsi_card *cards, int r)
 {
     if (cards[r].protocol != cards[0].protocol)
-        return gsi_fail (GS_ERR_MISMATCH, "rank 0 speaks card protocol %u, rank %d %u: do all "
-                         "ranks load the same libgradsync?", cards[0].protocol, r,
-                         cards[r].protocol);
+        return gsi_fail (GS_ERR_MISMATCH,
+                         "rank 0 speaks card protocol %u, rank %d %u: do all "
+                         "ranks load the same libgradsync?",
+                         cards[0].protocol, r, cards[r].protocol);
     if (strncmp (cards[r].version, cards[0].version, sizeof (cards[r].version)))
-        return gsi_fail (GS_ERR_MISMATCH, "rank 0 (host %.71s) runs gradsync %.15s, rank %d (host "
-                         "%.71s) %.15s: do all ranks load the same libgradsync?", cards[0].host,
-                         cards[0].version, r, cards[r].host, cards[r].version);
+        return gsi_fail (GS_ERR_MISMATCH,
+                         "rank 0 (host %.71s) runs gradsync %.15s, rank %d (host "
+                         "%.71s) %.15s: do all ranks load the same libgradsync?",
+                         cards[0].host, cards[0].version, r, cards[r].host, cards[r].version);
     return GS_OK;
 }
 
 static gs_status_t same_wishes (const struct gsi_card *cards, int r)
 {
     if (cards[r].transport != cards[0].transport)
-        return gsi_fail (GS_ERR_MISMATCH, "rank 0 asks for transport %d, rank %d (host %.71s) for "
+        return gsi_fail (GS_ERR_MISMATCH,
+                         "rank 0 asks for transport %d, rank %d (host %.71s) for "
                          "%d (gs_transport_t): give all ranks the same option or GS_TRANSPORT",
                          cards[0].transport, r, cards[r].host, cards[r].transport);
     if (cards[r].check != cards[0].check)
-        return gsi_fail (GS_ERR_MISMATCH, "rank 0 and rank %d (host %.71s) have different GS_CHECK: "
-                         "set it alike on all ranks", r, cards[r].host);
+        return gsi_fail (GS_ERR_MISMATCH,
+                         "rank 0 and rank %d (host %.71s) have different GS_CHECK: "
+                         "set it alike on all ranks",
+                         r, cards[r].host);
     return GS_OK;
 }
 

@@ -13,7 +13,7 @@
 /* One rank's card. Ranks of one job have one byte order; [protocol] tells a foreign one. */
 struct gsi_card {
     uint32_t protocol;
-    int32_t status; /* gs_status_t of what this rank has done so far */
+    int32_t status;    /* gs_status_t of what this rank has done so far */
     int32_t transport; /* gs_transport_t asked for */
     int32_t check;     /* enum gsi_check: comparing calls takes all ranks */
     char version[16];  /* of the library */

@@ -31,13 +31,17 @@ static gs_status_t read_opts (const gs_comm_opts_t *opts, struct plan *plan)
     if (!opts)
         opts = &standard;
     if (opts->size != sizeof (*opts))
-        return gsi_fail (GS_ERR_ARG, "%s: opts->size is %zu, not %zu: start from "
-                         "GS_COMM_OPTS_INIT", plan->caller, opts->size, sizeof (*opts));
+        return gsi_fail (GS_ERR_ARG,
+                         "%s: opts->size is %zu, not %zu: start from "
+                         "GS_COMM_OPTS_INIT",
+                         plan->caller, opts->size, sizeof (*opts));
     if (opts->timeout_ms < 0 || opts->boot_timeout_ms < 0 ||
         opts->timeout_ms > INT64_MAX / 2 / GSI_NS_PER_MS ||
         opts->boot_timeout_ms > INT64_MAX / 2 / GSI_NS_PER_MS)
-        return gsi_fail (GS_ERR_ARG, "%s: timeout_ms %lld or boot_timeout_ms %lld is not a time "
-                         "in milliseconds", plan->caller, (long long) opts->timeout_ms,
+        return gsi_fail (GS_ERR_ARG,
+                         "%s: timeout_ms %lld or boot_timeout_ms %lld is not a time "
+                         "in milliseconds",
+                         plan->caller, (long long) opts->timeout_ms,
                          (long long) opts->boot_timeout_ms);
     if (opts->name)
         snprintf (plan->name, sizeof (plan->name), "%s", opts->name);
@@ -168,8 +172,10 @@ static gs_status_t agree (gs_comm_t *comm, gs_status_t st, int64_t deadline_ns)
         return st ? st : carried;
     for (int r = 0; r < comm->team.size && !st; r++)
         if (all[r])
-            st = gsi_fail ((gs_status_t) all[r], "rank %d (host %s) could not finish the create; "
-                           "its own text says why", r, comm->hosts[r]);
+            st = gsi_fail ((gs_status_t) all[r],
+                           "rank %d (host %s) could not finish the create; "
+                           "its own text says why",
+                           r, comm->hosts[r]);
     return st;
 }
 

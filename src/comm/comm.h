@@ -18,8 +18,8 @@
 
 struct gs_comm {
     uint64_t magic;
-    atomic_int life;  /* enum gsi_life */
-    atomic_flag busy; /* a thread is inside a call */
+    atomic_int life;   /* enum gsi_life */
+    atomic_flag busy;  /* a thread is inside a call */
     gs_status_t death; /* why life is GSI_DEAD; written before life, once */
     char death_text[GSI_TEXT_MAX];
 

@@ -40,14 +40,16 @@ gs_status_t gs_allgather (gs_comm_t *comm, const void *send, void *recv, size_t 
     if (st)
         return st;
     if (count > (size_t) PTRDIFF_MAX / (size_t) comm->team.size)
-        return gsi_fail (GS_ERR_ARG, "gs_allgather: count %zu of %d ranks is more than memory can "
-                         "hold", count, comm->team.size);
+        return gsi_fail (GS_ERR_ARG,
+                         "gs_allgather: count %zu of %d ranks is more than memory can "
+                         "hold",
+                         count, comm->team.size);
     if ((st = gsi_call_check (comm, "gs_allgather", recv, count * (size_t) comm->team.size, dtype,
                               &all)))
         return st;
     if (comm->check != GSI_CHECK_OFF && overlaps (comm, send, recv, bytes))
         return gsi_fail (GS_ERR_ARG, "gs_allgather: send and recv overlap: send may only be this "
-                         "rank's own place, recv + rank * count");
+                                     "rank's own place, recv + rank * count");
     if ((st = gsi_call_begin (comm, GSI_OP_ALLGATHER, count, dtype, 0, stream, &call)))
         return st;
     if (bytes)

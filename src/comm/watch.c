@@ -38,7 +38,8 @@ static void name_missing (gs_comm_t *comm, const struct gsi_call *call)
         for (int r = 0; r < comm->team.size; r++)
             marks[r] = !marks[r]; /* came -> missing */
         if (all)
-            snprintf (names, sizeof (names), "all ranks came, but the transfer did not end: do "
+            snprintf (names, sizeof (names),
+                      "all ranks came, but the transfer did not end: do "
                       "they call the same operation? GS_CHECK=collective compares them");
         else
             gsi_boot_name_missing (marks, comm->team.size, host_of, comm, names, sizeof (names));
@@ -95,8 +96,7 @@ gs_status_t gs_comm_check (gs_comm_t *comm)
         return st;
     switch ((enum gsi_life) atomic_load_explicit (&comm->life, memory_order_acquire)) {
     case GSI_ALIVE: break;
-    case GSI_ABORTED:
-        return gsi_fail (GS_ERR_STATE, "communicator '%s' was aborted", comm->name);
+    case GSI_ABORTED: return gsi_fail (GS_ERR_STATE, "communicator '%s' was aborted", comm->name);
     case GSI_DEAD: return gsi_fail (comm->death, "%s", comm->death_text);
     }
     return GS_OK;

@@ -55,7 +55,7 @@ static gs_status_t from_comm (int handle, struct gsi_boot **out)
 
     if (!gsi_guest_up ())
         return gsi_fail (GS_ERR_STATE, "gs_comm_from_mpi: MPI is not initialised, or finalized "
-                         "already: call it between MPI_Init and MPI_Finalize");
+                                       "already: call it between MPI_Init and MPI_Finalize");
     if ((st = gsi_guest_start ())) /* only checks the thread */
         return st;
     theirs = MPI_Comm_f2c ((MPI_Fint) handle);
@@ -64,7 +64,7 @@ static gs_status_t from_comm (int handle, struct gsi_boot **out)
     MPI_Comm_test_inter (theirs, &inter);
     if (inter)
         return gsi_fail (GS_ERR_ARG, "gs_comm_from_mpi: an intercommunicator has two groups: "
-                         "merge it first (MPI_Intercomm_merge)");
+                                     "merge it first (MPI_Intercomm_merge)");
     return open_over (theirs, out);
 }
 
@@ -91,7 +91,8 @@ static gs_status_t duplicate (struct boot_mpi *boot, int64_t deadline_ns)
     if (st) {
         gsi_guest_keep (own);
         if (st == GS_ERR_TIMEOUT)
-            gsi_fail (st, "bootstrap: the deadline passed (GS_BOOT_TIMEOUT_MS); not all %d ranks "
+            gsi_fail (st,
+                      "bootstrap: the deadline passed (GS_BOOT_TIMEOUT_MS); not all %d ranks "
                       "of the MPI communicator made a gradsync communicator of it",
                       boot->base.size);
         return st;

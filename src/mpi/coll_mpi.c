@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* coll_mpi - the transport between hosts: makes it, ends it, and chooses how an operation goes. */
+/* coll_mpi - the transport between hosts: making, ending, and choosing how an operation goes. */
 #include "mpi/coll_mpi.h"
 
 #include <stdlib.h>
@@ -14,7 +14,7 @@
 
 extern const struct gsi_coll_ops gsi_coll_mpi;
 
-#define SMALL_MESSAGE ((size_t) 16 << 10) /* above it, shards carry fewer bytes: measured */
+#define SMALL_MESSAGE ((size_t) 16 << 10)  /* above it, shards carry fewer bytes: measured */
 #define BLOCK_BYTES   ((size_t) 256 << 10) /* of all pieces of a block: stays in the cache */
 #define MIN_PIECE     ((size_t) 4 << 10)
 #define CREATE_TAG    0x6773 /* of MPI_Comm_create_group */
@@ -35,7 +35,8 @@ static gs_status_t prepare (const struct gsi_boot *boot, void *memory)
         MPI_Comm_size (MPI_COMM_WORLD, &card->world_size);
     }
     if (!up && !strcmp (boot->ops->name, "id") && boot->size > 1)
-        return gsi_fail (GS_ERR_STATE, "gs_comm_create_from_id: between hosts MPI carries the "
+        return gsi_fail (GS_ERR_STATE,
+                         "gs_comm_create_from_id: between hosts MPI carries the "
                          "data, and the application must have initialised it before");
     return GS_OK;
 }
@@ -49,7 +50,7 @@ static struct card card_of (const struct gsi_coll_setup *setup, int rank)
     return card;
 }
 
-/* Whether our ranks are those of MPI_COMM_WORLD, in the same order: the same answer everywhere. */
+/* Whether our ranks are those of MPI_COMM_WORLD in order; the same answer on every rank. */
 static bool is_world (const struct gsi_coll_setup *setup, int world_size)
 {
     bool same = world_size == setup->team->size;
@@ -99,9 +100,11 @@ static gs_status_t group_comm (const struct gsi_coll_setup *setup, int world_siz
         struct card card = card_of (setup, r);
         ranks[r] = card.world_rank;
         if (card.world_size != world_size || ranks[r] < 0 || seen[ranks[r]]++)
-            st = gsi_fail (GS_ERR_MISMATCH, "transport mpi: rank %d is rank %d of an MPI world of "
+            st = gsi_fail (GS_ERR_MISMATCH,
+                           "transport mpi: rank %d is rank %d of an MPI world of "
                            "%d, which does not fit: all ranks must be of one MPI job, with MPI "
-                           "initialised on all or on none", r, card.world_rank, card.world_size);
+                           "initialised on all or on none",
+                           r, card.world_rank, card.world_size);
     }
     if (!st) {
         MPI_Comm_group (MPI_COMM_WORLD, &world);
@@ -269,7 +272,7 @@ static gs_status_t close_mpi (struct gsi_coll *coll, const struct gsi_call *call
 
     if (!gsi_guest_up ())
         return gsi_fail (GS_ERR_STATE, "MPI was finalized before gs_comm_destroy: destroy "
-                         "communicators first");
+                                       "communicators first");
     if ((st = barrier (coll, call)))
         return st;
     MPI_Comm_free (&c->comm);

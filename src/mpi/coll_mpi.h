@@ -13,7 +13,7 @@
 
 #include "coll/coll.h"
 
-#define GSI_SMALL_BYTES ((size_t) 256 << 10)   /* all contributions of a small operation */
+#define GSI_SMALL_BYTES   ((size_t) 256 << 10) /* all contributions of a small operation */
 #define GSI_STAGING_SLOTS 2                    /* one in flight while the other is worked on */
 
 /* Message tags; ranks of one pair send in one order, so a tag needs no number. */
@@ -44,9 +44,9 @@ struct gsi_coll_mpi {
     char *small;         /* GSI_SMALL_BYTES */
     const void **source; /* [size] contributions in rank order */
     struct gsi_slot scatter[GSI_STAGING_SLOTS], gather[GSI_STAGING_SLOTS];
-    bool unfinished; /* MPI owns staging: it is kept */
-    bool notified;   /* the other ranks were told that we gave up */
-    bool notice;     /* another rank has given up: heard[] says which */
+    bool unfinished;          /* MPI owns staging: it is kept */
+    bool notified;            /* the other ranks were told that we gave up */
+    bool notice;              /* another rank has given up: heard[] says which */
     struct gsi_notice *heard; /* [size], kind GSI_NOTICE_NONE: nothing heard */
 };
 
@@ -57,7 +57,7 @@ struct gsi_notice {
     uint64_t seq;
 };
 
-/* The boot's duplicated communicator if it is a boot_mpi, now owned by the caller; else NULL's. */
+/* The duplicate of a boot_mpi, now the caller's; MPI_COMM_NULL for any other boot. */
 MPI_Comm gsi_boot_mpi_take (struct gsi_boot *boot);
 
 /* p2p.c: posts; the request goes to the end of [slot]. */
@@ -66,7 +66,7 @@ gs_status_t gsi_p2p_send (struct gsi_coll_mpi *c, struct gsi_slot *slot, const v
 gs_status_t gsi_p2p_recv (struct gsi_coll_mpi *c, struct gsi_slot *slot, void *data, size_t bytes,
                           int peer, enum gsi_tag tag);
 
-/* Waits for all of [slot], until the call's deadline, an abort here or a notice from elsewhere. */
+/* Waits for all of [slot]: until the deadline, an abort here or a notice from elsewhere. */
 gs_status_t gsi_p2p_wait (struct gsi_coll_mpi *c, struct gsi_slot *slot,
                           const struct gsi_call *call);
 

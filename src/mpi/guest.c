@@ -14,13 +14,13 @@
 #define SPINS 500u /* polls before the core is offered to others: about 50 us */
 
 static pthread_mutex_t guard = PTHREAD_MUTEX_INITIALIZER; /* the start of MPI */
-static atomic_bool transfers_left; /* MPI_Finalize could wait for ever */
+static atomic_bool transfers_left;                        /* MPI_Finalize could wait for ever */
 
 /* Memory that MPI still owns. Reachable, so that leak checkers know it is meant to stay. */
 static struct kept {
     struct kept *next;
     void *memory;
-} *kept;
+} * kept;
 
 bool gsi_guest_up (void)
 {
@@ -45,7 +45,7 @@ static gs_status_t initialise (void)
     MPI_Finalized (&finalized);
     if (finalized)
         return gsi_fail (GS_ERR_STATE, "MPI was finalized already and cannot start again: make "
-                         "communicators before MPI_Finalize");
+                                       "communicators before MPI_Finalize");
     rc = MPI_Init_thread (NULL, NULL, MPI_THREAD_MULTIPLE, &provided);
     if (rc)
         return gsi_guest_fail ("MPI_Init_thread", rc);
@@ -62,7 +62,8 @@ static gs_status_t check_thread (void)
     if (level < MPI_THREAD_SERIALIZED)
         MPI_Is_thread_main (&is_main);
     if (!is_main)
-        return gsi_fail (GS_ERR_STATE, "MPI was initialised below MPI_THREAD_SERIALIZED, so only "
+        return gsi_fail (GS_ERR_STATE,
+                         "MPI was initialised below MPI_THREAD_SERIALIZED, so only "
                          "the main thread may use gradsync: ask for MPI_THREAD_MULTIPLE");
     return GS_OK;
 }
@@ -86,8 +87,10 @@ gs_status_t gsi_guest_fail (const char *what, int rc)
     MPI_Error_string (rc, text, &length);
     MPI_Error_class (rc, &class);
     if (class == MPI_ERR_TRUNCATE)
-        return gsi_fail (GS_ERR_MISMATCH, "%s: %s: the ranks disagree on count or dtype; "
-                         "GS_CHECK=collective tells which", what, text);
+        return gsi_fail (GS_ERR_MISMATCH,
+                         "%s: %s: the ranks disagree on count or dtype; "
+                         "GS_CHECK=collective tells which",
+                         what, text);
     return gsi_fail (GS_ERR_TRANSPORT, "%s: %s", what, text);
 }
 

@@ -6,16 +6,15 @@
 #include "mpi/coll_mpi.h"
 #include "mpi/guest.h"
 
-#define LOOK_EVERY 64u   /* polls between looks at the clock: about 5 us */
+#define LOOK_EVERY   64u  /* polls between looks at the clock: about 5 us */
 #define LISTEN_EVERY 512u /* polls between looks for notices */
 
 gs_status_t gsi_p2p_send (struct gsi_coll_mpi *c, struct gsi_slot *slot, const void *data,
                           size_t bytes, int peer, enum gsi_tag tag)
 {
-    int rc = gsi_fault ("p2p.send")
-                 ? MPI_ERR_OTHER
-                 : MPI_Isend (data, (int) bytes, MPI_BYTE, peer, tag, c->comm,
-                              &slot->requests[slot->active]);
+    int rc = gsi_fault ("p2p.send") ? MPI_ERR_OTHER
+                                    : MPI_Isend (data, (int) bytes, MPI_BYTE, peer, tag, c->comm,
+                                                 &slot->requests[slot->active]);
 
     if (rc)
         return gsi_guest_fail ("MPI_Isend", rc);

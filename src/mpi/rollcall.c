@@ -34,14 +34,13 @@ void gsi_notice_send (struct gsi_coll_mpi *c, enum gsi_notice_kind kind,
     c->notified = true;
     if (!(notice = calloc (1, sizeof (*notice))))
         return;
-    *notice = (struct gsi_notice){.kind = kind,
-                                  .op = call ? call->op : 0,
-                                  .seq = call ? call->seq : 0};
+    *notice =
+        (struct gsi_notice){.kind = kind, .op = call ? call->op : 0, .seq = call ? call->seq : 0};
     for (int r = 0; r < c->size; r++) {
         MPI_Request request;
         /* A short message: it leaves at once, or as MPI makes progress elsewhere. */
-        if (r != c->rank && !MPI_Isend (notice, sizeof (*notice), MPI_BYTE, r, GSI_TAG_NOTICE,
-                                        c->comm, &request))
+        if (r != c->rank &&
+            !MPI_Isend (notice, sizeof (*notice), MPI_BYTE, r, GSI_TAG_NOTICE, c->comm, &request))
             MPI_Request_free (&request);
     }
     gsi_guest_keep (notice);

@@ -16,8 +16,8 @@
 struct job {
     struct gsi_coll_mpi *c;
     char *buf;
-    size_t count, width;    /* elements; bytes of one */
-    size_t block, blocks;   /* elements in a block; how many blocks */
+    size_t count, width;  /* elements; bytes of one */
+    size_t block, blocks; /* elements in a block; how many blocks */
     const struct gsi_reduction *how;
     const struct gsi_call *call;
 };
