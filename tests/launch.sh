@@ -1,0 +1,254 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-3-Clause
+#
+# launch.sh - runs one multi-rank program in several layouts of ranks and nodes.
+
+usage () {
+    cat <<'END'
+usage: launch.sh [OPTION]... PROGRAM [ARGUMENT]...
+
+Runs PROGRAM once per layout and prints a TAP line for each.
+
+  --layout "LAYOUT [VARIABLE=VALUE]..."  run this layout; may be repeated
+  --live         one layout, output as it comes, no TAP; exits with the program's status
+  --or-one-node  where nodes cannot be simulated, say so and put all ranks on one
+  --help         this text
+
+LAYOUT is RANKS (on one node), NODESxRANKS (RANKS on each of NODES simulated nodes) or "alone"
+(no launcher). Without --layout the lines of PROGRAM's .layouts file, beside its source, are
+taken, else 1, 4 and 2x2. The settings after a layout go into the environment. These are read
+here as well:
+
+  GS_TEST_SECONDS      time limit of one launch, default 60
+  GS_TEST_MPIRUN_ARGS  more words for mpirun
+  GS_TEST_LAUNCHER     instead of mpirun, for example "srun --mpi=pmix -N %N -n %n": %n is the
+                       number of ranks, %N of nodes
+
+A program that cannot run here says so in a line with the word "skip" and exits with 77.
+Exit status: 0 passed, 77 nothing could be run, 99 wrong use, else failed.
+END
+}
+
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd) || exit 99
+# shellcheck source=tests/procs.sh
+. "$here/procs.sh"
+
+mark=GS_LAUNCH_MARK=$$-$RANDOM$RANDOM
+room=''    # private folder of the running launch; TMPDIR of its ranks
+records='' # where they keep flight records and shared memory: memory, if there is /dev/shm
+live=no
+one_node_will_do=no
+
+die () {
+    echo "launch.sh: $*" >&2
+    exit 99
+}
+
+make_room () {
+    room=$(mktemp -d "${TMPDIR:-/tmp}/gs.XXXXXX") || die "cannot make a folder in ${TMPDIR:-/tmp}"
+    records=$(mktemp -d /dev/shm/gs.XXXXXX 2>/dev/null) || { records=$room/shm && mkdir "$records"; }
+}
+
+clean_up () {
+    end_marked "$mark"
+    rm -rf ${room:+"$room"} ${records:+"$records"}
+    room='' records=''
+}
+
+# Prints how nodes can be simulated here: "direct", "user" (in a user namespace) or nothing.
+node_way () {
+    if unshare --uts hostname gs-probe 2>/dev/null; then
+        echo direct
+    elif unshare -r --uts hostname gs-probe 2>/dev/null; then
+        echo user
+    fi
+}
+
+# Sets launcher for [ranks] ranks on each of [nodes] nodes; nodes 0 is this node as it is.
+# False, with the reason in why, when that cannot be.
+build_launcher () {
+    local ranks=$1 nodes=$2 way='' hosts='' i
+    local total=$((ranks * (nodes ? nodes : 1)))
+
+    launcher=()
+    if [[ -n ${GS_TEST_LAUNCHER-} ]]; then
+        local words=${GS_TEST_LAUNCHER//%n/$total}
+        read -ra launcher <<<"${words//%N/$((nodes ? nodes : 1))}"
+        return 0
+    fi
+    why="no mpirun in PATH (Debian: openmpi-bin)"
+    command -v mpirun >/dev/null || return 1
+    if ((nodes)); then
+        why="nodes cannot be simulated: no UTS or user namespaces here"
+        way=$(node_way)
+        [[ -n $way ]] || return 1
+        for ((i = 1; i <= nodes; i++)); do
+            hosts+="${hosts:+,}n$i:$ranks"
+        done
+        launcher+=(--host "$hosts" --mca plm_rsh_agent "$here/fakersh")
+    fi
+    why=
+    # Loopback only; and what a killed rank leaves behind lies in our own folders.
+    launcher+=(-n "$total" --oversubscribe --bind-to none
+               --mca oob_tcp_if_include lo --mca btl_tcp_if_include lo
+               --mca btl_vader_single_copy_mechanism none
+               --mca btl_vader_backing_directory "$records"
+               --mca osc_sm_backing_directory "$records"
+               --mca orte_tmpdir_base "$room")
+    ((total <= $(nproc))) || launcher+=(--mca mpi_yield_when_idle 1)
+    [[ $way != user && $(id -u) != 0 ]] || launcher+=(--allow-run-as-root)
+    read -ra words <<<"${GS_TEST_MPIRUN_ARGS-}"
+    launcher=(mpirun "${launcher[@]}" "${words[@]}")
+    # psec native: munge would see through the user namespace and refuse the ranks.
+    [[ $way != user ]] || launcher=(env PMIX_MCA_psec=native unshare -r "${launcher[@]}")
+}
+
+# Sets launcher for a layout, as build_launcher does.
+parse_layout () {
+    local ranks=${1#*x} nodes=0
+
+    if [[ $1 = alone ]]; then
+        launcher=()
+        return 0
+    fi
+    [[ $1 =~ ^([1-9][0-9]*x)?[1-9][0-9]*$ ]] \
+        || die "'$1' is no layout: give RANKS, NODESxRANKS or alone"
+    [[ $1 != *x* ]] || nodes=${1%x*}
+    build_launcher "$ranks" "$nodes" && return 0
+    [[ $one_node_will_do = yes && $nodes != 0 && -n ${why##no mpirun*} ]] || return 1
+    echo "$why; all ranks are put on one node" >&2
+    build_launcher $((ranks * nodes)) 0
+}
+
+# Prints what the ranks did last.
+show_records () {
+    local file
+
+    for file in "$records"/*.ring; do
+        if [[ -e ${file%.ring}.txt ]]; then
+            cat "${file%.ring}.txt"
+        elif [[ -e $file && -x ./gs-info ]]; then
+            ./gs-info --record "$file"
+        fi
+    done
+}
+
+# Runs the program under the launcher with the settings $@. Returns its status; not 0 either
+# when it was stopped at the limit or left a process behind.
+run_program () {
+    local limit=${GS_TEST_SECONDS:-60} status pids
+
+    env "$@" "$mark" TMPDIR="$room" GS_RECORD_DIR="$records" \
+        timeout -k 5 "$limit" "${launcher[@]}" "${program[@]}" </dev/null &
+    wait $! # in the background, so that a signal is handled at once
+    status=$?
+    if ((status == 124 || status == 137)); then
+        echo "no end after $limit seconds; flight records of the ranks:"
+        show_records
+    elif ! await_marked "$mark" 3; then
+        echo "left processes behind:"
+        read -ra pids <<<"$(marked_procs "$mark")"
+        ps -o pid=,ppid=,args= -p "${pids[@]}"
+        ((status)) || status=1
+    fi
+    return "$status"
+}
+
+# Runs one line of a layouts file. 77, with the reason in why, when it cannot be run.
+run_line () {
+    local layout=$1 status=77 setting
+    local GS_TEST_SECONDS=${GS_TEST_SECONDS-} GS_TEST_MPIRUN_ARGS=${GS_TEST_MPIRUN_ARGS-}
+    shift
+
+    for setting; do
+        case $setting in
+        GS_TEST_SECONDS=*) GS_TEST_SECONDS=${setting#*=} ;;
+        GS_TEST_MPIRUN_ARGS=*) GS_TEST_MPIRUN_ARGS=${setting#*=} ;;
+        ?*=*) ;;
+        *) die "'$setting' after layout '$layout' is not VARIABLE=VALUE" ;;
+        esac
+    done
+    make_room
+    if parse_layout "$layout"; then
+        if [[ $live = yes ]]; then
+            run_program "$@"
+            status=$?
+        else
+            run_program "$@" >"$room/output" 2>&1
+            status=$?
+            why=$(grep -im1 skip "$room/output") || why="the program gave no reason"
+            sed 's/^/# /' "$room/output"
+        fi
+    fi
+    clean_up
+    return "$status"
+}
+
+# Sets layouts from the file beside the program's source, else to the defaults.
+read_layouts () {
+    local file=${program[0]%.*}.layouts line
+
+    [[ $file = /* ]] || file=${top_srcdir:-$here/..}/${file#./}
+    if [[ ! -e $file ]]; then
+        layouts=(1 4 2x2)
+        return
+    fi
+    while read -r line; do
+        [[ -z $line || $line = \#* ]] || layouts+=("$line")
+    done <"$file"
+    ((${#layouts[@]})) || die "$file names no layout"
+}
+
+# Runs every layout and speaks TAP: output as comments, then the result.
+run_all () {
+    local i line status failed=0 skipped=0
+
+    echo "1..${#layouts[@]}"
+    for i in "${!layouts[@]}"; do
+        read -ra line <<<"${layouts[i]}"
+        run_line "${line[@]}"
+        status=$?
+        case $status in
+        0) echo "ok $((i + 1)) - ${layouts[i]}" ;;
+        77) echo "ok $((i + 1)) - ${layouts[i]} # SKIP $why"; ((skipped++)) ;;
+        *) echo "not ok $((i + 1)) - ${layouts[i]}: exit status $status"; failed=1 ;;
+        esac
+    done
+    ((skipped < ${#layouts[@]})) || return 77
+    return "$failed"
+}
+
+layouts=()
+while (($#)); do
+    case $1 in
+    --layout) [[ $# -gt 1 ]] || die "--layout needs a value"; layouts+=("$2"); shift ;;
+    --live) live=yes ;;
+    --or-one-node) one_node_will_do=yes ;;
+    --help) usage; exit 0 ;;
+    --) shift; break ;;
+    -*) die "unknown option '$1'; see launch.sh --help" ;;
+    *) break ;;
+    esac
+    shift
+done
+(($#)) || die "no program given; see launch.sh --help"
+program=("$@")
+[[ ${program[0]} = */* ]] || program[0]=./${program[0]}
+[[ -x ${program[0]} ]] || die "${program[0]} is not there or cannot be run"
+((${#layouts[@]})) || read_layouts
+
+for signal in HUP INT TERM; do
+    # shellcheck disable=SC2064 # the signal's name is meant now
+    trap "clean_up; trap - $signal; kill -s $signal $$" "$signal"
+done
+
+if [[ $live = no ]]; then
+    run_all
+else
+    ((${#layouts[@]} == 1)) || die "--live takes exactly one layout"
+    read -ra line <<<"${layouts[0]}"
+    run_line "${line[@]}"
+    status=$?
+    ((status != 77)) || echo "launch.sh: ${why:-the program skipped}" >&2
+    exit "$status"
+fi

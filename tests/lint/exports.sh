@@ -1,0 +1,37 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-3-Clause
+#
+# exports.sh - the built library exports exactly the names of src/gradsync.map: in public nodes
+# those gradsync.h declares, in the private node those gradsync's own modules import.
+. "$(dirname "$0")/lint.sh"
+need "${NM:-nm}" binutils
+need_build .libs/libgradsync.so
+
+# same FILE TEXT-OF-LEFT TEXT-OF-RIGHT LEFT RIGHT: two sorted lists must be equal.
+same () {
+    local only
+
+    only=$(comm -23 <(echo "$4") <(echo "$5") | tr '\n' ' ')
+    [[ -z ${only// /} ]] || complain "$1" "in $2, not in $3: $only"
+    only=$(comm -13 <(echo "$4") <(echo "$5") | tr '\n' ' ')
+    [[ -z ${only// /} ]] || complain "$1" "in $3, not in $2: $only"
+}
+
+exported=$("${NM:-nm}" -D --defined-only "$top_builddir/.libs/libgradsync.so" \
+    | awk '$2 != "A" { sub (/@.*/, "", $3); print $3 }' | grep -vE '^(__(gcov|llvm|asan|odr)|mangle_path)' | sort -u)
+same libgradsync.so "the library" "src/gradsync.map" "$exported" "$(map_names '.*')"
+
+declared=$(prototypes | cut -d "$unit" -f 1 | sort)
+same src/gradsync.h "gradsync.h" "the public nodes of src/gradsync.map" "$declared" "$(public_names)"
+
+wrong=$(public_names | grep -v '^gs_')
+[[ -z $wrong ]] || complain src/gradsync.map "public names start with gs_: $wrong"
+
+if [[ -e $top_builddir/.libs/gradsync-mpi.so ]]; then
+    imported=$("${NM:-nm}" -D --undefined-only "$top_builddir/.libs/gradsync-mpi.so" \
+        | awk '$2 ~ /^gsi_/ { sub (/@.*/, "", $2); print $2 }' | sort)
+    same src/gradsync.map "the private node" "the imports of gradsync-mpi.so" \
+        "$(map_names 'GRADSYNC_PRIVATE_[0-9.]+')" "$imported"
+fi
+
+finish "exported names, map and header agree"

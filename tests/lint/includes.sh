@@ -1,0 +1,63 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-3-Clause
+#
+# includes.sh - a folder includes its own headers and those of the layers below; a foreign
+# library's header is included only in that library's home.
+. "$(dirname "$0")/lint.sh"
+
+# FOLDER: what it may include. boot and device, grad and ckpt, comm and mpi are strangers.
+declare -A may=(
+    [base]="base"
+    [boot]="base boot"
+    [device]="base device"
+    [coll]="base boot device coll"
+    [mpi]="base boot device coll mpi"
+    [comm]="base boot device coll comm"
+    [grad]="base boot device coll comm grad"
+    [ckpt]="base boot device coll comm ckpt"
+    [tools]="base boot device coll comm grad ckpt tools"
+    [cuda]="base device cuda"
+    [fortran]="fortran"
+)
+
+check_own () { # FILE LINE HEADER
+    local folder=${1#src/}
+    folder=${folder%%/*}
+
+    case $3 in
+    gradsync.h | config.h) ;;
+    ../* | ./*) complain "$1:$2" "\"$3\": write includes from src/" ;;
+    */*)
+        [[ " ${may[$folder]-} " = *" ${3%%/*} "* ]] \
+            || complain "$1:$2" "\"$3\": $folder may include only: ${may[$folder]-nothing}"
+        ;;
+    *) complain "$1:$2" "\"$3\": write includes from src/, \"$folder/$3\"" ;;
+    esac
+}
+
+check_foreign () { # FILE LINE HEADER
+    local homes
+
+    case $3 in
+    pmix*.h) homes='src/boot/boot_pmix.c src/tools/bench/raw_pmix.c' ;;
+    mpi.h) homes='src/mpi/ src/gradsync_mpi.h src/tools/bench/raw_mpi.c' ;;
+    cuda*.h) homes='cuda/' ;;
+    nccl*.h) homes='src/coll/coll_nccl.c' ;;
+    hdf5*.h | H5*.h) homes='src/ckpt/h5.c' ;;
+    *) return ;;
+    esac
+    for home in $homes; do
+        [[ $1 != "$home"* ]] || return
+    done
+    complain "$1:$2" "<$3> may be included by $homes only"
+}
+
+while IFS=: read -r file line text; do
+    if [[ $text =~ ^[[:space:]]*#[[:space:]]*include[[:space:]]*\"([^\"]+)\" ]]; then
+        check_own "$file" "$line" "${BASH_REMATCH[1]}"
+    elif [[ $text =~ \<([^\>]+)\> ]]; then
+        check_foreign "$file" "$line" "${BASH_REMATCH[1]}"
+    fi
+done < <(grep -rnE --include='*.[ch]' --include='*.cu' '^[[:space:]]*#[[:space:]]*include' src cuda fortran 2>/dev/null)
+
+finish "every include points to the same layer or a lower one"

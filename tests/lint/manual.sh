@@ -1,0 +1,60 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-3-Clause
+#
+# manual.sh - each public function has a contract in gradsync.h with its labels, and a manual page
+# that has its name, its parameters and, if it can fail, what it returns.
+. "$(dirname "$0")/lint.sh"
+
+# Prints page $1 without fonts; a page that only points to another is that other.
+page () {
+    local file=$1 target
+
+    target=$(sed -n '1s/^\.so man3\///p' "$file")
+    [[ -z $target ]] || file=doc/man/$target
+    sed 's/\\f[BIRP]//g; s/\\f(C[WRBI]//g; s/\\-/-/g; s/\\_/_/g' "$file"
+}
+
+check_contract () { # NAME TYPE PARAMETERS CONTRACT
+    local word label rest=$4
+
+    for word in $3; do
+        [[ $4 =~ [^a-z_]"$word"[^a-z_] ]] || complain "gradsync.h: $1" "contract without '$word'"
+    done
+    [[ $4 = *" * Since "* ]] || complain "gradsync.h: $1" "contract without Since"
+    [[ $2 != gs_status_t* || $4 = *" * Returns "* ]] \
+        || complain "gradsync.h: $1" "contract without Returns"
+    # Labels that are there stand in this order: what is left after one must hold the next.
+    for label in Collective Stream Threads Owner Precision Returns Since; do
+        [[ $4 = *" * $label "* ]] || continue
+        [[ $rest = *" * $label "* ]] || complain "gradsync.h: $1" "label $label is out of order"
+        rest=${rest#*" * $label "}
+    done
+}
+
+check_page () { # NAME TYPE PARAMETERS
+    local file=doc/man/$1.3 text word
+
+    if [[ ! -e $file ]]; then
+        complain "$file" "is not there"
+        return
+    fi
+    text=$(page "$file" 2>&1)
+    sed -n '/^\.SH NAME/,/^\.SH SYNOPSIS/p' <<<"$text" | grep -qw "$1" \
+        || complain "$file" "$1 is not in its NAME section"
+    for word in $3; do
+        grep -qw -- "$word" <<<"$text" || complain "$file" "does not mention $1's parameter $word"
+    done
+    [[ $2 != gs_status_t* ]] || grep -qE '^\.SH "?RETURN VALUE' <<<"$text" \
+        || complain "$file" "has no section RETURN VALUE"
+}
+
+count=0
+while IFS=$unit read -r name type parameters contract; do
+    check_contract "$name" "$type" "$parameters" "$contract"
+    check_page "$name" "$type" "$parameters"
+    ((count++))
+done < <(prototypes)
+[[ $count = "$(public_names | wc -l)" ]] \
+    || complain gradsync.h "$count contracts were read, but $(public_names | wc -l) names are public"
+
+finish "$count functions have their contract and their page"
