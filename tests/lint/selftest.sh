@@ -1,0 +1,126 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-3-Clause
+#
+# selftest.sh - sees each lint fail: plants one violation after the other in a copy of the tree.
+#
+# The copy of the build holds only what the lints look at: the libraries and the objects.
+. "$(dirname "$0")/lint.sh"
+need_build .libs/libgradsync.so
+copy=$(mktemp -d "${TMPDIR:-/tmp}/gs.XXXXXX") || exit 99
+trap 'rm -rf "$copy"' EXIT
+trap 'exit 1' HUP INT TERM
+found=0
+
+fresh_copy () {
+    local item
+
+    rm -rf "$copy/tree" "$copy/build"
+    mkdir -p "$copy/tree" "$copy/build" || exit 99
+    for item in setup .ci .clang-format configure.ac Makefile.am README.md config src cuda fortran \
+        tests doc slurm; do
+        [[ ! -e $item ]] || cp -R "$item" "$copy/tree/"
+    done
+    chmod -R u+w "$copy/tree"
+    (cd "$top_builddir" && find src fortran cuda .libs -name '*.o' -o -name '*.so' 2>/dev/null) \
+        | tar -C "$top_builddir" -chf - -T - | tar -C "$copy/build" -xf -
+}
+
+# seen LINT WORDS: the lint fails on the copy as it is now, and says WORDS.
+seen () {
+    local output status
+
+    output=$(top_srcdir=$copy/tree top_builddir=$copy/build "$copy/tree/tests/$1" 2>&1)
+    status=$?
+    if ((status == 77)); then
+        echo "$1: not seen failing, it is skipped: $output"
+    elif ((status != 1)); then
+        complain "$1" "exit status $status, not 1, on a planted violation ($2): $output"
+    elif [[ $output != *"$2"* ]]; then
+        complain "$1" "failed, but does not say '$2': $output"
+    else
+        echo "$1: seen failing: $2"
+        ((found++))
+    fi
+    fresh_copy
+}
+
+# plant FILE: standard input becomes the end of FILE in the copy.
+plant () {
+    cat >>"$copy/tree/$1"
+}
+
+# change FILE EXPRESSION: edits FILE in the copy; an edit that changes nothing is an error here.
+change () {
+    sed -i.before "$2" "$copy/tree/$1"
+    ! cmp -s "$copy/tree/$1" "$copy/tree/$1.before" || complain "$1" "nothing was planted: $2"
+    rm "$copy/tree/$1.before"
+}
+
+fresh_copy
+
+echo 'int gsi_planted;' | plant src/base/planted.c
+seen lint/spdx.sh src/base/planted.c
+yes '' | head -n 601 | plant src/base/planted.c
+seen lint/size.sh "src/base/planted.c: more than 600 lines"
+{ printf '{\n'; yes '' | head -n 79; printf '}\n'; } | plant src/base/planted.c
+seen lint/size.sh "a function of 81 lines"
+printf '%99s\n' x | plant src/base/planted.c
+seen lint/size.sh "99 columns"
+{ echo 'subroutine planted()'; yes '' | head -n 79; echo 'end subroutine planted'; } \
+    | plant fortran/planted.f90
+seen lint/size.sh "a function of 81 lines"
+
+echo '#include "comm/comm.h"' | plant src/coll/planted.c
+seen lint/includes.sh '"comm/comm.h": coll may include only'
+echo '#include "mpi/guest.h"' | plant src/comm/planted.c
+seen lint/includes.sh '"mpi/guest.h": comm may include only'
+echo '#include "comm.h"' | plant src/comm/planted.c
+seen lint/includes.sh 'write includes from src/'
+echo '#include <pmix.h>' | plant src/boot/boot.c
+seen lint/includes.sh '<pmix.h> may be included by'
+
+change configure.ac 's/^m4_define(\[gs_version\].*/m4_define([gs_version], [0.0.7])/'
+seen lint/version.sh "configure.ac 0.0.7"
+
+echo 'GSI_ENV (GSI_ENV_PLANTED, "GS_PLANTED", TEXT, "", 0, 0, NULL, "")' | plant src/base/env.def
+seen lint/env.sh "does not mention GS_PLANTED"
+printf '.TP\n.B GS_PLANTED\nPlanted.\n' | plant doc/man/gradsync.7
+seen lint/env.sh "names GS_PLANTED"
+echo 'static const char *planted (void) { return getenv ("GS_BOOT"); }' | plant src/comm/comm.c
+seen lint/env.sh "reads a GS_* variable"
+
+rm "$copy/tree/doc/man/gs_barrier.3"
+seen lint/manual.sh "doc/man/gs_barrier.3: is not there"
+sed -i 's/dtype/type/g' "$copy"/tree/doc/man/*.3
+seen lint/manual.sh "gs_allreduce_avg's parameter dtype"
+change src/gradsync.h '/^ \* Since/d'
+seen lint/manual.sh "contract without Since"
+
+echo 'typedef int class;' | plant src/gradsync.h
+seen lint/cxx.sh "c++"
+echo '#include <stdio.h>' | plant src/gradsync.h
+seen lint/cxx.sh "includes more than"
+
+echo 'int MPI_Init (void *, void *); int gsi_planted (void) { return MPI_Init (0, 0); }' \
+    | ${CC:-cc} -x c -c -o "$copy/build/src/comm/planted.o" -
+seen lint/symbols.sh "src/comm/planted.o: calls MPI_Init"
+echo 'int PMIx_Fence (void); int gsi_planted (void) { return PMIx_Fence (); }' \
+    | ${CC:-cc} -x c -c -o "$copy/build/src/boot/libgs_la-planted.o" -
+seen lint/symbols.sh "src/boot/libgs_la-planted.o: calls PMIx_Fence"
+
+change src/gradsync.map 's/    gs_barrier;/&\n    gs_planted;/'
+seen lint/exports.sh "not in the library: gs_planted"
+change src/gradsync.map 's/    gsi_fail;/&\n    gsi_planted;/'
+seen lint/exports.sh "not in the imports of gradsync-mpi.so: gsi_planted"
+echo 'int gs_planted (void);' | plant src/gradsync.h
+seen lint/exports.sh "in gradsync.h, not in the public nodes of src/gradsync.map: gs_planted"
+
+echo 'int   gsi_planted( void );' | plant src/base/planted.c
+seen lint/format.sh src/base/planted.c
+# shellcheck disable=SC2016 # the planted script must not be expanded here
+printf '#!/bin/sh\nrm -r $1\n' | plant tests/planted.sh
+seen lint/shell.sh tests/planted.sh
+echo '/* teh planted word */' | plant src/base/planted.c # codespell:ignore
+seen lint/spelling.sh src/base/planted.c
+
+finish "$found violations were planted and found"

@@ -1,0 +1,123 @@
+# shellcheck shell=bash
+# SPDX-License-Identifier: BSD-3-Clause
+#
+# matrix.sh - the builds of `./setup check` and the count of their results; sourced by setup,
+# whose steps, log and jobs it uses.
+
+: "${log:?}" "${jobs:?}"
+passed=0 failed=0 skipped=0
+remarks=() # a line for each test that failed or was skipped
+
+# Why a test was skipped, or where to look: a TAP driver says the reason in the line itself.
+reason () { # KIND FOLDER TEST-AND-TITLE
+    local test=${3%% *}
+    local file=$2/${test%.*}.log
+
+    if [[ $3 = *' # SKIP '* ]]; then
+        echo "${3#* # SKIP }"
+    elif [[ $1 = SKIP ]]; then
+        grep -im1 skip "$file" 2>/dev/null || echo "no reason given"
+    else
+        echo "see $file"
+    fi
+}
+
+# Counts the results of a step: the lines PASS, SKIP, FAIL... that its tests wrote to the log
+# after byte $4, or the step itself when there are none.
+count () { # LABEL FOLDER STATUS OFFSET
+    local kind test before=$failed any=no
+
+    while IFS=': ' read -r kind test; do
+        any=yes
+        case $kind in
+        PASS | XFAIL)
+            ((passed++))
+            continue
+            ;;
+        SKIP) ((skipped++)) ;;
+        *) ((failed++)) ;;
+        esac
+        remarks+=("$kind: $1: ${test%% # SKIP*}: $(reason "$kind" "$2" "$test")")
+    done < <(tail -c +$(($4 + 1)) "$log" | grep -E '^(PASS|SKIP|XFAIL|FAIL|XPASS|ERROR): ')
+    if [[ $any = no && $3 = 77 ]]; then
+        ((skipped++))
+        remarks+=("SKIP: $1: $(tail -c +$(($4 + 1)) "$log" | grep -im1 'skip: ')")
+    elif [[ $any = no && $3 = 0 ]]; then
+        ((passed++))
+    elif [[ $3 != 0 && $failed = "$before" ]]; then
+        ((failed++))
+        remarks+=("FAIL: $1: $(tail -n 1 "$log")")
+    fi
+}
+
+# tests LABEL FOLDER COMMAND...: a step whose results are counted. It never ends the run.
+tests () {
+    local label=$1 folder=$2 offset status
+    shift 2
+
+    offset=$(stat -c %s "$log")
+    step "$label" "$@"
+    status=$?
+    count "$label" "$folder" "$status" "$offset"
+    return "$status"
+}
+
+# build_in LABEL FOLDER OPTION...: configures and builds; a failure counts as one failed test.
+build_in () {
+    local label=$1 folder=$2
+    shift 2
+
+    step "$label: configure" configure_in "$folder" "$@" \
+        && step "$label: build" make -C "$folder" -j"$jobs" all check TESTS= && return
+    ((failed++))
+    remarks+=("FAIL: $label: does not build, see $log")
+    return 1
+}
+
+# The same header and the same exported names in both builds.
+same_interface () { # FOLDER FOLDER
+    local folder names=()
+
+    for folder; do
+        make -C "$folder" install DESTDIR="$PWD/$folder/stage" || return
+        names+=("$(nm -D --defined-only "$folder/.libs/libgradsync.so" | cut -d ' ' -f 2-)")
+    done
+    [[ -n ${names[0]} && ${names[0]} = "${names[1]}" ]] \
+        || { diff <(echo "${names[0]}") <(echo "${names[1]}"); return 1; }
+    for folder; do
+        find "$folder/stage" -name 'gradsync*.h' -exec sha256sum {} + | sed 's|/.*/|/|' >"$folder/headers"
+    done
+    cmp "$1/headers" "$2/headers"
+}
+
+check () {
+    local nothing=(--without-pmix --without-mpi --without-hdf5 --without-cuda --without-nccl
+        --disable-fortran --enable-werror)
+    local remark
+
+    start demo option check
+    if build_in "gcc" build-gcc --enable-werror; then
+        tests "gcc: all tests" build-gcc make -C build-gcc check
+        tests "gcc: ABI" build-gcc make -C build-gcc check-abi
+        tests "gcc: unit tests under valgrind" build-gcc make -C build-gcc check-valgrind
+        tests "gcc: distcheck" build-gcc make -C build-gcc distcheck
+    fi
+    build_in "clang" build-clang --enable-werror CC=clang CXX=clang++ \
+        && tests "clang: all but lint" build-clang make -C build-clang check-code
+    build_in "sanitizers" build-sanitize --enable-sanitizer=address,undefined \
+        --enable-fault-injection --enable-debug \
+        && tests "sanitizers: all but lint" build-sanitize make -C build-sanitize check-code
+    build_in "coverage" build-coverage --enable-code-coverage CFLAGS='-O0 -g' \
+        && tests "coverage: all but lint" build-coverage make -C build-coverage check-code \
+        && tests "coverage: of src/, 85 %" build-coverage make -C build-coverage coverage
+    build_in "nothing optional" build-bare "${nothing[@]}" \
+        && tests "nothing optional: all but lint" build-bare make -C build-bare check-code \
+        && tests "nothing optional: same interface" build-bare same_interface build-gcc build-bare
+
+    ((!${#remarks[@]})) || printf '\n'
+    for remark in "${remarks[@]}"; do
+        echo "$remark"
+    done
+    echo "$passed passed, $failed failed, $skipped skipped"
+    ((!failed))
+}
