@@ -45,8 +45,12 @@ die () {
 }
 
 make_room () {
-    room=$(mktemp -d "${TMPDIR:-/tmp}/gs.XXXXXX") || die "cannot make a folder in ${TMPDIR:-/tmp}"
-    records=$(mktemp -d /dev/shm/gs.XXXXXX 2>/dev/null) || { records=$room/shm && mkdir "$records"; }
+    local parent=${TMPDIR:-/tmp}
+
+    room=$(mktemp -d "$parent/gs.XXXXXX") || die "cannot make a folder in $parent"
+    records=$(mktemp -d /dev/shm/gs.XXXXXX 2>/dev/null) && return
+    records=$room/records
+    mkdir "$records"
 }
 
 clean_up () {

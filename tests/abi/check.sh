@@ -11,9 +11,10 @@
 # given, since abidw tells public types from private ones by the name of their header.
 here=$(cd "$(dirname "$0")" && pwd) || exit 99
 library=.libs/libgradsync.so
-version=$(sed -n 's/^m4_define(\[gs_version\], \[\([0-9]*\.[0-9]*\).*/\1/p' "$here/../../configure.ac")
+top=$here/../..
+version=$(sed -n 's/^m4_define(\[gs_version\], \[\([0-9]*\.[0-9]*\).*/\1/p' "$top/configure.ac")
 baseline=$here/gradsync-$version.abi
-news=$here/../../doc/NEWS.md
+news=$top/doc/NEWS.md
 
 skip () {
     echo "skip: $*"
@@ -55,8 +56,8 @@ fi
 echo "$report"
 ((!(status & 3))) || exit 99
 if ! differences --no-added-syms >/dev/null; then
-    echo "The ABI of $version has changed. If that is meant, say so in doc/NEWS.md, adapt gs_abi" \
-        "in configure.ac and run make abi-baseline."
+    echo "The ABI of $version has changed. If that is meant, say so in doc/NEWS.md, adapt" \
+        "gs_abi in configure.ac and run make abi-baseline."
     exit 1
 fi
 while read -r name; do

@@ -58,6 +58,7 @@ while IFS=: read -r file line text; do
     elif [[ $text =~ \<([^\>]+)\> ]]; then
         check_foreign "$file" "$line" "${BASH_REMATCH[1]}"
     fi
-done < <(grep -rnE --include='*.[ch]' --include='*.cu' '^[[:space:]]*#[[:space:]]*include' src cuda fortran 2>/dev/null)
+done < <(sources c h cu | grep -E '^(src|cuda|fortran)/' \
+    | xargs grep -nE '^[[:space:]]*#[[:space:]]*include')
 
 finish "every include points to the same layer or a lower one"

@@ -55,6 +55,6 @@ while IFS=$unit read -r name type parameters contract; do
     ((count++))
 done < <(prototypes)
 [[ $count = "$(public_names | wc -l)" ]] \
-    || complain gradsync.h "$count contracts were read, but $(public_names | wc -l) names are public"
+    || complain gradsync.h "$count contracts, but $(public_names | wc -l) names are public"
 
 finish "$count functions have their contract and their page"

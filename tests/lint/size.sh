@@ -12,8 +12,11 @@ while read -r file; do
         /^\{/ || /^[a-z_]+ \(\) \{/ { begin = FNR }
         /^\}/ && begin { report(FNR - begin + 1); begin = 0 }
         # Fortran procedures with bodies; contained ones count for themselves and their host.
-        tolower ($0) ~ /^ *((pure|elemental|recursive|module) +)*(subroutine|function) +[a-z]/ { start[++depth] = FNR }
-        tolower ($0) ~ /^ *end +(subroutine|function)/ { report(FNR - start[depth--] + 1) }
+        { text = tolower ($0) }
+        text ~ /^ *([a-z_()]+ +)*(subroutine|function) +[a-z_0-9]+ *\(/ && text !~ /^ *end/ {
+            start[++depth] = FNR
+        }
+        text ~ /^ *end +(subroutine|function)/ { report(FNR - start[depth--] + 1) }
         function report(lines) {
             if (lines > 80)
                 print file ":" FNR ": a function of " lines " lines, 80 are allowed"
