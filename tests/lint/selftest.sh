@@ -21,7 +21,8 @@ fresh_copy () {
         [[ ! -e $item ]] || cp -R "$item" "$copy/tree/"
     done
     chmod -R u+w "$copy/tree"
-    (cd "$top_builddir" && find src fortran cuda .libs -name '*.o' -o -name '*.so' 2>/dev/null) \
+    (cd "$top_builddir" && find src fortran cuda -name '*.o' 2>/dev/null
+        ls .libs/*.so .libs/gs-*) 2>/dev/null \
         | tar -C "$top_builddir" -chf - -T - | tar -C "$copy/build" -xf -
 }
 
@@ -111,7 +112,7 @@ seen lint/symbols.sh "src/boot/libgs_la-planted.o: calls PMIx_Fence"
 change src/gradsync.map 's/    gs_barrier;/&\n    gs_planted;/'
 seen lint/exports.sh "not in the library: gs_planted"
 change src/gradsync.map 's/    gsi_fail;/&\n    gsi_planted;/'
-seen lint/exports.sh "not in the imports of gradsync-mpi.so: gsi_planted"
+seen lint/exports.sh "not in the imports of gradsync-mpi.so and the tools: gsi_planted"
 echo 'int gs_planted (void);' | plant src/gradsync.h
 seen lint/exports.sh "in gradsync.h, not in the public nodes of src/gradsync.map: gs_planted"
 
