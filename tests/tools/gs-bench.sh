@@ -1,16 +1,16 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
 # gs-bench on one rank: its options, its two forms of output.
-# shellcheck disable=SC1091,SC2154 # lib.sh sets work and status
-. "${srcdir:-.}/tests/tools/lib.sh"
+. "$(dirname "$0")/lib.sh"
 
 quick='--iterations 2 --warmup 1 --rounds 11'
 number='[0-9]+\.[0-9]+'
 
-# shellcheck disable=SC2086
+# shellcheck disable=SC2086 # options are words
 run 0 ./gs-bench allreduce_avg --min-bytes 4 --max-bytes 1K $quick --json
 quiet err
-only out "^\{\"op\":\"allreduce_avg\",\"dtype\":\"f32\",\"bytes\":[0-9]+,\"ranks\":1,\"nodes\":1,\"transport\":\"self\",\"time_us\":$number,\"raw_time_us\":null,\"ratio\":null\}\$"
+only out "^\{\"op\":\"allreduce_avg\",\"dtype\":\"f32\",\"bytes\":[0-9]+,\"ranks\":1,\"nodes\":1,\
+\"transport\":\"self\",\"time_us\":$number,\"raw_time_us\":null,\"ratio\":null\}\$"
 sizes=$(sed 's/.*"bytes":\([0-9]*\).*/\1/' "$work/out" | tr '\n' ' ')
 test "$sizes" = "4 8 16 32 64 128 256 512 1024 " || fail "the sizes are $sizes"
 
@@ -33,7 +33,8 @@ for dtype in i8 i16 i32 i64 u8 u16 u32 u64; do
 done
 
 run 0 ./gs-bench bootstrap --rounds 11 --json
-only out "^\{\"op\":\"bootstrap\",\"dtype\":null,\"bytes\":[1-9][0-9]*,\"ranks\":1,.*,\"time_us\":$number,"
+only out '^\{"op":"bootstrap","dtype":null,"bytes":[1-9][0-9]*,"ranks":1,'
+only out "\"time_us\":$number,"
 run 0 ./gs-bench record --rounds 11
 says out '^one entry: [0-9.]+ ns$'
 

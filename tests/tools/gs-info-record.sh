@@ -1,8 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
 # gs-info --record prints flight records, newest last, and says what is damaged.
-# shellcheck disable=SC1091,SC2154 # lib.sh sets work and status
-. "${srcdir:-.}/tests/tools/lib.sh"
+. "$(dirname "$0")/lib.sh"
 
 # 300 operations, more than the ring holds, then the agreements of gs-bench and a destroy.
 GS_RECORD_KEEP=1 run 0 ./gs-bench allgather --max-bytes 4 --dtype f64 --max-bytes 8 \
@@ -43,7 +42,7 @@ at=$((header + slot * entry))
 
 spoil "$work/number" "$at" '\377\377\377\377\377\377\377\017'
 run 1 ./gs-info --record "$work/number"
-says err "entry $slot \(operation #[0-9]+\) is damaged: it has a number that does not belong there"
+says err "entry $slot \(operation #[0-9]+\) is damaged: it has a number that does not belong"
 says err '1 of the last 256 operations are lost'
 test "$(numbers | tail -n 1)" -eq "$last" || fail "a wild number hides the newest operation"
 

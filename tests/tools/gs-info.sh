@@ -1,11 +1,10 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
 # gs-info tells version, parts and settings, and names what it does not understand.
-# shellcheck disable=SC1091,SC2154 # lib.sh sets work and status
-. "${srcdir:-.}/tests/tools/lib.sh"
+. "$(dirname "$0")/lib.sh"
 
 version=$(sed -n 's/^#define PACKAGE_VERSION "\(.*\)"/\1/p' config.h)
-variables=$(sed -n 's/^GSI_ENV ([A-Z_]*, "\([A-Z_]*\)".*/\1/p' "$srcdir/src/base/env.def")
+variables=$(sed -n 's/^GSI_ENV ([A-Z_]*, "\([A-Z_]*\)".*/\1/p' "$top_srcdir/src/base/env.def")
 test -n "$variables" || exit 99
 
 run 0 ./gs-info
@@ -26,12 +25,14 @@ says out '^Usage: gs-info '
 quiet err
 
 string='"([^"\\]|\\["\\]|\\u[0-9a-f]{4})*"'
-setting="\{\"name\":$string,\"value\":$string,\"origin\":\"(default|environment)\",\"help\":$string\}"
+setting="\{\"name\":$string,\"value\":$string,\
+\"origin\":\"(default|environment)\",\"help\":$string\}"
 GS_DEBUG_FILE=$(printf 'a"b\\c\td\377')
 export GS_DEBUG_FILE
 run 0 ./gs-info --json
 quiet err
-only out "^\{\"version\":$string,\"build\":\{$string:$string(,$string:$string)*\},\"settings\":\[$setting(,$setting)*\]\}\$"
+only out "^\{\"version\":$string,\"build\":\{$string:$string(,$string:$string)*\},\
+\"settings\":\[$setting(,$setting)*\]\}\$"
 says out '"name":"GS_DEBUG_FILE","value":"a\\"b\\\\c\\u0009d\\ufffd","origin":"environment"'
 for v in $variables; do
     says out "\"name\":\"$v\""

@@ -1,9 +1,9 @@
-# SPDX-License-Identifier: BSD-3-Clause
 # shellcheck shell=sh
+# SPDX-License-Identifier: BSD-3-Clause
 #
-# For the tests of the tools; sourced. They run in the top build folder.
-
-: "${srcdir:=.}"
+# lib.sh - what the tests of the tools share; sourced by each. They run in the top build folder.
+top_srcdir=${top_srcdir:-$(cd "$(dirname "$0")/../.." && pwd)} || exit 99
+cd "${top_builddir:-.}" || exit 99
 work=$(mktemp -d) || exit 99
 trap 'rm -rf "$work"' EXIT
 trap 'exit 99' HUP INT TERM

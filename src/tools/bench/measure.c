@@ -10,9 +10,9 @@
 #include "tools/bench/output.h"
 #include "tools/bench/stats.h"
 
-#define ROUND_US       2000.0 /* long against the clock and the meeting, short against a scheduler */
-#define MAX_ITERATIONS 2000 /* in a round, unless asked for */
-#define TRIAL          5    /* calls that tell how many fill a round */
+#define ROUND_US       2000.0 /* long against the meeting before it, short against a scheduler */
+#define MAX_ITERATIONS 2000   /* in a round, unless asked for */
+#define TRIAL          5      /* calls that tell how many fill a round */
 
 /* [calls] calls begun together: microseconds of one, on this rank. */
 static bool time_round (const struct bench *bench, const struct bench_side *side, int calls,

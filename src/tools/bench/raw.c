@@ -4,7 +4,6 @@
 
 #include <dlfcn.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -22,17 +21,28 @@ static void folder_of (const char *path, char *folder, size_t room)
         snprintf (folder, room, ".");
 }
 
+/* The value of a setting; "" if there is none of that name. */
+static const char *setting (const char *name)
+{
+    gs_setting_t s;
+
+    for (int i = 0; !gs_setting_get (i, &s); i++)
+        if (!strcmp (s.name, name))
+            return s.value;
+    return "";
+}
+
 /*
  * The module lies beside gradsync-mpi.so, so that both are for one MPI library: in the folder of
  * GS_MPI_MODULE, else gradsync/ beside libgradsync, else (before installation) beside it.
  */
 static bool find_module (char *path, size_t room)
 {
-    const char *module = getenv ("GS_MPI_MODULE");
+    const char *module = setting ("GS_MPI_MODULE");
     char folder[PATH_BYTES - 64];
     Dl_info info;
 
-    if (module && *module) {
+    if (*module) {
         folder_of (module, folder, sizeof (folder));
         snprintf (path, room, "%s/" MODULE_FILE, folder);
         return !access (path, R_OK);
