@@ -22,6 +22,7 @@ struct plan {
     gs_transport_t transport;
     int device;
     int64_t timeout_ns, boot_timeout_ns;
+    char text[GSI_TEXT_MAX]; /* why it failed; opening the boot has texts of its own */
 };
 
 static gs_status_t read_opts (const gs_comm_opts_t *opts, struct plan *plan)
@@ -61,7 +62,7 @@ static gs_status_t read_opts (const gs_comm_opts_t *opts, struct plan *plan)
  */
 static gs_status_t make_plan (const char *caller, const gs_comm_opts_t *opts, struct plan *plan)
 {
-    gs_status_t st, env = gsi_env_check ();
+    gs_status_t st = gsi_env_check ();
 
     gsi_log_configure ();
     *plan = (struct plan){.caller = caller, .name = "world"};
@@ -69,9 +70,10 @@ static gs_status_t make_plan (const char *caller, const gs_comm_opts_t *opts, st
     plan->device = GS_DEVICE_AUTO;
     plan->timeout_ns = gsi_env_int (GSI_ENV_TIMEOUT_MS) * GSI_NS_PER_MS;
     plan->boot_timeout_ns = gsi_env_int (GSI_ENV_BOOT_TIMEOUT_MS) * GSI_NS_PER_MS;
-    if (env)
-        return env;
-    st = read_opts (opts, plan);
+    if (!st)
+        st = read_opts (opts, plan);
+    if (st)
+        snprintf (plan->text, sizeof (plan->text), "%s", gs_last_error ());
     return st;
 }
 
@@ -188,7 +190,7 @@ static gs_status_t join (gs_comm_t *comm, const struct plan *plan, gs_status_t p
     struct gsi_card *cards = calloc ((size_t) comm->boot->size, sizeof (*cards));
     struct gsi_card card = {0};
     int64_t begin_ns = gsi_now_ns ();
-    gs_status_t st = planned;
+    gs_status_t st = planned ? gsi_fail (planned, "%s", plan->text) : GS_OK;
 
     if (!st)
         st = prepare (comm, plan, &ops, &card, &reason);

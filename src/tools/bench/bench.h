@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * bench - what the parts of gs-bench share.
+ *
+ * To add an operation: write op_NAME.c with a const struct bench_op bench_op_NAME, declare it
+ * below, and add it to the table in options.c. An operation that moves a number of bytes fills
+ * in two struct bench_side and calls bench_sweep.
+ */
+#ifndef GS_TOOLS_BENCH_BENCH_H
+#define GS_TOOLS_BENCH_BENCH_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "gradsync.h"
+
+/* What buffers are filled with: small numbers in every floating type, and memory that is there.
+ */
+#define BENCH_FILL 0x3c
+
+struct bench_op;
+
+struct bench_options {
+    const struct bench_op *op;
+    size_t min_bytes, max_bytes; /* whole elements of dtype */
+    gs_dtype_t dtype;
+    int iterations; /* calls in a round; 0: as many as fill ROUND_US of measure.c */
+    int warmup;     /* calls of each side before the first round of a size */
+    int rounds;
+    bool json;
+};
+
+struct bench {
+    struct bench_options options;
+    gs_comm_t *comm; /* all ranks; NULL until it is made */
+};
+
+/* One line of output. */
+struct bench_result {
+    const char *dtype; /* NULL: the operation has none */
+    size_t bytes;
+    int iterations;
+    const char *transport;
+    double time_us;
+    double raw_time_us; /* NAN: nothing to compare with */
+};
+
+struct bench_op {
+    const char *name;
+    const char *help; /* one line */
+    bool sized;       /* takes sizes, a type, iterations and warm-up */
+
+    /* (optional) Whether [dtype] can be measured; NULL: all. */
+    bool (*takes) (gs_dtype_t dtype);
+
+    /* (required) Collective. Measures and prints. */
+    bool (*run) (const struct bench *bench);
+};
+
+extern const struct bench_op bench_op_allreduce_avg;
+extern const struct bench_op bench_op_allgather;
+extern const struct bench_op bench_op_bootstrap;
+extern const struct bench_op bench_op_record;
+
+/* One of the two things compared: ours, or the raw call. */
+struct bench_side {
+    /* Does it [times] times, and returns when the last is complete. */
+    bool (*repeat) (void *context, int times);
+    void *context;
+    size_t max_count; /* most elements it can take */
+};
+
+/* Prints "gs-bench[rank/size]: text" to stderr and returns false, so that failing is a line. */
+bool bench_fail (const struct bench *bench, const char *format, ...)
+    __attribute__ ((format (printf, 2, 3)));
+
+/*
+ * Collective. Whether [mine] is true on all ranks. A rank that cannot go on says why by
+ * bench_fail before it comes here; so all stop together and none waits for it.
+ */
+bool bench_agree (const struct bench *bench, bool mine);
+
+#endif /* GS_TOOLS_BENCH_BENCH_H */

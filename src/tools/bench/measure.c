@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* measure - times two sides in turn, so that what disturbs one disturbs the other. */
+#include "tools/bench/measure.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "base/clock.h"
+#include "tools/bench/options.h"
+#include "tools/bench/output.h"
+#include "tools/bench/stats.h"
+
+#define ROUND_US       2000.0 /* long against the meeting before it, short against a scheduler */
+#define MAX_ITERATIONS 2000   /* in a round, unless asked for */
+#define TRIAL          5      /* calls that tell how many fill a round */
+
+/* [calls] calls begun together: microseconds of one, on this rank. */
+static bool time_round (const struct bench *bench, const struct bench_side *side, int calls,
+                        double *us)
+{
+    int64_t begin;
+
+    if (gs_barrier (bench->comm, NULL))
+        return bench_fail (bench, "%s", gs_last_error ());
+    begin = gsi_now_ns ();
+    if (!side->repeat (side->context, calls))
+        return false;
+    *us = (double) (gsi_now_ns () - begin) / 1e3 / calls;
+    return true;
+}
+
+/* The same on all ranks, by the slowest one. */
+static bool choose_iterations (const struct bench *bench, const struct bench_side *side,
+                               int *iterations)
+{
+    double us;
+
+    *iterations = bench->options.iterations;
+    if (*iterations)
+        return true;
+    if (!time_round (bench, side, TRIAL, &us))
+        return false;
+    if (gs_allreduce (bench->comm, &us, 1, GS_F64, GS_MAX, NULL))
+        return bench_fail (bench, "%s", gs_last_error ());
+    *iterations = us * MAX_ITERATIONS < ROUND_US ? MAX_ITERATIONS
+                  : us > ROUND_US                ? 1
+                                                 : (int) (ROUND_US / us);
+    return true;
+}
+
+bool bench_medians (const struct bench *bench, double *times, int sides, double *medians)
+{
+    int rounds = bench->options.rounds;
+
+    if (gs_allreduce (bench->comm, times, (size_t) (sides * rounds), GS_F64, GS_MAX, NULL))
+        return bench_fail (bench, "%s", gs_last_error ());
+    for (int side = 0; side < sides; side++)
+        medians[side] = bench_median (times + side * rounds, rounds);
+    return true;
+}
+
+/* Fills times: first those of side 0, then those of side 1. Who begins changes every round. */
+static bool run_rounds (const struct bench *bench, const struct bench_side *const *side,
+                        int sides, int iterations, double *times)
+{
+    int rounds = bench->options.rounds;
+
+    for (int round = 0; round < rounds; round++) {
+        for (int turn = 0; turn < sides; turn++) {
+            int s = (round + turn) % sides;
+            if (!time_round (bench, side[s], iterations, &times[s * rounds + round]))
+                return false;
+        }
+    }
+    return true;
+}
+
+bool bench_compare (const struct bench *bench, const struct bench_side *ours,
+                    const struct bench_side *raw, struct bench_result *result)
+{
+    const struct bench_side *side[2] = {ours, raw};
+    int sides = raw ? 2 : 1;
+    double medians[2] = {NAN, NAN};
+    double *times = calloc ((size_t) (2 * bench->options.rounds), sizeof (*times));
+    bool ok = bench_agree (bench, times || bench_fail (bench, "out of memory"));
+
+    for (int s = 0; s < sides && ok; s++)
+        ok = side[s]->repeat (side[s]->context, bench->options.warmup);
+    ok = ok && choose_iterations (bench, ours, &result->iterations) &&
+         run_rounds (bench, side, sides, result->iterations, times) &&
+         bench_medians (bench, times, sides, medians);
+    result->time_us = medians[0];
+    result->raw_time_us = medians[1];
+    free (times);
+    return ok;
+}
+
+bool bench_sweep (const struct bench *bench, size_t *count, const struct bench_side *ours,
+                  const struct bench_side *raw)
+{
+    const struct bench_options *o = &bench->options;
+    struct bench_result result = {.dtype = bench_dtype_name (o->dtype),
+                                  .transport = gs_comm_transport (bench->comm)};
+
+    bench_print_head (bench, true);
+    for (size_t bytes = o->min_bytes; bytes <= o->max_bytes; bytes *= 2) {
+        *count = bytes / gs_dtype_size (o->dtype);
+        result.bytes = bytes;
+        if (!bench_compare (bench, ours, raw && *count <= raw->max_count ? raw : NULL, &result))
+            return false;
+        bench_print (bench, &result);
+    }
+    return true;
+}

@@ -1,0 +1,271 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* options - the command line of gs-bench. */
+#include "tools/bench/options.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define MIN_ROUNDS 11 /* fewer make a median that noise can move */
+#define MAX_ROUNDS 10000
+#define MAX_CALLS  1000000000
+#define MAX_BYTES  (INT64_C (1) << 40)
+
+static const struct bench_op *const ops[] = {
+    &bench_op_allreduce_avg,
+    &bench_op_allgather,
+    &bench_op_bootstrap,
+    &bench_op_record,
+};
+
+static const struct {
+    gs_dtype_t dtype;
+    const char *name;
+} dtypes[] = {{GS_F16, "f16"}, {GS_BF16, "bf16"}, {GS_F32, "f32"}, {GS_F64, "f64"},
+              {GS_I8, "i8"},   {GS_I16, "i16"},   {GS_I32, "i32"}, {GS_I64, "i64"},
+              {GS_U8, "u8"},   {GS_U16, "u16"},   {GS_U32, "u32"}, {GS_U64, "u64"},
+              {GS_C64, "c64"}, {GS_C128, "c128"}};
+
+#define COUNT(array) (sizeof (array) / sizeof (*(array)))
+
+static const char help_head[] =
+    "Usage: LAUNCHER gs-bench OPERATION [OPTION]...\n"
+    "Measures an operation of gradsync, in turn with the plain call that does the same.\n"
+    "LAUNCHER is, for example, 'srun --mpi=pmix -n 8' or 'mpirun -n 8'; none for one rank.\n"
+    "\n";
+
+static const char help_tail[] =
+    "\n"
+    "  --min-bytes N    smallest message, default one element; K, M, G: times 1024\n"
+    "  --max-bytes N    largest message, default 4M; sizes double in between\n"
+    "  --dtype TYPE     f16 bf16 f32 f64 i8 i16 i32 i64 u8 u16 u32 u64 c64 c128, default f32\n"
+    "  --iterations N   calls in a round, default: as many as take about 2 ms\n"
+    "  --warmup N       calls before the first round of a size, default 10\n"
+    "  --rounds N       rounds of each side, default 21, at least 11\n"
+    "  --json           an object a line: op, dtype, bytes, ranks, nodes, transport, time_us,\n"
+    "                   raw_time_us, ratio (raw/ours: above 1 gradsync is the faster one)\n"
+    "  --help           this text\n"
+    "  --version        the version\n"
+    "\n"
+    "A time is that of one call: the median over rounds of the slowest rank's mean in a round.\n"
+    "bytes is what one rank gives. Times without a raw call to compare with have a raw time of\n"
+    "'-' (null in JSON). Exit status: 0; 1 after a failure; 2 for a wrong option.\n";
+
+static void print_help (void)
+{
+    fputs (help_head, stdout);
+    for (size_t i = 0; i < COUNT (ops); i++)
+        printf ("  %-16s %s\n", ops[i]->name, ops[i]->help);
+    fputs (help_tail, stdout);
+}
+
+/* One voice is enough where all ranks read the same command line. */
+static bool first_process (void)
+{
+    const char *rank = getenv ("PMIX_RANK");
+
+    return !rank || !strcmp (rank, "0");
+}
+
+static bool wrong (const char *format, ...) __attribute__ ((format (printf, 1, 2)));
+
+static bool wrong (const char *format, ...)
+{
+    va_list ap;
+
+    if (!first_process ())
+        return false;
+    fprintf (stderr, "gs-bench: ");
+    va_start (ap, format);
+    vfprintf (stderr, format, ap);
+    va_end (ap);
+    fprintf (stderr, "\nTry 'gs-bench --help'.\n");
+    return false;
+}
+
+const char *bench_dtype_name (gs_dtype_t dtype)
+{
+    for (size_t i = 0; i < COUNT (dtypes); i++)
+        if (dtypes[i].dtype == dtype)
+            return dtypes[i].name;
+    return "unknown";
+}
+
+static bool parse_dtype (const char *text, gs_dtype_t *dtype)
+{
+    for (size_t i = 0; i < COUNT (dtypes); i++) {
+        if (!strcmp (dtypes[i].name, text)) {
+            *dtype = dtypes[i].dtype;
+            return true;
+        }
+    }
+    return wrong (
+        "--dtype %s: not one of f16 bf16 f32 f64 i8 i16 i32 i64 u8 u16 u32 u64 c64 c128", text);
+}
+
+static bool parse_number (const char *option, const char *text, int64_t low, int64_t high,
+                          int64_t *value)
+{
+    char *end;
+
+    errno = 0;
+    *value = strtoimax (text, &end, 10);
+    if (!errno && end != text && !*end && *value >= low && *value <= high)
+        return true;
+    return wrong ("--%s %s: not a whole number from %" PRId64 " to %" PRId64, option, text, low,
+                  high);
+}
+
+static bool parse_int (const char *option, const char *text, int low, int high, int *value)
+{
+    int64_t wide;
+
+    if (!parse_number (option, text, low, high, &wide))
+        return false;
+    *value = (int) wide;
+    return true;
+}
+
+/* A number of bytes, with K, M or G. */
+static bool parse_bytes (const char *option, const char *text, size_t *bytes)
+{
+    static const char units[] = "KMG";
+    size_t length = strlen (text);
+    const char *unit = length > 1 ? strchr (units, text[length - 1]) : NULL;
+    int shift = unit ? 10 * (int) (unit - units + 1) : 0;
+    char digits[32];
+    int64_t value;
+
+    snprintf (digits, sizeof (digits), "%.*s", (int) (length - (unit != NULL)), text);
+    errno = 0;
+    value = strspn (digits, "0123456789") == strlen (digits) ? strtoimax (digits, NULL, 10) : 0;
+    if (errno || value < 1 || value > MAX_BYTES >> shift)
+        return wrong ("--%s %s: not a number of bytes from 1 to 1024G, such as 4096 or 16M",
+                      option, text);
+    *bytes = (size_t) value << shift;
+    return true;
+}
+
+static bool parse_op (const char *text, const struct bench_op **op)
+{
+    for (size_t i = 0; i < COUNT (ops); i++) {
+        if (!strcmp (ops[i]->name, text)) {
+            *op = ops[i];
+            return true;
+        }
+    }
+    return wrong ("there is no operation '%s'", text);
+}
+
+/* Defaults that depend on others, and what goes together. [sized] names an option or is NULL. */
+static bool finish (struct bench_options *o, const char *sized)
+{
+    size_t element = gs_dtype_size (o->dtype);
+
+    if (sized && !o->op->sized)
+        return wrong ("%s takes no --%s", o->op->name, sized);
+    if (o->op->takes && !o->op->takes (o->dtype))
+        return wrong ("%s cannot be done with --dtype %s", o->op->name,
+                      bench_dtype_name (o->dtype));
+    if (o->max_bytes < element)
+        return wrong ("--max-bytes %zu: less than one element of %s, %zu bytes", o->max_bytes,
+                      bench_dtype_name (o->dtype), element);
+    if (o->min_bytes > o->max_bytes)
+        return wrong ("--min-bytes %zu: more than --max-bytes %zu", o->min_bytes, o->max_bytes);
+    o->max_bytes -= o->max_bytes % element;
+    if (o->min_bytes < element)
+        o->min_bytes = element;
+    o->min_bytes -= o->min_bytes % element;
+    return true;
+}
+
+enum {
+    MIN_BYTES_OPTION = 256,
+    MAX_BYTES_OPTION,
+    DTYPE,
+    ITERATIONS,
+    WARMUP,
+    ROUNDS,
+    JSON,
+    HELP,
+    VERSION
+};
+
+static const struct option options_known[] = {
+    {"min-bytes", required_argument, NULL, MIN_BYTES_OPTION},
+    {"max-bytes", required_argument, NULL, MAX_BYTES_OPTION},
+    {"dtype", required_argument, NULL, DTYPE},
+    {"iterations", required_argument, NULL, ITERATIONS},
+    {"warmup", required_argument, NULL, WARMUP},
+    {"rounds", required_argument, NULL, ROUNDS},
+    {"json", no_argument, NULL, JSON},
+    {"help", no_argument, NULL, HELP},
+    {"version", no_argument, NULL, VERSION},
+    {NULL, 0, NULL, 0}};
+
+/* Takes one option with its value in. */
+static bool take (struct bench_options *o, int c, const char *name, const char *value)
+{
+    switch (c) {
+    case MIN_BYTES_OPTION: return parse_bytes (name, value, &o->min_bytes);
+    case MAX_BYTES_OPTION: return parse_bytes (name, value, &o->max_bytes);
+    case DTYPE: return parse_dtype (value, &o->dtype);
+    case ITERATIONS: return parse_int (name, value, 1, MAX_CALLS, &o->iterations);
+    case WARMUP: return parse_int (name, value, 0, MAX_CALLS, &o->warmup);
+    case ROUNDS: return parse_int (name, value, MIN_ROUNDS, MAX_ROUNDS, &o->rounds);
+    default: o->json = true; return true;
+    }
+}
+
+/* --help and --version; one process is enough here too. */
+static void say (int c)
+{
+    if (first_process () && c == HELP)
+        print_help ();
+    if (first_process () && c == VERSION)
+        printf ("gs-bench (gradsync) %s\n", gs_version ());
+}
+
+/* Takes the options in; [said] is true after --help or --version, which end it. */
+static bool take_all (int argc, char **argv, struct bench_options *o, bool *said)
+{
+    const char *sized = NULL;
+    int c, index;
+
+    opterr = 0;
+    while ((c = getopt_long (argc, argv, ":", options_known, &index)) != -1) {
+        *said = c == HELP || c == VERSION;
+        if (*said) {
+            say (c);
+            return true;
+        }
+        if (c == ':')
+            return wrong ("%s needs a value", argv[optind - 1]);
+        if (c == '?')
+            return wrong ("%s is not an option, or has a value and takes none", argv[optind - 1]);
+        if (!take (o, c, options_known[index].name, optarg))
+            return false;
+        if (c != ROUNDS && c != JSON)
+            sized = options_known[index].name;
+    }
+    if (optind == argc)
+        return wrong ("an operation is missing");
+    if (optind + 1 < argc)
+        return wrong ("one operation at a time: what is '%s'?", argv[optind + 1]);
+    return parse_op (argv[optind], &o->op) && finish (o, sized);
+}
+
+enum bench_parsed bench_parse (int argc, char **argv, struct bench_options *options)
+{
+    bool said = false;
+
+    *options =
+        (struct bench_options){.dtype = GS_F32, .max_bytes = 4 << 20, .warmup = 10, .rounds = 21};
+    if (!take_all (argc, argv, options, &said))
+        return BENCH_WRONG;
+    return said ? BENCH_DONE : BENCH_RUN;
+}

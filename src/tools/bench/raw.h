@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * raw - the plain calls that gradsync's are compared with.
+ *
+ * Those of MPI are in a module, gs-bench-mpi.so (raw_mpi.c), so that gs-bench starts where there
+ * is no MPI. Those of PMIx are linked in (raw_pmix.c, or raw_nopmix.c in a build without it).
+ */
+#ifndef GS_TOOLS_BENCH_RAW_H
+#define GS_TOOLS_BENCH_RAW_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "tools/bench/bench.h"
+
+/* What the module offers, found by BENCH_RAW_MPI_SYMBOL. MPI's own error handler ends the job. */
+struct bench_raw_mpi {
+    /* Ranks of MPI_COMM_WORLD; 0 when MPI is not up. */
+    int (*world_size) (void);
+
+    /* Whether MPI has this type; f16 and bf16 it has not. */
+    bool (*has_type) (gs_dtype_t dtype);
+
+    /* [times] times MPI_Allreduce in place and a loop that divides by the number of ranks. */
+    void (*allreduce_avg) (void *buf, int count, gs_dtype_t dtype, int times);
+
+    /* [times] times MPI_Allgather of [bytes] of each rank. */
+    void (*allgather) (const void *send, void *recv, int bytes, int times);
+};
+#define BENCH_RAW_MPI_SYMBOL    "bench_raw_mpi"
+#define BENCH_RAW_MPI_MAX_COUNT (1 << 27) /* a count and 16 bytes times it fit in an int */
+
+/*
+ * Collective. The module, if every rank of bench->comm has it and MPI_COMM_WORLD are the same
+ * ranks; else NULL, after rank 0 said on stderr why there is nothing to compare with.
+ */
+const struct bench_raw_mpi *bench_raw_mpi_open (const struct bench *bench);
+
+/* Where the time of bench_raw_pmix went, in microseconds of this rank. */
+struct bench_raw_pmix_times {
+    double open_us, exchange_us;
+};
+
+/* Whether a PMIx server answers this process. */
+bool bench_raw_pmix_answers (void);
+
+/*
+ * Collective over the job. What a create does to find all ranks, by hand: PMIx_Init, a card of
+ * [bytes] put, a fence that collects, all cards got. [round] is a new number each time, the same
+ * on all ranks. Blocks as long as PMIx does.
+ */
+bool bench_raw_pmix (const struct bench *bench, int round, size_t bytes,
+                     struct bench_raw_pmix_times *times);
+
+#endif /* GS_TOOLS_BENCH_RAW_H */

@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* gs-info - tells what this gradsync is and how it is set; prints flight records. */
+#include <getopt.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/env.h"
+#include "gradsync.h"
+#include "tools/info_record.h"
+#include "tools/json.h"
+
+#define EXIT_USAGE 2
+
+extern char **environ;
+
+static const char help[] =
+    "Usage: gs-info [--json]\n"
+    "       gs-info --record FILE...\n"
+    "Tells the version of gradsync, what was built in, and every GS_* variable as it is set in\n"
+    "this environment; or prints flight records, newest operation last.\n"
+    "\n"
+    "  --json      the same as one JSON object\n"
+    "  --record    print the flight records (gradsync-*.ring) given as FILEs\n"
+    "  --help      this text\n"
+    "  --version   the version\n"
+    "\n"
+    "Exit status: 0; 1 if a variable is not understood or a record is damaged; 2 for a wrong\n"
+    "option.\n";
+
+/*
+ * The next line "name: value" of gs_build_info (): its two parts by pointer and length. Returns
+ * where to go on, NULL at the end.
+ */
+static const char *next_fact (const char *text, int *name_length, const char **value,
+                              int *value_length)
+{
+    size_t line = strcspn (text, "\n");
+    const char *colon = memchr (text, ':', line);
+
+    if (!colon)
+        return NULL;
+    *name_length = (int) (colon - text);
+    *value = colon + 1 + strspn (colon + 1, " ");
+    *value_length = (int) (text + line - *value);
+    return text + line + (text[line] == '\n');
+}
+
+/* Whether [entry], "NAME=value", is one of the variables gradsync knows. */
+static bool known (const char *entry)
+{
+    gs_setting_t s;
+
+    for (int i = 0; !gs_setting_get (i, &s); i++) {
+        size_t length = strlen (s.name);
+        if (!strncmp (entry, s.name, length) && entry[length] == '=')
+            return true;
+    }
+    return false;
+}
+
+/* Likely a slip of the pen, but other programs have GS_ variables too: said, not an error. */
+static void print_unknown (void)
+{
+    for (char **e = environ; *e; e++)
+        if (!strncmp (*e, "GS_", 3) && !known (*e))
+            printf ("  %.*s is set, but gradsync has no such variable\n", (int) strcspn (*e, "="),
+                    *e);
+}
+
+static void print_text (void)
+{
+    const char *fact = gs_build_info (), *next, *value;
+    int name_length, value_length;
+    gs_setting_t s;
+
+    printf ("gradsync %s\n\nBuilt in\n", gs_version ());
+    while ((next = next_fact (fact, &name_length, &value, &value_length))) {
+        if (strncmp (fact, "version", (size_t) name_length) != 0)
+            printf ("  %-18.*s %.*s\n", name_length, fact, value_length, value);
+        fact = next;
+    }
+    printf ("\nSettings\n");
+    for (int i = 0; !gs_setting_get (i, &s); i++)
+        printf ("  %-18s %-12s %-12s %s\n", s.name, *s.value ? s.value : "-", s.origin, s.help);
+    print_unknown ();
+}
+
+static void print_json_fact (const char *name, int name_length, const char *value,
+                             int value_length)
+{
+    char text[512];
+
+    snprintf (text, sizeof (text), "%.*s", name_length, name);
+    json_string (stdout, text);
+    fputc (':', stdout);
+    snprintf (text, sizeof (text), "%.*s", value_length, value);
+    json_string (stdout, text);
+}
+
+static void print_json (void)
+{
+    const char *fact = gs_build_info (), *next, *value;
+    int name_length, value_length;
+    gs_setting_t s;
+
+    printf ("{\"version\":");
+    json_string (stdout, gs_version ());
+    printf (",\"build\":{");
+    for (bool first = true; (next = next_fact (fact, &name_length, &value, &value_length));
+         first = false, fact = next) {
+        fputs (first ? "" : ",", stdout);
+        print_json_fact (fact, name_length, value, value_length);
+    }
+    printf ("},\"settings\":[");
+    for (int i = 0; !gs_setting_get (i, &s); i++) {
+        printf ("%s{\"name\":", i ? "," : "");
+        json_string (stdout, s.name);
+        printf (",\"value\":");
+        json_string (stdout, s.value);
+        printf (",\"origin\":");
+        json_string (stdout, s.origin);
+        printf (",\"help\":");
+        json_string (stdout, s.help);
+        fputc ('}', stdout);
+    }
+    printf ("]}\n");
+}
+
+static int usage_error (const char *culprit, const char *text)
+{
+    fprintf (stderr, "gs-info: %s: %s\nTry 'gs-info --help'.\n", culprit, text);
+    return EXIT_USAGE;
+}
+
+static int print_records (int count, char **paths)
+{
+    bool ok = true;
+
+    if (!count)
+        return usage_error ("--record", "needs at least one FILE");
+    for (int i = 0; i < count; i++) {
+        fputs (i ? "\n" : "", stdout);
+        ok = info_record (paths[i]) && ok;
+    }
+    return ok ? EXIT_SUCCESS : EXIT_FAILURE;
+}
+
+static int print_info (bool json)
+{
+    if (json)
+        print_json ();
+    else
+        print_text ();
+    if (!gsi_env_check ())
+        return EXIT_SUCCESS;
+    fprintf (stderr, "gs-info: %s\n", gs_last_error ());
+    return EXIT_FAILURE;
+}
+
+static int run (int argc, char **argv)
+{
+    static const struct option options[] = {{"json", no_argument, NULL, 'j'},
+                                            {"record", no_argument, NULL, 'r'},
+                                            {"help", no_argument, NULL, 'h'},
+                                            {"version", no_argument, NULL, 'v'},
+                                            {NULL, 0, NULL, 0}};
+    bool json = false, record = false;
+    int c;
+
+    opterr = 0;
+    while ((c = getopt_long (argc, argv, "", options, NULL)) != -1) {
+        switch (c) {
+        case 'j': json = true; break;
+        case 'r': record = true; break;
+        case 'h': fputs (help, stdout); return EXIT_SUCCESS;
+        case 'v': printf ("gs-info (gradsync) %s\n", gs_version ()); return EXIT_SUCCESS;
+        default: return usage_error (argv[optind - 1], "is not an option");
+        }
+    }
+    if (record && json)
+        return usage_error ("--json", "cannot be had with --record");
+    if (record)
+        return print_records (argc - optind, argv + optind);
+    if (optind < argc)
+        return usage_error (argv[optind], "a FILE is taken with --record only");
+    return print_info (json);
+}
+
+int main (int argc, char **argv)
+{
+    int status = run (argc, argv);
+
+    if (fflush (stdout) || ferror (stdout)) {
+        perror ("gs-info: cannot write");
+        return EXIT_FAILURE;
+    }
+    return status;
+}

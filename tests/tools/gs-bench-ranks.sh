@@ -1,0 +1,46 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSD-3-Clause
+# gs-bench on several ranks measures the plain calls too, and one rank speaks for all.
+. "$(dirname "$0")/lib.sh"
+
+quick='--iterations 2 --warmup 1 --rounds 11 --json'
+number='[0-9]+\.[0-9]+'
+
+# run_ranks N ARGUMENT...: gs-bench on N ranks; skips the test where they cannot be launched.
+run_ranks () {
+    ranks=$1
+    shift
+    run 0 "$top_srcdir/tests/launch.sh" --live --layout "$ranks" -- ./gs-bench "$@"
+    if test "$status" -eq 77; then
+        cat "$work/err"
+        echo "skip: no launcher for $ranks ranks"
+        exit 77
+    fi
+}
+
+# shellcheck disable=SC2086 # options are words
+run_ranks 2 allreduce_avg --min-bytes 4 --max-bytes 64K $quick
+only out "^\{\"op\":\"allreduce_avg\",\"dtype\":\"f32\",\"bytes\":[0-9]+,\"ranks\":2,\"nodes\":1,\
+\"transport\":\"mpi\",\"time_us\":$number,\"raw_time_us\":$number,\"ratio\":$number\}\$"
+test "$(wc -l <"$work/out")" -eq 15 || fail "there are not 15 sizes from 4 B to 64 KiB"
+awk -F'[:,}]' '
+    { ours = $14; raw = $16; ratio = $18 }
+    ours <= 0 || raw <= 0 || (ratio - raw / ours) ^ 2 > 1e-4 { wrong = 1 }
+    END { exit wrong }' "$work/out" || fail "ratio is not raw_time_us / time_us"
+
+# shellcheck disable=SC2086
+run_ranks 2x1 allgather --dtype i8 --min-bytes 1K --max-bytes 1K $quick
+only out "\"op\":\"allgather\",\"dtype\":\"i8\",\"bytes\":1024,\"ranks\":2,\"nodes\":2,"
+only out "\"raw_time_us\":$number,\"ratio\":$number\}\$"
+
+# MPI has no bf16.
+# shellcheck disable=SC2086
+run_ranks 2 allreduce_avg --dtype bf16 --max-bytes 16 --min-bytes 16 $quick
+only out '"dtype":"bf16",.*"raw_time_us":null,"ratio":null\}$'
+
+run_ranks 3 bootstrap --rounds 11
+says out '^gs-bench bootstrap: 3 ranks on 1 node, transport mpi, 11 rounds$'
+says out "^ +1 +$number "
+says out '^first create of the process, on rank 0: open '
+test "$(wc -l <"$work/out")" -eq 4 || fail "more than one rank prints"
+finish

@@ -1,0 +1,62 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSD-3-Clause
+# gs-info tells version, parts and settings, and names what it does not understand.
+. "$(dirname "$0")/lib.sh"
+
+version=$(sed -n 's/^#define PACKAGE_VERSION "\(.*\)"/\1/p' config.h)
+variables=$(sed -n 's/^GSI_ENV ([A-Z_]*, "\([A-Z_]*\)".*/\1/p' "$top_srcdir/src/base/env.def")
+test -n "$variables" || exit 99
+
+run 0 ./gs-info
+quiet err
+says out "^gradsync $version\$"
+says out '^  pmix  *[^ ]'
+for v in $variables; do
+    case $v in
+    GS_RECORD_DIR) says out "^  $v  *$work  *environment " ;;
+    *) says out "^  $v  *[^ ]+  *default " ;;
+    esac
+done
+
+run 0 ./gs-info --version
+only out "^gs-info \(gradsync\) $version\$"
+run 0 ./gs-info --help
+says out '^Usage: gs-info '
+quiet err
+
+string='"([^"\\]|\\["\\]|\\u[0-9a-f]{4})*"'
+setting="\{\"name\":$string,\"value\":$string,\
+\"origin\":\"(default|environment)\",\"help\":$string\}"
+GS_DEBUG_FILE=$(printf 'a"b\\c\td\377')
+export GS_DEBUG_FILE
+run 0 ./gs-info --json
+quiet err
+only out "^\{\"version\":$string,\"build\":\{$string:$string(,$string:$string)*\},\
+\"settings\":\[$setting(,$setting)*\]\}\$"
+says out '"name":"GS_DEBUG_FILE","value":"a\\"b\\\\c\\u0009d\\ufffd","origin":"environment"'
+for v in $variables; do
+    says out "\"name\":\"$v\""
+done
+unset GS_DEBUG_FILE
+
+GS_TIMEOUT_MS=soon run 1 ./gs-info
+says err "^gs-info: GS_TIMEOUT_MS='soon' is not a whole number"
+GS_CHECK=maybe run 1 ./gs-info --json
+says err "^gs-info: GS_CHECK='maybe' is not one of off\|args\|collective"
+GS_TIMEOUT=5 run 0 ./gs-info
+says out '^  GS_TIMEOUT is set, but gradsync has no such variable'
+
+run 2 ./gs-info --colour
+says err '^gs-info: --colour: is not an option'
+quiet out
+run 2 ./gs-info file
+says err '^gs-info: file: a FILE is taken with --record only'
+run 2 ./gs-info --record
+says err '^gs-info: --record: needs at least one FILE'
+run 2 ./gs-info --record --json file
+says err '^gs-info: --json: cannot be had with --record'
+if test -w /dev/full; then
+    ./gs-info >/dev/full 2>"$work/err" && fail "a full disk went unnoticed"
+    says err '^gs-info: cannot write'
+fi
+finish
