@@ -1,0 +1,372 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * cfi - Fortran arrays of any type and rank: address, count and dtype from the C descriptor.
+ *
+ * An array that is not plain memory of a known type is refused by name, never copied. Each
+ * public function is called by the procedure of gradsync_array.f90 that has its name, and makes
+ * the call while the descriptor is its argument: no address is kept.
+ */
+#include <ISO_Fortran_binding.h>
+#include <inttypes.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/status.h"
+#include "cfi.h"
+#include "gradsync.h"
+#include "handle.h"
+
+/* An array argument as it came in. */
+struct argument {
+    const char *call; /* public name of the procedure */
+    const char *name; /* of the dummy argument */
+    const CFI_cdesc_t *array;
+    int64_t size; /* Fortran's SIZE; less than 0 for an assumed-size array */
+};
+
+/* What a collective needs to know of it. */
+struct memory {
+    void *address;
+    size_t count;
+    gs_dtype_t dtype;
+};
+
+enum family { REAL, COMPLEX, INTEGER, LOGICAL, CHARACTER, DERIVED, ADDRESS, OTHER };
+
+struct kind {
+    CFI_type_t type;
+    size_t bytes; /* asked too: compilers give several kinds one type, or one kind several */
+    gs_dtype_t dtype;
+    const char *name;
+    enum family family;
+};
+
+static const struct kind kinds[] = {
+    {CFI_type_float, 4, GS_F32, "real32", REAL},
+    {CFI_type_double, 8, GS_F64, "real64", REAL},
+    {CFI_type_float_Complex, 8, GS_C64, "complex(real32)", COMPLEX},
+    {CFI_type_double_Complex, 16, GS_C128, "complex(real64)", COMPLEX},
+    {CFI_type_int8_t, 1, GS_I8, "integer(int8)", INTEGER},
+    {CFI_type_int16_t, 2, GS_I16, "integer(int16)", INTEGER},
+    {CFI_type_int32_t, 4, GS_I32, "integer(int32)", INTEGER},
+    {CFI_type_int64_t, 8, GS_I64, "integer(int64)", INTEGER},
+    {CFI_type_signed_char, 1, GS_I8, "integer(int8)", INTEGER},
+    {CFI_type_short, 2, GS_I16, "integer(int16)", INTEGER},
+    {CFI_type_int, 4, GS_I32, "integer(int32)", INTEGER},
+    {CFI_type_long, 8, GS_I64, "integer(int64)", INTEGER},
+    {CFI_type_long_long, 8, GS_I64, "integer(int64)", INTEGER},
+};
+
+static const struct kind *kind_of (const CFI_cdesc_t *array)
+{
+    for (size_t i = 0; i < sizeof (kinds) / sizeof (kinds[0]); i++)
+        if (kinds[i].type == array->type && kinds[i].bytes == array->elem_len)
+            return &kinds[i];
+    return NULL;
+}
+
+/* What a type is that kinds[] does not have. */
+static enum family family_of (const CFI_cdesc_t *array)
+{
+    CFI_type_t type = array->type;
+
+#ifdef CFI_type_mask /* gfortran: the family is in the low byte, the kind above it */
+    switch (type & CFI_type_mask) {
+    case CFI_type_Integer: return INTEGER;
+    case CFI_type_Logical: return LOGICAL;
+    case CFI_type_Real: return REAL;
+    case CFI_type_Complex: return COMPLEX;
+    case CFI_type_Character: return CHARACTER;
+    default: break;
+    }
+#else
+    if (type == CFI_type_Bool)
+        return LOGICAL;
+    if (type == CFI_type_char)
+        return CHARACTER;
+    if (type == CFI_type_long_double)
+        return REAL;
+    if (type == CFI_type_long_double_Complex)
+        return COMPLEX;
+#endif
+    if (type == CFI_type_struct)
+        return DERIVED;
+    return type == CFI_type_cptr ? ADDRESS : OTHER;
+}
+
+/* Says what the array is, and what to pass instead. */
+static gs_status_t refuse_type (const struct argument *a)
+{
+    size_t bytes = a->array->elem_len;
+
+    switch (family_of (a->array)) {
+    case REAL:
+        return gsi_fail (GS_ERR_UNSUPPORTED,
+                         "%s: %s is of a real kind of %zu bytes: use real32 or real64", a->call,
+                         a->name, bytes);
+    case COMPLEX:
+        return gsi_fail (GS_ERR_UNSUPPORTED,
+                         "%s: %s is of a complex kind of %zu bytes: use real32 or real64 parts",
+                         a->call, a->name, bytes);
+    case INTEGER:
+        return gsi_fail (GS_ERR_UNSUPPORTED,
+                         "%s: %s is of an integer kind of %zu bytes: use int8 to int64", a->call,
+                         a->name, bytes);
+    case LOGICAL:
+        return gsi_fail (GS_ERR_ARG, "%s: %s is logical: convert it with merge (1, 0, x)",
+                         a->call, a->name);
+    case CHARACTER:
+        return gsi_fail (GS_ERR_ARG, "%s: %s is character: transfer it to an integer(int8) array",
+                         a->call, a->name);
+    case DERIVED:
+        return gsi_fail (GS_ERR_ARG,
+                         "%s: %s is of a derived type: pass its components one by one", a->call,
+                         a->name);
+    case ADDRESS: /* N.B. gfortran 12 says the same of class(*) */
+        return gsi_fail (GS_ERR_ARG,
+                         "%s: %s is type(c_ptr) or class(*): with an address give count and "
+                         "dtype too; for class(*) use select type",
+                         a->call, a->name);
+    case OTHER: break;
+    }
+    return gsi_fail (GS_ERR_ARG,
+                     "%s: %s is of a type that is not known here (%d, %zu bytes): pass a real, "
+                     "complex or integer array",
+                     a->call, a->name, (int) a->array->type, bytes);
+}
+
+/*
+ * N.B. the descriptor alone cannot tell: gfortran 12 gives the assumed-size x(0:*) an extent of 0
+ * and x(-3:*) one of 3 where the standard asks for -1; SIZE inside Fortran is right.
+ */
+static bool is_assumed_size (const struct argument *a)
+{
+    int rank = a->array->rank;
+
+    return a->size < 0 || (rank > 0 && a->array->dim[rank - 1].extent == -1);
+}
+
+/* N.B. gfortran 12 gives expressions of size 0 a null address, which the standard does not. */
+static bool is_empty (const CFI_cdesc_t *array)
+{
+    for (int i = 0; i < array->rank; i++)
+        if (array->dim[i].extent == 0)
+            return true;
+    return false;
+}
+
+/* The first dimension, from 1, whose elements do not follow each other; 0 if all do. */
+static int gap_dimension (const CFI_cdesc_t *array)
+{
+    CFI_index_t step = (CFI_index_t) array->elem_len;
+
+    if (is_empty (array))
+        return 0;
+    for (int i = 0; i < array->rank; i++) {
+        if (array->dim[i].extent != 1 && array->dim[i].sm != step)
+            return i + 1;
+        step *= array->dim[i].extent;
+    }
+    return 0;
+}
+
+/* The number of elements of an array that is not assumed-size. */
+static gs_status_t whole_count (const struct argument *a, size_t *count)
+{
+    const CFI_cdesc_t *array = a->array;
+    int gap = gap_dimension (array);
+
+    if (gap)
+        return gsi_fail (GS_ERR_ARG,
+                         "%s: %s is a strided section (dimension %d steps by %td bytes): pass a "
+                         "contiguous array, or copy the section to one",
+                         a->call, a->name, gap, array->dim[gap - 1].sm);
+    *count = 1;
+    for (int i = 0; i < array->rank; i++) {
+        size_t extent = (size_t) array->dim[i].extent;
+
+        if (extent && *count > SIZE_MAX / extent)
+            return gsi_fail (GS_ERR_ARG, "%s: %s has more elements than memory can hold", a->call,
+                             a->name);
+        *count *= extent;
+    }
+    return GS_OK;
+}
+
+static gs_status_t count_elements (const struct gsi_fortran_call *call, const struct argument *a,
+                                   size_t *count)
+{
+    gs_status_t st;
+
+    if (call->count_given && call->count < 0)
+        return gsi_fail (GS_ERR_ARG,
+                         "%s: count is %" PRId64 ": give the number of elements, 0 or more",
+                         a->call, call->count);
+    if (is_assumed_size (a)) {
+        if (!call->count_given)
+            return gsi_fail (GS_ERR_ARG,
+                             "%s: %s is an assumed-size array: give count=, or pass a section "
+                             "with an end such as x(1:n)",
+                             a->call, a->name);
+        *count = (size_t) call->count;
+        return GS_OK;
+    }
+    if ((st = whole_count (a, count)) != GS_OK || !call->count_given)
+        return st;
+    if ((size_t) call->count > *count)
+        return gsi_fail (GS_ERR_ARG, "%s: %s needs %" PRId64 " elements by count=, but has %zu",
+                         a->call, a->name, call->count, *count);
+    *count = (size_t) call->count;
+    return GS_OK;
+}
+
+/* as= gives the bits of an integer array another meaning of the same size. */
+static gs_status_t reinterpret (const struct gsi_fortran_call *call, const struct argument *a,
+                                const struct kind *kind, gs_dtype_t *dtype)
+{
+    gs_dtype_t as = (gs_dtype_t) call->as;
+    size_t bytes = gs_dtype_size (as);
+
+    *dtype = kind->dtype;
+    if (!call->as_given || as == kind->dtype)
+        return GS_OK;
+    if (!bytes)
+        return gsi_fail (GS_ERR_ARG, "%s: as=%d is no element type: use GS_F16, GS_BF16, ...",
+                         a->call, call->as);
+    if (bytes != kind->bytes)
+        return gsi_fail (
+            GS_ERR_ARG,
+            "%s: as= names a type of %zu bytes, but %s is %s with %zu: use an integer "
+            "array of the same size",
+            a->call, bytes, a->name, kind->name, kind->bytes);
+    if (kind->family != INTEGER)
+        return gsi_fail (GS_ERR_ARG,
+                         "%s: as= is for integer arrays that hold another type, but %s is %s: "
+                         "leave it out",
+                         a->call, a->name, kind->name);
+    *dtype = as;
+    return GS_OK;
+}
+
+static gs_status_t read_array (const struct gsi_fortran_call *call, const struct argument *a,
+                               struct memory *memory)
+{
+    const struct kind *kind = kind_of (a->array);
+    gs_status_t st;
+
+    /* First, as gfortran 12 passes the value of a scalar type(c_ptr) as the array's address. */
+    if (!kind)
+        return refuse_type (a);
+    if (!a->array->base_addr && !is_empty (a->array))
+        return gsi_fail (GS_ERR_ARG,
+                         "%s: %s is not allocated, or a pointer that is not associated", a->call,
+                         a->name);
+    if ((st = count_elements (call, a, &memory->count)) != GS_OK)
+        return st;
+    if ((st = reinterpret (call, a, kind, &memory->dtype)) != GS_OK)
+        return st;
+    memory->address = a->array->base_addr;
+    return GS_OK;
+}
+
+/* What all calls start with: the communicator of the handle, and the array as memory. */
+static gs_status_t start (const struct gsi_fortran_call *call, const struct argument *a,
+                          gs_comm_t **comm, struct memory *memory)
+{
+    gs_status_t st = gsi_fortran_handle_comm (call->handle, a->call, comm);
+
+    return st == GS_OK ? read_array (call, a, memory) : st;
+}
+
+gs_status_t gsi_fortran_allreduce_avg (const struct gsi_fortran_call *call, CFI_cdesc_t *buf,
+                                       int64_t size)
+{
+    struct argument a = {"gs_allreduce_avg", "buf", buf, size};
+    struct memory m;
+    gs_comm_t *comm;
+    gs_status_t st = start (call, &a, &comm, &m);
+
+    if (st != GS_OK)
+        return st;
+    return gs_allreduce_avg (comm, m.address, m.count, m.dtype, call->stream);
+}
+
+gs_status_t gsi_fortran_allreduce_wavg (const struct gsi_fortran_call *call, CFI_cdesc_t *buf,
+                                        int64_t size, double weight)
+{
+    struct argument a = {"gs_allreduce_wavg", "buf", buf, size};
+    struct memory m;
+    gs_comm_t *comm;
+    gs_status_t st = start (call, &a, &comm, &m);
+
+    if (st != GS_OK)
+        return st;
+    return gs_allreduce_wavg (comm, m.address, m.count, m.dtype, weight, call->stream);
+}
+
+gs_status_t gsi_fortran_allreduce (const struct gsi_fortran_call *call, CFI_cdesc_t *buf,
+                                   int64_t size, int op)
+{
+    struct argument a = {"gs_allreduce", "buf", buf, size};
+    struct memory m;
+    gs_comm_t *comm;
+    gs_status_t st = start (call, &a, &comm, &m);
+
+    if (st != GS_OK)
+        return st;
+    return gs_allreduce (comm, m.address, m.count, m.dtype, (gs_op_t) op, call->stream);
+}
+
+gs_status_t gsi_fortran_broadcast (const struct gsi_fortran_call *call, CFI_cdesc_t *buf,
+                                   int64_t size, int root)
+{
+    struct argument a = {"gs_broadcast", "buf", buf, size};
+    struct memory m;
+    gs_comm_t *comm;
+    gs_status_t st = start (call, &a, &comm, &m);
+
+    if (st != GS_OK)
+        return st;
+    return gs_broadcast (comm, m.address, m.count, m.dtype, root, call->stream);
+}
+
+/* Reads recv, which must have room for [ranks] times what [from] sends, of the same type. */
+static gs_status_t read_recv (const struct gsi_fortran_call *call, const struct argument *a,
+                              const struct memory *from, int ranks)
+{
+    struct gsi_fortran_call all = *call;
+    struct memory to;
+    gs_status_t st;
+
+    if (from->count > (size_t) INT64_MAX / (size_t) ranks)
+        return gsi_fail (GS_ERR_ARG, "%s: %d times %zu elements is more than memory can hold",
+                         a->call, ranks, from->count);
+    all.count = (int64_t) from->count * ranks;
+    if ((st = read_array (&all, a, &to)) != GS_OK)
+        return st;
+    if (to.dtype != from->dtype)
+        return gsi_fail (GS_ERR_ARG, "%s: send and recv differ in type: declare them alike",
+                         a->call);
+    if (to.count != (size_t) all.count)
+        return gsi_fail (GS_ERR_ARG,
+                         "%s: recv has %zu elements, but %d ranks times the %zu of send are "
+                         "%" PRId64,
+                         a->call, to.count, ranks, from->count, all.count);
+    return GS_OK;
+}
+
+gs_status_t gsi_fortran_allgather (const struct gsi_fortran_call *call, const CFI_cdesc_t *send,
+                                   int64_t send_size, CFI_cdesc_t *recv, int64_t recv_size)
+{
+    struct argument from = {"gs_allgather", "send", send, send_size};
+    struct argument to = {"gs_allgather", "recv", recv, recv_size};
+    struct memory m;
+    gs_comm_t *comm;
+    gs_status_t st = start (call, &from, &comm, &m);
+
+    if (st != GS_OK)
+        return st;
+    if ((st = read_recv (call, &to, &m, gs_comm_size (comm))) != GS_OK)
+        return st;
+    return gs_allgather (comm, m.address, recv->base_addr, m.count, m.dtype, call->stream);
+}

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * cfi - the collectives of gradsync.h on Fortran arrays of any type and rank.
+ *
+ * Called by gradsync_array.f90 only. [size] is Fortran's SIZE of the array, in elements, and less
+ * than 0 for an assumed-size array. They return what the function of gradsync.h returns, and for
+ * an array they refuse GS_ERR_ARG, or GS_ERR_UNSUPPORTED for a kind of number we do not carry.
+ */
+#ifndef GS_FORTRAN_CFI_H
+#define GS_FORTRAN_CFI_H
+
+#include <ISO_Fortran_binding.h>
+#include <stdint.h>
+
+#include "gradsync.h"
+
+/* What a procedure got beside its arrays; the same as array_call in gradsync_array.f90. */
+struct gsi_fortran_call {
+    int64_t handle; /* of the communicator */
+    int64_t count;  /* if count_given */
+    gs_stream_t stream;
+    int as;          /* if as_given: the gs_dtype_t that the elements stand for */
+    int count_given; /* 0 or 1 */
+    int as_given;    /* 0 or 1 */
+};
+
+gs_status_t gsi_fortran_allreduce_avg (const struct gsi_fortran_call *call, CFI_cdesc_t *buf,
+                                       int64_t size);
+gs_status_t gsi_fortran_allreduce_wavg (const struct gsi_fortran_call *call, CFI_cdesc_t *buf,
+                                        int64_t size, double weight);
+gs_status_t gsi_fortran_allreduce (const struct gsi_fortran_call *call, CFI_cdesc_t *buf,
+                                   int64_t size, int op);
+gs_status_t gsi_fortran_broadcast (const struct gsi_fortran_call *call, CFI_cdesc_t *buf,
+                                   int64_t size, int root);
+gs_status_t gsi_fortran_allgather (const struct gsi_fortran_call *call, const CFI_cdesc_t *send,
+                                   int64_t send_size, CFI_cdesc_t *recv, int64_t recv_size);
+
+#endif /* GS_FORTRAN_CFI_H */

@@ -1,0 +1,216 @@
+! SPDX-License-Identifier: BSD-3-Clause
+! gradsync_array - the collectives on Fortran arrays of any type and rank (Fortran 2018).
+!
+! Accepted is plain memory of a known kind: scalars, whole arrays with any lower bounds,
+! allocatables, pointers, contiguous sections, size 0; real32, real64, complex of both, integers
+! of 8 to 64 bits. Strided sections, unallocated and unassociated arrays, character, logical,
+! derived types and other kinds are refused by name, and nothing is changed.
+!
+!   comm    in      every rank calls, with the same count and type
+!   buf     in,out  the array
+!   count   in      optional: the first [count] elements only; needed for assumed-size arrays,
+!                   which do not know their size. integer(int64)
+!   stream  in      optional: a CUDA stream as an integer; ignored on hosts
+!   as      in      optional: what the elements of an integer array stand for, where Fortran
+!                   has no kind: GS_F16 and GS_BF16 in integer(int16), unsigned types
+!   stat, errmsg    optional: see gradsync_comm
+!
+! These procedures extend the generics of gradsync_coll. Their optional arguments stand in this
+! order, and the type is as= here and dtype= there, because the standard (15.4.3.4.5) tells two
+! procedures of a generic apart by argument kinds and keywords only: a type(*) argument takes a
+! type(c_ptr) too. So (comm, ptr, count, dtype) can mean one thing only.
+!
+! N.B. gfortran 12 passes a component of an array of derived type, x%re or grid%u, as a copy and
+! copies it back when the procedure returns. On hosts the result is right; a stream would outlive
+! the copy.
+module gradsync_array
+    use, intrinsic :: iso_c_binding, only: c_double, c_int, c_int64_t, c_intptr_t
+    use gradsync_coll, only: gs_allgather, gs_allreduce, gs_allreduce_avg, gs_allreduce_wavg, &
+        gs_broadcast
+    use gradsync_support, only: conclude, stream_or_default
+    use gradsync_types, only: gs_comm, handle_of_comm
+    implicit none
+    private
+
+    public :: gs_allreduce_avg, gs_allreduce_wavg, gs_allreduce, gs_broadcast, gs_allgather
+
+    interface gs_allreduce_avg
+        module procedure avg_array
+    end interface gs_allreduce_avg
+
+    interface gs_allreduce_wavg
+        module procedure wavg_array
+    end interface gs_allreduce_wavg
+
+    interface gs_allreduce
+        module procedure reduce_array
+    end interface gs_allreduce
+
+    interface gs_broadcast
+        module procedure broadcast_array
+    end interface gs_broadcast
+
+    interface gs_allgather
+        module procedure allgather_array
+    end interface gs_allgather
+
+    ! struct gsi_fortran_call of cfi.h.
+    type, bind(c) :: array_call
+        integer(c_int64_t) :: handle
+        integer(c_int64_t) :: count
+        integer(c_intptr_t) :: stream
+        integer(c_int) :: as
+        integer(c_int) :: count_given
+        integer(c_int) :: as_given
+    end type array_call
+
+    ! cfi.h, in its order. [size] is that of the array before it.
+    interface
+        function c_avg_array(call, buf, size) bind(c, name="gsi_fortran_allreduce_avg") &
+            result(st)
+            import :: array_call, c_int, c_int64_t
+            type(array_call), intent(in) :: call
+            type(*), dimension(..), asynchronous, intent(inout) :: buf
+            integer(c_int64_t), value :: size
+            integer(c_int) :: st
+        end function c_avg_array
+
+        function c_wavg_array(call, buf, size, weight) &
+            bind(c, name="gsi_fortran_allreduce_wavg") result(st)
+            import :: array_call, c_double, c_int, c_int64_t
+            type(array_call), intent(in) :: call
+            type(*), dimension(..), asynchronous, intent(inout) :: buf
+            integer(c_int64_t), value :: size
+            real(c_double), value :: weight
+            integer(c_int) :: st
+        end function c_wavg_array
+
+        function c_reduce_array(call, buf, size, op) bind(c, name="gsi_fortran_allreduce") &
+            result(st)
+            import :: array_call, c_int, c_int64_t
+            type(array_call), intent(in) :: call
+            type(*), dimension(..), asynchronous, intent(inout) :: buf
+            integer(c_int64_t), value :: size
+            integer(c_int), value :: op
+            integer(c_int) :: st
+        end function c_reduce_array
+
+        function c_broadcast_array(call, buf, size, root) &
+            bind(c, name="gsi_fortran_broadcast") result(st)
+            import :: array_call, c_int, c_int64_t
+            type(array_call), intent(in) :: call
+            type(*), dimension(..), asynchronous, intent(inout) :: buf
+            integer(c_int64_t), value :: size
+            integer(c_int), value :: root
+            integer(c_int) :: st
+        end function c_broadcast_array
+
+        function c_allgather_array(call, send, send_size, recv, recv_size) &
+            bind(c, name="gsi_fortran_allgather") result(st)
+            import :: array_call, c_int, c_int64_t
+            type(array_call), intent(in) :: call
+            type(*), dimension(..), asynchronous, intent(in) :: send
+            integer(c_int64_t), value :: send_size
+            type(*), dimension(..), asynchronous, intent(inout) :: recv
+            integer(c_int64_t), value :: recv_size
+            integer(c_int) :: st
+        end function c_allgather_array
+    end interface
+
+contains
+
+    ! buf = average of buf over the ranks.
+    subroutine avg_array(comm, buf, count, stream, as, stat, errmsg)
+        type(gs_comm), intent(in) :: comm
+        type(*), dimension(..), asynchronous, intent(inout) :: buf
+        integer(c_int64_t), intent(in), optional :: count
+        integer(c_intptr_t), intent(in), optional :: stream
+        integer(c_int), intent(in), optional :: as
+        integer(c_int), intent(out), optional :: stat
+        character(*), intent(inout), optional :: errmsg
+
+        call conclude(c_avg_array(pack_call(comm, count, stream, as), buf, &
+                                  size(buf, kind=c_int64_t)), stat, errmsg)
+    end subroutine avg_array
+
+    ! buf = average of buf over the ranks, each counted [weight] times.
+    subroutine wavg_array(comm, buf, weight, count, stream, as, stat, errmsg)
+        type(gs_comm), intent(in) :: comm
+        type(*), dimension(..), asynchronous, intent(inout) :: buf
+        real(c_double), intent(in) :: weight
+        integer(c_int64_t), intent(in), optional :: count
+        integer(c_intptr_t), intent(in), optional :: stream
+        integer(c_int), intent(in), optional :: as
+        integer(c_int), intent(out), optional :: stat
+        character(*), intent(inout), optional :: errmsg
+
+        call conclude(c_wavg_array(pack_call(comm, count, stream, as), buf, &
+                                   size(buf, kind=c_int64_t), weight), stat, errmsg)
+    end subroutine wavg_array
+
+    ! buf = sum, product, minimum or maximum of buf over the ranks, by [op].
+    subroutine reduce_array(comm, buf, op, count, stream, as, stat, errmsg)
+        type(gs_comm), intent(in) :: comm
+        type(*), dimension(..), asynchronous, intent(inout) :: buf
+        integer(c_int), intent(in) :: op
+        integer(c_int64_t), intent(in), optional :: count
+        integer(c_intptr_t), intent(in), optional :: stream
+        integer(c_int), intent(in), optional :: as
+        integer(c_int), intent(out), optional :: stat
+        character(*), intent(inout), optional :: errmsg
+
+        call conclude(c_reduce_array(pack_call(comm, count, stream, as), buf, &
+                                     size(buf, kind=c_int64_t), op), stat, errmsg)
+    end subroutine reduce_array
+
+    ! buf = buf of rank [root].
+    subroutine broadcast_array(comm, buf, root, count, stream, as, stat, errmsg)
+        type(gs_comm), intent(in) :: comm
+        type(*), dimension(..), asynchronous, intent(inout) :: buf
+        integer(c_int), intent(in) :: root
+        integer(c_int64_t), intent(in), optional :: count
+        integer(c_intptr_t), intent(in), optional :: stream
+        integer(c_int), intent(in), optional :: as
+        integer(c_int), intent(out), optional :: stat
+        character(*), intent(inout), optional :: errmsg
+
+        call conclude(c_broadcast_array(pack_call(comm, count, stream, as), buf, &
+                                        size(buf, kind=c_int64_t), root), stat, errmsg)
+    end subroutine broadcast_array
+
+    ! recv = send of all ranks in rank order; size(recv) is the number of ranks times size(send),
+    ! in any shape. With [count], that many elements are sent from the start of send.
+    subroutine allgather_array(comm, send, recv, count, stream, as, stat, errmsg)
+        type(gs_comm), intent(in) :: comm
+        type(*), dimension(..), asynchronous, intent(in) :: send
+        type(*), dimension(..), asynchronous, intent(inout) :: recv
+        integer(c_int64_t), intent(in), optional :: count
+        integer(c_intptr_t), intent(in), optional :: stream
+        integer(c_int), intent(in), optional :: as
+        integer(c_int), intent(out), optional :: stat
+        character(*), intent(inout), optional :: errmsg
+
+        call conclude(c_allgather_array(pack_call(comm, count, stream, as), &
+                                        send, size(send, kind=c_int64_t), &
+                                        recv, size(recv, kind=c_int64_t)), stat, errmsg)
+    end subroutine allgather_array
+
+    function pack_call(comm, count, stream, as) result(call)
+        type(gs_comm), intent(in) :: comm
+        integer(c_int64_t), intent(in), optional :: count
+        integer(c_intptr_t), intent(in), optional :: stream
+        integer(c_int), intent(in), optional :: as
+        type(array_call) :: call
+
+        call = array_call(handle_of_comm(comm), 0, stream_or_default(stream), 0, 0, 0)
+        if (present(count)) then
+            call%count = count
+            call%count_given = 1
+        end if
+        if (present(as)) then
+            call%as = as
+            call%as_given = 1
+        end if
+    end function pack_call
+
+end module gradsync_array

@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* handle - the table behind type(gs_comm): slots with generations. */
+#include "handle.h"
+
+#include <inttypes.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/status.h"
+
+#define FIRST_SLOTS 16
+#define NAME_BYTES  48 /* enough to recognise a communicator in a message */
+
+struct slot {
+    gs_comm_t *comm;       /* NULL: reserved or free */
+    uint32_t generation;   /* of the handle that is, or will next be, given out */
+    int next_free;         /* index of the next free slot, -1 at the end */
+    char name[NAME_BYTES]; /* of the communicator of this or of the last generation */
+};
+
+static pthread_mutex_t guard = PTHREAD_MUTEX_INITIALIZER; /* all below */
+static struct slot *slots;
+static int slot_count, first_free = -1;
+
+/* A handle is the generation above the slot's index + 1, so that it is never 0. */
+static int64_t handle_of (int index)
+{
+    return (int64_t) ((uint64_t) slots[index].generation << 32) | (index + 1);
+}
+
+/* The slot of a handle; NULL if no handle was ever made of this number. */
+static struct slot *slot_of (int64_t handle)
+{
+    int64_t index = (handle & 0xffffffff) - 1;
+
+    return index >= 0 && index < slot_count ? &slots[index] : NULL;
+}
+
+static uint32_t generation_of (int64_t handle)
+{
+    return (uint32_t) ((uint64_t) handle >> 32);
+}
+
+static gs_status_t grow (void)
+{
+    int count = slot_count ? 2 * slot_count : FIRST_SLOTS;
+    struct slot *more = realloc (slots, (size_t) count * sizeof (*more));
+
+    if (!more)
+        return gsi_fail (GS_ERR_NOMEM, "gs_comm_create: out of memory for %d handles", count);
+    slots = more;
+    for (int i = slot_count; i < count; i++)
+        slots[i] = (struct slot){.next_free = i + 1 < count ? i + 1 : -1};
+    first_free = slot_count;
+    slot_count = count;
+    return GS_OK;
+}
+
+/* Ends the handle and its copies. */
+static void release (struct slot *slot)
+{
+    slot->comm = NULL;
+    slot->generation++;
+    slot->next_free = first_free;
+    first_free = (int) (slot - slots);
+}
+
+gs_status_t gsi_fortran_handle_open (int64_t *handle)
+{
+    gs_status_t st = GS_OK;
+
+    *handle = 0;
+    pthread_mutex_lock (&guard);
+    if (first_free < 0)
+        st = grow ();
+    if (st == GS_OK) {
+        *handle = handle_of (first_free);
+        first_free = slot_of (*handle)->next_free;
+    }
+    pthread_mutex_unlock (&guard);
+    return st;
+}
+
+void gsi_fortran_handle_bind (int64_t handle, gs_comm_t *comm)
+{
+    struct slot *slot;
+
+    pthread_mutex_lock (&guard);
+    slot = slot_of (handle);
+    if (comm) {
+        slot->comm = comm;
+        snprintf (slot->name, sizeof (slot->name), "%s", gs_comm_name (comm));
+    } else {
+        release (slot);
+    }
+    pthread_mutex_unlock (&guard);
+}
+
+/* With [guard] held. */
+static gs_status_t find (int64_t handle, const char *call, struct slot **slot)
+{
+    *slot = slot_of (handle);
+    if (!*slot)
+        return gsi_fail (GS_ERR_STATE,
+                         "%s: this type(gs_comm) was never created: call gs_comm_create first",
+                         call);
+    if ((*slot)->generation == generation_of (handle) && (*slot)->comm)
+        return GS_OK;
+    if ((*slot)->generation == generation_of (handle) + 1 && !(*slot)->comm)
+        return gsi_fail (GS_ERR_STATE,
+                         "%s: communicator \"%s\" was destroyed: create it again, and drop all "
+                         "copies of the old variable",
+                         call, (*slot)->name);
+    return gsi_fail (GS_ERR_STATE,
+                     "%s: this communicator was destroyed: create it again, and drop all copies "
+                     "of the old variable",
+                     call);
+}
+
+gs_status_t gsi_fortran_handle_comm (int64_t handle, const char *call, gs_comm_t **comm)
+{
+    struct slot *slot;
+    gs_status_t st;
+
+    pthread_mutex_lock (&guard);
+    st = find (handle, call, &slot);
+    *comm = st == GS_OK ? slot->comm : NULL;
+    pthread_mutex_unlock (&guard);
+    return st;
+}
+
+gs_status_t gsi_fortran_handle_close (int64_t handle, gs_comm_t **comm)
+{
+    struct slot *slot;
+    gs_status_t st;
+
+    *comm = NULL;
+    if (handle == 0)
+        return GS_OK;
+    pthread_mutex_lock (&guard);
+    st = find (handle, "gs_comm_destroy", &slot);
+    if (st == GS_OK) {
+        *comm = slot->comm;
+        release (slot);
+    }
+    pthread_mutex_unlock (&guard);
+    return st;
+}
+
+gs_status_t gsi_fortran_begin (int64_t handle, const char *call, int64_t count, gs_comm_t **comm)
+{
+    *comm = NULL;
+    if (count < 0)
+        return gsi_fail (GS_ERR_ARG,
+                         "%s: count is %" PRId64 ": give the number of elements, 0 or more", call,
+                         count);
+    return gsi_fortran_handle_comm (handle, call, comm);
+}
