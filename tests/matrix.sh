@@ -46,7 +46,7 @@ count () { # LABEL FOLDER STATUS OFFSET
         ((passed++))
     elif [[ $3 != 0 && $failed = "$before" ]]; then
         ((failed++))
-        remarks+=("FAIL: $1: $(tail -n 1 "$log")")
+        remarks+=("FAIL: $1: $(tail -n 20 "$log" | grep -vE '^(make.*|)$' | tail -n 1)")
     fi
 }
 
