@@ -140,7 +140,7 @@ show_records () {
 # Runs the program under the launcher with the settings $@. Returns its status; not 0 either
 # when it was stopped at the limit or left a process behind.
 run_program () {
-    local limit=${GS_TEST_SECONDS:-60} status pids
+    local limit=${GS_TEST_SECONDS:-60} status pid
 
     env "$@" "$mark" TMPDIR="$room" GS_RECORD_DIR="$records" \
         timeout -k 5 "$limit" "${launcher[@]}" "${program[@]}" </dev/null &
@@ -151,8 +151,9 @@ run_program () {
         show_records
     elif ! await_marked "$mark" 3; then
         echo "left processes behind:"
-        read -ra pids <<<"$(marked_procs "$mark")"
-        ps -o pid=,ppid=,args= -p "${pids[@]}"
+        for pid in $(marked_procs "$mark"); do
+            echo "$pid $(tr '\0' ' ' <"/proc/$pid/cmdline")"
+        done
         ((status)) || status=1
     fi
     return "$status"
