@@ -11,19 +11,16 @@
 
 bool bench_fail (const struct bench *bench, const char *format, ...)
 {
+    char text[2048], who[32] = "";
     va_list ap;
 
-    flockfile (stderr);
     if (bench->comm)
-        fprintf (stderr, "gs-bench[%d/%d]: ", gs_comm_rank (bench->comm),
-                 gs_comm_size (bench->comm));
-    else
-        fprintf (stderr, "gs-bench: ");
+        snprintf (who, sizeof (who), "[%d/%d]", gs_comm_rank (bench->comm),
+                  gs_comm_size (bench->comm));
     va_start (ap, format);
-    vfprintf (stderr, format, ap);
+    vsnprintf (text, sizeof (text), format, ap);
     va_end (ap);
-    fputc ('\n', stderr);
-    funlockfile (stderr);
+    fprintf (stderr, "gs-bench%s: %s\n", who, text); /* at once: other ranks write there too */
     return false;
 }
 

@@ -97,6 +97,17 @@ seen lint/manual.sh "gs_allreduce_avg's parameter dtype"
 change src/gradsync.h '/^ \* Since/d'
 seen lint/manual.sh "contract without Since"
 
+echo '.no_such_macro' | plant doc/man/gs_barrier.3
+seen lint/documents.sh "no_such_macro"
+change doc/Makefile.am '/gs_barrier.3/d'
+seen lint/documents.sh "doc/man/gs_barrier.3: is not in doc/Makefile.am"
+echo '.so man3/gs_planted.3' >"$copy/tree/doc/man/gs_comm_rank.3"
+seen lint/documents.sh "points to gs_planted.3"
+change README.md 's/gs_comm_destroy/gs_comm_abort/'
+seen lint/documents.sh "its c example differs from doc/examples/c/average.c"
+echo 'See [there](doc/planted.md).' | plant README.md
+seen lint/documents.sh "links to doc/planted.md"
+
 echo 'typedef int class;' | plant src/gradsync.h
 seen lint/cxx.sh "c++"
 echo '#include <stdio.h>' | plant src/gradsync.h

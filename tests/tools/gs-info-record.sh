@@ -4,7 +4,7 @@
 . "$(dirname "$0")/lib.sh"
 
 # 300 operations, more than the ring holds, then the agreements of gs-bench and a destroy.
-GS_RECORD_KEEP=1 run 0 ./gs-bench allgather --max-bytes 4 --dtype f64 --max-bytes 8 \
+GS_RECORD_KEEP=1 run 0 ./gs-bench allgather --dtype f64 --max-bytes 8 \
     --iterations 30 --warmup 0 --rounds 11
 set -- "$work"/gradsync-*.ring
 test -f "$1" || { echo "no record was kept"; exit 1; }

@@ -4,6 +4,10 @@
 # lib.sh - what the tests of the tools share; sourced by each. They run in the top build folder.
 top_srcdir=${top_srcdir:-$(cd "$(dirname "$0")/../.." && pwd)} || exit 99
 cd "${top_builddir:-.}" || exit 99
+if test ! -x ./gs-info || test ! -x ./gs-bench; then
+    echo "gs-info and gs-bench are not in $PWD: run make first, and this test in the build folder"
+    exit 99
+fi
 work=$(mktemp -d) || exit 99
 trap 'rm -rf "$work"' EXIT
 trap 'exit 99' HUP INT TERM
