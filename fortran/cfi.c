@@ -12,9 +12,8 @@
 #include <stdint.h>
 
 #include "base/status.h"
-#include "cfi.h"
-#include "gradsync.h"
-#include "handle.h"
+#include "fortran/cfi.h"
+#include "fortran/handle.h"
 
 /* An array argument as it came in. */
 struct argument {

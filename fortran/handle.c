@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* handle - the table behind type(gs_comm): slots with generations. */
-#include "handle.h"
+#include "fortran/handle.h"
 
 #include <inttypes.h>
 #include <pthread.h>

@@ -1,77 +1,54 @@
-#!/bin/sh
+#!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# fortran.sh - the Fortran modules have all of gradsync.h: every exported function is bound and
-# public, every constant is there with the same value, and nothing else is called a constant.
-#
-# usage: fortran.sh [TOP]; TOP is the source folder, default $srcdir or what this file is in.
+# fortran.sh - the Fortran modules have all of gradsync.h: every function is bound and public,
+# every constant is there and public, with the same value.
+. "$(dirname "$0")/lint.sh"
+facade=fortran/gradsync.f90
+types=fortran/gradsync_types.f90
 
-top=${1:-${srcdir:-$(dirname "$0")/../..}}
-header=$top/src/gradsync.h
-map=$top/src/gradsync.map
-types=$top/fortran/gradsync_types.f90
-facade=$top/fortran/gradsync.f90
-failed=0
-
-for file in "$header" "$map" "$types" "$facade"; do
-    [ -r "$file" ] || { echo "fortran.sh: cannot read $file"; exit 99; }
-done
-
-gap () {
-    echo "not ok - $*"
-    failed=1
-}
-
-# Whether module gradsync makes NAME public.
+# is_public NAME: module gradsync hands the name on.
 is_public () {
-    sed 's/!.*//' "$facade" | grep -qiw "$1"
+    sed 's/!.*//' "$facade" | grep -qw "$1"
 }
 
-# NAME VALUE of each constant: enumerators and numeric macros of the header. The enumerators
-# that only make an enum as wide as an int have no use in Fortran.
+# NAME VALUE of each enumerator and numeric macro of the header, but for those that only make an
+# enum as wide as an int.
 c_constants () {
-    sed -n -e 's/^ *\(GS_[A-Z0-9_]*\) = \([0-9a-fx-]*\),\{0,1\}\( .*\)\{0,1\}$/\1 \2/p' \
-        -e 's/^#define \(GS_[A-Z0-9_]*\) (\{0,1\}\(-\{0,1\}[0-9][0-9]*\))\{0,1\}\( .*\)\{0,1\}$/\1 \2/p' \
-        "$header" | grep -v '_INT_SIZED '
+    sed -nE -e 's/^ *(GS_[A-Z0-9_]+) = ([0-9]+),?( .*)?$/\1 \2/p' \
+        -e 's/^#define (GS_[A-Z0-9_]+) \(?(-?[0-9]+)\)?( .*)?$/\1 \2/p' src/gradsync.h
 }
 
 fortran_constants () {
-    sed -n 's/^ *integer.*parameter, public :: \(GS_[A-Z0-9_]*\) = \([0-9-]*\).*$/\1 \2/p' "$types"
+    sed -nE 's/^ *integer.*parameter, public :: (GS_[A-Z0-9_]+) = (-?[0-9]+).*$/\1 \2/p' "$types"
 }
 
-functions=$(sed -n '/^GRADSYNC_[0-9]/,/local:/s/^ *\(gs_[a-z0-9_]*\);$/\1/p' "$map")
-constants=$(c_constants)
-
-# A pattern that finds nothing would pass everything.
-[ "$(echo "$functions" | wc -l)" -gt 20 ] || gap "few functions found in $map"
-[ "$(echo "$constants" | wc -l)" -gt 40 ] || gap "few constants found in $header"
-
-for name in $functions; do
-    grep -hq "bind(c, name=\"$name\")" "$top"/fortran/*.f90 || gap "$name is not bound"
-    case $name in
-    gs_comm_from_mpi_fint) name=gs_comm_from_mpi ;; # generic: integer and type(MPI_Comm)
-    esac
-    is_public "$name" || gap "$name is not in $facade"
+functions=0
+for name in $(public_names); do
+    grep -hq "bind(c, name=\"$name\")" fortran/*.f90 || complain fortran "$name is not bound"
+    [[ $name != gs_comm_from_mpi_fint ]] || name=gs_comm_from_mpi # generic, other handles too
+    is_public "$name" || complain "$facade" "$name is not public"
+    ((functions++))
 done
 
+constants=0
 while read -r name value; do
     fortran=$(fortran_constants | sed -n "s/^$name //p")
-    if [ -z "$fortran" ]; then
-        gap "$name is not in $types"
-    elif [ "$fortran" != "$value" ]; then
-        gap "$name is $value in C but $fortran in Fortran"
+    if [[ -z $fortran ]]; then
+        complain "$types" "$name is missing"
+    elif [[ $fortran != "$value" ]]; then
+        complain "$types" "$name is $fortran, in C $value"
     fi
-    is_public "$name" || gap "$name is not in $facade"
-done <<END
-$constants
-END
+    is_public "$name" || complain "$facade" "$name is not public"
+    ((constants++))
+done < <(c_constants)
 
 while read -r name value; do
-    echo "$constants" | grep -q "^$name " || gap "$name = $value is not in $header"
-done <<END
-$(fortran_constants)
-END
+    grep -qw "$name" src/gradsync.h || complain "$types" "$name is not in gradsync.h"
+done < <(fortran_constants)
 
-[ "$failed" -eq 0 ] && echo "ok - $(echo "$functions" | wc -l) functions and" \
-    "$(echo "$constants" | wc -l) constants are in the Fortran modules"
-exit $failed
+# Patterns that find nothing would pass everything.
+((functions > 20)) || complain src/gradsync.map "only $functions functions found"
+((constants > 40)) || complain src/gradsync.h "only $constants constants found"
+
+finish "$functions functions and $constants constants are in the Fortran modules"
