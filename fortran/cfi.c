@@ -12,9 +12,8 @@
 #include <stdint.h>
 
 #include "base/status.h"
-#include "cfi.h"
-#include "gradsync.h"
-#include "handle.h"
+#include "fortran/cfi.h"
+#include "fortran/handle.h"
 
 /* An array argument as it came in. */
 struct argument {
@@ -136,21 +135,13 @@ static gs_status_t refuse_type (const struct argument *a)
 }
 
 /*
- * N.B. the descriptor alone cannot tell: gfortran 12 gives the assumed-size x(0:*) an extent of 0
- * and x(-3:*) one of 3 where the standard asks for -1; SIZE inside Fortran is right.
+ * Without elements. N.B. gfortran 12 gives empty sections extents below 0, and empty expressions
+ * a null address; unallocated arrays have a null address and any extents.
  */
-static bool is_assumed_size (const struct argument *a)
-{
-    int rank = a->array->rank;
-
-    return a->size < 0 || (rank > 0 && a->array->dim[rank - 1].extent == -1);
-}
-
-/* N.B. gfortran 12 gives expressions of size 0 a null address, which the standard does not. */
 static bool is_empty (const CFI_cdesc_t *array)
 {
     for (int i = 0; i < array->rank; i++)
-        if (array->dim[i].extent == 0)
+        if (array->dim[i].extent == 0 || (array->dim[i].extent < 0 && array->base_addr))
             return true;
     return false;
 }
@@ -158,14 +149,14 @@ static bool is_empty (const CFI_cdesc_t *array)
 /* The first dimension, from 1, whose elements do not follow each other; 0 if all do. */
 static int gap_dimension (const CFI_cdesc_t *array)
 {
-    CFI_index_t step = (CFI_index_t) array->elem_len;
+    size_t step = array->elem_len;
 
     if (is_empty (array))
         return 0;
     for (int i = 0; i < array->rank; i++) {
-        if (array->dim[i].extent != 1 && array->dim[i].sm != step)
+        if (array->dim[i].extent != 1 && (size_t) array->dim[i].sm != step)
             return i + 1;
-        step *= array->dim[i].extent;
+        step *= (size_t) array->dim[i].extent; /* wraps only for what whole_count refuses */
     }
     return 0;
 }
@@ -181,11 +172,11 @@ static gs_status_t whole_count (const struct argument *a, size_t *count)
                          "%s: %s is a strided section (dimension %d steps by %td bytes): pass a "
                          "contiguous array, or copy the section to one",
                          a->call, a->name, gap, array->dim[gap - 1].sm);
-    *count = 1;
-    for (int i = 0; i < array->rank; i++) {
+    *count = is_empty (array) ? 0 : 1;
+    for (int i = 0; i < array->rank && *count; i++) {
         size_t extent = (size_t) array->dim[i].extent;
 
-        if (extent && *count > SIZE_MAX / extent)
+        if (*count > SIZE_MAX / extent)
             return gsi_fail (GS_ERR_ARG, "%s: %s has more elements than memory can hold", a->call,
                              a->name);
         *count *= extent;
@@ -193,46 +184,51 @@ static gs_status_t whole_count (const struct argument *a, size_t *count)
     return GS_OK;
 }
 
-static gs_status_t count_elements (const struct gsi_fortran_call *call, const struct argument *a,
+static gs_status_t count_elements (struct gsi_fortran_args *args, const struct argument *a,
                                    size_t *count)
 {
     gs_status_t st;
 
-    if (call->count_given && call->count < 0)
+    if (args->count_given && args->count < 0)
         return gsi_fail (GS_ERR_ARG,
                          "%s: count is %" PRId64 ": give the number of elements, 0 or more",
-                         a->call, call->count);
-    if (is_assumed_size (a)) {
-        if (!call->count_given)
+                         a->call, args->count);
+    /*
+     * Assumed-size. N.B. gfortran 12 gives the descriptor of x(0:*) an extent of 0 and of x(-3:*)
+     * one of 3, where the standard asks for -1. SIZE is right, but less than 0 also for empty
+     * expressions, which have no address, and for x(3:1), which is refused here too.
+     */
+    if (a->size < 0 && a->array->base_addr) {
+        if (!args->count_given)
             return gsi_fail (GS_ERR_ARG,
                              "%s: %s is an assumed-size array: give count=, or pass a section "
                              "with an end such as x(1:n)",
                              a->call, a->name);
-        *count = (size_t) call->count;
+        *count = (size_t) args->count;
         return GS_OK;
     }
-    if ((st = whole_count (a, count)) != GS_OK || !call->count_given)
+    if ((st = whole_count (a, count)) != GS_OK || !args->count_given)
         return st;
-    if ((size_t) call->count > *count)
+    if ((size_t) args->count > *count)
         return gsi_fail (GS_ERR_ARG, "%s: %s needs %" PRId64 " elements by count=, but has %zu",
-                         a->call, a->name, call->count, *count);
-    *count = (size_t) call->count;
+                         a->call, a->name, args->count, *count);
+    *count = (size_t) args->count;
     return GS_OK;
 }
 
 /* as= gives the bits of an integer array another meaning of the same size. */
-static gs_status_t reinterpret (const struct gsi_fortran_call *call, const struct argument *a,
+static gs_status_t reinterpret (struct gsi_fortran_args *args, const struct argument *a,
                                 const struct kind *kind, gs_dtype_t *dtype)
 {
-    gs_dtype_t as = (gs_dtype_t) call->as;
+    gs_dtype_t as = (gs_dtype_t) args->as;
     size_t bytes = gs_dtype_size (as);
 
     *dtype = kind->dtype;
-    if (!call->as_given || as == kind->dtype)
+    if (!args->as_given || as == kind->dtype)
         return GS_OK;
     if (!bytes)
         return gsi_fail (GS_ERR_ARG, "%s: as=%d is no element type: use GS_F16, GS_BF16, ...",
-                         a->call, call->as);
+                         a->call, args->as);
     if (bytes != kind->bytes)
         return gsi_fail (
             GS_ERR_ARG,
@@ -248,7 +244,7 @@ static gs_status_t reinterpret (const struct gsi_fortran_call *call, const struc
     return GS_OK;
 }
 
-static gs_status_t read_array (const struct gsi_fortran_call *call, const struct argument *a,
+static gs_status_t read_array (struct gsi_fortran_args *args, const struct argument *a,
                                struct memory *memory)
 {
     const struct kind *kind = kind_of (a->array);
@@ -261,80 +257,81 @@ static gs_status_t read_array (const struct gsi_fortran_call *call, const struct
         return gsi_fail (GS_ERR_ARG,
                          "%s: %s is not allocated, or a pointer that is not associated", a->call,
                          a->name);
-    if ((st = count_elements (call, a, &memory->count)) != GS_OK)
+    if ((st = count_elements (args, a, &memory->count)) != GS_OK)
         return st;
-    if ((st = reinterpret (call, a, kind, &memory->dtype)) != GS_OK)
+    if ((st = reinterpret (args, a, kind, &memory->dtype)) != GS_OK)
         return st;
     memory->address = a->array->base_addr;
     return GS_OK;
 }
 
 /* What all calls start with: the communicator of the handle, and the array as memory. */
-static gs_status_t start (const struct gsi_fortran_call *call, const struct argument *a,
+static gs_status_t start (struct gsi_fortran_args *args, const struct argument *a,
                           gs_comm_t **comm, struct memory *memory)
 {
-    gs_status_t st = gsi_fortran_handle_comm (call->handle, a->call, comm);
+    gs_status_t st = gsi_fortran_handle_comm (args->handle, a->call, comm);
 
-    return st == GS_OK ? read_array (call, a, memory) : st;
+    args->is_character |= family_of (a->array) == CHARACTER;
+    return st == GS_OK ? read_array (args, a, memory) : st;
 }
 
-gs_status_t gsi_fortran_allreduce_avg (const struct gsi_fortran_call *call, CFI_cdesc_t *buf,
+gs_status_t gsi_fortran_allreduce_avg (struct gsi_fortran_args *args, CFI_cdesc_t *buf,
                                        int64_t size)
 {
     struct argument a = {"gs_allreduce_avg", "buf", buf, size};
     struct memory m;
     gs_comm_t *comm;
-    gs_status_t st = start (call, &a, &comm, &m);
+    gs_status_t st = start (args, &a, &comm, &m);
 
     if (st != GS_OK)
         return st;
-    return gs_allreduce_avg (comm, m.address, m.count, m.dtype, call->stream);
+    return gs_allreduce_avg (comm, m.address, m.count, m.dtype, args->stream);
 }
 
-gs_status_t gsi_fortran_allreduce_wavg (const struct gsi_fortran_call *call, CFI_cdesc_t *buf,
+gs_status_t gsi_fortran_allreduce_wavg (struct gsi_fortran_args *args, CFI_cdesc_t *buf,
                                         int64_t size, double weight)
 {
     struct argument a = {"gs_allreduce_wavg", "buf", buf, size};
     struct memory m;
     gs_comm_t *comm;
-    gs_status_t st = start (call, &a, &comm, &m);
+    gs_status_t st = start (args, &a, &comm, &m);
 
     if (st != GS_OK)
         return st;
-    return gs_allreduce_wavg (comm, m.address, m.count, m.dtype, weight, call->stream);
+    return gs_allreduce_wavg (comm, m.address, m.count, m.dtype, weight, args->stream);
 }
 
-gs_status_t gsi_fortran_allreduce (const struct gsi_fortran_call *call, CFI_cdesc_t *buf,
-                                   int64_t size, int op)
+gs_status_t gsi_fortran_allreduce (struct gsi_fortran_args *args, CFI_cdesc_t *buf, int64_t size,
+                                   int op)
 {
     struct argument a = {"gs_allreduce", "buf", buf, size};
     struct memory m;
     gs_comm_t *comm;
-    gs_status_t st = start (call, &a, &comm, &m);
+    gs_status_t st = start (args, &a, &comm, &m);
 
     if (st != GS_OK)
         return st;
-    return gs_allreduce (comm, m.address, m.count, m.dtype, (gs_op_t) op, call->stream);
+    return gs_allreduce (comm, m.address, m.count, m.dtype, (gs_op_t) op, args->stream);
 }
 
-gs_status_t gsi_fortran_broadcast (const struct gsi_fortran_call *call, CFI_cdesc_t *buf,
-                                   int64_t size, int root)
+gs_status_t gsi_fortran_broadcast (struct gsi_fortran_args *args, CFI_cdesc_t *buf, int64_t size,
+                                   int root)
 {
     struct argument a = {"gs_broadcast", "buf", buf, size};
     struct memory m;
     gs_comm_t *comm;
-    gs_status_t st = start (call, &a, &comm, &m);
+    gs_status_t st = start (args, &a, &comm, &m);
 
     if (st != GS_OK)
         return st;
-    return gs_broadcast (comm, m.address, m.count, m.dtype, root, call->stream);
+    return gs_broadcast (comm, m.address, m.count, m.dtype, root, args->stream);
 }
 
 /* Reads recv, which must have room for [ranks] times what [from] sends, of the same type. */
-static gs_status_t read_recv (const struct gsi_fortran_call *call, const struct argument *a,
+static gs_status_t read_recv (struct gsi_fortran_args *args, const struct argument *a,
                               const struct memory *from, int ranks)
 {
-    struct gsi_fortran_call all = *call;
+    struct gsi_fortran_args all = *args;
     struct memory to;
     gs_status_t st;
 
@@ -355,18 +352,19 @@ static gs_status_t read_recv (const struct gsi_fortran_call *call, const struct 
     return GS_OK;
 }
 
-gs_status_t gsi_fortran_allgather (const struct gsi_fortran_call *call, const CFI_cdesc_t *send,
+gs_status_t gsi_fortran_allgather (struct gsi_fortran_args *args, const CFI_cdesc_t *send,
                                    int64_t send_size, CFI_cdesc_t *recv, int64_t recv_size)
 {
     struct argument from = {"gs_allgather", "send", send, send_size};
     struct argument to = {"gs_allgather", "recv", recv, recv_size};
     struct memory m;
     gs_comm_t *comm;
-    gs_status_t st = start (call, &from, &comm, &m);
+    gs_status_t st = start (args, &from, &comm, &m);
 
+    args->is_character |= family_of (recv) == CHARACTER;
     if (st != GS_OK)
         return st;
-    if ((st = read_recv (call, &to, &m, gs_comm_size (comm))) != GS_OK)
+    if ((st = read_recv (args, &to, &m, gs_comm_size (comm))) != GS_OK)
         return st;
-    return gs_allgather (comm, m.address, recv->base_addr, m.count, m.dtype, call->stream);
+    return gs_allgather (comm, m.address, recv->base_addr, m.count, m.dtype, args->stream);
 }

@@ -14,25 +14,26 @@
 
 #include "gradsync.h"
 
-/* What a procedure got beside its arrays; the same as array_call in gradsync_array.f90. */
-struct gsi_fortran_call {
+/* What a procedure got beside its arrays; the same as array_args in gradsync_array.f90. */
+struct gsi_fortran_args {
     int64_t handle; /* of the communicator */
     int64_t count;  /* if count_given */
     gs_stream_t stream;
-    int as;          /* if as_given: the gs_dtype_t that the elements stand for */
-    int count_given; /* 0 or 1 */
-    int as_given;    /* 0 or 1 */
+    int as;           /* if as_given: the gs_dtype_t that the elements stand for */
+    int count_given;  /* 0 or 1 */
+    int as_given;     /* 0 or 1 */
+    int is_character; /* out: 1 if an array is, which is always refused; 0 before */
 };
 
-gs_status_t gsi_fortran_allreduce_avg (const struct gsi_fortran_call *call, CFI_cdesc_t *buf,
+gs_status_t gsi_fortran_allreduce_avg (struct gsi_fortran_args *args, CFI_cdesc_t *buf,
                                        int64_t size);
-gs_status_t gsi_fortran_allreduce_wavg (const struct gsi_fortran_call *call, CFI_cdesc_t *buf,
+gs_status_t gsi_fortran_allreduce_wavg (struct gsi_fortran_args *args, CFI_cdesc_t *buf,
                                         int64_t size, double weight);
-gs_status_t gsi_fortran_allreduce (const struct gsi_fortran_call *call, CFI_cdesc_t *buf,
-                                   int64_t size, int op);
-gs_status_t gsi_fortran_broadcast (const struct gsi_fortran_call *call, CFI_cdesc_t *buf,
-                                   int64_t size, int root);
-gs_status_t gsi_fortran_allgather (const struct gsi_fortran_call *call, const CFI_cdesc_t *send,
+gs_status_t gsi_fortran_allreduce (struct gsi_fortran_args *args, CFI_cdesc_t *buf, int64_t size,
+                                   int op);
+gs_status_t gsi_fortran_broadcast (struct gsi_fortran_args *args, CFI_cdesc_t *buf, int64_t size,
+                                   int root);
+gs_status_t gsi_fortran_allgather (struct gsi_fortran_args *args, const CFI_cdesc_t *send,
                                    int64_t send_size, CFI_cdesc_t *recv, int64_t recv_size);
 
 #endif /* GS_FORTRAN_CFI_H */

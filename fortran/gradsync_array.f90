@@ -13,7 +13,7 @@
 !   stream  in      optional: a CUDA stream as an integer; ignored on hosts
 !   as      in      optional: what the elements of an integer array stand for, where Fortran
 !                   has no kind: GS_F16 and GS_BF16 in integer(int16), unsigned types
-!   stat, errmsg    optional: see gradsync_comm
+!   stat, errmsg    optional: see gradsync_comm; a refused character array leaves errmsg alone
 !
 ! These procedures extend the generics of gradsync_coll. Their optional arguments stand in this
 ! order, and the type is as= here and dtype= there, because the standard (15.4.3.4.5) tells two
@@ -54,61 +54,62 @@ module gradsync_array
         module procedure allgather_array
     end interface gs_allgather
 
-    ! struct gsi_fortran_call of cfi.h.
-    type, bind(c) :: array_call
+    ! struct gsi_fortran_args of cfi.h.
+    type, bind(c) :: array_args
         integer(c_int64_t) :: handle
         integer(c_int64_t) :: count
         integer(c_intptr_t) :: stream
         integer(c_int) :: as
         integer(c_int) :: count_given
         integer(c_int) :: as_given
-    end type array_call
+        integer(c_int) :: is_character
+    end type array_args
 
     ! cfi.h, in its order. [size] is that of the array before it.
     interface
-        function c_avg_array(call, buf, size) bind(c, name="gsi_fortran_allreduce_avg") &
+        function c_avg_array(args, buf, size) bind(c, name="gsi_fortran_allreduce_avg") &
             result(st)
-            import :: array_call, c_int, c_int64_t
-            type(array_call), intent(in) :: call
+            import :: array_args, c_int, c_int64_t
+            type(array_args), intent(inout) :: args
             type(*), dimension(..), asynchronous, intent(inout) :: buf
             integer(c_int64_t), value :: size
             integer(c_int) :: st
         end function c_avg_array
 
-        function c_wavg_array(call, buf, size, weight) &
+        function c_wavg_array(args, buf, size, weight) &
             bind(c, name="gsi_fortran_allreduce_wavg") result(st)
-            import :: array_call, c_double, c_int, c_int64_t
-            type(array_call), intent(in) :: call
+            import :: array_args, c_double, c_int, c_int64_t
+            type(array_args), intent(inout) :: args
             type(*), dimension(..), asynchronous, intent(inout) :: buf
             integer(c_int64_t), value :: size
             real(c_double), value :: weight
             integer(c_int) :: st
         end function c_wavg_array
 
-        function c_reduce_array(call, buf, size, op) bind(c, name="gsi_fortran_allreduce") &
+        function c_reduce_array(args, buf, size, op) bind(c, name="gsi_fortran_allreduce") &
             result(st)
-            import :: array_call, c_int, c_int64_t
-            type(array_call), intent(in) :: call
+            import :: array_args, c_int, c_int64_t
+            type(array_args), intent(inout) :: args
             type(*), dimension(..), asynchronous, intent(inout) :: buf
             integer(c_int64_t), value :: size
             integer(c_int), value :: op
             integer(c_int) :: st
         end function c_reduce_array
 
-        function c_broadcast_array(call, buf, size, root) &
+        function c_broadcast_array(args, buf, size, root) &
             bind(c, name="gsi_fortran_broadcast") result(st)
-            import :: array_call, c_int, c_int64_t
-            type(array_call), intent(in) :: call
+            import :: array_args, c_int, c_int64_t
+            type(array_args), intent(inout) :: args
             type(*), dimension(..), asynchronous, intent(inout) :: buf
             integer(c_int64_t), value :: size
             integer(c_int), value :: root
             integer(c_int) :: st
         end function c_broadcast_array
 
-        function c_allgather_array(call, send, send_size, recv, recv_size) &
+        function c_allgather_array(args, send, send_size, recv, recv_size) &
             bind(c, name="gsi_fortran_allgather") result(st)
-            import :: array_call, c_int, c_int64_t
-            type(array_call), intent(in) :: call
+            import :: array_args, c_int, c_int64_t
+            type(array_args), intent(inout) :: args
             type(*), dimension(..), asynchronous, intent(in) :: send
             integer(c_int64_t), value :: send_size
             type(*), dimension(..), asynchronous, intent(inout) :: recv
@@ -128,9 +129,12 @@ contains
         integer(c_int), intent(in), optional :: as
         integer(c_int), intent(out), optional :: stat
         character(*), intent(inout), optional :: errmsg
+        type(array_args) :: args
+        integer(c_int) :: st
 
-        call conclude(c_avg_array(pack_call(comm, count, stream, as), buf, &
-                                  size(buf, kind=c_int64_t)), stat, errmsg)
+        args = pack_args(comm, count, stream, as)
+        st = c_avg_array(args, buf, size(buf, kind=c_int64_t))
+        call conclude_array(st, args, stat, errmsg)
     end subroutine avg_array
 
     ! buf = average of buf over the ranks, each counted [weight] times.
@@ -143,9 +147,12 @@ contains
         integer(c_int), intent(in), optional :: as
         integer(c_int), intent(out), optional :: stat
         character(*), intent(inout), optional :: errmsg
+        type(array_args) :: args
+        integer(c_int) :: st
 
-        call conclude(c_wavg_array(pack_call(comm, count, stream, as), buf, &
-                                   size(buf, kind=c_int64_t), weight), stat, errmsg)
+        args = pack_args(comm, count, stream, as)
+        st = c_wavg_array(args, buf, size(buf, kind=c_int64_t), weight)
+        call conclude_array(st, args, stat, errmsg)
     end subroutine wavg_array
 
     ! buf = sum, product, minimum or maximum of buf over the ranks, by [op].
@@ -158,9 +165,12 @@ contains
         integer(c_int), intent(in), optional :: as
         integer(c_int), intent(out), optional :: stat
         character(*), intent(inout), optional :: errmsg
+        type(array_args) :: args
+        integer(c_int) :: st
 
-        call conclude(c_reduce_array(pack_call(comm, count, stream, as), buf, &
-                                     size(buf, kind=c_int64_t), op), stat, errmsg)
+        args = pack_args(comm, count, stream, as)
+        st = c_reduce_array(args, buf, size(buf, kind=c_int64_t), op)
+        call conclude_array(st, args, stat, errmsg)
     end subroutine reduce_array
 
     ! buf = buf of rank [root].
@@ -173,9 +183,12 @@ contains
         integer(c_int), intent(in), optional :: as
         integer(c_int), intent(out), optional :: stat
         character(*), intent(inout), optional :: errmsg
+        type(array_args) :: args
+        integer(c_int) :: st
 
-        call conclude(c_broadcast_array(pack_call(comm, count, stream, as), buf, &
-                                        size(buf, kind=c_int64_t), root), stat, errmsg)
+        args = pack_args(comm, count, stream, as)
+        st = c_broadcast_array(args, buf, size(buf, kind=c_int64_t), root)
+        call conclude_array(st, args, stat, errmsg)
     end subroutine broadcast_array
 
     ! recv = send of all ranks in rank order; size(recv) is the number of ranks times size(send),
@@ -189,28 +202,47 @@ contains
         integer(c_int), intent(in), optional :: as
         integer(c_int), intent(out), optional :: stat
         character(*), intent(inout), optional :: errmsg
+        type(array_args) :: args
+        integer(c_int) :: st
 
-        call conclude(c_allgather_array(pack_call(comm, count, stream, as), &
-                                        send, size(send, kind=c_int64_t), &
-                                        recv, size(recv, kind=c_int64_t)), stat, errmsg)
+        args = pack_args(comm, count, stream, as)
+        st = c_allgather_array(args, send, size(send, kind=c_int64_t), &
+                               recv, size(recv, kind=c_int64_t))
+        call conclude_array(st, args, stat, errmsg)
     end subroutine allgather_array
 
-    function pack_call(comm, count, stream, as) result(call)
+    function pack_args(comm, count, stream, as) result(args)
         type(gs_comm), intent(in) :: comm
         integer(c_int64_t), intent(in), optional :: count
         integer(c_intptr_t), intent(in), optional :: stream
         integer(c_int), intent(in), optional :: as
-        type(array_call) :: call
+        type(array_args) :: args
 
-        call = array_call(handle_of_comm(comm), 0, stream_or_default(stream), 0, 0, 0)
+        args = array_args(handle_of_comm(comm), 0, stream_or_default(stream), 0, 0, 0, 0)
         if (present(count)) then
-            call%count = count
-            call%count_given = 1
+            args%count = count
+            args%count_given = 1
         end if
         if (present(as)) then
-            call%as = as
-            call%as_given = 1
+            args%as = as
+            args%as_given = 1
         end if
-    end function pack_call
+    end function pack_args
+
+    ! N.B. for a character array as the actual argument gfortran 12 passes a hidden length that a
+    ! type(*) dummy does not have, and we would take it for that of errmsg. So errmsg is not
+    ! written then; gs_last_error has the text.
+    subroutine conclude_array(st, args, stat, errmsg)
+        integer(c_int), intent(in) :: st
+        type(array_args), intent(in) :: args
+        integer(c_int), intent(out), optional :: stat
+        character(*), intent(inout), optional :: errmsg
+
+        if (args%is_character /= 0) then
+            call conclude(st, stat)
+        else
+            call conclude(st, stat, errmsg)
+        end if
+    end subroutine conclude_array
 
 end module gradsync_array

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* handle - the table behind type(gs_comm): slots with generations. */
-#include "handle.h"
+#include "fortran/handle.h"
 
 #include <inttypes.h>
 #include <pthread.h>
@@ -109,7 +109,7 @@ static gs_status_t find (int64_t handle, const char *call, struct slot **slot)
         return GS_OK;
     if ((*slot)->generation == generation_of (handle) + 1 && !(*slot)->comm)
         return gsi_fail (GS_ERR_STATE,
-                         "%s: communicator \"%s\" was destroyed: create it again, and drop all "
+                         "%s: communicator '%s' was destroyed: create it again, and drop all "
                          "copies of the old variable",
                          call, (*slot)->name);
     return gsi_fail (GS_ERR_STATE,

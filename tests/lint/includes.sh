@@ -17,7 +17,7 @@ declare -A may=(
     [ckpt]="base boot device coll comm ckpt"
     [tools]="base boot device coll comm grad ckpt tools"
     [cuda]="base device cuda"
-    [fortran]="fortran"
+    [fortran]="base fortran"
 )
 
 check_own () { # FILE LINE HEADER

@@ -108,6 +108,15 @@ seen lint/documents.sh "its c example differs from doc/examples/c/average.c"
 echo 'See [there](doc/planted.md).' | plant README.md
 seen lint/documents.sh "links to doc/planted.md"
 
+change src/gradsync.map 's/    gs_barrier;/&\n    gs_planted;/'
+seen lint/fortran.sh "gs_planted is not bound"
+change fortran/gradsync.f90 's/gs_comm_wait, //'
+seen lint/fortran.sh "gs_comm_wait is not public"
+change src/gradsync.h 's/^    GS_MAX = 4,/&\n    GS_PLANTED = 5,/'
+seen lint/fortran.sh "GS_PLANTED is missing"
+change src/gradsync.h 's/^    GS_MAX = 4,/    GS_MAX = 5,/'
+seen lint/fortran.sh "GS_MAX is 4, in C 5"
+
 echo 'typedef int class;' | plant src/gradsync.h
 seen lint/cxx.sh "c++"
 echo '#include <stdio.h>' | plant src/gradsync.h

@@ -1,0 +1,34 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSD-3-Clause
+#
+# error_stop.sh - a failure without stat ends a Fortran program, with the text on stderr.
+
+program=./tests/fortran/error_stop
+failed=0
+
+# stops WAY WORDS: the program, failing in this way, says WORDS and exits with a status that is
+# neither 0 nor that of a signal.
+stops () {
+    output=$(timeout -k 5 60 "$program" "$1" 2>&1)
+    status=$?
+    if [ "$status" -eq 0 ] || [ "$status" -ge 124 ]; then
+        echo "not ok - $1: exit status $status"
+        failed=1
+    elif ! printf '%s\n' "$output" | grep -q "ERROR STOP.*$2"; then
+        echo "not ok - $1: 'ERROR STOP ... $2' is not in:"
+        failed=1
+    elif printf '%s\n' "$output" | grep -q survived; then
+        echo "not ok - $1: went on"
+        failed=1
+    else
+        echo "ok - $1: exit status $status"
+    fi
+    printf '%s\n' "$output" | sed 's/^/# /'
+}
+
+[ -x "$program" ] || { echo "skip: $program is not built"; exit 77; }
+stops dtype 'GS_ERR_ARG: gs_allreduce_avg: .*99'
+stops errmsg 'GS_ERR_ARG: gs_allreduce_avg: count is -4'
+stops destroyed "GS_ERR_STATE: gs_barrier: communicator 'stopping' was destroyed"
+stops create 'GS_ERR_ARG: .*99'
+exit $failed
