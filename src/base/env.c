@@ -70,12 +70,12 @@ static gs_status_t check_one (enum gsi_env id)
         return GS_OK;
     if (v->kind == INT && !parse_int (v, text, &value))
         return gsi_fail (GS_ERR_ARG,
-                         "%s='%s' is not a whole number from %" PRId64 " to %" PRId64 ": %s",
+                         "%s='%.60s' is not a whole number from %" PRId64 " to %" PRId64 ": %s",
                          v->name, text, v->low, v->high, v->help);
     if (v->kind == CHOICE && parse_choice (v->choices, text) < 0)
-        return gsi_fail (GS_ERR_ARG, "%s='%s' is not one of %s", v->name, text, v->choices);
+        return gsi_fail (GS_ERR_ARG, "%s='%.60s' is not one of %s", v->name, text, v->choices);
     if (id == GSI_ENV_DEBUG && !gsi_log_level_known (text))
-        return gsi_fail (GS_ERR_ARG, "%s='%s' does not start with error, warn, info or trace",
+        return gsi_fail (GS_ERR_ARG, "%s='%.60s' does not start with error, warn, info or trace",
                          v->name, text);
     return GS_OK;
 }

@@ -114,7 +114,7 @@ static FILE *stream (void)
         return file;
     if (file)
         fclose (file);
-    if (!(file = fopen (name, "a"))) {
+    if (!(file = fopen (name, "ae"))) {
         fprintf (stderr, "gradsync log: cannot write GS_DEBUG_FILE '%s'; using stderr\n", name);
         return stderr;
     }

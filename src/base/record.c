@@ -62,14 +62,22 @@ static void clean_name (const char *name, char *out, size_t room)
     out[i] = 0;
 }
 
+/*
+ * A new file in place of what a killed job has left, open to write; -1 with errno when that
+ * fails. The folder may be everybody's, so a link that waits there is not followed.
+ */
+static int replace_file (const char *path)
+{
+    if (unlink (path) && errno != ENOENT)
+        return -1;
+    return open (path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+}
+
 /* A new file of the right size, open for mapping; -1 with errno when that fails. */
 static int make_file (const char *path)
 {
-    int fd, saved;
+    int fd = replace_file (path), saved;
 
-    if (unlink (path) && errno != ENOENT) /* a record left by a killed job of the same name */
-        return -1;
-    fd = open (path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
     if (fd < 0)
         return -1;
     /* Allocate now: a full file system must fail here, not as SIGBUS at a later store. */
@@ -121,20 +129,22 @@ gs_status_t gsi_record_open (struct gsi_record *record, const char *job, const c
                              int serial, int rank, int size, const char *host)
 {
     char clean_job[128], clean[GSI_RECORD_NAME];
+    int length = 0;
 
     memset (record, 0, sizeof (*record));
     clean_name (job, clean_job, sizeof (clean_job));
     clean_name (name, clean, sizeof (clean));
     if (gsi_env_choice (GSI_ENV_RECORD) == GSI_RECORD_FILE)
-        snprintf (record->path, sizeof (record->path), NAME_FORMAT, folder (), (long) getuid (),
-                  clean_job, clean, serial, rank);
-    if (!gsi_fault ("record.map"))
+        length = snprintf (record->path, sizeof (record->path), NAME_FORMAT, folder (),
+                           (long) getuid (), clean_job, clean, serial, rank);
+    errno = ENAMETOOLONG; /* what is cut is another file */
+    if (length < (int) sizeof (record->path) && !gsi_fault ("record.map"))
         record->file = map (record->path);
     if (!record->file && record->path[0]) {
         gsi_log (GS_LOG_WARN, "record",
-                 "cannot make %s: %s; the flight record stays in memory. "
-                 "Set GS_RECORD_DIR to a folder that can be written",
-                 record->path, strerror (errno));
+                 "cannot make %.200s%s: %s; the flight record stays in "
+                 "memory. Set GS_RECORD_DIR to a folder that can be written",
+                 record->path, strlen (record->path) > 200 ? "..." : "", strerror (errno));
         record->path[0] = 0;
         record->file = map ("");
     }
@@ -158,7 +168,7 @@ void gsi_record_close (struct gsi_record *record, int keep)
 /* The wall time of [ns] as "12:34:56.789". */
 static void format_time (const struct gsi_record_file *file, int64_t ns, char *out, size_t room)
 {
-    int64_t wall = ns + file->wall_offset_ns;
+    int64_t wall = (int64_t) ((uint64_t) ns + (uint64_t) file->wall_offset_ns);
     time_t seconds = (time_t) (wall / GSI_NS_PER_S);
     struct tm tm;
     char text[32];
@@ -177,7 +187,7 @@ static void print_entry (const struct gsi_record_file *file, const struct gsi_re
     format_time (file, e->begin_ns, begin, sizeof (begin));
     if (e->end_ns)
         snprintf (duration, sizeof (duration), "%.1f us  %s",
-                  (double) (e->end_ns - e->begin_ns) / 1e3,
+                  (double) (int64_t) ((uint64_t) e->end_ns - (uint64_t) e->begin_ns) / 1e3,
                   gs_status_string ((gs_status_t) e->status));
     else
         snprintf (duration, sizeof (duration), "NOT ENDED");
@@ -189,7 +199,7 @@ void gsi_record_print (const struct gsi_record_file *file,
                        void (*write) (void *context, const char *line), void *context)
 {
     char line[512];
-    uint64_t last = 0, first;
+    uint64_t last = 0, shown;
 
     for (int i = 0; i < GSI_RECORD_ENTRIES; i++)
         if (file->entry[i].seq > last)
@@ -199,8 +209,9 @@ void gsi_record_print (const struct gsi_record_file *file,
               "host %.71s, process %d, %" PRIu64 " operations",
               file->name, file->rank, file->size, file->host, file->pid, last);
     write (context, line);
-    first = last > SHOWN_ENTRIES ? last - SHOWN_ENTRIES + 1 : 1;
-    for (uint64_t seq = first; seq <= last; seq++) {
+    shown = last < SHOWN_ENTRIES ? last : SHOWN_ENTRIES;
+    for (uint64_t i = 1; i <= shown; i++) {
+        uint64_t seq = last - shown + i; /* of a damaged file, as large as can be */
         const struct gsi_record_entry *e = &file->entry[seq & (GSI_RECORD_ENTRIES - 1)];
         if (e->seq != seq)
             continue;
@@ -217,13 +228,16 @@ static void write_line (void *context, const char *line)
 const char *gsi_record_dump (const struct gsi_record *record, const char *reason)
 {
     static _Thread_local char path[sizeof (record->path) + 8];
-    FILE *out;
+    FILE *out = NULL;
+    int fd;
 
     if (!record->file || !record->path[0])
         return "";
     snprintf (path, sizeof (path), "%.*s.txt", (int) (strlen (record->path) - strlen (".ring")),
               record->path);
-    if (!(out = fopen (path, "w"))) {
+    if ((fd = replace_file (path)) < 0 || !(out = fdopen (fd, "w"))) {
+        if (fd >= 0)
+            close (fd);
         gsi_log (GS_LOG_WARN, "record", "cannot write %s: %s", path, strerror (errno));
         return "";
     }

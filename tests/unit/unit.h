@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* unit.h - what every unit test needs beside Check: running a suite, a clean environment. */
+#ifndef GS_TESTS_UNIT_H
+#define GS_TESTS_UNIT_H
+
+#include <check.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "gradsync.h"
+
+/* Checks that [call] fails with [status] and that its text has all the parts that follow. */
+#define unit_fails(call, status, ...) unit_failed (call, status, #call, __VA_ARGS__, NULL)
+
+static inline void unit_failed (gs_status_t st, gs_status_t wanted, const char *call, ...)
+{
+    const char *part;
+    va_list ap;
+
+    ck_assert_msg (st == wanted, "%s gives %s, not %s; last error: %s", call,
+                   gs_status_string (st), gs_status_string (wanted), gs_last_error ());
+    va_start (ap, call);
+    while ((part = va_arg (ap, const char *)))
+        ck_assert_msg (strstr (gs_last_error (), part), "%s: no '%s' in '%s'", call, part,
+                       gs_last_error ());
+    va_end (ap);
+}
+
+#define unit_ok(call) unit_worked (call, #call)
+
+static inline void unit_worked (gs_status_t st, const char *call)
+{
+    ck_assert_msg (st == GS_OK, "%s gives %s: %s", call, gs_status_string (st), gs_last_error ());
+}
+
+/* No GS_* variable, and nothing of a launcher that these tests may run under. */
+static inline void unit_clean_env (void)
+{
+    static const char *const foreign[] = {
+        "SLURM_STEP_NUM_TASKS",
+        "OMPI_COMM_WORLD_SIZE",
+        "PMI_SIZE",
+        "PALS_SIZE",
+        "MV2_COMM_WORLD_SIZE",
+        "PMI_CONTROL_PORT",
+        "PALS_APID",
+        "PMIX_NAMESPACE",
+        "PMIX_RANK",
+        "PMIX_SERVER_URI2",
+        "PMIX_SERVER_URI3",
+        "PMIX_SERVER_URI21",
+    };
+    gs_setting_t setting;
+
+    for (int i = 0; !gs_setting_get (i, &setting); i++)
+        unsetenv (setting.name);
+    for (size_t i = 0; i < sizeof (foreign) / sizeof (foreign[0]); i++)
+        unsetenv (foreign[i]);
+}
+
+/* xorshift64*: the same numbers everywhere. [state] is not 0. */
+static inline uint64_t unit_random (uint64_t *state)
+{
+    *state ^= *state >> 12;
+    *state ^= *state << 25;
+    *state ^= *state >> 27;
+    return *state * UINT64_C (2685821657736338717);
+}
+
+/* Makes a suite of one case, each test of which starts from a clean environment. */
+static inline Suite *unit_suite (const char *name, const TTest *const *tests, size_t count,
+                                 double seconds)
+{
+    Suite *suite = suite_create (name);
+    TCase *tcase = tcase_create (name);
+
+    tcase_set_timeout (tcase, seconds);
+    tcase_add_checked_fixture (tcase, unit_clean_env, NULL);
+    for (size_t i = 0; i < count; i++)
+        tcase_add_test (tcase, tests[i]);
+    suite_add_tcase (suite, tcase);
+    return suite;
+}
+
+/* Runs [suite]; what main returns. */
+static inline int unit_run (Suite *suite)
+{
+    SRunner *runner = srunner_create (suite);
+    int failed;
+
+    srunner_run_all (runner, CK_ENV);
+    failed = srunner_ntests_failed (runner);
+    srunner_free (runner);
+    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}
+
+/* main of a program whose tests follow, each allowed [seconds]. */
+#define UNIT_MAIN(name, seconds, ...)                                                            \
+    int main (void)                                                                              \
+    {                                                                                            \
+        const TTest *const tests[] = {__VA_ARGS__};                                              \
+        return unit_run (unit_suite (name, tests, sizeof (tests) / sizeof (tests[0]), seconds)); \
+    }
+
+#endif /* GS_TESTS_UNIT_H */
