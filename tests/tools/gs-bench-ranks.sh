@@ -6,6 +6,13 @@
 quick='--iterations 2 --warmup 1 --rounds 11 --json'
 number='[0-9]+\.[0-9]+'
 
+for part in pmix mpi; do
+    if ./gs-info | grep -q "^  $part  *no\$"; then
+        echo "skip: this build has no $part"
+        exit 77
+    fi
+done
+
 # run_ranks N ARGUMENT...: gs-bench on N ranks; skips the test where they cannot be launched.
 run_ranks () {
     ranks=$1
