@@ -3,7 +3,9 @@
 # GS_SANITIZER
 #
 # --enable-sanitizer=LIST (address,undefined,thread): adds the flags to GS_SANITIZER_FLAGS for
-# everything that is compiled and linked; an error if the compiler does not know them.
+# everything that is compiled and linked; an error if the compiler does not know them. Without
+# sanitizers GS_Z_DEFS makes a missing library fail our link, not the user's; with them it stays
+# empty, because clang leaves the sanitizer's own symbols to the program.
 AC_DEFUN([GS_SANITIZER], [
     AC_ARG_ENABLE([sanitizer], [AS_HELP_STRING([--enable-sanitizer=LIST],
                   [address,undefined,thread: build with these sanitizers, default none])],
@@ -20,6 +22,9 @@ AC_DEFUN([GS_SANITIZER], [
                        [AC_MSG_ERROR([the compiler cannot build with --enable-sanitizer=$gs_sanitizer])])
         CFLAGS=$gs_save_CFLAGS
     ])
+    GS_Z_DEFS=
+    AS_IF([test "$gs_sanitizer" = no], [GS_Z_DEFS=-Wl,-z,defs])
     AC_SUBST([GS_SANITIZER_FLAGS])
+    AC_SUBST([GS_Z_DEFS])
     AM_CONDITIONAL([GS_SANITIZED], [test "$gs_sanitizer" != no])
 ])
