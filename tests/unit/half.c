@@ -58,7 +58,7 @@ static void check_rounding (const struct format *f, float x)
 {
     uint16_t got = f->of_float (x), wanted = nearest (f, x);
 
-    ck_assert_msg (got == wanted, "%a (bias %d): %04x, not %04x", x, f->bias, got, wanted);
+    unit_check (got == wanted, "%a (bias %d): %04x, not %04x", x, f->bias, got, wanted);
 }
 
 START_TEST (every_value_goes_there_and_back)
@@ -69,16 +69,17 @@ START_TEST (every_value_goes_there_and_back)
             uint16_t magnitude = code & 0x7fff, h = (uint16_t) code;
             float x = f->to_float (h);
             if (magnitude > f->infinity) { /* a NaN keeps sign and payload, and becomes quiet */
-                ck_assert (isnan (x) && !!signbit (x) == code >> 15);
-                ck_assert_uint_eq (f->of_float (x), code | 1u << (f->fraction_bits - 1));
+                unit_check (isnan (x) && !!signbit (x) == code >> 15 &&
+                                f->of_float (x) == (code | 1u << (f->fraction_bits - 1)),
+                            "NaN %04x becomes %04x", code, f->of_float (x));
                 continue;
             }
             if (magnitude == f->infinity)
-                ck_assert (isinf (x));
+                unit_check (isinf (x), "%04x is %a", code, x);
             else
-                ck_assert_msg (fabs ((double) x) == value (f, magnitude), "%04x is %a", code, x);
-            ck_assert (!!signbit (x) == code >> 15);
-            ck_assert_uint_eq (f->of_float (x), code);
+                unit_check (fabs ((double) x) == value (f, magnitude), "%04x is %a", code, x);
+            unit_check (!!signbit (x) == code >> 15 && f->of_float (x) == code,
+                        "%04x comes back as %04x", code, f->of_float (x));
         }
     }
 }
@@ -89,12 +90,14 @@ START_TEST (every_midpoint_goes_to_even)
     for (int i = 0; i < 2; i++)
         for (uint16_t code = 0; code < formats[i]->infinity; code++) {
             double middle = (value (formats[i], code) + value (formats[i], code + 1)) / 2;
+            uint16_t even = code % 2 ? code + 1 : code;
             float x = (float) middle;
-            ck_assert (x == middle);
-            ck_assert_uint_eq (formats[i]->of_float (x), code % 2 ? code + 1 : code);
-            ck_assert_uint_eq (formats[i]->of_float (nextafterf (x, 0)), code);
-            ck_assert_uint_eq (formats[i]->of_float (nextafterf (x, INFINITY)), code + 1);
-            ck_assert_uint_eq (formats[i]->of_float (-x), 0x8000 | (code % 2 ? code + 1 : code));
+            unit_check (x == middle, "the middle above %04x is no float", code);
+            unit_check (formats[i]->of_float (x) == even &&
+                            formats[i]->of_float (-x) == (0x8000 | even) &&
+                            formats[i]->of_float (nextafterf (x, 0)) == code &&
+                            formats[i]->of_float (nextafterf (x, INFINITY)) == code + 1,
+                        "the middle above %04x is rounded wrongly", code);
         }
 }
 END_TEST
@@ -110,8 +113,9 @@ START_TEST (random_floats)
             bits = (bits & 0x807fffffu) | (100 + bits % 46) << 23;
         float x = gsi_float_of_bits (bits);
         if (isnan (x)) {
-            ck_assert (isnan (gsi_float_of_f16 (gsi_f16_of_float (x))));
-            ck_assert (isnan (gsi_float_of_bf16 (gsi_bf16_of_float (x))));
+            unit_check (isnan (gsi_float_of_f16 (gsi_f16_of_float (x))) &&
+                            isnan (gsi_float_of_bf16 (gsi_bf16_of_float (x))),
+                        "NaN %08x is lost", bits);
             continue;
         }
         check_rounding (&f16, x);

@@ -99,10 +99,10 @@ static wide_t reference (const struct gsi_reduction *how, int n, size_t i, long 
 
     *sum = 0;
     for (int s = 0; s < n; s++) {
-        wide_t x = load (how->dtype, sources[s], i);
+        wide_t x;
         if (how->scale && how->scale[s] == 0)
             continue;
-        x *= how->scale ? (long double) how->scale[s] : 1;
+        x = load (how->dtype, sources[s], i) * (how->scale ? (long double) how->scale[s] : 1);
         *sum += cabsl (x);
         if (empty)
             acc = x;
@@ -136,11 +136,11 @@ static void check_floating (const struct gsi_reduction *how, int n, size_t count
             bound += 1.0001L * epsilon (how->dtype) * cabsl (wanted) +
                      (how->dtype == GS_F16 ? 0x1p-25L : 0);
         error = cabsl (got - wanted);
-        ck_assert_msg (error <= bound,
-                       "%s %s of %d sources, count %zu, element %zu: error %Lg > "
-                       "%Lg",
-                       gsi_op_name (how->op), gsi_dtype_name (how->dtype), n, count, i, error,
-                       bound);
+        unit_check (error <= bound,
+                    "%s %s of %d sources, count %zu, element %zu: error %Lg > "
+                    "%Lg",
+                    gsi_op_name (how->op), gsi_dtype_name (how->dtype), n, count, i, error,
+                    bound);
     }
 }
 
@@ -180,9 +180,9 @@ static void check_integer (const struct gsi_reduction *how, int n, size_t count)
         uint64_t acc = load_integer (how->dtype, sources[0], i);
         for (int s = 1; s < n; s++)
             acc = combine (how->op, is_signed, acc, load_integer (how->dtype, sources[s], i));
-        ck_assert_msg ((acc & mask) == (load_integer (how->dtype, result, i) & mask),
-                       "%s %s of %d sources, count %zu, element %zu", gsi_op_name (how->op),
-                       gsi_dtype_name (how->dtype), n, count, i);
+        unit_check ((acc & mask) == (load_integer (how->dtype, result, i) & mask),
+                    "%s %s of %d sources, count %zu, element %zu", gsi_op_name (how->op),
+                    gsi_dtype_name (how->dtype), n, count, i);
     }
 }
 
@@ -194,8 +194,8 @@ static void reduce (const struct gsi_reduction *how, int n, size_t count)
     memset (result, 0xA5, (count + GUARD) * width);
     gsi_host_reduce (how, result, sources, n, count);
     for (size_t b = count * width; b < (count + GUARD) * width; b++)
-        ck_assert_msg (result[b] == 0xA5, "%s writes behind count %zu",
-                       gsi_dtype_name (how->dtype), count);
+        unit_check (result[b] == 0xA5, "%s writes behind count %zu", gsi_dtype_name (how->dtype),
+                    count);
     if (gsi_dtype_is_integer (how->dtype))
         check_integer (how, n, count);
     else
@@ -250,8 +250,8 @@ START_TEST (the_result_may_be_any_source)
             fill (dtype, 1500);
             gsi_host_reduce (&how, result, sources, 4, 1500);
             gsi_host_reduce (&how, memory[place], sources, 4, 1500);
-            ck_assert_msg (!memcmp (result, memory[place], bytes), "%s into source %d",
-                           gsi_dtype_name (dtype), place);
+            unit_check (!memcmp (result, memory[place], bytes), "%s into source %d",
+                        gsi_dtype_name (dtype), place);
         }
 }
 END_TEST
@@ -306,7 +306,7 @@ START_TEST (sources_of_scale_0_are_not_read)
             }
             gsi_host_reduce (&how, result, sources, 4, 1100);
             for (size_t b = 0; b < 1100 * gs_dtype_size (dtype); b++)
-                ck_assert_uint_eq (result[b], 0);
+                unit_check (!result[b], "byte %zu is not 0", b);
         }
     munmap (forbidden, 65536);
 }
@@ -331,10 +331,9 @@ START_TEST (half_averages_are_rounded_once)
                 int exponent;
                 frexpl (wanted, &exponent);
                 ulp = ldexpl (2 * epsilon (halves[t]), exponent - 1);
-                ck_assert_msg (fabsl (creall (load (halves[t], result, i)) - wanted) <=
-                                   0.51L * ulp,
-                               "%s average of %d, element %zu is off by more than 0.51 ulp",
-                               gsi_dtype_name (halves[t]), n, i);
+                unit_check (fabsl (creall (load (halves[t], result, i)) - wanted) <= 0.51L * ulp,
+                            "%s average of %d, element %zu is off by more than 0.51 ulp",
+                            gsi_dtype_name (halves[t]), n, i);
             }
         }
 }
@@ -357,10 +356,10 @@ static void average_of_equals (int n)
         for (unsigned i = 0; i < 65536; i++) {
             float x = (float) creall (load (halves[t], all, i));
             if (isnan (x))
-                ck_assert (isnan ((float) creall (load (halves[t], out, i))));
+                unit_check (isnan ((float) creall (load (halves[t], out, i))), "a NaN is lost");
             else if (isinf (x) || fabsf (x) <= FLT_MAX / (float) n) /* else fp32 overflows */
-                ck_assert_msg (out[i] == i, "%s: average of %d times %04x is %04x",
-                               gsi_dtype_name (halves[t]), n, i, out[i]);
+                unit_check (out[i] == i, "%s: average of %d times %04x is %04x",
+                            gsi_dtype_name (halves[t]), n, i, out[i]);
         }
     }
 }
@@ -390,9 +389,9 @@ START_TEST (nan_spreads)
                                    0);
                     gsi_host_reduce (&how, result, sources, 3, 33);
                     for (size_t i = 0; i < 33; i++)
-                        ck_assert_msg (isnan (creall (load (types[t], result, i))),
-                                       "%s %s with a NaN in source %d", gsi_op_name (op),
-                                       gsi_dtype_name (types[t]), place);
+                        unit_check (isnan (creall (load (types[t], result, i))),
+                                    "%s %s with a NaN in source %d", gsi_op_name (op),
+                                    gsi_dtype_name (types[t]), place);
                 }
 }
 END_TEST

@@ -11,8 +11,7 @@ static char hosts[MOST][GSI_HOST_BYTES];
 
 static const char *host_of (const void *context, int rank)
 {
-    ck_assert_ptr_eq (context, hosts);
-    ck_assert (rank >= 0 && rank < MOST);
+    unit_check (context == hosts && rank >= 0 && rank < MOST, "asked for rank %d", rank);
     return hosts[rank];
 }
 
@@ -32,7 +31,8 @@ static void check_team (int size)
         int local_rank = 0, local_size = 0;
         unit_ok (gsi_team_build (&team, me, size, host_of, hosts));
         for (int r = 0; r < size; r++) {
-            ck_assert_int_eq (team.node_of[r], node_of[r]);
+            unit_check (team.node_of[r] == node_of[r], "rank %d is on node %d", r,
+                        team.node_of[r]);
             local_size += node_of[r] == node_of[me];
             local_rank += r < me && node_of[r] == node_of[me];
         }

@@ -31,6 +31,13 @@ static inline void unit_failed (gs_status_t st, gs_status_t wanted, const char *
     va_end (ap);
 }
 
+/* As ck_assert_msg, for inner loops: Check writes to its pipe at each of its own assertions. */
+#define unit_check(condition, ...)      \
+    do {                                \
+        if (!(condition))               \
+            ck_abort_msg (__VA_ARGS__); \
+    } while (0)
+
 #define unit_ok(call) unit_worked (call, #call)
 
 static inline void unit_worked (gs_status_t st, const char *call)

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* average - gs_allreduce_avg of every floating type is the rounded mean, the same bits
+ * everywhere. */
+#include "data.h"
+
+static gs_comm_t *comm;
+static uint64_t seed;
+
+static void check_average (gs_dtype_t dtype, size_t count)
+{
+    size_t bytes = count * gs_dtype_size (dtype), wrong = 0;
+    int size = gs_comm_size (comm);
+    size_t step = count > 100 ? (size_t) size : 1; /* the ranks share the work: bits are equal */
+    void *x = data_allocate (bytes);
+
+    data_fill (dtype, x, ++seed, gs_comm_rank (comm), count);
+    CHECK_OK (gs_allreduce_avg (comm, x, count, dtype, NULL));
+    for (size_t i = (size_t) gs_comm_rank (comm) % step; i < count; i += step)
+        wrong += !data_average_is_right (dtype, x, i, seed, size, NULL);
+    CHECK (!wrong, "average of %zu %s: %zu are wrong", count, data_names[dtype], wrong);
+    CHECK (data_same_everywhere (comm, x, bytes), "average of %zu %s: ranks have different bits",
+           count, data_names[dtype]);
+    CHECK (data_free (x, bytes), "average of %zu %s writes behind its buffer", count,
+           data_names[dtype]);
+}
+
+/* Equal numbers must come back, also where their sum is not a number of the type. */
+static void check_equals (void)
+{
+    static uint16_t x[65536];
+
+    for (gs_dtype_t dtype = GS_F16; dtype <= GS_BF16; dtype++) {
+        size_t wrong = 0;
+        for (unsigned i = 0; i < 65536; i++)
+            x[i] = (uint16_t) i;
+        CHECK_OK (gs_allreduce_avg (comm, x, 65536, dtype, NULL));
+        for (unsigned i = 0; i < 65536; i++) {
+            uint16_t mine = (uint16_t) i;
+            float was = (float) creall (data_load (dtype, &mine, 0));
+            float is = (float) creall (data_load (dtype, x, i));
+            if (isnan (was) || (!isinf (was) && fabsf (was) > FLT_MAX / 16))
+                continue; /* the sum of bf16 overflows fp32 there */
+            wrong += is != was || !!signbit (is) != !!signbit (was);
+        }
+        CHECK (!wrong, "%zu equal numbers of %s do not come back", wrong, data_names[dtype]);
+    }
+}
+
+int main (void)
+{
+    static const gs_dtype_t types[] = {GS_F16, GS_BF16, GS_F32, GS_F64, GS_C64, GS_C128};
+
+    comm = multi_create (NULL);
+    for (int t = 0; t < 6; t++) {
+        for (size_t count = 0; count <= 100; count++)
+            check_average (types[t], count);
+        for (const size_t *e = data_edges (gs_comm_size (comm), gs_dtype_size (types[t])); *e;
+             e++)
+            check_average (types[t], *e);
+    }
+    check_equals ();
+    CHECK_OK (gs_comm_destroy (comm));
+    return multi_end ("averages of six types, 110 counts each");
+}

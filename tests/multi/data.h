@@ -1,0 +1,219 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * data.h - numbers that every rank can make for every other one, and references in long double.
+ *
+ * Element i of rank r depends on the seed, r and i alone, so a rank checks what it received
+ * without any communication.
+ */
+#ifndef GS_TESTS_DATA_H
+#define GS_TESTS_DATA_H
+
+#include <complex.h>
+#include <float.h>
+#include <math.h>
+
+#include "base/half.h"
+#include "multi.h"
+
+typedef long double complex wide_t;
+
+static const char *const data_names[] = {"",    "f16", "bf16", "f32", "f64", "i8",  "i16", "i32",
+                                         "i64", "u8",  "u16",  "u32", "u64", "c64", "c128"};
+
+static inline bool data_is_integer (gs_dtype_t dtype)
+{
+    return dtype >= GS_I8 && dtype <= GS_U64;
+}
+
+static inline bool data_is_complex (gs_dtype_t dtype)
+{
+    return dtype >= GS_C64;
+}
+
+static inline bool data_is_half (gs_dtype_t dtype)
+{
+    return dtype <= GS_BF16;
+}
+
+/* 64 random bits (splitmix64). */
+static inline uint64_t data_bits (uint64_t seed, int rank, size_t i)
+{
+    uint64_t x = seed * UINT64_C (0x9e3779b97f4a7c15) +
+                 (uint64_t) rank * UINT64_C (0xd1b54a32d192ed03) +
+                 (uint64_t) i * UINT64_C (0x8cb92ba72f3d8dd7);
+
+    x = (x ^ x >> 30) * UINT64_C (0xbf58476d1ce4e5b9);
+    x = (x ^ x >> 27) * UINT64_C (0x94d049bb133111eb);
+    return x ^ x >> 31;
+}
+
+/* A number between 0.5 and 1 or -1 and -0.5: products of a few of them stay at home in f16. */
+static inline double data_number (uint64_t bits)
+{
+    double x = 0.5 + (double) (bits >> 12) * 0x1p-53;
+
+    return bits & 1 ? -x : x;
+}
+
+static inline wide_t data_load (gs_dtype_t dtype, const void *array, size_t i)
+{
+    switch (dtype) {
+    case GS_F16: return gsi_float_of_f16 (((const uint16_t *) array)[i]);
+    case GS_BF16: return gsi_float_of_bf16 (((const uint16_t *) array)[i]);
+    case GS_F32: return ((const float *) array)[i];
+    case GS_F64: return ((const double *) array)[i];
+    case GS_C64: return ((const float complex *) array)[i];
+    default: return ((const double complex *) array)[i];
+    }
+}
+
+/* Makes element [i] of [rank] at [array][at]. */
+static inline void data_make (gs_dtype_t dtype, void *array, size_t at, uint64_t seed, int rank,
+                              size_t i)
+{
+    uint64_t bits = data_bits (seed, rank, i);
+    double re = data_number (bits), im = data_number (~bits);
+
+    switch (dtype) {
+    case GS_F16: ((uint16_t *) array)[at] = gsi_f16_of_float ((float) re); break;
+    case GS_BF16: ((uint16_t *) array)[at] = gsi_bf16_of_float ((float) re); break;
+    case GS_F32: ((float *) array)[at] = (float) re; break;
+    case GS_F64: ((double *) array)[at] = re; break;
+    case GS_C64: ((float complex *) array)[at] = (float) re + I * (float) im; break;
+    case GS_C128: ((double complex *) array)[at] = re + I * im; break;
+    default:
+        memcpy ((char *) array + at * gs_dtype_size (dtype), &bits, gs_dtype_size (dtype));
+        break;
+    }
+}
+
+static inline void data_fill (gs_dtype_t dtype, void *array, uint64_t seed, int rank,
+                              size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        data_make (dtype, array, i, seed, rank, i);
+}
+
+/* Half the distance of neighbouring numbers, relative, of the type and of what sums it. */
+static inline long double data_epsilon (gs_dtype_t dtype)
+{
+    switch (dtype) {
+    case GS_F16: return 0x1p-11L;
+    case GS_BF16: return 0x1p-8L;
+    case GS_F32:
+    case GS_C64: return FLT_EPSILON / 2;
+    default: return DBL_EPSILON / 2;
+    }
+}
+
+static inline long double data_sum_epsilon (gs_dtype_t dtype)
+{
+    return data_is_half (dtype) ? FLT_EPSILON / 2 : data_epsilon (dtype);
+}
+
+/*
+ * Checks element [i] of a (weighted) average: one rounding into the type, and one of the summing
+ * type per step. weights NULL: all 1. Says nothing; the caller does.
+ */
+static inline bool data_average_is_right (gs_dtype_t dtype, const void *array, size_t i,
+                                          uint64_t seed, int size, const double *weights)
+{
+    _Alignas(16) unsigned char one[16];
+    long double total = 0, absolutes = 0, bound;
+    wide_t sum = 0, got = data_load (dtype, array, i);
+
+    for (int r = 0; r < size; r++) {
+        long double w = weights ? (long double) weights[r] : 1;
+        wide_t x;
+        if (w == 0)
+            continue;
+        data_make (dtype, one, 0, seed, r, i);
+        x = data_load (dtype, one, 0);
+        sum += w * x;
+        absolutes += w * cabsl (x);
+        total += w;
+    }
+    if (total == 0)
+        return got == 0;
+    bound = (weights ? 6 * size : 2 * size) * data_sum_epsilon (dtype) * absolutes / total +
+            1.0001L * data_epsilon (dtype) * cabsl (sum / total);
+    if (dtype == GS_F16)
+        bound += 0x1p-25L;
+    return cabsl (got - sum / total) <= bound;
+}
+
+/* FNV-1a of [bytes]: to compare what ranks have. */
+static inline uint64_t data_hash (const void *memory, size_t bytes)
+{
+    const unsigned char *at = memory;
+    uint64_t hash = UINT64_C (14695981039346656037);
+
+    for (size_t i = 0; i < bytes; i++)
+        hash = (hash ^ at[i]) * UINT64_C (1099511628211);
+    return hash;
+}
+
+/* Whether all ranks have the same [bytes]. */
+static inline bool data_same_everywhere (gs_comm_t *comm, const void *memory, size_t bytes)
+{
+    uint64_t hash = data_hash (memory, bytes);
+    uint64_t *all = calloc ((size_t) gs_comm_size (comm), sizeof (*all));
+    bool same = true;
+
+    CHECK_OK (gs_allgather (comm, &hash, all, 1, GS_U64, NULL));
+    for (int r = 0; r < gs_comm_size (comm); r++)
+        same = same && all[r] == hash;
+    free (all);
+    return same;
+}
+
+/* A buffer with a border behind it that must stay as it is. */
+#define DATA_BORDER 64
+
+static inline void *data_allocate (size_t bytes)
+{
+    char *memory = malloc (bytes + DATA_BORDER);
+
+    if (!memory) {
+        fprintf (stderr, "out of memory\n");
+        exit (1);
+    }
+    memset (memory + bytes, 0xA5, DATA_BORDER);
+    return memory;
+}
+
+/* Frees; false if the border was written to. */
+static inline bool data_free (void *memory, size_t bytes)
+{
+    bool untouched = true;
+
+    for (size_t i = 0; i < DATA_BORDER; i++)
+        untouched = untouched && ((unsigned char *) memory)[bytes + i] == 0xA5;
+    free (memory);
+    return untouched;
+}
+
+/*
+ * Counts of [width] byte elements at which the way of a message changes: 16 KiB per rank, and the
+ * blocks of larger ones, 256 KiB cut in a piece of a multiple of 64 bytes per rank. Ends with 0.
+ */
+static inline const size_t *data_edges (int size, size_t width)
+{
+    static size_t edges[16];
+    size_t small = (16 << 10) / width, n = 0;
+    size_t piece = (256 << 10) / (size_t) size / 64 * 64 / width, block = piece * (size_t) size;
+
+    edges[n++] = small - 1;
+    edges[n++] = small;
+    edges[n++] = small + 1;
+    edges[n++] = piece - 1;
+    edges[n++] = piece + 1;
+    edges[n++] = block - 1;
+    edges[n++] = block;
+    edges[n++] = block + 1;
+    edges[n++] = 2 * block + (size_t) size + 1;
+    edges[n] = 0;
+    return edges;
+}
+
+#endif /* GS_TESTS_DATA_H */

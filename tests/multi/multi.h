@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * multi.h - what programs of several ranks share: checks, the launcher's view, signals by file.
+ *
+ * Any rank's failed check makes the program fail; rank 0 says what was done when all went well.
+ */
+#ifndef GS_TESTS_MULTI_H
+#define GS_TESTS_MULTI_H
+
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "gradsync.h"
+
+#define MULTI_SHOWN 20 /* failures printed per rank; all are counted */
+
+static int multi_failures;
+
+/* A number of the environment, the first of the names that is set, else [standard]. */
+static inline int multi_number (int standard, const char *name, ...)
+{
+    const char *text = NULL;
+    va_list ap;
+
+    va_start (ap, name);
+    for (; name && !text; name = va_arg (ap, const char *))
+        text = getenv (name);
+    va_end (ap);
+    return text ? atoi (text) : standard;
+}
+
+/* Rank and size as the launcher has them, known before any communicator. */
+static inline int multi_rank (void)
+{
+    return multi_number (0, "OMPI_COMM_WORLD_RANK", "PMIX_RANK", "SLURM_PROCID", NULL);
+}
+
+static inline int multi_size (void)
+{
+    return multi_number (1, "OMPI_COMM_WORLD_SIZE", "SLURM_STEP_NUM_TASKS", NULL);
+}
+
+__attribute__ ((format (printf, 3, 4))) static inline void
+multi_failed (const char *file, int line, const char *format, ...)
+{
+    char text[3000];
+    va_list ap;
+
+    if (multi_failures++ >= MULTI_SHOWN)
+        return;
+    va_start (ap, format);
+    vsnprintf (text, sizeof (text), format, ap);
+    va_end (ap);
+    fprintf (stderr, "rank %d: %s:%d: %s\n", multi_rank (), file, line, text);
+}
+
+/* Goes on after a failure, so that no other rank is left waiting for this one. */
+#define CHECK(condition, ...)                               \
+    do {                                                    \
+        if (!(condition))                                   \
+            multi_failed (__FILE__, __LINE__, __VA_ARGS__); \
+    } while (0)
+
+#define CHECK_OK(call) multi_check_status (__FILE__, __LINE__, #call, call, GS_OK, NULL)
+
+/* The call must fail so, with all the parts that follow in its text. */
+#define CHECK_FAILS(call, status, ...) \
+    multi_check_status (__FILE__, __LINE__, #call, call, status, __VA_ARGS__, NULL)
+
+static inline void multi_check_status (const char *file, int line, const char *call,
+                                       gs_status_t st, gs_status_t wanted, ...)
+{
+    const char *part;
+    va_list ap;
+
+    if (st != wanted) {
+        multi_failed (file, line, "%s gives %s, not %s: %s", call, gs_status_string (st),
+                      gs_status_string (wanted), st ? gs_last_error () : "");
+        return;
+    }
+    va_start (ap, wanted);
+    while ((part = va_arg (ap, const char *)))
+        if (!strstr (gs_last_error (), part))
+            multi_failed (file, line, "%s: no '%s' in '%s'", call, part, gs_last_error ());
+    va_end (ap);
+}
+
+/* A communicator of all ranks; without one the program cannot go on. */
+static inline gs_comm_t *multi_create (const gs_comm_opts_t *opts)
+{
+    gs_comm_t *comm;
+    gs_status_t st = gs_comm_create (opts, &comm);
+
+    if (!st)
+        return comm;
+    fprintf (stderr, "rank %d: gs_comm_create: %s: %s\n", multi_rank (), gs_status_string (st),
+             gs_last_error ());
+    exit (1);
+}
+
+static inline double multi_seconds (void)
+{
+    struct timespec t;
+
+    clock_gettime (CLOCK_MONOTONIC, &t);
+    return (double) t.tv_sec + 1e-9 * (double) t.tv_nsec;
+}
+
+/* The path of a signal in the launch's own folder, which all simulated nodes share. */
+static inline const char *multi_signal_path (const char *name, int rank)
+{
+    static char path[1024];
+    const char *folder = getenv ("TMPDIR");
+
+    snprintf (path, sizeof (path), "%s/signal-%s-%d", folder ? folder : "/tmp", name, rank);
+    return path;
+}
+
+/* Tells ranks that await it, without gradsync. */
+static inline void multi_signal (const char *name, int rank)
+{
+    FILE *file = fopen (multi_signal_path (name, rank), "w");
+
+    CHECK (file, "cannot write %s", multi_signal_path (name, rank));
+    if (file)
+        fclose (file);
+}
+
+/* Waits for the signal of [rank], for half a minute at most. */
+static inline void multi_await (const char *name, int rank)
+{
+    double until = multi_seconds () + 30;
+
+    while (access (multi_signal_path (name, rank), F_OK) && multi_seconds () < until)
+        usleep (10000);
+    CHECK (!access (multi_signal_path (name, rank), F_OK), "no signal %s of rank %d", name, rank);
+}
+
+/* Waits for the signals of all ranks but [except]. */
+static inline void multi_await_others (const char *name, int except)
+{
+    for (int r = 0; r < multi_size (); r++)
+        if (r != except)
+            multi_await (name, r);
+}
+
+/* What main returns; rank 0 says what was done. */
+static inline int multi_end (const char *done)
+{
+    if (!multi_failures && !multi_rank ())
+        printf ("%s\n", done);
+    if (multi_failures > MULTI_SHOWN)
+        fprintf (stderr, "rank %d: %d failures in all\n", multi_rank (), multi_failures);
+    return multi_failures ? EXIT_FAILURE : EXIT_SUCCESS;
+}
+
+#endif /* GS_TESTS_MULTI_H */

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* topology - ranks, nodes and hosts are those of the launcher. */
+#include "multi.h"
+
+#define HOST_BYTES 72
+
+int main (void)
+{
+    gs_comm_t *comm = multi_create (NULL);
+    int rank = gs_comm_rank (comm), size = gs_comm_size (comm), nodes = 0, local = 0;
+    int place = multi_number (-1, "OMPI_COMM_WORLD_LOCAL_RANK", "SLURM_LOCALID", NULL);
+    int wanted = multi_number (0, "GS_TEST_NODES", NULL);
+    char mine[HOST_BYTES] = "", *all = calloc ((size_t) size, HOST_BYTES);
+
+    gethostname (mine, sizeof (mine) - 1);
+    CHECK (rank == multi_rank (), "rank %d, the launcher says %d", rank, multi_rank ());
+    CHECK (size == multi_size (), "size %d, the launcher says %d", size, multi_size ());
+    CHECK (place < 0 || gs_comm_local_rank (comm) == place, "local rank %d, the launcher says %d",
+           gs_comm_local_rank (comm), place);
+    CHECK_OK (gs_allgather (comm, mine, all, HOST_BYTES, GS_I8, NULL));
+    for (int r = 0; r < size; r++) {
+        const char *host = all + (size_t) r * HOST_BYTES;
+        int first = 0;
+        while (strcmp (all + (size_t) first * HOST_BYTES, host))
+            first++;
+        if (r == rank)
+            CHECK (gs_comm_node (comm) == (first == r ? nodes : gs_comm_node (comm)),
+                   "node %d is not numbered by its first rank", gs_comm_node (comm));
+        nodes += first == r;
+        local += !strcmp (host, mine);
+        CHECK (!strcmp (gs_comm_host_of (comm, r), host), "host of rank %d: %s, it says %s", r,
+               gs_comm_host_of (comm, r), host);
+    }
+    CHECK (gs_comm_nodes (comm) == nodes, "%d nodes, not %d", gs_comm_nodes (comm), nodes);
+    CHECK (!wanted || nodes == wanted, "%d nodes, %d were launched", nodes, wanted);
+    CHECK (gs_comm_local_size (comm) == local, "local size %d, not %d", gs_comm_local_size (comm),
+           local);
+    CHECK (!strcmp (gs_comm_transport (comm), size > 1 ? "mpi" : "self"), "transport %s",
+           gs_comm_transport (comm));
+    CHECK (!gs_comm_host_of (comm, size) && !gs_comm_host_of (comm, -1), "a host out of range");
+    free (all);
+    CHECK_OK (gs_comm_destroy (comm));
+    return multi_end ("ranks, nodes and hosts as launched");
+}
