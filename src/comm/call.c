@@ -27,7 +27,7 @@ gs_status_t gsi_comm_valid (const gs_comm_t *comm, const char *caller)
     return GS_OK;
 }
 
-/* What an array's address is a multiple of; complex numbers are aligned as their parts are. */
+/* What an array's address is a multiple of, a power of two; complex is aligned as its parts are. */
 static size_t alignment (gs_dtype_t dtype)
 {
     return gs_dtype_size (dtype) / (gsi_dtype_is_complex (dtype) ? 2 : 1);
@@ -44,7 +44,7 @@ gs_status_t gsi_call_check (const gs_comm_t *comm, const char *caller, const voi
         return GS_OK;
     if (!buf && count)
         return gsi_fail (GS_ERR_ARG, "%s: the buffer is NULL, but count is %zu", caller, count);
-    if ((uintptr_t) buf % alignment (dtype))
+    if ((uintptr_t) buf & (alignment (dtype) - 1))
         return gsi_fail (GS_ERR_ARG, "%s: the buffer %p is not aligned for %s", caller, buf,
                          gsi_dtype_name (dtype));
     return GS_OK;
