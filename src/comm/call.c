@@ -27,7 +27,7 @@ gs_status_t gsi_comm_valid (const gs_comm_t *comm, const char *caller)
     return GS_OK;
 }
 
-/* What an array's address is a multiple of, a power of two; complex is aligned as its parts are. */
+/* What an array is aligned to, a power of two; complex numbers as their parts are. */
 static size_t alignment (gs_dtype_t dtype)
 {
     return gs_dtype_size (dtype) / (gsi_dtype_is_complex (dtype) ? 2 : 1);
