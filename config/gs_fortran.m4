@@ -22,8 +22,7 @@ AC_DEFUN([GS_FORTRAN], [
     gs_have_fortran=no gs_have_descriptors=no gs_have_fortran_mpi=no gs_version_fortran=
     AS_IF([test -n "$FC" && test "$FC" != no], [
         AC_LANG_PUSH([Fortran])
-        AC_FC_SRCEXT([f90])
-        GS_FORTRAN_COMPILER
+        AC_FC_SRCEXT([f90], [GS_FORTRAN_COMPILER], [:])
         AS_IF([test "$gs_have_fortran" = yes], [
             AC_FC_MODULE_FLAG
             AC_FC_MODULE_OUTPUT_FLAG
@@ -37,9 +36,12 @@ AC_DEFUN([GS_FORTRAN], [
         AC_LANG_POP([Fortran])
     ])
     AS_IF([test "$gs_want_fortran" = yes && test "$gs_have_fortran" = no],
-          [AC_MSG_ERROR([--enable-fortran was given, but no Fortran compiler was found that works${FC:+ (tried $FC)}; see config.log])])
+          [AC_MSG_ERROR(m4_normalize([--enable-fortran was given, but no Fortran compiler that works
+                                      was found${FC:+ (tried $FC)}; see config.log]))])
     AS_IF([test "$gs_want_fortran_descriptors" = yes && test "$gs_have_descriptors" = no],
-          [AC_MSG_ERROR([--enable-fortran-descriptors was given, but ${FC:-the Fortran compiler} and ISO_Fortran_binding.h do not work together; see config.log])])
+          [AC_MSG_ERROR(m4_normalize([--enable-fortran-descriptors was given, but
+                                      ISO_Fortran_binding.h and ${FC:-a Fortran compiler} do not work
+                                      together; see config.log]))])
     AM_CONDITIONAL([HAVE_FORTRAN], [test "$gs_have_fortran" = yes])
     AM_CONDITIONAL([HAVE_FORTRAN_DESCRIPTORS], [test "$gs_have_descriptors" = yes])
     AM_CONDITIONAL([HAVE_FORTRAN_MPI], [test "$gs_have_fortran_mpi" = yes])
