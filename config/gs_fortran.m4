@@ -138,8 +138,9 @@ int gs_probe (CFI_cdesc_t *a, CFI_cdesc_t *b)
     AC_MSG_RESULT([$gs_have_descriptors])
     AC_SUBST([GS_CFI_CPPFLAGS])
 ])
+# Its module is named so that configure removes it.
 m4_define([GS_DESCRIPTOR_PROGRAM], [AC_LANG_SOURCE([[
-module probe
+module conftest
   use, intrinsic :: iso_c_binding, only: c_int
   implicit none
   interface
@@ -154,9 +155,9 @@ contains
     type(*), dimension(..), asynchronous, intent(inout) :: a, b
     if (gs_probe(a, b) /= 1) error stop 1
   end subroutine through
-end module probe
+end module conftest
 program main
-  use probe
+  use conftest
   implicit none
   double precision :: a(2, 3)
   complex :: b(3)
