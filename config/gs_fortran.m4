@@ -22,8 +22,7 @@ AC_DEFUN([GS_FORTRAN], [
     gs_have_fortran=no gs_have_descriptors=no gs_have_fortran_mpi=no gs_version_fortran=
     AS_IF([test -n "$FC" && test "$FC" != no], [
         AC_LANG_PUSH([Fortran])
-        AC_FC_SRCEXT([f90])
-        GS_FORTRAN_COMPILER
+        AC_FC_SRCEXT([f90], [GS_FORTRAN_COMPILER], [:])
         AS_IF([test "$gs_have_fortran" = yes], [
             AC_FC_MODULE_FLAG
             AC_FC_MODULE_OUTPUT_FLAG
@@ -37,9 +36,12 @@ AC_DEFUN([GS_FORTRAN], [
         AC_LANG_POP([Fortran])
     ])
     AS_IF([test "$gs_want_fortran" = yes && test "$gs_have_fortran" = no],
-          [AC_MSG_ERROR([--enable-fortran was given, but no Fortran compiler was found that works${FC:+ (tried $FC)}; see config.log])])
+          [AC_MSG_ERROR(m4_normalize([--enable-fortran was given, but no Fortran compiler that works
+                                      was found${FC:+ (tried $FC)}; see config.log]))])
     AS_IF([test "$gs_want_fortran_descriptors" = yes && test "$gs_have_descriptors" = no],
-          [AC_MSG_ERROR([--enable-fortran-descriptors was given, but ${FC:-the Fortran compiler} and ISO_Fortran_binding.h do not work together; see config.log])])
+          [AC_MSG_ERROR(m4_normalize([--enable-fortran-descriptors was given, but
+                                      ISO_Fortran_binding.h and ${FC:-a Fortran compiler} do not work
+                                      together; see config.log]))])
     AM_CONDITIONAL([HAVE_FORTRAN], [test "$gs_have_fortran" = yes])
     AM_CONDITIONAL([HAVE_FORTRAN_DESCRIPTORS], [test "$gs_have_descriptors" = yes])
     AM_CONDITIONAL([HAVE_FORTRAN_MPI], [test "$gs_have_fortran_mpi" = yes])
@@ -136,8 +138,9 @@ int gs_probe (CFI_cdesc_t *a, CFI_cdesc_t *b)
     AC_MSG_RESULT([$gs_have_descriptors])
     AC_SUBST([GS_CFI_CPPFLAGS])
 ])
+# Its module is named so that configure removes it.
 m4_define([GS_DESCRIPTOR_PROGRAM], [AC_LANG_SOURCE([[
-module probe
+module conftest
   use, intrinsic :: iso_c_binding, only: c_int
   implicit none
   interface
@@ -152,9 +155,9 @@ contains
     type(*), dimension(..), asynchronous, intent(inout) :: a, b
     if (gs_probe(a, b) /= 1) error stop 1
   end subroutine through
-end module probe
+end module conftest
 program main
-  use probe
+  use conftest
   implicit none
   double precision :: a(2, 3)
   complex :: b(3)

@@ -20,7 +20,7 @@ struct argument {
     const char *call; /* public name of the procedure */
     const char *name; /* of the dummy argument */
     const CFI_cdesc_t *array;
-    int64_t size; /* Fortran's SIZE; less than 0 for an assumed-size array */
+    bool is_open; /* assumed-size */
 };
 
 /* What a collective needs to know of it. */
@@ -193,12 +193,8 @@ static gs_status_t count_elements (struct gsi_fortran_args *args, const struct a
         return gsi_fail (GS_ERR_ARG,
                          "%s: count is %" PRId64 ": give the number of elements, 0 or more",
                          a->call, args->count);
-    /*
-     * Assumed-size. N.B. gfortran 12 gives the descriptor of x(0:*) an extent of 0 and of x(-3:*)
-     * one of 3, where the standard asks for -1. SIZE is right, but less than 0 also for empty
-     * expressions, which have no address, and for x(3:1), which is refused here too.
-     */
-    if (a->size < 0 && a->array->base_addr) {
+    /* N.B. gfortran 12 calls empty expressions, which have no address, assumed-size too. */
+    if (a->is_open && a->array->base_addr) {
         if (!args->count_given)
             return gsi_fail (GS_ERR_ARG,
                              "%s: %s is an assumed-size array: give count=, or pass a section "
@@ -276,9 +272,9 @@ static gs_status_t start (struct gsi_fortran_args *args, const struct argument *
 }
 
 gs_status_t gsi_fortran_allreduce_avg (struct gsi_fortran_args *args, CFI_cdesc_t *buf,
-                                       int64_t size)
+                                       int is_open)
 {
-    struct argument a = {"gs_allreduce_avg", "buf", buf, size};
+    struct argument a = {"gs_allreduce_avg", "buf", buf, is_open};
     struct memory m;
     gs_comm_t *comm;
     gs_status_t st = start (args, &a, &comm, &m);
@@ -289,9 +285,9 @@ gs_status_t gsi_fortran_allreduce_avg (struct gsi_fortran_args *args, CFI_cdesc_
 }
 
 gs_status_t gsi_fortran_allreduce_wavg (struct gsi_fortran_args *args, CFI_cdesc_t *buf,
-                                        int64_t size, double weight)
+                                        int is_open, double weight)
 {
-    struct argument a = {"gs_allreduce_wavg", "buf", buf, size};
+    struct argument a = {"gs_allreduce_wavg", "buf", buf, is_open};
     struct memory m;
     gs_comm_t *comm;
     gs_status_t st = start (args, &a, &comm, &m);
@@ -301,10 +297,10 @@ gs_status_t gsi_fortran_allreduce_wavg (struct gsi_fortran_args *args, CFI_cdesc
     return gs_allreduce_wavg (comm, m.address, m.count, m.dtype, weight, args->stream);
 }
 
-gs_status_t gsi_fortran_allreduce (struct gsi_fortran_args *args, CFI_cdesc_t *buf, int64_t size,
+gs_status_t gsi_fortran_allreduce (struct gsi_fortran_args *args, CFI_cdesc_t *buf, int is_open,
                                    int op)
 {
-    struct argument a = {"gs_allreduce", "buf", buf, size};
+    struct argument a = {"gs_allreduce", "buf", buf, is_open};
     struct memory m;
     gs_comm_t *comm;
     gs_status_t st = start (args, &a, &comm, &m);
@@ -314,10 +310,10 @@ gs_status_t gsi_fortran_allreduce (struct gsi_fortran_args *args, CFI_cdesc_t *b
     return gs_allreduce (comm, m.address, m.count, m.dtype, (gs_op_t) op, args->stream);
 }
 
-gs_status_t gsi_fortran_broadcast (struct gsi_fortran_args *args, CFI_cdesc_t *buf, int64_t size,
+gs_status_t gsi_fortran_broadcast (struct gsi_fortran_args *args, CFI_cdesc_t *buf, int is_open,
                                    int root)
 {
-    struct argument a = {"gs_broadcast", "buf", buf, size};
+    struct argument a = {"gs_broadcast", "buf", buf, is_open};
     struct memory m;
     gs_comm_t *comm;
     gs_status_t st = start (args, &a, &comm, &m);
@@ -353,10 +349,10 @@ static gs_status_t read_recv (struct gsi_fortran_args *args, const struct argume
 }
 
 gs_status_t gsi_fortran_allgather (struct gsi_fortran_args *args, const CFI_cdesc_t *send,
-                                   int64_t send_size, CFI_cdesc_t *recv, int64_t recv_size)
+                                   int send_is_open, CFI_cdesc_t *recv, int recv_is_open)
 {
-    struct argument from = {"gs_allgather", "send", send, send_size};
-    struct argument to = {"gs_allgather", "recv", recv, recv_size};
+    struct argument from = {"gs_allgather", "send", send, send_is_open};
+    struct argument to = {"gs_allgather", "recv", recv, recv_is_open};
     struct memory m;
     gs_comm_t *comm;
     gs_status_t st = start (args, &from, &comm, &m);

@@ -2,9 +2,10 @@
 /*
  * cfi - the collectives of gradsync.h on Fortran arrays of any type and rank.
  *
- * Called by gradsync_array.f90 only. [size] is Fortran's SIZE of the array, in elements, and less
- * than 0 for an assumed-size array. They return what the function of gradsync.h returns, and for
- * an array they refuse GS_ERR_ARG, or GS_ERR_UNSUPPORTED for a kind of number we do not carry.
+ * Called by gradsync_array.f90 only. [is_open], 1 or 0, tells whether the array before it is
+ * assumed-size, x(*), and so does not know its end. They return what the function of gradsync.h
+ * returns, and for an array they refuse GS_ERR_ARG, or GS_ERR_UNSUPPORTED for a kind of number
+ * we do not carry.
  */
 #ifndef GS_FORTRAN_CFI_H
 #define GS_FORTRAN_CFI_H
@@ -26,14 +27,14 @@ struct gsi_fortran_args {
 };
 
 gs_status_t gsi_fortran_allreduce_avg (struct gsi_fortran_args *args, CFI_cdesc_t *buf,
-                                       int64_t size);
+                                       int is_open);
 gs_status_t gsi_fortran_allreduce_wavg (struct gsi_fortran_args *args, CFI_cdesc_t *buf,
-                                        int64_t size, double weight);
-gs_status_t gsi_fortran_allreduce (struct gsi_fortran_args *args, CFI_cdesc_t *buf, int64_t size,
+                                        int is_open, double weight);
+gs_status_t gsi_fortran_allreduce (struct gsi_fortran_args *args, CFI_cdesc_t *buf, int is_open,
                                    int op);
-gs_status_t gsi_fortran_broadcast (struct gsi_fortran_args *args, CFI_cdesc_t *buf, int64_t size,
+gs_status_t gsi_fortran_broadcast (struct gsi_fortran_args *args, CFI_cdesc_t *buf, int is_open,
                                    int root);
 gs_status_t gsi_fortran_allgather (struct gsi_fortran_args *args, const CFI_cdesc_t *send,
-                                   int64_t send_size, CFI_cdesc_t *recv, int64_t recv_size);
+                                   int send_is_open, CFI_cdesc_t *recv, int recv_is_open);
 
 #endif /* GS_FORTRAN_CFI_H */

@@ -65,55 +65,55 @@ module gradsync_array
         integer(c_int) :: is_character
     end type array_args
 
-    ! cfi.h, in its order. [size] is that of the array before it.
+    ! cfi.h, in its order.
     interface
-        function c_avg_array(args, buf, size) bind(c, name="gsi_fortran_allreduce_avg") &
+        function c_avg_array(args, buf, is_open) bind(c, name="gsi_fortran_allreduce_avg") &
             result(st)
-            import :: array_args, c_int, c_int64_t
+            import :: array_args, c_int
             type(array_args), intent(inout) :: args
             type(*), dimension(..), asynchronous, intent(inout) :: buf
-            integer(c_int64_t), value :: size
+            integer(c_int), value :: is_open
             integer(c_int) :: st
         end function c_avg_array
 
-        function c_wavg_array(args, buf, size, weight) &
+        function c_wavg_array(args, buf, is_open, weight) &
             bind(c, name="gsi_fortran_allreduce_wavg") result(st)
-            import :: array_args, c_double, c_int, c_int64_t
+            import :: array_args, c_double, c_int
             type(array_args), intent(inout) :: args
             type(*), dimension(..), asynchronous, intent(inout) :: buf
-            integer(c_int64_t), value :: size
+            integer(c_int), value :: is_open
             real(c_double), value :: weight
             integer(c_int) :: st
         end function c_wavg_array
 
-        function c_reduce_array(args, buf, size, op) bind(c, name="gsi_fortran_allreduce") &
+        function c_reduce_array(args, buf, is_open, op) bind(c, name="gsi_fortran_allreduce") &
             result(st)
-            import :: array_args, c_int, c_int64_t
+            import :: array_args, c_int
             type(array_args), intent(inout) :: args
             type(*), dimension(..), asynchronous, intent(inout) :: buf
-            integer(c_int64_t), value :: size
+            integer(c_int), value :: is_open
             integer(c_int), value :: op
             integer(c_int) :: st
         end function c_reduce_array
 
-        function c_broadcast_array(args, buf, size, root) &
+        function c_broadcast_array(args, buf, is_open, root) &
             bind(c, name="gsi_fortran_broadcast") result(st)
-            import :: array_args, c_int, c_int64_t
+            import :: array_args, c_int
             type(array_args), intent(inout) :: args
             type(*), dimension(..), asynchronous, intent(inout) :: buf
-            integer(c_int64_t), value :: size
+            integer(c_int), value :: is_open
             integer(c_int), value :: root
             integer(c_int) :: st
         end function c_broadcast_array
 
-        function c_allgather_array(args, send, send_size, recv, recv_size) &
+        function c_allgather_array(args, send, send_is_open, recv, recv_is_open) &
             bind(c, name="gsi_fortran_allgather") result(st)
-            import :: array_args, c_int, c_int64_t
+            import :: array_args, c_int
             type(array_args), intent(inout) :: args
             type(*), dimension(..), asynchronous, intent(in) :: send
-            integer(c_int64_t), value :: send_size
+            integer(c_int), value :: send_is_open
             type(*), dimension(..), asynchronous, intent(inout) :: recv
-            integer(c_int64_t), value :: recv_size
+            integer(c_int), value :: recv_is_open
             integer(c_int) :: st
         end function c_allgather_array
     end interface
@@ -133,7 +133,7 @@ contains
         integer(c_int) :: st
 
         args = pack_args(comm, count, stream, as)
-        st = c_avg_array(args, buf, size(buf, kind=c_int64_t))
+        st = c_avg_array(args, buf, is_open(buf))
         call conclude_array(st, args, stat, errmsg)
     end subroutine avg_array
 
@@ -151,7 +151,7 @@ contains
         integer(c_int) :: st
 
         args = pack_args(comm, count, stream, as)
-        st = c_wavg_array(args, buf, size(buf, kind=c_int64_t), weight)
+        st = c_wavg_array(args, buf, is_open(buf), weight)
         call conclude_array(st, args, stat, errmsg)
     end subroutine wavg_array
 
@@ -169,7 +169,7 @@ contains
         integer(c_int) :: st
 
         args = pack_args(comm, count, stream, as)
-        st = c_reduce_array(args, buf, size(buf, kind=c_int64_t), op)
+        st = c_reduce_array(args, buf, is_open(buf), op)
         call conclude_array(st, args, stat, errmsg)
     end subroutine reduce_array
 
@@ -187,7 +187,7 @@ contains
         integer(c_int) :: st
 
         args = pack_args(comm, count, stream, as)
-        st = c_broadcast_array(args, buf, size(buf, kind=c_int64_t), root)
+        st = c_broadcast_array(args, buf, is_open(buf), root)
         call conclude_array(st, args, stat, errmsg)
     end subroutine broadcast_array
 
@@ -206,10 +206,23 @@ contains
         integer(c_int) :: st
 
         args = pack_args(comm, count, stream, as)
-        st = c_allgather_array(args, send, size(send, kind=c_int64_t), &
-                               recv, size(recv, kind=c_int64_t))
+        st = c_allgather_array(args, send, is_open(send), recv, is_open(recv))
         call conclude_array(st, args, stat, errmsg)
     end subroutine allgather_array
+
+    ! 1 for an assumed-size array, whose last extent Fortran gives as -1.
+    ! N.B. it must be asked here: gfortran 12 gives the C descriptor of x(0:*) an extent of 0 and
+    ! that of x(-3:*) one of 3. But it gives -1 for x(3:1) and other empty sections that end two
+    ! before their start, so these are taken for assumed-size.
+    function is_open(array)
+        type(*), dimension(..), asynchronous, intent(in) :: array
+        integer(c_int) :: is_open
+
+        is_open = 0
+        if (rank(array) > 0) then
+            if (size(array, dim=rank(array), kind=c_int64_t) < 0) is_open = 1
+        end if
+    end function is_open
 
     function pack_args(comm, count, stream, as) result(args)
         type(gs_comm), intent(in) :: comm

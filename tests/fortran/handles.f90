@@ -85,7 +85,7 @@ contains
         call gs_comm_wait(comm, stat=stat)
         call expect(stat == GS_OK, 'wait')
         call gs_barrier(gs_comm(), stat=stat, errmsg=short)
-        call expect(stat == GS_ERR_STATE .and. short == 'gs_barr', 'a short errmsg gets the start')
+        call expect(stat == GS_ERR_STATE .and. short == 'gs_barr', 'a short errmsg is cut')
     end subroutine check_status_arguments
 
     ! Handles of different communicators do not touch each other.

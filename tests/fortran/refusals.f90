@@ -1,7 +1,7 @@
 ! SPDX-License-Identifier: BSD-3-Clause
 ! refusals - arrays and arguments that are refused: by name, with a cure, and nothing changed.
 program refusals
-    use, intrinsic :: iso_c_binding, only: c_funptr, c_loc, c_null_ptr, c_ptr
+    use, intrinsic :: iso_c_binding, only: c_f_pointer, c_funptr, c_loc, c_null_ptr, c_ptr
     use, intrinsic :: iso_fortran_env, only: int16, int64, real32, real64
     use checks
     use gradsync
@@ -208,9 +208,13 @@ contains
     end subroutine check_kinds
 
     subroutine check_count()
-        real(real32) :: x(6)
+        real(real32), target :: x(6)
+        real(real32), pointer :: absurd(:, :)
 
         x = 3
+        call c_f_pointer(c_loc(x), absurd, [2_int64**40, 2_int64**40])
+        call gs_allreduce_avg(comm, absurd, stat=stat, errmsg=errmsg)
+        call refused(GS_ERR_ARG, 'buf has more elements than memory', 'absurd extents')
         call take_assumed_size(x, x, x)
         call gs_allreduce_avg(comm, x, count=7_int64, stat=stat, errmsg=errmsg)
         call refused(GS_ERR_ARG, 'needs 7|has 6', 'a count above the size')
@@ -289,17 +293,21 @@ contains
         call refused(GS_ERR_ARG, 'recv is a strided section', 'a strided recv')
         call gs_allgather(comm, wide(1:3:2, 1), theirs, stat=stat, errmsg=errmsg)
         call refused(GS_ERR_ARG, 'send is a strided section', 'a strided send')
-        call take_recv(mine, theirs)
+        call take_assumed_size_pair(mine, theirs)
         call expect(all(mine == 1) .and. all(theirs == 2) .and. all(wide == 2) .and. &
                     all(doubles == 2), 'after a refused gather all is unchanged')
     end subroutine check_allgather
 
-    subroutine take_recv(mine, theirs)
-        real(real32), intent(inout) :: mine(:), theirs(0:*)
+    subroutine take_assumed_size_pair(mine, theirs)
+        real(real32), intent(inout) :: mine(*), theirs(0:*)
 
-        call gs_allgather(comm, mine, theirs, stat=stat, errmsg=errmsg)
+        call gs_allgather(comm, mine(1:3), theirs, stat=stat, errmsg=errmsg)
         call refused(GS_ERR_ARG, 'recv is an assumed-size array', 'an assumed-size recv')
-    end subroutine take_recv
+        call gs_allgather(comm, mine, theirs, stat=stat, errmsg=errmsg)
+        call refused(GS_ERR_ARG, 'send is an assumed-size array', 'an assumed-size send')
+        call gs_allgather(comm, mine, theirs, count=huge(0_int64), stat=stat, errmsg=errmsg)
+        call refused(GS_ERR_ARG, 'gs_allgather: |more than memory', 'an absurd count to gather')
+    end subroutine take_assumed_size_pair
 
     ! The name in the text is that of the call, and the handle is looked at in each.
     subroutine check_every_collective()
