@@ -39,8 +39,8 @@ static void name_missing (gs_comm_t *comm, const struct gsi_call *call)
             marks[r] = !marks[r]; /* came -> missing */
         if (all)
             snprintf (names, sizeof (names),
-                      "all ranks came, but the transfer did not end: do "
-                      "they call the same operation? GS_CHECK=collective compares them");
+                      "all ranks came, but too late or not to the same operation: "
+                      "GS_CHECK=collective compares what they call");
         else
             gsi_boot_name_missing (marks, comm->team.size, host_of, comm, names, sizeof (names));
     }

@@ -46,7 +46,8 @@ static gs_status_t interrupted (struct gsi_coll_mpi *c, const struct gsi_call *c
         if (c->heard[r].kind == GSI_NOTICE_ABORT)
             return gsi_fail (GS_ERR_STATE, "rank %d gave the communicator up", r);
         if (c->heard[r].kind == GSI_NOTICE_TIMEOUT)
-            return gsi_fail (GS_ERR_TIMEOUT, "the deadline passed on rank %d", r);
+            return gsi_fail (GS_ERR_TIMEOUT, "the deadline passed on rank %d in its call #%llu",
+                             r, (unsigned long long) c->heard[r].seq);
     }
     if (gsi_now_ns () > call->deadline_ns)
         return gsi_fail (GS_ERR_TIMEOUT, "the deadline passed (GS_TIMEOUT_MS)");
