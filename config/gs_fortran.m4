@@ -105,7 +105,7 @@ AC_DEFUN([GS_FORTRAN_FLAGS], [
 
 # GS_FORTRAN_DESCRIPTORS: sets gs_have_descriptors, and GS_CFI_CPPFLAGS to where
 # ISO_Fortran_binding.h is when only the Fortran compiler knows. A program tries whether type,
-# kind and extents arrive, for early gfortran versions pass wrong ones.
+# kind and extents arrive: gfortran before 12 ends it on allocatable scalars and null pointers.
 AC_DEFUN([GS_FORTRAN_DESCRIPTORS], [
     AC_MSG_CHECKING([for arguments of any type and rank])
     gs_save_CPPFLAGS=$CPPFLAGS
@@ -114,13 +114,15 @@ AC_DEFUN([GS_FORTRAN_DESCRIPTORS], [
         AC_LANG_PUSH([C])
         AC_COMPILE_IFELSE([AC_LANG_SOURCE([[
 #include <ISO_Fortran_binding.h>
-int gs_probe (CFI_cdesc_t *, CFI_cdesc_t *);
-int gs_probe (CFI_cdesc_t *a, CFI_cdesc_t *b)
+int gs_probe (CFI_cdesc_t *, CFI_cdesc_t *, CFI_cdesc_t *, CFI_cdesc_t *);
+int gs_probe (CFI_cdesc_t *a, CFI_cdesc_t *b, CFI_cdesc_t *c, CFI_cdesc_t *d)
 {
     return a->type == CFI_type_double && a->elem_len == 8 && a->rank == 2 &&
            a->dim[0].extent == 2 && a->dim[1].extent == 3 && a->dim[1].sm == 16 &&
            b->type == CFI_type_float_Complex && b->elem_len == 8 && b->rank == 1 &&
-           b->dim[0].extent == 2 && b->dim[0].sm == 16;
+           b->dim[0].extent == 2 && b->dim[0].sm == 16 &&
+           c->type == CFI_type_int && c->elem_len == 4 && c->rank == 0 && c->base_addr &&
+           d->type == CFI_type_float && d->elem_len == 4 && d->rank == 1 && !d->base_addr;
 }]])],        [cp conftest.$ac_objext gs_probe.$ac_objext; GS_CFI_CPPFLAGS=$gs_flag; gs_flag=found],
               [gs_flag=])
         AC_LANG_POP([C])
@@ -144,16 +146,16 @@ module conftest
   use, intrinsic :: iso_c_binding, only: c_int
   implicit none
   interface
-    function gs_probe(a, b) bind(c) result(right)
+    function gs_probe(a, b, c, d) bind(c) result(right)
       import :: c_int
-      type(*), dimension(..), asynchronous, intent(inout) :: a, b
+      type(*), dimension(..), asynchronous, intent(inout) :: a, b, c, d
       integer(c_int) :: right
     end function gs_probe
   end interface
 contains
-  subroutine through(a, b)
-    type(*), dimension(..), asynchronous, intent(inout) :: a, b
-    if (gs_probe(a, b) /= 1) error stop 1
+  subroutine through(a, b, c, d)
+    type(*), dimension(..), asynchronous, intent(inout) :: a, b, c, d
+    if (gs_probe(a, b, c, d) /= 1) error stop 1
   end subroutine through
 end module conftest
 program main
@@ -161,7 +163,11 @@ program main
   implicit none
   double precision :: a(2, 3)
   complex :: b(3)
-  call through(a, b(1:3:2))
+  integer(c_int), allocatable :: c
+  real, pointer :: d(:)
+  allocate (c)
+  nullify (d)
+  call through(a, b(1:3:2), c, d)
 end program main]])])
 
 # GS_FORTRAN_MPI: sets gs_have_fortran_mpi, GS_FORTRAN_MPI_FCFLAGS and, for the tests,

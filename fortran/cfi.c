@@ -184,7 +184,7 @@ static gs_status_t whole_count (const struct argument *a, size_t *count)
     return GS_OK;
 }
 
-static gs_status_t count_elements (struct gsi_fortran_args *args, const struct argument *a,
+static gs_status_t count_elements (const struct gsi_fortran_args *args, const struct argument *a,
                                    size_t *count)
 {
     gs_status_t st;
@@ -213,7 +213,7 @@ static gs_status_t count_elements (struct gsi_fortran_args *args, const struct a
 }
 
 /* as= gives the bits of an integer array another meaning of the same size. */
-static gs_status_t reinterpret (struct gsi_fortran_args *args, const struct argument *a,
+static gs_status_t reinterpret (const struct gsi_fortran_args *args, const struct argument *a,
                                 const struct kind *kind, gs_dtype_t *dtype)
 {
     gs_dtype_t as = (gs_dtype_t) args->as;
@@ -226,11 +226,10 @@ static gs_status_t reinterpret (struct gsi_fortran_args *args, const struct argu
         return gsi_fail (GS_ERR_ARG, "%s: as=%d is no element type: use GS_F16, GS_BF16, ...",
                          a->call, args->as);
     if (bytes != kind->bytes)
-        return gsi_fail (
-            GS_ERR_ARG,
-            "%s: as= names a type of %zu bytes, but %s is %s with %zu: use an integer "
-            "array of the same size",
-            a->call, bytes, a->name, kind->name, kind->bytes);
+        return gsi_fail (GS_ERR_ARG,
+                         "%s: as= names a type of %zu bytes, but %s is %s with %zu: use an "
+                         "integer array of the same size",
+                         a->call, bytes, a->name, kind->name, kind->bytes);
     if (kind->family != INTEGER)
         return gsi_fail (GS_ERR_ARG,
                          "%s: as= is for integer arrays that hold another type, but %s is %s: "
@@ -240,7 +239,7 @@ static gs_status_t reinterpret (struct gsi_fortran_args *args, const struct argu
     return GS_OK;
 }
 
-static gs_status_t read_array (struct gsi_fortran_args *args, const struct argument *a,
+static gs_status_t read_array (const struct gsi_fortran_args *args, const struct argument *a,
                                struct memory *memory)
 {
     const struct kind *kind = kind_of (a->array);
@@ -324,7 +323,7 @@ gs_status_t gsi_fortran_broadcast (struct gsi_fortran_args *args, CFI_cdesc_t *b
 }
 
 /* Reads recv, which must have room for [ranks] times what [from] sends, of the same type. */
-static gs_status_t read_recv (struct gsi_fortran_args *args, const struct argument *a,
+static gs_status_t read_recv (const struct gsi_fortran_args *args, const struct argument *a,
                               const struct memory *from, int ranks)
 {
     struct gsi_fortran_args all = *args;
