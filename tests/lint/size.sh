@@ -13,7 +13,7 @@ while read -r file; do
         /^\}/ && begin { report(FNR - begin + 1); begin = 0 }
         # Fortran procedures with bodies; contained ones count for themselves and their host.
         { text = tolower ($0) }
-        text ~ /^ *([a-z_()]+ +)*(subroutine|function) +[a-z_0-9]+ *\(/ && text !~ /^ *end/ {
+        text ~ /^ *([a-z_0-9()]+ +)*(subroutine|function) +[a-z_0-9]+ *\(/ && text !~ /^ *end/ {
             start[++depth] = FNR
         }
         text ~ /^ *end +(subroutine|function)/ { report(FNR - start[depth--] + 1) }

@@ -1,0 +1,109 @@
+! SPDX-License-Identifier: BSD-3-Clause
+!
+! lorenz96_demo - a simulation that trains a closure for what it does not resolve, on any number
+! of ranks.
+!
+! gradsync is used in three files: here, to make and end the communicator; in training.f90, to
+! average gradients; in evaluation.f90, to add up statistics. The rest is a serial program.
+program lorenz96_demo
+  use, intrinsic :: iso_fortran_env, only: error_unit, real64
+  use gradsync, only: gs_broadcast, gs_comm, gs_comm_create, gs_comm_destroy, gs_comm_nodes, &
+                      gs_comm_rank, gs_comm_size, gs_comm_transport
+  use ensemble, only: members, members_create
+  use evaluation, only: by_network, by_quartic, comparison, evaluate
+  use noise, only: noisy_closure
+  use options, only: options_help, options_read, settings
+  use outputs, only: output_files, outputs_close, outputs_open
+  use picture, only: draw_picture
+  use progress, only: reporter, reporter_create, say
+  use quartic, only: quartic_closure
+  use surrogate, only: learned_closure
+  use tables, only: print_summary, write_histograms, write_loss, write_weights
+  use training, only: mtu_per_step, train, train_noise
+  implicit none
+  type(gs_comm) :: comm
+  type(settings) :: set
+  type(output_files) :: files
+  character(:), allocatable :: problem
+  integer :: rank, ranks, status
+
+  call options_read(set, problem)
+  call gs_comm_create(comm)
+  rank = gs_comm_rank(comm)
+  ranks = gs_comm_size(comm)
+  if (set%help) then
+    if (rank == 0) call options_help()
+    status = 0
+  else
+    if (rank == 0 .and. problem == '') &
+      call outputs_open(files, set%out, set%weights_file, set%run_time > 0, problem)
+    status = merge(0, 2, problem == '')
+    call gs_broadcast(comm, status, 0) ! or the others would go on without a rank that gave up
+    if (rank == 0 .and. status /= 0) write (error_unit, '(3a)') 'lorenz96_demo: ', problem, &
+      ' (--help lists the options)'
+    if (status == 0) call run()
+  end if
+  call gs_comm_destroy(comm)
+  if (status /= 0) stop status, quiet=.true.
+
+contains
+
+  subroutine run()
+    type(members) :: own
+    type(learned_closure) :: learned
+    type(quartic_closure) :: polynomial
+    type(noisy_closure) :: closures(by_quartic:by_network)
+    type(comparison) :: results
+    type(reporter) :: out
+    real(real64), allocatable :: loss(:)
+
+    out = reporter_create(rank == 0)
+    call say(out, 'two-scale Lorenz-96, ' // size_of_run())
+    allocate (loss(set%train_steps))
+    own = members_create(set%trajectories, 0, rank, ranks)
+    call train(comm, own, out, learned, polynomial, loss)
+    if (rank == 0) call write_loss(files%loss, loss)
+    if (rank == 0 .and. files%weights /= 0) call write_weights(files%weights, learned%net)
+    if (set%run_time > 0) then
+      allocate (closures(by_quartic)%model, source=polynomial)
+      allocate (closures(by_network)%model, source=learned)
+      call train_noise(comm, own, closures(by_quartic))
+      call train_noise(comm, own, closures(by_network))
+      own = members_create(set%trajectories, set%trajectories, rank, ranks) ! not seen before
+      call evaluate(comm, own, closures, set%run_time, out, results)
+      if (rank == 0) then
+        call print_summary(results, set%trajectories, set%run_time)
+        call write_histograms(files%histograms, results)
+        call draw_picture(files%picture, results, polynomial, loss, size_of_run())
+      end if
+    end if
+    if (rank == 0) call outputs_close(files)
+    call say(out, 'done; results are in ' // set%out)
+  end subroutine run
+
+  ! "8 trajectories of 1000 MTU on 8 ranks of 2 nodes, transport mpi"
+  function size_of_run() result(text)
+    character(:), allocatable :: text
+
+    text = counted(set%trajectories, 'trajector', 'y', 'ies') // ' of ' // &
+           counted(nint(set%train_steps * mtu_per_step), 'MTU', '', '') // ' on ' // &
+           counted(ranks, 'rank', '', 's') // ' of ' // &
+           counted(gs_comm_nodes(comm), 'node', '', 's') // ', transport ' // &
+           gs_comm_transport(comm)
+  end function size_of_run
+
+  function counted(n, word, one, many) result(text)
+    integer, intent(in) :: n
+    character(*), intent(in) :: word, one, many
+    character(:), allocatable :: text
+    character(20) :: number
+
+    write (number, '(i0)') n
+    if (n == 1) then
+      text = trim(number) // ' ' // word // one
+    else
+      text = trim(number) // ' ' // word // many
+    end if
+  end function counted
+
+end program lorenz96_demo

@@ -1,0 +1,134 @@
+! SPDX-License-Identifier: BSD-3-Clause
+!
+! options - the command line.
+module options
+  use, intrinsic :: iso_fortran_env, only: output_unit
+  implicit none
+  private
+  public :: options_read, options_help
+
+  type, public :: settings
+    integer :: trajectories = 8
+    integer :: train_steps = 5000
+    integer :: run_time = 200 ! MTU
+    character(:), allocatable :: out
+    character(:), allocatable :: weights_file ! empty: none
+    logical :: help = .false.
+  end type settings
+
+contains
+
+  subroutine options_help()
+    write (output_unit, '(a)') &
+      'usage: lorenz96_demo [option ...]', &
+      '', &
+      'Simulates the two-scale Lorenz-96 system, trains a small network for the effect of its', &
+      'fast scale while simulating, and compares it with the quartic fit of Wilks (2005).', &
+      'Runs on any number of ranks: start it alone, or with srun or mpirun.', &
+      '', &
+      '  --trajectories N     trajectories on all ranks together          (default 8)', &
+      '  --train-steps N      training steps of 0.2 model time units      (default 5000)', &
+      '  --run-time N         model time units of the runs that compare   (default 200)', &
+      '                       closures after training; 0 leaves them out', &
+      '  --out FOLDER         for picture and tables, made if absent      (default demo-out)', &
+      '  --weights-file FILE  write the trained weights there, one a line', &
+      '  --help               print this and stop'
+  end subroutine options_help
+
+  ! Reads the command line. problem is empty, or says what is wrong.
+  subroutine options_read(s, problem)
+    type(settings), intent(out) :: s
+    character(:), allocatable, intent(out) :: problem
+    character(:), allocatable :: name, value
+    integer :: i
+
+    s%out = 'demo-out'
+    s%weights_file = ''
+    problem = ''
+    i = 1
+    do while (i <= command_argument_count() .and. problem == '')
+      call next_option(i, name, value)
+      select case (name)
+      case ('--trajectories')
+        call read_number(name, value, 1, 4096, s%trajectories, problem)
+      case ('--train-steps')
+        call read_number(name, value, 1, 1000000, s%train_steps, problem)
+      case ('--run-time')
+        call read_number(name, value, 0, 1000000, s%run_time, problem)
+      case ('--out')
+        call read_path(name, value, s%out, problem)
+      case ('--weights-file')
+        call read_path(name, value, s%weights_file, problem)
+      case ('--help', '-h')
+        s%help = .true.
+      case default
+        problem = 'unknown option ' // name
+      end select
+    end do
+  end subroutine options_read
+
+  ! Takes "--name value" or "--name=value" at argument i and moves i past it.
+  subroutine next_option(i, name, value)
+    integer, intent(inout) :: i
+    character(:), allocatable, intent(out) :: name, value
+    integer :: equals
+
+    name = argument(i)
+    i = i + 1
+    equals = index(name, '=')
+    if (equals > 0) then
+      value = name(equals + 1:)
+      name = name(:equals - 1)
+    else if (name == '--help' .or. name == '-h') then
+      value = ''
+    else
+      value = argument(i) ! empty past the end, which no option accepts
+      i = i + 1
+    end if
+  end subroutine next_option
+
+  function argument(i) result(text)
+    integer, intent(in) :: i
+    character(:), allocatable :: text
+    integer :: length
+
+    if (i > command_argument_count()) then
+      text = ''
+      return
+    end if
+    call get_command_argument(i, length=length)
+    allocate (character(length) :: text)
+    call get_command_argument(i, text)
+  end function argument
+
+  subroutine read_number(name, value, lowest, highest, number, problem)
+    character(*), intent(in) :: name, value
+    integer, intent(in) :: lowest, highest
+    integer, intent(inout) :: number
+    character(:), allocatable, intent(inout) :: problem
+    integer :: read_as
+    character(80) :: range
+
+    read_as = lowest - 1
+    if (len(value) >= 1 .and. len(value) <= 9 .and. verify(value, '0123456789') == 0) &
+      read (value, '(i9)') read_as
+    if (read_as >= lowest .and. read_as <= highest) then
+      number = read_as
+    else
+      write (range, '("a whole number from ", i0, " to ", i0)') lowest, highest
+      problem = name // ' needs ' // trim(range) // ", not '" // value // "'"
+    end if
+  end subroutine read_number
+
+  subroutine read_path(name, value, path, problem)
+    character(*), intent(in) :: name, value
+    character(:), allocatable, intent(inout) :: path, problem
+
+    if (value == '') then
+      problem = name // ' needs a path'
+    else
+      path = value
+    end if
+  end subroutine read_path
+
+end module options
