@@ -258,7 +258,7 @@ START_TEST (a_full_file_system_falls_back_to_memory)
     pid_t pid = fork ();
 
     if (!pid) {
-        if (unshare (CLONE_NEWNS) || mount ("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) ||
+        if (unshare (CLONE_NEWNS) || mount ("none", "/", "none", MS_REC | MS_PRIVATE, NULL) ||
             mount ("gs-test", room, "tmpfs", 0, "size=8k"))
             _exit (77); /* an ordinary user cannot mount */
         check_memory ("No space left");
