@@ -217,13 +217,24 @@ static bool is_small (const struct gsi_coll_mpi *c, size_t bytes)
     return bytes <= SMALL_MESSAGE && bytes * (size_t) c->size <= GSI_SMALL_BYTES;
 }
 
+/* The application may have ended MPI; every call of MPI would then end the process. */
+static gs_status_t still_up (void)
+{
+    if (gsi_guest_up ())
+        return GS_OK;
+    return gsi_fail (GS_ERR_STATE, "MPI was finalized before gs_comm_destroy: destroy "
+                                   "communicators first");
+}
+
 static gs_status_t allreduce (struct gsi_coll *coll, void *buf, size_t count,
                               const struct gsi_reduction *how, const struct gsi_call *call)
 {
     struct gsi_coll_mpi *c = (struct gsi_coll_mpi *) coll;
     size_t bytes = count * gs_dtype_size (how->dtype);
-    gs_status_t st;
+    gs_status_t st = still_up ();
 
+    if (st)
+        return st;
     if (!is_small (c, bytes))
         return gsi_shards_allreduce (c, buf, count, how, call);
     if ((st = gsi_small_gather (c, buf, bytes, call)))
@@ -237,15 +248,19 @@ static gs_status_t allreduce (struct gsi_coll *coll, void *buf, size_t count,
 static gs_status_t broadcast (struct gsi_coll *coll, void *buf, size_t bytes, int root,
                               const struct gsi_call *call)
 {
-    return gsi_shards_broadcast ((struct gsi_coll_mpi *) coll, buf, bytes, root, call);
+    gs_status_t st = still_up ();
+
+    return st ? st : gsi_shards_broadcast ((struct gsi_coll_mpi *) coll, buf, bytes, root, call);
 }
 
 static gs_status_t allgather (struct gsi_coll *coll, const void *send, void *recv, size_t bytes,
                               const struct gsi_call *call)
 {
     struct gsi_coll_mpi *c = (struct gsi_coll_mpi *) coll;
-    gs_status_t st;
+    gs_status_t st = still_up ();
 
+    if (st)
+        return st;
     if (!is_small (c, bytes))
         return gsi_shards_allgather (c, send, recv, bytes, call);
     if ((st = gsi_small_gather (c, send, bytes, call)))
@@ -257,7 +272,9 @@ static gs_status_t allgather (struct gsi_coll *coll, const void *send, void *rec
 
 static gs_status_t barrier (struct gsi_coll *coll, const struct gsi_call *call)
 {
-    return gsi_small_gather ((struct gsi_coll_mpi *) coll, NULL, 0, call);
+    gs_status_t st = still_up ();
+
+    return st ? st : gsi_small_gather ((struct gsi_coll_mpi *) coll, NULL, 0, call);
 }
 
 static void notify_abort (struct gsi_coll *coll)
@@ -268,12 +285,9 @@ static void notify_abort (struct gsi_coll *coll)
 static gs_status_t close_mpi (struct gsi_coll *coll, const struct gsi_call *call)
 {
     struct gsi_coll_mpi *c = (struct gsi_coll_mpi *) coll;
-    gs_status_t st;
+    gs_status_t st = barrier (coll, call);
 
-    if (!gsi_guest_up ())
-        return gsi_fail (GS_ERR_STATE, "MPI was finalized before gs_comm_destroy: destroy "
-                                       "communicators first");
-    if ((st = barrier (coll, call)))
+    if (st)
         return st;
     MPI_Comm_free (&c->comm);
     discard (coll);
