@@ -188,6 +188,37 @@ static void discard (struct gsi_coll *coll)
     free (c);
 }
 
+/*
+ * Makes the ranks agree on the worst status [st] of any of them, so that none waits in its first
+ * transfer for one that has no memory for it.
+ */
+static gs_status_t agree (struct gsi_coll_mpi *c, gs_status_t st, int64_t deadline_ns)
+{
+    int (*all)[2] = calloc (2, sizeof (*all)); /* own and worst: status and rank */
+    MPI_Request request;
+    gs_status_t carried;
+    int rc;
+
+    if (!all)
+        return gsi_fail (GS_ERR_NOMEM, "transport mpi: out of memory");
+    all[0][0] = (int) st;
+    all[0][1] = c->rank;
+    if ((rc = MPI_Iallreduce (all[0], all[1], 1, MPI_2INT, MPI_MAXLOC, c->comm, &request))) {
+        free (all);
+        return gsi_guest_fail ("MPI_Iallreduce", rc);
+    }
+    if ((carried = gsi_guest_wait ("transport mpi: MPI_Iallreduce", &request, deadline_ns))) {
+        gsi_guest_keep (all);
+        return st ? st : carried;
+    }
+    if (!st && all[1][0])
+        st = gsi_fail ((gs_status_t) all[1][0],
+                       "transport mpi: rank %d could not start it; its own text says why",
+                       all[1][1]);
+    free (all);
+    return st;
+}
+
 static gs_status_t open_mpi (const struct gsi_coll_setup *setup, struct gsi_coll **out)
 {
     struct gsi_coll_mpi *c = calloc (1, sizeof (*c));
@@ -203,7 +234,8 @@ static gs_status_t open_mpi (const struct gsi_coll_setup *setup, struct gsi_coll
     c->rank = setup->team->rank;
     c->size = setup->team->size;
     c->spins = setup->team->local_size > sysconf (_SC_NPROCESSORS_ONLN) ? GSI_GUEST_YIELD_NOW : 0;
-    if ((st = make_comm (setup, &c->comm)) || (st = make_staging (c))) {
+    if ((st = make_comm (setup, &c->comm)) ||
+        (st = agree (c, make_staging (c), setup->deadline_ns))) {
         discard (&c->base);
         return st;
     }
