@@ -188,6 +188,37 @@ static void discard (struct gsi_coll *coll)
     free (c);
 }
 
+/*
+ * Makes the ranks agree on the worst status [st] of any of them, so that none waits in its first
+ * transfer for one that has no memory for it.
+ */
+static gs_status_t agree (struct gsi_coll_mpi *c, gs_status_t st, int64_t deadline_ns)
+{
+    int (*all)[2] = calloc (2, sizeof (*all)); /* own and worst: status and rank */
+    MPI_Request request;
+    gs_status_t carried;
+    int rc;
+
+    if (!all)
+        return gsi_fail (GS_ERR_NOMEM, "transport mpi: out of memory");
+    all[0][0] = (int) st;
+    all[0][1] = c->rank;
+    if ((rc = MPI_Iallreduce (all[0], all[1], 1, MPI_2INT, MPI_MAXLOC, c->comm, &request))) {
+        free (all);
+        return gsi_guest_fail ("MPI_Iallreduce", rc);
+    }
+    if ((carried = gsi_guest_wait ("transport mpi: MPI_Iallreduce", &request, deadline_ns))) {
+        gsi_guest_keep (all);
+        return st ? st : carried;
+    }
+    if (!st && all[1][0])
+        st = gsi_fail ((gs_status_t) all[1][0],
+                       "transport mpi: rank %d could not start it; its own text says why",
+                       all[1][1]);
+    free (all);
+    return st;
+}
+
 static gs_status_t open_mpi (const struct gsi_coll_setup *setup, struct gsi_coll **out)
 {
     struct gsi_coll_mpi *c = calloc (1, sizeof (*c));
@@ -203,7 +234,8 @@ static gs_status_t open_mpi (const struct gsi_coll_setup *setup, struct gsi_coll
     c->rank = setup->team->rank;
     c->size = setup->team->size;
     c->spins = setup->team->local_size > sysconf (_SC_NPROCESSORS_ONLN) ? GSI_GUEST_YIELD_NOW : 0;
-    if ((st = make_comm (setup, &c->comm)) || (st = make_staging (c))) {
+    if ((st = make_comm (setup, &c->comm)) ||
+        (st = agree (c, make_staging (c), setup->deadline_ns))) {
         discard (&c->base);
         return st;
     }
@@ -217,13 +249,24 @@ static bool is_small (const struct gsi_coll_mpi *c, size_t bytes)
     return bytes <= SMALL_MESSAGE && bytes * (size_t) c->size <= GSI_SMALL_BYTES;
 }
 
+/* The application may have ended MPI; every call of MPI would then end the process. */
+static gs_status_t still_up (void)
+{
+    if (gsi_guest_up ())
+        return GS_OK;
+    return gsi_fail (GS_ERR_STATE, "MPI was finalized before gs_comm_destroy: destroy "
+                                   "communicators first");
+}
+
 static gs_status_t allreduce (struct gsi_coll *coll, void *buf, size_t count,
                               const struct gsi_reduction *how, const struct gsi_call *call)
 {
     struct gsi_coll_mpi *c = (struct gsi_coll_mpi *) coll;
     size_t bytes = count * gs_dtype_size (how->dtype);
-    gs_status_t st;
+    gs_status_t st = still_up ();
 
+    if (st)
+        return st;
     if (!is_small (c, bytes))
         return gsi_shards_allreduce (c, buf, count, how, call);
     if ((st = gsi_small_gather (c, buf, bytes, call)))
@@ -237,15 +280,19 @@ static gs_status_t allreduce (struct gsi_coll *coll, void *buf, size_t count,
 static gs_status_t broadcast (struct gsi_coll *coll, void *buf, size_t bytes, int root,
                               const struct gsi_call *call)
 {
-    return gsi_shards_broadcast ((struct gsi_coll_mpi *) coll, buf, bytes, root, call);
+    gs_status_t st = still_up ();
+
+    return st ? st : gsi_shards_broadcast ((struct gsi_coll_mpi *) coll, buf, bytes, root, call);
 }
 
 static gs_status_t allgather (struct gsi_coll *coll, const void *send, void *recv, size_t bytes,
                               const struct gsi_call *call)
 {
     struct gsi_coll_mpi *c = (struct gsi_coll_mpi *) coll;
-    gs_status_t st;
+    gs_status_t st = still_up ();
 
+    if (st)
+        return st;
     if (!is_small (c, bytes))
         return gsi_shards_allgather (c, send, recv, bytes, call);
     if ((st = gsi_small_gather (c, send, bytes, call)))
@@ -257,7 +304,9 @@ static gs_status_t allgather (struct gsi_coll *coll, const void *send, void *rec
 
 static gs_status_t barrier (struct gsi_coll *coll, const struct gsi_call *call)
 {
-    return gsi_small_gather ((struct gsi_coll_mpi *) coll, NULL, 0, call);
+    gs_status_t st = still_up ();
+
+    return st ? st : gsi_small_gather ((struct gsi_coll_mpi *) coll, NULL, 0, call);
 }
 
 static void notify_abort (struct gsi_coll *coll)
@@ -268,12 +317,9 @@ static void notify_abort (struct gsi_coll *coll)
 static gs_status_t close_mpi (struct gsi_coll *coll, const struct gsi_call *call)
 {
     struct gsi_coll_mpi *c = (struct gsi_coll_mpi *) coll;
-    gs_status_t st;
+    gs_status_t st = barrier (coll, call);
 
-    if (!gsi_guest_up ())
-        return gsi_fail (GS_ERR_STATE, "MPI was finalized before gs_comm_destroy: destroy "
-                                       "communicators first");
-    if ((st = barrier (coll, call)))
+    if (st)
         return st;
     MPI_Comm_free (&c->comm);
     discard (coll);

@@ -2,12 +2,21 @@
 /* p2p - posting messages and waiting for them with a deadline. */
 #include "base/clock.h"
 #include "base/fault.h"
+#include "base/record.h"
 #include "base/status.h"
 #include "mpi/coll_mpi.h"
 #include "mpi/guest.h"
 
 #define LOOK_EVERY   64u  /* polls between looks at the clock: about 5 us */
 #define LISTEN_EVERY 512u /* polls between looks for notices */
+
+/* A message that could not be posted: those posted before it are left to MPI, and so their
+ * memory. */
+static gs_status_t not_posted (struct gsi_coll_mpi *c, const char *what, int rc)
+{
+    c->unfinished = true;
+    return gsi_guest_fail (what, rc);
+}
 
 gs_status_t gsi_p2p_send (struct gsi_coll_mpi *c, struct gsi_slot *slot, const void *data,
                           size_t bytes, int peer, enum gsi_tag tag)
@@ -17,7 +26,7 @@ gs_status_t gsi_p2p_send (struct gsi_coll_mpi *c, struct gsi_slot *slot, const v
                                                  &slot->requests[slot->active]);
 
     if (rc)
-        return gsi_guest_fail ("MPI_Isend", rc);
+        return not_posted (c, "MPI_Isend", rc);
     slot->active++;
     return GS_OK;
 }
@@ -29,7 +38,7 @@ gs_status_t gsi_p2p_recv (struct gsi_coll_mpi *c, struct gsi_slot *slot, void *d
                         &slot->requests[slot->active]);
 
     if (rc)
-        return gsi_guest_fail ("MPI_Irecv", rc);
+        return not_posted (c, "MPI_Irecv", rc);
     slot->active++;
     return GS_OK;
 }
@@ -50,7 +59,8 @@ static gs_status_t interrupted (struct gsi_coll_mpi *c, const struct gsi_call *c
                              r, (unsigned long long) c->heard[r].seq);
     }
     if (gsi_now_ns () > call->deadline_ns)
-        return gsi_fail (GS_ERR_TIMEOUT, "the deadline passed (GS_TIMEOUT_MS)");
+        return gsi_fail (GS_ERR_TIMEOUT, "the deadline passed (%s)",
+                         call->op == GSI_OP_NONE ? "GS_BOOT_TIMEOUT_MS" : "GS_TIMEOUT_MS");
     return GS_OK;
 }
 

@@ -1,0 +1,100 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-3-Clause
+#
+# faults.sh - fails every fault point of the library on every rank, the n-th passage for n = 1, 2,
+# ... until a run passes: each time all ranks end, in time, with the statuses that are promised.
+# GS_TEST_LONG: with more ranks and nodes too.
+
+launch=${top_srcdir:?run me by make check}/tests/launch.sh
+program=tests/multi/faulty.mt
+bound=30 # seconds for one launch; the deadlines inside are 3 s
+most=100 # passages of one point
+failures=0
+runs=0
+room=$(mktemp -d "${TMPDIR:-/tmp}/gs-faults.XXXXXX") || exit 99
+trap 'rm -rf "$room"' EXIT
+
+# What a fault at each point gives: the status of the rank itself and of the others.
+declare -A own=(
+    [comm.memory]=GS_ERR_NOMEM [coll_mpi.memory]=GS_ERR_NOMEM [pmix.fence]=GS_ERR_NOMEM
+    [record.map]=GS_OK [p2p.send]=GS_ERR_TRANSPORT)
+declare -A others=(
+    [comm.memory]=GS_ERR_NOMEM [coll_mpi.memory]=GS_ERR_NOMEM [pmix.fence]=GS_ERR_TIMEOUT
+    [record.map]=GS_OK [p2p.send]=GS_ERR_STATE)
+
+fail () {
+    echo "FAIL: $*"
+    sed 's/^/    /' "$room/output"
+    failures=$((failures + 1))
+}
+
+# Launches with a fault; sets ends to the status of each rank, in rank order.
+run () {
+    local layout=$1 begin=$SECONDS status
+
+    runs=$((runs + 1))
+    # The ranks may leave without MPI_Finalize, which would wait for what never comes.
+    OMPI_MCA_orte_allowed_exit_without_sync=1 GS_FAULT=$2 GS_TIMEOUT_MS=3000 \
+        GS_BOOT_TIMEOUT_MS=3000 GS_TEST_SECONDS=60 \
+        "$launch" --live --layout "$layout" "$program" >"$room/output" 2>&1
+    status=$?
+    if ((status == 77)); then
+        echo "skip: $(tail -n 1 "$room/output")"
+        exit 77
+    fi
+    ((status == 0)) || fail "GS_FAULT=$2 on $layout: exit status $status"
+    ((SECONDS - begin < bound)) || fail "GS_FAULT=$2 on $layout took $((SECONDS - begin)) s"
+    mapfile -t ends < <(sed -n 's/^rank \([0-9]*\) ended in step [0-9]* with \(GS_[A-Z_]*\):.*/\1 \2/p' \
+        "$room/output" | sort -n | cut -d ' ' -f 2)
+}
+
+# Checks [ends] of [ranks] ranks after a fault of [point] on rank [guilty]; false if none failed.
+judge () {
+    local point=$1 guilty=$2 ranks=$3 what=$4 rank wanted
+
+    if ((${#ends[@]} != ranks)); then
+        fail "$what: ${#ends[@]} of $ranks ranks say how they ended"
+        return 0
+    fi
+    [[ " ${ends[*]} " == *GS_ERR_* ]] || return 1
+    for ((rank = 0; rank < ranks; rank++)); do
+        wanted=${others[$point]}
+        ((rank != guilty)) || wanted=${own[$point]}
+        [[ ${ends[rank]} = "$wanted" ]] || fail "$what: rank $rank ends with ${ends[rank]}, not $wanted"
+    done
+}
+
+# All points, ranks and passages in one layout.
+check_layout () {
+    local layout=$1 ranks=$2 point guilty n fault
+
+    for point in "${!own[@]}"; do
+        for ((guilty = 0; guilty < ranks; guilty++)); do
+            for ((n = 1; n <= most; n++)); do
+                fault=$point:$n@$guilty
+                run "$layout" "$fault"
+                judge "$point" "$guilty" "$ranks" "GS_FAULT=$fault on $layout" || break
+            done
+            ((n > 1)) || [[ ${own[$point]} = GS_OK ]] || fail "$point on rank $guilty never fails"
+            ((n <= most)) || fail "$point on rank $guilty does not come to an end"
+        done
+    done
+}
+
+if ! ./gs-info | grep -q 'fault injection.*yes'; then
+    echo "skip: not configured with --enable-fault-injection"
+    exit 77
+fi
+
+: >"$room/output"
+while read -r point; do
+    [[ -n ${own[$point]-} ]] || fail "fault point $point of src/ is not tested here"
+done < <(grep -rhoE 'gsi_fault \("[^"]*"\)' "$top_srcdir/src" --include='*.c' | cut -d '"' -f 2 | sort -u)
+
+check_layout 2 2
+if [[ -n ${GS_TEST_LONG-} ]]; then
+    check_layout 4 4
+    check_layout 2x2 4
+fi
+((failures)) || echo "$runs launches with a fault"
+exit $((failures > 0))

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * faulty - the program of faults.sh: one communicator and one operation of each kind. Says how
+ * far each rank came and with which status it ended.
+ */
+#include "multi.h"
+
+#define COUNT 70000 /* floats: more than one block of a large operation */
+
+static float x[COUNT], y[COUNT];
+
+/* Step [step] of the life of [comm]; steps past the last one do nothing. */
+static gs_status_t take_step (int step, gs_comm_t **comm)
+{
+    gs_comm_t *ended = *comm;
+
+    switch (step) {
+    case 0: return gs_comm_create (NULL, comm);
+    case 1: return gs_allreduce_avg (*comm, x, 10, GS_F32, NULL);
+    case 2: return gs_allreduce_wavg (*comm, x, COUNT, GS_F32, 2, NULL);
+    case 3: return gs_broadcast (*comm, x, COUNT, GS_F32, 0, NULL);
+    case 4: return gs_allgather (*comm, x, y, 10, GS_F32, NULL);
+    case 5: return gs_barrier (*comm, NULL);
+    default: *comm = NULL; return gs_comm_destroy (ended);
+    }
+}
+
+int main (void)
+{
+    gs_comm_t *comm = NULL;
+    gs_status_t st = GS_OK;
+    int step = -1;
+
+    setenv ("GS_DEBUG", "error", 1);
+    while (!st && step < 6)
+        st = take_step (++step, &comm);
+    printf ("rank %d ended in step %d with %s: %s\n", multi_rank (), step, gs_status_string (st),
+            st ? gs_last_error () : "");
+    fflush (stdout);
+    gs_comm_destroy (comm);
+    return 0;
+}

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* finalized - a communicator that outlives MPI_Finalize gives errors; the process lives on. */
+#include "multi.h"
+
+#include "gradsync_mpi.h"
+
+int main (void)
+{
+    static float x[30000], y[30000 * 8];
+    gs_comm_t *fresh, *used;
+    gs_status_t st;
+
+    MPI_Init (NULL, NULL);
+    fresh = multi_create (NULL);
+    CHECK_OK (gs_comm_from_mpi (MPI_COMM_WORLD, NULL, &used));
+    for (int i = 0; i < 5; i++)
+        CHECK_OK (gs_barrier (used, NULL));
+    MPI_Finalize ();
+    if (gs_comm_size (used) == 1) {
+        CHECK_OK (gs_allreduce_avg (used, x, 1, GS_F32, NULL)); /* one rank needs no MPI */
+        CHECK_OK (gs_comm_destroy (fresh));
+        CHECK_OK (gs_comm_destroy (used));
+        return multi_end ("one rank after MPI_Finalize");
+    }
+    st = GS_ERR_STATE;
+    switch (multi_number (0, "GS_TEST_CALL", NULL)) {
+    case 0: CHECK_FAILS (gs_barrier (used, NULL), st, "MPI was finalized"); break;
+    case 1:
+        CHECK_FAILS (gs_allreduce_avg (used, x, 30000, GS_F32, NULL), st, "MPI was finalized");
+        break;
+    case 2:
+        CHECK_FAILS (gs_broadcast (used, x, 30000, GS_F32, 0, NULL), st, "MPI was finalized");
+        break;
+    case 3:
+        CHECK_FAILS (gs_allgather (used, x, y, 30000, GS_F32, NULL), st, "MPI was finalized");
+        break;
+    default: CHECK_OK (gs_comm_abort (used)); break;
+    }
+    CHECK_FAILS (gs_barrier (fresh, NULL), st, "MPI was finalized"); /* compared across ranks */
+    gs_comm_destroy (used);
+    gs_comm_destroy (fresh);
+    return multi_end ("calls after MPI_Finalize");
+}

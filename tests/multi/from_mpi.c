@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * from_mpi - communicators of some ranks of an MPI program, beside the program's own messages.
+ * With 10 ranks the last 2 never call gradsync, as I/O servers do.
+ */
+#include "multi.h"
+
+#include "gradsync_mpi.h"
+
+static int rank, size, users;
+static MPI_Comm working; /* of those that use gradsync, in reverse order */
+
+static void check_sum (gs_comm_t *comm)
+{
+    int64_t x = gs_comm_rank (comm) + 1, n = gs_comm_size (comm);
+    int32_t large[30000];
+
+    for (int i = 0; i < 30000; i++)
+        large[i] = i;
+    CHECK_OK (gs_allreduce (comm, &x, 1, GS_I64, GS_SUM, NULL));
+    CHECK (x == n * (n + 1) / 2, "sum of ranks is %lld", (long long) x);
+    CHECK_OK (gs_allreduce (comm, large, 30000, GS_I32, GS_SUM, NULL));
+    for (int i = 0; i < 30000; i++)
+        if (large[i] != n * i) {
+            CHECK (false, "element %d is %d", i, large[i]);
+            break;
+        }
+}
+
+static void outside_mpi (const char *when)
+{
+    gs_comm_t *comm = (gs_comm_t *) &comm;
+
+    CHECK_FAILS (gs_comm_from_mpi_fint (0, NULL, &comm), GS_ERR_STATE, "MPI_Init", when);
+    CHECK (!comm, "a communicator without MPI");
+}
+
+static void refused (void)
+{
+    int color = rank % 2, other = color ? 0 : 1;
+    gs_comm_t *comm;
+    MPI_Comm half, inter;
+
+    CHECK_FAILS (gs_comm_from_mpi (MPI_COMM_NULL, NULL, &comm), GS_ERR_ARG, "MPI_COMM_NULL");
+    CHECK_FAILS (gs_comm_from_mpi (MPI_COMM_SELF, NULL, NULL), GS_ERR_ARG, "comm is NULL");
+    MPI_Comm_split (MPI_COMM_WORLD, color, rank, &half);
+    MPI_Intercomm_create (half, 0, MPI_COMM_WORLD, other, 1, &inter);
+    CHECK_FAILS (gs_comm_from_mpi (inter, NULL, &comm), GS_ERR_ARG, "intercommunicator",
+                 "MPI_Intercomm_merge");
+    CHECK (!comm, "a communicator of two groups");
+    MPI_Comm_free (&inter);
+    MPI_Comm_free (&half);
+}
+
+/* The ranks are those of the MPI communicator; its own messages are left alone. */
+static void beside_own_messages (void)
+{
+    gs_comm_t *comm, *second, *alone;
+    int place, mail = -1, post = 1000 + rank;
+    MPI_Request request;
+
+    MPI_Comm_rank (working, &place);
+    MPI_Irecv (&mail, 1, MPI_INT, MPI_ANY_SOURCE, MPI_ANY_TAG, working, &request);
+    CHECK_OK (gs_comm_from_mpi (working, NULL, &comm));
+    CHECK_OK (gs_comm_from_mpi (working, NULL, &second));
+    CHECK_OK (gs_comm_from_mpi (MPI_COMM_SELF, NULL, &alone));
+    CHECK (gs_comm_rank (comm) == place && gs_comm_size (comm) == users,
+           "rank %d of %d, not %d of "
+           "%d",
+           gs_comm_rank (comm), gs_comm_size (comm), place, users);
+    CHECK (gs_comm_size (alone) == 1, "MPI_COMM_SELF has %d ranks", gs_comm_size (alone));
+    check_sum (comm);
+    check_sum (second);
+    check_sum (alone);
+    CHECK (mail == -1, "a message of the program was taken: %d", mail);
+    MPI_Barrier (working); /* until here nobody has sent any */
+    MPI_Send (&post, 1, MPI_INT, (place + 1) % users, 5, working);
+    check_sum (comm);
+    MPI_Wait (&request, MPI_STATUS_IGNORE);
+    CHECK (mail >= 1000, "the program's message is %d", mail);
+    CHECK_OK (gs_comm_destroy (second));
+    CHECK_OK (gs_comm_destroy (alone));
+    MPI_Comm_free (&working); /* it was duplicated */
+    check_sum (comm);
+    CHECK_OK (gs_comm_destroy (comm));
+}
+
+/* The world by PMIx and by MPI, alive together. */
+static void both_ways (void)
+{
+    gs_comm_t *by_mpi, *by_launcher = multi_create (NULL);
+
+    CHECK_OK (gs_comm_from_mpi (MPI_COMM_WORLD, NULL, &by_mpi));
+    CHECK (gs_comm_rank (by_mpi) == gs_comm_rank (by_launcher), "rank %d by MPI, %d by PMIx",
+           gs_comm_rank (by_mpi), gs_comm_rank (by_launcher));
+    CHECK (gs_comm_nodes (by_mpi) == gs_comm_nodes (by_launcher), "%d nodes by MPI, %d by PMIx",
+           gs_comm_nodes (by_mpi), gs_comm_nodes (by_launcher));
+    check_sum (by_launcher);
+    check_sum (by_mpi);
+    CHECK_OK (gs_comm_destroy (by_launcher));
+    check_sum (by_mpi);
+    CHECK_OK (gs_comm_destroy (by_mpi));
+}
+
+int main (void)
+{
+    gs_comm_t *comm;
+
+    setenv ("GS_BOOT_TIMEOUT_MS", "30000", 1);
+    outside_mpi ("not initialised");
+    MPI_Init (NULL, NULL);
+    MPI_Comm_rank (MPI_COMM_WORLD, &rank);
+    MPI_Comm_size (MPI_COMM_WORLD, &size);
+    users = size >= 10 ? size - 2 : size;
+    if (size > 1)
+        refused ();
+    MPI_Comm_split (MPI_COMM_WORLD, rank < users, -rank, &working);
+    if (rank < users)
+        beside_own_messages ();
+    MPI_Barrier (MPI_COMM_WORLD);
+    both_ways ();
+    MPI_Finalize ();
+    outside_mpi ("finalized already");
+    if (size > 1)
+        CHECK_FAILS (gs_comm_create (NULL, &comm), GS_ERR_STATE, "MPI was finalized already");
+    return multi_end ("communicators of MPI communicators");
+}
