@@ -44,8 +44,8 @@ run () {
     fi
     ((status == 0)) || fail "GS_FAULT=$2 on $layout: exit status $status"
     ((SECONDS - begin < bound)) || fail "GS_FAULT=$2 on $layout took $((SECONDS - begin)) s"
-    mapfile -t ends < <(sed -n 's/^rank \([0-9]*\) ended in step [0-9]* with \(GS_[A-Z_]*\):.*/\1 \2/p' \
-        "$room/output" | sort -n | cut -d ' ' -f 2)
+    mapfile -t ends < <(grep '^rank [0-9]* ended in step' "$room/output" | sort -n -k 2 \
+        | sed 's/.* with \(GS_[A-Z_]*\):.*/\1/')
 }
 
 # Checks [ends] of [ranks] ranks after a fault of [point] on rank [guilty]; false if none failed.
@@ -60,7 +60,8 @@ judge () {
     for ((rank = 0; rank < ranks; rank++)); do
         wanted=${others[$point]}
         ((rank != guilty)) || wanted=${own[$point]}
-        [[ ${ends[rank]} = "$wanted" ]] || fail "$what: rank $rank ends with ${ends[rank]}, not $wanted"
+        [[ ${ends[rank]} = "$wanted" ]] \
+            || fail "$what: rank $rank ends with ${ends[rank]}, not $wanted"
     done
 }
 
@@ -89,7 +90,8 @@ fi
 : >"$room/output"
 while read -r point; do
     [[ -n ${own[$point]-} ]] || fail "fault point $point of src/ is not tested here"
-done < <(grep -rhoE 'gsi_fault \("[^"]*"\)' "$top_srcdir/src" --include='*.c' | cut -d '"' -f 2 | sort -u)
+done < <(grep -rhoE 'gsi_fault \("[^"]*"\)' "$top_srcdir/src" --include='*.c' \
+    | cut -d '"' -f 2 | sort -u)
 
 check_layout 2 2
 if [[ -n ${GS_TEST_LONG-} ]]; then

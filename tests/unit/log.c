@@ -35,17 +35,19 @@ static void configure (const char *debug)
     gsi_log_identity (-1, 0);
 }
 
-static const char *folder (void)
-{
-    static char path[] = "/tmp/gs-log-XXXXXX";
-    static pid_t owner;
+static char folder[] = "/tmp/gs-log-XXXXXX"; /* of each test */
 
-    if (owner != getpid ()) {
-        memcpy (path + sizeof (path) - 7, "XXXXXX", 6);
-        ck_assert_ptr_nonnull (mkdtemp (path));
-        owner = getpid ();
-    }
-    return path;
+static void enter (void)
+{
+    unit_clean_env ();
+    memcpy (folder + sizeof (folder) - 7, "XXXXXX", 6);
+    ck_assert_ptr_nonnull (mkdtemp (folder));
+}
+
+static void leave (void)
+{
+    gs_log_set_sink (NULL, NULL);
+    ck_assert_int_eq (rmdir (folder), 0); /* each test has removed its files */
 }
 
 static void read_text (const char *path, char *text, size_t room)
@@ -141,8 +143,8 @@ START_TEST (file_names)
     gethostname (host, sizeof (host) - 1);
     configure ("warn");
     gsi_log_identity (7, 9);
-    snprintf (pattern, sizeof (pattern), "%s/%%r-%%h-%%p-%%x%%.log", folder ());
-    snprintf (path, sizeof (path), "%s/7-%s-%ld-%%x%%.log", folder (), host, (long) getpid ());
+    snprintf (pattern, sizeof (pattern), "%s/%%r-%%h-%%p-%%x%%.log", folder);
+    snprintf (path, sizeof (path), "%s/7-%s-%ld-%%x%%.log", folder, host, (long) getpid ());
     setenv ("GS_DEBUG_FILE", pattern, 1);
     gsi_log (GS_LOG_WARN, "boot", "first");
     gsi_log (GS_LOG_WARN, "boot", "second");
@@ -150,10 +152,9 @@ START_TEST (file_names)
     ck_assert_str_eq (text, "gradsync[7/9] boot: first\ngradsync[7/9] boot: second\n");
     gsi_log_identity (8, 9); /* another rank, another file */
     gsi_log (GS_LOG_WARN, "boot", "third");
-    snprintf (path, sizeof (path), "%s/8-%s-%ld-%%x%%.log", folder (), host, (long) getpid ());
+    snprintf (path, sizeof (path), "%s/8-%s-%ld-%%x%%.log", folder, host, (long) getpid ());
     read_text (path, text, sizeof (text));
     ck_assert_str_eq (text, "gradsync[8/9] boot: third\n");
-    rmdir (folder ());
 }
 END_TEST
 
@@ -162,7 +163,7 @@ START_TEST (a_file_is_continued)
     char path[200], text[200];
     FILE *file;
 
-    snprintf (path, sizeof (path), "%s/there", folder ());
+    snprintf (path, sizeof (path), "%s/there", folder);
     ck_assert_ptr_nonnull (file = fopen (path, "w"));
     fputs ("before\n", file);
     fclose (file);
@@ -171,7 +172,6 @@ START_TEST (a_file_is_continued)
     gsi_log (GS_LOG_WARN, "boot", "after");
     read_text (path, text, sizeof (text));
     ck_assert_str_eq (text, "before\ngradsync[-] boot: after\n");
-    rmdir (folder ());
 }
 END_TEST
 
@@ -180,7 +180,7 @@ START_TEST (an_unwritable_file_falls_back_to_stderr)
     char path[200], text[1000];
     int saved = dup (STDERR_FILENO), fd;
 
-    snprintf (path, sizeof (path), "%s/stderr", folder ());
+    snprintf (path, sizeof (path), "%s/stderr", folder);
     ck_assert_int_ge (fd = open (path, O_RDWR | O_CREAT | O_TRUNC, 0600), 0);
     configure ("warn");
     setenv ("GS_DEBUG_FILE", "/nonexistent/folder/log", 1);
@@ -194,7 +194,6 @@ START_TEST (an_unwritable_file_falls_back_to_stderr)
     read_text (path, text, sizeof (text));
     ck_assert_ptr_nonnull (strstr (text, "GS_DEBUG_FILE '/nonexistent/folder/log'"));
     ck_assert_ptr_nonnull (strstr (text, "gradsync[-] boot: not lost\n"));
-    rmdir (folder ());
 }
 END_TEST
 
@@ -202,14 +201,13 @@ START_TEST (the_files_descriptor_is_not_inherited)
 {
     char path[200], command[400];
 
-    snprintf (path, sizeof (path), "%s/private", folder ());
+    snprintf (path, sizeof (path), "%s/private", folder);
     configure ("warn");
     setenv ("GS_DEBUG_FILE", path, 1);
     gsi_log (GS_LOG_WARN, "boot", "x");
     snprintf (command, sizeof (command), "! ls -l /proc/self/fd | grep -q '%s'", path);
     ck_assert_int_eq (system (command), 0);
     unlink (path);
-    rmdir (folder ());
 }
 END_TEST
 
@@ -246,6 +244,18 @@ START_TEST (threads_take_turns)
 }
 END_TEST
 
-UNIT_MAIN ("log", 10, levels, topics, lines_say_who_speaks, long_lines_are_cut, file_names,
-           a_file_is_continued, an_unwritable_file_falls_back_to_stderr,
-           the_files_descriptor_is_not_inherited, threads_take_turns)
+int main (void)
+{
+    const TTest *const tests[] = {levels,
+                                  topics,
+                                  lines_say_who_speaks,
+                                  long_lines_are_cut,
+                                  file_names,
+                                  a_file_is_continued,
+                                  an_unwritable_file_falls_back_to_stderr,
+                                  the_files_descriptor_is_not_inherited,
+                                  threads_take_turns};
+
+    return unit_run (
+        unit_suite ("log", tests, sizeof (tests) / sizeof (tests[0]), 10, enter, leave));
+}

@@ -392,13 +392,7 @@ int main (void)
                                   names_become_file_names,
                                   what_is_kept,
                                   damaged_files_are_printed};
-    Suite *suite = suite_create ("record");
-    TCase *tcase = tcase_create ("record");
 
-    tcase_set_timeout (tcase, 10);
-    tcase_add_checked_fixture (tcase, enter, leave);
-    for (size_t i = 0; i < sizeof (tests) / sizeof (tests[0]); i++)
-        tcase_add_test (tcase, tests[i]);
-    suite_add_tcase (suite, tcase);
-    return unit_run (suite);
+    return unit_run (
+        unit_suite ("record", tests, sizeof (tests) / sizeof (tests[0]), 10, enter, leave));
 }

@@ -79,15 +79,15 @@ static inline uint64_t unit_random (uint64_t *state)
     return *state * UINT64_C (2685821657736338717);
 }
 
-/* Makes a suite of one case, each test of which starts from a clean environment. */
+/* Makes a suite of one case, with what is done before and after each test. */
 static inline Suite *unit_suite (const char *name, const TTest *const *tests, size_t count,
-                                 double seconds)
+                                 double seconds, SFun before, SFun after)
 {
     Suite *suite = suite_create (name);
     TCase *tcase = tcase_create (name);
 
     tcase_set_timeout (tcase, seconds);
-    tcase_add_checked_fixture (tcase, unit_clean_env, NULL);
+    tcase_add_checked_fixture (tcase, before, after);
     for (size_t i = 0; i < count; i++)
         tcase_add_test (tcase, tests[i]);
     suite_add_tcase (suite, tcase);
@@ -106,12 +106,13 @@ static inline int unit_run (Suite *suite)
     return failed ? EXIT_FAILURE : EXIT_SUCCESS;
 }
 
-/* main of a program whose tests follow, each allowed [seconds]. */
-#define UNIT_MAIN(name, seconds, ...)                                                            \
-    int main (void)                                                                              \
-    {                                                                                            \
-        const TTest *const tests[] = {__VA_ARGS__};                                              \
-        return unit_run (unit_suite (name, tests, sizeof (tests) / sizeof (tests[0]), seconds)); \
+/* main of a program whose tests follow, each in a clean environment and allowed [seconds]. */
+#define UNIT_MAIN(name, seconds, ...)                                                          \
+    int main (void)                                                                            \
+    {                                                                                          \
+        const TTest *const tests[] = {__VA_ARGS__};                                            \
+        return unit_run (unit_suite (name, tests, sizeof (tests) / sizeof (tests[0]), seconds, \
+                                     unit_clean_env, NULL));                                   \
     }
 
 #endif /* GS_TESTS_UNIT_H */
