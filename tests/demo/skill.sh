@@ -6,7 +6,8 @@
 . "$(dirname "$0")/lib.sh"
 needed=0.04
 
-launch 2x2 fortran/lorenz96_demo --train-steps 1500 --run-time 20 --out "$room/new/folder"
+launch '2x2 GS_TEST_SECONDS=300' \
+    fortran/lorenz96_demo --train-steps 1500 --run-time 20 --out "$room/new/folder"
 cat "$room/output"
 
 r2_of () {

@@ -22,7 +22,6 @@ module evaluation
 
   real(real64), parameter, public :: interval = 0.05_real64 ! MTU from one sample to the next
   integer, parameter, public :: n_leads = 100 ! intervals that a forecast runs: 5 MTU
-  integer, parameter :: n_forecasts = 20      ! from each trajectory
   integer, parameter :: full_steps = nint(interval / dt_full)
   integer, parameter :: reduced_steps = nint(interval / dt_reduced)
 
@@ -45,7 +44,8 @@ module evaluation
 
 contains
 
-  ! Forecasts from each of the trajectories, then long runs of run_time MTU. Collective.
+  ! Forecasts from each of the trajectories, one for every 10 MTU of run_time; then long runs of
+  ! that time. Collective.
   subroutine evaluate(comm, own, closures, run_time, out, c)
     type(gs_comm), intent(in) :: comm
     type(members), intent(inout) :: own
@@ -54,8 +54,9 @@ contains
     type(reporter), intent(in) :: out
     type(comparison), intent(out) :: c
     type(runner) :: runners(by_quartic:by_network, size(own%state))
-    integer :: i, t
+    integer :: i, t, n_forecasts
 
+    n_forecasts = max(1, run_time / 10)
     do i = 1, n_forecasts
       do t = 1, size(own%state)
         call forecast(own%state(t), closures, i == 1 .and. t == 1, c)
@@ -101,7 +102,7 @@ contains
         c%x(:, lead, truth) = state%x
         c%x(:, lead, by_quartic:) = x
         c%u(:, lead) = subgrid_tendency(state)
-        c%u_network(:, lead) = tendency_by(closures(by_network), state%x)
+        c%u_network(:, lead) = closures(by_network)%tendency(state%x)
       end if
     end do
   end subroutine forecast
@@ -119,7 +120,7 @@ contains
     call climate_add(c%climate(:, truth), state%x)
     u = subgrid_tendency(state)
     do m = by_quartic, by_network
-      call errors_add(c%tendency(:, m), u, tendency_by(closures(m), state%x))
+      call errors_add(c%tendency(:, m), u, closures(m)%tendency(state%x))
       associate (r => runners(m))
         do i = 1, reduced_steps
           call noise_next(closures(m), r%rng, r%noise)
@@ -130,15 +131,6 @@ contains
       end associate
     end do
   end subroutine continue_runs
-
-  ! N.B. gfortran 12 thinks closures(m)%model%tendency(x) has the shape of closures.
-  function tendency_by(c, x) result(u)
-    type(noisy_closure), intent(in) :: c
-    real(real64), intent(in) :: x(n_slow)
-    real(real64) :: u(n_slow)
-
-    u = c%model%tendency(x)
-  end function tendency_by
 
   ! A bad closure can drive X to infinity; the true X stays far within the bound.
   subroutine set_back(x, x_true, escapes)

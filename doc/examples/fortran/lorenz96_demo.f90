@@ -21,34 +21,43 @@ program lorenz96_demo
   use tables, only: print_summary, write_histograms, write_loss, write_weights
   use training, only: mtu_per_step, train, train_noise
   implicit none
-  type(gs_comm) :: comm
-  type(settings) :: set
-  type(output_files) :: files
-  character(:), allocatable :: problem
-  integer :: rank, ranks, status
+  integer :: status
 
-  call options_read(set, problem)
-  call gs_comm_create(comm)
-  rank = gs_comm_rank(comm)
-  ranks = gs_comm_size(comm)
-  if (set%help) then
-    if (rank == 0) call options_help()
-    status = 0
-  else
-    if (rank == 0 .and. problem == '') &
-      call outputs_open(files, set%out, set%weights_file, set%run_time > 0, problem)
-    status = merge(0, 2, problem == '')
-    call gs_broadcast(comm, status, 0) ! or the others would go on without a rank that gave up
-    if (rank == 0 .and. status /= 0) write (error_unit, '(3a)') 'lorenz96_demo: ', problem, &
-      ' (--help lists the options)'
-    if (status == 0) call run()
-  end if
-  call gs_comm_destroy(comm)
+  call demo(status)
   if (status /= 0) stop status, quiet=.true.
 
 contains
 
-  subroutine run()
+  subroutine demo(status)
+    integer, intent(out) :: status ! of the process
+    type(gs_comm) :: comm
+    type(settings) :: set
+    type(output_files) :: files
+    character(:), allocatable :: problem
+    logical :: first
+
+    call options_read(set, problem)
+    call gs_comm_create(comm)
+    first = gs_comm_rank(comm) == 0
+    if (set%help) then
+      if (first) call options_help()
+      status = 0
+    else
+      if (first .and. problem == '') &
+        call outputs_open(files, set%out, set%weights_file, set%run_time > 0, problem)
+      status = merge(0, 2, problem == '')
+      call gs_broadcast(comm, status, 0) ! or the others would go on without a rank that gave up
+      if (first .and. status /= 0) write (error_unit, '(3a)') 'lorenz96_demo: ', problem, &
+        ' (--help lists the options)'
+      if (status == 0) call run(comm, set, files)
+    end if
+    call gs_comm_destroy(comm)
+  end subroutine demo
+
+  subroutine run(comm, set, files)
+    type(gs_comm), intent(in) :: comm
+    type(settings), intent(in) :: set
+    type(output_files), intent(in) :: files ! opened on rank 0 only
     type(members) :: own
     type(learned_closure) :: learned
     type(quartic_closure) :: polynomial
@@ -56,9 +65,12 @@ contains
     type(comparison) :: results
     type(reporter) :: out
     real(real64), allocatable :: loss(:)
+    integer :: rank, ranks
 
+    rank = gs_comm_rank(comm)
+    ranks = gs_comm_size(comm)
     out = reporter_create(rank == 0)
-    call say(out, 'two-scale Lorenz-96, ' // size_of_run())
+    call say(out, 'two-scale Lorenz-96, ' // size_of_run(comm, set))
     allocate (loss(set%train_steps))
     own = members_create(set%trajectories, 0, rank, ranks)
     call train(comm, own, out, learned, polynomial, loss)
@@ -67,14 +79,13 @@ contains
     if (set%run_time > 0) then
       allocate (closures(by_quartic)%model, source=polynomial)
       allocate (closures(by_network)%model, source=learned)
-      call train_noise(comm, own, closures(by_quartic))
-      call train_noise(comm, own, closures(by_network))
+      call train_noise(comm, own, closures)
       own = members_create(set%trajectories, set%trajectories, rank, ranks) ! not seen before
       call evaluate(comm, own, closures, set%run_time, out, results)
       if (rank == 0) then
         call print_summary(results, set%trajectories, set%run_time)
         call write_histograms(files%histograms, results)
-        call draw_picture(files%picture, results, polynomial, loss, size_of_run())
+        call draw_picture(files%picture, results, polynomial, loss, size_of_run(comm, set))
       end if
     end if
     if (rank == 0) call outputs_close(files)
@@ -82,12 +93,14 @@ contains
   end subroutine run
 
   ! "8 trajectories of 1000 MTU on 8 ranks of 2 nodes, transport mpi"
-  function size_of_run() result(text)
+  function size_of_run(comm, set) result(text)
+    type(gs_comm), intent(in) :: comm
+    type(settings), intent(in) :: set
     character(:), allocatable :: text
 
     text = counted(set%trajectories, 'trajector', 'y', 'ies') // ' of ' // &
            counted(nint(set%train_steps * mtu_per_step), 'MTU', '', '') // ' on ' // &
-           counted(ranks, 'rank', '', 's') // ' of ' // &
+           counted(gs_comm_size(comm), 'rank', '', 's') // ' of ' // &
            counted(gs_comm_nodes(comm), 'node', '', 's') // ', transport ' // &
            gs_comm_transport(comm)
   end function size_of_run

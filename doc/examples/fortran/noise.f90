@@ -19,9 +19,21 @@ module noise
     class(closure), allocatable :: model
     real(real64) :: deviation = 0
     real(real64) :: persistence = 0 ! correlation from one step of the reduced system to the next
+  contains
+    procedure :: tendency
   end type noisy_closure
 
 contains
+
+  ! U without the noise.
+  ! N.B. gfortran 12 gives c(i)%model%tendency(x), with an array c, the shape of c; so call this.
+  function tendency(self, x) result(u)
+    class(noisy_closure), intent(in) :: self
+    real(real64), intent(in) :: x(n_slow)
+    real(real64) :: u(n_slow)
+
+    u = self%model%tendency(x)
+  end function tendency
 
   ! Adds residuals and those one sampling interval earlier. Sums of several ranks may be added.
   pure subroutine residuals_add(sums, r, r_before)

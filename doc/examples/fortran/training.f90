@@ -127,25 +127,30 @@ contains
     end do
   end subroutine simulate_and_differentiate
 
-  ! Fits the noise of a closure to what it leaves unexplained. Collective.
-  subroutine train_noise(comm, own, closure)
+  ! Fits the noise of each closure to what it leaves unexplained. Collective.
+  subroutine train_noise(comm, own, closures)
     type(gs_comm), intent(in) :: comm
     type(members), intent(inout) :: own
-    type(noisy_closure), intent(inout) :: closure
-    real(real64) :: sums(n_residuals), r(n_slow), r_before(n_slow)
-    integer :: i, t
+    type(noisy_closure), intent(inout) :: closures(:)
+    real(real64) :: sums(n_residuals, size(closures))
+    real(real64), dimension(n_slow, size(closures)) :: r, r_before
+    integer :: t, i, c
 
     sums = 0
     do t = 1, size(own%state)
       do i = 0, noise_samples
         call full_advance(own%state(t), sample_steps)
-        r = subgrid_tendency(own%state(t)) - closure%model%tendency(own%state(t)%x)
-        if (i > 0) call residuals_add(sums, r, r_before)
+        do c = 1, size(closures)
+          r(:, c) = subgrid_tendency(own%state(t)) - closures(c)%tendency(own%state(t)%x)
+          if (i > 0) call residuals_add(sums(:, c), r(:, c), r_before(:, c))
+        end do
         r_before = r
       end do
     end do
     call gs_allreduce(comm, sums, GS_SUM)
-    call noise_fit(closure, sums, nint(sample_steps * dt_full / dt_reduced))
+    do c = 1, size(closures)
+      call noise_fit(closures(c), sums(:, c), nint(sample_steps * dt_full / dt_reduced))
+    end do
   end subroutine train_noise
 
   ! Half a cosine: steep in the middle, level at both ends.
