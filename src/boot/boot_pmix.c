@@ -140,15 +140,27 @@ static gs_status_t open_pmix (struct gsi_boot **out)
     return GS_OK;
 }
 
-/* A wait that the answering thread of PMIx may outlive: whoever is last frees it. */
-struct pending {
-    pthread_mutex_t mutex;
-    pthread_cond_t changed;
-    int holders;        /* us, and one for each answer to come */
-    int answers;        /* still to come */
-    pmix_status_t rc;   /* of a fence */
-    unsigned char *got; /* [size] of gets, or NULL */
+/* One question "is the card of this rank there?". */
+struct question {
+    struct pending *pending;
+    bool yes;
 };
+
+/*
+ * A wait that the answering thread of PMIx may outlive: whoever is last frees it. One that is
+ * never answered stays in the list, so that leak checkers know it is meant to.
+ */
+struct pending {
+    struct pending *next;
+    pthread_mutex_t mutex; /* all below */
+    pthread_cond_t changed;
+    int holders;                /* us, and one for each answer to come */
+    int answers;                /* still to come */
+    pmix_status_t rc;           /* of a fence */
+    struct question *questions; /* [size], or NULL */
+};
+static pthread_mutex_t list_guard = PTHREAD_MUTEX_INITIALIZER;
+static struct pending *list;
 
 static struct pending *pending_new (int answers, int size)
 {
@@ -157,10 +169,12 @@ static struct pending *pending_new (int answers, int size)
 
     if (!p)
         return NULL;
-    if (size && !(p->got = calloc ((size_t) size, 1))) {
+    if (size && !(p->questions = calloc ((size_t) size, sizeof (*p->questions)))) {
         free (p);
         return NULL;
     }
+    for (int r = 0; r < size; r++)
+        p->questions[r].pending = p;
     pthread_mutex_init (&p->mutex, NULL);
     pthread_condattr_init (&attr);
     pthread_condattr_setclock (&attr, CLOCK_MONOTONIC);
@@ -168,6 +182,10 @@ static struct pending *pending_new (int answers, int size)
     pthread_condattr_destroy (&attr);
     p->answers = answers;
     p->holders = answers + 1;
+    pthread_mutex_lock (&list_guard);
+    p->next = list;
+    list = p;
+    pthread_mutex_unlock (&list_guard);
     return p;
 }
 
@@ -180,9 +198,16 @@ static void pending_drop (struct pending *p, int holders)
     pthread_mutex_unlock (&p->mutex);
     if (!last)
         return;
+    pthread_mutex_lock (&list_guard);
+    for (struct pending **at = &list; *at; at = &(*at)->next)
+        if (*at == p) {
+            *at = p->next;
+            break;
+        }
+    pthread_mutex_unlock (&list_guard);
     pthread_cond_destroy (&p->changed);
     pthread_mutex_destroy (&p->mutex);
-    free (p->got);
+    free (p->questions);
     free (p);
 }
 
@@ -202,9 +227,14 @@ static bool pending_wait (struct pending *p, int64_t deadline_ns)
     return all;
 }
 
-static void answered (struct pending *p)
+/* Takes note of an answer: [rc] of a fence, or for [question]. */
+static void answered (struct pending *p, pmix_status_t rc, struct question *question)
 {
     pthread_mutex_lock (&p->mutex);
+    if (question)
+        question->yes = rc == PMIX_SUCCESS;
+    else
+        p->rc = rc;
     p->answers--;
     pthread_cond_signal (&p->changed);
     pthread_mutex_unlock (&p->mutex);
@@ -213,25 +243,14 @@ static void answered (struct pending *p)
 
 static void on_fence (pmix_status_t rc, void *context)
 {
-    struct pending *p = context;
-
-    p->rc = rc;
-    answered (p);
+    answered (context, rc, NULL);
 }
-
-/* One question "is the card of [rank] there?". */
-struct question {
-    struct pending *pending;
-    int rank;
-};
 
 static void on_get (pmix_status_t rc, pmix_value_t *value, void *context)
 {
     struct question *q = context;
 
-    q->pending->got[q->rank] = rc == PMIX_SUCCESS && value;
-    answered (q->pending);
-    free (q);
+    answered (q->pending, rc == PMIX_SUCCESS && !value ? PMIX_ERR_NOT_FOUND : rc, q);
 }
 
 /* Asks for the card of each rank with wanted[rank]; clears missing[rank] where it is there. */
@@ -246,25 +265,23 @@ static void ask_cards (const struct boot_pmix *boot, const char *key, const unsi
         return;
     PMIX_INFO_LOAD (&info[0], PMIX_TIMEOUT, &seconds, PMIX_INT);
     for (int r = 0; r < size; r++) {
-        struct question *q;
+        struct question *q = &p->questions[r];
         pmix_proc_t proc;
-        if (!wanted[r] || !(q = malloc (sizeof (*q))))
+        pmix_status_t rc;
+        if (!wanted[r])
             continue;
-        *q = (struct question){.pending = p, .rank = r};
         PMIX_LOAD_PROCID (&proc, boot->me.nspace, (uint32_t) r);
         pthread_mutex_lock (&p->mutex);
         p->answers++;
         p->holders++;
         pthread_mutex_unlock (&p->mutex);
-        if (PMIx_Get_nb (&proc, key, info, 1, on_get, q) != PMIX_SUCCESS) {
-            free (q);
-            answered (p);
-        }
+        if ((rc = PMIx_Get_nb (&proc, key, info, 1, on_get, q)) != PMIX_SUCCESS)
+            answered (p, rc, q);
     }
     pending_wait (p, gsi_now_ns () + (ASK_SECONDS + 1) * GSI_NS_PER_S);
     pthread_mutex_lock (&p->mutex);
     for (int r = 0; r < size; r++)
-        if (p->got[r])
+        if (p->questions[r].yes)
             missing[r] = 0;
     pthread_mutex_unlock (&p->mutex);
     pending_drop (p, 1);
@@ -379,7 +396,7 @@ static gs_status_t fence (struct boot_pmix *boot, const char *key, int64_t deadl
         return from_pmix (GS_ERR_BOOT, "PMIx_Fence_nb", rc);
     }
     done = pending_wait (p, deadline_ns);
-    rc = p->rc;
+    rc = done ? p->rc : PMIX_ERR_TIMEOUT; /* else its thread may be writing it */
     pending_drop (p, 1);
     if (!done)
         return name_missing (boot, key, "the deadline passed (GS_BOOT_TIMEOUT_MS)");

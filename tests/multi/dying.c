@@ -38,7 +38,7 @@ int main (void)
     if (records)
         setenv ("GS_RECORD_DIR", records, 1);
     opts.name = "dying";
-    opts.timeout_ms = opts.boot_timeout_ms = 3000;
+    opts.timeout_ms = opts.boot_timeout_ms = 10000;
     if (dies && !strcmp (how, "exit-before"))
         _exit (3);
     if (dies && !strcmp (how, "kill-before"))

@@ -108,7 +108,7 @@ static void a_rank_is_missing (void)
     gs_comm_t *comm;
     char text[64];
 
-    opts.boot_timeout_ms = 700;
+    opts.boot_timeout_ms = 2000;
     snprintf (text, sizeof (text), "1 of %d ranks did not come: rank %d", size, size - 1);
     if (rank < size - 1)
         CHECK_FAILS (gs_comm_create_from_id (&id, rank, size, &opts, &comm), GS_ERR_TIMEOUT,

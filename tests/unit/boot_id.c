@@ -167,7 +167,7 @@ END_TEST
 
 START_TEST (a_rank_is_missing)
 {
-    plan (3, 700);
+    plan (3, 1500);
     start (0);
     start (1);
     finish (0);
