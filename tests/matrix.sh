@@ -118,7 +118,8 @@ check () {
         && tests "clang: all but lint" build-clang make -C build-clang check-code
     build_in "sanitizers" build-sanitize --enable-sanitizer=address,undefined \
         --enable-fault-injection --enable-debug --enable-code-coverage CFLAGS=-g \
-        && tests "sanitizers: all but lint" build-sanitize make -C build-sanitize check-code \
+        && tests "sanitizers: all but lint" build-sanitize env GS_TEST_SECONDS=300 \
+            CK_TIMEOUT_MULTIPLIER=10 make -C build-sanitize check-code \
         && tests "sanitizers: coverage of src/" build-sanitize make -C build-sanitize coverage
     build_in "nothing optional" build-bare "${nothing[@]}" \
         && tests "nothing optional: all but lint" build-bare make -C build-bare check-code \
