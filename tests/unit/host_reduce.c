@@ -372,6 +372,31 @@ START_TEST (identical_values_come_back)
 }
 END_TEST
 
+/* The same for numbers whose sums are exact in the wider types: no division loses a bit. */
+START_TEST (identical_integers_come_back)
+{
+    float small[1000];
+    double large[1000];
+    const void *same[2][64];
+
+    for (int n = 2; n <= 64; n++) {
+        struct gsi_reduction how = {.dtype = GS_F32, .op = GS_SUM, .divisor = n};
+        for (int i = 0; i < 1000; i++)
+            large[i] = small[i] = (float) i;
+        for (int s = 0; s < n; s++) {
+            same[0][s] = small;
+            same[1][s] = large;
+        }
+        gsi_host_reduce (&how, small, same[0], n, 1000);
+        how.dtype = GS_F64;
+        gsi_host_reduce (&how, large, same[1], n, 1000);
+        for (int i = 0; i < 1000; i++)
+            unit_check (small[i] == (float) i && large[i] == i,
+                        "the average of %d times %d is %a, %a", n, i, small[i], large[i]);
+    }
+}
+END_TEST
+
 START_TEST (nan_spreads)
 {
     static const gs_dtype_t types[] = {GS_F16, GS_BF16, GS_F32, GS_F64};
@@ -433,5 +458,5 @@ END_TEST
 
 UNIT_MAIN ("host_reduce", 120, small_counts, counts_at_block_edges, the_result_may_be_any_source,
            scaled_sources, sources_of_scale_0_are_not_read, half_averages_are_rounded_once,
-           identical_values_come_back, nan_spreads, infinities_and_overflow,
-           negative_zero_of_one_source_stays)
+           identical_values_come_back, identical_integers_come_back, nan_spreads,
+           infinities_and_overflow, negative_zero_of_one_source_stays)
