@@ -2,38 +2,38 @@
 ! gradsync - the one module that programs use: the whole interface, and where it is described.
 ! Names and constants are those of gradsync.h, whose contracts hold.
 module gradsync
-    ! Results
-    use gradsync_types, only: GS_OK, GS_ERR_ARG, GS_ERR_MISMATCH, GS_ERR_NOMEM, GS_ERR_BOOT, &
-        GS_ERR_TRANSPORT, GS_ERR_DEVICE, GS_ERR_IO, GS_ERR_FORMAT, GS_ERR_TIMEOUT, &
-        GS_ERR_UNSUPPORTED, GS_ERR_STATE, &
-        GS_VERSION_MAJOR, GS_VERSION_MINOR, GS_VERSION_PATCH
-    use gradsync_comm, only: gs_status_string, gs_last_error, gs_version
+  ! Results
+  use gradsync_types, only: GS_OK, GS_ERR_ARG, GS_ERR_MISMATCH, GS_ERR_NOMEM, GS_ERR_BOOT, &
+    GS_ERR_TRANSPORT, GS_ERR_DEVICE, GS_ERR_IO, GS_ERR_FORMAT, GS_ERR_TIMEOUT, &
+    GS_ERR_UNSUPPORTED, GS_ERR_STATE, &
+    GS_VERSION_MAJOR, GS_VERSION_MINOR, GS_VERSION_PATCH
+  use gradsync_comm, only: gs_status_string, gs_last_error, gs_version
 
-    ! Settings and log
-    use gradsync_types, only: gs_setting, GS_LOG_ERROR, GS_LOG_WARN, GS_LOG_INFO, GS_LOG_TRACE
-    use gradsync_comm, only: gs_setting_get, gs_build_info, gs_log_f, gs_log_set_sink
+  ! Settings and log
+  use gradsync_types, only: gs_setting, GS_LOG_ERROR, GS_LOG_WARN, GS_LOG_INFO, GS_LOG_TRACE
+  use gradsync_comm, only: gs_setting_get, gs_build_info, gs_log_f, gs_log_set_sink
 
-    ! Types
-    use gradsync_types, only: GS_F16, GS_BF16, GS_F32, GS_F64, GS_I8, GS_I16, GS_I32, GS_I64, &
-        GS_U8, GS_U16, GS_U32, GS_U64, GS_C64, GS_C128, &
-        GS_SUM, GS_PROD, GS_MIN, GS_MAX, &
-        GS_TRANSPORT_AUTO, GS_TRANSPORT_SELF, GS_TRANSPORT_MPI, GS_TRANSPORT_NCCL
-    use gradsync_comm, only: gs_dtype_size
+  ! Types
+  use gradsync_types, only: GS_F16, GS_BF16, GS_F32, GS_F64, GS_I8, GS_I16, GS_I32, GS_I64, &
+    GS_U8, GS_U16, GS_U32, GS_U64, GS_C64, GS_C128, &
+    GS_SUM, GS_PROD, GS_MIN, GS_MAX, &
+    GS_TRANSPORT_AUTO, GS_TRANSPORT_SELF, GS_TRANSPORT_MPI, GS_TRANSPORT_NCCL
+  use gradsync_comm, only: gs_dtype_size
 
-    ! Communicators
-    use gradsync_types, only: gs_comm, gs_comm_times, gs_unique_id, &
-        GS_DEVICE_AUTO, GS_DEVICE_HOST, GS_UNIQUE_ID_BYTES
-    use gradsync_comm, only: gs_comm_create, gs_unique_id_get, gs_comm_create_from_id, &
-        gs_comm_from_mpi, gs_comm_destroy, gs_comm_abort, gs_comm_check, gs_comm_wait, &
-        gs_comm_rank, gs_comm_size, gs_comm_local_rank, gs_comm_local_size, &
-        gs_comm_node, gs_comm_nodes, gs_comm_device, &
-        gs_comm_transport, gs_comm_host_of, gs_comm_name, gs_comm_get_times, gs_comm_c_ptr
+  ! Communicators
+  use gradsync_types, only: gs_comm, gs_comm_times, gs_unique_id, &
+    GS_DEVICE_AUTO, GS_DEVICE_HOST, GS_UNIQUE_ID_BYTES
+  use gradsync_comm, only: gs_comm_create, gs_unique_id_get, gs_comm_create_from_id, &
+    gs_comm_from_mpi, gs_comm_destroy, gs_comm_abort, gs_comm_check, gs_comm_wait, &
+    gs_comm_rank, gs_comm_size, gs_comm_local_rank, gs_comm_local_size, &
+    gs_comm_node, gs_comm_nodes, gs_comm_device, &
+    gs_comm_transport, gs_comm_host_of, gs_comm_name, gs_comm_get_times, gs_comm_c_ptr
 
-    ! Collectives: on arrays in gradsync_array, on addresses in gradsync_coll
-    use gradsync_array, only: gs_allreduce_avg, gs_allreduce_wavg, gs_allreduce, &
-        gs_broadcast, gs_allgather
-    use gradsync_coll, only: gs_barrier
+  ! Collectives: on arrays in gradsync_array, on addresses in gradsync_coll
+  use gradsync_array, only: gs_allreduce_avg, gs_allreduce_wavg, gs_allreduce, &
+    gs_broadcast, gs_allgather
+  use gradsync_coll, only: gs_barrier
 
-    implicit none
-    public
+  implicit none
+  public
 end module gradsync

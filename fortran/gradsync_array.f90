@@ -24,238 +24,238 @@
 ! copies it back when the procedure returns. On hosts the result is right; a stream would outlive
 ! the copy.
 module gradsync_array
-    use, intrinsic :: iso_c_binding, only: c_double, c_int, c_int64_t, c_intptr_t
-    use gradsync_coll, only: gs_allgather, gs_allreduce, gs_allreduce_avg, gs_allreduce_wavg, &
-        gs_broadcast
-    use gradsync_support, only: conclude, stream_or_default
-    use gradsync_types, only: gs_comm, handle_of_comm
-    implicit none
-    private
+  use, intrinsic :: iso_c_binding, only: c_double, c_int, c_int64_t, c_intptr_t
+  use gradsync_coll, only: gs_allgather, gs_allreduce, gs_allreduce_avg, gs_allreduce_wavg, &
+    gs_broadcast
+  use gradsync_support, only: conclude, stream_or_default
+  use gradsync_types, only: gs_comm, handle_of_comm
+  implicit none
+  private
 
-    public :: gs_allreduce_avg, gs_allreduce_wavg, gs_allreduce, gs_broadcast, gs_allgather
+  public :: gs_allreduce_avg, gs_allreduce_wavg, gs_allreduce, gs_broadcast, gs_allgather
 
-    interface gs_allreduce_avg
-        module procedure avg_array
-    end interface gs_allreduce_avg
+  interface gs_allreduce_avg
+    module procedure avg_array
+  end interface gs_allreduce_avg
 
-    interface gs_allreduce_wavg
-        module procedure wavg_array
-    end interface gs_allreduce_wavg
+  interface gs_allreduce_wavg
+    module procedure wavg_array
+  end interface gs_allreduce_wavg
 
-    interface gs_allreduce
-        module procedure reduce_array
-    end interface gs_allreduce
+  interface gs_allreduce
+    module procedure reduce_array
+  end interface gs_allreduce
 
-    interface gs_broadcast
-        module procedure broadcast_array
-    end interface gs_broadcast
+  interface gs_broadcast
+    module procedure broadcast_array
+  end interface gs_broadcast
 
-    interface gs_allgather
-        module procedure allgather_array
-    end interface gs_allgather
+  interface gs_allgather
+    module procedure allgather_array
+  end interface gs_allgather
 
-    ! struct gsi_fortran_args of cfi.h.
-    type, bind(c) :: array_args
-        integer(c_int64_t) :: handle
-        integer(c_int64_t) :: count
-        integer(c_intptr_t) :: stream
-        integer(c_int) :: as
-        integer(c_int) :: count_given
-        integer(c_int) :: as_given
-        integer(c_int) :: is_character
-    end type array_args
+  ! struct gsi_fortran_args of cfi.h.
+  type, bind(c) :: array_args
+    integer(c_int64_t) :: handle
+    integer(c_int64_t) :: count
+    integer(c_intptr_t) :: stream
+    integer(c_int) :: as
+    integer(c_int) :: count_given
+    integer(c_int) :: as_given
+    integer(c_int) :: is_character
+  end type array_args
 
-    ! cfi.h, in its order.
-    interface
-        function c_avg_array(args, buf, is_open) bind(c, name="gsi_fortran_allreduce_avg") &
-            result(st)
-            import :: array_args, c_int
-            type(array_args), intent(inout) :: args
-            type(*), dimension(..), asynchronous, intent(inout) :: buf
-            integer(c_int), value :: is_open
-            integer(c_int) :: st
-        end function c_avg_array
+  ! cfi.h, in its order.
+  interface
+    function c_avg_array(args, buf, is_open) bind(c, name="gsi_fortran_allreduce_avg") &
+      result(st)
+      import :: array_args, c_int
+      type(array_args), intent(inout) :: args
+      type(*), dimension(..), asynchronous, intent(inout) :: buf
+      integer(c_int), value :: is_open
+      integer(c_int) :: st
+    end function c_avg_array
 
-        function c_wavg_array(args, buf, is_open, weight) &
-            bind(c, name="gsi_fortran_allreduce_wavg") result(st)
-            import :: array_args, c_double, c_int
-            type(array_args), intent(inout) :: args
-            type(*), dimension(..), asynchronous, intent(inout) :: buf
-            integer(c_int), value :: is_open
-            real(c_double), value :: weight
-            integer(c_int) :: st
-        end function c_wavg_array
+    function c_wavg_array(args, buf, is_open, weight) &
+      bind(c, name="gsi_fortran_allreduce_wavg") result(st)
+      import :: array_args, c_double, c_int
+      type(array_args), intent(inout) :: args
+      type(*), dimension(..), asynchronous, intent(inout) :: buf
+      integer(c_int), value :: is_open
+      real(c_double), value :: weight
+      integer(c_int) :: st
+    end function c_wavg_array
 
-        function c_reduce_array(args, buf, is_open, op) bind(c, name="gsi_fortran_allreduce") &
-            result(st)
-            import :: array_args, c_int
-            type(array_args), intent(inout) :: args
-            type(*), dimension(..), asynchronous, intent(inout) :: buf
-            integer(c_int), value :: is_open
-            integer(c_int), value :: op
-            integer(c_int) :: st
-        end function c_reduce_array
+    function c_reduce_array(args, buf, is_open, op) bind(c, name="gsi_fortran_allreduce") &
+      result(st)
+      import :: array_args, c_int
+      type(array_args), intent(inout) :: args
+      type(*), dimension(..), asynchronous, intent(inout) :: buf
+      integer(c_int), value :: is_open
+      integer(c_int), value :: op
+      integer(c_int) :: st
+    end function c_reduce_array
 
-        function c_broadcast_array(args, buf, is_open, root) &
-            bind(c, name="gsi_fortran_broadcast") result(st)
-            import :: array_args, c_int
-            type(array_args), intent(inout) :: args
-            type(*), dimension(..), asynchronous, intent(inout) :: buf
-            integer(c_int), value :: is_open
-            integer(c_int), value :: root
-            integer(c_int) :: st
-        end function c_broadcast_array
+    function c_broadcast_array(args, buf, is_open, root) &
+      bind(c, name="gsi_fortran_broadcast") result(st)
+      import :: array_args, c_int
+      type(array_args), intent(inout) :: args
+      type(*), dimension(..), asynchronous, intent(inout) :: buf
+      integer(c_int), value :: is_open
+      integer(c_int), value :: root
+      integer(c_int) :: st
+    end function c_broadcast_array
 
-        function c_allgather_array(args, send, send_is_open, recv, recv_is_open) &
-            bind(c, name="gsi_fortran_allgather") result(st)
-            import :: array_args, c_int
-            type(array_args), intent(inout) :: args
-            type(*), dimension(..), asynchronous, intent(in) :: send
-            integer(c_int), value :: send_is_open
-            type(*), dimension(..), asynchronous, intent(inout) :: recv
-            integer(c_int), value :: recv_is_open
-            integer(c_int) :: st
-        end function c_allgather_array
-    end interface
+    function c_allgather_array(args, send, send_is_open, recv, recv_is_open) &
+      bind(c, name="gsi_fortran_allgather") result(st)
+      import :: array_args, c_int
+      type(array_args), intent(inout) :: args
+      type(*), dimension(..), asynchronous, intent(in) :: send
+      integer(c_int), value :: send_is_open
+      type(*), dimension(..), asynchronous, intent(inout) :: recv
+      integer(c_int), value :: recv_is_open
+      integer(c_int) :: st
+    end function c_allgather_array
+  end interface
 
 contains
 
-    ! buf = average of buf over the ranks.
-    subroutine avg_array(comm, buf, count, stream, as, stat, errmsg)
-        type(gs_comm), intent(in) :: comm
-        type(*), dimension(..), asynchronous, intent(inout) :: buf
-        integer(c_int64_t), intent(in), optional :: count
-        integer(c_intptr_t), intent(in), optional :: stream
-        integer(c_int), intent(in), optional :: as
-        integer(c_int), intent(out), optional :: stat
-        character(*), intent(inout), optional :: errmsg
-        type(array_args) :: args
-        integer(c_int) :: st
+  ! buf = average of buf over the ranks.
+  subroutine avg_array(comm, buf, count, stream, as, stat, errmsg)
+    type(gs_comm), intent(in) :: comm
+    type(*), dimension(..), asynchronous, intent(inout) :: buf
+    integer(c_int64_t), intent(in), optional :: count
+    integer(c_intptr_t), intent(in), optional :: stream
+    integer(c_int), intent(in), optional :: as
+    integer(c_int), intent(out), optional :: stat
+    character(*), intent(inout), optional :: errmsg
+    type(array_args) :: args
+    integer(c_int) :: st
 
-        args = pack_args(comm, count, stream, as)
-        st = c_avg_array(args, buf, is_open(buf))
-        call conclude_array(st, args, stat, errmsg)
-    end subroutine avg_array
+    args = pack_args(comm, count, stream, as)
+    st = c_avg_array(args, buf, is_open(buf))
+    call conclude_array(st, args, stat, errmsg)
+  end subroutine avg_array
 
-    ! buf = average of buf over the ranks, each counted [weight] times.
-    subroutine wavg_array(comm, buf, weight, count, stream, as, stat, errmsg)
-        type(gs_comm), intent(in) :: comm
-        type(*), dimension(..), asynchronous, intent(inout) :: buf
-        real(c_double), intent(in) :: weight
-        integer(c_int64_t), intent(in), optional :: count
-        integer(c_intptr_t), intent(in), optional :: stream
-        integer(c_int), intent(in), optional :: as
-        integer(c_int), intent(out), optional :: stat
-        character(*), intent(inout), optional :: errmsg
-        type(array_args) :: args
-        integer(c_int) :: st
+  ! buf = average of buf over the ranks, each counted [weight] times.
+  subroutine wavg_array(comm, buf, weight, count, stream, as, stat, errmsg)
+    type(gs_comm), intent(in) :: comm
+    type(*), dimension(..), asynchronous, intent(inout) :: buf
+    real(c_double), intent(in) :: weight
+    integer(c_int64_t), intent(in), optional :: count
+    integer(c_intptr_t), intent(in), optional :: stream
+    integer(c_int), intent(in), optional :: as
+    integer(c_int), intent(out), optional :: stat
+    character(*), intent(inout), optional :: errmsg
+    type(array_args) :: args
+    integer(c_int) :: st
 
-        args = pack_args(comm, count, stream, as)
-        st = c_wavg_array(args, buf, is_open(buf), weight)
-        call conclude_array(st, args, stat, errmsg)
-    end subroutine wavg_array
+    args = pack_args(comm, count, stream, as)
+    st = c_wavg_array(args, buf, is_open(buf), weight)
+    call conclude_array(st, args, stat, errmsg)
+  end subroutine wavg_array
 
-    ! buf = sum, product, minimum or maximum of buf over the ranks, by [op].
-    subroutine reduce_array(comm, buf, op, count, stream, as, stat, errmsg)
-        type(gs_comm), intent(in) :: comm
-        type(*), dimension(..), asynchronous, intent(inout) :: buf
-        integer(c_int), intent(in) :: op
-        integer(c_int64_t), intent(in), optional :: count
-        integer(c_intptr_t), intent(in), optional :: stream
-        integer(c_int), intent(in), optional :: as
-        integer(c_int), intent(out), optional :: stat
-        character(*), intent(inout), optional :: errmsg
-        type(array_args) :: args
-        integer(c_int) :: st
+  ! buf = sum, product, minimum or maximum of buf over the ranks, by [op].
+  subroutine reduce_array(comm, buf, op, count, stream, as, stat, errmsg)
+    type(gs_comm), intent(in) :: comm
+    type(*), dimension(..), asynchronous, intent(inout) :: buf
+    integer(c_int), intent(in) :: op
+    integer(c_int64_t), intent(in), optional :: count
+    integer(c_intptr_t), intent(in), optional :: stream
+    integer(c_int), intent(in), optional :: as
+    integer(c_int), intent(out), optional :: stat
+    character(*), intent(inout), optional :: errmsg
+    type(array_args) :: args
+    integer(c_int) :: st
 
-        args = pack_args(comm, count, stream, as)
-        st = c_reduce_array(args, buf, is_open(buf), op)
-        call conclude_array(st, args, stat, errmsg)
-    end subroutine reduce_array
+    args = pack_args(comm, count, stream, as)
+    st = c_reduce_array(args, buf, is_open(buf), op)
+    call conclude_array(st, args, stat, errmsg)
+  end subroutine reduce_array
 
-    ! buf = buf of rank [root].
-    subroutine broadcast_array(comm, buf, root, count, stream, as, stat, errmsg)
-        type(gs_comm), intent(in) :: comm
-        type(*), dimension(..), asynchronous, intent(inout) :: buf
-        integer(c_int), intent(in) :: root
-        integer(c_int64_t), intent(in), optional :: count
-        integer(c_intptr_t), intent(in), optional :: stream
-        integer(c_int), intent(in), optional :: as
-        integer(c_int), intent(out), optional :: stat
-        character(*), intent(inout), optional :: errmsg
-        type(array_args) :: args
-        integer(c_int) :: st
+  ! buf = buf of rank [root].
+  subroutine broadcast_array(comm, buf, root, count, stream, as, stat, errmsg)
+    type(gs_comm), intent(in) :: comm
+    type(*), dimension(..), asynchronous, intent(inout) :: buf
+    integer(c_int), intent(in) :: root
+    integer(c_int64_t), intent(in), optional :: count
+    integer(c_intptr_t), intent(in), optional :: stream
+    integer(c_int), intent(in), optional :: as
+    integer(c_int), intent(out), optional :: stat
+    character(*), intent(inout), optional :: errmsg
+    type(array_args) :: args
+    integer(c_int) :: st
 
-        args = pack_args(comm, count, stream, as)
-        st = c_broadcast_array(args, buf, is_open(buf), root)
-        call conclude_array(st, args, stat, errmsg)
-    end subroutine broadcast_array
+    args = pack_args(comm, count, stream, as)
+    st = c_broadcast_array(args, buf, is_open(buf), root)
+    call conclude_array(st, args, stat, errmsg)
+  end subroutine broadcast_array
 
-    ! recv = send of all ranks in rank order; size(recv) is the number of ranks times size(send),
-    ! in any shape. With [count], that many elements are sent from the start of send.
-    subroutine allgather_array(comm, send, recv, count, stream, as, stat, errmsg)
-        type(gs_comm), intent(in) :: comm
-        type(*), dimension(..), asynchronous, intent(in) :: send
-        type(*), dimension(..), asynchronous, intent(inout) :: recv
-        integer(c_int64_t), intent(in), optional :: count
-        integer(c_intptr_t), intent(in), optional :: stream
-        integer(c_int), intent(in), optional :: as
-        integer(c_int), intent(out), optional :: stat
-        character(*), intent(inout), optional :: errmsg
-        type(array_args) :: args
-        integer(c_int) :: st
+  ! recv = send of all ranks in rank order; size(recv) is the number of ranks times size(send),
+  ! in any shape. With [count], that many elements are sent from the start of send.
+  subroutine allgather_array(comm, send, recv, count, stream, as, stat, errmsg)
+    type(gs_comm), intent(in) :: comm
+    type(*), dimension(..), asynchronous, intent(in) :: send
+    type(*), dimension(..), asynchronous, intent(inout) :: recv
+    integer(c_int64_t), intent(in), optional :: count
+    integer(c_intptr_t), intent(in), optional :: stream
+    integer(c_int), intent(in), optional :: as
+    integer(c_int), intent(out), optional :: stat
+    character(*), intent(inout), optional :: errmsg
+    type(array_args) :: args
+    integer(c_int) :: st
 
-        args = pack_args(comm, count, stream, as)
-        st = c_allgather_array(args, send, is_open(send), recv, is_open(recv))
-        call conclude_array(st, args, stat, errmsg)
-    end subroutine allgather_array
+    args = pack_args(comm, count, stream, as)
+    st = c_allgather_array(args, send, is_open(send), recv, is_open(recv))
+    call conclude_array(st, args, stat, errmsg)
+  end subroutine allgather_array
 
-    ! 1 for an assumed-size array, whose last extent Fortran gives as -1.
-    ! N.B. it must be asked here: gfortran 12 gives the C descriptor of x(0:*) an extent of 0 and
-    ! that of x(-3:*) one of 3. But it gives -1 for x(3:1) and other empty sections that end two
-    ! before their start, so these are taken for assumed-size.
-    function is_open(array)
-        type(*), dimension(..), asynchronous, intent(in) :: array
-        integer(c_int) :: is_open
+  ! 1 for an assumed-size array, whose last extent Fortran gives as -1.
+  ! N.B. it must be asked here: gfortran 12 gives the C descriptor of x(0:*) an extent of 0 and
+  ! that of x(-3:*) one of 3. But it gives -1 for x(3:1) and other empty sections that end two
+  ! before their start, so these are taken for assumed-size.
+  function is_open(array)
+    type(*), dimension(..), asynchronous, intent(in) :: array
+    integer(c_int) :: is_open
 
-        is_open = 0
-        if (rank(array) > 0) then
-            if (size(array, dim=rank(array), kind=c_int64_t) < 0) is_open = 1
-        end if
-    end function is_open
+    is_open = 0
+    if (rank(array) > 0) then
+      if (size(array, dim=rank(array), kind=c_int64_t) < 0) is_open = 1
+    end if
+  end function is_open
 
-    function pack_args(comm, count, stream, as) result(args)
-        type(gs_comm), intent(in) :: comm
-        integer(c_int64_t), intent(in), optional :: count
-        integer(c_intptr_t), intent(in), optional :: stream
-        integer(c_int), intent(in), optional :: as
-        type(array_args) :: args
+  function pack_args(comm, count, stream, as) result(args)
+    type(gs_comm), intent(in) :: comm
+    integer(c_int64_t), intent(in), optional :: count
+    integer(c_intptr_t), intent(in), optional :: stream
+    integer(c_int), intent(in), optional :: as
+    type(array_args) :: args
 
-        args = array_args(handle_of_comm(comm), 0, stream_or_default(stream), 0, 0, 0, 0)
-        if (present(count)) then
-            args%count = count
-            args%count_given = 1
-        end if
-        if (present(as)) then
-            args%as = as
-            args%as_given = 1
-        end if
-    end function pack_args
+    args = array_args(handle_of_comm(comm), 0, stream_or_default(stream), 0, 0, 0, 0)
+    if (present(count)) then
+      args%count = count
+      args%count_given = 1
+    end if
+    if (present(as)) then
+      args%as = as
+      args%as_given = 1
+    end if
+  end function pack_args
 
-    ! N.B. for a character array as the actual argument gfortran 12 passes a hidden length that a
-    ! type(*) dummy does not have, and we would take it for that of errmsg. So errmsg is not
-    ! written then; gs_last_error has the text.
-    subroutine conclude_array(st, args, stat, errmsg)
-        integer(c_int), intent(in) :: st
-        type(array_args), intent(in) :: args
-        integer(c_int), intent(out), optional :: stat
-        character(*), intent(inout), optional :: errmsg
+  ! N.B. for a character array as the actual argument gfortran 12 passes a hidden length that a
+  ! type(*) dummy does not have, and we would take it for that of errmsg. So errmsg is not
+  ! written then; gs_last_error has the text.
+  subroutine conclude_array(st, args, stat, errmsg)
+    integer(c_int), intent(in) :: st
+    type(array_args), intent(in) :: args
+    integer(c_int), intent(out), optional :: stat
+    character(*), intent(inout), optional :: errmsg
 
-        if (args%is_character /= 0) then
-            call conclude(st, stat)
-        else
-            call conclude(st, stat, errmsg)
-        end if
-    end subroutine conclude_array
+    if (args%is_character /= 0) then
+      call conclude(st, stat)
+    else
+      call conclude(st, stat, errmsg)
+    end if
+  end subroutine conclude_array
 
 end module gradsync_array

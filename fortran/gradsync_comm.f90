@@ -10,435 +10,435 @@
 ! Give optional arguments by keyword. Functions do not stop: with a communicator that was
 ! destroyed or never created they return -1, '' or c_null_ptr, and gs_last_error says why.
 module gradsync_comm
-    use, intrinsic :: iso_c_binding, only: c_associated, c_char, c_f_pointer, c_funloc, c_int, &
-        c_int64_t, c_intptr_t, c_loc, c_null_funptr, c_null_ptr, c_ptr, c_size_t, c_sizeof
-    use gradsync_c
-    use gradsync_support, only: conclude, find, stream_or_default, text_from_c, text_to_c
-    use gradsync_types, only: comm_of_handle, gs_comm, gs_comm_times, gs_setting, &
-        gs_unique_id, handle_of_comm, GS_OK
-    implicit none
-    private
+  use, intrinsic :: iso_c_binding, only: c_associated, c_char, c_f_pointer, c_funloc, c_int, &
+    c_int64_t, c_intptr_t, c_loc, c_null_funptr, c_null_ptr, c_ptr, c_size_t, c_sizeof
+  use gradsync_c
+  use gradsync_support, only: conclude, find, stream_or_default, text_from_c, text_to_c
+  use gradsync_types, only: comm_of_handle, gs_comm, gs_comm_times, gs_setting, &
+    gs_unique_id, handle_of_comm, GS_OK
+  implicit none
+  private
 
-    public :: gs_status_string, gs_last_error, gs_version
-    public :: gs_setting_get, gs_build_info, gs_log_f, gs_log_set_sink
-    public :: gs_dtype_size
-    public :: gs_comm_create, gs_unique_id_get, gs_comm_create_from_id, gs_comm_from_mpi
-    public :: gs_comm_destroy, gs_comm_abort, gs_comm_check, gs_comm_wait
-    public :: gs_comm_rank, gs_comm_size, gs_comm_local_rank, gs_comm_local_size
-    public :: gs_comm_node, gs_comm_nodes, gs_comm_device
-    public :: gs_comm_transport, gs_comm_host_of, gs_comm_name
-    public :: gs_comm_get_times, gs_comm_c_ptr
+  public :: gs_status_string, gs_last_error, gs_version
+  public :: gs_setting_get, gs_build_info, gs_log_f, gs_log_set_sink
+  public :: gs_dtype_size
+  public :: gs_comm_create, gs_unique_id_get, gs_comm_create_from_id, gs_comm_from_mpi
+  public :: gs_comm_destroy, gs_comm_abort, gs_comm_check, gs_comm_wait
+  public :: gs_comm_rank, gs_comm_size, gs_comm_local_rank, gs_comm_local_size
+  public :: gs_comm_node, gs_comm_nodes, gs_comm_device
+  public :: gs_comm_transport, gs_comm_host_of, gs_comm_name
+  public :: gs_comm_get_times, gs_comm_c_ptr
 
-    ! Makes a communicator of the ranks of an MPI communicator: the Fortran integer of module
-    ! mpi and mpif.h here, type(MPI_Comm) with module gradsync_mpi. See gs_comm_from_mpi_fint.
-    interface gs_comm_from_mpi
-        module procedure from_mpi_fint
-    end interface gs_comm_from_mpi
+  ! Makes a communicator of the ranks of an MPI communicator: the Fortran integer of module
+  ! mpi and mpif.h here, type(MPI_Comm) with module gradsync_mpi. See gs_comm_from_mpi_fint.
+  interface gs_comm_from_mpi
+    module procedure from_mpi_fint
+  end interface gs_comm_from_mpi
 
-    abstract interface
-        ! Receives one log line. May be called by any thread, one at a time.
-        subroutine gs_log_f(level, line)
-            import :: c_int
-            integer(c_int), intent(in) :: level
-            character(*), intent(in) :: line
-        end subroutine gs_log_f
-    end interface
+  abstract interface
+    ! Receives one log line. May be called by any thread, one at a time.
+    subroutine gs_log_f(level, line)
+      import :: c_int
+      integer(c_int), intent(in) :: level
+      character(*), intent(in) :: line
+    end subroutine gs_log_f
+  end interface
 
-    ! What C hands back to forward_line as its context; changed while C has no sink.
-    type :: sink_box
-        procedure(gs_log_f), pointer, nopass :: sink => null()
-    end type sink_box
-    type(sink_box), target, save :: current_sink
+  ! What C hands back to forward_line as its context; changed while C has no sink.
+  type :: sink_box
+    procedure(gs_log_f), pointer, nopass :: sink => null()
+  end type sink_box
+  type(sink_box), target, save :: current_sink
 
 contains
 
-    ! The name of a value of [stat]: 'GS_ERR_TIMEOUT'.
-    function gs_status_string(status) result(name)
-        integer(c_int), intent(in) :: status
-        character(:), allocatable :: name
+  ! The name of a value of [stat]: 'GS_ERR_TIMEOUT'.
+  function gs_status_string(status) result(name)
+    integer(c_int), intent(in) :: status
+    character(:), allocatable :: name
 
-        name = text_from_c(c_status_string(status))
-    end function gs_status_string
+    name = text_from_c(c_status_string(status))
+  end function gs_status_string
 
-    ! The text of the last failure in the calling thread, '' before the first.
-    function gs_last_error() result(text)
-        character(:), allocatable :: text
+  ! The text of the last failure in the calling thread, '' before the first.
+  function gs_last_error() result(text)
+    character(:), allocatable :: text
 
-        text = text_from_c(c_last_error())
-    end function gs_last_error
+    text = text_from_c(c_last_error())
+  end function gs_last_error
 
-    ! The version of the library that runs, '0.1.0'.
-    function gs_version() result(version)
-        character(:), allocatable :: version
+  ! The version of the library that runs, '0.1.0'.
+  function gs_version() result(version)
+    character(:), allocatable :: version
 
-        version = text_from_c(c_version())
-    end function gs_version
+    version = text_from_c(c_version())
+  end function gs_version
 
-    ! One GS_* variable; [index] runs from 0 as in C, past the end stat is GS_ERR_ARG.
-    subroutine gs_setting_get(index, setting, stat, errmsg)
-        integer(c_int), intent(in) :: index
-        type(gs_setting), intent(out) :: setting
-        integer(c_int), intent(out), optional :: stat
-        character(*), intent(inout), optional :: errmsg
-        type(c_setting) :: c
-        integer(c_int) :: st
+  ! One GS_* variable; [index] runs from 0 as in C, past the end stat is GS_ERR_ARG.
+  subroutine gs_setting_get(index, setting, stat, errmsg)
+    integer(c_int), intent(in) :: index
+    type(gs_setting), intent(out) :: setting
+    integer(c_int), intent(out), optional :: stat
+    character(*), intent(inout), optional :: errmsg
+    type(c_setting) :: c
+    integer(c_int) :: st
 
-        st = c_setting_get(index, c)
-        if (st == GS_OK) then
-            setting%name = text_from_c(c%name)
-            setting%value = text_from_c(c%value)
-            setting%origin = text_from_c(c%origin)
-            setting%help = text_from_c(c%help)
-        end if
-        call conclude(st, stat, errmsg)
-    end subroutine gs_setting_get
+    st = c_setting_get(index, c)
+    if (st == GS_OK) then
+      setting%name = text_from_c(c%name)
+      setting%value = text_from_c(c%value)
+      setting%origin = text_from_c(c%origin)
+      setting%help = text_from_c(c%help)
+    end if
+    call conclude(st, stat, errmsg)
+  end subroutine gs_setting_get
 
-    ! What was built in: lines 'name: value', separated by new_line('a').
-    function gs_build_info() result(info)
-        character(:), allocatable :: info
+  ! What was built in: lines 'name: value', separated by new_line('a').
+  function gs_build_info() result(info)
+    character(:), allocatable :: info
 
-        info = text_from_c(c_build_info())
-    end function gs_build_info
+    info = text_from_c(c_build_info())
+  end function gs_build_info
 
-    ! Sends log lines to [sink], a module or external procedure, instead of stderr or
-    ! GS_DEBUG_FILE; without [sink] back to the default. Not to be called by a sink.
-    subroutine gs_log_set_sink(sink)
-        procedure(gs_log_f), optional :: sink
+  ! Sends log lines to [sink], a module or external procedure, instead of stderr or
+  ! GS_DEBUG_FILE; without [sink] back to the default. Not to be called by a sink.
+  subroutine gs_log_set_sink(sink)
+    procedure(gs_log_f), optional :: sink
 
-        call c_log_set_sink(c_null_funptr, c_null_ptr)
-        current_sink%sink => null()
-        if (.not. present(sink)) return
-        current_sink%sink => sink
-        call c_log_set_sink(c_funloc(forward_line), c_loc(current_sink))
-    end subroutine gs_log_set_sink
+    call c_log_set_sink(c_null_funptr, c_null_ptr)
+    current_sink%sink => null()
+    if (.not. present(sink)) return
+    current_sink%sink => sink
+    call c_log_set_sink(c_funloc(forward_line), c_loc(current_sink))
+  end subroutine gs_log_set_sink
 
-    ! The sink that C sees.
-    subroutine forward_line(level, line, context) bind(c, name="gsi_fortran_forward_line")
-        integer(c_int), value :: level
-        type(c_ptr), value :: line
-        type(c_ptr), value :: context
-        type(sink_box), pointer :: box
+  ! The sink that C sees.
+  subroutine forward_line(level, line, context) bind(c, name="gsi_fortran_forward_line")
+    integer(c_int), value :: level
+    type(c_ptr), value :: line
+    type(c_ptr), value :: context
+    type(sink_box), pointer :: box
 
-        call c_f_pointer(context, box)
-        call box%sink(level, text_from_c(line))
-    end subroutine forward_line
+    call c_f_pointer(context, box)
+    call box%sink(level, text_from_c(line))
+  end subroutine forward_line
 
-    ! The size in bytes of one element of [dtype]; 0 for an unknown type.
-    function gs_dtype_size(dtype) result(bytes)
-        integer(c_int), intent(in) :: dtype
-        integer(c_size_t) :: bytes
+  ! The size in bytes of one element of [dtype]; 0 for an unknown type.
+  function gs_dtype_size(dtype) result(bytes)
+    integer(c_int), intent(in) :: dtype
+    integer(c_size_t) :: bytes
 
-        bytes = c_dtype_size(dtype)
-    end function gs_dtype_size
+    bytes = c_dtype_size(dtype)
+  end function gs_dtype_size
 
-    ! Makes the communicator of all ranks of this job step. Collective.
-    !
-    !   comm             out  the new communicator; never created, if this fails
-    !   name             in   shown in messages; 'world' if not given
-    !   transport        in   GS_TRANSPORT_*; else what GS_TRANSPORT says
-    !   device           in   ordinal of a GPU, GS_DEVICE_AUTO or GS_DEVICE_HOST
-    !   timeout_ms       in   deadline of one operation; else GS_TIMEOUT_MS
-    !   boot_timeout_ms  in   deadline of the bootstrap; else GS_BOOT_TIMEOUT_MS
-    subroutine gs_comm_create(comm, name, transport, device, timeout_ms, boot_timeout_ms, &
-                              stat, errmsg)
-        type(gs_comm), intent(out) :: comm
-        character(*), intent(in), optional :: name
-        integer(c_int), intent(in), optional :: transport, device, timeout_ms, boot_timeout_ms
-        integer(c_int), intent(out), optional :: stat
-        character(*), intent(inout), optional :: errmsg
-        character(kind=c_char), allocatable, target :: c_name(:)
-        type(c_comm_opts) :: opts
-        type(c_ptr) :: address
-        integer(c_int64_t) :: handle
-        integer(c_int) :: st
+  ! Makes the communicator of all ranks of this job step. Collective.
+  !
+  !   comm             out  the new communicator; never created, if this fails
+  !   name             in   shown in messages; 'world' if not given
+  !   transport        in   GS_TRANSPORT_*; else what GS_TRANSPORT says
+  !   device           in   ordinal of a GPU, GS_DEVICE_AUTO or GS_DEVICE_HOST
+  !   timeout_ms       in   deadline of one operation; else GS_TIMEOUT_MS
+  !   boot_timeout_ms  in   deadline of the bootstrap; else GS_BOOT_TIMEOUT_MS
+  subroutine gs_comm_create(comm, name, transport, device, timeout_ms, boot_timeout_ms, &
+               stat, errmsg)
+    type(gs_comm), intent(out) :: comm
+    character(*), intent(in), optional :: name
+    integer(c_int), intent(in), optional :: transport, device, timeout_ms, boot_timeout_ms
+    integer(c_int), intent(out), optional :: stat
+    character(*), intent(inout), optional :: errmsg
+    character(kind=c_char), allocatable, target :: c_name(:)
+    type(c_comm_opts) :: opts
+    type(c_ptr) :: address
+    integer(c_int64_t) :: handle
+    integer(c_int) :: st
 
-        call set_options(opts, c_name, name, transport, device, timeout_ms, boot_timeout_ms)
-        st = c_handle_open(handle)
-        if (st == GS_OK) then
-            st = c_comm_create(opts, address)
-            call settle(comm, handle, st, address)
-        end if
-        call conclude(st, stat, errmsg)
-    end subroutine gs_comm_create
+    call set_options(opts, c_name, name, transport, device, timeout_ms, boot_timeout_ms)
+    st = c_handle_open(handle)
+    if (st == GS_OK) then
+      st = c_comm_create(opts, address)
+      call settle(comm, handle, st, address)
+    end if
+    call conclude(st, stat, errmsg)
+  end subroutine gs_comm_create
 
-    ! Makes an id for one gs_comm_create_from_id, on the process that becomes rank 0.
-    subroutine gs_unique_id_get(id, stat, errmsg)
-        type(gs_unique_id), intent(out) :: id
-        integer(c_int), intent(out), optional :: stat
-        character(*), intent(inout), optional :: errmsg
+  ! Makes an id for one gs_comm_create_from_id, on the process that becomes rank 0.
+  subroutine gs_unique_id_get(id, stat, errmsg)
+    type(gs_unique_id), intent(out) :: id
+    integer(c_int), intent(out), optional :: stat
+    character(*), intent(inout), optional :: errmsg
 
-        call conclude(c_unique_id_get(id), stat, errmsg)
-    end subroutine gs_unique_id_get
+    call conclude(c_unique_id_get(id), stat, errmsg)
+  end subroutine gs_unique_id_get
 
-    ! Makes a communicator of exactly the [size] ranks that call with the same [id].
-    ! Collective over them. [rank] runs from 0; options as gs_comm_create.
-    subroutine gs_comm_create_from_id(comm, id, rank, size, name, transport, device, &
-                                      timeout_ms, boot_timeout_ms, stat, errmsg)
-        type(gs_comm), intent(out) :: comm
-        type(gs_unique_id), intent(in) :: id
-        integer(c_int), intent(in) :: rank, size
-        character(*), intent(in), optional :: name
-        integer(c_int), intent(in), optional :: transport, device, timeout_ms, boot_timeout_ms
-        integer(c_int), intent(out), optional :: stat
-        character(*), intent(inout), optional :: errmsg
-        character(kind=c_char), allocatable, target :: c_name(:)
-        type(c_comm_opts) :: opts
-        type(c_ptr) :: address
-        integer(c_int64_t) :: handle
-        integer(c_int) :: st
+  ! Makes a communicator of exactly the [size] ranks that call with the same [id].
+  ! Collective over them. [rank] runs from 0; options as gs_comm_create.
+  subroutine gs_comm_create_from_id(comm, id, rank, size, name, transport, device, &
+                   timeout_ms, boot_timeout_ms, stat, errmsg)
+    type(gs_comm), intent(out) :: comm
+    type(gs_unique_id), intent(in) :: id
+    integer(c_int), intent(in) :: rank, size
+    character(*), intent(in), optional :: name
+    integer(c_int), intent(in), optional :: transport, device, timeout_ms, boot_timeout_ms
+    integer(c_int), intent(out), optional :: stat
+    character(*), intent(inout), optional :: errmsg
+    character(kind=c_char), allocatable, target :: c_name(:)
+    type(c_comm_opts) :: opts
+    type(c_ptr) :: address
+    integer(c_int64_t) :: handle
+    integer(c_int) :: st
 
-        call set_options(opts, c_name, name, transport, device, timeout_ms, boot_timeout_ms)
-        st = c_handle_open(handle)
-        if (st == GS_OK) then
-            st = c_comm_create_from_id(id, rank, size, opts, address)
-            call settle(comm, handle, st, address)
-        end if
-        call conclude(st, stat, errmsg)
-    end subroutine gs_comm_create_from_id
+    call set_options(opts, c_name, name, transport, device, timeout_ms, boot_timeout_ms)
+    st = c_handle_open(handle)
+    if (st == GS_OK) then
+      st = c_comm_create_from_id(id, rank, size, opts, address)
+      call settle(comm, handle, st, address)
+    end if
+    call conclude(st, stat, errmsg)
+  end subroutine gs_comm_create_from_id
 
-    ! gs_comm_from_mpi for the Fortran integer of an MPI communicator. Collective over its
-    ! ranks. Options as gs_comm_create.
-    subroutine from_mpi_fint(comm, mpi_comm, name, transport, device, timeout_ms, &
-                             boot_timeout_ms, stat, errmsg)
-        type(gs_comm), intent(out) :: comm
-        integer(c_int), intent(in) :: mpi_comm
-        character(*), intent(in), optional :: name
-        integer(c_int), intent(in), optional :: transport, device, timeout_ms, boot_timeout_ms
-        integer(c_int), intent(out), optional :: stat
-        character(*), intent(inout), optional :: errmsg
-        character(kind=c_char), allocatable, target :: c_name(:)
-        type(c_comm_opts) :: opts
-        type(c_ptr) :: address
-        integer(c_int64_t) :: handle
-        integer(c_int) :: st
+  ! gs_comm_from_mpi for the Fortran integer of an MPI communicator. Collective over its
+  ! ranks. Options as gs_comm_create.
+  subroutine from_mpi_fint(comm, mpi_comm, name, transport, device, timeout_ms, &
+               boot_timeout_ms, stat, errmsg)
+    type(gs_comm), intent(out) :: comm
+    integer(c_int), intent(in) :: mpi_comm
+    character(*), intent(in), optional :: name
+    integer(c_int), intent(in), optional :: transport, device, timeout_ms, boot_timeout_ms
+    integer(c_int), intent(out), optional :: stat
+    character(*), intent(inout), optional :: errmsg
+    character(kind=c_char), allocatable, target :: c_name(:)
+    type(c_comm_opts) :: opts
+    type(c_ptr) :: address
+    integer(c_int64_t) :: handle
+    integer(c_int) :: st
 
-        call set_options(opts, c_name, name, transport, device, timeout_ms, boot_timeout_ms)
-        st = c_handle_open(handle)
-        if (st == GS_OK) then
-            st = c_comm_from_mpi_fint(mpi_comm, opts, address)
-            call settle(comm, handle, st, address)
-        end if
-        call conclude(st, stat, errmsg)
-    end subroutine from_mpi_fint
+    call set_options(opts, c_name, name, transport, device, timeout_ms, boot_timeout_ms)
+    st = c_handle_open(handle)
+    if (st == GS_OK) then
+      st = c_comm_from_mpi_fint(mpi_comm, opts, address)
+      call settle(comm, handle, st, address)
+    end if
+    call conclude(st, stat, errmsg)
+  end subroutine from_mpi_fint
 
-    ! [c_name] holds the name that [opts] points to.
-    subroutine set_options(opts, c_name, name, transport, device, timeout_ms, boot_timeout_ms)
-        type(c_comm_opts), intent(out) :: opts
-        character(kind=c_char), allocatable, target, intent(out) :: c_name(:)
-        character(*), intent(in), optional :: name
-        integer(c_int), intent(in), optional :: transport, device, timeout_ms, boot_timeout_ms
+  ! [c_name] holds the name that [opts] points to.
+  subroutine set_options(opts, c_name, name, transport, device, timeout_ms, boot_timeout_ms)
+    type(c_comm_opts), intent(out) :: opts
+    character(kind=c_char), allocatable, target, intent(out) :: c_name(:)
+    character(*), intent(in), optional :: name
+    integer(c_int), intent(in), optional :: transport, device, timeout_ms, boot_timeout_ms
 
-        opts%size = c_sizeof(opts)
-        if (present(name)) then
-            c_name = text_to_c(name)
-            opts%name = c_loc(c_name)
-        end if
-        if (present(transport)) opts%transport = transport
-        if (present(device)) opts%device = device
-        if (present(timeout_ms)) opts%timeout_ms = timeout_ms
-        if (present(boot_timeout_ms)) opts%boot_timeout_ms = boot_timeout_ms
-    end subroutine set_options
+    opts%size = c_sizeof(opts)
+    if (present(name)) then
+      c_name = text_to_c(name)
+      opts%name = c_loc(c_name)
+    end if
+    if (present(transport)) opts%transport = transport
+    if (present(device)) opts%device = device
+    if (present(timeout_ms)) opts%timeout_ms = timeout_ms
+    if (present(boot_timeout_ms)) opts%boot_timeout_ms = boot_timeout_ms
+  end subroutine set_options
 
-    ! Keeps what a create made under its handle, or gives the handle back.
-    subroutine settle(comm, handle, st, address)
-        type(gs_comm), intent(out) :: comm
-        integer(c_int64_t), intent(in) :: handle
-        integer(c_int), intent(in) :: st
-        type(c_ptr), intent(in) :: address
+  ! Keeps what a create made under its handle, or gives the handle back.
+  subroutine settle(comm, handle, st, address)
+    type(gs_comm), intent(out) :: comm
+    integer(c_int64_t), intent(in) :: handle
+    integer(c_int), intent(in) :: st
+    type(c_ptr), intent(in) :: address
 
-        if (st == GS_OK) then
-            call c_handle_bind(handle, address)
-            comm = comm_of_handle(handle)
-        else
-            call c_handle_bind(handle, c_null_ptr)
-        end if
-    end subroutine settle
+    if (st == GS_OK) then
+      call c_handle_bind(handle, address)
+      comm = comm_of_handle(handle)
+    else
+      call c_handle_bind(handle, c_null_ptr)
+    end if
+  end subroutine settle
 
-    ! Ends a communicator. Collective, unless it was aborted or has timed out. It is ended for
-    ! all copies of [comm]; one that was never created is ignored.
-    subroutine gs_comm_destroy(comm, stat, errmsg)
-        type(gs_comm), intent(in) :: comm
-        integer(c_int), intent(out), optional :: stat
-        character(*), intent(inout), optional :: errmsg
-        type(c_ptr) :: address
-        integer(c_int) :: st
+  ! Ends a communicator. Collective, unless it was aborted or has timed out. It is ended for
+  ! all copies of [comm]; one that was never created is ignored.
+  subroutine gs_comm_destroy(comm, stat, errmsg)
+    type(gs_comm), intent(in) :: comm
+    integer(c_int), intent(out), optional :: stat
+    character(*), intent(inout), optional :: errmsg
+    type(c_ptr) :: address
+    integer(c_int) :: st
 
-        st = c_handle_close(handle_of_comm(comm), address)
-        if (c_associated(address)) st = c_comm_destroy(address)
-        call conclude(st, stat, errmsg)
-    end subroutine gs_comm_destroy
+    st = c_handle_close(handle_of_comm(comm), address)
+    if (c_associated(address)) st = c_comm_destroy(address)
+    call conclude(st, stat, errmsg)
+  end subroutine gs_comm_destroy
 
-    ! Declares the communicator dead on this rank, without waiting.
-    subroutine gs_comm_abort(comm, stat, errmsg)
-        type(gs_comm), intent(in) :: comm
-        integer(c_int), intent(out), optional :: stat
-        character(*), intent(inout), optional :: errmsg
-        type(c_ptr) :: address
-        integer(c_int) :: st
+  ! Declares the communicator dead on this rank, without waiting.
+  subroutine gs_comm_abort(comm, stat, errmsg)
+    type(gs_comm), intent(in) :: comm
+    integer(c_int), intent(out), optional :: stat
+    character(*), intent(inout), optional :: errmsg
+    type(c_ptr) :: address
+    integer(c_int) :: st
 
-        address = find(comm, 'gs_comm_abort', st)
-        if (st == GS_OK) st = c_comm_abort(address)
-        call conclude(st, stat, errmsg)
-    end subroutine gs_comm_abort
+    address = find(comm, 'gs_comm_abort', st)
+    if (st == GS_OK) st = c_comm_abort(address)
+    call conclude(st, stat, errmsg)
+  end subroutine gs_comm_abort
 
-    ! Asks, without waiting, whether something failed after a call had returned.
-    subroutine gs_comm_check(comm, stat, errmsg)
-        type(gs_comm), intent(in) :: comm
-        integer(c_int), intent(out), optional :: stat
-        character(*), intent(inout), optional :: errmsg
-        type(c_ptr) :: address
-        integer(c_int) :: st
+  ! Asks, without waiting, whether something failed after a call had returned.
+  subroutine gs_comm_check(comm, stat, errmsg)
+    type(gs_comm), intent(in) :: comm
+    integer(c_int), intent(out), optional :: stat
+    character(*), intent(inout), optional :: errmsg
+    type(c_ptr) :: address
+    integer(c_int) :: st
 
-        address = find(comm, 'gs_comm_check', st)
-        if (st == GS_OK) st = c_comm_check(address)
-        call conclude(st, stat, errmsg)
-    end subroutine gs_comm_check
+    address = find(comm, 'gs_comm_check', st)
+    if (st == GS_OK) st = c_comm_check(address)
+    call conclude(st, stat, errmsg)
+  end subroutine gs_comm_check
 
-    ! Waits on the host until the work queued on [stream] is done.
-    subroutine gs_comm_wait(comm, stream, stat, errmsg)
-        type(gs_comm), intent(in) :: comm
-        integer(c_intptr_t), intent(in), optional :: stream
-        integer(c_int), intent(out), optional :: stat
-        character(*), intent(inout), optional :: errmsg
-        type(c_ptr) :: address
-        integer(c_int) :: st
+  ! Waits on the host until the work queued on [stream] is done.
+  subroutine gs_comm_wait(comm, stream, stat, errmsg)
+    type(gs_comm), intent(in) :: comm
+    integer(c_intptr_t), intent(in), optional :: stream
+    integer(c_int), intent(out), optional :: stat
+    character(*), intent(inout), optional :: errmsg
+    type(c_ptr) :: address
+    integer(c_int) :: st
 
-        address = find(comm, 'gs_comm_wait', st)
-        if (st == GS_OK) st = c_comm_wait(address, stream_or_default(stream))
-        call conclude(st, stat, errmsg)
-    end subroutine gs_comm_wait
+    address = find(comm, 'gs_comm_wait', st)
+    if (st == GS_OK) st = c_comm_wait(address, stream_or_default(stream))
+    call conclude(st, stat, errmsg)
+  end subroutine gs_comm_wait
 
-    ! The rank of this process, from 0.
-    function gs_comm_rank(comm) result(rank)
-        type(gs_comm), intent(in) :: comm
-        integer(c_int) :: rank
+  ! The rank of this process, from 0.
+  function gs_comm_rank(comm) result(rank)
+    type(gs_comm), intent(in) :: comm
+    integer(c_int) :: rank
 
-        rank = ask(comm, 'gs_comm_rank', c_comm_rank)
-    end function gs_comm_rank
+    rank = ask(comm, 'gs_comm_rank', c_comm_rank)
+  end function gs_comm_rank
 
-    ! The number of ranks.
-    function gs_comm_size(comm) result(size)
-        type(gs_comm), intent(in) :: comm
-        integer(c_int) :: size
+  ! The number of ranks.
+  function gs_comm_size(comm) result(size)
+    type(gs_comm), intent(in) :: comm
+    integer(c_int) :: size
 
-        size = ask(comm, 'gs_comm_size', c_comm_size)
-    end function gs_comm_size
+    size = ask(comm, 'gs_comm_size', c_comm_size)
+  end function gs_comm_size
 
-    ! The rank among those of the same node, from 0.
-    function gs_comm_local_rank(comm) result(rank)
-        type(gs_comm), intent(in) :: comm
-        integer(c_int) :: rank
+  ! The rank among those of the same node, from 0.
+  function gs_comm_local_rank(comm) result(rank)
+    type(gs_comm), intent(in) :: comm
+    integer(c_int) :: rank
 
-        rank = ask(comm, 'gs_comm_local_rank', c_comm_local_rank)
-    end function gs_comm_local_rank
+    rank = ask(comm, 'gs_comm_local_rank', c_comm_local_rank)
+  end function gs_comm_local_rank
 
-    ! The number of ranks on this node.
-    function gs_comm_local_size(comm) result(size)
-        type(gs_comm), intent(in) :: comm
-        integer(c_int) :: size
+  ! The number of ranks on this node.
+  function gs_comm_local_size(comm) result(size)
+    type(gs_comm), intent(in) :: comm
+    integer(c_int) :: size
 
-        size = ask(comm, 'gs_comm_local_size', c_comm_local_size)
-    end function gs_comm_local_size
+    size = ask(comm, 'gs_comm_local_size', c_comm_local_size)
+  end function gs_comm_local_size
 
-    ! The index of this node, from 0.
-    function gs_comm_node(comm) result(node)
-        type(gs_comm), intent(in) :: comm
-        integer(c_int) :: node
+  ! The index of this node, from 0.
+  function gs_comm_node(comm) result(node)
+    type(gs_comm), intent(in) :: comm
+    integer(c_int) :: node
 
-        node = ask(comm, 'gs_comm_node', c_comm_node)
-    end function gs_comm_node
+    node = ask(comm, 'gs_comm_node', c_comm_node)
+  end function gs_comm_node
 
-    ! The number of nodes.
-    function gs_comm_nodes(comm) result(nodes)
-        type(gs_comm), intent(in) :: comm
-        integer(c_int) :: nodes
+  ! The number of nodes.
+  function gs_comm_nodes(comm) result(nodes)
+    type(gs_comm), intent(in) :: comm
+    integer(c_int) :: nodes
 
-        nodes = ask(comm, 'gs_comm_nodes', c_comm_nodes)
-    end function gs_comm_nodes
+    nodes = ask(comm, 'gs_comm_nodes', c_comm_nodes)
+  end function gs_comm_nodes
 
-    ! The ordinal of this rank's GPU, or GS_DEVICE_HOST.
-    function gs_comm_device(comm) result(device)
-        type(gs_comm), intent(in) :: comm
-        integer(c_int) :: device
+  ! The ordinal of this rank's GPU, or GS_DEVICE_HOST.
+  function gs_comm_device(comm) result(device)
+    type(gs_comm), intent(in) :: comm
+    integer(c_int) :: device
 
-        device = ask(comm, 'gs_comm_device', c_comm_device)
-    end function gs_comm_device
+    device = ask(comm, 'gs_comm_device', c_comm_device)
+  end function gs_comm_device
 
-    ! 'self', 'mpi' or 'nccl'.
-    function gs_comm_transport(comm) result(transport)
-        type(gs_comm), intent(in) :: comm
-        character(:), allocatable :: transport
+  ! 'self', 'mpi' or 'nccl'.
+  function gs_comm_transport(comm) result(transport)
+    type(gs_comm), intent(in) :: comm
+    character(:), allocatable :: transport
 
-        transport = ask_text(comm, 'gs_comm_transport', c_comm_transport)
-    end function gs_comm_transport
+    transport = ask_text(comm, 'gs_comm_transport', c_comm_transport)
+  end function gs_comm_transport
 
-    ! The name of the node of any [rank]; '' if it is out of range.
-    function gs_comm_host_of(comm, rank) result(host)
-        type(gs_comm), intent(in) :: comm
-        integer(c_int), intent(in) :: rank
-        character(:), allocatable :: host
-        type(c_ptr) :: address
+  ! The name of the node of any [rank]; '' if it is out of range.
+  function gs_comm_host_of(comm, rank) result(host)
+    type(gs_comm), intent(in) :: comm
+    integer(c_int), intent(in) :: rank
+    character(:), allocatable :: host
+    type(c_ptr) :: address
 
-        host = ''
-        address = find(comm, 'gs_comm_host_of')
-        if (c_associated(address)) host = text_from_c(c_comm_host_of(address, rank))
-    end function gs_comm_host_of
+    host = ''
+    address = find(comm, 'gs_comm_host_of')
+    if (c_associated(address)) host = text_from_c(c_comm_host_of(address, rank))
+  end function gs_comm_host_of
 
-    ! The name given to the create.
-    function gs_comm_name(comm) result(name)
-        type(gs_comm), intent(in) :: comm
-        character(:), allocatable :: name
+  ! The name given to the create.
+  function gs_comm_name(comm) result(name)
+    type(gs_comm), intent(in) :: comm
+    character(:), allocatable :: name
 
-        name = ask_text(comm, 'gs_comm_name', c_comm_name)
-    end function gs_comm_name
+    name = ask_text(comm, 'gs_comm_name', c_comm_name)
+  end function gs_comm_name
 
-    ! Tells how long the phases of the create took.
-    subroutine gs_comm_get_times(comm, times, stat, errmsg)
-        type(gs_comm), intent(in) :: comm
-        type(gs_comm_times), intent(out) :: times
-        integer(c_int), intent(out), optional :: stat
-        character(*), intent(inout), optional :: errmsg
-        type(c_comm_times) :: c
-        type(c_ptr) :: address
-        integer(c_int) :: st
+  ! Tells how long the phases of the create took.
+  subroutine gs_comm_get_times(comm, times, stat, errmsg)
+    type(gs_comm), intent(in) :: comm
+    type(gs_comm_times), intent(out) :: times
+    integer(c_int), intent(out), optional :: stat
+    character(*), intent(inout), optional :: errmsg
+    type(c_comm_times) :: c
+    type(c_ptr) :: address
+    integer(c_int) :: st
 
-        address = find(comm, 'gs_comm_get_times', st)
-        c%size = c_sizeof(c)
-        if (st == GS_OK) st = c_comm_get_times(address, c)
-        if (st == GS_OK) times = gs_comm_times(c%open_us, c%exchange_us, c%transport_us)
-        call conclude(st, stat, errmsg)
-    end subroutine gs_comm_get_times
+    address = find(comm, 'gs_comm_get_times', st)
+    c%size = c_sizeof(c)
+    if (st == GS_OK) st = c_comm_get_times(address, c)
+    if (st == GS_OK) times = gs_comm_times(c%open_us, c%exchange_us, c%transport_us)
+    call conclude(st, stat, errmsg)
+  end subroutine gs_comm_get_times
 
-    ! The gs_comm_t pointer, for the C part of a program; valid until gs_comm_destroy.
-    function gs_comm_c_ptr(comm) result(address)
-        type(gs_comm), intent(in) :: comm
-        type(c_ptr) :: address
+  ! The gs_comm_t pointer, for the C part of a program; valid until gs_comm_destroy.
+  function gs_comm_c_ptr(comm) result(address)
+    type(gs_comm), intent(in) :: comm
+    type(c_ptr) :: address
 
-        address = find(comm, 'gs_comm_c_ptr')
-    end function gs_comm_c_ptr
+    address = find(comm, 'gs_comm_c_ptr')
+  end function gs_comm_c_ptr
 
-    function ask(comm, call, getter) result(answer)
-        type(gs_comm), intent(in) :: comm
-        character(*), intent(in) :: call
-        procedure(c_int_getter) :: getter
-        integer(c_int) :: answer
-        type(c_ptr) :: address
+  function ask(comm, call, getter) result(answer)
+    type(gs_comm), intent(in) :: comm
+    character(*), intent(in) :: call
+    procedure(c_int_getter) :: getter
+    integer(c_int) :: answer
+    type(c_ptr) :: address
 
-        answer = -1
-        address = find(comm, call)
-        if (c_associated(address)) answer = getter(address)
-    end function ask
+    answer = -1
+    address = find(comm, call)
+    if (c_associated(address)) answer = getter(address)
+  end function ask
 
-    function ask_text(comm, call, getter) result(answer)
-        type(gs_comm), intent(in) :: comm
-        character(*), intent(in) :: call
-        procedure(c_text_getter) :: getter
-        character(:), allocatable :: answer
-        type(c_ptr) :: address
+  function ask_text(comm, call, getter) result(answer)
+    type(gs_comm), intent(in) :: comm
+    character(*), intent(in) :: call
+    procedure(c_text_getter) :: getter
+    character(:), allocatable :: answer
+    type(c_ptr) :: address
 
-        answer = ''
-        address = find(comm, call)
-        if (c_associated(address)) answer = text_from_c(getter(address))
-    end function ask_text
+    answer = ''
+    address = find(comm, call)
+    if (c_associated(address)) answer = text_from_c(getter(address))
+  end function ask_text
 
 end module gradsync_comm

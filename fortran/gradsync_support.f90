@@ -2,89 +2,89 @@
 ! gradsync_support - text, status and optional arguments between Fortran and C, in one place.
 ! Private to the binding: module gradsync does not pass these names on.
 module gradsync_support
-    use, intrinsic :: iso_c_binding, only: c_associated, c_char, c_f_pointer, c_int, c_int64_t, &
-        c_intptr_t, c_null_char, c_null_ptr, c_ptr
-    use gradsync_c, only: c_handle_begin, c_handle_comm, c_last_error, c_status_string, c_strlen
-    use gradsync_types, only: gs_comm, handle_of_comm, GS_OK
-    implicit none
-    private
-    public :: begin, conclude, find, stream_or_default, text_from_c, text_to_c
+  use, intrinsic :: iso_c_binding, only: c_associated, c_char, c_f_pointer, c_int, c_int64_t, &
+    c_intptr_t, c_null_char, c_null_ptr, c_ptr
+  use gradsync_c, only: c_handle_begin, c_handle_comm, c_last_error, c_status_string, c_strlen
+  use gradsync_types, only: gs_comm, handle_of_comm, GS_OK
+  implicit none
+  private
+  public :: begin, conclude, find, stream_or_default, text_from_c, text_to_c
 
 contains
 
-    ! A C string, borrowed; '' for NULL.
-    function text_from_c(address) result(text)
-        type(c_ptr), intent(in) :: address
-        character(:), allocatable :: text
-        character(kind=c_char), pointer :: bytes(:)
-        integer :: i
+  ! A C string, borrowed; '' for NULL.
+  function text_from_c(address) result(text)
+    type(c_ptr), intent(in) :: address
+    character(:), allocatable :: text
+    character(kind=c_char), pointer :: bytes(:)
+    integer :: i
 
-        text = ''
-        if (.not. c_associated(address)) return
-        call c_f_pointer(address, bytes, [c_strlen(address)])
-        deallocate (text)
-        allocate (character(size(bytes)) :: text)
-        do i = 1, size(bytes)
-            text(i:i) = bytes(i)
-        end do
-    end function text_from_c
+    text = ''
+    if (.not. c_associated(address)) return
+    call c_f_pointer(address, bytes, [c_strlen(address)])
+    deallocate (text)
+    allocate (character(size(bytes)) :: text)
+    do i = 1, size(bytes)
+      text(i:i) = bytes(i)
+    end do
+  end function text_from_c
 
-    ! Trailing blanks cut, NUL at the end.
-    pure function text_to_c(text) result(bytes)
-        character(*), intent(in) :: text
-        character(kind=c_char) :: bytes(len_trim(text) + 1)
-        integer :: i
+  ! Trailing blanks cut, NUL at the end.
+  pure function text_to_c(text) result(bytes)
+    character(*), intent(in) :: text
+    character(kind=c_char) :: bytes(len_trim(text) + 1)
+    integer :: i
 
-        do i = 1, len_trim(text)
-            bytes(i) = text(i:i)
-        end do
-        bytes(len_trim(text) + 1) = c_null_char
-    end function text_to_c
+    do i = 1, len_trim(text)
+      bytes(i) = text(i:i)
+    end do
+    bytes(len_trim(text) + 1) = c_null_char
+  end function text_to_c
 
-    ! The end of every procedure: as allocate does with stat= and errmsg=. Without [stat] a
-    ! failure ends the program, with the text.
-    subroutine conclude(st, stat, errmsg)
-        integer(c_int), intent(in) :: st
-        integer(c_int), intent(out), optional :: stat
-        character(*), intent(inout), optional :: errmsg
+  ! The end of every procedure: as allocate does with stat= and errmsg=. Without [stat] a
+  ! failure ends the program, with the text.
+  subroutine conclude(st, stat, errmsg)
+    integer(c_int), intent(in) :: st
+    integer(c_int), intent(out), optional :: stat
+    character(*), intent(inout), optional :: errmsg
 
-        if (present(stat)) stat = st
-        if (st == GS_OK) return
-        if (present(errmsg)) errmsg = text_from_c(c_last_error())
-        if (present(stat)) return
-        error stop text_from_c(c_status_string(st)) // ': ' // text_from_c(c_last_error())
-    end subroutine conclude
+    if (present(stat)) stat = st
+    if (st == GS_OK) return
+    if (present(errmsg)) errmsg = text_from_c(c_last_error())
+    if (present(stat)) return
+    error stop text_from_c(c_status_string(st)) // ': ' // text_from_c(c_last_error())
+  end subroutine conclude
 
-    ! The communicator behind a handle for procedure [call]; NULL with GS_ERR_STATE if it is gone.
-    function find(comm, call, st) result(address)
-        type(gs_comm), intent(in) :: comm
-        character(*), intent(in) :: call
-        integer(c_int), intent(out), optional :: st
-        type(c_ptr) :: address
-        integer(c_int) :: found
+  ! The communicator behind a handle for procedure [call]; NULL with GS_ERR_STATE if it is gone.
+  function find(comm, call, st) result(address)
+    type(gs_comm), intent(in) :: comm
+    character(*), intent(in) :: call
+    integer(c_int), intent(out), optional :: st
+    type(c_ptr) :: address
+    integer(c_int) :: found
 
-        found = c_handle_comm(handle_of_comm(comm), text_to_c(call), address)
-        if (present(st)) st = found
-    end function find
+    found = c_handle_comm(handle_of_comm(comm), text_to_c(call), address)
+    if (present(st)) st = found
+  end function find
 
-    ! As find, and refuses a count below 0: the start of a collective on an address.
-    function begin(comm, call, count, address) result(st)
-        type(gs_comm), intent(in) :: comm
-        character(*), intent(in) :: call
-        integer(c_int64_t), intent(in) :: count
-        type(c_ptr), intent(out) :: address
-        integer(c_int) :: st
+  ! As find, and refuses a count below 0: the start of a collective on an address.
+  function begin(comm, call, count, address) result(st)
+    type(gs_comm), intent(in) :: comm
+    character(*), intent(in) :: call
+    integer(c_int64_t), intent(in) :: count
+    type(c_ptr), intent(out) :: address
+    integer(c_int) :: st
 
-        st = c_handle_begin(handle_of_comm(comm), text_to_c(call), count, address)
-    end function begin
+    st = c_handle_begin(handle_of_comm(comm), text_to_c(call), count, address)
+  end function begin
 
-    ! A stream that was not given is the NULL stream.
-    pure function stream_or_default(stream) result(given)
-        integer(c_intptr_t), intent(in), optional :: stream
-        integer(c_intptr_t) :: given
+  ! A stream that was not given is the NULL stream.
+  pure function stream_or_default(stream) result(given)
+    integer(c_intptr_t), intent(in), optional :: stream
+    integer(c_intptr_t) :: given
 
-        given = 0
-        if (present(stream)) given = stream
-    end function stream_or_default
+    given = 0
+    if (present(stream)) given = stream
+  end function stream_or_default
 
 end module gradsync_support

@@ -1,110 +1,110 @@
 ! SPDX-License-Identifier: BSD-3-Clause
 ! addresses - the collectives on type(c_ptr), count, dtype, which every build has.
 program addresses
-    use, intrinsic :: iso_c_binding, only: c_double, c_float, c_int16_t, c_int64_t, &
-        c_intptr_t, c_loc, c_null_ptr
-    use checks
-    use gradsync
-    implicit none
+  use, intrinsic :: iso_c_binding, only: c_double, c_float, c_int16_t, c_int64_t, &
+    c_intptr_t, c_loc, c_null_ptr
+  use checks
+  use gradsync
+  implicit none
 
-    type(gs_comm) :: comm
-    character(300) :: errmsg
-    integer :: stat, me, n
-    real(c_double) :: mean ! of the ranks' numbers
+  type(gs_comm) :: comm
+  character(300) :: errmsg
+  integer :: stat, me, n
+  real(c_double) :: mean ! of the ranks' numbers
 
-    call gs_comm_create(comm, boot_timeout_ms=30000)
-    me = gs_comm_rank(comm)
-    n = gs_comm_size(comm)
-    mean = (n - 1) / 2.0_c_double
-    call speak_as(me)
-    call check_results()
-    call check_counts()
-    call check_errors()
-    call gs_comm_destroy(comm)
-    call finish()
+  call gs_comm_create(comm, boot_timeout_ms=30000)
+  me = gs_comm_rank(comm)
+  n = gs_comm_size(comm)
+  mean = (n - 1) / 2.0_c_double
+  call speak_as(me)
+  call check_results()
+  call check_counts()
+  call check_errors()
+  call gs_comm_destroy(comm)
+  call finish()
 
 contains
 
-    subroutine check_results()
-        real(c_double), target :: x(5), everyone(5, n)
-        real(c_float), target :: y(3)
-        integer(c_int16_t), target :: i2(4)
-        integer :: r
+  subroutine check_results()
+    real(c_double), target :: x(5), everyone(5, n)
+    real(c_float), target :: y(3)
+    integer(c_int16_t), target :: i2(4)
+    integer :: r
 
-        x = me
-        call gs_allreduce_avg(comm, c_loc(x(2)), 3, GS_F64)
-        call expect(all(x(2:4) == mean) .and. x(1) == me .and. x(5) == me, 'average')
-        y = real(me, c_float)
-        call gs_allreduce_wavg(comm, c_loc(y), size(y), GS_F32, 2.0_c_double)
-        call expect(all(y == real(mean, c_float)), 'weighted average')
-        i2 = int(me, c_int16_t)
-        call gs_allreduce(comm, c_loc(i2), size(i2), GS_I16, GS_MAX)
-        call expect(all(i2 == n - 1), 'maximum')
-        i2 = int(me + 7, c_int16_t)
-        call gs_broadcast(comm, c_loc(i2), size(i2), GS_BF16, n - 1)
-        call expect(all(i2 == n + 6), 'broadcast')
-        x = me
-        call gs_allgather(comm, c_loc(x), c_loc(everyone), size(x), GS_F64)
-        call expect(all([(all(everyone(:, r + 1) == r), r=0, n - 1)]), 'allgather')
-    end subroutine check_results
+    x = me
+    call gs_allreduce_avg(comm, c_loc(x(2)), 3, GS_F64)
+    call expect(all(x(2:4) == mean) .and. x(1) == me .and. x(5) == me, 'average')
+    y = real(me, c_float)
+    call gs_allreduce_wavg(comm, c_loc(y), size(y), GS_F32, 2.0_c_double)
+    call expect(all(y == real(mean, c_float)), 'weighted average')
+    i2 = int(me, c_int16_t)
+    call gs_allreduce(comm, c_loc(i2), size(i2), GS_I16, GS_MAX)
+    call expect(all(i2 == n - 1), 'maximum')
+    i2 = int(me + 7, c_int16_t)
+    call gs_broadcast(comm, c_loc(i2), size(i2), GS_BF16, n - 1)
+    call expect(all(i2 == n + 6), 'broadcast')
+    x = me
+    call gs_allgather(comm, c_loc(x), c_loc(everyone), size(x), GS_F64)
+    call expect(all([(all(everyone(:, r + 1) == r), r=0, n - 1)]), 'allgather')
+  end subroutine check_results
 
-    ! Both kinds of count, by position and by keyword, with and without the optional arguments.
-    subroutine check_counts()
-        real(c_double), target :: x(4), everyone(4 * n)
-        integer(c_int64_t), parameter :: four = 4
+  ! Both kinds of count, by position and by keyword, with and without the optional arguments.
+  subroutine check_counts()
+    real(c_double), target :: x(4), everyone(4 * n)
+    integer(c_int64_t), parameter :: four = 4
 
-        x = me
-        call gs_allreduce_avg(comm, c_loc(x), four, GS_F64)
-        call gs_allreduce_avg(comm, c_loc(x), count=four, dtype=GS_F64, stat=stat)
-        call expect(stat == GS_OK .and. all(x == mean), 'average, integer(int64)')
-        x = me
-        call gs_allreduce_wavg(comm, c_loc(x), four, GS_F64, weight=1.0_c_double, stat=stat)
-        call expect(stat == GS_OK .and. all(x == mean), 'weighted average, integer(int64)')
-        x = me
-        call gs_allreduce(comm, c_loc(x), four, GS_F64, GS_SUM, 0_c_intptr_t, stat)
-        call expect(stat == GS_OK .and. all(x == n * mean), 'sum, integer(int64)')
-        x = me
-        call gs_broadcast(comm, c_loc(x), four, GS_F64, root=0, stat=stat)
-        call expect(stat == GS_OK .and. all(x == 0), 'broadcast, integer(int64)')
-        call gs_allgather(comm, c_loc(x), c_loc(everyone), four, GS_F64, stat=stat)
-        call expect(stat == GS_OK .and. all(everyone == 0), 'allgather, integer(int64)')
-        call gs_allreduce_avg(comm, c_null_ptr, 0, GS_F64, stat=stat)
-        call expect(stat == GS_OK, 'nothing to average')
-    end subroutine check_counts
+    x = me
+    call gs_allreduce_avg(comm, c_loc(x), four, GS_F64)
+    call gs_allreduce_avg(comm, c_loc(x), count=four, dtype=GS_F64, stat=stat)
+    call expect(stat == GS_OK .and. all(x == mean), 'average, integer(int64)')
+    x = me
+    call gs_allreduce_wavg(comm, c_loc(x), four, GS_F64, weight=1.0_c_double, stat=stat)
+    call expect(stat == GS_OK .and. all(x == mean), 'weighted average, integer(int64)')
+    x = me
+    call gs_allreduce(comm, c_loc(x), four, GS_F64, GS_SUM, 0_c_intptr_t, stat)
+    call expect(stat == GS_OK .and. all(x == n * mean), 'sum, integer(int64)')
+    x = me
+    call gs_broadcast(comm, c_loc(x), four, GS_F64, root=0, stat=stat)
+    call expect(stat == GS_OK .and. all(x == 0), 'broadcast, integer(int64)')
+    call gs_allgather(comm, c_loc(x), c_loc(everyone), four, GS_F64, stat=stat)
+    call expect(stat == GS_OK .and. all(everyone == 0), 'allgather, integer(int64)')
+    call gs_allreduce_avg(comm, c_null_ptr, 0, GS_F64, stat=stat)
+    call expect(stat == GS_OK, 'nothing to average')
+  end subroutine check_counts
 
-    subroutine check_errors()
-        real(c_double), target :: x(2)
-        type(gs_comm) :: never
+  subroutine check_errors()
+    real(c_double), target :: x(2)
+    type(gs_comm) :: never
 
-        x = 1
-        call gs_allreduce_avg(comm, c_null_ptr, 2, GS_F64, stat=stat, errmsg=errmsg)
-        call expect_failure(stat, errmsg, GS_ERR_ARG, 'gs_allreduce_avg', 'a null address')
-        call gs_allreduce_avg(comm, c_loc(x), -2, GS_F64, stat=stat, errmsg=errmsg)
-        call expect_failure(stat, errmsg, GS_ERR_ARG, 'gs_allreduce_avg|count is -2', &
-                            'a negative count')
-        call gs_allreduce(comm, c_loc(x), -1, GS_I8, GS_SUM, stat=stat, errmsg=errmsg)
-        call expect_failure(stat, errmsg, GS_ERR_ARG, 'gs_allreduce|count is -1', &
-                            'a negative count of bytes')
-        call gs_broadcast(comm, c_loc(x), huge(0_c_int64_t), GS_F64, 0, stat=stat, errmsg=errmsg)
-        call expect_failure(stat, errmsg, GS_ERR_ARG, 'gs_broadcast', 'an absurd count')
-        call gs_allreduce_avg(comm, c_loc(x), 2, 99, stat=stat, errmsg=errmsg)
-        call expect_failure(stat, errmsg, GS_ERR_ARG, 'gs_allreduce_avg|99', 'an unknown dtype')
-        call gs_allreduce_avg(never, c_loc(x), 2, GS_F64, stat=stat, errmsg=errmsg)
-        call expect_failure(stat, errmsg, GS_ERR_STATE, 'gs_allreduce_avg|never created', &
-                            'average without a communicator')
-        call gs_allreduce_wavg(never, c_loc(x), 2, GS_F64, 1.0_c_double, stat=stat, errmsg=errmsg)
-        call expect_failure(stat, errmsg, GS_ERR_STATE, 'gs_allreduce_wavg|never created', &
-                            'weighted average without a communicator')
-        call gs_allreduce(never, c_loc(x), 2, GS_F64, GS_SUM, stat=stat, errmsg=errmsg)
-        call expect_failure(stat, errmsg, GS_ERR_STATE, 'gs_allreduce|never created', &
-                            'sum without a communicator')
-        call gs_broadcast(never, c_loc(x), 2, GS_F64, 0, stat=stat, errmsg=errmsg)
-        call expect_failure(stat, errmsg, GS_ERR_STATE, 'gs_broadcast|never created', &
-                            'broadcast without a communicator')
-        call gs_allgather(never, c_loc(x), c_loc(x), 1, GS_F64, stat=stat, errmsg=errmsg)
-        call expect_failure(stat, errmsg, GS_ERR_STATE, 'gs_allgather|never created', &
-                            'allgather without a communicator')
-        call expect(all(x == 1), 'after failures all is unchanged')
-    end subroutine check_errors
+    x = 1
+    call gs_allreduce_avg(comm, c_null_ptr, 2, GS_F64, stat=stat, errmsg=errmsg)
+    call expect_failure(stat, errmsg, GS_ERR_ARG, 'gs_allreduce_avg', 'a null address')
+    call gs_allreduce_avg(comm, c_loc(x), -2, GS_F64, stat=stat, errmsg=errmsg)
+    call expect_failure(stat, errmsg, GS_ERR_ARG, 'gs_allreduce_avg|count is -2', &
+              'a negative count')
+    call gs_allreduce(comm, c_loc(x), -1, GS_I8, GS_SUM, stat=stat, errmsg=errmsg)
+    call expect_failure(stat, errmsg, GS_ERR_ARG, 'gs_allreduce|count is -1', &
+              'a negative count of bytes')
+    call gs_broadcast(comm, c_loc(x), huge(0_c_int64_t), GS_F64, 0, stat=stat, errmsg=errmsg)
+    call expect_failure(stat, errmsg, GS_ERR_ARG, 'gs_broadcast', 'an absurd count')
+    call gs_allreduce_avg(comm, c_loc(x), 2, 99, stat=stat, errmsg=errmsg)
+    call expect_failure(stat, errmsg, GS_ERR_ARG, 'gs_allreduce_avg|99', 'an unknown dtype')
+    call gs_allreduce_avg(never, c_loc(x), 2, GS_F64, stat=stat, errmsg=errmsg)
+    call expect_failure(stat, errmsg, GS_ERR_STATE, 'gs_allreduce_avg|never created', &
+              'average without a communicator')
+    call gs_allreduce_wavg(never, c_loc(x), 2, GS_F64, 1.0_c_double, stat=stat, errmsg=errmsg)
+    call expect_failure(stat, errmsg, GS_ERR_STATE, 'gs_allreduce_wavg|never created', &
+              'weighted average without a communicator')
+    call gs_allreduce(never, c_loc(x), 2, GS_F64, GS_SUM, stat=stat, errmsg=errmsg)
+    call expect_failure(stat, errmsg, GS_ERR_STATE, 'gs_allreduce|never created', &
+              'sum without a communicator')
+    call gs_broadcast(never, c_loc(x), 2, GS_F64, 0, stat=stat, errmsg=errmsg)
+    call expect_failure(stat, errmsg, GS_ERR_STATE, 'gs_broadcast|never created', &
+              'broadcast without a communicator')
+    call gs_allgather(never, c_loc(x), c_loc(x), 1, GS_F64, stat=stat, errmsg=errmsg)
+    call expect_failure(stat, errmsg, GS_ERR_STATE, 'gs_allgather|never created', &
+              'allgather without a communicator')
+    call expect(all(x == 1), 'after failures all is unchanged')
+  end subroutine check_errors
 
 end program addresses

@@ -1,66 +1,66 @@
 ! SPDX-License-Identifier: BSD-3-Clause
 ! checks - counts what holds and what does not, for test programs of one or many ranks.
 module checks
-    use, intrinsic :: iso_fortran_env, only: error_unit, output_unit
-    use gradsync
-    implicit none
-    private
-    public :: expect, expect_failure, finish, speak_as
+  use, intrinsic :: iso_fortran_env, only: error_unit, output_unit
+  use gradsync
+  implicit none
+  private
+  public :: expect, expect_failure, finish, speak_as
 
-    integer :: my_rank = 0
-    integer :: failures = 0
+  integer :: my_rank = 0
+  integer :: failures = 0
 
 contains
 
-    ! From now on only rank 0 reports successes; failures name their rank.
-    subroutine speak_as(rank)
-        integer, intent(in) :: rank
+  ! From now on only rank 0 reports successes; failures name their rank.
+  subroutine speak_as(rank)
+    integer, intent(in) :: rank
 
-        my_rank = rank
-    end subroutine speak_as
+    my_rank = rank
+  end subroutine speak_as
 
-    subroutine expect(holds, what)
-        logical, intent(in) :: holds
-        character(*), intent(in) :: what
+  subroutine expect(holds, what)
+    logical, intent(in) :: holds
+    character(*), intent(in) :: what
 
-        if (.not. holds) then
-            failures = failures + 1
-            write (error_unit, '(a, i0, 2a)') 'not ok - rank ', my_rank, ': ', what
-        else if (my_rank == 0) then
-            write (output_unit, '(2a)') 'ok - ', what
-        end if
-    end subroutine expect
+    if (.not. holds) then
+      failures = failures + 1
+      write (error_unit, '(a, i0, 2a)') 'not ok - rank ', my_rank, ': ', what
+    else if (my_rank == 0) then
+      write (output_unit, '(2a)') 'ok - ', what
+    end if
+  end subroutine expect
 
-    ! A call ended with status [wanted], and its message has each of [words], which are separated
-    ! by '|'.
-    subroutine expect_failure(stat, errmsg, wanted, words, what)
-        integer, intent(in) :: stat, wanted
-        character(*), intent(in) :: errmsg, words, what
-        logical :: holds
-        integer :: from, length
+  ! A call ended with status [wanted], and its message has each of [words], which are separated
+  ! by '|'.
+  subroutine expect_failure(stat, errmsg, wanted, words, what)
+    integer, intent(in) :: stat, wanted
+    character(*), intent(in) :: errmsg, words, what
+    logical :: holds
+    integer :: from, length
 
-        holds = stat == wanted
-        from = 1
-        do while (from <= len(words))
-            length = index(words(from:) // '|', '|') - 1
-            holds = holds .and. index(errmsg, words(from:from + length - 1)) > 0
-            from = from + length + 1
-        end do
-        if (holds) then
-            call expect(.true., what // ': ' // trim(errmsg))
-        else
-            call expect(.false., what // ': expected ' // gs_status_string(wanted) // ' and ' // &
-                        words // '; got ' // gs_status_string(stat) // ' and ' // trim(errmsg))
-        end if
-    end subroutine expect_failure
+    holds = stat == wanted
+    from = 1
+    do while (from <= len(words))
+      length = index(words(from:) // '|', '|') - 1
+      holds = holds .and. index(errmsg, words(from:from + length - 1)) > 0
+      from = from + length + 1
+    end do
+    if (holds) then
+      call expect(.true., what // ': ' // trim(errmsg))
+    else
+      call expect(.false., what // ': expected ' // gs_status_string(wanted) // ' and ' // &
+            words // '; got ' // gs_status_string(stat) // ' and ' // trim(errmsg))
+    end if
+  end subroutine expect_failure
 
-    ! The end of a test program.
-    subroutine finish()
-        if (failures > 0) then
-            write (error_unit, '(2(a, i0))') 'rank ', my_rank, ' failures: ', failures
-            error stop 1
-        end if
-        if (my_rank == 0) write (output_unit, '(a)') 'all checks passed'
-    end subroutine finish
+  ! The end of a test program.
+  subroutine finish()
+    if (failures > 0) then
+      write (error_unit, '(2(a, i0))') 'rank ', my_rank, ' failures: ', failures
+      error stop 1
+    end if
+    if (my_rank == 0) write (output_unit, '(a)') 'all checks passed'
+  end subroutine finish
 
 end module checks
