@@ -1,0 +1,62 @@
+# shellcheck shell=bash
+# SPDX-License-Identifier: BSD-3-Clause
+#
+# check.sh - what the tests on a private Slurm share; to be sourced.
+#
+#   room     an empty folder, the working directory; removed at the end
+#   top      the top of the sources
+#   build    the top of the build, where one stands by default
+#   cluster  the program that makes a cluster
+
+# shellcheck disable=SC2034 # for those who source this
+top=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
+build=$(cd "${top_builddir:-.}" && pwd) || exit 99
+cluster=$top/tests/slurm/cluster
+script=$top/tests/slurm/${0##*/}
+failures=0
+
+if [[ ! -x $build/tests/slurm/act ]]; then
+    echo "$build/tests/slurm/act is not there: run make check, or set top_builddir"
+    exit 99
+fi
+room=$(mktemp -d "${TMPDIR:-/tmp}/gs-test.XXXXXX") || exit 99
+trap 'rm -rf "$room"' EXIT
+trap 'exit 129' HUP
+trap 'exit 130' INT
+trap 'exit 143' TERM
+cd "$room" || exit 99
+
+# Skips the script where no cluster can be had.
+need_cluster () {
+    "$cluster" run --nodes 1 true
+    case $? in
+    0) ;;
+    77) exit 77 ;;
+    *) exit 1 ;;
+    esac
+}
+
+# Runs the script again inside a cluster made with the options $@, and ends with its status.
+enter_cluster () {
+    [[ -z ${GS_INSIDE-} ]] || return 0
+    GS_INSIDE=1 top_builddir=$build "$cluster" run "$@" -- "$BASH" "$script"
+    exit
+}
+
+check () { # NAME COMMAND...
+    local name=$1
+    shift
+    if "$@"; then
+        echo "ok - $name"
+    else
+        echo "FAILED - $name"
+        failures=$((failures + 1))
+        [[ ! -s out ]] || sed 's/^/    /' out
+    fi
+    rm -f out
+}
+
+finish () {
+    ((failures == 0)) || echo "$failures failed"
+    exit $((failures > 0))
+}

@@ -1,0 +1,126 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-3-Clause
+# shellcheck disable=SC2317 # check calls the functions
+#
+# lifecycle.sh - a private cluster comes up, and goes without a trace however it ends.
+
+# shellcheck source=check.sh
+. "$(dirname "$0")/check.sh"
+
+# Everything of a cluster, folders and processes, has the name of this folder in it.
+TMPDIR=$room/clusters
+mkdir "$TMPDIR"
+export TMPDIR
+
+left () { # what is left of all clusters that were started with this TMPDIR, but for this test
+    local file id
+
+    for file in /proc/[0-9]*/environ; do
+        id=${file#/proc/}
+        ! grep -qzs -- "SLURM_CONF=$TMPDIR" "$file" \
+            || echo "${id%/*} $(tr '\0' ' ' <"/proc/${id%/*}/cmdline")"
+    done
+    ls -A "$TMPDIR"
+}
+
+nothing_left () {
+    local try
+
+    for ((try = 0; try < 50; try++)); do
+        [[ -n $(left) ]] || return 0
+        sleep 0.1
+    done
+    left
+    return 1
+}
+
+await_file () {
+    local try
+
+    for ((try = 0; try < 600; try++)); do
+        [[ ! -e $1 ]] || return 0
+        sleep 0.1
+    done
+    return 1
+}
+
+runs_a_command () {
+    # shellcheck disable=SC2016 # expanded by the tasks
+    "$cluster" run --nodes 2 --gpus 3 -- srun -N2 --gpus-per-node=3 \
+        sh -c 'echo "$(hostname) $CUDA_VISIBLE_DEVICES"' | sort >out || return
+    printf 'n0 0,1,2\nn1 0,1,2\n' | diff - out && nothing_left
+}
+
+passes_on_failure () {
+    "$cluster" run --nodes 1 -- sh -c 'exit 7'
+    [[ $? = 7 ]] && nothing_left
+}
+
+# The command leaves jobs running that would never end, and daemons that left the session.
+ends_by_signal () { # SIGNAL
+    local pid
+
+    rm -f started
+    # A background job would ignore INT.
+    env --default-signal=INT "$cluster" run --nodes 2 -- bash -c '
+        sbatch -N1 -o /dev/null --wrap "setsid sleep 1000 & sleep 1000"
+        srun -N2 sh -c "setsid sleep 1000 & touch started; trap \"\" TERM INT; sleep 1000"' &
+    pid=$!
+    await_file started || return
+    kill -s "$1" "$pid"
+    wait "$pid"
+    [[ $? = $((128 + $(kill -l "$1"))) ]] || return
+    # A killed script cannot remove its folder.
+    [[ $1 != KILL ]] || { sleep 0.5; rm -r "$TMPDIR"/gs-slurm.*; }
+    nothing_left
+}
+
+nodes_of () { # FOLDER
+    # shellcheck source=/dev/null
+    (. "$1/env" && srun -N "$(sinfo -h -o %D -p normal)" hostname | sort | xargs)
+}
+
+stays_until_down () {
+    local one two
+
+    one=$("$cluster" up --nodes 1) || return
+    two=$("$cluster" up --nodes 2) || return # two at once
+    [[ $(nodes_of "$one") = n0 && $(nodes_of "$two") = "n0 n1" ]] || return
+    "$cluster" down "$one" || return
+    [[ $(nodes_of "$two") = "n0 n1" ]] || return
+    "$cluster" down "$two" && nothing_left
+}
+
+private_memory () {
+    # shellcheck disable=SC2016 # expanded by the tasks
+    "$cluster" run --nodes 2 -- srun -N2 -n4 sh -c '
+        touch /dev/shm/gs-private.$(hostname); sleep 1; ls /dev/shm | wc -l' | sort -u >out
+    [[ $(cat out) = 1 && ! -e /dev/shm/gs-private.n0 ]]
+}
+
+refuses () { # TEXT ARGUMENT...
+    local text=$1
+    shift
+    "$cluster" "$@" >out 2>&1
+    [[ $? = 99 ]] && grep -qF -- "$text" out
+}
+
+not_root () {
+    setpriv --reuid 65534 --regid 65534 --clear-groups "$cluster" run true >out 2>&1
+    [[ $? = 77 ]] && grep -q 'needs root' out
+}
+
+need_cluster
+check "runs a command on nodes with GPUs" runs_a_command
+check "each node has its own /dev/shm" private_memory
+check "passes on a failure" passes_on_failure
+check "ends when interrupted" ends_by_signal INT
+check "ends when terminated" ends_by_signal TERM
+check "ends when killed" ends_by_signal KILL
+check "two stay side by side until they are stopped" stays_until_down
+check "down wants a cluster's folder" refuses "not the folder of a cluster" down "$room"
+check "run wants a command" refuses "needs a command" run --nodes 2
+check "a number of nodes" refuses "--nodes takes a number" up --nodes many
+check "an unknown option" refuses "unknown option '--node'" up --node 3
+check "skips without root" not_root
+finish
