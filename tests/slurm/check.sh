@@ -8,6 +8,8 @@
 #   build    the top of the build, where one stands by default
 #   cluster  the program that makes a cluster
 
+# Ranks outnumber the CPUs, and the simulated nodes share the loopback network.
+export OMPI_MCA_mpi_yield_when_idle=1 OMPI_MCA_btl_tcp_if_include=lo
 # shellcheck disable=SC2034 # for those who source this
 top=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 build=$(cd "${top_builddir:-.}" && pwd) || exit 99
@@ -44,10 +46,10 @@ enter_cluster () {
 }
 
 check () { # NAME COMMAND...
-    local name=$1
+    local name=$1 begin=$SECONDS
     shift
     if "$@"; then
-        echo "ok - $name"
+        echo "ok - $name ($((SECONDS - begin)) s)"
     else
         echo "FAILED - $name"
         failures=$((failures + 1))

@@ -1,0 +1,126 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-3-Clause
+# shellcheck disable=SC2317 # check calls the functions
+#
+# failures.sh - a step whose ranks fail, or do not all use gradsync, ends in time and says why.
+
+# shellcheck source=check.sh
+. "$(dirname "$0")/check.sh"
+enter_cluster --nodes 4
+
+act=$build/tests/slurm/act
+partial=$build/tests/slurm/partial
+export GS_RECORD_DIR=$room/records
+mkdir "$GS_RECORD_DIR"
+
+# step OPTION... PROGRAM...: a step with its output in out; not longer than a minute.
+step () {
+    rm -f "$GS_RECORD_DIR"/*
+    timeout -k 5 60 srun --mpi=pmix "$@" >out 2>&1
+}
+
+says () { # TEXT...
+    local text
+
+    for text; do
+        grep -qF -- "$text" out || { echo "not said: $text" >>out; return 1; }
+    done
+}
+
+# Rank $1 of $2 left a record, and its last line has $3 in it.
+recorded () {
+    local file
+
+    file=$(echo "$GS_RECORD_DIR"/*-r"$1".ring)
+    [[ $(echo "$GS_RECORD_DIR"/*.ring | wc -w) = "$2" ]] || return
+    "$build/gs-info" --record "$file" | tee -a out | tail -n 1 | grep -qF -- "$3"
+}
+
+failed () { # STATUS: not 0, and not for having taken too long
+    (($1 != 0 && $1 != 124))
+}
+
+without_pmix () {
+    step --mpi=none -n2 "$act"
+    [[ $? = 4 ]] && says "GS_ERR_BOOT" "srun --mpi=pmix"
+}
+
+killed () { # OPTION...: rank 3 of 4 dies in the sixth round
+    step "$@" "$act" 50 20 kill 3 5
+    failed $? && says "task 3: Killed" && recorded 3 4 "#5 " \
+        && recorded 0 4 "NOT ENDED"
+}
+
+# N.B. Slurm 22.05: the PMIx plugin ends a step only while its daemon on the node of the dead
+# rank has other ranks; alone on its node a rank dies unseen without --kill-on-bad-exit.
+killed_alone () {
+    GS_TIMEOUT_MS=3000 step -N2 --ntasks-per-node=1 "$act" 50 20 kill 1 5
+    failed $? && says "did not come: rank 1 (host n1)" && recorded 1 2 "#5 "
+}
+
+stopped () {
+    GS_TIMEOUT_MS=3000 step -N2 --ntasks-per-node=2 --kill-on-bad-exit=1 "$act" 50 20 stop 3 5
+    failed $? && says "allreduce_avg #6" "did not come: rank 3 (host n1)" \
+        && recorded 3 4 "#5 " && recorded 0 4 "GS_ERR_TIMEOUT"
+}
+
+exits_early () { # the others are told by Slurm or by the deadline, whichever comes first
+    GS_TIMEOUT_MS=3000 step -N2 --ntasks-per-node=2 "$act" 50 20 exit 3 5
+    failed $? && says "1 communicators open" && recorded 3 4 "#5 "
+}
+
+exits_early_alone () {
+    GS_TIMEOUT_MS=3000 step -N2 --ntasks-per-node=1 "$act" 50 20 exit 1 5
+    [[ $? = 9 ]] && says "did not come: rank 1 (host n1)" && recorded 0 2 "GS_ERR_TIMEOUT"
+}
+
+dies_in_bootstrap () {
+    echo "kill -s KILL \$\$" >die
+    printf '0-2 %s\n3 sh die\n' "$act" >programs
+    GS_BOOT_TIMEOUT_MS=3000 step -N2 --ntasks-per-node=2 --multi-prog programs
+    failed $? && says "task 3: Killed"
+}
+
+stranger_in_the_step () { # rank 3 knows nothing of PMIx
+    printf '0-2 %s\n3 sleep 5\n' "$act" >programs
+    GS_BOOT_TIMEOUT_MS=3000 step -N2 --ntasks-per-node=2 --multi-prog programs
+    [[ $? = 9 ]] && says "did not come: rank 3 (host n1)" "gs_comm_from_mpi"
+}
+
+programs_of_one_step () {
+    printf '0-5 %s user\n6-7 %s server\n' "$partial" "$partial" >programs
+    step -N2 --ntasks-per-node=4 --multi-prog programs && says "6 users agree on 2.5"
+}
+
+het_step () {
+    step -N1 -n3 "$partial" user : -N1 -n2 "$partial" server && says "3 users agree on 1"
+}
+
+het_world () {
+    step -N1 -n3 "$act" 2 : -N1 -n2 "$act" 2 \
+        && says "rank 3 of 5 on n1: local 0 of 2, node 1 of 2"
+}
+
+steps_side_by_side () {
+    # shellcheck disable=SC2016 # expanded by the job
+    salloc -N2 --ntasks-per-node=4 --quiet sh -c '
+        srun --exact --mpi=pmix -N2 -n4 "$0" 30 20 & srun --exact --mpi=pmix -N2 -n4 "$0" 30 20
+        wait $!' "$act" >out 2>&1 && [[ $(grep -c "of 4 on n" out) = 8 ]]
+}
+
+check "without PMIx the error names the cure" without_pmix
+check "killed rank, others on its node" killed -N2 --ntasks-per-node=2
+check "killed rank, alone on its node, --kill-on-bad-exit" killed -N4 -n4 --kill-on-bad-exit=1
+check "killed rank, alone on its node" killed_alone
+check "stopped rank" stopped
+check "rank that exits early" exits_early
+check "rank that exits early, alone on its node" exits_early_alone
+check "rank that dies before it calls" dies_in_bootstrap
+check "rank that never calls is named" stranger_in_the_step
+check "two steps of a job at once" steps_side_by_side
+check "heterogeneous step, all ranks" het_world
+if [[ -x $partial ]]; then
+    check "two programs in a step, some ranks without gradsync" programs_of_one_step
+    check "heterogeneous step, some ranks without gradsync" het_step
+fi
+finish
