@@ -7,6 +7,7 @@
 #   top      the top of the sources
 #   build    the top of the build, where one stands by default
 #   cluster  the program that makes a cluster
+#   PATH     has gs-run, gs-env and gs-info
 
 # Ranks outnumber the CPUs, and the simulated nodes share the loopback network.
 export OMPI_MCA_mpi_yield_when_idle=1 OMPI_MCA_btl_tcp_if_include=lo
@@ -27,6 +28,31 @@ trap 'exit 129' HUP
 trap 'exit 130' INT
 trap 'exit 143' TERM
 cd "$room" || exit 99
+
+# gs-run as installed, but with the tools of the build.
+mkdir -p prefix/bin prefix/share/gradsync && ln -s "$top/slurm" prefix/share/gradsync/slurm \
+    && cp "$build/slurm/gs-run" "$build/slurm/gs-env" prefix/bin || exit 99
+PATH=$room/prefix/bin:$build:$PATH
+
+# await SECONDS COMMAND...: waits until the command succeeds; false when it does not in time.
+await () {
+    local end=$((SECONDS + $1))
+    shift
+
+    until "$@"; do
+        ((SECONDS < end)) || return 1
+        sleep 0.2
+    done
+}
+
+# out has all of these texts.
+says () { # TEXT...
+    local text
+
+    for text; do
+        grep -qF -- "$text" out || { echo "not said: $text" >>out; return 1; }
+    done
+}
 
 # Skips the script where no cluster can be had.
 need_cluster () {

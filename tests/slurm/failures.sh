@@ -19,14 +19,6 @@ step () {
     timeout -k 5 60 srun --mpi=pmix "$@" >out 2>&1
 }
 
-says () { # TEXT...
-    local text
-
-    for text; do
-        grep -qF -- "$text" out || { echo "not said: $text" >>out; return 1; }
-    done
-}
-
 # Rank $1 of $2 left a record, and its last line has $3 in it.
 recorded () {
     local file

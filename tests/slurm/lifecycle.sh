@@ -23,25 +23,12 @@ left () { # what is left of all clusters that were started with this TMPDIR, but
     ls -A "$TMPDIR"
 }
 
-nothing_left () {
-    local try
-
-    for ((try = 0; try < 50; try++)); do
-        [[ -n $(left) ]] || return 0
-        sleep 0.1
-    done
-    left
-    return 1
+none_left () {
+    [[ -z $(left) ]]
 }
 
-await_file () {
-    local try
-
-    for ((try = 0; try < 600; try++)); do
-        [[ ! -e $1 ]] || return 0
-        sleep 0.1
-    done
-    return 1
+nothing_left () {
+    await 5 none_left || { left; return 1; }
 }
 
 runs_a_command () {
@@ -66,7 +53,7 @@ ends_by_signal () { # SIGNAL
         sbatch -N1 -o /dev/null --wrap "setsid sleep 1000 & sleep 1000"
         srun -N2 sh -c "setsid sleep 1000 & touch started; trap \"\" TERM INT; sleep 1000"' &
     pid=$!
-    await_file started || return
+    await 60 test -e started || return
     kill -s "$1" "$pid"
     wait "$pid"
     [[ $? = $((128 + $(kill -l "$1"))) ]] || return

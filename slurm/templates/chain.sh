@@ -1,0 +1,26 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+#
+# chain.sh - submits a run as jobs that follow each other, where sites do not requeue.
+#
+#   ./chain.sh 5 [SBATCH-OPTION]... plain.sbatch ./simulation input.nml
+#
+# Each job starts when the one before has ended well, and continues from its checkpoint. When
+# one fails the rest is cancelled. The program should end well, at once, if nothing is left to
+# do; it stops itself before the time limit (as in requeue.sbatch, but with status 0).
+
+if [[ ! ${1-} =~ ^[1-9][0-9]?$ ]] || (($# < 2)); then
+    echo "usage: chain.sh JOBS [SBATCH-OPTION]... SCRIPT [ARGUMENT]..." >&2
+    exit 2
+fi
+jobs=$1
+shift
+
+id=''
+for ((i = 1; i <= jobs; i++)); do
+    id=$(sbatch --parsable --kill-on-invalid-dep=yes ${id:+--dependency=afterok:"$id"} "$@") \
+        || exit
+    id=${id%;*} # without the cluster's name
+    [[ $id =~ ^[0-9]+$ ]] || { echo "chain.sh: sbatch said '$id', not a job's number" >&2; exit 1; }
+    echo "job $i of $jobs: $id"
+done

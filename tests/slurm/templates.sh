@@ -1,0 +1,174 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-3-Clause
+# shellcheck disable=SC2317 # check calls the functions
+#
+# templates.sh - every job template, submitted as it is, does what it says.
+
+# shellcheck source=check.sh
+. "$(dirname "$0")/check.sh"
+enter_cluster --nodes 4
+
+act=$build/tests/slurm/act
+partial=$build/tests/slurm/partial
+resume=$build/tests/slurm/resume
+average=$build/tests/slurm/average
+templates=$top/slurm/templates
+
+# submit OPTION... SCRIPT ARGUMENT...: a job, awaited, with its output in out; true if it
+# completed. (sbatch --wait looks only every ten seconds.)
+submit () {
+    local job
+
+    job=$(sbatch --parsable --output="$room/out" "$@") && await 90 gone "$job" \
+        && scontrol -o show job "$job" | grep -q 'JobState=COMPLETED'
+}
+
+plain () {
+    submit "$templates/plain.sbatch" "$act" 3 && says "rank 7 of 8 on n1: local 3 of 4" || return
+    submit --nodes=4 "$templates/plain.sbatch" "$act" 3 \
+        && says "rank 15 of 16 on n3: local 3 of 4, node 3 of 4"
+}
+
+plain_fails () { # the job's state is the program's, and the log says where the ranks were
+    submit "$templates/plain.sbatch" "$act" 50 20 kill 3 5 && return 1
+    says "rank 3 on n0: after allreduce_avg #5 (GS_OK)"
+}
+
+logged () { # COUNT TEXT: out has that many lines with TEXT
+    [[ -e out ]] && (($(grep -c -- "$2" out) >= $1))
+}
+
+gone () { # JOB has ended, for good
+    [[ -z $(squeue -h -j "$1" 2>/dev/null) ]]
+}
+
+# Every part began where the one before had stopped, and the last came to round $1.
+continuous () {
+    grep -E '^(from|to) round' out | awk -v last="$1" '
+        { round = $3 }
+        $1 == "from" && round != at { exit 1 }
+        $1 == "to" { at = round }
+        END { exit at != last }' || { echo "not continuous" >>out; return 1; }
+}
+
+requeued_on_signal () { # what --signal sends before the time limit, sent by hand
+    local job
+
+    job=$(sbatch --parsable --output=out "$templates/requeue.sbatch" "$resume" state1 60 50)
+    await 60 logged 1 "from round" && sleep 0.5 && scancel --signal=USR1 "$job" || return
+    await 90 gone "$job" && says "part 0" "part 1" && continuous 60
+}
+
+requeued_by_urgent () { # pre-emption: Slurm itself ends and requeues the job
+    local job
+
+    rm -f out
+    job=$(sbatch --parsable --nodes=4 --output=out "$templates/requeue.sbatch" \
+        "$resume" state2 60 50)
+    await 60 logged 1 "from round" || return
+    sleep 0.5
+    srun --quiet -p urgent -N4 --exclusive true || return
+    await 90 gone "$job" && says "part 0" "part 1" && continuous 60
+}
+
+chain () {
+    local jobs
+
+    jobs=$("$templates/chain.sh" 3 --open-mode=append --output="$room/out" \
+        "$templates/plain.sbatch" "$resume" state3 20 10) || return
+    [[ $(wc -l <<<"$jobs") = 3 ]] || return
+    await 90 gone "${jobs##* }" && logged 3 "from round" && continuous 20
+}
+
+chain_breaks () { # a failed job takes those after it along
+    local jobs
+
+    jobs=$("$templates/chain.sh" 3 --open-mode=append --output="$room/out" \
+        "$templates/plain.sbatch" false) || return
+    await 60 gone "${jobs##* }" && logged 1 "srun ended with status 1" \
+        && ! logged 2 "srun ended with status 1" # the output is appended
+}
+
+chain_usage () {
+    "$templates/chain.sh" many plain.sbatch >out 2>&1
+    [[ $? = 2 ]] && says "usage"
+}
+
+ensemble () {
+    mkdir members && cd members || return
+    submit "$templates/ensemble.sbatch" 2 "$act" 20 10 || { cd ..; return 1; }
+    cat member.*/output.txt >>../out
+    cd ..
+    (($(grep -c "of 8 on n" out) == 16)) && ls -d members/member.1
+}
+
+ensemble_fails () { # one of two; the other is not disturbed
+    # shellcheck disable=SC2016 # expanded by the members
+    printf '#!/bin/sh\n[ "$MEMBER" = 0 ] && exit 3\nexec %s 20 10\n' "$act" >one_fails
+    chmod +x one_fails
+    submit "$templates/ensemble.sbatch" 2 "$room/one_fails" && return 1
+    says "member 0 failed" && (($(grep -c "of 8 on n" member.1/output.txt) == 8))
+}
+
+ensemble_refuses () {
+    submit "$templates/ensemble.sbatch" 3 "$act" && return 1
+    says "4 nodes cannot be shared by 3 members"
+}
+
+partial () {
+    submit "$templates/partial.sbatch" "$partial user" "$partial server" \
+        && says "8 users agree on 3.5"
+}
+
+partial_on_gpu_nodes () { # the way its last comment tells
+    printf '0-3,5-8 %s user\n4,9 %s server\n' "$partial" "$partial" >ranks.conf
+    submit --nodes=2 --ntasks-per-node=5 --gpus-per-node=4 \
+        --wrap "gs-run --partial --ntasks-per-node=5 --multi-prog ranks.conf" \
+        && says "8 users agree on 3.5"
+}
+
+mixed () {
+    local text
+
+    text="0-2 $act 1"$'\n'
+    text+="3-5 $average"$'\n'
+    text+="6-7 python3 $top/tests/slurm/average.py $build/.libs/libgradsync.so"
+    echo "$text" >ranks.conf
+    submit "$templates/mixed.sbatch" ranks.conf \
+        && says "rank 0 of 8 on n0" "Fortran rank 5" "Python rank 7, meeting at n0:2"
+}
+
+env_of_uneven_step () { # 4 ranks on n0, 1 on n1
+    # shellcheck disable=SC2016 # expanded by the ranks
+    srun -N2 -n5 -m block gs-env sh -c \
+        'echo "$RANK/$WORLD_SIZE $LOCAL_RANK/$LOCAL_WORLD_SIZE $MASTER_ADDR"' | sort >out
+    printf '%s\n' "0/5 0/4 n0" "1/5 1/4 n0" "2/5 2/4 n0" "3/5 3/4 n0" "4/5 0/1 n0" | diff - out
+}
+
+env_outside () {
+    gs-env true >out 2>&1
+    [[ $? = 2 ]] && says "start it with srun"
+}
+
+check "plain" plain
+check "plain, a rank dies" plain_fails
+check "requeue on a signal" requeued_on_signal
+check "requeue for an urgent job" requeued_by_urgent
+check "chain" chain
+check "chain, a job fails" chain_breaks
+check "chain, wrong use" chain_usage
+check "ensemble" ensemble
+check "ensemble, a member fails" ensemble_fails
+check "ensemble, members that do not fit" ensemble_refuses
+check "the environment of gs-env in an uneven step" env_of_uneven_step
+check "gs-env outside a step" env_outside
+if [[ -x $partial ]]; then
+    check "partial" partial
+    check "partial, servers on the GPU nodes" partial_on_gpu_nodes
+fi
+if [[ -x $average ]] && command -v python3 >/dev/null; then
+    check "mixed" mixed
+else
+    echo "left out: the mixed step (needs gfortran and python3)"
+fi
+finish
