@@ -8,6 +8,7 @@
 
 #include "base/env.h"
 #include "gradsync.h"
+#include "tools/info_profile.h"
 #include "tools/info_record.h"
 #include "tools/json.h"
 
@@ -69,9 +70,21 @@ static void print_unknown (void)
                     *e);
 }
 
-static void print_text (void)
+/* The value of the variable [name] of gradsync. */
+static const char *setting (const char *name)
 {
-    const char *fact = gs_build_info (), *next, *value;
+    gs_setting_t s;
+
+    for (int i = 0; !gs_setting_get (i, &s); i++)
+        if (!strcmp (s.name, name))
+            return s.value;
+    return "";
+}
+
+/* False if the profile cannot be read. */
+static bool print_text (void)
+{
+    const char *fact = gs_build_info (), *profile = setting ("GS_PROFILE"), *next, *value;
     int name_length, value_length;
     gs_setting_t s;
 
@@ -85,6 +98,10 @@ static void print_text (void)
     for (int i = 0; !gs_setting_get (i, &s); i++)
         printf ("  %-18s %-12s %-12s %s\n", s.name, *s.value ? s.value : "-", s.origin, s.help);
     print_unknown ();
+    if (!*profile)
+        return true;
+    printf ("\nProfile %s\n", profile);
+    return info_profile (profile, false);
 }
 
 static void print_json_fact (const char *name, int name_length, const char *value,
@@ -99,9 +116,10 @@ static void print_json_fact (const char *name, int name_length, const char *valu
     json_string (stdout, text);
 }
 
-static void print_json (void)
+static bool print_json (void)
 {
-    const char *fact = gs_build_info (), *next, *value;
+    const char *fact = gs_build_info (), *profile = setting ("GS_PROFILE"), *next, *value;
+    bool ok = true;
     int name_length, value_length;
     gs_setting_t s;
 
@@ -125,7 +143,12 @@ static void print_json (void)
         json_string (stdout, s.help);
         fputc ('}', stdout);
     }
+    if (*profile) {
+        printf ("],\"profile\":[");
+        ok = info_profile (profile, true);
+    }
     printf ("]}\n");
+    return ok;
 }
 
 static int usage_error (const char *culprit, const char *text)
@@ -149,12 +172,10 @@ static int print_records (int count, char **paths)
 
 static int print_info (bool json)
 {
-    if (json)
-        print_json ();
-    else
-        print_text ();
+    bool ok = json ? print_json () : print_text ();
+
     if (!gsi_env_check ())
-        return EXIT_SUCCESS;
+        return ok ? EXIT_SUCCESS : EXIT_FAILURE;
     fprintf (stderr, "gs-info: %s\n", gs_last_error ());
     return EXIT_FAILURE;
 }

@@ -46,6 +46,26 @@ says err "^gs-info: GS_CHECK='maybe' is not one of off\|args\|collective"
 GS_TIMEOUT=5 run 0 ./gs-info
 says out '^  GS_TIMEOUT is set, but gradsync has no such variable'
 
+cat >"$work/site.env" <<'END'
+# A=comment
+GS_TEST_ONE=one
+GS_TEST_TWO=two words
+
+GS_TEST_THREE=three
+END
+GS_PROFILE=$work/site.env
+export GS_PROFILE
+GS_TEST_ONE=one GS_TEST_TWO=other run 0 ./gs-info
+says out "^Profile $work/site.env\$"
+says out '^  GS_TEST_ONE  *one  *profile$'
+says out '^  GS_TEST_TWO  *other  *environment$'
+says out '^  GS_TEST_THREE  *-  *unset$'
+GS_TEST_ONE=one GS_TEST_TWO=other run 0 ./gs-info --json
+says out '"profile":\[\{"name":"GS_TEST_ONE","value":"one","origin":"profile"\},'
+GS_PROFILE=$work/missing run 1 ./gs-info
+says err "^gs-info: GS_PROFILE='$work/missing': No such file"
+unset GS_PROFILE
+
 run 2 ./gs-info --colour
 says err '^gs-info: --colour: is not an option'
 quiet out
