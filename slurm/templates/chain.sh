@@ -21,6 +21,9 @@ for ((i = 1; i <= jobs; i++)); do
     id=$(sbatch --parsable --kill-on-invalid-dep=yes ${id:+--dependency=afterok:"$id"} "$@") \
         || exit
     id=${id%;*} # without the cluster's name
-    [[ $id =~ ^[0-9]+$ ]] || { echo "chain.sh: sbatch said '$id', not a job's number" >&2; exit 1; }
+    if [[ ! $id =~ ^[0-9]+$ ]]; then
+        echo "chain.sh: sbatch said '$id', not a job's number" >&2
+        exit 1
+    fi
     echo "job $i of $jobs: $id"
 done
