@@ -96,6 +96,14 @@ static gs_status_t compare (gs_comm_t *comm, const struct intent *mine,
     return st;
 }
 
+/* Lets go of the communicator; an abort meanwhile has left it to us to tell the others. */
+static void leave (gs_comm_t *comm)
+{
+    atomic_flag_clear (&comm->busy);
+    if (atomic_load (&comm->life) == GSI_ABORTED)
+        gsi_watch_tell (comm);
+}
+
 gs_status_t gsi_call_begin (gs_comm_t *comm, enum gsi_record_op op, size_t count,
                             gs_dtype_t dtype, int argument, gs_stream_t stream,
                             struct gsi_call *call)
@@ -111,7 +119,7 @@ gs_status_t gsi_call_begin (gs_comm_t *comm, enum gsi_record_op op, size_t count
                          gsi_record_op_name (op), comm->name);
     if (atomic_load_explicit (&comm->life, memory_order_acquire) != GSI_ALIVE) {
         st = not_alive (comm, op);
-        atomic_flag_clear_explicit (&comm->busy, memory_order_release);
+        leave (comm);
         return st;
     }
     call->deadline_ns =
@@ -131,7 +139,7 @@ gs_status_t gsi_call_begin (gs_comm_t *comm, enum gsi_record_op op, size_t count
 gs_status_t gsi_call_refuse (gs_comm_t *comm, gs_status_t st)
 {
     gsi_record_end (&comm->record, st);
-    atomic_flag_clear_explicit (&comm->busy, memory_order_release);
+    leave (comm);
     return st;
 }
 
@@ -143,6 +151,6 @@ gs_status_t gsi_call_end (gs_comm_t *comm, const struct gsi_call *call, gs_statu
         gsi_log (GS_LOG_TRACE, "coll", "%s #%llu of '%s': %s", gsi_record_op_name (call->op),
                  (unsigned long long) call->seq, comm->name, gs_status_string (st));
     gsi_record_end (&comm->record, st);
-    atomic_flag_clear_explicit (&comm->busy, memory_order_release);
+    leave (comm);
     return st;
 }

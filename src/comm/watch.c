@@ -13,7 +13,7 @@
 /* Tells the other ranks, if the transport can. Called with the communicator taken. */
 static void tell_others (gs_comm_t *comm)
 {
-    if (comm->coll->ops->notify_abort)
+    if (comm->coll && comm->coll->ops->notify_abort)
         comm->coll->ops->notify_abort (comm->coll);
 }
 
@@ -73,6 +73,14 @@ gs_status_t gsi_watch_failed (gs_comm_t *comm, const struct gsi_call *call, gs_s
     return gsi_fail (st, "%s", reason);
 }
 
+void gsi_watch_tell (gs_comm_t *comm)
+{
+    if (atomic_flag_test_and_set (&comm->busy))
+        return;
+    tell_others (comm);
+    atomic_flag_clear (&comm->busy);
+}
+
 gs_status_t gs_comm_abort (gs_comm_t *comm)
 {
     gs_status_t st = gsi_comm_valid (comm, "gs_comm_abort");
@@ -80,11 +88,7 @@ gs_status_t gs_comm_abort (gs_comm_t *comm)
 
     if (st || !atomic_compare_exchange_strong (&comm->life, &alive, GSI_ABORTED))
         return st;
-    /* A thread inside a call sees [life] in its wait and tells the others as it leaves. */
-    if (atomic_flag_test_and_set_explicit (&comm->busy, memory_order_acquire))
-        return GS_OK;
-    tell_others (comm);
-    atomic_flag_clear_explicit (&comm->busy, memory_order_release);
+    gsi_watch_tell (comm);
     return GS_OK;
 }
 

@@ -12,4 +12,11 @@
  */
 gs_status_t gsi_watch_failed (gs_comm_t *comm, const struct gsi_call *call, gs_status_t st);
 
+/*
+ * Tells the other ranks that this one has given up, unless a thread is inside a call: that
+ * thread does it as it leaves. Whoever changes [life] or lets go of [busy] calls it afterwards,
+ * so that one of the two always does.
+ */
+void gsi_watch_tell (gs_comm_t *comm);
+
 #endif /* GS_COMM_WATCH_H */
