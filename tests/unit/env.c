@@ -31,7 +31,7 @@ static const struct {
 };
 
 static const char *const texts[] = {"GS_DEBUG_FILE", "GS_RECORD_DIR", "GS_MPI_MODULE",
-                                    "GS_ID_HOST", "GS_FAULT"};
+                                    "GS_ID_HOST",    "GS_PROFILE",    "GS_FAULT"};
 
 START_TEST (every_variable_is_tested_here)
 {
