@@ -71,12 +71,12 @@ node_way () {
 # Sets launcher for [ranks] ranks on each of [nodes] nodes; nodes 0 is this node as it is.
 # False, with the reason in why, when that cannot be.
 build_launcher () {
-    local ranks=$1 nodes=$2 way='' hosts='' i
+    local ranks=$1 nodes=$2 way='' hosts='' i words more
     local total=$((ranks * (nodes ? nodes : 1)))
 
     launcher=()
     if [[ -n ${GS_TEST_LAUNCHER-} ]]; then
-        local words=${GS_TEST_LAUNCHER//%n/$total}
+        words=${GS_TEST_LAUNCHER//%n/$total}
         read -ra launcher <<<"${words//%N/$((nodes ? nodes : 1))}"
         return 0
     fi
@@ -101,8 +101,8 @@ build_launcher () {
                --mca orte_tmpdir_base "$room")
     ((total <= $(nproc))) || launcher+=(--mca mpi_yield_when_idle 1)
     [[ $way != user && $(id -u) != 0 ]] || launcher+=(--allow-run-as-root)
-    read -ra words <<<"${GS_TEST_MPIRUN_ARGS-}"
-    launcher=(mpirun "${launcher[@]}" "${words[@]}")
+    read -ra more <<<"${GS_TEST_MPIRUN_ARGS-}"
+    launcher=(mpirun "${launcher[@]}" "${more[@]}")
     # psec native: munge would see through the user namespace and refuse the ranks.
     [[ $way != user ]] || launcher=(env PMIX_MCA_psec=native unshare -r "${launcher[@]}")
 }
