@@ -85,7 +85,7 @@ same_interface () { # FOLDER FOLDER
     [[ -n ${names[0]} && ${names[0]} = "${names[1]}" ]] \
         || { diff <(echo "${names[0]}") <(echo "${names[1]}"); return 1; }
     for folder; do
-        find "$folder/stage" -name 'gradsync*.h' -exec sha256sum {} + | sed 's|/.*/|/|' | sort \
+        find "$folder/stage" -name 'gradsync*.h' -exec sha256sum {} + | sed 's|  .*/|  |' | sort \
             >"$folder/headers"
     done
     cmp "$1/headers" "$2/headers"

@@ -89,10 +89,11 @@ struct gsi_coll_ops {
     void (*roll_call) (struct gsi_coll *coll, const struct gsi_call *call, unsigned char *came);
 
     /*
-     * (optional) Tells the other ranks, without waiting, that this one has given up. Called at
-     * most once, not from within another operation.
+     * (optional) Tells the other ranks, without waiting, that this one has given up: it did its
+     * part of the calls before number [missed], which the others can still complete, and of none
+     * from there on. Called at most once, not from within another operation.
      */
-    void (*notify_abort) (struct gsi_coll *coll);
+    void (*notify_abort) (struct gsi_coll *coll, uint64_t missed);
 
     /* (required) Collective, until call->deadline_ns; frees on success, else discard follows. */
     gs_status_t (*close) (struct gsi_coll *coll, const struct gsi_call *call);

@@ -171,7 +171,7 @@ static gs_status_t agree (gs_comm_t *comm, gs_status_t st, int64_t deadline_ns)
         comm->coll->ops->allgather (comm->coll, &mine, comm->scratch, sizeof (mine), &call);
 
     if (carried && comm->coll->ops->notify_abort)
-        comm->coll->ops->notify_abort (comm->coll); /* others may wait for us still */
+        comm->coll->ops->notify_abort (comm->coll, 0); /* others may wait for us still */
     if (carried)
         return st ? st : carried;
     for (int r = 0; r < comm->team.size && !st; r++)

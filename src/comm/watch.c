@@ -10,11 +10,14 @@
 #include "base/log.h"
 #include "comm/call.h"
 
-/* Tells the other ranks, if the transport can. Called with the communicator taken. */
-static void tell_others (gs_comm_t *comm)
+/*
+ * Tells the other ranks, if the transport can, that this one misses all calls from number
+ * [missed] on. Called with the communicator taken.
+ */
+static void tell_others (gs_comm_t *comm, uint64_t missed)
 {
     if (comm->coll && comm->coll->ops->notify_abort)
-        comm->coll->ops->notify_abort (comm->coll);
+        comm->coll->ops->notify_abort (comm->coll, missed);
 }
 
 static const char *host_of (void *context, int rank)
@@ -68,7 +71,7 @@ gs_status_t gsi_watch_failed (gs_comm_t *comm, const struct gsi_call *call, gs_s
     memcpy (comm->death_text, reason, sizeof (reason));
     atomic_compare_exchange_strong (&comm->life, &alive, GSI_DEAD);
     if (st != GS_ERR_TIMEOUT) /* the roll call has told them */
-        tell_others (comm);
+        tell_others (comm, call->seq);
     gsi_log (GS_LOG_ERROR, "comm", "%s", reason);
     return gsi_fail (st, "%s", reason);
 }
@@ -77,7 +80,7 @@ void gsi_watch_tell (gs_comm_t *comm)
 {
     if (atomic_flag_test_and_set (&comm->busy))
         return;
-    tell_others (comm);
+    tell_others (comm, comm->record.seq + 1);
     atomic_flag_clear (&comm->busy);
 }
 

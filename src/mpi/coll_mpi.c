@@ -309,9 +309,9 @@ static gs_status_t barrier (struct gsi_coll *coll, const struct gsi_call *call)
     return st ? st : gsi_small_gather ((struct gsi_coll_mpi *) coll, NULL, 0, call);
 }
 
-static void notify_abort (struct gsi_coll *coll)
+static void notify_abort (struct gsi_coll *coll, uint64_t missed)
 {
-    gsi_notice_send ((struct gsi_coll_mpi *) coll, GSI_NOTICE_ABORT, NULL);
+    gsi_notice_send ((struct gsi_coll_mpi *) coll, GSI_NOTICE_ABORT, missed);
 }
 
 static gs_status_t close_mpi (struct gsi_coll *coll, const struct gsi_call *call)

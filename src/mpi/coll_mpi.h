@@ -53,8 +53,8 @@ struct gsi_coll_mpi {
 /* What a rank that gives up tells the others. */
 enum gsi_notice_kind { GSI_NOTICE_NONE = 0, GSI_NOTICE_ABORT = 1, GSI_NOTICE_TIMEOUT = 2 };
 struct gsi_notice {
-    int32_t kind, op;
-    uint64_t seq;
+    int32_t kind, reserved;
+    uint64_t missed; /* number of the first call that it has not done its part of */
 };
 
 /* The duplicate of a boot_mpi, now the caller's; MPI_COMM_NULL for any other boot. */
@@ -71,8 +71,7 @@ gs_status_t gsi_p2p_wait (struct gsi_coll_mpi *c, struct gsi_slot *slot,
                           const struct gsi_call *call);
 
 /* rollcall.c */
-void gsi_notice_send (struct gsi_coll_mpi *c, enum gsi_notice_kind kind,
-                      const struct gsi_call *call);
+void gsi_notice_send (struct gsi_coll_mpi *c, enum gsi_notice_kind kind, uint64_t missed);
 void gsi_notice_hear (struct gsi_coll_mpi *c); /* takes in what has arrived */
 void gsi_roll_call (struct gsi_coll *coll, const struct gsi_call *call, unsigned char *came);
 

@@ -52,11 +52,14 @@ static gs_status_t interrupted (struct gsi_coll_mpi *c, const struct gsi_call *c
     if (polls % LISTEN_EVERY == 0)
         gsi_notice_hear (c);
     for (int r = 0; c->notice && r < c->size; r++) {
-        if (c->heard[r].kind == GSI_NOTICE_ABORT)
+        const struct gsi_notice *notice = &c->heard[r];
+        if (notice->missed > call->seq)
+            continue; /* a notice can overtake what the rank sent before: that still comes */
+        if (notice->kind == GSI_NOTICE_ABORT)
             return gsi_fail (GS_ERR_STATE, "rank %d gave the communicator up", r);
-        if (c->heard[r].kind == GSI_NOTICE_TIMEOUT)
+        if (notice->kind == GSI_NOTICE_TIMEOUT)
             return gsi_fail (GS_ERR_TIMEOUT, "the deadline passed on rank %d in its call #%llu",
-                             r, (unsigned long long) c->heard[r].seq);
+                             r, (unsigned long long) notice->missed);
     }
     if (gsi_now_ns () > call->deadline_ns)
         return gsi_fail (GS_ERR_TIMEOUT, "the deadline passed (%s)",

@@ -24,8 +24,7 @@ void gsi_notice_hear (struct gsi_coll_mpi *c)
     }
 }
 
-void gsi_notice_send (struct gsi_coll_mpi *c, enum gsi_notice_kind kind,
-                      const struct gsi_call *call)
+void gsi_notice_send (struct gsi_coll_mpi *c, enum gsi_notice_kind kind, uint64_t missed)
 {
     struct gsi_notice *notice;
 
@@ -34,8 +33,7 @@ void gsi_notice_send (struct gsi_coll_mpi *c, enum gsi_notice_kind kind,
     c->notified = true;
     if (!(notice = calloc (1, sizeof (*notice))))
         return;
-    *notice =
-        (struct gsi_notice){.kind = kind, .op = call ? call->op : 0, .seq = call ? call->seq : 0};
+    *notice = (struct gsi_notice){.kind = kind, .missed = missed};
     for (int r = 0; r < c->size; r++) {
         MPI_Request request;
         /* A short message: it leaves at once, or as MPI makes progress elsewhere. */
@@ -53,7 +51,7 @@ void gsi_roll_call (struct gsi_coll *coll, const struct gsi_call *call, unsigned
     unsigned spins = GSI_GUEST_YIELD_NOW;
     int missing;
 
-    gsi_notice_send (c, GSI_NOTICE_TIMEOUT, call);
+    gsi_notice_send (c, GSI_NOTICE_TIMEOUT, call->seq);
     do {
         gsi_notice_hear (c);
         missing = 0;
