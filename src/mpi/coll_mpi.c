@@ -186,6 +186,7 @@ static void discard (struct gsi_coll *coll)
     free (c->source);
     free (c->heard);
     free (c);
+    gsi_guest_closed ();
 }
 
 /*
@@ -226,6 +227,7 @@ static gs_status_t open_mpi (const struct gsi_coll_setup *setup, struct gsi_coll
 
     if (!c)
         return gsi_fail (GS_ERR_NOMEM, "transport mpi: out of memory");
+    gsi_guest_opened ();
     c->base.ops = &gsi_coll_mpi;
     c->base.team = setup->team;
     c->base.life = setup->life;

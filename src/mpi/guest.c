@@ -15,6 +15,7 @@
 
 static pthread_mutex_t guard = PTHREAD_MUTEX_INITIALIZER; /* the start of MPI */
 static atomic_bool transfers_left;                        /* MPI_Finalize could wait for ever */
+static atomic_int transports;                             /* likewise, for ranks that go on */
 
 /* Memory that MPI still owns. Reachable, so that leak checkers know it is meant to stay. */
 static struct kept {
@@ -34,8 +35,18 @@ bool gsi_guest_up (void)
 
 static void finalize_at_exit (void)
 {
-    if (gsi_guest_up () && !atomic_load (&transfers_left))
+    if (gsi_guest_up () && !atomic_load (&transfers_left) && !atomic_load (&transports))
         MPI_Finalize ();
+}
+
+void gsi_guest_opened (void)
+{
+    atomic_fetch_add (&transports, 1);
+}
+
+void gsi_guest_closed (void)
+{
+    atomic_fetch_sub (&transports, 1);
 }
 
 static gs_status_t initialise (void)

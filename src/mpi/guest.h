@@ -3,7 +3,8 @@
  * guest - how the module lives in a process with MPI: whose MPI it is, and waiting politely.
  *
  * If the application has initialised MPI we use it and never finalize it. If not, we initialise
- * it with MPI_THREAD_MULTIPLE and finalize it when the process exits.
+ * it with MPI_THREAD_MULTIPLE and finalize it when the process exits, unless a transport is still
+ * open or has unfinished transfers: MPI_Finalize would then wait for ranks that may never come.
  */
 #ifndef GS_MPI_GUEST_H
 #define GS_MPI_GUEST_H
@@ -19,6 +20,10 @@ bool gsi_guest_up (void);
 
 /* Makes MPI up if it is not, and checks that this thread may call it. */
 gs_status_t gsi_guest_start (void);
+
+/* A transport begins to use MPI, or has ended. */
+void gsi_guest_opened (void);
+void gsi_guest_closed (void);
 
 /* "what: MPI's text" with status GS_ERR_TRANSPORT; GS_ERR_MISMATCH for a truncated message. */
 gs_status_t gsi_guest_fail (const char *what, int rc);
