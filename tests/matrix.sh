@@ -110,6 +110,7 @@ check () {
     if build_in "gcc" build-gcc --enable-werror; then
         tests "gcc: all tests" build-gcc make -C build-gcc check
         tests "gcc: ABI" build-gcc make -C build-gcc check-abi
+        tests "gcc: on a private Slurm" build-gcc make -C build-gcc check-slurm
         tests "gcc: unit tests under valgrind" build-gcc make -C build-gcc check-valgrind
         tests "gcc: distcheck" build-gcc make -C build-gcc distcheck-short
         tests "gcc: the tarball is complete" build-gcc tarball_complete build-gcc

@@ -9,8 +9,7 @@
 #   cluster  the program that makes a cluster
 #   PATH     has gs-run, gs-env and gs-info
 
-# Ranks outnumber the CPUs, and the simulated nodes share the loopback network.
-export OMPI_MCA_mpi_yield_when_idle=1 OMPI_MCA_btl_tcp_if_include=lo
+export OMPI_MCA_mpi_yield_when_idle=1 # ranks outnumber the CPUs
 # shellcheck disable=SC2034 # for those who source this
 top=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 build=$(cd "${top_builddir:-.}" && pwd) || exit 99

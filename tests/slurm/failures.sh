@@ -19,13 +19,13 @@ step () {
     timeout -k 5 60 srun --mpi=pmix "$@" >out 2>&1
 }
 
-# Rank $1 of $2 left a record, and its last line has $3 in it.
+# Rank $1 of $2 left a record, and one of its last $4 lines, by default 1, has $3 in it.
 recorded () {
     local file
 
     file=$(echo "$GS_RECORD_DIR"/*-r"$1".ring)
     [[ $(echo "$GS_RECORD_DIR"/*.ring | wc -w) = "$2" ]] || return
-    "$build/gs-info" --record "$file" | tee -a out | tail -n 1 | grep -qF -- "$3"
+    "$build/gs-info" --record "$file" | tee -a out | tail -n "${4-1}" | grep -qF -- "$3"
 }
 
 failed () { # STATUS: not 0, and not for having taken too long
@@ -50,10 +50,10 @@ killed_alone () {
     failed $? && says "did not come: rank 1 (host n1)" && recorded 1 2 "#5 "
 }
 
-stopped () {
+stopped () { # when it ends the step, Slurm wakes the rank, which may go on to its sixth call
     GS_TIMEOUT_MS=3000 step -N2 --ntasks-per-node=2 --kill-on-bad-exit=1 "$act" 50 20 stop 3 5
     failed $? && says "allreduce_avg #6" "did not come: rank 3 (host n1)" \
-        && recorded 3 4 "#5 " && recorded 0 4 "GS_ERR_TIMEOUT"
+        && recorded 3 4 "#5 " 2 && recorded 0 4 "GS_ERR_TIMEOUT"
 }
 
 exits_early () { # the others are told by Slurm or by the deadline, whichever comes first
@@ -93,6 +93,14 @@ het_world () {
         && says "rank 3 of 5 on n1: local 0 of 2, node 1 of 2"
 }
 
+fences_wait () { # no rank leaves a fence before every rank came
+    step -N4 -n16 "$build/tests/slurm/fence" && [[ $(grep -c ^fence out) = 64 ]] \
+        && sort -k 2n,2 -k 5n,5 out | awk '
+            { if ($2 in last && $5 > last[$2] || !($2 in last)) last[$2] = $5
+              if (!($2 in first) || $6 < first[$2]) first[$2] = $6 }
+            END { for (i in last) if (first[i] < last[i]) exit 1 }'
+}
+
 steps_side_by_side () {
     # shellcheck disable=SC2016 # expanded by the job
     salloc -N2 --ntasks-per-node=4 --quiet sh -c '
@@ -109,6 +117,7 @@ check "rank that exits early" exits_early
 check "rank that exits early, alone on its node" exits_early_alone
 check "rank that dies before it calls" dies_in_bootstrap
 check "rank that never calls is named" stranger_in_the_step
+check "PMIx fences wait for all nodes" fences_wait
 check "two steps of a job at once" steps_side_by_side
 check "heterogeneous step, all ranks" het_world
 if [[ -x $partial ]]; then

@@ -63,8 +63,9 @@ ends_by_signal () { # SIGNAL
 }
 
 nodes_of () { # FOLDER
-    # shellcheck source=/dev/null
-    (. "$1/env" && srun -N "$(sinfo -h -o %D -p normal)" hostname | sort | xargs)
+    # shellcheck disable=SC2016 # expanded in there
+    "$cluster" run --in "$1" bash -c 'srun -N "$(sinfo -h -o %D -p normal)" hostname' \
+        | sort | xargs
 }
 
 stays_until_down () {

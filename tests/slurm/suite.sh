@@ -17,7 +17,7 @@ programs () {
     awk '/^[A-Za-z_]*HELPERS *=/ { helpers = 1 }
          /^#/ || /^$/ { helpers = 0 }
          !helpers' "$top"/tests/{multi,fortran}/Makefile.am \
-        | sed -nE 's|^ *(tests/[a-z]+/[a-z0-9_]+\.[mf]t)( \\)?$|\1|p' | sort -u
+        | grep -oE 'tests/[a-z]+/[a-z0-9_]+\.[mf]t' | sort -u
 }
 
 # Sets layouts to those of program $1 that make sense here.
