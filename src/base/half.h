@@ -4,7 +4,7 @@
  *
  * Integer arithmetic only: the same bits on every compiler and CPU, and no branch that would
  * keep a loop from being vectorised. Formats: IEEE 754-2019 section 3.6; bfloat16 is the upper
- * half of a binary32.
+ * half of a binary32. A NaN stays one and keeps the upper bits of its fraction.
  */
 #ifndef GS_BASE_HALF_H
 #define GS_BASE_HALF_H
@@ -12,7 +12,14 @@
 #include <stdint.h>
 #include <string.h>
 
-static inline float gsi_float_of_bits (uint32_t bits)
+/* What hosts and GPUs compute alike: the same source, the same bits. */
+#ifdef __CUDACC__
+#define GSI_BOTH static inline __host__ __device__
+#else
+#define GSI_BOTH static inline
+#endif
+
+GSI_BOTH float gsi_float_of_bits (uint32_t bits)
 {
     float f;
 
@@ -20,7 +27,7 @@ static inline float gsi_float_of_bits (uint32_t bits)
     return f;
 }
 
-static inline uint32_t gsi_bits_of_float (float f)
+GSI_BOTH uint32_t gsi_bits_of_float (float f)
 {
     uint32_t bits;
 
@@ -28,12 +35,12 @@ static inline uint32_t gsi_bits_of_float (float f)
     return bits;
 }
 
-static inline float gsi_float_of_bf16 (uint16_t h)
+GSI_BOTH float gsi_float_of_bf16 (uint16_t h)
 {
     return gsi_float_of_bits ((uint32_t) h << 16);
 }
 
-static inline uint16_t gsi_bf16_of_float (float f)
+GSI_BOTH uint16_t gsi_bf16_of_float (float f)
 {
     uint32_t bits = gsi_bits_of_float (f);
     uint32_t rounded = (bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16;
@@ -42,7 +49,7 @@ static inline uint16_t gsi_bf16_of_float (float f)
     return (uint16_t) ((bits & 0x7fffffffu) > 0x7f800000u ? quiet : rounded);
 }
 
-static inline float gsi_float_of_f16 (uint16_t h)
+GSI_BOTH float gsi_float_of_f16 (uint16_t h)
 {
     uint32_t sign = (uint32_t) (h & 0x8000u) << 16;
     uint32_t rest = (uint32_t) (h & 0x7fffu) << 13; /* exponent and fraction in float's place */
@@ -54,7 +61,7 @@ static inline float gsi_float_of_f16 (uint16_t h)
     return gsi_float_of_bits (sign | ((h & 0x7c00u) == 0x7c00u ? special : finite));
 }
 
-static inline uint16_t gsi_f16_of_float (float f)
+GSI_BOTH uint16_t gsi_f16_of_float (float f)
 {
     uint32_t bits = gsi_bits_of_float (f);
     uint32_t sign = (bits >> 16) & 0x8000u;
@@ -68,6 +75,32 @@ static inline uint16_t gsi_f16_of_float (float f)
     uint32_t finite = magnitude < 0x38800000u ? small : normal;
 
     return (uint16_t) (sign | (magnitude >= 0x47800000u ? big : finite));
+}
+
+/*
+ * The float next to [d] whose last bit is 1 unless it is exact ("round to odd"). Rounded again to
+ * 16 bits it gives what rounding [d] once would: S. Boldo, G. Melquiond, Emulation of FMA and
+ * correctly rounded sums, IEEE Transactions on Computers 57 (2008) 462.
+ */
+GSI_BOTH float gsi_odd_float_of_double (double d)
+{
+    float f = (float) d; /* to nearest: at most one unit too far from zero */
+    uint32_t bits = gsi_bits_of_float (f);
+    double back = f, too_far = d < 0 ? d - back : back - d;
+
+    if (back == d || d != d)
+        return f;
+    return gsi_float_of_bits ((bits - (too_far > 0 ? 1u : 0u)) | 1u);
+}
+
+GSI_BOTH uint16_t gsi_f16_of_double (double d)
+{
+    return gsi_f16_of_float (gsi_odd_float_of_double (d));
+}
+
+GSI_BOTH uint16_t gsi_bf16_of_double (double d)
+{
+    return gsi_bf16_of_float (gsi_odd_float_of_double (d));
 }
 
 #endif /* GS_BASE_HALF_H */

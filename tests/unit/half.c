@@ -14,11 +14,14 @@ struct format {
     int fraction_bits, bias;
     uint16_t infinity;
     uint16_t (*of_float) (float f);
+    uint16_t (*of_double) (double d);
     float (*to_float) (uint16_t h);
 };
 
-static const struct format f16 = {10, 15, 0x7c00, gsi_f16_of_float, gsi_float_of_f16};
-static const struct format bf16 = {7, 127, 0x7f80, gsi_bf16_of_float, gsi_float_of_bf16};
+static const struct format f16 = {
+    10, 15, 0x7c00, gsi_f16_of_float, gsi_f16_of_double, gsi_float_of_f16};
+static const struct format bf16 = {
+    7, 127, 0x7f80, gsi_bf16_of_float, gsi_bf16_of_double, gsi_float_of_bf16};
 static const struct format *const formats[] = {&f16, &bf16};
 
 /* The value of a positive code up to [infinity]. */
@@ -124,6 +127,37 @@ START_TEST (random_floats)
 }
 END_TEST
 
+/* Beside a middle by less than a float can tell: going through float would round twice. */
+START_TEST (doubles_are_rounded_once)
+{
+    uint64_t state = 1;
+
+    for (int i = 0; i < 2; i++) {
+        const struct format *f = formats[i];
+        for (uint16_t code = 0; code < f->infinity; code++) {
+            double middle = (value (f, code) + value (f, code + 1)) / 2;
+            uint16_t even = code % 2 ? code + 1 : code;
+            unit_check (f->of_double (middle) == even &&
+                            f->of_double (-middle) == (0x8000 | even) &&
+                            f->of_double (nextafter (middle, 0)) == code &&
+                            f->of_double (nextafter (middle, INFINITY)) == code + 1 &&
+                            f->of_double (-nextafter (middle, INFINITY)) == (0x8000 | (code + 1)),
+                        "doubles beside the middle above %04x are rounded wrongly", code);
+        }
+        for (int n = 0; n < 200000; n++) {
+            uint64_t bits = unit_random (&state);
+            double x;
+            if (n % 2) /* exponents 2^-150 to 2^133 */
+                bits = (bits & 0x800fffffffffffff) | (873 + bits % 284) << 52;
+            memcpy (&x, &bits, sizeof (x));
+            unit_check (isnan (x) ? isnan (f->to_float (f->of_double (x)))
+                                  : f->of_double (x) == nearest (f, x),
+                        "%a becomes %04x", x, f->of_double (x));
+        }
+    }
+}
+END_TEST
+
 START_TEST (borders)
 {
     static const float xs[] = {
@@ -160,4 +194,4 @@ START_TEST (nan_never_becomes_infinity)
 END_TEST
 
 UNIT_MAIN ("half", 60, every_value_goes_there_and_back, every_midpoint_goes_to_even,
-           random_floats, borders, nan_never_becomes_infinity)
+           random_floats, doubles_are_rounded_once, borders, nan_never_becomes_infinity)
