@@ -2,12 +2,20 @@
 #
 # GS_CHECK_CUDA
 #
-# The CUDA toolkit: --with-cuda=DIR, CUDA_HOME, or nvcc in PATH. Sets NVCC, GS_CUDA_CPPFLAGS and
-# GS_CUDA_LIBS (the shared runtime: -cudart static would hide it from replacement). Policy: cuda*
-# calls only in cuda/.
+# The CUDA toolkit: --with-cuda=DIR, CUDA_HOME, or nvcc in PATH. Sets NVCC, GS_CUDA_CPPFLAGS,
+# GS_CUDA_LIBS (the shared runtime: -cudart static would hide it from replacement) and
+# GS_CUDA_ARCH_FLAGS, by default code for A100 and H100 and intermediate code for what comes
+# later; the variable GS_CUDA_ARCH overrides it. Policy: cuda* calls only in cuda/.
 AC_DEFUN([GS_CHECK_CUDA], [
     GS_WITH([cuda], [GPUs])
     AC_ARG_VAR([NVCC], [CUDA compiler])
+    AC_ARG_VAR([NVCCFLAGS], [CUDA compiler flags])
+    AC_ARG_VAR([GS_CUDA_ARCH], [compute capabilities to compile for; default "80 90"])
+    GS_CUDA_ARCH_FLAGS=
+    for gs_arch in ${GS_CUDA_ARCH:-80 90}; do
+        GS_CUDA_ARCH_FLAGS="$GS_CUDA_ARCH_FLAGS -gencode arch=compute_$gs_arch,code=sm_$gs_arch"
+    done
+    GS_CUDA_ARCH_FLAGS="$GS_CUDA_ARCH_FLAGS -gencode arch=compute_$gs_arch,code=compute_$gs_arch"
     gs_have_cuda=no
     AS_IF([test "$gs_want_cuda" != no], [
         gs_cuda=${gs_dir_cuda:-$CUDA_HOME}
@@ -35,5 +43,6 @@ AC_DEFUN([GS_CHECK_CUDA], [
     ])
     AC_SUBST([GS_CUDA_CPPFLAGS])
     AC_SUBST([GS_CUDA_LIBS])
+    AC_SUBST([GS_CUDA_ARCH_FLAGS])
     AM_CONDITIONAL([HAVE_CUDA], [test "$gs_have_cuda" = yes])
 ])

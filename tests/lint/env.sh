@@ -23,7 +23,7 @@ done
 
 while IFS= read -r line; do
     complain "${line%%: *}" "reads a GS_* variable without src/base/env.c"
-done < <(sources c h cu | grep -E '^(src|cuda|fortran)/' | grep -vx src/base/env.c \
+done < <(sources c h cu cuh | grep -E '^(src|cuda|fortran)/' | grep -vx src/base/env.c \
     | xargs grep -nE 'getenv \("GS_')
 
 finish "$(wc -w <<<"$table") variables, all of them in the manual"

@@ -58,7 +58,7 @@ while IFS=: read -r file line text; do
     elif [[ $text =~ \<([^\>]+)\> ]]; then
         check_foreign "$file" "$line" "${BASH_REMATCH[1]}"
     fi
-done < <(sources c h cu | grep -E '^(src|cuda|fortran)/' \
+done < <(sources c h cu cuh | grep -E '^(src|cuda|fortran)/' \
     | xargs grep -nE '^[[:space:]]*#[[:space:]]*include')
 
 finish "every include points to the same layer or a lower one"

@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* element - element types as C++ types, and their movement in words of 16 bytes. */
+#ifndef GS_CUDA_ELEMENT_CUH
+#define GS_CUDA_ELEMENT_CUH
+
+#include <stdint.h>
+
+#include "device/element.h"
+
+#define THREADS 256 /* of a block */
+#define UNROLL  4   /* independent words of a thread, so that enough loads are in flight */
+
+struct f16 {
+    uint16_t bits;
+};
+struct bf16 {
+    uint16_t bits;
+};
+
+/* Arithmetic is in float, or in double where doubles take part. */
+template <class From, class To> struct arithmetic {
+    typedef float type;
+};
+template <class To> struct arithmetic<double, To> {
+    typedef double type;
+};
+template <class From> struct arithmetic<From, double> {
+    typedef double type;
+};
+template <> struct arithmetic<double, double> {
+    typedef double type;
+};
+
+template <class A> __device__ A load (f16 x)
+{
+    return gsi_float_of_f16 (x.bits);
+}
+template <class A> __device__ A load (bf16 x)
+{
+    return gsi_float_of_bf16 (x.bits);
+}
+template <class A> __device__ A load (float x)
+{
+    return x;
+}
+template <class A> __device__ A load (double x)
+{
+    return x;
+}
+
+/* Rounds once, to nearest even. */
+__device__ inline void store (f16 &x, float a)
+{
+    x.bits = gsi_f16_of_float (a);
+}
+__device__ inline void store (f16 &x, double a)
+{
+    x.bits = gsi_f16_of_double (a);
+}
+__device__ inline void store (bf16 &x, float a)
+{
+    x.bits = gsi_bf16_of_float (a);
+}
+__device__ inline void store (bf16 &x, double a)
+{
+    x.bits = gsi_bf16_of_double (a);
+}
+__device__ inline void store (float &x, float a)
+{
+    x = a;
+}
+__device__ inline void store (float &x, double a)
+{
+    x = (float) a;
+}
+__device__ inline void store (double &x, double a)
+{
+    x = a;
+}
+
+__device__ inline bool is_bad (f16 x)
+{
+    return gsi_bad_f16 (x.bits);
+}
+__device__ inline bool is_bad (bf16 x)
+{
+    return gsi_bad_bf16 (x.bits);
+}
+__device__ inline bool is_bad (float x)
+{
+    return gsi_bad_f32 (x);
+}
+__device__ inline bool is_bad (double x)
+{
+    return gsi_bad_f64 (x);
+}
+
+/* V elements that are moved together. */
+template <class T, int V> struct alignas (sizeof (T) * V < 16 ? sizeof (T) * V : 16) word {
+    T at[V];
+};
+
+template <class T, int V> __device__ bool is_aligned (const T *p)
+{
+    return (uintptr_t) p % alignof (word<T, V>) == 0;
+}
+
+#endif /* GS_CUDA_ELEMENT_CUH */

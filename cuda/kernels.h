@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * kernels - what GPUs do to arrays: the functions of device/runs.h and the sum of shards.
+ *
+ * Every function queues its kernels on [stream] of the current device and returns; arguments are
+ * copied, so they are free again, also while a graph is captured. Arrays are in memory that the
+ * device can reach. Those aligned to 16 bytes are moved in words of 16 bytes. Status: that of
+ * the launch.
+ */
+#ifndef GS_CUDA_KERNELS_H
+#define GS_CUDA_KERNELS_H
+
+#include <cuda_runtime_api.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "device/device.h"
+#include "device/runs.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* gsi_host_convert: one launch for up to 1024 runs, 128 before CUDA 12.1. */
+cudaError_t gsi_cuda_convert (const struct gsi_conversion *how, const struct gsi_run *runs,
+                              size_t number, cudaStream_t stream);
+
+/* gsi_host_first_bad, put in [first] on the device as the smaller of it and what was there. */
+cudaError_t gsi_cuda_first_bad (gs_dtype_t dtype, const struct gsi_run *runs, size_t number,
+                                uint32_t *first, cudaStream_t stream);
+
+/* gsi_host_digest, added to [sum] on the device. */
+cudaError_t gsi_cuda_digest (const void *data, size_t bytes, uint64_t begin, uint64_t *sum,
+                             cudaStream_t stream);
+
+/*
+ * The sum of gsi_host_reduce for floating types, in rank order and rounded once: contribution r
+ * is the [count] elements from [src] + r * [stride] elements. [scale] is NULL or on the device;
+ * [how]->scale is not used. dst may be a contribution.
+ */
+cudaError_t gsi_cuda_sum (const struct gsi_reduction *how, void *dst, const void *src,
+                          size_t stride, int sources, size_t count, const double *scale,
+                          cudaStream_t stream);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* GS_CUDA_KERNELS_H */

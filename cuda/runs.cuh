@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * runs - how blocks share many arrays in one launch.
+ *
+ * The table of runs is a kernel argument: no memory to allocate, to copy or to keep, and right in
+ * a captured graph. Each block works on one chunk of one run, found by bisection.
+ */
+#ifndef GS_CUDA_RUNS_CUH
+#define GS_CUDA_RUNS_CUH
+
+#include <cuda_runtime_api.h>
+#include <stdint.h>
+
+#include "device/runs.h"
+
+/* Kernel arguments may have 4 KiB, or 32764 bytes from CUDA 12.1 on. */
+#define FEW_RUNS 128
+#if CUDART_VERSION >= 12010
+#define MANY_RUNS 1024
+#else
+#define MANY_RUNS FEW_RUNS
+#endif
+
+template <int N> struct table {
+    const void *src[N];
+    void *dst[N];
+    size_t count[N];   /* elements */
+    unsigned begin[N]; /* number of the first block of a run */
+    unsigned number;   /* of runs */
+    unsigned first;    /* number of the first run in the caller's list */
+};
+
+/* The run of this block. */
+template <int N> __device__ unsigned run_of_block (const table<N> &t)
+{
+    unsigned low = 0, high = t.number;
+
+    while (high - low > 1) {
+        unsigned middle = (low + high) / 2;
+        if (t.begin[middle] <= blockIdx.x)
+            low = middle;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+/*
+ * Fills [t] with runs from [runs] + [*next] on, and moves *next behind them. An element is
+ * [parts] elements of the kernel, of which a block takes [chunk]. Returns the number of blocks.
+ */
+template <int N>
+unsigned fill_table (table<N> *t, const struct gsi_run *runs, size_t number, size_t *next,
+                     size_t parts, size_t chunk)
+{
+    const size_t most = 1u << 30;
+    size_t blocks = 0;
+
+    t->number = 0;
+    t->first = (unsigned) *next;
+    for (; *next < number && t->number < N; ++*next) {
+        size_t count = runs[*next].count * parts, more = (count + chunk - 1) / chunk;
+        if (blocks && blocks + more > most)
+            break;
+        t->src[t->number] = runs[*next].src;
+        t->dst[t->number] = runs[*next].dst;
+        t->count[t->number] = count;
+        t->begin[t->number++] = (unsigned) blocks;
+        blocks += more;
+    }
+    return (unsigned) blocks;
+}
+
+#endif /* GS_CUDA_RUNS_CUH */
