@@ -56,11 +56,16 @@ static bool fence (const struct bench *bench, const pmix_proc_t *self)
 static bool get_cards (const struct bench *bench, const pmix_proc_t *self, const char *key)
 {
     pmix_proc_t other = *self;
-    int size = gs_comm_size (bench->comm);
+    pmix_value_t *value = NULL;
+    uint32_t size;
 
-    for (int r = 0; r < size; r++) {
-        pmix_value_t *value = NULL;
-        other.rank = (pmix_rank_t) r;
+    other.rank = PMIX_RANK_WILDCARD;
+    if (!good (bench, "PMIx_Get", PMIx_Get (&other, PMIX_JOB_SIZE, NULL, 0, &value)))
+        return false;
+    size = value->data.uint32;
+    PMIX_VALUE_RELEASE (value);
+    for (uint32_t r = 0; r < size; r++) {
+        other.rank = r;
         if (!good (bench, "PMIx_Get", PMIx_Get (&other, key, NULL, 0, &value)))
             return false;
         PMIX_VALUE_RELEASE (value);

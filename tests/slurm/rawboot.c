@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * rawboot - what finding all ranks costs a process by plain PMIx calls, the first time: the other
+ * side of bootstrap-table. gs-bench cannot tell, as it has a communicator by then.
+ */
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "comm/card.h"
+#include "tools/bench/raw.h"
+
+bool bench_fail (const struct bench *bench, const char *format, ...)
+{
+    va_list ap;
+
+    (void) bench;
+    va_start (ap, format);
+    vfprintf (stderr, format, ap);
+    va_end (ap);
+    fputc ('\n', stderr);
+    return false;
+}
+
+int main (void)
+{
+    const char *rank = getenv ("PMIX_RANK");
+    struct bench_raw_pmix_times times;
+    struct bench bench = {0};
+
+    if (!bench_raw_pmix (&bench, 0, sizeof (struct gsi_card), &times))
+        return EXIT_FAILURE;
+    if (rank && !strcmp (rank, "0"))
+        printf ("first, on rank 0: open %.0f us, exchange %.0f us\n", times.open_us,
+                times.exchange_us);
+    return EXIT_SUCCESS;
+}
