@@ -13,6 +13,7 @@ gradsync $PACKAGE_VERSION
   Fortran       ${gs_version_fortran:-no}; any array: $gs_have_descriptors; type(MPI_Comm): $gs_have_fortran_mpi
   tests         unit: $gs_have_check (check ${gs_version_check:--}), multi-rank: $gs_have_mpi
   build         debug $gs_debug, werror $gs_werror, sanitizer $gs_sanitizer, coverage $gs_code_coverage, fault injection $gs_fault_injection
+  modules       $gs_report_modulefiles
   prefix        $prefix
 "])
 ])

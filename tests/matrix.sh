@@ -107,6 +107,11 @@ check () {
     local remark
 
     start demo option check
+    if command -v apt-get >/dev/null; then
+        must "Run tests/install/fetch-modules build/modules by hand and see what it says." \
+            "packages: two module systems in build/modules" tests/install/fetch-modules \
+            build/modules
+    fi
     if build_in "gcc" build-gcc --enable-werror; then
         tests "gcc: all tests" build-gcc make -C build-gcc check
         tests "gcc: ABI" build-gcc make -C build-gcc check-abi

@@ -16,8 +16,8 @@ fresh_copy () {
 
     rm -rf "$copy/tree" "$copy/build"
     mkdir -p "$copy/tree" "$copy/build" || exit 99
-    for item in setup .ci .clang-format configure.ac Makefile.am README.md config src cuda \
-        fortran tests doc slurm; do
+    for item in setup .ci .clang-format configure configure.ac Makefile.am README.md config src \
+        cuda fortran tests doc slurm; do
         [[ ! -e $item ]] || cp -R "$item" "$copy/tree/"
     done
     chmod -R u+w "$copy/tree"
@@ -107,6 +107,19 @@ change README.md 's/gs_comm_destroy/gs_comm_abort/'
 seen lint/documents.sh "its c example differs from doc/examples/c/average.c"
 echo 'See [there](doc/planted.md).' | plant README.md
 seen lint/documents.sh "links to doc/planted.md"
+
+change doc/packaging/spack/package.py 's/--without-hdf5/--without-planted/'
+seen lint/packaging.sh "names --with-planted, which configure does not have"
+change doc/packaging/spack/package.py 's/variant("mpi"/variant("planted"/'
+seen lint/packaging.sh "variant planted is no option"
+change doc/packaging/spack/package.py 's/version("0/version("7/'
+seen lint/packaging.sh "is for version 7"
+change doc/packaging/spack/package.py 's/gradsync-0/gradsync-7/'
+seen lint/packaging.sh "names the files of another version"
+for recipe in "$copy"/tree/doc/packaging/easybuild/*.eb; do
+    echo "planted = '" >>"$recipe"
+done
+seen lint/packaging.sh "unterminated string"
 
 change src/gradsync.map 's/    gs_barrier;/&\n    gs_planted;/'
 seen lint/fortran.sh "gs_planted is not bound"

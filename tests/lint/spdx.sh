@@ -11,7 +11,8 @@ done < <(
     sources c h cu cuh f90 sh am def map supp
     find config -name 'gs_*.m4'
     find doc/man -name '*.[0-9]' ! -size -3
-    printf '%s\n' configure.ac Makefile.am setup tests/fakersh
+    printf '%s\n' configure.ac Makefile.am setup tests/fakersh slurm/modulefiles/gradsync.*.in \
+        src/*.cmake.in doc/packaging/*/*
 )
 
 finish "every source file names its licence"

@@ -1,0 +1,19 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-3-Clause
+# With DESTDIR the files lie under it and none names it; make uninstall leaves nothing.
+# make installcheck sees that they are the files of an installation without it.
+. "$(dirname "$0")/lib.sh"
+
+files=$(find "$stage" ! -type d)
+for name in gs-info gradsync.h libgradsync.so gradsync.7 gradsync.pc; do
+    grep -q "/$name\$" <<<"$files" || fail "no $name is installed"
+done
+# libtool's .la files and the sanitizers' debug information name the build folder.
+grep -rlF "$stage" "$stage" && fail "these files name DESTDIR"
+grep -rlIF --exclude='*.la' "$build" "$stage" && fail "these files name the build folder"
+
+must cp -a "$stage" copy
+make -C "$build" uninstall DESTDIR="$room/copy" >log 2>&1 || { cat log; fail "make uninstall"; }
+find copy ! -type d | grep . && fail "these files are left by make uninstall"
+find copy -name '*gradsync*' | grep . && fail "these folders are left by make uninstall"
+finish "make install and uninstall are complete"
