@@ -107,9 +107,8 @@ check () {
     local remark
 
     start demo option check
-    if command -v apt-get >/dev/null; then
-        must "Run tests/install/fetch-modules build/modules by hand and see what it says." \
-            "packages: two module systems in build/modules" tests/install/fetch-modules \
+    if command -v apt-get >/dev/null; then # without it tests of modules skip, and say so
+        step "packages: two module systems in build/modules" tests/install/fetch-modules \
             build/modules
     fi
     if build_in "gcc" build-gcc --enable-werror; then
