@@ -38,6 +38,7 @@
 #define RETRY_MS     50   /* between rounds */
 #define REFUSED_MS   3000 /* rank 0 is gone when every address has refused for so long */
 #define GRACE_MS     2000 /* the others wait longer than rank 0, which knows who is missing */
+#define LATE_MS      2000 /* after a failure rank 0 tells those who come so late */
 #define BACKLOG      1024
 
 /* What the bytes of a gs_unique_id_t are; the sender's byte order, checked by [order]. */
@@ -410,7 +411,48 @@ static gs_status_t exchange_other (struct boot_id *boot, const struct hello *hel
     return GS_OK;
 }
 
-/* Takes one connection's hello and card. A stranger is dropped in silence. */
+/* Reads a hello; a stranger is dropped in silence. */
+static bool knows_id (int fd, const struct hello *own, struct hello *hello, int64_t deadline_ns)
+{
+    if (move_all (fd, hello, sizeof (*hello), false, deadline_ns) &&
+        !memcmp (hello->magic, own->magic, sizeof (own->magic)) &&
+        !memcmp (hello->secret, own->secret, sizeof (own->secret)))
+        return true;
+    gsi_log (GS_LOG_WARN, "boot", "dropped a connection that does not know the id");
+    close (fd);
+    return false;
+}
+
+/* Tells the last error, and ends the connection when that has been read. */
+static void turn_away (int fd, gs_status_t st, int64_t deadline_ns)
+{
+    struct answer no = {.status = (int32_t) st};
+    char rest[512];
+
+    snprintf (no.text, sizeof (no.text), "%.*s", (int) sizeof (no.text) - 1, gs_last_error ());
+    if (move_all (fd, &no, sizeof (no), true, deadline_ns))
+        shutdown (fd, SHUT_WR);
+    while (wait_fd (fd, POLLIN, deadline_ns) && recv (fd, rest, sizeof (rest), 0) > 0)
+        ; /* a card left unread would make the close drop our answer */
+    close (fd);
+}
+
+/* After a failure: tells the [number] ranks that may be on their way. */
+static void tell_late (struct boot_id *boot, const struct hello *own, gs_status_t st, int number)
+{
+    int64_t until_ns = gsi_now_ns () + LATE_MS * GSI_NS_PER_MS;
+    struct hello hello;
+
+    while (number > 0 && wait_fd (boot->listener, POLLIN, until_ns)) {
+        int fd = accept4 (boot->listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+        if (fd < 0 || !knows_id (fd, own, &hello, until_ns))
+            continue;
+        turn_away (fd, st, until_ns);
+        number--;
+    }
+}
+
+/* Takes one connection's hello and card. */
 static gs_status_t admit (struct boot_id *boot, int fd, const struct hello *own, char *cards,
                           int64_t deadline_ns)
 {
@@ -420,13 +462,8 @@ static gs_status_t admit (struct boot_id *boot, int fd, const struct hello *own,
 
     if (soon > deadline_ns)
         soon = deadline_ns;
-    if (!move_all (fd, &hello, sizeof (hello), false, soon) ||
-        memcmp (hello.magic, own->magic, sizeof (own->magic)) ||
-        memcmp (hello.secret, own->secret, sizeof (own->secret))) {
-        gsi_log (GS_LOG_WARN, "boot", "dropped a connection that does not know the id");
-        close (fd);
+    if (!knows_id (fd, own, &hello, soon))
         return GS_OK;
-    }
     rank = hello.rank;
     if (hello.size != own->size || hello.bytes != own->bytes || rank < 1 || rank >= own->size ||
         boot->peer[rank] >= 0) {
@@ -439,11 +476,7 @@ static gs_status_t admit (struct boot_id *boot, int fd, const struct hello *own,
             : hello.bytes != own->bytes ? "with another gradsync version"
                                         : "which does not fit",
             own->size);
-        struct answer no = {.status = (int32_t) st};
-        snprintf (no.text, sizeof (no.text), "%.*s", (int) sizeof (no.text) - 1,
-                  gs_last_error ());
-        move_all (fd, &no, sizeof (no), true, soon);
-        close (fd);
+        turn_away (fd, st, soon);
         return st;
     }
     boot->peer[rank] = fd;
@@ -470,6 +503,8 @@ static gs_status_t gather (struct boot_id *boot, const struct hello *own, char *
         for (int r = 1; r < boot->base.size; r++)
             waiting -= boot->peer[r] >= 0;
     }
+    if (st)
+        tell_late (boot, own, st, waiting - 1); /* one of them has just been told */
     if (st || !waiting)
         return st;
     if (!(missing = calloc (1, (size_t) boot->base.size)))

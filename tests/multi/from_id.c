@@ -136,6 +136,7 @@ static void used_twice (void)
 int main (void)
 {
     gs_comm_opts_t opts = GS_COMM_OPTS_INIT;
+    char taken[64];
 
     setenv ("GS_BOOT_TIMEOUT_MS", "30000", 1);
     before_mpi ();
@@ -152,7 +153,8 @@ int main (void)
         opts.timeout_ms = rank ? -1 : 0;
         fail (rank, 2, &opts, GS_ERR_ARG, "rank 1");
     } else {
-        fail (rank == 2 ? 1 : rank, 3, NULL, GS_ERR_ARG, "rank 1 of 3, which is taken");
+        snprintf (taken, sizeof (taken), "rank 1 of %d, which is taken", size);
+        fail (rank == 2 ? 1 : rank, size, NULL, GS_ERR_ARG, taken);
     }
     a_rank_is_missing ();
     used_twice ();
