@@ -60,6 +60,8 @@ void gsi_host_convert (const struct gsi_conversion *how, const struct gsi_run *r
 
     for (const struct gsi_run *run = runs; run < runs + number; run++) {
         size_t count = run->count * parts;
+        if (!count)
+            continue; /* its addresses may be NULL */
         if (from == to && how->scale == 1)
             memmove (run->dst, run->src, count * gs_dtype_size (from));
         else

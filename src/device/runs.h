@@ -13,8 +13,8 @@
 
 #include "gradsync.h"
 
-/* [count] elements here and there. They do not overlap, unless src is dst and the types are of
- * equal size. */
+/* [count] elements here and there; without elements the addresses may be NULL. They do not
+ * overlap, unless src is dst and the types are of equal size. */
 struct gsi_run {
     const void *src;
     void *dst;

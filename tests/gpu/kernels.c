@@ -31,7 +31,7 @@ static void must (cudaError_t error, const char *what)
     exit (99);
 }
 
-static bool check (bool good, const char *format, ...)
+__attribute__ ((format (printf, 2, 3))) static bool check (bool good, const char *format, ...)
 {
     va_list ap;
 
