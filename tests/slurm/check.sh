@@ -21,15 +21,16 @@ if [[ ! -x $build/tests/slurm/act ]]; then
     echo "$build/tests/slurm/act is not there: run make check, or set top_builddir"
     exit 99
 fi
-room=$(mktemp -d "${TMPDIR:-/tmp}/gs-test.XXXXXX") || exit 99
-trap 'rm -rf "$room"' EXIT
+# Inside the cluster GS_INSIDE is the room that the script made outside of it.
+room=${GS_INSIDE:-$(mktemp -d "${TMPDIR:-/tmp}/gs-test.XXXXXX")} && [[ -d $room ]] || exit 99
+[[ -n ${GS_INSIDE-} ]] || trap 'rm -rf "$room"' EXIT
 trap 'exit 129' HUP
 trap 'exit 130' INT
 trap 'exit 143' TERM
 cd "$room" || exit 99
 
 # gs-run as installed, but with the tools of the build.
-mkdir -p prefix/bin prefix/share/gradsync && ln -s "$top/slurm" prefix/share/gradsync/slurm \
+mkdir -p prefix/bin prefix/share/gradsync && ln -sfn "$top/slurm" prefix/share/gradsync/slurm \
     && cp "$build/slurm/gs-run" "$build/slurm/gs-env" prefix/bin || exit 99
 PATH=$room/prefix/bin:$build:$PATH
 
@@ -66,7 +67,7 @@ need_cluster () {
 # Runs the script again inside a cluster made with the options $@, and ends with its status.
 enter_cluster () {
     [[ -z ${GS_INSIDE-} ]] || return 0
-    GS_INSIDE=1 top_builddir=$build "$cluster" run "$@" -- "$BASH" "$script"
+    GS_INSIDE=$room top_builddir=$build "$cluster" run "$@" -- "$BASH" "$script"
     exit
 }
 

@@ -79,6 +79,31 @@ stays_until_down () {
     "$cluster" down "$two" && nothing_left
 }
 
+# up that is interrupted before it is done: at the start, and while daemons come up.
+up_interrupted () {
+    local pid wait
+
+    for wait in 0.02 0.1 0.2 0.3; do
+        env --default-signal=INT "$cluster" up --nodes 2 >up.out &
+        pid=$!
+        sleep "$wait"
+        kill -s INT "$pid"
+        wait "$pid"
+        [[ $? = 130 && ! -s up.out ]] || { echo "not interrupted after $wait s" >out; return 1; }
+        nothing_left || return
+    done
+}
+
+used_while_up () {
+    local folder
+
+    folder=$("$cluster" up --nodes 1) || return
+    [[ $(echo 'hostname; exit 3' | "$cluster" shell --in "$folder" 2>/dev/null; echo $?) = *3 ]] \
+        && "$cluster" run --in "$folder" -- sh -c 'exit 4'
+    [[ $? = 4 ]] || return
+    "$cluster" down "$folder" && nothing_left
+}
+
 private_memory () {
     # shellcheck disable=SC2016 # expanded by the tasks
     "$cluster" run --nodes 2 -- srun -N2 -n4 sh -c '
@@ -106,6 +131,10 @@ check "ends when interrupted" ends_by_signal INT
 check "ends when terminated" ends_by_signal TERM
 check "ends when killed" ends_by_signal KILL
 check "two stay side by side until they are stopped" stays_until_down
+check "up that is interrupted leaves nothing" up_interrupted
+check "a shell and a command in a running one" used_while_up
+check "up takes no --in" refuses "--in is for run and shell" up --in "$room"
+TMPDIR="$TMPDIR/a b" check "a folder with a blank" refuses "has a blank" run true
 check "down wants a cluster's folder" refuses "not the folder of a cluster" down "$room"
 check "run wants a command" refuses "needs a command" run --nodes 2
 check "a number of nodes" refuses "--nodes takes a number" up --nodes many
