@@ -81,6 +81,16 @@ static const char *setting (const char *name)
     return "";
 }
 
+/* Setting number [index], its origin as the section on [profile] tells it; false at the end. */
+static bool get_setting (int index, const char *profile, gs_setting_t *s)
+{
+    if (gs_setting_get (index, s))
+        return false;
+    if (*profile && !strcmp (s->origin, "environment") && info_profile_gave (profile, s->name))
+        s->origin = "profile";
+    return true;
+}
+
 /* False if the profile cannot be read. */
 static bool print_text (void)
 {
@@ -95,7 +105,7 @@ static bool print_text (void)
         fact = next;
     }
     printf ("\nSettings\n");
-    for (int i = 0; !gs_setting_get (i, &s); i++)
+    for (int i = 0; get_setting (i, profile, &s); i++)
         printf ("  %-18s %-12s %-12s %s\n", s.name, *s.value ? s.value : "-", s.origin, s.help);
     print_unknown ();
     if (!*profile)
@@ -132,7 +142,7 @@ static bool print_json (void)
         print_json_fact (fact, name_length, value, value_length);
     }
     printf ("},\"settings\":[");
-    for (int i = 0; !gs_setting_get (i, &s); i++) {
+    for (int i = 0; get_setting (i, profile, &s); i++) {
         printf ("%s{\"name\":", i ? "," : "");
         json_string (stdout, s.name);
         printf (",\"value\":");

@@ -14,18 +14,22 @@ static bool split (char *line, char **value)
 {
     line[strcspn (line, "\n")] = 0;
     *value = strchr (line, '=');
-    if (*line == '#' || !*value)
+    if (line[strspn (line, " \t")] == '#' || !*value)
         return false;
     *(*value)++ = 0;
     return true;
 }
 
-static void print_setting (const char *name, const char *wanted, bool json, bool first)
+static const char *origin_of (const char *name, const char *wanted)
 {
     const char *value = getenv (name);
-    const char *origin = !value                        ? "unset"
-                         : strcmp (value, wanted) != 0 ? "environment"
-                                                       : "profile";
+
+    return !value ? "unset" : strcmp (value, wanted) != 0 ? "environment" : "profile";
+}
+
+static void print_setting (const char *name, const char *wanted, bool json, bool first)
+{
+    const char *value = getenv (name), *origin = origin_of (name, wanted);
 
     if (!json) {
         printf ("  %-28s %-16s %s\n", name, value ? value : "-", origin);
@@ -36,6 +40,22 @@ static void print_setting (const char *name, const char *wanted, bool json, bool
     printf (",\"value\":");
     json_string (stdout, value ? value : "");
     printf (",\"origin\":\"%s\"}", origin);
+}
+
+bool info_profile_gave (const char *path, const char *name)
+{
+    FILE *in = fopen (path, "r");
+    char *line = NULL, *value;
+    size_t room = 0;
+    bool gave = false;
+
+    while (in && !gave && getline (&line, &room, in) >= 0)
+        gave = split (line, &value) && !strcmp (line, name) &&
+               !strcmp (origin_of (name, value), "profile");
+    free (line);
+    if (in)
+        fclose (in);
+    return gave;
 }
 
 bool info_profile (const char *path, bool json)

@@ -13,4 +13,10 @@
  */
 bool info_profile (const char *path, bool json);
 
+/*
+ * Whether the environment has the variable [name] with the value that the profile [path] gives
+ * it. False also if the file cannot be read, which info_profile () tells.
+ */
+bool info_profile_gave (const char *path, const char *name);
+
 #endif /* GS_TOOLS_INFO_PROFILE_H */

@@ -126,7 +126,7 @@ profile () {
     printf '# a comment\n\nNCCL_ONE=1\nNCCL_TWO=two words\n' >profiles/site.env
     NCCL_ONE=mine gs-run --profile profiles/site.env --no-gpus -n1 \
         sh -c 'echo "$NCCL_ONE $NCCL_TWO $GS_PROFILE"' >out 2>&1 \
-        && says "mine two words profiles/site.env"
+        && says "mine two words $room/profiles/site.env"
 }
 
 bad_profile () {

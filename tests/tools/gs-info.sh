@@ -52,6 +52,8 @@ GS_TEST_ONE=one
 GS_TEST_TWO=two words
 
 GS_TEST_THREE=three
+  # GS_CHECK=off
+GS_TIMEOUT_MS=5000
 END
 GS_PROFILE=$work/site.env
 export GS_PROFILE
@@ -62,6 +64,21 @@ says out '^  GS_TEST_TWO  *other  *environment$'
 says out '^  GS_TEST_THREE  *-  *unset$'
 GS_TEST_ONE=one GS_TEST_TWO=other run 0 ./gs-info --json
 says out '"profile":\[\{"name":"GS_TEST_ONE","value":"one","origin":"profile"\},'
+
+# The table and the profile tell the same of a variable that both have.
+GS_TIMEOUT_MS=5000 GS_CHECK=off run 0 ./gs-info
+says out '^  GS_TIMEOUT_MS  *5000  *profile  *[^ ]'
+says out '^  GS_TIMEOUT_MS  *5000  *profile$'
+says out '^  GS_CHECK  *off  *environment '
+says out '^  GS_PROFILE  *[^ ]+  *environment '
+GS_TIMEOUT_MS=7000 run 0 ./gs-info
+says out '^  GS_TIMEOUT_MS  *7000  *environment  *[^ ]'
+says out '^  GS_TIMEOUT_MS  *7000  *environment$'
+run 0 ./gs-info
+says out '^  GS_TIMEOUT_MS  *[0-9]+  *default '
+says out '^  GS_TIMEOUT_MS  *-  *unset$'
+GS_TIMEOUT_MS=5000 run 0 ./gs-info --json
+says out '"name":"GS_TIMEOUT_MS","value":"5000","origin":"profile","help"'
 GS_PROFILE=$work/missing run 1 ./gs-info
 says err "^gs-info: GS_PROFILE='$work/missing': No such file"
 unset GS_PROFILE
