@@ -84,7 +84,8 @@ programs_of_one_step () {
     step -N2 --ntasks-per-node=4 --multi-prog programs && says "6 users agree on 2.5"
 }
 
-# het PROGRAM ARGUMENT PROGRAM ARGUMENT: a step over both parts of a heterogeneous job, 3 + 2 ranks.
+# het PROGRAM ARGUMENT PROGRAM ARGUMENT: a step over both parts of a heterogeneous job, of 3 and
+# 2 ranks.
 # N.B. within a job: an srun of 22.05 that asks for the job itself at times does not end when its
 # tasks have; it waits for its own PMIx agent.
 het () {

@@ -33,7 +33,8 @@ choose_layouts () { # PROGRAM
     else
         while read -r line; do
             layouts+=("$line")
-        done < <(sed -nE '/^#|^$|^alone|GS_TEST_MPIRUN_ARGS/d; s/^[0-9x]+/2x4/p' "$file" | awk '!seen[$0]++')
+        done < <(sed -nE '/^#|^$|^alone|GS_TEST_MPIRUN_ARGS/d; s/^[0-9x]+/2x4/p' "$file" \
+            | awk '!seen[$0]++')
         settings=${layouts[0]#2x4}
         layouts+=("4x4$settings")
     fi
