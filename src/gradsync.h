@@ -366,7 +366,7 @@ typedef struct gs_comm_times {
     size_t size;         /* in: sizeof (gs_comm_times_t) */
     double open_us;      /* reaching the bootstrap server (PMIx_Init; MPI_Init in boot mpi) */
     double exchange_us;  /* the card exchange: put, fence, gets */
-    double transport_us; /* starting the transport, MPI_Init included where we do it */
+    double transport_us; /* loading and starting the transport; MPI_Init where we do it */
     double reserved[5];
 } gs_comm_times_t;
 

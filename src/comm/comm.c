@@ -183,6 +183,15 @@ static gs_status_t agree (gs_comm_t *comm, gs_status_t st, int64_t deadline_ns)
     return st;
 }
 
+/* Microseconds since [begin_ns], which becomes now. */
+static double lap_us (int64_t *begin_ns)
+{
+    int64_t now_ns = gsi_now_ns (), took_ns = now_ns - *begin_ns;
+
+    *begin_ns = now_ns;
+    return (double) took_ns / 1e3;
+}
+
 /* The collective part: from an open boot to a working communicator. */
 static gs_status_t join (gs_comm_t *comm, const struct plan *plan, gs_status_t planned,
                          int64_t deadline_ns)
@@ -199,9 +208,9 @@ static gs_status_t join (gs_comm_t *comm, const struct plan *plan, gs_status_t p
     fill_card (comm, plan, st, &card);
     if (!cards)
         return gsi_fail (GS_ERR_NOMEM, "%s: out of memory", plan->caller);
+    comm->times.transport_us = lap_us (&begin_ns);
     st = comm->boot->ops->exchange (comm->boot, &card, sizeof (card), cards, deadline_ns);
-    comm->times.exchange_us = (double) (gsi_now_ns () - begin_ns) / 1e3;
-    begin_ns = gsi_now_ns ();
+    comm->times.exchange_us = lap_us (&begin_ns);
     if (!st)
         st = gsi_cards_agree (cards, comm->boot->size);
     if (!st)
@@ -213,7 +222,7 @@ static gs_status_t join (gs_comm_t *comm, const struct plan *plan, gs_status_t p
                           atomic_fetch_add (&serials, 1), comm->team.rank, comm->team.size,
                           comm->boot->host);
     st = agree (comm, st, deadline_ns);
-    comm->times.transport_us = (double) (gsi_now_ns () - begin_ns) / 1e3;
+    comm->times.transport_us += lap_us (&begin_ns);
     if (!st && !comm->team.rank)
         gsi_log (GS_LOG_INFO, "comm",
                  "'%s': %d ranks on %d nodes, boot %s (%.1f ms), transport %s (%s, %.1f ms)",
