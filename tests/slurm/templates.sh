@@ -52,11 +52,13 @@ continuous () {
 }
 
 requeued_on_signal () { # what --signal sends before the time limit, sent by hand
-    local job
+    local state=$1 job # FILE [LATE_MS]
 
-    job=$(sbatch --parsable --output=out "$templates/requeue.sbatch" "$resume" state1 60 50)
+    job=$(sbatch --parsable --output=out "$templates/requeue.sbatch" "$resume" "$state" 60 50 \
+        ${2+"$2"})
     await 60 logged 1 "from round" && sleep 0.5 && scancel --signal=USR1 "$job" || return
-    await 90 gone "$job" && says "part 0" "part 1" && continuous 60
+    await 90 gone "$job" && says "part 0" "part 1" && continuous 60 \
+        && ! ls not_finished.* >>out 2>&1
 }
 
 requeued_by_urgent () { # pre-emption: Slurm itself ends and requeues the job
@@ -75,9 +77,12 @@ chain () {
     local jobs
 
     jobs=$("$templates/chain.sh" 3 --open-mode=append --output="$room/out" \
-        "$templates/plain.sbatch" "$resume" state3 20 10) || return
+        --signal=USR1@300 "$templates/plain.sbatch" "$resume" state3 60 50) || return
     [[ $(wc -l <<<"$jobs") = 3 ]] || return
-    await 90 gone "${jobs##* }" && logged 3 "from round" && continuous 20
+    await 60 logged 1 "from round" && sleep 0.5 \
+        && scancel --signal=USR1 "$(sed -n 's/^job 1 .* //p' <<<"$jobs")" || return
+    await 90 gone "${jobs##* }" && logged 3 "from round" && continuous 60 \
+        && (($(awk '$1 == "to" { print $3; exit }' out) < 60))
 }
 
 chain_breaks () { # a failed job takes those after it along
@@ -99,7 +104,7 @@ ensemble () {
     submit "$templates/ensemble.sbatch" 2 "$act" 20 10 || { cd ..; return 1; }
     cat member.*/output.txt >>../out
     cd ..
-    (($(grep -c "of 8 on n" out) == 16)) && ls -d members/member.1
+    (($(grep -c "of 8 on n" out) == 16)) && [[ -d members/member.1 ]]
 }
 
 ensemble_fails () { # one of two; the other is not disturbed
@@ -152,7 +157,8 @@ env_outside () {
 
 check "plain" plain
 check "plain, a rank dies" plain_fails
-check "requeue on a signal" requeued_on_signal
+check "requeue on a signal" requeued_on_signal state1
+check "requeue, rank 0 writes when the others have left" requeued_on_signal late 3000
 check "requeue for an urgent job" requeued_by_urgent
 check "chain" chain
 check "chain, a job fails" chain_breaks
