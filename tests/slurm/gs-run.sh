@@ -51,7 +51,8 @@ places () {
     shift
     # shellcheck disable=SC2016 # expanded by the ranks
     "$@" sh -c 'echo "$SLURMD_NODENAME"' >out 2>&1 || return
-    [[ $(grep -v '^gs-run:' out | sort | uniq -c | awk '{ print $2, $1 }' | xargs) = "$expected" ]]
+    [[ $(grep -v '^gs-run:' out | sort | uniq -c | awk '{ print $2, $1 }' | xargs) \
+        = "$expected" ]]
 }
 
 in_job () { # SALLOC-OPTIONS COMMAND...
@@ -264,7 +265,8 @@ check "an uneven number of ranks" refuses "cannot be shared evenly by 2 nodes" -
 check "a job's layout by CPUs" layout_of_a_job
 job="-N2 --ntasks-per-node=4 --gpus-per-node=4"
 check "one node of a job" places "n0 4" in_job "$job" gs-run -N1
-check "one node of a job with --gpus" places "n0 4" in_job "-N2 --ntasks-per-node=4 -G8" gs-run -N1
+check "one node of a job with --gpus" places "n0 4" \
+    in_job "-N2 --ntasks-per-node=4 -G8" gs-run -N1
 check "fewer ranks than the job has" places "n0 2 n1 2" in_job "$job" gs-run --ntasks-per-node=2
 check "all GPUs of a job without ranks" places "n0 4 n1 4" \
     in_job "-N2 --exclusive --gpus-per-node=4" gs-run
@@ -283,7 +285,8 @@ check "a job's --gpu-bind is undone" sees_all -N1 -n4 --gpus-per-node=4 --gpu-bi
 check "what is undone is shown" binding_is_shown
 check "--gres with more than GPUs" refuses "3 ranks on a node with 2 GPUs" \
     -N1 -n3 --gres=gpu:a100:2,nvme:1
-check "--gres with GPUs behind" refuses "3 ranks on a node with 2 GPUs" -N1 -n3 --gres=nvme:1,gpu:2
+check "--gres with GPUs behind" refuses "3 ranks on a node with 2 GPUs" \
+    -N1 -n3 --gres=nvme:1,gpu:2
 check "--gpus" refuses "3 ranks on a node with 2 GPUs" -N1 -n3 -G 2
 check "the environment reaches the program" environment_arrives
 check "an environment that is kept back" no_environment
@@ -323,7 +326,8 @@ SLURM_PMIX_TIMEOUT=100 check "a PMIx deadline before ours" refuses "is not later
 GS_BOOT_TIMEOUT_MS=soon check "an odd deadline" refuses "is not a whole number" -n4
 check "an option in two words" refuses "write --ntasks=VALUE" --ntasks 4
 check "an unknown option in two words" refuses "write --constraint=VALUE" --constraint a100
-check "flags of srun" chooses "--label --exact --multi-prog file" --label --exact --multi-prog file
+check "flags of srun" chooses "--label --exact --multi-prog file" \
+    --label --exact --multi-prog file
 check "an odd number of ranks" refuses "-n takes a whole number, 1 or more, not 'x'" -n x
 check "an odd number for each node" refuses "--ntasks-per-node takes a whole number" \
     --ntasks-per-node=four
