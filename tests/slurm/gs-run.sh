@@ -29,16 +29,70 @@ refuses () {
 gpus_of_a_job () { # OPTION: how the job asked for them
     salloc --quiet -N2 "$1" --ntasks-per-node=4 gs-run "$act" 3 >out 2>&1 \
         && says "rank 7 of 8 on n1" || return
-    # shellcheck disable=SC2016 # expanded by the ranks
-    salloc --quiet -N2 "$1" --ntasks-per-node=4 gs-run sh -c 'echo "$CUDA_VISIBLE_DEVICES"' >out
-    [[ $(sort -u out) = 0,1,2,3 ]]
+    sees_all -N2 "$1" --ntasks-per-node=4 || return
+    salloc --quiet -N2 --exclusive "$1" gs-run --ntasks-per-node=5 touch started >out 2>&1
+    [[ $? = 2 && ! -e started ]] && says "5 ranks on a node with 4 GPUs"
 }
 
-binding_of_a_job () {
+sees_all () { # SALLOC-OPTION...: every rank of such a job sees its node's GPUs
     # shellcheck disable=SC2016 # expanded by the ranks
-    salloc --quiet -N1 -n4 --gpus-per-task=1 \
-        gs-run sh -c 'echo "${CUDA_VISIBLE_DEVICES-all}"' >out 2>&1
-    [[ $(sort -u out) = all ]]
+    salloc --quiet "$@" gs-run sh -c 'echo "${CUDA_VISIBLE_DEVICES-unset}"' >out 2>&1
+    [[ $(sort out | uniq -c | xargs) =~ ^[48]" 0,1,2,3"$ ]]
+}
+
+binding_is_shown () {
+    SLURM_GPU_BIND=single:1 SLURM_TRES_PER_TASK=gres:gpu:1 chooses \
+        "env -u SLURM_GPU_BIND -u SLURM_TRES_PER_TASK SLURM_PMIX_FENCE=ring" -N1 prog
+}
+
+# places EXPECTED COMMAND...: the ranks on each node, as "n0 4 n1 4".
+places () {
+    local expected=$1
+    shift
+    # shellcheck disable=SC2016 # expanded by the ranks
+    "$@" sh -c 'echo "$SLURMD_NODENAME"' >out 2>&1 || return
+    [[ $(grep -v '^gs-run:' out | sort | uniq -c | awk '{ print $2, $1 }' | xargs) \
+        = "$expected" ]]
+}
+
+in_job () { # SALLOC-OPTIONS COMMAND...
+    local options
+    read -ra options <<<"$1"
+    shift
+    salloc --quiet "${options[@]}" "$@"
+}
+
+layout_of_a_job () { # 7 ranks and 1
+    in_job "-N2 -n8 --gpus-per-node=4" gs-run touch started >out 2>&1
+    [[ $? = 2 && ! -e started ]] && says "submit with --ntasks-per-node=4" || return
+    GS_TRANSPORT=mpi places "n0 7 n1 1" in_job "-N2 -n8 --gpus-per-node=4" gs-run
+}
+
+environment_arrives () { # as sbatch --export=NONE leaves it
+    # shellcheck disable=SC2016 # expanded by the rank
+    SLURM_EXPORT_ENV=NONE gs-run --no-gpus -n1 sh -c 'echo "${GS_RECORD_DIR-none}"' >out 2>&1 \
+        && says "$room/gs-records."
+}
+
+no_environment () {
+    printf 'NCCL_ONE=1\n' >site.env
+    refuses "--export=NONE keeps the settings of --profile" --profile ./site.env --export=NONE \
+        && chooses "keeps gs-run's settings" --no-gpus -n1 --export=NONE prog \
+        && chooses "srun --mpi=pmix --kill-on-bad-exit=1 --export=ALL,A=1 -n1 prog" \
+            --no-gpus --export=ALL,A=1 -n1 prog
+}
+
+closed_input () {
+    gs-run --no-gpus -n1 sh -c 'cat; echo done' <&- >out 2>&1 && says "done"
+}
+
+inside_a_step () {
+    SLURM_STEP_ID=7 chooses "this is inside step 7" --no-gpus -n1 prog
+}
+
+het_job () {
+    refuses "--het-group=0,1: gs-run chooses for all ranks alike" --het-group=0,1 \
+        && says "templates/partial.sbatch"
 }
 
 too_few_cpus () {
@@ -79,10 +133,70 @@ reports_a_stopped_rank () {
         "rank 0 on n0: after allreduce_avg #6 (GS_ERR_TIMEOUT)" "rank 3 on n1:"
 }
 
-takes_the_users_folder () {
+takes_the_users_folder () { # and does not mix its runs
     mkdir mine
-    GS_RECORD_DIR=$room/mine gs-run -N1 -n2 "$act" 50 20 kill 1 5 >out 2>&1 && return 1
-    says "rank 1 on n0: after allreduce_avg #5" && [[ -e mine ]]
+    GS_RECORD_DIR=$room/mine gs-run -N1 -n3 "$act" 50 20 kill 2 4 >out 2>&1 && return 1
+    says "rank 2 on n" ": after allreduce_avg #4" || return
+    GS_RECORD_DIR=mine gs-run -N1 -n2 "$act" 50 20 kill 1 5 >out 2>&1 && return 1
+    says "rank 1 on n" ": after allreduce_avg #5" || return
+    ! grep "rank 2" out && [[ $(echo mine/gs-records.*/*.ring | wc -w) = 5 ]]
+}
+
+# Ranks that make two communicators of one name and end with STATUS, without ending them.
+leave () { # STATUS
+    gs-run -N1 -n2 python3 -c "
+import ctypes, os, sys
+gs = ctypes.CDLL(sys.argv[1])
+for _ in range(2):
+    if gs.gs_comm_create(None, ctypes.byref(ctypes.c_void_p())):
+        os._exit(9)
+os._exit($1)" "$build/.libs/libgradsync.so" >out 2>&1
+}
+
+reports_communicators_apart () {
+    leave 3
+    says "gs-run: communicator world.0" "gs-run: communicator world.1" \
+        && (($(grep -c "not in any operation yet" out) == 4))
+}
+
+reports_ranks_that_left () {
+    leave 0 || return
+    says "some ranks did not end their communicators" "rank 1 on n" ": not in any operation yet"
+}
+
+keeps_records_quietly () {
+    GS_RECORD_KEEP=1 gs-run -N1 -n1 "$act" >out 2>&1 \
+        && says "the flight records are in $room/gs-records." && ! grep "where the ranks" out
+}
+
+typed () { # KEYS on the terminal of gs-run
+    # shellcheck disable=SC2059 # an escape
+    (printf "$1" >&4) # a process of its own, for the terminal may be gone
+}
+
+one_interrupt () { # the terminal's, which it sends to srun too; a second one ends the step
+    local pid status=1
+
+    rm -f began
+    mkfifo keys
+    env --default-signal=INT script -qefc \
+        "gs-run --no-gpus -N1 -n1 sh -c 'touch began; exec sleep 100'" typescript \
+        <keys >/dev/null &
+    pid=$!
+    exec 4>keys
+    if await 30 test -e began; then
+        typed '\003'
+        await 20 grep -q "one more within 1 sec" typescript && status=0
+        sleep 1.5 # after which one more is a first one
+        ! grep "forcing job termination" typescript || status=1
+        typed '\003'
+        sleep 0.3
+        typed '\003'
+    fi
+    exec 4>&-
+    wait "$pid"
+    cat typescript >out
+    ((status == 0)) && await 20 no_job
 }
 
 ends_on () { # SIGNAL to gs-run ends the step
@@ -143,7 +257,19 @@ base="srun --mpi=pmix --kill-on-bad-exit=1"
 all="$base --ntasks-per-node=4 --gpus-per-node=4"
 check "one rank for each GPU" chooses "$all -N2 prog a 'b c'" -N2 prog a "b c"
 check "GPUs of a partition" chooses "$all -p urgent -N1 prog" -p urgent -N1 prog
-check "a number of ranks" chooses "$base --gpus-per-node=4 -n4 prog" -n4 prog
+check "a number of ranks" chooses "$all -n4 prog" -n4 prog
+check "a number of ranks and nodes" places "n0 4 n1 4" gs-run -N2 -n8
+check "fewer than all GPUs" places "n0 3 n1 3" gs-run -N2 -n6
+check "nodes as needed" places "n0 4 n1 3" gs-run -n7
+check "an uneven number of ranks" refuses "cannot be shared evenly by 2 nodes" -N2 -n7
+check "a job's layout by CPUs" layout_of_a_job
+job="-N2 --ntasks-per-node=4 --gpus-per-node=4"
+check "one node of a job" places "n0 4" in_job "$job" gs-run -N1
+check "one node of a job with --gpus" places "n0 4" \
+    in_job "-N2 --ntasks-per-node=4 -G8" gs-run -N1
+check "fewer ranks than the job has" places "n0 2 n1 2" in_job "$job" gs-run --ntasks-per-node=2
+check "all GPUs of a job without ranks" places "n0 4 n1 4" \
+    in_job "-N2 --exclusive --gpus-per-node=4" gs-run
 check "no GPUs" chooses "$base -N2 -n8 prog" --no-gpus -N2 -n8 prog
 check "the user's own --mpi" chooses "srun --kill-on-bad-exit=1 --mpi=pmix_v4 -n1" \
     --no-gpus --mpi=pmix_v4 -n1 prog
@@ -151,7 +277,19 @@ check "the user's own --kill-on-bad-exit" chooses "srun --mpi=pmix --kill-on-bad
     --no-gpus --kill-on-bad-exit=0 -n1 prog
 check "GPUs of a job" gpus_of_a_job --gpus-per-node=4
 check "GPUs of a job with --gres" gpus_of_a_job --gres=gpu:4
-check "a binding inherited from the job is undone" binding_of_a_job
+check "GPUs of a job with --gpus" gpus_of_a_job --gpus=8
+check "GPUs of a job with --gres of more" gpus_of_a_job --gres=gpu:4,craynetwork:0
+check "a job's --gpus-per-task is undone" sees_all -N1 -n4 --gpus-per-task=1
+check "a job's --ntasks-per-gpu is undone" sees_all -N1 -n4 --gpus=4 --ntasks-per-gpu=1
+check "a job's --gpu-bind is undone" sees_all -N1 -n4 --gpus-per-node=4 --gpu-bind=single:1
+check "what is undone is shown" binding_is_shown
+check "--gres with more than GPUs" refuses "3 ranks on a node with 2 GPUs" \
+    -N1 -n3 --gres=gpu:a100:2,nvme:1
+check "--gres with GPUs behind" refuses "3 ranks on a node with 2 GPUs" \
+    -N1 -n3 --gres=nvme:1,gpu:2
+check "--gpus" refuses "3 ranks on a node with 2 GPUs" -N1 -n3 -G 2
+check "the environment reaches the program" environment_arrives
+check "an environment that is kept back" no_environment
 check "the PMIx deadline is Slurm's own" chooses "SLURM_PMIX_TIMEOUT=300" --no-gpus -n1 prog
 GS_BOOT_TIMEOUT_MS=600000 check "the PMIx deadline is later than ours" \
     chooses "SLURM_PMIX_TIMEOUT=660" --no-gpus -n1 prog
@@ -162,6 +300,11 @@ check "hands on input, output, arguments and status" hands_on
 check "reports where the ranks were" reports
 check "reports a stopped rank" reports_a_stopped_rank
 check "keeps to the user's GS_RECORD_DIR" takes_the_users_folder
+check "reports communicators of one name" reports_communicators_apart
+check "reports ranks that left with status 0" reports_ranks_that_left
+check "keeps records" keeps_records_quietly
+check "goes on after one Ctrl-C" one_interrupt
+check "runs with its input closed" closed_input
 check "ends on TERM" ends_on TERM
 check "ends on INT" ends_on INT
 check "a profile, and the user's own value" profile
@@ -173,6 +316,8 @@ check "too many ranks" refuses "5 ranks on a node with 4 GPUs" -N2 --ntasks-per-
 check "partial use" chooses "--ntasks-per-node=5" --partial -N2 --ntasks-per-node=5 prog
 GS_TRANSPORT=mpi check "more ranks on hosts" chooses "-n8" -N1 -n8 prog
 check "GPUs hidden by --gpus-per-task" refuses "hides from each rank" --gpus-per-task=1 -n4
+check "GPUs hidden by --ntasks-per-gpu" refuses "hides from each rank" --ntasks-per-gpu=1 -n4
+check "GPUs hidden by --tres-per-task" refuses "hides from each rank" --tres-per-task=gres:gpu:1
 check "GPUs hidden by --gpu-bind" refuses "hides from each rank" --gpu-bind=single:1 -n4
 check "--mpi=none" refuses "cannot find each other" --mpi=none -n4
 check "--mpi=pmi2" refuses "cannot find each other" --mpi=pmi2 -n4
@@ -180,6 +325,16 @@ GS_BOOT=mpi check "--mpi=pmi2 when MPI finds the ranks" chooses "--mpi=pmi2" --m
 SLURM_PMIX_TIMEOUT=100 check "a PMIx deadline before ours" refuses "is not later than" -n4
 GS_BOOT_TIMEOUT_MS=soon check "an odd deadline" refuses "is not a whole number" -n4
 check "an option in two words" refuses "write --ntasks=VALUE" --ntasks 4
+check "an unknown option in two words" refuses "write --constraint=VALUE" --constraint a100
+check "flags of srun" chooses "--label --exact --multi-prog file" \
+    --label --exact --multi-prog file
+check "an odd number of ranks" refuses "-n takes a whole number, 1 or more, not 'x'" -n x
+check "an odd number for each node" refuses "--ntasks-per-node takes a whole number" \
+    --ntasks-per-node=four
+check "an odd number of nodes" refuses "-N: 'two' is not a number of nodes" -N two
+check "a program like an option" chooses "-- --prog" --no-gpus -- --prog
+check "parts of a heterogeneous job" het_job
+check "inside a step" inside_a_step
 check "a job with too few CPUs" too_few_cpus
 check "no PMIx plugin" without_plugin
 check "no Slurm" without_slurm

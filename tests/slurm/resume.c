@@ -2,11 +2,12 @@
 /*
  * resume - a run that can be interrupted, as slurm/templates/requeue.sbatch asks for.
  *
- *   resume FILE ROUNDS PAUSE_MS [STATUS]
+ *   resume FILE ROUNDS PAUSE_MS [LATE_MS]
  *
  * Continues from the round that FILE names and does one every PAUSE_MS. On SIGUSR1 or SIGTERM
- * all ranks agree to stop, rank 0 writes the next round to FILE, and they exit with STATUS, 85
- * by default. After ROUNDS rounds they exit with 0.
+ * all ranks agree to stop. When the others may have left, and LATE_MS later, rank 0 writes the
+ * next round to FILE and, before the last round, makes the file NOT_FINISHED if that is set.
+ * All exit with 0.
  */
 #include <signal.h>
 #include <stdint.h>
@@ -44,6 +45,15 @@ static int write_round (const char *path, int32_t round)
     return out && fprintf (out, "%d\n", round) > 0 && !fclose (out) ? 0 : 97;
 }
 
+/* Asks the job's script for another part, if it is one that listens. */
+static int ask_for_more (void)
+{
+    const char *path = getenv ("NOT_FINISHED");
+    FILE *out = path ? fopen (path, "w") : NULL;
+
+    return !path || (out && !fclose (out)) ? 0 : 95;
+}
+
 static int failed (const char *call)
 {
     fprintf (stderr, "resume: %s: %s\n", call, gs_last_error ());
@@ -54,8 +64,9 @@ int main (int argc, char **argv)
 {
     long rounds = argc > 3 ? strtol (argv[2], NULL, 10) : 0;
     long pause_ms = argc > 3 ? strtol (argv[3], NULL, 10) : 0;
-    int not_finished = argc > 4 ? (int) strtol (argv[4], NULL, 10) : 85;
+    long late_ms = argc > 4 ? strtol (argv[4], NULL, 10) : 0;
     struct timespec pause = {pause_ms / 1000, pause_ms % 1000 * 1000000};
+    struct timespec late = {late_ms / 1000, late_ms % 1000 * 1000000};
     int32_t round, stop = 0;
     int status = 0, rank;
     gs_comm_t *comm;
@@ -80,11 +91,14 @@ int main (int argc, char **argv)
         if (gs_allreduce (comm, &stop, 1, GS_I32, GS_MAX, NULL))
             return failed ("gs_allreduce");
     }
-    if (rank == 0) {
-        printf ("to round %d\n", round);
-        status = write_round (argv[1], round);
-    }
     if (gs_comm_destroy (comm))
         return failed ("gs_comm_destroy");
-    return status ? status : round < rounds ? not_finished : 0;
+    if (rank == 0) {
+        nanosleep (&late, NULL);
+        status = write_round (argv[1], round);
+        if (!status && round < rounds)
+            status = ask_for_more ();
+        printf ("to round %d\n", round);
+    }
+    return status;
 }

@@ -52,11 +52,13 @@ continuous () {
 }
 
 requeued_on_signal () { # what --signal sends before the time limit, sent by hand
-    local job
+    local state=$1 job # FILE [LATE_MS]
 
-    job=$(sbatch --parsable --output=out "$templates/requeue.sbatch" "$resume" state1 60 50)
+    job=$(sbatch --parsable --output=out "$templates/requeue.sbatch" "$resume" "$state" 60 50 \
+        ${2+"$2"})
     await 60 logged 1 "from round" && sleep 0.5 && scancel --signal=USR1 "$job" || return
-    await 90 gone "$job" && says "part 0" "part 1" && continuous 60
+    await 90 gone "$job" && says "part 0" "part 1" && continuous 60 \
+        && ! ls not_finished.* >>out 2>&1
 }
 
 requeued_by_urgent () { # pre-emption: Slurm itself ends and requeues the job
@@ -75,9 +77,12 @@ chain () {
     local jobs
 
     jobs=$("$templates/chain.sh" 3 --open-mode=append --output="$room/out" \
-        "$templates/plain.sbatch" "$resume" state3 20 10) || return
+        --signal=USR1@300 "$templates/plain.sbatch" "$resume" state3 60 50) || return
     [[ $(wc -l <<<"$jobs") = 3 ]] || return
-    await 90 gone "${jobs##* }" && logged 3 "from round" && continuous 20
+    await 60 logged 1 "from round" && sleep 0.5 \
+        && scancel --signal=USR1 "$(sed -n 's/^job 1 .* //p' <<<"$jobs")" || return
+    await 90 gone "${jobs##* }" && logged 3 "from round" && continuous 60 \
+        && (($(awk '$1 == "to" { print $3; exit }' out) < 60))
 }
 
 chain_breaks () { # a failed job takes those after it along
@@ -99,7 +104,7 @@ ensemble () {
     submit "$templates/ensemble.sbatch" 2 "$act" 20 10 || { cd ..; return 1; }
     cat member.*/output.txt >>../out
     cd ..
-    (($(grep -c "of 8 on n" out) == 16)) && ls -d members/member.1
+    (($(grep -c "of 8 on n" out) == 16)) && [[ -d members/member.1 ]]
 }
 
 ensemble_fails () { # one of two; the other is not disturbed
@@ -112,12 +117,45 @@ ensemble_fails () { # one of two; the other is not disturbed
 
 ensemble_refuses () {
     submit "$templates/ensemble.sbatch" 3 "$act" && return 1
-    says "4 nodes cannot be shared by 3 members"
+    says "4 nodes cannot be shared by 3 members" || return
+    submit "$templates/ensemble.sbatch" 08 "$act" && return 1
+    says "'08' is not a number of members"
 }
 
 partial () {
     submit "$templates/partial.sbatch" "$partial user" "$partial server" \
         && says "8 users agree on 3.5"
+}
+
+partial_settings () { # the users' GPUs and the fence
+    make_teller teller
+    submit "$templates/partial.sbatch" "$room/teller" true && told_by_8
+}
+
+by_hand () { # the commands of plain.sbatch's comment
+    make_teller simulation
+    {
+        echo "#!/bin/bash"
+        grep '^#SBATCH' "$templates/plain.sbatch"
+        sed -n '/By hand:$/,/For the site/s/^#   //p' "$templates/plain.sbatch"
+    } >by_hand
+    submit by_hand && told_by_8
+}
+
+make_teller () { # FILE: a program that tells what it was given
+    # shellcheck disable=SC2016 # expanded by the ranks
+    printf '#!/bin/sh\necho "%s"\n' \
+        'GPUs ${CUDA_VISIBLE_DEVICES-}, fence ${SLURM_PMIX_FENCE-}' >"$1"
+    chmod +x "$1"
+}
+
+told_by_8 () {
+    (($(grep -cx "GPUs 0,1,2,3, fence ring" out) == 8))
+}
+
+mixed_refuses () {
+    submit "$templates/mixed.sbatch" nowhere.conf && return 1
+    says "cannot read 'nowhere.conf'" && ! ls ranks.?????? 2>/dev/null
 }
 
 partial_on_gpu_nodes () { # the way its last comment tells
@@ -152,7 +190,9 @@ env_outside () {
 
 check "plain" plain
 check "plain, a rank dies" plain_fails
-check "requeue on a signal" requeued_on_signal
+check "plain, by hand" by_hand
+check "requeue on a signal" requeued_on_signal state1
+check "requeue, rank 0 writes when the others have left" requeued_on_signal late 3000
 check "requeue for an urgent job" requeued_by_urgent
 check "chain" chain
 check "chain, a job fails" chain_breaks
@@ -160,10 +200,12 @@ check "chain, wrong use" chain_usage
 check "ensemble" ensemble
 check "ensemble, a member fails" ensemble_fails
 check "ensemble, members that do not fit" ensemble_refuses
+check "mixed, no file" mixed_refuses
 check "the environment of gs-env in an uneven step" env_of_uneven_step
 check "gs-env outside a step" env_outside
 if [[ -x $partial ]]; then
     check "partial" partial
+    check "partial, what its ranks are told" partial_settings
     check "partial, servers on the GPU nodes" partial_on_gpu_nodes
 fi
 if [[ -x $average ]] && command -v python3 >/dev/null; then
