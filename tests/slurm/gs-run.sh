@@ -134,7 +134,7 @@ reports_a_stopped_rank () {
 }
 
 takes_the_users_folder () { # and does not mix its runs
-    mkdir mine
+    mkdir -p mine
     GS_RECORD_DIR=$room/mine gs-run -N1 -n3 "$act" 50 20 kill 2 4 >out 2>&1 && return 1
     says "rank 2 on n" ": after allreduce_avg #4" || return
     GS_RECORD_DIR=mine gs-run -N1 -n2 "$act" 50 20 kill 1 5 >out 2>&1 && return 1

@@ -100,7 +100,7 @@ chain_usage () {
 }
 
 ensemble () {
-    mkdir members && cd members || return
+    mkdir -p members && cd members || return
     submit "$templates/ensemble.sbatch" 2 "$act" 20 10 || { cd ..; return 1; }
     cat member.*/output.txt >>../out
     cd ..
