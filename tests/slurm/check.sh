@@ -84,8 +84,8 @@ free_nodes () {
     await 10 all_idle
 }
 
-# N.B. On two cores Slurm itself loses a step now and then: a check that fails is made once more, on
-# free nodes, and the log says so.
+# N.B. On two cores Slurm itself loses a step now and then: a check that fails is made once more,
+# on free nodes, and the log says so.
 once_more () { # NAME COMMAND...
     echo "again - $1"
     [[ ! -s out ]] || sed 's/^/    /' out
