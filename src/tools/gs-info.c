@@ -11,6 +11,7 @@
 #include "tools/info_profile.h"
 #include "tools/info_record.h"
 #include "tools/json.h"
+#include "tools/setting.h"
 
 #define EXIT_USAGE 2
 
@@ -70,17 +71,6 @@ static void print_unknown (void)
                     *e);
 }
 
-/* The value of the variable [name] of gradsync. */
-static const char *setting (const char *name)
-{
-    gs_setting_t s;
-
-    for (int i = 0; !gs_setting_get (i, &s); i++)
-        if (!strcmp (s.name, name))
-            return s.value;
-    return "";
-}
-
 /* Setting number [index], its origin as the section on [profile] tells it; false at the end. */
 static bool get_setting (int index, const char *profile, gs_setting_t *s)
 {
@@ -94,7 +84,7 @@ static bool get_setting (int index, const char *profile, gs_setting_t *s)
 /* False if the profile cannot be read. */
 static bool print_text (void)
 {
-    const char *fact = gs_build_info (), *profile = setting ("GS_PROFILE"), *next, *value;
+    const char *fact = gs_build_info (), *profile = setting_value ("GS_PROFILE"), *next, *value;
     int name_length, value_length;
     gs_setting_t s;
 
@@ -128,7 +118,7 @@ static void print_json_fact (const char *name, int name_length, const char *valu
 
 static bool print_json (void)
 {
-    const char *fact = gs_build_info (), *profile = setting ("GS_PROFILE"), *next, *value;
+    const char *fact = gs_build_info (), *profile = setting_value ("GS_PROFILE"), *next, *value;
     bool ok = true;
     int name_length, value_length;
     gs_setting_t s;

@@ -7,6 +7,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "tools/setting.h"
+
 #define PATH_BYTES  1024
 #define MODULE_FILE "gs-bench-mpi.so"
 
@@ -21,24 +23,13 @@ static void folder_of (const char *path, char *folder, size_t room)
         snprintf (folder, room, ".");
 }
 
-/* The value of a setting; "" if there is none of that name. */
-static const char *setting (const char *name)
-{
-    gs_setting_t s;
-
-    for (int i = 0; !gs_setting_get (i, &s); i++)
-        if (!strcmp (s.name, name))
-            return s.value;
-    return "";
-}
-
 /*
  * The module lies beside gradsync-mpi.so, so that both are for one MPI library: in the folder of
  * GS_MPI_MODULE, else gradsync/ beside libgradsync, else (before installation) beside it.
  */
 static bool find_module (char *path, size_t room)
 {
-    const char *module = setting ("GS_MPI_MODULE");
+    const char *module = setting_value ("GS_MPI_MODULE");
     char folder[PATH_BYTES - 64];
     Dl_info info;
 
