@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * engine - what the simulated CUDA runtime offers the simulated NCCL beside the public interface
+ * of CUDA: work on a stream's thread, the engine's own view of device memory, misuse, faults.
+ */
+#ifndef GS_TESTS_SIMGPU_ENGINE_H
+#define GS_TESTS_SIMGPU_ENGINE_H
+
+#include <cuda_runtime_api.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/*
+ * Queues work (arg) on [stream], behind what is queued there; [bytes] of [arg] are copied. Runs on
+ * the stream's thread, and may wait there for other processes. While the stream is captured it is
+ * put into the graph instead and runs with each launch of it. The legacy stream, the per-thread
+ * stream and their rules are the runtime's business.
+ */
+cudaError_t sim_push (cudaStream_t stream, void (*work) (void *arg), const void *arg,
+                      size_t bytes);
+
+/*
+ * The engine's address of [bytes] of device, managed or pinned memory that the program knows as
+ * [user]; NULL after reporting misuse if they do not lie in one live allocation. Each use on a
+ * stream's thread is checked at the time it runs.
+ */
+void *sim_alias (const void *user, size_t bytes, const char *who);
+
+/* Whether [user] is in live device or managed memory, and of which device (physical number). */
+bool sim_is_device (const void *user, int *device);
+
+/* Reports misuse: a line on stderr; the process ends with status 86 when it exits. */
+void sim_misuse (const char *format, ...) __attribute__((format (printf, 1, 2)));
+
+/* What SIM_FAULT asks to happen at this passage of [point]; see README.md. */
+enum sim_fault { SIM_FAULT_NONE = 0, SIM_FAULT_ERROR, SIM_FAULT_STALL, SIM_FAULT_LATE };
+enum sim_fault sim_fault (const char *point, int *code);
+
+/* Of the calling thread's current device: its number among the machine's, and its PCI bus id. */
+int sim_physical_device (void);
+const char *sim_bus_id (void);
+
+/* Whether [stream] is being captured by this process. */
+bool sim_is_capturing (cudaStream_t stream);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* GS_TESTS_SIMGPU_ENGINE_H */
