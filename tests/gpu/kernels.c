@@ -236,9 +236,9 @@ static void sum_one (gs_dtype_t dtype, int sources, size_t count, size_t shift, 
               "cudaMemcpy");
     }
     gsi_host_reduce (&how, wanted + shift * size, source, sources, count);
-    must (gsi_cuda_sum (&how, device_dst + shift * size, device_src + shift * size, stride,
-                        sources, count, device_scale, stream),
-          "gsi_cuda_sum");
+    must (gsi_cuda_reduce (&how, device_dst + shift * size, device_src + shift * size, stride,
+                           sources, count, device_scale, stream),
+          "gsi_cuda_reduce");
     get ((count + shift) * size);
     cudaFree (device_scale);
     check (same (dtype, (count + shift) * size), "sum of %d %s, %zu elements from %zu on, / %g%s",
