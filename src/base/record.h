@@ -104,6 +104,21 @@ static inline void gsi_record_end (struct gsi_record *record, gs_status_t st)
     record->open = NULL;
 }
 
+/* The operation was queued: its entry ends when gsi_record_done is told so. */
+static inline void gsi_record_queued (struct gsi_record *record)
+{
+    record->open = NULL;
+}
+
+/* Ends the entry of operation [seq], unless a newer one stands in its place. */
+static inline void gsi_record_done (struct gsi_record *record, uint64_t seq, int64_t now_ns)
+{
+    struct gsi_record_entry *e = &record->file->entry[seq & (GSI_RECORD_ENTRIES - 1)];
+
+    if (e->seq == seq)
+        e->end_ns = now_ns;
+}
+
 /* Prints [file] as text with write (context, line) per line; for the dump and for gs-info. */
 void gsi_record_print (const struct gsi_record_file *file,
                        void (*write) (void *context, const char *line), void *context);

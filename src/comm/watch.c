@@ -9,6 +9,7 @@
 
 #include "base/log.h"
 #include "comm/call.h"
+#include "comm/queue.h"
 
 /*
  * Tells the other ranks, if the transport can, that this one misses all calls from number
@@ -70,7 +71,7 @@ gs_status_t gsi_watch_failed (gs_comm_t *comm, const struct gsi_call *call, gs_s
     comm->death = st;
     memcpy (comm->death_text, reason, sizeof (reason));
     atomic_compare_exchange_strong (&comm->life, &alive, GSI_DEAD);
-    if (st != GS_ERR_TIMEOUT) /* the roll call has told them */
+    if (st != GS_ERR_TIMEOUT || !comm->coll->ops->roll_call) /* which has told them */
         tell_others (comm, call->seq);
     gsi_log (GS_LOG_ERROR, "comm", "%s", reason);
     return gsi_fail (st, "%s", reason);
@@ -80,7 +81,10 @@ void gsi_watch_tell (gs_comm_t *comm)
 {
     if (atomic_flag_test_and_set (&comm->busy))
         return;
-    tell_others (comm, comm->record.seq + 1);
+    if (!gsi_queue_hold (comm)) {
+        tell_others (comm, comm->record.seq + 1);
+        gsi_queue_leave (comm);
+    }
     atomic_flag_clear (&comm->busy);
 }
 
@@ -101,6 +105,7 @@ gs_status_t gs_comm_check (gs_comm_t *comm)
 
     if (st)
         return st;
+    gsi_queue_look (comm);
     switch ((enum gsi_life) atomic_load_explicit (&comm->life, memory_order_acquire)) {
     case GSI_ALIVE: break;
     case GSI_ABORTED: return gsi_fail (GS_ERR_STATE, "communicator '%s' was aborted", comm->name);
@@ -111,6 +116,11 @@ gs_status_t gs_comm_check (gs_comm_t *comm)
 
 gs_status_t gs_comm_wait (gs_comm_t *comm, gs_stream_t stream)
 {
-    (void) stream; /* calls on hosts are complete when they return */
-    return gs_comm_check (comm);
+    gs_status_t st = gs_comm_check (comm), failed = GS_OK;
+
+    if (st || !comm->queue) /* calls on hosts are complete when they return */
+        return st;
+    failed = gsi_queue_wait (comm, stream);
+    st = gs_comm_check (comm);
+    return st ? st : failed;
 }
