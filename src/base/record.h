@@ -9,6 +9,7 @@
 #ifndef GS_BASE_RECORD_H
 #define GS_BASE_RECORD_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/clock.h"
@@ -77,6 +78,12 @@ void gsi_record_close (struct gsi_record *record, int keep);
 
 /* Writes the entries as text beside the ring file and returns its path; "" if it cannot. */
 const char *gsi_record_dump (const struct gsi_record *record, const char *reason);
+
+/*
+ * How far rank [rank] of the same communicator has come, [*seq], as its record tells; false if
+ * that cannot be read here: it is on another node, or in memory.
+ */
+bool gsi_record_peek (const struct gsi_record *record, int rank, uint64_t *seq);
 
 /* Begins an entry and returns its time. The caller fills nothing else in. */
 static inline int64_t gsi_record_begin (struct gsi_record *record, int op, size_t count,

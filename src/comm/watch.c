@@ -26,27 +26,51 @@ static const char *host_of (void *context, int rank)
     return ((gs_comm_t *) context)->hosts[rank];
 }
 
-/* Completes the text of a timeout with who did not come, as far as the transport can find out. */
+/*
+ * Marks the ranks that came to [call]: as the transport hears from them, else as their flight
+ * records tell. Those that nothing is known of are marked, too; returns how many.
+ */
+static int mark_came (gs_comm_t *comm, const struct gsi_call *call, unsigned char *came)
+{
+    int unknown = 0;
+    uint64_t seq;
+
+    if (comm->coll->ops->roll_call) {
+        comm->coll->ops->roll_call (comm->coll, call, came);
+        return 0;
+    }
+    for (int r = 0; r < comm->team.size; r++) {
+        bool known = gsi_record_peek (&comm->record, r, &seq);
+        came[r] = !known || seq >= call->seq;
+        unknown += !known && r != comm->team.rank;
+    }
+    return unknown;
+}
+
+/* Completes the text of a timeout with who did not come, as far as that can be found out. */
 static void name_missing (gs_comm_t *comm, const struct gsi_call *call)
 {
     unsigned char *marks = calloc ((size_t) comm->team.size, 1);
     char deadline[256], names[GSI_TEXT_MAX / 2] = "who did not come is not known";
-    bool all = true;
+    int unknown, missing = 0;
 
     snprintf (deadline, sizeof (deadline), "%.255s", gs_last_error ());
-    if (marks && comm->coll->ops->roll_call) {
-        comm->coll->ops->roll_call (comm->coll, call, marks);
+    if (marks) {
+        unknown = mark_came (comm, call, marks);
         marks[comm->team.rank] = 1;
         for (int r = 0; r < comm->team.size; r++)
-            all = all && marks[r];
-        for (int r = 0; r < comm->team.size; r++)
-            marks[r] = !marks[r]; /* came -> missing */
-        if (all)
+            missing += marks[r] = !marks[r]; /* came -> missing */
+        if (missing)
+            gsi_boot_name_missing (marks, comm->team.size, host_of, comm, names, sizeof (names));
+        else if (unknown)
+            snprintf (names, sizeof (names),
+                      "all ranks of this node came; of %d others it is not known here: look at "
+                      "the messages and flight records of their nodes",
+                      unknown);
+        else
             snprintf (names, sizeof (names),
                       "all ranks came, but too late or not to the same operation: "
                       "GS_CHECK=collective compares what they call");
-        else
-            gsi_boot_name_missing (marks, comm->team.size, host_of, comm, names, sizeof (names));
     }
     free (marks);
     gsi_fail (GS_ERR_TIMEOUT, "%s; %s", deadline, names);
