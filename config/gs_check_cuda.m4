@@ -33,10 +33,10 @@ AC_DEFUN([GS_CHECK_CUDA], [
         AC_MSG_CHECKING([for the CUDA runtime])
         AC_LINK_IFELSE([AC_LANG_PROGRAM([[#include <cuda_runtime_api.h>]],
                                         [[int v; return cudaRuntimeGetVersion (&v);]])],
-                       [gs_link=yes gs_start=no
+                       [gs_link=yes; gs_start=no
                         AS_IF([test "$cross_compiling" != yes && GS_STARTS], [gs_start=yes])
                         GS_CUDART=`${OBJDUMP:-objdump} -p conftest$EXEEXT 2>/dev/null \
-                             | $SED -n 's/^ *NEEDED *\(libcudart.*\)$/\1/p'`],
+                            | $SED -n 's/^ *NEEDED *\(libcudart.*\)$/\1/p'`],
                        [gs_link=no])
         CPPFLAGS=$gs_save_CPPFLAGS LIBS=$gs_save_LIBS
         AS_IF([test "$gs_link" = yes && test -n "$NVCC"],

@@ -126,25 +126,33 @@ __attribute__ ((constructor)) static void begin (void)
 static void leak (const struct rt_pool *pool, size_t count)
 {
     if (count)
-        sim_misuse ("leak: at the end of the process, %zu of the %s kind were not destroyed",
-                    count, pool->what);
+        sim_misuse ("leak: %zu of the %s kind were not destroyed", count, pool->what);
 }
 
+/* What is of a device that failed cannot be given back. Graphs are of no device. */
 static void find_leaks (void)
 {
-    const struct rt_pool *const others[] = {&rt_events, &rt_graphs, &rt_execs};
-    size_t streams = 0;
+    const struct rt_pool *const graphs[] = {&rt_graphs, &rt_execs};
+    size_t streams = 0, events = 0;
+    bool failed = false;
 
     for (size_t i = 0; i < rt_streams.used; i++) {
         struct rt_stream *stream = rt_pool_at (&rt_streams, i);
-        streams += stream && stream->owned;
+        streams += stream && stream->owned && !rt_devices[stream->device].failed;
     }
     leak (&rt_streams, streams);
-    for (size_t p = 0; p < sizeof (others) / sizeof (others[0]); p++) {
+    for (size_t i = 0; i < rt_events.used; i++) {
+        struct rt_event *event = rt_pool_at (&rt_events, i);
+        events += event && !rt_devices[event->device].failed;
+    }
+    leak (&rt_events, events);
+    for (int i = 0; i < rt_device_count; i++)
+        failed = failed || rt_devices[i].failed;
+    for (size_t p = 0; !failed && p < sizeof (graphs) / sizeof (graphs[0]); p++) {
         size_t count = 0;
-        for (size_t i = 0; i < others[p]->used; i++)
-            count += rt_pool_at (others[p], i) != NULL;
-        leak (others[p], count);
+        for (size_t i = 0; i < graphs[p]->used; i++)
+            count += rt_pool_at (graphs[p], i) != NULL;
+        leak (graphs[p], count);
     }
     rt_memory_end ();
 }

@@ -11,7 +11,7 @@ static void begin (cudaStream_t stream)
 }
 
 /* Ends the capture of [stream], which must be broken. */
-static void end_broken (cudaStream_t stream)
+static void end_one_broken (cudaStream_t stream)
 {
     enum cudaStreamCaptureStatus status;
     cudaGraph_t graph = (cudaGraph_t) &status;
@@ -23,6 +23,11 @@ static void end_broken (cudaStream_t stream)
                 cudaLaunchHostFunc (stream, test_count, &done));
     test_gives (cudaErrorStreamCaptureInvalidated, cudaStreamEndCapture (stream, &graph));
     ck_assert_ptr_null (graph);
+}
+
+static void end_broken (cudaStream_t stream)
+{
+    end_one_broken (stream);
     test_ok (cudaStreamSynchronize (stream)); /* as before */
 }
 
@@ -165,7 +170,7 @@ START_TEST (captures_are_closed_to_what_is_outside)
     begin (other);
     test_ok (cudaEventRecord (inside, one));
     test_gives (cudaErrorStreamCaptureMerge, cudaStreamWaitEvent (other, inside, 0));
-    end_broken (one);
+    end_one_broken (one);
     end_broken (other);
     test_gives (cudaErrorCapturedEvent, cudaStreamWaitEvent (one, inside, 0));
     test_ok (cudaEventDestroy (outside));

@@ -50,10 +50,11 @@ END_TEST
 
 START_TEST (kernels_fail_at_once)
 {
-    cudaStream_t stream = test_stream ();
     struct test_table none = {0, {0}};
+    cudaStream_t stream;
 
-    ask_for ("cudaLaunchKernel#1=701");
+    ask_for ("cudaLaunchKernel=701");
+    stream = test_stream ();
     test_gives (cudaErrorLaunchOutOfResources, test_scale (NULL, 1, none, stream));
     test_ok (test_scale (NULL, 1, none, stream));
     test_ok (cudaStreamDestroy (stream));
@@ -64,11 +65,11 @@ END_TEST
 START_TEST (late_errors_stay)
 {
     struct test_gate gate;
-    cudaStream_t stream = test_stream (), other;
+    cudaStream_t stream, other;
     int done = 0;
 
     ask_for ("cudaLaunchHostFunc#2=late");
-    setenv ("SIM_LEAKS", "0", 1); /* nothing can be given back any more */
+    stream = test_stream ();
     test_close (&gate, stream);
     test_ok (cudaLaunchHostFunc (stream, test_count, &done));
     test_ok (cudaGetLastError ());
@@ -92,7 +93,6 @@ START_TEST (late_errors_without_a_stream)
     void *memory;
 
     ask_for ("cudaMalloc=late");
-    setenv ("SIM_LEAKS", "0", 1);
     test_ok (cudaMalloc (&memory, 1));
     test_gives (cudaErrorLaunchFailure, cudaDeviceSynchronize ());
 }
@@ -100,10 +100,13 @@ END_TEST
 
 START_TEST (stalled_work_holds_its_stream)
 {
-    cudaStream_t stream = test_stream (), other = test_stream ();
-    cudaEvent_t event = test_event ();
+    cudaStream_t stream, other;
+    cudaEvent_t event;
 
     ask_for ("cudaEventRecord=stall");
+    stream = test_stream ();
+    other = test_stream ();
+    event = test_event ();
     test_ok (cudaEventRecord (event, stream));
     test_ok (cudaStreamSynchronize (other));
     usleep (10000);
@@ -121,6 +124,7 @@ START_TEST (stalled_calls_do_not_return)
 
     if (!child) {
         ask_for ("cudaSetDevice=stall");
+        signal (SIGALRM, SIG_DFL); /* Check has another use for it */
         alarm (1);
         cudaSetDevice (0);
         _exit (0);
