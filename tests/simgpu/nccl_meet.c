@@ -112,11 +112,16 @@ static void send_verdict (int fd, const struct root *root)
 static void decide (struct root **at)
 {
     struct root *root = *at;
+    struct nsim_place own;
 
-    for (int i = 0; i < root->ranks; i++) {
-        if (root->fd[i])
-            send_verdict (root->fd[i] - 1, root);
-        root->fd[i] = 0;
+    nsim_listen (&own);
+    for (int i = 0; i < 2 * root->ranks; i++) { /* ours last: it may end the process */
+        int r = i % root->ranks;
+
+        if (root->fd[r] && (i >= root->ranks || root->card[r].place.port != own.port)) {
+            send_verdict (root->fd[r] - 1, root);
+            root->fd[r] = 0;
+        }
     }
     if (*root->text)
         return;

@@ -12,6 +12,8 @@
 
 #include "test_nccl.h"
 
+#pragma weak ncclMemAlloc
+
 #define COUNT 1000
 
 static ncclComm_t comm;
@@ -38,6 +40,12 @@ static ncclResult_t sum (size_t count)
     return ncclAllReduce (data, data, count, ncclFloat32, ncclSum, comm, stream);
 }
 
+/* A call of ranks that disagree: some hear of it before they call. */
+static void disputed (ncclResult_t result)
+{
+    CHECK (result == ncclSuccess || result == ncclInvalidUsage);
+}
+
 /* Ranks that disagree end, all of them. */
 static void end_disagreement (void)
 {
@@ -52,15 +60,15 @@ static void end_disagreement (void)
 static void different_counts (void)
 {
     begin (true);
-    NCCL (sum (rank == 0 ? 10 : 11));
+    disputed (sum (rank == 0 ? 10 : 11));
     end_disagreement ();
 }
 
 static void different_types (void)
 {
     begin (true);
-    NCCL (ncclAllReduce (data, data, 10, rank == 0 ? ncclInt32 : ncclFloat32, ncclSum, comm,
-                         stream));
+    disputed (ncclAllReduce (data, data, 10, rank == 0 ? ncclInt32 : ncclFloat32, ncclSum, comm,
+                             stream));
     end_disagreement ();
 }
 
@@ -75,21 +83,17 @@ static void different_operators (void)
 static void different_roots (void)
 {
     begin (true);
-    NCCL (ncclReduce (data, data, 10, ncclFloat32, ncclSum, rank == 0, comm, stream));
-    (void) !sum (1); /* where it is noticed, if each rank is a root of its own */
+    disputed (ncclReduce (data, data, 10, ncclFloat32, ncclSum, rank == 0, comm, stream));
+    disputed (sum (1)); /* where it is noticed, if each rank is a root of its own */
     end_disagreement ();
 }
 
-/* The second call may come when it is known already. */
 static void different_order (void)
 {
     begin (true);
-    for (int i = 0; i < 2; i++) {
-        ncclResult_t result =
-            rank % 2 == i ? sum (10) : ncclAllGather (data, more, 1, ncclFloat32, comm, stream);
-
-        CHECK (result == ncclSuccess || (i == 1 && result == ncclInvalidUsage));
-    }
+    for (int i = 0; i < 2; i++)
+        disputed (rank % 2 == i ? sum (10)
+                                : ncclAllGather (data, more, 1, ncclFloat32, comm, stream));
     end_disagreement ();
 }
 
@@ -97,9 +101,9 @@ static void different_messages (void)
 {
     begin (true);
     if (rank == 0)
-        NCCL (ncclSend (data, 10, ncclFloat32, 1, comm, stream));
+        disputed (ncclSend (data, 10, ncclFloat32, 1, comm, stream));
     if (rank == 1)
-        NCCL (ncclRecv (data, 20, ncclFloat32, 0, comm, stream));
+        disputed (ncclRecv (data, 20, ncclFloat32, 0, comm, stream));
     end_disagreement ();
 }
 
@@ -123,7 +127,7 @@ static void early_finalize (void)
         NCCL (ncclCommAbort (comm));
         return;
     }
-    NCCL (sum (10));
+    disputed (sum (10));
     end_disagreement ();
 }
 
@@ -373,6 +377,14 @@ static void no_communicator (void)
     GIVES (ncclInvalidArgument, ncclCommAbort ((ncclComm_t) (void *) something));
 }
 
+/* Found by its name, but not a function of the version that was asked for. */
+static void newer_function (void)
+{
+    void *memory;
+
+    GIVES (ncclInvalidUsage, ncclMemAlloc (&memory, 1));
+}
+
 /* From here on: faults. */
 
 static void fault_returned (void)
@@ -489,6 +501,8 @@ const struct test rule_tests[] = {
     {"split-with-work", split_with_work, 2, 2, MISUSE, "are not complete", NULL},
     {"graph-outlives", graph_outlives, 2, 1, MISUSE, "destroy graphs first", NULL},
     {"no-communicator", no_communicator, 1, 1, MISUSE, "is no communicator", NULL},
+    {"newer-function", newer_function, 1, 1, MISUSE, "ncclMemAlloc came with NCCL 2.19",
+     "SIM_NCCL_VERSION=2.18"},
     {"fault-returned", fault_returned, 2, 1, 0, NULL, "SIM_FAULT=ncclAllReduce=2"},
     {"fault-stays", fault_stays, 2, 1, 0, NULL, "SIM_FAULT=ncclAllReduce=3"},
     {"fault-stalls", fault_stalls, 2, 1, 0, NULL, "SIM_FAULT=ncclAllReduce=stall"},
