@@ -98,15 +98,22 @@ static void find_place (struct nsim_place *place)
     freeifaddrs (all);
 }
 
-/* The hello is complete: the caller learns that it has reached the right process. */
+/*
+ * The hello is complete: the caller learns that it has reached the right process. A notice has
+ * taken effect by then, so what its sender does next cannot overtake it.
+ */
 static void answer (struct caller *caller)
 {
     const struct nsim_hello *hello = &caller->hello;
+    bool known = hello->magic == HELLO_MAGIC && nsim_hello_known (hello);
     int on = 1;
 
-    if (hello->magic != HELLO_MAGIC || !nsim_hello_known (hello) ||
-        send (caller->fd, &hello->tag.secret, sizeof (hello->tag.secret), MSG_NOSIGNAL) !=
-            sizeof (hello->tag.secret)) {
+    if (known && hello->kind == NSIM_NOTICE)
+        nsim_hello_came (hello, -1);
+    if (known && send (caller->fd, &hello->tag.secret, sizeof (hello->tag.secret),
+                       MSG_NOSIGNAL) != sizeof (hello->tag.secret))
+        known = false;
+    if (!known || hello->kind == NSIM_NOTICE) {
         close (caller->fd);
         return;
     }

@@ -33,7 +33,8 @@ struct root {
     uint64_t secret;
     int ranks, came;
     struct nsim_card *card;
-    int *fd; /* 0: has not come; else fd + 1 */
+    int *fd;              /* 0: has not come; else fd + 1 */
+    char text[NSIM_TEXT]; /* why it was refused, for those who come later */
 };
 
 /* What it answers; the cards follow. */
@@ -95,66 +96,82 @@ bool nsim_hello_known (const struct nsim_hello *hello)
     return known;
 }
 
-/* To all that have come; the id cannot be used again. */
-static void decide (struct root **at, ncclResult_t code, const char *text)
+static void send_verdict (int fd, const struct root *root)
+{
+    struct verdict verdict = {.code = *root->text ? ncclInvalidUsage : ncclSuccess};
+    struct timeval limit = {5, 0};
+
+    memcpy (verdict.text, root->text, sizeof (verdict.text));
+    setsockopt (fd, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof (limit));
+    if (send (fd, &verdict, sizeof (verdict), MSG_NOSIGNAL) > 0 && !*root->text)
+        (void) !send (fd, root->card, (size_t) root->ranks * sizeof (*root->card), MSG_NOSIGNAL);
+    close (fd);
+}
+
+/* To all that have come. An id that served cannot be used again. */
+static void decide (struct root **at)
 {
     struct root *root = *at;
-    struct verdict verdict = {.code = (int32_t) code};
-    struct timeval limit = {5, 0};
-    size_t cards = code == ncclSuccess ? (size_t) root->ranks * sizeof (*root->card) : 0;
+    struct nsim_place own;
 
-    snprintf (verdict.text, sizeof (verdict.text), "%s", text);
-    for (int i = 0; i < root->ranks; i++) {
-        if (root->fd[i] == 0)
-            continue;
-        setsockopt (root->fd[i] - 1, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof (limit));
-        if (send (root->fd[i] - 1, &verdict, sizeof (verdict), MSG_NOSIGNAL) > 0 && cards > 0)
-            (void) !send (root->fd[i] - 1, root->card, cards, MSG_NOSIGNAL);
-        close (root->fd[i] - 1);
+    nsim_listen (&own);
+    for (int i = 0; i < 2 * root->ranks; i++) { /* ours last: it may end the process */
+        int r = i % root->ranks;
+
+        if (root->fd[r] && (i >= root->ranks || root->card[r].place.port != own.port)) {
+            send_verdict (root->fd[r] - 1, root);
+            root->fd[r] = 0;
+        }
     }
+    if (*root->text)
+        return;
     *at = root->next;
     free (root->card);
     free (root->fd);
     free (root);
 }
 
+/* What is wrong with the rank that comes, into the root's text. */
+static void judge (struct root *root, const struct nsim_card *card)
+{
+    if (*root->text)
+        return;
+    if (card->ranks != root->ranks)
+        snprintf (root->text, sizeof (root->text),
+                  "the ranks disagree: rank %d joins %d ranks, others %d", card->rank,
+                  card->ranks, root->ranks);
+    else if (root->fd[card->rank])
+        snprintf (root->text, sizeof (root->text),
+                  "two processes joined one communicator as rank %d", card->rank);
+    for (int i = 0; i < root->ranks && !*root->text; i++)
+        if (root->fd[i] && root->card[i].ids != card->ids)
+            snprintf (root->text, sizeof (root->text),
+                      "ranks %d and %d joined with different lists of ids", i, card->rank);
+}
+
 static void rank_came (const struct nsim_card *card, uint64_t secret, int fd)
 {
     struct root **at = find_root (secret), *root = *at;
-    char text[NSIM_TEXT] = "";
 
     if (!root || card->ranks < 1 || card->rank < 0 || card->rank >= card->ranks) {
         close (fd);
         return;
     }
-    if (root->came == 0) {
+    if (root->came++ == 0) {
         root->ranks = card->ranks;
         root->card = calloc ((size_t) root->ranks, sizeof (*root->card));
         root->fd = calloc ((size_t) root->ranks, sizeof (*root->fd));
     }
-    if (card->ranks != root->ranks)
-        snprintf (text, sizeof (text), "the ranks disagree: rank %d joins %d ranks, others %d",
-                  card->rank, card->ranks, root->ranks);
-    else if (root->fd[card->rank])
-        snprintf (text, sizeof (text), "two processes joined one communicator as rank %d",
-                  card->rank);
-    for (int i = 0; i < root->ranks && !*text; i++)
-        if (root->fd[i] && root->card[i].ids != card->ids)
-            snprintf (text, sizeof (text), "ranks %d and %d joined with different lists of ids",
-                      i, card->rank);
-    if (*text) {
-        struct verdict verdict = {.code = ncclInvalidUsage};
-
-        memcpy (verdict.text, text, sizeof (text));
-        (void) !send (fd, &verdict, sizeof (verdict), MSG_NOSIGNAL);
-        close (fd);
-        decide (at, ncclInvalidUsage, text);
+    judge (root, card);
+    if (*root->text) {
+        send_verdict (fd, root);
+        decide (at);
         return;
     }
     root->card[card->rank] = *card;
     root->fd[card->rank] = fd + 1;
-    if (++root->came == root->ranks)
-        decide (at, ncclSuccess, "");
+    if (root->came == root->ranks)
+        decide (at);
 }
 
 struct told {
@@ -172,6 +189,7 @@ static void tell (ncclComm_t comm, void *arg)
     if (hello->code == ncclInvalidUsage)
         sim_misuse ("%s (told by rank %d)", hello->text, hello->from);
     nsim_break (comm, (ncclResult_t) hello->code);
+    nsim_warn ("%s", hello->text); /* again: what runs may have lost a rank that was told first */
 }
 
 void nsim_hello_came (const struct nsim_hello *hello, int fd)
@@ -180,7 +198,6 @@ void nsim_hello_came (const struct nsim_hello *hello, int fd)
     struct parked *entry;
 
     if (hello->kind == NSIM_NOTICE) {
-        close (fd);
         nsim_comm_each (tell, &told);
         return;
     }
@@ -263,43 +280,51 @@ ncclResult_t nsim_mesh (ncclComm_t comm)
     return ncclSuccess;
 }
 
-void nsim_tell_all (ncclComm_t comm, ncclResult_t code, const char *text)
+static void tell_rank (ncclComm_t comm, int to, ncclResult_t code, const char *text)
 {
-    struct nsim_hello hello = {
-        .kind = NSIM_NOTICE, .tag = comm->tag, .from = comm->rank, .code = (int32_t) code};
+    struct nsim_hello hello = {.kind = NSIM_NOTICE,
+                               .tag = comm->tag,
+                               .from = comm->rank,
+                               .to = to,
+                               .code = (int32_t) code};
+    int fd;
 
     snprintf (hello.text, sizeof (hello.text), "%s", text);
-    for (int i = 0; i < comm->ranks; i++) {
-        int fd;
-
-        if (i == comm->rank)
-            continue;
-        hello.to = i;
-        fd = nsim_dial (&comm->card[i].place, &hello, -1);
-        if (fd >= 0)
-            close (fd);
-    }
+    fd = nsim_dial (&comm->card[to].place, &hello, -1);
+    if (fd >= 0)
+        close (fd);
 }
 
-/* Both of two ranks on one GPU fail alike, without a word to each other; the rest is told. */
+void nsim_tell_all (ncclComm_t comm, ncclResult_t code, const char *text)
+{
+    for (int i = 0; i < comm->ranks; i++)
+        if (i != comm->rank)
+            tell_rank (comm, i, code, text);
+}
+
+static bool on_one_gpu (const struct nsim_card *a, const struct nsim_card *b)
+{
+    return a->host == b->host && strncmp (a->bus, b->bus, sizeof (a->bus)) == 0;
+}
+
+/* The ranks on one GPU see it alike, without a word to each other; the rest is told. */
 static ncclResult_t find_duplicate (ncclComm_t comm)
 {
-    const struct nsim_card *mine = &comm->card[comm->rank];
+    const struct nsim_card *card = comm->card, *mine = &card[comm->rank];
     char text[NSIM_TEXT];
+    int other = 0;
 
-    for (int i = 0; i < comm->ranks; i++) {
-        const struct nsim_card *other = &comm->card[i];
-
-        if (i == comm->rank || other->host != mine->host ||
-            strncmp (other->bus, mine->bus, sizeof (mine->bus)) != 0)
-            continue;
-        nsim_warn ("Duplicate GPU detected : rank %d and rank %d both on CUDA device %s",
-                   comm->rank, i, mine->bus);
-        snprintf (text, sizeof (text), "rank %d gave up: duplicate GPU", comm->rank);
-        nsim_tell_all (comm, ncclRemoteError, text);
-        return ncclInvalidUsage;
-    }
-    return ncclSuccess;
+    while (other < comm->ranks && (other == comm->rank || !on_one_gpu (&card[other], mine)))
+        other++;
+    if (other == comm->ranks)
+        return ncclSuccess;
+    snprintf (text, sizeof (text), "rank %d gave up: duplicate GPU", comm->rank);
+    for (int i = 0; i < comm->ranks; i++)
+        if (!on_one_gpu (&card[i], mine))
+            tell_rank (comm, i, ncclRemoteError, text);
+    nsim_warn ("Duplicate GPU detected : rank %d and rank %d both on CUDA device %s", comm->rank,
+               other, mine->bus);
+    return ncclInvalidUsage;
 }
 
 static ncclResult_t hear_verdict (ncclComm_t comm, int fd)

@@ -118,6 +118,8 @@ static enum step advance (ncclComm_t comm, struct nsim_xfer *xfer, bool *moved)
 
 static enum nsim_end lost (ncclComm_t comm, int peer)
 {
+    if (comm->broken)
+        return NSIM_STOPPED;
     nsim_warn ("rank %d of communicator %d: the connection to rank %d was closed", comm->rank,
                comm->number, peer);
     return NSIM_LOST;

@@ -226,8 +226,8 @@ void nsim_break (ncclComm_t comm, ncclResult_t code)
 {
     pthread_mutex_lock (&comm->mutex);
     if (comm->phase < NSIM_DESTROYED) {
-        if (comm->error == ncclSuccess)
-            comm->error = code;
+        if (comm->error == ncclSuccess || comm->error == ncclRemoteError)
+            comm->error = code; /* a peer that heard of it first may be gone already */
         comm->broken = true;
         wake_all (comm);
     }
@@ -251,7 +251,7 @@ void nsim_stop (ncclComm_t comm)
 void nsim_await_stop (ncclComm_t comm)
 {
     pthread_mutex_lock (&comm->mutex);
-    while (!comm->stop)
+    while (!comm->stop && !comm->broken)
         pthread_cond_wait (&comm->cond, &comm->mutex);
     pthread_mutex_unlock (&comm->mutex);
 }

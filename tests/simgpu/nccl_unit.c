@@ -150,6 +150,12 @@ static bool own_messages_match (const struct nsim_unit *unit)
     return true;
 }
 
+/* The communicator may go when no graph holds its operations. */
+static void graph_gone (void *arg)
+{
+    ((ncclComm_t) arg)->graphs--;
+}
+
 /* The worker cannot pass the mutex, so [unit] lives until it is released. */
 static cudaError_t push (struct nsim_unit *unit)
 {
@@ -163,6 +169,8 @@ static cudaError_t push (struct nsim_unit *unit)
     if (code == cudaSuccess) {
         comm->tickets += captured ? 0 : 1;
         comm->queued += captured ? 0 : 1;
+        if (captured && sim_watch_graph (unit->op[0].stream, graph_gone, comm))
+            comm->graphs++;
         code = join_streams (unit, false);
     } else {
         free (unit);

@@ -174,6 +174,22 @@ struct child {
     int status;
 };
 
+/* TEST_NCCL_WRAP: a program that starts each rank, "WRAP RANK PROGRAM ARGUMENT...". */
+static void become_rank (const char *test, char numbers[3][16])
+{
+    const char *wrap = getenv ("TEST_NCCL_WRAP");
+    char self[4096] = "";
+
+    if (readlink ("/proc/self/exe", self, sizeof (self) - 1) < 0)
+        _exit (99);
+    if (wrap)
+        execl (wrap, wrap, numbers[0], self, "-", test, numbers[0], numbers[1], numbers[2],
+               (char *) NULL);
+    else
+        execl (self, self, "-", test, numbers[0], numbers[1], numbers[2], (char *) NULL);
+    _exit (99);
+}
+
 static void start_child (struct child *child, const struct test *test, int i, int n)
 {
     int pair[2], error[2];
@@ -193,9 +209,7 @@ static void start_child (struct child *child, const struct test *test, int i, in
         close (error[0]);
         close (error[1]);
         close (pair[0]);
-        execl ("/proc/self/exe", "test_nccl", "-", test->name, numbers[0], numbers[1], numbers[2],
-               (char *) NULL);
-        _exit (99);
+        become_rank (test->name, numbers);
     }
     close (pair[1]);
     close (error[1]);
