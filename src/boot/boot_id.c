@@ -292,7 +292,7 @@ static bool wait_fd (int fd, short events, int64_t deadline_ns)
     int64_t left_ms;
 
     do {
-        left_ms = (deadline_ns - gsi_now_ns ()) / GSI_NS_PER_MS;
+        left_ms = (deadline_ns - gsi_now_ns () + GSI_NS_PER_MS - 1) / GSI_NS_PER_MS;
         if (left_ms <= 0)
             return false;
     } while (poll (&p, 1, left_ms > 1000 ? 1000 : (int) left_ms) <= 0);
@@ -518,24 +518,34 @@ static gs_status_t gather (struct boot_id *boot, const struct hello *own, char *
                      "bootstrap by id: the deadline passed (GS_BOOT_TIMEOUT_MS); %s", names);
 }
 
-/* A later exchange: every rank is connected and sends its hello and card again. */
+/*
+ * A later exchange: every rank is connected and sends its hello and card again. After a failure
+ * the others' are read all the same: left unread, they would make the close drop our answer.
+ */
 static gs_status_t gather_again (struct boot_id *boot, const struct hello *own, char *cards,
                                  int64_t deadline_ns)
 {
+    bool late = false;
+    int failed = 0;
+
     for (int r = 1; r < boot->base.size; r++) {
         struct hello hello;
-        if (!move_all (boot->peer[r], &hello, sizeof (hello), false, deadline_ns) ||
-            hello.bytes != own->bytes ||
-            !move_all (boot->peer[r], cards + (size_t) r * own->bytes, own->bytes, false,
-                       deadline_ns))
-            return gsi_now_ns () < deadline_ns
-                       ? gsi_fail (GS_ERR_BOOT, "bootstrap by id: rank %d has ended", r)
-                       : gsi_fail (GS_ERR_TIMEOUT,
-                                   "bootstrap by id: the deadline passed (GS_BOOT_TIMEOUT_MS); "
-                                   "rank %d did not come again",
-                                   r);
+        if ((move_all (boot->peer[r], &hello, sizeof (hello), false, deadline_ns) &&
+             hello.bytes == own->bytes &&
+             move_all (boot->peer[r], cards + (size_t) r * own->bytes, own->bytes, false,
+                       deadline_ns)) ||
+            failed)
+            continue;
+        failed = r;
+        late = gsi_now_ns () >= deadline_ns;
     }
-    return GS_OK;
+    if (!failed)
+        return GS_OK;
+    return late ? gsi_fail (GS_ERR_TIMEOUT,
+                            "bootstrap by id: the deadline passed (GS_BOOT_TIMEOUT_MS); rank %d "
+                            "did not come again",
+                            failed)
+                : gsi_fail (GS_ERR_BOOT, "bootstrap by id: rank %d has ended", failed);
 }
 
 static gs_status_t exchange_root (struct boot_id *boot, const struct hello *own, const void *card,
