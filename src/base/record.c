@@ -185,7 +185,7 @@ static bool path_of (const struct gsi_record *record, int rank, char *path, size
                             rank) < (int) room;
 }
 
-bool gsi_record_peek (const struct gsi_record *record, int rank, uint64_t *seq)
+bool gsi_record_peek (const struct gsi_record *record, int rank, struct gsi_record_state *state)
 {
     size_t bytes = sizeof (struct gsi_record_file);
     struct gsi_record_file *file;
@@ -204,10 +204,21 @@ bool gsi_record_peek (const struct gsi_record *record, int rank, uint64_t *seq)
     if (file == MAP_FAILED)
         return false;
     if ((good = file->magic == GSI_RECORD_MAGIC && file->rank == rank &&
-                file->size == record->file->size))
-        *seq = newest (file);
+                file->size == record->file->size)) {
+        state->verdict = (gs_status_t) __atomic_load_n (&file->verdict, __ATOMIC_ACQUIRE);
+        state->missed = file->missed;
+        state->seq = newest (file);
+    }
     munmap (file, bytes);
     return good;
+}
+
+void gsi_record_give_up (struct gsi_record *record, gs_status_t verdict, uint64_t missed)
+{
+    if (!record->file || record->file->verdict)
+        return;
+    record->file->missed = missed;
+    __atomic_store_n (&record->file->verdict, (int32_t) verdict, __ATOMIC_RELEASE);
 }
 
 /* The wall time of [ns] as "12:34:56.789". */

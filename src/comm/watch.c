@@ -33,15 +33,15 @@ static const char *host_of (void *context, int rank)
 static int mark_came (gs_comm_t *comm, const struct gsi_call *call, unsigned char *came)
 {
     int unknown = 0;
-    uint64_t seq;
+    struct gsi_record_state other;
 
     if (comm->coll->ops->roll_call) {
         comm->coll->ops->roll_call (comm->coll, call, came);
         return 0;
     }
     for (int r = 0; r < comm->team.size; r++) {
-        bool known = gsi_record_peek (&comm->record, r, &seq);
-        came[r] = !known || seq >= call->seq;
+        bool known = gsi_record_peek (&comm->record, r, &other);
+        came[r] = !known || other.seq >= call->seq;
         unknown += !known && r != comm->team.rank;
     }
     return unknown;
@@ -76,13 +76,37 @@ static void name_missing (gs_comm_t *comm, const struct gsi_call *call)
     gsi_fail (GS_ERR_TIMEOUT, "%s; %s", deadline, names);
 }
 
+gs_status_t gsi_watch_others (gs_comm_t *comm, uint64_t seq)
+{
+    struct gsi_record_state other;
+
+    for (int r = 0; r < comm->team.size; r++) {
+        if (r == comm->team.rank || !gsi_record_peek (&comm->record, r, &other) ||
+            !other.verdict || other.missed > seq)
+            continue;
+        if (other.verdict == GS_ERR_STATE)
+            return gsi_fail (GS_ERR_STATE, "rank %d gave the communicator up (host %s)", r,
+                             comm->hosts[r]);
+        if (other.verdict == GS_ERR_TIMEOUT)
+            return gsi_fail (GS_ERR_TIMEOUT, "the deadline passed on rank %d (host %s)", r,
+                             comm->hosts[r]);
+        return gsi_fail (other.verdict, "%s on rank %d (host %s); its own text says why",
+                         gs_status_string (other.verdict), r, comm->hosts[r]);
+    }
+    return GS_OK;
+}
+
 gs_status_t gsi_watch_failed (gs_comm_t *comm, const struct gsi_call *call, gs_status_t st)
 {
     char reason[GSI_TEXT_MAX];
     const char *path;
     int alive = GSI_ALIVE;
+    bool is_own = st == GS_ERR_TIMEOUT && gsi_now_ns () >= call->deadline_ns;
+    gs_status_t others;
 
-    if (st == GS_ERR_TIMEOUT)
+    if (!is_own && comm->queue && (others = gsi_watch_others (comm, call->seq)))
+        st = others; /* NCCL knows only that something broke */
+    if (is_own)
         name_missing (comm, call);
     snprintf (reason, sizeof (reason), "%s #%llu of communicator '%s' on rank %d (host %s): %s",
               gsi_record_op_name (call->op), (unsigned long long) call->seq, comm->name,
@@ -92,6 +116,7 @@ gs_status_t gsi_watch_failed (gs_comm_t *comm, const struct gsi_call *call, gs_s
         size_t used = strlen (reason);
         snprintf (reason + used, sizeof (reason) - used, ". Flight record: %s", path);
     }
+    gsi_record_give_up (&comm->record, st, call->seq);
     comm->death = st;
     memcpy (comm->death_text, reason, sizeof (reason));
     atomic_compare_exchange_strong (&comm->life, &alive, GSI_DEAD);
@@ -119,6 +144,7 @@ gs_status_t gs_comm_abort (gs_comm_t *comm)
 
     if (st || !atomic_compare_exchange_strong (&comm->life, &alive, GSI_ABORTED))
         return st;
+    gsi_record_give_up (&comm->record, GS_ERR_STATE, 0);
     gsi_watch_tell (comm);
     return GS_OK;
 }
