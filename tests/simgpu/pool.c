@@ -1,22 +1,25 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* pool - handles: slots that are never unmapped, so that use after destruction is seen. */
-#include <sys/mman.h>
+/*
+ * pool - handles: slots whose memory is never given back, so that use after destruction is seen.
+ * They lie in blocks of malloc, where leak checkers find what they point to.
+ */
+#include <stdlib.h>
 
 #include "rt.h"
 
-struct rt_pool rt_streams = {"stream", sizeof (struct rt_stream), 1 << 15, 0, 0, NULL};
-struct rt_pool rt_events = {"event", sizeof (struct rt_event), 1 << 20, 0, 0, NULL};
-struct rt_pool rt_graphs = {"graph", sizeof (struct rt_graph), 1 << 15, 0, 0, NULL};
-struct rt_pool rt_execs = {"executable graph", sizeof (struct rt_graph), 1 << 15, 0, 0, NULL};
+struct rt_pool rt_streams = {.what = "stream", .bytes = sizeof (struct rt_stream)};
+struct rt_pool rt_events = {.what = "event", .bytes = sizeof (struct rt_event)};
+struct rt_pool rt_graphs = {.what = "graph", .bytes = sizeof (struct rt_graph)};
+struct rt_pool rt_execs = {.what = "executable graph", .bytes = sizeof (struct rt_graph)};
 
-static struct rt_slot *slot_at (const struct rt_pool *pool, size_t i)
+void *rt_pool_slot (const struct rt_pool *pool, size_t i)
 {
-    return (struct rt_slot *) (pool->base + i * pool->bytes);
+    return pool->blocks[i / RT_POOL_BLOCK] + i % RT_POOL_BLOCK * pool->bytes;
 }
 
 void *rt_pool_at (const struct rt_pool *pool, size_t i)
 {
-    struct rt_slot *slot = slot_at (pool, i);
+    struct rt_slot *slot = rt_pool_slot (pool, i);
 
     return slot->alive ? slot : NULL;
 }
@@ -24,27 +27,29 @@ void *rt_pool_at (const struct rt_pool *pool, size_t i)
 /* Slots are used again when there are no new ones, those that were taken longest ago first. */
 static struct rt_slot *used_slot (struct rt_pool *pool)
 {
-    for (size_t tries = 0; tries < pool->most; tries++) {
-        struct rt_slot *slot = slot_at (pool, pool->hand);
-        pool->hand = (pool->hand + 1) % pool->most;
+    for (size_t tries = 0; tries < pool->used; tries++) {
+        struct rt_slot *slot = rt_pool_slot (pool, pool->hand);
+        pool->hand = (pool->hand + 1) % pool->used;
         if (!slot->alive && !slot->busy)
             return slot;
     }
     return NULL;
 }
 
+static struct rt_slot *new_slot (struct rt_pool *pool)
+{
+    size_t block = pool->used / RT_POOL_BLOCK;
+
+    if (!pool->blocks[block])
+        pool->blocks[block] = calloc (RT_POOL_BLOCK, pool->bytes);
+    return pool->blocks[block] ? rt_pool_slot (pool, pool->used++) : NULL;
+}
+
 void *rt_pool_take (struct rt_pool *pool)
 {
-    struct rt_slot *slot;
+    bool full = pool->used == (size_t) RT_POOL_BLOCKS * RT_POOL_BLOCK;
+    struct rt_slot *slot = full ? used_slot (pool) : new_slot (pool);
 
-    if (!pool->base) {
-        void *base = mmap (NULL, pool->bytes * pool->most, PROT_READ | PROT_WRITE,
-                           MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-        if (base == MAP_FAILED)
-            return NULL;
-        pool->base = base;
-    }
-    slot = pool->used < pool->most ? slot_at (pool, pool->used++) : used_slot (pool);
     if (slot)
         slot->alive = true;
     return slot;
@@ -52,14 +57,14 @@ void *rt_pool_take (struct rt_pool *pool)
 
 void *rt_pool_find (const struct rt_pool *pool, const void *handle, const char *who)
 {
-    uintptr_t offset = (uintptr_t) handle - (uintptr_t) pool->base;
-    struct rt_slot *slot;
-
-    if (!pool->base || offset >= pool->used * pool->bytes || offset % pool->bytes)
-        return NULL;
-    slot = slot_at (pool, offset / pool->bytes);
-    if (slot->alive)
-        return slot;
-    sim_misuse ("%s: the %s %p was destroyed before", who, pool->what, handle);
+    for (size_t i = 0; i < RT_POOL_BLOCKS && pool->blocks[i]; i++) {
+        uintptr_t offset = (uintptr_t) handle - (uintptr_t) pool->blocks[i];
+        size_t slot = i * RT_POOL_BLOCK + offset / pool->bytes;
+        if (offset >= RT_POOL_BLOCK * pool->bytes || offset % pool->bytes || slot >= pool->used)
+            continue;
+        if (rt_pool_at (pool, slot))
+            return rt_pool_at (pool, slot);
+        sim_misuse ("%s: the %s %p was destroyed before", who, pool->what, handle);
+    }
     return NULL;
 }

@@ -5,7 +5,7 @@
  * One lock guards all that is declared here; functions to be called with it held say "locked". It
  * is never held while work runs. Work is queued on streams, each of which has a thread of its
  * own; who waits for work waits for a place in a stream: the number of works that must be done
- * there. Streams, events and graphs lie in pools whose slots are never unmapped, so any handle,
+ * there. Streams, events and graphs lie in pools whose memory is never given back, so any handle,
  * also one that was destroyed, can be looked at.
  */
 #ifndef GS_TESTS_SIMGPU_RT_H
@@ -66,11 +66,14 @@ struct rt_slot { /* first member of all that lies in a pool */
     bool busy; /* may not be used again yet */
 };
 
+#define RT_POOL_BLOCK  256
+#define RT_POOL_BLOCKS 128
+
 struct rt_pool {
     const char *what;
-    size_t bytes, most; /* of a slot; slots */
+    size_t bytes; /* of a slot */
     size_t used, hand;
-    char *base;
+    char *blocks[RT_POOL_BLOCKS];
 };
 
 extern struct rt_pool rt_streams, rt_events, rt_graphs, rt_execs;
@@ -81,7 +84,8 @@ void *rt_pool_take (struct rt_pool *pool);
 /* The slot of a handle. NULL if it is none, or, as misuse, if it was destroyed. Locked. */
 void *rt_pool_find (const struct rt_pool *pool, const void *handle, const char *who);
 
-/* Slot [i], or NULL if it is not alive. Locked. */
+/* Slot [i] below used; or NULL if it is not alive. Locked. */
+void *rt_pool_slot (const struct rt_pool *pool, size_t i);
 void *rt_pool_at (const struct rt_pool *pool, size_t i);
 
 /* rt_device.c */

@@ -33,7 +33,7 @@ void *sim_alias (const void *user, size_t bytes, const char *who)
 
     rt_lock ();
     alias = rt_reach (user, bytes, !bytes, who);
-    if (!alias && rt_worker)
+    if (!alias && bytes && rt_worker)
         rt_device_fail (rt_worker->device, cudaErrorIllegalAddress);
     rt_unlock ();
     return alias;
@@ -56,8 +56,10 @@ bool sim_is_device (const void *user, int *device)
 static void describe (struct cudaPointerAttributes *attributes, const struct rt_range *range,
                       const void *address)
 {
-    *attributes = (struct cudaPointerAttributes){
-        cudaMemoryTypeUnregistered, cudaInvalidDeviceId, NULL, (void *) (uintptr_t) address, {0}};
+    memset (attributes, 0, sizeof (*attributes));
+    attributes->type = cudaMemoryTypeUnregistered;
+    attributes->device = cudaInvalidDeviceId;
+    attributes->hostPointer = (void *) (uintptr_t) address;
     if (!range || range->freed)
         return;
     attributes->device = range->device;

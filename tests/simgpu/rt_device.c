@@ -199,7 +199,6 @@ static const struct {
     {cudaDevAttrMaxSharedMemoryPerBlockOptin, 232448},
     {cudaDevAttrHostRegisterSupported, 1},
     {cudaDevAttrMemoryPoolsSupported, 1},
-    {cudaDevAttrIpcEventSupport, 0},
 };
 
 static bool attribute_of (int device, enum cudaDeviceAttr attribute, int *value)
@@ -273,7 +272,7 @@ cudaError_t cudaGetDeviceProperties (struct cudaDeviceProp *p, int device)
     p->asyncEngineCount = fixed (cudaDevAttrAsyncEngineCount);
     p->concurrentKernels = p->unifiedAddressing = p->managedMemory = 1;
     p->canMapHostMemory = p->concurrentManagedAccess = p->streamPrioritiesSupported = 1;
-    p->canUseHostPointerForRegisteredMem = p->memoryPoolsSupported = 1;
+    p->canUseHostPointerForRegisteredMem = 1;
     return rt_leave (cudaSuccess);
 }
 

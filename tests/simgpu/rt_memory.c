@@ -16,6 +16,7 @@
 #define REMEMBERED 8192 /* freed ranges */
 #define PAGE       4096
 #define OFFSET     256 /* of the program's address in its pages: what CUDA promises, not more */
+#define FILLED     (1 << 16) /* bytes of new memory that are NaN in every type; pages are costly */
 
 static struct rt_range *ranges; /* by address */
 static size_t count, room, freed_count;
@@ -143,6 +144,7 @@ static cudaError_t allocate (void **address, size_t bytes, enum rt_kind kind, un
         munmap (range.map, range.map_bytes);
         return cudaErrorMemoryAllocation;
     }
+    memset (range.alias, 0xff, bytes < FILLED ? bytes : FILLED);
     device->used_bytes += charged (&range);
     *address = range.user;
     return cudaSuccess;

@@ -42,7 +42,9 @@ PTSZ (cudaStreamSynchronize, (cudaStream_t stream), (own (stream)))
 PTSZ (cudaStreamQuery, (cudaStream_t stream), (own (stream)))
 PTSZ (cudaStreamGetPriority, (cudaStream_t stream, int *priority), (own (stream), priority))
 PTSZ (cudaStreamGetFlags, (cudaStream_t stream, unsigned *flags), (own (stream), flags))
+#if CUDART_VERSION >= 12000
 PTSZ (cudaStreamGetId, (cudaStream_t stream, unsigned long long *id), (own (stream), id))
+#endif
 #if CUDART_VERSION >= 12080
 PTSZ (cudaStreamGetDevice, (cudaStream_t stream, int *device), (own (stream), device))
 #endif

@@ -182,7 +182,7 @@ bool rt_is_legacy (const struct rt_stream *stream)
 static struct rt_stream *next_blocking (int device, size_t *i)
 {
     while (*i < rt_streams.used) {
-        struct rt_stream *stream = (struct rt_stream *) rt_streams.base + (*i)++;
+        struct rt_stream *stream = rt_pool_slot (&rt_streams, (*i)++);
         if ((stream->slot.alive || stream->slot.busy) && stream->device == device &&
             !(stream->flags & cudaStreamNonBlocking) && !rt_is_legacy (stream))
             return stream;
@@ -235,7 +235,7 @@ cudaError_t rt_await (struct rt_stream *stream, uint64_t place)
 cudaError_t rt_await_device (int device)
 {
     for (size_t i = 0; i < rt_streams.used; i++) {
-        struct rt_stream *stream = (struct rt_stream *) rt_streams.base + i;
+        struct rt_stream *stream = rt_pool_slot (&rt_streams, i);
         if (stream->made && stream->device == device)
             rt_await (stream, stream->queued);
     }

@@ -149,6 +149,7 @@ cudaError_t cudaStreamGetFlags (cudaStream_t handle, unsigned *flags)
     return leave (cudaSuccess);
 }
 
+#if CUDART_VERSION >= 12000
 cudaError_t cudaStreamGetId (cudaStream_t handle, unsigned long long *id)
 {
     struct rt_stream *stream;
@@ -161,6 +162,7 @@ cudaError_t cudaStreamGetId (cudaStream_t handle, unsigned long long *id)
     *id = stream->id;
     return leave (cudaSuccess);
 }
+#endif
 
 #if CUDART_VERSION >= 12080
 cudaError_t cudaStreamGetDevice (cudaStream_t handle, int *device)

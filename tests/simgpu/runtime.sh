@@ -22,9 +22,10 @@ export SIM_TWINS=$here/kernels_twins.so
 
 "$here/runtime" || failures=$((failures + 1))
 
-# misuse ARGUMENT: runs the program; its exit status is in $status.
+# misuse ARGUMENT: runs the program; its exit status is in $status. The subshell keeps the shell's
+# word about a signal to itself.
 misuse () {
-    "$here/misuse" "$1" >"$room/output" 2>&1
+    ("$here/misuse" "$1" >"$room/output" 2>&1; exit $?) 2>/dev/null
     status=$?
 }
 
@@ -54,6 +55,10 @@ SIM_LEAKS=0 misuse double_free
 SIM_TWINS=/nowhere/twins.so misuse kernel_after_free
 grep -q 'kernel scale has no twin: /nowhere/twins.so' "$room/output" \
     || fail "a missing libsimtwins.so is not named"
+mkdir "$room/lib" # twins are found beside the runtime
+cp "$here"/lib/libcudart.so.* "$room/lib" && cp "$SIM_TWINS" "$room/lib/libsimtwins.so"
+SIM_TWINS='' LD_LIBRARY_PATH=$room/lib misuse kernel_out_of_range
+grep -q 'scale: 20 bytes' "$room/output" || fail "libsimtwins.so beside the runtime is not found"
 SIM_FAULT=cudaHostAlloc#3 misuse none
 grep -q 'SIM_FAULT: call 3 of cudaHostAlloc did not come' "$room/output" \
     || fail "a fault that did not happen is not named"

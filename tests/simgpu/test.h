@@ -5,6 +5,7 @@
 
 #include <check.h>
 #include <cuda_runtime_api.h>
+#include <dlfcn.h>
 #include <pthread.h>
 #include <semaphore.h>
 #include <stdbool.h>
@@ -24,6 +25,22 @@ static inline void test_gave (cudaError_t given, cudaError_t wanted, const char 
 {
     ck_assert_msg (given == wanted, "%s gives %d, %s, not %d", call, given,
                    cudaGetErrorName (given), wanted);
+}
+
+/*
+ * The tests also run on real devices, to see whether the rules are theirs: those of what only the
+ * simulation has, or of several devices, then return at once.
+ */
+static inline bool test_simulated (void)
+{
+    return dlsym (RTLD_DEFAULT, "sim_push") != NULL;
+}
+
+static inline bool test_has_devices (int wanted)
+{
+    int count;
+
+    return cudaGetDeviceCount (&count) == cudaSuccess && count >= wanted;
 }
 
 /* A stream stands at a gate until it is opened. */

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* test_capture - work that goes into a graph instead, and what is forbidden meanwhile. */
-#include <dlfcn.h>
-#include <pthread.h>
-
 #include "test.h"
 
 static void begin (cudaStream_t stream)
@@ -361,7 +358,7 @@ END_TEST
 
 START_TEST (launches_of_one_graph_follow_each_other)
 {
-    struct test_gate gate;
+    static struct test_gate gate;
     cudaStream_t stream = test_stream (), other = test_stream ();
     cudaGraphExec_t exec;
     cudaGraph_t graph;
@@ -387,9 +384,32 @@ START_TEST (launches_of_one_graph_follow_each_other)
 }
 END_TEST
 
+START_TEST (graphs_within_graphs)
+{
+    cudaStream_t stream = test_stream ();
+    cudaGraphExec_t inner;
+    cudaGraph_t graph;
+    int done = 0;
+
+    begin (stream);
+    test_ok (cudaLaunchHostFunc (stream, test_count, &done));
+    test_ok (cudaStreamEndCapture (stream, &graph));
+    test_ok (cudaGraphInstantiate (&inner, graph, 0));
+    begin (stream);
+    test_ok (cudaGraphLaunch (inner, stream));
+    test_ok (cudaLaunchHostFunc (stream, test_count, &done));
+    test_ok (cudaGraphLaunch (inner, stream));
+    end_and_launch (stream, 2, 3);
+    ck_assert_int_eq (test_counted (&done), 6);
+    test_ok (cudaGraphExecDestroy (inner));
+    test_ok (cudaGraphDestroy (graph));
+    test_ok (cudaStreamDestroy (stream));
+}
+END_TEST
+
 TEST_CASE (test_capture, "capture", work_is_done_with_each_launch_only,
            what_a_stream_says_of_its_capture, other_streams_join_by_events, a_fork_must_be_joined,
            captures_are_closed_to_what_is_outside, captured_work_has_no_state,
            the_legacy_stream_is_closed_beside_blocking_ones, unsafe_calls_break_a_capture,
            threads_disturb_global_captures_only, the_thread_that_began_ends,
-           launches_of_one_graph_follow_each_other)
+           launches_of_one_graph_follow_each_other, graphs_within_graphs)

@@ -5,7 +5,7 @@
 
 START_TEST (stream_0_is_the_threads)
 {
-    struct test_gate gate;
+    static struct test_gate gate;
     int done = 0;
 
     test_close (&gate, cudaStreamLegacy);
@@ -21,7 +21,7 @@ END_TEST
 
 START_TEST (copies_are_in_it_too)
 {
-    struct test_gate gate;
+    static struct test_gate gate;
     char out = 5, in = 0, *memory;
     cudaEvent_t event = test_event ();
 

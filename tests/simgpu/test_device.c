@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* test_device - which devices there are, and what they tell of themselves. */
-#include <dlfcn.h>
 
 #include "test.h"
 
@@ -8,6 +7,8 @@ START_TEST (four_devices)
 {
     int count, device = -1;
 
+    if (!test_simulated ())
+        return;
     test_ok (cudaGetDeviceCount (&count));
     ck_assert_int_eq (count, 4);
     test_ok (cudaGetDevice (&device));
@@ -21,6 +22,8 @@ START_TEST (no_devices)
     int count = 7;
     void *memory;
 
+    if (!test_simulated ())
+        return;
     setenv ("SIM_GPUS", "0", 1);
     test_gives (cudaErrorNoDevice, cudaGetDeviceCount (&count));
     ck_assert_int_eq (count, 0);
@@ -36,6 +39,8 @@ START_TEST (an_empty_list_shows_none)
 {
     int count;
 
+    if (!test_simulated ())
+        return;
     setenv ("CUDA_VISIBLE_DEVICES", "", 1);
     test_gives (cudaErrorNoDevice, cudaGetDeviceCount (&count));
 }
@@ -51,6 +56,8 @@ START_TEST (a_list_shows_what_it_names)
     char expected[16], id[16];
     int count, number;
 
+    if (!test_simulated ())
+        return;
     snprintf (expected, sizeof (expected), "0000:%02X:00.0", 7 + 7 * 3);
     setenv ("CUDA_VISIBLE_DEVICES", "3,1", 1);
     test_ok (cudaGetDeviceCount (&count));
@@ -68,6 +75,8 @@ START_TEST (a_list_ends_at_what_is_no_device)
 {
     int count;
 
+    if (!test_simulated ())
+        return;
     setenv ("CUDA_VISIBLE_DEVICES", "2,9,1", 1);
     test_ok (cudaGetDeviceCount (&count));
     ck_assert_int_eq (count, 1);
@@ -80,6 +89,8 @@ START_TEST (devices_differ)
     char id[2][16];
     int bus;
 
+    if (!test_has_devices (2))
+        return;
     find_bus_id (id[0], 0);
     find_bus_id (id[1], 1);
     ck_assert_str_ne (id[0], id[1]);
@@ -91,7 +102,7 @@ START_TEST (devices_differ)
     ck_assert_mem_eq (&one.uuid, &again.uuid, sizeof (one.uuid));
     test_ok (cudaDeviceGetAttribute (&bus, cudaDevAttrPciBusId, 1));
     ck_assert_int_eq (bus, other.pciBusID);
-    test_gives (cudaErrorInvalidDevice, cudaGetDeviceProperties (&one, 4));
+    test_gives (cudaErrorInvalidDevice, cudaGetDeviceProperties (&one, 99));
 }
 END_TEST
 
@@ -101,11 +112,12 @@ START_TEST (attributes)
 
     test_ok (cudaDeviceGetAttribute (&value, cudaDevAttrWarpSize, 0));
     ck_assert_int_eq (value, 32);
-    test_ok (cudaDeviceGetAttribute (&value, cudaDevAttrManagedMemory, 3));
+    test_ok (cudaDeviceGetAttribute (&value, cudaDevAttrManagedMemory, 0));
     ck_assert_int_eq (value, 1);
-    test_gives (cudaErrorInvalidDevice, cudaDeviceGetAttribute (&value, cudaDevAttrWarpSize, 4));
-    test_gives (cudaErrorNotSupported,
-                cudaDeviceGetAttribute (&value, cudaDevAttrMaxTexture1DWidth, 0));
+    test_gives (cudaErrorInvalidDevice, cudaDeviceGetAttribute (&value, cudaDevAttrWarpSize, 99));
+    if (test_simulated ()) /* an answer would be made up */
+        test_gives (cudaErrorNotSupported,
+                    cudaDeviceGetAttribute (&value, cudaDevAttrMaxTexture1DWidth, 0));
 }
 END_TEST
 
@@ -120,6 +132,8 @@ START_TEST (each_thread_has_its_device)
     int here = -1, there = -1;
     pthread_t thread;
 
+    if (!test_has_devices (3))
+        return;
     test_ok (cudaSetDevice (2));
     ck_assert_int_eq (pthread_create (&thread, NULL, ask_device, &there), 0);
     pthread_join (thread, NULL);
@@ -147,6 +161,8 @@ START_TEST (peers)
 {
     int can;
 
+    if (!test_has_devices (2))
+        return;
     test_ok (cudaDeviceCanAccessPeer (&can, 0, 1));
     ck_assert_int_eq (can, 1);
     test_ok (cudaDeviceCanAccessPeer (&can, 1, 1));
@@ -164,6 +180,8 @@ START_TEST (the_engine_counts_physical_devices)
     const char *(*bus_id) (void);
     char id[16];
 
+    if (!test_simulated ())
+        return;
     *(void **) &physical = dlsym (RTLD_DEFAULT, "sim_physical_device");
     *(void **) &bus_id = dlsym (RTLD_DEFAULT, "sim_bus_id");
     ck_assert_msg (physical && bus_id, "this is not the simulated runtime");

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* test_fault - what SIM_FAULT makes happen, errors that stay, and what is counted. */
-#include <dlfcn.h>
 #include <sys/wait.h>
 
 #include "test.h"
@@ -14,6 +13,8 @@ START_TEST (the_nth_call_fails)
 {
     void *memory[2];
 
+    if (!test_simulated ())
+        return;
     ask_for ("cudaMalloc#2,cudaSetDevice=46");
     test_ok (cudaMalloc (&memory[0], 8));
     test_gives (cudaErrorMemoryAllocation, cudaMalloc (&memory[1], 8));
@@ -29,6 +30,8 @@ START_TEST (all_calls_from_the_nth_on_fail)
 {
     cudaEvent_t event;
 
+    if (!test_simulated ())
+        return;
     ask_for ("cudaEventCreateWithFlags#2+=2");
     test_ok (cudaEventCreateWithFlags (&event, 0));
     test_ok (cudaEventDestroy (event));
@@ -41,6 +44,8 @@ START_TEST (faults_are_of_a_rank)
 {
     int least, greatest;
 
+    if (!test_simulated ())
+        return;
     setenv ("PMIX_RANK", "3", 1);
     ask_for ("cudaDeviceGetStreamPriorityRange@2=5,cudaDeviceGetStreamPriorityRange#2@3=6");
     test_ok (cudaDeviceGetStreamPriorityRange (&least, &greatest));
@@ -53,6 +58,8 @@ START_TEST (kernels_fail_at_once)
     struct test_table none = {0, {0}};
     cudaStream_t stream;
 
+    if (!test_simulated ())
+        return;
     ask_for ("cudaLaunchKernel=701");
     stream = test_stream ();
     test_gives (cudaErrorLaunchOutOfResources, test_scale (NULL, 1, none, stream));
@@ -64,10 +71,12 @@ END_TEST
 /* The call works; when its turn comes in the stream, the device fails, and stays so. */
 START_TEST (late_errors_stay)
 {
-    struct test_gate gate;
+    static struct test_gate gate;
     cudaStream_t stream, other;
     int done = 0;
 
+    if (!test_simulated ())
+        return;
     ask_for ("cudaLaunchHostFunc#2=late");
     stream = test_stream ();
     test_close (&gate, stream);
@@ -92,6 +101,8 @@ START_TEST (late_errors_without_a_stream)
 {
     void *memory;
 
+    if (!test_simulated ())
+        return;
     ask_for ("cudaMalloc=late");
     test_ok (cudaMalloc (&memory, 1));
     test_gives (cudaErrorLaunchFailure, cudaDeviceSynchronize ());
@@ -103,6 +114,8 @@ START_TEST (stalled_work_holds_its_stream)
     cudaStream_t stream, other;
     cudaEvent_t event;
 
+    if (!test_simulated ())
+        return;
     ask_for ("cudaEventRecord=stall");
     stream = test_stream ();
     other = test_stream ();
@@ -122,6 +135,8 @@ START_TEST (stalled_calls_do_not_return)
     int status;
     pid_t child = fork ();
 
+    if (!test_simulated ())
+        return;
     if (!child) {
         ask_for ("cudaSetDevice=stall");
         signal (SIGALRM, SIG_DFL); /* Check has another use for it */
@@ -141,6 +156,8 @@ START_TEST (calls_are_counted)
     int fd = mkstemp (path), device, status;
     pid_t child;
 
+    if (!test_simulated ())
+        return;
     *(void **) &calls = dlsym (RTLD_DEFAULT, "sim_calls");
     ck_assert_uint_eq (calls ("cudaGetDevice"), 0);
     child = fork ();

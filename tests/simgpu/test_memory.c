@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* test_memory - allocation, what pointers are, copies. */
-#include <dlfcn.h>
 
 #include "test.h"
 
@@ -38,6 +37,8 @@ START_TEST (memory_is_limited)
     size_t left, total;
     void *memory, *more;
 
+    if (!test_simulated ())
+        return;
     setenv ("SIM_GPU_MEMORY_MB", "2", 1);
     test_ok (cudaMemGetInfo (&left, &total));
     ck_assert_uint_eq (total, 2 << 20);
@@ -68,6 +69,18 @@ START_TEST (nothing_is_allocated_for_no_bytes)
     test_gives (cudaErrorInvalidValue, cudaMalloc (NULL, 1));
     test_gives (cudaErrorInvalidValue, cudaMallocManaged (&memory, 0, cudaMemAttachGlobal));
     test_gives (cudaErrorInvalidValue, cudaMallocManaged (&memory, 1, 0));
+}
+END_TEST
+
+START_TEST (new_memory_is_no_number)
+{
+    float x = 0, *memory = device_memory (sizeof (x));
+
+    if (!test_simulated ())
+        return;
+    test_ok (cudaMemcpy (&x, memory, sizeof (x), cudaMemcpyDeviceToHost));
+    ck_assert (x != x);
+    test_ok (cudaFree (memory));
 }
 END_TEST
 
@@ -113,6 +126,8 @@ START_TEST (pointers_are_told_apart)
     char *managed, *pinned, *memory, pageable[100], registered[100];
     struct cudaPointerAttributes a;
 
+    if (!test_has_devices (2))
+        return;
     test_ok (cudaSetDevice (1));
     memory = device_memory (100);
     test_ok (cudaMallocManaged ((void **) &managed, 100, cudaMemAttachGlobal));
@@ -168,7 +183,7 @@ END_TEST
 START_TEST (asynchronous_copies_come_in_their_turn)
 {
     char *pinned, *memory = device_memory (1), seen;
-    struct test_gate gate;
+    static struct test_gate gate;
     cudaStream_t stream = test_stream ();
 
     test_ok (cudaMallocHost ((void **) &pinned, 1));
@@ -196,7 +211,7 @@ END_TEST
 START_TEST (some_synchronous_calls_are_not)
 {
     char *memory = device_memory (16);
-    struct test_gate gate;
+    static struct test_gate gate;
 
     test_close (&gate, cudaStreamLegacy);
     test_ok (cudaMemset (memory, 1, 8));
@@ -223,7 +238,7 @@ END_TEST
 START_TEST (memory_is_freed_in_a_stream)
 {
     size_t before, left, total;
-    struct test_gate gate;
+    static struct test_gate gate;
     cudaStream_t stream = test_stream ();
     void *memory;
 
@@ -249,6 +264,8 @@ START_TEST (the_engine_reaches_memory)
     char *memory, *pinned, seen = 0;
     int device = -1;
 
+    if (!test_simulated ())
+        return;
     *(void **) &alias = dlsym (RTLD_DEFAULT, "sim_alias");
     *(void **) &is_device = dlsym (RTLD_DEFAULT, "sim_is_device");
     setenv ("CUDA_VISIBLE_DEVICES", "3", 1);
@@ -284,8 +301,8 @@ START_TEST (many_ranges)
 END_TEST
 
 TEST_CASE (test_memory, "memory", bytes_go_to_the_device_and_back, memory_is_limited,
-           nothing_is_allocated_for_no_bytes, managed_and_pinned_memory_are_the_hosts_too,
-           pointers_are_told_apart, memory_is_registered_once, copies_are_checked,
-           asynchronous_copies_come_in_their_turn, some_synchronous_calls_are_not,
-           free_waits_for_what_is_queued, memory_is_freed_in_a_stream, the_engine_reaches_memory,
-           many_ranges)
+           nothing_is_allocated_for_no_bytes, new_memory_is_no_number,
+           managed_and_pinned_memory_are_the_hosts_too, pointers_are_told_apart,
+           memory_is_registered_once, copies_are_checked, asynchronous_copies_come_in_their_turn,
+           some_synchronous_calls_are_not, free_waits_for_what_is_queued,
+           memory_is_freed_in_a_stream, the_engine_reaches_memory, many_ranges)
