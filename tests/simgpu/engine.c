@@ -208,10 +208,23 @@ static cudaError_t let_happen (enum sim_fault fault, int code, const char *name,
     return cudaSuccess;
 }
 
+cudaError_t rt_open (void)
+{
+    cudaError_t error;
+
+    rt_lock ();
+    if (!opened)
+        rt_devices_open ();
+    opened = true;
+    error = rt_device_count ? cudaSuccess : rt_no_device;
+    rt_unlock ();
+    return error;
+}
+
 cudaError_t rt_enter (const char *name, cudaStream_t stream)
 {
-    cudaError_t error = cudaSuccess;
     enum sim_fault fault;
+    cudaError_t error;
     int code;
 
     if (forked)
@@ -220,16 +233,12 @@ cudaError_t rt_enter (const char *name, cudaStream_t stream)
         sim_misuse ("%s: called from a function of cudaLaunchHostFunc", name);
         return cudaErrorNotPermitted;
     }
-    rt_lock ();
-    if (!opened) {
-        rt_devices_open ();
-        opened = true;
-    }
-    if (!rt_device_count)
-        error = cudaErrorNoDevice;
-    else
+    error = rt_open ();
+    if (!error) {
+        rt_lock ();
         error = rt_devices[rt_current].failed;
-    rt_unlock ();
+        rt_unlock ();
+    }
     fault = sim_fault (name, &code);
     if (!error && fault)
         error = let_happen (fault, code, name, stream);

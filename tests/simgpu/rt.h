@@ -44,6 +44,9 @@ void rt_stall (void);
  */
 cudaError_t rt_enter (const char *name, cudaStream_t stream);
 
+/* Looks for devices, if nobody has yet; the error if there are none. */
+cudaError_t rt_open (void);
+
 /* Keeps an error for cudaGetLastError; returns it. */
 cudaError_t rt_leave (cudaError_t error);
 
@@ -100,6 +103,7 @@ struct rt_device {
 
 extern struct rt_device rt_devices[RT_DEVICES]; /* the visible ones */
 extern int rt_device_count;
+extern cudaError_t rt_no_device;     /* what calls give where there is none */
 extern _Thread_local int rt_current; /* this thread's device, as the program counts */
 
 void rt_devices_open (void);                         /* locked */

@@ -270,8 +270,12 @@ cudaError_t cudaMemcpy (void *dst, const void *src, size_t bytes, enum cudaMemcp
 cudaError_t cudaMemcpyPeerAsync (void *dst, int to, const void *src, int from, size_t bytes,
                                  cudaStream_t handle)
 {
-    if (to < 0 || to >= rt_device_count || from < 0 || from >= rt_device_count)
-        return rt_leave (cudaErrorInvalidDevice);
+    cudaError_t error = rt_open ();
+
+    if (!error && (to < 0 || to >= rt_device_count || from < 0 || from >= rt_device_count))
+        error = cudaErrorInvalidDevice;
+    if (error)
+        return rt_leave (error);
     return cudaMemcpyAsync (dst, src, bytes, cudaMemcpyDeviceToDevice, handle);
 }
 

@@ -10,6 +10,7 @@
 
 struct rt_device rt_devices[RT_DEVICES];
 int rt_device_count;
+cudaError_t rt_no_device = cudaErrorNoDevice;
 _Thread_local int rt_current;
 
 static long memory_mb = 1024;
@@ -40,9 +41,11 @@ static void read_visible (const char *list, long all)
 void rt_devices_open (void)
 {
     const char *list = getenv ("CUDA_VISIBLE_DEVICES");
-    long all = rt_setting ("SIM_GPUS", 4, 0, RT_DEVICES);
+    long all = rt_setting ("SIM_GPUS", 4, -1, RT_DEVICES);
 
     memory_mb = rt_setting ("SIM_GPU_MEMORY_MB", 1024, 1, 1 << 20);
+    if (all < 0)
+        rt_no_device = cudaErrorInsufficientDriver;
     if (list) {
         read_visible (list, all);
         return;
@@ -103,7 +106,8 @@ cudaError_t cudaGetDeviceCount (int *count)
 
     if (!count)
         return rt_leave (cudaErrorInvalidValue);
-    *count = error ? 0 : rt_device_count;
+    if (!error)
+        *count = rt_device_count;
     return rt_leave (error);
 }
 
@@ -111,7 +115,7 @@ cudaError_t cudaSetDevice (int device)
 {
     cudaError_t error = rt_enter ("cudaSetDevice", RT_NO_STREAM);
 
-    if (error && (error == cudaErrorNoDevice || !rt_devices[rt_current].failed))
+    if (error && (!rt_device_count || !rt_devices[rt_current].failed))
         return rt_leave (error);
     error = check_device (device);
     if (error)
@@ -276,7 +280,7 @@ cudaError_t cudaGetDeviceProperties (struct cudaDeviceProp *p, int device)
     return rt_leave (cudaSuccess);
 }
 
-/* Both need neither a device nor a driver. */
+/* Both succeed without a device, and without a driver, whose version is then 0. */
 cudaError_t cudaRuntimeGetVersion (int *version)
 {
     if (!version)
@@ -287,7 +291,10 @@ cudaError_t cudaRuntimeGetVersion (int *version)
 
 cudaError_t cudaDriverGetVersion (int *version)
 {
-    return cudaRuntimeGetVersion (version);
+    if (!version)
+        return rt_leave (cudaErrorInvalidValue);
+    *version = rt_setting ("SIM_GPUS", 4, -1, RT_DEVICES) < 0 ? 0 : CUDART_VERSION;
+    return cudaSuccess;
 }
 
 cudaError_t cudaDeviceGetStreamPriorityRange (int *least, int *greatest)

@@ -15,18 +15,23 @@ cudaError_t rt_leave (cudaError_t error)
     return error;
 }
 
+/* N.B. where there is no driver, its absence is the last error from the beginning on. */
 cudaError_t cudaPeekAtLastError (void)
 {
-    return last;
+    cudaError_t error = rt_open ();
+
+    return error ? error : last;
 }
 
 /* The error of work that failed stays: every later call gives it again. */
 cudaError_t cudaGetLastError (void)
 {
-    cudaError_t error = last;
+    cudaError_t error = cudaPeekAtLastError ();
 
-    if (!rt_device_count || error != rt_devices[rt_current].failed)
+    rt_lock ();
+    if (error != rt_devices[rt_current].failed)
         last = cudaSuccess;
+    rt_unlock ();
     return error;
 }
 

@@ -48,7 +48,8 @@ static cudaError_t leave (cudaError_t error)
     return rt_leave (error);
 }
 
-static cudaError_t instantiate (cudaGraphExec_t *handle, cudaGraph_t graph_handle)
+static cudaError_t instantiate (cudaGraphExec_t *handle, cudaGraph_t graph_handle,
+                                unsigned long long flags)
 {
     struct rt_graph *graph, *exec;
     cudaError_t error =
@@ -56,8 +57,8 @@ static cudaError_t instantiate (cudaGraphExec_t *handle, cudaGraph_t graph_handl
 
     if (error)
         return rt_leave (error);
-    if (!handle)
-        return leave (cudaErrorInvalidValue);
+    if (!handle || flags)
+        return leave (flags ? cudaErrorNotSupported : cudaErrorInvalidValue);
     exec = rt_pool_take (&rt_execs);
     if (!exec)
         return leave (cudaErrorMemoryAllocation);
@@ -72,21 +73,21 @@ static cudaError_t instantiate (cudaGraphExec_t *handle, cudaGraph_t graph_handl
 cudaError_t cudaGraphInstantiate (cudaGraphExec_t *exec, cudaGraph_t graph,
                                   unsigned long long flags)
 {
-    return flags ? rt_leave (cudaErrorNotSupported) : instantiate (exec, graph);
+    return instantiate (exec, graph, flags);
 }
 #else
 cudaError_t cudaGraphInstantiate (cudaGraphExec_t *exec, cudaGraph_t graph,
                                   cudaGraphNode_t *error_node, char *text, size_t bytes)
 {
     (void) error_node, (void) text, (void) bytes;
-    return instantiate (exec, graph);
+    return instantiate (exec, graph, 0);
 }
 #endif
 
 cudaError_t cudaGraphInstantiateWithFlags (cudaGraphExec_t *exec, cudaGraph_t graph,
                                            unsigned long long flags)
 {
-    return flags ? rt_leave (cudaErrorNotSupported) : instantiate (exec, graph);
+    return instantiate (exec, graph, flags);
 }
 
 static void no_work (void *unused)

@@ -16,7 +16,7 @@
 #define REMEMBERED 8192 /* freed ranges */
 #define PAGE       4096
 #define OFFSET     256 /* of the program's address in its pages: what CUDA promises, not more */
-#define FILLED     (1 << 16) /* bytes of new memory that are NaN in every type; pages are costly */
+#define FILLED     (1 << 16) /* first bytes of new memory that are NaN in every type */
 
 static struct rt_range *ranges; /* by address */
 static size_t count, room, freed_count;
@@ -150,12 +150,13 @@ static cudaError_t allocate (void **address, size_t bytes, enum rt_kind kind, un
     return cudaSuccess;
 }
 
+/* [flags] may be of the [known] ones. */
 static cudaError_t take (const char *name, void **address, size_t bytes, enum rt_kind kind,
-                         unsigned flags)
+                         unsigned flags, unsigned known)
 {
     cudaError_t error = rt_enter (name, RT_NO_STREAM);
 
-    if (!error && !address)
+    if (!error && (!address || (flags & ~known)))
         error = cudaErrorInvalidValue;
     if (error)
         return rt_leave (error);
@@ -169,27 +170,26 @@ static cudaError_t take (const char *name, void **address, size_t bytes, enum rt
 
 cudaError_t cudaMalloc (void **address, size_t bytes)
 {
-    return take ("cudaMalloc", address, bytes, RT_DEVICE, 0);
+    return take ("cudaMalloc", address, bytes, RT_DEVICE, 0, 0);
 }
 
 cudaError_t cudaMallocManaged (void **address, size_t bytes, unsigned flags)
 {
-    if (flags != cudaMemAttachGlobal && flags != cudaMemAttachHost)
-        return rt_leave (cudaErrorInvalidValue);
-    return take ("cudaMallocManaged", address, bytes, RT_MANAGED, flags);
+    bool one = flags == cudaMemAttachGlobal || flags == cudaMemAttachHost;
+
+    return take ("cudaMallocManaged", address, bytes, RT_MANAGED, one ? flags : ~0u,
+                 cudaMemAttachGlobal | cudaMemAttachHost);
 }
 
 cudaError_t cudaMallocHost (void **address, size_t bytes)
 {
-    return take ("cudaMallocHost", address, bytes, RT_PINNED, 0);
+    return take ("cudaMallocHost", address, bytes, RT_PINNED, 0, 0);
 }
 
 cudaError_t cudaHostAlloc (void **address, size_t bytes, unsigned flags)
 {
-    if (flags &
-        ~(unsigned) (cudaHostAllocPortable | cudaHostAllocMapped | cudaHostAllocWriteCombined))
-        return rt_leave (cudaErrorInvalidValue);
-    return take ("cudaHostAlloc", address, bytes, RT_PINNED, flags);
+    return take ("cudaHostAlloc", address, bytes, RT_PINNED, flags,
+                 cudaHostAllocPortable | cudaHostAllocMapped | cudaHostAllocWriteCombined);
 }
 
 /* The range that begins at [address] and is of one of two kinds; NULL after misuse. */

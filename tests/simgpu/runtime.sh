@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# runtime.sh - the simulated CUDA runtime keeps the rules of README.md, takes the place of the real
-# one by the library path alone, and makes programs fail that misuse it.
+# runtime.sh - the simulated CUDA runtime keeps the rules of README.md, takes the real one's place
+# by the library path alone, and makes programs fail that misuse it.
 
 : "${top_builddir:?run me by make check}"
 here=$top_builddir/tests/simgpu

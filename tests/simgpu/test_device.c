@@ -19,19 +19,43 @@ END_TEST
 
 START_TEST (no_devices)
 {
-    int count = 7;
+    int count;
     void *memory;
 
     if (!test_simulated ())
         return;
     setenv ("SIM_GPUS", "0", 1);
     test_gives (cudaErrorNoDevice, cudaGetDeviceCount (&count));
-    ck_assert_int_eq (count, 0);
     test_gives (cudaErrorNoDevice, cudaMalloc (&memory, 1));
     test_gives (cudaErrorNoDevice, cudaSetDevice (0));
     test_gives (cudaErrorNoDevice, cudaGetLastError ());
     test_ok (cudaRuntimeGetVersion (&count));
     ck_assert_int_eq (count, CUDART_VERSION);
+}
+END_TEST
+
+/* Also with the real library where there is no driver. */
+START_TEST (no_driver)
+{
+    int count = 7, version;
+    void *memory;
+
+    setenv ("SIM_GPUS", "-1", 1);
+    test_ok (cudaDriverGetVersion (&version));
+    if (version)
+        return;
+    test_gives (cudaErrorInsufficientDriver, cudaPeekAtLastError ());
+    test_gives (cudaErrorInsufficientDriver, cudaGetDeviceCount (&count));
+    ck_assert_int_eq (count, 7);
+    test_gives (cudaErrorInsufficientDriver, cudaSetDevice (0));
+    test_gives (cudaErrorInsufficientDriver, cudaMalloc (&memory, 1));
+    test_gives (cudaErrorInsufficientDriver,
+                cudaPointerGetAttributes (&(struct cudaPointerAttributes){0}, &count));
+    test_gives (cudaErrorInsufficientDriver, cudaHostAlloc (&memory, 1, 0xffff));
+    for (int i = 0; i < 2; i++)
+        test_gives (cudaErrorInsufficientDriver, cudaGetLastError ());
+    test_ok (cudaRuntimeGetVersion (&version));
+    ck_assert_int_eq (version, CUDART_VERSION);
 }
 END_TEST
 
@@ -195,7 +219,7 @@ START_TEST (the_engine_counts_physical_devices)
 }
 END_TEST
 
-TEST_CASE (test_device, "device", four_devices, no_devices, an_empty_list_shows_none,
+TEST_CASE (test_device, "device", four_devices, no_devices, no_driver, an_empty_list_shows_none,
            a_list_shows_what_it_names, a_list_ends_at_what_is_no_device, devices_differ,
            attributes, each_thread_has_its_device, priorities, peers,
            the_engine_counts_physical_devices)
