@@ -66,7 +66,9 @@ static ncclResult_t make_child (ncclComm_t parent, const struct child_job *job, 
         rank++;
     child = nsim_comm_new (rank, ranks, job->blocking);
     child->device = parent->device;
+    pthread_mutex_lock (&child->mutex);
     child->tag = (struct nsim_tag){parent->tag.secret, descent};
+    pthread_mutex_unlock (&child->mutex);
     for (int i = 0; i < ranks; i++) {
         child->card[i] = parent->card[member[i]];
         child->card[i].rank = i;

@@ -184,20 +184,6 @@ ncclResult_t ncclCommInitRankScalable (ncclComm_t *newcomm, int nranks, int myra
     return enter_init ("ncclCommInitRankScalable", 22300, &request);
 }
 
-/* All ranks have finished: only then may connections be closed. */
-enum nsim_end nsim_goodbye (ncclComm_t comm)
-{
-    struct nsim_op op = {.what = NSIM_FINALIZE, .comm = comm};
-    struct nsim_head head = nsim_head_of (&op);
-    struct nsim_xfer xfer[2 * comm->ranks];
-    size_t n = 0;
-
-    for (int i = 0; i < comm->ranks; i++)
-        for (int out = 0; out < 2 && i != comm->rank; out++)
-            xfer[n++] = (struct nsim_xfer){.peer = i, .out = out, .headed = true, .head = head};
-    return nsim_transfer (comm, xfer, n);
-}
-
 /* Waits for all work that was issued. */
 static bool drain (ncclComm_t comm)
 {
@@ -220,8 +206,8 @@ static ncclResult_t run_finalize (struct nsim_job *base)
     enter_job (comm);
     if (job->fate.stall)
         nsim_await_stop (comm);
-    else if (drain (comm))
-        end = nsim_goodbye (comm);
+    else if (drain (comm)) /* connections are closed when all ranks are through */
+        end = nsim_barrier (comm, NSIM_FINALIZE);
     leave_job (comm);
     if (end == NSIM_LOST)
         nsim_set_error (comm, ncclRemoteError);

@@ -182,8 +182,12 @@ struct told {
 static void tell (ncclComm_t comm, void *arg)
 {
     const struct nsim_hello *hello = ((struct told *) arg)->hello;
+    bool meant;
 
-    if (memcmp (&comm->tag, &hello->tag, sizeof (comm->tag)) != 0 || comm->rank != hello->to)
+    pthread_mutex_lock (&comm->mutex);
+    meant = memcmp (&comm->tag, &hello->tag, sizeof (comm->tag)) == 0 && comm->rank == hello->to;
+    pthread_mutex_unlock (&comm->mutex);
+    if (!meant)
         return;
     nsim_warn ("%s", hello->text);
     if (hello->code == ncclInvalidUsage)
@@ -260,10 +264,12 @@ static ncclResult_t failure (ncclComm_t comm, int end, const char *whom, int ran
     return ncclRemoteError;
 }
 
-/* One connection to each rank; the table of cards is there. */
+/* One connection to each rank; the table of cards is there. All ranks have come when it is done:
+ * a call is heard by a process, whatever becomes of its rank. */
 ncclResult_t nsim_mesh (ncclComm_t comm)
 {
     struct nsim_hello hello = {.kind = NSIM_PEER, .tag = comm->tag, .from = comm->rank};
+    enum nsim_end end;
 
     for (int i = 0; i < comm->ranks; i++) {
         int fd;
@@ -277,7 +283,11 @@ ncclResult_t nsim_mesh (ncclComm_t comm)
             return failure (comm, fd, "rank", i);
         comm->fd[i] = fd;
     }
-    return ncclSuccess;
+    end = nsim_barrier (comm, NSIM_INIT);
+    comm->sequence = 0;
+    if (end == NSIM_LOST)
+        return ncclRemoteError;
+    return end == NSIM_OK ? ncclSuccess : failure (comm, -2, "rank", 0);
 }
 
 static void tell_rank (ncclComm_t comm, int to, ncclResult_t code, const char *text)
@@ -356,7 +366,10 @@ ncclResult_t nsim_meet (ncclComm_t comm, const ncclUniqueId *ids, int n)
         nsim_warn ("the ncclUniqueId does not come from ncclGetUniqueId");
         return ncclInvalidArgument;
     }
-    comm->tag = hello.tag = (struct nsim_tag){id.secret, 1};
+    hello.tag = (struct nsim_tag){id.secret, 1};
+    pthread_mutex_lock (&comm->mutex);
+    comm->tag = hello.tag;
+    pthread_mutex_unlock (&comm->mutex);
     hello.card = comm->card[comm->rank];
     hello.card.ids = nsim_hash (ids, (size_t) n * sizeof (*ids));
     if (!nsim_listen (&hello.card.place))

@@ -24,13 +24,14 @@ static const char *const what_names[] = {
     [NSIM_RECV] = "ncclRecv",
     [NSIM_SPLIT] = "ncclCommSplit",
     [NSIM_FINALIZE] = "ncclCommFinalize",
+    [NSIM_INIT] = "ncclCommInitRank",
 };
 
 static const char *const op_names[] = {"sum", "prod", "max", "min", "avg", "premulsum"};
 
 static void describe (const struct nsim_head *head, char *text, size_t bytes)
 {
-    const char *name = head->what <= NSIM_FINALIZE ? what_names[head->what] : "nothing known";
+    const char *name = head->what <= NSIM_INIT ? what_names[head->what] : "nothing known";
     char count[80] = "", op[32] = "", root[24] = "", number[40] = "";
 
     if (head->what < NSIM_SPLIT)
@@ -116,13 +117,18 @@ static enum step advance (ncclComm_t comm, struct nsim_xfer *xfer, bool *moved)
     }
 }
 
+/* Not if it is known why it has gone: that text is the one to keep. */
 static enum nsim_end lost (ncclComm_t comm, int peer)
 {
-    if (comm->broken)
-        return NSIM_STOPPED;
-    nsim_warn ("rank %d of communicator %d: the connection to rank %d was closed", comm->rank,
-               comm->number, peer);
-    return NSIM_LOST;
+    bool broken;
+
+    pthread_mutex_lock (&comm->mutex);
+    broken = comm->broken;
+    if (!broken)
+        nsim_warn ("rank %d of communicator %d: the connection to rank %d was closed", comm->rank,
+                   comm->number, peer);
+    pthread_mutex_unlock (&comm->mutex);
+    return broken ? NSIM_STOPPED : NSIM_LOST;
 }
 
 /* One round over all lanes; [poll] is filled with what is to be waited for. */
@@ -210,4 +216,17 @@ void nsim_owe (ncclComm_t comm, const struct nsim_head *head)
         comm->owed = realloc (comm->owed, comm->owed_room * sizeof (*comm->owed));
     }
     comm->owed[comm->owed_n++] = *head;
+}
+
+enum nsim_end nsim_barrier (ncclComm_t comm, enum nsim_what what)
+{
+    struct nsim_op op = {.what = what, .comm = comm};
+    struct nsim_head head = nsim_head_of (&op);
+    struct nsim_xfer xfer[2 * comm->ranks];
+    size_t n = 0;
+
+    for (int i = 0; i < comm->ranks; i++)
+        for (int out = 0; out < 2 && i != comm->rank; out++)
+            xfer[n++] = (struct nsim_xfer){.peer = i, .out = out, .headed = true, .head = head};
+    return nsim_transfer (comm, xfer, n);
 }

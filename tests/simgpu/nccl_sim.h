@@ -61,7 +61,8 @@ enum nsim_what {
     NSIM_SEND = 5,
     NSIM_RECV = 6,
     NSIM_SPLIT = 7,
-    NSIM_FINALIZE = 8
+    NSIM_FINALIZE = 8,
+    NSIM_INIT = 9
 };
 
 /* What precedes data on the wire, and is compared with what the receiver does. */
@@ -133,12 +134,12 @@ struct ncclComm {
 
     pthread_mutex_t mutex; /* guards what follows */
     pthread_cond_t cond;
-    enum nsim_phase phase;
+    _Atomic (enum nsim_phase) phase;
     _Atomic (bool) stop;   /* abort or revocation: whoever waits leaves */
     _Atomic (bool) broken; /* the ranks disagree: nothing is carried out any more */
     int jobs;              /* on helper threads */
     bool unpolled;         /* not blocking, and the last outcome was not asked for yet */
-    ncclResult_t error;
+    _Atomic (ncclResult_t) error;
     uint64_t tickets; /* given out to units; they run in this order */
     uint64_t serving;
     bool busy;            /* a unit runs */
@@ -239,6 +240,8 @@ struct nsim_xfer {
 };
 enum nsim_end nsim_transfer (ncclComm_t comm, struct nsim_xfer *xfer, size_t n);
 void nsim_owe (ncclComm_t comm, const struct nsim_head *head);
+/* Waits until all ranks do the same; [what] is not a collective. */
+enum nsim_end nsim_barrier (ncclComm_t comm, enum nsim_what what);
 
 /* nccl_ring.c */
 enum nsim_end nsim_collective (const struct nsim_op *op);
@@ -258,7 +261,6 @@ bool nsim_can_reduce (ncclDataType_t type);
 
 /* nccl_comm.c */
 ncclResult_t nsim_config (const ncclConfig_t *config, bool *blocking, const char *who);
-enum nsim_end nsim_goodbye (ncclComm_t comm);
 
 /* nccl_end.c */
 extern _Atomic (uint64_t) nsim_sent_collective, nsim_sent_direct;

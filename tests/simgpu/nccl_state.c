@@ -62,10 +62,16 @@ void nsim_warn (const char *format, ...)
     pthread_mutex_unlock (&mutex);
 }
 
-/* One text for the process, as in NCCL; the next failure replaces it. */
+/* One text for the process, as in NCCL; the next failure replaces it, but not in the caller's
+ * hands: there it stays until this thread asks again. */
 const char *nsim_last_warning (void)
 {
-    return warning;
+    static _Thread_local char copy[sizeof (warning)];
+
+    pthread_mutex_lock (&mutex);
+    memcpy (copy, warning, sizeof (copy));
+    pthread_mutex_unlock (&mutex);
+    return copy;
 }
 
 /* A version that is hidden cannot be called by name; this is for callers that do not ask. */

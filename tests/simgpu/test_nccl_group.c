@@ -143,14 +143,14 @@ static void order_of_streams (void)
 {
     ncclComm_t comm = make_comm (true);
     cudaStream_t stream[2] = {make_stream (), make_stream ()};
-    int *data = ints (10, rank);
+    int *data = ints (10, rank * rank + 5);
 
     CUDA (cudaLaunchHostFunc (stream[rank % 2], nap, NULL));
     NCCL (ncclBroadcast (data, data, 10, ncclInt32, 1, comm, stream[rank % 2]));
     NCCL (ncclAllReduce (data, data, 10, ncclInt32, ncclSum, comm, stream[1 - rank % 2]));
     CUDA (cudaStreamSynchronize (stream[0]));
     CUDA (cudaStreamSynchronize (stream[1]));
-    expect (data, 10, ranks);
+    expect (data, 10, 6 * ranks);
     end_comm (comm);
 }
 

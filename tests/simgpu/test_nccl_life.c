@@ -39,14 +39,15 @@ static void check_sum (ncclComm_t comm, int expected)
 static void blocking (void)
 {
     ncclComm_t comm = make_comm (true);
-    int value = -1;
+    int value = -1, device;
 
     NCCL (ncclCommCount (comm, &value));
     CHECK (value == ranks);
     NCCL (ncclCommUserRank (comm, &value));
     CHECK (value == rank);
     NCCL (ncclCommCuDevice (comm, &value));
-    CHECK (value == rank);
+    CUDA (cudaGetDevice (&device));
+    CHECK (value == device);
     check_sum (comm, ranks);
     NCCL (ncclCommFinalize (comm));
     NCCL (ncclCommDestroy (comm));
