@@ -51,6 +51,7 @@ int main (void)
     static const gs_dtype_t types[] = {GS_F16, GS_BF16, GS_F32, GS_F64, GS_C64, GS_C128};
 
     comm = multi_create (NULL);
+    data_learn (comm);
     for (int t = 0; t < 6; t++) {
         for (size_t count = 0; count <= 100; count++)
             check_average (types[t], count);
@@ -58,7 +59,8 @@ int main (void)
              e++)
             check_average (types[t], *e);
     }
-    check_equals ();
+    if (!data_fast)
+        check_equals ();
     CHECK_OK (gs_comm_destroy (comm));
     return multi_end ("averages of six types, 110 counts each");
 }
