@@ -139,6 +139,18 @@ static void look_if_free (gs_comm_t *comm)
     pthread_mutex_unlock (&q->guard);
 }
 
+uint64_t gsi_queue_oldest (gs_comm_t *comm)
+{
+    struct gsi_queue *q = comm->queue;
+    uint64_t seq = comm->record.seq; /* of the call at work */
+
+    if (!q || pthread_mutex_trylock (&q->guard))
+        return seq;
+    seq = q->first != q->next ? q->slot[q->first % SLOTS].call.seq : comm->record.seq + 1;
+    pthread_mutex_unlock (&q->guard);
+    return seq;
+}
+
 void gsi_queue_look (gs_comm_t *comm)
 {
     if (comm->queue)

@@ -101,12 +101,11 @@ gs_status_t gsi_watch_failed (gs_comm_t *comm, const struct gsi_call *call, gs_s
     char reason[GSI_TEXT_MAX];
     const char *path;
     int alive = GSI_ALIVE;
-    bool is_own = st == GS_ERR_TIMEOUT && gsi_now_ns () >= call->deadline_ns;
     gs_status_t others;
 
-    if (!is_own && comm->queue && (others = gsi_watch_others (comm, call->seq)))
+    if (comm->queue && st != GS_ERR_TIMEOUT && (others = gsi_watch_others (comm, call->seq)))
         st = others; /* NCCL knows only that something broke */
-    if (is_own)
+    if (st == GS_ERR_TIMEOUT)
         name_missing (comm, call);
     snprintf (reason, sizeof (reason), "%s #%llu of communicator '%s' on rank %d (host %s): %s",
               gsi_record_op_name (call->op), (unsigned long long) call->seq, comm->name,
@@ -144,7 +143,7 @@ gs_status_t gs_comm_abort (gs_comm_t *comm)
 
     if (st || !atomic_compare_exchange_strong (&comm->life, &alive, GSI_ABORTED))
         return st;
-    gsi_record_give_up (&comm->record, GS_ERR_STATE, 0);
+    gsi_record_give_up (&comm->record, GS_ERR_STATE, gsi_queue_oldest (comm));
     gsi_watch_tell (comm);
     return GS_OK;
 }
