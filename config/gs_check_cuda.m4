@@ -3,7 +3,8 @@
 # GS_CHECK_CUDA
 #
 # The CUDA toolkit: --with-cuda=DIR, CUDA_HOME, or nvcc in PATH. Sets NVCC, GS_CUDA_CPPFLAGS,
-# GS_CUDA_LIBS (the shared runtime: -cudart static would hide it from replacement) and
+# GS_CUDA_LIBS (the shared runtime: -cudart static would hide it from replacement; with a run path
+# where the loader would not find it, of the kind that LD_LIBRARY_PATH overrides) and
 # GS_CUDA_ARCH_FLAGS, by default code for A100 and H100 and intermediate code for what comes
 # later; the variable GS_CUDA_ARCH overrides it. GS_CUDART is the runtime's file name, such as
 # libcudart.so.13, as programs ask for it. Policy: cuda* calls only in cuda/.
@@ -32,13 +33,18 @@ AC_DEFUN([GS_CHECK_CUDA], [
         AC_MSG_CHECKING([for the CUDA runtime])
         AC_LINK_IFELSE([AC_LANG_PROGRAM([[#include <cuda_runtime_api.h>]],
                                         [[int v; return cudaRuntimeGetVersion (&v);]])],
-                       [gs_link=yes
+                       [gs_link=yes; gs_start=no
+                        AS_IF([test "$cross_compiling" != yes && GS_STARTS], [gs_start=yes])
                         GS_CUDART=`${OBJDUMP:-objdump} -p conftest$EXEEXT 2>/dev/null \
                             | $SED -n 's/^ *NEEDED *\(libcudart.*\)$/\1/p'`],
                        [gs_link=no])
         CPPFLAGS=$gs_save_CPPFLAGS LIBS=$gs_save_LIBS
         AS_IF([test "$gs_link" = yes && test -n "$NVCC"],
               [AC_MSG_RESULT([yes, $gs_cuda])
+               AC_MSG_CHECKING([whether the loader finds it])
+               AC_MSG_RESULT([$gs_start])
+               AS_IF([test "$gs_start" = no],
+                     [GS_CUDA_LIBS="$GS_CUDA_LIBS -Wl,-rpath,$gs_cuda_lib -Wl,--enable-new-dtags"])
                GS_FOUND([cuda], [`"$NVCC" --version | $SED -n 's/.*release \(@<:@0-9.@:>@*\).*/\1/p'`])
                AC_DEFINE([HAVE_CUDA], [1], [the CUDA toolkit is there])],
               [AC_MSG_RESULT([no])
@@ -52,3 +58,7 @@ AC_DEFUN([GS_CHECK_CUDA], [
     AM_CONDITIONAL([HAVE_CUDA], [test "$gs_have_cuda" = yes])
     AM_CONDITIONAL([HAVE_SIMGPU], [test "$gs_have_cuda" = yes && test -n "$GS_CUDART"])
 ])
+
+# GS_STARTS: shell text that is true if the linked test program runs with the loader's own paths. A
+# LD_LIBRARY_PATH of today, such as a module's, may be gone tomorrow.
+m4_define([GS_STARTS], [(unset LD_LIBRARY_PATH; ./conftest$EXEEXT >/dev/null 2>&1)])

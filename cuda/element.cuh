@@ -47,6 +47,10 @@ template <class A> __device__ A load (double x)
 {
     return x;
 }
+template <class A> __device__ A load (A x)
+{
+    return x;
+}
 
 /* Rounds once, to nearest even. */
 __device__ inline void store (f16 &x, float a)
@@ -77,6 +81,10 @@ __device__ inline void store (double &x, double a)
 {
     x = a;
 }
+template <class T> __device__ void store (T &x, T a)
+{
+    x = a;
+}
 
 __device__ inline bool is_bad (f16 x)
 {
@@ -95,8 +103,11 @@ __device__ inline bool is_bad (double x)
     return gsi_bad_f64 (x);
 }
 
-/* V elements that are moved together. */
-template <class T, int V> struct alignas (sizeof (T) * V < 16 ? sizeof (T) * V : 16) word {
+/* V elements that are moved together; one alone is where any T may be. */
+template <class T, int V>
+struct alignas (V == 1                ? alignof (T)
+                : sizeof (T) * V < 16 ? sizeof (T) * V
+                                      : 16) word {
     T at[V];
 };
 

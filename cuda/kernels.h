@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * kernels - what GPUs do to arrays: the functions of device/runs.h and the sum of shards.
+ * kernels - what GPUs do to arrays: the functions of device/runs.h, and shards combined.
  *
  * Every function queues its kernels on [stream] of the current device and returns; arguments are
  * copied, so they are free again, also while a graph is captured. Arrays are in memory that the
@@ -34,13 +34,13 @@ cudaError_t gsi_cuda_digest (const void *data, size_t bytes, uint64_t begin, uin
                              cudaStream_t stream);
 
 /*
- * The sum of gsi_host_reduce for floating types, in rank order and rounded once: contribution r
- * is the [count] elements from [src] + r * [stride] elements. [scale] is NULL or on the device;
- * [how]->scale is not used. dst may be a contribution.
+ * gsi_host_reduce: contribution r is the [count] elements from [src] + r * [stride] elements; dst
+ * may be one. [scale] is NULL or on the device, where all contributions are read; [how]->scale is
+ * not used. Sums of floating types may be scaled and divided; elsewhere cudaErrorInvalidValue.
  */
-cudaError_t gsi_cuda_sum (const struct gsi_reduction *how, void *dst, const void *src,
-                          size_t stride, int sources, size_t count, const double *scale,
-                          cudaStream_t stream);
+cudaError_t gsi_cuda_reduce (const struct gsi_reduction *how, void *dst, const void *src,
+                             size_t stride, int sources, size_t count, const double *scale,
+                             cudaStream_t stream);
 
 #ifdef __cplusplus
 }

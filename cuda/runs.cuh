@@ -11,6 +11,7 @@
 #include <cuda_runtime_api.h>
 #include <stdint.h>
 
+#include "cuda/element.cuh"
 #include "device/runs.h"
 
 /* Kernel arguments may have 4 KiB, or 32764 bytes from CUDA 12.1 on. */
@@ -28,6 +29,15 @@ template <int N> struct table {
     unsigned begin[N]; /* number of the first block of a run */
     unsigned number;   /* of runs */
     unsigned first;    /* number of the first run in the caller's list */
+};
+
+/*
+ * Elements of a word, 16 bytes of the type that is written, and of a block: a warp then writes
+ * whole sectors with each store, while what it reads twice or in halves comes from its cache.
+ */
+template <class From, class To = From> struct shape {
+    static const int width = 16 / sizeof (To);
+    static const unsigned chunk = THREADS * UNROLL * width;
 };
 
 /* The run of this block. */
@@ -69,6 +79,38 @@ unsigned fill_table (table<N> *t, const struct gsi_run *runs, size_t number, siz
         blocks += more;
     }
     return (unsigned) blocks;
+}
+
+/* The caller's list. */
+struct run_list {
+    const struct gsi_run *runs;
+    size_t number, parts; /* elements of the kernel in one of the caller's */
+};
+
+template <int N, class Launch>
+cudaError_t launch_tables (const run_list &list, size_t chunk, Launch launch)
+{
+    table<N> t;
+
+    for (size_t next = 0; next < list.number;) {
+        unsigned blocks = fill_table (&t, list.runs, list.number, &next, list.parts, chunk);
+        if (!blocks)
+            continue;
+        launch (t, blocks);
+        cudaError_t error = cudaGetLastError ();
+        if (error)
+            return error;
+    }
+    return cudaSuccess;
+}
+
+/* Calls launch (table, blocks) until all runs of [list] had their turn. */
+template <class Launch>
+cudaError_t launch_runs (const run_list &list, size_t chunk, Launch launch)
+{
+    if (list.number <= FEW_RUNS)
+        return launch_tables<FEW_RUNS> (list, chunk, launch);
+    return launch_tables<MANY_RUNS> (list, chunk, launch);
 }
 
 #endif /* GS_CUDA_RUNS_CUH */

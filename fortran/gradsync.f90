@@ -29,6 +29,9 @@ module gradsync
     gs_comm_node, gs_comm_nodes, gs_comm_device, &
     gs_comm_transport, gs_comm_host_of, gs_comm_name, gs_comm_get_times, gs_comm_c_ptr
 
+  ! Arrays in memory of the device
+  use gradsync_device, only: gs_device_alloc, gs_device_free, gs_device_copy
+
   ! Collectives: on arrays in gradsync_array, on addresses in gradsync_coll
   use gradsync_array, only: gs_allreduce_avg, gs_allreduce_wavg, gs_allreduce, &
     gs_broadcast, gs_allgather

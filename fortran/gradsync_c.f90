@@ -176,6 +176,29 @@ module gradsync_c
       type(c_comm_times), intent(inout) :: times
       integer(c_int) :: st
     end function c_comm_get_times
+
+    function c_device_alloc(comm, bytes, memory) bind(c, name="gs_device_alloc") result(st)
+      import :: c_int, c_ptr, c_size_t
+      type(c_ptr), value :: comm
+      integer(c_size_t), value :: bytes
+      type(c_ptr), intent(out) :: memory
+      integer(c_int) :: st
+    end function c_device_alloc
+
+    function c_device_free(comm, memory) bind(c, name="gs_device_free") result(st)
+      import :: c_int, c_ptr
+      type(c_ptr), value :: comm, memory
+      integer(c_int) :: st
+    end function c_device_free
+
+    function c_device_copy(comm, dst, src, bytes, stream) bind(c, name="gs_device_copy") &
+      result(st)
+      import :: c_int, c_intptr_t, c_ptr, c_size_t
+      type(c_ptr), value :: comm, dst, src
+      integer(c_size_t), value :: bytes
+      integer(c_intptr_t), value :: stream
+      integer(c_int) :: st
+    end function c_device_copy
   end interface
 
   ! 5. Collectives; a stream is an address, so an integer of its size is passed the same way.
@@ -262,12 +285,12 @@ module gradsync_c
       integer(c_int) :: st
     end function c_handle_comm
 
-    function c_handle_begin(handle, call, count, comm) bind(c, name="gsi_fortran_begin") &
-      result(st)
+    function c_handle_begin(handle, call, what, amount, comm) &
+      bind(c, name="gsi_fortran_begin") result(st)
       import :: c_char, c_int, c_int64_t, c_ptr
       integer(c_int64_t), value :: handle
-      character(kind=c_char), intent(in) :: call(*)
-      integer(c_int64_t), value :: count
+      character(kind=c_char), intent(in) :: call(*), what(*)
+      integer(c_int64_t), value :: amount
       type(c_ptr), intent(out) :: comm
       integer(c_int) :: st
     end function c_handle_begin

@@ -61,7 +61,7 @@ contains
     type(c_ptr) :: address
     integer(c_int) :: st
 
-    st = begin(comm, 'gs_allreduce_avg', count, address)
+    st = begin(comm, 'gs_allreduce_avg', 'count', count, address)
     if (st == GS_OK) &
       st = c_allreduce_avg(address, ptr, count, dtype, stream_or_default(stream))
     call conclude(st, stat, errmsg)
@@ -91,7 +91,7 @@ contains
     type(c_ptr) :: address
     integer(c_int) :: st
 
-    st = begin(comm, 'gs_allreduce_wavg', count, address)
+    st = begin(comm, 'gs_allreduce_wavg', 'count', count, address)
     if (st == GS_OK) &
       st = c_allreduce_wavg(address, ptr, count, dtype, weight, stream_or_default(stream))
     call conclude(st, stat, errmsg)
@@ -121,7 +121,7 @@ contains
     type(c_ptr) :: address
     integer(c_int) :: st
 
-    st = begin(comm, 'gs_allreduce', count, address)
+    st = begin(comm, 'gs_allreduce', 'count', count, address)
     if (st == GS_OK) &
       st = c_allreduce(address, ptr, count, dtype, op, stream_or_default(stream))
     call conclude(st, stat, errmsg)
@@ -150,7 +150,7 @@ contains
     type(c_ptr) :: address
     integer(c_int) :: st
 
-    st = begin(comm, 'gs_broadcast', count, address)
+    st = begin(comm, 'gs_broadcast', 'count', count, address)
     if (st == GS_OK) &
       st = c_broadcast(address, ptr, count, dtype, root, stream_or_default(stream))
     call conclude(st, stat, errmsg)
@@ -180,7 +180,7 @@ contains
     type(c_ptr) :: address
     integer(c_int) :: st
 
-    st = begin(comm, 'gs_allgather', count, address)
+    st = begin(comm, 'gs_allgather', 'count', count, address)
     if (st == GS_OK) &
       st = c_allgather(address, send, recv, count, dtype, stream_or_default(stream))
     call conclude(st, stat, errmsg)

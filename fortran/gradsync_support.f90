@@ -67,15 +67,16 @@ contains
     if (present(st)) st = found
   end function find
 
-  ! As find, and refuses a count below 0: the start of a collective on an address.
-  function begin(comm, call, count, address) result(st)
+  ! As find, and refuses an amount below 0, which [what] names: the start of a call with an
+  ! address.
+  function begin(comm, call, what, amount, address) result(st)
     type(gs_comm), intent(in) :: comm
-    character(*), intent(in) :: call
-    integer(c_int64_t), intent(in) :: count
+    character(*), intent(in) :: call, what
+    integer(c_int64_t), intent(in) :: amount
     type(c_ptr), intent(out) :: address
     integer(c_int) :: st
 
-    st = c_handle_begin(handle_of_comm(comm), text_to_c(call), count, address)
+    st = c_handle_begin(handle_of_comm(comm), text_to_c(call), text_to_c(what), amount, address)
   end function begin
 
   ! A stream that was not given is the NULL stream.

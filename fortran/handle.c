@@ -148,12 +148,11 @@ gs_status_t gsi_fortran_handle_close (int64_t handle, gs_comm_t **comm)
     return st;
 }
 
-gs_status_t gsi_fortran_begin (int64_t handle, const char *call, int64_t count, gs_comm_t **comm)
+gs_status_t gsi_fortran_begin (int64_t handle, const char *call, const char *what, int64_t amount,
+                               gs_comm_t **comm)
 {
     *comm = NULL;
-    if (count < 0)
-        return gsi_fail (GS_ERR_ARG,
-                         "%s: count is %" PRId64 ": give the number of elements, 0 or more", call,
-                         count);
+    if (amount < 0)
+        return gsi_fail (GS_ERR_ARG, "%s: %s is %" PRId64 ": give 0 or more", call, what, amount);
     return gsi_fortran_handle_comm (handle, call, comm);
 }

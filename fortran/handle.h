@@ -35,7 +35,11 @@ gs_status_t gsi_fortran_handle_comm (int64_t handle, const char *call, gs_comm_t
  */
 gs_status_t gsi_fortran_handle_close (int64_t handle, gs_comm_t **comm);
 
-/* What each collective on an address starts with: finds the communicator, refuses count < 0. */
-gs_status_t gsi_fortran_begin (int64_t handle, const char *call, int64_t count, gs_comm_t **comm);
+/*
+ * What each call with an address starts with: finds the communicator, and refuses an [amount]
+ * below 0, which [what] names: "count", "bytes".
+ */
+gs_status_t gsi_fortran_begin (int64_t handle, const char *call, const char *what, int64_t amount,
+                               gs_comm_t **comm);
 
 #endif /* GS_FORTRAN_HANDLE_H */

@@ -196,10 +196,10 @@ typedef struct gs_comm_opts {
     size_t size;              /* sizeof (gs_comm_opts_t) */
     const char *name;         /* shown in messages and records; copied; default "world" */
     gs_transport_t transport; /* default: GS_TRANSPORT, else GS_TRANSPORT_AUTO */
-    int device;               /* ordinal, GS_DEVICE_AUTO or GS_DEVICE_HOST */
-    int64_t timeout_ms;       /* deadline of one operation; 0: GS_TIMEOUT_MS */
-    int64_t boot_timeout_ms;  /* deadline of the bootstrap; 0: GS_BOOT_TIMEOUT_MS */
-    void *reserved[8];        /* NULL */
+    int device;         /* ordinal, GS_DEVICE_AUTO (GS_DEVICE, else by local rank) or _HOST */
+    int64_t timeout_ms; /* deadline of one operation; 0: GS_TIMEOUT_MS */
+    int64_t boot_timeout_ms; /* deadline of the bootstrap; 0: GS_BOOT_TIMEOUT_MS */
+    void *reserved[8];       /* NULL */
 } gs_comm_opts_t;
 
 #define GS_COMM_OPTS_INIT                                                       \
@@ -227,6 +227,7 @@ typedef struct gs_comm_opts {
  *   GS_ERR_MISMATCH     ranks differ in version or in the transport asked for
  *   GS_ERR_TIMEOUT      ranks did not come within GS_BOOT_TIMEOUT_MS; they are named with hosts
  *   GS_ERR_UNSUPPORTED  the transport asked for is not in this build
+ *   GS_ERR_DEVICE       a GPU or transport nccl was asked for, and a rank has none of its own
  *   GS_ERR_TRANSPORT    the transport did not start
  * Since       0.1
  */
@@ -330,7 +331,8 @@ gs_status_t gs_comm_check (gs_comm_t *comm);
  *   comm    in  a communicator
  *   stream  in  the stream given to the calls; ignored on hosts
  *
- * Returns     GS_OK; GS_ERR_TIMEOUT; or what gs_comm_check says.
+ * Returns     GS_OK; GS_ERR_TIMEOUT, after which the communicator lives on; GS_ERR_UNSUPPORTED if
+ *             the stream is captured; or what gs_comm_check says.
  * Since       0.1
  */
 gs_status_t gs_comm_wait (gs_comm_t *comm, gs_stream_t stream);
@@ -381,12 +383,68 @@ typedef struct gs_comm_times {
  */
 gs_status_t gs_comm_get_times (const gs_comm_t *comm, gs_comm_times_t *times);
 
+/*
+ * Makes an array in memory of the communicator's device: of its GPU, or of the host.
+ *
+ *   comm    in   a communicator
+ *   bytes   in   its size; 0 gives NULL
+ *   memory  out  aligned to 256 bytes, not initialised; NULL on failure
+ *
+ * Threads     may be called by any thread, also while another is inside a call on [comm].
+ * Owner       the caller, until gs_device_free, which must precede gs_comm_destroy.
+ * Returns     GS_OK; GS_ERR_NOMEM; GS_ERR_DEVICE; GS_ERR_ARG if an argument is NULL.
+ * Since       0.1
+ */
+gs_status_t gs_device_alloc (const gs_comm_t *comm, size_t bytes, void **memory);
+
+/*
+ * Frees what gs_device_alloc made with [comm]. On GPUs it waits for the work of the device.
+ *
+ *   comm    in  the same communicator
+ *   memory  in  NULL does nothing
+ *
+ * Threads     may be called by any thread, also while another is inside a call on [comm].
+ * Returns     GS_OK; GS_ERR_DEVICE if the memory is not of this device.
+ * Since       0.1
+ */
+gs_status_t gs_device_free (const gs_comm_t *comm, void *memory);
+
+/*
+ * Copies [bytes] between any two places, of the host or of the communicator's device.
+ *
+ *   comm    in   a communicator
+ *   dst     out  does not overlap src
+ *   src     in
+ *   bytes   in   0 does nothing
+ *   stream  in   on GPUs the copy is queued there (NULL: the legacy default stream); ordinary
+ * host memory has been read, or written, when the call returns, pinned memory when the stream has
+ * passed it. Ignored on hosts
+ *
+ * Returns     GS_OK; GS_ERR_ARG; GS_ERR_DEVICE for memory of another GPU.
+ * Since       0.1
+ */
+gs_status_t gs_device_copy (gs_comm_t *comm, void *dst, const void *src, size_t bytes,
+                            gs_stream_t stream);
+
 /* ---- 5. Collectives --------------------------------------------------------------------- */
 /*
  * All ranks of the communicator call the same operation, with the same count and dtype, in the
  * same order. On hosts a call is complete when it returns and [stream] is ignored; on GPUs it
  * is queued on [stream] (NULL: the legacy default stream) and the buffers must stay valid and
- * untouched until the stream has passed it.
+ * untouched until the stream has passed it. What fails after a call has returned is told by
+ * gs_comm_check, gs_comm_wait and every later call; a call has its deadline from when it was
+ * queued, or the one before it ended.
+ *
+ * On GPUs, arrays may be in memory of the communicator's device, in managed memory, or in host
+ * memory; all ranks give the same kind. Host arrays are staged through pinned memory after the
+ * work queued on [stream] before, and such a call is complete when it returns. So are, as far as
+ * the host is concerned, the first two calls of a communicator, which are compared across ranks.
+ * The caller's current device is the same afterwards.
+ *
+ * Calls on device memory can be captured into a CUDA graph, by all ranks alike, except
+ * gs_allreduce_wavg and gs_comm_destroy; they are then neither compared nor watched. Make a call
+ * of each kind before. Graphs are destroyed before the communicator. What is summed by exchange
+ * (see Precision of gs_allreduce) must not run in a graph and outside of it at the same time.
  *
  * All of them return, beside what is listed with each:
  *   GS_ERR_ARG        comm or a buffer is NULL (with count > 0), unknown dtype, count times
@@ -397,6 +455,8 @@ gs_status_t gs_comm_get_times (const gs_comm_t *comm, gs_comm_times_t *times);
  *                     flight record was written, and [buf] may be partly overwritten
  *   GS_ERR_STATE      the communicator was aborted, or is inside another call
  *   GS_ERR_TRANSPORT  the transport failed; its text is in gs_last_error ()
+ *   GS_ERR_DEVICE     a buffer is in memory that this communicator cannot reach, or the GPU
+ * failed GS_ERR_UNSUPPORTED  on a stream that is captured: the call cannot be
  */
 
 /*
@@ -411,7 +471,12 @@ gs_status_t gs_comm_get_times (const gs_comm_t *comm, gs_comm_times_t *times);
  * Collective  yes.
  * Owner       the caller keeps [buf]. After GS_ERR_TIMEOUT nothing of ours touches it any more.
  * Precision   f16 and bf16 are summed in fp32 and rounded once; the others are summed in their
- *             own type. Every rank receives the same bits.
+ *             own type. Every rank receives the same bits. On GPUs up to 8 ranks, and with
+ *             GS_AVG=fast, f16 and bf16 are scaled by 2^-ceil(log2(size)/2), summed in their own
+ *             type and scaled to the average in fp32: off by at most size * u times the average
+ *             of |buf_r[i]|, u = 2^-11 for f16, 2^-8 for bf16, beside what is subnormal, and
+ *             infinite above about 1/sqrt(size) of the largest number;
+ *             GS_AVG=exact is as on hosts. The order in which f32 and f64 are summed is NCCL's.
  * Returns     see above; GS_ERR_UNSUPPORTED for integers, whose average would have to round.
  * Since       0.1
  */
@@ -431,7 +496,9 @@ gs_status_t gs_allreduce_avg (gs_comm_t *comm, void *buf, size_t count, gs_dtype
  * Collective  yes. A rank without data takes part with weight 0. If all weights are 0 the
  *             result is 0 and a warning is logged.
  * Precision   as gs_allreduce_avg; equal weights give the same bits as gs_allreduce_avg.
- *             Weights are scaled by the largest one, so that none overflows.
+ *             Weights are scaled by the largest one, so that none overflows. On GPUs f16 and bf16
+ *             with different weights are always summed in fp32 and rounded once.
+ * Waits       on GPUs, until all ranks have told their weights.
  * Returns     see above; GS_ERR_ARG on all ranks, naming the rank, if a weight is negative or
  *             not finite; GS_ERR_UNSUPPORTED for integers.
  * Since       0.1
@@ -451,7 +518,9 @@ gs_status_t gs_allreduce_wavg (gs_comm_t *comm, void *buf, size_t count, gs_dtyp
  *
  * Collective  yes.
  * Precision   f16 and bf16 are combined in fp32 and rounded once. Integers wrap. Every rank
- *             receives the same bits.
+ *             receives the same bits. On GPUs up to 8 ranks, and with GS_AVG=fast, NCCL sums f16
+ *             and bf16 and rounds at every step. What NCCL does not do (16-bit integers, complex
+ *             products, NaN in min and max) is done by exchange, in rank order.
  * Returns     see above; GS_ERR_ARG for an unknown op; GS_ERR_UNSUPPORTED for min and max of
  *             complex numbers, which have no order.
  * Since       0.1

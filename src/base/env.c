@@ -11,7 +11,7 @@
 #include "base/log.h"
 #include "base/status.h"
 
-enum kind { TEXT, CHOICE, INT };
+enum kind { TEXT, CHOICE, INT, EITHER };
 
 static const struct variable {
     const char *name;
@@ -35,15 +35,6 @@ static const char *set_text (enum gsi_env id)
     return text && *text ? text : NULL;
 }
 
-static bool parse_int (const struct variable *v, const char *text, int64_t *value)
-{
-    char *end;
-
-    errno = 0;
-    *value = strtoimax (text, &end, 10);
-    return !errno && end != text && !*end && *value >= v->low && *value <= v->high;
-}
-
 /* Index of [text] in "a|b|c", or -1. */
 static int parse_choice (const char *choices, const char *text)
 {
@@ -60,6 +51,21 @@ static int parse_choice (const char *choices, const char *text)
     return -1;
 }
 
+/* A number, or for EITHER the choice it stands for. */
+static bool parse_int (const struct variable *v, const char *text, int64_t *value)
+{
+    int index = v->kind == EITHER ? parse_choice (v->choices, text) : -1;
+    char *end;
+
+    if (index >= 0) {
+        *value = -1 - index;
+        return true;
+    }
+    errno = 0;
+    *value = strtoimax (text, &end, 10);
+    return !errno && end != text && !*end && *value >= v->low && *value <= v->high;
+}
+
 static gs_status_t check_one (enum gsi_env id)
 {
     const struct variable *v = &variables[id];
@@ -72,6 +78,11 @@ static gs_status_t check_one (enum gsi_env id)
         return gsi_fail (GS_ERR_ARG,
                          "%s='%.60s' is not a whole number from %" PRId64 " to %" PRId64 ": %s",
                          v->name, text, v->low, v->high, v->help);
+    if (v->kind == EITHER && !parse_int (v, text, &value))
+        return gsi_fail (GS_ERR_ARG,
+                         "%s='%.60s' is neither one of %s nor a whole number from %" PRId64
+                         " to %" PRId64,
+                         v->name, text, v->choices, v->low, v->high);
     if (v->kind == CHOICE && parse_choice (v->choices, text) < 0)
         return gsi_fail (GS_ERR_ARG, "%s='%.60s' is not one of %s", v->name, text, v->choices);
     if (id == GSI_ENV_DEBUG && !gsi_log_level_known (text))

@@ -14,13 +14,14 @@ enum gsi_env {
 
 enum gsi_boot_choice { GSI_BOOT_AUTO, GSI_BOOT_PMIX, GSI_BOOT_MPI, GSI_BOOT_SINGLE };
 enum gsi_check { GSI_CHECK_OFF, GSI_CHECK_ARGS, GSI_CHECK_COLLECTIVE };
+enum gsi_avg_choice { GSI_AVG_AUTO, GSI_AVG_EXACT, GSI_AVG_FAST };
 enum gsi_record_choice { GSI_RECORD_FILE, GSI_RECORD_MEMORY };
 
 /* GS_ERR_ARG, naming the variable, its value and what is allowed, for the first bad one. */
 gs_status_t gsi_env_check (void);
 
 /* The value in force; a variable that is not understood counts as unset (gsi_env_check tells). */
-int64_t gsi_env_int (enum gsi_env id);
+int64_t gsi_env_int (enum gsi_env id);      /* of EITHER: -1, -2, ... for its choices */
 int gsi_env_choice (enum gsi_env id);       /* index in the list of choices */
 const char *gsi_env_text (enum gsi_env id); /* borrowed from the environment, never NULL */
 

@@ -126,6 +126,34 @@ gs_status_t gsi_boot_from_mpi (int mpi_comm, struct gsi_boot **out)
     return st ? st : entry->from_comm (mpi_comm, out);
 }
 
+/* What a rank says in gsi_boot_agree. */
+struct verdict {
+    int32_t status;
+    char host[GSI_HOST_BYTES];
+    char text[256];
+};
+
+gs_status_t gsi_boot_agree (struct gsi_boot *boot, gs_status_t st, int64_t deadline_ns)
+{
+    struct verdict mine = {.status = (int32_t) st};
+    struct verdict *all = calloc ((size_t) boot->size, sizeof (*all));
+    gs_status_t carried;
+
+    memcpy (mine.host, boot->host, sizeof (mine.host));
+    if (st)
+        snprintf (mine.text, sizeof (mine.text), "%.*s", (int) sizeof (mine.text) - 1,
+                  gs_last_error ());
+    if (!all)
+        return gsi_fail (GS_ERR_NOMEM, "bootstrap: out of memory");
+    carried = boot->ops->exchange (boot, &mine, sizeof (mine), all, deadline_ns);
+    for (int r = 0; r < boot->size && !carried; r++)
+        if (all[r].status)
+            carried = gsi_fail ((gs_status_t) all[r].status, "rank %d (host %.71s): %.255s", r,
+                                all[r].host, all[r].text);
+    free (all);
+    return carried;
+}
+
 void gsi_boot_close (struct gsi_boot *boot)
 {
     if (boot)

@@ -39,7 +39,7 @@ struct gsi_boot_ops {
     /*
      * (required) Collective. Gives [bytes] of every rank to every rank, in rank order, until
      * [deadline_ns] of gsi_now_ns (). On GS_ERR_TIMEOUT the text names the ranks without a card
-     * and their hosts. Called once.
+     * and their hosts. May be called again after a success.
      */
     gs_status_t (*exchange) (struct gsi_boot *boot, const void *card, size_t bytes, void *cards,
                              int64_t deadline_ns);
@@ -64,6 +64,12 @@ gs_status_t gsi_boot_open (struct gsi_boot **out);
 
 /* Opens the way through the ranks of an MPI communicator (Fortran handle), in the MPI module. */
 gs_status_t gsi_boot_from_mpi (int mpi_comm, struct gsi_boot **out);
+
+/*
+ * Collective: tells every rank of the first rank whose [st] is a failure, by one exchange; it
+ * returns that, or GS_OK. The text of the failure must be in gs_last_error ().
+ */
+gs_status_t gsi_boot_agree (struct gsi_boot *boot, gs_status_t st, int64_t deadline_ns);
 
 /* NULL is allowed. */
 void gsi_boot_close (struct gsi_boot *boot);

@@ -292,7 +292,7 @@ static bool wait_fd (int fd, short events, int64_t deadline_ns)
     int64_t left_ms;
 
     do {
-        left_ms = (deadline_ns - gsi_now_ns ()) / GSI_NS_PER_MS;
+        left_ms = (deadline_ns - gsi_now_ns () + GSI_NS_PER_MS - 1) / GSI_NS_PER_MS;
         if (left_ms <= 0)
             return false;
     } while (poll (&p, 1, left_ms > 1000 ? 1000 : (int) left_ms) <= 0);
@@ -389,7 +389,8 @@ static gs_status_t exchange_other (struct boot_id *boot, const struct hello *hel
         return gsi_fail (GS_ERR_NOMEM, "boot id: out of memory");
     memcpy (copy, card, bytes);
     deadline_ns += GRACE_MS * GSI_NS_PER_MS;
-    boot->peer[0] = connect_root (&boot->id, deadline_ns);
+    if (boot->peer[0] < 0)
+        boot->peer[0] = connect_root (&boot->id, deadline_ns);
     sent = boot->peer[0] >= 0 &&
            move_all (boot->peer[0], &own, sizeof (own), true, deadline_ns) &&
            move_all (boot->peer[0], copy, bytes, true, deadline_ns);
@@ -517,6 +518,36 @@ static gs_status_t gather (struct boot_id *boot, const struct hello *own, char *
                      "bootstrap by id: the deadline passed (GS_BOOT_TIMEOUT_MS); %s", names);
 }
 
+/*
+ * A later exchange: every rank is connected and sends its hello and card again. After a failure
+ * the others' are read all the same: left unread, they would make the close drop our answer.
+ */
+static gs_status_t gather_again (struct boot_id *boot, const struct hello *own, char *cards,
+                                 int64_t deadline_ns)
+{
+    bool late = false;
+    int failed = 0;
+
+    for (int r = 1; r < boot->base.size; r++) {
+        struct hello hello;
+        if ((move_all (boot->peer[r], &hello, sizeof (hello), false, deadline_ns) &&
+             hello.bytes == own->bytes &&
+             move_all (boot->peer[r], cards + (size_t) r * own->bytes, own->bytes, false,
+                       deadline_ns)) ||
+            failed)
+            continue;
+        failed = r;
+        late = gsi_now_ns () >= deadline_ns;
+    }
+    if (!failed)
+        return GS_OK;
+    return late ? gsi_fail (GS_ERR_TIMEOUT,
+                            "bootstrap by id: the deadline passed (GS_BOOT_TIMEOUT_MS); rank %d "
+                            "did not come again",
+                            failed)
+                : gsi_fail (GS_ERR_BOOT, "bootstrap by id: rank %d has ended", failed);
+}
+
 static gs_status_t exchange_root (struct boot_id *boot, const struct hello *own, const void *card,
                                   void *cards, int64_t deadline_ns)
 {
@@ -526,9 +557,13 @@ static gs_status_t exchange_root (struct boot_id *boot, const struct hello *own,
     gs_status_t st;
 
     memcpy (cards, card, bytes);
-    st = gather (boot, own, cards, deadline_ns);
-    close (boot->listener); /* the id is used up */
-    boot->listener = -1;
+    if (boot->listener < 0) {
+        st = gather_again (boot, own, cards, deadline_ns);
+    } else {
+        st = gather (boot, own, cards, deadline_ns);
+        close (boot->listener); /* the id is used up */
+        boot->listener = -1;
+    }
     answer.status = (int32_t) st;
     if (st)
         snprintf (answer.text, sizeof (answer.text), "%.*s", (int) sizeof (answer.text) - 1,

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* coll - chooses the transport of a communicator. */
+/* coll - finds the transport of a communicator. */
 #include "coll/coll.h"
 
 #include "base/module.h"
 #include "base/status.h"
+#include "config.h"
 
 static gs_status_t find_mpi (const struct gsi_coll_ops **ops)
 {
@@ -14,12 +15,24 @@ static gs_status_t find_mpi (const struct gsi_coll_ops **ops)
     return st;
 }
 
-gs_status_t gsi_coll_choose (gs_transport_t wish, int size, const struct gsi_coll_ops **ops,
-                             const char **reason)
+static gs_status_t find_nccl (const struct gsi_coll_ops **ops)
+{
+#ifdef HAVE_NCCL
+    gs_status_t st = gsi_coll_nccl_load ();
+
+    *ops = st ? NULL : &gsi_coll_nccl;
+    return st;
+#else
+    (void) ops;
+    return gsi_fail (GS_ERR_UNSUPPORTED,
+                     "transport nccl is not in this build: configure gradsync --with-nccl");
+#endif
+}
+
+gs_status_t gsi_coll_find (gs_transport_t which, int size, const struct gsi_coll_ops **ops)
 {
     *ops = NULL;
-    *reason = "asked for";
-    switch (wish) {
+    switch (which) {
     case GS_TRANSPORT_SELF:
         if (size > 1)
             return gsi_fail (GS_ERR_ARG,
@@ -27,17 +40,10 @@ gs_status_t gsi_coll_choose (gs_transport_t wish, int size, const struct gsi_col
         *ops = &gsi_coll_self;
         return GS_OK;
     case GS_TRANSPORT_MPI: return find_mpi (ops);
-    case GS_TRANSPORT_NCCL:
-        return gsi_fail (GS_ERR_UNSUPPORTED, "transport nccl is not in this version of gradsync: "
-                                             "use auto or mpi");
+    case GS_TRANSPORT_NCCL: return find_nccl (ops);
     case GS_TRANSPORT_AUTO:
-        *reason = size > 1 ? "several ranks without GPUs" : "one rank";
-        if (size > 1)
-            return find_mpi (ops);
-        *ops = &gsi_coll_self;
-        return GS_OK;
     case GS_TRANSPORT_INT_SIZED: break;
     }
     return gsi_fail (GS_ERR_ARG, "unknown transport %d; see gs_transport_t in gradsync.h",
-                     (int) wish);
+                     (int) which);
 }

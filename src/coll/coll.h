@@ -3,9 +3,9 @@
  * coll - a transport: carries collectives between the ranks of one communicator.
  *
  * To add one: write coll_NAME.c with a const struct gsi_coll_ops gsi_coll_NAME, declare it
- * below, and give it a place in gsi_coll_choose () of coll.c.
+ * below, and give it a place in gsi_coll_find () of coll.c.
  *
- * Life: choose (local) -> prepare (local, before the card exchange) -> open (collective, after
+ * Life: find (local) -> prepare (local, before the card exchange) -> open (collective, after
  * it) -> operations -> close (collective) or, after a failure, discard (local).
  */
 #ifndef GS_COLL_COLL_H
@@ -49,6 +49,8 @@ struct gsi_call {
     uint64_t seq; /* the communicator's operation number, the same on all ranks */
     int op;       /* enum gsi_record_op */
     gs_stream_t stream;
+    bool staged;         /* the arrays are in host memory of a rank on a GPU */
+    bool capturing;      /* [stream] is captured into a graph */
     int64_t deadline_ns; /* of gsi_now_ns () */
 };
 
@@ -56,10 +58,18 @@ struct gsi_call {
  * Every operation is collective, checked (no NULL, no overflow, count > 0) and in order. Status
  * of each: GS_ERR_TIMEOUT when the deadline passes here or passed on another rank; GS_ERR_STATE
  * when [life] stops being GSI_ALIVE or another rank aborted; GS_ERR_TRANSPORT. After any of these
- * the communicator is dead: no operation is called again, only discard.
+ * the communicator is dead: no operation is called again, only discard. GS_ERR_UNSUPPORTED, on
+ * all ranks alike, refuses the call before anything was done, and the communicator goes on.
  */
 struct gsi_coll_ops {
     const char *name;
+
+    /*
+     * The operations are queued on call->stream, on buffers in memory of the device, and have not
+     * ended when they return; what fails later is seen by poll. The calling thread has entered
+     * the device. Else they have ended when they return, and buffers are in host memory.
+     */
+    bool queued;
 
     /* (optional) Fills [card] of GSI_COLL_CARD_BYTES, without communication. */
     gs_status_t (*prepare) (const struct gsi_boot *boot, void *card);
@@ -82,6 +92,9 @@ struct gsi_coll_ops {
     /* (required) */
     gs_status_t (*barrier) (struct gsi_coll *coll, const struct gsi_call *call);
 
+    /* (queued) Asks, without waiting, whether something failed after its call had returned. */
+    gs_status_t (*poll) (struct gsi_coll *coll);
+
     /*
      * (optional) After GS_ERR_TIMEOUT of [call]: tells the other ranks that this one gives up,
      * listens to them for at most a second, and marks in came[rank] those that are waiting too.
@@ -91,7 +104,8 @@ struct gsi_coll_ops {
     /*
      * (optional) Tells the other ranks, without waiting, that this one has given up: it did its
      * part of the calls before number [missed], which the others can still complete, and of none
-     * from there on. Called at most once, not from within another operation.
+     * from there on. Called at most once, not from within another operation. A queued transport
+     * also ends what is queued here.
      */
     void (*notify_abort) (struct gsi_coll *coll, uint64_t missed);
 
@@ -108,11 +122,20 @@ extern const struct gsi_coll_ops gsi_coll_self;
 /* Ranks on hosts; in the MPI module (src/mpi/coll_mpi.c). */
 #define GSI_COLL_MPI_SYMBOL "gsi_coll_mpi"
 
+/* Ranks on GPUs; NCCL is loaded first, by its name. Present with HAVE_NCCL. */
+extern const struct gsi_coll_ops gsi_coll_nccl;
+gs_status_t gsi_coll_nccl_load (void);
+
+/* What carries arrays of hosts when it is not asked for. */
+static inline gs_transport_t gsi_coll_of_hosts (int size)
+{
+    return size > 1 ? GS_TRANSPORT_MPI : GS_TRANSPORT_SELF;
+}
+
 /*
- * Finds the transport for [wish] and a communicator of [size] ranks, loading a module if need
- * be; local, so that a rank can put its failure on its card. [reason] says in a few words why.
+ * Finds the transport [which], not GS_TRANSPORT_AUTO, for a communicator of [size] ranks, loading
+ * a module or library if need be; local, so that a rank can put its failure on its card.
  */
-gs_status_t gsi_coll_choose (gs_transport_t wish, int size, const struct gsi_coll_ops **ops,
-                             const char **reason);
+gs_status_t gsi_coll_find (gs_transport_t which, int size, const struct gsi_coll_ops **ops);
 
 #endif /* GS_COLL_COLL_H */

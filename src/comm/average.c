@@ -5,6 +5,7 @@
 #include "base/dtype.h"
 #include "base/log.h"
 #include "comm/call.h"
+#include "comm/carry.h"
 
 static gs_status_t no_average (const char *caller, gs_dtype_t dtype)
 {
@@ -20,18 +21,19 @@ gs_status_t gs_allreduce_avg (gs_comm_t *comm, void *buf, size_t count, gs_dtype
 {
     struct gsi_reduction how = {.dtype = dtype, .op = GS_SUM};
     struct gsi_call call;
-    size_t bytes;
-    gs_status_t st = gsi_call_check (comm, "gs_allreduce_avg", buf, count, dtype, &bytes);
+    struct gsi_extent extent;
+    gs_status_t st = gsi_call_check (comm, "gs_allreduce_avg", buf, count, dtype, &extent);
 
     if (st)
         return st;
     if (gsi_dtype_is_integer (dtype))
         return no_average ("gs_allreduce_avg", dtype);
+    call.staged = extent.staged;
     if ((st = gsi_call_begin (comm, GSI_OP_ALLREDUCE_AVG, count, dtype, 0, stream, &call)))
         return st;
     how.divisor = comm->team.size;
     if (count)
-        st = comm->coll->ops->allreduce (comm->coll, buf, count, &how, &call);
+        st = gsi_carry_allreduce (comm, buf, count, &how, &call);
     return gsi_call_end (comm, &call, st);
 }
 
@@ -66,17 +68,18 @@ gs_status_t gs_allreduce_wavg (gs_comm_t *comm, void *buf, size_t count, gs_dtyp
     struct gsi_reduction how = {.dtype = dtype, .op = GS_SUM};
     struct gsi_call call;
     double *weights;
-    size_t bytes;
-    gs_status_t st = gsi_call_check (comm, "gs_allreduce_wavg", buf, count, dtype, &bytes);
+    struct gsi_extent extent;
+    gs_status_t st = gsi_call_check (comm, "gs_allreduce_wavg", buf, count, dtype, &extent);
 
     if (st)
         return st;
     if (gsi_dtype_is_integer (dtype))
         return no_average ("gs_allreduce_wavg", dtype);
+    call.staged = extent.staged;
     if ((st = gsi_call_begin (comm, GSI_OP_ALLREDUCE_WAVG, count, dtype, 0, stream, &call)))
         return st;
     weights = comm->scratch;
-    st = comm->coll->ops->allgather (comm->coll, &weight, weights, sizeof (weight), &call);
+    st = gsi_carry_words (comm, &weight, weights, sizeof (weight), &call);
     if (st)
         return gsi_call_end (comm, &call, st);
     if ((st = scale_weights (comm, weights, &how.divisor)))
@@ -90,7 +93,7 @@ gs_status_t gs_allreduce_wavg (gs_comm_t *comm, void *buf, size_t count, gs_dtyp
         how.divisor = 1;
     }
     if (count)
-        st = comm->coll->ops->allreduce (comm->coll, buf, count, &how, &call);
+        st = gsi_carry_allreduce (comm, buf, count, &how, &call);
     return gsi_call_end (comm, &call, st);
 }
 
@@ -99,8 +102,8 @@ gs_status_t gs_allreduce (gs_comm_t *comm, void *buf, size_t count, gs_dtype_t d
 {
     struct gsi_reduction how = {.dtype = dtype, .op = op, .divisor = 1};
     struct gsi_call call;
-    size_t bytes;
-    gs_status_t st = gsi_call_check (comm, "gs_allreduce", buf, count, dtype, &bytes);
+    struct gsi_extent extent;
+    gs_status_t st = gsi_call_check (comm, "gs_allreduce", buf, count, dtype, &extent);
 
     if (st)
         return st;
@@ -113,9 +116,10 @@ gs_status_t gs_allreduce (gs_comm_t *comm, void *buf, size_t count, gs_dtype_t d
                          "numbers have no order: reduce real and imaginary parts, or absolute "
                          "values, as reals",
                          gsi_op_name (op), gsi_dtype_name (dtype));
+    call.staged = extent.staged;
     if ((st = gsi_call_begin (comm, GSI_OP_ALLREDUCE, count, dtype, (int) op, stream, &call)))
         return st;
     if (count)
-        st = comm->coll->ops->allreduce (comm->coll, buf, count, &how, &call);
+        st = gsi_carry_allreduce (comm, buf, count, &how, &call);
     return gsi_call_end (comm, &call, st);
 }

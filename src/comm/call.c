@@ -7,6 +7,8 @@
 
 #include "base/dtype.h"
 #include "base/log.h"
+#include "comm/carry.h"
+#include "comm/queue.h"
 #include "comm/watch.h"
 
 #define COMPARED_CALLS 2 /* the first calls of a communicator are compared in any case */
@@ -14,7 +16,7 @@
 /* What a rank is about to do, as it is compared. */
 struct intent {
     uint64_t count;
-    int32_t op, dtype, argument, reserved;
+    int32_t op, dtype, argument, staged;
 };
 _Static_assert(sizeof (struct intent) <= GSI_SCRATCH_BYTES, "intents are gathered in scratch");
 
@@ -33,21 +35,50 @@ static size_t alignment (gs_dtype_t dtype)
     return gs_dtype_size (dtype) / (gsi_dtype_is_complex (dtype) ? 2 : 1);
 }
 
+/* Finds out where [buf] is and refuses memory that this communicator cannot reach. */
+static gs_status_t check_memory (const gs_comm_t *comm, const char *caller, const void *buf,
+                                 bool *staged)
+{
+    enum gsi_memory where = GSI_MEMORY_HOST;
+    int owner = 0;
+    gs_status_t st = gsi_device_where (comm->device, buf, &where, &owner);
+
+    if (st)
+        return st;
+    *staged = comm->queue && where == GSI_MEMORY_HOST;
+    if (where != GSI_MEMORY_OTHER)
+        return GS_OK;
+    if (!comm->queue)
+        return gsi_fail (GS_ERR_DEVICE,
+                         "%s: the buffer is in memory of GPU %d, but communicator '%s' is one of "
+                         "hosts (transport %s), which cannot reach it: copy it to the host, or "
+                         "use transport nccl; gs-info and GS_DEBUG=info tell why it was not",
+                         caller, owner, comm->name, comm->coll->ops->name);
+    return gsi_fail (GS_ERR_DEVICE,
+                     "%s: the buffer is in memory of GPU %d, but communicator '%s' is on GPU %d "
+                     "of this process",
+                     caller, owner, comm->name, comm->device->ordinal);
+}
+
 gs_status_t gsi_call_check (const gs_comm_t *comm, const char *caller, const void *buf,
-                            size_t count, gs_dtype_t dtype, size_t *bytes)
+                            size_t count, gs_dtype_t dtype, struct gsi_extent *extent)
 {
     gs_status_t st = gsi_comm_valid (comm, caller);
 
-    if (st || (st = gsi_dtype_bytes (caller, count, dtype, bytes)))
+    extent->staged = false;
+    if (st || (st = gsi_dtype_bytes (caller, count, dtype, &extent->bytes)))
         return st;
-    if (comm->check == GSI_CHECK_OFF)
+    if (comm->check != GSI_CHECK_OFF) {
+        if (!buf && count)
+            return gsi_fail (GS_ERR_ARG, "%s: the buffer is NULL, but count is %zu", caller,
+                             count);
+        if ((uintptr_t) buf & (alignment (dtype) - 1))
+            return gsi_fail (GS_ERR_ARG, "%s: the buffer %p is not aligned for %s", caller, buf,
+                             gsi_dtype_name (dtype));
+    }
+    if (!count || !(comm->queue || (comm->sees_gpus && comm->check != GSI_CHECK_OFF)))
         return GS_OK;
-    if (!buf && count)
-        return gsi_fail (GS_ERR_ARG, "%s: the buffer is NULL, but count is %zu", caller, count);
-    if ((uintptr_t) buf & (alignment (dtype) - 1))
-        return gsi_fail (GS_ERR_ARG, "%s: the buffer %p is not aligned for %s", caller, buf,
-                         gsi_dtype_name (dtype));
-    return GS_OK;
+    return check_memory (comm, caller, buf, &extent->staged);
 }
 
 /* Why a communicator that is not alive takes no call. */
@@ -63,10 +94,10 @@ static gs_status_t not_alive (gs_comm_t *comm, enum gsi_record_op op)
 
 static void describe (const struct intent *i, char *text, size_t room)
 {
-    snprintf (text, room, "%s, %s, count %llu, %s %d", gsi_record_op_name (i->op),
+    snprintf (text, room, "%s, %s, count %llu, %s %d%s", gsi_record_op_name (i->op),
               i->dtype ? gsi_dtype_name ((gs_dtype_t) i->dtype) : "no type",
               (unsigned long long) i->count, i->op == GSI_OP_ALLREDUCE ? "op" : "root or op",
-              i->argument);
+              i->argument, i->staged ? ", in host memory" : "");
 }
 
 /* Gathers what every rank is about to do and refuses the first difference, on all ranks alike. */
@@ -75,8 +106,7 @@ static gs_status_t compare (gs_comm_t *comm, const struct intent *mine,
 {
     const struct intent *all = comm->scratch;
     char zero[160], other[160];
-    gs_status_t st =
-        comm->coll->ops->allgather (comm->coll, mine, comm->scratch, sizeof (*mine), call);
+    gs_status_t st = gsi_carry_words (comm, mine, comm->scratch, sizeof (*mine), call);
 
     *differ = false;
     for (int r = 1; r < comm->team.size && !st; r++) {
@@ -99,9 +129,31 @@ static gs_status_t compare (gs_comm_t *comm, const struct intent *mine,
 /* Lets go of the communicator; an abort meanwhile has left it to us to tell the others. */
 static void leave (gs_comm_t *comm)
 {
+    gsi_queue_leave (comm);
     atomic_flag_clear (&comm->busy);
     if (atomic_load (&comm->life) == GSI_ABORTED)
         gsi_watch_tell (comm);
+}
+
+/* Takes the communicator for this thread. */
+static gs_status_t take (gs_comm_t *comm, struct gsi_call *call)
+{
+    gs_status_t st;
+
+    if (atomic_flag_test_and_set_explicit (&comm->busy, memory_order_acquire))
+        return gsi_fail (GS_ERR_STATE,
+                         "%s: communicator '%s' is inside another call: one thread "
+                         "at a time",
+                         gsi_record_op_name (call->op), comm->name);
+    if ((st = gsi_queue_enter (comm, call))) {
+        atomic_flag_clear (&comm->busy);
+        return st;
+    }
+    if (atomic_load_explicit (&comm->life, memory_order_acquire) == GSI_ALIVE)
+        return GS_OK;
+    st = not_alive (comm, (enum gsi_record_op) call->op);
+    leave (comm);
+    return st;
 }
 
 gs_status_t gsi_call_begin (gs_comm_t *comm, enum gsi_record_op op, size_t count,
@@ -112,25 +164,21 @@ gs_status_t gsi_call_begin (gs_comm_t *comm, enum gsi_record_op op, size_t count
     bool differ;
     gs_status_t st;
 
-    if (atomic_flag_test_and_set_explicit (&comm->busy, memory_order_acquire))
-        return gsi_fail (GS_ERR_STATE,
-                         "%s: communicator '%s' is inside another call: one thread "
-                         "at a time",
-                         gsi_record_op_name (op), comm->name);
-    if (atomic_load_explicit (&comm->life, memory_order_acquire) != GSI_ALIVE) {
-        st = not_alive (comm, op);
-        leave (comm);
+    call->op = op;
+    call->stream = stream;
+    call->capturing = false;
+    if ((st = take (comm, call)))
         return st;
-    }
     call->deadline_ns =
         gsi_record_begin (&comm->record, op, count, (int) dtype, argument) + comm->timeout_ns;
     call->seq = comm->record.seq;
-    call->op = op;
-    call->stream = stream;
-    if (comm->check != GSI_CHECK_COLLECTIVE && call->seq > COMPARED_CALLS)
+    if (call->capturing || (comm->check != GSI_CHECK_COLLECTIVE && call->seq > COMPARED_CALLS))
         return GS_OK;
-    mine =
-        (struct intent){.count = count, .op = op, .dtype = (int32_t) dtype, .argument = argument};
+    mine = (struct intent){.count = count,
+                           .op = op,
+                           .dtype = (int32_t) dtype,
+                           .argument = argument,
+                           .staged = call->staged};
     if (!(st = compare (comm, &mine, call, &differ)))
         return GS_OK;
     return differ ? gsi_call_refuse (comm, st) : gsi_call_end (comm, call, st);
@@ -145,12 +193,19 @@ gs_status_t gsi_call_refuse (gs_comm_t *comm, gs_status_t st)
 
 gs_status_t gsi_call_end (gs_comm_t *comm, const struct gsi_call *call, gs_status_t st)
 {
+    bool queued = !st && comm->queue && !call->staged && call->op != GSI_OP_DESTROY;
+
+    if (queued)
+        st = gsi_queue_watch (comm, call);
+    if (st == GS_ERR_UNSUPPORTED)
+        return gsi_call_refuse (comm, st);
     if (st)
         st = gsi_watch_failed (comm, call, st);
     if (gsi_log_on (GS_LOG_TRACE))
         gsi_log (GS_LOG_TRACE, "coll", "%s #%llu of '%s': %s", gsi_record_op_name (call->op),
                  (unsigned long long) call->seq, comm->name, gs_status_string (st));
-    gsi_record_end (&comm->record, st);
+    if (!queued || st)
+        gsi_record_end (&comm->record, st);
     leave (comm);
     return st;
 }

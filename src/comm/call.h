@@ -8,7 +8,7 @@
 /*
  * Begins a call: checks the communicator, takes it for this thread, records the operation, sets
  * the deadline, and compares (op, dtype, count, argument) across ranks where that is due.
- * On failure the call has ended already. Else gsi_call_end must follow.
+ * On failure the call has ended already. Else gsi_call_end must follow. [call]->staged is given.
  */
 gs_status_t gsi_call_begin (gs_comm_t *comm, enum gsi_record_op op, size_t count,
                             gs_dtype_t dtype, int argument, gs_stream_t stream,
@@ -23,11 +23,17 @@ gs_status_t gsi_call_refuse (gs_comm_t *comm, gs_status_t st);
 /* GS_OK if [comm] is a communicator; else GS_ERR_ARG or GS_ERR_STATE, naming [caller]. */
 gs_status_t gsi_comm_valid (const gs_comm_t *comm, const char *caller);
 
+/* An array of a call. */
+struct gsi_extent {
+    size_t bytes;
+    bool staged; /* in host memory, while the communicator is on GPUs */
+};
+
 /*
- * The argument checks of a collective with buffers: comm, dtype, overflow, NULL. [bytes] may be
- * NULL. Skipped, but for the size, with GS_CHECK=off.
+ * The argument checks of a collective with buffers: comm, dtype, overflow, NULL, alignment, the
+ * device. The size and whether it is staged are found out with GS_CHECK=off, too.
  */
 gs_status_t gsi_call_check (const gs_comm_t *comm, const char *caller, const void *buf,
-                            size_t count, gs_dtype_t dtype, size_t *bytes);
+                            size_t count, gs_dtype_t dtype, struct gsi_extent *extent);
 
 #endif /* GS_COMM_CALL_H */

@@ -8,18 +8,21 @@
 #include "device/device.h"
 #include "gradsync.h"
 
-#define GSI_CARD_PROTOCOL 1 /* raise when the struct changes */
+#define GSI_CARD_PROTOCOL 2 /* raise when the struct changes */
 
 /* One rank's card. Ranks of one job have one byte order; [protocol] tells a foreign one. */
 struct gsi_card {
     uint32_t protocol;
     int32_t status;    /* gs_status_t of what this rank has done so far */
     int32_t transport; /* gs_transport_t asked for */
+    int32_t carrier;   /* gs_transport_t that this rank can take part in; hosts' if not nccl */
     int32_t check;     /* enum gsi_check: comparing calls takes all ranks */
-    char version[16];  /* of the library */
+    int32_t device;    /* the GPU asked for, or GS_DEVICE_AUTO or GS_DEVICE_HOST */
+    int32_t allow_shared_gpu;
+    struct gsi_gpus gpus; /* that this rank sees; count 0 if it takes none */
+    char version[16];     /* of the library */
     char host[GSI_HOST_BYTES];
-    char device[GSI_DEVICE_ID_BYTES];
-    char text[192]; /* why, when status is not GS_OK */
+    char text[192]; /* why, when status is not GS_OK or there is no GPU */
     unsigned char coll[GSI_COLL_CARD_BYTES];
 };
 

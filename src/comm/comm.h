@@ -4,6 +4,7 @@
 #define GS_COMM_COMM_H
 
 #include <stdatomic.h>
+#include <stdbool.h>
 
 #include "base/env.h"
 #include "base/record.h"
@@ -29,7 +30,10 @@ struct gs_comm {
 
     struct gsi_boot *boot;
     struct gsi_device *device;
-    struct gsi_coll *coll; /* NULL while half built */
+    struct gsi_coll *coll;   /* NULL while half built */
+    struct gsi_queue *queue; /* of a transport that queues, else NULL */
+    struct gsi_carry *carry; /* the same */
+    bool sees_gpus;          /* arrays given to a call may be in memory of a GPU */
     struct gsi_team team;
     char (*hosts)[GSI_HOST_BYTES]; /* [size] */
     void *scratch;                 /* [size] of GSI_SCRATCH_BYTES: what small agreements gather */

@@ -10,18 +10,35 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
+#include "device/runs.h"
 #include "gradsync.h"
 
-#define GSI_DEVICE_ID_BYTES 64 /* room for an identity, with the final 0 */
+#define GSI_MAX_GPUS 16 /* of a node, that a rank can tell the others about */
 
 struct gsi_device_ops;
 
 struct gsi_device {
     const struct gsi_device_ops *ops;
-    int ordinal;                  /* of the GPU, or GS_DEVICE_HOST */
-    char id[GSI_DEVICE_ID_BYTES]; /* what tells two devices of a node apart; "" on hosts */
+    int ordinal; /* of the GPU, or GS_DEVICE_HOST */
 };
+
+/* The GPUs this process sees; [id] tells two GPUs of a node apart: domain, bus, device. */
+struct gsi_gpus {
+    int32_t count, reserved;
+    uint64_t id[GSI_MAX_GPUS];
+};
+
+/* Where an array is, as seen from a device. */
+enum gsi_memory {
+    GSI_MEMORY_HOST = 0,   /* pageable, or pinned */
+    GSI_MEMORY_DEVICE = 1, /* of this device, or managed */
+    GSI_MEMORY_OTHER = 2   /* of another device */
+};
+
+/* A point in a stream; made by event_open. */
+struct gsi_event;
 
 /* How contributions are combined: dst[i] = round (op over r of scale_r * src_r[i] / divisor). */
 struct gsi_reduction {
@@ -34,25 +51,95 @@ struct gsi_reduction {
 struct gsi_device_ops {
     const char *name;
 
-    /* (required) Opens [ordinal] or GS_DEVICE_AUTO for the rank [local_rank] of its node. */
+    /* (required) Opens the device [ordinal]. */
     gs_status_t (*open) (int ordinal, struct gsi_device **out);
 
     /* (required) */
     void (*close) (struct gsi_device *device);
 
+    /* (required) Memory that arrays may be in, aligned to 256 bytes. */
+    gs_status_t (*alloc) (const struct gsi_device *device, size_t bytes, void **out);
+    gs_status_t (*free) (const struct gsi_device *device, void *memory);
+
     /*
-     * (required) Combines [count] elements of [sources] arrays in the order given, so the same
+     * (hosts) Combines [count] elements of [sources] arrays in the order given, so the same
      * inputs give the same bits. f16 and bf16 are accumulated in fp32 and rounded once; the
      * other types in themselves. dst may be one of the sources, no other overlap.
      */
     void (*reduce) (const struct gsi_reduction *how, void *dst, const void *const *src,
                     int sources, size_t count);
+
+    /* (GPUs) The rest, NULL on hosts. */
+    const struct gsi_queue_ops *queue;
+};
+
+/*
+ * What is queued on the streams of a GPU. Every function but enter expects the calling thread to
+ * be between enter and leave. Those that take a stream return when the work is queued.
+ */
+struct gsi_queue_ops {
+    /* Makes [device] the current one of this thread; leave goes back to [*previous]. */
+    gs_status_t (*enter) (const struct gsi_device *device, int *previous);
+    void (*leave) (const struct gsi_device *device, int previous);
+
+    /* Tells the runtime that what this thread asks for disturbs no capture of another one. */
+    void (*stand_apart) (void);
+
+    /* Where [memory] is; [owner] is the device of GSI_MEMORY_OTHER. */
+    gs_status_t (*classify) (const struct gsi_device *device, const void *memory,
+                             enum gsi_memory *where, int *owner);
+
+    /* Pinned host memory. */
+    gs_status_t (*alloc_pinned) (size_t bytes, void **out);
+    void (*free_pinned) (void *memory);
+
+    /* A stream of its own, of the highest priority, that no other stream waits for. */
+    gs_status_t (*stream_open) (gs_stream_t *out);
+    void (*stream_close) (gs_stream_t stream);
+    bool (*is_per_thread) (gs_stream_t stream); /* another one on each thread */
+    gs_status_t (*is_capturing) (gs_stream_t stream, bool *yes);
+
+    gs_status_t (*event_open) (struct gsi_event **out);
+    void (*event_close) (struct gsi_event *event);
+    gs_status_t (*event_record) (struct gsi_event *event, gs_stream_t stream);
+    gs_status_t (*event_done) (struct gsi_event *event, bool *yes); /* one never recorded is */
+    gs_status_t (*stream_wait) (gs_stream_t stream, struct gsi_event *event);
+
+    /* Between any two kinds of memory; pageable memory may be waited for. */
+    gs_status_t (*copy) (void *dst, const void *src, size_t bytes, gs_stream_t stream);
+    gs_status_t (*zero) (void *dst, size_t bytes, gs_stream_t stream);
+
+    /* gsi_host_convert and the reduction of [sources] contributions that lie [stride] elements
+     * apart from [src] on, on the GPU; scale is NULL or in device memory, how->scale not used. */
+    gs_status_t (*convert) (const struct gsi_conversion *how, const struct gsi_run *runs,
+                            size_t number, gs_stream_t stream);
+    gs_status_t (*reduce) (const struct gsi_reduction *how, void *dst, const void *src,
+                           size_t stride, int sources, size_t count, const double *scale,
+                           gs_stream_t stream);
 };
 
 /* Host memory, plain loops. */
 extern const struct gsi_device_ops gsi_device_host;
 
-/* Opens what the option asks for. */
+/* A GPU, by the CUDA runtime; in cuda/. Present with HAVE_CUDA. */
+extern const struct gsi_device_ops gsi_device_cuda;
+gs_status_t gsi_device_cuda_gpus (struct gsi_gpus *gpus);
+
+/*
+ * The GPUs that this process sees, at least one: GS_ERR_DEVICE, with the reason, if there is
+ * none, GS_ERR_UNSUPPORTED if this build has no CUDA.
+ */
+gs_status_t gsi_device_gpus (struct gsi_gpus *gpus);
+
+/* Whether this process may have arrays on a GPU: it was asked for GPUs, or has a driver loaded.
+ */
+bool gsi_device_gpus_used (void);
+
+/* Where [memory] is, as [device] sees it; always GSI_MEMORY_HOST in a build without CUDA. */
+gs_status_t gsi_device_where (const struct gsi_device *device, const void *memory,
+                              enum gsi_memory *where, int *owner);
+
+/* Opens the GPU [ordinal], or the host for GS_DEVICE_HOST. */
 gs_status_t gsi_device_open (int ordinal, struct gsi_device **out);
 
 /* NULL is allowed. */

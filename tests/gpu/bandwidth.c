@@ -51,7 +51,7 @@ static void run_sum (const struct work *w)
     struct gsi_reduction how = {.dtype = w->from, .op = GS_SUM, .divisor = w->sources};
     size_t count = RUNS * ELEMENTS / (size_t) w->sources;
 
-    must (gsi_cuda_sum (&how, dst, src, count, w->sources, count, NULL, stream));
+    must (gsi_cuda_reduce (&how, dst, src, count, w->sources, count, NULL, stream));
 }
 
 static void run_first_bad (const struct work *w)

@@ -42,7 +42,7 @@ check_foreign () { # FILE LINE HEADER
     pmix*.h) homes='src/boot/boot_pmix.c src/tools/bench/raw_pmix.c' ;;
     mpi.h) homes='src/mpi/ src/gradsync_mpi.h src/tools/bench/raw_mpi.c' ;;
     cuda*.h) homes='cuda/' ;;
-    nccl*.h) homes='src/coll/coll_nccl.c' ;;
+    nccl*.h) homes='src/coll/coll_nccl' ;;
     hdf5*.h | H5*.h) homes='src/ckpt/h5.c' ;;
     *) return ;;
     esac

@@ -14,7 +14,7 @@ static const struct {
     {"GS_DEBUG", "loud", GS_ERR_ARG, "GS_DEBUG='loud'"},
     {"GS_RECORD_KEEP", "99999999999999999999", GS_ERR_ARG, "GS_RECORD_KEEP='9999"},
     {"GS_TRANSPORT", "pigeon", GS_ERR_ARG, "GS_TRANSPORT='pigeon'"},
-    {"GS_TRANSPORT", "nccl", GS_ERR_UNSUPPORTED, "nccl"},
+    {"GS_DEVICE", "gpu", GS_ERR_ARG, "GS_DEVICE='gpu'"},
     {"GS_TRANSPORT", "self", GS_ERR_ARG, "self serves one rank"},
     {"GS_TRANSPORT", "mpi", GS_ERR_MISMATCH, "transport"},
     {"GS_CHECK", "off", GS_ERR_MISMATCH, "GS_CHECK"},

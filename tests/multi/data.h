@@ -35,6 +35,18 @@ static inline bool data_is_half (gs_dtype_t dtype)
     return dtype <= GS_BF16;
 }
 
+/* Whether NCCL sums f16 and bf16, rounding at every step; see GS_AVG. */
+static bool data_fast;
+
+static inline void data_learn (const gs_comm_t *comm)
+{
+    const char *wish = getenv ("GS_AVG");
+    bool exact = wish && !strcmp (wish, "exact"), fast = wish && !strcmp (wish, "fast");
+
+    data_fast = !strcmp (gs_comm_transport (comm), "nccl") && !exact &&
+                (fast || gs_comm_size (comm) <= 8);
+}
+
 /* 64 random bits (splitmix64). */
 static inline uint64_t data_bits (uint64_t seed, int rank, size_t i)
 {
@@ -111,6 +123,14 @@ static inline long double data_sum_epsilon (gs_dtype_t dtype)
     return data_is_half (dtype) ? FLT_EPSILON / 2 : data_epsilon (dtype);
 }
 
+/* What an average of [size] elements may be off by where their type rounds at every step. */
+static inline long double data_fast_bound (gs_dtype_t dtype, int size, long double mean_absolute)
+{
+    long double e = size * data_epsilon (dtype);
+
+    return data_fast && data_is_half (dtype) ? e * (1 + e) * mean_absolute : 0;
+}
+
 /*
  * Checks element [i] of a (weighted) average: one rounding into the type, and one of the summing
  * type per step. weights NULL: all 1. Says nothing; the caller does.
@@ -121,10 +141,12 @@ static inline bool data_average_is_right (gs_dtype_t dtype, const void *array, s
     _Alignas(16) unsigned char one[16];
     long double total = 0, absolutes = 0, bound;
     wide_t sum = 0, got = data_load (dtype, array, i);
+    bool equal = true; /* then it is the plain average */
 
     for (int r = 0; r < size; r++) {
         long double w = weights ? (long double) weights[r] : 1;
         wide_t x;
+        equal = equal && (!weights || weights[r] == weights[0]);
         if (w == 0)
             continue;
         data_make (dtype, one, 0, seed, r, i);
@@ -139,7 +161,85 @@ static inline bool data_average_is_right (gs_dtype_t dtype, const void *array, s
             1.0001L * data_epsilon (dtype) * cabsl (sum / total);
     if (dtype == GS_F16)
         bound += 0x1p-25L;
+    if (equal)
+        bound += data_fast_bound (dtype, size, absolutes / total);
     return cabsl (got - sum / total) <= bound;
+}
+
+/* Element [i] of rank [r] as 64 bits of the type's sign. */
+static inline uint64_t data_integer (gs_dtype_t dtype, uint64_t seed, int r, size_t i)
+{
+    uint64_t bits = data_bits (seed, r, i);
+
+    switch (dtype) {
+    case GS_I8: return (uint64_t) (int8_t) bits;
+    case GS_I16: return (uint64_t) (int16_t) bits;
+    case GS_I32: return (uint64_t) (int32_t) bits;
+    case GS_U8: return (uint8_t) bits;
+    case GS_U16: return (uint16_t) bits;
+    case GS_U32: return (uint32_t) bits;
+    default: return bits;
+    }
+}
+
+static inline bool data_integer_is_right (gs_dtype_t dtype, gs_op_t op, const void *array,
+                                          size_t i, uint64_t seed, int size)
+{
+    uint64_t acc = data_integer (dtype, seed, 0, i);
+    size_t width = gs_dtype_size (dtype);
+
+    for (int r = 1; r < size; r++) {
+        uint64_t b = data_integer (dtype, seed, r, i);
+        bool less = dtype <= GS_I64 ? (int64_t) acc < (int64_t) b : acc < b;
+        switch (op) {
+        case GS_SUM: acc += b; break;
+        case GS_PROD: acc *= b; break;
+        case GS_MIN: acc = less ? acc : b; break;
+        default: acc = less ? b : acc; break;
+        }
+    }
+    return !memcmp ((const char *) array + i * width, &acc, width); /* the low bytes */
+}
+
+static inline bool data_floating_is_right (gs_dtype_t dtype, gs_op_t op, const void *array,
+                                           size_t i, uint64_t seed, int size)
+{
+    _Alignas(16) unsigned char one[16];
+    long double absolutes = 0, bound = 0;
+    wide_t acc = 0, got = data_load (dtype, array, i);
+
+    for (int r = 0; r < size; r++) {
+        wide_t b;
+        data_make (dtype, one, 0, seed, r, i);
+        b = data_load (dtype, one, 0);
+        absolutes += cabsl (b);
+        if (!r)
+            acc = b;
+        else if (op == GS_SUM)
+            acc += b;
+        else if (op == GS_PROD)
+            acc *= b;
+        else if (op == GS_MIN)
+            acc = creall (b) < creall (acc) ? b : acc;
+        else
+            acc = creall (b) > creall (acc) ? b : acc;
+    }
+    if (op == GS_PROD)
+        bound = 4 * size * data_sum_epsilon (dtype) * cabsl (acc);
+    else if (op == GS_SUM)
+        bound = 2 * size * data_sum_epsilon (dtype) * absolutes +
+                data_fast_bound (dtype, size, absolutes);
+    if (op <= GS_PROD)
+        bound += 1.0001L * data_epsilon (dtype) * cabsl (acc) + (dtype == GS_F16 ? 0x1p-25L : 0);
+    return cabsl (got - acc) <= bound;
+}
+
+/* Checks element [i] of gs_allreduce: integers exactly, the others as the average. */
+static inline bool data_reduction_is_right (gs_dtype_t dtype, gs_op_t op, const void *array,
+                                            size_t i, uint64_t seed, int size)
+{
+    return data_is_integer (dtype) ? data_integer_is_right (dtype, op, array, i, seed, size)
+                                   : data_floating_is_right (dtype, op, array, i, seed, size);
 }
 
 /* FNV-1a of [bytes]: to compare what ranks have. */

@@ -91,6 +91,12 @@ static inline void multi_check_status (const char *file, int line, const char *c
     va_end (ap);
 }
 
+/* [st] of a call and, where it was queued, of waiting for it. */
+static inline gs_status_t multi_wait (gs_comm_t *comm, gs_status_t st)
+{
+    return st ? st : gs_comm_wait (comm, NULL);
+}
+
 /* A communicator of all ranks; without one the program cannot go on. */
 static inline gs_comm_t *multi_create (const gs_comm_opts_t *opts)
 {

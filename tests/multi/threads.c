@@ -7,6 +7,9 @@
 #define THREADS 4
 #define LARGE   20000
 
+/* cudaStreamPerThread: one stream would have the barriers of each rank in an order of its own. */
+#define PER_THREAD ((gs_stream_t) 2)
+
 /* What one thread does with its communicator. */
 static void *work (void *argument)
 {
@@ -28,7 +31,7 @@ static void *work (void *argument)
         CHECK_OK (gs_allgather (comm, &n, all, 1, GS_I32, NULL));
         for (int r = 0; r < size; r++)
             CHECK (all[r] == r + round, "round %d: rank %d gives %d", round, r, all[r]);
-        CHECK_OK (gs_barrier (comm, NULL));
+        CHECK_OK (gs_barrier (comm, PER_THREAD));
     }
     free (x);
     CHECK_OK (gs_comm_destroy (comm));

@@ -128,6 +128,7 @@ static void refused_weights (void)
 int main (void)
 {
     comm = multi_create (NULL);
+    data_learn (comm);
     rank = gs_comm_rank (comm);
     size = gs_comm_size (comm);
     uneven ();

@@ -50,6 +50,12 @@ const char *sim_bus_id (void);
 /* Whether [stream] is being captured by this process. */
 bool sim_is_capturing (cudaStream_t stream);
 
+/*
+ * Calls gone (arg) when what [stream] is captured into is destroyed: the capture, the graph and
+ * all that was instantiated from it. [gone] may not call CUDA. False: it is not captured.
+ */
+bool sim_watch_graph (cudaStream_t stream, void (*gone) (void *arg), void *arg);
+
 #ifdef __cplusplus
 }
 #endif

@@ -191,8 +191,15 @@ struct rt_node {
     struct rt_set after;
 };
 
+struct rt_watch { /* who wants to know that the nodes are gone */
+    struct rt_watch *next;
+    void (*gone) (void *arg);
+    void *arg;
+};
+
 struct rt_nodes { /* what a graph and its executable forms share */
     int owners;
+    struct rt_watch *watches;
     size_t count;
     struct rt_node **at;
 };

@@ -150,6 +150,26 @@ cudaError_t rt_capture_add (struct rt_stream *stream, void (*run) (void *), cons
                : rt_capture_break (capture, cudaErrorMemoryAllocation);
 }
 
+bool sim_watch_graph (cudaStream_t handle, void (*gone) (void *arg), void *arg)
+{
+    struct rt_watch *watch = malloc (sizeof (*watch));
+    struct rt_stream *stream;
+
+    if (!watch)
+        return false;
+    rt_lock ();
+    stream = rt_stream_find (handle, "sim_watch_graph");
+    if (stream && stream->capture) {
+        struct rt_nodes *nodes = stream->capture->nodes;
+        *watch = (struct rt_watch){nodes->watches, gone, arg};
+        nodes->watches = watch;
+        watch = NULL;
+    }
+    rt_unlock ();
+    free (watch);
+    return !watch;
+}
+
 void rt_capture_record (struct rt_stream *stream, struct rt_event *event)
 {
     event->stream = NULL;

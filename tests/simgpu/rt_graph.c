@@ -16,6 +16,12 @@ void rt_nodes_drop (struct rt_nodes *nodes)
         free (nodes->at[i]->after.at);
         free (nodes->at[i]);
     }
+    while (nodes->watches) {
+        struct rt_watch *watch = nodes->watches;
+        nodes->watches = watch->next;
+        watch->gone (watch->arg);
+        free (watch);
+    }
     free (nodes->at);
     free (nodes);
 }

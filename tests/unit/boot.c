@@ -138,6 +138,17 @@ START_TEST (a_small_room_cuts_the_sentence)
 }
 END_TEST
 
+/* With others it is in boot_id. */
+START_TEST (agreeing_alone)
+{
+    unit_ok (gsi_boot_open (&boot));
+    unit_ok (gsi_boot_agree (boot, GS_OK, INT64_MAX));
+    unit_fails (gsi_boot_agree (boot, gsi_fail (GS_ERR_DEVICE, "it smokes"), INT64_MAX),
+                GS_ERR_DEVICE, "rank 0 (host ", boot->host, "): it smokes");
+    gsi_boot_close (boot);
+}
+END_TEST
+
 START_TEST (own_host)
 {
     char host[GSI_HOST_BYTES], name[256] = "";
@@ -152,4 +163,5 @@ END_TEST
 
 UNIT_MAIN ("boot", 60, alone_without_a_launcher, announced_tasks_without_pmix,
            announced_tasks_of_an_mpi_launcher, ways_asked_for, missing_ranks_are_named,
-           many_missing_ranks_are_counted, a_small_room_cuts_the_sentence, own_host)
+           many_missing_ranks_are_counted, a_small_room_cuts_the_sentence, agreeing_alone,
+           own_host)

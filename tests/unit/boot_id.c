@@ -6,6 +6,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/status.h"
 #include "boot/boot.h"
 #include "unit.h"
 
@@ -16,6 +17,10 @@ struct rank {
     pthread_t thread;
     gs_unique_id_t id;
     int rank, size, wait_ms, delay_ms;
+    int again;          /* how many exchanges follow the first */
+    int again_delay_ms; /* before the second */
+    gs_status_t own;    /* its own status, if it is to agree with the others */
+    bool agrees;
     size_t bytes;
     gs_status_t st;
     char text[1024], cards[MOST * 64];
@@ -28,18 +33,43 @@ static void fill_card (char *card, int rank, size_t bytes)
     memset (card, 'a' + rank, bytes);
 }
 
+static gs_status_t exchange (struct rank *r, struct gsi_boot *boot, size_t bytes)
+{
+    char card[64];
+
+    fill_card (card, r->rank, bytes);
+    return boot->ops->exchange (boot, card, bytes, r->cards,
+                                gsi_now_ns () + r->wait_ms * GSI_NS_PER_MS);
+}
+
+/* Exchanges cards of another size each time; the last ones are those of the first. */
+static gs_status_t meet_again (struct rank *r, struct gsi_boot *boot)
+{
+    gs_status_t st = GS_OK;
+
+    usleep ((useconds_t) r->again_delay_ms * 1000);
+    for (int left = r->again; left > 0 && !st; left--) {
+        memset (r->cards, 0, sizeof (r->cards));
+        st = exchange (r, boot, left > 1 ? (size_t) left : r->bytes);
+    }
+    if (st || !r->agrees)
+        return st;
+    if (r->own)
+        gsi_fail (r->own, "rank %d says so itself", r->rank);
+    return gsi_boot_agree (boot, r->own, gsi_now_ns () + r->wait_ms * GSI_NS_PER_MS);
+}
+
 static void *meet (void *argument)
 {
     struct rank *r = argument;
     struct gsi_boot *boot;
-    char card[64];
 
     usleep ((useconds_t) r->delay_ms * 1000);
-    fill_card (card, r->rank, r->bytes);
     r->st = gsi_boot_id_open (&r->id, r->rank, r->size, &boot);
     if (!r->st)
-        r->st = boot->ops->exchange (boot, card, r->bytes, r->cards,
-                                     gsi_now_ns () + r->wait_ms * GSI_NS_PER_MS);
+        r->st = exchange (r, boot, r->bytes);
+    if (!r->st)
+        r->st = meet_again (r, boot);
     if (r->st)
         snprintf (r->text, sizeof (r->text), "%s", gs_last_error ());
     gsi_boot_close (boot);
@@ -105,6 +135,100 @@ START_TEST (all_come)
         run (size);
         check_met (size);
     }
+}
+END_TEST
+
+START_TEST (all_come_again)
+{
+    for (int size = 1; size <= MOST; size++) {
+        plan (size, 20000);
+        for (int r = 0; r < size; r++) {
+            ranks[r].again = 5;
+            ranks[r].again_delay_ms = r * 5;
+        }
+        run (size);
+        check_met (size);
+    }
+}
+END_TEST
+
+START_TEST (a_rank_does_not_come_again)
+{
+    plan (4, 1000);
+    for (int r = 0; r < 4; r++)
+        ranks[r].again = 2;
+    ranks[2].again_delay_ms = 2000;
+    run (4);
+    for (int r = 0; r < 4; r += r == 1 ? 2 : 1)
+        check_failed (r, GS_ERR_TIMEOUT, "rank 2 did not come again");
+    ck_assert_int_ne (ranks[2].st, GS_OK); /* the others have gone */
+}
+END_TEST
+
+START_TEST (a_rank_ends_in_between)
+{
+    plan (4, 20000);
+    for (int r = 0; r < 4; r++)
+        ranks[r].again = r != 2;
+    run (4);
+    ck_assert_int_eq (ranks[2].st, GS_OK);
+    for (int r = 0; r < 4; r += r == 1 ? 2 : 1)
+        check_failed (r, GS_ERR_BOOT, "rank 2 has ended");
+}
+END_TEST
+
+START_TEST (cards_differ_later)
+{
+    plan (3, 20000);
+    for (int r = 0; r < 3; r++)
+        ranks[r].again = r == 1 ? 3 : 2; /* so its second card is longer */
+    run (3);
+    check_failed (0, GS_ERR_BOOT, "rank 1");
+    check_failed (2, GS_ERR_BOOT, "rank 1");
+    ck_assert_int_ne (ranks[1].st, GS_OK);
+}
+END_TEST
+
+START_TEST (rank_0_ends_in_between)
+{
+    plan (3, 20000);
+    ranks[1].again = ranks[2].again = 1;
+    run (3);
+    ck_assert_int_eq (ranks[0].st, GS_OK);
+    check_failed (1, GS_ERR_TIMEOUT, "rank 0");
+    check_failed (2, GS_ERR_TIMEOUT, "rank 0");
+}
+END_TEST
+
+/* All return the failure of the first rank that has one, in its words. */
+static void check_agreed (gs_status_t st, const char *part)
+{
+    for (int r = 0; r < 4; r++) {
+        ranks[r].again = 1;
+        ranks[r].agrees = true;
+    }
+    run (4);
+    for (int r = 0; r < 4; r++)
+        if (st)
+            check_failed (r, st, part);
+        else
+            ck_assert_msg (!ranks[r].st, "rank %d: %s", r, ranks[r].text);
+}
+
+START_TEST (ranks_agree)
+{
+    plan (4, 20000);
+    check_agreed (GS_OK, "");
+    plan (4, 20000);
+    ranks[2].own = GS_ERR_DEVICE;
+    check_agreed (GS_ERR_DEVICE, "): rank 2 says so itself");
+    plan (4, 20000);
+    ranks[1].own = GS_ERR_NOMEM;
+    ranks[3].own = GS_ERR_DEVICE;
+    check_agreed (GS_ERR_NOMEM, "rank 1 (host ");
+    plan (4, 20000);
+    ranks[0].own = ranks[3].own = GS_ERR_TRANSPORT;
+    check_agreed (GS_ERR_TRANSPORT, "): rank 0 says so itself");
 }
 END_TEST
 
@@ -337,7 +461,9 @@ START_TEST (rank_0_dies)
 }
 END_TEST
 
-UNIT_MAIN ("boot_id", 60, all_come, rank_0_comes_last, two_meetings_at_once,
-           a_rank_is_taken_twice, sizes_differ, cards_differ, a_rank_is_missing,
-           rank_0_is_missing, ids_serve_once, rank_0_must_have_made_the_id, damaged_ids,
-           addresses_announced, strangers_are_dropped, a_wrong_secret_is_a_stranger, rank_0_dies)
+UNIT_MAIN ("boot_id", 60, all_come, all_come_again, a_rank_does_not_come_again,
+           a_rank_ends_in_between, cards_differ_later, rank_0_ends_in_between, ranks_agree,
+           rank_0_comes_last, two_meetings_at_once, a_rank_is_taken_twice, sizes_differ,
+           cards_differ, a_rank_is_missing, rank_0_is_missing, ids_serve_once,
+           rank_0_must_have_made_the_id, damaged_ids, addresses_announced, strangers_are_dropped,
+           a_wrong_secret_is_a_stranger, rank_0_dies)

@@ -33,17 +33,17 @@ END_TEST
 START_TEST (checks_off)
 {
     gs_comm_t *comm;
-    size_t bytes;
+    struct gsi_extent extent;
 
     setenv ("GS_CHECK", "off", 1);
     comm = alone_create ();
-    unit_ok (gsi_call_check (comm, "caller", NULL, 5, GS_F32, &bytes)); /* at the user's risk */
-    ck_assert_uint_eq (bytes, 20);
-    unit_fails (gsi_call_check (comm, "caller", NULL, 5, (gs_dtype_t) 0, &bytes), GS_ERR_ARG,
+    unit_ok (gsi_call_check (comm, "caller", NULL, 5, GS_F32, &extent)); /* at the user's risk */
+    ck_assert (extent.bytes == 20 && !extent.staged);
+    unit_fails (gsi_call_check (comm, "caller", NULL, 5, (gs_dtype_t) 0, &extent), GS_ERR_ARG,
                 "caller", "unknown dtype");
-    unit_fails (gsi_call_check (comm, "caller", NULL, SIZE_MAX, GS_F32, &bytes), GS_ERR_ARG,
+    unit_fails (gsi_call_check (comm, "caller", NULL, SIZE_MAX, GS_F32, &extent), GS_ERR_ARG,
                 "elements");
-    unit_fails (gsi_call_check (NULL, "caller", NULL, 5, GS_F32, &bytes), GS_ERR_ARG, "NULL");
+    unit_fails (gsi_call_check (NULL, "caller", NULL, 5, GS_F32, &extent), GS_ERR_ARG, "NULL");
     unit_ok (gs_comm_destroy (comm));
 }
 END_TEST
@@ -74,7 +74,7 @@ static void *second (void *comm)
 START_TEST (one_thread_at_a_time)
 {
     gs_comm_t *comm = alone_create ();
-    struct gsi_call call;
+    struct gsi_call call = {.staged = false};
     pthread_t thread;
 
     unit_ok (gsi_call_begin (comm, GSI_OP_BARRIER, 0, (gs_dtype_t) 0, 0, NULL, &call));

@@ -25,6 +25,16 @@ static void create_alone (void)
     setenv ("GS_RECORD", "memory", 1);
 }
 
+/* Creating fails for want of a GPU: of the driver, or of support in this build. */
+static void no_gpu (const gs_comm_opts_t *opts, const char *part)
+{
+    gs_status_t st = gs_comm_create (opts, &comm);
+
+    ck_assert (st == GS_ERR_DEVICE || st == GS_ERR_UNSUPPORTED);
+    ck_assert_msg (strstr (gs_last_error (), part), "no '%s' in '%s'", part, gs_last_error ());
+    ck_assert_ptr_null (comm);
+}
+
 START_TEST (defaults)
 {
     gs_comm_opts_t opts = GS_COMM_OPTS_INIT;
@@ -49,7 +59,7 @@ START_TEST (options_come_before_the_environment)
     create_alone ();
     setenv ("GS_TIMEOUT_MS", "5000", 1);
     setenv ("GS_TRANSPORT", "nccl", 1);
-    unit_fails (gs_comm_create (NULL, &comm), GS_ERR_UNSUPPORTED, "nccl");
+    no_gpu (NULL, "transport nccl");
     opts.transport = GS_TRANSPORT_SELF;
     opts.name = name;
     unit_ok (gs_comm_create (&opts, &comm));
@@ -97,12 +107,21 @@ START_TEST (devices_and_transports_that_are_not_there)
 
     create_alone ();
     opts.device = 0;
-    unit_fails (gs_comm_create (&opts, &comm), GS_ERR_UNSUPPORTED, "device 0", "GS_DEVICE_HOST");
+    no_gpu (&opts, "a GPU was asked for");
+    opts.transport = GS_TRANSPORT_SELF;
+    unit_fails (gs_comm_create (&opts, &comm), GS_ERR_ARG, "GPU 0", "transport self");
+    opts.transport = GS_TRANSPORT_AUTO;
+    setenv ("GS_DEVICE", "3", 1);
+    opts.device = GS_DEVICE_AUTO;
+    no_gpu (&opts, "a GPU was asked for");
+    setenv ("GS_DEVICE", "host", 1);
+    unit_ok (gs_comm_create (&opts, &comm));
+    unit_ok (gs_comm_destroy (comm));
     opts.device = INT_MIN;
     unit_fails (gs_comm_create (&opts, &comm), GS_ERR_ARG, "device -2147483648");
     opts.device = GS_DEVICE_HOST;
     opts.transport = GS_TRANSPORT_NCCL;
-    unit_fails (gs_comm_create (&opts, &comm), GS_ERR_UNSUPPORTED, "nccl", "auto or mpi");
+    unit_fails (gs_comm_create (&opts, &comm), GS_ERR_ARG, "transport nccl", "is the host");
     opts.transport = GS_TRANSPORT_MPI;
     unit_fails (gs_comm_create (&opts, &comm), GS_ERR_UNSUPPORTED, "gradsync-mpi.so");
     for (int i = 0; i < 3; i++) {

@@ -15,6 +15,7 @@ static const struct {
 } choices[] = {
     {GSI_ENV_BOOT, "GS_BOOT", "auto|pmix|mpi|single", "auto"},
     {GSI_ENV_TRANSPORT, "GS_TRANSPORT", "auto|self|mpi|nccl", "auto"},
+    {GSI_ENV_AVG, "GS_AVG", "auto|exact|fast", "auto"},
     {GSI_ENV_CHECK, "GS_CHECK", "off|args|collective", "args"},
     {GSI_ENV_RECORD, "GS_RECORD", "file|memory", "file"},
 };
@@ -28,6 +29,9 @@ static const struct {
     {GSI_ENV_TIMEOUT_MS, "GS_TIMEOUT_MS", 1, 31536000000, 600000},
     {GSI_ENV_BOOT_TIMEOUT_MS, "GS_BOOT_TIMEOUT_MS", 1, 31536000000, 240000},
     {GSI_ENV_RECORD_KEEP, "GS_RECORD_KEEP", 0, 1, 0},
+    {GSI_ENV_ALLOW_SHARED_GPU, "GS_ALLOW_SHARED_GPU", 0, 1, 0},
+    {GSI_ENV_NCCL_RANKS_PER_ROOT, "GS_NCCL_RANKS_PER_ROOT", 1, 1000000, 128},
+    {GSI_ENV_DEVICE, "GS_DEVICE", 0, 1023, GS_DEVICE_AUTO},
 };
 
 static const char *const texts[] = {"GS_DEBUG_FILE", "GS_RECORD_DIR", "GS_MPI_MODULE",
@@ -153,6 +157,19 @@ START_TEST (absurd_numbers_are_refused)
 }
 END_TEST
 
+START_TEST (a_device_is_a_word_or_a_number)
+{
+    setenv ("GS_DEVICE", "auto", 1);
+    unit_ok (gsi_env_check ());
+    ck_assert_int_eq (gsi_env_int (GSI_ENV_DEVICE), GS_DEVICE_AUTO);
+    setenv ("GS_DEVICE", "host", 1);
+    unit_ok (gsi_env_check ());
+    ck_assert_int_eq (gsi_env_int (GSI_ENV_DEVICE), GS_DEVICE_HOST);
+    setenv ("GS_DEVICE", "gpu1", 1);
+    unit_fails (gsi_env_check (), GS_ERR_ARG, "GS_DEVICE='gpu1'", "auto|host", "0 to 1023");
+}
+END_TEST
+
 START_TEST (a_huge_value_leaves_room_for_the_cure)
 {
     char *huge = malloc (100000);
@@ -231,6 +248,6 @@ END_TEST
 
 UNIT_MAIN ("env", 10, every_variable_is_tested_here, unset_and_empty_give_the_default,
            every_choice_is_understood, absurd_choices_are_refused, numbers_at_their_limits,
-           absurd_numbers_are_refused, a_huge_value_leaves_room_for_the_cure,
-           debug_starts_with_a_level, texts_are_taken_as_they_are, settings_are_listed,
-           settings_have_bounds)
+           absurd_numbers_are_refused, a_device_is_a_word_or_a_number,
+           a_huge_value_leaves_room_for_the_cure, debug_starts_with_a_level,
+           texts_are_taken_as_they_are, settings_are_listed, settings_have_bounds)

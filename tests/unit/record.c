@@ -135,6 +135,42 @@ START_TEST (entries_are_in_the_file)
 }
 END_TEST
 
+/* What is queued ends later than its call, in any order, and only if its entry is still there. */
+START_TEST (queued_operations_end_later)
+{
+    struct gsi_record record;
+    const struct gsi_record_entry *e;
+    int64_t begin;
+
+    open_record (&record, "world", 0);
+    e = record.file->entry;
+    begin = gsi_record_begin (&record, GSI_OP_ALLREDUCE_AVG, 5, GS_F32, 0);
+    gsi_record_queued (&record);
+    ck_assert_ptr_null (record.open);
+    gsi_record_begin (&record, GSI_OP_BARRIER, 0, 0, 0);
+    gsi_record_queued (&record);
+    ck_assert (e[1].end_ns == 0 && e[2].end_ns == 0);
+    print (record.file);
+    ck_assert_ptr_nonnull (strstr (strstr (text, "allreduce_avg"), "NOT ENDED"));
+    gsi_record_done (&record, 2, begin + 7000);
+    ck_assert (e[1].end_ns == 0 && e[2].end_ns == begin + 7000);
+    gsi_record_done (&record, 1, begin + 9000);
+    ck_assert (e[1].end_ns == begin + 9000 && e[1].status == GS_OK && e[1].count == 5);
+    print (record.file);
+    ck_assert_ptr_nonnull (strstr (text, "9.0 us  GS_OK"));
+    ck_assert_ptr_null (strstr (text, "NOT ENDED"));
+    while (record.seq < GSI_RECORD_ENTRIES + 1) { /* the last one lies where the first was */
+        gsi_record_begin (&record, GSI_OP_BARRIER, 0, 0, 0);
+        gsi_record_queued (&record);
+    }
+    gsi_record_done (&record, 1, begin + 11000);
+    ck_assert (e[1].seq == GSI_RECORD_ENTRIES + 1 && e[1].end_ns == 0);
+    gsi_record_done (&record, GSI_RECORD_ENTRIES + 1, begin + 12000);
+    ck_assert_int_eq (e[1].end_ns, begin + 12000);
+    gsi_record_close (&record, 0);
+}
+END_TEST
+
 START_TEST (the_ring_wraps)
 {
     struct gsi_record record;
@@ -382,6 +418,7 @@ int main (void)
 {
     const TTest *const tests[] = {op_names,
                                   entries_are_in_the_file,
+                                  queued_operations_end_later,
                                   the_ring_wraps,
                                   text_of_the_dump,
                                   it_survives_sigkill,

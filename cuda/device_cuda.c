@@ -1,0 +1,306 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* device_cuda - the device seam on the CUDA runtime. */
+#include <cuda_runtime_api.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/fault.h"
+#include "base/status.h"
+#include "cuda/kernels.h"
+#include "device/device.h"
+
+/* What the runtime says of [call], as a status; the application's own last error is not ours. */
+static gs_status_t fail (const char *call, cudaError_t error)
+{
+    cudaGetLastError ();
+    return gsi_fail (error == cudaErrorMemoryAllocation ? GS_ERR_NOMEM : GS_ERR_DEVICE,
+                     "%s: %s (%s)", call, cudaGetErrorString (error), cudaGetErrorName (error));
+}
+
+static gs_status_t check (const char *call, cudaError_t error)
+{
+    return error ? fail (call, error) : GS_OK;
+}
+
+/* Turns "0000:3b:00.0" into a number; 0 if it is written otherwise. */
+static uint64_t id_of (const char *text)
+{
+    unsigned domain, bus, device;
+
+    if (sscanf (text, "%x:%x:%x", &domain, &bus, &device) != 3)
+        return 0;
+    return (uint64_t) domain << 16 | (uint64_t) bus << 8 | device;
+}
+
+static gs_status_t no_gpu (cudaError_t error)
+{
+    int version = 0;
+
+    cudaGetLastError ();
+    cudaDriverGetVersion (&version);
+    if (!version)
+        return gsi_fail (GS_ERR_DEVICE, "no GPU: no NVIDIA driver on this host");
+    if (error == cudaErrorInsufficientDriver)
+        return gsi_fail (GS_ERR_DEVICE,
+                         "no GPU: the driver is of CUDA %d.%d, too old for this libcudart",
+                         version / 1000, version % 1000 / 10);
+    if (!error || error == cudaErrorNoDevice)
+        return gsi_fail (GS_ERR_DEVICE, "no GPU: the driver shows none to this process; look at "
+                                        "CUDA_VISIBLE_DEVICES and at srun's --gpus options");
+    return fail ("no GPU: cudaGetDeviceCount", error);
+}
+
+gs_status_t gsi_device_cuda_gpus (struct gsi_gpus *gpus)
+{
+    cudaError_t error;
+    int count = 0;
+
+    error = gsi_fault ("cuda.count") ? cudaErrorUnknown : cudaGetDeviceCount (&count);
+    if (error || count < 1)
+        return no_gpu (error);
+    gpus->count = count;
+    for (int i = 0; i < count && i < GSI_MAX_GPUS; i++) {
+        char text[32];
+        if ((error = cudaDeviceGetPCIBusId (text, sizeof (text), i)))
+            return fail ("cudaDeviceGetPCIBusId", error);
+        gpus->id[i] = id_of (text);
+    }
+    return GS_OK;
+}
+
+static gs_status_t enter (const struct gsi_device *device, int *previous)
+{
+    cudaError_t error = cudaGetDevice (previous);
+
+    if (!error && *previous != device->ordinal)
+        error = cudaSetDevice (device->ordinal);
+    return check ("cudaSetDevice", error);
+}
+
+static void leave (const struct gsi_device *device, int previous)
+{
+    if (previous != device->ordinal)
+        cudaSetDevice (previous);
+}
+
+static gs_status_t open_cuda (int ordinal, struct gsi_device **out)
+{
+    struct gsi_device *device = calloc (1, sizeof (*device));
+    cudaError_t error;
+    int previous, count = 0;
+
+    if (!device)
+        return gsi_fail (GS_ERR_NOMEM, "device %d: out of memory", ordinal);
+    device->ops = &gsi_device_cuda;
+    device->ordinal = ordinal;
+    if ((error = cudaGetDeviceCount (&count)) || ordinal < 0 || ordinal >= count) {
+        free (device);
+        return error ? no_gpu (error)
+                     : gsi_fail (GS_ERR_DEVICE,
+                                 "device %d was asked for, but this process sees GPUs 0 to %d",
+                                 ordinal, count - 1);
+    }
+    error = cudaGetDevice (&previous);
+    if (!error && !(error = gsi_fault ("cuda.open") ? cudaErrorUnknown : cudaSetDevice (ordinal)))
+        error = cudaFree (NULL); /* makes the context, so that a GPU that is ill says so here */
+    if (error) {
+        free (device);
+        return fail ("cudaSetDevice", error);
+    }
+    cudaSetDevice (previous);
+    *out = device;
+    return GS_OK;
+}
+
+static void close_cuda (struct gsi_device *device)
+{
+    free (device);
+}
+
+static gs_status_t alloc_cuda (const struct gsi_device *device, size_t bytes, void **out)
+{
+    gs_status_t st;
+    int previous;
+
+    *out = NULL;
+    if ((st = enter (device, &previous)))
+        return st;
+    st = check ("cudaMalloc",
+                gsi_fault ("cuda.alloc") ? cudaErrorMemoryAllocation : cudaMalloc (out, bytes));
+    leave (device, previous);
+    return st;
+}
+
+static gs_status_t free_cuda (const struct gsi_device *device, void *memory)
+{
+    gs_status_t st;
+    int previous;
+
+    if ((st = enter (device, &previous)))
+        return st;
+    st = check ("cudaFree", cudaFree (memory));
+    leave (device, previous);
+    return st;
+}
+
+static void stand_apart (void)
+{
+    enum cudaStreamCaptureMode mode = cudaStreamCaptureModeRelaxed;
+
+    cudaThreadExchangeStreamCaptureMode (&mode);
+}
+
+static gs_status_t classify (const struct gsi_device *device, const void *memory,
+                             enum gsi_memory *where, int *owner)
+{
+    struct cudaPointerAttributes a;
+    cudaError_t error = cudaPointerGetAttributes (&a, memory);
+
+    if (error)
+        return fail ("cudaPointerGetAttributes", error);
+    *owner = a.device;
+    if (a.type == cudaMemoryTypeManaged)
+        *where = GSI_MEMORY_DEVICE;
+    else if (a.type == cudaMemoryTypeDevice)
+        *where = a.device == device->ordinal ? GSI_MEMORY_DEVICE : GSI_MEMORY_OTHER;
+    else
+        *where = GSI_MEMORY_HOST;
+    return GS_OK;
+}
+
+static gs_status_t alloc_pinned (size_t bytes, void **out)
+{
+    *out = NULL;
+    return check ("cudaHostAlloc", gsi_fault ("cuda.pinned")
+                                       ? cudaErrorMemoryAllocation
+                                       : cudaHostAlloc (out, bytes, cudaHostAllocPortable));
+}
+
+static void free_pinned (void *memory)
+{
+    cudaFreeHost (memory);
+}
+
+static gs_status_t stream_open (gs_stream_t *out)
+{
+    int least, greatest;
+    cudaError_t error = cudaDeviceGetStreamPriorityRange (&least, &greatest);
+
+    *out = NULL;
+    if (!error)
+        error = cudaStreamCreateWithPriority (out, cudaStreamNonBlocking, greatest);
+    return check ("cudaStreamCreateWithPriority", error);
+}
+
+static void stream_close (gs_stream_t stream)
+{
+    if (stream)
+        cudaStreamDestroy (stream);
+}
+
+static bool is_per_thread (gs_stream_t stream)
+{
+    return stream == cudaStreamPerThread;
+}
+
+static gs_status_t is_capturing (gs_stream_t stream, bool *yes)
+{
+    enum cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
+    cudaError_t error = cudaStreamIsCapturing (stream, &status);
+
+    *yes = status == cudaStreamCaptureStatusActive;
+    return check ("cudaStreamIsCapturing", error);
+}
+
+static gs_status_t event_open (struct gsi_event **out)
+{
+    cudaEvent_t event = NULL;
+    cudaError_t error = gsi_fault ("cuda.event")
+                            ? cudaErrorUnknown
+                            : cudaEventCreateWithFlags (&event, cudaEventDisableTiming);
+
+    *out = (struct gsi_event *) event;
+    return check ("cudaEventCreate", error);
+}
+
+static void event_close (struct gsi_event *event)
+{
+    if (event)
+        cudaEventDestroy ((cudaEvent_t) event);
+}
+
+static gs_status_t event_record (struct gsi_event *event, gs_stream_t stream)
+{
+    return check ("cudaEventRecord", cudaEventRecord ((cudaEvent_t) event, stream));
+}
+
+static gs_status_t event_done (struct gsi_event *event, bool *yes)
+{
+    cudaError_t error = cudaEventQuery ((cudaEvent_t) event);
+
+    *yes = error != cudaErrorNotReady;
+    if (!*yes)
+        cudaGetLastError ();
+    return *yes ? check ("cudaEventQuery", error) : GS_OK;
+}
+
+static gs_status_t stream_wait (gs_stream_t stream, struct gsi_event *event)
+{
+    return check ("cudaStreamWaitEvent", cudaStreamWaitEvent (stream, (cudaEvent_t) event, 0));
+}
+
+static gs_status_t copy (void *dst, const void *src, size_t bytes, gs_stream_t stream)
+{
+    return check ("cudaMemcpyAsync",
+                  cudaMemcpyAsync (dst, src, bytes, cudaMemcpyDefault, stream));
+}
+
+static gs_status_t zero (void *dst, size_t bytes, gs_stream_t stream)
+{
+    return check ("cudaMemsetAsync", cudaMemsetAsync (dst, 0, bytes, stream));
+}
+
+static gs_status_t convert (const struct gsi_conversion *how, const struct gsi_run *runs,
+                            size_t number, gs_stream_t stream)
+{
+    return check ("the launch of a conversion", gsi_cuda_convert (how, runs, number, stream));
+}
+
+static gs_status_t reduce (const struct gsi_reduction *how, void *dst, const void *src,
+                           size_t stride, int sources, size_t count, const double *scale,
+                           gs_stream_t stream)
+{
+    return check ("the launch of a reduction",
+                  gsi_cuda_reduce (how, dst, src, stride, sources, count, scale, stream));
+}
+
+static const struct gsi_queue_ops queue = {
+    .enter = enter,
+    .leave = leave,
+    .stand_apart = stand_apart,
+    .classify = classify,
+    .alloc_pinned = alloc_pinned,
+    .free_pinned = free_pinned,
+    .stream_open = stream_open,
+    .stream_close = stream_close,
+    .is_per_thread = is_per_thread,
+    .is_capturing = is_capturing,
+    .event_open = event_open,
+    .event_close = event_close,
+    .event_record = event_record,
+    .event_done = event_done,
+    .stream_wait = stream_wait,
+    .copy = copy,
+    .zero = zero,
+    .convert = convert,
+    .reduce = reduce,
+};
+
+const struct gsi_device_ops gsi_device_cuda = {
+    .name = "cuda",
+    .open = open_cuda,
+    .close = close_cuda,
+    .alloc = alloc_cuda,
+    .free = free_cuda,
+    .queue = &queue,
+};

@@ -1,0 +1,439 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* coll_nccl - the transport between GPUs: making, ending, and how an operation goes. */
+#include "coll/coll_nccl.h"
+
+#include <math.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/clock.h"
+#include "base/dtype.h"
+#include "base/env.h"
+#include "base/fault.h"
+#include "base/log.h"
+#include "base/status.h"
+#include "device/element.h"
+
+#define EXACT_ABOVE 8       /* ranks: up to there a rounded sum of bf16 is off by 3 roundings */
+#define SPIN_NS     1000000 /* a launch takes some 50 us; what takes longer may take its time */
+#define PAUSE_NS    50000
+#define WORD_BYTES  256
+
+/* What a rank says on its card. */
+struct card {
+    ncclUniqueId id; /* of roots */
+    int32_t version, average, ranks_per_root;
+};
+_Static_assert(sizeof (struct card) <= GSI_COLL_CARD_BYTES, "it fits on a rank's card");
+
+gs_status_t gsi_nccl_fail (const struct gsi_coll_nccl *c, const char *what, ncclResult_t rc)
+{
+    const char *more = gsi_nccl.GetLastError (c ? c->comm : NULL);
+
+    return gsi_fail (rc == ncclUnhandledCudaError ? GS_ERR_DEVICE : GS_ERR_TRANSPORT,
+                     "%s: %s%s%s", what, gsi_nccl.GetErrorString (rc), more && *more ? "; " : "",
+                     more ? more : "");
+}
+
+/* Lets time pass between two questions: little at first. */
+static void pause_since (int64_t begin_ns, int64_t now_ns)
+{
+    if (now_ns - begin_ns < SPIN_NS)
+        sched_yield ();
+    else
+        nanosleep (&(struct timespec){.tv_nsec = PAUSE_NS}, NULL);
+}
+
+/* Whether a wait that began at [begin_ns] must end without success; else a pause has passed. */
+static gs_status_t wait_on (const struct gsi_coll_nccl *c, const char *what, int64_t begin_ns,
+                            int64_t deadline_ns)
+{
+    int64_t now_ns = gsi_now_ns ();
+
+    if (atomic_load (c->base.life) != GSI_ALIVE)
+        return gsi_fail (GS_ERR_STATE, "%s: the communicator was aborted", what);
+    if (now_ns >= deadline_ns)
+        return gsi_fail (GS_ERR_TIMEOUT, "%s did not end within the deadline", what);
+    pause_since (begin_ns, now_ns);
+    return GS_OK;
+}
+
+gs_status_t gsi_nccl_settle (const struct gsi_coll_nccl *c, const char *what, ncclResult_t rc,
+                             int64_t deadline_ns)
+{
+    int64_t begin_ns = rc == ncclInProgress ? gsi_now_ns () : 0;
+    gs_status_t st = GS_OK;
+
+    while (rc == ncclInProgress && !st) {
+        ncclResult_t asked = gsi_nccl.CommGetAsyncError (c->comm, &rc);
+        if (asked)
+            rc = asked;
+        else if (rc == ncclInProgress)
+            st = wait_on (c, what, begin_ns, deadline_ns);
+    }
+    return st ? st : rc ? gsi_nccl_fail (c, what, rc) : GS_OK;
+}
+
+gs_status_t gsi_nccl_await (const struct gsi_coll_nccl *c, struct gsi_event *event,
+                            int64_t deadline_ns)
+{
+    int64_t begin_ns = gsi_now_ns ();
+    bool done;
+    gs_status_t st = c->queue->event_done (event, &done);
+
+    while (!st && !done && !(st = wait_on (c, "the work queued before", begin_ns, deadline_ns)))
+        st = c->queue->event_done (event, &done);
+    return st;
+}
+
+/* ---- Life ---- */
+
+/* How many ranks have an id that others meet at; NCCL 2.23 takes several. */
+static int roots_of (int size, int ranks_per_root)
+{
+    return gsi_nccl.CommInitRankScalable ? (size + ranks_per_root - 1) / ranks_per_root : 1;
+}
+
+/* The rank of root number [i]; roots are spread over the ranks evenly. */
+static int rank_of_root (int size, int roots, int i)
+{
+    return (int) ((int64_t) size * i / roots);
+}
+
+static gs_status_t prepare (const struct gsi_boot *boot, void *memory)
+{
+    struct card card = {.version = gsi_nccl.version,
+                        .average = gsi_env_choice (GSI_ENV_AVG),
+                        .ranks_per_root = (int32_t) gsi_env_int (GSI_ENV_NCCL_RANKS_PER_ROOT)};
+    int roots = roots_of (boot->size, card.ranks_per_root);
+    ncclResult_t rc;
+
+    for (int i = 0; i < roots; i++)
+        if (rank_of_root (boot->size, roots, i) == boot->rank &&
+            (rc = gsi_nccl.GetUniqueId (&card.id)))
+            return gsi_nccl_fail (NULL, "ncclGetUniqueId", rc);
+    memcpy (memory, &card, sizeof (card));
+    return GS_OK;
+}
+
+static struct card card_of (const struct gsi_coll_setup *setup, int rank)
+{
+    struct card card;
+
+    memcpy (&card, (const char *) setup->cards + (size_t) rank * GSI_COLL_CARD_BYTES,
+            sizeof (card));
+    return card;
+}
+
+/* All ranks compare the same cards and so come to the same verdict. */
+static gs_status_t compare_cards (const struct gsi_coll_setup *setup)
+{
+    struct card zero = card_of (setup, 0);
+
+    for (int r = 1; r < setup->team->size; r++) {
+        struct card card = card_of (setup, r);
+        if (card.version != zero.version)
+            return gsi_fail (GS_ERR_MISMATCH,
+                             "rank 0 runs NCCL %d, rank %d NCCL %d: let all ranks load the same "
+                             "libnccl.so.2",
+                             zero.version, r, card.version);
+        if (card.average != zero.average || card.ranks_per_root != zero.ranks_per_root)
+            return gsi_fail (GS_ERR_MISMATCH,
+                             "rank 0 and rank %d have different GS_AVG or "
+                             "GS_NCCL_RANKS_PER_ROOT: set them alike on all ranks",
+                             r);
+    }
+    return GS_OK;
+}
+
+/* Starts NCCL's communicator; collective, without blocking. */
+static gs_status_t start (struct gsi_coll_nccl *c, const struct gsi_coll_setup *setup)
+{
+    ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+    int roots = roots_of (c->size, card_of (setup, 0).ranks_per_root);
+    ncclUniqueId *ids = calloc ((size_t) roots, sizeof (*ids));
+    ncclResult_t rc;
+
+    if (!ids || gsi_fault ("nccl.memory")) {
+        free (ids);
+        return gsi_fail (GS_ERR_NOMEM, "transport nccl: out of memory");
+    }
+    for (int i = 0; i < roots; i++)
+        ids[i] = card_of (setup, rank_of_root (c->size, roots, i)).id;
+    config.blocking = 0;
+    rc = roots > 1
+             ? gsi_nccl.CommInitRankScalable (&c->comm, c->size, c->rank, roots, ids, &config)
+             : gsi_nccl.CommInitRankConfig (&c->comm, c->size, ids[0], c->rank, &config);
+    free (ids);
+    return gsi_nccl_settle (c, "ncclCommInitRank", rc, setup->deadline_ns);
+}
+
+static gs_status_t make_memory (struct gsi_coll_nccl *c)
+{
+    gs_status_t st = c->device->ops->alloc (c->device, WORD_BYTES, &c->word);
+
+    return st || !c->exact ? st : gsi_nccl_shards_open (c);
+}
+
+static void abort_comm (struct gsi_coll_nccl *c)
+{
+    ncclComm_t comm = c->comm;
+
+    c->comm = NULL;
+    if (comm)
+        gsi_nccl.CommAbort (comm);
+}
+
+/* Frees what is here; the device has been entered. */
+static void dissolve (struct gsi_coll_nccl *c)
+{
+    abort_comm (c);
+    gsi_nccl_shards_close (c);
+    c->device->ops->free (c->device, c->word);
+    free (c);
+}
+
+static void discard (struct gsi_coll *coll)
+{
+    struct gsi_coll_nccl *c = (struct gsi_coll_nccl *) coll;
+    const struct gsi_device *device = c->device;
+    int previous;
+    bool entered = !device->ops->queue->enter (device, &previous);
+
+    dissolve (c);
+    if (entered)
+        device->ops->queue->leave (device, previous);
+}
+
+static gs_status_t open_nccl (const struct gsi_coll_setup *setup, struct gsi_coll **out)
+{
+    struct gsi_coll_nccl *c = calloc (1, sizeof (*c));
+    gs_status_t st, agreed;
+
+    if (!c)
+        return gsi_fail (GS_ERR_NOMEM, "transport nccl: out of memory");
+    c->base.ops = &gsi_coll_nccl;
+    c->base.team = setup->team;
+    c->base.life = setup->life;
+    c->device = setup->device;
+    c->queue = setup->device->ops->queue;
+    c->rank = setup->team->rank;
+    c->size = setup->team->size;
+    c->exact = gsi_env_choice (GSI_ENV_AVG) == GSI_AVG_EXACT ||
+               (gsi_env_choice (GSI_ENV_AVG) == GSI_AVG_AUTO && c->size > EXACT_ABOVE);
+    if ((st = compare_cards (setup))) {
+        dissolve (c);
+        return st;
+    }
+    if (!(st = start (c, setup)))
+        st = make_memory (c);
+    /* A fence as well: nobody goes on, into MPI for instance, while others wait inside NCCL. */
+    agreed = gsi_boot_agree (setup->boot, st, setup->deadline_ns);
+    if (st || agreed) {
+        dissolve (c);
+        return agreed ? agreed : st;
+    }
+    *out = &c->base;
+    return GS_OK;
+}
+
+static gs_status_t close_nccl (struct gsi_coll *coll, const struct gsi_call *call)
+{
+    struct gsi_coll_nccl *c = (struct gsi_coll_nccl *) coll;
+    ncclComm_t comm = c->comm;
+    ncclResult_t rc;
+    gs_status_t st =
+        gsi_nccl_settle (c, "ncclCommFinalize", gsi_nccl.CommFinalize (comm), call->deadline_ns);
+
+    if (st)
+        return st;
+    c->comm = NULL;
+    rc = gsi_nccl.CommDestroy (comm);
+    if (rc && rc != ncclInProgress)
+        gsi_log (GS_LOG_WARN, "nccl", "ncclCommDestroy: %s", gsi_nccl.GetErrorString (rc));
+    dissolve (c);
+    return GS_OK;
+}
+
+static void notify_abort (struct gsi_coll *coll, uint64_t missed)
+{
+    (void) missed; /* the other ranks see it by NCCL's own means, or by their deadline */
+    abort_comm ((struct gsi_coll_nccl *) coll);
+}
+
+static gs_status_t poll_nccl (struct gsi_coll *coll)
+{
+    struct gsi_coll_nccl *c = (struct gsi_coll_nccl *) coll;
+    ncclResult_t rc, asked = gsi_nccl.CommGetAsyncError (c->comm, &rc);
+
+    if (asked || (rc && rc != ncclInProgress))
+        return gsi_nccl_fail (c, "NCCL, after its call had returned", asked ? asked : rc);
+    return GS_OK;
+}
+
+/* ---- Operations ---- */
+
+static bool is_half (gs_dtype_t dtype)
+{
+    return dtype == GS_F16 || dtype == GS_BF16;
+}
+
+/* NCCL's type for arithmetic; false if it has none. */
+static bool type_of (gs_dtype_t dtype, ncclDataType_t *type)
+{
+    static const signed char types[] = {
+        [GS_F16] = ncclFloat16, [GS_BF16] = ncclBfloat16, [GS_F32] = ncclFloat32,
+        [GS_F64] = ncclFloat64, [GS_I8] = ncclInt8,       [GS_I16] = -1,
+        [GS_I32] = ncclInt32,   [GS_I64] = ncclInt64,     [GS_U8] = ncclUint8,
+        [GS_U16] = -1,          [GS_U32] = ncclUint32,    [GS_U64] = ncclUint64,
+        [GS_C64] = ncclFloat32, [GS_C128] = ncclFloat64,
+    };
+
+    *type = (ncclDataType_t) types[dtype];
+    return types[dtype] >= 0;
+}
+
+/* Whether NCCL does the reduction as gradsync.h promises it; what it cannot is done by shards. */
+static bool is_native (const struct gsi_coll_nccl *c, const struct gsi_reduction *how)
+{
+    ncclDataType_t type;
+
+    if (!type_of (how->dtype, &type))
+        return false;
+    if (is_half (how->dtype))
+        return how->op == GS_SUM && !c->exact && !how->scale;
+    if (how->op == GS_PROD)
+        return !gsi_dtype_is_complex (how->dtype);
+    return how->op == GS_SUM || gsi_dtype_is_integer (how->dtype); /* NCCL's min drops a NaN */
+}
+
+/* buf[i] = scale * buf[i], before a sum. */
+static gs_status_t scale (const struct gsi_coll_nccl *c, void *buf, size_t count,
+                          gs_dtype_t dtype, double scale, const struct gsi_call *call)
+{
+    struct gsi_conversion how = {.from = dtype, .to = dtype, .scale = scale};
+    struct gsi_run run = {.src = buf, .dst = buf, .count = count};
+
+    if (scale == 1)
+        return GS_OK;
+    if (scale == 0) /* what is not read may be NaN */
+        return c->queue->zero (buf, count * gs_dtype_size (dtype), call->stream);
+    return c->queue->convert (&how, &run, 1, call->stream);
+}
+
+/* buf[i] = buf[i] / divisor, as hosts do behind a sum. */
+static gs_status_t divide (const struct gsi_coll_nccl *c, void *buf, size_t count,
+                           gs_dtype_t dtype, double divisor, const struct gsi_call *call)
+{
+    struct gsi_reduction how = {.dtype = dtype, .op = GS_SUM, .divisor = divisor};
+
+    if (divisor == 1)
+        return GS_OK;
+    return c->queue->reduce (&how, buf, buf, count, 1, count, NULL, call->stream);
+}
+
+/*
+ * What the array is multiplied by before NCCL's sum: this rank's weight. The average of f16 and
+ * bf16 is scaled half before the sum, by 2^-ceil(log2(size)/2), and half behind it, so that
+ * neither large sums overflow nor small gradients are flushed to 0.
+ */
+static double scale_before (const struct gsi_coll_nccl *c, const struct gsi_reduction *how)
+{
+    if (is_half (how->dtype))
+        return how->divisor == 1 ? 1 : exp2 (-ceil (log2 (c->size) / 2));
+    return how->scale ? how->scale[c->rank] : 1;
+}
+
+/* ncclAvg multiplies by the rounded 1/size before it sums; that is exact for powers of two. */
+static bool can_average (const struct gsi_coll_nccl *c, const struct gsi_reduction *how)
+{
+    return !is_half (how->dtype) && !how->scale && how->divisor == c->size &&
+           !(c->size & (c->size - 1)) && c->size > 1;
+}
+
+static gs_status_t reduce_native (struct gsi_coll_nccl *c, void *buf, size_t count,
+                                  const struct gsi_reduction *how, const struct gsi_call *call)
+{
+    static const ncclRedOp_t ops[] = {
+        [GS_SUM] = ncclSum, [GS_PROD] = ncclProd, [GS_MIN] = ncclMin, [GS_MAX] = ncclMax};
+    bool average = can_average (c, how);
+    size_t parts = gsi_dtype_is_complex (how->dtype) ? 2 : 1;
+    double before = average ? 1 : scale_before (c, how);
+    double divisor = is_half (how->dtype) ? how->divisor * before : how->divisor;
+    ncclDataType_t type;
+    ncclResult_t rc;
+    gs_status_t st = scale (c, buf, count, how->dtype, before, call);
+
+    if (st)
+        return st;
+    type_of (how->dtype, &type);
+    rc = gsi_nccl.AllReduce (buf, buf, count * parts, type, average ? ncclAvg : ops[how->op],
+                             c->comm, call->stream);
+    st = gsi_nccl_settle (c, "ncclAllReduce", rc, call->deadline_ns);
+    return st || average ? st : divide (c, buf, count, how->dtype, divisor, call);
+}
+
+static bool all_ones (const double *scale, int size)
+{
+    for (int r = 0; r < size; r++)
+        if (scale[r] != 1)
+            return false;
+    return true;
+}
+
+static gs_status_t allreduce (struct gsi_coll *coll, void *buf, size_t count,
+                              const struct gsi_reduction *how, const struct gsi_call *call)
+{
+    struct gsi_coll_nccl *c = (struct gsi_coll_nccl *) coll;
+    struct gsi_reduction equal = *how;
+
+    if (how->scale && all_ones (how->scale, c->size))
+        equal.scale = NULL; /* equal weights: the same bits as the plain average */
+    if (is_native (c, &equal))
+        return reduce_native (c, buf, count, &equal, call);
+    return gsi_nccl_shards_reduce (c, buf, count, &equal, call);
+}
+
+static gs_status_t broadcast (struct gsi_coll *coll, void *buf, size_t bytes, int root,
+                              const struct gsi_call *call)
+{
+    struct gsi_coll_nccl *c = (struct gsi_coll_nccl *) coll;
+    ncclResult_t rc = gsi_nccl.Broadcast (buf, buf, bytes, ncclInt8, root, c->comm, call->stream);
+
+    return gsi_nccl_settle (c, "ncclBroadcast", rc, call->deadline_ns);
+}
+
+static gs_status_t allgather (struct gsi_coll *coll, const void *send, void *recv, size_t bytes,
+                              const struct gsi_call *call)
+{
+    struct gsi_coll_nccl *c = (struct gsi_coll_nccl *) coll;
+    ncclResult_t rc = gsi_nccl.AllGather (send, recv, bytes, ncclInt8, c->comm, call->stream);
+
+    return gsi_nccl_settle (c, "ncclAllGather", rc, call->deadline_ns);
+}
+
+static gs_status_t barrier (struct gsi_coll *coll, const struct gsi_call *call)
+{
+    struct gsi_coll_nccl *c = (struct gsi_coll_nccl *) coll;
+    ncclResult_t rc =
+        gsi_nccl.AllReduce (c->word, c->word, 1, ncclInt32, ncclMax, c->comm, call->stream);
+
+    return gsi_nccl_settle (c, "ncclAllReduce", rc, call->deadline_ns);
+}
+
+const struct gsi_coll_ops gsi_coll_nccl = {
+    .name = "nccl",
+    .queued = true,
+    .prepare = prepare,
+    .open = open_nccl,
+    .allreduce = allreduce,
+    .broadcast = broadcast,
+    .allgather = allgather,
+    .barrier = barrier,
+    .poll = poll_nccl,
+    .notify_abort = notify_abort,
+    .close = close_nccl,
+    .discard = discard,
+};

@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* coll_nccl - what the files of the NCCL transport share. */
+#ifndef GS_COLL_COLL_NCCL_H
+#define GS_COLL_COLL_NCCL_H
+
+#include <nccl.h>
+
+#include "coll/coll.h"
+
+/* The functions that every NCCL from 2.18 on has; a program that never meets a GPU needs none. */
+#define GSI_NCCL_FUNCTIONS(X) \
+    X (GetVersion)            \
+    X (GetUniqueId)           \
+    X (CommInitRankConfig)    \
+    X (CommFinalize)          \
+    X (CommDestroy)           \
+    X (CommAbort)             \
+    X (CommGetAsyncError)     \
+    X (GetErrorString)        \
+    X (GetLastError)          \
+    X (GroupStart)            \
+    X (GroupEnd)              \
+    X (AllReduce)             \
+    X (Broadcast)             \
+    X (AllGather)             \
+    X (Send)                  \
+    X (Recv)
+
+/* NCCL as it was loaded. */
+struct gsi_nccl {
+    int version; /* 22809 is 2.28.9 */
+#define GSI_NCCL_MEMBER(name) __typeof__ (&nccl##name) name;
+    GSI_NCCL_FUNCTIONS (GSI_NCCL_MEMBER)
+#undef GSI_NCCL_MEMBER
+    /* (2.23, else NULL) */
+    ncclResult_t (*CommInitRankScalable) (ncclComm_t *comm, int size, int rank, int ids,
+                                          ncclUniqueId *id, ncclConfig_t *config);
+};
+
+/* NCCL, once gsi_coll_nccl_load has succeeded. */
+extern struct gsi_nccl gsi_nccl;
+
+struct gsi_coll_nccl {
+    struct gsi_coll base;
+    const struct gsi_device *device;
+    const struct gsi_queue_ops *queue; /* of [device] */
+    ncclComm_t comm;                   /* NULL before the start and after the end */
+    int rank, size;
+    bool exact;    /* f16 and bf16 are summed in fp32 */
+    void *word;    /* device memory, what a barrier sums */
+    void *space;   /* device memory, where the contributions to a shard meet; NULL: none yet */
+    double *scale; /* [size] device memory, of a weighted sum */
+    double *scale_pinned;
+    struct gsi_event *space_free, *scale_free; /* when the last user of each has done with it */
+};
+
+/* The failure [rc] of [what] as a status, with NCCL's own words. */
+gs_status_t gsi_nccl_fail (const struct gsi_coll_nccl *c, const char *what, ncclResult_t rc);
+
+/*
+ * Waits until NCCL has taken [what], which returned [rc]: its calls do not block, and no other
+ * call may follow before. Until [deadline_ns] or the end of the communicator.
+ */
+gs_status_t gsi_nccl_settle (const struct gsi_coll_nccl *c, const char *what, ncclResult_t rc,
+                             int64_t deadline_ns);
+
+/* Waits on the host for what was queued before [event]; one never recorded has passed. */
+gs_status_t gsi_nccl_await (const struct gsi_coll_nccl *c, struct gsi_event *event,
+                            int64_t deadline_ns);
+
+/*
+ * Reduces what NCCL cannot, or would round at every step: each rank sums its shard of every
+ * block, in rank order, and hands it to the others. It sends as many bytes as a ring.
+ */
+gs_status_t gsi_nccl_shards_reduce (struct gsi_coll_nccl *c, void *buf, size_t count,
+                                    const struct gsi_reduction *how, const struct gsi_call *call);
+
+/* The memory for that: made at the first use, or before it. */
+gs_status_t gsi_nccl_shards_open (struct gsi_coll_nccl *c);
+void gsi_nccl_shards_close (struct gsi_coll_nccl *c);
+
+#endif /* GS_COLL_COLL_NCCL_H */

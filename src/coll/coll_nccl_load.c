@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * coll_nccl_load - finds NCCL when a rank first meets a GPU. Programs that run without GPUs need
+ * none, and functions newer than 2.18 are used where they are.
+ */
+#include <dlfcn.h>
+#include <pthread.h>
+
+#include "base/log.h"
+#include "base/status.h"
+#include "coll/coll_nccl.h"
+
+#define LIBRARY "libnccl.so.2"
+#define OLDEST  NCCL_VERSION (2, 18, 0)
+
+struct gsi_nccl gsi_nccl;
+static pthread_mutex_t guard = PTHREAD_MUTEX_INITIALIZER; /* of what follows and the above */
+static void *library;
+
+/* Looks all functions up; the name of the first that is not there, or NULL. */
+static const char *look_up (void *from, struct gsi_nccl *found)
+{
+#define LOOK_UP(name)                                       \
+    *(void **) (&found->name) = dlsym (from, "nccl" #name); \
+    if (!found->name)                                       \
+        return "nccl" #name;
+    GSI_NCCL_FUNCTIONS (LOOK_UP)
+#undef LOOK_UP
+    *(void **) (&found->CommInitRankScalable) = dlsym (from, "ncclCommInitRankScalable");
+    return NULL;
+}
+
+static gs_status_t load (void)
+{
+    void *handle = dlopen (LIBRARY, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
+    struct gsi_nccl found = {0};
+    const char *missing;
+
+    if (!handle)
+        return gsi_fail (GS_ERR_TRANSPORT,
+                         "cannot load NCCL: %s. Load the module of NCCL, or set LD_LIBRARY_PATH",
+                         dlerror ());
+    if ((missing = look_up (handle, &found)))
+        return gsi_fail (GS_ERR_TRANSPORT,
+                         LIBRARY " has no %s: gradsync needs NCCL 2.18 or later", missing);
+    if (found.GetVersion (&found.version) || found.version < OLDEST)
+        return gsi_fail (GS_ERR_TRANSPORT,
+                         LIBRARY " is NCCL %d.%d.%d: gradsync needs 2.18 or later",
+                         found.version / 10000, found.version / 100 % 100, found.version % 100);
+    if (found.version < NCCL_VERSION (2, 23, 0))
+        found.CommInitRankScalable = NULL;
+    if (found.version / 100 != NCCL_VERSION_CODE / 100)
+        gsi_log (GS_LOG_INFO, "nccl", "built with NCCL %d.%d, running with %d.%d", NCCL_MAJOR,
+                 NCCL_MINOR, found.version / 10000, found.version / 100 % 100);
+    gsi_nccl = found;
+    library = handle;
+    return GS_OK;
+}
+
+gs_status_t gsi_coll_nccl_load (void)
+{
+    gs_status_t st = GS_OK;
+
+    pthread_mutex_lock (&guard);
+    if (!library)
+        st = load ();
+    pthread_mutex_unlock (&guard);
+    return st;
+}

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * carry - hands a call's arrays to the transport: as they are, or, where a communicator on GPUs
+ * is given arrays in host memory, in pieces through pinned memory. Inside a call only.
+ */
+#ifndef GS_COMM_CARRY_H
+#define GS_COMM_CARRY_H
+
+#include "comm/comm.h"
+
+/* The operations of struct gsi_coll_ops; call->staged says which way. */
+gs_status_t gsi_carry_allreduce (gs_comm_t *comm, void *buf, size_t count,
+                                 const struct gsi_reduction *how, const struct gsi_call *call);
+gs_status_t gsi_carry_broadcast (gs_comm_t *comm, void *buf, size_t bytes, int root,
+                                 const struct gsi_call *call);
+gs_status_t gsi_carry_allgather (gs_comm_t *comm, const void *send, void *recv, size_t bytes,
+                                 const struct gsi_call *call);
+
+/*
+ * Gathers [bytes] of every rank, in host memory, while the calling thread waits: what ranks tell
+ * each other about a call.
+ */
+gs_status_t gsi_carry_words (gs_comm_t *comm, const void *send, void *recv, size_t bytes,
+                             const struct gsi_call *call);
+
+/* What staging needs, on a GPU, before the transport; close takes any. Outside of calls. */
+gs_status_t gsi_carry_open (gs_comm_t *comm);
+void gsi_carry_close (gs_comm_t *comm);
+
+#endif /* GS_COMM_CARRY_H */

@@ -1,0 +1,307 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* create - from ranks that have found each other to a working communicator. */
+#include "comm/create.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/fault.h"
+#include "base/log.h"
+#include "comm/card.h"
+#include "comm/carry.h"
+#include "comm/place.h"
+#include "comm/queue.h"
+
+/* How many communicators this process has made: the same on all ranks of one that all make. */
+static atomic_int serials;
+
+static const char *host_of_card (const void *cards, int rank)
+{
+    return ((const struct gsi_card *) cards)[rank].host;
+}
+
+/* What a create works on, beside the communicator that it makes. */
+struct create {
+    gs_comm_t *comm;
+    const struct gsi_plan *plan;
+    int64_t deadline_ns;
+    const struct gsi_coll_ops *ops; /* the transport */
+    struct gsi_card card, *cards;   /* this rank's and [size] of all */
+    char reason[GSI_TEXT_MAX];      /* why this transport, if it was not asked for */
+};
+
+/* Whether this rank insists on a GPU: without one the create fails. */
+static bool insists (const struct gsi_card *card)
+{
+    return card->transport == GS_TRANSPORT_NCCL || card->device >= 0;
+}
+
+/* Looks for GPUs and NCCL. Without them [card]->text says why, and hosts carry the data. */
+static gs_status_t find_gpus (struct create *c)
+{
+    const struct gsi_coll_ops *ops;
+    struct gsi_gpus gpus = {0};
+    gs_status_t st = gsi_device_gpus (&gpus);
+
+    if (!st)
+        st = gsi_coll_find (GS_TRANSPORT_NCCL, c->comm->boot->size, &ops);
+    if (st) {
+        snprintf (c->card.text, sizeof (c->card.text), "%.*s", (int) sizeof (c->card.text) - 1,
+                  gs_last_error ());
+        if (!insists (&c->card))
+            return GS_OK;
+        return gsi_fail (st, "%s: %s was asked for, but %s", c->plan->caller,
+                         c->card.device >= 0 ? "a GPU" : "transport nccl", c->card.text);
+    }
+    c->card.gpus = gpus;
+    c->card.carrier = GS_TRANSPORT_NCCL;
+    return GS_OK;
+}
+
+/* Finds what carries the data as far as this rank can tell. */
+static gs_status_t find_carrier (struct create *c)
+{
+    gs_transport_t wish = c->plan->transport;
+    struct gsi_card *card = &c->card;
+    gs_status_t st = GS_OK;
+
+    card->carrier =
+        (int32_t) (wish == GS_TRANSPORT_AUTO ? gsi_coll_of_hosts (c->comm->boot->size) : wish);
+    if (wish == GS_TRANSPORT_NCCL && card->device == GS_DEVICE_HOST)
+        return gsi_fail (GS_ERR_ARG,
+                         "%s: transport nccl needs a GPU, but the device asked for "
+                         "is the host",
+                         c->plan->caller);
+    if (card->device >= 0 && (wish == GS_TRANSPORT_MPI || wish == GS_TRANSPORT_SELF))
+        return gsi_fail (GS_ERR_ARG,
+                         "%s: GPU %d is asked for with transport %s, which carries arrays of "
+                         "hosts: use transport nccl or auto",
+                         c->plan->caller, card->device,
+                         wish == GS_TRANSPORT_MPI ? "mpi" : "self");
+    if (wish == GS_TRANSPORT_NCCL ||
+        (wish == GS_TRANSPORT_AUTO && card->device != GS_DEVICE_HOST))
+        st = find_gpus (c);
+    if (!st)
+        st = gsi_coll_find ((gs_transport_t) card->carrier, c->comm->boot->size, &c->ops);
+    if (st || !c->ops->prepare)
+        return st;
+    return c->ops->prepare (c->comm->boot, card->coll);
+}
+
+/* The parts of a create that no other rank takes part in; a failure goes onto the card. */
+static gs_status_t prepare (struct create *c)
+{
+    size_t size = (size_t) c->comm->boot->size;
+
+    c->comm->hosts = calloc (size, sizeof (*c->comm->hosts));
+    c->comm->scratch = calloc (size, GSI_SCRATCH_BYTES);
+    if (!c->comm->hosts || !c->comm->scratch || gsi_fault ("comm.memory"))
+        return gsi_fail (GS_ERR_NOMEM, "%s: out of memory", c->plan->caller);
+    return find_carrier (c);
+}
+
+static void write_card (struct create *c)
+{
+    struct gsi_card *card = &c->card;
+
+    card->protocol = GSI_CARD_PROTOCOL;
+    card->transport = (int32_t) c->plan->transport;
+    card->device = c->plan->device;
+    card->check = gsi_env_choice (GSI_ENV_CHECK);
+    card->allow_shared_gpu = (int32_t) gsi_env_int (GSI_ENV_ALLOW_SHARED_GPU);
+    snprintf (card->version, sizeof (card->version), "%s", gs_version ());
+    memcpy (card->host, c->comm->boot->host, sizeof (card->host));
+}
+
+static void put_failure (struct gsi_card *card, gs_status_t st)
+{
+    card->status = (int32_t) st;
+    if (st)
+        snprintf (card->text, sizeof (card->text), "%.*s", (int) sizeof (card->text) - 1,
+                  gs_last_error ());
+}
+
+/* Gives every rank all cards, and all the same verdict on them. */
+static gs_status_t exchange (struct create *c)
+{
+    struct gsi_boot *boot = c->comm->boot;
+    gs_status_t st =
+        boot->ops->exchange (boot, &c->card, sizeof (c->card), c->cards, c->deadline_ns);
+
+    return st ? st : gsi_cards_agree (c->cards, boot->size);
+}
+
+/* Where some rank cannot have a GPU of its own, hosts carry the data: all ranks start over. */
+static gs_status_t fall_back (struct create *c)
+{
+    int size = c->comm->team.size;
+    gs_status_t st;
+
+    for (int r = 0; r < size; r++)
+        if (insists (&c->cards[r]))
+            return gsi_fail (GS_ERR_DEVICE, "%s", c->reason);
+    if (!c->comm->team.rank)
+        gsi_log (GS_LOG_WARN, "comm", "'%s' does not use GPUs: %s", c->comm->name, c->reason);
+    c->card.carrier = (int32_t) gsi_coll_of_hosts (size);
+    st = gsi_coll_find ((gs_transport_t) c->card.carrier, size, &c->ops);
+    if (!st && c->ops->prepare)
+        st = c->ops->prepare (c->comm->boot, c->card.coll);
+    put_failure (&c->card, st);
+    return exchange (c);
+}
+
+/* Decides, on all ranks alike, between GPUs and hosts, and opens the device. */
+static gs_status_t choose_device (struct create *c)
+{
+    gs_comm_t *comm = c->comm;
+    int ordinal = GS_DEVICE_HOST, takers = 0, hidden;
+    gs_status_t st = GS_OK;
+
+    for (int r = 0; r < comm->team.size; r++)
+        takers += c->cards[r].carrier == GS_TRANSPORT_NCCL;
+    if (takers)
+        snprintf (c->reason, sizeof (c->reason), "each rank has a GPU");
+    else
+        snprintf (c->reason, sizeof (c->reason), "%s%s%s",
+                  comm->team.size > 1 ? "several ranks" : "one rank", *c->card.text ? ", " : "",
+                  c->card.text);
+    if (takers && (st = gsi_place_gpus (c->cards, &comm->team, &ordinal))) {
+        snprintf (c->reason, sizeof (c->reason), "%s", gs_last_error ());
+        ordinal = GS_DEVICE_HOST;
+        if (st == GS_ERR_NOMEM || (st = fall_back (c)))
+            return st;
+    }
+    if (ordinal != GS_DEVICE_HOST && !comm->team.rank &&
+        (hidden = gsi_place_hidden (c->cards, &comm->team)) >= 0)
+        gsi_log (GS_LOG_WARN, "comm",
+                 "ranks %d and %d (host %.71s) see one GPU each, not each other's, so NCCL may "
+                 "not copy directly between them: srun --gpus-per-node=4 --gpu-bind=none lets a "
+                 "rank see all GPUs of its node, and gradsync takes one by local rank",
+                 hidden, hidden + 1, c->cards[hidden].host);
+    if (!(st = gsi_device_open (ordinal, &comm->device)) && !(st = gsi_queue_open (comm)))
+        st = gsi_carry_open (comm);
+    comm->sees_gpus = gsi_device_gpus_used ();
+    /* NCCL would wait for a rank whose GPU is ill. */
+    return ordinal == GS_DEVICE_HOST ? st : gsi_boot_agree (comm->boot, st, c->deadline_ns);
+}
+
+/* Starts the transport once all cards are read. */
+static gs_status_t start (struct create *c)
+{
+    gs_comm_t *comm = c->comm;
+    size_t size = (size_t) comm->boot->size;
+    struct gsi_coll_setup setup = {.boot = comm->boot,
+                                   .team = &comm->team,
+                                   .life = &comm->life,
+                                   .deadline_ns = c->deadline_ns};
+    char (*coll_cards)[GSI_COLL_CARD_BYTES];
+    gs_status_t st;
+
+    for (size_t r = 0; r < size; r++)
+        memcpy (comm->hosts[r], c->cards[r].host, GSI_HOST_BYTES);
+    if ((st = gsi_team_build (&comm->team, comm->boot->rank, comm->boot->size, host_of_card,
+                              c->cards)) ||
+        (st = choose_device (c)))
+        return st;
+    if (!(coll_cards = malloc (size * sizeof (*coll_cards))))
+        return gsi_fail (GS_ERR_NOMEM, "out of memory");
+    for (size_t r = 0; r < size; r++)
+        memcpy (coll_cards[r], c->cards[r].coll, GSI_COLL_CARD_BYTES);
+    setup.cards = coll_cards;
+    setup.device = comm->device;
+    if (!(st = gsi_queue_hold (comm))) {
+        st = c->ops->open (&setup, &comm->coll);
+        gsi_queue_leave (comm);
+    }
+    free (coll_cards);
+    return st;
+}
+
+/* Gathers every rank's status over the new transport, so that all return the worst. */
+static gs_status_t agree (gs_comm_t *comm, gs_status_t st, int64_t deadline_ns)
+{
+    struct gsi_call call = {.op = GSI_OP_NONE, .deadline_ns = deadline_ns};
+    int32_t mine = (int32_t) st;
+    const int32_t *all = comm->scratch;
+    gs_status_t carried = gsi_queue_hold (comm);
+
+    if (!carried) {
+        carried = gsi_carry_words (comm, &mine, comm->scratch, sizeof (mine), &call);
+        gsi_queue_leave (comm);
+    }
+    if (carried && comm->coll->ops->notify_abort)
+        comm->coll->ops->notify_abort (comm->coll, 0); /* others may wait for us still */
+    if (carried)
+        return st ? st : carried;
+    for (int r = 0; r < comm->team.size && !st; r++)
+        if (all[r])
+            st = gsi_fail ((gs_status_t) all[r],
+                           "rank %d (host %s) could not finish the create; "
+                           "its own text says why",
+                           r, comm->hosts[r]);
+    return st;
+}
+
+/* Microseconds since [begin_ns], which becomes now. */
+static double lap_us (int64_t *begin_ns)
+{
+    int64_t now_ns = gsi_now_ns (), took_ns = now_ns - *begin_ns;
+
+    *begin_ns = now_ns;
+    return (double) took_ns / 1e3;
+}
+
+/* The collective part: from an open boot to a working communicator. */
+static gs_status_t join (struct create *c, gs_status_t planned)
+{
+    gs_comm_t *comm = c->comm;
+    int64_t begin_ns = gsi_now_ns ();
+    gs_status_t st;
+
+    write_card (c);
+    st = planned ? gsi_fail (planned, "%s", c->plan->text) : prepare (c);
+    put_failure (&c->card, st);
+    comm->times.transport_us = lap_us (&begin_ns);
+    st = exchange (c);
+    comm->times.exchange_us = lap_us (&begin_ns);
+    if (!st)
+        st = start (c);
+    if (st)
+        return st;
+    st = gsi_record_open (&comm->record, comm->boot->job, comm->name,
+                          atomic_fetch_add (&serials, 1), comm->team.rank, comm->team.size,
+                          comm->boot->host);
+    st = agree (comm, st, c->deadline_ns);
+    comm->times.transport_us += lap_us (&begin_ns);
+    if (!st && !comm->team.rank)
+        gsi_log (GS_LOG_INFO, "comm",
+                 "'%s': %d ranks on %d nodes, boot %s (%.1f ms), transport %s (%s, %.1f ms)",
+                 comm->name, comm->team.size, comm->team.nodes, comm->boot->ops->name,
+                 (comm->times.open_us + comm->times.exchange_us) / 1e3, c->ops->name,
+                 c->plan->transport == GS_TRANSPORT_AUTO ? c->reason : "asked for",
+                 comm->times.transport_us / 1e3);
+    return st;
+}
+
+gs_status_t gsi_create_join (gs_comm_t *comm, const struct gsi_plan *plan, gs_status_t planned,
+                             int64_t deadline_ns)
+{
+    struct create *c = calloc (1, sizeof (*c));
+    gs_status_t st;
+
+    if (c)
+        c->cards = calloc ((size_t) comm->boot->size, sizeof (*c->cards));
+    if (!c || !c->cards) {
+        free (c);
+        return gsi_fail (GS_ERR_NOMEM, "%s: out of memory", plan->caller);
+    }
+    c->comm = comm;
+    c->plan = plan;
+    c->deadline_ns = deadline_ns;
+    st = join (c, planned);
+    free (c->cards);
+    free (c);
+    return st;
+}

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* memory - arrays in memory of a communicator's device. */
+#include <string.h>
+
+#include "comm/call.h"
+#include "comm/queue.h"
+
+gs_status_t gs_device_alloc (const gs_comm_t *comm, size_t bytes, void **memory)
+{
+    gs_status_t st = gsi_comm_valid (comm, "gs_device_alloc");
+
+    if (st)
+        return st;
+    if (!memory)
+        return gsi_fail (GS_ERR_ARG, "gs_device_alloc: memory is NULL");
+    *memory = NULL;
+    return bytes ? comm->device->ops->alloc (comm->device, bytes, memory) : GS_OK;
+}
+
+gs_status_t gs_device_free (const gs_comm_t *comm, void *memory)
+{
+    gs_status_t st = gsi_comm_valid (comm, "gs_device_free");
+
+    return st || !memory ? st : comm->device->ops->free (comm->device, memory);
+}
+
+/* The communicator's GPU must be able to reach [memory]. */
+static gs_status_t check_reach (const gs_comm_t *comm, const char *what, const void *memory)
+{
+    enum gsi_memory where;
+    int owner;
+    gs_status_t st = gsi_device_where (comm->device, memory, &where, &owner);
+
+    if (st || where != GSI_MEMORY_OTHER)
+        return st;
+    return gsi_fail (GS_ERR_DEVICE,
+                     "gs_device_copy: %s is in memory of GPU %d, which is not that of "
+                     "communicator '%s'",
+                     what, owner, comm->name);
+}
+
+gs_status_t gs_device_copy (gs_comm_t *comm, void *dst, const void *src, size_t bytes,
+                            gs_stream_t stream)
+{
+    gs_status_t st = gsi_comm_valid (comm, "gs_device_copy");
+
+    if (st || !bytes)
+        return st;
+    if (!dst || !src)
+        return gsi_fail (GS_ERR_ARG, "gs_device_copy: dst or src is NULL, but bytes is %zu",
+                         bytes);
+    if ((comm->queue || comm->sees_gpus) &&
+        ((st = check_reach (comm, "dst", dst)) || (st = check_reach (comm, "src", src))))
+        return st;
+    if (!comm->queue) {
+        memcpy (dst, src, bytes);
+        return GS_OK;
+    }
+    if ((st = gsi_queue_hold (comm)))
+        return st;
+    st = comm->device->ops->queue->copy (dst, src, bytes, stream);
+    gsi_queue_leave (comm);
+    return st;
+}

@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* place - which GPU each rank takes; pure arithmetic on the cards, the same on every rank. */
+#include "comm/place.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "base/status.h"
+
+/* A rank among those of its node. */
+struct seat {
+    int before; /* the rank of this node before it, -1 for the first */
+    int local;  /* how many ranks of this node are before it */
+    int ordinal;
+};
+
+/* [size] seats; free them. */
+static struct seat *make_seats (const struct gsi_team *team)
+{
+    struct seat *seats = calloc ((size_t) team->size, sizeof (*seats));
+    int *last = malloc ((size_t) team->nodes * sizeof (*last));
+
+    for (int n = 0; last && n < team->nodes; n++)
+        last[n] = -1;
+    for (int r = 0; last && seats && r < team->size; r++) {
+        int *there = &last[team->node_of[r]];
+        seats[r] =
+            (struct seat){.before = *there, .local = *there < 0 ? 0 : seats[*there].local + 1};
+        *there = r;
+    }
+    if (!last) {
+        free (seats);
+        seats = NULL;
+    }
+    free (last);
+    return seats;
+}
+
+static gs_status_t choose (const struct gsi_card *card, int rank, struct seat *seat)
+{
+    int count = card->gpus.count;
+
+    if (count < 1)
+        return gsi_fail (GS_ERR_DEVICE, "rank %d (host %.71s) has no GPU: %.191s", rank,
+                         card->host, card->text);
+    if (card->device >= count)
+        return gsi_fail (GS_ERR_DEVICE,
+                         "rank %d (host %.71s) asks for GPU %d, but sees %d, numbered from 0: "
+                         "look at the option device, GS_DEVICE and CUDA_VISIBLE_DEVICES",
+                         rank, card->host, card->device, count);
+    seat->ordinal = card->device >= 0 ? card->device : seat->local % count;
+    return GS_OK;
+}
+
+/* What tells a GPU from the others of its node; 0 if it is not known. */
+static uint64_t id_of (const struct gsi_card *card, const struct seat *seat)
+{
+    return seat->ordinal < GSI_MAX_GPUS ? card->gpus.id[seat->ordinal] : 0;
+}
+
+static gs_status_t is_alone (const struct gsi_card *cards, const struct seat *seats, int rank)
+{
+    uint64_t id = id_of (&cards[rank], &seats[rank]);
+
+    for (int r = seats[rank].before; r >= 0 && id; r = seats[r].before) {
+        if (id_of (&cards[r], &seats[r]) != id ||
+            (cards[r].allow_shared_gpu && cards[rank].allow_shared_gpu))
+            continue;
+        return gsi_fail (GS_ERR_DEVICE,
+                         "ranks %d and %d (host %.71s) would share the GPU %04" PRIx64
+                         ":%02" PRIx64 ":%02" PRIx64
+                         ", which NCCL does not allow: start as many ranks on a node as it has "
+                         "GPUs, with srun --gpus-per-node=4 --ntasks-per-node=4 for instance, or "
+                         "look at GS_DEVICE",
+                         r, rank, cards[rank].host, id >> 16, id >> 8 & 0xff, id & 0xff);
+    }
+    return GS_OK;
+}
+
+gs_status_t gsi_place_gpus (const struct gsi_card *cards, const struct gsi_team *team,
+                            int *ordinal)
+{
+    struct seat *seats = make_seats (team);
+    gs_status_t st = GS_OK;
+
+    if (!seats)
+        return gsi_fail (GS_ERR_NOMEM, "no memory for the places of %d ranks", team->size);
+    for (int r = 0; r < team->size && !st; r++)
+        st = choose (&cards[r], r, &seats[r]);
+    for (int r = 0; r < team->size && !st; r++)
+        st = is_alone (cards, seats, r);
+    *ordinal = seats[team->rank].ordinal;
+    free (seats);
+    return st;
+}
+
+int gsi_place_hidden (const struct gsi_card *cards, const struct gsi_team *team)
+{
+    for (int r = 1; r < team->size; r++)
+        if (team->node_of[r] == team->node_of[r - 1] && cards[r].gpus.count == 1 &&
+            cards[r - 1].gpus.count == 1 && cards[r].gpus.id[0] != cards[r - 1].gpus.id[0])
+            return r - 1;
+    return -1;
+}

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* place - which GPU each rank takes; pure arithmetic on the cards, the same on every rank. */
+#ifndef GS_COMM_PLACE_H
+#define GS_COMM_PLACE_H
+
+#include "boot/team.h"
+#include "comm/card.h"
+
+/*
+ * Works out the GPU of each rank: the one its card asks for, else its place among the ranks of
+ * its node modulo the number of GPUs it sees. Fails, with the same text on all ranks, if a rank
+ * has no GPU, asks for one that it does not see, or shares one with another rank of its node
+ * where not both allow it. [ordinal] is this rank's.
+ */
+gs_status_t gsi_place_gpus (const struct gsi_card *cards, const struct gsi_team *team,
+                            int *ordinal);
+
+/*
+ * The first rank of a node whose ranks see one GPU each and not each other's, which keeps NCCL
+ * from copying directly between them; -1 if there is none.
+ */
+int gsi_place_hidden (const struct gsi_card *cards, const struct gsi_team *team);
+
+#endif /* GS_COMM_PLACE_H */

@@ -1,0 +1,463 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* queue - what a communicator on GPUs has queued: a thread watches that it ends in time. */
+#include "comm/queue.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "base/fault.h"
+#include "comm/watch.h"
+
+#define SLOTS       64                    /* calls that are watched at a time; a power of two */
+#define LONGEST_NS  (100 * GSI_NS_PER_MS) /* between two looks */
+#define SHORTEST_NS GSI_NS_PER_MS
+#define SPIN_NS     (GSI_NS_PER_MS / 10) /* a wait spins that long before it pauses */
+#define PAUSE_NS    50000
+
+/* A call that was queued. */
+struct slot {
+    struct gsi_event *event; /* behind it in its stream */
+    struct gsi_call call;
+    int64_t since_ns; /* when it was queued */
+};
+
+struct gsi_queue {
+    pthread_mutex_t guard; /* of all that follows and of the transport: a call, or a look */
+    struct slot slot[SLOTS];
+    uint64_t first, next;     /* numbers of the oldest slot in use and of the one to use */
+    int64_t moved_ns;         /* when the call before the oldest one was seen to have ended */
+    int64_t peeked_ns;        /* when the records of the other ranks were looked at */
+    int previous;             /* the device that the running call goes back to */
+    struct gsi_event *waiter; /* of gsi_queue_wait */
+
+    gs_stream_t bridge; /* stands in for the per-thread stream, see cross */
+    struct gsi_event *there, *back;
+    bool crossed;
+    gs_stream_t shore; /* where the running call comes back to */
+
+    pthread_t thread;
+    pthread_mutex_t bell_guard; /* of the two below */
+    pthread_cond_t bell;
+    bool stop;
+};
+
+static const struct gsi_queue_ops *ops_of (const gs_comm_t *comm)
+{
+    return comm->device->ops->queue;
+}
+
+/* ---- The thread ---- */
+
+/* The oldest call has ended: its entry in the record ends, if it has not been overwritten. */
+static void retire (gs_comm_t *comm, int64_t now_ns)
+{
+    struct gsi_queue *q = comm->queue;
+
+    gsi_record_done (&comm->record, q->slot[q->first % SLOTS].call.seq, now_ns);
+    q->first++;
+    q->moved_ns = now_ns;
+}
+
+/* Retires what has ended; the queue is held and the device entered. */
+static gs_status_t advance (gs_comm_t *comm)
+{
+    struct gsi_queue *q = comm->queue;
+    int64_t now_ns = gsi_now_ns ();
+    bool done = true;
+    gs_status_t st = GS_OK;
+
+    while (q->first != q->next && !st) {
+        st = ops_of (comm)->event_done (q->slot[q->first % SLOTS].event, &done);
+        if (st || !done)
+            break;
+        retire (comm, now_ns);
+    }
+    return st;
+}
+
+/* The oldest call has its time from when it was queued, or the one before it ended. */
+static bool is_late (const gs_comm_t *comm)
+{
+    const struct gsi_queue *q = comm->queue;
+    int64_t since_ns = q->slot[q->first % SLOTS].since_ns;
+
+    if (since_ns < q->moved_ns)
+        since_ns = q->moved_ns;
+    return q->first != q->next && gsi_now_ns () - since_ns > comm->timeout_ns;
+}
+
+/* Asks now and then whether another rank gave up: NCCL does not tell all of them. */
+static gs_status_t peek (gs_comm_t *comm, uint64_t seq)
+{
+    int64_t now_ns = gsi_now_ns ();
+
+    if (now_ns - comm->queue->peeked_ns < LONGEST_NS)
+        return GS_OK;
+    comm->queue->peeked_ns = now_ns;
+    return gsi_watch_others (comm, seq);
+}
+
+/* One look: what ended, what failed, what is late. The queue is held and the device entered. */
+static void look (gs_comm_t *comm)
+{
+    struct gsi_queue *q = comm->queue;
+    struct gsi_call call = {.seq = comm->record.seq};
+    gs_status_t st;
+
+    if (!comm->coll || atomic_load (&comm->life) != GSI_ALIVE)
+        return;
+    st = advance (comm);
+    if (!st)
+        st = comm->coll->ops->poll (comm->coll);
+    if (!st && q->first != q->next)
+        st = peek (comm, q->slot[q->first % SLOTS].call.seq);
+    if (!st && is_late (comm))
+        st = gsi_fail (GS_ERR_TIMEOUT, "it was queued, but did not end within %lld ms",
+                       (long long) (comm->timeout_ns / GSI_NS_PER_MS));
+    if (!st)
+        return;
+    if (q->first != q->next)
+        call = q->slot[q->first % SLOTS].call;
+    gsi_watch_failed (comm, &call, st);
+}
+
+static void look_if_free (gs_comm_t *comm)
+{
+    struct gsi_queue *q = comm->queue;
+    int previous;
+
+    if (pthread_mutex_trylock (&q->guard))
+        return; /* a call is at work, which sees to its own end */
+    if (!ops_of (comm)->enter (comm->device, &previous)) {
+        look (comm);
+        ops_of (comm)->leave (comm->device, previous);
+    }
+    pthread_mutex_unlock (&q->guard);
+}
+
+void gsi_queue_look (gs_comm_t *comm)
+{
+    if (comm->queue)
+        look_if_free (comm);
+}
+
+static int64_t period_ns (const gs_comm_t *comm)
+{
+    int64_t period = comm->timeout_ns / 10;
+
+    return period > LONGEST_NS ? LONGEST_NS : period < SHORTEST_NS ? SHORTEST_NS : period;
+}
+
+static void *watch (void *argument)
+{
+    gs_comm_t *comm = argument;
+    struct gsi_queue *q = comm->queue;
+
+    ops_of (comm)->stand_apart ();
+    pthread_mutex_lock (&q->bell_guard);
+    while (!q->stop) {
+        int64_t until_ns = gsi_now_ns () + period_ns (comm);
+        struct timespec until = {.tv_sec = until_ns / GSI_NS_PER_S,
+                                 .tv_nsec = until_ns % GSI_NS_PER_S};
+        pthread_cond_timedwait (&q->bell, &q->bell_guard, &until);
+        pthread_mutex_unlock (&q->bell_guard);
+        look_if_free (comm);
+        pthread_mutex_lock (&q->bell_guard);
+    }
+    pthread_mutex_unlock (&q->bell_guard);
+    return NULL;
+}
+
+/* ---- Life ---- */
+
+/* Signals are the application's: this thread takes none. */
+static gs_status_t start_thread (gs_comm_t *comm)
+{
+    pthread_condattr_t attributes;
+    sigset_t all, before;
+    int rc;
+
+    pthread_condattr_init (&attributes);
+    pthread_condattr_setclock (&attributes, CLOCK_MONOTONIC);
+    pthread_cond_init (&comm->queue->bell, &attributes);
+    pthread_condattr_destroy (&attributes);
+    sigfillset (&all);
+    pthread_sigmask (SIG_SETMASK, &all, &before);
+    rc = gsi_fault ("queue.thread") ? EAGAIN
+                                    : pthread_create (&comm->queue->thread, NULL, watch, comm);
+    pthread_sigmask (SIG_SETMASK, &before, NULL);
+    if (!rc)
+        return GS_OK;
+    comm->queue->stop = true; /* there is nothing to join */
+    return gsi_fail (GS_ERR_NOMEM, "cannot start a thread (pthread_create: %d)", rc);
+}
+
+gs_status_t gsi_queue_open (gs_comm_t *comm)
+{
+    struct gsi_queue *q;
+    int previous;
+    gs_status_t st;
+
+    if (!ops_of (comm))
+        return GS_OK;
+    if (!(q = calloc (1, sizeof (*q))))
+        return gsi_fail (GS_ERR_NOMEM, "out of memory");
+    pthread_mutex_init (&q->guard, NULL);
+    pthread_mutex_init (&q->bell_guard, NULL);
+    q->stop = true;
+    comm->queue = q;
+    if ((st = ops_of (comm)->enter (comm->device, &previous)))
+        return st;
+    if (!(st = ops_of (comm)->event_open (&q->waiter)) &&
+        !(st = ops_of (comm)->event_open (&q->there)) &&
+        !(st = ops_of (comm)->event_open (&q->back)))
+        st = ops_of (comm)->stream_open (&q->bridge);
+    for (int i = 0; i < SLOTS && !st; i++)
+        st = ops_of (comm)->event_open (&q->slot[i].event);
+    ops_of (comm)->leave (comm->device, previous);
+    if (st)
+        return st;
+    q->stop = false;
+    return start_thread (comm);
+}
+
+static void stop_thread (struct gsi_queue *q)
+{
+    bool runs;
+
+    pthread_mutex_lock (&q->bell_guard);
+    runs = !q->stop;
+    q->stop = true;
+    pthread_cond_signal (&q->bell);
+    pthread_mutex_unlock (&q->bell_guard);
+    if (runs) {
+        pthread_join (q->thread, NULL);
+        pthread_cond_destroy (&q->bell);
+    }
+}
+
+void gsi_queue_close (gs_comm_t *comm)
+{
+    struct gsi_queue *q = comm->queue;
+    int previous;
+
+    if (!q)
+        return;
+    stop_thread (q);
+    if (!ops_of (comm)->enter (comm->device, &previous)) {
+        for (int i = 0; i < SLOTS; i++)
+            ops_of (comm)->event_close (q->slot[i].event);
+        ops_of (comm)->event_close (q->waiter);
+        ops_of (comm)->event_close (q->there);
+        ops_of (comm)->event_close (q->back);
+        ops_of (comm)->stream_close (q->bridge);
+        ops_of (comm)->leave (comm->device, previous);
+    }
+    pthread_mutex_destroy (&q->guard);
+    pthread_mutex_destroy (&q->bell_guard);
+    comm->queue = NULL;
+    free (q);
+}
+
+/* ---- What calls do ---- */
+
+/* A graph takes what is queued, on arrays that the GPU reaches by itself. */
+static gs_status_t check_capture (gs_comm_t *comm, const struct gsi_call *call)
+{
+    bool waits = call->staged || call->op == GSI_OP_ALLREDUCE_WAVG || call->op == GSI_OP_DESTROY;
+
+    if (!call->capturing || !waits)
+        return GS_OK;
+    return gsi_fail (GS_ERR_UNSUPPORTED,
+                     "%s of communicator '%s' cannot be captured into a CUDA graph: %s",
+                     gsi_record_op_name (call->op), comm->name,
+                     call->staged ? "its array is in host memory and is staged by the host; "
+                                    "put it into device memory"
+                                  : "the host waits in it for the other ranks");
+}
+
+gs_status_t gsi_queue_hold (gs_comm_t *comm)
+{
+    struct gsi_queue *q = comm->queue;
+    gs_status_t st;
+
+    if (!q)
+        return GS_OK;
+    pthread_mutex_lock (&q->guard);
+    if ((st = ops_of (comm)->enter (comm->device, &q->previous)))
+        pthread_mutex_unlock (&q->guard);
+    return st;
+}
+
+/*
+ * N.B. The per-thread stream is another one on each thread, and NCCL launches from a thread of
+ * its own when its calls do not block (2.28). So the call goes to a stream of ours that waits for
+ * it.
+ */
+static gs_status_t cross (gs_comm_t *comm, struct gsi_call *call)
+{
+    struct gsi_queue *q = comm->queue;
+    gs_status_t st;
+
+    q->crossed = ops_of (comm)->is_per_thread (call->stream);
+    if (!q->crossed)
+        return GS_OK;
+    q->shore = call->stream;
+    call->stream = q->bridge;
+    st = ops_of (comm)->event_record (q->there, q->shore);
+    return st ? st : ops_of (comm)->stream_wait (q->bridge, q->there);
+}
+
+/* What is queued behind the call waits for it. */
+static gs_status_t come_back (gs_comm_t *comm)
+{
+    struct gsi_queue *q = comm->queue;
+    gs_status_t st;
+
+    if (!q->crossed)
+        return GS_OK;
+    st = ops_of (comm)->event_record (q->back, q->bridge);
+    return st ? st : ops_of (comm)->stream_wait (q->shore, q->back);
+}
+
+gs_status_t gsi_queue_enter (gs_comm_t *comm, struct gsi_call *call)
+{
+    gs_status_t st = gsi_queue_hold (comm);
+
+    if (st || !comm->queue)
+        return st;
+    if ((st = ops_of (comm)->is_capturing (call->stream, &call->capturing)) ||
+        (st = check_capture (comm, call)) || (st = cross (comm, call)))
+        gsi_queue_leave (comm);
+    return st;
+}
+
+void gsi_queue_leave (gs_comm_t *comm)
+{
+    struct gsi_queue *q = comm->queue;
+
+    if (!q)
+        return;
+    ops_of (comm)->leave (comm->device, q->previous);
+    pthread_mutex_unlock (&q->guard);
+}
+
+gs_status_t gsi_queue_watch (gs_comm_t *comm, const struct gsi_call *call)
+{
+    struct gsi_queue *q = comm->queue;
+    struct slot *slot;
+    gs_status_t st = come_back (comm);
+
+    if (st)
+        return st;
+    /* A captured call does not run now; where calls run far ahead, the older ones are watched. */
+    if (call->capturing || (q->next - q->first == SLOTS && (st = advance (comm))) ||
+        q->next - q->first == SLOTS) {
+        gsi_record_end (&comm->record, GS_OK);
+        return GS_OK;
+    }
+    slot = &q->slot[q->next % SLOTS];
+    slot->call = *call;
+    slot->since_ns = call->deadline_ns - comm->timeout_ns;
+    if ((st = ops_of (comm)->event_record (slot->event, call->stream)))
+        return st;
+    q->next++;
+    gsi_record_queued (&comm->record);
+    return GS_OK;
+}
+
+/* Whether a wait must end without success; else a pause has passed. */
+static gs_status_t wait_on (gs_comm_t *comm, int64_t begin_ns, const struct gsi_call *call)
+{
+    int64_t now_ns = gsi_now_ns ();
+    gs_status_t st;
+
+    if (atomic_load (&comm->life) != GSI_ALIVE)
+        return gsi_fail (GS_ERR_STATE, "the communicator was aborted");
+    if (now_ns >= call->deadline_ns)
+        return gsi_fail (GS_ERR_TIMEOUT, "the deadline passed (GS_TIMEOUT_MS)");
+    if (now_ns - begin_ns < SPIN_NS) {
+        sched_yield ();
+        return GS_OK;
+    }
+    nanosleep (&(struct timespec){.tv_nsec = PAUSE_NS}, NULL);
+    st = peek (comm, call->seq);
+    return st ? st : comm->coll->ops->poll (comm->coll);
+}
+
+gs_status_t gsi_queue_await (gs_comm_t *comm, struct gsi_event *event,
+                             const struct gsi_call *call)
+{
+    int64_t begin_ns = gsi_now_ns ();
+    bool done;
+    gs_status_t st = ops_of (comm)->event_done (event, &done);
+
+    while (!st && !done && !(st = wait_on (comm, begin_ns, call)))
+        st = ops_of (comm)->event_done (event, &done);
+    return st;
+}
+
+gs_status_t gsi_queue_drain (gs_comm_t *comm, const struct gsi_call *call)
+{
+    struct gsi_queue *q = comm->queue;
+    gs_status_t st = GS_OK;
+
+    while (q && q->first != q->next && !st)
+        if (!(st = gsi_queue_await (comm, q->slot[q->first % SLOTS].event, call)))
+            retire (comm, gsi_now_ns ());
+    return st;
+}
+
+/* Whether the work that [waiter] stands behind is done. */
+static gs_status_t ask_waiter (gs_comm_t *comm, bool *done)
+{
+    gs_status_t st = gsi_queue_hold (comm);
+
+    if (st)
+        return st;
+    st = ops_of (comm)->event_done (comm->queue->waiter, done);
+    gsi_queue_leave (comm);
+    return st;
+}
+
+static gs_status_t begin_wait (gs_comm_t *comm, gs_stream_t stream)
+{
+    bool capturing;
+    gs_status_t st = gsi_queue_hold (comm);
+
+    if (st)
+        return st;
+    st = ops_of (comm)->is_capturing (stream, &capturing);
+    if (!st && capturing)
+        st = gsi_fail (GS_ERR_UNSUPPORTED, "gs_comm_wait: the stream is captured into a CUDA "
+                                           "graph, in which nothing runs now");
+    if (!st)
+        st = ops_of (comm)->event_record (comm->queue->waiter, stream);
+    gsi_queue_leave (comm);
+    return st;
+}
+
+gs_status_t gsi_queue_wait (gs_comm_t *comm, gs_stream_t stream)
+{
+    int64_t begin_ns = gsi_now_ns (), now_ns = begin_ns;
+    bool done = false;
+    gs_status_t st = begin_wait (comm, stream);
+
+    while (!st && !(st = ask_waiter (comm, &done)) && !done) {
+        if (atomic_load (&comm->life) != GSI_ALIVE)
+            return GS_OK; /* the caller says why */
+        if ((now_ns = gsi_now_ns ()) - begin_ns > comm->timeout_ns)
+            return gsi_fail (GS_ERR_TIMEOUT,
+                             "gs_comm_wait: the stream's work did not end within %lld ms",
+                             (long long) (comm->timeout_ns / GSI_NS_PER_MS));
+        if (now_ns - begin_ns < SPIN_NS)
+            sched_yield ();
+        else
+            nanosleep (&(struct timespec){.tv_nsec = PAUSE_NS}, NULL);
+    }
+    return st;
+}

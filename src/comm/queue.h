@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * queue - what a communicator on GPUs has queued: a thread watches that it ends in time.
+ *
+ * A call holds the queue from gsi_queue_enter to gsi_queue_leave, which are also the entry to and
+ * the exit from the device. The thread looks in between. A communicator on hosts has no queue:
+ * everything here then does nothing.
+ */
+#ifndef GS_COMM_QUEUE_H
+#define GS_COMM_QUEUE_H
+
+#include "comm/comm.h"
+
+/* Opens the queue of a communicator on a GPU, before its transport; close takes any. */
+gs_status_t gsi_queue_open (gs_comm_t *comm);
+void gsi_queue_close (gs_comm_t *comm);
+
+/*
+ * Takes the queue for a call, and finds out whether its stream is captured: GS_ERR_UNSUPPORTED
+ * for a call that cannot be. gsi_queue_hold takes it for anything else.
+ */
+gs_status_t gsi_queue_enter (gs_comm_t *comm, struct gsi_call *call);
+gs_status_t gsi_queue_hold (gs_comm_t *comm);
+void gsi_queue_leave (gs_comm_t *comm);
+
+/* Has [call], which was just queued, watched. Its entry in the record ends when it has. */
+gs_status_t gsi_queue_watch (gs_comm_t *comm, const struct gsi_call *call);
+
+/*
+ * Waits on the host, inside a call, for what was queued before [event] and watches the transport
+ * meanwhile: GS_ERR_TIMEOUT, GS_ERR_STATE when the communicator was aborted.
+ */
+gs_status_t gsi_queue_await (gs_comm_t *comm, struct gsi_event *event,
+                             const struct gsi_call *call);
+
+/* Waits, inside a call, for everything watched. */
+gs_status_t gsi_queue_drain (gs_comm_t *comm, const struct gsi_call *call);
+
+/* Looks now instead of soon whether something failed. */
+void gsi_queue_look (gs_comm_t *comm);
+
+/* Waits on the host, outside of calls, for the work of [stream]; see gs_comm_wait. */
+gs_status_t gsi_queue_wait (gs_comm_t *comm, gs_stream_t stream);
+
+#endif /* GS_COMM_QUEUE_H */
