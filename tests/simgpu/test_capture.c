@@ -263,12 +263,18 @@ static cudaError_t do_unsafe (int what)
 
 START_TEST (unsafe_calls_break_a_capture)
 {
+    enum cudaStreamCaptureMode mode = cudaStreamCaptureModeRelaxed;
     cudaStream_t stream = test_stream ();
 
     for (int what = 0; what < 7; what++) {
         begin (stream);
         ck_assert_int_eq (do_unsafe (what), cudaErrorStreamCaptureUnsupported);
         end_broken (stream);
+        test_ok (cudaThreadExchangeStreamCaptureMode (&mode)); /* this thread takes the blame */
+        begin (stream);
+        ck_assert_int_eq (do_unsafe (what), cudaSuccess);
+        end_and_launch (stream, 0, 0);
+        test_ok (cudaThreadExchangeStreamCaptureMode (&mode));
     }
     for (int what = 0; what < 7; what++) {
         test_ok (cudaStreamBeginCapture (stream, cudaStreamCaptureModeThreadLocal));
@@ -362,14 +368,18 @@ START_TEST (launches_of_one_graph_follow_each_other)
     cudaStream_t stream = test_stream (), other = test_stream ();
     cudaGraphExec_t exec;
     cudaGraph_t graph;
+    int begun = 0;
 
     sem_init (&gate.open, 0, 0);
     begin (stream);
+    test_ok (cudaLaunchHostFunc (stream, test_count, &begun));
     test_ok (cudaLaunchHostFunc (stream, test_stand, &gate));
     test_ok (cudaStreamEndCapture (stream, &graph));
     test_ok (cudaGraphInstantiateWithFlags (&exec, graph, 0));
     test_ok (cudaGraphLaunch (exec, stream));
     test_ok (cudaGraphLaunch (exec, other));
+    usleep (20000);
+    ck_assert_int_eq (test_counted (&begun), 1);
     test_open (&gate);
     test_ok (cudaStreamSynchronize (stream)); /* the first, not the second */
     test_gives (cudaErrorNotReady, cudaStreamQuery (other));

@@ -11,6 +11,8 @@ START_TEST (stream_0_is_the_threads)
     test_close (&gate, cudaStreamLegacy);
     test_gives (cudaErrorNotReady, cudaStreamQuery (cudaStreamLegacy));
     test_ok (cudaLaunchHostFunc (0, test_count, &done)); /* it waits for the legacy stream */
+    usleep (20000);
+    ck_assert_int_eq (test_counted (&done), 0);
     test_gives (cudaErrorNotReady, cudaStreamQuery (0));
     test_gives (cudaErrorNotReady, cudaStreamQuery (cudaStreamPerThread));
     test_open (&gate);

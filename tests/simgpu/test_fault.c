@@ -90,6 +90,7 @@ START_TEST (late_errors_stay)
         test_gives (cudaErrorLaunchFailure, cudaGetLastError ());
         test_gives (cudaErrorLaunchFailure, cudaStreamQuery (stream));
     }
+    usleep (20000);
     ck_assert_int_eq (test_counted (&done), 0); /* what was behind is dropped */
     test_ok (cudaSetDevice (1));                /* another device still works */
     test_ok (cudaStreamCreate (&other));

@@ -59,14 +59,16 @@ START_TEST (the_legacy_stream_waits_and_is_waited_for)
 {
     static struct test_gate gate;
     cudaStream_t one, other, free_one = test_stream ();
-    int legacy = 0, behind = 0;
+    int legacy = 0, behind = 0, beside = 0;
 
     test_ok (cudaStreamCreate (&one));
     test_ok (cudaStreamCreate (&other));
     test_close (&gate, one);
     test_ok (cudaLaunchHostFunc (0, test_count, &legacy));
     test_ok (cudaLaunchHostFunc (other, test_count, &behind));
+    test_ok (cudaLaunchHostFunc (free_one, test_count, &beside));
     test_ok (cudaStreamSynchronize (free_one)); /* non-blocking: not held up */
+    ck_assert_int_eq (test_counted (&beside), 1);
     usleep (20000);
     ck_assert_int_eq (test_counted (&legacy), 0);
     ck_assert_int_eq (test_counted (&behind), 0);
