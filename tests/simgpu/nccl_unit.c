@@ -169,6 +169,10 @@ static cudaError_t push (struct nsim_unit *unit)
     if (code == cudaSuccess) {
         comm->tickets += captured ? 0 : 1;
         comm->queued += captured ? 0 : 1;
+        if (captured) {
+            unit->next = comm->captured;
+            comm->captured = unit;
+        }
         if (captured && sim_watch_graph (unit->op[0].stream, graph_gone, comm))
             comm->graphs++;
         code = join_streams (unit, false);

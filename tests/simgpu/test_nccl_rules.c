@@ -452,6 +452,58 @@ static void fault_late_init (void)
     NCCL (ncclCommAbort (comm));
 }
 
+static void fault_stalls_init (void)
+{
+    ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+    ncclResult_t state;
+    ncclUniqueId id;
+
+    config.blocking = 0;
+    NCCL (ncclGetUniqueId (&id));
+    GIVES (ncclInProgress, ncclCommInitRankConfig (&comm, 1, id, 0, &config));
+    nap ();
+    NCCL (ncclCommGetAsyncError (comm, &state));
+    CHECK (state == ncclInProgress);
+    NCCL (ncclCommAbort (comm));
+}
+
+static void fault_stalls_finalize (void)
+{
+    ncclResult_t state;
+
+    begin (false);
+    GIVES (ncclInProgress, ncclCommFinalize (comm));
+    nap ();
+    NCCL (ncclCommGetAsyncError (comm, &state));
+    CHECK (state == ncclInProgress);
+    NCCL (ncclCommAbort (comm));
+}
+
+/* All of a group: here the second of two. */
+static void fault_at_group_end (void)
+{
+    begin (true);
+    for (int i = 0; i < 2; i++) {
+        NCCL (ncclGroupStart ());
+        NCCL (sum (1));
+        NCCL (sum (2));
+        GIVES (i == 0 ? ncclSuccess : ncclSystemError, ncclGroupEnd ());
+    }
+    CUDA (cudaStreamSynchronize (stream));
+    end_comm (comm);
+}
+
+static void fault_in_split (void)
+{
+    ncclComm_t child = (ncclComm_t) &child;
+
+    begin (true);
+    GIVES (ncclSystemError, ncclCommSplit (comm, 0, 0, &child, NULL));
+    NCCL (ncclCommSplit (comm, 0, rank, &child, NULL));
+    end_comm (child);
+    end_comm (comm);
+}
+
 static void traffic (void)
 {
     begin (true);
@@ -509,6 +561,12 @@ const struct test rule_tests[] = {
     {"fault-late", fault_late, 2, 1, 0, NULL, "SIM_FAULT=ncclAllReduce=late"},
     {"fault-in-init", fault_in_init, 1, 1, 0, NULL, "SIM_FAULT=ncclCommInitRank"},
     {"fault-late-init", fault_late_init, 1, 1, 0, NULL, "SIM_FAULT=ncclCommInitRankConfig=late"},
+    {"fault-stalls-init", fault_stalls_init, 1, 1, 0, NULL,
+     "SIM_FAULT=ncclCommInitRankConfig=stall"},
+    {"fault-stalls-finalize", fault_stalls_finalize, 2, 1, 0, NULL,
+     "SIM_FAULT=ncclCommFinalize=stall"},
+    {"fault-at-group-end", fault_at_group_end, 2, 1, 0, NULL, "SIM_FAULT=ncclGroupEnd#2"},
+    {"fault-in-split", fault_in_split, 2, 1, 0, NULL, "SIM_FAULT=ncclCommSplit"},
     {"traffic", traffic, 4, 4, 0, NULL, NULL},
     {0},
 };
