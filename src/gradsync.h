@@ -455,8 +455,9 @@ gs_status_t gs_device_copy (gs_comm_t *comm, void *dst, const void *src, size_t 
  *                     flight record was written, and [buf] may be partly overwritten
  *   GS_ERR_STATE      the communicator was aborted, or is inside another call
  *   GS_ERR_TRANSPORT  the transport failed; its text is in gs_last_error ()
- *   GS_ERR_DEVICE     a buffer is in memory that this communicator cannot reach, or the GPU
- * failed GS_ERR_UNSUPPORTED  the stream is captured into a graph, and the call cannot be
+ *   GS_ERR_DEVICE     a buffer is in memory that this communicator cannot reach; or the GPU
+ *                     failed, and the communicator is dead
+ *   GS_ERR_UNSUPPORTED  the stream is captured into a graph, and the call cannot be
  */
 
 /*
