@@ -416,9 +416,9 @@ gs_status_t gs_device_free (const gs_comm_t *comm, void *memory);
  *   dst     out  does not overlap src
  *   src     in
  *   bytes   in   0 does nothing
- *   stream  in   on GPUs the copy is queued there (NULL: the legacy default stream); ordinary
- * host memory has been read, or written, when the call returns, pinned memory when the stream has
- * passed it. Ignored on hosts
+ *   stream  in   on GPUs the copy is queued there (NULL: the legacy default stream): ordinary
+ *                host memory has been read, or written, when the call returns, pinned memory when
+ *                the stream has passed it. Ignored on hosts
  *
  * Returns     GS_OK; GS_ERR_ARG; GS_ERR_DEVICE for memory of another GPU.
  * Since       0.1
@@ -455,8 +455,9 @@ gs_status_t gs_device_copy (gs_comm_t *comm, void *dst, const void *src, size_t 
  *                     flight record was written, and [buf] may be partly overwritten
  *   GS_ERR_STATE      the communicator was aborted, or is inside another call
  *   GS_ERR_TRANSPORT  the transport failed; its text is in gs_last_error ()
- *   GS_ERR_DEVICE     a buffer is in memory that this communicator cannot reach, or the GPU
- * failed GS_ERR_UNSUPPORTED  on a stream that is captured: the call cannot be
+ *   GS_ERR_DEVICE     a buffer is in memory that this communicator cannot reach; or the GPU
+ *                     failed, and the communicator is dead
+ *   GS_ERR_UNSUPPORTED  the stream is captured into a graph, and the call cannot be
  */
 
 /*
@@ -473,10 +474,10 @@ gs_status_t gs_device_copy (gs_comm_t *comm, void *dst, const void *src, size_t 
  * Precision   f16 and bf16 are summed in fp32 and rounded once; the others are summed in their
  *             own type. Every rank receives the same bits. On GPUs up to 8 ranks, and with
  *             GS_AVG=fast, f16 and bf16 are scaled by 2^-ceil(log2(size)/2), summed in their own
- *             type and scaled to the average in fp32: off by at most size * u times the average
- *             of |buf_r[i]|, u = 2^-11 for f16, 2^-8 for bf16, beside what is subnormal, and
- *             infinite above about 1/sqrt(size) of the largest number;
- *             GS_AVG=exact is as on hosts. The order in which f32 and f64 are summed is NCCL's.
+ *             type and divided to the average in fp32: off by at most size * u * (1 + size * u)
+ *             times the average of |buf_r[i]|, u = 2^-11 for f16, 2^-8 for bf16, beside what is
+ *             subnormal, and infinite above about 1/sqrt(size) of the largest number;
+ *             GS_AVG=exact is as on hosts. NCCL chooses the order in which f32 and f64 are summed.
  * Returns     see above; GS_ERR_UNSUPPORTED for integers, whose average would have to round.
  * Since       0.1
  */
