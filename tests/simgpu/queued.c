@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * queued - the program of queued.sh: calls on arrays in device memory, in ways that only a count
+ * of what reaches CUDA and NCCL, or a graph, can judge. Runs on real GPUs as well.
+ *
+ *   queued average DTYPE COUNT CALLS  averages of a device array, one behind the other
+ *   queued graph                      calls captured into a graph and replayed, and those refused
+ *   queued busy                       a capture that lasts longer than the watch thread sleeps
+ *   queued late                       rank 0 comes too late to a call that the others have queued
+ */
+#include <cuda_runtime_api.h>
+
+#include "multi/multi.h"
+
+#define COUNT 5000
+
+static gs_comm_t *comm;
+static int rank, size;
+
+#define CHECK_CUDA(call) multi_check_cuda (__FILE__, __LINE__, #call, call)
+
+static void multi_check_cuda (const char *file, int line, const char *call, cudaError_t error)
+{
+    if (error)
+        multi_failed (file, line, "%s: %s", call, cudaGetErrorString (error));
+}
+
+/* A device array with [count] times [value]. */
+static float *make_floats (size_t count, float value)
+{
+    float *host = malloc (count * sizeof (*host));
+    void *device = NULL;
+
+    CHECK_OK (gs_device_alloc (comm, count * sizeof (*host), &device));
+    for (size_t i = 0; i < count && host; i++)
+        host[i] = value;
+    CHECK_OK (gs_device_copy (comm, device, host, count * sizeof (*host), NULL));
+    free (host);
+    return device;
+}
+
+/* Whether all of [count] floats on the device are [value], after what is queued. */
+static void check_floats (const float *device, size_t count, float value)
+{
+    float *host = malloc (count * sizeof (*host));
+    size_t wrong = 0;
+
+    CHECK_CUDA (cudaDeviceSynchronize ());
+    CHECK_OK (gs_device_copy (comm, host, device, count * sizeof (*host), NULL));
+    for (size_t i = 0; i < count && host; i++)
+        wrong += host[i] != value;
+    CHECK (!wrong, "%zu of %zu are not %g; the first is %g", wrong, count, value, host[0]);
+    free (host);
+}
+
+static void average (gs_dtype_t dtype, size_t count, int calls)
+{
+    void *x = NULL;
+
+    CHECK_OK (gs_device_alloc (comm, count * gs_dtype_size (dtype), &x));
+    CHECK_CUDA (cudaMemset (x, 0, count * gs_dtype_size (dtype)));
+    for (int i = 0; i < calls; i++)
+        CHECK_OK (gs_allreduce_avg (comm, x, count, dtype, NULL));
+    CHECK_OK (gs_comm_wait (comm, NULL));
+    CHECK_OK (gs_device_free (comm, x));
+}
+
+static void check_refused (cudaStream_t stream, float *device)
+{
+    float host = 1;
+
+    CHECK_FAILS (gs_allreduce_avg (comm, &host, 1, GS_F32, stream), GS_ERR_UNSUPPORTED,
+                 "allreduce_avg", "graph", "host memory");
+    CHECK_FAILS (gs_allreduce_wavg (comm, device, COUNT, GS_F32, 1, stream), GS_ERR_UNSUPPORTED,
+                 "allreduce_wavg", "graph", "waits");
+    CHECK_FAILS (gs_comm_wait (comm, stream), GS_ERR_UNSUPPORTED, "gs_comm_wait", "graph");
+}
+
+/* x becomes the mean of rank + 1; then y, which is gathered from it, is 1 to size times that. */
+static void graph (void)
+{
+    float mean = (float) (size + 1) / 2, *x = make_floats (COUNT, 0);
+    float *one = make_floats (COUNT, (float) rank + 1);
+    cudaStream_t stream;
+    cudaGraph_t captured;
+    cudaGraphExec_t exec;
+
+    CHECK_CUDA (cudaStreamCreateWithFlags (&stream, cudaStreamNonBlocking));
+    for (int i = 0; i < 2; i++) /* the first two calls are compared */
+        CHECK_OK (gs_allreduce_avg (comm, x, COUNT, GS_F32, stream));
+    CHECK_OK (gs_comm_wait (comm, stream));
+    CHECK_CUDA (cudaStreamBeginCapture (stream, cudaStreamCaptureModeThreadLocal));
+    CHECK_OK (gs_device_copy (comm, x, one, COUNT * sizeof (float), stream));
+    CHECK_OK (gs_allreduce_avg (comm, x, COUNT, GS_F32, stream));
+    CHECK_OK (gs_broadcast (comm, x, COUNT, GS_F32, size - 1, stream));
+    CHECK_OK (gs_barrier (comm, stream));
+    check_refused (stream, x);
+    CHECK_CUDA (cudaStreamEndCapture (stream, &captured));
+    CHECK_CUDA (cudaGraphInstantiate (&exec, captured, 0));
+    for (int i = 0; i < 3; i++) {
+        CHECK_CUDA (cudaMemsetAsync (x, 0xff, COUNT * sizeof (float), stream));
+        CHECK_CUDA (cudaGraphLaunch (exec, stream));
+        CHECK_OK (gs_comm_wait (comm, stream));
+        check_floats (x, COUNT, mean);
+    }
+    CHECK_OK (gs_allreduce_avg (comm, x, COUNT, GS_F32, stream)); /* and as before outside */
+    CHECK_OK (gs_comm_wait (comm, stream));
+    check_floats (x, COUNT, mean);
+    CHECK_CUDA (cudaGraphExecDestroy (exec));
+    CHECK_CUDA (cudaGraphDestroy (captured));
+    CHECK_CUDA (cudaStreamDestroy (stream));
+    CHECK_OK (gs_device_free (comm, x));
+    CHECK_OK (gs_device_free (comm, one));
+}
+
+/* The thread that watches looks at a queued call while this one captures in the strictest mode.
+ */
+static void busy (void)
+{
+    float *x = make_floats (COUNT, 1), *y = make_floats (COUNT, 1);
+    cudaStream_t stream;
+    cudaGraph_t captured;
+
+    CHECK_CUDA (cudaStreamCreateWithFlags (&stream, cudaStreamNonBlocking));
+    for (int i = 0; i < 3; i++)
+        CHECK_OK (gs_allreduce_avg (comm, x, COUNT, GS_F32, NULL));
+    CHECK_OK (gs_comm_wait (comm, NULL));
+    CHECK_CUDA (cudaStreamBeginCapture (stream, cudaStreamCaptureModeGlobal));
+    for (int i = 0; i < 5; i++) {
+        CHECK_OK (gs_allreduce_avg (comm, y, COUNT, GS_F32, stream));
+        usleep (100000);
+        CHECK_OK (gs_comm_check (comm));
+    }
+    CHECK_CUDA (cudaStreamEndCapture (stream, &captured));
+    CHECK_CUDA (cudaGraphDestroy (captured));
+    CHECK_CUDA (cudaStreamDestroy (stream));
+    check_floats (x, COUNT, 1);
+    CHECK_OK (gs_device_free (comm, x));
+    CHECK_OK (gs_device_free (comm, y));
+}
+
+/* The others' call returns at once and fails later; so does whatever they call then. */
+static void late (void)
+{
+    float *x = make_floats (COUNT, 1);
+
+    for (int i = 0; i < 3; i++)
+        CHECK_OK (gs_allreduce_avg (comm, x, COUNT, GS_F32, NULL));
+    CHECK_OK (gs_comm_wait (comm, NULL));
+    if (rank) {
+        CHECK_OK (gs_allreduce_avg (comm, x, COUNT, GS_F32, NULL));
+        CHECK_OK (gs_comm_check (comm));
+        CHECK_FAILS (gs_comm_wait (comm, NULL), GS_ERR_TIMEOUT, "allreduce_avg #4",
+                     "did not come: rank 0");
+        CHECK_FAILS (gs_barrier (comm, NULL), GS_ERR_TIMEOUT, "dead", "allreduce_avg #4");
+        multi_signal ("gave-up", rank);
+    } else {
+        multi_await_others ("gave-up", 0);
+        multi_wait (comm, gs_allreduce_avg (comm, x, COUNT, GS_F32, NULL));
+        CHECK_FAILS (gs_comm_check (comm), GS_ERR_TIMEOUT, "the deadline passed on rank");
+    }
+    CHECK_OK (gs_device_free (comm, x));
+}
+
+int main (int argc, char **argv)
+{
+    const char *mode = argc > 1 ? argv[1] : "";
+
+    if (!strcmp (mode, "late"))
+        setenv ("GS_TIMEOUT_MS", "1500", 1);
+    comm = multi_create (NULL);
+    rank = gs_comm_rank (comm);
+    size = gs_comm_size (comm);
+    CHECK_CUDA (cudaSetDevice (gs_comm_device (comm)));
+    if (!strcmp (mode, "graph"))
+        graph ();
+    else if (!strcmp (mode, "busy"))
+        busy ();
+    else if (!strcmp (mode, "late"))
+        late ();
+    else if (!strcmp (mode, "average") && argc == 5)
+        average ((gs_dtype_t) atoi (argv[2]), (size_t) atoll (argv[3]), atoi (argv[4]));
+    else
+        CHECK (false, "no such mode: '%s'", mode);
+    if (strcmp (mode, "late"))
+        CHECK_OK (gs_comm_destroy (comm));
+    else
+        gs_comm_destroy (comm);
+    return multi_end (mode);
+}

@@ -1,0 +1,102 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-3-Clause
+#
+# queued.sh - calls on device arrays: what a call costs in calls of CUDA and NCCL, what exact
+# averages send and that they are exact on 2 to 16 ranks, graphs, and a rank that is late.
+
+: "${top_srcdir:?run me by make check}" "${top_builddir:?}"
+room=$(mktemp -d "${TMPDIR:-/tmp}/gs-queued.XXXXXX") || exit 99
+trap 'rm -rf "$room"' EXIT
+cd "$top_builddir" || exit 99
+unset "${!SIM_@}" CUDA_VISIBLE_DEVICES
+export LD_LIBRARY_PATH=$PWD/tests/simgpu/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
+export GS_TRANSPORT=nccl SIM_GPUS=16 GS_TEST_SECONDS=60
+failures=0
+
+fail () {
+    echo "FAILED - $*"
+    ((++failures))
+}
+
+# run LAYOUT WORDS...: one launch, which must succeed.
+run () {
+    local layout=$1
+    shift
+    "$top_srcdir/tests/launch.sh" --live --layout "$layout" "$@" >"$room/out" 2>&1 && return
+    fail "$layout $*"
+    sed 's/^/    /' "$room/out"
+    return 1
+}
+
+# How often one more call of an average calls [name]: from processes that made 20 and 120 of them.
+declare -A per_call
+count_calls () { # DTYPE COUNT
+    local name calls pid
+
+    per_call=()
+    rm -f "$room"/calls.*
+    run "2 SIM_COUNT=$room/calls.20" tests/simgpu/queued average "$1" "$2" 20
+    run "2 SIM_COUNT=$room/calls.120" tests/simgpu/queued average "$1" "$2" 120
+    while read -r name calls; do
+        per_call[$name]=$calls
+    done < <(awk '{ n[$1] += (FILENAME ~ /120$/ ? 1 : -1) * $2 }
+                  END { for (name in n) printf "%s %.2f\n", name, n[name] / 200 }' "$room"/calls.*)
+}
+
+# A call makes no memory, waits for nothing on the host, and asks each thing once.
+cheap () { # DTYPE COUNT NCCL-CALL TIMES
+    local name
+
+    count_calls "$1" "$2"
+    for name in "${!per_call[@]}"; do
+        case $name in
+        cudaMalloc* | cudaFree* | cudaHost* | *Synchronize* | cudaEventCreate* | cudaStreamCreate*)
+            [[ ${per_call[$name]} = 0.00 ]] || fail "type $1: ${per_call[$name]} $name a call"
+            ;;
+        cudaPointerGetAttributes | cudaStreamIsCapturing)
+            [[ ${per_call[$name]} = 1.00 ]] || fail "type $1: ${per_call[$name]} $name a call"
+            ;;
+        esac
+    done
+    [[ ${per_call[$3]-0} = "$4" ]] || fail "type $1: ${per_call[$3]-0} $3 a call, not $4"
+    echo "type $1: one call is $(for name in "${!per_call[@]}"; do
+        [[ ${per_call[$name]} = 0.00 ]] || printf '%s %s, ' "${per_call[$name]}" "$name"
+    done)"
+}
+
+# Exact averages send what a ring sends, 2 (N - 1) / N of the array, to 1 %.
+sends_as_a_ring () { # RANKS
+    local elements=3000000 # of 2 bytes
+
+    rm -f "$room/traffic"
+    run "$1 GS_AVG=exact SIM_TRAFFIC=$room/traffic" \
+        tests/simgpu/queued average 2 "$elements" 1 || return
+    awk -v n="$1" -v bytes=$((2 * elements)) '
+        { sent = $4 + $8; ring = 2 * (n - 1) / n * bytes; share = sent / ring
+          if (share > most) most = share
+          if (share < 0.99 || share > 1.01) bad = 1 }
+        END { printf "%d ranks: %.4f of what a ring sends\n", n, most; exit bad || NR != n }' \
+        "$room/traffic" || { fail "$1 ranks: traffic"; cat "$room/traffic"; }
+}
+
+cheap 3 1000 ncclAllReduce 1.00
+cheap 1 1000 ncclAllReduce 1.00
+GS_AVG=exact cheap 2 1024 ncclSend 1.00
+for ranks in 2 3 4 8; do
+    sends_as_a_ring "$ranks"
+done
+for ranks in 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16; do
+    run "$ranks GS_AVG=exact GS_TEST_HALVES=1" tests/multi/average.mt && echo "$ranks ranks: exact"
+done
+for ranks in 3 4 8 12; do
+    run "$ranks GS_AVG=fast GS_TEST_HALVES=1" tests/multi/average.mt \
+        && echo "$ranks ranks: fast averages within their bound"
+done
+for layout in 1 2 2x2; do
+    for mode in graph busy; do
+        run "$layout" tests/simgpu/queued "$mode" && echo "$layout: $mode"
+    done
+done
+run "2x2 GS_AVG=exact" tests/simgpu/queued graph && echo "2x2: graph, exact"
+run "3 OMPI_MCA_orte_allowed_exit_without_sync=1" tests/simgpu/queued late && echo "3: late"
+exit $((failures > 0))
