@@ -6,7 +6,8 @@
 # GS_CUDA_LIBS (the shared runtime: -cudart static would hide it from replacement; with a run path
 # where the loader would not find it, of the kind that LD_LIBRARY_PATH overrides) and
 # GS_CUDA_ARCH_FLAGS, by default code for A100 and H100 and intermediate code for what comes
-# later; the variable GS_CUDA_ARCH overrides it. Policy: cuda* calls only in cuda/.
+# later; the variable GS_CUDA_ARCH overrides it. GS_CUDART is the runtime's file name, such as
+# libcudart.so.13, as programs ask for it. Policy: cuda* calls only in cuda/.
 AC_DEFUN([GS_CHECK_CUDA], [
     GS_WITH([cuda], [GPUs])
     AC_ARG_VAR([NVCC], [CUDA compiler])
@@ -33,7 +34,9 @@ AC_DEFUN([GS_CHECK_CUDA], [
         AC_LINK_IFELSE([AC_LANG_PROGRAM([[#include <cuda_runtime_api.h>]],
                                         [[int v; return cudaRuntimeGetVersion (&v);]])],
                        [gs_link=yes; gs_start=no
-                        AS_IF([test "$cross_compiling" != yes && GS_STARTS], [gs_start=yes])],
+                        AS_IF([test "$cross_compiling" != yes && GS_STARTS], [gs_start=yes])
+                        GS_CUDART=`${OBJDUMP:-objdump} -p conftest$EXEEXT 2>/dev/null \
+                            | $SED -n 's/^ *NEEDED *\(libcudart.*\)$/\1/p'`],
                        [gs_link=no])
         CPPFLAGS=$gs_save_CPPFLAGS LIBS=$gs_save_LIBS
         AS_IF([test "$gs_link" = yes && test -n "$NVCC"],
@@ -50,8 +53,10 @@ AC_DEFUN([GS_CHECK_CUDA], [
     ])
     AC_SUBST([GS_CUDA_CPPFLAGS])
     AC_SUBST([GS_CUDA_LIBS])
+    AC_SUBST([GS_CUDART])
     AC_SUBST([GS_CUDA_ARCH_FLAGS])
     AM_CONDITIONAL([HAVE_CUDA], [test "$gs_have_cuda" = yes])
+    AM_CONDITIONAL([HAVE_SIMGPU], [test "$gs_have_cuda" = yes && test -n "$GS_CUDART"])
 ])
 
 # GS_STARTS: shell text that is true if the linked test program runs with the loader's own paths. A

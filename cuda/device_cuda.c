@@ -198,6 +198,11 @@ static void stream_close (gs_stream_t stream)
         cudaStreamDestroy (stream);
 }
 
+static bool is_per_thread (gs_stream_t stream)
+{
+    return stream == cudaStreamPerThread;
+}
+
 static gs_status_t is_capturing (gs_stream_t stream, bool *yes)
 {
     enum cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
@@ -278,6 +283,7 @@ static const struct gsi_queue_ops queue = {
     .free_pinned = free_pinned,
     .stream_open = stream_open,
     .stream_close = stream_close,
+    .is_per_thread = is_per_thread,
     .is_capturing = is_capturing,
     .event_open = event_open,
     .event_close = event_close,

@@ -476,8 +476,8 @@ gs_status_t gs_device_copy (gs_comm_t *comm, void *dst, const void *src, size_t 
  *             GS_AVG=fast, f16 and bf16 are scaled by 2^-ceil(log2(size)/2), summed in their own
  *             type and scaled to the average in fp32: off by at most size * u * (1 + size * u)
  *             times the average of |buf_r[i]|, u = 2^-11 for f16, 2^-8 for bf16, beside what is
- *             subnormal; GS_AVG=exact is as on hosts. f32 and f64 are multiplied by 1/size before
- *             the sum.
+ *             subnormal, and infinite above about 1/sqrt(size) of the largest number;
+ *             GS_AVG=exact is as on hosts. The order in which f32 and f64 are summed is NCCL's.
  * Returns     see above; GS_ERR_UNSUPPORTED for integers, whose average would have to round.
  * Since       0.1
  */

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/dtype.h"
@@ -165,6 +166,61 @@ void gsi_record_close (struct gsi_record *record, int keep)
         unlink (record->path);
 }
 
+static uint64_t newest (const struct gsi_record_file *file)
+{
+    uint64_t last = 0;
+
+    for (int i = 0; i < GSI_RECORD_ENTRIES; i++)
+        if (file->entry[i].seq > last)
+            last = file->entry[i].seq;
+    return last;
+}
+
+/* The path of another rank's record: only the rank's number differs. */
+static bool path_of (const struct gsi_record *record, int rank, char *path, size_t room)
+{
+    const char *end = strrchr (record->path, '-');
+
+    return end && snprintf (path, room, "%.*s-r%d.ring", (int) (end - record->path), record->path,
+                            rank) < (int) room;
+}
+
+bool gsi_record_peek (const struct gsi_record *record, int rank, struct gsi_record_state *state)
+{
+    size_t bytes = sizeof (struct gsi_record_file);
+    struct gsi_record_file *file;
+    char path[sizeof (record->path)];
+    struct stat about;
+    bool good = false;
+    int fd;
+
+    if (!record->path[0] || !path_of (record, rank, path, sizeof (path)) ||
+        (fd = open (path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW)) < 0)
+        return false;
+    file = fstat (fd, &about) || about.st_uid != getuid () || (size_t) about.st_size < bytes
+               ? MAP_FAILED
+               : mmap (NULL, bytes, PROT_READ, MAP_SHARED, fd, 0);
+    close (fd);
+    if (file == MAP_FAILED)
+        return false;
+    if ((good = file->magic == GSI_RECORD_MAGIC && file->rank == rank &&
+                file->size == record->file->size)) {
+        state->verdict = (gs_status_t) __atomic_load_n (&file->verdict, __ATOMIC_ACQUIRE);
+        state->missed = file->missed;
+        state->seq = newest (file);
+    }
+    munmap (file, bytes);
+    return good;
+}
+
+void gsi_record_give_up (struct gsi_record *record, gs_status_t verdict, uint64_t missed)
+{
+    if (!record->file || record->file->verdict)
+        return;
+    record->file->missed = missed;
+    __atomic_store_n (&record->file->verdict, (int32_t) verdict, __ATOMIC_RELEASE);
+}
+
 /* The wall time of [ns] as "12:34:56.789". */
 static void format_time (const struct gsi_record_file *file, int64_t ns, char *out, size_t room)
 {
@@ -199,11 +255,8 @@ void gsi_record_print (const struct gsi_record_file *file,
                        void (*write) (void *context, const char *line), void *context)
 {
     char line[512];
-    uint64_t last = 0, shown;
+    uint64_t last = newest (file), shown;
 
-    for (int i = 0; i < GSI_RECORD_ENTRIES; i++)
-        if (file->entry[i].seq > last)
-            last = file->entry[i].seq;
     snprintf (line, sizeof (line),
               "gradsync flight record: communicator %.63s, rank %d of %d, "
               "host %.71s, process %d, %" PRIu64 " operations",

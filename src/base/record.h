@@ -9,6 +9,7 @@
 #ifndef GS_BASE_RECORD_H
 #define GS_BASE_RECORD_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/clock.h"
@@ -50,7 +51,10 @@ struct gsi_record_file {
     int64_t wall_offset_ns;     /* add to a time of an entry for nanoseconds since 1970 */
     char name[GSI_RECORD_NAME]; /* of the communicator */
     char host[GSI_RECORD_HOST];
-    uint64_t reserved[8];
+    int32_t verdict; /* gs_status_t that this rank gave the communicator up with */
+    int32_t reserved_int;
+    uint64_t missed; /* number of the first call it did not do its part of; written before */
+    uint64_t reserved[6];
     struct gsi_record_entry entry[GSI_RECORD_ENTRIES];
 };
 
@@ -77,6 +81,22 @@ void gsi_record_close (struct gsi_record *record, int keep);
 
 /* Writes the entries as text beside the ring file and returns its path; "" if it cannot. */
 const char *gsi_record_dump (const struct gsi_record *record, const char *reason);
+
+/* What a rank's record tells about it. */
+struct gsi_record_state {
+    uint64_t seq; /* of the last operation begun */
+    gs_status_t verdict;
+    uint64_t missed; /* with a verdict: the first call it did not do its part of */
+};
+
+/*
+ * Reads the record of rank [rank] of the same communicator; false if that cannot be read here: it
+ * is on another node, or in memory.
+ */
+bool gsi_record_peek (const struct gsi_record *record, int rank, struct gsi_record_state *state);
+
+/* Tells those who peek that this rank gave up, in time before the others can notice. */
+void gsi_record_give_up (struct gsi_record *record, gs_status_t verdict, uint64_t missed);
 
 /* Begins an entry and returns its time. The caller fills nothing else in. */
 static inline int64_t gsi_record_begin (struct gsi_record *record, int op, size_t count,

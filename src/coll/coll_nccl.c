@@ -309,33 +309,48 @@ static bool is_native (const struct gsi_coll_nccl *c, const struct gsi_reduction
     return how->op == GS_SUM || gsi_dtype_is_integer (how->dtype); /* NCCL's min drops a NaN */
 }
 
-static gs_status_t scale_by (const struct gsi_coll_nccl *c, void *buf, size_t count,
-                             gs_dtype_t dtype, double scale, const struct gsi_call *call)
+/* buf[i] = scale * buf[i], before a sum. */
+static gs_status_t scale (const struct gsi_coll_nccl *c, void *buf, size_t count,
+                          gs_dtype_t dtype, double scale, const struct gsi_call *call)
 {
     struct gsi_conversion how = {.from = dtype, .to = dtype, .scale = scale};
     struct gsi_run run = {.src = buf, .dst = buf, .count = count};
 
     if (scale == 1)
         return GS_OK;
-    if (scale == 0)
+    if (scale == 0) /* what is not read may be NaN */
         return c->queue->zero (buf, count * gs_dtype_size (dtype), call->stream);
     return c->queue->convert (&how, &run, 1, call->stream);
 }
 
-/*
- * The factors around NCCL's sum. A weighted sum is scaled before it. The average of f16 and bf16
- * is scaled half before, by 2^-ceil(log2(size)/2), and half behind it, so that neither large sums
- * overflow nor small gradients are flushed to 0.
- */
-static void factors (const struct gsi_coll_nccl *c, const struct gsi_reduction *how,
-                     double *before, double *behind)
+/* buf[i] = buf[i] / divisor, as hosts do behind a sum. */
+static gs_status_t divide (const struct gsi_coll_nccl *c, void *buf, size_t count,
+                           gs_dtype_t dtype, double divisor, const struct gsi_call *call)
 {
-    *before = how->scale ? how->scale[c->rank] : 1;
-    if (is_half (how->dtype) && how->divisor != 1)
-        *before = exp2 (-ceil (log2 (c->size) / 2));
-    *behind = is_half (how->dtype) ? 1 / (how->divisor * *before) : 1 / how->divisor;
-    if (how->divisor == 1)
-        *behind = 1;
+    struct gsi_reduction how = {.dtype = dtype, .op = GS_SUM, .divisor = divisor};
+
+    if (divisor == 1)
+        return GS_OK;
+    return c->queue->reduce (&how, buf, buf, count, 1, count, NULL, call->stream);
+}
+
+/*
+ * What the array is multiplied by before NCCL's sum: this rank's weight. The average of f16 and
+ * bf16 is scaled half before the sum, by 2^-ceil(log2(size)/2), and half behind it, so that
+ * neither large sums overflow nor small gradients are flushed to 0.
+ */
+static double scale_before (const struct gsi_coll_nccl *c, const struct gsi_reduction *how)
+{
+    if (is_half (how->dtype))
+        return how->divisor == 1 ? 1 : exp2 (-ceil (log2 (c->size) / 2));
+    return how->scale ? how->scale[c->rank] : 1;
+}
+
+/* ncclAvg multiplies by the rounded 1/size before it sums; that is exact for powers of two. */
+static bool can_average (const struct gsi_coll_nccl *c, const struct gsi_reduction *how)
+{
+    return !is_half (how->dtype) && !how->scale && how->divisor == c->size &&
+           !(c->size & (c->size - 1)) && c->size > 1;
 }
 
 static gs_status_t reduce_native (struct gsi_coll_nccl *c, void *buf, size_t count,
@@ -343,23 +358,21 @@ static gs_status_t reduce_native (struct gsi_coll_nccl *c, void *buf, size_t cou
 {
     static const ncclRedOp_t ops[] = {
         [GS_SUM] = ncclSum, [GS_PROD] = ncclProd, [GS_MIN] = ncclMin, [GS_MAX] = ncclMax};
-    bool average = !is_half (how->dtype) && !how->scale && how->divisor == c->size;
+    bool average = can_average (c, how);
     size_t parts = gsi_dtype_is_complex (how->dtype) ? 2 : 1;
-    double before = 1, behind = 1;
+    double before = average ? 1 : scale_before (c, how);
+    double divisor = is_half (how->dtype) ? how->divisor * before : how->divisor;
     ncclDataType_t type;
     ncclResult_t rc;
-    gs_status_t st;
+    gs_status_t st = scale (c, buf, count, how->dtype, before, call);
 
-    type_of (how->dtype, &type);
-    if (!average)
-        factors (c, how, &before, &behind);
-    if ((st = scale_by (c, buf, count, how->dtype, before, call)))
+    if (st)
         return st;
-    rc = gsi_nccl.AllReduce (buf, buf, count * parts, type,
-                             average && c->size > 1 ? ncclAvg : ops[how->op], c->comm,
-                             call->stream);
+    type_of (how->dtype, &type);
+    rc = gsi_nccl.AllReduce (buf, buf, count * parts, type, average ? ncclAvg : ops[how->op],
+                             c->comm, call->stream);
     st = gsi_nccl_settle (c, "ncclAllReduce", rc, call->deadline_ns);
-    return st ? st : scale_by (c, buf, count, how->dtype, behind, call);
+    return st || average ? st : divide (c, buf, count, how->dtype, divisor, call);
 }
 
 static bool all_ones (const double *scale, int size)

@@ -30,8 +30,14 @@ struct gsi_queue {
     struct slot slot[SLOTS];
     uint64_t first, next;     /* numbers of the oldest slot in use and of the one to use */
     int64_t moved_ns;         /* when the call before the oldest one was seen to have ended */
+    int64_t peeked_ns;        /* when the records of the other ranks were looked at */
     int previous;             /* the device that the running call goes back to */
     struct gsi_event *waiter; /* of gsi_queue_wait */
+
+    gs_stream_t bridge; /* stands in for the per-thread stream, see cross */
+    struct gsi_event *there, *back;
+    bool crossed;
+    gs_stream_t shore; /* where the running call comes back to */
 
     pthread_t thread;
     pthread_mutex_t bell_guard; /* of the two below */
@@ -84,6 +90,17 @@ static bool is_late (const gs_comm_t *comm)
     return q->first != q->next && gsi_now_ns () - since_ns > comm->timeout_ns;
 }
 
+/* Asks now and then whether another rank gave up: NCCL does not tell all of them. */
+static gs_status_t peek (gs_comm_t *comm, uint64_t seq)
+{
+    int64_t now_ns = gsi_now_ns ();
+
+    if (now_ns - comm->queue->peeked_ns < LONGEST_NS)
+        return GS_OK;
+    comm->queue->peeked_ns = now_ns;
+    return gsi_watch_others (comm, seq);
+}
+
 /* One look: what ended, what failed, what is late. The queue is held and the device entered. */
 static void look (gs_comm_t *comm)
 {
@@ -96,6 +113,8 @@ static void look (gs_comm_t *comm)
     st = advance (comm);
     if (!st)
         st = comm->coll->ops->poll (comm->coll);
+    if (!st && q->first != q->next)
+        st = peek (comm, q->slot[q->first % SLOTS].call.seq);
     if (!st && is_late (comm))
         st = gsi_fail (GS_ERR_TIMEOUT, "it was queued, but did not end within %lld ms",
                        (long long) (comm->timeout_ns / GSI_NS_PER_MS));
@@ -118,6 +137,18 @@ static void look_if_free (gs_comm_t *comm)
         ops_of (comm)->leave (comm->device, previous);
     }
     pthread_mutex_unlock (&q->guard);
+}
+
+uint64_t gsi_queue_oldest (gs_comm_t *comm)
+{
+    struct gsi_queue *q = comm->queue;
+    uint64_t seq = comm->record.seq; /* of the call at work */
+
+    if (!q || pthread_mutex_trylock (&q->guard))
+        return seq;
+    seq = q->first != q->next ? q->slot[q->first % SLOTS].call.seq : comm->record.seq + 1;
+    pthread_mutex_unlock (&q->guard);
+    return seq;
 }
 
 void gsi_queue_look (gs_comm_t *comm)
@@ -193,7 +224,10 @@ gs_status_t gsi_queue_open (gs_comm_t *comm)
     comm->queue = q;
     if ((st = ops_of (comm)->enter (comm->device, &previous)))
         return st;
-    st = ops_of (comm)->event_open (&q->waiter);
+    if (!(st = ops_of (comm)->event_open (&q->waiter)) &&
+        !(st = ops_of (comm)->event_open (&q->there)) &&
+        !(st = ops_of (comm)->event_open (&q->back)))
+        st = ops_of (comm)->stream_open (&q->bridge);
     for (int i = 0; i < SLOTS && !st; i++)
         st = ops_of (comm)->event_open (&q->slot[i].event);
     ops_of (comm)->leave (comm->device, previous);
@@ -230,6 +264,9 @@ void gsi_queue_close (gs_comm_t *comm)
         for (int i = 0; i < SLOTS; i++)
             ops_of (comm)->event_close (q->slot[i].event);
         ops_of (comm)->event_close (q->waiter);
+        ops_of (comm)->event_close (q->there);
+        ops_of (comm)->event_close (q->back);
+        ops_of (comm)->stream_close (q->bridge);
         ops_of (comm)->leave (comm->device, previous);
     }
     pthread_mutex_destroy (&q->guard);
@@ -268,6 +305,37 @@ gs_status_t gsi_queue_hold (gs_comm_t *comm)
     return st;
 }
 
+/*
+ * N.B. The per-thread stream is another one on each thread, and NCCL launches from a thread of
+ * its own when its calls do not block (2.28). So the call goes to a stream of ours that waits for
+ * it.
+ */
+static gs_status_t cross (gs_comm_t *comm, struct gsi_call *call)
+{
+    struct gsi_queue *q = comm->queue;
+    gs_status_t st;
+
+    q->crossed = ops_of (comm)->is_per_thread (call->stream);
+    if (!q->crossed)
+        return GS_OK;
+    q->shore = call->stream;
+    call->stream = q->bridge;
+    st = ops_of (comm)->event_record (q->there, q->shore);
+    return st ? st : ops_of (comm)->stream_wait (q->bridge, q->there);
+}
+
+/* What is queued behind the call waits for it. */
+static gs_status_t come_back (gs_comm_t *comm)
+{
+    struct gsi_queue *q = comm->queue;
+    gs_status_t st;
+
+    if (!q->crossed)
+        return GS_OK;
+    st = ops_of (comm)->event_record (q->back, q->bridge);
+    return st ? st : ops_of (comm)->stream_wait (q->shore, q->back);
+}
+
 gs_status_t gsi_queue_enter (gs_comm_t *comm, struct gsi_call *call)
 {
     gs_status_t st = gsi_queue_hold (comm);
@@ -275,7 +343,7 @@ gs_status_t gsi_queue_enter (gs_comm_t *comm, struct gsi_call *call)
     if (st || !comm->queue)
         return st;
     if ((st = ops_of (comm)->is_capturing (call->stream, &call->capturing)) ||
-        (st = check_capture (comm, call)))
+        (st = check_capture (comm, call)) || (st = cross (comm, call)))
         gsi_queue_leave (comm);
     return st;
 }
@@ -294,8 +362,10 @@ gs_status_t gsi_queue_watch (gs_comm_t *comm, const struct gsi_call *call)
 {
     struct gsi_queue *q = comm->queue;
     struct slot *slot;
-    gs_status_t st;
+    gs_status_t st = come_back (comm);
 
+    if (st)
+        return st;
     /* A captured call does not run now; where calls run far ahead, the older ones are watched. */
     if (call->capturing || (q->next - q->first == SLOTS && (st = advance (comm))) ||
         q->next - q->first == SLOTS) {
@@ -313,20 +383,22 @@ gs_status_t gsi_queue_watch (gs_comm_t *comm, const struct gsi_call *call)
 }
 
 /* Whether a wait must end without success; else a pause has passed. */
-static gs_status_t wait_on (gs_comm_t *comm, int64_t begin_ns, int64_t deadline_ns)
+static gs_status_t wait_on (gs_comm_t *comm, int64_t begin_ns, const struct gsi_call *call)
 {
     int64_t now_ns = gsi_now_ns ();
+    gs_status_t st;
 
     if (atomic_load (&comm->life) != GSI_ALIVE)
         return gsi_fail (GS_ERR_STATE, "the communicator was aborted");
-    if (now_ns >= deadline_ns)
+    if (now_ns >= call->deadline_ns)
         return gsi_fail (GS_ERR_TIMEOUT, "the deadline passed (GS_TIMEOUT_MS)");
     if (now_ns - begin_ns < SPIN_NS) {
         sched_yield ();
         return GS_OK;
     }
     nanosleep (&(struct timespec){.tv_nsec = PAUSE_NS}, NULL);
-    return comm->coll->ops->poll (comm->coll);
+    st = peek (comm, call->seq);
+    return st ? st : comm->coll->ops->poll (comm->coll);
 }
 
 gs_status_t gsi_queue_await (gs_comm_t *comm, struct gsi_event *event,
@@ -336,7 +408,7 @@ gs_status_t gsi_queue_await (gs_comm_t *comm, struct gsi_event *event,
     bool done;
     gs_status_t st = ops_of (comm)->event_done (event, &done);
 
-    while (!st && !done && !(st = wait_on (comm, begin_ns, call->deadline_ns)))
+    while (!st && !done && !(st = wait_on (comm, begin_ns, call)))
         st = ops_of (comm)->event_done (event, &done);
     return st;
 }

@@ -36,6 +36,9 @@ gs_status_t gsi_queue_await (gs_comm_t *comm, struct gsi_event *event,
 /* Waits, inside a call, for everything watched. */
 gs_status_t gsi_queue_drain (gs_comm_t *comm, const struct gsi_call *call);
 
+/* Number of the first call that has not ended here; may be called by any thread. */
+uint64_t gsi_queue_oldest (gs_comm_t *comm);
+
 /* Looks now instead of soon whether something failed. */
 void gsi_queue_look (gs_comm_t *comm);
 

@@ -26,30 +26,74 @@ static const char *host_of (void *context, int rank)
     return ((gs_comm_t *) context)->hosts[rank];
 }
 
-/* Completes the text of a timeout with who did not come, as far as the transport can find out. */
+/*
+ * Marks the ranks that came to [call]: as the transport hears from them, else as their flight
+ * records tell. Those that nothing is known of are marked, too; returns how many.
+ */
+static int mark_came (gs_comm_t *comm, const struct gsi_call *call, unsigned char *came)
+{
+    int unknown = 0;
+    struct gsi_record_state other;
+
+    if (comm->coll->ops->roll_call) {
+        comm->coll->ops->roll_call (comm->coll, call, came);
+        return 0;
+    }
+    for (int r = 0; r < comm->team.size; r++) {
+        bool known = gsi_record_peek (&comm->record, r, &other);
+        came[r] = !known || other.seq >= call->seq;
+        unknown += !known && r != comm->team.rank;
+    }
+    return unknown;
+}
+
+/* Completes the text of a timeout with who did not come, as far as that can be found out. */
 static void name_missing (gs_comm_t *comm, const struct gsi_call *call)
 {
     unsigned char *marks = calloc ((size_t) comm->team.size, 1);
     char deadline[256], names[GSI_TEXT_MAX / 2] = "who did not come is not known";
-    bool all = true;
+    int unknown, missing = 0;
 
     snprintf (deadline, sizeof (deadline), "%.255s", gs_last_error ());
-    if (marks && comm->coll->ops->roll_call) {
-        comm->coll->ops->roll_call (comm->coll, call, marks);
+    if (marks) {
+        unknown = mark_came (comm, call, marks);
         marks[comm->team.rank] = 1;
         for (int r = 0; r < comm->team.size; r++)
-            all = all && marks[r];
-        for (int r = 0; r < comm->team.size; r++)
-            marks[r] = !marks[r]; /* came -> missing */
-        if (all)
+            missing += marks[r] = !marks[r]; /* came -> missing */
+        if (missing)
+            gsi_boot_name_missing (marks, comm->team.size, host_of, comm, names, sizeof (names));
+        else if (unknown)
+            snprintf (names, sizeof (names),
+                      "all ranks of this node came; of %d others it is not known here: look at "
+                      "the messages and flight records of their nodes",
+                      unknown);
+        else
             snprintf (names, sizeof (names),
                       "all ranks came, but too late or not to the same operation: "
                       "GS_CHECK=collective compares what they call");
-        else
-            gsi_boot_name_missing (marks, comm->team.size, host_of, comm, names, sizeof (names));
     }
     free (marks);
     gsi_fail (GS_ERR_TIMEOUT, "%s; %s", deadline, names);
+}
+
+gs_status_t gsi_watch_others (gs_comm_t *comm, uint64_t seq)
+{
+    struct gsi_record_state other;
+
+    for (int r = 0; r < comm->team.size; r++) {
+        if (r == comm->team.rank || !gsi_record_peek (&comm->record, r, &other) ||
+            !other.verdict || other.missed > seq)
+            continue;
+        if (other.verdict == GS_ERR_STATE)
+            return gsi_fail (GS_ERR_STATE, "rank %d gave the communicator up (host %s)", r,
+                             comm->hosts[r]);
+        if (other.verdict == GS_ERR_TIMEOUT)
+            return gsi_fail (GS_ERR_TIMEOUT, "the deadline passed on rank %d (host %s)", r,
+                             comm->hosts[r]);
+        return gsi_fail (other.verdict, "%s on rank %d (host %s); its own text says why",
+                         gs_status_string (other.verdict), r, comm->hosts[r]);
+    }
+    return GS_OK;
 }
 
 gs_status_t gsi_watch_failed (gs_comm_t *comm, const struct gsi_call *call, gs_status_t st)
@@ -57,7 +101,10 @@ gs_status_t gsi_watch_failed (gs_comm_t *comm, const struct gsi_call *call, gs_s
     char reason[GSI_TEXT_MAX];
     const char *path;
     int alive = GSI_ALIVE;
+    gs_status_t others;
 
+    if (comm->queue && st != GS_ERR_TIMEOUT && (others = gsi_watch_others (comm, call->seq)))
+        st = others; /* NCCL knows only that something broke */
     if (st == GS_ERR_TIMEOUT)
         name_missing (comm, call);
     snprintf (reason, sizeof (reason), "%s #%llu of communicator '%s' on rank %d (host %s): %s",
@@ -68,6 +115,7 @@ gs_status_t gsi_watch_failed (gs_comm_t *comm, const struct gsi_call *call, gs_s
         size_t used = strlen (reason);
         snprintf (reason + used, sizeof (reason) - used, ". Flight record: %s", path);
     }
+    gsi_record_give_up (&comm->record, st, call->seq);
     comm->death = st;
     memcpy (comm->death_text, reason, sizeof (reason));
     atomic_compare_exchange_strong (&comm->life, &alive, GSI_DEAD);
@@ -95,6 +143,7 @@ gs_status_t gs_comm_abort (gs_comm_t *comm)
 
     if (st || !atomic_compare_exchange_strong (&comm->life, &alive, GSI_ABORTED))
         return st;
+    gsi_record_give_up (&comm->record, GS_ERR_STATE, gsi_queue_oldest (comm));
     gsi_watch_tell (comm);
     return GS_OK;
 }

@@ -13,6 +13,12 @@
 gs_status_t gsi_watch_failed (gs_comm_t *comm, const struct gsi_call *call, gs_status_t st);
 
 /*
+ * Whether another rank, whose record can be read here, gave up before it did its part of call
+ * [seq]: its status, and a text that names it.
+ */
+gs_status_t gsi_watch_others (gs_comm_t *comm, uint64_t seq);
+
+/*
  * Tells the other ranks that this one has given up, unless a thread is inside a call: that
  * thread does it as it leaves. Whoever changes [life] or lets go of [busy] calls it afterwards,
  * so that one of the two always does.

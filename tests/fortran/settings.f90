@@ -107,7 +107,8 @@ contains
     type(gs_unique_id) :: id
 
     call gs_unique_id_get(id)
-    call gs_comm_create_from_id(comm, id, 0, 1, name='alone', device=GS_DEVICE_HOST)
+    call gs_comm_create_from_id(comm, id, 0, 1, name='alone', device=GS_DEVICE_HOST, &
+          transport=GS_TRANSPORT_SELF)
     call expect(gs_comm_size(comm) == 1 .and. gs_comm_name(comm) == 'alone', 'from an id')
     call gs_comm_destroy(comm)
     call gs_comm_create_from_id(comm, id, 1, 1, stat=stat, errmsg=errmsg)

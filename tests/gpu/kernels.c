@@ -9,18 +9,17 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/dtype.h"
-#include "base/half.h"
 #include "cuda/kernels.h"
+#include "gpu/data.h"
 
 #define MOST_BYTES ((size_t) 64 << 20)
 #define MOST_RUNS  2500
 
 static unsigned char *host_src, *host_dst, *wanted; /* [MOST_BYTES] */
 static unsigned char *device_src, *device_dst;
+static size_t src_bytes; /* of the source that matter to the next check */
 static struct gsi_run host_runs[MOST_RUNS], device_runs[MOST_RUNS];
 static cudaStream_t stream;
-static uint64_t state = 88172645463325252;
 static int failures, checks;
 
 static void must (cudaError_t error, const char *what)
@@ -47,73 +46,10 @@ __attribute__ ((format (printf, 2, 3))) static bool check (bool good, const char
     return false;
 }
 
-/* xorshift64 (G. Marsaglia, Xorshift RNGs, 2003). */
-static uint64_t next (void)
-{
-    state ^= state << 13;
-    state ^= state >> 7;
-    state ^= state << 17;
-    return state;
-}
-
-/* Random bits: every kind of number, subnormals, infinities and NaN among them. */
-static void fill_bits (void *data, size_t bytes)
-{
-    for (size_t i = 0; i < bytes; i += 8) {
-        uint64_t x = next ();
-        memcpy ((unsigned char *) data + i, &x, bytes - i < 8 ? bytes - i : 8);
-    }
-}
-
-/* Moderate numbers, so that sums have neither overflows nor NaN. */
-static void fill_numbers (gs_dtype_t dtype, void *data, size_t count)
-{
-    for (size_t i = 0; i < count; i++) {
-        double x = ((double) (next () >> 40) - 8388608.0) / 4096.0;
-        switch (dtype) {
-        case GS_F16: ((uint16_t *) data)[i] = gsi_f16_of_float ((float) x); break;
-        case GS_BF16: ((uint16_t *) data)[i] = gsi_bf16_of_float ((float) x); break;
-        case GS_F32: ((float *) data)[i] = (float) x; break;
-        default: ((double *) data)[i] = x; break;
-        }
-    }
-}
-
-static gs_dtype_t part_of (gs_dtype_t dtype)
-{
-    return dtype == GS_C64 ? GS_F32 : dtype == GS_C128 ? GS_F64 : dtype;
-}
-
-static bool is_nan (gs_dtype_t part, const void *p)
-{
-    uint16_t h;
-    uint32_t f;
-    uint64_t d;
-
-    switch (part) {
-    case GS_F16: return memcpy (&h, p, 2), (h & 0x7fff) > 0x7c00;
-    case GS_BF16: return memcpy (&h, p, 2), (h & 0x7fff) > 0x7f80;
-    case GS_F32: return memcpy (&f, p, 4), (f & 0x7fffffff) > 0x7f800000;
-    case GS_F64: return memcpy (&d, p, 8), (d & 0x7fffffffffffffff) > 0x7ff0000000000000;
-    default: return false;
-    }
-}
-
-/* Compares [bytes] of host_dst with wanted; where they are NaN of type [dtype] both must be. */
+/* Compares [bytes] of host_dst with wanted, which are of type [dtype]. */
 static bool same (gs_dtype_t dtype, size_t bytes)
 {
-    gs_dtype_t part = part_of (dtype);
-    size_t size = gs_dtype_size (part);
-
-    if (!memcmp (host_dst, wanted, bytes))
-        return true;
-    for (size_t i = 0; i + size <= bytes; i += size)
-        if (memcmp (host_dst + i, wanted + i, size) &&
-            !(is_nan (part, host_dst + i) && is_nan (part, wanted + i))) {
-            printf ("# element %zu differs\n", i / size);
-            return false;
-        }
-    return true;
+    return data_same (dtype, host_dst, wanted, bytes);
 }
 
 /* Awkward counts: none, one, around a word, around a block, several blocks. */
@@ -145,6 +81,7 @@ static size_t lay_out (gs_dtype_t from, gs_dtype_t to, size_t number, size_t gap
     }
     if (in > MOST_BYTES || out > MOST_BYTES)
         must (cudaErrorInvalidValue, "the test's own memory is too small");
+    src_bytes = in;
     return out;
 }
 
@@ -153,7 +90,7 @@ static void put (size_t bytes)
 {
     memset (wanted, 0x5a, bytes);
     must (cudaMemsetAsync (device_dst, 0x5a, bytes, stream), "cudaMemsetAsync");
-    must (cudaMemcpyAsync (device_src, host_src, MOST_BYTES, cudaMemcpyHostToDevice, stream),
+    must (cudaMemcpyAsync (device_src, host_src, src_bytes, cudaMemcpyHostToDevice, stream),
           "cudaMemcpyAsync");
 }
 
@@ -183,7 +120,7 @@ static void check_convert (void)
     static const gs_dtype_t other[] = {GS_I8, GS_U16, GS_I32, GS_U64};
     static const double scales[] = {1, 1.0 / 3, 0x1p-7, 0, -65504};
 
-    fill_bits (host_src, MOST_BYTES);
+    data_fill_bits (host_src, MOST_BYTES);
     for (int f = 0; f < 4; f++) {
         for (int t = 0; t < 4; t++)
             for (int s = 0; s < 5; s++)
@@ -198,10 +135,11 @@ static void check_convert (void)
     convert_one (GS_C128, GS_C64, 3, 24, 1);
 }
 
-static void check_scale_in_place (void)
+/* No element is done twice. */
+static void check_scale_in_place (size_t gap)
 {
     struct gsi_conversion how = {GS_BF16, GS_BF16, 0.3};
-    size_t bytes = lay_out (GS_BF16, GS_BF16, 24, 0);
+    size_t bytes = lay_out (GS_BF16, GS_BF16, 24, gap);
 
     put (bytes);
     memcpy (wanted, host_src, bytes);
@@ -214,24 +152,24 @@ static void check_scale_in_place (void)
     gsi_host_convert (&how, host_runs, 24);
     must (gsi_cuda_convert (&how, device_runs, 24, stream), "gsi_cuda_convert");
     get (bytes);
-    check (same (GS_BF16, bytes), "scale in place");
+    check (same (GS_BF16, bytes), "scale in place, gap %zu", gap);
 }
 
-static void sum_one (gs_dtype_t dtype, int sources, size_t count, size_t shift, double divisor,
-                     const double *scale)
+static void reduce_one (struct gsi_reduction how, int sources, size_t count, size_t shift)
 {
-    struct gsi_reduction how = {.dtype = dtype, .op = GS_SUM, .divisor = divisor, .scale = scale};
-    size_t size = gs_dtype_size (dtype), stride = count + shift;
+    size_t size = gs_dtype_size (how.dtype),
+           stride = shift ? count + shift : (count + 15) / 16 * 16;
     const void *source[32];
     double *device_scale = NULL;
 
     for (int s = 0; s < sources; s++)
         source[s] = host_src + (shift + (size_t) s * stride) * size;
+    src_bytes = (size_t) sources * stride * size;
     put ((count + shift) * size);
-    if (scale) {
+    if (how.scale) {
         must (cudaMalloc ((void **) &device_scale, (size_t) sources * sizeof (double)),
               "cudaMalloc");
-        must (cudaMemcpy (device_scale, scale, (size_t) sources * sizeof (double),
+        must (cudaMemcpy (device_scale, how.scale, (size_t) sources * sizeof (double),
                           cudaMemcpyHostToDevice),
               "cudaMemcpy");
     }
@@ -241,31 +179,65 @@ static void sum_one (gs_dtype_t dtype, int sources, size_t count, size_t shift, 
           "gsi_cuda_reduce");
     get ((count + shift) * size);
     cudaFree (device_scale);
-    check (same (dtype, (count + shift) * size), "sum of %d %s, %zu elements from %zu on, / %g%s",
-           sources, gsi_dtype_name (dtype), count, shift, divisor, scale ? ", weighted" : "");
+    check (same (how.dtype, (count + shift) * size),
+           "%s of %d %s, %zu elements from %zu on, / %g%s", gsi_op_name (how.op), sources,
+           gsi_dtype_name (how.dtype), count, shift, how.divisor, how.scale ? ", weighted" : "");
 }
 
-static void check_sum (void)
+/* Every operation on one type and shape; averages also with weights. */
+static void reduce_all (gs_dtype_t dtype, int sources, size_t count, size_t shift)
 {
-    static const gs_dtype_t types[] = {GS_F16, GS_BF16, GS_F32, GS_F64, GS_C64, GS_C128};
-    static const int sources[] = {1, 2, 3, 4, 5, 16, 31};
-    static const size_t counts[] = {1, 7, 8, 1000, 65543};
-    static double weights[32];
+    struct gsi_reduction how = {.dtype = dtype, .divisor = 1};
+    double weights[32];
 
+    for (how.op = GS_SUM; how.op <= GS_MAX; how.op++)
+        if (data_reduces (dtype, how.op))
+            reduce_one (how, sources, count, shift);
+    if (gsi_dtype_is_integer (dtype))
+        return;
     for (int i = 0; i < 32; i++)
         weights[i] = i % 3 ? 0.37 * i : i % 2;
-    for (int t = 0; t < 6; t++) {
-        fill_numbers (part_of (types[t]), host_src,
-                      MOST_BYTES / gs_dtype_size (part_of (types[t])));
-        for (int s = 0; s < 7; s++)
-            for (int c = 0; c < 5; c++)
-                for (size_t shift = 0; shift < 2; shift++) {
-                    sum_one (types[t], sources[s], counts[c], shift, sources[s], NULL);
-                    sum_one (types[t], sources[s], counts[c], shift, 17.3, weights);
-                }
-    }
-    memset (weights, 0, sizeof (weights));
-    sum_one (GS_F32, 4, 1000, 0, 1, weights);
+    how.op = GS_SUM;
+    how.divisor = sources;
+    reduce_one (how, sources, count, shift);
+    how.divisor = 17.3;
+    how.scale = weights;
+    reduce_one (how, sources, count, shift);
+}
+
+static void check_reduce (void)
+{
+    static const int sources[] = {1, 2, 3, 4, 5, 16, 31};
+    static const size_t counts[] = {1, 7, 8, 1000, 65543};
+    static const double nothing[4];
+    struct gsi_reduction empty = {.dtype = GS_F32, .op = GS_SUM, .divisor = 1, .scale = nothing};
+
+    for (gs_dtype_t dtype = GS_F16; dtype <= GS_C128; dtype++)
+        for (int kind = 0; kind < 2; kind++) {
+            if (kind)
+                data_fill_bits (host_src, MOST_BYTES);
+            else
+                data_fill_numbers (dtype, host_src, MOST_BYTES);
+            for (int s = 0; s < 7; s++)
+                for (int c = 0; c < 5 - kind; c++)
+                    for (size_t shift = 0; shift < 2; shift++)
+                        reduce_all (dtype, sources[s], counts[c], shift);
+        }
+    reduce_one (empty, 4, 1000, 0);
+}
+
+static void check_refusals (void)
+{
+    static const struct gsi_reduction refused[] = {
+        {.dtype = GS_C64, .op = GS_MIN, .divisor = 1},
+        {.dtype = GS_I32, .op = GS_SUM, .divisor = 2},
+        {.dtype = GS_F32, .op = GS_PROD, .divisor = 2},
+    };
+
+    for (size_t i = 0; i < sizeof (refused) / sizeof (refused[0]); i++)
+        check (gsi_cuda_reduce (&refused[i], device_dst, device_src, 8, 2, 8, NULL, stream) ==
+                   cudaErrorInvalidValue,
+               "refusal %zu", i);
 }
 
 static uint32_t first_bad (gs_dtype_t dtype, size_t number)
@@ -274,7 +246,7 @@ static uint32_t first_bad (gs_dtype_t dtype, size_t number)
 
     must (cudaMalloc ((void **) &result, sizeof (*result)), "cudaMalloc");
     must (cudaMemcpy (result, &none, sizeof (none), cudaMemcpyHostToDevice), "cudaMemcpy");
-    must (cudaMemcpy (device_src, host_src, MOST_BYTES, cudaMemcpyHostToDevice), "cudaMemcpy");
+    must (cudaMemcpy (device_src, host_src, src_bytes, cudaMemcpyHostToDevice), "cudaMemcpy");
     must (gsi_cuda_first_bad (dtype, device_runs, number, result, stream), "gsi_cuda_first_bad");
     must (cudaStreamSynchronize (stream), "cudaStreamSynchronize");
     must (cudaMemcpy (&none, result, sizeof (none), cudaMemcpyDeviceToHost), "cudaMemcpy");
@@ -291,14 +263,13 @@ static void check_first_bad (void)
     for (int t = 0; t < 5; t++) {
         size_t size = gs_dtype_size (types[t]);
         for (int n = 0; n < 2; n++) {
-            fill_numbers (part_of (types[t]), host_src,
-                          MOST_BYTES / gs_dtype_size (part_of (types[t])));
+            data_fill_numbers (types[t], host_src, MOST_BYTES);
             lay_out (types[t], types[t], numbers[n], (size_t) t % 2);
             check (first_bad (types[t], numbers[n]) == GSI_ALL_FINITE &&
                        gsi_host_first_bad (types[t], host_runs, numbers[n]) == GSI_ALL_FINITE,
                    "all finite, %s", gsi_dtype_name (types[t]));
             for (size_t at = numbers[n] - 1; at + 12 > numbers[n]; at--) {
-                size_t element = host_runs[at].count ? next () % host_runs[at].count : 0;
+                size_t element = host_runs[at].count ? data_random () % host_runs[at].count : 0;
                 uint32_t expected;
                 memset ((unsigned char *) (uintptr_t) host_runs[at].src + element * size, 0xff,
                         host_runs[at].count ? size : 0);
@@ -332,7 +303,8 @@ static void check_digest (void)
     static const size_t whole[] = {0, MOST_BYTES - 13}, pieces[] = {0, 8, 4096, MOST_BYTES - 13};
     static const size_t small[] = {0, 5};
 
-    fill_bits (host_src, MOST_BYTES);
+    data_fill_bits (host_src, MOST_BYTES);
+    src_bytes = MOST_BYTES;
     put (16);
     for (size_t shift = 0; shift < 10; shift += 3) {
         uint64_t digest = gsi_host_digest (host_src + shift, MOST_BYTES - 13, 0);
@@ -357,7 +329,7 @@ static void check_capture (void)
     must (cudaGraphInstantiate (&exec, graph, 0), "cudaGraphInstantiate");
     memset (device_runs, 0xff, sizeof (device_runs));
     for (int replay = 0; replay < 2; replay++) {
-        fill_bits (host_src, MOST_BYTES);
+        data_fill_bits (host_src, src_bytes);
         put (bytes);
         gsi_host_convert (&how, host_runs, 300);
         must (cudaGraphLaunch (exec, stream), "cudaGraphLaunch");
@@ -384,8 +356,10 @@ int main (void)
     must (cudaMalloc ((void **) &device_src, MOST_BYTES), "cudaMalloc");
     must (cudaMalloc ((void **) &device_dst, MOST_BYTES), "cudaMalloc");
     check_convert ();
-    check_scale_in_place ();
-    check_sum ();
+    check_scale_in_place (0);
+    check_scale_in_place (1);
+    check_reduce ();
+    check_refusals ();
     check_first_bad ();
     check_digest ();
     check_capture ();

@@ -13,6 +13,6 @@ fi
 
 while read -r file; do
     output=$("$tool" --dry-run -Werror "$file" 2>&1) || complain "$file" "${output#*: }"
-done < <(sources c h cu cuh)
+done < <(sources c h cpp cu cuh)
 
 finish "every C file is formatted"

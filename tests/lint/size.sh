@@ -23,6 +23,6 @@ while read -r file; do
         }
     ' "$file") || complain "$file" "cannot be measured"
     [[ -z $found ]] || complain size "$found"
-done < <(sources c h cu cuh f90 sh; echo setup)
+done < <(sources c h cpp cu cuh f90 sh; echo setup)
 
 finish "files up to 600 lines, functions up to 80, lines up to 98 columns"

@@ -14,6 +14,7 @@ int main (void)
             usleep (100000);
         mine[0] = multi_seconds (); /* one clock for all ranks of a machine */
         CHECK_OK (gs_barrier (comm, NULL));
+        CHECK_OK (gs_comm_wait (comm, NULL)); /* on GPUs it was queued */
         mine[1] = multi_seconds ();
         CHECK_OK (gs_allgather (comm, mine, times, 2, GS_F64, NULL));
         for (int r = 0; r < size; r++)

@@ -91,6 +91,20 @@ static inline void multi_check_status (const char *file, int line, const char *c
     va_end (ap);
 }
 
+/* Whether the launch asks for GPUs, real or simulated. */
+static inline bool multi_on_gpus (void)
+{
+    const char *transport = getenv ("GS_TRANSPORT");
+
+    return transport && !strcmp (transport, "nccl");
+}
+
+/* [st] of a call and, where it was queued, of waiting for it. */
+static inline gs_status_t multi_wait (gs_comm_t *comm, gs_status_t st)
+{
+    return st ? st : gs_comm_wait (comm, NULL);
+}
+
 /* A communicator of all ranks; without one the program cannot go on. */
 static inline gs_comm_t *multi_create (const gs_comm_opts_t *opts)
 {

@@ -7,6 +7,9 @@
 #define THREADS 4
 #define LARGE   20000
 
+/* cudaStreamPerThread: in one stream each rank would have the calls in an order of its own. */
+#define PER_THREAD ((gs_stream_t) 2)
+
 /* What one thread does with its communicator. */
 static void *work (void *argument)
 {
@@ -19,16 +22,16 @@ static void *work (void *argument)
         size_t count = round % 3 ? 3 : LARGE;
         for (size_t i = 0; i < count; i++)
             x[i] = (int32_t) i + round;
-        CHECK_OK (gs_allreduce (comm, x, count, GS_I32, GS_SUM, NULL));
+        CHECK_OK (gs_allreduce (comm, x, count, GS_I32, GS_SUM, PER_THREAD));
         for (size_t i = 0; i < count; i++)
             if (x[i] != size * ((int32_t) i + round)) {
                 CHECK (false, "round %d: element %zu is %d", round, i, x[i]);
                 break;
             }
-        CHECK_OK (gs_allgather (comm, &n, all, 1, GS_I32, NULL));
+        CHECK_OK (gs_allgather (comm, &n, all, 1, GS_I32, PER_THREAD));
         for (int r = 0; r < size; r++)
             CHECK (all[r] == r + round, "round %d: rank %d gives %d", round, r, all[r]);
-        CHECK_OK (gs_barrier (comm, NULL));
+        CHECK_OK (gs_barrier (comm, PER_THREAD));
     }
     free (x);
     CHECK_OK (gs_comm_destroy (comm));

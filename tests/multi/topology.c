@@ -9,6 +9,7 @@ int main (void)
     gs_comm_t *comm = multi_create (NULL);
     int rank = gs_comm_rank (comm), size = gs_comm_size (comm), nodes = 0, local = 0;
     int place = multi_number (-1, "OMPI_COMM_WORLD_LOCAL_RANK", "SLURM_LOCALID", NULL);
+    const char *transport = getenv ("GS_TRANSPORT"); /* nccl, on nodes of as many GPUs as ranks */
     int wanted = multi_number (0, "GS_TEST_NODES", NULL);
     char mine[HOST_BYTES] = "", *all = calloc ((size_t) size, HOST_BYTES);
 
@@ -35,8 +36,12 @@ int main (void)
     CHECK (!wanted || nodes == wanted, "%d nodes, %d were launched", nodes, wanted);
     CHECK (gs_comm_local_size (comm) == local, "local size %d, not %d", gs_comm_local_size (comm),
            local);
-    CHECK (!strcmp (gs_comm_transport (comm), size > 1 ? "mpi" : "self"), "transport %s",
-           gs_comm_transport (comm));
+    CHECK (!strcmp (gs_comm_transport (comm), transport  ? transport
+                                              : size > 1 ? "mpi"
+                                                         : "self"),
+           "transport %s", gs_comm_transport (comm));
+    CHECK (gs_comm_device (comm) == (transport ? gs_comm_local_rank (comm) : GS_DEVICE_HOST),
+           "device %d", gs_comm_device (comm));
     CHECK (!gs_comm_host_of (comm, size) && !gs_comm_host_of (comm, -1), "a host out of range");
     free (all);
     CHECK_OK (gs_comm_destroy (comm));

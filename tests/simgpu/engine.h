@@ -15,10 +15,10 @@ extern "C" {
 #endif
 
 /*
- * Queues work (arg) on [stream], behind what is queued there; [bytes] of [arg] are copied. Runs on
- * the stream's thread, and may wait there for other processes. While the stream is captured it is
- * put into the graph instead and runs with each launch of it. The legacy stream, the per-thread
- * stream and their rules are the runtime's business.
+ * Queues work (arg) on [stream], behind what is queued there; [bytes] of [arg] are copied. Runs
+ * on the stream's thread, and may wait there for other processes. While the stream is captured it
+ * is put into the graph instead and runs with each launch of it. The legacy stream, the
+ * per-thread stream and their rules are the runtime's business.
  */
 cudaError_t sim_push (cudaStream_t stream, void (*work) (void *arg), const void *arg,
                       size_t bytes);
@@ -34,11 +34,14 @@ void *sim_alias (const void *user, size_t bytes, const char *who);
 bool sim_is_device (const void *user, int *device);
 
 /* Reports misuse: a line on stderr; the process ends with status 86 when it exits. */
-void sim_misuse (const char *format, ...) __attribute__((format (printf, 1, 2)));
+void sim_misuse (const char *format, ...) __attribute__ ((format (printf, 1, 2)));
 
 /* What SIM_FAULT asks to happen at this passage of [point]; see README.md. */
 enum sim_fault { SIM_FAULT_NONE = 0, SIM_FAULT_ERROR, SIM_FAULT_STALL, SIM_FAULT_LATE };
 enum sim_fault sim_fault (const char *point, int *code);
+
+/* How often [point] was passed so far, in this process: a function's name, or a call's. */
+unsigned long sim_calls (const char *point);
 
 /* Of the calling thread's current device: its number among the machine's, and its PCI bus id. */
 int sim_physical_device (void);
@@ -46,6 +49,12 @@ const char *sim_bus_id (void);
 
 /* Whether [stream] is being captured by this process. */
 bool sim_is_capturing (cudaStream_t stream);
+
+/*
+ * Calls gone (arg) when what [stream] is captured into is destroyed: the capture, the graph and
+ * all that was instantiated from it. [gone] may not call CUDA. False: it is not captured.
+ */
+bool sim_watch_graph (cudaStream_t stream, void (*gone) (void *arg), void *arg);
 
 #ifdef __cplusplus
 }

@@ -9,16 +9,10 @@
 
 # shellcheck source=check.sh
 . "$(dirname "$0")/check.sh"
+# shellcheck source=../programs.sh
+. "$top/tests/programs.sh"
 chosen=" ${GS_SUITE-$*} "
 GS_SUITE=$chosen enter_cluster --nodes 4
-
-# The programs that are tests, as their Makefile.am lists them, without the extension.
-programs () {
-    awk '/^[A-Za-z_]*HELPERS *=/ { helpers = 1 }
-         /^#/ || /^$/ { helpers = 0 }
-         !helpers' "$top"/tests/{multi,fortran}/Makefile.am \
-        | grep -oE 'tests/[a-z]+/[a-z0-9_]+\.[mf]t' | sort -u
-}
 
 # Sets layouts to 2x4 with each of the settings that the lines of the program's own layouts have,
 # and 4x4 with the first of them.
@@ -55,7 +49,7 @@ runs () { # PROGRAM
 }
 
 left=$chosen some=no
-for program in $(programs); do
+for program in $(programs "$top"); do
     name=${program#tests/}
     [[ -z ${chosen// /} || $chosen = *" ${name%.*} "* ]] || continue
     left=${left/ ${name%.*} / }

@@ -8,6 +8,7 @@
 #include <math.h>
 
 #include "base/half.h"
+#include "device/element.h"
 #include "unit.h"
 
 #define COUNT 1000
@@ -15,11 +16,6 @@
 
 static const gs_dtype_t types[] = {GS_F16, GS_BF16, GS_F32, GS_F64, GS_C64, GS_C128};
 static _Alignas(16) unsigned char input[(COUNT + 1) * 16], output[(COUNT + GUARD) * 16];
-
-static gs_dtype_t part_of (gs_dtype_t dtype)
-{
-    return dtype == GS_C64 ? GS_F32 : dtype == GS_C128 ? GS_F64 : dtype;
-}
 
 static double load (gs_dtype_t part, const void *array, size_t i)
 {
@@ -62,7 +58,7 @@ static double unit_of (gs_dtype_t part, double x)
 static void check_pair (gs_dtype_t from, gs_dtype_t to, double scale)
 {
     size_t parts = from == GS_C64 || from == GS_C128 ? 2 : 1;
-    gs_dtype_t in = part_of (from), out = part_of (to);
+    gs_dtype_t in = gsi_part_of (from), out = gsi_part_of (to);
     struct gsi_conversion how = {from, to, scale};
     struct gsi_run runs[3] = {
         {input, output, 10},
@@ -143,7 +139,7 @@ START_TEST (the_first_bad_run)
 
     for (int t = 0; t < 6; t++) {
         size_t parts = types[t] == GS_C64 || types[t] == GS_C128 ? 2 : 1, n = 20;
-        gs_dtype_t part = part_of (types[t]);
+        gs_dtype_t part = gsi_part_of (types[t]);
         size_t size = gs_dtype_size (types[t]);
         struct gsi_run runs[] = {
             {input, NULL, 1}, {input + size, NULL, n - 2}, {input + (n - 1) * size, NULL, 1}};

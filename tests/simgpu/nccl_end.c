@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * nccl_end - what is looked at when the process ends: communicators and groups that were left,
+ * and how much was sent.
+ */
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "nccl_sim.h"
+
+static int rank = -1;
+static pid_t owner;
+
+static bool look_for_leaks (void)
+{
+    const char *text = getenv ("SIM_LEAKS");
+
+    return !text || strcmp (text, "0") != 0;
+}
+
+static void look_at (ncclComm_t comm, void *arg)
+{
+    (void) arg;
+    if (comm->phase < NSIM_DESTROYED && look_for_leaks ())
+        sim_misuse ("communicator %d (rank %d of %d) was neither destroyed nor aborted",
+                    comm->number, comm->rank, comm->ranks);
+    if (comm->number == 1)
+        rank = comm->rank;
+}
+
+/* The rank is that in the process's first communicator. */
+static void write_traffic (const char *path)
+{
+    char line[160];
+    int fd = open (path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0666);
+    int n =
+        snprintf (line, sizeof (line),
+                  "rank %d: sent %" PRIu64 " bytes in collectives, %" PRIu64 " in send/recv\n",
+                  rank, nsim_sent_collective, nsim_sent_direct);
+
+    if (fd < 0 || write (fd, line, (size_t) n) != n)
+        fprintf (stderr, "simgpu: cannot write SIM_TRAFFIC=%s\n", path);
+    if (fd >= 0)
+        close (fd);
+}
+
+__attribute__ ((constructor)) static void remember (void)
+{
+    owner = getpid ();
+}
+
+/* After the program's own handlers, which may well destroy communicators. */
+__attribute__ ((destructor)) static void look_back (void)
+{
+    const char *path = getenv ("SIM_TRAFFIC");
+
+    if (getpid () != owner)
+        return;
+    if (nsim_open_groups > 0)
+        sim_misuse ("ncclGroupStart without ncclGroupEnd");
+    nsim_comm_each (look_at, NULL);
+    if (path && *path)
+        write_traffic (path);
+}

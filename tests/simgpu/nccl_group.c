@@ -1,0 +1,285 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * nccl_group - ncclGroupStart and ncclGroupEnd. Every call is a group, of itself if need be; what
+ * it holds is launched at its end: by the caller, or, for communicators that do not block, by a
+ * thread of its own while the call returns ncclInProgress.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "nccl_sim.h"
+
+_Atomic (int) nsim_open_groups;
+
+/* What a group holds when it ends. */
+struct launch {
+    struct nsim_job *job; /* in the order of the calls */
+    struct nsim_op *op;
+    size_t ops;
+    bool blocking;
+};
+
+static _Thread_local struct {
+    int depth;
+    ncclResult_t error;
+    int blocking; /* 0, 1; -1: nothing came that says so */
+    struct launch launch;
+    size_t room;
+} group = {.blocking = -1};
+
+static bool enter_mode (ncclComm_t comm)
+{
+    if (group.blocking == -1)
+        group.blocking = comm->blocking;
+    if (group.blocking == comm->blocking)
+        return true;
+    nsim_warn ("Blocking and nonblocking communicators are not allowed in the same group.");
+    return false;
+}
+
+ncclResult_t nsim_group_fail (ncclResult_t code)
+{
+    if (group.depth > 0 && code != ncclSuccess && code != ncclInProgress)
+        group.error = code;
+    return code;
+}
+
+/* Calls visit for each communicator once. */
+static void each_comm (const struct launch *launch, void (*visit) (ncclComm_t, ncclResult_t),
+                       ncclResult_t code)
+{
+    for (const struct nsim_job *job = launch->job; job; job = job->next)
+        if (!job->at_once)
+            visit (job->comm, code);
+    for (size_t i = 0; i < launch->ops; i++) {
+        size_t first = 0;
+
+        while (launch->op[first].comm != launch->op[i].comm)
+            first++;
+        if (first == i)
+            visit (launch->op[i].comm, code);
+    }
+}
+
+static void begin_progress (ncclComm_t comm, ncclResult_t code)
+{
+    (void) code;
+    pthread_mutex_lock (&comm->mutex);
+    comm->jobs++;
+    comm->unpolled = true;
+    pthread_mutex_unlock (&comm->mutex);
+}
+
+static void end_progress (ncclComm_t comm, ncclResult_t code)
+{
+    pthread_mutex_lock (&comm->mutex);
+    comm->jobs--;
+    if (comm->error == ncclSuccess && code != ncclInProgress)
+        comm->error = code;
+    pthread_cond_broadcast (&comm->cond);
+    pthread_mutex_unlock (&comm->mutex);
+}
+
+static void set_error (ncclComm_t comm, ncclResult_t code)
+{
+    if (!comm->blocking && code != ncclInvalidArgument)
+        nsim_set_error (comm, code);
+}
+
+static void free_launch (struct launch *launch, bool discard)
+{
+    while (launch->job) {
+        struct nsim_job *job = launch->job;
+
+        launch->job = job->next;
+        if (discard && job->discard)
+            job->discard (job);
+        free (job);
+    }
+    free (launch->op);
+    launch->op = NULL;
+}
+
+static void *job_thread (void *arg)
+{
+    struct nsim_job *job = arg;
+
+    job->result = job->run (job);
+    return NULL;
+}
+
+/* All at the same time: the ranks of one process may wait for each other. */
+static ncclResult_t run_jobs (struct nsim_job *first)
+{
+    ncclResult_t result = ncclSuccess;
+
+    if (first && !first->next) {
+        job_thread (first);
+        return first->result;
+    }
+    for (struct nsim_job *job = first; job; job = job->next)
+        if (pthread_create (&job->thread, NULL, job_thread, job) != 0)
+            abort ();
+    for (struct nsim_job *job = first; job; job = job->next) {
+        pthread_join (job->thread, NULL);
+        if (result == ncclSuccess)
+            result = job->result;
+    }
+    return result;
+}
+
+/* The operations of [comm], in one unit. */
+static struct nsim_unit *make_unit (const struct launch *launch, ncclComm_t comm)
+{
+    struct nsim_unit *unit = calloc (1, sizeof (*unit) + launch->ops * sizeof (struct nsim_op));
+
+    unit->comm = comm;
+    for (size_t i = 0; i < launch->ops; i++)
+        if (launch->op[i].comm == comm)
+            unit->op[unit->n++] = launch->op[i];
+    return unit;
+}
+
+static ncclResult_t run_launch (const struct launch *launch)
+{
+    ncclResult_t result = run_jobs (launch->job);
+
+    for (size_t i = 0; i < launch->ops && result == ncclSuccess; i++) {
+        size_t first = 0;
+
+        while (launch->op[first].comm != launch->op[i].comm)
+            first++;
+        if (first == i)
+            result = nsim_launch (make_unit (launch, launch->op[i].comm));
+    }
+    return result;
+}
+
+static void *launch_thread (void *arg)
+{
+    struct launch *launch = arg;
+    ncclResult_t result = run_launch (launch);
+
+    each_comm (launch, end_progress, result);
+    free_launch (launch, false);
+    free (launch);
+    return NULL;
+}
+
+static ncclResult_t launch_beside (struct launch *launch)
+{
+    struct launch *copy = malloc (sizeof (*copy));
+    pthread_t thread;
+
+    *copy = *launch;
+    *launch = (struct launch){0};
+    each_comm (copy, begin_progress, ncclSuccess);
+    if (pthread_create (&thread, NULL, launch_thread, copy) != 0)
+        abort ();
+    pthread_detach (thread);
+    return ncclInProgress;
+}
+
+static void group_start (void)
+{
+    group.depth++;
+}
+
+static ncclResult_t group_end (void)
+{
+    struct launch launch;
+    ncclResult_t result;
+    int blocking;
+
+    if (--group.depth > 0)
+        return ncclSuccess;
+    launch = group.launch;
+    result = group.error;
+    blocking = group.blocking;
+    memset (&group, 0, sizeof (group));
+    group.blocking = -1;
+    if (result != ncclSuccess) {
+        each_comm (&launch, set_error, result);
+        free_launch (&launch, true);
+        return result;
+    }
+    if (blocking == 0)
+        return launch_beside (&launch);
+    result = run_launch (&launch);
+    free_launch (&launch, false);
+    return result;
+}
+
+ncclResult_t nsim_group_op (const struct nsim_op *op)
+{
+    ncclResult_t result = ncclSuccess, end;
+
+    group_start ();
+    if (group.launch.ops >= NSIM_GROUP_MAX) {
+        nsim_warn ("Too many operations in one group, max is %d", NSIM_GROUP_MAX);
+        result = nsim_group_fail (ncclInvalidUsage);
+    } else if (!enter_mode (op->comm)) {
+        result = nsim_group_fail (ncclInvalidArgument);
+    } else {
+        if (group.launch.ops == group.room) {
+            group.room = 2 * group.room + 8;
+            group.launch.op = realloc (group.launch.op, group.room * sizeof (*op));
+        }
+        group.launch.op[group.launch.ops++] = *op;
+    }
+    end = group_end ();
+    return result != ncclSuccess ? result : end;
+}
+
+ncclResult_t nsim_group_job (struct nsim_job *job, size_t bytes)
+{
+    struct nsim_job **at = &group.launch.job, *copy;
+    ncclResult_t result = ncclSuccess, end;
+
+    group_start ();
+    copy = malloc (bytes);
+    memcpy (copy, job, bytes);
+    copy->next = NULL;
+    while (*at)
+        at = &(*at)->next;
+    *at = copy;
+    if (!job->at_once && !enter_mode (job->comm))
+        result = nsim_group_fail (ncclInvalidArgument);
+    end = group_end ();
+    return result != ncclSuccess ? result : end;
+}
+
+ncclResult_t ncclGroupStart (void)
+{
+    struct nsim_fate fate;
+    ncclResult_t result = nsim_enter ("ncclGroupStart", 0, &fate);
+
+    if (result != ncclSuccess)
+        return result;
+    if (group.depth == 0)
+        nsim_open_groups++;
+    group_start ();
+    return ncclSuccess;
+}
+
+/* An error injected here comes after the group has ended: its operations are not launched. */
+ncclResult_t ncclGroupEnd (void)
+{
+    struct nsim_fate fate;
+    ncclResult_t result = nsim_enter ("ncclGroupEnd", 0, &fate);
+
+    if (group.depth == 0) {
+        sim_misuse ("ncclGroupEnd: not in a group call");
+        nsim_warn ("ncclGroupEnd: not in a group call.");
+        return ncclInvalidUsage;
+    }
+    for (size_t i = 0; i < group.launch.ops; i++) {
+        group.launch.op[i].stall = group.launch.op[i].stall || fate.stall;
+        if (fate.late != ncclSuccess)
+            group.launch.op[i].late = fate.late;
+    }
+    nsim_group_fail (result);
+    if (group.depth == 1)
+        nsim_open_groups--;
+    return group_end ();
+}

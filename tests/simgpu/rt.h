@@ -1,0 +1,269 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * rt - what the files of the simulated CUDA runtime share.
+ *
+ * One lock guards all that is declared here; functions to be called with it held say "locked". It
+ * is never held while work runs. Work is queued on streams, each of which has a thread of its
+ * own; who waits for work waits for a place in a stream: the number of works that must be done
+ * there. Streams, events and graphs lie in pools whose memory is never given back, so any handle,
+ * also one that was destroyed, can be looked at.
+ */
+#ifndef GS_TESTS_SIMGPU_RT_H
+#define GS_TESTS_SIMGPU_RT_H
+
+#include <cuda_runtime_api.h>
+#include <stdalign.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <pthread.h>
+
+#include "engine.h"
+
+#define RT_DEVICES 32
+
+/* engine.c: the process, the lock, entering and leaving a call */
+
+pthread_mutex_t *rt_mutex (void);
+void rt_lock (void);
+void rt_unlock (void);
+
+/* Waits for another thread's rt_progress; locked. */
+void rt_wait_for_progress (void);
+void rt_progress (void);
+
+/* Never returns. */
+void rt_stall (void);
+
+#define RT_NO_STREAM ((cudaStream_t) -1)
+
+/*
+ * Every function of CUDA's interface begins with rt_enter and ends with rt_leave. rt_enter counts
+ * the call of [name], lets the faults happen that were asked for ([stream]: where, for what is
+ * queued), and gives an error if there is no device or work on the current one has failed.
+ */
+cudaError_t rt_enter (const char *name, cudaStream_t stream);
+
+/* Looks for devices, if nobody has yet; the error if there are none. */
+cudaError_t rt_open (void);
+
+/* Keeps an error for cudaGetLastError; returns it. */
+cudaError_t rt_leave (cudaError_t error);
+
+/* While this thread is in a function of cudaLaunchHostFunc, which may not call CUDA. */
+extern _Thread_local bool rt_in_host_function;
+
+/* An integer of the environment; what is no number between the limits is misuse. */
+long rt_setting (const char *name, long otherwise, long low, long high);
+
+/* fault.c */
+
+void rt_faults_end (void); /* writes SIM_COUNT, names faults that did not happen */
+void rt_faults_lock (void);
+void rt_faults_unlock (void);
+
+/* pool.c: handles */
+
+struct rt_slot { /* first member of all that lies in a pool */
+    bool alive;
+    bool busy; /* may not be used again yet */
+};
+
+#define RT_POOL_BLOCK  256
+#define RT_POOL_BLOCKS 128
+
+struct rt_pool {
+    const char *what;
+    size_t bytes; /* of a slot */
+    size_t used, hand;
+    char *blocks[RT_POOL_BLOCKS];
+};
+
+extern struct rt_pool rt_streams, rt_events, rt_graphs, rt_execs;
+
+/* A slot, alive; new ones are zeroed, others as they were left. NULL: all are in use. Locked. */
+void *rt_pool_take (struct rt_pool *pool);
+
+/* The slot of a handle. NULL if it is none, or, as misuse, if it was destroyed. Locked. */
+void *rt_pool_find (const struct rt_pool *pool, const void *handle, const char *who);
+
+/* Slot [i] below used; or NULL if it is not alive. Locked. */
+void *rt_pool_slot (const struct rt_pool *pool, size_t i);
+void *rt_pool_at (const struct rt_pool *pool, size_t i);
+
+/* rt_device.c */
+
+struct rt_device {
+    int physical;             /* number on this node */
+    cudaError_t failed;       /* what every call gives since work failed, or 0 */
+    size_t used_bytes;        /* of its memory */
+    struct rt_stream *legacy; /* NULL before its first use */
+    bool peers[RT_DEVICES];   /* whose memory was made accessible */
+};
+
+extern struct rt_device rt_devices[RT_DEVICES]; /* the visible ones */
+extern int rt_device_count;
+extern cudaError_t rt_no_device;     /* what calls give where there is none */
+extern _Thread_local int rt_current; /* this thread's device, as the program counts */
+
+void rt_devices_open (void);                         /* locked */
+void rt_device_fail (int device, cudaError_t error); /* locked */
+size_t rt_device_bytes (void);                       /* memory of one */
+
+/* rt_queue.c: streams at work */
+
+struct rt_work {
+    struct rt_work *next;
+    void (*run) (void *arg);
+    size_t bytes;
+    alignas (max_align_t) char arg[];
+};
+
+struct rt_set { /* of nodes of a graph, by number */
+    size_t count;
+    size_t *at;
+};
+
+struct rt_stream {
+    struct rt_slot slot;
+    bool made;    /* slot was used before: its condition is initialised */
+    bool running; /* its thread is there */
+    bool owned;   /* by the program, which must destroy it */
+    int device;
+    unsigned flags;
+    int priority;
+    unsigned long long id;
+    uint64_t queued, done; /* works since the slot was first used */
+    struct rt_work *first, *last;
+    pthread_cond_t wake;
+    struct rt_capture *capture; /* NULL: not captured */
+    struct rt_set after;        /* what its next node depends on */
+};
+
+extern _Thread_local struct rt_stream *rt_worker; /* whose thread this is, or NULL */
+
+/* Makes a stream; locked. */
+struct rt_stream *rt_stream_make (int device, unsigned flags, int priority);
+
+/* Its thread ends when it has done what is queued; locked. */
+void rt_stream_retire (struct rt_stream *stream);
+
+/* The stream of a handle, default streams included; NULL: cudaErrorInvalidResourceHandle. Locked.
+ */
+struct rt_stream *rt_stream_find (cudaStream_t handle, const char *who);
+
+bool rt_is_legacy (const struct rt_stream *stream); /* locked */
+
+/* Queues, or puts into the graph that the stream is captured into. Locked. */
+cudaError_t rt_push (struct rt_stream *stream, void (*run) (void *), const void *arg,
+                     size_t bytes);
+
+/* Queues behind what the default streams' rules demand, captured or not. Locked. */
+cudaError_t rt_queue (struct rt_stream *stream, void (*run) (void *), const void *arg,
+                      size_t bytes);
+
+/* Makes [stream] wait for a place in [other]; locked. */
+cudaError_t rt_queue_wait (struct rt_stream *stream, struct rt_stream *other, uint64_t place);
+
+/* Waits until a place is done, or work of the device has failed, which it returns. Locked. */
+cudaError_t rt_await (struct rt_stream *stream, uint64_t place);
+cudaError_t rt_await_device (int device); /* all its streams */
+
+/* rt_event.c */
+
+struct rt_event {
+    struct rt_slot slot;
+    int device;
+    unsigned flags;
+    uint64_t record;          /* number of its last record */
+    struct rt_stream *stream; /* of the last record; NULL: never recorded, or captured */
+    uint64_t place;           /* there */
+    double time_ms;           /* when the last record was done */
+    bool captured;            /* the last record is in a capture */
+    unsigned long long capture_id;
+    struct rt_set after; /* nodes that it stands for */
+};
+
+/* rt_capture.c */
+
+struct rt_node {
+    struct rt_work *work;
+    struct rt_set after;
+};
+
+struct rt_watch { /* who wants to know that the nodes are gone */
+    struct rt_watch *next;
+    void (*gone) (void *arg);
+    void *arg;
+};
+
+struct rt_nodes { /* what a graph and its executable forms share */
+    int owners;
+    struct rt_watch *watches;
+    size_t count;
+    struct rt_node **at;
+};
+
+struct rt_capture;
+
+/* The errors of calls that may disturb captures, which are then invalid. All locked. */
+cudaError_t rt_capture_unsafe (void);       /* what the call does is not seen by captures */
+cudaError_t rt_capture_legacy (int device); /* the legacy stream of the device is used */
+cudaError_t rt_capture_device (int device); /* the device is waited for */
+cudaError_t rt_capture_break (struct rt_capture *capture, cudaError_t error);
+
+bool rt_capture_is (const struct rt_capture *capture, unsigned long long id);
+cudaError_t rt_capture_add (struct rt_stream *stream, void (*run) (void *), const void *arg,
+                            size_t bytes);
+void rt_capture_record (struct rt_stream *stream, struct rt_event *event);
+cudaError_t rt_capture_wait (struct rt_stream *stream, struct rt_event *event);
+
+/* Removes [stream], which is being destroyed, from its capture. */
+void rt_capture_drop (struct rt_stream *stream);
+
+bool rt_set_copy (struct rt_set *to, const struct rt_set *from);
+
+/* rt_graph.c */
+
+struct rt_graph {
+    struct rt_slot slot;
+    struct rt_nodes *nodes;
+    struct rt_stream *stream; /* of an executable graph's last launch, and its end there */
+    uint64_t place;
+};
+
+void rt_nodes_drop (struct rt_nodes *nodes); /* locked */
+
+/* rt_memory.c */
+
+enum rt_kind { RT_DEVICE = 1, RT_MANAGED = 2, RT_PINNED = 3, RT_REGISTERED = 4 };
+
+struct rt_range {
+    char *user;  /* the program's address, aligned to 256 bytes and no more */
+    char *alias; /* ours of the same memory */
+    size_t bytes;
+    enum rt_kind kind;
+    int device;
+    unsigned flags;
+    uint64_t freed; /* 0: live; else the how-manyth that was freed */
+    char *map;      /* what is mapped at the program's address */
+    size_t map_bytes;
+};
+
+/* The live or freed allocation that [address] lies in, or NULL. Locked. */
+struct rt_range *rt_range_find (const void *address);
+
+/*
+ * Our address of [bytes] that the program knows as [user]: of memory that CUDA knows, or, if
+ * [pageable], also of other memory, which is as it is. NULL after misuse. Locked.
+ */
+void *rt_reach (const void *user, size_t bytes, bool pageable, const char *who);
+
+/* cudaMemcpy and cudaMemset in a default stream: the legacy one, or this thread's. */
+cudaError_t rt_copy_in (void *dst, const void *src, size_t bytes, enum cudaMemcpyKind kind,
+                        cudaStream_t handle);
+cudaError_t rt_set_in (void *dst, int value, size_t bytes, cudaStream_t handle);
+
+void rt_memory_end (void); /* reports what was not freed; locked */
+
+#endif /* GS_TESTS_SIMGPU_RT_H */

@@ -1,0 +1,366 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* rt_device - the devices of a node, which of them are visible, and what they tell of themselves.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "rt.h"
+
+struct rt_device rt_devices[RT_DEVICES];
+int rt_device_count;
+cudaError_t rt_no_device = cudaErrorNoDevice;
+_Thread_local int rt_current;
+
+static long memory_mb = 1024;
+
+size_t rt_device_bytes (void)
+{
+    return (size_t) memory_mb << 20;
+}
+
+/* A list as in CUDA_VISIBLE_DEVICES: what follows a number that is no device is not visible. */
+static void read_visible (const char *list, long all)
+{
+    while (*list) {
+        char *end;
+        long number = strtol (list, &end, 10);
+        if (end == list || number < 0 || number >= all)
+            return;
+        for (int i = 0; i < rt_device_count; i++)
+            if (rt_devices[i].physical == number)
+                return;
+        rt_devices[rt_device_count++].physical = (int) number;
+        if (*end && *end != ',')
+            return;
+        list = *end ? end + 1 : end;
+    }
+}
+
+void rt_devices_open (void)
+{
+    const char *list = getenv ("CUDA_VISIBLE_DEVICES");
+    long all = rt_setting ("SIM_GPUS", 4, -1, RT_DEVICES);
+
+    memory_mb = rt_setting ("SIM_GPU_MEMORY_MB", 1024, 1, 1 << 20);
+    if (all < 0)
+        rt_no_device = cudaErrorInsufficientDriver;
+    if (list) {
+        read_visible (list, all);
+        return;
+    }
+    for (; rt_device_count < all; rt_device_count++)
+        rt_devices[rt_device_count].physical = rt_device_count;
+}
+
+void rt_device_fail (int device, cudaError_t error)
+{
+    if (!rt_devices[device].failed)
+        rt_devices[device].failed = error;
+    rt_progress ();
+}
+
+int sim_physical_device (void)
+{
+    return rt_devices[rt_current].physical;
+}
+
+static int pci_bus (int physical)
+{
+    return 0x07 + 7 * physical;
+}
+
+const char *sim_bus_id (void)
+{
+    static _Thread_local char id[16];
+
+    snprintf (id, sizeof (id), "0000:%02X:00.0", pci_bus (sim_physical_device ()));
+    return id;
+}
+
+/* The same for each run on a node, another one for each device and each node. */
+static void make_uuid (int physical, cudaUUID_t *uuid)
+{
+    char text[300] = "";
+    uint64_t hash = UINT64_C (14695981039346656037);
+
+    gethostname (text, 256);
+    text[256] = 0;
+    snprintf (text + strlen (text), 20, " %d", physical);
+    for (size_t i = 0; i < sizeof (uuid->bytes); i++) {
+        for (const char *c = text; *c; c++)
+            hash = (hash ^ (unsigned char) *c) * UINT64_C (1099511628211);
+        uuid->bytes[i] = (char) (hash >> 56);
+    }
+}
+
+static cudaError_t check_device (int device)
+{
+    return device >= 0 && device < rt_device_count ? cudaSuccess : cudaErrorInvalidDevice;
+}
+
+cudaError_t cudaGetDeviceCount (int *count)
+{
+    cudaError_t error = rt_enter ("cudaGetDeviceCount", RT_NO_STREAM);
+
+    if (!count)
+        return rt_leave (cudaErrorInvalidValue);
+    if (!error)
+        *count = rt_device_count;
+    return rt_leave (error);
+}
+
+cudaError_t cudaSetDevice (int device)
+{
+    cudaError_t error = rt_enter ("cudaSetDevice", RT_NO_STREAM);
+
+    if (error && (!rt_device_count || !rt_devices[rt_current].failed))
+        return rt_leave (error);
+    error = check_device (device);
+    if (error)
+        return rt_leave (error);
+    rt_current = device;
+    return rt_leave (rt_devices[device].failed);
+}
+
+cudaError_t cudaGetDevice (int *device)
+{
+    cudaError_t error = rt_enter ("cudaGetDevice", RT_NO_STREAM);
+
+    if (!error && !device)
+        error = cudaErrorInvalidValue;
+    if (!error)
+        *device = rt_current;
+    return rt_leave (error);
+}
+
+cudaError_t cudaDeviceGetPCIBusId (char *id, int room, int device)
+{
+    cudaError_t error = rt_enter ("cudaDeviceGetPCIBusId", RT_NO_STREAM);
+
+    if (!error)
+        error = check_device (device);
+    if (!error && (!id || room < 13))
+        error = cudaErrorInvalidValue;
+    if (!error)
+        snprintf (id, (size_t) room, "0000:%02X:00.0", pci_bus (rt_devices[device].physical));
+    return rt_leave (error);
+}
+
+cudaError_t cudaDeviceGetByPCIBusId (int *device, const char *id)
+{
+    cudaError_t error = rt_enter ("cudaDeviceGetByPCIBusId", RT_NO_STREAM);
+    unsigned domain, bus, number;
+
+    if (error)
+        return rt_leave (error);
+    if (!device || !id || sscanf (id, "%x:%x:%x", &domain, &bus, &number) != 3)
+        return rt_leave (cudaErrorInvalidValue);
+    for (int i = 0; i < rt_device_count; i++)
+        if (!domain && (int) bus == pci_bus (rt_devices[i].physical) && !number) {
+            *device = i;
+            return rt_leave (cudaSuccess);
+        }
+    return rt_leave (cudaErrorInvalidDevice);
+}
+
+/* What the attributes and the properties have in common. */
+static const struct {
+    enum cudaDeviceAttr attribute;
+    int value;
+} attributes[] = {
+    {cudaDevAttrMaxThreadsPerBlock, 1024},
+    {cudaDevAttrMaxBlockDimX, 1024},
+    {cudaDevAttrMaxBlockDimY, 1024},
+    {cudaDevAttrMaxBlockDimZ, 64},
+    {cudaDevAttrMaxGridDimX, 2147483647},
+    {cudaDevAttrMaxGridDimY, 65535},
+    {cudaDevAttrMaxGridDimZ, 65535},
+    {cudaDevAttrMaxSharedMemoryPerBlock, 49152},
+    {cudaDevAttrWarpSize, 32},
+    {cudaDevAttrMaxRegistersPerBlock, 65536},
+    {cudaDevAttrMultiProcessorCount, 16},
+    {cudaDevAttrIntegrated, 0},
+    {cudaDevAttrCanMapHostMemory, 1},
+    {cudaDevAttrComputeMode, cudaComputeModeDefault},
+    {cudaDevAttrConcurrentKernels, 1},
+    {cudaDevAttrEccEnabled, 0},
+    {cudaDevAttrPciDeviceId, 0},
+    {cudaDevAttrPciDomainId, 0},
+    {cudaDevAttrMaxThreadsPerMultiProcessor, 2048},
+    {cudaDevAttrAsyncEngineCount, 2},
+    {cudaDevAttrUnifiedAddressing, 1},
+    {cudaDevAttrComputeCapabilityMajor, 9},
+    {cudaDevAttrComputeCapabilityMinor, 0},
+    {cudaDevAttrStreamPrioritiesSupported, 1},
+    {cudaDevAttrMaxSharedMemoryPerMultiprocessor, 233472},
+    {cudaDevAttrManagedMemory, 1},
+    {cudaDevAttrPageableMemoryAccess, 0},
+    {cudaDevAttrConcurrentManagedAccess, 1},
+    {cudaDevAttrCanUseHostPointerForRegisteredMem, 1},
+    {cudaDevAttrCooperativeLaunch, 0},
+    {cudaDevAttrMaxSharedMemoryPerBlockOptin, 232448},
+    {cudaDevAttrHostRegisterSupported, 1},
+    {cudaDevAttrMemoryPoolsSupported, 1},
+};
+
+static bool attribute_of (int device, enum cudaDeviceAttr attribute, int *value)
+{
+    if (attribute == cudaDevAttrPciBusId) {
+        *value = pci_bus (rt_devices[device].physical);
+        return true;
+    }
+    for (size_t i = 0; i < sizeof (attributes) / sizeof (attributes[0]); i++)
+        if (attributes[i].attribute == attribute) {
+            *value = attributes[i].value;
+            return true;
+        }
+    return false;
+}
+
+cudaError_t cudaDeviceGetAttribute (int *value, enum cudaDeviceAttr attribute, int device)
+{
+    cudaError_t error = rt_enter ("cudaDeviceGetAttribute", RT_NO_STREAM);
+
+    if (error)
+        return rt_leave (error);
+    if (!value)
+        return rt_leave (cudaErrorInvalidValue);
+    error = check_device (device);
+    if (!error && !attribute_of (device, attribute, value)) {
+        fprintf (stderr, "simgpu: cudaDeviceGetAttribute: %d is not simulated\n", attribute);
+        error = cudaErrorNotSupported;
+    }
+    return rt_leave (error);
+}
+
+static int fixed (enum cudaDeviceAttr attribute)
+{
+    int value = 0;
+
+    attribute_of (0, attribute, &value);
+    return value;
+}
+
+cudaError_t cudaGetDeviceProperties (struct cudaDeviceProp *p, int device)
+{
+    cudaError_t error = rt_enter ("cudaGetDeviceProperties", RT_NO_STREAM);
+
+    if (error)
+        return rt_leave (error);
+    if (!p)
+        return rt_leave (cudaErrorInvalidValue);
+    error = check_device (device);
+    if (error)
+        return rt_leave (error);
+    memset (p, 0, sizeof (*p));
+    snprintf (p->name, sizeof (p->name), "Simulated GPU");
+    make_uuid (rt_devices[device].physical, &p->uuid);
+    p->totalGlobalMem = rt_device_bytes ();
+    p->major = fixed (cudaDevAttrComputeCapabilityMajor);
+    p->minor = fixed (cudaDevAttrComputeCapabilityMinor);
+    p->pciBusID = pci_bus (rt_devices[device].physical);
+    p->warpSize = fixed (cudaDevAttrWarpSize);
+    p->multiProcessorCount = fixed (cudaDevAttrMultiProcessorCount);
+    p->maxThreadsPerBlock = fixed (cudaDevAttrMaxThreadsPerBlock);
+    p->maxThreadsDim[0] = fixed (cudaDevAttrMaxBlockDimX);
+    p->maxThreadsDim[1] = fixed (cudaDevAttrMaxBlockDimY);
+    p->maxThreadsDim[2] = fixed (cudaDevAttrMaxBlockDimZ);
+    p->maxGridSize[0] = fixed (cudaDevAttrMaxGridDimX);
+    p->maxGridSize[1] = fixed (cudaDevAttrMaxGridDimY);
+    p->maxGridSize[2] = fixed (cudaDevAttrMaxGridDimZ);
+    p->maxThreadsPerMultiProcessor = fixed (cudaDevAttrMaxThreadsPerMultiProcessor);
+    p->sharedMemPerBlock = (size_t) fixed (cudaDevAttrMaxSharedMemoryPerBlock);
+    p->regsPerBlock = fixed (cudaDevAttrMaxRegistersPerBlock);
+    p->asyncEngineCount = fixed (cudaDevAttrAsyncEngineCount);
+    p->concurrentKernels = p->unifiedAddressing = p->managedMemory = 1;
+    p->canMapHostMemory = p->concurrentManagedAccess = p->streamPrioritiesSupported = 1;
+    p->canUseHostPointerForRegisteredMem = 1;
+    return rt_leave (cudaSuccess);
+}
+
+/* Both succeed without a device, and without a driver, whose version is then 0. */
+cudaError_t cudaRuntimeGetVersion (int *version)
+{
+    if (!version)
+        return rt_leave (cudaErrorInvalidValue);
+    *version = CUDART_VERSION;
+    return cudaSuccess;
+}
+
+cudaError_t cudaDriverGetVersion (int *version)
+{
+    if (!version)
+        return rt_leave (cudaErrorInvalidValue);
+    *version = rt_setting ("SIM_GPUS", 4, -1, RT_DEVICES) < 0 ? 0 : CUDART_VERSION;
+    return cudaSuccess;
+}
+
+cudaError_t cudaDeviceGetStreamPriorityRange (int *least, int *greatest)
+{
+    cudaError_t error = rt_enter ("cudaDeviceGetStreamPriorityRange", RT_NO_STREAM);
+
+    if (!error && least)
+        *least = 0;
+    if (!error && greatest)
+        *greatest = -5;
+    return rt_leave (error);
+}
+
+cudaError_t cudaDeviceCanAccessPeer (int *can, int device, int peer)
+{
+    cudaError_t error = rt_enter ("cudaDeviceCanAccessPeer", RT_NO_STREAM);
+
+    if (!error)
+        error = check_device (device) ? check_device (device) : check_device (peer);
+    if (!error && !can)
+        error = cudaErrorInvalidValue;
+    if (!error)
+        *can = device != peer;
+    return rt_leave (error);
+}
+
+cudaError_t cudaDeviceEnablePeerAccess (int peer, unsigned flags)
+{
+    cudaError_t error = rt_enter ("cudaDeviceEnablePeerAccess", RT_NO_STREAM);
+
+    if (!error)
+        error = check_device (peer);
+    if (!error && (flags || peer == rt_current))
+        error = flags ? cudaErrorInvalidValue : cudaErrorInvalidDevice;
+    if (!error && rt_devices[rt_current].peers[peer])
+        error = cudaErrorPeerAccessAlreadyEnabled;
+    if (!error)
+        rt_devices[rt_current].peers[peer] = true;
+    return rt_leave (error);
+}
+
+cudaError_t cudaMemGetInfo (size_t *free_bytes, size_t *total)
+{
+    cudaError_t error = rt_enter ("cudaMemGetInfo", RT_NO_STREAM);
+
+    if (!error && (!free_bytes || !total))
+        error = cudaErrorInvalidValue;
+    if (!error) {
+        rt_lock ();
+        *total = rt_device_bytes ();
+        *free_bytes = *total - rt_devices[rt_current].used_bytes;
+        rt_unlock ();
+    }
+    return rt_leave (error);
+}
+
+cudaError_t cudaDeviceSynchronize (void)
+{
+    cudaError_t error = rt_enter ("cudaDeviceSynchronize", RT_NO_STREAM);
+
+    if (error)
+        return rt_leave (error);
+    rt_lock ();
+    error = rt_capture_device (rt_current);
+    if (!error)
+        error = rt_await_device (rt_current);
+    rt_unlock ();
+    return rt_leave (error);
+}

@@ -1,0 +1,374 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * rt_memory - what was allocated: memory of devices, which the host cannot touch at the program's
+ * address, managed, pinned and registered memory.
+ *
+ * Freed memory stays reserved and inaccessible, for as long as it is remembered: the host traps
+ * there, and its use by CUDA is seen.
+ */
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "rt.h"
+
+#define REMEMBERED 8192 /* freed ranges */
+#define PAGE       4096
+#define OFFSET     256 /* of the program's address in its pages: what CUDA promises, not more */
+#define FILLED     (1 << 16) /* first bytes of new memory that are NaN in every type */
+
+static struct rt_range *ranges; /* by address */
+static size_t count, room, freed_count;
+static uint64_t last_freed;
+
+/* How many ranges begin at or below [address]. */
+static size_t ranges_up_to (const void *address)
+{
+    size_t low = 0, high = count;
+
+    while (low < high) {
+        size_t middle = (low + high) / 2;
+        if ((uintptr_t) ranges[middle].user <= (uintptr_t) address)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+struct rt_range *rt_range_find (const void *address)
+{
+    size_t i = ranges_up_to (address);
+
+    if (!i || (size_t) ((const char *) address - ranges[i - 1].user) >= ranges[i - 1].bytes)
+        return NULL;
+    return &ranges[i - 1];
+}
+
+static bool add_range (const struct rt_range *range)
+{
+    size_t at = ranges_up_to (range->user);
+
+    if (count == room) {
+        size_t more = room ? 2 * room : 64;
+        struct rt_range *grown = realloc (ranges, more * sizeof (*grown));
+        if (!grown)
+            return false;
+        ranges = grown;
+        room = more;
+    }
+    memmove (ranges + at + 1, ranges + at, (count - at) * sizeof (*ranges));
+    ranges[at] = *range;
+    count++;
+    return true;
+}
+
+static void remove_range (struct rt_range *range)
+{
+    size_t at = (size_t) (range - ranges);
+
+    memmove (range, range + 1, (count - at - 1) * sizeof (*ranges));
+    count--;
+}
+
+static void forget_oldest (void)
+{
+    struct rt_range *oldest = NULL;
+
+    for (size_t i = 0; i < count; i++)
+        if (ranges[i].freed && (!oldest || ranges[i].freed < oldest->freed))
+            oldest = &ranges[i];
+    munmap (oldest->map, oldest->map_bytes);
+    remove_range (oldest);
+    freed_count--;
+}
+
+/* The limit counts in pieces of 512 bytes. */
+static size_t charged (const struct rt_range *range)
+{
+    return range->kind == RT_DEVICE ? (range->bytes + 511) / 512 * 512 : 0;
+}
+
+/* One memory mapped twice, the first time for the program; [first] is its protection there. */
+static bool map_memory (struct rt_range *range, int first)
+{
+    char *alias = MAP_FAILED;
+    int fd = memfd_create ("simgpu", MFD_CLOEXEC);
+
+    range->map = MAP_FAILED;
+    range->map_bytes = (range->bytes + OFFSET + PAGE - 1) / PAGE * PAGE;
+    if (fd >= 0 && !ftruncate (fd, (off_t) range->map_bytes)) {
+        range->map = mmap (NULL, range->map_bytes, first, MAP_SHARED, fd, 0);
+        alias = mmap (NULL, range->map_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    }
+    if (fd >= 0)
+        close (fd);
+    if (range->map != MAP_FAILED && alias != MAP_FAILED) {
+        range->user = range->map + OFFSET;
+        range->alias = alias + OFFSET;
+        return true;
+    }
+    if (range->map != MAP_FAILED)
+        munmap (range->map, range->map_bytes);
+    return false;
+}
+
+static void release (struct rt_range *range)
+{
+    rt_devices[range->device].used_bytes -= charged (range);
+    munmap (range->alias - OFFSET, range->map_bytes);
+    mmap (range->map, range->map_bytes, PROT_NONE,
+          MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+    range->freed = ++last_freed;
+    range->alias = NULL;
+    if (++freed_count > REMEMBERED)
+        forget_oldest ();
+}
+
+static cudaError_t allocate (void **address, size_t bytes, enum rt_kind kind, unsigned flags)
+{
+    struct rt_range range = {.bytes = bytes, .kind = kind, .device = rt_current, .flags = flags};
+    struct rt_device *device = &rt_devices[rt_current];
+
+    *address = NULL;
+    if (!bytes)
+        return kind == RT_MANAGED ? cudaErrorInvalidValue : cudaSuccess;
+    if (bytes > (size_t) 1 << 46 ||
+        (kind == RT_DEVICE && charged (&range) > rt_device_bytes () - device->used_bytes))
+        return cudaErrorMemoryAllocation;
+    if (!map_memory (&range, kind == RT_DEVICE ? PROT_NONE : PROT_READ | PROT_WRITE))
+        return cudaErrorMemoryAllocation;
+    if (!add_range (&range)) {
+        munmap (range.alias - OFFSET, range.map_bytes);
+        munmap (range.map, range.map_bytes);
+        return cudaErrorMemoryAllocation;
+    }
+    memset (range.alias, 0xff, bytes < FILLED ? bytes : FILLED);
+    device->used_bytes += charged (&range);
+    *address = range.user;
+    return cudaSuccess;
+}
+
+/* [flags] may be of the [known] ones. */
+static cudaError_t take (const char *name, void **address, size_t bytes, enum rt_kind kind,
+                         unsigned flags, unsigned known)
+{
+    cudaError_t error = rt_enter (name, RT_NO_STREAM);
+
+    if (!error && (!address || (flags & ~known)))
+        error = cudaErrorInvalidValue;
+    if (error)
+        return rt_leave (error);
+    rt_lock ();
+    error = rt_capture_unsafe ();
+    if (!error)
+        error = allocate (address, bytes, kind, flags);
+    rt_unlock ();
+    return rt_leave (error);
+}
+
+cudaError_t cudaMalloc (void **address, size_t bytes)
+{
+    return take ("cudaMalloc", address, bytes, RT_DEVICE, 0, 0);
+}
+
+cudaError_t cudaMallocManaged (void **address, size_t bytes, unsigned flags)
+{
+    bool one = flags == cudaMemAttachGlobal || flags == cudaMemAttachHost;
+
+    return take ("cudaMallocManaged", address, bytes, RT_MANAGED, one ? flags : ~0u,
+                 cudaMemAttachGlobal | cudaMemAttachHost);
+}
+
+cudaError_t cudaMallocHost (void **address, size_t bytes)
+{
+    return take ("cudaMallocHost", address, bytes, RT_PINNED, 0, 0);
+}
+
+cudaError_t cudaHostAlloc (void **address, size_t bytes, unsigned flags)
+{
+    return take ("cudaHostAlloc", address, bytes, RT_PINNED, flags,
+                 cudaHostAllocPortable | cudaHostAllocMapped | cudaHostAllocWriteCombined);
+}
+
+/* The range that begins at [address] and is of one of two kinds; NULL after misuse. */
+static struct rt_range *find_whole (const char *name, const void *address, enum rt_kind one,
+                                    enum rt_kind other)
+{
+    struct rt_range *range = rt_range_find (address);
+
+    if (!range)
+        sim_misuse ("%s: %p was not allocated", name, address);
+    else if (range->freed)
+        sim_misuse ("%s: %p was freed before (double free)", name, address);
+    else if (range->user != address)
+        sim_misuse ("%s: %p is %zu bytes into an allocation", name, address,
+                    (size_t) ((const char *) address - range->user));
+    else if (range->kind != one && range->kind != other)
+        sim_misuse ("%s: %p is memory of another kind", name, address);
+    else
+        return range;
+    return NULL;
+}
+
+/* N.B. waits for all work of the device, which may use the memory, as the real one does. */
+static cudaError_t give_back (const char *name, void *address, enum rt_kind one,
+                              enum rt_kind other)
+{
+    cudaError_t error = rt_enter (name, RT_NO_STREAM);
+    struct rt_range *range;
+
+    if (error || !address)
+        return rt_leave (error);
+    rt_lock ();
+    error = rt_capture_unsafe ();
+    range = error ? NULL : find_whole (name, address, one, other);
+    if (!error && !range)
+        error = cudaErrorInvalidValue;
+    if (range)
+        error = rt_await_device (range->device);
+    if (range && (range = find_whole (name, address, one, other)))
+        release (range);
+    rt_unlock ();
+    return rt_leave (error);
+}
+
+cudaError_t cudaFree (void *address)
+{
+    return give_back ("cudaFree", address, RT_DEVICE, RT_MANAGED);
+}
+
+cudaError_t cudaFreeHost (void *address)
+{
+    return give_back ("cudaFreeHost", address, RT_PINNED, RT_PINNED);
+}
+
+static void free_now (void *arg)
+{
+    struct rt_range *range;
+
+    rt_lock ();
+    range = find_whole ("cudaFreeAsync", *(void **) arg, RT_DEVICE, RT_DEVICE);
+    if (range)
+        release (range);
+    rt_unlock ();
+}
+
+/* The memory is there at once; only its end is ordered by the stream. */
+cudaError_t cudaMallocAsync (void **address, size_t bytes, cudaStream_t handle)
+{
+    cudaError_t error = rt_enter ("cudaMallocAsync", handle);
+    struct rt_stream *stream;
+
+    if (!error && !address)
+        error = cudaErrorInvalidValue;
+    if (error)
+        return rt_leave (error);
+    rt_lock ();
+    stream = rt_stream_find (handle, "cudaMallocAsync");
+    if (!stream)
+        error = cudaErrorInvalidResourceHandle;
+    else if (stream->capture)
+        error = rt_capture_break (stream->capture, cudaErrorNotSupported);
+    else
+        error = allocate (address, bytes, RT_DEVICE, 0);
+    rt_unlock ();
+    return rt_leave (error);
+}
+
+cudaError_t cudaFreeAsync (void *address, cudaStream_t handle)
+{
+    cudaError_t error = rt_enter ("cudaFreeAsync", handle);
+    struct rt_stream *stream;
+
+    if (error || !address)
+        return rt_leave (error);
+    rt_lock ();
+    stream = rt_stream_find (handle, "cudaFreeAsync");
+    if (!stream)
+        error = cudaErrorInvalidResourceHandle;
+    else if (stream->capture)
+        error = rt_capture_break (stream->capture, cudaErrorNotSupported);
+    else if (!find_whole ("cudaFreeAsync", address, RT_DEVICE, RT_DEVICE))
+        error = cudaErrorInvalidValue;
+    else
+        error = rt_queue (stream, free_now, &address, sizeof (address));
+    rt_unlock ();
+    return rt_leave (error);
+}
+
+static bool overlaps (const char *address, size_t bytes)
+{
+    size_t i = ranges_up_to (address + bytes - 1);
+
+    return i && !ranges[i - 1].freed && ranges[i - 1].user + ranges[i - 1].bytes > address;
+}
+
+cudaError_t cudaHostRegister (void *address, size_t bytes, unsigned flags)
+{
+    cudaError_t error = rt_enter ("cudaHostRegister", RT_NO_STREAM);
+    struct rt_range range = {.user = address,
+                             .alias = address,
+                             .bytes = bytes,
+                             .kind = RT_REGISTERED,
+                             .device = rt_current,
+                             .flags = flags};
+
+    if (!error && (!address || !bytes || flags > 15))
+        error = cudaErrorInvalidValue;
+    if (error)
+        return rt_leave (error);
+    rt_lock ();
+    error = rt_capture_unsafe ();
+    if (!error && overlaps (address, bytes))
+        error = cudaErrorHostMemoryAlreadyRegistered;
+    if (!error && !add_range (&range))
+        error = cudaErrorMemoryAllocation;
+    rt_unlock ();
+    return rt_leave (error);
+}
+
+/* Waits as cudaFreeHost does. The memory stays the program's. */
+cudaError_t cudaHostUnregister (void *address)
+{
+    cudaError_t error = rt_enter ("cudaHostUnregister", RT_NO_STREAM);
+    struct rt_range *range;
+
+    if (!error && !address)
+        error = cudaErrorInvalidValue;
+    if (error)
+        return rt_leave (error);
+    rt_lock ();
+    error = rt_capture_unsafe ();
+    range = rt_range_find (address);
+    if (!error && (!range || range->user != address || range->kind != RT_REGISTERED))
+        error = cudaErrorHostMemoryNotRegistered;
+    if (!error)
+        error = rt_await_device (range->device);
+    range = rt_range_find (address);
+    if (error != cudaErrorHostMemoryNotRegistered && error != cudaErrorStreamCaptureUnsupported &&
+        range && range->kind == RT_REGISTERED)
+        remove_range (range);
+    rt_unlock ();
+    return rt_leave (error);
+}
+
+static const char *kind_name (enum rt_kind kind)
+{
+    switch (kind) {
+    case RT_DEVICE: return "device";
+    case RT_MANAGED: return "managed";
+    case RT_PINNED: return "pinned";
+    default: return "registered";
+    }
+}
+
+void rt_memory_end (void)
+{
+    for (size_t i = 0; i < count; i++)
+        if (!ranges[i].freed && !rt_devices[ranges[i].device].failed)
+            sim_misuse ("leak: %zu bytes of %s memory at %p were not %s", ranges[i].bytes,
+                        kind_name (ranges[i].kind), (void *) ranges[i].user,
+                        ranges[i].kind == RT_REGISTERED ? "unregistered" : "freed");
+}

@@ -1,0 +1,213 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * twins - the kernels of cuda/ as host functions: the same source, compiled for hosts.
+ *
+ * Each struct below stands for the instances of one kernel: the kernel, for its name and its
+ * parameters; reach (), which replaces the device addresses among the arguments by the engine's
+ * own; and thread (), the work of one thread. The lists at the end name all instances that the
+ * sources of cuda/ launch; twins_test.c finds the one that is forgotten.
+ */
+#include "simgpu/twins.h"
+
+#include <dlfcn.h>
+#include <string.h>
+
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "simgpu/device.h"
+#include "simgpu/engine.h"
+
+#include "cuda/convert.cuh"
+#include "cuda/inspect.cuh"
+#include "cuda/reduce.cuh"
+
+/* Replaces the address of [count] elements; false after reporting that they are not there. */
+template <class T> static bool reach_array (T *&p, size_t count, const char *who)
+{
+    if (count)
+        p = (T *) sim_alias (p, count * sizeof (T), who);
+    return p || !count;
+}
+
+template <class T> static bool reach_bytes (T *&p, size_t bytes, const char *who)
+{
+    if (bytes)
+        p = (T *) sim_alias (p, bytes, who);
+    return p || !bytes;
+}
+
+template <class From, class To, class Op, int N> struct convert_twin {
+    static constexpr auto kernel = convert<From, To, Op, N>;
+
+    static bool reach (table<N> &t, typename Op::factor_t)
+    {
+        for (unsigned i = 0; i < t.number; i++)
+            if (!reach_bytes (t.src[i], t.count[i] * sizeof (From), "convert") ||
+                !reach_bytes (t.dst[i], t.count[i] * sizeof (To), "convert"))
+                return false;
+        return true;
+    }
+    static void thread (const table<N> &t, typename Op::factor_t factor)
+    {
+        convert_block<From, To, Op> (t, factor);
+    }
+};
+
+template <class T, int N> struct first_bad_twin {
+    static constexpr auto kernel = first_bad<T, N>;
+
+    static bool reach (table<N> &t, unsigned *&first)
+    {
+        for (unsigned i = 0; i < t.number; i++)
+            if (!reach_bytes (t.src[i], t.count[i] * sizeof (T), "first_bad"))
+                return false;
+        return reach_array (first, 1, "first_bad");
+    }
+    static void thread (const table<N> &t, unsigned *first)
+    {
+        first_bad_block<T> (t, first);
+    }
+};
+
+struct digest_twin {
+    static constexpr auto kernel = digest;
+    static constexpr auto thread = digest;
+
+    static bool reach (const unsigned char *&data, size_t bytes, uint64_t,
+                       unsigned long long *&sum)
+    {
+        return reach_array (data, bytes, "digest") && reach_array (sum, 1, "digest");
+    }
+};
+
+template <class How> static bool reach_scale (How &)
+{
+    return true;
+}
+
+template <class T, class A> static bool reach_scale (averaging<T, A> &how)
+{
+    return !how.scale || reach_array (how.scale, (size_t) how.sources, "reduce");
+}
+
+template <class T, class How, int V> struct reduce_twin {
+    static constexpr auto kernel = reduce<T, How, V>;
+    static constexpr auto thread = reduce<T, How, V>;
+
+    static bool reach (T *&dst, const T *&src, size_t count, How &how)
+    {
+        size_t all = how.sources ? (size_t) (how.sources - 1) * how.stride + count : 0;
+
+        return reach_array (dst, count, "reduce") && reach_array (src, all, "reduce") &&
+               reach_scale (how);
+    }
+};
+
+/* What the runtime needs to know of a kernel with the parameters P. */
+template <class Twin, class Kernel> struct entry;
+template <class Twin, class... P> struct entry<Twin, void (*const) (P...)> {
+    static constexpr size_t bytes[] = {sizeof (P)...};
+
+    template <class T> static T copy_of (const void *argument)
+    {
+        T x;
+
+        memcpy (&x, argument, sizeof (x));
+        return x;
+    }
+
+    template <size_t... I>
+    static void run_all (unsigned grid, unsigned block, void *const *arguments,
+                         std::index_sequence<I...>)
+    {
+        std::tuple<P...> a (copy_of<P> (arguments[I])...);
+
+        if (!Twin::reach (std::get<I> (a)...))
+            return;
+        gridDim = dim3 (grid, 1, 1);
+        for (blockIdx.x = 0; blockIdx.x < grid; blockIdx.x++)
+            for (threadIdx.x = 0; threadIdx.x < block; threadIdx.x++)
+                Twin::thread (std::get<I> (a)...);
+    }
+
+    static void run (unsigned grid, unsigned block, void *const *arguments)
+    {
+        run_all (grid, block, arguments, std::index_sequence_for<P...> ());
+    }
+};
+
+typedef std::vector<struct sim_twin> twin_list;
+
+/* The name is the one that this compiler gave the kernel: mangled as nvcc does. */
+template <class Twin> static void add (twin_list &list)
+{
+    typedef entry<Twin, decltype (Twin::kernel)> e;
+    Dl_info info = {};
+
+    dladdr ((const void *) Twin::kernel, &info);
+    list.push_back ({info.dli_sname ? info.dli_sname : "", sizeof (e::bytes) / sizeof (size_t),
+                     e::bytes, e::run});
+}
+
+template <class From, class To, class Op> static void add_convert (twin_list &list)
+{
+    add<convert_twin<From, To, Op, FEW_RUNS>> (list);
+    add<convert_twin<From, To, Op, MANY_RUNS>> (list);
+}
+
+template <class From, class... To> static void add_scaling (twin_list &list)
+{
+    (add_convert<From, To, scaling<From, To>> (list), ...);
+}
+
+template <class... T> static void add_floating (twin_list &list)
+{
+    (add_scaling<T, f16, bf16, float, double> (list), ...);
+    (add<first_bad_twin<T, FEW_RUNS>> (list), ...);
+    (add<first_bad_twin<T, MANY_RUNS>> (list), ...);
+}
+
+template <class... T> static void add_copying (twin_list &list)
+{
+    (add_convert<T, T, copying<T>> (list), ...);
+}
+
+template <class T, class How> static void add_reduce (twin_list &list)
+{
+    add<reduce_twin<T, How, 16 / sizeof (T)>> (list);
+    add<reduce_twin<T, How, 1>> (list);
+}
+
+template <class... T> static void add_combining (twin_list &list)
+{
+    (add_reduce<T, combining<T>> (list), ...);
+}
+
+static twin_list list_of_twins ()
+{
+    twin_list list;
+
+    add_floating<f16, bf16, float, double> (list);
+    add_copying<uint8_t, uint16_t, uint32_t, uint64_t> (list);
+    add<digest_twin> (list);
+    add_reduce<f16, averaging<f16, float>> (list);
+    add_reduce<bf16, averaging<bf16, float>> (list);
+    add_reduce<float, averaging<float, float>> (list);
+    add_reduce<double, averaging<double, double>> (list);
+    add_combining<f16, bf16, float, double, uint8_t, uint16_t, uint32_t, uint64_t> (list);
+    add_reduce<complex_of<float>, multiplying<complex_of<float>>> (list);
+    add_reduce<complex_of<double>, multiplying<complex_of<double>>> (list);
+    return list;
+}
+
+const struct sim_twin *sim_twin_find (const char *name)
+{
+    static const twin_list list = list_of_twins ();
+
+    for (const struct sim_twin &twin : list)
+        if (!strcmp (twin.name, name))
+            return &twin;
+    return nullptr;
+}
