@@ -474,10 +474,10 @@ gs_status_t gs_device_copy (gs_comm_t *comm, void *dst, const void *src, size_t 
  * Precision   f16 and bf16 are summed in fp32 and rounded once; the others are summed in their
  *             own type. Every rank receives the same bits. On GPUs up to 8 ranks, and with
  *             GS_AVG=fast, f16 and bf16 are scaled by 2^-ceil(log2(size)/2), summed in their own
- *             type and scaled to the average in fp32: off by at most size * u * (1 + size * u)
+ *             type and divided to the average in fp32: off by at most size * u * (1 + size * u)
  *             times the average of |buf_r[i]|, u = 2^-11 for f16, 2^-8 for bf16, beside what is
  *             subnormal, and infinite above about 1/sqrt(size) of the largest number;
- *             GS_AVG=exact is as on hosts. The order in which f32 and f64 are summed is NCCL's.
+ *             GS_AVG=exact is as on hosts. f32 and f64 are summed in an order of NCCL's.
  * Returns     see above; GS_ERR_UNSUPPORTED for integers, whose average would have to round.
  * Since       0.1
  */

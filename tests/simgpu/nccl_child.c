@@ -39,7 +39,7 @@ static enum nsim_end exchange (ncclComm_t comm, struct wish *wish)
 {
     struct nsim_op op = {.what = NSIM_SPLIT, .comm = comm};
     struct nsim_head head = nsim_head_of (&op);
-    struct nsim_xfer xfer[2 * comm->ranks];
+    struct nsim_xfer xfer[2 * NSIM_RANKS];
     size_t n = 0;
 
     for (int i = 0; i < comm->ranks; i++)
@@ -94,8 +94,8 @@ static ncclResult_t make_child (ncclComm_t parent, const struct child_job *job, 
 
 static ncclResult_t split (ncclComm_t comm, const struct child_job *job)
 {
-    struct wish wish[comm->ranks];
-    int member[comm->ranks], n = 0;
+    struct wish wish[NSIM_RANKS];
+    int member[NSIM_RANKS], n = 0;
     uint64_t descent[3] = {comm->tag.descent, (uint64_t) ++comm->children, (uint64_t) job->color};
     enum nsim_end end;
 
@@ -116,7 +116,7 @@ static ncclResult_t split (ncclComm_t comm, const struct child_job *job)
 /* The survivors agree without a word: all of them have the same list. */
 static ncclResult_t shrink (ncclComm_t comm, const struct child_job *job)
 {
-    int member[comm->ranks], n = 0;
+    int member[NSIM_RANKS], n = 0;
     uint64_t descent[3] = {comm->tag.descent, (uint64_t) ++comm->children, 0};
 
     descent[2] = nsim_hash (job->excluded, (size_t) job->excluded_n * sizeof (int)) | 1u;

@@ -139,6 +139,10 @@ static ncclResult_t init (const char *who, const struct request *request, struct
         nsim_warn ("Invalid rank requested : %d/%d", request->rank, request->ranks);
         return ncclInvalidArgument;
     }
+    if (request->ranks > NSIM_RANKS) {
+        nsim_warn ("more than %d ranks are not simulated", NSIM_RANKS);
+        return ncclInternalError;
+    }
     result = nsim_config (request->config, &blocking, who);
     if (result != ncclSuccess)
         return result;

@@ -249,6 +249,10 @@ ncclResult_t nsim_group_job (struct nsim_job *job, size_t bytes)
     return result != ncclSuccess ? result : end;
 }
 
+/* nccl.h declares both as before C89. */
+ncclResult_t ncclGroupStart (void);
+ncclResult_t ncclGroupEnd (void);
+
 ncclResult_t ncclGroupStart (void)
 {
     struct nsim_fate fate;

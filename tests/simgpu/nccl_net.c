@@ -157,7 +157,7 @@ static enum nsim_end round_trip (ncclComm_t comm, struct nsim_xfer **lane, struc
 
 static enum nsim_end run_lanes (ncclComm_t comm, struct nsim_xfer **lane)
 {
-    struct pollfd wait[2 * comm->ranks + 1];
+    struct pollfd wait[2 * NSIM_RANKS + 1];
     nfds_t waits;
 
     for (;;) {
@@ -186,12 +186,12 @@ static void append (ncclComm_t comm, struct nsim_xfer **lane, struct nsim_xfer *
 
 enum nsim_end nsim_transfer (ncclComm_t comm, struct nsim_xfer *xfer, size_t n)
 {
-    struct nsim_xfer *lane[2 * comm->ranks], *tail[2 * comm->ranks], *owed = NULL;
+    struct nsim_xfer *lane[2 * NSIM_RANKS], *tail[2 * NSIM_RANKS], *owed = NULL;
     int before = (comm->rank + comm->ranks - 1) % comm->ranks;
     bool pay = false;
     enum nsim_end end;
 
-    memset (lane, 0, sizeof (lane));
+    memset (lane, 0, 2 * (size_t) comm->ranks * sizeof (*lane));
     for (size_t i = 0; i < n; i++)
         pay = pay || (!xfer[i].out && xfer[i].peer == before && comm->owed_n > 0);
     if (pay) {
@@ -222,7 +222,7 @@ enum nsim_end nsim_barrier (ncclComm_t comm, enum nsim_what what)
 {
     struct nsim_op op = {.what = what, .comm = comm};
     struct nsim_head head = nsim_head_of (&op);
-    struct nsim_xfer xfer[2 * comm->ranks];
+    struct nsim_xfer xfer[2 * NSIM_RANKS];
     size_t n = 0;
 
     for (int i = 0; i < comm->ranks; i++)

@@ -22,6 +22,7 @@
 
 #include "engine.h"
 
+#define NSIM_RANKS     256  /* of one communicator */
 #define NSIM_GROUP_MAX 2048 /* operations in one group */
 #define NSIM_REDOPS    256  /* of one communicator */
 #define NSIM_ADDRESSES 12

@@ -17,7 +17,6 @@
 
 #include "test_nccl.h"
 
-#define MOST    32
 #define LIMIT_S 60 /* for a case; they take parts of a second */
 
 int rank, ranks;

@@ -11,6 +11,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#define MOST   32 /* ranks */
 #define MISUSE 86 /* how a process ends that misused CUDA or NCCL */
 
 extern int rank, ranks; /* of this process */

@@ -306,7 +306,7 @@ static void premul (void)
     size_t count = 1000, part = (count + (size_t) ranks - 1) / (size_t) ranks;
 
     for (int t = 0; t < (int) TYPES; t++) {
-        bits_t scalar[ranks];
+        bits_t scalar[MOST];
         ncclRedOp_t op;
         void *where;
 

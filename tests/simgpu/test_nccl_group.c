@@ -64,7 +64,7 @@ static void all_to_all (void)
     size_t count = 1000;
     ncclComm_t comm = make_comm (true);
     cudaStream_t stream = make_stream ();
-    int *out[ranks], *in[ranks], *more[ranks];
+    int *out[MOST], *in[MOST], *more[MOST];
 
     for (int i = 0; i < ranks; i++) {
         out[i] = ints (count, 100 * rank + i);
