@@ -40,6 +40,11 @@ static gs_status_t choose (const struct gsi_card *card, int rank, struct seat *s
 {
     int count = card->gpus.count;
 
+    if (card->device == GS_DEVICE_HOST)
+        return gsi_fail (GS_ERR_DEVICE,
+                         "rank %d (host %.71s) wants no GPU: look at its option device and at "
+                         "GS_DEVICE",
+                         rank, card->host);
     if (count < 1)
         return gsi_fail (GS_ERR_DEVICE, "rank %d (host %.71s) has no GPU: %.191s", rank,
                          card->host, card->text);

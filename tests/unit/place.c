@@ -133,6 +133,8 @@ START_TEST (without_a_gpu)
     CHECK_REFUSED (size, "rank 3 (host n1) has no GPU: no GPU: no NVIDIA driver on this host");
     cards[0].gpus.count = 0;
     CHECK_REFUSED (size, "rank 0 (host n0) has no GPU");
+    cards[0].device = GS_DEVICE_HOST;
+    CHECK_REFUSED (size, "rank 0 (host n0) wants no GPU", "GS_DEVICE");
 }
 END_TEST
 
