@@ -175,11 +175,12 @@ static gs_status_t choose_device (struct create *c)
     }
     if (ordinal != GS_DEVICE_HOST && !comm->team.rank &&
         (hidden = gsi_place_hidden (c->cards, &comm->team)) >= 0)
-        gsi_log (GS_LOG_WARN, "comm",
-                 "ranks %d and %d (host %.71s) see one GPU each, not each other's, so NCCL may "
-                 "not copy directly between them: srun --gpus-per-node=4 --gpu-bind=none lets a "
-                 "rank see all GPUs of its node, and gradsync takes one by local rank",
-                 hidden, hidden + 1, c->cards[hidden].host);
+        gsi_log (
+            GS_LOG_WARN, "comm",
+            "ranks %d and %d (host %.71s) see one GPU each, not each other's, so NCCL may "
+            "not copy directly between them: with --gpus-per-node and without --gpus-per-task "
+            "or --gpu-bind every rank sees all GPUs of its node, and takes one by local rank",
+            hidden, hidden + 1, c->cards[hidden].host);
     if (!(st = gsi_device_open (ordinal, &comm->device)) && !(st = gsi_queue_open (comm)))
         st = gsi_carry_open (comm);
     comm->sees_gpus = gsi_device_gpus_used ();
