@@ -8,8 +8,8 @@
 # shellcheck source=../programs.sh
 . "$top/tests/programs.sh"
 
-# Sets layouts to what the lines of the program's own layouts say beside ranks and nodes, each once,
-# as settings of NODES nodes with 4 ranks.
+# Sets layouts to NODES nodes of 4 ranks with each of the settings that the lines of the program's
+# own layouts have.
 read_settings () { # PROGRAM NODES
     local file=$top/${1%.*}.layouts line
 
@@ -68,8 +68,8 @@ trains () { # NODES [OPTION]...
     local nodes=$1 demo=$build/doc/examples/fortran/lorenz96_demo
     shift
 
-    timeout -k 5 300 "$top/tests/slurm/step" "$nodes" $((4 * nodes)) "$demo" --out "$PWD/out.$nodes" \
-        --train-steps 1500 --run-time 20 "$@" >out 2>&1 \
+    timeout -k 5 300 "$top/tests/slurm/step" "$nodes" $((4 * nodes)) \
+        "$demo" --out "$PWD/out.$nodes" --train-steps 1500 --run-time 20 "$@" >out 2>&1 \
         && says "on $((4 * nodes)) ranks of $nodes nodes" && beats_quartic \
         && [[ -s out.$nodes/lorenz96.svg ]]
 }
