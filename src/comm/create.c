@@ -156,7 +156,7 @@ static gs_status_t fall_back (struct create *c)
 static gs_status_t choose_device (struct create *c)
 {
     gs_comm_t *comm = c->comm;
-    int ordinal = GS_DEVICE_HOST, takers = 0, hidden;
+    int ordinal = GS_DEVICE_HOST, takers = 0, hidden[2];
     gs_status_t st = GS_OK;
 
     for (int r = 0; r < comm->team.size; r++)
@@ -174,13 +174,13 @@ static gs_status_t choose_device (struct create *c)
             return st;
     }
     if (ordinal != GS_DEVICE_HOST && !comm->team.rank &&
-        (hidden = gsi_place_hidden (c->cards, &comm->team)) >= 0)
+        gsi_place_hidden (c->cards, &comm->team, hidden))
         gsi_log (
             GS_LOG_WARN, "comm",
-            "ranks %d and %d (host %.71s) see one GPU each, not each other's, so NCCL may "
-            "not copy directly between them: with --gpus-per-node and without --gpus-per-task "
-            "or --gpu-bind every rank sees all GPUs of its node, and takes one by local rank",
-            hidden, hidden + 1, c->cards[hidden].host);
+            "ranks %d and %d (host %.71s) do not see each other's GPUs, so NCCL may not copy "
+            "directly between them: with --gpus-per-node and without --gpus-per-task or "
+            "--gpu-bind every rank sees all GPUs of its node, and takes one by local rank",
+            hidden[0], hidden[1], c->cards[hidden[0]].host);
     if (!(st = gsi_device_open (ordinal, &comm->device)) && !(st = gsi_queue_open (comm)))
         st = gsi_carry_open (comm);
     comm->sees_gpus = gsi_device_gpus_used ();

@@ -99,11 +99,32 @@ gs_status_t gsi_place_gpus (const struct gsi_card *cards, const struct gsi_team 
     return st;
 }
 
-int gsi_place_hidden (const struct gsi_card *cards, const struct gsi_team *team)
+/* Whether the rank of [card] sees the GPU [id], as far as anybody can tell. */
+static bool sees (const struct gsi_card *card, uint64_t id)
 {
-    for (int r = 1; r < team->size; r++)
-        if (team->node_of[r] == team->node_of[r - 1] && cards[r].gpus.count == 1 &&
-            cards[r - 1].gpus.count == 1 && cards[r].gpus.id[0] != cards[r - 1].gpus.id[0])
-            return r - 1;
-    return -1;
+    if (!id || card->gpus.count > GSI_MAX_GPUS)
+        return true;
+    for (int i = 0; i < card->gpus.count; i++)
+        if (card->gpus.id[i] == id || !card->gpus.id[i])
+            return true;
+    return false;
+}
+
+bool gsi_place_hidden (const struct gsi_card *cards, const struct gsi_team *team, int pair[2])
+{
+    struct seat *seats = make_seats (team);
+    bool found = false;
+
+    for (int r = 0; seats && r < team->size && !found; r++) {
+        int before = seats[r].before;
+
+        if (choose (&cards[r], r, &seats[r]))
+            break;
+        found = before >= 0 && (!sees (&cards[before], id_of (&cards[r], &seats[r])) ||
+                                !sees (&cards[r], id_of (&cards[before], &seats[before])));
+        pair[0] = before;
+        pair[1] = r;
+    }
+    free (seats);
+    return found;
 }

@@ -3,6 +3,8 @@
 #ifndef GS_COMM_PLACE_H
 #define GS_COMM_PLACE_H
 
+#include <stdbool.h>
+
 #include "boot/team.h"
 #include "comm/card.h"
 
@@ -16,9 +18,10 @@ gs_status_t gsi_place_gpus (const struct gsi_card *cards, const struct gsi_team 
                             int *ordinal);
 
 /*
- * The first rank of a node whose ranks see one GPU each and not each other's, which keeps NCCL
- * from copying directly between them; -1 if there is none.
+ * Finds two ranks of a node, one after the other there, of which one does not see the GPU that
+ * the other takes: that keeps NCCL from copying directly between them. For cards that
+ * gsi_place_gpus has accepted; [pair] is for the ranks.
  */
-int gsi_place_hidden (const struct gsi_card *cards, const struct gsi_team *team);
+bool gsi_place_hidden (const struct gsi_card *cards, const struct gsi_team *team, int pair[2]);
 
 #endif /* GS_COMM_PLACE_H */

@@ -4,10 +4,23 @@
 
 #define HOST_BYTES 72
 
+/* How many GPUs this rank sees of a node that has one for each of its [local] ranks. */
+static int visible_gpus (int local)
+{
+    const char *list = getenv ("CUDA_VISIBLE_DEVICES");
+    int count = 1;
+
+    if (!list)
+        return local;
+    for (; *list; list++)
+        count += *list == ',';
+    return count;
+}
+
 int main (void)
 {
     gs_comm_t *comm = multi_create (NULL);
-    int rank = gs_comm_rank (comm), size = gs_comm_size (comm), nodes = 0, local = 0;
+    int rank = gs_comm_rank (comm), size = gs_comm_size (comm), nodes = 0, local = 0, device;
     int place = multi_number (-1, "OMPI_COMM_WORLD_LOCAL_RANK", "SLURM_LOCALID", NULL);
     const char *transport = getenv ("GS_TRANSPORT"); /* nccl, on nodes of as many GPUs as ranks */
     int wanted = multi_number (0, "GS_TEST_NODES", NULL);
@@ -40,8 +53,8 @@ int main (void)
                                               : size > 1 ? "mpi"
                                                          : "self"),
            "transport %s", gs_comm_transport (comm));
-    CHECK (gs_comm_device (comm) == (transport ? gs_comm_local_rank (comm) : GS_DEVICE_HOST),
-           "device %d", gs_comm_device (comm));
+    device = transport ? gs_comm_local_rank (comm) % visible_gpus (local) : GS_DEVICE_HOST;
+    CHECK (gs_comm_device (comm) == device, "device %d, not %d", gs_comm_device (comm), device);
     CHECK (!gs_comm_host_of (comm, size) && !gs_comm_host_of (comm, -1), "a host out of range");
     free (all);
     CHECK_OK (gs_comm_destroy (comm));

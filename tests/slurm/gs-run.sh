@@ -90,6 +90,12 @@ inside_a_step () {
     SLURM_STEP_ID=7 chooses "this is inside step 7" --no-gpus -n1 prog
 }
 
+keeps_own_device () {
+    GS_DEVICE=auto chooses "srun" --no-gpus -n1 prog && ! grep GS_DEVICE out || return
+    GS_TRANSPORT=mpi chooses "srun" --no-gpus -n1 prog && ! grep GS_DEVICE out || return
+    chooses "srun" --no-gpus --gres=gpu:1 -n1 prog && ! grep GS_DEVICE out
+}
+
 het_job () {
     refuses "--het-group=0,1: gs-run chooses for all ranks alike" --het-group=0,1 \
         && says "templates/partial.sbatch"
@@ -271,6 +277,8 @@ check "fewer ranks than the job has" places "n0 2 n1 2" in_job "$job" gs-run --n
 check "all GPUs of a job without ranks" places "n0 4 n1 4" \
     in_job "-N2 --exclusive --gpus-per-node=4" gs-run
 check "no GPUs" chooses "$base -N2 -n8 prog" --no-gpus -N2 -n8 prog
+check "no GPUs, for the program too" chooses " GS_DEVICE=host " --no-gpus -n1 prog
+check "no GPUs, and the user's own settings" keeps_own_device
 check "the user's own --mpi" chooses "srun --kill-on-bad-exit=1 --mpi=pmix_v4 -n1" \
     --no-gpus --mpi=pmix_v4 -n1 prog
 check "the user's own --kill-on-bad-exit" chooses "srun --mpi=pmix --kill-on-bad-exit=0 -n1" \
@@ -315,6 +323,10 @@ check "no program" no_program
 check "too many ranks" refuses "5 ranks on a node with 4 GPUs" -N2 --ntasks-per-node=5
 check "partial use" chooses "--ntasks-per-node=5" --partial -N2 --ntasks-per-node=5 prog
 GS_TRANSPORT=mpi check "more ranks on hosts" chooses "-n8" -N1 -n8 prog
+GS_DEVICE=host check "more ranks without GPUs" chooses "-n8" -N1 -n8 prog
+GS_DEVICE=2 check "one GPU for all ranks" refuses "GS_DEVICE=2 gives all ranks of a node" -N2
+GS_DEVICE=2 check "one GPU for one rank" chooses "--ntasks-per-node=1" -N2 \
+    --ntasks-per-node=1 prog
 check "GPUs hidden by --gpus-per-task" refuses "hides from each rank" --gpus-per-task=1 -n4
 check "GPUs hidden by --ntasks-per-gpu" refuses "hides from each rank" --ntasks-per-gpu=1 -n4
 check "GPUs hidden by --tres-per-task" refuses "hides from each rank" --tres-per-task=gres:gpu:1

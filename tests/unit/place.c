@@ -232,39 +232,68 @@ START_TEST (many_ranks)
 }
 END_TEST
 
-static int hidden (int size)
+/* The first of two ranks that hide from each other, -1 if none do; the second is [other]. */
+static int hidden (int size, int other)
 {
+    int pair[2] = {-2, -2};
     struct gsi_team team;
-    int found;
+    bool found;
 
     unit_ok (gsi_team_build (&team, 0, size, host_of, cards));
-    found = gsi_place_hidden (cards, &team);
+    found = gsi_place_hidden (cards, &team, pair);
     gsi_team_clear (&team);
-    return found;
+    ck_assert_int_eq (found ? pair[1] : -1, other);
+    return found ? pair[0] : -1;
 }
 
 START_TEST (hidden_peers)
 {
     int size = set_ranks (2, 4, 4, false);
 
-    ck_assert_int_eq (hidden (size), -1); /* all see all */
-    ck_assert_int_eq (hidden (1), -1);
+    ck_assert_int_eq (hidden (size, -1), -1); /* all see all */
+    ck_assert_int_eq (hidden (1, -1), -1);
     for (int r = 0; r < size; r++)
         set_rank (r, r / 4, r % 4, 1);
-    ck_assert_int_eq (hidden (size), 0);
+    ck_assert_int_eq (hidden (size, 1), 0);
     for (int r = 0; r < 4; r++)
         set_rank (r, 0, 0, 4);
-    ck_assert_int_eq (hidden (size), 4); /* on the second node only */
+    ck_assert_int_eq (hidden (size, 5), 4); /* on the second node only */
+    for (int r = 0; r < size; r++)
+        set_rank (r, r % 2, r / 2, 1);
+    ck_assert_int_eq (hidden (size, 2), 0); /* on nodes by turns */
     for (int r = 0; r < size; r++)
         set_rank (r, r, 0, 1);
-    ck_assert_int_eq (hidden (size), -1); /* one rank on each node has nobody to hide from */
+    ck_assert_int_eq (hidden (size, -1), -1); /* one rank on each node has nobody to hide from */
     for (int r = 0; r < size; r++)
         set_rank (r, 0, 0, 1);
-    ck_assert_int_eq (hidden (size), -1); /* all see the same one */
+    ck_assert_int_eq (hidden (size, -1), -1); /* all see the same one */
+}
+END_TEST
+
+START_TEST (partly_hidden_peers)
+{
+    set_rank (0, 0, 0, 2);
+    set_rank (1, 0, 2, 2);
+    ck_assert_int_eq (hidden (2, 1), 0); /* two of four each */
+    set_rank (1, 0, 0, 4);
+    ck_assert_int_eq (hidden (2, -1), -1); /* both see the GPUs that are taken, 0 and 1 */
+    cards[1].device = 3;
+    ck_assert_int_eq (hidden (2, 1), 0); /* rank 0 does not see GPU 3 */
+    set_rank (0, 0, 0, 4);
+    set_rank (1, 0, 0, 2);
+    cards[0].device = 3;
+    ck_assert_int_eq (hidden (2, 1), 0); /* rank 1 does not */
+    memset (cards[0].gpus.id, 0, sizeof (cards[0].gpus.id));
+    ck_assert_int_eq (hidden (2, -1), -1); /* nobody can tell */
+    set_rank (0, 0, 0, 20);
+    set_rank (1, 0, 20, 1);
+    cards[0].device = 17;
+    ck_assert_int_eq (hidden (2, -1), -1); /* beyond what a card tells */
 }
 END_TEST
 
 UNIT_MAIN ("place", 30, by_local_rank, on_nodes_in_any_order, one_gpu_each_by_the_launcher,
            as_asked_for, out_of_range, without_a_gpu, more_ranks_than_gpus,
            the_same_gpu_asked_for, the_same_gpu_by_other_numbers, sharing_is_allowed_by_both,
-           places_that_are_not_known, more_gpus_than_a_card_tells_of, many_ranks, hidden_peers)
+           places_that_are_not_known, more_gpus_than_a_card_tells_of, many_ranks, hidden_peers,
+           partly_hidden_peers)
