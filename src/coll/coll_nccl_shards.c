@@ -99,6 +99,8 @@ static gs_status_t exchange (const struct gsi_coll_nccl *c, const struct block *
 
     for (int begin = 1; begin < c->size && !st; begin += GROUP_PEERS) {
         ncclResult_t rc = gsi_nccl.GroupStart (), ended;
+        if (rc) /* there is no group to end */
+            return gsi_nccl_fail (c, "ncclGroupStart", rc);
         for (int d = begin; d < c->size && d < begin + GROUP_PEERS && !rc; d++) {
             int to = (c->rank + d) % c->size, from = (c->rank + c->size - d) % c->size;
             if (reduced)
