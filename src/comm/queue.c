@@ -28,11 +28,12 @@ struct slot {
 struct gsi_queue {
     pthread_mutex_t guard; /* of all that follows and of the transport: a call, or a look */
     struct slot slot[SLOTS];
-    uint64_t first, next;     /* numbers of the oldest slot in use and of the one to use */
-    int64_t moved_ns;         /* when the call before the oldest one was seen to have ended */
-    int64_t peeked_ns;        /* when the records of the other ranks were looked at */
-    int previous;             /* the device that the running call goes back to */
-    struct gsi_event *waiter; /* of gsi_queue_wait */
+    uint64_t first, next;        /* numbers of the oldest slot in use and of the one to use */
+    atomic_uint_fast64_t oldest; /* number of the call in that slot, 0: none; for all to read */
+    int64_t moved_ns;            /* when the call before the oldest one was seen to have ended */
+    int64_t peeked_ns;           /* when the records of the other ranks were looked at */
+    int previous;                /* the device that the running call goes back to */
+    struct gsi_event *waiter;    /* of gsi_queue_wait */
 
     gs_stream_t bridge; /* stands in for the per-thread stream, see cross */
     struct gsi_event *there, *back;
@@ -59,6 +60,7 @@ static void retire (gs_comm_t *comm, int64_t now_ns)
 
     gsi_record_done (&comm->record, q->slot[q->first % SLOTS].call.seq, now_ns);
     q->first++;
+    atomic_store (&q->oldest, q->first == q->next ? 0 : q->slot[q->first % SLOTS].call.seq);
     q->moved_ns = now_ns;
 }
 
@@ -142,13 +144,19 @@ static void look_if_free (gs_comm_t *comm)
 uint64_t gsi_queue_oldest (gs_comm_t *comm)
 {
     struct gsi_queue *q = comm->queue;
-    uint64_t seq = comm->record.seq; /* of the call at work */
+    uint64_t oldest = q ? atomic_load (&q->oldest) : 0;
 
-    if (!q || pthread_mutex_trylock (&q->guard))
-        return seq;
-    seq = q->first != q->next ? q->slot[q->first % SLOTS].call.seq : comm->record.seq + 1;
+    if (oldest || !q || pthread_mutex_trylock (&q->guard))
+        return oldest ? oldest : comm->record.seq; /* of the call at work */
     pthread_mutex_unlock (&q->guard);
-    return seq;
+    return comm->record.seq + 1;
+}
+
+uint64_t gsi_queue_missed (const gs_comm_t *comm, uint64_t seq)
+{
+    uint64_t oldest = atomic_load (&comm->queue->oldest);
+
+    return oldest && oldest < seq ? oldest : seq;
 }
 
 void gsi_queue_look (gs_comm_t *comm)
@@ -377,7 +385,8 @@ gs_status_t gsi_queue_watch (gs_comm_t *comm, const struct gsi_call *call)
     slot->since_ns = call->deadline_ns - comm->timeout_ns;
     if ((st = ops_of (comm)->event_record (slot->event, call->stream)))
         return st;
-    q->next++;
+    if (q->first == q->next++)
+        atomic_store (&q->oldest, call->seq);
     gsi_record_queued (&comm->record);
     return GS_OK;
 }

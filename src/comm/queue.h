@@ -39,6 +39,10 @@ gs_status_t gsi_queue_drain (gs_comm_t *comm, const struct gsi_call *call);
 /* Number of the first call that has not ended here; may be called by any thread. */
 uint64_t gsi_queue_oldest (gs_comm_t *comm);
 
+/* The same when call [seq] failed, for who holds the queue: what it ends is what was queued, too.
+ */
+uint64_t gsi_queue_missed (const gs_comm_t *comm, uint64_t seq);
+
 /* Looks now instead of soon whether something failed. */
 void gsi_queue_look (gs_comm_t *comm);
 

@@ -102,8 +102,9 @@ gs_status_t gsi_watch_failed (gs_comm_t *comm, const struct gsi_call *call, gs_s
     const char *path;
     int alive = GSI_ALIVE;
     gs_status_t others;
+    uint64_t missed = comm->queue ? gsi_queue_missed (comm, call->seq) : call->seq;
 
-    if (comm->queue && st != GS_ERR_TIMEOUT && (others = gsi_watch_others (comm, call->seq)))
+    if (comm->queue && st == GS_ERR_TRANSPORT && (others = gsi_watch_others (comm, UINT64_MAX)))
         st = others; /* NCCL knows only that something broke */
     if (st == GS_ERR_TIMEOUT)
         name_missing (comm, call);
@@ -115,12 +116,12 @@ gs_status_t gsi_watch_failed (gs_comm_t *comm, const struct gsi_call *call, gs_s
         size_t used = strlen (reason);
         snprintf (reason + used, sizeof (reason) - used, ". Flight record: %s", path);
     }
-    gsi_record_give_up (&comm->record, st, call->seq);
+    gsi_record_give_up (&comm->record, st, missed);
     comm->death = st;
     memcpy (comm->death_text, reason, sizeof (reason));
     atomic_compare_exchange_strong (&comm->life, &alive, GSI_DEAD);
     if (st != GS_ERR_TIMEOUT || !comm->coll->ops->roll_call) /* which has told them */
-        tell_others (comm, call->seq);
+        tell_others (comm, missed);
     gsi_log (GS_LOG_ERROR, "comm", "%s", reason);
     return gsi_fail (st, "%s", reason);
 }
