@@ -51,6 +51,21 @@ static const struct gsi_queue_ops *ops_of (const gs_comm_t *comm)
     return comm->device->ops->queue;
 }
 
+/*
+ * The GPU cannot be used any more, seen before [call] or, without one, between calls: the
+ * communicator dies. The queue is held.
+ */
+static gs_status_t give_up (gs_comm_t *comm, const struct gsi_call *call, gs_status_t st)
+{
+    struct gsi_call last = {.seq = comm->record.seq + 1};
+
+    if (!comm->coll || atomic_load (&comm->life) != GSI_ALIVE)
+        return st;
+    if (call)
+        last.op = call->op;
+    return gsi_watch_failed (comm, &last, st);
+}
+
 /* ---- The thread ---- */
 
 /* The oldest call has ended: its entry in the record ends, if it has not been overwritten. */
@@ -131,10 +146,13 @@ static void look_if_free (gs_comm_t *comm)
 {
     struct gsi_queue *q = comm->queue;
     int previous;
+    gs_status_t st;
 
     if (pthread_mutex_trylock (&q->guard))
         return; /* a call is at work, which sees to its own end */
-    if (!ops_of (comm)->enter (comm->device, &previous)) {
+    if ((st = ops_of (comm)->enter (comm->device, &previous))) {
+        give_up (comm, NULL, st);
+    } else {
         look (comm);
         ops_of (comm)->leave (comm->device, previous);
     }
@@ -308,9 +326,22 @@ gs_status_t gsi_queue_hold (gs_comm_t *comm)
     if (!q)
         return GS_OK;
     pthread_mutex_lock (&q->guard);
-    if ((st = ops_of (comm)->enter (comm->device, &q->previous)))
-        pthread_mutex_unlock (&q->guard);
+    if (!(st = ops_of (comm)->enter (comm->device, &q->previous)))
+        return GS_OK;
+    st = give_up (comm, NULL, st);
+    pthread_mutex_unlock (&q->guard);
     return st;
+}
+
+void gsi_queue_grab (gs_comm_t *comm)
+{
+    struct gsi_queue *q = comm->queue;
+
+    if (!q)
+        return;
+    pthread_mutex_lock (&q->guard);
+    if (ops_of (comm)->enter (comm->device, &q->previous))
+        q->previous = comm->device->ordinal; /* nothing to go back to */
 }
 
 /*
@@ -350,8 +381,12 @@ gs_status_t gsi_queue_enter (gs_comm_t *comm, struct gsi_call *call)
 
     if (st || !comm->queue)
         return st;
-    if ((st = ops_of (comm)->is_capturing (call->stream, &call->capturing)) ||
-        (st = check_capture (comm, call)) || (st = cross (comm, call)))
+    if (!(st = ops_of (comm)->is_capturing (call->stream, &call->capturing)) &&
+        !(st = check_capture (comm, call)))
+        st = cross (comm, call);
+    if (st == GS_ERR_DEVICE)
+        st = give_up (comm, call, st);
+    if (st)
         gsi_queue_leave (comm);
     return st;
 }

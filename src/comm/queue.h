@@ -17,11 +17,15 @@ void gsi_queue_close (gs_comm_t *comm);
 
 /*
  * Takes the queue for a call, and finds out whether its stream is captured: GS_ERR_UNSUPPORTED
- * for a call that cannot be. gsi_queue_hold takes it for anything else.
+ * for a call that cannot be. gsi_queue_hold takes it for anything else. With GS_ERR_DEVICE of
+ * either a communicator that works has died: the other ranks must not wait for this one.
  */
 gs_status_t gsi_queue_enter (gs_comm_t *comm, struct gsi_call *call);
 gs_status_t gsi_queue_hold (gs_comm_t *comm);
 void gsi_queue_leave (gs_comm_t *comm);
+
+/* Takes the queue even if the device cannot be entered: for what ends the communicator. */
+void gsi_queue_grab (gs_comm_t *comm);
 
 /* Has [call], which was just queued, watched. Its entry in the record ends when it has. */
 gs_status_t gsi_queue_watch (gs_comm_t *comm, const struct gsi_call *call);
