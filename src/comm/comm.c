@@ -206,8 +206,8 @@ gs_status_t gs_comm_destroy (gs_comm_t *comm)
         st = close_together (comm);
     if (st == GS_ERR_STATE && atomic_load (&comm->life) == GSI_ALIVE)
         return st; /* another thread is inside a call: nothing was destroyed */
-    if (st == GS_ERR_MISMATCH)
-        gs_comm_abort (comm); /* the others are in another call and must not wait for this rank */
+    if (st && atomic_load (&comm->life) == GSI_ALIVE)
+        gs_comm_abort (comm); /* the others are in some call and must not wait for this rank */
     dismantle (comm);
     return st;
 }
