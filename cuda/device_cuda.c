@@ -9,12 +9,25 @@
 #include "cuda/kernels.h"
 #include "device/device.h"
 
+/* A stream or event that is none is the caller's; so is a capture that something else disturbs.
+ */
+static gs_status_t status_of (cudaError_t error)
+{
+    if (error == cudaErrorMemoryAllocation)
+        return GS_ERR_NOMEM;
+    if (error == cudaErrorInvalidResourceHandle)
+        return GS_ERR_ARG;
+    if (error >= cudaErrorStreamCaptureUnsupported && error <= cudaErrorStreamCaptureWrongThread)
+        return GS_ERR_STATE;
+    return GS_ERR_DEVICE;
+}
+
 /* What the runtime says of [call], as a status; the application's own last error is not ours. */
 static gs_status_t fail (const char *call, cudaError_t error)
 {
     cudaGetLastError ();
-    return gsi_fail (error == cudaErrorMemoryAllocation ? GS_ERR_NOMEM : GS_ERR_DEVICE,
-                     "%s: %s (%s)", call, cudaGetErrorString (error), cudaGetErrorName (error));
+    return gsi_fail (status_of (error), "%s: %s (%s)", call, cudaGetErrorString (error),
+                     cudaGetErrorName (error));
 }
 
 static gs_status_t check (const char *call, cudaError_t error)
