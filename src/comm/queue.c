@@ -107,8 +107,7 @@ static bool is_late (const gs_comm_t *comm)
     return q->first != q->next && gsi_now_ns () - since_ns > comm->timeout_ns;
 }
 
-/* Asks now and then whether another rank gave up: NCCL does not tell all of them. */
-static gs_status_t peek (gs_comm_t *comm, uint64_t seq)
+gs_status_t gsi_queue_peek (gs_comm_t *comm, uint64_t seq)
 {
     int64_t now_ns = gsi_now_ns ();
 
@@ -131,7 +130,7 @@ static void look (gs_comm_t *comm)
     if (!st)
         st = comm->coll->ops->poll (comm->coll);
     if (!st && q->first != q->next)
-        st = peek (comm, q->slot[q->first % SLOTS].call.seq);
+        st = gsi_queue_peek (comm, q->slot[q->first % SLOTS].call.seq);
     if (!st && is_late (comm))
         st = gsi_fail (GS_ERR_TIMEOUT, "it was queued, but did not end within %lld ms",
                        (long long) (comm->timeout_ns / GSI_NS_PER_MS));
@@ -441,7 +440,7 @@ static gs_status_t wait_on (gs_comm_t *comm, int64_t begin_ns, const struct gsi_
         return GS_OK;
     }
     nanosleep (&(struct timespec){.tv_nsec = PAUSE_NS}, NULL);
-    st = peek (comm, call->seq);
+    st = gsi_queue_peek (comm, call->seq);
     return st ? st : comm->coll->ops->poll (comm->coll);
 }
 
