@@ -149,6 +149,11 @@ static gs_status_t free_cuda (const struct gsi_device *device, void *memory)
     gs_status_t st;
     int previous;
 
+    if (device->stuck && memory)
+        return gsi_fail (GS_ERR_TIMEOUT,
+                         "memory of GPU %d is kept: it would be freed behind work that does "
+                         "not end",
+                         device->ordinal);
     if ((st = enter (device, &previous)))
         return st;
     st = check ("cudaFree", cudaFree (memory));
@@ -189,9 +194,10 @@ static gs_status_t alloc_pinned (size_t bytes, void **out)
                                        : cudaHostAlloc (out, bytes, cudaHostAllocPortable));
 }
 
-static void free_pinned (void *memory)
+static void free_pinned (const struct gsi_device *device, void *memory)
 {
-    cudaFreeHost (memory);
+    if (!device->stuck)
+        cudaFreeHost (memory);
 }
 
 static gs_status_t stream_open (gs_stream_t *out)

@@ -53,7 +53,7 @@ void gsi_nccl_shards_close (struct gsi_coll_nccl *c)
 {
     c->device->ops->free (c->device, c->space);
     c->device->ops->free (c->device, c->scale);
-    c->queue->free_pinned (c->scale_pinned);
+    c->queue->free_pinned (c->device, c->scale_pinned);
     c->queue->event_close (c->space_free);
     c->queue->event_close (c->scale_free);
 }

@@ -78,6 +78,7 @@ static void dismantle (gs_comm_t *comm)
 {
     bool died = atomic_load (&comm->life) != GSI_ALIVE;
 
+    gsi_queue_settle (comm);
     gsi_queue_close (comm);
     if (comm->coll)
         comm->coll->ops->discard (comm->coll);

@@ -10,6 +10,8 @@
 #include <time.h>
 
 #include "base/fault.h"
+#include "base/log.h"
+#include "comm/carry.h"
 #include "comm/watch.h"
 
 #define SLOTS       64                    /* calls that are watched at a time; a power of two */
@@ -17,6 +19,7 @@
 #define SHORTEST_NS GSI_NS_PER_MS
 #define SPIN_NS     (GSI_NS_PER_MS / 10) /* a wait spins that long before it pauses */
 #define PAUSE_NS    50000
+#define SETTLE_NS   GSI_NS_PER_S /* what NCCL aborts ends much sooner */
 
 /* A call that was queued. */
 struct slot {
@@ -298,6 +301,45 @@ void gsi_queue_close (gs_comm_t *comm)
     pthread_mutex_destroy (&q->bell_guard);
     comm->queue = NULL;
     free (q);
+}
+
+static bool has_ended (const gs_comm_t *comm)
+{
+    struct gsi_queue *q = comm->queue;
+    struct gsi_event *others[] = {q->waiter, q->there, q->back};
+    bool done = true;
+
+    for (size_t i = 0; i < SLOTS + 3 && done; i++) {
+        struct gsi_event *event = i < SLOTS ? q->slot[i].event : others[i - SLOTS];
+        if (event && ops_of (comm)->event_done (event, &done))
+            return true; /* a GPU that failed does no more work */
+    }
+    return done && gsi_carry_ended (comm);
+}
+
+void gsi_queue_settle (const gs_comm_t *comm)
+{
+    struct gsi_queue *q = comm->queue;
+    int64_t until_ns = gsi_now_ns () + SETTLE_NS;
+    int previous;
+
+    if (!q || atomic_load (&comm->life) == GSI_ALIVE)
+        return;
+    pthread_mutex_lock (&q->guard);
+    if (!comm->device->stuck && !ops_of (comm)->enter (comm->device, &previous)) {
+        gsi_carry_mark (comm);
+        while (!has_ended (comm) && !comm->device->stuck) {
+            nanosleep (&(struct timespec){.tv_nsec = PAUSE_NS}, NULL);
+            comm->device->stuck = gsi_now_ns () > until_ns;
+        }
+        if (comm->device->stuck)
+            gsi_log (GS_LOG_WARN, "comm",
+                     "GPU %d does not end what was queued by '%s' or before it: memory of the "
+                     "communicator is kept until the process ends",
+                     comm->device->ordinal, comm->name);
+        ops_of (comm)->leave (comm->device, previous);
+    }
+    pthread_mutex_unlock (&q->guard);
 }
 
 /* ---- What calls do ---- */

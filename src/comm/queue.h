@@ -53,6 +53,12 @@ uint64_t gsi_queue_oldest (gs_comm_t *comm);
  */
 uint64_t gsi_queue_missed (const gs_comm_t *comm, uint64_t seq);
 
+/*
+ * Once the communicator has died or was aborted: waits a moment for what was queued; if that does
+ * not end, the memory of the device is kept, for a free would wait for it.
+ */
+void gsi_queue_settle (const gs_comm_t *comm);
+
 /* Looks now instead of soon whether something failed. */
 void gsi_queue_look (gs_comm_t *comm);
 
