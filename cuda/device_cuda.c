@@ -9,12 +9,25 @@
 #include "cuda/kernels.h"
 #include "device/device.h"
 
+/* A stream or event that is none is the caller's; so is a capture that something else disturbs.
+ */
+static gs_status_t status_of (cudaError_t error)
+{
+    if (error == cudaErrorMemoryAllocation)
+        return GS_ERR_NOMEM;
+    if (error == cudaErrorInvalidResourceHandle)
+        return GS_ERR_ARG;
+    if (error >= cudaErrorStreamCaptureUnsupported && error <= cudaErrorStreamCaptureWrongThread)
+        return GS_ERR_STATE;
+    return GS_ERR_DEVICE;
+}
+
 /* What the runtime says of [call], as a status; the application's own last error is not ours. */
 static gs_status_t fail (const char *call, cudaError_t error)
 {
     cudaGetLastError ();
-    return gsi_fail (error == cudaErrorMemoryAllocation ? GS_ERR_NOMEM : GS_ERR_DEVICE,
-                     "%s: %s (%s)", call, cudaGetErrorString (error), cudaGetErrorName (error));
+    return gsi_fail (status_of (error), "%s: %s (%s)", call, cudaGetErrorString (error),
+                     cudaGetErrorName (error));
 }
 
 static gs_status_t check (const char *call, cudaError_t error)
@@ -136,6 +149,11 @@ static gs_status_t free_cuda (const struct gsi_device *device, void *memory)
     gs_status_t st;
     int previous;
 
+    if (device->stuck && memory)
+        return gsi_fail (GS_ERR_TIMEOUT,
+                         "memory of GPU %d is kept: it would be freed behind work that does "
+                         "not end",
+                         device->ordinal);
     if ((st = enter (device, &previous)))
         return st;
     st = check ("cudaFree", cudaFree (memory));
@@ -176,9 +194,10 @@ static gs_status_t alloc_pinned (size_t bytes, void **out)
                                        : cudaHostAlloc (out, bytes, cudaHostAllocPortable));
 }
 
-static void free_pinned (void *memory)
+static void free_pinned (const struct gsi_device *device, void *memory)
 {
-    cudaFreeHost (memory);
+    if (!device->stuck)
+        cudaFreeHost (memory);
 }
 
 static gs_status_t stream_open (gs_stream_t *out)

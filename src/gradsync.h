@@ -398,13 +398,15 @@ gs_status_t gs_comm_get_times (const gs_comm_t *comm, gs_comm_times_t *times);
 gs_status_t gs_device_alloc (const gs_comm_t *comm, size_t bytes, void **memory);
 
 /*
- * Frees what gs_device_alloc made with [comm]. On GPUs it waits for the work of the device.
+ * Frees what gs_device_alloc made with [comm]. On GPUs it waits for the work of the device, unless
+ * the communicator has failed and that work does not end: then the memory is kept.
  *
  *   comm    in  the same communicator
  *   memory  in  NULL does nothing
  *
  * Threads     may be called by any thread, also while another is inside a call on [comm].
- * Returns     GS_OK; GS_ERR_DEVICE if the memory is not of this device.
+ * Returns     GS_OK; GS_ERR_DEVICE if the memory is not of this device; GS_ERR_TIMEOUT if it is
+ *             kept.
  * Since       0.1
  */
 gs_status_t gs_device_free (const gs_comm_t *comm, void *memory);

@@ -215,7 +215,7 @@ bool gsi_record_peek (const struct gsi_record *record, int rank, struct gsi_reco
 
 void gsi_record_give_up (struct gsi_record *record, gs_status_t verdict, uint64_t missed)
 {
-    if (!record->file || record->file->verdict)
+    if (!verdict || !record->file || record->file->verdict)
         return;
     record->file->missed = missed;
     __atomic_store_n (&record->file->verdict, (int32_t) verdict, __ATOMIC_RELEASE);

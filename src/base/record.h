@@ -95,7 +95,7 @@ struct gsi_record_state {
  */
 bool gsi_record_peek (const struct gsi_record *record, int rank, struct gsi_record_state *state);
 
-/* Tells those who peek that this rank gave up, in time before the others can notice. */
+/* Tells those who peek that this rank gave up; the first failure counts, GS_OK is none. */
 void gsi_record_give_up (struct gsi_record *record, gs_status_t verdict, uint64_t missed);
 
 /* Begins an entry and returns its time. The caller fills nothing else in. */

@@ -133,23 +133,42 @@ struct verdict {
     char text[256];
 };
 
+/* The first rank with a cause, else the first that failed; [size] if none did. */
+static int worst (const struct verdict *all, int size)
+{
+    int first = size;
+
+    for (int r = 0; r < size; r++) {
+        gs_status_t st = (gs_status_t) all[r].status;
+        if (st && st != GS_ERR_TIMEOUT && st != GS_ERR_STATE)
+            return r;
+        first = st && first == size ? r : first;
+    }
+    return first;
+}
+
 gs_status_t gsi_boot_agree (struct gsi_boot *boot, gs_status_t st, int64_t deadline_ns)
 {
     struct verdict mine = {.status = (int32_t) st};
     struct verdict *all = calloc ((size_t) boot->size, sizeof (*all));
+    char text[GSI_TEXT_MAX];
     gs_status_t carried;
+    int first;
+
+    snprintf (text, sizeof (text), "%s", st ? gs_last_error () : "");
 
     memcpy (mine.host, boot->host, sizeof (mine.host));
     if (st)
-        snprintf (mine.text, sizeof (mine.text), "%.*s", (int) sizeof (mine.text) - 1,
-                  gs_last_error ());
+        snprintf (mine.text, sizeof (mine.text), "%.*s", (int) sizeof (mine.text) - 1, text);
     if (!all)
         return gsi_fail (GS_ERR_NOMEM, "bootstrap: out of memory");
     carried = boot->ops->exchange (boot, &mine, sizeof (mine), all, deadline_ns);
-    for (int r = 0; r < boot->size && !carried; r++)
-        if (all[r].status)
-            carried = gsi_fail ((gs_status_t) all[r].status, "rank %d (host %.71s): %.255s", r,
-                                all[r].host, all[r].text);
+    first = carried ? boot->size : worst (all, boot->size);
+    if (first < boot->size)
+        carried = gsi_fail ((gs_status_t) all[first].status, "rank %d (host %.71s): %.255s",
+                            first, all[first].host, all[first].text);
+    else if (st)
+        carried = gsi_fail (st, "%s", text);
     free (all);
     return carried;
 }

@@ -67,7 +67,9 @@ gs_status_t gsi_boot_from_mpi (int mpi_comm, struct gsi_boot **out);
 
 /*
  * Collective: tells every rank of the first rank whose [st] is a failure, by one exchange; it
- * returns that, or GS_OK. The text of the failure must be in gs_last_error ().
+ * returns that, or GS_OK. Ranks that only waited in vain or for one that gave up, GS_ERR_TIMEOUT
+ * and GS_ERR_STATE, come behind those with a cause. The text of the failure must be in
+ * gs_last_error (); a rank that has failed itself keeps that when the exchange fails.
  */
 gs_status_t gsi_boot_agree (struct gsi_boot *boot, gs_status_t st, int64_t deadline_ns);
 

@@ -36,12 +36,21 @@ struct gsi_coll_setup {
     const void *cards;      /* [size] of GSI_COLL_CARD_BYTES each, from prepare */
     const atomic_int *life; /* enum gsi_life */
     int64_t deadline_ns;
+    gs_status_t (*others) (void *context); /* or NULL, see struct gsi_coll */
+    void *context;
 };
 
 struct gsi_coll {
     const struct gsi_coll_ops *ops;
     const struct gsi_team *team;
     const atomic_int *life;
+
+    /*
+     * (queued) Whether another rank gave up before it did its part of what is under way: asked
+     * in waits for a transport that does not tell.
+     */
+    gs_status_t (*others) (void *context);
+    void *context;
 };
 
 /* One call: what every operation gets beside its buffers. */
@@ -74,7 +83,7 @@ struct gsi_coll_ops {
     /* (optional) Fills [card] of GSI_COLL_CARD_BYTES, without communication. */
     gs_status_t (*prepare) (const struct gsi_boot *boot, void *card);
 
-    /* (required) Collective. */
+    /* (required) Collective. A failure of a queued transport may be this rank's alone. */
     gs_status_t (*open) (const struct gsi_coll_setup *setup, struct gsi_coll **out);
 
     /* (required) dst[i] = how over ranks of buf_r[i], in place; how->scale is [size] or NULL. */

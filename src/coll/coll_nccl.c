@@ -37,15 +37,6 @@ gs_status_t gsi_nccl_fail (const struct gsi_coll_nccl *c, const char *what, nccl
                      more ? more : "");
 }
 
-/* Lets time pass between two questions: little at first. */
-static void pause_since (int64_t begin_ns, int64_t now_ns)
-{
-    if (now_ns - begin_ns < SPIN_NS)
-        sched_yield ();
-    else
-        nanosleep (&(struct timespec){.tv_nsec = PAUSE_NS}, NULL);
-}
-
 /* Whether a wait that began at [begin_ns] must end without success; else a pause has passed. */
 static gs_status_t wait_on (const struct gsi_coll_nccl *c, const char *what, int64_t begin_ns,
                             int64_t deadline_ns)
@@ -56,8 +47,11 @@ static gs_status_t wait_on (const struct gsi_coll_nccl *c, const char *what, int
         return gsi_fail (GS_ERR_STATE, "%s: the communicator was aborted", what);
     if (now_ns >= deadline_ns)
         return gsi_fail (GS_ERR_TIMEOUT, "%s did not end within the deadline", what);
-    pause_since (begin_ns, now_ns);
-    return GS_OK;
+    if (now_ns - begin_ns < SPIN_NS)
+        sched_yield ();
+    else
+        nanosleep (&(struct timespec){.tv_nsec = PAUSE_NS}, NULL);
+    return now_ns - begin_ns < SPIN_NS ? GS_OK : c->base.others (c->base.context);
 }
 
 gs_status_t gsi_nccl_settle (const struct gsi_coll_nccl *c, const char *what, ncclResult_t rc,
@@ -210,33 +204,28 @@ static void discard (struct gsi_coll *coll)
 static gs_status_t open_nccl (const struct gsi_coll_setup *setup, struct gsi_coll **out)
 {
     struct gsi_coll_nccl *c = calloc (1, sizeof (*c));
-    gs_status_t st, agreed;
+    gs_status_t st;
 
     if (!c)
         return gsi_fail (GS_ERR_NOMEM, "transport nccl: out of memory");
     c->base.ops = &gsi_coll_nccl;
     c->base.team = setup->team;
     c->base.life = setup->life;
+    c->base.others = setup->others;
+    c->base.context = setup->context;
     c->device = setup->device;
     c->queue = setup->device->ops->queue;
     c->rank = setup->team->rank;
     c->size = setup->team->size;
     c->exact = gsi_env_choice (GSI_ENV_AVG) == GSI_AVG_EXACT ||
                (gsi_env_choice (GSI_ENV_AVG) == GSI_AVG_AUTO && c->size > EXACT_ABOVE);
-    if ((st = compare_cards (setup))) {
-        dissolve (c);
-        return st;
-    }
-    if (!(st = start (c, setup)))
+    if (!(st = compare_cards (setup)) && !(st = start (c, setup)))
         st = make_memory (c);
-    /* A fence as well: nobody goes on, into MPI for instance, while others wait inside NCCL. */
-    agreed = gsi_boot_agree (setup->boot, st, setup->deadline_ns);
-    if (st || agreed) {
+    if (st)
         dissolve (c);
-        return agreed ? agreed : st;
-    }
-    *out = &c->base;
-    return GS_OK;
+    else
+        *out = &c->base;
+    return st;
 }
 
 static gs_status_t close_nccl (struct gsi_coll *coll, const struct gsi_call *call)

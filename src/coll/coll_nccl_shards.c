@@ -53,7 +53,7 @@ void gsi_nccl_shards_close (struct gsi_coll_nccl *c)
 {
     c->device->ops->free (c->device, c->space);
     c->device->ops->free (c->device, c->scale);
-    c->queue->free_pinned (c->scale_pinned);
+    c->queue->free_pinned (c->device, c->scale_pinned);
     c->queue->event_close (c->space_free);
     c->queue->event_close (c->scale_free);
 }
@@ -99,6 +99,8 @@ static gs_status_t exchange (const struct gsi_coll_nccl *c, const struct block *
 
     for (int begin = 1; begin < c->size && !st; begin += GROUP_PEERS) {
         ncclResult_t rc = gsi_nccl.GroupStart (), ended;
+        if (rc) /* there is no group to end */
+            return gsi_nccl_fail (c, "ncclGroupStart", rc);
         for (int d = begin; d < c->size && d < begin + GROUP_PEERS && !rc; d++) {
             int to = (c->rank + d) % c->size, from = (c->rank + c->size - d) % c->size;
             if (reduced)

@@ -87,7 +87,7 @@ static void close_lane (gs_comm_t *comm, struct lane *lane)
     ops->event_close (lane->event);
     ops->stream_close (lane->stream);
     comm->device->ops->free (comm->device, lane->device);
-    ops->free_pinned (lane->pinned);
+    ops->free_pinned (comm->device, lane->pinned);
 }
 
 gs_status_t gsi_carry_open (gs_comm_t *comm)
@@ -122,6 +122,25 @@ void gsi_carry_close (gs_comm_t *comm)
     }
     free (comm->carry);
     comm->carry = NULL;
+}
+
+void gsi_carry_mark (const gs_comm_t *comm)
+{
+    for (int i = 0; comm->carry && i < LANES; i++)
+        if (comm->carry->lane[i].event)
+            ops_of (comm)->event_record (comm->carry->lane[i].event, comm->carry->lane[i].stream);
+}
+
+bool gsi_carry_ended (const gs_comm_t *comm)
+{
+    bool done = true;
+
+    for (int i = 0; comm->carry && i <= LANES && done; i++) {
+        struct gsi_event *event = i < LANES ? comm->carry->lane[i].event : comm->carry->before;
+        if (event && ops_of (comm)->event_done (event, &done))
+            return true; /* a GPU that failed does no more work */
+    }
+    return done;
 }
 
 /* ---- Staging ---- */

@@ -27,4 +27,11 @@ gs_status_t gsi_carry_words (gs_comm_t *comm, const void *send, void *recv, size
 gs_status_t gsi_carry_open (gs_comm_t *comm);
 void gsi_carry_close (gs_comm_t *comm);
 
+/*
+ * For gsi_queue_settle, inside the device: gsi_carry_ended says whether the lanes have ended what
+ * was queued before gsi_carry_mark.
+ */
+void gsi_carry_mark (const gs_comm_t *comm);
+bool gsi_carry_ended (const gs_comm_t *comm);
+
 #endif /* GS_COMM_CARRY_H */

@@ -78,6 +78,7 @@ static void dismantle (gs_comm_t *comm)
 {
     bool died = atomic_load (&comm->life) != GSI_ALIVE;
 
+    gsi_queue_settle (comm);
     gsi_queue_close (comm);
     if (comm->coll)
         comm->coll->ops->discard (comm->coll);
@@ -206,8 +207,8 @@ gs_status_t gs_comm_destroy (gs_comm_t *comm)
         st = close_together (comm);
     if (st == GS_ERR_STATE && atomic_load (&comm->life) == GSI_ALIVE)
         return st; /* another thread is inside a call: nothing was destroyed */
-    if (st == GS_ERR_MISMATCH)
-        gs_comm_abort (comm); /* the others are in another call and must not wait for this rank */
+    if (st && atomic_load (&comm->life) == GSI_ALIVE)
+        gs_comm_abort (comm); /* the others are in some call and must not wait for this rank */
     dismantle (comm);
     return st;
 }

@@ -13,6 +13,9 @@
 #include "comm/carry.h"
 #include "comm/place.h"
 #include "comm/queue.h"
+#include "comm/watch.h"
+
+#define LATEST_NS (2 * GSI_NS_PER_S) /* how long after its deadline a rank may tell of it */
 
 /* How many communicators this process has made: the same on all ranks of one that all make. */
 static atomic_int serials;
@@ -188,6 +191,25 @@ static gs_status_t choose_device (struct create *c)
     return ordinal == GS_DEVICE_HOST ? st : gsi_boot_agree (comm->boot, st, c->deadline_ns);
 }
 
+/* What a wait inside the transport asks; in a create the cause is for the other rank to tell. */
+static gs_status_t others (void *context)
+{
+    gs_comm_t *comm = context;
+    gs_status_t st = gsi_queue_peek (comm, comm->record.seq);
+
+    return st && !comm->coll ? gsi_fail (GS_ERR_STATE, "%s", gs_last_error ()) : st;
+}
+
+/*
+ * Tells all ranks how the start went on this one, [st]. A fence as well: nobody goes on, into MPI
+ * for instance, while others wait inside NCCL. Those come at their deadline at the latest.
+ */
+static gs_status_t meet (struct create *c, gs_status_t st)
+{
+    gsi_record_give_up (&c->comm->record, st, 0);
+    return gsi_boot_agree (c->comm->boot, st, c->deadline_ns + LATEST_NS);
+}
+
 /* Starts the transport once all cards are read. */
 static gs_status_t start (struct create *c)
 {
@@ -196,7 +218,9 @@ static gs_status_t start (struct create *c)
     struct gsi_coll_setup setup = {.boot = comm->boot,
                                    .team = &comm->team,
                                    .life = &comm->life,
-                                   .deadline_ns = c->deadline_ns};
+                                   .deadline_ns = c->deadline_ns,
+                                   .others = others,
+                                   .context = comm};
     char (*coll_cards)[GSI_COLL_CARD_BYTES];
     gs_status_t st;
 
@@ -206,17 +230,34 @@ static gs_status_t start (struct create *c)
                               c->cards)) ||
         (st = choose_device (c)))
         return st;
-    if (!(coll_cards = malloc (size * sizeof (*coll_cards))))
-        return gsi_fail (GS_ERR_NOMEM, "out of memory");
-    for (size_t r = 0; r < size; r++)
-        memcpy (coll_cards[r], c->cards[r].coll, GSI_COLL_CARD_BYTES);
-    setup.cards = coll_cards;
-    setup.device = comm->device;
-    if (!(st = gsi_queue_hold (comm))) {
+    st = (coll_cards = malloc (size * sizeof (*coll_cards)))
+             ? gsi_queue_hold (comm)
+             : gsi_fail (GS_ERR_NOMEM, "%s: out of memory", c->plan->caller);
+    if (!st) {
+        for (size_t r = 0; r < size; r++)
+            memcpy (coll_cards[r], c->cards[r].coll, GSI_COLL_CARD_BYTES);
+        setup.cards = coll_cards;
+        setup.device = comm->device;
         st = c->ops->open (&setup, &comm->coll);
         gsi_queue_leave (comm);
     }
     free (coll_cards);
+    return c->ops->queued ? meet (c, st) : st;
+}
+
+/* The new transport failed: others may wait for us still, and on GPUs they read our record. */
+static gs_status_t give_up (gs_comm_t *comm, gs_status_t st)
+{
+    gs_status_t theirs = st == GS_ERR_TRANSPORT ? gsi_watch_others (comm, 0) : GS_OK;
+
+    st = theirs ? theirs : st;
+    gsi_record_give_up (&comm->record, st, 0);
+    if (comm->queue)
+        atomic_store (&comm->life, GSI_DEAD); /* which keeps the record */
+    gsi_queue_grab (comm);
+    if (comm->coll->ops->notify_abort)
+        comm->coll->ops->notify_abort (comm->coll, 0);
+    gsi_queue_leave (comm);
     return st;
 }
 
@@ -232,10 +273,8 @@ static gs_status_t agree (gs_comm_t *comm, gs_status_t st, int64_t deadline_ns)
         carried = gsi_carry_words (comm, &mine, comm->scratch, sizeof (mine), &call);
         gsi_queue_leave (comm);
     }
-    if (carried && comm->coll->ops->notify_abort)
-        comm->coll->ops->notify_abort (comm->coll, 0); /* others may wait for us still */
     if (carried)
-        return st ? st : carried;
+        return give_up (comm, st ? st : carried);
     for (int r = 0; r < comm->team.size && !st; r++)
         if (all[r])
             st = gsi_fail ((gs_status_t) all[r],
@@ -259,7 +298,7 @@ static gs_status_t join (struct create *c, gs_status_t planned)
 {
     gs_comm_t *comm = c->comm;
     int64_t begin_ns = gsi_now_ns ();
-    gs_status_t st;
+    gs_status_t st, recorded;
 
     write_card (c);
     st = planned ? gsi_fail (planned, "%s", c->plan->text) : prepare (c);
@@ -267,14 +306,14 @@ static gs_status_t join (struct create *c, gs_status_t planned)
     comm->times.transport_us = lap_us (&begin_ns);
     st = exchange (c);
     comm->times.exchange_us = lap_us (&begin_ns);
-    if (!st)
-        st = start (c);
     if (st)
         return st;
-    st = gsi_record_open (&comm->record, comm->boot->job, comm->name,
-                          atomic_fetch_add (&serials, 1), comm->team.rank, comm->team.size,
-                          comm->boot->host);
-    st = agree (comm, st, c->deadline_ns);
+    recorded = gsi_record_open (&comm->record, comm->boot->job, comm->name,
+                                atomic_fetch_add (&serials, 1), comm->boot->rank,
+                                comm->boot->size, comm->boot->host);
+    if ((st = start (c)))
+        return st;
+    st = agree (comm, recorded, c->deadline_ns);
     comm->times.transport_us += lap_us (&begin_ns);
     if (!st && !comm->team.rank)
         gsi_log (GS_LOG_INFO, "comm",

@@ -21,7 +21,10 @@ gs_status_t gs_device_free (const gs_comm_t *comm, void *memory)
 {
     gs_status_t st = gsi_comm_valid (comm, "gs_device_free");
 
-    return st || !memory ? st : comm->device->ops->free (comm->device, memory);
+    if (st || !memory)
+        return st;
+    gsi_queue_settle (comm);
+    return comm->device->ops->free (comm->device, memory);
 }
 
 /* The communicator's GPU must be able to reach [memory]. */

@@ -10,6 +10,8 @@
 #include <time.h>
 
 #include "base/fault.h"
+#include "base/log.h"
+#include "comm/carry.h"
 #include "comm/watch.h"
 
 #define SLOTS       64                    /* calls that are watched at a time; a power of two */
@@ -17,6 +19,7 @@
 #define SHORTEST_NS GSI_NS_PER_MS
 #define SPIN_NS     (GSI_NS_PER_MS / 10) /* a wait spins that long before it pauses */
 #define PAUSE_NS    50000
+#define SETTLE_NS   GSI_NS_PER_S /* what NCCL aborts ends much sooner */
 
 /* A call that was queued. */
 struct slot {
@@ -28,11 +31,12 @@ struct slot {
 struct gsi_queue {
     pthread_mutex_t guard; /* of all that follows and of the transport: a call, or a look */
     struct slot slot[SLOTS];
-    uint64_t first, next;     /* numbers of the oldest slot in use and of the one to use */
-    int64_t moved_ns;         /* when the call before the oldest one was seen to have ended */
-    int64_t peeked_ns;        /* when the records of the other ranks were looked at */
-    int previous;             /* the device that the running call goes back to */
-    struct gsi_event *waiter; /* of gsi_queue_wait */
+    uint64_t first, next;        /* numbers of the oldest slot in use and of the one to use */
+    atomic_uint_fast64_t oldest; /* number of the call in that slot, 0: none; for all to read */
+    int64_t moved_ns;            /* when the call before the oldest one was seen to have ended */
+    int64_t peeked_ns;           /* when the records of the other ranks were looked at */
+    int previous;                /* the device that the running call goes back to */
+    struct gsi_event *waiter;    /* of gsi_queue_wait */
 
     gs_stream_t bridge; /* stands in for the per-thread stream, see cross */
     struct gsi_event *there, *back;
@@ -50,6 +54,21 @@ static const struct gsi_queue_ops *ops_of (const gs_comm_t *comm)
     return comm->device->ops->queue;
 }
 
+/*
+ * The GPU cannot be used any more, seen before [call] or, without one, between calls: the
+ * communicator dies. The queue is held.
+ */
+static gs_status_t give_up (gs_comm_t *comm, const struct gsi_call *call, gs_status_t st)
+{
+    struct gsi_call last = {.seq = comm->record.seq + 1};
+
+    if (!comm->coll || atomic_load (&comm->life) != GSI_ALIVE)
+        return st;
+    if (call)
+        last.op = call->op;
+    return gsi_watch_failed (comm, &last, st);
+}
+
 /* ---- The thread ---- */
 
 /* The oldest call has ended: its entry in the record ends, if it has not been overwritten. */
@@ -59,6 +78,7 @@ static void retire (gs_comm_t *comm, int64_t now_ns)
 
     gsi_record_done (&comm->record, q->slot[q->first % SLOTS].call.seq, now_ns);
     q->first++;
+    atomic_store (&q->oldest, q->first == q->next ? 0 : q->slot[q->first % SLOTS].call.seq);
     q->moved_ns = now_ns;
 }
 
@@ -90,8 +110,7 @@ static bool is_late (const gs_comm_t *comm)
     return q->first != q->next && gsi_now_ns () - since_ns > comm->timeout_ns;
 }
 
-/* Asks now and then whether another rank gave up: NCCL does not tell all of them. */
-static gs_status_t peek (gs_comm_t *comm, uint64_t seq)
+gs_status_t gsi_queue_peek (gs_comm_t *comm, uint64_t seq)
 {
     int64_t now_ns = gsi_now_ns ();
 
@@ -114,7 +133,7 @@ static void look (gs_comm_t *comm)
     if (!st)
         st = comm->coll->ops->poll (comm->coll);
     if (!st && q->first != q->next)
-        st = peek (comm, q->slot[q->first % SLOTS].call.seq);
+        st = gsi_queue_peek (comm, q->slot[q->first % SLOTS].call.seq);
     if (!st && is_late (comm))
         st = gsi_fail (GS_ERR_TIMEOUT, "it was queued, but did not end within %lld ms",
                        (long long) (comm->timeout_ns / GSI_NS_PER_MS));
@@ -129,10 +148,13 @@ static void look_if_free (gs_comm_t *comm)
 {
     struct gsi_queue *q = comm->queue;
     int previous;
+    gs_status_t st;
 
     if (pthread_mutex_trylock (&q->guard))
         return; /* a call is at work, which sees to its own end */
-    if (!ops_of (comm)->enter (comm->device, &previous)) {
+    if ((st = ops_of (comm)->enter (comm->device, &previous))) {
+        give_up (comm, NULL, st);
+    } else {
         look (comm);
         ops_of (comm)->leave (comm->device, previous);
     }
@@ -142,13 +164,19 @@ static void look_if_free (gs_comm_t *comm)
 uint64_t gsi_queue_oldest (gs_comm_t *comm)
 {
     struct gsi_queue *q = comm->queue;
-    uint64_t seq = comm->record.seq; /* of the call at work */
+    uint64_t oldest = q ? atomic_load (&q->oldest) : 0;
 
-    if (!q || pthread_mutex_trylock (&q->guard))
-        return seq;
-    seq = q->first != q->next ? q->slot[q->first % SLOTS].call.seq : comm->record.seq + 1;
+    if (oldest || !q || pthread_mutex_trylock (&q->guard))
+        return oldest ? oldest : comm->record.seq; /* of the call at work */
     pthread_mutex_unlock (&q->guard);
-    return seq;
+    return comm->record.seq + 1;
+}
+
+uint64_t gsi_queue_missed (const gs_comm_t *comm, uint64_t seq)
+{
+    uint64_t oldest = atomic_load (&comm->queue->oldest);
+
+    return oldest && oldest < seq ? oldest : seq;
 }
 
 void gsi_queue_look (gs_comm_t *comm)
@@ -275,6 +303,45 @@ void gsi_queue_close (gs_comm_t *comm)
     free (q);
 }
 
+static bool has_ended (const gs_comm_t *comm)
+{
+    struct gsi_queue *q = comm->queue;
+    struct gsi_event *others[] = {q->waiter, q->there, q->back};
+    bool done = true;
+
+    for (size_t i = 0; i < SLOTS + 3 && done; i++) {
+        struct gsi_event *event = i < SLOTS ? q->slot[i].event : others[i - SLOTS];
+        if (event && ops_of (comm)->event_done (event, &done))
+            return true; /* a GPU that failed does no more work */
+    }
+    return done && gsi_carry_ended (comm);
+}
+
+void gsi_queue_settle (const gs_comm_t *comm)
+{
+    struct gsi_queue *q = comm->queue;
+    int64_t until_ns = gsi_now_ns () + SETTLE_NS;
+    int previous;
+
+    if (!q || atomic_load (&comm->life) == GSI_ALIVE)
+        return;
+    pthread_mutex_lock (&q->guard);
+    if (!comm->device->stuck && !ops_of (comm)->enter (comm->device, &previous)) {
+        gsi_carry_mark (comm);
+        while (!has_ended (comm) && !comm->device->stuck) {
+            nanosleep (&(struct timespec){.tv_nsec = PAUSE_NS}, NULL);
+            comm->device->stuck = gsi_now_ns () > until_ns;
+        }
+        if (comm->device->stuck)
+            gsi_log (GS_LOG_WARN, "comm",
+                     "GPU %d does not end what was queued by '%s' or before it: memory of the "
+                     "communicator is kept until the process ends",
+                     comm->device->ordinal, comm->name);
+        ops_of (comm)->leave (comm->device, previous);
+    }
+    pthread_mutex_unlock (&q->guard);
+}
+
 /* ---- What calls do ---- */
 
 /* A graph takes what is queued, on arrays that the GPU reaches by itself. */
@@ -300,9 +367,22 @@ gs_status_t gsi_queue_hold (gs_comm_t *comm)
     if (!q)
         return GS_OK;
     pthread_mutex_lock (&q->guard);
-    if ((st = ops_of (comm)->enter (comm->device, &q->previous)))
-        pthread_mutex_unlock (&q->guard);
+    if (!(st = ops_of (comm)->enter (comm->device, &q->previous)))
+        return GS_OK;
+    st = give_up (comm, NULL, st);
+    pthread_mutex_unlock (&q->guard);
     return st;
+}
+
+void gsi_queue_grab (gs_comm_t *comm)
+{
+    struct gsi_queue *q = comm->queue;
+
+    if (!q)
+        return;
+    pthread_mutex_lock (&q->guard);
+    if (ops_of (comm)->enter (comm->device, &q->previous))
+        q->previous = comm->device->ordinal; /* nothing to go back to */
 }
 
 /*
@@ -342,8 +422,12 @@ gs_status_t gsi_queue_enter (gs_comm_t *comm, struct gsi_call *call)
 
     if (st || !comm->queue)
         return st;
-    if ((st = ops_of (comm)->is_capturing (call->stream, &call->capturing)) ||
-        (st = check_capture (comm, call)) || (st = cross (comm, call)))
+    if (!(st = ops_of (comm)->is_capturing (call->stream, &call->capturing)) &&
+        !(st = check_capture (comm, call)))
+        st = cross (comm, call);
+    if (st == GS_ERR_DEVICE)
+        st = give_up (comm, call, st);
+    if (st)
         gsi_queue_leave (comm);
     return st;
 }
@@ -377,7 +461,8 @@ gs_status_t gsi_queue_watch (gs_comm_t *comm, const struct gsi_call *call)
     slot->since_ns = call->deadline_ns - comm->timeout_ns;
     if ((st = ops_of (comm)->event_record (slot->event, call->stream)))
         return st;
-    q->next++;
+    if (q->first == q->next++)
+        atomic_store (&q->oldest, call->seq);
     gsi_record_queued (&comm->record);
     return GS_OK;
 }
@@ -397,7 +482,7 @@ static gs_status_t wait_on (gs_comm_t *comm, int64_t begin_ns, const struct gsi_
         return GS_OK;
     }
     nanosleep (&(struct timespec){.tv_nsec = PAUSE_NS}, NULL);
-    st = peek (comm, call->seq);
+    st = gsi_queue_peek (comm, call->seq);
     return st ? st : comm->coll->ops->poll (comm->coll);
 }
 

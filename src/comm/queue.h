@@ -17,11 +17,15 @@ void gsi_queue_close (gs_comm_t *comm);
 
 /*
  * Takes the queue for a call, and finds out whether its stream is captured: GS_ERR_UNSUPPORTED
- * for a call that cannot be. gsi_queue_hold takes it for anything else.
+ * for a call that cannot be. gsi_queue_hold takes it for anything else. With GS_ERR_DEVICE of
+ * either a communicator that works has died: the other ranks must not wait for this one.
  */
 gs_status_t gsi_queue_enter (gs_comm_t *comm, struct gsi_call *call);
 gs_status_t gsi_queue_hold (gs_comm_t *comm);
 void gsi_queue_leave (gs_comm_t *comm);
+
+/* Takes the queue even if the device cannot be entered: for what ends the communicator. */
+void gsi_queue_grab (gs_comm_t *comm);
 
 /* Has [call], which was just queued, watched. Its entry in the record ends when it has. */
 gs_status_t gsi_queue_watch (gs_comm_t *comm, const struct gsi_call *call);
@@ -33,11 +37,27 @@ gs_status_t gsi_queue_watch (gs_comm_t *comm, const struct gsi_call *call);
 gs_status_t gsi_queue_await (gs_comm_t *comm, struct gsi_event *event,
                              const struct gsi_call *call);
 
+/*
+ * Asks now and then, inside a call, whether another rank gave up before it did its part of call
+ * [seq]: NCCL does not tell all of them.
+ */
+gs_status_t gsi_queue_peek (gs_comm_t *comm, uint64_t seq);
+
 /* Waits, inside a call, for everything watched. */
 gs_status_t gsi_queue_drain (gs_comm_t *comm, const struct gsi_call *call);
 
 /* Number of the first call that has not ended here; may be called by any thread. */
 uint64_t gsi_queue_oldest (gs_comm_t *comm);
+
+/* The same when call [seq] failed, for who holds the queue: what it ends is what was queued, too.
+ */
+uint64_t gsi_queue_missed (const gs_comm_t *comm, uint64_t seq);
+
+/*
+ * Once the communicator has died or was aborted: waits a moment for what was queued; if that does
+ * not end, the memory of the device is kept, for a free would wait for it.
+ */
+void gsi_queue_settle (const gs_comm_t *comm);
 
 /* Looks now instead of soon whether something failed. */
 void gsi_queue_look (gs_comm_t *comm);

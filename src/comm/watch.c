@@ -98,29 +98,32 @@ gs_status_t gsi_watch_others (gs_comm_t *comm, uint64_t seq)
 
 gs_status_t gsi_watch_failed (gs_comm_t *comm, const struct gsi_call *call, gs_status_t st)
 {
-    char reason[GSI_TEXT_MAX];
+    char reason[GSI_TEXT_MAX], where[64] = "";
     const char *path;
     int alive = GSI_ALIVE;
     gs_status_t others;
+    uint64_t missed = comm->queue ? gsi_queue_missed (comm, call->seq) : call->seq;
 
-    if (comm->queue && st != GS_ERR_TIMEOUT && (others = gsi_watch_others (comm, call->seq)))
+    if (comm->queue && st == GS_ERR_TRANSPORT && (others = gsi_watch_others (comm, UINT64_MAX)))
         st = others; /* NCCL knows only that something broke */
     if (st == GS_ERR_TIMEOUT)
         name_missing (comm, call);
-    snprintf (reason, sizeof (reason), "%s #%llu of communicator '%s' on rank %d (host %s): %s",
-              gsi_record_op_name (call->op), (unsigned long long) call->seq, comm->name,
-              comm->team.rank, comm->hosts[comm->team.rank], gs_last_error ());
+    if (call->op != GSI_OP_NONE)
+        snprintf (where, sizeof (where), "%s #%llu of ", gsi_record_op_name (call->op),
+                  (unsigned long long) call->seq);
+    snprintf (reason, sizeof (reason), "%scommunicator '%s' on rank %d (host %s): %s", where,
+              comm->name, comm->team.rank, comm->hosts[comm->team.rank], gs_last_error ());
     path = gsi_record_dump (&comm->record, reason);
     if (*path) {
         size_t used = strlen (reason);
         snprintf (reason + used, sizeof (reason) - used, ". Flight record: %s", path);
     }
-    gsi_record_give_up (&comm->record, st, call->seq);
+    gsi_record_give_up (&comm->record, st, missed);
     comm->death = st;
     memcpy (comm->death_text, reason, sizeof (reason));
     atomic_compare_exchange_strong (&comm->life, &alive, GSI_DEAD);
     if (st != GS_ERR_TIMEOUT || !comm->coll->ops->roll_call) /* which has told them */
-        tell_others (comm, call->seq);
+        tell_others (comm, missed);
     gsi_log (GS_LOG_ERROR, "comm", "%s", reason);
     return gsi_fail (st, "%s", reason);
 }
@@ -129,10 +132,9 @@ void gsi_watch_tell (gs_comm_t *comm)
 {
     if (atomic_flag_test_and_set (&comm->busy))
         return;
-    if (!gsi_queue_hold (comm)) {
-        tell_others (comm, comm->record.seq + 1);
-        gsi_queue_leave (comm);
-    }
+    gsi_queue_grab (comm);
+    tell_others (comm, comm->record.seq + 1);
+    gsi_queue_leave (comm);
     atomic_flag_clear (&comm->busy);
 }
 

@@ -22,6 +22,7 @@ struct gsi_device_ops;
 struct gsi_device {
     const struct gsi_device_ops *ops;
     int ordinal; /* of the GPU, or GS_DEVICE_HOST */
+    bool stuck;  /* its work does not end: what would wait for it, frees of memory, is not done */
 };
 
 /* The GPUs this process sees; [id] tells two GPUs of a node apart: domain, bus, device. */
@@ -91,7 +92,7 @@ struct gsi_queue_ops {
 
     /* Pinned host memory. */
     gs_status_t (*alloc_pinned) (size_t bytes, void **out);
-    void (*free_pinned) (void *memory);
+    void (*free_pinned) (const struct gsi_device *device, void *memory);
 
     /* A stream of its own, of the highest priority, that no other stream waits for. */
     gs_status_t (*stream_open) (gs_stream_t *out);
