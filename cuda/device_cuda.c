@@ -113,13 +113,14 @@ static gs_status_t open_cuda (int ordinal, struct gsi_device **out)
                                  ordinal, count - 1);
     }
     error = cudaGetDevice (&previous);
-    if (!error && !(error = cudaSetDevice (ordinal)))
+    if (!error && !(error = cudaSetDevice (ordinal))) {
         error = cudaFree (NULL); /* makes the context, so that a GPU that is ill says so here */
+        cudaSetDevice (previous);
+    }
     if (error) {
         free (device);
         return fail ("cudaSetDevice", error);
     }
-    cudaSetDevice (previous);
     *out = device;
     return GS_OK;
 }
