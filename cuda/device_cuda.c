@@ -4,7 +4,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "base/fault.h"
 #include "base/status.h"
 #include "cuda/kernels.h"
 #include "device/device.h"
@@ -68,7 +67,7 @@ gs_status_t gsi_device_cuda_gpus (struct gsi_gpus *gpus)
     cudaError_t error;
     int count = 0;
 
-    error = gsi_fault ("cuda.count") ? cudaErrorUnknown : cudaGetDeviceCount (&count);
+    error = cudaGetDeviceCount (&count);
     if (error || count < 1)
         return no_gpu (error);
     gpus->count = count;
@@ -114,13 +113,14 @@ static gs_status_t open_cuda (int ordinal, struct gsi_device **out)
                                  ordinal, count - 1);
     }
     error = cudaGetDevice (&previous);
-    if (!error && !(error = gsi_fault ("cuda.open") ? cudaErrorUnknown : cudaSetDevice (ordinal)))
+    if (!error && !(error = cudaSetDevice (ordinal))) {
         error = cudaFree (NULL); /* makes the context, so that a GPU that is ill says so here */
+        cudaSetDevice (previous);
+    }
     if (error) {
         free (device);
         return fail ("cudaSetDevice", error);
     }
-    cudaSetDevice (previous);
     *out = device;
     return GS_OK;
 }
@@ -138,8 +138,7 @@ static gs_status_t alloc_cuda (const struct gsi_device *device, size_t bytes, vo
     *out = NULL;
     if ((st = enter (device, &previous)))
         return st;
-    st = check ("cudaMalloc",
-                gsi_fault ("cuda.alloc") ? cudaErrorMemoryAllocation : cudaMalloc (out, bytes));
+    st = check ("cudaMalloc", cudaMalloc (out, bytes));
     leave (device, previous);
     return st;
 }
@@ -189,9 +188,7 @@ static gs_status_t classify (const struct gsi_device *device, const void *memory
 static gs_status_t alloc_pinned (size_t bytes, void **out)
 {
     *out = NULL;
-    return check ("cudaHostAlloc", gsi_fault ("cuda.pinned")
-                                       ? cudaErrorMemoryAllocation
-                                       : cudaHostAlloc (out, bytes, cudaHostAllocPortable));
+    return check ("cudaHostAlloc", cudaHostAlloc (out, bytes, cudaHostAllocPortable));
 }
 
 static void free_pinned (const struct gsi_device *device, void *memory)
@@ -234,9 +231,7 @@ static gs_status_t is_capturing (gs_stream_t stream, bool *yes)
 static gs_status_t event_open (struct gsi_event **out)
 {
     cudaEvent_t event = NULL;
-    cudaError_t error = gsi_fault ("cuda.event")
-                            ? cudaErrorUnknown
-                            : cudaEventCreateWithFlags (&event, cudaEventDisableTiming);
+    cudaError_t error = cudaEventCreateWithFlags (&event, cudaEventDisableTiming);
 
     *out = (struct gsi_event *) event;
     return check ("cudaEventCreate", error);

@@ -207,17 +207,20 @@ bool gsi_record_peek (const struct gsi_record *record, int rank, struct gsi_reco
                 file->size == record->file->size)) {
         state->verdict = (gs_status_t) __atomic_load_n (&file->verdict, __ATOMIC_ACQUIRE);
         state->missed = file->missed;
+        state->culprit = file->culprit;
         state->seq = newest (file);
     }
     munmap (file, bytes);
     return good;
 }
 
-void gsi_record_give_up (struct gsi_record *record, gs_status_t verdict, uint64_t missed)
+void gsi_record_give_up (struct gsi_record *record, gs_status_t verdict, int culprit,
+                         uint64_t missed)
 {
     if (!verdict || !record->file || record->file->verdict)
         return;
     record->file->missed = missed;
+    record->file->culprit = culprit;
     __atomic_store_n (&record->file->verdict, (int32_t) verdict, __ATOMIC_RELEASE);
 }
 

@@ -52,7 +52,7 @@ struct gsi_record_file {
     char name[GSI_RECORD_NAME]; /* of the communicator */
     char host[GSI_RECORD_HOST];
     int32_t verdict; /* gs_status_t that this rank gave the communicator up with */
-    int32_t reserved_int;
+    int32_t culprit; /* rank that failed first, as far as this one knows; with a verdict */
     uint64_t missed; /* number of the first call it did not do its part of; written before */
     uint64_t reserved[6];
     struct gsi_record_entry entry[GSI_RECORD_ENTRIES];
@@ -86,6 +86,7 @@ const char *gsi_record_dump (const struct gsi_record *record, const char *reason
 struct gsi_record_state {
     uint64_t seq; /* of the last operation begun */
     gs_status_t verdict;
+    int culprit;
     uint64_t missed; /* with a verdict: the first call it did not do its part of */
 };
 
@@ -95,8 +96,12 @@ struct gsi_record_state {
  */
 bool gsi_record_peek (const struct gsi_record *record, int rank, struct gsi_record_state *state);
 
-/* Tells those who peek that this rank gave up; the first failure counts, GS_OK is none. */
-void gsi_record_give_up (struct gsi_record *record, gs_status_t verdict, uint64_t missed);
+/*
+ * Tells those who peek that this rank gave up because of [culprit]; the first failure counts,
+ * GS_OK is none.
+ */
+void gsi_record_give_up (struct gsi_record *record, gs_status_t verdict, int culprit,
+                         uint64_t missed);
 
 /* Begins an entry and returns its time. The caller fills nothing else in. */
 static inline int64_t gsi_record_begin (struct gsi_record *record, int op, size_t count,

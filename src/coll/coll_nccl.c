@@ -11,7 +11,6 @@
 #include "base/clock.h"
 #include "base/dtype.h"
 #include "base/env.h"
-#include "base/fault.h"
 #include "base/log.h"
 #include "base/status.h"
 #include "device/element.h"
@@ -150,10 +149,8 @@ static gs_status_t start (struct gsi_coll_nccl *c, const struct gsi_coll_setup *
     ncclUniqueId *ids = calloc ((size_t) roots, sizeof (*ids));
     ncclResult_t rc;
 
-    if (!ids || gsi_fault ("nccl.memory")) {
-        free (ids);
+    if (!ids)
         return gsi_fail (GS_ERR_NOMEM, "transport nccl: out of memory");
-    }
     for (int i = 0; i < roots; i++)
         ids[i] = card_of (setup, rank_of_root (c->size, roots, i)).id;
     config.blocking = 0;

@@ -107,6 +107,7 @@ static gs_status_t create_over (struct gsi_boot *boot, const struct gsi_plan *pl
     }
     comm->magic = GSI_COMM_MAGIC;
     comm->boot = boot;
+    comm->culprit = boot->rank;
     memcpy (comm->name, plan->name, sizeof (comm->name));
     comm->timeout_ns = plan->timeout_ns;
     comm->check = (enum gsi_check) gsi_env_choice (GSI_ENV_CHECK);

@@ -38,6 +38,7 @@ struct gs_comm {
     char (*hosts)[GSI_HOST_BYTES]; /* [size] */
     void *scratch;                 /* [size] of GSI_SCRATCH_BYTES: what small agreements gather */
     struct gsi_record record;
+    int culprit; /* rank that failed first, once this one has given up */
     struct gs_comm_times times;
 };
 

@@ -206,7 +206,7 @@ static gs_status_t others (void *context)
  */
 static gs_status_t meet (struct create *c, gs_status_t st)
 {
-    gsi_record_give_up (&c->comm->record, st, 0);
+    gsi_record_give_up (&c->comm->record, st, c->comm->culprit, 0);
     return gsi_boot_agree (c->comm->boot, st, c->deadline_ns + LATEST_NS);
 }
 
@@ -248,10 +248,8 @@ static gs_status_t start (struct create *c)
 /* The new transport failed: others may wait for us still, and on GPUs they read our record. */
 static gs_status_t give_up (gs_comm_t *comm, gs_status_t st)
 {
-    gs_status_t theirs = st == GS_ERR_TRANSPORT ? gsi_watch_others (comm, 0) : GS_OK;
-
-    st = theirs ? theirs : st;
-    gsi_record_give_up (&comm->record, st, 0);
+    st = gsi_watch_blame (comm, st);
+    gsi_record_give_up (&comm->record, st, comm->culprit, 0);
     if (comm->queue)
         atomic_store (&comm->life, GSI_DEAD); /* which keeps the record */
     gsi_queue_grab (comm);

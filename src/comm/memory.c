@@ -46,6 +46,8 @@ gs_status_t gs_device_copy (gs_comm_t *comm, void *dst, const void *src, size_t 
                             gs_stream_t stream)
 {
     gs_status_t st = gsi_comm_valid (comm, "gs_device_copy");
+    bool alive;
+    int previous;
 
     if (st || !bytes)
         return st;
@@ -59,9 +61,12 @@ gs_status_t gs_device_copy (gs_comm_t *comm, void *dst, const void *src, size_t 
         memcpy (dst, src, bytes);
         return GS_OK;
     }
-    if ((st = gsi_queue_hold (comm)))
+    /* N.B. Without the queue: CUDA waits for the stream here if memory is not pinned. */
+    alive = atomic_load (&comm->life) == GSI_ALIVE;
+    if ((st = comm->device->ops->queue->enter (comm->device, &previous)))
         return st;
     st = comm->device->ops->queue->copy (dst, src, bytes, stream);
-    gsi_queue_leave (comm);
-    return st;
+    comm->device->ops->queue->leave (comm->device, previous);
+    /* It may have waited for calls that have failed since: what came is not what was meant. */
+    return st || !alive || atomic_load (&comm->life) == GSI_ALIVE ? st : gs_comm_check (comm);
 }

@@ -2,14 +2,12 @@
 /* queue - what a communicator on GPUs has queued: a thread watches that it ends in time. */
 #include "comm/queue.h"
 
-#include <errno.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <time.h>
 
-#include "base/fault.h"
 #include "base/log.h"
 #include "comm/carry.h"
 #include "comm/watch.h"
@@ -227,8 +225,7 @@ static gs_status_t start_thread (gs_comm_t *comm)
     pthread_condattr_destroy (&attributes);
     sigfillset (&all);
     pthread_sigmask (SIG_SETMASK, &all, &before);
-    rc = gsi_fault ("queue.thread") ? EAGAIN
-                                    : pthread_create (&comm->queue->thread, NULL, watch, comm);
+    rc = pthread_create (&comm->queue->thread, NULL, watch, comm);
     pthread_sigmask (SIG_SETMASK, &before, NULL);
     if (!rc)
         return GS_OK;

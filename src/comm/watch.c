@@ -76,6 +76,21 @@ static void name_missing (gs_comm_t *comm, const struct gsi_call *call)
     gsi_fail (GS_ERR_TIMEOUT, "%s; %s", deadline, names);
 }
 
+/* [verdict] of another rank, with a text that says whose failure it is. */
+static gs_status_t name_culprit (const gs_comm_t *comm, gs_status_t verdict)
+{
+    const char *host = comm->hosts[comm->culprit];
+
+    if (verdict == GS_ERR_STATE)
+        return gsi_fail (verdict, "rank %d gave the communicator up (host %s)", comm->culprit,
+                         host);
+    if (verdict == GS_ERR_TIMEOUT)
+        return gsi_fail (verdict, "the deadline passed on rank %d (host %s)", comm->culprit,
+                         host);
+    return gsi_fail (verdict, "%s on rank %d (host %s); its own text says why",
+                     gs_status_string (verdict), comm->culprit, host);
+}
+
 gs_status_t gsi_watch_others (gs_comm_t *comm, uint64_t seq)
 {
     struct gsi_record_state other;
@@ -84,16 +99,21 @@ gs_status_t gsi_watch_others (gs_comm_t *comm, uint64_t seq)
         if (r == comm->team.rank || !gsi_record_peek (&comm->record, r, &other) ||
             !other.verdict || other.missed > seq)
             continue;
-        if (other.verdict == GS_ERR_STATE)
-            return gsi_fail (GS_ERR_STATE, "rank %d gave the communicator up (host %s)", r,
-                             comm->hosts[r]);
-        if (other.verdict == GS_ERR_TIMEOUT)
-            return gsi_fail (GS_ERR_TIMEOUT, "the deadline passed on rank %d (host %s)", r,
-                             comm->hosts[r]);
-        return gsi_fail (other.verdict, "%s on rank %d (host %s); its own text says why",
-                         gs_status_string (other.verdict), r, comm->hosts[r]);
+        comm->culprit = r; /* or a rank because of which it gave up itself */
+        if (other.culprit >= 0 && other.culprit < comm->team.size)
+            comm->culprit = other.culprit;
+        return name_culprit (comm, other.verdict);
     }
     return GS_OK;
+}
+
+gs_status_t gsi_watch_blame (gs_comm_t *comm, gs_status_t st)
+{
+    gs_status_t others = GS_OK;
+
+    if (comm->queue && st == GS_ERR_TRANSPORT)
+        others = gsi_watch_others (comm, UINT64_MAX);
+    return others ? others : st;
 }
 
 gs_status_t gsi_watch_failed (gs_comm_t *comm, const struct gsi_call *call, gs_status_t st)
@@ -101,11 +121,9 @@ gs_status_t gsi_watch_failed (gs_comm_t *comm, const struct gsi_call *call, gs_s
     char reason[GSI_TEXT_MAX], where[64] = "";
     const char *path;
     int alive = GSI_ALIVE;
-    gs_status_t others;
     uint64_t missed = comm->queue ? gsi_queue_missed (comm, call->seq) : call->seq;
 
-    if (comm->queue && st == GS_ERR_TRANSPORT && (others = gsi_watch_others (comm, UINT64_MAX)))
-        st = others; /* NCCL knows only that something broke */
+    st = gsi_watch_blame (comm, st);
     if (st == GS_ERR_TIMEOUT)
         name_missing (comm, call);
     if (call->op != GSI_OP_NONE)
@@ -118,7 +136,7 @@ gs_status_t gsi_watch_failed (gs_comm_t *comm, const struct gsi_call *call, gs_s
         size_t used = strlen (reason);
         snprintf (reason + used, sizeof (reason) - used, ". Flight record: %s", path);
     }
-    gsi_record_give_up (&comm->record, st, missed);
+    gsi_record_give_up (&comm->record, st, comm->culprit, missed);
     comm->death = st;
     memcpy (comm->death_text, reason, sizeof (reason));
     atomic_compare_exchange_strong (&comm->life, &alive, GSI_DEAD);
@@ -145,7 +163,7 @@ gs_status_t gs_comm_abort (gs_comm_t *comm)
 
     if (st || !atomic_compare_exchange_strong (&comm->life, &alive, GSI_ABORTED))
         return st;
-    gsi_record_give_up (&comm->record, GS_ERR_STATE, gsi_queue_oldest (comm));
+    gsi_record_give_up (&comm->record, GS_ERR_STATE, comm->team.rank, gsi_queue_oldest (comm));
     gsi_watch_tell (comm);
     return GS_OK;
 }

@@ -19,6 +19,12 @@ gs_status_t gsi_watch_failed (gs_comm_t *comm, const struct gsi_call *call, gs_s
 gs_status_t gsi_watch_others (gs_comm_t *comm, uint64_t seq);
 
 /*
+ * The cause of [st], which was just seen here: NCCL knows only that something broke, so that
+ * becomes the status of the rank that gave up, with its text. Else [st] stays.
+ */
+gs_status_t gsi_watch_blame (gs_comm_t *comm, gs_status_t st);
+
+/*
  * Tells the other ranks that this one has given up, unless a thread is inside a call: that
  * thread does it as it leaves. Whoever changes [life] or lets go of [busy] calls it afterwards,
  * so that one of the two always does.

@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * faulty_gpu - the program of faults.sh: one communicator on GPUs and one operation of each kind,
+ * on arrays of the device and of the host. Says how far each rank came and with which status it
+ * ended. With an argument it ends before the step of this name, well. With FAULTY_COUNT each rank
+ * has a SIM_COUNT of its own, this and its number. FAULTY_SKIP names a step that is left out.
+ */
+#include "../multi/multi.h"
+
+#define LARGE  1200000 /* floats: more than one piece of what is staged */
+#define COUNT  5000    /* elements of the other arrays */
+#define RANKS  16
+#define THREAD ((gs_stream_t) 2) /* cudaStreamPerThread */
+
+static gs_comm_t *comm;
+static float host[LARGE];
+static float *single, *gathered; /* [COUNT] and [RANKS * COUNT] of the device */
+static uint16_t *half;           /* [COUNT] of the device, f16 or i16 */
+
+static gs_status_t create (void)
+{
+    return gs_comm_create (NULL, &comm);
+}
+
+static gs_status_t alloc (void)
+{
+    gs_status_t st = gs_device_alloc (comm, COUNT * sizeof (*single), (void **) &single);
+
+    if (!st)
+        st = gs_device_alloc (comm, COUNT * sizeof (*half), (void **) &half);
+    return st ? st
+              : gs_device_alloc (comm, RANKS * COUNT * sizeof (*gathered), (void **) &gathered);
+}
+
+static gs_status_t copy_in (void)
+{
+    gs_status_t st = gs_device_copy (comm, single, host, COUNT * sizeof (*single), NULL);
+
+    return st ? st : gs_device_copy (comm, half, host, COUNT * sizeof (*half), NULL);
+}
+
+static gs_status_t average_host (void)
+{
+    return gs_allreduce_avg (comm, host, LARGE, GS_F32, NULL);
+}
+
+static gs_status_t average (void)
+{
+    return gs_allreduce_avg (comm, single, COUNT, GS_F32, NULL);
+}
+
+/* Rank 0 has no data; the scale and the division are kernels of ours. */
+static gs_status_t weighted (void)
+{
+    return gs_allreduce_wavg (comm, single, COUNT, GS_F32, gs_comm_rank (comm), NULL);
+}
+
+static gs_status_t average_half (void)
+{
+    return gs_allreduce_avg (comm, half, COUNT, GS_F16, NULL);
+}
+
+static gs_status_t weighted_half (void)
+{
+    return gs_allreduce_wavg (comm, half, COUNT, GS_F16, 1 + gs_comm_rank (comm), NULL);
+}
+
+static gs_status_t integers (void)
+{
+    return gs_allreduce (comm, half, COUNT, GS_I16, GS_SUM, NULL);
+}
+
+static gs_status_t broadcast (void)
+{
+    return gs_broadcast (comm, single, COUNT, GS_F32, 0, NULL);
+}
+
+static gs_status_t allgather (void)
+{
+    return gs_allgather (comm, single, gathered, COUNT, GS_F32, NULL);
+}
+
+static gs_status_t barrier (void)
+{
+    return gs_barrier (comm, THREAD);
+}
+
+static gs_status_t wait_thread (void)
+{
+    return gs_comm_wait (comm, THREAD);
+}
+
+static gs_status_t copy_out (void)
+{
+    return gs_device_copy (comm, host, gathered, COUNT * sizeof (*gathered), NULL);
+}
+
+static gs_status_t wait_all (void)
+{
+    return gs_comm_wait (comm, NULL);
+}
+
+static gs_status_t release (void)
+{
+    gs_status_t st = comm ? gs_device_free (comm, single) : GS_OK, next;
+
+    next = comm ? gs_device_free (comm, half) : GS_OK;
+    st = st ? st : next;
+    next = comm ? gs_device_free (comm, gathered) : GS_OK;
+    single = gathered = NULL;
+    half = NULL;
+    return st ? st : next;
+}
+
+static gs_status_t destroy (void)
+{
+    gs_comm_t *ended = comm;
+
+    comm = NULL;
+    return gs_comm_destroy (ended);
+}
+
+static const struct {
+    const char *name;
+    gs_status_t (*take) (void);
+} steps[] = {
+    {"create", create},
+    {"alloc", alloc},
+    {"copy-in", copy_in},
+    {"average-host", average_host},
+    {"average", average},
+    {"weighted", weighted},
+    {"average-half", average_half},
+    {"weighted-half", weighted_half},
+    {"integers", integers},
+    {"broadcast", broadcast},
+    {"allgather", allgather},
+    {"barrier", barrier},
+    {"copy-out", copy_out}, /* waits for the stream itself: its memory is not pinned */
+    {"wait-thread", wait_thread},
+    {"wait", wait_all},
+    {"free", release},
+    {"destroy", destroy},
+};
+#define STEPS (sizeof (steps) / sizeof (steps[0]))
+
+int main (int argc, char **argv)
+{
+    const char *skipped = getenv ("FAULTY_SKIP");
+    size_t step = 0;
+    gs_status_t st = GS_OK;
+    double begin = 0;
+    char path[1000];
+
+    setenv ("GS_DEBUG", "error", 0);
+    if (getenv ("FAULTY_COUNT")) {
+        snprintf (path, sizeof (path), "%s%d", getenv ("FAULTY_COUNT"), multi_rank ());
+        setenv ("SIM_COUNT", path, 1);
+    }
+    for (; step < STEPS && !st; step++) {
+        if (argc > 1 && !strcmp (argv[1], steps[step].name))
+            break;
+        if (skipped && !strcmp (skipped, steps[step].name))
+            continue;
+        begin = multi_seconds ();
+        st = steps[step].take ();
+    }
+    printf ("rank %d ended in %s after %.0f ms with %s: %s\n", multi_rank (),
+            steps[step ? step - 1 : 0].name, 1e3 * (multi_seconds () - begin),
+            gs_status_string (st), st ? gs_last_error () : "");
+    fflush (stdout);
+    begin = multi_seconds ();
+    if (st && comm && !gs_comm_check (comm))
+        gs_comm_abort (comm); /* refused here only: the others wait */
+    release ();
+    destroy ();
+    printf ("rank %d left after %.0f ms\n", multi_rank (), 1e3 * (multi_seconds () - begin));
+    return 0;
+}
