@@ -3,6 +3,7 @@
 #ifndef GS_BASE_CLOCK_H
 #define GS_BASE_CLOCK_H
 
+#include <sched.h>
 #include <stdint.h>
 #include <time.h>
 
@@ -25,6 +26,23 @@ static inline int64_t gsi_wall_ns (void)
 
     clock_gettime (CLOCK_REALTIME, &t);
     return t.tv_sec * GSI_NS_PER_S + t.tv_nsec;
+}
+
+/*
+ * Lets time pass between two questions of a wait that has lasted [waited_ns]: up to [spin_ns]
+ * only the core is offered, then an eighth of the wait so far is slept, a millisecond at most.
+ * Many ranks may wait on few cores.
+ */
+static inline void gsi_pause (int64_t waited_ns, int64_t spin_ns)
+{
+    int64_t ns = waited_ns / 8;
+
+    if (waited_ns < spin_ns) {
+        sched_yield ();
+        return;
+    }
+    ns = ns < 20000 ? 20000 : ns > GSI_NS_PER_MS ? GSI_NS_PER_MS : ns;
+    nanosleep (&(struct timespec){.tv_nsec = ns}, NULL);
 }
 
 #endif /* GS_BASE_CLOCK_H */

@@ -3,7 +3,6 @@
 #include "coll/coll_nccl.h"
 
 #include <math.h>
-#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -15,9 +14,8 @@
 #include "base/status.h"
 #include "device/element.h"
 
-#define EXACT_ABOVE 8       /* ranks: up to there a rounded sum of bf16 is off by 3 roundings */
-#define SPIN_NS     1000000 /* a launch takes some 50 us; what takes longer may take its time */
-#define PAUSE_NS    50000
+#define EXACT_ABOVE 8      /* ranks: up to there a rounded sum of bf16 is off by 3 roundings */
+#define SPIN_NS     200000 /* a launch takes some 50 us; what takes longer may take its time */
 #define WORD_BYTES  256
 
 /* What a rank says on its card. */
@@ -46,10 +44,7 @@ static gs_status_t wait_on (const struct gsi_coll_nccl *c, const char *what, int
         return gsi_fail (GS_ERR_STATE, "%s: the communicator was aborted", what);
     if (now_ns >= deadline_ns)
         return gsi_fail (GS_ERR_TIMEOUT, "%s did not end within the deadline", what);
-    if (now_ns - begin_ns < SPIN_NS)
-        sched_yield ();
-    else
-        nanosleep (&(struct timespec){.tv_nsec = PAUSE_NS}, NULL);
+    gsi_pause (now_ns - begin_ns, SPIN_NS);
     return now_ns - begin_ns < SPIN_NS ? GS_OK : c->base.others (c->base.context);
 }
 

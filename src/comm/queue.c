@@ -3,7 +3,6 @@
 #include "comm/queue.h"
 
 #include <pthread.h>
-#include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <time.h>
@@ -16,8 +15,7 @@
 #define LONGEST_NS  (100 * GSI_NS_PER_MS) /* between two looks */
 #define SHORTEST_NS GSI_NS_PER_MS
 #define SPIN_NS     (GSI_NS_PER_MS / 10) /* a wait spins that long before it pauses */
-#define PAUSE_NS    50000
-#define SETTLE_NS   GSI_NS_PER_S /* what NCCL aborts ends much sooner */
+#define SETTLE_NS   GSI_NS_PER_S         /* what NCCL aborts ends much sooner */
 
 /* A call that was queued. */
 struct slot {
@@ -326,7 +324,7 @@ void gsi_queue_settle (const gs_comm_t *comm)
     if (!comm->device->stuck && !ops_of (comm)->enter (comm->device, &previous)) {
         gsi_carry_mark (comm);
         while (!has_ended (comm) && !comm->device->stuck) {
-            nanosleep (&(struct timespec){.tv_nsec = PAUSE_NS}, NULL);
+            gsi_pause (GSI_NS_PER_MS, 0);
             comm->device->stuck = gsi_now_ns () > until_ns;
         }
         if (comm->device->stuck)
@@ -474,11 +472,9 @@ static gs_status_t wait_on (gs_comm_t *comm, int64_t begin_ns, const struct gsi_
         return gsi_fail (GS_ERR_STATE, "the communicator was aborted");
     if (now_ns >= call->deadline_ns)
         return gsi_fail (GS_ERR_TIMEOUT, "the deadline passed (GS_TIMEOUT_MS)");
-    if (now_ns - begin_ns < SPIN_NS) {
-        sched_yield ();
+    gsi_pause (now_ns - begin_ns, SPIN_NS);
+    if (now_ns - begin_ns < SPIN_NS)
         return GS_OK;
-    }
-    nanosleep (&(struct timespec){.tv_nsec = PAUSE_NS}, NULL);
     st = gsi_queue_peek (comm, call->seq);
     return st ? st : comm->coll->ops->poll (comm->coll);
 }
@@ -548,10 +544,7 @@ gs_status_t gsi_queue_wait (gs_comm_t *comm, gs_stream_t stream)
             return gsi_fail (GS_ERR_TIMEOUT,
                              "gs_comm_wait: the stream's work did not end within %lld ms",
                              (long long) (comm->timeout_ns / GSI_NS_PER_MS));
-        if (now_ns - begin_ns < SPIN_NS)
-            sched_yield ();
-        else
-            nanosleep (&(struct timespec){.tv_nsec = PAUSE_NS}, NULL);
+        gsi_pause (now_ns - begin_ns, SPIN_NS);
     }
     return st;
 }
