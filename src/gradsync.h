@@ -398,8 +398,8 @@ gs_status_t gs_comm_get_times (const gs_comm_t *comm, gs_comm_times_t *times);
 gs_status_t gs_device_alloc (const gs_comm_t *comm, size_t bytes, void **memory);
 
 /*
- * Frees what gs_device_alloc made with [comm]. On GPUs it waits for the work of the device; if the
- * communicator has failed and that work does not end, the memory is kept instead.
+ * Frees what gs_device_alloc made with [comm]. On GPUs it waits for the work of the device; if
+ * the communicator has failed and that work does not end, the memory is kept instead.
  *
  *   comm    in  the same communicator
  *   memory  in  NULL does nothing
