@@ -1,0 +1,161 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-3-Clause
+#
+# devices.sh - which GPU each rank of a real launch takes, on simulated nodes with more or fewer of
+# them: by itself, as it is told, not at all, and what it says then.
+
+: "${top_srcdir:?run me by make check}" "${top_builddir:?}"
+launch=$top_srcdir/tests/launch.sh
+simulated=$top_builddir/tests/simgpu/lib
+program=$top_builddir/tests/simgpu/chosen.mt
+failures=0
+room=$(mktemp -d "${TMPDIR:-/tmp}/gs-devices.XXXXXX") || exit 99
+trap 'rm -rf "$room"' EXIT
+
+unset "${!SIM_@}" "${!NCCL_@}" "${!GS_NCCL_@}" CUDA_VISIBLE_DEVICES GS_TRANSPORT GS_DEVICE
+export OMPI_MCA_orte_allowed_exit_without_sync=1 GS_TIMEOUT_MS=60000 GS_DEBUG=warn
+[[ -x $program ]] || { echo "skip: no $program in this build"; exit 77; }
+
+fail () {
+    echo "FAIL: $title: $*"
+    sed 's/^/    /' "$room/output"
+    failures=$((failures + 1))
+}
+
+# run TITLE LAYOUT [VARIABLE=VALUE...] [-- ARGUMENT...]: launches the program, by way of $wrapper.
+run () {
+    local layout=$2 settings=() folders=$simulated
+    title="$1 ($2)"
+    shift 2
+
+    while (($#)) && [[ $1 != -- ]]; do
+        settings+=("$1")
+        [[ $1 != SIM_NCCL_VERSION=* ]] || folders=${simulated%lib}nccl-${1#*=}:$simulated
+        shift
+    done
+    env "${settings[@]}" LD_LIBRARY_PATH="$folders${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}" \
+        "$launch" --live --layout "$layout" "${wrapper:-$program}" "${@:2}" >"$room/output" 2>&1
+    status=$?
+    ((status != 77)) || { echo "skip: $(tail -n 1 "$room/output")"; exit 77; }
+    ((status == 0)) || fail "exit status $status"
+}
+
+# says TIMES PATTERN: so many lines have it.
+says () {
+    (($(grep -cE "$2" "$room/output") == $1)) || fail "not $1 lines have '$2'"
+}
+
+# make_wrapper LINES: a script that sets variables for a rank and starts the program.
+# shellcheck disable=SC2016 # the script expands them
+make_wrapper () { # LINES
+    wrapper=$room/wrapper
+    {
+        echo '#!/bin/sh'
+        echo 'rank=$OMPI_COMM_WORLD_RANK local=$OMPI_COMM_WORLD_LOCAL_RANK'
+        echo "$1"
+        echo "exec $program"
+    } >"$wrapper"
+    chmod +x "$wrapper"
+}
+
+# ---- Each rank has one ----
+
+run "GPUs by local rank" 2x2 SIM_GPUS=2
+says 2 '^rank [02] has transport nccl, GPU 0$'
+says 2 '^rank [13] has transport nccl, GPU 1$'
+says 4 '^rank . with an array on a GPU: GS_OK'
+
+run "a GPU by number" alone SIM_GPUS=4 GS_DEVICE=3
+says 1 '^rank 0 has transport nccl, GPU 3$'
+
+# shellcheck disable=SC2016
+make_wrapper 'CUDA_VISIBLE_DEVICES=$local; export CUDA_VISIBLE_DEVICES'
+run "one visible GPU each" 2x2 SIM_GPUS=4
+says 4 '^rank . has transport nccl, GPU 0$'
+says 1 '^gradsync.*ranks 0 and 1 \(host n1\) see one GPU each.*--gpu-bind=none'
+wrapper=
+
+run "the caller's device" 2 SIM_GPUS=4 -- current
+says 1 "the caller's device stays"
+
+# ---- Two ranks would share one ----
+
+shared='ranks 0 and 1 \(host .+\) would share the GPU [0-9a-f:]+.*srun --gpus-per-node=4'
+run "one GPU for two, nccl" 2 SIM_GPUS=1 GS_TRANSPORT=nccl
+says 2 "^rank . has none: GS_ERR_DEVICE: .*$shared"
+
+run "one GPU for two, auto" 2 SIM_GPUS=1
+says 2 '^rank . has transport mpi, GPU -2$'
+says 1 "^gradsync\[0/2\] comm: 'world' does not use GPUs: $shared"
+says 2 '^rank . with an array on a GPU: GS_ERR_DEVICE: .*the buffer is in memory of GPU 0, but .*transport mpi'
+
+run "two ranks with the same GPU by number" 2 SIM_GPUS=4 GS_DEVICE=1
+says 2 "^rank . has none: GS_ERR_DEVICE: .*would share the GPU"
+
+# shellcheck disable=SC2016
+make_wrapper 'NCCL_HOSTID=host-$rank; export NCCL_HOSTID'
+run "one GPU for two, allowed" 2 SIM_GPUS=1 GS_ALLOW_SHARED_GPU=1 GS_TRANSPORT=nccl
+says 2 '^rank . has transport nccl, GPU 0$'
+wrapper=
+
+# ---- The wrong one, or none ----
+
+run "a GPU that is not there" 2 SIM_GPUS=4 GS_DEVICE=7
+says 2 '^rank . has none: GS_ERR_DEVICE: .*rank 0 \(host .+\) asks for GPU 7, but sees 4'
+
+run "the host, by auto" 2 SIM_GPUS=4 GS_DEVICE=host
+says 2 '^rank . has transport mpi, GPU -2$'
+says 0 '^gradsync'
+
+run "the host, by nccl" 2 SIM_GPUS=4 GS_DEVICE=host GS_TRANSPORT=nccl
+says 2 '^rank . has none: GS_ERR_ARG: .*transport nccl needs a GPU, but the device asked for is the host'
+
+# shellcheck disable=SC2016
+make_wrapper '[ $rank != 1 ] || { CUDA_VISIBLE_DEVICES=; export CUDA_VISIBLE_DEVICES; }'
+run "a rank without GPU, auto" 2x2 SIM_GPUS=4
+says 4 '^rank . has transport mpi, GPU -2$'
+says 1 "^gradsync\[0/4\] comm: 'world' does not use GPUs: rank 1 \(host n1\) has no GPU: .*CUDA_VISIBLE_DEVICES"
+run "a rank without GPU, nccl" 2x2 SIM_GPUS=4 GS_TRANSPORT=nccl
+says 4 '^rank . has none: GS_ERR_DEVICE: .*CUDA_VISIBLE_DEVICES'
+says 3 '^rank [023] has none: GS_ERR_DEVICE: .*rank 1 \(host n1\)'
+wrapper=
+
+run "no driver, auto" 2 SIM_GPUS=-1
+says 2 '^rank . has transport mpi, GPU -2$'
+says 0 '^gradsync'
+run "no driver, nccl" 2 SIM_GPUS=-1 GS_TRANSPORT=nccl
+says 2 '^rank . has none: GS_ERR_DEVICE: .*no GPU: no NVIDIA driver on this host'
+
+# shellcheck disable=SC2016
+make_wrapper '[ $rank != 1 ] || {
+    unset SIM_NCCL_VERSION
+    export LD_LIBRARY_PATH="${LD_LIBRARY_PATH#*:}"
+}'
+run "different versions of NCCL" 2 SIM_NCCL_VERSION=2.18
+says 2 '^rank . has none: GS_ERR_MISMATCH: .*rank 0 runs NCCL [0-9]+, rank 1 NCCL [0-9]+'
+# shellcheck disable=SC2016
+make_wrapper '[ $rank != 1 ] || { GS_AVG=fast; export GS_AVG; }'
+run "different GS_AVG" 2
+says 2 '^rank . has none: GS_ERR_MISMATCH: .*rank 0 and rank 1 have different GS_AVG'
+wrapper=
+
+# ---- Several roots ----
+
+# counted NAME: how often all ranks together called it.
+counted () {
+    awk -v name="$1" '$1 == name { sum += $2 } END { print sum + 0 }' "$room/count"
+}
+
+run "several roots" 2x3 GS_NCCL_RANKS_PER_ROOT=2 SIM_COUNT="$room/count"
+says 6 '^rank . has transport nccl'
+[[ $(counted ncclCommInitRankScalable) = 6 && $(counted ncclGetUniqueId) = 3 ]] \
+    || fail "not 6 ranks started with 3 ids"
+rm "$room/count"
+run "several roots, old NCCL" 2x3 GS_NCCL_RANKS_PER_ROOT=2 SIM_COUNT="$room/count" \
+    SIM_NCCL_VERSION=2.18
+says 6 '^rank . has transport nccl'
+[[ $(counted ncclCommInitRankConfig) = 6 && $(counted ncclGetUniqueId) = 1 ]] \
+    || fail "not 6 ranks started with 1 id"
+
+((failures)) || echo "the devices are as they should be"
+exit $((failures > 0))
