@@ -2,7 +2,8 @@
 /*
  * chosen - the program of devices.sh. Without an argument it tells which transport and GPU each
  * rank got, or why none, and what becomes of an array on a GPU. With "current" it holds the
- * library to leaving the caller's device alone, and to refusing arrays of another GPU.
+ * library to leaving the caller's device alone and to refusing arrays of another GPU, with
+ * "captured" to putting calls into a CUDA graph or refusing to.
  */
 #include <cuda_runtime_api.h>
 
@@ -140,11 +141,73 @@ static void check_current (int device)
     still (device, "gs_comm_destroy after an abort");
 }
 
+/* What cannot be captured says so, and the capture goes on. */
+static void check_refusals (cudaStream_t stream, float *x)
+{
+    float host[100] = {0};
+
+    CHECK_FAILS (gs_allreduce_avg (comm, host, 100, GS_F32, stream), GS_ERR_UNSUPPORTED,
+                 "allreduce_avg of communicator 'world' cannot be captured", "host memory");
+    CHECK_FAILS (gs_allreduce_wavg (comm, x, 100, GS_F32, 1, stream), GS_ERR_UNSUPPORTED,
+                 "allreduce_wavg of communicator 'world' cannot be captured", "waits");
+    CHECK_FAILS (gs_allreduce (comm, x, 100, GS_I16, GS_SUM, stream), GS_ERR_UNSUPPORTED,
+                 "memory that cannot be made while a graph is captured: call it once before");
+    CHECK_FAILS (gs_comm_wait (comm, stream), GS_ERR_UNSUPPORTED, "gs_comm_wait", "captured");
+    CHECK_OK (gs_comm_check (comm));
+}
+
+/* Adds up over the ranks what the legacy stream has put there; while the library's thread looks.
+ */
+static cudaGraphExec_t capture (float *x)
+{
+    cudaStream_t stream;
+    cudaGraph_t graph;
+    cudaGraphExec_t exec = NULL;
+
+    CHECK (!cudaStreamCreateWithFlags (&stream, cudaStreamNonBlocking) &&
+               !cudaStreamBeginCapture (stream, cudaStreamCaptureModeGlobal),
+           "no capture");
+    CHECK_OK (gs_allreduce (comm, x, 100, GS_F32, GS_SUM, stream));
+    usleep (300000);
+    check_refusals (stream, x);
+    CHECK_OK (gs_broadcast (comm, x, 100, GS_F32, 0, stream));
+    CHECK (!cudaStreamEndCapture (stream, &graph) && !cudaGraphInstantiate (&exec, graph, 0) &&
+               !cudaGraphDestroy (graph) && !cudaStreamDestroy (stream),
+           "the capture fails: %s", cudaGetErrorString (cudaGetLastError ()));
+    return exec;
+}
+
+static void check_captured (void)
+{
+    float x[100], *memory;
+    cudaGraphExec_t exec;
+
+    comm = multi_create (NULL);
+    CHECK (!cudaSetDevice (gs_comm_device (comm)), "no device");
+    CHECK_OK (gs_device_alloc (comm, sizeof (x), (void **) &memory));
+    exec = capture (memory);
+    for (int i = 0; i < 100; i++)
+        x[i] = 1;
+    CHECK_OK (gs_device_copy (comm, memory, x, sizeof (x), NULL));
+    CHECK_OK (gs_comm_wait (comm, NULL));
+    for (int launch = 0; launch < 2; launch++)
+        CHECK (!cudaGraphLaunch (exec, NULL), "no launch %d", launch);
+    CHECK_OK (gs_device_copy (comm, x, memory, sizeof (x), NULL));
+    CHECK_OK (gs_comm_wait (comm, NULL));
+    CHECK (x[0] == (float) (gs_comm_size (comm) * gs_comm_size (comm)) && x[99] == x[0],
+           "two launches of a sum make %g", (double) x[0]);
+    CHECK (!cudaGraphExecDestroy (exec), "the graph cannot be destroyed");
+    CHECK_OK (gs_device_free (comm, memory));
+    CHECK_OK (gs_comm_destroy (comm));
+}
+
 int main (int argc, char **argv)
 {
     if (argc > 1 && !strcmp (argv[1], "current"))
         check_current (2);
+    else if (argc > 1)
+        check_captured ();
     else
         tell ();
-    return multi_end (argc > 1 ? "the caller's device stays" : "told");
+    return multi_end (argc > 1 ? "all is well" : "told");
 }

@@ -30,10 +30,10 @@ run () {
 
     while (($#)) && [[ $1 != -- ]]; do
         settings+=("$1")
-        [[ $1 != SIM_NCCL_VERSION=* ]] || folders=${simulated%lib}nccl-${1#*=}:$simulated
+        [[ $1 != SIM_NCCL_VERSION=* ]] || folders=${simulated%lib}nccl-2.18:$simulated
         shift
     done
-    env "${settings[@]}" LD_LIBRARY_PATH="$folders${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}" \
+    env "${settings[@]}" LD_LIBRARY_PATH="${nccl:+$nccl:}$folders${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}" \
         "$launch" --live --layout "$layout" "${wrapper:-$program}" "${@:2}" >"$room/output" 2>&1
     status=$?
     ((status != 77)) || { echo "skip: $(tail -n 1 "$room/output")"; exit 77; }
@@ -76,7 +76,10 @@ says 1 '^gradsync.*ranks 0 and 1 \(host n1\) see one GPU each.*--gpu-bind=none'
 wrapper=
 
 run "the caller's device" 2 SIM_GPUS=4 -- current
-says 1 "the caller's device stays"
+says 1 'all is well'
+
+run "a CUDA graph" 2x2 SIM_GPUS=4 GS_TIMEOUT_MS=20000 -- captured
+says 1 'all is well'
 
 # ---- Two ranks would share one ----
 
@@ -138,6 +141,25 @@ make_wrapper '[ $rank != 1 ] || { GS_AVG=fast; export GS_AVG; }'
 run "different GS_AVG" 2
 says 2 '^rank . has none: GS_ERR_MISMATCH: .*rank 0 and rank 1 have different GS_AVG'
 wrapper=
+
+# ---- NCCLs that do not work ----
+
+# with_nccl TITLE FILE: on one rank, this in the place of libnccl.so.2.
+with_nccl () {
+    mkdir -p "$room/nccl"
+    cp "$2" "$room/nccl/libnccl.so.2"
+    nccl=$room/nccl run "$1" alone GS_TRANSPORT=nccl
+}
+
+: >"$room/empty"
+with_nccl "no NCCL" "$room/empty"
+says 1 '^rank 0 has none: GS_ERR_TRANSPORT: .*cannot load NCCL: .*Load the module of NCCL'
+echo 'int ncclGetVersion;' | ${CC:-cc} -x c -shared -fPIC -o "$room/some.so" - 2>/dev/null
+with_nccl "half an NCCL" "$room/some.so"
+says 1 '^rank 0 has none: GS_ERR_TRANSPORT: .*has no ncclGetUniqueId: gradsync needs NCCL 2.18'
+
+run "an NCCL that is too old" alone GS_TRANSPORT=nccl SIM_NCCL_VERSION=2.17.1
+says 1 '^rank 0 has none: GS_ERR_TRANSPORT: .*is NCCL 2.17.1: gradsync needs 2.18 or later'
 
 # ---- Several roots ----
 
