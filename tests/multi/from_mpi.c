@@ -3,6 +3,7 @@
  * from_mpi - communicators of some ranks of an MPI program, beside the program's own messages.
  * With 10 ranks the last 2 never call gradsync, as I/O servers do.
  */
+#include "meet.h"
 #include "multi.h"
 
 #include "gradsync_mpi.h"
@@ -73,7 +74,7 @@ static void beside_own_messages (void)
     check_sum (second);
     check_sum (alone);
     CHECK (mail == -1, "a message of the program was taken: %d", mail);
-    MPI_Barrier (working); /* until here nobody has sent any */
+    multi_meet (working); /* until here nobody has sent any */
     MPI_Send (&post, 1, MPI_INT, (place + 1) % users, 5, working);
     check_sum (comm);
     MPI_Wait (&request, MPI_STATUS_IGNORE);
@@ -117,7 +118,7 @@ int main (void)
     MPI_Comm_split (MPI_COMM_WORLD, rank < users, -rank, &working);
     if (rank < users)
         beside_own_messages ();
-    MPI_Barrier (MPI_COMM_WORLD);
+    multi_meet (MPI_COMM_WORLD);
     both_ways ();
     MPI_Finalize ();
     outside_mpi ("finalized already");
