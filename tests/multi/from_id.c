@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* from_id - communicators of those who know an id: subsets, other orders, and all that fails. */
+#include "meet.h"
 #include "multi.h"
 
 #include "gradsync_mpi.h"
@@ -89,7 +90,7 @@ static void some_ranks (void)
             CHECK_OK (gs_comm_destroy (comm));
         }
     }
-    MPI_Barrier (MPI_COMM_WORLD);
+    multi_meet (MPI_COMM_WORLD);
 }
 
 /* All ranks call as told and fail alike. */
@@ -103,7 +104,7 @@ static void fail (int as_rank, int as_size, const gs_comm_opts_t *opts, gs_statu
     CHECK_FAILS (gs_comm_create_from_id (&id, as_rank, as_size, opts, &comm), st, part);
     CHECK (!comm, "a communicator all the same");
     CHECK (multi_seconds () - begin < 20, "told after %g s", multi_seconds () - begin);
-    MPI_Barrier (MPI_COMM_WORLD);
+    multi_meet (MPI_COMM_WORLD);
 }
 
 static void a_rank_is_missing (void)
@@ -118,7 +119,7 @@ static void a_rank_is_missing (void)
     if (rank < size - 1)
         CHECK_FAILS (gs_comm_create_from_id (&id, rank, size, &opts, &comm), GS_ERR_TIMEOUT,
                      text);
-    MPI_Barrier (MPI_COMM_WORLD);
+    multi_meet (MPI_COMM_WORLD);
 }
 
 static void used_twice (void)
@@ -135,7 +136,7 @@ static void used_twice (void)
     else
         CHECK_FAILS (gs_comm_create_from_id (&id, rank, size, &opts, &comm), GS_ERR_TIMEOUT,
                      "cannot reach rank 0");
-    MPI_Barrier (MPI_COMM_WORLD);
+    multi_meet (MPI_COMM_WORLD);
 }
 
 int main (void)

@@ -3,28 +3,13 @@
  * from_mpi - communicators of some ranks of an MPI program, beside the program's own messages.
  * With 10 ranks the last 2 never call gradsync, as I/O servers do.
  */
+#include "meet.h"
 #include "multi.h"
 
 #include "gradsync_mpi.h"
 
 static int rank, size, users;
 static MPI_Comm working; /* of those that use gradsync, in reverse order */
-
-/*
- * A barrier that sleeps. N.B. A rank that waits inside MPI takes a core; with Linux 6.18 some
- * were seen to keep it for seconds from ranks that had slept, though they call sched_yield.
- */
-static void meet (MPI_Comm where)
-{
-    MPI_Request request;
-    int done = 0;
-
-    MPI_Ibarrier (where, &request);
-    while (!done) {
-        usleep (1000);
-        MPI_Test (&request, &done, MPI_STATUS_IGNORE);
-    }
-}
 
 static void check_sum (gs_comm_t *comm)
 {
@@ -89,7 +74,7 @@ static void beside_own_messages (void)
     check_sum (second);
     check_sum (alone);
     CHECK (mail == -1, "a message of the program was taken: %d", mail);
-    meet (working); /* until here nobody has sent any */
+    multi_meet (working); /* until here nobody has sent any */
     MPI_Send (&post, 1, MPI_INT, (place + 1) % users, 5, working);
     check_sum (comm);
     MPI_Wait (&request, MPI_STATUS_IGNORE);
@@ -133,7 +118,7 @@ int main (void)
     MPI_Comm_split (MPI_COMM_WORLD, rank < users, -rank, &working);
     if (rank < users)
         beside_own_messages ();
-    meet (MPI_COMM_WORLD);
+    multi_meet (MPI_COMM_WORLD);
     both_ways ();
     MPI_Finalize ();
     outside_mpi ("finalized already");
