@@ -8,8 +8,8 @@
 # The same status means:
 # - The rank where the fault happens ends with that of the failure, and its text names the call.
 #   The others end with the same one and name the rank: in the create by the bootstrap, later by
-#   the flight records that they can read, those of their node. Ranks of other nodes have what NCCL
-#   tells them, GS_ERR_TRANSPORT, or GS_ERR_TIMEOUT.
+#   the flight records that they can read, those of their node. Ranks of other nodes have what
+#   NCCL tells them, GS_ERR_TRANSPORT, or GS_ERR_TIMEOUT.
 # - A call that no other rank takes part in (memory, copies, waits) fails on its rank alone. The
 #   program then aborts, so the others end with GS_ERR_STATE.
 # - What only gives something back (destroy, free) is not a failure of the communicator. Then, and
