@@ -73,7 +73,7 @@ says 1 '^rank 0 has transport nccl, GPU 3$'
 make_wrapper 'CUDA_VISIBLE_DEVICES=$local; export CUDA_VISIBLE_DEVICES'
 run "one visible GPU each" 2x2 SIM_GPUS=4
 says 4 '^rank . has transport nccl, GPU 0$'
-says 1 '^gradsync.*ranks 0 and 1 \(host n1\) see one GPU each.*--gpu-bind=none'
+says 1 "^gradsync.*ranks 0 and 1 \(host n1\) do not see each other's GPUs, .*--gpus-per-node"
 wrapper=
 
 run "the caller's device" 2 SIM_GPUS=4 -- current
