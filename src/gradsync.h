@@ -398,8 +398,8 @@ gs_status_t gs_comm_get_times (const gs_comm_t *comm, gs_comm_times_t *times);
 gs_status_t gs_device_alloc (const gs_comm_t *comm, size_t bytes, void **memory);
 
 /*
- * Frees what gs_device_alloc made with [comm]. On GPUs it waits for the work of the device, unless
- * the communicator has failed and that work does not end: then the memory is kept.
+ * Frees what gs_device_alloc made with [comm]. On GPUs it waits for the work of the device; if
+ * the communicator has failed and that work does not end, the memory is kept instead.
  *
  *   comm    in  the same communicator
  *   memory  in  NULL does nothing
@@ -422,9 +422,8 @@ gs_status_t gs_device_free (const gs_comm_t *comm, void *memory);
  *                host memory has been read, or written, when the call returns, pinned memory when
  *                the stream has passed it. Ignored on hosts
  *
- * Returns     GS_OK; GS_ERR_ARG; GS_ERR_DEVICE for memory of another GPU; that of gs_comm_check if
- *             the communicator failed meanwhile.
- * Since       0.1
+ * Returns     GS_OK; GS_ERR_ARG; GS_ERR_DEVICE for memory of another GPU; what gs_comm_check
+ * gives if the communicator failed meanwhile. Since       0.1
  */
 gs_status_t gs_device_copy (gs_comm_t *comm, void *dst, const void *src, size_t bytes,
                             gs_stream_t stream);

@@ -1,21 +1,21 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# faults.sh - every function of CUDA and NCCL that the library calls fails, stalls or fails late on
-# one rank, in the create and later: all ranks end, in time, with the same status, and nothing is
-# leaked or misused. GS_TEST_LONG: each call, and more ranks.
+# faults.sh - every function of CUDA and NCCL that the library calls fails, stalls or fails late
+# on one rank, in the create and later: all ranks end, in time, with the same status, and nothing
+# is leaked or misused. GS_TEST_LONG: each call, and more ranks.
 #
 # The same status means:
-# - The rank where the fault happens ends with that of the failure, and its text names the call. The
-#   others end with the same one and name the rank: in the create by the bootstrap, later by the
-#   flight records that they can read, those of their node. Ranks of other nodes have what NCCL
-#   tells them, GS_ERR_TRANSPORT, or GS_ERR_TIMEOUT.
+# - The rank where the fault happens ends with that of the failure, and its text names the call.
+#   The others end with the same one and name the rank: in the create by the bootstrap, later by
+#   the flight records that they can read, those of their node. Ranks of other nodes have what
+#   NCCL tells them, GS_ERR_TRANSPORT, or GS_ERR_TIMEOUT.
 # - A call that no other rank takes part in (memory, copies, waits) fails on its rank alone. The
 #   program then aborts, so the others end with GS_ERR_STATE.
 # - What only gives something back (destroy, free) is not a failure of the communicator. Then, and
-#   when work of the GPU itself never ends, memory is left to the end of the process, as CUDA would
-#   wait for ever; the simulation is told not to call this a leak.
-# A call of CUDA that does not return leaves its rank where it is, so only calls that queue stall.
+#   when work of the GPU itself never ends, memory is left to the end of the process, as CUDA
+#   would wait for ever; the simulation is told not to call this a leak.
+# A call of CUDA that does not return leaves its rank where it is: only what queues can stall.
 
 : "${top_srcdir:?run me by make check}" "${top_builddir:?}"
 launch=$top_srcdir/tests/launch.sh
@@ -30,7 +30,8 @@ room=$(mktemp -d "${TMPDIR:-/tmp}/gs-simfaults.XXXXXX") || exit 99
 trap 'wait; rm -rf "$room"' EXIT
 
 unset "${!SIM_@}" "${!NCCL_@}" CUDA_VISIBLE_DEVICES
-export GS_TRANSPORT=nccl SIM_GPUS=16 LD_LIBRARY_PATH=$simulated${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
+export GS_TRANSPORT=nccl SIM_GPUS=16
+export LD_LIBRARY_PATH=$simulated${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
 export OMPI_MCA_orte_allowed_exit_without_sync=1 # after a failure PMIx is not finalized
 
 # What queues, and so can stall or fail when its turn comes.
@@ -46,7 +47,7 @@ polling=" cudaEventQuery ncclCommGetAsyncError cudaGetDevice cudaSetDevice "
 foreign=" cudaStreamGetDevice "
 # What texts say instead of the function's name.
 declare -A said=([cudaEventCreateWithFlags]=cudaEventCreate [cudaLaunchKernel]='launch of'
-    [cudaDeviceGetStreamPriorityRange]=cudaStreamCreateWithPriority [cudaGetDevice]='cudaSetDevice'
+    [cudaDeviceGetStreamPriorityRange]=cudaStreamCreateWithPriority [cudaGetDevice]=cudaSetDevice
     [cudaFree]='cuda\(Free\|SetDevice\)' [ncclCommInitRankConfig]=ncclCommInitRank
     [ncclSend]='exchange of shards' [ncclRecv]='exchange of shards' [cudaGetDeviceCount]='no GPU'
     [ncclGroupEnd]='exchange of shards' [ncclCommGetAsyncError]=.)
@@ -67,8 +68,8 @@ declare -A calls
 count () {
     local file name number
     calls=()
-    FAULTY_COUNT=$room/count. "$launch" --live --layout "$1" "$program" "${@:2}" >"$room/clean" 2>&1 \
-        || { fail "a run without faults on $1" "$room/clean"; exit 1; }
+    FAULTY_COUNT=$room/count. "$launch" --live --layout "$1" "$program" "${@:2}" \
+        >"$room/clean" 2>&1 || { fail "a run without faults on $1" "$room/clean"; exit 1; }
     for file in "$room"/count.*; do
         while read -r name number _; do
             calls[${file##*.} $name]=$number
@@ -114,7 +115,7 @@ may_end () { # RANK STATUS
 judge_rank () {
     local text=${texts[rank]} st=${ends[rank]} bound=$soon
 
-    may_end "$rank" "$st" || fail "$what: rank $rank ends with $st, the guilty one with $own" "$out"
+    may_end "$rank" "$st" || fail "$what: rank $rank ends with $st, not as $own" "$out"
     ((time > soon)) || bound=$((time + margin))
     ((took[rank] <= bound)) || fail "$what: rank $rank took ${took[rank]} ms" "$out"
     [[ $st != GS_OK && $fault != *,* && $fault != *=stall* ]] || return
@@ -133,21 +134,24 @@ judge () { # NUMBER
     read -r layout fault guilty name time how <"$room/$1.what"
     what="SIM_FAULT=$fault on $layout${how:+ $how}"
     ranks=$((${layout/x/*}))
-    if [[ $(<"$room/$1.status") != 0 || $(grep -c '^rank [0-9]* left after' "$out") != "$ranks" ]]; then
+    if [[ $(<"$room/$1.status") != 0 \
+        || $(grep -c '^rank [0-9]* left after' "$out") != "$ranks" ]]; then
         fail "$what: exit status $(<"$room/$1.status"), or not all ranks left" "$out"
         return
     fi
     while IFS='|' read -r rank line st ms text; do
         ends[rank]=$st took[rank]=$ms texts[rank]=$text
         ((rank != guilty)) || step=$line
-    done < <(sed -nE 's/^rank ([0-9]+) ended in ([a-z-]+) after ([0-9]+) ms with (GS_[A-Z_]+): ?(.*)/\1|\2|\4|\3|\5/p' "$out")
+    done < <(sed -nE 's/^rank ([0-9]+) ended in ([a-z-]+) after ([0-9]+) ms with (GS_[A-Z_]+): '\
+'?(.*)/\1|\2|\4|\3|\5/p' "$out")
     own=${ends[guilty]}
     for ((rank = 0; rank < ranks; rank++)); do
         judge_rank
     done
     one_of "$name" "$polling" && return
-    ! grep -q '^simgpu: SIM_FAULT: .* did not come' "$out" || fail "$what: it did not come to this" "$out"
-    [[ $own != GS_OK ]] || one_of "$name" "$harmless" || fail "$what: nobody noticed" "$out"
+    ! grep -q '^simgpu: SIM_FAULT: .* did not come' "$out" \
+        || fail "$what: it did not come to this" "$out"
+    [[ $own != GS_OK ]] || one_of "$name" "$harmless" || fail "$what: unnoticed" "$out"
 }
 
 # The calls of [name] on rank [guilty] that are tried: the first one, the first after the create,
@@ -201,14 +205,14 @@ check_complete () {
         | sed -nE 's/^.* U (cuda[A-Za-z]+)(@.*)?$/\1/p'); do
         case $name in
         *GetLastError | *GetErrorString | *GetErrorName | cudaDriverGetVersion) ;; # cannot fail
-        *) [[ " ${!calls[*]} " = *" $name "* ]] || fail "$name is not called here" "$room/clean" ;;
+        *) [[ " ${!calls[*]} " = *" $name "* ]] || fail "no $name" "$room/clean" ;;
         esac
     done
     while read -r name; do
         case $name in
         GetVersion | GetErrorString | GetLastError) ;; # have no faults
         CommAbort) ;;                                  # after others, below
-        *) [[ " ${!calls[*]} " = *" nccl$name "* ]] || fail "nccl$name is not called" "$room/clean" ;;
+        *) [[ " ${!calls[*]} " = *" nccl$name "* ]] || fail "no nccl$name" "$room/clean" ;;
         esac
     done < <(sed -nE 's/^    X \(([A-Za-z]+)\).*/\1/p' "$top_srcdir/src/coll/coll_nccl.h")
 }
