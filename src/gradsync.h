@@ -422,8 +422,9 @@ gs_status_t gs_device_free (const gs_comm_t *comm, void *memory);
  *                host memory has been read, or written, when the call returns, pinned memory when
  *                the stream has passed it. Ignored on hosts
  *
- * Returns     GS_OK; GS_ERR_ARG; GS_ERR_DEVICE for memory of another GPU; what gs_comm_check
- * gives if the communicator failed meanwhile. Since       0.1
+ * Returns     GS_OK; GS_ERR_ARG; GS_ERR_DEVICE for memory of another GPU; that of gs_comm_check
+ *             if the communicator failed meanwhile.
+ * Since       0.1
  */
 gs_status_t gs_device_copy (gs_comm_t *comm, void *dst, const void *src, size_t bytes,
                             gs_stream_t stream);
