@@ -229,6 +229,15 @@ START_TEST (ranks_agree)
     plan (4, 20000);
     ranks[0].own = ranks[3].own = GS_ERR_TRANSPORT;
     check_agreed (GS_ERR_TRANSPORT, "): rank 0 says so itself");
+    plan (4, 20000);
+    ranks[0].own = GS_ERR_TIMEOUT; /* those who waited in vain come behind the cause */
+    ranks[1].own = GS_ERR_STATE;
+    ranks[3].own = GS_ERR_DEVICE;
+    check_agreed (GS_ERR_DEVICE, "): rank 3 says so itself");
+    plan (4, 20000);
+    ranks[1].own = GS_ERR_TIMEOUT;
+    ranks[2].own = GS_ERR_STATE;
+    check_agreed (GS_ERR_TIMEOUT, "): rank 1 says so itself");
 }
 END_TEST
 
