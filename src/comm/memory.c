@@ -23,7 +23,7 @@ gs_status_t gs_device_free (const gs_comm_t *comm, void *memory)
 
     if (st || !memory)
         return st;
-    gsi_queue_settle (comm);
+    gsi_queue_settle ((gs_comm_t *) (uintptr_t) comm); /* the queue has its own guard */
     return comm->device->ops->free (comm->device, memory);
 }
 

@@ -312,15 +312,31 @@ static bool has_ended (const gs_comm_t *comm)
     return done && gsi_carry_ended (comm);
 }
 
-void gsi_queue_settle (const gs_comm_t *comm)
+/* Waits until the calls that are watched have ended, or the communicator has. */
+static void await_calls (gs_comm_t *comm)
+{
+    int64_t begin_ns = gsi_now_ns ();
+
+    while (atomic_load (&comm->life) == GSI_ALIVE && atomic_load (&comm->queue->oldest)) {
+        look_if_free (comm);
+        if (atomic_load (&comm->queue->oldest))
+            gsi_pause (gsi_now_ns () - begin_ns, SPIN_NS);
+    }
+}
+
+void gsi_queue_settle (gs_comm_t *comm)
 {
     struct gsi_queue *q = comm->queue;
-    int64_t until_ns = gsi_now_ns () + SETTLE_NS;
+    int64_t until_ns;
     int previous;
 
-    if (!q || atomic_load (&comm->life) == GSI_ALIVE)
+    if (!q)
+        return;
+    await_calls (comm);
+    if (atomic_load (&comm->life) == GSI_ALIVE)
         return;
     pthread_mutex_lock (&q->guard);
+    until_ns = gsi_now_ns () + SETTLE_NS;
     if (!comm->device->stuck && !ops_of (comm)->enter (comm->device, &previous)) {
         gsi_carry_mark (comm);
         while (!has_ended (comm) && !comm->device->stuck) {

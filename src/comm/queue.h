@@ -54,10 +54,11 @@ uint64_t gsi_queue_oldest (gs_comm_t *comm);
 uint64_t gsi_queue_missed (const gs_comm_t *comm, uint64_t seq);
 
 /*
- * Once the communicator has died or was aborted: waits a moment for what was queued; if that does
+ * Waits for the calls that are watched, outside of calls, before something is freed. Once the
+ * communicator has died or was aborted it waits a moment for what was queued; if that does
  * not end, the memory of the device is kept, for a free would wait for it.
  */
-void gsi_queue_settle (const gs_comm_t *comm);
+void gsi_queue_settle (gs_comm_t *comm);
 
 /* Looks now instead of soon whether something failed. */
 void gsi_queue_look (gs_comm_t *comm);
