@@ -8,7 +8,8 @@
 passed=0 failed=0 skipped=0
 remarks=() # a line for each test that failed or was skipped
 
-# Why a test was skipped, or where to look: a TAP driver says the reason in the line itself.
+# Why a test was skipped, or where to look and what is there from its first failure on. A TAP
+# driver says the reason in the line itself.
 reason () { # KIND FOLDER TEST-AND-TITLE
     local test=${3%% *}
     local file=$2/${test%.*}.log
@@ -19,6 +20,7 @@ reason () { # KIND FOLDER TEST-AND-TITLE
         grep -im1 skip "$file" 2>/dev/null || echo "no reason given"
     else
         echo "see $file"
+        grep -m1 -A24 -E '^(FAILED|FAIL|not ok|[0-9]+%: )' "$file" 2>/dev/null | sed 's/^/    /'
     fi
 }
 
@@ -129,6 +131,8 @@ check () {
         --enable-fault-injection --enable-debug --enable-code-coverage CFLAGS=-g \
         && tests "sanitizers: all but lint" build-sanitize env GS_TEST_SECONDS=300 \
             CK_TIMEOUT_MULTIPLIER=10 make -C build-sanitize check-code \
+        && tests "sanitizers: on simulated GPUs" build-sanitize env GS_TEST_SECONDS=300 \
+            make -C build-sanitize coverage-gpu \
         && tests "sanitizers: coverage of src/" build-sanitize make -C build-sanitize coverage
     build_in "nothing optional" build-bare "${nothing[@]}" \
         && tests "nothing optional: all but lint" build-bare make -C build-bare check-code \

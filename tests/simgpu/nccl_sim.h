@@ -103,7 +103,7 @@ struct nsim_op {
 
 /* What one call or group launches for one communicator. */
 struct nsim_unit {
-    struct nsim_unit *next; /* of those that were captured */
+    struct nsim_unit *next; /* of its communicator's */
     ncclComm_t comm;
     uint64_t ticket;
     bool captured; /* belongs to a graph: may run many times */
@@ -148,7 +148,8 @@ struct ncclComm {
     int running;          /* units on streams' threads, those included that wait for their turn */
     int queued;           /* units issued that have not ended; those of graphs are not counted */
     _Atomic (int) graphs; /* captured units whose graph lives */
-    struct nsim_unit *captured; /* all of them: a launch may run after its graph is gone */
+    struct nsim_unit *units; /* queued, also on a GPU that has failed; or captured: a launch may
+                                run after its graph is gone */
     int children;
     struct ncclComm *child; /* that a split or shrink is making: stops with this one */
     struct nsim_redop *redop;

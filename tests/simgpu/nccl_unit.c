@@ -53,6 +53,16 @@ static bool await_turn (struct nsim_unit *unit)
     return true;
 }
 
+/* Locked. */
+static void unlink_unit (struct nsim_unit *unit)
+{
+    struct nsim_unit **at = &unit->comm->units;
+
+    while (*at != unit)
+        at = &(*at)->next;
+    *at = unit->next;
+}
+
 static void run_unit (void *arg)
 {
     struct nsim_unit *unit = *(struct nsim_unit **) arg;
@@ -75,6 +85,7 @@ static void run_unit (void *arg)
     if (!unit->captured) {
         comm->serving++;
         comm->queued--;
+        unlink_unit (unit);
     }
     pthread_cond_broadcast (&comm->cond);
     pthread_mutex_unlock (&comm->mutex);
@@ -169,10 +180,8 @@ static cudaError_t push (struct nsim_unit *unit)
     if (code == cudaSuccess) {
         comm->tickets += captured ? 0 : 1;
         comm->queued += captured ? 0 : 1;
-        if (captured) {
-            unit->next = comm->captured;
-            comm->captured = unit;
-        }
+        unit->next = comm->units;
+        comm->units = unit;
         if (captured && sim_watch_graph (unit->op[0].stream, graph_gone, comm))
             comm->graphs++;
         code = join_streams (unit, false);

@@ -13,9 +13,11 @@ partial=$build/tests/slurm/partial
 export GS_RECORD_DIR=$room/records
 mkdir "$GS_RECORD_DIR"
 
-# step OPTION... PROGRAM...: a step with its output in out; not longer than a minute.
+# step OPTION... PROGRAM...: a step with its output in out; not longer than a minute. It waits
+# for the nodes that the one before had, so that rank 0 is always on n0.
 step () {
     rm -f "$GS_RECORD_DIR"/*
+    await 70 all_idle
     timeout -k 5 60 srun --mpi=pmix "$@" >out 2>&1
 }
 
@@ -111,7 +113,7 @@ fences_wait () { # no rank leaves a fence before every rank came
 
 steps_side_by_side () {
     # shellcheck disable=SC2016 # expanded by the job
-    salloc -N2 --ntasks-per-node=4 --quiet sh -c '
+    timeout -k 5 60 salloc -N2 --ntasks-per-node=4 --quiet sh -c '
         srun --exact --mpi=pmix -N2 -n4 "$0" 30 20 & srun --exact --mpi=pmix -N2 -n4 "$0" 30 20
         wait $!' "$act" >out 2>&1 && [[ $(grep -c "of 4 on n" out) = 8 ]]
 }
