@@ -3,9 +3,11 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "tools/bench/bench.h"
 #include "tools/bench/options.h"
+#include "tools/bench/ranks.h"
 
 #define EXIT_USAGE 2
 
@@ -24,6 +26,39 @@ bool bench_fail (const struct bench *bench, const char *format, ...)
     return false;
 }
 
+void *bench_make_array (const struct bench *bench, size_t bytes)
+{
+    void *array = NULL, *content = malloc (bytes);
+    gs_status_t st;
+
+    if (!content) {
+        bench_fail (bench, "no memory for %zu bytes", bytes);
+        return NULL;
+    }
+    memset (content, BENCH_FILL, bytes);
+    st = gs_device_alloc (bench->comm, bytes, &array);
+    if (!st)
+        st = gs_device_copy (bench->comm, array, content, bytes, NULL);
+    free (content);
+    if (!st)
+        return array;
+    bench_fail (bench, "%s", gs_last_error ());
+    bench_free_array (bench, array);
+    return NULL;
+}
+
+void bench_free_array (const struct bench *bench, void *array)
+{
+    if (gs_device_free (bench->comm, array))
+        bench_fail (bench, "%s", gs_last_error ());
+}
+
+bool bench_has_average (gs_dtype_t dtype)
+{
+    return dtype == GS_F16 || dtype == GS_BF16 || dtype == GS_F32 || dtype == GS_F64 ||
+           dtype == GS_C64 || dtype == GS_C128;
+}
+
 bool bench_agree (const struct bench *bench, bool mine)
 {
     int32_t all = mine;
@@ -31,6 +66,20 @@ bool bench_agree (const struct bench *bench, bool mine)
     if (gs_allreduce (bench->comm, &all, 1, GS_I32, GS_MIN, NULL))
         return bench_fail (bench, "%s", gs_last_error ());
     return all;
+}
+
+static bool make_comm (struct bench *bench)
+{
+    gs_comm_opts_t opts = GS_COMM_OPTS_INIT;
+
+    opts.name = "gs-bench";
+    if (bench->options.on_gpu)
+        opts.transport = GS_TRANSPORT_NCCL;
+    else
+        opts.device = GS_DEVICE_HOST; /* the buffers are there */
+    if (bench->options.ranks)
+        return bench_start_ranks (bench, &opts);
+    return !gs_comm_create (&opts, &bench->comm) || bench_fail (bench, "%s", gs_last_error ());
 }
 
 /* After a failure the ranks are no longer in step: leave without waiting for the others. */
@@ -48,7 +97,6 @@ static bool leave (struct bench *bench, bool ok)
 int main (int argc, char **argv)
 {
     struct bench bench = {0};
-    gs_comm_opts_t opts = GS_COMM_OPTS_INIT;
     bool ok;
 
     switch (bench_parse (argc, argv, &bench.options)) {
@@ -56,16 +104,10 @@ int main (int argc, char **argv)
     case BENCH_DONE: return EXIT_SUCCESS;
     case BENCH_WRONG: return EXIT_USAGE;
     }
-    opts.name = "gs-bench";
-    opts.device = GS_DEVICE_HOST; /* the buffers are there */
-    if (gs_comm_create (&opts, &bench.comm)) {
-        bench_fail (&bench, "%s", gs_last_error ());
-        return EXIT_FAILURE;
-    }
-    ok = leave (&bench, bench.options.op->run (&bench));
+    ok = make_comm (&bench) && leave (&bench, bench.options.op->run (&bench));
     if (fflush (stdout) || ferror (stdout)) {
         perror ("gs-bench: cannot write");
         ok = false;
     }
-    return ok ? EXIT_SUCCESS : EXIT_FAILURE;
+    return bench_await_ranks (&bench, ok) ? EXIT_SUCCESS : EXIT_FAILURE;
 }

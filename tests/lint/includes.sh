@@ -41,8 +41,8 @@ check_foreign () { # FILE LINE HEADER
     case $3 in
     pmix*.h) homes='src/boot/boot_pmix.c src/tools/bench/raw_pmix.c' ;;
     mpi.h) homes='src/mpi/ src/gradsync_mpi.h src/tools/bench/raw_mpi.c' ;;
-    cuda*.h) homes='cuda/' ;;
-    nccl*.h) homes='src/coll/coll_nccl' ;;
+    cuda*.h) homes='cuda/ src/tools/bench/raw_nccl.c' ;;
+    nccl*.h) homes='src/coll/coll_nccl src/tools/bench/raw_nccl.c' ;;
     hdf5*.h | H5*.h) homes='src/ckpt/h5.c' ;;
     *) return ;;
     esac

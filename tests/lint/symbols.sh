@@ -13,8 +13,8 @@ need_build .libs/libgradsync.so
 homes=(
     '^PMIx_              src/boot/boot_pmix src/tools/bench/raw_pmix'
     '^P?MPI_|^ompi_      src/mpi/ src/tools/bench/raw_mpi'
-    '^nccl               src/coll/coll_nccl'
-    '^(__)?cuda|^cu[A-Z] cuda/'
+    '^nccl               src/coll/coll_nccl src/tools/bench/raw_nccl'
+    '^(__)?cuda|^cu[A-Z] cuda/ src/tools/bench/raw_nccl'
     '^H5                 src/ckpt/h5'
 )
 

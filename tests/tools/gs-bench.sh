@@ -40,7 +40,7 @@ says out '^one entry: [0-9.]+ ns$'
 
 run 0 ./gs-bench --help
 says out '^  --min-bytes N '
-for op in allreduce_avg allgather bootstrap record; do
+for op in allreduce_avg allgather bootstrap queue record; do
     says out "^  $op "
 done
 run 0 ./gs-bench --version
@@ -76,6 +76,10 @@ wrong '--max-bytes 2: less than one element of f32, 4 bytes' allgather --max-byt
 wrong '--min-bytes 8388608: more than --max-bytes 4194304' allgather --min-bytes 8M
 wrong 'bootstrap takes no --dtype' bootstrap --dtype f32
 wrong 'record takes no --max-bytes' record --max-bytes 4
+wrong '--memory disk: neither host nor device' allreduce_avg --memory disk
+wrong 'allgather is not measured with --memory device' allgather --memory device
+wrong '--ranks goes with --memory device' allreduce_avg --ranks 2
+wrong '--ranks 0: not a whole number from 1 ' queue --ranks 0
 
 GS_TRANSPORT=ether run 1 ./gs-bench record
 says err "GS_TRANSPORT='ether' is not one of auto"

@@ -27,6 +27,8 @@ struct bench_options {
     int iterations; /* calls in a round; 0: as many as fill ROUND_US of measure.c */
     int warmup;     /* calls of each side before the first round of a size */
     int rounds;
+    int ranks;   /* to start here; 0: a launcher did */
+    bool on_gpu; /* arrays and communicator */
     bool json;
 };
 
@@ -49,6 +51,8 @@ struct bench_op {
     const char *name;
     const char *help; /* one line */
     bool sized;       /* takes sizes, a type, iterations and warm-up */
+    bool needs_gpu;   /* is about calls that are queued */
+    bool can_gpu;     /* takes --memory device */
 
     /* (optional) Whether [dtype] can be measured; NULL: all. */
     bool (*takes) (gs_dtype_t dtype);
@@ -60,12 +64,17 @@ struct bench_op {
 extern const struct bench_op bench_op_allreduce_avg;
 extern const struct bench_op bench_op_allgather;
 extern const struct bench_op bench_op_bootstrap;
+extern const struct bench_op bench_op_queue;
 extern const struct bench_op bench_op_record;
 
 /* One of the two things compared: ours, or the raw call. */
 struct bench_side {
     /* Does it [times] times, and returns when the last is complete. */
     bool (*repeat) (void *context, int times);
+
+    /* (optional) What surrounds the calls of a round, outside of its time. */
+    bool (*before) (void *context);
+    bool (*after) (void *context);
     void *context;
     size_t max_count; /* most elements it can take */
 };
@@ -73,6 +82,13 @@ struct bench_side {
 /* Prints "gs-bench[rank/size]: text" to stderr and returns false, so that failing is a line. */
 bool bench_fail (const struct bench *bench, const char *format, ...)
     __attribute__ ((format (printf, 2, 3)));
+
+/* An array of [bytes] where --memory says, filled; NULL after a failure that has been told. */
+void *bench_make_array (const struct bench *bench, size_t bytes);
+void bench_free_array (const struct bench *bench, void *array);
+
+/* Whether [dtype] has an average. */
+bool bench_has_average (gs_dtype_t dtype);
 
 /*
  * Collective. Whether [mine] is true on all ranks. A rank that cannot go on says why by

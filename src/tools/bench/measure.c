@@ -22,11 +22,13 @@ static bool time_round (const struct bench *bench, const struct bench_side *side
 
     if (gs_barrier (bench->comm, NULL))
         return bench_fail (bench, "%s", gs_last_error ());
+    if (side->before && !side->before (side->context))
+        return false;
     begin = gsi_now_ns ();
     if (!side->repeat (side->context, calls))
         return false;
     *us = (double) (gsi_now_ns () - begin) / 1e3 / calls;
-    return true;
+    return !side->after || side->after (side->context);
 }
 
 /* The same on all ranks, by the slowest one. */

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* op_allreduce_avg - gs_allreduce_avg beside MPI_Allreduce and a division. */
-#include <stdlib.h>
-#include <string.h>
+/* op_allreduce_avg - gs_allreduce_avg beside MPI_Allreduce and a division, or ncclAllReduce. */
+#include <stdint.h>
 
 #include "tools/bench/bench.h"
 #include "tools/bench/measure.h"
@@ -10,6 +9,7 @@
 struct work {
     const struct bench *bench;
     const struct bench_raw_mpi *mpi;
+    const struct bench_raw_nccl *nccl;
     void *buf;
     size_t count;
 };
@@ -17,14 +17,15 @@ struct work {
 static bool repeat_ours (void *context, int times)
 {
     const struct work *w = context;
+    gs_comm_t *comm = w->bench->comm;
 
     for (int t = 0; t < times; t++)
-        if (gs_allreduce_avg (w->bench->comm, w->buf, w->count, w->bench->options.dtype, NULL))
+        if (gs_allreduce_avg (comm, w->buf, w->count, w->bench->options.dtype, NULL))
             return bench_fail (w->bench, "%s", gs_last_error ());
-    return true;
+    return !gs_comm_wait (comm, NULL) || bench_fail (w->bench, "%s", gs_last_error ());
 }
 
-static bool repeat_raw (void *context, int times)
+static bool repeat_mpi (void *context, int times)
 {
     const struct work *w = context;
 
@@ -32,35 +33,51 @@ static bool repeat_raw (void *context, int times)
     return true;
 }
 
-static bool takes (gs_dtype_t dtype)
+static bool repeat_nccl (void *context, int times)
 {
-    return dtype == GS_F16 || dtype == GS_BF16 || dtype == GS_F32 || dtype == GS_F64 ||
-           dtype == GS_C64 || dtype == GS_C128;
+    const struct work *w = context;
+    const char *why = w->nccl->allreduce_avg (w->buf, w->count, w->bench->options.dtype, times);
+
+    if (!why)
+        why = w->nccl->wait ();
+    return !why || bench_fail (w->bench, "ncclAllReduce: %s", why);
+}
+
+/* The plain call for where the arrays are; false if there is none. */
+static bool find_raw (struct work *w, struct bench_side *raw)
+{
+    raw->context = w;
+    if (w->bench->options.on_gpu) {
+        w->nccl = bench_raw_nccl_open (w->bench);
+        raw->repeat = repeat_nccl;
+        raw->max_count = SIZE_MAX;
+        return w->nccl != NULL;
+    }
+    w->mpi = bench_raw_mpi_open (w->bench);
+    raw->repeat = repeat_mpi;
+    raw->max_count = BENCH_RAW_MPI_MAX_COUNT;
+    return w->mpi && w->mpi->has_type (w->bench->options.dtype);
 }
 
 static bool run (const struct bench *bench)
 {
-    struct work work = {.bench = bench, .buf = malloc (bench->options.max_bytes)};
-    struct bench_side ours = {.repeat = repeat_ours, .context = &work};
-    struct bench_side raw = {
-        .repeat = repeat_raw, .context = &work, .max_count = BENCH_RAW_MPI_MAX_COUNT};
-    bool ok = work.buf || bench_fail (bench, "no memory for %zu bytes", bench->options.max_bytes);
+    struct work work = {.bench = bench,
+                        .buf = bench_make_array (bench, bench->options.max_bytes)};
+    struct bench_side ours = {.repeat = repeat_ours, .context = &work}, raw = {0};
+    bool ok = bench_agree (bench, work.buf != NULL);
 
-    ok = bench_agree (bench, ok);
-    if (ok) {
-        work.mpi = bench_raw_mpi_open (bench);
-        memset (work.buf, BENCH_FILL, bench->options.max_bytes);
-        ok = bench_sweep (bench, &work.count, &ours,
-                          work.mpi && work.mpi->has_type (bench->options.dtype) ? &raw : NULL);
-    }
-    free (work.buf);
+    ok = ok && bench_sweep (bench, &work.count, &ours, find_raw (&work, &raw) ? &raw : NULL);
+    if (work.nccl)
+        work.nccl->close ();
+    bench_free_array (bench, work.buf);
     return ok;
 }
 
 const struct bench_op bench_op_allreduce_avg = {
     .name = "allreduce_avg",
-    .help = "average over ranks; raw: MPI_Allreduce and division",
+    .help = "average over ranks; raw: MPI_Allreduce and division, or ncclAllReduce",
     .sized = true,
-    .takes = takes,
+    .can_gpu = true,
+    .takes = bench_has_average,
     .run = run,
 };

@@ -12,14 +12,13 @@
 
 #define MIN_ROUNDS 11 /* fewer make a median that noise can move */
 #define MAX_ROUNDS 10000
+#define MAX_RANKS  256 /* that one process starts */
 #define MAX_CALLS  1000000000
 #define MAX_BYTES  (INT64_C (1) << 40)
 
 static const struct bench_op *const ops[] = {
-    &bench_op_allreduce_avg,
-    &bench_op_allgather,
-    &bench_op_bootstrap,
-    &bench_op_record,
+    &bench_op_allreduce_avg, &bench_op_allgather, &bench_op_bootstrap,
+    &bench_op_queue,         &bench_op_record,
 };
 
 static const struct {
@@ -43,6 +42,8 @@ static const char help_tail[] =
     "  --min-bytes N    smallest message, default one element; K, M, G: times 1024\n"
     "  --max-bytes N    largest message, default 4M; sizes double in between\n"
     "  --dtype TYPE     f16 bf16 f32 f64 i8 i16 i32 i64 u8 u16 u32 u64 c64 c128, default f32\n"
+    "  --memory WHERE   the arrays are in memory of the host (default) or of the device\n"
+    "  --ranks N        start N ranks on this host, without LAUNCHER; with --memory device\n"
     "  --iterations N   calls in a round, default: as many as take about 2 ms\n"
     "  --warmup N       calls before the first round of a size, default 10\n"
     "  --rounds N       rounds of each side, default 21, at least 11\n"
@@ -150,6 +151,13 @@ static bool parse_bytes (const char *option, const char *text, size_t *bytes)
     return true;
 }
 
+static bool parse_memory (const char *text, bool *on_gpu)
+{
+    *on_gpu = !strcmp (text, "device");
+    return *on_gpu || !strcmp (text, "host") ||
+           wrong ("--memory %s: neither host nor device", text);
+}
+
 static bool parse_op (const char *text, const struct bench_op **op)
 {
     for (size_t i = 0; i < COUNT (ops); i++) {
@@ -168,6 +176,12 @@ static bool finish (struct bench_options *o, const char *sized)
 
     if (sized && !o->op->sized)
         return wrong ("%s takes no --%s", o->op->name, sized);
+    if (o->on_gpu && !o->op->can_gpu)
+        return wrong ("%s is not measured with --memory device", o->op->name);
+    o->on_gpu = o->on_gpu || o->op->needs_gpu;
+    if (o->ranks && !o->on_gpu)
+        return wrong ("--ranks goes with --memory device: on hosts MPI carries the data, and its "
+                      "launcher starts the ranks");
     if (o->op->takes && !o->op->takes (o->dtype))
         return wrong ("%s cannot be done with --dtype %s", o->op->name,
                       bench_dtype_name (o->dtype));
@@ -190,6 +204,8 @@ enum {
     ITERATIONS,
     WARMUP,
     ROUNDS,
+    MEMORY,
+    RANKS,
     JSON,
     HELP,
     VERSION
@@ -202,6 +218,8 @@ static const struct option options_known[] = {
     {"iterations", required_argument, NULL, ITERATIONS},
     {"warmup", required_argument, NULL, WARMUP},
     {"rounds", required_argument, NULL, ROUNDS},
+    {"memory", required_argument, NULL, MEMORY},
+    {"ranks", required_argument, NULL, RANKS},
     {"json", no_argument, NULL, JSON},
     {"help", no_argument, NULL, HELP},
     {"version", no_argument, NULL, VERSION},
@@ -214,6 +232,8 @@ static bool take (struct bench_options *o, int c, const char *name, const char *
     case MIN_BYTES_OPTION: return parse_bytes (name, value, &o->min_bytes);
     case MAX_BYTES_OPTION: return parse_bytes (name, value, &o->max_bytes);
     case DTYPE: return parse_dtype (value, &o->dtype);
+    case RANKS: return parse_int (name, value, 1, MAX_RANKS, &o->ranks);
+    case MEMORY: return parse_memory (value, &o->on_gpu);
     case ITERATIONS: return parse_int (name, value, 1, MAX_CALLS, &o->iterations);
     case WARMUP: return parse_int (name, value, 0, MAX_CALLS, &o->warmup);
     case ROUNDS: return parse_int (name, value, MIN_ROUNDS, MAX_ROUNDS, &o->rounds);
@@ -249,7 +269,7 @@ static bool take_all (int argc, char **argv, struct bench_options *o, bool *said
             return wrong ("%s is not an option, or has a value and takes none", argv[optind - 1]);
         if (!take (o, c, options_known[index].name, optarg))
             return false;
-        if (c != ROUNDS && c != JSON)
+        if (c != ROUNDS && c != JSON && c != MEMORY && c != RANKS)
             sized = options_known[index].name;
     }
     if (optind == argc)

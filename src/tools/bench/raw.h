@@ -2,8 +2,9 @@
 /*
  * raw - the plain calls that gradsync's are compared with.
  *
- * Those of MPI are in a module, gs-bench-mpi.so (raw_mpi.c), so that gs-bench starts where there
- * is no MPI. Those of PMIx are linked in (raw_pmix.c, or raw_nopmix.c in a build without it).
+ * Those of MPI and of NCCL are in modules, gs-bench-mpi.so (raw_mpi.c) and gs-bench-nccl.so
+ * (raw_nccl.c), so that gs-bench starts where there is neither. Those of PMIx are linked in
+ * (raw_pmix.c, or raw_nopmix.c in a build without it).
  */
 #ifndef GS_TOOLS_BENCH_RAW_H
 #define GS_TOOLS_BENCH_RAW_H
@@ -35,6 +36,39 @@ struct bench_raw_mpi {
  * ranks; else NULL, after rank 0 said on stderr why there is nothing to compare with.
  */
 const struct bench_raw_mpi *bench_raw_mpi_open (const struct bench *bench);
+
+#define BENCH_RAW_NCCL_ID_BYTES 128
+
+/*
+ * What the module with NCCL offers, found by BENCH_RAW_NCCL_SYMBOL. Functions that return text
+ * return NULL after success. All goes to the default stream.
+ */
+struct bench_raw_nccl {
+    /* An id for open, made by one rank and given to all. */
+    const char *(*make_id) (char id[BENCH_RAW_NCCL_ID_BYTES]);
+
+    /* Collective. A communicator of its own on GPU [device], whose calls do not block, as ours.
+     */
+    const char *(*open) (const char id[BENCH_RAW_NCCL_ID_BYTES], int rank, int size, int device);
+    void (*close) (void);
+
+    /* [times] times ncclAllReduce with ncclAvg in place, queued one after the other. */
+    const char *(*allreduce_avg) (void *buf, size_t count, gs_dtype_t dtype, int times);
+
+    /* Waits for what is queued. */
+    const char *(*wait) (void);
+
+    /* What is queued from hold on does not begin before release. */
+    const char *(*hold) (void);
+    void (*release) (void);
+};
+#define BENCH_RAW_NCCL_SYMBOL "bench_raw_nccl"
+
+/*
+ * Collective. The module, opened on the ranks of bench->comm, if every rank has it; else NULL,
+ * after rank 0 said on stderr why there is nothing to compare with. To be closed.
+ */
+const struct bench_raw_nccl *bench_raw_nccl_open (const struct bench *bench);
 
 /* Where the time of bench_raw_pmix went, in microseconds of this rank. */
 struct bench_raw_pmix_times {

@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * op_queue - what the host spends to queue gs_allreduce_avg, beside ncclAllReduce. The stream is
+ * held meanwhile, so that the time is that of the calls and not of their work.
+ */
+#include <stdint.h>
+
+#include "tools/bench/bench.h"
+#include "tools/bench/measure.h"
+#include "tools/bench/raw.h"
+
+struct work {
+    const struct bench *bench;
+    const struct bench_raw_nccl *nccl;
+    void *buf;
+    size_t count;
+};
+
+static bool check (const struct work *w, const char *why)
+{
+    return !why || bench_fail (w->bench, "ncclAllReduce: %s", why);
+}
+
+static bool repeat_ours (void *context, int times)
+{
+    const struct work *w = context;
+
+    for (int t = 0; t < times; t++)
+        if (gs_allreduce_avg (w->bench->comm, w->buf, w->count, w->bench->options.dtype, NULL))
+            return bench_fail (w->bench, "%s", gs_last_error ());
+    return true;
+}
+
+static bool repeat_raw (void *context, int times)
+{
+    const struct work *w = context;
+
+    return check (w, w->nccl->allreduce_avg (w->buf, w->count, w->bench->options.dtype, times));
+}
+
+static bool hold (void *context)
+{
+    const struct work *w = context;
+
+    return check (w, w->nccl->hold ());
+}
+
+static bool release (void *context)
+{
+    const struct work *w = context;
+
+    w->nccl->release ();
+    return check (w, w->nccl->wait ());
+}
+
+static bool measure (struct work *w)
+{
+    struct bench_side ours = {.repeat = repeat_ours,
+                              .before = hold,
+                              .after = release,
+                              .context = w,
+                              .max_count = SIZE_MAX};
+    struct bench_side raw = ours;
+
+    raw.repeat = repeat_raw;
+    return bench_sweep (w->bench, &w->count, &ours, &raw);
+}
+
+static bool run (const struct bench *bench)
+{
+    struct work work = {.bench = bench,
+                        .buf = bench_make_array (bench, bench->options.max_bytes)};
+    bool ok = bench_agree (bench, work.buf != NULL);
+
+    ok = ok && (work.nccl = bench_raw_nccl_open (bench)) && measure (&work);
+    if (work.nccl)
+        work.nccl->close ();
+    bench_free_array (bench, work.buf);
+    return ok;
+}
+
+const struct bench_op bench_op_queue = {
+    .name = "queue",
+    .help = "host time to queue an average on a GPU; raw: ncclAllReduce",
+    .sized = true,
+    .needs_gpu = true,
+    .can_gpu = true,
+    .takes = bench_has_average,
+    .run = run,
+};

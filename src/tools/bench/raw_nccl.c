@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* raw_nccl - the plain NCCL calls, in the module gs-bench-nccl.so. */
+#include <cuda_runtime_api.h>
+#include <nccl.h>
+#include <sched.h>
+#include <semaphore.h>
+#include <string.h>
+
+#include "tools/bench/raw.h"
+
+extern const struct bench_raw_nccl bench_raw_nccl;
+_Static_assert(sizeof (ncclUniqueId) == BENCH_RAW_NCCL_ID_BYTES, "an id is handed on as bytes");
+
+static ncclComm_t comm;
+static sem_t gate;
+
+static const char *text_of (cudaError_t error)
+{
+    return error ? cudaGetErrorString (error) : NULL;
+}
+
+/* NCCL takes a call in the background, which needs a core: no other may follow before. */
+static const char *settle (ncclResult_t rc)
+{
+    while (rc == ncclInProgress) {
+        ncclResult_t asked = ncclCommGetAsyncError (comm, &rc);
+        if (asked)
+            rc = asked;
+        else if (rc == ncclInProgress)
+            sched_yield ();
+    }
+    return rc ? ncclGetErrorString (rc) : NULL;
+}
+
+static const char *make_id (char id[BENCH_RAW_NCCL_ID_BYTES])
+{
+    ncclUniqueId made;
+    ncclResult_t rc = ncclGetUniqueId (&made);
+
+    memcpy (id, &made, sizeof (made));
+    return rc ? ncclGetErrorString (rc) : NULL;
+}
+
+static const char *open_comm (const char id[BENCH_RAW_NCCL_ID_BYTES], int rank, int size,
+                              int device)
+{
+    ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+    ncclUniqueId given;
+    cudaError_t error = cudaSetDevice (device);
+
+    if (error)
+        return text_of (error);
+    sem_init (&gate, 0, 0);
+    memcpy (&given, id, sizeof (given));
+    config.blocking = 0;
+    return settle (ncclCommInitRankConfig (&comm, size, given, rank, &config));
+}
+
+static void close_comm (void)
+{
+    if (!comm)
+        return;
+    if (settle (ncclCommFinalize (comm)))
+        ncclCommAbort (comm);
+    else
+        ncclCommDestroy (comm);
+    comm = NULL;
+    sem_destroy (&gate);
+}
+
+static ncclDataType_t type_of (gs_dtype_t dtype)
+{
+    switch (dtype) {
+    case GS_F16: return ncclFloat16;
+    case GS_BF16: return ncclBfloat16;
+    case GS_F32:
+    case GS_C64: return ncclFloat32;
+    default: return ncclFloat64;
+    }
+}
+
+static const char *allreduce_avg (void *buf, size_t count, gs_dtype_t dtype, int times)
+{
+    size_t parts = dtype == GS_C64 || dtype == GS_C128 ? 2 : 1;
+    const char *why = NULL;
+
+    for (int t = 0; t < times && !why; t++)
+        why = settle (
+            ncclAllReduce (buf, buf, parts * count, type_of (dtype), ncclAvg, comm, NULL));
+    return why;
+}
+
+static const char *wait (void)
+{
+    return text_of (cudaStreamSynchronize (NULL));
+}
+
+static void pass (void *unused)
+{
+    (void) unused;
+    while (sem_wait (&gate) != 0) {
+    }
+}
+
+static const char *hold (void)
+{
+    return text_of (cudaLaunchHostFunc (NULL, pass, NULL));
+}
+
+static void release (void)
+{
+    sem_post (&gate);
+}
+
+const struct bench_raw_nccl bench_raw_nccl = {
+    .make_id = make_id,
+    .open = open_comm,
+    .close = close_comm,
+    .allreduce_avg = allreduce_avg,
+    .wait = wait,
+    .hold = hold,
+    .release = release,
+};
