@@ -28,6 +28,16 @@ static inline int64_t gsi_wall_ns (void)
     return t.tv_sec * GSI_NS_PER_S + t.tv_nsec;
 }
 
+/* Between two looks at a word that another core will change: leaves it the execution units. */
+static inline void gsi_relax (void)
+{
+#if defined(__x86_64__)
+    __builtin_ia32_pause ();
+#elif defined(__aarch64__)
+    __asm__ volatile("yield");
+#endif
+}
+
 /*
  * Lets time pass between two questions of a wait that has lasted [waited_ns]: up to [spin_ns]
  * only the core is offered, then an eighth of the wait so far is slept, a millisecond at most.

@@ -41,12 +41,20 @@ enum gsi_memory {
 /* A point in a stream; made by event_open. */
 struct gsi_event;
 
+/* (hosts) Whether arrays of f16 and bf16 are that, or sums still in fp32 on the way to it. */
+enum gsi_sums {
+    GSI_SUMS_NONE = 0,
+    GSI_SUMS_OUT = 1, /* dst has sums */
+    GSI_SUMS_IN = 2   /* the sources have */
+};
+
 /* How contributions are combined: dst[i] = round (op over r of scale_r * src_r[i] / divisor). */
 struct gsi_reduction {
     gs_dtype_t dtype;
     gs_op_t op;
     double divisor;      /* 1: none; else op is GS_SUM and dtype is not an integer */
     const double *scale; /* [sources], NULL: all 1; a source with scale 0 is not read */
+    enum gsi_sums sums;
 };
 
 struct gsi_device_ops {

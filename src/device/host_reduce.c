@@ -12,6 +12,7 @@
 
 #include "base/dtype.h"
 #include "base/half.h"
+#include "device/clones.h"
 #include "device/device.h"
 
 #define BLOCK 1024 /* elements: at most 16 KiB of accumulator, half a first-level cache */
@@ -53,88 +54,96 @@ static bool is_power_of_two (double x)
 }
 
 /*
- * Defines NAME: T is the element, A the accumulator, R its real type; LOAD and STORE convert, and
- * COMBINE knows the operations. The first source waits ([first]) to be combined with the second
- * in one pass.
+ * Defines NAME: T is the element of sources, O that of dst, A the accumulator, R its real type;
+ * LOAD and STORE convert, and COMBINE knows the operations. The first source waits ([first]) to
+ * be combined with the second in one pass.
  */
-#define DEFINE_FLOATING(NAME, T, A, R, LOAD, STORE, COMBINE)                              \
-    static void NAME (const struct gsi_reduction *how, void *dst, const void *const *src, \
-                      int sources, size_t count)                                          \
-    {                                                                                     \
-        A acc[BLOCK];                                                                     \
-        R divisor = (R) how->divisor;                                                     \
-        bool inverse = is_power_of_two (how->divisor);                                    \
-        for (size_t base = 0; base < count; base += BLOCK) {                              \
-            size_t n = count - base < BLOCK ? count - base : BLOCK;                       \
-            T *out = (T *) dst + base;                                                    \
-            const T *first = NULL;                                                        \
-            bool empty = true;                                                            \
-            for (int s = 0; s < sources; s++) {                                           \
-                const T *in = (const T *) src[s] + base;                                  \
-                R scale = how->scale ? (R) how->scale[s] : 1;                             \
-                if (scale == 0)                                                           \
-                    continue;                                                             \
-                if (empty && scale == 1) {                                                \
-                    first = in;                                                           \
-                } else if (empty) {                                                       \
-                    LOOP (LOAD (in[i]) * scale);                                          \
-                } else if (first && scale == 1) {                                         \
-                    COMBINE (LOAD (first[i]), LOAD (in[i]))                               \
-                    first = NULL;                                                         \
-                } else if (first) {                                                       \
-                    LOOP (LOAD (first[i]) + LOAD (in[i]) * scale);                        \
-                    first = NULL;                                                         \
-                } else if (scale == 1) {                                                  \
-                    COMBINE (acc[i], LOAD (in[i]))                                        \
-                } else {                                                                  \
-                    LOOP (acc[i] + LOAD (in[i]) * scale);                                 \
-                }                                                                         \
-                empty = false;                                                            \
-            }                                                                             \
-            if (empty)                                                                    \
-                LOOP (0);                                                                 \
-            if (first)                                                                    \
-                LOOP (LOAD (first[i]));                                                   \
-            if (divisor == 1)                                                             \
-                STORE_LOOP (STORE, acc[i]);                                               \
-            else if (inverse)                                                             \
-                STORE_LOOP (STORE, acc[i] * (1 / divisor));                               \
-            else                                                                          \
-                STORE_LOOP (STORE, acc[i] / divisor);                                     \
-        }                                                                                 \
+#define DEFINE_FLOATING(NAME, T, O, A, R, LOAD, STORE, COMBINE)                     \
+    GSI_CLONES static void NAME (const struct gsi_reduction *how, void *dst,        \
+                                 const void *const *src, int sources, size_t count) \
+    {                                                                               \
+        A acc[BLOCK];                                                               \
+        R divisor = (R) how->divisor;                                               \
+        bool inverse = is_power_of_two (how->divisor);                              \
+        for (size_t base = 0; base < count; base += BLOCK) {                        \
+            size_t n = count - base < BLOCK ? count - base : BLOCK;                 \
+            O *out = (O *) dst + base;                                              \
+            const T *first = NULL;                                                  \
+            bool empty = true;                                                      \
+            for (int s = 0; s < sources; s++) {                                     \
+                const T *in = (const T *) src[s] + base;                            \
+                R scale = how->scale ? (R) how->scale[s] : 1;                       \
+                if (scale == 0)                                                     \
+                    continue;                                                       \
+                if (empty && scale == 1) {                                          \
+                    first = in;                                                     \
+                } else if (empty) {                                                 \
+                    LOOP (LOAD (in[i]) * scale);                                    \
+                } else if (first && scale == 1) {                                   \
+                    COMBINE (LOAD (first[i]), LOAD (in[i]))                         \
+                    first = NULL;                                                   \
+                } else if (first) {                                                 \
+                    LOOP (LOAD (first[i]) + LOAD (in[i]) * scale);                  \
+                    first = NULL;                                                   \
+                } else if (scale == 1) {                                            \
+                    COMBINE (acc[i], LOAD (in[i]))                                  \
+                } else {                                                            \
+                    LOOP (acc[i] + LOAD (in[i]) * scale);                           \
+                }                                                                   \
+                empty = false;                                                      \
+            }                                                                       \
+            if (empty)                                                              \
+                LOOP (0);                                                           \
+            if (first)                                                              \
+                LOOP (LOAD (first[i]));                                             \
+            if (divisor == 1)                                                       \
+                STORE_LOOP (STORE, acc[i]);                                         \
+            else if (inverse)                                                       \
+                STORE_LOOP (STORE, acc[i] * (1 / divisor));                         \
+            else                                                                    \
+                STORE_LOOP (STORE, acc[i] / divisor);                               \
+        }                                                                           \
     }
 
 #define SAME(x) (x)
 
-DEFINE_FLOATING (reduce_f16, uint16_t, float, float, gsi_float_of_f16, gsi_f16_of_float,
+DEFINE_FLOATING (reduce_f16, uint16_t, uint16_t, float, float, gsi_float_of_f16, gsi_f16_of_float,
                  COMBINE_REAL)
-DEFINE_FLOATING (reduce_bf16, uint16_t, float, float, gsi_float_of_bf16, gsi_bf16_of_float,
-                 COMBINE_REAL)
-DEFINE_FLOATING (reduce_f32, float, float, float, SAME, SAME, COMBINE_REAL)
-DEFINE_FLOATING (reduce_f64, double, double, double, SAME, SAME, COMBINE_REAL)
-DEFINE_FLOATING (reduce_c64, float complex, float complex, float, SAME, SAME, COMBINE_COMPLEX)
-DEFINE_FLOATING (reduce_c128, double complex, double complex, double, SAME, SAME, COMBINE_COMPLEX)
+DEFINE_FLOATING (reduce_bf16, uint16_t, uint16_t, float, float, gsi_float_of_bf16,
+                 gsi_bf16_of_float, COMBINE_REAL)
+DEFINE_FLOATING (reduce_f32, float, float, float, float, SAME, SAME, COMBINE_REAL)
+DEFINE_FLOATING (reduce_f64, double, double, double, double, SAME, SAME, COMBINE_REAL)
+DEFINE_FLOATING (reduce_c64, float complex, float complex, float complex, float, SAME, SAME,
+                 COMBINE_COMPLEX)
+DEFINE_FLOATING (reduce_c128, double complex, double complex, double complex, double, SAME, SAME,
+                 COMBINE_COMPLEX)
+
+/* To and from sums in fp32. */
+DEFINE_FLOATING (sum_f16, uint16_t, float, float, float, gsi_float_of_f16, SAME, COMBINE_REAL)
+DEFINE_FLOATING (sum_bf16, uint16_t, float, float, float, gsi_float_of_bf16, SAME, COMBINE_REAL)
+DEFINE_FLOATING (round_f16, float, uint16_t, float, float, SAME, gsi_f16_of_float, COMBINE_REAL)
+DEFINE_FLOATING (round_bf16, float, uint16_t, float, float, SAME, gsi_bf16_of_float, COMBINE_REAL)
 
 /* Integers: sums and products in the unsigned type U, no narrower than int, which wraps. */
-#define DEFINE_INTEGER(NAME, T, U)                                                        \
-    static void NAME (const struct gsi_reduction *how, void *dst, const void *const *src, \
-                      int sources, size_t count)                                          \
-    {                                                                                     \
-        T acc[BLOCK];                                                                     \
-        for (size_t base = 0; base < count; base += BLOCK) {                              \
-            size_t n = count - base < BLOCK ? count - base : BLOCK;                       \
-            memcpy (acc, (const T *) src[0] + base, n * sizeof (T));                      \
-            for (int s = 1; s < sources; s++) {                                           \
-                const T *in = (const T *) src[s] + base;                                  \
-                switch (how->op) {                                                        \
-                case GS_PROD: LOOP ((T) ((U) acc[i] * (U) in[i])); break;                 \
-                case GS_MIN: LOOP (acc[i] < in[i] ? acc[i] : in[i]); break;               \
-                case GS_MAX: LOOP (acc[i] > in[i] ? acc[i] : in[i]); break;               \
-                default: LOOP ((T) ((U) acc[i] + (U) in[i])); break;                      \
-                }                                                                         \
-            }                                                                             \
-            memcpy ((T *) dst + base, acc, n * sizeof (T));                               \
-        }                                                                                 \
+#define DEFINE_INTEGER(NAME, T, U)                                                  \
+    GSI_CLONES static void NAME (const struct gsi_reduction *how, void *dst,        \
+                                 const void *const *src, int sources, size_t count) \
+    {                                                                               \
+        T acc[BLOCK];                                                               \
+        for (size_t base = 0; base < count; base += BLOCK) {                        \
+            size_t n = count - base < BLOCK ? count - base : BLOCK;                 \
+            memcpy (acc, (const T *) src[0] + base, n * sizeof (T));                \
+            for (int s = 1; s < sources; s++) {                                     \
+                const T *in = (const T *) src[s] + base;                            \
+                switch (how->op) {                                                  \
+                case GS_PROD: LOOP ((T) ((U) acc[i] * (U) in[i])); break;           \
+                case GS_MIN: LOOP (acc[i] < in[i] ? acc[i] : in[i]); break;         \
+                case GS_MAX: LOOP (acc[i] > in[i] ? acc[i] : in[i]); break;         \
+                default: LOOP ((T) ((U) acc[i] + (U) in[i])); break;                \
+                }                                                                   \
+            }                                                                       \
+            memcpy ((T *) dst + base, acc, n * sizeof (T));                         \
+        }                                                                           \
     }
 
 DEFINE_INTEGER (reduce_i8, int8_t, uint32_t)
@@ -150,14 +159,20 @@ typedef void (*reduce_f) (const struct gsi_reduction *how, void *dst, const void
                           int sources, size_t count);
 
 static const reduce_f functions[] = {
-    [GS_F16] = reduce_f16, [GS_BF16] = reduce_bf16, [GS_F32] = reduce_f32, [GS_F64] = reduce_f64,
-    [GS_I8] = reduce_i8,   [GS_I16] = reduce_i16,   [GS_I32] = reduce_i32, [GS_I64] = reduce_i64,
-    [GS_U8] = reduce_u8,   [GS_U16] = reduce_u16,   [GS_U32] = reduce_u32, [GS_U64] = reduce_u64,
-    [GS_C64] = reduce_c64, [GS_C128] = reduce_c128,
+    [GS_F32] = reduce_f32, [GS_F64] = reduce_f64, [GS_I8] = reduce_i8,   [GS_I16] = reduce_i16,
+    [GS_I32] = reduce_i32, [GS_I64] = reduce_i64, [GS_U8] = reduce_u8,   [GS_U16] = reduce_u16,
+    [GS_U32] = reduce_u32, [GS_U64] = reduce_u64, [GS_C64] = reduce_c64, [GS_C128] = reduce_c128,
 };
 
 void gsi_host_reduce (const struct gsi_reduction *how, void *dst, const void *const *src,
                       int sources, size_t count)
 {
-    functions[how->dtype](how, dst, src, sources, count);
+    static const reduce_f halves[][GS_BF16 + 1] = {
+        [GSI_SUMS_NONE] = {[GS_F16] = reduce_f16, [GS_BF16] = reduce_bf16},
+        [GSI_SUMS_OUT] = {[GS_F16] = sum_f16, [GS_BF16] = sum_bf16},
+        [GSI_SUMS_IN] = {[GS_F16] = round_f16, [GS_BF16] = round_bf16},
+    };
+    bool half = how->dtype == GS_F16 || how->dtype == GS_BF16;
+
+    (half ? halves[how->sums] : functions)[how->dtype](how, dst, src, sources, count);
 }

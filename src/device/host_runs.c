@@ -5,23 +5,24 @@
 #include <string.h>
 
 #include "base/dtype.h"
+#include "device/clones.h"
 #include "device/element.h"
 
 #define SAME(x) (x)
 
 /* A is the type of the arithmetic; LOAD and STORE convert to and from it. */
-#define DEFINE_CONVERT(NAME, FROM, TO, A, LOAD, STORE)                        \
-    static void NAME (const void *src, void *dst, size_t count, double scale) \
-    {                                                                         \
-        const FROM *in = src;                                                 \
-        TO *out = dst;                                                        \
-        A factor = (A) scale;                                                 \
-        if (factor == 1)                                                      \
-            for (size_t i = 0; i < count; i++)                                \
-                out[i] = (TO) STORE ((A) LOAD (in[i]));                       \
-        else                                                                  \
-            for (size_t i = 0; i < count; i++)                                \
-                out[i] = (TO) STORE ((A) LOAD (in[i]) * factor);              \
+#define DEFINE_CONVERT(NAME, FROM, TO, A, LOAD, STORE)                                   \
+    GSI_CLONES static void NAME (const void *src, void *dst, size_t count, double scale) \
+    {                                                                                    \
+        const FROM *in = src;                                                            \
+        TO *out = dst;                                                                   \
+        A factor = (A) scale;                                                            \
+        if (factor == 1)                                                                 \
+            for (size_t i = 0; i < count; i++)                                           \
+                out[i] = (TO) STORE ((A) LOAD (in[i]));                                  \
+        else                                                                             \
+            for (size_t i = 0; i < count; i++)                                           \
+                out[i] = (TO) STORE ((A) LOAD (in[i]) * factor);                         \
     }
 
 DEFINE_CONVERT (f16_f16, uint16_t, uint16_t, float, gsi_float_of_f16, gsi_f16_of_float)
@@ -70,14 +71,14 @@ void gsi_host_convert (const struct gsi_conversion *how, const struct gsi_run *r
 }
 
 /* No early end: it would keep the loop from being vectorised, and finite data is the rule. */
-#define DEFINE_SEARCH(NAME, T, BAD)                   \
-    static bool NAME (const void *data, size_t count) \
-    {                                                 \
-        const T *in = data;                           \
-        bool bad = false;                             \
-        for (size_t i = 0; i < count; i++)            \
-            bad |= BAD (in[i]);                       \
-        return bad;                                   \
+#define DEFINE_SEARCH(NAME, T, BAD)                              \
+    GSI_CLONES static bool NAME (const void *data, size_t count) \
+    {                                                            \
+        const T *in = data;                                      \
+        bool bad = false;                                        \
+        for (size_t i = 0; i < count; i++)                       \
+            bad |= BAD (in[i]);                                  \
+        return bad;                                              \
     }
 
 DEFINE_SEARCH (any_f16, uint16_t, gsi_bad_f16)

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/env.h"
 #include "base/fault.h"
 #include "base/log.h"
 #include "base/record.h"
@@ -17,11 +18,13 @@ extern const struct gsi_coll_ops gsi_coll_mpi;
 #define SMALL_MESSAGE ((size_t) 16 << 10)  /* above it, shards carry fewer bytes: measured */
 #define BLOCK_BYTES   ((size_t) 256 << 10) /* of all pieces of a block: stays in the cache */
 #define MIN_PIECE     ((size_t) 4 << 10)
-#define CREATE_TAG    0x6773 /* of MPI_Comm_create_group */
+#define PIECE_LINE    ((size_t) 128) /* what pieces are multiples of: whole lines of any type */
+#define CREATE_TAG    0x6773         /* of MPI_Comm_create_group */
 
-/* What a rank says on its card: its place in MPI_COMM_WORLD, -1 before MPI is up. */
+/* What a rank says on its card: its place in MPI_COMM_WORLD, -1 before MPI is up, its settings.
+ */
 struct card {
-    int32_t world_rank, world_size;
+    int32_t world_rank, world_size, algorithm;
 };
 
 static gs_status_t prepare (const struct gsi_boot *boot, void *memory)
@@ -30,6 +33,7 @@ static gs_status_t prepare (const struct gsi_boot *boot, void *memory)
     int up = gsi_guest_up ();
 
     card->world_rank = card->world_size = -1;
+    card->algorithm = (int32_t) gsi_env_choice (GSI_ENV_HOST_ALGO);
     if (up) {
         MPI_Comm_rank (MPI_COMM_WORLD, &card->world_rank);
         MPI_Comm_size (MPI_COMM_WORLD, &card->world_size);
@@ -135,17 +139,62 @@ static gs_status_t make_comm (const struct gsi_coll_setup *setup, MPI_Comm *out)
     return st;
 }
 
+/* [bytes] cut in [parts], none smaller than MIN_PIECE. */
+static size_t piece_of (size_t bytes, int parts)
+{
+    size_t piece = bytes / (size_t) parts / PIECE_LINE * PIECE_LINE;
+
+    return piece > MIN_PIECE ? piece : MIN_PIECE;
+}
+
+/* All ranks compare the same cards and so come to the same verdict. */
+static gs_status_t compare_cards (const struct gsi_coll_setup *setup)
+{
+    for (int r = 1; r < setup->team->size; r++)
+        if (card_of (setup, r).algorithm != card_of (setup, 0).algorithm)
+            return gsi_fail (GS_ERR_MISMATCH,
+                             "rank 0 and rank %d have different GS_HOST_ALGO: "
+                             "set it alike on all ranks",
+                             r);
+    return GS_OK;
+}
+
+/* Chooses how large reductions go, and makes what they need; the same on all ranks. */
+static gs_status_t choose_levels (struct gsi_coll_mpi *c, const struct gsi_coll_setup *setup)
+{
+    const struct gsi_team *team = setup->team;
+    bool there = false;
+    gs_status_t st;
+
+    if ((st = compare_cards (setup)) || (st = gsi_node_build (&c->node, team)))
+        return st;
+    if (gsi_env_choice (GSI_ENV_HOST_ALGO) == GSI_HOST_FLAT || team->nodes == team->size)
+        return gsi_levels_flat (&c->levels, team);
+    if ((st = gsi_levels_nodes (&c->levels, team)))
+        return st;
+    c->levels.part_bytes = piece_of (BLOCK_BYTES, c->levels.owners * c->levels.rails);
+    st = gsi_node_open (
+        c, &c->node, c->levels.part_bytes * (size_t) (c->levels.owners * c->levels.rails),
+        c->levels.part_bytes * (size_t) c->levels.rails, setup->deadline_ns, &there);
+    if (st || there)
+        return st;
+    free (c->levels.peer);
+    return gsi_levels_flat (&c->levels, team);
+}
+
 /* Cuts [c]->memory into the staging buffers. Pieces begin at multiples of 64 bytes. */
 static gs_status_t make_staging (struct gsi_coll_mpi *c)
 {
-    size_t size = (size_t) c->size, block, total;
+    size_t size = (size_t) c->size, block, rail, total;
     struct gsi_slot *slots[] = {&c->scatter[0], &c->scatter[1], &c->gather[0], &c->gather[1]};
     char *at;
 
-    c->piece_bytes = BLOCK_BYTES / size / 64 * 64;
-    if (c->piece_bytes < MIN_PIECE)
-        c->piece_bytes = MIN_PIECE;
+    c->piece_bytes = piece_of (BLOCK_BYTES, c->size);
+    if (!c->levels.part_bytes)
+        c->levels.part_bytes = c->piece_bytes;
     block = c->piece_bytes * size;
+    rail = c->levels.part_bytes * (size_t) c->levels.rails;
+    block = rail > block ? rail : block;
     total = GSI_SMALL_BYTES + 2 * 4 * block;
     if (gsi_fault ("coll_mpi.memory") || posix_memalign ((void **) &c->memory, 4096, total))
         return gsi_fail (GS_ERR_NOMEM, "transport mpi: no memory for staging (%zu bytes)", total);
@@ -160,8 +209,9 @@ static gs_status_t make_staging (struct gsi_coll_mpi *c)
             return gsi_fail (GS_ERR_NOMEM, "transport mpi: out of memory");
     }
     c->source = calloc (size, sizeof (*c->source));
+    c->scale = calloc (size, sizeof (*c->scale));
     c->heard = calloc (size, sizeof (*c->heard));
-    if (!c->source || !c->heard)
+    if (!c->source || !c->scale || !c->heard)
         return gsi_fail (GS_ERR_NOMEM, "transport mpi: out of memory");
     return GS_OK;
 }
@@ -183,7 +233,11 @@ static void discard (struct gsi_coll *coll)
         gsi_guest_keep (c->memory);
     else
         free (c->memory);
+    gsi_node_close (&c->node);
+    free (c->node.rank);
+    free (c->levels.peer);
     free (c->source);
+    free (c->scale);
     free (c->heard);
     free (c);
     gsi_guest_closed ();
@@ -236,7 +290,7 @@ static gs_status_t open_mpi (const struct gsi_coll_setup *setup, struct gsi_coll
     c->rank = setup->team->rank;
     c->size = setup->team->size;
     c->spins = setup->team->local_size > sysconf (_SC_NPROCESSORS_ONLN) ? GSI_GUEST_YIELD_NOW : 0;
-    if ((st = make_comm (setup, &c->comm)) ||
+    if ((st = make_comm (setup, &c->comm)) || (st = choose_levels (c, setup)) ||
         (st = agree (c, make_staging (c), setup->deadline_ns))) {
         discard (&c->base);
         return st;
@@ -248,7 +302,8 @@ static gs_status_t open_mpi (const struct gsi_coll_setup *setup, struct gsi_coll
 /* Whether [bytes] of each rank go in one go of small messages. */
 static bool is_small (const struct gsi_coll_mpi *c, size_t bytes)
 {
-    return bytes <= SMALL_MESSAGE && bytes * (size_t) c->size <= GSI_SMALL_BYTES;
+    return bytes <= SMALL_MESSAGE && bytes * (size_t) c->size <= GSI_SMALL_BYTES &&
+           (!c->levels.shares || bytes <= c->node.area_bytes);
 }
 
 /* The application may have ended MPI; every call of MPI would then end the process. */
@@ -270,7 +325,7 @@ static gs_status_t allreduce (struct gsi_coll *coll, void *buf, size_t count,
     if (st)
         return st;
     if (!is_small (c, bytes))
-        return gsi_shards_allreduce (c, buf, count, how, call);
+        return gsi_levels_allreduce (c, &c->levels, buf, count, how, call);
     if ((st = gsi_small_gather (c, buf, bytes, call)))
         return st;
     for (int r = 0; r < c->size; r++)
@@ -284,7 +339,7 @@ static gs_status_t broadcast (struct gsi_coll *coll, void *buf, size_t bytes, in
 {
     gs_status_t st = still_up ();
 
-    return st ? st : gsi_shards_broadcast ((struct gsi_coll_mpi *) coll, buf, bytes, root, call);
+    return st ? st : gsi_move_broadcast ((struct gsi_coll_mpi *) coll, buf, bytes, root, call);
 }
 
 static gs_status_t allgather (struct gsi_coll *coll, const void *send, void *recv, size_t bytes,
@@ -296,7 +351,7 @@ static gs_status_t allgather (struct gsi_coll *coll, const void *send, void *rec
     if (st)
         return st;
     if (!is_small (c, bytes))
-        return gsi_shards_allgather (c, send, recv, bytes, call);
+        return gsi_move_allgather (c, send, recv, bytes, call);
     if ((st = gsi_small_gather (c, send, bytes, call)))
         return st;
     for (int r = 0; r < c->size; r++)

@@ -2,9 +2,9 @@
 /*
  * coll_mpi - the transport between hosts. Private to src/mpi/.
  *
- * MPI carries every byte, by point-to-point calls that are polled. It only ever holds memory of
- * ours ([staging]): after a deadline it still owns its buffers, and the application's must be
- * free again.
+ * MPI carries every byte between nodes, by point-to-point calls that are polled. It only ever
+ * holds memory of ours ([staging]): after a deadline it still owns its buffers, and the
+ * application's must be free again. Within a node shared memory does, where the ranks have it.
  */
 #ifndef GS_MPI_COLL_MPI_H
 #define GS_MPI_COLL_MPI_H
@@ -12,6 +12,8 @@
 #include <mpi.h>
 
 #include "coll/coll.h"
+#include "mpi/levels.h"
+#include "mpi/node.h"
 
 #define GSI_SMALL_BYTES   ((size_t) 256 << 10) /* all contributions of a small operation */
 #define GSI_STAGING_SLOTS 2                    /* one in flight while the other is worked on */
@@ -43,6 +45,9 @@ struct gsi_coll_mpi {
     char *memory;        /* one allocation: all staging below points into it */
     char *small;         /* GSI_SMALL_BYTES */
     const void **source; /* [size] contributions in rank order */
+    double *scale;       /* [size] their weights */
+    struct gsi_node node;
+    struct gsi_levels levels; /* how large reductions go */
     struct gsi_slot scatter[GSI_STAGING_SLOTS], gather[GSI_STAGING_SLOTS];
     bool unfinished;          /* MPI owns staging: it is kept */
     bool notified;            /* the other ranks were told that we gave up */
@@ -70,28 +75,28 @@ gs_status_t gsi_p2p_recv (struct gsi_coll_mpi *c, struct gsi_slot *slot, void *d
 gs_status_t gsi_p2p_wait (struct gsi_coll_mpi *c, struct gsi_slot *slot,
                           const struct gsi_call *call);
 
+/* Why a wait should end, looked at now and then, after [polls] polls; GS_OK to go on. */
+gs_status_t gsi_p2p_interrupted (struct gsi_coll_mpi *c, const struct gsi_call *call,
+                                 unsigned polls);
+
 /* rollcall.c */
 void gsi_notice_send (struct gsi_coll_mpi *c, enum gsi_notice_kind kind, uint64_t missed);
 void gsi_notice_hear (struct gsi_coll_mpi *c); /* takes in what has arrived */
 void gsi_roll_call (struct gsi_coll *coll, const struct gsi_call *call, unsigned char *came);
 
 /*
- * small.c: gathers [bytes] of every rank in c->small, log2 (size) messages each (Bruck); the
- * place of rank r is gsi_small_place (). size * bytes is at most GSI_SMALL_BYTES.
+ * small.c: gathers [bytes] of every rank where gsi_small_place () says, until the next operation:
+ * in shared memory on a single node, else in c->small by log2 (size) messages each (Bruck).
+ * size * bytes is at most GSI_SMALL_BYTES.
  */
 gs_status_t gsi_small_gather (struct gsi_coll_mpi *c, const void *mine, size_t bytes,
                               const struct gsi_call *call);
-static inline char *gsi_small_place (const struct gsi_coll_mpi *c, int rank, size_t bytes)
-{
-    return c->small + (size_t) ((rank - c->rank + c->size) % c->size) * bytes;
-}
+const void *gsi_small_place (const struct gsi_coll_mpi *c, int rank, size_t bytes);
 
-/* shards.c: large operations, in blocks of a piece for each rank. */
-gs_status_t gsi_shards_allreduce (struct gsi_coll_mpi *c, char *buf, size_t count,
-                                  const struct gsi_reduction *how, const struct gsi_call *call);
-gs_status_t gsi_shards_allgather (struct gsi_coll_mpi *c, const char *send, char *recv,
-                                  size_t bytes, const struct gsi_call *call);
-gs_status_t gsi_shards_broadcast (struct gsi_coll_mpi *c, char *buf, size_t bytes, int root,
-                                  const struct gsi_call *call);
+/* move.c: large operations that only move data, in blocks. */
+gs_status_t gsi_move_allgather (struct gsi_coll_mpi *c, const char *send, char *recv,
+                                size_t bytes, const struct gsi_call *call);
+gs_status_t gsi_move_broadcast (struct gsi_coll_mpi *c, char *buf, size_t bytes, int root,
+                                const struct gsi_call *call);
 
 #endif /* GS_MPI_COLL_MPI_H */

@@ -43,9 +43,8 @@ gs_status_t gsi_p2p_recv (struct gsi_coll_mpi *c, struct gsi_slot *slot, void *d
     return GS_OK;
 }
 
-/* Why the wait should end, looked at now and then; GS_OK to go on. */
-static gs_status_t interrupted (struct gsi_coll_mpi *c, const struct gsi_call *call,
-                                unsigned polls)
+gs_status_t gsi_p2p_interrupted (struct gsi_coll_mpi *c, const struct gsi_call *call,
+                                 unsigned polls)
 {
     if (atomic_load_explicit (c->base.life, memory_order_relaxed) != GSI_ALIVE)
         return gsi_fail (GS_ERR_STATE, "the communicator was aborted on this rank");
@@ -93,7 +92,7 @@ gs_status_t gsi_p2p_wait (struct gsi_coll_mpi *c, struct gsi_slot *slot,
             return GS_OK;
         }
         if (!st && polls % LOOK_EVERY == 0)
-            st = interrupted (c, call, polls);
+            st = gsi_p2p_interrupted (c, call, polls);
         if (st) {
             c->unfinished = true;
             return st;

@@ -1,18 +1,36 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * small - gathering little data from every rank with few messages.
+ * small - gathering little data from every rank: in shared memory, or with few messages.
  *
- * Bruck's algorithm (J. Bruck et al., Efficient algorithms for all-to-all communications in
- * multiport message-passing systems, 1997): in round k each rank passes all it has to the rank
- * 2^k below it. After log2 (size) rounds everybody has everything, and combines it by itself in
- * rank order: one rounding, and the same bits everywhere.
+ * Messages go by Bruck's algorithm (J. Bruck et al., Efficient algorithms for all-to-all
+ * communications in multiport message-passing systems, 1997): in round k each rank passes all it
+ * has to the rank 2^k below it. After log2 (size) rounds everybody has everything, and combines
+ * it by itself in rank order: one rounding, and the same bits everywhere.
  */
 #include <string.h>
 
 #include "mpi/coll_mpi.h"
 
-gs_status_t gsi_small_gather (struct gsi_coll_mpi *c, const void *mine, size_t bytes,
-                              const struct gsi_call *call)
+static gs_status_t lay_out (struct gsi_coll_mpi *c, const void *mine, size_t bytes,
+                            const struct gsi_call *call)
+{
+    uint64_t turn = c->node.turn++, kind = bytes;
+
+    if (bytes)
+        memcpy (gsi_node_area (&c->node, c->rank, turn), mine, bytes);
+    gsi_node_put (&c->node, turn, kind);
+    return gsi_node_await_put (c, turn, kind, call);
+}
+
+const void *gsi_small_place (const struct gsi_coll_mpi *c, int rank, size_t bytes)
+{
+    if (gsi_levels_together (&c->levels))
+        return gsi_node_area (&c->node, rank, c->node.turn - 1);
+    return c->small + (size_t) ((rank - c->rank + c->size) % c->size) * bytes;
+}
+
+static gs_status_t pass_on (struct gsi_coll_mpi *c, const void *mine, size_t bytes,
+                            const struct gsi_call *call)
 {
     struct gsi_slot *slot = &c->scatter[0];
     gs_status_t st = GS_OK;
@@ -30,4 +48,11 @@ gs_status_t gsi_small_gather (struct gsi_coll_mpi *c, const void *mine, size_t b
             st = gsi_p2p_wait (c, slot, call);
     }
     return st;
+}
+
+gs_status_t gsi_small_gather (struct gsi_coll_mpi *c, const void *mine, size_t bytes,
+                              const struct gsi_call *call)
+{
+    return gsi_levels_together (&c->levels) ? lay_out (c, mine, bytes, call)
+                                            : pass_on (c, mine, bytes, call);
 }

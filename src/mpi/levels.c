@@ -1,0 +1,390 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* levels - a large allreduce between hosts, in blocks. */
+#include "mpi/levels.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/dtype.h"
+#include "base/status.h"
+#include "mpi/coll_mpi.h"
+
+/* One large allreduce. */
+struct job {
+    struct gsi_coll_mpi *c;
+    const struct gsi_levels *l;
+    char *buf;
+    size_t count, width, wide; /* elements; bytes of one, and of its sum within a node */
+    size_t block, blocks;      /* elements in a block; how many blocks */
+    uint64_t turn, kind;       /* of block 0 in the node's memory; of all blocks */
+    const struct gsi_reduction *how;
+    const struct gsi_call *call;
+};
+
+/* Elements, from [first] of the array on. */
+struct range {
+    size_t first, n;
+};
+
+/* ---- How ranks are laid out ---- */
+
+gs_status_t gsi_levels_flat (struct gsi_levels *l, const struct gsi_team *team)
+{
+    *l = (struct gsi_levels){.owners = 1, .rails = team->size, .rail = team->rank};
+    l->peer = calloc ((size_t) team->size, sizeof (*l->peer));
+    if (!l->peer)
+        return gsi_fail (GS_ERR_NOMEM, "transport mpi: out of memory");
+    for (int r = 0; r < team->size; r++)
+        l->peer[r] = r;
+    return GS_OK;
+}
+
+gs_status_t gsi_levels_nodes (struct gsi_levels *l, const struct gsi_team *team)
+{
+    int *ranks = calloc ((size_t) team->nodes, sizeof (*ranks)); /* of each node, so far */
+
+    *l = (struct gsi_levels){.shares = true, .owners = team->size, .rails = team->nodes};
+    l->rail = team->node;
+    l->peer = calloc ((size_t) team->nodes, sizeof (*l->peer));
+    if (!ranks || !l->peer) {
+        free (ranks);
+        return gsi_fail (GS_ERR_NOMEM, "transport mpi: out of memory");
+    }
+    for (int r = 0; r < team->size; r++)
+        if (ranks[team->node_of[r]]++ == team->local_rank)
+            l->peer[team->node_of[r]] = r;
+    for (int n = 0; n < team->nodes; n++)
+        if (ranks[n] < l->owners)
+            l->owners = ranks[n];
+    l->shard = team->local_rank < l->owners ? team->local_rank : -1;
+    free (ranks);
+    return GS_OK;
+}
+
+/* ---- How an array is divided ---- */
+
+static struct range block_of (const struct job *j, size_t b)
+{
+    size_t first = b * j->block;
+
+    return (struct range){first, j->count - first < j->block ? j->count - first : j->block};
+}
+
+/* Part [i] of [whole] in [parts], which begin at multiples of 64 bytes. */
+static struct range cut (const struct job *j, struct range whole, int parts, int i)
+{
+    size_t line = 64 / j->width ? 64 / j->width : 1;
+    size_t each = (whole.n + (size_t) parts - 1) / (size_t) parts;
+    size_t first;
+
+    each = (each + line - 1) / line * line;
+    first = (size_t) i * each < whole.n ? (size_t) i * each : whole.n;
+    return (struct range){whole.first + first, whole.n - first < each ? whole.n - first : each};
+}
+
+static struct range shard_of (const struct job *j, size_t b, int owner)
+{
+    return cut (j, block_of (j, b), j->l->owners, owner);
+}
+
+/* What this rank's rail does of block [b], by the rank with place [rail]. */
+static struct range part_of (const struct job *j, size_t b, int rail)
+{
+    return cut (j, shard_of (j, b, j->l->shard), j->l->rails, rail);
+}
+
+/* Where element [first] of block [b] is in the memory at [area] that a rank has for it. */
+static char *within (const struct job *j, void *area, size_t b, size_t first)
+{
+    return (char *) area + (first - b * j->block) * j->width;
+}
+
+/* Where the part to or from place [rail] is staged. */
+static char *staged (const struct job *j, char *staging, int rail)
+{
+    return staging + (size_t) rail * j->l->part_bytes;
+}
+
+static bool owns (const struct job *j)
+{
+    return j->l->shard >= 0;
+}
+
+/* The weight of this rank is 0: what it gives is not read. */
+static bool is_mute (const struct job *j)
+{
+    return j->how->scale && j->how->scale[j->c->rank] == 0;
+}
+
+/* ---- Within the node ---- */
+
+/* Lays what this rank gives to block [b] before the other ranks of its node. */
+static void put (const struct job *j, size_t b)
+{
+    const struct gsi_node *node = &j->c->node;
+    void *area = gsi_node_area (node, node->index, j->turn + b);
+
+    for (int owner = 0; owner < j->l->owners && !is_mute (j); owner++) {
+        struct range r = shard_of (j, b, owner);
+        if (owner != j->l->shard && r.n)
+            memcpy (within (j, area, b, r.first), j->buf + r.first * j->width, r.n * j->width);
+    }
+    gsi_node_put (node, j->turn + b, j->kind);
+}
+
+/* Combines what the ranks of the node give to [r] of block [b] into [dst]. */
+static void combine_node (const struct job *j, size_t b, struct range r,
+                          const struct gsi_reduction *how, void *dst)
+{
+    struct gsi_coll_mpi *c = j->c;
+
+    for (int i = 0; i < c->node.size; i++)
+        c->source[i] = i == c->node.index
+                           ? j->buf + r.first * j->width
+                           : within (j, gsi_node_area (&c->node, i, j->turn + b), b, r.first);
+    c->device->ops->reduce (how, dst, c->source, c->node.size, r.n);
+}
+
+/* The weights of the ranks of this node. */
+static const double *node_scale (const struct job *j)
+{
+    struct gsi_coll_mpi *c = j->c;
+
+    if (!j->how->scale)
+        return NULL;
+    for (int i = 0; i < c->node.size; i++)
+        c->scale[i] = j->how->scale[c->node.rank[i]];
+    return c->scale;
+}
+
+/* Lays this rank's shard of block [b], which is final, before the others. */
+static void show (const struct job *j, size_t b)
+{
+    const struct gsi_node *node = &j->c->node;
+    struct range r = shard_of (j, b, j->l->shard);
+
+    memcpy (gsi_node_result (node, node->index, j->turn + b), j->buf + r.first * j->width,
+            r.n * j->width);
+    gsi_node_done (node, j->turn + b);
+}
+
+/* Takes the shards of the others. */
+static gs_status_t take (const struct job *j, size_t b)
+{
+    struct gsi_coll_mpi *c = j->c;
+    gs_status_t st = gsi_node_await_done (c, j->turn + b, j->l->owners, j->call);
+
+    for (int owner = 0; owner < j->l->owners && !st; owner++) {
+        struct range r = shard_of (j, b, owner);
+        if (owner != c->node.index && r.n)
+            memcpy (j->buf + r.first * j->width, gsi_node_result (&c->node, owner, j->turn + b),
+                    r.n * j->width);
+    }
+    return st;
+}
+
+/* ---- Between nodes ---- */
+
+/* What this rank's node gives to [r] of block [b], at [dst]; a mute rank alone gives zeros. */
+static void give (const struct job *j, size_t b, struct range r, char *dst)
+{
+    struct gsi_reduction how = *j->how;
+
+    if (j->l->shares) {
+        how.divisor = 1;
+        how.scale = node_scale (j);
+        how.sums = GSI_SUMS_OUT;
+        combine_node (j, b, r, &how, dst);
+    } else if (is_mute (j)) {
+        memset (dst, 0, r.n * j->width);
+    } else {
+        memcpy (dst, j->buf + r.first * j->width, r.n * j->width);
+    }
+}
+
+/* Sends the others of the rail their parts of block [b]. */
+static gs_status_t start_scatter (const struct job *j, size_t b)
+{
+    struct gsi_coll_mpi *c = j->c;
+    const struct gsi_levels *l = j->l;
+    struct gsi_slot *slot = &c->scatter[b % GSI_STAGING_SLOTS];
+    struct range mine = part_of (j, b, l->rail);
+    gs_status_t st = GS_OK;
+
+    for (int i = 1; i < l->rails && !st && mine.n; i++) {
+        int from = (l->rail - i + l->rails) % l->rails;
+        st = gsi_p2p_recv (c, slot, staged (j, slot->recv, from), mine.n * j->wide, l->peer[from],
+                           GSI_TAG_SCATTER);
+    }
+    for (int i = 1; i < l->rails && !st; i++) {
+        int to = (l->rail + i) % l->rails;
+        struct range r = part_of (j, b, to);
+        char *out = staged (j, slot->send, to);
+        if (!r.n)
+            continue;
+        give (j, b, r, out);
+        st = gsi_p2p_send (c, slot, out, r.n * j->wide, l->peer[to], GSI_TAG_SCATTER);
+    }
+    if (l->shares && mine.n && !st)
+        give (j, b, mine, staged (j, slot->recv, l->rail));
+    return st;
+}
+
+/* Combines the contributions to this rank's part of block [b], in place. */
+static gs_status_t finish_scatter (const struct job *j, size_t b)
+{
+    struct gsi_coll_mpi *c = j->c;
+    const struct gsi_levels *l = j->l;
+    struct gsi_slot *slot = &c->scatter[b % GSI_STAGING_SLOTS];
+    struct range mine = part_of (j, b, l->rail);
+    struct gsi_reduction how = *j->how;
+    gs_status_t st = gsi_p2p_wait (c, slot, j->call);
+
+    if (st || !mine.n)
+        return st;
+    for (int k = 0; k < l->rails; k++)
+        c->source[k] = staged (j, slot->recv, k);
+    if (l->shares) {
+        how.scale = NULL;
+        how.sums = GSI_SUMS_IN;
+    } else {
+        c->source[l->rail] = j->buf + mine.first * j->width;
+    }
+    c->device->ops->reduce (&how, j->buf + mine.first * j->width, c->source, l->rails, mine.n);
+    return GS_OK;
+}
+
+static gs_status_t start_gather (const struct job *j, size_t b)
+{
+    struct gsi_coll_mpi *c = j->c;
+    const struct gsi_levels *l = j->l;
+    struct gsi_slot *slot = &c->gather[b % GSI_STAGING_SLOTS];
+    struct range mine = part_of (j, b, l->rail);
+    gs_status_t st = GS_OK;
+
+    if (mine.n)
+        memcpy (slot->send, j->buf + mine.first * j->width, mine.n * j->width);
+    for (int i = 1; i < l->rails && !st; i++) {
+        int from = (l->rail - i + l->rails) % l->rails, to = (l->rail + i) % l->rails;
+        struct range r = part_of (j, b, from);
+        if (r.n)
+            st = gsi_p2p_recv (c, slot, staged (j, slot->recv, from), r.n * j->width,
+                               l->peer[from], GSI_TAG_GATHER);
+        if (mine.n && !st)
+            st = gsi_p2p_send (c, slot, slot->send, mine.n * j->width, l->peer[to],
+                               GSI_TAG_GATHER);
+    }
+    return st;
+}
+
+static gs_status_t finish_gather (const struct job *j, size_t b)
+{
+    struct gsi_coll_mpi *c = j->c;
+    struct gsi_slot *slot = &c->gather[b % GSI_STAGING_SLOTS];
+    gs_status_t st = gsi_p2p_wait (c, slot, j->call);
+
+    for (int k = 0; k < j->l->rails && !st; k++) {
+        struct range r = part_of (j, b, k);
+        if (k != j->l->rail && r.n)
+            memcpy (j->buf + r.first * j->width, staged (j, slot->recv, k), r.n * j->width);
+    }
+    return st;
+}
+
+/* ---- In turn ---- */
+
+/* All on one node: a block is put while the one before it is combined. */
+static gs_status_t work_alone (const struct job *j)
+{
+    struct gsi_coll_mpi *c = j->c;
+    struct gsi_reduction how = *j->how;
+    gs_status_t st = GS_OK;
+
+    how.scale = node_scale (j);
+    put (j, 0);
+    for (size_t b = 0; b < j->blocks && !st; b++) {
+        struct range mine = shard_of (j, b, j->l->shard);
+        if (b + 1 < j->blocks)
+            put (j, b + 1);
+        st = gsi_node_await_put (c, j->turn + b, j->kind, j->call);
+        if (!st) {
+            combine_node (j, b, mine, &how, j->buf + mine.first * j->width);
+            show (j, b);
+            st = take (j, b);
+        }
+    }
+    return st;
+}
+
+/* The first half of block [b] between nodes; without shared memory there is no other half. */
+static gs_status_t begin_block (const struct job *j, size_t b)
+{
+    struct gsi_coll_mpi *c = j->c;
+    gs_status_t st = GS_OK;
+
+    if (j->l->shares && owns (j))
+        st = gsi_node_await_put (c, j->turn + b, j->kind, j->call);
+    return st || !owns (j) ? st : start_scatter (j, b);
+}
+
+static gs_status_t turn_block (const struct job *j, size_t b)
+{
+    gs_status_t st = owns (j) ? finish_scatter (j, b) : GS_OK;
+
+    return st || !owns (j) ? st : start_gather (j, b);
+}
+
+static gs_status_t end_block (const struct job *j, size_t b)
+{
+    gs_status_t st = owns (j) ? finish_gather (j, b) : GS_OK;
+
+    if (st || !j->l->shares)
+        return st;
+    if (owns (j))
+        show (j, b);
+    return take (j, b);
+}
+
+/* Four blocks are under way: put, on its way to those who sum it, on its way back, and taken. */
+static gs_status_t work_together (const struct job *j)
+{
+    gs_status_t st = GS_OK;
+
+    if (j->l->shares)
+        put (j, 0);
+    for (size_t t = 0; t < j->blocks + 2 && !st; t++) {
+        if (j->l->shares && t + 1 < j->blocks)
+            put (j, t + 1);
+        if (t < j->blocks)
+            st = begin_block (j, t);
+        if (t >= 1 && t - 1 < j->blocks && !st)
+            st = turn_block (j, t - 1);
+        if (t >= 2 && !st)
+            st = end_block (j, t - 2);
+    }
+    return st;
+}
+
+gs_status_t gsi_levels_allreduce (struct gsi_coll_mpi *c, const struct gsi_levels *levels,
+                                  char *buf, size_t count, const struct gsi_reduction *how,
+                                  const struct gsi_call *call)
+{
+    struct job j = {.c = c,
+                    .l = levels,
+                    .buf = buf,
+                    .count = count,
+                    .turn = c->node.turn,
+                    .kind =
+                        (uint64_t) count << 8 | (uint64_t) (how->dtype << 3) | (uint64_t) how->op,
+                    .how = how,
+                    .call = call};
+    bool half = how->dtype == GS_F16 || how->dtype == GS_BF16;
+
+    j.width = gs_dtype_size (how->dtype);
+    j.wide = levels->shares && levels->rails > 1 && half ? sizeof (float) : j.width;
+    j.block = levels->part_bytes / j.wide * (size_t) levels->rails * (size_t) levels->owners;
+    j.blocks = (count + j.block - 1) / j.block;
+    if (levels->shares)
+        c->node.turn += j.blocks;
+    return levels->rails == 1 ? work_alone (&j) : work_together (&j);
+}

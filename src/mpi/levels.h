@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * levels - a large allreduce between hosts, in blocks.
+ *
+ * A block is cut in one shard for each owner of a node, and each shard in one part for each rail.
+ * An owner combines what the ranks of its node give to its shard, in memory that they share; the
+ * owners of the same shard, one on each node, combine the parts of it by messages, rank k of a
+ * rail its part k, and send each other the results; the node takes them from shared memory. Each
+ * level adds in rank order, and f16 and bf16 stay sums in fp32 in between, rounded once.
+ *
+ * Without shared memory every rank counts as a node of its own: then the rail has all ranks, and
+ * the whole sum is in rank order. It is also on a single node, whose rails have one rank.
+ */
+#ifndef GS_MPI_LEVELS_H
+#define GS_MPI_LEVELS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "coll/coll.h"
+
+struct gsi_coll_mpi;
+
+struct gsi_levels {
+    bool shares;       /* memory within the node: c->node */
+    int owners, shard; /* shards of a block, and which of them is this rank's, or -1 */
+    int rails, rail;   /* ranks that own the same shard, and the place of this one among them */
+    int *peer;         /* [rails] */
+    size_t part_bytes; /* of one part of a block; a multiple of 64 */
+};
+
+/* All ranks are on one node, and have its memory. */
+static inline bool gsi_levels_together (const struct gsi_levels *levels)
+{
+    return levels->shares && levels->rails == 1;
+}
+
+/* Every rank a node of its own. */
+gs_status_t gsi_levels_flat (struct gsi_levels *levels, const struct gsi_team *team);
+
+/* With the nodes there are; as many owners on each as the smallest has ranks. */
+gs_status_t gsi_levels_nodes (struct gsi_levels *levels, const struct gsi_team *team);
+
+gs_status_t gsi_levels_allreduce (struct gsi_coll_mpi *c, const struct gsi_levels *levels,
+                                  char *buf, size_t count, const struct gsi_reduction *how,
+                                  const struct gsi_call *call);
+
+#endif /* GS_MPI_LEVELS_H */

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * node - memory that the ranks of a node share, and how they meet in it.
+ *
+ * Work goes in blocks, which the ranks of a communicator count alike. A rank puts what it gives
+ * to a block into its area and says so (put); ranks that sum a part of the block lay it into
+ * their result and say so (done). An area serves every GSI_NODE_SLOTS-th block: a rank that has
+ * seen all others put block n may use the areas of block n + 2 - GSI_NODE_SLOTS again.
+ */
+#ifndef GS_MPI_NODE_H
+#define GS_MPI_NODE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "coll/coll.h"
+
+#define GSI_NODE_SLOTS 4
+
+struct gsi_coll_mpi;
+
+struct gsi_node {
+    int size, index; /* ranks of this node, and the place of this one among them */
+    int *rank;       /* [size] their ranks in the communicator, ascending */
+    size_t area_bytes, result_bytes;
+    char *base; /* NULL: no memory */
+    size_t bytes;
+    uint64_t turn; /* number of the next block */
+};
+
+/* Whose node it is; no memory yet. */
+gs_status_t gsi_node_build (struct gsi_node *node, const struct gsi_team *team);
+
+/*
+ * Collective over the communicator. Makes the memory: all ranks have it when it returns with
+ * [*there], or none. GS_OK also without; other statuses are of the transport.
+ */
+gs_status_t gsi_node_open (struct gsi_coll_mpi *c, struct gsi_node *node, size_t area_bytes,
+                           size_t result_bytes, int64_t deadline_ns, bool *there);
+void gsi_node_close (struct gsi_node *node);
+
+/* Memory of the rank with place [index], for block [turn]. */
+void *gsi_node_area (const struct gsi_node *node, int index, uint64_t turn);
+void *gsi_node_result (const struct gsi_node *node, int index, uint64_t turn);
+
+/* Says that this rank has put block [turn], which is of an operation of this [kind]. */
+void gsi_node_put (const struct gsi_node *node, uint64_t turn, uint64_t kind);
+
+/* Says that its result of block [turn] is there. */
+void gsi_node_done (const struct gsi_node *node, uint64_t turn);
+
+/*
+ * Wait, as gsi_p2p_wait does: until all ranks of the node have put block [turn], GS_ERR_MISMATCH
+ * if one of another kind; until the first [ranks] of the node have done it.
+ */
+gs_status_t gsi_node_await_put (struct gsi_coll_mpi *c, uint64_t turn, uint64_t kind,
+                                const struct gsi_call *call);
+gs_status_t gsi_node_await_done (struct gsi_coll_mpi *c, uint64_t turn, int ranks,
+                                 const struct gsi_call *call);
+
+#endif /* GS_MPI_NODE_H */
