@@ -14,10 +14,10 @@ Runs PROGRAM once per layout and prints a TAP line for each.
   --or-one-node  where nodes cannot be simulated, say so and put all ranks on one
   --help         this text
 
-LAYOUT is RANKS (on one node), NODESxRANKS (RANKS on each of NODES simulated nodes) or "alone"
-(no launcher). Without --layout the lines of PROGRAM's .layouts file, beside its source, are
-taken, else 1, 4 and 2x2. The settings after a layout go into the environment. These are read
-here as well:
+LAYOUT is RANKS (on one node), NODESxRANKS (RANKS on each of NODES simulated nodes), RANKS+RANKS
+(on one node after the other, or more) or "alone" (no launcher). Without --layout the lines of
+PROGRAM's .layouts file, beside its source, are taken, else 1, 4 and 2x2. The settings after a
+layout go into the environment. These are read here as well:
 
   GS_TEST_SECONDS      time limit of one launch, default 60
   GS_TEST_MPIRUN_ARGS  more words for mpirun
@@ -69,11 +69,10 @@ node_way () {
     fi
 }
 
-# Sets launcher for [ranks] ranks on each of [nodes] nodes; nodes 0 is this node as it is.
-# False, with the reason in why, when that cannot be.
+# Sets launcher for [total] ranks: so many on each node as the other arguments say, or without
+# any on this node as it is. False, with the reason in why, when that cannot be.
 build_launcher () {
-    local ranks=$1 nodes=$2 way='' hosts='' i words more
-    local total=$((ranks * (nodes ? nodes : 1)))
+    local total=$1 nodes=$(($# - 1)) spread=("${@:2}") way='' hosts='' i words more
 
     launcher=()
     if [[ -n ${GS_TEST_LAUNCHER-} ]]; then
@@ -88,7 +87,7 @@ build_launcher () {
         way=$(node_way)
         [[ -n $way ]] || return 1
         for ((i = 1; i <= nodes; i++)); do
-            hosts+="${hosts:+,}n$i:$ranks"
+            hosts+="${hosts:+,}n$i:${spread[i - 1]}"
         done
         launcher+=(--host "$hosts" --mca plm_rsh_agent "$here/fakersh")
     fi
@@ -111,19 +110,31 @@ build_launcher () {
 
 # Sets launcher for a layout, as build_launcher does.
 parse_layout () {
-    local ranks=${1#*x} nodes=0
+    local ranks=() total=0 i
 
     if [[ $1 = alone ]]; then
         launcher=()
         return 0
     fi
-    [[ $1 =~ ^([1-9][0-9]*x)?[1-9][0-9]*$ ]] \
-        || die "'$1' is no layout: give RANKS, NODESxRANKS or alone"
-    [[ $1 != *x* ]] || nodes=${1%x*}
-    build_launcher "$ranks" "$nodes" && return 0
-    [[ $one_node_will_do = yes && $nodes != 0 && -n ${why##no mpirun*} ]] || return 1
+    if [[ $1 =~ ^[1-9][0-9]*$ ]]; then
+        build_launcher "$1"
+        return
+    elif [[ $1 =~ ^([1-9][0-9]*)x([1-9][0-9]*)$ ]]; then
+        for ((i = 0; i < BASH_REMATCH[1]; i++)); do
+            ranks+=("${BASH_REMATCH[2]}")
+        done
+    elif [[ $1 =~ ^[1-9][0-9]*(\+[1-9][0-9]*)+$ ]]; then
+        IFS=+ read -ra ranks <<<"$1"
+    else
+        die "'$1' is no layout: give RANKS, NODESxRANKS, RANKS+RANKS... or alone"
+    fi
+    for i in "${ranks[@]}"; do
+        total=$((total + i))
+    done
+    build_launcher "$total" "${ranks[@]}" && return 0
+    [[ $one_node_will_do = yes && -n ${why##no mpirun*} ]] || return 1
     echo "$why; all ranks are put on one node" >&2
-    build_launcher $((ranks * nodes)) 0
+    build_launcher "$total"
 }
 
 # Prints what the ranks did last.

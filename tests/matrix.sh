@@ -121,6 +121,8 @@ check () {
             make -C build-gcc check-simgpu \
             SIMGPU='installed multi/average multi/device multi/stops fortran/devices'
         tests "gcc: on a private Slurm" build-gcc make -C build-gcc check-slurm
+        tests "gcc: benchmarks, a short run" build-gcc make -C build-gcc check-perf \
+            CHECK_PERF=--smoke
         tests "gcc: unit tests under valgrind" build-gcc make -C build-gcc check-valgrind
         tests "gcc: distcheck" build-gcc make -C build-gcc distcheck-short
         tests "gcc: the tarball is complete" build-gcc tarball_complete build-gcc

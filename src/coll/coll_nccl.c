@@ -21,7 +21,7 @@
 /* What a rank says on its card. */
 struct card {
     ncclUniqueId id; /* of roots */
-    int32_t version, average, ranks_per_root;
+    int32_t version, average, ranks_per_root, deterministic;
 };
 _Static_assert(sizeof (struct card) <= GSI_COLL_CARD_BYTES, "it fits on a rank's card");
 
@@ -94,7 +94,8 @@ static gs_status_t prepare (const struct gsi_boot *boot, void *memory)
 {
     struct card card = {.version = gsi_nccl.version,
                         .average = gsi_env_choice (GSI_ENV_AVG),
-                        .ranks_per_root = (int32_t) gsi_env_int (GSI_ENV_NCCL_RANKS_PER_ROOT)};
+                        .ranks_per_root = (int32_t) gsi_env_int (GSI_ENV_NCCL_RANKS_PER_ROOT),
+                        .deterministic = (int32_t) gsi_env_int (GSI_ENV_DETERMINISTIC)};
     int roots = roots_of (boot->size, card.ranks_per_root);
     ncclResult_t rc;
 
@@ -127,9 +128,10 @@ static gs_status_t compare_cards (const struct gsi_coll_setup *setup)
                              "rank 0 runs NCCL %d, rank %d NCCL %d: let all ranks load the same "
                              "libnccl.so.2",
                              zero.version, r, card.version);
-        if (card.average != zero.average || card.ranks_per_root != zero.ranks_per_root)
+        if (card.average != zero.average || card.ranks_per_root != zero.ranks_per_root ||
+            card.deterministic != zero.deterministic)
             return gsi_fail (GS_ERR_MISMATCH,
-                             "rank 0 and rank %d have different GS_AVG or "
+                             "rank 0 and rank %d have different GS_AVG, GS_DETERMINISTIC or "
                              "GS_NCCL_RANKS_PER_ROOT: set them alike on all ranks",
                              r);
     }
@@ -209,7 +211,8 @@ static gs_status_t open_nccl (const struct gsi_coll_setup *setup, struct gsi_col
     c->queue = setup->device->ops->queue;
     c->rank = setup->team->rank;
     c->size = setup->team->size;
-    c->exact = gsi_env_choice (GSI_ENV_AVG) == GSI_AVG_EXACT ||
+    c->ordered = gsi_env_int (GSI_ENV_DETERMINISTIC);
+    c->exact = c->ordered || gsi_env_choice (GSI_ENV_AVG) == GSI_AVG_EXACT ||
                (gsi_env_choice (GSI_ENV_AVG) == GSI_AVG_AUTO && c->size > EXACT_ABOVE);
     if (!(st = compare_cards (setup)) && !(st = start (c, setup)))
         st = make_memory (c);
@@ -281,7 +284,7 @@ static bool is_native (const struct gsi_coll_nccl *c, const struct gsi_reduction
 {
     ncclDataType_t type;
 
-    if (!type_of (how->dtype, &type))
+    if (!type_of (how->dtype, &type) || (c->ordered && !gsi_dtype_is_integer (how->dtype)))
         return false;
     if (is_half (how->dtype))
         return how->op == GS_SUM && !c->exact && !how->scale;

@@ -46,6 +46,7 @@ struct gsi_coll_nccl {
     const struct gsi_queue_ops *queue; /* of [device] */
     ncclComm_t comm;                   /* NULL before the start and after the end */
     int rank, size;
+    bool ordered;  /* GS_DETERMINISTIC: NCCL's own sums are in an order of its choice */
     bool exact;    /* f16 and bf16 are summed in fp32 */
     void *word;    /* device memory, what a barrier sums */
     void *space;   /* device memory, where the contributions to a shard meet; NULL: none yet */

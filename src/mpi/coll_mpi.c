@@ -11,20 +11,17 @@
 #include "base/log.h"
 #include "base/record.h"
 #include "base/status.h"
+#include "mpi/choice.h"
 #include "mpi/guest.h"
 
 extern const struct gsi_coll_ops gsi_coll_mpi;
 
-#define SMALL_MESSAGE ((size_t) 16 << 10)  /* above it, shards carry fewer bytes: measured */
-#define BLOCK_BYTES   ((size_t) 256 << 10) /* of all pieces of a block: stays in the cache */
-#define MIN_PIECE     ((size_t) 4 << 10)
-#define PIECE_LINE    ((size_t) 128) /* what pieces are multiples of: whole lines of any type */
-#define CREATE_TAG    0x6773         /* of MPI_Comm_create_group */
+#define CREATE_TAG 0x6773 /* of MPI_Comm_create_group */
 
 /* What a rank says on its card: its place in MPI_COMM_WORLD, -1 before MPI is up, its settings.
  */
 struct card {
-    int32_t world_rank, world_size, algorithm;
+    int32_t world_rank, world_size, algorithm, deterministic;
 };
 
 static gs_status_t prepare (const struct gsi_boot *boot, void *memory)
@@ -34,6 +31,7 @@ static gs_status_t prepare (const struct gsi_boot *boot, void *memory)
 
     card->world_rank = card->world_size = -1;
     card->algorithm = (int32_t) gsi_env_choice (GSI_ENV_HOST_ALGO);
+    card->deterministic = (int32_t) gsi_env_int (GSI_ENV_DETERMINISTIC);
     if (up) {
         MPI_Comm_rank (MPI_COMM_WORLD, &card->world_rank);
         MPI_Comm_size (MPI_COMM_WORLD, &card->world_size);
@@ -139,23 +137,19 @@ static gs_status_t make_comm (const struct gsi_coll_setup *setup, MPI_Comm *out)
     return st;
 }
 
-/* [bytes] cut in [parts], none smaller than MIN_PIECE. */
-static size_t piece_of (size_t bytes, int parts)
-{
-    size_t piece = bytes / (size_t) parts / PIECE_LINE * PIECE_LINE;
-
-    return piece > MIN_PIECE ? piece : MIN_PIECE;
-}
-
 /* All ranks compare the same cards and so come to the same verdict. */
 static gs_status_t compare_cards (const struct gsi_coll_setup *setup)
 {
-    for (int r = 1; r < setup->team->size; r++)
-        if (card_of (setup, r).algorithm != card_of (setup, 0).algorithm)
+    struct card zero = card_of (setup, 0);
+
+    for (int r = 1; r < setup->team->size; r++) {
+        struct card card = card_of (setup, r);
+        if (card.algorithm != zero.algorithm || card.deterministic != zero.deterministic)
             return gsi_fail (GS_ERR_MISMATCH,
-                             "rank 0 and rank %d have different GS_HOST_ALGO: "
-                             "set it alike on all ranks",
+                             "rank 0 and rank %d have different GS_HOST_ALGO or "
+                             "GS_DETERMINISTIC: set them alike on all ranks",
                              r);
+    }
     return GS_OK;
 }
 
@@ -168,14 +162,20 @@ static gs_status_t choose_levels (struct gsi_coll_mpi *c, const struct gsi_coll_
 
     if ((st = compare_cards (setup)) || (st = gsi_node_build (&c->node, team)))
         return st;
-    if (gsi_env_choice (GSI_ENV_HOST_ALGO) == GSI_HOST_FLAT || team->nodes == team->size)
+    if (gsi_choice_is_flat (team))
         return gsi_levels_flat (&c->levels, team);
     if ((st = gsi_levels_nodes (&c->levels, team)))
         return st;
-    c->levels.part_bytes = piece_of (BLOCK_BYTES, c->levels.owners * c->levels.rails);
+    c->levels.part_bytes = gsi_choice_part (&c->levels, team);
+    c->node.slots = gsi_choice_slots (&c->levels);
     st = gsi_node_open (
         c, &c->node, c->levels.part_bytes * (size_t) (c->levels.owners * c->levels.rails),
         c->levels.part_bytes * (size_t) c->levels.rails, setup->deadline_ns, &there);
+    if (there)
+        gsi_log (GS_LOG_INFO, "mpi",
+                 "large sums: %d shards of a block on each of %d nodes, in "
+                 "parts of %zu bytes",
+                 c->levels.owners, c->levels.rails, c->levels.part_bytes);
     if (st || there)
         return st;
     free (c->levels.peer);
@@ -186,26 +186,25 @@ static gs_status_t choose_levels (struct gsi_coll_mpi *c, const struct gsi_coll_
 static gs_status_t make_staging (struct gsi_coll_mpi *c)
 {
     size_t size = (size_t) c->size, block, rail, total;
-    struct gsi_slot *slots[] = {&c->scatter[0], &c->scatter[1], &c->gather[0], &c->gather[1]};
     char *at;
 
-    c->piece_bytes = piece_of (BLOCK_BYTES, c->size);
-    if (!c->levels.part_bytes)
-        c->levels.part_bytes = c->piece_bytes;
+    c->piece_bytes = gsi_choice_piece (c->size);
+    if (!c->levels.shares)
+        c->levels.part_bytes = gsi_choice_part (&c->levels, c->base.team);
     block = c->piece_bytes * size;
     rail = c->levels.part_bytes * (size_t) c->levels.rails;
     block = rail > block ? rail : block;
-    total = GSI_SMALL_BYTES + 2 * 4 * block;
+    total = GSI_SMALL_BYTES + 2 * 2 * GSI_STAGING_SLOTS * block;
     if (gsi_fault ("coll_mpi.memory") || posix_memalign ((void **) &c->memory, 4096, total))
         return gsi_fail (GS_ERR_NOMEM, "transport mpi: no memory for staging (%zu bytes)", total);
     at = c->small = c->memory;
     at += GSI_SMALL_BYTES;
-    for (int s = 0; s < 4; s++, at += 2 * block) {
-        slots[s]->send = at;
-        slots[s]->recv = at + block;
-        slots[s]->requests = calloc (2 * size, sizeof (MPI_Request));
-        slots[s]->statuses = calloc (2 * size, sizeof (MPI_Status));
-        if (!slots[s]->requests || !slots[s]->statuses)
+    for (int s = 0; s < 2 * GSI_STAGING_SLOTS; s++, at += 2 * block) {
+        c->slot[s].send = at;
+        c->slot[s].recv = at + block;
+        c->slot[s].requests = calloc (2 * size, sizeof (MPI_Request));
+        c->slot[s].statuses = calloc (2 * size, sizeof (MPI_Status));
+        if (!c->slot[s].requests || !c->slot[s].statuses)
             return gsi_fail (GS_ERR_NOMEM, "transport mpi: out of memory");
     }
     c->source = calloc (size, sizeof (*c->source));
@@ -220,14 +219,13 @@ static gs_status_t make_staging (struct gsi_coll_mpi *c)
 static void discard (struct gsi_coll *coll)
 {
     struct gsi_coll_mpi *c = (struct gsi_coll_mpi *) coll;
-    struct gsi_slot *slots[] = {&c->scatter[0], &c->scatter[1], &c->gather[0], &c->gather[1]};
 
-    for (int s = 0; s < 4; s++) {
+    for (int s = 0; s < 2 * GSI_STAGING_SLOTS; s++) {
         if (c->unfinished)
-            gsi_guest_keep (slots[s]->requests);
+            gsi_guest_keep (c->slot[s].requests);
         else
-            free (slots[s]->requests);
-        free (slots[s]->statuses);
+            free (c->slot[s].requests);
+        free (c->slot[s].statuses);
     }
     if (c->unfinished)
         gsi_guest_keep (c->memory);
@@ -299,13 +297,6 @@ static gs_status_t open_mpi (const struct gsi_coll_setup *setup, struct gsi_coll
     return GS_OK;
 }
 
-/* Whether [bytes] of each rank go in one go of small messages. */
-static bool is_small (const struct gsi_coll_mpi *c, size_t bytes)
-{
-    return bytes <= SMALL_MESSAGE && bytes * (size_t) c->size <= GSI_SMALL_BYTES &&
-           (!c->levels.shares || bytes <= c->node.area_bytes);
-}
-
 /* The application may have ended MPI; every call of MPI would then end the process. */
 static gs_status_t still_up (void)
 {
@@ -324,7 +315,7 @@ static gs_status_t allreduce (struct gsi_coll *coll, void *buf, size_t count,
 
     if (st)
         return st;
-    if (!is_small (c, bytes))
+    if (!gsi_choice_is_small (c, bytes))
         return gsi_levels_allreduce (c, &c->levels, buf, count, how, call);
     if ((st = gsi_small_gather (c, buf, bytes, call)))
         return st;
@@ -350,7 +341,7 @@ static gs_status_t allgather (struct gsi_coll *coll, const void *send, void *rec
 
     if (st)
         return st;
-    if (!is_small (c, bytes))
+    if (!gsi_choice_is_small (c, bytes))
         return gsi_move_allgather (c, send, recv, bytes, call);
     if ((st = gsi_small_gather (c, send, bytes, call)))
         return st;

@@ -16,7 +16,7 @@
 #include "mpi/node.h"
 
 #define GSI_SMALL_BYTES   ((size_t) 256 << 10) /* all contributions of a small operation */
-#define GSI_STAGING_SLOTS 2                    /* one in flight while the other is worked on */
+#define GSI_STAGING_SLOTS (GSI_LAG + 1)
 
 /* Message tags; ranks of one pair send in one order, so a tag needs no number. */
 enum gsi_tag {
@@ -48,7 +48,12 @@ struct gsi_coll_mpi {
     double *scale;       /* [size] their weights */
     struct gsi_node node;
     struct gsi_levels levels; /* how large reductions go */
-    struct gsi_slot scatter[GSI_STAGING_SLOTS], gather[GSI_STAGING_SLOTS];
+    union {                   /* all, and by what they are for */
+        struct gsi_slot slot[2 * GSI_STAGING_SLOTS];
+        struct {
+            struct gsi_slot scatter[GSI_STAGING_SLOTS], gather[GSI_STAGING_SLOTS];
+        };
+    };
     bool unfinished;          /* MPI owns staging: it is kept */
     bool notified;            /* the other ranks were told that we gave up */
     bool notice;              /* another rank has given up: heard[] says which */

@@ -345,22 +345,22 @@ static gs_status_t end_block (const struct job *j, size_t b)
     return take (j, b);
 }
 
-/* Four blocks are under way: put, on its way to those who sum it, on its way back, and taken. */
+/* While a block is put, others are on their way to those who sum them, and on their way back. */
 static gs_status_t work_together (const struct job *j)
 {
     gs_status_t st = GS_OK;
 
     if (j->l->shares)
         put (j, 0);
-    for (size_t t = 0; t < j->blocks + 2 && !st; t++) {
+    for (size_t t = 0; t < j->blocks + 2 * GSI_LAG && !st; t++) {
         if (j->l->shares && t + 1 < j->blocks)
             put (j, t + 1);
         if (t < j->blocks)
             st = begin_block (j, t);
-        if (t >= 1 && t - 1 < j->blocks && !st)
-            st = turn_block (j, t - 1);
-        if (t >= 2 && !st)
-            st = end_block (j, t - 2);
+        if (t >= GSI_LAG && t - GSI_LAG < j->blocks && !st)
+            st = turn_block (j, t - GSI_LAG);
+        if (t >= 2 * GSI_LAG && !st)
+            st = end_block (j, t - 2 * GSI_LAG);
     }
     return st;
 }

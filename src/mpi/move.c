@@ -29,7 +29,8 @@ static void copy_step (const struct gsi_coll_mpi *c, char *recv, int r, size_t b
 
 /*
  * [bytes] of [root], or with -1 of every rank, to all: each lays out a step while it copies the
- * one before it. [send] is NULL on a rank that has nothing to give.
+ * one before it. [send] is NULL on a rank that has nothing to give. A step is laid out when all
+ * ranks have begun the one two before it, and so have copied the one before that: four areas do.
  */
 static gs_status_t share (struct gsi_coll_mpi *c, const char *send, char *recv, int root,
                           size_t bytes, const struct gsi_call *call)

@@ -168,8 +168,8 @@ gs_status_t gsi_node_open (struct gsi_coll_mpi *c, struct gsi_node *node, size_t
         return gsi_fail (GS_ERR_NOMEM, "transport mpi: out of memory");
     node->area_bytes = round_up (area_bytes);
     node->result_bytes = round_up (result_bytes);
-    node->bytes = head_bytes (node) +
-                  (size_t) node->size * GSI_NODE_SLOTS * (node->area_bytes + node->result_bytes);
+    node->bytes = head_bytes (node) + (size_t) node->size * (size_t) node->slots *
+                                          (node->area_bytes + node->result_bytes);
     node->turn = 1;
     if ((st = meet (c, node, m, deadline_ns))) {
         gsi_guest_keep (m);
@@ -198,7 +198,8 @@ enum step { PUT, DONE };
 
 static char *slot_of (const struct gsi_node *node, int index, uint64_t turn)
 {
-    size_t slot = (size_t) index * GSI_NODE_SLOTS + (size_t) (turn % GSI_NODE_SLOTS);
+    size_t slot =
+        (size_t) index * (size_t) node->slots + (size_t) (turn % (uint64_t) node->slots);
 
     return node->base + head_bytes (node) + slot * (node->area_bytes + node->result_bytes);
 }

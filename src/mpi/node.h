@@ -4,8 +4,8 @@
  *
  * Work goes in blocks, which the ranks of a communicator count alike. A rank puts what it gives
  * to a block into its area and says so (put); ranks that sum a part of the block lay it into
- * their result and say so (done). An area serves every GSI_NODE_SLOTS-th block: a rank that has
- * seen all others put block n may use the areas of block n + 2 - GSI_NODE_SLOTS again.
+ * their result and say so (done). Areas are used in turn: a rank that has seen all others put
+ * block n may use the area of a block that all had taken before they put block n.
  */
 #ifndef GS_MPI_NODE_H
 #define GS_MPI_NODE_H
@@ -16,13 +16,15 @@
 
 #include "coll/coll.h"
 
-#define GSI_NODE_SLOTS 4
+#define GSI_LAG        4 /* blocks between two steps of one: so many are on their way meanwhile */
+#define GSI_NODE_SLOTS (2 * GSI_LAG + 2) /* areas of a rank that all of them need */
 
 struct gsi_coll_mpi;
 
 struct gsi_node {
     int size, index; /* ranks of this node, and the place of this one among them */
     int *rank;       /* [size] their ranks in the communicator, ascending */
+    int slots;       /* areas of a rank */
     size_t area_bytes, result_bytes;
     char *base; /* NULL: no memory */
     size_t bytes;

@@ -294,24 +294,27 @@ static inline bool data_free (void *memory, size_t bytes)
 }
 
 /*
- * Counts of [width] byte elements at which the way of a message changes: 16 KiB per rank, and the
- * blocks of larger ones, 256 KiB cut in a piece of a multiple of 64 bytes per rank. Ends with 0.
+ * Counts of [width] byte elements at which the way of a message changes: what goes as small, the
+ * blocks of larger ones, and the pieces of [size] ranks in them. Ends with 0.
  */
 static inline const size_t *data_edges (int size, size_t width)
 {
+    static const size_t limits[] = {
+        16 << 10,  /* what goes as small */
+        512 << 10, /* a block of one node */
+        120 << 10  /* a block between two ranks of two nodes */
+    };
     static size_t edges[16];
-    size_t small = (16 << 10) / width, n = 0;
-    size_t piece = (256 << 10) / (size_t) size / 64 * 64 / width, block = piece * (size_t) size;
+    size_t n = 0;
 
-    edges[n++] = small - 1;
-    edges[n++] = small;
-    edges[n++] = small + 1;
-    edges[n++] = piece - 1;
-    edges[n++] = piece + 1;
-    edges[n++] = block - 1;
-    edges[n++] = block;
-    edges[n++] = block + 1;
-    edges[n++] = 2 * block + (size_t) size + 1;
+    for (int i = 0; i < 3; i++) {
+        size_t all = limits[i] / width;
+        edges[n++] = all - 1;
+        edges[n++] = all;
+        edges[n++] = all + 1;
+    }
+    edges[n++] = (512 << 10) / (size_t) size / 128 * 128 / width + 1; /* into a second piece */
+    edges[n++] = 2 * edges[4] + (size_t) size + 1;
     edges[n] = 0;
     return edges;
 }

@@ -17,15 +17,16 @@ fail () {
     ((++failures))
 }
 
-# measures RANKS SIZES ARGUMENT...: exit status 0 and a line of JSON with both times for each size.
+# measures RANKS SIZES ARGUMENT...: exit status 0, and a line of JSON with both times for a size.
 measures () {
-    local number='[0-9]+\.[0-9]+' ranks=$1 sizes=$2
+    local number='[0-9]+\.[0-9]+' ranks=$1 sizes=$2 line
     shift 2
 
     timeout 60 ./gs-bench "$@" --iterations 4 --warmup 1 --rounds 11 --json >"$room/out" 2>&1 \
         || fail "gs-bench $*: exit status $?"
-    [[ $(grep -cE "^\{\"op\":\"$1\",.*\"ranks\":$ranks,.*\"transport\":\"nccl\",\"time_us\":$number,\
-\"raw_time_us\":$number,\"ratio\":$number\}\$" "$room/out") = "$sizes" ]] \
+    line="^\{\"op\":\"$1\",.*\"ranks\":$ranks,.*\"transport\":\"nccl\",\"time_us\":$number,"
+    line+="\"raw_time_us\":$number,\"ratio\":$number\}\$"
+    [[ $(grep -cE "$line" "$room/out") = "$sizes" ]] \
         || fail "gs-bench $*: not $sizes lines"
 }
 

@@ -16,6 +16,7 @@ static const struct {
     {GSI_ENV_BOOT, "GS_BOOT", "auto|pmix|mpi|single", "auto"},
     {GSI_ENV_TRANSPORT, "GS_TRANSPORT", "auto|self|mpi|nccl", "auto"},
     {GSI_ENV_AVG, "GS_AVG", "auto|exact|fast", "auto"},
+    {GSI_ENV_HOST_ALGO, "GS_HOST_ALGO", "auto|flat|levels", "auto"},
     {GSI_ENV_CHECK, "GS_CHECK", "off|args|collective", "args"},
     {GSI_ENV_RECORD, "GS_RECORD", "file|memory", "file"},
 };
@@ -31,6 +32,7 @@ static const struct {
     {GSI_ENV_RECORD_KEEP, "GS_RECORD_KEEP", 0, 1, 0},
     {GSI_ENV_ALLOW_SHARED_GPU, "GS_ALLOW_SHARED_GPU", 0, 1, 0},
     {GSI_ENV_NCCL_RANKS_PER_ROOT, "GS_NCCL_RANKS_PER_ROOT", 1, 1000000, 128},
+    {GSI_ENV_DETERMINISTIC, "GS_DETERMINISTIC", 0, 1, 0},
     {GSI_ENV_DEVICE, "GS_DEVICE", 0, 1023, GS_DEVICE_AUTO},
 };
 

@@ -9,6 +9,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "tools/setting.h"
+
 /* Begun in rank 0, which alone waits for them. */
 static int children;
 
@@ -47,10 +49,9 @@ static bool share_id (const struct bench *bench, int rank, const int fd[2], gs_u
 /* NCCL refuses ranks of one host that share a GPU: where that is allowed each is its own host. */
 static void stand_alone (int rank)
 {
-    const char *share = getenv ("GS_ALLOW_SHARED_GPU");
     char host[32];
 
-    if (!share || strcmp (share, "1") != 0)
+    if (strcmp (setting_value ("GS_ALLOW_SHARED_GPU"), "1") != 0)
         return;
     snprintf (host, sizeof (host), "gs-bench-%d", rank);
     setenv ("NCCL_HOSTID", host, 0);
