@@ -5,7 +5,7 @@
  */
 #include "multi.h"
 
-#define COUNT 70000 /* floats: more than one block of a large operation */
+#define COUNT 140000 /* floats: more than one block of a large operation */
 
 static float x[COUNT], y[COUNT];
 
