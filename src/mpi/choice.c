@@ -8,7 +8,7 @@
 #define MOVED_BYTES   ((size_t) 256 << 10) /* of a block that is moved by messages */
 #define BLOCK_BYTES   ((size_t) 512 << 10) /* of a block on one node: stays in the cache */
 #define WIRE_BYTES    ((size_t) 60 << 10)  /* of a part that travels: MPI sends 64 KiB at once */
-#define STAGING_BYTES ((size_t) 32 << 20)  /* for all parts that travel, about */
+#define STAGING_BYTES ((size_t) 16 << 20)  /* for all parts that travel, about */
 #define NODE_BYTES    ((size_t) 128 << 20) /* that all ranks of a node share, about */
 #define LEAST_BYTES   ((size_t) 4 << 10)   /* of any part */
 #define LINE_BYTES    ((size_t) 128)       /* parts are whole lines of elements of any type */
@@ -36,6 +36,15 @@ static size_t whole_lines (size_t bytes)
 static size_t smaller (size_t a, size_t b)
 {
     return a < b ? a : b;
+}
+
+/* Between nodes every owner costs every rank of the node a piece of memory for each rail. */
+int gsi_choice_owners (const struct gsi_team *team)
+{
+    size_t local = (size_t) (team->size / team->nodes), nodes = (size_t) team->nodes;
+    size_t most = NODE_BYTES / (GSI_NODE_SLOTS * local * nodes * LEAST_BYTES);
+
+    return team->nodes == 1 || most > (size_t) team->size ? team->size : most ? (int) most : 1;
 }
 
 size_t gsi_choice_part (const struct gsi_levels *levels, const struct gsi_team *team)

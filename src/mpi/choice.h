@@ -3,13 +3,16 @@
  * choice - which way data goes between hosts, by where the ranks are and how much it is. The same
  * on all ranks: it depends on nothing that they do not share.
  *
- *   of each rank        all on one node         several nodes
- *   up to 16 KiB        small, shared memory    small, messages (Bruck)
- *   more, to sum        levels, one rail        levels; flat with GS_DETERMINISTIC, or one rank
- * each more, to move       move, shared memory     move, messages
- *
- * Where ranks of a node cannot share memory, or with GS_HOST_ALGO=flat, the right column holds,
- * with flat.
+ * All ranks on one node, with memory that they share:
+ *   up to 16 KiB of each   small.c, in that memory
+ *   more, to sum           levels.c, with one rail
+ *   more, to move          move.c, in that memory
+ * Several nodes, with such memory on each:
+ *   up to 16 KiB of each   small.c, by messages
+ *   more, to sum           levels.c, with a rail between nodes for each owner
+ *   more, to move          move.c, by messages
+ * One rank on each node, no such memory, GS_HOST_ALGO=flat, or GS_DETERMINISTIC and several
+ * nodes: as between nodes, and levels.c with one rail of all ranks
  */
 #ifndef GS_MPI_CHOICE_H
 #define GS_MPI_CHOICE_H
@@ -21,6 +24,9 @@ bool gsi_choice_is_small (const struct gsi_coll_mpi *c, size_t bytes);
 
 /* Whether each rank counts as a node of its own in large sums. */
 bool gsi_choice_is_flat (const struct gsi_team *team);
+
+/* How many ranks of a node may sum, at most. */
+int gsi_choice_owners (const struct gsi_team *team);
 
 /* The part of a block of a large sum that one rank has; how many areas a rank needs for it. */
 size_t gsi_choice_part (const struct gsi_levels *levels, const struct gsi_team *team);

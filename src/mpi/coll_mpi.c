@@ -164,7 +164,7 @@ static gs_status_t choose_levels (struct gsi_coll_mpi *c, const struct gsi_coll_
         return st;
     if (gsi_choice_is_flat (team))
         return gsi_levels_flat (&c->levels, team);
-    if ((st = gsi_levels_nodes (&c->levels, team)))
+    if ((st = gsi_levels_nodes (&c->levels, team, gsi_choice_owners (team))))
         return st;
     c->levels.part_bytes = gsi_choice_part (&c->levels, team);
     c->node.slots = gsi_choice_slots (&c->levels);

@@ -39,11 +39,11 @@ gs_status_t gsi_levels_flat (struct gsi_levels *l, const struct gsi_team *team)
     return GS_OK;
 }
 
-gs_status_t gsi_levels_nodes (struct gsi_levels *l, const struct gsi_team *team)
+gs_status_t gsi_levels_nodes (struct gsi_levels *l, const struct gsi_team *team, int most)
 {
     int *ranks = calloc ((size_t) team->nodes, sizeof (*ranks)); /* of each node, so far */
 
-    *l = (struct gsi_levels){.shares = true, .owners = team->size, .rails = team->nodes};
+    *l = (struct gsi_levels){.shares = true, .owners = most, .rails = team->nodes};
     l->rail = team->node;
     l->peer = calloc ((size_t) team->nodes, sizeof (*l->peer));
     if (!ranks || !l->peer) {

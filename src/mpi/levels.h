@@ -26,7 +26,7 @@ struct gsi_levels {
     int owners, shard; /* shards of a block, and which of them is this rank's, or -1 */
     int rails, rail;   /* ranks that own the same shard, and the place of this one among them */
     int *peer;         /* [rails] */
-    size_t part_bytes; /* of one part of a block; a multiple of 64 */
+    size_t part_bytes; /* of one part of a block; a multiple of 128 */
 };
 
 /* All ranks are on one node, and have its memory. */
@@ -38,8 +38,8 @@ static inline bool gsi_levels_together (const struct gsi_levels *levels)
 /* Every rank a node of its own. */
 gs_status_t gsi_levels_flat (struct gsi_levels *levels, const struct gsi_team *team);
 
-/* With the nodes there are; as many owners on each as the smallest has ranks. */
-gs_status_t gsi_levels_nodes (struct gsi_levels *levels, const struct gsi_team *team);
+/* With the nodes there are; as many owners on each as the smallest has ranks, at most [most]. */
+gs_status_t gsi_levels_nodes (struct gsi_levels *levels, const struct gsi_team *team, int most);
 
 gs_status_t gsi_levels_allreduce (struct gsi_coll_mpi *c, const struct gsi_levels *levels,
                                   char *buf, size_t count, const struct gsi_reduction *how,

@@ -85,8 +85,8 @@ static bool map (struct gsi_node *node, int fd, bool keep)
     return node->base != NULL;
 }
 
-/* The first rank of a node: memory without a name, which goes with the last process that has it.
- * All of it is there at once, so that no later write ends in SIGBUS. */
+/* The first rank of a node: memory without a name, which goes with the last process that has it,
+ * and takes up room where it was written only. */
 static struct handle make (struct gsi_node *node)
 {
     struct handle h = {.process = getpid (), .bytes = (int64_t) node->bytes, .fd = -1};
@@ -94,8 +94,7 @@ static struct handle make (struct gsi_node *node)
     if (gsi_fault ("node.memory") || (h.fd = memfd_create ("gradsync", MFD_CLOEXEC)) < 0)
         return h;
     h.token = (uint64_t) gsi_now_ns () ^ (uint64_t) h.process << 40;
-    h.ok = !ftruncate (h.fd, (off_t) node->bytes) &&
-           !posix_fallocate (h.fd, 0, (off_t) node->bytes) && map (node, h.fd, true);
+    h.ok = !ftruncate (h.fd, (off_t) node->bytes) && map (node, h.fd, true);
     if (h.ok)
         memcpy (node->base, &h.token, sizeof (h.token));
     return h;
