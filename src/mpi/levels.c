@@ -18,6 +18,7 @@ struct job {
     size_t block, blocks;      /* elements in a block; how many blocks */
     uint64_t turn, kind;       /* of block 0 in the node's memory; of all blocks */
     const struct gsi_reduction *how;
+    struct gsi_reduction local, across; /* what the ranks of a node, and of a rail, do of it */
     const struct gsi_call *call;
 };
 
@@ -133,8 +134,7 @@ static void put (const struct job *j, size_t b)
 }
 
 /* Combines what the ranks of the node give to [r] of block [b] into [dst]. */
-static void combine_node (const struct job *j, size_t b, struct range r,
-                          const struct gsi_reduction *how, void *dst)
+static void combine_node (const struct job *j, size_t b, struct range r, void *dst)
 {
     struct gsi_coll_mpi *c = j->c;
 
@@ -142,19 +142,7 @@ static void combine_node (const struct job *j, size_t b, struct range r,
         c->source[i] = i == c->node.index
                            ? j->buf + r.first * j->width
                            : within (j, gsi_node_area (&c->node, i, j->turn + b), b, r.first);
-    c->device->ops->reduce (how, dst, c->source, c->node.size, r.n);
-}
-
-/* The weights of the ranks of this node. */
-static const double *node_scale (const struct job *j)
-{
-    struct gsi_coll_mpi *c = j->c;
-
-    if (!j->how->scale)
-        return NULL;
-    for (int i = 0; i < c->node.size; i++)
-        c->scale[i] = j->how->scale[c->node.rank[i]];
-    return c->scale;
+    c->device->ops->reduce (&j->local, dst, c->source, c->node.size, r.n);
 }
 
 /* Lays this rank's shard of block [b], which is final, before the others. */
@@ -188,18 +176,12 @@ static gs_status_t take (const struct job *j, size_t b)
 /* What this rank's node gives to [r] of block [b], at [dst]; a mute rank alone gives zeros. */
 static void give (const struct job *j, size_t b, struct range r, char *dst)
 {
-    struct gsi_reduction how = *j->how;
-
-    if (j->l->shares) {
-        how.divisor = 1;
-        how.scale = node_scale (j);
-        how.sums = GSI_SUMS_OUT;
-        combine_node (j, b, r, &how, dst);
-    } else if (is_mute (j)) {
+    if (j->l->shares)
+        combine_node (j, b, r, dst);
+    else if (is_mute (j))
         memset (dst, 0, r.n * j->width);
-    } else {
+    else
         memcpy (dst, j->buf + r.first * j->width, r.n * j->width);
-    }
 }
 
 /* Sends the others of the rail their parts of block [b]. */
@@ -237,20 +219,16 @@ static gs_status_t finish_scatter (const struct job *j, size_t b)
     const struct gsi_levels *l = j->l;
     struct gsi_slot *slot = &c->scatter[b % GSI_STAGING_SLOTS];
     struct range mine = part_of (j, b, l->rail);
-    struct gsi_reduction how = *j->how;
     gs_status_t st = gsi_p2p_wait (c, slot, j->call);
 
     if (st || !mine.n)
         return st;
     for (int k = 0; k < l->rails; k++)
         c->source[k] = staged (j, slot->recv, k);
-    if (l->shares) {
-        how.scale = NULL;
-        how.sums = GSI_SUMS_IN;
-    } else {
+    if (!l->shares)
         c->source[l->rail] = j->buf + mine.first * j->width;
-    }
-    c->device->ops->reduce (&how, j->buf + mine.first * j->width, c->source, l->rails, mine.n);
+    c->device->ops->reduce (&j->across, j->buf + mine.first * j->width, c->source, l->rails,
+                            mine.n);
     return GS_OK;
 }
 
@@ -297,10 +275,8 @@ static gs_status_t finish_gather (const struct job *j, size_t b)
 static gs_status_t work_alone (const struct job *j)
 {
     struct gsi_coll_mpi *c = j->c;
-    struct gsi_reduction how = *j->how;
     gs_status_t st = GS_OK;
 
-    how.scale = node_scale (j);
     put (j, 0);
     for (size_t b = 0; b < j->blocks && !st; b++) {
         struct range mine = shard_of (j, b, j->l->shard);
@@ -308,7 +284,7 @@ static gs_status_t work_alone (const struct job *j)
             put (j, b + 1);
         st = gsi_node_await_put (c, j->turn + b, j->kind, j->call);
         if (!st) {
-            combine_node (j, b, mine, &how, j->buf + mine.first * j->width);
+            combine_node (j, b, mine, j->buf + mine.first * j->width);
             show (j, b);
             st = take (j, b);
         }
@@ -316,22 +292,26 @@ static gs_status_t work_alone (const struct job *j)
     return st;
 }
 
-/* The first half of block [b] between nodes; without shared memory there is no other half. */
+/* The first third of block [b] between nodes. */
 static gs_status_t begin_block (const struct job *j, size_t b)
 {
-    struct gsi_coll_mpi *c = j->c;
     gs_status_t st = GS_OK;
 
-    if (j->l->shares && owns (j))
-        st = gsi_node_await_put (c, j->turn + b, j->kind, j->call);
-    return st || !owns (j) ? st : start_scatter (j, b);
+    if (!owns (j))
+        return GS_OK;
+    if (j->l->shares)
+        st = gsi_node_await_put (j->c, j->turn + b, j->kind, j->call);
+    return st ? st : start_scatter (j, b);
 }
 
 static gs_status_t turn_block (const struct job *j, size_t b)
 {
-    gs_status_t st = owns (j) ? finish_scatter (j, b) : GS_OK;
+    gs_status_t st;
 
-    return st || !owns (j) ? st : start_gather (j, b);
+    if (!owns (j))
+        return GS_OK;
+    st = finish_scatter (j, b);
+    return st ? st : start_gather (j, b);
 }
 
 static gs_status_t end_block (const struct job *j, size_t b)
@@ -365,6 +345,34 @@ static gs_status_t work_together (const struct job *j)
     return st;
 }
 
+/* The weights of the ranks of this node. */
+static const double *node_scale (const struct job *j)
+{
+    struct gsi_coll_mpi *c = j->c;
+
+    if (!j->how->scale)
+        return NULL;
+    for (int i = 0; i < c->node.size; i++)
+        c->scale[i] = j->how->scale[c->node.rank[i]];
+    return c->scale;
+}
+
+/* What each level does of the reduction: sums within nodes are divided and rounded behind them.
+ */
+static void share_out (struct job *j)
+{
+    j->local = j->across = *j->how;
+    if (!j->l->shares)
+        return;
+    j->local.scale = node_scale (j);
+    if (j->l->rails == 1)
+        return;
+    j->local.divisor = 1;
+    j->local.sums = GSI_SUMS_OUT;
+    j->across.scale = NULL;
+    j->across.sums = GSI_SUMS_IN;
+}
+
 gs_status_t gsi_levels_allreduce (struct gsi_coll_mpi *c, const struct gsi_levels *levels,
                                   char *buf, size_t count, const struct gsi_reduction *how,
                                   const struct gsi_call *call)
@@ -380,6 +388,7 @@ gs_status_t gsi_levels_allreduce (struct gsi_coll_mpi *c, const struct gsi_level
                     .call = call};
     bool half = how->dtype == GS_F16 || how->dtype == GS_BF16;
 
+    share_out (&j);
     j.width = gs_dtype_size (how->dtype);
     j.wide = levels->shares && levels->rails > 1 && half ? sizeof (float) : j.width;
     j.block = levels->part_bytes / j.wide * (size_t) levels->rails * (size_t) levels->owners;

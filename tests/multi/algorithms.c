@@ -11,16 +11,6 @@ static const char *const ways[WAYS] = {"flat", "levels", "auto"};
 static gs_comm_t *comm[WAYS];
 static uint64_t seed;
 
-static void store (gs_dtype_t dtype, void *array, size_t i, double x)
-{
-    switch (dtype) {
-    case GS_F16: ((uint16_t *) array)[i] = gsi_f16_of_float ((float) x); break;
-    case GS_BF16: ((uint16_t *) array)[i] = gsi_bf16_of_float ((float) x); break;
-    case GS_F32: ((float *) array)[i] = (float) x; break;
-    default: ((double *) array)[i] = x; break;
-    }
-}
-
 /* The average in rank order, of what an allgather brings. */
 static void reference (gs_dtype_t dtype, const void *mine, void *out, size_t count)
 {
@@ -37,7 +27,8 @@ static void reference (gs_dtype_t dtype, const void *mine, void *out, size_t cou
             sum = r ? sum + (float) x : (float) x;
             wide = r ? wide + x : x;
         }
-        store (dtype, out, i, dtype == GS_F64 ? wide / size : (double) (sum / (float) size));
+        data_store (dtype, out, i, dtype == GS_F64 ? wide / size : (double) (sum / (float) size),
+                    0);
     }
     free (all);
 }

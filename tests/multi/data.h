@@ -79,6 +79,19 @@ static inline wide_t data_load (gs_dtype_t dtype, const void *array, size_t i)
     }
 }
 
+/* array[i] = re + im i, rounded to a floating type. */
+static inline void data_store (gs_dtype_t dtype, void *array, size_t i, double re, double im)
+{
+    switch (dtype) {
+    case GS_F16: ((uint16_t *) array)[i] = gsi_f16_of_float ((float) re); break;
+    case GS_BF16: ((uint16_t *) array)[i] = gsi_bf16_of_float ((float) re); break;
+    case GS_F32: ((float *) array)[i] = (float) re; break;
+    case GS_F64: ((double *) array)[i] = re; break;
+    case GS_C64: ((float complex *) array)[i] = (float) re + I * (float) im; break;
+    default: ((double complex *) array)[i] = re + I * im; break;
+    }
+}
+
 /* Makes element [i] of [rank] at [array][at]. */
 static inline void data_make (gs_dtype_t dtype, void *array, size_t at, uint64_t seed, int rank,
                               size_t i)
@@ -86,17 +99,10 @@ static inline void data_make (gs_dtype_t dtype, void *array, size_t at, uint64_t
     uint64_t bits = data_bits (seed, rank, i);
     double re = data_number (bits), im = data_number (~bits);
 
-    switch (dtype) {
-    case GS_F16: ((uint16_t *) array)[at] = gsi_f16_of_float ((float) re); break;
-    case GS_BF16: ((uint16_t *) array)[at] = gsi_bf16_of_float ((float) re); break;
-    case GS_F32: ((float *) array)[at] = (float) re; break;
-    case GS_F64: ((double *) array)[at] = re; break;
-    case GS_C64: ((float complex *) array)[at] = (float) re + I * (float) im; break;
-    case GS_C128: ((double complex *) array)[at] = re + I * im; break;
-    default:
+    if (data_is_integer (dtype))
         memcpy ((char *) array + at * gs_dtype_size (dtype), &bits, gs_dtype_size (dtype));
-        break;
-    }
+    else
+        data_store (dtype, array, at, re, im);
 }
 
 static inline void data_fill (gs_dtype_t dtype, void *array, uint64_t seed, int rank,

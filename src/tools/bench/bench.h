@@ -51,8 +51,8 @@ struct bench_op {
     const char *name;
     const char *help; /* one line */
     bool sized;       /* takes sizes, a type, iterations and warm-up */
-    bool needs_gpu;   /* is about calls that are queued */
     bool can_gpu;     /* takes --memory device */
+    bool needs_gpu;   /* takes no other */
 
     /* (optional) Whether [dtype] can be measured; NULL: all. */
     bool (*takes) (gs_dtype_t dtype);

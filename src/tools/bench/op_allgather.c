@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* op_allgather - gs_allgather beside MPI_Allgather. */
 #include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "tools/bench/bench.h"
 #include "tools/bench/measure.h"
@@ -40,14 +38,11 @@ static bool get_memory (struct work *w)
     size_t bytes = w->bench->options.max_bytes;
     size_t size = (size_t) gs_comm_size (w->bench->comm);
 
-    w->send = malloc (bytes);
-    w->recv = bytes <= SIZE_MAX / size ? malloc (bytes * size) : NULL;
-    if (!w->send || !w->recv)
-        return bench_fail (w->bench, "no memory for %zu + %zu times %zu bytes", bytes, size,
-                           bytes);
-    memset (w->send, BENCH_FILL, bytes);
-    memset (w->recv, BENCH_FILL, bytes * size);
-    return true;
+    if (bytes > SIZE_MAX / size)
+        return bench_fail (w->bench, "no memory for %zu times %zu bytes", size, bytes);
+    w->send = bench_make_array (w->bench, bytes);
+    w->recv = bench_make_array (w->bench, bytes * size);
+    return w->send && w->recv;
 }
 
 static bool run (const struct bench *bench)
@@ -62,8 +57,8 @@ static bool run (const struct bench *bench)
         work.mpi = bench_raw_mpi_open (bench);
         ok = bench_sweep (bench, &work.count, &ours, work.mpi ? &raw : NULL);
     }
-    free (work.send);
-    free (work.recv);
+    bench_free_array (bench, work.send);
+    bench_free_array (bench, work.recv);
     return ok;
 }
 

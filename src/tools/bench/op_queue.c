@@ -84,7 +84,6 @@ const struct bench_op bench_op_queue = {
     .help = "host time to queue an average on a GPU; raw: ncclAllReduce",
     .sized = true,
     .needs_gpu = true,
-    .can_gpu = true,
     .takes = bench_has_average,
     .run = run,
 };

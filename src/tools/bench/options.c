@@ -176,7 +176,7 @@ static bool finish (struct bench_options *o, const char *sized)
 
     if (sized && !o->op->sized)
         return wrong ("%s takes no --%s", o->op->name, sized);
-    if (o->on_gpu && !o->op->can_gpu)
+    if (o->on_gpu && !o->op->can_gpu && !o->op->needs_gpu)
         return wrong ("%s is not measured with --memory device", o->op->name);
     o->on_gpu = o->on_gpu || o->op->needs_gpu;
     if (o->ranks && !o->on_gpu)
