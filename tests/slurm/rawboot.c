@@ -26,7 +26,7 @@ bool bench_fail (const struct bench *bench, const char *format, ...)
     return false;
 }
 
-static bool start_mpi (void)
+static bool run_mpi (void)
 {
     int (*init) (int *argc, char ***argv);
     int (*finalize) (void);
@@ -40,10 +40,13 @@ int main (void)
 {
     struct bench_raw_pmix_times times;
     struct bench bench = {0};
+    bool ok;
 
     if (!bench_raw_pmix (&bench, 0, sizeof (struct gsi_card), &times))
         return EXIT_FAILURE;
     printf ("open and exchange: %.0f us\n", times.open_us + times.exchange_us);
     fflush (stdout);
-    return start_mpi () ? EXIT_SUCCESS : EXIT_FAILURE;
+    ok = run_mpi ();
+    bench_raw_pmix_close (); /* after MPI, which could not open it again */
+    return ok ? EXIT_SUCCESS : EXIT_FAILURE;
 }

@@ -41,6 +41,7 @@ static bool time_raw (const struct bench *bench, int round, double *us)
         return bench_fail (bench, "%s", gs_last_error ());
     if (!bench_raw_pmix (bench, round, sizeof (struct gsi_card), &times))
         return false;
+    bench_raw_pmix_close ();
     *us = times.open_us + times.exchange_us;
     return true;
 }

@@ -81,9 +81,10 @@ bool bench_raw_pmix_answers (void);
 /*
  * Collective over the job. What a create does to find all ranks, by hand: PMIx_Init, a card of
  * [bytes] put, a fence that collects, all cards got. [round] is a new number each time, the same
- * on all ranks. Blocks as long as PMIx does.
+ * on all ranks. Blocks as long as PMIx does. Success leaves PMIx open, until the close.
  */
 bool bench_raw_pmix (const struct bench *bench, int round, size_t bytes,
                      struct bench_raw_pmix_times *times);
+void bench_raw_pmix_close (void);
 
 #endif /* GS_TOOLS_BENCH_RAW_H */

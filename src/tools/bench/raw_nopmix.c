@@ -13,3 +13,7 @@ bool bench_raw_pmix (const struct bench *bench, int round, size_t bytes,
     (void) round, (void) bytes, (void) times;
     return bench_fail (bench, "this build has no PMIx");
 }
+
+void bench_raw_pmix_close (void)
+{
+}

@@ -88,6 +88,12 @@ bool bench_raw_pmix (const struct bench *bench, int round, size_t bytes,
     ok = put_card (bench, key, bytes) && fence (bench, &self) && get_cards (bench, &self, key);
     times->open_us = (double) (open - begin) / 1e3;
     times->exchange_us = (double) (gsi_now_ns () - open) / 1e3;
-    PMIx_Finalize (NULL, 0);
+    if (!ok)
+        bench_raw_pmix_close ();
     return ok;
+}
+
+void bench_raw_pmix_close (void)
+{
+    PMIx_Finalize (NULL, 0);
 }
