@@ -86,6 +86,13 @@ struct gsi_coll_ops {
     /* (required) Collective. A failure of a queued transport may be this rank's alone. */
     gs_status_t (*open) (const struct gsi_coll_setup *setup, struct gsi_coll **out);
 
+    /*
+     * (optional, both) Arrays that the operations take where they are; false: not had, and not
+     * one of these. Any thread; [free] also after a failure.
+     */
+    bool (*alloc) (struct gsi_coll *coll, size_t bytes, void **out);
+    bool (*free) (struct gsi_coll *coll, void *memory);
+
     /* (required) dst[i] = how over ranks of buf_r[i], in place; how->scale is [size] or NULL. */
     gs_status_t (*allreduce) (struct gsi_coll *coll, void *buf, size_t count,
                               const struct gsi_reduction *how, const struct gsi_call *call);

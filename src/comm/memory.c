@@ -8,13 +8,17 @@
 gs_status_t gs_device_alloc (const gs_comm_t *comm, size_t bytes, void **memory)
 {
     gs_status_t st = gsi_comm_valid (comm, "gs_device_alloc");
+    const struct gsi_coll_ops *ops;
 
     if (st)
         return st;
     if (!memory)
         return gsi_fail (GS_ERR_ARG, "gs_device_alloc: memory is NULL");
     *memory = NULL;
-    return bytes ? comm->device->ops->alloc (comm->device, bytes, memory) : GS_OK;
+    ops = comm->coll->ops;
+    if (!bytes || (ops->alloc && ops->alloc (comm->coll, bytes, memory)))
+        return GS_OK;
+    return comm->device->ops->alloc (comm->device, bytes, memory);
 }
 
 gs_status_t gs_device_free (const gs_comm_t *comm, void *memory)
@@ -23,6 +27,8 @@ gs_status_t gs_device_free (const gs_comm_t *comm, void *memory)
 
     if (st || !memory)
         return st;
+    if (comm->coll->ops->free && comm->coll->ops->free (comm->coll, memory))
+        return GS_OK;
     gsi_queue_settle ((gs_comm_t *) (uintptr_t) comm); /* the queue has its own guard */
     return comm->device->ops->free (comm->device, memory);
 }

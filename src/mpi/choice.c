@@ -6,7 +6,7 @@
 
 #define SMALL_BYTES   ((size_t) 16 << 10)  /* above it less is sent by shards: measured */
 #define MOVED_BYTES   ((size_t) 256 << 10) /* of a block that is moved by messages */
-#define BLOCK_BYTES   ((size_t) 512 << 10) /* of a block on one node: stays in the cache */
+#define BLOCK_BYTES   ((size_t) 256 << 10) /* of a block on one node: stays in the cache */
 #define WIRE_BYTES    ((size_t) 60 << 10)  /* of a part that travels: MPI sends 64 KiB at once */
 #define STAGING_BYTES ((size_t) 16 << 20)  /* for all parts that travel, about */
 #define NODE_BYTES    ((size_t) 128 << 20) /* that all ranks of a node share, about */

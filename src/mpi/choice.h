@@ -5,7 +5,7 @@
  *
  * All ranks on one node, with memory that they share:
  *   up to 16 KiB of each   small.c, in that memory
- *   more, to sum           levels.c, with one rail
+ *   more, to sum           levels.c, with one rail; in place if all see all arrays
  *   more, to move          move.c, in that memory
  * Several nodes, with such memory on each:
  *   up to 16 KiB of each   small.c, by messages

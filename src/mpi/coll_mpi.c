@@ -208,9 +208,10 @@ static gs_status_t make_staging (struct gsi_coll_mpi *c)
             return gsi_fail (GS_ERR_NOMEM, "transport mpi: out of memory");
     }
     c->source = calloc (size, sizeof (*c->source));
+    c->array = calloc (size, sizeof (*c->array));
     c->scale = calloc (size, sizeof (*c->scale));
     c->heard = calloc (size, sizeof (*c->heard));
-    if (!c->source || !c->scale || !c->heard)
+    if (!c->source || !c->array || !c->scale || !c->heard)
         return gsi_fail (GS_ERR_NOMEM, "transport mpi: out of memory");
     return GS_OK;
 }
@@ -232,9 +233,11 @@ static void discard (struct gsi_coll *coll)
     else
         free (c->memory);
     gsi_node_close (&c->node);
+    gsi_share_close (&c->share);
     free (c->node.rank);
     free (c->levels.peer);
     free (c->source);
+    free (c->array);
     free (c->scale);
     free (c->heard);
     free (c);
@@ -285,6 +288,7 @@ static gs_status_t open_mpi (const struct gsi_coll_setup *setup, struct gsi_coll
     c->base.life = setup->life;
     c->device = setup->device;
     c->comm = MPI_COMM_NULL;
+    c->node.shm = GSI_SHM_NONE;
     c->rank = setup->team->rank;
     c->size = setup->team->size;
     c->spins = setup->team->local_size > sysconf (_SC_NPROCESSORS_ONLN) ? GSI_GUEST_YIELD_NOW : 0;
@@ -295,6 +299,19 @@ static gs_status_t open_mpi (const struct gsi_coll_setup *setup, struct gsi_coll
     }
     *out = &c->base;
     return GS_OK;
+}
+
+/* Small arrays are copied in any case. */
+static bool alloc (struct gsi_coll *coll, size_t bytes, void **out)
+{
+    struct gsi_coll_mpi *c = (struct gsi_coll_mpi *) coll;
+
+    return !gsi_choice_is_small (c, bytes) && gsi_share_alloc (&c->share, bytes, out);
+}
+
+static bool free_array (struct gsi_coll *coll, void *memory)
+{
+    return gsi_share_free (&((struct gsi_coll_mpi *) coll)->share, memory);
 }
 
 /* The application may have ended MPI; every call of MPI would then end the process. */
@@ -378,6 +395,8 @@ const struct gsi_coll_ops gsi_coll_mpi = {
     .name = "mpi",
     .prepare = prepare,
     .open = open_mpi,
+    .alloc = alloc,
+    .free = free_array,
     .allreduce = allreduce,
     .broadcast = broadcast,
     .allgather = allgather,

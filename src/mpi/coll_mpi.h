@@ -14,6 +14,8 @@
 #include "coll/coll.h"
 #include "mpi/levels.h"
 #include "mpi/node.h"
+#include "mpi/share.h"
+#include "mpi/stream.h"
 
 #define GSI_SMALL_BYTES   ((size_t) 256 << 10) /* all contributions of a small operation */
 #define GSI_STAGING_SLOTS (GSI_LAG + 1)
@@ -47,6 +49,9 @@ struct gsi_coll_mpi {
     const void **source; /* [size] contributions in rank order */
     double *scale;       /* [size] their weights */
     struct gsi_node node;
+    struct gsi_share share;
+    struct gsi_stream stream;
+    char **array;             /* [size] those of the ranks of the node, where they are seen */
     struct gsi_levels levels; /* how large reductions go */
     union {                   /* all, and by what they are for */
         struct gsi_slot slot[2 * GSI_STAGING_SLOTS];

@@ -9,6 +9,8 @@
 #include "base/status.h"
 #include "mpi/coll_mpi.h"
 
+#define IN_PLACE_BYTES ((size_t) 64 << 10) /* summed at once of arrays that all ranks see */
+
 /* One large allreduce. */
 struct job {
     struct gsi_coll_mpi *c;
@@ -17,6 +19,7 @@ struct job {
     size_t count, width, wide; /* elements; bytes of one, and of its sum within a node */
     size_t block, blocks;      /* elements in a block; how many blocks */
     uint64_t turn, kind;       /* of block 0 in the node's memory; of all blocks */
+    uint64_t place;            /* of the array in c->share, or 0 */
     const struct gsi_reduction *how;
     struct gsi_reduction local, across; /* what the ranks of a node, and of a rail, do of it */
     const struct gsi_call *call;
@@ -125,12 +128,39 @@ static void put (const struct job *j, size_t b)
     const struct gsi_node *node = &j->c->node;
     void *area = gsi_node_area (node, node->index, j->turn + b);
 
-    for (int owner = 0; owner < j->l->owners && !is_mute (j); owner++) {
+    for (int owner = 0; owner < j->l->owners && !j->place && !is_mute (j); owner++) {
         struct range r = shard_of (j, b, owner);
         if (owner != j->l->shard && r.n)
-            memcpy (within (j, area, b, r.first), j->buf + r.first * j->width, r.n * j->width);
+            gsi_stream_out (&j->c->stream, within (j, area, b, r.first),
+                            j->buf + r.first * j->width, r.n * j->width);
     }
-    gsi_node_put (node, j->turn + b, j->kind);
+    gsi_node_put (node, j->turn + b, j->kind, j->place);
+}
+
+/* Learns where the others' arrays are, once all have put block 0. */
+static gs_status_t find_arrays (const struct job *j)
+{
+    struct gsi_coll_mpi *c = j->c;
+
+    for (int i = 0; i < c->node.size; i++) {
+        uint64_t place = gsi_node_place (&c->node, i, j->turn);
+        if (i == c->node.index)
+            c->array[i] = j->buf;
+        else if (!place)
+            c->array[i] = NULL;
+        else if (!(c->array[i] = gsi_share_at (&c->share, i, place, j->count * j->width)))
+            return gsi_fail (GS_ERR_NOMEM, "transport mpi: no room to map an array of rank %d",
+                             c->node.rank[i]);
+    }
+    return GS_OK;
+}
+
+/* Waits until all ranks of the node have put block [b]. */
+static gs_status_t await_put (const struct job *j, size_t b)
+{
+    gs_status_t st = gsi_node_await_put (j->c, j->turn + b, j->kind, j->call);
+
+    return st || b ? st : find_arrays (j);
 }
 
 /* Combines what the ranks of the node give to [r] of block [b] into [dst]. */
@@ -139,8 +169,8 @@ static void combine_node (const struct job *j, size_t b, struct range r, void *d
     struct gsi_coll_mpi *c = j->c;
 
     for (int i = 0; i < c->node.size; i++)
-        c->source[i] = i == c->node.index
-                           ? j->buf + r.first * j->width
+        c->source[i] = c->array[i]
+                           ? c->array[i] + r.first * j->width
                            : within (j, gsi_node_area (&c->node, i, j->turn + b), b, r.first);
     c->device->ops->reduce (&j->local, dst, c->source, c->node.size, r.n);
 }
@@ -151,8 +181,8 @@ static void show (const struct job *j, size_t b)
     const struct gsi_node *node = &j->c->node;
     struct range r = shard_of (j, b, j->l->shard);
 
-    memcpy (gsi_node_result (node, node->index, j->turn + b), j->buf + r.first * j->width,
-            r.n * j->width);
+    gsi_stream_out (&j->c->stream, gsi_node_result (node, node->index, j->turn + b),
+                    j->buf + r.first * j->width, r.n * j->width);
     gsi_node_done (node, j->turn + b);
 }
 
@@ -165,8 +195,8 @@ static gs_status_t take (const struct job *j, size_t b)
     for (int owner = 0; owner < j->l->owners && !st; owner++) {
         struct range r = shard_of (j, b, owner);
         if (owner != c->node.index && r.n)
-            memcpy (j->buf + r.first * j->width, gsi_node_result (&c->node, owner, j->turn + b),
-                    r.n * j->width);
+            gsi_stream_in (j->buf + r.first * j->width,
+                           gsi_node_result (&c->node, owner, j->turn + b), r.n * j->width);
     }
     return st;
 }
@@ -271,19 +301,52 @@ static gs_status_t finish_gather (const struct job *j, size_t b)
 
 /* ---- In turn ---- */
 
+/*
+ * All on one node, with arrays that all see: each rank sums its share of all of them, and lays
+ * the result into all of them, in pieces that stay in its cache in between.
+ */
+static gs_status_t work_in_place (const struct job *j)
+{
+    struct gsi_coll_mpi *c = j->c;
+    struct range left = cut (j, (struct range){0, j->count}, j->l->owners, j->l->shard);
+    size_t most = IN_PLACE_BYTES / j->width;
+
+    while (left.n) {
+        struct range r = {left.first, left.n < most ? left.n : most};
+        combine_node (j, 0, r, j->buf + r.first * j->width);
+        for (int i = 0; i < c->node.size; i++)
+            if (i != c->node.index)
+                memcpy (c->array[i] + r.first * j->width, j->buf + r.first * j->width,
+                        r.n * j->width);
+        left = (struct range){r.first + r.n, left.n - r.n};
+    }
+    gsi_node_done (&c->node, j->turn);
+    return gsi_node_await_done (c, j->turn, j->l->owners, j->call);
+}
+
+/* Whether all ranks of the node see all arrays; the same on each of them. */
+static bool all_seen (const struct job *j)
+{
+    bool all = true;
+
+    for (int i = 0; i < j->c->node.size; i++)
+        all = all && gsi_node_place (&j->c->node, i, j->turn);
+    return all;
+}
+
 /* All on one node: a block is put while the one before it is combined. */
 static gs_status_t work_alone (const struct job *j)
 {
-    struct gsi_coll_mpi *c = j->c;
     gs_status_t st = GS_OK;
 
     put (j, 0);
+    if (j->place && ((st = await_put (j, 0)) || all_seen (j)))
+        return st ? st : work_in_place (j);
     for (size_t b = 0; b < j->blocks && !st; b++) {
         struct range mine = shard_of (j, b, j->l->shard);
         if (b + 1 < j->blocks)
             put (j, b + 1);
-        st = gsi_node_await_put (c, j->turn + b, j->kind, j->call);
-        if (!st) {
+        if (!(st = await_put (j, b))) {
             combine_node (j, b, mine, j->buf + mine.first * j->width);
             show (j, b);
             st = take (j, b);
@@ -300,7 +363,7 @@ static gs_status_t begin_block (const struct job *j, size_t b)
     if (!owns (j))
         return GS_OK;
     if (j->l->shares)
-        st = gsi_node_await_put (j->c, j->turn + b, j->kind, j->call);
+        st = await_put (j, b);
     return st ? st : start_scatter (j, b);
 }
 
@@ -387,13 +450,19 @@ gs_status_t gsi_levels_allreduce (struct gsi_coll_mpi *c, const struct gsi_level
                     .how = how,
                     .call = call};
     bool half = how->dtype == GS_F16 || how->dtype == GS_BF16;
+    gs_status_t st;
 
     share_out (&j);
     j.width = gs_dtype_size (how->dtype);
     j.wide = levels->shares && levels->rails > 1 && half ? sizeof (float) : j.width;
     j.block = levels->part_bytes / j.wide * (size_t) levels->rails * (size_t) levels->owners;
     j.blocks = (count + j.block - 1) / j.block;
-    if (levels->shares)
+    if (levels->shares) {
         c->node.turn += j.blocks;
-    return levels->rails == 1 ? work_alone (&j) : work_together (&j);
+        j.place = gsi_share_place (&c->share, buf, count * j.width);
+    }
+    st = levels->rails == 1 ? work_alone (&j) : work_together (&j);
+    if (st && j.place && c->unfinished)
+        gsi_share_hide (&c->share);
+    return st;
 }

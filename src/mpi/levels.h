@@ -8,6 +8,9 @@
  * rail its part k, and send each other the results; the node takes them from shared memory. Each
  * level adds in rank order, and f16 and bf16 stay sums in fp32 in between, rounded once.
  *
+ * An array that all ranks of the node see (share.h) is read where it is, not laid out. Where all
+ * are such, on a single node, each owner sums its shard of the whole in place.
+ *
  * Without shared memory every rank counts as a node of its own: then the rail has all ranks, and
  * the whole sum is in rank order. It is also on a single node, whose rails have one rank.
  */

@@ -45,7 +45,7 @@ static gs_status_t share (struct gsi_coll_mpi *c, const char *send, char *recv, 
             memcpy (gsi_node_area (&c->node, c->rank, turn + s), send + s * c->node.area_bytes,
                     length (c, bytes, s));
         if (s < steps)
-            gsi_node_put (&c->node, turn + s, bytes);
+            gsi_node_put (&c->node, turn + s, bytes, 0);
         if (s == 0)
             continue;
         st = gsi_node_await_put (c, turn + s - 1, bytes, call);

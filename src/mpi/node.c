@@ -2,14 +2,9 @@
 /* node - memory that the ranks of a node share, and how they meet in it. */
 #include "mpi/node.h"
 
-#include <fcntl.h>
 #include <mpi.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/fault.h"
@@ -18,7 +13,6 @@
 #include "mpi/coll_mpi.h"
 #include "mpi/guest.h"
 
-#define PAGE       4096
 #define PROGRESS   32u  /* polls between calls of MPI, whose messages others may wait for */
 #define LOOK_EVERY 512u /* polls between looks at what ends a wait */
 #define RELAXED    16u  /* polls that take as long as one of MPI's */
@@ -27,21 +21,21 @@
  */
 struct line {
     _Alignas(64) atomic_uint_fast64_t put;
-    uint64_t kind[GSI_NODE_SLOTS]; /* what the block is of: alike on all ranks */
+    uint64_t kind[GSI_NODE_SLOTS];  /* what the block is of: alike on all ranks */
+    uint64_t place[GSI_NODE_SLOTS]; /* where its array begins, where others see it; or 0 */
     _Alignas(64) atomic_uint_fast64_t done;
 };
 
-/* Where the first rank of a node has made the memory, told to all. */
-struct handle {
-    int64_t process, bytes;
-    uint64_t token; /* also the first word of the memory */
-    int32_t fd, ok;
+/* What a rank has made: the memory of the node if it is the first there, and its file of arrays.
+ */
+struct made {
+    struct gsi_shm_handle node, arrays;
 };
 
-/* All ranks' handles, and their agreement on whether every rank has the memory. */
+/* What all ranks have made, and their agreement on whether every one can have it. */
 struct meeting {
     int32_t mine, all;
-    struct handle handle[]; /* [size], and the own one behind them */
+    struct made made[]; /* [size], and the own one behind them */
 };
 
 gs_status_t gsi_node_build (struct gsi_node *node, const struct gsi_team *team)
@@ -61,69 +55,43 @@ gs_status_t gsi_node_build (struct gsi_node *node, const struct gsi_team *team)
 
 static struct line *line_of (const struct gsi_node *node, int index)
 {
-    return (struct line *) (node->base + PAGE) + index;
-}
-
-static size_t round_up (size_t bytes)
-{
-    return (bytes + PAGE - 1) / PAGE * PAGE;
+    return (struct line *) (node->shm.base + GSI_PAGE) + index;
 }
 
 static size_t head_bytes (const struct gsi_node *node)
 {
-    return round_up (PAGE + (size_t) node->size * sizeof (struct line));
+    return gsi_shm_round (GSI_PAGE + (size_t) node->size * sizeof (struct line));
 }
 
-/* Maps the memory behind [fd], which is closed unless it is [keep]. */
-static bool map (struct gsi_node *node, int fd, bool keep)
+static struct made make (struct gsi_coll_mpi *c, struct gsi_node *node)
 {
-    void *base = mmap (NULL, node->bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    size_t areas = (size_t) node->size * (size_t) node->slots;
+    struct made made = {.arrays = gsi_share_open (&c->share, node->size)};
 
-    if (!keep)
-        close (fd);
-    node->base = base == MAP_FAILED ? NULL : base;
-    return node->base != NULL;
+    if (node->index == 0 && !gsi_fault ("node.memory"))
+        made.node = gsi_shm_make (
+            &node->shm, head_bytes (node) + areas * (node->area_bytes + node->result_bytes));
+    return made;
 }
 
-/* The first rank of a node: memory without a name, which goes with the last process that has it,
- * and takes up room where it was written only. */
-static struct handle make (struct gsi_node *node)
+/* Maps what the ranks of the node have made. */
+static bool join (struct gsi_coll_mpi *c, struct gsi_node *node, const struct made *made)
 {
-    struct handle h = {.process = getpid (), .bytes = (int64_t) node->bytes, .fd = -1};
+    bool ok = node->index == 0 ? made[c->rank].node.ok
+                               : gsi_shm_join (&node->shm, &made[node->rank[0]].node);
 
-    if (gsi_fault ("node.memory") || (h.fd = memfd_create ("gradsync", MFD_CLOEXEC)) < 0)
-        return h;
-    h.token = (uint64_t) gsi_now_ns () ^ (uint64_t) h.process << 40;
-    h.ok = !ftruncate (h.fd, (off_t) node->bytes) && map (node, h.fd, true);
-    if (h.ok)
-        memcpy (node->base, &h.token, sizeof (h.token));
-    return h;
-}
-
-/* Maps what another process has made: through /proc, which shows its open files to its user. */
-static bool join (struct gsi_node *node, const struct handle *h)
-{
-    char path[64];
-    struct stat about;
-    int fd;
-
-    snprintf (path, sizeof (path), "/proc/%lld/fd/%d", (long long) h->process, (int) h->fd);
-    if (!h->ok || h->bytes != (int64_t) node->bytes || (fd = open (path, O_RDWR | O_CLOEXEC)) < 0)
-        return false;
-    if (fstat (fd, &about) || about.st_size != (off_t) h->bytes) {
-        close (fd);
-        return false;
-    }
-    /* Another process may have that number where containers number their own. */
-    return map (node, fd, false) && !memcmp (node->base, &h->token, sizeof (h->token));
+    for (int i = 0; i < node->size && ok; i++)
+        ok = i == node->index ? made[c->rank].arrays.ok
+                              : gsi_share_join (&c->share, i, &made[node->rank[i]].arrays);
+    return ok;
 }
 
 /* Tells all ranks where the memory of each node is. */
 static gs_status_t tell (struct gsi_coll_mpi *c, struct meeting *m, int64_t deadline_ns)
 {
     MPI_Request request;
-    int rc = MPI_Iallgather (&m->handle[c->size], sizeof (struct handle), MPI_BYTE, m->handle,
-                             sizeof (struct handle), MPI_BYTE, c->comm, &request);
+    int rc = MPI_Iallgather (&m->made[c->size], sizeof (struct made), MPI_BYTE, m->made,
+                             sizeof (struct made), MPI_BYTE, c->comm, &request);
 
     return rc ? gsi_guest_fail ("MPI_Iallgather", rc)
               : gsi_guest_wait ("transport mpi: MPI_Iallgather", &request, deadline_ns);
@@ -141,34 +109,28 @@ static gs_status_t agree (struct gsi_coll_mpi *c, struct meeting *m, int64_t dea
 static gs_status_t meet (struct gsi_coll_mpi *c, struct gsi_node *node, struct meeting *m,
                          int64_t deadline_ns)
 {
-    struct handle *own = &m->handle[c->size];
     gs_status_t st;
 
-    own->fd = -1;
-    if (node->index == 0)
-        *own = make (node);
+    m->made[c->size] = make (c, node);
     if (!(st = tell (c, m, deadline_ns))) {
-        m->mine = node->index == 0 ? own->ok : join (node, &m->handle[node->rank[0]]);
+        m->mine = join (c, node, m->made);
         st = agree (c, m, deadline_ns);
     }
-    if (own->fd >= 0)
-        close (own->fd);
+    gsi_shm_hide (&node->shm);
     return st;
 }
 
 gs_status_t gsi_node_open (struct gsi_coll_mpi *c, struct gsi_node *node, size_t area_bytes,
                            size_t result_bytes, int64_t deadline_ns, bool *there)
 {
-    struct meeting *m = calloc (1, sizeof (*m) + ((size_t) c->size + 1) * sizeof (m->handle[0]));
+    struct meeting *m = calloc (1, sizeof (*m) + ((size_t) c->size + 1) * sizeof (m->made[0]));
     gs_status_t st;
 
     *there = false;
     if (!m)
         return gsi_fail (GS_ERR_NOMEM, "transport mpi: out of memory");
-    node->area_bytes = round_up (area_bytes);
-    node->result_bytes = round_up (result_bytes);
-    node->bytes = head_bytes (node) + (size_t) node->size * (size_t) node->slots *
-                                          (node->area_bytes + node->result_bytes);
+    node->area_bytes = gsi_shm_round (area_bytes);
+    node->result_bytes = gsi_shm_round (result_bytes);
     node->turn = 1;
     if ((st = meet (c, node, m, deadline_ns))) {
         gsi_guest_keep (m);
@@ -179,6 +141,7 @@ gs_status_t gsi_node_open (struct gsi_coll_mpi *c, struct gsi_node *node, size_t
         gsi_log (GS_LOG_INFO, "mpi", "the ranks of a node share no memory%s: messages carry all",
                  m->mine ? " on another rank's node" : "");
         gsi_node_close (node);
+        gsi_share_close (&c->share);
     }
     free (m);
     return GS_OK;
@@ -186,9 +149,7 @@ gs_status_t gsi_node_open (struct gsi_coll_mpi *c, struct gsi_node *node, size_t
 
 void gsi_node_close (struct gsi_node *node)
 {
-    if (node->base)
-        munmap (node->base, node->bytes);
-    node->base = NULL;
+    gsi_shm_close (&node->shm);
 }
 
 /* ---- Using it ---- */
@@ -200,7 +161,7 @@ static char *slot_of (const struct gsi_node *node, int index, uint64_t turn)
     size_t slot =
         (size_t) index * (size_t) node->slots + (size_t) (turn % (uint64_t) node->slots);
 
-    return node->base + head_bytes (node) + slot * (node->area_bytes + node->result_bytes);
+    return node->shm.base + head_bytes (node) + slot * (node->area_bytes + node->result_bytes);
 }
 
 void *gsi_node_area (const struct gsi_node *node, int index, uint64_t turn)
@@ -220,12 +181,18 @@ static atomic_uint_fast64_t *word_of (const struct gsi_node *node, int index, en
     return step == PUT ? &line->put : &line->done;
 }
 
-void gsi_node_put (const struct gsi_node *node, uint64_t turn, uint64_t kind)
+void gsi_node_put (const struct gsi_node *node, uint64_t turn, uint64_t kind, uint64_t place)
 {
     struct line *line = line_of (node, node->index);
 
     line->kind[turn % GSI_NODE_SLOTS] = kind;
+    line->place[turn % GSI_NODE_SLOTS] = place;
     atomic_store_explicit (&line->put, turn, memory_order_release);
+}
+
+uint64_t gsi_node_place (const struct gsi_node *node, int index, uint64_t turn)
+{
+    return line_of (node, index)->place[turn % GSI_NODE_SLOTS];
 }
 
 void gsi_node_done (const struct gsi_node *node, uint64_t turn)

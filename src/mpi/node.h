@@ -15,6 +15,7 @@
 #include <stdint.h>
 
 #include "coll/coll.h"
+#include "mpi/shm.h"
 
 #define GSI_LAG        4 /* blocks between two steps of one: so many are on their way meanwhile */
 #define GSI_NODE_SLOTS (2 * GSI_LAG + 2) /* areas of a rank that all of them need */
@@ -26,8 +27,7 @@ struct gsi_node {
     int *rank;       /* [size] their ranks in the communicator, ascending */
     int slots;       /* areas of a rank */
     size_t area_bytes, result_bytes;
-    char *base; /* NULL: no memory */
-    size_t bytes;
+    struct gsi_shm shm;
     uint64_t turn; /* number of the next block */
 };
 
@@ -35,8 +35,8 @@ struct gsi_node {
 gs_status_t gsi_node_build (struct gsi_node *node, const struct gsi_team *team);
 
 /*
- * Collective over the communicator. Makes the memory: all ranks have it when it returns with
- * [*there], or none. GS_OK also without; other statuses are of the transport.
+ * Collective over the communicator. Makes the memory, and c->share: all ranks have both when it
+ * returns with [*there], or none. GS_OK also without; other statuses are of the transport.
  */
 gs_status_t gsi_node_open (struct gsi_coll_mpi *c, struct gsi_node *node, size_t area_bytes,
                            size_t result_bytes, int64_t deadline_ns, bool *there);
@@ -46,8 +46,12 @@ void gsi_node_close (struct gsi_node *node);
 void *gsi_node_area (const struct gsi_node *node, int index, uint64_t turn);
 void *gsi_node_result (const struct gsi_node *node, int index, uint64_t turn);
 
-/* Says that this rank has put block [turn], which is of an operation of this [kind]. */
-void gsi_node_put (const struct gsi_node *node, uint64_t turn, uint64_t kind);
+/*
+ * Says that this rank has put block [turn], which is of an operation of this [kind]; its array
+ * has a [place] in c->share, or 0. The place of a rank may be asked for when all have put.
+ */
+void gsi_node_put (const struct gsi_node *node, uint64_t turn, uint64_t kind, uint64_t place);
+uint64_t gsi_node_place (const struct gsi_node *node, int index, uint64_t turn);
 
 /* Says that its result of block [turn] is there. */
 void gsi_node_done (const struct gsi_node *node, uint64_t turn);

@@ -18,7 +18,7 @@ static gs_status_t lay_out (struct gsi_coll_mpi *c, const void *mine, size_t byt
 
     if (bytes)
         memcpy (gsi_node_area (&c->node, c->rank, turn), mine, bytes);
-    gsi_node_put (&c->node, turn, kind);
+    gsi_node_put (&c->node, turn, kind, 0);
     return gsi_node_await_put (c, turn, kind, call);
 }
 

@@ -26,16 +26,24 @@ bool bench_fail (const struct bench *bench, const char *format, ...)
     return false;
 }
 
+static void *make_host_array (const struct bench *bench, size_t bytes)
+{
+    void *array = malloc (bytes);
+
+    if (array)
+        memset (array, BENCH_FILL, bytes);
+    else
+        bench_fail (bench, "no memory for %zu bytes", bytes);
+    return array;
+}
+
 void *bench_make_array (const struct bench *bench, size_t bytes)
 {
-    void *array = NULL, *content = malloc (bytes);
+    void *array = NULL, *content = make_host_array (bench, bytes);
     gs_status_t st;
 
-    if (!content) {
-        bench_fail (bench, "no memory for %zu bytes", bytes);
-        return NULL;
-    }
-    memset (content, BENCH_FILL, bytes);
+    if (!content || bench->options.memory == BENCH_HOST)
+        return content;
     st = gs_device_alloc (bench->comm, bytes, &array);
     if (!st)
         st = gs_device_copy (bench->comm, array, content, bytes, NULL);
@@ -49,7 +57,9 @@ void *bench_make_array (const struct bench *bench, size_t bytes)
 
 void bench_free_array (const struct bench *bench, void *array)
 {
-    if (gs_device_free (bench->comm, array))
+    if (bench->options.memory == BENCH_HOST)
+        free (array);
+    else if (gs_device_free (bench->comm, array))
         bench_fail (bench, "%s", gs_last_error ());
 }
 
@@ -73,7 +83,7 @@ static bool make_comm (struct bench *bench)
     gs_comm_opts_t opts = GS_COMM_OPTS_INIT;
 
     opts.name = "gs-bench";
-    if (bench->options.on_gpu)
+    if (bench->options.memory == BENCH_DEVICE)
         opts.transport = GS_TRANSPORT_NCCL;
     else
         opts.device = GS_DEVICE_HOST; /* the buffers are there */

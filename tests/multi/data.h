@@ -307,7 +307,7 @@ static inline const size_t *data_edges (int size, size_t width)
 {
     static const size_t limits[] = {
         16 << 10,  /* what goes as small */
-        512 << 10, /* a block of one node */
+        256 << 10, /* a block of one node */
         120 << 10  /* a block between two ranks of two nodes */
     };
     static size_t edges[16];
@@ -319,7 +319,7 @@ static inline const size_t *data_edges (int size, size_t width)
         edges[n++] = all;
         edges[n++] = all + 1;
     }
-    edges[n++] = (512 << 10) / (size_t) size / 128 * 128 / width + 1; /* into a second piece */
+    edges[n++] = (256 << 10) / (size_t) size / 128 * 128 / width + 1; /* into a second piece */
     edges[n++] = 2 * edges[4] + (size_t) size + 1;
     edges[n] = 0;
     return edges;

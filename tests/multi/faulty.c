@@ -6,8 +6,10 @@
 #include "multi.h"
 
 #define COUNT 140000 /* floats: more than one block of a large operation */
+#define LAST  9      /* step, a destroy */
 
 static float x[COUNT], y[COUNT];
+static void *memory;
 
 /* Step [step] of the life of [comm]; steps past the last one do nothing. */
 static gs_status_t take_step (int step, gs_comm_t **comm)
@@ -18,9 +20,12 @@ static gs_status_t take_step (int step, gs_comm_t **comm)
     case 0: return gs_comm_create (NULL, comm);
     case 1: return gs_allreduce_avg (*comm, x, 10, GS_F32, NULL);
     case 2: return gs_allreduce_wavg (*comm, x, COUNT, GS_F32, 2, NULL);
-    case 3: return gs_broadcast (*comm, x, COUNT, GS_F32, 0, NULL);
-    case 4: return gs_allgather (*comm, x, y, 10, GS_F32, NULL);
-    case 5: return gs_barrier (*comm, NULL);
+    case 3: return gs_device_alloc (*comm, sizeof (x), &memory);
+    case 4: return gs_allreduce_avg (*comm, memory, COUNT, GS_F32, NULL);
+    case 5: return gs_device_free (*comm, memory);
+    case 6: return gs_broadcast (*comm, x, COUNT, GS_F32, 0, NULL);
+    case 7: return gs_allgather (*comm, x, y, 10, GS_F32, NULL);
+    case 8: return gs_barrier (*comm, NULL);
     default: *comm = NULL; return gs_comm_destroy (ended);
     }
 }
@@ -32,7 +37,7 @@ int main (void)
     int step = -1;
 
     setenv ("GS_DEBUG", "error", 1);
-    while (!st && step < 6)
+    while (!st && step < LAST)
         st = take_step (++step, &comm);
     printf ("rank %d ended in step %d with %s: %s\n", multi_rank (), step, gs_status_string (st),
             st ? gs_last_error () : "");

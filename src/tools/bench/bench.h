@@ -18,6 +18,9 @@
  */
 #define BENCH_FILL 0x3c
 
+/* Where arrays are: of malloc, of gs_device_alloc on hosts, of gs_device_alloc on GPUs. */
+enum bench_memory { BENCH_HOST, BENCH_SHARED, BENCH_DEVICE };
+
 struct bench_op;
 
 struct bench_options {
@@ -27,8 +30,8 @@ struct bench_options {
     int iterations; /* calls in a round; 0: as many as fill ROUND_US of measure.c */
     int warmup;     /* calls of each side before the first round of a size */
     int rounds;
-    int ranks;   /* to start here; 0: a launcher did */
-    bool on_gpu; /* arrays and communicator */
+    int ranks; /* to start here; 0: a launcher did */
+    enum bench_memory memory;
     bool json;
 };
 

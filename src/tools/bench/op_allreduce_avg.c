@@ -47,7 +47,7 @@ static bool repeat_nccl (void *context, int times)
 static bool find_raw (struct work *w, struct bench_side *raw)
 {
     raw->context = w;
-    if (w->bench->options.on_gpu) {
+    if (w->bench->options.memory == BENCH_DEVICE) {
         w->nccl = bench_raw_nccl_open (w->bench);
         raw->repeat = repeat_nccl;
         raw->max_count = SIZE_MAX;

@@ -42,7 +42,7 @@ static const char help_tail[] =
     "  --min-bytes N    smallest message, default one element; K, M, G: times 1024\n"
     "  --max-bytes N    largest message, default 4M; sizes double in between\n"
     "  --dtype TYPE     f16 bf16 f32 f64 i8 i16 i32 i64 u8 u16 u32 u64 c64 c128, default f32\n"
-    "  --memory WHERE   the arrays are in memory of the host (default) or of the device\n"
+    "  --memory WHERE   of arrays: host (default), shared (of gs_device_alloc) or device\n"
     "  --ranks N        start N ranks on this host, without LAUNCHER; with --memory device\n"
     "  --iterations N   calls in a round, default: as many as take about 2 ms\n"
     "  --warmup N       calls before the first round of a size, default 10\n"
@@ -151,11 +151,24 @@ static bool parse_bytes (const char *option, const char *text, size_t *bytes)
     return true;
 }
 
-static bool parse_memory (const char *text, bool *on_gpu)
+static const char *const memories[] = {"host", "shared", "device"}; /* by enum bench_memory */
+
+static bool parse_memory (const char *text, enum bench_memory *memory)
 {
-    *on_gpu = !strcmp (text, "device");
-    return *on_gpu || !strcmp (text, "host") ||
-           wrong ("--memory %s: neither host nor device", text);
+    for (size_t i = 0; i < COUNT (memories); i++) {
+        if (!strcmp (memories[i], text)) {
+            *memory = (enum bench_memory) i;
+            return true;
+        }
+    }
+    return wrong ("--memory %s: not host, shared or device", text);
+}
+
+/* Whether the operation can be measured with arrays there. */
+static bool takes_memory (const struct bench_op *op, enum bench_memory memory)
+{
+    return memory == BENCH_DEVICE ? op->can_gpu || op->needs_gpu
+                                  : memory == BENCH_HOST || (op->sized && !op->needs_gpu);
 }
 
 static bool parse_op (const char *text, const struct bench_op **op)
@@ -176,10 +189,11 @@ static bool finish (struct bench_options *o, const char *sized)
 
     if (sized && !o->op->sized)
         return wrong ("%s takes no --%s", o->op->name, sized);
-    if (o->on_gpu && !o->op->can_gpu && !o->op->needs_gpu)
-        return wrong ("%s is not measured with --memory device", o->op->name);
-    o->on_gpu = o->on_gpu || o->op->needs_gpu;
-    if (o->ranks && !o->on_gpu)
+    if (!takes_memory (o->op, o->memory))
+        return wrong ("%s is not measured with --memory %s", o->op->name, memories[o->memory]);
+    if (o->op->needs_gpu)
+        o->memory = BENCH_DEVICE;
+    if (o->ranks && o->memory != BENCH_DEVICE)
         return wrong ("--ranks goes with --memory device: on hosts MPI carries the data, and its "
                       "launcher starts the ranks");
     if (o->op->takes && !o->op->takes (o->dtype))
@@ -233,7 +247,7 @@ static bool take (struct bench_options *o, int c, const char *name, const char *
     case MAX_BYTES_OPTION: return parse_bytes (name, value, &o->max_bytes);
     case DTYPE: return parse_dtype (value, &o->dtype);
     case RANKS: return parse_int (name, value, 1, MAX_RANKS, &o->ranks);
-    case MEMORY: return parse_memory (value, &o->on_gpu);
+    case MEMORY: return parse_memory (value, &o->memory);
     case ITERATIONS: return parse_int (name, value, 1, MAX_CALLS, &o->iterations);
     case WARMUP: return parse_int (name, value, 0, MAX_CALLS, &o->warmup);
     case ROUNDS: return parse_int (name, value, MIN_ROUNDS, MAX_ROUNDS, &o->rounds);
