@@ -18,6 +18,7 @@
 #include "test_nccl.h"
 
 #define LIMIT_S 60 /* for a case; they take parts of a second */
+#define SKIPPED 77 /* status of need_gpus */
 
 int rank, ranks;
 static int wire; /* to the parent, who passes on what ranks tell */
@@ -32,6 +33,15 @@ void failed (const char *file, int line, const char *format, ...)
     va_end (args);
     fprintf (stderr, "%s:%d: rank %d of %d: %s\n", file, line, rank, ranks, text);
     _exit (1);
+}
+
+void need_gpus (int each)
+{
+    int devices;
+
+    CUDA (cudaGetDeviceCount (&devices));
+    if (devices < each * ranks)
+        _exit (SKIPPED);
 }
 
 /* The parent sends everything that one rank writes to all. */
@@ -271,7 +281,7 @@ static bool run_test (const struct test *test, int n)
 {
     static char text[1 << 16];
     size_t length = 0;
-    bool good = true;
+    bool good = true, skipped = false;
 
     memset (child, 0, sizeof (child));
     children = n;
@@ -288,7 +298,8 @@ static bool run_test (const struct test *test, int n)
         child[i].pid = 0;
         if (child[i].wire >= 0)
             close (child[i].wire);
-        if (WIFEXITED (status) && WEXITSTATUS (status) == test->status)
+        skipped = skipped || (WIFEXITED (status) && WEXITSTATUS (status) == SKIPPED);
+        if (skipped || (WIFEXITED (status) && WEXITSTATUS (status) == test->status))
             continue;
         good = false;
         printf ("%s: rank %d of %d ended with %s %d, not with status %d\n", test->name, i, n,
@@ -304,7 +315,8 @@ static bool run_test (const struct test *test, int n)
         good = false;
     if (!good)
         printf ("%s", text);
-    printf ("%s %s, %d ranks\n", good ? "ok" : "not ok", test->name, n);
+    printf ("%s %s, %d ranks", good ? "ok" : "not ok", test->name, n);
+    printf ("%s\n", skipped ? " # skip: needs more GPUs" : "");
     fflush (stdout);
     return good;
 }

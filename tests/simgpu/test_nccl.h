@@ -39,6 +39,9 @@ void failed (const char *file, int line, const char *format, ...)
     } while (0)
 #define NCCL(call) GIVES (ncclSuccess, call)
 
+/* Ends the case, as one that was not tried, unless each rank can have [each] GPUs to itself. */
+void need_gpus (int each);
+
 /* From the rank [from] to all; outside of NCCL. */
 void tell (int from, void *data, size_t bytes);
 void meet (void); /* all ranks have come */

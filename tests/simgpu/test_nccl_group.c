@@ -202,6 +202,7 @@ static void two_ranks_of_a_process (void)
     cudaStream_t stream[2];
     int *data[2], device;
 
+    need_gpus (2);
     if (rank == 0)
         NCCL (ncclGetUniqueId (&id));
     tell (0, &id, sizeof (id));
