@@ -334,7 +334,8 @@ static bool all_seen (const struct job *j)
     return all;
 }
 
-/* All on one node: a block is put while the one before it is combined. */
+/* All on one node: a block is put while the one before is combined and the one before that taken,
+ * so that ranks which share a core need not change places for each. */
 static gs_status_t work_alone (const struct job *j)
 {
     gs_status_t st = GS_OK;
@@ -342,15 +343,16 @@ static gs_status_t work_alone (const struct job *j)
     put (j, 0);
     if (j->place && ((st = await_put (j, 0)) || all_seen (j)))
         return st ? st : work_in_place (j);
-    for (size_t b = 0; b < j->blocks && !st; b++) {
-        struct range mine = shard_of (j, b, j->l->shard);
+    for (size_t b = 0; b <= j->blocks && !st; b++) {
         if (b + 1 < j->blocks)
             put (j, b + 1);
-        if (!(st = await_put (j, b))) {
+        if (b < j->blocks && !(st = await_put (j, b))) {
+            struct range mine = shard_of (j, b, j->l->shard);
             combine_node (j, b, mine, j->buf + mine.first * j->width);
             show (j, b);
-            st = take (j, b);
         }
+        if (b && !st)
+            st = take (j, b - 1);
     }
     return st;
 }
