@@ -38,7 +38,7 @@ static inline bool gsi_levels_together (const struct gsi_levels *levels)
     return levels->shares && levels->rails == 1;
 }
 
-/* Every rank a node of its own. */
+/* layout.c: every rank a node of its own. */
 gs_status_t gsi_levels_flat (struct gsi_levels *levels, const struct gsi_team *team);
 
 /* With the nodes there are; as many owners on each as the smallest has ranks, at most [most]. */

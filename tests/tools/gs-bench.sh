@@ -35,12 +35,15 @@ done
 run 0 ./gs-bench bootstrap --rounds 11 --json
 only out '^\{"op":"bootstrap","dtype":null,"bytes":[1-9][0-9]*,"ranks":1,'
 only out "\"time_us\":$number,"
+# shellcheck disable=SC2086
+run 0 ./gs-bench copy --max-bytes 64K --min-bytes 64K --memory shared $quick --json
+only out "^\{\"op\":\"copy\",\"dtype\":\"f32\",\"bytes\":65536,.*\"raw_time_us\":null,"
 run 0 ./gs-bench record --rounds 11
 says out '^one entry: [0-9.]+ ns$'
 
 run 0 ./gs-bench --help
 says out '^  --min-bytes N '
-for op in allreduce_avg allgather bootstrap queue record; do
+for op in allreduce_avg allgather bootstrap queue copy record; do
     says out "^  $op "
 done
 run 0 ./gs-bench --version
@@ -76,8 +79,9 @@ wrong '--max-bytes 2: less than one element of f32, 4 bytes' allgather --max-byt
 wrong '--min-bytes 8388608: more than --max-bytes 4194304' allgather --min-bytes 8M
 wrong 'bootstrap takes no --dtype' bootstrap --dtype f32
 wrong 'record takes no --max-bytes' record --max-bytes 4
-wrong '--memory disk: neither host nor device' allreduce_avg --memory disk
+wrong '--memory disk: not host, shared or device' allreduce_avg --memory disk
 wrong 'allgather is not measured with --memory device' allgather --memory device
+wrong 'bootstrap is not measured with --memory shared' bootstrap --memory shared
 wrong '--ranks goes with --memory device' allreduce_avg --ranks 2
 wrong '--ranks 0: not a whole number from 1 ' queue --ranks 0
 

@@ -372,6 +372,38 @@ START_TEST (identical_values_come_back)
 }
 END_TEST
 
+/* The same where nodes add up theirs first, in fp32: nothing is rounded in between. */
+START_TEST (sums_of_two_levels_are_rounded_once)
+{
+    static uint16_t all[65536], out[65536];
+    static float sum[65536];
+    const void *same[16], *sums[64];
+
+    for (unsigned i = 0; i < 65536; i++)
+        all[i] = (uint16_t) i;
+    for (int s = 0; s < 64; s++)
+        sums[s] = sum;
+    for (int s = 0; s < 16; s++)
+        same[s] = all;
+    for (gs_dtype_t dtype = GS_F16; dtype <= GS_BF16; dtype++)
+        for (int nodes = 1; nodes <= 64; nodes += 7)
+            for (int local = 1; local <= 16; local += 3) {
+                struct gsi_reduction how = {
+                    .dtype = dtype, .op = GS_SUM, .divisor = 1, .sums = GSI_SUMS_OUT};
+                gsi_host_reduce (&how, sum, same, local, 65536);
+                how.divisor = nodes * local;
+                how.sums = GSI_SUMS_IN;
+                gsi_host_reduce (&how, out, sums, nodes, 65536);
+                for (unsigned i = 0; i < 65536; i++) {
+                    float x = (float) creall (load (dtype, all, i));
+                    if (fabsf (x) <= FLT_MAX / (float) (nodes * local))
+                        unit_check (out[i] == i, "%s: the average of %d times %04x is %04x",
+                                    gsi_dtype_name (dtype), nodes * local, i, out[i]);
+                }
+            }
+}
+END_TEST
+
 /* The same for numbers whose sums are exact in the wider types: no division loses a bit. */
 START_TEST (identical_integers_come_back)
 {
@@ -458,5 +490,6 @@ END_TEST
 
 UNIT_MAIN ("host_reduce", 120, small_counts, counts_at_block_edges, the_result_may_be_any_source,
            scaled_sources, sources_of_scale_0_are_not_read, half_averages_are_rounded_once,
-           identical_values_come_back, identical_integers_come_back, nan_spreads,
-           infinities_and_overflow, negative_zero_of_one_source_stays)
+           identical_values_come_back, sums_of_two_levels_are_rounded_once,
+           identical_integers_come_back, nan_spreads, infinities_and_overflow,
+           negative_zero_of_one_source_stays)

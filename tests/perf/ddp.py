@@ -1,0 +1,78 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""ddp.py BYTES - averages BYTES of gradients by PyTorch's DistributedDataParallel with gloo.
+
+Started by mpirun, whose variables name the ranks; MASTER_ADDR and MASTER_PORT say where they meet.
+The model has layers of 4 MiB and a backward pass that does nearly nothing, so that its time is
+that of the communication. Rank 0 prints the median of 11 rounds as gs-bench --json does.
+Exit status 77: there is no torch here.
+"""
+import json
+import os
+import statistics
+import sys
+import time
+
+try:
+    import torch
+    import torch.distributed as dist
+except ImportError as error:
+    print("skip:", error, file=sys.stderr)
+    sys.exit(77)
+
+LAYER = 1 << 20  # floats
+ROUNDS = 11
+
+
+class Layers(torch.nn.Module):
+    """Parameters whose gradients are ones."""
+
+    def __init__(self, floats):
+        super().__init__()
+        sizes = [LAYER] * (floats // LAYER) + [floats % LAYER] * (floats % LAYER > 0)
+        self.layers = torch.nn.ParameterList(
+            torch.nn.Parameter(torch.zeros(size)) for size in sizes)
+
+    def forward(self):
+        return sum(layer.sum() for layer in self.layers)
+
+
+def interface():
+    """The one network device that is not the loopback, if there is just one."""
+    names = [name for name in os.listdir("/sys/class/net") if name != "lo"]
+    return names[0] if len(names) == 1 else "lo"
+
+
+def backward_seconds(model):
+    model.zero_grad(set_to_none=False)
+    loss = model()
+    dist.barrier()
+    begin = time.perf_counter()
+    loss.backward()
+    return time.perf_counter() - begin
+
+
+def main():
+    rank = int(os.environ.get("OMPI_COMM_WORLD_RANK", "0"))
+    size = int(os.environ.get("OMPI_COMM_WORLD_SIZE", "1"))
+    os.environ.setdefault("MASTER_ADDR", "127.0.0.1")
+    os.environ.setdefault("MASTER_PORT", "29513")
+    os.environ.setdefault("GLOO_SOCKET_IFNAME", interface())
+    torch.set_num_threads(1)
+    dist.init_process_group("gloo", rank=rank, world_size=size)
+    floats = int(sys.argv[1]) // 4
+    model = torch.nn.parallel.DistributedDataParallel(Layers(floats))
+    backward_seconds(model)  # DDP rebuilds its buckets after the first
+    backward_seconds(model)
+    times = []
+    for _ in range(ROUNDS):
+        slowest = torch.tensor([backward_seconds(model)])
+        dist.all_reduce(slowest, dist.ReduceOp.MAX)
+        times.append(slowest.item())
+    if rank == 0:
+        print(json.dumps({"bytes": 4 * floats, "time_us": statistics.median(times) * 1e6,
+                          "raw_time_us": 0.0}, separators=(",", ":")))
+    dist.destroy_process_group()
+
+
+main()
