@@ -11,6 +11,8 @@
 #include "base/fault.h"
 #include "base/log.h"
 
+#define PIECE ((size_t) 16 << 20) /* copied at once when arrays are hidden */
+
 struct gsi_share_array {
     char *memory;
     size_t place, bytes; /* whole pages */
@@ -117,16 +119,22 @@ bool gsi_share_alloc (struct gsi_share *s, size_t bytes, void **out)
     return ok;
 }
 
+/* The memory of a part of the file, which the others have mapped and so would keep. */
+static void give_back (struct gsi_share *s, size_t place, size_t bytes)
+{
+    if (fallocate (s->own.fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t) place,
+                   (off_t) bytes))
+        gsi_log (GS_LOG_TRACE, "mpi", "%zu bytes are given back only with the communicator",
+                 bytes);
+}
+
 static void remove_array (struct gsi_share *s, int at)
 {
     struct gsi_share_array *array = &s->array[at];
 
     munmap (array->memory, array->bytes);
-    /* What the others have mapped would else keep it. */
-    if (!array->hidden && fallocate (s->own.fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
-                                     (off_t) array->place, (off_t) array->bytes))
-        gsi_log (GS_LOG_TRACE, "mpi", "%zu bytes are given back only with the communicator",
-                 array->bytes);
+    if (!array->hidden)
+        give_back (s, array->place, array->bytes);
     memmove (array, array + 1, (size_t) (s->number - at - 1) * sizeof (*array));
     s->number--;
 }
@@ -199,18 +207,36 @@ void *gsi_share_at (struct gsi_share *s, int index, uint64_t place, size_t bytes
 }
 
 /* Puts a copy that is this process's alone at the same address. */
-static void hide_array (struct gsi_share_array *array)
+static bool replace (char *memory, size_t bytes)
 {
-    void *copy =
-        mmap (NULL, array->bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    void *copy = mmap (NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
-    if (array->hidden || copy == MAP_FAILED)
-        return;
-    memcpy (copy, array->memory, array->bytes);
-    array->hidden = mremap (copy, array->bytes, array->bytes, MREMAP_MAYMOVE | MREMAP_FIXED,
-                            array->memory) != MAP_FAILED;
-    if (!array->hidden)
-        munmap (copy, array->bytes);
+    if (copy == MAP_FAILED)
+        return false;
+    memcpy (copy, memory, bytes);
+    if (mremap (copy, bytes, bytes, MREMAP_MAYMOVE | MREMAP_FIXED, memory) != MAP_FAILED)
+        return true;
+    munmap (copy, bytes);
+    return false;
+}
+
+/* Piece by piece, each given back once it is copied: the array may fill half of the memory. */
+static void hide_array (struct gsi_share *s, struct gsi_share_array *array)
+{
+    size_t done = 0, n;
+
+    for (; done < array->bytes; done += n) {
+        n = array->bytes - done < PIECE ? array->bytes - done : PIECE;
+        if (!replace (array->memory + done, n))
+            break;
+        give_back (s, array->place + done, n);
+    }
+    array->hidden = true;
+    if (done < array->bytes)
+        gsi_log (GS_LOG_WARN, "mpi",
+                 "no memory to part from the other ranks: one that is late may still write to an "
+                 "array of gs_device_alloc of %zu bytes",
+                 array->bytes);
 }
 
 void gsi_share_hide (struct gsi_share *s)
@@ -219,7 +245,8 @@ void gsi_share_hide (struct gsi_share *s)
         return;
     pthread_mutex_lock (&s->guard);
     for (int i = 0; i < s->number; i++)
-        hide_array (&s->array[i]);
+        if (!s->array[i].hidden)
+            hide_array (s, &s->array[i]);
     gsi_shm_hide (&s->own); /* no more of them */
     pthread_mutex_unlock (&s->guard);
 }

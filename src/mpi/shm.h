@@ -12,7 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define GSI_PAGE ((size_t) 4096)
+#define GSI_PAGE ((size_t) 64 << 10) /* no smaller than the system's */
 
 struct gsi_shm {
     char *base; /* NULL: none; the first page is for what names it */

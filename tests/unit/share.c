@@ -6,7 +6,7 @@
 
 #include "unit.h"
 
-#define PLENTY ((size_t) 40 << 10)
+#define PLENTY GSI_PAGE
 
 static struct gsi_share owner, other;
 
@@ -75,15 +75,15 @@ END_TEST
 
 START_TEST (only_whole_arrays_have_a_place)
 {
-    char *a = make (4096, 1), *b = make (4096, 2), local[16];
+    char *a = make (PLENTY, 1), *b = make (PLENTY, 2), local[16];
 
     ck_assert_uint_eq (gsi_share_place (&owner, local, 1), 0);
     ck_assert_uint_eq (gsi_share_place (&owner, a - 1, 2), 0);
-    ck_assert_uint_eq (gsi_share_place (&owner, a + 4096, 1) != 0, b == a + 4096);
-    ck_assert_uint_eq (gsi_share_place (&owner, a, 4097), 0);
-    ck_assert_uint_eq (gsi_share_place (&owner, a + 1, 4096), 0);
-    ck_assert_uint_ne (gsi_share_place (&owner, a + 1, 4095), 0);
-    ck_assert_uint_ne (gsi_share_place (&owner, b, 4096), gsi_share_place (&owner, a, 4096));
+    ck_assert_uint_eq (gsi_share_place (&owner, a + PLENTY, 1) != 0, b == a + PLENTY);
+    ck_assert_uint_eq (gsi_share_place (&owner, a, PLENTY + 1), 0);
+    ck_assert_uint_eq (gsi_share_place (&owner, a + 1, PLENTY), 0);
+    ck_assert_uint_ne (gsi_share_place (&owner, a + 1, PLENTY - 1), 0);
+    ck_assert_uint_ne (gsi_share_place (&owner, b, PLENTY), gsi_share_place (&owner, a, PLENTY));
 }
 END_TEST
 
@@ -131,6 +131,21 @@ START_TEST (hidden_ones_are_left_alone)
 }
 END_TEST
 
+START_TEST (large_ones_are_hidden_in_pieces)
+{
+    size_t bytes = ((size_t) 40 << 20) + GSI_PAGE;
+    char *memory = make (bytes, 1), *there = seen (memory, bytes);
+
+    for (size_t i = 0; i < bytes; i += 4096)
+        memory[i] = (char) (i >> 12);
+    gsi_share_hide (&owner);
+    memset (there, 3, bytes);
+    for (size_t i = 0; i < bytes; i += 4096)
+        unit_check (memory[i] == (char) (i >> 12) && memory[i + 1] == 1, "byte %zu is lost", i);
+    unit_check (gsi_share_free (&owner, memory), "not freed");
+}
+END_TEST
+
 START_TEST (what_cannot_be_had_is_refused)
 {
     struct gsi_share third = {0};
@@ -140,7 +155,7 @@ START_TEST (what_cannot_be_had_is_refused)
     wrong.token++;
     unit_check (!gsi_share_join (&other, 1, &wrong), "memory of something else is taken");
     wrong = handle;
-    wrong.bytes += 4096;
+    wrong.bytes += (int64_t) GSI_PAGE;
     unit_check (!gsi_share_join (&other, 1, &wrong), "memory of another size is taken");
     wrong = handle;
     wrong.ok = 0;
@@ -156,8 +171,11 @@ END_TEST
 
 int main (void)
 {
-    const TTest *const tests[] = {both_see_the_same, only_whole_arrays_have_a_place,
-                                  what_is_freed_is_used_again, hidden_ones_are_left_alone,
+    const TTest *const tests[] = {both_see_the_same,
+                                  only_whole_arrays_have_a_place,
+                                  what_is_freed_is_used_again,
+                                  hidden_ones_are_left_alone,
+                                  large_ones_are_hidden_in_pieces,
                                   what_cannot_be_had_is_refused};
 
     unit_clean_env ();
