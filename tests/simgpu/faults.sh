@@ -108,6 +108,7 @@ may_end () { # RANK STATUS
     one_of "$step" "$local_steps" && [[ $2 = GS_ERR_STATE ]] && return 0
     # A rank that has left may fail when nothing is wanted of it any more.
     [[ $fault = ncclCommFinalize*=late && $2 = GS_OK ]] && return 0
+    [[ $step = destroy && $2 = GS_OK ]] && one_of "$name" "$polling" && return 0
     [[ $how = *APART* && $((rank / 2)) != $((guilty / 2)) ]] \
         && [[ $2 = GS_ERR_TRANSPORT || $2 = GS_ERR_TIMEOUT ]]
 }
