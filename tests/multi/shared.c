@@ -148,11 +148,9 @@ static void check_failure (void)
 
 int main (void)
 {
-    gs_comm_opts_t opts = GS_COMM_OPTS_INIT;
-
     setenv ("GS_DEBUG", "error", 1);
-    opts.device = GS_DEVICE_HOST; /* also where there are GPUs */
-    comm = multi_create (&opts);
+    setenv ("GS_TRANSPORT", "mpi", 1); /* hosts, also where there are GPUs */
+    comm = multi_create (NULL);
     rank = gs_comm_rank (comm);
     size = gs_comm_size (comm);
     data_learn (comm);
@@ -162,7 +160,7 @@ int main (void)
     CHECK_OK (gs_comm_destroy (comm));
 
     setenv ("GS_TIMEOUT_MS", "1000", 1);
-    comm = multi_create (&opts);
+    comm = multi_create (NULL);
     check_failure ();
     gs_comm_destroy (comm);
     return multi_end ("arrays that all ranks of a node see");
