@@ -8,7 +8,7 @@
 
 #define MOST ((size_t) 1 << 16) /* ranks */
 
-static char hosts[MOST][8];
+static char hosts[MOST][16];
 
 static const char *host_of (const void *context, int rank)
 {
