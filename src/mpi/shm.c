@@ -55,6 +55,8 @@ bool gsi_shm_join (struct gsi_shm *shm, const struct gsi_shm_handle *h)
     ok = !fstat (fd, &about) && about.st_size == (off_t) h->bytes &&
          map (shm, fd, (size_t) h->bytes) && !memcmp (shm->base, &h->token, sizeof (h->token));
     close (fd);
+    if (!ok)
+        gsi_shm_close (shm);
     return ok;
 }
 
