@@ -288,6 +288,33 @@ static gs_status_t reduce (const struct gsi_reduction *how, void *dst, const voi
                   gsi_cuda_reduce (how, dst, src, stride, sources, count, scale, stream));
 }
 
+static gs_status_t first_bad (gs_dtype_t dtype, const struct gsi_run *runs, size_t number,
+                              uint32_t base, uint32_t *first, gs_stream_t stream)
+{
+    return check ("the launch of a search",
+                  gsi_cuda_first_bad (dtype, runs, number, base, first, stream));
+}
+
+static gs_status_t round_off (const struct gsi_conversion *how, const struct gsi_run *run,
+                              void *rest, gs_stream_t stream)
+{
+    return check ("the launch of a rounding", gsi_cuda_round_off (how, run, rest, stream));
+}
+
+static gs_status_t squares (gs_dtype_t dtype, const void *data, size_t count, double *parts,
+                            double *sum, gs_stream_t stream)
+{
+    return check ("the launch of a sum of squares",
+                  gsi_cuda_squares (dtype, data, count, parts, sum, stream));
+}
+
+static gs_status_t norm_factor (const double *sums, size_t stride, int ranks, double most,
+                                double *factor, gs_stream_t stream)
+{
+    return check ("the launch of a norm",
+                  gsi_cuda_norm_factor (sums, stride, ranks, most, factor, stream));
+}
+
 static const struct gsi_queue_ops queue = {
     .enter = enter,
     .leave = leave,
@@ -308,6 +335,10 @@ static const struct gsi_queue_ops queue = {
     .zero = zero,
     .convert = convert,
     .reduce = reduce,
+    .first_bad = first_bad,
+    .round_off = round_off,
+    .squares = squares,
+    .norm_factor = norm_factor,
 };
 
 const struct gsi_device_ops gsi_device_cuda = {

@@ -15,9 +15,9 @@ static cudaError_t search (const run_list &list, uint32_t *first, cudaStream_t s
 }
 
 cudaError_t gsi_cuda_first_bad (gs_dtype_t dtype, const struct gsi_run *runs, size_t number,
-                                uint32_t *first, cudaStream_t stream)
+                                uint32_t base, uint32_t *first, cudaStream_t stream)
 {
-    run_list list = {runs, number, gsi_part_of (dtype) == dtype ? 1u : 2u};
+    run_list list = {runs, number, gsi_part_of (dtype) == dtype ? 1u : 2u, base};
 
     switch (gsi_part_of (dtype)) {
     case GS_F16: return search<f16> (list, first, stream);

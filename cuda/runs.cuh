@@ -85,6 +85,7 @@ unsigned fill_table (table<N> *t, const struct gsi_run *runs, size_t number, siz
 struct run_list {
     const struct gsi_run *runs;
     size_t number, parts; /* elements of the kernel in one of the caller's */
+    unsigned base = 0;    /* number of the first one */
 };
 
 template <int N, class Launch>
@@ -96,6 +97,7 @@ cudaError_t launch_tables (const run_list &list, size_t chunk, Launch launch)
         unsigned blocks = fill_table (&t, list.runs, list.number, &next, list.parts, chunk);
         if (!blocks)
             continue;
+        t.first += list.base;
         launch (t, blocks);
         cudaError_t error = cudaGetLastError ();
         if (error)

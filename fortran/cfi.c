@@ -3,8 +3,8 @@
  * cfi - Fortran arrays of any type and rank: address, count and dtype from the C descriptor.
  *
  * An array that is not plain memory of a known type is refused by name, never copied. Each
- * public function is called by the procedure of gradsync_array.f90 that has its name, and makes
- * the call while the descriptor is its argument: no address is kept.
+ * collective is called by the procedure of gradsync_array.f90 that has its name, and makes the
+ * call while the descriptor is its argument: no address is kept.
  */
 #include <ISO_Fortran_binding.h>
 #include <inttypes.h>
@@ -362,4 +362,84 @@ gs_status_t gsi_fortran_allgather (struct gsi_fortran_args *args, const CFI_cdes
     if ((st = read_recv (args, &to, &m, gs_comm_size (comm))) != GS_OK)
         return st;
     return gs_allgather (comm, m.address, recv->base_addr, m.count, m.dtype, args->stream);
+}
+
+gs_status_t gsi_fortran_describe (struct gsi_fortran_args *args, const CFI_cdesc_t *array,
+                                  int is_open, struct gsi_fortran_gradient *gradient)
+{
+    struct argument a = {"gs_reducer_add", "array", array, false};
+    struct memory m;
+    gs_status_t st;
+
+    args->is_character |= family_of (array) == CHARACTER;
+    if (family_of (array) == ADDRESS)
+        return gsi_fail (GS_ERR_ARG,
+                         "%s: %s is type(c_ptr) or class(*): with an address give shape and "
+                         "dtype before it; for class(*) use select type",
+                         a.call, a.name);
+    if (is_open && array->base_addr && kind_of (array))
+        return gsi_fail (GS_ERR_ARG,
+                         "%s: %s is an assumed-size array: pass a section with an end such as "
+                         "x(1:n), or give shape, dtype and address",
+                         a.call, a.name);
+    if ((st = read_array (args, &a, &m)) != GS_OK)
+        return st;
+    gradient->dims = array->rank;
+    for (int i = 0; i < array->rank; i++)
+        gradient->shape[i] = array->dim[i].extent > 0 ? array->dim[i].extent : 0;
+    gradient->dtype = (int) m.dtype;
+    gradient->address = m.address;
+    return GS_OK;
+}
+
+/* The kind of a pointer to elements of [dtype]; NULL if there is none. */
+static const struct kind *kind_for (int dtype)
+{
+    gs_dtype_t as = dtype == GS_F16 || dtype == GS_BF16 ? GS_I16 : (gs_dtype_t) dtype;
+
+    for (size_t i = 0; i < sizeof (kinds) / sizeof (kinds[0]); i++)
+        if (kinds[i].dtype == as)
+            return &kinds[i];
+    return NULL;
+}
+
+static gs_status_t check_pointer (int index, const struct gsi_fortran_gradient *gradient,
+                                  const CFI_cdesc_t *p)
+{
+    const struct kind *is = kind_of (p), *needed = kind_for (gradient->dtype);
+
+    if (is && needed && is->dtype == needed->dtype && p->rank == gradient->dims)
+        return GS_OK;
+    return gsi_fail (GS_ERR_ARG,
+                     "gs_reducer_grad: p is %s of rank %d, but gradient %d is %s of rank %d: "
+                     "declare p like that",
+                     is ? is->name : "of another kind", (int) p->rank, index,
+                     needed ? needed->name : "of no kind", gradient->dims);
+}
+
+gs_status_t gsi_fortran_point (gs_status_t st, int index,
+                               const struct gsi_fortran_gradient *gradient, CFI_cdesc_t *p)
+{
+    static double nothing[2]; /* where gradients without elements are */
+    CFI_CDESC_T (GS_REDUCER_DIMS_MAX) space;
+    CFI_cdesc_t *target = (CFI_cdesc_t *) &space;
+    CFI_index_t extents[GS_REDUCER_DIMS_MAX], lower[GS_REDUCER_DIMS_MAX];
+    void *address = gradient->address ? gradient->address : nothing;
+    int rc;
+
+    CFI_setpointer (p, NULL, NULL);
+    if (st != GS_OK || (st = check_pointer (index, gradient, p)) != GS_OK)
+        return st;
+    for (int i = 0; i < gradient->dims; i++) {
+        extents[i] = (CFI_index_t) gradient->shape[i];
+        lower[i] = (CFI_index_t) gradient->lower[i];
+    }
+    rc = CFI_establish (target, address, CFI_attribute_other, p->type, p->elem_len, p->rank,
+                        extents);
+    if (rc == CFI_SUCCESS)
+        rc = CFI_setpointer (p, target, p->rank ? lower : NULL);
+    if (rc != CFI_SUCCESS)
+        return gsi_fail (GS_ERR_ARG, "gs_reducer_grad: p cannot become gradient %d (CFI code %d)",
+                         index, rc);
+    return GS_OK;
 }

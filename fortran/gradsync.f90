@@ -1,6 +1,6 @@
 ! SPDX-License-Identifier: BSD-3-Clause
 ! gradsync - the one module that programs use: the whole interface, and where it is described.
-! Names and constants are those of gradsync.h, whose contracts hold.
+! Names and constants are those of gradsync.h and gradsync_reducer.h, whose contracts hold.
 module gradsync
   ! Results
   use gradsync_types, only: GS_OK, GS_ERR_ARG, GS_ERR_MISMATCH, GS_ERR_NOMEM, GS_ERR_BOOT, &
@@ -36,6 +36,19 @@ module gradsync
   use gradsync_array, only: gs_allreduce_avg, gs_allreduce_wavg, gs_allreduce, &
     gs_broadcast, gs_allgather
   use gradsync_coll, only: gs_barrier
+
+  ! Reducers; gradients as arrays in gradsync_gradient, by address in _reducer and _step
+  use gradsync_types, only: gs_reducer, gs_bucket, gs_reducer_stats, gs_bucket_stats, &
+    GS_OVERLAP_AUTO, GS_OVERLAP_INLINE, GS_OVERLAP_OFF, &
+    GS_SCALAR_SUM, GS_SCALAR_MEAN, GS_SCALAR_MIN, GS_SCALAR_MAX, GS_REDUCER_DIMS_MAX
+  use gradsync_gradient, only: gs_reducer_add, gs_reducer_grad
+  use gradsync_reducer, only: gs_reducer_create, gs_reducer_add_scalar, gs_reducer_commit, &
+    gs_bucket_f, gs_reducer_set_hook, gs_reducer_set_averaged, gs_reducer_relayout, &
+    gs_reducer_get_stats, gs_reducer_get_bucket, gs_reducer_report, gs_reducer_destroy, &
+    gs_reducer_c_ptr
+  use gradsync_step, only: gs_reducer_ready, gs_reducer_skip, gs_reducer_finish, &
+    gs_reducer_no_sync, gs_reducer_weight, gs_reducer_join, gs_reducer_set_scalar, &
+    gs_reducer_get_scalar, gs_reducer_norm, gs_reducer_broadcast
 
   implicit none
   public

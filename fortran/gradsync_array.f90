@@ -34,6 +34,9 @@ module gradsync_array
 
   public :: gs_allreduce_avg, gs_allreduce_wavg, gs_allreduce, gs_broadcast, gs_allgather
 
+  ! For gradsync_gradient; not part of module gradsync.
+  public :: array_args, conclude_array, is_open, pack_args
+
   interface gs_allreduce_avg
     module procedure avg_array
   end interface gs_allreduce_avg

@@ -263,27 +263,31 @@ module gradsync_c
   end interface
 
   ! Handles: contracts in handle.h.
+  integer(c_int), parameter :: KIND_COMM = 0
+  integer(c_int), parameter :: KIND_REDUCER = 1
   interface
-    function c_handle_open(handle) bind(c, name="gsi_fortran_handle_open") result(st)
+    function c_handle_open(kind, handle) bind(c, name="gsi_fortran_handle_open") result(st)
       import :: c_int, c_int64_t
+      integer(c_int), value :: kind
       integer(c_int64_t), intent(out) :: handle
       integer(c_int) :: st
     end function c_handle_open
 
-    subroutine c_handle_bind(handle, comm) bind(c, name="gsi_fortran_handle_bind")
+    subroutine c_handle_bind(handle, thing, name) bind(c, name="gsi_fortran_handle_bind")
       import :: c_int64_t, c_ptr
       integer(c_int64_t), value :: handle
-      type(c_ptr), value :: comm
+      type(c_ptr), value :: thing, name
     end subroutine c_handle_bind
 
-    function c_handle_comm(handle, call, comm) bind(c, name="gsi_fortran_handle_comm") &
+    function c_handle_find(handle, kind, call, thing) bind(c, name="gsi_fortran_handle_find") &
       result(st)
       import :: c_char, c_int, c_int64_t, c_ptr
       integer(c_int64_t), value :: handle
+      integer(c_int), value :: kind
       character(kind=c_char), intent(in) :: call(*)
-      type(c_ptr), intent(out) :: comm
+      type(c_ptr), intent(out) :: thing
       integer(c_int) :: st
-    end function c_handle_comm
+    end function c_handle_find
 
     function c_handle_begin(handle, call, what, amount, comm) &
       bind(c, name="gsi_fortran_begin") result(st)
@@ -295,11 +299,13 @@ module gradsync_c
       integer(c_int) :: st
     end function c_handle_begin
 
-    function c_handle_close(handle, comm) bind(c, name="gsi_fortran_handle_close") &
-      result(st)
-      import :: c_int, c_int64_t, c_ptr
+    function c_handle_close(handle, kind, call, thing) &
+      bind(c, name="gsi_fortran_handle_close") result(st)
+      import :: c_char, c_int, c_int64_t, c_ptr
       integer(c_int64_t), value :: handle
-      type(c_ptr), intent(out) :: comm
+      integer(c_int), value :: kind
+      character(kind=c_char), intent(in) :: call(*)
+      type(c_ptr), intent(out) :: thing
       integer(c_int) :: st
     end function c_handle_close
   end interface

@@ -153,7 +153,7 @@ contains
     integer(c_int) :: st
 
     call set_options(opts, c_name, name, transport, device, timeout_ms, boot_timeout_ms)
-    st = c_handle_open(handle)
+    st = c_handle_open(KIND_COMM, handle)
     if (st == GS_OK) then
       st = c_comm_create(opts, address)
       call settle(comm, handle, st, address)
@@ -188,7 +188,7 @@ contains
     integer(c_int) :: st
 
     call set_options(opts, c_name, name, transport, device, timeout_ms, boot_timeout_ms)
-    st = c_handle_open(handle)
+    st = c_handle_open(KIND_COMM, handle)
     if (st == GS_OK) then
       st = c_comm_create_from_id(id, rank, size, opts, address)
       call settle(comm, handle, st, address)
@@ -213,7 +213,7 @@ contains
     integer(c_int) :: st
 
     call set_options(opts, c_name, name, transport, device, timeout_ms, boot_timeout_ms)
-    st = c_handle_open(handle)
+    st = c_handle_open(KIND_COMM, handle)
     if (st == GS_OK) then
       st = c_comm_from_mpi_fint(mpi_comm, opts, address)
       call settle(comm, handle, st, address)
@@ -247,10 +247,10 @@ contains
     type(c_ptr), intent(in) :: address
 
     if (st == GS_OK) then
-      call c_handle_bind(handle, address)
+      call c_handle_bind(handle, address, c_comm_name(address))
       comm = comm_of_handle(handle)
     else
-      call c_handle_bind(handle, c_null_ptr)
+      call c_handle_bind(handle, c_null_ptr, c_null_ptr)
     end if
   end subroutine settle
 
@@ -263,7 +263,7 @@ contains
     type(c_ptr) :: address
     integer(c_int) :: st
 
-    st = c_handle_close(handle_of_comm(comm), address)
+    st = c_handle_close(handle_of_comm(comm), KIND_COMM, text_to_c('gs_comm_destroy'), address)
     if (c_associated(address)) st = c_comm_destroy(address)
     call conclude(st, stat, errmsg)
   end subroutine gs_comm_destroy

@@ -1,9 +1,17 @@
 ! SPDX-License-Identifier: BSD-3-Clause
-! gradsync_noarray - stands in for gradsync_array where the compiler has no arguments of any type
-! and rank: the collectives take an address, a count and a dtype only.
+! gradsync_noarray - stands in for gradsync_array and gradsync_gradient where the compiler has no
+! arguments of any type and rank: the collectives take an address, a count and a dtype only, and
+! gradients are added and given by address.
 module gradsync_array
   use gradsync_coll, only: gs_allgather, gs_allreduce, gs_allreduce_avg, gs_allreduce_wavg, &
     gs_broadcast
   implicit none
   public
 end module gradsync_array
+
+module gradsync_gradient
+  use gradsync_reducer, only: gs_reducer_add
+  use gradsync_step, only: gs_reducer_grad
+  implicit none
+  public
+end module gradsync_gradient

@@ -4,7 +4,8 @@
 module gradsync_support
   use, intrinsic :: iso_c_binding, only: c_associated, c_char, c_f_pointer, c_int, c_int64_t, &
     c_intptr_t, c_null_char, c_null_ptr, c_ptr
-  use gradsync_c, only: c_handle_begin, c_handle_comm, c_last_error, c_status_string, c_strlen
+  use gradsync_c, only: c_handle_begin, c_handle_find, c_last_error, c_status_string, c_strlen, &
+    KIND_COMM
   use gradsync_types, only: gs_comm, handle_of_comm, GS_OK
   implicit none
   private
@@ -63,7 +64,7 @@ contains
     type(c_ptr) :: address
     integer(c_int) :: found
 
-    found = c_handle_comm(handle_of_comm(comm), text_to_c(call), address)
+    found = c_handle_find(handle_of_comm(comm), KIND_COMM, text_to_c(call), address)
     if (present(st)) st = found
   end function find
 

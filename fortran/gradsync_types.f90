@@ -1,7 +1,9 @@
 ! SPDX-License-Identifier: BSD-3-Clause
-! gradsync_types - the constants of gradsync.h, and the types of handles and results.
+! gradsync_types - the constants of gradsync.h and gradsync_reducer.h, and the types of handles
+! and results.
 module gradsync_types
-  use, intrinsic :: iso_c_binding, only: c_char, c_double, c_int, c_int64_t
+  use, intrinsic :: iso_c_binding, only: c_char, c_double, c_int, c_int64_t, c_intptr_t, &
+    c_ptr, c_size_t
   implicit none
   private
 
@@ -62,6 +64,19 @@ module gradsync_types
   integer(c_int), parameter, public :: GS_DEVICE_HOST = -2
   integer(c_int), parameter, public :: GS_UNIQUE_ID_BYTES = 256
 
+  ! When buckets of a reducer travel.
+  integer(c_int), parameter, public :: GS_OVERLAP_AUTO = 0
+  integer(c_int), parameter, public :: GS_OVERLAP_INLINE = 1
+  integer(c_int), parameter, public :: GS_OVERLAP_OFF = 2
+
+  ! What becomes of a scalar over the ranks.
+  integer(c_int), parameter, public :: GS_SCALAR_SUM = 1
+  integer(c_int), parameter, public :: GS_SCALAR_MEAN = 2
+  integer(c_int), parameter, public :: GS_SCALAR_MIN = 3
+  integer(c_int), parameter, public :: GS_SCALAR_MAX = 4
+
+  integer(c_int), parameter, public :: GS_REDUCER_DIMS_MAX = 15
+
   ! A communicator: a handle, not the thing. Copies name the same communicator; once it is
   ! destroyed, every copy answers GS_ERR_STATE. There is no finaliser: ending a communicator is
   ! collective, and the compiler, not the program, would choose when.
@@ -69,6 +84,12 @@ module gradsync_types
     private
     integer(c_int64_t) :: handle = 0 ! slot and generation, see handle.c; 0: never created
   end type gs_comm
+
+  ! A reducer: a handle too. There is no finaliser, for the program may still use its gradients.
+  type, public :: gs_reducer
+    private
+    integer(c_int64_t) :: handle = 0
+  end type gs_reducer
 
   ! Names a meeting of ranks. Plain bytes: write them to a file or send them as characters.
   type, bind(c), public :: gs_unique_id
@@ -90,8 +111,52 @@ module gradsync_types
     real(c_double) :: transport_us = 0
   end type gs_comm_times
 
+  ! A bucket, as a callback sees it; the arrays are valid during the callback.
+  type, public :: gs_bucket
+    integer(c_int) :: index = 0 ! its number in the order of launching, from 0
+    integer(c_int) :: buckets = 0 ! how many there are
+    integer(c_int) :: gradients = 0 ! of it; the size of the arrays
+    integer(c_int), pointer :: gradient(:) => null() ! their numbers, from 0
+    type(c_ptr), pointer :: grad(:) => null() ! where they are
+    integer(c_size_t), pointer :: count(:) => null() ! their elements
+    integer(c_int) :: dtype = 0 ! of all of them
+    type(gs_comm) :: comm ! calls on it may be made
+    integer(c_intptr_t) :: stream = 0 ! on GPUs, the stream to queue work on
+    integer(c_int64_t) :: step = 0 ! 1, 2, ...
+    real(c_double) :: weight = 0 ! of this rank
+  end type gs_bucket
+
+  ! What a reducer did, on this rank; times in microseconds. gs_reducer_stats_t tells more.
+  type, public :: gs_reducer_stats
+    integer(c_int64_t) :: steps = 0
+    integer(c_int) :: buckets = 0
+    integer(c_int) :: rebuilds = 0
+    integer(c_int64_t) :: bytes = 0
+    integer(c_int64_t) :: wire_bytes = 0
+    real(c_double) :: step_us = 0
+    real(c_double) :: busy_us = 0
+    real(c_double) :: exposed_us = 0
+    real(c_double) :: overlap = 0
+    real(c_double) :: latency_us = 0
+    real(c_double) :: bytes_per_us = 0
+    integer(c_int64_t) :: recommended_bytes = 0
+    integer(c_int) :: late_rank = -1
+    real(c_double) :: late_us = 0
+  end type gs_reducer_stats
+
+  ! A bucket in the last step; times in microseconds since the first ready of the step.
+  type, public :: gs_bucket_stats
+    integer(c_int) :: gradients = 0
+    integer(c_int) :: first = 0 ! number, from 0, of the gradient that lies first
+    integer(c_int64_t) :: bytes = 0
+    real(c_double) :: ready_us = 0
+    real(c_double) :: begin_us = 0
+    real(c_double) :: end_us = 0
+    real(c_double) :: exposed_us = 0
+  end type gs_bucket_stats
+
   ! For the other modules of the binding; not part of module gradsync.
-  public :: comm_of_handle, handle_of_comm
+  public :: comm_of_handle, handle_of_comm, handle_of_reducer, reducer_of_handle
 
 contains
 
@@ -108,5 +173,19 @@ contains
 
     handle = comm%handle
   end function handle_of_comm
+
+  pure function reducer_of_handle(handle) result(reducer)
+    integer(c_int64_t), intent(in) :: handle
+    type(gs_reducer) :: reducer
+
+    reducer%handle = handle
+  end function reducer_of_handle
+
+  pure function handle_of_reducer(reducer) result(handle)
+    type(gs_reducer), intent(in) :: reducer
+    integer(c_int64_t) :: handle
+
+    handle = reducer%handle
+  end function handle_of_reducer
 
 end module gradsync_types

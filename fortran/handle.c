@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* handle - the table behind type(gs_comm): slots with generations. */
+/* handle - the table behind type(gs_comm) and type(gs_reducer): slots with generations. */
 #include "fortran/handle.h"
 
 #include <inttypes.h>
@@ -13,10 +13,21 @@
 #define NAME_BYTES  48 /* enough to recognise a communicator in a message */
 
 struct slot {
-    gs_comm_t *comm;       /* NULL: reserved or free */
-    uint32_t generation;   /* of the handle that is, or will next be, given out */
-    int next_free;         /* index of the next free slot, -1 at the end */
-    char name[NAME_BYTES]; /* of the communicator of this or of the last generation */
+    void *thing;                /* NULL: reserved or free */
+    uint32_t generation;        /* of the handle that is, or will next be, given out */
+    int next_free;              /* index of the next free slot, -1 at the end */
+    char name[NAME_BYTES];      /* of the thing of this or of the last generation; may be empty */
+    enum gsi_fortran_kind kind; /* of that thing */
+};
+
+/* How messages speak of a kind. */
+static const struct words {
+    const char *type;
+    const char *noun;
+    const char *create;
+} words[] = {
+    [GSI_FORTRAN_COMM] = {"type(gs_comm)", "communicator", "gs_comm_create"},
+    [GSI_FORTRAN_REDUCER] = {"type(gs_reducer)", "reducer", "gs_reducer_create"},
 };
 
 static pthread_mutex_t guard = PTHREAD_MUTEX_INITIALIZER; /* all below */
@@ -42,13 +53,13 @@ static uint32_t generation_of (int64_t handle)
     return (uint32_t) ((uint64_t) handle >> 32);
 }
 
-static gs_status_t grow (void)
+static gs_status_t grow (const char *call)
 {
     int count = slot_count ? 2 * slot_count : FIRST_SLOTS;
     struct slot *more = realloc (slots, (size_t) count * sizeof (*more));
 
     if (!more)
-        return gsi_fail (GS_ERR_NOMEM, "gs_comm_create: out of memory for %d handles", count);
+        return gsi_fail (GS_ERR_NOMEM, "%s: out of memory for %d handles", call, count);
     slots = more;
     for (int i = slot_count; i < count; i++)
         slots[i] = (struct slot){.next_free = i + 1 < count ? i + 1 : -1};
@@ -60,37 +71,38 @@ static gs_status_t grow (void)
 /* Ends the handle and its copies. */
 static void release (struct slot *slot)
 {
-    slot->comm = NULL;
+    slot->thing = NULL;
     slot->generation++;
     slot->next_free = first_free;
     first_free = (int) (slot - slots);
 }
 
-gs_status_t gsi_fortran_handle_open (int64_t *handle)
+gs_status_t gsi_fortran_handle_open (enum gsi_fortran_kind kind, int64_t *handle)
 {
     gs_status_t st = GS_OK;
 
     *handle = 0;
     pthread_mutex_lock (&guard);
     if (first_free < 0)
-        st = grow ();
+        st = grow (words[kind].create);
     if (st == GS_OK) {
         *handle = handle_of (first_free);
-        first_free = slot_of (*handle)->next_free;
+        slots[first_free].kind = kind;
+        first_free = slots[first_free].next_free;
     }
     pthread_mutex_unlock (&guard);
     return st;
 }
 
-void gsi_fortran_handle_bind (int64_t handle, gs_comm_t *comm)
+void gsi_fortran_handle_bind (int64_t handle, void *thing, const char *name)
 {
     struct slot *slot;
 
     pthread_mutex_lock (&guard);
     slot = slot_of (handle);
-    if (comm) {
-        slot->comm = comm;
-        snprintf (slot->name, sizeof (slot->name), "%s", gs_comm_name (comm));
+    if (thing) {
+        slot->thing = thing;
+        snprintf (slot->name, sizeof (slot->name), "%s", name ? name : "");
     } else {
         release (slot);
     }
@@ -98,50 +110,68 @@ void gsi_fortran_handle_bind (int64_t handle, gs_comm_t *comm)
 }
 
 /* With [guard] held. */
-static gs_status_t find (int64_t handle, const char *call, struct slot **slot)
+static gs_status_t find (int64_t handle, enum gsi_fortran_kind kind, const char *call,
+                         struct slot **found)
 {
-    *slot = slot_of (handle);
-    if (!*slot)
+    const struct words *asked = &words[kind];
+    struct slot *slot = *found = slot_of (handle);
+
+    if (!slot)
+        return gsi_fail (GS_ERR_STATE, "%s: this %s was never created: call %s first", call,
+                         asked->type, asked->create);
+    if (slot->generation == generation_of (handle) && slot->thing) {
+        if (slot->kind == kind)
+            return GS_OK;
+        return gsi_fail (GS_ERR_ARG, "%s: this is the handle of a %s: give a %s", call,
+                         words[slot->kind].type, asked->type);
+    }
+    if (slot->generation == generation_of (handle) + 1 && !slot->thing && slot->kind == kind &&
+        slot->name[0])
         return gsi_fail (GS_ERR_STATE,
-                         "%s: this type(gs_comm) was never created: call gs_comm_create first",
-                         call);
-    if ((*slot)->generation == generation_of (handle) && (*slot)->comm)
-        return GS_OK;
-    if ((*slot)->generation == generation_of (handle) + 1 && !(*slot)->comm)
-        return gsi_fail (GS_ERR_STATE,
-                         "%s: communicator '%s' was destroyed: create it again, and drop all "
-                         "copies of the old variable",
-                         call, (*slot)->name);
+                         "%s: %s '%s' was destroyed: create it again, and drop all copies of the "
+                         "old variable",
+                         call, asked->noun, slot->name);
     return gsi_fail (GS_ERR_STATE,
-                     "%s: this communicator was destroyed: create it again, and drop all copies "
-                     "of the old variable",
-                     call);
+                     "%s: this %s was destroyed: create it again, and drop all copies of the old "
+                     "variable",
+                     call, asked->noun);
 }
 
-gs_status_t gsi_fortran_handle_comm (int64_t handle, const char *call, gs_comm_t **comm)
+gs_status_t gsi_fortran_handle_find (int64_t handle, enum gsi_fortran_kind kind, const char *call,
+                                     void **thing)
 {
     struct slot *slot;
     gs_status_t st;
 
     pthread_mutex_lock (&guard);
-    st = find (handle, call, &slot);
-    *comm = st == GS_OK ? slot->comm : NULL;
+    st = find (handle, kind, call, &slot);
+    *thing = st == GS_OK ? slot->thing : NULL;
     pthread_mutex_unlock (&guard);
     return st;
 }
 
-gs_status_t gsi_fortran_handle_close (int64_t handle, gs_comm_t **comm)
+gs_status_t gsi_fortran_handle_comm (int64_t handle, const char *call, gs_comm_t **comm)
+{
+    void *thing;
+    gs_status_t st = gsi_fortran_handle_find (handle, GSI_FORTRAN_COMM, call, &thing);
+
+    *comm = thing;
+    return st;
+}
+
+gs_status_t gsi_fortran_handle_close (int64_t handle, enum gsi_fortran_kind kind,
+                                      const char *call, void **thing)
 {
     struct slot *slot;
     gs_status_t st;
 
-    *comm = NULL;
+    *thing = NULL;
     if (handle == 0)
         return GS_OK;
     pthread_mutex_lock (&guard);
-    st = find (handle, "gs_comm_destroy", &slot);
+    st = find (handle, kind, call, &slot);
     if (st == GS_OK) {
-        *comm = slot->comm;
+        *thing = slot->thing;
         release (slot);
     }
     pthread_mutex_unlock (&guard);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * handle - what type(gs_comm) holds: a number that stays safe to use after the communicator is
- * gone, also through a copy of the Fortran variable.
+ * handle - what type(gs_comm) and type(gs_reducer) hold: a number that stays safe to use after
+ * the thing is gone, also through a copy of the Fortran variable.
  *
  * Fortran copies derived types by assignment, so a pointer inside would dangle in every copy
  * once one of them is destroyed. A handle names a slot of a table and the slot's generation,
- * which moves on when the communicator is destroyed. 0 is the handle of a variable that was
- * never given a communicator.
+ * which moves on when the thing is destroyed. 0 is the handle of a variable that was never given
+ * one. A slot knows the kind of what it has, so that no handle leads to a thing of another kind.
  *
  * Threads: all functions may be called by any thread.
  */
@@ -17,23 +17,35 @@
 
 #include "gradsync.h"
 
-/* Reserves a slot before the communicator is made, which is collective and must not be lost. */
-gs_status_t gsi_fortran_handle_open (int64_t *handle);
+/* What a handle leads to; the same in gradsync_c.f90. */
+enum gsi_fortran_kind {
+    GSI_FORTRAN_COMM = 0,   /* gs_comm_t */
+    GSI_FORTRAN_REDUCER = 1 /* reducer_state of gradsync_state.f90 */
+};
 
-/* Fills a reserved slot; comm NULL gives the slot back. */
-void gsi_fortran_handle_bind (int64_t handle, gs_comm_t *comm);
+/* Reserves a slot before the thing is made, which may be collective and must not be lost. */
+gs_status_t gsi_fortran_handle_open (enum gsi_fortran_kind kind, int64_t *handle);
+
+/* Fills a reserved slot; thing NULL gives it back. [name], or NULL, is for messages; copied. */
+void gsi_fortran_handle_bind (int64_t handle, void *thing, const char *name);
 
 /*
- * Finds the communicator of [handle] for [call], the public name of the procedure that asks.
- * GS_ERR_STATE, and *comm NULL, if it was never created or was destroyed.
+ * Finds what [handle] leads to for [call], the public name of the procedure that asks.
+ * GS_ERR_STATE, and *thing NULL, if it was never created or was destroyed; GS_ERR_ARG if it is
+ * of another kind.
  */
+gs_status_t gsi_fortran_handle_find (int64_t handle, enum gsi_fortran_kind kind, const char *call,
+                                     void **thing);
+
+/* The same for a communicator. */
 gs_status_t gsi_fortran_handle_comm (int64_t handle, const char *call, gs_comm_t **comm);
 
 /*
- * Takes the communicator out of its slot, which ends all copies of the handle; the caller
- * destroys it. *comm is NULL with GS_OK for handle 0, and with GS_ERR_STATE the second time.
+ * Takes the thing out of its slot, which ends all copies of the handle; the caller destroys it.
+ * *thing is NULL with GS_OK for handle 0, and with GS_ERR_STATE the second time.
  */
-gs_status_t gsi_fortran_handle_close (int64_t handle, gs_comm_t **comm);
+gs_status_t gsi_fortran_handle_close (int64_t handle, enum gsi_fortran_kind kind,
+                                      const char *call, void **thing);
 
 /*
  * What each call with an address starts with: finds the communicator, and refuses an [amount]

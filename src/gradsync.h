@@ -2,9 +2,10 @@
 /*
  * gradsync.h - the whole public interface of gradsync.
  *
- * Six sections, in the order of the library's layers: results, settings, types, communicators,
- * collectives, messages. Each contract uses fixed labels: Collective, Stream, Threads, Owner,
- * Precision, Returns, Since; a label that does not apply is left out.
+ * Sections in the order of the library's layers: results, settings, types, communicators,
+ * collectives; gradsync_reducer.h, which this file includes, has reducers. Each contract uses
+ * fixed labels: Collective, Stream, Threads, Owner, Precision, Returns, Since; a label that does
+ * not apply is left out.
  *
  * Rules that hold for every function
  *   - Status: functions that can fail return gs_status_t; GS_OK is 0. On failure nothing was
@@ -583,5 +584,7 @@ gs_status_t gs_barrier (gs_comm_t *comm, gs_stream_t stream);
 #ifdef __cplusplus
 }
 #endif
+
+#include "gradsync_reducer.h"
 
 #endif /* GRADSYNC_H */

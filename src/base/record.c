@@ -30,6 +30,7 @@ static const char *const op_names[GSI_OP_COUNT] = {
     [GSI_OP_ALLGATHER] = "allgather",
     [GSI_OP_BARRIER] = "barrier",
     [GSI_OP_DESTROY] = "destroy",
+    [GSI_OP_BUCKET] = "bucket",
 };
 
 const char *gsi_record_op_name (int op)

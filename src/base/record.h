@@ -30,6 +30,7 @@ enum gsi_record_op {
     GSI_OP_ALLGATHER = 5,
     GSI_OP_BARRIER = 6,
     GSI_OP_DESTROY = 7,
+    GSI_OP_BUCKET = 8,
     GSI_OP_COUNT
 };
 

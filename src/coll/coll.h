@@ -44,6 +44,7 @@ struct gsi_coll {
     const struct gsi_coll_ops *ops;
     const struct gsi_team *team;
     const atomic_int *life;
+    bool any_thread; /* (not queued) the calling threads need not be the application's */
 
     /*
      * (queued) Whether another rank gave up before it did its part of what is under way: asked
@@ -61,6 +62,9 @@ struct gsi_call {
     bool staged;         /* the arrays are in host memory of a rank on a GPU */
     bool capturing;      /* [stream] is captured into a graph */
     int64_t deadline_ns; /* of gsi_now_ns () */
+    int argument;        /* op, root or what a feature's call is of */
+    const atomic_bool
+        *patient; /* (not queued, or NULL) waits leave the core to others if it is */
 };
 
 /*

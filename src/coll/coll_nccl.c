@@ -287,7 +287,7 @@ static bool is_native (const struct gsi_coll_nccl *c, const struct gsi_reduction
     if (!type_of (how->dtype, &type) || (c->ordered && !gsi_dtype_is_integer (how->dtype)))
         return false;
     if (is_half (how->dtype))
-        return how->op == GS_SUM && !c->exact && !how->scale;
+        return how->op == GS_SUM && !c->exact && !how->exact && !how->scale;
     if (how->op == GS_PROD)
         return !gsi_dtype_is_complex (how->dtype);
     return how->op == GS_SUM || gsi_dtype_is_integer (how->dtype); /* NCCL's min drops a NaN */

@@ -18,6 +18,7 @@ static gs_status_t open_self (const struct gsi_coll_setup *setup, struct gsi_col
     if (!self)
         return gsi_fail (GS_ERR_NOMEM, "transport self: out of memory");
     self->base.ops = &gsi_coll_self;
+    self->base.any_thread = true;
     self->device = setup->device;
     *out = &self->base;
     return GS_OK;

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* average - reductions over the ranks: average, weighted average, sum, product, min, max. */
-#include <math.h>
-
 #include "base/dtype.h"
 #include "base/log.h"
 #include "comm/call.h"
 #include "comm/carry.h"
+#include "comm/feature.h"
 
 static gs_status_t no_average (const char *caller, gs_dtype_t dtype)
 {
@@ -37,31 +36,6 @@ gs_status_t gs_allreduce_avg (gs_comm_t *comm, void *buf, size_t count, gs_dtype
     return gsi_call_end (comm, &call, st);
 }
 
-/*
- * Turns the gathered weights in [w] into scales relative to the largest, which cannot overflow,
- * and gives their sum. Every rank sees the same weights and so says the same.
- */
-static gs_status_t scale_weights (const gs_comm_t *comm, double *w, double *sum)
-{
-    double largest = 0;
-
-    *sum = 0;
-    for (int r = 0; r < comm->team.size; r++) {
-        if (!isfinite (w[r]) || w[r] < 0)
-            return gsi_fail (GS_ERR_ARG,
-                             "gs_allreduce_wavg: rank %d (host %s) gives weight %g: "
-                             "weights are finite and not negative",
-                             r, comm->hosts[r], w[r]);
-        if (w[r] > largest)
-            largest = w[r];
-    }
-    for (int r = 0; r < comm->team.size && largest > 0; r++) {
-        w[r] /= largest;
-        *sum += w[r];
-    }
-    return GS_OK;
-}
-
 gs_status_t gs_allreduce_wavg (gs_comm_t *comm, void *buf, size_t count, gs_dtype_t dtype,
                                double weight, gs_stream_t stream)
 {
@@ -82,7 +56,7 @@ gs_status_t gs_allreduce_wavg (gs_comm_t *comm, void *buf, size_t count, gs_dtyp
     st = gsi_carry_words (comm, &weight, weights, sizeof (weight), &call);
     if (st)
         return gsi_call_end (comm, &call, st);
-    if ((st = scale_weights (comm, weights, &how.divisor)))
+    if ((st = gsi_feature_weights (comm, "gs_allreduce_wavg", weights, &how.divisor)))
         return gsi_call_refuse (comm, st);
     how.scale = weights;
     if (how.divisor == 0) {

@@ -96,7 +96,10 @@ static void describe (const struct intent *i, char *text, size_t room)
 {
     snprintf (text, room, "%s, %s, count %llu, %s %d%s", gsi_record_op_name (i->op),
               i->dtype ? gsi_dtype_name ((gs_dtype_t) i->dtype) : "no type",
-              (unsigned long long) i->count, i->op == GSI_OP_ALLREDUCE ? "op" : "root or op",
+              (unsigned long long) i->count,
+              i->op == GSI_OP_ALLREDUCE ? "op"
+              : i->op == GSI_OP_BUCKET  ? "bucket"
+                                        : "root or op",
               i->argument, i->staged ? ", in host memory" : "");
 }
 
@@ -138,8 +141,10 @@ static void leave (gs_comm_t *comm)
 /* Takes the communicator for this thread. */
 static gs_status_t take (gs_comm_t *comm, struct gsi_call *call)
 {
-    gs_status_t st;
+    gs_status_t st = gsi_feature_admit (comm, gsi_record_op_name (call->op));
 
+    if (st)
+        return st;
     if (atomic_flag_test_and_set_explicit (&comm->busy, memory_order_acquire))
         return gsi_fail (GS_ERR_STATE,
                          "%s: communicator '%s' is inside another call: one thread "
@@ -166,6 +171,8 @@ gs_status_t gsi_call_begin (gs_comm_t *comm, enum gsi_record_op op, size_t count
 
     call->op = op;
     call->stream = stream;
+    call->argument = argument;
+    call->patient = comm->tenant ? &comm->tenant->patient : NULL;
     call->capturing = false;
     if ((st = take (comm, call)))
         return st;

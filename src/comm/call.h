@@ -20,6 +20,9 @@ gs_status_t gsi_call_end (gs_comm_t *comm, const struct gsi_call *call, gs_statu
 /* As gsi_call_end, for a failure after which the communicator goes on: all ranks saw it. */
 gs_status_t gsi_call_refuse (gs_comm_t *comm, gs_status_t st);
 
+/* feature.c: GS_OK unless [comm] is let to a feature, and this thread does not call for it. */
+gs_status_t gsi_feature_admit (const gs_comm_t *comm, const char *call);
+
 /* GS_OK if [comm] is a communicator; else GS_ERR_ARG or GS_ERR_STATE, naming [caller]. */
 gs_status_t gsi_comm_valid (const gs_comm_t *comm, const char *caller);
 

@@ -204,6 +204,12 @@ gs_status_t gs_comm_destroy (gs_comm_t *comm)
         return GS_OK;
     if ((st = gsi_comm_valid (comm, "gs_comm_destroy")))
         return st;
+    if (atomic_load (&comm->features))
+        return gsi_fail (
+            GS_ERR_STATE,
+            "gs_comm_destroy: communicator '%s' still has %d reducers: end them with "
+            "gs_reducer_destroy first",
+            comm->name, atomic_load (&comm->features));
     if (atomic_load (&comm->life) == GSI_ALIVE)
         st = close_together (comm);
     if (st == GS_ERR_STATE && atomic_load (&comm->life) == GSI_ALIVE)

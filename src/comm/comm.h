@@ -12,6 +12,7 @@
 #include "boot/boot.h"
 #include "boot/team.h"
 #include "coll/coll.h"
+#include "comm/feature.h"
 #include "device/device.h"
 #include "gradsync.h"
 
@@ -40,6 +41,10 @@ struct gs_comm {
     struct gsi_record record;
     int culprit; /* rank that failed first, once this one has given up */
     struct gs_comm_times times;
+
+    atomic_int features;       /* that use it */
+    atomic_bool let;           /* to [tenant]: only its calls are taken */
+    struct gsi_tenant *tenant; /* the last one; guarded by the queue against its thread */
 };
 
 #define GSI_SCRATCH_BYTES 32 /* per rank */

@@ -116,9 +116,22 @@ gs_status_t gsi_watch_blame (gs_comm_t *comm, gs_status_t st)
     return others ? others : st;
 }
 
+/* "bucket #57 (bucket 3 of 7, conv1_w to conv2_w) of " */
+static void name_call (const gs_comm_t *comm, const struct gsi_call *call, char *text,
+                       size_t room)
+{
+    const struct gsi_tenant *tenant = comm->tenant;
+    char what[256] = "";
+
+    if (call->op == GSI_OP_BUCKET && tenant && tenant->describe)
+        tenant->describe (tenant->context, call->argument, what, sizeof (what));
+    snprintf (text, room, "%s #%llu %s%s%sof ", gsi_record_op_name (call->op),
+              (unsigned long long) call->seq, *what ? "(" : "", what, *what ? ") " : "");
+}
+
 gs_status_t gsi_watch_failed (gs_comm_t *comm, const struct gsi_call *call, gs_status_t st)
 {
-    char reason[GSI_TEXT_MAX], where[64] = "";
+    char reason[GSI_TEXT_MAX], where[320] = "";
     const char *path;
     int alive = GSI_ALIVE;
     uint64_t missed = comm->queue ? gsi_queue_missed (comm, call->seq) : call->seq;
@@ -127,8 +140,7 @@ gs_status_t gsi_watch_failed (gs_comm_t *comm, const struct gsi_call *call, gs_s
     if (st == GS_ERR_TIMEOUT)
         name_missing (comm, call);
     if (call->op != GSI_OP_NONE)
-        snprintf (where, sizeof (where), "%s #%llu of ", gsi_record_op_name (call->op),
-                  (unsigned long long) call->seq);
+        name_call (comm, call, where, sizeof (where));
     snprintf (reason, sizeof (reason), "%scommunicator '%s' on rank %d (host %s): %s", where,
               comm->name, comm->team.rank, comm->hosts[comm->team.rank], gs_last_error ());
     path = gsi_record_dump (&comm->record, reason);

@@ -15,6 +15,8 @@
 #include "device/runs.h"
 #include "gradsync.h"
 
+#define GSI_SQUARES_PARTS 256 /* numbers that a sum of squares goes through on a GPU */
+
 #define GSI_MAX_GPUS 16 /* of a node, that a rank can tell the others about */
 
 struct gsi_device_ops;
@@ -55,6 +57,7 @@ struct gsi_reduction {
     double divisor;      /* 1: none; else op is GS_SUM and dtype is not an integer */
     const double *scale; /* [sources], NULL: all 1; a source with scale 0 is not read */
     enum gsi_sums sums;
+    bool exact; /* f16 and bf16 are summed in fp32, whatever GS_AVG says */
 };
 
 struct gsi_device_ops {
@@ -125,6 +128,23 @@ struct gsi_queue_ops {
     gs_status_t (*reduce) (const struct gsi_reduction *how, void *dst, const void *src,
                            size_t stride, int sources, size_t count, const double *scale,
                            gs_stream_t stream);
+
+    /* gsi_host_first_bad, which adds [base]; *first, in device memory, becomes the smaller of
+     * that and what was there. */
+    gs_status_t (*first_bad) (gs_dtype_t dtype, const struct gsi_run *runs, size_t number,
+                              uint32_t base, uint32_t *first, gs_stream_t stream);
+
+    /* gsi_host_round_off; gsi_host_squares, added to *sum in device memory, where [parts] has
+     * room for GSI_SQUARES_PARTS: in another order than on hosts, but always the same. */
+    gs_status_t (*round_off) (const struct gsi_conversion *how, const struct gsi_run *run,
+                              void *rest, gs_stream_t stream);
+    gs_status_t (*squares) (gs_dtype_t dtype, const void *data, size_t count, double *parts,
+                            double *sum, gs_stream_t stream);
+
+    /* *factor = [most] / norm if the norm is larger, else 1: the square root of the sum of
+     * [ranks] numbers that lie [stride] bytes apart. All are in device memory. */
+    gs_status_t (*norm_factor) (const double *squares, size_t stride, int ranks, double most,
+                                double *factor, gs_stream_t stream);
 };
 
 /* Host memory, plain loops. */

@@ -70,6 +70,68 @@ void gsi_host_convert (const struct gsi_conversion *how, const struct gsi_run *r
     }
 }
 
+/* FROM is the type of the arithmetic. */
+#define DEFINE_ROUND_OFF(NAME, FROM, STORE, LOAD)                                          \
+    GSI_CLONES static void NAME (const FROM *src, uint16_t *out, FROM *rest, size_t count) \
+    {                                                                                      \
+        for (size_t i = 0; i < count; i++) {                                               \
+            FROM whole = src[i] + rest[i];                                                 \
+            uint16_t sent = STORE (whole);                                                 \
+            FROM lost = whole - (FROM) LOAD (sent);                                        \
+            out[i] = sent;                                                                 \
+            rest[i] = lost - lost == 0 ? lost : 0;                                         \
+        }                                                                                  \
+    }
+
+DEFINE_ROUND_OFF (round_off_f32_f16, float, gsi_f16_of_float, gsi_float_of_f16)
+DEFINE_ROUND_OFF (round_off_f32_bf16, float, gsi_bf16_of_float, gsi_float_of_bf16)
+DEFINE_ROUND_OFF (round_off_f64_f16, double, gsi_f16_of_double, gsi_float_of_f16)
+DEFINE_ROUND_OFF (round_off_f64_bf16, double, gsi_bf16_of_double, gsi_float_of_bf16)
+
+void gsi_host_round_off (const struct gsi_conversion *how, const struct gsi_run *run, void *rest)
+{
+    bool half = how->to == GS_F16;
+
+    if (how->from == GS_F32)
+        (half ? round_off_f32_f16 : round_off_f32_bf16) (run->src, run->dst, rest, run->count);
+    else
+        (half ? round_off_f64_f16 : round_off_f64_bf16) (run->src, run->dst, rest, run->count);
+}
+
+#define LANES 8 /* sums side by side, for the compiler to vectorise; the order is fixed */
+
+#define DEFINE_SQUARES(NAME, T, LOAD)                                             \
+    GSI_CLONES static double NAME (const void *data, size_t count)                \
+    {                                                                             \
+        const T *in = data;                                                       \
+        double lane[LANES] = {0}, sum = 0;                                        \
+        size_t whole = count / LANES * LANES;                                     \
+        for (size_t i = 0; i < whole; i += LANES)                                 \
+            for (size_t k = 0; k < LANES; k++)                                    \
+                lane[k] += (double) LOAD (in[i + k]) * (double) LOAD (in[i + k]); \
+        for (size_t i = whole; i < count; i++)                                    \
+            lane[i - whole] += (double) LOAD (in[i]) * (double) LOAD (in[i]);     \
+        for (size_t k = 0; k < LANES; k++)                                        \
+            sum += lane[k];                                                       \
+        return sum;                                                               \
+    }
+
+DEFINE_SQUARES (squares_f16, uint16_t, gsi_float_of_f16)
+DEFINE_SQUARES (squares_bf16, uint16_t, gsi_float_of_bf16)
+DEFINE_SQUARES (squares_f32, float, SAME)
+DEFINE_SQUARES (squares_f64, double, SAME)
+
+double gsi_host_squares (gs_dtype_t dtype, const void *data, size_t count)
+{
+    static double (*const squares[]) (const void *, size_t) = {[GS_F16] = squares_f16,
+                                                               [GS_BF16] = squares_bf16,
+                                                               [GS_F32] = squares_f32,
+                                                               [GS_F64] = squares_f64};
+    size_t parts = gsi_dtype_is_complex (dtype) ? 2 : 1;
+
+    return squares[gsi_part_of (dtype)](data, count * parts);
+}
+
 /* No early end: it would keep the loop from being vectorised, and finite data is the rule. */
 #define DEFINE_SEARCH(NAME, T, BAD)                              \
     GSI_CLONES static bool NAME (const void *data, size_t count) \

@@ -14,6 +14,14 @@
 
 /* ---- Where tensors lie ---- */
 
+#define OUTSIDE (GS_C128 + 1) /* the first region behind the storage */
+#define REGIONS (2 * OUTSIDE)
+
+static int region_of (const struct gsi_tensor *tensor)
+{
+    return (int) tensor->dtype + (tensor->outside ? OUTSIDE : 0);
+}
+
 static size_t align (size_t offset, size_t bytes)
 {
     size_t unit = bytes < ALIGNMENT ? SMALL : ALIGNMENT;
@@ -31,20 +39,20 @@ static bool place (size_t bytes, int t, struct gsi_place *out, size_t *end)
     return true;
 }
 
-gs_status_t gsi_plan_store (const struct gsi_tensor *tensors, int n, bool forward,
+gs_status_t gsi_plan_store (const struct gsi_tensor *tensors, int n, const int *order,
                             struct gsi_place *places, size_t *bytes)
 {
     size_t end = 0;
     int placed = 0;
 
-    for (gs_dtype_t dtype = GS_F16; dtype <= GS_C128; dtype++)
-        for (int i = 0; i < n; i++) {
-            int t = forward ? i : n - 1 - i;
-            if (tensors[t].dtype == dtype &&
-                !place (tensors[t].bytes, t, &places[placed++], &end))
+    for (int region = 0; region < REGIONS; region++) {
+        for (int i = 0; i < n; i++)
+            if (region_of (&tensors[order[i]]) == region &&
+                !place (tensors[order[i]].bytes, order[i], &places[placed++], &end))
                 return gsi_fail (GS_ERR_ARG, "the gradients have more bytes than there are");
-        }
-    *bytes = end;
+        if (region < OUTSIDE)
+            *bytes = end;
+    }
     return GS_OK;
 }
 
@@ -71,14 +79,14 @@ static size_t span (const struct cut *c, int first, int tensors)
     return last->offset + last->bytes - c->places[first].offset;
 }
 
-static gs_dtype_t dtype_of (const struct cut *c, int i)
+static const struct gsi_tensor *tensor_at (const struct cut *c, int i)
 {
-    return c->tensors[c->places[i].tensor].dtype;
+    return &c->tensors[c->places[i].tensor];
 }
 
 static struct gsi_bucket make_bucket (const struct cut *c, int first, int tensors)
 {
-    struct gsi_bucket bucket = {.dtype = dtype_of (c, first),
+    struct gsi_bucket bucket = {.dtype = tensor_at (c, first)->dtype,
                                 .first = first,
                                 .tensors = tensors,
                                 .offset = c->places[first].offset,
@@ -99,7 +107,7 @@ static bool is_far (const struct cut *c, int i)
 /* Whether place [i] begins a bucket, when the one before it begins at [first]. */
 static bool begins (const struct cut *c, const struct gsi_caps *caps, int first, int i)
 {
-    return dtype_of (c, i) != dtype_of (c, first) ||
+    return region_of (tensor_at (c, i)) != region_of (tensor_at (c, first)) ||
            span (c, first, i - first + 1) > caps->middle ||
            (is_far (c, i) && span (c, first, i - first) >= caps->first);
 }

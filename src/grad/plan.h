@@ -4,8 +4,9 @@
  * ranks for the same arguments.
  *
  * Tensors are numbered as they were registered. They lie in one storage, in the order in which
- * they are expected to be ready: by default the reverse, as a backward pass has them. Those of
- * one type are neighbours, a region. The place of a tensor never changes.
+ * they are expected to be ready. Those of one type are neighbours, a region. The place of a
+ * tensor never changes. Tensors that are kept outside have places and regions of their own
+ * behind the storage, as if they lay there.
  *
  * A bucket is a range of the storage within one region, so that it travels without being packed.
  * Buckets are launched in the order in which their last tensors are ready.
@@ -21,6 +22,7 @@
 struct gsi_tensor {
     gs_dtype_t dtype;
     size_t bytes; /* may be 0 */
+    bool outside; /* of the storage */
 };
 
 /* A tensor in the storage. */
@@ -43,11 +45,10 @@ struct gsi_bucket {
 };
 
 /*
- * Lays out [n] tensors, registered in the order of [tensors]: fills places[n], in the order of
- * the storage, and *bytes, its size. [forward]: they are ready in the order in which they were
- * registered, not in reverse. GS_ERR_ARG if their size does not fit size_t.
+ * Lays out [n] tensors, of which order[0] is expected to be ready first: fills places[n], in the
+ * order of the storage, and *bytes, its size. GS_ERR_ARG if their size does not fit size_t.
  */
-gs_status_t gsi_plan_store (const struct gsi_tensor *tensors, int n, bool forward,
+gs_status_t gsi_plan_store (const struct gsi_tensor *tensors, int n, const int *order,
                             struct gsi_place *places, size_t *bytes);
 
 /*

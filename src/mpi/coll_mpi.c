@@ -279,6 +279,7 @@ static gs_status_t open_mpi (const struct gsi_coll_setup *setup, struct gsi_coll
 {
     struct gsi_coll_mpi *c = calloc (1, sizeof (*c));
     gs_status_t st;
+    int level;
 
     if (!c)
         return gsi_fail (GS_ERR_NOMEM, "transport mpi: out of memory");
@@ -297,6 +298,8 @@ static gs_status_t open_mpi (const struct gsi_coll_setup *setup, struct gsi_coll
         discard (&c->base);
         return st;
     }
+    MPI_Query_thread (&level);
+    c->base.any_thread = level == MPI_THREAD_MULTIPLE;
     *out = &c->base;
     return GS_OK;
 }

@@ -85,6 +85,9 @@ gs_status_t gsi_p2p_recv (struct gsi_coll_mpi *c, struct gsi_slot *slot, void *d
 gs_status_t gsi_p2p_wait (struct gsi_coll_mpi *c, struct gsi_slot *slot,
                           const struct gsi_call *call);
 
+/* One round of waiting; [spins] as gsi_guest_pause has it. */
+void gsi_p2p_pause (const struct gsi_call *call, unsigned *spins);
+
 /* Why a wait should end, looked at now and then, after [polls] polls; GS_OK to go on. */
 gs_status_t gsi_p2p_interrupted (struct gsi_coll_mpi *c, const struct gsi_call *call,
                                  unsigned polls);

@@ -222,7 +222,7 @@ static gs_status_t await (struct gsi_coll_mpi *c, enum step step, uint64_t turn,
             return st;
         }
         if (c->spins || polls % RELAXED == 0)
-            gsi_guest_pause (&spins);
+            gsi_p2p_pause (call, &spins);
         else
             gsi_relax ();
     }

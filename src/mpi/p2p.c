@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* p2p - posting messages and waiting for them with a deadline. */
+#include <time.h>
+
 #include "base/clock.h"
 #include "base/fault.h"
 #include "base/record.h"
@@ -7,8 +9,9 @@
 #include "mpi/coll_mpi.h"
 #include "mpi/guest.h"
 
-#define LOOK_EVERY   64u  /* polls between looks at the clock: about 5 us */
-#define LISTEN_EVERY 512u /* polls between looks for notices */
+#define LOOK_EVERY   64u   /* polls between looks at the clock: about 5 us */
+#define LISTEN_EVERY 512u  /* polls between looks for notices */
+#define PATIENCE_NS  20000 /* between polls that take the core from the application's own work */
 
 /* A message that could not be posted: those posted before it are left to MPI, and so their
  * memory. */
@@ -77,6 +80,14 @@ static gs_status_t failed (const struct gsi_slot *slot, int rc)
     return gsi_guest_fail ("MPI_Testall", rc);
 }
 
+void gsi_p2p_pause (const struct gsi_call *call, unsigned *spins)
+{
+    if (call->patient && atomic_load_explicit (call->patient, memory_order_relaxed))
+        nanosleep (&(struct timespec){.tv_nsec = PATIENCE_NS}, NULL);
+    else
+        gsi_guest_pause (spins);
+}
+
 gs_status_t gsi_p2p_wait (struct gsi_coll_mpi *c, struct gsi_slot *slot,
                           const struct gsi_call *call)
 {
@@ -97,6 +108,6 @@ gs_status_t gsi_p2p_wait (struct gsi_coll_mpi *c, struct gsi_slot *slot,
             c->unfinished = true;
             return st;
         }
-        gsi_guest_pause (&spins);
+        gsi_p2p_pause (call, &spins);
     }
 }

@@ -1,8 +1,9 @@
 ! SPDX-License-Identifier: BSD-3-Clause
-! addresses - the collectives on type(c_ptr), count, dtype, which every build has.
+! addresses - the collectives on type(c_ptr), count, dtype, and gradients by address, which every
+! build has.
 program addresses
-  use, intrinsic :: iso_c_binding, only: c_double, c_float, c_int16_t, c_int64_t, &
-    c_intptr_t, c_loc, c_null_ptr
+  use, intrinsic :: iso_c_binding, only: c_associated, c_double, c_f_pointer, c_float, &
+    c_int16_t, c_int64_t, c_intptr_t, c_loc, c_null_ptr, c_ptr
   use checks
   use gradsync
   implicit none
@@ -19,6 +20,7 @@ program addresses
   call speak_as(me)
   call check_results()
   call check_counts()
+  call check_gradients()
   call check_errors()
   call gs_comm_destroy(comm)
   call finish()
@@ -71,6 +73,33 @@ contains
     call gs_allreduce_avg(comm, c_null_ptr, 0, GS_F64, stat=stat)
     call expect(stat == GS_OK, 'nothing to average')
   end subroutine check_counts
+
+  ! One in memory of the program's, one in that of the reducer's. On GPUs devices.f90 does it.
+  subroutine check_gradients()
+    type(gs_reducer) :: reducer
+    real(c_double), target :: x(2, 2)
+    real(c_float), pointer :: y(:, :)
+    type(c_ptr) :: address
+
+    if (gs_comm_device(comm) /= GS_DEVICE_HOST) return
+    call gs_reducer_create(comm, reducer)
+    call gs_reducer_add(reducer, 'x', shape(x), GS_F64, c_loc(x))
+    call gs_reducer_add(reducer, 'y', [3, 2], GS_F32)
+    call gs_reducer_commit(reducer)
+    call gs_reducer_grad(reducer, 0, address)
+    call expect(c_associated(address, c_loc(x)), 'the address of a gradient')
+    call gs_reducer_grad(reducer, 1, address)
+    call c_f_pointer(address, y, [3, 2])
+    x = me
+    y = real(2 * me, c_float)
+    call gs_reducer_ready(reducer, 1)
+    call gs_reducer_ready(reducer, 0)
+    call gs_reducer_finish(reducer)
+    call expect(all(x == mean) .and. all(y == real(2 * mean, c_float)), 'averages of gradients')
+    call gs_reducer_grad(reducer, 2, address, stat, errmsg)
+    call expect_failure(stat, errmsg, GS_ERR_ARG, 'gs_reducer_grad|2', 'no such gradient')
+    call gs_reducer_destroy(reducer)
+  end subroutine check_gradients
 
   subroutine check_errors()
     real(c_double), target :: x(2)

@@ -1,16 +1,26 @@
 ! SPDX-License-Identifier: BSD-3-Clause
-! checks - counts what holds and what does not, for test programs of one or many ranks.
+! checks - counts what holds and what does not, for test programs of one or many ranks, and knows
+! how to stay on hosts.
 module checks
   use, intrinsic :: iso_fortran_env, only: error_unit, output_unit
   use gradsync
   implicit none
   private
-  public :: expect, expect_failure, finish, speak_as
+  public :: expect, expect_failure, finish, host_transport, speak_as
 
   integer :: my_rank = 0
   integer :: failures = 0
 
 contains
+
+  ! For a communicator whose memory the program follows, also where all else runs on GPUs.
+  function host_transport() result(transport)
+    integer :: transport
+    character(8) :: asked
+
+    call get_environment_variable('GS_TRANSPORT', asked)
+    transport = merge(GS_TRANSPORT_MPI, GS_TRANSPORT_AUTO, asked == 'nccl')
+  end function host_transport
 
   ! From now on only rank 0 reports successes; failures name their rank.
   subroutine speak_as(rank)

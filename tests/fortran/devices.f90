@@ -1,6 +1,6 @@
 ! SPDX-License-Identifier: BSD-3-Clause
-! devices - collectives on memory of the device: by address, and as an array whose descriptor has
-! a device address, which is what use_device and use_device_addr pass.
+! devices - collectives and gradients in memory of the device: by address, and as an array whose
+! descriptor has a device address, which is what use_device and use_device_addr pass.
 !
 ! The host follows no such address, so the program is for hosts and for GPUs alike.
 program devices
@@ -38,6 +38,7 @@ program devices
   call check_array()
   call check_others()
   call check_gather()
+  call check_gradients()
   call check_directives()
   call check_untouched()
   call check_errors()
@@ -167,6 +168,50 @@ contains
     call gs_device_free(comm, to)
   end subroutine check_gather
 
+  ! One in memory that is given, as an array and by address, and one in the reducer's.
+  subroutine check_gradients()
+    type(gs_reducer) :: reducer
+    real(real64), target :: x(4, 3), y(2)
+    real(real64), pointer :: device(:, :), made(:)
+    type(c_ptr) :: memory
+    integer :: i, step
+
+    nullify (made)
+    call gs_device_alloc(comm, 96, memory)
+    call c_f_pointer(memory, device, shape(x))
+    call gs_reducer_create(comm, reducer)
+    call gs_reducer_add(reducer, 'array', device(:, 1:2))
+    call gs_reducer_add(reducer, 'address', [2, 2], GS_F64, c_loc(device(1, 3)))
+    call gs_reducer_add(reducer, 'made', [2], GS_F64, lower=[-1])
+    call gs_reducer_commit(reducer)
+    call gs_reducer_grad(reducer, 2, made)
+    call expect(lbound(made, 1) == -1 .and. ubound(made, 1) == 0, 'bounds on the device')
+    do step = 1, 3
+      x = reshape([(real(me + i, real64), i=1, 12)], [4, 3])
+      y = 5 * me
+      call gs_device_copy(comm, memory, c_loc(x), 96, stream)
+      call gs_device_copy(comm, c_loc(made), c_loc(y), 16, stream)
+      call gs_reducer_ready(reducer, 2, stream)
+      call gs_reducer_ready(reducer, 0, stream=stream)
+      call gs_reducer_skip(reducer, 1, stream)
+      call gs_reducer_finish(reducer, stream)
+      call gs_device_copy(comm, c_loc(x), memory, 96, stream)
+      call gs_device_copy(comm, c_loc(y), c_loc(made), 16, stream)
+      call gs_comm_wait(comm, stream)
+    end do
+    call expect(near([x(:, 1:2)], [(mean + i, i=1, 8)]) .and. all(x(:, 3) == 0) .and. &
+          near(y, spread(5 * mean, 1, 2)), 'averages of gradients on the device')
+    call gs_reducer_destroy(reducer)
+    if (gs_comm_device(comm) /= GS_DEVICE_HOST) then
+      call gs_reducer_create(comm, reducer)
+      call gs_reducer_add(reducer, 'x', x, stat=stat, errmsg=errmsg)
+      call expect_failure(stat, errmsg, GS_ERR_DEVICE, 'gs_reducer_add|x', &
+                'a gradient of the host')
+      call gs_reducer_destroy(reducer)
+    end if
+    call gs_device_free(comm, memory)
+  end subroutine check_gradients
+
   ! As gradsync-fortran(7) shows them; without the compiler's options they are comments.
   ! N.B. gfortran 12 takes no allocatable array in use_device.
   subroutine check_directives()
@@ -196,6 +241,7 @@ contains
     integer(c_int), parameter :: none = 0, private_anonymous = 34
     real(real64), pointer :: x(:), y(:, :)
     integer(int64), pointer :: k(:)
+    type(gs_reducer) :: reducer
     type(c_ptr) :: memory
 
     memory = c_mmap(c_null_ptr, pages, none, private_anonymous, -1_c_int, 0_c_int64_t)
@@ -216,6 +262,9 @@ contains
     call gs_allreduce_avg(comm, k, stat=stat, errmsg=errmsg)
     call expect_failure(stat, errmsg, GS_ERR_UNSUPPORTED, 'gs_allreduce_avg', &
               'the average of integers of the device')
+    call gs_reducer_create(comm, reducer)
+    call gs_reducer_add(reducer, 'y', y, stat=stat) ! on GPUs it is not theirs
+    call gs_reducer_destroy(reducer)
     call expect(.true., 'no address of the device is followed by the host')
   end subroutine check_untouched
 

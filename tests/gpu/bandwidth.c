@@ -56,7 +56,7 @@ static void run_sum (const struct work *w)
 
 static void run_first_bad (const struct work *w)
 {
-    must (gsi_cuda_first_bad (w->from, runs, RUNS, (uint32_t *) answer, stream));
+    must (gsi_cuda_first_bad (w->from, runs, RUNS, 0, (uint32_t *) answer, stream));
 }
 
 static void run_digest (const struct work *w)

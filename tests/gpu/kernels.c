@@ -3,6 +3,7 @@
  * kernels - the kernels of cuda/ give the bits that the host's functions give, for every type,
  * many shapes and any alignment. Where the result is a NaN any NaN will do.
  */
+#include <math.h>
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -247,7 +248,8 @@ static uint32_t first_bad (gs_dtype_t dtype, size_t number)
     must (cudaMalloc ((void **) &result, sizeof (*result)), "cudaMalloc");
     must (cudaMemcpy (result, &none, sizeof (none), cudaMemcpyHostToDevice), "cudaMemcpy");
     must (cudaMemcpy (device_src, host_src, src_bytes, cudaMemcpyHostToDevice), "cudaMemcpy");
-    must (gsi_cuda_first_bad (dtype, device_runs, number, result, stream), "gsi_cuda_first_bad");
+    must (gsi_cuda_first_bad (dtype, device_runs, number, 0, result, stream),
+          "gsi_cuda_first_bad");
     must (cudaStreamSynchronize (stream), "cudaStreamSynchronize");
     must (cudaMemcpy (&none, result, sizeof (none), cudaMemcpyDeviceToHost), "cudaMemcpy");
     cudaFree (result);
@@ -279,6 +281,54 @@ static void check_first_bad (void)
                        "first bad %s: run %zu", gsi_dtype_name (types[t]), at);
             }
         }
+    }
+}
+
+/* Rounding with feedback has the host's bits; a norm its value, and the same bits each time. */
+static void check_gradient (gs_dtype_t from, gs_dtype_t to, size_t count)
+{
+    static double sums[3];
+    struct gsi_conversion how = {from, to, 1};
+    size_t bytes = count * gs_dtype_size (from);
+    char *memory, *rest = malloc (bytes), *sent = malloc (bytes), *got = malloc (2 * bytes);
+    struct gsi_run here = {host_src, sent, count}, there;
+    double *room, expected;
+
+    must (cudaMalloc ((void **) &memory, 3 * bytes), "cudaMalloc");
+    must (cudaMalloc ((void **) &room, (GSI_SQUARES_PARTS + 3) * sizeof (double)), "cudaMalloc");
+    must (cudaMemset (room, 0, (GSI_SQUARES_PARTS + 3) * sizeof (double)), "cudaMemset");
+    data_fill_numbers (from, host_src, bytes);
+    memcpy (rest, host_src, bytes);
+    must (cudaMemcpy (memory, host_src, bytes, cudaMemcpyHostToDevice), "cudaMemcpy");
+    must (cudaMemcpy (memory + 2 * bytes, rest, bytes, cudaMemcpyHostToDevice), "cudaMemcpy");
+    there = (struct gsi_run){memory, memory + bytes, count};
+    gsi_host_round_off (&how, &here, rest);
+    must (gsi_cuda_round_off (&how, &there, memory + 2 * bytes, stream), "gsi_cuda_round_off");
+    for (int i = 0; i < 2; i++)
+        must (gsi_cuda_squares (from, memory, count, room + 3, room + i, stream),
+              "gsi_cuda_squares");
+    expected = gsi_host_squares (from, host_src, count);
+    must (gsi_cuda_norm_factor (room, 8, 1, 0.5 * sqrt (expected), room + 2, stream),
+          "gsi_cuda_norm_factor");
+    must (cudaStreamSynchronize (stream), "cudaStreamSynchronize");
+    must (cudaMemcpy (got, memory + bytes, 2 * bytes, cudaMemcpyDeviceToHost), "cudaMemcpy");
+    must (cudaMemcpy (sums, room, sizeof (sums), cudaMemcpyDeviceToHost), "cudaMemcpy");
+    check (!memcmp (got, sent, count * gs_dtype_size (to)) && !memcmp (got + bytes, rest, bytes),
+           "rounding of %zu %s with feedback", count, gsi_dtype_name (from));
+    check (fabs (sums[0] - expected) <= 1e-12 * expected && sums[0] == sums[1] &&
+               fabs (sums[2] - 0.5) < 1e-12,
+           "the norm of %zu %s", count, gsi_dtype_name (from));
+    free (rest), free (sent), free (got);
+    cudaFree (memory), cudaFree (room);
+}
+
+static void check_gradients (void)
+{
+    for (size_t count = 1; count <= 65536; count *= 4) {
+        check_gradient (GS_F32, GS_F16, count);
+        check_gradient (GS_F32, GS_BF16, count + 1);
+        check_gradient (GS_F64, GS_F16, count);
+        check_gradient (GS_F64, GS_BF16, count + 1);
     }
 }
 
@@ -361,6 +411,7 @@ int main (void)
     check_reduce ();
     check_refusals ();
     check_first_bad ();
+    check_gradients ();
     check_digest ();
     check_capture ();
     must (cudaFree (device_src), "cudaFree");

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 #
 # cxx.sh - gradsync.h is valid C99, C11 and C++, needs no other header first, and pulls in none
-# but <stddef.h> and <stdint.h>.
+# but <stddef.h>, <stdint.h> and gradsync_reducer.h, which is a part of it and pulls in none.
 . "$(dirname "$0")/lint.sh"
 cc=${CC:-cc} cxx=${CXX:-c++}
 need "${cxx%% *}" g++
@@ -11,7 +11,8 @@ compile () { # COMPILER ARGUMENT...
     local output
 
     # shellcheck disable=SC2086 # CC may carry options
-    output=$(printf '#include <gradsync.h>\ngs_comm_opts_t opts = GS_COMM_OPTS_INIT;\n' \
+    output=$(printf '%s\n' '#include <gradsync.h>' 'gs_comm_opts_t opts = GS_COMM_OPTS_INIT;' \
+        'gs_reducer_opts_t reducer_opts = GS_REDUCER_OPTS_INIT;' \
         | $1 "${@:2}" -Wall -Wextra -pedantic -Werror -Isrc -fsyntax-only - 2>&1) \
         || complain src/gradsync.h "$*: $output"
 }
@@ -21,7 +22,24 @@ compile "$cc" -x c -std=c11
 compile "$cxx" -x c++ -std=c++11
 compile "$cxx" -x c++ -std=c++17
 
-others=$(grep -E '^#include' src/gradsync.h | grep -vE '<std(def|int)\.h>')
-[[ -z $others ]] || complain src/gradsync.h "includes more than stddef.h and stdint.h: $others"
+# check_includes HEADER WHAT PATTERN: it includes what matches only.
+check_includes () {
+    local others
+
+    others=$(grep -E '^[[:space:]]*#[[:space:]]*include' "$1" | grep -vE "$3")
+    [[ -z $others ]] || complain "$1" "includes more than $2: $others"
+}
+
+check_includes src/gradsync.h "stddef.h, stdint.h and its own part" \
+    '(<std(def|int)\.h>|"gradsync_reducer\.h")$'
+check_includes src/gradsync_reducer.h nothing '^$'
+
+# The part alone is refused: what it needs is in gradsync.h.
+# shellcheck disable=SC2086 # CC may carry options
+if output=$($cc -Isrc -fsyntax-only -x c src/gradsync_reducer.h 2>&1); then
+    complain src/gradsync_reducer.h "compiles without gradsync.h"
+elif [[ $output != *"include gradsync.h"* ]]; then
+    complain src/gradsync_reducer.h "does not say that gradsync.h is to be included: $output"
+fi
 
 finish "gradsync.h compiles as C99, C11, C++11 and C++17"

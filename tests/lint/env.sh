@@ -11,7 +11,7 @@ if [[ ! -e $manual ]]; then
     finish
 fi
 table=$(grep -oE '"GS_[A-Z_]+"' src/base/env.def | tr -d '"' | sort -u)
-constants=$(grep -ohE 'GS_[A-Z0-9_]+' src/gradsync.h | sort -u)
+constants=$(grep -ohE 'GS_[A-Z0-9_]+' "${headers[@]}" | sort -u)
 written=$(sed 's/\\_/_/g' "$manual" | grep -oE '\bGS_[A-Z0-9_]*[A-Z0-9]\b' | sort -u)
 
 for name in $(comm -23 <(echo "$table") <(echo "$written")); do

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# fortran.sh - the Fortran modules have all of gradsync.h: every function is bound and public,
-# every constant is there and public, with the same value.
+# fortran.sh - the Fortran modules have all of gradsync.h and gradsync_reducer.h: every function
+# is bound and public, every constant is there and public, with the same value.
 . "$(dirname "$0")/lint.sh"
 facade=fortran/gradsync.f90
 types=fortran/gradsync_types.f90
@@ -12,11 +12,12 @@ is_public () {
     sed 's/!.*//' "$facade" | grep -qw "$1"
 }
 
-# NAME VALUE of each enumerator and numeric macro of the header, but for those that only make an
+# NAME VALUE of each enumerator and numeric macro of the headers, but for those that only make an
 # enum as wide as an int.
 c_constants () {
     sed -nE -e 's/^ *(GS_[A-Z0-9_]+) = ([0-9]+),?( .*)?$/\1 \2/p' \
-        -e 's/^#define (GS_[A-Z0-9_]+) \(?(-?[0-9]+)\)?( .*)?$/\1 \2/p' src/gradsync.h
+        -e 's/^#define (GS_[A-Z0-9_]+) \(?(-?[0-9]+)\)?( .*)?$/\1 \2/p' \
+        "${headers[@]}"
 }
 
 fortran_constants () {
@@ -44,7 +45,7 @@ while read -r name value; do
 done < <(c_constants)
 
 while read -r name value; do
-    grep -qw "$name" src/gradsync.h || complain "$types" "$name is not in gradsync.h"
+    grep -hqw "$name" "${headers[@]}" || complain "$types" "$name is not in ${headers[*]}"
 done < <(fortran_constants)
 
 # Patterns that find nothing would pass everything.

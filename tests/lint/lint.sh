@@ -55,8 +55,12 @@ public_names () {
     map_names 'GRADSYNC_[0-9.]+'
 }
 
-# prototypes: one line for each function of gradsync.h: its name, its type, the names of its
-# parameters and its contract, which several functions may share, separated by $unit.
+# The public interface: gradsync.h, and the part of it that stands in a file of its own.
+headers=(src/gradsync.h src/gradsync_reducer.h)
+
+# prototypes: one line for each function of the headers: its name, its type, the names of its
+# parameters, its header without the folder, and its contract, which several functions may share,
+# separated by $unit.
 unit=$'\x1f'
 prototypes () {
     awk -v OFS="$unit" '
@@ -72,9 +76,9 @@ prototypes () {
             parameters = substr (text, RSTART + RLENGTH)
             gsub (/\).*|[^,]*[ *]|void/, "", parameters)
             gsub (/,/, " ", parameters)
-            print name, type, parameters, contract
+            print name, type, parameters, substr (FILENAME, 5), contract
         }
-    ' src/gradsync.h
+    ' "${headers[@]}"
 }
 
 # finish TEXT: ends the test; TEXT says what holds when nothing was found.

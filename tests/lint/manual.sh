@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# manual.sh - each public function has a contract in gradsync.h with its labels, and a manual page
+# manual.sh - each public function has a contract in its header with its labels, and a manual page
 # that has its name, its parameters and, if it can fail, what it returns.
 . "$(dirname "$0")/lint.sh"
 
@@ -14,19 +14,19 @@ page () {
     sed 's/\\f[BIRP]//g; s/\\f(C[WRBI]//g; s/\\-/-/g; s/\\_/_/g' "$file"
 }
 
-check_contract () { # NAME TYPE PARAMETERS CONTRACT
-    local word label rest=$4
+check_contract () { # NAME TYPE PARAMETERS HEADER CONTRACT
+    local word label rest=$5
 
     for word in $3; do
-        [[ $4 =~ [^a-z_]"$word"[^a-z_] ]] || complain "gradsync.h: $1" "contract without '$word'"
+        [[ $5 =~ [^a-z_]"$word"[^a-z_] ]] || complain "$4: $1" "contract without '$word'"
     done
-    [[ $4 = *" * Since "* ]] || complain "gradsync.h: $1" "contract without Since"
-    [[ $2 != gs_status_t* || $4 = *" * Returns "* ]] \
-        || complain "gradsync.h: $1" "contract without Returns"
+    [[ $5 = *" * Since "* ]] || complain "$4: $1" "contract without Since"
+    [[ $2 != gs_status_t* || $5 = *" * Returns "* ]] \
+        || complain "$4: $1" "contract without Returns"
     # Labels that are there stand in this order: what is left after one must hold the next.
     for label in Collective Stream Threads Owner Precision Returns Since; do
-        [[ $4 = *" * $label "* ]] || continue
-        [[ $rest = *" * $label "* ]] || complain "gradsync.h: $1" "label $label is out of order"
+        [[ $5 = *" * $label "* ]] || continue
+        [[ $rest = *" * $label "* ]] || complain "$4: $1" "label $label is out of order"
         rest=${rest#*" * $label "}
     done
 }
@@ -49,12 +49,12 @@ check_page () { # NAME TYPE PARAMETERS
 }
 
 count=0
-while IFS=$unit read -r name type parameters contract; do
-    check_contract "$name" "$type" "$parameters" "$contract"
+while IFS=$unit read -r name type parameters header contract; do
+    check_contract "$name" "$type" "$parameters" "$header" "$contract"
     check_page "$name" "$type" "$parameters"
     ((count++))
 done < <(prototypes)
 [[ $count = "$(public_names | wc -l)" ]] \
-    || complain gradsync.h "$count contracts, but $(public_names | wc -l) names are public"
+    || complain "${headers[*]}" "$count contracts, but $(public_names | wc -l) names are public"
 
 finish "$count functions have their contract and their page"

@@ -77,6 +77,8 @@ echo '#include "mpi/guest.h"' | plant src/comm/planted.c
 seen lint/includes.sh '"mpi/guest.h": comm may include only'
 echo '#include "comm.h"' | plant src/comm/planted.c
 seen lint/includes.sh 'write includes from src/'
+echo '#include "gradsync_reducer.h"' | plant src/comm/planted.c
+seen lint/includes.sh '"gradsync_reducer.h": gradsync.h has it'
 echo '#include <pmix.h>' | plant src/boot/boot.c
 seen lint/includes.sh '<pmix.h> may be included by'
 
@@ -95,7 +97,9 @@ seen lint/manual.sh "doc/man/gs_barrier.3: is not there"
 sed -i 's/dtype/type/g' "$copy"/tree/doc/man/*.3
 seen lint/manual.sh "gs_allreduce_avg's parameter dtype"
 change src/gradsync.h '/^ \* Since/d'
-seen lint/manual.sh "contract without Since"
+seen lint/manual.sh "gradsync.h: gs_barrier: contract without Since"
+change src/gradsync_reducer.h '/^ \* Since/d'
+seen lint/manual.sh "gradsync_reducer.h: gs_reducer_finish: contract without Since"
 
 echo '.no_such_macro' | plant doc/man/gs_barrier.3
 seen lint/documents.sh "no_such_macro"
@@ -129,11 +133,17 @@ change src/gradsync.h 's/^    GS_MAX = 4,/&\n    GS_PLANTED = 5,/'
 seen lint/fortran.sh "GS_PLANTED is missing"
 change src/gradsync.h 's/^    GS_MAX = 4,/    GS_MAX = 5,/'
 seen lint/fortran.sh "GS_MAX is 4, in C 5"
+change src/gradsync_reducer.h 's/^    GS_SCALAR_MAX = 4,/    GS_SCALAR_MAX = 5,/'
+seen lint/fortran.sh "GS_SCALAR_MAX is 4, in C 5"
 
 echo 'typedef int class;' | plant src/gradsync.h
 seen lint/cxx.sh "c++"
 echo '#include <stdio.h>' | plant src/gradsync.h
-seen lint/cxx.sh "includes more than"
+seen lint/cxx.sh "src/gradsync.h: includes more than"
+echo '#include <stdint.h>' | plant src/gradsync_reducer.h
+seen lint/cxx.sh "src/gradsync_reducer.h: includes more than nothing"
+change src/gradsync_reducer.h '/^#error/d'
+seen lint/cxx.sh "does not say that gradsync.h is to be included"
 
 echo 'int MPI_Init (void *, void *); int gsi_planted (void) { return MPI_Init (0, 0); }' \
     | ${CC:-cc} -x c -c -o "$copy/build/src/comm/planted.o" -
@@ -147,6 +157,8 @@ seen lint/exports.sh "not in the library: gs_planted"
 change src/gradsync.map 's/    gsi_fail;/&\n    gsi_planted;/'
 seen lint/exports.sh "not in the imports of gradsync-mpi.so and the tools: gsi_planted"
 echo 'int gs_planted (void);' | plant src/gradsync.h
+seen lint/exports.sh "in gradsync.h, not in the public nodes of src/gradsync.map: gs_planted"
+echo 'int gs_planted (void);' | plant src/gradsync_reducer.h
 seen lint/exports.sh "in gradsync.h, not in the public nodes of src/gradsync.map: gs_planted"
 
 echo 'int   gsi_planted( void );' | plant src/base/planted.c

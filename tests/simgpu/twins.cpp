@@ -20,6 +20,7 @@
 #include "simgpu/engine.h"
 
 #include "cuda/convert.cuh"
+#include "cuda/gradient.cuh"
 #include "cuda/inspect.cuh"
 #include "cuda/reduce.cuh"
 
@@ -79,6 +80,51 @@ struct digest_twin {
                        unsigned long long *&sum)
     {
         return reach_array (data, bytes, "digest") && reach_array (sum, 1, "digest");
+    }
+};
+
+template <class From, class To> struct round_off_twin {
+    static constexpr auto kernel = round_off<From, To>;
+    static constexpr auto thread = round_off<From, To>;
+
+    static bool reach (const From *&src, To *&dst, From *&rest, size_t count)
+    {
+        return reach_array (src, count, "round_off") && reach_array (dst, count, "round_off") &&
+               reach_array (rest, count, "round_off");
+    }
+};
+
+template <class T> struct squares_twin {
+    static constexpr auto kernel = squares<T>;
+    static constexpr auto thread = squares<T>;
+
+    static bool reach (const T *&data, size_t count, double *&parts)
+    {
+        return reach_array (data, count, "squares") &&
+               reach_array (parts, SQUARES_PARTS, "squares");
+    }
+};
+
+struct add_squares_twin {
+    static constexpr auto kernel = add_squares;
+    static constexpr auto thread = add_squares;
+
+    static bool reach (const double *&parts, double *&sum)
+    {
+        return reach_array (parts, SQUARES_PARTS, "add_squares") &&
+               reach_array (sum, 1, "add_squares");
+    }
+};
+
+struct norm_factor_twin {
+    static constexpr auto kernel = norm_factor;
+    static constexpr auto thread = norm_factor;
+
+    static bool reach (const char *&sums, size_t stride, int ranks, double, double *&factor)
+    {
+        return reach_array (sums, (size_t) (ranks - 1) * stride + sizeof (double),
+                            "norm_factor") &&
+               reach_array (factor, 1, "norm_factor");
     }
 };
 
@@ -165,8 +211,14 @@ template <class From, class... To> static void add_scaling (twin_list &list)
 template <class... T> static void add_floating (twin_list &list)
 {
     (add_scaling<T, f16, bf16, float, double> (list), ...);
+    (add<squares_twin<T>> (list), ...);
     (add<first_bad_twin<T, FEW_RUNS>> (list), ...);
     (add<first_bad_twin<T, MANY_RUNS>> (list), ...);
+}
+
+template <class From, class... To> static void add_rounding (twin_list &list)
+{
+    (add<round_off_twin<From, To>> (list), ...);
 }
 
 template <class... T> static void add_copying (twin_list &list)
@@ -192,6 +244,10 @@ static twin_list list_of_twins ()
     add_floating<f16, bf16, float, double> (list);
     add_copying<uint8_t, uint16_t, uint32_t, uint64_t> (list);
     add<digest_twin> (list);
+    add_rounding<float, f16, bf16> (list);
+    add_rounding<double, f16, bf16> (list);
+    add<add_squares_twin> (list);
+    add<norm_factor_twin> (list);
     add_reduce<f16, averaging<f16, float>> (list);
     add_reduce<bf16, averaging<bf16, float>> (list);
     add_reduce<float, averaging<float, float>> (list);

@@ -8,6 +8,7 @@
  * gets the other one only for what was declared to be there.
  */
 #include <dlfcn.h>
+#include <math.h>
 #include <sys/mman.h>
 
 #include "cuda/kernels.h"
@@ -331,8 +332,8 @@ static void search_one (gs_dtype_t dtype, size_t number, size_t gap)
         *first = GSI_ALL_FINITE;
         expected = gsi_host_first_bad (dtype, here, number);
         unit_check (expected == (count ? run : GSI_ALL_FINITE), "run %zu is not found", run);
-        ck_assert (
-            !gsi_cuda_first_bad (dtype, there, number, (uint32_t *) (user + MOST_BYTES), NULL));
+        ck_assert (!gsi_cuda_first_bad (dtype, there, number, 0, (uint32_t *) (user + MOST_BYTES),
+                                        NULL));
         unit_check (!refused && *first == expected, "%s, %zu runs: %u, not %u",
                     gsi_dtype_name (dtype), number, *first, expected);
     }
@@ -347,6 +348,61 @@ static void check_first_bad (void)
             search_one (types[t], 10, gap);
             search_one (types[t], MOST_RUNS, gap);
         }
+}
+
+/* Rounding has the host's bits. */
+static void check_round_off (gs_dtype_t from, gs_dtype_t to, size_t count)
+{
+    size_t bytes = count * gs_dtype_size (from), at[] = {0, 1 << 18, 2 << 18};
+    struct gsi_conversion how = {from, to, 1};
+    struct gsi_run inside = {engine, wanted, count}, outside = {user, user + at[1], count};
+
+    data_fill_numbers (from, engine, bytes);
+    data_fill_numbers (from, engine + at[2], bytes);
+    start (8);
+    for (int i = 0; i < 3; i++)
+        allow (at[i], bytes);
+    memcpy (wanted + at[2], engine + at[2], bytes);
+    gsi_host_round_off (&how, &inside, wanted + at[2]);
+    ck_assert (!gsi_cuda_round_off (&how, &outside, user + at[2], NULL));
+    unit_check (!refused && !memcmp (engine + at[1], wanted, count * gs_dtype_size (to)) &&
+                    !memcmp (engine + at[2], wanted + at[2], bytes),
+                "rounding of %zu %s", count, gsi_dtype_name (from));
+}
+
+/* A norm has the host's value, and leads to the right factor. */
+static void check_squares (gs_dtype_t dtype, size_t count)
+{
+    size_t bytes = count * gs_dtype_size (dtype), room = 8 * (GSI_SQUARES_PARTS + 2);
+    double *sum = (double *) (engine + MOST_BYTES), *sum_there = (double *) (user + MOST_BYTES);
+    double expected;
+
+    data_fill_numbers (dtype, engine, bytes);
+    start (room);
+    allow (0, bytes);
+    allow (MOST_BYTES, room);
+    expected = gsi_host_squares (dtype, engine, count);
+    sum[0] = 1;
+    ck_assert (!gsi_cuda_squares (dtype, user, count, sum_there + 2, sum_there, NULL));
+    unit_check (!refused && fabs (sum[0] - 1 - expected) <= 1e-12 * (1 + expected),
+                "squares of %zu %s: %g, not %g", count, gsi_dtype_name (dtype), sum[0] - 1,
+                expected);
+    ck_assert (!gsi_cuda_norm_factor (sum_there, 8, 1, 0.5 * sqrt (sum[0]), sum_there + 1, NULL));
+    unit_check (!refused && fabs (sum[1] - 0.5) < 1e-15, "a factor of %g", sum[1]);
+}
+
+static void check_gradients (void)
+{
+    static const gs_dtype_t types[] = {GS_F16, GS_BF16, GS_F32, GS_F64, GS_C64, GS_C128};
+
+    for (size_t count = 1; count <= 16384; count *= 4) {
+        check_round_off (GS_F32, GS_F16, count);
+        check_round_off (GS_F32, GS_BF16, count + 1);
+        check_round_off (GS_F64, GS_F16, count + 2);
+        check_round_off (GS_F64, GS_BF16, count);
+        for (int t = 0; t < 6; t++)
+            check_squares (types[t], count + (size_t) t);
+    }
 }
 
 static void check_digest (void)
@@ -410,6 +466,7 @@ START_TEST (twins_give_the_bits_of_hosts)
     check_convert ();
     check_reduce ();
     check_first_bad ();
+    check_gradients ();
     check_digest ();
     for (int k = 0; k < number_of_kernels; k++)
         unit_check (kernels[k].launches, "nothing here launches %s", kernels[k].name);

@@ -159,6 +159,64 @@ START_TEST (the_first_bad_run)
 }
 END_TEST
 
+/* What was lost is what is missing, and over many steps nothing is. */
+START_TEST (rounding_with_feedback)
+{
+    static const gs_dtype_t from[] = {GS_F32, GS_F64}, to[] = {GS_F16, GS_BF16};
+    enum { NUMBERS = 41, TIMES = 1000 };
+
+    for (int t = 0; t < 4; t++) {
+        struct gsi_conversion how = {from[t / 2], to[t % 2], 1};
+        unsigned char rest[NUMBERS * 8] = {0};
+        struct gsi_run run = {input, output, NUMBERS};
+        double sent[NUMBERS] = {0};
+        for (size_t i = 0; i < NUMBERS; i++)
+            store (from[t / 2], input, i, 1 + (double) i / 300);
+        for (int n = 0; n < TIMES; n++) {
+            gsi_host_round_off (&how, &run, rest);
+            for (size_t i = 0; i < NUMBERS; i++)
+                sent[i] += load (to[t % 2], output, i);
+        }
+        for (size_t i = 0; i < NUMBERS; i++) {
+            double all = TIMES * load (from[t / 2], input, i);
+            double left = load (from[t / 2], rest, i);
+            unit_check (fabs (left) <= 0x1p-7 && fabs (sent[i] + left - all) <= 1e-2,
+                        "conversion %d: %g was sent of %g, %g is left", t, sent[i], all, left);
+        }
+    }
+}
+END_TEST
+
+/* An infinity is sent, but does not stay. */
+START_TEST (feedback_forgets_what_is_not_finite)
+{
+    struct gsi_conversion how = {GS_F32, GS_F16, 1};
+    float in[] = {1e30f, NAN, -INFINITY}, rest[] = {1, 1, 1};
+    uint16_t out[3];
+    struct gsi_run run = {in, out, 3};
+
+    gsi_host_round_off (&how, &run, rest);
+    ck_assert_uint_eq (gsi_host_first_bad (GS_F16, &(struct gsi_run){out, NULL, 1}, 1), 0);
+    for (int i = 0; i < 3; i++)
+        ck_assert_float_eq (rest[i], 0);
+}
+END_TEST
+
+START_TEST (sums_of_squares)
+{
+    for (int t = 0; t < 6; t++)
+        for (size_t count = 0; count < 40; count++) {
+            size_t parts = types[t] == GS_C64 || types[t] == GS_C128 ? 2 : 1;
+            double sum = 0;
+            for (size_t i = 0; i < count * parts; i++) {
+                store (gsi_part_of (types[t]), input, i, (double) i - 7);
+                sum += ((double) i - 7) * ((double) i - 7);
+            }
+            ck_assert_double_eq (gsi_host_squares (types[t], input, count), sum);
+        }
+}
+END_TEST
+
 START_TEST (digests_add_up)
 {
     const size_t bytes = 4093;
@@ -196,4 +254,5 @@ START_TEST (digest_of_a_known_sequence)
 END_TEST
 
 UNIT_MAIN ("host_runs", 30, every_pair, integers_and_bits_are_copied, in_place, the_first_bad_run,
+           rounding_with_feedback, feedback_forgets_what_is_not_finite, sums_of_squares,
            digests_add_up, digest_of_a_known_sequence)

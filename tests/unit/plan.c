@@ -15,9 +15,12 @@ static const struct gsi_caps usual = {1 << 20, 25 << 20, 1 << 20};
 /* Lays out [n] tensors, which are ready as they lie. */
 static size_t store (int n, bool forward)
 {
+    static int order[MOST];
     size_t bytes;
 
-    unit_ok (gsi_plan_store (tensors, n, forward, places, &bytes));
+    for (int i = 0; i < n; i++)
+        order[i] = forward ? i : n - 1 - i;
+    unit_ok (gsi_plan_store (tensors, n, order, places, &bytes));
     for (int i = 0; i < n; i++)
         turn[i] = forward ? places[i].tensor : n - 1 - places[i].tensor;
     return bytes;
@@ -28,11 +31,16 @@ static int cut (int n, const struct gsi_caps *caps)
     return gsi_plan_cut (tensors, places, n, turn, caps, buckets);
 }
 
+static int region (const struct gsi_tensor *tensor)
+{
+    return (int) tensor->dtype + (tensor->outside ? 100 : 0);
+}
+
 /* No tensor is twice or never in the storage, and none lies in another. */
 static void check_store (int n, size_t bytes)
 {
     static bool seen[MOST];
-    size_t end = 0;
+    size_t end = 0, inside = 0;
 
     memset (seen, 0, sizeof (seen));
     for (int i = 0; i < n; i++) {
@@ -44,9 +52,11 @@ static void check_store (int n, size_t bytes)
         unit_check (places[i].offset >= end && places[i].offset < end + 64,
                     "place %d is at %zu, behind %zu", i, places[i].offset, end);
         end = places[i].offset + places[i].bytes;
-        unit_check (!i || t->dtype >= tensors[places[i - 1].tensor].dtype, "types are mixed");
+        inside = t->outside ? inside : end;
+        unit_check (!i || region (t) >= region (&tensors[places[i - 1].tensor]),
+                    "types, or what is outside, are mixed");
     }
-    ck_assert_uint_eq (bytes, end);
+    ck_assert_uint_eq (bytes, inside);
 }
 
 /* Every tensor travels once, in a bucket of its type, launched in its turn, small enough. */
@@ -67,6 +77,8 @@ static void check_cut (int n, int made, const struct gsi_caps *caps)
             in[i]++;
             ready = turn[i] > ready ? turn[i] : ready;
             ck_assert_int_eq (tensors[places[i].tensor].dtype, k->dtype);
+            ck_assert_int_eq (tensors[places[i].tensor].outside,
+                              tensors[places[k->first].tensor].outside);
         }
         ck_assert_int_eq (k->turn, ready);
         unit_check (!b || buckets[b - 1].turn <= k->turn, "bucket %d is launched too late", b);
@@ -99,6 +111,7 @@ START_TEST (random_models)
         bool forward = unit_random (&random) % 2;
         for (int i = 0; i < n; i++) {
             tensors[i].dtype = (gs_dtype_t) (GS_F16 + unit_random (&random) % types);
+            tensors[i].outside = t % 3 == 0 && unit_random (&random) % 2;
             tensors[i].bytes =
                 8 * (unit_random (&random) % (unit_random (&random) % 7 ? 9000 : 9));
         }
@@ -114,7 +127,7 @@ END_TEST
 static void make_layers (int n, size_t bytes)
 {
     for (int i = 0; i < n; i++)
-        tensors[i] = (struct gsi_tensor){GS_F32, bytes};
+        tensors[i] = (struct gsi_tensor){.dtype = GS_F32, .bytes = bytes};
     store (n, false);
 }
 
@@ -141,7 +154,7 @@ START_TEST (thousands_of_tiny_ones)
     size_t bytes;
 
     for (int i = 0; i < MOST; i++)
-        tensors[i] = (struct gsi_tensor){GS_F32, 4};
+        tensors[i] = (struct gsi_tensor){.dtype = GS_F32, .bytes = 4};
     bytes = store (MOST, false);
     ck_assert_uint_eq (bytes, 16 * (MOST - 1) + 4);
     ck_assert_int_eq (cut (MOST, &usual), 1);
@@ -173,7 +186,7 @@ END_TEST
 START_TEST (types_travel_apart)
 {
     for (int i = 0; i < 40; i++)
-        tensors[i] = (struct gsi_tensor){i % 2 ? GS_F32 : GS_BF16, 1 << 20};
+        tensors[i] = (struct gsi_tensor){.dtype = i % 2 ? GS_F32 : GS_BF16, .bytes = 1 << 20};
     store (40, false);
     check_cut (40, cut (40, &usual), &usual);
     ck_assert_int_eq (cut (40, &(struct gsi_caps){0, 1 << 30, 1 << 30}), 3);
@@ -201,14 +214,15 @@ END_TEST
 
 START_TEST (more_than_memory)
 {
+    static const int order[] = {2, 0, 1};
     size_t bytes;
 
-    tensors[0] = (struct gsi_tensor){GS_F64, SIZE_MAX / 4};
+    tensors[0] = (struct gsi_tensor){.dtype = GS_F64, .bytes = SIZE_MAX / 4};
     for (int i = 1; i < 5; i++)
         tensors[i] = tensors[0];
-    unit_fails (gsi_plan_store (tensors, 3, false, places, &bytes), GS_ERR_ARG, "bytes");
+    unit_fails (gsi_plan_store (tensors, 3, order, places, &bytes), GS_ERR_ARG, "bytes");
     tensors[0].bytes = SIZE_MAX / 2;
-    unit_fails (gsi_plan_store (tensors, 1, false, places, &bytes), GS_ERR_ARG, "bytes");
+    unit_fails (gsi_plan_store (tensors, 1, order + 1, places, &bytes), GS_ERR_ARG, "bytes");
 }
 END_TEST
 

@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* gradient - what only gradients need: rounding with feedback, and norms. */
+#include "cuda/gradient.cuh"
+
+#include "cuda/kernels.h"
+
+#define ROUND_OFF_BLOCKS 2048 /* fill a GPU */
+
+template <class From, class To>
+static cudaError_t launch_round_off (const struct gsi_run *run, void *rest, cudaStream_t stream)
+{
+    size_t blocks = (run->count + THREADS - 1) / THREADS;
+
+    if (!blocks)
+        return cudaSuccess;
+    if (blocks > ROUND_OFF_BLOCKS)
+        blocks = ROUND_OFF_BLOCKS;
+    round_off<From, To><<<(unsigned) blocks, THREADS, 0, stream>>> (
+        (const From *) run->src, (To *) run->dst, (From *) rest, run->count);
+    return cudaGetLastError ();
+}
+
+cudaError_t gsi_cuda_round_off (const struct gsi_conversion *how, const struct gsi_run *run,
+                                void *rest, cudaStream_t stream)
+{
+    bool half = how->to == GS_F16;
+
+    if (!half && how->to != GS_BF16)
+        return cudaErrorInvalidValue;
+    switch (how->from) {
+    case GS_F32:
+        return half ? launch_round_off<float, f16> (run, rest, stream)
+                    : launch_round_off<float, bf16> (run, rest, stream);
+    case GS_F64:
+        return half ? launch_round_off<double, f16> (run, rest, stream)
+                    : launch_round_off<double, bf16> (run, rest, stream);
+    default: return cudaErrorInvalidValue;
+    }
+}
+
+template <class T>
+static cudaError_t launch_squares (const void *data, size_t count, double *parts, double *sum,
+                                   cudaStream_t stream)
+{
+    squares<T><<<SQUARES_BLOCKS, THREADS, 0, stream>>> ((const T *) data, count, parts);
+    cudaError_t error = cudaGetLastError ();
+    if (error)
+        return error;
+    add_squares<<<1, 1, 0, stream>>> (parts, sum);
+    return cudaGetLastError ();
+}
+
+cudaError_t gsi_cuda_squares (gs_dtype_t dtype, const void *data, size_t count, double *parts,
+                              double *sum, cudaStream_t stream)
+{
+    if (gsi_part_of (dtype) != dtype)
+        count *= 2;
+    switch (gsi_part_of (dtype)) {
+    case GS_F16: return launch_squares<f16> (data, count, parts, sum, stream);
+    case GS_BF16: return launch_squares<bf16> (data, count, parts, sum, stream);
+    case GS_F32: return launch_squares<float> (data, count, parts, sum, stream);
+    case GS_F64: return launch_squares<double> (data, count, parts, sum, stream);
+    default: return cudaErrorInvalidValue;
+    }
+}
+
+cudaError_t gsi_cuda_norm_factor (const double *squares, size_t stride, int ranks, double most,
+                                  double *factor, cudaStream_t stream)
+{
+    norm_factor<<<1, 1, 0, stream>>> ((const char *) squares, stride, ranks, most, factor);
+    return cudaGetLastError ();
+}

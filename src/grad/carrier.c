@@ -1,0 +1,325 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* carrier - who sees to the buckets, and when. */
+#include "grad/carrier.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/clock.h"
+#include "grad/travel.h"
+
+/* A failure, with its text: those of other threads are not seen here. */
+struct failure {
+    gs_status_t st;
+    char text[GSI_TEXT_MAX];
+};
+
+struct gsi_carrier {
+    bool threaded;
+    pthread_t thread;
+    pthread_mutex_t guard; /* of all below */
+    pthread_cond_t bell;   /* something is to be done, or was done */
+    int ordered, done;     /* buckets that may travel, that have travelled */
+    bool running, stop;    /* a bucket is under way; the thread ends */
+    struct failure failed, callback;
+    struct gsi_event *ahead, *behind; /* (GPUs) */
+};
+
+static void note (struct failure *f, gs_status_t st)
+{
+    f->st = st;
+    snprintf (f->text, sizeof (f->text), "%s", gs_last_error ());
+}
+
+static gs_status_t repeat (const struct failure *f)
+{
+    return f->st ? gsi_fail (f->st, "%s", f->text) : GS_OK;
+}
+
+/* ---- One bucket ---- */
+
+/* Sees to the next bucket, without the guard; only one thread at a time does. */
+static void carry (gs_reducer_t *r)
+{
+    struct gsi_carrier *c = r->carrier;
+    gs_status_t st, callback = c->callback.st;
+
+    gsi_feature_enter (r->comm);
+    st = gsi_travel (r, c->done, &callback);
+    gsi_feature_leave ();
+    pthread_mutex_lock (&c->guard);
+    if (callback && !c->callback.st)
+        note (&c->callback, callback);
+    if (st)
+        note (&c->failed, st);
+    pthread_mutex_unlock (&c->guard);
+}
+
+/* The same with the guard held, which is let go of meanwhile. */
+static void carry_guarded (gs_reducer_t *r)
+{
+    struct gsi_carrier *c = r->carrier;
+
+    c->running = true;
+    pthread_mutex_unlock (&c->guard);
+    carry (r);
+    pthread_mutex_lock (&c->guard);
+    c->running = false;
+    c->done++;
+    pthread_cond_broadcast (&c->bell);
+}
+
+static bool has_work (const struct gsi_carrier *c)
+{
+    return !c->running && c->done < c->ordered && !c->failed.st;
+}
+
+/* ---- The thread ---- */
+
+static void *work (void *argument)
+{
+    gs_reducer_t *r = argument;
+    struct gsi_carrier *c = r->carrier;
+
+    pthread_mutex_lock (&c->guard);
+    while (!c->stop)
+        if (has_work (c))
+            carry_guarded (r);
+        else
+            pthread_cond_wait (&c->bell, &c->guard);
+    pthread_mutex_unlock (&c->guard);
+    return NULL;
+}
+
+/* Signals are the application's: this thread takes none. */
+static gs_status_t start_thread (gs_reducer_t *r)
+{
+    sigset_t all, before;
+    int rc;
+
+    sigfillset (&all);
+    pthread_sigmask (SIG_SETMASK, &all, &before);
+    rc = pthread_create (&r->carrier->thread, NULL, work, r);
+    pthread_sigmask (SIG_SETMASK, &before, NULL);
+    if (rc)
+        return gsi_fail (GS_ERR_NOMEM, "%s: no thread can be made (error %d)", r->tenant.name,
+                         rc);
+    r->carrier->threaded = true;
+    return GS_OK;
+}
+
+/* ---- Life ---- */
+
+static gs_status_t open_events (gs_reducer_t *r)
+{
+    int previous;
+    gs_status_t st = r->queue->enter (r->device, &previous);
+
+    if (st)
+        return st;
+    st = r->queue->event_open (&r->carrier->ahead);
+    if (!st)
+        st = r->queue->event_open (&r->carrier->behind);
+    r->queue->leave (r->device, previous);
+    return st;
+}
+
+gs_status_t gsi_carrier_open (gs_reducer_t *r)
+{
+    struct gsi_carrier *c = calloc (1, sizeof (*c));
+
+    if (!c)
+        return gsi_fail (GS_ERR_NOMEM, "%s: out of memory", r->tenant.name);
+    pthread_mutex_init (&c->guard, NULL);
+    pthread_cond_init (&c->bell, NULL);
+    r->carrier = c;
+    if (r->queue)
+        return open_events (r);
+    if (r->opts.overlap != GS_OVERLAP_AUTO || r->size == 1 || !gsi_feature_any_thread (r->comm))
+        return GS_OK;
+    return start_thread (r);
+}
+
+static void close_events (gs_reducer_t *r)
+{
+    int previous;
+
+    if (r->queue->enter (r->device, &previous))
+        return;
+    r->queue->event_close (r->carrier->ahead);
+    r->queue->event_close (r->carrier->behind);
+    r->queue->leave (r->device, previous);
+}
+
+void gsi_carrier_close (gs_reducer_t *r)
+{
+    struct gsi_carrier *c = r->carrier;
+
+    if (!c)
+        return;
+    if (c->threaded) {
+        pthread_mutex_lock (&c->guard);
+        c->stop = true;
+        pthread_cond_broadcast (&c->bell);
+        pthread_mutex_unlock (&c->guard);
+        pthread_join (c->thread, NULL);
+    }
+    if (r->queue)
+        close_events (r);
+    pthread_cond_destroy (&c->bell);
+    pthread_mutex_destroy (&c->guard);
+    free (c);
+    r->carrier = NULL;
+}
+
+/* ---- GPUs ---- */
+
+gs_status_t gsi_carrier_admit (gs_reducer_t *r, gs_stream_t stream)
+{
+    bool capturing = false;
+    int previous;
+    gs_status_t st;
+
+    if (!r->queue)
+        return GS_OK;
+    if ((st = r->queue->enter (r->device, &previous)))
+        return st;
+    st = r->queue->is_capturing (stream, &capturing);
+    r->queue->leave (r->device, previous);
+    if (!st && capturing)
+        st = gsi_fail (GS_ERR_UNSUPPORTED,
+                       "%s: the stream is captured into a CUDA graph, in which a reducer's "
+                       "buckets cannot be: use gs_allreduce_avg there",
+                       r->tenant.name);
+    return st;
+}
+
+/* [after] comes after what [before] has now. */
+static gs_status_t chain (gs_reducer_t *r, gs_stream_t before, struct gsi_event *event,
+                          gs_stream_t after)
+{
+    int previous;
+    gs_status_t st;
+
+    if (!r->queue)
+        return GS_OK;
+    if ((st = r->queue->enter (r->device, &previous)))
+        return st;
+    st = r->queue->event_record (event, before);
+    if (!st)
+        st = r->queue->stream_wait (after, event);
+    r->queue->leave (r->device, previous);
+    return st;
+}
+
+gs_status_t gsi_carrier_follow (gs_reducer_t *r, gs_stream_t stream)
+{
+    return chain (r, stream, r->carrier->ahead, r->stream);
+}
+
+gs_status_t gsi_carrier_release (gs_reducer_t *r, gs_stream_t stream)
+{
+    return chain (r, r->stream, r->carrier->behind, stream);
+}
+
+/* Queues a bucket behind what its gradients are completed by. */
+static gs_status_t queue_bucket (gs_reducer_t *r)
+{
+    struct gsi_carrier *c = r->carrier;
+    struct gsi_load *load = &r->load[c->done];
+    int previous;
+    gs_status_t st = load->heard ? gsi_carrier_follow (r, load->stream) : GS_OK;
+
+    if (st || (st = r->queue->enter (r->device, &previous)))
+        return st;
+    carry (r);
+    r->queue->leave (r->device, previous);
+    return repeat (&c->failed);
+}
+
+/* ---- In a step ---- */
+
+gs_status_t gsi_carrier_begin (gs_reducer_t *r)
+{
+    struct gsi_carrier *c = r->carrier;
+    gs_status_t st = gsi_feature_let (r->comm, &r->tenant);
+
+    if (st)
+        return st;
+    pthread_mutex_lock (&c->guard);
+    c->ordered = c->done = 0;
+    c->callback.st = GS_OK;
+    atomic_store (&r->tenant.patient, c->threaded);
+    pthread_mutex_unlock (&c->guard);
+    return GS_OK;
+}
+
+/* What is done in the calling thread. */
+static gs_status_t carry_here (gs_reducer_t *r)
+{
+    struct gsi_carrier *c = r->carrier;
+    gs_status_t st = repeat (&c->failed);
+
+    while (c->done < c->ordered && !st) {
+        if (r->queue)
+            st = queue_bucket (r);
+        else
+            carry (r);
+        if (!st)
+            st = repeat (&c->failed);
+        c->done++;
+    }
+    return st;
+}
+
+gs_status_t gsi_carrier_launch (gs_reducer_t *r)
+{
+    struct gsi_carrier *c = r->carrier;
+    gs_status_t st;
+
+    if (r->opts.overlap == GS_OVERLAP_OFF)
+        return GS_OK;
+    if (!c->threaded) {
+        c->ordered = r->launched;
+        return carry_here (r);
+    }
+    pthread_mutex_lock (&c->guard);
+    c->ordered = r->launched;
+    if (r->marked < r->gradients && has_work (c))
+        pthread_cond_broadcast (&c->bell); /* what is last, finish sees to */
+    st = repeat (&c->failed);
+    pthread_mutex_unlock (&c->guard);
+    return st;
+}
+
+gs_status_t gsi_carrier_drain (gs_reducer_t *r)
+{
+    struct gsi_carrier *c = r->carrier;
+    gs_status_t st;
+
+    if (!c->threaded) {
+        c->ordered = r->launched;
+        return carry_here (r);
+    }
+    atomic_store (&r->tenant.patient, false);
+    pthread_mutex_lock (&c->guard);
+    while (c->done < c->ordered && (c->running || !c->failed.st))
+        if (has_work (c))
+            carry_guarded (r);
+        else
+            pthread_cond_wait (&c->bell, &c->guard);
+    st = repeat (&c->failed);
+    pthread_mutex_unlock (&c->guard);
+    return st;
+}
+
+gs_status_t gsi_carrier_callback (gs_reducer_t *r)
+{
+    return repeat (&r->carrier->callback);
+}
+
+void gsi_carrier_end (gs_reducer_t *r)
+{
+    gsi_feature_return (r->comm);
+}

@@ -1,0 +1,220 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * order - which buckets there are, what of them travels at once, and when they are made anew.
+ *
+ * All memory is had at the commit, for the most buckets and pieces there can be, so that making
+ * them anew cannot fail on one rank alone.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/dtype.h"
+#include "grad/reducer.h"
+
+#define DIRECT_HOST                                                             \
+    ((size_t) 64 << 10) /* bytes from which packing costs more than a reduction \
+                         */
+#define DIRECT_GPU ((size_t) 1 << 20)
+#define LINE       ((size_t) 64) /* where packed pieces begin */
+
+static size_t staging_bytes (const gs_reducer_t *r)
+{
+    return r->queue ? GSI_STAGING_GPU : GSI_STAGING_HOST;
+}
+
+/* ---- Segments ---- */
+
+static gs_dtype_t wire_of (const gs_reducer_t *r, gs_dtype_t dtype)
+{
+    return gsi_reducer_is_wired (r, dtype) ? r->opts.wire : dtype;
+}
+
+static void add_direct (gs_reducer_t *r, struct gsi_load *load, void *at, size_t count)
+{
+    r->segment[r->segments++] =
+        (struct gsi_segment){.direct = at, .type = load->plan.dtype, .count = count};
+    load->segments++;
+}
+
+/* The packed segment that is being filled, or a new one. */
+static struct gsi_segment *open_segment (gs_reducer_t *r, struct gsi_load *load, bool *filling)
+{
+    if (!*filling) {
+        r->segment[r->segments++] =
+            (struct gsi_segment){.type = wire_of (r, load->plan.dtype), .run = r->packing.runs};
+        load->segments++;
+        *filling = true;
+    }
+    return &r->segment[r->segments - 1];
+}
+
+/* Packs gradient [p] behind what is packed already, in as many pieces as it takes. */
+static void add_packed (gs_reducer_t *r, struct gsi_load *load, int p, bool *filling)
+{
+    size_t from = gs_dtype_size (load->plan.dtype);
+    size_t to = gs_dtype_size (wire_of (r, load->plan.dtype));
+    size_t room = staging_bytes (r) / to, line = LINE / to ? LINE / to : 1, done = 0;
+
+    while (done < r->count[p]) {
+        struct gsi_segment *s = open_segment (r, load, filling);
+        size_t left = r->count[p] - done;
+        size_t take = left < room - s->count ? left : room - s->count;
+        size_t run = r->packing.runs++;
+        char *own = (char *) r->at[p] + done * from, *staged = r->staging + s->count * to;
+        r->packing.in[run] = (struct gsi_run){.src = own, .dst = staged, .count = take};
+        r->packing.out[run] = (struct gsi_run){.src = staged, .dst = own, .count = take};
+        r->packing.rest[run] = r->rest[p] ? (char *) r->rest[p] + done * from : NULL;
+        s->runs++;
+        done += take;
+        s->count += take == left ? (take + line - 1) / line * line : take;
+        if (s->count >= room) {
+            s->count = room;
+            *filling = false;
+        }
+    }
+}
+
+static void add_segments (gs_reducer_t *r, struct gsi_load *load)
+{
+    const struct gsi_bucket *b = &load->plan;
+    bool wired = gsi_reducer_is_wired (r, b->dtype), filling = false;
+    size_t direct = r->queue ? DIRECT_GPU : DIRECT_HOST;
+
+    load->segment = r->segments;
+    load->segments = 0;
+    if (!wired && !r->gradient[r->number[b->first]].given) {
+        if (b->bytes)
+            add_direct (r, load, (char *) r->storage + b->offset,
+                        b->bytes / gs_dtype_size (b->dtype));
+        return;
+    }
+    for (int p = b->first; p < b->first + b->tensors; p++) {
+        if (wired || r->place[p].bytes < direct) {
+            add_packed (r, load, p, &filling);
+        } else {
+            add_direct (r, load, r->at[p], r->count[p]);
+            filling = false;
+        }
+    }
+}
+
+/* ---- Buckets ---- */
+
+/* The buckets of the order of this step. */
+static int plan (const gs_reducer_t *r, struct gsi_bucket *out)
+{
+    struct gsi_caps caps = {r->opts.first_bytes, r->opts.bucket_bytes, r->opts.last_bytes};
+
+    return gsi_plan_cut (r->order->tensor, r->place, r->gradients, r->turn, &caps, out);
+}
+
+void gsi_order_cut (gs_reducer_t *r)
+{
+    r->loads = plan (r, r->order->bucket);
+    r->segments = 0;
+    r->packing.runs = 0;
+    for (int b = 0; b < r->loads; b++) {
+        r->load[b] = (struct gsi_load){.plan = r->order->bucket[b]};
+        add_segments (r, &r->load[b]);
+        for (int p = 0; p < r->load[b].plan.tensors; p++)
+            r->bucket_of[r->load[b].plan.first + p] = b;
+    }
+    r->order->digest = gsi_order_wish (r);
+}
+
+/* What identifies a division: where buckets begin, in the order of launching. */
+uint64_t gsi_order_wish (const gs_reducer_t *r)
+{
+    int n = plan (r, r->order->bucket);
+    uint64_t digest = 0;
+
+    for (int b = 0; b < n; b++) {
+        int32_t words[2] = {r->order->bucket[b].first, r->order->bucket[b].tensors};
+        digest += gsi_host_digest (words, sizeof (words), (uint64_t) b);
+    }
+    return digest;
+}
+
+uint64_t gsi_order_digest (const gs_reducer_t *r)
+{
+    return r->order->digest;
+}
+
+gs_status_t gsi_order_follow (gs_reducer_t *r, bool differ)
+{
+    gs_status_t st = GS_OK;
+
+    if (differ)
+        st = gs_broadcast (r->comm, r->turn, (size_t) r->gradients, GS_I32, 0, r->stream);
+    if (st)
+        return st;
+    gsi_order_cut (r);
+    r->tally.rebuilds++;
+    return GS_OK;
+}
+
+void gsi_order_reset (gs_reducer_t *r)
+{
+    for (int b = 0; b < r->loads; b++) {
+        r->load[b].pending = r->load[b].plan.tensors;
+        r->load[b].heard = false;
+    }
+    for (int i = 0; i < r->gradients; i++)
+        r->gradient[i].mark = GSI_MARK_NONE;
+    r->marked = r->launched = 0;
+}
+
+/* ---- Life ---- */
+
+/* Pieces of all gradients, at most: each may begin and end within a segment. */
+static size_t most_pieces (const gs_reducer_t *r)
+{
+    size_t most = 0;
+
+    for (int i = 0; i < r->gradients; i++)
+        most += 2 + r->gradient[i].bytes / (staging_bytes (r) / 2);
+    return most;
+}
+
+gs_status_t gsi_order_open (gs_reducer_t *r)
+{
+    size_t n = (size_t) r->gradients, pieces = r->staging ? most_pieces (r) : n;
+    struct gsi_order *o = calloc (1, sizeof (*o));
+
+    r->order = o;
+    r->load = calloc (n, sizeof (*r->load));
+    r->segment = calloc (pieces, sizeof (*r->segment));
+    r->packing.in = calloc (pieces, sizeof (*r->packing.in));
+    r->packing.out = calloc (pieces, sizeof (*r->packing.out));
+    r->packing.rest = calloc (pieces, sizeof (*r->packing.rest));
+    if (o) {
+        o->tensor = calloc (n, sizeof (*o->tensor));
+        o->bucket = calloc (n, sizeof (*o->bucket));
+    }
+    if (!o || !o->tensor || !o->bucket || !r->load || !r->segment || !r->packing.in ||
+        !r->packing.out || !r->packing.rest)
+        return gsi_fail (GS_ERR_NOMEM, "%s: out of memory", r->tenant.name);
+    for (int i = 0; i < r->gradients; i++)
+        o->tensor[i] = gsi_commit_tensor (&r->gradient[i]);
+    gsi_order_cut (r);
+    return GS_OK;
+}
+
+void gsi_order_close (gs_reducer_t *r)
+{
+    if (r->order) {
+        free (r->order->tensor);
+        free (r->order->bucket);
+    }
+    free (r->order);
+    free (r->load);
+    free (r->segment);
+    free (r->packing.in);
+    free (r->packing.out);
+    free (r->packing.rest);
+    r->order = NULL;
+    r->load = NULL;
+    r->segment = NULL;
+    r->packing = (struct gsi_packing){.runs = 0};
+    r->loads = r->segments = 0;
+}

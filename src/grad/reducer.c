@@ -1,0 +1,312 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* reducer - life of a reducer, what was added to it, and where that is. */
+#include "grad/carrier.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/dtype.h"
+#include "base/env.h"
+
+#define FIRST_BYTES  ((size_t) 1 << 20) /* overlap begins early, */
+#define BUCKET_BYTES ((size_t) 25 << 20)
+#define LAST_BYTES   ((size_t) 1 << 20) /* and little is left at the end */
+
+gs_status_t gsi_reducer_valid (const gs_reducer_t *reducer, const char *caller)
+{
+    if (!reducer)
+        return gsi_fail (GS_ERR_ARG, "%s: reducer is NULL", caller);
+    if (reducer->magic != GSI_REDUCER_MAGIC)
+        return gsi_fail (GS_ERR_STATE, "%s: reducer was destroyed, or is no reducer", caller);
+    if (!reducer->committed)
+        return gsi_fail (GS_ERR_STATE, "%s: %s is not committed: gs_reducer_commit comes first",
+                         caller, reducer->tenant.name);
+    return GS_OK;
+}
+
+gs_status_t gsi_reducer_idle (const gs_reducer_t *reducer, const char *caller)
+{
+    gs_status_t st = gsi_reducer_valid (reducer, caller);
+
+    if (st || !reducer->in_step)
+        return st;
+    return gsi_fail (GS_ERR_STATE, "%s: %s is inside step %lld: gs_reducer_finish comes first",
+                     caller, reducer->tenant.name, (long long) reducer->step);
+}
+
+/* What is added must come before the commit. */
+static gs_status_t check_open (const gs_reducer_t *reducer, const char *caller)
+{
+    if (!reducer)
+        return gsi_fail (GS_ERR_ARG, "%s: reducer is NULL", caller);
+    if (reducer->magic != GSI_REDUCER_MAGIC)
+        return gsi_fail (GS_ERR_STATE, "%s: reducer was destroyed, or is no reducer", caller);
+    if (reducer->committed)
+        return gsi_fail (GS_ERR_STATE, "%s: %s is committed: nothing is added any more", caller,
+                         reducer->tenant.name);
+    return GS_OK;
+}
+
+/* ---- Life ---- */
+
+static gs_status_t check_opts (const gs_reducer_opts_t *opts)
+{
+    if (opts->size != sizeof (*opts))
+        return gsi_fail (GS_ERR_ARG,
+                         "gs_reducer_create: opts->size is %zu, not %zu: start from "
+                         "GS_REDUCER_OPTS_INIT",
+                         opts->size, sizeof (*opts));
+    if ((int) opts->overlap < GS_OVERLAP_AUTO || (int) opts->overlap > GS_OVERLAP_OFF)
+        return gsi_fail (GS_ERR_ARG, "gs_reducer_create: unknown overlap %d; see gs_overlap_t",
+                         (int) opts->overlap);
+    if (opts->wire && opts->wire != GS_F16 && opts->wire != GS_BF16)
+        return gsi_fail (GS_ERR_ARG, "gs_reducer_create: wire is %s: GS_F16, GS_BF16 or 0",
+                         gsi_dtype_name (opts->wire));
+    if (opts->error_feedback && !opts->wire)
+        return gsi_fail (GS_ERR_ARG, "gs_reducer_create: error_feedback is for a wire type, and "
+                                     "none is set");
+    if (!isfinite (opts->max_norm) || opts->max_norm < 0)
+        return gsi_fail (GS_ERR_ARG,
+                         "gs_reducer_create: max_norm %g: finite and not negative; 0 for none",
+                         opts->max_norm);
+    return GS_OK;
+}
+
+static void take_opts (gs_reducer_t *r, const gs_reducer_opts_t *opts)
+{
+    r->opts = *opts;
+    r->opts.name = NULL;
+    snprintf (r->name, sizeof (r->name), "%s", opts->name ? opts->name : "gradients");
+    snprintf (r->tenant.name, sizeof (r->tenant.name), "reducer '%s'", r->name);
+    if (!opts->first_bytes)
+        r->opts.first_bytes = FIRST_BYTES;
+    if (!opts->bucket_bytes)
+        r->opts.bucket_bytes = BUCKET_BYTES;
+    if (!opts->last_bytes)
+        r->opts.last_bytes = LAST_BYTES;
+    if (gsi_env_int (GSI_ENV_DETERMINISTIC))
+        r->opts.is_static = 1;
+}
+
+/* For messages: "bucket 3 of 7, conv1_w to conv2_w". */
+static void describe (void *context, int argument, char *text, size_t room)
+{
+    const gs_reducer_t *r = context;
+    const struct gsi_bucket *plan;
+
+    if (argument < 0 || argument >= r->loads)
+        return;
+    plan = &r->load[argument].plan;
+    snprintf (text, room, "%s, bucket %d of %d, %s to %s", r->tenant.name, argument + 1, r->loads,
+              r->gradient[r->number[plan->first]].name,
+              r->gradient[r->number[plan->first + plan->tensors - 1]].name);
+}
+
+gs_status_t gs_reducer_create (gs_comm_t *comm, const gs_reducer_opts_t *opts,
+                               gs_reducer_t **reducer)
+{
+    static const gs_reducer_opts_t standard = GS_REDUCER_OPTS_INIT;
+    gs_reducer_t *r;
+    gs_status_t st;
+
+    if (!reducer)
+        return gsi_fail (GS_ERR_ARG, "gs_reducer_create: reducer is NULL");
+    *reducer = NULL;
+    if (!opts)
+        opts = &standard;
+    if ((st = check_opts (opts)))
+        return st;
+    if (!(r = calloc (1, sizeof (*r))))
+        return gsi_fail (GS_ERR_NOMEM, "gs_reducer_create: out of memory");
+    take_opts (r, opts);
+    r->tenant.describe = describe;
+    r->tenant.context = r;
+    if ((st = gsi_feature_open (comm, &r->tenant, "gs_reducer_create"))) {
+        free (r);
+        return st;
+    }
+    r->magic = GSI_REDUCER_MAGIC;
+    r->comm = comm;
+    r->device = gsi_feature_device (comm);
+    r->queue = r->device->ops->queue;
+    r->rank = gs_comm_rank (comm);
+    r->size = gs_comm_size (comm);
+    *reducer = r;
+    return GS_OK;
+}
+
+gs_status_t gs_reducer_destroy (gs_reducer_t *reducer)
+{
+    gs_reducer_t *r = reducer;
+
+    if (!r)
+        return GS_OK;
+    if (r->magic != GSI_REDUCER_MAGIC)
+        return gsi_fail (GS_ERR_STATE, "gs_reducer_destroy: reducer was destroyed, or is no "
+                                       "reducer");
+    if (r->in_step && !gs_comm_check (r->comm))
+        return gsi_reducer_idle (r, "gs_reducer_destroy");
+    gsi_carrier_close (r);
+    if (r->in_step)
+        gsi_feature_return (r->comm);
+    gsi_commit_undo (r);
+    for (int i = 0; i < r->gradients; i++)
+        free (r->gradient[i].name);
+    for (int i = 0; i < r->scalars; i++)
+        free (r->scalar[i].name);
+    free (r->gradient);
+    free (r->scalar);
+    gsi_feature_close (r->comm, &r->tenant);
+    r->magic = 0;
+    free (r);
+    return GS_OK;
+}
+
+/* ---- What is added ---- */
+
+/* Makes room for one more element of [bytes] in *array. */
+static gs_status_t grow (void *array, int number, int *room, size_t bytes, const char *caller)
+{
+    int more = *room ? 2 * *room : 64;
+    void **pointer = array, *larger;
+
+    if (number < *room)
+        return GS_OK;
+    if (!(larger = realloc (*pointer, (size_t) more * bytes)))
+        return gsi_fail (GS_ERR_NOMEM, "%s: out of memory", caller);
+    *pointer = larger;
+    *room = more;
+    return GS_OK;
+}
+
+/* Bytes of a gradient; dtype, dims and shape are those of gs_reducer_add. */
+static gs_status_t measure (struct gsi_gradient *g, int dims, const size_t *shape)
+{
+    if (dims < 0 || dims > GS_REDUCER_DIMS_MAX || (dims && !shape))
+        return gsi_fail (GS_ERR_ARG,
+                         "gs_reducer_add: '%s' has %d dimensions%s: 0 to %d, and a "
+                         "shape",
+                         g->name, dims, shape ? "" : " and no shape", GS_REDUCER_DIMS_MAX);
+    g->dims = dims;
+    g->count = 1;
+    for (int d = 0; d < dims; d++) {
+        g->shape[d] = shape[d];
+        if (shape[d] && g->count > SIZE_MAX / shape[d])
+            return gsi_fail (GS_ERR_ARG, "gs_reducer_add: the shape of '%s' overflows", g->name);
+        g->count *= shape[d];
+    }
+    return gsi_dtype_bytes ("gs_reducer_add", g->count, g->dtype, &g->bytes);
+}
+
+/* Memory of the caller's must be such that the communicator averages it without staging. */
+static gs_status_t check_given (const gs_reducer_t *r, const struct gsi_gradient *g)
+{
+    char caller[160];
+    bool staged = false;
+    gs_status_t st;
+
+    if (!g->given)
+        return GS_OK;
+    snprintf (caller, sizeof (caller), "gs_reducer_add ('%.100s')", g->name);
+    if ((st = gsi_feature_check (r->comm, caller, g->given, g->count, g->dtype, &staged)))
+        return st;
+    if (staged)
+        return gsi_fail (GS_ERR_DEVICE,
+                         "%s: the memory is of the host, but communicator '%s' is one of GPUs: "
+                         "give memory of its GPU, or NULL",
+                         caller, gs_comm_name (r->comm));
+    return GS_OK;
+}
+
+static gs_status_t check_name (const char *name, const char *caller)
+{
+    if (!name || !*name)
+        return gsi_fail (GS_ERR_ARG, "%s: a name is needed for messages", caller);
+    if (strchr (name, '\n'))
+        return gsi_fail (GS_ERR_ARG, "%s: a name is one line", caller);
+    return GS_OK;
+}
+
+gs_status_t gs_reducer_add (gs_reducer_t *reducer, const char *name, int dims,
+                            const size_t *shape, gs_dtype_t dtype, void *grad, int *index)
+{
+    struct gsi_gradient g = {.dtype = dtype, .given = grad};
+    gs_reducer_t *r = reducer;
+    gs_status_t st = check_open (r, "gs_reducer_add");
+
+    if (st || (st = check_name (name, "gs_reducer_add")))
+        return st;
+    for (int i = 0; i < r->gradients; i++)
+        if (!strcmp (r->gradient[i].name, name))
+            return gsi_fail (GS_ERR_ARG, "gs_reducer_add: there is a gradient '%s' already",
+                             name);
+    g.name = (char *) (uintptr_t) name;
+    if ((st = measure (&g, dims, shape)))
+        return st;
+    if (gsi_dtype_is_integer (dtype))
+        return gsi_fail (GS_ERR_UNSUPPORTED,
+                         "gs_reducer_add: '%s' is of %s, whose average would have to round", name,
+                         gsi_dtype_name (dtype));
+    if ((st = check_given (r, &g)) ||
+        (st = grow (&r->gradient, r->gradients, &r->gradient_room, sizeof (g), "gs_reducer_add")))
+        return st;
+    if (!(g.name = strdup (name)))
+        return gsi_fail (GS_ERR_NOMEM, "gs_reducer_add: out of memory");
+    if (index)
+        *index = r->gradients;
+    r->gradient[r->gradients++] = g;
+    return GS_OK;
+}
+
+gs_status_t gs_reducer_add_scalar (gs_reducer_t *reducer, const char *name, gs_scalar_op_t op,
+                                   int *index)
+{
+    struct gsi_scalar s = {.op = op};
+    gs_reducer_t *r = reducer;
+    gs_status_t st = check_open (r, "gs_reducer_add_scalar");
+
+    if (st || (st = check_name (name, "gs_reducer_add_scalar")))
+        return st;
+    if ((int) op < GS_SCALAR_SUM || (int) op > GS_SCALAR_MAX)
+        return gsi_fail (GS_ERR_ARG,
+                         "gs_reducer_add_scalar: unknown op %d of '%s'; see "
+                         "gs_scalar_op_t",
+                         (int) op, name);
+    for (int i = 0; i < r->scalars; i++)
+        if (!strcmp (r->scalar[i].name, name))
+            return gsi_fail (GS_ERR_ARG, "gs_reducer_add_scalar: there is a scalar '%s' already",
+                             name);
+    if ((st =
+             grow (&r->scalar, r->scalars, &r->scalar_room, sizeof (s), "gs_reducer_add_scalar")))
+        return st;
+    if (!(s.name = strdup (name)))
+        return gsi_fail (GS_ERR_NOMEM, "gs_reducer_add_scalar: out of memory");
+    if (index)
+        *index = r->scalars;
+    r->scalar[r->scalars++] = s;
+    return GS_OK;
+}
+
+gs_status_t gs_reducer_grad (gs_reducer_t *reducer, int index, void **grad)
+{
+    gs_status_t st = gsi_reducer_valid (reducer, "gs_reducer_grad");
+
+    if (st)
+        return st;
+    if (!grad)
+        return gsi_fail (GS_ERR_ARG, "gs_reducer_grad: grad is NULL");
+    if ((st = gsi_reducer_index (reducer, index, "gs_reducer_grad")))
+        return st;
+    *grad = reducer->gradient[index].count ? reducer->at[reducer->gradient[index].place] : NULL;
+    return GS_OK;
+}
+
+gs_status_t gsi_reducer_index (const gs_reducer_t *reducer, int index, const char *caller)
+{
+    if (index >= 0 && index < reducer->gradients)
+        return GS_OK;
+    return gsi_fail (GS_ERR_ARG, "%s: index %d is not one of the %d gradients of %s", caller,
+                     index, reducer->gradients, reducer->tenant.name);
+}

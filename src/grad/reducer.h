@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * reducer - gradients that are averaged in buckets. Private to src/grad.
+ *
+ * The files: reducer.c (life, what was added), commit.c (comparison, storage), order.c (buckets,
+ * and how they are made anew), step.c (what the program calls in each step), carrier.c (who sees
+ * to the buckets, and when), travel.c (one bucket), work.c (arithmetic), tail.c (what ranks tell
+ * each other at the end of a step), stats.c (how it went).
+ */
+#ifndef GS_GRAD_REDUCER_H
+#define GS_GRAD_REDUCER_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+
+#include "base/status.h"
+#include "comm/feature.h"
+#include "grad/plan.h"
+
+#define GSI_REDUCER_MAGIC UINT64_C (0x6773726564756365)
+
+/* How far a gradient is in a step. */
+enum gsi_mark { GSI_MARK_NONE = 0, GSI_MARK_READY = 1, GSI_MARK_SKIPPED = 2 };
+
+/* A gradient as it was added. */
+struct gsi_gradient {
+    char *name;
+    int dims;
+    size_t shape[GS_REDUCER_DIMS_MAX];
+    gs_dtype_t dtype;
+    size_t count, bytes;
+    void *given; /* the caller's memory, or NULL */
+    int place;   /* in the order of the storage, after the commit */
+    unsigned char mark;
+    bool kept; /* micro-steps have left something in it */
+};
+
+struct gsi_scalar {
+    char *name;
+    gs_scalar_op_t op;
+};
+
+/* What travels in one reduction. */
+struct gsi_segment {
+    void *direct;     /* where it is; NULL: it is packed, into the staging area */
+    gs_dtype_t type;  /* in which it travels */
+    size_t count;     /* elements */
+    size_t run, runs; /* (packed) of struct gsi_packing */
+};
+
+/* Everything that is packed, in the order of launching. */
+struct gsi_packing {
+    struct gsi_run *in, *out; /* [runs] */
+    void **rest;              /* [runs] what earlier steps lost of it; or NULL */
+    size_t runs;
+};
+
+/* A bucket under way. */
+struct gsi_load {
+    struct gsi_bucket plan;
+    int segment, segments;
+    int pending;        /* gradients that are neither ready nor skipped */
+    bool heard;         /* (GPUs) [stream] has work that it must wait for */
+    gs_stream_t stream; /* (GPUs) of the last one that was */
+    int64_t ready_ns, begin_ns, end_ns;
+};
+
+/* What a division into buckets is made from. */
+struct gsi_order {
+    struct gsi_tensor *tensor; /* [gradients] */
+    struct gsi_bucket *bucket; /* [gradients] room for one that is looked at */
+    uint64_t digest;           /* of the one there is */
+};
+
+struct gsi_carrier; /* who sees to the buckets */
+struct gsi_tail;    /* what ranks tell each other at the end of a step */
+
+/* Sums over the steps, for gs_reducer_get_stats. */
+struct gsi_tally {
+    int64_t begin_ns, finish_ns; /* of the step: its first ready, and the call of finish */
+    int64_t steps, rebuilds;
+    double step_us, busy_us, exposed_us;
+    double n, x, y, xx, xy; /* of buckets: bytes and microseconds */
+    int late_rank;
+    double late_us;
+};
+
+struct gs_reducer {
+    uint64_t magic;
+    gs_comm_t *comm;
+    const struct gsi_device *device;
+    const struct gsi_queue_ops *queue; /* NULL on hosts */
+    struct gsi_tenant tenant;
+    gs_reducer_opts_t opts; /* without its name */
+    char name[64];
+    int rank, size;
+    bool committed;
+
+    struct gsi_gradient *gradient; /* [gradients], as they were added */
+    struct gsi_scalar *scalar;     /* [scalars] */
+    int gradients, gradient_room, scalars, scalar_room;
+
+    struct gsi_place *place; /* [gradients] in the order of the storage */
+    void **at;               /* [gradients] by place: where it is */
+    size_t *count;           /* [gradients] by place */
+    int *number;             /* [gradients] by place: as which it was added */
+    int *turn;               /* [gradients] by place: how many were ready before, last time */
+    int *bucket_of;          /* [gradients] by place: of [load] */
+    void *storage;
+    size_t storage_bytes;
+    struct gsi_run *inspection; /* [gradients] by place: all of it, to be looked at */
+    void **rest;   /* [gradients] by place, with error_feedback: what rounding lost */
+    char *staging; /* GSI_STAGING_* bytes, or NULL if nothing is packed */
+
+    struct gsi_load *load; /* [loads] in the order of launching */
+    int loads;
+    struct gsi_segment *segment;
+    int segments;
+    struct gsi_packing packing;
+    struct gsi_order *order;
+
+    /* The step. */
+    bool in_step, no_sync;
+    int marked;      /* gradients that are ready or skipped */
+    int launched;    /* buckets */
+    int micro_steps; /* before this one */
+    int64_t step;    /* that communicate; this one's number from 1 while in it */
+    double *weights; /* [size] (weighted) relative to the largest */
+    double weight, weight_sum;
+    bool weight_given, joined;
+    const char *opener; /* the gradient that the step began with */
+    gs_stream_t stream; /* (GPUs) of the reducer's own */
+
+    gs_bucket_f hook, averaged;
+    void *hook_context, *averaged_context;
+
+    struct gsi_carrier *carrier;
+    struct gsi_tail *tail;
+    struct gsi_tally tally;
+};
+
+/* Bytes of the staging area: what stays in a second-level cache; what fills NCCL's pipes. */
+#define GSI_STAGING_HOST ((size_t) 512 << 10)
+#define GSI_STAGING_GPU  ((size_t) 8 << 20)
+
+/* ---- reducer.c ---- */
+
+/* GS_OK if [reducer] is one, and committed; names [caller]. */
+gs_status_t gsi_reducer_valid (const gs_reducer_t *reducer, const char *caller);
+
+/* The same, and not inside a step, which is refused. */
+gs_status_t gsi_reducer_idle (const gs_reducer_t *reducer, const char *caller);
+
+/* GS_OK if [index] is that of a gradient. */
+gs_status_t gsi_reducer_index (const gs_reducer_t *reducer, int index, const char *caller);
+
+/* ---- commit.c ---- */
+
+/* Frees what the commit has made. */
+void gsi_commit_undo (gs_reducer_t *r);
+
+/* As plan.h has it. */
+struct gsi_tensor gsi_commit_tensor (const struct gsi_gradient *gradient);
+
+/* Lays out what was added as if order[0] were ready first; tells bytes of the storage. */
+gs_status_t gsi_commit_lay_out (gs_reducer_t *r, const int *order, size_t *bytes);
+
+/* Notes where everything is, in [storage]. */
+void gsi_commit_settle (gs_reducer_t *r, void *storage);
+
+/* Memory of the device, all 0; NULL for no bytes. */
+gs_status_t gsi_commit_allocate (gs_reducer_t *r, size_t bytes, void **out);
+
+/* Whether elements of [dtype] travel as the option wire has it. */
+bool gsi_reducer_is_wired (const gs_reducer_t *r, gs_dtype_t dtype);
+
+/* ---- order.c ---- */
+
+/* Memory for, and the buckets that r->turn gives. */
+gs_status_t gsi_order_open (gs_reducer_t *r);
+void gsi_order_close (gs_reducer_t *r);
+
+/* Makes the buckets that r->turn gives. */
+void gsi_order_cut (gs_reducer_t *r);
+
+/* Digest of these buckets, and of those there are. */
+uint64_t gsi_order_wish (const gs_reducer_t *r);
+uint64_t gsi_order_digest (const gs_reducer_t *r);
+
+/* Collective: takes over the order of this step; that of rank 0 if the ranks [differ]. */
+gs_status_t gsi_order_follow (gs_reducer_t *r, bool differ);
+
+/* Marks all gradients as not ready, and counts what each bucket waits for. */
+void gsi_order_reset (gs_reducer_t *r);
+
+/* ---- stats.c ---- */
+
+/* The step that has ended, into the tally. */
+void gsi_stats_step (gs_reducer_t *r);
+
+#endif /* GS_GRAD_REDUCER_H */

@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* relayout - the storage in the order in which gradients became ready. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "grad/reducer.h"
+
+/* What is known of each gradient by its place, to be found again at another one. */
+struct moved {
+    void **at, **rest; /* [gradients] as they were added */
+    int *turn;         /* [gradients] likewise */
+    int *order;        /* [gradients] which was ready first, second, ... */
+};
+
+static bool open_moved (struct moved *m, size_t n)
+{
+    m->at = calloc (n, sizeof (*m->at));
+    m->rest = calloc (n, sizeof (*m->rest));
+    m->turn = calloc (n, sizeof (*m->turn));
+    m->order = calloc (n, sizeof (*m->order));
+    return m->at && m->rest && m->turn && m->order;
+}
+
+static void close_moved (struct moved *m)
+{
+    free (m->at);
+    free (m->rest);
+    free (m->turn);
+    free (m->order);
+}
+
+static void remember (const gs_reducer_t *r, struct moved *m)
+{
+    for (int p = 0; p < r->gradients; p++) {
+        int number = r->number[p];
+        m->at[number] = r->at[p];
+        m->rest[number] = r->rest[p];
+        m->turn[number] = r->turn[p];
+        m->order[r->turn[p]] = number;
+    }
+}
+
+/* The worst status of all ranks, on all of them. */
+static gs_status_t agree (const gs_reducer_t *r, gs_status_t st)
+{
+    int32_t worst = (int32_t) st;
+    gs_status_t carried = gs_allreduce (r->comm, &worst, 1, GS_I32, GS_MAX, r->stream);
+
+    if (carried || st || !worst)
+        return carried ? carried : st;
+    return gsi_fail ((gs_status_t) worst,
+                     "gs_reducer_relayout: another rank could not; its own text says why");
+}
+
+/* Puts everything at its new place. */
+static gs_status_t move (gs_reducer_t *r, const struct moved *m, void *storage)
+{
+    void *old = r->storage;
+    gs_status_t st = GS_OK;
+
+    gsi_commit_settle (r, storage);
+    for (int p = 0; p < r->gradients && !st; p++) {
+        const struct gsi_gradient *g = &r->gradient[r->number[p]];
+        r->rest[p] = m->rest[r->number[p]];
+        r->turn[p] = m->turn[r->number[p]];
+        if (!g->given && g->bytes)
+            st = gs_device_copy (r->comm, r->at[p], m->at[r->number[p]], g->bytes, r->stream);
+    }
+    if (!st)
+        st = gs_comm_wait (r->comm, r->stream);
+    gs_device_free (r->comm, old);
+    gsi_order_cut (r);
+    gsi_order_reset (r);
+    return st;
+}
+
+static gs_status_t relayout (gs_reducer_t *r, struct moved *m)
+{
+    struct gsi_place *before = calloc ((size_t) r->gradients, sizeof (*before));
+    void *storage = NULL;
+    size_t bytes = 0;
+    gs_status_t st = GS_OK;
+
+    if (before && open_moved (m, (size_t) r->gradients)) {
+        memcpy (before, r->place, (size_t) r->gradients * sizeof (*before));
+        remember (r, m);
+        st = gsi_commit_lay_out (r, m->order, &bytes);
+        if (!st)
+            st = gsi_commit_allocate (r, bytes, &storage);
+    } else {
+        st = gsi_fail (GS_ERR_NOMEM, "gs_reducer_relayout: out of memory");
+    }
+    if ((st = agree (r, st))) {
+        if (before)
+            memcpy (r->place, before, (size_t) r->gradients * sizeof (*before));
+        gs_device_free (r->comm, storage);
+    } else {
+        r->storage_bytes = bytes;
+        st = move (r, m, storage);
+    }
+    free (before);
+    return st;
+}
+
+gs_status_t gs_reducer_relayout (gs_reducer_t *reducer)
+{
+    gs_reducer_t *r = reducer;
+    struct moved m = {0};
+    gs_status_t st = gsi_reducer_idle (r, "gs_reducer_relayout");
+
+    if (!st && !r->step)
+        st = gsi_fail (GS_ERR_STATE, "gs_reducer_relayout: %s has not finished a step yet",
+                       r->tenant.name);
+    if (!st)
+        st = gs_broadcast (r->comm, r->turn, (size_t) r->gradients, GS_I32, 0, r->stream);
+    if (st)
+        return st;
+    st = relayout (r, &m);
+    close_moved (&m);
+    return st;
+}

@@ -1,0 +1,211 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* stats - how the steps of a reducer went. */
+#include <math.h>
+#include <stdio.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "grad/reducer.h"
+
+static double us (int64_t ns)
+{
+    return (double) ns / 1e3;
+}
+
+/* Time of a bucket that was under way in finish. */
+static double exposed_us (const gs_reducer_t *r, const struct gsi_load *load)
+{
+    int64_t from = load->begin_ns > r->tally.finish_ns ? load->begin_ns : r->tally.finish_ns;
+
+    return load->end_ns > from ? us (load->end_ns - from) : 0;
+}
+
+static size_t bytes_of (const gs_reducer_t *r, const struct gsi_load *load)
+{
+    size_t bytes = 0;
+
+    for (int p = load->plan.first; p < load->plan.first + load->plan.tensors; p++)
+        bytes += r->place[p].bytes;
+    return bytes;
+}
+
+/* Bytes that are averaged for a bucket, in the types that they travel in. */
+static size_t wire_bytes_of (const gs_reducer_t *r, const struct gsi_load *load)
+{
+    size_t bytes = 0;
+
+    for (int s = load->segment; s < load->segment + load->segments; s++)
+        bytes += r->segment[s].count * gs_dtype_size (r->segment[s].type);
+    return bytes;
+}
+
+void gsi_stats_step (gs_reducer_t *r)
+{
+    struct gsi_tally *t = &r->tally;
+    int64_t now_ns = gsi_now_ns ();
+
+    t->steps++;
+    t->step_us += us (now_ns - t->begin_ns);
+    t->exposed_us += us (now_ns - t->finish_ns);
+    for (int b = 0; b < r->loads; b++) {
+        const struct gsi_load *load = &r->load[b];
+        double x = (double) bytes_of (r, load), y = us (load->end_ns - load->begin_ns);
+        t->busy_us += y;
+        t->n += 1;
+        t->x += x;
+        t->y += y;
+        t->xx += x * x;
+        t->xy += x * y;
+    }
+}
+
+/* The line through time over bytes, by least squares. */
+static void fit (const gs_reducer_t *r, gs_reducer_stats_t *stats)
+{
+    const struct gsi_tally *t = &r->tally;
+    double spread = t->n * t->xx - t->x * t->x, slope, start;
+
+    if (r->queue || t->n < 2 || !(spread > 0))
+        return;
+    slope = (t->n * t->xy - t->x * t->y) / spread;
+    start = (t->y - slope * t->x) / t->n;
+    if (!(slope > 0) || !(start > 0))
+        return;
+    stats->latency_us = start;
+    stats->bytes_per_us = 1 / slope;
+    stats->recommended_bytes = (size_t) sqrt ((double) stats->bytes * start / slope);
+}
+
+gs_status_t gs_reducer_get_stats (gs_reducer_t *reducer, gs_reducer_stats_t *stats)
+{
+    const gs_reducer_t *r = reducer;
+    gs_status_t st = gsi_reducer_valid (r, "gs_reducer_get_stats");
+    double steps;
+
+    if (st)
+        return st;
+    if (!stats || stats->size != sizeof (*stats))
+        return gsi_fail (GS_ERR_ARG,
+                         "gs_reducer_get_stats: stats is NULL, or its size is not %zu",
+                         sizeof (*stats));
+    *stats = (gs_reducer_stats_t){.size = sizeof (*stats), .steps = r->tally.steps};
+    steps = r->tally.steps ? (double) r->tally.steps : 1;
+    stats->buckets = r->loads;
+    stats->rebuilds = (int) r->tally.rebuilds;
+    for (int b = 0; b < r->loads; b++) {
+        stats->bytes += bytes_of (r, &r->load[b]);
+        stats->wire_bytes += wire_bytes_of (r, &r->load[b]);
+    }
+    stats->step_us = r->tally.step_us / steps;
+    if (!r->queue) { /* there the host does not see it */
+        stats->busy_us = r->tally.busy_us / steps;
+        stats->exposed_us = r->tally.exposed_us / steps;
+    }
+    if (stats->busy_us > 0 && stats->exposed_us < stats->busy_us)
+        stats->overlap = 1 - stats->exposed_us / stats->busy_us;
+    fit (r, stats);
+    stats->late_rank = r->tally.steps ? r->tally.late_rank : -1;
+    stats->late_us = stats->late_rank < 0 ? 0 : r->tally.late_us;
+    return GS_OK;
+}
+
+gs_status_t gs_reducer_get_bucket (gs_reducer_t *reducer, int bucket, gs_bucket_stats_t *stats)
+{
+    const gs_reducer_t *r = reducer;
+    gs_status_t st = gsi_reducer_valid (r, "gs_reducer_get_bucket");
+    const struct gsi_load *load;
+
+    if (st)
+        return st;
+    if (!stats || stats->size != sizeof (*stats))
+        return gsi_fail (GS_ERR_ARG,
+                         "gs_reducer_get_bucket: stats is NULL, or its size is not %zu",
+                         sizeof (*stats));
+    if (bucket < 0 || bucket >= r->loads)
+        return gsi_fail (GS_ERR_ARG,
+                         "gs_reducer_get_bucket: bucket %d is not one of the %d of %s", bucket,
+                         r->loads, r->tenant.name);
+    load = &r->load[bucket];
+    *stats = (gs_bucket_stats_t){.size = sizeof (*stats),
+                                 .gradients = load->plan.tensors,
+                                 .first = r->number[load->plan.first],
+                                 .bytes = bytes_of (r, load)};
+    if (!load->end_ns)
+        return GS_OK; /* it was made after the last step */
+    stats->ready_us = us (load->ready_ns - r->tally.begin_ns);
+    stats->begin_us = us (load->begin_ns - r->tally.begin_ns);
+    stats->end_us = us (load->end_ns - r->tally.begin_ns);
+    stats->exposed_us = exposed_us (r, load);
+    return GS_OK;
+}
+
+/* ---- The report ---- */
+
+static void log_table (gs_reducer_t *r, const gs_reducer_stats_t *s)
+{
+    gs_bucket_stats_t b = {.size = sizeof (b)};
+
+    gsi_log (GS_LOG_INFO, "grad",
+             "%s: %lld steps of %.0f us, %zu bytes in %d buckets (made anew %d times), under way "
+             "%.0f us, exposed %.0f us, overlap %.0f %%",
+             r->tenant.name, (long long) s->steps, s->step_us, s->wire_bytes, s->buckets,
+             s->rebuilds, s->busy_us, s->exposed_us, 100 * s->overlap);
+    if (s->recommended_bytes)
+        gsi_log (GS_LOG_INFO, "grad",
+                 "a bucket takes %.1f us + bytes / %.0f per us: %zu bytes "
+                 "are best",
+                 s->latency_us, s->bytes_per_us, s->recommended_bytes);
+    if (s->late_rank >= 0)
+        gsi_log (GS_LOG_INFO, "grad", "last step: rank %d (host %s) came %.0f us late",
+                 s->late_rank, gs_comm_host_of (r->comm, s->late_rank), s->late_us);
+    gsi_log (GS_LOG_INFO, "grad",
+             "bucket gradients        bytes   ready us   begin us     end us "
+             "exposed us");
+    for (int i = 0; i < s->buckets && !gs_reducer_get_bucket (r, i, &b); i++)
+        gsi_log (GS_LOG_INFO, "grad", "%6d %9d %12zu %10.0f %10.0f %10.0f %10.0f", i, b.gradients,
+                 b.bytes, b.ready_us, b.begin_us, b.end_us, b.exposed_us);
+}
+
+static void write_json (gs_reducer_t *r, const gs_reducer_stats_t *s, FILE *file)
+{
+    gs_bucket_stats_t b = {.size = sizeof (b)};
+
+    fprintf (
+        file,
+        "{\"steps\": %lld, \"ranks\": %d, \"buckets\": %d, \"rebuilds\": %d, \"bytes\": %zu, "
+        "\"wire_bytes\": %zu, \"step_us\": %.3f, \"busy_us\": %.3f, \"exposed_us\": %.3f, "
+        "\"overlap\": %.4f, \"latency_us\": %.3f, \"bytes_per_us\": %.3f, "
+        "\"recommended_bytes\": %zu, \"late_rank\": %d, \"late_us\": %.3f}\n",
+        (long long) s->steps, r->size, s->buckets, s->rebuilds, s->bytes, s->wire_bytes,
+        s->step_us, s->busy_us, s->exposed_us, s->overlap, s->latency_us, s->bytes_per_us,
+        s->recommended_bytes, s->late_rank, s->late_us);
+    for (int i = 0; i < s->buckets && !gs_reducer_get_bucket (r, i, &b); i++)
+        fprintf (file,
+                 "{\"bucket\": %d, \"gradients\": %d, \"first\": %d, \"bytes\": %zu, "
+                 "\"ready_us\": %.3f, \"begin_us\": %.3f, \"end_us\": %.3f, "
+                 "\"exposed_us\": %.3f}\n",
+                 i, b.gradients, b.first, b.bytes, b.ready_us, b.begin_us, b.end_us,
+                 b.exposed_us);
+}
+
+gs_status_t gs_reducer_report (gs_reducer_t *reducer, const char *path)
+{
+    gs_reducer_stats_t stats = {.size = sizeof (stats)};
+    gs_status_t st = gs_reducer_get_stats (reducer, &stats);
+    FILE *file;
+    bool failed;
+
+    if (st || reducer->rank)
+        return st;
+    if (!path) {
+        log_table (reducer, &stats);
+        return GS_OK;
+    }
+    if (!(file = fopen (path, "w")))
+        return gsi_fail (GS_ERR_IO, "gs_reducer_report: %s: %m", path);
+    write_json (reducer, &stats, file);
+    failed = ferror (file);
+    if (fclose (file) || failed)
+        return gsi_fail (GS_ERR_IO, "gs_reducer_report: %s: %m", path);
+    return GS_OK;
+}

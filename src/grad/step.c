@@ -1,0 +1,459 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* step - what the program calls in each step. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "grad/carrier.h"
+#include "grad/tail.h"
+#include "grad/work.h"
+
+/* ---- Gradients become ready ---- */
+
+static gs_status_t begin_step (gs_reducer_t *r, int index)
+{
+    gs_status_t st;
+
+    if (!r->no_sync) {
+        if (r->opts.weighted && !r->weight_given)
+            return gsi_fail (GS_ERR_STATE,
+                             "%s is weighted: gs_reducer_weight comes before each step, on all "
+                             "ranks",
+                             r->tenant.name);
+        if ((st = gs_comm_check (r->comm)) || (st = gsi_carrier_begin (r)))
+            return st;
+        r->step++;
+        r->tally.begin_ns = gsi_now_ns ();
+    }
+    r->in_step = true;
+    r->opener = r->gradient[index].name;
+    return GS_OK;
+}
+
+static gs_status_t check_mark (gs_reducer_t *r, const char *caller, int index, gs_stream_t stream)
+{
+    gs_status_t st = gsi_reducer_valid (r, caller);
+
+    if (st || (st = gsi_reducer_index (r, index, caller)))
+        return st;
+    if (r->gradient[index].mark != GSI_MARK_NONE)
+        return gsi_fail (
+            GS_ERR_STATE,
+            "%s: '%s' of %s was %s already in this step, which began with '%s': each "
+            "gradient once between two gs_reducer_finish",
+            caller, r->gradient[index].name, r->tenant.name,
+            r->gradient[index].mark == GSI_MARK_READY ? "ready" : "skipped", r->opener);
+    if ((st = gsi_carrier_admit (r, stream)))
+        return st;
+    return r->in_step ? GS_OK : begin_step (r, index);
+}
+
+/* (GPUs) Notes which stream completes the bucket; work of another one is followed at once. */
+static gs_status_t hear (gs_reducer_t *r, struct gsi_load *load, gs_stream_t stream)
+{
+    gs_status_t st = GS_OK;
+
+    if (load->heard && load->stream != stream)
+        st = gsi_carrier_follow (r, load->stream);
+    load->heard = true;
+    load->stream = stream;
+    return st;
+}
+
+static gs_status_t mark (gs_reducer_t *r, int index, enum gsi_mark how, gs_stream_t stream)
+{
+    struct gsi_gradient *g = &r->gradient[index];
+    struct gsi_load *load = &r->load[r->bucket_of[g->place]];
+    int before = r->launched;
+    gs_status_t st = GS_OK;
+
+    g->mark = (unsigned char) how;
+    if (!r->joined)
+        r->turn[g->place] = r->marked;
+    r->marked++;
+    if (r->no_sync) {
+        g->kept = g->kept || how == GSI_MARK_READY;
+        return GS_OK;
+    }
+    if (r->queue)
+        st = hear (r, load, stream);
+    if (--load->pending == 0)
+        load->ready_ns = gsi_now_ns ();
+    while (r->launched < r->loads && !r->load[r->launched].pending)
+        r->launched++;
+    return st || r->launched == before ? st : gsi_carrier_launch (r);
+}
+
+gs_status_t gs_reducer_ready (gs_reducer_t *reducer, int index, gs_stream_t stream)
+{
+    gs_status_t st = check_mark (reducer, "gs_reducer_ready", index, stream);
+
+    return st ? st : mark (reducer, index, GSI_MARK_READY, stream);
+}
+
+/* Elements of 0 in what was skipped, in the order of the program's own work. */
+static gs_status_t zero (gs_reducer_t *r, const struct gsi_gradient *g, gs_stream_t stream)
+{
+    void *at = r->at[g->place];
+    int previous;
+    gs_status_t st;
+
+    if (!g->bytes)
+        return GS_OK;
+    if (!r->queue) {
+        memset (at, 0, g->bytes);
+        return GS_OK;
+    }
+    if ((st = r->queue->enter (r->device, &previous)))
+        return st;
+    st = r->queue->zero (at, g->bytes, stream);
+    r->queue->leave (r->device, previous);
+    return st;
+}
+
+gs_status_t gs_reducer_skip (gs_reducer_t *reducer, int index, gs_stream_t stream)
+{
+    gs_status_t st = check_mark (reducer, "gs_reducer_skip", index, stream);
+
+    if (!st && !reducer->no_sync && !reducer->gradient[index].kept)
+        st = zero (reducer, &reducer->gradient[index], stream);
+    return st ? st : mark (reducer, index, GSI_MARK_SKIPPED, stream);
+}
+
+/* ---- The end of a step ---- */
+
+/* Names what is neither ready nor skipped. */
+static gs_status_t name_unmarked (const gs_reducer_t *r)
+{
+    char names[512] = "";
+    size_t used = 0;
+    int shown = 0;
+
+    for (int i = 0; i < r->gradients && shown < 8; i++)
+        if (r->gradient[i].mark == GSI_MARK_NONE && used < sizeof (names)) {
+            used += (size_t) snprintf (names + used, sizeof (names) - used, "%s'%.100s'",
+                                       shown ? ", " : "", r->gradient[i].name);
+            shown++;
+        }
+    return gsi_fail (GS_ERR_STATE,
+                     "gs_reducer_finish: on rank %d (host %s) %d of the %d gradients of %s were "
+                     "neither ready nor skipped: %s%s. Do so and finish again; the other ranks "
+                     "wait",
+                     r->rank, gs_comm_host_of (r->comm, r->rank), r->gradients - r->marked,
+                     r->gradients, r->tenant.name, names,
+                     shown < r->gradients - r->marked ? ", ..." : "");
+}
+
+/* Buckets may be made anew after steps 1, 2, 4, 8, ... */
+static bool is_due (const gs_reducer_t *r)
+{
+    return !r->opts.is_static && !(r->step & (r->step - 1));
+}
+
+static double busy_us (const gs_reducer_t *r)
+{
+    int64_t busy_ns = 0;
+
+    for (int b = 0; b < r->loads; b++)
+        busy_ns += r->load[b].end_ns - r->load[b].begin_ns;
+    return (double) busy_ns / 1e3;
+}
+
+/* Brings the averages to max_norm. */
+static gs_status_t clip (gs_reducer_t *r)
+{
+    const double *there = NULL;
+    double norm, factor = 1;
+    gs_status_t st = GS_OK;
+
+    if (!(r->opts.max_norm > 0))
+        return GS_OK;
+    if (r->queue)
+        st = gsi_tail_factor (r, &there);
+    else if ((norm = gsi_tail_norm (r)) > r->opts.max_norm)
+        factor = r->opts.max_norm / norm;
+    for (int p = 0; p < r->gradients && !st && (there || factor != 1); p++)
+        st = gsi_work_scale (r, p, factor, there);
+    return st;
+}
+
+/* The exchange and what is done with it on the device, by a thread that may call. */
+static gs_status_t exchange (gs_reducer_t *r)
+{
+    int previous;
+    gs_status_t st = gsi_tail_exchange (r, is_due (r), busy_us (r));
+
+    if (st || !r->queue)
+        return st ? st : clip (r);
+    if ((st = r->queue->enter (r->device, &previous)))
+        return st;
+    st = clip (r);
+    r->queue->leave (r->device, previous);
+    return st;
+}
+
+/* What the exchange brought: whether all was right, and other buckets. */
+static gs_status_t conclude (gs_reducer_t *r)
+{
+    bool differ;
+    gs_status_t st;
+
+    if (r->queue && !is_due (r) && !r->opts.check_finite)
+        return GS_OK;
+    if ((st = gsi_tail_await (r)))
+        return st;
+    r->tally.late_rank = gsi_tail_late (r, &r->tally.late_us);
+    st = gsi_tail_verdict (r);
+    if (is_due (r) && gsi_tail_wants_order (r, &differ)) {
+        gs_status_t followed = gsi_order_follow (r, differ);
+        st = st ? st : followed;
+    }
+    return st;
+}
+
+/* Averages what is left, and lets the program go on. */
+static gs_status_t end_step (gs_reducer_t *r, gs_stream_t stream)
+{
+    gs_status_t st;
+
+    r->tally.finish_ns = gsi_now_ns ();
+    if ((st = gsi_carrier_drain (r)))
+        return st;
+    if (!(r->opts.max_norm > 0) && (st = gsi_carrier_release (r, stream)))
+        return st;
+    gsi_feature_enter (r->comm);
+    st = exchange (r);
+    if (!st && r->opts.max_norm > 0)
+        st = gsi_carrier_release (r, stream);
+    gsi_stats_step (r);
+    if (!st)
+        st = conclude (r);
+    gsi_feature_leave ();
+    return st;
+}
+
+static void reset (gs_reducer_t *r)
+{
+    for (int i = 0; i < r->gradients; i++)
+        r->gradient[i].kept = false;
+    r->micro_steps = 0;
+    r->weight_given = r->joined = false;
+}
+
+gs_status_t gs_reducer_finish (gs_reducer_t *reducer, gs_stream_t stream)
+{
+    gs_reducer_t *r = reducer;
+    gs_status_t st = gsi_reducer_valid (r, "gs_reducer_finish");
+
+    if (st || (st = gsi_carrier_admit (r, stream)))
+        return st;
+    if (r->no_sync) {
+        r->micro_steps++;
+        gsi_order_reset (r);
+        r->in_step = false;
+        return GS_OK;
+    }
+    if (r->marked < r->gradients)
+        return (st = gs_comm_check (r->comm)) ? st : name_unmarked (r);
+    st = end_step (r, stream);
+    gsi_order_reset (r);
+    gsi_carrier_end (r);
+    r->in_step = false;
+    reset (r);
+    return st ? st : gsi_carrier_callback (r);
+}
+
+gs_status_t gs_reducer_no_sync (gs_reducer_t *reducer, int on)
+{
+    gs_status_t st = gsi_reducer_idle (reducer, "gs_reducer_no_sync");
+
+    if (st)
+        return st;
+    reducer->no_sync = on;
+    return GS_OK;
+}
+
+/* ---- Weights ---- */
+
+/* What ranks tell each other before a weighted step. */
+struct wish {
+    double weight;
+    int32_t joined, micro_steps;
+};
+
+/* Whether this rank's number of micro-steps is that of the others; who joins takes theirs. */
+static gs_status_t compare_micro (gs_reducer_t *r, const struct wish *all)
+{
+    int first = -1;
+
+    for (int k = 0; k < r->size && r->opts.average_micro; k++) {
+        if (all[k].joined)
+            continue;
+        if (first < 0)
+            first = k;
+        if (all[k].micro_steps != all[first].micro_steps)
+            return gsi_fail (GS_ERR_MISMATCH,
+                             "%s: rank %d (host %s) has %d micro-steps before this step, rank %d "
+                             "(host %s) has %d",
+                             r->tenant.name, first, gs_comm_host_of (r->comm, first),
+                             all[first].micro_steps, k, gs_comm_host_of (r->comm, k),
+                             all[k].micro_steps);
+    }
+    if (first >= 0 && r->opts.average_micro)
+        r->micro_steps = all[first].micro_steps;
+    return GS_OK;
+}
+
+static gs_status_t exchange_weights (gs_reducer_t *r, const char *caller, double weight,
+                                     bool joins, bool *all_join)
+{
+    struct wish own = {weight, joins, r->micro_steps};
+    struct wish *all = calloc ((size_t) r->size, sizeof (*all));
+    gs_status_t st;
+
+    if (!all)
+        return gsi_fail (GS_ERR_NOMEM, "%s: out of memory", caller);
+    *all_join = true;
+    st = gs_allgather (r->comm, &own, all, sizeof (own), GS_U8, r->stream);
+    for (int k = 0; k < r->size && !st; k++) {
+        r->weights[k] = all[k].weight;
+        *all_join = *all_join && all[k].joined;
+    }
+    if (!st)
+        st = compare_micro (r, all);
+    free (all);
+    return st ? st : gsi_feature_weights (r->comm, caller, r->weights, &r->weight_sum);
+}
+
+static gs_status_t check_weighted (gs_reducer_t *r, const char *caller)
+{
+    gs_status_t st = gsi_reducer_idle (r, caller);
+
+    if (st || r->opts.weighted)
+        return st;
+    return gsi_fail (GS_ERR_STATE, "%s: %s was not made with the option weighted", caller,
+                     r->tenant.name);
+}
+
+gs_status_t gs_reducer_weight (gs_reducer_t *reducer, double weight)
+{
+    gs_reducer_t *r = reducer;
+    bool all_join;
+    gs_status_t st = check_weighted (r, "gs_reducer_weight");
+
+    if (!st)
+        st = exchange_weights (r, "gs_reducer_weight", weight, false, &all_join);
+    if (st)
+        return st;
+    r->weight = weight;
+    r->weight_given = true;
+    return GS_OK;
+}
+
+gs_status_t gs_reducer_join (gs_reducer_t *reducer, gs_stream_t stream, int *done)
+{
+    gs_reducer_t *r = reducer;
+    bool all_join;
+    gs_status_t st = check_weighted (r, "gs_reducer_join");
+
+    if (!st && !done)
+        st = gsi_fail (GS_ERR_ARG, "gs_reducer_join: done is NULL");
+    if (st || (st = exchange_weights (r, "gs_reducer_join", 0, true, &all_join)))
+        return st;
+    *done = all_join;
+    if (all_join)
+        return GS_OK;
+    r->weight = 0;
+    r->weight_given = r->joined = true;
+    for (int b = 0; b < r->loads && !st; b++)
+        for (int p = 0; p < r->load[b].plan.tensors && !st; p++)
+            st = gs_reducer_skip (r, r->number[r->load[b].plan.first + p], stream);
+    return st ? st : gs_reducer_finish (r, stream);
+}
+
+/* ---- Scalars and the norm ---- */
+
+static gs_status_t check_scalar (const gs_reducer_t *r, int index, const char *caller)
+{
+    gs_status_t st = gsi_reducer_valid (r, caller);
+
+    if (st || (index >= 0 && index < r->scalars))
+        return st;
+    return gsi_fail (GS_ERR_ARG, "%s: index %d is not one of the %d scalars of %s", caller, index,
+                     r->scalars, r->tenant.name);
+}
+
+/* What the last step brought is known. */
+static gs_status_t check_past (gs_reducer_t *r, const char *caller)
+{
+    if (!r->step || (r->step == 1 && r->in_step))
+        return gsi_fail (GS_ERR_STATE, "%s: %s has not finished a step yet", caller,
+                         r->tenant.name);
+    return gsi_tail_await (r);
+}
+
+gs_status_t gs_reducer_set_scalar (gs_reducer_t *reducer, int index, double value)
+{
+    gs_status_t st = check_scalar (reducer, index, "gs_reducer_set_scalar");
+
+    if (!st)
+        gsi_tail_set (reducer->tail, index, value);
+    return st;
+}
+
+gs_status_t gs_reducer_get_scalar (gs_reducer_t *reducer, int index, double *value)
+{
+    gs_status_t st = check_scalar (reducer, index, "gs_reducer_get_scalar");
+
+    if (!st && !value)
+        st = gsi_fail (GS_ERR_ARG, "gs_reducer_get_scalar: value is NULL");
+    if (!st && !(st = check_past (reducer, "gs_reducer_get_scalar")))
+        *value = gsi_tail_scalar (reducer, index);
+    return st;
+}
+
+gs_status_t gs_reducer_norm (gs_reducer_t *reducer, double *norm)
+{
+    gs_status_t st = gsi_reducer_valid (reducer, "gs_reducer_norm");
+
+    if (!st && !norm)
+        st = gsi_fail (GS_ERR_ARG, "gs_reducer_norm: norm is NULL");
+    if (!st && !reducer->opts.want_norm && !(reducer->opts.max_norm > 0))
+        st =
+            gsi_fail (GS_ERR_STATE, "gs_reducer_norm: %s was made without want_norm and max_norm",
+                      reducer->tenant.name);
+    if (!st && !(st = check_past (reducer, "gs_reducer_norm")))
+        *norm = gsi_tail_norm (reducer);
+    return st;
+}
+
+/* ---- Callbacks ---- */
+
+gs_status_t gs_reducer_set_hook (gs_reducer_t *reducer, gs_bucket_f hook, void *context)
+{
+    gs_status_t st = gsi_reducer_idle (reducer, "gs_reducer_set_hook");
+
+    if (st)
+        return st;
+    reducer->hook = hook;
+    reducer->hook_context = context;
+    return GS_OK;
+}
+
+gs_status_t gs_reducer_set_averaged (gs_reducer_t *reducer, gs_bucket_f averaged, void *context)
+{
+    gs_status_t st = gsi_reducer_idle (reducer, "gs_reducer_set_averaged");
+
+    if (st)
+        return st;
+    if (averaged && reducer->opts.max_norm > 0)
+        return gsi_fail (GS_ERR_STATE,
+                         "gs_reducer_set_averaged: %s scales to max_norm in finish, after the "
+                         "callback would have used the averages",
+                         reducer->tenant.name);
+    reducer->averaged = averaged;
+    reducer->averaged_context = context;
+    return GS_OK;
+}
