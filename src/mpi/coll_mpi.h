@@ -60,6 +60,7 @@ struct gsi_coll_mpi {
         };
     };
     bool unfinished;          /* MPI owns staging: it is kept */
+    int64_t listened_ns;      /* when notices were looked for */
     bool notified;            /* the other ranks were told that we gave up */
     bool notice;              /* another rank has given up: heard[] says which */
     struct gsi_notice *heard; /* [size], kind GSI_NOTICE_NONE: nothing heard */
@@ -88,9 +89,14 @@ gs_status_t gsi_p2p_wait (struct gsi_coll_mpi *c, struct gsi_slot *slot,
 /* One round of waiting; [spins] as gsi_guest_pause has it. */
 void gsi_p2p_pause (const struct gsi_call *call, unsigned *spins);
 
-/* Why a wait should end, looked at now and then, after [polls] polls; GS_OK to go on. */
-gs_status_t gsi_p2p_interrupted (struct gsi_coll_mpi *c, const struct gsi_call *call,
-                                 unsigned polls);
+/*
+ * Whether to look, after [polls] polls, if a wait should end: every so many polls, or each time
+ * once the core is offered to others, for then a poll may take milliseconds.
+ */
+bool gsi_p2p_should_look (unsigned polls, unsigned spins, unsigned every);
+
+/* Why a wait should end; GS_OK to go on. */
+gs_status_t gsi_p2p_interrupted (struct gsi_coll_mpi *c, const struct gsi_call *call);
 
 /* rollcall.c */
 void gsi_notice_send (struct gsi_coll_mpi *c, enum gsi_notice_kind kind, uint64_t missed);

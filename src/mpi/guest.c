@@ -11,8 +11,6 @@
 #include "base/log.h"
 #include "base/status.h"
 
-#define SPINS 500u /* polls before the core is offered to others: about 50 us */
-
 static pthread_mutex_t guard = PTHREAD_MUTEX_INITIALIZER; /* the start of MPI */
 static atomic_bool transfers_left;                        /* MPI_Finalize could wait for ever */
 static atomic_int transports;                             /* likewise, for ranks that go on */
@@ -120,7 +118,7 @@ void gsi_guest_keep (void *memory)
 
 void gsi_guest_pause (unsigned *spins)
 {
-    if (++*spins > SPINS)
+    if (++*spins > GSI_GUEST_SPINS)
         sched_yield ();
 }
 

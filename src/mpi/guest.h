@@ -37,6 +37,7 @@ void gsi_guest_keep (void *memory);
 /* One round of waiting: spins, then yields the core. [spins] starts at 0, or high to yield. */
 void gsi_guest_pause (unsigned *spins);
 
+#define GSI_GUEST_SPINS     500u /* polls before the core is offered to others: about 50 us */
 #define GSI_GUEST_YIELD_NOW (1u << 30) /* first [spins] where ranks outnumber cores */
 
 /* Tests [request] until it is complete or [deadline_ns]; then GS_ERR_TIMEOUT and it is left. */

@@ -215,9 +215,10 @@ static gs_status_t await (struct gsi_coll_mpi *c, enum step step, uint64_t turn,
             i++;
         if (i == ranks)
             return GS_OK;
-        if (c->levels.rails > 1 && polls % PROGRESS == 0)
+        if (c->levels.rails > 1 && gsi_p2p_should_look (polls, spins, PROGRESS))
             gsi_notice_hear (c); /* and so lets messages go on */
-        if (polls % LOOK_EVERY == 0 && (st = gsi_p2p_interrupted (c, call, polls))) {
+        if (gsi_p2p_should_look (polls, spins, LOOK_EVERY) &&
+            (st = gsi_p2p_interrupted (c, call))) {
             c->unfinished = true;
             return st;
         }

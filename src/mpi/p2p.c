@@ -9,9 +9,9 @@
 #include "mpi/coll_mpi.h"
 #include "mpi/guest.h"
 
-#define LOOK_EVERY   64u   /* polls between looks at the clock: about 5 us */
-#define LISTEN_EVERY 512u  /* polls between looks for notices */
-#define PATIENCE_NS  20000 /* between polls that take the core from the application's own work */
+#define LOOK_EVERY  64u    /* polls between looks at the clock: about 5 us */
+#define LISTEN_NS   100000 /* between looks for notices */
+#define PATIENCE_NS 20000  /* between polls that take the core from the application's own work */
 
 /* A message that could not be posted: those posted before it are left to MPI, and so their
  * memory. */
@@ -46,13 +46,21 @@ gs_status_t gsi_p2p_recv (struct gsi_coll_mpi *c, struct gsi_slot *slot, void *d
     return GS_OK;
 }
 
-gs_status_t gsi_p2p_interrupted (struct gsi_coll_mpi *c, const struct gsi_call *call,
-                                 unsigned polls)
+bool gsi_p2p_should_look (unsigned polls, unsigned spins, unsigned every)
 {
+    return polls % every == 0 || spins > GSI_GUEST_SPINS;
+}
+
+gs_status_t gsi_p2p_interrupted (struct gsi_coll_mpi *c, const struct gsi_call *call)
+{
+    int64_t now_ns = gsi_now_ns ();
+
     if (atomic_load_explicit (c->base.life, memory_order_relaxed) != GSI_ALIVE)
         return gsi_fail (GS_ERR_STATE, "the communicator was aborted on this rank");
-    if (polls % LISTEN_EVERY == 0)
+    if (now_ns - c->listened_ns > LISTEN_NS) {
+        c->listened_ns = now_ns;
         gsi_notice_hear (c);
+    }
     for (int r = 0; c->notice && r < c->size; r++) {
         const struct gsi_notice *notice = &c->heard[r];
         if (notice->missed > call->seq)
@@ -63,7 +71,7 @@ gs_status_t gsi_p2p_interrupted (struct gsi_coll_mpi *c, const struct gsi_call *
             return gsi_fail (GS_ERR_TIMEOUT, "the deadline passed on rank %d in its call #%llu",
                              r, (unsigned long long) notice->missed);
     }
-    if (gsi_now_ns () > call->deadline_ns)
+    if (now_ns > call->deadline_ns)
         return gsi_fail (GS_ERR_TIMEOUT, "the deadline passed (%s)",
                          call->op == GSI_OP_NONE ? "GS_BOOT_TIMEOUT_MS" : "GS_TIMEOUT_MS");
     return GS_OK;
@@ -82,10 +90,12 @@ static gs_status_t failed (const struct gsi_slot *slot, int rc)
 
 void gsi_p2p_pause (const struct gsi_call *call, unsigned *spins)
 {
-    if (call->patient && atomic_load_explicit (call->patient, memory_order_relaxed))
-        nanosleep (&(struct timespec){.tv_nsec = PATIENCE_NS}, NULL);
-    else
+    if (!call->patient || !atomic_load_explicit (call->patient, memory_order_relaxed)) {
         gsi_guest_pause (spins);
+        return;
+    }
+    nanosleep (&(struct timespec){.tv_nsec = PATIENCE_NS}, NULL);
+    *spins = GSI_GUEST_YIELD_NOW;
 }
 
 gs_status_t gsi_p2p_wait (struct gsi_coll_mpi *c, struct gsi_slot *slot,
@@ -102,8 +112,8 @@ gs_status_t gsi_p2p_wait (struct gsi_coll_mpi *c, struct gsi_slot *slot,
             slot->active = 0;
             return GS_OK;
         }
-        if (!st && polls % LOOK_EVERY == 0)
-            st = gsi_p2p_interrupted (c, call, polls);
+        if (!st && gsi_p2p_should_look (polls, spins, LOOK_EVERY))
+            st = gsi_p2p_interrupted (c, call);
         if (st) {
             c->unfinished = true;
             return st;
