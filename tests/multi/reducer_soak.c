@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * reducer_soak - very many steps: memory and open files stay as they were, and the last average
+ * is as right as the first. A million of them with GS_TEST_LONG, for make check-long.
+ */
+#include <dirent.h>
+
+#include "data.h"
+
+#define GRADIENTS 5
+#define COUNT     300
+#define SHORT     50000
+#define LONG      1000000
+
+static gs_comm_t *comm;
+static gs_reducer_t *reducer;
+static int rank, size, loss;
+static double *grad[GRADIENTS];
+
+/* Bytes of this process's memory that are there. */
+static long resident (void)
+{
+    long pages = 0, ignored;
+    FILE *file = fopen ("/proc/self/statm", "r");
+
+    CHECK (file && fscanf (file, "%ld %ld", &ignored, &pages) == 2, "no /proc/self/statm");
+    if (file)
+        fclose (file);
+    return pages * sysconf (_SC_PAGESIZE);
+}
+
+static int open_files (void)
+{
+    DIR *dir = opendir ("/proc/self/fd");
+    int n = 0;
+
+    while (dir && readdir (dir))
+        n++;
+    if (dir)
+        closedir (dir);
+    return n;
+}
+
+static void make (void)
+{
+    gs_reducer_opts_t opts = GS_REDUCER_OPTS_INIT;
+
+    opts.first_bytes = opts.last_bytes = COUNT * sizeof (double);
+    opts.bucket_bytes = 2 * COUNT * sizeof (double) + 64;
+    CHECK_OK (gs_reducer_create (comm, &opts, &reducer));
+    for (int g = 0; g < GRADIENTS; g++) {
+        char name[8];
+        size_t shape = COUNT;
+        snprintf (name, sizeof (name), "g%d", g);
+        CHECK_OK (gs_reducer_add (reducer, name, 1, &shape, GS_F64, NULL, NULL));
+    }
+    CHECK_OK (gs_reducer_add_scalar (reducer, "loss", GS_SCALAR_SUM, &loss));
+    CHECK_OK (gs_reducer_commit (reducer));
+    for (int g = 0; g < GRADIENTS; g++)
+        CHECK_OK (gs_reducer_grad (reducer, g, (void **) &grad[g]));
+}
+
+/* One element of each gradient is this rank's own; the others follow from the step before. */
+static bool step (long s)
+{
+    double value, mean = (double) (s % 1000) + 0.5 * (size - 1);
+
+    for (int g = GRADIENTS - 1; g >= 0; g--) {
+        grad[g][s % COUNT] = (double) (s % 1000) + rank;
+        if (gs_reducer_ready (reducer, g, NULL))
+            return false;
+    }
+    if (gs_reducer_set_scalar (reducer, loss, (double) s) || gs_reducer_finish (reducer, NULL) ||
+        gs_reducer_get_scalar (reducer, loss, &value))
+        return false;
+    return value == (double) s * size && grad[0][s % COUNT] == mean &&
+           grad[GRADIENTS - 1][s % COUNT] == mean;
+}
+
+int main (void)
+{
+    long steps = getenv ("GS_TEST_LONG") ? LONG : SHORT, before = 0;
+    gs_reducer_stats_t stats = {.size = sizeof (stats)};
+    int files = 0;
+
+    setenv ("GS_DEBUG", "error", 1);
+    setenv ("GS_TRANSPORT", multi_size () > 1 ? "mpi" : "self", 1);
+    comm = multi_create (NULL);
+    rank = gs_comm_rank (comm);
+    size = gs_comm_size (comm);
+    make ();
+    for (long s = 1; s <= steps && !multi_failures; s++) {
+        if (s == steps / 10) {
+            before = resident ();
+            files = open_files ();
+        }
+        CHECK (step (s), "step %ld is not right: %s", s, gs_last_error ());
+    }
+    CHECK (resident () < before + (1 << 20), "%ld bytes more than before", resident () - before);
+    CHECK (open_files () == files, "%d open files, not %d", open_files (), files);
+    CHECK_OK (gs_reducer_get_stats (reducer, &stats));
+    CHECK (stats.steps == steps, "%lld steps were counted", (long long) stats.steps);
+    if (!rank)
+        printf ("%ld steps in %d buckets, %.1f us each\n", steps, stats.buckets, stats.step_us);
+    CHECK_OK (gs_reducer_destroy (reducer));
+    CHECK_OK (gs_comm_destroy (comm));
+    return multi_end ("very many steps of a reducer");
+}
