@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* p2p - posting messages and waiting for them with a deadline. */
+#include <sched.h>
 #include <time.h>
 
 #include "base/clock.h"
@@ -9,9 +10,10 @@
 #include "mpi/coll_mpi.h"
 #include "mpi/guest.h"
 
-#define LOOK_EVERY  64u    /* polls between looks at the clock: about 5 us */
-#define LISTEN_NS   100000 /* between looks for notices */
-#define PATIENCE_NS 20000  /* between polls that take the core from the application's own work */
+#define LOOK_EVERY     64u    /* polls between looks at the clock: about 5 us */
+#define LISTEN_NS      100000 /* between looks for notices */
+#define PATIENT_YIELDS 50u    /* offers of the core before it sleeps between polls, */
+#define PATIENCE_NS    20000  /* so that polls take little from the application's own work */
 
 /* A message that could not be posted: those posted before it are left to MPI, and so their
  * memory. */
@@ -90,12 +92,16 @@ static gs_status_t failed (const struct gsi_slot *slot, int rc)
 
 void gsi_p2p_pause (const struct gsi_call *call, unsigned *spins)
 {
-    if (!call->patient || !atomic_load_explicit (call->patient, memory_order_relaxed)) {
+    bool patient = call->patient && atomic_load_explicit (call->patient, memory_order_relaxed);
+
+    if (!patient) {
         gsi_guest_pause (spins);
-        return;
+    } else if (*spins < GSI_GUEST_YIELD_NOW + PATIENT_YIELDS) {
+        *spins = *spins < GSI_GUEST_YIELD_NOW ? GSI_GUEST_YIELD_NOW : *spins + 1;
+        sched_yield ();
+    } else {
+        nanosleep (&(struct timespec){.tv_nsec = PATIENCE_NS}, NULL);
     }
-    nanosleep (&(struct timespec){.tv_nsec = PATIENCE_NS}, NULL);
-    *spins = GSI_GUEST_YIELD_NOW;
 }
 
 gs_status_t gsi_p2p_wait (struct gsi_coll_mpi *c, struct gsi_slot *slot,

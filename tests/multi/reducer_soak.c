@@ -9,6 +9,8 @@
 
 #define GRADIENTS 5
 #define COUNT     300
+#define LARGE     ((size_t) 32 << 20)
+#define SMALL     ((size_t) 1 << 20) /* a bucket, and what else there is */
 #define SHORT     50000
 #define LONG      1000000
 
@@ -16,6 +18,57 @@ static gs_comm_t *comm;
 static gs_reducer_t *reducer;
 static int rank, size, loss;
 static double *grad[GRADIENTS];
+
+/* Bytes of memory that are there, what processes share divided among them. */
+static long proportional (void)
+{
+    FILE *file = fopen ("/proc/self/smaps_rollup", "r");
+    char line[256];
+    long kilobytes = -1;
+
+    while (file && fgets (line, sizeof (line), file))
+        sscanf (line, "Pss: %ld", &kilobytes);
+    if (file)
+        fclose (file);
+    return kilobytes * 1024;
+}
+
+/* What the ranks have of it in all, when all have come so far. */
+static long of_all (void)
+{
+    int64_t bytes;
+
+    CHECK_OK (gs_barrier (comm, NULL));
+    bytes = proportional ();
+    CHECK_OK (gs_allreduce (comm, &bytes, 1, GS_I64, GS_SUM, NULL));
+    return (long) bytes;
+}
+
+/* Large gradients in the reducer's storage are all the memory there is, beside a small bucket. */
+static void check_memory (void)
+{
+    size_t shape = LARGE / sizeof (double), half = shape / 2;
+    gs_reducer_t *large;
+    long before = of_all (), more;
+    void *at[2];
+
+    CHECK_OK (gs_reducer_create (comm, NULL, &large));
+    CHECK_OK (gs_reducer_add (large, "large", 1, &shape, GS_F64, NULL, NULL));
+    CHECK_OK (gs_reducer_add (large, "f32", 1, &half, GS_F32, NULL, NULL));
+    CHECK_OK (gs_reducer_commit (large));
+    for (int i = 0; i < 3; i++)
+        for (int g = 0; g < 2; g++) {
+            CHECK_OK (gs_reducer_grad (large, g, &at[g]));
+            memset (at[g], rank, g ? LARGE / 4 : LARGE);
+            CHECK_OK (gs_reducer_ready (large, g, NULL));
+            if (g)
+                CHECK_OK (gs_reducer_finish (large, NULL));
+        }
+    more = of_all () - before;
+    CHECK (more < size * (long) (LARGE + LARGE / 4 + SMALL), "%ld bytes for gradients of %zu",
+           more, size * (LARGE + LARGE / 4));
+    CHECK_OK (gs_reducer_destroy (large));
+}
 
 /* Bytes of this process's memory that are there. */
 static long resident (void)
@@ -88,6 +141,8 @@ int main (void)
     comm = multi_create (NULL);
     rank = gs_comm_rank (comm);
     size = gs_comm_size (comm);
+    CHECK_OK (gs_barrier (comm, NULL)); /* what the first calls make */
+    check_memory ();
     make ();
     for (long s = 1; s <= steps && !multi_failures; s++) {
         if (s == steps / 10) {
