@@ -8,6 +8,14 @@
 #include "cuda/kernels.h"
 #include "device/device.h"
 
+/* Headers alone, which find a profiler when there is one. */
+#if defined(__has_include)
+#if __has_include(<nvtx3/nvToolsExt.h>)
+#define HAVE_NVTX 1
+#include <nvtx3/nvToolsExt.h>
+#endif
+#endif
+
 /* A stream or event that is none is the caller's; so is a capture that something else disturbs.
  */
 static gs_status_t status_of (cudaError_t error)
@@ -288,6 +296,22 @@ static gs_status_t reduce (const struct gsi_reduction *how, void *dst, const voi
                   gsi_cuda_reduce (how, dst, src, stride, sources, count, scale, stream));
 }
 
+static void range_begin (const char *name)
+{
+#ifdef HAVE_NVTX
+    nvtxRangePushA (name);
+#else
+    (void) name;
+#endif
+}
+
+static void range_end (void)
+{
+#ifdef HAVE_NVTX
+    nvtxRangePop ();
+#endif
+}
+
 static gs_status_t first_bad (gs_dtype_t dtype, const struct gsi_run *runs, size_t number,
                               uint32_t base, uint32_t *first, gs_stream_t stream)
 {
@@ -335,6 +359,8 @@ static const struct gsi_queue_ops queue = {
     .zero = zero,
     .convert = convert,
     .reduce = reduce,
+    .range_begin = range_begin,
+    .range_end = range_end,
     .first_bad = first_bad,
     .round_off = round_off,
     .squares = squares,

@@ -129,6 +129,10 @@ struct gsi_queue_ops {
                            size_t stride, int sources, size_t count, const double *scale,
                            gs_stream_t stream);
 
+    /* What a profiler shows as a range of this thread, with what it queues in between. */
+    void (*range_begin) (const char *name);
+    void (*range_end) (void);
+
     /* gsi_host_first_bad, which adds [base]; *first, in device memory, becomes the smaller of
      * that and what was there. */
     gs_status_t (*first_bad) (gs_dtype_t dtype, const struct gsi_run *runs, size_t number,

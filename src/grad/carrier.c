@@ -236,7 +236,9 @@ static gs_status_t queue_bucket (gs_reducer_t *r)
 
     if (st || (st = r->queue->enter (r->device, &previous)))
         return st;
+    r->queue->range_begin (load->label);
     carry (r);
+    r->queue->range_end ();
     r->queue->leave (r->device, previous);
     return repeat (&c->failed);
 }

@@ -5,6 +5,7 @@
  * All memory is had at the commit, for the most buckets and pieces there can be, so that making
  * them anew cannot fail on one rank alone.
  */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -115,6 +116,8 @@ void gsi_order_cut (gs_reducer_t *r)
     r->packing.runs = 0;
     for (int b = 0; b < r->loads; b++) {
         r->load[b] = (struct gsi_load){.plan = r->order->bucket[b]};
+        snprintf (r->load[b].label, sizeof (r->load[b].label), "gradsync %s %d of %d", r->name,
+                  b + 1, r->loads);
         add_segments (r, &r->load[b]);
         for (int p = 0; p < r->load[b].plan.tensors; p++)
             r->bucket_of[r->load[b].plan.first + p] = b;

@@ -64,6 +64,7 @@ struct gsi_load {
     bool heard;         /* (GPUs) [stream] has work that it must wait for */
     gs_stream_t stream; /* (GPUs) of the last one that was */
     int64_t ready_ns, begin_ns, end_ns;
+    char label[128]; /* for profilers */
 };
 
 /* What a division into buckets is made from. */
