@@ -36,5 +36,8 @@ must touch "$(in_copy "$room/moved" "$pkgdatadir")/slurm/profiles/outside.env"
 mkdir links && ln -s "$bin/gs-run" links/gs-run
 want outside "$bin/gs-run" --profile list
 want outside links/gs-run --profile list
+want '3158016 bytes' "$bin/gs-bench" reducer --model mlp --rounds 11
+ln -s "$bin/gs-bench" links/gs-bench
+want '3158016 bytes' links/gs-bench reducer --model mlp --rounds 11
 ((profiles > 0)) || fail "gs-run finds no profiles"
 finish "pkg-config describes a moved installation"

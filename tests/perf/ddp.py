@@ -1,13 +1,15 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""ddp.py BYTES - averages BYTES of gradients by PyTorch's DistributedDataParallel with gloo.
+"""ddp.py BYTES|MODEL.params - averages gradients by PyTorch's DistributedDataParallel with gloo.
 
 Started by mpirun, whose variables name the ranks; MASTER_ADDR and MASTER_PORT say where they meet.
-The model has layers of 4 MiB and a backward pass that does nearly nothing, so that its time is
-that of the communication. Rank 0 prints the median of 11 rounds as gs-bench --json does.
+The model has layers of 4 MiB, or is one of src/tools/bench/models, and its backward pass does
+nearly nothing, so that its time is that of the communication. Rank 0 prints the median of 11 rounds
+as gs-bench --json does.
 Exit status 77: there is no torch here.
 """
 import json
+import math
 import os
 import statistics
 import sys
@@ -27,14 +29,23 @@ ROUNDS = 11
 class Layers(torch.nn.Module):
     """Parameters whose gradients are ones."""
 
-    def __init__(self, floats):
+    def __init__(self, sizes):
         super().__init__()
-        sizes = [LAYER] * (floats // LAYER) + [floats % LAYER] * (floats % LAYER > 0)
         self.layers = torch.nn.ParameterList(
             torch.nn.Parameter(torch.zeros(size)) for size in sizes)
 
     def forward(self):
         return sum(layer.sum() for layer in self.layers)
+
+
+def sizes_of(what):
+    """Floats of each parameter."""
+    if not what.endswith(".params"):
+        floats = int(what) // 4
+        return [LAYER] * (floats // LAYER) + [floats % LAYER] * (floats % LAYER > 0)
+    with open(what, encoding="ascii") as file:
+        lines = [line.split("#")[0].split() for line in file]
+    return [math.prod(map(int, words[2:])) for words in lines if words]
 
 
 def interface():
@@ -60,8 +71,8 @@ def main():
     os.environ.setdefault("GLOO_SOCKET_IFNAME", interface())
     torch.set_num_threads(1)
     dist.init_process_group("gloo", rank=rank, world_size=size)
-    floats = int(sys.argv[1]) // 4
-    model = torch.nn.parallel.DistributedDataParallel(Layers(floats))
+    sizes = sizes_of(sys.argv[1])
+    model = torch.nn.parallel.DistributedDataParallel(Layers(sizes))
     backward_seconds(model)  # DDP rebuilds its buckets after the first
     backward_seconds(model)
     times = []
@@ -70,7 +81,7 @@ def main():
         dist.all_reduce(slowest, dist.ReduceOp.MAX)
         times.append(slowest.item())
     if rank == 0:
-        print(json.dumps({"bytes": 4 * floats, "time_us": statistics.median(times) * 1e6,
+        print(json.dumps({"bytes": 4 * sum(sizes), "time_us": statistics.median(times) * 1e6,
                           "raw_time_us": 0.0}, separators=(",", ":")))
     dist.destroy_process_group()
 

@@ -30,6 +30,16 @@ measures () {
         || fail "gs-bench $*: not $sizes lines"
 }
 
+# averages RANKS ARGUMENT...: exit status 0, and a line of JSON for each mode of a reducer.
+averages () {
+    local line
+
+    line="\"op\":\"reducer\",.*\"ranks\":$1,.*\"transport\":\"nccl\",.*\"raw_time_us\":null,"
+    timeout 60 ./gs-bench reducer "${@:2}" --warmup 1 --rounds 11 --json >"$room/out" 2>&1 \
+        || fail "gs-bench reducer ${*:2}: exit status $?"
+    [[ $(grep -cE "$line" "$room/out") = 5 ]] || fail "gs-bench reducer ${*:2}: not 5 lines"
+}
+
 # refuses TEXT ARGUMENT...: exit status 1, on all ranks within a minute, and TEXT.
 refuses () {
     timeout 60 ./gs-bench "${@:2}" >"$room/out" 2>&1
@@ -39,6 +49,8 @@ refuses () {
 measures 2 3 queue --ranks 2 --min-bytes 16 --max-bytes 64
 measures 4 2 allreduce_avg --memory device --ranks 4 --min-bytes 4K --max-bytes 8K
 measures 1 1 allreduce_avg --memory device --dtype bf16 --min-bytes 4K --max-bytes 4K
+averages 1 --memory device --model mlp
+averages 2 --memory device --ranks 2 --model mlp --wire bf16 --bucket-bytes 256K
 export SIM_GPUS=1
 refuses 'would share the GPU' queue --ranks 2
 GS_ALLOW_SHARED_GPU=1 measures 2 1 queue --ranks 2 --min-bytes 16 --max-bytes 16

@@ -45,6 +45,31 @@ only out "\"raw_time_us\":$number,\"ratio\":$number\}\$"
 run_ranks 2 allreduce_avg --dtype bf16 --max-bytes 16 --min-bytes 16 $quick
 only out '"dtype":"bf16",.*"raw_time_us":null,"ratio":null\}$'
 
+# A model: all modes, and the better plain call for each; that is for itself the measure.
+# shellcheck disable=SC2086
+run_ranks 2 reducer --model mlp --compute-us 100 --warmup 1 --rounds 11 --json
+only out "^\{\"op\":\"reducer\",\"mode\":\"[a-z-]+\",\"model\":\"mlp\",\
+\"dtype\":\"f32\",\"bytes\":3158016,\"ranks\":2,\"nodes\":1,\"transport\":\"mpi\",\
+\"compute_us\":100,\"exposed_us\":-?$number,\"time_us\":$number,\"raw_time_us\":($number|null),\
+\"ratio\":($number|null)\}\$"
+modes=$(sed 's/.*"mode":"\([^"]*\)".*/\1/' "$work/out" | tr '\n' ' ')
+test "$modes" = "compute per-tensor flat no-overlap overlap packed raw-per-tensor raw-flat " \
+    || fail "the modes are $modes"
+awk -F'[:,}]' '
+    { time = $22; raw = $24; ratio = $26 }
+    /"mode":"compute"/ { if (raw != "null" || ratio != "null") wrong = 1; next }
+    time <= 0 || raw <= 0 || (ratio - raw / time) ^ 2 > 1e-4 { wrong = 1 }
+    /"mode":"raw-/ && (!least || time < least) { least = time }
+    { shown = raw }
+    END { exit wrong || shown != least }' "$work/out" || fail "raw_time_us or ratio is not right"
+
+# One rank speaks of a file that none can read.
+printf 'w f32 3\nv float 3\n' >"$work/model"
+"$top_srcdir/tests/launch.sh" --live --layout 2 -- ./gs-bench reducer --model "$work/model" \
+    >"$work/out" 2>"$work/err" && fail "a wrong model is taken"
+said=$(cat "$work/out" "$work/err" | grep -c "$work/model:2: type 'float' is not one of ")
+test "$said" -eq 1 || fail "not one line says what is wrong with a model"
+
 run_ranks 3 bootstrap --rounds 11
 says out '^gs-bench bootstrap: 3 ranks on 1 node, transport mpi, 11 rounds$'
 says out "^ +1 +$number "

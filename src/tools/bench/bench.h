@@ -23,16 +23,26 @@ enum bench_memory { BENCH_HOST, BENCH_SHARED, BENCH_DEVICE };
 
 struct bench_op;
 
+/* What an operation on the gradients of a model takes. */
+struct bench_model_options {
+    const char *name; /* of a model of the installation, or a path; NULL: not given */
+    unsigned modes;   /* bits by enum bench_mode */
+    int compute_us;
+    size_t bucket_bytes, first_bytes, last_bytes; /* 0: the reducer's defaults */
+    gs_dtype_t wire;                              /* 0: as they are */
+};
+
 struct bench_options {
     const struct bench_op *op;
     size_t min_bytes, max_bytes; /* whole elements of dtype */
     gs_dtype_t dtype;
     int iterations; /* calls in a round; 0: as many as fill ROUND_US of measure.c */
-    int warmup;     /* calls of each side before the first round of a size */
+    int warmup;     /* calls of each side before the first round of a size or model */
     int rounds;
     int ranks; /* to start here; 0: a launcher did */
     enum bench_memory memory;
     bool json;
+    struct bench_model_options model;
 };
 
 struct bench {
@@ -54,6 +64,7 @@ struct bench_op {
     const char *name;
     const char *help; /* one line */
     bool sized;       /* takes sizes, a type, iterations and warm-up */
+    bool modelled;    /* takes a model, with what belongs to it, and warm-up */
     bool can_gpu;     /* takes --memory device */
     bool needs_gpu;   /* takes no other */
 
@@ -70,11 +81,15 @@ extern const struct bench_op bench_op_bootstrap;
 extern const struct bench_op bench_op_copy;
 extern const struct bench_op bench_op_queue;
 extern const struct bench_op bench_op_record;
+extern const struct bench_op bench_op_reducer;
 
-/* One of the two things compared: ours, or the raw call. */
+/* One of the things compared: ours, or the raw call. */
 struct bench_side {
     /* Does it [times] times, and returns when the last is complete. */
     bool (*repeat) (void *context, int times);
+
+    /* (optional) What comes before the ranks meet for a round. */
+    bool (*prepare) (void *context);
 
     /* (optional) What surrounds the calls of a round, outside of its time. */
     bool (*before) (void *context);

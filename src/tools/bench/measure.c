@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* measure - times two sides in turn, so that what disturbs one disturbs the other. */
+/* measure - times sides in turn, so that what disturbs one disturbs the other. */
 #include "tools/bench/measure.h"
 
 #include <math.h>
@@ -20,6 +20,8 @@ static bool time_round (const struct bench *bench, const struct bench_side *side
 {
     int64_t begin;
 
+    if (side->prepare && !side->prepare (side->context))
+        return false;
     if (gs_barrier (bench->comm, NULL))
         return bench_fail (bench, "%s", gs_last_error ());
     if (side->before && !side->before (side->context))
@@ -50,20 +52,28 @@ static bool choose_iterations (const struct bench *bench, const struct bench_sid
     return true;
 }
 
+bool bench_slowest (const struct bench *bench, double *times, int sides)
+{
+    size_t count = (size_t) (sides * bench->options.rounds);
+
+    return !gs_allreduce (bench->comm, times, count, GS_F64, GS_MAX, NULL) ||
+           bench_fail (bench, "%s", gs_last_error ());
+}
+
 bool bench_medians (const struct bench *bench, double *times, int sides, double *medians)
 {
     int rounds = bench->options.rounds;
 
-    if (gs_allreduce (bench->comm, times, (size_t) (sides * rounds), GS_F64, GS_MAX, NULL))
-        return bench_fail (bench, "%s", gs_last_error ());
+    if (!bench_slowest (bench, times, sides))
+        return false;
     for (int side = 0; side < sides; side++)
         medians[side] = bench_median (times + side * rounds, rounds);
     return true;
 }
 
-/* Fills times: first those of side 0, then those of side 1. Who begins changes every round. */
-static bool run_rounds (const struct bench *bench, const struct bench_side *const *side,
-                        int sides, int iterations, double *times)
+/* Who begins changes every round. */
+bool bench_rounds (const struct bench *bench, const struct bench_side *const *side, int sides,
+                   int iterations, double *times)
 {
     int rounds = bench->options.rounds;
 
@@ -89,7 +99,7 @@ bool bench_compare (const struct bench *bench, const struct bench_side *ours,
     for (int s = 0; s < sides && ok; s++)
         ok = side[s]->repeat (side[s]->context, bench->options.warmup);
     ok = ok && choose_iterations (bench, ours, &result->iterations) &&
-         run_rounds (bench, side, sides, result->iterations, times) &&
+         bench_rounds (bench, side, sides, result->iterations, times) &&
          bench_medians (bench, times, sides, medians);
     result->time_us = medians[0];
     result->raw_time_us = medians[1];

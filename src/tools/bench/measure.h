@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* measure - times two sides in turn, so that what disturbs one disturbs the other. */
+/* measure - times sides in turn, so that what disturbs one disturbs the other. */
 #ifndef GS_TOOLS_BENCH_MEASURE_H
 #define GS_TOOLS_BENCH_MEASURE_H
 
@@ -21,9 +21,17 @@ bool bench_sweep (const struct bench *bench, size_t *count, const struct bench_s
                   const struct bench_side *raw);
 
 /*
- * Collective. The medians of [times]: [sides] runs of options.rounds values each, this rank's;
- * over ranks the largest counts. [times] is overwritten.
+ * Collective. Times options.rounds rounds of each of [sides] sides, in turn, of [iterations]
+ * calls each. Fills [times]: options.rounds values of the first side, then of the next, this
+ * rank's.
  */
+bool bench_rounds (const struct bench *bench, const struct bench_side *const *side, int sides,
+                   int iterations, double *times);
+
+/* Collective. Puts the slowest rank's value in the place of each of these. */
+bool bench_slowest (const struct bench *bench, double *times, int sides);
+
+/* Collective. The medians of the slowest ranks' values. [times] is overwritten. */
 bool bench_medians (const struct bench *bench, double *times, int sides, double *medians);
 
 #endif /* GS_TOOLS_BENCH_MEASURE_H */

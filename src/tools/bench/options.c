@@ -10,15 +10,18 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tools/bench/modes.h"
+
 #define MIN_ROUNDS 11 /* fewer make a median that noise can move */
 #define MAX_ROUNDS 10000
 #define MAX_RANKS  256 /* that one process starts */
 #define MAX_CALLS  1000000000
 #define MAX_BYTES  (INT64_C (1) << 40)
+#define MAX_US     1000000000
 
 static const struct bench_op *const ops[] = {
-    &bench_op_allreduce_avg, &bench_op_allgather, &bench_op_bootstrap,
-    &bench_op_queue,         &bench_op_copy,      &bench_op_record,
+    &bench_op_allreduce_avg, &bench_op_allgather, &bench_op_bootstrap, &bench_op_queue,
+    &bench_op_copy,          &bench_op_record,    &bench_op_reducer,
 };
 
 static const struct {
@@ -45,12 +48,21 @@ static const char help_tail[] =
     "  --memory WHERE   of arrays: host (default), shared (of gs_device_alloc) or device\n"
     "  --ranks N        start N ranks on this host, without LAUNCHER; with --memory device\n"
     "  --iterations N   calls in a round, default: as many as take about 2 ms\n"
-    "  --warmup N       calls before the first round of a size, default 10\n"
+    "  --warmup N       calls before the first round of a size, default 10; of a model, 3\n"
     "  --rounds N       rounds of each side, default 21, at least 11\n"
     "  --json           an object a line: op, dtype, bytes, ranks, nodes, transport, time_us,\n"
     "                   raw_time_us, ratio (raw/ours: above 1 gradsync is the faster one)\n"
     "  --help           this text\n"
     "  --version        the version\n"
+    "\n"
+    "For reducer:\n"
+    "  --model NAME     resnet50, transformer (GPT-2 small), mlp, or a file with a line for "
+    "each\n"
+    "                   parameter: name, type, extents\n"
+    "  --mode LIST      per-tensor,flat,no-overlap,overlap,packed or all (default)\n"
+    "  --compute-us N   work before the gradients are ready, in microseconds of an idle core\n"
+    "  --bucket-bytes N, --first-bytes N, --last-bytes N   of buckets, default the reducer's\n"
+    "  --wire TYPE      f16 or bf16: what gradients travel as, default as they are\n"
     "\n"
     "A time is that of one call: the median over rounds of the slowest rank's mean in a round.\n"
     "bytes is what one rank gives. Times without a raw call to compare with have a raw time of\n"
@@ -96,16 +108,51 @@ const char *bench_dtype_name (gs_dtype_t dtype)
     return "unknown";
 }
 
-static bool parse_dtype (const char *text, gs_dtype_t *dtype)
+bool bench_dtype_find (const char *name, gs_dtype_t *dtype)
 {
     for (size_t i = 0; i < COUNT (dtypes); i++) {
-        if (!strcmp (dtypes[i].name, text)) {
+        if (!strcmp (dtypes[i].name, name)) {
             *dtype = dtypes[i].dtype;
             return true;
         }
     }
+    return false;
+}
+
+static bool parse_dtype (const char *text, gs_dtype_t *dtype)
+{
+    if (bench_dtype_find (text, dtype))
+        return true;
     return wrong (
         "--dtype %s: not one of f16 bf16 f32 f64 i8 i16 i32 i64 u8 u16 u32 u64 c64 c128", text);
+}
+
+static bool parse_wire (const char *text, gs_dtype_t *wire)
+{
+    if (bench_dtype_find (text, wire) && (*wire == GS_F16 || *wire == GS_BF16))
+        return true;
+    return wrong ("--wire %s: not f16 or bf16", text);
+}
+
+/* Names with commas between. */
+static bool parse_modes (const char *text, unsigned *modes)
+{
+    *modes = 0;
+    for (const char *at = text;; at++) {
+        size_t length = strcspn (at, ",");
+        char name[32];
+        unsigned found;
+        snprintf (name, sizeof (name), "%.*s", length < 32 ? (int) length : 0, at);
+        found = strcmp (name, "all") != 0 ? bench_mode_find (name) : BENCH_CHOSEN_MODES;
+        if (!found)
+            return wrong ("--mode %s: '%.*s' is not one of per-tensor flat no-overlap overlap "
+                          "packed all",
+                          text, (int) length, at);
+        *modes |= found;
+        at += length;
+        if (!*at)
+            return true;
+    }
 }
 
 static bool parse_number (const char *option, const char *text, int64_t low, int64_t high,
@@ -182,13 +229,34 @@ static bool parse_op (const char *text, const struct bench_op **op)
     return wrong ("there is no operation '%s'", text);
 }
 
-/* Defaults that depend on others, and what goes together. [sized] names an option or is NULL. */
-static bool finish (struct bench_options *o, const char *sized)
+/* The last option that was given of each kind that only some operations take, or NULL. */
+struct given {
+    const char *sized, *modelled, *warmup;
+};
+
+static bool takes_options (const struct bench_options *o, const struct given *given)
+{
+    const char *needless = !o->op->sized && given->sized         ? given->sized
+                           : !o->op->modelled && given->modelled ? given->modelled
+                           : !o->op->sized && !o->op->modelled   ? given->warmup
+                                                                 : NULL;
+
+    if (needless)
+        return wrong ("%s takes no --%s", o->op->name, needless);
+    if (o->op->modelled && !o->model.name)
+        return wrong ("%s needs --model: resnet50, transformer, mlp or a file", o->op->name);
+    return true;
+}
+
+/* Defaults that depend on others, and what goes together. */
+static bool finish (struct bench_options *o, const struct given *given)
 {
     size_t element = gs_dtype_size (o->dtype);
 
-    if (sized && !o->op->sized)
-        return wrong ("%s takes no --%s", o->op->name, sized);
+    if (!takes_options (o, given))
+        return false;
+    if (!given->warmup)
+        o->warmup = o->op->modelled ? 3 : 10;
     if (!takes_memory (o->op, o->memory))
         return wrong ("%s is not measured with --memory %s", o->op->name, memories[o->memory]);
     if (o->op->needs_gpu)
@@ -220,6 +288,13 @@ enum {
     ROUNDS,
     MEMORY,
     RANKS,
+    MODEL,
+    MODE,
+    COMPUTE_US,
+    BUCKET_BYTES,
+    FIRST_BYTES,
+    LAST_BYTES,
+    WIRE,
     JSON,
     HELP,
     VERSION
@@ -234,10 +309,31 @@ static const struct option options_known[] = {
     {"rounds", required_argument, NULL, ROUNDS},
     {"memory", required_argument, NULL, MEMORY},
     {"ranks", required_argument, NULL, RANKS},
+    {"model", required_argument, NULL, MODEL},
+    {"mode", required_argument, NULL, MODE},
+    {"compute-us", required_argument, NULL, COMPUTE_US},
+    {"bucket-bytes", required_argument, NULL, BUCKET_BYTES},
+    {"first-bytes", required_argument, NULL, FIRST_BYTES},
+    {"last-bytes", required_argument, NULL, LAST_BYTES},
+    {"wire", required_argument, NULL, WIRE},
     {"json", no_argument, NULL, JSON},
     {"help", no_argument, NULL, HELP},
     {"version", no_argument, NULL, VERSION},
     {NULL, 0, NULL, 0}};
+
+/* Takes one option with its value in, if it is of a model. */
+static bool take_model (struct bench_model_options *o, int c, const char *name, const char *value)
+{
+    switch (c) {
+    case MODE: return parse_modes (value, &o->modes);
+    case COMPUTE_US: return parse_int (name, value, 0, MAX_US, &o->compute_us);
+    case BUCKET_BYTES: return parse_bytes (name, value, &o->bucket_bytes);
+    case FIRST_BYTES: return parse_bytes (name, value, &o->first_bytes);
+    case LAST_BYTES: return parse_bytes (name, value, &o->last_bytes);
+    case WIRE: return parse_wire (value, &o->wire);
+    default: o->name = value; return true;
+    }
+}
 
 /* Takes one option with its value in. */
 static bool take (struct bench_options *o, int c, const char *name, const char *value)
@@ -251,8 +347,19 @@ static bool take (struct bench_options *o, int c, const char *name, const char *
     case ITERATIONS: return parse_int (name, value, 1, MAX_CALLS, &o->iterations);
     case WARMUP: return parse_int (name, value, 0, MAX_CALLS, &o->warmup);
     case ROUNDS: return parse_int (name, value, MIN_ROUNDS, MAX_ROUNDS, &o->rounds);
-    default: o->json = true; return true;
+    case JSON: o->json = true; return true;
+    default: return take_model (&o->model, c, name, value);
     }
+}
+
+static void note (struct given *given, int c, const char *name)
+{
+    if (c == WARMUP)
+        given->warmup = name;
+    else if (c >= MODEL && c <= WIRE)
+        given->modelled = name;
+    else if (c != ROUNDS && c != JSON && c != MEMORY && c != RANKS)
+        given->sized = name;
 }
 
 /* --help and --version; one process is enough here too. */
@@ -267,7 +374,7 @@ static void say (int c)
 /* Takes the options in; [said] is true after --help or --version, which end it. */
 static bool take_all (int argc, char **argv, struct bench_options *o, bool *said)
 {
-    const char *sized = NULL;
+    struct given given = {0};
     int c, index;
 
     opterr = 0;
@@ -283,22 +390,21 @@ static bool take_all (int argc, char **argv, struct bench_options *o, bool *said
             return wrong ("%s is not an option, or has a value and takes none", argv[optind - 1]);
         if (!take (o, c, options_known[index].name, optarg))
             return false;
-        if (c != ROUNDS && c != JSON && c != MEMORY && c != RANKS)
-            sized = options_known[index].name;
+        note (&given, c, options_known[index].name);
     }
     if (optind == argc)
         return wrong ("an operation is missing");
     if (optind + 1 < argc)
         return wrong ("one operation at a time: what is '%s'?", argv[optind + 1]);
-    return parse_op (argv[optind], &o->op) && finish (o, sized);
+    return parse_op (argv[optind], &o->op) && finish (o, &given);
 }
 
 enum bench_parsed bench_parse (int argc, char **argv, struct bench_options *options)
 {
     bool said = false;
 
-    *options =
-        (struct bench_options){.dtype = GS_F32, .max_bytes = 4 << 20, .warmup = 10, .rounds = 21};
+    *options = (struct bench_options){.dtype = GS_F32, .max_bytes = 4 << 20, .rounds = 21};
+    options->model.modes = BENCH_CHOSEN_MODES;
     if (!take_all (argc, argv, options, &said))
         return BENCH_WRONG;
     return said ? BENCH_DONE : BENCH_RUN;

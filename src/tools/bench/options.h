@@ -13,4 +13,7 @@ enum bench_parsed bench_parse (int argc, char **argv, struct bench_options *opti
 /* The name --dtype takes: "f32". */
 const char *bench_dtype_name (gs_dtype_t dtype);
 
+/* The type of this name; false if there is none. */
+bool bench_dtype_find (const char *name, gs_dtype_t *dtype);
+
 #endif /* GS_TOOLS_BENCH_OPTIONS_H */

@@ -11,7 +11,7 @@ static bool silent (const struct bench *bench)
     return gs_comm_rank (bench->comm) != 0;
 }
 
-void bench_print_head (const struct bench *bench, bool sized)
+void bench_print_title (const struct bench *bench)
 {
     int ranks = gs_comm_size (bench->comm), nodes = gs_comm_nodes (bench->comm);
 
@@ -20,13 +20,19 @@ void bench_print_head (const struct bench *bench, bool sized)
     printf ("gs-bench %s: %d rank%s on %d node%s, transport %s, %d rounds\n",
             bench->options.op->name, ranks, ranks == 1 ? "" : "s", nodes, nodes == 1 ? "" : "s",
             gs_comm_transport (bench->comm), bench->options.rounds);
+}
+
+void bench_print_head (const struct bench *bench, bool sized)
+{
+    if (silent (bench) || bench->options.json)
+        return;
+    bench_print_title (bench);
     if (sized)
         printf ("%12s %6s", "bytes", "type");
     printf ("%8s %14s %14s %9s\n", "calls", "gradsync us", "raw us", "raw/ours");
 }
 
-/* [number] or, for a raw value that is not there, [nothing]. */
-static const char *format_number (double number, const char *nothing, char *out, size_t room)
+const char *bench_format (double number, const char *nothing, char *out, size_t room)
 {
     if (isnan (number))
         return nothing;
@@ -47,8 +53,8 @@ static void print_json (const struct bench *bench, const struct bench_result *r)
     printf (",\"bytes\":%zu,\"ranks\":%d,\"nodes\":%d,\"transport\":\"%s\",\"time_us\":%.4f,"
             "\"raw_time_us\":%s,\"ratio\":%s}\n",
             r->bytes, gs_comm_size (bench->comm), gs_comm_nodes (bench->comm), r->transport,
-            r->time_us, format_number (r->raw_time_us, "null", raw, sizeof (raw)),
-            format_number (r->raw_time_us / r->time_us, "null", ratio, sizeof (ratio)));
+            r->time_us, bench_format (r->raw_time_us, "null", raw, sizeof (raw)),
+            bench_format (r->raw_time_us / r->time_us, "null", ratio, sizeof (ratio)));
 }
 
 static void print_text (const struct bench_result *r)
@@ -58,8 +64,8 @@ static void print_text (const struct bench_result *r)
     if (r->dtype)
         printf ("%12zu %6s", r->bytes, r->dtype);
     printf ("%8d %14.4f %14s %9s\n", r->iterations, r->time_us,
-            format_number (r->raw_time_us, "-", raw, sizeof (raw)),
-            format_number (r->raw_time_us / r->time_us, "-", ratio, sizeof (ratio)));
+            bench_format (r->raw_time_us, "-", raw, sizeof (raw)),
+            bench_format (r->raw_time_us / r->time_us, "-", ratio, sizeof (ratio)));
 }
 
 void bench_print (const struct bench *bench, const struct bench_result *result)
