@@ -7,7 +7,7 @@ program numerics
   use, intrinsic :: iso_fortran_env, only: real64
   use lorenz96, only: dt_full, full_advance, full_start, full_state, n_fast, n_slow, &
                       subgrid_tendency
-  use mlp, only: network, network_create, network_gradient
+  use mlp, only: network, network_backward, network_create, network_forward, pass
   use noise, only: n_residuals, noise_fit, noise_next, noisy_closure, residuals_add
   use quartic, only: n_quartic, quartic_add, quartic_closure, quartic_fit
   use random, only: normal, stream, stream_start
@@ -86,38 +86,76 @@ contains
 
   ! Backpropagation against differences of the loss, weight by weight.
   subroutine check_gradient()
-    real(real64), parameter :: h = 1e-5_real64
     type(network) :: net
+    type(pass) :: p
     type(stream) :: rng
-    real(real64) :: x(5, 9), y(9), above, below
-    real(real64), allocatable :: gradient(:), differences(:), ignored(:)
-    integer :: i, j
+    real(real64) :: x(5, 9), y(9), loss
+    real(real64), allocatable :: gradient(:, :), differences(:, :)
+    integer :: i, bias
 
-    net = network_create(5, 7, 11)
+    net = network_create([5, 7, 6, 1], 11)
     rng = stream_start(12)
-    do j = 1, size(y)
-      call normal(rng, y(j))
-      do i = 1, size(x, 1)
-        call normal(rng, x(i, j))
+    x = 0
+    y = 0
+    do i = 1, size(x, 1)
+      call scatter(rng, x(i, :), 1.0_real64)
+    end do
+    call scatter(rng, y, 1.0_real64)
+    do i = 1, size(net%layer)
+      bias = size(net%layer(i)%m, 2)
+      call scatter(rng, net%layer(i)%m(:, bias), 0.1_real64)
+    end do
+    call network_forward(net, x, y, p, loss)
+    do i = size(net%layer), 1, -1
+      allocate (gradient, mold=net%layer(i)%m)
+      call network_backward(net, p, i, gradient)
+      differences = loss_differences(net, i, x, y)
+      call expect('The gradient of layer ' // achar(iachar('0') + i), &
+                  maxval(abs(gradient - differences)) / maxval(abs(gradient)), 1e-8_real64)
+      deallocate (gradient)
+    end do
+  end subroutine check_gradient
+
+  ! Adds numbers of mean 0 and the given deviation.
+  subroutine scatter(rng, v, deviation)
+    type(stream), intent(inout) :: rng
+    real(real64), intent(inout) :: v(:)
+    real(real64), intent(in) :: deviation
+    real(real64) :: z
+    integer :: i
+
+    do i = 1, size(v)
+      call normal(rng, z)
+      v(i) = v(i) + deviation * z
+    end do
+  end subroutine scatter
+
+  ! Of the loss by each weight of layer i.
+  function loss_differences(net, i, x, y) result(differences)
+    type(network), intent(in) :: net
+    integer, intent(in) :: i
+    real(real64), intent(in) :: x(:, :), y(:)
+    real(real64) :: differences(size(net%layer(i)%m, 1), size(net%layer(i)%m, 2))
+    real(real64), parameter :: h = 1e-5_real64
+    real(real64) :: above, below
+    type(network) :: moved
+    type(pass) :: p
+    integer :: j, k
+
+    moved = net
+    do k = 1, size(differences, 2)
+      do j = 1, size(differences, 1)
+        associate (w => moved%layer(i)%m(j, k))
+          w = net%layer(i)%m(j, k) + h
+          call network_forward(moved, x, y, p, above)
+          w = net%layer(i)%m(j, k) - h
+          call network_forward(moved, x, y, p, below)
+          w = net%layer(i)%m(j, k)
+        end associate
+        differences(j, k) = (above - below) / (2 * h)
       end do
     end do
-    do i = 1, size(net%weights) ! the biases too
-      call normal(rng, above)
-      net%weights(i) = net%weights(i) + 0.1_real64 * above
-    end do
-    allocate (gradient, differences, ignored, mold=net%weights)
-    do i = 1, size(net%weights)
-      net%weights(i) = net%weights(i) + h
-      call network_gradient(net, x, y, ignored, above)
-      net%weights(i) = net%weights(i) - 2 * h
-      call network_gradient(net, x, y, ignored, below)
-      net%weights(i) = net%weights(i) + h
-      differences(i) = (above - below) / (2 * h)
-    end do
-    call network_gradient(net, x, y, gradient, above)
-    call expect('The gradient', maxval(abs(gradient - differences)) / maxval(abs(gradient)), &
-                1e-8_real64)
-  end subroutine check_gradient
+  end function loss_differences
 
   ! A polynomial of fourth degree is found again from its values, in the sums of two ranks.
   subroutine check_quartic()

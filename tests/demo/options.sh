@@ -26,13 +26,15 @@ refuses "not ''" --trajectories
 refuses "not '-3'" --train-steps=-3
 refuses "not '99999999999999999999'" --train-steps 99999999999999999999
 refuses "not '1e3'" --run-time 1e3
+refuses "--wire needs f64, f16 or bf16, not 'f32'" --wire f32
+refuses "not ''" --wire
 refuses '--out needs a path' --out ''
 refuses '--weights-file needs a path' --out "$room" --weights-file
 refuses "cannot write $room/file/loss.csv" --out "$room/file"
 refuses "cannot write $room/none/w" --out "$room" --weights-file "$room/none/w"
 
 timeout -k 5 60 "$demo" --help >"$room/stdout" 2>"$room/stderr" || fail "--help fails"
-for option in trajectories train-steps run-time out weights-file help; do
+for option in trajectories train-steps run-time wire out weights-file help; do
     grep -q -- "--$option" "$room/stdout" || fail "--help does not mention --$option"
 done
 [[ ! -s $room/stderr ]] || fail "--help writes to stderr: $(cat "$room/stderr")"

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 #
 # documents.sh - groff formats every manual page without a warning, and the build installs it; the
-# README shows the example programs as they are; links between our documents lead somewhere.
+# README and a page show example programs as they are; links between our documents lead somewhere.
 . "$(dirname "$0")/lint.sh"
 need groff groff-base
 
@@ -25,6 +25,12 @@ check_example () {
         || complain README.md "its $1 example differs from $2"
 }
 
+# check_page_example PAGE FILE: the page's EXAMPLE is the file, but for its first two lines.
+check_page_example () {
+    sed -n '/^\.SH EXAMPLE$/,/^\.EE$/p' "$1" | sed '1,/^\.EX$/d;$d;s/\\e/\\/g;s/\\-/-/g' \
+        | cmp -s - <(sed 1,2d "$2") || complain "$1" "its example differs from $2"
+}
+
 check_links () { # FILE
     local link
 
@@ -38,8 +44,9 @@ for file in doc/man/*.[0-9]; do
 done
 check_example c doc/examples/c/average.c
 check_example fortran doc/examples/fortran/average.f90
+check_page_example doc/man/gradsync-reducer.7 doc/examples/c/train.c
 for file in README.md doc/*.md; do
     check_links "$file"
 done
 
-finish "the manual formats, the README shows what is there"
+finish "the manual formats, documents show what is there"

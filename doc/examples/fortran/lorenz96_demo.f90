@@ -3,7 +3,7 @@
 ! lorenz96_demo - a simulation that trains a closure for what it does not resolve, on any number
 ! of ranks.
 !
-! gradsync is used in three files: here, to make and end the communicator; in training.f90, to
+! gradsync is called in three files: here, to make and end the communicator; in training.f90, to
 ! average gradients; in evaluation.f90, to add up statistics. The rest is a serial program.
 program lorenz96_demo
   use, intrinsic :: iso_fortran_env, only: error_unit, real64
@@ -73,7 +73,7 @@ contains
     call say(out, 'two-scale Lorenz-96, ' // size_of_run(comm, set))
     allocate (loss(set%train_steps))
     own = members_create(set%trajectories, 0, rank, ranks)
-    call train(comm, own, out, learned, polynomial, loss)
+    call train(comm, own, out, set%wire, learned, polynomial, loss)
     if (rank == 0) call write_loss(files%loss, loss)
     if (rank == 0 .and. files%weights /= 0) call write_weights(files%weights, learned%net)
     if (set%run_time > 0) then

@@ -1,151 +1,134 @@
 ! SPDX-License-Identifier: BSD-3-Clause
 !
-! mlp - a multilayer perceptron with two hidden layers, its gradient, and the Adam optimiser.
+! mlp - a multilayer perceptron, its gradient layer by layer, and the Adam optimiser.
 !
-!   a1 = tanh(W1 x + b1)     a2 = tanh(W2 a1 + b2)     y = w3 . a2 + b3
+!   a1 = x     a2 = tanh(W1 a1 + b1)     a3 = tanh(W2 a2 + b2)     y = W3 a3 + b3
 !
-! All parameters lie in one array and all gradients in another; a layer is a view into them. So
-! the optimiser sees one vector, and averaging the gradients over the ranks is one call.
+! A layer is one matrix, [W b], and so is its gradient. The backward pass is a loop over the
+! layers that the caller writes, so that each gradient can travel while the next one is computed.
 module mlp
   use, intrinsic :: iso_fortran_env, only: real64
   use random, only: stream, stream_start, uniform
   implicit none
   private
-  public :: network_create, network_output, network_gradient, adam_create, adam_step
+  public :: network_create, network_output, network_forward, network_backward
+  public :: adam_create, adam_step
+
+  type, public :: matrix
+    real(real64), allocatable :: m(:, :)
+  end type matrix
 
   type, public :: network
-    integer :: inputs = 0
-    integer :: hidden = 0                   ! neurons in each of the two hidden layers
-    real(real64), allocatable :: weights(:) ! W1, b1, W2, b2, w3, b3, in this order
+    type(matrix), allocatable :: layer(:) ! W and, in the last column, b; the last one is linear
   end type network
 
-  ! The state of the optimiser: decaying means of the gradient and of its square.
+  ! What the backward pass needs of the forward pass, with a column for each sample.
+  type, public :: pass
+    type(matrix), allocatable :: a(:)    ! what goes into each layer
+    real(real64), allocatable :: d(:, :) ! derivative of the loss by W a + b of the next in turn
+  end type pass
+
+  ! The state of the optimiser for one layer: decaying means of the gradient and of its square.
   type, public :: adam
     integer :: steps = 0
-    real(real64), allocatable :: mean(:), square(:)
+    real(real64), allocatable :: mean(:, :), square(:, :)
   end type adam
-
-  type :: layers
-    real(real64), pointer, contiguous :: w1(:, :), b1(:), w2(:, :), b2(:), w3(:), b3(:)
-  end type layers
 
 contains
 
-  ! A network with random weights, the same ones on every rank: they depend on seed alone.
+  ! A network with random weights, which depend on seed alone; biases are 0. width has the inputs,
+  ! the neurons of each layer, and the outputs.
   ! Uniform with the width of X. Glorot, Y. Bengio (2010), Proc. AISTATS, 249-256.
-  type(network) function network_create(inputs, hidden, seed) result(net)
-    integer, intent(in) :: inputs, hidden, seed
+  type(network) function network_create(width, seed) result(net)
+    integer, intent(in) :: width(:), seed
     type(stream) :: rng
-    integer :: next
+    real(real64) :: u
+    integer :: i, j, k
 
-    net%inputs = inputs
-    net%hidden = hidden
-    allocate (net%weights(hidden * (inputs + hidden + 3) + 1), source=0.0_real64)
     rng = stream_start(seed)
-    next = 1
-    call fill(inputs, hidden)
-    call fill(hidden, hidden)
-    call fill(hidden, 1)
-
-  contains
-
-    ! Fills one layer of n_in * n_out weights and passes over its n_out biases, which are 0.
-    subroutine fill(n_in, n_out)
-      integer, intent(in) :: n_in, n_out
-      real(real64) :: u
-      integer :: i
-
-      do i = next, next + n_in * n_out - 1
-        call uniform(rng, u)
-        net%weights(i) = (2 * u - 1) * sqrt(6.0_real64 / (n_in + n_out))
+    allocate (net%layer(size(width) - 1))
+    do i = 1, size(net%layer)
+      allocate (net%layer(i)%m(width(i + 1), width(i) + 1), source=0.0_real64)
+      do k = 1, width(i)
+        do j = 1, width(i + 1)
+          call uniform(rng, u)
+          net%layer(i)%m(j, k) = (2 * u - 1) * sqrt(6.0_real64 / (width(i) + width(i + 1)))
+        end do
       end do
-      next = next + (n_in + 1) * n_out
-    end subroutine fill
-
+    end do
   end function network_create
 
-  ! y(i) for each column x(:, i).
+  ! y(i) for each column x(:, i), by a network with one output.
   function network_output(net, x) result(y)
-    type(network), intent(in), target :: net
+    type(network), intent(in) :: net
     real(real64), intent(in) :: x(:, :)
     real(real64) :: y(size(x, 2))
-    real(real64), dimension(net%hidden, size(x, 2)) :: a1, a2
+    type(pass) :: p
 
-    call forward(view(net, net%weights), x, a1, a2, y)
+    call forward(net, x, p)
+    y = p%d(1, :)
   end function network_output
 
-  ! Mean squared error over the columns of x, and its gradient (backpropagation).
-  subroutine network_gradient(net, x, target_y, gradient, loss)
-    type(network), intent(in), target :: net
+  ! Mean squared error over the columns of x, and the beginning of a backward pass; 0 if there are
+  ! none.
+  subroutine network_forward(net, x, target_y, p, loss)
+    type(network), intent(in) :: net
     real(real64), intent(in) :: x(:, :), target_y(:)
-    real(real64), intent(out), target, contiguous :: gradient(:) ! as long as net%weights
+    type(pass), intent(out) :: p
     real(real64), intent(out) :: loss
-    real(real64), dimension(net%hidden, size(x, 2)) :: a1, a2, d1, d2
-    real(real64) :: y(size(x, 2)), d3(size(x, 2)) ! d: derivative by a layer's argument
-    type(layers) :: l, g
-    integer :: i
+    integer :: n
 
-    l = view(net, net%weights)
-    g = view(net, gradient)
-    call forward(l, x, a1, a2, y)
-    loss = sum((y - target_y)**2) / size(y)
-    d3 = 2 * (y - target_y) / size(y)
-    do i = 1, size(y)
-      d2(:, i) = l%w3 * d3(i) * (1 - a2(:, i)**2)
-    end do
-    d1 = matmul(transpose(l%w2), d2) * (1 - a1**2)
-    g%w1 = matmul(d1, transpose(x))
-    g%b1 = sum(d1, dim=2)
-    g%w2 = matmul(d2, transpose(a1))
-    g%b2 = sum(d2, dim=2)
-    g%w3 = matmul(a2, d3)
-    g%b3 = sum(d3)
-  end subroutine network_gradient
+    call forward(net, x, p)
+    n = max(1, size(target_y))
+    p%d(1, :) = p%d(1, :) - target_y
+    loss = sum(p%d**2) / n
+    p%d = 2 * p%d / n
+  end subroutine network_forward
 
-  subroutine forward(l, x, a1, a2, y)
-    type(layers), intent(in) :: l
+  ! The gradient of layer i (backpropagation): of the last layer first, then of the one before it.
+  subroutine network_backward(net, p, i, gradient)
+    type(network), intent(in) :: net
+    type(pass), intent(inout) :: p
+    integer, intent(in) :: i
+    real(real64), intent(out) :: gradient(:, :)
+    integer :: b
+
+    b = size(gradient, 2)
+    gradient(:, :b - 1) = matmul(p%d, transpose(p%a(i)%m))
+    gradient(:, b) = sum(p%d, dim=2)
+    if (i > 1) p%d = matmul(transpose(net%layer(i)%m(:, :b - 1)), p%d) * (1 - p%a(i)%m**2)
+  end subroutine network_backward
+
+  ! p%d becomes the output.
+  subroutine forward(net, x, p)
+    type(network), intent(in) :: net
     real(real64), intent(in) :: x(:, :)
-    real(real64), intent(out) :: a1(:, :), a2(:, :), y(:)
+    type(pass), intent(out) :: p
+    integer :: i, b
 
-    a1 = tanh(matmul(l%w1, x) + spread(l%b1, 2, size(y)))
-    a2 = tanh(matmul(l%w2, a1) + spread(l%b2, 2, size(y)))
-    y = matmul(l%w3, a2) + l%b3(1)
+    allocate (p%a(size(net%layer)))
+    p%a(1)%m = x
+    do i = 1, size(net%layer)
+      b = size(net%layer(i)%m, 2)
+      p%d = matmul(net%layer(i)%m(:, :b - 1), p%a(i)%m) &
+            + spread(net%layer(i)%m(:, b), 2, size(x, 2))
+      if (i < size(net%layer)) p%a(i + 1)%m = tanh(p%d)
+    end do
   end subroutine forward
 
-  ! The layers of net in an array of its parameters, or of anything that belongs to them.
-  function view(net, array) result(l)
-    type(network), intent(in) :: net
-    real(real64), intent(in), target, contiguous :: array(:)
-    type(layers) :: l
-    integer :: n, h, i
+  elemental type(adam) function adam_create(layer) result(optimiser)
+    type(matrix), intent(in) :: layer
 
-    n = net%inputs
-    h = net%hidden
-    i = 0
-    l%w1(1:h, 1:n) => array(i + 1:i + h * n)
-    i = i + h * n
-    l%b1 => array(i + 1:i + h)
-    i = i + h
-    l%w2(1:h, 1:h) => array(i + 1:i + h * h)
-    i = i + h * h
-    l%b2 => array(i + 1:i + h)
-    i = i + h
-    l%w3 => array(i + 1:i + h)
-    l%b3 => array(i + h + 1:i + h + 1)
-  end function view
-
-  type(adam) function adam_create(net) result(optimiser)
-    type(network), intent(in) :: net
-
-    allocate (optimiser%mean(size(net%weights)), source=0.0_real64)
-    allocate (optimiser%square(size(net%weights)), source=0.0_real64)
+    allocate (optimiser%mean, optimiser%square, mold=layer%m)
+    optimiser%mean = 0
+    optimiser%square = 0
   end function adam_create
 
   ! One step of Adam: D. P. Kingma, J. Ba (2015), a method for stochastic optimization, ICLR.
-  subroutine adam_step(optimiser, net, gradient, rate)
+  subroutine adam_step(optimiser, layer, gradient, rate)
     type(adam), intent(inout) :: optimiser
-    type(network), intent(inout) :: net
-    real(real64), intent(in) :: gradient(:), rate
+    type(matrix), intent(inout) :: layer
+    real(real64), intent(in) :: gradient(:, :), rate
     real(real64), parameter :: beta1 = 0.9_real64, beta2 = 0.999_real64, tiny_step = 1e-8_real64
     real(real64) :: scale1, scale2
 
@@ -154,8 +137,8 @@ contains
     optimiser%square = beta2 * optimiser%square + (1 - beta2) * gradient**2
     scale1 = 1 / (1 - beta1**optimiser%steps)
     scale2 = 1 / (1 - beta2**optimiser%steps)
-    net%weights = net%weights - rate * scale1 * optimiser%mean &
-                  / (sqrt(scale2 * optimiser%square) + tiny_step)
+    layer%m = layer%m - rate * scale1 * optimiser%mean &
+              / (sqrt(scale2 * optimiser%square) + tiny_step)
   end subroutine adam_step
 
 end module mlp

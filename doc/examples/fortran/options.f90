@@ -3,6 +3,7 @@
 ! options - the command line.
 module options
   use, intrinsic :: iso_fortran_env, only: output_unit
+  use gradsync, only: GS_BF16, GS_F16
   implicit none
   private
   public :: options_read, options_help
@@ -11,6 +12,7 @@ module options
     integer :: trajectories = 8
     integer :: train_steps = 5000
     integer :: run_time = 200 ! MTU
+    integer :: wire = 0 ! GS_F16 or GS_BF16; 0: gradients travel as they are
     character(:), allocatable :: out
     character(:), allocatable :: weights_file ! empty: none
     logical :: help = .false.
@@ -30,6 +32,7 @@ contains
       '  --train-steps N      training steps of 0.2 model time units      (default 5000)', &
       '  --run-time N         model time units of the runs that compare   (default 200)', &
       '                       closures after training; 0 leaves them out', &
+      '  --wire TYPE          gradients travel as f64, f16 or bf16        (default f64)', &
       '  --out FOLDER         for picture and tables, made if absent      (default demo-out)', &
       '  --weights-file FILE  write the trained weights there, one a line', &
       '  --help               print this and stop'
@@ -55,6 +58,8 @@ contains
         call read_number(name, value, 1, 1000000, s%train_steps, problem)
       case ('--run-time')
         call read_number(name, value, 0, 1000000, s%run_time, problem)
+      case ('--wire')
+        call read_type(name, value, s%wire, problem)
       case ('--out')
         call read_path(name, value, s%out, problem)
       case ('--weights-file')
@@ -119,6 +124,23 @@ contains
       problem = name // ' needs ' // trim(range) // ", not '" // value // "'"
     end if
   end subroutine read_number
+
+  subroutine read_type(name, value, dtype, problem)
+    character(*), intent(in) :: name, value
+    integer, intent(out) :: dtype
+    character(:), allocatable, intent(inout) :: problem
+
+    dtype = 0
+    select case (value)
+    case ('f64')
+    case ('f16')
+      dtype = GS_F16
+    case ('bf16')
+      dtype = GS_BF16
+    case default
+      problem = name // " needs f64, f16 or bf16, not '" // value // "'"
+    end select
+  end subroutine read_type
 
   subroutine read_path(name, value, path, problem)
     character(*), intent(in) :: name, value

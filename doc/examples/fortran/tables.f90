@@ -84,8 +84,11 @@ contains
   subroutine write_weights(unit, net)
     integer, intent(in) :: unit
     type(network), intent(in) :: net
+    integer :: i
 
-    write (unit, '(es24.16e3)') net%weights
+    do i = 1, size(net%layer)
+      write (unit, '(es24.16e3)') net%layer(i)%m
+    end do
   end subroutine write_weights
 
 end module tables

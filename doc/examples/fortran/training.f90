@@ -8,12 +8,13 @@
 !   - inputs and targets are normalised with moments of all ranks, not of each;
 !   - all ranks start with the same weights and apply the same averaged gradient.
 module training
+  use, intrinsic :: iso_c_binding, only: c_associated, c_int, c_loc, c_null_ptr, c_ptr
   use, intrinsic :: iso_fortran_env, only: real64
-  use gradsync, only: gs_comm, gs_comm_size, gs_allreduce, gs_allreduce_avg, gs_allreduce_wavg, &
-                      GS_SUM
+  use gradsync
   use ensemble, only: members
   use lorenz96, only: dt_full, dt_reduced, full_advance, n_slow, subgrid_tendency
-  use mlp, only: adam, adam_create, adam_step, network_create, network_gradient
+  use mlp, only: adam, adam_create, adam_step, network, network_backward, network_create, &
+                 network_forward, pass
   use noise, only: n_residuals, noise_fit, noisy_closure, residuals_add
   use progress, only: reporter, say
   use quartic, only: n_quartic, quartic_add, quartic_closure, quartic_fit
@@ -23,7 +24,7 @@ module training
   private
   public :: train, train_noise
 
-  integer, parameter :: hidden = 32       ! neurons in each hidden layer
+  integer, parameter :: hidden = 32       ! neurons in each of the two hidden layers
   integer, parameter :: weights_seed = 1996
   integer, parameter :: samples = 4       ! of each trajectory in one training step
   integer, parameter :: sample_steps = 50 ! of the simulation from one sample to the next
@@ -33,52 +34,113 @@ module training
   integer, parameter :: batch = samples * n_slow ! what one trajectory gives to a training step
   real(real64), parameter, public :: mtu_per_step = samples * sample_steps * dt_full
 
+  ! The gradient of a layer, where the reducer has it. On GPUs that is memory of the GPU, and the
+  ! backward pass of this program runs on the host: there it has arrays beside the reducer's.
+  type :: gradient
+    real(real64), pointer :: m(:, :) => null()
+    real(real64), allocatable :: beside(:, :)
+    type(c_ptr) :: on_gpu = c_null_ptr
+  end type gradient
+
 contains
 
   ! Trains both closures, the network for a number of steps. loss(i) is the mean squared error of
-  ! step i over the global batch, in units of the variance of U. Collective.
-  subroutine train(comm, own, out, learned, polynomial, loss)
+  ! step i over the global batch, in units of the variance of U. Gradients travel as type wire; 0:
+  ! as they are. Collective.
+  subroutine train(comm, own, out, wire, learned, polynomial, loss)
     type(gs_comm), intent(in) :: comm
     type(members), intent(inout) :: own
     type(reporter), intent(in) :: out
+    integer(c_int), intent(in) :: wire
     type(learned_closure), intent(out) :: learned
     type(quartic_closure), intent(out) :: polynomial
     real(real64), intent(out) :: loss(:)
-    type(adam) :: optimiser
-    real(real64) :: sums(n_quartic)
-    real(real64), allocatable :: packed(:) ! all gradients, then the loss: one call averages both
-    integer :: step, n
+    type(gs_reducer) :: reducer
+    type(gradient), allocatable, target :: g(:) ! of each layer
+    type(adam), allocatable :: optimiser(:)
+    type(pass) :: p
+    real(real64) :: inputs(stencil_size, batch * size(own%state))
+    real(real64) :: targets(batch * size(own%state))
+    real(real64) :: sums(n_quartic), own_loss
+    logical :: weighted
+    integer :: step, i
 
     call find_scaling(comm, own, learned)
-    learned%net = network_create(stencil_size, hidden, weights_seed)
-    optimiser = adam_create(learned%net)
-    n = size(learned%net%weights)
-    allocate (packed(n + 1))
+    learned%net = network_create([stencil_size, hidden, hidden, 1], weights_seed)
+    allocate (optimiser, source=adam_create(learned%net%layer))
+    weighted = mod(own%total, gs_comm_size(comm)) /= 0 ! trajectories count the same, not ranks
+    call gs_reducer_create(comm, reducer, name='network', wire=wire, weighted=weighted)
+    call add_layers(comm, reducer, learned%net, g)
     sums = 0
     do step = 1, size(loss)
-      call simulate_and_differentiate(own, learned, packed, sums)
-      call average(comm, packed, own)
-      call adam_step(optimiser, learned%net, packed(:n), learning_rate(step, size(loss)))
-      loss(step) = packed(n + 1)
+      call simulate(own, learned, inputs, targets, sums)
+      call network_forward(learned%net, inputs, targets, p, own_loss)
+      call gs_reducer_set_scalar(reducer, 0, own_loss)
+      if (weighted) call gs_reducer_weight(reducer, real(size(own%state), real64))
+      do i = size(g), 1, -1
+        call network_backward(learned%net, p, i, g(i)%m)
+        call ready(comm, reducer, i, g(i)) ! from now on it may travel
+      end do
+      call gs_reducer_finish(reducer) ! now all of them, and the loss, are averages
+      do i = 1, size(g)
+        call fetch(comm, g(i))
+        call adam_step(optimiser(i), learned%net%layer(i), g(i)%m, &
+                       learning_rate(step, size(loss)))
+      end do
+      call gs_reducer_get_scalar(reducer, 0, loss(step))
       call report(out, loss, step)
     end do
+    call report_averages(out, reducer)
+    call gs_reducer_destroy(reducer)
     call gs_allreduce(comm, sums, GS_SUM)
     polynomial = quartic_fit(sums, learned%x)
   end subroutine train
 
-  ! Averages the ranks' gradients, each of which is a mean over the trajectories of that rank.
-  ! With unequal shares all trajectories count the same, and a rank without any has weight 0.
-  subroutine average(comm, packed, own)
+  ! Tells the reducer of the layers and the loss, and all ranks the weights of rank 0.
+  subroutine add_layers(comm, reducer, net, g)
     type(gs_comm), intent(in) :: comm
-    real(real64), intent(inout) :: packed(:)
-    type(members), intent(in) :: own
+    type(gs_reducer), intent(in) :: reducer
+    type(network), intent(inout), target :: net
+    type(gradient), allocatable, target, intent(out) :: g(:)
+    integer :: i
 
-    if (mod(own%total, gs_comm_size(comm)) == 0) then
-      call gs_allreduce_avg(comm, packed)
-    else
-      call gs_allreduce_wavg(comm, packed, real(size(own%state), real64))
-    end if
-  end subroutine average
+    allocate (g(size(net%layer)))
+    do i = 1, size(g)
+      call gs_reducer_add(reducer, 'layer ' // achar(iachar('0') + i), shape(net%layer(i)%m), &
+                          GS_F64)
+    end do
+    call gs_reducer_add_scalar(reducer, 'loss', GS_SCALAR_MEAN)
+    call gs_reducer_commit(reducer)
+    call gs_reducer_broadcast(reducer, [(c_loc(net%layer(i)%m), i=1, size(g))], 0)
+    do i = 1, size(g)
+      call gs_reducer_grad(reducer, i - 1, g(i)%m)
+      if (gs_comm_device(comm) == GS_DEVICE_HOST) cycle
+      g(i)%on_gpu = c_loc(g(i)%m)
+      allocate (g(i)%beside, mold=net%layer(i)%m)
+      g(i)%m => g(i)%beside
+    end do
+  end subroutine add_layers
+
+  ! Says that the gradient of layer i is complete.
+  subroutine ready(comm, reducer, i, g)
+    type(gs_comm), intent(in) :: comm
+    type(gs_reducer), intent(in) :: reducer
+    integer, intent(in) :: i
+    type(gradient), intent(in) :: g
+
+    if (c_associated(g%on_gpu)) &
+      call gs_device_copy(comm, g%on_gpu, c_loc(g%m), size(g%m) * gs_dtype_size(GS_F64))
+    call gs_reducer_ready(reducer, i - 1)
+  end subroutine ready
+
+  ! Lets g%m be the average.
+  subroutine fetch(comm, g)
+    type(gs_comm), intent(in) :: comm
+    type(gradient), intent(in) :: g
+
+    if (c_associated(g%on_gpu)) &
+      call gs_device_copy(comm, c_loc(g%m), g%on_gpu, size(g%m) * gs_dtype_size(GS_F64))
+  end subroutine fetch
 
   ! The scaling of X and U, from samples of all ranks.
   subroutine find_scaling(comm, own, learned)
@@ -101,31 +163,28 @@ contains
     learned%u = moments_scaling(moments(:, 2))
   end subroutine find_scaling
 
-  ! Advances this rank's trajectories and takes a batch of samples from each. packed becomes the
-  ! mean of gradient and loss over these batches; the samples are added to the quartic's sums.
-  subroutine simulate_and_differentiate(own, learned, packed, sums)
+  ! Advances this rank's trajectories and takes samples from each: a column of inputs and a target
+  ! for every site. They are added to the quartic's sums, too.
+  subroutine simulate(own, learned, inputs, targets, sums)
     type(members), intent(inout) :: own
     type(learned_closure), intent(in) :: learned
-    real(real64), intent(out) :: packed(:)
+    real(real64), intent(out) :: inputs(:, :), targets(:)
     real(real64), intent(inout) :: sums(n_quartic)
-    real(real64) :: inputs(stencil_size, batch), targets(batch), u(n_slow), loss
-    real(real64) :: gradient(size(packed) - 1)
+    real(real64) :: u(n_slow)
     integer :: t, i, column
 
-    packed = 0
+    column = 0
     do t = 1, size(own%state)
       do i = 1, samples
-        column = (i - 1) * n_slow
         call full_advance(own%state(t), sample_steps)
         u = subgrid_tendency(own%state(t))
         inputs(:, column + 1:column + n_slow) = learned%inputs(own%state(t)%x)
         targets(column + 1:column + n_slow) = learned%targets(u)
         call quartic_add(sums, learned%x, own%state(t)%x, u)
+        column = column + n_slow
       end do
-      call network_gradient(learned%net, inputs, targets, gradient, loss)
-      packed = packed + [gradient, loss] / size(own%state)
     end do
-  end subroutine simulate_and_differentiate
+  end subroutine simulate
 
   ! Fits the noise of each closure to what it leaves unexplained. Collective.
   subroutine train_noise(comm, own, closures)
@@ -160,6 +219,20 @@ contains
 
     rate = first_rate * (1 + cos(pi * (step - 1) / steps)) / 2
   end function learning_rate
+
+  ! So small a network is one bucket, which leaves when the backward pass has ended: nothing
+  ! overlaps. Larger ones have several. What overlaps on GPUs the host does not see.
+  subroutine report_averages(out, reducer)
+    type(reporter), intent(in) :: out
+    type(gs_reducer), intent(in) :: reducer
+    type(gs_reducer_stats) :: s
+    character(120) :: line
+
+    call gs_reducer_get_stats(reducer, s)
+    write (line, '("averages: ", i0, " steps of ", i0, " bytes, ", i0, " on the wire, buckets ", &
+      &i0, ", overlap ", f4.2)') s%steps, s%bytes, s%wire_bytes, s%buckets, s%overlap
+    call say(out, trim(line))
+  end subroutine report_averages
 
   ! About twenty lines in all.
   subroutine report(out, loss, step)
