@@ -65,7 +65,7 @@ typedef struct gs_reducer_opts {
     int error_feedback; /* 1: what the rounding to [wire] lost is added in the next step */
     int forward;        /* 1: gradients are expected in the order of the adds, not in reverse */
     int is_static;      /* 1: buckets stay as they are at the commit */
-    int weighted;       /* 1: averages are weighted, by gs_reducer_weight before each step */
+    int weighted;       /* 1: averages are weighted, by gs_reducer_weight */
     int average_micro;  /* 1: the average is divided by the number of micro-steps, too */
     int check_finite;   /* 1: finish tells of NaN and infinities; on GPUs it then waits */
     int want_norm;      /* 1: gs_reducer_norm has the norm of the averaged gradient */
@@ -237,8 +237,9 @@ gs_status_t gs_reducer_finish (gs_reducer_t *reducer, gs_stream_t stream);
 gs_status_t gs_reducer_no_sync (gs_reducer_t *reducer, int on);
 
 /*
- * Gives this rank's weight in the next step, for example its number of samples. With the option
- * weighted only, and then before each step that communicates.
+ * Gives this rank's weight, for example its number of samples. With the option weighted only:
+ * before the first step, and then whenever a weight changes; before each step where ranks join,
+ * or with average_micro.
  *
  *   reducer  in  between steps
  *   weight   in  finite, not negative; if all are 0, the averages are 0
@@ -392,10 +393,10 @@ typedef struct gs_reducer_stats {
     int buckets;         /* as they are now */
     int rebuilds;        /* how often they were made anew */
     size_t bytes;        /* of the gradients */
-    size_t wire_bytes;   /* of what is averaged in a step, as it travels */
+    size_t wire_bytes;   /* of them as they travel, with gaps between them */
     double step_us;      /* mean of a step, from the first ready to the end of finish */
     double busy_us;      /* mean of a step, in which buckets were under way */
-    double exposed_us;   /* mean of a step, which finish took, with waits for late ranks */
+    double exposed_us;   /* mean of a step, which the program waited, for late ranks too */
     double overlap;      /* 1 - exposed_us / busy_us, but not below 0 */
     double latency_us;   /* time of a bucket = latency_us + bytes / bytes_per_us, fitted by */
     double bytes_per_us; /* least squares; 0 while there are too few different buckets */

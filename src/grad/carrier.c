@@ -176,6 +176,11 @@ void gsi_carrier_close (gs_reducer_t *r)
     r->carrier = NULL;
 }
 
+bool gsi_carrier_is_apart (const gs_reducer_t *r)
+{
+    return r->carrier->threaded || r->queue;
+}
+
 /* ---- GPUs ---- */
 
 gs_status_t gsi_carrier_admit (gs_reducer_t *r, gs_stream_t stream)

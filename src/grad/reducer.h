@@ -129,7 +129,7 @@ struct gs_reducer {
     int64_t step;    /* that communicate; this one's number from 1 while in it */
     double *weights; /* [size] (weighted) relative to the largest */
     double weight, weight_sum;
-    bool weight_given, joined;
+    bool weight_given, joined, some_joined;
     const char *opener; /* the gradient that the step began with */
     gs_stream_t stream; /* (GPUs) of the reducer's own */
 

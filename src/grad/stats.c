@@ -5,19 +5,29 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "grad/reducer.h"
+#include "grad/carrier.h"
 
 static double us (int64_t ns)
 {
     return (double) ns / 1e3;
 }
 
-/* Time of a bucket that was under way in finish. */
+/* Time of a bucket that the program waited: all of it, or what was under way in finish. */
 static double exposed_us (const gs_reducer_t *r, const struct gsi_load *load)
 {
-    int64_t from = load->begin_ns > r->tally.finish_ns ? load->begin_ns : r->tally.finish_ns;
+    int64_t from = load->begin_ns;
 
+    if (gsi_carrier_is_apart (r) && from < r->tally.finish_ns)
+        from = r->tally.finish_ns;
     return load->end_ns > from ? us (load->end_ns - from) : 0;
+}
+
+/* What of that was before finish. */
+static double exposed_before_us (const gs_reducer_t *r, const struct gsi_load *load)
+{
+    bool before = !gsi_carrier_is_apart (r) && load->end_ns <= r->tally.finish_ns;
+
+    return before ? exposed_us (r, load) : 0;
 }
 
 static size_t bytes_of (const gs_reducer_t *r, const struct gsi_load *load)
@@ -51,6 +61,7 @@ void gsi_stats_step (gs_reducer_t *r)
         const struct gsi_load *load = &r->load[b];
         double x = (double) bytes_of (r, load), y = us (load->end_ns - load->begin_ns);
         t->busy_us += y;
+        t->exposed_us += exposed_before_us (r, load);
         t->n += 1;
         t->x += x;
         t->y += y;

@@ -19,7 +19,7 @@ static gs_status_t begin_step (gs_reducer_t *r, int index)
     if (!r->no_sync) {
         if (r->opts.weighted && !r->weight_given)
             return gsi_fail (GS_ERR_STATE,
-                             "%s is weighted: gs_reducer_weight comes before each step, on all "
+                             "%s is weighted: gs_reducer_weight comes before the step, on all "
                              "ranks",
                              r->tenant.name);
         if ((st = gs_comm_check (r->comm)) || (st = gsi_carrier_begin (r)))
@@ -238,8 +238,10 @@ static void reset (gs_reducer_t *r)
 {
     for (int i = 0; i < r->gradients; i++)
         r->gradient[i].kept = false;
+    if (r->some_joined || r->opts.average_micro)
+        r->weight_given = false;
     r->micro_steps = 0;
-    r->weight_given = r->joined = false;
+    r->joined = false;
 }
 
 gs_status_t gs_reducer_finish (gs_reducer_t *reducer, gs_stream_t stream)
@@ -316,10 +318,12 @@ static gs_status_t exchange_weights (gs_reducer_t *r, const char *caller, double
     if (!all)
         return gsi_fail (GS_ERR_NOMEM, "%s: out of memory", caller);
     *all_join = true;
+    r->some_joined = false;
     st = gs_allgather (r->comm, &own, all, sizeof (own), GS_U8, r->stream);
     for (int k = 0; k < r->size && !st; k++) {
         r->weights[k] = all[k].weight;
         *all_join = *all_join && all[k].joined;
+        r->some_joined = r->some_joined || all[k].joined;
     }
     if (!st)
         st = compare_micro (r, all);

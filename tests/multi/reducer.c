@@ -179,6 +179,8 @@ static void check_stats (const struct model *m)
                gradients == m->gradients,
            "stats tell of %lld steps, %zu bytes and %d gradients", (long long) stats.steps, bytes,
            gradients);
+    CHECK (m->opts.overlap == GS_OVERLAP_AUTO || stats.overlap == 0,
+           "%g is hidden of what is inside calls", stats.overlap);
     CHECK (stats.rebuilds == 0 || !m->opts.is_static, "static buckets were made anew");
 }
 

@@ -192,6 +192,32 @@ static void check_weights (void)
     CHECK_OK (gs_reducer_destroy (r));
 }
 
+/* A weight holds until it is given again. */
+static void check_kept_weight (void)
+{
+    gs_reducer_opts_t opts = GS_REDUCER_OPTS_INIT;
+    double sum = size * (size + 1) / 2.0, squares = sum * (2 * size + 1) / 3, x[3];
+    gs_reducer_t *r;
+    void *at;
+
+    opts.weighted = 1;
+    r = make_three (&opts);
+    CHECK_OK (gs_reducer_weight (r, rank + 1));
+    CHECK_OK (gs_reducer_grad (r, 1, &at));
+    for (int step = 0; step < 3; step++) {
+        for (int i = 0; i < 3; i++)
+            x[i] = rank + 1;
+        CHECK_OK (gs_device_copy (comm, at, x, sizeof (x), NULL));
+        ready_all (r);
+        CHECK_OK (finish (r));
+        CHECK_OK (gs_device_copy (comm, x, at, sizeof (x), NULL));
+        CHECK_OK (gs_comm_wait (comm, NULL));
+        CHECK (fabs (x[2] - squares / sum) < 1e-12, "step %d: the average is %g, not %g", step,
+               x[2], squares / sum);
+    }
+    CHECK_OK (gs_reducer_destroy (r));
+}
+
 /* A number that is not finite is named with its rank, by all; the next step is as usual. */
 static void check_finite (void)
 {
@@ -295,6 +321,7 @@ int main (void)
     check_differences ();
     check_steps ();
     check_weights ();
+    check_kept_weight ();
     check_finite ();
     check_callback ();
     CHECK_OK (gs_comm_destroy (comm));

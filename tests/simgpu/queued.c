@@ -6,6 +6,7 @@
  *   queued average DTYPE COUNT CALLS  averages of a device array, one behind the other
  *   queued graph                      calls captured into a graph and replayed, and those refused
  *   queued busy                       a capture that lasts longer than the watch thread sleeps
+ *   queued freed                      a gradient whose memory is freed before its bucket leaves
  *   queued late                       rank 0 comes too late to a call that the others have queued
  */
 #include <cuda_runtime_api.h>
@@ -162,6 +163,29 @@ static void late (void)
     CHECK_OK (gs_device_free (comm, x));
 }
 
+/* The bucket has both gradients: it leaves when the memory of one is gone. */
+static void freed (void)
+{
+    static const char *const names[] = {"kept", "freed"};
+    size_t shape = COUNT;
+    gs_reducer_t *r;
+    float *x[2];
+
+    CHECK_OK (gs_reducer_create (comm, NULL, &r));
+    for (int g = 0; g < 2; g++) {
+        x[g] = make_floats (COUNT, 1);
+        CHECK_OK (gs_reducer_add (r, names[g], 1, &shape, GS_F32, x[g], NULL));
+    }
+    CHECK_OK (gs_reducer_commit (r));
+    CHECK_OK (gs_reducer_ready (r, 1, NULL));
+    CHECK_OK (gs_device_free (comm, x[1]));
+    CHECK_OK (gs_reducer_ready (r, 0, NULL));
+    CHECK_OK (gs_reducer_finish (r, NULL));
+    CHECK_OK (gs_comm_wait (comm, NULL));
+    CHECK_OK (gs_reducer_destroy (r));
+    CHECK_OK (gs_device_free (comm, x[0]));
+}
+
 int main (int argc, char **argv)
 {
     const char *mode = argc > 1 ? argv[1] : "";
@@ -174,6 +198,8 @@ int main (int argc, char **argv)
     CHECK_CUDA (cudaSetDevice (gs_comm_device (comm)));
     if (!strcmp (mode, "graph"))
         graph ();
+    else if (!strcmp (mode, "freed"))
+        freed ();
     else if (!strcmp (mode, "busy"))
         busy ();
     else if (!strcmp (mode, "late"))

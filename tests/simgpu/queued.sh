@@ -100,5 +100,10 @@ for layout in 1 2 2x2; do
     done
 done
 run "2x2 GS_AVG=exact" tests/simgpu/queued graph && echo "2x2: graph, exact"
+# Memory that is freed too early is not read or written in silence.
+"$top_srcdir/tests/launch.sh" --live --layout 1 tests/simgpu/queued freed >"$room/out" 2>&1 \
+    && fail "a freed gradient was averaged"
+grep -q 'simgpu: misuse: .*freed' "$room/out" || { fail "no misuse is told"; cat "$room/out"; }
+echo "1: freed"
 run "3 OMPI_MCA_orte_allowed_exit_without_sync=1" tests/simgpu/queued late && echo "3: late"
 exit $((failures > 0))

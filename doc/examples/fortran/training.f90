@@ -71,12 +71,12 @@ contains
     weighted = mod(own%total, gs_comm_size(comm)) /= 0 ! trajectories count the same, not ranks
     call gs_reducer_create(comm, reducer, name='network', wire=wire, weighted=weighted)
     call add_layers(comm, reducer, learned%net, g)
+    if (weighted) call gs_reducer_weight(reducer, real(size(own%state), real64))
     sums = 0
     do step = 1, size(loss)
       call simulate(own, learned, inputs, targets, sums)
       call network_forward(learned%net, inputs, targets, p, own_loss)
       call gs_reducer_set_scalar(reducer, 0, own_loss)
-      if (weighted) call gs_reducer_weight(reducer, real(size(own%state), real64))
       do i = size(g), 1, -1
         call network_backward(learned%net, p, i, g(i)%m)
         call ready(comm, reducer, i, g(i)) ! from now on it may travel
