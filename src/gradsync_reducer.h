@@ -25,8 +25,9 @@ extern "C" {
  *   destroy
  *
  * On GPUs buckets are queued on a stream of the reducer's own, of high priority; no call waits on
- * the host but where it says so. On hosts a thread of the reducer's sees to them where MPI, if
- * it is used, gives MPI_THREAD_MULTIPLE; else they travel inside gs_reducer_ready.
+ * the host but where it says so. On hosts a thread of the reducer's sees to them where MPI, if it
+ * is used, gives MPI_THREAD_MULTIPLE, and the ranks are on several nodes, or have more than one
+ * core each; else they travel inside gs_reducer_ready.
  *
  * Buckets are launched in an order that all ranks share: at first the reverse of that of the
  * adds, later that in which gradients were seen to become ready.
@@ -57,9 +58,9 @@ typedef enum gs_overlap {
 typedef struct gs_reducer_opts {
     size_t size;         /* sizeof (gs_reducer_opts_t) */
     const char *name;    /* shown in messages; copied; default "gradients" */
-    size_t first_bytes;  /* of the bucket launched first, at most; default 1 MiB */
-    size_t bucket_bytes; /* of the others; default 25 MiB */
-    size_t last_bytes;   /* of the one launched last; default 1 MiB */
+    size_t first_bytes;  /* of the bucket launched first, at most but one gradient: 1 MiB */
+    size_t bucket_bytes; /* of the others: 25 MiB on GPUs, 4 MiB on hosts */
+    size_t last_bytes;   /* of the one launched last: 1 MiB; all 25 MiB where nothing overlaps */
     gs_overlap_t overlap;
     gs_dtype_t wire;    /* GS_F16 or GS_BF16: f32 and f64 travel as that; default as they are */
     int error_feedback; /* 1: what the rounding to [wire] lost is added in the next step */

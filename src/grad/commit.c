@@ -70,7 +70,7 @@ static void write_all (struct text *t, const gs_reducer_t *r)
 /* What ranks compare first. */
 struct summary {
     uint64_t digest, bytes;
-    int64_t failed;
+    int32_t failed, can_part;
 };
 
 /* The text of rank [root], on all ranks. */
@@ -122,7 +122,7 @@ static gs_status_t name_difference (const gs_reducer_t *r, const struct text *mi
     return st;
 }
 
-static gs_status_t compare (const gs_reducer_t *r)
+static gs_status_t compare (gs_reducer_t *r)
 {
     struct text mine = {0};
     struct summary own = {0}, *all = calloc ((size_t) r->size, sizeof (*all));
@@ -134,20 +134,42 @@ static gs_status_t compare (const gs_reducer_t *r)
         return gsi_fail (GS_ERR_NOMEM, "gs_reducer_commit: out of memory");
     }
     own.failed = mine.failed;
+    own.can_part = gsi_carrier_can_part (r);
+    r->apart = true;
     own.bytes = mine.used;
     own.digest = gsi_host_digest (mine.at, mine.used, 0);
     st = gs_allgather (r->comm, &own, all, sizeof (own), GS_U8, r->stream);
-    for (int k = 0; k < r->size && !st; k++)
+    for (int k = 0; k < r->size && !st; k++) {
+        r->apart = r->apart && all[k].can_part;
         if (all[k].failed)
             st = gsi_fail (GS_ERR_NOMEM, "gs_reducer_commit: rank %d is out of memory", k);
         else if (all[k].digest != all[0].digest || all[k].bytes != all[0].bytes)
             st = name_difference (r, &mine, all, k);
+    }
     free (mine.at);
     free (all);
     return st;
 }
 
 /* ---- Storage ---- */
+
+#define END_BYTES    ((size_t) 1 << 20) /* overlap begins early, and little is left at the end */
+#define GPU_BYTES    ((size_t) 25 << 20)
+#define HOST_BYTES   ((size_t) 4 << 20)  /* as fast as larger ones, and sooner on its way */
+#define INSIDE_BYTES ((size_t) 25 << 20) /* nothing overlaps: the fewer the better */
+
+/* Sizes of buckets that the program leaves to us. */
+static void choose_sizes (gs_reducer_t *r)
+{
+    size_t middle = !r->apart ? INSIDE_BYTES : r->queue ? GPU_BYTES : HOST_BYTES;
+
+    if (!r->opts.bucket_bytes)
+        r->opts.bucket_bytes = middle;
+    if (!r->opts.first_bytes)
+        r->opts.first_bytes = r->apart ? END_BYTES : r->opts.bucket_bytes;
+    if (!r->opts.last_bytes)
+        r->opts.last_bytes = r->apart ? END_BYTES : r->opts.bucket_bytes;
+}
 
 static bool make_lists (gs_reducer_t *r)
 {
@@ -291,8 +313,10 @@ static gs_status_t make_storage (gs_reducer_t *r)
 
 static gs_status_t make_all (gs_reducer_t *r)
 {
-    gs_status_t st = make_storage (r);
+    gs_status_t st;
 
+    choose_sizes (r);
+    st = make_storage (r);
     if (!st)
         st = make_rests (r);
     if (!st)

@@ -10,10 +10,6 @@
 #include "base/dtype.h"
 #include "base/env.h"
 
-#define FIRST_BYTES  ((size_t) 1 << 20) /* overlap begins early, */
-#define BUCKET_BYTES ((size_t) 25 << 20)
-#define LAST_BYTES   ((size_t) 1 << 20) /* and little is left at the end */
-
 gs_status_t gsi_reducer_valid (const gs_reducer_t *reducer, const char *caller)
 {
     if (!reducer)
@@ -80,12 +76,6 @@ static void take_opts (gs_reducer_t *r, const gs_reducer_opts_t *opts)
     r->opts.name = NULL;
     snprintf (r->name, sizeof (r->name), "%s", opts->name ? opts->name : "gradients");
     snprintf (r->tenant.name, sizeof (r->tenant.name), "reducer '%s'", r->name);
-    if (!opts->first_bytes)
-        r->opts.first_bytes = FIRST_BYTES;
-    if (!opts->bucket_bytes)
-        r->opts.bucket_bytes = BUCKET_BYTES;
-    if (!opts->last_bytes)
-        r->opts.last_bytes = LAST_BYTES;
     if (gsi_env_int (GSI_ENV_DETERMINISTIC))
         r->opts.is_static = 1;
 }

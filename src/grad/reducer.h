@@ -97,6 +97,7 @@ struct gs_reducer {
     char name[64];
     int rank, size;
     bool committed;
+    bool apart; /* buckets travel beside the program, not inside its calls; on all ranks alike */
 
     struct gsi_gradient *gradient; /* [gradients], as they were added */
     struct gsi_scalar *scalar;     /* [scalars] */

@@ -5,7 +5,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "grad/carrier.h"
+#include "grad/reducer.h"
 
 static double us (int64_t ns)
 {
@@ -17,7 +17,7 @@ static double exposed_us (const gs_reducer_t *r, const struct gsi_load *load)
 {
     int64_t from = load->begin_ns;
 
-    if (gsi_carrier_is_apart (r) && from < r->tally.finish_ns)
+    if (r->apart && from < r->tally.finish_ns)
         from = r->tally.finish_ns;
     return load->end_ns > from ? us (load->end_ns - from) : 0;
 }
@@ -25,7 +25,7 @@ static double exposed_us (const gs_reducer_t *r, const struct gsi_load *load)
 /* What of that was before finish. */
 static double exposed_before_us (const gs_reducer_t *r, const struct gsi_load *load)
 {
-    bool before = !gsi_carrier_is_apart (r) && load->end_ns <= r->tally.finish_ns;
+    bool before = !r->apart && load->end_ns <= r->tally.finish_ns;
 
     return before ? exposed_us (r, load) : 0;
 }
