@@ -63,7 +63,7 @@ static inline bool model_skips (const struct model *m, int r, int step, int micr
 static inline size_t model_count (const struct model *m, int g)
 {
     size_t draw = model_below (m, -1, 5, (size_t) g, 100);
-    size_t most = m->gradients > 200 ? 600 : m->gradients > 20 ? 20000 : 200000;
+    size_t most = m->gradients > 200 ? 400 : m->gradients > 20 ? 8000 : 60000;
 
     if (draw < 3)
         return 0;

@@ -6,7 +6,7 @@
  */
 #include "model.h"
 
-#define MODELS 14 /* on few ranks */
+#define MODELS 12 /* on one rank or two */
 #define STEPS  6
 #define MICROS 3
 
@@ -208,7 +208,7 @@ static void run_model (struct model *m)
 int main (void)
 {
     uint64_t seed = number_from ("GS_TEST_SEED", 1);
-    uint64_t models = number_from ("GS_TEST_MODELS", multi_size () > 3 ? MODELS / 2 : MODELS);
+    uint64_t models = number_from ("GS_TEST_MODELS", multi_size () > 2 ? MODELS / 2 : MODELS);
 
     setenv ("GS_DEBUG", "error", 1);
     model.comm = multi_create (NULL);

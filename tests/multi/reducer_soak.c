@@ -10,9 +10,13 @@
 #define GRADIENTS 5
 #define COUNT     300
 #define LARGE     ((size_t) 32 << 20)
-#define SMALL     ((size_t) 1 << 20) /* a bucket, and what else there is */
-#define SHORT     50000
-#define LONG      1000000
+#ifdef __SANITIZE_ADDRESS__
+#define SMALL (LARGE / 4) /* it has a byte for each eight of the program's */
+#else
+#define SMALL ((size_t) 1 << 20) /* a bucket, and what else there is */
+#endif
+#define SHORT 50000
+#define LONG  1000000
 
 static gs_comm_t *comm;
 static gs_reducer_t *reducer;
