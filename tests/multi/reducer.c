@@ -208,7 +208,9 @@ static void run_model (struct model *m)
 int main (void)
 {
     uint64_t seed = number_from ("GS_TEST_SEED", 1);
-    uint64_t models = number_from ("GS_TEST_MODELS", multi_size () > 2 ? MODELS / 2 : MODELS);
+    uint64_t models = number_from ("GS_TEST_MODELS", multi_size () > 8   ? 3
+                                                     : multi_size () > 2 ? 6
+                                                                         : MODELS);
 
     setenv ("GS_DEBUG", "error", 1);
     model.comm = multi_create (NULL);

@@ -5,7 +5,7 @@
  */
 #include "model.h"
 
-#define STEPS 40
+#define STEPS 120
 
 static struct model model;
 
@@ -99,7 +99,7 @@ static void descend (struct model *m, double **x)
             double *host = data_allocate (m->count[g] * 8);
             fetch (m, g, host);
             for (size_t i = 0; i < m->count[g]; i++)
-                x[g][i] -= 0.1 * host[i];
+                x[g][i] -= 0.03 * host[i]; /* it may come ten steps late */
             data_free (host, m->count[g] * 8);
         }
     }
