@@ -11,6 +11,7 @@ Exit status 77: there is no torch here.
 import json
 import math
 import os
+import socket
 import statistics
 import sys
 import time
@@ -50,7 +51,7 @@ def sizes_of(what):
 
 def interface():
     """The one network device that is not the loopback, if there is just one."""
-    names = [name for name in os.listdir("/sys/class/net") if name != "lo"]
+    names = [name for _, name in socket.if_nameindex() if name != "lo"]
     return names[0] if len(names) == 1 else "lo"
 
 
