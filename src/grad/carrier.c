@@ -43,7 +43,7 @@ static gs_status_t repeat (const struct failure *f)
 /* ---- One bucket ---- */
 
 /* Sees to the next bucket, without the guard; only one thread at a time does. */
-static void carry (gs_reducer_t *r)
+static gs_status_t carry (gs_reducer_t *r)
 {
     struct gsi_carrier *c = r->carrier;
     gs_status_t st, callback = c->callback.st;
@@ -57,6 +57,7 @@ static void carry (gs_reducer_t *r)
     if (st)
         note (&c->failed, st);
     pthread_mutex_unlock (&c->guard);
+    return st;
 }
 
 /* The same with the guard held, which is let go of meanwhile. */
@@ -254,18 +255,17 @@ gs_status_t gsi_carrier_release (gs_reducer_t *r, gs_stream_t stream)
 /* Queues a bucket behind what its gradients are completed by. */
 static gs_status_t queue_bucket (gs_reducer_t *r)
 {
-    struct gsi_carrier *c = r->carrier;
-    struct gsi_load *load = &r->load[c->done];
+    struct gsi_load *load = &r->load[r->carrier->done];
     int previous;
     gs_status_t st = load->heard ? gsi_carrier_follow (r, load->stream) : GS_OK;
 
     if (st || (st = r->queue->enter (r->device, &previous)))
         return st;
     r->queue->range_begin (load->label);
-    carry (r);
+    st = carry (r);
     r->queue->range_end ();
     r->queue->leave (r->device, previous);
-    return repeat (&c->failed);
+    return st;
 }
 
 /* ---- In a step ---- */
@@ -291,15 +291,8 @@ static gs_status_t carry_here (gs_reducer_t *r)
     struct gsi_carrier *c = r->carrier;
     gs_status_t st = repeat (&c->failed);
 
-    while (c->done < c->ordered && !st) {
-        if (r->queue)
-            st = queue_bucket (r);
-        else
-            carry (r);
-        if (!st)
-            st = repeat (&c->failed);
-        c->done++;
-    }
+    for (; c->done < c->ordered && !st; c->done++)
+        st = r->queue ? queue_bucket (r) : carry (r);
     return st;
 }
 

@@ -8,6 +8,9 @@
 #include "base/dtype.h"
 #include "grad/carrier.h"
 #include "grad/tail.h"
+#include "grad/work.h"
+
+#define STATUSES 64 /* more than gs_status_t has */
 
 /* ---- Comparison ---- */
 
@@ -175,6 +178,7 @@ static bool make_lists (gs_reducer_t *r)
 {
     size_t n = (size_t) r->gradients;
 
+    r->tensor = calloc (n, sizeof (*r->tensor));
     r->place = calloc (n, sizeof (*r->place));
     r->at = calloc (n, sizeof (*r->at));
     r->count = calloc (n, sizeof (*r->count));
@@ -184,28 +188,8 @@ static bool make_lists (gs_reducer_t *r)
     r->inspection = calloc (n, sizeof (*r->inspection));
     r->rest = calloc (n, sizeof (*r->rest));
     r->weights = calloc ((size_t) r->size, sizeof (*r->weights));
-    return r->place && r->at && r->count && r->number && r->turn && r->bucket_of &&
+    return r->tensor && r->place && r->at && r->count && r->number && r->turn && r->bucket_of &&
            r->inspection && r->rest && r->weights;
-}
-
-struct gsi_tensor gsi_commit_tensor (const struct gsi_gradient *gradient)
-{
-    return (struct gsi_tensor){
-        .dtype = gradient->dtype, .bytes = gradient->bytes, .outside = gradient->given};
-}
-
-gs_status_t gsi_commit_lay_out (gs_reducer_t *r, const int *order, size_t *bytes)
-{
-    struct gsi_tensor *tensors = calloc ((size_t) r->gradients, sizeof (*tensors));
-    gs_status_t st;
-
-    if (!tensors)
-        return gsi_fail (GS_ERR_NOMEM, "%s: out of memory", r->tenant.name);
-    for (int i = 0; i < r->gradients; i++)
-        tensors[i] = gsi_commit_tensor (&r->gradient[i]);
-    st = gsi_plan_store (tensors, r->gradients, order, r->place, bytes);
-    free (tensors);
-    return st;
 }
 
 void gsi_commit_settle (gs_reducer_t *r, void *storage)
@@ -223,20 +207,11 @@ void gsi_commit_settle (gs_reducer_t *r, void *storage)
 
 gs_status_t gsi_commit_allocate (gs_reducer_t *r, size_t bytes, void **out)
 {
-    int previous;
     gs_status_t st = gs_device_alloc (r->comm, bytes, out);
 
-    if (st || !bytes)
-        return st;
-    if (!r->queue) {
-        memset (*out, 0, bytes);
-        return GS_OK;
-    }
-    if ((st = r->queue->enter (r->device, &previous)))
-        return st;
-    st = r->queue->zero (*out, bytes, r->stream);
-    r->queue->leave (r->device, previous);
-    return st ? st : gs_comm_wait (r->comm, r->stream);
+    if (!st)
+        st = gsi_work_zero (r, *out, bytes, r->stream);
+    return st || !bytes ? st : gs_comm_wait (r->comm, r->stream);
 }
 
 bool gsi_reducer_is_wired (const gs_reducer_t *r, gs_dtype_t dtype)
@@ -289,6 +264,7 @@ static gs_status_t make_storage (gs_reducer_t *r)
 {
     void *storage = NULL;
     int *order = calloc ((size_t) r->gradients, sizeof (*order));
+    size_t bytes = 0;
     gs_status_t st;
 
     if (!order || !make_lists (r)) {
@@ -296,12 +272,14 @@ static gs_status_t make_storage (gs_reducer_t *r)
         return gsi_fail (GS_ERR_NOMEM, "gs_reducer_commit: out of memory");
     }
     for (int i = 0; i < r->gradients; i++) {
+        const struct gsi_gradient *g = &r->gradient[i];
         order[i] = r->opts.forward ? i : r->gradients - 1 - i;
-        r->turn[i] = i;
+        r->tensor[i] =
+            (struct gsi_tensor){.dtype = g->dtype, .bytes = g->bytes, .outside = g->given};
     }
-    st = gsi_commit_lay_out (r, order, &r->storage_bytes);
+    st = gsi_plan_store (r->tensor, r->gradients, order, r->place, &bytes);
     if (!st)
-        st = gsi_commit_allocate (r, r->storage_bytes, &storage);
+        st = gsi_commit_allocate (r, bytes, &storage);
     if (!st)
         gsi_commit_settle (r, storage);
     /* What became ready k-th is the k-th of the order, wherever it lies. */
@@ -328,23 +306,18 @@ static gs_status_t make_all (gs_reducer_t *r)
     return st ? st : gsi_carrier_open (r);
 }
 
-/* The worst status of all ranks, on all of them. */
-static gs_status_t agree (const gs_reducer_t *r, gs_status_t st)
+/* It needs no memory, for want of which a rank may have failed. */
+gs_status_t gsi_commit_agree (const gs_reducer_t *r, const char *caller, gs_status_t st)
 {
-    int32_t own = (int32_t) st, *all = calloc ((size_t) r->size, sizeof (*all));
-    gs_status_t carried;
+    int64_t first = st ? (int64_t) r->rank * STATUSES + (int64_t) st : INT64_MAX;
+    gs_status_t carried = gs_allreduce (r->comm, &first, 1, GS_I64, GS_MIN, r->stream);
+    int rank = (int) (first / STATUSES);
 
-    if (!all)
-        return gsi_fail (GS_ERR_NOMEM, "gs_reducer_commit: out of memory");
-    carried = gs_allgather (r->comm, &own, all, 1, GS_I32, r->stream);
-    for (int k = 0; k < r->size && !st && !carried; k++)
-        if (all[k])
-            st = gsi_fail ((gs_status_t) all[k],
-                           "gs_reducer_commit: rank %d (host %s) could not make %s; its own text "
-                           "says why",
-                           k, gs_comm_host_of (r->comm, k), r->tenant.name);
-    free (all);
-    return st ? st : carried;
+    if (st || carried || first == INT64_MAX)
+        return st ? st : carried;
+    return gsi_fail ((gs_status_t) (first % STATUSES),
+                     "%s: rank %d (host %s) could not make %s; its own text says why", caller,
+                     rank, gs_comm_host_of (r->comm, rank), r->tenant.name);
 }
 
 gs_status_t gs_reducer_commit (gs_reducer_t *reducer)
@@ -352,11 +325,8 @@ gs_status_t gs_reducer_commit (gs_reducer_t *reducer)
     gs_reducer_t *r = reducer;
     gs_status_t st;
 
-    if (!r)
-        return gsi_fail (GS_ERR_ARG, "gs_reducer_commit: reducer is NULL");
-    if (r->magic != GSI_REDUCER_MAGIC || r->committed)
-        return gsi_fail (GS_ERR_STATE, "gs_reducer_commit: reducer %s",
-                         r->committed ? "is committed already" : "was destroyed, or is none");
+    if ((st = gsi_reducer_is_open (r, "gs_reducer_commit")))
+        return st;
     if ((st = open_stream (r)) || (st = compare (r))) {
         gsi_commit_undo (r);
         return st;
@@ -365,7 +335,7 @@ gs_status_t gs_reducer_commit (gs_reducer_t *reducer)
         st = gsi_fail (GS_ERR_ARG, "gs_reducer_commit: nothing was added to %s", r->tenant.name);
     else
         st = make_all (r);
-    if ((st = agree (r, st))) {
+    if ((st = gsi_commit_agree (r, "gs_reducer_commit", st))) {
         gsi_commit_undo (r);
         return st;
     }
@@ -387,9 +357,10 @@ void gsi_commit_undo (gs_reducer_t *r)
     gs_device_free (r->comm, r->storage);
     r->staging = NULL;
     r->storage = NULL;
-    free (r->place), free (r->at), free (r->count), free (r->number);
+    free (r->tensor), free (r->place), free (r->at), free (r->count), free (r->number);
     free (r->turn), free (r->bucket_of), free (r->inspection), free (r->rest);
     free (r->weights);
+    r->tensor = NULL;
     r->place = NULL;
     r->at = NULL;
     r->count = NULL;

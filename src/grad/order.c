@@ -106,41 +106,51 @@ static int plan (const gs_reducer_t *r, struct gsi_bucket *out)
 {
     struct gsi_caps caps = {r->opts.first_bytes, r->opts.bucket_bytes, r->opts.last_bytes};
 
-    return gsi_plan_cut (r->order->tensor, r->place, r->gradients, r->turn, &caps, out);
-}
-
-void gsi_order_cut (gs_reducer_t *r)
-{
-    r->loads = plan (r, r->order->bucket);
-    r->segments = 0;
-    r->packing.runs = 0;
-    for (int b = 0; b < r->loads; b++) {
-        r->load[b] = (struct gsi_load){.plan = r->order->bucket[b]};
-        snprintf (r->load[b].label, sizeof (r->load[b].label), "gradsync %s %d of %d", r->name,
-                  b + 1, r->loads);
-        add_segments (r, &r->load[b]);
-        for (int p = 0; p < r->load[b].plan.tensors; p++)
-            r->bucket_of[r->load[b].plan.first + p] = b;
-    }
-    r->order->digest = gsi_order_wish (r);
+    return gsi_plan_cut (r->tensor, r->place, r->gradients, r->turn, &caps, out);
 }
 
 /* What identifies a division: where buckets begin, in the order of launching. */
-uint64_t gsi_order_wish (const gs_reducer_t *r)
+static uint64_t digest_of (const struct gsi_bucket *buckets, int n)
 {
-    int n = plan (r, r->order->bucket);
     uint64_t digest = 0;
 
     for (int b = 0; b < n; b++) {
-        int32_t words[2] = {r->order->bucket[b].first, r->order->bucket[b].tensors};
+        int32_t words[2] = {buckets[b].first, buckets[b].tensors};
         digest += gsi_host_digest (words, sizeof (words), (uint64_t) b);
     }
     return digest;
 }
 
-uint64_t gsi_order_digest (const gs_reducer_t *r)
+uint64_t gsi_order_wish (const gs_reducer_t *r)
 {
-    return r->order->digest;
+    return digest_of (r->bucket, plan (r, r->bucket));
+}
+
+/* Bucket [b] as it is launched. */
+static void make_load (gs_reducer_t *r, int b)
+{
+    struct gsi_load *load = &r->load[b];
+
+    *load = (struct gsi_load){.plan = r->bucket[b]};
+    snprintf (load->label, sizeof (load->label), "gradsync %s %d of %d", r->name, b + 1,
+              r->loads);
+    add_segments (r, load);
+    for (int s = load->segment; s < load->segment + load->segments; s++)
+        load->wire_bytes += r->segment[s].count * gs_dtype_size (r->segment[s].type);
+    for (int p = load->plan.first; p < load->plan.first + load->plan.tensors; p++) {
+        load->bytes += r->place[p].bytes;
+        r->bucket_of[p] = b;
+    }
+}
+
+void gsi_order_cut (gs_reducer_t *r)
+{
+    r->loads = plan (r, r->bucket);
+    r->digest = digest_of (r->bucket, r->loads);
+    r->segments = 0;
+    r->packing.runs = 0;
+    for (int b = 0; b < r->loads; b++)
+        make_load (r, b);
 }
 
 gs_status_t gsi_order_follow (gs_reducer_t *r, bool differ)
@@ -182,40 +192,29 @@ static size_t most_pieces (const gs_reducer_t *r)
 gs_status_t gsi_order_open (gs_reducer_t *r)
 {
     size_t n = (size_t) r->gradients, pieces = r->staging ? most_pieces (r) : n;
-    struct gsi_order *o = calloc (1, sizeof (*o));
 
-    r->order = o;
+    r->bucket = calloc (n, sizeof (*r->bucket));
     r->load = calloc (n, sizeof (*r->load));
     r->segment = calloc (pieces, sizeof (*r->segment));
     r->packing.in = calloc (pieces, sizeof (*r->packing.in));
     r->packing.out = calloc (pieces, sizeof (*r->packing.out));
     r->packing.rest = calloc (pieces, sizeof (*r->packing.rest));
-    if (o) {
-        o->tensor = calloc (n, sizeof (*o->tensor));
-        o->bucket = calloc (n, sizeof (*o->bucket));
-    }
-    if (!o || !o->tensor || !o->bucket || !r->load || !r->segment || !r->packing.in ||
-        !r->packing.out || !r->packing.rest)
+    if (!r->bucket || !r->load || !r->segment || !r->packing.in || !r->packing.out ||
+        !r->packing.rest)
         return gsi_fail (GS_ERR_NOMEM, "%s: out of memory", r->tenant.name);
-    for (int i = 0; i < r->gradients; i++)
-        o->tensor[i] = gsi_commit_tensor (&r->gradient[i]);
     gsi_order_cut (r);
     return GS_OK;
 }
 
 void gsi_order_close (gs_reducer_t *r)
 {
-    if (r->order) {
-        free (r->order->tensor);
-        free (r->order->bucket);
-    }
-    free (r->order);
+    free (r->bucket);
     free (r->load);
     free (r->segment);
     free (r->packing.in);
     free (r->packing.out);
     free (r->packing.rest);
-    r->order = NULL;
+    r->bucket = NULL;
     r->load = NULL;
     r->segment = NULL;
     r->packing = (struct gsi_packing){.runs = 0};

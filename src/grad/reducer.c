@@ -10,16 +10,33 @@
 #include "base/dtype.h"
 #include "base/env.h"
 
-gs_status_t gsi_reducer_valid (const gs_reducer_t *reducer, const char *caller)
+static gs_status_t check_handle (const gs_reducer_t *reducer, const char *caller)
 {
     if (!reducer)
         return gsi_fail (GS_ERR_ARG, "%s: reducer is NULL", caller);
     if (reducer->magic != GSI_REDUCER_MAGIC)
         return gsi_fail (GS_ERR_STATE, "%s: reducer was destroyed, or is no reducer", caller);
-    if (!reducer->committed)
-        return gsi_fail (GS_ERR_STATE, "%s: %s is not committed: gs_reducer_commit comes first",
-                         caller, reducer->tenant.name);
     return GS_OK;
+}
+
+gs_status_t gsi_reducer_valid (const gs_reducer_t *reducer, const char *caller)
+{
+    gs_status_t st = check_handle (reducer, caller);
+
+    if (st || reducer->committed)
+        return st;
+    return gsi_fail (GS_ERR_STATE, "%s: %s is not committed: gs_reducer_commit comes first",
+                     caller, reducer->tenant.name);
+}
+
+gs_status_t gsi_reducer_is_open (const gs_reducer_t *reducer, const char *caller)
+{
+    gs_status_t st = check_handle (reducer, caller);
+
+    if (st || !reducer->committed)
+        return st;
+    return gsi_fail (GS_ERR_STATE, "%s: %s is committed already: nothing is added any more",
+                     caller, reducer->tenant.name);
 }
 
 gs_status_t gsi_reducer_idle (const gs_reducer_t *reducer, const char *caller)
@@ -30,19 +47,6 @@ gs_status_t gsi_reducer_idle (const gs_reducer_t *reducer, const char *caller)
         return st;
     return gsi_fail (GS_ERR_STATE, "%s: %s is inside step %lld: gs_reducer_finish comes first",
                      caller, reducer->tenant.name, (long long) reducer->step);
-}
-
-/* What is added must come before the commit. */
-static gs_status_t check_open (const gs_reducer_t *reducer, const char *caller)
-{
-    if (!reducer)
-        return gsi_fail (GS_ERR_ARG, "%s: reducer is NULL", caller);
-    if (reducer->magic != GSI_REDUCER_MAGIC)
-        return gsi_fail (GS_ERR_STATE, "%s: reducer was destroyed, or is no reducer", caller);
-    if (reducer->committed)
-        return gsi_fail (GS_ERR_STATE, "%s: %s is committed: nothing is added any more", caller,
-                         reducer->tenant.name);
-    return GS_OK;
 }
 
 /* ---- Life ---- */
@@ -130,12 +134,12 @@ gs_status_t gs_reducer_create (gs_comm_t *comm, const gs_reducer_opts_t *opts,
 gs_status_t gs_reducer_destroy (gs_reducer_t *reducer)
 {
     gs_reducer_t *r = reducer;
+    gs_status_t st;
 
     if (!r)
         return GS_OK;
-    if (r->magic != GSI_REDUCER_MAGIC)
-        return gsi_fail (GS_ERR_STATE, "gs_reducer_destroy: reducer was destroyed, or is no "
-                                       "reducer");
+    if ((st = check_handle (r, "gs_reducer_destroy")))
+        return st;
     if (r->in_step && !gs_comm_check (r->comm))
         return gsi_reducer_idle (r, "gs_reducer_destroy");
     gsi_carrier_close (r);
@@ -224,7 +228,7 @@ gs_status_t gs_reducer_add (gs_reducer_t *reducer, const char *name, int dims,
 {
     struct gsi_gradient g = {.dtype = dtype, .given = grad};
     gs_reducer_t *r = reducer;
-    gs_status_t st = check_open (r, "gs_reducer_add");
+    gs_status_t st = gsi_reducer_is_open (r, "gs_reducer_add");
 
     if (st || (st = check_name (name, "gs_reducer_add")))
         return st;
@@ -255,7 +259,7 @@ gs_status_t gs_reducer_add_scalar (gs_reducer_t *reducer, const char *name, gs_s
 {
     struct gsi_scalar s = {.op = op};
     gs_reducer_t *r = reducer;
-    gs_status_t st = check_open (r, "gs_reducer_add_scalar");
+    gs_status_t st = gsi_reducer_is_open (r, "gs_reducer_add_scalar");
 
     if (st || (st = check_name (name, "gs_reducer_add_scalar")))
         return st;

@@ -3,9 +3,9 @@
  * reducer - gradients that are averaged in buckets. Private to src/grad.
  *
  * The files: reducer.c (life, what was added), commit.c (comparison, storage), order.c (buckets,
- * and how they are made anew), step.c (what the program calls in each step), carrier.c (who sees
- * to the buckets, and when), travel.c (one bucket), work.c (arithmetic), tail.c (what ranks tell
- * each other at the end of a step), stats.c (how it went).
+ * and how they are made anew), relayout.c (another storage), step.c (what the program calls in
+ * each step), carrier.c (who sees to the buckets, and when), travel.c (one bucket), work.c
+ * (arithmetic), tail.c (what ranks tell each other at the end of a step), stats.c (how it went).
  */
 #ifndef GS_GRAD_REDUCER_H
 #define GS_GRAD_REDUCER_H
@@ -60,18 +60,12 @@ struct gsi_packing {
 struct gsi_load {
     struct gsi_bucket plan;
     int segment, segments;
-    int pending;        /* gradients that are neither ready nor skipped */
-    bool heard;         /* (GPUs) [stream] has work that it must wait for */
-    gs_stream_t stream; /* (GPUs) of the last one that was */
+    size_t bytes, wire_bytes; /* of its gradients, and of its segments */
+    int pending;              /* gradients that are neither ready nor skipped */
+    bool heard;               /* (GPUs) [stream] has work that it must wait for */
+    gs_stream_t stream;       /* (GPUs) of the last one that was */
     int64_t ready_ns, begin_ns, end_ns;
     char label[128]; /* for profilers */
-};
-
-/* What a division into buckets is made from. */
-struct gsi_order {
-    struct gsi_tensor *tensor; /* [gradients] */
-    struct gsi_bucket *bucket; /* [gradients] room for one that is looked at */
-    uint64_t digest;           /* of the one there is */
 };
 
 struct gsi_carrier; /* who sees to the buckets */
@@ -103,14 +97,14 @@ struct gs_reducer {
     struct gsi_scalar *scalar;     /* [scalars] */
     int gradients, gradient_room, scalars, scalar_room;
 
-    struct gsi_place *place; /* [gradients] in the order of the storage */
-    void **at;               /* [gradients] by place: where it is */
-    size_t *count;           /* [gradients] by place */
-    int *number;             /* [gradients] by place: as which it was added */
-    int *turn;               /* [gradients] by place: how many were ready before, last time */
-    int *bucket_of;          /* [gradients] by place: of [load] */
+    struct gsi_tensor *tensor; /* [gradients] for plan.h */
+    struct gsi_place *place;   /* [gradients] in the order of the storage */
+    void **at;                 /* [gradients] by place: where it is */
+    size_t *count;             /* [gradients] by place */
+    int *number;               /* [gradients] by place: as which it was added */
+    int *turn;                 /* [gradients] by place: how many were ready before, last time */
+    int *bucket_of;            /* [gradients] by place: of [load] */
     void *storage;
-    size_t storage_bytes;
     struct gsi_run *inspection; /* [gradients] by place: all of it, to be looked at */
     void **rest;   /* [gradients] by place, with error_feedback: what rounding lost */
     char *staging; /* GSI_STAGING_* bytes, or NULL if nothing is packed */
@@ -120,7 +114,8 @@ struct gs_reducer {
     struct gsi_segment *segment;
     int segments;
     struct gsi_packing packing;
-    struct gsi_order *order;
+    struct gsi_bucket *bucket; /* [gradients] room for a division that is looked at */
+    uint64_t digest;           /* of the one there is */
 
     /* The step. */
     bool in_step, no_sync;
@@ -151,7 +146,10 @@ struct gs_reducer {
 /* GS_OK if [reducer] is one, and committed; names [caller]. */
 gs_status_t gsi_reducer_valid (const gs_reducer_t *reducer, const char *caller);
 
-/* The same, and not inside a step, which is refused. */
+/* GS_OK if [reducer] is one, and not committed. */
+gs_status_t gsi_reducer_is_open (const gs_reducer_t *reducer, const char *caller);
+
+/* As gsi_reducer_valid, and not inside a step, which is refused. */
 gs_status_t gsi_reducer_idle (const gs_reducer_t *reducer, const char *caller);
 
 /* GS_OK if [index] is that of a gradient. */
@@ -162,11 +160,8 @@ gs_status_t gsi_reducer_index (const gs_reducer_t *reducer, int index, const cha
 /* Frees what the commit has made. */
 void gsi_commit_undo (gs_reducer_t *r);
 
-/* As plan.h has it. */
-struct gsi_tensor gsi_commit_tensor (const struct gsi_gradient *gradient);
-
-/* Lays out what was added as if order[0] were ready first; tells bytes of the storage. */
-gs_status_t gsi_commit_lay_out (gs_reducer_t *r, const int *order, size_t *bytes);
+/* Collective: [st], or the failure of the first rank that has one, which is named. */
+gs_status_t gsi_commit_agree (const gs_reducer_t *r, const char *caller, gs_status_t st);
 
 /* Notes where everything is, in [storage]. */
 void gsi_commit_settle (gs_reducer_t *r, void *storage);
@@ -186,9 +181,8 @@ void gsi_order_close (gs_reducer_t *r);
 /* Makes the buckets that r->turn gives. */
 void gsi_order_cut (gs_reducer_t *r);
 
-/* Digest of these buckets, and of those there are. */
+/* Digest of these buckets. */
 uint64_t gsi_order_wish (const gs_reducer_t *r);
-uint64_t gsi_order_digest (const gs_reducer_t *r);
 
 /* Collective: takes over the order of this step; that of rank 0 if the ranks [differ]. */
 gs_status_t gsi_order_follow (gs_reducer_t *r, bool differ);

@@ -40,18 +40,6 @@ static void remember (const gs_reducer_t *r, struct moved *m)
     }
 }
 
-/* The worst status of all ranks, on all of them. */
-static gs_status_t agree (const gs_reducer_t *r, gs_status_t st)
-{
-    int32_t worst = (int32_t) st;
-    gs_status_t carried = gs_allreduce (r->comm, &worst, 1, GS_I32, GS_MAX, r->stream);
-
-    if (carried || st || !worst)
-        return carried ? carried : st;
-    return gsi_fail ((gs_status_t) worst,
-                     "gs_reducer_relayout: another rank could not; its own text says why");
-}
-
 /* Puts everything at its new place. */
 static gs_status_t move (gs_reducer_t *r, const struct moved *m, void *storage)
 {
@@ -84,18 +72,17 @@ static gs_status_t relayout (gs_reducer_t *r, struct moved *m)
     if (before && open_moved (m, (size_t) r->gradients)) {
         memcpy (before, r->place, (size_t) r->gradients * sizeof (*before));
         remember (r, m);
-        st = gsi_commit_lay_out (r, m->order, &bytes);
+        st = gsi_plan_store (r->tensor, r->gradients, m->order, r->place, &bytes);
         if (!st)
             st = gsi_commit_allocate (r, bytes, &storage);
     } else {
         st = gsi_fail (GS_ERR_NOMEM, "gs_reducer_relayout: out of memory");
     }
-    if ((st = agree (r, st))) {
+    if ((st = gsi_commit_agree (r, "gs_reducer_relayout", st))) {
         if (before)
             memcpy (r->place, before, (size_t) r->gradients * sizeof (*before));
         gs_device_free (r->comm, storage);
     } else {
-        r->storage_bytes = bytes;
         st = move (r, m, storage);
     }
     free (before);

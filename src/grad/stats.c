@@ -30,25 +30,6 @@ static double exposed_before_us (const gs_reducer_t *r, const struct gsi_load *l
     return before ? exposed_us (r, load) : 0;
 }
 
-static size_t bytes_of (const gs_reducer_t *r, const struct gsi_load *load)
-{
-    size_t bytes = 0;
-
-    for (int p = load->plan.first; p < load->plan.first + load->plan.tensors; p++)
-        bytes += r->place[p].bytes;
-    return bytes;
-}
-
-/* Bytes that are averaged for a bucket, in the types that they travel in. */
-static size_t wire_bytes_of (const gs_reducer_t *r, const struct gsi_load *load)
-{
-    size_t bytes = 0;
-
-    for (int s = load->segment; s < load->segment + load->segments; s++)
-        bytes += r->segment[s].count * gs_dtype_size (r->segment[s].type);
-    return bytes;
-}
-
 void gsi_stats_step (gs_reducer_t *r)
 {
     struct gsi_tally *t = &r->tally;
@@ -59,7 +40,7 @@ void gsi_stats_step (gs_reducer_t *r)
     t->exposed_us += us (now_ns - t->finish_ns);
     for (int b = 0; b < r->loads; b++) {
         const struct gsi_load *load = &r->load[b];
-        double x = (double) bytes_of (r, load), y = us (load->end_ns - load->begin_ns);
+        double x = (double) load->bytes, y = us (load->end_ns - load->begin_ns);
         t->busy_us += y;
         t->exposed_us += exposed_before_us (r, load);
         t->n += 1;
@@ -104,8 +85,8 @@ gs_status_t gs_reducer_get_stats (gs_reducer_t *reducer, gs_reducer_stats_t *sta
     stats->buckets = r->loads;
     stats->rebuilds = (int) r->tally.rebuilds;
     for (int b = 0; b < r->loads; b++) {
-        stats->bytes += bytes_of (r, &r->load[b]);
-        stats->wire_bytes += wire_bytes_of (r, &r->load[b]);
+        stats->bytes += r->load[b].bytes;
+        stats->wire_bytes += r->load[b].wire_bytes;
     }
     stats->step_us = r->tally.step_us / steps;
     if (!r->queue) { /* there the host does not see it */
@@ -140,7 +121,7 @@ gs_status_t gs_reducer_get_bucket (gs_reducer_t *reducer, int bucket, gs_bucket_
     *stats = (gs_bucket_stats_t){.size = sizeof (*stats),
                                  .gradients = load->plan.tensors,
                                  .first = r->number[load->plan.first],
-                                 .bytes = bytes_of (r, load)};
+                                 .bytes = load->bytes};
     if (!load->end_ns)
         return GS_OK; /* it was made after the last step */
     stats->ready_us = us (load->ready_ns - r->tally.begin_ns);

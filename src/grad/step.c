@@ -93,32 +93,16 @@ gs_status_t gs_reducer_ready (gs_reducer_t *reducer, int index, gs_stream_t stre
     return st ? st : mark (reducer, index, GSI_MARK_READY, stream);
 }
 
-/* Elements of 0 in what was skipped, in the order of the program's own work. */
-static gs_status_t zero (gs_reducer_t *r, const struct gsi_gradient *g, gs_stream_t stream)
-{
-    void *at = r->at[g->place];
-    int previous;
-    gs_status_t st;
-
-    if (!g->bytes)
-        return GS_OK;
-    if (!r->queue) {
-        memset (at, 0, g->bytes);
-        return GS_OK;
-    }
-    if ((st = r->queue->enter (r->device, &previous)))
-        return st;
-    st = r->queue->zero (at, g->bytes, stream);
-    r->queue->leave (r->device, previous);
-    return st;
-}
-
 gs_status_t gs_reducer_skip (gs_reducer_t *reducer, int index, gs_stream_t stream)
 {
     gs_status_t st = check_mark (reducer, "gs_reducer_skip", index, stream);
+    const struct gsi_gradient *g;
 
-    if (!st && !reducer->no_sync && !reducer->gradient[index].kept)
-        st = zero (reducer, &reducer->gradient[index], stream);
+    if (st)
+        return st;
+    g = &reducer->gradient[index];
+    if (!reducer->no_sync && !g->kept) /* in the order of the program's own work */
+        st = gsi_work_zero (reducer, reducer->at[g->place], g->bytes, stream);
     return st ? st : mark (reducer, index, GSI_MARK_SKIPPED, stream);
 }
 

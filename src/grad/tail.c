@@ -155,7 +155,7 @@ static void fill (gs_reducer_t *r, struct word *own, bool due, double busy_us)
     struct gsi_tail *t = r->tail;
 
     own->found = t->found;
-    own->wish = !due ? 0 : r->joined ? gsi_order_digest (r) : gsi_order_wish (r);
+    own->wish = !due ? 0 : r->joined ? r->digest : gsi_order_wish (r);
     own->step = r->step;
     own->micro_steps = r->micro_steps;
     own->joined = r->joined;
@@ -271,7 +271,7 @@ bool gsi_tail_wants_order (const gs_reducer_t *r, bool *differ)
     *differ = false;
     for (int k = 1; k < r->size; k++)
         *differ = *differ || word_of (r, k)->wish != wish;
-    return wish != gsi_order_digest (r);
+    return wish != r->digest;
 }
 
 int gsi_tail_late (const gs_reducer_t *r, double *late_us)

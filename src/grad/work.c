@@ -24,14 +24,22 @@ gs_status_t gsi_work_round_off (const gs_reducer_t *r, const struct gsi_conversi
     return GS_OK;
 }
 
-gs_status_t gsi_work_zero (const gs_reducer_t *r, void *dst, size_t bytes)
+gs_status_t gsi_work_zero (const gs_reducer_t *r, void *dst, size_t bytes, gs_stream_t stream)
 {
+    int previous;
+    gs_status_t st;
+
     if (!bytes)
         return GS_OK;
-    if (r->queue)
-        return r->queue->zero (dst, bytes, r->stream);
-    memset (dst, 0, bytes);
-    return GS_OK;
+    if (!r->queue) {
+        memset (dst, 0, bytes);
+        return GS_OK;
+    }
+    if ((st = r->queue->enter (r->device, &previous)))
+        return st;
+    st = r->queue->zero (dst, bytes, stream);
+    r->queue->leave (r->device, previous);
+    return st;
 }
 
 static gs_dtype_t dtype_at (const gs_reducer_t *r, int place)

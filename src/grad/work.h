@@ -14,7 +14,9 @@ gs_status_t gsi_work_convert (const gs_reducer_t *r, const struct gsi_conversion
                               const struct gsi_run *runs, size_t number);
 gs_status_t gsi_work_round_off (const gs_reducer_t *r, const struct gsi_conversion *how,
                                 const struct gsi_run *run, void *rest);
-gs_status_t gsi_work_zero (const gs_reducer_t *r, void *dst, size_t bytes);
+
+/* On [stream]; enters the device by itself. */
+gs_status_t gsi_work_zero (const gs_reducer_t *r, void *dst, size_t bytes, gs_stream_t stream);
 
 /* Looks whether gradients are finite: those of [number] places from [place] on. */
 gs_status_t gsi_work_find_bad (const gs_reducer_t *r, int place, int number);
