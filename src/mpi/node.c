@@ -215,7 +215,7 @@ static gs_status_t await (struct gsi_coll_mpi *c, enum step step, uint64_t turn,
             i++;
         if (i == ranks)
             return GS_OK;
-        if (c->levels.rails > 1 && gsi_p2p_should_look (polls, spins, PROGRESS))
+        if (c->levels.rails > 1 && polls % PROGRESS == 0)
             gsi_notice_hear (c); /* and so lets messages go on */
         if (gsi_p2p_should_look (polls, spins, LOOK_EVERY) &&
             (st = gsi_p2p_interrupted (c, call))) {

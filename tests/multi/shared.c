@@ -97,7 +97,7 @@ static void *come_and_go (void *stop)
             memset (memory[i], 1, 20 << 10);
             CHECK_OK (gs_device_free (comm, memory[i]));
         }
-        usleep (1000); /* the others want the core */
+        usleep (1000 * (unsigned) size); /* the others want the cores */
     }
     return NULL;
 }
