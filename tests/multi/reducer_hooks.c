@@ -115,15 +115,16 @@ static void check_top_k (struct model *m)
     m->opts = (gs_reducer_opts_t) GS_REDUCER_OPTS_INIT;
     m->opts.bucket_bytes = 4096;
     m->gradients = 7;
-    model_open (m, false);
-    for (int g = 0; g < m->gradients; g++) {
-        m->count[g] = m->count[g] > 3000 ? 3000 : m->count[g];
-        all += m->count[g];
-    }
-    CHECK_OK (gs_reducer_destroy (m->reducer));
+    m->rank = gs_comm_rank (m->comm);
+    m->size = gs_comm_size (m->comm);
     CHECK_OK (gs_reducer_create (m->comm, &m->opts, &m->reducer));
     for (int g = 0; g < m->gradients; g++) {
         char name[32];
+        m->count[g] = model_count (m, g);
+        m->count[g] = m->count[g] > 3000 ? 3000 : m->count[g];
+        m->dtype[g] = GS_F64;
+        m->given[g] = NULL;
+        all += m->count[g];
         snprintf (name, sizeof (name), "g%d", g);
         CHECK_OK (gs_reducer_add (m->reducer, name, 1, &m->count[g], GS_F64, NULL, NULL));
         rest[g] = calloc (m->count[g] + 1, sizeof (double));

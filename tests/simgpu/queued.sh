@@ -4,29 +4,7 @@
 # queued.sh - calls on device arrays: what a call costs in calls of CUDA and NCCL, what exact
 # averages send and that they are exact on 2 to 16 ranks, graphs, and a rank that is late.
 
-: "${top_srcdir:?run me by make check}" "${top_builddir:?}"
-room=$(mktemp -d "${TMPDIR:-/tmp}/gs-queued.XXXXXX") || exit 99
-trap 'rm -rf "$room"' EXIT
-cd "$top_builddir" || exit 99
-unset "${!SIM_@}" CUDA_VISIBLE_DEVICES
-export LD_LIBRARY_PATH=$PWD/tests/simgpu/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
-export GS_TRANSPORT=nccl SIM_GPUS=16 GS_TEST_SECONDS=60
-failures=0
-
-fail () {
-    echo "FAILED - $*"
-    ((++failures))
-}
-
-# run LAYOUT WORDS...: one launch, which must succeed.
-run () {
-    local layout=$1
-    shift
-    "$top_srcdir/tests/launch.sh" --live --layout "$layout" "$@" >"$room/out" 2>&1 && return
-    fail "$layout $*"
-    sed 's/^/    /' "$room/out"
-    return 1
-}
+. "$(dirname "$0")/lib.sh"
 
 # How often one more call of an average calls [name]: from processes that made 20 and 120 of them.
 declare -A per_call
