@@ -1,8 +1,8 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# lib.sh - what scripts that count on simulated GPUs share; sourced by each. Goes to the build, and
-# makes a folder, $room, for what launches write.
+# lib.sh - what scripts that count on simulated GPUs share; sourced by each. Goes to the build,
+# and makes a folder, $room, for what launches write.
 
 : "${top_srcdir:?run me by make check}" "${top_builddir:?}"
 room=$(mktemp -d "${TMPDIR:-/tmp}/gs-simgpu.XXXXXX") || exit 99
