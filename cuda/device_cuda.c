@@ -236,13 +236,32 @@ static gs_status_t is_capturing (gs_stream_t stream, bool *yes)
     return check ("cudaStreamIsCapturing", error);
 }
 
-static gs_status_t event_open (struct gsi_event **out)
+static gs_status_t create_event (unsigned flags, struct gsi_event **out)
 {
     cudaEvent_t event = NULL;
-    cudaError_t error = cudaEventCreateWithFlags (&event, cudaEventDisableTiming);
+    cudaError_t error = cudaEventCreateWithFlags (&event, flags);
 
     *out = (struct gsi_event *) event;
     return check ("cudaEventCreate", error);
+}
+
+static gs_status_t event_open (struct gsi_event **out)
+{
+    return create_event (cudaEventDisableTiming, out);
+}
+
+static gs_status_t timer_open (struct gsi_event **out)
+{
+    return create_event (cudaEventDefault, out);
+}
+
+static gs_status_t elapsed (struct gsi_event *from, struct gsi_event *to, int64_t *ns)
+{
+    float ms = 0;
+    cudaError_t error = cudaEventElapsedTime (&ms, (cudaEvent_t) from, (cudaEvent_t) to);
+
+    *ns = (int64_t) ((double) ms * 1e6);
+    return check ("cudaEventElapsedTime", error);
 }
 
 static void event_close (struct gsi_event *event)
@@ -354,6 +373,8 @@ static const struct gsi_queue_ops queue = {
     .event_close = event_close,
     .event_record = event_record,
     .event_done = event_done,
+    .timer_open = timer_open,
+    .elapsed = elapsed,
     .stream_wait = stream_wait,
     .copy = copy,
     .zero = zero,

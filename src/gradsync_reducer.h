@@ -412,15 +412,20 @@ typedef struct gs_reducer_stats {
  * Tells what a reducer did.
  *
  *   reducer  in      committed
- *   stats    in,out  [size] in, the rest out. On GPUs the host does not see when buckets travel:
- *                    step_us is its own time, and the times and rates that follow it are 0
+ *   stats    in,out  [size] in, the rest out. On GPUs step_us is the host's own time; the times
+ *                    that follow are of steps whose end the GPU has reached, taken by events, and
+ *                    late_rank is of one of the last three
  *
- * Returns     GS_OK; GS_ERR_ARG if stats is NULL or its size is wrong.
+ * Streams     does not wait for them.
+ * Returns     GS_OK; GS_ERR_ARG if stats is NULL or its size is wrong; GS_ERR_DEVICE.
  * Since       0.1
  */
 gs_status_t gs_reducer_get_stats (gs_reducer_t *reducer, gs_reducer_stats_t *stats);
 
-/* A bucket in the last step; times in microseconds since the first ready of the step. */
+/*
+ * A bucket in the last step, on GPUs the last that the GPU has reached the end of; times in
+ * microseconds since the first ready of the step. 0 if the bucket was made after it.
+ */
 typedef struct gs_bucket_stats {
     size_t size;       /* in: sizeof (gs_bucket_stats_t) */
     int gradients;     /* of it */
@@ -428,8 +433,8 @@ typedef struct gs_bucket_stats {
     size_t bytes;      /* of them */
     double ready_us;   /* all of it was ready */
     double begin_us;   /* it began to travel */
-    double end_us;     /* it had arrived; on GPUs: was queued */
-    double exposed_us; /* the part of that in finish */
+    double end_us;     /* it had arrived */
+    double exposed_us; /* the part of that which the program, or its stream, waited */
     double reserved[4];
 } gs_bucket_stats_t;
 

@@ -117,6 +117,10 @@ struct gsi_queue_ops {
     gs_status_t (*event_done) (struct gsi_event *event, bool *yes); /* one never recorded is */
     gs_status_t (*stream_wait) (gs_stream_t stream, struct gsi_event *event);
 
+    /* An event that knows when it was reached; and the time between two of them that are done. */
+    gs_status_t (*timer_open) (struct gsi_event **out);
+    gs_status_t (*elapsed) (struct gsi_event *from, struct gsi_event *to, int64_t *ns);
+
     /* Between any two kinds of memory; pageable memory may be waited for. */
     gs_status_t (*copy) (void *dst, const void *src, size_t bytes, gs_stream_t stream);
     gs_status_t (*zero) (void *dst, size_t bytes, gs_stream_t stream);

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "grad/timing.h"
 #include "grad/travel.h"
 
 /* A failure, with its text: those of other threads are not seen here. */
@@ -26,7 +27,7 @@ struct gsi_carrier {
     int ordered, done;     /* buckets that may travel, that have travelled */
     bool running, stop;    /* a bucket is under way; the thread ends */
     struct failure failed, callback;
-    struct gsi_event *ahead, *behind; /* (GPUs) */
+    struct gsi_event *ahead; /* (GPUs) */
 };
 
 static void note (struct failure *f, gs_status_t st)
@@ -150,8 +151,6 @@ static gs_status_t open_events (gs_reducer_t *r)
     if (st)
         return st;
     st = r->queue->event_open (&r->carrier->ahead);
-    if (!st)
-        st = r->queue->event_open (&r->carrier->behind);
     r->queue->leave (r->device, previous);
     return st;
 }
@@ -177,7 +176,6 @@ static void close_events (gs_reducer_t *r)
     if (r->queue->enter (r->device, &previous))
         return;
     r->queue->event_close (r->carrier->ahead);
-    r->queue->event_close (r->carrier->behind);
     r->queue->leave (r->device, previous);
 }
 
@@ -249,21 +247,23 @@ gs_status_t gsi_carrier_follow (gs_reducer_t *r, gs_stream_t stream)
 
 gs_status_t gsi_carrier_release (gs_reducer_t *r, gs_stream_t stream)
 {
-    return chain (r, r->stream, r->carrier->behind, stream);
+    return r->queue ? chain (r, r->stream, gsi_timing_release (r), stream) : GS_OK;
 }
 
 /* Queues a bucket behind what its gradients are completed by. */
 static gs_status_t queue_bucket (gs_reducer_t *r)
 {
-    struct gsi_load *load = &r->load[r->carrier->done];
-    int previous;
-    gs_status_t st = load->heard ? gsi_carrier_follow (r, load->stream) : GS_OK;
+    int b = r->carrier->done, previous;
+    struct gsi_load *load = &r->load[b];
+    gs_status_t st = chain (r, load->stream, gsi_timing_ready (r, b), r->stream);
 
     if (st || (st = r->queue->enter (r->device, &previous)))
         return st;
     r->queue->range_begin (load->label);
     st = carry (r);
     r->queue->range_end ();
+    if (!st)
+        st = r->queue->event_record (gsi_timing_end (r, b), r->stream);
     r->queue->leave (r->device, previous);
     return st;
 }

@@ -8,6 +8,7 @@
 #include "base/dtype.h"
 #include "grad/carrier.h"
 #include "grad/tail.h"
+#include "grad/timing.h"
 #include "grad/work.h"
 
 #define STATUSES 64 /* more than gs_status_t has */
@@ -303,6 +304,8 @@ static gs_status_t make_all (gs_reducer_t *r)
         st = gsi_order_open (r);
     if (!st)
         st = gsi_tail_open (r);
+    if (!st)
+        st = gsi_timing_open (r);
     return st ? st : gsi_carrier_open (r);
 }
 
@@ -349,6 +352,7 @@ void gsi_commit_undo (gs_reducer_t *r)
     int previous;
 
     gsi_carrier_close (r);
+    gsi_timing_close (r);
     gsi_tail_close (r);
     gsi_order_close (r);
     for (int p = 0; p < r->gradients && r->rest; p++)

@@ -5,7 +5,8 @@
  * The files: reducer.c (life, what was added), commit.c (comparison, storage), order.c (buckets,
  * and how they are made anew), relayout.c (another storage), step.c (what the program calls in
  * each step), carrier.c (who sees to the buckets, and when), travel.c (one bucket), work.c
- * (arithmetic), tail.c (what ranks tell each other at the end of a step), stats.c (how it went).
+ * (arithmetic), tail.c (what ranks tell each other at the end of a step), timing.c (when buckets
+ * travel on a GPU), stats.c (how it went).
  */
 #ifndef GS_GRAD_REDUCER_H
 #define GS_GRAD_REDUCER_H
@@ -60,21 +61,29 @@ struct gsi_packing {
 struct gsi_load {
     struct gsi_bucket plan;
     int segment, segments;
-    size_t bytes, wire_bytes; /* of its gradients, and of its segments */
-    int pending;              /* gradients that are neither ready nor skipped */
-    bool heard;               /* (GPUs) [stream] has work that it must wait for */
-    gs_stream_t stream;       /* (GPUs) of the last one that was */
-    int64_t ready_ns, begin_ns, end_ns;
-    char label[128]; /* for profilers */
+    size_t bytes, wire_bytes;           /* of its gradients, and of its segments */
+    int pending;                        /* gradients that are neither ready nor skipped */
+    bool heard;                         /* (GPUs) [stream] has work that it must wait for */
+    gs_stream_t stream;                 /* (GPUs) of the last one that was */
+    int64_t ready_ns, begin_ns, end_ns; /* in the step of struct gsi_seen */
+    char label[128];                    /* for profilers */
 };
 
 struct gsi_carrier; /* who sees to the buckets */
 struct gsi_tail;    /* what ranks tell each other at the end of a step */
+struct gsi_timing;  /* (GPUs) when they travelled */
+
+/* The last step whose times are known: its first ready, the call of finish, and its end. */
+struct gsi_seen {
+    int64_t steps; /* that were known, up to this one */
+    int64_t begin_ns, finish_ns, end_ns;
+};
 
 /* Sums over the steps, for gs_reducer_get_stats. */
 struct gsi_tally {
-    int64_t begin_ns, finish_ns; /* of the step: its first ready, and the call of finish */
+    int64_t begin_ns, finish_ns; /* of the step, as the host sees it */
     int64_t steps, rebuilds;
+    struct gsi_seen seen;
     double step_us, busy_us, exposed_us;
     double n, x, y, xx, xy; /* of buckets: bytes and microseconds */
     int late_rank;
@@ -134,6 +143,7 @@ struct gs_reducer {
 
     struct gsi_carrier *carrier;
     struct gsi_tail *tail;
+    struct gsi_timing *timing; /* NULL on hosts */
     struct gsi_tally tally;
 };
 
@@ -194,5 +204,8 @@ void gsi_order_reset (gs_reducer_t *r);
 
 /* The step that has ended, into the tally. */
 void gsi_stats_step (gs_reducer_t *r);
+
+/* The times of r->tally.seen and of the buckets, into the tally. */
+void gsi_stats_seen (gs_reducer_t *r);
 
 #endif /* GS_GRAD_REDUCER_H */

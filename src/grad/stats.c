@@ -5,7 +5,8 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "grad/reducer.h"
+#include "grad/tail.h"
+#include "grad/timing.h"
 
 static double us (int64_t ns)
 {
@@ -17,15 +18,15 @@ static double exposed_us (const gs_reducer_t *r, const struct gsi_load *load)
 {
     int64_t from = load->begin_ns;
 
-    if (r->apart && from < r->tally.finish_ns)
-        from = r->tally.finish_ns;
+    if (r->apart && from < r->tally.seen.finish_ns)
+        from = r->tally.seen.finish_ns;
     return load->end_ns > from ? us (load->end_ns - from) : 0;
 }
 
 /* What of that was before finish. */
 static double exposed_before_us (const gs_reducer_t *r, const struct gsi_load *load)
 {
-    bool before = !r->apart && load->end_ns <= r->tally.finish_ns;
+    bool before = !r->apart && load->end_ns <= r->tally.seen.finish_ns;
 
     return before ? exposed_us (r, load) : 0;
 }
@@ -37,7 +38,20 @@ void gsi_stats_step (gs_reducer_t *r)
 
     t->steps++;
     t->step_us += us (now_ns - t->begin_ns);
-    t->exposed_us += us (now_ns - t->finish_ns);
+    if (r->queue)
+        return; /* which goes on */
+    t->seen.begin_ns = t->begin_ns;
+    t->seen.finish_ns = t->finish_ns;
+    t->seen.end_ns = now_ns;
+    gsi_stats_seen (r);
+}
+
+void gsi_stats_seen (gs_reducer_t *r)
+{
+    struct gsi_tally *t = &r->tally;
+
+    t->seen.steps++;
+    t->exposed_us += us (t->seen.end_ns - t->seen.finish_ns);
     for (int b = 0; b < r->loads; b++) {
         const struct gsi_load *load = &r->load[b];
         double x = (double) load->bytes, y = us (load->end_ns - load->begin_ns);
@@ -57,7 +71,7 @@ static void fit (const gs_reducer_t *r, gs_reducer_stats_t *stats)
     const struct gsi_tally *t = &r->tally;
     double spread = t->n * t->xx - t->x * t->x, slope, start;
 
-    if (r->queue || t->n < 2 || !(spread > 0))
+    if (t->n < 2 || !(spread > 0))
         return;
     slope = (t->n * t->xy - t->x * t->y) / spread;
     start = (t->y - slope * t->x) / t->n;
@@ -70,11 +84,11 @@ static void fit (const gs_reducer_t *r, gs_reducer_stats_t *stats)
 
 gs_status_t gs_reducer_get_stats (gs_reducer_t *reducer, gs_reducer_stats_t *stats)
 {
-    const gs_reducer_t *r = reducer;
+    gs_reducer_t *r = reducer;
     gs_status_t st = gsi_reducer_valid (r, "gs_reducer_get_stats");
-    double steps;
+    double steps, seen;
 
-    if (st)
+    if (st || (st = gsi_timing_read (r)))
         return st;
     if (!stats || stats->size != sizeof (*stats))
         return gsi_fail (GS_ERR_ARG,
@@ -82,6 +96,7 @@ gs_status_t gs_reducer_get_stats (gs_reducer_t *reducer, gs_reducer_stats_t *sta
                          sizeof (*stats));
     *stats = (gs_reducer_stats_t){.size = sizeof (*stats), .steps = r->tally.steps};
     steps = r->tally.steps ? (double) r->tally.steps : 1;
+    seen = r->tally.seen.steps ? (double) r->tally.seen.steps : 1;
     stats->buckets = r->loads;
     stats->rebuilds = (int) r->tally.rebuilds;
     for (int b = 0; b < r->loads; b++) {
@@ -89,13 +104,13 @@ gs_status_t gs_reducer_get_stats (gs_reducer_t *reducer, gs_reducer_stats_t *sta
         stats->wire_bytes += r->load[b].wire_bytes;
     }
     stats->step_us = r->tally.step_us / steps;
-    if (!r->queue) { /* there the host does not see it */
-        stats->busy_us = r->tally.busy_us / steps;
-        stats->exposed_us = r->tally.exposed_us / steps;
-    }
+    stats->busy_us = r->tally.busy_us / seen;
+    stats->exposed_us = r->tally.exposed_us / seen;
     if (stats->busy_us > 0 && stats->exposed_us < stats->busy_us)
         stats->overlap = 1 - stats->exposed_us / stats->busy_us;
     fit (r, stats);
+    if (r->tally.steps && gsi_tail_past (r))
+        r->tally.late_rank = gsi_tail_late (r, &r->tally.late_us);
     stats->late_rank = r->tally.steps ? r->tally.late_rank : -1;
     stats->late_us = stats->late_rank < 0 ? 0 : r->tally.late_us;
     return GS_OK;
@@ -103,11 +118,11 @@ gs_status_t gs_reducer_get_stats (gs_reducer_t *reducer, gs_reducer_stats_t *sta
 
 gs_status_t gs_reducer_get_bucket (gs_reducer_t *reducer, int bucket, gs_bucket_stats_t *stats)
 {
-    const gs_reducer_t *r = reducer;
+    gs_reducer_t *r = reducer;
     gs_status_t st = gsi_reducer_valid (r, "gs_reducer_get_bucket");
     const struct gsi_load *load;
 
-    if (st)
+    if (st || (st = gsi_timing_read (r)))
         return st;
     if (!stats || stats->size != sizeof (*stats))
         return gsi_fail (GS_ERR_ARG,
@@ -124,9 +139,9 @@ gs_status_t gs_reducer_get_bucket (gs_reducer_t *reducer, int bucket, gs_bucket_
                                  .bytes = load->bytes};
     if (!load->end_ns)
         return GS_OK; /* it was made after the last step */
-    stats->ready_us = us (load->ready_ns - r->tally.begin_ns);
-    stats->begin_us = us (load->begin_ns - r->tally.begin_ns);
-    stats->end_us = us (load->end_ns - r->tally.begin_ns);
+    stats->ready_us = us (load->ready_ns - r->tally.seen.begin_ns);
+    stats->begin_us = us (load->begin_ns - r->tally.seen.begin_ns);
+    stats->end_us = us (load->end_ns - r->tally.seen.begin_ns);
     stats->exposed_us = exposed_us (r, load);
     return GS_OK;
 }

@@ -8,11 +8,12 @@
 #include "base/clock.h"
 #include "grad/carrier.h"
 #include "grad/tail.h"
+#include "grad/timing.h"
 #include "grad/work.h"
 
 /* ---- Gradients become ready ---- */
 
-static gs_status_t begin_step (gs_reducer_t *r, int index)
+static gs_status_t begin_step (gs_reducer_t *r, int index, gs_stream_t stream)
 {
     gs_status_t st;
 
@@ -22,7 +23,8 @@ static gs_status_t begin_step (gs_reducer_t *r, int index)
                              "%s is weighted: gs_reducer_weight comes before the step, on all "
                              "ranks",
                              r->tenant.name);
-        if ((st = gs_comm_check (r->comm)) || (st = gsi_carrier_begin (r)))
+        if ((st = gs_comm_check (r->comm)) || (st = gsi_timing_begin (r, stream)) ||
+            (st = gsi_carrier_begin (r)))
             return st;
         r->step++;
         r->tally.begin_ns = gsi_now_ns ();
@@ -47,7 +49,7 @@ static gs_status_t check_mark (gs_reducer_t *r, const char *caller, int index, g
             r->gradient[index].mark == GSI_MARK_READY ? "ready" : "skipped", r->opener);
     if ((st = gsi_carrier_admit (r, stream)))
         return st;
-    return r->in_step ? GS_OK : begin_step (r, index);
+    return r->in_step ? GS_OK : begin_step (r, index, stream);
 }
 
 /* (GPUs) Notes which stream completes the bucket; work of another one is followed at once. */
@@ -79,7 +81,7 @@ static gs_status_t mark (gs_reducer_t *r, int index, enum gsi_mark how, gs_strea
     }
     if (r->queue)
         st = hear (r, load, stream);
-    if (--load->pending == 0)
+    if (--load->pending == 0 && !r->queue)
         load->ready_ns = gsi_now_ns ();
     while (r->launched < r->loads && !r->load[r->launched].pending)
         r->launched++;
@@ -203,7 +205,7 @@ static gs_status_t end_step (gs_reducer_t *r, gs_stream_t stream)
     gs_status_t st;
 
     r->tally.finish_ns = gsi_now_ns ();
-    if ((st = gsi_carrier_drain (r)))
+    if ((st = gsi_timing_finish (r, stream)) || (st = gsi_carrier_drain (r)))
         return st;
     if (!(r->opts.max_norm > 0) && (st = gsi_carrier_release (r, stream)))
         return st;

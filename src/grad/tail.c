@@ -288,7 +288,20 @@ int gsi_tail_late (const gs_reducer_t *r, double *late_us)
         most = busy > most ? busy : most;
     }
     *late_us = most - least;
-    return r->queue || r->size == 1 || most - least < LATE_FROM ? -1 : late;
+    return r->size == 1 || most - least < LATE_FROM ? -1 : late;
+}
+
+bool gsi_tail_past (const gs_reducer_t *r)
+{
+    bool done = false;
+    int previous;
+
+    if (!r->queue || r->queue->enter (r->device, &previous))
+        return !r->queue;
+    if (r->queue->event_done (r->tail->event[r->tail->slot], &done))
+        done = false;
+    r->queue->leave (r->device, previous);
+    return done;
 }
 
 /* A NaN on either side stays. */

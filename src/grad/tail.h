@@ -36,6 +36,9 @@ gs_status_t gsi_tail_exchange (gs_reducer_t *r, bool due, double busy_us);
 /* (GPUs) Waits until the last exchange is known here. */
 gs_status_t gsi_tail_await (gs_reducer_t *r);
 
+/* Whether it is known already. */
+bool gsi_tail_past (const gs_reducer_t *r);
+
 /* What follows from the last exchange, which is known. Whether the step was as it should be: */
 gs_status_t gsi_tail_verdict (const gs_reducer_t *r);
 

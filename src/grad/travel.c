@@ -102,7 +102,8 @@ gs_status_t gsi_travel (gs_reducer_t *r, int b, gs_status_t *callback)
     const struct gsi_bucket *plan = &load->plan;
     gs_status_t st = GS_OK;
 
-    load->begin_ns = gsi_now_ns ();
+    if (!r->queue)
+        load->begin_ns = gsi_now_ns ();
     if (r->opts.check_finite)
         st = gsi_work_find_bad (r, plan->first, plan->tensors);
     if (r->hook && !st)
@@ -113,6 +114,7 @@ gs_status_t gsi_travel (gs_reducer_t *r, int b, gs_status_t *callback)
         st = gsi_work_squares (r, plan->first, plan->tensors);
     if (r->averaged && !st && !*callback)
         *callback = call_averaged (r, b);
-    load->end_ns = gsi_now_ns ();
+    if (!r->queue)
+        load->end_ns = gsi_now_ns ();
     return st;
 }

@@ -107,6 +107,49 @@ static void step (gs_comm_t *comm, gs_reducer_t *r, bool watched)
     CHECK_OK (gs_comm_wait (comm, NULL)); /* so that the tail of the step has room */
 }
 
+/* All steps that are past were timed, but those after which other buckets were made, and in the
+ * last one each bucket was ready, travelled when the one before had arrived, and arrived. */
+static void check_times (gs_reducer_t *r)
+{
+    gs_reducer_stats_t stats = {.size = sizeof (stats)};
+    gs_bucket_stats_t b = {.size = sizeof (b)};
+    double free_us = 0;
+
+    CHECK_OK (gs_reducer_get_stats (r, &stats));
+    CHECK (stats.busy_us > 0 && stats.exposed_us >= 0 && stats.overlap >= 0 && stats.overlap <= 1,
+           "under way %g us, exposed %g us, overlap %g", stats.busy_us, stats.exposed_us,
+           stats.overlap);
+    for (int i = 0; i < stats.buckets; i++) {
+        CHECK_OK (gs_reducer_get_bucket (r, i, &b));
+        CHECK (b.ready_us >= 0 && b.begin_us >= b.ready_us && b.begin_us >= free_us &&
+                   b.end_us >= b.begin_us && b.exposed_us <= b.end_us - b.begin_us + 1e-3,
+               "bucket %d is ready at %g, begins at %g behind %g, ends at %g us, exposed %g", i,
+               b.ready_us, b.begin_us, free_us, b.end_us, b.exposed_us);
+        free_us = b.end_us;
+    }
+    CHECK (free_us > 0, "the last bucket has no time");
+}
+
+/* The others' buckets wait for those of the last rank. */
+static void check_late (gs_comm_t *comm, gs_reducer_t *r)
+{
+    gs_reducer_stats_t stats = {.size = sizeof (stats)};
+    int late = gs_comm_size (comm) - 1;
+
+    if (!late)
+        return;
+    for (int s = 0; s < 5; s++) {
+        if (gs_comm_rank (comm) == late)
+            usleep (50000);
+        step (comm, r, false);
+    }
+    CHECK_OK (gs_barrier (comm, NULL)); /* behind the exchange that tells */
+    CHECK_OK (gs_comm_wait (comm, NULL));
+    CHECK_OK (gs_reducer_get_stats (r, &stats));
+    CHECK (stats.late_rank == late && stats.late_us > 5000, "rank %d is %g us late",
+           stats.late_rank, stats.late_us);
+}
+
 /* The check itself: an allocation of the library's is seen. */
 static void check_counting (void)
 {
@@ -148,6 +191,8 @@ int main (int argc, char **argv)
         step (comm, r, s > SETTLED && (s & (s - 1)));
     CHECK_OK (gs_reducer_get_stats (r, &stats));
     CHECK (stats.steps == steps && stats.buckets > 3, "%d buckets", stats.buckets);
+    check_times (r);
+    check_late (comm, r);
     CHECK_OK (gs_reducer_destroy (r));
     CHECK_OK (gs_comm_destroy (comm));
     return multi_end ("steps of a reducer ask for no memory and no system call");

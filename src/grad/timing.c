@@ -1,0 +1,225 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* timing - when buckets travel on a GPU. */
+#include "grad/timing.h"
+
+#include <stdlib.h>
+
+#define STEPS 2 /* whose events there are: one is read while the next is recorded */
+
+/* The events of a step. */
+struct events {
+    struct gsi_event *begin, *finish, *release;
+    struct gsi_event **ready, **end; /* [gradients], of which the first [buckets] are made */
+    int buckets;
+    uint64_t digest; /* of the buckets that they are of */
+    bool unread;
+};
+
+struct gsi_timing {
+    struct events step[STEPS];
+    int now; /* the last one that began */
+};
+
+/* ---- Life ---- */
+
+static gs_status_t open_events (const gs_reducer_t *r, struct events *e)
+{
+    size_t n = (size_t) r->gradients;
+    gs_status_t st;
+
+    e->ready = calloc (n, sizeof (struct gsi_event *));
+    e->end = calloc (n, sizeof (struct gsi_event *));
+    if (!e->ready || !e->end)
+        return gsi_fail (GS_ERR_NOMEM, "%s: out of memory", r->tenant.name);
+    if ((st = r->queue->timer_open (&e->begin)) || (st = r->queue->timer_open (&e->finish)))
+        return st;
+    return r->queue->timer_open (&e->release);
+}
+
+/* Events for all the buckets that there are now. */
+static gs_status_t make_more (const gs_reducer_t *r, struct events *e)
+{
+    gs_status_t st = GS_OK;
+
+    for (; e->buckets < r->loads && !st; e->buckets++) {
+        st = r->queue->timer_open (&e->ready[e->buckets]);
+        if (!st && (st = r->queue->timer_open (&e->end[e->buckets])))
+            r->queue->event_close (e->ready[e->buckets]);
+        if (st)
+            break;
+    }
+    return st;
+}
+
+gs_status_t gsi_timing_open (gs_reducer_t *r)
+{
+    gs_status_t st;
+    int previous;
+
+    if (!r->queue)
+        return GS_OK;
+    if (!(r->timing = calloc (1, sizeof (*r->timing))))
+        return gsi_fail (GS_ERR_NOMEM, "%s: out of memory", r->tenant.name);
+    if ((st = r->queue->enter (r->device, &previous)))
+        return st;
+    for (int i = 0; i < STEPS && !st; i++)
+        if (!(st = open_events (r, &r->timing->step[i])))
+            st = make_more (r, &r->timing->step[i]);
+    r->queue->leave (r->device, previous);
+    return st;
+}
+
+static void close_events (const gs_reducer_t *r, struct events *e)
+{
+    r->queue->event_close (e->begin);
+    r->queue->event_close (e->finish);
+    r->queue->event_close (e->release);
+    for (int b = 0; b < e->buckets; b++) {
+        r->queue->event_close (e->ready[b]);
+        r->queue->event_close (e->end[b]);
+    }
+    free (e->ready);
+    free (e->end);
+}
+
+void gsi_timing_close (gs_reducer_t *r)
+{
+    int previous;
+
+    if (!r->timing)
+        return;
+    if (!r->queue->enter (r->device, &previous)) {
+        for (int i = 0; i < STEPS; i++)
+            close_events (r, &r->timing->step[i]);
+        r->queue->leave (r->device, previous);
+    }
+    free (r->timing);
+    r->timing = NULL;
+}
+
+/* ---- In a step ---- */
+
+static struct events *current (const gs_reducer_t *r)
+{
+    return &r->timing->step[r->timing->now];
+}
+
+static gs_status_t record (const gs_reducer_t *r, struct gsi_event *event, gs_stream_t stream)
+{
+    int previous;
+    gs_status_t st = r->queue->enter (r->device, &previous);
+
+    if (st)
+        return st;
+    st = r->queue->event_record (event, stream);
+    r->queue->leave (r->device, previous);
+    return st;
+}
+
+gs_status_t gsi_timing_begin (gs_reducer_t *r, gs_stream_t stream)
+{
+    struct events *e;
+    gs_status_t st;
+    int previous;
+
+    if (!r->timing)
+        return GS_OK;
+    if ((st = gsi_timing_read (r)) || (st = r->queue->enter (r->device, &previous)))
+        return st;
+    r->timing->now = (r->timing->now + 1) % STEPS;
+    e = current (r);
+    e->digest = r->digest;
+    e->unread = false;
+    if (!(st = make_more (r, e)))
+        st = r->queue->event_record (e->begin, stream);
+    r->queue->leave (r->device, previous);
+    return st;
+}
+
+gs_status_t gsi_timing_finish (gs_reducer_t *r, gs_stream_t stream)
+{
+    if (!r->timing)
+        return GS_OK;
+    current (r)->unread = true;
+    return record (r, current (r)->finish, stream);
+}
+
+struct gsi_event *gsi_timing_ready (const gs_reducer_t *r, int b)
+{
+    return current (r)->ready[b];
+}
+
+struct gsi_event *gsi_timing_end (const gs_reducer_t *r, int b)
+{
+    return current (r)->end[b];
+}
+
+struct gsi_event *gsi_timing_release (const gs_reducer_t *r)
+{
+    return current (r)->release;
+}
+
+/* ---- After it ---- */
+
+/* A bucket begins to travel when it is ready and the one before it, which [free_ns] is the end
+ * of, has arrived. */
+static gs_status_t read_bucket (const gs_reducer_t *r, const struct events *e, int b,
+                                int64_t free_ns)
+{
+    struct gsi_load *load = &r->load[b];
+    gs_status_t st = r->queue->elapsed (e->begin, e->ready[b], &load->ready_ns);
+
+    if (!st)
+        st = r->queue->elapsed (e->begin, e->end[b], &load->end_ns);
+    load->begin_ns = load->ready_ns > free_ns ? load->ready_ns : free_ns;
+    return st;
+}
+
+static gs_status_t read_times (gs_reducer_t *r, const struct events *e)
+{
+    struct gsi_seen *seen = &r->tally.seen;
+    gs_status_t st = r->queue->elapsed (e->begin, e->finish, &seen->finish_ns);
+
+    if (!st)
+        st = r->queue->elapsed (e->begin, e->release, &seen->end_ns);
+    for (int b = 0; b < r->loads && !st; b++)
+        st = read_bucket (r, e, b, b ? r->load[b - 1].end_ns : 0);
+    if (st)
+        return st;
+    seen->begin_ns = 0;
+    if (seen->end_ns < seen->finish_ns)
+        seen->end_ns = seen->finish_ns; /* all had arrived before */
+    gsi_stats_seen (r);
+    return GS_OK;
+}
+
+static gs_status_t read_step (gs_reducer_t *r, struct events *e)
+{
+    bool finished = false, released = false;
+    gs_status_t st;
+
+    if (!e->unread)
+        return GS_OK;
+    if ((st = r->queue->event_done (e->finish, &finished)) ||
+        (st = r->queue->event_done (e->release, &released)))
+        return st;
+    if (!finished || !released)
+        return GS_OK;
+    e->unread = false;
+    return e->digest == r->digest ? read_times (r, e) : GS_OK; /* the buckets are others now */
+}
+
+gs_status_t gsi_timing_read (gs_reducer_t *r)
+{
+    gs_status_t st;
+    int previous;
+
+    if (!r->timing)
+        return GS_OK;
+    if ((st = r->queue->enter (r->device, &previous)))
+        return st;
+    for (int i = 1; i <= STEPS && !st; i++) /* the older one first */
+        st = read_step (r, &r->timing->step[(r->timing->now + i) % STEPS]);
+    r->queue->leave (r->device, previous);
+    return st;
+}

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * timing - when buckets travel on a GPU, by events on its streams. They are read once they are
+ * past, when the next step begins or somebody asks; nobody waits for them, and a step that is
+ * still under way two steps later is left out. On hosts there is none of this.
+ */
+#ifndef GS_GRAD_TIMING_H
+#define GS_GRAD_TIMING_H
+
+#include "grad/reducer.h"
+
+gs_status_t gsi_timing_open (gs_reducer_t *r);
+void gsi_timing_close (gs_reducer_t *r);
+
+/* A step begins with what [stream] has now; finish is called, behind what it has. */
+gs_status_t gsi_timing_begin (gs_reducer_t *r, gs_stream_t stream);
+gs_status_t gsi_timing_finish (gs_reducer_t *r, gs_stream_t stream);
+
+/* What the caller records: when bucket [b] is ready, has arrived, and the program may go on. */
+struct gsi_event *gsi_timing_ready (const gs_reducer_t *r, int b);
+struct gsi_event *gsi_timing_end (const gs_reducer_t *r, int b);
+struct gsi_event *gsi_timing_release (const gs_reducer_t *r);
+
+/* Brings the times of the buckets and r->tally.seen up to the last step that is past. */
+gs_status_t gsi_timing_read (gs_reducer_t *r);
+
+#endif /* GS_GRAD_TIMING_H */
