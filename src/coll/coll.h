@@ -84,6 +84,12 @@ struct gsi_coll_ops {
      */
     bool queued;
 
+    /*
+     * (optional) Writes line [line], from 0, of how operations would go among the ranks of [team]
+     * into [text]; false behind the last. Local, without a transport.
+     */
+    bool (*describe) (const struct gsi_team *team, int line, char *text, size_t room);
+
     /* (optional) Fills [card] of GSI_COLL_CARD_BYTES, without communication. */
     gs_status_t (*prepare) (const struct gsi_boot *boot, void *card);
 

@@ -2,7 +2,11 @@
 /* choice - which way data goes between hosts. */
 #include "mpi/choice.h"
 
+#include <stdio.h>
+#include <stdlib.h>
+
 #include "base/env.h"
+#include "mpi/coll_mpi.h"
 
 #define SMALL_BYTES   ((size_t) 16 << 10)  /* above it less is sent by shards: measured */
 #define MOVED_BYTES   ((size_t) 256 << 10) /* of a block that is moved by messages */
@@ -14,11 +18,133 @@
 #define LINE_BYTES    ((size_t) 128)       /* parts are whole lines of elements of any type */
 #define ALONE_SLOTS   4                    /* areas on one node; move.c needs so many */
 
-bool gsi_choice_is_small (const struct gsi_coll_mpi *c, size_t bytes)
+#define ANY SIZE_MAX
+
+/* Where the ranks of a communicator are; several in a row of the table. */
+enum where { NODE = 1, NODES = 2, APART = 4 };
+
+/*
+ * The first row that fits is taken: of this task, with ranks there, and not more than so many
+ * bytes of each rank and of all.
+ */
+static const struct row {
+    enum gsi_task task;
+    unsigned where;
+    size_t each, all;
+    enum gsi_way way;
+} table[] = {
+    {GSI_TASK_SUM, NODE | NODES | APART, SMALL_BYTES, GSI_SMALL_BYTES, GSI_WAY_EXCHANGE},
+    {GSI_TASK_SUM, NODE | NODES | APART, ANY, ANY, GSI_WAY_LEVELS},
+    {GSI_TASK_GATHER, NODE | NODES | APART, SMALL_BYTES, GSI_SMALL_BYTES, GSI_WAY_EXCHANGE},
+    {GSI_TASK_GATHER, NODE, ANY, ANY, GSI_WAY_MEMORY},
+    {GSI_TASK_GATHER, NODES | APART, ANY, ANY, GSI_WAY_MESSAGES},
+    {GSI_TASK_BROADCAST, NODE, ANY, ANY, GSI_WAY_MEMORY},
+    {GSI_TASK_BROADCAST, NODES | APART, ANY, ANY, GSI_WAY_MESSAGES},
+};
+
+#define ROWS ((int) (sizeof (table) / sizeof (table[0])))
+
+/* ---- The table ---- */
+
+static enum where where_of (const struct gsi_levels *levels)
 {
-    return bytes <= SMALL_BYTES && bytes * (size_t) c->size <= GSI_SMALL_BYTES &&
-           (!c->levels.shares || bytes <= c->node.area_bytes);
+    if (!levels->shares)
+        return APART;
+    return levels->rails == 1 ? NODE : NODES;
 }
+
+/* The most bytes of each of [size] ranks that [row] is for. */
+static size_t limit_of (const struct row *row, int size)
+{
+    size_t share = row->all == ANY ? ANY : row->all / (size_t) size;
+
+    return row->each < share ? row->each : share;
+}
+
+enum gsi_way gsi_choice_way (const struct gsi_levels *levels, int size, enum gsi_task task,
+                             size_t bytes)
+{
+    const struct row *row = table;
+
+    while (row->task != task || !(row->where & where_of (levels)) || bytes > limit_of (row, size))
+        row++; /* the last row of each task and place is for any number of bytes */
+    return row->way;
+}
+
+static void tell_way (const struct gsi_levels *l, int size, const struct row *row, char *text,
+                      size_t room)
+{
+    bool node = where_of (l) == NODE;
+
+    switch (row->way) {
+    case GSI_WAY_EXCHANGE:
+        snprintf (text, room, "exchange: all to all %s",
+                  node ? "in the memory of the node" : "in log2 (ranks) messages");
+        break;
+    case GSI_WAY_LEVELS:
+        if (l->shares)
+            snprintf (text, room, "levels: shards of %zu bytes of a block, %d on each node",
+                      l->part_bytes * (size_t) l->rails, l->owners);
+        else
+            snprintf (text, room, "flat: messages of %zu bytes, to and from each rank",
+                      l->part_bytes);
+        break;
+    case GSI_WAY_MEMORY: snprintf (text, room, "memory of the node"); break;
+    case GSI_WAY_MESSAGES:
+        if (row->task == GSI_TASK_GATHER)
+            snprintf (text, room, "messages of %zu bytes, to and from each rank",
+                      gsi_choice_piece (size));
+        else
+            snprintf (text, room, "messages of %zu bytes, down a tree of the ranks",
+                      gsi_choice_piece (size) * (size_t) size);
+        break;
+    }
+}
+
+bool gsi_choice_line (const struct gsi_levels *levels, int size, int line, char *text,
+                      size_t room)
+{
+    static const char *const names[] = {[GSI_TASK_SUM] = "sum",
+                                        [GSI_TASK_GATHER] = "allgather",
+                                        [GSI_TASK_BROADCAST] = "broadcast"};
+    const struct row *before = NULL;
+
+    for (const struct row *row = table; row < table + ROWS; row++) {
+        size_t limit = limit_of (row, size);
+        char bytes[32], way[128];
+        if (!(row->where & where_of (levels)) || !limit)
+            continue;
+        if (line--) {
+            before = row;
+            continue;
+        }
+        if (limit == ANY)
+            snprintf (bytes, sizeof (bytes), "%s",
+                      before && before->task == row->task ? "more" : "any size");
+        else
+            snprintf (bytes, sizeof (bytes), "to %zu bytes", limit);
+        tell_way (levels, size, row, way, sizeof (way));
+        snprintf (text, room, "%-10s %-16s %s", names[row->task], bytes, way);
+        return true;
+    }
+    return false;
+}
+
+bool gsi_choice_describe (const struct gsi_team *team, int line, char *text, size_t room)
+{
+    struct gsi_levels levels;
+    bool there;
+
+    if (gsi_choice_is_flat (team) ? gsi_levels_flat (&levels, team)
+                                  : gsi_levels_nodes (&levels, team, gsi_choice_owners (team)))
+        return false;
+    levels.part_bytes = gsi_choice_part (&levels, team);
+    there = gsi_choice_line (&levels, team->size, line, text, room);
+    free (levels.peer);
+    return there;
+}
+
+/* ---- What it depends on, and sizes ---- */
 
 /* Sums within several nodes would not be in rank order. */
 bool gsi_choice_is_flat (const struct gsi_team *team)

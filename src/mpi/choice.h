@@ -1,26 +1,43 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * choice - which way data goes between hosts, by where the ranks are and how much it is. The same
- * on all ranks: it depends on nothing that they do not share.
+ * choice - which way data goes between hosts, by where the ranks are and how much it is: the
+ * table in choice.c, which gs-info --hosts prints. The same on all ranks: it depends on nothing
+ * that they do not share.
  *
- * All ranks on one node, with memory that they share:
- *   up to 16 KiB of each   small.c, in that memory
- *   more, to sum           levels.c, with one rail; in place if all see all arrays
- *   more, to move          move.c, in that memory
- * Several nodes, with such memory on each:
- *   up to 16 KiB of each   small.c, by messages
- *   more, to sum           levels.c, with a rail between nodes for each owner
- *   more, to move          move.c, by messages
- * One rank on each node, no such memory, GS_HOST_ALGO=flat, or GS_DETERMINISTIC and several
- * nodes: as between nodes, and levels.c with one rail of all ranks
+ * Ranks count as APART, each a node of its own, where no two share a node, without memory that
+ * the ranks of a node share, with GS_HOST_ALGO=flat, and with GS_DETERMINISTIC on several nodes.
  */
 #ifndef GS_MPI_CHOICE_H
 #define GS_MPI_CHOICE_H
 
-#include "mpi/coll_mpi.h"
+#include <stdbool.h>
+#include <stddef.h>
 
-/* Whether [bytes] of each rank go in one go. */
-bool gsi_choice_is_small (const struct gsi_coll_mpi *c, size_t bytes);
+#include "boot/team.h"
+#include "mpi/levels.h"
+
+enum gsi_task { GSI_TASK_SUM, GSI_TASK_GATHER, GSI_TASK_BROADCAST };
+
+enum gsi_way {
+    GSI_WAY_EXCHANGE, /* small.c: everybody gets all, and does the rest by itself */
+    GSI_WAY_LEVELS,   /* levels.c */
+    GSI_WAY_MEMORY,   /* move.c, in the memory of the node */
+    GSI_WAY_MESSAGES, /* move.c, by messages */
+};
+
+/* How a task with [bytes] of each of [size] ranks goes; of a broadcast, with [bytes] of one. */
+enum gsi_way gsi_choice_way (const struct gsi_levels *levels, int size, enum gsi_task task,
+                             size_t bytes);
+
+/*
+ * Writes line [line], from 0, of the table for these ranks into [text]; false behind the last.
+ * [levels] is as it is used, with its part_bytes.
+ */
+bool gsi_choice_line (const struct gsi_levels *levels, int size, int line, char *text,
+                      size_t room);
+
+/* The same for a job that does not run, with memory that the ranks of each node share. */
+bool gsi_choice_describe (const struct gsi_team *team, int line, char *text, size_t room);
 
 /* Whether each rank counts as a node of its own in large sums. */
 bool gsi_choice_is_flat (const struct gsi_team *team);

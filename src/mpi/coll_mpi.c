@@ -171,15 +171,20 @@ static gs_status_t choose_levels (struct gsi_coll_mpi *c, const struct gsi_coll_
     st = gsi_node_open (
         c, &c->node, c->levels.part_bytes * (size_t) (c->levels.owners * c->levels.rails),
         c->levels.part_bytes * (size_t) c->levels.rails, setup->deadline_ns, &there);
-    if (there)
-        gsi_log (GS_LOG_INFO, "mpi",
-                 "large sums: %d shards of a block on each of %d nodes, in "
-                 "parts of %zu bytes",
-                 c->levels.owners, c->levels.rails, c->levels.part_bytes);
     if (st || there)
         return st;
     free (c->levels.peer);
     return gsi_levels_flat (&c->levels, team);
+}
+
+/* What gs-info --hosts tells, of the ranks there are. */
+static void log_choice (const struct gsi_coll_mpi *c)
+{
+    char text[256];
+
+    for (int line = 0;
+         c->rank == 0 && gsi_choice_line (&c->levels, c->size, line, text, sizeof (text)); line++)
+        gsi_log (GS_LOG_INFO, "mpi", "%s", text);
 }
 
 /* Cuts [c]->memory into the staging buffers. Pieces begin at multiples of 64 bytes. */
@@ -298,6 +303,7 @@ static gs_status_t open_mpi (const struct gsi_coll_setup *setup, struct gsi_coll
         discard (&c->base);
         return st;
     }
+    log_choice (c);
     MPI_Query_thread (&level);
     c->base.any_thread = level == MPI_THREAD_MULTIPLE;
     *out = &c->base;
@@ -309,7 +315,8 @@ static bool alloc (struct gsi_coll *coll, size_t bytes, void **out)
 {
     struct gsi_coll_mpi *c = (struct gsi_coll_mpi *) coll;
 
-    return !gsi_choice_is_small (c, bytes) && gsi_share_alloc (&c->share, bytes, out);
+    return gsi_choice_way (&c->levels, c->size, GSI_TASK_SUM, bytes) != GSI_WAY_EXCHANGE &&
+           gsi_share_alloc (&c->share, bytes, out);
 }
 
 static bool free_array (struct gsi_coll *coll, void *memory)
@@ -335,7 +342,7 @@ static gs_status_t allreduce (struct gsi_coll *coll, void *buf, size_t count,
 
     if (st)
         return st;
-    if (!gsi_choice_is_small (c, bytes))
+    if (gsi_choice_way (&c->levels, c->size, GSI_TASK_SUM, bytes) == GSI_WAY_LEVELS)
         return gsi_levels_allreduce (c, &c->levels, buf, count, how, call);
     if ((st = gsi_small_gather (c, buf, bytes, call)))
         return st;
@@ -348,9 +355,11 @@ static gs_status_t allreduce (struct gsi_coll *coll, void *buf, size_t count,
 static gs_status_t broadcast (struct gsi_coll *coll, void *buf, size_t bytes, int root,
                               const struct gsi_call *call)
 {
+    struct gsi_coll_mpi *c = (struct gsi_coll_mpi *) coll;
+    enum gsi_way way = gsi_choice_way (&c->levels, c->size, GSI_TASK_BROADCAST, bytes);
     gs_status_t st = still_up ();
 
-    return st ? st : gsi_move_broadcast ((struct gsi_coll_mpi *) coll, buf, bytes, root, call);
+    return st ? st : gsi_move_broadcast (c, way, buf, bytes, root, call);
 }
 
 static gs_status_t allgather (struct gsi_coll *coll, const void *send, void *recv, size_t bytes,
@@ -358,11 +367,13 @@ static gs_status_t allgather (struct gsi_coll *coll, const void *send, void *rec
 {
     struct gsi_coll_mpi *c = (struct gsi_coll_mpi *) coll;
     gs_status_t st = still_up ();
+    enum gsi_way way;
 
     if (st)
         return st;
-    if (!gsi_choice_is_small (c, bytes))
-        return gsi_move_allgather (c, send, recv, bytes, call);
+    way = gsi_choice_way (&c->levels, c->size, GSI_TASK_GATHER, bytes);
+    if (way != GSI_WAY_EXCHANGE)
+        return gsi_move_allgather (c, way, send, recv, bytes, call);
     if ((st = gsi_small_gather (c, send, bytes, call)))
         return st;
     for (int r = 0; r < c->size; r++)
@@ -396,6 +407,7 @@ static gs_status_t close_mpi (struct gsi_coll *coll, const struct gsi_call *call
 
 const struct gsi_coll_ops gsi_coll_mpi = {
     .name = "mpi",
+    .describe = gsi_choice_describe,
     .prepare = prepare,
     .open = open_mpi,
     .alloc = alloc,

@@ -12,6 +12,7 @@
 #include <mpi.h>
 
 #include "coll/coll.h"
+#include "mpi/choice.h"
 #include "mpi/levels.h"
 #include "mpi/node.h"
 #include "mpi/share.h"
@@ -112,10 +113,10 @@ gs_status_t gsi_small_gather (struct gsi_coll_mpi *c, const void *mine, size_t b
                               const struct gsi_call *call);
 const void *gsi_small_place (const struct gsi_coll_mpi *c, int rank, size_t bytes);
 
-/* move.c: large operations that only move data, in blocks. */
-gs_status_t gsi_move_allgather (struct gsi_coll_mpi *c, const char *send, char *recv,
-                                size_t bytes, const struct gsi_call *call);
-gs_status_t gsi_move_broadcast (struct gsi_coll_mpi *c, char *buf, size_t bytes, int root,
-                                const struct gsi_call *call);
+/* move.c: large operations that only move data, in blocks, by memory or messages (choice.h). */
+gs_status_t gsi_move_allgather (struct gsi_coll_mpi *c, enum gsi_way way, const char *send,
+                                char *recv, size_t bytes, const struct gsi_call *call);
+gs_status_t gsi_move_broadcast (struct gsi_coll_mpi *c, enum gsi_way way, char *buf, size_t bytes,
+                                int root, const struct gsi_call *call);
 
 #endif /* GS_MPI_COLL_MPI_H */

@@ -141,19 +141,18 @@ static gs_status_t send_down (struct gsi_coll_mpi *c, char *buf, size_t bytes, i
 
 /* ---- Either ---- */
 
-gs_status_t gsi_move_allgather (struct gsi_coll_mpi *c, const char *send, char *recv,
-                                size_t bytes, const struct gsi_call *call)
+gs_status_t gsi_move_allgather (struct gsi_coll_mpi *c, enum gsi_way way, const char *send,
+                                char *recv, size_t bytes, const struct gsi_call *call)
 {
     if (send != recv + (size_t) c->rank * bytes)
         memcpy (recv + (size_t) c->rank * bytes, send, bytes);
-    return gsi_levels_together (&c->levels) ? share (c, send, recv, -1, bytes, call)
-                                            : send_parts (c, send, recv, bytes, call);
+    return way == GSI_WAY_MEMORY ? share (c, send, recv, -1, bytes, call)
+                                 : send_parts (c, send, recv, bytes, call);
 }
 
-gs_status_t gsi_move_broadcast (struct gsi_coll_mpi *c, char *buf, size_t bytes, int root,
-                                const struct gsi_call *call)
+gs_status_t gsi_move_broadcast (struct gsi_coll_mpi *c, enum gsi_way way, char *buf, size_t bytes,
+                                int root, const struct gsi_call *call)
 {
-    return gsi_levels_together (&c->levels)
-               ? share (c, c->rank == root ? buf : NULL, buf, root, bytes, call)
-               : send_down (c, buf, bytes, root, call);
+    return way == GSI_WAY_MEMORY ? share (c, c->rank == root ? buf : NULL, buf, root, bytes, call)
+                                 : send_down (c, buf, bytes, root, call);
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* gs-info - tells what this gradsync is and how it is set; prints flight records. */
+/* gs-info - tells what this gradsync is, how it is set and which way data goes; prints records.
+ */
 #include <getopt.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -8,6 +9,7 @@
 
 #include "base/env.h"
 #include "gradsync.h"
+#include "tools/info_hosts.h"
 #include "tools/info_profile.h"
 #include "tools/info_record.h"
 #include "tools/json.h"
@@ -19,17 +21,21 @@ extern char **environ;
 
 static const char help[] =
     "Usage: gs-info [--json]\n"
+    "       gs-info --hosts LAYOUT\n"
     "       gs-info --record FILE...\n"
     "Tells the version of gradsync, what was built in, and every GS_* variable as it is set in\n"
-    "this environment; or prints flight records, newest operation last.\n"
+    "this environment; or which way data goes between hosts; or prints flight records, newest\n"
+    "operation last.\n"
     "\n"
     "  --json      the same as one JSON object\n"
+    "  --hosts     for LAYOUT: RANKS of one node, NODESxRANKS, or RANKS+RANKS+... of each node\n"
     "  --record    print the flight records (gradsync-*.ring) given as FILEs\n"
     "  --help      this text\n"
     "  --version   the version\n"
     "\n"
-    "Exit status: 0; 1 if a variable is not understood or a record is damaged; 2 for a wrong\n"
-    "option.\n";
+    "Exit status: 0; 1 if a variable is not understood, a record is damaged or the module for "
+    "MPI\n"
+    "is not there; 2 for a wrong option.\n";
 
 /*
  * The next line "name: value" of gs_build_info (): its two parts by pointer and length. Returns
@@ -170,9 +176,9 @@ static int print_records (int count, char **paths)
     return ok ? EXIT_SUCCESS : EXIT_FAILURE;
 }
 
-static int print_info (bool json)
+static int print_info (bool json, const char *layout)
 {
-    bool ok = json ? print_json () : print_text ();
+    bool ok = layout ? info_hosts (layout) : json ? print_json () : print_text ();
 
     if (!gsi_env_check ())
         return ok ? EXIT_SUCCESS : EXIT_FAILURE;
@@ -182,31 +188,39 @@ static int print_info (bool json)
 
 static int run (int argc, char **argv)
 {
-    static const struct option options[] = {{"json", no_argument, NULL, 'j'},
-                                            {"record", no_argument, NULL, 'r'},
-                                            {"help", no_argument, NULL, 'h'},
-                                            {"version", no_argument, NULL, 'v'},
-                                            {NULL, 0, NULL, 0}};
+    static const struct option options[] = {
+        {"json", no_argument, NULL, 'j'},    {"hosts", required_argument, NULL, 'l'},
+        {"record", no_argument, NULL, 'r'},  {"help", no_argument, NULL, 'h'},
+        {"version", no_argument, NULL, 'v'}, {NULL, 0, NULL, 0}};
     bool json = false, record = false;
+    const char *layout = NULL;
     int c;
 
     opterr = 0;
-    while ((c = getopt_long (argc, argv, "", options, NULL)) != -1) {
+    while ((c = getopt_long (argc, argv, ":", options, NULL)) != -1) {
         switch (c) {
         case 'j': json = true; break;
+        case 'l': layout = optarg; break;
         case 'r': record = true; break;
         case 'h': fputs (help, stdout); return EXIT_SUCCESS;
         case 'v': printf ("gs-info (gradsync) %s\n", gs_version ()); return EXIT_SUCCESS;
+        case ':': return usage_error (argv[optind - 1], "needs a LAYOUT");
         default: return usage_error (argv[optind - 1], "is not an option");
         }
     }
-    if (record && json)
-        return usage_error ("--json", "cannot be had with --record");
+    if (json && (record || layout))
+        return usage_error ("--json", record ? "cannot be had with --record"
+                                             : "cannot be had with --hosts");
+    if (record && layout)
+        return usage_error ("--hosts", "cannot be had with --record");
+    if (layout && !info_hosts_is_layout (layout))
+        return usage_error (layout, "is no layout of two ranks or more: give RANKS, NODESxRANKS "
+                                    "or RANKS+RANKS+...");
     if (record)
         return print_records (argc - optind, argv + optind);
     if (optind < argc)
         return usage_error (argv[optind], "a FILE is taken with --record only");
-    return print_info (json);
+    return print_info (json, layout);
 }
 
 int main (int argc, char **argv)

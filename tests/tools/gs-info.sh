@@ -92,6 +92,40 @@ run 2 ./gs-info --record
 says err '^gs-info: --record: needs at least one FILE'
 run 2 ./gs-info --record --json file
 says err '^gs-info: --json: cannot be had with --record'
+run 2 ./gs-info --hosts
+says err '^gs-info: --hosts: needs a LAYOUT'
+for layout in 1 2x 0x2 2+ x 2x2x2 -2 2x2000000 999999x999999; do
+    run 2 ./gs-info --hosts "$layout"
+    says err 'is no layout of two ranks or more'
+done
+run 2 ./gs-info --hosts 2 --json
+says err '^gs-info: --json: cannot be had with --hosts'
+run 2 ./gs-info --hosts 2 --record file
+says err '^gs-info: --hosts: cannot be had with --record'
+GS_MPI_MODULE=/nonexistent run 1 ./gs-info --hosts 2x2
+says err "^gs-info: GS_MPI_MODULE='/nonexistent' cannot be read"
+quiet out
+run 0 ./gs-info
+if grep -q '^  mpi  *no$' "$work/out"; then
+    run 1 ./gs-info --hosts 2x2
+    says err '^gs-info: no gradsync-mpi.so in '
+else
+    run 0 ./gs-info --hosts 2x4
+    quiet err
+    says out '^8 ranks, 2 nodes; '
+    says out '^  sum  *to 16384 bytes  *exchange: '
+    says out '^  sum  *more  *levels: .* 4 on each node$'
+    run 0 ./gs-info --hosts 3
+    says out '^3 ranks, 1 node; '
+    says out '^  allgather  *more  *memory '
+    run 0 ./gs-info --hosts 2+1+3
+    says out '^6 ranks, 3 nodes; '
+    says out '^  sum  *more  *levels: .* 1 on each node$'
+    GS_HOST_ALGO=flat run 0 ./gs-info --hosts 2x4
+    says out '^  sum  *more  *flat: '
+    GS_DETERMINISTIC=1 run 0 ./gs-info --hosts 2x4
+    says out '^  sum  *more  *flat: '
+fi
 if test -w /dev/full; then
     ./gs-info >/dev/full 2>"$work/err" && fail "a full disk went unnoticed"
     says err '^gs-info: cannot write'

@@ -4,6 +4,7 @@
 
 #include "boot/boot.h"
 #include "boot/team.h"
+#include "mpi/coll_mpi.h"
 #include "unit.h"
 
 #define MOST ((size_t) 1 << 16) /* ranks */
@@ -104,4 +105,80 @@ START_TEST (a_shard_has_one_rank_on_each_node)
 }
 END_TEST
 
-UNIT_MAIN ("choice", 60, memory_stays_bounded, a_shard_has_one_rank_on_each_node)
+/* A line of the table that says what gsi_choice_way () does at its limit, and above it. */
+static void check_line (const struct gsi_levels *l, int size, const char *text)
+{
+    static const char *const names[] = {[GSI_TASK_SUM] = "sum",
+                                        [GSI_TASK_GATHER] = "allgather",
+                                        [GSI_TASK_BROADCAST] = "broadcast"};
+    const char *const ways[] = {[GSI_WAY_EXCHANGE] = "  exchange",
+                                [GSI_WAY_LEVELS] = l->shares ? "  levels" : "  flat",
+                                [GSI_WAY_MEMORY] = "  memory",
+                                [GSI_WAY_MESSAGES] = "  messages"};
+    enum gsi_task task = GSI_TASK_SUM;
+    size_t bytes = SIZE_MAX;
+    bool limited;
+
+    while (task < GSI_TASK_BROADCAST && strncmp (text, names[task], strlen (names[task])) != 0)
+        task++;
+    limited = sscanf (text, "%*s to %zu", &bytes) == 1;
+    unit_check (strstr (text, ways[gsi_choice_way (l, size, task, bytes)]), "%zu bytes of %d: %s",
+                bytes, size, text);
+    if (limited)
+        unit_check (!strstr (text, ways[gsi_choice_way (l, size, task, bytes + 1)]),
+                    "%zu bytes of %d: %s", bytes + 1, size, text);
+}
+
+static void check_table (int nodes, int local)
+{
+    struct gsi_team team = make_team (nodes, local, 0, 0);
+    struct gsi_levels l;
+    char text[256];
+    int line = 0;
+
+    unit_ok (gsi_choice_is_flat (&team)
+                 ? gsi_levels_flat (&l, &team)
+                 : gsi_levels_nodes (&l, &team, gsi_choice_owners (&team)));
+    l.part_bytes = gsi_choice_part (&l, &team);
+    while (gsi_choice_describe (&team, line++, text, sizeof (text)))
+        check_line (&l, team.size, text);
+    unit_check (line >= 4, "%d nodes of %d ranks: %d lines", nodes, local, line - 1);
+    free (l.peer);
+    gsi_team_clear (&team);
+}
+
+START_TEST (the_table_tells_the_way)
+{
+    check_table (1, 2);
+    check_table (1, 100);
+    check_table (2, 1);
+    check_table (16, 1);
+    check_table (2, 2);
+    check_table (300, 128);
+    setenv ("GS_HOST_ALGO", "flat", 1);
+    check_table (1, 2);
+    check_table (4, 4);
+    unsetenv ("GS_HOST_ALGO");
+}
+END_TEST
+
+/* What is exchanged in the memory of a node has room there. */
+START_TEST (what_is_small_fits)
+{
+    for (int size = 2; size <= 16384; size += size / 7 + 1) {
+        struct gsi_team team = make_team (1, size, 0, 0);
+        struct gsi_levels l;
+        size_t area;
+        unit_ok (gsi_levels_nodes (&l, &team, gsi_choice_owners (&team)));
+        area = gsi_choice_part (&l, &team) * (size_t) l.owners;
+        for (size_t bytes = 1; bytes <= 65536; bytes *= 2)
+            if (gsi_choice_way (&l, size, GSI_TASK_SUM, bytes) == GSI_WAY_EXCHANGE)
+                unit_check (bytes <= area, "%zu bytes of %d ranks, room %zu", bytes, size, area);
+        free (l.peer);
+        gsi_team_clear (&team);
+    }
+}
+END_TEST
+
+UNIT_MAIN ("choice", 60, memory_stays_bounded, a_shard_has_one_rank_on_each_node,
+           the_table_tells_the_way, what_is_small_fits)

@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* info_hosts - which way data would go between hosts. */
+#include "tools/info_hosts.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "coll/coll.h"
+
+#define MOST (1L << 20) /* ranks, and nodes */
+
+/* The whole number from 1 on at [*text], which then points behind it; 0 if there is none. */
+static long number (const char **text)
+{
+    char *end;
+    long n = 0;
+
+    if (**text >= '1' && **text <= '9') {
+        n = strtol (*text, &end, 10);
+        *text = end;
+    }
+    return n > 0 && n <= MOST ? n : 0;
+}
+
+/*
+ * Reads [layout], and writes the ranks of each node to [ranks] unless that is NULL.
+ * Returns how many nodes, and in [*size] ranks, there are; 0 if it is no layout.
+ */
+static long read_layout (const char *layout, int *ranks, long *size)
+{
+    long nodes = 1, each = number (&layout);
+
+    *size = each;
+    if (each && *layout == 'x') {
+        layout++;
+        nodes = each;
+        each = number (&layout);
+        *size = nodes * each;
+        for (long n = 0; ranks && n < nodes; n++)
+            ranks[n] = (int) each;
+    } else if (ranks) {
+        ranks[0] = (int) each;
+    }
+    while (each && *layout == '+' && nodes < MOST) {
+        layout++;
+        each = number (&layout);
+        if (ranks)
+            ranks[nodes] = (int) each;
+        nodes++;
+        *size += each;
+    }
+    return each && !*layout && *size <= MOST ? nodes : 0;
+}
+
+bool info_hosts_is_layout (const char *layout)
+{
+    long size;
+
+    return read_layout (layout, NULL, &size) && size > 1;
+}
+
+/* What rank 0 knows of the ranks; false without memory. */
+static bool make_team (const char *layout, struct gsi_team *team)
+{
+    long size, nodes = read_layout (layout, NULL, &size);
+    int *ranks = calloc ((size_t) nodes, sizeof (*ranks)), rank = 0;
+
+    *team = (struct gsi_team){.size = (int) size, .nodes = (int) nodes};
+    team->node_of = calloc ((size_t) size, sizeof (*team->node_of));
+    if (!ranks || !team->node_of) {
+        free (ranks);
+        free (team->node_of);
+        return false;
+    }
+    read_layout (layout, ranks, &size);
+    team->local_size = ranks[0];
+    for (int n = 0; n < team->nodes; n++)
+        for (int i = 0; i < ranks[n]; i++)
+            team->node_of[rank++] = n;
+    free (ranks);
+    return true;
+}
+
+bool info_hosts (const char *layout)
+{
+    const struct gsi_coll_ops *ops;
+    struct gsi_team team;
+    char text[256];
+
+    if (gsi_coll_find (GS_TRANSPORT_MPI, 2, &ops)) {
+        fprintf (stderr, "gs-info: %s\n", gs_last_error ());
+        return false;
+    }
+    if (!make_team (layout, &team)) {
+        fprintf (stderr, "gs-info: out of memory\n");
+        return false;
+    }
+    printf ("%d ranks, %d node%s; ranks of a node share memory\n", team.size, team.nodes,
+            team.nodes > 1 ? "s" : "");
+    for (int line = 0; ops->describe (&team, line, text, sizeof (text)); line++)
+        printf ("  %s\n", text);
+    free (team.node_of);
+    return true;
+}
