@@ -8,7 +8,9 @@
 #include "base/env.h"
 #include "mpi/coll_mpi.h"
 
-#define SMALL_BYTES   ((size_t) 16 << 10)  /* above it less is sent by shards: measured */
+#define SMALL_BYTES   ((size_t) 16 << 10) /* above it less is sent by shards: measured */
+#define MANY_RANKS    8                   /* that sum less than this by halves: measured */
+#define HALVED_BYTES  ((size_t) 48 << 10)
 #define MOVED_BYTES   ((size_t) 256 << 10) /* of a block that is moved by messages */
 #define BLOCK_BYTES   ((size_t) 256 << 10) /* of a block on one node: stays in the cache */
 #define WIRE_BYTES    ((size_t) 60 << 10)  /* of a part that travels: MPI sends 64 KiB at once */
@@ -21,7 +23,16 @@
 #define ANY SIZE_MAX
 
 /* Where the ranks of a communicator are; several in a row of the table. */
-enum where { NODE = 1, NODES = 2, APART = 4 };
+enum where {
+    NODE = 1,  /* on one, whose memory they share */
+    NODES = 2, /* on several with such memory */
+    APART = 4, /* each on its own */
+    MANY = 8,  /* so, too many for all of them to send each other little */
+    HALVE = 16 /* so, with GS_HOST_ALGO=halving */
+};
+
+#define FLAT   (APART | MANY | HALVE)
+#define ALWAYS (NODE | NODES | FLAT)
 
 /*
  * The first row that fits is taken: of this task, with ranks there, and not more than so many
@@ -33,13 +44,15 @@ static const struct row {
     size_t each, all;
     enum gsi_way way;
 } table[] = {
-    {GSI_TASK_SUM, NODE | NODES | APART, SMALL_BYTES, GSI_SMALL_BYTES, GSI_WAY_EXCHANGE},
-    {GSI_TASK_SUM, NODE | NODES | APART, ANY, ANY, GSI_WAY_LEVELS},
-    {GSI_TASK_GATHER, NODE | NODES | APART, SMALL_BYTES, GSI_SMALL_BYTES, GSI_WAY_EXCHANGE},
+    {GSI_TASK_SUM, ALWAYS, SMALL_BYTES, GSI_SMALL_BYTES, GSI_WAY_EXCHANGE},
+    {GSI_TASK_SUM, MANY, HALVED_BYTES, ANY, GSI_WAY_HALVING},
+    {GSI_TASK_SUM, HALVE, ANY, ANY, GSI_WAY_HALVING},
+    {GSI_TASK_SUM, NODE | NODES | APART | MANY, ANY, ANY, GSI_WAY_LEVELS},
+    {GSI_TASK_GATHER, ALWAYS, SMALL_BYTES, GSI_SMALL_BYTES, GSI_WAY_EXCHANGE},
     {GSI_TASK_GATHER, NODE, ANY, ANY, GSI_WAY_MEMORY},
-    {GSI_TASK_GATHER, NODES | APART, ANY, ANY, GSI_WAY_MESSAGES},
+    {GSI_TASK_GATHER, NODES | FLAT, ANY, ANY, GSI_WAY_MESSAGES},
     {GSI_TASK_BROADCAST, NODE, ANY, ANY, GSI_WAY_MEMORY},
-    {GSI_TASK_BROADCAST, NODES | APART, ANY, ANY, GSI_WAY_MESSAGES},
+    {GSI_TASK_BROADCAST, NODES | FLAT, ANY, ANY, GSI_WAY_MESSAGES},
 };
 
 #define ROWS ((int) (sizeof (table) / sizeof (table[0])))
@@ -48,9 +61,11 @@ static const struct row {
 
 static enum where where_of (const struct gsi_levels *levels)
 {
-    if (!levels->shares)
-        return APART;
-    return levels->rails == 1 ? NODE : NODES;
+    if (levels->shares)
+        return levels->rails == 1 ? NODE : NODES;
+    if (levels->halving != GSI_HALVING_SOME)
+        return levels->halving == GSI_HALVING_ALL ? HALVE : APART;
+    return levels->rails >= MANY_RANKS ? MANY : APART;
 }
 
 /* The most bytes of each of [size] ranks that [row] is for. */
@@ -81,6 +96,7 @@ static void tell_way (const struct gsi_levels *l, int size, const struct row *ro
         snprintf (text, room, "exchange: all to all %s",
                   node ? "in the memory of the node" : "in log2 (ranks) messages");
         break;
+    case GSI_WAY_HALVING: snprintf (text, room, "halving: 2 log2 (ranks) messages"); break;
     case GSI_WAY_LEVELS:
         if (l->shares)
             snprintf (text, room, "levels: shards of %zu bytes of a block, %d on each node",
@@ -138,6 +154,7 @@ bool gsi_choice_describe (const struct gsi_team *team, int line, char *text, siz
     if (gsi_choice_is_flat (team) ? gsi_levels_flat (&levels, team)
                                   : gsi_levels_nodes (&levels, team, gsi_choice_owners (team)))
         return false;
+    levels.halving = gsi_choice_halving ();
     levels.part_bytes = gsi_choice_part (&levels, team);
     there = gsi_choice_line (&levels, team->size, line, text, room);
     free (levels.peer);
@@ -149,8 +166,22 @@ bool gsi_choice_describe (const struct gsi_team *team, int line, char *text, siz
 /* Sums within several nodes would not be in rank order. */
 bool gsi_choice_is_flat (const struct gsi_team *team)
 {
-    return gsi_env_choice (GSI_ENV_HOST_ALGO) == GSI_HOST_FLAT || team->nodes == team->size ||
-           (team->nodes > 1 && gsi_env_int (GSI_ENV_DETERMINISTIC));
+    int algorithm = gsi_env_choice (GSI_ENV_HOST_ALGO);
+
+    return algorithm == GSI_HOST_FLAT || algorithm == GSI_HOST_HALVING ||
+           team->nodes == team->size || (team->nodes > 1 && gsi_env_int (GSI_ENV_DETERMINISTIC));
+}
+
+/* Sums by halves are not in rank order either. */
+enum gsi_halving gsi_choice_halving (void)
+{
+    int algorithm = gsi_env_choice (GSI_ENV_HOST_ALGO);
+
+    if (gsi_env_int (GSI_ENV_DETERMINISTIC))
+        return GSI_HALVING_NONE;
+    if (algorithm == GSI_HOST_HALVING)
+        return GSI_HALVING_ALL;
+    return algorithm == GSI_HOST_AUTO ? GSI_HALVING_SOME : GSI_HALVING_NONE;
 }
 
 static size_t whole_lines (size_t bytes)

@@ -5,7 +5,8 @@
  * that they do not share.
  *
  * Ranks count as APART, each a node of its own, where no two share a node, without memory that
- * the ranks of a node share, with GS_HOST_ALGO=flat, and with GS_DETERMINISTIC on several nodes.
+ * the ranks of a node share, with GS_HOST_ALGO=flat or halving, and with GS_DETERMINISTIC on
+ * several nodes.
  */
 #ifndef GS_MPI_CHOICE_H
 #define GS_MPI_CHOICE_H
@@ -20,6 +21,7 @@ enum gsi_task { GSI_TASK_SUM, GSI_TASK_GATHER, GSI_TASK_BROADCAST };
 
 enum gsi_way {
     GSI_WAY_EXCHANGE, /* small.c: everybody gets all, and does the rest by itself */
+    GSI_WAY_HALVING,  /* halving.c */
     GSI_WAY_LEVELS,   /* levels.c */
     GSI_WAY_MEMORY,   /* move.c, in the memory of the node */
     GSI_WAY_MESSAGES, /* move.c, by messages */
@@ -41,6 +43,9 @@ bool gsi_choice_describe (const struct gsi_team *team, int line, char *text, siz
 
 /* Whether each rank counts as a node of its own in large sums. */
 bool gsi_choice_is_flat (const struct gsi_team *team);
+
+/* Which sums of ranks that are apart may go by halves. */
+enum gsi_halving gsi_choice_halving (void);
 
 /* How many ranks of a node may sum, at most. */
 int gsi_choice_owners (const struct gsi_team *team);

@@ -194,6 +194,7 @@ static gs_status_t make_staging (struct gsi_coll_mpi *c)
     char *at;
 
     c->piece_bytes = gsi_choice_piece (c->size);
+    c->levels.halving = gsi_choice_halving ();
     if (!c->levels.shares)
         c->levels.part_bytes = gsi_choice_part (&c->levels, c->base.team);
     block = c->piece_bytes * size;
@@ -338,11 +339,14 @@ static gs_status_t allreduce (struct gsi_coll *coll, void *buf, size_t count,
 {
     struct gsi_coll_mpi *c = (struct gsi_coll_mpi *) coll;
     size_t bytes = count * gs_dtype_size (how->dtype);
+    enum gsi_way way = gsi_choice_way (&c->levels, c->size, GSI_TASK_SUM, bytes);
     gs_status_t st = still_up ();
 
     if (st)
         return st;
-    if (gsi_choice_way (&c->levels, c->size, GSI_TASK_SUM, bytes) == GSI_WAY_LEVELS)
+    if (way == GSI_WAY_HALVING)
+        return gsi_halving_allreduce (c, buf, count, how, call);
+    if (way == GSI_WAY_LEVELS)
         return gsi_levels_allreduce (c, &c->levels, buf, count, how, call);
     if ((st = gsi_small_gather (c, buf, bytes, call)))
         return st;

@@ -19,6 +19,7 @@
 #include "mpi/stream.h"
 
 #define GSI_SMALL_BYTES   ((size_t) 256 << 10) /* all contributions of a small operation */
+#define GSI_HALVING_BYTES ((size_t) 1 << 20)   /* of sums by halves; staging has twice that */
 #define GSI_STAGING_SLOTS (GSI_LAG + 1)
 
 /* Message tags; ranks of one pair send in one order, so a tag needs no number. */
@@ -28,6 +29,7 @@ enum gsi_tag {
     GSI_TAG_GATHER = 3,
     GSI_TAG_BROADCAST = 4,
     GSI_TAG_NOTICE = 5,
+    GSI_TAG_HALVING = 6,
 };
 
 /* Buffers and requests of one block on its way. */
@@ -112,6 +114,10 @@ void gsi_roll_call (struct gsi_coll *coll, const struct gsi_call *call, unsigned
 gs_status_t gsi_small_gather (struct gsi_coll_mpi *c, const void *mine, size_t bytes,
                               const struct gsi_call *call);
 const void *gsi_small_place (const struct gsi_coll_mpi *c, int rank, size_t bytes);
+
+/* halving.c: of any size; the best for middling ones of many ranks that are apart. */
+gs_status_t gsi_halving_allreduce (struct gsi_coll_mpi *c, char *buf, size_t count,
+                                   const struct gsi_reduction *how, const struct gsi_call *call);
 
 /* move.c: large operations that only move data, in blocks, by memory or messages (choice.h). */
 gs_status_t gsi_move_allgather (struct gsi_coll_mpi *c, enum gsi_way way, const char *send,

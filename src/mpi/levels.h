@@ -24,7 +24,11 @@
 
 struct gsi_coll_mpi;
 
+/* Which large sums are not ours but halving.c's, without shared memory; see choice.h. */
+enum gsi_halving { GSI_HALVING_NONE, GSI_HALVING_SOME, GSI_HALVING_ALL };
+
 struct gsi_levels {
+    enum gsi_halving halving;
     bool shares;       /* memory within the node: c->node */
     int owners, shard; /* shards of a block, and which of them is this rank's, or -1 */
     int rails, rail;   /* ranks that own the same shard, and the place of this one among them */

@@ -5,9 +5,9 @@
  */
 #include "data.h"
 
-#define WAYS 3
+#define WAYS 4
 
-static const char *const ways[WAYS] = {"flat", "levels", "auto"};
+static const char *const ways[WAYS] = {"flat", "levels", "halving", "auto"};
 static gs_comm_t *comm[WAYS];
 static uint64_t seed;
 
@@ -69,5 +69,5 @@ int main (void)
     }
     for (int w = 0; w < WAYS; w++)
         CHECK_OK (gs_comm_destroy (comm[w]));
-    return multi_end ("three algorithms, four types, the same bits");
+    return multi_end ("four algorithms, four types, the same bits");
 }

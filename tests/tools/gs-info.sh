@@ -123,6 +123,16 @@ else
     says out '^  sum  *more  *levels: .* 1 on each node$'
     GS_HOST_ALGO=flat run 0 ./gs-info --hosts 2x4
     says out '^  sum  *more  *flat: '
+    run 0 ./gs-info --hosts 8x1
+    says out '^  sum  *to 49152 bytes  *halving: '
+    says out '^  sum  *more  *flat: '
+    GS_HOST_ALGO=halving run 0 ./gs-info --hosts 2x2
+    says out '^  sum  *more  *halving: '
+    for setting in GS_DETERMINISTIC=1 GS_HOST_ALGO=flat GS_HOST_ALGO=levels; do
+        run 0 env "$setting" ./gs-info --hosts 8x1
+        says out '^  sum  *to 16384 bytes  *exchange: '
+        says out '^  sum  *more  *flat: '
+    done
     GS_DETERMINISTIC=1 run 0 ./gs-info --hosts 2x4
     says out '^  sum  *more  *flat: '
 fi

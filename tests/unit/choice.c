@@ -112,6 +112,7 @@ static void check_line (const struct gsi_levels *l, int size, const char *text)
                                         [GSI_TASK_GATHER] = "allgather",
                                         [GSI_TASK_BROADCAST] = "broadcast"};
     const char *const ways[] = {[GSI_WAY_EXCHANGE] = "  exchange",
+                                [GSI_WAY_HALVING] = "  halving",
                                 [GSI_WAY_LEVELS] = l->shares ? "  levels" : "  flat",
                                 [GSI_WAY_MEMORY] = "  memory",
                                 [GSI_WAY_MESSAGES] = "  messages"};
@@ -139,7 +140,11 @@ static void check_table (int nodes, int local)
     unit_ok (gsi_choice_is_flat (&team)
                  ? gsi_levels_flat (&l, &team)
                  : gsi_levels_nodes (&l, &team, gsi_choice_owners (&team)));
+    l.halving = gsi_choice_halving ();
     l.part_bytes = gsi_choice_part (&l, &team);
+    unit_check (4 * GSI_STAGING_SLOTS * gsi_choice_piece (team.size) * (size_t) team.size >=
+                    2 * GSI_HALVING_BYTES,
+                "no room for halving with %d ranks", team.size);
     while (gsi_choice_describe (&team, line++, text, sizeof (text)))
         check_line (&l, team.size, text);
     unit_check (line >= 4, "%d nodes of %d ranks: %d lines", nodes, local, line - 1);
@@ -153,11 +158,18 @@ START_TEST (the_table_tells_the_way)
     check_table (1, 100);
     check_table (2, 1);
     check_table (16, 1);
+    check_table (7, 1);
+    check_table (50, 1);
     check_table (2, 2);
     check_table (300, 128);
     setenv ("GS_HOST_ALGO", "flat", 1);
     check_table (1, 2);
     check_table (4, 4);
+    setenv ("GS_HOST_ALGO", "halving", 1);
+    check_table (4, 4);
+    setenv ("GS_DETERMINISTIC", "1", 1);
+    check_table (16, 1);
+    unsetenv ("GS_DETERMINISTIC");
     unsetenv ("GS_HOST_ALGO");
 }
 END_TEST
