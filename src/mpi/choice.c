@@ -9,6 +9,7 @@
 #include "mpi/coll_mpi.h"
 
 #define SMALL_BYTES   ((size_t) 16 << 10) /* above it less is sent by shards: measured */
+#define RELAYED_BYTES ((size_t) 1 << 10)  /* less goes among nodes rank by rank: measured */
 #define MANY_RANKS    8                   /* that sum less than this by halves: measured */
 #define HALVED_BYTES  ((size_t) 48 << 10)
 #define MOVED_BYTES   ((size_t) 256 << 10) /* of a block that is moved by messages */
@@ -48,11 +49,15 @@ static const struct row {
     {GSI_TASK_SUM, MANY, HALVED_BYTES, ANY, GSI_WAY_HALVING},
     {GSI_TASK_SUM, HALVE, ANY, ANY, GSI_WAY_HALVING},
     {GSI_TASK_SUM, NODE | NODES | APART | MANY, ANY, ANY, GSI_WAY_LEVELS},
-    {GSI_TASK_GATHER, ALWAYS, SMALL_BYTES, GSI_SMALL_BYTES, GSI_WAY_EXCHANGE},
+    {GSI_TASK_GATHER, NODE | FLAT, SMALL_BYTES, GSI_SMALL_BYTES, GSI_WAY_EXCHANGE},
+    {GSI_TASK_GATHER, NODES, RELAYED_BYTES, GSI_SMALL_BYTES, GSI_WAY_EXCHANGE},
     {GSI_TASK_GATHER, NODE, ANY, ANY, GSI_WAY_MEMORY},
-    {GSI_TASK_GATHER, NODES | FLAT, ANY, ANY, GSI_WAY_MESSAGES},
+    {GSI_TASK_GATHER, NODES, ANY, ANY, GSI_WAY_RELAY},
+    {GSI_TASK_GATHER, FLAT, ANY, ANY, GSI_WAY_MESSAGES},
     {GSI_TASK_BROADCAST, NODE, ANY, ANY, GSI_WAY_MEMORY},
-    {GSI_TASK_BROADCAST, NODES | FLAT, ANY, ANY, GSI_WAY_MESSAGES},
+    {GSI_TASK_BROADCAST, NODES, RELAYED_BYTES, ANY, GSI_WAY_MESSAGES},
+    {GSI_TASK_BROADCAST, NODES, ANY, ANY, GSI_WAY_RELAY},
+    {GSI_TASK_BROADCAST, FLAT, ANY, ANY, GSI_WAY_MESSAGES},
 };
 
 #define ROWS ((int) (sizeof (table) / sizeof (table[0])))
@@ -106,12 +111,16 @@ static void tell_way (const struct gsi_levels *l, int size, const struct row *ro
                       l->part_bytes);
         break;
     case GSI_WAY_MEMORY: snprintf (text, room, "memory of the node"); break;
+    case GSI_WAY_RELAY:
+        snprintf (text, room, "relay: %d of each node carry messages of up to %zu bytes",
+                  l->owners, l->part_bytes);
+        break;
     case GSI_WAY_MESSAGES:
         if (row->task == GSI_TASK_GATHER)
-            snprintf (text, room, "messages of %zu bytes, to and from each rank",
+            snprintf (text, room, "messages of up to %zu bytes, to and from each rank",
                       gsi_choice_piece (size));
         else
-            snprintf (text, room, "messages of %zu bytes, down a tree of the ranks",
+            snprintf (text, room, "messages of up to %zu bytes, down a tree of the ranks",
                       gsi_choice_piece (size) * (size_t) size);
         break;
     }
@@ -220,6 +229,18 @@ size_t gsi_choice_part (const struct gsi_levels *levels, const struct gsi_team *
 int gsi_choice_slots (const struct gsi_levels *levels)
 {
     return levels->rails == 1 ? ALONE_SLOTS : GSI_NODE_SLOTS;
+}
+
+/* A message has the pieces of all ranks that an owner carries for. */
+size_t gsi_choice_relayed (const struct gsi_levels *levels)
+{
+    int most = 1;
+    size_t step;
+
+    for (int n = 0; n < levels->rails; n++)
+        most = levels->ranks[n] > most ? levels->ranks[n] : most;
+    step = levels->part_bytes / (size_t) ((most + levels->owners - 1) / levels->owners);
+    return step >= LINE_BYTES ? step / LINE_BYTES * LINE_BYTES : step;
 }
 
 size_t gsi_choice_piece (int size)

@@ -24,6 +24,7 @@ enum gsi_way {
     GSI_WAY_HALVING,  /* halving.c */
     GSI_WAY_LEVELS,   /* levels.c */
     GSI_WAY_MEMORY,   /* move.c, in the memory of the node */
+    GSI_WAY_RELAY,    /* relay.c: in the memory of nodes, and by messages between them */
     GSI_WAY_MESSAGES, /* move.c, by messages */
 };
 
@@ -53,6 +54,9 @@ int gsi_choice_owners (const struct gsi_team *team);
 /* The part of a block of a large sum that one rank has; how many areas a rank needs for it. */
 size_t gsi_choice_part (const struct gsi_levels *levels, const struct gsi_team *team);
 int gsi_choice_slots (const struct gsi_levels *levels);
+
+/* What a rank has of a block that is gathered by way of the nodes' owners. */
+size_t gsi_choice_relayed (const struct gsi_levels *levels);
 
 /* What one of [size] ranks has of a block that is moved by messages. */
 size_t gsi_choice_piece (int size);

@@ -238,7 +238,8 @@ static void discard (struct gsi_coll *coll)
         gsi_guest_keep (c->memory);
     else
         free (c->memory);
-    gsi_node_close (&c->node);
+    if (!c->unfinished)
+        gsi_node_close (&c->node);
     gsi_share_close (&c->share);
     free (c->node.rank);
     free (c->levels.peer);

@@ -3,8 +3,9 @@
  * coll_mpi - the transport between hosts. Private to src/mpi/.
  *
  * MPI carries every byte between nodes, by point-to-point calls that are polled. It only ever
- * holds memory of ours ([staging]): after a deadline it still owns its buffers, and the
- * application's must be free again. Within a node shared memory does, where the ranks have it.
+ * holds memory of ours (staging, and that of a node in relay.c): after a deadline it still owns
+ * its buffers, and the application's must be free again. Within a node shared memory does, where
+ * the ranks have it.
  */
 #ifndef GS_MPI_COLL_MPI_H
 #define GS_MPI_COLL_MPI_H
@@ -118,6 +119,12 @@ const void *gsi_small_place (const struct gsi_coll_mpi *c, int rank, size_t byte
 /* halving.c: of any size; the best for middling ones of many ranks that are apart. */
 gs_status_t gsi_halving_allreduce (struct gsi_coll_mpi *c, char *buf, size_t count,
                                    const struct gsi_reduction *how, const struct gsi_call *call);
+
+/* relay.c: the same as move.c, where the ranks of each of several nodes share memory. */
+gs_status_t gsi_relay_allgather (struct gsi_coll_mpi *c, const char *send, char *recv,
+                                 size_t bytes, const struct gsi_call *call);
+gs_status_t gsi_relay_broadcast (struct gsi_coll_mpi *c, char *buf, size_t bytes, int root,
+                                 const struct gsi_call *call);
 
 /* move.c: large operations that only move data, in blocks, by memory or messages (choice.h). */
 gs_status_t gsi_move_allgather (struct gsi_coll_mpi *c, enum gsi_way way, const char *send,

@@ -19,22 +19,24 @@ gs_status_t gsi_levels_flat (struct gsi_levels *l, const struct gsi_team *team)
 
 gs_status_t gsi_levels_nodes (struct gsi_levels *l, const struct gsi_team *team, int most)
 {
-    int *ranks = calloc ((size_t) team->nodes, sizeof (*ranks)); /* of each node, so far */
+    size_t nodes = (size_t) team->nodes;
 
     *l = (struct gsi_levels){.shares = true, .owners = most, .rails = team->nodes};
     l->rail = team->node;
-    l->peer = calloc ((size_t) team->nodes, sizeof (*l->peer));
-    if (!ranks || !l->peer) {
-        free (ranks);
+    l->peer = calloc (2 * nodes + (size_t) team->size, sizeof (*l->peer));
+    if (!l->peer)
         return gsi_fail (GS_ERR_NOMEM, "transport mpi: out of memory");
+    l->ranks = l->peer + nodes;
+    l->index = l->ranks + nodes;
+    for (int r = 0; r < team->size; r++) {
+        int node = team->node_of[r];
+        l->index[r] = l->ranks[node]++;
+        if (l->index[r] == team->local_rank)
+            l->peer[node] = r;
     }
-    for (int r = 0; r < team->size; r++)
-        if (ranks[team->node_of[r]]++ == team->local_rank)
-            l->peer[team->node_of[r]] = r;
     for (int n = 0; n < team->nodes; n++)
-        if (ranks[n] < l->owners)
-            l->owners = ranks[n];
+        if (l->ranks[n] < l->owners)
+            l->owners = l->ranks[n];
     l->shard = team->local_rank < l->owners ? team->local_rank : -1;
-    free (ranks);
     return GS_OK;
 }

@@ -424,6 +424,8 @@ gs_status_t gsi_levels_allreduce (struct gsi_coll_mpi *c, const struct gsi_level
     j.block = levels->part_bytes / j.wide * (size_t) levels->rails * (size_t) levels->owners;
     j.blocks = (count + j.block - 1) / j.block;
     if (levels->shares) {
+        if ((st = gsi_node_settle (c, call)))
+            return st;
         c->node.turn += j.blocks;
         j.place = gsi_share_place (&c->share, buf, count * j.width);
     }

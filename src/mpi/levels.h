@@ -32,7 +32,9 @@ struct gsi_levels {
     bool shares;       /* memory within the node: c->node */
     int owners, shard; /* shards of a block, and which of them is this rank's, or -1 */
     int rails, rail;   /* ranks that own the same shard, and the place of this one among them */
-    int *peer;         /* [rails] */
+    int *peer;         /* [rails]; the two below are part of it */
+    int *ranks;        /* (shares) [rails] how many each node has */
+    int *index;        /* (shares) [size] places of all ranks on their nodes */
     size_t part_bytes; /* of one part of a block; a multiple of 128 */
 };
 

@@ -146,13 +146,19 @@ gs_status_t gsi_move_allgather (struct gsi_coll_mpi *c, enum gsi_way way, const 
 {
     if (send != recv + (size_t) c->rank * bytes)
         memcpy (recv + (size_t) c->rank * bytes, send, bytes);
-    return way == GSI_WAY_MEMORY ? share (c, send, recv, -1, bytes, call)
-                                 : send_parts (c, send, recv, bytes, call);
+    switch (way) {
+    case GSI_WAY_MEMORY: return share (c, send, recv, -1, bytes, call);
+    case GSI_WAY_RELAY: return gsi_relay_allgather (c, send, recv, bytes, call);
+    default: return send_parts (c, send, recv, bytes, call);
+    }
 }
 
 gs_status_t gsi_move_broadcast (struct gsi_coll_mpi *c, enum gsi_way way, char *buf, size_t bytes,
                                 int root, const struct gsi_call *call)
 {
-    return way == GSI_WAY_MEMORY ? share (c, c->rank == root ? buf : NULL, buf, root, bytes, call)
-                                 : send_down (c, buf, bytes, root, call);
+    switch (way) {
+    case GSI_WAY_MEMORY: return share (c, c->rank == root ? buf : NULL, buf, root, bytes, call);
+    case GSI_WAY_RELAY: return gsi_relay_broadcast (c, buf, bytes, root, call);
+    default: return send_down (c, buf, bytes, root, call);
+    }
 }

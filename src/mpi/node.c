@@ -249,3 +249,17 @@ gs_status_t gsi_node_await_done (struct gsi_coll_mpi *c, uint64_t turn, int rank
 {
     return await (c, DONE, turn, ranks, call);
 }
+
+void gsi_node_leave (struct gsi_node *node)
+{
+    node->leaving = node->turn++;
+    gsi_node_put (node, node->leaving, 0, 0);
+}
+
+gs_status_t gsi_node_settle (struct gsi_coll_mpi *c, const struct gsi_call *call)
+{
+    uint64_t turn = c->node.leaving;
+
+    c->node.leaving = 0;
+    return turn ? await (c, PUT, turn, c->node.size, call) : GS_OK;
+}

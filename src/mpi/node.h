@@ -28,7 +28,8 @@ struct gsi_node {
     int slots;       /* areas of a rank */
     size_t area_bytes, result_bytes;
     struct gsi_shm shm;
-    uint64_t turn; /* number of the next block */
+    uint64_t turn;    /* number of the next block */
+    uint64_t leaving; /* all have left the last operation when they have put this one; or 0 */
 };
 
 /* Whose node it is; no memory yet. */
@@ -64,5 +65,13 @@ gs_status_t gsi_node_await_put (struct gsi_coll_mpi *c, uint64_t turn, uint64_t 
                                 const struct gsi_call *call);
 gs_status_t gsi_node_await_done (struct gsi_coll_mpi *c, uint64_t turn, int ranks,
                                  const struct gsi_call *call);
+
+/*
+ * After an operation in which ranks read areas of others, and begin the next without having
+ * waited for them: leave says that this rank has read all it wanted, in a block without content;
+ * settle, before the next operation, waits until all have said so.
+ */
+void gsi_node_leave (struct gsi_node *node);
+gs_status_t gsi_node_settle (struct gsi_coll_mpi *c, const struct gsi_call *call);
 
 #endif /* GS_MPI_NODE_H */

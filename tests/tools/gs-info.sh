@@ -115,6 +115,8 @@ else
     says out '^8 ranks, 2 nodes; '
     says out '^  sum  *to 16384 bytes  *exchange: '
     says out '^  sum  *more  *levels: .* 4 on each node$'
+    says out '^  allgather  *more  *relay: 4 of each node '
+    says out '^  broadcast  *more  *relay: 4 of each node '
     run 0 ./gs-info --hosts 3
     says out '^3 ranks, 1 node; '
     says out '^  allgather  *more  *memory '

@@ -115,6 +115,7 @@ static void check_line (const struct gsi_levels *l, int size, const char *text)
                                 [GSI_WAY_HALVING] = "  halving",
                                 [GSI_WAY_LEVELS] = l->shares ? "  levels" : "  flat",
                                 [GSI_WAY_MEMORY] = "  memory",
+                                [GSI_WAY_RELAY] = "  relay",
                                 [GSI_WAY_MESSAGES] = "  messages"};
     enum gsi_task task = GSI_TASK_SUM;
     size_t bytes = SIZE_MAX;
