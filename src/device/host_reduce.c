@@ -14,6 +14,7 @@
 #include "base/half.h"
 #include "device/clones.h"
 #include "device/device.h"
+#include "device/half_runs.h"
 
 #define BLOCK 1024 /* elements: at most 16 KiB of accumulator, half a first-level cache */
 
@@ -22,10 +23,24 @@
     for (size_t i = 0; i < n; i++) \
     acc[i] = (expression)
 
-/* Rounds and stores one block. */
-#define STORE_LOOP(STORE, expression) \
-    for (size_t i = 0; i < n; i++)    \
-    out[i] = STORE (expression)
+/* Round and store one block. */
+#define PUT(expression)            \
+    for (size_t i = 0; i < n; i++) \
+    out[i] = (expression)
+
+#define PUT_BF16(expression)       \
+    for (size_t i = 0; i < n; i++) \
+    out[i] = gsi_bf16_of_float (expression)
+
+#define PUT_F16(expression)              \
+    do {                                 \
+        LOOP (expression);               \
+        gsi_f16_of_floats (out, acc, n); \
+    } while (0)
+
+/* A block of a source as the loops take it, with room for two at a time. */
+#define TAKE(room, in, n)     ((void) (room), (in))
+#define TAKE_F16(room, in, n) gsi_floats_of_f16 (room, in, n)
 
 /* A NaN on either side gives NaN: it differs from itself, and no comparison with it is true. */
 #define MIN_REAL(a, b) ((a) < (b) || (a) != (a) ? (a) : (b))
@@ -54,27 +69,29 @@ static bool is_power_of_two (double x)
 }
 
 /*
- * Defines NAME: T is the element of sources, O that of dst, A the accumulator, R its real type;
- * LOAD and STORE convert, and COMBINE knows the operations. The first source waits ([first]) to
- * be combined with the second in one pass.
+ * Defines NAME: T is the element of sources, L what TAKE makes of it, O that of dst, A the
+ * accumulator, R its real type; LOAD and PUT convert, and COMBINE knows the operations. The first
+ * source waits ([first]) to be combined with the second in one pass.
  */
-#define DEFINE_FLOATING(NAME, T, O, A, R, LOAD, STORE, COMBINE)                     \
+#define DEFINE_FLOATING(NAME, T, L, O, A, R, TAKE, LOAD, PUT, COMBINE)              \
     GSI_CLONES static void NAME (const struct gsi_reduction *how, void *dst,        \
                                  const void *const *src, int sources, size_t count) \
     {                                                                               \
         A acc[BLOCK];                                                               \
+        L room[2][BLOCK];                                                           \
         R divisor = (R) how->divisor;                                               \
         bool inverse = is_power_of_two (how->divisor);                              \
         for (size_t base = 0; base < count; base += BLOCK) {                        \
             size_t n = count - base < BLOCK ? count - base : BLOCK;                 \
             O *out = (O *) dst + base;                                              \
-            const T *first = NULL;                                                  \
+            const L *first = NULL;                                                  \
             bool empty = true;                                                      \
             for (int s = 0; s < sources; s++) {                                     \
-                const T *in = (const T *) src[s] + base;                            \
+                const L *in;                                                        \
                 R scale = how->scale ? (R) how->scale[s] : 1;                       \
                 if (scale == 0)                                                     \
                     continue;                                                       \
+                in = TAKE (room[first != NULL], (const T *) src[s] + base, n);      \
                 if (empty && scale == 1) {                                          \
                     first = in;                                                     \
                 } else if (empty) {                                                 \
@@ -97,32 +114,36 @@ static bool is_power_of_two (double x)
             if (first)                                                              \
                 LOOP (LOAD (first[i]));                                             \
             if (divisor == 1)                                                       \
-                STORE_LOOP (STORE, acc[i]);                                         \
+                PUT (acc[i]);                                                       \
             else if (inverse)                                                       \
-                STORE_LOOP (STORE, acc[i] * (1 / divisor));                         \
+                PUT (acc[i] * (1 / divisor));                                       \
             else                                                                    \
-                STORE_LOOP (STORE, acc[i] / divisor);                               \
+                PUT (acc[i] / divisor);                                             \
         }                                                                           \
     }
 
 #define SAME(x) (x)
 
-DEFINE_FLOATING (reduce_f16, uint16_t, uint16_t, float, float, gsi_float_of_f16, gsi_f16_of_float,
+DEFINE_FLOATING (reduce_f16, uint16_t, float, uint16_t, float, float, TAKE_F16, SAME, PUT_F16,
                  COMBINE_REAL)
-DEFINE_FLOATING (reduce_bf16, uint16_t, uint16_t, float, float, gsi_float_of_bf16,
-                 gsi_bf16_of_float, COMBINE_REAL)
-DEFINE_FLOATING (reduce_f32, float, float, float, float, SAME, SAME, COMBINE_REAL)
-DEFINE_FLOATING (reduce_f64, double, double, double, double, SAME, SAME, COMBINE_REAL)
-DEFINE_FLOATING (reduce_c64, float complex, float complex, float complex, float, SAME, SAME,
-                 COMBINE_COMPLEX)
-DEFINE_FLOATING (reduce_c128, double complex, double complex, double complex, double, SAME, SAME,
-                 COMBINE_COMPLEX)
+DEFINE_FLOATING (reduce_bf16, uint16_t, uint16_t, uint16_t, float, float, TAKE, gsi_float_of_bf16,
+                 PUT_BF16, COMBINE_REAL)
+DEFINE_FLOATING (reduce_f32, float, float, float, float, float, TAKE, SAME, PUT, COMBINE_REAL)
+DEFINE_FLOATING (reduce_f64, double, double, double, double, double, TAKE, SAME, PUT,
+                 COMBINE_REAL)
+DEFINE_FLOATING (reduce_c64, float complex, float complex, float complex, float complex, float,
+                 TAKE, SAME, PUT, COMBINE_COMPLEX)
+DEFINE_FLOATING (reduce_c128, double complex, double complex, double complex, double complex,
+                 double, TAKE, SAME, PUT, COMBINE_COMPLEX)
 
 /* To and from sums in fp32. */
-DEFINE_FLOATING (sum_f16, uint16_t, float, float, float, gsi_float_of_f16, SAME, COMBINE_REAL)
-DEFINE_FLOATING (sum_bf16, uint16_t, float, float, float, gsi_float_of_bf16, SAME, COMBINE_REAL)
-DEFINE_FLOATING (round_f16, float, uint16_t, float, float, SAME, gsi_f16_of_float, COMBINE_REAL)
-DEFINE_FLOATING (round_bf16, float, uint16_t, float, float, SAME, gsi_bf16_of_float, COMBINE_REAL)
+DEFINE_FLOATING (sum_f16, uint16_t, float, float, float, float, TAKE_F16, SAME, PUT, COMBINE_REAL)
+DEFINE_FLOATING (sum_bf16, uint16_t, uint16_t, float, float, float, TAKE, gsi_float_of_bf16, PUT,
+                 COMBINE_REAL)
+DEFINE_FLOATING (round_f16, float, float, uint16_t, float, float, TAKE, SAME, PUT_F16,
+                 COMBINE_REAL)
+DEFINE_FLOATING (round_bf16, float, float, uint16_t, float, float, TAKE, SAME, PUT_BF16,
+                 COMBINE_REAL)
 
 /* Integers: sums and products in the unsigned type U, no narrower than int, which wraps. */
 #define DEFINE_INTEGER(NAME, T, U)                                                  \
