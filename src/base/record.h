@@ -101,12 +101,13 @@ struct gsi_record_state {
  */
 bool gsi_record_peek (const struct gsi_record *record, int rank, struct gsi_record_state *state);
 
-/* A call that a rank is in on another communicator. */
+/* A call that a rank is in on another communicator, or the last that it was in. */
 struct gsi_record_call {
     char name[GSI_RECORD_NAME]; /* of that communicator */
     uint64_t seq;
     int op;
     int64_t caller;
+    bool died;      /* it has ended, and the communicator with it */
     bool awaits_us; /* the thread that calls on ours waits in it, for this thread among others */
 };
 

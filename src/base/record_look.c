@@ -69,17 +69,18 @@ bool gsi_record_peek (const struct gsi_record *record, int rank, struct gsi_reco
     return good;
 }
 
-/* The newest call of [file] that has not ended, or that ended as one in a wrong order; or NULL.
+/*
+ * The newest call of [file] that has not ended, or that the communicator has [died] of; or NULL.
+ * Older ones may have ended on a GPU, where nobody has looked yet.
  */
-static const struct gsi_record_entry *find_open (const struct gsi_record_file *file)
+static const struct gsi_record_entry *find_call (const struct gsi_record_file *file, bool died)
 {
     const struct gsi_record_entry *newest = NULL;
 
     for (int i = 0; i < GSI_RECORD_ENTRIES; i++) {
         const struct gsi_record_entry *e = &file->entry[i];
-        if (e->seq &&
-            (!e->end_ns || (file->verdict == GS_ERR_MISMATCH && e->status == GS_ERR_MISMATCH)) &&
-            (!newest || e->seq > newest->seq))
+        bool fits = died ? file->verdict && e->status == file->verdict : !e->end_ns;
+        if (e->seq && fits && (!newest || e->seq > newest->seq))
             newest = e;
     }
     return newest;
@@ -121,6 +122,7 @@ static bool ask_all (const struct gsi_record *record,
 struct search {
     const struct gsi_record *record;
     int pid;
+    bool died; /* calls that ended communicators are looked for */
     struct gsi_record_call *call;
     char path[sizeof (((struct gsi_record *) NULL)->path)]; /* of what was found */
 };
@@ -132,7 +134,7 @@ static bool is_elsewhere (void *context, const char *path, const struct gsi_reco
 
     if (file->pid != s->pid || strcmp (file->host, s->record->file->host) ||
         !strncmp (path, s->record->path, common_length (s->record->path) + 1) ||
-        !(e = find_open (file)))
+        !(e = find_call (file, s->died)))
         return false;
     s->call->seq = e->seq;
     s->call->op = e->op;
@@ -163,8 +165,12 @@ bool gsi_record_elsewhere (const struct gsi_record *record, int rank,
     if (!gsi_record_peek (record, rank, &state))
         return false;
     search.pid = state.pid;
-    if (!ask_all (record, is_elsewhere, &search))
-        return false;
+    while (!ask_all (record, is_elsewhere, &search)) {
+        if (search.died)
+            return false;
+        search.died = true;
+    }
+    call->died = search.died;
     call->awaits_us = call->caller == state.caller && ask_all (record, is_awaited, &search);
     return true;
 }

@@ -62,9 +62,10 @@ static void name_elsewhere (const gs_comm_t *comm, const unsigned char *missing,
     *text = 0;
     for (int r = 0; r < comm->team.size && named < ELSEWHERE_NAMED && used < room; r++)
         if (missing[r] && gsi_record_elsewhere (&comm->record, r, &call) && ++named)
-            used += (size_t) snprintf (
-                text + used, room - used, "; rank %d is in %s #%llu of communicator '%s'", r,
-                gsi_record_op_name (call.op), (unsigned long long) call.seq, call.name);
+            used += (size_t) snprintf (text + used, room - used,
+                                       "; rank %d %s in %s #%llu of communicator '%s'", r,
+                                       call.died ? "was" : "is", gsi_record_op_name (call.op),
+                                       (unsigned long long) call.seq, call.name);
 }
 
 /* Completes the text of a timeout with who did not come, as far as that can be found out. */
@@ -120,8 +121,8 @@ gs_status_t gsi_watch_others (gs_comm_t *comm, uint64_t seq)
 
     for (int r = 0; r < comm->team.size; r++) {
         if (r == comm->team.rank || !gsi_record_peek (&comm->record, r, &other) ||
-            !other.verdict || other.missed > seq)
-            continue;
+            !other.verdict || other.missed > seq || other.culprit == comm->team.rank)
+            continue;      /* also who gave up because of this rank, which knows more */
         comm->culprit = r; /* or a rank because of which it gave up itself */
         if (other.culprit >= 0 && other.culprit < comm->team.size)
             comm->culprit = other.culprit;

@@ -29,7 +29,7 @@ static void crossed (gs_comm_t *a, gs_comm_t *b, gs_status_t wanted, const char 
     double begin = multi_seconds ();
     gs_status_t st;
 
-    snprintf (where, sizeof (where), "allreduce_avg #4 of communicator '%s'",
+    snprintf (where, sizeof (where), " in allreduce_avg #4 of communicator '%s'",
               gs_comm_name (other));
     st = multi_wait (mine, gs_allreduce_avg (mine, x, 10, GS_F32, NULL));
     /* On GPUs a group shares NCCL's resources: the first that ends takes the other with it. */
