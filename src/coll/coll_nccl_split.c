@@ -34,9 +34,11 @@ gs_status_t gsi_nccl_split (struct gsi_coll_nccl *c, const struct gsi_coll_setup
     origin->entered = true;
     st = split ((struct gsi_coll_nccl *) origin->coll, origin->rank[0], c->rank, &c->comm,
                 setup->deadline_ns);
-    return st ? st
-              : gsi_nccl_settle (c, "ncclCommSplit, of the group", ncclInProgress,
-                                 setup->deadline_ns);
+    if (!st)
+        st = gsi_nccl_settle (c, "ncclCommSplit, of the group", ncclInProgress,
+                              setup->deadline_ns);
+    origin->failed = st;
+    return st;
 }
 
 gs_status_t gsi_nccl_pass (struct gsi_coll *origin, int64_t deadline_ns)

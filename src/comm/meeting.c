@@ -9,6 +9,7 @@
 #include "base/fault.h"
 #include "comm/card.h"
 #include "comm/carry.h"
+#include "comm/watch.h"
 
 /*
  * Exchanges of a create (create.c): the cards; on GPUs also the agreement that all have theirs,
@@ -46,6 +47,22 @@ void gsi_meeting_close (struct gsi_meeting *m)
     m->said = NULL;
 }
 
+/*
+ * The transport of the parent failed. On GPUs it ends at once: what it has queued would keep the
+ * memory of a half-made group, whose free waits for the device, until the others are heard of.
+ */
+static gs_status_t break_up (struct gsi_meeting *m, gs_status_t st)
+{
+    gs_comm_t *parent = m->parent;
+
+    m->broken = gsi_watch_blame (parent, st);
+    if (parent->queue) {
+        gsi_record_give_up (&parent->record, m->broken, parent->culprit, m->call->seq);
+        parent->coll->ops->notify_abort (parent->coll, m->call->seq);
+    }
+    return m->broken;
+}
+
 /* Tells all ranks of the parent [bytes] of [data]; none, for the others' sake. */
 static gs_status_t take_part (struct gsi_meeting *m, const void *data, size_t bytes,
                               int64_t deadline_ns)
@@ -53,6 +70,7 @@ static gs_status_t take_part (struct gsi_meeting *m, const void *data, size_t by
     struct gsi_call call = *m->call;
     const struct gsi_coll_ops *ops = m->parent->coll->ops;
     struct word mine = {.bytes = (int32_t) bytes};
+    gs_status_t st = GS_OK;
 
     if (m->broken)
         return m->broken;
@@ -60,10 +78,12 @@ static gs_status_t take_part (struct gsi_meeting *m, const void *data, size_t by
         memcpy (mine.content, data, bytes);
     call.deadline_ns = deadline_ns;
     if (m->origin && m->rounds++ == START_BEFORE && ops->pass && !m->origin->entered)
-        m->broken = ops->pass (m->parent->coll, deadline_ns);
-    if (!m->broken)
-        m->broken = gsi_carry_words (m->parent, &mine, m->said, sizeof (mine), &call);
-    return m->broken;
+        st = ops->pass (m->parent->coll, deadline_ns);
+    if (!st && m->origin)
+        st = m->origin->failed;
+    if (!st)
+        st = gsi_carry_words (m->parent, &mine, m->said, sizeof (mine), &call);
+    return st ? break_up (m, st) : GS_OK;
 }
 
 static gs_status_t exchange (struct gsi_boot *base, const void *card, size_t bytes, void *cards,

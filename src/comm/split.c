@@ -240,7 +240,9 @@ static gs_status_t make (struct split *s, struct gsi_coll_origin *origin, int64_
 /* What all ranks make of [st] of each; a rank without a failure of its own gets another's. */
 static gs_status_t agree (struct split *s, gs_status_t st, int64_t deadline_ns)
 {
-    return s->meeting.broken ? s->meeting.broken : gsi_boot_agree (s->ranks, st, deadline_ns);
+    if (s->meeting.broken)
+        return st ? st : s->meeting.broken;
+    return gsi_boot_agree (s->ranks, st, deadline_ns);
 }
 
 static gs_status_t make_together (struct split *s, gs_comm_t **out)
@@ -254,7 +256,8 @@ static gs_status_t make_together (struct split *s, gs_comm_t **out)
     gsi_meeting_begin (&s->meeting, &origin);
     if (!st && s->size)
         st = make (s, &origin, deadline_ns, out);
-    snprintf (text, sizeof (text), "%s", gs_last_error ());
+    /* Texts of the create number the ranks of the group. */
+    snprintf (text, sizeof (text), "a group of %d ranks: %.900s", s->size, gs_last_error ());
     gsi_meeting_end (&s->meeting, deadline_ns);
     if (st)
         gsi_fail (st, "%s", text);
