@@ -1,6 +1,6 @@
 ! SPDX-License-Identifier: BSD-3-Clause
 ! gradsync - the one module that programs use: the whole interface, and where it is described.
-! Names and constants are those of gradsync.h and gradsync_reducer.h, whose contracts hold.
+! Names and constants are those of gradsync.h and its parts, whose contracts hold.
 module gradsync
   ! Results
   use gradsync_types, only: GS_OK, GS_ERR_ARG, GS_ERR_MISMATCH, GS_ERR_NOMEM, GS_ERR_BOOT, &
@@ -22,12 +22,16 @@ module gradsync
 
   ! Communicators
   use gradsync_types, only: gs_comm, gs_comm_times, gs_unique_id, &
-    GS_DEVICE_AUTO, GS_DEVICE_HOST, GS_UNIQUE_ID_BYTES
+    GS_DEVICE_AUTO, GS_DEVICE_HOST, GS_UNIQUE_ID_BYTES, GS_COLOR_NONE
   use gradsync_comm, only: gs_comm_create, gs_unique_id_get, gs_comm_create_from_id, &
     gs_comm_from_mpi, gs_comm_destroy, gs_comm_abort, gs_comm_check, gs_comm_wait, &
     gs_comm_rank, gs_comm_size, gs_comm_local_rank, gs_comm_local_size, &
     gs_comm_node, gs_comm_nodes, gs_comm_device, &
     gs_comm_transport, gs_comm_host_of, gs_comm_name, gs_comm_get_times, gs_comm_c_ptr
+
+  ! Groups: communicators of some of the ranks of another
+  use gradsync_group, only: gs_comm_split, gs_comm_split_node, gs_comm_split_rail, &
+    gs_comm_split_grid, gs_comm_split_list
 
   ! Arrays in memory of the device
   use gradsync_device, only: gs_device_alloc, gs_device_free, gs_device_copy

@@ -177,6 +177,48 @@ module gradsync_c
       integer(c_int) :: st
     end function c_comm_get_times
 
+    function c_comm_split(comm, color, key, group) bind(c, name="gs_comm_split") result(st)
+      import :: c_int, c_ptr
+      type(c_ptr), value :: comm
+      integer(c_int), value :: color, key
+      type(c_ptr), intent(out) :: group
+      integer(c_int) :: st
+    end function c_comm_split
+
+    function c_comm_split_node(comm, group) bind(c, name="gs_comm_split_node") result(st)
+      import :: c_int, c_ptr
+      type(c_ptr), value :: comm
+      type(c_ptr), intent(out) :: group
+      integer(c_int) :: st
+    end function c_comm_split_node
+
+    function c_comm_split_rail(comm, group) bind(c, name="gs_comm_split_rail") result(st)
+      import :: c_int, c_ptr
+      type(c_ptr), value :: comm
+      type(c_ptr), intent(out) :: group
+      integer(c_int) :: st
+    end function c_comm_split_rail
+
+    ! [row] and [column] are addresses of pointers, or NULL.
+    function c_comm_split_grid(comm, rows, columns, row, column) &
+      bind(c, name="gs_comm_split_grid") result(st)
+      import :: c_int, c_ptr
+      type(c_ptr), value :: comm
+      integer(c_int), value :: rows, columns
+      type(c_ptr), value :: row, column
+      integer(c_int) :: st
+    end function c_comm_split_grid
+
+    function c_comm_split_list(comm, n, ranks, group) bind(c, name="gs_comm_split_list") &
+      result(st)
+      import :: c_int, c_ptr
+      type(c_ptr), value :: comm
+      integer(c_int), value :: n
+      integer(c_int), intent(in) :: ranks(*)
+      type(c_ptr), intent(out) :: group
+      integer(c_int) :: st
+    end function c_comm_split_list
+
     function c_device_alloc(comm, bytes, memory) bind(c, name="gs_device_alloc") result(st)
       import :: c_int, c_ptr, c_size_t
       type(c_ptr), value :: comm

@@ -13,8 +13,8 @@ module gradsync_comm
   use, intrinsic :: iso_c_binding, only: c_associated, c_char, c_f_pointer, c_funloc, c_int, &
     c_int64_t, c_intptr_t, c_loc, c_null_funptr, c_null_ptr, c_ptr, c_size_t, c_sizeof
   use gradsync_c
-  use gradsync_support, only: conclude, find, stream_or_default, text_from_c, text_to_c
-  use gradsync_types, only: comm_of_handle, gs_comm, gs_comm_times, gs_setting, &
+  use gradsync_support, only: conclude, find, settle, stream_or_default, text_from_c, text_to_c
+  use gradsync_types, only: gs_comm, gs_comm_times, gs_setting, &
     gs_unique_id, handle_of_comm, GS_OK
   implicit none
   private
@@ -238,21 +238,6 @@ contains
     if (present(timeout_ms)) opts%timeout_ms = timeout_ms
     if (present(boot_timeout_ms)) opts%boot_timeout_ms = boot_timeout_ms
   end subroutine set_options
-
-  ! Keeps what a create made under its handle, or gives the handle back.
-  subroutine settle(comm, handle, st, address)
-    type(gs_comm), intent(out) :: comm
-    integer(c_int64_t), intent(in) :: handle
-    integer(c_int), intent(in) :: st
-    type(c_ptr), intent(in) :: address
-
-    if (st == GS_OK) then
-      call c_handle_bind(handle, address, c_comm_name(address))
-      comm = comm_of_handle(handle)
-    else
-      call c_handle_bind(handle, c_null_ptr, c_null_ptr)
-    end if
-  end subroutine settle
 
   ! Ends a communicator. Collective, unless it was aborted or has timed out. It is ended for
   ! all copies of [comm]; one that was never created is ignored.

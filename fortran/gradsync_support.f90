@@ -4,12 +4,12 @@
 module gradsync_support
   use, intrinsic :: iso_c_binding, only: c_associated, c_char, c_f_pointer, c_int, c_int64_t, &
     c_intptr_t, c_null_char, c_null_ptr, c_ptr
-  use gradsync_c, only: c_handle_begin, c_handle_find, c_last_error, c_status_string, c_strlen, &
-    KIND_COMM
-  use gradsync_types, only: gs_comm, handle_of_comm, GS_OK
+  use gradsync_c, only: c_comm_name, c_handle_begin, c_handle_bind, c_handle_find, c_last_error, &
+    c_status_string, c_strlen, KIND_COMM
+  use gradsync_types, only: comm_of_handle, gs_comm, handle_of_comm, GS_OK
   implicit none
   private
-  public :: begin, conclude, find, stream_or_default, text_from_c, text_to_c
+  public :: begin, conclude, find, settle, stream_or_default, text_from_c, text_to_c
 
 contains
 
@@ -79,6 +79,21 @@ contains
 
     st = c_handle_begin(handle_of_comm(comm), text_to_c(call), text_to_c(what), amount, address)
   end function begin
+
+  ! Keeps what a create made under its handle, or gives the handle back if there is nothing.
+  subroutine settle(comm, handle, st, address)
+    type(gs_comm), intent(out) :: comm
+    integer(c_int64_t), intent(in) :: handle
+    integer(c_int), intent(in) :: st
+    type(c_ptr), intent(in) :: address
+
+    if (st == GS_OK .and. c_associated(address)) then
+      call c_handle_bind(handle, address, c_comm_name(address))
+      comm = comm_of_handle(handle)
+    else
+      call c_handle_bind(handle, c_null_ptr, c_null_ptr)
+    end if
+  end subroutine settle
 
   ! A stream that was not given is the NULL stream.
   pure function stream_or_default(stream) result(given)

@@ -62,6 +62,7 @@ module gradsync_types
 
   integer(c_int), parameter, public :: GS_DEVICE_AUTO = -1
   integer(c_int), parameter, public :: GS_DEVICE_HOST = -2
+  integer(c_int), parameter, public :: GS_COLOR_NONE = -1
   integer(c_int), parameter, public :: GS_UNIQUE_ID_BYTES = 256
 
   ! When buckets of a reducer travel.

@@ -3,9 +3,9 @@
  * gradsync.h - the whole public interface of gradsync.
  *
  * Sections in the order of the library's layers: results, settings, types, communicators,
- * collectives; gradsync_reducer.h, which this file includes, has reducers. Each contract uses
- * fixed labels: Collective, Stream, Threads, Owner, Precision, Returns, Since; a label that does
- * not apply is left out.
+ * collectives; gradsync_group.h and gradsync_reducer.h, which this file includes, have groups of
+ * ranks, and reducers. Each contract uses fixed labels: Collective, Stream, Threads, Owner,
+ * Precision, Returns, Since; a label that does not apply is left out.
  *
  * Rules that hold for every function
  *   - Status: functions that can fail return gs_status_t; GS_OK is 0. On failure nothing was
@@ -585,6 +585,7 @@ gs_status_t gs_barrier (gs_comm_t *comm, gs_stream_t stream);
 }
 #endif
 
+#include "gradsync_group.h"
 #include "gradsync_reducer.h"
 
 #endif /* GRADSYNC_H */

@@ -100,6 +100,11 @@ gs_status_t gsi_env_check (void)
     return st;
 }
 
+bool gsi_env_is_set (enum gsi_env id)
+{
+    return set_text (id) != NULL;
+}
+
 int64_t gsi_env_int (enum gsi_env id)
 {
     const struct variable *v = &variables[id];

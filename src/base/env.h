@@ -3,6 +3,8 @@
 #ifndef GS_BASE_ENV_H
 #define GS_BASE_ENV_H
 
+#include <stdbool.h>
+
 #include "gradsync.h"
 
 #define GSI_ENV(id, name, kind, standard, low, high, choices, help) id,
@@ -20,6 +22,8 @@ enum gsi_record_choice { GSI_RECORD_FILE, GSI_RECORD_MEMORY };
 
 /* GS_ERR_ARG, naming the variable, its value and what is allowed, for the first bad one. */
 gs_status_t gsi_env_check (void);
+
+bool gsi_env_is_set (enum gsi_env id); /* to something, in the environment */
 
 /* The value in force; a variable that is not understood counts as unset (gsi_env_check tells). */
 int64_t gsi_env_int (enum gsi_env id);      /* of EITHER: -1, -2, ... for its choices */

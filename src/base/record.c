@@ -10,6 +10,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/dtype.h"
@@ -31,6 +32,7 @@ static const char *const op_names[GSI_OP_COUNT] = {
     [GSI_OP_BARRIER] = "barrier",
     [GSI_OP_DESTROY] = "destroy",
     [GSI_OP_BUCKET] = "bucket",
+    [GSI_OP_SPLIT] = "split",
 };
 
 const char *gsi_record_op_name (int op)
@@ -92,6 +94,11 @@ static int make_file (const char *path)
     return -1;
 }
 
+int64_t gsi_record_thread (void)
+{
+    return syscall (SYS_gettid); /* glibc has gettid from 2.30 on */
+}
+
 /* Maps [path], or anonymous memory when [path] is empty. NULL when that fails. */
 static struct gsi_record_file *map (const char *path)
 {
@@ -121,6 +128,7 @@ static void fill_header (struct gsi_record_file *file, const char *name, int ran
     file->rank = rank;
     file->size = size;
     file->pid = (int32_t) getpid ();
+    file->caller = gsi_record_thread ();
     file->wall_offset_ns = gsi_wall_ns () - gsi_now_ns ();
     snprintf (file->name, sizeof (file->name), "%s", name);
     snprintf (file->host, sizeof (file->host), "%s", host);
@@ -167,7 +175,7 @@ void gsi_record_close (struct gsi_record *record, int keep)
         unlink (record->path);
 }
 
-static uint64_t newest (const struct gsi_record_file *file)
+uint64_t gsi_record_newest (const struct gsi_record_file *file)
 {
     uint64_t last = 0;
 
@@ -175,44 +183,6 @@ static uint64_t newest (const struct gsi_record_file *file)
         if (file->entry[i].seq > last)
             last = file->entry[i].seq;
     return last;
-}
-
-/* The path of another rank's record: only the rank's number differs. */
-static bool path_of (const struct gsi_record *record, int rank, char *path, size_t room)
-{
-    const char *end = strrchr (record->path, '-');
-
-    return end && snprintf (path, room, "%.*s-r%d.ring", (int) (end - record->path), record->path,
-                            rank) < (int) room;
-}
-
-bool gsi_record_peek (const struct gsi_record *record, int rank, struct gsi_record_state *state)
-{
-    size_t bytes = sizeof (struct gsi_record_file);
-    struct gsi_record_file *file;
-    char path[sizeof (record->path)];
-    struct stat about;
-    bool good = false;
-    int fd;
-
-    if (!record->path[0] || !path_of (record, rank, path, sizeof (path)) ||
-        (fd = open (path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW)) < 0)
-        return false;
-    file = fstat (fd, &about) || about.st_uid != getuid () || (size_t) about.st_size < bytes
-               ? MAP_FAILED
-               : mmap (NULL, bytes, PROT_READ, MAP_SHARED, fd, 0);
-    close (fd);
-    if (file == MAP_FAILED)
-        return false;
-    if ((good = file->magic == GSI_RECORD_MAGIC && file->rank == rank &&
-                file->size == record->file->size)) {
-        state->verdict = (gs_status_t) __atomic_load_n (&file->verdict, __ATOMIC_ACQUIRE);
-        state->missed = file->missed;
-        state->culprit = file->culprit;
-        state->seq = newest (file);
-    }
-    munmap (file, bytes);
-    return good;
 }
 
 void gsi_record_give_up (struct gsi_record *record, gs_status_t verdict, int culprit,
@@ -259,7 +229,7 @@ void gsi_record_print (const struct gsi_record_file *file,
                        void (*write) (void *context, const char *line), void *context)
 {
     char line[512];
-    uint64_t last = newest (file), shown;
+    uint64_t last = gsi_record_newest (file), shown;
 
     snprintf (line, sizeof (line),
               "gradsync flight record: communicator %.63s, rank %d of %d, "

@@ -31,6 +31,7 @@ enum gsi_record_op {
     GSI_OP_BARRIER = 6,
     GSI_OP_DESTROY = 7,
     GSI_OP_BUCKET = 8,
+    GSI_OP_SPLIT = 9,
     GSI_OP_COUNT
 };
 
@@ -55,7 +56,8 @@ struct gsi_record_file {
     int32_t verdict; /* gs_status_t that this rank gave the communicator up with */
     int32_t culprit; /* rank that failed first, as far as this one knows; with a verdict */
     uint64_t missed; /* number of the first call it did not do its part of; written before */
-    uint64_t reserved[6];
+    int64_t caller;  /* the thread that made it, or with GS_CHECK=collective its last call */
+    uint64_t reserved[5];
     struct gsi_record_entry entry[GSI_RECORD_ENTRIES];
 };
 
@@ -89,6 +91,8 @@ struct gsi_record_state {
     gs_status_t verdict;
     int culprit;
     uint64_t missed; /* with a verdict: the first call it did not do its part of */
+    int pid;
+    int64_t caller; /* see the file */
 };
 
 /*
@@ -96,6 +100,29 @@ struct gsi_record_state {
  * is on another node, or in memory.
  */
 bool gsi_record_peek (const struct gsi_record *record, int rank, struct gsi_record_state *state);
+
+/* A call that a rank is in on another communicator, or the last that it was in. */
+struct gsi_record_call {
+    char name[GSI_RECORD_NAME]; /* of that communicator */
+    uint64_t seq;
+    int op;
+    int64_t caller;
+    bool died;      /* it has ended, and the communicator with it */
+    bool awaits_us; /* the thread that calls on ours waits in it, for this thread among others */
+};
+
+/*
+ * Finds a call that rank [rank] of this communicator is in elsewhere; false if there is none or
+ * that cannot be told. It looks through all records of this node: for when something is wrong.
+ */
+bool gsi_record_elsewhere (const struct gsi_record *record, int rank,
+                           struct gsi_record_call *call);
+
+/* The calling thread, as the system numbers it. */
+int64_t gsi_record_thread (void);
+
+/* The number of the last operation begun. */
+uint64_t gsi_record_newest (const struct gsi_record_file *file);
 
 /*
  * Tells those who peek that this rank gave up because of [culprit]; the first failure counts,

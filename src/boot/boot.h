@@ -8,6 +8,7 @@
 #ifndef GS_BOOT_BOOT_H
 #define GS_BOOT_BOOT_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -24,6 +25,7 @@ struct gsi_boot {
     int rank, size;
     char host[GSI_HOST_BYTES]; /* the node's name: ranks with the same one share memory */
     char job[GSI_JOB_BYTES];   /* the same on all ranks, different for each job step */
+    bool is_group;             /* the ranks are some of another communicator, and meet there */
 };
 
 struct gsi_boot_ops {

@@ -28,7 +28,15 @@ struct gsi_coll_ops;
 /* Why a communicator ended; shared with the transport so that its waits can see it. */
 enum gsi_life { GSI_ALIVE = 0, GSI_ABORTED = 1, GSI_DEAD = 2 };
 
-/* What open gets. Everything outlives the transport but [cards]. */
+/* Of a transport for a group: that of the communicator which the group's ranks belong to. */
+struct gsi_coll_origin {
+    struct gsi_coll *coll; /* of any kind; inside a call, with nothing queued */
+    const int *rank;       /* [size of the group] ranks there */
+    bool entered;          /* set by open: this rank has done its part of what all ranks do */
+    gs_status_t failed;    /* set by open: why the origin is dead */
+};
+
+/* What open gets. Everything outlives the transport but [cards] and [origin]. */
 struct gsi_coll_setup {
     struct gsi_boot *boot;
     const struct gsi_team *team;
@@ -38,6 +46,7 @@ struct gsi_coll_setup {
     int64_t deadline_ns;
     gs_status_t (*others) (void *context); /* or NULL, see struct gsi_coll */
     void *context;
+    struct gsi_coll_origin *origin; /* of a group, else NULL */
 };
 
 struct gsi_coll {
@@ -47,8 +56,9 @@ struct gsi_coll {
     bool any_thread; /* (not queued) the calling threads need not be the application's */
 
     /*
-     * (queued) Whether another rank gave up before it did its part of what is under way: asked
-     * in waits for a transport that does not tell.
+     * Asked in waits now and then: (queued) whether another rank gave up before it did its part
+     * of what is under way, for a transport that does not tell; (all) whether the wait has no
+     * end.
      */
     gs_status_t (*others) (void *context);
     void *context;
@@ -95,6 +105,12 @@ struct gsi_coll_ops {
 
     /* (required) Collective. A failure of a queued transport may be this rank's alone. */
     gs_status_t (*open) (const struct gsi_coll_setup *setup, struct gsi_coll **out);
+
+    /*
+     * (optional) Of a transport in whose open all ranks of the origin take part: what a rank does
+     * that opens none. A failure of either is one of [origin], which is dead.
+     */
+    gs_status_t (*pass) (struct gsi_coll *origin, int64_t deadline_ns);
 
     /*
      * (optional, both) Arrays that the operations take where they are; false: not had, and not

@@ -96,7 +96,7 @@ static gs_status_t prepare (const struct gsi_boot *boot, void *memory)
                         .average = gsi_env_choice (GSI_ENV_AVG),
                         .ranks_per_root = (int32_t) gsi_env_int (GSI_ENV_NCCL_RANKS_PER_ROOT),
                         .deterministic = (int32_t) gsi_env_int (GSI_ENV_DETERMINISTIC)};
-    int roots = roots_of (boot->size, card.ranks_per_root);
+    int roots = boot->is_group ? 0 : roots_of (boot->size, card.ranks_per_root);
     ncclResult_t rc;
 
     for (int i = 0; i < roots; i++)
@@ -165,21 +165,41 @@ static gs_status_t make_memory (struct gsi_coll_nccl *c)
     return st || !c->exact ? st : gsi_nccl_shards_open (c);
 }
 
-static void abort_comm (struct gsi_coll_nccl *c)
+void gsi_nccl_abort (struct gsi_coll_nccl *c)
 {
     ncclComm_t comm = c->comm;
 
     c->comm = NULL;
-    if (comm)
-        gsi_nccl.CommAbort (comm);
+    if (!comm)
+        return;
+    atomic_store (&c->family->aborted, true);
+    gsi_nccl.CommAbort (comm);
+}
+
+/* Joins the family of the origin of a group, else begins one. */
+static gs_status_t join_family (struct gsi_coll_nccl *c, const struct gsi_coll_setup *setup)
+{
+    if (setup->origin)
+        c->family = ((struct gsi_coll_nccl *) setup->origin->coll)->family;
+    else if (!(c->family = calloc (1, sizeof (*c->family))))
+        return gsi_fail (GS_ERR_NOMEM, "transport nccl: out of memory");
+    atomic_fetch_add (&c->family->members, 1);
+    return GS_OK;
+}
+
+static void leave_family (struct gsi_coll_nccl *c)
+{
+    if (c->family && atomic_fetch_sub (&c->family->members, 1) == 1)
+        free (c->family);
 }
 
 /* Frees what is here; the device has been entered. */
 static void dissolve (struct gsi_coll_nccl *c)
 {
-    abort_comm (c);
+    gsi_nccl_abort (c);
     gsi_nccl_shards_close (c);
     c->device->ops->free (c->device, c->word);
+    leave_family (c);
     free (c);
 }
 
@@ -214,8 +234,15 @@ static gs_status_t open_nccl (const struct gsi_coll_setup *setup, struct gsi_col
     c->ordered = gsi_env_int (GSI_ENV_DETERMINISTIC);
     c->exact = c->ordered || gsi_env_choice (GSI_ENV_AVG) == GSI_AVG_EXACT ||
                (gsi_env_choice (GSI_ENV_AVG) == GSI_AVG_AUTO && c->size > EXACT_ABOVE);
-    if (!(st = compare_cards (setup)) && !(st = start (c, setup)))
-        st = make_memory (c);
+    st = join_family (c, setup);
+    if (!st && !(st = compare_cards (setup))) {
+        if (!setup->origin)
+            st = start (c, setup);
+        if (!st)
+            st = make_memory (c);
+        if (!st && setup->origin) /* last: to give it up would end the origin */
+            st = gsi_nccl_split (c, setup);
+    }
     if (st)
         dissolve (c);
     else
@@ -244,14 +271,19 @@ static gs_status_t close_nccl (struct gsi_coll *coll, const struct gsi_call *cal
 static void notify_abort (struct gsi_coll *coll, uint64_t missed)
 {
     (void) missed; /* the other ranks see it by NCCL's own means, or by their deadline */
-    abort_comm ((struct gsi_coll_nccl *) coll);
+    gsi_nccl_abort ((struct gsi_coll_nccl *) coll);
 }
 
 static gs_status_t poll_nccl (struct gsi_coll *coll)
 {
     struct gsi_coll_nccl *c = (struct gsi_coll_nccl *) coll;
-    ncclResult_t rc, asked = gsi_nccl.CommGetAsyncError (c->comm, &rc);
+    ncclResult_t rc, asked;
 
+    if (!c->comm || atomic_load (&c->family->aborted))
+        return gsi_fail (GS_ERR_STATE,
+                         "NCCL: the communicator was ended, or one that shares its resources: a "
+                         "group that was made from it, or what it was made from");
+    asked = gsi_nccl.CommGetAsyncError (c->comm, &rc);
     if (asked || (rc && rc != ncclInProgress))
         return gsi_nccl_fail (c, "NCCL, after its call had returned", asked ? asked : rc);
     return GS_OK;
@@ -412,6 +444,7 @@ const struct gsi_coll_ops gsi_coll_nccl = {
     .queued = true,
     .prepare = prepare,
     .open = open_nccl,
+    .pass = gsi_nccl_pass,
     .allreduce = allreduce,
     .broadcast = broadcast,
     .allgather = allgather,

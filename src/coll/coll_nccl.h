@@ -15,6 +15,7 @@
     X (CommFinalize)          \
     X (CommDestroy)           \
     X (CommAbort)             \
+    X (CommSplit)             \
     X (CommGetAsyncError)     \
     X (GetErrorString)        \
     X (GetLastError)          \
@@ -40,8 +41,18 @@ struct gsi_nccl {
 /* NCCL, once gsi_coll_nccl_load has succeeded. */
 extern struct gsi_nccl gsi_nccl;
 
+/*
+ * Communicators of this process that share NCCL's resources, a communicator and its groups. What
+ * ends one of them by force ends what the others have under way, and NCCL does not tell them.
+ */
+struct gsi_nccl_family {
+    atomic_int members;
+    atomic_bool aborted;
+};
+
 struct gsi_coll_nccl {
     struct gsi_coll base;
+    struct gsi_nccl_family *family;
     const struct gsi_device *device;
     const struct gsi_queue_ops *queue; /* of [device] */
     ncclComm_t comm;                   /* NULL before the start and after the end */
@@ -64,6 +75,16 @@ gs_status_t gsi_nccl_fail (const struct gsi_coll_nccl *c, const char *what, nccl
  */
 gs_status_t gsi_nccl_settle (const struct gsi_coll_nccl *c, const char *what, ncclResult_t rc,
                              int64_t deadline_ns);
+
+/* Ends NCCL's communicator by force, and with it those of the family. */
+void gsi_nccl_abort (struct gsi_coll_nccl *c);
+
+/*
+ * coll_nccl_split.c: starts the communicator of a group, [c], from that of its origin; what a
+ * rank in no group does meanwhile. Collective over the origin's ranks.
+ */
+gs_status_t gsi_nccl_split (struct gsi_coll_nccl *c, const struct gsi_coll_setup *setup);
+gs_status_t gsi_nccl_pass (struct gsi_coll *origin, int64_t deadline_ns);
 
 /* Waits on the host for what was queued before [event]; one never recorded has passed. */
 gs_status_t gsi_nccl_await (const struct gsi_coll_nccl *c, struct gsi_event *event,

@@ -179,6 +179,8 @@ gs_status_t gsi_call_begin (gs_comm_t *comm, enum gsi_record_op op, size_t count
     call->deadline_ns =
         gsi_record_begin (&comm->record, op, count, (int) dtype, argument) + comm->timeout_ns;
     call->seq = comm->record.seq;
+    if (comm->check == GSI_CHECK_COLLECTIVE)
+        comm->record.file->caller = gsi_record_thread ();
     if (call->capturing || (comm->check != GSI_CHECK_COLLECTIVE && call->seq > COMPARED_CALLS))
         return GS_OK;
     mine = (struct intent){.count = count,
@@ -200,7 +202,8 @@ gs_status_t gsi_call_refuse (gs_comm_t *comm, gs_status_t st)
 
 gs_status_t gsi_call_end (gs_comm_t *comm, const struct gsi_call *call, gs_status_t st)
 {
-    bool queued = !st && comm->queue && !call->staged && call->op != GSI_OP_DESTROY;
+    bool queued = !st && comm->queue && !call->staged && call->op != GSI_OP_DESTROY &&
+                  call->op != GSI_OP_SPLIT;
 
     if (queued)
         st = gsi_queue_watch (comm, call);

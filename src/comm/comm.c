@@ -64,6 +64,7 @@ static gs_status_t make_plan (const char *caller, const gs_comm_opts_t *opts,
     *plan = (struct gsi_plan){.caller = caller, .name = "world"};
     plan->transport = (gs_transport_t) gsi_env_choice (GSI_ENV_TRANSPORT);
     plan->device = (int) gsi_env_int (GSI_ENV_DEVICE);
+    plan->check = (enum gsi_check) gsi_env_choice (GSI_ENV_CHECK);
     plan->timeout_ns = gsi_env_int (GSI_ENV_TIMEOUT_MS) * GSI_NS_PER_MS;
     plan->boot_timeout_ns = gsi_env_int (GSI_ENV_BOOT_TIMEOUT_MS) * GSI_NS_PER_MS;
     if (!st)
@@ -93,10 +94,9 @@ static void dismantle (gs_comm_t *comm)
     free (comm);
 }
 
-/* Makes a communicator over [boot], which it takes over, also on failure. */
-static gs_status_t create_over (struct gsi_boot *boot, const struct gsi_plan *plan,
-                                gs_status_t planned, double open_us, int64_t deadline_ns,
-                                gs_comm_t **out)
+gs_status_t gsi_comm_build (struct gsi_boot *boot, const struct gsi_plan *plan,
+                            gs_status_t planned, double open_us, int64_t deadline_ns,
+                            gs_comm_t **out)
 {
     gs_comm_t *comm = calloc (1, sizeof (*comm));
     gs_status_t st;
@@ -110,11 +110,14 @@ static gs_status_t create_over (struct gsi_boot *boot, const struct gsi_plan *pl
     comm->culprit = boot->rank;
     memcpy (comm->name, plan->name, sizeof (comm->name));
     comm->timeout_ns = plan->timeout_ns;
-    comm->check = (enum gsi_check) gsi_env_choice (GSI_ENV_CHECK);
+    comm->boot_timeout_ns = plan->boot_timeout_ns;
+    comm->check = plan->check;
     comm->times.size = sizeof (comm->times);
     comm->times.open_us = open_us;
-    gsi_fault_identity (boot->rank);
-    gsi_log_identity (boot->rank, boot->size);
+    if (!boot->is_group) {
+        gsi_fault_identity (boot->rank);
+        gsi_log_identity (boot->rank, boot->size);
+    }
     if ((st = gsi_create_join (comm, plan, planned, deadline_ns))) {
         dismantle (comm);
         return st;
@@ -136,8 +139,8 @@ gs_status_t gs_comm_create (const gs_comm_opts_t *opts, gs_comm_t **comm)
     planned = make_plan ("gs_comm_create", opts, &plan);
     if ((st = gsi_boot_open (&boot)))
         return st;
-    return create_over (boot, &plan, planned, (double) (gsi_now_ns () - begin_ns) / 1e3,
-                        begin_ns + plan.boot_timeout_ns, comm);
+    return gsi_comm_build (boot, &plan, planned, (double) (gsi_now_ns () - begin_ns) / 1e3,
+                           begin_ns + plan.boot_timeout_ns, comm);
 }
 
 gs_status_t gs_comm_create_from_id (const gs_unique_id_t *id, int rank, int size,
@@ -159,8 +162,8 @@ gs_status_t gs_comm_create_from_id (const gs_unique_id_t *id, int rank, int size
     planned = make_plan ("gs_comm_create_from_id", opts, &plan);
     if ((st = gsi_boot_id_open (id, rank, size, &boot)))
         return st;
-    return create_over (boot, &plan, planned, (double) (gsi_now_ns () - begin_ns) / 1e3,
-                        begin_ns + plan.boot_timeout_ns, comm);
+    return gsi_comm_build (boot, &plan, planned, (double) (gsi_now_ns () - begin_ns) / 1e3,
+                           begin_ns + plan.boot_timeout_ns, comm);
 }
 
 gs_status_t gs_comm_from_mpi_fint (int mpi_comm, const gs_comm_opts_t *opts, gs_comm_t **comm)
@@ -176,8 +179,8 @@ gs_status_t gs_comm_from_mpi_fint (int mpi_comm, const gs_comm_opts_t *opts, gs_
     planned = make_plan ("gs_comm_from_mpi", opts, &plan);
     if ((st = gsi_boot_from_mpi (mpi_comm, &boot)))
         return st;
-    return create_over (boot, &plan, planned, (double) (gsi_now_ns () - begin_ns) / 1e3,
-                        begin_ns + plan.boot_timeout_ns, comm);
+    return gsi_comm_build (boot, &plan, planned, (double) (gsi_now_ns () - begin_ns) / 1e3,
+                           begin_ns + plan.boot_timeout_ns, comm);
 }
 
 /* Ends a live communicator together with the other ranks. */

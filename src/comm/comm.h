@@ -26,7 +26,8 @@ struct gs_comm {
     char death_text[GSI_TEXT_MAX];
 
     char name[GSI_RECORD_NAME];
-    int64_t timeout_ns;
+    int64_t timeout_ns, boot_timeout_ns;
+    int serial; /* that tells it from others of the same job and name */
     enum gsi_check check;
 
     struct gsi_boot *boot;
@@ -39,6 +40,11 @@ struct gs_comm {
     char (*hosts)[GSI_HOST_BYTES]; /* [size] */
     void *scratch;                 /* [size] of GSI_SCRATCH_BYTES: what small agreements gather */
     struct gsi_record record;
+    struct {
+        uint64_t seq, theirs;
+        int rank;
+        int64_t since_ns;
+    } crossed;   /* calls that wait for each other, as they were seen last: gsi_watch_order */
     int culprit; /* rank that failed first, once this one has given up */
     struct gs_comm_times times;
 

@@ -17,7 +17,7 @@
 
 #define LATEST_NS (2 * GSI_NS_PER_S) /* how long after its deadline a rank may tell of it */
 
-/* How many communicators this process has made: the same on all ranks of one that all make. */
+/* How many communicators that are no groups this process has made: the same on all ranks. */
 static atomic_int serials;
 
 static const char *host_of_card (const void *cards, int rank)
@@ -112,7 +112,7 @@ static void write_card (struct create *c)
     card->protocol = GSI_CARD_PROTOCOL;
     card->transport = (int32_t) c->plan->transport;
     card->device = c->plan->device;
-    card->check = gsi_env_choice (GSI_ENV_CHECK);
+    card->check = (int32_t) c->plan->check;
     card->allow_shared_gpu = (int32_t) gsi_env_int (GSI_ENV_ALLOW_SHARED_GPU);
     snprintf (card->version, sizeof (card->version), "%s", gs_version ());
     memcpy (card->host, c->comm->boot->host, sizeof (card->host));
@@ -176,7 +176,7 @@ static gs_status_t choose_device (struct create *c)
         if (st == GS_ERR_NOMEM || (st = fall_back (c)))
             return st;
     }
-    if (ordinal != GS_DEVICE_HOST && !comm->team.rank &&
+    if (ordinal != GS_DEVICE_HOST && !comm->team.rank && !comm->boot->is_group &&
         gsi_place_hidden (c->cards, &comm->team, hidden))
         gsi_log (
             GS_LOG_WARN, "comm",
@@ -195,7 +195,8 @@ static gs_status_t choose_device (struct create *c)
 static gs_status_t others (void *context)
 {
     gs_comm_t *comm = context;
-    gs_status_t st = gsi_queue_peek (comm, comm->record.seq);
+    gs_status_t st = comm->queue ? gsi_queue_peek (comm, comm->record.seq)
+                                 : gsi_watch_order (comm, comm->record.seq);
 
     return st && !comm->coll ? gsi_fail (GS_ERR_STATE, "%s", gs_last_error ()) : st;
 }
@@ -220,7 +221,8 @@ static gs_status_t start (struct create *c)
                                    .life = &comm->life,
                                    .deadline_ns = c->deadline_ns,
                                    .others = others,
-                                   .context = comm};
+                                   .context = comm,
+                                   .origin = c->plan->origin};
     char (*coll_cards)[GSI_COLL_CARD_BYTES];
     gs_status_t st;
 
@@ -306,9 +308,9 @@ static gs_status_t join (struct create *c, gs_status_t planned)
     comm->times.exchange_us = lap_us (&begin_ns);
     if (st)
         return st;
-    recorded = gsi_record_open (&comm->record, comm->boot->job, comm->name,
-                                atomic_fetch_add (&serials, 1), comm->boot->rank,
-                                comm->boot->size, comm->boot->host);
+    comm->serial = comm->boot->is_group ? c->plan->serial : atomic_fetch_add (&serials, 1);
+    recorded = gsi_record_open (&comm->record, comm->boot->job, comm->name, comm->serial,
+                                comm->boot->rank, comm->boot->size, comm->boot->host);
     if ((st = start (c)))
         return st;
     st = agree (comm, recorded, c->deadline_ns);

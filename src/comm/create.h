@@ -13,6 +13,9 @@ struct gsi_plan {
     int device;
     int64_t timeout_ns, boot_timeout_ns;
     char text[GSI_TEXT_MAX]; /* why it failed; opening the boot has texts of its own */
+    enum gsi_check check;
+    struct gsi_coll_origin *origin; /* of a group, else NULL */
+    int serial;                     /* of a group: tells flight records of one name apart */
 };
 
 /*
@@ -21,5 +24,13 @@ struct gsi_plan {
  */
 gs_status_t gsi_create_join (gs_comm_t *comm, const struct gsi_plan *plan, gs_status_t planned,
                              int64_t deadline_ns);
+
+/*
+ * comm.c: makes a communicator over [boot], which it takes over, also on failure; collective.
+ * [open_us] is what the boot has taken.
+ */
+gs_status_t gsi_comm_build (struct gsi_boot *boot, const struct gsi_plan *plan,
+                            gs_status_t planned, double open_us, int64_t deadline_ns,
+                            gs_comm_t **out);
 
 #endif /* GS_COMM_CREATE_H */

@@ -109,11 +109,13 @@ static bool is_late (const gs_comm_t *comm)
 gs_status_t gsi_queue_peek (gs_comm_t *comm, uint64_t seq)
 {
     int64_t now_ns = gsi_now_ns ();
+    gs_status_t st;
 
     if (now_ns - comm->queue->peeked_ns < LONGEST_NS)
         return GS_OK;
     comm->queue->peeked_ns = now_ns;
-    return gsi_watch_others (comm, seq);
+    st = gsi_watch_others (comm, seq);
+    return st ? st : gsi_watch_order (comm, seq);
 }
 
 /* One look: what ended, what failed, what is late. The queue is held and the device entered. */
@@ -358,7 +360,8 @@ void gsi_queue_settle (gs_comm_t *comm)
 /* A graph takes what is queued, on arrays that the GPU reaches by itself. */
 static gs_status_t check_capture (gs_comm_t *comm, const struct gsi_call *call)
 {
-    bool waits = call->staged || call->op == GSI_OP_ALLREDUCE_WAVG || call->op == GSI_OP_DESTROY;
+    bool waits = call->staged || call->op == GSI_OP_ALLREDUCE_WAVG ||
+                 call->op == GSI_OP_DESTROY || call->op == GSI_OP_SPLIT;
 
     if (!call->capturing || !waits)
         return GS_OK;

@@ -7,9 +7,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "comm/call.h"
 #include "comm/queue.h"
+
+#define ELSEWHERE_NAMED 4                  /* missing ranks of which a text says where they are */
+#define CROSSED_NS      (GSI_NS_PER_S / 2) /* calls that wait for each other so long, do */
 
 /*
  * Tells the other ranks, if the transport can, that this one misses all calls from number
@@ -47,11 +51,29 @@ static int mark_came (gs_comm_t *comm, const struct gsi_call *call, unsigned cha
     return unknown;
 }
 
+/* "; rank 1 is in allreduce #3 of communicator 'world/column1'" for some of the [missing]. */
+static void name_elsewhere (const gs_comm_t *comm, const unsigned char *missing, char *text,
+                            size_t room)
+{
+    struct gsi_record_call call;
+    size_t used = 0;
+    int named = 0;
+
+    *text = 0;
+    for (int r = 0; r < comm->team.size && named < ELSEWHERE_NAMED && used < room; r++)
+        if (missing[r] && gsi_record_elsewhere (&comm->record, r, &call) && ++named)
+            used += (size_t) snprintf (text + used, room - used,
+                                       "; rank %d %s in %s #%llu of communicator '%s'", r,
+                                       call.died ? "was" : "is", gsi_record_op_name (call.op),
+                                       (unsigned long long) call.seq, call.name);
+}
+
 /* Completes the text of a timeout with who did not come, as far as that can be found out. */
 static void name_missing (gs_comm_t *comm, const struct gsi_call *call)
 {
     unsigned char *marks = calloc ((size_t) comm->team.size, 1);
     char deadline[256], names[GSI_TEXT_MAX / 2] = "who did not come is not known";
+    char elsewhere[GSI_TEXT_MAX / 4] = "";
     int unknown, missing = 0;
 
     snprintf (deadline, sizeof (deadline), "%.255s", gs_last_error ());
@@ -60,6 +82,8 @@ static void name_missing (gs_comm_t *comm, const struct gsi_call *call)
         marks[comm->team.rank] = 1;
         for (int r = 0; r < comm->team.size; r++)
             missing += marks[r] = !marks[r]; /* came -> missing */
+        if (missing)
+            name_elsewhere (comm, marks, elsewhere, sizeof (elsewhere));
         if (missing)
             gsi_boot_name_missing (marks, comm->team.size, host_of, comm, names, sizeof (names));
         else if (unknown)
@@ -73,7 +97,7 @@ static void name_missing (gs_comm_t *comm, const struct gsi_call *call)
                       "GS_CHECK=collective compares what they call");
     }
     free (marks);
-    gsi_fail (GS_ERR_TIMEOUT, "%s; %s", deadline, names);
+    gsi_fail (GS_ERR_TIMEOUT, "%s; %s%s", deadline, names, elsewhere);
 }
 
 /* [verdict] of another rank, with a text that says whose failure it is. */
@@ -97,12 +121,43 @@ gs_status_t gsi_watch_others (gs_comm_t *comm, uint64_t seq)
 
     for (int r = 0; r < comm->team.size; r++) {
         if (r == comm->team.rank || !gsi_record_peek (&comm->record, r, &other) ||
-            !other.verdict || other.missed > seq)
-            continue;
+            !other.verdict || other.missed > seq || other.culprit == comm->team.rank)
+            continue;      /* also who gave up because of this rank, which knows more */
         comm->culprit = r; /* or a rank because of which it gave up itself */
         if (other.culprit >= 0 && other.culprit < comm->team.size)
             comm->culprit = other.culprit;
         return name_culprit (comm, other.verdict);
+    }
+    return GS_OK;
+}
+
+gs_status_t gsi_watch_order (gs_comm_t *comm, uint64_t seq)
+{
+    struct gsi_record_state other;
+    struct gsi_record_call call;
+
+    for (int r = 0; r < comm->team.size && comm->check == GSI_CHECK_COLLECTIVE; r++) {
+        if (r == comm->team.rank || !gsi_record_peek (&comm->record, r, &other) ||
+            other.seq >= seq || !gsi_record_elsewhere (&comm->record, r, &call) ||
+            !call.awaits_us)
+            continue;
+        /* The root of a broadcast, for one, does not wait: what holds for a while is a wait. */
+        if (comm->crossed.seq != seq || comm->crossed.rank != r ||
+            comm->crossed.theirs != call.seq) {
+            comm->crossed.seq = seq;
+            comm->crossed.theirs = call.seq;
+            comm->crossed.rank = r;
+            comm->crossed.since_ns = gsi_now_ns ();
+        }
+        if (gsi_now_ns () - comm->crossed.since_ns < CROSSED_NS)
+            return GS_OK;
+        return gsi_fail (
+            GS_ERR_MISMATCH,
+            "rank %d (host %s) is in %s #%llu of communicator '%s' instead, and waits "
+            "there for this rank: all ranks must call on communicators that share "
+            "ranks in one order, see gs_comm_split(3)",
+            r, comm->hosts[r], gsi_record_op_name (call.op), (unsigned long long) call.seq,
+            call.name);
     }
     return GS_OK;
 }

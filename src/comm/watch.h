@@ -31,4 +31,10 @@ gs_status_t gsi_watch_blame (gs_comm_t *comm, gs_status_t st);
  */
 void gsi_watch_tell (gs_comm_t *comm);
 
+/*
+ * With GS_CHECK=collective, in a wait of call [seq]: GS_ERR_MISMATCH if a rank of this node that
+ * has not come waits itself, on another communicator, for this one. Costs a look at all records.
+ */
+gs_status_t gsi_watch_order (gs_comm_t *comm, uint64_t seq);
+
 #endif /* GS_COMM_WATCH_H */

@@ -120,6 +120,24 @@ static gs_status_t group_comm (const struct gsi_coll_setup *setup, int world_siz
     return st;
 }
 
+/*
+ * Makes the communicator of a group from that of its origin; only the ranks of the group call.
+ * They have come so far together, and none is waited for long.
+ */
+static gs_status_t origin_comm (const struct gsi_coll_setup *setup, MPI_Comm *out)
+{
+    MPI_Comm whole = ((struct gsi_coll_mpi *) setup->origin->coll)->comm;
+    MPI_Group all, group;
+    int rc;
+
+    MPI_Comm_group (whole, &all);
+    MPI_Group_incl (all, setup->team->size, setup->origin->rank, &group);
+    rc = MPI_Comm_create_group (whole, group, CREATE_TAG, out);
+    MPI_Group_free (&group);
+    MPI_Group_free (&all);
+    return rc ? gsi_guest_fail ("MPI_Comm_create_group", rc) : GS_OK;
+}
+
 static gs_status_t make_comm (const struct gsi_coll_setup *setup, MPI_Comm *out)
 {
     gs_status_t st;
@@ -130,8 +148,11 @@ static gs_status_t make_comm (const struct gsi_coll_setup *setup, MPI_Comm *out)
     if ((st = gsi_guest_start ()))
         return st;
     MPI_Comm_size (MPI_COMM_WORLD, &world_size);
-    st = is_world (setup, world_size) ? world_comm (out, setup->deadline_ns)
-                                      : group_comm (setup, world_size, out);
+    if (setup->origin && setup->origin->coll->ops == &gsi_coll_mpi)
+        st = origin_comm (setup, out);
+    else
+        st = is_world (setup, world_size) ? world_comm (out, setup->deadline_ns)
+                                          : group_comm (setup, world_size, out);
     if (!st)
         MPI_Comm_set_errhandler (*out, MPI_ERRORS_RETURN);
     return st;
@@ -294,6 +315,8 @@ static gs_status_t open_mpi (const struct gsi_coll_setup *setup, struct gsi_coll
     c->base.ops = &gsi_coll_mpi;
     c->base.team = setup->team;
     c->base.life = setup->life;
+    c->base.others = setup->others;
+    c->base.context = setup->context;
     c->device = setup->device;
     c->comm = MPI_COMM_NULL;
     c->node.shm = GSI_SHM_NONE;

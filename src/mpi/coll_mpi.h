@@ -65,6 +65,8 @@ struct gsi_coll_mpi {
     };
     bool unfinished;          /* MPI owns staging: it is kept */
     int64_t listened_ns;      /* when notices were looked for */
+    int64_t asked_ns;         /* when others () was last asked, or the wait began */
+    uint64_t asked_seq;       /* in that call */
     bool notified;            /* the other ranks were told that we gave up */
     bool notice;              /* another rank has given up: heard[] says which */
     struct gsi_notice *heard; /* [size], kind GSI_NOTICE_NONE: nothing heard */

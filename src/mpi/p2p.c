@@ -10,10 +10,11 @@
 #include "mpi/coll_mpi.h"
 #include "mpi/guest.h"
 
-#define LOOK_EVERY     64u    /* polls between looks at the clock: about 5 us */
-#define LISTEN_NS      100000 /* between looks for notices */
-#define PATIENT_YIELDS 50u    /* offers of the core before it sleeps between polls, */
-#define PATIENCE_NS    20000  /* so that polls take little from the application's own work */
+#define LOOK_EVERY     64u                /* polls between looks at the clock: about 5 us */
+#define LISTEN_NS      100000             /* between looks for notices */
+#define ASK_NS         (GSI_NS_PER_S / 2) /* before and between looks whether a wait has an end */
+#define PATIENT_YIELDS 50u                /* offers of the core before it sleeps between polls, */
+#define PATIENCE_NS    20000 /* so that polls take little from the application's own work */
 
 /* A message that could not be posted: those posted before it are left to MPI, and so their
  * memory. */
@@ -56,6 +57,7 @@ bool gsi_p2p_should_look (unsigned polls, unsigned spins, unsigned every)
 gs_status_t gsi_p2p_interrupted (struct gsi_coll_mpi *c, const struct gsi_call *call)
 {
     int64_t now_ns = gsi_now_ns ();
+    gs_status_t st;
 
     if (atomic_load_explicit (c->base.life, memory_order_relaxed) != GSI_ALIVE)
         return gsi_fail (GS_ERR_STATE, "the communicator was aborted on this rank");
@@ -72,6 +74,14 @@ gs_status_t gsi_p2p_interrupted (struct gsi_coll_mpi *c, const struct gsi_call *
         if (notice->kind == GSI_NOTICE_TIMEOUT)
             return gsi_fail (GS_ERR_TIMEOUT, "the deadline passed on rank %d in its call #%llu",
                              r, (unsigned long long) notice->missed);
+    }
+    if (call->seq != c->asked_seq) {
+        c->asked_seq = call->seq;
+        c->asked_ns = now_ns;
+    } else if (c->base.others && now_ns - c->asked_ns > ASK_NS) {
+        c->asked_ns = now_ns;
+        if ((st = c->base.others (c->base.context)))
+            return st;
     }
     if (now_ns > call->deadline_ns)
         return gsi_fail (GS_ERR_TIMEOUT, "the deadline passed (%s)",

@@ -56,7 +56,7 @@ public_names () {
 }
 
 # The public interface: gradsync.h, and the part of it that stands in a file of its own.
-headers=(src/gradsync.h src/gradsync_reducer.h)
+headers=(src/gradsync.h src/gradsync_group.h src/gradsync_reducer.h)
 
 # prototypes: one line for each function of the headers: its name, its type, the names of its
 # parameters, its header without the folder, and its contract, which several functions may share,

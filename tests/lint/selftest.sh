@@ -79,6 +79,8 @@ echo '#include "comm.h"' | plant src/comm/planted.c
 seen lint/includes.sh 'write includes from src/'
 echo '#include "gradsync_reducer.h"' | plant src/comm/planted.c
 seen lint/includes.sh '"gradsync_reducer.h": gradsync.h has it'
+echo '#include "gradsync_group.h"' | plant src/comm/planted.c
+seen lint/includes.sh '"gradsync_group.h": gradsync.h has it'
 echo '#include <pmix.h>' | plant src/boot/boot.c
 seen lint/includes.sh '<pmix.h> may be included by'
 
@@ -144,6 +146,8 @@ echo '#include <stdio.h>' | plant src/gradsync.h
 seen lint/cxx.sh "src/gradsync.h: includes more than"
 echo '#include <stdint.h>' | plant src/gradsync_reducer.h
 seen lint/cxx.sh "src/gradsync_reducer.h: includes more than nothing"
+echo '#include <stdint.h>' | plant src/gradsync_group.h
+seen lint/cxx.sh "src/gradsync_group.h: includes more than nothing"
 change src/gradsync_reducer.h '/^#error/d'
 seen lint/cxx.sh "does not say that gradsync.h is to be included"
 

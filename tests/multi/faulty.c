@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * faulty - the program of faults.sh: one communicator and one operation of each kind. Says how
- * far each rank came and with which status it ended.
+ * faulty - the program of faults.sh: one communicator, one operation of each kind, and a
+ * group. Says how far each rank came and with which status it ended.
  */
 #include "multi.h"
 
 #define COUNT 140000 /* floats: more than one block of a large operation */
-#define LAST  9      /* step, a destroy */
+#define LAST  12     /* step, a destroy */
 
 static float x[COUNT], y[COUNT];
 static void *memory;
+static gs_comm_t *group;
 
 /* Step [step] of the life of [comm]; steps past the last one do nothing. */
 static gs_status_t take_step (int step, gs_comm_t **comm)
@@ -26,6 +27,9 @@ static gs_status_t take_step (int step, gs_comm_t **comm)
     case 6: return gs_broadcast (*comm, x, COUNT, GS_F32, 0, NULL);
     case 7: return gs_allgather (*comm, x, y, 10, GS_F32, NULL);
     case 8: return gs_barrier (*comm, NULL);
+    case 9: return gs_comm_split (*comm, 0, 0, &group);
+    case 10: return gs_allreduce_avg (group, x, COUNT, GS_F32, NULL);
+    case 11: return gs_comm_destroy (group);
     default: *comm = NULL; return gs_comm_destroy (ended);
     }
 }

@@ -70,6 +70,8 @@ printf 'w f32 3\nv float 3\n' >"$work/model"
 said=$(cat "$work/out" "$work/err" | grep -c "$work/model:2: type 'float' is not one of ")
 test "$said" -eq 1 || fail "not one line says what is wrong with a model"
 
+run_ranks 3 split --rounds 11
+says out '^gs-bench split: 3 ranks on 1 node, transport mpi, 11 rounds$'
 run_ranks 3 bootstrap --rounds 11
 says out '^gs-bench bootstrap: 3 ranks on 1 node, transport mpi, 11 rounds$'
 says out "^ +1 +$number "

@@ -43,7 +43,7 @@ says out '^one entry: [0-9.]+ ns$'
 
 run 0 ./gs-bench --help
 says out '^  --min-bytes N '
-for op in allreduce_avg allgather bootstrap queue copy record reducer; do
+for op in allreduce_avg allgather bootstrap queue copy record reducer split; do
     says out "^  $op "
 done
 run 0 ./gs-bench --version

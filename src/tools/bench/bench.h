@@ -78,6 +78,7 @@ struct bench_op {
 extern const struct bench_op bench_op_allreduce_avg;
 extern const struct bench_op bench_op_allgather;
 extern const struct bench_op bench_op_bootstrap;
+extern const struct bench_op bench_op_split;
 extern const struct bench_op bench_op_copy;
 extern const struct bench_op bench_op_queue;
 extern const struct bench_op bench_op_record;

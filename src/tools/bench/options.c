@@ -21,7 +21,7 @@
 
 static const struct bench_op *const ops[] = {
     &bench_op_allreduce_avg, &bench_op_allgather, &bench_op_bootstrap, &bench_op_queue,
-    &bench_op_copy,          &bench_op_record,    &bench_op_reducer,
+    &bench_op_copy,          &bench_op_record,    &bench_op_reducer,   &bench_op_split,
 };
 
 static const struct {

@@ -1,0 +1,512 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * split - groups: which ranks are in one, and in which order, worked out alike on all ranks from
+ * what each of them asks for; then the ordinary create, among the ranks of a group.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/env.h"
+#include "comm/call.h"
+#include "comm/create.h"
+#include "comm/meeting.h"
+#include "comm/queue.h"
+
+#define END_NS (4 * GSI_NS_PER_S) /* ranks may tell late that a create was */
+
+enum kind { COLORS, NODE, RAIL, ROW, COLUMN, LIST };
+
+static const struct kind_words {
+    const char *caller;
+    const char *name; /* of a group, behind its parent's */
+} words[] = {
+    [COLORS] = {"gs_comm_split", ".split"},       [NODE] = {"gs_comm_split_node", "/node"},
+    [RAIL] = {"gs_comm_split_rail", "/rail"},     [ROW] = {"gs_comm_split_grid", "/row"},
+    [COLUMN] = {"gs_comm_split_grid", "/column"}, [LIST] = {"gs_comm_split_list", ".list"},
+};
+
+/* What a rank asks for. */
+struct ask {
+    int32_t status; /* gs_status_t of its own checks */
+    int32_t kind;
+    int32_t shape[3]; /* of a grid: rows and columns as given, and whether each is wanted */
+    int32_t key;
+    int64_t color;  /* the same in a group, negative: in none */
+    int32_t count;  /* of the ranks in its list, else 0 */
+    int32_t number; /* of the group, for its name */
+    char text[200]; /* why, if status is not GS_OK */
+};
+
+/* A split, as it goes on. */
+struct split {
+    gs_comm_t *comm;
+    const char *caller;
+    struct ask mine, *all; /* [size of comm] */
+    const int *list;       /* [mine.count] */
+    struct gsi_call call;
+    struct gsi_meeting meeting;
+    struct gsi_boot *ranks; /* all of them, at the meeting */
+    int *member;            /* [size] ranks of comm in this rank's group */
+    int size, rank;         /* of the group; size 0: in none */
+};
+
+/* ---- Who is in which group ---- */
+
+static uint64_t hash_of (const void *data, size_t bytes)
+{
+    const unsigned char *at = data;
+    uint64_t hash = UINT64_C (14695981039346656037);
+
+    while (bytes--)
+        hash = (hash ^ *at++) * UINT64_C (1099511628211);
+    return hash;
+}
+
+/* All ranks must make the same split. */
+static gs_status_t compare (const struct split *s)
+{
+    const struct ask *zero = &s->all[0];
+
+    for (int r = 1; r < s->comm->team.size; r++) {
+        const struct ask *other = &s->all[r];
+        if (other->kind != zero->kind)
+            return gsi_fail (GS_ERR_MISMATCH,
+                             "communicator '%s': rank 0 (host %s) calls %s, rank %d (host %s) "
+                             "%s: all ranks must make the same split",
+                             s->comm->name, s->comm->hosts[0], words[zero->kind].caller, r,
+                             s->comm->hosts[r], words[other->kind].caller);
+        if (memcmp (other->shape, zero->shape, sizeof (zero->shape)))
+            return gsi_fail (
+                GS_ERR_MISMATCH,
+                "%s: rank 0 (host %s) asks for %d rows and %d columns%s, rank %d (host %s) for "
+                "%d and %d%s: give all ranks the same numbers, and want the same groups",
+                s->caller, s->comm->hosts[0], zero->shape[0], zero->shape[1],
+                zero->shape[2] == 3 ? "" : ", but not both groups", r, s->comm->hosts[r],
+                other->shape[0], other->shape[1],
+                other->shape[2] == 3 ? "" : ", but not both groups");
+    }
+    return GS_OK;
+}
+
+/* The first rank whose own checks failed. */
+static gs_status_t first_failure (const struct split *s)
+{
+    for (int r = 0; r < s->comm->team.size; r++)
+        if (s->all[r].status)
+            return gsi_fail ((gs_status_t) s->all[r].status, "%s: rank %d (host %s): %.199s",
+                             s->caller, r, s->comm->hosts[r], s->all[r].text);
+    return GS_OK;
+}
+
+/* How many ranks ask for [color]. */
+static int count_of (const struct split *s, int64_t color)
+{
+    int count = 0;
+
+    for (int r = 0; r < s->comm->team.size; r++)
+        count += s->all[r].color == color;
+    return count;
+}
+
+/*
+ * A list is of those who give it: as many ranks as it has must have given it, for each is in its
+ * own. The same answer on all ranks; which rank did not, only those know who have the list.
+ */
+static bool lists_fit (const struct split *s)
+{
+    for (int r = 0; r < s->comm->team.size; r++)
+        if (s->all[r].count && count_of (s, s->all[r].color) != s->all[r].count)
+            return false;
+    return true;
+}
+
+static gs_status_t name_stranger (const struct split *s)
+{
+    for (int i = 0; i < s->mine.count; i++) {
+        int r = s->list[i];
+        if (s->all[r].color != s->mine.color)
+            return gsi_fail (GS_ERR_MISMATCH,
+                             "%s: my list has rank %d (host %s), which gives %s: all ranks of a "
+                             "group must give the same list, in the same order",
+                             s->caller, r, s->comm->hosts[r],
+                             s->all[r].count ? "another list" : "none");
+    }
+    return GS_OK;
+}
+
+/* A rank on its way to its place. */
+struct place {
+    int32_t key, rank;
+};
+
+static int compare_places (const void *a, const void *b)
+{
+    const struct place *x = a, *y = b;
+
+    if (x->key != y->key)
+        return x->key < y->key ? -1 : 1;
+    return x->rank - y->rank;
+}
+
+/* Finds this rank's group. */
+static gs_status_t gather_members (struct split *s)
+{
+    struct place *place;
+    int size = s->mine.color < 0 ? 0 : count_of (s, s->mine.color), n = 0;
+
+    if (!size)
+        return GS_OK;
+    place = calloc ((size_t) size, sizeof (*place));
+    s->member = calloc ((size_t) size, sizeof (*s->member));
+    if (!place || !s->member) {
+        free (place);
+        return gsi_fail (GS_ERR_NOMEM, "%s: out of memory", s->caller);
+    }
+    for (int r = 0; r < s->comm->team.size; r++)
+        if (s->all[r].color == s->mine.color)
+            place[n++] = (struct place){s->all[r].key, r};
+    qsort (place, (size_t) size, sizeof (*place), compare_places);
+    for (int i = 0; i < size; i++) {
+        s->member[i] = place[i].rank;
+        if (place[i].rank == s->comm->team.rank)
+            s->rank = i;
+    }
+    s->size = size;
+    free (place);
+    return GS_OK;
+}
+
+/* ---- Making it ---- */
+
+/* The options of the group: its parent's. */
+static gs_status_t make_plan (const struct split *s, struct gsi_coll_origin *origin,
+                              struct gsi_plan *plan)
+{
+    const gs_comm_t *parent = s->comm;
+    gs_status_t st = gsi_env_check ();
+
+    *plan = (struct gsi_plan){.caller = s->caller,
+                              .transport = parent->queue ? GS_TRANSPORT_NCCL : GS_TRANSPORT_AUTO,
+                              .device = parent->device->ordinal,
+                              .timeout_ns = parent->timeout_ns,
+                              .boot_timeout_ns = parent->boot_timeout_ns,
+                              .check = parent->check,
+                              .origin = origin,
+                              .serial = (int) s->call.seq};
+    if (gsi_env_is_set (GSI_ENV_CHECK))
+        plan->check = (enum gsi_check) gsi_env_choice (GSI_ENV_CHECK);
+    snprintf (plan->name, sizeof (plan->name), "%.40s%s%d", parent->name,
+              words[s->mine.kind].name, s->mine.number);
+    if (st)
+        snprintf (plan->text, sizeof (plan->text), "%s", gs_last_error ());
+    return st;
+}
+
+/* A job of the group's own, so that no other group has a flight record of the same name. */
+static void name_job (const struct split *s, char *job)
+{
+    const gs_comm_t *parent = s->comm;
+    const char *end = parent->boot->is_group ? strrchr (parent->boot->job, '.') : NULL;
+    int root = end ? (int) (end - parent->boot->job) : (int) strlen (parent->boot->job);
+    char whole[GSI_JOB_BYTES + 128];
+    int length =
+        snprintf (whole, sizeof (whole), "%s %s %d %llu %d", parent->boot->job, parent->name,
+                  parent->serial, (unsigned long long) s->call.seq, s->member[0]);
+
+    snprintf (job, GSI_JOB_BYTES, "%.*s.%08x", root < 200 ? root : 200, parent->boot->job,
+              (unsigned) hash_of (whole, (size_t) length));
+}
+
+/* The create of this rank's group; the other ranks' run beside it. */
+static gs_status_t make (struct split *s, struct gsi_coll_origin *origin, int64_t deadline_ns,
+                         gs_comm_t **out)
+{
+    struct gsi_boot *boot;
+    struct gsi_plan plan;
+    char job[GSI_JOB_BYTES];
+    int64_t begin_ns = gsi_now_ns ();
+    gs_status_t st, planned;
+
+    name_job (s, job);
+    if ((st = gsi_meeting_boot (&s->meeting, s->member, s->size, s->rank, job, &boot)))
+        return gsi_fail (st, "%s: out of memory", s->caller);
+    planned = make_plan (s, origin, &plan);
+    return gsi_comm_build (boot, &plan, planned, (double) (gsi_now_ns () - begin_ns) / 1e3,
+                           deadline_ns, out);
+}
+
+/* What all ranks make of [st] of each; a rank without a failure of its own gets another's. */
+static gs_status_t agree (struct split *s, gs_status_t st, int64_t deadline_ns)
+{
+    if (s->meeting.broken)
+        return st ? st : s->meeting.broken;
+    return gsi_boot_agree (s->ranks, st, deadline_ns);
+}
+
+static gs_status_t make_together (struct split *s, gs_comm_t **out)
+{
+    struct gsi_coll_origin origin = {.coll = s->comm->coll};
+    int64_t deadline_ns = gsi_now_ns () + s->comm->boot_timeout_ns;
+    gs_status_t st = gather_members (s), verdict;
+    char text[GSI_TEXT_MAX];
+
+    origin.rank = s->member;
+    gsi_meeting_begin (&s->meeting, &origin);
+    if (!st && s->size)
+        st = make (s, &origin, deadline_ns, out);
+    /* Texts of the create number the ranks of the group. */
+    snprintf (text, sizeof (text), "a group of %d ranks: %.900s", s->size, gs_last_error ());
+    gsi_meeting_end (&s->meeting, deadline_ns);
+    if (st)
+        gsi_fail (st, "%s", text);
+    verdict = agree (s, st, deadline_ns + END_NS);
+    if (verdict && st) /* this rank knows best what it has seen itself */
+        return gsi_fail (verdict, "%s", text);
+    if (!verdict && s->comm->queue) /* a start that failed has ended the origin */
+        verdict = s->meeting.broken = s->comm->coll->ops->poll (s->comm->coll);
+    return verdict;
+}
+
+/* Inside the call: what each asks for, the verdict, the groups. */
+static gs_status_t work (struct split *s, gs_comm_t **out)
+{
+    bool any = false;
+    gs_status_t st = s->ranks->ops->exchange (s->ranks, &s->mine, sizeof (s->mine), s->all,
+                                              s->call.deadline_ns);
+
+    if (st || (st = compare (s)) || (st = first_failure (s)))
+        return st;
+    if (s->mine.kind == LIST && !lists_fit (s))
+        return agree (s, name_stranger (s), s->call.deadline_ns);
+    for (int r = 0; r < s->comm->team.size && !any; r++)
+        any = s->all[r].color >= 0;
+    return any ? make_together (s, out) : GS_OK;
+}
+
+/* What the work needs; it must be there before other ranks are told anything. */
+static gs_status_t prepare (struct split *s)
+{
+    gs_status_t st = gsi_queue_drain (s->comm, &s->call);
+
+    if (st || (st = gsi_meeting_open (&s->meeting, s->comm, &s->call)) ||
+        (st = gsi_meeting_boot (&s->meeting, NULL, s->comm->team.size, s->comm->team.rank,
+                                s->comm->boot->job, &s->ranks)))
+        return st;
+    s->all = calloc ((size_t) s->comm->team.size, sizeof (*s->all));
+    return s->all ? GS_OK : gsi_fail (GS_ERR_NOMEM, "%s: out of memory", s->caller);
+}
+
+/* Ends a group that this rank has got, but not all ranks theirs; keeps the text of [st]. */
+static gs_status_t undo (struct split *s, gs_comm_t *group, gs_status_t st)
+{
+    char text[GSI_TEXT_MAX];
+
+    if (!group)
+        return st;
+    snprintf (text, sizeof (text), "%s", gs_last_error ());
+    if (s->meeting.broken)
+        gs_comm_abort (group);
+    gs_comm_destroy (group);
+    return gsi_fail (st, "%s", text);
+}
+
+static gs_status_t run (struct split *s, gs_comm_t **out)
+{
+    gs_comm_t *group = NULL;
+    gs_status_t st;
+
+    s->caller = words[s->mine.kind].caller;
+    if (s->mine.status)
+        snprintf (s->mine.text, sizeof (s->mine.text), "%.*s", (int) sizeof (s->mine.text) - 1,
+                  gs_last_error ());
+    if ((st = gsi_call_begin (s->comm, GSI_OP_SPLIT, 0, (gs_dtype_t) 0, 0, NULL, &s->call)))
+        return st;
+    if ((st = prepare (s)))
+        s->meeting.broken = st; /* the other ranks wait: this tells them */
+    else
+        st = work (s, &group);
+    if (st && !s->meeting.broken)
+        gsi_call_refuse (s->comm, st);
+    else
+        st = gsi_call_end (s->comm, &s->call, st);
+    if (st)
+        st = undo (s, group, st);
+    else if (out)
+        *out = group;
+    gsi_boot_close (s->ranks);
+    gsi_meeting_close (&s->meeting);
+    free (s->member);
+    free (s->all);
+    return st;
+}
+
+/* Begins a split: NULL in [out] where there is one. */
+static gs_status_t begin (struct split *s, gs_comm_t *comm, enum kind kind, gs_comm_t **out)
+{
+    gs_status_t st = gsi_comm_valid (comm, words[kind].caller);
+
+    if (out)
+        *out = NULL;
+    memset (s, 0, sizeof (*s));
+    s->comm = comm;
+    s->mine.kind = (int32_t) kind;
+    return st;
+}
+
+/* Notes a failure of this rank's own checks, which the other ranks are told of. */
+static void refuse (struct split *s, gs_status_t st)
+{
+    s->mine.status = (int32_t) st;
+    s->mine.color = GS_COLOR_NONE;
+}
+
+/* A split by [color]; the group's name has it. */
+static gs_status_t run_colors (struct split *s, int color, int key, gs_comm_t **out)
+{
+    s->mine.color = s->mine.number = color;
+    s->mine.key = key;
+    if (color < GS_COLOR_NONE)
+        refuse (s, gsi_fail (GS_ERR_ARG,
+                             "color %d is negative: give 0 or more, or GS_COLOR_NONE (%d)", color,
+                             GS_COLOR_NONE));
+    if (!out && s->mine.kind != ROW)
+        refuse (s, gsi_fail (GS_ERR_ARG, "group is NULL"));
+    return run (s, out);
+}
+
+/* ---- The functions ---- */
+
+gs_status_t gs_comm_split (gs_comm_t *comm, int color, int key, gs_comm_t **group)
+{
+    struct split s;
+    gs_status_t st = begin (&s, comm, COLORS, group);
+
+    return st ? st : run_colors (&s, color, key, group);
+}
+
+gs_status_t gs_comm_split_node (gs_comm_t *comm, gs_comm_t **group)
+{
+    struct split s;
+    gs_status_t st = begin (&s, comm, NODE, group);
+
+    return st ? st : run_colors (&s, comm->team.node, 0, group);
+}
+
+gs_status_t gs_comm_split_rail (gs_comm_t *comm, gs_comm_t **group)
+{
+    struct split s;
+    gs_status_t st = begin (&s, comm, RAIL, group);
+
+    return st ? st : run_colors (&s, comm->team.local_rank, comm->team.node, group);
+}
+
+/* Fills in what is 0; of both, the most square grid with rows >= columns. */
+static gs_status_t complete_grid (int size, int *rows, int *columns)
+{
+    int given[2] = {*rows, *columns};
+
+    if (*rows < 0 || *columns < 0)
+        return gsi_fail (GS_ERR_ARG, "%d rows and %d columns: give numbers of 0 or more", *rows,
+                         *columns);
+    if (!*rows && !*columns)
+        for (*rows = 1; (int64_t) *rows * *rows < size || size % *rows;)
+            ++*rows;
+    if (!*columns)
+        *columns = size / *rows;
+    else if (!*rows)
+        *rows = size / *columns;
+    if ((int64_t) *rows * *columns != size)
+        return gsi_fail (GS_ERR_ARG,
+                         "%d rows and %d columns are no grid of %d ranks: give numbers whose "
+                         "product that is, or 0 for what fits",
+                         given[0], given[1], size);
+    return GS_OK;
+}
+
+gs_status_t gs_comm_split_grid (gs_comm_t *comm, int rows, int columns, gs_comm_t **row,
+                                gs_comm_t **column)
+{
+    struct split s;
+    int32_t shape[3] = {rows, columns, (row != NULL) + 2 * (column != NULL)};
+    gs_status_t st = begin (&s, comm, ROW, row), fits;
+    char text[GSI_TEXT_MAX];
+
+    if (column)
+        *column = NULL;
+    if (st)
+        return st;
+    memcpy (s.mine.shape, shape, sizeof (shape));
+    if ((fits = complete_grid (comm->team.size, &rows, &columns)))
+        refuse (&s, fits);
+    st = fits ? run (&s, NULL)
+              : run_colors (&s, row ? comm->team.rank / columns : GS_COLOR_NONE,
+                            comm->team.rank % columns, row);
+    if (st || !column)
+        return st;
+    begin (&s, comm, COLUMN, column);
+    memcpy (s.mine.shape, shape, sizeof (shape));
+    if (!(st = run_colors (&s, comm->team.rank % columns, comm->team.rank / columns, column)) ||
+        !row)
+        return st;
+    snprintf (text, sizeof (text), "%s", gs_last_error ());
+    gs_comm_destroy (*row); /* on all ranks: all have failed */
+    *row = NULL;
+    return gsi_fail (st, "%s", text);
+}
+
+/* Looks at this rank's list; its place in it is its rank in the group. */
+static gs_status_t check_list (struct split *s, int n, const int *ranks)
+{
+    int size = s->comm->team.size, place = -1;
+    unsigned char *seen;
+    gs_status_t st = GS_OK;
+
+    if (n < 0 || n > size || (n && !ranks))
+        return gsi_fail (GS_ERR_ARG,
+                         n > 0 && !ranks ? "ranks is NULL, but n is %d of %d ranks"
+                                         : "n is %d: the list has 0 to %d ranks",
+                         n, size);
+    if (!(seen = calloc ((size_t) size, 1)))
+        return gsi_fail (GS_ERR_NOMEM, "out of memory");
+    for (int i = 0; i < n && !st; i++) {
+        if (ranks[i] < 0 || ranks[i] >= size)
+            st = gsi_fail (GS_ERR_ARG, "ranks[%d] is %d: ranks of communicator '%s' are 0 to %d",
+                           i, ranks[i], s->comm->name, size - 1);
+        else if (seen[ranks[i]]++)
+            st = gsi_fail (GS_ERR_ARG, "ranks[%d] is %d, which the list has twice", i, ranks[i]);
+        else if (ranks[i] == s->comm->team.rank)
+            place = i;
+    }
+    free (seen);
+    if (!st && n && place < 0)
+        st = gsi_fail (GS_ERR_ARG,
+                       "the list of %d ranks is without the rank that gives it: each rank gives "
+                       "the list of its own group, or n 0",
+                       n);
+    s->mine.key = place;
+    return st;
+}
+
+gs_status_t gs_comm_split_list (gs_comm_t *comm, int n, const int *ranks, gs_comm_t **group)
+{
+    struct split s;
+    gs_status_t st = begin (&s, comm, LIST, group);
+
+    if (st)
+        return st;
+    s.list = ranks;
+    s.mine.color = GS_COLOR_NONE;
+    if ((st = check_list (&s, n, ranks))) {
+        refuse (&s, st);
+    } else if (!group) {
+        refuse (&s, gsi_fail (GS_ERR_ARG, "group is NULL"));
+    } else if (n) {
+        s.mine.color =
+            (int64_t) (hash_of (ranks, (size_t) n * sizeof (*ranks)) & (uint64_t) INT64_MAX);
+        s.mine.count = n;
+        s.mine.number = ranks[0];
+    }
+    return run (&s, group);
+}
