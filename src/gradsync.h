@@ -153,12 +153,13 @@ typedef enum gs_dtype {
     GS_DTYPE_INT_SIZED = 0x7fffffff
 } gs_dtype_t;
 
-/* Reduction of gs_allreduce. Integers wrap on overflow; min and max of a NaN are NaN. */
+/* Reduction of gs_allreduce and its like. Integers wrap; min and max of a NaN are NaN. */
 typedef enum gs_op {
     GS_SUM = 1,
     GS_PROD = 2,
     GS_MIN = 3, /* not for complex */
     GS_MAX = 4, /* not for complex */
+    GS_AVG = 5, /* sum over the number of ranks; not for integers */
     GS_OP_INT_SIZED = 0x7fffffff
 } gs_op_t;
 
@@ -585,6 +586,7 @@ gs_status_t gs_barrier (gs_comm_t *comm, gs_stream_t stream);
 }
 #endif
 
+#include "gradsync_gather.h"
 #include "gradsync_reducer.h"
 
 #endif /* GRADSYNC_H */

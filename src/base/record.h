@@ -31,6 +31,15 @@ enum gsi_record_op {
     GSI_OP_BARRIER = 6,
     GSI_OP_DESTROY = 7,
     GSI_OP_BUCKET = 8,
+    GSI_OP_ALLGATHERV = 9,
+    GSI_OP_GATHER = 10,
+    GSI_OP_GATHERV = 11,
+    GSI_OP_SCATTER = 12,
+    GSI_OP_SCATTERV = 13,
+    GSI_OP_ALLTOALL = 14,
+    GSI_OP_ALLTOALLV = 15,
+    GSI_OP_REDUCE = 16,
+    GSI_OP_REDUCE_SCATTER = 17,
     GSI_OP_COUNT
 };
 
