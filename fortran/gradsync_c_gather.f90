@@ -19,8 +19,8 @@ module gradsync_c_gather
       integer(c_int) :: st
     end function c_allgatherv
 
-    function c_gather(comm, send, recv, count, dtype, root, stream) bind(c, &
-      name="gs_gather") result(st)
+    function c_gather(comm, send, recv, count, dtype, root, stream) &
+      bind(c, name="gs_gather") result(st)
       import :: c_int, c_intptr_t, c_ptr, c_size_t
       type(c_ptr), value :: comm, send, recv
       integer(c_size_t), value :: count
@@ -40,8 +40,8 @@ module gradsync_c_gather
       integer(c_int) :: st
     end function c_gatherv
 
-    function c_scatter(comm, send, recv, count, dtype, root, stream) bind(c, &
-      name="gs_scatter") result(st)
+    function c_scatter(comm, send, recv, count, dtype, root, stream) &
+      bind(c, name="gs_scatter") result(st)
       import :: c_int, c_intptr_t, c_ptr, c_size_t
       type(c_ptr), value :: comm, send, recv
       integer(c_size_t), value :: count
@@ -61,8 +61,8 @@ module gradsync_c_gather
       integer(c_int) :: st
     end function c_scatterv
 
-    function c_alltoall(comm, send, recv, count, dtype, stream) bind(c, &
-      name="gs_alltoall") result(st)
+    function c_alltoall(comm, send, recv, count, dtype, stream) &
+      bind(c, name="gs_alltoall") result(st)
       import :: c_int, c_intptr_t, c_ptr, c_size_t
       type(c_ptr), value :: comm, send, recv
       integer(c_size_t), value :: count
@@ -82,8 +82,8 @@ module gradsync_c_gather
       integer(c_int) :: st
     end function c_alltoallv
 
-    function c_reduce(comm, send, recv, count, dtype, op, root, stream) bind(c, &
-      name="gs_reduce") result(st)
+    function c_reduce(comm, send, recv, count, dtype, op, root, stream) &
+      bind(c, name="gs_reduce") result(st)
       import :: c_int, c_intptr_t, c_ptr, c_size_t
       type(c_ptr), value :: comm, send, recv
       integer(c_size_t), value :: count
@@ -92,8 +92,8 @@ module gradsync_c_gather
       integer(c_int) :: st
     end function c_reduce
 
-    function c_reduce_scatter(comm, send, recv, count, dtype, op, stream) bind(c, &
-      name="gs_reduce_scatter") result(st)
+    function c_reduce_scatter(comm, send, recv, count, dtype, op, stream) &
+      bind(c, name="gs_reduce_scatter") result(st)
       import :: c_int, c_intptr_t, c_ptr, c_size_t
       type(c_ptr), value :: comm, send, recv
       integer(c_size_t), value :: count

@@ -70,8 +70,8 @@ module gradsync_gather_array
 
   ! cfi_gather.h, in its order.
   interface
-    function c_gather_array(args, send, send_is_open, recv, recv_is_open, root) bind(c, &
-      name="gsi_fortran_gather") result(st)
+    function c_gather_array(args, send, send_is_open, recv, recv_is_open, root) &
+      bind(c, name="gsi_fortran_gather") result(st)
       import :: array_args, c_int
       type(array_args), intent(inout) :: args
       type(*), dimension(..), asynchronous, intent(in) :: send
@@ -80,8 +80,8 @@ module gradsync_gather_array
       integer(c_int) :: st
     end function c_gather_array
 
-    function c_scatter_array(args, send, send_is_open, recv, recv_is_open, root) bind(c, &
-      name="gsi_fortran_scatter") result(st)
+    function c_scatter_array(args, send, send_is_open, recv, recv_is_open, root) &
+      bind(c, name="gsi_fortran_scatter") result(st)
       import :: array_args, c_int
       type(array_args), intent(inout) :: args
       type(*), dimension(..), asynchronous, intent(in) :: send
@@ -90,8 +90,8 @@ module gradsync_gather_array
       integer(c_int) :: st
     end function c_scatter_array
 
-    function c_alltoall_array(args, send, send_is_open, recv, recv_is_open) bind(c, &
-      name="gsi_fortran_alltoall") result(st)
+    function c_alltoall_array(args, send, send_is_open, recv, recv_is_open) &
+      bind(c, name="gsi_fortran_alltoall") result(st)
       import :: array_args, c_int
       type(array_args), intent(inout) :: args
       type(*), dimension(..), asynchronous, intent(in) :: send
@@ -100,8 +100,8 @@ module gradsync_gather_array
       integer(c_int) :: st
     end function c_alltoall_array
 
-    function c_reduce_array(args, send, send_is_open, recv, recv_is_open, op, root) bind(c, &
-      name="gsi_fortran_reduce") result(st)
+    function c_reduce_array(args, send, send_is_open, recv, recv_is_open, op, root) &
+      bind(c, name="gsi_fortran_reduce") result(st)
       import :: array_args, c_int
       type(array_args), intent(inout) :: args
       type(*), dimension(..), asynchronous, intent(in) :: send
@@ -110,8 +110,8 @@ module gradsync_gather_array
       integer(c_int) :: st
     end function c_reduce_array
 
-    function c_reduce_scatter_array(args, send, send_is_open, recv, recv_is_open, op) bind(c, &
-      name="gsi_fortran_reduce_scatter") result(st)
+    function c_reduce_scatter_array(args, send, send_is_open, recv, recv_is_open, op) &
+      bind(c, name="gsi_fortran_reduce_scatter") result(st)
       import :: array_args, c_int
       type(array_args), intent(inout) :: args
       type(*), dimension(..), asynchronous, intent(in) :: send
