@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 #
 # cxx.sh - gradsync.h is valid C99, C11 and C++, needs no other header first, and pulls in none
-# but <stddef.h>, <stdint.h> and gradsync_reducer.h, which is a part of it and pulls in none.
+# but <stddef.h>, <stdint.h> and its own parts, which pull in none.
 . "$(dirname "$0")/lint.sh"
 cc=${CC:-cc} cxx=${CXX:-c++}
 need "${cxx%% *}" g++
@@ -30,16 +30,18 @@ check_includes () {
     [[ -z $others ]] || complain "$1" "includes more than $2: $others"
 }
 
-check_includes src/gradsync.h "stddef.h, stdint.h and its own part" \
-    '(<std(def|int)\.h>|"gradsync_reducer\.h")$'
-check_includes src/gradsync_reducer.h nothing '^$'
+check_includes src/gradsync.h "stddef.h, stdint.h and its own parts" \
+    '(<std(def|int)\.h>|"gradsync_(gather|reducer)\.h")$'
 
-# The part alone is refused: what it needs is in gradsync.h.
-# shellcheck disable=SC2086 # CC may carry options
-if output=$($cc -Isrc -fsyntax-only -x c src/gradsync_reducer.h 2>&1); then
-    complain src/gradsync_reducer.h "compiles without gradsync.h"
-elif [[ $output != *"include gradsync.h"* ]]; then
-    complain src/gradsync_reducer.h "does not say that gradsync.h is to be included: $output"
-fi
+# A part alone is refused: what it needs is in gradsync.h.
+for part in src/gradsync_gather.h src/gradsync_reducer.h; do
+    check_includes "$part" nothing '^$'
+    # shellcheck disable=SC2086 # CC may carry options
+    if output=$($cc -Isrc -fsyntax-only -x c "$part" 2>&1); then
+        complain "$part" "compiles without gradsync.h"
+    elif [[ $output != *"include gradsync.h"* ]]; then
+        complain "$part" "does not say that gradsync.h is to be included: $output"
+    fi
+done
 
 finish "gradsync.h compiles as C99, C11, C++11 and C++17"

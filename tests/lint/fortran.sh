@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# fortran.sh - the Fortran modules have all of gradsync.h and gradsync_reducer.h: every function
-# is bound and public, every constant is there and public, with the same value.
+# fortran.sh - the Fortran modules have all of gradsync.h and its parts: every function is
+# bound and public, every constant is there and public, with the same value.
 . "$(dirname "$0")/lint.sh"
 facade=fortran/gradsync.f90
 types=fortran/gradsync_types.f90
