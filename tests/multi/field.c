@@ -159,6 +159,9 @@ static void check_grids (void)
 /* Only the first dimension is cut: blocks go where they belong, in any memory. */
 static void check_slabs (void)
 {
+    struct grid pairs = {2, {1, size}, {2, (size_t) (2 * size)}}; /* two runs each */
+
+    check_grid (&pairs, GS_I16, -1, -1, false);
     for (int dims = 1; dims <= 3; dims++) {
         struct grid g = {dims, {size, 1, 1}, {(size_t) (2 * size + 3), 7, 3}};
         struct grid some = {dims, {size > 1 ? size - 1 : 1, 1, 1}, {(size_t) size + 1, 4, 5}};
