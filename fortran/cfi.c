@@ -13,22 +13,8 @@
 
 #include "base/status.h"
 #include "fortran/cfi.h"
+#include "fortran/cfi_read.h"
 #include "fortran/handle.h"
-
-/* An array argument as it came in. */
-struct argument {
-    const char *call; /* public name of the procedure */
-    const char *name; /* of the dummy argument */
-    const CFI_cdesc_t *array;
-    bool is_open; /* assumed-size */
-};
-
-/* What a collective needs to know of it. */
-struct memory {
-    void *address;
-    size_t count;
-    gs_dtype_t dtype;
-};
 
 enum family { REAL, COMPLEX, INTEGER, LOGICAL, CHARACTER, DERIVED, ADDRESS, OTHER };
 
@@ -94,7 +80,7 @@ static enum family family_of (const CFI_cdesc_t *array)
 }
 
 /* Says what the array is, and what to pass instead. */
-static gs_status_t refuse_type (const struct argument *a)
+static gs_status_t refuse_type (const struct gsi_fortran_argument *a)
 {
     size_t bytes = a->array->elem_len;
 
@@ -135,10 +121,10 @@ static gs_status_t refuse_type (const struct argument *a)
 }
 
 /*
- * Without elements. N.B. gfortran 12 gives empty sections extents below 0, and empty expressions
+ * N.B. gfortran 12 gives empty sections extents below 0, and empty expressions
  * a null address; unallocated arrays have a null address and any extents.
  */
-static bool is_empty (const CFI_cdesc_t *array)
+bool gsi_fortran_is_empty (const CFI_cdesc_t *array)
 {
     for (int i = 0; i < array->rank; i++)
         if (array->dim[i].extent == 0 || (array->dim[i].extent < 0 && array->base_addr))
@@ -151,7 +137,7 @@ static int gap_dimension (const CFI_cdesc_t *array)
 {
     size_t step = array->elem_len;
 
-    if (is_empty (array))
+    if (gsi_fortran_is_empty (array))
         return 0;
     for (int i = 0; i < array->rank; i++) {
         if (array->dim[i].extent != 1 && (size_t) array->dim[i].sm != step)
@@ -162,7 +148,7 @@ static int gap_dimension (const CFI_cdesc_t *array)
 }
 
 /* The number of elements of an array that is not assumed-size. */
-static gs_status_t whole_count (const struct argument *a, size_t *count)
+static gs_status_t whole_count (const struct gsi_fortran_argument *a, size_t *count)
 {
     const CFI_cdesc_t *array = a->array;
     int gap = gap_dimension (array);
@@ -172,7 +158,7 @@ static gs_status_t whole_count (const struct argument *a, size_t *count)
                          "%s: %s is a strided section (dimension %d steps by %td bytes): pass a "
                          "contiguous array, or copy the section to one",
                          a->call, a->name, gap, array->dim[gap - 1].sm);
-    *count = is_empty (array) ? 0 : 1;
+    *count = gsi_fortran_is_empty (array) ? 0 : 1;
     for (int i = 0; i < array->rank && *count; i++) {
         size_t extent = (size_t) array->dim[i].extent;
 
@@ -184,8 +170,8 @@ static gs_status_t whole_count (const struct argument *a, size_t *count)
     return GS_OK;
 }
 
-static gs_status_t count_elements (const struct gsi_fortran_args *args, const struct argument *a,
-                                   size_t *count)
+static gs_status_t count_elements (const struct gsi_fortran_args *args,
+                                   const struct gsi_fortran_argument *a, size_t *count)
 {
     gs_status_t st;
 
@@ -213,8 +199,9 @@ static gs_status_t count_elements (const struct gsi_fortran_args *args, const st
 }
 
 /* as= gives the bits of an integer array another meaning of the same size. */
-static gs_status_t reinterpret (const struct gsi_fortran_args *args, const struct argument *a,
-                                const struct kind *kind, gs_dtype_t *dtype)
+static gs_status_t reinterpret (const struct gsi_fortran_args *args,
+                                const struct gsi_fortran_argument *a, const struct kind *kind,
+                                gs_dtype_t *dtype)
 {
     gs_dtype_t as = (gs_dtype_t) args->as;
     size_t bytes = gs_dtype_size (as);
@@ -239,8 +226,9 @@ static gs_status_t reinterpret (const struct gsi_fortran_args *args, const struc
     return GS_OK;
 }
 
-static gs_status_t read_array (const struct gsi_fortran_args *args, const struct argument *a,
-                               struct memory *memory)
+gs_status_t gsi_fortran_read (const struct gsi_fortran_args *args,
+                              const struct gsi_fortran_argument *a,
+                              struct gsi_fortran_memory *memory)
 {
     const struct kind *kind = kind_of (a->array);
     gs_status_t st;
@@ -248,7 +236,7 @@ static gs_status_t read_array (const struct gsi_fortran_args *args, const struct
     /* First, as gfortran 12 passes the value of a scalar type(c_ptr) as the array's address. */
     if (!kind)
         return refuse_type (a);
-    if (!a->array->base_addr && !is_empty (a->array))
+    if (!a->array->base_addr && !gsi_fortran_is_empty (a->array))
         return gsi_fail (GS_ERR_ARG,
                          "%s: %s is not allocated, or a pointer that is not associated", a->call,
                          a->name);
@@ -260,23 +248,28 @@ static gs_status_t read_array (const struct gsi_fortran_args *args, const struct
     return GS_OK;
 }
 
-/* What all calls start with: the communicator of the handle, and the array as memory. */
-static gs_status_t start (struct gsi_fortran_args *args, const struct argument *a,
-                          gs_comm_t **comm, struct memory *memory)
+void gsi_fortran_note (struct gsi_fortran_args *args, const CFI_cdesc_t *array)
+{
+    args->is_character |= family_of (array) == CHARACTER;
+}
+
+gs_status_t gsi_fortran_start (struct gsi_fortran_args *args,
+                               const struct gsi_fortran_argument *a, gs_comm_t **comm,
+                               struct gsi_fortran_memory *memory)
 {
     gs_status_t st = gsi_fortran_handle_comm (args->handle, a->call, comm);
 
     args->is_character |= family_of (a->array) == CHARACTER;
-    return st == GS_OK ? read_array (args, a, memory) : st;
+    return st == GS_OK ? gsi_fortran_read (args, a, memory) : st;
 }
 
 gs_status_t gsi_fortran_allreduce_avg (struct gsi_fortran_args *args, CFI_cdesc_t *buf,
                                        int is_open)
 {
-    struct argument a = {"gs_allreduce_avg", "buf", buf, is_open};
-    struct memory m;
+    struct gsi_fortran_argument a = {"gs_allreduce_avg", "buf", buf, is_open};
+    struct gsi_fortran_memory m;
     gs_comm_t *comm;
-    gs_status_t st = start (args, &a, &comm, &m);
+    gs_status_t st = gsi_fortran_start (args, &a, &comm, &m);
 
     if (st != GS_OK)
         return st;
@@ -286,10 +279,10 @@ gs_status_t gsi_fortran_allreduce_avg (struct gsi_fortran_args *args, CFI_cdesc_
 gs_status_t gsi_fortran_allreduce_wavg (struct gsi_fortran_args *args, CFI_cdesc_t *buf,
                                         int is_open, double weight)
 {
-    struct argument a = {"gs_allreduce_wavg", "buf", buf, is_open};
-    struct memory m;
+    struct gsi_fortran_argument a = {"gs_allreduce_wavg", "buf", buf, is_open};
+    struct gsi_fortran_memory m;
     gs_comm_t *comm;
-    gs_status_t st = start (args, &a, &comm, &m);
+    gs_status_t st = gsi_fortran_start (args, &a, &comm, &m);
 
     if (st != GS_OK)
         return st;
@@ -299,10 +292,10 @@ gs_status_t gsi_fortran_allreduce_wavg (struct gsi_fortran_args *args, CFI_cdesc
 gs_status_t gsi_fortran_allreduce (struct gsi_fortran_args *args, CFI_cdesc_t *buf, int is_open,
                                    int op)
 {
-    struct argument a = {"gs_allreduce", "buf", buf, is_open};
-    struct memory m;
+    struct gsi_fortran_argument a = {"gs_allreduce", "buf", buf, is_open};
+    struct gsi_fortran_memory m;
     gs_comm_t *comm;
-    gs_status_t st = start (args, &a, &comm, &m);
+    gs_status_t st = gsi_fortran_start (args, &a, &comm, &m);
 
     if (st != GS_OK)
         return st;
@@ -312,63 +305,65 @@ gs_status_t gsi_fortran_allreduce (struct gsi_fortran_args *args, CFI_cdesc_t *b
 gs_status_t gsi_fortran_broadcast (struct gsi_fortran_args *args, CFI_cdesc_t *buf, int is_open,
                                    int root)
 {
-    struct argument a = {"gs_broadcast", "buf", buf, is_open};
-    struct memory m;
+    struct gsi_fortran_argument a = {"gs_broadcast", "buf", buf, is_open};
+    struct gsi_fortran_memory m;
     gs_comm_t *comm;
-    gs_status_t st = start (args, &a, &comm, &m);
+    gs_status_t st = gsi_fortran_start (args, &a, &comm, &m);
 
     if (st != GS_OK)
         return st;
     return gs_broadcast (comm, m.address, m.count, m.dtype, root, args->stream);
 }
 
-/* Reads recv, which must have room for [ranks] times what [from] sends, of the same type. */
-static gs_status_t read_recv (const struct gsi_fortran_args *args, const struct argument *a,
-                              const struct memory *from, int ranks)
+gs_status_t gsi_fortran_read_times (const struct gsi_fortran_args *args,
+                                    const struct gsi_fortran_argument *a, int ranks,
+                                    const struct gsi_fortran_argument *part_name,
+                                    const struct gsi_fortran_memory *part,
+                                    struct gsi_fortran_memory *whole)
 {
     struct gsi_fortran_args all = *args;
-    struct memory to;
     gs_status_t st;
 
-    if (from->count > (size_t) INT64_MAX / (size_t) ranks)
+    if (part->count > (size_t) INT64_MAX / (size_t) ranks)
         return gsi_fail (GS_ERR_ARG, "%s: %d times %zu elements is more than memory can hold",
-                         a->call, ranks, from->count);
-    all.count = (int64_t) from->count * ranks;
-    if ((st = read_array (&all, a, &to)) != GS_OK)
+                         a->call, ranks, part->count);
+    all.count = (int64_t) part->count * ranks;
+    if ((st = gsi_fortran_read (&all, a, whole)) != GS_OK)
         return st;
-    if (to.dtype != from->dtype)
+    if (whole->dtype != part->dtype)
         return gsi_fail (GS_ERR_ARG, "%s: send and recv differ in type: declare them alike",
                          a->call);
-    if (to.count != (size_t) all.count)
+    if (whole->count != (size_t) all.count)
         return gsi_fail (GS_ERR_ARG,
-                         "%s: recv has %zu elements, but %d ranks times the %zu of send are "
+                         "%s: %s has %zu elements, but %d %s times the %zu of %s are "
                          "%" PRId64,
-                         a->call, to.count, ranks, from->count, all.count);
+                         a->call, a->name, whole->count, ranks, ranks > 1 ? "ranks" : "rank",
+                         part->count, part_name->name, all.count);
     return GS_OK;
 }
 
 gs_status_t gsi_fortran_allgather (struct gsi_fortran_args *args, const CFI_cdesc_t *send,
                                    int send_is_open, CFI_cdesc_t *recv, int recv_is_open)
 {
-    struct argument from = {"gs_allgather", "send", send, send_is_open};
-    struct argument to = {"gs_allgather", "recv", recv, recv_is_open};
-    struct memory m;
+    struct gsi_fortran_argument from = {"gs_allgather", "send", send, send_is_open};
+    struct gsi_fortran_argument to = {"gs_allgather", "recv", recv, recv_is_open};
+    struct gsi_fortran_memory m, all;
     gs_comm_t *comm;
-    gs_status_t st = start (args, &from, &comm, &m);
+    gs_status_t st = gsi_fortran_start (args, &from, &comm, &m);
 
-    args->is_character |= family_of (recv) == CHARACTER;
+    gsi_fortran_note (args, recv);
     if (st != GS_OK)
         return st;
-    if ((st = read_recv (args, &to, &m, gs_comm_size (comm))) != GS_OK)
+    if ((st = gsi_fortran_read_times (args, &to, gs_comm_size (comm), &from, &m, &all)) != GS_OK)
         return st;
-    return gs_allgather (comm, m.address, recv->base_addr, m.count, m.dtype, args->stream);
+    return gs_allgather (comm, m.address, all.address, m.count, m.dtype, args->stream);
 }
 
 gs_status_t gsi_fortran_describe (struct gsi_fortran_args *args, const CFI_cdesc_t *array,
                                   int is_open, struct gsi_fortran_gradient *gradient)
 {
-    struct argument a = {"gs_reducer_add", "array", array, false};
-    struct memory m;
+    struct gsi_fortran_argument a = {"gs_reducer_add", "array", array, false};
+    struct gsi_fortran_memory m;
     gs_status_t st;
 
     args->is_character |= family_of (array) == CHARACTER;
@@ -382,7 +377,7 @@ gs_status_t gsi_fortran_describe (struct gsi_fortran_args *args, const CFI_cdesc
                          "%s: %s is an assumed-size array: pass a section with an end such as "
                          "x(1:n), or give shape, dtype and address",
                          a.call, a.name);
-    if ((st = read_array (args, &a, &m)) != GS_OK)
+    if ((st = gsi_fortran_read (args, &a, &m)) != GS_OK)
         return st;
     gradient->dims = array->rank;
     for (int i = 0; i < array->rank; i++)

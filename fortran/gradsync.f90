@@ -16,7 +16,7 @@ module gradsync
   ! Types
   use gradsync_types, only: GS_F16, GS_BF16, GS_F32, GS_F64, GS_I8, GS_I16, GS_I32, GS_I64, &
     GS_U8, GS_U16, GS_U32, GS_U64, GS_C64, GS_C128, &
-    GS_SUM, GS_PROD, GS_MIN, GS_MAX, &
+    GS_SUM, GS_PROD, GS_MIN, GS_MAX, GS_AVG, &
     GS_TRANSPORT_AUTO, GS_TRANSPORT_SELF, GS_TRANSPORT_MPI, GS_TRANSPORT_NCCL
   use gradsync_comm, only: gs_dtype_size
 
@@ -40,6 +40,11 @@ module gradsync
   use gradsync_array, only: gs_allreduce_avg, gs_allreduce_wavg, gs_allreduce, &
     gs_broadcast, gs_allgather
   use gradsync_coll, only: gs_barrier
+
+  ! The same from and to one rank, or in parts: gradsync_gather_array and gradsync_gather
+  use gradsync_gather_array, only: gs_allgatherv, gs_gather, gs_gatherv, gs_scatter, &
+    gs_scatterv, gs_alltoall, gs_alltoallv, gs_reduce, gs_reduce_scatter, gs_gather_field
+  use gradsync_types, only: GS_FIELD_DIMS_MAX
 
   ! Reducers; gradients as arrays in gradsync_gradient, by address in _reducer and _step
   use gradsync_types, only: gs_reducer, gs_bucket, gs_reducer_stats, gs_bucket_stats, &

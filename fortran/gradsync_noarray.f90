@@ -1,13 +1,20 @@
 ! SPDX-License-Identifier: BSD-3-Clause
-! gradsync_noarray - stands in for gradsync_array and gradsync_gradient where the compiler has no
-! arguments of any type and rank: the collectives take an address, a count and a dtype only, and
-! gradients are added and given by address.
+! gradsync_noarray - stands in for gradsync_array, gradsync_gather_array and gradsync_gradient
+! where the compiler has no arguments of any type and rank: the collectives take an address, a
+! count and a dtype only, and gradients are added and given by address.
 module gradsync_array
   use gradsync_coll, only: gs_allgather, gs_allreduce, gs_allreduce_avg, gs_allreduce_wavg, &
     gs_broadcast
   implicit none
   public
 end module gradsync_array
+
+module gradsync_gather_array
+  use gradsync_gather, only: gs_allgatherv, gs_alltoall, gs_alltoallv, gs_gather, &
+    gs_gather_field, gs_gatherv, gs_reduce, gs_reduce_scatter, gs_scatter, gs_scatterv
+  implicit none
+  public
+end module gradsync_gather_array
 
 module gradsync_gradient
   use gradsync_reducer, only: gs_reducer_add

@@ -1,6 +1,6 @@
 ! SPDX-License-Identifier: BSD-3-Clause
-! gradsync_types - the constants of gradsync.h and gradsync_reducer.h, and the types of handles
-! and results.
+! gradsync_types - the constants of gradsync.h and its parts, and the types of handles and
+! results.
 module gradsync_types
   use, intrinsic :: iso_c_binding, only: c_char, c_double, c_int, c_int64_t, c_intptr_t, &
     c_ptr, c_size_t
@@ -48,11 +48,12 @@ module gradsync_types
   integer(c_int), parameter, public :: GS_C64 = 13
   integer(c_int), parameter, public :: GS_C128 = 14
 
-  ! Reduction of gs_allreduce.
+  ! Reduction of gs_allreduce and its like.
   integer(c_int), parameter, public :: GS_SUM = 1
   integer(c_int), parameter, public :: GS_PROD = 2
   integer(c_int), parameter, public :: GS_MIN = 3
   integer(c_int), parameter, public :: GS_MAX = 4
+  integer(c_int), parameter, public :: GS_AVG = 5
 
   ! What carries the bytes.
   integer(c_int), parameter, public :: GS_TRANSPORT_AUTO = 0
@@ -76,6 +77,7 @@ module gradsync_types
   integer(c_int), parameter, public :: GS_SCALAR_MIN = 3
   integer(c_int), parameter, public :: GS_SCALAR_MAX = 4
 
+  integer(c_int), parameter, public :: GS_FIELD_DIMS_MAX = 15
   integer(c_int), parameter, public :: GS_REDUCER_DIMS_MAX = 15
 
   ! A communicator: a handle, not the thing. Copies name the same communicator; once it is

@@ -186,3 +186,15 @@ gs_status_t gsi_fortran_begin (int64_t handle, const char *call, const char *wha
         return gsi_fail (GS_ERR_ARG, "%s: %s is %" PRId64 ": give 0 or more", call, what, amount);
     return gsi_fortran_handle_comm (handle, call, comm);
 }
+
+gs_status_t gsi_fortran_check_list (const char *call, const char *what, int64_t length,
+                                    int64_t wanted, int64_t least)
+{
+    if (length != wanted)
+        return gsi_fail (GS_ERR_ARG, "%s: %s has %" PRId64 " elements, but needs %" PRId64, call,
+                         what, length, wanted);
+    if (least < 0)
+        return gsi_fail (GS_ERR_ARG, "%s: an element of %s is %" PRId64 ": give 0 or more", call,
+                         what, least);
+    return GS_OK;
+}

@@ -54,4 +54,11 @@ gs_status_t gsi_fortran_handle_close (int64_t handle, enum gsi_fortran_kind kind
 gs_status_t gsi_fortran_begin (int64_t handle, const char *call, const char *what, int64_t amount,
                                gs_comm_t **comm);
 
+/*
+ * Refuses a list [what] of a call with addresses, such as counts by rank, that has not the
+ * [wanted] length, or whose [least] element is below 0.
+ */
+gs_status_t gsi_fortran_check_list (const char *call, const char *what, int64_t length,
+                                    int64_t wanted, int64_t least);
+
 #endif /* GS_FORTRAN_HANDLE_H */

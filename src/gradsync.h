@@ -3,9 +3,10 @@
  * gradsync.h - the whole public interface of gradsync.
  *
  * Sections in the order of the library's layers: results, settings, types, communicators,
- * collectives; gradsync_group.h and gradsync_reducer.h, which this file includes, have groups of
- * ranks, and reducers. Each contract uses fixed labels: Collective, Stream, Threads, Owner,
- * Precision, Returns, Since; a label that does not apply is left out.
+ * collectives; of the files that this one includes, gradsync_gather.h has the other half of the
+ * collectives, gradsync_group.h groups of ranks, gradsync_reducer.h reducers. Each contract uses
+ * fixed labels: Collective, Stream, Threads, Owner, Precision, Returns, Since; a label that does
+ * not apply is left out.
  *
  * Rules that hold for every function
  *   - Status: functions that can fail return gs_status_t; GS_OK is 0. On failure nothing was
@@ -153,12 +154,13 @@ typedef enum gs_dtype {
     GS_DTYPE_INT_SIZED = 0x7fffffff
 } gs_dtype_t;
 
-/* Reduction of gs_allreduce. Integers wrap on overflow; min and max of a NaN are NaN. */
+/* Reduction of gs_allreduce and its like. Integers wrap; min and max of a NaN are NaN. */
 typedef enum gs_op {
     GS_SUM = 1,
     GS_PROD = 2,
     GS_MIN = 3, /* not for complex */
     GS_MAX = 4, /* not for complex */
+    GS_AVG = 5, /* sum over the number of ranks; not for integers */
     GS_OP_INT_SIZED = 0x7fffffff
 } gs_op_t;
 
@@ -519,7 +521,8 @@ gs_status_t gs_allreduce_wavg (gs_comm_t *comm, void *buf, size_t count, gs_dtyp
  *   buf     in,out  [count] contiguous elements of [dtype]
  *   count   in      elements, the same on all ranks
  *   dtype   in      any
- *   op      in      GS_SUM, GS_PROD, GS_MIN or GS_MAX, the same on all ranks
+ *   op      in      GS_SUM, GS_PROD, GS_MIN, GS_MAX or GS_AVG (as gs_allreduce_avg), the same on
+ *                   all ranks
  *   stream  in      see above
  *
  * Collective  yes.
@@ -528,7 +531,7 @@ gs_status_t gs_allreduce_wavg (gs_comm_t *comm, void *buf, size_t count, gs_dtyp
  *             and bf16 and rounds at every step. What NCCL does not do (16-bit integers, complex
  *             products, NaN in min and max) is done by exchange, in rank order.
  * Returns     see above; GS_ERR_ARG for an unknown op; GS_ERR_UNSUPPORTED for min and max of
- *             complex numbers, which have no order.
+ *             complex numbers, which have no order, and the average of integers.
  * Since       0.1
  */
 gs_status_t gs_allreduce (gs_comm_t *comm, void *buf, size_t count, gs_dtype_t dtype, gs_op_t op,
@@ -585,6 +588,7 @@ gs_status_t gs_barrier (gs_comm_t *comm, gs_stream_t stream);
 }
 #endif
 
+#include "gradsync_gather.h"
 #include "gradsync_group.h"
 #include "gradsync_reducer.h"
 

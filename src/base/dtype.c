@@ -39,6 +39,7 @@ const char *gsi_op_name (gs_op_t op)
     case GS_PROD: return "GS_PROD";
     case GS_MIN: return "GS_MIN";
     case GS_MAX: return "GS_MAX";
+    case GS_AVG: return "GS_AVG";
     case GS_OP_INT_SIZED: break;
     }
     return "unknown op";

@@ -33,6 +33,15 @@ static const char *const op_names[GSI_OP_COUNT] = {
     [GSI_OP_DESTROY] = "destroy",
     [GSI_OP_BUCKET] = "bucket",
     [GSI_OP_SPLIT] = "split",
+    [GSI_OP_ALLGATHERV] = "allgatherv",
+    [GSI_OP_GATHER] = "gather",
+    [GSI_OP_GATHERV] = "gatherv",
+    [GSI_OP_SCATTER] = "scatter",
+    [GSI_OP_SCATTERV] = "scatterv",
+    [GSI_OP_ALLTOALL] = "alltoall",
+    [GSI_OP_ALLTOALLV] = "alltoallv",
+    [GSI_OP_REDUCE] = "reduce",
+    [GSI_OP_REDUCE_SCATTER] = "reduce_scatter",
 };
 
 const char *gsi_record_op_name (int op)

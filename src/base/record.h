@@ -32,6 +32,15 @@ enum gsi_record_op {
     GSI_OP_DESTROY = 7,
     GSI_OP_BUCKET = 8,
     GSI_OP_SPLIT = 9,
+    GSI_OP_ALLGATHERV = 10,
+    GSI_OP_GATHER = 11,
+    GSI_OP_GATHERV = 12,
+    GSI_OP_SCATTER = 13,
+    GSI_OP_SCATTERV = 14,
+    GSI_OP_ALLTOALL = 15,
+    GSI_OP_ALLTOALLV = 16,
+    GSI_OP_REDUCE = 17,
+    GSI_OP_REDUCE_SCATTER = 18,
     GSI_OP_COUNT
 };
 

@@ -78,6 +78,22 @@ struct gsi_call {
 };
 
 /*
+ * What every rank hands to each: what one sends to another is as long as what that one receives.
+ * Lengths and places are in bytes, for each rank, its own included.
+ */
+struct gsi_exchange {
+    const char *send;
+    char *recv;
+    const size_t *send_at, *send_bytes, *recv_at, *recv_bytes; /* [size] */
+
+    /*
+     * Where it is regular: [block], the same on all ranks, is what a rank that sends at all has
+     * at [send], and what this one receives begins [pick] into the block of each rank. Else 0.
+     */
+    size_t block, pick;
+};
+
+/*
  * Every operation is collective, checked (no NULL, no overflow, count > 0) and in order. Status
  * of each: GS_ERR_TIMEOUT when the deadline passes here or passed on another rank; GS_ERR_STATE
  * when [life] stops being GSI_ALIVE or another rank aborted; GS_ERR_TRANSPORT. After any of these
@@ -130,6 +146,23 @@ struct gsi_coll_ops {
     /* (required) [send] may be this rank's place in [recv]; bytes is of one rank. */
     gs_status_t (*allgather) (struct gsi_coll *coll, const void *send, void *recv, size_t bytes,
                               const struct gsi_call *call);
+
+    /* (required) [recv] of x does not overlap [send], but where a rank's own piece stays. */
+    gs_status_t (*exchange) (struct gsi_coll *coll, const struct gsi_exchange *x,
+                             const struct gsi_call *call);
+
+    /*
+     * (required) recv[i] = how over ranks of send_r[rank * count + i], [count] on each rank; recv
+     * may be this rank's part of send. how->scale is NULL.
+     */
+    gs_status_t (*reduce_scatter) (struct gsi_coll *coll, const void *send, void *recv,
+                                   size_t count, const struct gsi_reduction *how,
+                                   const struct gsi_call *call);
+
+    /* (required) recv[i] of [root] = how over ranks of send_r[i]; recv may be send. No scale. */
+    gs_status_t (*reduce) (struct gsi_coll *coll, const void *send, void *recv, size_t count,
+                           const struct gsi_reduction *how, int root,
+                           const struct gsi_call *call);
 
     /* (required) */
     gs_status_t (*barrier) (struct gsi_coll *coll, const struct gsi_call *call);

@@ -162,6 +162,8 @@ static gs_status_t make_memory (struct gsi_coll_nccl *c)
 {
     gs_status_t st = c->device->ops->alloc (c->device, WORD_BYTES, &c->word);
 
+    if (!(c->length = calloc (4 * (size_t) c->size, sizeof (*c->length))))
+        return gsi_fail (GS_ERR_NOMEM, "transport nccl: out of memory");
     return st || !c->exact ? st : gsi_nccl_shards_open (c);
 }
 
@@ -200,6 +202,7 @@ static void dissolve (struct gsi_coll_nccl *c)
     gsi_nccl_shards_close (c);
     c->device->ops->free (c->device, c->word);
     leave_family (c);
+    free (c->length);
     free (c);
 }
 
@@ -369,11 +372,17 @@ static bool can_average (const struct gsi_coll_nccl *c, const struct gsi_reducti
            !(c->size & (c->size - 1)) && c->size > 1;
 }
 
-static gs_status_t reduce_native (struct gsi_coll_nccl *c, void *buf, size_t count,
-                                  const struct gsi_reduction *how, const struct gsi_call *call)
+static ncclRedOp_t op_of (gs_op_t op)
 {
     static const ncclRedOp_t ops[] = {
         [GS_SUM] = ncclSum, [GS_PROD] = ncclProd, [GS_MIN] = ncclMin, [GS_MAX] = ncclMax};
+
+    return ops[op];
+}
+
+static gs_status_t reduce_native (struct gsi_coll_nccl *c, void *buf, size_t count,
+                                  const struct gsi_reduction *how, const struct gsi_call *call)
+{
     bool average = can_average (c, how);
     size_t parts = gsi_dtype_is_complex (how->dtype) ? 2 : 1;
     double before = average ? 1 : scale_before (c, how);
@@ -385,7 +394,7 @@ static gs_status_t reduce_native (struct gsi_coll_nccl *c, void *buf, size_t cou
     if (st)
         return st;
     type_of (how->dtype, &type);
-    rc = gsi_nccl.AllReduce (buf, buf, count * parts, type, average ? ncclAvg : ops[how->op],
+    rc = gsi_nccl.AllReduce (buf, buf, count * parts, type, average ? ncclAvg : op_of (how->op),
                              c->comm, call->stream);
     st = gsi_nccl_settle (c, "ncclAllReduce", rc, call->deadline_ns);
     return st || average ? st : divide (c, buf, count, how->dtype, divisor, call);
@@ -430,6 +439,55 @@ static gs_status_t allgather (struct gsi_coll *coll, const void *send, void *rec
     return gsi_nccl_settle (c, "ncclAllGather", rc, call->deadline_ns);
 }
 
+/* Whether NCCL reduces this so that only a division is left to do behind it. */
+static bool is_plain (const struct gsi_coll_nccl *c, const struct gsi_reduction *how)
+{
+    return is_native (c, how) && !(is_half (how->dtype) && how->divisor != 1);
+}
+
+static gs_status_t reduce_scatter (struct gsi_coll *coll, const void *send, void *recv,
+                                   size_t count, const struct gsi_reduction *how,
+                                   const struct gsi_call *call)
+{
+    struct gsi_coll_nccl *c = (struct gsi_coll_nccl *) coll;
+    size_t parts = gsi_dtype_is_complex (how->dtype) ? 2 : 1;
+    bool average = can_average (c, how);
+    ncclDataType_t type;
+    gs_status_t st;
+
+    if (!is_plain (c, how))
+        return gsi_nccl_shards_scatter (c, send, recv, count, how, call);
+    type_of (how->dtype, &type);
+    st = gsi_nccl_settle (c, "ncclReduceScatter",
+                          gsi_nccl.ReduceScatter (send, recv, count * parts, type,
+                                                  average ? ncclAvg : op_of (how->op), c->comm,
+                                                  call->stream),
+                          call->deadline_ns);
+    return st || average ? st : divide (c, recv, count, how->dtype, how->divisor, call);
+}
+
+static gs_status_t reduce (struct gsi_coll *coll, const void *send, void *recv, size_t count,
+                           const struct gsi_reduction *how, int root, const struct gsi_call *call)
+{
+    struct gsi_coll_nccl *c = (struct gsi_coll_nccl *) coll;
+    size_t parts = gsi_dtype_is_complex (how->dtype) ? 2 : 1;
+    bool average = can_average (c, how);
+    ncclDataType_t type;
+    gs_status_t st;
+
+    if (!is_plain (c, how))
+        return gsi_nccl_shards_to_root (c, send, recv, count, how, root, call);
+    type_of (how->dtype, &type);
+    st = gsi_nccl_settle (c, "ncclReduce",
+                          gsi_nccl.Reduce (send, recv, count * parts, type,
+                                           average ? ncclAvg : op_of (how->op), root, c->comm,
+                                           call->stream),
+                          call->deadline_ns);
+    if (st || average || c->rank != root)
+        return st;
+    return divide (c, recv, count, how->dtype, how->divisor, call);
+}
+
 static gs_status_t barrier (struct gsi_coll *coll, const struct gsi_call *call)
 {
     struct gsi_coll_nccl *c = (struct gsi_coll_nccl *) coll;
@@ -448,6 +506,9 @@ const struct gsi_coll_ops gsi_coll_nccl = {
     .allreduce = allreduce,
     .broadcast = broadcast,
     .allgather = allgather,
+    .exchange = gsi_nccl_exchange,
+    .reduce_scatter = reduce_scatter,
+    .reduce = reduce,
     .barrier = barrier,
     .poll = poll_nccl,
     .notify_abort = notify_abort,

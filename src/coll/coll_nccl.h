@@ -24,6 +24,8 @@
     X (AllReduce)             \
     X (Broadcast)             \
     X (AllGather)             \
+    X (Reduce)                \
+    X (ReduceScatter)         \
     X (Send)                  \
     X (Recv)
 
@@ -57,11 +59,12 @@ struct gsi_coll_nccl {
     const struct gsi_queue_ops *queue; /* of [device] */
     ncclComm_t comm;                   /* NULL before the start and after the end */
     int rank, size;
-    bool ordered;  /* GS_DETERMINISTIC: NCCL's own sums are in an order of its choice */
-    bool exact;    /* f16 and bf16 are summed in fp32 */
-    void *word;    /* device memory, what a barrier sums */
-    void *space;   /* device memory, where the contributions to a shard meet; NULL: none yet */
-    double *scale; /* [size] device memory, of a weighted sum */
+    bool ordered;   /* GS_DETERMINISTIC: NCCL's own sums are in an order of its choice */
+    bool exact;     /* f16 and bf16 are summed in fp32 */
+    void *word;     /* device memory, what a barrier sums */
+    void *space;    /* device memory, where the contributions to a shard meet; NULL: none yet */
+    size_t *length; /* [4 * size] places and lengths of an exchange */
+    double *scale;  /* [size] device memory, of a weighted sum */
     double *scale_pinned;
     struct gsi_event *space_free, *scale_free; /* when the last user of each has done with it */
 };
@@ -96,6 +99,18 @@ gs_status_t gsi_nccl_await (const struct gsi_coll_nccl *c, struct gsi_event *eve
  */
 gs_status_t gsi_nccl_shards_reduce (struct gsi_coll_nccl *c, void *buf, size_t count,
                                     const struct gsi_reduction *how, const struct gsi_call *call);
+
+/* The same where the result stays in parts of [count], or goes to [root]. */
+gs_status_t gsi_nccl_shards_scatter (struct gsi_coll_nccl *c, const void *send, void *recv,
+                                     size_t count, const struct gsi_reduction *how,
+                                     const struct gsi_call *call);
+gs_status_t gsi_nccl_shards_to_root (struct gsi_coll_nccl *c, const void *send, void *recv,
+                                     size_t count, const struct gsi_reduction *how, int root,
+                                     const struct gsi_call *call);
+
+/* coll_nccl_exchange.c: exchange of struct gsi_coll_ops. */
+gs_status_t gsi_nccl_exchange (struct gsi_coll *coll, const struct gsi_exchange *x,
+                               const struct gsi_call *call);
 
 /* The memory for that: made at the first use, or before it. */
 gs_status_t gsi_nccl_shards_open (struct gsi_coll_nccl *c);

@@ -13,12 +13,13 @@
 #define SPACE_BYTES ((size_t) 32 << 20) /* where the contributions to a shard meet */
 #define SHARD_STEP  64                  /* elements a shard is a multiple of: aligned words */
 #define WIDEST      16                  /* bytes of an element */
-#define GROUP_PEERS 1024 /* a send and a receive each; NCCL takes 2048 in one group */
 
 /* One block of the array, cut. */
 struct block {
-    char *at;
+    const char *from;
     size_t count, shard; /* elements */
+    size_t stride;       /* elements from one shard to the next in [from], */
+    size_t room;         /* and from one contribution to the next in the space */
     size_t width;        /* bytes of an element */
 };
 
@@ -68,75 +69,65 @@ static size_t length (const struct block *b, int rank)
     return b->count - begin < b->shard ? b->count - begin : b->shard;
 }
 
-static char *place (const struct block *b, int rank)
+/* Where the contribution of [rank] to a shard is put. */
+static char *room (const struct gsi_coll_nccl *c, const struct block *b, int rank)
 {
-    return b->at + (size_t) rank * b->shard * b->width;
+    return (char *) c->space + (size_t) rank * b->room * b->width;
 }
 
-/* One message of each direction, inside a group. */
-static ncclResult_t swap (const struct gsi_coll_nccl *c, const void *send, size_t send_bytes,
-                          int to, void *recv, size_t recv_bytes, int from,
-                          const struct gsi_call *call)
-{
-    ncclResult_t rc = ncclSuccess;
-
-    if (send_bytes)
-        rc = gsi_nccl.Send (send, send_bytes, ncclInt8, to, c->comm, call->stream);
-    if ((!rc || rc == ncclInProgress) && recv_bytes)
-        rc = gsi_nccl.Recv (recv, recv_bytes, ncclInt8, from, c->comm, call->stream);
-    return rc == ncclInProgress ? ncclSuccess : rc;
-}
-
-/*
- * Everyone sends and receives: before the reduction each shard to its rank, into the space
- * there; after it the reduced shard to all.
- */
-static gs_status_t exchange (const struct gsi_coll_nccl *c, const struct block *b, bool reduced,
-                             const struct gsi_call *call)
-{
-    size_t mine = length (b, c->rank);
-    gs_status_t st = GS_OK;
-
-    for (int begin = 1; begin < c->size && !st; begin += GROUP_PEERS) {
-        ncclResult_t rc = gsi_nccl.GroupStart (), ended;
-        if (rc) /* there is no group to end */
-            return gsi_nccl_fail (c, "ncclGroupStart", rc);
-        for (int d = begin; d < c->size && d < begin + GROUP_PEERS && !rc; d++) {
-            int to = (c->rank + d) % c->size, from = (c->rank + c->size - d) % c->size;
-            if (reduced)
-                rc = swap (c, place (b, c->rank), mine * b->width, to, place (b, from),
-                           length (b, from) * b->width, from, call);
-            else
-                rc = swap (c, place (b, to), length (b, to) * b->width, to,
-                           (char *) c->space + (size_t) from * b->shard * b->width,
-                           mine * b->width, from, call);
-        }
-        ended = gsi_nccl.GroupEnd ();
-        st = gsi_nccl_settle (c, "the exchange of shards", rc ? rc : ended, call->deadline_ns);
-    }
-    return st;
-}
-
-static gs_status_t reduce_block (const struct gsi_coll_nccl *c, const struct block *b,
+/* Sums this rank's shard into [dst], which may be its contribution in the space. */
+static gs_status_t reduce_shard (struct gsi_coll_nccl *c, const struct block *b, void *dst,
                                  const struct gsi_reduction *how, const struct gsi_call *call)
 {
-    size_t mine = length (b, c->rank);
-    char *own = place (b, c->rank);
-    gs_status_t st = exchange (c, b, false, call);
+    size_t *shard_at = c->length, *shard = shard_at + c->size;
+    size_t *room_at = shard + c->size, *mine = room_at + c->size, own = length (b, c->rank);
+    struct gsi_exchange x = {b->from, c->space, shard_at, shard, room_at, mine, 0, 0};
+    gs_status_t st;
 
-    if (!st && mine)
-        st = c->queue->copy ((char *) c->space + (size_t) c->rank * b->shard * b->width, own,
-                             mine * b->width, call->stream);
-    if (!st && mine)
-        st = c->queue->reduce (how, own, c->space, b->shard, c->size, mine,
-                               how->scale ? c->scale : NULL, call->stream);
+    for (int r = 0; r < c->size; r++) {
+        shard_at[r] = (size_t) r * b->stride * b->width;
+        shard[r] = length (b, r) * b->width;
+        room_at[r] = (size_t) r * b->room * b->width;
+        mine[r] = own * b->width;
+    }
+    st = gsi_nccl_exchange (&c->base, &x, call);
+    if (st || !own)
+        return st;
+    return c->queue->reduce (how, dst, c->space, b->room, c->size, own,
+                             how->scale ? c->scale : NULL, call->stream);
+}
+
+/* Hands this rank's shard at [own] to [root], or -1 to all, which put the block together at [to].
+ */
+static gs_status_t collect (struct gsi_coll_nccl *c, const struct block *b, const void *own,
+                            char *to, int root, const struct gsi_call *call)
+{
+    size_t *shard_at = c->length, *shard = shard_at + c->size;
+    size_t *own_at = shard + c->size, *mine = own_at + c->size;
+    struct gsi_exchange x = {own, to, own_at, mine, shard_at, shard, 0, 0};
+
+    for (int r = 0; r < c->size; r++) {
+        shard_at[r] = (size_t) r * b->shard * b->width;
+        shard[r] = root < 0 || c->rank == root ? length (b, r) * b->width : 0;
+        own_at[r] = 0;
+        mine[r] = root < 0 || r == root ? length (b, c->rank) * b->width : 0;
+    }
+    return gsi_nccl_exchange (&c->base, &x, call);
+}
+
+static gs_status_t reduce_block (struct gsi_coll_nccl *c, const struct block *b, char *to,
+                                 const struct gsi_reduction *how, const struct gsi_call *call)
+{
+    char *own = to + (size_t) c->rank * b->shard * b->width;
+    gs_status_t st = reduce_shard (c, b, own, how, call);
+
     if (st)
         return st;
     if (b->count != b->shard * (size_t) c->size)
-        return exchange (c, b, true, call);
+        return collect (c, b, own, to, -1, call);
     return gsi_nccl_settle (
         c, "ncclAllGather",
-        gsi_nccl.AllGather (own, b->at, b->shard * b->width, ncclInt8, c->comm, call->stream),
+        gsi_nccl.AllGather (own, to, b->shard * b->width, ncclInt8, c->comm, call->stream),
         call->deadline_ns);
 }
 
@@ -171,23 +162,80 @@ static gs_status_t begin (struct gsi_coll_nccl *c, const struct gsi_reduction *h
     return how->scale ? send_scale (c, how, call) : GS_OK;
 }
 
+/* The next user of the space waits for this one. */
+static gs_status_t end (struct gsi_coll_nccl *c, const struct gsi_call *call)
+{
+    return call->capturing ? GS_OK : c->queue->event_record (c->space_free, call->stream);
+}
+
+/* Most elements of a shard that the space has room for. */
+static size_t most_of (const struct gsi_coll_nccl *c, size_t width)
+{
+    return space_bytes (c) / (size_t) c->size / width / SHARD_STEP * SHARD_STEP;
+}
+
+/* The next block of what is [left] at [from]. */
+static struct block cut (const struct gsi_coll_nccl *c, const void *from, size_t left,
+                         size_t width)
+{
+    size_t ranks = (size_t) c->size, even = left / ranks + !!(left % ranks);
+    size_t most = most_of (c, width);
+    struct block b = {.from = from, .width = width};
+
+    even = (even + SHARD_STEP - 1) / SHARD_STEP * SHARD_STEP;
+    b.shard = b.stride = b.room = even < most ? even : most;
+    b.count = left < b.shard * ranks ? left : b.shard * ranks;
+    return b;
+}
+
 gs_status_t gsi_nccl_shards_reduce (struct gsi_coll_nccl *c, void *buf, size_t count,
                                     const struct gsi_reduction *how, const struct gsi_call *call)
 {
-    size_t width = gs_dtype_size (how->dtype), ranks = (size_t) c->size;
-    size_t most = space_bytes (c) / ranks / width / SHARD_STEP * SHARD_STEP;
+    size_t width = gs_dtype_size (how->dtype);
     gs_status_t st = begin (c, how, call);
 
     for (size_t done = 0; done < count && !st;) {
-        struct block b = {.at = (char *) buf + done * width, .width = width};
-        size_t left = count - done, even = left / ranks + !!(left % ranks);
-        even = (even + SHARD_STEP - 1) / SHARD_STEP * SHARD_STEP;
-        b.shard = even < most ? even : most;
-        b.count = left < b.shard * ranks ? left : b.shard * ranks;
-        st = reduce_block (c, &b, how, call);
+        char *at = (char *) buf + done * width;
+        struct block b = cut (c, at, count - done, width);
+        st = reduce_block (c, &b, at, how, call);
         done += b.count;
     }
-    if (!st && !call->capturing)
-        st = c->queue->event_record (c->space_free, call->stream);
-    return st;
+    return st ? st : end (c, call);
+}
+
+gs_status_t gsi_nccl_shards_to_root (struct gsi_coll_nccl *c, const void *send, void *recv,
+                                     size_t count, const struct gsi_reduction *how, int root,
+                                     const struct gsi_call *call)
+{
+    size_t width = gs_dtype_size (how->dtype);
+    gs_status_t st = begin (c, how, call);
+
+    for (size_t done = 0; done < count && !st;) {
+        struct block b = cut (c, (const char *) send + done * width, count - done, width);
+        char *own = room (c, &b, c->rank);
+        if (!(st = reduce_shard (c, &b, own, how, call)))
+            st = collect (c, &b, own, (char *) recv + done * width, root, call);
+        done += b.count;
+    }
+    return st ? st : end (c, call);
+}
+
+gs_status_t gsi_nccl_shards_scatter (struct gsi_coll_nccl *c, const void *send, void *recv,
+                                     size_t count, const struct gsi_reduction *how,
+                                     const struct gsi_call *call)
+{
+    size_t width = gs_dtype_size (how->dtype), most = most_of (c, width);
+    gs_status_t st = begin (c, how, call);
+
+    for (size_t done = 0; done < count && !st; done += most) {
+        size_t n = count - done < most ? count - done : most;
+        struct block b = {.from = (const char *) send + done * width,
+                          .count = n * (size_t) c->size,
+                          .shard = n,
+                          .stride = count,
+                          .room = (n + SHARD_STEP - 1) / SHARD_STEP * SHARD_STEP,
+                          .width = width};
+        st = reduce_shard (c, &b, (char *) recv + done * width, how, call);
+    }
+    return st ? st : end (c, call);
 }

@@ -52,6 +52,31 @@ static gs_status_t allgather (struct gsi_coll *coll, const void *send, void *rec
     return GS_OK;
 }
 
+static gs_status_t exchange (struct gsi_coll *coll, const struct gsi_exchange *x,
+                             const struct gsi_call *call)
+{
+    (void) coll, (void) call;
+    if (x->recv_bytes[0] && x->recv + x->recv_at[0] != x->send + x->send_at[0])
+        memcpy (x->recv + x->recv_at[0], x->send + x->send_at[0], x->recv_bytes[0]);
+    return GS_OK;
+}
+
+static gs_status_t reduce_scatter (struct gsi_coll *coll, const void *send, void *recv,
+                                   size_t count, const struct gsi_reduction *how,
+                                   const struct gsi_call *call)
+{
+    if (send != recv)
+        memcpy (recv, send, count * gs_dtype_size (how->dtype));
+    return allreduce (coll, recv, count, how, call);
+}
+
+static gs_status_t reduce (struct gsi_coll *coll, const void *send, void *recv, size_t count,
+                           const struct gsi_reduction *how, int root, const struct gsi_call *call)
+{
+    (void) root;
+    return reduce_scatter (coll, send, recv, count, how, call);
+}
+
 static gs_status_t barrier (struct gsi_coll *coll, const struct gsi_call *call)
 {
     (void) coll, (void) call;
@@ -76,6 +101,9 @@ const struct gsi_coll_ops gsi_coll_self = {
     .allreduce = allreduce,
     .broadcast = broadcast,
     .allgather = allgather,
+    .exchange = exchange,
+    .reduce_scatter = reduce_scatter,
+    .reduce = reduce,
     .barrier = barrier,
     .close = close_self,
     .discard = discard,

@@ -71,25 +71,36 @@ gs_status_t gs_allreduce_wavg (gs_comm_t *comm, void *buf, size_t count, gs_dtyp
     return gsi_call_end (comm, &call, st);
 }
 
+gs_status_t gsi_reduction_of (const char *caller, gs_op_t op, gs_dtype_t dtype, int size,
+                              struct gsi_reduction *how)
+{
+    *how = (struct gsi_reduction){.dtype = dtype, .op = op, .divisor = 1};
+    if ((int) op < GS_SUM || (int) op > GS_AVG)
+        return gsi_fail (GS_ERR_ARG, "%s: unknown op %d; see gs_op_t in gradsync.h", caller,
+                         (int) op);
+    if (gsi_dtype_is_complex (dtype) && (op == GS_MIN || op == GS_MAX))
+        return gsi_fail (GS_ERR_UNSUPPORTED,
+                         "%s: %s of %s does not exist, complex "
+                         "numbers have no order: reduce real and imaginary parts, or absolute "
+                         "values, as reals",
+                         caller, gsi_op_name (op), gsi_dtype_name (dtype));
+    if (op != GS_AVG)
+        return GS_OK;
+    how->op = GS_SUM;
+    how->divisor = size;
+    return gsi_dtype_is_integer (dtype) ? no_average (caller, dtype) : GS_OK;
+}
+
 gs_status_t gs_allreduce (gs_comm_t *comm, void *buf, size_t count, gs_dtype_t dtype, gs_op_t op,
                           gs_stream_t stream)
 {
-    struct gsi_reduction how = {.dtype = dtype, .op = op, .divisor = 1};
+    struct gsi_reduction how;
     struct gsi_call call;
     struct gsi_extent extent;
     gs_status_t st = gsi_call_check (comm, "gs_allreduce", buf, count, dtype, &extent);
 
-    if (st)
+    if (st || (st = gsi_reduction_of ("gs_allreduce", op, dtype, comm->team.size, &how)))
         return st;
-    if ((int) op < GS_SUM || (int) op > GS_MAX)
-        return gsi_fail (GS_ERR_ARG, "gs_allreduce: unknown op %d; see gs_op_t in gradsync.h",
-                         (int) op);
-    if (gsi_dtype_is_complex (dtype) && (op == GS_MIN || op == GS_MAX))
-        return gsi_fail (GS_ERR_UNSUPPORTED,
-                         "gs_allreduce: %s of %s does not exist, complex "
-                         "numbers have no order: reduce real and imaginary parts, or absolute "
-                         "values, as reals",
-                         gsi_op_name (op), gsi_dtype_name (dtype));
     call.staged = extent.staged;
     if ((st = gsi_call_begin (comm, GSI_OP_ALLREDUCE, count, dtype, (int) op, stream, &call)))
         return st;

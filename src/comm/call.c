@@ -103,6 +103,13 @@ static void describe (const struct intent *i, char *text, size_t room)
               i->argument, i->staged ? ", in host memory" : "");
 }
 
+/* Whether ranks may have nothing in a call that others have something in: it is in no memory. */
+static bool is_ragged (enum gsi_record_op op)
+{
+    return op == GSI_OP_ALLGATHERV || op == GSI_OP_GATHERV || op == GSI_OP_SCATTERV ||
+           op == GSI_OP_ALLTOALLV;
+}
+
 /* Gathers what every rank is about to do and refuses the first difference, on all ranks alike. */
 static gs_status_t compare (gs_comm_t *comm, const struct intent *mine,
                             const struct gsi_call *call, bool *differ)
@@ -187,7 +194,7 @@ gs_status_t gsi_call_begin (gs_comm_t *comm, enum gsi_record_op op, size_t count
                            .op = op,
                            .dtype = (int32_t) dtype,
                            .argument = argument,
-                           .staged = call->staged};
+                           .staged = call->staged && !is_ragged (op)};
     if (!(st = compare (comm, &mine, call, &differ)))
         return GS_OK;
     return differ ? gsi_call_refuse (comm, st) : gsi_call_end (comm, call, st);

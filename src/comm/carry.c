@@ -31,8 +31,8 @@ struct gsi_carry {
 };
 
 /*
- * A staged operation. What goes in has one part, what comes out [parts] of them, each [bytes]
- * long; NULL: nothing goes in or comes out here.
+ * A staged operation. What goes in has [ins] parts, what comes out [outs] of them, each [bytes]
+ * long, and one of the numbers is 1; NULL: nothing goes in or comes out here.
  */
 struct transfer {
     gs_comm_t *comm;
@@ -40,8 +40,8 @@ struct transfer {
     const char *in;
     char *out;
     size_t bytes, unit; /* pieces are multiples of [unit] */
-    int parts;
-    int place; /* among the parts in device memory, where what goes in is put */
+    int ins, outs;
+    int place; /* among the parts in device memory, of the one that is alone */
     gs_status_t (*run) (const struct transfer *t, char *device, size_t bytes,
                         const struct gsi_call *call);
     const struct gsi_reduction *how;
@@ -155,7 +155,7 @@ static gs_status_t finish (const struct transfer *t, struct lane *lane)
     lane->busy = false;
     if ((st = gsi_queue_await (t->comm, lane->event, t->call)))
         return st;
-    for (int p = 0; t->out && p < t->parts; p++)
+    for (int p = 0; t->out && p < t->outs; p++)
         memcpy (t->out + (size_t) p * t->bytes + lane->at,
                 lane->pinned + (size_t) p * lane->bytes, lane->bytes);
     return GS_OK;
@@ -166,20 +166,22 @@ static gs_status_t launch (const struct transfer *t, struct lane *lane, size_t a
 {
     const struct gsi_queue_ops *ops = ops_of (t->comm);
     struct gsi_call call = *t->call;
-    char *own = lane->device + (size_t) t->place * bytes;
+    char *alone = lane->device + (size_t) t->place * bytes;
     gs_status_t st = GS_OK;
 
     call.stream = lane->stream;
     lane->at = at;
     lane->bytes = bytes;
-    if (t->in) {
-        memcpy (lane->pinned, t->in + at, bytes);
-        st = ops->copy (own, lane->pinned, bytes, lane->stream);
-    }
+    for (int p = 0; t->in && p < t->ins; p++)
+        memcpy (lane->pinned + (size_t) p * bytes, t->in + (size_t) p * t->bytes + at, bytes);
+    if (t->in)
+        st = ops->copy (t->ins > 1 ? lane->device : alone, lane->pinned, (size_t) t->ins * bytes,
+                        lane->stream);
     if (!st)
         st = t->run (t, lane->device, bytes, &call);
     if (!st && t->out)
-        st = ops->copy (lane->pinned, lane->device, (size_t) t->parts * bytes, lane->stream);
+        st = ops->copy (lane->pinned, t->outs > 1 ? lane->device : alone,
+                        (size_t) t->outs * bytes, lane->stream);
     if (!st)
         st = ops->event_record (lane->event, lane->stream);
     lane->busy = !st;
@@ -197,7 +199,8 @@ static gs_status_t catch_up (const struct transfer *t)
 
 static gs_status_t stage (const struct transfer *t)
 {
-    size_t piece = lane_bytes (t->comm) / (size_t) t->parts / t->unit * t->unit;
+    size_t parts = (size_t) (t->ins > t->outs ? t->ins : t->outs);
+    size_t piece = lane_bytes (t->comm) / parts / t->unit * t->unit;
     struct gsi_carry *carry = t->comm->carry;
     gs_status_t st = catch_up (t);
     int turn = 0;
@@ -233,7 +236,8 @@ gs_status_t gsi_carry_allreduce (gs_comm_t *comm, void *buf, size_t count,
                          .out = buf,
                          .bytes = count * width,
                          .unit = width,
-                         .parts = 1,
+                         .ins = 1,
+                         .outs = 1,
                          .run = run_allreduce,
                          .how = how};
 
@@ -259,7 +263,8 @@ gs_status_t gsi_carry_broadcast (gs_comm_t *comm, void *buf, size_t bytes, int r
                          .out = is_root ? NULL : buf,
                          .bytes = bytes,
                          .unit = 1,
-                         .parts = 1,
+                         .ins = 1,
+                         .outs = 1,
                          .run = run_broadcast,
                          .root = root};
 
@@ -284,7 +289,8 @@ static gs_status_t stage_allgather (gs_comm_t *comm, const void *send, void *rec
                          .out = recv,
                          .bytes = bytes,
                          .unit = 1,
-                         .parts = comm->team.size,
+                         .ins = 1,
+                         .outs = comm->team.size,
                          .place = comm->team.rank,
                          .run = run_allgather};
 
@@ -297,6 +303,158 @@ gs_status_t gsi_carry_allgather (gs_comm_t *comm, const void *send, void *recv, 
     return call->staged ? stage_allgather (comm, send, recv, bytes, call)
                         : comm->coll->ops->allgather (comm->coll, send, recv, bytes, call);
 }
+
+static gs_status_t run_reduce_scatter (const struct transfer *t, char *device, size_t bytes,
+                                       const struct gsi_call *call)
+{
+    struct gsi_coll *coll = t->comm->coll;
+
+    return coll->ops->reduce_scatter (coll, device, device + (size_t) t->place * bytes,
+                                      bytes / t->unit, t->how, call);
+}
+
+gs_status_t gsi_carry_reduce_scatter (gs_comm_t *comm, const void *send, void *recv, size_t count,
+                                      const struct gsi_reduction *how,
+                                      const struct gsi_call *call)
+{
+    size_t width = gs_dtype_size (how->dtype);
+    struct transfer t = {.comm = comm,
+                         .call = call,
+                         .in = send,
+                         .out = recv,
+                         .bytes = count * width,
+                         .unit = width,
+                         .ins = comm->team.size,
+                         .outs = 1,
+                         .place = comm->team.rank,
+                         .run = run_reduce_scatter,
+                         .how = how};
+
+    return call->staged
+               ? stage (&t)
+               : comm->coll->ops->reduce_scatter (comm->coll, send, recv, count, how, call);
+}
+
+static gs_status_t run_reduce (const struct transfer *t, char *device, size_t bytes,
+                               const struct gsi_call *call)
+{
+    struct gsi_coll *coll = t->comm->coll;
+
+    return coll->ops->reduce (coll, device, device, bytes / t->unit, t->how, t->root, call);
+}
+
+gs_status_t gsi_carry_reduce (gs_comm_t *comm, const void *send, void *recv, size_t count,
+                              const struct gsi_reduction *how, int root,
+                              const struct gsi_call *call)
+{
+    size_t width = gs_dtype_size (how->dtype);
+    struct transfer t = {.comm = comm,
+                         .call = call,
+                         .in = send,
+                         .out = comm->team.rank == root ? recv : NULL,
+                         .bytes = count * width,
+                         .unit = width,
+                         .ins = 1,
+                         .outs = 1,
+                         .run = run_reduce,
+                         .how = how,
+                         .root = root};
+
+    return call->staged
+               ? stage (&t)
+               : comm->coll->ops->reduce (comm->coll, send, recv, count, how, root, call);
+}
+
+/* ---- Exchanges ---- */
+
+/* Bytes of a piece of each rank that is staged at once, in each direction. */
+static size_t share_bytes (const gs_comm_t *comm)
+{
+    return lane_bytes (comm) / (size_t) comm->team.size;
+}
+
+static size_t part_of (size_t bytes, size_t at, size_t most)
+{
+    if (at >= bytes)
+        return 0;
+    return bytes - at < most ? bytes - at : most;
+}
+
+/* Lays the parts of pieces from [at] on one behind the other; returns their bytes in all. */
+static size_t pack (const gs_comm_t *comm, const size_t *pieces, size_t at, size_t *places,
+                    size_t *bytes)
+{
+    size_t total = 0, share = share_bytes (comm);
+
+    for (int r = 0; r < comm->team.size; r++) {
+        places[r] = total;
+        bytes[r] = part_of (pieces[r], at, share);
+        total += bytes[r];
+    }
+    return total;
+}
+
+/*
+ * Parts of the pieces from [at] on: by one lane's memory they go out, by the other's they come
+ * in. Ranks need not do this equally often: a pair does for its longer piece.
+ */
+static gs_status_t stage_part (gs_comm_t *comm, const struct gsi_exchange *x, size_t at,
+                               const struct gsi_call *call)
+{
+    struct lane *out = &comm->carry->lane[0], *in = &comm->carry->lane[1];
+    const struct gsi_queue_ops *ops = ops_of (comm);
+    size_t size = (size_t) comm->team.size, *words = comm->lengths + GSI_LENGTHS_STAGED * size;
+    size_t *send_at = words, *send_bytes = words + size;
+    size_t *recv_at = words + 2 * size, *recv_bytes = words + 3 * size;
+    size_t sends = pack (comm, x->send_bytes, at, send_at, send_bytes);
+    size_t recvs = pack (comm, x->recv_bytes, at, recv_at, recv_bytes);
+    struct gsi_exchange part = {.send = out->device,
+                                .recv = in->device,
+                                .send_at = send_at,
+                                .send_bytes = send_bytes,
+                                .recv_at = recv_at,
+                                .recv_bytes = recv_bytes};
+    struct gsi_call apart = *call;
+    gs_status_t st = GS_OK;
+
+    apart.stream = out->stream;
+    for (size_t r = 0; r < size; r++)
+        if (send_bytes[r])
+            memcpy (out->pinned + send_at[r], x->send + x->send_at[r] + at, send_bytes[r]);
+    if (sends)
+        st = ops->copy (out->device, out->pinned, sends, out->stream);
+    if (!st)
+        st = comm->coll->ops->exchange (comm->coll, &part, &apart);
+    if (recvs && !st)
+        st = ops->copy (in->pinned, in->device, recvs, out->stream);
+    if (!st && !(st = ops->event_record (out->event, out->stream)))
+        st = gsi_queue_await (comm, out->event, call);
+    for (size_t r = 0; r < size && !st; r++)
+        if (recv_bytes[r])
+            memcpy (x->recv + x->recv_at[r] + at, in->pinned + recv_at[r], recv_bytes[r]);
+    return st;
+}
+
+gs_status_t gsi_carry_exchange (gs_comm_t *comm, const struct gsi_exchange *x,
+                                const struct gsi_call *call)
+{
+    struct transfer t = {.comm = comm, .call = call};
+    size_t share = call->staged ? share_bytes (comm) : 0, longest = 0;
+    gs_status_t st;
+
+    if (!call->staged)
+        return comm->coll->ops->exchange (comm->coll, x, call);
+    for (int r = 0; r < comm->team.size; r++) {
+        longest = x->send_bytes[r] > longest ? x->send_bytes[r] : longest;
+        longest = x->recv_bytes[r] > longest ? x->recv_bytes[r] : longest;
+    }
+    st = catch_up (&t);
+    for (size_t at = 0; at < longest && !st; at += share)
+        st = stage_part (comm, x, at, call);
+    return st;
+}
+
+/* ---- Words ---- */
 
 gs_status_t gsi_carry_words (gs_comm_t *comm, const void *send, void *recv, size_t bytes,
                              const struct gsi_call *call)

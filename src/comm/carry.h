@@ -15,6 +15,14 @@ gs_status_t gsi_carry_broadcast (gs_comm_t *comm, void *buf, size_t bytes, int r
                                  const struct gsi_call *call);
 gs_status_t gsi_carry_allgather (gs_comm_t *comm, const void *send, void *recv, size_t bytes,
                                  const struct gsi_call *call);
+gs_status_t gsi_carry_exchange (gs_comm_t *comm, const struct gsi_exchange *x,
+                                const struct gsi_call *call);
+gs_status_t gsi_carry_reduce_scatter (gs_comm_t *comm, const void *send, void *recv, size_t count,
+                                      const struct gsi_reduction *how,
+                                      const struct gsi_call *call);
+gs_status_t gsi_carry_reduce (gs_comm_t *comm, const void *send, void *recv, size_t count,
+                              const struct gsi_reduction *how, int root,
+                              const struct gsi_call *call);
 
 /*
  * Gathers [bytes] of every rank, in host memory, while the calling thread waits: what ranks tell

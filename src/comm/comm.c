@@ -90,6 +90,7 @@ static void dismantle (gs_comm_t *comm)
     gsi_team_clear (&comm->team);
     free (comm->hosts);
     free (comm->scratch);
+    free (comm->lengths);
     comm->magic = 0;
     free (comm);
 }

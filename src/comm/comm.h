@@ -39,6 +39,7 @@ struct gs_comm {
     struct gsi_team team;
     char (*hosts)[GSI_HOST_BYTES]; /* [size] */
     void *scratch;                 /* [size] of GSI_SCRATCH_BYTES: what small agreements gather */
+    size_t *lengths;               /* [GSI_LENGTHS * size]: places and lengths of an exchange */
     struct gsi_record record;
     struct {
         uint64_t seq, theirs;
@@ -54,5 +55,10 @@ struct gs_comm {
 };
 
 #define GSI_SCRATCH_BYTES 32 /* per rank */
+
+/* Words per rank in comm->lengths: the exchange, a part of it that is staged, counts heard. */
+#define GSI_LENGTHS_STAGED 4
+#define GSI_LENGTHS_COUNTS 8
+#define GSI_LENGTHS        9
 
 #endif /* GS_COMM_COMM_H */

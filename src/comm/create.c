@@ -100,7 +100,8 @@ static gs_status_t prepare (struct create *c)
 
     c->comm->hosts = calloc (size, sizeof (*c->comm->hosts));
     c->comm->scratch = calloc (size, GSI_SCRATCH_BYTES);
-    if (!c->comm->hosts || !c->comm->scratch || gsi_fault ("comm.memory"))
+    c->comm->lengths = calloc (size, GSI_LENGTHS * sizeof (*c->comm->lengths));
+    if (!c->comm->hosts || !c->comm->scratch || !c->comm->lengths || gsi_fault ("comm.memory"))
         return gsi_fail (GS_ERR_NOMEM, "%s: out of memory", c->plan->caller);
     return find_carrier (c);
 }

@@ -58,6 +58,9 @@ static const struct row {
     {GSI_TASK_BROADCAST, NODES, RELAYED_BYTES, ANY, GSI_WAY_MESSAGES},
     {GSI_TASK_BROADCAST, NODES, ANY, ANY, GSI_WAY_RELAY},
     {GSI_TASK_BROADCAST, FLAT, ANY, ANY, GSI_WAY_MESSAGES},
+    {GSI_TASK_PIECES, ALWAYS, SMALL_BYTES, GSI_SMALL_BYTES, GSI_WAY_EXCHANGE},
+    {GSI_TASK_PIECES, NODE | NODES, ANY, ANY, GSI_WAY_PULL},
+    {GSI_TASK_PIECES, FLAT, ANY, ANY, GSI_WAY_MESSAGES},
 };
 
 #define ROWS ((int) (sizeof (table) / sizeof (table[0])))
@@ -115,8 +118,12 @@ static void tell_way (const struct gsi_levels *l, int size, const struct row *ro
         snprintf (text, room, "relay: %d of each node carry messages of up to %zu bytes",
                   l->owners, l->part_bytes);
         break;
+    case GSI_WAY_PULL:
+        snprintf (text, room, "pull: read from each other's memory%s",
+                  node ? "" : "; between nodes by messages");
+        break;
     case GSI_WAY_MESSAGES:
-        if (row->task == GSI_TASK_GATHER)
+        if (row->task != GSI_TASK_BROADCAST)
             snprintf (text, room, "messages of up to %zu bytes, to and from each rank",
                       gsi_choice_piece (size));
         else
@@ -131,7 +138,8 @@ bool gsi_choice_line (const struct gsi_levels *levels, int size, int line, char 
 {
     static const char *const names[] = {[GSI_TASK_SUM] = "sum",
                                         [GSI_TASK_GATHER] = "allgather",
-                                        [GSI_TASK_BROADCAST] = "broadcast"};
+                                        [GSI_TASK_BROADCAST] = "broadcast",
+                                        [GSI_TASK_PIECES] = "pieces"};
     const struct row *before = NULL;
 
     for (const struct row *row = table; row < table + ROWS; row++) {

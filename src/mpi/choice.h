@@ -17,7 +17,7 @@
 #include "boot/team.h"
 #include "mpi/levels.h"
 
-enum gsi_task { GSI_TASK_SUM, GSI_TASK_GATHER, GSI_TASK_BROADCAST };
+enum gsi_task { GSI_TASK_SUM, GSI_TASK_GATHER, GSI_TASK_BROADCAST, GSI_TASK_PIECES };
 
 enum gsi_way {
     GSI_WAY_EXCHANGE, /* small.c: everybody gets all, and does the rest by itself */
@@ -25,7 +25,8 @@ enum gsi_way {
     GSI_WAY_LEVELS,   /* levels.c */
     GSI_WAY_MEMORY,   /* move.c, in the memory of the node */
     GSI_WAY_RELAY,    /* relay.c: in the memory of nodes, and by messages between them */
-    GSI_WAY_MESSAGES, /* move.c, by messages */
+    GSI_WAY_PULL,     /* pull.c, and exchange.c between nodes */
+    GSI_WAY_MESSAGES, /* move.c and exchange.c, by messages */
 };
 
 /* How a task with [bytes] of each of [size] ranks goes; of a broadcast, with [bytes] of one. */

@@ -12,6 +12,7 @@
 #include "base/record.h"
 #include "base/status.h"
 #include "mpi/choice.h"
+#include "mpi/exchange.h"
 #include "mpi/guest.h"
 
 extern const struct gsi_coll_ops gsi_coll_mpi;
@@ -237,8 +238,9 @@ static gs_status_t make_staging (struct gsi_coll_mpi *c)
     c->source = calloc (size, sizeof (*c->source));
     c->array = calloc (size, sizeof (*c->array));
     c->scale = calloc (size, sizeof (*c->scale));
+    c->length = calloc (4 * size, sizeof (*c->length));
     c->heard = calloc (size, sizeof (*c->heard));
-    if (!c->source || !c->array || !c->scale || !c->heard)
+    if (!c->source || !c->array || !c->scale || !c->length || !c->heard)
         return gsi_fail (GS_ERR_NOMEM, "transport mpi: out of memory");
     return GS_OK;
 }
@@ -267,6 +269,7 @@ static void discard (struct gsi_coll *coll)
     free (c->source);
     free (c->array);
     free (c->scale);
+    free (c->length);
     free (c->heard);
     free (c);
     gsi_guest_closed ();
@@ -409,6 +412,34 @@ static gs_status_t allgather (struct gsi_coll *coll, const void *send, void *rec
     return GS_OK;
 }
 
+static gs_status_t exchange (struct gsi_coll *coll, const struct gsi_exchange *x,
+                             const struct gsi_call *call)
+{
+    gs_status_t st = still_up ();
+
+    return st ? st : gsi_exchange ((struct gsi_coll_mpi *) coll, x, call);
+}
+
+static gs_status_t reduce_scatter (struct gsi_coll *coll, const void *send, void *recv,
+                                   size_t count, const struct gsi_reduction *how,
+                                   const struct gsi_call *call)
+{
+    gs_status_t st = still_up ();
+
+    return st ? st
+              : gsi_exchange_reduce ((struct gsi_coll_mpi *) coll, send, recv, count, how, call);
+}
+
+static gs_status_t reduce (struct gsi_coll *coll, const void *send, void *recv, size_t count,
+                           const struct gsi_reduction *how, int root, const struct gsi_call *call)
+{
+    gs_status_t st = still_up ();
+
+    return st ? st
+              : gsi_exchange_reduce_to ((struct gsi_coll_mpi *) coll, send, recv, count, how,
+                                        root, call);
+}
+
 static gs_status_t barrier (struct gsi_coll *coll, const struct gsi_call *call)
 {
     gs_status_t st = still_up ();
@@ -443,6 +474,9 @@ const struct gsi_coll_ops gsi_coll_mpi = {
     .allreduce = allreduce,
     .broadcast = broadcast,
     .allgather = allgather,
+    .exchange = exchange,
+    .reduce_scatter = reduce_scatter,
+    .reduce = reduce,
     .barrier = barrier,
     .roll_call = gsi_roll_call,
     .notify_abort = notify_abort,

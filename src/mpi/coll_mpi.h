@@ -31,6 +31,7 @@ enum gsi_tag {
     GSI_TAG_BROADCAST = 4,
     GSI_TAG_NOTICE = 5,
     GSI_TAG_HALVING = 6,
+    GSI_TAG_EXCHANGE = 7,
 };
 
 /* Buffers and requests of one block on its way. */
@@ -52,6 +53,7 @@ struct gsi_coll_mpi {
     char *small;         /* GSI_SMALL_BYTES */
     const void **source; /* [size] contributions in rank order */
     double *scale;       /* [size] their weights */
+    size_t *length;      /* [4 * size] places and lengths of an exchange */
     struct gsi_node node;
     struct gsi_share share;
     struct gsi_stream stream;
@@ -112,7 +114,7 @@ void gsi_roll_call (struct gsi_coll *coll, const struct gsi_call *call, unsigned
 /*
  * small.c: gathers [bytes] of every rank where gsi_small_place () says, until the next operation:
  * in shared memory on a single node, else in c->small by log2 (size) messages each (Bruck).
- * size * bytes is at most GSI_SMALL_BYTES.
+ * size * bytes is at most GSI_SMALL_BYTES. [mine] is NULL if nobody will look at it.
  */
 gs_status_t gsi_small_gather (struct gsi_coll_mpi *c, const void *mine, size_t bytes,
                               const struct gsi_call *call);

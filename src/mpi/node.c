@@ -12,6 +12,7 @@
 #include "base/status.h"
 #include "mpi/coll_mpi.h"
 #include "mpi/guest.h"
+#include "mpi/pull.h"
 
 #define PROGRESS   32u  /* polls between calls of MPI, whose messages others may wait for */
 #define LOOK_EVERY 512u /* polls between looks at what ends a wait */
@@ -30,9 +31,12 @@ struct line {
  */
 struct made {
     struct gsi_shm_handle node, arrays;
+    uint64_t probe_at, probe;
 };
 
-/* What all ranks have made, and their agreement on whether every one can have it. */
+enum { MAPS = 1, READS = 2 }; /* what every rank can do with it */
+
+/* What all ranks have made, and their agreement on what every one can. */
 struct meeting {
     int32_t mine, all;
     struct made made[]; /* [size], and the own one behind them */
@@ -60,7 +64,15 @@ static struct line *line_of (const struct gsi_node *node, int index)
 
 static size_t head_bytes (const struct gsi_node *node)
 {
-    return gsi_shm_round (GSI_PAGE + (size_t) node->size * sizeof (struct line));
+    size_t size = (size_t) node->size;
+
+    return gsi_shm_round (GSI_PAGE +
+                          size * (sizeof (struct line) + size * sizeof (struct gsi_post)));
+}
+
+struct gsi_post *gsi_node_post (const struct gsi_node *node, int from, int to)
+{
+    return (struct gsi_post *) (void *) line_of (node, node->size) + from * node->size + to;
 }
 
 static struct made make (struct gsi_coll_mpi *c, struct gsi_node *node)
@@ -68,6 +80,8 @@ static struct made make (struct gsi_coll_mpi *c, struct gsi_node *node)
     size_t areas = (size_t) node->size * (size_t) node->slots;
     struct made made = {.arrays = gsi_share_open (&c->share, node->size)};
 
+    made.probe_at = (uint64_t) (uintptr_t) &node->probe;
+    made.probe = node->probe = made.arrays.token ^ made.probe_at;
     if (node->index == 0 && !gsi_fault ("node.memory"))
         made.node = gsi_shm_make (
             &node->shm, head_bytes (node) + areas * (node->area_bytes + node->result_bytes));
@@ -86,6 +100,23 @@ static bool join (struct gsi_coll_mpi *c, struct gsi_node *node, const struct ma
     return ok;
 }
 
+/* Whether this rank may read the memory of the others of the node, whose processes it notes. */
+static bool can_read (struct gsi_coll_mpi *c, struct gsi_node *node, const struct made *made)
+{
+    bool ok = !gsi_fault ("node.read") && node->process;
+
+    for (int i = 0; i < node->size && ok; i++) {
+        const struct made *there = &made[node->rank[i]];
+        uint64_t seen = 0;
+        node->process[i] = there->arrays.process;
+        if (i != node->index)
+            ok = gsi_pull_read (node->process[i], there->probe_at, &seen, sizeof (seen)) &&
+                 seen == there->probe;
+    }
+    (void) c;
+    return ok;
+}
+
 /* Tells all ranks where the memory of each node is. */
 static gs_status_t tell (struct gsi_coll_mpi *c, struct meeting *m, int64_t deadline_ns)
 {
@@ -100,7 +131,7 @@ static gs_status_t tell (struct gsi_coll_mpi *c, struct meeting *m, int64_t dead
 static gs_status_t agree (struct gsi_coll_mpi *c, struct meeting *m, int64_t deadline_ns)
 {
     MPI_Request request;
-    int rc = MPI_Iallreduce (&m->mine, &m->all, 1, MPI_INT32_T, MPI_MIN, c->comm, &request);
+    int rc = MPI_Iallreduce (&m->mine, &m->all, 1, MPI_INT32_T, MPI_BAND, c->comm, &request);
 
     return rc ? gsi_guest_fail ("MPI_Iallreduce", rc)
               : gsi_guest_wait ("transport mpi: MPI_Iallreduce", &request, deadline_ns);
@@ -113,7 +144,9 @@ static gs_status_t meet (struct gsi_coll_mpi *c, struct gsi_node *node, struct m
 
     m->made[c->size] = make (c, node);
     if (!(st = tell (c, m, deadline_ns))) {
-        m->mine = join (c, node, m->made);
+        m->mine = join (c, node, m->made) ? MAPS : 0;
+        if (m->mine && can_read (c, node, m->made))
+            m->mine |= READS;
         st = agree (c, m, deadline_ns);
     }
     gsi_shm_hide (&node->shm);
@@ -132,12 +165,17 @@ gs_status_t gsi_node_open (struct gsi_coll_mpi *c, struct gsi_node *node, size_t
     node->area_bytes = gsi_shm_round (area_bytes);
     node->result_bytes = gsi_shm_round (result_bytes);
     node->turn = 1;
+    node->process = calloc ((size_t) node->size, sizeof (*node->process));
     if ((st = meet (c, node, m, deadline_ns))) {
         gsi_guest_keep (m);
         return st;
     }
-    *there = m->all;
-    if (!m->all) {
+    *there = m->all & MAPS;
+    if (!(m->all & READS)) {
+        free (node->process);
+        node->process = NULL;
+    }
+    if (!*there) {
         gsi_log (GS_LOG_INFO, "mpi", "the ranks of a node share no memory%s: messages carry all",
                  m->mine ? " on another rank's node" : "");
         gsi_node_close (node);
@@ -149,6 +187,8 @@ gs_status_t gsi_node_open (struct gsi_coll_mpi *c, struct gsi_node *node, size_t
 
 void gsi_node_close (struct gsi_node *node)
 {
+    free (node->process);
+    node->process = NULL;
     gsi_shm_close (&node->shm);
 }
 
@@ -200,6 +240,24 @@ void gsi_node_done (const struct gsi_node *node, uint64_t turn)
     atomic_store_explicit (&line_of (node, node->index)->done, turn, memory_order_release);
 }
 
+gs_status_t gsi_node_pause (struct gsi_coll_mpi *c, unsigned polls, unsigned *spins,
+                            const struct gsi_call *call)
+{
+    gs_status_t st;
+
+    if (c->levels.rails > 1 && polls % PROGRESS == 0)
+        gsi_notice_hear (c); /* and so lets messages go on */
+    if (gsi_p2p_should_look (polls, *spins, LOOK_EVERY) && (st = gsi_p2p_interrupted (c, call))) {
+        c->unfinished = true;
+        return st;
+    }
+    if (c->spins || polls % RELAXED == 0)
+        gsi_p2p_pause (call, spins);
+    else
+        gsi_relax ();
+    return GS_OK;
+}
+
 /* Waits until [step] of the first [ranks] has come to [turn]. */
 static gs_status_t await (struct gsi_coll_mpi *c, enum step step, uint64_t turn, int ranks,
                           const struct gsi_call *call)
@@ -215,17 +273,8 @@ static gs_status_t await (struct gsi_coll_mpi *c, enum step step, uint64_t turn,
             i++;
         if (i == ranks)
             return GS_OK;
-        if (c->levels.rails > 1 && polls % PROGRESS == 0)
-            gsi_notice_hear (c); /* and so lets messages go on */
-        if (gsi_p2p_should_look (polls, spins, LOOK_EVERY) &&
-            (st = gsi_p2p_interrupted (c, call))) {
-            c->unfinished = true;
+        if ((st = gsi_node_pause (c, polls, &spins, call)))
             return st;
-        }
-        if (c->spins || polls % RELAXED == 0)
-            gsi_p2p_pause (call, &spins);
-        else
-            gsi_relax ();
     }
 }
 

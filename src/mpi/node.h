@@ -6,10 +6,14 @@
  * to a block into its area and says so (put); ranks that sum a part of the block lay it into
  * their result and say so (done). Areas are used in turn: a rank that has seen all others put
  * block n may use the area of a block that all had taken before they put block n.
+ *
+ * A rank also posts to another where its own memory has what that one is to read by itself
+ * (pull.c).
  */
 #ifndef GS_MPI_NODE_H
 #define GS_MPI_NODE_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -30,6 +34,17 @@ struct gsi_node {
     struct gsi_shm shm;
     uint64_t turn;    /* number of the next block */
     uint64_t leaving; /* all have left the last operation when they have put this one; or 0 */
+
+    int64_t *process; /* [size] of the system; NULL: they do not read each other's memory */
+    uint64_t pulls;   /* number of the last exchange, the same on all ranks of a communicator */
+    uint64_t probe;   /* what the others read to see whether they can */
+};
+
+/* What a rank lets another one read. */
+struct gsi_post {
+    _Alignas(64) atomic_uint_fast64_t put; /* number of the exchange that it is of */
+    uint64_t at, bytes;
+    _Alignas(64) atomic_uint_fast64_t taken;
 };
 
 /* Whose node it is; no memory yet. */
@@ -53,6 +68,13 @@ void *gsi_node_result (const struct gsi_node *node, int index, uint64_t turn);
  */
 void gsi_node_put (const struct gsi_node *node, uint64_t turn, uint64_t kind, uint64_t place);
 uint64_t gsi_node_place (const struct gsi_node *node, int index, uint64_t turn);
+
+/* What the rank with place [from] has posted to the one with place [to]. */
+struct gsi_post *gsi_node_post (const struct gsi_node *node, int from, int to);
+
+/* One round, number [polls] from 1, of waiting for others of the node; why it should end. */
+gs_status_t gsi_node_pause (struct gsi_coll_mpi *c, unsigned polls, unsigned *spins,
+                            const struct gsi_call *call);
 
 /* Says that its result of block [turn] is there. */
 void gsi_node_done (const struct gsi_node *node, uint64_t turn);

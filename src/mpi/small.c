@@ -16,7 +16,7 @@ static gs_status_t lay_out (struct gsi_coll_mpi *c, const void *mine, size_t byt
 {
     uint64_t turn = c->node.turn++, kind = bytes;
 
-    if (bytes)
+    if (mine && bytes)
         memcpy (gsi_node_area (&c->node, c->rank, turn), mine, bytes);
     gsi_node_put (&c->node, turn, kind, 0);
     return gsi_node_await_put (c, turn, kind, call);
@@ -35,7 +35,7 @@ static gs_status_t pass_on (struct gsi_coll_mpi *c, const void *mine, size_t byt
     struct gsi_slot *slot = &c->scatter[0];
     gs_status_t st = GS_OK;
 
-    if (bytes)
+    if (mine && bytes)
         memcpy (c->small, mine, bytes);
     for (int have = 1; have < c->size && !st; have *= 2) {
         int more = have < c->size - have ? have : c->size - have;

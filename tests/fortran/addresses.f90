@@ -3,7 +3,7 @@
 ! build has.
 program addresses
   use, intrinsic :: iso_c_binding, only: c_associated, c_double, c_f_pointer, c_float, &
-    c_int16_t, c_int64_t, c_intptr_t, c_loc, c_null_ptr, c_ptr
+    c_int16_t, c_int64_t, c_intptr_t, c_loc, c_null_ptr, c_ptr, c_size_t
   use checks
   use gradsync
   implicit none
@@ -20,6 +20,8 @@ program addresses
   call speak_as(me)
   call check_results()
   call check_counts()
+  call check_pieces()
+  call check_field()
   call check_gradients()
   call check_errors()
   call gs_comm_destroy(comm)
@@ -73,6 +75,59 @@ contains
     call gs_allreduce_avg(comm, c_null_ptr, 0, GS_F64, stat=stat)
     call expect(stat == GS_OK, 'nothing to average')
   end subroutine check_counts
+
+  ! What goes from and to one rank or in parts; pieces of rank r are r long.
+  subroutine check_pieces()
+    real(c_double), target :: x(n), y(n), all(n * n), ragged(n * n)
+    integer(c_int64_t), parameter :: one = 1
+    integer(c_size_t) :: counts(n), places(n), own(n)
+    integer :: r
+
+    x = me
+    all = -1
+    call gs_gather(comm, c_loc(x), c_loc(all), int(n, c_int64_t), GS_F64, n - 1)
+    call expect(me /= n - 1 .or. sum(all) == n * n * mean, 'gather')
+    all = [(real(r, c_double), r=1, n * n)]
+    call gs_scatter(comm, c_loc(all), c_loc(y), int(n, c_int64_t), GS_F64, 0)
+    call expect(y(1) == me * n + 1 .and. y(n) == me * n + n, 'scatter')
+    call gs_alltoall(comm, c_loc(y), c_loc(x), one, GS_F64)
+    call expect(x(1) == me + 1 .and. x(n) == n * n - n + me + 1, 'all to all')
+    call gs_reduce(comm, c_loc(x), c_loc(y), int(n, c_int64_t), GS_F64, GS_AVG, 0)
+    call expect(me /= 0 .or. y(1) == mean + 1, 'average on one rank')
+    call gs_reduce_scatter(comm, c_loc(x), c_loc(y), one, GS_F64, GS_SUM)
+    call expect(y(1) == n * (me * n + 1 + mean), 'sum in parts')
+    counts = [(int(r, c_size_t), r=0, n - 1)]
+    places = [(int(n * r, c_size_t), r=0, n - 1)]
+    x = me
+    ragged = -1
+    call gs_allgatherv(comm, c_loc(x), int(me, c_int64_t), c_loc(ragged), int(n * n, c_int64_t), &
+      GS_F64, counts, places)
+    call expect(sum(ragged + 1) == sum(counts * (counts + 1)), 'allgatherv')
+    ragged = -1
+    call gs_gatherv(comm, c_loc(x), int(me, c_int64_t), c_loc(ragged), int(n * n, c_int64_t), &
+      GS_F64, 0)
+    call expect(me /= 0 .or. sum(ragged + 1) == sum(counts * (counts + 1)), 'gatherv')
+    y = -1
+    call gs_scatterv(comm, c_loc(all), c_loc(y), int(me, c_int64_t), GS_F64, 0, counts, places)
+    call expect(sum(y(:me)) == me * (me * n) + me * (me + 1) / 2 .and. y(n) == -1, 'scatterv')
+    own = me
+    all = me
+    ragged = -1
+    call gs_alltoallv(comm, c_loc(all), own, c_loc(ragged), counts, GS_F64, recv_displs=places)
+    call expect(sum(ragged + 1) == sum(counts * (counts + 1)), 'alltoallv')
+  end subroutine check_pieces
+
+  ! Rows of a field, whose extents are in Fortran's order.
+  subroutine check_field()
+    real(c_double), target :: row(1, 3), field(n, 3)
+    integer :: r
+
+    row(1, :) = [me, 10 + me, 20 + me]
+    field = -1
+    call gs_gather_field(comm, c_loc(row), [1_c_size_t, 3_c_size_t], &
+      [int(me, c_size_t), 0_c_size_t], c_loc(field), [int(n, c_size_t), 3_c_size_t], GS_F64)
+    call expect(all([(all(field(r + 1, :) == [r, 10 + r, 20 + r]), r=0, n - 1)]), 'a field')
+  end subroutine check_field
 
   ! One in memory of the program's, one in that of the reducer's. On GPUs devices.f90 does it.
   subroutine check_gradients()

@@ -55,8 +55,8 @@ public_names () {
     map_names 'GRADSYNC_[0-9.]+'
 }
 
-# The public interface: gradsync.h, and the part of it that stands in a file of its own.
-headers=(src/gradsync.h src/gradsync_group.h src/gradsync_reducer.h)
+# The public interface: gradsync.h, and the parts of it that stand in files of their own.
+headers=(src/gradsync.h src/gradsync_gather.h src/gradsync_group.h src/gradsync_reducer.h)
 
 # prototypes: one line for each function of the headers: its name, its type, the names of its
 # parameters, its header without the folder, and its contract, which several functions may share,

@@ -41,9 +41,16 @@ only out "^\{\"op\":\"copy\",\"dtype\":\"f32\",\"bytes\":65536,.*\"raw_time_us\"
 run 0 ./gs-bench record --rounds 11
 says out '^one entry: [0-9.]+ ns$'
 
+for op in allgatherv alltoall broadcast gather reduce reduce_scatter scatter; do
+    # shellcheck disable=SC2086
+    run 0 ./gs-bench $op --dtype i16 --max-bytes 16 --min-bytes 16 $quick --json
+    only out "^\{\"op\":\"$op\",\"dtype\":\"i16\",\"bytes\":16,"
+done
+
 run 0 ./gs-bench --help
 says out '^  --min-bytes N '
-for op in allreduce_avg allgather bootstrap queue copy record reducer split; do
+for op in allreduce_avg allgather allgatherv alltoall broadcast gather reduce reduce_scatter \
+    scatter bootstrap queue copy record reducer split; do
     says out "^  $op "
 done
 run 0 ./gs-bench --version
@@ -59,7 +66,7 @@ wrong () {
     quiet out
 }
 wrong 'an operation is missing'
-wrong "there is no operation 'reduce'" reduce
+wrong "there is no operation 'reducing'" reducing
 wrong "one operation at a time: what is 'allgather'" allreduce_avg allgather
 wrong '--colour is not an option' allgather --colour
 wrong '--json=yes is not an option' allgather --json=yes
@@ -81,6 +88,7 @@ wrong 'bootstrap takes no --dtype' bootstrap --dtype f32
 wrong 'record takes no --max-bytes' record --max-bytes 4
 wrong '--memory disk: not host, shared or device' allreduce_avg --memory disk
 wrong 'allgather is not measured with --memory device' allgather --memory device
+wrong 'gather is not measured with --memory device' gather --memory device
 wrong 'bootstrap is not measured with --memory shared' bootstrap --memory shared
 wrong '--ranks goes with --memory device' allreduce_avg --ranks 2
 wrong '--ranks 0: not a whole number from 1 ' queue --ranks 0

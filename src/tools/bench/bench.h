@@ -77,12 +77,19 @@ struct bench_op {
 
 extern const struct bench_op bench_op_allreduce_avg;
 extern const struct bench_op bench_op_allgather;
+extern const struct bench_op bench_op_allgatherv;
+extern const struct bench_op bench_op_alltoall;
 extern const struct bench_op bench_op_bootstrap;
 extern const struct bench_op bench_op_split;
+extern const struct bench_op bench_op_broadcast;
 extern const struct bench_op bench_op_copy;
+extern const struct bench_op bench_op_gather;
 extern const struct bench_op bench_op_queue;
 extern const struct bench_op bench_op_record;
+extern const struct bench_op bench_op_reduce;
+extern const struct bench_op bench_op_reduce_scatter;
 extern const struct bench_op bench_op_reducer;
+extern const struct bench_op bench_op_scatter;
 
 /* One of the things compared: ours, or the raw call. */
 struct bench_side {

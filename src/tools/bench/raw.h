@@ -14,6 +14,17 @@
 
 #include "tools/bench/bench.h"
 
+/* What op_move.c measures, with rank 0 as the root. */
+enum bench_move {
+    BENCH_ALLGATHERV,
+    BENCH_ALLTOALL,
+    BENCH_BROADCAST,
+    BENCH_GATHER,
+    BENCH_REDUCE,
+    BENCH_REDUCE_SCATTER,
+    BENCH_SCATTER
+};
+
 /* What the module offers, found by BENCH_RAW_MPI_SYMBOL. MPI's own error handler ends the job. */
 struct bench_raw_mpi {
     /* Ranks of MPI_COMM_WORLD; 0 when MPI is not up. */
@@ -27,6 +38,14 @@ struct bench_raw_mpi {
 
     /* [times] times MPI_Allgather of [bytes] of each rank. */
     void (*allgather) (const void *send, void *recv, int bytes, int times);
+
+    /* Whether MPI can do this with [dtype]: it moves any, and combines those of has_type. */
+    bool (*can_move) (enum bench_move what, gs_dtype_t dtype);
+
+    /* [times] times, with pieces of [count] elements, [bytes]; a broadcast is of [send], which it
+     * writes to. */
+    void (*move) (enum bench_move what, void *send, void *recv, int count, int bytes,
+                  gs_dtype_t dtype, int times);
 };
 #define BENCH_RAW_MPI_SYMBOL    "bench_raw_mpi"
 #define BENCH_RAW_MPI_MAX_COUNT (1 << 27) /* a count and 16 bytes times it fit in an int */

@@ -4,6 +4,8 @@
 
 #include "tools/bench/raw.h"
 
+#define MAX_RANKS 65536 /* in lists of MPI_Allgatherv */
+
 extern const struct bench_raw_mpi bench_raw_mpi;
 
 static int world_size (void)
@@ -59,9 +61,69 @@ static void allgather (const void *send, void *recv, int bytes, int times)
         MPI_Allgather (send, bytes, MPI_BYTE, recv, bytes, MPI_BYTE, MPI_COMM_WORLD);
 }
 
+static bool combines (enum bench_move what)
+{
+    return what == BENCH_REDUCE || what == BENCH_REDUCE_SCATTER;
+}
+
+static bool can_move (enum bench_move what, gs_dtype_t dtype)
+{
+    if (what == BENCH_ALLGATHERV && world_size () > MAX_RANKS)
+        return false;
+    return !combines (what) || has_type (dtype);
+}
+
+/* A complex number is summed as its two parts. */
+static void combine (enum bench_move what, const void *send, void *recv, int count,
+                     gs_dtype_t dtype)
+{
+    MPI_Datatype type = dtype == GS_F32 || dtype == GS_C64 ? MPI_FLOAT : MPI_DOUBLE;
+    int parts = dtype == GS_C64 || dtype == GS_C128 ? 2 * count : count;
+
+    if (what == BENCH_REDUCE)
+        MPI_Reduce (send, recv, parts, type, MPI_SUM, 0, MPI_COMM_WORLD);
+    else
+        MPI_Reduce_scatter_block (send, recv, parts, type, MPI_SUM, MPI_COMM_WORLD);
+}
+
+static void transfer (enum bench_move what, void *send, void *recv, int n, const int *counts,
+                      const int *displs)
+{
+    MPI_Comm all = MPI_COMM_WORLD;
+
+    switch (what) {
+    case BENCH_ALLGATHERV:
+        MPI_Allgatherv (send, n, MPI_BYTE, recv, counts, displs, MPI_BYTE, all);
+        break;
+    case BENCH_ALLTOALL: MPI_Alltoall (send, n, MPI_BYTE, recv, n, MPI_BYTE, all); break;
+    case BENCH_BROADCAST: MPI_Bcast (send, n, MPI_BYTE, 0, all); break;
+    case BENCH_GATHER: MPI_Gather (send, n, MPI_BYTE, recv, n, MPI_BYTE, 0, all); break;
+    default: MPI_Scatter (send, n, MPI_BYTE, recv, n, MPI_BYTE, 0, all); break;
+    }
+}
+
+static void move (enum bench_move what, void *send, void *recv, int count, int bytes,
+                  gs_dtype_t dtype, int times)
+{
+    static int counts[MAX_RANKS], displs[MAX_RANKS];
+    int size = world_size ();
+
+    for (int r = 0; r < size && r < MAX_RANKS; r++) {
+        counts[r] = bytes;
+        displs[r] = r * bytes;
+    }
+    for (int t = 0; t < times; t++)
+        if (combines (what))
+            combine (what, send, recv, count, dtype);
+        else
+            transfer (what, send, recv, bytes, counts, displs);
+}
+
 const struct bench_raw_mpi bench_raw_mpi = {
     .world_size = world_size,
     .has_type = has_type,
     .allreduce_avg = allreduce_avg,
     .allgather = allgather,
+    .can_move = can_move,
+    .move = move,
 };

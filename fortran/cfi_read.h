@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* cfi_read - array arguments as memory: what cfi.c and cfi_gather.c share. */
+#ifndef GS_FORTRAN_CFI_READ_H
+#define GS_FORTRAN_CFI_READ_H
+
+#include <ISO_Fortran_binding.h>
+#include <stdbool.h>
+
+#include "fortran/cfi.h"
+
+/* An array argument as it came in. */
+struct gsi_fortran_argument {
+    const char *call; /* public name of the procedure */
+    const char *name; /* of the dummy argument */
+    const CFI_cdesc_t *array;
+    bool is_open; /* assumed-size */
+};
+
+/* What a collective needs to know of it. */
+struct gsi_fortran_memory {
+    void *address;
+    size_t count;
+    gs_dtype_t dtype;
+};
+
+/* Whether it has no elements. */
+bool gsi_fortran_is_empty (const CFI_cdesc_t *array);
+
+/* Tells [args] of an array that may be character, before anything can fail. */
+void gsi_fortran_note (struct gsi_fortran_args *args, const CFI_cdesc_t *array);
+
+/* The array as memory; refused by name where it is not plain memory of a known type. */
+gs_status_t gsi_fortran_read (const struct gsi_fortran_args *args,
+                              const struct gsi_fortran_argument *a,
+                              struct gsi_fortran_memory *memory);
+
+/* What most calls start with: the communicator of the handle, and the array as memory. */
+gs_status_t gsi_fortran_start (struct gsi_fortran_args *args,
+                               const struct gsi_fortran_argument *a, gs_comm_t **comm,
+                               struct gsi_fortran_memory *memory);
+
+/* Reads an array that must have [ranks] times what [part] has, and be of the same type. */
+gs_status_t gsi_fortran_read_times (const struct gsi_fortran_args *args,
+                                    const struct gsi_fortran_argument *a, int ranks,
+                                    const struct gsi_fortran_argument *part_name,
+                                    const struct gsi_fortran_memory *part,
+                                    struct gsi_fortran_memory *whole);
+
+#endif /* GS_FORTRAN_CFI_READ_H */

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* coll_nccl_exchange - every rank hands something to each, by groups of messages. */
+#include "base/status.h"
+#include "coll/coll_nccl.h"
+
+#define GROUP_PEERS 1024 /* a send and a receive each; NCCL takes 2048 in one group */
+
+static ncclResult_t post (const struct gsi_coll_nccl *c, const struct gsi_exchange *x, int to,
+                          int from, const struct gsi_call *call)
+{
+    ncclResult_t rc = ncclSuccess;
+
+    if (x->send_bytes[to])
+        rc = gsi_nccl.Send (x->send + x->send_at[to], x->send_bytes[to], ncclInt8, to, c->comm,
+                            call->stream);
+    if ((!rc || rc == ncclInProgress) && x->recv_bytes[from])
+        rc = gsi_nccl.Recv (x->recv + x->recv_at[from], x->recv_bytes[from], ncclInt8, from,
+                            c->comm, call->stream);
+    return rc == ncclInProgress ? ncclSuccess : rc;
+}
+
+gs_status_t gsi_nccl_exchange (struct gsi_coll *coll, const struct gsi_exchange *x,
+                               const struct gsi_call *call)
+{
+    struct gsi_coll_nccl *c = (struct gsi_coll_nccl *) coll;
+    const char *own = x->send + x->send_at[c->rank];
+    char *place = x->recv + x->recv_at[c->rank];
+    gs_status_t st = GS_OK;
+
+    if (x->recv_bytes[c->rank] && own != place)
+        st = c->queue->copy (place, own, x->recv_bytes[c->rank], call->stream);
+    for (int begin = 1; begin < c->size && !st; begin += GROUP_PEERS) {
+        ncclResult_t rc = gsi_nccl.GroupStart (), ended;
+        if (rc) /* there is no group to end */
+            return gsi_nccl_fail (c, "ncclGroupStart", rc);
+        for (int d = begin; d < c->size && d < begin + GROUP_PEERS && !rc; d++)
+            rc = post (c, x, (c->rank + d) % c->size, (c->rank + c->size - d) % c->size, call);
+        ended = gsi_nccl.GroupEnd ();
+        st = gsi_nccl_settle (c, "an exchange", rc ? rc : ended, call->deadline_ns);
+    }
+    return st;
+}

@@ -1,0 +1,357 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* field - assembles a field of which every rank has a block. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/dtype.h"
+#include "comm/pieces.h"
+
+static const char caller[] = "gs_gather_field";
+
+enum kind { NOWHERE, ON_HOST, ON_DEVICE };
+
+/* What a rank tells about its call; all in words of one size. */
+struct word {
+    uint64_t dims, dtype, receivers; /* receivers: root + 1 */
+    uint64_t kind;                   /* enum kind, of the memory of block, else of field */
+    uint64_t status;                 /* not GS_OK: this rank cannot go on */
+    uint64_t has_shape;
+    uint64_t extents[GS_FIELD_DIMS_MAX], offsets[GS_FIELD_DIMS_MAX], shape[GS_FIELD_DIMS_MAX];
+};
+#define WORD_COUNT (sizeof (struct word) / sizeof (uint64_t))
+
+/* A call. Of [words], one for each rank, the own one is known first. */
+struct work {
+    gs_comm_t *comm;
+    const char *block;
+    char *field;
+    int dims, root;
+    gs_dtype_t dtype;
+    gs_stream_t stream;
+    bool receives;
+    struct gsi_extent in, out;
+    size_t room;   /* elements of the field, where it is received */
+    char *meeting; /* where blocks come together before they are placed */
+    struct word own, *words;
+    const uint64_t *shape;
+    size_t *counts, *displs; /* [size] of the blocks, in [meeting], or in the field itself */
+};
+
+/* ---- Before ranks talk ---- */
+
+static gs_status_t multiply (const struct work *w, const char *what, const size_t *extents,
+                             size_t *count)
+{
+    *count = 1;
+    for (int d = 0; d < w->dims; d++)
+        if (!extents[d]) {
+            *count = 0;
+            return GS_OK;
+        }
+    for (int d = 0; d < w->dims; d++)
+        if (__builtin_mul_overflow (*count, extents[d], count))
+            return gsi_fail (GS_ERR_ARG, "%s: %s has more elements than memory can hold", caller,
+                             what);
+    return GS_OK;
+}
+
+static gs_status_t check_scalars (const struct work *w, const size_t *extents,
+                                  const size_t *offsets, const size_t *shape)
+{
+    gs_status_t st = gsi_comm_valid (w->comm, caller);
+
+    if (st || (w->root != -1 && (st = gsi_pieces_root (w->comm, caller, w->root))))
+        return st;
+    if (w->dims < 1 || w->dims > GS_FIELD_DIMS_MAX)
+        return gsi_fail (GS_ERR_ARG, "%s: dims is %d: 1 to %d can be had", caller, w->dims,
+                         GS_FIELD_DIMS_MAX);
+    if (!extents || !offsets)
+        return gsi_fail (GS_ERR_ARG, "%s: %s is NULL", caller, extents ? "offsets" : "extents");
+    if (!shape && (w->root == -1 || w->root == w->comm->team.rank))
+        return gsi_fail (GS_ERR_ARG, "%s: shape is NULL on rank %d, which receives the field",
+                         caller, w->comm->team.rank);
+    return GS_OK;
+}
+
+/* Checks what this rank gives, and makes its word. */
+static gs_status_t look_at (struct work *w, const size_t *extents, const size_t *offsets,
+                            const size_t *shape)
+{
+    size_t count;
+    gs_status_t st = multiply (w, "block", extents, &count);
+
+    if (st || (st = gsi_call_check (w->comm, caller, w->block, count, w->dtype, &w->in)))
+        return st;
+    if (w->receives &&
+        ((st = multiply (w, "field", shape, &w->room)) ||
+         (st = gsi_call_check (w->comm, caller, w->field, w->room, w->dtype, &w->out)) ||
+         (st = gsi_pieces_pair (w->comm, caller, w->block, &w->in, w->field, &w->out, false))))
+        return st;
+    w->own = (struct word){.dims = (uint64_t) w->dims,
+                           .dtype = w->dtype,
+                           .receivers = (uint64_t) (w->root + 1),
+                           .has_shape = w->receives};
+    if (w->in.bytes || w->out.bytes)
+        w->own.kind =
+            !w->comm->queue || (w->in.bytes ? w->in.staged : w->out.staged) ? ON_HOST : ON_DEVICE;
+    for (int d = 0; d < w->dims; d++) {
+        w->own.extents[d] = count ? extents[d] : 0;
+        w->own.offsets[d] = offsets[d];
+        w->own.shape[d] = w->receives ? shape[d] : 0;
+    }
+    return GS_OK;
+}
+
+/* ---- What the ranks told ---- */
+
+static bool is_empty (const struct word *word)
+{
+    return !word->extents[0]; /* then all are 0 */
+}
+
+static gs_status_t disagree (const struct work *w, const char *what, int rank)
+{
+    return gsi_fail (GS_ERR_MISMATCH,
+                     "%s: rank %d (host %s) gives another %s than the ranks before it: all ranks "
+                     "must give the same",
+                     caller, rank, w->comm->hosts[rank], what);
+}
+
+/* Whether all give the same where they must; finds the shape. On all ranks alike. */
+static gs_status_t compare (struct work *w)
+{
+    const struct word *first = w->words;
+    int of_kind[] = {-1, -1, -1}; /* a rank whose memory is so */
+
+    for (int r = 0; r < w->comm->team.size; r++) {
+        const struct word *word = &w->words[r];
+        if (word->status)
+            return gsi_fail ((gs_status_t) word->status,
+                             "%s: no memory on rank %d (host %s) for blocks on their way", caller,
+                             r, w->comm->hosts[r]);
+        if (word->dims != first->dims)
+            return disagree (w, "number of dimensions", r);
+        if (word->dtype != first->dtype)
+            return disagree (w, "dtype", r);
+        if (word->receivers != first->receivers)
+            return disagree (w, "root", r);
+        if (word->has_shape && w->shape &&
+            memcmp (w->shape, word->shape, sizeof (word->shape)) != 0)
+            return disagree (w, "shape of the field", r);
+        if (word->has_shape && !w->shape)
+            w->shape = word->shape;
+        of_kind[word->kind] = r;
+    }
+    if (of_kind[ON_HOST] >= 0 && of_kind[ON_DEVICE] >= 0)
+        return gsi_fail (GS_ERR_DEVICE,
+                         "%s: rank %d gives host memory, rank %d device memory: all ranks give "
+                         "the same kind",
+                         caller, of_kind[ON_HOST], of_kind[ON_DEVICE]);
+    return GS_OK;
+}
+
+static gs_status_t check_inside (const struct work *w)
+{
+    for (int r = 0; r < w->comm->team.size; r++) {
+        const struct word *word = &w->words[r];
+        for (int d = 0; d < w->dims && !is_empty (word); d++)
+            if (word->offsets[d] > w->shape[d] ||
+                word->extents[d] > w->shape[d] - word->offsets[d])
+                return gsi_fail (GS_ERR_ARG,
+                                 "%s: the block of rank %d (host %s) reaches outside of the "
+                                 "field: in dimension %d of %d it has %zu from %zu on, the field "
+                                 "has %zu",
+                                 caller, r, w->comm->hosts[r], d + 1, w->dims,
+                                 (size_t) word->extents[d], (size_t) word->offsets[d],
+                                 (size_t) w->shape[d]);
+    }
+    return GS_OK;
+}
+
+static int by_first_offset (const void *a, const void *b)
+{
+    const struct word *x = *(const struct word *const *) a, *y = *(const struct word *const *) b;
+
+    return (x->offsets[0] > y->offsets[0]) - (x->offsets[0] < y->offsets[0]);
+}
+
+static bool overlap (const struct word *a, const struct word *b, int dims)
+{
+    for (int d = 0; d < dims; d++)
+        if (a->offsets[d] >= b->offsets[d] + b->extents[d] ||
+            b->offsets[d] >= a->offsets[d] + a->extents[d])
+            return false;
+    return true;
+}
+
+/* Blocks are inside the field. They are looked at in the order in which they begin. */
+static gs_status_t check_apart (const struct work *w, const struct word **sorted)
+{
+    int n = 0;
+
+    for (int r = 0; r < w->comm->team.size; r++)
+        if (!is_empty (&w->words[r]))
+            sorted[n++] = &w->words[r];
+    qsort (sorted, (size_t) n, sizeof (*sorted), by_first_offset);
+    for (int i = 0; i < n; i++)
+        for (int j = i + 1; j < n; j++) {
+            const struct word *a = sorted[i], *b = sorted[j];
+            if (b->offsets[0] >= a->offsets[0] + a->extents[0])
+                break;
+            if (overlap (a, b, w->dims))
+                return gsi_fail (GS_ERR_ARG,
+                                 "%s: the blocks of ranks %d and %d overlap: each element of the "
+                                 "field is of one rank, halos are left out",
+                                 caller, (int) ((a < b ? a : b) - w->words),
+                                 (int) ((a < b ? b : a) - w->words));
+        }
+    return GS_OK;
+}
+
+/* ---- Where blocks go ---- */
+
+/* The first dimension from which on the block's elements follow each other in the field. */
+static int first_whole (const struct work *w, const struct word *word)
+{
+    int d = w->dims - 1;
+
+    while (d > 0 && word->extents[d] == w->shape[d])
+        d--;
+    return d;
+}
+
+/* Whether the whole block is a run of the field's memory. */
+static bool is_run (const struct work *w, const struct word *word)
+{
+    for (int d = first_whole (w, word) - 1; d >= 0; d--)
+        if (word->extents[d] != 1)
+            return is_empty (word);
+    return true;
+}
+
+/* The number, in the field, of an element of the block: [index] counts up to dimension [last]. */
+static size_t place_of (const struct work *w, const struct word *word, const size_t *index,
+                        int last)
+{
+    size_t at = 0;
+
+    for (int d = 0; d < w->dims; d++)
+        at = at * w->shape[d] + word->offsets[d] + (d < last ? index[d] : 0);
+    return at;
+}
+
+/* Sets counts and displs; returns whether blocks go to the field itself. */
+static bool lay_out (struct work *w)
+{
+    static const size_t start[GS_FIELD_DIMS_MAX];
+    bool direct = true;
+    size_t next = 0;
+
+    for (int r = 0; r < w->comm->team.size; r++)
+        direct = direct && is_run (w, &w->words[r]);
+    for (int r = 0; r < w->comm->team.size; r++) {
+        const struct word *word = &w->words[r];
+        w->counts[r] = is_empty (word) ? 0 : 1;
+        for (int d = 0; d < w->dims; d++)
+            w->counts[r] *= word->extents[d];
+        w->displs[r] = next;
+        if (direct)
+            w->displs[r] = is_empty (word) ? 0 : place_of (w, word, start, 0);
+        next += w->counts[r];
+    }
+    return direct;
+}
+
+/* Copies a block from [from] to its place, in runs. */
+static void place (const struct work *w, const struct word *word, const char *from)
+{
+    size_t index[GS_FIELD_DIMS_MAX] = {0}, width = gs_dtype_size (w->dtype), run = width;
+    int last = first_whole (w, word), d;
+
+    for (d = last; d < w->dims; d++)
+        run *= word->extents[d];
+    do {
+        memcpy (w->field + place_of (w, word, index, last) * width, from, run);
+        from += run;
+        for (d = last - 1; d >= 0 && ++index[d] == word->extents[d]; d--)
+            index[d] = 0;
+    } while (d >= 0);
+}
+
+/* ---- The call ---- */
+
+static gs_status_t gather (struct work *w, char *to, size_t room)
+{
+    size_t count = w->counts[w->comm->team.rank];
+
+    if (w->root == -1)
+        return gs_allgatherv (w->comm, w->block, count, to, room, w->counts, w->displs, w->dtype,
+                              w->stream);
+    return gs_gatherv (w->comm, w->block, count, to, room, w->counts, w->displs, w->dtype,
+                       w->root, w->stream);
+}
+
+static gs_status_t assemble (struct work *w)
+{
+    gs_status_t st = compare (w);
+
+    if (st || (st = check_inside (w)) ||
+        (st = check_apart (w, (const struct word **) (void *) w->counts)))
+        return st;
+    if (lay_out (w))
+        return gather (w, w->field, w->room);
+    for (int r = 0; r < w->comm->team.size; r++)
+        if (w->words[r].kind == ON_DEVICE)
+            return gsi_fail (GS_ERR_UNSUPPORTED,
+                             "%s: blocks in memory of GPUs can be gathered only where each is a "
+                             "run of the field: copy block to the host (gs_device_copy), and "
+                             "give a field there",
+                             caller);
+    if ((st = gather (w, w->meeting, w->room)) || !w->receives)
+        return st;
+    for (int r = 0; r < w->comm->team.size; r++)
+        if (w->counts[r])
+            place (w, &w->words[r], w->meeting + w->displs[r] * gs_dtype_size (w->dtype));
+    return GS_OK;
+}
+
+gs_status_t gs_gather_field (gs_comm_t *comm, const void *block, const size_t *extents,
+                             const size_t *offsets, void *field, const size_t *shape, int dims,
+                             gs_dtype_t dtype, int root, gs_stream_t stream)
+{
+    struct work w = {.comm = comm,
+                     .block = block,
+                     .field = field,
+                     .dims = dims,
+                     .root = root,
+                     .dtype = dtype,
+                     .stream = stream};
+    size_t size;
+    gs_status_t st = check_scalars (&w, extents, offsets, shape);
+
+    if (st)
+        return st;
+    size = (size_t) comm->team.size;
+    w.receives = root == -1 || root == comm->team.rank;
+    if (!w.receives)
+        w.field = NULL;
+    if ((st = look_at (&w, extents, offsets, shape)))
+        return st;
+    w.words = calloc (size, sizeof (*w.words));
+    w.counts = calloc (size, 2 * sizeof (*w.counts));
+    if (!w.words || !w.counts) {
+        st = gsi_fail (GS_ERR_NOMEM, "%s: out of memory", caller);
+    } else {
+        w.displs = w.counts + size;
+        w.meeting =
+            w.out.bytes ? malloc (w.out.bytes) : NULL; /* costs nothing until it is used */
+        w.own.status = w.out.bytes && !w.meeting ? GS_ERR_NOMEM : GS_OK;
+        st = gs_allgather (comm, &w.own, w.words, WORD_COUNT, GS_U64, stream);
+    }
+    if (!st)
+        st = assemble (&w);
+    free (w.meeting);
+    free (w.words);
+    free (w.counts);
+    return st;
+}
