@@ -110,18 +110,20 @@ static void check_line (const struct gsi_levels *l, int size, const char *text)
 {
     static const char *const names[] = {[GSI_TASK_SUM] = "sum",
                                         [GSI_TASK_GATHER] = "allgather",
-                                        [GSI_TASK_BROADCAST] = "broadcast"};
+                                        [GSI_TASK_BROADCAST] = "broadcast",
+                                        [GSI_TASK_PIECES] = "pieces"};
     const char *const ways[] = {[GSI_WAY_EXCHANGE] = "  exchange",
                                 [GSI_WAY_HALVING] = "  halving",
                                 [GSI_WAY_LEVELS] = l->shares ? "  levels" : "  flat",
                                 [GSI_WAY_MEMORY] = "  memory",
                                 [GSI_WAY_RELAY] = "  relay",
+                                [GSI_WAY_PULL] = "  pull",
                                 [GSI_WAY_MESSAGES] = "  messages"};
     enum gsi_task task = GSI_TASK_SUM;
     size_t bytes = SIZE_MAX;
     bool limited;
 
-    while (task < GSI_TASK_BROADCAST && strncmp (text, names[task], strlen (names[task])) != 0)
+    while (task < GSI_TASK_PIECES && strncmp (text, names[task], strlen (names[task])) != 0)
         task++;
     limited = sscanf (text, "%*s to %zu", &bytes) == 1;
     unit_check (strstr (text, ways[gsi_choice_way (l, size, task, bytes)]), "%zu bytes of %d: %s",
@@ -148,7 +150,7 @@ static void check_table (int nodes, int local)
                 "no room for halving with %d ranks", team.size);
     while (gsi_choice_describe (&team, line++, text, sizeof (text)))
         check_line (&l, team.size, text);
-    unit_check (line >= 4, "%d nodes of %d ranks: %d lines", nodes, local, line - 1);
+    unit_check (line >= 6, "%d nodes of %d ranks: %d lines", nodes, local, line - 1);
     free (l.peer);
     gsi_team_clear (&team);
 }
