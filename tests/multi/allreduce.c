@@ -23,6 +23,28 @@ static void check_reduction (gs_dtype_t dtype, gs_op_t op, size_t count)
            data_names[dtype]);
 }
 
+/* GS_AVG gives the bits of gs_allreduce_avg, and like it refuses integers. */
+static void check_average (gs_dtype_t dtype, size_t count)
+{
+    size_t bytes = count * gs_dtype_size (dtype);
+    void *x = data_allocate (bytes), *right = data_allocate (bytes);
+
+    data_fill (dtype, x, ++seed, rank, count);
+    memcpy (right, x, bytes);
+    if (data_is_integer (dtype)) {
+        CHECK_FAILS (gs_allreduce (comm, x, count, dtype, GS_AVG, NULL), GS_ERR_UNSUPPORTED,
+                     "gs_allreduce", "round");
+    } else {
+        CHECK_OK (gs_allreduce (comm, x, count, dtype, GS_AVG, NULL));
+        CHECK_OK (gs_allreduce_avg (comm, right, count, dtype, NULL));
+        CHECK (data_average_is_right (dtype, x, count - 1, seed, size, NULL), "average of %s",
+               data_names[dtype]);
+    }
+    CHECK (!memcmp (x, right, bytes), "GS_AVG of %zu %s", count, data_names[dtype]);
+    data_free (x, bytes);
+    data_free (right, bytes);
+}
+
 /* A NaN of one rank reaches all of them. */
 static void check_nan (void)
 {
@@ -49,6 +71,8 @@ int main (void)
             check_reduction (dtype, op, (16 << 10) / width + 1);
             check_reduction (dtype, op, (256 << 10) / width + 77);
         }
+    for (gs_dtype_t dtype = GS_F16; dtype <= GS_C128; dtype++)
+        check_average (dtype, 1000);
     check_nan ();
     CHECK_OK (gs_comm_destroy (comm));
     return multi_end ("four operations, fourteen types, 24 counts");

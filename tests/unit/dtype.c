@@ -82,7 +82,8 @@ START_TEST (op_names)
     ck_assert_str_eq (gsi_op_name (GS_MIN), "GS_MIN");
     ck_assert_str_eq (gsi_op_name (GS_MAX), "GS_MAX");
     ck_assert_str_eq (gsi_op_name ((gs_op_t) 0), "unknown op");
-    ck_assert_str_eq (gsi_op_name ((gs_op_t) 5), "unknown op");
+    ck_assert_str_eq (gsi_op_name (GS_AVG), "GS_AVG");
+    ck_assert_str_eq (gsi_op_name ((gs_op_t) 6), "unknown op");
     ck_assert_str_eq (gsi_op_name (GS_OP_INT_SIZED), "unknown op");
 }
 END_TEST
