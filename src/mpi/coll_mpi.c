@@ -265,6 +265,7 @@ static void discard (struct gsi_coll *coll)
         gsi_node_close (&c->node);
     gsi_share_close (&c->share);
     free (c->node.rank);
+    free (c->node.process);
     free (c->levels.peer);
     free (c->source);
     free (c->array);

@@ -96,10 +96,11 @@ static gs_status_t finish (struct gsi_coll_mpi *c, const struct gsi_exchange *x,
     struct gsi_slot *slot = &c->gather[k % GSI_STAGING_SLOTS];
     gs_status_t st = gsi_p2p_wait (c, slot, call);
 
-    for (int r = 0; r < c->size && !st; r++)
-        if (by_message (c, r))
-            memcpy (x->recv + x->recv_at[r] + k * c->piece_bytes, place (c, slot->recv, r),
-                    length (c, x->recv_bytes[r], k));
+    for (int r = 0; r < c->size && !st; r++) {
+        size_t n = length (c, x->recv_bytes[r], k);
+        if (n && by_message (c, r))
+            memcpy (x->recv + x->recv_at[r] + k * c->piece_bytes, place (c, slot->recv, r), n);
+    }
     return st;
 }
 

@@ -187,8 +187,6 @@ gs_status_t gsi_node_open (struct gsi_coll_mpi *c, struct gsi_node *node, size_t
 
 void gsi_node_close (struct gsi_node *node)
 {
-    free (node->process);
-    node->process = NULL;
     gsi_shm_close (&node->shm);
 }
 
