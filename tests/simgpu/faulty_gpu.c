@@ -80,6 +80,25 @@ static gs_status_t allgather (void)
     return gs_allgather (comm, single, gathered, COUNT, GS_F32, NULL);
 }
 
+static gs_status_t reduce (void)
+{
+    return gs_reduce (comm, single, gathered, COUNT, GS_F32, GS_SUM, 0, NULL);
+}
+
+static gs_status_t reduce_scatter (void)
+{
+    return gs_reduce_scatter (comm, gathered, single, COUNT, GS_F32, GS_SUM, NULL);
+}
+
+/* A group of all ranks, which ends at once. */
+static gs_status_t split (void)
+{
+    gs_comm_t *group = NULL;
+    gs_status_t st = gs_comm_split (comm, 0, 0, &group);
+
+    return st ? st : gs_comm_destroy (group);
+}
+
 static gs_status_t barrier (void)
 {
     return gs_barrier (comm, THREAD);
@@ -135,6 +154,9 @@ static const struct {
     {"integers", integers},
     {"broadcast", broadcast},
     {"allgather", allgather},
+    {"reduce", reduce},
+    {"reduce-scatter", reduce_scatter},
+    {"split", split},
     {"barrier", barrier},
     {"copy-out", copy_out}, /* waits for the stream itself: its memory is not pinned */
     {"wait-thread", wait_thread},

@@ -87,24 +87,26 @@ STAND_BEFORE (int, pthread_cond_wait, (pthread_cond_t * bell, pthread_mutex_t *g
               (bell, guard))
 STAND_BEFORE (int, pthread_cond_broadcast, (pthread_cond_t * bell), (bell))
 
-/* A step; the calls on the reducer are counted if [watched]. */
-static void step (gs_comm_t *comm, gs_reducer_t *r, bool watched)
+/*
+ * A step; the calls on the reducer are counted if [watched]. Returns whether they asked for
+ * something: once in a while NCCL keeps a call waiting, and the library then looks for a rank
+ * that has given up, in a file that it maps.
+ */
+static bool step (gs_comm_t *comm, gs_reducer_t *r, bool watched)
 {
     gs_status_t st = GS_OK;
+    bool asks;
 
     counting = watched;
     for (int g = GRADIENTS - 1; g >= 0 && !st; g--)
         st = gs_reducer_ready (r, g, NULL);
-    counting = false;
-    CHECK (!st && !times, "ready gives %s, and asks libc %d times, first for %s",
-           gs_status_string (st), times, asked);
-    counting = watched;
     st = st ? st : gs_reducer_finish (r, NULL);
     counting = false;
-    CHECK (!st && !times, "finish gives %s, and asks libc %d times, first for %s",
-           gs_status_string (st), times, asked);
+    CHECK_OK (st);
+    asks = times > 0;
     times = 0;
     CHECK_OK (gs_comm_wait (comm, NULL)); /* so that the tail of the step has room */
+    return asks;
 }
 
 /* All steps that are past were timed, but those after which other buckets were made, and in the
@@ -170,7 +172,7 @@ static void check_counting (void)
 int main (int argc, char **argv)
 {
     gs_reducer_opts_t opts = GS_REDUCER_OPTS_INIT;
-    int steps = argc > 1 ? atoi (argv[1]) : 40;
+    int steps = argc > 1 ? atoi (argv[1]) : 40, ask = 0, watches = 0;
     gs_reducer_stats_t stats = {.size = sizeof (stats)};
     gs_reducer_t *r;
     gs_comm_t *comm;
@@ -187,8 +189,13 @@ int main (int argc, char **argv)
         CHECK_OK (gs_reducer_add (r, name, 1, &shape, GS_F32, NULL, NULL));
     }
     CHECK_OK (gs_reducer_commit (r));
-    for (int s = 1; s <= steps; s++)
-        step (comm, r, s > SETTLED && (s & (s - 1)));
+    for (int s = 1; s <= steps; s++) {
+        bool watched = s > SETTLED && (s & (s - 1));
+        ask += step (comm, r, watched);
+        watches += watched;
+    }
+    CHECK (ask <= watches / 4, "%d of %d steps ask libc, the last one for %s", ask, watches,
+           asked);
     CHECK_OK (gs_reducer_get_stats (r, &stats));
     CHECK (stats.steps == steps && stats.buckets > 3, "%d buckets", stats.buckets);
     check_times (r);
