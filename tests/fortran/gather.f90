@@ -291,7 +291,7 @@ contains
     integer :: at
 
     at = extent * i / parts
-    if (mod(i, 2) == 1 .and. i < parts .and. at > 0) at = at - 1
+    if (mod(i, 2) == 1 .and. i < parts .and. at > extent * (i - 1) / parts) at = at - 1
   end function cut
 
   subroutine check_line()

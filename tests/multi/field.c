@@ -23,12 +23,18 @@ struct block {
     size_t extents[MOST_DIMS], offsets[MOST_DIMS], count;
 };
 
-/* Where part [i] of [parts] of a dimension begins: the parts differ in size. */
+static size_t even_cut (size_t extent, int i, int parts)
+{
+    return extent * (size_t) i / (size_t) parts;
+}
+
+/* Where part [i] of [parts] of a dimension begins: the parts differ in size, some are empty. */
 static size_t cut (size_t extent, int i, int parts)
 {
-    size_t even = extent * (size_t) i / (size_t) parts;
+    size_t even = even_cut (extent, i, parts);
+    bool earlier = i < parts && i % 2 && even > even_cut (extent, i - 1, parts);
 
-    return i > 0 && i < parts && even > 0 && i % 2 ? even - 1 : even;
+    return earlier ? even - 1 : even;
 }
 
 /* The block of rank [r]; ranks beyond the grid have none. */
