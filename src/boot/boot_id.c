@@ -27,6 +27,7 @@
 
 #include "base/clock.h"
 #include "base/env.h"
+#include "base/hash.h"
 #include "base/log.h"
 #include "base/status.h"
 #include "boot/boot.h"
@@ -90,18 +91,14 @@ static uint64_t network_identity (void)
 {
     char boot_id[64] = "";
     struct stat st;
-    uint64_t hash = UINT64_C (14695981039346656037);
+    bool found = true;
     FILE *file = fopen ("/proc/sys/kernel/random/boot_id", "re");
 
     if (!file || stat ("/proc/self/ns/net", &st) || !fgets (boot_id, sizeof (boot_id), file))
-        hash = 0;
+        found = false;
     if (file)
         fclose (file);
-    if (!hash)
-        return 0;
-    for (const char *c = boot_id; *c; c++)
-        hash = (hash ^ (unsigned char) *c) * UINT64_C (1099511628211);
-    return hash ^ st.st_ino;
+    return found ? gsi_hash (boot_id, strlen (boot_id)) ^ st.st_ino : 0;
 }
 
 static void add_address (struct id *id, const struct sockaddr *address)

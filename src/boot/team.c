@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/hash.h"
 #include "base/status.h"
 
 /* A node seen so far: the rank that was met first, and a hash of its host name. */
@@ -13,16 +14,6 @@ struct node {
     int first;
     uint64_t hash;
 };
-
-/* FNV-1a: http://www.isthe.com/chongo/tech/comp/fnv/ */
-static uint64_t hash_of (const char *text)
-{
-    uint64_t hash = UINT64_C (14695981039346656037);
-
-    for (; *text; text++)
-        hash = (hash ^ (unsigned char) *text) * UINT64_C (1099511628211);
-    return hash;
-}
 
 gs_status_t gsi_team_build (struct gsi_team *team, int rank, int size,
                             const char *(*host_of) (const void *context, int rank),
@@ -41,7 +32,7 @@ gs_status_t gsi_team_build (struct gsi_team *team, int rank, int size,
     }
     for (int r = 0; r < size; r++) {
         const char *host = host_of (context, r);
-        uint64_t hash = hash_of (host);
+        uint64_t hash = gsi_hash (host, strlen (host));
         int n = team->nodes - 1; /* neighbours in rank mostly share a node: look there first */
         while (n >= 0 &&
                (nodes[n].hash != hash || strcmp (host_of (context, nodes[n].first), host)))

@@ -9,6 +9,7 @@
 
 #include "base/clock.h"
 #include "base/env.h"
+#include "base/hash.h"
 #include "comm/call.h"
 #include "comm/create.h"
 #include "comm/meeting.h"
@@ -53,16 +54,6 @@ struct split {
 };
 
 /* ---- Who is in which group ---- */
-
-static uint64_t hash_of (const void *data, size_t bytes)
-{
-    const unsigned char *at = data;
-    uint64_t hash = UINT64_C (14695981039346656037);
-
-    while (bytes--)
-        hash = (hash ^ *at++) * UINT64_C (1099511628211);
-    return hash;
-}
 
 /* All ranks must make the same split. */
 static gs_status_t compare (const struct split *s)
@@ -216,7 +207,7 @@ static void name_job (const struct split *s, char *job)
                   parent->serial, (unsigned long long) s->call.seq, s->member[0]);
 
     snprintf (job, GSI_JOB_BYTES, "%.*s.%08x", root < 200 ? root : 200, parent->boot->job,
-              (unsigned) hash_of (whole, (size_t) length));
+              (unsigned) gsi_hash (whole, (size_t) length));
 }
 
 /* The create of this rank's group; the other ranks' run beside it. */
@@ -504,7 +495,7 @@ gs_status_t gs_comm_split_list (gs_comm_t *comm, int n, const int *ranks, gs_com
         refuse (&s, gsi_fail (GS_ERR_ARG, "group is NULL"));
     } else if (n) {
         s.mine.color =
-            (int64_t) (hash_of (ranks, (size_t) n * sizeof (*ranks)) & (uint64_t) INT64_MAX);
+            (int64_t) (gsi_hash (ranks, (size_t) n * sizeof (*ranks)) & (uint64_t) INT64_MAX);
         s.mine.count = n;
         s.mine.number = ranks[0];
     }

@@ -88,13 +88,26 @@ static gs_status_t world_comm (MPI_Comm *out, int64_t deadline_ns)
     return GS_OK;
 }
 
-/* Makes a communicator of some ranks of MPI_COMM_WORLD, in our order. */
+/* Makes a communicator of some ranks of [whole], in this order; only they call. */
+static gs_status_t create_group (MPI_Comm whole, int size, const int *ranks, MPI_Comm *out)
+{
+    MPI_Group all, group;
+    int rc;
+
+    MPI_Comm_group (whole, &all);
+    MPI_Group_incl (all, size, ranks, &group);
+    rc = MPI_Comm_create_group (whole, group, CREATE_TAG, out);
+    MPI_Group_free (&group);
+    MPI_Group_free (&all);
+    return rc ? gsi_guest_fail ("MPI_Comm_create_group", rc) : GS_OK;
+}
+
+/* The same of ranks of MPI_COMM_WORLD that have found each other elsewhere. */
 static gs_status_t group_comm (const struct gsi_coll_setup *setup, int world_size, MPI_Comm *out)
 {
-    int size = setup->team->size, rc;
+    int size = setup->team->size;
     int *ranks = calloc ((size_t) size + (size_t) world_size, sizeof (*ranks));
     int *seen = ranks + size;
-    MPI_Group world, group;
     gs_status_t st = GS_OK;
 
     if (!ranks)
@@ -109,14 +122,8 @@ static gs_status_t group_comm (const struct gsi_coll_setup *setup, int world_siz
                            "initialised on all or on none",
                            r, card.world_rank, card.world_size);
     }
-    if (!st) {
-        MPI_Comm_group (MPI_COMM_WORLD, &world);
-        MPI_Group_incl (world, size, ranks, &group);
-        rc = MPI_Comm_create_group (MPI_COMM_WORLD, group, CREATE_TAG, out);
-        MPI_Group_free (&group);
-        MPI_Group_free (&world);
-        st = rc ? gsi_guest_fail ("MPI_Comm_create_group", rc) : GS_OK;
-    }
+    if (!st)
+        st = create_group (MPI_COMM_WORLD, size, ranks, out);
     free (ranks);
     return st;
 }
@@ -127,16 +134,8 @@ static gs_status_t group_comm (const struct gsi_coll_setup *setup, int world_siz
  */
 static gs_status_t origin_comm (const struct gsi_coll_setup *setup, MPI_Comm *out)
 {
-    MPI_Comm whole = ((struct gsi_coll_mpi *) setup->origin->coll)->comm;
-    MPI_Group all, group;
-    int rc;
-
-    MPI_Comm_group (whole, &all);
-    MPI_Group_incl (all, setup->team->size, setup->origin->rank, &group);
-    rc = MPI_Comm_create_group (whole, group, CREATE_TAG, out);
-    MPI_Group_free (&group);
-    MPI_Group_free (&all);
-    return rc ? gsi_guest_fail ("MPI_Comm_create_group", rc) : GS_OK;
+    return create_group (((struct gsi_coll_mpi *) setup->origin->coll)->comm, setup->team->size,
+                         setup->origin->rank, out);
 }
 
 static gs_status_t make_comm (const struct gsi_coll_setup *setup, MPI_Comm *out)
@@ -376,12 +375,7 @@ static gs_status_t allreduce (struct gsi_coll *coll, void *buf, size_t count,
         return gsi_halving_allreduce (c, buf, count, how, call);
     if (way == GSI_WAY_LEVELS)
         return gsi_levels_allreduce (c, &c->levels, buf, count, how, call);
-    if ((st = gsi_small_gather (c, buf, bytes, call)))
-        return st;
-    for (int r = 0; r < c->size; r++)
-        c->source[r] = gsi_small_place (c, r, bytes);
-    c->device->ops->reduce (how, buf, c->source, c->size, count);
-    return GS_OK;
+    return gsi_small_reduce (c, buf, buf, count, how, call);
 }
 
 static gs_status_t broadcast (struct gsi_coll *coll, void *buf, size_t bytes, int root,

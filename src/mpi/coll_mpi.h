@@ -120,6 +120,10 @@ gs_status_t gsi_small_gather (struct gsi_coll_mpi *c, const void *mine, size_t b
                               const struct gsi_call *call);
 const void *gsi_small_place (const struct gsi_coll_mpi *c, int rank, size_t bytes);
 
+/* The same with the reduction, by this rank, into [dst]; NULL: others want it. */
+gs_status_t gsi_small_reduce (struct gsi_coll_mpi *c, const void *mine, void *dst, size_t count,
+                              const struct gsi_reduction *how, const struct gsi_call *call);
+
 /* halving.c: of any size; the best for middling ones of many ranks that are apart. */
 gs_status_t gsi_halving_allreduce (struct gsi_coll_mpi *c, char *buf, size_t count,
                                    const struct gsi_reduction *how, const struct gsi_call *call);
@@ -129,6 +133,12 @@ gs_status_t gsi_relay_allgather (struct gsi_coll_mpi *c, const char *send, char 
                                  size_t bytes, const struct gsi_call *call);
 gs_status_t gsi_relay_broadcast (struct gsi_coll_mpi *c, char *buf, size_t bytes, int root,
                                  const struct gsi_call *call);
+
+/* Where the piece to or from [rank] is staged. */
+static inline char *gsi_piece_at (const struct gsi_coll_mpi *c, char *staging, int rank)
+{
+    return staging + (size_t) rank * c->piece_bytes;
+}
 
 /* move.c: large operations that only move data, in blocks, by memory or messages (choice.h). */
 gs_status_t gsi_move_allgather (struct gsi_coll_mpi *c, enum gsi_way way, const char *send,

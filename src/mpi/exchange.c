@@ -66,12 +66,6 @@ static size_t rounds (const struct gsi_coll_mpi *c, const struct gsi_exchange *x
     return most / c->piece_bytes + !!(most % c->piece_bytes);
 }
 
-/* Where the piece to or from [rank] is staged. */
-static char *place (const struct gsi_coll_mpi *c, char *staging, int rank)
-{
-    return staging + (size_t) rank * c->piece_bytes;
-}
-
 static gs_status_t start (struct gsi_coll_mpi *c, const struct gsi_exchange *x, size_t k)
 {
     struct gsi_slot *slot = &c->gather[k % GSI_STAGING_SLOTS];
@@ -81,11 +75,13 @@ static gs_status_t start (struct gsi_coll_mpi *c, const struct gsi_exchange *x, 
         int from = (c->rank - d + c->size) % c->size, to = (c->rank + d) % c->size;
         size_t in = length (c, x->recv_bytes[from], k), out = length (c, x->send_bytes[to], k);
         if (in && by_message (c, from))
-            st = gsi_p2p_recv (c, slot, place (c, slot->recv, from), in, from, GSI_TAG_EXCHANGE);
+            st = gsi_p2p_recv (c, slot, gsi_piece_at (c, slot->recv, from), in, from,
+                               GSI_TAG_EXCHANGE);
         if (!out || st || !by_message (c, to))
             continue;
-        memcpy (place (c, slot->send, to), x->send + x->send_at[to] + k * c->piece_bytes, out);
-        st = gsi_p2p_send (c, slot, place (c, slot->send, to), out, to, GSI_TAG_EXCHANGE);
+        memcpy (gsi_piece_at (c, slot->send, to), x->send + x->send_at[to] + k * c->piece_bytes,
+                out);
+        st = gsi_p2p_send (c, slot, gsi_piece_at (c, slot->send, to), out, to, GSI_TAG_EXCHANGE);
     }
     return st;
 }
@@ -99,7 +95,8 @@ static gs_status_t finish (struct gsi_coll_mpi *c, const struct gsi_exchange *x,
     for (int r = 0; r < c->size && !st; r++) {
         size_t n = length (c, x->recv_bytes[r], k);
         if (n && by_message (c, r))
-            memcpy (x->recv + x->recv_at[r] + k * c->piece_bytes, place (c, slot->recv, r), n);
+            memcpy (x->recv + x->recv_at[r] + k * c->piece_bytes, gsi_piece_at (c, slot->recv, r),
+                    n);
     }
     return st;
 }
@@ -146,7 +143,7 @@ gs_status_t gsi_exchange (struct gsi_coll_mpi *c, const struct gsi_exchange *x,
 
 /* ---- With sums ---- */
 
-/* Elements [at] to [at] + [n] of this rank's part; contributions meet in a staging buffer. */
+/* [bytes] of every rank, which [x] brings, are summed into [recv]. */
 static gs_status_t reduce_part (struct gsi_coll_mpi *c, struct gsi_exchange *x, char *recv,
                                 size_t bytes, const struct gsi_reduction *how,
                                 const struct gsi_call *call)
@@ -192,25 +189,17 @@ gs_status_t gsi_exchange_reduce (struct gsi_coll_mpi *c, const char *send, char 
     return st;
 }
 
-/* Elements of the part of a block of [n] that [rank] sums. */
-static size_t part (const struct gsi_coll_mpi *c, size_t n, int rank)
-{
-    size_t even = (n + (size_t) c->size - 1) / (size_t) c->size, begin = (size_t) rank * even;
-
-    if (begin >= n)
-        return 0;
-    return n - begin < even ? n - begin : even;
-}
-
-/* Where the parts of a block of [n] elements lie, from [at] bytes on. */
+/* Where the parts of a block of [n] elements lie, one for each rank, from [at] bytes on. */
 static void lay_parts (const struct gsi_coll_mpi *c, size_t *places, size_t *lengths, size_t at,
                        size_t n, size_t width)
 {
-    size_t even = (n + (size_t) c->size - 1) / (size_t) c->size;
+    size_t even = (n + (size_t) c->size - 1) / (size_t) c->size, begin = 0;
 
     for (int r = 0; r < c->size; r++) {
-        places[r] = at + (size_t) r * even * width;
-        lengths[r] = part (c, n, r) * width;
+        size_t left = n - begin, count = left < even ? left : even;
+        places[r] = at + begin * width;
+        lengths[r] = count * width;
+        begin += count;
     }
 }
 
@@ -219,8 +208,7 @@ static gs_status_t reduce_block (struct gsi_coll_mpi *c, const char *send, char 
                                  size_t n, const struct gsi_reduction *how, int root,
                                  const struct gsi_call *call)
 {
-    size_t width = gs_dtype_size (how->dtype), mine = part (c, n, c->rank) * width;
-    size_t *whole_at = c->length, *whole = whole_at + c->size;
+    size_t mine, *whole_at = c->length, *whole = whole_at + c->size;
     size_t *own_at = whole + c->size, *own = own_at + c->size;
     struct gsi_exchange in = {.send = send,
                               .recv = c->scatter[0].recv,
@@ -236,7 +224,8 @@ static gs_status_t reduce_block (struct gsi_coll_mpi *c, const char *send, char 
                                .recv_bytes = whole};
     gs_status_t st;
 
-    lay_parts (c, whole_at, whole, at, n, width);
+    lay_parts (c, whole_at, whole, at, n, gs_dtype_size (how->dtype));
+    mine = whole[c->rank];
     for (int r = 0; r < c->size; r++) {
         own_at[r] = (size_t) r * c->piece_bytes;
         own[r] = mine;
@@ -259,14 +248,8 @@ gs_status_t gsi_exchange_reduce_to (struct gsi_coll_mpi *c, const char *send, ch
     size_t most = c->piece_bytes / width * (size_t) c->size;
     gs_status_t st = GS_OK;
 
-    if (is_small (c, count * width)) {
-        if ((st = gsi_small_gather (c, send, count * width, call)) || c->rank != root)
-            return st;
-        for (int r = 0; r < c->size; r++)
-            c->source[r] = gsi_small_place (c, r, count * width);
-        c->device->ops->reduce (how, recv, c->source, c->size, count);
-        return GS_OK;
-    }
+    if (is_small (c, count * width))
+        return gsi_small_reduce (c, send, c->rank == root ? recv : NULL, count, how, call);
     for (size_t done = 0; done < count && !st; done += most) {
         size_t n = count - done < most ? count - done : most;
         st = reduce_block (c, send, recv, done * width, n, how, root, call);

@@ -4,12 +4,6 @@
 
 #include "mpi/coll_mpi.h"
 
-/* Where the piece to or from [rank] is staged. */
-static char *piece (const struct gsi_coll_mpi *c, char *staging, int rank)
-{
-    return staging + (size_t) rank * c->piece_bytes;
-}
-
 /* ---- On one node, in shared memory ---- */
 
 static size_t length (const struct gsi_coll_mpi *c, size_t bytes, size_t s)
@@ -69,7 +63,7 @@ static gs_status_t start_part (struct gsi_coll_mpi *c, struct gsi_slot *slot, co
     memcpy (slot->send, send, n);
     for (int i = 1; i < c->size && !st; i++) {
         int from = (c->rank - i + c->size) % c->size, to = (c->rank + i) % c->size;
-        st = gsi_p2p_recv (c, slot, piece (c, slot->recv, from), n, from, GSI_TAG_GATHER);
+        st = gsi_p2p_recv (c, slot, gsi_piece_at (c, slot->recv, from), n, from, GSI_TAG_GATHER);
         if (!st)
             st = gsi_p2p_send (c, slot, slot->send, n, to, GSI_TAG_GATHER);
     }
@@ -95,7 +89,7 @@ static gs_status_t send_parts (struct gsi_coll_mpi *c, const char *send, char *r
         for (int r = 0; r < c->size && !st; r++)
             if (r != c->rank)
                 memcpy (recv + (size_t) r * bytes + done * step,
-                        piece (c, c->gather[done % GSI_STAGING_SLOTS].recv, r), n);
+                        gsi_piece_at (c, c->gather[done % GSI_STAGING_SLOTS].recv, r), n);
     }
     return st;
 }

@@ -101,7 +101,7 @@ static bool join (struct gsi_coll_mpi *c, struct gsi_node *node, const struct ma
 }
 
 /* Whether this rank may read the memory of the others of the node, whose processes it notes. */
-static bool can_read (struct gsi_coll_mpi *c, struct gsi_node *node, const struct made *made)
+static bool can_read (struct gsi_node *node, const struct made *made)
 {
     bool ok = !gsi_fault ("node.read") && node->process;
 
@@ -113,7 +113,6 @@ static bool can_read (struct gsi_coll_mpi *c, struct gsi_node *node, const struc
             ok = gsi_pull_read (node->process[i], there->probe_at, &seen, sizeof (seen)) &&
                  seen == there->probe;
     }
-    (void) c;
     return ok;
 }
 
@@ -145,7 +144,7 @@ static gs_status_t meet (struct gsi_coll_mpi *c, struct gsi_node *node, struct m
     m->made[c->size] = make (c, node);
     if (!(st = tell (c, m, deadline_ns))) {
         m->mine = join (c, node, m->made) ? MAPS : 0;
-        if (m->mine && can_read (c, node, m->made))
+        if (m->mine && can_read (node, m->made))
             m->mine |= READS;
         st = agree (c, m, deadline_ns);
     }

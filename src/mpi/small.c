@@ -56,3 +56,17 @@ gs_status_t gsi_small_gather (struct gsi_coll_mpi *c, const void *mine, size_t b
     return gsi_levels_together (&c->levels) ? lay_out (c, mine, bytes, call)
                                             : pass_on (c, mine, bytes, call);
 }
+
+gs_status_t gsi_small_reduce (struct gsi_coll_mpi *c, const void *mine, void *dst, size_t count,
+                              const struct gsi_reduction *how, const struct gsi_call *call)
+{
+    size_t bytes = count * gs_dtype_size (how->dtype);
+    gs_status_t st = gsi_small_gather (c, mine, bytes, call);
+
+    if (st || !dst)
+        return st;
+    for (int r = 0; r < c->size; r++)
+        c->source[r] = gsi_small_place (c, r, bytes);
+    c->device->ops->reduce (how, dst, c->source, c->size, count);
+    return GS_OK;
+}
