@@ -33,7 +33,10 @@ struct gsi_coll_origin {
     struct gsi_coll *coll; /* of any kind; inside a call, with nothing queued */
     const int *rank;       /* [size of the group] ranks there */
     bool entered;          /* set by open: this rank has done its part of what all ranks do */
-    gs_status_t failed;    /* set by open: why the origin is dead */
+
+    /* Open calls it if the origin has failed with [st]: it ends it, and gives what open says. */
+    gs_status_t (*broken) (void *context, gs_status_t st);
+    void *context;
 };
 
 /* What open gets. Everything outlives the transport but [cards] and [origin]. */

@@ -162,12 +162,15 @@ static gs_status_t make_memory (struct gsi_coll_nccl *c)
 {
     gs_status_t st = c->device->ops->alloc (c->device, WORD_BYTES, &c->word);
 
+    if (st)
+        return st;
     if (!(c->length = calloc (4 * (size_t) c->size, sizeof (*c->length))))
         return gsi_fail (GS_ERR_NOMEM, "transport nccl: out of memory");
-    return st || !c->exact ? st : gsi_nccl_shards_open (c);
+    return c->exact ? gsi_nccl_shards_open (c) : GS_OK;
 }
 
-void gsi_nccl_abort (struct gsi_coll_nccl *c)
+/* Ends NCCL's communicator by force, and with it those of the family. */
+static void end_by_force (struct gsi_coll_nccl *c)
 {
     ncclComm_t comm = c->comm;
 
@@ -198,7 +201,7 @@ static void leave_family (struct gsi_coll_nccl *c)
 /* Frees what is here; the device has been entered. */
 static void dissolve (struct gsi_coll_nccl *c)
 {
-    gsi_nccl_abort (c);
+    end_by_force (c);
     gsi_nccl_shards_close (c);
     c->device->ops->free (c->device, c->word);
     leave_family (c);
@@ -274,7 +277,7 @@ static gs_status_t close_nccl (struct gsi_coll *coll, const struct gsi_call *cal
 static void notify_abort (struct gsi_coll *coll, uint64_t missed)
 {
     (void) missed; /* the other ranks see it by NCCL's own means, or by their deadline */
-    gsi_nccl_abort ((struct gsi_coll_nccl *) coll);
+    end_by_force ((struct gsi_coll_nccl *) coll);
 }
 
 static gs_status_t poll_nccl (struct gsi_coll *coll)
@@ -372,12 +375,12 @@ static bool can_average (const struct gsi_coll_nccl *c, const struct gsi_reducti
            !(c->size & (c->size - 1)) && c->size > 1;
 }
 
-static ncclRedOp_t op_of (gs_op_t op)
+static ncclRedOp_t op_of (const struct gsi_coll_nccl *c, const struct gsi_reduction *how)
 {
     static const ncclRedOp_t ops[] = {
         [GS_SUM] = ncclSum, [GS_PROD] = ncclProd, [GS_MIN] = ncclMin, [GS_MAX] = ncclMax};
 
-    return ops[op];
+    return can_average (c, how) ? ncclAvg : ops[how->op];
 }
 
 static gs_status_t reduce_native (struct gsi_coll_nccl *c, void *buf, size_t count,
@@ -394,8 +397,8 @@ static gs_status_t reduce_native (struct gsi_coll_nccl *c, void *buf, size_t cou
     if (st)
         return st;
     type_of (how->dtype, &type);
-    rc = gsi_nccl.AllReduce (buf, buf, count * parts, type, average ? ncclAvg : op_of (how->op),
-                             c->comm, call->stream);
+    rc =
+        gsi_nccl.AllReduce (buf, buf, count * parts, type, op_of (c, how), c->comm, call->stream);
     st = gsi_nccl_settle (c, "ncclAllReduce", rc, call->deadline_ns);
     return st || average ? st : divide (c, buf, count, how->dtype, divisor, call);
 }
@@ -459,9 +462,8 @@ static gs_status_t reduce_scatter (struct gsi_coll *coll, const void *send, void
         return gsi_nccl_shards_scatter (c, send, recv, count, how, call);
     type_of (how->dtype, &type);
     st = gsi_nccl_settle (c, "ncclReduceScatter",
-                          gsi_nccl.ReduceScatter (send, recv, count * parts, type,
-                                                  average ? ncclAvg : op_of (how->op), c->comm,
-                                                  call->stream),
+                          gsi_nccl.ReduceScatter (send, recv, count * parts, type, op_of (c, how),
+                                                  c->comm, call->stream),
                           call->deadline_ns);
     return st || average ? st : divide (c, recv, count, how->dtype, how->divisor, call);
 }
@@ -479,9 +481,8 @@ static gs_status_t reduce (struct gsi_coll *coll, const void *send, void *recv, 
         return gsi_nccl_shards_to_root (c, send, recv, count, how, root, call);
     type_of (how->dtype, &type);
     st = gsi_nccl_settle (c, "ncclReduce",
-                          gsi_nccl.Reduce (send, recv, count * parts, type,
-                                           average ? ncclAvg : op_of (how->op), root, c->comm,
-                                           call->stream),
+                          gsi_nccl.Reduce (send, recv, count * parts, type, op_of (c, how), root,
+                                           c->comm, call->stream),
                           call->deadline_ns);
     if (st || average || c->rank != root)
         return st;

@@ -79,9 +79,6 @@ gs_status_t gsi_nccl_fail (const struct gsi_coll_nccl *c, const char *what, nccl
 gs_status_t gsi_nccl_settle (const struct gsi_coll_nccl *c, const char *what, ncclResult_t rc,
                              int64_t deadline_ns);
 
-/* Ends NCCL's communicator by force, and with it those of the family. */
-void gsi_nccl_abort (struct gsi_coll_nccl *c);
-
 /*
  * coll_nccl_split.c: starts the communicator of a group, [c], from that of its origin; what a
  * rank in no group does meanwhile. Collective over the origin's ranks.

@@ -15,15 +15,11 @@ static gs_status_t split (struct gsi_coll_nccl *origin, int color, int key, nccl
 {
     ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
     ncclResult_t rc;
-    gs_status_t st;
 
     config.blocking = 0;
     config.splitShare = 1;
     rc = gsi_nccl.CommSplit (origin->comm, color, key, out, &config);
-    st = gsi_nccl_settle (origin, "ncclCommSplit", rc ? rc : ncclInProgress, deadline_ns);
-    if (st)
-        gsi_nccl_abort (origin); /* the other ranks cannot go on with it either */
-    return st;
+    return gsi_nccl_settle (origin, "ncclCommSplit", rc ? rc : ncclInProgress, deadline_ns);
 }
 
 gs_status_t gsi_nccl_split (struct gsi_coll_nccl *c, const struct gsi_coll_setup *setup)
@@ -37,8 +33,7 @@ gs_status_t gsi_nccl_split (struct gsi_coll_nccl *c, const struct gsi_coll_setup
     if (!st)
         st = gsi_nccl_settle (c, "ncclCommSplit, of the group", ncclInProgress,
                               setup->deadline_ns);
-    origin->failed = st;
-    return st;
+    return st ? origin->broken (origin->context, st) : GS_OK;
 }
 
 gs_status_t gsi_nccl_pass (struct gsi_coll *origin, int64_t deadline_ns)

@@ -50,9 +50,11 @@ void gsi_meeting_close (struct gsi_meeting *m)
 /*
  * The transport of the parent failed. On GPUs it ends at once: what it has queued would keep the
  * memory of a half-made group, whose free waits for the device, until the others are heard of.
+ * They see its end, so the record that says whose failure it is comes first.
  */
-static gs_status_t break_up (struct gsi_meeting *m, gs_status_t st)
+static gs_status_t break_up (void *meeting, gs_status_t st)
 {
+    struct gsi_meeting *m = meeting;
     gs_comm_t *parent = m->parent;
 
     m->broken = gsi_watch_blame (parent, st);
@@ -79,8 +81,6 @@ static gs_status_t take_part (struct gsi_meeting *m, const void *data, size_t by
     call.deadline_ns = deadline_ns;
     if (m->origin && m->rounds++ == START_BEFORE && ops->pass && !m->origin->entered)
         st = ops->pass (m->parent->coll, deadline_ns);
-    if (!st && m->origin)
-        st = m->origin->failed;
     if (!st)
         st = gsi_carry_words (m->parent, &mine, m->said, sizeof (mine), &call);
     return st ? break_up (m, st) : GS_OK;
@@ -140,6 +140,8 @@ gs_status_t gsi_meeting_boot (struct gsi_meeting *m, const int *member, int size
 
 void gsi_meeting_begin (struct gsi_meeting *m, struct gsi_coll_origin *origin)
 {
+    origin->broken = break_up;
+    origin->context = m;
     m->origin = origin;
     m->rounds = 0;
 }
