@@ -20,6 +20,7 @@ PROGRAM's .layouts file, beside its source, are taken, else 1, 4 and 2x2. The se
 layout go into the environment. These are read here as well:
 
   GS_TEST_SECONDS      time limit of one launch, default 60
+  GS_TEST_SHORT        if set, every other line of a .layouts file is left out
   GS_TEST_MPIRUN_ARGS  more words for mpirun
   GS_TEST_LAUNCHER     instead of mpirun, for example "srun --mpi=pmix -N %N -n %n": %n is the
                        number of ranks, %N of nodes
@@ -207,7 +208,7 @@ run_line () {
 
 # Sets layouts from the file beside the program's source, else to the defaults.
 read_layouts () {
-    local file=${program[0]%.*}.layouts line
+    local file=${program[0]%.*}.layouts line number=0
 
     [[ $file = /* ]] || file=${top_srcdir:-$here/..}/${file#./}
     if [[ ! -e $file ]]; then
@@ -215,7 +216,8 @@ read_layouts () {
         return
     fi
     while read -r line; do
-        [[ -z $line || $line = \#* ]] || layouts+=("$line")
+        [[ -z $line || $line = \#* ]] && continue
+        [[ -n ${GS_TEST_SHORT-} && $((number++ % 2)) = 1 ]] || layouts+=("$line")
     done <"$file"
     ((${#layouts[@]})) || die "$file names no layout"
 }

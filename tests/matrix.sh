@@ -128,11 +128,12 @@ check () {
         tests "gcc: the tarball is complete" build-gcc tarball_complete build-gcc
     fi
     build_in "clang" build-clang --enable-werror CC=clang CXX=clang++ \
-        && tests "clang: all but lint" build-clang make -C build-clang check-code
+        && tests "clang: all but lint" build-clang env GS_TEST_SHORT=1 \
+            make -C build-clang check-code
     build_in "sanitizers" build-sanitize --enable-sanitizer=address,undefined \
         --enable-fault-injection --enable-debug --enable-code-coverage CFLAGS=-g \
-        && tests "sanitizers: all but lint" build-sanitize env GS_TEST_SECONDS=300 \
-            CK_TIMEOUT_MULTIPLIER=10 make -C build-sanitize check-code \
+        && tests "sanitizers: all but lint" build-sanitize env GS_TEST_SHORT=1 \
+            GS_TEST_SECONDS=300 CK_TIMEOUT_MULTIPLIER=10 make -C build-sanitize check-code \
         && tests "sanitizers: on simulated GPUs" build-sanitize env GS_TEST_SECONDS=300 \
             make -C build-sanitize coverage-gpu \
         && tests "sanitizers: coverage of src/" build-sanitize make -C build-sanitize coverage
