@@ -4,7 +4,8 @@
  *
  * Sections in the order of the library's layers: results, settings, types, communicators,
  * collectives; of the files that this one includes, gradsync_gather.h has the other half of the
- * collectives, gradsync_group.h groups of ranks, gradsync_reducer.h reducers. Each contract uses
+ * collectives, gradsync_adjoint.h their gradients, gradsync_group.h groups of ranks,
+ * gradsync_reducer.h reducers. Each contract uses
  * fixed labels: Collective, Stream, Threads, Owner, Precision, Returns, Since; a label that does
  * not apply is left out.
  *
@@ -588,6 +589,7 @@ gs_status_t gs_barrier (gs_comm_t *comm, gs_stream_t stream);
 }
 #endif
 
+#include "gradsync_adjoint.h"
 #include "gradsync_gather.h"
 #include "gradsync_group.h"
 #include "gradsync_reducer.h"

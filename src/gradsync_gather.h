@@ -214,6 +214,27 @@ gs_status_t gs_reduce (gs_comm_t *comm, const void *send, void *recv, size_t cou
 gs_status_t gs_reduce_scatter (gs_comm_t *comm, const void *send, void *recv, size_t count,
                                gs_dtype_t dtype, gs_op_t op, gs_stream_t stream);
 
+/*
+ * Combines arrays of all ranks, of which each receives a part; these differ in length.
+ *
+ *   comm        in   every rank calls
+ *   send        in   the parts of all ranks
+ *   counts      in   [size] their lengths, the same on all ranks
+ *   displs      in   [size] where each begins in send; NULL: one behind the other. On each rank
+ * as it likes recv        out  recv_count elements; may be this rank's part of send recv_count in
+ * counts of this rank dtype       in   any op          in   as for gs_reduce stream      in   see
+ * section 5
+ *
+ * Collective  yes.
+ * Precision   that of gs_reduce.
+ * Returns     as gs_reduce; GS_ERR_MISMATCH on all ranks alike if counts are not what the ranks
+ *             receive: on hosts always, on GPUs with GS_CHECK=collective.
+ * Since       0.1
+ */
+gs_status_t gs_reduce_scatterv (gs_comm_t *comm, const void *send, const size_t *counts,
+                                const size_t *displs, void *recv, size_t recv_count,
+                                gs_dtype_t dtype, gs_op_t op, gs_stream_t stream);
+
 #define GS_FIELD_DIMS_MAX 15
 
 /*

@@ -42,6 +42,9 @@ static const char *const op_names[GSI_OP_COUNT] = {
     [GSI_OP_ALLTOALLV] = "alltoallv",
     [GSI_OP_REDUCE] = "reduce",
     [GSI_OP_REDUCE_SCATTER] = "reduce_scatter",
+    [GSI_OP_REDUCE_SCATTERV] = "reduce_scatterv",
+    [GSI_OP_ALLGATHER_BACKWARD] = "allgather_backward",
+    [GSI_OP_ALLGATHERV_BACKWARD] = "allgatherv_backward",
 };
 
 const char *gsi_record_op_name (int op)

@@ -162,6 +162,14 @@ struct gsi_coll_ops {
                                    size_t count, const struct gsi_reduction *how,
                                    const struct gsi_call *call);
 
+    /*
+     * (required) The same of parts of different lengths: that of rank r is [count[r]] elements,
+     * [at[r]] bytes from [send] on.
+     */
+    gs_status_t (*reduce_scatterv) (struct gsi_coll *coll, const void *send, const size_t *at,
+                                    const size_t *count, void *recv,
+                                    const struct gsi_reduction *how, const struct gsi_call *call);
+
     /* (required) recv[i] of [root] = how over ranks of send_r[i]; recv may be send. No scale. */
     gs_status_t (*reduce) (struct gsi_coll *coll, const void *send, void *recv, size_t count,
                            const struct gsi_reduction *how, int root,

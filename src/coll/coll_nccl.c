@@ -489,6 +489,52 @@ static gs_status_t reduce (struct gsi_coll *coll, const void *send, void *recv, 
     return divide (c, recv, count, how->dtype, how->divisor, call);
 }
 
+/* A group of reductions, one to each rank from [begin] on, as many as NCCL takes. */
+static gs_status_t reduce_group (struct gsi_coll_nccl *c, const char *send, const size_t *at,
+                                 const size_t *count, void *recv, const struct gsi_reduction *how,
+                                 int begin, const struct gsi_call *call)
+{
+    size_t parts = gsi_dtype_is_complex (how->dtype) ? 2 : 1;
+    ncclDataType_t type;
+    ncclResult_t rc = gsi_nccl.GroupStart (), ended;
+
+    if (rc) /* there is no group to end */
+        return gsi_nccl_fail (c, "ncclGroupStart", rc);
+    type_of (how->dtype, &type);
+    for (int r = begin; r < c->size && r < begin + GSI_NCCL_GROUP && !rc; r++) {
+        if (count[r])
+            rc = gsi_nccl.Reduce (send + at[r], recv, count[r] * parts, type, op_of (c, how), r,
+                                  c->comm, call->stream);
+        if (rc == ncclInProgress)
+            rc = ncclSuccess;
+    }
+    ended = gsi_nccl.GroupEnd ();
+    return gsi_nccl_settle (c, "ncclReduce", rc ? rc : ended, call->deadline_ns);
+}
+
+/* NCCL has no call for parts of different lengths. */
+static gs_status_t reduce_scatterv (struct gsi_coll *coll, const void *send, const size_t *at,
+                                    const size_t *count, void *recv,
+                                    const struct gsi_reduction *how, const struct gsi_call *call)
+{
+    struct gsi_coll_nccl *c = (struct gsi_coll_nccl *) coll;
+    size_t own = count[c->rank];
+    gs_status_t st = GS_OK;
+
+    if (!is_plain (c, how)) {
+        for (int r = 0; r < c->size && !st; r++)
+            if (count[r])
+                st = gsi_nccl_shards_to_root (c, (const char *) send + at[r], recv, count[r], how,
+                                              r, call);
+        return st;
+    }
+    for (int r = 0; r < c->size && !st; r += GSI_NCCL_GROUP)
+        st = reduce_group (c, send, at, count, recv, how, r, call);
+    return st || !own || can_average (c, how)
+               ? st
+               : divide (c, recv, own, how->dtype, how->divisor, call);
+}
+
 static gs_status_t barrier (struct gsi_coll *coll, const struct gsi_call *call)
 {
     struct gsi_coll_nccl *c = (struct gsi_coll_nccl *) coll;
@@ -509,6 +555,7 @@ const struct gsi_coll_ops gsi_coll_nccl = {
     .allgather = allgather,
     .exchange = gsi_nccl_exchange,
     .reduce_scatter = reduce_scatter,
+    .reduce_scatterv = reduce_scatterv,
     .reduce = reduce,
     .barrier = barrier,
     .poll = poll_nccl,

@@ -29,6 +29,8 @@
     X (Send)                  \
     X (Recv)
 
+#define GSI_NCCL_GROUP 1024 /* ranks in a group of calls, two for each; NCCL takes 2048 calls */
+
 /* NCCL as it was loaded. */
 struct gsi_nccl {
     int version; /* 22809 is 2.28.9 */

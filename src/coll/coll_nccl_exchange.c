@@ -3,8 +3,6 @@
 #include "base/status.h"
 #include "coll/coll_nccl.h"
 
-#define GROUP_PEERS 1024 /* a send and a receive each; NCCL takes 2048 in one group */
-
 static ncclResult_t post (const struct gsi_coll_nccl *c, const struct gsi_exchange *x, int to,
                           int from, const struct gsi_call *call)
 {
@@ -29,11 +27,11 @@ gs_status_t gsi_nccl_exchange (struct gsi_coll *coll, const struct gsi_exchange 
 
     if (x->recv_bytes[c->rank] && own != place)
         st = c->queue->copy (place, own, x->recv_bytes[c->rank], call->stream);
-    for (int begin = 1; begin < c->size && !st; begin += GROUP_PEERS) {
+    for (int begin = 1; begin < c->size && !st; begin += GSI_NCCL_GROUP) {
         ncclResult_t rc = gsi_nccl.GroupStart (), ended;
         if (rc) /* there is no group to end */
             return gsi_nccl_fail (c, "ncclGroupStart", rc);
-        for (int d = begin; d < c->size && d < begin + GROUP_PEERS && !rc; d++)
+        for (int d = begin; d < c->size && d < begin + GSI_NCCL_GROUP && !rc; d++)
             rc = post (c, x, (c->rank + d) % c->size, (c->rank + c->size - d) % c->size, call);
         ended = gsi_nccl.GroupEnd ();
         st = gsi_nccl_settle (c, "an exchange", rc ? rc : ended, call->deadline_ns);

@@ -70,6 +70,15 @@ static gs_status_t reduce_scatter (struct gsi_coll *coll, const void *send, void
     return allreduce (coll, recv, count, how, call);
 }
 
+static gs_status_t reduce_scatterv (struct gsi_coll *coll, const void *send, const size_t *at,
+                                    const size_t *count, void *recv,
+                                    const struct gsi_reduction *how, const struct gsi_call *call)
+{
+    return count[0]
+               ? reduce_scatter (coll, (const char *) send + at[0], recv, count[0], how, call)
+               : GS_OK;
+}
+
 static gs_status_t reduce (struct gsi_coll *coll, const void *send, void *recv, size_t count,
                            const struct gsi_reduction *how, int root, const struct gsi_call *call)
 {
@@ -103,6 +112,7 @@ const struct gsi_coll_ops gsi_coll_self = {
     .allgather = allgather,
     .exchange = exchange,
     .reduce_scatter = reduce_scatter,
+    .reduce_scatterv = reduce_scatterv,
     .reduce = reduce,
     .barrier = barrier,
     .close = close_self,

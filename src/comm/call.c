@@ -92,22 +92,31 @@ static gs_status_t not_alive (gs_comm_t *comm, enum gsi_record_op op)
                      comm->death_text);
 }
 
+static const char *name_of_argument (int op)
+{
+    switch (op) {
+    case GSI_OP_ALLREDUCE: return "op";
+    case GSI_OP_BUCKET: return "bucket";
+    case GSI_OP_ALLGATHER_BACKWARD:
+    case GSI_OP_ALLGATHERV_BACKWARD: return "contract";
+    default: return "root or op";
+    }
+}
+
 static void describe (const struct intent *i, char *text, size_t room)
 {
     snprintf (text, room, "%s, %s, count %llu, %s %d%s", gsi_record_op_name (i->op),
               i->dtype ? gsi_dtype_name ((gs_dtype_t) i->dtype) : "no type",
-              (unsigned long long) i->count,
-              i->op == GSI_OP_ALLREDUCE ? "op"
-              : i->op == GSI_OP_BUCKET  ? "bucket"
-                                        : "root or op",
-              i->argument, i->staged ? ", in host memory" : "");
+              (unsigned long long) i->count, name_of_argument (i->op), i->argument,
+              i->staged ? ", in host memory" : "");
 }
 
 /* Whether ranks may have nothing in a call that others have something in: it is in no memory. */
 static bool is_ragged (enum gsi_record_op op)
 {
     return op == GSI_OP_ALLGATHERV || op == GSI_OP_GATHERV || op == GSI_OP_SCATTERV ||
-           op == GSI_OP_ALLTOALLV;
+           op == GSI_OP_ALLTOALLV || op == GSI_OP_REDUCE_SCATTERV ||
+           op == GSI_OP_ALLGATHERV_BACKWARD;
 }
 
 /* Gathers what every rank is about to do and refuses the first difference, on all ranks alike. */

@@ -188,13 +188,30 @@ static gs_status_t launch (const struct transfer *t, struct lane *lane, size_t a
     return st;
 }
 
-/* What the caller's stream had to do comes first: it may write the array. */
-static gs_status_t catch_up (const struct transfer *t)
+gs_status_t gsi_carry_catch_up (gs_comm_t *comm, const struct gsi_call *call)
 {
-    struct gsi_event *before = t->comm->carry->before;
-    gs_status_t st = ops_of (t->comm)->event_record (before, t->call->stream);
+    struct gsi_event *before = comm->carry->before;
+    gs_status_t st = ops_of (comm)->event_record (before, call->stream);
 
-    return st ? st : gsi_queue_await (t->comm, before, t->call);
+    return st ? st : gsi_queue_await (comm, before, call);
+}
+
+gs_status_t gsi_carry_fetch (gs_comm_t *comm, void *to, const void *from, size_t bytes,
+                             const struct gsi_call *call)
+{
+    struct lane *lane = &comm->carry->lane[0];
+    gs_status_t st = gsi_carry_catch_up (comm, call);
+
+    for (size_t at = 0, n; at < bytes && !st; at += n) {
+        n = bytes - at < lane_bytes (comm) ? bytes - at : lane_bytes (comm);
+        if ((st =
+                 ops_of (comm)->copy (lane->pinned, (const char *) from + at, n, lane->stream)) ||
+            (st = ops_of (comm)->event_record (lane->event, lane->stream)) ||
+            (st = gsi_queue_await (comm, lane->event, call)))
+            break;
+        memcpy ((char *) to + at, lane->pinned, n);
+    }
+    return st;
 }
 
 static gs_status_t stage (const struct transfer *t)
@@ -202,7 +219,7 @@ static gs_status_t stage (const struct transfer *t)
     size_t parts = (size_t) (t->ins > t->outs ? t->ins : t->outs);
     size_t piece = lane_bytes (t->comm) / parts / t->unit * t->unit;
     struct gsi_carry *carry = t->comm->carry;
-    gs_status_t st = catch_up (t);
+    gs_status_t st = gsi_carry_catch_up (t->comm, t->call);
     int turn = 0;
 
     for (size_t at = 0; at < t->bytes && !st; at += piece, turn = (turn + 1) % LANES) {
@@ -365,6 +382,23 @@ gs_status_t gsi_carry_reduce (gs_comm_t *comm, const void *send, void *recv, siz
                : comm->coll->ops->reduce (comm->coll, send, recv, count, how, root, call);
 }
 
+/* Staged, it is one reduction to each rank. */
+gs_status_t gsi_carry_reduce_scatterv (gs_comm_t *comm, const void *send, const size_t *at,
+                                       const size_t *count, void *recv,
+                                       const struct gsi_reduction *how,
+                                       const struct gsi_call *call)
+{
+    gs_status_t st = GS_OK;
+
+    if (!call->staged)
+        return comm->coll->ops->reduce_scatterv (comm->coll, send, at, count, recv, how, call);
+    for (int r = 0; r < comm->team.size && !st; r++)
+        if (count[r])
+            st = gsi_carry_reduce (comm, (const char *) send + at[r], recv, count[r], how, r,
+                                   call);
+    return st;
+}
+
 /* ---- Exchanges ---- */
 
 /* Bytes of a piece of each rank that is staged at once, in each direction. */
@@ -438,7 +472,6 @@ static gs_status_t stage_part (gs_comm_t *comm, const struct gsi_exchange *x, si
 gs_status_t gsi_carry_exchange (gs_comm_t *comm, const struct gsi_exchange *x,
                                 const struct gsi_call *call)
 {
-    struct transfer t = {.comm = comm, .call = call};
     size_t share = call->staged ? share_bytes (comm) : 0, longest = 0;
     gs_status_t st;
 
@@ -448,7 +481,7 @@ gs_status_t gsi_carry_exchange (gs_comm_t *comm, const struct gsi_exchange *x,
         longest = x->send_bytes[r] > longest ? x->send_bytes[r] : longest;
         longest = x->recv_bytes[r] > longest ? x->recv_bytes[r] : longest;
     }
-    st = catch_up (&t);
+    st = gsi_carry_catch_up (comm, call);
     for (size_t at = 0; at < longest && !st; at += share)
         st = stage_part (comm, x, at, call);
     return st;

@@ -20,6 +20,10 @@ gs_status_t gsi_carry_exchange (gs_comm_t *comm, const struct gsi_exchange *x,
 gs_status_t gsi_carry_reduce_scatter (gs_comm_t *comm, const void *send, void *recv, size_t count,
                                       const struct gsi_reduction *how,
                                       const struct gsi_call *call);
+gs_status_t gsi_carry_reduce_scatterv (gs_comm_t *comm, const void *send, const size_t *at,
+                                       const size_t *count, void *recv,
+                                       const struct gsi_reduction *how,
+                                       const struct gsi_call *call);
 gs_status_t gsi_carry_reduce (gs_comm_t *comm, const void *send, void *recv, size_t count,
                               const struct gsi_reduction *how, int root,
                               const struct gsi_call *call);
@@ -29,6 +33,13 @@ gs_status_t gsi_carry_reduce (gs_comm_t *comm, const void *send, void *recv, siz
  * each other about a call.
  */
 gs_status_t gsi_carry_words (gs_comm_t *comm, const void *send, void *recv, size_t bytes,
+                             const struct gsi_call *call);
+
+/* (GPUs) Waits for what was queued on the call's stream: it may write arrays in host memory. */
+gs_status_t gsi_carry_catch_up (gs_comm_t *comm, const struct gsi_call *call);
+
+/* (GPUs) Waits for that, and copies [bytes] of the device to memory of the host. */
+gs_status_t gsi_carry_fetch (gs_comm_t *comm, void *to, const void *from, size_t bytes,
                              const struct gsi_call *call);
 
 /* What staging needs, on a GPU, before the transport; close takes any. Outside of calls. */

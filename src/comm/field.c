@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* field - assembles a field of which every rank has a block. */
+/* field - assembles a field of which every rank has a block; and takes it apart again. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/dtype.h"
+#include "comm/adjoint.h"
 #include "comm/pieces.h"
-
-static const char caller[] = "gs_gather_field";
 
 enum kind { NOWHERE, ON_HOST, ON_DEVICE };
 
@@ -20,11 +19,15 @@ struct word {
 };
 #define WORD_COUNT (sizeof (struct word) / sizeof (uint64_t))
 
-/* A call. Of [words], one for each rank, the own one is known first. */
+/*
+ * A call. Of [words], one for each rank, the own one is known first. Back, which is the gradient,
+ * goes from the field to blocks; who receives there has a field to give.
+ */
 struct work {
     gs_comm_t *comm;
-    const char *block;
-    char *field;
+    const char *caller;
+    bool back;
+    char *block, *field; /* read or written */
     int dims, root;
     gs_dtype_t dtype;
     gs_stream_t stream;
@@ -50,26 +53,27 @@ static gs_status_t multiply (const struct work *w, const char *what, const size_
         }
     for (int d = 0; d < w->dims; d++)
         if (__builtin_mul_overflow (*count, extents[d], count))
-            return gsi_fail (GS_ERR_ARG, "%s: %s has more elements than memory can hold", caller,
-                             what);
+            return gsi_fail (GS_ERR_ARG, "%s: %s has more elements than memory can hold",
+                             w->caller, what);
     return GS_OK;
 }
 
 static gs_status_t check_scalars (const struct work *w, const size_t *extents,
                                   const size_t *offsets, const size_t *shape)
 {
-    gs_status_t st = gsi_comm_valid (w->comm, caller);
+    gs_status_t st = gsi_comm_valid (w->comm, w->caller);
 
-    if (st || (w->root != -1 && (st = gsi_pieces_root (w->comm, caller, w->root))))
+    if (st || (w->root != -1 && (st = gsi_pieces_root (w->comm, w->caller, w->root))))
         return st;
     if (w->dims < 1 || w->dims > GS_FIELD_DIMS_MAX)
-        return gsi_fail (GS_ERR_ARG, "%s: dims is %d: 1 to %d can be had", caller, w->dims,
+        return gsi_fail (GS_ERR_ARG, "%s: dims is %d: 1 to %d can be had", w->caller, w->dims,
                          GS_FIELD_DIMS_MAX);
     if (!extents || !offsets)
-        return gsi_fail (GS_ERR_ARG, "%s: %s is NULL", caller, extents ? "offsets" : "extents");
+        return gsi_fail (GS_ERR_ARG, "%s: %s is NULL", w->caller,
+                         extents ? "offsets" : "extents");
     if (!shape && (w->root == -1 || w->root == w->comm->team.rank))
         return gsi_fail (GS_ERR_ARG, "%s: shape is NULL on rank %d, which receives the field",
-                         caller, w->comm->team.rank);
+                         w->caller, w->comm->team.rank);
     return GS_OK;
 }
 
@@ -80,12 +84,12 @@ static gs_status_t look_at (struct work *w, const size_t *extents, const size_t 
     size_t count;
     gs_status_t st = multiply (w, "block", extents, &count);
 
-    if (st || (st = gsi_call_check (w->comm, caller, w->block, count, w->dtype, &w->in)))
+    if (st || (st = gsi_call_check (w->comm, w->caller, w->block, count, w->dtype, &w->in)))
         return st;
     if (w->receives &&
         ((st = multiply (w, "field", shape, &w->room)) ||
-         (st = gsi_call_check (w->comm, caller, w->field, w->room, w->dtype, &w->out)) ||
-         (st = gsi_pieces_pair (w->comm, caller, w->block, &w->in, w->field, &w->out, false))))
+         (st = gsi_call_check (w->comm, w->caller, w->field, w->room, w->dtype, &w->out)) ||
+         (st = gsi_pieces_pair (w->comm, w->caller, w->block, &w->in, w->field, &w->out, false))))
         return st;
     w->own = (struct word){.dims = (uint64_t) w->dims,
                            .dtype = w->dtype,
@@ -114,7 +118,7 @@ static gs_status_t disagree (const struct work *w, const char *what, int rank)
     return gsi_fail (GS_ERR_MISMATCH,
                      "%s: rank %d (host %s) gives another %s than the ranks before it: all ranks "
                      "must give the same",
-                     caller, rank, w->comm->hosts[rank], what);
+                     w->caller, rank, w->comm->hosts[rank], what);
 }
 
 /* Whether all give the same where they must; finds the shape. On all ranks alike. */
@@ -127,8 +131,8 @@ static gs_status_t compare (struct work *w)
         const struct word *word = &w->words[r];
         if (word->status)
             return gsi_fail ((gs_status_t) word->status,
-                             "%s: no memory on rank %d (host %s) for blocks on their way", caller,
-                             r, w->comm->hosts[r]);
+                             "%s: no memory on rank %d (host %s) for blocks on their way",
+                             w->caller, r, w->comm->hosts[r]);
         if (word->dims != first->dims)
             return disagree (w, "number of dimensions", r);
         if (word->dtype != first->dtype)
@@ -146,7 +150,7 @@ static gs_status_t compare (struct work *w)
         return gsi_fail (GS_ERR_DEVICE,
                          "%s: rank %d gives host memory, rank %d device memory: all ranks give "
                          "the same kind",
-                         caller, of_kind[ON_HOST], of_kind[ON_DEVICE]);
+                         w->caller, of_kind[ON_HOST], of_kind[ON_DEVICE]);
     return GS_OK;
 }
 
@@ -161,7 +165,7 @@ static gs_status_t check_inside (const struct work *w)
                                  "%s: the block of rank %d (host %s) reaches outside of the "
                                  "field: in dimension %d of %d it has %zu from %zu on, the field "
                                  "has %zu",
-                                 caller, r, w->comm->hosts[r], d + 1, w->dims,
+                                 w->caller, r, w->comm->hosts[r], d + 1, w->dims,
                                  (size_t) word->extents[d], (size_t) word->offsets[d],
                                  (size_t) w->shape[d]);
     }
@@ -202,7 +206,7 @@ static gs_status_t check_apart (const struct work *w, const struct word **sorted
                 return gsi_fail (GS_ERR_ARG,
                                  "%s: the blocks of ranks %d and %d overlap: each element of the "
                                  "field is of one rank, halos are left out",
-                                 caller, (int) ((a < b ? a : b) - w->words),
+                                 w->caller, (int) ((a < b ? a : b) - w->words),
                                  (int) ((a < b ? b : a) - w->words));
         }
     return GS_OK;
@@ -262,8 +266,8 @@ static bool lay_out (struct work *w)
     return direct;
 }
 
-/* Copies a block from [from] to its place, in runs. */
-static void place (const struct work *w, const struct word *word, const char *from)
+/* Copies a block from [at] to its place, or back, in runs. */
+static void place (const struct work *w, const struct word *word, char *at)
 {
     size_t index[GS_FIELD_DIMS_MAX] = {0}, width = gs_dtype_size (w->dtype), run = width;
     int last = first_whole (w, word), d;
@@ -271,8 +275,12 @@ static void place (const struct work *w, const struct word *word, const char *fr
     for (d = last; d < w->dims; d++)
         run *= word->extents[d];
     do {
-        memcpy (w->field + place_of (w, word, index, last) * width, from, run);
-        from += run;
+        char *there = w->field + place_of (w, word, index, last) * width;
+        if (w->back)
+            memcpy (at, there, run);
+        else
+            memcpy (there, at, run);
+        at += run;
         for (d = last - 1; d >= 0 && ++index[d] == word->extents[d]; d--)
             index[d] = 0;
     } while (d >= 0);
@@ -291,6 +299,25 @@ static gs_status_t gather (struct work *w, char *to, size_t room)
                        w->root, w->stream);
 }
 
+/* The gradient: blocks from [from], where they lie as gather would put them. */
+static gs_status_t scatter (struct work *w, const char *from)
+{
+    size_t count = w->counts[w->comm->team.rank];
+
+    if (w->root == -1)
+        return gs_reduce_scatterv (w->comm, from, w->counts, w->displs, w->block, count, w->dtype,
+                                   GS_SUM, w->stream);
+    return gs_scatterv (w->comm, from, w->counts, w->displs, w->block, count, w->dtype, w->root,
+                        w->stream);
+}
+
+static void place_all (const struct work *w)
+{
+    for (int r = 0; r < w->comm->team.size && w->receives; r++)
+        if (w->counts[r])
+            place (w, &w->words[r], w->meeting + w->displs[r] * gs_dtype_size (w->dtype));
+}
+
 static gs_status_t assemble (struct work *w)
 {
     gs_status_t st = compare (w);
@@ -299,20 +326,55 @@ static gs_status_t assemble (struct work *w)
         (st = check_apart (w, (const struct word **) (void *) w->counts)))
         return st;
     if (lay_out (w))
-        return gather (w, w->field, w->room);
+        return w->back ? scatter (w, w->field) : gather (w, w->field, w->room);
     for (int r = 0; r < w->comm->team.size; r++)
         if (w->words[r].kind == ON_DEVICE)
             return gsi_fail (GS_ERR_UNSUPPORTED,
-                             "%s: blocks in memory of GPUs can be gathered only where each is a "
-                             "run of the field: copy block to the host (gs_device_copy), and "
-                             "give a field there",
-                             caller);
-    if ((st = gather (w, w->meeting, w->room)) || !w->receives)
+                             "%s: in memory of GPUs, each block must be a run of the field: "
+                             "copy %s to the host (gs_device_copy), and have %s there",
+                             w->caller, w->back ? "the field" : "block",
+                             w->back ? "block" : "the field");
+    if (w->back) {
+        place_all (w);
+        return scatter (w, w->meeting);
+    }
+    if (!(st = gather (w, w->meeting, w->room)))
+        place_all (w);
+    return st;
+}
+
+static gs_status_t run (struct work *w, const size_t *extents, const size_t *offsets,
+                        const size_t *shape)
+{
+    gs_comm_t *comm = w->comm;
+    size_t size;
+    gs_status_t st = check_scalars (w, extents, offsets, shape);
+
+    if (st)
         return st;
-    for (int r = 0; r < w->comm->team.size; r++)
-        if (w->counts[r])
-            place (w, &w->words[r], w->meeting + w->displs[r] * gs_dtype_size (w->dtype));
-    return GS_OK;
+    size = (size_t) comm->team.size;
+    w->receives = w->root == -1 || w->root == comm->team.rank;
+    if (!w->receives)
+        w->field = NULL;
+    if ((st = look_at (w, extents, offsets, shape)))
+        return st;
+    w->words = calloc (size, sizeof (*w->words));
+    w->counts = calloc (size, 2 * sizeof (*w->counts));
+    if (!w->words || !w->counts) {
+        st = gsi_fail (GS_ERR_NOMEM, "%s: out of memory", w->caller);
+    } else {
+        w->displs = w->counts + size;
+        w->meeting =
+            w->out.bytes ? malloc (w->out.bytes) : NULL; /* costs nothing until it is used */
+        w->own.status = w->out.bytes && !w->meeting ? GS_ERR_NOMEM : GS_OK;
+        st = gs_allgather (comm, &w->own, w->words, WORD_COUNT, GS_U64, w->stream);
+    }
+    if (!st)
+        st = assemble (w);
+    free (w->meeting);
+    free (w->words);
+    free (w->counts);
+    return st;
 }
 
 gs_status_t gs_gather_field (gs_comm_t *comm, const void *block, const size_t *extents,
@@ -320,38 +382,31 @@ gs_status_t gs_gather_field (gs_comm_t *comm, const void *block, const size_t *e
                              gs_dtype_t dtype, int root, gs_stream_t stream)
 {
     struct work w = {.comm = comm,
-                     .block = block,
+                     .caller = "gs_gather_field",
+                     .block = (char *) (uintptr_t) block, /* only read */
                      .field = field,
                      .dims = dims,
                      .root = root,
                      .dtype = dtype,
                      .stream = stream};
-    size_t size;
-    gs_status_t st = check_scalars (&w, extents, offsets, shape);
 
-    if (st)
-        return st;
-    size = (size_t) comm->team.size;
-    w.receives = root == -1 || root == comm->team.rank;
-    if (!w.receives)
-        w.field = NULL;
-    if ((st = look_at (&w, extents, offsets, shape)))
-        return st;
-    w.words = calloc (size, sizeof (*w.words));
-    w.counts = calloc (size, 2 * sizeof (*w.counts));
-    if (!w.words || !w.counts) {
-        st = gsi_fail (GS_ERR_NOMEM, "%s: out of memory", caller);
-    } else {
-        w.displs = w.counts + size;
-        w.meeting =
-            w.out.bytes ? malloc (w.out.bytes) : NULL; /* costs nothing until it is used */
-        w.own.status = w.out.bytes && !w.meeting ? GS_ERR_NOMEM : GS_OK;
-        st = gs_allgather (comm, &w.own, w.words, WORD_COUNT, GS_U64, stream);
-    }
-    if (!st)
-        st = assemble (&w);
-    free (w.meeting);
-    free (w.words);
-    free (w.counts);
-    return st;
+    return run (&w, extents, offsets, shape);
+}
+
+gs_status_t gs_gather_field_backward (gs_comm_t *comm, const void *grad_y, const size_t *shape,
+                                      void *grad_x, const size_t *extents, const size_t *offsets,
+                                      int dims, gs_dtype_t dtype, int root, gs_stream_t stream)
+{
+    struct work w = {.comm = comm,
+                     .caller = "gs_gather_field_backward",
+                     .back = true,
+                     .block = grad_x,
+                     .field = (char *) (uintptr_t) grad_y, /* only read */
+                     .dims = dims,
+                     .root = root,
+                     .dtype = dtype,
+                     .stream = stream};
+    gs_status_t st = gsi_gradient_dtype (w.caller, dtype);
+
+    return st ? st : run (&w, extents, offsets, shape);
 }

@@ -93,6 +93,32 @@ gs_status_t gsi_pieces_check (const gs_comm_t *comm, const char *caller,
     return gsi_call_check (comm, caller, p->buf, count, dtype, extent);
 }
 
+gs_status_t gsi_pieces_part (const gs_comm_t *comm, const char *caller, const size_t *counts,
+                             size_t count)
+{
+    if (!counts)
+        return gsi_fail (GS_ERR_ARG,
+                         "%s: counts is NULL: give the lengths of the pieces of all ranks, which "
+                         "gs_allgather of each rank's makes",
+                         caller);
+    if (counts[comm->team.rank] != count)
+        return gsi_fail (GS_ERR_ARG, "%s: rank %d gives %zu elements, but counts[%d] is %zu",
+                         caller, comm->team.rank, count, comm->team.rank,
+                         counts[comm->team.rank]);
+    return GS_OK;
+}
+
+const char *gsi_pieces_place (const gs_comm_t *comm, const struct gsi_pieces *p, size_t width)
+{
+    size_t at = 0;
+
+    if (!p->counts)
+        return NULL; /* not known yet */
+    for (int r = 0; r < comm->team.rank; r++)
+        at += p->counts[r];
+    return (const char *) p->buf + (p->displs ? p->displs[comm->team.rank] : at) * width;
+}
+
 gs_status_t gsi_pieces_pair (const gs_comm_t *comm, const char *caller, const void *send,
                              const struct gsi_extent *in, const void *recv,
                              const struct gsi_extent *out, bool in_place)

@@ -30,6 +30,13 @@ gs_status_t gsi_pieces_pair (const gs_comm_t *comm, const char *caller, const vo
                              const struct gsi_extent *in, const void *recv,
                              const struct gsi_extent *out, bool in_place);
 
+/* Whether [counts] are there, and this rank's is [count]. */
+gs_status_t gsi_pieces_part (const gs_comm_t *comm, const char *caller, const size_t *counts,
+                             size_t count);
+
+/* Where this rank's piece is; NULL without counts. */
+const char *gsi_pieces_place (const gs_comm_t *comm, const struct gsi_pieces *p, size_t width);
+
 #define GSI_PIECES_NONE (-2)
 #define GSI_PIECES_ALL  (-1)
 

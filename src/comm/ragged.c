@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* ragged - pieces of different lengths between ranks: gather, scatter, all-to-all. */
+/* ragged - pieces of different lengths between ranks: gather, scatter, all-to-all, sums. */
 #include "base/dtype.h"
 #include "comm/carry.h"
 #include "comm/pieces.h"
+#include "comm/reduce.h"
 #include "device/runs.h"
 
 /* What a rank tells about a call of these. */
@@ -101,18 +102,6 @@ static gs_status_t check_room (const gs_comm_t *comm, const char *caller,
     return gsi_pieces_check (comm, caller, to, dtype, true, out);
 }
 
-/* Where this rank's own piece goes. */
-static const char *own_place (const gs_comm_t *comm, const struct gsi_pieces *p, size_t width)
-{
-    size_t at = 0;
-
-    if (!p->counts)
-        return NULL; /* not known yet */
-    for (int r = 0; r < comm->team.rank; r++)
-        at += p->counts[r];
-    return (const char *) p->buf + (p->displs ? p->displs[comm->team.rank] : at) * width;
-}
-
 gs_status_t gs_allgatherv (gs_comm_t *comm, const void *send, size_t send_count, void *recv,
                            size_t recv_room, const size_t *counts, const size_t *displs,
                            gs_dtype_t dtype, gs_stream_t stream)
@@ -127,7 +116,7 @@ gs_status_t gs_allgatherv (gs_comm_t *comm, const void *send, size_t send_count,
 
     if (st || (st = check_room (comm, caller, &to, send_count, recv_room, dtype, &out)) ||
         (st = gsi_pieces_pair (comm, caller, send, &in, recv, &out,
-                               send == own_place (comm, &to, gs_dtype_size (dtype)))))
+                               send == gsi_pieces_place (comm, &to, gs_dtype_size (dtype)))))
         return st;
     call.staged = out.bytes ? out.staged : in.staged;
     if ((st = gsi_call_begin (comm, GSI_OP_ALLGATHERV, 0, dtype, 0, stream, &call)))
@@ -160,7 +149,7 @@ gs_status_t gs_gatherv (gs_comm_t *comm, const void *send, size_t send_count, vo
     if (is_root &&
         ((st = check_room (comm, caller, &to, send_count, recv_room, dtype, &out)) ||
          (st = gsi_pieces_pair (comm, caller, send, &in, recv, &out,
-                                send == own_place (comm, &to, gs_dtype_size (dtype))))))
+                                send == gsi_pieces_place (comm, &to, gs_dtype_size (dtype))))))
         return st;
     call.staged = in.bytes ? in.staged : out.staged;
     if ((st = gsi_call_begin (comm, GSI_OP_GATHERV, 0, dtype, root, stream, &call)))
@@ -199,7 +188,7 @@ gs_status_t gs_scatterv (gs_comm_t *comm, const void *send, const size_t *counts
     if (is_root &&
         ((st = gsi_pieces_check (comm, caller, &from, dtype, false, &in)) ||
          (st = gsi_pieces_pair (comm, caller, send, &in, recv, &out,
-                                recv == own_place (comm, &from, gs_dtype_size (dtype))))))
+                                recv == gsi_pieces_place (comm, &from, gs_dtype_size (dtype))))))
         return st;
     call.staged = out.bytes ? out.staged : in.staged;
     if ((st = gsi_call_begin (comm, GSI_OP_SCATTERV, 0, dtype, root, stream, &call)))
@@ -246,4 +235,50 @@ gs_status_t gs_alltoallv (gs_comm_t *comm, const void *send, const size_t *send_
     gsi_pieces_send (comm, &from, width, GSI_PIECES_ALL);
     gsi_pieces_recv (comm, &to, width, GSI_PIECES_ALL);
     return gsi_call_end (comm, &call, gsi_carry_exchange (comm, &x, &call));
+}
+
+gs_status_t gsi_reduce_scatterv (gs_comm_t *comm, const struct gsi_face *as, const void *send,
+                                 const size_t *counts, const size_t *displs, void *recv,
+                                 size_t recv_count, gs_dtype_t dtype, gs_op_t op,
+                                 gs_stream_t stream)
+{
+    struct gsi_pieces from = {.what = "send", .buf = send, .counts = counts, .displs = displs};
+    struct gsi_reduction how;
+    struct gsi_extent in, out;
+    struct gsi_exchange x;
+    struct gsi_call call;
+    struct word own;
+    bool any = false;
+    gs_status_t st = gsi_call_check (comm, as->caller, recv, recv_count, dtype, &out);
+
+    if (st || (st = gsi_reduction_of (as->caller, op, dtype, comm->team.size, &how)))
+        return st;
+    if ((st = gsi_pieces_part (comm, as->caller, counts, recv_count)) ||
+        (st = gsi_pieces_check (comm, as->caller, &from, dtype, false, &in)) ||
+        (st = gsi_pieces_pair (comm, as->caller, send, &in, recv, &out,
+                               recv == gsi_pieces_place (comm, &from, gs_dtype_size (dtype)))))
+        return st;
+    call.staged = in.staged;
+    if ((st = gsi_call_begin (comm, as->op, 0, dtype, as->argument, stream, &call)))
+        return st;
+    own = tell (comm, recv_count, SIZE_MAX, counts);
+    if ((st = learn (comm, as->caller, &own, &call, true, &from.counts)))
+        return st;
+    x = gsi_pieces_exchange (comm, send, recv);
+    gsi_pieces_send (comm, &from, gs_dtype_size (dtype), GSI_PIECES_ALL);
+    for (int r = 0; r < comm->team.size; r++)
+        any = any || from.counts[r];
+    if (any)
+        st = gsi_carry_reduce_scatterv (comm, send, x.send_at, from.counts, recv, &how, &call);
+    return gsi_call_end (comm, &call, st);
+}
+
+gs_status_t gs_reduce_scatterv (gs_comm_t *comm, const void *send, const size_t *counts,
+                                const size_t *displs, void *recv, size_t recv_count,
+                                gs_dtype_t dtype, gs_op_t op, gs_stream_t stream)
+{
+    struct gsi_face as = {"gs_reduce_scatterv", GSI_OP_REDUCE_SCATTERV, (int) op};
+
+    return gsi_reduce_scatterv (comm, &as, send, counts, displs, recv, recv_count, dtype, op,
+                                stream);
 }

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* reduce - reductions that end on one rank, or in parts. */
+#include "comm/reduce.h"
+
 #include "comm/carry.h"
 #include "comm/pieces.h"
 
@@ -28,10 +30,11 @@ gs_status_t gs_reduce (gs_comm_t *comm, const void *send, void *recv, size_t cou
     return gsi_call_end (comm, &call, st);
 }
 
-gs_status_t gs_reduce_scatter (gs_comm_t *comm, const void *send, void *recv, size_t count,
-                               gs_dtype_t dtype, gs_op_t op, gs_stream_t stream)
+gs_status_t gsi_reduce_scatter (gs_comm_t *comm, const struct gsi_face *as, const void *send,
+                                void *recv, size_t count, gs_dtype_t dtype, gs_op_t op,
+                                gs_stream_t stream)
 {
-    static const char caller[] = "gs_reduce_scatter";
+    const char *caller = as->caller;
     struct gsi_pieces all = {.what = "send", .buf = send, .each = count};
     struct gsi_extent in, out;
     struct gsi_reduction how;
@@ -46,10 +49,17 @@ gs_status_t gs_reduce_scatter (gs_comm_t *comm, const void *send, void *recv, si
     if ((st = gsi_pieces_pair (comm, caller, send, &in, recv, &out, in_place)))
         return st;
     call.staged = in.staged;
-    if ((st =
-             gsi_call_begin (comm, GSI_OP_REDUCE_SCATTER, count, dtype, (int) op, stream, &call)))
+    if ((st = gsi_call_begin (comm, as->op, count, dtype, as->argument, stream, &call)))
         return st;
     if (count)
         st = gsi_carry_reduce_scatter (comm, send, recv, count, &how, &call);
     return gsi_call_end (comm, &call, st);
+}
+
+gs_status_t gs_reduce_scatter (gs_comm_t *comm, const void *send, void *recv, size_t count,
+                               gs_dtype_t dtype, gs_op_t op, gs_stream_t stream)
+{
+    struct gsi_face as = {"gs_reduce_scatter", GSI_OP_REDUCE_SCATTER, (int) op};
+
+    return gsi_reduce_scatter (comm, &as, send, recv, count, dtype, op, stream);
 }

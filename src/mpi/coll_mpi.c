@@ -425,6 +425,17 @@ static gs_status_t reduce_scatter (struct gsi_coll *coll, const void *send, void
               : gsi_exchange_reduce ((struct gsi_coll_mpi *) coll, send, recv, count, how, call);
 }
 
+static gs_status_t reduce_scatterv (struct gsi_coll *coll, const void *send, const size_t *at,
+                                    const size_t *count, void *recv,
+                                    const struct gsi_reduction *how, const struct gsi_call *call)
+{
+    gs_status_t st = still_up ();
+
+    return st ? st
+              : gsi_exchange_reduce_ragged ((struct gsi_coll_mpi *) coll, send, at, count, recv,
+                                            how, call);
+}
+
 static gs_status_t reduce (struct gsi_coll *coll, const void *send, void *recv, size_t count,
                            const struct gsi_reduction *how, int root, const struct gsi_call *call)
 {
@@ -471,6 +482,7 @@ const struct gsi_coll_ops gsi_coll_mpi = {
     .allgather = allgather,
     .exchange = exchange,
     .reduce_scatter = reduce_scatter,
+    .reduce_scatterv = reduce_scatterv,
     .reduce = reduce,
     .barrier = barrier,
     .roll_call = gsi_roll_call,

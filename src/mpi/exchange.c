@@ -35,14 +35,18 @@ static gs_status_t pick (struct gsi_coll_mpi *c, const struct gsi_exchange *x,
 
 /* ---- By messages ---- */
 
+/* What is left of [all] behind [done], but at most [step]. */
+static size_t part_of (size_t all, size_t done, size_t step)
+{
+    if (done >= all)
+        return 0;
+    return all - done < step ? all - done : step;
+}
+
 /* Length of message number [k] of a piece. */
 static size_t length (const struct gsi_coll_mpi *c, size_t bytes, size_t k)
 {
-    size_t from = k * c->piece_bytes;
-
-    if (from >= bytes)
-        return 0;
-    return bytes - from < c->piece_bytes ? bytes - from : c->piece_bytes;
+    return part_of (bytes, k * c->piece_bytes, c->piece_bytes);
 }
 
 static bool by_message (const struct gsi_coll_mpi *c, int r)
@@ -158,23 +162,32 @@ static gs_status_t reduce_part (struct gsi_coll_mpi *c, struct gsi_exchange *x, 
     return st;
 }
 
+/* An exchange to be summed: contributions meet in staging, places and lengths are to be set. */
+static struct gsi_exchange to_staging (struct gsi_coll_mpi *c, const char *send)
+{
+    struct gsi_exchange x = {.send = send,
+                             .recv = c->scatter[0].recv,
+                             .send_at = c->length,
+                             .send_bytes = c->length + c->size,
+                             .recv_at = c->length + 2 * c->size,
+                             .recv_bytes = c->length + 3 * c->size};
+
+    for (int r = 0; r < c->size; r++)
+        c->length[2 * c->size + r] = (size_t) r * c->piece_bytes;
+    return x;
+}
+
 gs_status_t gsi_exchange_reduce (struct gsi_coll_mpi *c, const char *send, char *recv,
                                  size_t count, const struct gsi_reduction *how,
                                  const struct gsi_call *call)
 {
     size_t width = gs_dtype_size (how->dtype), bytes = count * width;
     size_t step = c->piece_bytes / width * width;
-    struct gsi_exchange x = {.recv = c->scatter[0].recv,
-                             .send_at = c->length,
-                             .send_bytes = c->length + c->size,
-                             .recv_at = c->length + 2 * c->size,
-                             .recv_bytes = c->length + 3 * c->size};
+    struct gsi_exchange x = to_staging (c, send);
     gs_status_t st = GS_OK;
 
-    for (int r = 0; r < c->size; r++) {
+    for (int r = 0; r < c->size; r++)
         c->length[r] = (size_t) r * bytes;
-        c->length[2 * c->size + r] = (size_t) r * c->piece_bytes;
-    }
     for (size_t at = 0; at < bytes && !st; at += step) {
         size_t n = bytes - at < step ? bytes - at : step;
         for (int r = 0; r < c->size; r++)
@@ -185,6 +198,29 @@ gs_status_t gsi_exchange_reduce (struct gsi_coll_mpi *c, const char *send, char 
             x.pick = bytes * (size_t) c->rank;
         }
         st = reduce_part (c, &x, recv + at, n, how, call);
+    }
+    return st;
+}
+
+gs_status_t gsi_exchange_reduce_ragged (struct gsi_coll_mpi *c, const char *send,
+                                        const size_t *at, const size_t *count, char *recv,
+                                        const struct gsi_reduction *how,
+                                        const struct gsi_call *call)
+{
+    size_t width = gs_dtype_size (how->dtype), step = c->piece_bytes / width, longest = 0;
+    struct gsi_exchange x = to_staging (c, send);
+    gs_status_t st = GS_OK;
+
+    for (int r = 0; r < c->size; r++)
+        longest = count[r] > longest ? count[r] : longest;
+    for (size_t done = 0; done < longest && !st; done += step) {
+        size_t mine = part_of (count[c->rank], done, step) * width;
+        for (int r = 0; r < c->size; r++) {
+            c->length[r] = at[r] + done * width;
+            c->length[c->size + r] = part_of (count[r], done, step) * width;
+            c->length[3 * c->size + r] = mine;
+        }
+        st = reduce_part (c, &x, recv + done * width, mine, how, call);
     }
     return st;
 }

@@ -17,6 +17,12 @@ gs_status_t gsi_exchange_reduce (struct gsi_coll_mpi *c, const char *send, char 
                                  size_t count, const struct gsi_reduction *how,
                                  const struct gsi_call *call);
 
+/* The same of parts of [count[r]] elements, [at[r]] bytes from [send] on. */
+gs_status_t gsi_exchange_reduce_ragged (struct gsi_coll_mpi *c, const char *send,
+                                        const size_t *at, const size_t *count, char *recv,
+                                        const struct gsi_reduction *how,
+                                        const struct gsi_call *call);
+
 /* reduce, likewise: the parts of a block are summed by one rank each, and gathered on [root]. */
 gs_status_t gsi_exchange_reduce_to (struct gsi_coll_mpi *c, const char *send, char *recv,
                                     size_t count, const struct gsi_reduction *how, int root,

@@ -24,6 +24,7 @@ skip () {
 dump () {
     abidw --exported-interfaces-only --header-file "${top_srcdir:?}/src/gradsync.h" \
         --header-file "${top_srcdir:?}/src/gradsync_group.h" \
+        --header-file "${top_srcdir:?}/src/gradsync_adjoint.h" \
         --header-file "${top_srcdir:?}/src/gradsync_gather.h" \
         --header-file "${top_srcdir:?}/src/gradsync_reducer.h" \
         --drop-private-types --no-corpus-path --no-comp-dir-path --no-elf-needed \

@@ -3,69 +3,13 @@
  * exchange - gather, scatter and all-to-all, with pieces of one length and of any, in place and
  * not, in host memory and in that of the device, against pieces that every rank can make itself.
  */
-#include "data.h"
+#include "array.h"
 
-#define MOST_RANKS 64
-#define ROUNDS     12
+#define ROUNDS 12
 
 static gs_comm_t *comm;
 static int rank, size;
 static uint64_t seed;
-
-/* An array of a call: [host] is what it holds, [used] where the call finds it. */
-struct array {
-    size_t bytes;
-    char *host, *used;
-};
-
-static struct array allocate (size_t bytes, bool on_device)
-{
-    struct array a = {.bytes = bytes, .host = data_allocate (bytes)};
-    void *memory = a.host;
-
-    memset (a.host, 0x11, bytes);
-    if (on_device)
-        CHECK_OK (gs_device_alloc (comm, bytes, &memory));
-    a.used = memory;
-    return a;
-}
-
-static void bring (const struct array *a)
-{
-    if (a->used != a->host)
-        CHECK_OK (gs_device_copy (comm, a->used, a->host, a->bytes, NULL));
-}
-
-static void fetch (const struct array *a)
-{
-    CHECK_OK (gs_comm_wait (comm, NULL));
-    if (a->used != a->host)
-        CHECK_OK (gs_device_copy (comm, a->host, a->used, a->bytes, NULL));
-    CHECK_OK (gs_comm_wait (comm, NULL));
-}
-
-static void release (const struct array *a, const char *what)
-{
-    if (a->used != a->host)
-        CHECK_OK (gs_device_free (comm, a->used));
-    CHECK (data_free (a->host, a->bytes), "%s: written behind the end", what);
-}
-
-/* Pieces of different lengths, with gaps between them or not. */
-struct pieces {
-    size_t counts[MOST_RANKS], displs[MOST_RANKS], extent;
-};
-
-/* Lays pieces out: [gap] < 0: one behind the other, else with gaps, and in the reverse order. */
-static void lay_out (struct pieces *p, int gap)
-{
-    p->extent = 0;
-    for (int i = 0; i < size; i++) {
-        int r = gap < 0 ? i : size - 1 - i;
-        p->displs[r] = p->extent + (gap > 0 ? (size_t) gap : 0);
-        p->extent = p->displs[r] + p->counts[r];
-    }
-}
 
 /* What rank [from] has for rank [to]. */
 static void make_piece (gs_dtype_t dtype, char *at, int from, int to, size_t count)
@@ -90,61 +34,61 @@ static void check_piece (gs_dtype_t dtype, const char *at, int from, int to, siz
 static void check_gather (gs_dtype_t dtype, size_t count, int root, bool in_place, bool on_device)
 {
     size_t bytes = count * gs_dtype_size (dtype);
-    struct array all = allocate (rank == root ? bytes * (size_t) size : 0, on_device);
-    struct array own = allocate (bytes, on_device);
+    struct array all = array_allocate (comm, rank == root ? bytes * (size_t) size : 0, on_device);
+    struct array own = array_allocate (comm, bytes, on_device);
     size_t at = bytes * (size_t) rank;
 
     seed++;
     in_place = in_place && rank == root;
     make_piece (dtype, in_place ? all.host + at : own.host, rank, root, count);
-    bring (&all);
-    bring (&own);
+    array_bring (&all);
+    array_bring (&own);
     CHECK_OK (gs_gather (comm, in_place ? all.used + at : own.used,
                          rank == root ? all.used : NULL, count, dtype, root, NULL));
-    fetch (&all);
+    array_fetch (&all);
     for (int r = 0; r < size && rank == root; r++)
         check_piece (dtype, all.host + bytes * (size_t) r, r, root, count, "gather");
-    release (&all, "gather");
-    release (&own, "gather");
+    array_release (&all, "gather");
+    array_release (&own, "gather");
 }
 
 static void check_scatter (gs_dtype_t dtype, size_t count, int root, bool in_place,
                            bool on_device)
 {
     size_t bytes = count * gs_dtype_size (dtype);
-    struct array all = allocate (rank == root ? bytes * (size_t) size : 0, on_device);
-    struct array own = allocate (bytes, on_device);
+    struct array all = array_allocate (comm, rank == root ? bytes * (size_t) size : 0, on_device);
+    struct array own = array_allocate (comm, bytes, on_device);
     size_t at = bytes * (size_t) rank;
 
     seed++;
     in_place = in_place && rank == root;
     for (int r = 0; r < size && rank == root; r++)
         make_piece (dtype, all.host + bytes * (size_t) r, root, r, count);
-    bring (&all);
+    array_bring (&all);
     CHECK_OK (gs_scatter (comm, rank == root ? all.used : NULL,
                           in_place ? all.used + at : own.used, count, dtype, root, NULL));
-    fetch (in_place ? &all : &own);
+    array_fetch (in_place ? &all : &own);
     check_piece (dtype, in_place ? all.host + at : own.host, root, rank, count, "scatter");
-    release (&all, "scatter");
-    release (&own, "scatter");
+    array_release (&all, "scatter");
+    array_release (&own, "scatter");
 }
 
 static void check_alltoall (gs_dtype_t dtype, size_t count, bool on_device)
 {
     size_t bytes = count * gs_dtype_size (dtype);
-    struct array out = allocate (bytes * (size_t) size, on_device);
-    struct array in = allocate (bytes * (size_t) size, on_device);
+    struct array out = array_allocate (comm, bytes * (size_t) size, on_device);
+    struct array in = array_allocate (comm, bytes * (size_t) size, on_device);
 
     seed++;
     for (int r = 0; r < size; r++)
         make_piece (dtype, out.host + bytes * (size_t) r, rank, r, count);
-    bring (&out);
+    array_bring (&out);
     CHECK_OK (gs_alltoall (comm, out.used, in.used, count, dtype, NULL));
-    fetch (&in);
+    array_fetch (&in);
     for (int r = 0; r < size; r++)
         check_piece (dtype, in.host + bytes * (size_t) r, r, rank, count, "alltoall");
-    release (&out, "alltoall");
-    release (&in, "alltoall");
+    array_release (&out, "alltoall");
+    array_release (&in, "alltoall");
 }
 
 static void check_regular (gs_dtype_t dtype, size_t count, int way)
@@ -178,18 +122,18 @@ static void check_allgatherv (gs_dtype_t dtype, int gap, bool told, bool on_devi
     seed++;
     for (int r = 0; r < size; r++)
         p.counts[r] = some_count (r, r);
-    lay_out (&p, gap);
-    all = allocate (p.extent * width, on_device);
-    own = allocate (p.counts[rank] * width, on_device);
+    pieces_lay_out (&p, size, gap);
+    all = array_allocate (comm, p.extent * width, on_device);
+    own = array_allocate (comm, p.counts[rank] * width, on_device);
     make_piece (dtype, own.host, rank, 0, p.counts[rank]);
-    bring (&own);
+    array_bring (&own);
     CHECK_OK (gs_allgatherv (comm, own.used, p.counts[rank], all.used, p.extent,
                              told ? p.counts : NULL, gap < 0 ? NULL : p.displs, dtype, NULL));
-    fetch (&all);
+    array_fetch (&all);
     for (int r = 0; r < size; r++)
         check_piece (dtype, all.host + p.displs[r] * width, r, 0, p.counts[r], "allgatherv");
-    release (&all, "allgatherv");
-    release (&own, "allgatherv");
+    array_release (&all, "allgatherv");
+    array_release (&own, "allgatherv");
 }
 
 static void check_gatherv (gs_dtype_t dtype, int gap, bool told, bool on_device)
@@ -202,19 +146,19 @@ static void check_gatherv (gs_dtype_t dtype, int gap, bool told, bool on_device)
     seed++;
     for (int r = 0; r < size; r++)
         p.counts[r] = some_count (r, r);
-    lay_out (&p, gap);
-    all = allocate (rank == root ? p.extent * width : 0, on_device);
-    own = allocate (p.counts[rank] * width, on_device);
+    pieces_lay_out (&p, size, gap);
+    all = array_allocate (comm, rank == root ? p.extent * width : 0, on_device);
+    own = array_allocate (comm, p.counts[rank] * width, on_device);
     make_piece (dtype, own.host, rank, root, p.counts[rank]);
-    bring (&own);
+    array_bring (&own);
     CHECK_OK (gs_gatherv (comm, own.used, p.counts[rank], rank == root ? all.used : NULL,
                           rank == root ? p.extent : 0, told ? p.counts : NULL,
                           gap < 0 ? NULL : p.displs, dtype, root, NULL));
-    fetch (&all);
+    array_fetch (&all);
     for (int r = 0; r < size && rank == root; r++)
         check_piece (dtype, all.host + p.displs[r] * width, r, root, p.counts[r], "gatherv");
-    release (&all, "gatherv");
-    release (&own, "gatherv");
+    array_release (&all, "gatherv");
+    array_release (&own, "gatherv");
 }
 
 static void check_scatterv (gs_dtype_t dtype, int gap, bool on_device)
@@ -227,19 +171,19 @@ static void check_scatterv (gs_dtype_t dtype, int gap, bool on_device)
     seed++;
     for (int r = 0; r < size; r++)
         p.counts[r] = some_count (r, r);
-    lay_out (&p, gap);
-    all = allocate (rank == root ? p.extent * width : 0, on_device);
-    own = allocate (p.counts[rank] * width, on_device);
+    pieces_lay_out (&p, size, gap);
+    all = array_allocate (comm, rank == root ? p.extent * width : 0, on_device);
+    own = array_allocate (comm, p.counts[rank] * width, on_device);
     for (int r = 0; r < size && rank == root; r++)
         make_piece (dtype, all.host + p.displs[r] * width, root, r, p.counts[r]);
-    bring (&all);
+    array_bring (&all);
     CHECK_OK (gs_scatterv (comm, rank == root ? all.used : NULL, rank == root ? p.counts : NULL,
                            gap < 0 ? NULL : p.displs, own.used, p.counts[rank], dtype, root,
                            NULL));
-    fetch (&own);
+    array_fetch (&own);
     check_piece (dtype, own.host, root, rank, p.counts[rank], "scatterv");
-    release (&all, "scatterv");
-    release (&own, "scatterv");
+    array_release (&all, "scatterv");
+    array_release (&own, "scatterv");
 }
 
 static void check_alltoallv (gs_dtype_t dtype, int gap, bool on_device)
@@ -253,21 +197,21 @@ static void check_alltoallv (gs_dtype_t dtype, int gap, bool on_device)
         to.counts[r] = some_count (rank, r);
         from.counts[r] = some_count (r, rank);
     }
-    lay_out (&to, gap);
-    lay_out (&from, gap);
-    out = allocate (to.extent * width, on_device);
-    in = allocate (from.extent * width, on_device);
+    pieces_lay_out (&to, size, gap);
+    pieces_lay_out (&from, size, gap);
+    out = array_allocate (comm, to.extent * width, on_device);
+    in = array_allocate (comm, from.extent * width, on_device);
     for (int r = 0; r < size; r++)
         make_piece (dtype, out.host + to.displs[r] * width, rank, r, to.counts[r]);
-    bring (&out);
+    array_bring (&out);
     CHECK_OK (gs_alltoallv (comm, out.used, to.counts, gap < 0 ? NULL : to.displs, in.used,
                             from.counts, gap < 0 ? NULL : from.displs, dtype, NULL));
-    fetch (&in);
+    array_fetch (&in);
     for (int r = 0; r < size; r++)
         check_piece (dtype, in.host + from.displs[r] * width, r, rank, from.counts[r],
                      "alltoallv");
-    release (&out, "alltoallv");
-    release (&in, "alltoallv");
+    array_release (&out, "alltoallv");
+    array_release (&in, "alltoallv");
 }
 
 static void check_ragged (int round)

@@ -3,7 +3,7 @@
  * reduce - reductions that end on one rank or in parts, of all types and operations, in place and
  * not, in host memory and in that of the device, against references in long double.
  */
-#include "data.h"
+#include "array.h"
 
 static gs_comm_t *comm;
 static int rank, size;
@@ -106,8 +106,60 @@ static void check_scatter (gs_dtype_t dtype, gs_op_t op, size_t count, bool devi
            "reduce_scatter: written behind");
 }
 
+/* Parts of any length, none too, laid out in one of three ways. */
+static void check_ragged (gs_dtype_t dtype, gs_op_t op, size_t most, bool device, bool in_place)
+{
+    size_t width = gs_dtype_size (dtype), own, bytes;
+    int gap = (int) (seed++ % 3) - 1;
+    struct pieces p;
+    struct array all, part;
+    char *place;
+
+    for (int r = 0; r < size; r++)
+        p.counts[r] = seed % 4 == (uint64_t) r % 4 ? 0 : data_bits (seed, 99, (size_t) r) % most;
+    pieces_lay_out (&p, size, gap);
+    own = p.counts[rank];
+    bytes = own * width;
+    all = array_allocate (comm, p.extent * width, device);
+    part = array_allocate (comm, bytes, device);
+    data_fill (dtype, all.host, seed, rank, p.extent);
+    array_bring (&all);
+    place = all.used + p.displs[rank] * width;
+    CHECK_OK (gs_reduce_scatterv (comm, all.used, p.counts, gap < 0 ? NULL : p.displs,
+                                  in_place ? place : part.used, own, dtype, op, NULL));
+    array_fetch (in_place ? &all : &part);
+    if (!in_place && bytes) /* where it would be in place */
+        memcpy (all.host + p.displs[rank] * width, part.host, bytes);
+    check_elements (dtype, op, all.host, p.displs[rank], p.displs[rank] + own, "reduce_scatterv");
+    array_release (&all, "reduce_scatterv");
+    array_release (&part, "reduce_scatterv");
+}
+
+/* What is wrong is told on all ranks alike. */
+static void check_refusals (void)
+{
+    double x[MOST_RANKS * 4] = {0}, y[4];
+    size_t counts[MOST_RANKS], displs[MOST_RANKS];
+
+    for (int r = 0; r < size; r++)
+        counts[r] = 2, displs[r] = (size_t) r;
+    CHECK_FAILS (gs_reduce_scatterv (comm, x, NULL, NULL, y, 2, GS_F64, GS_SUM, NULL), GS_ERR_ARG,
+                 "counts is NULL");
+    CHECK_FAILS (gs_reduce_scatterv (comm, x, counts, NULL, y, 3, GS_F64, GS_SUM, NULL),
+                 GS_ERR_ARG, "gives 3 elements", "is 2");
+    CHECK_FAILS (
+        gs_reduce_scatterv (comm, x, counts, displs, x + rank + 1, 2, GS_F64, GS_SUM, NULL),
+        GS_ERR_ARG, "overlap");
+    if (size < 2 || multi_on_gpus ())
+        return;
+    counts[1] += rank == 0; /* what rank 0 believes */
+    CHECK_FAILS (gs_reduce_scatterv (comm, x, counts, NULL, y, 2, GS_F64, GS_SUM, NULL),
+                 GS_ERR_MISMATCH, "the counts that rank");
+}
+
 static void check (gs_dtype_t dtype, gs_op_t op, size_t count, int way)
 {
+    check_ragged (dtype, op, 3 * count + 2, way & 1, way & 2);
     check_reduce (dtype, op, count, way & 1, way & 2);
     check_scatter (dtype, op, count, way & 1, way & 2);
 }
@@ -132,6 +184,7 @@ int main (void)
         }
     for (int way = 0; way < 4; way++)
         check (GS_F32, GS_AVG, (1 << 20) / (size_t) size + 3, way);
+    check_refusals ();
     CHECK_OK (gs_comm_destroy (comm));
     return multi_end ("reductions to one rank and in parts");
 }

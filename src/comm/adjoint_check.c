@@ -1,0 +1,239 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * adjoint_check - whether a backward pass of all ranks together is the gradient of their forward
+ * pass: the dot-product test, with differences where the function is not linear.
+ */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/hash.h"
+#include "base/status.h"
+#include "comm/call.h"
+
+#define LINEAR_TOLERANCE 1e-12
+#define TOLERANCE        1e-6
+#define STEP             1e-3
+
+static const char caller[] = "gs_adjoint_check";
+
+struct test {
+    gs_comm_t *comm;
+    gs_forward_f forward;
+    gs_backward_f backward;
+    void *context;
+    size_t nx, ny;
+    gs_adjoint_opts_t opts;
+    double *x, *at, *d, *grad_x; /* [nx] */
+    double *y, *jd, *g;          /* [ny] */
+};
+
+/* ---- All ranks alike ---- */
+
+/* The worst status of all ranks, each with a text; statuses are numbers from 0. */
+static gs_status_t agree (struct test *t, gs_status_t own, const char *what)
+{
+    int32_t worst = (int32_t) own;
+    gs_status_t st = gs_allreduce (t->comm, &worst, 1, GS_I32, GS_MAX, NULL);
+
+    if (st || own || !worst)
+        return st ? st : own;
+    return gsi_fail ((gs_status_t) worst, "%s: %s on another rank, whose text says why", caller,
+                     what);
+}
+
+static gs_status_t sum (struct test *t, double *numbers, size_t count)
+{
+    return gs_allreduce (t->comm, numbers, count, GS_F64, GS_SUM, NULL);
+}
+
+/* ---- The two sides ---- */
+
+/* y = f (x + factor * d) */
+static gs_status_t forward_at (struct test *t, double factor)
+{
+    for (size_t i = 0; i < t->nx; i++)
+        t->at[i] = t->opts.linear ? t->d[i] : t->x[i] + factor * t->d[i];
+    return agree (t, t->forward (t->at, t->y, t->context), "the forward pass failed");
+}
+
+/* Adds [weight] times the central difference with step [h] to jd. */
+static gs_status_t add_difference (struct test *t, double h, double weight)
+{
+    gs_status_t st;
+
+    for (int sign = 1; sign >= -1; sign -= 2) {
+        if ((st = forward_at (t, sign * h)))
+            return st;
+        for (size_t i = 0; i < t->ny; i++)
+            t->jd[i] += weight * sign * t->y[i] / (2 * h);
+    }
+    return GS_OK;
+}
+
+static gs_status_t derive (struct test *t)
+{
+    double most = 0;
+    gs_status_t st;
+
+    if (t->opts.linear) {
+        if (!(st = forward_at (t, 1)) && t->ny)
+            memcpy (t->jd, t->y, t->ny * sizeof (*t->jd));
+        return st;
+    }
+    for (size_t i = 0; i < t->nx; i++)
+        most = fmax (most, fabs (t->x[i]));
+    if ((st = gs_allreduce (t->comm, &most, 1, GS_F64, GS_MAX, NULL)))
+        return st;
+    if (!t->opts.step)
+        t->opts.step = STEP * (most > 0 ? most : 1);
+    if ((st = add_difference (t, t->opts.step / 2, 4.0 / 3)))
+        return st;
+    return add_difference (t, t->opts.step, -1.0 / 3);
+}
+
+static gs_status_t judge (struct test *t, gs_adjoint_result_t *result)
+{
+    double sums[4] = {0}, norm;
+    gs_status_t st;
+
+    for (size_t i = 0; i < t->ny; i++) {
+        sums[0] += t->jd[i] * t->g[i];
+        sums[2] += t->jd[i] * t->jd[i];
+        sums[3] += t->g[i] * t->g[i];
+    }
+    for (size_t i = 0; i < t->nx; i++)
+        sums[1] += t->d[i] * t->grad_x[i];
+    if ((st = sum (t, sums, 4)))
+        return st;
+    norm = sqrt (sums[2]) * sqrt (sums[3]);
+    result->forward = sums[0];
+    result->backward = sums[1];
+    result->error = fabs (sums[0] - sums[1]);
+    if (result->error > 0)
+        result->error /= norm; /* of a derivative that is 0: infinite */
+    if (result->error <= t->opts.tolerance)
+        return GS_OK;
+    return gsi_fail (GS_ERR_MISMATCH,
+                     "%s: the backward pass is not the gradient of the forward pass: J d . g is "
+                     "%.17g by the forward pass, but d . J' g is %.17g by the backward pass; the "
+                     "relative error is %.3g, allowed are %.3g",
+                     caller, sums[0], sums[1], result->error, t->opts.tolerance);
+}
+
+/* ---- The function ---- */
+
+static gs_status_t take_opts (struct test *t, const gs_adjoint_opts_t *opts)
+{
+    t->opts = (gs_adjoint_opts_t) GS_ADJOINT_OPTS_INIT;
+    if (opts && opts->size != sizeof (*opts))
+        return gsi_fail (GS_ERR_ARG,
+                         "%s: opts->size is %zu, not %zu: begin with "
+                         "GS_ADJOINT_OPTS_INIT",
+                         caller, opts->size, sizeof (*opts));
+    if (opts)
+        t->opts = *opts;
+    if (!(t->opts.tolerance >= 0) || !(t->opts.step >= 0) || isinf (t->opts.step))
+        return gsi_fail (GS_ERR_ARG,
+                         "%s: tolerance is %g and step %g: give 0 for the default, or "
+                         "more",
+                         caller, t->opts.tolerance, t->opts.step);
+    if (!t->opts.tolerance)
+        t->opts.tolerance = t->opts.linear ? LINEAR_TOLERANCE : TOLERANCE;
+    return GS_OK;
+}
+
+/* The same number of elements of y on all ranks, for the same gradient. */
+static gs_status_t compare_lengths (struct test *t)
+{
+    double n[2] = {(double) t->ny, -(double) t->ny};
+    gs_status_t st = gs_allreduce (t->comm, n, 2, GS_F64, GS_MAX, NULL);
+
+    if (st || n[0] == -n[1])
+        return st;
+    return gsi_fail (GS_ERR_ARG,
+                     "%s: with same_loss all ranks give the same ny: one has %.0f, "
+                     "another %.0f",
+                     caller, n[0], -n[1]);
+}
+
+/* Numbers from -1 to 1; the sequence is that of [rank] and [number]. */
+static void fill (const struct test *t, double *numbers, size_t count, int rank, int number)
+{
+    uint64_t seed = t->opts.seed ? t->opts.seed : 1;
+    struct {
+        uint64_t seed, rank, number;
+    } key = {seed, (uint64_t) rank, (uint64_t) number};
+    uint64_t state = gsi_hash (&key, sizeof (key));
+    unsigned short words[3] = {(unsigned short) state, (unsigned short) (state >> 16),
+                               (unsigned short) (state >> 32)};
+
+    for (size_t i = 0; i < count; i++)
+        numbers[i] = 2 * erand48 (words) - 1;
+}
+
+static void draw (struct test *t, const double *x)
+{
+    int rank = t->comm->team.rank;
+
+    if (x && t->nx)
+        memcpy (t->x, x, t->nx * sizeof (*x));
+    else
+        fill (t, t->x, t->nx, rank, 1);
+    fill (t, t->d, t->nx, rank, 2);
+    fill (t, t->g, t->ny, t->opts.same_loss ? -1 : rank, 3);
+    memset (t->jd, 0, t->ny * sizeof (*t->jd));
+}
+
+static gs_status_t run (struct test *t, const double *x, gs_adjoint_result_t *result)
+{
+    gs_status_t st;
+
+    if (t->opts.same_loss && (st = compare_lengths (t)))
+        return st;
+    draw (t, x);
+    if ((st = derive (t)) || (st = agree (t, t->backward (t->x, t->g, t->grad_x, t->context),
+                                          "the backward pass failed")))
+        return st;
+    return judge (t, result);
+}
+
+gs_status_t gs_adjoint_check (gs_comm_t *comm, gs_forward_f forward, gs_backward_f backward,
+                              void *context, const double *x, size_t nx, size_t ny,
+                              const gs_adjoint_opts_t *opts, gs_adjoint_result_t *result)
+{
+    struct test t = {.comm = comm,
+                     .forward = forward,
+                     .backward = backward,
+                     .context = context,
+                     .nx = nx,
+                     .ny = ny};
+    gs_adjoint_result_t found = {0};
+    size_t xs, ys, bytes;
+    double *memory = NULL;
+    gs_status_t st = gsi_comm_valid (comm, caller);
+
+    if (st)
+        return st;
+    if (!forward || !backward)
+        st = gsi_fail (GS_ERR_ARG, "%s: %s is NULL", caller, forward ? "backward" : "forward");
+    if (!st)
+        st = take_opts (&t, opts);
+    if (!st &&
+        (__builtin_mul_overflow (nx, (size_t) 4, &xs) ||
+         __builtin_mul_overflow (ny, (size_t) 3, &ys) || __builtin_add_overflow (xs, ys, &xs) ||
+         __builtin_mul_overflow (xs, sizeof (double), &bytes) ||
+         !(memory = malloc (bytes + sizeof (double)))))
+        st = gsi_fail (GS_ERR_NOMEM, "%s: out of memory for 4 * %zu + 3 * %zu numbers", caller,
+                       nx, ny);
+    if (memory) {
+        t.x = memory, t.at = t.x + nx, t.d = t.at + nx, t.grad_x = t.d + nx;
+        t.y = t.grad_x + nx, t.jd = t.y + ny, t.g = t.jd + ny;
+    }
+    if (!(st = agree (&t, st, "the test cannot begin")))
+        st = run (&t, x, &found);
+    if (result)
+        *result = found;
+    free (memory);
+    return st;
+}
