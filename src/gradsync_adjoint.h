@@ -57,15 +57,17 @@ typedef enum gs_grad_contract {
  *   count     in   of one rank, the same on all ranks
  *   dtype     in   floating or complex
  *   contract  in   the same on all ranks
- *   stream    in   see section 5; with GS_CHECK=collective the host waits for it in
- * GS_GRAD_OWN_SLOT
+ *   stream    in   see section 5; the host waits for it where GS_CHECK=collective looks at
+ *                  GS_GRAD_OWN_SLOT
  *
  * Done by     gs_reduce_scatter with GS_SUM; GS_GRAD_OWN_SLOT: no communication.
+ * Collective  yes, with both contracts.
  * Returns     see above; GS_ERR_MISMATCH on all ranks alike, with GS_CHECK=collective and in the
  *             first two calls of a communicator, if ranks give different contracts; with
- *             GS_CHECK=collective if GS_GRAD_OWN_SLOT is not the adjoint: if for some rank its
- * own part differs from the average of all ranks', by more than the square root of the type's
- * precision of its norm. grad_x is not written then. Since       0.1
+ *             GS_CHECK=collective, if GS_GRAD_OWN_SLOT is not the adjoint: if the own part of
+ *             some rank differs from the average of all ranks' by more than the square root of
+ *             the type's precision, of its norm. grad_x is not written then.
+ * Since       0.1
  */
 gs_status_t gs_allgather_backward (gs_comm_t *comm, const void *grad_y, void *grad_x,
                                    size_t count, gs_dtype_t dtype, gs_grad_contract_t contract,
@@ -80,9 +82,10 @@ gs_status_t gs_allgather_backward (gs_comm_t *comm, const void *grad_y, void *gr
  *   displs    in   [size] where each begins in grad_y; NULL: one behind the other
  *   grad_x    out  count elements; may be this rank's piece of grad_y
  *   count     in   counts of this rank
- *   dtype, contract, stream  as gs_allgather_backward
+ *   dtype, contract, stream  in  as gs_allgather_backward
  *
  * Done by     gs_reduce_scatterv with GS_SUM; GS_GRAD_OWN_SLOT: no communication.
+ * Collective  yes, with both contracts.
  * Returns     as gs_allgather_backward, and GS_ERR_MISMATCH as gs_reduce_scatterv.
  * Since       0.1
  */
@@ -92,60 +95,140 @@ gs_status_t gs_allgatherv_backward (gs_comm_t *comm, const void *grad_y, const s
                                     gs_stream_t stream);
 
 /*
- * The gradients of gs_gather and gs_gatherv: each rank is handed what the root has found for it.
+ * The gradient of gs_gather: each rank is handed what the root has found for it, by gs_scatter.
  *
- *   grad_y   in   (root) size * count elements, or the pieces that counts and displs describe
- *   grad_x   out  count elements
- *   counts, displs  in  (root) as gs_scatterv; displs may be NULL
+ *   comm    in   every rank calls
+ *   grad_y  in   (root) size * count elements
+ *   grad_x  out  count elements; on the root it may be its own place in grad_y
+ *   count   in   of one rank, the same on all ranks
+ *   dtype   in   floating or complex
+ *   root    in   the same on all ranks
+ *   stream  in   see section 5
  *
- * Done by     gs_scatter; gs_scatterv.
+ * Collective  yes.
+ * Returns     see above.
  * Since       0.1
  */
 gs_status_t gs_gather_backward (gs_comm_t *comm, const void *grad_y, void *grad_x, size_t count,
                                 gs_dtype_t dtype, int root, gs_stream_t stream);
+
+/*
+ * The gradient of gs_gatherv, likewise by gs_scatterv.
+ *
+ *   comm    in   every rank calls
+ *   grad_y  in   (root) the pieces of all ranks
+ *   counts  in   (root) [size] lengths of the pieces
+ *   displs  in   (root) [size] where each begins; NULL: one behind the other
+ *   grad_x  out  count elements; on the root it may be its own piece of grad_y
+ *   count   in   counts of this rank
+ *   dtype   in   floating or complex
+ *   root    in   the same on all ranks
+ *   stream  in   see section 5
+ *
+ * Collective  yes.
+ * Returns     see above.
+ * Since       0.1
+ */
 gs_status_t gs_gatherv_backward (gs_comm_t *comm, const void *grad_y, const size_t *counts,
                                  const size_t *displs, void *grad_x, size_t count,
                                  gs_dtype_t dtype, int root, gs_stream_t stream);
 
 /*
- * The gradients of gs_scatter and gs_scatterv: the root collects what the ranks have found.
+ * The gradient of gs_scatter: the root collects what the ranks have found, by gs_gather.
  *
- *   grad_y   in   count elements
- *   grad_x   out  (root) size * count elements, or the pieces that counts and displs describe
- *   room     in   (root) elements at grad_x
- *   counts, displs  in  as gs_gatherv
+ *   comm    in   every rank calls
+ *   grad_y  in   count elements; on the root it may be its own place in grad_x
+ *   grad_x  out  (root) size * count elements
+ *   count   in   of one rank, the same on all ranks
+ *   dtype   in   floating or complex
+ *   root    in   the same on all ranks
+ *   stream  in   see section 5
  *
- * Done by     gs_gather; gs_gatherv.
+ * Collective  yes.
+ * Returns     see above.
  * Since       0.1
  */
 gs_status_t gs_scatter_backward (gs_comm_t *comm, const void *grad_y, void *grad_x, size_t count,
                                  gs_dtype_t dtype, int root, gs_stream_t stream);
+
+/*
+ * The gradient of gs_scatterv, likewise by gs_gatherv. Places of grad_x that are in no piece stay
+ * as they are.
+ *
+ *   comm    in   every rank calls
+ *   grad_y  in   count elements; on the root it may be its own piece of grad_x
+ *   count   in   counts of this rank; may be 0
+ *   grad_x  out  (root) room for [room] elements
+ *   room    in   (root) elements
+ *   counts  in   [size] lengths of the pieces, the same on all ranks; NULL on all: the ranks
+ *                tell each other, which on GPUs the host waits for
+ *   displs  in   (root) [size] where each begins; NULL: one behind the other
+ *   dtype   in   floating or complex
+ *   root    in   the same on all ranks
+ *   stream  in   see section 5
+ *
+ * Collective  yes.
+ * Returns     see above.
+ * Since       0.1
+ */
 gs_status_t gs_scatterv_backward (gs_comm_t *comm, const void *grad_y, size_t count, void *grad_x,
                                   size_t room, const size_t *counts, const size_t *displs,
                                   gs_dtype_t dtype, int root, gs_stream_t stream);
 
 /*
- * The gradients of gs_alltoall and gs_alltoallv, whose counts and displacements of send and recv
- * are given as they were: everything goes back.
+ * The gradient of gs_alltoall: everything goes back, by gs_alltoall.
  *
- * Done by     gs_alltoall; gs_alltoallv.
+ *   comm    in   every rank calls
+ *   grad_y  in   size * count elements
+ *   grad_x  out  size * count elements; not grad_y
+ *   count   in   of one pair, the same on all ranks
+ *   dtype   in   floating or complex
+ *   stream  in   see section 5
+ *
+ * Collective  yes.
+ * Returns     see above.
  * Since       0.1
  */
 gs_status_t gs_alltoall_backward (gs_comm_t *comm, const void *grad_y, void *grad_x, size_t count,
                                   gs_dtype_t dtype, gs_stream_t stream);
+
+/*
+ * The gradient of gs_alltoallv, likewise by gs_alltoallv. Places of grad_x that are in no piece
+ * stay as they are.
+ *
+ *   comm         in   every rank calls
+ *   grad_y       in   the pieces that came from the ranks
+ *   recv_counts  in   [size] as given to gs_alltoallv
+ *   recv_displs  in   [size] likewise; NULL: one behind the other
+ *   grad_x       out  the pieces that went to the ranks
+ *   send_counts  in   [size] as given to gs_alltoallv
+ *   send_displs  in   [size] likewise; NULL: one behind the other
+ *   dtype        in   floating or complex
+ *   stream       in   see section 5
+ *
+ * Collective  yes.
+ * Returns     see above.
+ * Since       0.1
+ */
 gs_status_t gs_alltoallv_backward (gs_comm_t *comm, const void *grad_y, const size_t *recv_counts,
                                    const size_t *recv_displs, void *grad_x,
                                    const size_t *send_counts, const size_t *send_displs,
                                    gs_dtype_t dtype, gs_stream_t stream);
 
 /*
- * The gradient of gs_broadcast: the root gets the sum. What other ranks had in the buffer before
- * was of no influence, so its gradient is 0.
+ * The gradient of gs_broadcast: the root gets the sum, by gs_reduce. What other ranks had in the
+ * buffer before was of no influence, so its gradient is 0.
  *
- *   grad_y   in   count elements
- *   grad_x   out  (root) count elements; may be grad_y
+ *   comm    in   every rank calls
+ *   grad_y  in   count elements
+ *   grad_x  out  (root) count elements; may be grad_y
+ *   count   in   the same on all ranks
+ *   dtype   in   floating or complex
+ *   root    in   the same on all ranks
+ *   stream  in   see section 5
  *
- * Done by     gs_reduce with GS_SUM.
+ * Collective  yes.
+ * Returns     see above.
  * Since       0.1
  */
 gs_status_t gs_broadcast_backward (gs_comm_t *comm, const void *grad_y, void *grad_x,
@@ -154,55 +237,97 @@ gs_status_t gs_broadcast_backward (gs_comm_t *comm, const void *grad_y, void *gr
 /*
  * The gradient of gs_allreduce with GS_SUM and of gs_allreduce_avg, each its own adjoint.
  *
- *   grad     in,out  count elements: grad_y becomes grad_x
- *   op       in      GS_SUM or GS_AVG, the same on all ranks
+ *   comm    in      every rank calls
+ *   grad    in,out  count elements: grad_y becomes grad_x
+ *   count   in      the same on all ranks
+ *   dtype   in      floating or complex
+ *   op      in      GS_SUM or GS_AVG, the same on all ranks
+ *   stream  in      see section 5
  *
- * Done by     gs_allreduce.
+ * Collective  yes.
+ * Returns     see above; GS_ERR_UNSUPPORTED for another op.
  * Since       0.1
  */
 gs_status_t gs_allreduce_backward (gs_comm_t *comm, void *grad, size_t count, gs_dtype_t dtype,
                                    gs_op_t op, gs_stream_t stream);
 
 /*
- * The gradient of gs_reduce with GS_SUM: all ranks get what the root has found.
+ * The gradient of gs_reduce with GS_SUM: all ranks get what the root has found, by gs_broadcast.
+ * For GS_AVG it is that over the number of ranks.
  *
- *   grad     in,out  count elements: (root) grad_y; becomes grad_x on all ranks
+ *   comm    in      every rank calls
+ *   grad    in,out  count elements: (root) grad_y; becomes grad_x on all ranks
+ *   count   in      the same on all ranks
+ *   dtype   in      floating or complex
+ *   root    in      the same on all ranks
+ *   stream  in      see section 5
  *
- * Done by     gs_broadcast.
+ * Collective  yes.
+ * Returns     see above.
  * Since       0.1
  */
 gs_status_t gs_reduce_backward (gs_comm_t *comm, void *grad, size_t count, gs_dtype_t dtype,
                                 int root, gs_stream_t stream);
 
 /*
- * The gradients of gs_reduce_scatter and gs_reduce_scatterv with GS_SUM: the parts of all ranks
- * come together again.
+ * The gradient of gs_reduce_scatter with GS_SUM: the parts of all ranks come together again, by
+ * gs_allgather. For GS_AVG it is that over the number of ranks.
  *
- *   grad_y   in   count elements; may be this rank's place in grad_x
- *   grad_x   out  size * count elements, or the parts that counts and displs describe
- *   room     in   elements at grad_x
- *   counts   in   [size] as gs_allgatherv, but not NULL
- *   displs   in   [size]; NULL: one behind the other
+ *   comm    in   every rank calls
+ *   grad_y  in   count elements; may be this rank's place in grad_x
+ *   grad_x  out  size * count elements
+ *   count   in   of one rank, the same on all ranks
+ *   dtype   in   floating or complex
+ *   stream  in   see section 5
  *
- * Done by     gs_allgather; gs_allgatherv.
+ * Collective  yes.
+ * Returns     see above.
  * Since       0.1
  */
 gs_status_t gs_reduce_scatter_backward (gs_comm_t *comm, const void *grad_y, void *grad_x,
                                         size_t count, gs_dtype_t dtype, gs_stream_t stream);
+
+/*
+ * The gradient of gs_reduce_scatterv with GS_SUM, likewise by gs_allgatherv. Places of grad_x
+ * that are in no part stay as they are.
+ *
+ *   comm    in   every rank calls
+ *   grad_y  in   count elements; may be this rank's part of grad_x
+ *   count   in   counts of this rank
+ *   grad_x  out  room for [room] elements
+ *   room    in   elements
+ *   counts  in   [size] lengths of the parts, the same on all ranks
+ *   displs  in   [size] where each begins; NULL: one behind the other
+ *   dtype   in   floating or complex
+ *   stream  in   see section 5
+ *
+ * Collective  yes.
+ * Returns     see above.
+ * Since       0.1
+ */
 gs_status_t gs_reduce_scatterv_backward (gs_comm_t *comm, const void *grad_y, size_t count,
                                          void *grad_x, size_t room, const size_t *counts,
                                          const size_t *displs, gs_dtype_t dtype,
                                          gs_stream_t stream);
 
 /*
- * The gradient of gs_gather_field by the blocks. That by elements of the field which no block
- * covers is grad_y there, as they stay what they were.
+ * The gradient of gs_gather_field by the blocks: by gs_scatterv or, with root -1, by
+ * gs_reduce_scatterv. That by elements of the field which no block covers is grad_y there, as
+ * they stay what they were.
  *
- *   grad_y   in   (root, or all) of the field, of [shape]
- *   grad_x   out  of this rank's block, of [extents]; NULL where an extent is 0
- *   the others, and memory  as gs_gather_field
+ *   comm     in   every rank calls
+ *   grad_y   in   (root, or all) of the field
+ *   shape    in   (root, or all) [dims] extents of the field
+ *   grad_x   out  of this rank's block; NULL where an extent is 0
+ *   extents  in   [dims] of the block
+ *   offsets  in   [dims] where the block begins in the field, from 0
+ *   dims     in   1 to GS_FIELD_DIMS_MAX, the same on all ranks
+ *   dtype    in   floating or complex
+ *   root     in   the rank that had received the field, the same on all ranks; -1: all did
+ *   stream   in   on GPUs the host waits for what was queued there; memory as gs_gather_field
  *
- * Done by     gs_scatterv; with root -1 by gs_reduce_scatterv with GS_SUM.
+ * Collective  yes.
+ * Returns     as gs_gather_field; GS_ERR_UNSUPPORTED for integers.
  * Since       0.1
  */
 gs_status_t gs_gather_field_backward (gs_comm_t *comm, const void *grad_y, const size_t *shape,
