@@ -439,11 +439,16 @@ static gs_status_t reduce_scatterv (struct gsi_coll *coll, const void *send, con
 static gs_status_t reduce (struct gsi_coll *coll, const void *send, void *recv, size_t count,
                            const struct gsi_reduction *how, int root, const struct gsi_call *call)
 {
+    struct gsi_coll_mpi *c = (struct gsi_coll_mpi *) coll;
+    size_t bytes = count * gs_dtype_size (how->dtype);
     gs_status_t st = still_up ();
 
-    return st ? st
-              : gsi_exchange_reduce_to ((struct gsi_coll_mpi *) coll, send, recv, count, how,
-                                        root, call);
+    if (st)
+        return st;
+    if (gsi_levels_together (&c->levels) &&
+        gsi_choice_way (&c->levels, c->size, GSI_TASK_SUM, bytes) == GSI_WAY_LEVELS)
+        return gsi_levels_reduce (c, send, recv, count, how, root, call);
+    return gsi_exchange_reduce_to (c, send, recv, count, how, root, call);
 }
 
 static gs_status_t barrier (struct gsi_coll *coll, const struct gsi_call *call)

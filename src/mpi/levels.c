@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* levels - a large allreduce between hosts, in blocks. */
+/* levels - a large allreduce between hosts, and a reduce on one node, in blocks. */
 #include "mpi/levels.h"
 
 #include <string.h>
@@ -10,11 +10,13 @@
 
 #define IN_PLACE_BYTES ((size_t) 64 << 10) /* summed at once of arrays that all ranks see */
 
-/* One large allreduce. */
+/* One large operation; of an allreduce [from] is [buf], a reduce has that on its root only. */
 struct job {
     struct gsi_coll_mpi *c;
     const struct gsi_levels *l;
+    const char *from;
     char *buf;
+    bool to_all;
     size_t count, width, wide; /* elements; bytes of one, and of its sum within a node */
     size_t block, blocks;      /* elements in a block; how many blocks */
     uint64_t turn, kind;       /* of block 0 in the node's memory; of all blocks */
@@ -96,7 +98,7 @@ static void put (const struct job *j, size_t b)
         struct range r = shard_of (j, b, owner);
         if (owner != j->l->shard && r.n)
             gsi_stream_out (&j->c->stream, within (j, area, b, r.first),
-                            j->buf + r.first * j->width, r.n * j->width);
+                            j->from + r.first * j->width, r.n * j->width);
     }
     gsi_node_put (node, j->turn + b, j->kind, j->place);
 }
@@ -108,9 +110,7 @@ static gs_status_t find_arrays (const struct job *j)
 
     for (int i = 0; i < c->node.size; i++) {
         uint64_t place = gsi_node_place (&c->node, i, j->turn);
-        if (i == c->node.index)
-            c->array[i] = j->buf;
-        else if (!place)
+        if (!place || i == c->node.index)
             c->array[i] = NULL;
         else if (!(c->array[i] = gsi_share_at (&c->share, i, place, j->count * j->width)))
             return gsi_fail (GS_ERR_NOMEM, "transport mpi: no room to map an array of rank %d",
@@ -136,6 +136,7 @@ static void combine_node (const struct job *j, size_t b, struct range r, void *d
         c->source[i] = c->array[i]
                            ? c->array[i] + r.first * j->width
                            : within (j, gsi_node_area (&c->node, i, j->turn + b), b, r.first);
+    c->source[c->node.index] = j->from + r.first * j->width;
     c->device->ops->reduce (&j->local, dst, c->source, c->node.size, r.n);
 }
 
@@ -288,6 +289,27 @@ static gs_status_t work_in_place (const struct job *j)
     return gsi_node_await_done (c, j->turn, j->l->owners, j->call);
 }
 
+/*
+ * This rank's shard of block [b] on the only node, summed: in its array, and for others to take;
+ * where it receives nothing, for the root only; on the root for nobody.
+ */
+static void sum_shard (const struct job *j, size_t b)
+{
+    const struct gsi_node *node = &j->c->node;
+    struct range mine = shard_of (j, b, j->l->shard);
+
+    if (!j->buf) {
+        combine_node (j, b, mine, gsi_node_result (node, node->index, j->turn + b));
+        gsi_node_done (node, j->turn + b);
+        return;
+    }
+    combine_node (j, b, mine, j->buf + mine.first * j->width);
+    if (j->to_all)
+        show (j, b);
+    else
+        gsi_node_done (node, j->turn + b);
+}
+
 /* Whether all ranks of the node see all arrays; the same on each of them. */
 static bool all_seen (const struct job *j)
 {
@@ -310,12 +332,9 @@ static gs_status_t work_alone (const struct job *j)
     for (size_t b = 0; b <= j->blocks && !st; b++) {
         if (b + 1 < j->blocks)
             put (j, b + 1);
-        if (b < j->blocks && !(st = await_put (j, b))) {
-            struct range mine = shard_of (j, b, j->l->shard);
-            combine_node (j, b, mine, j->buf + mine.first * j->width);
-            show (j, b);
-        }
-        if (b && !st)
+        if (b < j->blocks && !(st = await_put (j, b)))
+            sum_shard (j, b);
+        if (b && j->buf && !st)
             st = take (j, b - 1);
     }
     return st;
@@ -402,13 +421,12 @@ static void share_out (struct job *j)
     j->across.sums = GSI_SUMS_IN;
 }
 
-gs_status_t gsi_levels_allreduce (struct gsi_coll_mpi *c, const struct gsi_levels *levels,
-                                  char *buf, size_t count, const struct gsi_reduction *how,
-                                  const struct gsi_call *call)
+/* A job of [count] elements in blocks. */
+static struct job cut_job (struct gsi_coll_mpi *c, const struct gsi_levels *levels, size_t count,
+                           const struct gsi_reduction *how, const struct gsi_call *call)
 {
     struct job j = {.c = c,
                     .l = levels,
-                    .buf = buf,
                     .count = count,
                     .turn = c->node.turn,
                     .kind =
@@ -416,13 +434,24 @@ gs_status_t gsi_levels_allreduce (struct gsi_coll_mpi *c, const struct gsi_level
                     .how = how,
                     .call = call};
     bool half = how->dtype == GS_F16 || how->dtype == GS_BF16;
-    gs_status_t st;
 
     share_out (&j);
     j.width = gs_dtype_size (how->dtype);
     j.wide = levels->shares && levels->rails > 1 && half ? sizeof (float) : j.width;
     j.block = levels->part_bytes / j.wide * (size_t) levels->rails * (size_t) levels->owners;
     j.blocks = (count + j.block - 1) / j.block;
+    return j;
+}
+
+gs_status_t gsi_levels_allreduce (struct gsi_coll_mpi *c, const struct gsi_levels *levels,
+                                  char *buf, size_t count, const struct gsi_reduction *how,
+                                  const struct gsi_call *call)
+{
+    struct job j = cut_job (c, levels, count, how, call);
+    gs_status_t st;
+
+    j.from = j.buf = buf;
+    j.to_all = true;
     if (levels->shares) {
         if ((st = gsi_node_settle (c, call)))
             return st;
@@ -433,4 +462,19 @@ gs_status_t gsi_levels_allreduce (struct gsi_coll_mpi *c, const struct gsi_level
     if (st && j.place && c->unfinished)
         gsi_share_hide (&c->share);
     return st;
+}
+
+gs_status_t gsi_levels_reduce (struct gsi_coll_mpi *c, const char *send, char *recv, size_t count,
+                               const struct gsi_reduction *how, int root,
+                               const struct gsi_call *call)
+{
+    struct job j = cut_job (c, &c->levels, count, how, call);
+    gs_status_t st = gsi_node_settle (c, call);
+
+    if (st)
+        return st;
+    j.from = send;
+    j.buf = c->rank == root ? recv : NULL;
+    c->node.turn += j.blocks;
+    return work_alone (&j);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * levels - a large allreduce between hosts, in blocks.
+ * levels - a large allreduce between hosts, and a reduce on one node, in blocks.
  *
  * A block is cut in one shard for each owner of a node, and each shard in one part for each rail.
  * An owner combines what the ranks of its node give to its shard, in memory that they share; the
@@ -53,5 +53,10 @@ gs_status_t gsi_levels_nodes (struct gsi_levels *levels, const struct gsi_team *
 gs_status_t gsi_levels_allreduce (struct gsi_coll_mpi *c, const struct gsi_levels *levels,
                                   char *buf, size_t count, const struct gsi_reduction *how,
                                   const struct gsi_call *call);
+
+/* Where all ranks are together: the sum on [root] only, which may have [recv] as [send]. */
+gs_status_t gsi_levels_reduce (struct gsi_coll_mpi *c, const char *send, char *recv, size_t count,
+                               const struct gsi_reduction *how, int root,
+                               const struct gsi_call *call);
 
 #endif /* GS_MPI_LEVELS_H */

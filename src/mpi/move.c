@@ -3,6 +3,8 @@
 #include <string.h>
 
 #include "mpi/coll_mpi.h"
+#include "mpi/exchange.h"
+#include "mpi/pull.h"
 
 /* ---- On one node, in shared memory ---- */
 
@@ -50,6 +52,28 @@ static gs_status_t share (struct gsi_coll_mpi *c, const char *send, char *recv, 
                 copy_step (c, recv + (size_t) r * bytes, r, bytes, s - 1, turn);
     }
     return st;
+}
+
+/* Every rank reads what the root has; those that may not read it take it from shared memory. */
+static gs_status_t pull (struct gsi_coll_mpi *c, char *buf, size_t bytes, int root,
+                         const struct gsi_call *call)
+{
+    size_t *none = c->length, *out = none + c->size, *in = out + c->size;
+    struct gsi_exchange x = {.send = buf,
+                             .recv = buf,
+                             .send_at = none,
+                             .send_bytes = out,
+                             .recv_at = none,
+                             .recv_bytes = in};
+
+    if (!gsi_pull_can (c))
+        return share (c, c->rank == root ? buf : NULL, buf, root, bytes, call);
+    for (int r = 0; r < c->size; r++) {
+        none[r] = 0;
+        out[r] = c->rank == root && r != root ? bytes : 0;
+        in[r] = c->rank != root && r == root ? bytes : 0;
+    }
+    return gsi_exchange (c, &x, call);
 }
 
 /* ---- By messages ---- */
@@ -152,6 +176,7 @@ gs_status_t gsi_move_broadcast (struct gsi_coll_mpi *c, enum gsi_way way, char *
 {
     switch (way) {
     case GSI_WAY_MEMORY: return share (c, c->rank == root ? buf : NULL, buf, root, bytes, call);
+    case GSI_WAY_PULL: return pull (c, buf, bytes, root, call);
     case GSI_WAY_RELAY: return gsi_relay_broadcast (c, buf, bytes, root, call);
     default: return send_down (c, buf, bytes, root, call);
     }
