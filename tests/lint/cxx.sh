@@ -31,10 +31,11 @@ check_includes () {
 }
 
 check_includes src/gradsync.h "stddef.h, stdint.h and its own parts" \
-    '(<std(def|int)\.h>|"gradsync_(gather|group|reducer)\.h")$'
+    '(<std(def|int)\.h>|"gradsync_(gather|group|reducer|stats)\.h")$'
 
 # A part alone is refused: what it needs is in gradsync.h.
-for part in src/gradsync_gather.h src/gradsync_group.h src/gradsync_reducer.h; do
+for part in src/gradsync_gather.h src/gradsync_group.h src/gradsync_reducer.h \
+    src/gradsync_stats.h; do
     check_includes "$part" nothing '^$'
     # shellcheck disable=SC2086 # CC may carry options
     if output=$($cc -Isrc -fsyntax-only -x c "$part" 2>&1); then
