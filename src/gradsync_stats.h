@@ -128,6 +128,48 @@ typedef struct gs_array {
 gs_status_t gs_compare (gs_comm_t *comm, const gs_array_t *arrays, size_t number,
                         double tolerance, gs_stream_t stream);
 
+/* What this rank has sent by calls on a communicator. */
+typedef struct gs_traffic {
+    size_t size;       /* sizeof (gs_traffic_t) */
+    uint64_t calls;    /* that went well */
+    uint64_t bytes;    /* of arrays that this rank handed to them */
+    uint64_t within;   /* bytes that it sent to other ranks of its node, as far as is known, */
+    uint64_t between;  /* and to ranks of other nodes */
+    int within_known;  /* 0: it sent more than that within its node, */
+    int between_known; /* or to other nodes, that nobody counts */
+} gs_traffic_t;
+
+/*
+ * Tells how much this rank has sent, by operation. Local.
+ *
+ *   comm     in      a communicator
+ *   op       in      "allreduce_avg", "alltoallv", ...: a collective's name without gs_; "bucket"
+ *                    for those of reducers, "split" for making groups; NULL: all together
+ *   traffic  in,out  size is sizeof (gs_traffic_t); the rest is filled in
+ *
+ * What ranks compare before a call, its first two for instance, counts with it; functions made of
+ * other collectives (gs_gather_field, gs_stats, reducers) count as these. Messages between hosts
+ * are known, and what ranks of a node read from each other's memory in exchanges (gs_gather,
+ * gs_alltoall and their like); not who reads what in memory that they share. Of GPUs exchanges
+ * are known, not what NCCL's collectives send. A call that is captured into a graph counts once.
+ *
+ * Threads     any, also while another one is in a call.
+ * Returns     GS_OK; GS_ERR_ARG if comm or traffic is NULL, traffic->size is another one, or no
+ *             operation has that name.
+ * Since       0.1
+ */
+gs_status_t gs_comm_get_traffic (const gs_comm_t *comm, const char *op, gs_traffic_t *traffic);
+
+/*
+ * Begins to count anew. Local.
+ *
+ *   comm  in  a communicator, in no call
+ *
+ * Returns     GS_OK; GS_ERR_ARG if comm is NULL.
+ * Since       0.1
+ */
+gs_status_t gs_comm_reset_traffic (gs_comm_t *comm);
+
 #ifdef __cplusplus
 }
 #endif
