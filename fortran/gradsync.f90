@@ -51,6 +51,10 @@ module gradsync
   use gradsync_stats_array, only: gs_stats, gs_compare
   use gradsync_stats, only: gs_moments_merge, gs_all, gs_any
 
+  ! What was sent
+  use gradsync_types, only: gs_traffic
+  use gradsync_stats, only: gs_comm_get_traffic, gs_comm_reset_traffic
+
   ! Reducers; gradients as arrays in gradsync_gradient, by address in _reducer and _step
   use gradsync_types, only: gs_reducer, gs_bucket, gs_reducer_stats, gs_bucket_stats, &
     GS_OVERLAP_AUTO, GS_OVERLAP_INLINE, GS_OVERLAP_OFF, &

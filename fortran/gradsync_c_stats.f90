@@ -2,7 +2,8 @@
 ! gradsync_c_stats - the C functions of gradsync_stats.h as Fortran sees them, in its order.
 ! Private to the binding: module gradsync does not pass these names on.
 module gradsync_c_stats
-  use, intrinsic :: iso_c_binding, only: c_double, c_int, c_intptr_t, c_null_ptr, c_ptr, c_size_t
+  use, intrinsic :: iso_c_binding, only: c_char, c_double, c_int, c_int64_t, &
+    c_intptr_t, c_null_ptr, c_ptr, c_size_t
   use gradsync_types, only: gs_moments
   implicit none
   public
@@ -14,6 +15,13 @@ module gradsync_c_stats
     integer(c_size_t) :: count = 0
     integer(c_int) :: dtype = 0
   end type c_array
+
+  ! gs_traffic_t.
+  type, bind(c) :: c_traffic
+    integer(c_size_t) :: size = 0
+    integer(c_int64_t) :: calls = 0, bytes = 0, within = 0, between = 0
+    integer(c_int) :: within_known = 0, between_known = 0
+  end type c_traffic
 
   interface
     function c_stats(comm, x, samples, features, dtype, mask, mask_width, moments, stream) &
@@ -63,6 +71,21 @@ module gradsync_c_stats
       integer(c_intptr_t), value :: stream
       integer(c_int) :: st
     end function c_compare
+
+    function c_comm_get_traffic(comm, op, traffic) bind(c, name="gs_comm_get_traffic") &
+      result(st)
+      import :: c_char, c_int, c_ptr, c_traffic
+      type(c_ptr), value :: comm
+      character(kind=c_char), intent(in), optional :: op(*)
+      type(c_traffic), intent(inout) :: traffic
+      integer(c_int) :: st
+    end function c_comm_get_traffic
+
+    function c_comm_reset_traffic(comm) bind(c, name="gs_comm_reset_traffic") result(st)
+      import :: c_int, c_ptr
+      type(c_ptr), value :: comm
+      integer(c_int) :: st
+    end function c_comm_reset_traffic
   end interface
 
 end module gradsync_c_stats

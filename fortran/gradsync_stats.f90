@@ -1,20 +1,22 @@
 ! SPDX-License-Identifier: BSD-3-Clause
 ! gradsync_stats - statistics and comparisons of memory given by address, for Fortran, and what
-! has no arrays: merges, logical reductions. Module gradsync_stats_array has the same on arrays.
+! has no arrays: merges, logical reductions, what was sent. Module gradsync_stats_array has the
+! same on arrays.
 !
 ! The contracts are those of gradsync_stats.h. Every subroutine ends in stat and errmsg, as in
 ! gradsync_comm.
 module gradsync_stats
   use, intrinsic :: iso_c_binding, only: c_char, c_double, c_int, c_int64_t, c_intptr_t, c_loc, &
-    c_null_char, c_null_ptr, c_ptr, c_size_t
+    c_null_ptr, c_ptr, c_size_t, c_sizeof
   use gradsync_c_gather, only: c_check_list
   use gradsync_c_stats
   use gradsync_support, only: begin, conclude, find, stream_or_default, text_to_c
-  use gradsync_types, only: gs_array, gs_comm, gs_moments, GS_OK
+  use gradsync_types, only: gs_array, gs_comm, gs_moments, gs_traffic, GS_OK
   implicit none
   private
 
   public :: gs_stats, gs_moments_merge, gs_all, gs_any, gs_compare
+  public :: gs_comm_get_traffic, gs_comm_reset_traffic
 
   ! For gradsync_stats_array; not part of module gradsync.
   public :: tolerance_or_none
@@ -147,6 +149,45 @@ contains
         stream_or_default(stream))
     call conclude(st, stat, errmsg)
   end subroutine compare_list
+
+  ! Tells how much this rank has sent by calls of [op], 'allreduce_avg' for instance, or by all.
+  subroutine gs_comm_get_traffic(comm, traffic, op, stat, errmsg)
+    type(gs_comm), intent(in) :: comm
+    type(gs_traffic), intent(inout) :: traffic
+    character(*), intent(in), optional :: op
+    integer(c_int), intent(out), optional :: stat
+    character(*), intent(inout), optional :: errmsg
+    type(c_traffic) :: c
+    type(c_ptr) :: address
+    integer(c_int) :: st
+
+    address = find(comm, 'gs_comm_get_traffic', st)
+    c%size = c_sizeof(c)
+    if (st == GS_OK) then
+      if (present(op)) then
+        st = c_comm_get_traffic(address, text_to_c(op), c)
+      else
+        st = c_comm_get_traffic(address, traffic=c)
+      end if
+    end if
+    if (st == GS_OK) &
+      traffic = gs_traffic(c%calls, c%bytes, c%within, c%between, c%within_known /= 0, &
+        c%between_known /= 0)
+    call conclude(st, stat, errmsg)
+  end subroutine gs_comm_get_traffic
+
+  ! Begins to count anew.
+  subroutine gs_comm_reset_traffic(comm, stat, errmsg)
+    type(gs_comm), intent(in) :: comm
+    integer(c_int), intent(out), optional :: stat
+    character(*), intent(inout), optional :: errmsg
+    type(c_ptr) :: address
+    integer(c_int) :: st
+
+    address = find(comm, 'gs_comm_reset_traffic', st)
+    if (st == GS_OK) st = c_comm_reset_traffic(address)
+    call conclude(st, stat, errmsg)
+  end subroutine gs_comm_reset_traffic
 
   ! Of the name, without the NUL that C wants.
   pure function length(array)

@@ -170,6 +170,16 @@ module gradsync_types
     real(c_double) :: max = 0
   end type gs_moments
 
+  ! What this rank has sent by calls on a communicator, in bytes.
+  type, public :: gs_traffic
+    integer(c_int64_t) :: calls = 0 ! that went well
+    integer(c_int64_t) :: bytes = 0 ! of arrays that this rank handed to them
+    integer(c_int64_t) :: within = 0 ! sent to other ranks of its node, as far as is known,
+    integer(c_int64_t) :: between = 0 ! and to ranks of other nodes
+    logical :: within_known = .true. ! else it sent more than that within its node,
+    logical :: between_known = .true. ! or to other nodes, that nobody counts
+  end type gs_traffic
+
   ! An array to be compared across ranks, by address.
   type, public :: gs_array
     character(:), allocatable :: name

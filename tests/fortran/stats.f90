@@ -1,5 +1,5 @@
 ! SPDX-License-Identifier: BSD-3-Clause
-! stats - statistics, logical reductions and comparisons on arrays and on addresses.
+! stats - statistics, logical reductions and comparisons on arrays and on addresses; traffic.
 program stats
   use, intrinsic :: ieee_arithmetic, only: ieee_quiet_nan, ieee_value
   use, intrinsic :: iso_c_binding, only: c_bool, c_loc, c_null_ptr
@@ -21,6 +21,7 @@ program stats
   call check_addresses()
   call check_logical()
   call check_comparison()
+  call check_traffic()
   call check_refusals()
   call gs_comm_destroy(comm)
   call finish()
@@ -175,6 +176,30 @@ contains
     call expect_failure(stat, errmsg, GS_ERR_MISMATCH, &
       'array 2 of 2, ''a whole one''|has -1 in', 'a list with another value')
   end subroutine check_comparison
+
+  subroutine check_traffic()
+    real(real64) :: x(7)
+    type(gs_traffic) :: t, all_ops
+
+    x = 1
+    call gs_comm_reset_traffic(comm)
+    call gs_allreduce(comm, x, GS_SUM)
+    call gs_allreduce(comm, x, GS_MAX)
+    call gs_barrier(comm)
+    call gs_comm_get_traffic(comm, t, 'allreduce')
+    call gs_comm_get_traffic(comm, all_ops)
+    call expect(t%calls == 2 .and. t%bytes == 112 .and. all_ops%calls == 3 .and. &
+      all_ops%bytes == 112, 'calls and their bytes')
+    call expect(n > 1 .or. (t%within == 0 .and. t%between == 0 .and. t%within_known .and. &
+      t%between_known), 'nothing is sent alone')
+    call gs_comm_get_traffic(comm, t, 'allreduced', stat=stat, errmsg=errmsg)
+    call expect_failure(stat, errmsg, GS_ERR_ARG, 'no operation has the name ''allreduced''', &
+      'no such operation')
+    call gs_comm_get_traffic(never, t, stat=stat, errmsg=errmsg)
+    call expect_failure(stat, errmsg, GS_ERR_STATE, 'gs_comm_get_traffic: |never created', 'get')
+    call gs_comm_reset_traffic(never, stat=stat, errmsg=errmsg)
+    call expect_failure(stat, errmsg, GS_ERR_STATE, 'gs_comm_reset_traffic: ', 'reset')
+  end subroutine check_traffic
 
   subroutine check_refusals()
     real(real64) :: x(2, 4)
