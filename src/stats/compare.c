@@ -67,20 +67,24 @@ static gs_status_t digest_on_gpu (struct work *w, const bool *on_gpu)
 {
     const struct gsi_device *device = gsi_feature_device (w->comm);
     size_t bytes = w->number * sizeof (uint64_t);
+    struct gsi_fetch fetch;
+    const void *digests;
     void *there = NULL;
     int previous;
-    gs_status_t st = gs_comm_wait (w->comm, w->stream), freed; /* refuses one that is captured */
+    gs_status_t st = gs_device_alloc (w->comm, bytes, &there), freed;
 
-    if (st || (st = gs_device_alloc (w->comm, bytes, &there)))
+    if (st)
         return st;
-    if (!(st = device->ops->queue->enter (device, &previous))) {
+    st = gsi_fetch_open (&fetch, w->comm, caller, there, w->number, GS_U64, bytes, w->stream);
+    if (!st && !(st = device->ops->queue->enter (device, &previous))) {
         st = queue_digests (w, there, on_gpu);
         device->ops->queue->leave (device, previous);
     }
-    /* The wait comes first: a copy to memory that is not pinned has no deadline. */
-    if (!st && !(st = gs_comm_wait (w->comm, w->stream)) &&
-        !(st = gs_device_copy (w->comm, w->digests, there, bytes, w->stream)))
-        st = gs_comm_wait (w->comm, w->stream);
+    if (!st && !(st = gsi_fetch (&fetch, there, bytes, &digests)))
+        memcpy (w->digests, digests, bytes);
+    gsi_fetch_close (&fetch);
+    if (st == GS_ERR_TIMEOUT)
+        return st; /* the GPU may still write there, and a free would wait for it */
     freed = gs_device_free (w->comm, there);
     return st ? st : freed;
 }

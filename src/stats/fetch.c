@@ -51,6 +51,6 @@ gs_status_t gsi_fetch (struct gsi_fetch *f, const void *at, size_t bytes, const 
     *out = f->pinned;
     if (!(st = gs_device_copy (f->comm, f->pinned, at, bytes, f->stream)))
         st = gs_comm_wait (f->comm, f->stream);
-    f->keep = st != GS_OK;
+    f->keep = st == GS_ERR_TIMEOUT; /* a free would wait for the GPU */
     return st;
 }
