@@ -351,6 +351,12 @@ static gs_status_t squares (gs_dtype_t dtype, const void *data, size_t count, do
                   gsi_cuda_squares (dtype, data, count, parts, sum, stream));
 }
 
+static gs_status_t digest (const void *data, size_t bytes, uint64_t begin, uint64_t *sum,
+                           gs_stream_t stream)
+{
+    return check ("the launch of a digest", gsi_cuda_digest (data, bytes, begin, sum, stream));
+}
+
 static gs_status_t norm_factor (const double *sums, size_t stride, int ranks, double most,
                                 double *factor, gs_stream_t stream)
 {
@@ -385,6 +391,7 @@ static const struct gsi_queue_ops queue = {
     .first_bad = first_bad,
     .round_off = round_off,
     .squares = squares,
+    .digest = digest,
     .norm_factor = norm_factor,
 };
 

@@ -79,6 +79,11 @@ static enum family family_of (const CFI_cdesc_t *array)
     return type == CFI_type_cptr ? ADDRESS : OTHER;
 }
 
+bool gsi_fortran_is_logical (const CFI_cdesc_t *array)
+{
+    return family_of (array) == LOGICAL;
+}
+
 /* Says what the array is, and what to pass instead. */
 static gs_status_t refuse_type (const struct gsi_fortran_argument *a)
 {

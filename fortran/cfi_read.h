@@ -26,6 +26,9 @@ struct gsi_fortran_memory {
 /* Whether it has no elements. */
 bool gsi_fortran_is_empty (const CFI_cdesc_t *array);
 
+/* Whether its elements are logical, of any kind. */
+bool gsi_fortran_is_logical (const CFI_cdesc_t *array);
+
 /* Tells [args] of an array that may be character, before anything can fail. */
 void gsi_fortran_note (struct gsi_fortran_args *args, const CFI_cdesc_t *array);
 

@@ -46,6 +46,15 @@ module gradsync
     gs_scatterv, gs_alltoall, gs_alltoallv, gs_reduce, gs_reduce_scatter, gs_gather_field
   use gradsync_types, only: GS_FIELD_DIMS_MAX
 
+  ! Statistics, logical reductions, comparison: arrays in gradsync_stats_array
+  use gradsync_types, only: gs_moments, gs_array
+  use gradsync_stats_array, only: gs_stats, gs_compare
+  use gradsync_stats, only: gs_moments_merge, gs_all, gs_any
+
+  ! What was sent
+  use gradsync_types, only: gs_traffic
+  use gradsync_stats, only: gs_comm_get_traffic, gs_comm_reset_traffic
+
   ! Reducers; gradients as arrays in gradsync_gradient, by address in _reducer and _step
   use gradsync_types, only: gs_reducer, gs_bucket, gs_reducer_stats, gs_bucket_stats, &
     GS_OVERLAP_AUTO, GS_OVERLAP_INLINE, GS_OVERLAP_OFF, &

@@ -1,7 +1,7 @@
 ! SPDX-License-Identifier: BSD-3-Clause
-! gradsync_noarray - stands in for gradsync_array, gradsync_gather_array and gradsync_gradient
-! where the compiler has no arguments of any type and rank: the collectives take an address, a
-! count and a dtype only, and gradients are added and given by address.
+! gradsync_noarray - stands in for gradsync_array, gradsync_gather_array, gradsync_stats_array and
+! gradsync_gradient where the compiler has no arguments of any type and rank: the collectives take
+! an address, a count and a dtype only, and gradients are added and given by address.
 module gradsync_array
   use gradsync_coll, only: gs_allgather, gs_allreduce, gs_allreduce_avg, gs_allreduce_wavg, &
     gs_broadcast
@@ -15,6 +15,12 @@ module gradsync_gather_array
   implicit none
   public
 end module gradsync_gather_array
+
+module gradsync_stats_array
+  use gradsync_stats, only: gs_compare, gs_stats
+  implicit none
+  public
+end module gradsync_stats_array
 
 module gradsync_gradient
   use gradsync_reducer, only: gs_reducer_add

@@ -3,7 +3,7 @@
 ! results.
 module gradsync_types
   use, intrinsic :: iso_c_binding, only: c_char, c_double, c_int, c_int64_t, c_intptr_t, &
-    c_ptr, c_size_t
+    c_null_ptr, c_ptr, c_size_t
   implicit none
   private
 
@@ -157,6 +157,36 @@ module gradsync_types
     real(c_double) :: end_us = 0
     real(c_double) :: exposed_us = 0
   end type gs_bucket_stats
+
+  ! What is known of the values of a feature; all is 0 where count is 0. m2 is the sum of
+  ! (x - mean)**2, variance is m2 / count. gs_moments_t, element by element.
+  type, bind(c), public :: gs_moments
+    integer(c_int64_t) :: count = 0 ! values taken
+    integer(c_int64_t) :: bad = 0 ! left out: NaN or infinite
+    real(c_double) :: mean = 0
+    real(c_double) :: variance = 0
+    real(c_double) :: m2 = 0
+    real(c_double) :: min = 0
+    real(c_double) :: max = 0
+  end type gs_moments
+
+  ! What this rank has sent by calls on a communicator, in bytes.
+  type, public :: gs_traffic
+    integer(c_int64_t) :: calls = 0 ! that went well
+    integer(c_int64_t) :: bytes = 0 ! of arrays that this rank handed to them
+    integer(c_int64_t) :: within = 0 ! sent to other ranks of its node, as far as is known,
+    integer(c_int64_t) :: between = 0 ! and to ranks of other nodes
+    logical :: within_known = .true. ! else it sent more than that within its node,
+    logical :: between_known = .true. ! or to other nodes, that nobody counts
+  end type gs_traffic
+
+  ! An array to be compared across ranks, by address.
+  type, public :: gs_array
+    character(:), allocatable :: name
+    type(c_ptr) :: data = c_null_ptr
+    integer(c_int64_t) :: count = 0 ! elements
+    integer(c_int) :: dtype = 0
+  end type gs_array
 
   ! For the other modules of the binding; not part of module gradsync.
   public :: comm_of_handle, handle_of_comm, handle_of_reducer, reducer_of_handle

@@ -52,8 +52,15 @@ struct gsi_coll_setup {
     struct gsi_coll_origin *origin; /* of a group, else NULL */
 };
 
+/* What a call has sent to other ranks, of this node and of others; unknown: there was more. */
+struct gsi_sent {
+    uint64_t within, between;
+    bool unknown_within, unknown_between;
+};
+
 struct gsi_coll {
     const struct gsi_coll_ops *ops;
+    struct gsi_sent sent; /* cleared before each call, by its caller */
     const struct gsi_team *team;
     const atomic_int *life;
     bool any_thread; /* (not queued) the calling threads need not be the application's */
@@ -95,6 +102,28 @@ struct gsi_exchange {
      */
     size_t block, pick;
 };
+
+/* Counts [bytes] sent to rank [peer]. */
+static inline void gsi_coll_sent (struct gsi_coll *coll, int peer, size_t bytes)
+{
+    if (coll->team->node_of[peer] == coll->team->node)
+        coll->sent.within += bytes;
+    else
+        coll->sent.between += bytes;
+}
+
+/* Bytes went through memory that ranks of the node share: nobody counts who reads how many. */
+static inline void gsi_coll_shared (struct gsi_coll *coll)
+{
+    coll->sent.unknown_within |= coll->team->local_size > 1;
+}
+
+/* A library decided which bytes go where. */
+static inline void gsi_coll_hidden (struct gsi_coll *coll)
+{
+    gsi_coll_shared (coll);
+    coll->sent.unknown_between |= coll->team->nodes > 1;
+}
 
 /*
  * Every operation is collective, checked (no NULL, no overflow, count > 0) and in order. Status

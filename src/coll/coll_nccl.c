@@ -397,6 +397,7 @@ static gs_status_t reduce_native (struct gsi_coll_nccl *c, void *buf, size_t cou
     if (st)
         return st;
     type_of (how->dtype, &type);
+    gsi_coll_hidden (&c->base);
     rc =
         gsi_nccl.AllReduce (buf, buf, count * parts, type, op_of (c, how), c->comm, call->stream);
     st = gsi_nccl_settle (c, "ncclAllReduce", rc, call->deadline_ns);
@@ -430,6 +431,7 @@ static gs_status_t broadcast (struct gsi_coll *coll, void *buf, size_t bytes, in
     struct gsi_coll_nccl *c = (struct gsi_coll_nccl *) coll;
     ncclResult_t rc = gsi_nccl.Broadcast (buf, buf, bytes, ncclInt8, root, c->comm, call->stream);
 
+    gsi_coll_hidden (coll);
     return gsi_nccl_settle (c, "ncclBroadcast", rc, call->deadline_ns);
 }
 
@@ -439,6 +441,7 @@ static gs_status_t allgather (struct gsi_coll *coll, const void *send, void *rec
     struct gsi_coll_nccl *c = (struct gsi_coll_nccl *) coll;
     ncclResult_t rc = gsi_nccl.AllGather (send, recv, bytes, ncclInt8, c->comm, call->stream);
 
+    gsi_coll_hidden (coll);
     return gsi_nccl_settle (c, "ncclAllGather", rc, call->deadline_ns);
 }
 
@@ -461,6 +464,7 @@ static gs_status_t reduce_scatter (struct gsi_coll *coll, const void *send, void
     if (!is_plain (c, how))
         return gsi_nccl_shards_scatter (c, send, recv, count, how, call);
     type_of (how->dtype, &type);
+    gsi_coll_hidden (coll);
     st = gsi_nccl_settle (c, "ncclReduceScatter",
                           gsi_nccl.ReduceScatter (send, recv, count * parts, type, op_of (c, how),
                                                   c->comm, call->stream),
@@ -480,6 +484,7 @@ static gs_status_t reduce (struct gsi_coll *coll, const void *send, void *recv, 
     if (!is_plain (c, how))
         return gsi_nccl_shards_to_root (c, send, recv, count, how, root, call);
     type_of (how->dtype, &type);
+    gsi_coll_hidden (coll);
     st = gsi_nccl_settle (c, "ncclReduce",
                           gsi_nccl.Reduce (send, recv, count * parts, type, op_of (c, how), root,
                                            c->comm, call->stream),
@@ -528,6 +533,7 @@ static gs_status_t reduce_scatterv (struct gsi_coll *coll, const void *send, con
                                               r, call);
         return st;
     }
+    gsi_coll_hidden (coll);
     for (int r = 0; r < c->size && !st; r += GSI_NCCL_GROUP)
         st = reduce_group (c, send, at, count, recv, how, r, call);
     return st || !own || can_average (c, how)
@@ -541,6 +547,7 @@ static gs_status_t barrier (struct gsi_coll *coll, const struct gsi_call *call)
     ncclResult_t rc =
         gsi_nccl.AllReduce (c->word, c->word, 1, ncclInt32, ncclMax, c->comm, call->stream);
 
+    gsi_coll_hidden (coll);
     return gsi_nccl_settle (c, "ncclAllReduce", rc, call->deadline_ns);
 }
 

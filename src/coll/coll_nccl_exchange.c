@@ -36,5 +36,8 @@ gs_status_t gsi_nccl_exchange (struct gsi_coll *coll, const struct gsi_exchange 
         ended = gsi_nccl.GroupEnd ();
         st = gsi_nccl_settle (c, "an exchange", rc ? rc : ended, call->deadline_ns);
     }
+    for (int r = 0; r < c->size && !st; r++)
+        if (r != c->rank)
+            gsi_coll_sent (coll, r, x->send_bytes[r]);
     return st;
 }

@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "comm/carry.h"
 #include "comm/queue.h"
+#include "comm/traffic.h"
 #include "comm/watch.h"
 
 #define COMPARED_CALLS 2 /* the first calls of a communicator are compared in any case */
@@ -192,6 +193,7 @@ gs_status_t gsi_call_begin (gs_comm_t *comm, enum gsi_record_op op, size_t count
     call->capturing = false;
     if ((st = take (comm, call)))
         return st;
+    gsi_traffic_begin (comm);
     call->deadline_ns =
         gsi_record_begin (&comm->record, op, count, (int) dtype, argument) + comm->timeout_ns;
     call->seq = comm->record.seq;
@@ -230,6 +232,8 @@ gs_status_t gsi_call_end (gs_comm_t *comm, const struct gsi_call *call, gs_statu
     if (gsi_log_on (GS_LOG_TRACE))
         gsi_log (GS_LOG_TRACE, "coll", "%s #%llu of '%s': %s", gsi_record_op_name (call->op),
                  (unsigned long long) call->seq, comm->name, gs_status_string (st));
+    if (!st)
+        gsi_traffic_end (comm, call->op);
     if (!queued || st)
         gsi_record_end (&comm->record, st);
     leave (comm);

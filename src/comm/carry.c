@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "comm/queue.h"
+#include "comm/traffic.h"
 
 #define LANES      2
 #define LANE_BYTES ((size_t) 4 << 20)
@@ -258,6 +259,7 @@ gs_status_t gsi_carry_allreduce (gs_comm_t *comm, void *buf, size_t count,
                          .run = run_allreduce,
                          .how = how};
 
+    gsi_traffic_hand (comm, t.bytes);
     return call->staged ? stage (&t)
                         : comm->coll->ops->allreduce (comm->coll, buf, count, how, call);
 }
@@ -285,6 +287,7 @@ gs_status_t gsi_carry_broadcast (gs_comm_t *comm, void *buf, size_t bytes, int r
                          .run = run_broadcast,
                          .root = root};
 
+    gsi_traffic_hand (comm, is_root ? bytes : 0);
     return call->staged ? stage (&t)
                         : comm->coll->ops->broadcast (comm->coll, buf, bytes, root, call);
 }
@@ -317,6 +320,7 @@ static gs_status_t stage_allgather (gs_comm_t *comm, const void *send, void *rec
 gs_status_t gsi_carry_allgather (gs_comm_t *comm, const void *send, void *recv, size_t bytes,
                                  const struct gsi_call *call)
 {
+    gsi_traffic_hand (comm, bytes);
     return call->staged ? stage_allgather (comm, send, recv, bytes, call)
                         : comm->coll->ops->allgather (comm->coll, send, recv, bytes, call);
 }
@@ -347,6 +351,7 @@ gs_status_t gsi_carry_reduce_scatter (gs_comm_t *comm, const void *send, void *r
                          .run = run_reduce_scatter,
                          .how = how};
 
+    gsi_traffic_hand (comm, t.bytes * (size_t) t.ins);
     return call->staged
                ? stage (&t)
                : comm->coll->ops->reduce_scatter (comm->coll, send, recv, count, how, call);
@@ -377,6 +382,7 @@ gs_status_t gsi_carry_reduce (gs_comm_t *comm, const void *send, void *recv, siz
                          .how = how,
                          .root = root};
 
+    gsi_traffic_hand (comm, t.bytes);
     return call->staged
                ? stage (&t)
                : comm->coll->ops->reduce (comm->coll, send, recv, count, how, root, call);
@@ -390,8 +396,11 @@ gs_status_t gsi_carry_reduce_scatterv (gs_comm_t *comm, const void *send, const 
 {
     gs_status_t st = GS_OK;
 
-    if (!call->staged)
+    if (!call->staged) {
+        for (int r = 0; r < comm->team.size; r++)
+            gsi_traffic_hand (comm, count[r] * gs_dtype_size (how->dtype));
         return comm->coll->ops->reduce_scatterv (comm->coll, send, at, count, recv, how, call);
+    }
     for (int r = 0; r < comm->team.size && !st; r++)
         if (count[r])
             st = gsi_carry_reduce (comm, (const char *) send + at[r], recv, count[r], how, r,
@@ -475,6 +484,7 @@ gs_status_t gsi_carry_exchange (gs_comm_t *comm, const struct gsi_exchange *x,
     size_t share = call->staged ? share_bytes (comm) : 0, longest = 0;
     gs_status_t st;
 
+    gsi_traffic_hand_pieces (comm, x);
     if (!call->staged)
         return comm->coll->ops->exchange (comm->coll, x, call);
     for (int r = 0; r < comm->team.size; r++) {

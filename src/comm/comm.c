@@ -13,6 +13,7 @@
 #include "comm/carry.h"
 #include "comm/create.h"
 #include "comm/queue.h"
+#include "comm/traffic.h"
 
 static gs_status_t read_opts (const gs_comm_opts_t *opts, struct gsi_plan *plan)
 {
@@ -214,6 +215,7 @@ gs_status_t gs_comm_destroy (gs_comm_t *comm)
             "gs_comm_destroy: communicator '%s' still has %d reducers: end them with "
             "gs_reducer_destroy first",
             comm->name, atomic_load (&comm->features));
+    gsi_traffic_report (comm);
     if (atomic_load (&comm->life) == GSI_ALIVE)
         st = close_together (comm);
     if (st == GS_ERR_STATE && atomic_load (&comm->life) == GSI_ALIVE)

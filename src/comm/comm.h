@@ -18,6 +18,11 @@
 
 #define GSI_COMM_MAGIC UINT64_C (0x6772616473796e63)
 
+/* What calls of one operation sent; the last two: how many of them sent more than is known. */
+struct gsi_traffic {
+    atomic_uint_fast64_t calls, bytes, within, between, unknown_within, unknown_between;
+};
+
 struct gs_comm {
     uint64_t magic;
     atomic_int life;   /* enum gsi_life */
@@ -48,6 +53,8 @@ struct gs_comm {
     } crossed;   /* calls that wait for each other, as they were seen last: gsi_watch_order */
     int culprit; /* rank that failed first, once this one has given up */
     struct gs_comm_times times;
+    struct gsi_traffic traffic[GSI_OP_COUNT];
+    uint64_t handed; /* bytes, by this rank to the call that it is in */
 
     atomic_int features;       /* that use it */
     atomic_bool let;           /* to [tenant]: only its calls are taken */

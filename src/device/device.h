@@ -149,6 +149,10 @@ struct gsi_queue_ops {
     gs_status_t (*squares) (gs_dtype_t dtype, const void *data, size_t count, double *parts,
                             double *sum, gs_stream_t stream);
 
+    /* gsi_host_digest, added to *sum in device memory. */
+    gs_status_t (*digest) (const void *data, size_t bytes, uint64_t begin, uint64_t *sum,
+                           gs_stream_t stream);
+
     /* *factor = [most] / norm if the norm is larger, else 1: the square root of the sum of
      * [ranks] numbers that lie [stride] bytes apart. All are in device memory. */
     gs_status_t (*norm_factor) (const double *squares, size_t stride, int ranks, double most,

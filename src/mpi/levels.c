@@ -100,6 +100,7 @@ static void put (const struct job *j, size_t b)
             gsi_stream_out (&j->c->stream, within (j, area, b, r.first),
                             j->from + r.first * j->width, r.n * j->width);
     }
+    gsi_coll_shared (&j->c->base);
     gsi_node_put (node, j->turn + b, j->kind, j->place);
 }
 

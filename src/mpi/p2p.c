@@ -34,6 +34,7 @@ gs_status_t gsi_p2p_send (struct gsi_coll_mpi *c, struct gsi_slot *slot, const v
     if (rc)
         return not_posted (c, "MPI_Isend", rc);
     slot->active++;
+    gsi_coll_sent (&c->base, peer, bytes);
     return GS_OK;
 }
 

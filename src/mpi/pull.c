@@ -50,6 +50,7 @@ void gsi_pull_begin (struct gsi_coll_mpi *c, const struct gsi_exchange *x)
         int r = c->node.rank[i];
         if (r == c->rank || !x->send_bytes[r])
             continue;
+        gsi_coll_sent (&c->base, r, x->send_bytes[r]);
         post->at = (uint64_t) (uintptr_t) (x->send + x->send_at[r]);
         post->bytes = x->send_bytes[r];
         atomic_store_explicit (&post->put, turn, memory_order_release);

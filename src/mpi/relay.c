@@ -139,6 +139,7 @@ gs_status_t gsi_relay_allgather (struct gsi_coll_mpi *c, const char *send, char 
         if (t < j.blocks) {
             memcpy (gsi_node_area (&c->node, c->node.index, j.turn + t), send + t * j.step,
                     length (&j, t));
+            gsi_coll_shared (&c->base);
             gsi_node_put (&c->node, j.turn + t, j.kind, 0);
             st = owns (&j) ? start_gather (&j, t) : GS_OK;
         }
@@ -266,6 +267,7 @@ gs_status_t gsi_relay_broadcast (struct gsi_coll_mpi *c, char *buf, size_t bytes
             if (c->rank == root)
                 memcpy (gsi_node_area (&c->node, c->node.index, j.turn + t), buf + t * j.step,
                         length (&j, t));
+            gsi_coll_shared (&c->base);
             gsi_node_put (&c->node, j.turn + t, j.kind, 0);
             st = owns (&j) ? start_pass (&j, t) : GS_OK;
         }

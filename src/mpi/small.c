@@ -16,6 +16,8 @@ static gs_status_t lay_out (struct gsi_coll_mpi *c, const void *mine, size_t byt
 {
     uint64_t turn = c->node.turn++, kind = bytes;
 
+    if (bytes)
+        gsi_coll_shared (&c->base);
     if (mine && bytes)
         memcpy (gsi_node_area (&c->node, c->rank, turn), mine, bytes);
     gsi_node_put (&c->node, turn, kind, 0);

@@ -27,6 +27,7 @@ dump () {
         --header-file "${top_srcdir:?}/src/gradsync_adjoint.h" \
         --header-file "${top_srcdir:?}/src/gradsync_gather.h" \
         --header-file "${top_srcdir:?}/src/gradsync_reducer.h" \
+        --header-file "${top_srcdir:?}/src/gradsync_stats.h" \
         --drop-private-types --no-corpus-path --no-comp-dir-path --no-elf-needed \
         --suppressions "$here/private.abignore" --out-file "$1" "$library" || return
     grep -q "enumerator name='GS_ERR_STATE'" "$1" && return

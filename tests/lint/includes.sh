@@ -5,7 +5,7 @@
 # library's header is included only in that library's home.
 . "$(dirname "$0")/lint.sh"
 
-# FOLDER: what it may include. boot and device, grad and ckpt, comm and mpi are strangers.
+# FOLDER: what it may include. boot and device, grad, stats and ckpt, comm and mpi are strangers.
 declare -A may=(
     [base]="base"
     [boot]="base boot"
@@ -14,8 +14,9 @@ declare -A may=(
     [mpi]="base boot device coll mpi"
     [comm]="base boot device coll comm"
     [grad]="base boot device coll comm grad"
+    [stats]="base device comm stats"
     [ckpt]="base boot device coll comm ckpt"
-    [tools]="base boot device coll comm grad ckpt tools"
+    [tools]="base boot device coll comm grad stats ckpt tools"
     [cuda]="base device cuda"
     [fortran]="base fortran"
 )
@@ -26,7 +27,8 @@ check_own () { # FILE LINE HEADER
 
     case $3 in
     gradsync.h | config.h) ;;
-    gradsync_adjoint.h | gradsync_gather.h | gradsync_group.h | gradsync_reducer.h)
+    gradsync_adjoint.h | gradsync_gather.h | gradsync_group.h | gradsync_reducer.h \
+        | gradsync_stats.h)
         [[ $1 = src/gradsync.h ]] || complain "$1:$2" "\"$3\": gradsync.h has it"
         ;;
     ../* | ./*) complain "$1:$2" "\"$3\": write includes from src/" ;;

@@ -81,6 +81,8 @@ echo '#include "gradsync_reducer.h"' | plant src/comm/planted.c
 seen lint/includes.sh '"gradsync_reducer.h": gradsync.h has it'
 echo '#include "gradsync_group.h"' | plant src/comm/planted.c
 seen lint/includes.sh '"gradsync_group.h": gradsync.h has it'
+echo '#include "gradsync_stats.h"' | plant src/comm/planted.c
+seen lint/includes.sh '"gradsync_stats.h": gradsync.h has it'
 echo '#include <pmix.h>' | plant src/boot/boot.c
 seen lint/includes.sh '<pmix.h> may be included by'
 
@@ -148,6 +150,8 @@ echo '#include <stdint.h>' | plant src/gradsync_reducer.h
 seen lint/cxx.sh "src/gradsync_reducer.h: includes more than nothing"
 echo '#include <stdint.h>' | plant src/gradsync_group.h
 seen lint/cxx.sh "src/gradsync_group.h: includes more than nothing"
+echo '#include <stdint.h>' | plant src/gradsync_stats.h
+seen lint/cxx.sh "src/gradsync_stats.h: includes more than nothing"
 change src/gradsync_reducer.h '/^#error/d'
 seen lint/cxx.sh "does not say that gradsync.h is to be included"
 

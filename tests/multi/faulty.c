@@ -6,15 +6,17 @@
 #include "multi.h"
 
 #define COUNT 140000 /* floats: more than one block of a large operation */
-#define LAST  12     /* step, a destroy */
+#define LAST  14     /* step, a destroy */
 
 static float x[COUNT], y[COUNT];
+static gs_moments_t moments[10];
 static void *memory;
 static gs_comm_t *group;
 
 /* Step [step] of the life of [comm]; steps past the last one do nothing. */
 static gs_status_t take_step (int step, gs_comm_t **comm)
 {
+    const gs_array_t array = {"moments", moments, sizeof (moments), GS_U8};
     gs_comm_t *ended = *comm;
 
     switch (step) {
@@ -30,6 +32,8 @@ static gs_status_t take_step (int step, gs_comm_t **comm)
     case 9: return gs_comm_split (*comm, 0, 0, &group);
     case 10: return gs_allreduce_avg (group, x, COUNT, GS_F32, NULL);
     case 11: return gs_comm_destroy (group);
+    case 12: return gs_stats (*comm, x, COUNT / 10, 10, GS_F32, NULL, 0, moments, NULL);
+    case 13: return gs_compare (*comm, &array, 1, 0, NULL);
     default: *comm = NULL; return gs_comm_destroy (ended);
     }
 }

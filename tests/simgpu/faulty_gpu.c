@@ -90,6 +90,21 @@ static gs_status_t reduce_scatter (void)
     return gs_reduce_scatter (comm, gathered, single, COUNT, GS_F32, GS_SUM, NULL);
 }
 
+/* Of the device: read in pieces, in pinned memory, and reduced to a digest there. */
+static gs_status_t statistics (void)
+{
+    gs_moments_t moments[10];
+
+    return gs_stats (comm, single, COUNT / 10, 10, GS_F32, NULL, 0, moments, NULL);
+}
+
+static gs_status_t compare (void)
+{
+    const gs_array_t array = {"gathered", gathered, 2, GS_F32};
+
+    return gs_compare (comm, &array, 1, 0, NULL);
+}
+
 /* A group of all ranks, which ends at once. */
 static gs_status_t split (void)
 {
@@ -156,6 +171,8 @@ static const struct {
     {"allgather", allgather},
     {"reduce", reduce},
     {"reduce-scatter", reduce_scatter},
+    {"stats", statistics},
+    {"compare", compare},
     {"split", split},
     {"barrier", barrier},
     {"copy-out", copy_out}, /* waits for the stream itself: its memory is not pinned */

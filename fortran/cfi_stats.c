@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* cfi_stats - statistics and comparisons on Fortran arrays of any type and rank. */
+#include "fortran/cfi_stats.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "base/status.h"
+#include "fortran/cfi_read.h"
+#include "fortran/handle.h"
+
+/* A mask as C has it. */
+struct mask {
+    unsigned char *bytes; /* of malloc */
+    size_t width;
+};
+
+static size_t extent_of (const CFI_cdesc_t *array, int d)
+{
+    return array->dim[d].extent > 0 ? (size_t) array->dim[d].extent : 0;
+}
+
+/* Whether [mask] has an element for each value of [x]. */
+static bool has_shape_of (const CFI_cdesc_t *mask, const CFI_cdesc_t *x)
+{
+    if (mask->rank != x->rank)
+        return false;
+    for (int d = 0; d < x->rank; d++)
+        if (extent_of (mask, d) != extent_of (x, d))
+            return false;
+    return true;
+}
+
+/* A logical of any kind: its bytes are 0, or it is true. */
+static bool is_true (const char *element, size_t bytes)
+{
+    for (size_t i = 0; i < bytes; i++)
+        if (element[i])
+            return true;
+    return false;
+}
+
+static gs_status_t read_mask (const CFI_cdesc_t *from, const CFI_cdesc_t *x, size_t samples,
+                              size_t features, struct mask *mask)
+{
+    bool of_values = has_shape_of (from, x);
+    size_t count = of_values ? samples * features : samples;
+    ptrdiff_t step = (ptrdiff_t) from->elem_len;
+
+    if (!gsi_fortran_is_logical (from))
+        return gsi_fail (GS_ERR_ARG, "gs_stats: mask is not logical");
+    if (!of_values && !(from->rank == 1 && extent_of (from, 0) == samples))
+        return gsi_fail (GS_ERR_ARG,
+                         "gs_stats: mask has neither the shape of x nor %zu elements in one "
+                         "dimension, one for each sample",
+                         samples);
+    for (int d = 0; d < from->rank && count; d++) {
+        if (extent_of (from, d) > 1 && from->dim[d].sm != step)
+            return gsi_fail (GS_ERR_ARG,
+                             "gs_stats: mask is a strided section: pass a contiguous array, or "
+                             "copy the section to one");
+        step *= (ptrdiff_t) extent_of (from, d);
+    }
+    if (count && !from->base_addr)
+        return gsi_fail (GS_ERR_ARG, "gs_stats: mask is not allocated, or a pointer that is not "
+                                     "associated");
+    if (!(mask->bytes = malloc (count + 1)))
+        return gsi_fail (GS_ERR_NOMEM, "gs_stats: out of memory");
+    for (size_t i = 0; i < count; i++)
+        mask->bytes[i] =
+            is_true ((const char *) from->base_addr + i * from->elem_len, from->elem_len);
+    mask->width = of_values ? features : 1;
+    return GS_OK;
+}
+
+gs_status_t gsi_fortran_stats (struct gsi_fortran_args *args, const CFI_cdesc_t *x, int is_open,
+                               const CFI_cdesc_t *mask, gs_moments_t *moments, int64_t features)
+{
+    struct gsi_fortran_argument a = {"gs_stats", "x", x, is_open};
+    struct gsi_fortran_memory m;
+    struct mask masks = {0};
+    size_t samples = x->rank ? extent_of (x, x->rank - 1) : 1, wanted = 1;
+    gs_comm_t *comm;
+    gs_status_t st;
+
+    if (is_open && x->base_addr)
+        return gsi_fail (GS_ERR_ARG,
+                         "gs_stats: x is an assumed-size array: pass a section with an end such "
+                         "as x(1:n)");
+    if ((st = gsi_fortran_start (args, &a, &comm, &m)) != GS_OK)
+        return st;
+    for (int d = 0; d < x->rank - 1; d++)
+        wanted *= extent_of (x, d);
+    if ((size_t) features != wanted)
+        return gsi_fail (GS_ERR_ARG,
+                         "gs_stats: moments has %" PRId64 " elements, but x has %zu features, "
+                         "all dimensions but the last",
+                         features, wanted);
+    if (mask && (st = read_mask (mask, x, samples, wanted, &masks)) != GS_OK)
+        return st;
+    st = gs_stats (comm, m.address, samples, wanted, m.dtype, masks.bytes, masks.width, moments,
+                   args->stream);
+    free (masks.bytes);
+    return st;
+}
+
+gs_status_t gsi_fortran_compare (struct gsi_fortran_args *args, const char *name,
+                                 const CFI_cdesc_t *x, int is_open, double tolerance)
+{
+    struct gsi_fortran_argument a = {"gs_compare", "x", x, is_open};
+    struct gsi_fortran_memory m;
+    gs_array_t array;
+    gs_comm_t *comm;
+    gs_status_t st;
+
+    if (is_open && x->base_addr)
+        return gsi_fail (
+            GS_ERR_ARG, "gs_compare: x is an assumed-size array: pass a section with an end such "
+                        "as x(1:n)");
+    if ((st = gsi_fortran_start (args, &a, &comm, &m)) != GS_OK)
+        return st;
+    array = (gs_array_t){name, m.address, m.count, m.dtype};
+    return gs_compare (comm, &array, 1, tolerance, args->stream);
+}

@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* agree - ranks find out whether they can go on; logical reductions. */
+#include "stats/agree.h"
+
+#include "base/status.h"
+
+/* The status of the rank that failed with the largest one, and the lowest such rank. */
+static uint64_t failure_of (const gs_comm_t *comm, gs_status_t st)
+{
+    return st ? (uint64_t) st << 32 | (UINT32_MAX - (uint32_t) gs_comm_rank (comm)) : 0;
+}
+
+static gs_status_t name_failed (const gs_comm_t *comm, const char *caller, uint64_t failure)
+{
+    gs_status_t st = (gs_status_t) (failure >> 32);
+    int rank = (int) (UINT32_MAX - (uint32_t) failure);
+
+    if (rank == gs_comm_rank (comm))
+        return st; /* whose text is there */
+    return gsi_fail (st, "%s: rank %d (host %s) has failed; its own text tells why", caller, rank,
+                     gs_comm_host_of (comm, rank));
+}
+
+/* Finds ranks with the least and the most of a word. */
+static gs_status_t find_ranks (gs_comm_t *comm, struct gsi_agreement *a, gs_stream_t stream)
+{
+    uint64_t own = a->word[a->differs], rank = (uint64_t) gs_comm_rank (comm);
+    uint64_t lowest[2] = {own == a->least ? rank : UINT32_MAX,
+                          own == a->most ? rank : UINT32_MAX};
+    gs_status_t st = gs_allreduce (comm, lowest, 2, GS_U64, GS_MIN, stream);
+
+    a->least_rank = (int) lowest[0];
+    a->most_rank = (int) lowest[1];
+    return st;
+}
+
+gs_status_t gsi_agree (gs_comm_t *comm, const char *caller, gs_status_t st,
+                       struct gsi_agreement *a, gs_stream_t stream)
+{
+    uint64_t most[1 + 2 * GSI_AGREE_WORDS] = {failure_of (comm, st)};
+
+    a->differs = -1;
+    for (int i = 0; i < a->words; i++) {
+        most[1 + 2 * i] = a->word[i];
+        most[2 + 2 * i] = ~a->word[i];
+    }
+    if ((st = gs_allreduce (comm, most, 1 + 2 * (size_t) a->words, GS_U64, GS_MAX, stream)))
+        return st;
+    if (most[0])
+        return name_failed (comm, caller, most[0]);
+    for (int i = 0; i < a->words; i++) {
+        a->most = most[1 + 2 * i];
+        a->least = ~most[2 + 2 * i];
+        if (a->least == a->most)
+            continue;
+        a->differs = i;
+        return find_ranks (comm, a, stream);
+    }
+    return GS_OK;
+}
+
+static gs_status_t combine (gs_comm_t *comm, const char *caller, int flag, gs_op_t op,
+                            int *result, gs_stream_t stream)
+{
+    uint8_t byte = flag != 0;
+    gs_status_t st;
+
+    if (!result)
+        return gsi_fail (GS_ERR_ARG, "%s: result is NULL", caller);
+    if (!(st = gs_allreduce (comm, &byte, 1, GS_U8, op, stream)))
+        *result = byte;
+    return st;
+}
+
+gs_status_t gs_all (gs_comm_t *comm, int flag, int *result, gs_stream_t stream)
+{
+    return combine (comm, "gs_all", flag, GS_MIN, result, stream);
+}
+
+gs_status_t gs_any (gs_comm_t *comm, int flag, int *result, gs_stream_t stream)
+{
+    return combine (comm, "gs_any", flag, GS_MAX, result, stream);
+}

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* agree - ranks find out whether they can go on, and whether they were given the same. */
+#ifndef GS_STATS_AGREE_H
+#define GS_STATS_AGREE_H
+
+#include <stdint.h>
+
+#include "gradsync.h"
+
+#define GSI_AGREE_WORDS 3
+
+/* What ranks were given, and how that differs. */
+struct gsi_agreement {
+    int words;                      /* 0 to GSI_AGREE_WORDS */
+    uint64_t word[GSI_AGREE_WORDS]; /* of this rank */
+    int differs;                    /* out: the first word that does, or -1; then */
+    uint64_t least, most;           /* what it is, */
+    int least_rank, most_rank;      /* on the lowest rank that has it */
+};
+
+/*
+ * Collective. [st] is how it went on this rank so far; if any rank has failed, all return the
+ * status of one that has, and all but that one name it. Needs no memory, so that every rank
+ * comes.
+ */
+gs_status_t gsi_agree (gs_comm_t *comm, const char *caller, gs_status_t st,
+                       struct gsi_agreement *a, gs_stream_t stream);
+
+#endif /* GS_STATS_AGREE_H */

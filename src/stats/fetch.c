@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* fetch - arrays of any memory as the host can read them, piece by piece. */
+#include "stats/fetch.h"
+
+gs_status_t gsi_fetch_open (struct gsi_fetch *f, gs_comm_t *comm, const char *caller,
+                            const void *data, size_t count, gs_dtype_t dtype, size_t bytes,
+                            gs_stream_t stream)
+{
+    const struct gsi_device *device;
+    bool staged;
+    int previous;
+    gs_status_t st = gsi_feature_check (comm, caller, data, count, dtype, &staged);
+
+    *f = (struct gsi_fetch){.comm = comm, .stream = stream};
+    if (st)
+        return st;
+    device = gsi_feature_device (comm);
+    if (!device->ops->queue || staged || !count)
+        return GS_OK;
+    /* N.B. Before anything is queued: a stream that is captured is refused here. */
+    if ((st = gs_comm_wait (comm, stream)) ||
+        (st = device->ops->queue->enter (device, &previous)))
+        return st;
+    st = device->ops->queue->alloc_pinned (bytes, &f->pinned);
+    device->ops->queue->leave (device, previous);
+    return st;
+}
+
+void gsi_fetch_close (struct gsi_fetch *f)
+{
+    const struct gsi_device *device;
+    int previous;
+
+    if (!f->pinned || f->keep)
+        return;
+    device = gsi_feature_device (f->comm);
+    if (device->ops->queue->enter (device, &previous))
+        return;
+    device->ops->queue->free_pinned (device, f->pinned);
+    device->ops->queue->leave (device, previous);
+    f->pinned = NULL;
+}
+
+gs_status_t gsi_fetch (struct gsi_fetch *f, const void *at, size_t bytes, const void **out)
+{
+    gs_status_t st;
+
+    *out = at;
+    if (!f->pinned || !bytes)
+        return GS_OK;
+    *out = f->pinned;
+    if (!(st = gs_device_copy (f->comm, f->pinned, at, bytes, f->stream)))
+        st = gs_comm_wait (f->comm, f->stream);
+    f->keep = st == GS_ERR_TIMEOUT; /* a free would wait for the GPU */
+    return st;
+}
