@@ -268,6 +268,34 @@ gs_status_t gsi_fortran_start (struct gsi_fortran_args *args,
     return st == GS_OK ? gsi_fortran_read (args, a, memory) : st;
 }
 
+struct gsi_fortran_argument gsi_fortran_from (const struct gsi_fortran_args *args,
+                                              const char *call, const char *backward,
+                                              const CFI_cdesc_t *array, int is_open)
+{
+    if (args->is_backward)
+        return (struct gsi_fortran_argument){backward, "grad_y", array, is_open};
+    return (struct gsi_fortran_argument){call, "send", array, is_open};
+}
+
+struct gsi_fortran_argument gsi_fortran_to (const struct gsi_fortran_args *args, const char *call,
+                                            const char *backward, const CFI_cdesc_t *array,
+                                            int is_open)
+{
+    if (args->is_backward)
+        return (struct gsi_fortran_argument){backward, "grad_x", array, is_open};
+    return (struct gsi_fortran_argument){call, "recv", array, is_open};
+}
+
+/* The same for the one array of a collective that works in place. */
+static struct gsi_fortran_argument in_place (const struct gsi_fortran_args *args,
+                                             const char *call, const char *backward,
+                                             const CFI_cdesc_t *array, int is_open)
+{
+    if (args->is_backward)
+        return (struct gsi_fortran_argument){backward, "grad", array, is_open};
+    return (struct gsi_fortran_argument){call, "buf", array, is_open};
+}
+
 gs_status_t gsi_fortran_allreduce_avg (struct gsi_fortran_args *args, CFI_cdesc_t *buf,
                                        int is_open)
 {
@@ -297,27 +325,31 @@ gs_status_t gsi_fortran_allreduce_wavg (struct gsi_fortran_args *args, CFI_cdesc
 gs_status_t gsi_fortran_allreduce (struct gsi_fortran_args *args, CFI_cdesc_t *buf, int is_open,
                                    int op)
 {
-    struct gsi_fortran_argument a = {"gs_allreduce", "buf", buf, is_open};
+    struct gsi_fortran_argument a =
+        in_place (args, "gs_allreduce", "gs_allreduce_backward", buf, is_open);
     struct gsi_fortran_memory m;
     gs_comm_t *comm;
     gs_status_t st = gsi_fortran_start (args, &a, &comm, &m);
 
     if (st != GS_OK)
         return st;
-    return gs_allreduce (comm, m.address, m.count, m.dtype, (gs_op_t) op, args->stream);
+    return (args->is_backward ? gs_allreduce_backward : gs_allreduce) (
+        comm, m.address, m.count, m.dtype, (gs_op_t) op, args->stream);
 }
 
 gs_status_t gsi_fortran_broadcast (struct gsi_fortran_args *args, CFI_cdesc_t *buf, int is_open,
                                    int root)
 {
-    struct gsi_fortran_argument a = {"gs_broadcast", "buf", buf, is_open};
+    struct gsi_fortran_argument a =
+        in_place (args, "gs_broadcast", "gs_reduce_backward", buf, is_open);
     struct gsi_fortran_memory m;
     gs_comm_t *comm;
     gs_status_t st = gsi_fortran_start (args, &a, &comm, &m);
 
     if (st != GS_OK)
         return st;
-    return gs_broadcast (comm, m.address, m.count, m.dtype, root, args->stream);
+    return (args->is_backward ? gs_reduce_backward : gs_broadcast) (comm, m.address, m.count,
+                                                                    m.dtype, root, args->stream);
 }
 
 gs_status_t gsi_fortran_read_times (const struct gsi_fortran_args *args,
@@ -336,8 +368,8 @@ gs_status_t gsi_fortran_read_times (const struct gsi_fortran_args *args,
     if ((st = gsi_fortran_read (&all, a, whole)) != GS_OK)
         return st;
     if (whole->dtype != part->dtype)
-        return gsi_fail (GS_ERR_ARG, "%s: send and recv differ in type: declare them alike",
-                         a->call);
+        return gsi_fail (GS_ERR_ARG, "%s: %s and %s differ in type: declare them alike", a->call,
+                         part_name->name, a->name);
     if (whole->count != (size_t) all.count)
         return gsi_fail (GS_ERR_ARG,
                          "%s: %s has %zu elements, but %d %s times the %zu of %s are "
@@ -350,8 +382,10 @@ gs_status_t gsi_fortran_read_times (const struct gsi_fortran_args *args,
 gs_status_t gsi_fortran_allgather (struct gsi_fortran_args *args, const CFI_cdesc_t *send,
                                    int send_is_open, CFI_cdesc_t *recv, int recv_is_open)
 {
-    struct gsi_fortran_argument from = {"gs_allgather", "send", send, send_is_open};
-    struct gsi_fortran_argument to = {"gs_allgather", "recv", recv, recv_is_open};
+    struct gsi_fortran_argument from =
+        gsi_fortran_from (args, "gs_allgather", "gs_reduce_scatter_backward", send, send_is_open);
+    struct gsi_fortran_argument to =
+        gsi_fortran_to (args, "gs_allgather", "gs_reduce_scatter_backward", recv, recv_is_open);
     struct gsi_fortran_memory m, all;
     gs_comm_t *comm;
     gs_status_t st = gsi_fortran_start (args, &from, &comm, &m);
@@ -361,7 +395,8 @@ gs_status_t gsi_fortran_allgather (struct gsi_fortran_args *args, const CFI_cdes
         return st;
     if ((st = gsi_fortran_read_times (args, &to, gs_comm_size (comm), &from, &m, &all)) != GS_OK)
         return st;
-    return gs_allgather (comm, m.address, all.address, m.count, m.dtype, args->stream);
+    return (args->is_backward ? gs_reduce_scatter_backward : gs_allgather) (
+        comm, m.address, all.address, m.count, m.dtype, args->stream);
 }
 
 gs_status_t gsi_fortran_describe (struct gsi_fortran_args *args, const CFI_cdesc_t *array,

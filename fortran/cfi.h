@@ -3,10 +3,14 @@
  * cfi - the collectives of gradsync.h on Fortran arrays of any type and rank, and a reducer's
  * gradients as such arrays.
  *
- * Called by gradsync_array.f90 and gradsync_gradient.f90 only. [is_open], 1 or 0, tells whether
- * the array before it is assumed-size, x(*), and so does not know its end. The collectives return
- * what the function of gradsync.h returns; for an array that is refused all return GS_ERR_ARG, or
- * GS_ERR_UNSUPPORTED for a kind of number we do not carry.
+ * Called by gradsync_array.f90, gradsync_adjoint_array.f90 and gradsync_gradient.f90 only.
+ * [is_open], 1 or 0, tells whether the array before it is assumed-size, x(*), and so does not
+ * know its end. The collectives return what the function of gradsync.h returns; for an array that
+ * is refused all return GS_ERR_ARG, or GS_ERR_UNSUPPORTED for a kind of number we do not carry.
+ *
+ * With [is_backward] a collective does the work of a gradient, whose function is called then and
+ * named in texts, with its arguments: gsi_fortran_scatter is gs_gather_backward of grad_y, which
+ * is [send], and grad_x, which is [recv]. gsi_fortran_allreduce_avg and _wavg have none.
  */
 #ifndef GS_FORTRAN_CFI_H
 #define GS_FORTRAN_CFI_H
@@ -26,6 +30,7 @@ struct gsi_fortran_args {
     int count_given;  /* 0 or 1 */
     int as_given;     /* 0 or 1 */
     int is_character; /* out: 1 if an array is, which is always refused; 0 before */
+    int is_backward;  /* 0 or 1: see above */
 };
 
 gs_status_t gsi_fortran_allreduce_avg (struct gsi_fortran_args *args, CFI_cdesc_t *buf,

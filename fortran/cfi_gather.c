@@ -19,8 +19,10 @@
 gs_status_t gsi_fortran_gather (struct gsi_fortran_args *args, const CFI_cdesc_t *send,
                                 int send_is_open, CFI_cdesc_t *recv, int recv_is_open, int root)
 {
-    struct gsi_fortran_argument from = {"gs_gather", "send", send, send_is_open};
-    struct gsi_fortran_argument to = {"gs_gather", "recv", recv, recv_is_open};
+    struct gsi_fortran_argument from =
+        gsi_fortran_from (args, "gs_gather", "gs_scatter_backward", send, send_is_open);
+    struct gsi_fortran_argument to =
+        gsi_fortran_to (args, "gs_gather", "gs_scatter_backward", recv, recv_is_open);
     struct gsi_fortran_memory m, all = {0};
     gs_comm_t *comm;
     gs_status_t st = gsi_fortran_start (args, &from, &comm, &m);
@@ -30,14 +32,17 @@ gs_status_t gsi_fortran_gather (struct gsi_fortran_args *args, const CFI_cdesc_t
         st = gsi_fortran_read_times (args, &to, gs_comm_size (comm), &from, &m, &all);
     if (st != GS_OK)
         return st;
-    return gs_gather (comm, m.address, all.address, m.count, m.dtype, root, args->stream);
+    return (args->is_backward ? gs_scatter_backward : gs_gather) (
+        comm, m.address, all.address, m.count, m.dtype, root, args->stream);
 }
 
 gs_status_t gsi_fortran_scatter (struct gsi_fortran_args *args, const CFI_cdesc_t *send,
                                  int send_is_open, CFI_cdesc_t *recv, int recv_is_open, int root)
 {
-    struct gsi_fortran_argument from = {"gs_scatter", "send", send, send_is_open};
-    struct gsi_fortran_argument to = {"gs_scatter", "recv", recv, recv_is_open};
+    struct gsi_fortran_argument from =
+        gsi_fortran_from (args, "gs_scatter", "gs_gather_backward", send, send_is_open);
+    struct gsi_fortran_argument to =
+        gsi_fortran_to (args, "gs_scatter", "gs_gather_backward", recv, recv_is_open);
     struct gsi_fortran_memory m, all = {0};
     gs_comm_t *comm;
     gs_status_t st = gsi_fortran_start (args, &to, &comm, &m);
@@ -47,14 +52,17 @@ gs_status_t gsi_fortran_scatter (struct gsi_fortran_args *args, const CFI_cdesc_
         st = gsi_fortran_read_times (args, &from, gs_comm_size (comm), &to, &m, &all);
     if (st != GS_OK)
         return st;
-    return gs_scatter (comm, all.address, m.address, m.count, m.dtype, root, args->stream);
+    return (args->is_backward ? gs_gather_backward : gs_scatter) (
+        comm, all.address, m.address, m.count, m.dtype, root, args->stream);
 }
 
 gs_status_t gsi_fortran_alltoall (struct gsi_fortran_args *args, const CFI_cdesc_t *send,
                                   int send_is_open, CFI_cdesc_t *recv, int recv_is_open)
 {
-    struct gsi_fortran_argument from = {"gs_alltoall", "send", send, send_is_open};
-    struct gsi_fortran_argument to = {"gs_alltoall", "recv", recv, recv_is_open};
+    struct gsi_fortran_argument from =
+        gsi_fortran_from (args, "gs_alltoall", "gs_alltoall_backward", send, send_is_open);
+    struct gsi_fortran_argument to =
+        gsi_fortran_to (args, "gs_alltoall", "gs_alltoall_backward", recv, recv_is_open);
     struct gsi_fortran_args all = *args;
     struct gsi_fortran_memory m, other;
     gs_comm_t *comm;
@@ -76,19 +84,22 @@ gs_status_t gsi_fortran_alltoall (struct gsi_fortran_args *args, const CFI_cdesc
         return st;
     if (m.count % size)
         return gsi_fail (GS_ERR_ARG,
-                         "%s: send has %zu elements, which are not as many for each of %zu ranks",
-                         from.call, m.count, size);
+                         "%s: %s has %zu elements, which are not as many for each of %zu ranks",
+                         from.call, from.name, m.count, size);
     if ((st = gsi_fortran_read_times (&all, &to, 1, &from, &m, &other)) != GS_OK)
         return st;
-    return gs_alltoall (comm, m.address, other.address, m.count / size, m.dtype, args->stream);
+    return (args->is_backward ? gs_alltoall_backward : gs_alltoall) (
+        comm, m.address, other.address, m.count / size, m.dtype, args->stream);
 }
 
 gs_status_t gsi_fortran_reduce (struct gsi_fortran_args *args, const CFI_cdesc_t *send,
                                 int send_is_open, CFI_cdesc_t *recv, int recv_is_open, int op,
                                 int root)
 {
-    struct gsi_fortran_argument from = {"gs_reduce", "send", send, send_is_open};
-    struct gsi_fortran_argument to = {"gs_reduce", "recv", recv, recv_is_open};
+    struct gsi_fortran_argument from =
+        gsi_fortran_from (args, "gs_reduce", "gs_broadcast_backward", send, send_is_open);
+    struct gsi_fortran_argument to =
+        gsi_fortran_to (args, "gs_reduce", "gs_broadcast_backward", recv, recv_is_open);
     struct gsi_fortran_memory m, all = {0};
     gs_comm_t *comm;
     gs_status_t st = gsi_fortran_start (args, &from, &comm, &m);
@@ -98,6 +109,9 @@ gs_status_t gsi_fortran_reduce (struct gsi_fortran_args *args, const CFI_cdesc_t
         st = gsi_fortran_read_times (args, &to, 1, &from, &m, &all);
     if (st != GS_OK)
         return st;
+    if (args->is_backward)
+        return gs_broadcast_backward (comm, m.address, all.address, m.count, m.dtype, root,
+                                      args->stream);
     return gs_reduce (comm, m.address, all.address, m.count, m.dtype, (gs_op_t) op, root,
                       args->stream);
 }
@@ -106,8 +120,10 @@ gs_status_t gsi_fortran_reduce_scatter (struct gsi_fortran_args *args, const CFI
                                         int send_is_open, CFI_cdesc_t *recv, int recv_is_open,
                                         int op)
 {
-    struct gsi_fortran_argument from = {"gs_reduce_scatter", "send", send, send_is_open};
-    struct gsi_fortran_argument to = {"gs_reduce_scatter", "recv", recv, recv_is_open};
+    struct gsi_fortran_argument from =
+        gsi_fortran_from (args, "gs_reduce_scatter", "gs_allgather_backward", send, send_is_open);
+    struct gsi_fortran_argument to =
+        gsi_fortran_to (args, "gs_reduce_scatter", "gs_allgather_backward", recv, recv_is_open);
     struct gsi_fortran_memory m, all;
     gs_comm_t *comm;
     gs_status_t st = gsi_fortran_start (args, &to, &comm, &m);
@@ -117,6 +133,9 @@ gs_status_t gsi_fortran_reduce_scatter (struct gsi_fortran_args *args, const CFI
         st = gsi_fortran_read_times (args, &from, gs_comm_size (comm), &to, &m, &all);
     if (st != GS_OK)
         return st;
+    if (args->is_backward)
+        return gs_allgather_backward (comm, all.address, m.address, m.count, m.dtype,
+                                      (gs_grad_contract_t) op, args->stream);
     return gs_reduce_scatter (comm, all.address, m.address, m.count, m.dtype, (gs_op_t) op,
                               args->stream);
 }
@@ -160,8 +179,8 @@ static gs_status_t check_alike (struct pieces *one, struct pieces *other)
     int rank = a->array->rank ? a->array->rank : 1;
 
     if (one->m.dtype != other->m.dtype)
-        return gsi_fail (GS_ERR_ARG, "%s: send and recv differ in type: declare them alike",
-                         a->call);
+        return gsi_fail (GS_ERR_ARG, "%s: %s and %s differ in type: declare them alike", a->call,
+                         a->name, b->name);
     if (!one->m.count || !other->m.count) { /* of no elements: the other one counts */
         one->slice = one->m.count ? one->slice : other->slice;
         other->slice = one->slice;
@@ -169,9 +188,9 @@ static gs_status_t check_alike (struct pieces *one, struct pieces *other)
     }
     if (rank != (b->array->rank ? b->array->rank : 1))
         return gsi_fail (GS_ERR_ARG,
-                         "%s: send has %d dimensions, recv %d: slices of the last one go between "
+                         "%s: %s has %d dimensions, %s %d: slices of the last one go between "
                          "them, so declare them alike",
-                         a->call, a->array->rank, b->array->rank);
+                         a->call, a->name, a->array->rank, b->name, b->array->rank);
     for (int d = 0; d < rank - 1; d++)
         if (extent_of (a->array, d) != extent_of (b->array, d))
             return gsi_fail (GS_ERR_ARG,
@@ -247,8 +266,10 @@ gs_status_t gsi_fortran_allgatherv (struct gsi_fortran_args *args, const CFI_cde
                                     int send_is_open, CFI_cdesc_t *recv, int recv_is_open,
                                     const CFI_cdesc_t *counts, const CFI_cdesc_t *displs)
 {
-    struct gsi_fortran_argument from = {"gs_allgatherv", "send", send, send_is_open};
-    struct gsi_fortran_argument to = {"gs_allgatherv", "recv", recv, recv_is_open};
+    struct gsi_fortran_argument from = gsi_fortran_from (
+        args, "gs_allgatherv", "gs_reduce_scatterv_backward", send, send_is_open);
+    struct gsi_fortran_argument to =
+        gsi_fortran_to (args, "gs_allgatherv", "gs_reduce_scatterv_backward", recv, recv_is_open);
     struct pieces in, out = {0};
     gs_comm_t *comm;
     gs_status_t st = gsi_fortran_handle_comm (args->handle, from.call, &comm);
@@ -262,9 +283,42 @@ gs_status_t gsi_fortran_allgatherv (struct gsi_fortran_args *args, const CFI_cde
     if (st == GS_OK)
         st = check_room (&out, gs_comm_size (comm));
     if (st == GS_OK)
-        st = gs_allgatherv (comm, in.m.address, in.m.count, out.m.address, out.m.count,
-                            out.counts, out.displs, in.m.dtype, args->stream);
+        st = (args->is_backward ? gs_reduce_scatterv_backward : gs_allgatherv) (
+            comm, in.m.address, in.m.count, out.m.address, out.m.count, out.counts, out.displs,
+            in.m.dtype, args->stream);
     release (&out);
+    return st;
+}
+
+gs_status_t gsi_fortran_reduce_scatterv (struct gsi_fortran_args *args, const CFI_cdesc_t *send,
+                                         int send_is_open, CFI_cdesc_t *recv, int recv_is_open,
+                                         int op, const CFI_cdesc_t *counts,
+                                         const CFI_cdesc_t *displs)
+{
+    static const char call[] = "gs_reduce_scatterv", backward[] = "gs_allgatherv_backward";
+    struct gsi_fortran_argument from =
+        gsi_fortran_from (args, call, backward, send, send_is_open);
+    struct gsi_fortran_argument to = gsi_fortran_to (args, call, backward, recv, recv_is_open);
+    struct pieces in = {0}, out;
+    gs_comm_t *comm;
+    gs_status_t st = gsi_fortran_handle_comm (args->handle, from.call, &comm);
+
+    gsi_fortran_note (args, send);
+    gsi_fortran_note (args, recv);
+    if (st != GS_OK || (st = read_slices (args, &from, &in)) != GS_OK ||
+        (st = read_slices (args, &to, &out)) != GS_OK || (st = check_alike (&in, &out)) != GS_OK)
+        return st;
+    st = read_lists (&in, "counts", counts, "displs", displs, gs_comm_size (comm));
+    if (st == GS_OK)
+        st = check_room (&in, gs_comm_size (comm));
+    if (st == GS_OK && args->is_backward)
+        st = gs_allgatherv_backward (comm, in.m.address, in.counts, in.displs, out.m.address,
+                                     out.m.count, in.m.dtype, (gs_grad_contract_t) op,
+                                     args->stream);
+    else if (st == GS_OK)
+        st = gs_reduce_scatterv (comm, in.m.address, in.counts, in.displs, out.m.address,
+                                 out.m.count, in.m.dtype, (gs_op_t) op, args->stream);
+    release (&in);
     return st;
 }
 
@@ -272,8 +326,10 @@ gs_status_t gsi_fortran_gatherv (struct gsi_fortran_args *args, const CFI_cdesc_
                                  int send_is_open, CFI_cdesc_t *recv, int recv_is_open, int root,
                                  const CFI_cdesc_t *counts, const CFI_cdesc_t *displs)
 {
-    struct gsi_fortran_argument from = {"gs_gatherv", "send", send, send_is_open};
-    struct gsi_fortran_argument to = {"gs_gatherv", "recv", recv, recv_is_open};
+    struct gsi_fortran_argument from =
+        gsi_fortran_from (args, "gs_gatherv", "gs_scatterv_backward", send, send_is_open);
+    struct gsi_fortran_argument to =
+        gsi_fortran_to (args, "gs_gatherv", "gs_scatterv_backward", recv, recv_is_open);
     struct pieces in, out = {.a = &to};
     gs_comm_t *comm;
     bool is_root;
@@ -292,8 +348,9 @@ gs_status_t gsi_fortran_gatherv (struct gsi_fortran_args *args, const CFI_cdesc_
     if (st == GS_OK && is_root)
         st = check_room (&out, gs_comm_size (comm));
     if (st == GS_OK)
-        st = gs_gatherv (comm, in.m.address, in.m.count, out.m.address, out.m.count, out.counts,
-                         out.displs, in.m.dtype, root, args->stream);
+        st = (args->is_backward ? gs_scatterv_backward : gs_gatherv) (
+            comm, in.m.address, in.m.count, out.m.address, out.m.count, out.counts, out.displs,
+            in.m.dtype, root, args->stream);
     release (&out);
     return st;
 }
@@ -302,8 +359,10 @@ gs_status_t gsi_fortran_scatterv (struct gsi_fortran_args *args, const CFI_cdesc
                                   int send_is_open, CFI_cdesc_t *recv, int recv_is_open, int root,
                                   const CFI_cdesc_t *counts, const CFI_cdesc_t *displs)
 {
-    struct gsi_fortran_argument from = {"gs_scatterv", "send", send, send_is_open};
-    struct gsi_fortran_argument to = {"gs_scatterv", "recv", recv, recv_is_open};
+    struct gsi_fortran_argument from =
+        gsi_fortran_from (args, "gs_scatterv", "gs_gatherv_backward", send, send_is_open);
+    struct gsi_fortran_argument to =
+        gsi_fortran_to (args, "gs_scatterv", "gs_gatherv_backward", recv, recv_is_open);
     struct pieces in = {.a = &from}, out;
     gs_comm_t *comm;
     bool is_root;
@@ -325,8 +384,9 @@ gs_status_t gsi_fortran_scatterv (struct gsi_fortran_args *args, const CFI_cdesc
     if (st == GS_OK && is_root)
         st = check_room (&in, gs_comm_size (comm));
     if (st == GS_OK)
-        st = gs_scatterv (comm, in.m.address, in.counts, in.displs, out.m.address, out.m.count,
-                          out.m.dtype, root, args->stream);
+        st = (args->is_backward ? gs_gatherv_backward : gs_scatterv) (
+            comm, in.m.address, in.counts, in.displs, out.m.address, out.m.count, out.m.dtype,
+            root, args->stream);
     release (&in);
     return st;
 }
@@ -336,10 +396,13 @@ gs_status_t gsi_fortran_alltoallv (struct gsi_fortran_args *args, const CFI_cdes
                                    const CFI_cdesc_t *send_counts, const CFI_cdesc_t *recv_counts,
                                    const CFI_cdesc_t *send_displs, const CFI_cdesc_t *recv_displs)
 {
-    struct gsi_fortran_argument from = {"gs_alltoallv", "send", send, send_is_open};
-    struct gsi_fortran_argument to = {"gs_alltoallv", "recv", recv, recv_is_open};
+    struct gsi_fortran_argument from =
+        gsi_fortran_from (args, "gs_alltoallv", "gs_alltoallv_backward", send, send_is_open);
+    struct gsi_fortran_argument to =
+        gsi_fortran_to (args, "gs_alltoallv", "gs_alltoallv_backward", recv, recv_is_open);
     struct pieces in, out;
     gs_comm_t *comm;
+    bool back = args->is_backward;
     int size;
     gs_status_t st = gsi_fortran_handle_comm (args->handle, from.call, &comm);
 
@@ -349,14 +412,17 @@ gs_status_t gsi_fortran_alltoallv (struct gsi_fortran_args *args, const CFI_cdes
         (st = read_slices (args, &to, &out)) != GS_OK || (st = check_alike (&in, &out)) != GS_OK)
         return st;
     size = gs_comm_size (comm);
-    st = read_lists (&in, "send_counts", send_counts, "send_displs", send_displs, size);
+    st = read_lists (&in, back ? "recv_counts" : "send_counts", send_counts,
+                     back ? "recv_displs" : "send_displs", send_displs, size);
     if (st == GS_OK)
-        st = read_lists (&out, "recv_counts", recv_counts, "recv_displs", recv_displs, size);
+        st = read_lists (&out, back ? "send_counts" : "recv_counts", recv_counts,
+                         back ? "send_displs" : "recv_displs", recv_displs, size);
     if (st == GS_OK && (st = check_room (&in, size)) == GS_OK)
         st = check_room (&out, size);
     if (st == GS_OK)
-        st = gs_alltoallv (comm, in.m.address, in.counts, in.displs, out.m.address, out.counts,
-                           out.displs, in.m.dtype, args->stream);
+        st = (args->is_backward ? gs_alltoallv_backward : gs_alltoallv) (
+            comm, in.m.address, in.counts, in.displs, out.m.address, out.counts, out.displs,
+            in.m.dtype, args->stream);
     release (&in);
     release (&out);
     return st;
@@ -369,8 +435,8 @@ static gs_status_t turn_extents (const struct gsi_fortran_argument *a, int dims,
 {
     if (a->array->rank != dims)
         return gsi_fail (GS_ERR_ARG,
-                         "%s: %s has %d dimensions, but offsets is for %d: declare block and "
-                         "field with as many as offsets has elements",
+                         "%s: %s has %d dimensions, but offsets is for %d: declare it with as "
+                         "many as offsets has elements",
                          a->call, a->name, (int) a->array->rank, dims);
     for (int d = 0; d < dims; d++)
         extents[dims - 1 - d] = extent_of (a->array, d);
@@ -391,35 +457,70 @@ static gs_status_t read_whole (const struct gsi_fortran_args *args,
     return turn_extents (a, dims, extents);
 }
 
+/* A field and this rank's block of it, in the order of C. */
+struct field {
+    struct gsi_fortran_argument block, whole;
+    gs_comm_t *comm;
+    int dims;
+    size_t extents[CFI_MAX_RANK], places[CFI_MAX_RANK], extents_of_whole[CFI_MAX_RANK];
+    const size_t *shape; /* NULL where the field is not looked at */
+    struct gsi_fortran_memory part, all;
+};
+
+/* Reads what [block] and [whole] of the field are; those of one dtype. */
+static gs_status_t read_field (struct gsi_fortran_args *args, struct field *f,
+                               const CFI_cdesc_t *offsets, int root)
+{
+    size_t *list = NULL;
+    gs_status_t st = gsi_fortran_handle_comm (args->handle, f->block.call, &f->comm);
+
+    gsi_fortran_note (args, f->block.array);
+    gsi_fortran_note (args, f->whole.array);
+    f->dims = offsets->dim[0].extent > 0 ? (int) offsets->dim[0].extent : 0;
+    if (st != GS_OK ||
+        (st = read_whole (args, &f->block, f->dims, &f->part, f->extents)) != GS_OK)
+        return st;
+    if (root == -1 || gs_comm_rank (f->comm) == root) {
+        f->shape = f->extents_of_whole;
+        st = read_whole (args, &f->whole, f->dims, &f->all, f->extents_of_whole);
+        if (st == GS_OK && f->all.dtype != f->part.dtype)
+            st = gsi_fail (GS_ERR_ARG, "%s: %s and %s differ in type: declare them alike",
+                           f->block.call, f->block.name, f->whole.name);
+    }
+    if (st == GS_OK)
+        st = read_list (f->block.call, "offsets", offsets, f->dims, 1, &list);
+    for (int d = 0; d < f->dims && st == GS_OK; d++)
+        f->places[f->dims - 1 - d] = list[d];
+    free (list);
+    return st;
+}
+
 gs_status_t gsi_fortran_gather_field (struct gsi_fortran_args *args, const CFI_cdesc_t *block,
                                       int block_is_open, const CFI_cdesc_t *offsets,
                                       CFI_cdesc_t *field, int field_is_open, int root)
 {
-    struct gsi_fortran_argument from = {"gs_gather_field", "block", block, block_is_open};
-    struct gsi_fortran_argument to = {"gs_gather_field", "field", field, field_is_open};
-    int dims = offsets->dim[0].extent > 0 ? (int) offsets->dim[0].extent : 0;
-    size_t extents[CFI_MAX_RANK], shape[CFI_MAX_RANK], places[CFI_MAX_RANK], *list = NULL;
-    struct gsi_fortran_memory m, all = {0};
-    gs_comm_t *comm;
-    bool receives;
-    gs_status_t st = gsi_fortran_handle_comm (args->handle, from.call, &comm);
+    struct field f = {.block = {"gs_gather_field", "block", block, block_is_open},
+                      .whole = {"gs_gather_field", "field", field, field_is_open}};
+    gs_status_t st = read_field (args, &f, offsets, root);
 
-    gsi_fortran_note (args, block);
-    gsi_fortran_note (args, field);
-    if (st != GS_OK || (st = read_whole (args, &from, dims, &m, extents)) != GS_OK)
-        return st;
-    receives = root == -1 || gs_comm_rank (comm) == root;
-    if (receives && (st = read_whole (args, &to, dims, &all, shape)) != GS_OK)
-        return st;
-    if (receives && all.dtype != m.dtype)
-        return gsi_fail (GS_ERR_ARG, "%s: block and field differ in type: declare them alike",
-                         from.call);
-    st = read_list (from.call, "offsets", offsets, dims, 1, &list);
-    for (int d = 0; d < dims && st == GS_OK; d++)
-        places[dims - 1 - d] = list[d];
-    free (list);
     if (st != GS_OK)
         return st;
-    return gs_gather_field (comm, m.address, extents, places, all.address,
-                            receives ? shape : NULL, dims, m.dtype, root, args->stream);
+    return gs_gather_field (f.comm, f.part.address, f.extents, f.places, f.all.address, f.shape,
+                            f.dims, f.part.dtype, root, args->stream);
+}
+
+gs_status_t gsi_fortran_gather_field_backward (struct gsi_fortran_args *args,
+                                               const CFI_cdesc_t *grad_y, int grad_y_is_open,
+                                               CFI_cdesc_t *grad_x, int grad_x_is_open,
+                                               const CFI_cdesc_t *offsets, int root)
+{
+    static const char call[] = "gs_gather_field_backward";
+    struct field f = {.block = {call, "grad_x", grad_x, grad_x_is_open},
+                      .whole = {call, "grad_y", grad_y, grad_y_is_open}};
+    gs_status_t st = read_field (args, &f, offsets, root);
+
+    if (st != GS_OK)
+        return st;
+    return gs_gather_field_backward (f.comm, f.all.address, f.shape, f.part.address, f.extents,
+                                     f.places, f.dims, f.part.dtype, root, args->stream);
 }

@@ -23,6 +23,17 @@ struct gsi_fortran_memory {
     gs_dtype_t dtype;
 };
 
+/*
+ * The array that a collective sends, or the one that it receives: an argument of the procedure
+ * [call], or with is_backward of [backward].
+ */
+struct gsi_fortran_argument gsi_fortran_from (const struct gsi_fortran_args *args,
+                                              const char *call, const char *backward,
+                                              const CFI_cdesc_t *array, int is_open);
+struct gsi_fortran_argument gsi_fortran_to (const struct gsi_fortran_args *args, const char *call,
+                                            const char *backward, const CFI_cdesc_t *array,
+                                            int is_open);
+
 /* Whether it has no elements. */
 bool gsi_fortran_is_empty (const CFI_cdesc_t *array);
 

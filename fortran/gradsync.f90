@@ -43,8 +43,18 @@ module gradsync
 
   ! The same from and to one rank, or in parts: gradsync_gather_array and gradsync_gather
   use gradsync_gather_array, only: gs_allgatherv, gs_gather, gs_gatherv, gs_scatter, &
-    gs_scatterv, gs_alltoall, gs_alltoallv, gs_reduce, gs_reduce_scatter, gs_gather_field
+    gs_scatterv, gs_alltoall, gs_alltoallv, gs_reduce, gs_reduce_scatter, &
+    gs_reduce_scatterv, gs_gather_field
   use gradsync_types, only: GS_FIELD_DIMS_MAX
+
+  ! Gradients of collectives: gradsync_adjoint_array and gradsync_adjoint; a test of gradients
+  use gradsync_types, only: gs_adjoint_result, GS_GRAD_ADJOINT, GS_GRAD_OWN_SLOT
+  use gradsync_adjoint_array, only: gs_allgather_backward, gs_allgatherv_backward, &
+    gs_gather_backward, gs_gatherv_backward, gs_scatter_backward, gs_scatterv_backward, &
+    gs_alltoall_backward, gs_alltoallv_backward, gs_broadcast_backward, gs_allreduce_backward, &
+    gs_reduce_backward, gs_reduce_scatter_backward, gs_reduce_scatterv_backward, &
+    gs_gather_field_backward
+  use gradsync_adjoint_check, only: gs_forward_f, gs_backward_f, gs_adjoint_check
 
   ! Statistics, logical reductions, comparison: arrays in gradsync_stats_array
   use gradsync_types, only: gs_moments, gs_array

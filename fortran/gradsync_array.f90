@@ -34,8 +34,10 @@ module gradsync_array
 
   public :: gs_allreduce_avg, gs_allreduce_wavg, gs_allreduce, gs_broadcast, gs_allgather
 
-  ! For gradsync_gradient; not part of module gradsync.
+  ! For gradsync_gather_array, gradsync_adjoint_array and gradsync_gradient; not part of module
+  ! gradsync.
   public :: array_args, conclude_array, is_open, pack_args
+  public :: c_allgather_array, c_allreduce_array, c_broadcast_array
 
   interface gs_allreduce_avg
     module procedure avg_array
@@ -66,6 +68,7 @@ module gradsync_array
     integer(c_int) :: count_given
     integer(c_int) :: as_given
     integer(c_int) :: is_character
+    integer(c_int) :: is_backward
   end type array_args
 
   ! cfi.h, in its order.
@@ -89,15 +92,15 @@ module gradsync_array
       integer(c_int) :: st
     end function c_wavg_array
 
-    function c_reduce_array(args, buf, is_open, op) bind(c, name="gsi_fortran_allreduce") &
-      result(st)
+    function c_allreduce_array(args, buf, is_open, op) &
+      bind(c, name="gsi_fortran_allreduce") result(st)
       import :: array_args, c_int
       type(array_args), intent(inout) :: args
       type(*), dimension(..), asynchronous, intent(inout) :: buf
       integer(c_int), value :: is_open
       integer(c_int), value :: op
       integer(c_int) :: st
-    end function c_reduce_array
+    end function c_allreduce_array
 
     function c_broadcast_array(args, buf, is_open, root) &
       bind(c, name="gsi_fortran_broadcast") result(st)
@@ -172,7 +175,7 @@ contains
     integer(c_int) :: st
 
     args = pack_args(comm, count, stream, as)
-    st = c_reduce_array(args, buf, is_open(buf), op)
+    st = c_allreduce_array(args, buf, is_open(buf), op)
     call conclude_array(st, args, stat, errmsg)
   end subroutine reduce_array
 
@@ -234,7 +237,7 @@ contains
     integer(c_int), intent(in), optional :: as
     type(array_args) :: args
 
-    args = array_args(handle_of_comm(comm), 0, stream_or_default(stream), 0, 0, 0, 0)
+    args = array_args(handle_of_comm(comm), 0, stream_or_default(stream), 0, 0, 0, 0, 0)
     if (present(count)) then
       args%count = count
       args%count_given = 1

@@ -102,6 +102,18 @@ module gradsync_c_gather
       integer(c_int) :: st
     end function c_reduce_scatter
 
+    function c_reduce_scatterv(comm, send, counts, displs, recv, recv_count, dtype, op, &
+      stream) bind(c, name="gs_reduce_scatterv") result(st)
+      import :: c_int, c_intptr_t, c_ptr, c_size_t
+      type(c_ptr), value :: comm, send, recv
+      integer(c_size_t), intent(in) :: counts(*)
+      integer(c_size_t), intent(in), optional :: displs(*)
+      integer(c_size_t), value :: recv_count
+      integer(c_int), value :: dtype, op
+      integer(c_intptr_t), value :: stream
+      integer(c_int) :: st
+    end function c_reduce_scatterv
+
     function c_gather_field(comm, block, extents, offsets, field, shape, dims, dtype, root, &
       stream) bind(c, name="gs_gather_field") result(st)
       import :: c_int, c_intptr_t, c_ptr, c_size_t

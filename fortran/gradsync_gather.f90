@@ -13,6 +13,9 @@
 !   dtype   in   GS_F32, ...
 !   stream  in   optional: a CUDA stream as an integer; ignored on hosts
 !   stat, errmsg  optional: see gradsync_comm
+!
+! N.B. lists that may be left out are not declared contiguous, for gfortran 12 looks into one that
+! is absent to hand it on.
 module gradsync_gather
   use, intrinsic :: iso_c_binding, only: c_int, c_int64_t, c_intptr_t, c_ptr, c_size_t
   use gradsync_c, only: c_comm_size
@@ -23,7 +26,10 @@ module gradsync_gather
   private
 
   public :: gs_allgatherv, gs_gather, gs_gatherv, gs_scatter, gs_scatterv, gs_alltoall, &
-    gs_alltoallv, gs_reduce, gs_reduce_scatter, gs_gather_field
+    gs_alltoallv, gs_reduce, gs_reduce_scatter, gs_reduce_scatterv, gs_gather_field
+
+  ! For gradsync_adjoint; not part of module gradsync.
+  public :: check_list, size_of, turned
 
   interface gs_allgatherv
     module procedure allgatherv_address
@@ -61,6 +67,10 @@ module gradsync_gather
     module procedure reduce_scatter_address
   end interface gs_reduce_scatter
 
+  interface gs_reduce_scatterv
+    module procedure reduce_scatterv_address
+  end interface gs_reduce_scatterv
+
   interface gs_gather_field
     module procedure gather_field_address
   end interface gs_gather_field
@@ -74,7 +84,7 @@ contains
     type(c_ptr), intent(in) :: send, recv
     integer(c_int64_t), intent(in) :: send_count, recv_room
     integer(c_int), intent(in) :: dtype
-    integer(c_size_t), intent(in), contiguous, optional :: counts(:), displs(:)
+    integer(c_size_t), intent(in), optional :: counts(:), displs(:)
     integer(c_intptr_t), intent(in), optional :: stream
     integer(c_int), intent(out), optional :: stat
     character(*), intent(inout), optional :: errmsg
@@ -116,7 +126,7 @@ contains
     type(c_ptr), intent(in) :: send, recv
     integer(c_int64_t), intent(in) :: send_count, recv_room
     integer(c_int), intent(in) :: dtype, root
-    integer(c_size_t), intent(in), contiguous, optional :: counts(:), displs(:)
+    integer(c_size_t), intent(in), optional :: counts(:), displs(:)
     integer(c_intptr_t), intent(in), optional :: stream
     integer(c_int), intent(out), optional :: stat
     character(*), intent(inout), optional :: errmsg
@@ -158,7 +168,7 @@ contains
     type(c_ptr), intent(in) :: send, recv
     integer(c_int64_t), intent(in) :: recv_count
     integer(c_int), intent(in) :: dtype, root
-    integer(c_size_t), intent(in), contiguous, optional :: counts(:), displs(:)
+    integer(c_size_t), intent(in), optional :: counts(:), displs(:)
     integer(c_intptr_t), intent(in), optional :: stream
     integer(c_int), intent(out), optional :: stat
     character(*), intent(inout), optional :: errmsg
@@ -199,7 +209,7 @@ contains
     type(c_ptr), intent(in) :: send, recv
     integer(c_size_t), intent(in), contiguous :: send_counts(:), recv_counts(:)
     integer(c_int), intent(in) :: dtype
-    integer(c_size_t), intent(in), contiguous, optional :: send_displs(:), recv_displs(:)
+    integer(c_size_t), intent(in), optional :: send_displs(:), recv_displs(:)
     integer(c_intptr_t), intent(in), optional :: stream
     integer(c_int), intent(out), optional :: stat
     character(*), intent(inout), optional :: errmsg
@@ -256,6 +266,30 @@ contains
       st = c_reduce_scatter(address, send, recv, count, dtype, op, stream_or_default(stream))
     call conclude(st, stat, errmsg)
   end subroutine reduce_scatter_address
+
+  ! recv = this rank's part of the sum, product, ... of send over the ranks, by [op].
+  subroutine reduce_scatterv_address(comm, send, counts, recv, recv_count, dtype, op, displs, &
+    stream, stat, errmsg)
+    type(gs_comm), intent(in) :: comm
+    type(c_ptr), intent(in) :: send, recv
+    integer(c_size_t), intent(in), contiguous :: counts(:)
+    integer(c_int64_t), intent(in) :: recv_count
+    integer(c_int), intent(in) :: dtype, op
+    integer(c_size_t), intent(in), optional :: displs(:)
+    integer(c_intptr_t), intent(in), optional :: stream
+    integer(c_int), intent(out), optional :: stat
+    character(*), intent(inout), optional :: errmsg
+    type(c_ptr) :: address
+    integer(c_int) :: st
+
+    st = begin(comm, 'gs_reduce_scatterv', 'recv_count', recv_count, address)
+    if (st == GS_OK) st = check_list('gs_reduce_scatterv', 'counts', size_of(address), counts)
+    if (st == GS_OK) st = check_list('gs_reduce_scatterv', 'displs', size_of(address), displs)
+    if (st == GS_OK) &
+      st = c_reduce_scatterv(address, send, counts, displs, recv, recv_count, dtype, op, &
+        stream_or_default(stream))
+    call conclude(st, stat, errmsg)
+  end subroutine reduce_scatterv_address
 
   ! field of rank [root], or of all, = the blocks of all ranks, in their places.
   subroutine gather_field_address(comm, block, extents, offsets, field, shape, dtype, root, &

@@ -20,13 +20,19 @@ module gradsync_gather_array
   use, intrinsic :: iso_c_binding, only: c_int, c_int32_t, c_int64_t, c_intptr_t
   use gradsync_array, only: array_args, conclude_array, is_open, pack_args
   use gradsync_gather, only: gs_allgatherv, gs_alltoall, gs_alltoallv, gs_gather, &
-    gs_gather_field, gs_gatherv, gs_reduce, gs_reduce_scatter, gs_scatter, gs_scatterv
+    gs_gather_field, gs_gatherv, gs_reduce, gs_reduce_scatter, gs_reduce_scatterv, gs_scatter, &
+    gs_scatterv
   use gradsync_types, only: gs_comm
   implicit none
   private
 
   public :: gs_allgatherv, gs_gather, gs_gatherv, gs_scatter, gs_scatterv, gs_alltoall, &
-    gs_alltoallv, gs_reduce, gs_reduce_scatter, gs_gather_field
+    gs_alltoallv, gs_reduce, gs_reduce_scatter, gs_reduce_scatterv, gs_gather_field
+
+  ! For gradsync_adjoint_array; not part of module gradsync.
+  public :: c_allgatherv_array, c_alltoall_array, c_alltoallv_array, c_gather_array, &
+    c_gatherv_array, c_reduce_array, c_reduce_scatter_array, c_reduce_scatterv_array, &
+    c_scatter_array, c_scatterv_array
 
   interface gs_allgatherv
     module procedure allgatherv_array
@@ -63,6 +69,10 @@ module gradsync_gather_array
   interface gs_reduce_scatter
     module procedure reduce_scatter_array
   end interface gs_reduce_scatter
+
+  interface gs_reduce_scatterv
+    module procedure reduce_scatterv_array
+  end interface gs_reduce_scatterv
 
   interface gs_gather_field
     module procedure field_array, field_array_int32
@@ -164,6 +174,18 @@ module gradsync_gather_array
       integer(c_int64_t), intent(in), optional :: send_displs(:), recv_displs(:)
       integer(c_int) :: st
     end function c_alltoallv_array
+
+    function c_reduce_scatterv_array(args, send, send_is_open, recv, recv_is_open, op, counts, &
+      displs) bind(c, name="gsi_fortran_reduce_scatterv") result(st)
+      import :: array_args, c_int, c_int64_t
+      type(array_args), intent(inout) :: args
+      type(*), dimension(..), asynchronous, intent(in) :: send
+      type(*), dimension(..), asynchronous, intent(inout) :: recv
+      integer(c_int), value :: send_is_open, recv_is_open, op
+      integer(c_int64_t), intent(in) :: counts(:)
+      integer(c_int64_t), intent(in), optional :: displs(:)
+      integer(c_int) :: st
+    end function c_reduce_scatterv_array
 
     function c_field_array(args, block, block_is_open, offsets, field, field_is_open, &
       root) bind(c, name="gsi_fortran_gather_field") result(st)
@@ -356,6 +378,29 @@ contains
       recv_counts, send_displs, recv_displs)
     call conclude_array(st, args, stat, errmsg)
   end subroutine alltoallv_array
+
+  ! recv = this rank's slices of the sum, product, ... of send over the ranks; rank r has
+  ! counts(r+1) of them.
+  subroutine reduce_scatterv_array(comm, send, recv, op, counts, displs, stream, as, stat, &
+    errmsg)
+    type(gs_comm), intent(in) :: comm
+    type(*), dimension(..), asynchronous, intent(in) :: send
+    type(*), dimension(..), asynchronous, intent(inout) :: recv
+    integer(c_int), intent(in) :: op
+    integer(c_int64_t), intent(in) :: counts(:)
+    integer(c_int64_t), intent(in), optional :: displs(:)
+    integer(c_intptr_t), intent(in), optional :: stream
+    integer(c_int), intent(in), optional :: as
+    integer(c_int), intent(out), optional :: stat
+    character(*), intent(inout), optional :: errmsg
+    type(array_args) :: args
+    integer(c_int) :: st
+
+    args = pack_args(comm, stream=stream, as=as)
+    st = c_reduce_scatterv_array(args, send, is_open(send), recv, is_open(recv), op, counts, &
+      displs)
+    call conclude_array(st, args, stat, errmsg)
+  end subroutine reduce_scatterv_array
 
   ! field of rank [root], or without it of all ranks, = the blocks of all ranks. The first element
   ! of block is that of field behind offsets(d) others in each dimension d. What no block covers

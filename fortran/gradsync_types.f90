@@ -55,6 +55,10 @@ module gradsync_types
   integer(c_int), parameter, public :: GS_MAX = 4
   integer(c_int), parameter, public :: GS_AVG = 5
 
+  ! What the gradient of a gather is made of.
+  integer(c_int), parameter, public :: GS_GRAD_ADJOINT = 0
+  integer(c_int), parameter, public :: GS_GRAD_OWN_SLOT = 1
+
   ! What carries the bytes.
   integer(c_int), parameter, public :: GS_TRANSPORT_AUTO = 0
   integer(c_int), parameter, public :: GS_TRANSPORT_SELF = 1
@@ -187,6 +191,13 @@ module gradsync_types
     integer(c_int64_t) :: count = 0 ! elements
     integer(c_int) :: dtype = 0
   end type gs_array
+
+  ! What gs_adjoint_check found, the same on all ranks. gs_adjoint_result_t
+  type, bind(c), public :: gs_adjoint_result
+    real(c_double) :: forward = 0 ! sum of J d * g, from the forward pass; d and g are random
+    real(c_double) :: backward = 0 ! sum of d * J' g, from the backward pass
+    real(c_double) :: error = 0 ! |forward - backward| / (|J d| |g|); 0 if both are 0
+  end type gs_adjoint_result
 
   ! For the other modules of the binding; not part of module gradsync.
   public :: comm_of_handle, handle_of_comm, handle_of_reducer, reducer_of_handle

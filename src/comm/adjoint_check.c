@@ -30,12 +30,17 @@ struct test {
 
 /* ---- All ranks alike ---- */
 
-/* The worst status of all ranks, each with a text; statuses are numbers from 0. */
+/* The worst status of all ranks, each with a text. */
 static gs_status_t agree (struct test *t, gs_status_t own, const char *what)
 {
-    int32_t worst = (int32_t) own;
-    gs_status_t st = gs_allreduce (t->comm, &worst, 1, GS_I32, GS_MAX, NULL);
+    int32_t worst;
+    gs_status_t st;
 
+    if ((int) own < 0) /* of a pass of the caller's */
+        own = gsi_fail (GS_ERR_ARG, "%s: a pass returned %d, which is no gs_status_t", caller,
+                        (int) own);
+    worst = (int32_t) own;
+    st = gs_allreduce (t->comm, &worst, 1, GS_I32, GS_MAX, NULL);
     if (st || own || !worst)
         return st ? st : own;
     return gsi_fail ((gs_status_t) worst, "%s: %s on another rank, whose text says why", caller,

@@ -74,3 +74,27 @@ contains
   end subroutine finish
 
 end module checks
+
+! failing_calls - calls that shall fail, with [stat] and [errmsg], and what they should say.
+module failing_calls
+  use checks, only: expect_failure
+  implicit none
+  private
+  public :: errmsg, refused, stat
+
+  character(300) :: errmsg = ''
+  integer :: stat = -1
+
+contains
+
+  ! As expect_failure; the next call is checked on its own.
+  subroutine refused(wanted, words, what)
+    integer, intent(in) :: wanted
+    character(*), intent(in) :: words, what
+
+    call expect_failure(stat, errmsg, wanted, words, what)
+    stat = -1
+    errmsg = ''
+  end subroutine refused
+
+end module failing_calls

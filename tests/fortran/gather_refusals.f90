@@ -4,12 +4,12 @@ program gather_refusals
   use, intrinsic :: iso_c_binding, only: c_loc, c_null_ptr, c_size_t
   use, intrinsic :: iso_fortran_env, only: int32, int64, real32, real64
   use checks
+  use failing_calls
   use gradsync
   implicit none
 
   type(gs_comm) :: comm, never
-  character(300) :: errmsg
-  integer :: stat, me, n
+  integer :: me, n
 
   call gs_comm_create(comm, boot_timeout_ms=30000)
   me = gs_comm_rank(comm)
@@ -27,15 +27,6 @@ program gather_refusals
   call finish()
 
 contains
-
-  subroutine refused(wanted, words, what)
-    integer, intent(in) :: wanted
-    character(*), intent(in) :: words, what
-
-    call expect_failure(stat, errmsg, wanted, words, what)
-    stat = -1
-    errmsg = ''
-  end subroutine refused
 
   ! Every rank is the root of its own call, for nobody comes to it.
   subroutine check_regular()

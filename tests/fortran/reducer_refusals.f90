@@ -21,6 +21,7 @@ program reducer_refusals
     c_loc, c_null_ptr, c_ptr
   use, intrinsic :: iso_fortran_env, only: int64, real32, real64
   use checks
+  use failing_calls
   use gradsync
   use idle_callback
   implicit none
@@ -31,8 +32,7 @@ program reducer_refusals
   end type cell
 
   type(gs_comm) :: comm
-  character(300) :: errmsg
-  integer :: stat, me, n
+  integer :: me, n
 
   call gs_comm_create(comm, name='refusals', transport=host_transport(), device=GS_DEVICE_HOST, &
             boot_timeout_ms=30000)
@@ -52,15 +52,6 @@ program reducer_refusals
   call finish()
 
 contains
-
-  subroutine refused(wanted, words, what)
-    integer, intent(in) :: wanted
-    character(*), intent(in) :: words, what
-
-    call expect_failure(stat, errmsg, wanted, words, what)
-    stat = -1
-    errmsg = ''
-  end subroutine refused
 
   subroutine check_create()
     type(gs_comm) :: never

@@ -4,6 +4,7 @@ program refusals
   use, intrinsic :: iso_c_binding, only: c_f_pointer, c_funptr, c_loc, c_null_ptr, c_ptr
   use, intrinsic :: iso_fortran_env, only: int16, int64, real32, real64
   use checks
+  use failing_calls
   use gradsync
   implicit none
 
@@ -21,8 +22,7 @@ program refusals
   end type cell
 
   type(gs_comm) :: comm
-  character(300) :: errmsg
-  integer :: stat, n
+  integer :: n
 
   call gs_comm_create(comm, name='refusals', boot_timeout_ms=30000)
   call speak_as(gs_comm_rank(comm))
@@ -41,15 +41,6 @@ program refusals
   call finish()
 
 contains
-
-  subroutine refused(wanted, words, what)
-    integer, intent(in) :: wanted
-    character(*), intent(in) :: words, what
-
-    call expect_failure(stat, errmsg, wanted, words, what)
-    stat = -1
-    errmsg = ''
-  end subroutine refused
 
   subroutine check_strided()
     real(real64), target :: x(6, 4)
