@@ -290,6 +290,24 @@ static gs_status_t work_in_place (const struct job *j)
     return gsi_node_await_done (c, j->turn, j->l->owners, j->call);
 }
 
+/* Lays the sum of this rank's shard of block [b], which it has no array for, before the root. */
+static void sum_for_root (const struct job *j, size_t b)
+{
+    struct gsi_coll_mpi *c = j->c;
+    struct range left = shard_of (j, b, j->l->shard);
+    char *result = gsi_node_result (&c->node, c->node.index, j->turn + b);
+    size_t most = c->piece_bytes / j->width;
+
+    while (left.n) {
+        struct range r = {left.first, left.n < most ? left.n : most};
+        combine_node (j, b, r, c->scatter[0].recv);
+        gsi_stream_out (&c->stream, result, c->scatter[0].recv, r.n * j->width);
+        result += r.n * j->width;
+        left = (struct range){r.first + r.n, left.n - r.n};
+    }
+    gsi_node_done (&c->node, j->turn + b);
+}
+
 /*
  * This rank's shard of block [b] on the only node, summed: in its array, and for others to take;
  * where it receives nothing, for the root only; on the root for nobody.
@@ -300,8 +318,7 @@ static void sum_shard (const struct job *j, size_t b)
     struct range mine = shard_of (j, b, j->l->shard);
 
     if (!j->buf) {
-        combine_node (j, b, mine, gsi_node_result (node, node->index, j->turn + b));
-        gsi_node_done (node, j->turn + b);
+        sum_for_root (j, b);
         return;
     }
     combine_node (j, b, mine, j->buf + mine.first * j->width);
