@@ -220,10 +220,13 @@ gs_status_t gs_reduce_scatter (gs_comm_t *comm, const void *send, void *recv, si
  *   comm        in   every rank calls
  *   send        in   the parts of all ranks
  *   counts      in   [size] their lengths, the same on all ranks
- *   displs      in   [size] where each begins in send; NULL: one behind the other. On each rank
- * as it likes recv        out  recv_count elements; may be this rank's part of send recv_count in
- * counts of this rank dtype       in   any op          in   as for gs_reduce stream      in   see
- * section 5
+ *   displs      in   [size] where each begins in send, on each rank as it likes; NULL: one behind
+ *                    the other
+ *   recv        out  recv_count elements; may be this rank's part of send
+ *   recv_count  in   counts of this rank
+ *   dtype       in   any
+ *   op          in   as for gs_reduce
+ *   stream      in   see section 5
  *
  * Collective  yes.
  * Precision   that of gs_reduce.

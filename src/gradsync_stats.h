@@ -110,9 +110,10 @@ typedef struct gs_array {
  *   comm       in  every rank calls
  *   arrays     in  [number]: the same names, counts and types in the same order on all ranks
  *   number     in  how many
- *   tolerance  in  0: all bits are equal; else elements a and b of floating and complex types, or
- *                  their parts, are equal if |a - b| <= tolerance * max (|a|, |b|) or both are
- * NaN. Finite, not negative, the same on all ranks stream     in  see section 5
+ *   tolerance  in  0: all bits are equal; else elements a and b of floating and complex types,
+ *                  or their parts, are equal if |a - b| <= tolerance * max (|a|, |b|), or if both
+ *                  are NaN. Finite, not negative, the same on all ranks
+ *   stream     in  see section 5
  *
  * What most ranks have, or of equally many the lowest, is what the others are held to.
  *

@@ -129,9 +129,8 @@ static gs_status_t compare (struct slot *s, void *sum, void *staging, double *nu
 }
 
 /*
- * With GS_CHECK=collective: whether the contract gives what the adjoint would, on all ranks
- * alike.
- * [*refused]: it does not, but the communicator goes on.
+ * With GS_CHECK=collective: whether the contract gives what the adjoint would; the same on all
+ * ranks. [*refused]: it does not, but the communicator goes on.
  */
 static gs_status_t verify (struct slot *s, bool *refused)
 {
