@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# pytorch.sh - the programs that gradsync-pytorch(7) names are there; those that no other test runs
-# print what they should.
+# pytorch.sh - the programs that gradsync-pytorch(7) names are there; those that no other test
+# runs print what they should.
 . "$(dirname "$0")/lib.sh"
 
 # Whether the lines with PATTERN, sorted, and without what the number of nodes decides, are these.
