@@ -37,6 +37,14 @@ static gs_status_t fail (const char *call, cudaError_t error)
                      cudaGetErrorName (error));
 }
 
+/* For calls that only give something back: their failure must not be taken for one that follows.
+ */
+static void forget (cudaError_t error)
+{
+    if (error)
+        cudaGetLastError ();
+}
+
 static gs_status_t check (const char *call, cudaError_t error)
 {
     return error ? fail (call, error) : GS_OK;
@@ -100,7 +108,7 @@ static gs_status_t enter (const struct gsi_device *device, int *previous)
 static void leave (const struct gsi_device *device, int previous)
 {
     if (previous != device->ordinal)
-        cudaSetDevice (previous);
+        forget (cudaSetDevice (previous));
 }
 
 static gs_status_t open_cuda (int ordinal, struct gsi_device **out)
@@ -123,7 +131,7 @@ static gs_status_t open_cuda (int ordinal, struct gsi_device **out)
     error = cudaGetDevice (&previous);
     if (!error && !(error = cudaSetDevice (ordinal))) {
         error = cudaFree (NULL); /* makes the context, so that a GPU that is ill says so here */
-        cudaSetDevice (previous);
+        forget (cudaSetDevice (previous));
     }
     if (error) {
         free (device);
@@ -172,7 +180,7 @@ static void stand_apart (void)
 {
     enum cudaStreamCaptureMode mode = cudaStreamCaptureModeRelaxed;
 
-    cudaThreadExchangeStreamCaptureMode (&mode);
+    forget (cudaThreadExchangeStreamCaptureMode (&mode));
 }
 
 static gs_status_t classify (const struct gsi_device *device, const void *memory,
@@ -202,7 +210,7 @@ static gs_status_t alloc_pinned (size_t bytes, void **out)
 static void free_pinned (const struct gsi_device *device, void *memory)
 {
     if (!device->stuck)
-        cudaFreeHost (memory);
+        forget (cudaFreeHost (memory));
 }
 
 static gs_status_t stream_open (gs_stream_t *out)
@@ -219,7 +227,7 @@ static gs_status_t stream_open (gs_stream_t *out)
 static void stream_close (gs_stream_t stream)
 {
     if (stream)
-        cudaStreamDestroy (stream);
+        forget (cudaStreamDestroy (stream));
 }
 
 static bool is_per_thread (gs_stream_t stream)
@@ -267,7 +275,7 @@ static gs_status_t elapsed (struct gsi_event *from, struct gsi_event *to, int64_
 static void event_close (struct gsi_event *event)
 {
     if (event)
-        cudaEventDestroy ((cudaEvent_t) event);
+        forget (cudaEventDestroy ((cudaEvent_t) event));
 }
 
 static gs_status_t event_record (struct gsi_event *event, gs_stream_t stream)

@@ -49,9 +49,14 @@ static void disputed (ncclResult_t result)
 /* Ranks that disagree end, all of them. */
 static void end_disagreement (void)
 {
+    const struct timespec pause = {0, 1000000};
+
     CUDA (cudaStreamSynchronize (stream));
     while (settle (comm) != ncclInvalidUsage)
-        nanosleep (&(struct timespec){0, 1000000}, NULL);
+        nanosleep (&pause, NULL);
+    /* That a rank which heard of it has left may be said for a moment instead. */
+    for (int i = 0; i < 2000 && !strstr (ncclGetLastError (comm), "the ranks disagree"); i++)
+        nanosleep (&pause, NULL);
     CHECK (strstr (ncclGetLastError (comm), "the ranks disagree"));
     GIVES (ncclInvalidUsage, sum (1));
     NCCL (ncclCommAbort (comm));
