@@ -13,7 +13,7 @@
 #define CYCLES      30
 #define LONG_CYCLES 1000
 #define WARM        10
-#define HEAP_BYTES  (size_t) 16384 /* that what we build on may keep meanwhile */
+#define HEAP_BYTES  (size_t) 32768 /* that what we build on may keep meanwhile */
 
 struct holdings {
     int descriptors, threads, mappings, comms;
