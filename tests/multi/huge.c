@@ -107,5 +107,7 @@ int main (void)
     CHECK_FAILS (gs_allgatherv (comm, send, own, all, ROOM, counts, NULL, GS_U8, NULL),
                  GS_ERR_ARG, "ends beyond what memory can hold");
     CHECK_OK (gs_comm_destroy (comm));
+    if (rank)
+        free (send);
     return multi_end ("pieces of more than 2^31 elements");
 }
