@@ -17,11 +17,13 @@ trap 'rm -rf "$room"' EXIT
 # What a fault at each point gives: the status of the rank itself and of the others.
 declare -A own=(
     [comm.memory]=GS_ERR_NOMEM [coll_mpi.memory]=GS_ERR_NOMEM [pmix.fence]=GS_ERR_NOMEM
-    [record.map]=GS_OK [node.memory]=GS_OK [share.memory]=GS_OK [p2p.send]=GS_ERR_TRANSPORT
+    [record.map]=GS_OK [node.memory]=GS_OK [node.read]=GS_OK [share.memory]=GS_OK
+    [p2p.send]=GS_ERR_TRANSPORT
     [split.memory]=GS_ERR_NOMEM [stats.memory]=GS_ERR_NOMEM [compare.memory]=GS_ERR_NOMEM)
 declare -A others=(
     [comm.memory]=GS_ERR_NOMEM [coll_mpi.memory]=GS_ERR_NOMEM [pmix.fence]=GS_ERR_TIMEOUT
-    [record.map]=GS_OK [node.memory]=GS_OK [share.memory]=GS_OK [p2p.send]=GS_ERR_STATE
+    [record.map]=GS_OK [node.memory]=GS_OK [node.read]=GS_OK [share.memory]=GS_OK
+    [p2p.send]=GS_ERR_STATE
     [split.memory]=GS_ERR_NOMEM [stats.memory]=GS_ERR_NOMEM [compare.memory]=GS_ERR_NOMEM)
 
 fail () {
