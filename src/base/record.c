@@ -49,7 +49,7 @@ static const char *const op_names[GSI_OP_COUNT] = {
 
 const char *gsi_record_op_name (int op)
 {
-    return op >= 0 && op < GSI_OP_COUNT && op_names[op] ? op_names[op] : "unknown";
+    return op >= 0 && op < GSI_OP_COUNT ? op_names[op] : "unknown";
 }
 
 /* The folder of records: GS_RECORD_DIR, else the first of the defaults that can be written. */

@@ -103,6 +103,14 @@ struct gsi_exchange {
     size_t block, pick;
 };
 
+/* What is left of [all] behind [done], but at most [step]. */
+static inline size_t gsi_step_of (size_t all, size_t done, size_t step)
+{
+    if (done >= all)
+        return 0;
+    return all - done < step ? all - done : step;
+}
+
 /* Counts [bytes] sent to rank [peer]. */
 static inline void gsi_coll_sent (struct gsi_coll *coll, int peer, size_t bytes)
 {

@@ -62,11 +62,7 @@ void gsi_nccl_shards_close (struct gsi_coll_nccl *c)
 /* Elements of the shard of [rank]; the last ones may be short or empty. */
 static size_t length (const struct block *b, int rank)
 {
-    size_t begin = (size_t) rank * b->shard;
-
-    if (begin >= b->count)
-        return 0;
-    return b->count - begin < b->shard ? b->count - begin : b->shard;
+    return gsi_step_of (b->count, (size_t) rank * b->shard, b->shard);
 }
 
 /* Where the contribution of [rank] to a shard is put. */

@@ -416,13 +416,6 @@ static size_t share_bytes (const gs_comm_t *comm)
     return lane_bytes (comm) / (size_t) comm->team.size;
 }
 
-static size_t part_of (size_t bytes, size_t at, size_t most)
-{
-    if (at >= bytes)
-        return 0;
-    return bytes - at < most ? bytes - at : most;
-}
-
 /* Lays the parts of pieces from [at] on one behind the other; returns their bytes in all. */
 static size_t pack (const gs_comm_t *comm, const size_t *pieces, size_t at, size_t *places,
                     size_t *bytes)
@@ -431,7 +424,7 @@ static size_t pack (const gs_comm_t *comm, const size_t *pieces, size_t at, size
 
     for (int r = 0; r < comm->team.size; r++) {
         places[r] = total;
-        bytes[r] = part_of (pieces[r], at, share);
+        bytes[r] = gsi_step_of (pieces[r], at, share);
         total += bytes[r];
     }
     return total;

@@ -76,11 +76,6 @@ static void look (const gs_comm_t *comm, int op, gs_traffic_t *sum)
     sum->between_known = sum->between_known && !load (&t->unknown_between);
 }
 
-static bool has_name (int op, const char *name)
-{
-    return strcmp (name, "unknown") != 0 && !strcmp (gsi_record_op_name (op), name);
-}
-
 gs_status_t gs_comm_get_traffic (const gs_comm_t *comm, const char *op, gs_traffic_t *traffic)
 {
     gs_traffic_t sum = {.size = sizeof (sum), .within_known = 1, .between_known = 1};
@@ -94,7 +89,7 @@ gs_status_t gs_comm_get_traffic (const gs_comm_t *comm, const char *op, gs_traff
                          "gs_comm_get_traffic: traffic is NULL or traffic->size is not %zu",
                          sizeof (*traffic));
     for (int i = GSI_OP_NONE + 1; i < GSI_OP_COUNT; i++)
-        if (!op || has_name (i, op)) {
+        if (!op || !strcmp (gsi_record_op_name (i), op)) {
             found = true;
             look (comm, i, &sum);
         }

@@ -35,18 +35,10 @@ static gs_status_t pick (struct gsi_coll_mpi *c, const struct gsi_exchange *x,
 
 /* ---- By messages ---- */
 
-/* What is left of [all] behind [done], but at most [step]. */
-static size_t part_of (size_t all, size_t done, size_t step)
-{
-    if (done >= all)
-        return 0;
-    return all - done < step ? all - done : step;
-}
-
 /* Length of message number [k] of a piece. */
 static size_t length (const struct gsi_coll_mpi *c, size_t bytes, size_t k)
 {
-    return part_of (bytes, k * c->piece_bytes, c->piece_bytes);
+    return gsi_step_of (bytes, k * c->piece_bytes, c->piece_bytes);
 }
 
 static bool by_message (const struct gsi_coll_mpi *c, int r)
@@ -214,10 +206,10 @@ gs_status_t gsi_exchange_reduce_ragged (struct gsi_coll_mpi *c, const char *send
     for (int r = 0; r < c->size; r++)
         longest = count[r] > longest ? count[r] : longest;
     for (size_t done = 0; done < longest && !st; done += step) {
-        size_t mine = part_of (count[c->rank], done, step) * width;
+        size_t mine = gsi_step_of (count[c->rank], done, step) * width;
         for (int r = 0; r < c->size; r++) {
             c->length[r] = at[r] + done * width;
-            c->length[c->size + r] = part_of (count[r], done, step) * width;
+            c->length[c->size + r] = gsi_step_of (count[r], done, step) * width;
             c->length[3 * c->size + r] = mine;
         }
         st = reduce_part (c, &x, recv + done * width, mine, how, call);
