@@ -3,6 +3,7 @@
 #include "cuda/convert.cuh"
 
 #include "cuda/kernels.h"
+#include "cuda/launch.cuh"
 
 struct request {
     run_list list;
@@ -16,7 +17,8 @@ static cudaError_t launch (const request &r, typename Op::factor_t factor)
     cudaStream_t stream = r.stream;
 
     return launch_runs (r.list, shape<From, To>::chunk, [=] (const auto &t, unsigned blocks) {
-        convert<From, To, Op><<<blocks, THREADS, 0, stream>>> (t, factor);
+        return launch_kernel (convert<From, To, Op, most_runs<decltype (t)>::value>, blocks,
+                              THREADS, stream, t, factor);
     });
 }
 

@@ -365,6 +365,13 @@ static gs_status_t digest (const void *data, size_t bytes, uint64_t begin, uint6
     return check ("the launch of a digest", gsi_cuda_digest (data, bytes, begin, sum, stream));
 }
 
+static gs_status_t box (enum gsi_box_way way, gs_dtype_t dtype, const struct gsi_box *part,
+                        void *array, void *packed, gs_stream_t stream)
+{
+    return check ("the launch of a move of ghosts",
+                  gsi_cuda_box (way, dtype, part, array, packed, stream));
+}
+
 static gs_status_t norm_factor (const double *sums, size_t stride, int ranks, double most,
                                 double *factor, gs_stream_t stream)
 {
@@ -400,6 +407,7 @@ static const struct gsi_queue_ops queue = {
     .round_off = round_off,
     .squares = squares,
     .digest = digest,
+    .box = box,
     .norm_factor = norm_factor,
 };
 

@@ -3,6 +3,7 @@
 #include "cuda/gradient.cuh"
 
 #include "cuda/kernels.h"
+#include "cuda/launch.cuh"
 
 #define ROUND_OFF_BLOCKS 2048 /* fill a GPU */
 
@@ -15,9 +16,8 @@ static cudaError_t launch_round_off (const struct gsi_run *run, void *rest, cuda
         return cudaSuccess;
     if (blocks > ROUND_OFF_BLOCKS)
         blocks = ROUND_OFF_BLOCKS;
-    round_off<From, To><<<(unsigned) blocks, THREADS, 0, stream>>> (
-        (const From *) run->src, (To *) run->dst, (From *) rest, run->count);
-    return cudaGetLastError ();
+    return launch_kernel (round_off<From, To>, blocks, THREADS, stream, (const From *) run->src,
+                          (To *) run->dst, (From *) rest, run->count);
 }
 
 cudaError_t gsi_cuda_round_off (const struct gsi_conversion *how, const struct gsi_run *run,
@@ -42,12 +42,10 @@ template <class T>
 static cudaError_t launch_squares (const void *data, size_t count, double *parts, double *sum,
                                    cudaStream_t stream)
 {
-    squares<T><<<SQUARES_BLOCKS, THREADS, 0, stream>>> ((const T *) data, count, parts);
-    cudaError_t error = cudaGetLastError ();
-    if (error)
-        return error;
-    add_squares<<<1, 1, 0, stream>>> (parts, sum);
-    return cudaGetLastError ();
+    cudaError_t error = launch_kernel (squares<T>, SQUARES_BLOCKS, THREADS, stream,
+                                       (const T *) data, count, parts);
+
+    return error ? error : launch_kernel (add_squares, 1, 1, stream, parts, sum);
 }
 
 cudaError_t gsi_cuda_squares (gs_dtype_t dtype, const void *data, size_t count, double *parts,
@@ -67,6 +65,6 @@ cudaError_t gsi_cuda_squares (gs_dtype_t dtype, const void *data, size_t count, 
 cudaError_t gsi_cuda_norm_factor (const double *squares, size_t stride, int ranks, double most,
                                   double *factor, cudaStream_t stream)
 {
-    norm_factor<<<1, 1, 0, stream>>> ((const char *) squares, stride, ranks, most, factor);
-    return cudaGetLastError ();
+    return launch_kernel (norm_factor, 1, 1, stream, (const char *) squares, stride, ranks, most,
+                          factor);
 }

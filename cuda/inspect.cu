@@ -3,6 +3,7 @@
 #include "cuda/inspect.cuh"
 
 #include "cuda/kernels.h"
+#include "cuda/launch.cuh"
 
 #define DIGEST_BLOCKS 1024 /* fill a GPU; each warp ends with one atomic addition */
 
@@ -10,7 +11,8 @@ template <class T>
 static cudaError_t search (const run_list &list, uint32_t *first, cudaStream_t stream)
 {
     return launch_runs (list, shape<T>::chunk, [=] (const auto &t, unsigned blocks) {
-        first_bad<T><<<blocks, THREADS, 0, stream>>> (t, first);
+        return launch_kernel (first_bad<T, most_runs<decltype (t)>::value>, blocks, THREADS,
+                              stream, t, first);
     });
 }
 
@@ -37,7 +39,6 @@ cudaError_t gsi_cuda_digest (const void *data, size_t bytes, uint64_t begin, uin
         return cudaSuccess;
     if (blocks > DIGEST_BLOCKS)
         blocks = DIGEST_BLOCKS;
-    digest<<<(unsigned) blocks, THREADS, 0, stream>>> ((const unsigned char *) data, bytes, begin,
-                                                       (unsigned long long *) sum);
-    return cudaGetLastError ();
+    return launch_kernel (digest, blocks, THREADS, stream, (const unsigned char *) data, bytes,
+                          begin, (unsigned long long *) sum);
 }

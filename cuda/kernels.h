@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * kernels - what GPUs do to arrays: the functions of device/runs.h, and shards combined.
+ * kernels - what GPUs do to arrays: the functions of device/runs.h and device/box.h, and shards
+ * combined.
  *
  * Every function queues its kernels on [stream] of the current device and returns; arguments are
  * copied, so they are free again, also while a graph is captured. Arrays are in memory that the
@@ -14,6 +15,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "device/box.h"
 #include "device/device.h"
 #include "device/runs.h"
 
@@ -53,6 +55,10 @@ cudaError_t gsi_cuda_round_off (const struct gsi_conversion *how, const struct g
  */
 cudaError_t gsi_cuda_squares (gs_dtype_t dtype, const void *data, size_t count, double *parts,
                               double *sum, cudaStream_t stream);
+
+/* gsi_host_box. */
+cudaError_t gsi_cuda_box (enum gsi_box_way way, gs_dtype_t dtype, const struct gsi_box *box,
+                          void *array, void *packed, cudaStream_t stream);
 
 /* norm_factor of struct gsi_queue_ops. */
 cudaError_t gsi_cuda_norm_factor (const double *squares, size_t stride, int ranks, double most,

@@ -3,6 +3,7 @@
 #include "cuda/reduce.cuh"
 
 #include "cuda/kernels.h"
+#include "cuda/launch.cuh"
 
 struct request {
     const struct gsi_reduction *how;
@@ -20,9 +21,8 @@ static cudaError_t launch_words (const request &r, const How &how)
 {
     size_t threads = r.count / V + r.count % V;
 
-    reduce<T, How, V><<<(unsigned) ((threads + THREADS - 1) / THREADS), THREADS, 0, r.stream>>> (
-        (T *) r.dst, (const T *) r.src, r.count, how);
-    return cudaGetLastError ();
+    return launch_kernel (reduce<T, How, V>, (threads + THREADS - 1) / THREADS, THREADS, r.stream,
+                          (T *) r.dst, (const T *) r.src, r.count, how);
 }
 
 template <class T, class How> static cudaError_t launch (const request &r, const How &how)

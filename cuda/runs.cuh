@@ -31,6 +31,12 @@ template <int N> struct table {
     unsigned first;    /* number of the first run in the caller's list */
 };
 
+/* N of a table's type, or of a reference to it. */
+template <class T> struct most_runs;
+template <int N> struct most_runs<const table<N> &> {
+    static const int value = N;
+};
+
 /*
  * Elements of a word, 16 bytes of the type that is written, and of a block: a warp then writes
  * whole sectors with each store, while what it reads twice or in halves comes from its cache.
@@ -98,15 +104,15 @@ cudaError_t launch_tables (const run_list &list, size_t chunk, Launch launch)
         if (!blocks)
             continue;
         t.first += list.base;
-        launch (t, blocks);
-        cudaError_t error = cudaGetLastError ();
+        cudaError_t error = launch (t, blocks);
         if (error)
             return error;
     }
     return cudaSuccess;
 }
 
-/* Calls launch (table, blocks) until all runs of [list] had their turn. */
+/* Calls launch (table, blocks), which gives its status, until all runs of [list] had their turn.
+ */
 template <class Launch>
 cudaError_t launch_runs (const run_list &list, size_t chunk, Launch launch)
 {

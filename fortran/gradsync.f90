@@ -65,6 +65,14 @@ module gradsync
   use gradsync_types, only: gs_traffic
   use gradsync_stats, only: gs_comm_get_traffic, gs_comm_reset_traffic
 
+  ! Messages between pairs of ranks, boundaries and halos: on arrays in gradsync_p2p_array
+  use gradsync_p2p_array, only: gs_send, gs_recv, gs_boundary_forward, gs_boundary_backward, &
+    gs_halo_exchange, gs_halo_adjoint
+  use gradsync_p2p, only: gs_group_begin, gs_group_end, gs_boundary_create, &
+    gs_boundary_destroy, gs_halo_create, gs_halo_destroy
+  use gradsync_types, only: gs_boundary, gs_halo, GS_GROUP_MAX, GS_BOUNDARY_DIMS_MAX, &
+    GS_HALO_DIMS_MAX
+
   ! Reducers; gradients as arrays in gradsync_gradient, by address in _reducer and _step
   use gradsync_types, only: gs_reducer, gs_bucket, gs_reducer_stats, gs_bucket_stats, &
     GS_OVERLAP_AUTO, GS_OVERLAP_INLINE, GS_OVERLAP_OFF, &

@@ -307,6 +307,8 @@ module gradsync_c
   ! Handles: contracts in handle.h.
   integer(c_int), parameter :: KIND_COMM = 0
   integer(c_int), parameter :: KIND_REDUCER = 1
+  integer(c_int), parameter :: KIND_BOUNDARY = 2
+  integer(c_int), parameter :: KIND_HALO = 3
   interface
     function c_handle_open(kind, handle) bind(c, name="gsi_fortran_handle_open") result(st)
       import :: c_int, c_int64_t

@@ -1,8 +1,8 @@
 ! SPDX-License-Identifier: BSD-3-Clause
 ! gradsync_noarray - stands in for gradsync_array, gradsync_gather_array, gradsync_adjoint_array,
-! gradsync_stats_array and gradsync_gradient where the compiler has no arguments of any type and
-! rank: the collectives and their gradients take an address, a count and a dtype only, and
-! gradients of reducers are added and given by address.
+! gradsync_stats_array, gradsync_p2p_array and gradsync_gradient where the compiler has no
+! arguments of any type and rank: the collectives, their gradients and messages take an address,
+! a count and a dtype only, and gradients of reducers are added and given by address.
 module gradsync_array
   use gradsync_coll, only: gs_allgather, gs_allreduce, gs_allreduce_avg, gs_allreduce_wavg, &
     gs_broadcast
@@ -33,6 +33,13 @@ module gradsync_adjoint_array
   implicit none
   public
 end module gradsync_adjoint_array
+
+module gradsync_p2p_array
+  use gradsync_p2p, only: gs_boundary_backward, gs_boundary_forward, gs_halo_adjoint, &
+    gs_halo_exchange, gs_recv, gs_send
+  implicit none
+  public
+end module gradsync_p2p_array
 
 module gradsync_gradient
   use gradsync_reducer, only: gs_reducer_add

@@ -83,6 +83,9 @@ module gradsync_types
 
   integer(c_int), parameter, public :: GS_FIELD_DIMS_MAX = 15
   integer(c_int), parameter, public :: GS_REDUCER_DIMS_MAX = 15
+  integer(c_int), parameter, public :: GS_GROUP_MAX = 2048
+  integer(c_int), parameter, public :: GS_BOUNDARY_DIMS_MAX = 15
+  integer(c_int), parameter, public :: GS_HALO_DIMS_MAX = 3
 
   ! A communicator: a handle, not the thing. Copies name the same communicator; once it is
   ! destroyed, every copy answers GS_ERR_STATE. There is no finaliser: ending a communicator is
@@ -97,6 +100,17 @@ module gradsync_types
     private
     integer(c_int64_t) :: handle = 0
   end type gs_reducer
+
+  ! What two stages of a pipeline hand to each other; ghost layers of a field: handles too.
+  type, public :: gs_boundary
+    private
+    integer(c_int64_t) :: handle = 0
+  end type gs_boundary
+
+  type, public :: gs_halo
+    private
+    integer(c_int64_t) :: handle = 0
+  end type gs_halo
 
   ! Names a meeting of ranks. Plain bytes: write them to a file or send them as characters.
   type, bind(c), public :: gs_unique_id
@@ -201,6 +215,7 @@ module gradsync_types
 
   ! For the other modules of the binding; not part of module gradsync.
   public :: comm_of_handle, handle_of_comm, handle_of_reducer, reducer_of_handle
+  public :: boundary_of_handle, halo_of_handle, handle_of_boundary, handle_of_halo
 
 contains
 
@@ -231,5 +246,33 @@ contains
 
     handle = reducer%handle
   end function handle_of_reducer
+
+  pure function boundary_of_handle(handle) result(boundary)
+    integer(c_int64_t), intent(in) :: handle
+    type(gs_boundary) :: boundary
+
+    boundary%handle = handle
+  end function boundary_of_handle
+
+  pure function handle_of_boundary(boundary) result(handle)
+    type(gs_boundary), intent(in) :: boundary
+    integer(c_int64_t) :: handle
+
+    handle = boundary%handle
+  end function handle_of_boundary
+
+  pure function halo_of_handle(handle) result(halo)
+    integer(c_int64_t), intent(in) :: handle
+    type(gs_halo) :: halo
+
+    halo%handle = handle
+  end function halo_of_handle
+
+  pure function handle_of_halo(halo) result(handle)
+    type(gs_halo), intent(in) :: halo
+    integer(c_int64_t) :: handle
+
+    handle = halo%handle
+  end function handle_of_halo
 
 end module gradsync_types

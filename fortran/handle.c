@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* handle - the table behind type(gs_comm) and type(gs_reducer): slots with generations. */
+/* handle - the table behind type(gs_comm) and its like: slots with generations. */
 #include "fortran/handle.h"
 
 #include <inttypes.h>
@@ -28,6 +28,9 @@ static const struct words {
 } words[] = {
     [GSI_FORTRAN_COMM] = {"type(gs_comm)", "communicator", "gs_comm_create"},
     [GSI_FORTRAN_REDUCER] = {"type(gs_reducer)", "reducer", "gs_reducer_create"},
+    [GSI_FORTRAN_BOUNDARY] = {"type(gs_boundary)", "boundary of communicator",
+                              "gs_boundary_create"},
+    [GSI_FORTRAN_HALO] = {"type(gs_halo)", "halo of communicator", "gs_halo_create"},
 };
 
 static pthread_mutex_t guard = PTHREAD_MUTEX_INITIALIZER; /* all below */

@@ -4,9 +4,10 @@
  *
  * Sections in the order of the library's layers: results, settings, types, communicators,
  * collectives; of the files that this one includes, gradsync_gather.h has the other half of the
- * collectives, gradsync_adjoint.h their gradients, gradsync_stats.h statistics, gradsync_group.h
- * groups of ranks, gradsync_reducer.h reducers. Each contract uses fixed labels: Collective,
- * Stream, Threads, Owner, Precision, Returns, Since; a label that does not apply is left out.
+ * collectives, gradsync_adjoint.h their gradients, gradsync_stats.h statistics, gradsync_p2p.h
+ * messages and halos, gradsync_group.h groups of ranks, gradsync_reducer.h reducers. Each
+ * contract uses fixed labels: Collective, Stream, Threads, Owner, Precision, Returns, Since; a
+ * label that does not apply is left out.
  *
  * Rules that hold for every function
  *   - Status: functions that can fail return gs_status_t; GS_OK is 0. On failure nothing was
@@ -591,6 +592,7 @@ gs_status_t gs_barrier (gs_comm_t *comm, gs_stream_t stream);
 #include "gradsync_adjoint.h"
 #include "gradsync_gather.h"
 #include "gradsync_group.h"
+#include "gradsync_p2p.h"
 #include "gradsync_reducer.h"
 #include "gradsync_stats.h"
 

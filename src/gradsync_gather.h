@@ -258,15 +258,14 @@ gs_status_t gs_reduce_scatterv (gs_comm_t *comm, const void *send, const size_t 
  * a grid; block and field do not overlap.
  *
  * Blocks that are each a run of the field's memory, as where only the first dimension is cut, go
- * where they belong directly. Others meet in memory of the host first, as much again as the field
- * where it is received, and are copied from there: on GPUs, arrays must be in host memory then.
+ * where they belong directly. Others meet in other memory first, as much again as the field where
+ * it is received, and are copied from there; on GPUs the host waits for that.
  *
  * Collective  yes. It makes two calls that the flight record shows: the ranks tell their places,
- *             and the blocks are gathered.
+ *             and the blocks are gathered; in between, on GPUs, whether they have the memory.
  * Returns     see above; on all ranks alike: GS_ERR_ARG if blocks overlap or reach outside of the
  *             field, with ranks and dimension; GS_ERR_MISMATCH if ranks disagree on dims, dtype,
- *             root or shape; GS_ERR_UNSUPPORTED for device memory that would have to be copied as
- *             above. GS_ERR_NOMEM.
+ *             root or shape; GS_ERR_NOMEM.
  * Since       0.1
  */
 gs_status_t gs_gather_field (gs_comm_t *comm, const void *block, const size_t *extents,

@@ -451,7 +451,8 @@ typedef struct gs_bucket_stats {
 gs_status_t gs_reducer_get_bucket (gs_reducer_t *reducer, int bucket, gs_bucket_stats_t *stats);
 
 /*
- * Writes both on rank 0: a table for people, or JSON, one object per line.
+ * Writes both on rank 0, and what buckets on the communicator have sent (gs_comm_get_traffic): a
+ * table for people, or JSON, one object per line.
  *
  *   reducer  in  committed
  *   path     in  of a file, written anew, with JSON; NULL: the table goes to the log, at info

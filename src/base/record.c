@@ -45,6 +45,11 @@ static const char *const op_names[GSI_OP_COUNT] = {
     [GSI_OP_REDUCE_SCATTERV] = "reduce_scatterv",
     [GSI_OP_ALLGATHER_BACKWARD] = "allgather_backward",
     [GSI_OP_ALLGATHERV_BACKWARD] = "allgatherv_backward",
+    [GSI_OP_SEND] = "send",
+    [GSI_OP_RECV] = "recv",
+    [GSI_OP_MESSAGES] = "group",
+    [GSI_OP_HALO] = "halo",
+    [GSI_OP_HALO_ADJOINT] = "halo_adjoint",
 };
 
 const char *gsi_record_op_name (int op)
@@ -187,14 +192,19 @@ void gsi_record_close (struct gsi_record *record, int keep)
         unlink (record->path);
 }
 
-uint64_t gsi_record_newest (const struct gsi_record_file *file)
+static uint64_t newest_of (const struct gsi_record_entry *ring)
 {
     uint64_t last = 0;
 
     for (int i = 0; i < GSI_RECORD_ENTRIES; i++)
-        if (file->entry[i].seq > last)
-            last = file->entry[i].seq;
+        if (ring[i].seq > last)
+            last = ring[i].seq;
     return last;
+}
+
+uint64_t gsi_record_newest (const struct gsi_record_file *file)
+{
+    return newest_of (file->entry);
 }
 
 void gsi_record_give_up (struct gsi_record *record, gs_status_t verdict, int culprit,
@@ -237,26 +247,41 @@ static void print_entry (const struct gsi_record_file *file, const struct gsi_re
               e->seq, begin, gsi_record_op_name (e->op), type, e->count, e->argument, duration);
 }
 
+static void print_ring (const struct gsi_record_file *file, const struct gsi_record_entry *ring,
+                        void (*write) (void *context, const char *line), void *context)
+{
+    char line[512];
+    uint64_t last = newest_of (ring), shown = last < SHOWN_ENTRIES ? last : SHOWN_ENTRIES;
+
+    for (uint64_t i = 1; i <= shown; i++) {
+        uint64_t seq = last - shown + i; /* of a damaged file, as large as can be */
+        const struct gsi_record_entry *e = &ring[seq & (GSI_RECORD_ENTRIES - 1)];
+        if (e->seq != seq)
+            continue;
+        print_entry (file, e, line, sizeof (line));
+        write (context, line);
+    }
+}
+
 void gsi_record_print (const struct gsi_record_file *file,
                        void (*write) (void *context, const char *line), void *context)
 {
     char line[512];
-    uint64_t last = gsi_record_newest (file), shown;
+    uint64_t last = gsi_record_newest (file), messages = newest_of (file->message);
 
     snprintf (line, sizeof (line),
               "gradsync flight record: communicator %.63s, rank %d of %d, "
               "host %.71s, process %d, %" PRIu64 " operations",
               file->name, file->rank, file->size, file->host, file->pid, last);
     write (context, line);
-    shown = last < SHOWN_ENTRIES ? last : SHOWN_ENTRIES;
-    for (uint64_t i = 1; i <= shown; i++) {
-        uint64_t seq = last - shown + i; /* of a damaged file, as large as can be */
-        const struct gsi_record_entry *e = &file->entry[seq & (GSI_RECORD_ENTRIES - 1)];
-        if (e->seq != seq)
-            continue;
-        print_entry (file, e, line, sizeof (line));
-        write (context, line);
-    }
+    print_ring (file, file->entry, write, context);
+    if (!messages)
+        return;
+    snprintf (line, sizeof (line),
+              "%" PRIu64 " messages or groups of them, arg: the other rank, or how many",
+              messages);
+    write (context, line);
+    print_ring (file, file->message, write, context);
 }
 
 static void write_line (void *context, const char *line)

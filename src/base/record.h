@@ -5,6 +5,9 @@
  * A ring of entries in a shared-mapped file, written by plain stores: it costs two clock reads
  * per operation and is still there after SIGKILL. The file's layout is the two structs below,
  * in this machine's byte order; `gs-info --record FILE` prints it.
+ *
+ * Operations of all ranks and messages, which are between some, have a ring each: so the numbers
+ * of the former are the same on all ranks.
  */
 #ifndef GS_BASE_RECORD_H
 #define GS_BASE_RECORD_H
@@ -16,7 +19,7 @@
 #include "gradsync.h"
 
 #define GSI_RECORD_MAGIC   UINT64_C (0x3152434552534700) /* "\0GSRECR1" read as little endian */
-#define GSI_RECORD_ENTRIES 256                           /* a power of two */
+#define GSI_RECORD_ENTRIES 256                           /* of each kind; a power of two */
 #define GSI_RECORD_NAME    64
 #define GSI_RECORD_HOST    72
 
@@ -44,17 +47,22 @@ enum gsi_record_op {
     GSI_OP_REDUCE_SCATTERV = 19,
     GSI_OP_ALLGATHER_BACKWARD = 20,
     GSI_OP_ALLGATHERV_BACKWARD = 21,
+    GSI_OP_SEND = 22,     /* messages: argument is the other rank, */
+    GSI_OP_RECV = 23,     /* the same, */
+    GSI_OP_MESSAGES = 24, /* or how many they are */
+    GSI_OP_HALO = 25,
+    GSI_OP_HALO_ADJOINT = 26,
     GSI_OP_COUNT
 };
 
 struct gsi_record_entry {
-    uint64_t seq;     /* 1, 2, ... per communicator; 0: unused */
+    uint64_t seq;     /* 1, 2, ... per communicator and kind; 0: unused */
     int64_t begin_ns; /* gsi_now_ns () */
     int64_t end_ns;   /* 0 while the operation has not ended */
     uint64_t count;   /* elements */
     int32_t op;       /* enum gsi_record_op */
     int32_t dtype;    /* gs_dtype_t */
-    int32_t argument; /* gs_op_t or root */
+    int32_t argument; /* gs_op_t, root or as above */
     int32_t status;   /* gs_status_t, once ended */
 };
 
@@ -71,12 +79,14 @@ struct gsi_record_file {
     int64_t caller;  /* the thread that made it, or with GS_CHECK=collective its last call */
     uint64_t reserved[5];
     struct gsi_record_entry entry[GSI_RECORD_ENTRIES];
+    struct gsi_record_entry message[GSI_RECORD_ENTRIES];
 };
 
 struct gsi_record {
     struct gsi_record_file *file;  /* mapped; never NULL once open */
     struct gsi_record_entry *open; /* the entry of the running operation, or NULL */
     uint64_t seq;                  /* of the last operation begun */
+    uint64_t messages;             /* of the last of them */
     char path[1024];               /* "" when the record is in memory only */
 };
 
@@ -116,7 +126,7 @@ bool gsi_record_peek (const struct gsi_record *record, int rank, struct gsi_reco
 /* A call that a rank is in on another communicator, or the last that it was in. */
 struct gsi_record_call {
     char name[GSI_RECORD_NAME]; /* of that communicator */
-    uint64_t seq;
+    uint64_t seq;               /* among the operations, or the messages */
     int op;
     int64_t caller;
     bool died;      /* it has ended, and the communicator with it */
@@ -143,12 +153,27 @@ uint64_t gsi_record_newest (const struct gsi_record_file *file);
 void gsi_record_give_up (struct gsi_record *record, gs_status_t verdict, int culprit,
                          uint64_t missed);
 
+/* Whether [op] is of some ranks only, and has its entry among the messages. */
+static inline bool gsi_record_is_message (int op)
+{
+    return op == GSI_OP_SEND || op == GSI_OP_RECV || op == GSI_OP_MESSAGES;
+}
+
+/* The entry with number [seq] of the kind that [op] is of. */
+static inline struct gsi_record_entry *gsi_record_entry (struct gsi_record_file *file, int op,
+                                                         uint64_t seq)
+{
+    uint64_t slot = seq & (GSI_RECORD_ENTRIES - 1);
+
+    return gsi_record_is_message (op) ? &file->message[slot] : &file->entry[slot];
+}
+
 /* Begins an entry and returns its time. The caller fills nothing else in. */
 static inline int64_t gsi_record_begin (struct gsi_record *record, int op, size_t count,
                                         int dtype, int argument)
 {
-    uint64_t seq = ++record->seq;
-    struct gsi_record_entry *e = &record->file->entry[seq & (GSI_RECORD_ENTRIES - 1)];
+    uint64_t seq = gsi_record_is_message (op) ? ++record->messages : ++record->seq;
+    struct gsi_record_entry *e = gsi_record_entry (record->file, op, seq);
 
     e->seq = seq;
     e->begin_ns = gsi_now_ns ();
@@ -175,10 +200,11 @@ static inline void gsi_record_queued (struct gsi_record *record)
     record->open = NULL;
 }
 
-/* Ends the entry of operation [seq], unless a newer one stands in its place. */
-static inline void gsi_record_done (struct gsi_record *record, uint64_t seq, int64_t now_ns)
+/* Ends the entry of operation or message [seq], unless a newer one stands in its place. */
+static inline void gsi_record_done (struct gsi_record *record, int op, uint64_t seq,
+                                    int64_t now_ns)
 {
-    struct gsi_record_entry *e = &record->file->entry[seq & (GSI_RECORD_ENTRIES - 1)];
+    struct gsi_record_entry *e = gsi_record_entry (record->file, op, seq);
 
     if (e->seq == seq)
         e->end_ns = now_ns;

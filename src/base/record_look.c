@@ -69,21 +69,27 @@ bool gsi_record_peek (const struct gsi_record *record, int rank, struct gsi_reco
     return good;
 }
 
+/* The newest of [newest] and what fits among the entries of a kind. */
+static const struct gsi_record_entry *find_newer (const struct gsi_record_file *file, bool died,
+                                                  const struct gsi_record_entry *ring,
+                                                  const struct gsi_record_entry *newest)
+{
+    for (int i = 0; i < GSI_RECORD_ENTRIES; i++) {
+        const struct gsi_record_entry *e = &ring[i];
+        bool fits = died ? file->verdict && e->status == file->verdict : !e->end_ns;
+        if (e->seq && fits && (!newest || e->begin_ns > newest->begin_ns))
+            newest = e;
+    }
+    return newest;
+}
+
 /*
  * The newest call of [file] that has not ended, or that the communicator has [died] of; or NULL.
  * Older ones may have ended on a GPU, where nobody has looked yet.
  */
 static const struct gsi_record_entry *find_call (const struct gsi_record_file *file, bool died)
 {
-    const struct gsi_record_entry *newest = NULL;
-
-    for (int i = 0; i < GSI_RECORD_ENTRIES; i++) {
-        const struct gsi_record_entry *e = &file->entry[i];
-        bool fits = died ? file->verdict && e->status == file->verdict : !e->end_ns;
-        if (e->seq && fits && (!newest || e->seq > newest->seq))
-            newest = e;
-    }
-    return newest;
+    return find_newer (file, died, file->message, find_newer (file, died, file->entry, NULL));
 }
 
 /* Asks each record in the folder of [record] about [context], until one answers true. */
@@ -171,6 +177,7 @@ bool gsi_record_elsewhere (const struct gsi_record *record, int rank,
         search.died = true;
     }
     call->died = search.died;
-    call->awaits_us = call->caller == state.caller && ask_all (record, is_awaited, &search);
+    call->awaits_us = call->caller == state.caller && !gsi_record_is_message (call->op) &&
+                      ask_all (record, is_awaited, &search);
     return true;
 }

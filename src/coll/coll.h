@@ -76,8 +76,10 @@ struct gsi_coll {
 
 /* One call: what every operation gets beside its buffers. */
 struct gsi_call {
-    uint64_t seq; /* the communicator's operation number, the same on all ranks */
-    int op;       /* enum gsi_record_op */
+    uint64_t seq; /* the communicator's operation number, the same on all ranks; of messages, that
+                   * of the next operation */
+    uint64_t message; /* number of messages on this rank, 0: this is an operation of all ranks */
+    int op;           /* enum gsi_record_op */
     gs_stream_t stream;
     bool staged;         /* the arrays are in host memory of a rank on a GPU */
     bool capturing;      /* [stream] is captured into a graph */
@@ -99,8 +101,9 @@ struct gsi_exchange {
     /*
      * Where it is regular: [block], the same on all ranks, is what a rank that sends at all has
      * at [send], and what this one receives begins [pick] into the block of each rank. Else 0.
+     * [own] is what this rank has of its block; 0: all.
      */
-    size_t block, pick;
+    size_t block, pick, own;
 };
 
 /* What is left of [all] behind [done], but at most [step]. */
@@ -133,12 +136,27 @@ static inline void gsi_coll_hidden (struct gsi_coll *coll)
     coll->sent.unknown_between |= coll->team->nodes > 1;
 }
 
+/* Something that goes to or comes from another rank. */
+struct gsi_message {
+    void *buf; /* read if it is sent */
+    size_t bytes;
+    int peer;
+    gs_dtype_t dtype;
+    bool send;
+
+    /* Written by transports that do not queue: whether the peer came to it, and with what. */
+    bool met;
+    gs_dtype_t other_dtype;
+    size_t other_bytes;
+};
+
 /*
- * Every operation is collective, checked (no NULL, no overflow, count > 0) and in order. Status
- * of each: GS_ERR_TIMEOUT when the deadline passes here or passed on another rank; GS_ERR_STATE
- * when [life] stops being GSI_ALIVE or another rank aborted; GS_ERR_TRANSPORT. After any of these
- * the communicator is dead: no operation is called again, only discard. GS_ERR_UNSUPPORTED, on
- * all ranks alike, refuses the call before anything was done, and the communicator goes on.
+ * Every operation but messages is collective. All are checked (no NULL, no overflow, count > 0)
+ * and in order. Status of each: GS_ERR_TIMEOUT when the deadline passes here or passed on another
+ * rank; GS_ERR_STATE when [life] stops being GSI_ALIVE or another rank aborted; GS_ERR_TRANSPORT.
+ * After any of these the communicator is dead: no operation is called again, only discard.
+ * GS_ERR_UNSUPPORTED, on all ranks alike, refuses the call before anything was done, and the
+ * communicator goes on.
  */
 struct gsi_coll_ops {
     const char *name;
@@ -211,6 +229,17 @@ struct gsi_coll_ops {
     gs_status_t (*reduce) (struct gsi_coll *coll, const void *send, void *recv, size_t count,
                            const struct gsi_reduction *how, int root,
                            const struct gsi_call *call);
+
+    /*
+     * (required for more than one rank) Carries messages between this rank and others; only the
+     * two ends of each take part. Those of a pair in one direction are matched in order, whatever
+     * calls they are of, but those of operations of all ranks (call->message is 0) for
+     * themselves. GS_ERR_MISMATCH: [other_bytes] or [other_dtype] of some are others than
+     * expected: both ends see that, these messages are not carried but all others are, and the
+     * communicator goes on. A transport that queues does not see it.
+     */
+    gs_status_t (*messages) (struct gsi_coll *coll, struct gsi_message *list, int number,
+                             const struct gsi_call *call);
 
     /* (required) */
     gs_status_t (*barrier) (struct gsi_coll *coll, const struct gsi_call *call);

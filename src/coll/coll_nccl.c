@@ -561,6 +561,7 @@ const struct gsi_coll_ops gsi_coll_nccl = {
     .broadcast = broadcast,
     .allgather = allgather,
     .exchange = gsi_nccl_exchange,
+    .messages = gsi_nccl_messages,
     .reduce_scatter = reduce_scatter,
     .reduce_scatterv = reduce_scatterv,
     .reduce = reduce,

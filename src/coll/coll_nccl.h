@@ -111,6 +111,10 @@ gs_status_t gsi_nccl_shards_to_root (struct gsi_coll_nccl *c, const void *send, 
 gs_status_t gsi_nccl_exchange (struct gsi_coll *coll, const struct gsi_exchange *x,
                                const struct gsi_call *call);
 
+/* The same file: messages of it. */
+gs_status_t gsi_nccl_messages (struct gsi_coll *coll, struct gsi_message *list, int number,
+                               const struct gsi_call *call);
+
 /* The memory for that: made at the first use, or before it. */
 gs_status_t gsi_nccl_shards_open (struct gsi_coll_nccl *c);
 void gsi_nccl_shards_close (struct gsi_coll_nccl *c);

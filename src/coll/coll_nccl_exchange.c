@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* coll_nccl_exchange - every rank hands something to each, by groups of messages. */
+/* coll_nccl_exchange - groups of messages: every rank hands something to each, or some do. */
 #include "base/status.h"
 #include "coll/coll_nccl.h"
 
@@ -40,4 +40,26 @@ gs_status_t gsi_nccl_exchange (struct gsi_coll *coll, const struct gsi_exchange 
         if (r != c->rank)
             gsi_coll_sent (coll, r, x->send_bytes[r]);
     return st;
+}
+
+gs_status_t gsi_nccl_messages (struct gsi_coll *coll, struct gsi_message *list, int number,
+                               const struct gsi_call *call)
+{
+    struct gsi_coll_nccl *c = (struct gsi_coll_nccl *) coll;
+    ncclResult_t rc = gsi_nccl.GroupStart (), ended;
+
+    if (rc) /* there is no group to end */
+        return gsi_nccl_fail (c, "ncclGroupStart", rc);
+    for (int i = 0; i < number && (!rc || rc == ncclInProgress); i++) {
+        const struct gsi_message *m = &list[i];
+        if (m->send)
+            gsi_coll_sent (coll, m->peer, m->bytes);
+        if (m->bytes && m->send)
+            rc = gsi_nccl.Send (m->buf, m->bytes, ncclInt8, m->peer, c->comm, call->stream);
+        else if (m->bytes)
+            rc = gsi_nccl.Recv (m->buf, m->bytes, ncclInt8, m->peer, c->comm, call->stream);
+    }
+    ended = gsi_nccl.GroupEnd ();
+    return gsi_nccl_settle (c, "messages", rc && rc != ncclInProgress ? rc : ended,
+                            call->deadline_ns);
 }

@@ -77,7 +77,12 @@ static gs_status_t reduce_shard (struct gsi_coll_nccl *c, const struct block *b,
 {
     size_t *shard_at = c->length, *shard = shard_at + c->size;
     size_t *room_at = shard + c->size, *mine = room_at + c->size, own = length (b, c->rank);
-    struct gsi_exchange x = {b->from, c->space, shard_at, shard, room_at, mine, 0, 0};
+    struct gsi_exchange x = {.send = b->from,
+                             .recv = c->space,
+                             .send_at = shard_at,
+                             .send_bytes = shard,
+                             .recv_at = room_at,
+                             .recv_bytes = mine};
     gs_status_t st;
 
     for (int r = 0; r < c->size; r++) {
@@ -100,7 +105,12 @@ static gs_status_t collect (struct gsi_coll_nccl *c, const struct block *b, cons
 {
     size_t *shard_at = c->length, *shard = shard_at + c->size;
     size_t *own_at = shard + c->size, *mine = own_at + c->size;
-    struct gsi_exchange x = {own, to, own_at, mine, shard_at, shard, 0, 0};
+    struct gsi_exchange x = {.send = own,
+                             .recv = to,
+                             .send_at = own_at,
+                             .send_bytes = mine,
+                             .recv_at = shard_at,
+                             .recv_bytes = shard};
 
     for (int r = 0; r < c->size; r++) {
         shard_at[r] = (size_t) r * b->shard * b->width;

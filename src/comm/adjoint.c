@@ -138,9 +138,9 @@ static gs_status_t verify (struct slot *s, bool *refused)
     size_t bytes = s->count * gs_dtype_size (s->dtype) + 1;
     bool queued = comm->queue && !s->call.staged;
     const struct word *all = comm->scratch;
-    void *staging = malloc (bytes), *sum = NULL;
+    void *staging = queued ? malloc (bytes) : NULL, *sum = NULL;
     double *numbers = malloc (4 * sizeof (double) * s->count + 1), result = 0;
-    gs_status_t st, own = staging && numbers ? GS_OK : GS_ERR_NOMEM;
+    gs_status_t st, own = (staging || !queued) && numbers ? GS_OK : GS_ERR_NOMEM;
     int bad;
 
     if (!own && queued)

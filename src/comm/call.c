@@ -98,6 +98,8 @@ static const char *name_of_argument (int op)
     switch (op) {
     case GSI_OP_ALLREDUCE: return "op";
     case GSI_OP_BUCKET: return "bucket";
+    case GSI_OP_HALO:
+    case GSI_OP_HALO_ADJOINT: return "halo";
     case GSI_OP_ALLGATHER_BACKWARD:
     case GSI_OP_ALLGATHERV_BACKWARD: return "contract";
     default: return "root or op";
@@ -178,12 +180,10 @@ static gs_status_t take (gs_comm_t *comm, struct gsi_call *call)
     return st;
 }
 
-gs_status_t gsi_call_begin (gs_comm_t *comm, enum gsi_record_op op, size_t count,
-                            gs_dtype_t dtype, int argument, gs_stream_t stream,
-                            struct gsi_call *call)
+/* Takes the communicator and records the call. */
+static gs_status_t start (gs_comm_t *comm, enum gsi_record_op op, size_t count, gs_dtype_t dtype,
+                          int argument, gs_stream_t stream, struct gsi_call *call)
 {
-    struct intent mine;
-    bool differ;
     gs_status_t st;
 
     call->op = op;
@@ -196,9 +196,30 @@ gs_status_t gsi_call_begin (gs_comm_t *comm, enum gsi_record_op op, size_t count
     gsi_traffic_begin (comm);
     call->deadline_ns =
         gsi_record_begin (&comm->record, op, count, (int) dtype, argument) + comm->timeout_ns;
-    call->seq = comm->record.seq;
+    call->message = gsi_record_is_message (op) ? comm->record.messages : 0;
+    call->seq = comm->record.seq + !!call->message;
     if (comm->check == GSI_CHECK_COLLECTIVE)
         comm->record.file->caller = gsi_record_thread ();
+    return GS_OK;
+}
+
+gs_status_t gsi_call_begin_messages (gs_comm_t *comm, enum gsi_record_op op, size_t count,
+                                     gs_dtype_t dtype, int argument, gs_stream_t stream,
+                                     struct gsi_call *call)
+{
+    return start (comm, op, count, dtype, argument, stream, call);
+}
+
+gs_status_t gsi_call_begin (gs_comm_t *comm, enum gsi_record_op op, size_t count,
+                            gs_dtype_t dtype, int argument, gs_stream_t stream,
+                            struct gsi_call *call)
+{
+    struct intent mine;
+    bool differ;
+    gs_status_t st = start (comm, op, count, dtype, argument, stream, call);
+
+    if (st)
+        return st;
     if (call->capturing || (comm->check != GSI_CHECK_COLLECTIVE && call->seq > COMPARED_CALLS))
         return GS_OK;
     mine = (struct intent){.count = count,
@@ -231,7 +252,8 @@ gs_status_t gsi_call_end (gs_comm_t *comm, const struct gsi_call *call, gs_statu
         st = gsi_watch_failed (comm, call, st);
     if (gsi_log_on (GS_LOG_TRACE))
         gsi_log (GS_LOG_TRACE, "coll", "%s #%llu of '%s': %s", gsi_record_op_name (call->op),
-                 (unsigned long long) call->seq, comm->name, gs_status_string (st));
+                 (unsigned long long) (call->message ? call->message : call->seq), comm->name,
+                 gs_status_string (st));
     if (!st)
         gsi_traffic_end (comm, call->op);
     if (!queued || st)

@@ -14,6 +14,14 @@ gs_status_t gsi_call_begin (gs_comm_t *comm, enum gsi_record_op op, size_t count
                             gs_dtype_t dtype, int argument, gs_stream_t stream,
                             struct gsi_call *call);
 
+/*
+ * The same for [count] elements in messages, GSI_OP_SEND, _RECV or _MESSAGES, of which the ranks
+ * that are no end of one know nothing.
+ */
+gs_status_t gsi_call_begin_messages (gs_comm_t *comm, enum gsi_record_op op, size_t count,
+                                     gs_dtype_t dtype, int argument, gs_stream_t stream,
+                                     struct gsi_call *call);
+
 /* Ends it with [st]; a failure of the transport kills the communicator. Returns [st]. */
 gs_status_t gsi_call_end (gs_comm_t *comm, const struct gsi_call *call, gs_status_t st);
 

@@ -197,6 +197,14 @@ gs_status_t gsi_carry_catch_up (gs_comm_t *comm, const struct gsi_call *call)
     return st ? st : gsi_queue_await (comm, before, call);
 }
 
+gs_status_t gsi_carry_await (gs_comm_t *comm, const struct gsi_call *call)
+{
+    struct lane *lane = &comm->carry->lane[0];
+    gs_status_t st = ops_of (comm)->event_record (lane->event, lane->stream);
+
+    return st ? st : gsi_queue_await (comm, lane->event, call);
+}
+
 gs_status_t gsi_carry_fetch (gs_comm_t *comm, void *to, const void *from, size_t bytes,
                              const struct gsi_call *call)
 {
@@ -207,8 +215,7 @@ gs_status_t gsi_carry_fetch (gs_comm_t *comm, void *to, const void *from, size_t
         n = bytes - at < lane_bytes (comm) ? bytes - at : lane_bytes (comm);
         if ((st =
                  ops_of (comm)->copy (lane->pinned, (const char *) from + at, n, lane->stream)) ||
-            (st = ops_of (comm)->event_record (lane->event, lane->stream)) ||
-            (st = gsi_queue_await (comm, lane->event, call)))
+            (st = gsi_carry_await (comm, call)))
             break;
         memcpy ((char *) to + at, lane->pinned, n);
     }
@@ -488,6 +495,16 @@ gs_status_t gsi_carry_exchange (gs_comm_t *comm, const struct gsi_exchange *x,
     for (size_t at = 0; at < longest && !st; at += share)
         st = stage_part (comm, x, at, call);
     return st;
+}
+
+/* ---- Others ---- */
+
+gs_status_t gsi_carry_stand_apart (gs_comm_t *comm, const struct gsi_call *call,
+                                   struct gsi_call *apart)
+{
+    *apart = *call;
+    apart->stream = comm->carry->lane[0].stream;
+    return gsi_carry_catch_up (comm, call);
 }
 
 /* ---- Words ---- */

@@ -42,6 +42,15 @@ gs_status_t gsi_carry_catch_up (gs_comm_t *comm, const struct gsi_call *call);
 gs_status_t gsi_carry_fetch (gs_comm_t *comm, void *to, const void *from, size_t bytes,
                              const struct gsi_call *call);
 
+/*
+ * For what is staged in another way, by copies of its own: [apart] becomes the call on a stream
+ * of ours, once the caller's has done what it had to; gsi_carry_await waits for what was queued
+ * there.
+ */
+gs_status_t gsi_carry_stand_apart (gs_comm_t *comm, const struct gsi_call *call,
+                                   struct gsi_call *apart);
+gs_status_t gsi_carry_await (gs_comm_t *comm, const struct gsi_call *call);
+
 /* What staging needs, on a GPU, before the transport; close takes any. Outside of calls. */
 gs_status_t gsi_carry_open (gs_comm_t *comm);
 void gsi_carry_close (gs_comm_t *comm);

@@ -12,6 +12,7 @@
 #include "comm/call.h"
 #include "comm/carry.h"
 #include "comm/create.h"
+#include "comm/mail.h"
 #include "comm/queue.h"
 #include "comm/traffic.h"
 
@@ -84,6 +85,7 @@ static void dismantle (gs_comm_t *comm)
     gsi_queue_close (comm);
     if (comm->coll)
         comm->coll->ops->discard (comm->coll);
+    gsi_mail_close (comm);
     gsi_carry_close (comm);
     gsi_record_close (&comm->record, died);
     gsi_device_close (comm->device);
@@ -212,9 +214,11 @@ gs_status_t gs_comm_destroy (gs_comm_t *comm)
     if (atomic_load (&comm->features))
         return gsi_fail (
             GS_ERR_STATE,
-            "gs_comm_destroy: communicator '%s' still has %d reducers: end them with "
-            "gs_reducer_destroy first",
+            "gs_comm_destroy: communicator '%s' still has %d reducers, boundaries or halos: end "
+            "them first with gs_reducer_destroy, gs_boundary_destroy, gs_halo_destroy",
             comm->name, atomic_load (&comm->features));
+    if ((st = gsi_mail_none_open (comm, "gs_comm_destroy")))
+        return st;
     gsi_traffic_report (comm);
     if (atomic_load (&comm->life) == GSI_ALIVE)
         st = close_together (comm);

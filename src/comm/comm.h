@@ -54,7 +54,9 @@ struct gs_comm {
     int culprit; /* rank that failed first, once this one has given up */
     struct gs_comm_times times;
     struct gsi_traffic traffic[GSI_OP_COUNT];
-    uint64_t handed; /* bytes, by this rank to the call that it is in */
+    uint64_t handed;       /* bytes, by this rank to the call that it is in */
+    atomic_flag mailing;   /* a thread is noting messages */
+    struct gsi_mail *mail; /* messages noted, and those that went; NULL before the first */
 
     atomic_int features;       /* that use it */
     atomic_bool let;           /* to [tenant]: only its calls are taken */

@@ -196,8 +196,9 @@ static gs_status_t choose_device (struct create *c)
 static gs_status_t others (void *context)
 {
     gs_comm_t *comm = context;
-    gs_status_t st = comm->queue ? gsi_queue_peek (comm, comm->record.seq)
-                                 : gsi_watch_order (comm, comm->record.seq);
+    struct gsi_call last = {.seq = comm->record.seq};
+    gs_status_t st =
+        comm->queue ? gsi_queue_peek (comm, &last) : gsi_watch_order (comm, last.seq);
 
     return st && !comm->coll ? gsi_fail (GS_ERR_STATE, "%s", gs_last_error ()) : st;
 }

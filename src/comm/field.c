@@ -6,6 +6,7 @@
 #include "base/dtype.h"
 #include "comm/adjoint.h"
 #include "comm/pieces.h"
+#include "device/device.h"
 
 enum kind { NOWHERE, ON_HOST, ON_DEVICE };
 
@@ -266,24 +267,49 @@ static bool lay_out (struct work *w)
     return direct;
 }
 
-/* Copies a block from [at] to its place, or back, in runs. */
-static void place (const struct work *w, const struct word *word, char *at)
+/* A block in dimension [last], from which on its elements follow each other, and two before. */
+static struct gsi_box box_of (const struct work *w, const struct word *word, int last)
 {
-    size_t index[GS_FIELD_DIMS_MAX] = {0}, width = gs_dtype_size (w->dtype), run = width;
-    int last = first_whole (w, word), d;
+    struct gsi_box box = {.planes = last > 1 ? word->extents[last - 2] : 1,
+                          .rows = last > 0 ? word->extents[last - 1] : 1,
+                          .run = 1,
+                          .row = 1};
 
-    for (d = last; d < w->dims; d++)
-        run *= word->extents[d];
+    for (int d = last; d < w->dims; d++) {
+        box.run *= word->extents[d];
+        box.row *= w->shape[d];
+    }
+    box.plane = last > 0 ? box.row * w->shape[last - 1] : box.row;
+    return box;
+}
+
+/* Copies [box] of the field from [at], or to it. */
+static gs_status_t move (const struct work *w, const struct gsi_box *box, char *at)
+{
+    enum gsi_box_way way = w->back ? GSI_BOX_TAKE : GSI_BOX_PUT;
+
+    if (w->own.kind == ON_DEVICE)
+        return w->comm->device->ops->queue->box (way, w->dtype, box, w->field, at, w->stream);
+    gsi_host_box (way, w->dtype, box, w->field, at);
+    return GS_OK;
+}
+
+/* Copies a block from [at] to its place, or back. */
+static gs_status_t place (const struct work *w, const struct word *word, char *at)
+{
+    size_t index[GS_FIELD_DIMS_MAX] = {0};
+    int last = first_whole (w, word), outer = last > 2 ? last - 2 : 0, d;
+    struct gsi_box box = box_of (w, word, last);
+    gs_status_t st = GS_OK;
+
     do {
-        char *there = w->field + place_of (w, word, index, last) * width;
-        if (w->back)
-            memcpy (at, there, run);
-        else
-            memcpy (there, at, run);
-        at += run;
-        for (d = last - 1; d >= 0 && ++index[d] == word->extents[d]; d--)
+        box.begin = place_of (w, word, index, outer);
+        st = move (w, &box, at);
+        at += gsi_box_count (&box) * gs_dtype_size (w->dtype);
+        for (d = outer - 1; d >= 0 && ++index[d] == word->extents[d]; d--)
             index[d] = 0;
-    } while (d >= 0);
+    } while (d >= 0 && !st);
+    return st;
 }
 
 /* ---- The call ---- */
@@ -311,11 +337,58 @@ static gs_status_t scatter (struct work *w, const char *from)
                         w->stream);
 }
 
-static void place_all (const struct work *w)
+static gs_status_t place_all (const struct work *w)
 {
-    for (int r = 0; r < w->comm->team.size && w->receives; r++)
+    gs_status_t st = GS_OK;
+
+    for (int r = 0; r < w->comm->team.size && w->receives && !st; r++)
         if (w->counts[r])
-            place (w, &w->words[r], w->meeting + w->displs[r] * gs_dtype_size (w->dtype));
+            st = place (w, &w->words[r], w->meeting + w->displs[r] * gs_dtype_size (w->dtype));
+    return st;
+}
+
+static gs_status_t meet (struct work *w)
+{
+    gs_status_t st;
+
+    if (w->back)
+        return (st = place_all (w)) ? st : scatter (w, w->meeting);
+    return (st = gather (w, w->meeting, w->room)) ? st : place_all (w);
+}
+
+/* Memory of the GPU where blocks meet; all ranks know whether all have it. */
+static gs_status_t get_meeting (struct work *w)
+{
+    const struct gsi_device *device = w->comm->device;
+    void *memory = NULL;
+    gs_status_t own = w->out.bytes ? device->ops->alloc (device, w->out.bytes, &memory) : GS_OK;
+    int32_t worst = (int32_t) own;
+    gs_status_t st = gs_allreduce (w->comm, &worst, 1, GS_I32, GS_MAX, w->stream);
+
+    w->meeting = memory;
+    if (st || own || !worst)
+        return st ? st : own;
+    return gsi_fail ((gs_status_t) worst,
+                     "%s: no memory on another rank's GPU for blocks on their way", w->caller);
+}
+
+/* The same on GPUs. What meets there is waited for before its memory is freed. */
+static gs_status_t meet_on_gpu (struct work *w)
+{
+    const struct gsi_device *device = w->comm->device;
+    int previous;
+    gs_status_t st = get_meeting (w), waited;
+
+    if (!st && !(st = device->ops->queue->enter (device, &previous))) {
+        st = meet (w);
+        device->ops->queue->leave (device, previous);
+        waited = gs_comm_wait (w->comm, w->stream);
+        st = st ? st : waited;
+    }
+    if (w->meeting && st != GS_ERR_TIMEOUT) /* after that a free might wait for ever */
+        device->ops->free (device, w->meeting);
+    w->meeting = NULL;
+    return st;
 }
 
 static gs_status_t assemble (struct work *w)
@@ -329,18 +402,8 @@ static gs_status_t assemble (struct work *w)
         return w->back ? scatter (w, w->field) : gather (w, w->field, w->room);
     for (int r = 0; r < w->comm->team.size; r++)
         if (w->words[r].kind == ON_DEVICE)
-            return gsi_fail (GS_ERR_UNSUPPORTED,
-                             "%s: in memory of GPUs, each block must be a run of the field: "
-                             "copy %s to the host (gs_device_copy), and have %s there",
-                             w->caller, w->back ? "the field" : "block",
-                             w->back ? "block" : "the field");
-    if (w->back) {
-        place_all (w);
-        return scatter (w, w->meeting);
-    }
-    if (!(st = gather (w, w->meeting, w->room)))
-        place_all (w);
-    return st;
+            return meet_on_gpu (w);
+    return meet (w);
 }
 
 static gs_status_t run (struct work *w, const size_t *extents, const size_t *offsets,
@@ -364,9 +427,10 @@ static gs_status_t run (struct work *w, const size_t *extents, const size_t *off
         st = gsi_fail (GS_ERR_NOMEM, "%s: out of memory", w->caller);
     } else {
         w->displs = w->counts + size;
-        w->meeting =
-            w->out.bytes ? malloc (w->out.bytes) : NULL; /* costs nothing until it is used */
-        w->own.status = w->out.bytes && !w->meeting ? GS_ERR_NOMEM : GS_OK;
+        if (w->out.bytes && w->own.kind == ON_HOST) {
+            w->meeting = malloc (w->out.bytes); /* costs nothing until it is used */
+            w->own.status = w->meeting ? GS_OK : GS_ERR_NOMEM;
+        }
         st = gs_allgather (comm, &w->own, w->words, WORD_COUNT, GS_U64, w->stream);
     }
     if (!st)

@@ -71,8 +71,9 @@ static gs_status_t give_up (gs_comm_t *comm, const struct gsi_call *call, gs_sta
 static void retire (gs_comm_t *comm, int64_t now_ns)
 {
     struct gsi_queue *q = comm->queue;
+    const struct gsi_call *call = &q->slot[q->first % SLOTS].call;
 
-    gsi_record_done (&comm->record, q->slot[q->first % SLOTS].call.seq, now_ns);
+    gsi_record_done (&comm->record, call->op, call->message ? call->message : call->seq, now_ns);
     q->first++;
     atomic_store (&q->oldest, q->first == q->next ? 0 : q->slot[q->first % SLOTS].call.seq);
     q->moved_ns = now_ns;
@@ -106,7 +107,7 @@ static bool is_late (const gs_comm_t *comm)
     return q->first != q->next && gsi_now_ns () - since_ns > comm->timeout_ns;
 }
 
-gs_status_t gsi_queue_peek (gs_comm_t *comm, uint64_t seq)
+gs_status_t gsi_queue_peek (gs_comm_t *comm, const struct gsi_call *call)
 {
     int64_t now_ns = gsi_now_ns ();
     gs_status_t st;
@@ -114,8 +115,8 @@ gs_status_t gsi_queue_peek (gs_comm_t *comm, uint64_t seq)
     if (now_ns - comm->queue->peeked_ns < LONGEST_NS)
         return GS_OK;
     comm->queue->peeked_ns = now_ns;
-    st = gsi_watch_others (comm, seq);
-    return st ? st : gsi_watch_order (comm, seq);
+    st = gsi_watch_others (comm, call->seq);
+    return st || call->message ? st : gsi_watch_order (comm, call->seq);
 }
 
 /* One look: what ended, what failed, what is late. The queue is held and the device entered. */
@@ -131,7 +132,7 @@ static void look (gs_comm_t *comm)
     if (!st)
         st = comm->coll->ops->poll (comm->coll);
     if (!st && q->first != q->next)
-        st = gsi_queue_peek (comm, q->slot[q->first % SLOTS].call.seq);
+        st = gsi_queue_peek (comm, &q->slot[q->first % SLOTS].call);
     if (!st && is_late (comm))
         st = gsi_fail (GS_ERR_TIMEOUT, "it was queued, but did not end within %lld ms",
                        (long long) (comm->timeout_ns / GSI_NS_PER_MS));
@@ -494,7 +495,7 @@ static gs_status_t wait_on (gs_comm_t *comm, int64_t begin_ns, const struct gsi_
     gsi_pause (now_ns - begin_ns, SPIN_NS);
     if (now_ns - begin_ns < SPIN_NS)
         return GS_OK;
-    st = gsi_queue_peek (comm, call->seq);
+    st = gsi_queue_peek (comm, call);
     return st ? st : comm->coll->ops->poll (comm->coll);
 }
 

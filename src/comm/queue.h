@@ -38,10 +38,10 @@ gs_status_t gsi_queue_await (gs_comm_t *comm, struct gsi_event *event,
                              const struct gsi_call *call);
 
 /*
- * Asks now and then, inside a call, whether another rank gave up before it did its part of call
- * [seq]: NCCL does not tell all of them.
+ * Asks now and then, inside a call, whether another rank gave up before it did its part of
+ * [call]: NCCL does not tell all of them.
  */
-gs_status_t gsi_queue_peek (gs_comm_t *comm, uint64_t seq);
+gs_status_t gsi_queue_peek (gs_comm_t *comm, const struct gsi_call *call);
 
 /* Waits, inside a call, for everything watched. */
 gs_status_t gsi_queue_drain (gs_comm_t *comm, const struct gsi_call *call);

@@ -102,6 +102,15 @@ static gs_status_t check_room (const gs_comm_t *comm, const char *caller,
     return gsi_pieces_check (comm, caller, to, dtype, true, out);
 }
 
+static size_t longest (const gs_comm_t *comm, const size_t *counts)
+{
+    size_t most = 0;
+
+    for (int r = 0; r < comm->team.size; r++)
+        most = counts[r] > most ? counts[r] : most;
+    return most;
+}
+
 gs_status_t gs_allgatherv (gs_comm_t *comm, const void *send, size_t send_count, void *recv,
                            size_t recv_room, const size_t *counts, const size_t *displs,
                            gs_dtype_t dtype, gs_stream_t stream)
@@ -125,6 +134,8 @@ gs_status_t gs_allgatherv (gs_comm_t *comm, const void *send, size_t send_count,
     if ((st = learn (comm, caller, &own, &call, counts, &to.counts)))
         return st;
     x = gsi_pieces_exchange (comm, send, recv);
+    x.own = in.bytes;
+    x.block = longest (comm, to.counts) * gs_dtype_size (dtype);
     gsi_pieces_send_same (comm, in.bytes, GSI_PIECES_ALL);
     gsi_pieces_recv (comm, &to, gs_dtype_size (dtype), GSI_PIECES_ALL);
     return gsi_call_end (comm, &call, gsi_carry_exchange (comm, &x, &call));

@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "comm/call.h"
+#include "comm/mail.h"
 #include "comm/queue.h"
 
 #define ELSEWHERE_NAMED 4                  /* missing ranks of which a text says where they are */
@@ -100,6 +101,20 @@ static void name_missing (gs_comm_t *comm, const struct gsi_call *call)
     gsi_fail (GS_ERR_TIMEOUT, "%s; %s%s", deadline, names, elsewhere);
 }
 
+/* The same for messages, whose ends are two ranks. */
+static void name_ends (gs_comm_t *comm, const struct gsi_call *call)
+{
+    unsigned char *came = calloc ((size_t) comm->team.size, 1);
+    char deadline[256], ends[GSI_TEXT_MAX / 2];
+
+    snprintf (deadline, sizeof (deadline), "%.255s", gs_last_error ());
+    if (came && comm->coll->ops->roll_call)
+        comm->coll->ops->roll_call (comm->coll, call, came);
+    gsi_mail_name (comm, call, came, ends, sizeof (ends));
+    free (came);
+    gsi_fail (GS_ERR_TIMEOUT, "%s; %s", deadline, ends);
+}
+
 /* [verdict] of another rank, with a text that says whose failure it is. */
 static gs_status_t name_culprit (const gs_comm_t *comm, gs_status_t verdict)
 {
@@ -178,6 +193,10 @@ static void name_call (const gs_comm_t *comm, const struct gsi_call *call, char 
     const struct gsi_tenant *tenant = comm->tenant;
     char what[256] = "";
 
+    if (call->message) {
+        snprintf (text, room, "%s of ", gsi_record_op_name (call->op));
+        return;
+    }
     if (call->op == GSI_OP_BUCKET && tenant && tenant->describe)
         tenant->describe (tenant->context, call->argument, what, sizeof (what));
     snprintf (text, room, "%s #%llu %s%s%sof ", gsi_record_op_name (call->op),
@@ -192,7 +211,9 @@ gs_status_t gsi_watch_failed (gs_comm_t *comm, const struct gsi_call *call, gs_s
     uint64_t missed = comm->queue ? gsi_queue_missed (comm, call->seq) : call->seq;
 
     st = gsi_watch_blame (comm, st);
-    if (st == GS_ERR_TIMEOUT)
+    if (st == GS_ERR_TIMEOUT && call->message)
+        name_ends (comm, call);
+    else if (st == GS_ERR_TIMEOUT)
         name_missing (comm, call);
     if (call->op != GSI_OP_NONE)
         name_call (comm, call, where, sizeof (where));

@@ -12,6 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "device/box.h"
 #include "device/runs.h"
 #include "gradsync.h"
 
@@ -152,6 +153,10 @@ struct gsi_queue_ops {
     /* gsi_host_digest, added to *sum in device memory. */
     gs_status_t (*digest) (const void *data, size_t bytes, uint64_t begin, uint64_t *sum,
                            gs_stream_t stream);
+
+    /* gsi_host_box. */
+    gs_status_t (*box) (enum gsi_box_way way, gs_dtype_t dtype, const struct gsi_box *box,
+                        void *array, void *packed, gs_stream_t stream);
 
     /* *factor = [most] / norm if the norm is larger, else 1: the square root of the sum of
      * [ranks] numbers that lie [stride] bytes apart. All are in device memory. */

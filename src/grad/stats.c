@@ -148,7 +148,7 @@ gs_status_t gs_reducer_get_bucket (gs_reducer_t *reducer, int bucket, gs_bucket_
 
 /* ---- The report ---- */
 
-static void log_table (gs_reducer_t *r, const gs_reducer_stats_t *s)
+static void log_table (gs_reducer_t *r, const gs_reducer_stats_t *s, const gs_traffic_t *t)
 {
     gs_bucket_stats_t b = {.size = sizeof (b)};
 
@@ -166,6 +166,12 @@ static void log_table (gs_reducer_t *r, const gs_reducer_stats_t *s)
         gsi_log (GS_LOG_INFO, "grad", "last step: rank %d (host %s) came %.0f us late",
                  s->late_rank, gs_comm_host_of (r->comm, s->late_rank), s->late_us);
     gsi_log (GS_LOG_INFO, "grad",
+             "buckets of communicator '%s' so far: %llu bytes from this rank; it sent %s%llu to "
+             "its node, %s%llu to others",
+             gs_comm_name (r->comm), (unsigned long long) t->bytes,
+             t->within_known ? "" : "more than ", (unsigned long long) t->within,
+             t->between_known ? "" : "more than ", (unsigned long long) t->between);
+    gsi_log (GS_LOG_INFO, "grad",
              "bucket gradients        bytes   ready us   begin us     end us "
              "exposed us");
     for (int i = 0; i < s->buckets && !gs_reducer_get_bucket (r, i, &b); i++)
@@ -173,7 +179,8 @@ static void log_table (gs_reducer_t *r, const gs_reducer_stats_t *s)
                  b.bytes, b.ready_us, b.begin_us, b.end_us, b.exposed_us);
 }
 
-static void write_json (gs_reducer_t *r, const gs_reducer_stats_t *s, FILE *file)
+static void write_json (gs_reducer_t *r, const gs_reducer_stats_t *s, const gs_traffic_t *t,
+                        FILE *file)
 {
     gs_bucket_stats_t b = {.size = sizeof (b)};
 
@@ -193,24 +200,31 @@ static void write_json (gs_reducer_t *r, const gs_reducer_stats_t *s, FILE *file
                  "\"exposed_us\": %.3f}\n",
                  i, b.gradients, b.first, b.bytes, b.ready_us, b.begin_us, b.end_us,
                  b.exposed_us);
+    fprintf (file,
+             "{\"traffic\": \"bucket\", \"calls\": %llu, \"bytes\": %llu, \"within\": %llu, "
+             "\"between\": %llu, \"within_known\": %s, \"between_known\": %s}\n",
+             (unsigned long long) t->calls, (unsigned long long) t->bytes,
+             (unsigned long long) t->within, (unsigned long long) t->between,
+             t->within_known ? "true" : "false", t->between_known ? "true" : "false");
 }
 
 gs_status_t gs_reducer_report (gs_reducer_t *reducer, const char *path)
 {
     gs_reducer_stats_t stats = {.size = sizeof (stats)};
+    gs_traffic_t traffic = {.size = sizeof (traffic)};
     gs_status_t st = gs_reducer_get_stats (reducer, &stats);
     FILE *file;
     bool failed;
 
-    if (st || reducer->rank)
+    if (st || reducer->rank || (st = gs_comm_get_traffic (reducer->comm, "bucket", &traffic)))
         return st;
     if (!path) {
-        log_table (reducer, &stats);
+        log_table (reducer, &stats, &traffic);
         return GS_OK;
     }
     if (!(file = fopen (path, "w")))
         return gsi_fail (GS_ERR_IO, "gs_reducer_report: %s: %m", path);
-    write_json (reducer, &stats, file);
+    write_json (reducer, &stats, &traffic, file);
     failed = ferror (file);
     if (fclose (file) || failed)
         return gsi_fail (GS_ERR_IO, "gs_reducer_report: %s: %m", path);

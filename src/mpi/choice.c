@@ -12,6 +12,7 @@
 #define RELAYED_BYTES ((size_t) 1 << 10)  /* less goes among nodes rank by rank: measured */
 #define MANY_RANKS    8                   /* that sum less than this by halves: measured */
 #define HALVED_BYTES  ((size_t) 48 << 10)
+#define PULLED_BYTES  ((size_t) 128 << 10) /* of one of two ranks, that they read: measured */
 #define MOVED_BYTES   ((size_t) 256 << 10) /* of a block that is moved by messages */
 #define BLOCK_BYTES   ((size_t) 256 << 10) /* of a block on one node: stays in the cache */
 #define WIRE_BYTES    ((size_t) 60 << 10)  /* of a part that travels: MPI sends 64 KiB at once */
@@ -25,15 +26,17 @@
 
 /* Where the ranks of a communicator are; several in a row of the table. */
 enum where {
-    NODE = 1,  /* on one, whose memory they share */
-    NODES = 2, /* on several with such memory */
-    APART = 4, /* each on its own */
-    MANY = 8,  /* so, too many for all of them to send each other little */
-    HALVE = 16 /* so, with GS_HOST_ALGO=halving */
+    NODE = 1,   /* three or more on one, whose memory they share */
+    NODES = 2,  /* on several with such memory */
+    APART = 4,  /* each on its own */
+    MANY = 8,   /* so, too many for all of them to send each other little */
+    HALVE = 16, /* so, with GS_HOST_ALGO=halving */
+    PAIR = 32   /* two on one, whose memory they share */
 };
 
 #define FLAT   (APART | MANY | HALVE)
-#define ALWAYS (NODE | NODES | FLAT)
+#define ALONE  (NODE | PAIR)
+#define ALWAYS (ALONE | NODES | FLAT)
 
 /*
  * The first row that fits is taken: of this task, with ranks there, and not more than so many
@@ -48,19 +51,20 @@ static const struct row {
     {GSI_TASK_SUM, ALWAYS, SMALL_BYTES, GSI_SMALL_BYTES, GSI_WAY_EXCHANGE},
     {GSI_TASK_SUM, MANY, HALVED_BYTES, ANY, GSI_WAY_HALVING},
     {GSI_TASK_SUM, HALVE, ANY, ANY, GSI_WAY_HALVING},
-    {GSI_TASK_SUM, NODE | NODES | APART | MANY, ANY, ANY, GSI_WAY_LEVELS},
-    {GSI_TASK_GATHER, NODE | FLAT, SMALL_BYTES, GSI_SMALL_BYTES, GSI_WAY_EXCHANGE},
+    {GSI_TASK_SUM, ALONE | NODES | APART | MANY, ANY, ANY, GSI_WAY_LEVELS},
+    {GSI_TASK_GATHER, ALONE | FLAT, SMALL_BYTES, GSI_SMALL_BYTES, GSI_WAY_EXCHANGE},
     {GSI_TASK_GATHER, NODES, RELAYED_BYTES, GSI_SMALL_BYTES, GSI_WAY_EXCHANGE},
-    {GSI_TASK_GATHER, NODE, ANY, ANY, GSI_WAY_MEMORY},
+    {GSI_TASK_GATHER, PAIR, PULLED_BYTES, ANY, GSI_WAY_PULL},
+    {GSI_TASK_GATHER, ALONE, ANY, ANY, GSI_WAY_MEMORY},
     {GSI_TASK_GATHER, NODES, ANY, ANY, GSI_WAY_RELAY},
     {GSI_TASK_GATHER, FLAT, ANY, ANY, GSI_WAY_MESSAGES},
-    {GSI_TASK_BROADCAST, NODE, SMALL_BYTES, ANY, GSI_WAY_MEMORY},
-    {GSI_TASK_BROADCAST, NODE, ANY, ANY, GSI_WAY_PULL},
+    {GSI_TASK_BROADCAST, ALONE, SMALL_BYTES, ANY, GSI_WAY_MEMORY},
+    {GSI_TASK_BROADCAST, ALONE, ANY, ANY, GSI_WAY_PULL},
     {GSI_TASK_BROADCAST, NODES, RELAYED_BYTES, ANY, GSI_WAY_MESSAGES},
     {GSI_TASK_BROADCAST, NODES, ANY, ANY, GSI_WAY_RELAY},
     {GSI_TASK_BROADCAST, FLAT, ANY, ANY, GSI_WAY_MESSAGES},
     {GSI_TASK_PIECES, ALWAYS, SMALL_BYTES, GSI_SMALL_BYTES, GSI_WAY_EXCHANGE},
-    {GSI_TASK_PIECES, NODE | NODES, ANY, ANY, GSI_WAY_PULL},
+    {GSI_TASK_PIECES, ALONE | NODES, ANY, ANY, GSI_WAY_PULL},
     {GSI_TASK_PIECES, FLAT, ANY, ANY, GSI_WAY_MESSAGES},
 };
 
@@ -71,7 +75,7 @@ static const struct row {
 static enum where where_of (const struct gsi_levels *levels)
 {
     if (levels->shares)
-        return levels->rails == 1 ? NODE : NODES;
+        return levels->rails > 1 ? NODES : levels->owners > 2 ? NODE : PAIR;
     if (levels->halving != GSI_HALVING_SOME)
         return levels->halving == GSI_HALVING_ALL ? HALVE : APART;
     return levels->rails >= MANY_RANKS ? MANY : APART;
@@ -98,7 +102,7 @@ enum gsi_way gsi_choice_way (const struct gsi_levels *levels, int size, enum gsi
 static void tell_way (const struct gsi_levels *l, int size, const struct row *row, char *text,
                       size_t room)
 {
-    bool node = where_of (l) == NODE;
+    bool node = where_of (l) & ALONE;
 
     switch (row->way) {
     case GSI_WAY_EXCHANGE:

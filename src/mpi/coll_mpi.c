@@ -262,6 +262,7 @@ static void discard (struct gsi_coll *coll)
         free (c->memory);
     if (!c->unfinished)
         gsi_node_close (&c->node);
+    gsi_messages_close (c);
     gsi_share_close (&c->share);
     free (c->node.rank);
     free (c->node.process);
@@ -400,7 +401,7 @@ static gs_status_t allgather (struct gsi_coll *coll, const void *send, void *rec
     way = gsi_choice_way (&c->levels, c->size, GSI_TASK_GATHER, bytes);
     if (way != GSI_WAY_EXCHANGE)
         return gsi_move_allgather (c, way, send, recv, bytes, call);
-    if ((st = gsi_small_gather (c, send, bytes, call)))
+    if ((st = gsi_small_gather (c, send, bytes, bytes, call)))
         return st;
     for (int r = 0; r < c->size; r++)
         memcpy ((char *) recv + (size_t) r * bytes, gsi_small_place (c, r, bytes), bytes);
@@ -451,16 +452,24 @@ static gs_status_t reduce (struct gsi_coll *coll, const void *send, void *recv, 
     return gsi_exchange_reduce_to (c, send, recv, count, how, root, call);
 }
 
+static gs_status_t messages (struct gsi_coll *coll, struct gsi_message *list, int number,
+                             const struct gsi_call *call)
+{
+    gs_status_t st = still_up ();
+
+    return st ? st : gsi_messages ((struct gsi_coll_mpi *) coll, list, number, call);
+}
+
 static gs_status_t barrier (struct gsi_coll *coll, const struct gsi_call *call)
 {
     gs_status_t st = still_up ();
 
-    return st ? st : gsi_small_gather ((struct gsi_coll_mpi *) coll, NULL, 0, call);
+    return st ? st : gsi_small_gather ((struct gsi_coll_mpi *) coll, NULL, 0, 0, call);
 }
 
 static void notify_abort (struct gsi_coll *coll, uint64_t missed)
 {
-    gsi_notice_send ((struct gsi_coll_mpi *) coll, GSI_NOTICE_ABORT, missed);
+    gsi_notice_send ((struct gsi_coll_mpi *) coll, GSI_NOTICE_ABORT, false, missed);
 }
 
 static gs_status_t close_mpi (struct gsi_coll *coll, const struct gsi_call *call)
@@ -489,6 +498,7 @@ const struct gsi_coll_ops gsi_coll_mpi = {
     .reduce_scatter = reduce_scatter,
     .reduce_scatterv = reduce_scatterv,
     .reduce = reduce,
+    .messages = messages,
     .barrier = barrier,
     .roll_call = gsi_roll_call,
     .notify_abort = notify_abort,

@@ -32,6 +32,10 @@ enum gsi_tag {
     GSI_TAG_NOTICE = 5,
     GSI_TAG_HALVING = 6,
     GSI_TAG_EXCHANGE = 7,
+    GSI_TAG_OFFER = 8,    /* of messages: a sender's ticket, */
+    GSI_TAG_WANT = 9,     /* a receiver's, */
+    GSI_TAG_MESSAGE = 10, /* what follows; */
+    GSI_TAG_ALL = 3       /* added where all ranks exchange them */
 };
 
 /* Buffers and requests of one block on its way. */
@@ -65,20 +69,21 @@ struct gsi_coll_mpi {
             struct gsi_slot scatter[GSI_STAGING_SLOTS], gather[GSI_STAGING_SLOTS];
         };
     };
-    bool unfinished;          /* MPI owns staging: it is kept */
-    int64_t listened_ns;      /* when notices were looked for */
-    int64_t asked_ns;         /* when others () was last asked, or the wait began */
-    uint64_t asked_seq;       /* in that call */
-    bool notified;            /* the other ranks were told that we gave up */
-    bool notice;              /* another rank has given up: heard[] says which */
-    struct gsi_notice *heard; /* [size], kind GSI_NOTICE_NONE: nothing heard */
+    struct gsi_post_office *post; /* messages.c: what messages need; NULL: none yet */
+    bool unfinished;              /* MPI owns staging: it is kept */
+    int64_t listened_ns;          /* when notices were looked for */
+    int64_t asked_ns;             /* when others () was last asked, or the wait began */
+    uint64_t asked_seq;           /* in that call */
+    bool notified;                /* the other ranks were told that we gave up */
+    bool notice;                  /* another rank has given up: heard[] says which */
+    struct gsi_notice *heard;     /* [size], kind GSI_NOTICE_NONE: nothing heard */
 };
 
 /* What a rank that gives up tells the others. */
 enum gsi_notice_kind { GSI_NOTICE_NONE = 0, GSI_NOTICE_ABORT = 1, GSI_NOTICE_TIMEOUT = 2 };
 struct gsi_notice {
-    int32_t kind, reserved;
-    uint64_t missed; /* number of the first call that it has not done its part of */
+    int32_t kind, in_message; /* not 0: it was no call of all ranks */
+    uint64_t missed;          /* number of the first call that it has not done its part of */
 };
 
 /* The duplicate of a boot_mpi, now the caller's; MPI_COMM_NULL for any other boot. */
@@ -107,16 +112,18 @@ bool gsi_p2p_should_look (unsigned polls, unsigned spins, unsigned every);
 gs_status_t gsi_p2p_interrupted (struct gsi_coll_mpi *c, const struct gsi_call *call);
 
 /* rollcall.c */
-void gsi_notice_send (struct gsi_coll_mpi *c, enum gsi_notice_kind kind, uint64_t missed);
+void gsi_notice_send (struct gsi_coll_mpi *c, enum gsi_notice_kind kind, bool in_message,
+                      uint64_t missed);
 void gsi_notice_hear (struct gsi_coll_mpi *c); /* takes in what has arrived */
 void gsi_roll_call (struct gsi_coll *coll, const struct gsi_call *call, unsigned char *came);
 
 /*
  * small.c: gathers [bytes] of every rank where gsi_small_place () says, until the next operation:
  * in shared memory on a single node, else in c->small by log2 (size) messages each (Bruck).
- * size * bytes is at most GSI_SMALL_BYTES. [mine] is NULL if nobody will look at it.
+ * size * bytes is at most GSI_SMALL_BYTES. [mine] has [own] of them, which others look at; it is
+ * NULL if nobody will.
  */
-gs_status_t gsi_small_gather (struct gsi_coll_mpi *c, const void *mine, size_t bytes,
+gs_status_t gsi_small_gather (struct gsi_coll_mpi *c, const void *mine, size_t own, size_t bytes,
                               const struct gsi_call *call);
 const void *gsi_small_place (const struct gsi_coll_mpi *c, int rank, size_t bytes);
 
@@ -133,6 +140,14 @@ gs_status_t gsi_relay_allgather (struct gsi_coll_mpi *c, const char *send, char 
                                  size_t bytes, const struct gsi_call *call);
 gs_status_t gsi_relay_broadcast (struct gsi_coll_mpi *c, char *buf, size_t bytes, int root,
                                  const struct gsi_call *call);
+
+/* messages.c: messages of struct gsi_coll_ops; what it keeps. */
+gs_status_t gsi_messages (struct gsi_coll_mpi *c, struct gsi_message *list, int number,
+                          const struct gsi_call *call);
+void gsi_messages_close (struct gsi_coll_mpi *c);
+
+/* What a notice of rank [rank] says, as a failure. */
+gs_status_t gsi_notice_fail (const struct gsi_coll_mpi *c, int rank);
 
 /* Where the piece to or from [rank] is staged. */
 static inline char *gsi_piece_at (const struct gsi_coll_mpi *c, char *staging, int rank)

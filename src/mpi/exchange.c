@@ -23,7 +23,8 @@ static gs_status_t pick (struct gsi_coll_mpi *c, const struct gsi_exchange *x,
 
     for (int r = 0; r < c->size && !sends; r++)
         sends = x->send_bytes[r] > 0;
-    if ((st = gsi_small_gather (c, sends ? x->send : NULL, x->block, call)))
+    if ((st = gsi_small_gather (c, sends ? x->send : NULL, x->own ? x->own : x->block, x->block,
+                                call)))
         return st;
     for (int r = 0; r < c->size; r++)
         if (x->recv_bytes[r] &&

@@ -8,7 +8,9 @@
 #include "base/status.h"
 #include "mpi/coll_mpi.h"
 
-#define IN_PLACE_BYTES ((size_t) 64 << 10) /* summed at once of arrays that all ranks see */
+#define PAIR_BYTES     ((size_t) 128 << 10) /* up to which one of two ranks sums all: measured, */
+#define PAIR_STEP      ((size_t) 32 << 10)  /* so many at once */
+#define IN_PLACE_BYTES ((size_t) 64 << 10)  /* summed at once of arrays that all ranks see */
 
 /* One large operation; of an allreduce [from] is [buf], a reduce has that on its root only. */
 struct job {
@@ -482,17 +484,60 @@ gs_status_t gsi_levels_allreduce (struct gsi_coll_mpi *c, const struct gsi_level
     return st;
 }
 
+/* Lays step [s] of this rank's array before the root, or adds what is laid there. */
+static void lay_step (const struct job *j, size_t s)
+{
+    struct range r = block_of (j, s);
+    void *area = gsi_node_area (&j->c->node, j->c->node.index, j->turn + s);
+
+    if (!is_mute (j))
+        gsi_stream_out (&j->c->stream, area, j->from + r.first * j->width, r.n * j->width);
+}
+
+static void add_step (const struct job *j, size_t s)
+{
+    struct range r = block_of (j, s);
+
+    combine_node (j, s, r, j->buf + r.first * j->width);
+}
+
+/*
+ * Two on a node, and little: the root sums all, while the other one lays out the next step. Areas
+ * are used in turn as in move.c.
+ */
+static gs_status_t work_as_pair (const struct job *j)
+{
+    struct gsi_coll_mpi *c = j->c;
+    gs_status_t st = GS_OK;
+
+    gsi_coll_shared (&c->base);
+    for (size_t s = 0; s <= j->blocks && !st; s++) {
+        if (s < j->blocks && !j->buf)
+            lay_step (j, s);
+        if (s < j->blocks)
+            gsi_node_put (&c->node, j->turn + s, j->kind, 0);
+        if (s && !(st = await_put (j, s - 1)) && j->buf)
+            add_step (j, s - 1);
+    }
+    return st;
+}
+
 gs_status_t gsi_levels_reduce (struct gsi_coll_mpi *c, const char *send, char *recv, size_t count,
                                const struct gsi_reduction *how, int root,
                                const struct gsi_call *call)
 {
     struct job j = cut_job (c, &c->levels, count, how, call);
+    bool pair = c->node.size == 2 && count * j.width <= PAIR_BYTES;
     gs_status_t st = gsi_node_settle (c, call);
 
     if (st)
         return st;
     j.from = send;
     j.buf = c->rank == root ? recv : NULL;
+    if (pair) {
+        j.block = PAIR_STEP / j.width;
+        j.blocks = (count + j.block - 1) / j.block;
+    }
     c->node.turn += j.blocks;
-    return work_alone (&j);
+    return pair ? work_as_pair (&j) : work_alone (&j);
 }

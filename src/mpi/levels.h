@@ -8,6 +8,8 @@
  * rail its part k, and send each other the results; the node takes them from shared memory. Each
  * level adds in rank order, and f16 and bf16 stay sums in fp32 in between, rounded once.
  *
+ * Of two ranks alone, a reduce of little is all the root's: it adds what the other one lays out.
+ *
  * An array that all ranks of the node see (share.h) is read where it is, not laid out. Where all
  * are such, on a single node, each owner sums its shard of the whole in place.
  *

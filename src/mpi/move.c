@@ -55,24 +55,28 @@ static gs_status_t share (struct gsi_coll_mpi *c, const char *send, char *recv, 
     return st;
 }
 
-/* Every rank reads what the root has; those that may not read it take it from shared memory. */
-static gs_status_t pull (struct gsi_coll_mpi *c, char *buf, size_t bytes, int root,
-                         const struct gsi_call *call)
+/*
+ * Every rank reads what the [root] has, or with -1 what each has, as share copies it; those that
+ * may not read it take it from shared memory.
+ */
+static gs_status_t pull (struct gsi_coll_mpi *c, const char *send, char *recv, int root,
+                         size_t bytes, const struct gsi_call *call)
 {
-    size_t *none = c->length, *out = none + c->size, *in = out + c->size;
-    struct gsi_exchange x = {.send = buf,
-                             .recv = buf,
+    size_t *none = c->length, *out = none + c->size, *at = out + c->size, *in = at + c->size;
+    struct gsi_exchange x = {.send = send,
+                             .recv = recv,
                              .send_at = none,
                              .send_bytes = out,
-                             .recv_at = none,
+                             .recv_at = at,
                              .recv_bytes = in};
 
     if (!gsi_pull_can (c))
-        return share (c, c->rank == root ? buf : NULL, buf, root, bytes, call);
+        return share (c, send, recv, root, bytes, call);
     for (int r = 0; r < c->size; r++) {
         none[r] = 0;
-        out[r] = c->rank == root && r != root ? bytes : 0;
-        in[r] = c->rank != root && r == root ? bytes : 0;
+        out[r] = r != c->rank && send ? bytes : 0;
+        at[r] = root < 0 ? (size_t) r * bytes : 0;
+        in[r] = r != c->rank && (root < 0 || r == root) ? bytes : 0;
     }
     return gsi_exchange (c, &x, call);
 }
@@ -167,6 +171,7 @@ gs_status_t gsi_move_allgather (struct gsi_coll_mpi *c, enum gsi_way way, const 
         memcpy (recv + (size_t) c->rank * bytes, send, bytes);
     switch (way) {
     case GSI_WAY_MEMORY: return share (c, send, recv, -1, bytes, call);
+    case GSI_WAY_PULL: return pull (c, send, recv, -1, bytes, call);
     case GSI_WAY_RELAY: return gsi_relay_allgather (c, send, recv, bytes, call);
     default: return send_parts (c, send, recv, bytes, call);
     }
@@ -177,7 +182,7 @@ gs_status_t gsi_move_broadcast (struct gsi_coll_mpi *c, enum gsi_way way, char *
 {
     switch (way) {
     case GSI_WAY_MEMORY: return share (c, c->rank == root ? buf : NULL, buf, root, bytes, call);
-    case GSI_WAY_PULL: return pull (c, buf, bytes, root, call);
+    case GSI_WAY_PULL: return pull (c, c->rank == root ? buf : NULL, buf, root, bytes, call);
     case GSI_WAY_RELAY: return gsi_relay_broadcast (c, buf, bytes, root, call);
     default: return send_down (c, buf, bytes, root, call);
     }

@@ -67,14 +67,9 @@ gs_status_t gsi_p2p_interrupted (struct gsi_coll_mpi *c, const struct gsi_call *
         gsi_notice_hear (c);
     }
     for (int r = 0; c->notice && r < c->size; r++) {
-        const struct gsi_notice *notice = &c->heard[r];
-        if (notice->missed > call->seq)
-            continue; /* a notice can overtake what the rank sent before: that still comes */
-        if (notice->kind == GSI_NOTICE_ABORT)
-            return gsi_fail (GS_ERR_STATE, "rank %d gave the communicator up", r);
-        if (notice->kind == GSI_NOTICE_TIMEOUT)
-            return gsi_fail (GS_ERR_TIMEOUT, "the deadline passed on rank %d in its call #%llu",
-                             r, (unsigned long long) notice->missed);
+        /* A notice can overtake what the rank sent before: that still comes. */
+        if (c->heard[r].kind != GSI_NOTICE_NONE && c->heard[r].missed <= call->seq)
+            return gsi_notice_fail (c, r);
     }
     if (call->seq != c->asked_seq) {
         c->asked_seq = call->seq;

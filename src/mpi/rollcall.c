@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "base/clock.h"
+#include "base/status.h"
 #include "mpi/coll_mpi.h"
 #include "mpi/guest.h"
 
@@ -24,7 +25,19 @@ void gsi_notice_hear (struct gsi_coll_mpi *c)
     }
 }
 
-void gsi_notice_send (struct gsi_coll_mpi *c, enum gsi_notice_kind kind, uint64_t missed)
+gs_status_t gsi_notice_fail (const struct gsi_coll_mpi *c, int rank)
+{
+    const struct gsi_notice *notice = &c->heard[rank];
+
+    if (notice->kind == GSI_NOTICE_ABORT)
+        return gsi_fail (GS_ERR_STATE, "rank %d gave the communicator up", rank);
+    return gsi_fail (GS_ERR_TIMEOUT, "the deadline passed on rank %d in %s #%llu", rank,
+                     notice->in_message ? "a message before its call" : "its call",
+                     (unsigned long long) notice->missed);
+}
+
+void gsi_notice_send (struct gsi_coll_mpi *c, enum gsi_notice_kind kind, bool in_message,
+                      uint64_t missed)
 {
     struct gsi_notice *notice;
 
@@ -33,7 +46,7 @@ void gsi_notice_send (struct gsi_coll_mpi *c, enum gsi_notice_kind kind, uint64_
     c->notified = true;
     if (!(notice = calloc (1, sizeof (*notice))))
         return;
-    *notice = (struct gsi_notice){.kind = kind, .missed = missed};
+    *notice = (struct gsi_notice){.kind = kind, .in_message = in_message, .missed = missed};
     for (int r = 0; r < c->size; r++) {
         MPI_Request request;
         /* A short message: it leaves at once, or as MPI makes progress elsewhere. */
@@ -51,7 +64,7 @@ void gsi_roll_call (struct gsi_coll *coll, const struct gsi_call *call, unsigned
     unsigned spins = GSI_GUEST_YIELD_NOW;
     int missing;
 
-    gsi_notice_send (c, GSI_NOTICE_TIMEOUT, call->seq);
+    gsi_notice_send (c, GSI_NOTICE_TIMEOUT, call->message > 0, call->seq);
     do {
         gsi_notice_hear (c);
         missing = 0;

@@ -11,15 +11,15 @@
 
 #include "mpi/coll_mpi.h"
 
-static gs_status_t lay_out (struct gsi_coll_mpi *c, const void *mine, size_t bytes,
+static gs_status_t lay_out (struct gsi_coll_mpi *c, const void *mine, size_t own, size_t bytes,
                             const struct gsi_call *call)
 {
     uint64_t turn = c->node.turn++, kind = bytes;
 
     if (bytes)
         gsi_coll_shared (&c->base);
-    if (mine && bytes)
-        memcpy (gsi_node_area (&c->node, c->rank, turn), mine, bytes);
+    if (mine && own)
+        memcpy (gsi_node_area (&c->node, c->rank, turn), mine, own);
     gsi_node_put (&c->node, turn, kind, 0);
     return gsi_node_await_put (c, turn, kind, call);
 }
@@ -31,14 +31,15 @@ const void *gsi_small_place (const struct gsi_coll_mpi *c, int rank, size_t byte
     return c->small + (size_t) ((rank - c->rank + c->size) % c->size) * bytes;
 }
 
-static gs_status_t pass_on (struct gsi_coll_mpi *c, const void *mine, size_t bytes,
+static gs_status_t pass_on (struct gsi_coll_mpi *c, const void *mine, size_t own, size_t bytes,
                             const struct gsi_call *call)
 {
     struct gsi_slot *slot = &c->scatter[0];
     gs_status_t st = GS_OK;
 
-    if (mine && bytes)
-        memcpy (c->small, mine, bytes);
+    if (mine && own)
+        memcpy (c->small, mine, own);
+    memset (c->small + own, 0, bytes - own);
     for (int have = 1; have < c->size && !st; have *= 2) {
         int more = have < c->size - have ? have : c->size - have;
         int below = (c->rank - have + c->size) % c->size, above = (c->rank + have) % c->size;
@@ -52,18 +53,18 @@ static gs_status_t pass_on (struct gsi_coll_mpi *c, const void *mine, size_t byt
     return st;
 }
 
-gs_status_t gsi_small_gather (struct gsi_coll_mpi *c, const void *mine, size_t bytes,
+gs_status_t gsi_small_gather (struct gsi_coll_mpi *c, const void *mine, size_t own, size_t bytes,
                               const struct gsi_call *call)
 {
-    return gsi_levels_together (&c->levels) ? lay_out (c, mine, bytes, call)
-                                            : pass_on (c, mine, bytes, call);
+    return gsi_levels_together (&c->levels) ? lay_out (c, mine, own, bytes, call)
+                                            : pass_on (c, mine, own, bytes, call);
 }
 
 gs_status_t gsi_small_reduce (struct gsi_coll_mpi *c, const void *mine, void *dst, size_t count,
                               const struct gsi_reduction *how, const struct gsi_call *call)
 {
     size_t bytes = count * gs_dtype_size (how->dtype);
-    gs_status_t st = gsi_small_gather (c, mine, bytes, call);
+    gs_status_t st = gsi_small_gather (c, mine, bytes, bytes, call);
 
     if (st || !dst)
         return st;

@@ -10,12 +10,13 @@ static uint64_t failure_of (const gs_comm_t *comm, gs_status_t st)
     return st ? (uint64_t) st << 32 | (UINT32_MAX - (uint32_t) gs_comm_rank (comm)) : 0;
 }
 
-static gs_status_t name_failed (const gs_comm_t *comm, const char *caller, uint64_t failure)
+static gs_status_t name_failed (const gs_comm_t *comm, const char *caller, gs_status_t own,
+                                uint64_t failure)
 {
     gs_status_t st = (gs_status_t) (failure >> 32);
     int rank = (int) (UINT32_MAX - (uint32_t) failure);
 
-    if (rank == gs_comm_rank (comm))
+    if (st == own)
         return st; /* whose text is there */
     return gsi_fail (st, "%s: rank %d (host %s) has failed; its own text tells why", caller, rank,
                      gs_comm_host_of (comm, rank));
@@ -38,6 +39,7 @@ gs_status_t gsi_agree (gs_comm_t *comm, const char *caller, gs_status_t st,
                        struct gsi_agreement *a, gs_stream_t stream)
 {
     uint64_t most[1 + 2 * GSI_AGREE_WORDS] = {failure_of (comm, st)};
+    gs_status_t own = st;
 
     a->differs = -1;
     for (int i = 0; i < a->words; i++) {
@@ -47,7 +49,7 @@ gs_status_t gsi_agree (gs_comm_t *comm, const char *caller, gs_status_t st,
     if ((st = gs_allreduce (comm, most, 1 + 2 * (size_t) a->words, GS_U64, GS_MAX, stream)))
         return st;
     if (most[0])
-        return name_failed (comm, caller, most[0]);
+        return name_failed (comm, caller, own, most[0]);
     for (int i = 0; i < a->words; i++) {
         a->most = most[1 + 2 * i];
         a->least = ~most[2 + 2 * i];

@@ -20,8 +20,8 @@ struct gsi_agreement {
 
 /*
  * Collective. [st] is how it went on this rank so far; if any rank has failed, all return the
- * status of one that has, and all but that one name it. Needs no memory, so that every rank
- * comes.
+ * status of one that has: those that failed so keep their text, the others name that one. Needs
+ * no memory, so that every rank comes.
  */
 gs_status_t gsi_agree (gs_comm_t *comm, const char *caller, gs_status_t st,
                        struct gsi_agreement *a, gs_stream_t stream);

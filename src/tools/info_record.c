@@ -104,18 +104,18 @@ static const char *entry_fault (const struct gsi_record_entry *e, uint64_t slot,
  * The newest number that stands where it belongs and has another close before it. A wild number
  * in one damaged entry must not make all others look out of date.
  */
-static uint64_t newest (const struct gsi_record_file *file)
+static uint64_t newest (const struct gsi_record_entry *ring)
 {
     uint64_t best = 0;
     int most = 0;
 
     for (uint64_t i = 0; i < GSI_RECORD_ENTRIES; i++) {
-        uint64_t last = file->entry[i].seq;
+        uint64_t last = ring[i].seq;
         int in_window = 0;
         if (!last || last % GSI_RECORD_ENTRIES != i)
             continue;
         for (uint64_t k = 0; k < GSI_RECORD_ENTRIES; k++) {
-            uint64_t seq = file->entry[k].seq;
+            uint64_t seq = ring[k].seq;
             in_window += seq && seq % GSI_RECORD_ENTRIES == k && seq <= last &&
                          last - seq < GSI_RECORD_ENTRIES;
         }
@@ -127,30 +127,38 @@ static uint64_t newest (const struct gsi_record_file *file)
     return best;
 }
 
-/* Names damaged and lost entries, and clears them so that the printer skips them. */
-static bool check_entries (const char *path, struct gsi_record_file *file, size_t got)
+/* Names damaged and lost entries of a kind, and clears them so that the printer skips them. */
+static bool check_ring (const char *path, struct gsi_record_entry *ring, const char *kind)
 {
-    uint64_t last = newest (file);
+    uint64_t last = newest (ring);
     uint64_t expected = last < GSI_RECORD_ENTRIES ? last : GSI_RECORD_ENTRIES;
     uint64_t whole = 0, damaged = 0;
 
     for (uint64_t slot = 0; slot < GSI_RECORD_ENTRIES; slot++) {
-        struct gsi_record_entry *e = &file->entry[slot];
+        struct gsi_record_entry *e = &ring[slot];
         const char *fault = e->seq ? entry_fault (e, slot, last) : NULL;
         if (fault) {
-            complain (path, "entry %" PRIu64 " (operation #%" PRIu64 ") is damaged: it has %s",
-                      slot, e->seq, fault);
+            complain (path, "entry %" PRIu64 " (%s #%" PRIu64 ") is damaged: it has %s", slot,
+                      kind, e->seq, fault);
             memset (e, 0, sizeof (*e));
             damaged++;
         }
         whole += e->seq != 0;
     }
-    if (got < sizeof (*file))
-        complain (path, "is cut off at byte %zu of %zu", got, sizeof (*file));
     if (whole < expected)
-        complain (path, "%" PRIu64 " of the last %" PRIu64 " operations are lost",
-                  expected - whole, expected);
-    return !damaged && got == sizeof (*file) && whole == expected;
+        complain (path, "%" PRIu64 " of the last %" PRIu64 " %ss are lost", expected - whole,
+                  expected, kind);
+    return !damaged && whole == expected;
+}
+
+static bool check_entries (const char *path, struct gsi_record_file *file, size_t got)
+{
+    bool ok = got == sizeof (*file);
+
+    if (!ok)
+        complain (path, "is cut off at byte %zu of %zu", got, sizeof (*file));
+    ok = check_ring (path, file->entry, "operation") && ok;
+    return check_ring (path, file->message, "message") && ok;
 }
 
 static void print_line (void *context, const char *line)

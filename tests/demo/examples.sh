@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# examples.sh - the small examples give the right numbers on 1 and on 4 ranks.
+# examples.sh - the small examples give the right numbers, on any number of ranks.
 . "$(dirname "$0")/lib.sh"
 
 wants () { # LINE
@@ -21,3 +21,28 @@ for ranks in 1 4; do
     loss=$(sed -nE 's/^step 4000, loss (.*)/\1/p' "$room/output")
     awk "BEGIN { exit !(${loss:-1} < 0.01) }" || fail "train on $ranks ranks: loss '$loss'"
 done
+
+# Pairs of ranks share a batch; whatever their number, it is the same training.
+pipeline () { # LAYOUT BYTES
+    launch "$1" fortran/pipeline
+    grep -q "sends $2 bytes a step over the boundary" "$room/output" \
+        || fail "a pipeline in layout $1, not $2 bytes: $(<"$room/output")"
+    sed -nE 's/^step .*, loss +//p' "$room/output" >"$room/losses"
+    [[ -e $room/losses.first ]] || mv "$room/losses" "$room/losses.first"
+    [[ ! -e $room/losses ]] || paste "$room/losses.first" "$room/losses" | awk '
+        { off = $1 - $2; bad += off * off > 1e-20 * $1 * $1 }
+        END { exit bad || NR != 4 }' || fail "pipelines differ: $(<"$room/output")"
+    awk 'NR == 1 { first = $1 } END { exit !($1 < 0.02 * first) }' "$room/losses.first" \
+        || fail "a pipeline learns nothing: $(<"$room/losses.first")"
+}
+
+if [[ -e $examples/fortran/pipeline ]]; then
+    pipeline 2 32768
+    pipeline 1+1 32768
+    pipeline 2x4 8192
+    for layout in 1 6 2x2; do
+        launch "$layout" fortran/field "$room/field.$layout"
+        cmp "$room/field.1" "$room/field.$layout" || fail "a field in layout $layout"
+    done
+    [[ $(wc -lw <"$room/field.1" | xargs) = '48 3072' ]] || fail "a field has no 48 x 64 numbers"
+fi

@@ -332,6 +332,43 @@ static void check_gradients (void)
     }
 }
 
+/* The box of an array of [bytes]; the packed copy is behind it. */
+static void box_one (enum gsi_box_way way, gs_dtype_t dtype, const struct gsi_box *box,
+                     size_t bytes)
+{
+    size_t all = bytes + gsi_box_count (box) * gs_dtype_size (dtype);
+
+    data_fill_numbers (dtype, wanted, all);
+    must (cudaMemcpyAsync (device_dst, wanted, all, cudaMemcpyHostToDevice, stream),
+          "cudaMemcpyAsync");
+    must (cudaStreamSynchronize (stream), "cudaStreamSynchronize");
+    gsi_host_box (way, dtype, box, wanted, wanted + bytes);
+    must (gsi_cuda_box (way, dtype, box, device_dst, device_dst + bytes, stream), "gsi_cuda_box");
+    get (all);
+    check (same (dtype, all), "way %d of a box of %zu x %zu x %zu %s", way, box->planes,
+           box->rows, box->run, gsi_dtype_name (dtype));
+}
+
+/* All faces of arrays of all sizes, with ghosts of 1 to 3 layers. */
+static void check_boxes (void)
+{
+    static const size_t sides[] = {7, 32, 61};
+
+    for (gs_dtype_t dtype = GS_F16; dtype <= GS_C128; dtype++)
+        for (int s = 0; s < 9; s++) {
+            size_t n = sides[s / 3], layers = (size_t) s % 3 + 1;
+            size_t bytes = n * n * n * gs_dtype_size (dtype);
+            struct gsi_box faces[] = {{layers, n, n, n * n, n, n * n},
+                                      {n, layers, n, n, n, n * n},
+                                      {n, n, layers, 1, n, n * n},
+                                      {1, 1, n * n * n - 5, 5, 1, 1}};
+            for (int way = GSI_BOX_TAKE; way <= GSI_BOX_ADD; way++)
+                for (int f = 0; f < 4; f++)
+                    if (way != GSI_BOX_ADD || !gsi_dtype_is_integer (dtype))
+                        box_one ((enum gsi_box_way) way, dtype, &faces[f], bytes);
+        }
+}
+
 static uint64_t device_digest (const size_t *cuts, int pieces, size_t shift)
 {
     uint64_t *sum, value;
@@ -412,6 +449,7 @@ int main (void)
     check_refusals ();
     check_first_bad ();
     check_gradients ();
+    check_boxes ();
     check_digest ();
     check_capture ();
     must (cudaFree (device_src), "cudaFree");

@@ -103,7 +103,7 @@ static void check_models (void)
                      GS_ERR_MISMATCH, "not the gradient");
         CHECK_FAILS (gs_adjoint_check (comm, forward, backward, &m, x, N, ny + (rank == 0), &opts,
                                        &result),
-                     GS_ERR_ARG, "same_loss");
+                     GS_ERR_ARG, "same_loss", "rank 0 (host");
     }
 }
 
@@ -114,12 +114,14 @@ static void check_failures (void)
     struct model m = {FAILS, 0};
     size_t ny = (size_t) (N * size);
     double x[N] = {0};
+    char last[40];
 
+    snprintf (last, sizeof (last), "rank %d (host", size - 1);
     CHECK_FAILS (gs_adjoint_check (comm, forward, backward, &m, x, N, ny, NULL, NULL),
-                 GS_ERR_NOMEM, rank == size - 1 ? "" : "another rank");
+                 GS_ERR_NOMEM, rank == size - 1 ? "" : last);
     CHECK_FAILS (
         gs_adjoint_check (comm, forward, rank ? backward : NULL, &m, x, N, ny, NULL, NULL),
-        GS_ERR_ARG, rank ? "another rank" : "backward is NULL");
+        GS_ERR_ARG, rank ? "rank 0 (host" : "backward is NULL");
     opts.size = 3;
     CHECK_FAILS (gs_adjoint_check (comm, forward, backward, &m, x, N, ny, &opts, NULL),
                  GS_ERR_ARG, "GS_ADJOINT_OPTS_INIT");

@@ -19,12 +19,16 @@ declare -A own=(
     [comm.memory]=GS_ERR_NOMEM [coll_mpi.memory]=GS_ERR_NOMEM [pmix.fence]=GS_ERR_NOMEM
     [record.map]=GS_OK [node.memory]=GS_OK [node.read]=GS_OK [share.memory]=GS_OK
     [p2p.send]=GS_ERR_TRANSPORT
-    [split.memory]=GS_ERR_NOMEM [stats.memory]=GS_ERR_NOMEM [compare.memory]=GS_ERR_NOMEM)
+    [split.memory]=GS_ERR_NOMEM [stats.memory]=GS_ERR_NOMEM [compare.memory]=GS_ERR_NOMEM
+    [mail.memory]=GS_ERR_NOMEM [messages.memory]=GS_ERR_NOMEM [messages.post]=GS_ERR_TRANSPORT
+    [halo.memory]=GS_ERR_NOMEM)
 declare -A others=(
     [comm.memory]=GS_ERR_NOMEM [coll_mpi.memory]=GS_ERR_NOMEM [pmix.fence]=GS_ERR_TIMEOUT
     [record.map]=GS_OK [node.memory]=GS_OK [node.read]=GS_OK [share.memory]=GS_OK
     [p2p.send]=GS_ERR_STATE
-    [split.memory]=GS_ERR_NOMEM [stats.memory]=GS_ERR_NOMEM [compare.memory]=GS_ERR_NOMEM)
+    [split.memory]=GS_ERR_NOMEM [stats.memory]=GS_ERR_NOMEM [compare.memory]=GS_ERR_NOMEM
+    [mail.memory]=GS_ERR_STATE [messages.memory]=GS_ERR_STATE [messages.post]=GS_ERR_STATE
+    [halo.memory]=GS_ERR_NOMEM)
 
 fail () {
     echo "FAIL: $*"

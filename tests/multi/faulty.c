@@ -6,12 +6,38 @@
 #include "multi.h"
 
 #define COUNT 140000 /* floats: more than one block of a large operation */
-#define LAST  14     /* step, a destroy */
+#define LAST  16     /* step, a destroy */
 
 static float x[COUNT], y[COUNT];
 static gs_moments_t moments[10];
 static void *memory;
 static gs_comm_t *group;
+
+/* To the next rank, from the one before: one short message and a long one. */
+static gs_status_t messages (gs_comm_t *comm)
+{
+    int rank = gs_comm_rank (comm), size = gs_comm_size (comm);
+    gs_status_t st = gs_group_begin (comm);
+
+    for (size_t count = 10; count <= COUNT && !st; count *= COUNT / 10)
+        if (!(st = gs_send (comm, x, count, GS_F32, (rank + 1) % size, NULL)))
+            st = gs_recv (comm, y, count, GS_F32, (rank + size - 1) % size, NULL);
+    return st ? st : gs_group_end (comm);
+}
+
+static gs_status_t ghosts (gs_comm_t *comm)
+{
+    const int grid[1] = {gs_comm_size (comm)}, periodic[1] = {1};
+    const size_t extents[1] = {100}, width[1] = {3};
+    gs_halo_t *halo;
+    gs_status_t st = gs_halo_create (comm, 1, grid, extents, width, periodic, GS_F32, &halo);
+
+    if (st)
+        return st;
+    st = gs_halo_exchange (halo, x, NULL);
+    gs_halo_destroy (halo);
+    return st;
+}
 
 /* Step [step] of the life of [comm]; steps past the last one do nothing. */
 static gs_status_t take_step (int step, gs_comm_t **comm)
@@ -34,6 +60,8 @@ static gs_status_t take_step (int step, gs_comm_t **comm)
     case 11: return gs_comm_destroy (group);
     case 12: return gs_stats (*comm, x, COUNT / 10, 10, GS_F32, NULL, 0, moments, NULL);
     case 13: return gs_compare (*comm, &array, 1, 0, NULL);
+    case 14: return messages (*comm);
+    case 15: return ghosts (*comm);
     default: *comm = NULL; return gs_comm_destroy (ended);
     }
 }
@@ -50,6 +78,8 @@ int main (void)
     printf ("rank %d ended in step %d with %s: %s\n", multi_rank (), step, gs_status_string (st),
             st ? gs_last_error () : "");
     fflush (stdout);
+    if (st && comm && !gs_comm_check (comm))
+        gs_comm_abort (comm); /* refused here only: the others wait */
     gs_comm_destroy (comm);
     return 0;
 }

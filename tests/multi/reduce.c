@@ -179,6 +179,7 @@ int main (void)
                 check (dtype, op, count, (int) count);
             check (dtype, op, 257, (int) (dtype + op) % 4);
             check (dtype, op, (16 << 10) / width + 1, (int) (dtype + op + 1) % 4);
+            check (dtype, op, (100 << 10) / width + 5, (int) (dtype + op) % 4);
             check (dtype, op, (256 << 10) / width / (size_t) size + 77,
                    (int) (dtype + op + 2) % 4);
         }

@@ -97,6 +97,25 @@ static void check_gather (void)
     free (out);
 }
 
+/* Messages are what their sender hands over; to itself nothing is sent. */
+static void check_messages (void)
+{
+    int to = (rank + 1) % size, from = (rank + size - 1) % size;
+    double in[5000] = {0}, out[5000];
+
+    CHECK_OK (gs_comm_reset_traffic (comm));
+    for (uint64_t n = 1; n <= 2; n++) {
+        size_t count = n == 1 ? 5000 : 10; /* long, and with its ticket */
+        uint64_t sent = to == rank ? 0 : n == 1 ? 40000 : 40080;
+        CHECK_OK (gs_group_begin (comm));
+        CHECK_OK (gs_send (comm, in, count, GS_F64, to, NULL));
+        CHECK_OK (gs_recv (comm, out, count, GS_F64, from, NULL));
+        CHECK_OK (multi_wait (comm, gs_group_end (comm)));
+        expect ("group", n, sent);
+        expect_sent ("group", is_near (to) ? sent : 0, is_near (to) ? 0 : sent, true);
+    }
+}
+
 /* By messages to the rank 1, 2, 4, ... below, which then has all before it (Bruck). */
 static void check_small (void)
 {
@@ -187,6 +206,58 @@ static void check_samples (void)
     CHECK (few.calls == 2 && !memcmp (&few, &many, sizeof (few)), "more samples, more traffic");
 }
 
+/* The last line of a report is what the buckets of all steps have sent. */
+static void check_report (gs_reducer_t *reducer)
+{
+    gs_traffic_t t = traffic_of ("bucket");
+    char path[300], line[600] = "", right[600];
+    FILE *file;
+
+    snprintf (path, sizeof (path), "%s/report", getenv ("GS_RECORD_DIR"));
+    CHECK_OK (gs_reducer_report (reducer, path));
+    if (rank)
+        return;
+    snprintf (right, sizeof (right),
+              "{\"traffic\": \"bucket\", \"calls\": %llu, \"bytes\": %llu, \"within\": %llu, "
+              "\"between\": %llu, \"within_known\": %s, \"between_known\": %s}\n",
+              (unsigned long long) t.calls, (unsigned long long) t.bytes,
+              (unsigned long long) t.within, (unsigned long long) t.between,
+              t.within_known ? "true" : "false", t.between_known ? "true" : "false");
+    file = fopen (path, "r");
+    while (file && fgets (line, sizeof (line), file))
+        ;
+    if (file)
+        fclose (file);
+    CHECK (!strcmp (line, right), "the report ends with: %s, not: %s", line, right);
+}
+
+static void check_reducer (void)
+{
+    gs_reducer_stats_t stats = {.size = sizeof (stats)};
+    size_t shape = 4000;
+    gs_reducer_t *reducer;
+
+    CHECK_OK (gs_reducer_create (comm, NULL, &reducer));
+    for (int g = 0; g < 3; g++)
+        CHECK_OK (gs_reducer_add (reducer,
+                                  g == 0   ? "a"
+                                  : g == 1 ? "b"
+                                           : "c",
+                                  1, &shape, GS_F32, NULL, NULL));
+    CHECK_OK (gs_reducer_commit (reducer));
+    CHECK_OK (gs_comm_reset_traffic (comm));
+    for (int step = 0; step < 5; step++) {
+        for (int g = 2; g >= 0; g--)
+            CHECK_OK (gs_reducer_ready (reducer, g, NULL));
+        CHECK_OK (multi_wait (comm, gs_reducer_finish (reducer, NULL)));
+    }
+    CHECK_OK (gs_reducer_get_stats (reducer, &stats));
+    CHECK (traffic_of ("bucket").bytes == 5 * stats.wire_bytes, "%llu bytes in 5 steps of %zu",
+           (unsigned long long) traffic_of ("bucket").bytes, stats.wire_bytes);
+    check_report (reducer);
+    CHECK_OK (gs_reducer_destroy (reducer));
+}
+
 static void check_refusals (void)
 {
     gs_traffic_t t = {.size = sizeof (t)}, odd = {.size = 8};
@@ -228,10 +299,12 @@ int main (void)
         CHECK_OK (multi_wait (comm, gs_barrier (comm, NULL)));
     check_exchange ();
     check_gather ();
+    check_messages ();
     check_small ();
     check_large ();
     check_root ();
     check_samples ();
+    check_reducer ();
     check_refusals ();
     for (int n = 0; n < 2; n++)
         CHECK_OK (multi_wait (comm, gs_barrier (comm, NULL)));

@@ -45,12 +45,13 @@ harmless=" cudaEventDestroy cudaFree cudaFreeHost cudaStreamDestroy ncclCommDest
 polling=" cudaEventQuery ncclCommGetAsyncError cudaGetDevice cudaSetDevice "
 # Called by the simulated NCCL, not by the library.
 foreign=" cudaStreamGetDevice "
+several='an exchange\|messages'
 # What texts say instead of the function's name.
 declare -A said=([cudaEventCreateWithFlags]=cudaEventCreate [cudaLaunchKernel]='launch of'
     [cudaDeviceGetStreamPriorityRange]=cudaStreamCreateWithPriority [cudaGetDevice]=cudaSetDevice
     [cudaFree]='cuda\(Free\|SetDevice\)' [ncclCommInitRankConfig]=ncclCommInitRank
-    [ncclSend]='an exchange' [ncclRecv]='an exchange' [cudaGetDeviceCount]='no GPU'
-    [ncclGroupEnd]='an exchange' [ncclCommGetAsyncError]=.)
+    [ncclSend]=$several [ncclRecv]=$several [ncclGroupEnd]=$several
+    [cudaGetDeviceCount]='no GPU' [ncclCommGetAsyncError]=.)
 local_steps=' alloc copy-in copy-out wait-thread wait free '
 
 fail () { # WHAT OUTPUT

@@ -90,6 +90,35 @@ static gs_status_t reduce_scatter (void)
     return gs_reduce_scatter (comm, gathered, single, COUNT, GS_F32, GS_SUM, NULL);
 }
 
+/* To the next rank and from the one before, from the host to the device. */
+static gs_status_t messages (void)
+{
+    int rank = gs_comm_rank (comm), size = gs_comm_size (comm);
+    gs_status_t st = gs_group_begin (comm);
+
+    if (!st)
+        st = gs_send (comm, host, COUNT, GS_F32, (rank + 1) % size, NULL);
+    if (!st)
+        st = gs_recv (comm, single, COUNT, GS_F32, (rank + size - 1) % size, NULL);
+    return st ? st : gs_group_end (comm);
+}
+
+/* Ghosts on the device, there and back. */
+static gs_status_t halo (void)
+{
+    const int grid[2] = {1, gs_comm_size (comm)}, periodic[2] = {1, 1};
+    const size_t extents[2] = {30, 40}, width[2] = {1, 2};
+    gs_halo_t *ghosts;
+    gs_status_t st = gs_halo_create (comm, 2, grid, extents, width, periodic, GS_F32, &ghosts);
+
+    if (st)
+        return st;
+    if (!(st = gs_halo_exchange (ghosts, single, NULL)))
+        st = gs_halo_adjoint (ghosts, single, THREAD);
+    gs_halo_destroy (ghosts);
+    return st;
+}
+
 /* Of the device: read in pieces, in pinned memory, and reduced to a digest there. */
 static gs_status_t statistics (void)
 {
@@ -171,6 +200,8 @@ static const struct {
     {"allgather", allgather},
     {"reduce", reduce},
     {"reduce-scatter", reduce_scatter},
+    {"messages", messages},
+    {"halo", halo},
     {"stats", statistics},
     {"compare", compare},
     {"split", split},

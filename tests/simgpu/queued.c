@@ -9,22 +9,12 @@
  *   queued freed                      a gradient whose memory is freed before its bucket leaves
  *   queued late                       rank 0 comes too late to a call that the others have queued
  */
-#include <cuda_runtime_api.h>
-
-#include "multi/multi.h"
+#include "simgpu/check_cuda.h"
 
 #define COUNT 5000
 
 static gs_comm_t *comm;
 static int rank, size;
-
-#define CHECK_CUDA(call) multi_check_cuda (__FILE__, __LINE__, #call, call)
-
-static void multi_check_cuda (const char *file, int line, const char *call, cudaError_t error)
-{
-    if (error)
-        multi_failed (file, line, "%s: %s", call, cudaGetErrorString (error));
-}
 
 /* A device array with [count] times [value]. */
 static float *make_floats (size_t count, float value)

@@ -19,6 +19,7 @@
 #include "simgpu/device.h"
 #include "simgpu/engine.h"
 
+#include "cuda/box.cuh"
 #include "cuda/convert.cuh"
 #include "cuda/gradient.cuh"
 #include "cuda/inspect.cuh"
@@ -69,6 +70,20 @@ template <class T, int N> struct first_bad_twin {
     static void thread (const table<N> &t, unsigned *first)
     {
         first_bad_block<T> (t, first);
+    }
+};
+
+template <class T, class How> struct box_twin {
+    static constexpr auto kernel = box<T, How>;
+    static constexpr auto thread = box<T, How>;
+
+    static bool reach (T *&array, T *&packed, const box_shape &s)
+    {
+        size_t lines = s.items / s.chunks, last = lines - 1;
+
+        last = last / s.rows * s.plane + last % s.rows * s.row;
+        return reach_array (array, last + s.run, "box") &&
+               reach_array (packed, lines * s.run, "box");
     }
 };
 
@@ -237,12 +252,26 @@ template <class... T> static void add_combining (twin_list &list)
     (add_reduce<T, combining<T>> (list), ...);
 }
 
+template <class... T> static void add_moving (twin_list &list)
+{
+    (add<box_twin<T, taking<T>>> (list), ...);
+    (add<box_twin<T, taking_away<T>>> (list), ...);
+    (add<box_twin<T, putting<T>>> (list), ...);
+}
+
+template <class... T> static void add_adding (twin_list &list)
+{
+    (add<box_twin<T, adding<T>>> (list), ...);
+}
+
 static twin_list list_of_twins ()
 {
     twin_list list;
 
     add_floating<f16, bf16, float, double> (list);
     add_copying<uint8_t, uint16_t, uint32_t, uint64_t> (list);
+    add_moving<uint8_t, uint16_t, uint32_t, uint64_t, word<uint64_t, 2>> (list);
+    add_adding<f16, bf16, float, double> (list);
     add<digest_twin> (list);
     add_rounding<float, f16, bf16> (list);
     add_rounding<double, f16, bf16> (list);

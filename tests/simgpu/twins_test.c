@@ -405,6 +405,48 @@ static void check_gradients (void)
     }
 }
 
+/* A box lies [begin] elements from the start of the array, which is at 0; packed at MOST_BYTES.
+ */
+static void box_one (enum gsi_box_way way, gs_dtype_t dtype, const struct gsi_box *box)
+{
+    size_t size = gs_dtype_size (dtype), packed = gsi_box_count (box) * size;
+    size_t array =
+        (box->begin + (box->planes - 1) * box->plane + (box->rows - 1) * box->row + box->run) *
+        size;
+
+    data_fill_numbers (dtype, engine, array);
+    start (packed);
+    data_fill_numbers (dtype, engine + MOST_BYTES, packed);
+    allow (box->begin * size, array - box->begin * size);
+    allow (MOST_BYTES, packed);
+    memcpy (wanted, engine, array);
+    memcpy (wanted + array, engine + MOST_BYTES, packed);
+    gsi_host_box (way, dtype, box, wanted, wanted + array);
+    ck_assert (!gsi_cuda_box (way, dtype, box, user, user + MOST_BYTES, NULL));
+    unit_check (!refused && data_same (dtype, engine, wanted, array) &&
+                    data_same (dtype, engine + MOST_BYTES, wanted + array, packed),
+                "way %d of a box of %zu x %zu x %zu %s", way, box->planes, box->rows, box->run,
+                gsi_dtype_name (dtype));
+}
+
+static void check_boxes (void)
+{
+    static const struct gsi_box boxes[] = {{1, 1, 1, 0, 1, 1},      {1, 1, 9000, 5, 1, 1},
+                                           {3, 4, 2, 7, 13, 91},    {2, 5, 600, 16, 1024, 8192},
+                                           {1, 300, 8, 0, 8, 2400}, {40, 1, 64, 32, 1, 128},
+                                           {7, 3, 33, 11, 40, 203}, {2, 2500, 1, 999, 10, 25000}};
+
+    for (gs_dtype_t dtype = GS_F16; dtype <= GS_C128; dtype++)
+        for (size_t b = 0; b < sizeof (boxes) / sizeof (boxes[0]); b++)
+            for (int way = GSI_BOX_TAKE; way <= GSI_BOX_ADD; way++)
+                if (way != GSI_BOX_ADD || !gsi_dtype_is_integer (dtype))
+                    box_one ((enum gsi_box_way) way, dtype, &boxes[b]);
+    ck_assert (gsi_cuda_box (GSI_BOX_ADD, GS_I32, &boxes[0], user, user, NULL));
+    start (1024);
+    ck_assert (!gsi_cuda_box (GSI_BOX_TAKE, GS_F32, &boxes[2], user, user + MOST_BYTES, NULL));
+    ck_assert_int_eq (refused, 1);
+}
+
 static void check_digest (void)
 {
     static const size_t bytes[] = {0, 1, 7, 8, 4097, (MOST_BYTES - 64) & ~(size_t) 7};
@@ -467,6 +509,7 @@ START_TEST (twins_give_the_bits_of_hosts)
     check_reduce ();
     check_first_bad ();
     check_gradients ();
+    check_boxes ();
     check_digest ();
     for (int k = 0; k < number_of_kernels; k++)
         unit_check (kernels[k].launches, "nothing here launches %s", kernels[k].name);

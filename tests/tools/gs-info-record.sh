@@ -32,10 +32,11 @@ spoil () {
     printf "$3" | dd of="$1" bs=1 seek="$2" conv=notrunc 2>"$work/dd" || exit 99
 }
 
-# The layout of src/base/record.h: a header of 240 bytes, 256 entries of 48 bytes each.
+# The layout of src/base/record.h: a header of 240 bytes, 256 entries of 48 bytes each for the
+# operations of all ranks, as many for messages.
 header=240
 entry=48
-size=$((header + 256 * entry))
+size=$((header + 2 * 256 * entry))
 test "$(wc -c <"$good")" -eq "$size" || { echo "the layout changed: adapt this test"; exit 1; }
 slot=$(((last - 5) % 256))
 at=$((header + slot * entry))

@@ -135,6 +135,36 @@ START_TEST (entries_are_in_the_file)
 }
 END_TEST
 
+/* Messages are counted apart, so that all ranks count other operations alike. */
+START_TEST (messages_have_numbers_of_their_own)
+{
+    struct gsi_record record;
+    const struct gsi_record_entry *e;
+    int64_t begin;
+
+    open_record (&record, "world", 0);
+    gsi_record_begin (&record, GSI_OP_BARRIER, 0, 0, 0);
+    gsi_record_end (&record, GS_OK);
+    for (int i = 0; i < 3; i++) {
+        gsi_record_begin (&record, i ? GSI_OP_SEND : GSI_OP_MESSAGES, 7, GS_F32, 4);
+        gsi_record_queued (&record);
+    }
+    ck_assert (record.seq == 1 && record.messages == 3);
+    ck_assert_uint_eq (gsi_record_newest (record.file), 1);
+    begin = gsi_record_begin (&record, GSI_OP_BARRIER, 0, 0, 0);
+    gsi_record_end (&record, GS_OK);
+    ck_assert_uint_eq (record.seq, 2);
+    e = record.file->message;
+    ck_assert (e[1].op == GSI_OP_MESSAGES && e[2].op == GSI_OP_SEND && e[3].argument == 4);
+    gsi_record_done (&record, GSI_OP_SEND, 2, begin + 5000);
+    ck_assert (e[2].end_ns == begin + 5000 && record.file->entry[2].end_ns != begin + 5000);
+    print (record.file);
+    ck_assert_ptr_nonnull (strstr (text, "3 messages"));
+    ck_assert_ptr_nonnull (strstr (strstr (text, "3 messages"), "send"));
+    gsi_record_close (&record, 0);
+}
+END_TEST
+
 /* What is queued ends later than its call, in any order, and only if its entry is still there. */
 START_TEST (queued_operations_end_later)
 {
@@ -152,9 +182,9 @@ START_TEST (queued_operations_end_later)
     ck_assert (e[1].end_ns == 0 && e[2].end_ns == 0);
     print (record.file);
     ck_assert_ptr_nonnull (strstr (strstr (text, "allreduce_avg"), "NOT ENDED"));
-    gsi_record_done (&record, 2, begin + 7000);
+    gsi_record_done (&record, GSI_OP_BARRIER, 2, begin + 7000);
     ck_assert (e[1].end_ns == 0 && e[2].end_ns == begin + 7000);
-    gsi_record_done (&record, 1, begin + 9000);
+    gsi_record_done (&record, GSI_OP_BARRIER, 1, begin + 9000);
     ck_assert (e[1].end_ns == begin + 9000 && e[1].status == GS_OK && e[1].count == 5);
     print (record.file);
     ck_assert_ptr_nonnull (strstr (text, "9.0 us  GS_OK"));
@@ -163,9 +193,9 @@ START_TEST (queued_operations_end_later)
         gsi_record_begin (&record, GSI_OP_BARRIER, 0, 0, 0);
         gsi_record_queued (&record);
     }
-    gsi_record_done (&record, 1, begin + 11000);
+    gsi_record_done (&record, GSI_OP_BARRIER, 1, begin + 11000);
     ck_assert (e[1].seq == GSI_RECORD_ENTRIES + 1 && e[1].end_ns == 0);
-    gsi_record_done (&record, GSI_RECORD_ENTRIES + 1, begin + 12000);
+    gsi_record_done (&record, GSI_OP_BARRIER, GSI_RECORD_ENTRIES + 1, begin + 12000);
     ck_assert_int_eq (e[1].end_ns, begin + 12000);
     gsi_record_close (&record, 0);
 }
@@ -419,6 +449,7 @@ int main (void)
     const TTest *const tests[] = {op_names,
                                   entries_are_in_the_file,
                                   queued_operations_end_later,
+                                  messages_have_numbers_of_their_own,
                                   the_ring_wraps,
                                   text_of_the_dump,
                                   it_survives_sigkill,

@@ -90,6 +90,7 @@ extern const struct bench_op bench_op_reduce;
 extern const struct bench_op bench_op_reduce_scatter;
 extern const struct bench_op bench_op_reducer;
 extern const struct bench_op bench_op_scatter;
+extern const struct bench_op bench_op_sendrecv;
 
 /* One of the things compared: ours, or the raw call. */
 struct bench_side {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* op_move - the collectives that move or combine pieces, beside those of MPI. */
+/* op_move - what moves or combines pieces, beside the same of MPI. */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,6 +24,11 @@ struct movement {
     bool whole_send, whole_recv; /* the array has a piece for each rank */
     gs_status_t (*ours) (const struct work *w, gs_comm_t *comm, gs_dtype_t dtype);
 };
+
+static gs_status_t allgather (const struct work *w, gs_comm_t *comm, gs_dtype_t dtype)
+{
+    return gs_allgather (comm, w->send, w->recv, w->count, dtype, NULL);
+}
 
 static gs_status_t allgatherv (const struct work *w, gs_comm_t *comm, gs_dtype_t dtype)
 {
@@ -63,7 +68,20 @@ static gs_status_t scatter (const struct work *w, gs_comm_t *comm, gs_dtype_t dt
     return gs_scatter (comm, w->send, w->recv, w->count, dtype, 0, NULL);
 }
 
+static gs_status_t sendrecv (const struct work *w, gs_comm_t *comm, gs_dtype_t dtype)
+{
+    int rank = gs_comm_rank (comm), size = gs_comm_size (comm);
+    gs_status_t st;
+
+    if ((st = gs_group_begin (comm)) ||
+        (st = gs_send (comm, w->send, w->count, dtype, (rank + 1) % size, NULL)) ||
+        (st = gs_recv (comm, w->recv, w->count, dtype, (rank + size - 1) % size, NULL)))
+        return st;
+    return gs_group_end (comm);
+}
+
 static const struct movement movements[] = {
+    {"allgather", BENCH_ALLGATHER, false, true, allgather},
     {"allgatherv", BENCH_ALLGATHERV, false, true, allgatherv},
     {"alltoall", BENCH_ALLTOALL, true, true, alltoall},
     {"broadcast", BENCH_BROADCAST, false, false, broadcast},
@@ -71,6 +89,7 @@ static const struct movement movements[] = {
     {"reduce", BENCH_REDUCE, false, false, reduce},
     {"reduce_scatter", BENCH_REDUCE_SCATTER, true, false, reduce_scatter},
     {"scatter", BENCH_SCATTER, true, false, scatter},
+    {"sendrecv", BENCH_SENDRECV, false, false, sendrecv},
 };
 
 static bool repeat_ours (void *context, int times)
@@ -132,6 +151,13 @@ static bool run (const struct bench *bench)
     return ok;
 }
 
+const struct bench_op bench_op_allgather = {
+    .name = "allgather",
+    .help = "collect from all ranks; raw: MPI_Allgather",
+    .sized = true,
+    .run = run,
+};
+
 const struct bench_op bench_op_allgatherv = {
     .name = "allgatherv",
     .help = "collect pieces of given lengths from all ranks; raw: MPI_Allgatherv",
@@ -177,6 +203,13 @@ const struct bench_op bench_op_reduce_scatter = {
 const struct bench_op bench_op_scatter = {
     .name = "scatter",
     .help = "parts of rank 0's array to all; raw: MPI_Scatter",
+    .sized = true,
+    .run = run,
+};
+
+const struct bench_op bench_op_sendrecv = {
+    .name = "sendrecv",
+    .help = "to the next rank, from the one before; raw: MPI_Sendrecv",
     .sized = true,
     .run = run,
 };

@@ -16,13 +16,15 @@
 
 /* What op_move.c measures, with rank 0 as the root. */
 enum bench_move {
+    BENCH_ALLGATHER,
     BENCH_ALLGATHERV,
     BENCH_ALLTOALL,
     BENCH_BROADCAST,
     BENCH_GATHER,
     BENCH_REDUCE,
     BENCH_REDUCE_SCATTER,
-    BENCH_SCATTER
+    BENCH_SCATTER,
+    BENCH_SENDRECV
 };
 
 /* What the module offers, found by BENCH_RAW_MPI_SYMBOL. MPI's own error handler ends the job. */
@@ -35,9 +37,6 @@ struct bench_raw_mpi {
 
     /* [times] times MPI_Allreduce in place and a loop that divides by the number of ranks. */
     void (*allreduce_avg) (void *buf, int count, gs_dtype_t dtype, int times);
-
-    /* [times] times MPI_Allgather of [bytes] of each rank. */
-    void (*allgather) (const void *send, void *recv, int bytes, int times);
 
     /* Whether MPI can do this with [dtype]: it moves any, and combines those of has_type. */
     bool (*can_move) (enum bench_move what, gs_dtype_t dtype);

@@ -55,12 +55,6 @@ static void allreduce_avg (void *buf, int count, gs_dtype_t dtype, int times)
         average_f64 (buf, dtype == GS_C128 ? 2 * count : count, times);
 }
 
-static void allgather (const void *send, void *recv, int bytes, int times)
-{
-    for (int t = 0; t < times; t++)
-        MPI_Allgather (send, bytes, MPI_BYTE, recv, bytes, MPI_BYTE, MPI_COMM_WORLD);
-}
-
 static bool combines (enum bench_move what)
 {
     return what == BENCH_REDUCE || what == BENCH_REDUCE_SCATTER;
@@ -86,18 +80,30 @@ static void combine (enum bench_move what, const void *send, void *recv, int cou
         MPI_Reduce_scatter_block (send, recv, parts, type, MPI_SUM, MPI_COMM_WORLD);
 }
 
+/* To the next rank, from the one before. */
+static void send_around (const void *send, void *recv, int n)
+{
+    int rank, size = world_size ();
+
+    MPI_Comm_rank (MPI_COMM_WORLD, &rank);
+    MPI_Sendrecv (send, n, MPI_BYTE, (rank + 1) % size, 0, recv, n, MPI_BYTE,
+                  (rank + size - 1) % size, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+}
+
 static void transfer (enum bench_move what, void *send, void *recv, int n, const int *counts,
                       const int *displs)
 {
     MPI_Comm all = MPI_COMM_WORLD;
 
     switch (what) {
+    case BENCH_ALLGATHER: MPI_Allgather (send, n, MPI_BYTE, recv, n, MPI_BYTE, all); break;
     case BENCH_ALLGATHERV:
         MPI_Allgatherv (send, n, MPI_BYTE, recv, counts, displs, MPI_BYTE, all);
         break;
     case BENCH_ALLTOALL: MPI_Alltoall (send, n, MPI_BYTE, recv, n, MPI_BYTE, all); break;
     case BENCH_BROADCAST: MPI_Bcast (send, n, MPI_BYTE, 0, all); break;
     case BENCH_GATHER: MPI_Gather (send, n, MPI_BYTE, recv, n, MPI_BYTE, 0, all); break;
+    case BENCH_SENDRECV: send_around (send, recv, n); break;
     default: MPI_Scatter (send, n, MPI_BYTE, recv, n, MPI_BYTE, 0, all); break;
     }
 }
@@ -123,7 +129,6 @@ const struct bench_raw_mpi bench_raw_mpi = {
     .world_size = world_size,
     .has_type = has_type,
     .allreduce_avg = allreduce_avg,
-    .allgather = allgather,
     .can_move = can_move,
     .move = move,
 };

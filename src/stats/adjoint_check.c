@@ -9,7 +9,8 @@
 
 #include "base/hash.h"
 #include "base/status.h"
-#include "comm/call.h"
+#include "comm/feature.h"
+#include "stats/agree.h"
 
 #define LINEAR_TOLERANCE 1e-12
 #define TOLERANCE        1e-6
@@ -30,21 +31,31 @@ struct test {
 
 /* ---- All ranks alike ---- */
 
-/* The worst status of all ranks, each with a text. */
-static gs_status_t agree (struct test *t, gs_status_t own, const char *what)
+/* Whether all ranks can go on; what a pass of the caller's returned may be no status. */
+static gs_status_t agree (struct test *t, gs_status_t own)
 {
-    int32_t worst;
-    gs_status_t st;
+    struct gsi_agreement nothing = {.words = 0};
 
-    if ((int) own < 0) /* of a pass of the caller's */
+    if ((int) own < 0)
         own = gsi_fail (GS_ERR_ARG, "%s: a pass returned %d, which is no gs_status_t", caller,
                         (int) own);
-    worst = (int32_t) own;
-    st = gs_allreduce (t->comm, &worst, 1, GS_I32, GS_MAX, NULL);
-    if (st || own || !worst)
-        return st ? st : own;
-    return gsi_fail ((gs_status_t) worst, "%s: %s on another rank, whose text says why", caller,
-                     what);
+    return gsi_agree (t->comm, caller, own, &nothing, NULL);
+}
+
+/* The same, before the test; and with same_loss whether y is of one length. */
+static gs_status_t agree_to_begin (struct test *t, gs_status_t own)
+{
+    struct gsi_agreement a = {.words = 1, .word = {t->opts.same_loss ? t->ny : 0}};
+    gs_status_t st = gsi_agree (t->comm, caller, own, &a, NULL);
+
+    if (st || a.differs < 0)
+        return st;
+    return gsi_fail (GS_ERR_ARG,
+                     "%s: with same_loss all ranks give the same ny: rank %d (host %s) has %llu, "
+                     "rank %d (host %s) has %llu",
+                     caller, a.least_rank, gs_comm_host_of (t->comm, a.least_rank),
+                     (unsigned long long) a.least, a.most_rank,
+                     gs_comm_host_of (t->comm, a.most_rank), (unsigned long long) a.most);
 }
 
 static gs_status_t sum (struct test *t, double *numbers, size_t count)
@@ -59,7 +70,7 @@ static gs_status_t forward_at (struct test *t, double factor)
 {
     for (size_t i = 0; i < t->nx; i++)
         t->at[i] = t->opts.linear ? t->d[i] : t->x[i] + factor * t->d[i];
-    return agree (t, t->forward (t->at, t->y, t->context), "the forward pass failed");
+    return agree (t, t->forward (t->at, t->y, t->context));
 }
 
 /* Adds [weight] times the central difference with step [h] to jd. */
@@ -148,20 +159,6 @@ static gs_status_t take_opts (struct test *t, const gs_adjoint_opts_t *opts)
     return GS_OK;
 }
 
-/* The same number of elements of y on all ranks, for the same gradient. */
-static gs_status_t compare_lengths (struct test *t)
-{
-    double n[2] = {(double) t->ny, -(double) t->ny};
-    gs_status_t st = gs_allreduce (t->comm, n, 2, GS_F64, GS_MAX, NULL);
-
-    if (st || n[0] == -n[1])
-        return st;
-    return gsi_fail (GS_ERR_ARG,
-                     "%s: with same_loss all ranks give the same ny: one has %.0f, "
-                     "another %.0f",
-                     caller, n[0], -n[1]);
-}
-
 /* Numbers from -1 to 1; the sequence is that of [rank] and [number]. */
 static void fill (const struct test *t, double *numbers, size_t count, int rank, int number)
 {
@@ -179,7 +176,7 @@ static void fill (const struct test *t, double *numbers, size_t count, int rank,
 
 static void draw (struct test *t, const double *x)
 {
-    int rank = t->comm->team.rank;
+    int rank = gs_comm_rank (t->comm);
 
     if (x && t->nx)
         memcpy (t->x, x, t->nx * sizeof (*x));
@@ -194,11 +191,8 @@ static gs_status_t run (struct test *t, const double *x, gs_adjoint_result_t *re
 {
     gs_status_t st;
 
-    if (t->opts.same_loss && (st = compare_lengths (t)))
-        return st;
     draw (t, x);
-    if ((st = derive (t)) || (st = agree (t, t->backward (t->x, t->g, t->grad_x, t->context),
-                                          "the backward pass failed")))
+    if ((st = derive (t)) || (st = agree (t, t->backward (t->x, t->g, t->grad_x, t->context))))
         return st;
     return judge (t, result);
 }
@@ -216,7 +210,8 @@ gs_status_t gs_adjoint_check (gs_comm_t *comm, gs_forward_f forward, gs_backward
     gs_adjoint_result_t found = {0};
     size_t xs, ys, bytes;
     double *memory = NULL;
-    gs_status_t st = gsi_comm_valid (comm, caller);
+    bool staged;
+    gs_status_t st = gsi_feature_check (comm, caller, NULL, 0, GS_F64, &staged);
 
     if (st)
         return st;
@@ -235,7 +230,7 @@ gs_status_t gs_adjoint_check (gs_comm_t *comm, gs_forward_f forward, gs_backward
         t.x = memory, t.at = t.x + nx, t.d = t.at + nx, t.grad_x = t.d + nx;
         t.y = t.grad_x + nx, t.jd = t.y + ny, t.g = t.jd + ny;
     }
-    if (!(st = agree (&t, st, "the test cannot begin")))
+    if (!(st = agree_to_begin (&t, st)))
         st = run (&t, x, &found);
     if (result)
         *result = found;

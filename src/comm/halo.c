@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* halo - fills ghost layers from the neighbours, and the adjoint of that. */
+#include "comm/halo.h"
+
+#include "base/dtype.h"
+#include "comm/carry.h"
+#include "comm/mail.h"
+
+/* A call: which box leaves on each side, what becomes of it, and the same of what comes in. */
+struct work {
+    gs_halo_t *halo;
+    char *field;
+    struct gsi_call call;
+    struct gsi_halo_rooms *rooms;
+    struct gsi_box (*leaving) (const gs_halo_t *halo, int d, enum gsi_halo_side side);
+    struct gsi_box (*coming) (const gs_halo_t *halo, int d, enum gsi_halo_side side);
+    enum gsi_box_way leave, come;
+};
+
+static bool on_gpu (const struct work *w)
+{
+    return w->rooms == &w->halo->there;
+}
+
+static gs_status_t move (const struct work *w, enum gsi_box_way way, const struct gsi_box *box,
+                         void *packed)
+{
+    const gs_halo_t *h = w->halo;
+
+    if (on_gpu (w))
+        return h->comm->device->ops->queue->box (way, h->dtype, box, w->field, packed,
+                                                 w->call.stream);
+    gsi_host_box (way, h->dtype, box, w->field, packed);
+    return GS_OK;
+}
+
+/* What goes to the lower neighbour comes there from the higher one. */
+static enum gsi_halo_side other (enum gsi_halo_side side)
+{
+    return side == GSI_LOW ? GSI_HIGH : GSI_LOW;
+}
+
+/*
+ * Two ranks may be neighbours on both sides: what each sends first, from its low side, the other
+ * one takes in first, on its high side.
+ */
+static int list_messages (const struct work *w, int d, size_t bytes, struct gsi_message *list)
+{
+    const gs_halo_t *h = w->halo;
+    int n = 0;
+
+    for (int i = 0; i < 2 * GSI_SIDES; i++) {
+        bool send = i < GSI_SIDES;
+        enum gsi_halo_side side = (enum gsi_halo_side) (i % GSI_SIDES);
+        side = send ? side : other (side);
+        if (h->neighbour[d][side] < 0)
+            continue;
+        list[n++] = (struct gsi_message){.buf = send ? w->rooms->out[side] : w->rooms->in[side],
+                                         .bytes = bytes,
+                                         .peer = h->neighbour[d][side],
+                                         .dtype = h->dtype,
+                                         .send = send};
+    }
+    return n;
+}
+
+/* A block that is its own neighbour, on both sides: what leaves on one comes in on the other. */
+static void exchange_with_itself (const struct work *w)
+{
+    struct gsi_halo_rooms *rooms = w->rooms;
+    char *low = rooms->in[GSI_LOW], *high = rooms->in[GSI_HIGH];
+
+    rooms->in[GSI_LOW] = rooms->out[GSI_HIGH];
+    rooms->in[GSI_HIGH] = rooms->out[GSI_LOW];
+    rooms->out[GSI_LOW] = low;
+    rooms->out[GSI_HIGH] = high;
+}
+
+static gs_status_t step (const struct work *w, int d)
+{
+    gs_halo_t *h = w->halo;
+    struct gsi_message list[2 * GSI_SIDES];
+    struct gsi_box box;
+    gs_status_t st = GS_OK;
+    int n;
+
+    for (int side = GSI_LOW; side < GSI_SIDES && !st; side++) {
+        if (h->neighbour[d][side] < 0)
+            continue;
+        box = w->leaving (h, d, (enum gsi_halo_side) side);
+        st = move (w, w->leave, &box, w->rooms->out[side]);
+    }
+    if (st)
+        return st;
+    box = w->leaving (h, d, GSI_LOW);
+    n = list_messages (w, d, gsi_box_count (&box) * h->element, list);
+    if (h->neighbour[d][GSI_LOW] == h->comm->team.rank)
+        exchange_with_itself (w);
+    else
+        st = gsi_mail_carry (h->comm, list, n, &w->call);
+    if (st == GS_ERR_MISMATCH)
+        return gsi_mail_disagree (h->comm, list, n);
+    for (int side = GSI_LOW; side < GSI_SIDES && !st; side++) {
+        if (h->neighbour[d][side] < 0)
+            continue;
+        box = w->coming (h, d, (enum gsi_halo_side) side);
+        st = move (w, w->come, &box, w->rooms->in[side]);
+    }
+    return st;
+}
+
+static bool takes_part (const gs_halo_t *h, int d)
+{
+    return h->width[d] && (h->neighbour[d][GSI_LOW] >= 0 || h->neighbour[d][GSI_HIGH] >= 0);
+}
+
+/* Exchanges go one dimension after the other, adjoints the same way back. */
+static gs_status_t all_steps (const struct work *w, bool back)
+{
+    gs_status_t st = GS_OK;
+
+    for (int i = 0; i < GS_HALO_DIMS_MAX && !st; i++) {
+        int d = back ? GS_HALO_DIMS_MAX - 1 - i : i;
+        if (takes_part (w->halo, d))
+            st = step (w, d);
+    }
+    return st;
+}
+
+/* In a stream. The rooms serve one at a time; a graph cannot wait for what is outside of it. */
+static gs_status_t queue_steps (const struct work *w, bool back)
+{
+    const gs_halo_t *h = w->halo;
+    const struct gsi_queue_ops *ops = h->comm->device->ops->queue;
+    gs_status_t st;
+
+    if (w->call.capturing)
+        return all_steps (w, back);
+    if ((st = ops->stream_wait (w->call.stream, h->free)) || (st = all_steps (w, back)))
+        return st;
+    return ops->event_record (h->free, w->call.stream);
+}
+
+static gs_status_t carry (const struct work *w, bool back)
+{
+    gs_status_t st;
+
+    if (on_gpu (w))
+        return queue_steps (w, back);
+    if (w->call.staged && (st = gsi_carry_catch_up (w->halo->comm, &w->call)))
+        return st;
+    return all_steps (w, back);
+}
+
+static gs_status_t run (struct work *w, const char *caller, enum gsi_record_op op,
+                        gs_stream_t stream)
+{
+    gs_halo_t *h = w->halo;
+    struct gsi_extent extent;
+    gs_status_t st;
+
+    if (!h)
+        return gsi_fail (GS_ERR_ARG, "%s: halo is NULL", caller);
+    if (h->magic != GSI_HALO_MAGIC)
+        return gsi_fail (GS_ERR_STATE, "%s: halo was destroyed, or is no halo", caller);
+    if ((st = gsi_call_check (h->comm, caller, w->field, h->count, h->dtype, &extent)))
+        return st;
+    if (op == GSI_OP_HALO_ADJOINT && gsi_dtype_is_integer (h->dtype))
+        return gsi_fail (GS_ERR_UNSUPPORTED,
+                         "%s: the halo is of %s: gradients are floating or complex", caller,
+                         gsi_dtype_name (h->dtype));
+    w->call.staged = extent.staged;
+    w->rooms = h->comm->queue && !extent.staged ? &h->there : &h->host;
+    if ((st = gsi_call_begin (h->comm, op, h->cells, h->dtype, h->argument, stream, &w->call)))
+        return st;
+    return gsi_call_end (h->comm, &w->call, carry (w, op == GSI_OP_HALO_ADJOINT));
+}
+
+gs_status_t gs_halo_exchange (gs_halo_t *halo, void *field, gs_stream_t stream)
+{
+    struct work w = {.halo = halo,
+                     .field = field,
+                     .leaving = gsi_halo_cells,
+                     .coming = gsi_halo_ghosts,
+                     .leave = GSI_BOX_TAKE,
+                     .come = GSI_BOX_PUT};
+
+    return run (&w, "gs_halo_exchange", GSI_OP_HALO, stream);
+}
+
+gs_status_t gs_halo_adjoint (gs_halo_t *halo, void *grad, gs_stream_t stream)
+{
+    struct work w = {.halo = halo,
+                     .field = grad,
+                     .leaving = gsi_halo_ghosts,
+                     .coming = gsi_halo_cells,
+                     .leave = GSI_BOX_TAKE_AWAY,
+                     .come = GSI_BOX_ADD};
+
+    return run (&w, "gs_halo_adjoint", GSI_OP_HALO_ADJOINT, stream);
+}

@@ -1,0 +1,336 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * streams - the program of streams.sh: calls on arrays in device memory against the streams they
+ * are queued on. Runs on real GPUs as well.
+ *
+ *   streams blocked  every operation returns while its stream stands still
+ *   streams turns    ghosts of one halo are exchanged in two streams, which nothing else orders
+ *   streams graph    messages and ghosts that were captured into a graph
+ */
+#include <stdatomic.h>
+
+#include "simgpu/check_cuda.h"
+
+#define COUNT 1000 /* elements of a piece */
+#define RANKS 16
+#define NX    40 /* of a block of the field, which has a ghost layer on each side */
+#define NY    3000
+
+static gs_comm_t *comm;
+static int rank, size;
+static cudaStream_t stream;
+static float *from, *to; /* [RANKS * COUNT] of the device */
+static size_t counts[RANKS], displs[RANKS];
+static gs_halo_t *halo;
+static atomic_int gate;
+
+/* ---- Operations that return ---- */
+
+static gs_status_t average (void)
+{
+    return gs_allreduce_avg (comm, from, COUNT, GS_F32, stream);
+}
+
+static gs_status_t average_halves (void)
+{
+    return gs_allreduce_avg (comm, from, COUNT, GS_BF16, stream);
+}
+
+static gs_status_t largest (void)
+{
+    return gs_allreduce (comm, from, COUNT, GS_F32, GS_MAX, stream);
+}
+
+static gs_status_t broadcast (void)
+{
+    return gs_broadcast (comm, from, COUNT, GS_F32, size - 1, stream);
+}
+
+static gs_status_t allgather (void)
+{
+    return gs_allgather (comm, from, to, COUNT, GS_F32, stream);
+}
+
+static gs_status_t allgatherv (void)
+{
+    return gs_allgatherv (comm, from, counts[rank], to, RANKS * COUNT, counts, displs, GS_F32,
+                          stream);
+}
+
+static gs_status_t gather (void)
+{
+    return gs_gather (comm, from, to, COUNT, GS_F32, 0, stream);
+}
+
+static gs_status_t gatherv (void)
+{
+    return gs_gatherv (comm, from, counts[rank], to, RANKS * COUNT, counts, displs, GS_F32, 0,
+                       stream);
+}
+
+static gs_status_t scatter (void)
+{
+    return gs_scatter (comm, from, to, COUNT, GS_F32, 0, stream);
+}
+
+static gs_status_t scatterv (void)
+{
+    return gs_scatterv (comm, from, counts, displs, to, counts[rank], GS_F32, 0, stream);
+}
+
+static gs_status_t alltoall (void)
+{
+    return gs_alltoall (comm, from, to, COUNT, GS_F32, stream);
+}
+
+static gs_status_t alltoallv (void)
+{
+    size_t equal[RANKS];
+
+    for (int r = 0; r < size; r++)
+        equal[r] = COUNT / 2;
+    return gs_alltoallv (comm, from, equal, NULL, to, equal, NULL, GS_F32, stream);
+}
+
+static gs_status_t reduce (void)
+{
+    return gs_reduce (comm, from, to, COUNT, GS_F32, GS_SUM, 0, stream);
+}
+
+static gs_status_t reduce_scatter (void)
+{
+    return gs_reduce_scatter (comm, from, to, COUNT, GS_F32, GS_SUM, stream);
+}
+
+static gs_status_t reduce_scatterv (void)
+{
+    return gs_reduce_scatterv (comm, from, counts, displs, to, counts[rank], GS_F32, GS_SUM,
+                               stream);
+}
+
+static gs_status_t adjoint (void)
+{
+    return gs_allgather_backward (comm, from, to, COUNT, GS_F32, GS_GRAD_ADJOINT, stream);
+}
+
+static gs_status_t own_slot (void)
+{
+    return gs_allgather_backward (comm, from, to, COUNT, GS_F32, GS_GRAD_OWN_SLOT, stream);
+}
+
+static gs_status_t barrier (void)
+{
+    return gs_barrier (comm, stream);
+}
+
+/* To the next rank, from the one before. */
+static gs_status_t messages (void)
+{
+    gs_status_t st = gs_group_begin (comm);
+
+    st = st ? st : gs_send (comm, from, COUNT, GS_F32, (rank + 1) % size, stream);
+    st = st ? st : gs_recv (comm, to, COUNT, GS_F32, (rank + size - 1) % size, stream);
+    return st ? st : gs_group_end (comm);
+}
+
+static gs_status_t exchange (void)
+{
+    return gs_halo_exchange (halo, from, stream);
+}
+
+static gs_status_t exchange_back (void)
+{
+    return gs_halo_adjoint (halo, from, stream);
+}
+
+static const struct {
+    const char *name;
+    gs_status_t (*call) (void);
+} operations[] = {{"an average", average},
+                  {"an average of halves", average_halves},
+                  {"a maximum", largest},
+                  {"broadcast", broadcast},
+                  {"allgather", allgather},
+                  {"allgatherv", allgatherv},
+                  {"gather", gather},
+                  {"gatherv", gatherv},
+                  {"scatter", scatter},
+                  {"scatterv", scatterv},
+                  {"alltoall", alltoall},
+                  {"alltoallv", alltoallv},
+                  {"reduce", reduce},
+                  {"reduce_scatter", reduce_scatter},
+                  {"reduce_scatterv", reduce_scatterv},
+                  {"the adjoint of a gather", adjoint},
+                  {"its own slot", own_slot},
+                  {"a barrier", barrier},
+                  {"messages", messages},
+                  {"ghosts", exchange},
+                  {"the adjoint of ghosts", exchange_back}};
+
+static void stand_still (void *data)
+{
+    (void) data;
+    while (!atomic_load (&gate))
+        usleep (1000);
+}
+
+static void make_halo (size_t nx, size_t ny)
+{
+    const int grid[2] = {size, 1}, periodic[2] = {1, 1};
+    const size_t extents[2] = {nx, ny}, width[2] = {1, 1};
+
+    CHECK_OK (gs_halo_create (comm, 2, grid, extents, width, periodic, GS_F32, &halo));
+}
+
+/* The first round makes what is made once; in the second nothing moves until all have returned.
+ */
+static void blocked (void)
+{
+    const size_t number = sizeof (operations) / sizeof (operations[0]);
+
+    make_halo (10, 20);
+    for (int round = 0; round < 2; round++) {
+        atomic_store (&gate, !round);
+        CHECK_CUDA (cudaLaunchHostFunc (stream, stand_still, NULL));
+        for (size_t i = 0; i < number; i++) {
+            cudaSetDevice (-1); /* an error that the program does not read is not ours */
+            CHECK (!operations[i].call (), "%s: %s", operations[i].name, gs_last_error ());
+        }
+        if (round)
+            CHECK (cudaStreamQuery (stream) == cudaErrorNotReady, "the stream did not stand");
+        atomic_store (&gate, 1);
+        CHECK_OK (gs_comm_wait (comm, stream));
+    }
+}
+
+/* ---- Ghosts ---- */
+
+/* Fills a field: cells have the rank, or what is [more]; ghosts -1. */
+static void fill (float *field, float *host, float more)
+{
+    for (int i = 0; i < (NX + 2) * (NY + 2); i++) {
+        int x = i / (NY + 2), y = i % (NY + 2);
+        bool cell = x > 0 && x <= NX && y > 0 && y <= NY;
+        host[i] = cell ? (float) rank + more : -1;
+    }
+    CHECK_CUDA (
+        cudaMemcpy (field, host, (NX + 2) * (NY + 2) * sizeof (float), cudaMemcpyHostToDevice));
+}
+
+static void check_ghosts (const float *field, float *host, float more)
+{
+    size_t wrong = 0;
+
+    CHECK_CUDA (
+        cudaMemcpy (host, field, (NX + 2) * (NY + 2) * sizeof (float), cudaMemcpyDeviceToHost));
+    for (int i = 0; i < (NX + 2) * (NY + 2); i++) {
+        int x = i / (NY + 2);
+        int owner = x == 0 ? rank - 1 + size : x == NX + 1 ? rank + 1 : rank;
+        wrong += host[i] != (float) (owner % size) + more;
+    }
+    CHECK (!wrong, "%zu numbers of %g are wrong", wrong, more);
+}
+
+/* Nothing but the halo itself keeps one stream's ghosts from the other's. */
+static void turns (void)
+{
+    const size_t bytes = (NX + 2) * (NY + 2) * sizeof (float);
+    float *host = malloc (bytes), *field[6];
+    cudaStream_t other;
+
+    CHECK_CUDA (cudaStreamCreateWithFlags (&other, cudaStreamNonBlocking));
+    make_halo (NX, NY);
+    for (int f = 0; f < 6; f++) {
+        void *memory;
+        CHECK_OK (gs_device_alloc (comm, bytes, &memory));
+        fill (field[f] = memory, host, (float) (100 * f));
+    }
+    for (int f = 0; f < 6; f++)
+        CHECK_OK (gs_halo_exchange (halo, field[f], f % 2 ? other : stream));
+    CHECK_OK (gs_comm_wait (comm, stream));
+    CHECK_OK (gs_comm_wait (comm, other));
+    for (int f = 0; f < 6; f++) {
+        check_ghosts (field[f], host, (float) (100 * f));
+        CHECK_OK (gs_device_free (comm, field[f]));
+    }
+    CHECK_CUDA (cudaStreamDestroy (other));
+    free (host);
+}
+
+static void graph (void)
+{
+    const size_t bytes = (NX + 2) * (NY + 2) * sizeof (float);
+    float *host = malloc (bytes), first = 0;
+    cudaGraph_t captured;
+    cudaGraphExec_t exec;
+    void *field;
+
+    make_halo (NX, NY);
+    CHECK_OK (gs_device_alloc (comm, bytes, &field));
+    for (int i = 0; i < 2; i++) /* the first two calls are compared */
+        CHECK_OK (gs_barrier (comm, stream));
+    CHECK_OK (gs_comm_wait (comm, stream));
+    CHECK_CUDA (cudaStreamBeginCapture (stream, cudaStreamCaptureModeThreadLocal));
+    CHECK_OK (gs_halo_exchange (halo, field, stream));
+    CHECK_OK (messages ());
+    CHECK_FAILS (gs_halo_exchange (halo, host, stream), GS_ERR_UNSUPPORTED, "halo", "graph",
+                 "host memory");
+    CHECK_CUDA (cudaStreamEndCapture (stream, &captured));
+    CHECK_CUDA (cudaGraphInstantiate (&exec, captured, 0));
+    for (int i = 0; i < 3; i++) {
+        float sent = (float) (10 * rank + i);
+        fill (field, host, (float) i);
+        CHECK_CUDA (cudaMemcpy (from, &sent, sizeof (sent), cudaMemcpyHostToDevice));
+        CHECK_CUDA (cudaGraphLaunch (exec, stream));
+        CHECK_OK (gs_comm_wait (comm, stream));
+        check_ghosts (field, host, (float) i);
+        CHECK_CUDA (cudaMemcpy (&first, to, sizeof (first), cudaMemcpyDeviceToHost));
+        CHECK (first == (float) ((rank + size - 1) % size * 10 + i), "a message brings %g",
+               first);
+    }
+    CHECK_CUDA (cudaGraphExecDestroy (exec));
+    CHECK_CUDA (cudaGraphDestroy (captured));
+    CHECK_OK (gs_device_free (comm, field));
+    free (host);
+}
+
+static float *make_array (void)
+{
+    void *memory = NULL;
+
+    CHECK_OK (gs_device_alloc (comm, RANKS * COUNT * sizeof (float), &memory));
+    CHECK_CUDA (cudaMemset (memory, 0, RANKS * COUNT * sizeof (float)));
+    return memory;
+}
+
+int main (int argc, char **argv)
+{
+    const char *mode = argc > 1 ? argv[1] : "";
+
+    comm = multi_create (NULL);
+    rank = gs_comm_rank (comm);
+    size = gs_comm_size (comm);
+    CHECK_CUDA (cudaSetDevice (gs_comm_device (comm)));
+    CHECK_CUDA (cudaStreamCreateWithFlags (&stream, cudaStreamNonBlocking));
+    for (int r = 0; r < size; r++) {
+        counts[r] = (size_t) (COUNT - 10 * r);
+        displs[r] = (size_t) r * COUNT;
+    }
+    from = make_array ();
+    to = make_array ();
+    if (!strcmp (mode, "blocked"))
+        blocked ();
+    else if (!strcmp (mode, "turns"))
+        turns ();
+    else if (!strcmp (mode, "graph"))
+        graph ();
+    else
+        CHECK (false, "no such mode: '%s'", mode);
+    CHECK_OK (gs_halo_destroy (halo));
+    CHECK_OK (gs_device_free (comm, from));
+    CHECK_OK (gs_device_free (comm, to));
+    CHECK_CUDA (cudaStreamDestroy (stream));
+    CHECK_OK (gs_comm_destroy (comm));
+    return multi_end (mode);
+}

@@ -1,0 +1,18 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-3-Clause
+#
+# streams.sh - no operation on device arrays waits on the host; ghosts keep out of each other's
+# way; what can be captured is right when it is replayed.
+
+. "$(dirname "$0")/lib.sh"
+
+for layout in 1 2 3 2x2; do
+    for average in fast exact; do
+        run "$layout GS_AVG=$average GS_TIMEOUT_MS=10000" tests/simgpu/streams blocked \
+            && echo "$layout: nothing waits, averages are $average"
+    done
+    for mode in turns graph; do
+        run "$layout" tests/simgpu/streams "$mode" && echo "$layout: $mode"
+    done
+done
+exit $((failures > 0))
