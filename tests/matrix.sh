@@ -120,7 +120,8 @@ check () {
         tests "gcc: on simulated GPUs, with NCCL 2.18" build-gcc env SIM_NCCL_VERSION=2.18 \
             make -C build-gcc check-simgpu \
             SIMGPU='installed multi/average multi/device multi/stops fortran/devices'
-        tests "gcc: on a private Slurm" build-gcc make -C build-gcc check-slurm
+        tests "gcc: on a private Slurm" build-gcc env GS_TEST_SHORT=1 \
+            make -C build-gcc check-slurm
         tests "gcc: benchmarks, a short run" build-gcc make -C build-gcc check-perf \
             CHECK_PERF=--smoke
         tests "gcc: unit tests under valgrind" build-gcc make -C build-gcc check-valgrind
