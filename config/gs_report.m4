@@ -7,9 +7,9 @@ AC_DEFUN([GS_REPORT], [
 AS_ECHO(["
 gradsync $PACKAGE_VERSION
   bootstrap     pmix: ${gs_version_pmix:-no}; MPI launcher: $gs_have_mpi; id; single
-  transports    self; mpi: ${gs_version_mpi:-no}; nccl: not in this version
-  checkpoints   not in this version (hdf5: ${gs_version_hdf5:-no})
-  GPUs          not in this version (cuda: ${gs_version_cuda:-no}, nccl: ${gs_version_nccl:-no})
+  transports    self; mpi: ${gs_version_mpi:-no}; nccl: ${gs_version_nccl:-no}
+  GPUs          cuda: ${gs_version_cuda:-no}
+  checkpoints   hdf5: ${gs_version_hdf5:-no}
   Fortran       ${gs_version_fortran:-no}; any array: $gs_have_descriptors; type(MPI_Comm): $gs_have_fortran_mpi
   tests         unit: $gs_have_check (check ${gs_version_check:--}), multi-rank: $gs_have_mpi
   build         debug $gs_debug, werror $gs_werror, sanitizer $gs_sanitizer, coverage $gs_code_coverage, fault injection $gs_fault_injection

@@ -399,10 +399,11 @@ gs_status_t gsi_fortran_allgather (struct gsi_fortran_args *args, const CFI_cdes
         comm, m.address, all.address, m.count, m.dtype, args->stream);
 }
 
-gs_status_t gsi_fortran_describe (struct gsi_fortran_args *args, const CFI_cdesc_t *array,
-                                  int is_open, struct gsi_fortran_gradient *gradient)
+gs_status_t gsi_fortran_describe (struct gsi_fortran_args *args, const char *call,
+                                  const CFI_cdesc_t *array, int is_open,
+                                  struct gsi_fortran_gradient *gradient)
 {
-    struct gsi_fortran_argument a = {"gs_reducer_add", "array", array, false};
+    struct gsi_fortran_argument a = {call, "array", array, false};
     struct gsi_fortran_memory m;
     gs_status_t st;
 

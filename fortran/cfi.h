@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * cfi - the collectives of gradsync.h on Fortran arrays of any type and rank, and a reducer's
- * gradients as such arrays.
+ * cfi - the collectives of gradsync.h on Fortran arrays of any type and rank, and such arrays as
+ * what is added to a reducer or a plan of checkpoints.
  *
- * Called by gradsync_array.f90, gradsync_adjoint_array.f90 and gradsync_gradient.f90 only.
+ * Called by gradsync_array.f90, gradsync_adjoint_array.f90, gradsync_ckpt_array.f90 and
+ * gradsync_gradient.f90 only.
  * [is_open], 1 or 0, tells whether the array before it is assumed-size, x(*), and so does not
  * know its end. The collectives return what the function of gradsync.h returns; for an array that
  * is refused all return GS_ERR_ARG, or GS_ERR_UNSUPPORTED for a kind of number we do not carry.
@@ -45,11 +46,12 @@ gs_status_t gsi_fortran_allgather (struct gsi_fortran_args *args, const CFI_cdes
                                    int send_is_open, CFI_cdesc_t *recv, int recv_is_open);
 
 /*
- * For gs_reducer_add: fills [gradient] with what [array] is, but for its bounds, which do not
- * come along with it. No address is kept here, but in the reducer.
+ * For [call], which adds an array that a reducer or plan keeps: fills [gradient] with what
+ * [array] is, but for its bounds, which do not come along with it. No address is kept here.
  */
-gs_status_t gsi_fortran_describe (struct gsi_fortran_args *args, const CFI_cdesc_t *array,
-                                  int is_open, struct gsi_fortran_gradient *gradient);
+gs_status_t gsi_fortran_describe (struct gsi_fortran_args *args, const char *call,
+                                  const CFI_cdesc_t *array, int is_open,
+                                  struct gsi_fortran_gradient *gradient);
 
 /*
  * For gs_reducer_grad: lets the Fortran pointer [p] be the gradient of number [index], with its

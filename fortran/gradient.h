@@ -12,7 +12,10 @@
 
 #include "gradsync.h"
 
-/* The same as gradient in gradsync_c_reducer.f90. Of [shape] and [lower] [dims] are used. */
+/*
+ * The same as gradient in gradsync_c_reducer.f90. Of [shape] and [lower] [dims] are used. Arrays
+ * of checkpoints are described by it too, but not kept.
+ */
 struct gsi_fortran_gradient {
     int64_t shape[GS_REDUCER_DIMS_MAX]; /* extents in Fortran's order */
     int64_t lower[GS_REDUCER_DIMS_MAX]; /* bounds of its pointer */

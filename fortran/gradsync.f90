@@ -86,6 +86,14 @@ module gradsync
     gs_reducer_no_sync, gs_reducer_weight, gs_reducer_join, gs_reducer_set_scalar, &
     gs_reducer_get_scalar, gs_reducer_norm, gs_reducer_broadcast
 
+  ! Checkpoints: plans in gradsync_ckpt, their arrays in gradsync_ckpt_array
+  use gradsync_types, only: gs_ckpt, GS_CKPT_LATEST, GS_CKPT_RANKS_ERROR, GS_CKPT_RANKS_KEEP, &
+    GS_CKPT_RANKS_FIRST, GS_CKPT_DIMS_MAX, GS_CKPT_NAME_MAX
+  use gradsync_ckpt_array, only: gs_ckpt_add_replicated, gs_ckpt_add_sharded, &
+    gs_ckpt_add_per_rank
+  use gradsync_ckpt, only: gs_ckpt_create, gs_ckpt_set_attribute, gs_ckpt_commit, &
+    gs_ckpt_write, gs_ckpt_list, gs_ckpt_read, gs_ckpt_destroy
+
   implicit none
   public
 end module gradsync

@@ -24,7 +24,8 @@
 ! copies it back when the procedure returns. On hosts the result is right; a stream would outlive
 ! the copy.
 module gradsync_array
-  use, intrinsic :: iso_c_binding, only: c_double, c_int, c_int64_t, c_intptr_t
+  use, intrinsic :: iso_c_binding, only: c_char, c_double, c_int, c_int64_t, c_intptr_t
+  use gradsync_c_reducer, only: gradient
   use gradsync_coll, only: gs_allgather, gs_allreduce, gs_allreduce_avg, gs_allreduce_wavg, &
     gs_broadcast
   use gradsync_support, only: conclude, stream_or_default
@@ -34,10 +35,9 @@ module gradsync_array
 
   public :: gs_allreduce_avg, gs_allreduce_wavg, gs_allreduce, gs_broadcast, gs_allgather
 
-  ! For gradsync_gather_array, gradsync_adjoint_array and gradsync_gradient; not part of module
-  ! gradsync.
+  ! For the other modules of arrays and gradsync_gradient; not part of module gradsync.
   public :: array_args, conclude_array, is_open, pack_args
-  public :: c_allgather_array, c_allreduce_array, c_broadcast_array
+  public :: c_allgather_array, c_allreduce_array, c_broadcast_array, c_describe
 
   interface gs_allreduce_avg
     module procedure avg_array
@@ -122,6 +122,17 @@ module gradsync_array
       integer(c_int), value :: recv_is_open
       integer(c_int) :: st
     end function c_allgather_array
+
+    function c_describe(args, call, array, is_open, g) bind(c, name="gsi_fortran_describe") &
+      result(st)
+      import :: array_args, c_char, c_int, gradient
+      type(array_args), intent(inout) :: args
+      character(kind=c_char), intent(in) :: call(*)
+      type(*), dimension(..), target, asynchronous, intent(inout) :: array
+      integer(c_int), value :: is_open
+      type(gradient), intent(inout) :: g
+      integer(c_int) :: st
+    end function c_describe
   end interface
 
 contains

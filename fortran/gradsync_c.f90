@@ -309,6 +309,7 @@ module gradsync_c
   integer(c_int), parameter :: KIND_REDUCER = 1
   integer(c_int), parameter :: KIND_BOUNDARY = 2
   integer(c_int), parameter :: KIND_HALO = 3
+  integer(c_int), parameter :: KIND_CKPT = 4
   interface
     function c_handle_open(kind, handle) bind(c, name="gsi_fortran_handle_open") result(st)
       import :: c_int, c_int64_t

@@ -10,12 +10,12 @@
 module gradsync_gradient
   use, intrinsic :: iso_c_binding, only: c_double, c_double_complex, c_float, c_float_complex, &
     c_int, c_int16_t, c_int32_t, c_int64_t
-  use gradsync_array, only: array_args, conclude_array, is_open, pack_args
+  use gradsync_array, only: array_args, c_describe, conclude_array, is_open, pack_args
   use gradsync_c_reducer, only: gradient
   use gradsync_reducer, only: gs_reducer_add
   use gradsync_state, only: add_gradient, find_gradient
   use gradsync_step, only: gs_reducer_grad
-  use gradsync_support, only: conclude
+  use gradsync_support, only: conclude, text_to_c
   use gradsync_types, only: gs_comm, gs_reducer, GS_OK
   implicit none
   private
@@ -34,17 +34,8 @@ module gradsync_gradient
     module procedure grad_f32, grad_f64, grad_c64, grad_c128, grad_i16
   end interface gs_reducer_grad
 
-  ! cfi.h, in its order; the second for each kind.
+  ! cfi.h, for each kind.
   interface
-    function c_describe(args, array, is_open, g) bind(c, name="gsi_fortran_describe") result(st)
-      import :: array_args, c_int, gradient
-      type(array_args), intent(inout) :: args
-      type(*), dimension(..), target, asynchronous, intent(inout) :: array
-      integer(c_int), value :: is_open
-      type(gradient), intent(inout) :: g
-      integer(c_int) :: st
-    end function c_describe
-
     function c_point_f32(found, index, g, p) bind(c, name="gsi_fortran_point") result(st)
       import :: c_float, c_int, gradient
       integer(c_int), value :: found, index
@@ -107,7 +98,7 @@ contains
     if (present(index)) index = -1
     if (present(lower)) bounds = lower
     args = pack_args(gs_comm(), as=as)
-    st = c_describe(args, array, is_open(array), g)
+    st = c_describe(args, text_to_c('gs_reducer_add'), array, is_open(array), g)
     if (st == GS_OK) &
       st = add_gradient(reducer, name, g%shape(:g%dims), g%dtype, g%address, bounds, index)
     call conclude_array(st, args, stat, errmsg)

@@ -1,8 +1,9 @@
 ! SPDX-License-Identifier: BSD-3-Clause
 ! gradsync_noarray - stands in for gradsync_array, gradsync_gather_array, gradsync_adjoint_array,
-! gradsync_stats_array, gradsync_p2p_array and gradsync_gradient where the compiler has no
-! arguments of any type and rank: the collectives, their gradients and messages take an address,
-! a count and a dtype only, and gradients of reducers are added and given by address.
+! gradsync_stats_array, gradsync_p2p_array, gradsync_ckpt_array and gradsync_gradient where the
+! compiler has no arguments of any type and rank: the collectives, their gradients and messages
+! take an address, a count and a dtype only, gradients of reducers are added and given by address,
+! and so are arrays of checkpoints.
 module gradsync_array
   use gradsync_coll, only: gs_allgather, gs_allreduce, gs_allreduce_avg, gs_allreduce_wavg, &
     gs_broadcast
@@ -40,6 +41,12 @@ module gradsync_p2p_array
   implicit none
   public
 end module gradsync_p2p_array
+
+module gradsync_ckpt_array
+  use gradsync_ckpt, only: gs_ckpt_add_per_rank, gs_ckpt_add_replicated, gs_ckpt_add_sharded
+  implicit none
+  public
+end module gradsync_ckpt_array
 
 module gradsync_gradient
   use gradsync_reducer, only: gs_reducer_add

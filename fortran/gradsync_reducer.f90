@@ -15,7 +15,7 @@ module gradsync_reducer
   use gradsync_c_reducer
   use gradsync_state, only: add_gradient, bucket_box, find_reducer, find_state, gs_bucket_f, &
     reducer_state
-  use gradsync_support, only: begin, conclude, find, text_to_c
+  use gradsync_support, only: begin, conclude, find, set_flag, text_to_c
   use gradsync_types, only: gs_bucket, gs_bucket_stats, gs_comm, gs_reducer, gs_reducer_stats, &
     handle_of_reducer, reducer_of_handle, GS_ERR_STATE, GS_OK
   implicit none
@@ -107,13 +107,6 @@ contains
     st = begin(comm, 'gs_reducer_create', what, bytes, address)
     if (st == GS_OK) option = bytes
   end subroutine set_bytes
-
-  subroutine set_flag(option, flag)
-    integer(c_int), intent(inout) :: option
-    logical, intent(in), optional :: flag
-
-    if (present(flag)) option = merge(1, 0, flag)
-  end subroutine set_flag
 
   ! Makes a reducer of the communicator of C at [address], and its handle.
   subroutine make(reducer, comm, address, opts, st)

@@ -9,7 +9,7 @@ module gradsync_support
   use gradsync_types, only: comm_of_handle, gs_comm, handle_of_comm, GS_OK
   implicit none
   private
-  public :: begin, conclude, find, settle, stream_or_default, text_from_c, text_to_c
+  public :: begin, conclude, find, set_flag, settle, stream_or_default, text_from_c, text_to_c
 
 contains
 
@@ -94,6 +94,14 @@ contains
       call c_handle_bind(handle, c_null_ptr, c_null_ptr)
     end if
   end subroutine settle
+
+  ! Sets an option that C has as 1 or 0; one that was not given stays as it is.
+  subroutine set_flag(option, flag)
+    integer(c_int), intent(inout) :: option
+    logical, intent(in), optional :: flag
+
+    if (present(flag)) option = merge(1, 0, flag)
+  end subroutine set_flag
 
   ! A stream that was not given is the NULL stream.
   pure function stream_or_default(stream) result(given)

@@ -81,11 +81,19 @@ module gradsync_types
   integer(c_int), parameter, public :: GS_SCALAR_MIN = 3
   integer(c_int), parameter, public :: GS_SCALAR_MAX = 4
 
+  ! Instead of a step, the newest checkpoint; what a read by another number of ranks does.
+  integer(c_int64_t), parameter, public :: GS_CKPT_LATEST = -1
+  integer(c_int), parameter, public :: GS_CKPT_RANKS_ERROR = 0
+  integer(c_int), parameter, public :: GS_CKPT_RANKS_KEEP = 1
+  integer(c_int), parameter, public :: GS_CKPT_RANKS_FIRST = 2
+
   integer(c_int), parameter, public :: GS_FIELD_DIMS_MAX = 15
   integer(c_int), parameter, public :: GS_REDUCER_DIMS_MAX = 15
   integer(c_int), parameter, public :: GS_GROUP_MAX = 2048
   integer(c_int), parameter, public :: GS_BOUNDARY_DIMS_MAX = 15
   integer(c_int), parameter, public :: GS_HALO_DIMS_MAX = 3
+  integer(c_int), parameter, public :: GS_CKPT_DIMS_MAX = 15
+  integer(c_int), parameter, public :: GS_CKPT_NAME_MAX = 255
 
   ! A communicator: a handle, not the thing. Copies name the same communicator; once it is
   ! destroyed, every copy answers GS_ERR_STATE. There is no finaliser: ending a communicator is
@@ -111,6 +119,12 @@ module gradsync_types
     private
     integer(c_int64_t) :: handle = 0
   end type gs_halo
+
+  ! A plan of checkpoints: a handle too.
+  type, public :: gs_ckpt
+    private
+    integer(c_int64_t) :: handle = 0
+  end type gs_ckpt
 
   ! Names a meeting of ranks. Plain bytes: write them to a file or send them as characters.
   type, bind(c), public :: gs_unique_id
@@ -216,6 +230,7 @@ module gradsync_types
   ! For the other modules of the binding; not part of module gradsync.
   public :: comm_of_handle, handle_of_comm, handle_of_reducer, reducer_of_handle
   public :: boundary_of_handle, halo_of_handle, handle_of_boundary, handle_of_halo
+  public :: ckpt_of_handle, handle_of_ckpt
 
 contains
 
@@ -274,5 +289,19 @@ contains
 
     handle = halo%handle
   end function handle_of_halo
+
+  pure function ckpt_of_handle(handle) result(ckpt)
+    integer(c_int64_t), intent(in) :: handle
+    type(gs_ckpt) :: ckpt
+
+    ckpt%handle = handle
+  end function ckpt_of_handle
+
+  pure function handle_of_ckpt(ckpt) result(handle)
+    type(gs_ckpt), intent(in) :: ckpt
+    integer(c_int64_t) :: handle
+
+    handle = ckpt%handle
+  end function handle_of_ckpt
 
 end module gradsync_types

@@ -31,6 +31,7 @@ static const struct words {
     [GSI_FORTRAN_BOUNDARY] = {"type(gs_boundary)", "boundary of communicator",
                               "gs_boundary_create"},
     [GSI_FORTRAN_HALO] = {"type(gs_halo)", "halo of communicator", "gs_halo_create"},
+    [GSI_FORTRAN_CKPT] = {"type(gs_ckpt)", "checkpoint plan", "gs_ckpt_create"},
 };
 
 static pthread_mutex_t guard = PTHREAD_MUTEX_INITIALIZER; /* all below */

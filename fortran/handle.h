@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * handle - what type(gs_comm), type(gs_reducer), type(gs_boundary) and type(gs_halo) hold: a
- * number that stays safe to use after the thing is gone, also through a copy of the Fortran
- * variable.
+ * handle - what type(gs_comm), type(gs_reducer), type(gs_boundary), type(gs_halo) and
+ * type(gs_ckpt) hold: a number that stays safe to use after the thing is gone, also through a
+ * copy of the Fortran variable.
  *
  * Fortran copies derived types by assignment, so a pointer inside would dangle in every copy
  * once one of them is destroyed. A handle names a slot of a table and the slot's generation,
@@ -23,7 +23,8 @@ enum gsi_fortran_kind {
     GSI_FORTRAN_COMM = 0,     /* gs_comm_t */
     GSI_FORTRAN_REDUCER = 1,  /* reducer_state of gradsync_state.f90 */
     GSI_FORTRAN_BOUNDARY = 2, /* crossing of gradsync_p2p.f90 */
-    GSI_FORTRAN_HALO = 3      /* the same */
+    GSI_FORTRAN_HALO = 3,     /* the same */
+    GSI_FORTRAN_CKPT = 4      /* gs_ckpt_t */
 };
 
 /* Reserves a slot before the thing is made, which may be collective and must not be lost. */

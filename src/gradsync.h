@@ -591,6 +591,7 @@ gs_status_t gs_barrier (gs_comm_t *comm, gs_stream_t stream);
 
 #include "gradsync_adjoint.h"
 #include "gradsync_gather.h"
+#include "gradsync_ckpt.h"
 #include "gradsync_group.h"
 #include "gradsync_p2p.h"
 #include "gradsync_reducer.h"

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * feature - what features that are built on communicators have of them beside the public
- * interface. They include nothing else of src/comm.
+ * interface. Of src/comm they include this, and what is made of the public interface alone:
+ * agree.h, block.h, fetch.h and same.h.
  */
 #ifndef GS_COMM_FEATURE_H
 #define GS_COMM_FEATURE_H

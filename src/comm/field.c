@@ -5,6 +5,7 @@
 
 #include "base/dtype.h"
 #include "comm/adjoint.h"
+#include "comm/block.h"
 #include "comm/pieces.h"
 #include "device/device.h"
 
@@ -16,7 +17,8 @@ struct word {
     uint64_t kind;                   /* enum kind, of the memory of block, else of field */
     uint64_t status;                 /* not GS_OK: this rank cannot go on */
     uint64_t has_shape;
-    uint64_t extents[GS_FIELD_DIMS_MAX], offsets[GS_FIELD_DIMS_MAX], shape[GS_FIELD_DIMS_MAX];
+    struct gsi_block block;
+    uint64_t shape[GS_FIELD_DIMS_MAX];
 };
 #define WORD_COUNT (sizeof (struct word) / sizeof (uint64_t))
 
@@ -100,19 +102,14 @@ static gs_status_t look_at (struct work *w, const size_t *extents, const size_t 
         w->own.kind =
             !w->comm->queue || (w->in.bytes ? w->in.staged : w->out.staged) ? ON_HOST : ON_DEVICE;
     for (int d = 0; d < w->dims; d++) {
-        w->own.extents[d] = count ? extents[d] : 0;
-        w->own.offsets[d] = offsets[d];
+        w->own.block.extents[d] = count ? extents[d] : 0;
+        w->own.block.offsets[d] = offsets[d];
         w->own.shape[d] = w->receives ? shape[d] : 0;
     }
     return GS_OK;
 }
 
 /* ---- What the ranks told ---- */
-
-static bool is_empty (const struct word *word)
-{
-    return !word->extents[0]; /* then all are 0 */
-}
 
 static gs_status_t disagree (const struct work *w, const char *what, int rank)
 {
@@ -155,94 +152,15 @@ static gs_status_t compare (struct work *w)
     return GS_OK;
 }
 
-static gs_status_t check_inside (const struct work *w)
-{
-    for (int r = 0; r < w->comm->team.size; r++) {
-        const struct word *word = &w->words[r];
-        for (int d = 0; d < w->dims && !is_empty (word); d++)
-            if (word->offsets[d] > w->shape[d] ||
-                word->extents[d] > w->shape[d] - word->offsets[d])
-                return gsi_fail (GS_ERR_ARG,
-                                 "%s: the block of rank %d (host %s) reaches outside of the "
-                                 "field: in dimension %d of %d it has %zu from %zu on, the field "
-                                 "has %zu",
-                                 w->caller, r, w->comm->hosts[r], d + 1, w->dims,
-                                 (size_t) word->extents[d], (size_t) word->offsets[d],
-                                 (size_t) w->shape[d]);
-    }
-    return GS_OK;
-}
-
-static int by_first_offset (const void *a, const void *b)
-{
-    const struct word *x = *(const struct word *const *) a, *y = *(const struct word *const *) b;
-
-    return (x->offsets[0] > y->offsets[0]) - (x->offsets[0] < y->offsets[0]);
-}
-
-static bool overlap (const struct word *a, const struct word *b, int dims)
-{
-    for (int d = 0; d < dims; d++)
-        if (a->offsets[d] >= b->offsets[d] + b->extents[d] ||
-            b->offsets[d] >= a->offsets[d] + a->extents[d])
-            return false;
-    return true;
-}
-
-/* Blocks are inside the field. They are looked at in the order in which they begin. */
-static gs_status_t check_apart (const struct work *w, const struct word **sorted)
-{
-    int n = 0;
-
-    for (int r = 0; r < w->comm->team.size; r++)
-        if (!is_empty (&w->words[r]))
-            sorted[n++] = &w->words[r];
-    qsort (sorted, (size_t) n, sizeof (*sorted), by_first_offset);
-    for (int i = 0; i < n; i++)
-        for (int j = i + 1; j < n; j++) {
-            const struct word *a = sorted[i], *b = sorted[j];
-            if (b->offsets[0] >= a->offsets[0] + a->extents[0])
-                break;
-            if (overlap (a, b, w->dims))
-                return gsi_fail (GS_ERR_ARG,
-                                 "%s: the blocks of ranks %d and %d overlap: each element of the "
-                                 "field is of one rank, halos are left out",
-                                 w->caller, (int) ((a < b ? a : b) - w->words),
-                                 (int) ((a < b ? b : a) - w->words));
-        }
-    return GS_OK;
-}
-
 /* ---- Where blocks go ---- */
-
-/* The first dimension from which on the block's elements follow each other in the field. */
-static int first_whole (const struct work *w, const struct word *word)
-{
-    int d = w->dims - 1;
-
-    while (d > 0 && word->extents[d] == w->shape[d])
-        d--;
-    return d;
-}
 
 /* Whether the whole block is a run of the field's memory. */
 static bool is_run (const struct work *w, const struct word *word)
 {
-    for (int d = first_whole (w, word) - 1; d >= 0; d--)
-        if (word->extents[d] != 1)
-            return is_empty (word);
+    for (int d = gsi_block_first_whole (&word->block, w->dims, w->shape) - 1; d >= 0; d--)
+        if (word->block.extents[d] != 1)
+            return gsi_block_is_empty (&word->block);
     return true;
-}
-
-/* The number, in the field, of an element of the block: [index] counts up to dimension [last]. */
-static size_t place_of (const struct work *w, const struct word *word, const size_t *index,
-                        int last)
-{
-    size_t at = 0;
-
-    for (int d = 0; d < w->dims; d++)
-        at = at * w->shape[d] + word->offsets[d] + (d < last ? index[d] : 0);
-    return at;
 }
 
 /* Sets counts and displs; returns whether blocks go to the field itself. */
@@ -256,12 +174,12 @@ static bool lay_out (struct work *w)
         direct = direct && is_run (w, &w->words[r]);
     for (int r = 0; r < w->comm->team.size; r++) {
         const struct word *word = &w->words[r];
-        w->counts[r] = is_empty (word) ? 0 : 1;
-        for (int d = 0; d < w->dims; d++)
-            w->counts[r] *= word->extents[d];
+        w->counts[r] = gsi_block_count (&word->block, w->dims);
         w->displs[r] = next;
         if (direct)
-            w->displs[r] = is_empty (word) ? 0 : place_of (w, word, start, 0);
+            w->displs[r] = gsi_block_is_empty (&word->block)
+                               ? 0
+                               : gsi_block_place (&word->block, w->dims, w->shape, start, 0);
         next += w->counts[r];
     }
     return direct;
@@ -270,13 +188,13 @@ static bool lay_out (struct work *w)
 /* A block in dimension [last], from which on its elements follow each other, and two before. */
 static struct gsi_box box_of (const struct work *w, const struct word *word, int last)
 {
-    struct gsi_box box = {.planes = last > 1 ? word->extents[last - 2] : 1,
-                          .rows = last > 0 ? word->extents[last - 1] : 1,
+    struct gsi_box box = {.planes = last > 1 ? word->block.extents[last - 2] : 1,
+                          .rows = last > 0 ? word->block.extents[last - 1] : 1,
                           .run = 1,
                           .row = 1};
 
     for (int d = last; d < w->dims; d++) {
-        box.run *= word->extents[d];
+        box.run *= word->block.extents[d];
         box.row *= w->shape[d];
     }
     box.plane = last > 0 ? box.row * w->shape[last - 1] : box.row;
@@ -298,15 +216,16 @@ static gs_status_t move (const struct work *w, const struct gsi_box *box, char *
 static gs_status_t place (const struct work *w, const struct word *word, char *at)
 {
     size_t index[GS_FIELD_DIMS_MAX] = {0};
-    int last = first_whole (w, word), outer = last > 2 ? last - 2 : 0, d;
+    int last = gsi_block_first_whole (&word->block, w->dims, w->shape),
+        outer = last > 2 ? last - 2 : 0, d;
     struct gsi_box box = box_of (w, word, last);
     gs_status_t st = GS_OK;
 
     do {
-        box.begin = place_of (w, word, index, outer);
+        box.begin = gsi_block_place (&word->block, w->dims, w->shape, index, outer);
         st = move (w, &box, at);
         at += gsi_box_count (&box) * gs_dtype_size (w->dtype);
-        for (d = outer - 1; d >= 0 && ++index[d] == word->extents[d]; d--)
+        for (d = outer - 1; d >= 0 && ++index[d] == word->block.extents[d]; d--)
             index[d] = 0;
     } while (d >= 0 && !st);
     return st;
@@ -393,10 +312,12 @@ static gs_status_t meet_on_gpu (struct work *w)
 
 static gs_status_t assemble (struct work *w)
 {
+    struct gsi_blocks blocks = {w->comm, w->caller,          w->dims,
+                                NULL,    &w->words[0].block, sizeof (*w->words)};
     gs_status_t st = compare (w);
 
-    if (st || (st = check_inside (w)) ||
-        (st = check_apart (w, (const struct word **) (void *) w->counts)))
+    blocks.shape = w->shape; /* which is known now */
+    if (st || (st = gsi_blocks_check (&blocks, (const struct gsi_block **) (void *) w->counts)))
         return st;
     if (lay_out (w))
         return w->back ? scatter (w, w->field) : gather (w, w->field, w->room);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* commit - compares what all ranks added, and makes storage for it. */
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/dtype.h"
+#include "comm/same.h"
 #include "grad/carrier.h"
 #include "grad/tail.h"
 #include "grad/timing.h"
@@ -15,143 +15,48 @@
 
 /* ---- Comparison ---- */
 
-/* What a rank added, as text, a line for each thing: the first line that differs says it all. */
-struct text {
-    char *at;
-    size_t used, room;
-    bool failed;
-};
-
-__attribute__ ((format (printf, 2, 3))) static void write_text (struct text *t,
-                                                                const char *format, ...)
+static void write_gradient (struct gsi_text *t, const struct gsi_gradient *g)
 {
-    char line[1024], *larger;
-    va_list ap;
-    size_t length;
-
-    va_start (ap, format);
-    vsnprintf (line, sizeof (line), format, ap);
-    va_end (ap);
-    length = strlen (line);
-    if (t->used + length + 1 > t->room) {
-        if (!(larger = realloc (t->at, 2 * t->room + sizeof (line)))) {
-            t->failed = true;
-            return;
-        }
-        t->at = larger;
-        t->room = 2 * t->room + sizeof (line);
-    }
-    memcpy (t->at + t->used, line, length + 1);
-    t->used += length;
-}
-
-static void write_gradient (struct text *t, const struct gsi_gradient *g)
-{
-    write_text (t, "gradient '%.500s', %s, shape [", g->name, gsi_dtype_name (g->dtype));
+    gsi_text_add (t, "gradient '%.500s', %s, shape [", g->name, gsi_dtype_name (g->dtype));
     for (int d = 0; d < g->dims; d++)
-        write_text (t, "%s%zu", d ? ", " : "", g->shape[d]);
-    write_text (t, "], memory of %s\n", g->given ? "the caller" : "the reducer");
+        gsi_text_add (t, "%s%zu", d ? ", " : "", g->shape[d]);
+    gsi_text_add (t, "], memory of %s\n", g->given ? "the caller" : "the reducer");
 }
 
-static void write_all (struct text *t, const gs_reducer_t *r)
+static void write_all (struct gsi_text *t, const gs_reducer_t *r)
 {
     const gs_reducer_opts_t *o = &r->opts;
 
-    write_text (t, "name '%s'\nbuckets of %zu, %zu and %zu bytes\n", r->name, o->first_bytes,
-                o->bucket_bytes, o->last_bytes);
-    write_text (t, "wire %s, error_feedback %d, forward %d, is_static %d, weighted %d\n",
-                o->wire ? gsi_dtype_name (o->wire) : "as it is", !!o->error_feedback,
-                !!o->forward, !!o->is_static, !!o->weighted);
-    write_text (t, "average_micro %d, check_finite %d, want_norm %d, max_norm %g\n",
-                !!o->average_micro, !!o->check_finite, !!o->want_norm, o->max_norm);
+    gsi_text_add (t, "name '%s'\nbuckets of %zu, %zu and %zu bytes\n", r->name, o->first_bytes,
+                  o->bucket_bytes, o->last_bytes);
+    gsi_text_add (t, "wire %s, error_feedback %d, forward %d, is_static %d, weighted %d\n",
+                  o->wire ? gsi_dtype_name (o->wire) : "as it is", !!o->error_feedback,
+                  !!o->forward, !!o->is_static, !!o->weighted);
+    gsi_text_add (t, "average_micro %d, check_finite %d, want_norm %d, max_norm %g\n",
+                  !!o->average_micro, !!o->check_finite, !!o->want_norm, o->max_norm);
     for (int i = 0; i < r->gradients; i++)
         write_gradient (t, &r->gradient[i]);
     for (int i = 0; i < r->scalars; i++)
-        write_text (t, "scalar '%.500s', op %d\n", r->scalar[i].name, (int) r->scalar[i].op);
-    write_text (t, "nothing more\n");
-}
-
-/* What ranks compare first. */
-struct summary {
-    uint64_t digest, bytes;
-    int32_t failed, can_part;
-};
-
-/* The text of rank [root], on all ranks. */
-static gs_status_t fetch (const gs_reducer_t *r, const struct text *mine, int root, size_t bytes,
-                          char **out)
-{
-    gs_status_t st;
-
-    if (!(*out = calloc (bytes + 1, 1)))
-        return gsi_fail (GS_ERR_NOMEM, "gs_reducer_commit: out of memory");
-    if (r->rank == root)
-        memcpy (*out, mine->at, bytes);
-    if ((st = gs_broadcast (r->comm, *out, bytes, GS_U8, root, r->stream))) {
-        free (*out);
-        *out = NULL;
-    }
-    return st;
-}
-
-/* Says in which line the texts of rank 0 and [other] differ first. */
-static gs_status_t tell_difference (const gs_reducer_t *r, int other, char *a, char *b)
-{
-    char *line_a = NULL, *line_b = NULL, *rest_a = a, *rest_b = b;
-
-    do {
-        line_a = strsep (&rest_a, "\n");
-        line_b = strsep (&rest_b, "\n");
-    } while (rest_a && rest_b && !strcmp (line_a, line_b));
-    return gsi_fail (
-        GS_ERR_MISMATCH,
-        "gs_reducer_commit of %s: rank 0 (host %s) has %s; rank %d (host %s) has %s. "
-        "All ranks give the same options and add the same, in the same order",
-        r->tenant.name, gs_comm_host_of (r->comm, 0), line_a, other,
-        gs_comm_host_of (r->comm, other), line_b);
-}
-
-static gs_status_t name_difference (const gs_reducer_t *r, const struct text *mine,
-                                    const struct summary *all, int other)
-{
-    char *a = NULL, *b = NULL;
-    gs_status_t st = fetch (r, mine, 0, all[0].bytes, &a);
-
-    if (!st)
-        st = fetch (r, mine, other, all[other].bytes, &b);
-    if (!st)
-        st = tell_difference (r, other, a, b);
-    free (a);
-    free (b);
-    return st;
+        gsi_text_add (t, "scalar '%.500s', op %d\n", r->scalar[i].name, (int) r->scalar[i].op);
+    gsi_text_add (t, "nothing more\n");
 }
 
 static gs_status_t compare (gs_reducer_t *r)
 {
-    struct text mine = {0};
-    struct summary own = {0}, *all = calloc ((size_t) r->size, sizeof (*all));
+    struct gsi_text mine = {0};
+    char subject[sizeof (r->tenant.name) + 24];
+    int apart = 0;
     gs_status_t st;
 
+    snprintf (subject, sizeof (subject), "gs_reducer_commit of %s", r->tenant.name);
     write_all (&mine, r);
-    if (!all) {
-        free (mine.at);
-        return gsi_fail (GS_ERR_NOMEM, "gs_reducer_commit: out of memory");
-    }
-    own.failed = mine.failed;
-    own.can_part = gsi_carrier_can_part (r);
-    r->apart = true;
-    own.bytes = mine.used;
-    own.digest = gsi_host_digest (mine.at, mine.used, 0);
-    st = gs_allgather (r->comm, &own, all, sizeof (own), GS_U8, r->stream);
-    for (int k = 0; k < r->size && !st; k++) {
-        r->apart = r->apart && all[k].can_part;
-        if (all[k].failed)
-            st = gsi_fail (GS_ERR_NOMEM, "gs_reducer_commit: rank %d is out of memory", k);
-        else if (all[k].digest != all[0].digest || all[k].bytes != all[0].bytes)
-            st = name_difference (r, &mine, all, k);
-    }
+    st = gsi_same (r->comm, &mine, subject,
+                   "All ranks give the same options and add the same, in the same order",
+                   r->stream);
     free (mine.at);
-    free (all);
+    if (!st)
+        st = gs_all (r->comm, gsi_carrier_can_part (r), &apart, r->stream);
+    r->apart = apart;
     return st;
 }
 

@@ -10,7 +10,7 @@
 #include "base/hash.h"
 #include "base/status.h"
 #include "comm/feature.h"
-#include "stats/agree.h"
+#include "comm/agree.h"
 
 #define LINEAR_TOLERANCE 1e-12
 #define TOLERANCE        1e-6

@@ -10,8 +10,8 @@
 #include "base/hash.h"
 #include "base/status.h"
 #include "device/element.h"
-#include "stats/agree.h"
-#include "stats/fetch.h"
+#include "comm/agree.h"
+#include "comm/fetch.h"
 
 static const char caller[] = "gs_compare";
 

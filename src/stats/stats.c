@@ -8,8 +8,8 @@
 #include "base/half.h"
 #include "base/log.h"
 #include "base/status.h"
-#include "stats/agree.h"
-#include "stats/fetch.h"
+#include "comm/agree.h"
+#include "comm/fetch.h"
 #include "stats/moments.h"
 
 static const char caller[] = "gs_stats";

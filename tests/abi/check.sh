@@ -25,6 +25,7 @@ dump () {
     abidw --exported-interfaces-only --header-file "${top_srcdir:?}/src/gradsync.h" \
         --header-file "${top_srcdir:?}/src/gradsync_group.h" \
         --header-file "${top_srcdir:?}/src/gradsync_adjoint.h" \
+        --header-file "${top_srcdir:?}/src/gradsync_ckpt.h" \
         --header-file "${top_srcdir:?}/src/gradsync_gather.h" \
         --header-file "${top_srcdir:?}/src/gradsync_p2p.h" \
         --header-file "${top_srcdir:?}/src/gradsync_reducer.h" \

@@ -29,7 +29,7 @@ same src/gradsync.h gradsync.h "the public nodes of src/gradsync.map" \
 wrong=$(public_names | grep -v '^gs_')
 [[ -z $wrong ]] || complain src/gradsync.map "public names start with gs_: $wrong"
 
-imported=$(for user in gradsync-mpi.so libgradsync_fortran.so gs-info gs-bench; do
+imported=$(for user in gradsync-mpi.so libgradsync_fortran.so gs-info gs-ckpt gs-bench; do
     [[ ! -e $top_builddir/.libs/$user ]] \
         || "${nm[@]}" -D --undefined-only "$top_builddir/.libs/$user"
 done | awk '$2 ~ /^gsi_/ { sub (/@.*/, "", $2); print $2 }' | sort -u)

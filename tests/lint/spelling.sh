@@ -5,7 +5,7 @@
 . "$(dirname "$0")/lint.sh"
 need codespell codespell
 
-output=$(codespell --ignore-words tests/lint/words.txt --skip '*.abi,*.svg,*.png,./build*' \
+output=$(codespell --ignore-words tests/lint/words.txt --skip '*.abi,*.h5,*.svg,*.png,./build*' \
     README.md configure.ac config/gs_*.m4 setup src cuda fortran tests doc 2>&1 \
     | grep -v '^WARNING: No such')
 [[ -z $output ]] || complain spelling "$output"

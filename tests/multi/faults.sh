@@ -21,14 +21,16 @@ declare -A own=(
     [p2p.send]=GS_ERR_TRANSPORT
     [split.memory]=GS_ERR_NOMEM [stats.memory]=GS_ERR_NOMEM [compare.memory]=GS_ERR_NOMEM
     [mail.memory]=GS_ERR_NOMEM [messages.memory]=GS_ERR_NOMEM [messages.post]=GS_ERR_TRANSPORT
-    [halo.memory]=GS_ERR_NOMEM)
+    [halo.memory]=GS_ERR_NOMEM [ckpt.memory]=GS_ERR_NOMEM [file.write]=GS_ERR_IO
+    [file.read]=GS_ERR_IO)
 declare -A others=(
     [comm.memory]=GS_ERR_NOMEM [coll_mpi.memory]=GS_ERR_NOMEM [pmix.fence]=GS_ERR_TIMEOUT
     [record.map]=GS_OK [node.memory]=GS_OK [node.read]=GS_OK [share.memory]=GS_OK
     [p2p.send]=GS_ERR_STATE
     [split.memory]=GS_ERR_NOMEM [stats.memory]=GS_ERR_NOMEM [compare.memory]=GS_ERR_NOMEM
     [mail.memory]=GS_ERR_STATE [messages.memory]=GS_ERR_STATE [messages.post]=GS_ERR_STATE
-    [halo.memory]=GS_ERR_NOMEM)
+    [halo.memory]=GS_ERR_NOMEM [ckpt.memory]=GS_ERR_STATE [file.write]=GS_ERR_IO
+    [file.read]=GS_ERR_IO)
 
 fail () {
     echo "FAIL: $*"
@@ -104,6 +106,10 @@ while read -r point; do
     [[ -n ${own[$point]-} ]] || fail "fault point $point of src/ is not tested here"
 done < <(grep -rhoE 'gsi_fault \("[^"]*"\)' "$top_srcdir/src" --include='*.c' \
     | cut -d '"' -f 2 | sort -u)
+
+if ./gs-info | grep -qE '^  hdf5 +no'; then # no checkpoints
+    unset 'own[ckpt.memory]' 'own[file.write]' 'own[file.read]'
+fi
 
 check_layout 2 2
 if [[ -n ${GS_TEST_LONG-} ]]; then

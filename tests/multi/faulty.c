@@ -6,7 +6,7 @@
 #include "multi.h"
 
 #define COUNT 140000 /* floats: more than one block of a large operation */
-#define LAST  16     /* step, a destroy */
+#define LAST  17     /* step, a destroy */
 
 static float x[COUNT], y[COUNT];
 static gs_moments_t moments[10];
@@ -39,6 +39,33 @@ static gs_status_t ghosts (gs_comm_t *comm)
     return st;
 }
 
+static gs_status_t use_plan (gs_ckpt_t *ckpt, int rank, int size)
+{
+    const size_t whole = 10 * (size_t) size, ten = 10, at = 10 * (size_t) rank;
+    gs_status_t st = gs_ckpt_add_replicated (ckpt, "y", 1, &ten, GS_F32, y);
+
+    if (st || (st = gs_ckpt_add_sharded (ckpt, "x", 1, &ten, &at, &whole, GS_F32, x)) ||
+        (st = gs_ckpt_commit (ckpt)) || (st = gs_ckpt_write (ckpt, 1, NULL)))
+        return st;
+    return gs_ckpt_read (ckpt, 1, NULL, NULL);
+}
+
+static gs_status_t checkpoint (gs_comm_t *comm)
+{
+    const char *folder = getenv ("TMPDIR");
+    gs_ckpt_opts_t opts = GS_CKPT_OPTS_INIT;
+    gs_ckpt_t *ckpt;
+    gs_status_t st;
+
+    opts.no_compare = 1; /* which step 13 does */
+    st = gs_ckpt_create (comm, folder ? folder : "/tmp", &opts, &ckpt);
+    if (st)
+        return st == GS_ERR_UNSUPPORTED ? GS_OK : st;
+    st = use_plan (ckpt, gs_comm_rank (comm), gs_comm_size (comm));
+    gs_ckpt_destroy (ckpt);
+    return st;
+}
+
 /* Step [step] of the life of [comm]; steps past the last one do nothing. */
 static gs_status_t take_step (int step, gs_comm_t **comm)
 {
@@ -62,6 +89,7 @@ static gs_status_t take_step (int step, gs_comm_t **comm)
     case 13: return gs_compare (*comm, &array, 1, 0, NULL);
     case 14: return messages (*comm);
     case 15: return ghosts (*comm);
+    case 16: return checkpoint (*comm);
     default: *comm = NULL; return gs_comm_destroy (ended);
     }
 }

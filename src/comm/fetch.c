@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* fetch - arrays of any memory as the host can read them, piece by piece. */
-#include "stats/fetch.h"
+/* fetch - arrays of any memory as the host can read and write them, piece by piece. */
+#include "comm/fetch.h"
 
 gs_status_t gsi_fetch_open (struct gsi_fetch *f, gs_comm_t *comm, const char *caller,
                             const void *data, size_t count, gs_dtype_t dtype, size_t bytes,
@@ -41,16 +41,31 @@ void gsi_fetch_close (struct gsi_fetch *f)
     f->pinned = NULL;
 }
 
+static gs_status_t copy (struct gsi_fetch *f, void *to, const void *from, size_t bytes)
+{
+    gs_status_t st = gs_device_copy (f->comm, to, from, bytes, f->stream);
+
+    if (!st)
+        st = gs_comm_wait (f->comm, f->stream);
+    f->keep = st == GS_ERR_TIMEOUT; /* a free would wait for the GPU */
+    return st;
+}
+
 gs_status_t gsi_fetch (struct gsi_fetch *f, const void *at, size_t bytes, const void **out)
 {
-    gs_status_t st;
-
     *out = at;
     if (!f->pinned || !bytes)
         return GS_OK;
     *out = f->pinned;
-    if (!(st = gs_device_copy (f->comm, f->pinned, at, bytes, f->stream)))
-        st = gs_comm_wait (f->comm, f->stream);
-    f->keep = st == GS_ERR_TIMEOUT; /* a free would wait for the GPU */
-    return st;
+    return copy (f, f->pinned, at, bytes);
+}
+
+void *gsi_fetch_room (const struct gsi_fetch *f, void *at)
+{
+    return f->pinned ? f->pinned : at;
+}
+
+gs_status_t gsi_fetch_put (struct gsi_fetch *f, void *at, size_t bytes)
+{
+    return f->pinned && bytes ? copy (f, at, f->pinned, bytes) : GS_OK;
 }

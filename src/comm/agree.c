@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* agree - ranks find out whether they can go on; logical reductions. */
-#include "stats/agree.h"
+#include "comm/agree.h"
+
+#include <string.h>
 
 #include "base/status.h"
 
@@ -10,16 +12,21 @@ static uint64_t failure_of (const gs_comm_t *comm, gs_status_t st)
     return st ? (uint64_t) st << 32 | (UINT32_MAX - (uint32_t) gs_comm_rank (comm)) : 0;
 }
 
-static gs_status_t name_failed (const gs_comm_t *comm, const char *caller, gs_status_t own,
-                                uint64_t failure)
+/* What the rank that failed has to say. */
+static gs_status_t name_failed (gs_comm_t *comm, const char *caller, gs_status_t own,
+                                uint64_t failure, gs_stream_t stream)
 {
-    gs_status_t st = (gs_status_t) (failure >> 32);
+    gs_status_t st = (gs_status_t) (failure >> 32), told;
     int rank = (int) (UINT32_MAX - (uint32_t) failure);
+    char text[GSI_TEXT_MAX] = "";
 
-    if (st == own)
-        return st; /* whose text is there */
-    return gsi_fail (st, "%s: rank %d (host %s) has failed; its own text tells why", caller, rank,
-                     gs_comm_host_of (comm, rank));
+    if (gs_comm_rank (comm) == rank)
+        memcpy (text, gs_last_error (), strlen (gs_last_error ()));
+    told = gs_broadcast (comm, text, sizeof (text), GS_U8, rank, stream);
+    if (told || st == own)
+        return told ? told : st; /* whose text is there */
+    return gsi_fail (st, "%s: rank %d (host %s) has failed: %s", caller, rank,
+                     gs_comm_host_of (comm, rank), text);
 }
 
 /* Finds ranks with the least and the most of a word. */
@@ -49,7 +56,7 @@ gs_status_t gsi_agree (gs_comm_t *comm, const char *caller, gs_status_t st,
     if ((st = gs_allreduce (comm, most, 1 + 2 * (size_t) a->words, GS_U64, GS_MAX, stream)))
         return st;
     if (most[0])
-        return name_failed (comm, caller, own, most[0]);
+        return name_failed (comm, caller, own, most[0], stream);
     for (int i = 0; i < a->words; i++) {
         a->most = most[1 + 2 * i];
         a->least = ~most[2 + 2 * i];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* agree - ranks find out whether they can go on, and whether they were given the same. */
-#ifndef GS_STATS_AGREE_H
-#define GS_STATS_AGREE_H
+#ifndef GS_COMM_AGREE_H
+#define GS_COMM_AGREE_H
 
 #include <stdint.h>
 
@@ -20,10 +20,10 @@ struct gsi_agreement {
 
 /*
  * Collective. [st] is how it went on this rank so far; if any rank has failed, all return the
- * status of one that has: those that failed so keep their text, the others name that one. Needs
- * no memory, so that every rank comes.
+ * status of one that has: those that failed so keep their text, the others have the text of that
+ * one. Needs no memory, so that every rank comes.
  */
 gs_status_t gsi_agree (gs_comm_t *comm, const char *caller, gs_status_t st,
                        struct gsi_agreement *a, gs_stream_t stream);
 
-#endif /* GS_STATS_AGREE_H */
+#endif /* GS_COMM_AGREE_H */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* fetch - arrays of any memory as the host can read them, piece by piece. */
-#ifndef GS_STATS_FETCH_H
-#define GS_STATS_FETCH_H
+/* fetch - arrays of any memory as the host can read and write them, piece by piece. */
+#ifndef GS_COMM_FETCH_H
+#define GS_COMM_FETCH_H
 
 #include <stdbool.h>
 
@@ -27,4 +27,8 @@ void gsi_fetch_close (struct gsi_fetch *f);
 /* [bytes] at [at], as [*out], until the next call. Waits for the stream if they are on a GPU. */
 gs_status_t gsi_fetch (struct gsi_fetch *f, const void *at, size_t bytes, const void **out);
 
-#endif /* GS_STATS_FETCH_H */
+/* The other way: where to write what belongs at [at], and then [bytes] of it to there. */
+void *gsi_fetch_room (const struct gsi_fetch *f, void *at);
+gs_status_t gsi_fetch_put (struct gsi_fetch *f, void *at, size_t bytes);
+
+#endif /* GS_COMM_FETCH_H */

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* file - bytes to a place of a file and back, whatever the system makes of one call. */
+#ifndef GS_CKPT_FILE_H
+#define GS_CKPT_FILE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "gradsync.h"
+
+/* Text of a call that failed: "ck-000000000001.h5.tmp: pwrite: No space left on device". */
+gs_status_t gsi_file_fail (const char *path, const char *call);
+
+/* All of [bytes] at [offset]; GS_ERR_IO. */
+gs_status_t gsi_file_write (int fd, const char *path, const void *data, size_t bytes,
+                            uint64_t offset);
+
+/* The same back; GS_ERR_IO, or GS_ERR_FORMAT if the file ends before. */
+gs_status_t gsi_file_read (int fd, const char *path, void *data, size_t bytes, uint64_t offset);
+
+#endif /* GS_CKPT_FILE_H */

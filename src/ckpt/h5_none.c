@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* h5_none - what stands for HDF5 in a build without it. */
+#include "base/status.h"
+#include "ckpt/h5.h"
+
+gs_status_t gsi_h5_present (const char *caller)
+{
+    return gsi_fail (GS_ERR_UNSUPPORTED,
+                     "%s: this gradsync was built without HDF5; configure it --with-hdf5",
+                     caller);
+}
+
+gs_status_t gsi_h5_lay_out (const char *path, struct gsi_h5_set *sets, size_t number,
+                            void **image, size_t *image_bytes, uint64_t *file_bytes)
+{
+    (void) sets, (void) number, (void) image, (void) image_bytes, (void) file_bytes;
+    return gsi_h5_present (path);
+}
+
+gs_status_t gsi_h5_look (const char *path, struct gsi_h5_file *file)
+{
+    (void) file;
+    return gsi_h5_present (path);
+}

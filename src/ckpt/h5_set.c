@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* h5_set - what is known of data sets, without HDF5. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/status.h"
+
+#include "ckpt/h5.h"
+
+size_t gsi_h5_bytes (const struct gsi_h5_set *set)
+{
+    size_t bytes = gs_dtype_size (set->dtype);
+
+    for (int d = 0; d < set->dims; d++)
+        bytes *= set->shape[d];
+    return bytes;
+}
+
+void gsi_h5_set_clear (struct gsi_h5_set *set)
+{
+    for (int i = 0; i < set->texts; i++) {
+        free (set->text[i].name);
+        free (set->text[i].text);
+    }
+    free (set->text);
+    free (set->path);
+    *set = (struct gsi_h5_set){.path = NULL};
+}
+
+void gsi_h5_file_clear (struct gsi_h5_file *file)
+{
+    for (size_t i = 0; i < file->sets; i++)
+        gsi_h5_set_clear (&file->set[i]);
+    free (file->set);
+    *file = (struct gsi_h5_file){.set = NULL};
+}
+
+gs_status_t gsi_h5_set_text (struct gsi_h5_set *set, const char *name, const char *text)
+{
+    struct gsi_h5_text *larger, t = {strdup (name), strdup (text)};
+    int at = 0;
+
+    larger = realloc (set->text, (size_t) (set->texts + 1) * sizeof (*larger));
+    set->text = larger ? larger : set->text;
+    if (!larger || !t.name || !t.text) {
+        free (t.name);
+        free (t.text);
+        return gsi_fail (GS_ERR_NOMEM, "%s: no memory for its attribute '%s'", set->path, name);
+    }
+    while (at < set->texts && strcmp (set->text[at].name, name) < 0)
+        at++;
+    if (at < set->texts && !strcmp (set->text[at].name, name)) {
+        free (set->text[at].name);
+        free (set->text[at].text);
+    } else {
+        memmove (&set->text[at + 1], &set->text[at],
+                 (size_t) (set->texts - at) * sizeof (*set->text));
+        set->texts++;
+    }
+    set->text[at] = t;
+    return GS_OK;
+}

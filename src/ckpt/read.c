@@ -1,0 +1,401 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * read - a checkpoint into the arrays of a plan: rank 0 chooses a file, all ranks check it, each
+ * a share of its blocks, rank 0 finds where the arrays are in it, and each reads its parts.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/dtype.h"
+#include "base/fault.h"
+#include "base/log.h"
+#include "base/status.h"
+#include "ckpt/file.h"
+#include "ckpt/parts.h"
+#include "ckpt/store.h"
+#include "comm/agree.h"
+#include "comm/fetch.h"
+
+static const char caller[] = "gs_ckpt_read";
+
+#define PIECE_BYTES ((size_t) 1 << 20)
+#define NOWHERE     UINT64_MAX /* an array that stays as it is */
+
+struct load {
+    gs_ckpt_t *c;
+    gs_stream_t stream;
+    int64_t step;
+    char *path;
+    int fd;
+    struct gsi_seal seal;
+    struct gsi_seal_block *table;
+    uint64_t *offset;       /* [arrays] in this file */
+    size_t *counts;         /* [2 * size] of a gather */
+    struct gsi_fetch fetch; /* of the array that is being read, */
+    int array;              /* its number */
+};
+
+static gs_status_t agree (const struct load *l, gs_status_t st)
+{
+    struct gsi_agreement nothing = {.words = 0};
+
+    return gsi_agree (l->c->comm, caller, st, &nothing, l->stream);
+}
+
+/* ---- Whether it is whole ---- */
+
+static gs_status_t open_file (struct load *l)
+{
+    gs_status_t st;
+
+    if (!(l->path = gsi_store_path (l->c, l->step, false)))
+        return gsi_fail (GS_ERR_NOMEM, "%s: out of memory", caller);
+    if ((l->fd = open (l->path, O_RDONLY | O_CLOEXEC)) < 0)
+        return gsi_file_fail (l->path, "open");
+    if ((st = gsi_seal_check (l->fd, l->path, &l->seal, &l->table)))
+        return st;
+    if (l->seal.step != (uint64_t) l->step)
+        return gsi_fail (GS_ERR_FORMAT, "%s: it is of step %" PRIu64 " and has been renamed",
+                         l->path, l->seal.step);
+    return GS_OK;
+}
+
+static void close_file (struct load *l)
+{
+    if (l->fd >= 0)
+        close (l->fd);
+    free (l->table);
+    free (l->path);
+    l->fd = -1;
+    l->table = NULL;
+    l->path = NULL;
+}
+
+/* This rank's share of the blocks. */
+static gs_status_t check_blocks (const struct load *l)
+{
+    void *room = gsi_fault ("ckpt.memory") ? NULL : malloc (GSI_BLOCK_BYTES);
+    gs_status_t st = room ? GS_OK : gsi_fail (GS_ERR_NOMEM, "%s: out of memory", caller);
+
+    for (size_t b = (size_t) l->c->rank; b < l->seal.blocks && !st; b += (size_t) l->c->size)
+        st = gsi_seal_check_block (l->fd, l->path, &l->table[b], room);
+    free (room);
+    return st;
+}
+
+/* All ranks have the same file before them, and it is whole. */
+static gs_status_t check_file (struct load *l)
+{
+    struct gsi_agreement a = {.words = 2};
+    gs_status_t st = open_file (l);
+
+    a.word[0] = l->seal.table_crc;
+    a.word[1] = l->seal.image_crc;
+    if ((st = gsi_agree (l->c->comm, caller, st, &a, l->stream)))
+        return st;
+    if (a.differs != -1)
+        return gsi_fail (
+            GS_ERR_IO,
+            "%s: ranks %d and %d have different files before them: %s is not shared, "
+            "or was replaced",
+            l->path, a.least_rank, a.most_rank, l->c->dir);
+    return agree (l, check_blocks (l));
+}
+
+/* ---- Where the arrays are ---- */
+
+static struct gsi_h5_set *find_set (const struct gsi_h5_file *file, const char *path)
+{
+    for (size_t i = 0; i < file->sets; i++)
+        if (!strcmp (file->set[i].path, path))
+            return &file->set[i];
+    return NULL;
+}
+
+static void write_shape (const struct gsi_h5_set *set, char *text, size_t room)
+{
+    size_t used = (size_t) snprintf (text, room, "%s [", gsi_dtype_name (set->dtype));
+
+    for (int d = 0; d < set->dims && used + 24 < room; d++)
+        used += (size_t) snprintf (text + used, room - used, "%s%" PRIu64, d ? ", " : "",
+                                   set->shape[d]);
+    snprintf (text + used, room - used, "]");
+}
+
+static gs_status_t differ (const struct load *l, const struct gsi_h5_set *there,
+                           const struct gsi_h5_set *ours)
+{
+    char is[256], should[256];
+
+    write_shape (there, is, sizeof (is));
+    write_shape (ours, should, sizeof (should));
+    return gsi_fail (GS_ERR_MISMATCH, "%s: %s is %s there and %s in %s", l->path, there->path, is,
+                     should, l->c->tenant.name);
+}
+
+/* What becomes of an array of ranks. */
+static gs_status_t place_per_rank (const struct load *l, const struct gsi_h5_set *there,
+                                   const struct gsi_h5_set *ours, uint64_t *offset)
+{
+    struct gsi_h5_set same = *there;
+
+    if (there->dims)
+        same.shape[0] = ours->shape[0];
+    if (!there->dims || there->dtype != ours->dtype || there->dims != ours->dims ||
+        memcmp (same.shape, ours->shape, (size_t) ours->dims * sizeof (*ours->shape)))
+        return differ (l, there, ours);
+    *offset = there->offset;
+    if (there->shape[0] == ours->shape[0])
+        return GS_OK;
+    if (l->c->opts.ranks == GS_CKPT_RANKS_KEEP)
+        *offset = NOWHERE;
+    if (l->c->opts.ranks == GS_CKPT_RANKS_ERROR)
+        return gsi_fail (GS_ERR_MISMATCH,
+                         "%s: %s is of %zu ranks, and there are %d: run on as many, or say with "
+                         "the option ranks what becomes of it",
+                         l->path, there->path, (size_t) there->shape[0], l->c->size);
+    return GS_OK;
+}
+
+static gs_status_t place (const struct load *l, int i, const struct gsi_h5_set *there)
+{
+    const struct gsi_h5_set *ours = &l->c->set[i];
+
+    l->offset[i] = NOWHERE;
+    if (!there && l->c->opts.allow_missing)
+        return GS_OK;
+    if (!there)
+        return gsi_fail (GS_ERR_MISMATCH,
+                         "%s: it has no %s: add what it has, or give the option allow_missing",
+                         l->path, ours->path);
+    if (l->c->array[i].kind == GSI_CKPT_PER_RANK)
+        return place_per_rank (l, there, ours, &l->offset[i]);
+    if (there->dtype != ours->dtype || there->dims != ours->dims ||
+        memcmp (there->shape, ours->shape, (size_t) ours->dims * sizeof (*ours->shape)))
+        return differ (l, there, ours);
+    l->offset[i] = there->offset;
+    return GS_OK;
+}
+
+/* On rank 0. */
+static gs_status_t place_all (const struct load *l)
+{
+    struct gsi_h5_file file;
+    size_t known = 0;
+    gs_status_t st = gsi_h5_look (l->path, &file);
+
+    for (int i = 0; i < l->c->arrays && !st; i++) {
+        struct gsi_h5_set *there = find_set (&file, l->c->set[i].path);
+        st = place (l, i, there);
+        if (there)
+            there->dims = -1; /* it is taken */
+        known += there != NULL;
+    }
+    for (size_t i = 0; i < file.sets && !st && !l->c->opts.allow_extra; i++)
+        if (file.set[i].dims >= 0 && strncmp (file.set[i].path, "/gs/", 4))
+            st = gsi_fail (GS_ERR_MISMATCH,
+                           "%s: it has %s, which %s has not: add it, or give the option "
+                           "allow_extra",
+                           l->path, file.set[i].path, l->c->tenant.name);
+    gsi_h5_file_clear (&file);
+    return st;
+}
+
+static gs_status_t find_places (struct load *l)
+{
+    gs_status_t st = agree (l, l->c->rank ? GS_OK : place_all (l));
+
+    return st ? st
+              : gs_broadcast (l->c->comm, l->offset, (size_t) l->c->arrays, GS_U64, 0, l->stream);
+}
+
+/* ---- Reading ---- */
+
+static gs_status_t read_part (void *context, const struct gsi_part *part)
+{
+    struct load *l = context;
+    const struct gsi_ckpt_array *a = &l->c->array[l->array];
+    uint64_t offset = l->offset[l->array] + part->offset;
+    gs_status_t st = GS_OK;
+
+    for (size_t done = 0; done < part->bytes && !st; done += PIECE_BYTES) {
+        size_t n = part->bytes - done < PIECE_BYTES ? part->bytes - done : PIECE_BYTES;
+        char *to = (char *) a->data + part->at + done;
+        if (!(st = gsi_file_read (l->fd, l->path, gsi_fetch_room (&l->fetch, to), n,
+                                  offset + done)))
+            st = gsi_fetch_put (&l->fetch, to, n);
+    }
+    return st;
+}
+
+static gs_status_t read_array (struct load *l, int i)
+{
+    const struct gsi_ckpt_array *a = &l->c->array[i];
+    int slot = (uint64_t) l->c->rank < l->seal.ranks ? l->c->rank : 0;
+    gs_status_t st;
+
+    l->array = i;
+    st = gsi_fetch_open (&l->fetch, l->c->comm, caller, a->data, a->count, a->dtype, PIECE_BYTES,
+                         l->stream);
+    if (!st)
+        st = gsi_parts_each (l->c, i, slot, read_part, l);
+    gsi_fetch_close (&l->fetch);
+    return st;
+}
+
+/* Of replicated arrays each rank has read its share; now it gets the others. */
+static gs_status_t spread (const struct load *l, int i)
+{
+    const struct gsi_ckpt_array *a = &l->c->array[i];
+    size_t *counts = l->counts, *displs = l->counts + l->c->size, *own = &displs[l->c->rank];
+
+    for (int r = 0; r < l->c->size; r++)
+        gsi_parts_share (l->c, i, r, &displs[r], &counts[r]);
+    return gs_allgatherv (l->c->comm, (char *) a->data + *own * gs_dtype_size (a->dtype),
+                          counts[l->c->rank], a->data, a->count, counts, displs, a->dtype,
+                          l->stream);
+}
+
+static gs_status_t read_all (struct load *l)
+{
+    gs_status_t st = GS_OK;
+
+    for (int i = 0; i < l->c->arrays && !st; i++)
+        if (l->offset[i] != NOWHERE)
+            st = read_array (l, i);
+    st = agree (l, st);
+    for (int i = 0; i < l->c->arrays && !st; i++)
+        if (l->offset[i] != NOWHERE && l->c->array[i].kind == GSI_CKPT_REPLICATED &&
+            l->c->array[i].count)
+            st = spread (l, i);
+    if (!st)
+        st = gs_comm_wait (l->c->comm, l->stream);
+    return st;
+}
+
+/* ---- Which ---- */
+
+static gs_status_t read_step (struct load *l)
+{
+    gs_status_t st = check_file (l);
+
+    if (!st && !(st = find_places (l)))
+        st = read_all (l);
+    close_file (l);
+    return st;
+}
+
+/* The newest one before [below]; -1 if there is none. */
+static gs_status_t choose (struct load *l, int64_t below)
+{
+    int64_t *steps = NULL;
+    size_t number = 0;
+    gs_status_t st = l->c->rank ? GS_OK : gsi_store_list (l->c, &steps, &number);
+
+    l->step = -1;
+    for (size_t i = 0; i < number && steps[i] < below; i++)
+        l->step = steps[i];
+    free (steps);
+    if ((st = agree (l, st)))
+        return st;
+    return gs_broadcast (l->c->comm, &l->step, 1, GS_I64, 0, l->stream);
+}
+
+/* The newest one that is whole. */
+static gs_status_t read_latest (struct load *l)
+{
+    int64_t below = INT64_MAX;
+    gs_status_t st;
+
+    while (!(st = choose (l, below)) && l->step >= 0) {
+        if ((st = read_step (l)) != GS_ERR_FORMAT)
+            return st;
+        l->c->damaged[0] = l->step;
+        if (below == INT64_MAX)
+            l->c->damaged[1] = l->step;
+        if (!l->c->rank)
+            gsi_log (GS_LOG_WARN, "ckpt", "%s; the checkpoint before is taken", gs_last_error ());
+        below = l->step;
+    }
+    if (st || below == INT64_MAX)
+        return st;
+    return gsi_fail (GS_ERR_FORMAT, "%s: no checkpoint in %s is whole; warnings tell of each",
+                     caller, l->c->dir);
+}
+
+static gs_status_t check_args (const struct load *l, int64_t step)
+{
+    struct gsi_agreement a = {.words = 1, .word = {(uint64_t) step}};
+    gs_status_t st = GS_OK;
+
+    if (step < GS_CKPT_LATEST)
+        st = gsi_fail (GS_ERR_ARG, "%s: step is %" PRId64 ": 0 or more, or GS_CKPT_LATEST",
+                       caller, step);
+    else if (!l->offset || !l->counts)
+        st = gsi_fail (GS_ERR_NOMEM, "%s: out of memory", caller);
+    if ((st = gsi_agree (l->c->comm, caller, st, &a, l->stream)) || a.differs == -1)
+        return st;
+    return gsi_fail (GS_ERR_MISMATCH,
+                     "%s: rank %d reads step %" PRId64 ", rank %d step %" PRId64
+                     ": all ranks give the same",
+                     caller, a.least_rank, (int64_t) a.least, a.most_rank, (int64_t) a.most);
+}
+
+gs_status_t gs_ckpt_read (gs_ckpt_t *ckpt, int64_t step, int64_t *found, gs_stream_t stream)
+{
+    struct load l = {.c = ckpt, .stream = stream, .step = step, .fd = -1};
+    gs_status_t st = gsi_ckpt_ready (ckpt, caller);
+
+    if (st)
+        return st;
+    l.offset = calloc ((size_t) ckpt->arrays, sizeof (*l.offset));
+    l.counts = calloc (2 * (size_t) ckpt->size, sizeof (*l.counts));
+    if (!(st = check_args (&l, step)))
+        st = step == GS_CKPT_LATEST ? read_latest (&l) : read_step (&l);
+    free (l.offset);
+    free (l.counts);
+    if (!st && found)
+        *found = l.step;
+    return st;
+}
+
+/* ---- What there is ---- */
+
+gs_status_t gs_ckpt_list (gs_ckpt_t *ckpt, int64_t *steps, size_t room, size_t *number)
+{
+    static const char list[] = "gs_ckpt_list";
+    struct gsi_agreement a = {.words = 1, .word = {room}};
+    int64_t *all = NULL;
+    uint64_t there = 0;
+    size_t n = 0, first;
+    gs_status_t st = gsi_ckpt_ready (ckpt, list);
+
+    if (st)
+        return st;
+    if (!number || (room && !steps))
+        st = gsi_fail (GS_ERR_ARG, "%s: %s is NULL", list, number ? "steps" : "number");
+    else if (!ckpt->rank)
+        st = gsi_store_list (ckpt, &all, &n);
+    if (!(st = gsi_agree (ckpt->comm, list, st, &a, NULL)) && a.differs != -1)
+        st = gsi_fail (GS_ERR_MISMATCH, "%s: rank %d has room for %zu steps, rank %d for %zu",
+                       list, a.least_rank, (size_t) a.least, a.most_rank, (size_t) a.most);
+    there = n;
+    if (!st)
+        st = gs_broadcast (ckpt->comm, &there, 1, GS_U64, 0, NULL);
+    n = there < room ? there : room;
+    first = there - n;
+    if (!st && n) {
+        if (!ckpt->rank)
+            memcpy (steps, all + first, n * sizeof (*steps));
+        st = gs_broadcast (ckpt->comm, steps, n, GS_I64, 0, NULL);
+    }
+    free (all);
+    if (!st)
+        *number = there;
+    return st;
+}

@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* ckpt_diff - what two checkpoints have that is not the same. */
+#include "tools/ckpt_diff.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/half.h"
+
+#define PIECE_BYTES ((size_t) 1 << 20)
+
+/* What was found in one array. */
+struct finding {
+    uint64_t differ, first; /* elements, or parts of complex ones; number of the first */
+    double a, b, largest;   /* it in both; the largest |a - b| */
+};
+
+static gs_dtype_t part_of (gs_dtype_t dtype)
+{
+    return dtype == GS_C64 ? GS_F32 : dtype == GS_C128 ? GS_F64 : dtype;
+}
+
+/* N.B. Integers beyond 2^53 are rounded; whether they are equal is asked of their bytes. */
+static double number_at (gs_dtype_t part, const void *array, size_t i)
+{
+    switch (part) {
+    case GS_F16: return gsi_float_of_f16 (((const uint16_t *) array)[i]);
+    case GS_BF16: return gsi_float_of_bf16 (((const uint16_t *) array)[i]);
+    case GS_F32: return ((const float *) array)[i];
+    case GS_F64: return ((const double *) array)[i];
+    case GS_I8: return ((const int8_t *) array)[i];
+    case GS_I16: return ((const int16_t *) array)[i];
+    case GS_I32: return ((const int32_t *) array)[i];
+    case GS_I64: return (double) ((const int64_t *) array)[i];
+    case GS_U8: return ((const uint8_t *) array)[i];
+    case GS_U16: return ((const uint16_t *) array)[i];
+    case GS_U32: return ((const uint32_t *) array)[i];
+    default: return (double) ((const uint64_t *) array)[i];
+    }
+}
+
+static bool is_same (double a, double b, double tolerance)
+{
+    if (isnan (a) || isnan (b))
+        return isnan (a) && isnan (b);
+    return tolerance > 0 && fabs (a - b) <= tolerance * fmax (fabs (a), fabs (b));
+}
+
+/* [count] parts from number [begin] on. */
+static void compare_piece (struct finding *f, gs_dtype_t part, const char *a, const char *b,
+                           uint64_t begin, size_t count, double tolerance)
+{
+    size_t width = gs_dtype_size (part);
+
+    for (size_t i = 0; i < count; i++) {
+        double x, y;
+        if (!memcmp (a + i * width, b + i * width, width))
+            continue;
+        x = number_at (part, a, i);
+        y = number_at (part, b, i);
+        if (is_same (x, y, tolerance))
+            continue;
+        if (!f->differ++) {
+            f->first = begin + i;
+            f->a = x;
+            f->b = y;
+        }
+        f->largest = fmax (f->largest, fabs (x - y));
+    }
+}
+
+static bool compare_data (const struct ckpt_file *a, const struct ckpt_file *b,
+                          const struct gsi_h5_set *in_a, const struct gsi_h5_set *in_b,
+                          double tolerance, struct finding *f)
+{
+    gs_dtype_t part = part_of (in_a->dtype);
+    size_t bytes = gsi_h5_bytes (in_a), width = gs_dtype_size (part);
+    char *piece = malloc (2 * PIECE_BYTES);
+    bool fine = piece != NULL;
+
+    if (!fine)
+        fprintf (stderr, "gs-ckpt: out of memory\n");
+    for (size_t at = 0; at < bytes && fine; at += PIECE_BYTES) {
+        size_t n = bytes - at < PIECE_BYTES ? bytes - at : PIECE_BYTES;
+        fine = ckpt_file_read (a, piece, n, in_a->offset + at) &&
+               ckpt_file_read (b, piece + PIECE_BYTES, n, in_b->offset + at);
+        if (fine)
+            compare_piece (f, part, piece, piece + PIECE_BYTES, at / width, n / width, tolerance);
+    }
+    free (piece);
+    return fine;
+}
+
+/* 1 if the array differs, 0 if not, -1 after an error. */
+static int compare_set (const struct ckpt_file *a, const struct ckpt_file *b,
+                        const struct gsi_h5_set *in_a, const struct gsi_h5_set *in_b,
+                        double tolerance)
+{
+    char of_a[256], of_b[256];
+    struct finding f = {.differ = 0};
+
+    ckpt_file_describe (in_a, of_a, sizeof (of_a));
+    ckpt_file_describe (in_b, of_b, sizeof (of_b));
+    if (strcmp (of_a, of_b)) {
+        printf ("%s: %s and %s\n", in_a->path, of_a, of_b);
+        return 1;
+    }
+    if (!compare_data (a, b, in_a, in_b, tolerance, &f))
+        return -1;
+    if (!f.differ)
+        return 0;
+    printf ("%s: %" PRIu64 " numbers differ, the first is number %" PRIu64
+            ": %.17g and %.17g; by at most %g\n",
+            in_a->path, f.differ, f.first, f.a, f.b, f.largest);
+    return 1;
+}
+
+static const struct gsi_h5_set *find (const struct ckpt_file *f, const char *path)
+{
+    for (size_t i = 0; i < f->h5.sets; i++)
+        if (!strcmp (f->h5.set[i].path, path))
+            return &f->h5.set[i];
+    return NULL;
+}
+
+static bool is_own (const struct gsi_h5_set *set)
+{
+    return !strncmp (set->path, "/gs/", 4);
+}
+
+/* What [f] has and [other] has not. */
+static int list_missing (const struct ckpt_file *f, const struct ckpt_file *other)
+{
+    int number = 0;
+
+    for (size_t i = 0; i < f->h5.sets; i++)
+        if (!is_own (&f->h5.set[i]) && !find (other, f->h5.set[i].path)) {
+            printf ("%s: in %s only\n", f->h5.set[i].path, f->path);
+            number++;
+        }
+    return number;
+}
+
+int ckpt_diff (const struct ckpt_file *a, const struct ckpt_file *b, double tolerance)
+{
+    int number = list_missing (a, b) + list_missing (b, a);
+
+    for (size_t i = 0; i < a->h5.sets; i++) {
+        const struct gsi_h5_set *set = &a->h5.set[i], *there = find (b, set->path);
+        int differs = there && !is_own (set) ? compare_set (a, b, set, there, tolerance) : 0;
+        if (differs < 0)
+            return -1;
+        number += differs;
+    }
+    return number;
+}
