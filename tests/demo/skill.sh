@@ -27,7 +27,8 @@ picture=$room/new/folder/lorenz96.svg
 if command -v xmllint >/dev/null; then
     xmllint --noout "$picture" || fail "the picture is not well-formed XML"
 fi
-[[ $(wc -l <"$room/new/folder/loss.csv") = $((steps + 1)) ]] || fail "loss.csv has not one line per step"
+[[ $(wc -l <"$room/new/folder/loss.csv") = $((steps + 1)) ]] \
+    || fail "loss.csv has not one line per step"
 awk -F , 'NR > 1 { for (i = 2; i <= 4; i++) area[i] += 0.5 * $i }
     END { for (i = 2; i <= 4; i++) if (area[i] < 0.999 || area[i] > 1.001) exit 1 }' \
     "$room/new/folder/histograms.csv" || fail "a histogram's area is not 1"

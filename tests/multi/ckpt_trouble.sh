@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# ckpt_trouble.sh - what checkpoints do on a full disk and in other trouble, on a small file system
-# in memory that only this test sees.
+# ckpt_trouble.sh - what checkpoints do on a full disk and in other trouble, on a small file
+# system in memory that only this test sees.
 
 if [[ ${1-} != inside ]]; then
     if ((EUID)) || ! unshare --mount true 2>/dev/null; then

@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
-# gs-ckpt lists, describes and verifies checkpoints, finds what differs, and names what is damaged.
+# gs-ckpt lists, describes and verifies checkpoints, finds what differs, names what is damaged.
 . "$(dirname "$0")/lib.sh"
 
 golden=$top_srcdir/tests/golden/ck-000000000042.h5
@@ -49,7 +49,8 @@ run 0 ./gs-ckpt diff "$one" "$two"
 quiet out
 
 # A number of a checkpoint that is changed, where its offset is: verify finds it, diff tells it.
-where=$(h5dump -p -H -d /replicated/types/f64 "$two" 2>/dev/null | sed -n 's/^ *OFFSET *\([0-9]*\)$/\1/p')
+where=$(h5dump -p -H -d /replicated/types/f64 "$two" 2>/dev/null \
+    | sed -n 's/^ *OFFSET *\([0-9]*\)$/\1/p')
 if test -n "$where"; then
     printf '\001' | dd of="$two" bs=1 seek="$where" conv=notrunc 2>/dev/null
     run 1 ./gs-ckpt verify "$one" "$two"
