@@ -186,7 +186,6 @@ static gs_status_t place (const struct load *l, int i, const struct gsi_h5_set *
 static gs_status_t place_all (const struct load *l)
 {
     struct gsi_h5_file file;
-    size_t known = 0;
     gs_status_t st = gsi_h5_look (l->path, &file);
 
     for (int i = 0; i < l->c->arrays && !st; i++) {
@@ -194,7 +193,6 @@ static gs_status_t place_all (const struct load *l)
         st = place (l, i, there);
         if (there)
             there->dims = -1; /* it is taken */
-        known += there != NULL;
     }
     for (size_t i = 0; i < file.sets && !st && !l->c->opts.allow_extra; i++)
         if (file.set[i].dims >= 0 && strncmp (file.set[i].path, "/gs/", 4))
