@@ -60,7 +60,7 @@ static gs_ckpt_t *make_plan (void)
 /* ---- Troubles ---- */
 
 /* Rank 0 has a shell do it. */
-static void shell (const char *format, ...)
+__attribute__ ((format (printf, 1, 2))) static void shell (const char *format, ...)
 {
     char command[2000];
     va_list ap;
