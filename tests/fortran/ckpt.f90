@@ -196,6 +196,7 @@ contains
   ! Readers of the file find the bounds.
   subroutine check_file()
     character(:), allocatable :: bytes
+    character(40) :: bounds
     integer :: unit, length
 
     if (me /= 0) return
@@ -210,8 +211,8 @@ contains
     call expect(index(bytes, '(0:3, -1:2, 1:5)') > 0 .and. index(bytes, '(-2:4)') > 0, &
       'it has bounds of whole arrays')
     call expect(index(bytes, '(-1:1)') > 0, 'and of those of ranks')
-    call expect(index(bytes, '(1:6, 1:' // achar(iachar('0') + columns) // ')') > 0, &
-      'and of a field')
+    write (bounds, '(a, i0, a)') '(1:6, 1:', columns, ')'
+    call expect(index(bytes, trim(bounds)) > 0, 'and of a field')
     call expect(index(bytes, 'Fortran') > 0 .and. index(bytes, 'm s-1') > 0, 'and attributes')
   end subroutine check_file
 
