@@ -43,7 +43,8 @@ struct gs_ckpt {
 
     /* The file, from the commit on: a data set for each array, then those of GSI_SET_*. */
     struct gsi_h5_set *set; /* [room + GSI_OWN_SETS] */
-    void *image;            /* [image_bytes] with which each file begins */
+    bool has_own_sets;
+    void *image; /* [image_bytes] with which each file begins */
     size_t image_bytes;
     uint64_t file_bytes;
     struct gsi_seal_block *block; /* [blocks] of the data, */

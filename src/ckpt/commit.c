@@ -145,6 +145,7 @@ static gs_status_t add_own_sets (gs_ckpt_t *c)
     gs_status_t st;
 
     memset (&c->set[c->arrays], 0, GSI_OWN_SETS * sizeof (*c->set));
+    c->has_own_sets = true;
     for (int i = 0; i < c->arrays; i++)
         blocks += blocks_of (&c->set[i]);
     c->blocks = blocks;
@@ -255,8 +256,9 @@ static gs_status_t make (gs_ckpt_t *c)
 
 void gsi_ckpt_undo (gs_ckpt_t *c)
 {
-    for (int i = 0; c->block && i < GSI_OWN_SETS; i++)
+    for (int i = 0; i < GSI_OWN_SETS && c->has_own_sets; i++)
         gsi_h5_set_clear (&c->set[c->arrays + i]);
+    c->has_own_sets = false;
     free (c->image);
     free (c->block);
     free (c->first);

@@ -46,6 +46,7 @@ program ckpt
   call check_handles()
   call close_folder()
   call gs_comm_destroy(world)
+  deallocate (field, folder)
   call finish()
 
 contains
