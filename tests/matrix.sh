@@ -126,13 +126,13 @@ check () {
             make -C build-gcc check-slurm
         tests "gcc: benchmarks, a short run" build-gcc make -C build-gcc check-perf \
             CHECK_PERF=--smoke
-        tests "gcc: unit tests under valgrind" build-gcc make -C build-gcc check-valgrind
+        tests "gcc: unit tests under valgrind" build-gcc make -j"$jobs" -C build-gcc check-valgrind
         tests "gcc: distcheck" build-gcc make -C build-gcc distcheck-short
         tests "gcc: the tarball is complete" build-gcc tarball_complete build-gcc
     fi
     build_in "clang" build-clang --enable-werror CC=clang CXX=clang++ \
-        && tests "clang: all but lint" build-clang env GS_TEST_SHORT=1 \
-            make -C build-clang check-code
+        && tests "clang: unit tests and programs" build-clang env GS_TEST_SHORT=1 \
+            make -C build-clang check-programs
     build_in "sanitizers" build-sanitize --enable-sanitizer=address,undefined \
         --enable-fault-injection --enable-debug --enable-code-coverage CFLAGS=-g \
         && tests "sanitizers: all but lint" build-sanitize env GS_TEST_SHORT=1 \
