@@ -126,7 +126,8 @@ check () {
             make -C build-gcc check-slurm
         tests "gcc: benchmarks, a short run" build-gcc make -C build-gcc check-perf \
             CHECK_PERF=--smoke
-        tests "gcc: unit tests under valgrind" build-gcc make -j"$jobs" -C build-gcc check-valgrind
+        tests "gcc: unit tests under valgrind" build-gcc \
+            make -j"$jobs" -C build-gcc check-valgrind
         tests "gcc: distcheck" build-gcc make -C build-gcc distcheck-short
         tests "gcc: the tarball is complete" build-gcc tarball_complete build-gcc
     fi
