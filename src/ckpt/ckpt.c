@@ -273,6 +273,21 @@ static gs_status_t check_array (gs_ckpt_t *c, const char *caller, struct gsi_ckp
     return grow (c, caller);
 }
 
+/* An array of which each rank has all that its shape says. */
+static gs_status_t add_whole (gs_ckpt_t *c, const char *caller, struct gsi_ckpt_array *a,
+                              const size_t *shape)
+{
+    bool per_rank = a->kind == GSI_CKPT_PER_RANK;
+    gs_status_t st = check_array (c, caller, a, shape);
+
+    if (st)
+        return st;
+    for (int d = 0; d < a->dims; d++)
+        a->shape[d] = shape[d];
+    return make_set (c, caller, a, per_rank ? "/rank/" : "/replicated/",
+                     per_rank ? (uint64_t) c->size : 0);
+}
+
 gs_status_t gs_ckpt_add_replicated (gs_ckpt_t *ckpt, const char *name, int dims,
                                     const size_t *shape, gs_dtype_t dtype, void *data)
 {
@@ -281,13 +296,8 @@ gs_status_t gs_ckpt_add_replicated (gs_ckpt_t *ckpt, const char *name, int dims,
                                .dtype = dtype,
                                .dims = dims,
                                .data = data};
-    gs_status_t st = check_array (ckpt, "gs_ckpt_add_replicated", &a, shape);
 
-    if (st)
-        return st;
-    for (int d = 0; d < dims; d++)
-        a.shape[d] = shape[d];
-    return make_set (ckpt, "gs_ckpt_add_replicated", &a, "/replicated/", 0);
+    return add_whole (ckpt, "gs_ckpt_add_replicated", &a, shape);
 }
 
 gs_status_t gs_ckpt_add_per_rank (gs_ckpt_t *ckpt, const char *name, int dims,
@@ -298,13 +308,8 @@ gs_status_t gs_ckpt_add_per_rank (gs_ckpt_t *ckpt, const char *name, int dims,
                                .dtype = dtype,
                                .dims = dims,
                                .data = data};
-    gs_status_t st = check_array (ckpt, "gs_ckpt_add_per_rank", &a, shape);
 
-    if (st)
-        return st;
-    for (int d = 0; d < dims; d++)
-        a.shape[d] = shape[d];
-    return make_set (ckpt, "gs_ckpt_add_per_rank", &a, "/rank/", (uint64_t) ckpt->size);
+    return add_whole (ckpt, "gs_ckpt_add_per_rank", &a, shape);
 }
 
 gs_status_t gs_ckpt_add_sharded (gs_ckpt_t *ckpt, const char *name, int dims,
