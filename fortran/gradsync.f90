@@ -88,11 +88,16 @@ module gradsync
 
   ! Checkpoints: plans in gradsync_ckpt, their arrays in gradsync_ckpt_array
   use gradsync_types, only: gs_ckpt, GS_CKPT_LATEST, GS_CKPT_RANKS_ERROR, GS_CKPT_RANKS_KEEP, &
-    GS_CKPT_RANKS_FIRST, GS_CKPT_DIMS_MAX, GS_CKPT_NAME_MAX
+    GS_CKPT_RANKS_FIRST, GS_CKPT_COMPARE_FULL, GS_CKPT_COMPARE_SAMPLE, GS_CKPT_COMPARE_NONE, &
+    GS_CKPT_LAYOUT_AUTO, GS_CKPT_LAYOUT_SINGLE, GS_CKPT_LAYOUT_NODE, GS_CKPT_BUSY_WAIT, &
+    GS_CKPT_BUSY_SKIP, GS_CKPT_BUSY_ERROR, GS_CKPT_POINTS, GS_CKPT_CELLS, GS_CKPT_DIMS_MAX, &
+    GS_CKPT_NAME_MAX, GS_CKPT_STOP_SIGNAL, GS_CKPT_STOP_TIME, GS_CKPT_STOP_FILE, &
+    GS_CKPT_EXIT_REQUEUE
   use gradsync_ckpt_array, only: gs_ckpt_add_replicated, gs_ckpt_add_sharded, &
     gs_ckpt_add_per_rank
-  use gradsync_ckpt, only: gs_ckpt_create, gs_ckpt_set_attribute, gs_ckpt_commit, &
-    gs_ckpt_write, gs_ckpt_list, gs_ckpt_read, gs_ckpt_destroy
+  use gradsync_ckpt, only: gs_ckpt_create, gs_ckpt_set_attribute, gs_ckpt_set_grid, &
+    gs_ckpt_commit, gs_ckpt_write, gs_ckpt_write_async, gs_ckpt_staged, gs_ckpt_test, &
+    gs_ckpt_wait, gs_ckpt_list, gs_ckpt_read, gs_ckpt_stop_requested, gs_ckpt_destroy
 
   implicit none
   public

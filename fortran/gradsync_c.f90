@@ -344,13 +344,22 @@ module gradsync_c
       integer(c_int) :: st
     end function c_handle_begin
 
-    function c_handle_close(handle, kind, call, thing) &
-      bind(c, name="gsi_fortran_handle_close") result(st)
+    function c_handle_take(handle, kind, call, thing) bind(c, name="gsi_fortran_handle_take") &
+      result(st)
       import :: c_char, c_int, c_int64_t, c_ptr
       integer(c_int64_t), value :: handle
       integer(c_int), value :: kind
       character(kind=c_char), intent(in) :: call(*)
       type(c_ptr), intent(out) :: thing
+      integer(c_int) :: st
+    end function c_handle_take
+
+    function c_handle_close(handle, thing, destroyed) &
+      bind(c, name="gsi_fortran_handle_close") result(st)
+      import :: c_int, c_int64_t, c_ptr
+      integer(c_int64_t), value :: handle
+      type(c_ptr), value :: thing
+      integer(c_int), value :: destroyed
       integer(c_int) :: st
     end function c_handle_close
   end interface

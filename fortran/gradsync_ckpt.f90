@@ -6,20 +6,22 @@
 ! is the fastest. Files have them in the order of C, and tell that the array is one of Fortran,
 ! with its bounds. Every subroutine ends in stat and errmsg, as in gradsync_comm.
 module gradsync_ckpt
-  use, intrinsic :: iso_c_binding, only: c_associated, c_char, c_int, c_int32_t, c_int64_t, &
-    c_intptr_t, c_loc, c_ptr, c_size_t, c_sizeof
-  use gradsync_c, only: c_handle_bind, c_handle_close, c_handle_find, c_handle_open, KIND_CKPT
+  use, intrinsic :: iso_c_binding, only: c_associated, c_char, c_double, c_int, c_int32_t, &
+    c_int64_t, c_intptr_t, c_loc, c_ptr, c_size_t, c_sizeof
+  use gradsync_c, only: c_handle_bind, c_handle_close, c_handle_find, c_handle_open, &
+    c_handle_take, KIND_CKPT
   use gradsync_c_ckpt
   use gradsync_c_gather, only: c_check_list
   use gradsync_gather, only: check_list, turned
-  use gradsync_support, only: conclude, find, set_flag, stream_or_default, text_to_c
+  use gradsync_support, only: conclude, find, set_bytes, set_flag, stream_or_default, text_to_c
   use gradsync_types, only: ckpt_of_handle, gs_ckpt, gs_comm, handle_of_ckpt, GS_OK
   implicit none
   private
 
   public :: gs_ckpt_create, gs_ckpt_add_replicated, gs_ckpt_add_sharded, gs_ckpt_add_per_rank
-  public :: gs_ckpt_set_attribute, gs_ckpt_commit, gs_ckpt_write, gs_ckpt_list, gs_ckpt_read
-  public :: gs_ckpt_destroy
+  public :: gs_ckpt_set_attribute, gs_ckpt_set_grid, gs_ckpt_commit, gs_ckpt_write
+  public :: gs_ckpt_write_async, gs_ckpt_staged, gs_ckpt_test, gs_ckpt_wait
+  public :: gs_ckpt_list, gs_ckpt_read, gs_ckpt_stop_requested, gs_ckpt_destroy
 
   ! For gradsync_ckpt_array; not part of module gradsync.
   public :: add_replicated, add_sharded, add_per_rank
@@ -53,6 +55,10 @@ module gradsync_ckpt
     module procedure write_step, write_step_int32
   end interface gs_ckpt_write
 
+  interface gs_ckpt_write_async
+    module procedure begin_step, begin_step_int32
+  end interface gs_ckpt_write_async
+
   interface gs_ckpt_read
     module procedure read_step, read_step_int32
   end interface gs_ckpt_read
@@ -67,22 +73,36 @@ contains
   !   name        in   shown in messages
   !   keep_last   in   so many of the newest files stay; else all
   !   keep_every  in   those of steps that are multiples of it stay in any case
-  !   overwrite, allow_missing, allow_extra, no_compare
-  !               in   as gs_ckpt_opts_t; else .false.
+  !   compare     in   GS_CKPT_COMPARE_*
+  !   layout      in   GS_CKPT_LAYOUT_*
+  !   busy        in   GS_CKPT_BUSY_*
+  !   memory      in   bytes on a rank for copies of arrays; 0 means as much as they have
   !   ranks       in   GS_CKPT_RANKS_*
+  !   signals     in   that ask to stop; else 'USR1,TERM'
+  !   stop_margin_s
+  !               in   seconds to be left at the end of the job; else 60
+  !   overwrite, allow_missing, allow_extra, lazy, direct, read_only
+  !               in   as gs_ckpt_opts_t; else .false.
   subroutine gs_ckpt_create(comm, dir, ckpt, name, keep_last, keep_every, overwrite, &
-    allow_missing, allow_extra, no_compare, ranks, stat, errmsg)
+    allow_missing, allow_extra, compare, layout, busy, lazy, direct, memory, ranks, &
+    read_only, signals, stop_margin_s, stat, errmsg)
     type(gs_comm), intent(in) :: comm
     character(*), intent(in) :: dir
     type(gs_ckpt), intent(out) :: ckpt
     character(*), intent(in), optional :: name
     integer(c_int), intent(in), optional :: keep_last
     integer(c_int64_t), intent(in), optional :: keep_every
-    logical, intent(in), optional :: overwrite, allow_missing, allow_extra, no_compare
+    logical, intent(in), optional :: overwrite, allow_missing, allow_extra, lazy, direct
+    logical, intent(in), optional :: read_only
+    integer(c_int), intent(in), optional :: compare, layout, busy
+    integer(c_int64_t), intent(in), optional :: memory
     integer(c_int), intent(in), optional :: ranks
+    character(*), intent(in), optional :: signals
+    real(c_double), intent(in), optional :: stop_margin_s
     integer(c_int), intent(out), optional :: stat
     character(*), intent(inout), optional :: errmsg
-    character(kind=c_char), allocatable, target :: c_name(:)
+    character(*), parameter :: call = 'gs_ckpt_create'
+    character(kind=c_char), allocatable, target :: c_name(:), c_signals(:)
     type(c_ckpt_opts) :: opts
     type(c_ptr) :: address, plan
     integer(c_int64_t) :: handle
@@ -98,9 +118,20 @@ contains
     call set_flag(opts%overwrite, overwrite)
     call set_flag(opts%allow_missing, allow_missing)
     call set_flag(opts%allow_extra, allow_extra)
-    call set_flag(opts%no_compare, no_compare)
+    call set_flag(opts%lazy, lazy)
+    call set_flag(opts%direct, direct)
+    call set_flag(opts%read_only, read_only)
+    if (present(compare)) opts%compare = compare
+    if (present(layout)) opts%layout = layout
+    if (present(busy)) opts%busy = busy
     if (present(ranks)) opts%ranks = ranks
-    address = find(comm, 'gs_ckpt_create', st)
+    if (present(signals)) then
+      c_signals = text_to_c(signals)
+      opts%signals = c_loc(c_signals)
+    end if
+    if (present(stop_margin_s)) opts%stop_margin_s = stop_margin_s
+    address = find(comm, call, st)
+    call set_bytes(opts%memory, comm, call, 'memory', memory, st)
     if (st == GS_OK) st = c_handle_open(KIND_CKPT, handle)
     if (st == GS_OK) then
       st = c_ckpt_create(address, text_to_c(dir), opts, plan)
@@ -212,6 +243,33 @@ contains
     call conclude(st, stat, errmsg)
   end subroutine gs_ckpt_set_attribute
 
+  ! Says that a sharded array is a field on a regular grid, of as many dimensions as origin has:
+  ! ParaView and VTK show it. An array of one dimension more has components in its first.
+  !
+  !   place    in  GS_CKPT_POINTS or GS_CKPT_CELLS
+  !   origin   in  the first point: x, y, z, in the order of the array's dimensions
+  !   spacing  in  between points, in the same order
+  subroutine gs_ckpt_set_grid(ckpt, name, place, origin, spacing, stat, errmsg)
+    type(gs_ckpt), intent(in) :: ckpt
+    character(*), intent(in) :: name
+    integer(c_int), intent(in) :: place
+    real(c_double), intent(in) :: origin(:), spacing(:)
+    integer(c_int), intent(out), optional :: stat
+    character(*), intent(inout), optional :: errmsg
+    character(*), parameter :: call = 'gs_ckpt_set_grid'
+    type(c_ptr) :: plan
+    integer(c_int) :: n, st
+
+    n = size(origin)
+    plan = find_plan(ckpt, call, st)
+    if (st == GS_OK) &
+      st = c_check_list(text_to_c(call), text_to_c('spacing'), size(spacing, kind=c_int64_t), &
+        int(n, c_int64_t), 0_c_int64_t)
+    if (st == GS_OK) &
+      st = c_ckpt_set_grid(plan, text_to_c(name), place, n, origin(n:1:-1), spacing(n:1:-1))
+    call conclude(st, stat, errmsg)
+  end subroutine gs_ckpt_set_grid
+
   ! Ends the adds: compares what all ranks added, and lays out the file. Collective.
   subroutine gs_ckpt_commit(ckpt, stat, errmsg)
     type(gs_ckpt), intent(in) :: ckpt
@@ -249,6 +307,94 @@ contains
 
     call write_step(ckpt, int(step, c_int64_t), stream, stat, errmsg)
   end subroutine write_step_int32
+
+  ! Begins such a write, which goes on beside the program: until gs_ckpt_test or gs_ckpt_wait.
+  ! Collective.
+  !
+  !   begun  out  optional: .false. if busy is GS_CKPT_BUSY_SKIP and the write before is under
+  !               way, or on failure
+  subroutine begin_step(ckpt, step, begun, stream, stat, errmsg)
+    type(gs_ckpt), intent(in) :: ckpt
+    integer(c_int64_t), intent(in) :: step
+    logical, intent(out), optional :: begun
+    integer(c_intptr_t), intent(in), optional :: stream
+    integer(c_int), intent(out), optional :: stat
+    character(*), intent(inout), optional :: errmsg
+    type(c_ptr) :: plan
+    integer(c_int) :: st, yes
+
+    yes = 0
+    plan = find_plan(ckpt, 'gs_ckpt_write_async', st)
+    if (st == GS_OK) st = c_ckpt_write_async(plan, step, yes, stream_or_default(stream))
+    if (present(begun)) begun = yes == 1
+    call conclude(st, stat, errmsg)
+  end subroutine begin_step
+
+  subroutine begin_step_int32(ckpt, step, begun, stream, stat, errmsg)
+    type(gs_ckpt), intent(in) :: ckpt
+    integer(c_int32_t), intent(in) :: step
+    logical, intent(out), optional :: begun
+    integer(c_intptr_t), intent(in), optional :: stream
+    integer(c_int), intent(out), optional :: stat
+    character(*), intent(inout), optional :: errmsg
+
+    call begin_step(ckpt, int(step, c_int64_t), begun, stream, stat, errmsg)
+  end subroutine begin_step_int32
+
+  ! With the option lazy: waits until the arrays may be changed again.
+  subroutine gs_ckpt_staged(ckpt, stat, errmsg)
+    type(gs_ckpt), intent(in) :: ckpt
+    integer(c_int), intent(out), optional :: stat
+    character(*), intent(inout), optional :: errmsg
+    type(c_ptr) :: plan
+    integer(c_int) :: st
+
+    plan = find_plan(ckpt, 'gs_ckpt_staged', st)
+    if (st == GS_OK) st = c_ckpt_staged(plan)
+    call conclude(st, stat, errmsg)
+  end subroutine gs_ckpt_staged
+
+  ! At the end of a time step: looks whether the write that is under way has ended on all ranks,
+  ! and if so makes its file a checkpoint. Collective.
+  !
+  !   written  out  optional: the step that is on disk now; -1 if none has come to it
+  subroutine gs_ckpt_test(ckpt, written, stream, stat, errmsg)
+    type(gs_ckpt), intent(in) :: ckpt
+    integer(c_int64_t), intent(out), optional :: written
+    integer(c_intptr_t), intent(in), optional :: stream
+    integer(c_int), intent(out), optional :: stat
+    character(*), intent(inout), optional :: errmsg
+
+    call conclude(end_step(c_ckpt_test, 'gs_ckpt_test', ckpt, written, stream), stat, errmsg)
+  end subroutine gs_ckpt_test
+
+  ! Waits for the write that is under way, if there is one; else as gs_ckpt_test. Collective.
+  subroutine gs_ckpt_wait(ckpt, written, stream, stat, errmsg)
+    type(gs_ckpt), intent(in) :: ckpt
+    integer(c_int64_t), intent(out), optional :: written
+    integer(c_intptr_t), intent(in), optional :: stream
+    integer(c_int), intent(out), optional :: stat
+    character(*), intent(inout), optional :: errmsg
+
+    call conclude(end_step(c_ckpt_wait, 'gs_ckpt_wait', ckpt, written, stream), stat, errmsg)
+  end subroutine gs_ckpt_wait
+
+  ! What both of these do, by function [ender] of C.
+  function end_step(ender, call, ckpt, written, stream) result(st)
+    procedure(c_ckpt_ender) :: ender
+    character(*), intent(in) :: call
+    type(gs_ckpt), intent(in) :: ckpt
+    integer(c_int64_t), intent(out), optional :: written
+    integer(c_intptr_t), intent(in), optional :: stream
+    integer(c_int) :: st
+    type(c_ptr) :: plan
+    integer(c_int64_t) :: step
+
+    step = -1
+    plan = find_plan(ckpt, call, st)
+    if (st == GS_OK) st = ender(plan, step, stream_or_default(stream))
+    if (present(written)) written = step
+  end function end_step
 
   ! The steps of the checkpoints in the folder, oldest first, and how many they are; of size 0
   ! after a failure. Collective.
@@ -312,17 +458,37 @@ contains
     call read_step(ckpt, int(step, c_int64_t), found, stream, stat, errmsg)
   end subroutine read_step_int32
 
-  ! Ends a plan, for all copies of [ckpt]; before gs_comm_destroy. One that was never created is
-  ! ignored.
-  subroutine gs_ckpt_destroy(ckpt, stat, errmsg)
+  ! Asks whether the program should write a checkpoint and end. Collective.
+  !
+  !   reasons  out  0: go on; else one or more of GS_CKPT_STOP_* added up; 0 on failure
+  subroutine gs_ckpt_stop_requested(ckpt, reasons, stream, stat, errmsg)
     type(gs_ckpt), intent(in) :: ckpt
+    integer(c_int), intent(out) :: reasons
+    integer(c_intptr_t), intent(in), optional :: stream
     integer(c_int), intent(out), optional :: stat
     character(*), intent(inout), optional :: errmsg
     type(c_ptr) :: plan
     integer(c_int) :: st
 
-    st = c_handle_close(handle_of_ckpt(ckpt), KIND_CKPT, text_to_c('gs_ckpt_destroy'), plan)
-    if (c_associated(plan)) st = c_ckpt_destroy(plan)
+    reasons = 0
+    plan = find_plan(ckpt, 'gs_ckpt_stop_requested', st)
+    if (st == GS_OK) st = c_ckpt_stop_requested(plan, reasons, stream_or_default(stream))
+    call conclude(st, stat, errmsg)
+  end subroutine gs_ckpt_stop_requested
+
+  ! Ends a plan, for all copies of [ckpt]; before gs_comm_destroy. One that was never created is
+  ! ignored. While a write is under way it is refused, and nothing ends.
+  subroutine gs_ckpt_destroy(ckpt, stat, errmsg)
+    type(gs_ckpt), intent(in) :: ckpt
+    integer(c_int), intent(out), optional :: stat
+    character(*), intent(inout), optional :: errmsg
+    type(c_ptr) :: plan
+    integer(c_int64_t) :: handle
+    integer(c_int) :: st
+
+    handle = handle_of_ckpt(ckpt)
+    st = c_handle_take(handle, KIND_CKPT, text_to_c('gs_ckpt_destroy'), plan)
+    if (c_associated(plan)) st = c_handle_close(handle, plan, c_ckpt_destroy(plan))
     call conclude(st, stat, errmsg)
   end subroutine gs_ckpt_destroy
 

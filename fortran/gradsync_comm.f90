@@ -240,16 +240,19 @@ contains
   end subroutine set_options
 
   ! Ends a communicator. Collective, unless it was aborted or has timed out. It is ended for
-  ! all copies of [comm]; one that was never created is ignored.
+  ! all copies of [comm]; one that was never created is ignored. With GS_ERR_STATE it is refused,
+  ! and nothing ends.
   subroutine gs_comm_destroy(comm, stat, errmsg)
     type(gs_comm), intent(in) :: comm
     integer(c_int), intent(out), optional :: stat
     character(*), intent(inout), optional :: errmsg
     type(c_ptr) :: address
+    integer(c_int64_t) :: handle
     integer(c_int) :: st
 
-    st = c_handle_close(handle_of_comm(comm), KIND_COMM, text_to_c('gs_comm_destroy'), address)
-    if (c_associated(address)) st = c_comm_destroy(address)
+    handle = handle_of_comm(comm)
+    st = c_handle_take(handle, KIND_COMM, text_to_c('gs_comm_destroy'), address)
+    if (c_associated(address)) st = c_handle_close(handle, address, c_comm_destroy(address))
     call conclude(st, stat, errmsg)
   end subroutine gs_comm_destroy
 

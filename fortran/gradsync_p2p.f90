@@ -9,12 +9,12 @@ module gradsync_p2p
   use, intrinsic :: iso_c_binding, only: c_associated, c_f_pointer, c_int, c_int32_t, c_int64_t, &
     c_intptr_t, c_loc, c_null_ptr, c_ptr, c_size_t
   use gradsync_c, only: c_comm_name, c_handle_bind, c_handle_close, c_handle_find, &
-    c_handle_open, KIND_BOUNDARY, KIND_HALO
+    c_handle_open, c_handle_take, KIND_BOUNDARY, KIND_HALO
   use gradsync_c_gather, only: c_check_list
   use gradsync_c_p2p
   use gradsync_support, only: begin, conclude, find, stream_or_default, text_to_c
   use gradsync_types, only: boundary_of_handle, gs_boundary, gs_comm, gs_halo, &
-    halo_of_handle, handle_of_boundary, handle_of_halo, GS_OK
+    halo_of_handle, handle_of_boundary, handle_of_halo, GS_ERR_STATE, GS_OK
   implicit none
   private
 
@@ -201,14 +201,15 @@ contains
     character(*), intent(inout), optional :: errmsg
     type(crossing), pointer :: state
     type(c_ptr) :: address
+    integer(c_int64_t) :: handle
     integer(c_int) :: st
 
-    st = c_handle_close(handle_of_boundary(boundary), KIND_BOUNDARY, &
-      text_to_c('gs_boundary_destroy'), address)
+    handle = handle_of_boundary(boundary)
+    st = c_handle_take(handle, KIND_BOUNDARY, text_to_c('gs_boundary_destroy'), address)
     call take(address, state)
     if (associated(state)) then
-      st = c_boundary_destroy(state%thing)
-      deallocate (state)
+      st = c_handle_close(handle, address, c_boundary_destroy(state%thing))
+      if (st /= GS_ERR_STATE) deallocate (state)
     end if
     call conclude(st, stat, errmsg)
   end subroutine gs_boundary_destroy
@@ -302,13 +303,15 @@ contains
     character(*), intent(inout), optional :: errmsg
     type(crossing), pointer :: state
     type(c_ptr) :: address
+    integer(c_int64_t) :: handle
     integer(c_int) :: st
 
-    st = c_handle_close(handle_of_halo(halo), KIND_HALO, text_to_c('gs_halo_destroy'), address)
+    handle = handle_of_halo(halo)
+    st = c_handle_take(handle, KIND_HALO, text_to_c('gs_halo_destroy'), address)
     call take(address, state)
     if (associated(state)) then
-      st = c_halo_destroy(state%thing)
-      deallocate (state)
+      st = c_handle_close(handle, address, c_halo_destroy(state%thing))
+      if (st /= GS_ERR_STATE) deallocate (state)
     end if
     call conclude(st, stat, errmsg)
   end subroutine gs_halo_destroy

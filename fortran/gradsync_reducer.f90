@@ -9,13 +9,13 @@
 !   index    out  optional: the number of what was added; -1 on failure
 !   stat, errmsg  optional: see gradsync_comm
 module gradsync_reducer
-  use, intrinsic :: iso_c_binding, only: c_char, c_double, c_f_pointer, c_funloc, c_funptr, &
-    c_int, c_int32_t, c_int64_t, c_loc, c_null_funptr, c_null_ptr, c_ptr, c_size_t, c_sizeof
-  use gradsync_c, only: c_handle_bind, c_handle_close, c_handle_open, KIND_REDUCER
+  use, intrinsic :: iso_c_binding, only: c_associated, c_char, c_double, c_f_pointer, c_funloc, &
+    c_funptr, c_int, c_int32_t, c_int64_t, c_loc, c_null_funptr, c_null_ptr, c_ptr, c_sizeof
+  use gradsync_c, only: c_handle_bind, c_handle_close, c_handle_open, c_handle_take, KIND_REDUCER
   use gradsync_c_reducer
   use gradsync_state, only: add_gradient, bucket_box, find_reducer, find_state, gs_bucket_f, &
     reducer_state
-  use gradsync_support, only: begin, conclude, find, set_flag, text_to_c
+  use gradsync_support, only: conclude, find, set_bytes, set_flag, text_to_c
   use gradsync_types, only: gs_bucket, gs_bucket_stats, gs_comm, gs_reducer, gs_reducer_stats, &
     handle_of_reducer, reducer_of_handle, GS_ERR_STATE, GS_OK
   implicit none
@@ -66,6 +66,7 @@ contains
     real(c_double), intent(in), optional :: max_norm
     integer(c_int), intent(out), optional :: stat
     character(*), intent(inout), optional :: errmsg
+    character(*), parameter :: call = 'gs_reducer_create'
     character(kind=c_char), allocatable, target :: c_name(:)
     type(c_reducer_opts) :: opts
     type(c_ptr) :: address
@@ -76,10 +77,10 @@ contains
       c_name = text_to_c(name)
       opts%name = c_loc(c_name)
     end if
-    address = find(comm, 'gs_reducer_create', st)
-    call set_bytes(opts%first_bytes, comm, 'first_bytes', first_bytes, st)
-    call set_bytes(opts%bucket_bytes, comm, 'bucket_bytes', bucket_bytes, st)
-    call set_bytes(opts%last_bytes, comm, 'last_bytes', last_bytes, st)
+    address = find(comm, call, st)
+    call set_bytes(opts%first_bytes, comm, call, 'first_bytes', first_bytes, st)
+    call set_bytes(opts%bucket_bytes, comm, call, 'bucket_bytes', bucket_bytes, st)
+    call set_bytes(opts%last_bytes, comm, call, 'last_bytes', last_bytes, st)
     if (present(overlap)) opts%overlap = overlap
     if (present(wire)) opts%wire = wire
     call set_flag(opts%error_feedback, error_feedback)
@@ -93,20 +94,6 @@ contains
     if (st == GS_OK) call make(reducer, comm, address, opts, st)
     call conclude(st, stat, errmsg)
   end subroutine gs_reducer_create
-
-  ! Refuses sizes below 0, which C has no numbers for.
-  subroutine set_bytes(option, comm, what, bytes, st)
-    integer(c_size_t), intent(inout) :: option
-    type(gs_comm), intent(in) :: comm
-    character(*), intent(in) :: what
-    integer(c_int64_t), intent(in), optional :: bytes
-    integer(c_int), intent(inout) :: st
-    type(c_ptr) :: address
-
-    if (.not. present(bytes) .or. st /= GS_OK) return
-    st = begin(comm, 'gs_reducer_create', what, bytes, address)
-    if (st == GS_OK) option = bytes
-  end subroutine set_bytes
 
   ! Makes a reducer of the communicator of C at [address], and its handle.
   subroutine make(reducer, comm, address, opts, st)
@@ -414,21 +401,17 @@ contains
     type(gs_reducer), intent(in) :: reducer
     integer(c_int), intent(out), optional :: stat
     character(*), intent(inout), optional :: errmsg
-    character(*), parameter :: call = 'gs_reducer_destroy'
     type(reducer_state), pointer :: state
     type(c_ptr) :: address
     integer(c_int64_t) :: handle
     integer(c_int) :: st
 
-    st = GS_OK
     handle = handle_of_reducer(reducer)
-    if (handle /= 0) state => find_state(reducer, call, st)
-    if (handle /= 0 .and. st == GS_OK) then
-      st = c_reducer_destroy(state%reducer)
-      if (st /= GS_ERR_STATE) then
-        if (c_handle_close(handle, KIND_REDUCER, text_to_c(call), address) == GS_OK) &
-          call free(state)
-      end if
+    st = c_handle_take(handle, KIND_REDUCER, text_to_c('gs_reducer_destroy'), address)
+    if (c_associated(address)) then
+      call c_f_pointer(address, state)
+      st = c_handle_close(handle, address, c_reducer_destroy(state%reducer))
+      if (st /= GS_ERR_STATE) call free(state)
     end if
     call conclude(st, stat, errmsg)
   end subroutine gs_reducer_destroy

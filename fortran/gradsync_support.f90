@@ -3,13 +3,14 @@
 ! Private to the binding: module gradsync does not pass these names on.
 module gradsync_support
   use, intrinsic :: iso_c_binding, only: c_associated, c_char, c_f_pointer, c_int, c_int64_t, &
-    c_intptr_t, c_null_char, c_null_ptr, c_ptr
+    c_intptr_t, c_null_char, c_null_ptr, c_ptr, c_size_t
   use gradsync_c, only: c_comm_name, c_handle_begin, c_handle_bind, c_handle_find, c_last_error, &
     c_status_string, c_strlen, KIND_COMM
   use gradsync_types, only: comm_of_handle, gs_comm, handle_of_comm, GS_OK
   implicit none
   private
-  public :: begin, conclude, find, set_flag, settle, stream_or_default, text_from_c, text_to_c
+  public :: begin, conclude, find, set_bytes, set_flag, settle, stream_or_default
+  public :: text_from_c, text_to_c
 
 contains
 
@@ -102,6 +103,21 @@ contains
 
     if (present(flag)) option = merge(1, 0, flag)
   end subroutine set_flag
+
+  ! Sets an option [what] of [call] that is a size. Refuses those below 0, which C has no numbers
+  ! for.
+  subroutine set_bytes(option, comm, call, what, bytes, st)
+    integer(c_size_t), intent(inout) :: option
+    type(gs_comm), intent(in) :: comm
+    character(*), intent(in) :: call, what
+    integer(c_int64_t), intent(in), optional :: bytes
+    integer(c_int), intent(inout) :: st
+    type(c_ptr) :: address
+
+    if (.not. present(bytes) .or. st /= GS_OK) return
+    st = begin(comm, call, what, bytes, address)
+    if (st == GS_OK) option = bytes
+  end subroutine set_bytes
 
   ! A stream that was not given is the NULL stream.
   pure function stream_or_default(stream) result(given)

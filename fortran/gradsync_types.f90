@@ -81,11 +81,30 @@ module gradsync_types
   integer(c_int), parameter, public :: GS_SCALAR_MIN = 3
   integer(c_int), parameter, public :: GS_SCALAR_MAX = 4
 
-  ! Instead of a step, the newest checkpoint; what a read by another number of ranks does.
+  ! Instead of a step, the newest checkpoint; what a read by another number of ranks does; how
+  ! replicated arrays are compared; in what files arrays are; what a write does while the one
+  ! before is under way.
   integer(c_int64_t), parameter, public :: GS_CKPT_LATEST = -1
   integer(c_int), parameter, public :: GS_CKPT_RANKS_ERROR = 0
   integer(c_int), parameter, public :: GS_CKPT_RANKS_KEEP = 1
   integer(c_int), parameter, public :: GS_CKPT_RANKS_FIRST = 2
+  integer(c_int), parameter, public :: GS_CKPT_COMPARE_FULL = 0
+  integer(c_int), parameter, public :: GS_CKPT_COMPARE_SAMPLE = 1
+  integer(c_int), parameter, public :: GS_CKPT_COMPARE_NONE = 2
+  integer(c_int), parameter, public :: GS_CKPT_LAYOUT_AUTO = 0
+  integer(c_int), parameter, public :: GS_CKPT_LAYOUT_SINGLE = 1
+  integer(c_int), parameter, public :: GS_CKPT_LAYOUT_NODE = 2
+  integer(c_int), parameter, public :: GS_CKPT_BUSY_WAIT = 0
+  integer(c_int), parameter, public :: GS_CKPT_BUSY_SKIP = 1
+  integer(c_int), parameter, public :: GS_CKPT_BUSY_ERROR = 2
+  integer(c_int), parameter, public :: GS_CKPT_POINTS = 0
+  integer(c_int), parameter, public :: GS_CKPT_CELLS = 1
+
+  ! Why a program is to stop, and what it exits with to be started again.
+  integer(c_int), parameter, public :: GS_CKPT_STOP_SIGNAL = 1
+  integer(c_int), parameter, public :: GS_CKPT_STOP_TIME = 2
+  integer(c_int), parameter, public :: GS_CKPT_STOP_FILE = 4
+  integer(c_int), parameter, public :: GS_CKPT_EXIT_REQUEUE = 75
 
   integer(c_int), parameter, public :: GS_FIELD_DIMS_MAX = 15
   integer(c_int), parameter, public :: GS_REDUCER_DIMS_MAX = 15

@@ -13,7 +13,7 @@
 #define NAME_BYTES  48 /* enough to recognise a communicator in a message */
 
 struct slot {
-    void *thing;                /* NULL: reserved or free */
+    void *thing;                /* NULL: reserved, taken or free */
     uint32_t generation;        /* of the handle that is, or will next be, given out */
     int next_free;              /* index of the next free slot, -1 at the end */
     char name[NAME_BYTES];      /* of the thing of this or of the last generation; may be empty */
@@ -163,8 +163,8 @@ gs_status_t gsi_fortran_handle_comm (int64_t handle, const char *call, gs_comm_t
     return st;
 }
 
-gs_status_t gsi_fortran_handle_close (int64_t handle, enum gsi_fortran_kind kind,
-                                      const char *call, void **thing)
+gs_status_t gsi_fortran_handle_take (int64_t handle, enum gsi_fortran_kind kind, const char *call,
+                                     void **thing)
 {
     struct slot *slot;
     gs_status_t st;
@@ -176,8 +176,22 @@ gs_status_t gsi_fortran_handle_close (int64_t handle, enum gsi_fortran_kind kind
     st = find (handle, kind, call, &slot);
     if (st == GS_OK) {
         *thing = slot->thing;
-        release (slot);
+        slot->thing = NULL;
     }
+    pthread_mutex_unlock (&guard);
+    return st;
+}
+
+gs_status_t gsi_fortran_handle_close (int64_t handle, void *thing, gs_status_t st)
+{
+    struct slot *slot;
+
+    pthread_mutex_lock (&guard);
+    slot = slot_of (handle);
+    if (st == GS_ERR_STATE)
+        slot->thing = thing;
+    else
+        release (slot);
     pthread_mutex_unlock (&guard);
     return st;
 }

@@ -45,11 +45,18 @@ gs_status_t gsi_fortran_handle_find (int64_t handle, enum gsi_fortran_kind kind,
 gs_status_t gsi_fortran_handle_comm (int64_t handle, const char *call, gs_comm_t **comm);
 
 /*
- * Takes the thing out of its slot, which ends all copies of the handle; the caller destroys it.
- * *thing is NULL with GS_OK for handle 0, and with GS_ERR_STATE the second time.
+ * Takes the thing out of its slot for the caller, who destroys it and tells how that went: until
+ * then no copy of the handle leads to it. *thing is NULL with GS_OK for handle 0, and with
+ * GS_ERR_STATE the second time.
  */
-gs_status_t gsi_fortran_handle_close (int64_t handle, enum gsi_fortran_kind kind,
-                                      const char *call, void **thing);
+gs_status_t gsi_fortran_handle_take (int64_t handle, enum gsi_fortran_kind kind, const char *call,
+                                     void **thing);
+
+/*
+ * What follows a take: [st] is that of the destroy. With GS_ERR_STATE [thing] is still there, and
+ * all copies of the handle lead to it again; else they end. Returns [st].
+ */
+gs_status_t gsi_fortran_handle_close (int64_t handle, void *thing, gs_status_t st);
 
 /*
  * What each call with an address starts with: finds the communicator, and refuses an [amount]

@@ -16,7 +16,7 @@
  *   - Threads: one thread at a time per communicator; different communicators may be used by
  *     different threads at the same time. Functions without a communicator are thread-safe.
  *   - Waiting: no call waits without a deadline (GS_TIMEOUT_MS, GS_BOOT_TIMEOUT_MS).
- *   - Output: the library never exits, aborts, installs a signal handler or writes to stdout.
+ *   - Output: it never exits, aborts or writes to stdout, and handles signals in section 7 only.
  */
 #ifndef GRADSYNC_H
 #define GRADSYNC_H
@@ -299,8 +299,8 @@ gs_status_t gs_comm_from_mpi_fint (int mpi_comm, const gs_comm_opts_t *opts, gs_
  * Collective  yes, unless the communicator was aborted or has timed out: then local. Memory
  *             that an unfinished transfer still owns is kept, not freed.
  * Returns     GS_OK; GS_ERR_TIMEOUT if the other ranks did not come in time; GS_ERR_MISMATCH if
- *             they are in another call (compared as in section 5), which then fails;
- *             GS_ERR_STATE if another thread is inside a call: then nothing was destroyed.
+ *             they are in another call, which then fails; GS_ERR_TRANSPORT also if one has given
+ *             up; GS_ERR_STATE: nothing was destroyed, for it is in use.
  * Since       0.1
  */
 gs_status_t gs_comm_destroy (gs_comm_t *comm);

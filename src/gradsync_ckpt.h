@@ -22,13 +22,15 @@ extern "C" {
  *
  *   create, add each array, commit
  *   at the start:        read
- *   every so many steps: write
+ *   every so many steps: write; or write_async, and test in the steps that follow
+ *   after each step:     ask whether to stop
+ *   at the end:          wait
  *   destroy
  *
  * A file is DIR/ck-<step>.h5, for HDF5 1.8 and later: doc/checkpoint-format.md describes it. It
  * has that name once it is complete and on disk; until then, and if the job dies, it is
- * ck-<step>.h5.tmp, which a write of that step, or a commit an hour later, removes. All that it
- * has is under checksums.
+ * ck-<step>.h5.tmp, which a write of that step, or the commit of the next job, removes. All that
+ * it has is under checksums. DIR/.gs-lock tells other jobs who writes there.
  *
  * All functions but gs_ckpt_destroy return GS_ERR_ARG if the plan is NULL, GS_ERR_STATE if it was
  * destroyed or, unless they say otherwise, is not committed; GS_ERR_UNSUPPORTED in a build
@@ -50,29 +52,66 @@ typedef enum gs_ckpt_ranks {
     GS_CKPT_RANKS_INT_SIZED = 0x7fffffff
 } gs_ckpt_ranks_t;
 
+/* How the arrays of a checkpoint are spread over files. */
+typedef enum gs_ckpt_layout {
+    GS_CKPT_LAYOUT_AUTO = 0,   /* what suits the file system of the folder */
+    GS_CKPT_LAYOUT_SINGLE = 1, /* one file, ck-<step>.h5, to which all ranks write */
+    GS_CKPT_LAYOUT_NODE = 2,   /* a folder ck-<step> with a file for each node, and index.h5, in
+                                  which readers find the arrays put together */
+    GS_CKPT_LAYOUT_INT_SIZED = 0x7fffffff
+} gs_ckpt_layout_t;
+
+/* How replicated arrays are held against those of the other ranks, by digests of 64 bits. */
+typedef enum gs_ckpt_compare {
+    GS_CKPT_COMPARE_FULL = 0,   /* every byte */
+    GS_CKPT_COMPARE_SAMPLE = 1, /* on hosts one of 100 pieces of 4 KiB, others in each step, the
+                                   first and the last one, and arrays up to 64 KiB; on GPUs, where
+                                   it costs little, every byte */
+    GS_CKPT_COMPARE_NONE = 2,
+    GS_CKPT_COMPARE_INT_SIZED = 0x7fffffff
+} gs_ckpt_compare_t;
+
+/* What an asynchronous write does while the one before is still under way. */
+typedef enum gs_ckpt_busy {
+    GS_CKPT_BUSY_WAIT = 0,  /* it waits for that one */
+    GS_CKPT_BUSY_SKIP = 1,  /* it does nothing */
+    GS_CKPT_BUSY_ERROR = 2, /* it fails with GS_ERR_STATE */
+    GS_CKPT_BUSY_INT_SIZED = 0x7fffffff
+} gs_ckpt_busy_t;
+
 /*
  * Options of a plan, the same on all ranks. Start from GS_CKPT_OPTS_INIT; zero or NULL in a field
  * means its default. [size] lets later versions add fields.
  */
 typedef struct gs_ckpt_opts {
-    size_t size;           /* sizeof (gs_ckpt_opts_t) */
-    const char *name;      /* shown in messages; copied; default "checkpoint" */
-    int keep_last;         /* so many, of the steps up to that written, stay; default all */
-    int64_t keep_every;    /* those of steps that are multiples of it stay even so */
-    int overwrite;         /* 1: a step that there is already is replaced; default GS_ERR_STATE */
-    int allow_missing;     /* 1: arrays that the file does not have stay as they are in a read */
-    int allow_extra;       /* 1: a read takes no notice of what the file has beside the plan's */
-    int no_compare;        /* 1: nobody looks whether replicated arrays are equal on all ranks */
+    size_t size;        /* sizeof (gs_ckpt_opts_t) */
+    const char *name;   /* shown in messages; copied; default "checkpoint" */
+    int keep_last;      /* so many, of the steps up to that written, stay; default all */
+    int64_t keep_every; /* those of steps that are multiples of it stay even so */
+    int overwrite;      /* 1: a step that there is already is replaced; default GS_ERR_STATE */
+    int allow_missing;  /* 1: arrays that the file does not have stay as they are in a read */
+    int allow_extra;    /* 1: a read takes no notice of what the file has beside the plan's */
+    gs_ckpt_compare_t compare; /* of replicated arrays */
+    gs_ckpt_layout_t layout;   /* of files */
+    gs_ckpt_busy_t busy;       /* of asynchronous writes */
+    int lazy;              /* 1: they return before the arrays are copied, see gs_ckpt_staged */
+    int direct;            /* 1: past the system's cache (O_DIRECT), where there is such */
+    size_t memory;         /* bytes on a rank for copies of arrays: 0: as much as they have; less,
+                              at least 1 MiB: copies are made as the file takes them */
     gs_ckpt_ranks_t ranks; /* of a read with another number of ranks */
+    int read_only;         /* 1: it writes nothing, and the folder may be another job's */
+    const char *signals;   /* that ask to stop, see below; copied; default "USR1,TERM" */
+    double stop_margin_s;  /* seconds to be left at the end of the job, see below; default 60 */
     void *reserved[8];     /* NULL */
 } gs_ckpt_opts_t;
 
-#define GS_CKPT_OPTS_INIT                                                     \
-    {                                                                         \
-        sizeof (gs_ckpt_opts_t), NULL, 0, 0, 0, 0, 0, 0, GS_CKPT_RANKS_ERROR, \
-        {                                                                     \
-            NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL                    \
-        }                                                                     \
+#define GS_CKPT_OPTS_INIT                                                                        \
+    {                                                                                            \
+        sizeof (gs_ckpt_opts_t), NULL, 0, 0, 0, 0, 0, GS_CKPT_COMPARE_FULL, GS_CKPT_LAYOUT_AUTO, \
+            GS_CKPT_BUSY_WAIT, 0, 0, 0, GS_CKPT_RANKS_ERROR, 0, NULL, 0,                         \
+        {                                                                                        \
+            NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL                                       \
+        }                                                                                        \
     }
 
 /*
@@ -185,17 +224,47 @@ gs_status_t gs_ckpt_set_attribute (gs_ckpt_t *ckpt, const char *name, const char
  */
 gs_status_t gs_ckpt_set_bounds (gs_ckpt_t *ckpt, const char *name, const int64_t *lower);
 
+/* Where the numbers of a field are on its grid. */
+typedef enum gs_ckpt_place {
+    GS_CKPT_POINTS = 0, /* at its points: as many as these */
+    GS_CKPT_CELLS = 1,  /* in the cells between them: one less in each dimension */
+    GS_CKPT_PLACE_INT_SIZED = 0x7fffffff
+} gs_ckpt_place_t;
+
 /*
- * Ends the adds: compares what all ranks added, and lays out the file.
+ * Says that an array is a field on a regular grid: the file, or index.h5, then has a group
+ * /VTKHDF, by which ParaView and VTK show it where it is. All fields of a plan are on one grid. A
+ * second call for an array replaces the first.
+ *
+ *   ckpt     in  not yet committed
+ *   name     in  of a sharded array that was added, not a complex one: of as many dimensions as
+ *                the grid, or one more, the last, of components, 2 or more
+ *   place    in  where its numbers are
+ *   dims     in  of the grid, 2 or 3
+ *   origin   in  [dims] the first point, in the order of the array's shape: z, y, x; NULL for 0;
+ *                of cells the corner of the first one
+ *   spacing  in  [dims] between points, above 0, in the same order; NULL for 1
+ *
+ * Returns     GS_OK; GS_ERR_ARG, also if the array is on another grid than a field before, which
+ *             is named; GS_ERR_STATE after the commit.
+ * Since       0.1
+ */
+gs_status_t gs_ckpt_set_grid (gs_ckpt_t *ckpt, const char *name, gs_ckpt_place_t place, int dims,
+                              const double *origin, const double *spacing);
+
+/*
+ * Ends the adds: compares what all ranks added, lays out the file, and takes the folder for this
+ * job step, unless the plan only reads.
  *
  *   ckpt  in,out  not yet committed
  *
  * Collective  yes, over the ranks of the communicator.
  * Returns     the same on all ranks:
- *   GS_ERR_MISMATCH  options, names, shapes, types, attributes or the order of the adds differ;
- *                    the first difference is named, with both ranks
+ *   GS_ERR_MISMATCH  options, names, shapes, types, attributes, the grid or the order of the adds
+ *                    differ; the first difference is named, with both ranks
  *   GS_ERR_ARG       nothing was added; blocks of an array overlap, reach outside of it, or do
  *                    not cover it
+ *   GS_ERR_STATE     another job writes to the folder: it is named
  *   GS_ERR_IO        the folder is missing or cannot be written to
  *   GS_ERR_NOMEM     there is no memory for it on a rank
  * Since       0.1
@@ -203,26 +272,97 @@ gs_status_t gs_ckpt_set_bounds (gs_ckpt_t *ckpt, const char *name, const int64_t
 gs_status_t gs_ckpt_commit (gs_ckpt_t *ckpt);
 
 /*
- * Writes all arrays as they are. Replicated ones are first compared over the ranks, by digests of
- * 64 bits.
+ * Writes all arrays as they are. Replicated ones are compared over the ranks.
  *
  *   ckpt    in  committed
  *   step    in  0 or more, the same on all ranks: names the file
  *   stream  in  on GPUs the stream whose work completes the arrays; ignored on hosts
  *
  * Collective  yes.
- * Waits       for stream, for all ranks, and until the file is on disk. Files that keep_last and
- *             keep_every do not hold are removed then; those of later steps stay.
+ * Threads     each rank starts one, which takes no signals and calls neither HDF5 nor NCCL nor
+ *             MPI.
+ * Waits       for stream, for all ranks, and until the file is on disk; and first for a write
+ *             that is under way, whose failure it returns. Files that keep_last and keep_every do
+ *             not hold are removed then; those of later steps stay.
  * Returns     the same on all ranks. After a failure there is no new file, unless it is the fsync
  *             of the folder that has failed; and those that there were are whole:
  *   GS_ERR_MISMATCH  a replicated array differs: it and the ranks are named; or steps do
  *   GS_ERR_STATE     there is a file of that step already, and it is not one that a read of this
- *                    plan has found damaged
+ *                    plan has found damaged; the file system still holds a write that has failed
+ *                    with GS_ERR_TIMEOUT; another job has taken the folder over, and this plan
+ *                    writes nothing there any more; or the plan only reads
  *   GS_ERR_IO        with path and reason, on the other ranks with the rank as well
- *   GS_ERR_NOMEM     there is no memory for it on a rank
+ *   GS_ERR_TIMEOUT   the file system of a rank has taken nothing for the communicator's deadline
+ *   GS_ERR_NOMEM     there is no memory or no thread for it on a rank
  * Since       0.1
  */
 gs_status_t gs_ckpt_write (gs_ckpt_t *ckpt, int64_t step, gs_stream_t stream);
+
+/*
+ * Begins such a write. It goes on beside the program, which may change its arrays when the call
+ * returns: they were copied. Ends in gs_ckpt_test or gs_ckpt_wait, and has failed or not then.
+ *
+ *   ckpt    in   committed
+ *   step    in   as gs_ckpt_write
+ *   begun   out  1, or 0: the one before is under way, and the option busy is GS_CKPT_BUSY_SKIP;
+ *                NULL if not wanted
+ *   stream  in   as gs_ckpt_write
+ *
+ * Collective  yes.
+ * Memory      for the copies, which the plan keeps: on hosts as much as a rank's arrays, on GPUs,
+ *             in pinned memory of the host, what a rank writes of them; or less, see the option
+ *             memory. None for option lazy on hosts, where arrays are written from where they
+ *             are.
+ * Threads     as gs_ckpt_write. It has a nice value of 5 more than the caller: where there is no
+ *             core to spare, the program goes first.
+ * Waits       for stream and for all ranks, and until the arrays were copied; with the option
+ *             lazy not for this: gs_ckpt_staged does.
+ * Returns     as gs_ckpt_write if it was not begun. If the one before had failed, that is told
+ *             here, and none is begun.
+ * Since       0.1
+ */
+gs_status_t gs_ckpt_write_async (gs_ckpt_t *ckpt, int64_t step, int *begun, gs_stream_t stream);
+
+/*
+ * With the option lazy: waits until the program may change its arrays again.
+ *
+ *   ckpt  in  committed
+ *
+ * Collective  no.
+ * Waits       for this rank's copies, or if there are none its file, and that with the deadline
+ *             of the communicator.
+ * Returns     GS_OK, also if the write has failed, which gs_ckpt_test and gs_ckpt_wait tell.
+ * Since       0.1
+ */
+gs_status_t gs_ckpt_staged (gs_ckpt_t *ckpt);
+
+/*
+ * At the end of a time step: looks whether the write that is under way has ended on all ranks,
+ * and if so makes its file a checkpoint, or tells why there is none.
+ *
+ *   ckpt     in   committed
+ *   written  out  the step that is on disk now; -1: none has come to it in this call; NULL if not
+ *                 wanted
+ *   stream   in   on GPUs the stream that its small messages are queued on; ignored on hosts
+ *
+ * Collective  yes: of one byte while a write is under way; of nothing else.
+ * Waits       for all ranks and, on GPUs, for stream, while a write is under way; not for files
+ *             but in the call that makes it a checkpoint.
+ * Returns     as gs_ckpt_write.
+ * Since       0.1
+ */
+gs_status_t gs_ckpt_test (gs_ckpt_t *ckpt, int64_t *written, gs_stream_t stream);
+
+/*
+ * Waits for the write that is under way, if there is one, and does as gs_ckpt_test.
+ *
+ *   ckpt, written, stream  as gs_ckpt_test
+ *
+ * Collective  yes, if a write is under way.
+ * Returns     as gs_ckpt_write.
+ * Since       0.1
+ */
+gs_status_t gs_ckpt_wait (gs_ckpt_t *ckpt, int64_t *written, gs_stream_t stream);
 
 /*
  * The steps of the checkpoints in the folder, oldest first, as their names tell.
@@ -261,18 +401,62 @@ gs_status_t gs_ckpt_list (gs_ckpt_t *ckpt, int64_t *steps, size_t room, size_t *
  *   GS_ERR_MISMATCH     an array has another type or shape there, is missing or too many; or
  *                       there were more or fewer ranks, and the plan has arrays of ranks: see the
  *                       options
+ *   GS_ERR_STATE        also if a write is under way
  *   GS_ERR_NOMEM        there is no memory for it on a rank
  * Since       0.1
  */
 gs_status_t gs_ckpt_read (gs_ckpt_t *ckpt, int64_t step, int64_t *found, gs_stream_t stream);
 
+/* Why a program is to stop; several may hold. */
+typedef enum gs_ckpt_stop {
+    GS_CKPT_STOP_SIGNAL = 1, /* a rank had one of the signals */
+    GS_CKPT_STOP_TIME = 2,   /* the end of the job is near */
+    GS_CKPT_STOP_FILE = 4,   /* there is a file DIR/stop */
+    GS_CKPT_STOP_INT_SIZED = 0x7fffffff
+} gs_ckpt_stop_t;
+
+/* What a program exits with that has stopped, and wants to be started again: EX_TEMPFAIL. */
+#define GS_CKPT_EXIT_REQUEUE 75
+
 /*
- * Ends a plan; its arrays and files stay. NULL is allowed.
+ * Asks whether the program should write a checkpoint and end, because the job makes room for
+ * another, its time is over, or somebody wishes so. For each step: it is one exchange of 32
+ * bytes. All ranks have the same answer.
+ *
+ *   ckpt     in   committed
+ *   reasons  out  0: go on; else one or more of GS_CKPT_STOP_*, from then on in each call
+ *   stream   in   as of gs_allreduce with an array of the host; ignored on hosts
+ *
+ * Signals: those of the option signals, names as of kill -l with commas between them, or "none".
+ * A rank that has one is enough. The first call of a plan installs a handler on each rank, which
+ * notes the signal, for the rest of the process, and calls the handler that was there before. If
+ * a later call finds another one, it puts its own back, which calls that, and warns. The last
+ * destroy of a plan that has asked restores what was there, unless it is another by then.
+ *
+ * Time: rank 0's clock, and the end of the job from GS_JOB_END, else SLURM_JOB_END_TIME. The
+ * program is to stop when no more is left than the longest time between two calls of this
+ * function so far, 1.5 times that of the longest write of this plan, and stop_margin_s together.
+ *
+ * File: rank 0 looks in the first call, and then once a second at most.
+ *
+ * In the first call that says so rank 0 logs why, as a warning.
+ *
+ * Collective  yes; not within a step of a reducer.
+ * Waits       for all ranks; on GPUs for stream.
+ * Returns     the same on all ranks: GS_OK; GS_ERR_ARG if reasons is NULL on one; and what the
+ *             collectives do.
+ * Since       0.1
+ */
+gs_status_t gs_ckpt_stop_requested (gs_ckpt_t *ckpt, int *reasons, gs_stream_t stream);
+
+/*
+ * Ends a plan; its arrays and files stay, and the folder is free. NULL is allowed.
  *
  *   ckpt  in  not used any more
  *
  * Collective  no.
- * Returns     GS_OK; GS_ERR_STATE if it was destroyed already.
+ * Returns     GS_OK; GS_ERR_STATE if it was destroyed already, or if a write is under way: it
+ *             stays, and gs_ckpt_wait comes first.
  * Since       0.1
  */
 gs_status_t gs_ckpt_destroy (gs_ckpt_t *ckpt);

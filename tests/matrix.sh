@@ -114,10 +114,12 @@ check () {
             build/modules
     fi
     if build_in "gcc" build-gcc --enable-werror; then
-        tests "gcc: all tests" build-gcc make -C build-gcc check
+        tests "gcc: lint" build-gcc make -j"$jobs" -C build-gcc lint
+        tests "gcc: unit tests" build-gcc make -j"$jobs" -C build-gcc check-unit
+        tests "gcc: all other tests" build-gcc make -C build-gcc check-multi
         tests "gcc: ABI" build-gcc make -C build-gcc check-abi
-        # Its faults are for the build with sanitizers.
-        tests "gcc: on simulated GPUs" build-gcc env GS_TEST_FAULTS=no \
+        # Its faults, and the other half of the layouts, are for the build with sanitizers.
+        tests "gcc: on simulated GPUs" build-gcc env GS_TEST_FAULTS=no GS_TEST_SHORT=1 \
             make -C build-gcc check-simgpu
         tests "gcc: on simulated GPUs, with NCCL 2.18" build-gcc env SIM_NCCL_VERSION=2.18 \
             make -C build-gcc check-simgpu \
@@ -128,16 +130,17 @@ check () {
             CHECK_PERF=--smoke
         tests "gcc: unit tests under valgrind" build-gcc \
             make -j"$jobs" -C build-gcc check-valgrind
-        tests "gcc: distcheck" build-gcc make -C build-gcc distcheck-short
+        tests "gcc: distcheck" build-gcc make -j"$jobs" -C build-gcc distcheck-short
         tests "gcc: the tarball is complete" build-gcc tarball_complete build-gcc
     fi
     build_in "clang" build-clang --enable-werror CC=clang CXX=clang++ \
-        && tests "clang: unit tests and programs" build-clang env GS_TEST_SHORT=1 \
-            make -C build-clang check-programs
+        && tests "clang: unit tests" build-clang make -j"$jobs" -C build-clang check-unit
     build_in "sanitizers" build-sanitize --enable-sanitizer=address,undefined \
         --enable-fault-injection --enable-debug --enable-code-coverage CFLAGS=-g \
-        && tests "sanitizers: all but lint" build-sanitize env GS_TEST_SHORT=1 \
-            GS_TEST_SECONDS=300 CK_TIMEOUT_MULTIPLIER=10 make -C build-sanitize check-code \
+        && tests "sanitizers: unit tests" build-sanitize env GS_TEST_SHORT=1 \
+            CK_TIMEOUT_MULTIPLIER=10 make -j"$jobs" -C build-sanitize check-unit \
+        && tests "sanitizers: all other tests" build-sanitize env GS_TEST_SHORT=1 \
+            GS_TEST_SECONDS=300 make -C build-sanitize check-multi \
         && tests "sanitizers: on simulated GPUs" build-sanitize env GS_TEST_SECONDS=300 \
             make -C build-sanitize coverage-gpu \
         && tests "sanitizers: coverage of src/" build-sanitize make -C build-sanitize coverage

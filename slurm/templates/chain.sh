@@ -3,12 +3,14 @@
 #
 # chain.sh - submits a run as jobs that follow each other, where sites do not requeue.
 #
-#   ./chain.sh 5 --signal=USR1@300 [SBATCH-OPTION]... plain.sbatch ./simulation input.nml
+#   REQUEUE=no ./chain.sh 5 [SBATCH-OPTION]... requeue.sbatch ./simulation input.nml
 #
 # Each job starts when the one before has ended well, and continues from its checkpoint. When
-# one fails the rest is cancelled. On the signal, 300 s before the time limit, the program writes
-# a checkpoint and ends with status 0, as requeue.sbatch describes; it needs no NOT_FINISHED. It
-# should end well, at once, if nothing is left to do.
+# one fails the rest is cancelled. What the program does is told in requeue.sbatch. If nothing is
+# left to do, it should end well, at once.
+#
+# For a program that ends with status 0 though it is not finished, other scripts do as well:
+#   ./chain.sh 5 --signal=USR1@180 [SBATCH-OPTION]... plain.sbatch ./simulation input.nml
 
 if [[ ! ${1-} =~ ^[1-9][0-9]?$ ]] || (($# < 2)); then
     echo "usage: chain.sh JOBS [SBATCH-OPTION]... SCRIPT [ARGUMENT]..." >&2

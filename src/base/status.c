@@ -20,6 +20,17 @@ gs_status_t gsi_fail (gs_status_t st, const char *format, ...)
     return st;
 }
 
+void gsi_failure_note (struct gsi_failure *f, gs_status_t st)
+{
+    f->st = st;
+    memcpy (f->text, last_text, sizeof (f->text));
+}
+
+gs_status_t gsi_failure_repeat (const struct gsi_failure *f)
+{
+    return f->st ? gsi_fail (f->st, "%s", f->text) : GS_OK;
+}
+
 const char *gs_last_error (void)
 {
     return last_text;

@@ -15,4 +15,14 @@
 gs_status_t gsi_fail (gs_status_t st, const char *format, ...)
     __attribute__ ((format (printf, 2, 3)));
 
+/* A failure with its text, which another thread does not see: noted by the one that met it, and
+ * repeated by the one that tells. Without one, GS_OK. */
+struct gsi_failure {
+    gs_status_t st;
+    char text[GSI_TEXT_MAX];
+};
+
+void gsi_failure_note (struct gsi_failure *f, gs_status_t st);
+gs_status_t gsi_failure_repeat (const struct gsi_failure *f);
+
 #endif /* GS_BASE_STATUS_H */

@@ -8,9 +8,13 @@
 
 #include "base/dtype.h"
 #include "base/fault.h"
+#include "base/log.h"
 #include "base/status.h"
+#include "ckpt/save.h"
+#include "ckpt/stage.h"
 
-#define TEXT_MAX 4096
+#define TEXT_MAX     4096
+#define LEAST_MEMORY ((size_t) 1 << 20)
 
 /* ---- Life ---- */
 
@@ -38,6 +42,16 @@ gs_status_t gsi_ckpt_ready (const gs_ckpt_t *ckpt, const char *caller)
                      ckpt->tenant.name);
 }
 
+gs_status_t gsi_ckpt_writable (const gs_ckpt_t *ckpt, const char *caller)
+{
+    gs_status_t st = gsi_ckpt_ready (ckpt, caller);
+
+    if (st || !ckpt->opts.read_only)
+        return st;
+    return gsi_fail (GS_ERR_STATE, "%s: %s has the option read_only: it writes nothing", caller,
+                     ckpt->tenant.name);
+}
+
 static gs_status_t check_opts (const gs_ckpt_opts_t *opts)
 {
     if (opts->size != sizeof (*opts))
@@ -52,6 +66,20 @@ static gs_status_t check_opts (const gs_ckpt_opts_t *opts)
     if ((int) opts->ranks < GS_CKPT_RANKS_ERROR || (int) opts->ranks > GS_CKPT_RANKS_FIRST)
         return gsi_fail (GS_ERR_ARG, "gs_ckpt_create: unknown ranks %d; see gs_ckpt_ranks_t",
                          (int) opts->ranks);
+    if ((int) opts->compare < GS_CKPT_COMPARE_FULL || (int) opts->compare > GS_CKPT_COMPARE_NONE)
+        return gsi_fail (GS_ERR_ARG, "gs_ckpt_create: unknown compare %d; see gs_ckpt_compare_t",
+                         (int) opts->compare);
+    if ((int) opts->busy < GS_CKPT_BUSY_WAIT || (int) opts->busy > GS_CKPT_BUSY_ERROR)
+        return gsi_fail (GS_ERR_ARG, "gs_ckpt_create: unknown busy %d; see gs_ckpt_busy_t",
+                         (int) opts->busy);
+    if ((int) opts->layout < GS_CKPT_LAYOUT_AUTO || (int) opts->layout > GS_CKPT_LAYOUT_NODE)
+        return gsi_fail (GS_ERR_ARG, "gs_ckpt_create: unknown layout %d; see gs_ckpt_layout_t",
+                         (int) opts->layout);
+    if (opts->memory && opts->memory < LEAST_MEMORY)
+        return gsi_fail (GS_ERR_ARG,
+                         "gs_ckpt_create: memory is %zu bytes: 0 for as much as is needed, or at "
+                         "least %zu",
+                         opts->memory, LEAST_MEMORY);
     return GS_OK;
 }
 
@@ -91,10 +119,12 @@ gs_status_t gs_ckpt_create (gs_comm_t *comm, const char *dir, const gs_ckpt_opts
         return gsi_fail (GS_ERR_NOMEM, "gs_ckpt_create: out of memory");
     }
     c->opts = *opts;
-    c->opts.name = NULL;
+    c->opts.name = c->opts.signals = NULL;
     snprintf (c->tenant.name, sizeof (c->tenant.name), "plan '%.64s'",
               opts->name ? opts->name : "checkpoint");
-    if ((st = gsi_feature_open (comm, &c->tenant, "gs_ckpt_create"))) {
+    if ((st = gsi_stop_open (&c->stop, dir, opts)) ||
+        (st = gsi_feature_open (comm, &c->tenant, "gs_ckpt_create"))) {
+        gsi_stop_close (&c->stop);
         free (c->dir);
         free (c);
         return st;
@@ -116,7 +146,22 @@ gs_status_t gs_ckpt_destroy (gs_ckpt_t *ckpt)
         return GS_OK;
     if ((st = gsi_ckpt_valid (ckpt, "gs_ckpt_destroy")))
         return st;
+    if (ckpt->save)
+        return gsi_fail (GS_ERR_STATE,
+                         "gs_ckpt_destroy: a checkpoint of %s is still being written: call "
+                         "gs_ckpt_wait first",
+                         ckpt->tenant.name);
+    if (!gsi_save_come_back (ckpt)) {
+        gsi_log (GS_LOG_WARN, "ckpt",
+                 "%s: its memory and its lock stay: the file system holds a thread of it",
+                 ckpt->tenant.name);
+        gsi_feature_close (ckpt->comm, &ckpt->tenant);
+        ckpt->magic = 0;
+        return GS_OK;
+    }
     gsi_ckpt_undo (ckpt);
+    gsi_stage_release (ckpt);
+    gsi_stop_close (&ckpt->stop);
     for (int i = 0; i < ckpt->arrays; i++) {
         free (ckpt->array[i].name);
         gsi_h5_set_clear (&ckpt->set[i]);
@@ -358,8 +403,7 @@ static gs_status_t check_text (const char *attribute, const char *text)
     return GS_OK;
 }
 
-/* The number of an array of a plan that is not committed. */
-static gs_status_t find_addable (const gs_ckpt_t *c, const char *caller, const char *name, int *i)
+gs_status_t gsi_ckpt_find (const gs_ckpt_t *c, const char *caller, const char *name, int *i)
 {
     gs_status_t st = check_addable (c, caller);
 
@@ -372,7 +416,7 @@ gs_status_t gs_ckpt_set_attribute (gs_ckpt_t *ckpt, const char *name, const char
                                    const char *text)
 {
     int i;
-    gs_status_t st = find_addable (ckpt, "gs_ckpt_set_attribute", name, &i);
+    gs_status_t st = gsi_ckpt_find (ckpt, "gs_ckpt_set_attribute", name, &i);
 
     if (st || (st = check_text (attribute, text)))
         return st;
@@ -386,7 +430,7 @@ gs_status_t gs_ckpt_set_bounds (gs_ckpt_t *ckpt, const char *name, const int64_t
     const struct gsi_ckpt_array *a;
     size_t used = 0;
     int i;
-    gs_status_t st = find_addable (ckpt, caller, name, &i);
+    gs_status_t st = gsi_ckpt_find (ckpt, caller, name, &i);
 
     if (st)
         return st;

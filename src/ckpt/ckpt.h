@@ -7,6 +7,7 @@
 
 #include "ckpt/h5.h"
 #include "ckpt/seal.h"
+#include "ckpt/stop.h"
 #include "comm/block.h"
 #include "comm/feature.h"
 
@@ -27,6 +28,30 @@ struct gsi_ckpt_array {
     bool on_gpu;
 };
 
+/* Data sets of our own, behind those of the arrays. */
+enum gsi_ckpt_own {
+    GSI_SET_STEP,
+    GSI_SET_TIME,
+    GSI_SET_RANKS,
+    GSI_SET_PARTS, /* (parts) */
+    GSI_SET_MAP,   /* (parts) */
+    GSI_SET_BLOCKS,
+    GSI_SET_SEAL
+};
+#define GSI_OWN_SETS 7
+
+/* Where arrays are copied to, so that the program may change them. */
+struct gsi_staging {
+    void *ring; /* [room], pinned on GPUs */
+    size_t room;
+    gs_stream_t stream;               /* (GPUs) of the copies, */
+    struct gsi_event *ready, *copied; /* before the first, and behind the last ones */
+    bool keep;                        /* a copy may still be under way */
+};
+
+struct gsi_region;
+struct gsi_save;
+
 struct gs_ckpt {
     uint32_t magic;
     gs_comm_t *comm;
@@ -36,35 +61,50 @@ struct gs_ckpt {
     char *dir;
     bool committed;
 
+    struct gsi_lock *lock; /* of the folder; on rank 0 of a plan that is committed and writes */
+    struct gsi_stop stop;
     int64_t damaged[2]; /* a read of the newest has found the steps from here to there damaged */
 
     int arrays, room;
     struct gsi_ckpt_array *array;
+    struct gsi_h5_grid grid; /* of all fields */
 
-    /* The file, from the commit on: a data set for each array, then those of GSI_SET_*. */
+    /* The files, from the commit on. That which is sealed has a data set for each array, and
+     * those of GSI_SET_*; it is the only one, or it tells of parts, one for each node. */
     struct gsi_h5_set *set; /* [room + GSI_OWN_SETS] */
     bool has_own_sets;
-    void *image; /* [image_bytes] with which each file begins */
-    size_t image_bytes;
-    uint64_t file_bytes;
+    struct gsi_h5_image sealed, mine; /* and that of this node's part, on its first rank */
+    struct gsi_seal_part *parts;      /* [nodes] */
+    int nodes, node;                  /* 0 and 0: there are no parts */
+    uint64_t *map;                    /* [regions * map_words] as the sealed file has them */
+    size_t map_words;
     struct gsi_seal_block *block; /* [blocks] of the data, */
-    size_t blocks;
-    size_t *first; /* [arrays] of which each array's begin here */
-    uint32_t *raw; /* [blocks] room for checksums of what this rank has of them, */
-    uint8_t *bits; /* [32 * blocks] and for their exclusive or */
-};
+    size_t blocks, data_blocks;   /* of which the first are of the arrays, the others own.h's */
+    struct gsi_region *region;    /* [regions] of the data, those of an array behind each other */
+    size_t regions, *first_region; /* [arrays + 1] */
+    int writer, writers; /* of replicated arrays: the number of this rank, -1 if it is none */
+    uint32_t *raw;       /* [blocks] room for checksums of what this rank has of them, */
+    uint8_t *bits;       /* [32 * blocks] and for their exclusive or */
+    uint64_t *digest; /* [3 * arrays] of replicated ones: this rank's, and room to compare them */
 
-/* Data sets of our own, behind those of the arrays. */
-enum gsi_ckpt_own { GSI_SET_STEP, GSI_SET_TIME, GSI_SET_RANKS, GSI_SET_BLOCKS, GSI_SET_SEAL };
-#define GSI_OWN_SETS 5
+    struct gsi_save *save; /* that is under way */
+    struct gsi_save *hung; /* that was given up while the system still has its thread */
+    struct gsi_staging staging;
+};
 
 /* GS_OK if [ckpt] is a plan; else GS_ERR_ARG or GS_ERR_STATE, naming [caller]. */
 gs_status_t gsi_ckpt_valid (const gs_ckpt_t *ckpt, const char *caller);
 
-/* The same for one that is committed. */
+/* The same for one that is committed, and for one that writes, too. */
 gs_status_t gsi_ckpt_ready (const gs_ckpt_t *ckpt, const char *caller);
+gs_status_t gsi_ckpt_writable (const gs_ckpt_t *ckpt, const char *caller);
 
-/* commit.c: gives back what a commit has made. */
+/* The number of an array of a plan that is not committed: GS_ERR_ARG, GS_ERR_STATE. */
+gs_status_t gsi_ckpt_find (const gs_ckpt_t *ckpt, const char *caller, const char *name, int *i);
+
+/* layout.c. Collective: where all that was added goes in the files; and gives back what that has
+ * made. */
+gs_status_t gsi_ckpt_lay_out (gs_ckpt_t *ckpt, const char *caller);
 void gsi_ckpt_undo (gs_ckpt_t *ckpt);
 
 #endif /* GS_CKPT_CKPT_H */

@@ -6,13 +6,14 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "base/dtype.h"
 #include "base/fault.h"
 #include "base/hash.h"
+#include "base/log.h"
 #include "base/status.h"
 #include "ckpt/ckpt.h"
+#include "ckpt/signals.h"
 #include "ckpt/store.h"
 #include "comm/agree.h"
 #include "comm/same.h"
@@ -46,21 +47,38 @@ static void describe_array (struct gsi_text *t, const struct gsi_ckpt_array *a,
                                                               : ", memory of the host");
     for (int i = 0; i < set->texts; i++)
         describe_text (t, a->name, set->text[i].name, set->text[i].text);
+    if (set->place)
+        gsi_text_add (t, "field '%s', %s of the grid\n", a->name,
+                      set->place == GSI_H5_POINTS ? "at points" : "in cells");
+}
+
+static void describe_grid (struct gsi_text *t, const struct gsi_h5_grid *grid)
+{
+    for (int d = 0; d < grid->dims; d++)
+        gsi_text_add (t, "grid of %d dimensions, number %d: origin %.17g, spacing %.17g\n",
+                      grid->dims, d, grid->origin[d], grid->spacing[d]);
 }
 
 static gs_status_t compare (const gs_ckpt_t *c)
 {
     const gs_ckpt_opts_t *o = &c->opts;
     struct gsi_text t = {0};
+    char signals[200];
     gs_status_t st;
 
+    gsi_signals_describe (c->stop.signals, signals, sizeof (signals));
     describe_text (&t, c->tenant.name, "folder", c->dir);
     gsi_text_add (&t, "keep_last %d, keep_every %" PRId64 ", overwrite %d\n", o->keep_last,
                   o->keep_every, !!o->overwrite);
-    gsi_text_add (&t, "allow_missing %d, allow_extra %d, no_compare %d, ranks %d\n",
-                  !!o->allow_missing, !!o->allow_extra, !!o->no_compare, (int) o->ranks);
+    gsi_text_add (&t, "allow_missing %d, allow_extra %d, ranks %d\n", !!o->allow_missing,
+                  !!o->allow_extra, (int) o->ranks);
+    gsi_text_add (&t, "compare %d, busy %d, lazy %d, layout %d\n", (int) o->compare,
+                  (int) o->busy, !!o->lazy, (int) o->layout);
+    gsi_text_add (&t, "read_only %d\n", !!o->read_only);
+    gsi_text_add (&t, "signals %s, stop_margin_s %g\n", signals, c->stop.margin_s);
     for (int i = 0; i < c->arrays; i++)
         describe_array (&t, &c->array[i], &c->set[i]);
+    describe_grid (&t, &c->grid);
     gsi_text_add (&t, "nothing more\n");
     st = gsi_same (
         c->comm, &t, caller,
@@ -115,162 +133,6 @@ static gs_status_t check_all_cover (const gs_ckpt_t *c)
     return st;
 }
 
-/* ---- The file ---- */
-
-static gs_status_t add_own_set (gs_ckpt_t *c, enum gsi_ckpt_own own, const char *path,
-                                gs_dtype_t dtype, size_t rows)
-{
-    struct gsi_h5_set *set = &c->set[c->arrays + (int) own];
-
-    *set = (struct gsi_h5_set){.path = strdup (path), .dtype = dtype};
-    if (own == GSI_SET_BLOCKS) {
-        set->dims = 2;
-        set->shape[0] = rows;
-        set->shape[1] = sizeof (struct gsi_seal_block) / 8;
-    } else if (own == GSI_SET_SEAL) {
-        set->dims = 1;
-        set->shape[0] = GSI_SEAL_WORDS;
-    }
-    return set->path ? GS_OK : gsi_fail (GS_ERR_NOMEM, "%s: out of memory", caller);
-}
-
-static size_t blocks_of (const struct gsi_h5_set *set)
-{
-    return (gsi_h5_bytes (set) + GSI_BLOCK_BYTES - 1) / GSI_BLOCK_BYTES;
-}
-
-static gs_status_t add_own_sets (gs_ckpt_t *c)
-{
-    size_t blocks = 3; /* of step, time and ranks */
-    gs_status_t st;
-
-    memset (&c->set[c->arrays], 0, GSI_OWN_SETS * sizeof (*c->set));
-    c->has_own_sets = true;
-    for (int i = 0; i < c->arrays; i++)
-        blocks += blocks_of (&c->set[i]);
-    c->blocks = blocks;
-    if ((st = add_own_set (c, GSI_SET_STEP, "/gs/step", GS_I64, 0)) ||
-        (st = add_own_set (c, GSI_SET_TIME, "/gs/time", GS_I64, 0)) ||
-        (st = add_own_set (c, GSI_SET_RANKS, "/gs/ranks", GS_I64, 0)) ||
-        (st = add_own_set (c, GSI_SET_BLOCKS, "/gs/blocks", GS_U64, blocks)) ||
-        (st = add_own_set (c, GSI_SET_SEAL, "/gs/complete", GS_U64, 0)))
-        return st;
-    return gsi_h5_set_text (&c->set[c->arrays + GSI_SET_TIME], "units",
-                            "nanoseconds since 1970-01-01 00:00:00 UTC");
-}
-
-static gs_status_t get_memory (gs_ckpt_t *c)
-{
-    if (!gsi_fault ("ckpt.memory")) {
-        c->block = calloc (c->blocks, sizeof (*c->block));
-        c->first = calloc ((size_t) c->arrays, sizeof (*c->first));
-        c->raw = calloc (c->blocks, sizeof (*c->raw));
-        c->bits = calloc (c->blocks, 32);
-    }
-    if (c->block && c->first && c->raw && c->bits)
-        return GS_OK;
-    return gsi_fail (GS_ERR_NOMEM, "%s: no memory for the checksums of %zu blocks", caller,
-                     c->blocks);
-}
-
-/* Where the blocks of all data sets lie, now that their offsets are known. */
-static void lay_out_blocks (gs_ckpt_t *c)
-{
-    size_t next = 0;
-
-    for (int i = 0; i < c->arrays + GSI_SET_BLOCKS; i++) {
-        const struct gsi_h5_set *set = &c->set[i];
-        size_t bytes = gsi_h5_bytes (set);
-        if (i < c->arrays)
-            c->first[i] = next;
-        for (size_t at = 0; at < bytes; at += GSI_BLOCK_BYTES, next++)
-            c->block[next] = (struct gsi_seal_block){
-                .offset = set->offset + at,
-                .bytes = bytes - at < GSI_BLOCK_BYTES ? bytes - at : GSI_BLOCK_BYTES};
-    }
-}
-
-static gs_status_t check_folder (const gs_ckpt_t *c)
-{
-    struct stat facts;
-    const char *reason = "not a folder";
-
-    if (stat (c->dir, &facts))
-        reason = strerror (errno);
-    else if (S_ISDIR (facts.st_mode))
-        return GS_OK;
-    return gsi_fail (GS_ERR_IO, "%s: folder %s: %s: make it first, where all ranks see it",
-                     caller, c->dir, reason);
-}
-
-/* Rank 0 lays out the file; the others hear of the offsets. */
-static gs_status_t lay_out (gs_ckpt_t *c)
-{
-    size_t number = (size_t) (c->arrays + GSI_OWN_SETS), room = strlen (c->dir) + 64;
-    char *path = malloc (room);
-    gs_status_t st = GS_OK;
-
-    if (!path)
-        return gsi_fail (GS_ERR_NOMEM, "%s: out of memory", caller);
-    snprintf (path, room, "%s/.gs-layout-%ld", c->dir, (long) getpid ());
-    unlink (path);
-    st = gsi_h5_lay_out (path, c->set, number, &c->image, &c->image_bytes, &c->file_bytes);
-    free (path);
-    return st;
-}
-
-static gs_status_t share_offsets (gs_ckpt_t *c)
-{
-    size_t number = (size_t) (c->arrays + GSI_OWN_SETS);
-    uint64_t *offset = calloc (number + 1, sizeof (*offset));
-    struct gsi_agreement nothing = {.words = 0};
-    gs_status_t st = offset ? GS_OK : gsi_fail (GS_ERR_NOMEM, "%s: out of memory", caller);
-
-    if (!(st = gsi_agree (c->comm, caller, st, &nothing, NULL))) {
-        for (size_t i = 0; i < number; i++)
-            offset[i] = c->set[i].offset;
-        offset[number] = c->file_bytes;
-        st = gs_broadcast (c->comm, offset, number + 1, GS_U64, 0, NULL);
-        for (size_t i = 0; i < number; i++)
-            c->set[i].offset = offset[i];
-        c->file_bytes = offset[number];
-    }
-    free (offset);
-    return st;
-}
-
-static gs_status_t make (gs_ckpt_t *c)
-{
-    struct gsi_agreement nothing = {.words = 0};
-    gs_status_t st;
-
-    if (!(st = add_own_sets (c)))
-        st = get_memory (c);
-    if (!st && !c->rank && !(st = check_folder (c)) && !(st = lay_out (c)))
-        gsi_store_sweep (c);
-    if ((st = gsi_agree (c->comm, caller, st, &nothing, NULL)) || (st = share_offsets (c)))
-        return st;
-    lay_out_blocks (c);
-    return GS_OK;
-}
-
-void gsi_ckpt_undo (gs_ckpt_t *c)
-{
-    for (int i = 0; i < GSI_OWN_SETS && c->has_own_sets; i++)
-        gsi_h5_set_clear (&c->set[c->arrays + i]);
-    c->has_own_sets = false;
-    free (c->image);
-    free (c->block);
-    free (c->first);
-    free (c->raw);
-    free (c->bits);
-    c->image = c->block = NULL;
-    c->first = NULL;
-    c->raw = NULL;
-    c->bits = NULL;
-    c->committed = false;
-}
-
 gs_status_t gs_ckpt_commit (gs_ckpt_t *ckpt)
 {
     gs_status_t st = gsi_ckpt_valid (ckpt, caller);
@@ -283,7 +145,7 @@ gs_status_t gs_ckpt_commit (gs_ckpt_t *ckpt)
         return st;
     if (!ckpt->arrays)
         return gsi_fail (GS_ERR_ARG, "%s: nothing was added to %s", caller, ckpt->tenant.name);
-    if ((st = check_all_cover (ckpt)) || (st = make (ckpt))) {
+    if ((st = check_all_cover (ckpt)) || (st = gsi_ckpt_lay_out (ckpt, caller))) {
         gsi_ckpt_undo (ckpt);
         return st;
     }

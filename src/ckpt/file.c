@@ -3,6 +3,7 @@
 #include "ckpt/file.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -38,6 +39,11 @@ gs_status_t gsi_file_write (int fd, const char *path, const void *data, size_t b
     return GS_OK;
 }
 
+void gsi_file_push (int fd, uint64_t offset, uint64_t bytes)
+{
+    (void) !sync_file_range (fd, (off_t) offset, (off_t) bytes, SYNC_FILE_RANGE_WRITE);
+}
+
 gs_status_t gsi_file_read (int fd, const char *path, void *data, size_t bytes, uint64_t offset)
 {
     char *at = data;
@@ -60,4 +66,17 @@ gs_status_t gsi_file_read (int fd, const char *path, void *data, size_t bytes, u
         bytes -= (size_t) n;
     }
     return GS_OK;
+}
+
+gs_status_t gsi_file_sync_folder (const char *path)
+{
+    int fd = open (path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    gs_status_t st = GS_OK;
+
+    if (fd < 0)
+        return gsi_file_fail (path, "open");
+    if (fsync (fd) && errno != EINVAL) /* which says that the file system needs none */
+        st = gsi_file_fail (path, "fsync");
+    close (fd);
+    return st;
 }

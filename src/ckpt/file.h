@@ -15,7 +15,13 @@ gs_status_t gsi_file_fail (const char *path, const char *call);
 gs_status_t gsi_file_write (int fd, const char *path, const void *data, size_t bytes,
                             uint64_t offset);
 
+/* Has the system begin to bring to disk what was written there; a hint. */
+void gsi_file_push (int fd, uint64_t offset, uint64_t bytes);
+
 /* The same back; GS_ERR_IO, or GS_ERR_FORMAT if the file ends before. */
 gs_status_t gsi_file_read (int fd, const char *path, void *data, size_t bytes, uint64_t offset);
+
+/* Names are on disk when their folder is. */
+gs_status_t gsi_file_sync_folder (const char *path);
 
 #endif /* GS_CKPT_FILE_H */

@@ -8,18 +8,36 @@
 #ifndef GS_CKPT_H5_H
 #define GS_CKPT_H5_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
+#include "ckpt/scratch.h"
 #include "gradsync.h"
 
 #define GSI_H5_DIMS_MAX (GS_CKPT_DIMS_MAX + 1)
+
+/* A regular grid of points, in two or three dimensions, in the order of C. */
+struct gsi_h5_grid {
+    int dims; /* 0: there is none */
+    uint64_t points[3];
+    double origin[3], spacing[3];
+};
+
+enum gsi_h5_place { GSI_H5_NOWHERE, GSI_H5_POINTS, GSI_H5_CELLS };
 
 struct gsi_h5_text {
     char *name, *text;
 };
 
-/* A data set: contiguous, at a place that does not change. */
+/* A box of a data set that is all of one in another file. */
+struct gsi_h5_source {
+    char file[32], *path;
+    uint64_t offsets[GSI_H5_DIMS_MAX], extents[GSI_H5_DIMS_MAX];
+};
+
+/* A data set: contiguous, at a place that does not change; or put together from others, for
+ * those who look. Without path there is none. */
 struct gsi_h5_set {
     char *path; /* "/sharded/u" */
     gs_dtype_t dtype;
@@ -27,40 +45,59 @@ struct gsi_h5_set {
     uint64_t shape[GSI_H5_DIMS_MAX];
     struct gsi_h5_text *text; /* [texts] attributes, in the order of their names */
     int texts;
-    uint64_t offset; /* in the file; 0 of one without elements */
+    struct gsi_h5_source *source; /* [sources] */
+    size_t sources;
+    enum gsi_h5_place place; /* on the grid of the file */
+    uint64_t offset;         /* in the file; 0 of one without elements, or with sources */
+    uint64_t header; /* of one that is there: where it is described, in the order of the making */
 };
 
 /* What can be said of a file without its data. */
 struct gsi_h5_file {
     struct gsi_h5_set *set; /* [sets] */
     size_t sets;
+    struct gsi_h5_grid grid;
 };
 
 /* GS_OK, or GS_ERR_UNSUPPORTED in a build without HDF5. */
 gs_status_t gsi_h5_present (const char *caller);
 
-/* Bytes of a data set. */
+/* Bytes of a data set in its own file. */
 size_t gsi_h5_bytes (const struct gsi_h5_set *set);
 
 /* Gives it an attribute, or another text of that name. GS_ERR_NOMEM. */
 gs_status_t gsi_h5_set_text (struct gsi_h5_set *set, const char *name, const char *text);
 
-/* Frees texts and path. */
+/* Frees sources, and it has none; or all that it has. */
+void gsi_h5_set_forget (struct gsi_h5_set *set);
 void gsi_h5_set_clear (struct gsi_h5_set *set);
 
-/*
- * Lays out a file with these sets, in a file at [path], which must not be there and is not there
- * afterwards. Gives their offsets, the [*image_bytes] with which such a file begins, and its
- * length; all else in it are the data of the sets, or is never read. The last set ends it.
- * GS_ERR_IO; GS_ERR_NOMEM.
- */
-gs_status_t gsi_h5_lay_out (const char *path, struct gsi_h5_set *sets, size_t number,
-                            void **image, size_t *image_bytes, uint64_t *file_bytes);
+/* The name of a field for VTK: "ocean_temp" of "/sharded/ocean/temp". */
+void gsi_h5_field_name (const struct gsi_h5_set *set, char *name, size_t room);
+
+/* What files of one layout have in common, beside their lengths. */
+struct gsi_h5_image {
+    void *data; /* [bytes] with which they begin */
+    size_t bytes;
+    uint64_t file_bytes;
+};
+
+void gsi_h5_image_clear (struct gsi_h5_image *image);
 
 /*
- * The data sets of a file, in the order of their paths, with their attributes that are texts.
- * GS_ERR_FORMAT if it has what gsi_h5_lay_out does not make; GS_ERR_NOMEM. A file without
- * data sets has none.
+ * Lays out a file with these sets, those with sources first, at a scratch path. Gives their
+ * offsets and the image; all else in the file are the data of the sets, or is never read. With a
+ * [grid] that is not NULL nor of 0 dimensions it has a group /VTKHDF, by which VTK finds the sets
+ * that have a place on it. GS_ERR_IO; GS_ERR_NOMEM; GS_ERR_UNSUPPORTED.
+ */
+gs_status_t gsi_h5_lay_out (const struct gsi_scratch *scratch, struct gsi_h5_set *sets,
+                            size_t number, const struct gsi_h5_grid *grid,
+                            struct gsi_h5_image *image);
+
+/*
+ * The data sets of a file, in the order of their paths, with their attributes that are texts;
+ * and its grid. GS_ERR_FORMAT if it has what gsi_h5_lay_out does not make, but for /VTKHDF, where
+ * anything may be; GS_ERR_NOMEM. A file without data sets has none.
  */
 gs_status_t gsi_h5_look (const char *path, struct gsi_h5_file *file);
 void gsi_h5_file_clear (struct gsi_h5_file *file);

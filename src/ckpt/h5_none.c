@@ -10,11 +10,12 @@ gs_status_t gsi_h5_present (const char *caller)
                      caller);
 }
 
-gs_status_t gsi_h5_lay_out (const char *path, struct gsi_h5_set *sets, size_t number,
-                            void **image, size_t *image_bytes, uint64_t *file_bytes)
+gs_status_t gsi_h5_lay_out (const struct gsi_scratch *scratch, struct gsi_h5_set *sets,
+                            size_t number, const struct gsi_h5_grid *grid,
+                            struct gsi_h5_image *image)
 {
-    (void) sets, (void) number, (void) image, (void) image_bytes, (void) file_bytes;
-    return gsi_h5_present (path);
+    (void) sets, (void) number, (void) grid, (void) image;
+    return gsi_h5_present (scratch->path);
 }
 
 gs_status_t gsi_h5_look (const char *path, struct gsi_h5_file *file)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* h5_set - what is known of data sets, without HDF5. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -9,11 +10,35 @@
 
 size_t gsi_h5_bytes (const struct gsi_h5_set *set)
 {
-    size_t bytes = gs_dtype_size (set->dtype);
+    size_t bytes = set->path && !set->sources ? gs_dtype_size (set->dtype) : 0;
 
     for (int d = 0; d < set->dims; d++)
         bytes *= set->shape[d];
     return bytes;
+}
+
+void gsi_h5_field_name (const struct gsi_h5_set *set, char *name, size_t room)
+{
+    const char *begin = strchr (set->path + 1, '/');
+
+    snprintf (name, room, "%s", begin ? begin + 1 : set->path + 1);
+    for (; (name = strchr (name, '/')); name++)
+        *name = '_';
+}
+
+void gsi_h5_set_forget (struct gsi_h5_set *set)
+{
+    for (size_t i = 0; i < set->sources; i++)
+        free (set->source[i].path);
+    free (set->source);
+    set->source = NULL;
+    set->sources = 0;
+}
+
+void gsi_h5_image_clear (struct gsi_h5_image *image)
+{
+    free (image->data);
+    *image = (struct gsi_h5_image){.data = NULL};
 }
 
 void gsi_h5_set_clear (struct gsi_h5_set *set)
@@ -22,6 +47,7 @@ void gsi_h5_set_clear (struct gsi_h5_set *set)
         free (set->text[i].name);
         free (set->text[i].text);
     }
+    gsi_h5_set_forget (set);
     free (set->text);
     free (set->path);
     *set = (struct gsi_h5_set){.path = NULL};

@@ -15,8 +15,8 @@
 #include "base/fault.h"
 #include "base/log.h"
 #include "base/status.h"
-#include "ckpt/file.h"
-#include "ckpt/parts.h"
+#include "ckpt/region.h"
+#include "ckpt/source.h"
 #include "ckpt/store.h"
 #include "comm/agree.h"
 #include "comm/fetch.h"
@@ -30,11 +30,8 @@ struct load {
     gs_ckpt_t *c;
     gs_stream_t stream;
     int64_t step;
-    char *path;
-    int fd;
-    struct gsi_seal seal;
-    struct gsi_seal_block *table;
-    uint64_t *offset;       /* [arrays] in this file */
+    struct gsi_source source;
+    uint64_t *offset;       /* [arrays] in this file; or with parts, the number of the data set */
     size_t *counts;         /* [2 * size] of a gather */
     struct gsi_fetch fetch; /* of the array that is being read, */
     int array;              /* its number */
@@ -51,39 +48,32 @@ static gs_status_t agree (const struct load *l, gs_status_t st)
 
 static gs_status_t open_file (struct load *l)
 {
+    char *path = gsi_store_find (l->c, l->step);
     gs_status_t st;
 
-    if (!(l->path = gsi_store_path (l->c, l->step, false)))
+    if (!path)
         return gsi_fail (GS_ERR_NOMEM, "%s: out of memory", caller);
-    if ((l->fd = open (l->path, O_RDONLY | O_CLOEXEC)) < 0)
-        return gsi_file_fail (l->path, "open");
-    if ((st = gsi_seal_check (l->fd, l->path, &l->seal, &l->table)))
-        return st;
-    if (l->seal.step != (uint64_t) l->step)
-        return gsi_fail (GS_ERR_FORMAT, "%s: it is of step %" PRIu64 " and has been renamed",
-                         l->path, l->seal.step);
-    return GS_OK;
+    st = gsi_source_open (path, &l->source);
+    free (path);
+    if (!st && l->source.seal.step != (uint64_t) l->step)
+        st = gsi_fail (GS_ERR_FORMAT, "%s: it is of step %" PRIu64 " and has been renamed",
+                       l->source.path, l->source.seal.step);
+    return st;
 }
 
-static void close_file (struct load *l)
+/* This rank's share of the parts and of the blocks: ranks side by side see to the same part. */
+static gs_status_t check_blocks (struct load *l)
 {
-    if (l->fd >= 0)
-        close (l->fd);
-    free (l->table);
-    free (l->path);
-    l->fd = -1;
-    l->table = NULL;
-    l->path = NULL;
-}
-
-/* This rank's share of the blocks. */
-static gs_status_t check_blocks (const struct load *l)
-{
+    uint64_t rank = (uint64_t) l->c->rank, size = (uint64_t) l->c->size;
+    uint64_t blocks = l->source.seal.blocks;
     void *room = gsi_fault ("ckpt.memory") ? NULL : malloc (GSI_BLOCK_BYTES);
     gs_status_t st = room ? GS_OK : gsi_fail (GS_ERR_NOMEM, "%s: out of memory", caller);
 
-    for (size_t b = (size_t) l->c->rank; b < l->seal.blocks && !st; b += (size_t) l->c->size)
-        st = gsi_seal_check_block (l->fd, l->path, &l->table[b], room);
+    for (uint64_t p = rank; p < l->source.seal.parts && !st; p += size)
+        st = gsi_source_check_part (&l->source, p);
+    for (uint64_t b = blocks / size * rank + blocks % size * rank / size;
+         b < blocks / size * (rank + 1) + blocks % size * (rank + 1) / size && !st; b++)
+        st = gsi_source_check_block (&l->source, b, room);
     free (room);
     return st;
 }
@@ -94,8 +84,8 @@ static gs_status_t check_file (struct load *l)
     struct gsi_agreement a = {.words = 2};
     gs_status_t st = open_file (l);
 
-    a.word[0] = l->seal.table_crc;
-    a.word[1] = l->seal.image_crc;
+    a.word[0] = l->source.seal.table_crc;
+    a.word[1] = l->source.seal.image_crc;
     if ((st = gsi_agree (l->c->comm, caller, st, &a, l->stream)))
         return st;
     if (a.differs != -1)
@@ -103,19 +93,11 @@ static gs_status_t check_file (struct load *l)
             GS_ERR_IO,
             "%s: ranks %d and %d have different files before them: %s is not shared, "
             "or was replaced",
-            l->path, a.least_rank, a.most_rank, l->c->dir);
+            l->source.path, a.least_rank, a.most_rank, l->c->dir);
     return agree (l, check_blocks (l));
 }
 
 /* ---- Where the arrays are ---- */
-
-static struct gsi_h5_set *find_set (const struct gsi_h5_file *file, const char *path)
-{
-    for (size_t i = 0; i < file->sets; i++)
-        if (!strcmp (file->set[i].path, path))
-            return &file->set[i];
-    return NULL;
-}
 
 static void write_shape (const struct gsi_h5_set *set, char *text, size_t room)
 {
@@ -134,8 +116,8 @@ static gs_status_t differ (const struct load *l, const struct gsi_h5_set *there,
 
     write_shape (there, is, sizeof (is));
     write_shape (ours, should, sizeof (should));
-    return gsi_fail (GS_ERR_MISMATCH, "%s: %s is %s there and %s in %s", l->path, there->path, is,
-                     should, l->c->tenant.name);
+    return gsi_fail (GS_ERR_MISMATCH, "%s: %s is %s there and %s in %s", l->source.path,
+                     there->path, is, should, l->c->tenant.name);
 }
 
 /* What becomes of an array of ranks. */
@@ -149,7 +131,6 @@ static gs_status_t place_per_rank (const struct load *l, const struct gsi_h5_set
     if (!there->dims || there->dtype != ours->dtype || there->dims != ours->dims ||
         memcmp (same.shape, ours->shape, (size_t) ours->dims * sizeof (*ours->shape)))
         return differ (l, there, ours);
-    *offset = there->offset;
     if (there->shape[0] == ours->shape[0])
         return GS_OK;
     if (l->c->opts.ranks == GS_CKPT_RANKS_KEEP)
@@ -158,11 +139,12 @@ static gs_status_t place_per_rank (const struct load *l, const struct gsi_h5_set
         return gsi_fail (GS_ERR_MISMATCH,
                          "%s: %s is of %zu ranks, and there are %d: run on as many, or say with "
                          "the option ranks what becomes of it",
-                         l->path, there->path, (size_t) there->shape[0], l->c->size);
+                         l->source.path, there->path, (size_t) there->shape[0], l->c->size);
     return GS_OK;
 }
 
-static gs_status_t place (const struct load *l, int i, const struct gsi_h5_set *there)
+static gs_status_t place (const struct load *l, int i, const struct gsi_h5_set *there,
+                          uint64_t where)
 {
     const struct gsi_h5_set *ours = &l->c->set[i];
 
@@ -172,34 +154,60 @@ static gs_status_t place (const struct load *l, int i, const struct gsi_h5_set *
     if (!there)
         return gsi_fail (GS_ERR_MISMATCH,
                          "%s: it has no %s: add what it has, or give the option allow_missing",
-                         l->path, ours->path);
+                         l->source.path, ours->path);
+    l->offset[i] = where;
     if (l->c->array[i].kind == GSI_CKPT_PER_RANK)
         return place_per_rank (l, there, ours, &l->offset[i]);
     if (there->dtype != ours->dtype || there->dims != ours->dims ||
         memcmp (there->shape, ours->shape, (size_t) ours->dims * sizeof (*ours->shape)))
         return differ (l, there, ours);
-    l->offset[i] = there->offset;
     return GS_OK;
+}
+
+/* The one with the path of array [i]; [number] if there is none. */
+static size_t find_set (const struct load *l, int i, struct gsi_h5_set **sorted, size_t number)
+{
+    size_t k = 0;
+
+    while (k < number && strcmp (sorted[k]->path, l->c->set[i].path) != 0)
+        k++;
+    return k;
+}
+
+static gs_status_t place_sets (const struct load *l, struct gsi_h5_set **sorted, size_t number)
+{
+    gs_status_t st = GS_OK;
+
+    for (int i = 0; i < l->c->arrays && !st; i++) {
+        size_t k = find_set (l, i, sorted, number);
+        struct gsi_h5_set *there = k < number ? sorted[k] : NULL;
+        st = place (l, i, there, there && !l->source.seal.parts ? there->offset : k);
+        if (there)
+            there->dims = -1; /* it is taken */
+    }
+    for (size_t k = 0; k < number && !st && !l->c->opts.allow_extra; k++)
+        if (sorted[k]->dims >= 0)
+            st = gsi_fail (GS_ERR_MISMATCH,
+                           "%s: it has %s, which %s has not: add it, or give the option "
+                           "allow_extra",
+                           l->source.path, sorted[k]->path, l->c->tenant.name);
+    return st;
 }
 
 /* On rank 0. */
 static gs_status_t place_all (const struct load *l)
 {
     struct gsi_h5_file file;
-    gs_status_t st = gsi_h5_look (l->path, &file);
+    struct gsi_h5_set **sorted;
+    size_t number;
+    gs_status_t st = gsi_h5_look (l->source.path, &file);
 
-    for (int i = 0; i < l->c->arrays && !st; i++) {
-        struct gsi_h5_set *there = find_set (&file, l->c->set[i].path);
-        st = place (l, i, there);
-        if (there)
-            there->dims = -1; /* it is taken */
-    }
-    for (size_t i = 0; i < file.sets && !st && !l->c->opts.allow_extra; i++)
-        if (file.set[i].dims >= 0 && strncmp (file.set[i].path, "/gs/", 4))
-            st = gsi_fail (GS_ERR_MISMATCH,
-                           "%s: it has %s, which %s has not: add it, or give the option "
-                           "allow_extra",
-                           l->path, file.set[i].path, l->c->tenant.name);
+    if (st)
+        return st;
+    sorted = gsi_source_sort (&file, &number);
+    st = sorted ? place_sets (l, sorted, number)
+                : gsi_fail (GS_ERR_NOMEM, "%s: out of memory", caller);
+    free (sorted);
     gsi_h5_file_clear (&file);
     return st;
 }
@@ -218,30 +226,50 @@ static gs_status_t read_part (void *context, const struct gsi_part *part)
 {
     struct load *l = context;
     const struct gsi_ckpt_array *a = &l->c->array[l->array];
-    uint64_t offset = l->offset[l->array] + part->offset;
+    uint64_t offset = part->region->offset + part->offset;
     gs_status_t st = GS_OK;
 
     for (size_t done = 0; done < part->bytes && !st; done += PIECE_BYTES) {
         size_t n = part->bytes - done < PIECE_BYTES ? part->bytes - done : PIECE_BYTES;
         char *to = (char *) a->data + part->at + done;
-        if (!(st = gsi_file_read (l->fd, l->path, gsi_fetch_room (&l->fetch, to), n,
-                                  offset + done)))
+        if (!(st = gsi_source_read (&l->source, part->region->part,
+                                    gsi_fetch_room (&l->fetch, to), n, offset + done)))
             st = gsi_fetch_put (&l->fetch, to, n);
     }
     return st;
 }
 
+/* What the file, or its parts, have of array [i]. */
+static gs_status_t read_regions (struct load *l, int i, const struct gsi_view *view)
+{
+    const struct gsi_source *s = &l->source;
+    struct gsi_region whole = {.offset = l->offset[i]};
+    size_t first = 0, n = 0;
+
+    if (!s->seal.parts) {
+        memcpy (whole.block.extents, view->shape, sizeof (view->shape));
+        return gsi_parts_each (view, &whole, 1, read_part, l);
+    }
+    while (first < s->seal.regions && s->region[first].array != l->offset[i])
+        first++;
+    while (first + n < s->seal.regions && s->region[first + n].array == l->offset[i])
+        n++;
+    return gsi_parts_each (view, &s->region[first], n, read_part, l);
+}
+
 static gs_status_t read_array (struct load *l, int i)
 {
     const struct gsi_ckpt_array *a = &l->c->array[i];
-    int slot = (uint64_t) l->c->rank < l->seal.ranks ? l->c->rank : 0;
+    int slot = (uint64_t) l->c->rank < l->source.seal.ranks ? l->c->rank : 0;
+    struct gsi_view view;
     gs_status_t st;
 
     l->array = i;
+    gsi_view_to_read (l->c, i, l->source.seal.ranks, slot, &view);
     st = gsi_fetch_open (&l->fetch, l->c->comm, caller, a->data, a->count, a->dtype, PIECE_BYTES,
                          l->stream);
     if (!st)
-        st = gsi_parts_each (l->c, i, slot, read_part, l);
+        st = read_regions (l, i, &view);
     gsi_fetch_close (&l->fetch);
     return st;
 }
@@ -253,7 +281,7 @@ static gs_status_t spread (const struct load *l, int i)
     size_t *counts = l->counts, *displs = l->counts + l->c->size, *own = &displs[l->c->rank];
 
     for (int r = 0; r < l->c->size; r++)
-        gsi_parts_share (l->c, i, r, &displs[r], &counts[r]);
+        gsi_view_share (l->c, i, r, l->c->size, &displs[r], &counts[r]);
     return gs_allgatherv (l->c->comm, (char *) a->data + *own * gs_dtype_size (a->dtype),
                           counts[l->c->rank], a->data, a->count, counts, displs, a->dtype,
                           l->stream);
@@ -284,7 +312,7 @@ static gs_status_t read_step (struct load *l)
 
     if (!st && !(st = find_places (l)))
         st = read_all (l);
-    close_file (l);
+    gsi_source_close (&l->source);
     return st;
 }
 
@@ -346,11 +374,15 @@ static gs_status_t check_args (const struct load *l, int64_t step)
 
 gs_status_t gs_ckpt_read (gs_ckpt_t *ckpt, int64_t step, int64_t *found, gs_stream_t stream)
 {
-    struct load l = {.c = ckpt, .stream = stream, .step = step, .fd = -1};
+    struct load l = {.c = ckpt, .stream = stream, .step = step};
     gs_status_t st = gsi_ckpt_ready (ckpt, caller);
 
     if (st)
         return st;
+    if (ckpt->save)
+        return gsi_fail (GS_ERR_STATE,
+                         "%s: a checkpoint of %s is still being written: call gs_ckpt_wait first",
+                         caller, ckpt->tenant.name);
     l.offset = calloc ((size_t) ckpt->arrays, sizeof (*l.offset));
     l.counts = calloc (2 * (size_t) ckpt->size, sizeof (*l.counts));
     if (!(st = check_args (&l, step)))

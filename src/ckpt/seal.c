@@ -12,6 +12,20 @@
 
 #define MAGIC UINT64_C (0x31504b4353445247) /* "GRDSCKP1" as bytes */
 
+size_t gsi_seal_blocks (uint64_t bytes)
+{
+    return (size_t) (bytes / GSI_BLOCK_BYTES + (bytes % GSI_BLOCK_BYTES != 0));
+}
+
+struct gsi_seal_block *gsi_seal_rows (struct gsi_seal_block *row, uint64_t offset, uint64_t bytes)
+{
+    for (uint64_t at = 0; at < bytes; at += GSI_BLOCK_BYTES)
+        *row++ = (struct gsi_seal_block){.offset = offset + at,
+                                         .bytes = bytes - at < GSI_BLOCK_BYTES ? bytes - at
+                                                                               : GSI_BLOCK_BYTES};
+    return row;
+}
+
 void gsi_seal_write (const struct gsi_seal *seal, uint64_t words[GSI_SEAL_WORDS])
 {
     struct gsi_seal marked = *seal;
@@ -49,9 +63,8 @@ static gs_status_t look_at (const uint64_t *words, uint64_t file_bytes, const ch
     return GS_OK;
 }
 
-/* Reads [bytes] at [offset] to [*out], and checks them. */
-static gs_status_t fetch (int fd, const char *path, uint64_t offset, uint64_t bytes, uint64_t crc,
-                          void **out)
+gs_status_t gsi_seal_fetch (int fd, const char *path, uint64_t offset, uint64_t bytes,
+                            uint64_t crc, void **out)
 {
     gs_status_t st;
 
@@ -87,11 +100,11 @@ gs_status_t gsi_seal_check (int fd, const char *path, struct gsi_seal *seal,
     if ((st = gsi_file_read (fd, path, words, GSI_SEAL_BYTES,
                              (uint64_t) facts.st_size - GSI_SEAL_BYTES)) ||
         (st = look_at (words, (uint64_t) facts.st_size, path, seal)) ||
-        (st = fetch (fd, path, 0, seal->image_bytes, seal->image_crc, &image)))
+        (st = gsi_seal_fetch (fd, path, 0, seal->image_bytes, seal->image_crc, &image)))
         return st;
     free (image);
-    if ((st = fetch (fd, path, seal->table_offset, seal->blocks * sizeof (**table),
-                     seal->table_crc, &rows)))
+    if ((st = gsi_seal_fetch (fd, path, seal->table_offset, seal->blocks * sizeof (**table),
+                              seal->table_crc, &rows)))
         return st;
     *table = rows;
     return GS_OK;

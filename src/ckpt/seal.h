@@ -24,6 +24,10 @@ struct gsi_seal {
     uint64_t image_bytes, image_crc;
     uint64_t table_offset, blocks, table_crc;
     uint64_t step, ranks; /* that wrote it */
+
+    /* 0 in a file that has its data itself. */
+    uint64_t parts, parts_offset, parts_crc;         /* files with the data */
+    uint64_t regions, map_dims, map_offset, map_crc; /* what is where in them */
 };
 #define GSI_SEAL_OWN                                                           \
     (sizeof (struct gsi_seal) / 8) /* words; zeros follow, then their checksum \
@@ -33,6 +37,21 @@ struct gsi_seal {
 struct gsi_seal_block {
     uint64_t offset, bytes, crc;
 };
+
+/* A file with data. None, if it has no bytes. */
+struct gsi_seal_part {
+    uint64_t file_bytes, image_bytes, image_crc;
+};
+
+/* A row of the map is: number of the data set, in the order of their paths; part, offset there,
+ * bytes, first block; and for each dimension offset and extent. */
+#define GSI_MAP_HEAD 5
+
+/* Rows for data of so many bytes; and filled in at [row], all but the checksums, for such that
+ * lie at [offset]: returns the row behind them. */
+size_t gsi_seal_blocks (uint64_t bytes);
+struct gsi_seal_block *gsi_seal_rows (struct gsi_seal_block *row, uint64_t offset,
+                                      uint64_t bytes);
 
 /* The data set of a seal. */
 void gsi_seal_write (const struct gsi_seal *seal, uint64_t words[GSI_SEAL_WORDS]);
@@ -44,6 +63,10 @@ void gsi_seal_write (const struct gsi_seal *seal, uint64_t words[GSI_SEAL_WORDS]
  */
 gs_status_t gsi_seal_check (int fd, const char *path, struct gsi_seal *seal,
                             struct gsi_seal_block **table);
+
+/* Reads [bytes] at [offset] to [*out], to be freed, and checks them. */
+gs_status_t gsi_seal_fetch (int fd, const char *path, uint64_t offset, uint64_t bytes,
+                            uint64_t crc, void **out);
 
 /* Checks one row against the data, with [room] of GSI_BLOCK_BYTES. */
 gs_status_t gsi_seal_check_block (int fd, const char *path, const struct gsi_seal_block *block,

@@ -4,43 +4,127 @@
 
 #include <dirent.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "base/log.h"
 #include "base/status.h"
 #include "ckpt/file.h"
+#include "ckpt/image.h"
+#include "ckpt/lock.h"
 
 #define COMING      ".tmp"
 #define ABANDONED_S 3600 /* far above the time between two writes to a file */
 
-char *gsi_store_path (const gs_ckpt_t *c, int64_t step, bool coming)
+/* ---- File systems ---- */
+
+gs_status_t gsi_store_check_folder (const gs_ckpt_t *c, const char *caller)
 {
-    size_t room = strlen (c->dir) + 64;
+    struct stat facts;
+    const char *reason = "not a folder";
+
+    if (stat (c->dir, &facts))
+        reason = strerror (errno);
+    else if (S_ISDIR (facts.st_mode))
+        return GS_OK;
+    return gsi_fail (GS_ERR_IO, "%s: folder %s: %s: make it first, where all ranks see it",
+                     caller, c->dir, reason);
+}
+
+/* Those that are known; to all others each node writes a file of its own. */
+static const struct {
+    uint64_t magic; /* of statfs(2) */
+    const char *name, *reason;
+    bool coherent;
+} systems[] = {
+    {0xef53, "ext4", "of one node", true},
+    {0x58465342, "XFS", "of one node", true},
+    {0x9123683e, "Btrfs", "of one node", true},
+    {0x2fc12fc1, "ZFS", "of one node", true},
+    {0x01021994, "tmpfs", "of one node", true},
+    {0x794c7630, "overlayfs", "of one node", true},
+    {0x47504653, "Spectrum Scale (GPFS)", "it locks ranges of bytes", true},
+    {0x0bd00bd3, "Lustre", "nodes that write to one file wait for its locks", false},
+    {0x6969, "NFS", "nodes do not see each other's pages", false},
+    {0x19830326, "BeeGFS", "nodes may not see each other's pages", false},
+    {0x00c36400, "CephFS", "with several writers all go without a cache", false},
+};
+
+bool gsi_store_is_coherent (const gs_ckpt_t *c)
+{
+    struct statfs facts;
+    size_t known = sizeof (systems) / sizeof (*systems), i = 0;
+    bool found = !statfs (c->dir, &facts);
+
+    while (i < known && (!found || systems[i].magic != ((uint64_t) facts.f_type & 0xffffffffu)))
+        i++;
+    gsi_log (GS_LOG_INFO, "ckpt", "%s: layout %s: its file system is %s: %s", c->dir,
+             i < known && systems[i].coherent ? "single" : "node",
+             i < known ? systems[i].name : "not a known one",
+             i < known ? systems[i].reason : "nodes keep apart");
+    return i < known && systems[i].coherent;
+}
+
+/* ---- Names ---- */
+
+/* DIR/ck-<step>, with [end]. */
+static char *path_of (const gs_ckpt_t *c, int64_t step, const char *end)
+{
+    size_t room = strlen (c->dir) + strlen (end) + 64;
     char *path = malloc (room);
 
     if (path)
-        snprintf (path, room, "%s/ck-%012" PRId64 ".h5%s", c->dir, step, coming ? COMING : "");
+        snprintf (path, room, "%s/ck-%012" PRId64 "%s", c->dir, step, end);
     return path;
 }
 
-/* The step of a file of ours; -1 of another one. [*coming] tells whether it is complete. */
+static const char *end_of (const gs_ckpt_t *c)
+{
+    return c->nodes ? "" : ".h5";
+}
+
+char *gsi_store_coming (const gs_ckpt_t *c, int64_t step, enum gsi_store_what what)
+{
+    char end[64];
+
+    if (!c->nodes)
+        return path_of (c, step, ".h5" COMING);
+    snprintf (end, sizeof (end), COMING);
+    if (what == GSI_STORE_SEALED)
+        snprintf (end, sizeof (end), COMING "/" GSI_SEALED);
+    if (what == GSI_STORE_PART)
+        snprintf (end, sizeof (end), COMING "/" GSI_PART_NAME, c->node);
+    return path_of (c, step, end);
+}
+
+char *gsi_store_find (const gs_ckpt_t *c, int64_t step)
+{
+    char *one = path_of (c, step, ".h5"), *folder = path_of (c, step, "/" GSI_SEALED);
+    bool in_folder = one && folder && access (one, F_OK) && !access (folder, F_OK);
+
+    free (in_folder || !one ? one : folder);
+    return in_folder || !one ? folder : one;
+}
+
+/* The step of a file or folder of ours; -1 of another one. [*coming] tells whether it is
+ * complete. */
 static int64_t step_of (const char *name, bool *coming)
 {
+    static const char *const ends[] = {"", ".h5", COMING, (".h5" COMING)};
     char again[64];
     int64_t step;
 
     if (sscanf (name, "ck-%" SCNd64, &step) != 1 || step < 0)
         return -1;
-    for (int i = 0; i < 2; i++) {
-        snprintf (again, sizeof (again), "ck-%012" PRId64 ".h5%s", step, i ? COMING : "");
-        *coming = i;
+    for (int i = 0; i < 4; i++) {
+        snprintf (again, sizeof (again), "ck-%012" PRId64 "%s", step, ends[i]);
+        *coming = i >= 2;
         if (!strcmp (name, again))
             return step;
     }
@@ -52,6 +136,19 @@ static int by_step (const void *a, const void *b)
     int64_t x = *(const int64_t *) a, y = *(const int64_t *) b;
 
     return (x > y) - (x < y);
+}
+
+/* Those that are wanted, each once. */
+static size_t sort (int64_t *steps, size_t number)
+{
+    size_t kept = 0;
+
+    if (number)
+        qsort (steps, number, sizeof (*steps), by_step);
+    for (size_t i = 0; i < number; i++)
+        if (!kept || steps[kept - 1] != steps[i])
+            steps[kept++] = steps[i];
+    return kept;
 }
 
 /* The steps of files that are complete, or of those that are not. */
@@ -88,8 +185,7 @@ static gs_status_t list (const gs_ckpt_t *c, bool wanted, int64_t **steps, size_
         return st;
     }
     closedir (dir);
-    if (*number)
-        qsort (*steps, *number, sizeof (**steps), by_step);
+    *number = sort (*steps, *number);
     return GS_OK;
 }
 
@@ -98,14 +194,51 @@ gs_status_t gsi_store_list (const gs_ckpt_t *c, int64_t **steps, size_t *number)
     return list (c, false, steps, number);
 }
 
-static void remove_step (const gs_ckpt_t *c, int64_t step, bool coming)
-{
-    char *path = gsi_store_path (c, step, coming);
+/* ---- Removal ---- */
 
-    if (!path || (unlink (path) && errno != ENOENT))
+/* A folder with the files in it. False: errno tells why. */
+static bool remove_folder (const char *path)
+{
+    DIR *dir = opendir (path);
+    struct dirent *entry;
+
+    if (!dir)
+        return false;
+    while ((entry = readdir (dir)))
+        if (strcmp (entry->d_name, ".") != 0 && strcmp (entry->d_name, "..") != 0)
+            unlinkat (dirfd (dir), entry->d_name, 0);
+    closedir (dir);
+    return !rmdir (path);
+}
+
+/* A file or a folder; NULL was no memory for its name. */
+static void remove_path (char *path)
+{
+    bool gone = path && (!unlink (path) || errno == ENOENT ||
+                         ((errno == EISDIR || errno == EPERM) && remove_folder (path)));
+
+    if (!gone)
         gsi_log (GS_LOG_WARN, "ckpt", "could not remove %s: %s", path ? path : "a file",
                  path ? strerror (errno) : "out of memory");
     free (path);
+}
+
+/* A folder loses its name first, for that with [end]: half of a checkpoint never has one. */
+static void remove_named (const gs_ckpt_t *c, int64_t step, const char *end)
+{
+    char *folder = path_of (c, step, ""), *aside = path_of (c, step, end);
+
+    if (folder && aside && !rename (folder, aside))
+        remove_path (aside);
+    else
+        free (aside);
+    free (folder);
+}
+
+static void remove_step (const gs_ckpt_t *c, int64_t step)
+{
+    remove_path (path_of (c, step, ".h5"));
+    remove_named (c, step, COMING);
 }
 
 /* Whether nothing was written to it for long: a job that lives writes. */
@@ -113,10 +246,20 @@ static bool is_abandoned (const char *path)
 {
     struct stat facts;
 
-    return !stat (path, &facts) && time (NULL) - facts.st_mtime > ABANDONED_S;
+    return path && !stat (path, &facts) && time (NULL) - facts.st_mtime > ABANDONED_S;
 }
 
-void gsi_store_sweep (const gs_ckpt_t *c)
+static void sweep_path (char *path, bool all)
+{
+    if (path && (all || is_abandoned (path)))
+        remove_path (path);
+    else
+        free (path);
+}
+
+/* [all] that is not complete, or what nothing was written to for long: another plan of this job
+ * step may be writing. */
+static void sweep (const gs_ckpt_t *c, bool all)
 {
     int64_t *steps;
     size_t number;
@@ -126,12 +269,38 @@ void gsi_store_sweep (const gs_ckpt_t *c)
         return;
     }
     for (size_t i = 0; i < number; i++) {
-        char *path = gsi_store_path (c, steps[i], true);
-        if (path && is_abandoned (path))
-            remove_step (c, steps[i], true);
-        free (path);
+        sweep_path (path_of (c, steps[i], COMING), all);
+        sweep_path (path_of (c, steps[i], ".h5" COMING), all);
     }
     free (steps);
+}
+
+gs_status_t gsi_store_take (gs_ckpt_t *c, const char *caller)
+{
+    char text[GSI_TEXT_MAX];
+    bool taken;
+    gs_status_t st;
+
+    if (c->opts.read_only)
+        return GS_OK;
+    st = gsi_lock_take (caller, c->dir, &c->lock, &taken);
+    if (!st)
+        sweep (c, taken);
+    if (st != GS_ERR_IO)
+        return st;
+    snprintf (text, sizeof (text), "%s", gs_last_error ());
+    return gsi_fail (st, "%.900s: a plan that only reads has the option read_only", text);
+}
+
+gs_status_t gsi_store_hold (const gs_ckpt_t *c)
+{
+    return gsi_lock_look (c->tenant.name, c->lock);
+}
+
+void gsi_store_give_up (const gs_ckpt_t *c, int64_t step)
+{
+    if (!gsi_lock_is_lost (c->lock))
+        remove_path (gsi_store_coming (c, step, GSI_STORE_TOP));
 }
 
 void gsi_store_retain (const gs_ckpt_t *c, int64_t step)
@@ -149,78 +318,101 @@ void gsi_store_retain (const gs_ckpt_t *c, int64_t step)
         number--; /* of a past that this job has gone back from */
     for (size_t i = 0; i + keep < number; i++)
         if (!c->opts.keep_every || steps[i] % c->opts.keep_every)
-            remove_step (c, steps[i], false);
+            remove_step (c, steps[i]);
     free (steps);
 }
 
-/* Asks for the room that the file takes; a file system that cannot say finds out in a write. */
-static gs_status_t reserve (int fd, const gs_ckpt_t *c, const char *path)
-{
-    int rc;
+/* ---- Making ---- */
 
-    if (ftruncate (fd, (off_t) c->file_bytes))
-        return gsi_file_fail (path, "ftruncate");
-    /* N.B. Not posix_fallocate, which writes all of it where the file system has no such call. */
-    while ((rc = fallocate (fd, 0, 0, (off_t) c->file_bytes)) && errno == EINTR)
-        ;
-    if (rc && (errno == ENOSPC || errno == EDQUOT || errno == EFBIG || errno == EIO))
-        return gsi_file_fail (path, "fallocate");
-    return GS_OK;
-}
-
-gs_status_t gsi_store_begin (const gs_ckpt_t *c, int64_t step, const char *coming)
+static gs_status_t check_free (const gs_ckpt_t *c, int64_t step)
 {
-    char *path = gsi_store_path (c, step, false);
-    bool exists = path && !access (path, F_OK);
+    char *path = gsi_store_find (c, step);
     bool damaged = step >= c->damaged[0] && step <= c->damaged[1];
     gs_status_t st = GS_OK;
-    int fd;
 
     if (!path)
         st = gsi_fail (GS_ERR_NOMEM, "%s: no memory for a name", c->dir);
-    else if (exists && !damaged && !c->opts.overwrite)
+    else if (!access (path, F_OK) && !damaged && !c->opts.overwrite)
         st =
             gsi_fail (GS_ERR_STATE,
                       "%s: there is a checkpoint of this step already: give another step, or the "
                       "option overwrite",
                       path);
     free (path);
-    if (st)
-        return st;
-    unlink (coming); /* of a job that has died */
-    if ((fd = open (coming, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666)) < 0)
-        return gsi_file_fail (coming, "open");
-    if (!(st = gsi_file_write (fd, coming, c->image, c->image_bytes, 0)))
-        st = reserve (fd, c, coming);
-    if (close (fd) && !st)
-        st = gsi_file_fail (coming, "close");
-    if (st)
-        unlink (coming);
     return st;
 }
 
-/* A name is on disk when its folder is. */
-static gs_status_t sync_folder (const gs_ckpt_t *c)
+gs_status_t gsi_store_begin (const gs_ckpt_t *c, int64_t step)
 {
-    int fd = open (c->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    gs_status_t st = GS_OK;
+    char *top = gsi_store_coming (c, step, GSI_STORE_TOP);
+    char *sealed = gsi_store_coming (c, step, GSI_STORE_SEALED);
+    gs_status_t st = gsi_store_hold (c);
 
-    if (fd < 0)
-        return gsi_file_fail (c->dir, "open");
-    if (fsync (fd) && errno != EINVAL) /* which says that the file system needs none */
-        st = gsi_file_fail (c->dir, "fsync");
-    close (fd);
+    if (!st)
+        st = check_free (c, step);
+    if (!st && (!top || !sealed))
+        st = gsi_fail (GS_ERR_NOMEM, "%s: no memory for a name", c->dir);
+    if (!st) {
+        gsi_store_give_up (c, step); /* of a job that has died */
+        if (c->nodes && mkdir (top, 0777))
+            st = gsi_file_fail (top, "mkdir");
+        else if ((st = gsi_image_write (&c->sealed, sealed)))
+            gsi_store_give_up (c, step);
+    }
+    free (top);
+    free (sealed);
     return st;
 }
 
-gs_status_t gsi_store_publish (const gs_ckpt_t *c, int64_t step, const char *coming)
+gs_status_t gsi_store_begin_part (const gs_ckpt_t *c, int64_t step)
 {
-    char *path = gsi_store_path (c, step, false);
+    char *path;
     gs_status_t st;
 
-    if (!path)
-        return gsi_fail (GS_ERR_NOMEM, "%s: no memory for a name", c->dir);
-    st = rename (coming, path) ? gsi_file_fail (coming, "rename") : sync_folder (c);
+    if (!c->mine.data)
+        return GS_OK; /* this node has nothing */
+    path = gsi_store_coming (c, step, GSI_STORE_PART);
+    st = path ? gsi_image_write (&c->mine, path)
+              : gsi_fail (GS_ERR_NOMEM, "%s: no memory for a name", c->dir);
+    free (path);
+    return st;
+}
+
+/* ---- Publishing ---- */
+
+/*
+ * A file takes the place of another one; a folder cannot, and has that removed before. What there
+ * is of the other kind goes when the new one is there.
+ */
+static gs_status_t take_place (const gs_ckpt_t *c, int64_t step, const char *top,
+                               const char *path)
+{
+    gs_status_t st = GS_OK;
+
+    if (c->nodes && (st = gsi_file_sync_folder (top)))
+        return st;
+    if (c->nodes)
+        remove_named (c, step, ".h5" COMING);
+    if (rename (top, path))
+        return gsi_file_fail (top, "rename");
+    st = gsi_file_sync_folder (c->dir);
+    if (c->nodes)
+        remove_path (path_of (c, step, ".h5"));
+    else
+        remove_named (c, step, COMING);
+    return st;
+}
+
+gs_status_t gsi_store_publish (const gs_ckpt_t *c, int64_t step)
+{
+    char *top = gsi_store_coming (c, step, GSI_STORE_TOP), *path = path_of (c, step, end_of (c));
+    gs_status_t st = gsi_store_hold (c);
+
+    if (!st && (!path || !top))
+        st = gsi_fail (GS_ERR_NOMEM, "%s: no memory for a name", c->dir);
+    if (!st)
+        st = take_place (c, step, top, path);
+    free (top);
     free (path);
     return st;
 }

@@ -5,20 +5,50 @@
 
 #include "ckpt/ckpt.h"
 
-/* The path of a step's file, complete or, if [coming], not yet; to be freed. NULL: no memory. */
-char *gsi_store_path (const gs_ckpt_t *c, int64_t step, bool coming);
+#define GSI_PART_NAME "part-%04d.h5"
+#define GSI_SEALED    "index.h5" /* of a folder */
 
-/* The steps that there are files of, oldest first; to be freed. GS_ERR_IO, GS_ERR_NOMEM. */
+/* GS_ERR_IO if there is no folder. */
+gs_status_t gsi_store_check_folder (const gs_ckpt_t *c, const char *caller);
+
+/* Whether its file system keeps one file whole to which several nodes write, and is quick so. */
+bool gsi_store_is_coherent (const gs_ckpt_t *c);
+
+/* Paths of a step; to be freed. NULL: no memory. */
+enum gsi_store_what {
+    GSI_STORE_TOP,    /* the file, or the folder of its files */
+    GSI_STORE_SEALED, /* the file, or that one of the folder */
+    GSI_STORE_PART    /* the file, or that of this node */
+};
+char *gsi_store_coming (const gs_ckpt_t *c, int64_t step, enum gsi_store_what what);
+
+/* The path of the sealed file of a step that is complete, as it is there, or would be. */
+char *gsi_store_find (const gs_ckpt_t *c, int64_t step);
+
+/* The steps that there are checkpoints of, oldest first; to be freed. GS_ERR_IO, GS_ERR_NOMEM. */
 gs_status_t gsi_store_list (const gs_ckpt_t *c, int64_t **steps, size_t *number);
 
-/* Removes files of jobs that have died while they wrote; what fails is logged. */
-void gsi_store_sweep (const gs_ckpt_t *c);
+/*
+ * Takes the folder, unless the plan only reads; and removes files of jobs that have died while
+ * they wrote. GS_ERR_STATE: another job has it; GS_ERR_IO, GS_ERR_NOMEM.
+ */
+gs_status_t gsi_store_take (gs_ckpt_t *c, const char *caller);
 
-/* Makes the coming file of [step], with its beginning and its length. GS_ERR_STATE, _IO. */
-gs_status_t gsi_store_begin (const gs_ckpt_t *c, int64_t step, const char *coming);
+/* Looks whether the folder is still of this job step. GS_ERR_STATE, _IO. */
+gs_status_t gsi_store_hold (const gs_ckpt_t *c);
 
-/* Puts the coming file, all of which is on disk, in its place. */
-gs_status_t gsi_store_publish (const gs_ckpt_t *c, int64_t step, const char *coming);
+/* Makes the coming file of [step], with its beginning and its length, if need be in a folder.
+ * GS_ERR_STATE, _IO. */
+gs_status_t gsi_store_begin (const gs_ckpt_t *c, int64_t step);
+
+/* The same for the file of this node, in that folder. */
+gs_status_t gsi_store_begin_part (const gs_ckpt_t *c, int64_t step);
+
+/* Removes what is coming, unless the folder is another job's now, and so perhaps that. */
+void gsi_store_give_up (const gs_ckpt_t *c, int64_t step);
+
+/* Puts what is coming, all of which is on disk, in its place. */
+gs_status_t gsi_store_publish (const gs_ckpt_t *c, int64_t step);
 
 /* Removes what the options do not hold of the steps up to [step]; what fails is logged. */
 void gsi_store_retain (const gs_ckpt_t *c, int64_t step);

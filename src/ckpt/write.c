@@ -1,79 +1,235 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * write - one checkpoint: all ranks write their parts to a file that has no name yet which
- * counts; when all of it is on disk, rank 0 seals it and gives it its name.
+ * write - checkpoints from their beginning to their end. Each rank has a thread that writes its
+ * parts to a file which has no name yet that counts, from the arrays themselves or from copies;
+ * finish.c does the rest when all of them have ended.
  */
-#include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "base/fault.h"
-#include "base/status.h"
-#include "ckpt/file.h"
-#include "ckpt/parts.h"
+#include "base/log.h"
+#include "base/thread.h"
+#include "ckpt/save.h"
+#include "ckpt/stage.h"
 #include "ckpt/store.h"
 #include "comm/agree.h"
-#include "comm/fetch.h"
 
-static const char caller[] = "gs_ckpt_write";
+#define RING_BYTES ((size_t) 64 << 20) /* of a write that the caller waits for, on GPUs */
+#define SLICE_NS   (GSI_NS_PER_S)      /* after which ranks tell each other how far they are */
+#define UNIT_BYTES ((size_t) 4096)     /* of the sizes of rings */
 
-#define PIECE_BYTES ((size_t) 1 << 20) /* whose checksum is taken while it is in the cache */
-
-struct save {
-    gs_ckpt_t *c;
-    int64_t step;
-    gs_stream_t stream;
-    char *path; /* of the file that is coming */
-    int fd;
-    struct gsi_tally tally;
-    struct gsi_fetch fetch; /* of the array that is being written, */
-    int array;              /* its number */
+/* How the caller has it. */
+enum mode {
+    NOW,    /* it waits until the file is on disk */
+    STAGED, /* until the arrays are copied */
+    LAZY    /* for nothing */
 };
 
-static gs_status_t agree (const struct save *s, gs_status_t st)
+struct order {
+    gs_ckpt_t *c;
+    const char *caller;
+    int64_t step;
+    enum mode mode;
+    gs_stream_t stream;
+};
+
+static gs_status_t agree (const struct order *o, gs_status_t st)
 {
     struct gsi_agreement nothing = {.words = 0};
 
-    return gsi_agree (s->c->comm, caller, st, &nothing, s->stream);
+    return gsi_agree (o->c->comm, o->caller, st, &nothing, o->stream);
 }
 
-/* ---- Before anything is written ---- */
+/* ---- The life of a save ---- */
 
-static gs_status_t check_step (struct save *s)
+static void free_save (struct gsi_save *s)
 {
-    struct gsi_agreement a = {.words = 1, .word = {(uint64_t) s->step}};
+    if (s->flow.path)
+        gsi_flow_clear (&s->flow);
+    free (s->sealed);
+    free (s->path);
+    free (s);
+}
+
+/* Waits for a writer whose flow is closed, less than other ranks wait for this one. */
+static bool is_through (struct gsi_save *s)
+{
+    int64_t until_ns = gsi_now_ns () + gsi_feature_timeout_ns (s->c->comm) / 4;
+
+    if (!s->has_writer)
+        return true;
+    if (!gsi_flow_await (&s->flow, GSI_FLOW_ENDED, until_ns, INT64_MAX))
+        return false;
+    pthread_join (s->writer, NULL);
+    return true;
+}
+
+bool gsi_save_come_back (gs_ckpt_t *c)
+{
+    if (c->hung && !is_through (c->hung))
+        return false;
+    if (c->hung)
+        free_save (c->hung);
+    c->hung = NULL;
+    return true;
+}
+
+/* Ends a save whose flow is closed or ended; [st] is how it went. */
+static void end_save (gs_ckpt_t *c, gs_status_t st)
+{
+    struct gsi_save *s = c->save;
+
+    c->save = NULL;
+    if (st)
+        gsi_flow_fail (&s->flow, st);
+    if (s->has_stager)
+        pthread_join (s->stager, NULL); /* it waits for nothing without a deadline */
+    if (st && !c->rank)
+        gsi_store_give_up (c, s->step);
+    if (is_through (s)) {
+        free_save (s);
+        return;
+    }
+    gsi_log (GS_LOG_WARN, "ckpt", "%s: the file system holds a thread that writes to it",
+             s->path);
+    c->hung = s;
+}
+
+static gs_status_t fail_save (gs_ckpt_t *c, gs_status_t st)
+{
+    struct gsi_failure failure;
+
+    gsi_failure_note (&failure, st);
+    end_save (c, st);
+    return gsi_failure_repeat (&failure);
+}
+
+static void report (const struct gsi_save *s)
+{
+    size_t bytes = (size_t) s->c->sealed.file_bytes;
+    double seconds = (double) (gsi_now_ns () - s->begin_ns) / 1e9;
+
+    for (int n = 0; n < s->c->nodes; n++)
+        bytes += (size_t) s->c->parts[n].file_bytes;
+    if (!s->c->rank)
+        gsi_log (GS_LOG_INFO, "ckpt", "step %" PRId64 ": %zu bytes on disk after %.3f s", s->step,
+                 bytes, seconds);
+}
+
+/* ---- Its end ---- */
+
+/* Whether this rank's part is on disk, or will not be. */
+static bool has_ended (struct gsi_save *s, int64_t until_ns)
+{
+    int64_t patience_ns = gsi_feature_timeout_ns (s->c->comm);
+
+    return gsi_flow_await (&s->flow, GSI_FLOW_ENDED, until_ns, patience_ns) ||
+           gsi_flow_closed (&s->flow);
+}
+
+/* Collective: all writers have ended. */
+static gs_status_t finish (const struct order *o)
+{
+    gs_ckpt_t *c = o->c;
+    gs_status_t st = gsi_save_finish (c->save, o->caller, o->stream);
+
+    if (st)
+        return fail_save (c, st);
+    gsi_stop_note_write (&c->stop, gsi_now_ns () - c->save->begin_ns);
+    report (c->save);
+    if (!c->rank)
+        gsi_store_retain (c, c->save->step);
+    end_save (c, GS_OK);
+    return GS_OK;
+}
+
+/* Collective: whether they have, on all ranks. */
+static gs_status_t have_all_ended (const struct order *o, int64_t until_ns, int *all)
+{
+    return gs_all (o->c->comm, has_ended (o->c->save, until_ns), all, o->stream);
+}
+
+/*
+ * Collective. Ranks ask each other again and again: a slow disk takes its time, while the
+ * deadline of each question finds a rank that is gone.
+ */
+static gs_status_t await (const struct order *o)
+{
+    int64_t slice_ns = gsi_feature_timeout_ns (o->c->comm) / 4;
+    int all = 0;
     gs_status_t st = GS_OK;
 
-    if (s->step < 0)
-        st = gsi_fail (GS_ERR_ARG, "%s: step is %" PRId64 ": 0 or more", caller, s->step);
-    else if (!(s->path = gsi_store_path (s->c, s->step, true)))
-        st = gsi_fail (GS_ERR_NOMEM, "%s: out of memory", caller);
-    if ((st = gsi_agree (s->c->comm, caller, st, &a, s->stream)) || a.differs == -1)
+    slice_ns = slice_ns < SLICE_NS ? slice_ns : SLICE_NS;
+    while (!all && !st)
+        st = have_all_ended (o, gsi_now_ns () + slice_ns, &all);
+    return st ? fail_save (o->c, st) : finish (o);
+}
+
+/* ---- Its beginning ---- */
+
+/* All ranks are here for the same. */
+static gs_status_t check_order (const struct order *o)
+{
+    struct gsi_agreement a = {.words = 2, .word = {(uint64_t) o->step, o->mode}};
+    gs_status_t st = GS_OK;
+
+    if (o->step < 0)
+        st = gsi_fail (GS_ERR_ARG, "%s: step is %" PRId64 ": 0 or more", o->caller, o->step);
+    else if (!gsi_save_come_back (o->c))
+        st = gsi_fail (GS_ERR_STATE,
+                       "%s: the file system still holds the thread that was to write step "
+                       "%" PRId64 " to %s",
+                       o->caller, o->c->hung->step, o->c->dir);
+    if ((st = gsi_agree (o->c->comm, o->caller, st, &a, o->stream)) || a.differs == -1)
         return st;
+    if (a.differs == 1)
+        return gsi_fail (GS_ERR_MISMATCH,
+                         "%s: ranks %d and %d do not call the same function to write", o->caller,
+                         a.least_rank, a.most_rank);
     return gsi_fail (GS_ERR_MISMATCH,
                      "%s: rank %d writes step %" PRId64 ", rank %d step %" PRId64
                      ": all ranks give the same",
-                     caller, a.least_rank, (int64_t) a.least, a.most_rank, (int64_t) a.most);
+                     o->caller, a.least_rank, (int64_t) a.least, a.most_rank, (int64_t) a.most);
 }
 
-/* Whether replicas are that, bit by bit. */
-static gs_status_t compare_replicas (const struct save *s)
+/* What becomes of the write before, if that is still under way; [*go] tells whether this one is
+ * begun. */
+static gs_status_t see_to_previous (const struct order *o, bool *go)
 {
-    const gs_ckpt_t *c = s->c;
-    gs_array_t *arrays =
-        c->opts.no_compare ? NULL : calloc ((size_t) c->arrays, sizeof (*arrays));
-    size_t number = 0;
+    gs_ckpt_t *c = o->c;
+    int all = 1;
     gs_status_t st = GS_OK;
 
-    if (c->opts.no_compare)
+    *go = true;
+    if (!c->save)
         return GS_OK;
-    if (!arrays)
-        st = gsi_fail (GS_ERR_NOMEM, "%s: out of memory", caller);
-    st = agree (s, st);
+    if (o->mode != NOW && c->opts.busy != GS_CKPT_BUSY_WAIT)
+        st = have_all_ended (o, 0, &all);
+    if (st)
+        return fail_save (c, st);
+    if (all)
+        return await (o);
+    *go = false;
+    if (c->opts.busy == GS_CKPT_BUSY_SKIP)
+        return GS_OK;
+    return gsi_fail (GS_ERR_STATE,
+                     "%s: step %" PRId64 " is still being written: wait for it, or choose "
+                     "another policy with the option busy",
+                     o->caller, c->save->step);
+}
+
+/* On GPUs, whose kernels have the digests in no time: whether replicas are that, bit by bit. */
+static gs_status_t compare_now (const struct order *o)
+{
+    const gs_ckpt_t *c = o->c;
+    gs_array_t *arrays = calloc ((size_t) c->arrays, sizeof (*arrays));
+    size_t number = 0;
+    gs_status_t st = arrays ? GS_OK : gsi_fail (GS_ERR_NOMEM, "%s: out of memory", o->caller);
+
+    st = agree (o, st);
     for (int i = 0; i < c->arrays && !st; i++)
         if (c->array[i].kind == GSI_CKPT_REPLICATED)
             arrays[number++] = (gs_array_t){.name = c->array[i].name,
@@ -81,166 +237,195 @@ static gs_status_t compare_replicas (const struct save *s)
                                             .count = c->array[i].count,
                                             .dtype = c->array[i].dtype};
     if (!st && number)
-        st = gs_compare (c->comm, arrays, number, 0, s->stream);
+        st = gs_compare (c->comm, arrays, number, 0, o->stream);
     free (arrays);
     return st;
 }
 
-/* ---- This rank's parts ---- */
-
-static gs_status_t write_part (void *context, const struct gsi_part *part)
+/* The ring of a save of [total] bytes; 0: it needs none. */
+static size_t ring_for (const struct order *o, uint64_t total)
 {
-    struct save *s = context;
-    const struct gsi_ckpt_array *a = &s->c->array[s->array];
-    const struct gsi_h5_set *set = &s->c->set[s->array];
-    gs_status_t st = GS_OK;
+    const gs_ckpt_t *c = o->c;
+    size_t most = c->opts.memory, whole = (size_t) (total + UNIT_BYTES - 1) / UNIT_BYTES;
 
-    for (size_t done = 0; done < part->bytes && !st; done += PIECE_BYTES) {
-        size_t n = part->bytes - done < PIECE_BYTES ? part->bytes - done : PIECE_BYTES;
-        const void *data;
-        if ((st = gsi_fetch (&s->fetch, (const char *) a->data + part->at + done, n, &data)))
-            break;
-        gsi_tally_add (&s->tally, s->c->first[s->array], gsi_h5_bytes (set), part->offset + done,
-                       data, n);
-        st = gsi_file_write (s->fd, s->path, data, n, set->offset + part->offset + done);
-    }
-    return st;
+    whole = (whole + 1) * UNIT_BYTES;
+    if (!gsi_feature_device (c->comm)->ops->queue && o->mode != STAGED)
+        return 0;
+    if (!most && o->mode == NOW)
+        most = RING_BYTES;
+    most = most / UNIT_BYTES * UNIT_BYTES;
+    return most && most < whole ? most : whole;
 }
 
-static gs_status_t write_array (struct save *s, int i)
+/* A save that has all it needs on this rank. */
+static gs_status_t make_save (const struct order *o, struct gsi_save **out)
 {
-    const struct gsi_ckpt_array *a = &s->c->array[i];
+    gs_ckpt_t *c = o->c;
+    bool on_gpus = gsi_feature_device (c->comm)->ops->queue != NULL;
+    struct gsi_save *s = gsi_fault ("ckpt.memory") ? NULL : calloc (1, sizeof (*s));
+    uint64_t total;
+    size_t room;
     gs_status_t st;
 
-    s->array = i;
-    st = gsi_fetch_open (&s->fetch, s->c->comm, caller, a->data, a->count, a->dtype, PIECE_BYTES,
-                         s->stream);
-    if (!st)
-        st = gsi_parts_each (s->c, i, s->c->rank, write_part, s);
-    gsi_fetch_close (&s->fetch);
-    return st;
-}
-
-/* Writes what this rank has, to disk. */
-static gs_status_t write_parts (struct save *s)
-{
-    gs_status_t st = GS_OK;
-
-    if ((s->fd = open (s->path, O_WRONLY | O_CLOEXEC)) < 0)
-        return gsi_file_fail (s->path, "open");
-    gsi_tally_begin (&s->tally, s->c->raw, s->c->blocks);
-    for (int i = 0; i < s->c->arrays && !st; i++)
-        st = write_array (s, i);
-    gsi_tally_end (&s->tally);
-    if (!st && fdatasync (s->fd))
-        st = gsi_file_fail (s->path, "fdatasync");
-    if (close (s->fd) && !st)
-        st = gsi_file_fail (s->path, "close");
-    return st;
-}
-
-/* ---- What makes it whole ---- */
-
-/*
- * The checksums of the blocks on rank 0. A sum of bytes has the exclusive or of their lowest bits
- * as its own, however often it wraps.
- */
-static gs_status_t gather_sums (const struct save *s)
-{
-    gs_ckpt_t *c = s->c;
-    gs_status_t st;
-
-    for (size_t b = 0; b < c->blocks; b++)
-        for (int k = 0; k < 32; k++)
-            c->bits[32 * b + (size_t) k] = c->raw[b] >> k & 1;
-    if ((st = gs_reduce (c->comm, c->bits, c->bits, 32 * c->blocks, GS_U8, GS_SUM, 0, s->stream)))
+    *out = s;
+    if (!s || !(s->sealed = gsi_store_coming (c, o->step, GSI_STORE_SEALED)) ||
+        !(s->path = gsi_store_coming (c, o->step, GSI_STORE_PART)))
+        return gsi_fail (GS_ERR_NOMEM, "%s: out of memory", o->caller);
+    s->c = c;
+    s->step = o->step;
+    s->beside = o->mode != NOW;
+    s->begin_ns = gsi_now_ns ();
+    s->pieces = (struct gsi_pieces){.c = c,
+                                    .step = o->step,
+                                    .digests = on_gpus ? GS_CKPT_COMPARE_NONE : c->opts.compare,
+                                    .most = c->opts.direct ? GSI_PIECE_DIRECT : GSI_PIECE_BYTES};
+    total = gsi_pieces_total (&s->pieces);
+    room = ring_for (o, total);
+    if (room && ((st = gsi_stage_prepare (c, room)) || (st = gsi_stage_follow (c, o->stream))))
         return st;
-    for (size_t b = 0; b < c->blocks && !c->rank; b++) {
-        uint32_t raw = 0;
-        for (int k = 0; k < 32; k++)
-            raw |= (uint32_t) (c->bits[32 * b + (size_t) k] & 1) << k;
-        c->block[b].crc = raw ^ gsi_crc32c_zeros (c->block[b].bytes);
-    }
+    if (room)
+        s->pieces.room = c->staging.room;
+    gsi_flow_open (&s->flow, s->path, room ? c->staging.ring : NULL, c->staging.room, total);
     return GS_OK;
 }
 
-/* Writes one of our own data sets of one number, and notes its checksum. */
-static gs_status_t write_number (const struct save *s, int fd, enum gsi_ckpt_own own,
-                                 int64_t value)
+/* Makes the files that are written to. */
+static gs_status_t make_files (const struct order *o, gs_status_t st, bool *made)
 {
-    gs_ckpt_t *c = s->c;
+    gs_ckpt_t *c = o->c;
 
-    c->block[c->blocks - 3 + (size_t) own].crc = gsi_crc32c (0, &value, sizeof (value));
-    return gsi_file_write (fd, s->path, &value, sizeof (value),
-                           c->set[c->arrays + (int) own].offset);
-}
-
-static gs_status_t write_seal (const struct save *s, int fd)
-{
-    gs_ckpt_t *c = s->c;
-    const struct gsi_h5_set *own = &c->set[c->arrays];
-    size_t table_bytes = c->blocks * sizeof (*c->block);
-    struct gsi_seal seal = {.file_bytes = c->file_bytes,
-                            .image_bytes = c->image_bytes,
-                            .image_crc = gsi_crc32c (0, c->image, c->image_bytes),
-                            .table_offset = own[GSI_SET_BLOCKS].offset,
-                            .blocks = c->blocks,
-                            .table_crc = gsi_crc32c (0, c->block, table_bytes),
-                            .step = (uint64_t) s->step,
-                            .ranks = (uint64_t) c->size};
-    uint64_t words[GSI_SEAL_WORDS];
-    gs_status_t st = gsi_file_write (fd, s->path, c->block, table_bytes, seal.table_offset);
-
-    gsi_seal_write (&seal, words);
-    return st ? st
-              : gsi_file_write (fd, s->path, words, sizeof (words), own[GSI_SET_SEAL].offset);
-}
-
-/* Rank 0, when the parts of all ranks are on disk. */
-static gs_status_t seal (const struct save *s)
-{
-    int fd = open (s->path, O_WRONLY | O_CLOEXEC);
-    gs_status_t st;
-
-    if (fd < 0)
-        return gsi_file_fail (s->path, "open");
-    if (!(st = write_number (s, fd, GSI_SET_STEP, s->step)) &&
-        !(st = write_number (s, fd, GSI_SET_TIME, gsi_wall_ns ())) &&
-        !(st = write_number (s, fd, GSI_SET_RANKS, s->c->size)) && !(st = write_seal (s, fd)) &&
-        fsync (fd))
-        st = gsi_file_fail (s->path, "fsync");
-    if (close (fd) && !st)
-        st = gsi_file_fail (s->path, "close");
-    return st ? st : gsi_store_publish (s->c, s->step, s->path);
-}
-
-static gs_status_t carry_out (struct save *s)
-{
-    bool first = !s->c->rank;
-    gs_status_t st = check_step (s);
-
-    if (st || (st = compare_replicas (s)) ||
-        (st = agree (s, first ? gsi_store_begin (s->c, s->step, s->path) : GS_OK)))
+    *made = false;
+    if (!st && !c->rank) {
+        st = gsi_store_begin (c, o->step);
+        *made = !st;
+    }
+    if ((st = agree (o, st)) || !c->nodes)
         return st;
-    if ((st = agree (s, write_parts (s))) || (st = gather_sums (s)) ||
-        (st = agree (s, first ? seal (s) : GS_OK))) {
-        if (first)
-            unlink (s->path);
+    return agree (o, gsi_store_begin_part (c, o->step));
+}
+
+/* What fails here is told when the save ends, on all ranks. */
+static void start (const struct order *o)
+{
+    struct gsi_save *s = o->c->save;
+    gs_status_t st = gsi_thread_start (&s->writer, gsi_save_write, s, o->caller);
+
+    s->has_writer = !st;
+    if (!st && s->flow.ring && o->mode == LAZY) {
+        s->has_stager = true; /* which it looks at */
+        st = gsi_thread_start (&s->stager, gsi_stage_all, s, o->caller);
+        s->has_stager = !st;
+    } else if (!st && s->flow.ring) {
+        gsi_stage_all (s);
+    }
+    if (st)
+        gsi_flow_fail (&s->flow, st);
+    if (!s->has_writer)
+        gsi_flow_end (&s->flow);
+}
+
+static gs_status_t begin (const struct order *o)
+{
+    gs_ckpt_t *c = o->c;
+    bool made = false;
+    gs_status_t st = GS_OK;
+
+    if (gsi_feature_device (c->comm)->ops->queue && c->opts.compare != GS_CKPT_COMPARE_NONE)
+        st = compare_now (o);
+    if (st)
+        return st;
+    if ((st = make_files (o, make_save (o, &c->save), &made))) {
+        if (made)
+            gsi_store_give_up (c, o->step);
+        if (c->save)
+            free_save (c->save);
+        c->save = NULL;
         return st;
     }
-    if (first)
-        gsi_store_retain (s->c, s->step);
+    start (o);
     return GS_OK;
 }
+
+/* All that happens until a write is under way. */
+static gs_status_t carry_out (const struct order *o, bool *begun)
+{
+    gs_status_t st = gsi_ckpt_writable (o->c, o->caller);
+
+    *begun = false;
+    if (st || (st = check_order (o)) || (st = see_to_previous (o, begun)) || !*begun)
+        return st;
+    st = begin (o);
+    *begun = !st;
+    return st;
+}
+
+/* ---- The calls ---- */
 
 gs_status_t gs_ckpt_write (gs_ckpt_t *ckpt, int64_t step, gs_stream_t stream)
 {
-    struct save s = {.c = ckpt, .step = step, .stream = stream};
-    gs_status_t st = gsi_ckpt_ready (ckpt, caller);
+    struct order o = {ckpt, "gs_ckpt_write", step, NOW, stream};
+    bool begun;
+    gs_status_t st = carry_out (&o, &begun);
 
-    if (st)
-        return st;
-    st = carry_out (&s);
-    free (s.path);
+    return st ? st : await (&o);
+}
+
+gs_status_t gs_ckpt_write_async (gs_ckpt_t *ckpt, int64_t step, int *begun, gs_stream_t stream)
+{
+    struct order o = {ckpt, "gs_ckpt_write_async", step, STAGED, stream};
+    bool yes = false;
+    gs_status_t st;
+
+    if (ckpt && ckpt->magic == GSI_CKPT_MAGIC && ckpt->opts.lazy)
+        o.mode = LAZY;
+    st = carry_out (&o, &yes);
+    if (begun)
+        *begun = yes;
     return st;
+}
+
+gs_status_t gs_ckpt_staged (gs_ckpt_t *ckpt)
+{
+    gs_status_t st = gsi_ckpt_ready (ckpt, "gs_ckpt_staged");
+
+    if (!st && ckpt->save)
+        gsi_flow_await (&ckpt->save->flow, GSI_FLOW_STAGED, INT64_MAX,
+                        gsi_feature_timeout_ns (ckpt->comm));
+    return st;
+}
+
+/* Collective, with a write under way. */
+static gs_status_t end_write (const struct order *o, bool wait, int64_t *written)
+{
+    int64_t step = o->c->save->step;
+    int all = 1;
+    gs_status_t st = wait ? await (o) : have_all_ended (o, 0, &all);
+
+    if (!wait && st)
+        return fail_save (o->c, st);
+    if (!wait && all)
+        st = finish (o);
+    if (written && !st && all)
+        *written = step;
+    return st;
+}
+
+gs_status_t gs_ckpt_test (gs_ckpt_t *ckpt, int64_t *written, gs_stream_t stream)
+{
+    struct order o = {ckpt, "gs_ckpt_test", 0, NOW, stream};
+    gs_status_t st = gsi_ckpt_ready (ckpt, o.caller);
+
+    if (written)
+        *written = -1;
+    return st || !ckpt->save ? st : end_write (&o, false, written);
+}
+
+gs_status_t gs_ckpt_wait (gs_ckpt_t *ckpt, int64_t *written, gs_stream_t stream)
+{
+    struct order o = {ckpt, "gs_ckpt_wait", 0, NOW, stream};
+    gs_status_t st = gsi_ckpt_ready (ckpt, o.caller);
+
+    if (written)
+        *written = -1;
+    return st || !ckpt->save ? st : end_write (&o, true, written);
 }

@@ -42,21 +42,41 @@ static gs_status_t find_ranks (gs_comm_t *comm, struct gsi_agreement *a, gs_stre
     return st;
 }
 
+/* One exchange: the largest of [words] words behind the first, which is for failures. */
+static gs_status_t exchange (gs_comm_t *comm, const char *caller, gs_status_t own, uint64_t *most,
+                             int words, gs_stream_t stream)
+{
+    gs_status_t st;
+
+    most[0] = failure_of (comm, own);
+    if ((st = gs_allreduce (comm, most, 1 + (size_t) words, GS_U64, GS_MAX, stream)))
+        return st;
+    return most[0] ? name_failed (comm, caller, own, most[0], stream) : GS_OK;
+}
+
+gs_status_t gsi_agree_most (gs_comm_t *comm, const char *caller, gs_status_t st, uint64_t *word,
+                            int words, gs_stream_t stream)
+{
+    uint64_t most[1 + GSI_AGREE_WORDS];
+
+    memcpy (most + 1, word, (size_t) words * sizeof (*word));
+    if (!(st = exchange (comm, caller, st, most, words, stream)))
+        memcpy (word, most + 1, (size_t) words * sizeof (*word));
+    return st;
+}
+
 gs_status_t gsi_agree (gs_comm_t *comm, const char *caller, gs_status_t st,
                        struct gsi_agreement *a, gs_stream_t stream)
 {
-    uint64_t most[1 + 2 * GSI_AGREE_WORDS] = {failure_of (comm, st)};
-    gs_status_t own = st;
+    uint64_t most[1 + 2 * GSI_AGREE_WORDS];
 
     a->differs = -1;
     for (int i = 0; i < a->words; i++) {
         most[1 + 2 * i] = a->word[i];
         most[2 + 2 * i] = ~a->word[i];
     }
-    if ((st = gs_allreduce (comm, most, 1 + 2 * (size_t) a->words, GS_U64, GS_MAX, stream)))
+    if ((st = exchange (comm, caller, st, most, 2 * a->words, stream)))
         return st;
-    if (most[0])
-        return name_failed (comm, caller, own, most[0], stream);
     for (int i = 0; i < a->words; i++) {
         a->most = most[1 + 2 * i];
         a->least = ~most[2 + 2 * i];

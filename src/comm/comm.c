@@ -214,8 +214,9 @@ gs_status_t gs_comm_destroy (gs_comm_t *comm)
     if (atomic_load (&comm->features))
         return gsi_fail (
             GS_ERR_STATE,
-            "gs_comm_destroy: communicator '%s' still has %d reducers, boundaries or halos: end "
-            "them first with gs_reducer_destroy, gs_boundary_destroy, gs_halo_destroy",
+            "gs_comm_destroy: communicator '%s' still has %d reducers, boundaries, halos or "
+            "checkpoint plans: end them first with gs_reducer_destroy, gs_boundary_destroy, "
+            "gs_halo_destroy, gs_ckpt_destroy",
             comm->name, atomic_load (&comm->features));
     if ((st = gsi_mail_none_open (comm, "gs_comm_destroy")))
         return st;
@@ -227,5 +228,5 @@ gs_status_t gs_comm_destroy (gs_comm_t *comm)
     if (st && atomic_load (&comm->life) == GSI_ALIVE)
         gs_comm_abort (comm); /* the others are in some call and must not wait for this rank */
     dismantle (comm);
-    return st;
+    return st == GS_ERR_STATE ? GS_ERR_TRANSPORT : st; /* the former: nothing was destroyed */
 }

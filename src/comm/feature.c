@@ -69,6 +69,11 @@ gs_status_t gsi_feature_admit (const gs_comm_t *comm, const char *call)
                      call, comm->name, comm->tenant->name);
 }
 
+int64_t gsi_feature_timeout_ns (const gs_comm_t *comm)
+{
+    return comm->timeout_ns;
+}
+
 const struct gsi_device *gsi_feature_device (const gs_comm_t *comm)
 {
     return comm->device;

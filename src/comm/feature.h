@@ -41,6 +41,9 @@ void gsi_feature_return (gs_comm_t *comm);
 void gsi_feature_enter (const gs_comm_t *comm);
 void gsi_feature_leave (void);
 
+/* The deadline of one operation on it. */
+int64_t gsi_feature_timeout_ns (const gs_comm_t *comm);
+
 /* Its device; [queue] of the operations is NULL on hosts. */
 const struct gsi_device *gsi_feature_device (const gs_comm_t *comm);
 

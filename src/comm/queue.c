@@ -2,12 +2,10 @@
 /* queue - what a communicator on GPUs has queued: a thread watches that it ends in time. */
 #include "comm/queue.h"
 
-#include <pthread.h>
-#include <signal.h>
 #include <stdlib.h>
-#include <time.h>
 
 #include "base/log.h"
+#include "base/thread.h"
 #include "comm/carry.h"
 #include "comm/watch.h"
 
@@ -199,10 +197,7 @@ static void *watch (void *argument)
     ops_of (comm)->stand_apart ();
     pthread_mutex_lock (&q->bell_guard);
     while (!q->stop) {
-        int64_t until_ns = gsi_now_ns () + period_ns (comm);
-        struct timespec until = {.tv_sec = until_ns / GSI_NS_PER_S,
-                                 .tv_nsec = until_ns % GSI_NS_PER_S};
-        pthread_cond_timedwait (&q->bell, &q->bell_guard, &until);
+        gsi_condition_wait (&q->bell, &q->bell_guard, gsi_now_ns () + period_ns (comm));
         pthread_mutex_unlock (&q->bell_guard);
         look_if_free (comm);
         pthread_mutex_lock (&q->bell_guard);
@@ -213,25 +208,14 @@ static void *watch (void *argument)
 
 /* ---- Life ---- */
 
-/* Signals are the application's: this thread takes none. */
 static gs_status_t start_thread (gs_comm_t *comm)
 {
-    pthread_condattr_t attributes;
-    sigset_t all, before;
-    int rc;
+    gs_status_t st;
 
-    pthread_condattr_init (&attributes);
-    pthread_condattr_setclock (&attributes, CLOCK_MONOTONIC);
-    pthread_cond_init (&comm->queue->bell, &attributes);
-    pthread_condattr_destroy (&attributes);
-    sigfillset (&all);
-    pthread_sigmask (SIG_SETMASK, &all, &before);
-    rc = pthread_create (&comm->queue->thread, NULL, watch, comm);
-    pthread_sigmask (SIG_SETMASK, &before, NULL);
-    if (!rc)
-        return GS_OK;
-    comm->queue->stop = true; /* there is nothing to join */
-    return gsi_fail (GS_ERR_NOMEM, "cannot start a thread (pthread_create: %d)", rc);
+    gsi_condition_init (&comm->queue->bell);
+    if ((st = gsi_thread_start (&comm->queue->thread, watch, comm, comm->name)))
+        comm->queue->stop = true; /* there is nothing to join */
+    return st;
 }
 
 gs_status_t gsi_queue_open (gs_comm_t *comm)

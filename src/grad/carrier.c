@@ -3,21 +3,15 @@
 #include "grad/carrier.h"
 
 #include <sched.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/prctl.h>
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/thread.h"
 #include "grad/timing.h"
 #include "grad/travel.h"
-
-/* A failure, with its text: those of other threads are not seen here. */
-struct failure {
-    gs_status_t st;
-    char text[GSI_TEXT_MAX];
-};
 
 struct gsi_carrier {
     bool threaded;
@@ -26,20 +20,9 @@ struct gsi_carrier {
     pthread_cond_t bell;   /* something is to be done, or was done */
     int ordered, done;     /* buckets that may travel, that have travelled */
     bool running, stop;    /* a bucket is under way; the thread ends */
-    struct failure failed, callback;
+    struct gsi_failure failed, callback;
     struct gsi_event *ahead; /* (GPUs) */
 };
-
-static void note (struct failure *f, gs_status_t st)
-{
-    f->st = st;
-    snprintf (f->text, sizeof (f->text), "%s", gs_last_error ());
-}
-
-static gs_status_t repeat (const struct failure *f)
-{
-    return f->st ? gsi_fail (f->st, "%s", f->text) : GS_OK;
-}
 
 /* ---- One bucket ---- */
 
@@ -54,9 +37,9 @@ static gs_status_t carry (gs_reducer_t *r)
     gsi_feature_leave ();
     pthread_mutex_lock (&c->guard);
     if (callback && !c->callback.st)
-        note (&c->callback, callback);
+        gsi_failure_note (&c->callback, callback);
     if (st)
-        note (&c->failed, st);
+        gsi_failure_note (&c->failed, st);
     pthread_mutex_unlock (&c->guard);
     return st;
 }
@@ -99,21 +82,12 @@ static void *work (void *argument)
     return NULL;
 }
 
-/* Signals are the application's: this thread takes none. */
 static gs_status_t start_thread (gs_reducer_t *r)
 {
-    sigset_t all, before;
-    int rc;
+    gs_status_t st = gsi_thread_start (&r->carrier->thread, work, r, r->tenant.name);
 
-    sigfillset (&all);
-    pthread_sigmask (SIG_SETMASK, &all, &before);
-    rc = pthread_create (&r->carrier->thread, NULL, work, r);
-    pthread_sigmask (SIG_SETMASK, &before, NULL);
-    if (rc)
-        return gsi_fail (GS_ERR_NOMEM, "%s: no thread can be made (error %d)", r->tenant.name,
-                         rc);
-    r->carrier->threaded = true;
-    return GS_OK;
+    r->carrier->threaded = !st;
+    return st;
 }
 
 /* ---- Life ---- */
@@ -289,7 +263,7 @@ gs_status_t gsi_carrier_begin (gs_reducer_t *r)
 static gs_status_t carry_here (gs_reducer_t *r)
 {
     struct gsi_carrier *c = r->carrier;
-    gs_status_t st = repeat (&c->failed);
+    gs_status_t st = gsi_failure_repeat (&c->failed);
 
     for (; c->done < c->ordered && !st; c->done++)
         st = r->queue ? queue_bucket (r) : carry (r);
@@ -311,7 +285,7 @@ gs_status_t gsi_carrier_launch (gs_reducer_t *r)
     c->ordered = r->launched;
     if (r->marked < r->gradients && has_work (c))
         pthread_cond_broadcast (&c->bell); /* what is last, finish sees to */
-    st = repeat (&c->failed);
+    st = gsi_failure_repeat (&c->failed);
     pthread_mutex_unlock (&c->guard);
     return st;
 }
@@ -332,14 +306,14 @@ gs_status_t gsi_carrier_drain (gs_reducer_t *r)
             carry_guarded (r);
         else
             pthread_cond_wait (&c->bell, &c->guard);
-    st = repeat (&c->failed);
+    st = gsi_failure_repeat (&c->failed);
     pthread_mutex_unlock (&c->guard);
     return st;
 }
 
 gs_status_t gsi_carrier_callback (gs_reducer_t *r)
 {
-    return repeat (&r->carrier->callback);
+    return gsi_failure_repeat (&r->carrier->callback);
 }
 
 void gsi_carrier_end (gs_reducer_t *r)

@@ -72,9 +72,8 @@ static void compare_piece (struct finding *f, gs_dtype_t part, const char *a, co
     }
 }
 
-static bool compare_data (const struct ckpt_file *a, const struct ckpt_file *b,
-                          const struct gsi_h5_set *in_a, const struct gsi_h5_set *in_b,
-                          double tolerance, struct finding *f)
+static bool compare_data (struct ckpt_file *a, struct ckpt_file *b, const struct gsi_h5_set *in_a,
+                          const struct gsi_h5_set *in_b, double tolerance, struct finding *f)
 {
     gs_dtype_t part = part_of (in_a->dtype);
     size_t bytes = gsi_h5_bytes (in_a), width = gs_dtype_size (part);
@@ -85,8 +84,8 @@ static bool compare_data (const struct ckpt_file *a, const struct ckpt_file *b,
         fprintf (stderr, "gs-ckpt: out of memory\n");
     for (size_t at = 0; at < bytes && fine; at += PIECE_BYTES) {
         size_t n = bytes - at < PIECE_BYTES ? bytes - at : PIECE_BYTES;
-        fine = ckpt_file_read (a, piece, n, in_a->offset + at) &&
-               ckpt_file_read (b, piece + PIECE_BYTES, n, in_b->offset + at);
+        fine = ckpt_file_read (a, in_a, at, n, piece) &&
+               ckpt_file_read (b, in_b, at, n, piece + PIECE_BYTES);
         if (fine)
             compare_piece (f, part, piece, piece + PIECE_BYTES, at / width, n / width, tolerance);
     }
@@ -95,9 +94,8 @@ static bool compare_data (const struct ckpt_file *a, const struct ckpt_file *b,
 }
 
 /* 1 if the array differs, 0 if not, -1 after an error. */
-static int compare_set (const struct ckpt_file *a, const struct ckpt_file *b,
-                        const struct gsi_h5_set *in_a, const struct gsi_h5_set *in_b,
-                        double tolerance)
+static int compare_set (struct ckpt_file *a, struct ckpt_file *b, const struct gsi_h5_set *in_a,
+                        const struct gsi_h5_set *in_b, double tolerance)
 {
     char of_a[256], of_b[256];
     struct finding f = {.differ = 0};
@@ -144,7 +142,7 @@ static int list_missing (const struct ckpt_file *f, const struct ckpt_file *othe
     return number;
 }
 
-int ckpt_diff (const struct ckpt_file *a, const struct ckpt_file *b, double tolerance)
+int ckpt_diff (struct ckpt_file *a, struct ckpt_file *b, double tolerance)
 {
     int number = list_missing (a, b) + list_missing (b, a);
 

@@ -10,6 +10,6 @@
  * all bits are, both are NaN, or |a - b| <= tolerance * max (|a|, |b|). Returns how many arrays
  * differ, or -1 after an error, which it has told.
  */
-int ckpt_diff (const struct ckpt_file *a, const struct ckpt_file *b, double tolerance);
+int ckpt_diff (struct ckpt_file *a, struct ckpt_file *b, double tolerance);
 
 #endif /* GS_TOOLS_CKPT_DIFF_H */

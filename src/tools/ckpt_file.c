@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* ckpt_file - a checkpoint that a tool looks at. */
+/* ckpt_file - a checkpoint that a tool looks at, of either layout. */
 #include "tools/ckpt_file.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
-#include "ckpt/file.h"
+#include "ckpt/store.h"
 
 #define SLOW_BLOCKS 128 /* a GiB: from here on it shows how far it is */
 
@@ -20,63 +20,157 @@ static bool complain (void)
     return false;
 }
 
+static bool out_of_memory (void)
+{
+    fprintf (stderr, "gs-ckpt: out of memory\n");
+    return false;
+}
+
+/* ---- Opening ---- */
+
+char *ckpt_file_sealed (const char *path)
+{
+    size_t room = strlen (path) + sizeof (GSI_SEALED) + 1;
+    char *sealed = malloc (room);
+    struct stat facts;
+
+    if (sealed && !stat (path, &facts) && S_ISDIR (facts.st_mode))
+        snprintf (sealed, room, "%s/%s", path, GSI_SEALED);
+    else if (sealed)
+        strcpy (sealed, path);
+    return sealed;
+}
+
+char *ckpt_file_beside (const char *sealed, const char *ending)
+{
+    char *whole = realpath (sealed, NULL), *slash = whole ? strrchr (whole, '/') : NULL, *name;
+
+    if (!whole)
+        return NULL;
+    if (slash == whole || strcmp (slash, "/" GSI_SEALED) != 0) {
+        free (whole);
+        errno = 0;
+        return NULL;
+    }
+    *slash = 0;
+    name = malloc (strlen (whole) + strlen (ending) + 1);
+    if (name)
+        sprintf (name, "%s%s", whole, ending);
+    free (whole);
+    return name;
+}
+
+static bool look (const char *sealed, struct ckpt_file *f)
+{
+    if (gsi_source_open (sealed, &f->source) || gsi_h5_look (sealed, &f->h5))
+        return complain ();
+    f->sorted = gsi_source_sort (&f->h5, &f->arrays);
+    return f->sorted || out_of_memory ();
+}
+
 bool ckpt_file_open (const char *path, struct ckpt_file *f)
 {
-    *f = (struct ckpt_file){.path = path, .fd = open (path, O_RDONLY | O_CLOEXEC)};
-    if (f->fd < 0) {
-        fprintf (stderr, "gs-ckpt: %s: %s\n", path, strerror (errno));
-        return false;
-    }
-    if (gsi_seal_check (f->fd, path, &f->seal, &f->table) || gsi_h5_look (path, &f->h5)) {
-        complain ();
+    char *sealed = ckpt_file_sealed (path);
+    bool fine;
+
+    *f = (struct ckpt_file){.path = path, .source = {.fd = -1, .part_fd = -1}};
+    fine = sealed ? look (sealed, f) : out_of_memory ();
+    free (sealed);
+    if (!fine)
         ckpt_file_close (f);
-        return false;
-    }
-    return true;
+    return fine;
 }
 
 void ckpt_file_close (struct ckpt_file *f)
 {
-    if (f->fd >= 0)
-        close (f->fd);
-    free (f->table);
+    gsi_source_close (&f->source);
     gsi_h5_file_clear (&f->h5);
-    f->fd = -1;
-    f->table = NULL;
+    free (f->sorted);
+    f->sorted = NULL;
 }
 
-bool ckpt_file_read (const struct ckpt_file *f, void *data, size_t bytes, uint64_t offset)
+uint64_t ckpt_file_bytes (const struct ckpt_file *f)
 {
-    return !gsi_file_read (f->fd, f->path, data, bytes, offset) || complain ();
+    uint64_t bytes = f->source.seal.file_bytes;
+
+    for (uint64_t p = 0; p < f->source.seal.parts; p++)
+        bytes += f->source.part[p].file_bytes;
+    return bytes;
 }
 
-bool ckpt_file_verify (const struct ckpt_file *f)
+/* ---- Its data ---- */
+
+static uint64_t number_of (const struct ckpt_file *f, const struct gsi_h5_set *set)
 {
-    bool shown = f->seal.blocks >= SLOW_BLOCKS && isatty (STDERR_FILENO), right = true;
+    uint64_t number = 0;
+
+    while (number < f->arrays && f->sorted[number] != set)
+        number++;
+    return number;
+}
+
+bool ckpt_file_read (struct ckpt_file *f, const struct gsi_h5_set *set, uint64_t at, size_t bytes,
+                     void *data)
+{
+    return !gsi_source_read_set (&f->source, set, number_of (f, set), at, bytes, data) ||
+           complain ();
+}
+
+bool ckpt_file_scan (struct ckpt_file *f, const struct gsi_h5_set *set, gsi_source_bytes_f each,
+                     void *context)
+{
     void *room = malloc (GSI_BLOCK_BYTES);
+    bool fine =
+        room ? !gsi_source_scan (&f->source, set, number_of (f, set), room, each, context) ||
+                   complain ()
+             : out_of_memory ();
 
-    if (!room) {
-        fprintf (stderr, "gs-ckpt: out of memory\n");
-        return false;
-    }
-    for (uint64_t b = 0; b < f->seal.blocks; b++) {
-        if (gsi_seal_check_block (f->fd, f->path, &f->table[b], room))
-            right = complain ();
+    free (room);
+    return fine;
+}
+
+/* Says each thing once: what is wrong with a part is so with all of its blocks. */
+static void complain_once (char *last, size_t room)
+{
+    if (strncmp (last, gs_last_error (), room - 1) != 0)
+        complain ();
+    snprintf (last, room, "%s", gs_last_error ());
+}
+
+bool ckpt_file_verify (struct ckpt_file *f)
+{
+    uint64_t blocks = f->source.seal.blocks;
+    bool shown = blocks >= SLOW_BLOCKS && isatty (STDERR_FILENO), right = true;
+    void *room = malloc (GSI_BLOCK_BYTES);
+    char last[512] = "";
+
+    if (!room)
+        return out_of_memory ();
+    for (uint64_t p = 0; p < f->source.seal.parts; p++)
+        if (gsi_source_check_part (&f->source, p)) {
+            complain_once (last, sizeof (last));
+            right = false;
+        }
+    for (uint64_t b = 0; b < blocks; b++) {
+        if (gsi_source_check_block (&f->source, b, room)) {
+            complain_once (last, sizeof (last));
+            right = false;
+        }
         if (shown)
-            fprintf (stderr, "\r%s: %3d %%%s", f->path, (int) (100 * (b + 1) / f->seal.blocks),
-                     b + 1 == f->seal.blocks ? "\n" : "");
+            fprintf (stderr, "\r%s: %3d %%%s", f->path, (int) (100 * (b + 1) / blocks),
+                     b + 1 == blocks ? "\n" : "");
     }
     free (room);
     return right;
 }
 
-int64_t ckpt_file_number (const struct ckpt_file *f, const char *path)
+int64_t ckpt_file_number (struct ckpt_file *f, const char *path)
 {
     int64_t value = 0;
 
     for (size_t i = 0; i < f->h5.sets; i++)
         if (!strcmp (f->h5.set[i].path, path) && gsi_h5_bytes (&f->h5.set[i]) == sizeof (value))
-            ckpt_file_read (f, &value, sizeof (value), f->h5.set[i].offset);
+            ckpt_file_read (f, &f->h5.set[i], 0, sizeof (value), &value);
     return value;
 }
 

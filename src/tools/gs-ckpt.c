@@ -10,7 +10,11 @@
 #include <string.h>
 #include <time.h>
 
+#include "ckpt/flatten.h"
+#include "ckpt/store.h"
 #include "tools/ckpt_diff.h"
+#include "tools/ckpt_script.h"
+#include "tools/ckpt_vtk.h"
 
 #define EXIT_USAGE 2
 
@@ -19,19 +23,36 @@ static const char help[] =
     "       gs-ckpt info FILE...\n"
     "       gs-ckpt verify FILE...\n"
     "       gs-ckpt diff [--tolerance T] FILE FILE\n"
+    "       gs-ckpt flatten [-o FILE] [--force] FOLDER\n"
+    "       gs-ckpt vtk [-o FILE] [--field NAME]... [--origin X,Y[,Z]] [--spacing X,Y[,Z]]\n"
+    "                   [--cells] [--force] FILE\n"
+    "       gs-ckpt h5py FILE\n"
     "Looks at checkpoints that gradsync has written.\n"
     "\n"
     "  list        the checkpoints of a folder: step, time, ranks that wrote it, bytes\n"
     "  info        what is in one: its arrays with types, shapes, and attributes\n"
     "  verify      compares all of it with its checksums\n"
     "  diff        the arrays that differ between two\n"
+    "  flatten     makes one file of a checkpoint that has one for each node\n"
+    "  vtk         writes fields of it to a file that ParaView and VTK open\n"
+    "  h5py        prints a program in Python that reads it\n"
+    "\n"
+    "A FILE may be the folder of a checkpoint with a file for each node, too.\n"
     "\n"
     "  --tolerance numbers a and b are the same if |a - b| <= T * max (|a|, |b|); default 0\n"
+    "  -o FILE     what flatten makes, default FOLDER.h5; or vtk: XML if it ends in .vti, else\n"
+    "              VTKHDF, default the checkpoint's name with the ending .hdf\n"
+    "  --force     it takes the place of a file that is there\n"
+    "  --field     this one, and others with --field again; default those on the grid of the\n"
+    "              checkpoint, or all sharded ones of the usual shape\n"
+    "  --origin    of the grid, x first; default the checkpoint's, or 0\n"
+    "  --spacing   of its points; default the checkpoint's, or 1\n"
+    "  --cells     numbers are in cells, unless the checkpoint places them\n"
     "  --help      this text\n"
     "  --version   the version\n"
     "\n"
-    "Exit status: 0; 1 if a file is damaged or cannot be read, or if two differ; 2 for a wrong\n"
-    "option.\n";
+    "Exit status: 0; 1 if a file is damaged or cannot be read or written, or if two differ; 2\n"
+    "for a wrong option.\n";
 
 static int usage_error (const char *culprit, const char *text)
 {
@@ -58,19 +79,22 @@ static bool print_line (const char *path)
 
     if (!ckpt_file_open (path, &f))
         return false;
-    printf ("%12" PRIu64 "  ", f.seal.step);
+    printf ("%12" PRIu64 "  ", f.source.seal.step);
     print_time (ckpt_file_number (&f, "/gs/time"));
-    printf ("  %6" PRIu64 "  %14" PRIu64 "  %s\n", f.seal.ranks, f.seal.file_bytes, path);
+    printf ("  %6" PRIu64 "  %14" PRIu64 "  %s\n", f.source.seal.ranks, ckpt_file_bytes (&f),
+            path);
     ckpt_file_close (&f);
     return true;
 }
 
+/* A file ck-....h5, or a folder ck-STEP. */
 static int is_checkpoint (const struct dirent *entry)
 {
-    size_t length = strlen (entry->d_name);
+    const char *name = entry->d_name;
+    size_t length = strlen (name);
 
-    return !strncmp (entry->d_name, "ck-", 3) && length > 6 &&
-           !strcmp (entry->d_name + length - 3, ".h5");
+    return !strncmp (name, "ck-", 3) && length > 6 &&
+           (!strcmp (name + length - 3, ".h5") || !name[3 + strspn (name + 3, "0123456789")]);
 }
 
 static int list (const char *folder)
@@ -98,23 +122,48 @@ static int list (const char *folder)
     return fine ? EXIT_SUCCESS : EXIT_FAILURE;
 }
 
+static void print_parts (const struct gsi_source *s)
+{
+    printf ("  layout  %s\n", s->seal.parts ? "node" : "single");
+    for (uint64_t p = 0; p < s->seal.parts; p++) {
+        printf ("  part    " GSI_PART_NAME, (int) p);
+        if (s->part[p].file_bytes)
+            printf ("  %" PRIu64 " bytes\n", s->part[p].file_bytes);
+        else
+            printf ("  none: its node had no data\n");
+    }
+}
+
+/* A line for each dimension, x first. */
+static void print_grid (const struct gsi_h5_grid *grid)
+{
+    for (int x = 0; x < grid->dims; x++) {
+        int d = grid->dims - 1 - x;
+        printf ("  %-6s  %c: %" PRIu64 " points from %g by %g\n", x ? "" : "grid", "xyz"[x],
+                grid -> points[d], grid -> origin[d], grid -> spacing[d]);
+    }
+}
+
 static bool info (const char *path)
 {
+    static const char *const places[] = {"", "  at points", "  in cells"};
     struct ckpt_file f;
     char text[256];
 
     if (!ckpt_file_open (path, &f))
         return false;
-    printf ("%s\n  step    %" PRIu64 "\n  time    ", path, f.seal.step);
+    printf ("%s\n  step    %" PRIu64 "\n  time    ", path, f.source.seal.step);
     print_time (ckpt_file_number (&f, "/gs/time"));
     printf ("\n  ranks   %" PRIu64 "\n  bytes   %" PRIu64 "\n  format  %" PRIu64 "\n",
-            f.seal.ranks, f.seal.file_bytes, f.seal.version);
+            f.source.seal.ranks, ckpt_file_bytes (&f), f.source.seal.version);
+    print_parts (&f.source);
+    print_grid (&f.h5.grid);
     for (size_t i = 0; i < f.h5.sets; i++) {
         const struct gsi_h5_set *set = &f.h5.set[i];
         if (!strncmp (set->path, "/gs/", 4))
             continue;
         ckpt_file_describe (set, text, sizeof (text));
-        printf ("  %s  %s\n", set->path, text);
+        printf ("  %s  %s%s\n", set->path, text, places[set->place]);
         for (int k = 0; k < set->texts; k++)
             printf ("      %s = %s\n", set->text[k].name, set->text[k].text);
     }
@@ -130,7 +179,7 @@ static bool verify (const char *path)
     if (!ckpt_file_open (path, &f))
         return false;
     if ((right = ckpt_file_verify (&f)))
-        printf ("%s: whole, step %" PRIu64 "\n", path, f.seal.step);
+        printf ("%s: whole, step %" PRIu64 "\n", path, f.source.seal.step);
     ckpt_file_close (&f);
     return right;
 }
@@ -150,6 +199,52 @@ static int diff (char **path, double tolerance)
     return number ? EXIT_FAILURE : EXIT_SUCCESS;
 }
 
+/* FOLDER.h5, beside the folder of the file at [sealed]; to be freed. NULL: it has told why. */
+static char *name_flat (const char *sealed)
+{
+    char *name = ckpt_file_beside (sealed, ".h5");
+
+    if (!name && errno)
+        fprintf (stderr, "gs-ckpt: %s: %s\n", sealed, strerror (errno));
+    else if (!name)
+        fprintf (stderr, "gs-ckpt: %s: is no folder of a checkpoint\n", sealed);
+    return name;
+}
+
+static int flatten (const char *folder, const char *out, bool force)
+{
+    char *sealed = ckpt_file_sealed (folder), *name = NULL;
+    bool fine = false;
+
+    if (!sealed)
+        fprintf (stderr, "gs-ckpt: out of memory\n");
+    else if (!out)
+        out = name = name_flat (sealed);
+    if (sealed && out) {
+        gs_status_t st = gsi_flatten (sealed, out, force);
+        fine = !st;
+        if (st)
+            fprintf (stderr, "gs-ckpt: %s%s\n", gs_last_error (),
+                     st == GS_ERR_STATE ? "; --force replaces it" : "");
+        else
+            printf ("%s\n", out);
+    }
+    free (sealed);
+    free (name);
+    return fine ? EXIT_SUCCESS : EXIT_FAILURE;
+}
+
+static int script (const char *path)
+{
+    struct ckpt_file f;
+
+    if (!ckpt_file_open (path, &f))
+        return EXIT_FAILURE;
+    ckpt_script_print (&f);
+    ckpt_file_close (&f);
+    return EXIT_SUCCESS;
+}
+
 /* ---- Words ---- */
 
 static int each (bool (*command) (const char *path), int count, char **path)
@@ -161,10 +256,32 @@ static int each (bool (*command) (const char *path), int count, char **path)
     return fine ? EXIT_SUCCESS : EXIT_FAILURE;
 }
 
-static int run_command (const char *command, int count, char **path, double tolerance)
+/* What options say. */
+struct wishes {
+    double tolerance;               /* -1: nothing */
+    struct ckpt_vtk_request vtk;    /* and for flatten, too: output and force */
+    const char *for_file, *for_vtk; /* an option that was given and is for few commands */
+};
+
+static int check_wishes (const char *command, const struct wishes *w)
 {
-    if (tolerance >= 0 && strcmp (command, "diff"))
+    bool vtk = !strcmp (command, "vtk");
+
+    if (w->tolerance >= 0 && strcmp (command, "diff"))
         return usage_error ("--tolerance", "is for diff only");
+    if (w->for_vtk && !vtk)
+        return usage_error (w->for_vtk, "is for vtk only");
+    if (w->for_file && !vtk && strcmp (command, "flatten"))
+        return usage_error (w->for_file, "is for flatten and vtk only");
+    return EXIT_SUCCESS;
+}
+
+static int run_command (const char *command, int count, char **path, const struct wishes *w)
+{
+    int status = check_wishes (command, w);
+
+    if (status)
+        return status;
     if (!strcmp (command, "list"))
         return count == 1 ? list (path[0]) : usage_error (command, "takes one FOLDER");
     if (!strcmp (command, "info"))
@@ -172,33 +289,114 @@ static int run_command (const char *command, int count, char **path, double tole
     if (!strcmp (command, "verify"))
         return count ? each (verify, count, path) : usage_error (command, "needs a FILE");
     if (!strcmp (command, "diff"))
-        return count == 2 ? diff (path, tolerance < 0 ? 0 : tolerance)
+        return count == 2 ? diff (path, w->tolerance < 0 ? 0 : w->tolerance)
                           : usage_error (command, "takes two FILEs");
+    if (!strcmp (command, "flatten"))
+        return count == 1 ? flatten (path[0], w->vtk.output, w->vtk.force)
+                          : usage_error (command, "takes one FOLDER");
+    if (!strcmp (command, "vtk"))
+        return count != 1                    ? usage_error (command, "takes one FILE")
+               : ckpt_vtk (path[0], &w->vtk) ? EXIT_SUCCESS
+                                             : EXIT_FAILURE;
+    if (!strcmp (command, "h5py"))
+        return count == 1 ? script (path[0]) : usage_error (command, "takes one FILE");
     return usage_error (command, "is not a command");
 }
 
-static int run (int argc, char **argv)
+/* "0,0.5,1": how many numbers; 0 if they are not 2 or 3, or some not finite. */
+static int read_numbers (const char *text, double number[3])
+{
+    char *end;
+    int count = 0;
+
+    do {
+        number[count] = strtod (text, &end);
+        if (end == text || !isfinite (number[count]))
+            return 0;
+        count++;
+        text = end + 1;
+    } while (*end == ',' && count < 3);
+    return *end || count < 2 ? 0 : count;
+}
+
+static bool is_positive (const double *number, int count)
+{
+    for (int i = 0; i < count; i++)
+        if (number[i] <= 0)
+            return false;
+    return true;
+}
+
+static int read_tolerance (const char *value, struct wishes *w)
+{
+    char *end;
+
+    w->tolerance = strtod (value, &end);
+    if (*end || end == value || !isfinite (w->tolerance) || w->tolerance < 0)
+        return usage_error (value, "is no tolerance: a number, 0 or more");
+    return EXIT_SUCCESS;
+}
+
+/* EXIT_USAGE if it is wrong. */
+static int read_option (int option, const char *value, struct wishes *w)
+{
+    struct ckpt_vtk_request *vtk = &w->vtk;
+
+    switch (option) {
+    case 't': return read_tolerance (value, w);
+    case 'o':
+        vtk->output = value;
+        w->for_file = "-o";
+        break;
+    case 'f':
+        vtk->force = true;
+        w->for_file = "--force";
+        break;
+    case 'n':
+        vtk->field[vtk->fields++] = value;
+        w->for_vtk = "--field";
+        break;
+    case 'c':
+        vtk->cells = true;
+        w->for_vtk = "--cells";
+        break;
+    case 'p':
+        w->for_vtk = "--origin";
+        if (!(vtk->origins = read_numbers (value, vtk->origin)))
+            return usage_error (value, "is no origin: 2 or 3 numbers, x,y,z");
+        break;
+    default:
+        w->for_vtk = "--spacing";
+        vtk->spacings = read_numbers (value, vtk->spacing);
+        if (!vtk->spacings || !is_positive (vtk->spacing, vtk->spacings))
+            return usage_error (value, "is no spacing: 2 or 3 numbers above 0, x,y,z");
+    }
+    return EXIT_SUCCESS;
+}
+
+static int read_words (int argc, char **argv, struct wishes *w)
 {
     static const struct option options[] = {{"tolerance", required_argument, NULL, 't'},
+                                            {"force", no_argument, NULL, 'f'},
+                                            {"field", required_argument, NULL, 'n'},
+                                            {"origin", required_argument, NULL, 'p'},
+                                            {"spacing", required_argument, NULL, 's'},
+                                            {"cells", no_argument, NULL, 'c'},
                                             {"help", no_argument, NULL, 'h'},
                                             {"version", no_argument, NULL, 'v'},
                                             {NULL, 0, NULL, 0}};
-    double tolerance = -1;
-    char *end;
-    int c;
+    int status, c;
 
     opterr = 0;
-    while ((c = getopt_long (argc, argv, ":", options, NULL)) != -1) {
+    while ((c = getopt_long (argc, argv, ":o:", options, NULL)) != -1) {
         switch (c) {
-        case 't':
-            tolerance = strtod (optarg, &end);
-            if (*end || end == optarg || !isfinite (tolerance) || tolerance < 0)
-                return usage_error (optarg, "is no tolerance: a number, 0 or more");
-            break;
         case 'h': fputs (help, stdout); return EXIT_SUCCESS;
         case 'v': printf ("gs-ckpt (gradsync) %s\n", gs_version ()); return EXIT_SUCCESS;
-        case ':': return usage_error (argv[optind - 1], "needs a number");
-        default: return usage_error (argv[optind - 1], "is not an option");
+        case ':': return usage_error (argv[optind - 1], "needs a value");
+        case '?': return usage_error (argv[optind - 1], "is not an option");
+        default:
+            if ((status = read_option (c, optarg, w)))
+                return status;
         }
     }
     if (optind == argc)
@@ -207,7 +405,22 @@ static int run (int argc, char **argv)
         fprintf (stderr, "%s\n", gs_last_error ());
         return EXIT_FAILURE;
     }
-    return run_command (argv[optind], argc - optind - 1, argv + optind + 1, tolerance);
+    return run_command (argv[optind], argc - optind - 1, argv + optind + 1, w);
+}
+
+static int run (int argc, char **argv)
+{
+    struct wishes w = {.tolerance = -1,
+                       .vtk = {.field = calloc ((size_t) argc, sizeof (char *))}};
+    int status;
+
+    if (!w.vtk.field) {
+        fprintf (stderr, "gs-ckpt: out of memory\n");
+        return EXIT_FAILURE;
+    }
+    status = read_words (argc, argv, &w);
+    free (w.vtk.field);
+    return status;
 }
 
 int main (int argc, char **argv)

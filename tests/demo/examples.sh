@@ -22,6 +22,24 @@ for ranks in 1 4; do
     awk "BEGIN { exit !(${loss:-1} < 0.01) }" || fail "train on $ranks ranks: loss '$loss'"
 done
 
+# Ends with the same checkpoint whether it was started again after step 500 or not.
+resume () { # FOLDER RANKS
+    (cd "$room/$1" && launch "$2" c/resume) || exit
+    [[ -e $room/$1/checkpoints/ck-000000001000.h5 ]] || fail "resume on $2 ranks is not done"
+}
+
+if ! "$built/gs-info" | grep -q '^  hdf5  *no'; then
+    mkdir -p "$room"/{straight,again,fewer}/checkpoints
+    resume straight 4
+    for folder in again fewer; do
+        cp "$room/straight/checkpoints/ck-000000000500.h5" "$room/$folder/checkpoints"
+    done
+    resume again 4
+    "$built/gs-ckpt" diff "$room"/{straight,again}/checkpoints/ck-000000001000.h5 \
+        || fail "resume comes to something else after a restart"
+    resume fewer 3
+fi
+
 # Pairs of ranks share a batch; whatever their number, it is the same training.
 pipeline () { # LAYOUT BYTES
     launch "$1" fortran/pipeline

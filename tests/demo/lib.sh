@@ -3,7 +3,8 @@
 #
 # lib.sh - what the tests of the examples share; to be sourced.
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd) || exit 99
-examples=${top_builddir:-.}/doc/examples
+built=$(cd "${top_builddir:-.}" && pwd) || exit 99
+examples=$built/doc/examples
 room=$(mktemp -d "${TMPDIR:-/tmp}/gs-demo.XXXXXX") || exit 99
 trap 'rm -rf "$room"' EXIT
 export GS_RECORD_DIR=$room
@@ -18,7 +19,7 @@ fail () {
 launch () { # LAYOUT PROGRAM [ARGUMENT]...
     local status
 
-    if [[ ! -e ${top_builddir:-.}/gradsync-mpi.la ]]; then
+    if [[ ! -e $built/gradsync-mpi.la ]]; then
         echo "skip: this build has no MPI"
         exit 77
     fi

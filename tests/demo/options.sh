@@ -30,17 +30,23 @@ refuses "--wire needs f64, f16 or bf16, not 'f32'" --wire f32
 refuses "not ''" --wire
 refuses '--out needs a path' --out ''
 refuses '--weights-file needs a path' --out "$room" --weights-file
+refuses '--checkpoint needs a path' --checkpoint
+refuses "--every needs a whole number from 1 to 1000000, not '0'" --checkpoint "$room" --every 0
+refuses '--resume takes no value' --checkpoint "$room" --resume=50
+refuses '--every and --resume need --checkpoint FOLDER' --resume
+refuses '--every and --resume need --checkpoint FOLDER' --every 10
 refuses "cannot write $room/file/loss.csv" --out "$room/file"
 refuses "cannot write $room/none/w" --out "$room" --weights-file "$room/none/w"
 
 timeout -k 5 60 "$demo" --help >"$room/stdout" 2>"$room/stderr" || fail "--help fails"
-for option in trajectories train-steps run-time wire out weights-file help; do
+for option in trajectories train-steps run-time wire out weights-file checkpoint every resume \
+    help; do
     grep -q -- "--$option" "$room/stdout" || fail "--help does not mention --$option"
 done
 [[ ! -s $room/stderr ]] || fail "--help writes to stderr: $(cat "$room/stderr")"
 
 # A launched job that cannot write ends on all ranks, and says so once.
-[[ -e ${top_builddir:-.}/gradsync-mpi.la ]] || exit 0
+[[ -e $built/gradsync-mpi.la ]] || exit 0
 "$here/../launch.sh" --live --layout 4 "$demo" --out "$room/file" >"$room/output" 2>&1
 status=$?
 ((status != 77)) || exit 0

@@ -98,3 +98,50 @@ contains
   end subroutine refused
 
 end module failing_calls
+
+! scratch - a folder that all ranks of a test see, and commands that rank 0 runs.
+module scratch
+  use checks, only: expect
+  use gradsync
+  implicit none
+  private
+  public :: on_first, open_folder, close_folder
+
+contains
+
+  ! Makes a folder [name] where temporary files belong.
+  subroutine open_folder(comm, name, folder)
+    type(gs_comm), intent(in) :: comm
+    character(*), intent(in) :: name
+    character(:), allocatable, intent(out) :: folder
+    character(1000) :: parent
+
+    call get_environment_variable('TMPDIR', parent)
+    if (parent == '') parent = '/tmp'
+    folder = trim(parent) // '/' // name
+    call on_first(comm, 'rm -rf ''' // folder // ''' && mkdir ''' // folder // '''')
+  end subroutine open_folder
+
+  subroutine close_folder(comm, folder)
+    type(gs_comm), intent(in) :: comm
+    character(*), intent(in) :: folder
+
+    call on_first(comm, 'rm -rf ''' // folder // '''')
+  end subroutine close_folder
+
+  ! Rank 0 runs a command, while the others wait.
+  subroutine on_first(comm, command)
+    type(gs_comm), intent(in) :: comm
+    character(*), intent(in) :: command
+    integer :: code
+
+    code = 0
+    call gs_barrier(comm)
+    call gs_comm_wait(comm)
+    if (gs_comm_rank(comm) == 0) call execute_command_line(command, exitstat=code)
+    call expect(code == 0, command)
+    call gs_barrier(comm)
+    call gs_comm_wait(comm)
+  end subroutine on_first
+
+end module scratch

@@ -7,6 +7,7 @@ program ckpt
   use checks
   use failing_calls
   use gradsync
+  use scratch
   implicit none
 
   ! The state of a model.
@@ -32,7 +33,7 @@ program ckpt
   n = gs_comm_size(world)
   columns = 2 * n + 1
   call speak_as(me)
-  call open_folder()
+  call open_folder(world, 'gs-fortran-ckpt', folder)
   call skip_without_hdf5()
   call check_round()
   call check_file()
@@ -41,45 +42,19 @@ program ckpt
   call check_steps()
   call check_options()
   call check_ranks()
+  call check_stop()
   call check_adds()
   call check_calls()
   call check_handles()
-  call close_folder()
+  call close_folder(world, folder)
   call gs_comm_destroy(world)
   deallocate (field, folder)
   call finish()
 
 contains
 
-  subroutine open_folder()
-    character(1000) :: parent
-
-    call get_environment_variable('TMPDIR', parent)
-    if (parent == '') parent = '/tmp'
-    folder = trim(parent) // '/gs-fortran-ckpt'
-    call on_first('rm -rf ''' // folder // ''' && mkdir ''' // folder // '''')
-  end subroutine open_folder
-
-  subroutine close_folder()
-    call on_first('rm -rf ''' // folder // '''')
-  end subroutine close_folder
-
-  ! Rank 0 runs a command, while the others wait.
-  subroutine on_first(command)
-    character(*), intent(in) :: command
-    integer :: code
-
-    code = 0
-    call gs_barrier(world)
-    call gs_comm_wait(world)
-    if (me == 0) call execute_command_line(command, exitstat=code)
-    call expect(code == 0, command)
-    call gs_barrier(world)
-    call gs_comm_wait(world)
-  end subroutine on_first
-
   subroutine empty_folder()
-    call on_first('rm -f ''' // folder // '''/*')
+    call on_first(world, 'rm -f ''' // folder // '''/*')
   end subroutine empty_folder
 
   subroutine skip_without_hdf5()
@@ -87,7 +62,7 @@ contains
 
     call gs_ckpt_create(world, folder, plan, stat=stat, errmsg=errmsg)
     if (stat == GS_ERR_UNSUPPORTED) then
-      call close_folder()
+      call close_folder(world, folder)
       call gs_comm_destroy(world)
       print '(2a)', 'skip: ', trim(errmsg)
       stop 77
@@ -161,6 +136,8 @@ contains
     call gs_ckpt_add_per_rank(plan, 'clock', clock)
     call gs_ckpt_add_sharded(plan, 'field', field, [0, 2 * me], [rows, columns])
     call gs_ckpt_set_attribute(plan, 'field', 'units', 'm s-1')
+    call gs_ckpt_set_grid(plan, 'field', GS_CKPT_POINTS, [0.5_real64, -1.0_real64], &
+      [0.25_real64, 2.0_real64])
   end subroutine add_all
 
   subroutine check_round()
@@ -215,7 +192,22 @@ contains
     write (bounds, '(a, i0, a)') '(1:6, 1:', columns, ')'
     call expect(index(bytes, trim(bounds)) > 0, 'and of a field')
     call expect(index(bytes, 'Fortran') > 0 .and. index(bytes, 'm s-1') > 0, 'and attributes')
+    call check_grid(bytes)
   end subroutine check_file
+
+  ! Attributes for VTK, x first; they lie in the file one number behind the other.
+  subroutine check_grid(bytes)
+    character(*), intent(in) :: bytes
+    character(24) :: numbers
+    character(48) :: extent
+
+    numbers = transfer([0.5_real64, -1.0_real64, 0.0_real64], numbers)
+    call expect(index(bytes, numbers) > 0, 'the origin of its grid')
+    numbers = transfer([0.25_real64, 2.0_real64, 1.0_real64], numbers)
+    call expect(index(bytes, numbers) > 0, 'the spacing')
+    extent = transfer(int([0, rows - 1, 0, columns - 1, 0, 0], int64), extent)
+    call expect(index(bytes, extent) > 0, 'and the extent')
+  end subroutine check_grid
 
   ! What was written in columns is read in rows, by a plan that has nothing else.
   subroutine check_blocks()
@@ -325,7 +317,8 @@ contains
     call expect(found == 13 .and. epoch == 14, 'a step that was replaced')
     call gs_ckpt_destroy(plan)
 
-    call gs_ckpt_create(world, folder, plan, overwrite=.false., no_compare=.true.)
+    call gs_ckpt_create(world, folder, plan, overwrite=.false., &
+      compare=GS_CKPT_COMPARE_NONE)
     call gs_ckpt_add_replicated(plan, 'epoch', epoch)
     call gs_ckpt_commit(plan)
     epoch = me
@@ -336,6 +329,15 @@ contains
     call gs_ckpt_read(plan, 13, found, stat=stat, errmsg=errmsg)
     call refused(GS_ERR_MISMATCH, 'phase', 'more arrays than the plan has')
     call expect(found == -1, 'nothing was read')
+    call gs_ckpt_destroy(plan)
+
+    call gs_ckpt_create(world, folder, plan, allow_extra=.true., read_only=.true.)
+    call gs_ckpt_add_replicated(plan, 'epoch', epoch)
+    call gs_ckpt_commit(plan)
+    call gs_ckpt_read(plan, 13)
+    call expect(epoch == 14, 'a plan that only reads')
+    call gs_ckpt_write(plan, 22, stat=stat, errmsg=errmsg)
+    call refused(GS_ERR_STATE, 'option read_only', 'a plan that only reads writes')
     call gs_ckpt_destroy(plan)
     if (n == 1) return
     call gs_ckpt_create(world, folder, plan)
@@ -377,6 +379,38 @@ contains
     call gs_comm_destroy(first)
   end subroutine check_ranks
 
+  ! A file asks to stop; what says so goes with it.
+  subroutine check_stop()
+    type(gs_ckpt) :: plan
+    integer :: reasons
+
+    call gs_ckpt_create(world, folder, plan, signals='SIGUSR2, hup', stop_margin_s=2.5_real64)
+    call gs_ckpt_add_replicated(plan, 'epoch', epoch)
+    call gs_ckpt_stop_requested(plan, reasons, stat=stat, errmsg=errmsg)
+    call refused(GS_ERR_STATE, 'gs_ckpt_stop_requested|is not committed', 'a plan that is not')
+    call gs_ckpt_commit(plan)
+    reasons = 7
+    call gs_ckpt_stop_requested(plan, reasons)
+    call expect(reasons == 0, 'no reason to stop')
+    call gs_ckpt_destroy(plan)
+    call gs_ckpt_stop_requested(plan, reasons, stat=stat, errmsg=errmsg)
+    call refused(GS_ERR_STATE, 'gs_ckpt_stop_requested: |was destroyed', 'no plan')
+
+    call on_first(world, 'touch ''' // folder // '/stop''')
+    call gs_ckpt_create(world, folder, plan, signals='none')
+    call gs_ckpt_add_replicated(plan, 'epoch', epoch)
+    call gs_ckpt_commit(plan)
+    call gs_ckpt_stop_requested(plan, reasons)
+    call expect(reasons == GS_CKPT_STOP_FILE, 'a file that asks to stop')
+    call gs_ckpt_destroy(plan)
+    call on_first(world, 'rm ''' // folder // '/stop''')
+
+    call gs_ckpt_create(world, folder, plan, signals='USR1,NOBODY', stat=stat, errmsg=errmsg)
+    call refused(GS_ERR_ARG, 'gs_ckpt_create: signals ''USR1,NOBODY''|''NOBODY''', 'no signal')
+    call gs_ckpt_create(world, folder, plan, stop_margin_s=-1.0_real64, stat=stat, errmsg=errmsg)
+    call refused(GS_ERR_ARG, 'stop_margin_s is -1', 'a negative margin')
+  end subroutine check_stop
+
   subroutine check_adds()
     type(gs_ckpt) :: plan
     logical, target :: mask(2)
@@ -414,6 +448,12 @@ contains
     call refused(GS_ERR_ARG, 'gs_ckpt_set_attribute: no array ''nobody''', 'an unknown name')
     call gs_ckpt_set_attribute(plan, 'x', 'gs_order', 'C', stat, errmsg)
     call refused(GS_ERR_ARG, '''gs_order''', 'an attribute of our own')
+    call gs_ckpt_set_grid(plan, 'x', GS_CKPT_CELLS, [0.0_real64, 0.0_real64], [1.0_real64], &
+      stat, errmsg)
+    call refused(GS_ERR_ARG, 'spacing has 1 elements, but needs 2', 'a short spacing')
+    call gs_ckpt_set_grid(plan, 'x', GS_CKPT_CELLS, [0.0_real64, 0.0_real64], &
+      [1.0_real64, 1.0_real64], stat, errmsg)
+    call refused(GS_ERR_ARG, 'gs_ckpt_set_grid: ''x'' is not sharded', 'a grid of replicas')
     call gs_ckpt_commit(plan)
     call gs_ckpt_add_replicated(plan, 'y', spectrum, stat=stat, errmsg=errmsg)
     call refused(GS_ERR_STATE, 'plan ''refuser'' is committed', 'an add after the commit')
@@ -440,6 +480,16 @@ contains
     call refused(GS_ERR_ARG, 'keep_last is -1', 'a negative option')
     call gs_ckpt_create(world, folder, plan, ranks=99, stat=stat, errmsg=errmsg)
     call refused(GS_ERR_ARG, 'unknown ranks 99', 'an unknown option')
+    call gs_ckpt_create(world, folder, plan, compare=98, stat=stat, errmsg=errmsg)
+    call refused(GS_ERR_ARG, 'unknown compare 98', 'an unknown way to compare')
+    call gs_ckpt_create(world, folder, plan, layout=96, stat=stat, errmsg=errmsg)
+    call refused(GS_ERR_ARG, 'unknown layout 96', 'an unknown layout')
+    call gs_ckpt_create(world, folder, plan, busy=97, stat=stat, errmsg=errmsg)
+    call refused(GS_ERR_ARG, 'unknown busy 97', 'an unknown policy')
+    call gs_ckpt_create(world, folder, plan, memory=4711_int64, stat=stat, errmsg=errmsg)
+    call refused(GS_ERR_ARG, 'memory is 4711', 'too little memory')
+    call gs_ckpt_create(world, folder, plan, memory=-1_int64, stat=stat, errmsg=errmsg)
+    call refused(GS_ERR_ARG, 'gs_ckpt_create: memory is -1', 'a negative size')
     call gs_ckpt_create(world, folder // '/none', plan)
     call gs_ckpt_add_replicated(plan, 'x', bias)
     call gs_ckpt_write(plan, 1, stat=stat, errmsg=errmsg)

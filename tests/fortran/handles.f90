@@ -28,6 +28,7 @@ program handles
   call check_two()
   call check_destroyed()
   call check_reuse()
+  call check_refused()
   call check_abort()
   call check_failed_create()
   call finish()
@@ -146,6 +147,27 @@ contains
       call gs_comm_destroy(fresh(i))
     end do
   end subroutine check_reuse
+
+  ! A destroy that is refused ends nothing: the handle and its copies stay as they were.
+  subroutine check_refused()
+    type(gs_comm) :: copy
+    type(gs_reducer) :: reducer
+
+    call gs_comm_create(comm, name='used')
+    copy = comm
+    call gs_reducer_create(comm, reducer)
+    call gs_comm_destroy(comm, stat, errmsg)
+    call expect_failure(stat, errmsg, GS_ERR_STATE, '''used'' still has 1|gs_reducer_destroy', &
+              'destroying what is in use')
+    call gs_comm_destroy(copy, stat)
+    call expect(stat == GS_ERR_STATE, 'and by a copy')
+    call gs_barrier(comm)
+    call expect(gs_comm_name(copy) == 'used', 'which both are as good as before')
+    call gs_reducer_destroy(reducer)
+    call gs_comm_destroy(copy)
+    call gs_barrier(comm, stat=stat, errmsg=errmsg)
+    call expect_failure(stat, errmsg, GS_ERR_STATE, '''used'' was destroyed', 'until the end')
+  end subroutine check_refused
 
   ! Alone, for an aborted transfer between ranks makes the launcher report a failure.
   subroutine check_abort()

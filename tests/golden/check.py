@@ -258,4 +258,5 @@ def main():
     print("%s: %d data sets, %d blocks" % (sys.argv[1], len(found), len(rows)))
 
 
-main()
+if __name__ == "__main__":
+    main()

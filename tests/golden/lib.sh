@@ -24,11 +24,12 @@ fail () {
     failures=$((failures + 1))
 }
 
-# Runs state.mt in a layout of launch.sh. Skips the test when ranks cannot be launched here.
-state () { # LAYOUT ARGUMENT...
+# Runs a program of this folder in a layout of launch.sh. Skips the test when ranks cannot be
+# launched here.
+launch () { # PROGRAM LAYOUT ARGUMENTS...
     local status
 
-    "$here/../launch.sh" --live --or-one-node --layout "$1" tests/golden/state.mt "${@:2}" \
+    "$here/../launch.sh" --live --or-one-node --layout "$2" "tests/golden/$1.mt" "${@:3}" \
         >"$room/output" 2>&1
     status=$?
     ((status)) || return 0
@@ -37,8 +38,12 @@ state () { # LAYOUT ARGUMENT...
         echo "skip: $(tail -n 1 "$room/output")"
         exit 77
     fi
-    fail "state.mt ${*:2} in layout $1: exit status $status"
+    fail "$1.mt ${*:3} in layout $2: exit status $status"
     return 1
+}
+
+state () { # LAYOUT ARGUMENTS...
+    launch state "$@"
 }
 
 # Ends the test; TEXT says what holds.

@@ -4,9 +4,12 @@
  * every value, and compares two files of it. check.py knows it, too.
  *
  *   state.mt write DIR STEP
+ *   state.mt write-node DIR STEP    with a file for each node
  *   state.mt read DIR STEP RANKS    what so many ranks wrote
  *   state.mt compare FILE FILE      without gradsync
  *   state.mt write-blocks DIR STEP  an array of two blocks of checksums, and nothing else
+ *   state.mt write-field DIR STEP   a field in blocks of more than that
+ *   state.mt write-field-node DIR STEP
  */
 #include "../multi/data.h"
 
@@ -153,12 +156,13 @@ static void check_values (int saved)
         }
 }
 
-static gs_ckpt_t *plan (const char *dir)
+static gs_ckpt_t *plan (const char *dir, gs_ckpt_layout_t layout)
 {
     gs_ckpt_opts_t opts = GS_CKPT_OPTS_INIT;
     gs_ckpt_t *ckpt;
 
     opts.ranks = GS_CKPT_RANKS_FIRST;
+    opts.layout = layout;
     CHECK_OK (gs_ckpt_create (world, dir, &opts, &ckpt));
     for (int n = 0; n < arrays; n++) {
         const struct array *a = &array[n];
@@ -186,13 +190,13 @@ static void free_state (void)
                array[n].name);
 }
 
-static void save_state (const char *dir, int64_t step)
+static void save_state (const char *dir, int64_t step, gs_ckpt_layout_t layout)
 {
     gs_ckpt_t *ckpt;
 
     make_state ();
     fill ();
-    ckpt = plan (dir);
+    ckpt = plan (dir, layout);
     CHECK_OK (gs_ckpt_write (ckpt, step, NULL));
     CHECK_OK (gs_ckpt_destroy (ckpt));
     free_state ();
@@ -206,7 +210,7 @@ static void load_state (const char *dir, int64_t step, int saved)
     make_state ();
     for (int n = 0; n < arrays; n++)
         memset (array[n].data, 0x22, array[n].bytes);
-    ckpt = plan (dir);
+    ckpt = plan (dir, GS_CKPT_LAYOUT_AUTO);
     CHECK_OK (gs_ckpt_read (ckpt, step, &found, NULL));
     CHECK (found == step, "found step %lld", (long long) found);
     check_values (saved);
@@ -228,6 +232,30 @@ static void save_blocks (const char *dir, int64_t step)
     CHECK_OK (gs_ckpt_write (ckpt, step, NULL));
     CHECK_OK (gs_ckpt_destroy (ckpt));
     CHECK (data_free (data, bytes), "written behind the end");
+}
+
+/* Each quarter of it has more than 8 MiB; on 4 ranks they alternate in its rows. */
+static void save_field (const char *dir, int64_t step, gs_ckpt_layout_t layout)
+{
+    gs_ckpt_opts_t opts = GS_CKPT_OPTS_INIT;
+    struct array *u;
+    gs_ckpt_t *ckpt;
+
+    add_sharded ("u", GS_F32, 2, (const size_t[]){3001, 3003});
+    u = &array[0];
+    u->count = u->extents[0] * u->extents[1];
+    u->bytes = u->count * sizeof (float);
+    u->data = data_allocate (u->bytes);
+    for (size_t i = 0; i < u->count; i++)
+        ((float *) (void *) u->data)[i] = (float) number_of (u, 0, i);
+    opts.layout = layout;
+    CHECK_OK (gs_ckpt_create (world, dir, &opts, &ckpt));
+    CHECK_OK (gs_ckpt_add_sharded (ckpt, u->name, u->dims, u->extents, u->offsets, u->shape,
+                                   u->dtype, u->data));
+    CHECK_OK (gs_ckpt_commit (ckpt));
+    CHECK_OK (gs_ckpt_write (ckpt, step, NULL));
+    CHECK_OK (gs_ckpt_destroy (ckpt));
+    free_state ();
 }
 
 /* ---- Two files ---- */
@@ -329,8 +357,8 @@ static void compare (const char *path, const char *other)
 
 static int usage (void)
 {
-    fprintf (stderr, "state.mt write DIR STEP | read DIR STEP RANKS | compare FILE FILE | "
-                     "write-blocks DIR STEP\n");
+    fprintf (stderr, "state.mt write[-node] DIR STEP | read DIR STEP RANKS | compare FILE FILE | "
+                     "write-blocks DIR STEP | write-field[-node] DIR STEP\n");
     return 99;
 }
 
@@ -349,7 +377,13 @@ int main (int argc, char **argv)
     if (!strcmp (what, "read"))
         load_state (argv[2], step, atoi (argv[4]));
     else if (!strcmp (what, "write"))
-        save_state (argv[2], step);
+        save_state (argv[2], step, GS_CKPT_LAYOUT_SINGLE);
+    else if (!strcmp (what, "write-node"))
+        save_state (argv[2], step, GS_CKPT_LAYOUT_NODE);
+    else if (!strcmp (what, "write-field"))
+        save_field (argv[2], step, GS_CKPT_LAYOUT_SINGLE);
+    else if (!strcmp (what, "write-field-node"))
+        save_field (argv[2], step, GS_CKPT_LAYOUT_NODE);
     else
         save_blocks (argv[2], step);
     CHECK_OK (gs_comm_destroy (world));

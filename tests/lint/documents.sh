@@ -31,6 +31,12 @@ check_page_example () {
         | cmp -s - <(sed 1,2d "$2") || complain "$1" "its example differs from $2"
 }
 
+# check_page_program PAGE FILE: the page has the file's program, which begins with "import sys".
+check_page_program () {
+    sed -n '/^import sys$/,/^\.EE$/p' "$1" | sed '$d;s/\\e/\\/g;s/\\-/-/g' \
+        | cmp -s - <(sed 1,2d "$2") || complain "$1" "its program differs from $2"
+}
+
 check_links () { # FILE
     local link
 
@@ -44,7 +50,9 @@ for file in doc/man/*.[0-9]; do
 done
 check_example c doc/examples/c/average.c
 check_example fortran doc/examples/fortran/average.f90
+check_page_example doc/man/gradsync-checkpoint.7 doc/examples/c/resume.c
 check_page_example doc/man/gradsync-reducer.7 doc/examples/c/train.c
+check_page_program doc/man/gradsync-checkpoint.7 doc/examples/python/plot.py
 for file in README.md doc/*.md; do
     check_links "$file"
 done

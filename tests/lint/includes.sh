@@ -31,6 +31,9 @@ check_own () { # FILE LINE HEADER
         | gradsync_p2p.h | gradsync_reducer.h | gradsync_stats.h)
         [[ $1 = src/gradsync.h ]] || complain "$1:$2" "\"$3\": gradsync.h has it"
         ;;
+    ckpt/h5_use.h)
+        [[ $1 = src/ckpt/h5* ]] || complain "$1:$2" "\"$3\": has <hdf5.h> in it, for h5*.c only"
+        ;;
     ../* | ./*) complain "$1:$2" "\"$3\": write includes from src/" ;;
     */*)
         [[ " ${may[$folder]-} " = *" ${3%%/*} "* ]] \
@@ -48,7 +51,7 @@ check_foreign () { # FILE LINE HEADER
     mpi.h) homes='src/mpi/ src/gradsync_mpi.h src/tools/bench/raw_mpi.c' ;;
     cuda*.h) homes='cuda/ src/tools/bench/raw_nccl.c' ;;
     nccl*.h) homes='src/coll/coll_nccl src/tools/bench/raw_nccl.c' ;;
-    hdf5*.h | H5*.h) homes='src/ckpt/h5.c' ;;
+    hdf5*.h | H5*.h) homes='src/ckpt/h5' ;;
     *) return ;;
     esac
     for home in $homes; do

@@ -85,6 +85,10 @@ echo '#include "gradsync_stats.h"' | plant src/comm/planted.c
 seen lint/includes.sh '"gradsync_stats.h": gradsync.h has it'
 echo '#include <pmix.h>' | plant src/boot/boot.c
 seen lint/includes.sh '<pmix.h> may be included by'
+echo '#include <hdf5.h>' | plant src/ckpt/read.c
+seen lint/includes.sh '<hdf5.h> may be included by src/ckpt/h5'
+echo '#include "ckpt/h5_use.h"' | plant src/tools/gs-ckpt.c
+seen lint/includes.sh '"ckpt/h5_use.h": has <hdf5.h> in it'
 
 change configure.ac 's/^m4_define(\[gs_version\].*/m4_define([gs_version], [0.0.7])/'
 seen lint/version.sh "configure.ac 0.0.7"
@@ -115,6 +119,8 @@ change README.md 's/gs_comm_destroy/gs_comm_abort/'
 seen lint/documents.sh "its c example differs from doc/examples/c/average.c"
 change doc/examples/c/train.c 's/0\.05/0.06/'
 seen lint/documents.sh "its example differs from doc/examples/c/train.c"
+change doc/examples/python/plot.py 's/plt.colorbar/plt.planted/'
+seen lint/documents.sh "its program differs from doc/examples/python/plot.py"
 echo 'See [there](doc/planted.md).' | plant README.md
 seen lint/documents.sh "links to doc/planted.md"
 

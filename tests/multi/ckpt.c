@@ -15,6 +15,7 @@
 
 static gs_comm_t *world;
 static char folder[1100];
+static gs_ckpt_layout_t layout;
 
 /* ---- State ---- */
 
@@ -217,9 +218,13 @@ static void add_array (gs_ckpt_t *ckpt, const struct array *a)
 
 static gs_ckpt_t *plan (const struct state *s, const gs_ckpt_opts_t *opts, int except)
 {
+    gs_ckpt_opts_t with = GS_CKPT_OPTS_INIT;
     gs_ckpt_t *ckpt;
 
-    CHECK_OK (gs_ckpt_create (s->comm, folder, opts, &ckpt));
+    if (opts)
+        with = *opts;
+    with.layout = layout;
+    CHECK_OK (gs_ckpt_create (s->comm, folder, &with, &ckpt));
     for (int i = 0; i < s->number; i++)
         if (i != except)
             add_array (ckpt, &s->array[i]);
@@ -242,7 +247,7 @@ static const char *path_of (int64_t step, const char *end)
     return path;
 }
 
-/* How many files the folder has. */
+/* How many files the folder has. The lock, which is there while a plan is, is hidden. */
 static int files (void)
 {
     DIR *dir = opendir (folder);
@@ -250,7 +255,7 @@ static int files (void)
     int number = 0;
 
     while (dir && (entry = readdir (dir)))
-        number += entry->d_name[0] != '.' || strlen (entry->d_name) > 2;
+        number += entry->d_name[0] != '.';
     if (dir)
         closedir (dir);
     return number;
@@ -351,12 +356,12 @@ static void check_counts (void)
 
     for (size_t i = 0; i < sizeof (savers) / sizeof (*savers); i++) {
         int saved = savers[i] < size ? savers[i] : size;
-        if (i && saved <= savers[i - 1])
-            continue; /* as many as before */
+        if ((i && saved <= savers[i - 1]) || /* as many as before */
+            (layout == GS_CKPT_LAYOUT_NODE && i != 1 && size >= savers[1])) /* one is enough */
+            continue;
         save_on (saved, 10 + saved);
-        for (size_t k = 0; k < sizeof (loaders) / sizeof (*loaders); k++)
-            if (loaders[k] <= size)
-                load_on (loaders[k], saved, 10 + saved);
+        for (size_t k = 0; k < sizeof (loaders) / sizeof (*loaders) && loaders[k] <= size; k++)
+            load_on (loaders[k], saved, 10 + saved);
     }
 }
 
@@ -440,6 +445,7 @@ static void check_refusals (struct state *s)
         if (rank == last)
             odd->host[0] ^= 1;
     }
+    CHECK_OK (multi_wait (s->comm, gs_barrier (s->comm, NULL)));
     CHECK (files () == 1, "%d files", files ());
     CHECK_OK (gs_ckpt_destroy (ckpt));
     opts.overwrite = 1;
@@ -570,8 +576,11 @@ int main (void)
     snprintf (folder, sizeof (folder), "%s/checkpoints", tmp ? tmp : "/tmp");
     CHECK (multi_rank () || !mkdir (folder, 0777) || errno == EEXIST, "cannot make %s", folder);
     CHECK_OK (multi_wait (world, gs_barrier (world, NULL)));
-    check_counts ();
-    remove_all ();
+    for (layout = GS_CKPT_LAYOUT_SINGLE; layout <= GS_CKPT_LAYOUT_NODE; layout++) {
+        check_counts ();
+        remove_all ();
+    }
+    layout = GS_CKPT_LAYOUT_AUTO;
     make_state (&s, world);
     allocate (&s, multi_on_gpus ());
     ckpt = plan (&s, NULL, -1);
@@ -585,7 +594,7 @@ int main (void)
     check_retention (world);
     remove_all ();
     check_commits (world);
-    CHECK (!files (), "%d files are left", files ());
+    CHECK (multi_rank () || !rmdir (folder), "%s is not empty: %s", folder, strerror (errno));
     CHECK_OK (gs_comm_destroy (world));
     return multi_end ("checkpoints: any number of ranks reads what any other wrote");
 }

@@ -3,7 +3,7 @@
 #
 # faults.sh - fails every fault point of the library on every rank, the n-th passage for n = 1, 2,
 # ... until a run passes: each time all ranks end, in time, with the statuses that are promised.
-# GS_TEST_LONG: with more ranks and nodes too.
+# GS_TEST_LONG: with more ranks and nodes too. GS_TEST_SHORT: the ranks take turns at passages.
 
 launch=${top_srcdir:?run me by make check}/tests/launch.sh
 program=tests/multi/faulty.mt
@@ -22,7 +22,7 @@ declare -A own=(
     [split.memory]=GS_ERR_NOMEM [stats.memory]=GS_ERR_NOMEM [compare.memory]=GS_ERR_NOMEM
     [mail.memory]=GS_ERR_NOMEM [messages.memory]=GS_ERR_NOMEM [messages.post]=GS_ERR_TRANSPORT
     [halo.memory]=GS_ERR_NOMEM [ckpt.memory]=GS_ERR_NOMEM [file.write]=GS_ERR_IO
-    [file.read]=GS_ERR_IO)
+    [file.read]=GS_ERR_IO [scratch.memory]=GS_OK [lock.link]=GS_OK)
 declare -A others=(
     [comm.memory]=GS_ERR_NOMEM [coll_mpi.memory]=GS_ERR_NOMEM [pmix.fence]=GS_ERR_TIMEOUT
     [record.map]=GS_OK [node.memory]=GS_OK [node.read]=GS_OK [share.memory]=GS_OK
@@ -30,7 +30,7 @@ declare -A others=(
     [split.memory]=GS_ERR_NOMEM [stats.memory]=GS_ERR_NOMEM [compare.memory]=GS_ERR_NOMEM
     [mail.memory]=GS_ERR_STATE [messages.memory]=GS_ERR_STATE [messages.post]=GS_ERR_STATE
     [halo.memory]=GS_ERR_NOMEM [ckpt.memory]=GS_ERR_STATE [file.write]=GS_ERR_IO
-    [file.read]=GS_ERR_IO)
+    [file.read]=GS_ERR_IO [scratch.memory]=GS_OK [lock.link]=GS_OK)
 
 fail () {
     echo "FAIL: $*"
@@ -79,16 +79,23 @@ judge () {
     done
 }
 
+# made_up_for POINT: there was a fault, but another way did, as for a layout that goes elsewhere.
+made_up_for () {
+    [[ ${own[$1]} != GS_OK ]] && grep -q "GS_FAULT fails $1 here" "$room/output"
+}
+
 # All points, ranks and passages in one layout.
 check_layout () {
-    local layout=$1 ranks=$2 point guilty n fault
+    local layout=$1 ranks=$2 point guilty n fault step=1
 
+    [[ -z ${GS_TEST_SHORT-} ]] || step=$ranks
     for point in "${!own[@]}"; do
         for ((guilty = 0; guilty < ranks; guilty++)); do
-            for ((n = 1; n <= most; n++)); do
+            for ((n = step > 1 ? guilty + 1 : 1; n <= most; n += step)); do
                 fault=$point:$n@$guilty
                 run "$layout" "$fault"
-                judge "$point" "$guilty" "$ranks" "GS_FAULT=$fault on $layout" || break
+                judge "$point" "$guilty" "$ranks" "GS_FAULT=$fault on $layout" \
+                    || made_up_for "$point" || break
             done
             ((n > 1)) || [[ ${own[$point]} = GS_OK ]] || fail "$point on rank $guilty never fails"
             ((n <= most)) || fail "$point on rank $guilty does not come to an end"
@@ -108,7 +115,8 @@ done < <(grep -rhoE 'gsi_fault \("[^"]*"\)' "$top_srcdir/src" --include='*.c' \
     | cut -d '"' -f 2 | sort -u)
 
 if ./gs-info | grep -qE '^  hdf5 +no'; then # no checkpoints
-    unset 'own[ckpt.memory]' 'own[file.write]' 'own[file.read]'
+    unset 'own[ckpt.memory]' 'own[file.write]' 'own[file.read]' 'own[scratch.memory]' \
+        'own[lock.link]'
 fi
 
 check_layout 2 2

@@ -45,9 +45,11 @@ static gs_status_t use_plan (gs_ckpt_t *ckpt, int rank, int size)
     gs_status_t st = gs_ckpt_add_replicated (ckpt, "y", 1, &ten, GS_F32, y);
 
     if (st || (st = gs_ckpt_add_sharded (ckpt, "x", 1, &ten, &at, &whole, GS_F32, x)) ||
-        (st = gs_ckpt_commit (ckpt)) || (st = gs_ckpt_write (ckpt, 1, NULL)))
+        (st = gs_ckpt_commit (ckpt)) || (st = gs_ckpt_write (ckpt, 1, NULL)) ||
+        (st = gs_ckpt_write_async (ckpt, 2, NULL, NULL)) ||
+        (st = gs_ckpt_wait (ckpt, NULL, NULL)))
         return st;
-    return gs_ckpt_read (ckpt, 1, NULL, NULL);
+    return gs_ckpt_read (ckpt, 2, NULL, NULL);
 }
 
 static gs_status_t checkpoint (gs_comm_t *comm)
@@ -57,7 +59,7 @@ static gs_status_t checkpoint (gs_comm_t *comm)
     gs_ckpt_t *ckpt;
     gs_status_t st;
 
-    opts.no_compare = 1; /* which step 13 does */
+    opts.compare = GS_CKPT_COMPARE_NONE; /* which step 13 does */
     st = gs_ckpt_create (comm, folder ? folder : "/tmp", &opts, &ckpt);
     if (st)
         return st == GS_ERR_UNSUPPORTED ? GS_OK : st;
@@ -100,7 +102,7 @@ int main (void)
     gs_status_t st = GS_OK;
     int step = -1;
 
-    setenv ("GS_DEBUG", "error", 1);
+    setenv ("GS_DEBUG", "warn", 1); /* which tells of faults */
     while (!st && step < LAST)
         st = take_step (++step, &comm);
     printf ("rank %d ended in step %d with %s: %s\n", multi_rank (), step, gs_status_string (st),

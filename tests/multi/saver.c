@@ -2,9 +2,10 @@
 /*
  * saver - the program of ckpt_kill.sh:
  *
- *   saver save FOLDER RANK US   saves step after step; RANK, or all for -1, is killed after US
- *                               microseconds of it
- *   saver check FOLDER          reads all there is, and says how much: on any number of ranks
+ *   saver save FOLDER RANK US HOW LAYOUT
+ *                        saves step after step; RANK, or all for -1, is killed after US
+ *                        microseconds of it; HOW: now, async or lazy; LAYOUT: single or node
+ *   saver check FOLDER   reads all there is, and says how much: on any number of ranks
  */
 #include <pthread.h>
 #include <signal.h>
@@ -50,7 +51,8 @@ static void *kill_soon (void *us)
     return NULL;
 }
 
-static gs_ckpt_t *make_plan (gs_comm_t *comm, const char *folder)
+static gs_ckpt_t *make_plan (gs_comm_t *comm, const char *folder, const char *how,
+                             const char *layout)
 {
     const size_t rank = (size_t) gs_comm_rank (comm), size = (size_t) gs_comm_size (comm);
     const size_t whole = CELLS, weight_count = WEIGHTS;
@@ -61,6 +63,8 @@ static gs_ckpt_t *make_plan (gs_comm_t *comm, const char *folder)
     cells = CELLS * (rank + 1) / size - begin;
     field = calloc (cells, sizeof (*field));
     opts.keep_last = 5;
+    opts.lazy = !strcmp (how, "lazy");
+    opts.layout = strcmp (layout, "node") ? GS_CKPT_LAYOUT_SINGLE : GS_CKPT_LAYOUT_NODE;
     CHECK_OK (gs_ckpt_create (comm, folder, &opts, &plan));
     CHECK_OK (gs_ckpt_add_sharded (plan, "u", 1, &cells, &begin, &whole, GS_F64, field));
     CHECK_OK (gs_ckpt_add_replicated (plan, "w", 1, &weight_count, GS_F64, weights));
@@ -68,7 +72,20 @@ static gs_ckpt_t *make_plan (gs_comm_t *comm, const char *folder)
     return plan;
 }
 
-static void save (gs_comm_t *comm, gs_ckpt_t *plan, int who, useconds_t us)
+/* Whether it went well, so far: else another rank is gone. */
+static bool save_step (gs_ckpt_t *plan, int64_t step, const char *how)
+{
+    bool ok;
+
+    fill (step);
+    if (!strcmp (how, "now"))
+        return !gs_ckpt_write (plan, step, NULL);
+    ok = !gs_ckpt_write_async (plan, step, NULL, NULL) && !gs_ckpt_staged (plan);
+    fill (-step - 1); /* what must not come to the file */
+    return ok && !gs_ckpt_test (plan, NULL, NULL);
+}
+
+static void save (gs_comm_t *comm, gs_ckpt_t *plan, int who, useconds_t us, const char *how)
 {
     int64_t first;
     pthread_t thread;
@@ -77,11 +94,8 @@ static void save (gs_comm_t *comm, gs_ckpt_t *plan, int who, useconds_t us)
     CHECK_OK (gs_barrier (comm, NULL));
     if (who < 0 || who == gs_comm_rank (comm))
         CHECK (!pthread_create (&thread, NULL, kill_soon, &us), "no thread");
-    for (int64_t step = first + 1; step < first + STEPS; step++) {
-        fill (step);
-        if (gs_ckpt_write (plan, step, NULL))
-            break; /* another rank is gone */
-    }
+    for (int64_t step = first + 1; step < first + STEPS && save_step (plan, step, how); step++)
+        ;
     sleep (30);
 }
 
@@ -115,9 +129,9 @@ int main (int argc, char **argv)
         return 77;
     }
     comm = multi_create (NULL);
-    plan = make_plan (comm, argv[2]);
-    if (argc > 4)
-        save (comm, plan, atoi (argv[3]), (useconds_t) atoi (argv[4]));
+    plan = make_plan (comm, argv[2], argc > 6 ? argv[5] : "now", argc > 6 ? argv[6] : "single");
+    if (argc > 6)
+        save (comm, plan, atoi (argv[3]), (useconds_t) atoi (argv[4]), argv[5]);
     else
         check_all (plan);
     CHECK_OK (gs_ckpt_destroy (plan));

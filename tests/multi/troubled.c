@@ -1,17 +1,19 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * troubled - the program of ckpt_trouble.sh: a full disk, one that may only be read, a folder
- * that is gone, lost permission, limits of the process, interrupted calls. Each time a write says
- * what was wrong, where and on which rank; the arrays and the checkpoint before are as they were,
- * and when the trouble is over the next write goes well.
+ * troubled - the program of ckpt_trouble.sh: a full disk, a quota, a disk that may only be read,
+ * a folder that is gone, lost permission, limits of the process, interrupted calls. Each time a
+ * write says what was wrong, where and on which rank; the arrays and the checkpoint before are as
+ * they were, and when the trouble is over the next write goes well.
  *
  *   troubled FOLDER   a mount of few MiB of its own
  */
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/time.h>
 
 #include "multi.h"
@@ -77,6 +79,31 @@ __attribute__ ((format (printf, 1, 2))) static void shell (const char *format, .
 static bool last_rank (void)
 {
     return gs_comm_rank (comm) == gs_comm_size (comm) - 1;
+}
+
+/* Bytes that a quota leaves to this process; below 0: there is none. Few kernels of machines for
+ * tests have quotas: this does what they do, a part first. */
+static atomic_long left = -1;
+
+ssize_t pwrite (int fd, const void *data, size_t bytes, off_t offset)
+{
+    long room = atomic_load (&left);
+
+    if (!room) {
+        errno = EDQUOT;
+        return -1;
+    }
+    if (room > 0 && bytes > (size_t) room)
+        bytes = (size_t) room;
+    if (room > 0)
+        atomic_fetch_sub (&left, (long) bytes);
+    return syscall (SYS_pwrite64, fd, data, bytes, offset);
+}
+
+static void quota (bool begin)
+{
+    if (last_rank ())
+        atomic_store (&left, begin ? 1000001 : -1);
 }
 
 static void full (bool begin)
@@ -146,7 +173,7 @@ static void check_trouble (gs_ckpt_t *plan, const char *name, void (*trouble) (b
                            const char *reason)
 {
     char rank[40];
-    bool first = trouble != few_files && trouble != short_files;
+    bool first = trouble != few_files && trouble != short_files && trouble != quota;
     int64_t found;
 
     snprintf (rank, sizeof (rank), "rank %d (host ", first ? 0 : gs_comm_size (comm) - 1);
@@ -209,6 +236,7 @@ int main (int argc, char **argv)
     fill (++newest);
     CHECK_OK (gs_ckpt_write (plan, newest, NULL));
     check_trouble (plan, "a full disk", full, "No space left on device");
+    check_trouble (plan, "a quota", quota, "Disk quota exceeded");
     check_trouble (plan, "a disk to read", read_only, "Read-only file system");
     check_trouble (plan, "no folder", gone, "No such file or directory");
     check_trouble (plan, "no permission", forbidden, "Permission denied");

@@ -107,6 +107,9 @@ may_end () { # RANK STATUS
         return 1
     fi
     one_of "$step" "$local_steps" && [[ $2 = GS_ERR_STATE ]] && return 0
+    # One that has come to the end by then hears of it there.
+    one_of "$step" "$local_steps" && [[ ${steps[rank]} = destroy && $2 = GS_ERR_TRANSPORT ]] \
+        && return 0
     # A rank that has left may fail when nothing is wanted of it any more.
     [[ $fault = ncclCommFinalize*=late && $2 = GS_OK ]] && return 0
     # A group has ended on the others, which hear of it by what the program then does.
@@ -135,7 +138,7 @@ judge_rank () {
 # Looks at a launch that has ended.
 judge () { # NUMBER
     local layout fault guilty name time how out=$room/$1.out own step what ranks rank line
-    local ends=() texts=() took=()
+    local ends=() texts=() took=() steps=()
 
     read -r layout fault guilty name time how <"$room/$1.what"
     local ending='^rank ([0-9]+) ended in ([a-z-]+) after ([0-9]+) ms with (GS_[A-Z_]+): ?(.*)'
@@ -147,7 +150,7 @@ judge () { # NUMBER
         return
     fi
     while IFS='|' read -r rank line st ms text; do
-        ends[rank]=$st took[rank]=$ms texts[rank]=$text
+        ends[rank]=$st took[rank]=$ms texts[rank]=$text steps[rank]=$line
         ((rank != guilty)) || step=$line
     done < <(sed -nE "s/$ending/\\1|\\2|\\4|\\3|\\5/p" "$out")
     own=${ends[guilty]}

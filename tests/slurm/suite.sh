@@ -12,7 +12,7 @@
 # shellcheck source=steps.sh
 . "$top/tests/slurm/steps.sh"
 chosen=${GS_SUITE-$*}
-few=" multi/average multi/exchange multi/messages multi/reducer multi/split multi/topology "
+few=" multi/average multi/messages multi/reducer multi/topology "
 GS_SUITE=$chosen enter_cluster --nodes 4
 
 # 2 x 4 with each of the program's settings, 4 x 4 with the first of them.

@@ -73,6 +73,18 @@ awk -F'[:,}]' '
     { shown = raw }
     END { exit wrong || shown != least }' "$work/out" || fail "raw_time_us or ratio is not right"
 
+# Checkpoints: both ways to write; the kept one is whole, and what is beside it is gone.
+if ! ./gs-info | grep -q '^  hdf5  *no$'; then
+    mkdir "$work/ck" || exit 99
+    run_ranks 2 ckpt --dir "$work/ck" --bytes 1M --async --keep --warmup 1 --rounds 11 --json
+    only out "^\{\"op\":\"ckpt\",\"mode\":\"(sync|async)\",\"bytes\":1048576,\"ranks\":2,\
+\"nodes\":1,\"transport\":\"mpi\",\"time_us\":$number,\"blocked_us\":$number,\
+\"raw_time_us\":$number,\"ratio\":$number,\"copy_us\":$number,\"copy_ratio\":$number\}\$"
+    test "$(wc -l <"$work/out")" -eq 2 || fail "there are not 2 ways to write"
+    test "$(ls "$work/ck")" = ck-000000000001.h5 || fail "left: $(ls "$work/ck")"
+    run 0 ./gs-ckpt verify "$work/ck/ck-000000000001.h5"
+fi
+
 # One rank speaks of a file that none can read.
 printf 'w f32 3\nv float 3\n' >"$work/model"
 "$top_srcdir/tests/launch.sh" --live --layout 2 -- ./gs-bench reducer --model "$work/model" \

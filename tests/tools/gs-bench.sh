@@ -50,7 +50,7 @@ done
 run 0 ./gs-bench --help
 says out '^  --min-bytes N '
 for op in allreduce_avg allgather allgatherv alltoall broadcast gather reduce reduce_scatter \
-    scatter sendrecv bootstrap queue copy record reducer split; do
+    scatter sendrecv bootstrap queue copy record reducer split checksum ckpt; do
     says out "^  $op "
 done
 run 0 ./gs-bench --version

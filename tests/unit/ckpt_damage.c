@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * ckpt_damage - single bits of a checkpoint flipped all over the file, and the file cut: each
- * time a read either says so and changes nothing, or all names, shapes, attributes and values are
- * what they were. GS_TEST_LONG: 100000 times.
+ * ckpt_damage - single bits of a checkpoint flipped all over its file or files, and these cut:
+ * each time a read either says so and changes nothing, or all names, shapes, attributes and
+ * values are what they were. GS_TEST_LONG: 100000 times for each layout.
  */
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -14,14 +14,21 @@
 
 #define CELLS 5000
 
-static char folder[64], path[96];
+/* A file of it. */
+struct victim {
+    char path[96];
+    unsigned char *whole;
+    size_t bytes;
+};
+
+static char folder[64];
+static struct victim victim[2]; /* the sealed one first */
+static int victims;
 static double field[CELLS];
 static float weights[77];
 static int64_t counter;
 static gs_comm_t *comm;
 static gs_ckpt_t *plan;
-static unsigned char *whole;
-static size_t bytes;
 static struct gsi_h5_file facts;
 
 static void fill (void)
@@ -62,61 +69,75 @@ static bool is_wiped (void)
     return right;
 }
 
-static void write_file (const void *data, size_t length)
+static void write_file (const struct victim *v, const void *data, size_t length)
 {
-    int fd = open (path, O_WRONLY | O_CREAT | O_TRUNC, 0600);
+    int fd = open (v->path, O_WRONLY | O_CREAT | O_TRUNC, 0600);
 
-    unit_check (fd >= 0 && write (fd, data, length) == (ssize_t) length, "cannot write %s", path);
+    unit_check (fd >= 0 && write (fd, data, length) == (ssize_t) length, "cannot write %s",
+                v->path);
     close (fd);
 }
 
-static void read_file (void)
+static void read_file (struct victim *v)
 {
     struct stat about;
-    int fd = open (path, O_RDONLY);
+    int fd = open (v->path, O_RDONLY);
 
     ck_assert (fd >= 0 && !fstat (fd, &about));
-    bytes = (size_t) about.st_size;
-    ck_assert_ptr_nonnull (whole = malloc (bytes));
-    ck_assert_int_eq (read (fd, whole, bytes), (ssize_t) bytes);
+    v->bytes = (size_t) about.st_size;
+    ck_assert_ptr_nonnull (v->whole = malloc (v->bytes));
+    ck_assert_int_eq (read (fd, v->whole, v->bytes), (ssize_t) v->bytes);
     close (fd);
 }
 
-static void make (void)
+static void make (gs_ckpt_layout_t layout)
 {
     const size_t cells[] = {100, 50}, none[] = {0, 0}, shape[] = {7, 11};
+    bool by_node = layout == GS_CKPT_LAYOUT_NODE;
+    gs_ckpt_opts_t opts = GS_CKPT_OPTS_INIT;
 
     strcpy (folder, "ckpt_damage.XXXXXX");
     ck_assert_ptr_nonnull (mkdtemp (folder));
-    snprintf (path, sizeof (path), "%s/ck-000000000042.h5", folder);
+    snprintf (victim[0].path, sizeof (victim[0].path), "%s/ck-000000000042%s", folder,
+              by_node ? "/index.h5" : ".h5");
+    snprintf (victim[1].path, sizeof (victim[1].path), "%s/ck-000000000042/part-0000.h5", folder);
+    victims = by_node ? 2 : 1;
     comm = alone_create ();
-    unit_ok (gs_ckpt_create (comm, folder, NULL, &plan));
+    opts.layout = layout;
+    unit_ok (gs_ckpt_create (comm, folder, &opts, &plan));
     unit_ok (gs_ckpt_add_sharded (plan, "u", 2, cells, none, cells, GS_F64, field));
     unit_ok (gs_ckpt_add_replicated (plan, "net/w", 2, shape, GS_F32, weights));
     unit_ok (gs_ckpt_add_per_rank (plan, "rng", 0, NULL, GS_I64, &counter));
     unit_ok (gs_ckpt_set_attribute (plan, "u", "units", "m s-1"));
+    unit_ok (gs_ckpt_set_grid (plan, "u", GS_CKPT_POINTS, 2, NULL, (const double[]){0.5, 2}));
     unit_ok (gs_ckpt_commit (plan));
     fill ();
     unit_ok (gs_ckpt_write (plan, 42, NULL));
-    read_file ();
-    unit_ok (gsi_h5_look (path, &facts));
-    ck_assert_uint_eq (facts.sets, 8);
+    for (int i = 0; i < victims; i++)
+        read_file (&victim[i]);
+    unit_ok (gsi_h5_look (victim[0].path, &facts));
+    ck_assert_uint_eq (facts.sets, by_node ? 10 : 8);
+    ck_assert_int_eq (facts.grid.dims, 2);
 }
 
 static void clean (void)
 {
+    char command[96];
+
     gsi_h5_file_clear (&facts);
-    free (whole);
+    for (int i = 0; i < victims; i++)
+        free (victim[i].whole);
     unit_ok (gs_ckpt_destroy (plan));
     unit_ok (gs_comm_destroy (comm));
-    unlink (path);
-    ck_assert_int_eq (rmdir (folder), 0);
+    snprintf (command, sizeof (command), "rm -r %s", folder);
+    ck_assert_int_eq (system (command), 0);
 }
 
 static bool same_set (const struct gsi_h5_set *a, const struct gsi_h5_set *b)
 {
     bool same = !strcmp (a->path, b->path) && a->dtype == b->dtype && a->dims == b->dims &&
-                a->texts == b->texts && !memcmp (a->shape, b->shape, sizeof (a->shape));
+                a->place == b->place && a->texts == b->texts &&
+                !memcmp (a->shape, b->shape, sizeof (a->shape));
 
     for (int i = 0; i < a->texts && same; i++)
         same = !strcmp (a->text[i].name, b->text[i].name) &&
@@ -127,7 +148,8 @@ static bool same_set (const struct gsi_h5_set *a, const struct gsi_h5_set *b)
 static bool same_facts (void)
 {
     struct gsi_h5_file now;
-    bool same = !gsi_h5_look (path, &now) && now.sets == facts.sets;
+    bool same = !gsi_h5_look (victim[0].path, &now) && now.sets == facts.sets &&
+                !memcmp (&now.grid, &facts.grid, sizeof (facts.grid));
 
     for (size_t i = 0; i < facts.sets && same; i++)
         same = same_set (&facts.set[i], &now.set[i]);
@@ -152,49 +174,84 @@ static bool is_reported (const char *what, size_t at)
     return false;
 }
 
-START_TEST (bits)
+/* Flips bits all over its files. */
+static void flip (gs_ckpt_layout_t layout)
 {
-    int flips = getenv ("GS_TEST_LONG") ? 100000 : 2000, reported = 0;
+    int flips = getenv ("GS_TEST_LONG") ? 100000 : 1000, reported = 0;
     uint64_t state = 3;
 
-    make ();
+    make (layout);
     for (int i = 0; i < flips; i++) {
-        size_t bit = unit_random (&state) % (8 * bytes);
-        whole[bit / 8] ^= (unsigned char) (1 << bit % 8);
-        write_file (whole, bytes);
+        struct victim *v = &victim[i % victims];
+        size_t bit = unit_random (&state) % (8 * v->bytes);
+        v->whole[bit / 8] ^= (unsigned char) (1 << bit % 8);
+        write_file (v, v->whole, v->bytes);
         reported += is_reported ("bit", bit);
-        whole[bit / 8] ^= (unsigned char) (1 << bit % 8);
+        v->whole[bit / 8] ^= (unsigned char) (1 << bit % 8);
+        if (victims > 1)
+            write_file (v, v->whole, v->bytes);
     }
     printf ("%d of %d flipped bits of %zu bytes are reported, the others are of no meaning\n",
-            reported, flips, bytes);
+            reported, flips, victim[0].bytes + (victims > 1 ? victim[1].bytes : 0));
     ck_assert_int_gt (reported, flips / 2);
     clean ();
 }
+
+START_TEST (bits)
+{
+    flip (GS_CKPT_LAYOUT_SINGLE);
+}
 END_TEST
 
-START_TEST (lengths)
+START_TEST (bits_of_parts)
+{
+    flip (GS_CKPT_LAYOUT_NODE);
+}
+END_TEST
+
+/* Cuts its files. */
+static void cut (gs_ckpt_layout_t layout)
 {
     int cuts = getenv ("GS_TEST_LONG") ? 10000 : 200;
     uint64_t state = 5;
 
-    make ();
+    make (layout);
     for (int i = 0; i < cuts; i++) {
-        size_t length = i < 20 ? bytes - 1 - (size_t) i : unit_random (&state) % bytes;
-        write_file (whole, length);
-        unit_check (is_reported ("length", length), "%zu of %zu bytes are enough", length, bytes);
+        struct victim *v = &victim[i % victims];
+        size_t length = i < 20 ? v->bytes - 1 - (size_t) i : unit_random (&state) % v->bytes;
+        write_file (v, v->whole, length);
+        unit_check (is_reported ("length", length), "%zu of %zu bytes are enough", length,
+                    v->bytes);
+        write_file (v, v->whole, v->bytes);
+    }
+    for (int i = 1; i < victims; i++) {
+        unlink (victim[i].path);
+        unit_fails (gs_ckpt_read (plan, 42, NULL, NULL), GS_ERR_FORMAT, victim[i].path,
+                    "No such file");
     }
     clean ();
+}
+
+START_TEST (lengths)
+{
+    cut (GS_CKPT_LAYOUT_SINGLE);
+}
+END_TEST
+
+START_TEST (lengths_of_parts)
+{
+    cut (GS_CKPT_LAYOUT_NODE);
 }
 END_TEST
 
 START_TEST (others)
 {
-    make ();
-    write_file ("not HDF5", 8);
-    unit_fails (gs_ckpt_read (plan, 42, NULL, NULL), GS_ERR_FORMAT, path, "too short");
-    memset (whole, 0, bytes);
-    write_file (whole, bytes);
-    unit_fails (gs_ckpt_read (plan, 42, NULL, NULL), GS_ERR_FORMAT, path, "no seal");
+    make (GS_CKPT_LAYOUT_SINGLE);
+    write_file (victim, "not HDF5", 8);
+    unit_fails (gs_ckpt_read (plan, 42, NULL, NULL), GS_ERR_FORMAT, victim->path, "too short");
+    memset (victim->whole, 0, victim->bytes);
+    write_file (victim, victim->whole, victim->bytes);
+    unit_fails (gs_ckpt_read (plan, 42, NULL, NULL), GS_ERR_FORMAT, victim->path, "no seal");
     clean ();
 }
 END_TEST
@@ -203,17 +260,19 @@ END_TEST
 START_TEST (later_version)
 {
     struct gsi_seal *seal;
+    unsigned char *end;
 
-    make ();
-    seal = (struct gsi_seal *) (void *) (whole + bytes - GSI_SEAL_BYTES);
+    make (GS_CKPT_LAYOUT_SINGLE);
+    end = victim->whole + victim->bytes;
+    seal = (struct gsi_seal *) (void *) (end - GSI_SEAL_BYTES);
     seal->version++;
-    *(uint64_t *) (void *) (whole + bytes - 8) =
-        gsi_crc32c (0, whole + bytes - GSI_SEAL_BYTES, GSI_SEAL_BYTES - 8);
-    write_file (whole, bytes);
-    unit_fails (gs_ckpt_read (plan, 42, NULL, NULL), GS_ERR_UNSUPPORTED, path, "format 2",
+    *(uint64_t *) (void *) (end - 8) = gsi_crc32c (0, end - GSI_SEAL_BYTES, GSI_SEAL_BYTES - 8);
+    write_file (victim, victim->whole, victim->bytes);
+    unit_fails (gs_ckpt_read (plan, 42, NULL, NULL), GS_ERR_UNSUPPORTED, victim->path, "format 2",
                 "use a later one");
     clean ();
 }
 END_TEST
 
-UNIT_MAIN ("ckpt_damage", 3000, bits, lengths, others, later_version)
+UNIT_MAIN ("ckpt_damage", 3000, bits, bits_of_parts, lengths, lengths_of_parts, others,
+           later_version)

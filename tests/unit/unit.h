@@ -49,6 +49,10 @@ static inline void unit_worked (gs_status_t st, const char *call)
 static inline void unit_clean_env (void)
 {
     static const char *const foreign[] = {
+        "SLURM_JOB_ID",
+        "SLURM_CLUSTER_NAME",
+        "SLURM_RESTART_COUNT",
+        "SLURM_STEP_ID",
         "SLURM_STEP_NUM_TASKS",
         "OMPI_COMM_WORLD_SIZE",
         "PMI_SIZE",

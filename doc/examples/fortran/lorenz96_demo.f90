@@ -3,12 +3,14 @@
 ! lorenz96_demo - a simulation that trains a closure for what it does not resolve, on any number
 ! of ranks.
 !
-! gradsync is called in three files: here, to make and end the communicator; in training.f90, to
-! average gradients; in evaluation.f90, to add up statistics. The rest is a serial program.
+! gradsync is called in four files: here, to make and end the communicator; in training.f90, to
+! average gradients; in checkpoints.f90, to save the state and to go on from it; in
+! evaluation.f90, to add up statistics. The rest is a serial program.
 program lorenz96_demo
-  use, intrinsic :: iso_fortran_env, only: error_unit, real64
+  use, intrinsic :: iso_fortran_env, only: error_unit
   use gradsync, only: gs_broadcast, gs_comm, gs_comm_create, gs_comm_destroy, gs_comm_nodes, &
                       gs_comm_rank, gs_comm_size, gs_comm_transport
+  use checkpoints, only: training_state
   use ensemble, only: members, members_create
   use evaluation, only: by_network, by_quartic, comparison, evaluate
   use noise, only: noisy_closure
@@ -17,7 +19,6 @@ program lorenz96_demo
   use picture, only: draw_picture
   use progress, only: reporter, reporter_create, say
   use quartic, only: quartic_closure
-  use surrogate, only: learned_closure
   use tables, only: print_summary, write_histograms, write_loss, write_weights
   use training, only: mtu_per_step, train, train_noise
   implicit none
@@ -44,48 +45,52 @@ contains
       status = 0
     else
       if (first .and. problem == '') &
-        call outputs_open(files, set%out, set%weights_file, set%run_time > 0, problem)
+        call outputs_open(files, set%out, set%checkpoint, set%weights_file, set%run_time > 0, &
+                          problem)
       status = merge(0, 2, problem == '')
       call gs_broadcast(comm, status, 0) ! or the others would go on without a rank that gave up
+      if (status == 0) call run(comm, set, files, problem)
+      if (problem /= '') status = 2
       if (first .and. status /= 0) write (error_unit, '(3a)') 'lorenz96_demo: ', problem, &
         ' (--help lists the options)'
-      if (status == 0) call run(comm, set, files)
     end if
     call gs_comm_destroy(comm)
   end subroutine demo
 
-  subroutine run(comm, set, files)
+  ! problem is empty, or says on all ranks why nothing was done.
+  subroutine run(comm, set, files, problem)
     type(gs_comm), intent(in) :: comm
     type(settings), intent(in) :: set
     type(output_files), intent(in) :: files ! opened on rank 0 only
-    type(members) :: own
-    type(learned_closure) :: learned
+    character(:), allocatable, intent(inout) :: problem
+    type(training_state), target :: trained
+    type(members) :: unseen
     type(quartic_closure) :: polynomial
     type(noisy_closure) :: closures(by_quartic:by_network)
     type(comparison) :: results
     type(reporter) :: out
-    real(real64), allocatable :: loss(:)
     integer :: rank, ranks
 
     rank = gs_comm_rank(comm)
     ranks = gs_comm_size(comm)
     out = reporter_create(rank == 0)
     call say(out, 'two-scale Lorenz-96, ' // size_of_run(comm, set))
-    allocate (loss(set%train_steps))
-    own = members_create(set%trajectories, 0, rank, ranks)
-    call train(comm, own, out, set%wire, learned, polynomial, loss)
-    if (rank == 0) call write_loss(files%loss, loss)
-    if (rank == 0 .and. files%weights /= 0) call write_weights(files%weights, learned%net)
+    trained%own = members_create(set%trajectories, 0, rank, ranks)
+    call train(comm, set, out, trained, polynomial, problem)
+    if (problem /= '') return
+    if (rank == 0) call write_loss(files%loss, trained%loss)
+    if (rank == 0 .and. files%weights /= 0) call write_weights(files%weights, trained%learned%net)
     if (set%run_time > 0) then
       allocate (closures(by_quartic)%model, source=polynomial)
-      allocate (closures(by_network)%model, source=learned)
-      call train_noise(comm, own, closures)
-      own = members_create(set%trajectories, set%trajectories, rank, ranks) ! not seen before
-      call evaluate(comm, own, closures, set%run_time, out, results)
+      allocate (closures(by_network)%model, source=trained%learned)
+      call train_noise(comm, trained%own, closures)
+      unseen = members_create(set%trajectories, set%trajectories, rank, ranks)
+      call evaluate(comm, unseen, closures, set%run_time, out, results)
       if (rank == 0) then
         call print_summary(results, set%trajectories, set%run_time)
         call write_histograms(files%histograms, results)
-        call draw_picture(files%picture, results, polynomial, loss, size_of_run(comm, set))
+        call draw_picture(files%picture, results, polynomial, trained%loss, &
+                          size_of_run(comm, set))
       end if
     end if
     if (rank == 0) call outputs_close(files)

@@ -15,6 +15,9 @@ module options
     integer :: wire = 0 ! GS_F16 or GS_BF16; 0: gradients travel as they are
     character(:), allocatable :: out
     character(:), allocatable :: weights_file ! empty: none
+    character(:), allocatable :: checkpoint ! folder; empty: none
+    integer :: every = 500 ! training steps
+    logical :: resume = .false.
     logical :: help = .false.
   end type settings
 
@@ -35,6 +38,10 @@ contains
       '  --wire TYPE          gradients travel as f64, f16 or bf16        (default f64)', &
       '  --out FOLDER         for picture and tables, made if absent      (default demo-out)', &
       '  --weights-file FILE  write the trained weights there, one a line', &
+      '  --checkpoint FOLDER  save the state of the training there, in HDF5 files; the newest', &
+      '                       two stay; made if absent                (default: not saved)', &
+      '  --every N            training steps from one to the next     (default 500)', &
+      '  --resume             go on from the newest one in FOLDER, on any number of ranks', &
       '  --help               print this and stop'
   end subroutine options_help
 
@@ -43,10 +50,13 @@ contains
     type(settings), intent(out) :: s
     character(:), allocatable, intent(out) :: problem
     character(:), allocatable :: name, value
+    logical :: every
     integer :: i
 
     s%out = 'demo-out'
     s%weights_file = ''
+    s%checkpoint = ''
+    every = .false.
     problem = ''
     i = 1
     do while (i <= command_argument_count() .and. problem == '')
@@ -64,12 +74,22 @@ contains
         call read_path(name, value, s%out, problem)
       case ('--weights-file')
         call read_path(name, value, s%weights_file, problem)
+      case ('--checkpoint')
+        call read_path(name, value, s%checkpoint, problem)
+      case ('--every')
+        call read_number(name, value, 1, 1000000, s%every, problem)
+        every = .true.
+      case ('--resume')
+        s%resume = .true.
+        if (value /= '') problem = '--resume takes no value'
       case ('--help', '-h')
         s%help = .true.
       case default
         problem = 'unknown option ' // name
       end select
     end do
+    if (problem == '' .and. s%checkpoint == '' .and. (every .or. s%resume)) &
+      problem = '--every and --resume need --checkpoint FOLDER'
   end subroutine options_read
 
   ! Takes "--name value" or "--name=value" at argument i and moves i past it.
@@ -84,7 +104,7 @@ contains
     if (equals > 0) then
       value = name(equals + 1:)
       name = name(:equals - 1)
-    else if (name == '--help' .or. name == '-h') then
+    else if (name == '--help' .or. name == '-h' .or. name == '--resume') then
       value = ''
     else
       value = argument(i) ! empty past the end, which no option accepts

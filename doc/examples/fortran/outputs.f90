@@ -27,13 +27,14 @@ module outputs
 contains
 
   ! On failure problem says which file and why; it is left as it is otherwise.
-  subroutine outputs_open(files, folder, weights_file, comparing, problem)
+  subroutine outputs_open(files, folder, checkpoints, weights_file, comparing, problem)
     type(output_files), intent(out) :: files
-    character(*), intent(in) :: folder, weights_file
+    character(*), intent(in) :: folder, checkpoints, weights_file ! folders, and a file
     logical, intent(in) :: comparing ! closures; else there are no histograms and no picture
     character(:), allocatable, intent(inout) :: problem
 
     call make_folders(folder)
+    if (checkpoints /= '') call make_folders(checkpoints)
     call open_file(folder // '/loss.csv', files%loss, problem)
     if (comparing) call open_file(folder // '/histograms.csv', files%histograms, problem)
     if (comparing) call open_file(folder // '/lorenz96.svg', files%picture, problem)
@@ -58,7 +59,7 @@ contains
 
     unit = 0
     if (problem /= '') return
-    open (newunit=unit, file=path, status='replace', action='write', iostat=status, iomsg=reason)
+    open (newunit=unit, file=path, status='unknown', action='write', iostat=status, iomsg=reason)
     if (status /= 0) problem = 'cannot write ' // path // ': ' // trim(reason)
   end subroutine open_file
 

@@ -2,20 +2,24 @@
 !
 ! training - fits both closures to the trajectories while these are simulated.
 !
-! This is the part to copy: the calls to gradsync below are all that a serial training loop needs
-! to run on any number of ranks. What makes the result independent of that number:
+! This is the part to copy: the calls to gradsync below, and those of module checkpoints, are all
+! that a serial training loop needs to run on any number of ranks. What makes the result
+! independent of that number:
 !   - the global batch is all trajectories, whoever owns them;
 !   - inputs and targets are normalised with moments of all ranks, not of each;
 !   - all ranks start with the same weights and apply the same averaged gradient.
 module training
-  use, intrinsic :: iso_c_binding, only: c_associated, c_int, c_loc, c_null_ptr, c_ptr
+  use, intrinsic :: iso_c_binding, only: c_associated, c_loc, c_null_ptr, c_ptr
   use, intrinsic :: iso_fortran_env, only: real64
   use gradsync
+  use checkpoints, only: checkpoints_close, checkpoints_open, checkpoints_plan, &
+                         checkpoints_write, training_state
   use ensemble, only: members
   use lorenz96, only: dt_full, dt_reduced, full_advance, n_slow, subgrid_tendency
-  use mlp, only: adam, adam_create, adam_step, network, network_backward, network_create, &
+  use mlp, only: adam_create, adam_step, network, network_backward, network_create, &
                  network_forward, pass
   use noise, only: n_residuals, noise_fit, noisy_closure, residuals_add
+  use options, only: settings
   use progress, only: reporter, say
   use quartic, only: n_quartic, quartic_add, quartic_closure, quartic_fit
   use statistics, only: moments_add, moments_scaling, n_moments
@@ -44,57 +48,70 @@ module training
 
 contains
 
-  ! Trains both closures, the network for a number of steps. loss(i) is the mean squared error of
-  ! step i over the global batch, in units of the variance of U. Gradients travel as type wire; 0:
-  ! as they are. Collective.
-  subroutine train(comm, own, out, wire, learned, polynomial, loss)
+  ! Trains both closures, with the trajectories in s, which become a part of the state. s%loss(i)
+  ! is the mean squared error of step i over the global batch, in units of the variance of U.
+  ! problem is left empty, or says on all ranks why nothing was done. Collective.
+  subroutine train(comm, set, out, s, polynomial, problem)
     type(gs_comm), intent(in) :: comm
-    type(members), intent(inout) :: own
+    type(settings), intent(in) :: set
     type(reporter), intent(in) :: out
-    integer(c_int), intent(in) :: wire
-    type(learned_closure), intent(out) :: learned
+    type(training_state), intent(inout), target :: s
     type(quartic_closure), intent(out) :: polynomial
-    real(real64), intent(out) :: loss(:)
+    character(:), allocatable, intent(inout) :: problem
+    type(checkpoints_plan), target :: saved
+
+    s%learned%net = network_create([stencil_size, hidden, hidden, 1], weights_seed)
+    allocate (s%optimiser, source=adam_create(s%learned%net%layer))
+    allocate (s%sums(n_quartic, size(s%own%state)), s%loss(set%train_steps), source=0.0_real64)
+    call checkpoints_open(comm, set, out, s, saved, problem)
+    if (problem == '') then
+      if (saved%done == 0) call find_scaling(comm, s%own, s%learned)
+      call train_network(comm, set, out, s, saved)
+      polynomial = fit_of_all(comm, s)
+    end if
+    call checkpoints_close(saved, out)
+  end subroutine train
+
+  ! The steps that are not done.
+  subroutine train_network(comm, set, out, s, saved)
+    type(gs_comm), intent(in) :: comm
+    type(settings), intent(in) :: set
+    type(reporter), intent(in) :: out
+    type(training_state), intent(inout), target :: s
+    type(checkpoints_plan), intent(inout), target :: saved
     type(gs_reducer) :: reducer
     type(gradient), allocatable, target :: g(:) ! of each layer
-    type(adam), allocatable :: optimiser(:)
     type(pass) :: p
-    real(real64) :: inputs(stencil_size, batch * size(own%state))
-    real(real64) :: targets(batch * size(own%state))
-    real(real64) :: sums(n_quartic), own_loss
+    real(real64) :: inputs(stencil_size, batch * size(s%own%state))
+    real(real64) :: targets(batch * size(s%own%state)), own_loss
     logical :: weighted
     integer :: step, i
 
-    call find_scaling(comm, own, learned)
-    learned%net = network_create([stencil_size, hidden, hidden, 1], weights_seed)
-    allocate (optimiser, source=adam_create(learned%net%layer))
-    weighted = mod(own%total, gs_comm_size(comm)) /= 0 ! trajectories count the same, not ranks
-    call gs_reducer_create(comm, reducer, name='network', wire=wire, weighted=weighted)
-    call add_layers(comm, reducer, learned%net, g)
-    if (weighted) call gs_reducer_weight(reducer, real(size(own%state), real64))
-    sums = 0
-    do step = 1, size(loss)
-      call simulate(own, learned, inputs, targets, sums)
-      call network_forward(learned%net, inputs, targets, p, own_loss)
+    weighted = mod(s%own%total, gs_comm_size(comm)) /= 0 ! trajectories count the same, not ranks
+    call gs_reducer_create(comm, reducer, name='network', wire=set%wire, weighted=weighted)
+    call add_layers(comm, reducer, s%learned%net, g)
+    if (weighted) call gs_reducer_weight(reducer, real(size(s%own%state), real64))
+    do step = saved%done + 1, size(s%loss)
+      call simulate(s, inputs, targets)
+      call network_forward(s%learned%net, inputs, targets, p, own_loss)
       call gs_reducer_set_scalar(reducer, 0, own_loss)
       do i = size(g), 1, -1
-        call network_backward(learned%net, p, i, g(i)%m)
+        call network_backward(s%learned%net, p, i, g(i)%m)
         call ready(comm, reducer, i, g(i)) ! from now on it may travel
       end do
       call gs_reducer_finish(reducer) ! now all of them, and the loss, are averages
       do i = 1, size(g)
         call fetch(comm, g(i))
-        call adam_step(optimiser(i), learned%net%layer(i), g(i)%m, &
-                       learning_rate(step, size(loss)))
+        call adam_step(s%optimiser(i), s%learned%net%layer(i), g(i)%m, &
+                       learning_rate(step, size(s%loss)))
       end do
-      call gs_reducer_get_scalar(reducer, 0, loss(step))
-      call report(out, loss, step)
+      call gs_reducer_get_scalar(reducer, 0, s%loss(step))
+      call report(out, s%loss, step)
+      call checkpoints_write(saved, step, s, out)
     end do
     call report_averages(out, reducer)
     call gs_reducer_destroy(reducer)
-    call gs_allreduce(comm, sums, GS_SUM)
-    polynomial = quartic_fit(sums, learned%x)
-  end subroutine train
+  end subroutine train_network
 
   ! Tells the reducer of the layers and the loss, and all ranks the weights of rank 0.
   subroutine add_layers(comm, reducer, net, g)
@@ -165,26 +182,38 @@ contains
 
   ! Advances this rank's trajectories and takes samples from each: a column of inputs and a target
   ! for every site. They are added to the quartic's sums, too.
-  subroutine simulate(own, learned, inputs, targets, sums)
-    type(members), intent(inout) :: own
-    type(learned_closure), intent(in) :: learned
+  subroutine simulate(s, inputs, targets)
+    type(training_state), intent(inout) :: s
     real(real64), intent(out) :: inputs(:, :), targets(:)
-    real(real64), intent(inout) :: sums(n_quartic)
     real(real64) :: u(n_slow)
     integer :: t, i, column
 
     column = 0
-    do t = 1, size(own%state)
-      do i = 1, samples
-        call full_advance(own%state(t), sample_steps)
-        u = subgrid_tendency(own%state(t))
-        inputs(:, column + 1:column + n_slow) = learned%inputs(own%state(t)%x)
-        targets(column + 1:column + n_slow) = learned%targets(u)
-        call quartic_add(sums, learned%x, own%state(t)%x, u)
-        column = column + n_slow
-      end do
+    do t = 1, size(s%own%state)
+      associate (state => s%own%state(t))
+        do i = 1, samples
+          call full_advance(state, sample_steps)
+          u = subgrid_tendency(state)
+          inputs(:, column + 1:column + n_slow) = s%learned%inputs(state%x)
+          targets(column + 1:column + n_slow) = s%learned%targets(u)
+          call quartic_add(s%sums(:, t), s%learned%x, state%x, u)
+          column = column + n_slow
+        end do
+      end associate
     end do
   end subroutine simulate
+
+  ! The quartic that fits the sums of all trajectories. Collective.
+  function fit_of_all(comm, s) result(fit)
+    type(gs_comm), intent(in) :: comm
+    type(training_state), intent(in) :: s
+    type(quartic_closure) :: fit
+    real(real64) :: total(n_quartic)
+
+    total = sum(s%sums, dim=2)
+    call gs_allreduce(comm, total, GS_SUM)
+    fit = quartic_fit(total, s%learned%x)
+  end function fit_of_all
 
   ! Fits the noise of each closure to what it leaves unexplained. Collective.
   subroutine train_noise(comm, own, closures)

@@ -32,6 +32,14 @@ struct bench_model_options {
     gs_dtype_t wire;                              /* 0: as they are */
 };
 
+/* What an operation on checkpoints takes. */
+struct bench_ckpt_options {
+    const char *dir; /* NULL: not given */
+    size_t bytes;    /* of the arrays in the file */
+    int replicated;  /* per cent of them */
+    bool async, direct, keep;
+};
+
 struct bench_options {
     const struct bench_op *op;
     size_t min_bytes, max_bytes; /* whole elements of dtype */
@@ -43,6 +51,7 @@ struct bench_options {
     enum bench_memory memory;
     bool json;
     struct bench_model_options model;
+    struct bench_ckpt_options ckpt;
 };
 
 struct bench {
@@ -65,6 +74,7 @@ struct bench_op {
     const char *help; /* one line */
     bool sized;       /* takes sizes, a type, iterations and warm-up */
     bool modelled;    /* takes a model, with what belongs to it, and warm-up */
+    bool stored;      /* takes a folder, with what belongs to it, and warm-up */
     bool can_gpu;     /* takes --memory device */
     bool needs_gpu;   /* takes no other */
 
@@ -80,6 +90,8 @@ extern const struct bench_op bench_op_allgather;
 extern const struct bench_op bench_op_allgatherv;
 extern const struct bench_op bench_op_alltoall;
 extern const struct bench_op bench_op_bootstrap;
+extern const struct bench_op bench_op_checksum;
+extern const struct bench_op bench_op_ckpt;
 extern const struct bench_op bench_op_split;
 extern const struct bench_op bench_op_broadcast;
 extern const struct bench_op bench_op_copy;

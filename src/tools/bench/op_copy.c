@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * op_copy - memcpy of an array on all ranks at once: what memory allows an average. Each rank
- * reads and writes as much as one that adds up its share of all arrays in place.
+ * reads and writes as much as one that adds up its share of all arrays in place. And, beside it,
+ * CRC32C of the array, as a checkpoint takes of all its bytes.
  */
 #include <string.h>
 
+#include "base/crc32c.h"
 #include "tools/bench/bench.h"
 #include "tools/bench/measure.h"
 
@@ -12,37 +14,70 @@ struct work {
     const struct bench *bench;
     void *from, *to;
     size_t count;
+    uint32_t sum;
 };
 
-static bool repeat (void *context, int times)
+static size_t bytes_of (const struct work *w)
+{
+    return w->count * gs_dtype_size (w->bench->options.dtype);
+}
+
+static bool copy (void *context, int times)
 {
     const struct work *w = context;
-    size_t bytes = w->count * gs_dtype_size (w->bench->options.dtype);
 
     for (int t = 0; t < times; t++) {
-        memcpy (w->to, w->from, bytes);
+        memcpy (w->to, w->from, bytes_of (w));
         __asm__ volatile("" ::: "memory"); /* each of them counts */
     }
     return true;
 }
 
-static bool run (const struct bench *bench)
+static bool take_sum (void *context, int times)
+{
+    struct work *w = context;
+
+    for (int t = 0; t < times; t++)
+        w->sum = gsi_crc32c (w->sum, w->from, bytes_of (w));
+    return true;
+}
+
+/* A copy, or, with [ours], that beside it. */
+static bool measure (const struct bench *bench, bool (*ours) (void *context, int times))
 {
     struct work work = {.bench = bench,
                         .from = bench_make_array (bench, bench->options.max_bytes),
                         .to = bench_make_array (bench, bench->options.max_bytes)};
-    struct bench_side ours = {.repeat = repeat, .context = &work};
+    struct bench_side copies = {.repeat = copy, .context = &work, .max_count = SIZE_MAX};
+    struct bench_side side = {.repeat = ours, .context = &work};
     bool ok = bench_agree (bench, work.from && work.to);
 
-    ok = ok && bench_sweep (bench, &work.count, &ours, NULL);
+    ok = ok && bench_sweep (bench, &work.count, ours ? &side : &copies, ours ? &copies : NULL);
     bench_free_array (bench, work.from);
     bench_free_array (bench, work.to);
     return ok;
+}
+
+static bool run_copy (const struct bench *bench)
+{
+    return measure (bench, NULL);
+}
+
+static bool run_checksum (const struct bench *bench)
+{
+    return measure (bench, take_sum);
 }
 
 const struct bench_op bench_op_copy = {
     .name = "copy",
     .help = "memcpy on all ranks at once, what memory allows; raw: none",
     .sized = true,
-    .run = run,
+    .run = run_copy,
+};
+
+const struct bench_op bench_op_checksum = {
+    .name = "checksum",
+    .help = "CRC32C, which a checkpoint takes of all its bytes; raw: memcpy of them",
+    .sized = true,
+    .run = run_checksum,
 };

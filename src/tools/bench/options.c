@@ -24,6 +24,7 @@ static const struct bench_op *const ops[] = {
     &bench_op_gather,        &bench_op_scatter,  &bench_op_allgather,      &bench_op_allgatherv,
     &bench_op_alltoall,      &bench_op_sendrecv, &bench_op_bootstrap,      &bench_op_queue,
     &bench_op_copy,          &bench_op_record,   &bench_op_reducer,        &bench_op_split,
+    &bench_op_ckpt,          &bench_op_checksum,
 };
 
 static const struct {
@@ -50,7 +51,8 @@ static const char help_tail[] =
     "  --memory WHERE   of arrays: host (default), shared (of gs_device_alloc) or device\n"
     "  --ranks N        start N ranks on this host, without LAUNCHER; with --memory device\n"
     "  --iterations N   calls in a round, default: as many as take about 2 ms\n"
-    "  --warmup N       calls before the first round of a size, default 10; of a model, 3\n"
+    "  --warmup N       calls before the first round of a size, default 10; of a model, 3; of\n"
+    "                   checkpoints, 1\n"
     "  --rounds N       rounds of each side, default 21, at least 11\n"
     "  --json           an object a line: op, dtype, bytes, ranks, nodes, transport, time_us,\n"
     "                   raw_time_us, ratio (raw/ours: above 1 gradsync is the faster one)\n"
@@ -65,6 +67,14 @@ static const char help_tail[] =
     "  --compute-us N   work before the gradients are ready, in microseconds of an idle core\n"
     "  --bucket-bytes N, --first-bytes N, --last-bytes N   of buckets, default the reducer's\n"
     "  --wire TYPE      f16 or bf16: what gradients travel as, default as they are\n"
+    "\n"
+    "For ckpt:\n"
+    "  --dir DIR        folder of the files, on the file system to be measured\n"
+    "  --bytes N        of the arrays in a checkpoint, default 256M\n"
+    "  --replicated N   per cent of them that all ranks have, default 50; the rest is sharded\n"
+    "  --async          measure gs_ckpt_write_async, too\n"
+    "  --direct         past the system's cache (O_DIRECT)\n"
+    "  --keep           leave the last checkpoint\n"
     "\n"
     "A time is that of one call: the median over rounds of the slowest rank's mean in a round.\n"
     "bytes is what one rank gives. Times without a raw call to compare with have a raw time of\n"
@@ -233,20 +243,24 @@ static bool parse_op (const char *text, const struct bench_op **op)
 
 /* The last option that was given of each kind that only some operations take, or NULL. */
 struct given {
-    const char *sized, *modelled, *warmup;
+    const char *sized, *modelled, *stored, *warmup;
 };
 
 static bool takes_options (const struct bench_options *o, const struct given *given)
 {
+    bool warm = o->op->sized || o->op->modelled || o->op->stored;
     const char *needless = !o->op->sized && given->sized         ? given->sized
                            : !o->op->modelled && given->modelled ? given->modelled
-                           : !o->op->sized && !o->op->modelled   ? given->warmup
+                           : !o->op->stored && given->stored     ? given->stored
+                           : !warm                               ? given->warmup
                                                                  : NULL;
 
     if (needless)
         return wrong ("%s takes no --%s", o->op->name, needless);
     if (o->op->modelled && !o->model.name)
         return wrong ("%s needs --model: resnet50, transformer, mlp or a file", o->op->name);
+    if (o->op->stored && !o->ckpt.dir)
+        return wrong ("%s needs --dir: a folder on the file system to be measured", o->op->name);
     return true;
 }
 
@@ -258,7 +272,7 @@ static bool finish (struct bench_options *o, const struct given *given)
     if (!takes_options (o, given))
         return false;
     if (!given->warmup)
-        o->warmup = o->op->modelled ? 3 : 10;
+        o->warmup = o->op->stored ? 1 : o->op->modelled ? 3 : 10;
     if (!takes_memory (o->op, o->memory))
         return wrong ("%s is not measured with --memory %s", o->op->name, memories[o->memory]);
     if (o->op->needs_gpu)
@@ -297,6 +311,12 @@ enum {
     FIRST_BYTES,
     LAST_BYTES,
     WIRE,
+    DIR_OPTION,
+    BYTES,
+    REPLICATED,
+    ASYNC,
+    DIRECT,
+    KEEP,
     JSON,
     HELP,
     VERSION
@@ -318,6 +338,12 @@ static const struct option options_known[] = {
     {"first-bytes", required_argument, NULL, FIRST_BYTES},
     {"last-bytes", required_argument, NULL, LAST_BYTES},
     {"wire", required_argument, NULL, WIRE},
+    {"dir", required_argument, NULL, DIR_OPTION},
+    {"bytes", required_argument, NULL, BYTES},
+    {"replicated", required_argument, NULL, REPLICATED},
+    {"async", no_argument, NULL, ASYNC},
+    {"direct", no_argument, NULL, DIRECT},
+    {"keep", no_argument, NULL, KEEP},
     {"json", no_argument, NULL, JSON},
     {"help", no_argument, NULL, HELP},
     {"version", no_argument, NULL, VERSION},
@@ -337,6 +363,19 @@ static bool take_model (struct bench_model_options *o, int c, const char *name, 
     }
 }
 
+/* The same, if it is of checkpoints. */
+static bool take_ckpt (struct bench_ckpt_options *o, int c, const char *name, const char *value)
+{
+    switch (c) {
+    case BYTES: return parse_bytes (name, value, &o->bytes);
+    case REPLICATED: return parse_int (name, value, 0, 100, &o->replicated);
+    case ASYNC: o->async = true; return true;
+    case DIRECT: o->direct = true; return true;
+    case KEEP: o->keep = true; return true;
+    default: o->dir = value; return true;
+    }
+}
+
 /* Takes one option with its value in. */
 static bool take (struct bench_options *o, int c, const char *name, const char *value)
 {
@@ -350,8 +389,10 @@ static bool take (struct bench_options *o, int c, const char *name, const char *
     case WARMUP: return parse_int (name, value, 0, MAX_CALLS, &o->warmup);
     case ROUNDS: return parse_int (name, value, MIN_ROUNDS, MAX_ROUNDS, &o->rounds);
     case JSON: o->json = true; return true;
-    default: return take_model (&o->model, c, name, value);
+    default: break;
     }
+    return c >= DIR_OPTION ? take_ckpt (&o->ckpt, c, name, value)
+                           : take_model (&o->model, c, name, value);
 }
 
 static void note (struct given *given, int c, const char *name)
@@ -360,6 +401,8 @@ static void note (struct given *given, int c, const char *name)
         given->warmup = name;
     else if (c >= MODEL && c <= WIRE)
         given->modelled = name;
+    else if (c >= DIR_OPTION && c <= KEEP)
+        given->stored = name;
     else if (c != ROUNDS && c != JSON && c != MEMORY && c != RANKS)
         given->sized = name;
 }
@@ -407,6 +450,7 @@ enum bench_parsed bench_parse (int argc, char **argv, struct bench_options *opti
 
     *options = (struct bench_options){.dtype = GS_F32, .max_bytes = 4 << 20, .rounds = 21};
     options->model.modes = BENCH_CHOSEN_MODES;
+    options->ckpt = (struct bench_ckpt_options){.bytes = (size_t) 256 << 20, .replicated = 50};
     if (!take_all (argc, argv, options, &said))
         return BENCH_WRONG;
     return said ? BENCH_DONE : BENCH_RUN;

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* thread - threads of the library's own. */
+#ifndef GS_BASE_THREAD_H
+#define GS_BASE_THREAD_H
+
+#include <pthread.h>
+#include <stdint.h>
+
+#include "gradsync.h"
+
+/*
+ * Starts a thread that takes no signals: they are the application's. GS_ERR_NOMEM, with a text
+ * that begins with [owner].
+ */
+gs_status_t gsi_thread_start (pthread_t *thread, void *(*work) (void *), void *argument,
+                              const char *owner);
+
+/* The calling thread, which is the library's, leaves a core to the program's if both want it. */
+void gsi_thread_stand_back (void);
+
+/* A condition whose timed waits are told times of gsi_now_ns. */
+void gsi_condition_init (pthread_cond_t *condition);
+
+/* Waits for it at most until [until_ns]. */
+void gsi_condition_wait (pthread_cond_t *condition, pthread_mutex_t *guard, int64_t until_ns);
+
+#endif /* GS_BASE_THREAD_H */

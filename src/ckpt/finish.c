@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * finish - the end of a save: when the parts of all ranks are on disk, replicas are compared,
+ * and rank 0 seals the file and gives it its name.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "ckpt/file.h"
+#include "ckpt/own.h"
+#include "ckpt/save.h"
+#include "ckpt/store.h"
+#include "comm/agree.h"
+
+/* ---- Replicas ---- */
+
+/* Names array [i], whose digests differ: by its elements, if they are still there. */
+static gs_status_t name_diverged (const struct gsi_save *s, int i, gs_stream_t stream)
+{
+    const struct gsi_ckpt_array *a = &s->c->array[i];
+    char name[GS_CKPT_NAME_MAX + 32];
+    gs_array_t array = {a->name, a->data, a->count, a->dtype};
+    gs_array_t digest = {name, &s->c->digest[i], 1, GS_U64};
+    gs_status_t st = s->flow.ring ? GS_OK : gs_compare (s->c->comm, &array, 1, 0, stream);
+
+    snprintf (name, sizeof (name), "digest of %s", a->name);
+    return st ? st : gs_compare (s->c->comm, &digest, 1, 0, stream);
+}
+
+/* Whether replicas were that, bit by bit, when they were staged. */
+static gs_status_t compare_digests (const struct gsi_save *s, gs_stream_t stream)
+{
+    const gs_ckpt_t *c = s->c;
+    size_t n = (size_t) c->arrays;
+    uint64_t *most = c->digest + n, *least = most + n; /* of its complement */
+    gs_status_t st;
+
+    if (s->pieces.digests == GS_CKPT_COMPARE_NONE)
+        return GS_OK;
+    for (size_t i = 0; i < n; i++) {
+        most[i] = c->digest[i];
+        least[i] = ~c->digest[i];
+    }
+    if ((st = gs_allreduce (c->comm, most, 2 * n, GS_U64, GS_MAX, stream)))
+        return st;
+    for (size_t i = 0; i < n; i++)
+        if (most[i] != ~least[i])
+            return name_diverged (s, (int) i, stream);
+    return GS_OK;
+}
+
+/* ---- The seal ---- */
+
+/*
+ * The checksums of the blocks on rank 0. A sum of bytes has the exclusive or of their lowest bits
+ * as its own, however often it wraps.
+ */
+static gs_status_t gather_sums (const struct gsi_save *s, gs_stream_t stream)
+{
+    gs_ckpt_t *c = s->c;
+    gs_status_t st;
+
+    for (size_t b = 0; b < c->blocks; b++)
+        for (int k = 0; k < 32; k++)
+            c->bits[32 * b + (size_t) k] = c->raw[b] >> k & 1;
+    if ((st = gs_reduce (c->comm, c->bits, c->bits, 32 * c->blocks, GS_U8, GS_SUM, 0, stream)))
+        return st;
+    for (size_t b = 0; b < c->blocks && !c->rank; b++) {
+        uint32_t raw = 0;
+        for (int k = 0; k < 32; k++)
+            raw |= (uint32_t) (c->bits[32 * b + (size_t) k] & 1) << k;
+        c->block[b].crc = raw ^ gsi_crc32c_zeros (c->block[b].bytes);
+    }
+    return GS_OK;
+}
+
+/* Rank 0, when the parts of all ranks are on disk. */
+static gs_status_t seal (const struct gsi_save *s)
+{
+    gs_status_t st = gsi_store_hold (s->c); /* another job may have made a file of that name */
+    struct gsi_own own;
+    int fd;
+
+    if (st)
+        return st;
+    if ((fd = open (s->sealed, O_WRONLY | O_CLOEXEC)) < 0)
+        return gsi_file_fail (s->sealed, "open");
+    gsi_own_of (s->c, &own);
+    own.step = s->step;
+    own.time = gsi_wall_ns ();
+    if (!(st = gsi_own_write (&own, fd, s->sealed)) && fsync (fd))
+        st = gsi_file_fail (s->sealed, "fsync");
+    if (close (fd) && !st)
+        st = gsi_file_fail (s->sealed, "close");
+    return st ? st : gsi_store_publish (s->c, s->step);
+}
+
+gs_status_t gsi_save_finish (struct gsi_save *s, const char *caller, gs_stream_t stream)
+{
+    struct gsi_agreement nothing = {.words = 0};
+    gs_comm_t *comm = s->c->comm;
+    bool first = !s->c->rank;
+    gs_status_t st =
+        gsi_agree (comm, caller, gsi_failure_repeat (&s->flow.failure), &nothing, stream);
+
+    if (st || (st = compare_digests (s, stream)) || (st = gather_sums (s, stream)))
+        return st;
+    return gsi_agree (comm, caller, first ? seal (s) : GS_OK, &nothing, stream);
+}

@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* h5_use - HDF5 beside the application's own; types and lists of properties. */
+#include "ckpt/h5_use.h"
+
+#include <stdio.h>
+
+#include "base/status.h"
+
+gs_status_t gsi_h5_present (const char *caller)
+{
+    (void) caller;
+    return GS_OK;
+}
+
+/* ---- HDF5 beside the application's own ---- */
+
+void gsi_h5_enter (struct gsi_h5_guest *g)
+{
+    g->stack = H5Eget_current_stack ();
+    H5Eget_auto2 (H5E_DEFAULT, &g->print, &g->print_data);
+    H5Eset_auto2 (H5E_DEFAULT, NULL, NULL);
+}
+
+void gsi_h5_leave (const struct gsi_h5_guest *g)
+{
+    H5Eset_auto2 (H5E_DEFAULT, g->print, g->print_data);
+    H5Eset_current_stack (g->stack); /* which closes it */
+}
+
+static herr_t note_reason (unsigned number, const H5E_error2_t *error, void *context)
+{
+    char *text = context;
+
+    (void) number;
+    if (!*text && error->desc)
+        snprintf (text, 160, "%s", error->desc);
+    return 0;
+}
+
+gs_status_t gsi_h5_failed (gs_status_t st, const char *path, const char *what)
+{
+    char reason[160] = "";
+
+    H5Ewalk2 (H5E_DEFAULT, H5E_WALK_UPWARD, note_reason, reason);
+    return gsi_fail (st, "%s: HDF5 could not %s: %s", path, what,
+                     *reason ? reason : "it gives no reason");
+}
+
+/* ---- Types ---- */
+
+/* A floating type of two bytes. */
+static hid_t half_type (size_t exponent_at, size_t exponent, size_t mantissa, size_t bias)
+{
+    hid_t type = H5Tcopy (H5T_IEEE_F32LE);
+
+    if (H5Tset_fields (type, 15, exponent_at, exponent, 0, mantissa) < 0 ||
+        H5Tset_size (type, 2) < 0 || H5Tset_ebias (type, bias) < 0) {
+        H5Tclose (type);
+        return H5I_INVALID_HID;
+    }
+    return type;
+}
+
+static hid_t complex_type (hid_t part, size_t bytes)
+{
+    hid_t type = H5Tcreate (H5T_COMPOUND, 2 * bytes);
+
+    if (H5Tinsert (type, "r", 0, part) < 0 || H5Tinsert (type, "i", bytes, part) < 0) {
+        H5Tclose (type);
+        return H5I_INVALID_HID;
+    }
+    return type;
+}
+
+hid_t gsi_h5_type (gs_dtype_t dtype)
+{
+    switch (dtype) {
+    case GS_F16: return half_type (10, 5, 10, 15);
+    case GS_BF16: return half_type (7, 8, 7, 127);
+    case GS_F32: return H5Tcopy (H5T_IEEE_F32LE);
+    case GS_F64: return H5Tcopy (H5T_IEEE_F64LE);
+    case GS_I8: return H5Tcopy (H5T_STD_I8LE);
+    case GS_I16: return H5Tcopy (H5T_STD_I16LE);
+    case GS_I32: return H5Tcopy (H5T_STD_I32LE);
+    case GS_I64: return H5Tcopy (H5T_STD_I64LE);
+    case GS_U8: return H5Tcopy (H5T_STD_U8LE);
+    case GS_U16: return H5Tcopy (H5T_STD_U16LE);
+    case GS_U32: return H5Tcopy (H5T_STD_U32LE);
+    case GS_U64: return H5Tcopy (H5T_STD_U64LE);
+    case GS_C64: return complex_type (H5T_IEEE_F32LE, 4);
+    case GS_C128: return complex_type (H5T_IEEE_F64LE, 8);
+    default: return H5I_INVALID_HID;
+    }
+}
+
+gs_dtype_t gsi_h5_dtype (hid_t type)
+{
+    for (int d = GS_F16; d <= GS_C128; d++) {
+        hid_t ours = gsi_h5_type ((gs_dtype_t) d);
+        htri_t equal = H5Tequal (ours, type);
+        H5Tclose (ours);
+        if (equal > 0)
+            return (gs_dtype_t) d;
+    }
+    return (gs_dtype_t) 0;
+}
+
+/* ---- Lists of properties ---- */
+
+hid_t gsi_h5_naming (hid_t list_class)
+{
+    hid_t list = H5Pcreate (list_class);
+
+    H5Pset_char_encoding (list, H5T_CSET_UTF8);
+    return list;
+}
+
+hid_t gsi_h5_timeless (hid_t list_class)
+{
+    hid_t list = H5Pcreate (list_class);
+
+    if (H5Pset_obj_track_times (list, 0) >= 0)
+        return list;
+    H5Pclose (list);
+    return H5I_INVALID_HID;
+}
+
+hid_t gsi_h5_access (hsize_t meta_bytes, bool has_virtual)
+{
+    hid_t list = H5Pcreate (H5P_FILE_ACCESS);
+
+    /* N.B. Virtual data sets want later bounds; the superblock stays that of 1.8. */
+    H5Pset_libver_bounds (list, H5F_LIBVER_V18, has_virtual ? H5F_LIBVER_V110 : H5F_LIBVER_V18);
+    H5Pset_fclose_degree (list, H5F_CLOSE_STRONG);
+    /* N.B. HDF5 puts data in the gaps that it leaves to align the heap of virtual ones. */
+    if (!has_virtual)
+        H5Pset_alignment (list, GSI_H5_PAGE, GSI_H5_PAGE);
+    H5Pset_meta_block_size (list, meta_bytes);
+/* N.B. 1.12.0 has no such call, 1.10.7 has. */
+#if H5_VERSION_GE(1, 12, 1) || (H5_VERSION_GE(1, 10, 7) && !H5_VERSION_GE(1, 12, 0))
+    H5Pset_file_locking (list, 0, 1); /* nobody else has this file */
+#endif
+    return list;
+}

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* h5_use - what the files h5*.c share of HDF5; no others include this. */
+#ifndef GS_CKPT_H5_USE_H
+#define GS_CKPT_H5_USE_H
+
+#define H5_USE_110_API 1
+
+#include <hdf5.h>
+
+#include "ckpt/h5.h"
+
+#define GSI_H5_PAGE ((hsize_t) 4096) /* data of this size and more begin at multiples of it */
+
+/* What an application has set for its own calls. */
+struct gsi_h5_guest {
+    hid_t stack;
+    H5E_auto2_t print;
+    void *print_data;
+};
+
+/* Around all calls: what fails in between is told to nobody but gsi_h5_failed. */
+void gsi_h5_enter (struct gsi_h5_guest *g);
+void gsi_h5_leave (const struct gsi_h5_guest *g);
+
+/* [st] with HDF5's reason. N.B. Right after the call that failed: the next one clears it. */
+gs_status_t gsi_h5_failed (gs_status_t st, const char *path, const char *what);
+
+/* The type in files, to be closed; and back, 0 for what is none of ours. */
+hid_t gsi_h5_type (gs_dtype_t dtype);
+gs_dtype_t gsi_h5_dtype (hid_t type);
+
+/* Lists of properties, to be closed: of names in UTF-8; of objects without times, so that files
+ * of one plan begin with the same bytes; of files. */
+hid_t gsi_h5_naming (hid_t list_class);
+hid_t gsi_h5_timeless (hid_t list_class);
+hid_t gsi_h5_access (hsize_t meta_bytes, bool has_virtual);
+
+/* h5.c: makes the groups that [path] goes through, up to its last '/'. */
+herr_t gsi_h5_groups (hid_t file, const char *path);
+
+/* h5_grid.c: makes /VTKHDF, with links to the sets that have a place there; and finds in it the
+ * grid of [file], whose sets are known, and their places. What it does not know is not there. */
+herr_t gsi_h5_put_grid (hid_t file, const struct gsi_h5_grid *grid, const struct gsi_h5_set *sets,
+                        size_t number);
+void gsi_h5_get_grid (hid_t root, struct gsi_h5_file *file);
+
+#endif /* GS_CKPT_H5_USE_H */

@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* image - files that are laid out before there are data for them. */
+#include "ckpt/image.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "base/status.h"
+#include "ckpt/file.h"
+#include "ckpt/scratch.h"
+
+gs_status_t gsi_image_lay_out (const char *folder, struct gsi_h5_set *sets, size_t number,
+                               const struct gsi_h5_grid *grid, struct gsi_h5_image *image)
+{
+    gs_status_t st = GS_ERR_IO;
+
+    for (int place = 0; place < GSI_SCRATCH_PLACES && st == GS_ERR_IO; place++) {
+        struct gsi_scratch s;
+        if (place)
+            gsi_log (GS_LOG_INFO, "ckpt", "%s; another place is tried", gs_last_error ());
+        st = gsi_scratch_open ((enum gsi_scratch_place) place, folder, &s);
+        if (!st)
+            st = gsi_h5_lay_out (&s, sets, number, grid, image);
+        gsi_scratch_close (&s);
+    }
+    return st;
+}
+
+gs_status_t gsi_image_make (const char *folder, struct gsi_h5_set *sets, size_t number,
+                            const struct gsi_h5_grid *grid, struct gsi_h5_image *image)
+{
+    const struct gsi_h5_set *last = &sets[number - 1];
+    gs_status_t st = gsi_image_lay_out (folder, sets, number, grid, image);
+
+    if (!st && last->offset + gsi_h5_bytes (last) != image->file_bytes)
+        st = gsi_fail (GS_ERR_FORMAT, "%s: HDF5 does not put %s last", folder, last->path);
+    return st;
+}
+
+/* Asks for the room that the file takes; a file system that cannot say finds out in a write. */
+static gs_status_t reserve (int fd, uint64_t bytes, const char *path)
+{
+    int rc;
+
+    if (ftruncate (fd, (off_t) bytes))
+        return gsi_file_fail (path, "ftruncate");
+    /* N.B. Not posix_fallocate, which writes all of it where the file system has no such call. */
+    while ((rc = fallocate (fd, 0, 0, (off_t) bytes)) && errno == EINTR)
+        ;
+    if (rc && (errno == ENOSPC || errno == EDQUOT || errno == EFBIG || errno == EIO))
+        return gsi_file_fail (path, "fallocate");
+    return GS_OK;
+}
+
+gs_status_t gsi_image_write (const struct gsi_h5_image *image, const char *path)
+{
+    gs_status_t st;
+    int fd = open (path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+
+    if (fd < 0)
+        return gsi_file_fail (path, "open");
+    if (!(st = gsi_file_write (fd, path, image->data, image->bytes, 0)))
+        st = reserve (fd, image->file_bytes, path);
+    if (close (fd) && !st)
+        st = gsi_file_fail (path, "close");
+    if (st)
+        unlink (path);
+    return st;
+}

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* image - files that are laid out before there are data for them. */
+#ifndef GS_CKPT_IMAGE_H
+#define GS_CKPT_IMAGE_H
+
+#include "ckpt/ckpt.h"
+
+/* Lays out a file with these sets, see gsi_h5_lay_out, in memory, or perhaps in [folder]; and
+ * with the last of them at its end. */
+gs_status_t gsi_image_lay_out (const char *folder, struct gsi_h5_set *sets, size_t number,
+                               const struct gsi_h5_grid *grid, struct gsi_h5_image *image);
+gs_status_t gsi_image_make (const char *folder, struct gsi_h5_set *sets, size_t number,
+                            const struct gsi_h5_grid *grid, struct gsi_h5_image *image);
+
+/* Makes a file that begins so, which must not be there, and asks for the room that it takes. What
+ * fails leaves none. */
+gs_status_t gsi_image_write (const struct gsi_h5_image *image, const char *path);
+
+#endif /* GS_CKPT_IMAGE_H */

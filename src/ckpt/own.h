@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * own - the data sets of gradsync itself in a sealed file, behind those of the arrays: when it
+ * was written, what is where, the table of blocks, and the seal.
+ */
+#ifndef GS_CKPT_OWN_H
+#define GS_CKPT_OWN_H
+
+#include "ckpt/ckpt.h"
+
+struct gsi_own {
+    struct gsi_h5_set *set;       /* [GSI_OWN_SETS] */
+    size_t data_blocks, blocks;   /* rows of the table: of arrays; and of these sets, too */
+    struct gsi_seal_block *block; /* [blocks] */
+    const struct gsi_h5_image *image;
+    int64_t step, time, ranks;
+    const struct gsi_seal_part *part; /* [parts] */
+    const uint64_t *map;              /* [regions * map_words] */
+    size_t parts, regions, map_words; /* 0 in a file that has its data itself */
+};
+
+/* That of the files of a plan; not the step, nor the time. */
+void gsi_own_of (const gs_ckpt_t *c, struct gsi_own *own);
+
+/* Makes the sets, with paths and shapes, and counts the blocks; texts begin with [caller].
+ * GS_ERR_NOMEM. */
+gs_status_t gsi_own_define (struct gsi_own *own, const char *caller);
+
+/* Rows for the blocks of these sets, when it is known where they lie. */
+void gsi_own_fill (const struct gsi_own *own);
+
+/* When all other rows have their checksums: writes the sets, the seal last. GS_ERR_IO. */
+gs_status_t gsi_own_write (const struct gsi_own *own, int fd, const char *path);
+
+#endif /* GS_CKPT_OWN_H */

@@ -1,0 +1,225 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* source - a checkpoint that is there. */
+#include "ckpt/source.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/crc32c.h"
+#include "base/status.h"
+#include "ckpt/file.h"
+#include "ckpt/store.h"
+
+static gs_status_t damaged (const struct gsi_source *s, const char *what)
+{
+    return gsi_fail (GS_ERR_FORMAT, "%s: %s", s->path, what);
+}
+
+/* ---- Opening ---- */
+
+/* A region, from its row; false if that cannot be one. */
+static bool take_row (const struct gsi_source *s, const uint64_t *row, struct gsi_region *r)
+{
+    size_t dims = (size_t) s->seal.map_dims;
+    uint64_t blocks = gsi_seal_blocks (row[3]);
+
+    *r = (struct gsi_region){
+        .array = row[0], .part = row[1], .offset = row[2], .bytes = row[3], .first = row[4]};
+    memcpy (r->block.offsets, row + GSI_MAP_HEAD, dims * sizeof (*row));
+    memcpy (r->block.extents, row + GSI_MAP_HEAD + dims, dims * sizeof (*row));
+    return r->part < s->seal.parts && r->first <= s->seal.blocks &&
+           blocks <= s->seal.blocks - r->first && r->offset <= s->part[r->part].file_bytes &&
+           r->bytes <= s->part[r->part].file_bytes - r->offset;
+}
+
+static gs_status_t read_map (struct gsi_source *s)
+{
+    size_t words = GSI_MAP_HEAD + 2 * (size_t) s->seal.map_dims;
+    uint64_t bytes = s->seal.regions * words * sizeof (uint64_t);
+    void *map = NULL;
+    gs_status_t st;
+
+    if (s->seal.map_dims > GS_FIELD_DIMS_MAX || s->seal.regions > s->seal.file_bytes)
+        return damaged (s, "its map of parts is none");
+    if (s->seal.regions &&
+        (st = gsi_seal_fetch (s->fd, s->path, s->seal.map_offset, bytes, s->seal.map_crc, &map)))
+        return st;
+    if (!(s->region = calloc ((size_t) s->seal.regions + 1, sizeof (*s->region)))) {
+        free (map);
+        return gsi_fail (GS_ERR_NOMEM, "%s: no memory for its map of parts", s->path);
+    }
+    for (uint64_t i = 0; i < s->seal.regions; i++)
+        if (!take_row (s, (uint64_t *) map + i * words, &s->region[i])) {
+            free (map);
+            return damaged (s, "its map of parts names what is not there");
+        }
+    free (map);
+    return GS_OK;
+}
+
+static gs_status_t read_parts (struct gsi_source *s)
+{
+    void *parts;
+    gs_status_t st;
+
+    if (!s->seal.parts)
+        return GS_OK;
+    if (s->seal.parts > s->seal.file_bytes)
+        return damaged (s, "its table of parts is none");
+    if ((st = gsi_seal_fetch (s->fd, s->path, s->seal.parts_offset,
+                              s->seal.parts * sizeof (*s->part), s->seal.parts_crc, &parts)))
+        return st;
+    s->part = parts;
+    return read_map (s);
+}
+
+gs_status_t gsi_source_open (const char *path, struct gsi_source *s)
+{
+    gs_status_t st;
+
+    *s = (struct gsi_source){.path = strdup (path), .fd = -1, .part_fd = -1};
+    if (!s->path)
+        return gsi_fail (GS_ERR_NOMEM, "%s: out of memory", path);
+    if ((s->fd = open (path, O_RDONLY | O_CLOEXEC)) < 0)
+        return gsi_file_fail (path, "open");
+    if ((st = gsi_seal_check (s->fd, path, &s->seal, &s->table)))
+        return st;
+    return read_parts (s);
+}
+
+static void close_part (struct gsi_source *s)
+{
+    if (s->part_fd >= 0)
+        close (s->part_fd);
+    free (s->part_path);
+    s->part_path = NULL;
+    s->part_fd = -1;
+}
+
+void gsi_source_close (struct gsi_source *s)
+{
+    close_part (s);
+    if (s->fd >= 0)
+        close (s->fd);
+    free (s->path);
+    free (s->table);
+    free (s->part);
+    free (s->region);
+    *s = (struct gsi_source){.fd = -1, .part_fd = -1};
+}
+
+/* ---- Parts ---- */
+
+/* It lies beside the sealed file. */
+static gs_status_t open_part (struct gsi_source *s, uint64_t part)
+{
+    const char *slash = strrchr (s->path, '/');
+    size_t folder = slash ? (size_t) (slash - s->path) + 1 : 0;
+
+    if (s->part_fd >= 0 && s->part_number == part)
+        return GS_OK;
+    close_part (s);
+    if (!(s->part_path = malloc (folder + 64)))
+        return gsi_fail (GS_ERR_NOMEM, "%s: no memory for a name", s->path);
+    memcpy (s->part_path, s->path, folder);
+    snprintf (s->part_path + folder, 64, GSI_PART_NAME, (int) part);
+    if ((s->part_fd = open (s->part_path, O_RDONLY | O_CLOEXEC)) < 0) {
+        /* N.B. What is sealed says that it was there. */
+        gs_status_t st = errno == ENOENT ? GS_ERR_FORMAT : GS_ERR_IO;
+        return gsi_fail (st, "%s: open: %s", s->part_path, strerror (errno));
+    }
+    s->part_number = part;
+    return GS_OK;
+}
+
+gs_status_t gsi_source_check_part (struct gsi_source *s, uint64_t part)
+{
+    const struct gsi_seal_part *p = &s->part[part];
+    struct stat facts;
+    void *image;
+    gs_status_t st;
+
+    if (!p->file_bytes)
+        return GS_OK; /* there is none */
+    if ((st = open_part (s, part)))
+        return st;
+    if (fstat (s->part_fd, &facts))
+        return gsi_file_fail (s->part_path, "fstat");
+    if ((uint64_t) facts.st_size != p->file_bytes)
+        return gsi_fail (GS_ERR_FORMAT, "%s: it has %zu bytes and should have %zu: it is damaged",
+                         s->part_path, (size_t) facts.st_size, (size_t) p->file_bytes);
+    st = gsi_seal_fetch (s->part_fd, s->part_path, 0, p->image_bytes, p->image_crc, &image);
+    free (image);
+    return st;
+}
+
+/* The part that row [b] is of; that of the last region is before our own data sets. */
+static bool find_part (const struct gsi_source *s, uint64_t b, uint64_t *part)
+{
+    uint64_t low = 0, high = s->seal.parts ? s->seal.regions : 0;
+    const struct gsi_region *r;
+
+    while (low < high) {
+        uint64_t middle = (low + high) / 2;
+        if (s->region[middle].first <= b)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    if (!low)
+        return false;
+    r = &s->region[low - 1];
+    *part = r->part;
+    return b < r->first + gsi_seal_blocks (r->bytes);
+}
+
+gs_status_t gsi_source_check_block (struct gsi_source *s, uint64_t b, void *room)
+{
+    uint64_t part;
+    gs_status_t st;
+
+    if (!find_part (s, b, &part))
+        return gsi_seal_check_block (s->fd, s->path, &s->table[b], room);
+    if ((st = open_part (s, part)))
+        return st;
+    return gsi_seal_check_block (s->part_fd, s->part_path, &s->table[b], room);
+}
+
+gs_status_t gsi_source_read (struct gsi_source *s, uint64_t part, void *data, size_t bytes,
+                             uint64_t offset)
+{
+    gs_status_t st;
+
+    if (!s->seal.parts)
+        return gsi_file_read (s->fd, s->path, data, bytes, offset);
+    if ((st = open_part (s, part)))
+        return st;
+    return gsi_file_read (s->part_fd, s->part_path, data, bytes, offset);
+}
+
+/* ---- Data sets ---- */
+
+static int by_path (const void *a, const void *b)
+{
+    return strcmp ((*(struct gsi_h5_set *const *) a)->path,
+                   (*(struct gsi_h5_set *const *) b)->path);
+}
+
+struct gsi_h5_set **gsi_source_sort (const struct gsi_h5_file *file, size_t *number)
+{
+    struct gsi_h5_set **sorted = calloc (file->sets + 1, sizeof (struct gsi_h5_set *));
+
+    *number = 0;
+    if (!sorted)
+        return NULL;
+    for (size_t i = 0; i < file->sets; i++)
+        if (strncmp (file->set[i].path, "/gs/", 4) != 0)
+            sorted[(*number)++] = &file->set[i];
+    qsort (sorted, *number, sizeof (*sorted), by_path);
+    return sorted;
+}

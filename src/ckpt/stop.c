@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* stop - whether a program is to write a checkpoint and end: a signal, its time, a file. */
+#include "ckpt/stop.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/env.h"
+#include "base/log.h"
+#include "base/status.h"
+#include "ckpt/ckpt.h"
+#include "ckpt/signals.h"
+#include "comm/agree.h"
+
+static const char caller[] = "gs_ckpt_stop_requested";
+
+#define MARGIN_S 60.0
+#define LOOK_NS  GSI_NS_PER_S /* between two looks for the file */
+
+/* What ranks tell each other. */
+enum { SIGNAL, TIME, FILE_THERE, WORDS };
+
+static const int reason_of[WORDS] = {GS_CKPT_STOP_SIGNAL, GS_CKPT_STOP_TIME, GS_CKPT_STOP_FILE};
+
+/* ---- Life ---- */
+
+gs_status_t gsi_stop_open (struct gsi_stop *s, const char *dir, const gs_ckpt_opts_t *opts)
+{
+    static const char create[] = "gs_ckpt_create";
+    size_t room = strlen (dir) + 8;
+    gs_status_t st;
+
+    *s = (struct gsi_stop){.margin_s = opts->stop_margin_s > 0 ? opts->stop_margin_s : MARGIN_S};
+    if (!isfinite (opts->stop_margin_s) || opts->stop_margin_s < 0)
+        return gsi_fail (GS_ERR_ARG, "%s: stop_margin_s is %g: seconds, 0 for the default of %g",
+                         create, opts->stop_margin_s, MARGIN_S);
+    if ((st = gsi_signals_parse (create, opts->signals ? opts->signals : "USR1,TERM",
+                                 &s->signals)))
+        return st;
+    if (!(s->file = malloc (room)))
+        return gsi_fail (GS_ERR_NOMEM, "%s: out of memory", create);
+    snprintf (s->file, room, "%s/stop", dir);
+    return GS_OK;
+}
+
+void gsi_stop_close (struct gsi_stop *s)
+{
+    if (s->asked)
+        gsi_signals_close (s->signals);
+    free (s->file);
+    s->file = NULL;
+}
+
+void gsi_stop_note_write (struct gsi_stop *s, int64_t ns)
+{
+    s->longest_write_s = fmax (s->longest_write_s, 1e-9 * (double) ns);
+}
+
+double gsi_stop_needed_s (const struct gsi_stop *s)
+{
+    return s->longest_call_s + 1.5 * s->longest_write_s + s->margin_s;
+}
+
+/* ---- What rank 0 finds ---- */
+
+/* When the job ends, since 1970; infinite if nobody tells. */
+static double find_end (void)
+{
+    int64_t given = gsi_env_int (GSI_ENV_JOB_END);
+    const char *text = getenv ("SLURM_JOB_END_TIME");
+    char *end;
+    double end_s;
+
+    if (given != GSI_JOB_END_AUTO)
+        return given == GSI_JOB_END_NONE ? HUGE_VAL : (double) given;
+    if (!text || !*text)
+        return HUGE_VAL;
+    end_s = (double) strtoll (text, &end, 10);
+    if (end_s > 0 && !*end)
+        return end_s;
+    gsi_log (GS_LOG_WARN, "ckpt",
+             "SLURM_JOB_END_TIME='%.60s' is no number of seconds since 1970, so the end of the "
+             "job is not known: set GS_JOB_END",
+             text);
+    return HUGE_VAL;
+}
+
+static double left_s (const struct gsi_stop *s)
+{
+    return s->end_s - 1e-9 * (double) gsi_wall_ns ();
+}
+
+static void begin (struct gsi_stop *s)
+{
+    s->end_s = find_end ();
+    if (isinf (s->end_s))
+        gsi_log (GS_LOG_INFO, "ckpt", "the end of the job is not known; GS_JOB_END would tell");
+    else
+        gsi_log (GS_LOG_INFO, "ckpt", "the job ends in %.0f s", left_s (s));
+}
+
+static void look (struct gsi_stop *s, uint64_t *word)
+{
+    int64_t now = gsi_now_ns ();
+
+    if (!s->called_ns)
+        begin (s);
+    else
+        s->longest_call_s = fmax (s->longest_call_s, 1e-9 * (double) (now - s->called_ns));
+    if (!s->called_ns || now - s->looked_ns >= LOOK_NS) {
+        s->looked_ns = now;
+        s->has_file = !access (s->file, F_OK);
+    }
+    s->called_ns = now;
+    word[TIME] = left_s (s) <= gsi_stop_needed_s (s);
+    word[FILE_THERE] = s->has_file;
+}
+
+/* ---- What is told ---- */
+
+static void tell_signal (const gs_ckpt_t *c, uint64_t word)
+{
+    int rank = (int) (UINT32_MAX - (uint32_t) word);
+
+    gsi_log (GS_LOG_WARN, "ckpt", "%s stops: rank %d (host %s) has received %s", c->tenant.name,
+             rank, gs_comm_host_of (c->comm, rank),
+             gsi_signals_name (UINT64_C (1) << ((word >> 32) - 1)));
+}
+
+static void tell_time (const gs_ckpt_t *c, bool first)
+{
+    const struct gsi_stop *s = &c->stop;
+
+    gsi_log (GS_LOG_WARN, "ckpt",
+             "%s stops: the job ends in %.1f s, and %.1f s are needed: %.3f s between two calls, "
+             "1.5 times %.3f s for a checkpoint, and stop_margin_s %g%s",
+             c->tenant.name, left_s (s), gsi_stop_needed_s (s), s->longest_call_s,
+             s->longest_write_s, s->margin_s,
+             first
+                 ? ". It was so near from the first call on, and nothing will be done: give the "
+                   "job more time, or a smaller margin; or GS_JOB_END is of another job"
+                 : "");
+}
+
+static void tell_file (const gs_ckpt_t *c, bool first)
+{
+    gsi_log (GS_LOG_WARN, "ckpt", "%s stops: there is a file %s%s", c->tenant.name, c->stop.file,
+             first
+                 ? ". It was there before this job asked, which therefore stops at once, and so "
+                   "does each after it: remove the file"
+                 : "");
+}
+
+gs_status_t gs_ckpt_stop_requested (gs_ckpt_t *ckpt, int *reasons, gs_stream_t stream)
+{
+    uint64_t word[WORDS] = {0}, came;
+    gs_status_t st = gsi_ckpt_ready (ckpt, caller);
+    struct gsi_stop *s;
+    bool first, news;
+    int found = 0;
+
+    if (st)
+        return st;
+    s = &ckpt->stop;
+    first = !s->asked;
+    if (first)
+        gsi_signals_open (s->signals);
+    s->asked = true;
+    if ((came = gsi_signals_seen (s->signals)))
+        word[SIGNAL] =
+            ((uint64_t) __builtin_ctzll (came) + 1) << 32 | (UINT32_MAX - (uint32_t) ckpt->rank);
+    if (!ckpt->rank)
+        look (s, word);
+    if (!reasons)
+        st = gsi_fail (GS_ERR_ARG, "%s: reasons is NULL", caller);
+    if ((st = gsi_agree_most (ckpt->comm, caller, st, word, WORDS, stream)))
+        return st;
+    for (int i = 0; i < WORDS; i++)
+        found |= word[i] ? reason_of[i] : 0;
+    news = !s->reasons && !ckpt->rank;
+    if (news && word[SIGNAL])
+        tell_signal (ckpt, word[SIGNAL]);
+    if (news && word[TIME])
+        tell_time (ckpt, first);
+    if (news && word[FILE_THERE])
+        tell_file (ckpt, first);
+    *reasons = s->reasons |= found;
+    return GS_OK;
+}

@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * writer - the thread of a save: writes what this rank has, to disk, and takes checksums and
+ * digests on the way. It knows neither HDF5, nor GPUs, nor other ranks.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "base/thread.h"
+#include "ckpt/file.h"
+#include "ckpt/save.h"
+
+#define PUSH_BYTES ((uint64_t) 32 << 20) /* are brought to disk while others are written */
+#define PAGE       ((size_t) 4096)
+
+struct writer {
+    struct gsi_save *save;
+    int fd;
+    int direct; /* the same file, past the system's cache; -1: it is not open so */
+    char *room; /* [GSI_PIECE_DIRECT] aligned, for it */
+    struct gsi_tally tally;
+    uint64_t pushed, written; /* bytes */
+};
+
+/* ---- Past the cache ---- */
+
+/* Both ends of what is not whole pages go through the cache. */
+static gs_status_t write_direct (struct writer *w, const char *data, size_t bytes,
+                                 uint64_t offset)
+{
+    const char *path = w->save->path;
+    size_t head = (PAGE - (size_t) (offset % PAGE)) % PAGE, middle;
+    gs_status_t st;
+
+    head = head < bytes ? head : bytes;
+    middle = (bytes - head) / PAGE * PAGE;
+    memcpy (w->room, data + head, middle); /* before what may hang */
+    if (head && (st = gsi_file_write (w->fd, path, data, head, offset)))
+        return st;
+    if (middle && (st = gsi_file_write (w->direct, path, w->room, middle, offset + head)))
+        return st;
+    if (head + middle == bytes)
+        return GS_OK;
+    return gsi_file_write (w->fd, path, data + head + middle, bytes - head - middle,
+                           offset + head + middle);
+}
+
+static gs_status_t open_direct (struct writer *w)
+{
+    const char *path = w->save->path;
+
+    w->direct = open (path, O_WRONLY | O_DIRECT | O_CLOEXEC);
+    if (w->direct < 0 && errno != EINVAL)
+        return gsi_file_fail (path, "open with O_DIRECT");
+    if (w->direct < 0) {
+        gsi_log (GS_LOG_INFO, "ckpt", "%s: its file system has no O_DIRECT: written without",
+                 path);
+        return GS_OK;
+    }
+    if ((w->room = aligned_alloc (PAGE, GSI_PIECE_DIRECT)))
+        return GS_OK;
+    return gsi_fail (GS_ERR_NOMEM, "%s: no memory to write with O_DIRECT", path);
+}
+
+/* ---- Pieces ---- */
+
+static gs_status_t write_own (struct writer *w, const struct gsi_piece *p, const char *data)
+{
+    const struct gsi_region *r = p->region;
+    uint64_t offset = r->offset + p->offset;
+    gs_status_t st;
+
+    gsi_tally_add (&w->tally, r->first, r->bytes, p->offset, data, p->bytes);
+    st = w->direct >= 0 ? write_direct (w, data, p->bytes, offset)
+                        : gsi_file_write (w->fd, w->save->path, data, p->bytes, offset);
+    w->written += p->bytes;
+    if (!st && w->direct < 0 && w->written - w->pushed >= PUSH_BYTES) {
+        gsi_file_push (w->fd, 0, 0);
+        w->pushed = w->written;
+    }
+    return st;
+}
+
+static gs_status_t write_piece (void *context, const struct gsi_piece *p)
+{
+    struct writer *w = context;
+    struct gsi_flow *flow = &w->save->flow;
+    const gs_ckpt_t *c = w->save->c;
+    const struct gsi_ckpt_array *a = &c->array[p->array];
+    const char *data =
+        flow->ring ? gsi_flow_place (flow, p->pos) : (const char *) a->data + p->at;
+    gs_status_t st;
+
+    if (!gsi_flow_await_data (flow, p->pos + p->bytes))
+        return GS_ERR_STATE; /* the flow knows why */
+    if (p->region && (st = write_own (w, p, data)))
+        return st;
+    if (!p->region && w->pushed < w->written) {
+        gsi_file_push (w->fd, 0, 0); /* while digests are made */
+        w->pushed = w->written;
+    }
+    if (gsi_flow_closed (flow))
+        return GS_ERR_STATE; /* the system kept us, and the array may be gone */
+    if (a->kind == GSI_CKPT_REPLICATED && w->save->pieces.digests != GS_CKPT_COMPARE_NONE)
+        c->digest[p->array] += gsi_pieces_digest (&w->save->pieces, p, data);
+    gsi_flow_take (flow, p->pos + p->bytes);
+    return GS_OK;
+}
+
+static gs_status_t write_pieces (struct writer *w)
+{
+    gs_ckpt_t *c = w->save->c;
+    gs_status_t st = c->opts.direct && w->fd >= 0 ? open_direct (w) : GS_OK;
+
+    if (st)
+        return st;
+    memset (c->digest, 0, (size_t) c->arrays * sizeof (*c->digest));
+    gsi_tally_begin (&w->tally, c->raw, c->blocks);
+    st = gsi_pieces_each (&w->save->pieces, write_piece, w);
+    gsi_tally_end (&w->tally);
+    if (!st && w->fd >= 0 && fdatasync (w->fd))
+        st = gsi_file_fail (w->save->path, "fdatasync");
+    return st;
+}
+
+/* Whether this rank's node has any data. */
+static bool has_file (const gs_ckpt_t *c)
+{
+    return !c->nodes || c->parts[c->node].file_bytes;
+}
+
+/* N.B. A failed sync is final: the pages that it could not write count as clean from then on. */
+static gs_status_t write_file (struct gsi_save *s)
+{
+    struct writer w = {.save = s, .direct = -1};
+    gs_status_t st;
+
+    if (!has_file (s->c)) {
+        w.fd = -1;
+        return write_pieces (&w); /* it has digests to take */
+    }
+    if ((w.fd = open (s->path, O_WRONLY | O_CLOEXEC)) < 0)
+        return gsi_file_fail (s->path, "open");
+    st = write_pieces (&w);
+    if (w.direct >= 0 && close (w.direct) && !st)
+        st = gsi_file_fail (s->path, "close");
+    if (close (w.fd) && !st)
+        st = gsi_file_fail (s->path, "close");
+    free (w.room);
+    return st;
+}
+
+void *gsi_save_write (void *save)
+{
+    struct gsi_save *s = save;
+    gs_status_t st;
+
+    if (s->beside)
+        gsi_thread_stand_back ();
+    st = write_file (s);
+    if (st)
+        gsi_flow_fail (&s->flow, st);
+    gsi_flow_end (&s->flow);
+    return NULL;
+}

@@ -1,0 +1,297 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * op_ckpt - a checkpoint, beside a file into which all ranks write as many bytes with pwrite and
+ * which they fsync; and how long an asynchronous one keeps the caller, beside a memcpy of its
+ * arrays.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "tools/bench/bench.h"
+#include "tools/bench/measure.h"
+#include "tools/bench/output.h"
+
+#define STEP        INT64_C (1)
+#define PIECE_BYTES ((size_t) 8 << 20)
+
+/* In the order in which they take turns. */
+enum { SYNC, RAW, ASYNC, COPY, SIDES };
+
+struct work {
+    const struct bench *bench;
+    gs_ckpt_t *plan;
+    size_t replicated, shard, begin, whole; /* elements of f64: of all, mine and all shards */
+    void *params, *field;
+    char *other; /* [bytes of both], what they are copied to, */
+    char *from;  /* and from */
+    char path[4096], raw[4096];
+    double *times;   /* [SIDES * rounds] */
+    double *blocked; /* [rounds] */
+    int asyncs;      /* rounds of ASYNC so far, warm-up not counted */
+};
+
+static size_t mine_of (const struct work *w)
+{
+    return (w->replicated + w->shard) * sizeof (double);
+}
+
+static bool told (const struct work *w, gs_status_t st)
+{
+    return !st || bench_fail (w->bench, "%s", gs_last_error ());
+}
+
+static bool system_says (const struct work *w, const char *call)
+{
+    return bench_fail (w->bench, "%s: %s: %s", w->raw, call, strerror (errno));
+}
+
+/* ---- The sides ---- */
+
+/* There is no file before a round. */
+static bool clear (void *context)
+{
+    const struct work *w = context;
+
+    if (!gs_comm_rank (w->bench->comm)) {
+        unlink (w->path);
+        unlink (w->raw);
+    }
+    return true;
+}
+
+static bool write_now (void *context, int times)
+{
+    const struct work *w = context;
+
+    for (int t = 0; t < times; t++)
+        if (!told (w, gs_ckpt_write (w->plan, STEP, NULL)))
+            return false;
+    return true;
+}
+
+static bool write_async (void *context, int times)
+{
+    struct work *w = context;
+    int64_t begin_ns = gsi_now_ns ();
+
+    for (int t = 0; t < times; t++) {
+        if (!told (w, gs_ckpt_write_async (w->plan, STEP, NULL, NULL)))
+            return false;
+        w->blocked[w->asyncs++ % w->bench->options.rounds] =
+            (double) (gsi_now_ns () - begin_ns) / 1e3;
+        if (!told (w, gs_ckpt_wait (w->plan, NULL, NULL)))
+            return false;
+    }
+    return true;
+}
+
+static bool write_piece (const struct work *w, int fd, size_t at, size_t bytes, off_t offset)
+{
+    ssize_t n = pwrite (fd, w->from + at, bytes, offset);
+
+    return n == (ssize_t) bytes || system_says (w, "pwrite");
+}
+
+/* This rank's part of the same number of bytes. */
+static bool write_raw (void *context, int times)
+{
+    const struct work *w = context;
+    size_t size = (size_t) gs_comm_size (w->bench->comm);
+    size_t bytes = w->replicated / size * sizeof (double) + w->shard * sizeof (double);
+    off_t begin = (off_t) (bytes * (size_t) gs_comm_rank (w->bench->comm));
+    int fd = open (w->raw, O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
+    bool ok = (fd >= 0 && times >= 0) || system_says (w, "open");
+
+    /* As for a checkpoint: else the file system makes it longer again and again. */
+    if (ok && ftruncate (fd, (off_t) (bytes * size)))
+        ok = system_says (w, "ftruncate");
+    for (size_t at = 0, n; at < bytes && ok; at += n) {
+        n = bytes - at < PIECE_BYTES ? bytes - at : PIECE_BYTES;
+        ok = write_piece (w, fd, at, n, begin + (off_t) at);
+    }
+    if (ok && fsync (fd))
+        ok = system_says (w, "fsync");
+    if (fd >= 0)
+        close (fd);
+    return ok;
+}
+
+static bool copy (void *context, int times)
+{
+    const struct work *w = context;
+
+    for (int t = 0; t < times; t++)
+        memcpy (w->other, w->from, mine_of (w));
+    return true;
+}
+
+/* ---- The plan ---- */
+
+static bool make_plan (struct work *w)
+{
+    const struct bench_ckpt_options *o = &w->bench->options.ckpt;
+    gs_ckpt_opts_t opts = GS_CKPT_OPTS_INIT;
+    gs_status_t st;
+
+    opts.overwrite = 1;
+    opts.direct = o->direct;
+    st = gs_ckpt_create (w->bench->comm, o->dir, &opts, &w->plan);
+    if (!st && w->replicated)
+        st = gs_ckpt_add_replicated (w->plan, "params", 1, &w->replicated, GS_F64, w->params);
+    if (!st && w->whole)
+        st = gs_ckpt_add_sharded (w->plan, "field", 1, &w->shard, &w->begin, &w->whole, GS_F64,
+                                  w->field);
+    return bench_agree (w->bench, told (w, st)) && told (w, gs_ckpt_commit (w->plan));
+}
+
+static bool get_memory (struct work *w)
+{
+    size_t rounds = (size_t) w->bench->options.rounds;
+
+    w->times = calloc (rounds, SIDES * sizeof (*w->times));
+    w->blocked = calloc (rounds, sizeof (*w->blocked));
+    w->params = bench_make_array (w->bench, w->replicated * sizeof (double) + 1);
+    w->field = bench_make_array (w->bench, w->shard * sizeof (double) + 1);
+    w->other = malloc (mine_of (w) + 1);
+    w->from = malloc (mine_of (w) + 1);
+    if (w->other && w->from) {
+        memset (w->other, 1, mine_of (w));
+        memset (w->from, BENCH_FILL, mine_of (w));
+    }
+    return (w->times && w->blocked && w->params && w->field && w->other && w->from) ||
+           bench_fail (w->bench, "out of memory");
+}
+
+static bool plan_work (struct work *w)
+{
+    const struct bench_ckpt_options *o = &w->bench->options.ckpt;
+    size_t size = (size_t) gs_comm_size (w->bench->comm),
+           rank = (size_t) gs_comm_rank (w->bench->comm);
+
+    w->replicated = o->bytes / sizeof (double) * (size_t) o->replicated / 100;
+    w->whole = o->bytes / sizeof (double) - w->replicated;
+    w->shard = w->whole / size;
+    w->whole = w->shard * size;
+    w->begin = w->shard * rank;
+    snprintf (w->path, sizeof (w->path), "%s/ck-%012d.h5", o->dir, (int) STEP);
+    snprintf (w->raw, sizeof (w->raw), "%s/gs-bench.raw", o->dir);
+    if (!w->replicated && !w->whole)
+        return bench_fail (w->bench, "--bytes %zu: too few", o->bytes);
+    return bench_agree (w->bench, get_memory (w)) && make_plan (w);
+}
+
+/* ---- Times ---- */
+
+static bool measure (struct work *w, double *medians, double *blocked)
+{
+    static bool (*const repeat[SIDES]) (void *, int) = {write_now, write_raw, write_async, copy};
+    const struct bench_options *o = &w->bench->options;
+    int sides = o->ckpt.async ? SIDES : ASYNC;
+    struct bench_side side[SIDES];
+    const struct bench_side *all[SIDES];
+    bool ok = true;
+
+    for (int s = 0; s < sides && ok; s++) {
+        side[s] = (struct bench_side){.repeat = repeat[s], .prepare = clear, .context = w};
+        all[s] = &side[s];
+        for (int t = 0; t < o->warmup && ok; t++)
+            ok = clear (w) && told (w, gs_barrier (w->bench->comm, NULL)) && repeat[s](w, 1);
+    }
+    w->asyncs = 0;
+    ok = ok && bench_rounds (w->bench, all, sides, 1, w->times) &&
+         bench_medians (w->bench, w->times, sides, medians);
+    return ok && (!o->ckpt.async || bench_medians (w->bench, w->blocked, 1, blocked));
+}
+
+static void print_line (const struct work *w, const char *mode, double time_us, double blocked_us,
+                        const double *medians)
+{
+    const struct bench *bench = w->bench;
+    char copied[64], relative[64];
+    double copy_us = bench->options.ckpt.async ? medians[COPY] : NAN;
+
+    bench_format (copy_us, "null", copied, sizeof (copied));
+    bench_format (copy_us / blocked_us, "null", relative, sizeof (relative));
+    if (gs_comm_rank (bench->comm))
+        return;
+    if (!bench->options.json) {
+        printf ("%-8s %14.1f %14.1f %14.1f %9.4f %14s %9s\n", mode, time_us, blocked_us,
+                medians[RAW], medians[RAW] / time_us, isnan (copy_us) ? "-" : copied,
+                isnan (copy_us) ? "-" : relative);
+        return;
+    }
+    printf ("{\"op\":\"ckpt\",\"mode\":\"%s\",\"bytes\":%zu,\"ranks\":%d,\"nodes\":%d,"
+            "\"transport\":\"%s\",\"time_us\":%.4f,\"blocked_us\":%.4f,\"raw_time_us\":%.4f,"
+            "\"ratio\":%.4f,\"copy_us\":%s,\"copy_ratio\":%s}\n",
+            mode, (w->replicated + w->whole) * sizeof (double), gs_comm_size (bench->comm),
+            gs_comm_nodes (bench->comm), gs_comm_transport (bench->comm), time_us, blocked_us,
+            medians[RAW], medians[RAW] / time_us, isnan (copy_us) ? "null" : copied,
+            isnan (copy_us) ? "null" : relative);
+}
+
+static void print (const struct work *w, const double *medians, double blocked)
+{
+    const struct bench_ckpt_options *o = &w->bench->options.ckpt;
+
+    bench_print_title (w->bench);
+    bench_remark (w->bench, "%zu bytes, of which %d %% are replicated, in %s",
+                  (w->replicated + w->whole) * sizeof (double), o->replicated, o->dir);
+    bench_remark (w->bench, "%-8s %14s %14s %14s %9s %14s %9s", "mode", "time us", "blocked us",
+                  "pwrite us", "raw/ours", "memcpy us", "/blocked");
+    print_line (w, "sync", medians[SYNC], medians[SYNC], medians);
+    if (o->async)
+        print_line (w, "async", medians[ASYNC], blocked, medians);
+}
+
+static bool clean_up (struct work *w, bool ok)
+{
+    if (w->plan && gs_ckpt_destroy (w->plan) && ok)
+        ok = told (w, GS_ERR_STATE);
+    if (!gs_comm_rank (w->bench->comm)) {
+        unlink (w->raw);
+        if (!w->bench->options.ckpt.keep)
+            unlink (w->path);
+    }
+    bench_free_array (w->bench, w->params);
+    bench_free_array (w->bench, w->field);
+    free (w->other);
+    free (w->from);
+    free (w->times);
+    free (w->blocked);
+    return ok;
+}
+
+static bool run (const struct bench *bench)
+{
+    struct work *work = calloc (1, sizeof (*work));
+    double medians[SIDES], blocked = NAN;
+    bool ok = bench_agree (bench, work || bench_fail (bench, "out of memory"));
+
+    if (!ok) {
+        free (work);
+        return false;
+    }
+    work->bench = bench;
+    ok = plan_work (work) && measure (work, medians, &blocked);
+    if (ok && bench->options.ckpt.keep)
+        ok = clear (work) && told (work, gs_barrier (bench->comm, NULL)) && write_now (work, 1);
+    if (ok)
+        print (work, medians, blocked);
+    ok = clean_up (work, ok);
+    free (work);
+    return ok;
+}
+
+const struct bench_op bench_op_ckpt = {
+    .name = "ckpt",
+    .help = "write a checkpoint; raw: pwrite and fsync",
+    .stored = true,
+    .can_gpu = true,
+    .run = run,
+};
