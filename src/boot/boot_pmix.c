@@ -3,8 +3,8 @@
  * boot_pmix - ranks of a job step with a PMIx server: srun --mpi=pmix, mpirun.
  *
  * The only file that calls PMIx. It uses no more than Slurm's server offers: put, commit, a
- * non-blocking fence that collects, get, and job keys. A fence tells when all have come but not
- * who has not; after its deadline we ask for each card by itself.
+ * non-blocking fence that collects, non-blocking get, and job keys. A fence tells when all have
+ * come but not who has not; after its deadline we ask for each card by itself.
  */
 #include <pmix.h>
 #include <pthread.h>
@@ -140,10 +140,10 @@ static gs_status_t open_pmix (struct gsi_boot **out)
     return GS_OK;
 }
 
-/* One question "is the card of this rank there?". */
+/* A question for the card of one rank, and whether it is there and has the size it should. */
 struct question {
     struct pending *pending;
-    bool yes;
+    bool found, fits;
 };
 
 /*
@@ -158,21 +158,45 @@ struct pending {
     int answers;                /* still to come */
     pmix_status_t rc;           /* of a fence */
     struct question *questions; /* [size], or NULL */
+    char *cards;                /* [size][bytes], of questions that found one */
+    size_t bytes;
 };
 static pthread_mutex_t list_guard = PTHREAD_MUTEX_INITIALIZER;
 static struct pending *list;
 
-static struct pending *pending_new (int answers, int size)
+static void pending_free (struct pending *p)
+{
+    if (p) {
+        free (p->questions);
+        free (p->cards);
+    }
+    free (p);
+}
+
+static struct pending *pending_alloc (size_t size, size_t bytes)
 {
     struct pending *p = calloc (1, sizeof (*p));
+
+    if (p && size) {
+        p->questions = calloc (size, sizeof (*p->questions));
+        p->cards = bytes ? malloc (size * bytes) : NULL;
+        p->bytes = bytes;
+        if (!p->questions || (bytes && !p->cards)) {
+            pending_free (p);
+            return NULL;
+        }
+    }
+    return p;
+}
+
+/* A wait for [answers], or for questions to come for cards of [bytes] from [size] ranks. */
+static struct pending *pending_new (int answers, int size, size_t bytes)
+{
+    struct pending *p = pending_alloc ((size_t) size, bytes);
     pthread_condattr_t attr;
 
     if (!p)
         return NULL;
-    if (size && !(p->questions = calloc ((size_t) size, sizeof (*p->questions)))) {
-        free (p);
-        return NULL;
-    }
     for (int r = 0; r < size; r++)
         p->questions[r].pending = p;
     pthread_mutex_init (&p->mutex, NULL);
@@ -207,8 +231,7 @@ static void pending_drop (struct pending *p, int holders)
     pthread_mutex_unlock (&list_guard);
     pthread_cond_destroy (&p->changed);
     pthread_mutex_destroy (&p->mutex);
-    free (p->questions);
-    free (p);
+    pending_free (p);
 }
 
 /* True when all answers came by [deadline_ns]. */
@@ -227,14 +250,9 @@ static bool pending_wait (struct pending *p, int64_t deadline_ns)
     return all;
 }
 
-/* Takes note of an answer: [rc] of a fence, or for [question]. */
-static void answered (struct pending *p, pmix_status_t rc, struct question *question)
+/* Counts an answer that has been taken note of. Called with the mutex held, which it leaves. */
+static void answered (struct pending *p)
 {
-    pthread_mutex_lock (&p->mutex);
-    if (question)
-        question->yes = rc == PMIX_SUCCESS;
-    else
-        p->rc = rc;
     p->answers--;
     pthread_cond_signal (&p->changed);
     pthread_mutex_unlock (&p->mutex);
@@ -243,32 +261,48 @@ static void answered (struct pending *p, pmix_status_t rc, struct question *ques
 
 static void on_fence (pmix_status_t rc, void *context)
 {
-    answered (context, rc, NULL);
+    struct pending *p = context;
+
+    pthread_mutex_lock (&p->mutex);
+    p->rc = rc;
+    answered (p);
 }
 
+/* N.B. PMIx frees the value when this returns. */
 static void on_get (pmix_status_t rc, pmix_value_t *value, void *context)
 {
     struct question *q = context;
+    struct pending *p = q->pending;
 
-    answered (q->pending, rc == PMIX_SUCCESS && !value ? PMIX_ERR_NOT_FOUND : rc, q);
+    pthread_mutex_lock (&p->mutex);
+    q->found = rc == PMIX_SUCCESS && value;
+    q->fits = q->found && value->type == PMIX_BYTE_OBJECT && value->data.bo.size == p->bytes;
+    if (q->fits && p->bytes)
+        memcpy (p->cards + (size_t) (q - p->questions) * p->bytes, value->data.bo.bytes,
+                p->bytes);
+    answered (p);
 }
 
-/* Asks for the card of each rank with wanted[rank]; clears missing[rank] where it is there. */
-static void ask_cards (const struct boot_pmix *boot, const char *key, const unsigned char *wanted,
-                       unsigned char *missing)
+/*
+ * Asks for the card, of [bytes], of each rank with wanted[rank] (NULL: of all), and waits for
+ * the answers until [deadline_ns]: a server may have none for a rank of another node, and then
+ * PMIX_TIMEOUT does not help. The caller drops what comes; NULL if out of memory.
+ */
+static struct pending *ask_cards (const struct boot_pmix *boot, const char *key, size_t bytes,
+                                  const unsigned char *wanted, int64_t deadline_ns)
 {
     int size = boot->base.size, seconds = ASK_SECONDS;
-    struct pending *p = pending_new (0, size);
+    struct pending *p = pending_new (0, size, bytes);
     pmix_info_t info[1];
 
     if (!p)
-        return;
+        return NULL;
     PMIX_INFO_LOAD (&info[0], PMIX_TIMEOUT, &seconds, PMIX_INT);
     for (int r = 0; r < size; r++) {
         struct question *q = &p->questions[r];
         pmix_proc_t proc;
         pmix_status_t rc;
-        if (!wanted[r])
+        if (wanted && !wanted[r])
             continue;
         PMIX_LOAD_PROCID (&proc, boot->me.nspace, (uint32_t) r);
         pthread_mutex_lock (&p->mutex);
@@ -276,16 +310,33 @@ static void ask_cards (const struct boot_pmix *boot, const char *key, const unsi
         p->holders++;
         pthread_mutex_unlock (&p->mutex);
         if ((rc = PMIx_Get_nb (&proc, key, info, 1, on_get, q)) != PMIX_SUCCESS)
-            answered (p, rc, q);
+            on_get (rc, NULL, q);
     }
-    pending_wait (p, gsi_now_ns () + (ASK_SECONDS + 1) * GSI_NS_PER_S);
+    pending_wait (p, deadline_ns);
+    PMIX_INFO_DESTRUCT (&info[0]);
+    return p;
+}
+
+/* The least time that servers are given to find cards. */
+static int64_t ask_deadline_ns (void)
+{
+    return gsi_now_ns () + (ASK_SECONDS + 1) * GSI_NS_PER_S;
+}
+
+/* Asks for cards, of any size; clears missing[rank] where one is there. */
+static void ask_missing (const struct boot_pmix *boot, const char *key,
+                         const unsigned char *wanted, unsigned char *missing)
+{
+    struct pending *p = ask_cards (boot, key, 0, wanted, ask_deadline_ns ());
+
+    if (!p)
+        return;
     pthread_mutex_lock (&p->mutex);
-    for (int r = 0; r < size; r++)
-        if (p->questions[r].yes)
+    for (int r = 0; r < boot->base.size; r++)
+        if (p->questions[r].found)
             missing[r] = 0;
     pthread_mutex_unlock (&p->mutex);
     pending_drop (p, 1);
-    PMIX_INFO_DESTRUCT (&info[0]);
 }
 
 /* Marks the ranks of this node in local[rank], from the server's list "0,1,2,3". */
@@ -332,13 +383,13 @@ static gs_status_t name_missing (struct boot_pmix *boot, const char *key, const 
         return gsi_fail (GS_ERR_TIMEOUT, "bootstrap: %s", what);
     local_ranks (boot, local);
     memcpy (missing, local, size);
-    ask_cards (boot, key, local, missing);
+    ask_missing (boot, key, local, missing);
     while (leader < boot->base.rank && (!local[leader] || missing[leader]))
         leader++;
     if (leader == boot->base.rank) {
         for (size_t r = 0; r < size; r++)
             missing[r] |= remote[r] = !local[r];
-        ask_cards (boot, key, remote, missing);
+        ask_missing (boot, key, remote, missing);
     }
     gsi_boot_name_missing (missing, boot->base.size, host_or_null, boot, names, sizeof (names));
     free (marks);
@@ -374,17 +425,15 @@ static gs_status_t put_card (const char *key, const void *card, size_t bytes)
     return GS_OK;
 }
 
-/* Waits until all ranks have put their card. */
-static gs_status_t fence (struct boot_pmix *boot, const char *key, int64_t deadline_ns)
+/* Waits until all ranks have put their card. Drops [p]. */
+static gs_status_t fence (struct boot_pmix *boot, struct pending *p, const char *key,
+                          int64_t deadline_ns)
 {
-    struct pending *p = gsi_fault ("pmix.fence") ? NULL : pending_new (1, 0);
     pmix_proc_t all;
     pmix_info_t info[1];
     bool collect = true, done;
     pmix_status_t rc;
 
-    if (!p)
-        return gsi_fail (GS_ERR_NOMEM, "boot pmix: out of memory");
     PMIX_LOAD_PROCID (&all, boot->me.nspace, PMIX_RANK_WILDCARD);
     /* N.B. Slurm looks at the key's presence, not its value: leave it out for a pure barrier. */
     PMIX_INFO_LOAD (&info[0], PMIX_COLLECT_DATA, &collect, PMIX_BOOL);
@@ -406,48 +455,59 @@ static gs_status_t fence (struct boot_pmix *boot, const char *key, int64_t deadl
     return rc == PMIX_SUCCESS ? GS_OK : from_pmix (GS_ERR_BOOT, "PMIx fence", rc);
 }
 
-static gs_status_t get_cards (struct boot_pmix *boot, const char *key, size_t bytes, char *cards)
+/* The cards, once the fence has brought them here. */
+static gs_status_t get_cards (struct boot_pmix *boot, const char *key, size_t bytes, char *cards,
+                              int64_t deadline_ns)
 {
-    int seconds = ASK_SECONDS; /* the fence has brought them here: this bounds a lost one */
-    pmix_info_t info[1];
-    gs_status_t st = GS_OK;
+    int64_t least_ns = ask_deadline_ns ();
+    struct pending *p =
+        ask_cards (boot, key, bytes, NULL, deadline_ns > least_ns ? deadline_ns : least_ns);
+    int size = boot->base.size, first = 0;
+    bool found = false;
 
-    PMIX_INFO_LOAD (&info[0], PMIX_TIMEOUT, &seconds, PMIX_INT);
-    for (int r = 0; r < boot->base.size && !st; r++) {
-        pmix_value_t *value = NULL;
-        pmix_proc_t proc;
-        pmix_status_t rc;
-        PMIX_LOAD_PROCID (&proc, boot->me.nspace, (uint32_t) r);
-        rc = PMIx_Get (&proc, key, info, 1, &value);
-        if (rc != PMIX_SUCCESS || !value)
-            st = name_missing (boot, key, "a rank came to the fence without a card");
-        else if (value->type != PMIX_BYTE_OBJECT || value->data.bo.size != bytes)
-            st = gsi_fail (GS_ERR_MISMATCH,
-                           "bootstrap: the card of rank %d is not of this "
-                           "gradsync version: do all ranks load the same libgradsync?",
-                           r);
-        else
-            memcpy (cards + (size_t) r * bytes, value->data.bo.bytes, bytes);
-        if (value)
-            PMIX_VALUE_RELEASE (value);
-    }
-    PMIX_INFO_DESTRUCT (&info[0]);
-    return st;
+    if (!p)
+        return gsi_fail (GS_ERR_NOMEM, "boot pmix: out of memory");
+    pthread_mutex_lock (&p->mutex);
+    while (first < size && p->questions[first].fits)
+        first++;
+    if (first == size)
+        memcpy (cards, p->cards, (size_t) size * bytes);
+    else
+        found = p->questions[first].found;
+    pthread_mutex_unlock (&p->mutex);
+    pending_drop (p, 1);
+    if (first == size)
+        return GS_OK;
+    if (!found)
+        return name_missing (boot, key, "a rank came to the fence without a card");
+    return gsi_fail (GS_ERR_MISMATCH,
+                     "bootstrap: the card of rank %d is not of this gradsync version: do all "
+                     "ranks load the same libgradsync?",
+                     first);
 }
 
 static gs_status_t exchange (struct gsi_boot *base, const void *card, size_t bytes, void *cards,
                              int64_t deadline_ns)
 {
     struct boot_pmix *boot = (struct boot_pmix *) base;
+    struct pending *p;
     char key[32];
     gs_status_t st;
 
     pthread_mutex_lock (&guard);
-    snprintf (key, sizeof (key), "gradsync.card.%d", ++exchanges);
+    snprintf (key, sizeof (key), "gradsync.card.%d", ++exchanges); /* also if this one fails */
     pthread_mutex_unlock (&guard);
-    if ((st = put_card (key, card, bytes)) || (st = fence (boot, key, deadline_ns)))
+    /* Before the card is put: who gives up here must not seem to have come, for the fence of the
+     * others ends well when a rank of their node has left (4.2). */
+    p = gsi_fault ("pmix.fence") ? NULL : pending_new (1, 0, 0);
+    if (!p)
+        return gsi_fail (GS_ERR_NOMEM, "boot pmix: out of memory");
+    if ((st = put_card (key, card, bytes))) {
+        pending_drop (p, 2);
         return st;
-    return get_cards (boot, key, bytes, cards);
+    }
+    st = fence (boot, p, key, deadline_ns);
+    return st ? st : get_cards (boot, key, bytes, cards, deadline_ns);
 }
 
 static void close_pmix (struct gsi_boot *base)
