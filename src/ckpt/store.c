@@ -20,7 +20,8 @@
 #include "ckpt/lock.h"
 
 #define COMING      ".tmp"
-#define ABANDONED_S 3600 /* far above the time between two writes to a file */
+#define OLD         ".old" /* of a folder that a new one takes the place of */
+#define ABANDONED_S 3600   /* far above the time between two writes to a file */
 
 /* ---- File systems ---- */
 
@@ -105,26 +106,30 @@ char *gsi_store_coming (const gs_ckpt_t *c, int64_t step, enum gsi_store_what wh
 
 char *gsi_store_find (const gs_ckpt_t *c, int64_t step)
 {
-    char *one = path_of (c, step, ".h5"), *folder = path_of (c, step, "/" GSI_SEALED);
-    bool in_folder = one && folder && access (one, F_OK) && !access (folder, F_OK);
+    static const char *const ends[] = {".h5", "/" GSI_SEALED, OLD "/" GSI_SEALED};
+    char *path;
 
-    free (in_folder || !one ? one : folder);
-    return in_folder || !one ? folder : one;
+    for (int i = 0; i < 3; i++) {
+        if (!(path = path_of (c, step, ends[i])) || !access (path, F_OK))
+            return path;
+        free (path);
+    }
+    return path_of (c, step, ends[0]);
 }
 
 /* The step of a file or folder of ours; -1 of another one. [*coming] tells whether it is
  * complete. */
 static int64_t step_of (const char *name, bool *coming)
 {
-    static const char *const ends[] = {"", ".h5", COMING, (".h5" COMING)};
+    static const char *const ends[] = {"", ".h5", OLD, COMING, (".h5" COMING)};
     char again[64];
     int64_t step;
 
     if (sscanf (name, "ck-%" SCNd64, &step) != 1 || step < 0)
         return -1;
-    for (int i = 0; i < 4; i++) {
+    for (int i = 0; i < 5; i++) {
         snprintf (again, sizeof (again), "ck-%012" PRId64 "%s", step, ends[i]);
-        *coming = i >= 2;
+        *coming = i >= 3;
         if (!strcmp (name, again))
             return step;
     }
@@ -223,22 +228,32 @@ static void remove_path (char *path)
     free (path);
 }
 
-/* A folder loses its name first, for that with [end]: half of a checkpoint never has one. */
+/* The folder of a step, with [end], loses its name first, and for good: half of a checkpoint
+ * never has one. */
 static void remove_named (const gs_ckpt_t *c, int64_t step, const char *end)
 {
-    char *folder = path_of (c, step, ""), *aside = path_of (c, step, end);
+    char *folder = path_of (c, step, end), *aside = path_of (c, step, ".h5" COMING);
 
-    if (folder && aside && !rename (folder, aside))
-        remove_path (aside);
-    else
-        free (aside);
+    if (folder && aside && !access (folder, F_OK)) {
+        remove_path (strdup (aside)); /* what a job has left that died here */
+        if (rename (folder, aside)) {
+            gsi_log (GS_LOG_WARN, "ckpt", "could not remove %s: %s", folder, strerror (errno));
+        } else if (gsi_file_sync_folder (c->dir)) {
+            gsi_log (GS_LOG_WARN, "ckpt", "could not remove %s: %s", aside, gs_last_error ());
+        } else {
+            remove_path (aside);
+            aside = NULL;
+        }
+    }
+    free (aside);
     free (folder);
 }
 
 static void remove_step (const gs_ckpt_t *c, int64_t step)
 {
     remove_path (path_of (c, step, ".h5"));
-    remove_named (c, step, COMING);
+    remove_named (c, step, OLD);
+    remove_named (c, step, "");
 }
 
 /* Whether nothing was written to it for long: a job that lives writes. */
@@ -380,39 +395,56 @@ gs_status_t gsi_store_begin_part (const gs_ckpt_t *c, int64_t step)
 
 /* ---- Publishing ---- */
 
-/*
- * A file takes the place of another one; a folder cannot, and has that removed before. What there
- * is of the other kind goes when the new one is there.
- */
-static gs_status_t take_place (const gs_ckpt_t *c, int64_t step, const char *top,
-                               const char *path)
+/* What there was of the other layout goes when the new file is there. */
+static gs_status_t take_place_of_file (const gs_ckpt_t *c, int64_t step, const char *top,
+                                       const char *path)
 {
-    gs_status_t st = GS_OK;
+    gs_status_t st;
 
-    if (c->nodes && (st = gsi_file_sync_folder (top)))
-        return st;
-    if (c->nodes)
-        remove_named (c, step, ".h5" COMING);
     if (rename (top, path))
         return gsi_file_fail (top, "rename");
-    st = gsi_file_sync_folder (c->dir);
-    if (c->nodes)
+    if (!(st = gsi_file_sync_folder (c->dir))) {
+        remove_named (c, step, OLD);
+        remove_named (c, step, "");
+    }
+    return st;
+}
+
+/* A folder cannot take the place of another one: that waits beside, where it is found. */
+static gs_status_t take_place_of_folder (const gs_ckpt_t *c, int64_t step, const char *top,
+                                         const char *path, const char *old)
+{
+    gs_status_t st = gsi_file_sync_folder (top);
+
+    if (st)
+        return st;
+    if (!access (path, F_OK)) {
+        remove_named (c, step, OLD);
+        if (rename (path, old))
+            return gsi_file_fail (path, "rename");
+    }
+    if (rename (top, path))
+        return gsi_file_fail (top, "rename");
+    if (!(st = gsi_file_sync_folder (c->dir))) {
+        remove_named (c, step, OLD);
         remove_path (path_of (c, step, ".h5"));
-    else
-        remove_named (c, step, COMING);
+    }
     return st;
 }
 
 gs_status_t gsi_store_publish (const gs_ckpt_t *c, int64_t step)
 {
     char *top = gsi_store_coming (c, step, GSI_STORE_TOP), *path = path_of (c, step, end_of (c));
+    char *old = path_of (c, step, OLD);
     gs_status_t st = gsi_store_hold (c);
 
-    if (!st && (!path || !top))
+    if (!st && (!path || !top || !old))
         st = gsi_fail (GS_ERR_NOMEM, "%s: no memory for a name", c->dir);
     if (!st)
-        st = take_place (c, step, top, path);
+        st = c->nodes ? take_place_of_folder (c, step, top, path, old)
+                      : take_place_of_file (c, step, top, path);
     free (top);
     free (path);
+    free (old);
     return st;
 }

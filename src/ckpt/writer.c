@@ -13,6 +13,7 @@
 #include "base/thread.h"
 #include "ckpt/file.h"
 #include "ckpt/save.h"
+#include "ckpt/store.h"
 
 #define PUSH_BYTES ((uint64_t) 32 << 20) /* are brought to disk while others are written */
 #define PAGE       ((size_t) 4096)
@@ -127,6 +128,22 @@ static gs_status_t write_pieces (struct writer *w)
     return st;
 }
 
+/* Who has made a part sees to it that its name stays; rank 0 does when it has sealed the index.
+ */
+static gs_status_t sync_name (const struct gsi_save *s)
+{
+    char *folder;
+    gs_status_t st;
+
+    if (!s->c->mine.data || !s->c->rank)
+        return GS_OK;
+    folder = gsi_store_coming (s->c, s->step, GSI_STORE_TOP);
+    st = folder ? gsi_file_sync_folder (folder)
+                : gsi_fail (GS_ERR_NOMEM, "%s: no memory for the name of its folder", s->path);
+    free (folder);
+    return st;
+}
+
 /* Whether this rank's node has any data. */
 static bool has_file (const gs_ckpt_t *c)
 {
@@ -151,7 +168,7 @@ static gs_status_t write_file (struct gsi_save *s)
     if (close (w.fd) && !st)
         st = gsi_file_fail (s->path, "close");
     free (w.room);
-    return st;
+    return st ? st : sync_name (s);
 }
 
 void *gsi_save_write (void *save)

@@ -87,14 +87,16 @@ static bool print_line (const char *path)
     return true;
 }
 
-/* A file ck-....h5, or a folder ck-STEP. */
+/* A file ck-....h5, or a folder ck-STEP or ck-STEP.old. */
 static int is_checkpoint (const struct dirent *entry)
 {
-    const char *name = entry->d_name;
+    const char *name = entry->d_name, *behind;
     size_t length = strlen (name);
 
-    return !strncmp (name, "ck-", 3) && length > 6 &&
-           (!strcmp (name + length - 3, ".h5") || !name[3 + strspn (name + 3, "0123456789")]);
+    if (strncmp (name, "ck-", 3) != 0 || length <= 6)
+        return 0;
+    behind = name + 3 + strspn (name + 3, "0123456789");
+    return !strcmp (name + length - 3, ".h5") || !*behind || !strcmp (behind, ".old");
 }
 
 static int list (const char *folder)

@@ -79,24 +79,39 @@ static uint32_t number_of (struct disk *d, uint32_t process)
     return d->processes++;
 }
 
-/* The number of a name; new ones are owned by nobody. */
-static int name_of (struct disk *d, const char *name)
+/* The number of the name [is] in [folder]; new ones are owned by nobody. */
+static int name_in (struct disk *d, int folder, const char *is)
 {
     for (int i = 0; i < d->names; i++)
-        if (!strcmp (d->name[i], name))
+        if (d->name[i].folder == folder && !strcmp (d->name[i].is, is))
             return i;
-    strcpy (d->name[d->names], name);
-    d->owner[d->names] = -1;
+    d->name[d->names].folder = folder;
+    d->name[d->names].owner = DISK_NONE;
+    strcpy (d->name[d->names].is, is);
     return d->names++;
 }
 
-/* The file that has this inode now; -1: none. */
+/* The number of a path, which may lead through one folder. */
+static int name_of (struct disk *d, const char *path)
+{
+    const char *slash = strchr (path, '/');
+    char folder[JOURNAL_NAME_MAX + 1];
+
+    if (!slash)
+        return name_in (d, DISK_ROOT, path);
+    snprintf (folder, sizeof (folder), "%.*s", (int) (slash - path), path);
+    return name_in (d, d->name[name_in (d, DISK_ROOT, folder)].owner, slash + 1);
+}
+
+/* The file that has this inode now, or DISK_NONE. */
 static int file_of (const struct disk *d, uint64_t inode)
 {
+    if (inode == JOURNAL_FOLDER)
+        return DISK_ROOT;
     for (int i = d->files - 1; i >= 0; i--)
         if (d->file[i].inode == inode)
             return i;
-    return -1;
+    return DISK_NONE;
 }
 
 static struct disk_item *add (struct disk *d, enum disk_kind kind, int file, size_t begin,
@@ -106,6 +121,7 @@ static struct disk_item *add (struct disk *d, enum disk_kind kind, int file, siz
 
     *item = (struct disk_item){.kind = kind,
                                .file = file,
+                               .synced = file,
                                .name = -1,
                                .gone = -1,
                                .process = number_of (d, d->entry[begin].is.process),
@@ -127,25 +143,33 @@ static void add_name (struct disk *d, int name, int file, int gone, size_t begin
 
     item->name = name;
     item->gone = gone;
+    item->synced = d->name[name].folder;
     if (gone >= 0)
-        d->owner[gone] = -1;
-    d->owner[name] = file;
+        d->name[gone].owner = DISK_NONE;
+    d->name[name].owner = file;
+}
+
+static void add_file (struct disk *d, int name, bool is_folder, size_t begin, size_t end)
+{
+    d->file[d->files] = (struct disk_file){.inode = d->entry[end].is.file,
+                                           .is_folder = is_folder,
+                                           .first = name,
+                                           .process = number_of (d, d->entry[begin].is.process)};
+    add_name (d, name, d->files++, -1, begin, end);
 }
 
 static bool note_open (struct disk *d, size_t i, size_t end)
 {
     const struct journal_entry *is = &d->entry[i].is;
     uint64_t inode = d->entry[end].is.file;
-    int name = name_of (d, is->name), owner = d->owner[name];
+    int name = name_of (d, is->name), owner = d->name[name].owner;
 
-    if (owner >= 0 && d->file[owner].inode != inode)
+    if (owner >= 0 && (is->kind == JOURNAL_FOLD || d->file[owner].inode != inode))
         return refuse (i, "another file has", is->name);
-    if (owner < 0) {
-        d->file[d->files] = (struct disk_file){.inode = inode};
-        add_name (d, name, d->files++, -1, i, end);
-    } else if (is->value & O_TRUNC) {
+    if (owner < 0)
+        add_file (d, name, is->kind == JOURNAL_FOLD, i, end);
+    else if (is->value & O_TRUNC)
         add_length (d, owner, 0, i, end);
-    }
     return true;
 }
 
@@ -173,15 +197,50 @@ static bool note_change (struct disk *d, size_t i, size_t end)
 static bool note_name (struct disk *d, size_t i, size_t end)
 {
     const struct journal_entry *is = &d->entry[i].is;
-    int name = name_of (d, is->name), owner = d->owner[name];
+    int name = name_of (d, is->name), owner = d->name[name].owner, to;
 
     if (owner < 0)
         return refuse (i, "nobody knows of", is->name);
+    to = is->kind == JOURNAL_UNLINK ? name : name_of (d, is->to);
+    if (d->name[to].folder != d->name[name].folder)
+        return refuse (i, "it goes to another folder:", is->name);
     if (is->kind == JOURNAL_UNLINK)
-        add_name (d, name, -1, -1, i, end);
+        add_name (d, name, DISK_NONE, -1, i, end);
     else
-        add_name (d, name_of (d, is->to), owner, is->kind == JOURNAL_RENAME ? name : -1, i, end);
+        add_name (d, to, owner, is->kind == JOURNAL_RENAME ? name : -1, i, end);
     return true;
+}
+
+/* Files that have the same work differ in numbers: of steps, parts, locks. */
+static void name_kind (const struct disk *d, int file, char *of)
+{
+    const char *name = file == DISK_ROOT ? "" : d->name[d->file[file].first].is;
+    size_t length = strcspn (name, "0123456789");
+    const char *dot = *name ? strchr (name + 1, '.') : NULL;
+
+    if (dot && dot < name + length)
+        length = (size_t) (dot - name);
+    snprintf (of, JOURNAL_NAME_MAX + 1, "%.*s", (int) length, name);
+}
+
+/* The kind of [s], the last one by now; -1: too many. */
+static int kind_of (struct disk *d, const struct disk_sync *s)
+{
+    struct disk_kind_of_sync *k = &d->kind[d->kinds], is = {.n = 0};
+
+    name_kind (d, s->file, is.of);
+    if (s->file >= 0 && d->file[s->file].is_folder)
+        is.n = d->file[s->file].process == s->process ? 0 : -1;
+    else if (s->file >= 0)
+        for (size_t i = 0; i <= d->syncs; i++) /* with this one */
+            is.n += d->sync[i].file == s->file && d->sync[i].process == s->process;
+    for (int i = 0; i < d->kinds; i++)
+        if (d->kind[i].n == is.n && !strcmp (d->kind[i].of, is.of))
+            return i;
+    if (d->kinds == DISK_SYNC_KINDS)
+        return -1;
+    *k = is;
+    return d->kinds++;
 }
 
 static bool note_sync (struct disk *d, size_t i, size_t end)
@@ -189,17 +248,14 @@ static bool note_sync (struct disk *d, size_t i, size_t end)
     const struct journal_entry *is = &d->entry[i].is;
     struct disk_sync *s = &d->sync[d->syncs];
 
-    *s = (struct disk_sync){
-        .file = -1, .process = number_of (d, is->process), .begin = i, .end = end};
-    if (is->file != JOURNAL_FOLDER) {
-        if ((s->file = file_of (d, is->file)) < 0)
-            return refuse (i, "a sync of a file that", "the journal has not seen begin");
-        s->kind = 1;
-        for (size_t k = 0; k < d->syncs; k++)
-            s->kind += d->sync[k].file == s->file && d->sync[k].process == s->process;
-        s->kind = s->kind < DISK_SYNC_KINDS ? s->kind : DISK_SYNC_KINDS - 1;
-    }
-    d->kinds = s->kind >= d->kinds ? s->kind + 1 : d->kinds;
+    *s = (struct disk_sync){.file = file_of (d, is->file),
+                            .process = number_of (d, is->process),
+                            .begin = i,
+                            .end = end};
+    if (s->file == DISK_NONE)
+        return refuse (i, "a sync of a file that", "the journal has not seen begin");
+    if ((s->kind = kind_of (d, s)) < 0)
+        return refuse (i, "too many kinds", "of syncs");
     d->syncs++;
     return true;
 }
@@ -214,13 +270,14 @@ static bool note (struct disk *d, size_t i)
         return true;
     if ((end = find_end (d, i)) == DISK_NEVER)
         return refuse (i, "it has no", "end");
-    if (d->names + 2 > DISK_NAMES_MAX || d->files == DISK_FILES_MAX ||
+    if (d->names + 4 > DISK_NAMES_MAX || d->files == DISK_FILES_MAX ||
         d->processes == DISK_FILES_MAX)
         return refuse (i, "too many", "names, files or processes");
     if (d->entry[end].is.value < 0 || (kind == JOURNAL_RESERVE && d->entry[end].is.value))
         return true;
     switch (kind) {
-    case JOURNAL_OPEN: return note_open (d, i, end);
+    case JOURNAL_OPEN:
+    case JOURNAL_FOLD: return note_open (d, i, end);
     case JOURNAL_WRITE:
     case JOURNAL_LENGTH:
     case JOURNAL_RESERVE: return note_change (d, i, end);
@@ -261,11 +318,10 @@ void disk_settle (struct disk *d, int without)
 {
     for (size_t i = 0; i < d->items; i++) {
         struct disk_item *item = &d->item[i];
-        int file = item->kind == DISK_NAME ? -1 : item->file;
         item->durable = DISK_NEVER;
         for (size_t k = 0; k < d->syncs; k++) {
             const struct disk_sync *s = &d->sync[k];
-            if (s->kind != without && s->file == file && s->process == item->process &&
+            if (s->kind != without && s->file == item->synced && s->process == item->process &&
                 s->begin > item->end && s->end < item->durable)
                 item->durable = s->end;
         }
@@ -277,13 +333,13 @@ void disk_settle (struct disk *d, int without)
 void disk_names (const struct disk *d, const struct disk_choice *c, int owner[DISK_NAMES_MAX])
 {
     for (int i = 0; i < d->names; i++)
-        owner[i] = -1;
+        owner[i] = DISK_NONE;
     for (size_t i = 0; i < d->items; i++) {
         const struct disk_item *item = &d->item[i];
         if (item->kind != DISK_NAME || c->fate[i] != DISK_KEPT)
             continue;
         if (item->gone >= 0 && owner[item->gone] == item->file)
-            owner[item->gone] = -1;
+            owner[item->gone] = DISK_NONE;
         owner[item->name] = item->file;
     }
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * journal.h - what recorder.c writes of a program's calls on a folder, and replayer.c reads.
+ * There may be folders in it, but none in those.
  *
  * A file of entries, each appended by one call. A call has an entry before it is made, with all
  * that it changes, and another one when it has returned. Between the two any of it may have come
@@ -17,8 +18,9 @@
 #define JOURNAL_FOLDER   0 /* in place of an inode: the folder itself */
 
 enum journal_kind {
-    JOURNAL_END,     /* call number [call] has returned [value]; of an open also which file */
+    JOURNAL_END,     /* call number [call] has returned [value]; of these two also which file */
     JOURNAL_OPEN,    /* of [name], with the flags [value], that may make or cut it */
+    JOURNAL_FOLD,    /* [name] is made, a folder */
     JOURNAL_WRITE,   /* [bytes], which follow, at [value] */
     JOURNAL_LENGTH,  /* the file gets the length [value], */
     JOURNAL_RESERVE, /* or at least that */
@@ -37,7 +39,7 @@ struct journal_entry {
     uint64_t file; /* its inode */
     int64_t value;
     uint64_t bytes;
-    char name[JOURNAL_NAME_MAX + 1], to[JOURNAL_NAME_MAX + 1]; /* in the folder */
+    char name[JOURNAL_NAME_MAX + 1], to[JOURNAL_NAME_MAX + 1]; /* paths in the folder */
 };
 
 /* The function of recorder.so by which a program adds JOURNAL_BEGINS and JOURNAL_SAVED. */

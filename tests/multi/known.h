@@ -36,6 +36,11 @@ static inline struct known *known_make (const gs_comm_t *comm)
     return k;
 }
 
+static inline gs_ckpt_layout_t known_layout (const char *name)
+{
+    return strcmp (name, "node") ? GS_CKPT_LAYOUT_SINGLE : GS_CKPT_LAYOUT_NODE;
+}
+
 /* A committed plan of it. */
 static inline gs_ckpt_t *known_plan (struct known *k, gs_comm_t *comm, const char *folder,
                                      const gs_ckpt_opts_t *opts)

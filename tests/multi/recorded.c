@@ -2,7 +2,7 @@
 /*
  * recorded - the program of ckpt_replay.sh that saves, while recorder.so keeps a journal of it:
  *
- *   recorded FOLDER SAVES KEEP   steps 1, 2, ..., the last one twice; so many stay
+ *   recorded FOLDER LAYOUT SAVES KEEP   steps 1, 2, ..., the last one twice; so many stay
  */
 #include <dlfcn.h>
 
@@ -35,16 +35,17 @@ int main (int argc, char **argv)
     gs_ckpt_t *plan;
     int64_t saves;
 
-    if (argc < 4)
+    if (argc < 5)
         return 2;
     if (gs_ckpt_create (NULL, "x", NULL, &plan) == GS_ERR_UNSUPPORTED) {
         printf ("skip: this build has no HDF5\n");
         return 77;
     }
-    saves = atoi (argv[2]);
+    saves = atoi (argv[3]);
     comm = multi_create (NULL);
     state = known_make (comm);
-    opts.keep_last = atoi (argv[3]);
+    opts.layout = known_layout (argv[2]);
+    opts.keep_last = atoi (argv[4]);
     opts.overwrite = 1;
     plan = known_plan (state, comm, argv[1], &opts);
     for (int64_t step = 1; step <= saves; step++)

@@ -48,6 +48,7 @@ static struct {
     int (*renameat2) (int from, const char *path, int to, const char *new_path, unsigned flags);
     int (*linkat) (int from, const char *path, int to, const char *new_path, int flags);
     int (*unlinkat) (int at, const char *path, int flags);
+    int (*mkdirat) (int at, const char *path, mode_t mode);
 } next;
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
@@ -73,6 +74,7 @@ static void find_next (void)
     FIND (renameat2);
     FIND (linkat);
     FIND (unlinkat);
+    FIND (mkdirat);
     folder = getenv ("GS_TEST_JOURNAL_FOLDER");
     if (!path || !folder)
         return;
@@ -193,7 +195,7 @@ static bool find_name (int at, const char *path, const char *call, char *name)
 {
     int reason = errno;
     char base[PATH_MAX] = "", whole[2 * PATH_MAX + 2];
-    const char *found;
+    const char *found, *slash;
 
     if (!is_on () || !path)
         return false;
@@ -204,7 +206,8 @@ static bool find_name (int at, const char *path, const char *call, char *name)
     errno = reason;
     if (!found || !*found)
         return false;
-    if (strchr (found, '/') || strlen (found) > JOURNAL_NAME_MAX) {
+    slash = strchr (found, '/');
+    if ((slash && strchr (slash + 1, '/')) || strlen (found) > JOURNAL_NAME_MAX) {
         unknown (call);
         return false;
     }
@@ -461,4 +464,31 @@ PUBLIC int unlinkat (int at, const char *path, int flags)
 PUBLIC int unlink (const char *path)
 {
     return unlinkat (AT_FDCWD, path, 0);
+}
+
+PUBLIC int rmdir (const char *path)
+{
+    return unlinkat (AT_FDCWD, path, AT_REMOVEDIR);
+}
+
+PUBLIC int mkdirat (int at, const char *path, mode_t mode)
+{
+    struct journal_entry entry = make (JOURNAL_FOLD, 0, 0);
+    bool ours = find_name (at, path, "mkdir", entry.name);
+    struct stat facts;
+    int rc;
+
+    if (ours)
+        begin (&entry);
+    rc = next.mkdirat (at, path, mode);
+    if (ours && !rc && !fstatat (at, path, &facts, 0))
+        entry.file = facts.st_ino;
+    if (ours)
+        end (&entry, rc);
+    return rc;
+}
+
+PUBLIC int mkdir (const char *path, mode_t mode)
+{
+    return mkdirat (AT_FDCWD, path, mode);
 }

@@ -2,8 +2,8 @@
 /*
  * replayer - the program of ckpt_replay.sh that judges a journal of recorder.so:
  *
- *   replayer JOURNAL SAVED ROOM   SAVED is the folder that the journal is of; in ROOM folders are
- *                                 built as they may be after a loss of power
+ *   replayer JOURNAL SAVED ROOM LAYOUT   SAVED is the folder that the journal is of; in ROOM
+ * folders are built as they may be after a loss of power
  *
  * For each entry of the journal power is lost behind it, and of what is not durable then many
  * subsets are on the disk: none and all, each item alone, all but each, and random ones in which
@@ -15,6 +15,7 @@
  * bad. GS_TEST_LONG: more subsets, and all of them where that can be done; GS_TEST_SHORT: fewer.
  */
 #include <dirent.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <sys/stat.h>
@@ -22,12 +23,14 @@
 #include "disk.h"
 #include "known.h"
 
-#define NOTHING  (-7) /* the step of arrays that nothing was read into */
-#define TABLE    ((size_t) 1 << 20)
-#define GOES_ON  64 /* one of so many folders is also written to */
-#define EXTENDED 10 /* items of which all subsets are tried in a long test */
+#define NOTHING   (-7) /* the step of arrays that nothing was read into */
+#define TABLE     ((size_t) 1 << 20)
+#define PATH_ROOM 1200
+#define BOOT_S    120 /* since power was lost */
+#define GOES_ON   64  /* one of so many folders is also written to */
+#define EXTENDED  10  /* items of which all subsets are tried in a long test */
 
-enum fault { SOUND, REFUSED, CHANGED, WRONG, DAMAGED, OLDER, UNBEGUN };
+enum fault { SOUND, REFUSED, CHANGED, WRONG, DAMAGED, OLDER, UNBEGUN, LOCKED };
 
 static const char *const faults[] = {
     "nothing is wrong",
@@ -36,7 +39,8 @@ static const char *const faults[] = {
     "what is read is not what was saved",
     "a file that has its name is damaged",
     "the checkpoint is gone that the program was told to be saved",
-    "a checkpoint is read that was not begun"};
+    "a checkpoint is read that was not begun",
+    "a lock is there that nobody can read"};
 
 struct verdict {
     uint64_t key; /* of a folder or, with its step, of a file */
@@ -56,45 +60,93 @@ static bool in_order, quiet;
 static char how[128], first_bad[512];
 
 static const char *room;
+static gs_ckpt_layout_t layout;
 static char *content;
-static uint64_t there[DISK_NAMES_MAX]; /* signature of the file that has the name now, or 0 */
+static uint64_t there[DISK_NAMES_MAX]; /* signature of what has the name now, or 0 */
 static gs_comm_t *comm;
 static gs_ckpt_t *plan;
 static struct known *state;
 
 /* ---- A folder ---- */
 
-static const char *path_in (const char *folder, const char *name)
+static const char *path_in (char path[PATH_ROOM], const char *folder, const char *name)
 {
-    static char path[1200];
-
-    snprintf (path, sizeof (path), "%s/%s", folder, name);
+    if (snprintf (path, PATH_ROOM, "%s/%s", folder, name) >= PATH_ROOM)
+        exit (1);
     return path;
 }
 
 static void write_file (const char *path, size_t bytes)
 {
+    const struct timespec then = {.tv_sec = time (NULL) - BOOT_S}, times[] = {then, then};
     int fd = open (path, O_WRONLY | O_CREAT | O_TRUNC, 0666);
 
-    if (fd < 0 || write (fd, content, bytes) != (ssize_t) bytes || close (fd)) {
+    if (fd < 0 || write (fd, content, bytes) != (ssize_t) bytes || futimens (fd, times) ||
+        close (fd)) {
         perror (path);
         exit (1);
+    }
+}
+
+static void remove_in (const char *folder)
+{
+    DIR *dir = opendir (folder);
+    struct dirent *entry;
+
+    while (dir && (entry = readdir (dir)))
+        unlinkat (dirfd (dir), entry->d_name, 0);
+    if (dir)
+        closedir (dir);
+}
+
+/* Makes [name] in the room be [file], or not be there. */
+static void build_name (const char *name, int file, const int *owner)
+{
+    char path[PATH_ROOM], inner[PATH_ROOM];
+
+    path_in (path, room, name);
+    if (unlink (path) && errno != ENOENT) {
+        remove_in (path);
+        rmdir (path);
+    }
+    if (file == DISK_NONE)
+        return;
+    if (!disk.file[file].is_folder) {
+        write_file (path, disk_content (&disk, &choice, file, content));
+        return;
+    }
+    if (mkdir (path, 0777)) {
+        perror (path);
+        exit (1);
+    }
+    for (int i = 0; i < disk.names; i++)
+        if (disk.name[i].folder == file && owner[i] >= 0)
+            write_file (path_in (inner, path, disk.name[i].is),
+                        disk_content (&disk, &choice, owner[i], content));
+}
+
+/* What tells apart what has each name in the room; 0 of those that are not in it. */
+static void sign (const int *owner, uint64_t *signature)
+{
+    for (int i = 0; i < disk.names; i++) {
+        int file = disk.name[i].folder == DISK_ROOT ? owner[i] : DISK_NONE;
+        signature[i] = file < 0 ? 0 : disk_signature (&disk, &choice, file);
+        for (int k = 0; file >= 0 && disk.file[file].is_folder && k < disk.names; k++)
+            if (disk.name[k].folder == file && owner[k] >= 0)
+                signature[i] = (signature[i] ^ disk_signature (&disk, &choice, owner[k])) *
+                                   UINT64_C (0x9e3779b97f4a7c15) +
+                               (uint64_t) k;
     }
 }
 
 /* Makes the room hold these files. */
 static void build (const int *owner, const uint64_t *signature)
 {
-    for (int i = 0; i < disk.names; i++) {
-        const char *path = path_in (room, disk.name[i]);
-        if (signature[i] == there[i])
-            continue;
-        if (owner[i] < 0)
-            unlink (path);
-        else
-            write_file (path, disk_content (&disk, &choice, owner[i], content));
-        there[i] = signature[i];
-    }
+    for (int i = 0; i < disk.names; i++)
+        if (disk.name[i].folder == DISK_ROOT && signature[i] != there[i]) {
+            build_name (disk.name[i].is, owner[i], owner);
+            there[i] = signature[i];
+        }
 }
 
 static void clear (void)
@@ -103,20 +155,23 @@ static void clear (void)
     struct dirent *entry;
 
     while (dir && (entry = readdir (dir)))
-        unlinkat (dirfd (dir), entry->d_name, 0);
+        if (entry->d_name[0] != '.' || strlen (entry->d_name) > 2)
+            build_name (entry->d_name, DISK_NONE, NULL);
     if (dir)
         closedir (dir);
     memset (there, 0, sizeof (there));
 }
 
-/* The step of a file that is complete, by its name; -1 of others. */
+/* The step of a file or folder that is complete, by its name; -1 of others. */
 static int64_t step_of (const char *name)
 {
     int64_t step;
     int end = 0;
 
-    return sscanf (name, "ck-%" SCNd64 ".h5%n", &step, &end) == 1 && end && !name[end] ? step
-                                                                                       : -1;
+    if (sscanf (name, "ck-%" SCNd64 "%n", &step, &end) != 1)
+        return -1;
+    name += end;
+    return !*name || !strcmp (name, ".h5") || !strcmp (name, ".old") ? step : -1;
 }
 
 /* ---- What gradsync finds there ---- */
@@ -152,6 +207,7 @@ static void go_on (int64_t newest)
     gs_ckpt_t *next;
 
     opts.keep_last = 2;
+    opts.layout = layout;
     opts.ranks = GS_CKPT_RANKS_FIRST;
     next = known_plan (state, comm, room, &opts);
     CHECK_OK (gs_ckpt_read (next, GS_CKPT_LATEST, &found, NULL));
@@ -165,24 +221,56 @@ static void go_on (int64_t newest)
     clear ();
 }
 
+/* The step of the checkpoint that has name [i], and a key of all that is there of that step. */
+static int64_t find_step (int i, const uint64_t *signature, uint64_t *key)
+{
+    int64_t step = signature[i] ? step_of (disk.name[i].is) : -1;
+
+    *key = (uint64_t) step;
+    for (int k = 0; k < disk.names && step >= 0; k++)
+        if (signature[k] && step_of (disk.name[k].is) == step)
+            *key = (*key ^ signature[k]) * UINT64_C (0x9e3779b97f4a7c15) + (uint64_t) k;
+    return step;
+}
+
+/* Whether the lock, if there is one, was whole before it got its name. */
+static bool can_be_locked (const int *owner)
+{
+    static const char last[] = "\nid="; /* and 16 digits */
+
+    for (int i = 0; i < disk.names; i++) {
+        size_t bytes, end = strlen (last) + 17;
+        if (strcmp (disk.name[i].is, ".gs-lock") != 0 || owner[i] < 0)
+            continue;
+        bytes = disk_content (&disk, &choice, owner[i], content);
+        if (bytes < end || memcmp (content + bytes - end, last, strlen (last)) != 0 ||
+            content[bytes - 1] != '\n')
+            return false;
+    }
+    return true;
+}
+
 static struct verdict judge_folder (const int *owner, const uint64_t *signature)
 {
     struct verdict v = {.found = -1}, *file;
     int64_t newest = -1, found;
+    uint64_t key;
 
     v.fault = read_step (GS_CKPT_LATEST, &v.found);
     for (int i = 0; i < disk.names && v.fault == SOUND; i++) {
-        int64_t step = owner[i] < 0 ? -1 : step_of (disk.name[i]);
+        int64_t step = find_step (i, signature, &key);
         newest = step > newest ? step : newest;
         if (step < 0 || step == v.found)
             continue;
-        file = look_up (signature[i] + (uint64_t) step);
+        file = look_up (key);
         if (!file->key) {
             file->fault = read_step (step, &found);
-            file->key = signature[i] + (uint64_t) step;
+            file->key = key;
         }
         v.fault = file->fault;
     }
+    if (v.fault == SOUND && !can_be_locked (owner))
+        v.fault = LOCKED;
     if (v.fault == SOUND && v.found != newest)
         v.fault = DAMAGED;
     if (v.fault == SOUND && !quiet && folders % GOES_ON == 0)
@@ -216,10 +304,9 @@ static void try (void)
 
     states++;
     disk_names (&disk, &choice, owner);
-    for (int i = 0; i < disk.names; i++) {
-        signature[i] = owner[i] < 0 ? 0 : disk_signature (&disk, &choice, owner[i]);
+    sign (owner, signature);
+    for (int i = 0; i < disk.names; i++)
         key = (key ^ signature[i]) * UINT64_C (0x9e3779b97f4a7c15) + (uint64_t) i;
-    }
     v = *look_up (key);
     if (!v.key) {
         build (owner, signature);
@@ -363,37 +450,55 @@ static void replay (int without, bool names_in_order, bool thorough)
 
 /* ---- What is asserted ---- */
 
-/* The journal knows all that the program did: what it makes is what is there. */
-static void check_end (const char *folder)
+/* [path] is what the journal makes of it: [file]. */
+static void check_file (const char *path, int file)
 {
-    int owner[DISK_NAMES_MAX], number = 0;
+    size_t bytes = disk_content (&disk, &choice, file, content);
+    char *is = malloc (bytes + 1);
+    int fd = open (path, O_RDONLY);
     struct stat facts;
-    char *is = malloc (disk.most_bytes + 1);
+
+    CHECK (fd >= 0 && !fstat (fd, &facts) && (size_t) facts.st_size == bytes &&
+               read (fd, is, bytes) == (ssize_t) bytes && !memcmp (is, content, bytes),
+           "%s has other bytes than in the journal, or is not there", path);
+    if (fd >= 0)
+        close (fd);
+    free (is);
+}
+
+/* The journal knows all that the program did: what it makes is what is there, in [folder], which
+ * is number [at]. */
+static void check_folder (const char *folder, int at, const int *owner)
+{
     DIR *dir = opendir (folder);
     struct dirent *entry;
+    char path[PATH_ROOM];
+    int number = 0;
 
-    memset (choice.fate, DISK_KEPT, disk.items);
-    disk_names (&disk, &choice, owner);
     for (int i = 0; i < disk.names; i++) {
-        int fd = open (path_in (folder, disk.name[i]), O_RDONLY);
-        CHECK ((fd >= 0) == (owner[i] >= 0), "%s is there, or not, unlike in the journal",
-               disk.name[i]);
-        if (fd >= 0 && owner[i] >= 0) {
-            size_t bytes = disk_content (&disk, &choice, owner[i], content);
-            CHECK (!fstat (fd, &facts) && (size_t) facts.st_size == bytes &&
-                       read (fd, is, bytes) == (ssize_t) bytes && !memcmp (is, content, bytes),
-                   "%s has other bytes than in the journal", disk.name[i]);
-        }
-        number += owner[i] >= 0;
-        if (fd >= 0)
-            close (fd);
+        if (disk.name[i].folder != at || owner[i] < 0)
+            continue;
+        path_in (path, folder, disk.name[i].is);
+        number++;
+        if (disk.file[owner[i]].is_folder)
+            check_folder (path, owner[i], owner);
+        else
+            check_file (path, owner[i]);
     }
     while (dir && (entry = readdir (dir)))
         number -= strcmp (entry->d_name, ".") && strcmp (entry->d_name, "..");
-    CHECK (dir && !number, "%d files are not in the journal", -number);
+    CHECK (dir && !number, "%s: %d files more than in the journal", folder, -number);
     if (dir)
         closedir (dir);
-    free (is);
+}
+
+static void check_end (const char *folder)
+{
+    int owner[DISK_NAMES_MAX];
+
+    memset (choice.fate, DISK_KEPT, disk.items);
+    disk_names (&disk, &choice, owner);
+    check_folder (folder, DISK_ROOT, owner);
 }
 
 static void check_sound (bool thorough)
@@ -413,13 +518,16 @@ static void check_needed (void)
 {
     CHECK (disk.kinds >= 3, "%d kinds of syncs", disk.kinds);
     for (int kind = 0; kind < disk.kinds; kind++) {
+        const struct disk_kind_of_sync *k = &disk.kind[kind];
         replay (kind, true, false);
-        if (kind)
-            printf ("without sync %d of a file by a process", kind);
+        if (k->n > 0)
+            printf ("without sync %d of a file %s... by a process", k->n, k->of);
         else
-            printf ("without the sync of the folder");
+            printf ("without the sync of the folder%s%s%s", *k->of ? " " : "", k->of,
+                    *k->of ? (k->n ? "... by who has not made it" : "... by who has made it")
+                           : "");
         printf (": %s\n", bad ? first_bad : "nothing is bad");
-        CHECK (bad, "kind %d of syncs is not needed, or this test does not see it", kind);
+        CHECK (bad, "sync %d of %s... is not needed, or this test does not see it", k->n, k->of);
     }
 }
 
@@ -427,11 +535,12 @@ int main (int argc, char **argv)
 {
     gs_ckpt_opts_t opts = GS_CKPT_OPTS_INIT;
 
-    if (argc < 4)
+    if (argc < 5)
         return 2;
     if (!disk_load (&disk, argv[1]))
         return 1;
     room = argv[3];
+    layout = known_layout (argv[4]);
     printf ("%zu entries of %u processes: %zu items, %zu syncs of %d kinds\n", disk.entries,
             disk.processes, disk.items, disk.syncs, disk.kinds);
     content = malloc (disk.most_bytes + 1);

@@ -44,11 +44,16 @@ static bool is_there (const char *name)
     return !access (path_of (name), F_OK);
 }
 
-static void make_plan (void)
+static void make_plan_with (const gs_ckpt_opts_t *opts)
 {
-    unit_ok (gs_ckpt_create (comm, folder, NULL, &plan));
+    unit_ok (gs_ckpt_create (comm, folder, opts, &plan));
     unit_ok (gs_ckpt_add_replicated (plan, "x", 0, NULL, GS_F64, &value));
     unit_ok (gs_ckpt_commit (plan));
+}
+
+static void make_plan (void)
+{
+    make_plan_with (NULL);
 }
 
 static void begin (void)
@@ -116,6 +121,49 @@ START_TEST (sweeps)
 }
 END_TEST
 
+/* What an overwrite that was cut off has left of the layout with a file for each node is the
+ * checkpoint, until there is a new one. */
+START_TEST (cut_off)
+{
+    gs_ckpt_opts_t opts = GS_CKPT_OPTS_INIT;
+    int64_t found, step = -1;
+    size_t number;
+    char old[128];
+
+    opts.layout = GS_CKPT_LAYOUT_NODE;
+    make_plan_with (&opts);
+    value = 7;
+    unit_ok (gs_ckpt_write (plan, 7, NULL));
+    strcpy (old, path_of ("ck-000000000007.old"));
+    ck_assert_int_eq (rename (path_of ("ck-000000000007"), old), 0);
+    value = 0;
+    unit_ok (gs_ckpt_list (plan, &step, 1, &number));
+    ck_assert_uint_eq (number, 1);
+    ck_assert_int_eq (step, 7);
+    unit_ok (gs_ckpt_read (plan, GS_CKPT_LATEST, &found, NULL));
+    ck_assert_int_eq (found, 7);
+    ck_assert_double_eq (value, 7);
+    unit_fails (gs_ckpt_write (plan, 7, NULL), GS_ERR_STATE, old, "overwrite");
+    unit_ok (gs_ckpt_destroy (plan));
+    opts.overwrite = 1;
+    opts.keep_last = 1;
+    make_plan_with (&opts);
+    ck_assert (is_there ("ck-000000000007.old"));
+    value = 8;
+    for (int i = 0; i < 2; i++) {
+        unit_ok (gs_ckpt_write (plan, 7, NULL));
+        ck_assert (is_there ("ck-000000000007") && !is_there ("ck-000000000007.old"));
+    }
+    ck_assert_int_eq (rename (path_of ("ck-000000000007"), old), 0);
+    unit_ok (gs_ckpt_write (plan, 8, NULL)); /* of which only that one stays */
+    ck_assert (!is_there ("ck-000000000007.old") && is_there ("ck-000000000008"));
+    unit_ok (gs_ckpt_destroy (plan));
+    unlink (path_of ("ck-000000000008/index.h5"));
+    unlink (path_of ("ck-000000000008/part-0000.h5"));
+    ck_assert_int_eq (rmdir (path_of ("ck-000000000008")), 0);
+}
+END_TEST
+
 /* A plan that only reads leaves all alone. */
 START_TEST (read_only)
 {
@@ -125,9 +173,7 @@ START_TEST (read_only)
     opts.keep_last = 1;
     put ("ck-000000000002.h5.tmp", "", 4000);
     put_foreign_lock (0);
-    unit_ok (gs_ckpt_create (comm, folder, &opts, &plan));
-    unit_ok (gs_ckpt_add_replicated (plan, "x", 0, NULL, GS_F64, &value));
-    unit_ok (gs_ckpt_commit (plan));
+    make_plan_with (&opts);
     unit_fails (gs_ckpt_write (plan, 3, NULL), GS_ERR_STATE, "option read_only");
     unit_ok (gs_ckpt_destroy (plan));
     ck_assert (is_there ("ck-000000000002.h5.tmp") && is_there (".gs-lock"));
@@ -138,7 +184,7 @@ END_TEST
 
 int main (void)
 {
-    const TTest *const tests[] = {taken_in_between, given_up, sweeps, read_only};
+    const TTest *const tests[] = {taken_in_between, given_up, sweeps, cut_off, read_only};
 
     return unit_run (
         unit_suite ("store", tests, sizeof (tests) / sizeof (tests[0]), 60, begin, end));
