@@ -85,7 +85,7 @@ static void make_number (const struct field *f, size_t i, char *out)
     if (data_is_integer (f->dtype))
         memcpy (out, &number, gs_dtype_size (f->dtype));
     else
-        data_store (f->dtype, out, 0, (double) number, -1);
+        wide_store (f->dtype, out, 0, (double) number, -1);
 }
 
 static void fill (void)

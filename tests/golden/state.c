@@ -115,7 +115,7 @@ static void make_element (int n, size_t i, char *out)
     else if (data_is_integer (dtype))
         memcpy (out, &bits, gs_dtype_size (dtype));
     else
-        data_store (dtype, out, 0, (small - 50) / 4.0 + fine, (next - 50) / 4.0 - fine);
+        wide_store (dtype, out, 0, (small - 50) / 4.0 + fine, (next - 50) / 4.0 - fine);
 }
 
 /* The number, in the whole array, of element [i] of this rank's, or of those of rank [owner]. */

@@ -23,11 +23,11 @@ static void reference (gs_dtype_t dtype, const void *mine, void *out, size_t cou
         float sum = 0;
         double wide = 0;
         for (int r = 0; r < size; r++) {
-            double x = (double) creall (data_load (dtype, all + (size_t) r * bytes, i));
+            double x = (double) creall (wide_load (dtype, all + (size_t) r * bytes, i));
             sum = r ? sum + (float) x : (float) x;
             wide = r ? wide + x : x;
         }
-        data_store (dtype, out, i, dtype == GS_F64 ? wide / size : (double) (sum / (float) size),
+        wide_store (dtype, out, i, dtype == GS_F64 ? wide / size : (double) (sum / (float) size),
                     0);
     }
     free (all);

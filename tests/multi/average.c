@@ -50,8 +50,8 @@ static void check_equals (void)
         CHECK_OK (gs_allreduce_avg (comm, x, 65536, dtype, NULL));
         for (unsigned i = 0; i < 65536; i++) {
             uint16_t mine = (uint16_t) i;
-            float was = (float) creall (data_load (dtype, &mine, 0));
-            float is = (float) creall (data_load (dtype, x, i));
+            float was = (float) creall (wide_load (dtype, &mine, 0));
+            float is = (float) creall (wide_load (dtype, x, i));
             if (isnan (was) || (isinf (was) && data_fast) ||
                 (!isinf (was) && fabsf (was) > FLT_MAX / 16))
                 continue; /* the sum of bf16 overflows fp32 there */

@@ -3,12 +3,12 @@
  * ckpt_many - a thousand checkpoints, and two hundred plans with one each, leave nothing behind:
  * descriptors, threads, mappings, memory of the host or the device, files. GS_TEST_SHORT: less.
  */
-#include <dirent.h>
 #include <errno.h>
 #include <malloc.h>
 #include <sys/stat.h>
 
 #include "array.h"
+#include "holdings.h"
 
 #define SAVES       1000
 #define SHORT_SAVES 160
@@ -42,59 +42,15 @@ struct holdings {
 
 /* ---- What a process holds ---- */
 
-/* What a folder has; the lock is hidden, and there while a rank has a plan. */
-static int count_entries (const char *path, bool hidden)
-{
-    DIR *dir = opendir (path);
-    struct dirent *entry;
-    int count = 0;
-
-    while (dir && (entry = readdir (dir)))
-        count += (*entry->d_name == '.') == hidden;
-    if (dir)
-        closedir (dir);
-    return count;
-}
-
-static int entries (const char *path)
-{
-    return count_entries (path, false);
-}
-
-/* What it has mapped of files, with what the simulated GPUs have: their pinned memory, too. */
-static int mapped_files (void)
-{
-    FILE *file = fopen ("/proc/self/maps", "r");
-    int count = 0;
-    char line[512];
-
-    while (file && fgets (line, sizeof (line), file))
-        count += !!strchr (line, '/');
-    if (file)
-        fclose (file);
-    return count;
-}
-
-static size_t resident (void)
-{
-    FILE *file = fopen ("/proc/self/statm", "r");
-    unsigned long pages = 0;
-
-    CHECK (file && fscanf (file, "%*u %lu", &pages) == 1, "cannot read /proc/self/statm");
-    if (file)
-        fclose (file);
-    return pages * (size_t) sysconf (_SC_PAGESIZE);
-}
-
 static struct holdings count_holdings (void)
 {
     struct mallinfo2 heap = mallinfo2 ();
 
-    return (struct holdings){.descriptors = entries ("/proc/self/fd"),
-                             .threads = entries ("/proc/self/task"),
-                             .mappings = mapped_files (),
+    return (struct holdings){.descriptors = holdings_descriptors (),
+                             .threads = holdings_threads (),
+                             .mappings = holdings_mapped_files (),
                              .heap = heap.uordblks + heap.hblkhd,
-                             .resident = resident ()};
+                             .resident = (size_t) holdings_resident ()};
 }
 
 /* Threads, when there are not more than [wanted]: one that was joined stays a moment. */
@@ -103,7 +59,7 @@ static int threads_settled (int wanted)
     double until = multi_seconds () + 10;
     int number;
 
-    while ((number = entries ("/proc/self/task")) > wanted && multi_seconds () < until)
+    while ((number = holdings_threads ()) > wanted && multi_seconds () < until)
         usleep (1000);
     return number;
 }
@@ -192,8 +148,8 @@ static void check_newest (gs_ckpt_t *plan, int64_t newest, const char *what)
     CHECK_OK (gs_ckpt_read (plan, GS_CKPT_LATEST, &found, NULL));
     CHECK (found == newest && visit (newest, true), "%s: step %lld is read, or it is wrong", what,
            (long long) found);
-    CHECK (entries (folder) == (newest < KEPT ? 1 : KEPT), "%s: %d files", what,
-           entries (folder));
+    CHECK (holdings_entries (folder, false) == (newest < KEPT ? 1 : KEPT), "%s: %d files", what,
+           holdings_entries (folder, false));
 }
 
 /* ---- What is asserted ---- */
@@ -259,8 +215,8 @@ int main (void)
     draws = array_allocate (comm, 9 * 8, on_device);
     plan_often (brief ? SHORT_PLANS : PLANS, save_often (brief ? SHORT_SAVES : SAVES));
     CHECK_OK (multi_wait (comm, gs_barrier (comm, NULL)));
-    CHECK (count_entries (folder, true) == 2, "%d hidden files",
-           count_entries (folder, true) - 2);
+    CHECK (holdings_entries (folder, true) == 2, "%d hidden files",
+           holdings_entries (folder, true) - 2);
     array_release (&weights, "weights");
     array_release (&field, "field");
     array_release (&draws, "draws");

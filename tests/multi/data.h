@@ -8,14 +8,8 @@
 #ifndef GS_TESTS_DATA_H
 #define GS_TESTS_DATA_H
 
-#include <complex.h>
-#include <float.h>
-#include <math.h>
-
-#include "base/half.h"
+#include "../wide.h"
 #include "multi.h"
-
-typedef long double complex wide_t;
 
 static const char *const data_names[] = {"",    "f16", "bf16", "f32", "f64", "i8",  "i16", "i32",
                                          "i64", "u8",  "u16",  "u32", "u64", "c64", "c128"};
@@ -67,31 +61,6 @@ static inline double data_number (uint64_t bits)
     return bits & 1 ? -x : x;
 }
 
-static inline wide_t data_load (gs_dtype_t dtype, const void *array, size_t i)
-{
-    switch (dtype) {
-    case GS_F16: return gsi_float_of_f16 (((const uint16_t *) array)[i]);
-    case GS_BF16: return gsi_float_of_bf16 (((const uint16_t *) array)[i]);
-    case GS_F32: return ((const float *) array)[i];
-    case GS_F64: return ((const double *) array)[i];
-    case GS_C64: return ((const float complex *) array)[i];
-    default: return ((const double complex *) array)[i];
-    }
-}
-
-/* array[i] = re + im i, rounded to a floating type. */
-static inline void data_store (gs_dtype_t dtype, void *array, size_t i, double re, double im)
-{
-    switch (dtype) {
-    case GS_F16: ((uint16_t *) array)[i] = gsi_f16_of_float ((float) re); break;
-    case GS_BF16: ((uint16_t *) array)[i] = gsi_bf16_of_float ((float) re); break;
-    case GS_F32: ((float *) array)[i] = (float) re; break;
-    case GS_F64: ((double *) array)[i] = re; break;
-    case GS_C64: ((float complex *) array)[i] = (float) re + I * (float) im; break;
-    default: ((double complex *) array)[i] = re + I * im; break;
-    }
-}
-
 /* Makes element [i] of [rank] at [array][at]. */
 static inline void data_make (gs_dtype_t dtype, void *array, size_t at, uint64_t seed, int rank,
                               size_t i)
@@ -102,7 +71,7 @@ static inline void data_make (gs_dtype_t dtype, void *array, size_t at, uint64_t
     if (data_is_integer (dtype))
         memcpy ((char *) array + at * gs_dtype_size (dtype), &bits, gs_dtype_size (dtype));
     else
-        data_store (dtype, array, at, re, im);
+        wide_store (dtype, array, at, re, im);
 }
 
 static inline void data_fill (gs_dtype_t dtype, void *array, uint64_t seed, int rank,
@@ -112,27 +81,10 @@ static inline void data_fill (gs_dtype_t dtype, void *array, uint64_t seed, int 
         data_make (dtype, array, i, seed, rank, i);
 }
 
-/* Half the distance of neighbouring numbers, relative, of the type and of what sums it. */
-static inline long double data_epsilon (gs_dtype_t dtype)
-{
-    switch (dtype) {
-    case GS_F16: return 0x1p-11L;
-    case GS_BF16: return 0x1p-8L;
-    case GS_F32:
-    case GS_C64: return FLT_EPSILON / 2;
-    default: return DBL_EPSILON / 2;
-    }
-}
-
-static inline long double data_sum_epsilon (gs_dtype_t dtype)
-{
-    return data_is_half (dtype) ? FLT_EPSILON / 2 : data_epsilon (dtype);
-}
-
 /* What an average of [size] elements may be off by where their type rounds at every step. */
 static inline long double data_fast_bound (gs_dtype_t dtype, int size, long double mean_absolute)
 {
-    long double e = size * data_epsilon (dtype);
+    long double e = size * wide_epsilon (dtype);
 
     return data_fast && data_is_half (dtype) ? e * (1 + e) * mean_absolute : 0;
 }
@@ -146,7 +98,7 @@ static inline bool data_average_is_right (gs_dtype_t dtype, const void *array, s
 {
     _Alignas(16) unsigned char one[16];
     long double total = 0, absolutes = 0, bound;
-    wide_t sum = 0, got = data_load (dtype, array, i);
+    wide_t sum = 0, got = wide_load (dtype, array, i);
     bool equal = true; /* then it is the plain average */
 
     for (int r = 0; r < size; r++) {
@@ -156,15 +108,15 @@ static inline bool data_average_is_right (gs_dtype_t dtype, const void *array, s
         if (w == 0)
             continue;
         data_make (dtype, one, 0, seed, r, i);
-        x = data_load (dtype, one, 0);
+        x = wide_load (dtype, one, 0);
         sum += w * x;
         absolutes += w * cabsl (x);
         total += w;
     }
     if (total == 0)
         return got == 0;
-    bound = (weights ? 6 * size : 2 * size) * data_sum_epsilon (dtype) * absolutes / total +
-            1.0001L * data_epsilon (dtype) * cabsl (sum / total);
+    bound = (weights ? 6 * size : 2 * size) * wide_sum_epsilon (dtype) * absolutes / total +
+            1.0001L * wide_epsilon (dtype) * cabsl (sum / total);
     if (dtype == GS_F16)
         bound += 0x1p-25L;
     if (equal)
@@ -212,12 +164,12 @@ static inline bool data_floating_is_right (gs_dtype_t dtype, gs_op_t op, const v
 {
     _Alignas(16) unsigned char one[16];
     long double absolutes = 0, bound = 0;
-    wide_t acc = 0, got = data_load (dtype, array, i);
+    wide_t acc = 0, got = wide_load (dtype, array, i);
 
     for (int r = 0; r < size; r++) {
         wide_t b;
         data_make (dtype, one, 0, seed, r, i);
-        b = data_load (dtype, one, 0);
+        b = wide_load (dtype, one, 0);
         absolutes += cabsl (b);
         if (!r)
             acc = b;
@@ -231,12 +183,12 @@ static inline bool data_floating_is_right (gs_dtype_t dtype, gs_op_t op, const v
             acc = creall (b) > creall (acc) ? b : acc;
     }
     if (op == GS_PROD)
-        bound = 4 * size * data_sum_epsilon (dtype) * cabsl (acc);
+        bound = 4 * size * wide_sum_epsilon (dtype) * cabsl (acc);
     else if (op == GS_SUM)
-        bound = 2 * size * data_sum_epsilon (dtype) * absolutes +
+        bound = 2 * size * wide_sum_epsilon (dtype) * absolutes +
                 data_fast_bound (dtype, size, absolutes);
     if (op <= GS_PROD)
-        bound += 1.0001L * data_epsilon (dtype) * cabsl (acc) + (dtype == GS_F16 ? 0x1p-25L : 0);
+        bound += 1.0001L * wide_epsilon (dtype) * cabsl (acc) + (dtype == GS_F16 ? 0x1p-25L : 0);
     return cabsl (got - acc) <= bound;
 }
 

@@ -167,13 +167,13 @@ static wide_t *expect (const struct cut *c)
             if (look_up (c, &p, i, &cell) == BEYOND)
                 continue;
             data_make (c->dtype, one, 0, seed, r, i);
-            sum[cell] += data_load (c->dtype, one, 0);
+            sum[cell] += wide_load (c->dtype, one, 0);
         }
     }
     for (size_t i = 0; i < own.count; i++) {
         enum place what = look_up (c, &own, i, &cell);
         data_make (c->dtype, one, 0, seed, rank, i);
-        out[i] = what == CELL ? sum[cell] : what == GHOST ? 0 : data_load (c->dtype, one, 0);
+        out[i] = what == CELL ? sum[cell] : what == GHOST ? 0 : wide_load (c->dtype, one, 0);
     }
     free (sum);
     return out;
@@ -191,8 +191,8 @@ static void check_adjoint (const struct cut *c, gs_halo_t *halo, bool on_device)
     array_fetch (&grad);
     for (size_t i = 0; i < p.count; i++)
         /* up to 27 numbers of at most 1.5, two roundings in each of three dimensions */
-        CHECK (cabsl (data_load (c->dtype, grad.host, i) - right[i]) <=
-                   8 * 27 * data_epsilon (c->dtype),
+        CHECK (cabsl (wide_load (c->dtype, grad.host, i) - right[i]) <=
+                   8 * 27 * wide_epsilon (c->dtype),
                "element %zu of %zu is wrong: the adjoint in %d dimensions of %s", i, p.count,
                c->dims, data_names[c->dtype]);
     array_release (&grad, "a gradient");

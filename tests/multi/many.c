@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* many - communicators made and destroyed again and again leave nothing behind. */
-#include <dirent.h>
-
-#include "multi.h"
+#include "holdings.h"
 
 #define CYCLES 100
 #define ALIVE  6
 
 /* How many entries [path] has; with [part] in their names. */
-static int entries (const char *path, const char *part)
+static int records (const char *path, const char *part)
 {
     DIR *dir = opendir (path);
     struct dirent *entry;
@@ -43,16 +41,16 @@ int main (void)
         for (int i = 0; i < ALIVE && comms[i]; i++) /* the older ones still work */
             check_sum (comms[i]);
         if (cycle == 2 * ALIVE)
-            descriptors = entries ("/proc/self/fd", "");
+            descriptors = holdings_descriptors ();
     }
-    now = entries ("/proc/self/fd", "");
+    now = holdings_descriptors ();
     CHECK (now <= descriptors, "%d file descriptors became %d", descriptors, now);
     for (int i = 0; i < ALIVE; i++) /* not in the order of making */
         CHECK_OK (gs_comm_destroy (comms[(i * 5 + 2) % ALIVE]));
     if (folder) {
         char part[32];
         snprintf (part, sizeof (part), "-r%d.ring", multi_rank ());
-        CHECK (!entries (folder, part), "%d flight records are left", entries (folder, part));
+        CHECK (!records (folder, part), "%d flight records are left", records (folder, part));
     }
     return multi_end ("100 communicators, 6 at a time");
 }

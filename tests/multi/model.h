@@ -148,7 +148,7 @@ static inline void model_write (const struct model *m, int step, int micro, int 
         for (int k = 0; k <= micro; k++)
             if (!model_skips (m, m->rank, step, k, g))
                 x += model_value (m, m->rank, step, k, g, i);
-        data_store (m->dtype[g], host, i, x, -x / 2);
+        wide_store (m->dtype[g], host, i, x, -x / 2);
     }
     if (bytes)
         CHECK_OK (gs_device_copy (m->comm, model_at (m, g), host, bytes, NULL));
@@ -205,11 +205,11 @@ static inline void model_check (const struct model *m, int step, int micros, int
     CHECK_OK (gs_comm_wait (m->comm, NULL));
     for (size_t i = 0; i < m->count[g]; i++) {
         double right = model_average (m, step, micros, g, i, part);
-        double got = (double) creall (data_load (m->dtype[g], host, i));
+        double got = (double) creall (wide_load (m->dtype[g], host, i));
         wrong += (got - right) * (got - right);
         norm += right * right;
         if (data_is_complex (m->dtype[g]))
-            wrong += (double) powl (cimagl (data_load (m->dtype[g], host, i)) + right / 2, 2);
+            wrong += (double) powl (cimagl (wide_load (m->dtype[g], host, i)) + right / 2, 2);
     }
     CHECK (sqrt (wrong) <=
                model_bound (m, g) * (sqrt (norm) + size * sqrt ((double) m->count[g])),

@@ -3,9 +3,8 @@
  * reducer_soak - very many steps: memory and open files stay as they were, and the last average
  * is as right as the first. A million of them with GS_TEST_LONG, for make check-long.
  */
-#include <dirent.h>
-
 #include "data.h"
+#include "holdings.h"
 
 #define GRADIENTS 5
 #define COUNT     300
@@ -75,30 +74,6 @@ static void check_memory (void)
     CHECK_OK (gs_reducer_destroy (large));
 }
 
-/* Bytes of this process's memory that are there. */
-static long resident (void)
-{
-    long pages = 0, ignored;
-    FILE *file = fopen ("/proc/self/statm", "r");
-
-    CHECK (file && fscanf (file, "%ld %ld", &ignored, &pages) == 2, "no /proc/self/statm");
-    if (file)
-        fclose (file);
-    return pages * sysconf (_SC_PAGESIZE);
-}
-
-static int open_files (void)
-{
-    DIR *dir = opendir ("/proc/self/fd");
-    int n = 0;
-
-    while (dir && readdir (dir))
-        n++;
-    if (dir)
-        closedir (dir);
-    return n;
-}
-
 static void make (void)
 {
     gs_reducer_opts_t opts = GS_REDUCER_OPTS_INIT;
@@ -155,13 +130,15 @@ int main (void)
     make ();
     for (long s = 1; s <= steps && !multi_failures; s++) {
         if (s == steps / 10) {
-            before = resident ();
-            files = open_files ();
+            before = holdings_resident ();
+            files = holdings_descriptors ();
         }
         CHECK (step (s), "step %ld is not right: %s", s, gs_last_error ());
     }
-    CHECK (resident () < before + (1 << 20), "%ld bytes more than before", resident () - before);
-    CHECK (open_files () == files, "%d open files, not %d", open_files (), files);
+    CHECK (holdings_resident () < before + (1 << 20), "%ld bytes more than before",
+           holdings_resident () - before);
+    CHECK (holdings_descriptors () == files, "%d open files, not %d", holdings_descriptors (),
+           files);
     CHECK_OK (gs_reducer_get_stats (reducer, &stats));
     CHECK (stats.steps == steps, "%lld steps were counted", (long long) stats.steps);
     if (!rank)

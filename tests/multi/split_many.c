@@ -3,12 +3,11 @@
  * split_many - communicators and groups made and destroyed again and again leave nothing behind:
  * descriptors, threads, mappings, memory, MPI's communicators. GS_TEST_LONG: a thousand times.
  */
-#include <dirent.h>
 #include <malloc.h>
 #include <mpi.h>
 #include <string.h>
 
-#include "multi.h"
+#include "holdings.h"
 
 #define CYCLES      30
 #define LONG_CYCLES 1000
@@ -19,33 +18,6 @@ struct holdings {
     int descriptors, threads, mappings, comms;
     size_t heap;
 };
-
-static int entries (const char *path)
-{
-    DIR *dir = opendir (path);
-    int count = 0;
-
-    while (dir && readdir (dir))
-        count++;
-    if (dir)
-        closedir (dir);
-    return count;
-}
-
-/* What this process has mapped of files, deleted or not; not memory from the heap, which the
- * sanitizers take in mappings of their own. */
-static int mapped_files (void)
-{
-    FILE *file = fopen ("/proc/self/maps", "r");
-    int count = 0;
-    char line[512];
-
-    while (file && fgets (line, sizeof (line), file))
-        count += !!strchr (line, '/');
-    if (file)
-        fclose (file);
-    return count;
-}
 
 /* The number that MPI gives the next communicator; it reuses those that were freed. */
 static int next_comm (void)
@@ -65,9 +37,9 @@ static int next_comm (void)
 static struct holdings count_holdings (void)
 {
     return (struct holdings){.comms = next_comm (),
-                             .descriptors = entries ("/proc/self/fd"),
-                             .threads = entries ("/proc/self/task"),
-                             .mappings = mapped_files (),
+                             .descriptors = holdings_descriptors (),
+                             .threads = holdings_threads (),
+                             .mappings = holdings_mapped_files (),
                              .heap = mallinfo2 ().uordblks};
 }
 

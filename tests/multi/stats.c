@@ -56,7 +56,7 @@ static void make (const struct plan *p, void *array, size_t at, int r, size_t i)
         bits = data_integer (p->dtype, seed, r, i);
         memcpy ((char *) array + at * width, &bits, width);
     } else {
-        data_store (p->dtype, array, at, is_bad (p, r, i) ? worst[bits % 3] : x, 0);
+        wide_store (p->dtype, array, at, is_bad (p, r, i) ? worst[bits % 3] : x, 0);
     }
 }
 
@@ -70,7 +70,7 @@ static long double value (const struct plan *p, int r, size_t i)
         return p->dtype <= GS_I64 ? (long double) (int64_t) bits : (long double) bits;
     }
     make (p, one, 0, r, i);
-    return creall (data_load (p->dtype, one, 0));
+    return creall (wide_load (p->dtype, one, 0));
 }
 
 static unsigned char mask_of (const struct plan *p, int r, size_t s, size_t f)

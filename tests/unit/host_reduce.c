@@ -3,13 +3,10 @@
  * host_reduce - every type, operation, number of sources and awkward count, against sums and
  * products in long double (floating types) or in exact modular arithmetic (integers).
  */
-#include <complex.h>
-#include <float.h>
-#include <math.h>
 #include <sys/mman.h>
 
+#include "../wide.h"
 #include "base/dtype.h"
-#include "base/half.h"
 #include "device/device.h"
 #include "unit.h"
 
@@ -17,54 +14,10 @@
 #define MOST_COUNT   2049
 #define GUARD        16 /* elements behind the result that must stay as they are */
 
-typedef long double complex wide_t;
-
 static _Alignas(16) unsigned char memory[MOST_SOURCES][(MOST_COUNT + GUARD) * 16];
 static _Alignas(16) unsigned char result[(MOST_COUNT + GUARD) * 16];
 static const void *sources[MOST_SOURCES];
 static uint64_t state = 88172645463325252;
-
-static wide_t load (gs_dtype_t dtype, const void *array, size_t i)
-{
-    switch (dtype) {
-    case GS_F16: return gsi_float_of_f16 (((const uint16_t *) array)[i]);
-    case GS_BF16: return gsi_float_of_bf16 (((const uint16_t *) array)[i]);
-    case GS_F32: return ((const float *) array)[i];
-    case GS_F64: return ((const double *) array)[i];
-    case GS_C64: return ((const float complex *) array)[i];
-    default: return ((const double complex *) array)[i];
-    }
-}
-
-static void store (gs_dtype_t dtype, void *array, size_t i, double re, double im)
-{
-    switch (dtype) {
-    case GS_F16: ((uint16_t *) array)[i] = gsi_f16_of_float ((float) re); break;
-    case GS_BF16: ((uint16_t *) array)[i] = gsi_bf16_of_float ((float) re); break;
-    case GS_F32: ((float *) array)[i] = (float) re; break;
-    case GS_F64: ((double *) array)[i] = re; break;
-    case GS_C64: ((float complex *) array)[i] = (float) re + I * (float) im; break;
-    default: ((double complex *) array)[i] = re + I * im; break;
-    }
-}
-
-/* Half the distance of neighbouring values, relative to the value. */
-static long double epsilon (gs_dtype_t dtype)
-{
-    switch (dtype) {
-    case GS_F16: return 0x1p-11L;
-    case GS_BF16: return 0x1p-8L;
-    case GS_F32:
-    case GS_C64: return FLT_EPSILON / 2;
-    default: return DBL_EPSILON / 2;
-    }
-}
-
-/* The same for the type that accumulates. */
-static long double inner_epsilon (gs_dtype_t dtype)
-{
-    return gsi_dtype_is_half (dtype) ? FLT_EPSILON / 2 : epsilon (dtype);
-}
 
 /* A number that is at home in every floating type and whose products of 9 are so too. */
 static double number (void)
@@ -86,7 +39,7 @@ static void fill (gs_dtype_t dtype, size_t count)
             }
         else
             for (size_t i = 0; i < count; i++)
-                store (dtype, memory[s], i, number (), number ());
+                wide_store (dtype, memory[s], i, number (), number ());
         sources[s] = memory[s];
     }
 }
@@ -102,7 +55,8 @@ static wide_t reference (const struct gsi_reduction *how, int n, size_t i, long 
         wide_t x;
         if (how->scale && how->scale[s] == 0)
             continue;
-        x = load (how->dtype, sources[s], i) * (how->scale ? (long double) how->scale[s] : 1);
+        x = wide_load (how->dtype, sources[s], i) *
+            (how->scale ? (long double) how->scale[s] : 1);
         *sum += cabsl (x);
         if (empty)
             acc = x;
@@ -127,13 +81,13 @@ static void check_floating (const struct gsi_reduction *how, int n, size_t count
 
     for (size_t i = 0; i < count; i++) {
         long double sum, error, bound;
-        wide_t wanted = reference (how, n, i, &sum), got = load (how->dtype, result, i);
-        bound = how->op == GS_PROD ? 4 * steps * inner_epsilon (how->dtype) * cabsl (wanted)
-                                   : 2 * steps * inner_epsilon (how->dtype) * sum;
+        wide_t wanted = reference (how, n, i, &sum), got = wide_load (how->dtype, result, i);
+        bound = how->op == GS_PROD ? 4 * steps * wide_sum_epsilon (how->dtype) * cabsl (wanted)
+                                   : 2 * steps * wide_sum_epsilon (how->dtype) * sum;
         if (how->op == GS_MIN || how->op == GS_MAX)
             bound = 0;
         else
-            bound += 1.0001L * epsilon (how->dtype) * cabsl (wanted) +
+            bound += 1.0001L * wide_epsilon (how->dtype) * cabsl (wanted) +
                      (how->dtype == GS_F16 ? 0x1p-25L : 0);
         error = cabsl (got - wanted);
         unit_check (error <= bound,
@@ -323,15 +277,16 @@ START_TEST (half_averages_are_rounded_once)
             fill (halves[t], 2000);
             for (int s = 0; s < n; s++)
                 for (size_t i = 0; i < 2000; i++)
-                    store (halves[t], memory[s], i, ldexp (fabs (number ()), (int) (i % 20) - 10),
-                           0);
+                    wide_store (halves[t], memory[s], i,
+                                ldexp (fabs (number ()), (int) (i % 20) - 10), 0);
             gsi_host_reduce (&how, result, sources, n, 2000);
             for (size_t i = 0; i < 2000; i++) {
                 long double sum, wanted = creall (reference (&how, n, i, &sum)), ulp;
                 int exponent;
                 frexpl (wanted, &exponent);
-                ulp = ldexpl (2 * epsilon (halves[t]), exponent - 1);
-                unit_check (fabsl (creall (load (halves[t], result, i)) - wanted) <= 0.51L * ulp,
+                ulp = ldexpl (2 * wide_epsilon (halves[t]), exponent - 1);
+                unit_check (fabsl (creall (wide_load (halves[t], result, i)) - wanted) <=
+                                0.51L * ulp,
                             "%s average of %d, element %zu is off by more than 0.51 ulp",
                             gsi_dtype_name (halves[t]), n, i);
             }
@@ -354,9 +309,10 @@ static void average_of_equals (int n)
         struct gsi_reduction how = {.dtype = halves[t], .op = GS_SUM, .divisor = n};
         gsi_host_reduce (&how, out, same, n, 65536);
         for (unsigned i = 0; i < 65536; i++) {
-            float x = (float) creall (load (halves[t], all, i));
+            float x = (float) creall (wide_load (halves[t], all, i));
             if (isnan (x))
-                unit_check (isnan ((float) creall (load (halves[t], out, i))), "a NaN is lost");
+                unit_check (isnan ((float) creall (wide_load (halves[t], out, i))),
+                            "a NaN is lost");
             else if (isinf (x) || fabsf (x) <= FLT_MAX / (float) n) /* else fp32 overflows */
                 unit_check (out[i] == i, "%s: average of %d times %04x is %04x",
                             gsi_dtype_name (halves[t]), n, i, out[i]);
@@ -395,7 +351,7 @@ START_TEST (sums_of_two_levels_are_rounded_once)
                 how.sums = GSI_SUMS_IN;
                 gsi_host_reduce (&how, out, sums, nodes, 65536);
                 for (unsigned i = 0; i < 65536; i++) {
-                    float x = (float) creall (load (dtype, all, i));
+                    float x = (float) creall (wide_load (dtype, all, i));
                     if (fabsf (x) <= FLT_MAX / (float) (nodes * local))
                         unit_check (out[i] == i, "%s: the average of %d times %04x is %04x",
                                     gsi_dtype_name (dtype), nodes * local, i, out[i]);
@@ -442,11 +398,11 @@ START_TEST (nan_spreads)
                     fill (types[t], 33);
                     for (int s = 0; s < 3; s++)
                         for (size_t i = 0; i < 33; i++)
-                            store (types[t], memory[s], i, s == place ? (double) NAN : others[o],
-                                   0);
+                            wide_store (types[t], memory[s], i,
+                                        s == place ? (double) NAN : others[o], 0);
                     gsi_host_reduce (&how, result, sources, 3, 33);
                     for (size_t i = 0; i < 33; i++)
-                        unit_check (isnan (creall (load (types[t], result, i))),
+                        unit_check (isnan (creall (wide_load (types[t], result, i))),
                                     "%s %s with a NaN in source %d", gsi_op_name (op),
                                     gsi_dtype_name (types[t]), place);
                 }
@@ -459,20 +415,20 @@ START_TEST (infinities_and_overflow)
 
     fill (GS_F16, 4);
     for (int s = 0; s < 2; s++) {
-        store (GS_F16, memory[s], 0, 65504, 0);                    /* sum too large for f16 */
-        store (GS_F16, memory[s], 1, s ? INFINITY : -INFINITY, 0); /* no number */
-        store (GS_F16, memory[s], 2, -65504, 0);
-        store (GS_F16, memory[s], 3, 0x1p-24, 0); /* subnormal */
+        wide_store (GS_F16, memory[s], 0, 65504, 0); /* sum too large for f16 */
+        wide_store (GS_F16, memory[s], 1, s ? INFINITY : -INFINITY, 0); /* no number */
+        wide_store (GS_F16, memory[s], 2, -65504, 0);
+        wide_store (GS_F16, memory[s], 3, 0x1p-24, 0); /* subnormal */
     }
     gsi_host_reduce (&how, result, sources, 2, 4);
-    ck_assert (isinf ((float) creall (load (GS_F16, result, 0))));
-    ck_assert (isnan ((float) creall (load (GS_F16, result, 1))));
-    ck_assert (creall (load (GS_F16, result, 2)) == -INFINITY);
-    ck_assert (creall (load (GS_F16, result, 3)) == 0x1p-23L);
+    ck_assert (isinf ((float) creall (wide_load (GS_F16, result, 0))));
+    ck_assert (isnan ((float) creall (wide_load (GS_F16, result, 1))));
+    ck_assert (creall (wide_load (GS_F16, result, 2)) == -INFINITY);
+    ck_assert (creall (wide_load (GS_F16, result, 3)) == 0x1p-23L);
     how.divisor = 2; /* the sum exists in fp32, and its half in f16 */
     gsi_host_reduce (&how, result, sources, 2, 4);
-    ck_assert (creall (load (GS_F16, result, 0)) == 65504);
-    ck_assert (creall (load (GS_F16, result, 2)) == -65504);
+    ck_assert (creall (wide_load (GS_F16, result, 0)) == 65504);
+    ck_assert (creall (wide_load (GS_F16, result, 2)) == -65504);
 }
 END_TEST
 

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* wide.h - elements of the floating types as numbers of a wider one, and how exact those are. */
+#ifndef GS_TESTS_WIDE_H
+#define GS_TESTS_WIDE_H
+
+#include <complex.h>
+#include <float.h>
+#include <math.h>
+
+#include "base/half.h"
+#include "gradsync.h"
+
+typedef long double complex wide_t;
+
+static inline wide_t wide_load (gs_dtype_t dtype, const void *array, size_t i)
+{
+    switch (dtype) {
+    case GS_F16: return gsi_float_of_f16 (((const uint16_t *) array)[i]);
+    case GS_BF16: return gsi_float_of_bf16 (((const uint16_t *) array)[i]);
+    case GS_F32: return ((const float *) array)[i];
+    case GS_F64: return ((const double *) array)[i];
+    case GS_C64: return ((const float complex *) array)[i];
+    default: return ((const double complex *) array)[i];
+    }
+}
+
+/* array[i] = re + im i, rounded to a floating type. */
+static inline void wide_store (gs_dtype_t dtype, void *array, size_t i, double re, double im)
+{
+    switch (dtype) {
+    case GS_F16: ((uint16_t *) array)[i] = gsi_f16_of_float ((float) re); break;
+    case GS_BF16: ((uint16_t *) array)[i] = gsi_bf16_of_float ((float) re); break;
+    case GS_F32: ((float *) array)[i] = (float) re; break;
+    case GS_F64: ((double *) array)[i] = re; break;
+    case GS_C64: ((float complex *) array)[i] = (float) re + I * (float) im; break;
+    default: ((double complex *) array)[i] = re + I * im; break;
+    }
+}
+
+/* Half the distance of neighbouring numbers, relative, of the type and of what sums it. */
+static inline long double wide_epsilon (gs_dtype_t dtype)
+{
+    switch (dtype) {
+    case GS_F16: return 0x1p-11L;
+    case GS_BF16: return 0x1p-8L;
+    case GS_F32:
+    case GS_C64: return FLT_EPSILON / 2;
+    default: return DBL_EPSILON / 2;
+    }
+}
+
+static inline long double wide_sum_epsilon (gs_dtype_t dtype)
+{
+    return dtype <= GS_BF16 ? FLT_EPSILON / 2 : wide_epsilon (dtype);
+}
+
+#endif /* GS_TESTS_WIDE_H */
