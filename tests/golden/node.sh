@@ -88,6 +88,15 @@ for layout in 1 3; do
     state "$layout" read "$room/node" 42 4
 done
 
+# What an overwrite that was cut off has left.
+mv "$node" "$node.old"
+try 0 list "$room/node"
+says "^ +42  .*/$ck\.old\$"
+try 0 verify "$node.old"
+says "$ck.old: whole, step 42"
+state 3 read "$room/node" 42 4
+mv "$node.old" "$node"
+
 # One file of it.
 try 2 flatten
 try 2 verify --force "$node"
