@@ -314,7 +314,9 @@ gs_status_t gs_ckpt_write (gs_ckpt_t *ckpt, int64_t step, gs_stream_t stream);
  *             memory. None for option lazy on hosts, where arrays are written from where they
  *             are.
  * Threads     as gs_ckpt_write. It has a nice value of 5 more than the caller: where there is no
- *             core to spare, the program goes first.
+ *             core to spare, the program goes first. Rank 0 has one more, when the file is a
+ *             checkpoint: files that are not to stay lose their names in the call that makes it
+ *             one, and the thread frees the room that they take.
  * Waits       for stream and for all ranks, and until the arrays were copied; with the option
  *             lazy not for this: gs_ckpt_staged does.
  * Returns     as gs_ckpt_write if it was not begun. If the one before had failed, that is told
@@ -455,6 +457,8 @@ gs_status_t gs_ckpt_stop_requested (gs_ckpt_t *ckpt, int *reasons, gs_stream_t s
  *   ckpt  in  not used any more
  *
  * Collective  no.
+ * Waits       until files that were not to stay are gone, a fourth of the communicator's deadline
+ *             at most.
  * Returns     GS_OK; GS_ERR_STATE if it was destroyed already, or if a write is under way: it
  *             stays, and gs_ckpt_wait comes first.
  * Since       0.1

@@ -50,6 +50,7 @@ struct gsi_staging {
 };
 
 struct gsi_region;
+struct gsi_remover;
 struct gsi_save;
 
 struct gs_ckpt {
@@ -61,7 +62,9 @@ struct gs_ckpt {
     char *dir;
     bool committed;
 
-    struct gsi_lock *lock; /* of the folder; on rank 0 of a plan that is committed and writes */
+    /* On rank 0 of a plan that is committed and writes: of the folder, and for files in it. */
+    struct gsi_lock *lock;
+    struct gsi_remover *remover;
     struct gsi_stop stop;
     int64_t damaged[2]; /* a read of the newest has found the steps from here to there damaged */
 

@@ -15,6 +15,10 @@ gs_status_t gsi_file_fail (const char *path, const char *call);
 gs_status_t gsi_file_write (int fd, const char *path, const void *data, size_t bytes,
                             uint64_t offset);
 
+/* Asks for the room that [bytes] at [offset] take; a file system that cannot say finds out in a
+ * write. GS_ERR_IO. */
+gs_status_t gsi_file_reserve (int fd, const char *path, uint64_t offset, uint64_t bytes);
+
 /* Has the system begin to bring to disk what was written there; a hint. */
 void gsi_file_push (int fd, uint64_t offset, uint64_t bytes);
 

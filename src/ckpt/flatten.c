@@ -274,7 +274,7 @@ static gs_status_t write_file (struct flatten *f)
         return st;
     if ((f->fd = open (f->coming, O_WRONLY | O_CLOEXEC)) < 0)
         st = gsi_file_fail (f->coming, "open");
-    else
+    else if (!(st = gsi_file_reserve (f->fd, f->coming, 0, f->image.file_bytes)))
         st = fill_file (f);
     if (f->fd >= 0 && close (f->fd) && !st)
         st = gsi_file_fail (f->coming, "close");

@@ -102,6 +102,13 @@ void gsi_flow_take (struct gsi_flow *f, uint64_t end)
     pthread_mutex_unlock (&f->guard);
 }
 
+void gsi_flow_move (struct gsi_flow *f)
+{
+    pthread_mutex_lock (&f->guard);
+    f->moved_ns = gsi_now_ns ();
+    pthread_mutex_unlock (&f->guard);
+}
+
 bool gsi_flow_closed (struct gsi_flow *f)
 {
     bool closed;

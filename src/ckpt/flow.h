@@ -43,6 +43,7 @@ void gsi_flow_stage (struct gsi_flow *f, uint64_t end);
 /* The writer's: waits until the bytes up to [end] are there; whether they are. */
 bool gsi_flow_await_data (struct gsi_flow *f, uint64_t end);
 void gsi_flow_take (struct gsi_flow *f, uint64_t end);
+void gsi_flow_move (struct gsi_flow *f); /* something other than bytes has moved */
 bool gsi_flow_closed (struct gsi_flow *f);
 void gsi_flow_end (struct gsi_flow *f); /* its last word */
 

@@ -2,7 +2,6 @@
 /* image - files that are laid out before there are data for them. */
 #include "ckpt/image.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -39,21 +38,6 @@ gs_status_t gsi_image_make (const char *folder, struct gsi_h5_set *sets, size_t 
     return st;
 }
 
-/* Asks for the room that the file takes; a file system that cannot say finds out in a write. */
-static gs_status_t reserve (int fd, uint64_t bytes, const char *path)
-{
-    int rc;
-
-    if (ftruncate (fd, (off_t) bytes))
-        return gsi_file_fail (path, "ftruncate");
-    /* N.B. Not posix_fallocate, which writes all of it where the file system has no such call. */
-    while ((rc = fallocate (fd, 0, 0, (off_t) bytes)) && errno == EINTR)
-        ;
-    if (rc && (errno == ENOSPC || errno == EDQUOT || errno == EFBIG || errno == EIO))
-        return gsi_file_fail (path, "fallocate");
-    return GS_OK;
-}
-
 gs_status_t gsi_image_write (const struct gsi_h5_image *image, const char *path)
 {
     gs_status_t st;
@@ -62,7 +46,8 @@ gs_status_t gsi_image_write (const struct gsi_h5_image *image, const char *path)
     if (fd < 0)
         return gsi_file_fail (path, "open");
     if (!(st = gsi_file_write (fd, path, image->data, image->bytes, 0)))
-        st = reserve (fd, image->file_bytes, path);
+        st =
+            ftruncate (fd, (off_t) image->file_bytes) ? gsi_file_fail (path, "ftruncate") : GS_OK;
     if (close (fd) && !st)
         st = gsi_file_fail (path, "close");
     if (st)

@@ -13,11 +13,13 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "base/status.h"
 #include "ckpt/file.h"
 #include "ckpt/image.h"
 #include "ckpt/lock.h"
+#include "ckpt/remover.h"
 
 #define COMING      ".tmp"
 #define OLD         ".old" /* of a folder that a new one takes the place of */
@@ -201,48 +203,27 @@ gs_status_t gsi_store_list (const gs_ckpt_t *c, int64_t **steps, size_t *number)
 
 /* ---- Removal ---- */
 
-/* A folder with the files in it. False: errno tells why. */
-static bool remove_folder (const char *path)
+static bool is_busy (const gs_ckpt_t *c)
 {
-    DIR *dir = opendir (path);
-    struct dirent *entry;
-
-    if (!dir)
-        return false;
-    while ((entry = readdir (dir)))
-        if (strcmp (entry->d_name, ".") != 0 && strcmp (entry->d_name, "..") != 0)
-            unlinkat (dirfd (dir), entry->d_name, 0);
-    closedir (dir);
-    return !rmdir (path);
+    return !gsi_remover_await (c->remover, 0);
 }
 
-/* A file or a folder; NULL was no memory for its name. */
-static void remove_path (char *path)
-{
-    bool gone = path && (!unlink (path) || errno == ENOENT ||
-                         ((errno == EISDIR || errno == EPERM) && remove_folder (path)));
-
-    if (!gone)
-        gsi_log (GS_LOG_WARN, "ckpt", "could not remove %s: %s", path ? path : "a file",
-                 path ? strerror (errno) : "out of memory");
-    free (path);
-}
-
-/* The folder of a step, with [end], loses its name first, and for good: half of a checkpoint
- * never has one. */
-static void remove_named (const gs_ckpt_t *c, int64_t step, const char *end)
+/* The folder of a step, with [end], loses its name, and goes when the remover runs. One that is
+ * busy leaves it to those who come later. */
+static void set_aside (const gs_ckpt_t *c, int64_t step, const char *end)
 {
     char *folder = path_of (c, step, end), *aside = path_of (c, step, ".h5" COMING);
 
-    if (folder && aside && !access (folder, F_OK)) {
-        remove_path (strdup (aside)); /* what a job has left that died here */
-        if (rename (folder, aside)) {
-            gsi_log (GS_LOG_WARN, "ckpt", "could not remove %s: %s", folder, strerror (errno));
-        } else if (gsi_file_sync_folder (c->dir)) {
-            gsi_log (GS_LOG_WARN, "ckpt", "could not remove %s: %s", aside, gs_last_error ());
-        } else {
-            remove_path (aside);
+    if (folder && aside && !access (folder, F_OK) && !is_busy (c)) {
+        if (!access (aside, F_OK)) {
+            gsi_remover_run (c->remover, false);
+            gsi_remove (strdup (aside)); /* what a job has left that died here */
+        }
+        if (!rename (folder, aside)) {
+            gsi_remover_take_folder (c->remover, aside);
             aside = NULL;
+        } else {
+            gsi_log (GS_LOG_WARN, "ckpt", "could not remove %s: %s", folder, strerror (errno));
         }
     }
     free (aside);
@@ -251,9 +232,9 @@ static void remove_named (const gs_ckpt_t *c, int64_t step, const char *end)
 
 static void remove_step (const gs_ckpt_t *c, int64_t step)
 {
-    remove_path (path_of (c, step, ".h5"));
-    remove_named (c, step, OLD);
-    remove_named (c, step, "");
+    gsi_remover_take (c->remover, path_of (c, step, ".h5"));
+    set_aside (c, step, OLD);
+    set_aside (c, step, "");
 }
 
 /* Whether nothing was written to it for long: a job that lives writes. */
@@ -267,7 +248,7 @@ static bool is_abandoned (const char *path)
 static void sweep_path (char *path, bool all)
 {
     if (path && (all || is_abandoned (path)))
-        remove_path (path);
+        gsi_remove (path);
     else
         free (path);
 }
@@ -298,6 +279,8 @@ gs_status_t gsi_store_take (gs_ckpt_t *c, const char *caller)
 
     if (c->opts.read_only)
         return GS_OK;
+    if (!(c->remover = gsi_remover_open (c->dir)))
+        return gsi_fail (GS_ERR_NOMEM, "%s: out of memory", caller);
     st = gsi_lock_take (caller, c->dir, &c->lock, &taken);
     if (!st)
         sweep (c, taken);
@@ -315,15 +298,16 @@ gs_status_t gsi_store_hold (const gs_ckpt_t *c)
 void gsi_store_give_up (const gs_ckpt_t *c, int64_t step)
 {
     if (!gsi_lock_is_lost (c->lock))
-        remove_path (gsi_store_coming (c, step, GSI_STORE_TOP));
+        gsi_remove (gsi_store_coming (c, step, GSI_STORE_TOP));
 }
 
-void gsi_store_retain (const gs_ckpt_t *c, int64_t step)
+/* Removes what the options do not hold of the steps up to [step]. */
+static void retain (const gs_ckpt_t *c, int64_t step)
 {
     size_t number, keep = (size_t) c->opts.keep_last;
     int64_t *steps;
 
-    if (!keep)
+    if (!keep || is_busy (c))
         return;
     if (list (c, false, &steps, &number)) {
         gsi_log (GS_LOG_WARN, "ckpt", "%s", gs_last_error ());
@@ -335,6 +319,12 @@ void gsi_store_retain (const gs_ckpt_t *c, int64_t step)
         if (!c->opts.keep_every || steps[i] % c->opts.keep_every)
             remove_step (c, steps[i]);
     free (steps);
+}
+
+void gsi_store_tidy (const gs_ckpt_t *c, int64_t step, bool beside)
+{
+    retain (c, step);
+    gsi_remover_run (c->remover, beside);
 }
 
 /* ---- Making ---- */
@@ -395,56 +385,69 @@ gs_status_t gsi_store_begin_part (const gs_ckpt_t *c, int64_t step)
 
 /* ---- Publishing ---- */
 
+/* Of a step: what is coming, what it is to be, and what it may take the place of. */
+struct names {
+    char *top, *path;
+    char *old, *file;
+};
+
 /* What there was of the other layout goes when the new file is there. */
-static gs_status_t take_place_of_file (const gs_ckpt_t *c, int64_t step, const char *top,
-                                       const char *path)
+static gs_status_t take_place_of_file (const gs_ckpt_t *c, int64_t step, const struct names *n)
 {
     gs_status_t st;
 
-    if (rename (top, path))
-        return gsi_file_fail (top, "rename");
+    gsi_remover_hold (c->remover, n->path);
+    if (rename (n->top, n->path))
+        return gsi_file_fail (n->top, "rename");
     if (!(st = gsi_file_sync_folder (c->dir))) {
-        remove_named (c, step, OLD);
-        remove_named (c, step, "");
+        set_aside (c, step, OLD);
+        set_aside (c, step, "");
     }
     return st;
 }
 
 /* A folder cannot take the place of another one: that waits beside, where it is found. */
-static gs_status_t take_place_of_folder (const gs_ckpt_t *c, int64_t step, const char *top,
-                                         const char *path, const char *old)
+static gs_status_t put_beside (const gs_ckpt_t *c, int64_t step, const struct names *n)
 {
-    gs_status_t st = gsi_file_sync_folder (top);
+    if (access (n->path, F_OK))
+        return GS_OK;
+    set_aside (c, step, OLD);
+    gsi_remover_run (c->remover, false);
+    return rename (n->path, n->old) ? gsi_file_fail (n->path, "rename") : GS_OK;
+}
 
-    if (st)
+static gs_status_t take_place_of_folder (const gs_ckpt_t *c, int64_t step, const struct names *n)
+{
+    gs_status_t st = gsi_file_sync_folder (n->top);
+
+    if (st || (st = put_beside (c, step, n)))
         return st;
-    if (!access (path, F_OK)) {
-        remove_named (c, step, OLD);
-        if (rename (path, old))
-            return gsi_file_fail (path, "rename");
-    }
-    if (rename (top, path))
-        return gsi_file_fail (top, "rename");
-    if (!(st = gsi_file_sync_folder (c->dir))) {
-        remove_named (c, step, OLD);
-        remove_path (path_of (c, step, ".h5"));
-    }
-    return st;
+    if (rename (n->top, n->path))
+        return gsi_file_fail (n->top, "rename");
+    if ((st = gsi_file_sync_folder (c->dir)))
+        return st;
+    set_aside (c, step, OLD);
+    if (access (n->file, F_OK))
+        return GS_OK;
+    gsi_remover_take (c->remover, strdup (n->file));
+    return gsi_file_sync_folder (c->dir); /* it would be read in place of the folder */
 }
 
 gs_status_t gsi_store_publish (const gs_ckpt_t *c, int64_t step)
 {
-    char *top = gsi_store_coming (c, step, GSI_STORE_TOP), *path = path_of (c, step, end_of (c));
-    char *old = path_of (c, step, OLD);
+    struct names n = {gsi_store_coming (c, step, GSI_STORE_TOP), path_of (c, step, end_of (c)),
+                      path_of (c, step, OLD), path_of (c, step, ".h5")};
     gs_status_t st = gsi_store_hold (c);
 
-    if (!st && (!path || !top || !old))
+    /* It has had the time of a whole write; what it cannot take is removed on the spot. */
+    gsi_remover_await (c->remover, gsi_now_ns () + gsi_feature_timeout_ns (c->comm) / 4);
+    if (!st && (!n.top || !n.path || !n.old || !n.file))
         st = gsi_fail (GS_ERR_NOMEM, "%s: no memory for a name", c->dir);
     if (!st)
-        st = c->nodes ? take_place_of_folder (c, step, top, path, old)
-                      : take_place_of_file (c, step, top, path);
-    free (top);
-    free (path);
-    free (old);
+        st = c->nodes ? take_place_of_folder (c, step, &n) : take_place_of_file (c, step, &n);
+    free (n.top);
+    free (n.path);
+    free (n.old);
+    free (n.file);
     return st;
 }

@@ -50,7 +50,8 @@ void gsi_store_give_up (const gs_ckpt_t *c, int64_t step);
 /* Puts what is coming, all of which is on disk, in its place. */
 gs_status_t gsi_store_publish (const gs_ckpt_t *c, int64_t step);
 
-/* Removes what the options do not hold of the steps up to [step]; what fails is logged. */
-void gsi_store_retain (const gs_ckpt_t *c, int64_t step);
+/* After publication: removes what the options do not hold of the steps up to [step], and what
+ * that has taken the place of, [beside] the program or now; what fails is logged. */
+void gsi_store_tidy (const gs_ckpt_t *c, int64_t step, bool beside);
 
 #endif /* GS_CKPT_STORE_H */

@@ -141,7 +141,7 @@ static gs_status_t finish (const struct order *o)
     gsi_stop_note_write (&c->stop, gsi_now_ns () - c->save->begin_ns);
     report (c->save);
     if (!c->rank)
-        gsi_store_retain (c, c->save->step);
+        gsi_store_tidy (c, c->save->step, c->save->beside);
     end_save (c, GS_OK);
     return GS_OK;
 }

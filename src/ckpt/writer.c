@@ -18,6 +18,8 @@
 #define PUSH_BYTES ((uint64_t) 32 << 20) /* are brought to disk while others are written */
 #define PAGE       ((size_t) 4096)
 
+#define RESERVE_BYTES ((uint64_t) 1 << 30) /* at a time, for which seconds may be needed */
+
 struct writer {
     struct gsi_save *save;
     int fd;
@@ -65,6 +67,32 @@ static gs_status_t open_direct (struct writer *w)
     if ((w->room = aligned_alloc (PAGE, GSI_PIECE_DIRECT)))
         return GS_OK;
     return gsi_fail (GS_ERR_NOMEM, "%s: no memory to write with O_DIRECT", path);
+}
+
+/* ---- Room ---- */
+
+/* Of the file that this rank has made; NULL: another one has. */
+static const struct gsi_h5_image *image_of (const gs_ckpt_t *c)
+{
+    if (c->nodes)
+        return c->mine.data ? &c->mine : NULL;
+    return c->rank ? NULL : &c->sealed;
+}
+
+/* N.B. File systems in memory take as long for it as for a copy. */
+static gs_status_t reserve (struct writer *w)
+{
+    const struct gsi_h5_image *image = image_of (w->save->c);
+    gs_status_t st = GS_OK;
+
+    for (uint64_t at = 0, n; image && at < image->file_bytes && !st; at += n) {
+        n = image->file_bytes - at < RESERVE_BYTES ? image->file_bytes - at : RESERVE_BYTES;
+        st = gsi_file_reserve (w->fd, w->save->path, at, n);
+        gsi_flow_move (&w->save->flow);
+        if (!st && gsi_flow_closed (&w->save->flow))
+            st = GS_ERR_STATE; /* the flow knows why */
+    }
+    return st;
 }
 
 /* ---- Pieces ---- */
@@ -162,7 +190,8 @@ static gs_status_t write_file (struct gsi_save *s)
     }
     if ((w.fd = open (s->path, O_WRONLY | O_CLOEXEC)) < 0)
         return gsi_file_fail (s->path, "open");
-    st = write_pieces (&w);
+    if (!(st = reserve (&w)))
+        st = write_pieces (&w);
     if (w.direct >= 0 && close (w.direct) && !st)
         st = gsi_file_fail (s->path, "close");
     if (close (w.fd) && !st)

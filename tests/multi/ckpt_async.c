@@ -5,6 +5,7 @@
  */
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <sys/mman.h>
@@ -27,9 +28,25 @@ static struct array field, weights, odd, seeds;
 
 /* What fdatasync and pwrite, which the library calls in its thread, do in this program: a disk
  * that is stuck has taken what it was given, but does not say so. */
-enum disk { FINE, HELD, FULL, STUCK };
+enum disk { FINE, HELD, FULL, STUCK, KEEPING };
 static _Atomic enum disk disk;
 static pthread_t main_thread;
+
+/* What takes a file system long: calls of the main thread, and of others that a disk which is
+ * keeping what it has does not let go on. */
+static _Atomic int in_main, kept;
+
+static void take_long (void)
+{
+    if (pthread_equal (pthread_self (), main_thread)) {
+        atomic_fetch_add (&in_main, 1);
+        return;
+    }
+    while (atomic_load (&disk) == KEEPING) {
+        atomic_store (&kept, 1);
+        usleep (1000);
+    }
+}
 
 ssize_t pwrite (int fd, const void *data, size_t bytes, off_t offset)
 {
@@ -49,6 +66,30 @@ int fdatasync (int fd)
         return -1;
     }
     return fsync (fd);
+}
+
+int fallocate (int fd, int mode, off_t offset, off_t bytes)
+{
+    if (pthread_equal (pthread_self (), main_thread))
+        atomic_fetch_add (&in_main, 1);
+    return (int) syscall (SYS_fallocate, fd, mode, offset, bytes);
+}
+
+int unlinkat (int fd, const char *path, int flags)
+{
+    take_long ();
+    return (int) syscall (SYS_unlinkat, fd, path, flags);
+}
+
+/* The last one of a file without a name gives its room back. */
+int close (int fd)
+{
+    struct stat facts;
+
+    if (!fstat (fd, &facts) && S_ISREG (facts.st_mode) && !facts.st_nlink &&
+        facts.st_size > (off_t) 1 << 20)
+        take_long ();
+    return (int) syscall (SYS_close, fd);
 }
 
 /* ---- State ---- */
@@ -347,6 +388,15 @@ static int threads (void)
     return number;
 }
 
+static void await_threads (int wanted)
+{
+    double until = multi_seconds () + 20;
+
+    while (threads () > wanted && multi_seconds () < until)
+        usleep (1000);
+    CHECK (threads () <= wanted, "%d threads, not %d", threads (), wanted);
+}
+
 static gs_ckpt_t *volatile late_plan[2]; /* which keep memory for their threads */
 
 /* A thread that comes back when plan and arrays are gone leaves them alone. */
@@ -356,7 +406,6 @@ static void check_late (int direct, int64_t step)
     gs_comm_opts_t copts = GS_COMM_OPTS_INIT;
     const size_t bytes = (size_t) 3 << 20;
     gs_ckpt_t *plan;
-    double until;
     gs_comm_t *comm;
     void *array;
     int before;
@@ -376,9 +425,83 @@ static void check_late (int direct, int64_t step)
     CHECK_OK (gs_ckpt_destroy (plan));
     munmap (array, bytes);
     set_disk (FINE, size - 1);
-    for (until = multi_seconds () + 20; threads () > before && multi_seconds () < until;)
+    await_threads (before);
+    CHECK_OK (gs_comm_destroy (comm));
+}
+
+static void write_beside (gs_ckpt_t *plan, int64_t step)
+{
+    int64_t written;
+
+    fill (step);
+    CHECK_OK (gs_ckpt_write_async (plan, step, NULL, NULL));
+    CHECK_OK (gs_ckpt_wait (plan, &written, NULL));
+    CHECK (written == step, "%lld is on disk", (long long) written);
+}
+
+static void check_steps (gs_ckpt_t *plan, int64_t oldest, int64_t newest)
+{
+    int64_t steps[3] = {-1, -1, -1};
+    size_t number = 0;
+
+    CHECK_OK (gs_ckpt_list (plan, steps, 3, &number));
+    CHECK (number == (size_t) (newest - oldest + 1), "%zu checkpoints", number);
+    for (int64_t i = 0; oldest + i <= newest; i++)
+        CHECK (steps[i] == oldest + i, "checkpoint %d is of step %lld", (int) i,
+               (long long) steps[i]);
+}
+
+static void await_removal (void)
+{
+    double until = multi_seconds () + 20;
+
+    while (!rank && !atomic_load (&kept) && multi_seconds () < until)
         usleep (1000);
-    CHECK (threads () <= before, "%d threads, not %d", threads (), before);
+    CHECK (rank || atomic_load (&kept), "no thread removes what is not to be kept");
+}
+
+/* What a write that the program goes beside makes room for, and what it removes, take no time of
+ * the program, though the disk keeps a thread that removes. */
+static void check_removal (gs_ckpt_layout_t layout, int64_t step)
+{
+    gs_ckpt_opts_t opts = GS_CKPT_OPTS_INIT;
+    gs_comm_opts_t copts = GS_COMM_OPTS_INIT;
+    gs_ckpt_t *plan;
+    gs_comm_t *comm;
+    int before;
+
+    copts.timeout_ms = 4000;
+    opts.keep_last = 1;
+    opts.layout = layout;
+    comm = multi_create (&copts);
+    before = threads ();
+    plan = plan_on (comm, &opts);
+    fill (step);
+    CHECK_OK (gs_ckpt_write (plan, step, NULL));
+    atomic_store (&in_main, 0);
+    atomic_store (&kept, 0);
+    set_disk (KEEPING, 0);
+    write_beside (plan, step + 1);
+    await_removal ();
+    CHECK (!atomic_load (&in_main), "%d calls that take long are in the program's thread",
+           atomic_load (&in_main));
+    check_steps (plan, step + 1, step + 1);
+    write_beside (plan, step + 2); /* which removes nothing: the thread is not through */
+    check_steps (plan, step + 1, step + 2);
+    set_disk (FINE, 0);
+    fill (step + 3);
+    CHECK_OK (gs_ckpt_write (plan, step + 3, NULL));
+    check_steps (plan, step + 3, step + 3);
+    CHECK (!files ("*.tmp"), "%d files left", files ("*.tmp"));
+    read_back (plan, step + 3);
+    atomic_store (&kept, 0);
+    set_disk (KEEPING, 0);
+    write_beside (plan, step + 4);
+    await_removal ();
+    CHECK_OK (gs_ckpt_destroy (plan)); /* which leaves the thread alone */
+    set_disk (FINE, 0);
+    await_threads (before);
+    CHECK (rank || !files ("*.tmp"), "%d files left", files ("*.tmp"));
     CHECK_OK (gs_comm_destroy (comm));
 }
 
@@ -431,6 +554,8 @@ int main (void)
     check_diverged (GS_CKPT_COMPARE_SAMPLE, 0, true, 1210);
     check_diverged (GS_CKPT_COMPARE_NONE, 0, false, 1220);
     check_hanging ();
+    check_removal (GS_CKPT_LAYOUT_SINGLE, 1300);
+    check_removal (GS_CKPT_LAYOUT_NODE, 1400);
     if (!on_gpus) { /* else it has copies */
         check_late (0, 910);
         check_late (1, 911);
@@ -442,5 +567,5 @@ int main (void)
     close_folder ();
     CHECK_OK (gs_comm_destroy (world));
     return multi_end (
-        "asynchronous writes: copies, busy and full disks, replicas, a hanging disk");
+        "asynchronous writes: copies, busy and full disks, replicas, hanging disks");
 }

@@ -44,6 +44,18 @@ static bool is_there (const char *name)
     return !access (path_of (name), F_OK);
 }
 
+static void remove_folder_of (int step)
+{
+    char name[64];
+
+    snprintf (name, sizeof (name), "ck-%012d/index.h5", step);
+    unlink (path_of (name));
+    snprintf (name, sizeof (name), "ck-%012d/part-0000.h5", step);
+    unlink (path_of (name));
+    snprintf (name, sizeof (name), "ck-%012d", step);
+    ck_assert_int_eq (rmdir (path_of (name)), 0);
+}
+
 static void make_plan_with (const gs_ckpt_opts_t *opts)
 {
     unit_ok (gs_ckpt_create (comm, folder, opts, &plan));
@@ -158,9 +170,65 @@ START_TEST (cut_off)
     unit_ok (gs_ckpt_write (plan, 8, NULL)); /* of which only that one stays */
     ck_assert (!is_there ("ck-000000000007.old") && is_there ("ck-000000000008"));
     unit_ok (gs_ckpt_destroy (plan));
-    unlink (path_of ("ck-000000000008/index.h5"));
-    unlink (path_of ("ck-000000000008/part-0000.h5"));
-    ck_assert_int_eq (rmdir (path_of ("ck-000000000008")), 0);
+    remove_folder_of (8);
+}
+END_TEST
+
+/* A step that is saved again in the other layout is only there in that. */
+START_TEST (other_layout)
+{
+    static const gs_ckpt_layout_t layouts[] = {GS_CKPT_LAYOUT_SINGLE, GS_CKPT_LAYOUT_NODE,
+                                               GS_CKPT_LAYOUT_SINGLE, GS_CKPT_LAYOUT_NODE};
+    gs_ckpt_opts_t opts = GS_CKPT_OPTS_INIT;
+
+    opts.overwrite = 1;
+    for (int i = 0; i < 4; i++) {
+        bool alone = (opts.layout = layouts[i]) == GS_CKPT_LAYOUT_SINGLE;
+        make_plan_with (&opts);
+        value = i;
+        unit_ok (gs_ckpt_write (plan, 3, NULL));
+        value = -1;
+        unit_ok (gs_ckpt_read (plan, 3, NULL, NULL));
+        ck_assert_double_eq (value, i);
+        unit_ok (gs_ckpt_destroy (plan));
+        ck_assert (is_there ("ck-000000000003.h5") == alone);
+        ck_assert (is_there ("ck-000000000003") == !alone);
+    }
+    remove_folder_of (3);
+}
+END_TEST
+
+/* More than the remover takes at a time, now or beside the program. */
+static void check_many (bool folders, bool beside)
+{
+    gs_ckpt_opts_t opts = GS_CKPT_OPTS_INIT;
+    int64_t step = -1;
+    size_t number;
+
+    opts.layout = folders ? GS_CKPT_LAYOUT_NODE : GS_CKPT_LAYOUT_SINGLE;
+    make_plan_with (&opts);
+    for (int64_t i = 0; i < 40; i++)
+        unit_ok (gs_ckpt_write (plan, i, NULL));
+    unit_ok (gs_ckpt_destroy (plan));
+    opts.keep_last = 1;
+    make_plan_with (&opts);
+    unit_ok (beside ? gs_ckpt_write_async (plan, 40, NULL, NULL)
+                    : gs_ckpt_write (plan, 40, NULL));
+    unit_ok (gs_ckpt_wait (plan, NULL, NULL));
+    unit_ok (gs_ckpt_list (plan, &step, 1, &number));
+    ck_assert_uint_eq (number, 1);
+    ck_assert_int_eq (step, 40);
+    unit_ok (gs_ckpt_destroy (plan));
+    if (folders)
+        remove_folder_of (40);
+    else
+        unlink (path_of ("ck-000000000040.h5"));
+}
+
+START_TEST (many_go)
+{
+    for (int i = 0; i < 4; i++)
+        check_many (i % 2, i / 2);
 }
 END_TEST
 
@@ -184,7 +252,8 @@ END_TEST
 
 int main (void)
 {
-    const TTest *const tests[] = {taken_in_between, given_up, sweeps, cut_off, read_only};
+    const TTest *const tests[] = {taken_in_between, given_up,     sweeps, cut_off,
+                                  read_only,        other_layout, many_go};
 
     return unit_run (
         unit_suite ("store", tests, sizeof (tests) / sizeof (tests[0]), 60, begin, end));

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * op_ckpt - a checkpoint, beside a file into which all ranks write as many bytes with pwrite and
- * which they fsync; and how long an asynchronous one keeps the caller, beside a memcpy of its
- * arrays.
+ * which they fsync; and how long an asynchronous one keeps the caller, from its beginning to the
+ * removal of the one before, beside a memcpy of its arrays.
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,8 +18,9 @@
 #include "tools/bench/measure.h"
 #include "tools/bench/output.h"
 
-#define STEP        INT64_C (1)
+#define STEP        INT64_C (1) /* asynchronous ones have those behind it */
 #define PIECE_BYTES ((size_t) 8 << 20)
+#define PAUSE_US    1000
 
 /* In the order in which they take turns. */
 enum { SYNC, RAW, ASYNC, COPY, SIDES };
@@ -34,6 +36,7 @@ struct work {
     double *times;   /* [SIDES * rounds] */
     double *blocked; /* [rounds] */
     int asyncs;      /* rounds of ASYNC so far, warm-up not counted */
+    int64_t newest;  /* the step that the last of them has written */
 };
 
 static size_t mine_of (const struct work *w)
@@ -53,7 +56,12 @@ static bool system_says (const struct work *w, const char *call)
 
 /* ---- The sides ---- */
 
-/* There is no file before a round. */
+static void name_file (const struct work *w, int64_t step, char *path, size_t room)
+{
+    snprintf (path, room, "%s/ck-%012" PRId64 ".h5", w->bench->options.ckpt.dir, step);
+}
+
+/* There is no file before a round, but that of the last asynchronous one. */
 static bool clear (void *context)
 {
     const struct work *w = context;
@@ -75,18 +83,34 @@ static bool write_now (void *context, int times)
     return true;
 }
 
+/* What the call takes in which the program learns that the file is there; the others before it
+ * only ask. */
+static bool learn (const struct work *w, int64_t *call_ns)
+{
+    int64_t written = -1, begin_ns = 0;
+
+    while (written < 0) {
+        usleep (PAUSE_US);
+        begin_ns = gsi_now_ns ();
+        if (!told (w, gs_ckpt_test (w->plan, &written, NULL)))
+            return false;
+    }
+    *call_ns = gsi_now_ns () - begin_ns;
+    return true;
+}
+
 static bool write_async (void *context, int times)
 {
     struct work *w = context;
-    int64_t begin_ns = gsi_now_ns ();
 
     for (int t = 0; t < times; t++) {
-        if (!told (w, gs_ckpt_write_async (w->plan, STEP, NULL, NULL)))
+        int64_t begin_ns = gsi_now_ns (), blocked_ns, end_ns;
+        if (!told (w, gs_ckpt_write_async (w->plan, ++w->newest, NULL, NULL)))
             return false;
-        w->blocked[w->asyncs++ % w->bench->options.rounds] =
-            (double) (gsi_now_ns () - begin_ns) / 1e3;
-        if (!told (w, gs_ckpt_wait (w->plan, NULL, NULL)))
+        blocked_ns = gsi_now_ns () - begin_ns;
+        if (!learn (w, &end_ns))
             return false;
+        w->blocked[w->asyncs++ % w->bench->options.rounds] = (double) (blocked_ns + end_ns) / 1e3;
     }
     return true;
 }
@@ -140,6 +164,7 @@ static bool make_plan (struct work *w)
     gs_status_t st;
 
     opts.overwrite = 1;
+    opts.keep_last = 1;
     opts.direct = o->direct;
     st = gs_ckpt_create (w->bench->comm, o->dir, &opts, &w->plan);
     if (!st && w->replicated)
@@ -179,7 +204,8 @@ static bool plan_work (struct work *w)
     w->shard = w->whole / size;
     w->whole = w->shard * size;
     w->begin = w->shard * rank;
-    snprintf (w->path, sizeof (w->path), "%s/ck-%012d.h5", o->dir, (int) STEP);
+    w->newest = STEP;
+    name_file (w, STEP, w->path, sizeof (w->path));
     snprintf (w->raw, sizeof (w->raw), "%s/gs-bench.raw", o->dir);
     if (!w->replicated && !w->whole)
         return bench_fail (w->bench, "--bytes %zu: too few", o->bytes);
@@ -256,6 +282,9 @@ static bool clean_up (struct work *w, bool ok)
     if (!gs_comm_rank (w->bench->comm)) {
         unlink (w->raw);
         if (!w->bench->options.ckpt.keep)
+            unlink (w->path);
+        name_file (w, w->newest, w->path, sizeof (w->path));
+        if (w->newest > STEP)
             unlink (w->path);
     }
     bench_free_array (w->bench, w->params);
