@@ -285,7 +285,8 @@ gs_status_t gs_ckpt_commit (gs_ckpt_t *ckpt);
  *             that is under way, whose failure it returns. Files that keep_last and keep_every do
  *             not hold are removed then; those of later steps stay.
  * Returns     the same on all ranks. After a failure there is no new file, unless it is the fsync
- *             of the folder that has failed; and those that there were are whole:
+ *             of the folder that has failed, or the removal of a file of the other layout; and
+ *             those that there were are whole:
  *   GS_ERR_MISMATCH  a replicated array differs: it and the ranks are named; or steps do
  *   GS_ERR_STATE     there is a file of that step already, and it is not one that a read of this
  *                    plan has found damaged; the file system still holds a write that has failed
@@ -316,7 +317,7 @@ gs_status_t gs_ckpt_write (gs_ckpt_t *ckpt, int64_t step, gs_stream_t stream);
  * Threads     as gs_ckpt_write. It has a nice value of 5 more than the caller: where there is no
  *             core to spare, the program goes first. Rank 0 has one more, when the file is a
  *             checkpoint: files that are not to stay lose their names in the call that makes it
- *             one, and the thread frees the room that they take.
+ *             one, and the thread removes them.
  * Waits       for stream and for all ranks, and until the arrays were copied; with the option
  *             lazy not for this: gs_ckpt_staged does.
  * Returns     as gs_ckpt_write if it was not begun. If the one before had failed, that is told
@@ -458,7 +459,7 @@ gs_status_t gs_ckpt_stop_requested (gs_ckpt_t *ckpt, int *reasons, gs_stream_t s
  *
  * Collective  no.
  * Waits       until files that were not to stay are gone, a fourth of the communicator's deadline
- *             at most.
+ *             at most; then the folder stays locked until the process ends.
  * Returns     GS_OK; GS_ERR_STATE if it was destroyed already, or if a write is under way: it
  *             stays, and gs_ckpt_wait comes first.
  * Since       0.1

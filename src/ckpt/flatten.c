@@ -243,26 +243,12 @@ static gs_status_t make_names (struct flatten *f, const char *path)
 
     f->path = strdup (path);
     f->folder = calloc (folder + 2, 1);
-    f->coming = malloc (length + 8);
+    f->coming = malloc (length + 40);
     if (!f->path || !f->folder || !f->coming)
         return gsi_fail (GS_ERR_NOMEM, "%s: out of memory", path);
     memcpy (f->folder, folder ? path : ".", folder ? folder : 1);
-    snprintf (f->coming, length + 8, "%s.tmp", path);
-    return GS_OK;
-}
-
-/* N.B. That which is coming may be another job's. */
-static gs_status_t check_names (const struct flatten *f, bool replace)
-{
-    if (!replace && !access (f->path, F_OK))
-        return gsi_fail (GS_ERR_STATE, "%s: there is such a file", f->path);
-    if (!replace && !access (f->coming, F_OK))
-        return gsi_fail (GS_ERR_STATE,
-                         "%s: there is such a file: somebody is writing it, or has died while "
-                         "doing so: remove it then",
-                         f->coming);
-    if (replace)
-        unlink (f->coming);
+    snprintf (f->coming, length + 40, "%s.%ld.tmp", path, (long) getpid ());
+    unlink (f->coming);
     return GS_OK;
 }
 
@@ -308,8 +294,9 @@ gs_status_t gsi_flatten (const char *from, const char *path, bool replace)
     struct flatten f = {.source = {.fd = -1, .part_fd = -1}, .fd = -1};
     gs_status_t st;
 
-    if (!(st = make_names (&f, path)) && !(st = check_names (&f, replace)) &&
-        !(st = look (&f, from)) && !(st = lay_out (&f)))
+    if (!replace && !access (path, F_OK))
+        return gsi_fail (GS_ERR_STATE, "%s: there is such a file", path);
+    if (!(st = make_names (&f, path)) && !(st = look (&f, from)) && !(st = lay_out (&f)))
         st = write_file (&f);
     clear (&f);
     return st;

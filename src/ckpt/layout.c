@@ -8,12 +8,13 @@
 #include "base/clock.h"
 #include "base/crc32c.h"
 #include "base/fault.h"
+#include "base/log.h"
 #include "base/status.h"
 #include "ckpt/image.h"
 #include "ckpt/lock.h"
-#include "ckpt/remover.h"
 #include "ckpt/own.h"
 #include "ckpt/region.h"
+#include "ckpt/remover.h"
 #include "ckpt/store.h"
 #include "comm/agree.h"
 
@@ -436,9 +437,13 @@ void gsi_ckpt_undo (gs_ckpt_t *c)
     for (int i = 0; i < c->arrays; i++)
         gsi_h5_set_forget (&c->set[i]);
     c->has_own_sets = false;
-    gsi_remover_close (c->remover, gsi_now_ns () + gsi_feature_timeout_ns (c->comm) / 4);
+    if (gsi_remover_close (c->remover, gsi_now_ns () + gsi_feature_timeout_ns (c->comm) / 4))
+        gsi_lock_drop (c->lock);
+    else
+        gsi_log (GS_LOG_WARN, "ckpt",
+                 "%s: its lock stays: the file system holds a thread that removes files",
+                 c->tenant.name);
     c->remover = NULL;
-    gsi_lock_drop (c->lock);
     c->lock = NULL;
     gsi_h5_image_clear (&c->sealed);
     gsi_h5_image_clear (&c->mine);

@@ -12,6 +12,8 @@
 #ifndef GS_CKPT_LOCK_FILE_H
 #define GS_CKPT_LOCK_FILE_H
 
+#include <stdatomic.h>
+
 #include "ckpt/holder.h"
 #include "gradsync.h"
 
@@ -24,7 +26,7 @@ struct gsi_lock_file {
     struct gsi_holder fresh; /* and what the next one will */
     bool ours;               /* the lock of [self] was made */
     bool warned;             /* it cannot be touched */
-    bool lost;               /* then another job has taken it, */
+    atomic_bool lost;        /* then another job has taken it, */
     char who[512];           /* this one */
 };
 

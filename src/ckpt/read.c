@@ -34,7 +34,8 @@ struct load {
     uint64_t *offset;       /* [arrays] in this file; or with parts, the number of the data set */
     size_t *counts;         /* [2 * size] of a gather */
     struct gsi_fetch fetch; /* of the array that is being read, */
-    int array;              /* its number */
+    int array;              /* its number, */
+    uint64_t bytes;         /* and what was found of it */
 };
 
 static gs_status_t agree (const struct load *l, gs_status_t st)
@@ -229,6 +230,7 @@ static gs_status_t read_part (void *context, const struct gsi_part *part)
     uint64_t offset = part->region->offset + part->offset;
     gs_status_t st = GS_OK;
 
+    l->bytes += part->bytes;
     for (size_t done = 0; done < part->bytes && !st; done += PIECE_BYTES) {
         size_t n = part->bytes - done < PIECE_BYTES ? part->bytes - done : PIECE_BYTES;
         char *to = (char *) a->data + part->at + done;
@@ -265,11 +267,15 @@ static gs_status_t read_array (struct load *l, int i)
     gs_status_t st;
 
     l->array = i;
+    l->bytes = 0;
     gsi_view_to_read (l->c, i, l->source.seal.ranks, slot, &view);
     st = gsi_fetch_open (&l->fetch, l->c->comm, caller, a->data, a->count, a->dtype, PIECE_BYTES,
                          l->stream);
     if (!st)
         st = read_regions (l, i, &view);
+    if (!st && l->bytes != gsi_block_count (&view.mine, view.dims) * view.element)
+        st = gsi_fail (GS_ERR_FORMAT, "%s: its map has not all of array '%s', or more than that",
+                       l->source.path, a->name);
     gsi_fetch_close (&l->fetch);
     return st;
 }
@@ -374,7 +380,8 @@ static gs_status_t check_args (const struct load *l, int64_t step)
 
 gs_status_t gs_ckpt_read (gs_ckpt_t *ckpt, int64_t step, int64_t *found, gs_stream_t stream)
 {
-    struct load l = {.c = ckpt, .stream = stream, .step = step};
+    struct load l = {
+        .c = ckpt, .stream = stream, .step = step, .source = {.fd = -1, .part_fd = -1}};
     gs_status_t st = gsi_ckpt_ready (ckpt, caller);
 
     if (st)

@@ -14,21 +14,22 @@
 #include "base/thread.h"
 #include "ckpt/file.h"
 
-#define HELD_MAX 16 /* more go on the spot: descriptors are the program's, too */
+struct batch {
+    char **path;
+    size_t number, room;
+};
 
 struct gsi_remover {
     char *top;
-    int file[HELD_MAX]; /* without names, perhaps */
-    char *folder[HELD_MAX];
-    int files, folders;
+    struct batch waiting, going; /* the second is the thread's while it runs */
     pthread_t thread;
-    bool runs;             /* there is a thread, which has all above */
+    bool runs;
     pthread_mutex_t guard; /* of what is below */
     pthread_cond_t through;
-    bool ended, left; /* its work; and it has nobody else any more */
+    bool ended, left; /* the thread's work; and it has nobody else any more */
 };
 
-/* ---- Now ---- */
+/* ---- Files and folders ---- */
 
 /* A folder with the files in it. False: errno tells why. */
 static bool remove_folder (const char *path)
@@ -60,57 +61,51 @@ void gsi_remove (char *path)
     free (path);
 }
 
-/* ---- What is taken ---- */
-
-void gsi_remover_hold (struct gsi_remover *r, const char *path)
-{
-    int fd = r->runs || r->files == HELD_MAX ? -1 : open (path, O_RDONLY | O_CLOEXEC);
-
-    if (fd >= 0)
-        r->file[r->files++] = fd;
-}
+/* ---- What was taken ---- */
 
 void gsi_remover_take (struct gsi_remover *r, char *path)
 {
-    if (path)
-        gsi_remover_hold (r, path);
-    gsi_remove (path);
+    struct batch *b = &r->waiting;
+    size_t room = b->room ? 2 * b->room : 16;
+    char **larger = b->path;
+
+    if (b->number == b->room) {
+        if (!(larger = realloc (b->path, room * sizeof (*larger)))) {
+            tell (path, "out of memory");
+            free (path);
+            return;
+        }
+        b->path = larger;
+        b->room = room;
+    }
+    b->path[b->number++] = path;
 }
 
-void gsi_remover_take_folder (struct gsi_remover *r, char *path)
+static void forget (struct batch *b)
 {
-    if (r->folders == HELD_MAX)
-        gsi_remover_run (r, false);
-    r->folder[r->folders++] = path;
+    for (size_t i = 0; i < b->number; i++)
+        free (b->path[i]);
+    free (b->path);
+    *b = (struct batch){.number = 0};
 }
 
-/* ---- What becomes of it ---- */
-
-static void free_folders (struct gsi_remover *r)
+static void remove_all (struct gsi_remover *r)
 {
     /* Half of a checkpoint never has the name of one. */
-    bool safe = !r->folders || !gsi_file_sync_folder (r->top);
-
-    for (int i = 0; i < r->folders; i++) {
-        if (!safe)
-            tell (r->folder[i], gs_last_error ());
-        else if (!remove_folder (r->folder[i]))
-            tell (r->folder[i], strerror (errno));
-        free (r->folder[i]);
+    if (gsi_file_sync_folder (r->top)) {
+        tell (r->top, gs_last_error ());
+    } else {
+        for (size_t i = 0; i < r->going.number; i++) {
+            gsi_remove (r->going.path[i]);
+            r->going.path[i] = NULL;
+        }
     }
-    r->folders = 0;
-}
-
-static void free_all (struct gsi_remover *r)
-{
-    for (int i = 0; i < r->files; i++)
-        close (r->file[i]);
-    r->files = 0;
-    free_folders (r);
+    forget (&r->going);
 }
 
 static void clear (struct gsi_remover *r)
 {
+    forget (&r->waiting);
     pthread_mutex_destroy (&r->guard);
     pthread_cond_destroy (&r->through);
     free (r->top);
@@ -123,7 +118,7 @@ static void *work (void *remover)
     bool left;
 
     gsi_thread_stand_back ();
-    free_all (r);
+    remove_all (r);
     pthread_mutex_lock (&r->guard);
     r->ended = true;
     left = r->left;
@@ -138,12 +133,14 @@ static void *work (void *remover)
 
 void gsi_remover_run (struct gsi_remover *r, bool beside)
 {
-    if (r->runs || (!r->files && !r->folders))
+    if (!gsi_remover_await (r, 0) || !r->waiting.number)
         return;
+    r->going = r->waiting;
+    r->waiting = (struct batch){.number = 0};
     r->ended = false;
     r->runs = beside && !gsi_thread_start (&r->thread, work, r, r->top);
     if (!r->runs)
-        free_all (r);
+        remove_all (r);
 }
 
 bool gsi_remover_await (struct gsi_remover *r, int64_t until_ns)
@@ -182,18 +179,20 @@ static bool leave (struct gsi_remover *r)
 {
     bool left;
 
-    gsi_log (GS_LOG_INFO, "ckpt", "%s: a thread goes on removing files", r->top);
     pthread_mutex_lock (&r->guard);
     left = r->left = !r->ended;
     pthread_mutex_unlock (&r->guard);
     return left;
 }
 
-void gsi_remover_close (struct gsi_remover *r, int64_t until_ns)
+bool gsi_remover_close (struct gsi_remover *r, int64_t until_ns)
 {
-    if (!r || (!gsi_remover_await (r, until_ns) && leave (r)))
-        return;
+    if (!r)
+        return true;
+    if (!gsi_remover_await (r, until_ns) && leave (r))
+        return false;
     gsi_remover_await (r, INT64_MAX);
     gsi_remover_run (r, false);
     clear (r);
+    return true;
 }

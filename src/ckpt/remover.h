@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * remover - takes files away. A large one keeps a file system as long as a copy of it would:
- * where the program is not to wait for that, names go at once, and a thread frees what they stood
- * for.
+ * where the program is not to wait for that, a thread does it, after names that count are gone.
  */
 #ifndef GS_CKPT_REMOVER_H
 #define GS_CKPT_REMOVER_H
@@ -19,26 +18,19 @@ struct gsi_remover;
 /* Of what is in the folder [top]. NULL: no memory. */
 struct gsi_remover *gsi_remover_open (const char *top);
 
-/* Waits for its thread until [until_ns]; whether that is through. One that is not takes nothing.
- */
-bool gsi_remover_await (struct gsi_remover *r, int64_t until_ns);
-
-/* What a file has stays until the remover runs, though its name goes before. A remover that has
- * its hands full lets it go with its name. */
-void gsi_remover_hold (struct gsi_remover *r, const char *path);
-
-/* The same for a file that loses its name here. Frees [path], see gsi_remove. */
+/* Takes a file or folder that was renamed to [path], which it frees: it goes when the remover
+ * runs, and has seen to it that the name before is gone for good. */
 void gsi_remover_take (struct gsi_remover *r, char *path);
 
-/* Removes the folder [path] with its files when the remover runs, and has seen to it that the
- * name which that had before is gone for good. Frees [path]. N.B. Its thread is through. */
-void gsi_remover_take_folder (struct gsi_remover *r, char *path);
-
-/* Frees what was taken: [beside] the program, or now. */
+/* Removes what was taken: [beside] the program, or now. What is taken while the thread is not
+ * through waits for the next run. */
 void gsi_remover_run (struct gsi_remover *r, bool beside);
 
-/* Frees what was taken and not yet run for, and the remover; a thread that is not through at
- * [until_ns] does so itself then. */
-void gsi_remover_close (struct gsi_remover *r, int64_t until_ns);
+/* Waits for the thread until [until_ns]; whether it is through. */
+bool gsi_remover_await (struct gsi_remover *r, int64_t until_ns);
+
+/* Removes what still waits, and frees the remover. False: at [until_ns] the file system still has
+ * the thread, which goes on alone, and what waits stays. */
+bool gsi_remover_close (struct gsi_remover *r, int64_t until_ns);
 
 #endif /* GS_CKPT_REMOVER_H */

@@ -26,28 +26,33 @@ static gs_status_t damaged (const struct gsi_source *s, const char *what)
 static bool take_row (const struct gsi_source *s, const uint64_t *row, struct gsi_region *r)
 {
     size_t dims = (size_t) s->seal.map_dims;
-    uint64_t blocks = gsi_seal_blocks (row[3]);
+    uint64_t blocks = gsi_seal_blocks (row[3]), elements = 1;
+    bool fits = true;
 
     *r = (struct gsi_region){
         .array = row[0], .part = row[1], .offset = row[2], .bytes = row[3], .first = row[4]};
     memcpy (r->block.offsets, row + GSI_MAP_HEAD, dims * sizeof (*row));
     memcpy (r->block.extents, row + GSI_MAP_HEAD + dims, dims * sizeof (*row));
-    return r->part < s->seal.parts && r->first <= s->seal.blocks &&
-           blocks <= s->seal.blocks - r->first && r->offset <= s->part[r->part].file_bytes &&
+    for (size_t d = 0; d < dims && fits; d++)
+        fits = !__builtin_mul_overflow (elements, r->block.extents[d], &elements);
+    return fits && elements <= r->bytes && r->part < s->seal.parts &&
+           r->first <= s->seal.blocks && blocks <= s->seal.blocks - r->first &&
+           r->offset <= s->part[r->part].file_bytes &&
            r->bytes <= s->part[r->part].file_bytes - r->offset;
 }
 
 static gs_status_t read_map (struct gsi_source *s)
 {
     size_t words = GSI_MAP_HEAD + 2 * (size_t) s->seal.map_dims;
-    uint64_t bytes = s->seal.regions * words * sizeof (uint64_t);
     void *map = NULL;
     gs_status_t st;
 
-    if (s->seal.map_dims > GS_FIELD_DIMS_MAX || s->seal.regions > s->seal.file_bytes)
+    if (s->seal.map_dims > GS_FIELD_DIMS_MAX ||
+        s->seal.regions > s->seal.file_bytes / (words * sizeof (uint64_t)))
         return damaged (s, "its map of parts is none");
-    if (s->seal.regions &&
-        (st = gsi_seal_fetch (s->fd, s->path, s->seal.map_offset, bytes, s->seal.map_crc, &map)))
+    if (s->seal.regions && (st = gsi_seal_fetch (s->fd, s->path, s->seal.map_offset,
+                                                 s->seal.regions * words * sizeof (uint64_t),
+                                                 s->seal.map_crc, &map)))
         return st;
     if (!(s->region = calloc ((size_t) s->seal.regions + 1, sizeof (*s->region)))) {
         free (map);
@@ -69,7 +74,7 @@ static gs_status_t read_parts (struct gsi_source *s)
 
     if (!s->seal.parts)
         return GS_OK;
-    if (s->seal.parts > s->seal.file_bytes)
+    if (s->seal.parts > s->seal.file_bytes / sizeof (*s->part))
         return damaged (s, "its table of parts is none");
     if ((st = gsi_seal_fetch (s->fd, s->path, s->seal.parts_offset,
                               s->seal.parts * sizeof (*s->part), s->seal.parts_crc, &parts)))
@@ -153,6 +158,8 @@ gs_status_t gsi_source_check_part (struct gsi_source *s, uint64_t part)
     if ((uint64_t) facts.st_size != p->file_bytes)
         return gsi_fail (GS_ERR_FORMAT, "%s: it has %zu bytes and should have %zu: it is damaged",
                          s->part_path, (size_t) facts.st_size, (size_t) p->file_bytes);
+    if (p->image_bytes > p->file_bytes)
+        return damaged (s, "its table of parts is none");
     st = gsi_seal_fetch (s->part_fd, s->part_path, 0, p->image_bytes, p->image_crc, &image);
     free (image);
     return st;

@@ -135,7 +135,7 @@ static gs_status_t scan_region (struct scan *n, const struct gsi_region *r)
     uint64_t elements = gsi_block_count (&r->block, n->view.dims);
     gs_status_t st = GS_OK;
 
-    if (elements * n->view.element != r->bytes)
+    if (r->bytes % n->view.element || elements != r->bytes / n->view.element)
         return gsi_fail (GS_ERR_FORMAT, "%s: its map of parts is none", n->source->path);
     for (uint64_t i = 0; i < elements && !st; i += step)
         st = scan_block (n, r, i, elements - i < step ? elements : i + step);

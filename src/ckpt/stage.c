@@ -53,6 +53,8 @@ gs_status_t gsi_stage_prepare (gs_ckpt_t *c, size_t room)
     struct gsi_staging *g = &c->staging;
     gs_status_t st = GS_OK;
 
+    if (g->keep)
+        *g = (struct gsi_staging){.ring = NULL}; /* an old copy may still write there */
     if (g->room >= room)
         return GS_OK;
     free_ring (c);

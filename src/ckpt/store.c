@@ -22,8 +22,10 @@
 #include "ckpt/remover.h"
 
 #define COMING      ".tmp"
-#define OLD         ".old" /* of a folder that a new one takes the place of */
-#define ABANDONED_S 3600   /* far above the time between two writes to a file */
+#define GONE        ".gone%d" COMING /* what is being removed */
+#define GONE_MAX    10               /* such names of a step */
+#define OLD         ".old"           /* of a folder that a new one takes the place of */
+#define ABANDONED_S 3600             /* far above the time between two writes to a file */
 
 /* ---- File systems ---- */
 
@@ -126,9 +128,15 @@ static int64_t step_of (const char *name, bool *coming)
     static const char *const ends[] = {"", ".h5", OLD, COMING, (".h5" COMING)};
     char again[64];
     int64_t step;
+    int number;
 
     if (sscanf (name, "ck-%" SCNd64, &step) != 1 || step < 0)
         return -1;
+    if (sscanf (name, "ck-%*d" GONE, &number) == 1 && number >= 0 && number < GONE_MAX) {
+        snprintf (again, sizeof (again), "ck-%012" PRId64 GONE, step, number);
+        *coming = true;
+        return strcmp (name, again) ? -1 : step;
+    }
     for (int i = 0; i < 5; i++) {
         snprintf (again, sizeof (again), "ck-%012" PRId64 "%s", step, ends[i]);
         *coming = i >= 3;
@@ -203,51 +211,87 @@ gs_status_t gsi_store_list (const gs_ckpt_t *c, int64_t **steps, size_t *number)
 
 /* ---- Removal ---- */
 
-static bool is_busy (const gs_ckpt_t *c)
+/* The name, one of several, of what is to go. */
+static char *aside_of (const gs_ckpt_t *c, int64_t step, int number)
 {
-    return !gsi_remover_await (c->remover, 0);
+    char end[32];
+
+    snprintf (end, sizeof (end), GONE, number);
+    return path_of (c, step, end);
 }
 
-/* The folder of a step, with [end], loses its name, and goes when the remover runs. One that is
- * busy leaves it to those who come later. */
-static void set_aside (const gs_ckpt_t *c, int64_t step, const char *end)
+/* The file or folder of a step, with [end], if there is one, gets a name that is no checkpoint's,
+ * and goes when the remover runs. [*moved] tells whether there was one. */
+static gs_status_t set_aside (const gs_ckpt_t *c, int64_t step, const char *end, bool *moved)
 {
-    char *folder = path_of (c, step, end), *aside = path_of (c, step, ".h5" COMING);
+    char *path = path_of (c, step, end), *aside = NULL;
+    int number = 0;
+    gs_status_t st = GS_OK;
 
-    if (folder && aside && !access (folder, F_OK) && !is_busy (c)) {
-        if (!access (aside, F_OK)) {
-            gsi_remover_run (c->remover, false);
-            gsi_remove (strdup (aside)); /* what a job has left that died here */
-        }
-        if (!rename (folder, aside)) {
-            gsi_remover_take_folder (c->remover, aside);
-            aside = NULL;
-        } else {
-            gsi_log (GS_LOG_WARN, "ckpt", "could not remove %s: %s", folder, strerror (errno));
-        }
+    *moved = path && !access (path, F_OK);
+    if (!path || *moved)
+        aside = aside_of (c, step, number);
+    while (aside && number < GONE_MAX - 1 && !access (aside, F_OK)) {
+        free (aside);
+        aside = aside_of (c, step, ++number);
+    }
+    if (!path || (*moved && !aside)) {
+        st = gsi_fail (GS_ERR_NOMEM, "%s: no memory for a name", c->dir);
+    } else if (*moved && rename (path, aside)) {
+        st = gsi_file_fail (path, "rename");
+    } else if (*moved) {
+        gsi_remover_take (c->remover, aside);
+        aside = NULL;
     }
     free (aside);
-    free (folder);
+    free (path);
+    return st;
+}
+
+/* The same for what may as well stay. */
+static void drop (const gs_ckpt_t *c, int64_t step, const char *end)
+{
+    bool moved;
+
+    if (set_aside (c, step, end, &moved))
+        gsi_log (GS_LOG_WARN, "ckpt", "could not remove it: %s", gs_last_error ());
 }
 
 static void remove_step (const gs_ckpt_t *c, int64_t step)
 {
-    gsi_remover_take (c->remover, path_of (c, step, ".h5"));
-    set_aside (c, step, OLD);
-    set_aside (c, step, "");
+    drop (c, step, ".h5");
+    drop (c, step, OLD);
+    drop (c, step, "");
+}
+
+/* When a file, or one of a folder, was last written to; 0: it is not there. */
+static time_t last_written (const char *path)
+{
+    struct stat facts;
+    time_t last = stat (path, &facts) ? 0 : facts.st_mtime;
+    DIR *dir = last && S_ISDIR (facts.st_mode) ? opendir (path) : NULL;
+    struct dirent *entry;
+
+    while (dir && (entry = readdir (dir)))
+        if (!fstatat (dirfd (dir), entry->d_name, &facts, 0) && facts.st_mtime > last &&
+            strcmp (entry->d_name, "..") != 0)
+            last = facts.st_mtime;
+    if (dir)
+        closedir (dir);
+    return last;
 }
 
 /* Whether nothing was written to it for long: a job that lives writes. */
 static bool is_abandoned (const char *path)
 {
-    struct stat facts;
+    time_t last = last_written (path);
 
-    return path && !stat (path, &facts) && time (NULL) - facts.st_mtime > ABANDONED_S;
+    return last && time (NULL) - last > ABANDONED_S;
 }
 
 static void sweep_path (char *path, bool all)
 {
-    if (path && (all || is_abandoned (path)))
+    if (path && !access (path, F_OK) && (all || is_abandoned (path)))
         gsi_remove (path);
     else
         free (path);
@@ -264,9 +308,16 @@ static void sweep (const gs_ckpt_t *c, bool all)
         gsi_log (GS_LOG_WARN, "ckpt", "%s", gs_last_error ());
         return;
     }
+    /* What was renamed by a job that died has lost its name before for good first. */
+    if (number && gsi_file_sync_folder (c->dir)) {
+        gsi_log (GS_LOG_WARN, "ckpt", "%s", gs_last_error ());
+        number = 0;
+    }
     for (size_t i = 0; i < number; i++) {
         sweep_path (path_of (c, steps[i], COMING), all);
         sweep_path (path_of (c, steps[i], ".h5" COMING), all);
+        for (int k = 0; k < GONE_MAX; k++)
+            sweep_path (aside_of (c, steps[i], k), all);
     }
     free (steps);
 }
@@ -307,7 +358,7 @@ static void retain (const gs_ckpt_t *c, int64_t step)
     size_t number, keep = (size_t) c->opts.keep_last;
     int64_t *steps;
 
-    if (!keep || is_busy (c))
+    if (!keep)
         return;
     if (list (c, false, &steps, &number)) {
         gsi_log (GS_LOG_WARN, "ckpt", "%s", gs_last_error ());
@@ -324,6 +375,8 @@ static void retain (const gs_ckpt_t *c, int64_t step)
 void gsi_store_tidy (const gs_ckpt_t *c, int64_t step, bool beside)
 {
     retain (c, step);
+    if (!beside)
+        gsi_remover_await (c->remover, gsi_now_ns () + gsi_feature_timeout_ns (c->comm) / 4);
     gsi_remover_run (c->remover, beside);
 }
 
@@ -385,69 +438,67 @@ gs_status_t gsi_store_begin_part (const gs_ckpt_t *c, int64_t step)
 
 /* ---- Publishing ---- */
 
-/* Of a step: what is coming, what it is to be, and what it may take the place of. */
+/* Of a step: what is coming, what it is to be, and where a folder waits whose place it takes. */
 struct names {
-    char *top, *path;
-    char *old, *file;
+    char *top, *path, *old;
 };
 
-/* What there was of the other layout goes when the new file is there. */
+/* What there was of the other layout goes when the new file is there, which is read before it. */
 static gs_status_t take_place_of_file (const gs_ckpt_t *c, int64_t step, const struct names *n)
 {
     gs_status_t st;
 
-    gsi_remover_hold (c->remover, n->path);
     if (rename (n->top, n->path))
         return gsi_file_fail (n->top, "rename");
-    if (!(st = gsi_file_sync_folder (c->dir))) {
-        set_aside (c, step, OLD);
-        set_aside (c, step, "");
-    }
-    return st;
+    if ((st = gsi_file_sync_folder (c->dir)))
+        return st;
+    drop (c, step, OLD);
+    drop (c, step, "");
+    return GS_OK;
 }
 
 /* A folder cannot take the place of another one: that waits beside, where it is found. */
 static gs_status_t put_beside (const gs_ckpt_t *c, int64_t step, const struct names *n)
 {
+    bool moved;
+    gs_status_t st;
+
     if (access (n->path, F_OK))
         return GS_OK;
-    set_aside (c, step, OLD);
-    gsi_remover_run (c->remover, false);
+    if ((st = set_aside (c, step, OLD, &moved)) ||
+        (moved && (st = gsi_file_sync_folder (c->dir))))
+        return st;
     return rename (n->path, n->old) ? gsi_file_fail (n->path, "rename") : GS_OK;
 }
 
+/* A file of the step would be read in place of the folder. */
 static gs_status_t take_place_of_folder (const gs_ckpt_t *c, int64_t step, const struct names *n)
 {
+    bool moved;
     gs_status_t st = gsi_file_sync_folder (n->top);
 
     if (st || (st = put_beside (c, step, n)))
         return st;
     if (rename (n->top, n->path))
         return gsi_file_fail (n->top, "rename");
-    if ((st = gsi_file_sync_folder (c->dir)))
+    if ((st = gsi_file_sync_folder (c->dir)) || (st = set_aside (c, step, ".h5", &moved)))
         return st;
-    set_aside (c, step, OLD);
-    if (access (n->file, F_OK))
-        return GS_OK;
-    gsi_remover_take (c->remover, strdup (n->file));
-    return gsi_file_sync_folder (c->dir); /* it would be read in place of the folder */
+    drop (c, step, OLD);
+    return moved ? gsi_file_sync_folder (c->dir) : GS_OK;
 }
 
 gs_status_t gsi_store_publish (const gs_ckpt_t *c, int64_t step)
 {
     struct names n = {gsi_store_coming (c, step, GSI_STORE_TOP), path_of (c, step, end_of (c)),
-                      path_of (c, step, OLD), path_of (c, step, ".h5")};
+                      path_of (c, step, OLD)};
     gs_status_t st = gsi_store_hold (c);
 
-    /* It has had the time of a whole write; what it cannot take is removed on the spot. */
-    gsi_remover_await (c->remover, gsi_now_ns () + gsi_feature_timeout_ns (c->comm) / 4);
-    if (!st && (!n.top || !n.path || !n.old || !n.file))
+    if (!st && (!n.top || !n.path || !n.old))
         st = gsi_fail (GS_ERR_NOMEM, "%s: no memory for a name", c->dir);
     if (!st)
         st = c->nodes ? take_place_of_folder (c, step, &n) : take_place_of_file (c, step, &n);
     free (n.top);
     free (n.path);
     free (n.old);
-    free (n.file);
     return st;
 }

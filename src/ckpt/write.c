@@ -67,12 +67,20 @@ static bool is_through (struct gsi_save *s)
     return true;
 }
 
+/* Of a save that has failed. */
+static void discard (struct gsi_save *s)
+{
+    if (!s->c->rank)
+        gsi_store_give_up (s->c, s->step);
+    free_save (s);
+}
+
 bool gsi_save_come_back (gs_ckpt_t *c)
 {
     if (c->hung && !is_through (c->hung))
         return false;
     if (c->hung)
-        free_save (c->hung);
+        discard (c->hung);
     c->hung = NULL;
     return true;
 }
@@ -87,10 +95,11 @@ static void end_save (gs_ckpt_t *c, gs_status_t st)
         gsi_flow_fail (&s->flow, st);
     if (s->has_stager)
         pthread_join (s->stager, NULL); /* it waits for nothing without a deadline */
-    if (st && !c->rank)
-        gsi_store_give_up (c, s->step);
     if (is_through (s)) {
-        free_save (s);
+        if (st)
+            discard (s);
+        else
+            free_save (s);
         return;
     }
     gsi_log (GS_LOG_WARN, "ckpt", "%s: the file system holds a thread that writes to it",

@@ -9,6 +9,7 @@
 
 #include "alone.h"
 #include "base/crc32c.h"
+#include "ckpt/flatten.h"
 #include "ckpt/h5.h"
 #include "ckpt/seal.h"
 
@@ -274,5 +275,91 @@ START_TEST (later_version)
 }
 END_TEST
 
+/* ---- Files that somebody has made so: all checksums are right ---- */
+
+static struct gsi_seal *seal_of (const struct victim *v)
+{
+    return (struct gsi_seal *) (void *) (v->whole + v->bytes - GSI_SEAL_BYTES);
+}
+
+static uint64_t *words_at (const struct victim *v, uint64_t offset)
+{
+    return (uint64_t *) (void *) (v->whole + offset);
+}
+
+/* The checksums of an index anew. What it says may be out of it: then there is none. */
+static void reseal (const struct victim *v)
+{
+    struct gsi_seal *seal = seal_of (v);
+    struct gsi_seal_block *row = (void *) words_at (v, seal->table_offset);
+    size_t map = seal->regions * (GSI_MAP_HEAD + 2 * seal->map_dims) * 8;
+
+    for (uint64_t b = 0; b < seal->blocks; b++)
+        if (row[b].offset == seal->parts_offset || row[b].offset == seal->map_offset)
+            row[b].crc = gsi_crc32c (0, v->whole + row[b].offset, row[b].bytes);
+    if (seal->parts == 1)
+        seal->parts_crc = gsi_crc32c (0, v->whole + seal->parts_offset, 24);
+    if (seal->map_offset + map <= v->bytes)
+        seal->map_crc = gsi_crc32c (0, v->whole + seal->map_offset, map);
+    seal->table_crc = gsi_crc32c (0, row, seal->blocks * sizeof (*row));
+    ((uint64_t *) seal)[GSI_SEAL_WORDS - 1] = gsi_crc32c (0, seal, GSI_SEAL_BYTES - 8);
+}
+
+/* [word] of the index becomes [value]. */
+static void forge (const struct victim *v, uint64_t *word, uint64_t value, const char *what)
+{
+    unsigned char *before = malloc (v->bytes);
+    char flat[96];
+    gs_status_t st;
+
+    ck_assert_ptr_nonnull (before);
+    memcpy (before, v->whole, v->bytes);
+    *word = value;
+    reseal (v);
+    write_file (v, v->whole, v->bytes);
+    wipe ();
+    st = gs_ckpt_read (plan, 42, NULL, NULL); /* a box may be larger than the array */
+    unit_check (st == GS_ERR_FORMAT || (!st && is_filled ()), "%s gives %s: %s", what,
+                gs_status_string (st), gs_last_error ());
+    snprintf (flat, sizeof (flat), "%s/flat.h5", folder);
+    st = gsi_flatten (v->path, flat, false);
+    unit_check (st == GS_ERR_FORMAT, "%s flattened gives %s: %s", what, gs_status_string (st),
+                gs_last_error ());
+    memcpy (v->whole, before, v->bytes);
+    free (before);
+}
+
+START_TEST (forged)
+{
+    struct gsi_seal *seal;
+    uint64_t *part, *row;
+
+    make (GS_CKPT_LAYOUT_NODE);
+    seal = seal_of (victim);
+    part = words_at (victim, seal->parts_offset);
+    row = words_at (victim, seal->map_offset);
+    reseal (victim);
+    write_file (victim, victim->whole, victim->bytes);
+    unit_ok (gs_ckpt_read (plan, 42, NULL, NULL)); /* it is made well */
+    forge (victim, &part[1], UINT64_MAX, "a part's image without end");
+    forge (victim, &part[1], part[0] + 1, "a part's image longer than it");
+    forge (victim, &part[0], UINT64_MAX, "a part without end");
+    forge (victim, &seal->parts, (UINT64_C (1) << 61) + 1, "parts without end");
+    forge (victim, &seal->regions, (UINT64_C (1) << 60) + seal->regions, "regions without end");
+    forge (victim, &seal->regions, seal->regions - 1, "a region too few");
+    forge (victim, &seal->map_dims, 0, "boxes of no dimension");
+    for (uint64_t r = 0; r < seal->regions; r++) {
+        size_t dims = seal->map_dims, words = GSI_MAP_HEAD + 2 * dims;
+        uint64_t *extents = row + r * words + GSI_MAP_HEAD + dims;
+        forge (victim, &extents[0], extents[0] + (UINT64_C (1) << 61), "a box that wraps");
+        forge (victim, &extents[0], extents[0] + 1, "a box too large");
+        forge (victim, &extents[0], 0, "a box of nothing");
+        forge (victim, &row[r * words + 2], UINT64_MAX - 8, "a box beyond its part");
+        forge (victim, &row[r * words + 4], seal->blocks, "a box of no blocks");
+    }
+    clean ();
+}
+END_TEST
+
 UNIT_MAIN ("ckpt_damage", 3000, bits, bits_of_parts, lengths, lengths_of_parts, others,
-           later_version)
+           later_version, forged)
