@@ -15,10 +15,11 @@ gs_status_t gsi_fetch_open (struct gsi_fetch *f, gs_comm_t *comm, const char *ca
     if (st)
         return st;
     device = gsi_feature_device (comm);
-    if (!device->ops->queue || staged || !count)
+    if (!device->ops->queue || !count)
         return GS_OK;
-    /* N.B. Before anything is queued: a stream that is captured is refused here. */
-    if ((st = gs_comm_wait (comm, stream)) ||
+    /* N.B. Before anything is queued: a stream that is captured is refused here. And what it
+     * writes to memory of the host is there now. */
+    if ((st = gs_comm_wait (comm, stream)) || staged ||
         (st = device->ops->queue->enter (device, &previous)))
         return st;
     st = device->ops->queue->alloc_pinned (bytes, &f->pinned);

@@ -16,15 +16,16 @@ struct gsi_fetch {
 };
 
 /*
- * Checks the [count] elements at [data] as every collective does and, if they are on a GPU, gets
- * room for pieces of [bytes]. gsi_fetch_close follows in any case.
+ * Checks the [count] elements at [data] as every collective does, waits for what the stream does
+ * to them and, if they are on a GPU, gets room for pieces of [bytes]. gsi_fetch_close follows in
+ * any case.
  */
 gs_status_t gsi_fetch_open (struct gsi_fetch *f, gs_comm_t *comm, const char *caller,
                             const void *data, size_t count, gs_dtype_t dtype, size_t bytes,
                             gs_stream_t stream);
 void gsi_fetch_close (struct gsi_fetch *f);
 
-/* [bytes] at [at], as [*out], until the next call. Waits for the stream if they are on a GPU. */
+/* [bytes] at [at], as [*out], until the next call. */
 gs_status_t gsi_fetch (struct gsi_fetch *f, const void *at, size_t bytes, const void **out);
 
 /* The other way: where to write what belongs at [at], and then [bytes] of it to there. */

@@ -96,6 +96,8 @@ static gs_status_t digest_all (struct work *w)
 
     if (!on_gpu)
         return gsi_fail (GS_ERR_NOMEM, "%s: out of memory", caller);
+    if (gsi_feature_device (w->comm)->ops->queue)
+        st = gs_comm_wait (w->comm, w->stream); /* it may write to memory of the host, too */
     for (size_t i = 0; i < w->number && !st; i++) {
         const gs_array_t *a = &w->arrays[i];
         bool staged;

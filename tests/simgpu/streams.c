@@ -6,6 +6,7 @@
  *   streams blocked  every operation returns while its stream stands still
  *   streams turns    ghosts of one halo are exchanged in two streams, which nothing else orders
  *   streams graph    messages and ghosts that were captured into a graph
+ *   streams arrives  statistics of arrays of the host that the stream has yet to write
  */
 #include <stdatomic.h>
 
@@ -295,6 +296,33 @@ static void graph (void)
     free (host);
 }
 
+/* ---- Arrays of the host ---- */
+
+static float arriving[COUNT];
+
+static void write_late (void *data)
+{
+    usleep (100000);
+    for (int i = 0; i < COUNT; i++)
+        arriving[i] = *(const float *) data;
+}
+
+static void arrives (void)
+{
+    static float values[2] = {3, 5};
+    const gs_array_t array = {"arriving", arriving, COUNT, GS_F32};
+    gs_moments_t m;
+
+    CHECK_CUDA (cudaLaunchHostFunc (stream, write_late, &values[0]));
+    CHECK_OK (gs_stats (comm, arriving, COUNT, 1, GS_F32, NULL, 0, &m, stream));
+    CHECK (m.mean == 3 && m.min == 3, "a mean of %g, from %g on: it came too early", m.mean,
+           m.min);
+    arriving[0] = (float) rank; /* if it is compared now, ranks differ */
+    CHECK_CUDA (cudaLaunchHostFunc (stream, write_late, &values[1]));
+    CHECK_OK (gs_compare (comm, &array, 1, 0, stream));
+    CHECK (arriving[0] == 5, "it was compared too early");
+}
+
 static float *make_array (void)
 {
     void *memory = NULL;
@@ -325,6 +353,8 @@ int main (int argc, char **argv)
         turns ();
     else if (!strcmp (mode, "graph"))
         graph ();
+    else if (!strcmp (mode, "arrives"))
+        arrives ();
     else
         CHECK (false, "no such mode: '%s'", mode);
     CHECK_OK (gs_halo_destroy (halo));

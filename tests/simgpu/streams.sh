@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 #
 # streams.sh - no operation on device arrays waits on the host; ghosts keep out of each other's
-# way; what can be captured is right when it is replayed.
+# way; what can be captured is right when it is replayed; where the host reads what a stream
+# writes, it waits for that.
 
 . "$(dirname "$0")/lib.sh"
 
@@ -11,7 +12,7 @@ for layout in 1 2 3 2x2; do
         run "$layout GS_AVG=$average GS_TIMEOUT_MS=10000" tests/simgpu/streams blocked \
             && echo "$layout: nothing waits, averages are $average"
     done
-    for mode in turns graph; do
+    for mode in turns graph arrives; do
         run "$layout" tests/simgpu/streams "$mode" && echo "$layout: $mode"
     done
 done
