@@ -66,7 +66,8 @@ typedef enum gs_grad_contract {
  *             first two calls of a communicator, if ranks give different contracts; with
  *             GS_CHECK=collective, if GS_GRAD_OWN_SLOT is not the adjoint: if the own part of
  *             some rank differs from the average of all ranks' by more than the square root of
- *             the type's precision, of its norm. grad_x is not written then.
+ *             the type's precision, of its norm. grad_x is not written then. Elements of which
+ *             both contracts make an infinity or a NaN do not count.
  * Since       0.1
  */
 gs_status_t gs_allgather_backward (gs_comm_t *comm, const void *grad_y, void *grad_x,
@@ -381,7 +382,7 @@ typedef struct gs_adjoint_result {
  *   x         in   [nx] where J is taken, not changed; NULL: random numbers
  *   nx        in   elements of x on this rank; ranks may differ, and have 0
  *   ny        in   elements of y on this rank; likewise, but for same_loss
- *   opts      in   NULL for the defaults
+ *   opts      in   NULL for the defaults; linear and same_loss are the same on all ranks
  *   result    out  may be NULL
  *
  * Collective  yes; forward and backward may make any calls on [comm].

@@ -2,6 +2,7 @@
 /* adjoint - the gradients of collectives, each by another collective; own slots of gathers. */
 #include "comm/adjoint.h"
 
+#include <float.h>
 #include <math.h>
 #include <stdlib.h>
 
@@ -32,6 +33,7 @@ struct slot {
     size_t count;
     gs_dtype_t dtype;
     const char *own; /* this rank's place in grad_y */
+    void *sum;       /* [count] the adjoint, to compare with; NULL: there is none */
     struct gsi_call call;
 };
 
@@ -53,13 +55,27 @@ static double precision (gs_dtype_t dtype)
     }
 }
 
-/* How far [sum], that of all ranks, is from this rank's slot times their number, by norms. */
+static double largest (gs_dtype_t dtype)
+{
+    switch (dtype) {
+    case GS_F16: return 65504;
+    case GS_BF16: return 0x1.fep127;
+    case GS_F32:
+    case GS_C64: return FLT_MAX;
+    default: return DBL_MAX;
+    }
+}
+
+/* How far [sum], that of all ranks, is from this rank's slot times their number, by norms. Both
+ * contracts give an infinity or a NaN where both are none of the type's numbers. */
 static double excess (const struct slot *s, const double *own, const double *sum, size_t count)
 {
-    double most = 0, norm = 0, limit = sqrt (precision (s->dtype));
+    double most = 0, norm = 0, limit = sqrt (precision (s->dtype)), end = largest (s->dtype);
 
     for (size_t i = 0; i < count; i++) {
         double average = sum[i] / s->comm->team.size, off = own[i] - average;
+        if (!isfinite (sum[i]) && !(fabs (own[i]) * s->comm->team.size <= end))
+            continue;
         most += off * off;
         norm += average * average > own[i] * own[i] ? average * average : own[i] * own[i];
     }
@@ -138,17 +154,17 @@ static gs_status_t verify (struct slot *s, bool *refused)
     size_t bytes = s->count * gs_dtype_size (s->dtype) + 1;
     bool queued = comm->queue && !s->call.staged;
     const struct word *all = comm->scratch;
-    void *staging = queued ? malloc (bytes) : NULL, *sum = NULL;
+    void *staging = queued ? malloc (bytes) : NULL;
     double *numbers = malloc (4 * sizeof (double) * s->count + 1), result = 0;
     gs_status_t st, own = (staging || !queued) && numbers ? GS_OK : GS_ERR_NOMEM;
     int bad;
 
     if (!own && queued)
-        own = comm->device->ops->alloc (comm->device, bytes, &sum);
+        own = comm->device->ops->alloc (comm->device, bytes, &s->sum);
     else if (!own)
-        own = (sum = malloc (bytes)) ? GS_OK : GS_ERR_NOMEM;
+        own = (s->sum = malloc (bytes)) ? GS_OK : GS_ERR_NOMEM;
     if (!(st = tell (s, 0, own, &bad)) && bad < 0 &&
-        !(st = compare (s, sum, staging, numbers, &result)))
+        !(st = compare (s, s->sum, staging, numbers, &result)))
         st = tell (s, result, GS_OK, &bad);
     if (!st && bad >= 0) {
         *refused = true;
@@ -163,13 +179,19 @@ static gs_status_t verify (struct slot *s, bool *refused)
                              "do not compute the same loss: give GS_GRAD_ADJOINT",
                              s->as.caller, bad, comm->hosts[bad]);
     }
-    if (queued)
-        comm->device->ops->free (comm->device, sum);
-    else
-        free (sum);
     free (staging);
     free (numbers);
     return st;
+}
+
+/* What verify has made, when the call has ended: before, a free would wait for work that a failed
+ * call has left on the GPU. */
+static void free_sum (struct slot *s)
+{
+    if (!s->comm->queue || s->call.staged)
+        free (s->sum);
+    else if (!s->comm->device->stuck)
+        s->comm->device->ops->free (s->comm->device, s->sum);
 }
 
 /* This rank's part, times the number of ranks. */
@@ -205,9 +227,10 @@ static gs_status_t own_slot (struct slot *s, gs_stream_t stream)
         return st;
     if (s->comm->check == GSI_CHECK_COLLECTIVE && !s->call.capturing)
         st = verify (s, &refused);
-    if (refused)
-        return gsi_call_refuse (s->comm, st);
-    return gsi_call_end (s->comm, &s->call, st ? st : scale (s));
+    st = refused ? gsi_call_refuse (s->comm, st)
+                 : gsi_call_end (s->comm, &s->call, st ? st : scale (s));
+    free_sum (s);
+    return st;
 }
 
 static gs_status_t check_contract (const char *caller, gs_grad_contract_t contract)

@@ -42,14 +42,25 @@ static gs_status_t agree (struct test *t, gs_status_t own)
     return gsi_agree (t->comm, caller, own, &nothing, NULL);
 }
 
-/* The same, before the test; and with same_loss whether y is of one length. */
+/* The same, before the test; whether passes are called as often, and with same_loss whether y is
+ * of one length. */
 static gs_status_t agree_to_begin (struct test *t, gs_status_t own)
 {
-    struct gsi_agreement a = {.words = 1, .word = {t->opts.same_loss ? t->ny : 0}};
+    struct gsi_agreement a = {
+        .words = 3,
+        .word = {!!t->opts.linear, !!t->opts.same_loss, t->opts.same_loss ? t->ny : 0}};
     gs_status_t st = gsi_agree (t->comm, caller, own, &a, NULL);
 
     if (st || a.differs < 0)
         return st;
+    if (a.differs < 2)
+        return gsi_fail (
+            GS_ERR_ARG,
+            "%s: the option %s is set on rank %d (host %s), but not on rank %d (host "
+            "%s): give all ranks the same",
+            caller, a.differs ? "same_loss" : "linear", a.most_rank,
+            gs_comm_host_of (t->comm, a.most_rank), a.least_rank,
+            gs_comm_host_of (t->comm, a.least_rank));
     return gsi_fail (GS_ERR_ARG,
                      "%s: with same_loss all ranks give the same ny: rank %d (host %s) has %llu, "
                      "rank %d (host %s) has %llu",

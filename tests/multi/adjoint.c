@@ -447,6 +447,25 @@ static void check_contract (gs_dtype_t dtype, bool ragged, bool same, bool devic
     array_release (&adjoint, "contract");
 }
 
+/* Where both contracts give an infinity, or no number, they agree. */
+static void check_overflow (void)
+{
+    static const uint16_t values[] = {0x7753, 0x7c00, 0x7e01}; /* 30000, infinity, NaN */
+    uint16_t y[MOST_RANKS], x = 0;
+
+    for (int v = 0; v < 3; v++) {
+        for (int r = 0; r < size; r++)
+            y[r] = values[v];
+        CHECK_OK (gs_allgather_backward (comm, y, &x, 1, GS_F16, GS_GRAD_OWN_SLOT, NULL));
+        CHECK (size < 3 || (x & 0x7fff) >= 0x7c00, "%d ranks times %x are %x", size, values[v],
+               x);
+    }
+    y[0] = rank ? 0x7c00 : 0x3c00; /* of rank 0, whose own part is 1 */
+    if (compares && size > 1)
+        CHECK_FAILS (gs_allgather_backward (comm, y, &x, 1, GS_F16, GS_GRAD_OWN_SLOT, NULL),
+                     GS_ERR_MISMATCH, "own part of rank 0");
+}
+
 static void check_refusals (void)
 {
     double y[MOST_RANKS] = {0}, x[1];
@@ -489,6 +508,7 @@ int main (void)
     for (int i = 0; i < 16; i++)
         check_contract ((gs_dtype_t[]){GS_F64, GS_C64, GS_BF16, GS_F32}[i % 4], i & 4, i & 8,
                         seed & 1);
+    check_overflow ();
     check_refusals ();
     CHECK_OK (gs_comm_destroy (comm));
     return multi_end ("collectives and their gradients");

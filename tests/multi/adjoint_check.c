@@ -104,6 +104,13 @@ static void check_models (void)
         CHECK_FAILS (gs_adjoint_check (comm, forward, backward, &m, x, N, ny + (rank == 0), &opts,
                                        &result),
                      GS_ERR_ARG, "same_loss", "rank 0 (host");
+        opts.linear = !rank;
+        CHECK_FAILS (gs_adjoint_check (comm, forward, backward, &m, x, N, ny, &opts, &result),
+                     GS_ERR_ARG, "linear is set on rank 0 (host", "but not on rank 1 (host");
+        opts.linear = 0;
+        opts.same_loss = !!rank;
+        CHECK_FAILS (gs_adjoint_check (comm, forward, backward, &m, x, N, ny, &opts, &result),
+                     GS_ERR_ARG, "same_loss is set on rank 1 (host", "but not on rank 0 (host");
     }
 }
 

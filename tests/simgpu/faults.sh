@@ -250,6 +250,8 @@ check_complete
 try 2 1
 start 2 ncclAllReduce@1,ncclCommAbort@1 1
 start 2 cudaLaunchKernel@1=late,ncclCommAbort@1 1
+start 2 ncclReduceScatter@1=stall 1 FAULTY_SLOT=1 GS_CHECK=collective
+start 2 ncclReduceScatter@1 1 FAULTY_SLOT=1 GS_CHECK=collective
 GS_AVG=exact try 2x2 2 cudaMalloc cudaEventRecord ncclCommInitRankConfig ncclGroupEnd
 for fault in cudaMalloc#2@2 ncclCommInitRankConfig@2 ncclAllGather#3@2 cudaLaunchKernel@2=late; do
     wrapper=$room/apart start 2x2 $fault 2 APART=1

@@ -3,7 +3,8 @@
  * faulty_gpu - the program of faults.sh: one communicator on GPUs and one operation of each kind,
  * on arrays of the device and of the host. Says how far each rank came and with which status it
  * ended. With an argument it ends before the step of this name, well. With FAULTY_COUNT each rank
- * has a SIM_COUNT of its own, this and its number. FAULTY_SKIP names a step that is left out.
+ * has a SIM_COUNT of its own, this and its number. FAULTY_SKIP names a step that is left out;
+ * with FAULTY_SLOT there is one more.
  */
 #include "../multi/multi.h"
 
@@ -37,6 +38,15 @@ static gs_status_t copy_in (void)
     gs_status_t st = gs_device_copy (comm, single, host, COUNT * sizeof (*single), NULL);
 
     return st ? st : gs_device_copy (comm, half, host, COUNT * sizeof (*half), NULL);
+}
+
+/* With GS_CHECK=collective it is compared with the adjoint, in memory that it makes. */
+static gs_status_t own_slot (void)
+{
+    if (!getenv ("FAULTY_SLOT"))
+        return GS_OK;
+    return gs_allgather_backward (comm, single, gathered, COUNT / RANKS, GS_F32, GS_GRAD_OWN_SLOT,
+                                  NULL);
 }
 
 static gs_status_t average_host (void)
@@ -190,6 +200,7 @@ static const struct {
     {"create", create},
     {"alloc", alloc},
     {"copy-in", copy_in},
+    {"own-slot", own_slot},
     {"average-host", average_host},
     {"average", average},
     {"weighted", weighted},
