@@ -209,7 +209,7 @@ module gradsync_types
     real(c_double) :: exposed_us = 0
   end type gs_bucket_stats
 
-  ! What is known of the values of a feature; all is 0 where count is 0. m2 is the sum of
+  ! What is known of the values of a feature; all but bad is 0 where count is 0. m2 is the sum of
   ! (x - mean)**2, variance is m2 / count. gs_moments_t, element by element.
   type, bind(c), public :: gs_moments
     integer(c_int64_t) :: count = 0 ! values taken

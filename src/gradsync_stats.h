@@ -23,8 +23,8 @@ extern "C" {
  */
 
 /*
- * What is known of the values of one feature. All is 0 where count is 0; so memory of zeros is
- * the beginning to merge into.
+ * What is known of the values of one feature. All but bad is 0 where count is 0; so memory of
+ * zeros is the beginning to merge into.
  */
 typedef struct gs_moments {
     uint64_t count;  /* values taken */
@@ -112,7 +112,7 @@ typedef struct gs_array {
  *   number     in  how many
  *   tolerance  in  0: all bits are equal; else elements a and b of floating and complex types,
  *                  or their parts, are equal if |a - b| <= tolerance * max (|a|, |b|), or if both
- *                  are NaN. Finite, not negative, the same on all ranks
+ *                  are NaN. From 0 to 1, the same on all ranks
  *   stream     in  see section 5
  *
  * What most ranks have, or of equally many the lowest, is what the others are held to.

@@ -127,10 +127,6 @@ static gs_status_t compare (struct work *w)
 
     for (int r = 0; r < w->comm->team.size; r++) {
         const struct word *word = &w->words[r];
-        if (word->status)
-            return gsi_fail ((gs_status_t) word->status,
-                             "%s: no memory on rank %d (host %s) for blocks on their way",
-                             w->caller, r, w->comm->hosts[r]);
         if (word->dims != first->dims)
             return disagree (w, "number of dimensions", r);
         if (word->dtype != first->dtype)
@@ -310,6 +306,17 @@ static gs_status_t meet_on_gpu (struct work *w)
     return st;
 }
 
+/* The same on hosts, where all have told whether they have memory. */
+static gs_status_t meet_on_host (struct work *w)
+{
+    for (int r = 0; r < w->comm->team.size; r++)
+        if (w->words[r].status)
+            return gsi_fail ((gs_status_t) w->words[r].status,
+                             "%s: no memory on rank %d (host %s) for blocks on their way",
+                             w->caller, r, w->comm->hosts[r]);
+    return meet (w);
+}
+
 static gs_status_t assemble (struct work *w)
 {
     struct gsi_blocks blocks = {w->comm, w->caller,          w->dims,
@@ -324,7 +331,7 @@ static gs_status_t assemble (struct work *w)
     for (int r = 0; r < w->comm->team.size; r++)
         if (w->words[r].kind == ON_DEVICE)
             return meet_on_gpu (w);
-    return meet (w);
+    return meet_on_host (w);
 }
 
 static gs_status_t run (struct work *w, const size_t *extents, const size_t *offsets,

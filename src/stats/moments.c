@@ -88,7 +88,7 @@ static gs_moments_t moments_of (const struct columns *c, size_t f)
     m2 = c->squares[f] - c->rest[f] * (c->rest[f] / n);
     m.count = (uint64_t) n;
     m.mean = c->mean[f] + c->rest[f] / n;
-    m.m2 = m2 > 0 ? m2 : 0;
+    m.m2 = isnan (m2) ? INFINITY : m2 > 0 ? m2 : 0; /* two infinite parts */
     m.variance = m.m2 / n;
     m.min = c->min[f];
     m.max = c->max[f];

@@ -208,6 +208,18 @@ static void check (struct plan p)
     free (twice);
 }
 
+/* Squares that are no numbers of the type: infinite, not 0. */
+static void check_huge (void)
+{
+    static const double x[3] = {1e300, 2e300, 4e300};
+    gs_moments_t m;
+
+    CHECK_OK (gs_stats (comm, x, 3, 1, GS_F64, NULL, 0, &m, NULL));
+    CHECK (isinf (m.m2) && isinf (m.variance) && m.count == 3 * (uint64_t) size && !m.bad &&
+               m.max == 4e300,
+           "m2 %g, variance %g, of %llu", m.m2, m.variance, (unsigned long long) m.count);
+}
+
 /* Nobody has anything, or it is all masked. */
 static void check_nothing (void)
 {
@@ -295,6 +307,7 @@ int main (void)
         check ((struct plan){GS_F64, 100, 5, mask, 0, 1e100, false, false});
     }
     check_nothing ();
+    check_huge ();
     check_refusals ();
     check_logical ();
     CHECK_OK (gs_comm_destroy (comm));
