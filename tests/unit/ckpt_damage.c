@@ -5,6 +5,7 @@
  * values are what they were. GS_TEST_LONG: 100000 times for each layout.
  */
 #include <fcntl.h>
+#include <stddef.h>
 #include <sys/stat.h>
 
 #include "alone.h"
@@ -277,44 +278,61 @@ END_TEST
 
 /* ---- Files that somebody has made so: all checksums are right ---- */
 
-static struct gsi_seal *seal_of (const struct victim *v)
+static uint64_t get (const struct victim *v, uint64_t offset)
 {
-    return (struct gsi_seal *) (void *) (v->whole + v->bytes - GSI_SEAL_BYTES);
+    uint64_t word;
+
+    memcpy (&word, v->whole + offset, sizeof (word));
+    return word;
 }
 
-static uint64_t *words_at (const struct victim *v, uint64_t offset)
+static void put (const struct victim *v, uint64_t offset, uint64_t word)
 {
-    return (uint64_t *) (void *) (v->whole + offset);
+    memcpy (v->whole + offset, &word, sizeof (word));
+}
+
+static struct gsi_seal seal_of (const struct victim *v)
+{
+    struct gsi_seal seal;
+
+    memcpy (&seal, v->whole + v->bytes - GSI_SEAL_BYTES, sizeof (seal));
+    return seal;
 }
 
 /* The checksums of an index anew. What it says may be out of it: then there is none. */
 static void reseal (const struct victim *v)
 {
-    struct gsi_seal *seal = seal_of (v);
-    struct gsi_seal_block *row = (void *) words_at (v, seal->table_offset);
-    size_t map = seal->regions * (GSI_MAP_HEAD + 2 * seal->map_dims) * 8;
+    unsigned char *end = v->whole + v->bytes - GSI_SEAL_BYTES;
+    struct gsi_seal seal = seal_of (v);
+    size_t map = seal.regions * (GSI_MAP_HEAD + 2 * seal.map_dims) * 8;
 
-    for (uint64_t b = 0; b < seal->blocks; b++)
-        if (row[b].offset == seal->parts_offset || row[b].offset == seal->map_offset)
-            row[b].crc = gsi_crc32c (0, v->whole + row[b].offset, row[b].bytes);
-    if (seal->parts == 1)
-        seal->parts_crc = gsi_crc32c (0, v->whole + seal->parts_offset, 24);
-    if (seal->map_offset + map <= v->bytes)
-        seal->map_crc = gsi_crc32c (0, v->whole + seal->map_offset, map);
-    seal->table_crc = gsi_crc32c (0, row, seal->blocks * sizeof (*row));
-    ((uint64_t *) seal)[GSI_SEAL_WORDS - 1] = gsi_crc32c (0, seal, GSI_SEAL_BYTES - 8);
+    for (uint64_t b = 0; b < seal.blocks; b++) {
+        uint64_t row = seal.table_offset + b * sizeof (struct gsi_seal_block);
+        uint64_t offset = get (v, row), bytes = get (v, row + 8);
+        if (offset == seal.parts_offset || offset == seal.map_offset)
+            put (v, row + 16, gsi_crc32c (0, v->whole + offset, bytes));
+    }
+    if (seal.parts == 1)
+        seal.parts_crc = gsi_crc32c (0, v->whole + seal.parts_offset, 24);
+    if (map <= v->bytes - seal.map_offset)
+        seal.map_crc = gsi_crc32c (0, v->whole + seal.map_offset, map);
+    seal.table_crc = gsi_crc32c (0, v->whole + seal.table_offset,
+                                 seal.blocks * sizeof (struct gsi_seal_block));
+    memcpy (end, &seal, sizeof (seal));
+    put (v, v->bytes - 8, gsi_crc32c (0, end, GSI_SEAL_BYTES - 8));
 }
 
-/* [word] of the index becomes [value]. */
-static void forge (const struct victim *v, uint64_t *word, uint64_t value, const char *what)
+/* The word of the index at [offset] becomes [value]. */
+static void forge (uint64_t offset, uint64_t value, const char *what)
 {
+    const struct victim *v = &victim[0];
     unsigned char *before = malloc (v->bytes);
     char flat[96];
     gs_status_t st;
 
     ck_assert_ptr_nonnull (before);
     memcpy (before, v->whole, v->bytes);
-    *word = value;
+    put (v, offset, value);
     reseal (v);
     write_file (v, v->whole, v->bytes);
     wipe ();
@@ -329,34 +347,45 @@ static void forge (const struct victim *v, uint64_t *word, uint64_t value, const
     free (before);
 }
 
+static void forge_seal (size_t at, uint64_t value, const char *what)
+{
+    forge (victim->bytes - GSI_SEAL_BYTES + at, value, what);
+}
+
+/* A row of the map. */
+static void forge_box (uint64_t row, const struct gsi_seal *seal)
+{
+    uint64_t extent = row + 8 * (GSI_MAP_HEAD + seal->map_dims), is = get (victim, extent);
+
+    forge (extent, is + (UINT64_C (1) << 61), "a box that wraps");
+    forge (extent, is + 1, "a box too large");
+    forge (extent, 0, "a box of nothing");
+    forge (row + 16, UINT64_MAX - 8, "a box beyond its part");
+    forge (row + 32, seal->blocks, "a box of no blocks");
+}
+
 START_TEST (forged)
 {
-    struct gsi_seal *seal;
-    uint64_t *part, *row;
+    struct gsi_seal seal;
+    uint64_t part, bytes;
 
     make (GS_CKPT_LAYOUT_NODE);
     seal = seal_of (victim);
-    part = words_at (victim, seal->parts_offset);
-    row = words_at (victim, seal->map_offset);
+    part = seal.parts_offset;
+    bytes = get (victim, part);
     reseal (victim);
     write_file (victim, victim->whole, victim->bytes);
     unit_ok (gs_ckpt_read (plan, 42, NULL, NULL)); /* it is made well */
-    forge (victim, &part[1], UINT64_MAX, "a part's image without end");
-    forge (victim, &part[1], part[0] + 1, "a part's image longer than it");
-    forge (victim, &part[0], UINT64_MAX, "a part without end");
-    forge (victim, &seal->parts, (UINT64_C (1) << 61) + 1, "parts without end");
-    forge (victim, &seal->regions, (UINT64_C (1) << 60) + seal->regions, "regions without end");
-    forge (victim, &seal->regions, seal->regions - 1, "a region too few");
-    forge (victim, &seal->map_dims, 0, "boxes of no dimension");
-    for (uint64_t r = 0; r < seal->regions; r++) {
-        size_t dims = seal->map_dims, words = GSI_MAP_HEAD + 2 * dims;
-        uint64_t *extents = row + r * words + GSI_MAP_HEAD + dims;
-        forge (victim, &extents[0], extents[0] + (UINT64_C (1) << 61), "a box that wraps");
-        forge (victim, &extents[0], extents[0] + 1, "a box too large");
-        forge (victim, &extents[0], 0, "a box of nothing");
-        forge (victim, &row[r * words + 2], UINT64_MAX - 8, "a box beyond its part");
-        forge (victim, &row[r * words + 4], seal->blocks, "a box of no blocks");
-    }
+    forge (part + 8, UINT64_MAX, "a part's image without end");
+    forge (part + 8, bytes + 1, "a part's image longer than it");
+    forge (part, UINT64_MAX, "a part without end");
+    forge_seal (offsetof (struct gsi_seal, parts), (UINT64_C (1) << 61) + 1, "endless parts");
+    forge_seal (offsetof (struct gsi_seal, regions), (UINT64_C (1) << 60) + seal.regions,
+                "endless regions");
+    forge_seal (offsetof (struct gsi_seal, regions), seal.regions - 1, "a region too few");
+    forge_seal (offsetof (struct gsi_seal, map_dims), 0, "boxes of no dimension");
+    for (uint64_t r = 0; r < seal.regions; r++)
+        forge_box (seal.map_offset + r * 8 * (GSI_MAP_HEAD + 2 * seal.map_dims), &seal);
     clean ();
 }
 END_TEST
