@@ -171,7 +171,7 @@ seen lint/symbols.sh "src/boot/libgs_la-planted.o: calls PMIx_Fence"
 change src/gradsync.map 's/    gs_barrier;/&\n    gs_planted;/'
 seen lint/exports.sh "not in the library: gs_planted"
 change src/gradsync.map 's/    gsi_fail;/&\n    gsi_planted;/'
-seen lint/exports.sh "not in the imports of gradsync-mpi.so and the tools: gsi_planted"
+seen lint/exports.sh "gsi_planted" # who imports it is known only in a build with all of them
 echo 'int gs_planted (void);' | plant src/gradsync.h
 seen lint/exports.sh "in gradsync.h, not in the public nodes of src/gradsync.map: gs_planted"
 echo 'int gs_planted (void);' | plant src/gradsync_reducer.h
