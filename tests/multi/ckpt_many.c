@@ -17,7 +17,7 @@
 #define WARM        20
 #define KEPT        2
 #define PARTS       4                  /* of a run; what leaks leaks in each of them */
-#define HEAP_BYTES  ((size_t) 2048)    /* in a part, that what we build on may take, */
+#define HEAP_BYTES  ((size_t) 1024)    /* in a part, that what we build on may take, */
 #define HEAP_EACH   ((size_t) 4)       /* and in each time, */
 #define RSS_BYTES   ((size_t) 4 << 20) /* and pages that the allocator may keep */
 #define COUNT       ((size_t) 30000)   /* elements of what is replicated, several shares */
