@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/dtype.h"
 #include "base/fault.h"
 #include "base/log.h"
@@ -193,6 +194,11 @@ static int find (const gs_ckpt_t *c, const char *name)
         if (!strcmp (c->array[i].name, name))
             return i;
     return -1;
+}
+
+int64_t gsi_ckpt_until_ns (const gs_ckpt_t *c)
+{
+    return gsi_now_ns () + gsi_feature_timeout_ns (c->comm) / 4;
 }
 
 /* "a/b", which is no part of another name, and has no part that HDF5 reads otherwise. */

@@ -105,6 +105,9 @@ gs_status_t gsi_ckpt_writable (const gs_ckpt_t *ckpt, const char *caller);
 /* The number of an array of a plan that is not committed: GS_ERR_ARG, GS_ERR_STATE. */
 gs_status_t gsi_ckpt_find (const gs_ckpt_t *ckpt, const char *caller, const char *name, int *i);
 
+/* Until when this rank may wait for a file system alone: the others wait for it longer. */
+int64_t gsi_ckpt_until_ns (const gs_ckpt_t *ckpt);
+
 /* layout.c. Collective: where all that was added goes in the files; and gives back what that has
  * made. */
 gs_status_t gsi_ckpt_lay_out (gs_ckpt_t *ckpt, const char *caller);

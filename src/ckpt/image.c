@@ -45,9 +45,9 @@ gs_status_t gsi_image_write (const struct gsi_h5_image *image, const char *path)
 
     if (fd < 0)
         return gsi_file_fail (path, "open");
-    if (!(st = gsi_file_write (fd, path, image->data, image->bytes, 0)))
-        st =
-            ftruncate (fd, (off_t) image->file_bytes) ? gsi_file_fail (path, "ftruncate") : GS_OK;
+    st = gsi_file_write (fd, path, image->data, image->bytes, 0);
+    if (!st && ftruncate (fd, (off_t) image->file_bytes))
+        st = gsi_file_fail (path, "ftruncate");
     if (close (fd) && !st)
         st = gsi_file_fail (path, "close");
     if (st)

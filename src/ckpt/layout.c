@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/clock.h"
 #include "base/crc32c.h"
 #include "base/fault.h"
 #include "base/log.h"
@@ -437,7 +436,7 @@ void gsi_ckpt_undo (gs_ckpt_t *c)
     for (int i = 0; i < c->arrays; i++)
         gsi_h5_set_forget (&c->set[i]);
     c->has_own_sets = false;
-    if (gsi_remover_close (c->remover, gsi_now_ns () + gsi_feature_timeout_ns (c->comm) / 4))
+    if (gsi_remover_close (c->remover, gsi_ckpt_until_ns (c)))
         gsi_lock_drop (c->lock);
     else
         gsi_log (GS_LOG_WARN, "ckpt",

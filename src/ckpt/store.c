@@ -13,7 +13,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "base/clock.h"
 #include "base/log.h"
 #include "base/status.h"
 #include "ckpt/file.h"
@@ -376,7 +375,7 @@ void gsi_store_tidy (const gs_ckpt_t *c, int64_t step, bool beside)
 {
     retain (c, step);
     if (!beside)
-        gsi_remover_await (c->remover, gsi_now_ns () + gsi_feature_timeout_ns (c->comm) / 4);
+        gsi_remover_await (c->remover, gsi_ckpt_until_ns (c));
     gsi_remover_run (c->remover, beside);
 }
 

@@ -57,11 +57,9 @@ static void free_save (struct gsi_save *s)
 /* Waits for a writer whose flow is closed, less than other ranks wait for this one. */
 static bool is_through (struct gsi_save *s)
 {
-    int64_t until_ns = gsi_now_ns () + gsi_feature_timeout_ns (s->c->comm) / 4;
-
     if (!s->has_writer)
         return true;
-    if (!gsi_flow_await (&s->flow, GSI_FLOW_ENDED, until_ns, INT64_MAX))
+    if (!gsi_flow_await (&s->flow, GSI_FLOW_ENDED, gsi_ckpt_until_ns (s->c), INT64_MAX))
         return false;
     pthread_join (s->writer, NULL);
     return true;

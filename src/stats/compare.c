@@ -96,8 +96,6 @@ static gs_status_t digest_all (struct work *w)
 
     if (!on_gpu)
         return gsi_fail (GS_ERR_NOMEM, "%s: out of memory", caller);
-    if (gsi_feature_device (w->comm)->ops->queue)
-        st = gs_comm_wait (w->comm, w->stream); /* it may write to memory of the host, too */
     for (size_t i = 0; i < w->number && !st; i++) {
         const gs_array_t *a = &w->arrays[i];
         bool staged;
@@ -107,6 +105,8 @@ static gs_status_t digest_all (struct work *w)
     }
     if (!st && any)
         st = digest_on_gpu (w, on_gpu);
+    else if (!st && gsi_feature_device (w->comm)->ops->queue)
+        st = gs_comm_wait (w->comm, w->stream); /* which may write to memory of the host, too */
     for (size_t i = 0; i < w->number && !st; i++)
         if (!on_gpu[i])
             w->digests[i] = gsi_host_digest (
