@@ -13,13 +13,12 @@
 #define SAVES       1000
 #define SHORT_SAVES 160
 #define PLANS       200
-#define SHORT_PLANS 40
+#define SHORT_PLANS 100
 #define WARM        20
 #define KEPT        2
-#define PARTS       4                  /* of a run; what leaks leaks in each of them */
-#define HEAP_BYTES  ((size_t) 1024)    /* in a part, that what we build on may take, */
-#define HEAP_EACH   ((size_t) 4)       /* and in each time, */
-#define RSS_BYTES   ((size_t) 4 << 20) /* and pages that the allocator may keep */
+#define PARTS       4                  /* of a run; what leaks leaks in each of them: */
+#define HEAP_BYTES  ((size_t) 640)     /* less than a block, 32 bytes, in each of 25 times */
+#define RSS_BYTES   ((size_t) 4 << 20) /* pages that the allocator may keep */
 #define COUNT       ((size_t) 30000)   /* elements of what is replicated, several shares */
 #define ROWS        ((size_t) 5)
 #define COLUMNS     ((size_t) 64)
@@ -42,6 +41,9 @@ struct holdings {
 
 /* ---- What a process holds ---- */
 
+/* N.B. What glibc's caches of threads hold counts as used, and they fill for long, by chance: the
+ * layouts switch them off. Then a part takes nothing, or 544 bytes, of Open MPI, for a message
+ * that comes before its receive. */
 static struct holdings count_holdings (void)
 {
     struct mallinfo2 heap = mallinfo2 ();
@@ -85,7 +87,7 @@ static void check_holdings (const struct holdings *there, int number, const char
                                                                    : resident_bytes;
     }
     /* The simulated GPUs remember what was freed, to find its use. */
-    CHECK (multi_on_gpus () || heap <= HEAP_BYTES + HEAP_EACH * (size_t) (number / PARTS),
+    CHECK (multi_on_gpus () || heap <= HEAP_BYTES,
            "%s: %d times take %zu bytes of the heap, and again as many", what, number / PARTS,
            heap);
     CHECK (KEEPS_FREED || resident_bytes <= RSS_BYTES,
