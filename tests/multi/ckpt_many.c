@@ -4,7 +4,6 @@
  * descriptors, threads, mappings, memory of the host or the device, files. GS_TEST_SHORT: less.
  */
 #include <errno.h>
-#include <malloc.h>
 #include <sys/stat.h>
 
 #include "array.h"
@@ -41,17 +40,12 @@ struct holdings {
 
 /* ---- What a process holds ---- */
 
-/* N.B. What glibc's caches of threads hold counts as used, and they fill for long, by chance: the
- * layouts switch them off. Then a part takes nothing, or 544 bytes, of Open MPI, for a message
- * that comes before its receive. */
 static struct holdings count_holdings (void)
 {
-    struct mallinfo2 heap = mallinfo2 ();
-
     return (struct holdings){.descriptors = holdings_descriptors (),
                              .threads = holdings_threads (),
                              .mappings = holdings_mapped_files (),
-                             .heap = heap.uordblks + heap.hblkhd,
+                             .heap = holdings_heap (),
                              .resident = (size_t) holdings_resident ()};
 }
 
@@ -86,7 +80,8 @@ static void check_holdings (const struct holdings *there, int number, const char
                          : more < resident_bytes                   ? more
                                                                    : resident_bytes;
     }
-    /* The simulated GPUs remember what was freed, to find its use. */
+    /* A part takes nothing, or 544 bytes, of Open MPI, for a message that comes before its
+     * receive. The simulated GPUs remember what was freed, to find its use. */
     CHECK (multi_on_gpus () || heap <= HEAP_BYTES,
            "%s: %d times take %zu bytes of the heap, and again as many", what, number / PARTS,
            heap);
