@@ -33,7 +33,6 @@ struct array {
 
 struct state {
     gs_comm_t *comm;
-    uint64_t seed;
     int number;
     struct array array[ARRAYS];
 };
@@ -140,17 +139,24 @@ static size_t global_of (const struct array *a, size_t i)
     return at;
 }
 
-/* What [a] holds at [seed], made at [out]; of one per rank as [owner]. */
+/* What [a] holds at [seed], made at [out]; of one per rank as [owner]. At 0 it is wiped. */
 static void make_array (const struct array *a, int number, uint64_t seed, int owner, char *out)
 {
-    for (size_t i = 0; i < a->count; i++)
-        data_make (a->dtype, out, i, seed + 100 * (uint64_t) number,
-                   a->kind == PER_RANK ? owner : 0, a->kind == SHARDED ? global_of (a, i) : i);
+    size_t run = a->kind == SHARDED ? a->extents[a->dims - 1] : a->count;
+    int of = a->kind == PER_RANK ? owner : 0;
+
+    if (!seed) {
+        memset (out, 0x22, a->bytes);
+        return;
+    }
+    seed += 100 * (uint64_t) number;
+    for (size_t i = 0; i < a->count; i += run)
+        data_make_run (a->dtype, out, i, seed, of, a->kind == SHARDED ? global_of (a, i) : i,
+                       run);
 }
 
 static void fill (struct state *s, uint64_t seed)
 {
-    s->seed = seed;
     for (int i = 0; i < s->number; i++) {
         struct array *a = &s->array[i];
         make_array (a, i, seed, gs_comm_rank (s->comm), a->host);
@@ -161,12 +167,7 @@ static void fill (struct state *s, uint64_t seed)
 
 static void wipe (struct state *s)
 {
-    for (int i = 0; i < s->number; i++) {
-        struct array *a = &s->array[i];
-        memset (a->host, 0x22, a->bytes);
-        if (a->data != a->host)
-            CHECK_OK (gs_device_copy (s->comm, a->data, a->host, a->bytes, NULL));
-    }
+    fill (s, 0);
 }
 
 /* Brings array [i] to the host; whether it is as made at [seed], or wiped for 0. */
@@ -179,9 +180,7 @@ static bool is (struct state *s, int i, uint64_t seed, int owner)
     if (a->data != a->host)
         CHECK_OK (gs_device_copy (s->comm, a->host, a->data, a->bytes, NULL));
     CHECK_OK (gs_comm_wait (s->comm, NULL));
-    memset (right, 0x22, a->bytes);
-    if (seed)
-        make_array (a, i, seed, owner, right);
+    make_array (a, i, seed, owner, right);
     equal = !memcmp (a->host, right, a->bytes);
     data_free (right, a->bytes);
     return equal;

@@ -29,17 +29,9 @@ static inline bool data_is_half (gs_dtype_t dtype)
     return dtype <= GS_BF16;
 }
 
-/* Whether NCCL sums f16 and bf16, rounding at every step; see GS_AVG. */
-static bool data_fast;
-
-static inline void data_learn (const gs_comm_t *comm)
-{
-    const char *wish = getenv ("GS_AVG");
-    bool exact = wish && !strcmp (wish, "exact"), fast = wish && !strcmp (wish, "fast");
-
-    data_fast = !strcmp (gs_comm_transport (comm), "nccl") && !exact &&
-                (fast || gs_comm_size (comm) <= 8);
-}
+/* Whether NCCL sums f16 and bf16, rounding at every step (see GS_AVG); data_learn finds out. */
+extern bool data_fast;
+void data_learn (const gs_comm_t *comm);
 
 /* 64 random bits (splitmix64). */
 static inline uint64_t data_bits (uint64_t seed, int rank, size_t i)
@@ -61,25 +53,14 @@ static inline double data_number (uint64_t bits)
     return bits & 1 ? -x : x;
 }
 
-/* Makes element [i] of [rank] at [array][at]. */
-static inline void data_make (gs_dtype_t dtype, void *array, size_t at, uint64_t seed, int rank,
-                              size_t i)
-{
-    uint64_t bits = data_bits (seed, rank, i);
-    double re = data_number (bits), im = data_number (~bits);
+/* Makes element [i] of [rank] at [array][at]; that and what follows, [count]; from the first. */
+void data_make (gs_dtype_t dtype, void *array, size_t at, uint64_t seed, int rank, size_t i);
+void data_make_run (gs_dtype_t dtype, void *array, size_t at, uint64_t seed, int rank, size_t i,
+                    size_t count);
+void data_fill (gs_dtype_t dtype, void *array, uint64_t seed, int rank, size_t count);
 
-    if (data_is_integer (dtype))
-        memcpy ((char *) array + at * gs_dtype_size (dtype), &bits, gs_dtype_size (dtype));
-    else
-        wide_store (dtype, array, at, re, im);
-}
-
-static inline void data_fill (gs_dtype_t dtype, void *array, uint64_t seed, int rank,
-                              size_t count)
-{
-    for (size_t i = 0; i < count; i++)
-        data_make (dtype, array, i, seed, rank, i);
-}
+/* Element [i] of rank [r], of an integer type, as 64 bits of the type's sign. */
+uint64_t data_integer (gs_dtype_t dtype, uint64_t seed, int r, size_t i);
 
 /* What an average of [size] elements may be off by where their type rounds at every step. */
 static inline long double data_fast_bound (gs_dtype_t dtype, int size, long double mean_absolute)
@@ -93,123 +74,15 @@ static inline long double data_fast_bound (gs_dtype_t dtype, int size, long doub
  * Checks element [i] of a (weighted) average: one rounding into the type, and one of the summing
  * type per step. weights NULL: all 1. Says nothing; the caller does.
  */
-static inline bool data_average_is_right (gs_dtype_t dtype, const void *array, size_t i,
-                                          uint64_t seed, int size, const double *weights)
-{
-    _Alignas(16) unsigned char one[16];
-    long double total = 0, absolutes = 0, bound;
-    wide_t sum = 0, got = wide_load (dtype, array, i);
-    bool equal = true; /* then it is the plain average */
-
-    for (int r = 0; r < size; r++) {
-        long double w = weights ? (long double) weights[r] : 1;
-        wide_t x;
-        equal = equal && (!weights || weights[r] == weights[0]);
-        if (w == 0)
-            continue;
-        data_make (dtype, one, 0, seed, r, i);
-        x = wide_load (dtype, one, 0);
-        sum += w * x;
-        absolutes += w * cabsl (x);
-        total += w;
-    }
-    if (total == 0)
-        return got == 0;
-    bound = (weights ? 6 * size : 2 * size) * wide_sum_epsilon (dtype) * absolutes / total +
-            1.0001L * wide_epsilon (dtype) * cabsl (sum / total);
-    if (dtype == GS_F16)
-        bound += 0x1p-25L;
-    if (equal)
-        bound += data_fast_bound (dtype, size, absolutes / total);
-    return cabsl (got - sum / total) <= bound;
-}
-
-/* Element [i] of rank [r] as 64 bits of the type's sign. */
-static inline uint64_t data_integer (gs_dtype_t dtype, uint64_t seed, int r, size_t i)
-{
-    uint64_t bits = data_bits (seed, r, i);
-
-    switch (dtype) {
-    case GS_I8: return (uint64_t) (int8_t) bits;
-    case GS_I16: return (uint64_t) (int16_t) bits;
-    case GS_I32: return (uint64_t) (int32_t) bits;
-    case GS_U8: return (uint8_t) bits;
-    case GS_U16: return (uint16_t) bits;
-    case GS_U32: return (uint32_t) bits;
-    default: return bits;
-    }
-}
-
-static inline bool data_integer_is_right (gs_dtype_t dtype, gs_op_t op, const void *array,
-                                          size_t i, uint64_t seed, int size)
-{
-    uint64_t acc = data_integer (dtype, seed, 0, i);
-    size_t width = gs_dtype_size (dtype);
-
-    for (int r = 1; r < size; r++) {
-        uint64_t b = data_integer (dtype, seed, r, i);
-        bool less = dtype <= GS_I64 ? (int64_t) acc < (int64_t) b : acc < b;
-        switch (op) {
-        case GS_SUM: acc += b; break;
-        case GS_PROD: acc *= b; break;
-        case GS_MIN: acc = less ? acc : b; break;
-        default: acc = less ? b : acc; break;
-        }
-    }
-    return !memcmp ((const char *) array + i * width, &acc, width); /* the low bytes */
-}
-
-static inline bool data_floating_is_right (gs_dtype_t dtype, gs_op_t op, const void *array,
-                                           size_t i, uint64_t seed, int size)
-{
-    _Alignas(16) unsigned char one[16];
-    long double absolutes = 0, bound = 0;
-    wide_t acc = 0, got = wide_load (dtype, array, i);
-
-    for (int r = 0; r < size; r++) {
-        wide_t b;
-        data_make (dtype, one, 0, seed, r, i);
-        b = wide_load (dtype, one, 0);
-        absolutes += cabsl (b);
-        if (!r)
-            acc = b;
-        else if (op == GS_SUM)
-            acc += b;
-        else if (op == GS_PROD)
-            acc *= b;
-        else if (op == GS_MIN)
-            acc = creall (b) < creall (acc) ? b : acc;
-        else
-            acc = creall (b) > creall (acc) ? b : acc;
-    }
-    if (op == GS_PROD)
-        bound = 4 * size * wide_sum_epsilon (dtype) * cabsl (acc);
-    else if (op == GS_SUM)
-        bound = 2 * size * wide_sum_epsilon (dtype) * absolutes +
-                data_fast_bound (dtype, size, absolutes);
-    if (op <= GS_PROD)
-        bound += 1.0001L * wide_epsilon (dtype) * cabsl (acc) + (dtype == GS_F16 ? 0x1p-25L : 0);
-    return cabsl (got - acc) <= bound;
-}
+bool data_average_is_right (gs_dtype_t dtype, const void *array, size_t i, uint64_t seed,
+                            int size, const double *weights);
 
 /* Checks element [i] of gs_allreduce: integers exactly, the others as the average. */
-static inline bool data_reduction_is_right (gs_dtype_t dtype, gs_op_t op, const void *array,
-                                            size_t i, uint64_t seed, int size)
-{
-    return data_is_integer (dtype) ? data_integer_is_right (dtype, op, array, i, seed, size)
-                                   : data_floating_is_right (dtype, op, array, i, seed, size);
-}
+bool data_reduction_is_right (gs_dtype_t dtype, gs_op_t op, const void *array, size_t i,
+                              uint64_t seed, int size);
 
 /* FNV-1a of [bytes]: to compare what ranks have. */
-static inline uint64_t data_hash (const void *memory, size_t bytes)
-{
-    const unsigned char *at = memory;
-    uint64_t hash = UINT64_C (14695981039346656037);
-
-    for (size_t i = 0; i < bytes; i++)
-        hash = (hash ^ at[i]) * UINT64_C (1099511628211);
-    return hash;
-}
+uint64_t data_hash (const void *memory, size_t bytes);
 
 /* Whether all ranks have the same [bytes]. */
 static inline bool data_same_everywhere (gs_comm_t *comm, const void *memory, size_t bytes)
