@@ -20,7 +20,9 @@ PROGRAM's .layouts file, beside its source, are taken, else 1, 4 and 2x2. The se
 layout go into the environment. These are read here as well:
 
   GS_TEST_SECONDS      time limit of one launch, default 60
-  GS_TEST_SHORT        if set, every other line of a .layouts file is left out
+  GS_TEST_HALF         "odd" or "even": every other line of a .layouts file, from the first or the
+                       second one on; the first one if there is no other
+  GS_TEST_SHORT        if set, as GS_TEST_HALF=odd
   GS_TEST_MPIRUN_ARGS  more words for mpirun
   GS_TEST_LAUNCHER     instead of mpirun, for example "srun --mpi=pmix -N %N -n %n": %n is the
                        number of ranks, %N of nodes
@@ -203,18 +205,22 @@ run_line () {
 
 # Sets layouts from the file beside the program's source, else to the defaults.
 read_layouts () {
-    local file=${program[0]%.*}.layouts line number=0
+    local file=${program[0]%.*}.layouts half=${GS_TEST_HALF-${GS_TEST_SHORT:+odd}} all=() i
 
     [[ $file = /* ]] || file=${top_srcdir:-$here/..}/${file#./}
     if [[ ! -e $file ]]; then
         layouts=(1 4 2x2)
         return
     fi
-    while read -r line; do
-        [[ -z $line || $line = \#* ]] && continue
-        [[ -n ${GS_TEST_SHORT-} && $((number++ % 2)) = 1 ]] || layouts+=("$line")
-    done <"$file"
-    ((${#layouts[@]})) || die "$file names no layout"
+    mapfile -t all < <(grep -vE '^(#|$)' "$file")
+    ((${#all[@]})) || die "$file names no layout"
+    for i in "${!all[@]}"; do
+        case $half,$((i % 2)) in
+        odd,1 | even,0) ;;
+        *) layouts+=("${all[i]}") ;;
+        esac
+    done
+    ((${#layouts[@]})) || layouts=("${all[0]}")
 }
 
 # Runs every layout and speaks TAP: output as comments, then the result.

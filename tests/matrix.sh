@@ -106,8 +106,9 @@ tarball_complete () { # FOLDER
 check () {
     local nothing=(--without-pmix --without-mpi --without-hdf5 --without-cuda --without-nccl
         --disable-fortran --enable-werror)
-    # They train for long, and judge numbers; the programs themselves run in other tests, too.
-    local trains='^tests/demo/\(resume\|skill\|weights\|wire\)\.sh'
+    # They take long, and judge numbers, or the order of calls; the programs themselves run in
+    # other tests, too.
+    local long='^tests/\(demo/\(resume\|skill\|weights\|wire\)\|multi/ckpt_replay\)\.sh'
     local remark
 
     start demo option check
@@ -118,9 +119,10 @@ check () {
     if build_in "gcc" build-gcc --enable-werror; then
         tests "gcc: lint" build-gcc make -j"$jobs" -C build-gcc lint
         tests "gcc: unit tests" build-gcc make -j"$jobs" -C build-gcc check-unit
-        tests "gcc: all other tests" build-gcc make -C build-gcc check-multi
+        # In every other layout; the build with sanitizers takes the others.
+        tests "gcc: all other tests" build-gcc env GS_TEST_HALF=even make -C build-gcc check-multi
         tests "gcc: ABI" build-gcc make -C build-gcc check-abi
-        # Its faults, and the other half of the layouts, are for the build with sanitizers.
+        # Its faults are for the build with sanitizers.
         tests "gcc: on simulated GPUs" build-gcc env GS_TEST_FAULTS=no GS_TEST_SHORT=1 \
             make -C build-gcc check-simgpu
         tests "gcc: on simulated GPUs, with NCCL 2.18" build-gcc env SIM_NCCL_VERSION=2.18 \
@@ -142,7 +144,7 @@ check () {
         && tests "sanitizers: unit tests" build-sanitize env GS_TEST_SHORT=1 \
             CK_TIMEOUT_MULTIPLIER=10 make -j"$jobs" -C build-sanitize check-unit \
         && tests "sanitizers: all other tests" build-sanitize env GS_TEST_SHORT=1 \
-            GS_TEST_SECONDS=300 make -C build-sanitize check-multi BUT="$trains" \
+            GS_TEST_SECONDS=300 make -C build-sanitize check-multi BUT="$long" \
         && tests "sanitizers: on simulated GPUs" build-sanitize env GS_TEST_SECONDS=300 \
             make -C build-sanitize coverage-gpu \
         && tests "sanitizers: coverage of src/" build-sanitize make -C build-sanitize coverage
