@@ -212,7 +212,7 @@ read_layouts () {
         layouts=(1 4 2x2)
         return
     fi
-    mapfile -t all < <(grep -vE '^(#|$)' "$file")
+    mapfile -t all < <(grep -vE '^[[:space:]]*(#|$)' "$file")
     ((${#all[@]})) || die "$file names no layout"
     for i in "${!all[@]}"; do
         case $half,$((i % 2)) in

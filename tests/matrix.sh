@@ -119,7 +119,7 @@ check () {
     if build_in "gcc" build-gcc --enable-werror; then
         tests "gcc: lint" build-gcc make -j"$jobs" -C build-gcc lint
         tests "gcc: unit tests" build-gcc make -j"$jobs" -C build-gcc check-unit
-        # In every other layout; the build with sanitizers takes the others.
+        # In half of the layouts; the build with sanitizers takes the others.
         tests "gcc: all other tests" build-gcc env GS_TEST_HALF=even make -C build-gcc check-multi
         tests "gcc: ABI" build-gcc make -C build-gcc check-abi
         # Its faults are for the build with sanitizers.

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* wide.h - elements of the floating types as numbers of a wider one, and how exact those are. */
+/* wide.h - elements of the floating types as numbers of a wider one; what is done with them, and
+ * how exact it is. */
 #ifndef GS_TESTS_WIDE_H
 #define GS_TESTS_WIDE_H
 
@@ -52,6 +53,30 @@ static inline long double wide_epsilon (gs_dtype_t dtype)
 static inline long double wide_sum_epsilon (gs_dtype_t dtype)
 {
     return dtype <= GS_BF16 ? FLT_EPSILON / 2 : wide_epsilon (dtype);
+}
+
+/* cabsl, which takes long, also of real numbers. */
+static inline long double wide_absolute (wide_t x)
+{
+    return cimagl (x) == 0 ? fabsl (creall (x)) : cabsl (x);
+}
+
+/* What a result of the type may be off by for its own rounding, where [exact] is right. */
+static inline long double wide_rounding (gs_dtype_t dtype, wide_t exact)
+{
+    return 1.0001L * wide_epsilon (dtype) * wide_absolute (exact) +
+           (dtype == GS_F16 ? 0x1p-25L : 0);
+}
+
+/* a op b; GS_AVG is the sum. */
+static inline wide_t wide_combine (gs_op_t op, wide_t a, wide_t b)
+{
+    switch (op) {
+    case GS_PROD: return a * b;
+    case GS_MIN: return creall (b) < creall (a) ? b : a;
+    case GS_MAX: return creall (b) > creall (a) ? b : a;
+    default: return a + b;
+    }
 }
 
 #endif /* GS_TESTS_WIDE_H */

@@ -18,31 +18,10 @@ void data_learn (const gs_comm_t *comm)
 
 /* ---- Numbers ---- */
 
-/* The low bits of [bits] as element [at] of integers of [width] bytes. */
-static void store_integer (void *array, size_t at, size_t width, uint64_t bits)
-{
-    switch (width) {
-    case 1: ((uint8_t *) array)[at] = (uint8_t) bits; break;
-    case 2: ((uint16_t *) array)[at] = (uint16_t) bits; break;
-    case 4: ((uint32_t *) array)[at] = (uint32_t) bits; break;
-    default: ((uint64_t *) array)[at] = bits; break;
-    }
-}
-
-static uint64_t load_integer (const void *array, size_t at, size_t width)
-{
-    switch (width) {
-    case 1: return ((const uint8_t *) array)[at];
-    case 2: return ((const uint16_t *) array)[at];
-    case 4: return ((const uint32_t *) array)[at];
-    default: return ((const uint64_t *) array)[at];
-    }
-}
-
 static void make (gs_dtype_t dtype, size_t width, void *array, size_t at, uint64_t bits)
 {
     if (data_is_integer (dtype))
-        store_integer (array, at, width, bits);
+        memcpy ((char *) array + at * width, &bits, width); /* the low bytes */
     else
         wide_store (dtype, array, at, data_number (bits), data_number (~bits));
 }
@@ -78,18 +57,6 @@ static inline wide_t number (gs_dtype_t dtype, uint64_t seed, int r, size_t i)
 
 /* ---- References ---- */
 
-/* cabsl, which takes long, also of real numbers. */
-static inline long double absolute (wide_t x)
-{
-    return cimagl (x) == 0 ? fabsl (creall (x)) : cabsl (x);
-}
-
-/* How much a result of [dtype] near [exact] may be off by its own rounding. */
-static inline long double rounding (gs_dtype_t dtype, wide_t exact)
-{
-    return 1.0001L * wide_epsilon (dtype) * absolute (exact) + (dtype == GS_F16 ? 0x1p-25L : 0);
-}
-
 bool data_average_is_right (gs_dtype_t dtype, const void *array, size_t i, uint64_t seed,
                             int size, const double *weights)
 {
@@ -105,16 +72,16 @@ bool data_average_is_right (gs_dtype_t dtype, const void *array, size_t i, uint6
             continue;
         x = number (dtype, seed, r, i);
         sum += w * x;
-        absolutes += w * absolute (x);
+        absolutes += w * wide_absolute (x);
         total += w;
     }
     if (total == 0)
         return got == 0;
     bound = (weights ? 6 * size : 2 * size) * wide_sum_epsilon (dtype) * absolutes / total +
-            rounding (dtype, sum / total);
+            wide_rounding (dtype, sum / total);
     if (equal)
         bound += data_fast_bound (dtype, size, absolutes / total);
-    return absolute (got - sum / total) <= bound;
+    return wide_absolute (got - sum / total) <= bound;
 }
 
 uint64_t data_integer (gs_dtype_t dtype, uint64_t seed, int r, size_t i)
@@ -135,7 +102,7 @@ uint64_t data_integer (gs_dtype_t dtype, uint64_t seed, int r, size_t i)
 static bool integer_is_right (gs_dtype_t dtype, gs_op_t op, const void *array, size_t i,
                               uint64_t seed, int size)
 {
-    uint64_t acc = data_integer (dtype, seed, 0, i), low;
+    uint64_t acc = data_integer (dtype, seed, 0, i);
     size_t width = gs_dtype_size (dtype);
 
     for (int r = 1; r < size; r++) {
@@ -148,8 +115,7 @@ static bool integer_is_right (gs_dtype_t dtype, gs_op_t op, const void *array, s
         default: acc = less ? b : acc; break;
         }
     }
-    low = load_integer (array, i, width);
-    return low == (width < 8 ? acc & ((UINT64_C (1) << 8 * width) - 1) : acc);
+    return !memcmp ((const char *) array + i * width, &acc, width); /* the low bytes */
 }
 
 static bool floating_is_right (gs_dtype_t dtype, gs_op_t op, const void *array, size_t i,
@@ -160,26 +126,17 @@ static bool floating_is_right (gs_dtype_t dtype, gs_op_t op, const void *array, 
 
     for (int r = 0; r < size; r++) {
         wide_t b = number (dtype, seed, r, i);
-        absolutes += absolute (b);
-        if (!r)
-            acc = b;
-        else if (op == GS_SUM)
-            acc += b;
-        else if (op == GS_PROD)
-            acc *= b;
-        else if (op == GS_MIN)
-            acc = creall (b) < creall (acc) ? b : acc;
-        else
-            acc = creall (b) > creall (acc) ? b : acc;
+        absolutes += wide_absolute (b);
+        acc = r ? wide_combine (op, acc, b) : b;
     }
     if (op == GS_PROD)
-        bound = 4 * size * wide_sum_epsilon (dtype) * absolute (acc);
+        bound = 4 * size * wide_sum_epsilon (dtype) * wide_absolute (acc);
     else if (op == GS_SUM)
         bound = 2 * size * wide_sum_epsilon (dtype) * absolutes +
                 data_fast_bound (dtype, size, absolutes);
     if (op <= GS_PROD)
-        bound += rounding (dtype, acc);
-    return absolute (got - acc) <= bound;
+        bound += wide_rounding (dtype, acc);
+    return wide_absolute (got - acc) <= bound;
 }
 
 bool data_reduction_is_right (gs_dtype_t dtype, gs_op_t op, const void *array, size_t i,

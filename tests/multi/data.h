@@ -53,7 +53,7 @@ static inline double data_number (uint64_t bits)
     return bits & 1 ? -x : x;
 }
 
-/* Makes element [i] of [rank] at [array][at]; that and what follows, [count]; from the first. */
+/* Makes elements of [rank], at [array][at] and behind: [i]; [count] from [i]; [count] from 0. */
 void data_make (gs_dtype_t dtype, void *array, size_t at, uint64_t seed, int rank, size_t i);
 void data_make_run (gs_dtype_t dtype, void *array, size_t at, uint64_t seed, int rank, size_t i,
                     size_t count);

@@ -45,8 +45,7 @@ static void make_set (struct message *list, int number)
 /* What message [i] carries. */
 static void fill (const struct message *m, int i, char *out)
 {
-    for (size_t k = 0; k < m->count; k++)
-        data_make (m->dtype, out, k, seed + 1000 * (uint64_t) i, m->from, k);
+    data_fill (m->dtype, out, seed + 1000 * (uint64_t) i, m->from, m->count);
 }
 
 static void *place (char *memory, size_t bytes, bool on_device)
