@@ -4,7 +4,7 @@
 #define GS_TESTS_ALONE_H
 
 #include "comm/comm.h"
-#include "unit.h"
+#include "unit/unit.h"
 
 /* A communicator of this process alone, with its record in memory. */
 static inline gs_comm_t *alone_create (void)

@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* status - every status has its name and number; texts belong to threads and are cut, not lost.
+ */
+#include "base/status.h"
+
+#include <pthread.h>
+
+#include "unit/unit.h"
+
+START_TEST (names_and_numbers)
+{
+    static const char *const names[] = {
+        "GS_OK",         "GS_ERR_ARG",       "GS_ERR_MISMATCH",    "GS_ERR_NOMEM",
+        "GS_ERR_BOOT",   "GS_ERR_TRANSPORT", "GS_ERR_DEVICE",      "GS_ERR_IO",
+        "GS_ERR_FORMAT", "GS_ERR_TIMEOUT",   "GS_ERR_UNSUPPORTED", "GS_ERR_STATE",
+    };
+    static const int outside[] = {-1, 12, 99, 0x7fffffff, -0x7fffffff - 1};
+
+    for (int i = 0; i < 12; i++)
+        ck_assert_str_eq (gs_status_string ((gs_status_t) i), names[i]);
+    for (size_t i = 0; i < sizeof (outside) / sizeof (outside[0]); i++)
+        ck_assert_str_eq (gs_status_string ((gs_status_t) outside[i]), "unknown status");
+    ck_assert_uint_eq (sizeof (gs_status_t), sizeof (int));
+}
+END_TEST
+
+START_TEST (fail_keeps_its_text)
+{
+    ck_assert_int_eq (gsi_fail (GS_ERR_IO, "file %s, line %d", "x", 7), GS_ERR_IO);
+    ck_assert_str_eq (gs_last_error (), "file x, line 7");
+    gs_status_string (GS_OK); /* what succeeds leaves the text alone */
+    ck_assert_str_eq (gs_last_error (), "file x, line 7");
+}
+END_TEST
+
+START_TEST (text_may_contain_the_last_one)
+{
+    gsi_fail (GS_ERR_IO, "inner");
+    gsi_fail (GS_ERR_BOOT, "outer: %s: %s", gs_last_error (), gs_last_error ());
+    ck_assert_str_eq (gs_last_error (), "outer: inner: inner");
+}
+END_TEST
+
+START_TEST (long_text_is_cut)
+{
+    char text[3 * GSI_TEXT_MAX];
+
+    memset (text, 'x', sizeof (text));
+    text[sizeof (text) - 1] = 0;
+    gsi_fail (GS_ERR_IO, "begin %s", text);
+    ck_assert_uint_eq (strlen (gs_last_error ()), GSI_TEXT_MAX - 1);
+    ck_assert_ptr_eq (strstr (gs_last_error (), "begin xx"), gs_last_error ());
+}
+END_TEST
+
+/* Returns [mark] if the thread begins with a text, else NULL. */
+static void *other_thread (void *mark)
+{
+    void *dirty = gs_last_error ()[0] ? mark : NULL;
+
+    gsi_fail (GS_ERR_IO, "theirs");
+    return dirty;
+}
+
+START_TEST (texts_belong_to_threads)
+{
+    pthread_t thread;
+    int mark;
+    void *dirty;
+
+    gsi_fail (GS_ERR_IO, "mine");
+    ck_assert_int_eq (pthread_create (&thread, NULL, other_thread, &mark), 0);
+    ck_assert_int_eq (pthread_join (thread, &dirty), 0);
+    ck_assert_msg (!dirty, "a new thread begins with a text");
+    ck_assert_str_eq (gs_last_error (), "mine");
+}
+END_TEST
+
+UNIT_MAIN ("status", 10, names_and_numbers, fail_keeps_its_text, text_may_contain_the_last_one,
+           long_text_is_cut, texts_belong_to_threads)

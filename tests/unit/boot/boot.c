@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* boot - which way is taken, what is said when none is there, and who is missing. */
+#include "boot/boot.h"
+
+#include "base/status.h"
+#include "config.h"
+#include "unit/unit.h"
+
+static struct gsi_boot *boot;
+
+/* Opens, checks that it is the way alone, and closes. */
+static void check_single (void)
+{
+    unit_ok (gsi_boot_open (&boot));
+    ck_assert_str_eq (boot->ops->name, "single");
+    gsi_boot_close (boot);
+}
+
+START_TEST (alone_without_a_launcher)
+{
+    check_single ();
+}
+END_TEST
+
+START_TEST (announced_tasks_without_pmix)
+{
+    static const char *const names[] = {"SLURM_STEP_NUM_TASKS", "OMPI_COMM_WORLD_SIZE",
+                                        "MV2_COMM_WORLD_SIZE"};
+
+    for (size_t i = 0; i < sizeof (names) / sizeof (names[0]); i++) {
+        setenv (names[i], "4", 1);
+        unit_fails (gsi_boot_open (&boot), GS_ERR_BOOT, "announces 4 tasks", names[i],
+                    "srun --mpi=pmix", "gs_comm_from_mpi", "GS_BOOT=single", "PMIx");
+        ck_assert_ptr_null (boot);
+        setenv ("GS_BOOT", "single", 1); /* on purpose */
+        check_single ();
+        unsetenv ("GS_BOOT");
+        setenv (names[i], "1", 1);
+        check_single ();
+        setenv (names[i], "nonsense", 1);
+        check_single ();
+        unsetenv (names[i]);
+    }
+}
+END_TEST
+
+START_TEST (announced_tasks_of_an_mpi_launcher)
+{
+    setenv ("PMI_SIZE", "3", 1); /* only MPI can reach the others, and its module is not here */
+    unit_fails (gsi_boot_open (&boot), GS_ERR_UNSUPPORTED, "gradsync-mpi.so");
+    unsetenv ("PMI_SIZE");
+    setenv ("PALS_APID", "x", 1);
+    check_single ();
+    setenv ("PALS_SIZE", "2", 1);
+    unit_fails (gsi_boot_open (&boot), GS_ERR_UNSUPPORTED, "gradsync-mpi.so");
+    ck_assert_ptr_null (boot);
+    unsetenv ("PALS_SIZE");
+    unsetenv ("PALS_APID");
+}
+END_TEST
+
+START_TEST (ways_asked_for)
+{
+    setenv ("GS_BOOT", "pmix", 1);
+#ifdef HAVE_PMIX
+    unit_fails (gsi_boot_open (&boot), GS_ERR_UNSUPPORTED, "no PMIx server answers");
+#else
+    unit_fails (gsi_boot_open (&boot), GS_ERR_UNSUPPORTED, "--with-pmix");
+#endif
+    setenv ("GS_BOOT", "mpi", 1);
+    unit_fails (gsi_boot_open (&boot), GS_ERR_UNSUPPORTED, "gradsync-mpi.so");
+    setenv ("GS_BOOT", "single", 1);
+    check_single ();
+    setenv ("GS_BOOT", "auto", 1);
+    check_single ();
+    setenv ("GS_BOOT", "nonsense", 1); /* the create refuses it after the way is open */
+    check_single ();
+    unit_fails (gsi_boot_from_mpi (0, &boot), GS_ERR_UNSUPPORTED, "gradsync-mpi.so");
+    ck_assert_ptr_null (boot);
+}
+END_TEST
+
+static const char *host_of (void *context, int rank)
+{
+    static char host[32];
+
+    ck_assert_ptr_eq (context, host_of);
+    snprintf (host, sizeof (host), "n%d", rank / 2);
+    return rank == 5 ? NULL : host;
+}
+
+START_TEST (missing_ranks_are_named)
+{
+    unsigned char missing[8] = {0, 0, 1, 0, 0, 1, 0, 1};
+    char text[512];
+
+    gsi_boot_name_missing (missing, 8, host_of, host_of, text, sizeof (text));
+    ck_assert_str_eq (text, "3 of 8 ranks did not come: rank 2 (host n1), rank 5, rank 7 (host "
+                            "n3)");
+    gsi_boot_name_missing (missing, 8, NULL, NULL, text, sizeof (text));
+    ck_assert_str_eq (text, "3 of 8 ranks did not come: rank 2, rank 5, rank 7");
+    gsi_boot_name_missing (missing, 4, NULL, NULL, text, sizeof (text));
+    ck_assert_str_eq (text, "1 of 4 ranks did not come: rank 2");
+}
+END_TEST
+
+START_TEST (many_missing_ranks_are_counted)
+{
+    unsigned char missing[1000];
+    char text[1024];
+
+    memset (missing, 1, sizeof (missing));
+    gsi_boot_name_missing (missing, 16, NULL, NULL, text, sizeof (text));
+    ck_assert_ptr_nonnull (strstr (text, ", rank 15"));
+    ck_assert_ptr_null (strstr (text, "more"));
+    gsi_boot_name_missing (missing, 17, NULL, NULL, text, sizeof (text));
+    ck_assert_ptr_nonnull (strstr (text, ", rank 15, and 1 more"));
+    gsi_boot_name_missing (missing, 1000, NULL, NULL, text, sizeof (text));
+    ck_assert_ptr_nonnull (strstr (text, "1000 of 1000 ranks"));
+    ck_assert_ptr_nonnull (strstr (text, ", and 984 more"));
+}
+END_TEST
+
+START_TEST (a_small_room_cuts_the_sentence)
+{
+    unsigned char missing[40];
+    char whole[1024], text[1024];
+
+    memset (missing, 1, sizeof (missing));
+    gsi_boot_name_missing (missing, 40, host_of, host_of, whole, sizeof (whole));
+    for (size_t room = 1; room <= strlen (whole) + 1; room++) {
+        memset (text, '#', sizeof (text));
+        gsi_boot_name_missing (missing, 40, host_of, host_of, text, room);
+        ck_assert_uint_eq (strlen (text), room - 1);
+        ck_assert_int_eq (strncmp (text, whole, room - 1), 0);
+        ck_assert_int_eq (text[room], '#');
+    }
+}
+END_TEST
+
+/* With others it is in boot_id. */
+START_TEST (agreeing_alone)
+{
+    unit_ok (gsi_boot_open (&boot));
+    unit_ok (gsi_boot_agree (boot, GS_OK, INT64_MAX));
+    unit_fails (gsi_boot_agree (boot, gsi_fail (GS_ERR_DEVICE, "it smokes"), INT64_MAX),
+                GS_ERR_DEVICE, "rank 0 (host ", boot->host, "): it smokes");
+    gsi_boot_close (boot);
+}
+END_TEST
+
+START_TEST (own_host)
+{
+    char host[GSI_HOST_BYTES], name[256] = "";
+
+    gethostname (name, sizeof (name) - 1);
+    memset (host, '#', sizeof (host));
+    gsi_boot_own_host (host);
+    ck_assert_int_eq (strncmp (host, name, GSI_HOST_BYTES - 1), 0);
+    ck_assert_int_eq (host[GSI_HOST_BYTES - 1], 0);
+}
+END_TEST
+
+UNIT_MAIN ("boot", 60, alone_without_a_launcher, announced_tasks_without_pmix,
+           announced_tasks_of_an_mpi_launcher, ways_asked_for, missing_ranks_are_named,
+           many_missing_ranks_are_counted, a_small_room_cuts_the_sentence, agreeing_alone,
+           own_host)

@@ -1,0 +1,478 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* boot_id - ranks that meet by an id, one thread each; and all who should not come, or do not. */
+#include <arpa/inet.h>
+#include <pthread.h>
+#include <sys/socket.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/status.h"
+#include "boot/boot.h"
+#include "unit/unit.h"
+
+#define MOST 8
+
+/* One rank: what it does and what comes of it. */
+struct rank {
+    pthread_t thread;
+    gs_unique_id_t id;
+    int rank, size, wait_ms, delay_ms;
+    int again;          /* how many exchanges follow the first */
+    int again_delay_ms; /* before the second */
+    gs_status_t own;    /* its own status, if it is to agree with the others */
+    bool agrees;
+    size_t bytes;
+    gs_status_t st;
+    char text[1024], cards[MOST * 64];
+};
+
+static struct rank ranks[MOST];
+
+static void fill_card (char *card, int rank, size_t bytes)
+{
+    memset (card, 'a' + rank, bytes);
+}
+
+static gs_status_t exchange (struct rank *r, struct gsi_boot *boot, size_t bytes)
+{
+    char card[64];
+
+    fill_card (card, r->rank, bytes);
+    return boot->ops->exchange (boot, card, bytes, r->cards,
+                                gsi_now_ns () + r->wait_ms * GSI_NS_PER_MS);
+}
+
+/* Exchanges cards of another size each time; the last ones are those of the first. */
+static gs_status_t meet_again (struct rank *r, struct gsi_boot *boot)
+{
+    gs_status_t st = GS_OK;
+
+    usleep ((useconds_t) r->again_delay_ms * 1000);
+    for (int left = r->again; left > 0 && !st; left--) {
+        memset (r->cards, 0, sizeof (r->cards));
+        st = exchange (r, boot, left > 1 ? (size_t) left : r->bytes);
+    }
+    if (st || !r->agrees)
+        return st;
+    if (r->own)
+        gsi_fail (r->own, "rank %d says so itself", r->rank);
+    return gsi_boot_agree (boot, r->own, gsi_now_ns () + r->wait_ms * GSI_NS_PER_MS);
+}
+
+static void *meet (void *argument)
+{
+    struct rank *r = argument;
+    struct gsi_boot *boot;
+
+    usleep ((useconds_t) r->delay_ms * 1000);
+    r->st = gsi_boot_id_open (&r->id, r->rank, r->size, &boot);
+    if (!r->st)
+        r->st = exchange (r, boot, r->bytes);
+    if (!r->st)
+        r->st = meet_again (r, boot);
+    if (r->st)
+        snprintf (r->text, sizeof (r->text), "%s", gs_last_error ());
+    gsi_boot_close (boot);
+    return NULL;
+}
+
+/* Prepares [count] ranks with one new id. */
+static void plan (int count, int wait_ms)
+{
+    memset (ranks, 0, sizeof (ranks));
+    unit_ok (gs_unique_id_get (&ranks[0].id));
+    for (int r = 0; r < count; r++) {
+        ranks[r].id = ranks[0].id;
+        ranks[r].rank = r;
+        ranks[r].size = count;
+        ranks[r].wait_ms = wait_ms;
+        ranks[r].bytes = 40;
+    }
+}
+
+static void start (int rank)
+{
+    ck_assert_int_eq (pthread_create (&ranks[rank].thread, NULL, meet, &ranks[rank]), 0);
+}
+
+static void finish (int rank)
+{
+    ck_assert_int_eq (pthread_join (ranks[rank].thread, NULL), 0);
+}
+
+static void run (int count)
+{
+    for (int r = 0; r < count; r++)
+        start (r);
+    for (int r = 0; r < count; r++)
+        finish (r);
+}
+
+static void check_met (int count)
+{
+    for (int r = 0; r < count; r++) {
+        ck_assert_msg (!ranks[r].st, "rank %d: %s", r, ranks[r].text);
+        for (int other = 0; other < count; other++) {
+            char card[64];
+            fill_card (card, other, 40);
+            ck_assert_int_eq (memcmp (ranks[r].cards + other * 40, card, 40), 0);
+        }
+    }
+}
+
+/* The rank failed with [st] and a text that has [part]. */
+static void check_failed (int rank, gs_status_t st, const char *part)
+{
+    ck_assert_msg (ranks[rank].st == st && strstr (ranks[rank].text, part),
+                   "rank %d: %s, '%s'; wanted %s, '%s'", rank, gs_status_string (ranks[rank].st),
+                   ranks[rank].text, gs_status_string (st), part);
+}
+
+START_TEST (all_come)
+{
+    for (int size = 1; size <= MOST; size++) {
+        plan (size, 20000);
+        run (size);
+        check_met (size);
+    }
+}
+END_TEST
+
+START_TEST (all_come_again)
+{
+    for (int size = 1; size <= MOST; size++) {
+        plan (size, 20000);
+        for (int r = 0; r < size; r++) {
+            ranks[r].again = 5;
+            ranks[r].again_delay_ms = r * 5;
+        }
+        run (size);
+        check_met (size);
+    }
+}
+END_TEST
+
+START_TEST (a_rank_does_not_come_again)
+{
+    plan (4, 1000);
+    for (int r = 0; r < 4; r++)
+        ranks[r].again = 2;
+    ranks[2].again_delay_ms = 2000;
+    run (4);
+    for (int r = 0; r < 4; r += r == 1 ? 2 : 1)
+        check_failed (r, GS_ERR_TIMEOUT, "rank 2 did not come again");
+    ck_assert_int_ne (ranks[2].st, GS_OK); /* the others have gone */
+}
+END_TEST
+
+START_TEST (a_rank_ends_in_between)
+{
+    plan (4, 20000);
+    for (int r = 0; r < 4; r++)
+        ranks[r].again = r != 2;
+    run (4);
+    ck_assert_int_eq (ranks[2].st, GS_OK);
+    for (int r = 0; r < 4; r += r == 1 ? 2 : 1)
+        check_failed (r, GS_ERR_BOOT, "rank 2 has ended");
+}
+END_TEST
+
+START_TEST (cards_differ_later)
+{
+    plan (3, 20000);
+    for (int r = 0; r < 3; r++)
+        ranks[r].again = r == 1 ? 3 : 2; /* so its second card is longer */
+    run (3);
+    check_failed (0, GS_ERR_BOOT, "rank 1");
+    check_failed (2, GS_ERR_BOOT, "rank 1");
+    ck_assert_int_ne (ranks[1].st, GS_OK);
+}
+END_TEST
+
+START_TEST (rank_0_ends_in_between)
+{
+    plan (3, 20000);
+    ranks[1].again = ranks[2].again = 1;
+    run (3);
+    ck_assert_int_eq (ranks[0].st, GS_OK);
+    check_failed (1, GS_ERR_TIMEOUT, "rank 0");
+    check_failed (2, GS_ERR_TIMEOUT, "rank 0");
+}
+END_TEST
+
+/* All return the failure of the first rank that has one, in its words. */
+static void check_agreed (gs_status_t st, const char *part)
+{
+    for (int r = 0; r < 4; r++) {
+        ranks[r].again = 1;
+        ranks[r].agrees = true;
+    }
+    run (4);
+    for (int r = 0; r < 4; r++)
+        if (st)
+            check_failed (r, st, part);
+        else
+            ck_assert_msg (!ranks[r].st, "rank %d: %s", r, ranks[r].text);
+}
+
+START_TEST (ranks_agree)
+{
+    plan (4, 20000);
+    check_agreed (GS_OK, "");
+    plan (4, 20000);
+    ranks[2].own = GS_ERR_DEVICE;
+    check_agreed (GS_ERR_DEVICE, "): rank 2 says so itself");
+    plan (4, 20000);
+    ranks[1].own = GS_ERR_NOMEM;
+    ranks[3].own = GS_ERR_DEVICE;
+    check_agreed (GS_ERR_NOMEM, "rank 1 (host ");
+    plan (4, 20000);
+    ranks[0].own = ranks[3].own = GS_ERR_TRANSPORT;
+    check_agreed (GS_ERR_TRANSPORT, "): rank 0 says so itself");
+    plan (4, 20000);
+    ranks[0].own = GS_ERR_TIMEOUT; /* those who waited in vain come behind the cause */
+    ranks[1].own = GS_ERR_STATE;
+    ranks[3].own = GS_ERR_DEVICE;
+    check_agreed (GS_ERR_DEVICE, "): rank 3 says so itself");
+    plan (4, 20000);
+    ranks[1].own = GS_ERR_TIMEOUT;
+    ranks[2].own = GS_ERR_STATE;
+    check_agreed (GS_ERR_TIMEOUT, "): rank 1 says so itself");
+}
+END_TEST
+
+START_TEST (rank_0_comes_last)
+{
+    plan (3, 20000);
+    ranks[0].delay_ms = 300;
+    run (3);
+    check_met (3);
+}
+END_TEST
+
+START_TEST (two_meetings_at_once)
+{
+    plan (6, 20000);
+    unit_ok (gs_unique_id_get (&ranks[3].id));
+    ranks[4].id = ranks[5].id = ranks[3].id;
+    for (int r = 0; r < 6; r++) {
+        ranks[r].size = 3;
+        ranks[r].rank = r % 3;
+    }
+    run (6);
+    check_met (3);
+    memmove (ranks, ranks + 3, 3 * sizeof (ranks[0]));
+    check_met (3);
+}
+END_TEST
+
+START_TEST (a_rank_is_taken_twice)
+{
+    plan (3, 20000);
+    ranks[2].rank = 1;
+    ranks[2].delay_ms = 100;
+    run (3);
+    for (int r = 0; r < 3; r++)
+        check_failed (r, GS_ERR_ARG, "rank 1 of 3, which is taken");
+}
+END_TEST
+
+START_TEST (sizes_differ)
+{
+    plan (3, 20000);
+    ranks[2].size = 4;
+    ranks[2].delay_ms = 100;
+    run (3);
+    for (int r = 0; r < 3; r++)
+        check_failed (r, GS_ERR_ARG, "rank 2 of 4, which does not fit (rank 0 says size 3)");
+}
+END_TEST
+
+START_TEST (cards_differ)
+{
+    plan (2, 20000);
+    ranks[1].bytes = 48;
+    run (2);
+    check_failed (0, GS_ERR_MISMATCH, "another gradsync version");
+    check_failed (1, GS_ERR_MISMATCH, "another gradsync version");
+}
+END_TEST
+
+START_TEST (a_rank_is_missing)
+{
+    plan (3, 1500);
+    start (0);
+    start (1);
+    finish (0);
+    finish (1);
+    check_failed (0, GS_ERR_TIMEOUT, "1 of 3 ranks did not come: rank 2");
+    check_failed (1, GS_ERR_TIMEOUT, "1 of 3 ranks did not come: rank 2");
+}
+END_TEST
+
+START_TEST (rank_0_is_missing)
+{
+    plan (2, 300); /* its socket listens, but nobody answers */
+    start (1);
+    finish (1);
+    check_failed (1, GS_ERR_TIMEOUT, "rank 0");
+}
+END_TEST
+
+START_TEST (ids_serve_once)
+{
+    plan (2, 20000);
+    run (2);
+    check_met (2);
+    run (1);
+    check_failed (0, GS_ERR_ARG, "an id serves once");
+    ranks[1].wait_ms = 300;
+    start (1);
+    finish (1);
+    check_failed (1, GS_ERR_TIMEOUT, "rank 0");
+}
+END_TEST
+
+START_TEST (rank_0_must_have_made_the_id)
+{
+    plan (1, 1000);
+    ranks[0].id.bytes[20] ^= 1; /* in the secret: an id of somebody else */
+    run (1);
+    check_failed (0, GS_ERR_ARG, "rank 0 must be the process that made the id");
+}
+END_TEST
+
+START_TEST (damaged_ids)
+{
+    static const char other[] = "nonsense";
+    struct gsi_boot *boot;
+    gs_unique_id_t id;
+
+    for (int kind = 0; kind < 5; kind++) {
+        unit_ok (gs_unique_id_get (&id));
+        switch (kind) {
+        case 0: memset (&id, 0, sizeof (id)); break;
+        case 1: memset (&id, 0xff, sizeof (id)); break;
+        case 2: memcpy (&id, other, sizeof (other)); break;
+        case 3: memmove (id.bytes, id.bytes + 1, sizeof (id) - 1); break;
+        case 4: memset (id.bytes + 12, 0xff, 4); break; /* port and number of addresses */
+        }
+        for (int rank = 0; rank < 2; rank++) {
+            unit_fails (gsi_boot_id_open (&id, rank, 2, &boot), GS_ERR_ARG, "the id is damaged",
+                        "all 256 bytes");
+            ck_assert_ptr_null (boot);
+        }
+    }
+    unit_fails (gs_unique_id_get (NULL), GS_ERR_ARG, "id is NULL");
+}
+END_TEST
+
+START_TEST (addresses_announced)
+{
+    static const char *const bad[] = {"localhost", "256.1.1.1", "1.2.3", "nonsense", "-1", "::g"};
+    gs_unique_id_t id;
+
+    for (size_t i = 0; i < sizeof (bad) / sizeof (bad[0]); i++) {
+        setenv ("GS_ID_HOST", bad[i], 1);
+        unit_fails (gs_unique_id_get (&id), GS_ERR_ARG, "GS_ID_HOST", bad[i], "numeric IP");
+    }
+    setenv ("GS_ID_HOST", "127.0.0.1", 1);
+    plan (2, 20000);
+    run (2);
+    check_met (2);
+}
+END_TEST
+
+/* The port in an id, as connections that do not come from gradsync would find it. */
+static int connect_to (const gs_unique_id_t *id)
+{
+    struct sockaddr_in to = {.sin_family = AF_INET};
+    int fd = socket (AF_INET, SOCK_STREAM, 0);
+    uint16_t port;
+
+    memcpy (&port, id->bytes + 12, sizeof (port));
+    to.sin_port = htons (port);
+    to.sin_addr.s_addr = htonl (INADDR_LOOPBACK);
+    ck_assert_int_eq (connect (fd, (struct sockaddr *) &to, sizeof (to)), 0);
+    return fd;
+}
+
+static void silence (gs_log_level_t level, const char *line, void *context)
+{
+    (void) level;
+    if (strstr (line, "does not know the id"))
+        ++*(int *) context;
+}
+
+START_TEST (strangers_are_dropped)
+{
+    char junk[1000];
+    int fd[3], dropped = 0;
+
+    gsi_log_configure ();
+    gs_log_set_sink (silence, &dropped);
+    plan (3, 20000);
+    memset (junk, 'j', sizeof (junk));
+    for (int i = 0; i < 3; i++)
+        fd[i] = connect_to (&ranks[0].id);
+    ck_assert_int_eq (send (fd[0], junk, sizeof (junk), MSG_NOSIGNAL), sizeof (junk));
+    ck_assert_int_eq (send (fd[1], "GET / HTTP/1.0\r\n\r\n", 18, MSG_NOSIGNAL), 18);
+    close (fd[1]);
+    run (3); /* fd[2] says nothing at all */
+    gs_log_set_sink (NULL, NULL);
+    check_met (3);
+    ck_assert_int_eq (dropped, 3);
+    close (fd[0]);
+    close (fd[2]);
+}
+END_TEST
+
+START_TEST (a_wrong_secret_is_a_stranger)
+{
+    int dropped = 0;
+
+    gsi_log_configure ();
+    gs_log_set_sink (silence, &dropped);
+    plan (3, 1500);
+    ranks[2].id.bytes[20] ^= 1;
+    run (3);
+    gs_log_set_sink (NULL, NULL);
+    check_failed (0, GS_ERR_TIMEOUT, "1 of 3 ranks did not come: rank 2");
+    check_failed (1, GS_ERR_TIMEOUT, "1 of 3 ranks did not come: rank 2");
+    check_failed (2, GS_ERR_TIMEOUT, "rank 0");
+    ck_assert_int_ge (dropped, 1);
+}
+END_TEST
+
+/* The process with rank 0 ends while others are on their way to it. */
+START_TEST (rank_0_dies)
+{
+    int64_t begin_ns = gsi_now_ns ();
+    int pipes[2], status;
+    gs_unique_id_t id;
+    pid_t pid;
+
+    ck_assert_int_eq (pipe (pipes), 0);
+    if (!(pid = fork ())) {
+        if (gs_unique_id_get (&id) || write (pipes[1], &id, sizeof (id)) != sizeof (id))
+            _exit (1);
+        _exit (0);
+    }
+    plan (2, 100000);
+    ck_assert_int_eq (read (pipes[0], &ranks[1].id, sizeof (id)), sizeof (id));
+    ck_assert_int_eq (waitpid (pid, &status, 0), pid);
+    start (1);
+    finish (1);
+    check_failed (1, GS_ERR_TIMEOUT, "cannot reach rank 0");
+    ck_assert_int_lt (gsi_now_ns () - begin_ns, 50 * GSI_NS_PER_S);
+    close (pipes[0]);
+    close (pipes[1]);
+}
+END_TEST
+
+UNIT_MAIN ("boot_id", 60, all_come, all_come_again, a_rank_does_not_come_again,
+           a_rank_ends_in_between, cards_differ_later, rank_0_ends_in_between, ranks_agree,
+           rank_0_comes_last, two_meetings_at_once, a_rank_is_taken_twice, sizes_differ,
+           cards_differ, a_rank_is_missing, rank_0_is_missing, ids_serve_once,
+           rank_0_must_have_made_the_id, damaged_ids, addresses_announced, strangers_are_dropped,
+           a_wrong_secret_is_a_stranger, rank_0_dies)

@@ -1,0 +1,240 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* holder - what a lock says is read as it was written, and judged by who is asked. */
+#include "ckpt/holder.h"
+
+#include <signal.h>
+
+#include "unit/unit.h"
+
+/* ---- As text ---- */
+
+START_TEST (round_trip)
+{
+    struct gsi_holder h, back;
+    char text[GSI_HOLDER_TEXT_MAX];
+    size_t length;
+
+    setenv ("SLURM_JOB_ID", "4711", 1);
+    setenv ("SLURM_RESTART_COUNT", "3", 1);
+    setenv ("SLURM_CLUSTER_NAME", "first\nid=0000000000000000", 1);
+    gsi_holder_self (&h);
+    length = gsi_holder_write (&h, text);
+    ck_assert_uint_eq (length, strlen (text));
+    ck_assert (gsi_holder_read (&back, text));
+    ck_assert_str_eq (back.id, h.id);
+    ck_assert_str_eq (back.cluster, "first_id=0000000000000000");
+    ck_assert_str_eq (back.job, "4711");
+    ck_assert_int_eq (back.restarts, 3);
+    ck_assert_str_eq (back.step, h.step);
+    ck_assert_str_eq (back.host, h.host);
+    ck_assert_int_eq (back.pid, getpid ());
+    ck_assert_str_eq (back.boot, h.boot);
+    ck_assert_uint_eq (back.pid_space, h.pid_space);
+    ck_assert_uint_eq (back.start, h.start);
+    ck_assert_str_eq (back.since, h.since);
+    for (size_t n = 0; n < length; n++) {
+        text[n] = 0; /* a lock that is being written */
+        unit_check (!gsi_holder_read (&back, text), "the first %zu bytes are a lock", n);
+        gsi_holder_write (&h, text);
+    }
+}
+END_TEST
+
+START_TEST (longest)
+{
+    struct gsi_holder h, back;
+    char text[GSI_HOLDER_TEXT_MAX], name[600];
+
+    memset (name, 'x', sizeof (name));
+    name[sizeof (name) - 1] = 0;
+    setenv ("SLURM_JOB_ID", name, 1);
+    setenv ("SLURM_CLUSTER_NAME", name, 1);
+    setenv ("SLURM_RESTART_COUNT", "9223372036854775807", 1);
+    setenv ("PMIX_NAMESPACE", name, 1);
+    gsi_holder_self (&h);
+    memset (h.host, 'y', sizeof (h.host) - 1);
+    h.pid_space = h.start = UINT64_MAX;
+    ck_assert_uint_lt (gsi_holder_write (&h, text), sizeof (text));
+    ck_assert (gsi_holder_read (&back, text));
+    ck_assert_str_eq (back.step, h.step);
+    ck_assert_str_eq (back.host, h.host);
+}
+END_TEST
+
+START_TEST (foreign_text)
+{
+    static const char *const wrong[] = {
+        "",
+        "\n",
+        "id",
+        "job=1\n",
+        "id=0123456789abcdef",  /* without an end */
+        "id=0123456789abcde\n", /* short */
+        "id=0123456789abcdef0\n",
+        "id=../../../../etc/\n",
+        "an id=0123456789abcdef\n",
+    };
+    struct gsi_holder h;
+
+    for (size_t i = 0; i < sizeof (wrong) / sizeof (wrong[0]); i++)
+        unit_check (!gsi_holder_read (&h, wrong[i]) && !*h.id, "'%s' is a lock", wrong[i]);
+    ck_assert (gsi_holder_read (&h, "later=1\n\nhost=n1\nid=0123456789abcdef\n"));
+    ck_assert_str_eq (h.host, "n1");
+    ck_assert_str_eq (h.job, "");
+    ck_assert_int_eq (h.pid, 0);
+}
+END_TEST
+
+START_TEST (description)
+{
+    struct gsi_holder h = {.id = "0123456789abcdef",
+                           .job = "71",
+                           .restarts = 2,
+                           .step = "slurm:71.0",
+                           .host = "n1",
+                           .pid = 44,
+                           .since = "2026-11-22T20:00:00Z"};
+    char text[512];
+
+    gsi_holder_describe (&h, text, sizeof (text));
+    ck_assert_str_eq (text, "job 71 (restart 2, step slurm:71.0), process 44 on host n1, since "
+                            "2026-11-22T20:00:00Z");
+    *h.job = 0;
+    gsi_holder_describe (&h, text, sizeof (text));
+    ck_assert_ptr_nonnull (strstr (text, "without a Slurm id (step slurm:71.0), process 44"));
+    *h.id = 0;
+    gsi_holder_describe (&h, text, sizeof (text));
+    ck_assert_ptr_nonnull (strstr (text, "cannot be read"));
+}
+END_TEST
+
+/* ---- Which step ---- */
+
+/* The step of this process, with the variable set. */
+static const char *step_with (const char *name, const char *value)
+{
+    static struct gsi_holder h;
+
+    setenv (name, value, 1);
+    gsi_holder_self (&h);
+    return h.step;
+}
+
+START_TEST (steps)
+{
+    char own[64];
+
+    snprintf (own, sizeof (own), ".%ld.", (long) getpid ());
+    ck_assert_ptr_nonnull (strstr (step_with ("SLURM_JOB_ID", "17"), own));
+    ck_assert_ptr_nonnull (strstr (step_with ("SLURM_STEP_ID", "4"), own));
+    ck_assert_ptr_nonnull (strstr (step_with ("SLURM_STEP_NUM_TASKS", "1"), own));
+    ck_assert_str_eq (step_with ("SLURM_STEP_NUM_TASKS", "2"), "slurm:17.4");
+    ck_assert_str_eq (step_with ("PMIX_NAMESPACE", "prterun-n1-3@1"), "pmix:prterun-n1-3@1");
+    unit_clean_env ();
+    ck_assert_str_eq (step_with ("PALS_APID", "abc"), "pals:abc");
+}
+END_TEST
+
+/* ---- Who may take it ---- */
+
+/* A job of another host. */
+static struct gsi_holder other_job (void)
+{
+    return (struct gsi_holder){.id = "0123456789abcdef",
+                               .job = "17",
+                               .step = "slurm:17.0",
+                               .host = "elsewhere",
+                               .boot = "00000000-0000-0000-0000-000000000000",
+                               .pid = 1,
+                               .pid_space = 1,
+                               .start = 1};
+}
+
+START_TEST (judgement)
+{
+    struct gsi_holder there = other_job (), self = there;
+
+    self.boot[0] = '1';
+    ck_assert_int_eq (gsi_holder_judge (&there, &self, 0), GSI_RIGHT_SHARED);
+    ck_assert_int_eq (gsi_holder_judge (&there, &self, 60), GSI_RIGHT_SHARED);
+    ck_assert_int_eq (gsi_holder_judge (&there, &self, 61), GSI_RIGHT_SILENT);
+    ck_assert_int_eq (gsi_holder_judge (&there, &self, -1000), GSI_RIGHT_SHARED);
+    strcpy (self.step, "slurm:17.1"); /* another step of the job */
+    ck_assert_int_eq (gsi_holder_judge (&there, &self, 60), GSI_RIGHT_NONE);
+    ck_assert_int_eq (gsi_holder_judge (&there, &self, 61), GSI_RIGHT_SILENT);
+    self.restarts = 1;
+    ck_assert_int_eq (gsi_holder_judge (&there, &self, 0), GSI_RIGHT_OLDER);
+    ck_assert_int_eq (gsi_holder_judge (&self, &there, 0), GSI_RIGHT_NONE);
+    strcpy (self.step, there.step); /* which has the same name after it */
+    ck_assert_int_eq (gsi_holder_judge (&there, &self, 0), GSI_RIGHT_OLDER);
+    ck_assert_int_eq (gsi_holder_judge (&self, &there, 0), GSI_RIGHT_NONE);
+    strcpy (self.cluster, "second");
+    ck_assert_int_eq (gsi_holder_judge (&there, &self, 0), GSI_RIGHT_NONE);
+    *self.cluster = *self.job = *there.job = 0; /* no Slurm: restarts mean nothing */
+    ck_assert_int_eq (gsi_holder_judge (&there, &self, 0), GSI_RIGHT_NONE);
+    there = (struct gsi_holder){.pid = 0}; /* nobody can read it */
+    *self.step = 0;
+    ck_assert_int_eq (gsi_holder_judge (&there, &self, 0), GSI_RIGHT_NONE);
+    ck_assert_int_eq (gsi_holder_judge (&there, &self, 61), GSI_RIGHT_SILENT);
+}
+END_TEST
+
+/* A process that lives until it is killed, and what its lock would say. */
+static pid_t start_child (struct gsi_holder *h)
+{
+    int ends[2];
+    pid_t pid;
+
+    ck_assert_int_eq (pipe (ends), 0);
+    if (!(pid = fork ())) {
+        gsi_holder_self (h);
+        if (write (ends[1], h, sizeof (*h)) == sizeof (*h))
+            pause ();
+        _exit (1);
+    }
+    ck_assert_int_eq (read (ends[0], h, sizeof (*h)), sizeof (*h));
+    close (ends[0]);
+    close (ends[1]);
+    return pid;
+}
+
+/* Whether the parent has not asked for its end yet, but it has ended. */
+static bool is_zombie (pid_t pid)
+{
+    siginfo_t info = {.si_pid = 0};
+
+    return !waitid (P_PID, (id_t) pid, &info, WEXITED | WNOWAIT) && info.si_pid == pid;
+}
+
+START_TEST (processes)
+{
+    struct gsi_holder self, child, changed;
+    pid_t pid = start_child (&child);
+
+    gsi_holder_self (&self);
+    ck_assert_uint_ne (self.start, 0);
+    ck_assert_int_eq (gsi_holder_judge (&child, &self, 0), GSI_RIGHT_NONE);
+    changed = child;
+    changed.start++; /* its number was another's before */
+    ck_assert_int_eq (gsi_holder_judge (&changed, &self, 0), GSI_RIGHT_GONE);
+    changed.start = 0;
+    ck_assert_int_eq (gsi_holder_judge (&changed, &self, 0), GSI_RIGHT_NONE);
+    kill (pid, SIGKILL);
+    ck_assert (is_zombie (pid));
+    ck_assert_int_eq (gsi_holder_judge (&child, &self, 0), GSI_RIGHT_GONE);
+    waitpid (pid, NULL, 0);
+    ck_assert_int_eq (gsi_holder_judge (&child, &self, 0), GSI_RIGHT_GONE);
+    changed = child; /* numbers of other machines and namespaces say nothing here */
+    changed.boot[0] ^= 1;
+    ck_assert_int_eq (gsi_holder_judge (&changed, &self, 0), GSI_RIGHT_NONE);
+    changed = child;
+    changed.pid_space++;
+    ck_assert_int_eq (gsi_holder_judge (&changed, &self, 0), GSI_RIGHT_NONE);
+    changed = child;
+    *changed.boot = *self.boot = 0;
+    ck_assert_int_eq (gsi_holder_judge (&changed, &self, 0), GSI_RIGHT_NONE);
+}
+END_TEST
+
+UNIT_MAIN ("holder", 30, round_trip, longest, foreign_text, description, steps, judgement,
+           processes)

@@ -1,0 +1,260 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* store - what becomes of files that are coming, of this job and of others. */
+#include "ckpt/store.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#include "unit/alone.h"
+
+static char folder[64];
+static gs_comm_t *comm;
+static gs_ckpt_t *plan;
+static double value = 1;
+
+static const char *path_of (const char *name)
+{
+    static char path[128];
+
+    snprintf (path, sizeof (path), "%s/%s", folder, name);
+    return path;
+}
+
+static void put (const char *name, const char *text, int age_s)
+{
+    struct timespec times[2];
+    FILE *file = fopen (path_of (name), "w");
+
+    ck_assert_ptr_nonnull (file);
+    fputs (text, file);
+    fclose (file);
+    clock_gettime (CLOCK_REALTIME, &times[0]);
+    times[0].tv_sec -= age_s;
+    times[1] = times[0];
+    ck_assert_int_eq (utimensat (AT_FDCWD, path_of (name), times, 0), 0);
+}
+
+static void put_foreign_lock (int age_s)
+{
+    put (".gs-lock", "job=99\nstep=slurm:99.2\nhost=elsewhere\nid=0123456789abcdef\n", age_s);
+}
+
+static bool is_there (const char *name)
+{
+    return !access (path_of (name), F_OK);
+}
+
+static void remove_folder_of (int step)
+{
+    char name[64];
+
+    snprintf (name, sizeof (name), "ck-%012d/index.h5", step);
+    unlink (path_of (name));
+    snprintf (name, sizeof (name), "ck-%012d/part-0000.h5", step);
+    unlink (path_of (name));
+    snprintf (name, sizeof (name), "ck-%012d", step);
+    ck_assert_int_eq (rmdir (path_of (name)), 0);
+}
+
+static void make_plan_with (const gs_ckpt_opts_t *opts)
+{
+    unit_ok (gs_ckpt_create (comm, folder, opts, &plan));
+    unit_ok (gs_ckpt_add_replicated (plan, "x", 0, NULL, GS_F64, &value));
+    unit_ok (gs_ckpt_commit (plan));
+}
+
+static void make_plan (void)
+{
+    make_plan_with (NULL);
+}
+
+static void begin (void)
+{
+    unit_clean_env ();
+    strcpy (folder, "store.XXXXXX");
+    ck_assert_ptr_nonnull (mkdtemp (folder));
+    comm = alone_create ();
+}
+
+static void end (void)
+{
+    unit_ok (gs_comm_destroy (comm));
+    ck_assert_int_eq (rmdir (folder), 0);
+}
+
+/* Another job takes the folder while a file is written. */
+START_TEST (taken_in_between)
+{
+    make_plan ();
+    unit_ok (gsi_store_begin (plan, 5));
+    put_foreign_lock (0);
+    unit_fails (gsi_store_hold (plan), GS_ERR_STATE, folder, "job 99", "elsewhere");
+    unit_fails (gsi_store_publish (plan, 5), GS_ERR_STATE, folder, "job 99");
+    gsi_store_give_up (plan, 5); /* it may be that job's */
+    ck_assert (is_there ("ck-000000000005.h5.tmp"));
+    ck_assert (!is_there ("ck-000000000005.h5"));
+    unit_fails (gs_ckpt_write (plan, 6, NULL), GS_ERR_STATE, folder, "job 99");
+    ck_assert (!is_there ("ck-000000000006.h5") && !is_there ("ck-000000000006.h5.tmp"));
+    unit_ok (gs_ckpt_destroy (plan));
+    ck_assert (is_there (".gs-lock"));
+    unlink (path_of (".gs-lock"));
+    unlink (path_of ("ck-000000000005.h5.tmp"));
+}
+END_TEST
+
+/* Nobody does. */
+START_TEST (given_up)
+{
+    make_plan ();
+    unit_ok (gsi_store_begin (plan, 5));
+    gsi_store_give_up (plan, 5);
+    ck_assert (!is_there ("ck-000000000005.h5.tmp"));
+    unit_ok (gs_ckpt_destroy (plan));
+}
+END_TEST
+
+START_TEST (sweeps)
+{
+    put ("ck-000000000001.h5.tmp", "", 0);
+    put ("ck-000000000002.h5.tmp", "", 4000);
+    put ("ck-000000000003.h5", "", 4000);
+    put ("other.tmp", "", 4000);
+    make_plan (); /* nobody had the folder: what is new may be of another plan of this step */
+    ck_assert (is_there ("ck-000000000001.h5.tmp"));
+    ck_assert (!is_there ("ck-000000000002.h5.tmp"));
+    unit_ok (gs_ckpt_destroy (plan));
+    put_foreign_lock (70);
+    make_plan (); /* nobody else writes here now */
+    ck_assert (!is_there ("ck-000000000001.h5.tmp"));
+    ck_assert (is_there ("ck-000000000003.h5") && is_there ("other.tmp"));
+    unit_ok (gs_ckpt_destroy (plan));
+    unlink (path_of ("ck-000000000003.h5"));
+    unlink (path_of ("other.tmp"));
+}
+END_TEST
+
+/* What an overwrite that was cut off has left of the layout with a file for each node is the
+ * checkpoint, until there is a new one. */
+START_TEST (cut_off)
+{
+    gs_ckpt_opts_t opts = GS_CKPT_OPTS_INIT;
+    int64_t found, step = -1;
+    size_t number;
+    char old[128];
+
+    opts.layout = GS_CKPT_LAYOUT_NODE;
+    make_plan_with (&opts);
+    value = 7;
+    unit_ok (gs_ckpt_write (plan, 7, NULL));
+    strcpy (old, path_of ("ck-000000000007.old"));
+    ck_assert_int_eq (rename (path_of ("ck-000000000007"), old), 0);
+    value = 0;
+    unit_ok (gs_ckpt_list (plan, &step, 1, &number));
+    ck_assert_uint_eq (number, 1);
+    ck_assert_int_eq (step, 7);
+    unit_ok (gs_ckpt_read (plan, GS_CKPT_LATEST, &found, NULL));
+    ck_assert_int_eq (found, 7);
+    ck_assert_double_eq (value, 7);
+    unit_fails (gs_ckpt_write (plan, 7, NULL), GS_ERR_STATE, old, "overwrite");
+    unit_ok (gs_ckpt_destroy (plan));
+    opts.overwrite = 1;
+    opts.keep_last = 1;
+    make_plan_with (&opts);
+    ck_assert (is_there ("ck-000000000007.old"));
+    value = 8;
+    for (int i = 0; i < 2; i++) {
+        unit_ok (gs_ckpt_write (plan, 7, NULL));
+        ck_assert (is_there ("ck-000000000007") && !is_there ("ck-000000000007.old"));
+    }
+    ck_assert_int_eq (rename (path_of ("ck-000000000007"), old), 0);
+    unit_ok (gs_ckpt_write (plan, 8, NULL)); /* of which only that one stays */
+    ck_assert (!is_there ("ck-000000000007.old") && is_there ("ck-000000000008"));
+    unit_ok (gs_ckpt_destroy (plan));
+    remove_folder_of (8);
+}
+END_TEST
+
+/* A step that is saved again in the other layout is only there in that. */
+START_TEST (other_layout)
+{
+    static const gs_ckpt_layout_t layouts[] = {GS_CKPT_LAYOUT_SINGLE, GS_CKPT_LAYOUT_NODE,
+                                               GS_CKPT_LAYOUT_SINGLE, GS_CKPT_LAYOUT_NODE};
+    gs_ckpt_opts_t opts = GS_CKPT_OPTS_INIT;
+
+    opts.overwrite = 1;
+    for (int i = 0; i < 4; i++) {
+        bool alone = (opts.layout = layouts[i]) == GS_CKPT_LAYOUT_SINGLE;
+        make_plan_with (&opts);
+        value = i;
+        unit_ok (gs_ckpt_write (plan, 3, NULL));
+        value = -1;
+        unit_ok (gs_ckpt_read (plan, 3, NULL, NULL));
+        ck_assert_double_eq (value, i);
+        unit_ok (gs_ckpt_destroy (plan));
+        ck_assert (is_there ("ck-000000000003.h5") == alone);
+        ck_assert (is_there ("ck-000000000003") == !alone);
+    }
+    remove_folder_of (3);
+}
+END_TEST
+
+/* More than the remover takes at a time, now or beside the program. */
+static void check_many (bool folders, bool beside)
+{
+    gs_ckpt_opts_t opts = GS_CKPT_OPTS_INIT;
+    int64_t step = -1;
+    size_t number;
+
+    opts.layout = folders ? GS_CKPT_LAYOUT_NODE : GS_CKPT_LAYOUT_SINGLE;
+    make_plan_with (&opts);
+    for (int64_t i = 0; i < 40; i++)
+        unit_ok (gs_ckpt_write (plan, i, NULL));
+    unit_ok (gs_ckpt_destroy (plan));
+    opts.keep_last = 1;
+    make_plan_with (&opts);
+    unit_ok (beside ? gs_ckpt_write_async (plan, 40, NULL, NULL)
+                    : gs_ckpt_write (plan, 40, NULL));
+    unit_ok (gs_ckpt_wait (plan, NULL, NULL));
+    unit_ok (gs_ckpt_list (plan, &step, 1, &number));
+    ck_assert_uint_eq (number, 1);
+    ck_assert_int_eq (step, 40);
+    unit_ok (gs_ckpt_destroy (plan));
+    if (folders)
+        remove_folder_of (40);
+    else
+        unlink (path_of ("ck-000000000040.h5"));
+}
+
+START_TEST (many_go)
+{
+    for (int i = 0; i < 4; i++)
+        check_many (i % 2, i / 2);
+}
+END_TEST
+
+/* A plan that only reads leaves all alone. */
+START_TEST (read_only)
+{
+    gs_ckpt_opts_t opts = GS_CKPT_OPTS_INIT;
+
+    opts.read_only = 1;
+    opts.keep_last = 1;
+    put ("ck-000000000002.h5.tmp", "", 4000);
+    put_foreign_lock (0);
+    make_plan_with (&opts);
+    unit_fails (gs_ckpt_write (plan, 3, NULL), GS_ERR_STATE, "option read_only");
+    unit_ok (gs_ckpt_destroy (plan));
+    ck_assert (is_there ("ck-000000000002.h5.tmp") && is_there (".gs-lock"));
+    unlink (path_of ("ck-000000000002.h5.tmp"));
+    unlink (path_of (".gs-lock"));
+}
+END_TEST
+
+int main (void)
+{
+    const TTest *const tests[] = {taken_in_between, given_up,     sweeps, cut_off,
+                                  read_only,        other_layout, many_go};
+
+    return unit_run (
+        unit_suite ("store", tests, sizeof (tests) / sizeof (tests[0]), 60, begin, end));
+}
