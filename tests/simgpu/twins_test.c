@@ -543,5 +543,5 @@ START_TEST (what_is_not_there_is_not_used)
 }
 END_TEST
 
-UNIT_MAIN ("twins", 60, every_kernel_has_a_twin, twins_give_the_bits_of_hosts,
-           what_is_not_there_is_not_used)
+UNIT_SUITE ("twins", 60, every_kernel_has_a_twin, twins_give_the_bits_of_hosts,
+            what_is_not_there_is_not_used)

@@ -1,12 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* tools - the parts of the tools that are plain functions: medians and JSON strings. */
-#include <check.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "tools/bench/stats.h"
 #include "tools/json.h"
+#include "unit/unit.h"
 
 START_TEST (median_is_the_middle_or_between_the_two_middle_ones)
 {
@@ -53,20 +50,5 @@ START_TEST (utf8_passes_and_other_bytes_are_replaced)
 }
 END_TEST
 
-int main (void)
-{
-    Suite *suite = suite_create ("tools");
-    TCase *tests = tcase_create ("tools");
-    SRunner *runner;
-    int failed;
-
-    tcase_add_test (tests, median_is_the_middle_or_between_the_two_middle_ones);
-    tcase_add_test (tests, strings_are_quoted);
-    tcase_add_test (tests, utf8_passes_and_other_bytes_are_replaced);
-    suite_add_tcase (suite, tests);
-    runner = srunner_create (suite);
-    srunner_run_all (runner, CK_NORMAL);
-    failed = srunner_ntests_failed (runner);
-    srunner_free (runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
-}
+UNIT_SUITE ("tools", 10, median_is_the_middle_or_between_the_two_middle_ones, strings_are_quoted,
+            utf8_passes_and_other_bytes_are_replaced)

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* unit.h - what every unit test needs beside Check: running a suite, a clean environment. */
+/* unit.h - what every unit test needs beside Check: being a suite, a clean environment. */
 #ifndef GS_TESTS_UNIT_H
 #define GS_TESTS_UNIT_H
 
 #include <check.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -83,40 +84,20 @@ static inline uint64_t unit_random (uint64_t *state)
     return *state * UINT64_C (2685821657736338717);
 }
 
-/* Makes a suite of one case, with what is done before and after each test. */
-static inline Suite *unit_suite (const char *name, const TTest *const *tests, size_t count,
-                                 double seconds, SFun before, SFun after)
-{
-    Suite *suite = suite_create (name);
-    TCase *tcase = tcase_create (name);
+/* Adds a suite to those that main, in tests/unit/unit.c, runs. Each test is allowed [seconds] on
+ * a machine that has nothing else to do; [before] and [after], or NULL, run in its process, in a
+ * clean environment. */
+void unit_add (const char *name, const TTest *const *tests, size_t count, double seconds,
+               SFun before, SFun after);
 
-    tcase_set_timeout (tcase, seconds);
-    tcase_add_checked_fixture (tcase, before, after);
-    for (size_t i = 0; i < count; i++)
-        tcase_add_test (tcase, tests[i]);
-    suite_add_tcase (suite, tcase);
-    return suite;
-}
+/* The tests that follow are a suite. */
+#define UNIT_SUITE(name, seconds, ...) UNIT_SUITE_WITH (name, seconds, NULL, NULL, __VA_ARGS__)
 
-/* Runs [suite]; what main returns. */
-static inline int unit_run (Suite *suite)
-{
-    SRunner *runner = srunner_create (suite);
-    int failed;
-
-    srunner_run_all (runner, CK_ENV);
-    failed = srunner_ntests_failed (runner);
-    srunner_free (runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
-}
-
-/* main of a program whose tests follow, each in a clean environment and allowed [seconds]. */
-#define UNIT_MAIN(name, seconds, ...)                                                          \
-    int main (void)                                                                            \
-    {                                                                                          \
-        const TTest *const tests[] = {__VA_ARGS__};                                            \
-        return unit_run (unit_suite (name, tests, sizeof (tests) / sizeof (tests[0]), seconds, \
-                                     unit_clean_env, NULL));                                   \
+#define UNIT_SUITE_WITH(name, seconds, before, after, ...)                                  \
+    __attribute__ ((constructor)) static void unit_register (void)                          \
+    {                                                                                       \
+        const TTest *const tests[] = {__VA_ARGS__};                                         \
+        unit_add (name, tests, sizeof (tests) / sizeof (tests[0]), seconds, before, after); \
     }
 
 #endif /* GS_TESTS_UNIT_H */

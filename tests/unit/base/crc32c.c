@@ -88,4 +88,4 @@ START_TEST (parts)
 }
 END_TEST
 
-UNIT_MAIN ("crc32c", 60, known, with_and_without_instruction, goes_on, zeros, parts)
+UNIT_SUITE ("crc32c", 60, known, with_and_without_instruction, goes_on, zeros, parts)

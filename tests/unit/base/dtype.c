@@ -88,4 +88,4 @@ START_TEST (op_names)
 }
 END_TEST
 
-UNIT_MAIN ("dtype", 10, table, unknown_types, counts_at_the_limit, op_names)
+UNIT_SUITE ("dtype", 10, table, unknown_types, counts_at_the_limit, op_names)

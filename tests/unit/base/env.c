@@ -249,8 +249,8 @@ START_TEST (settings_have_bounds)
 }
 END_TEST
 
-UNIT_MAIN ("env", 10, every_variable_is_tested_here, unset_and_empty_give_the_default,
-           every_choice_is_understood, absurd_choices_are_refused, numbers_at_their_limits,
-           absurd_numbers_are_refused, a_device_is_a_word_or_a_number,
-           a_huge_value_leaves_room_for_the_cure, debug_starts_with_a_level,
-           texts_are_taken_as_they_are, settings_are_listed, settings_have_bounds)
+UNIT_SUITE ("env", 10, every_variable_is_tested_here, unset_and_empty_give_the_default,
+            every_choice_is_understood, absurd_choices_are_refused, numbers_at_their_limits,
+            absurd_numbers_are_refused, a_device_is_a_word_or_a_number,
+            a_huge_value_leaves_room_for_the_cure, debug_starts_with_a_level,
+            texts_are_taken_as_they_are, settings_are_listed, settings_have_bounds)

@@ -66,7 +66,7 @@ START_TEST (ranks)
 }
 END_TEST
 
-UNIT_MAIN ("fault", 30, points, other_points_pass, ranks)
+UNIT_SUITE ("fault", 30, points, other_points_pass, ranks)
 #else
 START_TEST (nothing_ever_fails)
 {
@@ -76,5 +76,5 @@ START_TEST (nothing_ever_fails)
 }
 END_TEST
 
-UNIT_MAIN ("fault", 30, nothing_ever_fails)
+UNIT_SUITE ("fault", 30, nothing_ever_fails)
 #endif

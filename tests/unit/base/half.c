@@ -193,5 +193,5 @@ START_TEST (nan_never_becomes_infinity)
 }
 END_TEST
 
-UNIT_MAIN ("half", 60, every_value_goes_there_and_back, every_midpoint_goes_to_even,
-           random_floats, doubles_are_rounded_once, borders, nan_never_becomes_infinity)
+UNIT_SUITE ("half", 60, every_value_goes_there_and_back, every_midpoint_goes_to_even,
+            random_floats, doubles_are_rounded_once, borders, nan_never_becomes_infinity)

@@ -39,4 +39,4 @@ START_TEST (pmix_is_told)
 }
 END_TEST
 
-UNIT_MAIN ("info", 10, version_is_the_headers, lines_are_name_and_value, pmix_is_told)
+UNIT_SUITE ("info", 10, version_is_the_headers, lines_are_name_and_value, pmix_is_told)

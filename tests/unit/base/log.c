@@ -39,7 +39,6 @@ static char folder[] = "/tmp/gs-log-XXXXXX"; /* of each test */
 
 static void enter (void)
 {
-    unit_clean_env ();
     memcpy (folder + sizeof (folder) - 7, "XXXXXX", 6);
     ck_assert_ptr_nonnull (mkdtemp (folder));
 }
@@ -244,18 +243,7 @@ START_TEST (threads_take_turns)
 }
 END_TEST
 
-int main (void)
-{
-    const TTest *const tests[] = {levels,
-                                  topics,
-                                  lines_say_who_speaks,
-                                  long_lines_are_cut,
-                                  file_names,
-                                  a_file_is_continued,
-                                  an_unwritable_file_falls_back_to_stderr,
-                                  the_files_descriptor_is_not_inherited,
-                                  threads_take_turns};
-
-    return unit_run (
-        unit_suite ("log", tests, sizeof (tests) / sizeof (tests[0]), 10, enter, leave));
-}
+UNIT_SUITE_WITH ("log", 10, enter, leave, levels, topics, lines_say_who_speaks,
+                 long_lines_are_cut, file_names, a_file_is_continued,
+                 an_unwritable_file_falls_back_to_stderr, the_files_descriptor_is_not_inherited,
+                 threads_take_turns)

@@ -65,5 +65,5 @@ START_TEST (another_library)
 }
 END_TEST
 
-UNIT_MAIN ("module", 10, missing, named_but_missing, not_a_library, path_too_long,
-           another_library)
+UNIT_SUITE ("module", 10, missing, named_but_missing, not_a_library, path_too_long,
+            another_library)

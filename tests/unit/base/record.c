@@ -24,7 +24,6 @@ static void note (gs_log_level_t level, const char *line, void *context)
 
 static void enter (void)
 {
-    unit_clean_env ();
     memcpy (room + sizeof (room) - 7, "XXXXXX", 6);
     ck_assert_ptr_nonnull (mkdtemp (room));
     setenv ("GS_RECORD_DIR", room, 1);
@@ -444,23 +443,9 @@ START_TEST (damaged_files_are_printed)
 }
 END_TEST
 
-int main (void)
-{
-    const TTest *const tests[] = {op_names,
-                                  entries_are_in_the_file,
-                                  queued_operations_end_later,
-                                  messages_have_numbers_of_their_own,
-                                  the_ring_wraps,
-                                  text_of_the_dump,
-                                  it_survives_sigkill,
-                                  unwritable_folders_fall_back_to_memory,
-                                  a_full_file_system_falls_back_to_memory,
-                                  memory_on_request,
-                                  links_are_not_followed,
-                                  names_become_file_names,
-                                  what_is_kept,
-                                  damaged_files_are_printed};
-
-    return unit_run (
-        unit_suite ("record", tests, sizeof (tests) / sizeof (tests[0]), 10, enter, leave));
-}
+UNIT_SUITE_WITH ("record", 10, enter, leave, op_names, entries_are_in_the_file,
+                 queued_operations_end_later, messages_have_numbers_of_their_own, the_ring_wraps,
+                 text_of_the_dump, it_survives_sigkill, unwritable_folders_fall_back_to_memory,
+                 a_full_file_system_falls_back_to_memory, memory_on_request,
+                 links_are_not_followed, names_become_file_names, what_is_kept,
+                 damaged_files_are_printed)

@@ -76,5 +76,5 @@ START_TEST (texts_belong_to_threads)
 }
 END_TEST
 
-UNIT_MAIN ("status", 10, names_and_numbers, fail_keeps_its_text, text_may_contain_the_last_one,
-           long_text_is_cut, texts_belong_to_threads)
+UNIT_SUITE ("status", 10, names_and_numbers, fail_keeps_its_text, text_may_contain_the_last_one,
+            long_text_is_cut, texts_belong_to_threads)

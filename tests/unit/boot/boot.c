@@ -161,7 +161,7 @@ START_TEST (own_host)
 }
 END_TEST
 
-UNIT_MAIN ("boot", 60, alone_without_a_launcher, announced_tasks_without_pmix,
-           announced_tasks_of_an_mpi_launcher, ways_asked_for, missing_ranks_are_named,
-           many_missing_ranks_are_counted, a_small_room_cuts_the_sentence, agreeing_alone,
-           own_host)
+UNIT_SUITE ("boot", 60, alone_without_a_launcher, announced_tasks_without_pmix,
+            announced_tasks_of_an_mpi_launcher, ways_asked_for, missing_ranks_are_named,
+            many_missing_ranks_are_counted, a_small_room_cuts_the_sentence, agreeing_alone,
+            own_host)

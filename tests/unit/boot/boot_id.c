@@ -470,9 +470,9 @@ START_TEST (rank_0_dies)
 }
 END_TEST
 
-UNIT_MAIN ("boot_id", 60, all_come, all_come_again, a_rank_does_not_come_again,
-           a_rank_ends_in_between, cards_differ_later, rank_0_ends_in_between, ranks_agree,
-           rank_0_comes_last, two_meetings_at_once, a_rank_is_taken_twice, sizes_differ,
-           cards_differ, a_rank_is_missing, rank_0_is_missing, ids_serve_once,
-           rank_0_must_have_made_the_id, damaged_ids, addresses_announced, strangers_are_dropped,
-           a_wrong_secret_is_a_stranger, rank_0_dies)
+UNIT_SUITE ("boot_id", 60, all_come, all_come_again, a_rank_does_not_come_again,
+            a_rank_ends_in_between, cards_differ_later, rank_0_ends_in_between, ranks_agree,
+            rank_0_comes_last, two_meetings_at_once, a_rank_is_taken_twice, sizes_differ,
+            cards_differ, a_rank_is_missing, rank_0_is_missing, ids_serve_once,
+            rank_0_must_have_made_the_id, damaged_ids, addresses_announced, strangers_are_dropped,
+            a_wrong_secret_is_a_stranger, rank_0_dies)

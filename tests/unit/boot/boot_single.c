@@ -25,4 +25,4 @@ START_TEST (alone)
 }
 END_TEST
 
-UNIT_MAIN ("boot_single", 10, alone)
+UNIT_SUITE ("boot_single", 10, alone)

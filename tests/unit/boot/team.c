@@ -115,5 +115,5 @@ START_TEST (clearing_twice)
 }
 END_TEST
 
-UNIT_MAIN ("team", 30, one_node, blocks_and_cycles, random_distributions, many_nodes,
-           names_that_nearly_agree, clearing_twice)
+UNIT_SUITE ("team", 30, one_node, blocks_and_cycles, random_distributions, many_nodes,
+            names_that_nearly_agree, clearing_twice)

@@ -390,5 +390,5 @@ START_TEST (forged)
 }
 END_TEST
 
-UNIT_MAIN ("ckpt_damage", 3000, bits, bits_of_parts, lengths, lengths_of_parts, others,
-           later_version, forged)
+UNIT_SUITE ("ckpt_damage", 3000, bits, bits_of_parts, lengths, lengths_of_parts, others,
+            later_version, forged)

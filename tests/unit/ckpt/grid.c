@@ -279,4 +279,4 @@ START_TEST (strangers)
 }
 END_TEST
 
-UNIT_MAIN ("ckpt_grid", 120, arrays, values, pairs, nodes, again, many, strangers)
+UNIT_SUITE ("ckpt_grid", 120, arrays, values, pairs, nodes, again, many, strangers)

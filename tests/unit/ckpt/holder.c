@@ -236,5 +236,5 @@ START_TEST (processes)
 }
 END_TEST
 
-UNIT_MAIN ("holder", 30, round_trip, longest, foreign_text, description, steps, judgement,
-           processes)
+UNIT_SUITE ("holder", 30, round_trip, longest, foreign_text, description, steps, judgement,
+            processes)

@@ -114,4 +114,4 @@ START_TEST (deep_groups)
 }
 END_TEST
 
-UNIT_MAIN ("ckpt_layout", 120, attributes, many_arrays, deep_groups)
+UNIT_SUITE ("ckpt_layout", 120, attributes, many_arrays, deep_groups)

@@ -31,7 +31,6 @@ static struct shared {
 
 static void begin (void)
 {
-    unit_clean_env ();
     strcpy (folder, "lock.XXXXXX");
     ck_assert_ptr_nonnull (mkdtemp (folder));
     snprintf (path, sizeof (path), "%s/.gs-lock", folder);
@@ -545,13 +544,6 @@ START_TEST (race_for_none)
 }
 END_TEST
 
-int main (void)
-{
-    const TTest *const tests[] = {
-        plans,         heartbeat, removed_by_hand, moved_folder,   working_folder, many_threads,
-        forked,        foreign,   unreadable,      old_claim,      old_files,      live_holder,
-        killed_holder, requeued,  same_step,       race_for_stale, race_for_none};
-
-    return unit_run (
-        unit_suite ("lock", tests, sizeof (tests) / sizeof (tests[0]), 120, begin, end));
-}
+UNIT_SUITE_WITH ("lock", 120, begin, end, plans, heartbeat, removed_by_hand, moved_folder,
+                 working_folder, many_threads, forked, foreign, unreadable, old_claim, old_files,
+                 live_holder, killed_holder, requeued, same_step, race_for_stale, race_for_none)

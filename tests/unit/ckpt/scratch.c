@@ -109,4 +109,4 @@ START_TEST (nowhere)
 }
 END_TEST
 
-UNIT_MAIN ("scratch", 60, places, huge, nowhere)
+UNIT_SUITE ("scratch", 60, places, huge, nowhere)

@@ -70,7 +70,6 @@ static void make_plan (void)
 
 static void begin (void)
 {
-    unit_clean_env ();
     strcpy (folder, "store.XXXXXX");
     ck_assert_ptr_nonnull (mkdtemp (folder));
     comm = alone_create ();
@@ -250,11 +249,5 @@ START_TEST (read_only)
 }
 END_TEST
 
-int main (void)
-{
-    const TTest *const tests[] = {taken_in_between, given_up,     sweeps, cut_off,
-                                  read_only,        other_layout, many_go};
-
-    return unit_run (
-        unit_suite ("store", tests, sizeof (tests) / sizeof (tests[0]), 60, begin, end));
-}
+UNIT_SUITE_WITH ("store", 60, begin, end, taken_in_between, given_up, sweeps, cut_off, read_only,
+                 other_layout, many_go)

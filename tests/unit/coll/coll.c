@@ -44,5 +44,5 @@ START_TEST (unknown_and_absent)
 }
 END_TEST
 
-UNIT_MAIN ("coll", 10, hosts_take_self_or_mpi, self_is_for_one_rank, without_the_module,
-           unknown_and_absent)
+UNIT_SUITE ("coll", 10, hosts_take_self_or_mpi, self_is_for_one_rank, without_the_module,
+            unknown_and_absent)

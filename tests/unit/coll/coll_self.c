@@ -82,5 +82,5 @@ START_TEST (discarding)
 }
 END_TEST
 
-UNIT_MAIN ("coll_self", 10, sums_stay, scale_and_divisor_are_applied, data_is_copied_or_stays,
-           discarding)
+UNIT_SUITE ("coll_self", 10, sums_stay, scale_and_divisor_are_applied, data_is_copied_or_stays,
+            discarding)

@@ -142,6 +142,6 @@ START_TEST (weights)
 }
 END_TEST
 
-UNIT_MAIN ("average", 10, values_stay, averages_of_integers_are_refused,
-           complex_numbers_have_no_order, bad_arguments, complex_alignment_is_that_of_its_parts,
-           weights)
+UNIT_SUITE ("average", 10, values_stay, averages_of_integers_are_refused,
+            complex_numbers_have_no_order, bad_arguments, complex_alignment_is_that_of_its_parts,
+            weights)

@@ -87,4 +87,4 @@ START_TEST (one_thread_at_a_time)
 }
 END_TEST
 
-UNIT_MAIN ("call", 10, calls_are_recorded, checks_off, checks_collective, one_thread_at_a_time)
+UNIT_SUITE ("call", 10, calls_are_recorded, checks_off, checks_collective, one_thread_at_a_time)

@@ -68,4 +68,4 @@ START_TEST (other_wishes)
 }
 END_TEST
 
-UNIT_MAIN ("card", 10, equal_cards_agree, other_libraries, failed_ranks, other_wishes)
+UNIT_SUITE ("card", 10, equal_cards_agree, other_libraries, failed_ranks, other_wishes)

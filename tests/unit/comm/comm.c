@@ -270,7 +270,7 @@ START_TEST (one_line_of_information)
 }
 END_TEST
 
-UNIT_MAIN ("comm", 30, defaults, options_come_before_the_environment, bad_options,
-           devices_and_transports_that_are_not_there, bad_environment, names_of_any_length,
-           from_id, from_mpi_without_mpi, stale_handles, nothing_is_left_behind,
-           one_line_of_information)
+UNIT_SUITE ("comm", 30, defaults, options_come_before_the_environment, bad_options,
+            devices_and_transports_that_are_not_there, bad_environment, names_of_any_length,
+            from_id, from_mpi_without_mpi, stale_handles, nothing_is_left_behind,
+            one_line_of_information)

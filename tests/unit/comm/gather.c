@@ -81,4 +81,4 @@ START_TEST (barrier)
 }
 END_TEST
 
-UNIT_MAIN ("gather", 10, broadcast, allgather, overlaps_are_refused, barrier)
+UNIT_SUITE ("gather", 10, broadcast, allgather, overlaps_are_refused, barrier)

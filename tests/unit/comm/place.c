@@ -292,8 +292,8 @@ START_TEST (partly_hidden_peers)
 }
 END_TEST
 
-UNIT_MAIN ("place", 30, by_local_rank, on_nodes_in_any_order, one_gpu_each_by_the_launcher,
-           as_asked_for, out_of_range, without_a_gpu, more_ranks_than_gpus,
-           the_same_gpu_asked_for, the_same_gpu_by_other_numbers, sharing_is_allowed_by_both,
-           places_that_are_not_known, more_gpus_than_a_card_tells_of, many_ranks, hidden_peers,
-           partly_hidden_peers)
+UNIT_SUITE ("place", 30, by_local_rank, on_nodes_in_any_order, one_gpu_each_by_the_launcher,
+            as_asked_for, out_of_range, without_a_gpu, more_ranks_than_gpus,
+            the_same_gpu_asked_for, the_same_gpu_by_other_numbers, sharing_is_allowed_by_both,
+            places_that_are_not_known, more_gpus_than_a_card_tells_of, many_ranks, hidden_peers,
+            partly_hidden_peers)

@@ -95,4 +95,4 @@ START_TEST (phases_are_timed)
 }
 END_TEST
 
-UNIT_MAIN ("query", 10, one_rank, hosts_out_of_range, no_communicator, phases_are_timed)
+UNIT_SUITE ("query", 10, one_rank, hosts_out_of_range, no_communicator, phases_are_timed)

@@ -119,4 +119,4 @@ START_TEST (transport_failures)
 }
 END_TEST
 
-UNIT_MAIN ("watch", 10, alive, aborted, no_communicator, transport_failures)
+UNIT_SUITE ("watch", 10, alive, aborted, no_communicator, transport_failures)

@@ -57,4 +57,4 @@ START_TEST (host_memory_is_host_memory)
 }
 END_TEST
 
-UNIT_MAIN ("device", 10, the_host, gpus_that_are_not_there, host_memory_is_host_memory)
+UNIT_SUITE ("device", 10, the_host, gpus_that_are_not_there, host_memory_is_host_memory)

@@ -103,4 +103,4 @@ START_TEST (any_count)
 }
 END_TEST
 
-UNIT_MAIN ("half_runs", 60, every_half, floats_at_edges, random_floats, any_count)
+UNIT_SUITE ("half_runs", 60, every_half, floats_at_edges, random_floats, any_count)

@@ -435,8 +435,8 @@ START_TEST (negative_zero_of_one_source_stays)
 }
 END_TEST
 
-UNIT_MAIN ("host_reduce", 120, small_counts, counts_at_block_edges, the_result_may_be_any_source,
-           scaled_sources, sources_of_scale_0_are_not_read, half_averages_are_rounded_once,
-           identical_values_come_back, sums_of_two_levels_are_rounded_once,
-           identical_integers_come_back, nan_spreads, infinities_and_overflow,
-           negative_zero_of_one_source_stays)
+UNIT_SUITE ("host_reduce", 120, small_counts, counts_at_block_edges, the_result_may_be_any_source,
+            scaled_sources, sources_of_scale_0_are_not_read, half_averages_are_rounded_once,
+            identical_values_come_back, sums_of_two_levels_are_rounded_once,
+            identical_integers_come_back, nan_spreads, infinities_and_overflow,
+            negative_zero_of_one_source_stays)

@@ -253,6 +253,6 @@ START_TEST (digest_of_a_known_sequence)
 }
 END_TEST
 
-UNIT_MAIN ("host_runs", 30, every_pair, integers_and_bits_are_copied, in_place, the_first_bad_run,
-           rounding_with_feedback, feedback_forgets_what_is_not_finite, sums_of_squares,
-           digests_add_up, digest_of_a_known_sequence)
+UNIT_SUITE ("host_runs", 30, every_pair, integers_and_bits_are_copied, in_place,
+            the_first_bad_run, rounding_with_feedback, feedback_forgets_what_is_not_finite,
+            sums_of_squares, digests_add_up, digest_of_a_known_sequence)

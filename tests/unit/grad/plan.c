@@ -226,6 +226,6 @@ START_TEST (more_than_memory)
 }
 END_TEST
 
-UNIT_MAIN ("plan", 60, random_models, small_at_both_ends, thousands_of_tiny_ones,
-           larger_than_a_bucket, nothing_to_send, types_travel_apart, follows_the_observed_order,
-           more_than_memory)
+UNIT_SUITE ("plan", 60, random_models, small_at_both_ends, thousands_of_tiny_ones,
+            larger_than_a_bucket, nothing_to_send, types_travel_apart, follows_the_observed_order,
+            more_than_memory)

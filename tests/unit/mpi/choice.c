@@ -195,5 +195,5 @@ START_TEST (what_is_small_fits)
 }
 END_TEST
 
-UNIT_MAIN ("choice", 60, memory_stays_bounded, a_shard_has_one_rank_on_each_node,
-           the_table_tells_the_way, what_is_small_fits)
+UNIT_SUITE ("choice", 60, memory_stays_bounded, a_shard_has_one_rank_on_each_node,
+            the_table_tells_the_way, what_is_small_fits)

@@ -169,16 +169,7 @@ START_TEST (what_cannot_be_had_is_refused)
 }
 END_TEST
 
-int main (void)
-{
-    const TTest *const tests[] = {both_see_the_same,
-                                  only_whole_arrays_have_a_place,
-                                  what_is_freed_is_used_again,
-                                  hidden_ones_are_left_alone,
-                                  large_ones_are_hidden_in_pieces,
-                                  what_cannot_be_had_is_refused};
-
-    unit_clean_env ();
-    return unit_run (unit_suite ("share", tests, sizeof (tests) / sizeof (tests[0]), 30,
-                                 open_both, close_both));
-}
+UNIT_SUITE_WITH ("share", 30, open_both, close_both, both_see_the_same,
+                 only_whole_arrays_have_a_place, what_is_freed_is_used_again,
+                 hidden_ones_are_left_alone, large_ones_are_hidden_in_pieces,
+                 what_cannot_be_had_is_refused)
