@@ -5,8 +5,8 @@
 
 # Prints those of tests/multi and tests/fortran, as their Makefile.am lists them.
 programs () { # TOP
-    awk '/^[A-Za-z_]*HELPERS *=/ { helpers = 1 }
-         /^#/ || /^$/ { helpers = 0 }
-         !helpers' "$1"/tests/{multi,fortran}/Makefile.am \
+    awk '/^(GS_MULTI_TESTS|gs_ft_[a-z]+) = / { listed = 1 }
+         listed
+         !/\\$/ { listed = 0 }' "$1"/tests/{multi,fortran}/Makefile.am \
         | grep -oE 'tests/[a-z]+/[a-z0-9_]+\.[mf]t' | sort -u
 }
