@@ -16,13 +16,13 @@ Runs PROGRAM once per layout and prints a TAP line for each.
 
 LAYOUT is RANKS (on one node), NODESxRANKS (RANKS on each of NODES simulated nodes), RANKS+RANKS
 (on one node after the other, or more) or "alone" (no launcher). Without --layout the lines of
-PROGRAM's .layouts file, beside its source, are taken, else 1, 4 and 2x2. The settings after a
-layout go into the environment. These are read here as well:
+PROGRAM's .layouts file, beside its source, are taken, else 1, 4 and 2x2. Such a line begins with
+"quick", what is run each time, or "all". The settings after a layout go into the environment. These
+are read here as well:
 
-  GS_TEST_SECONDS      time limit of one launch, default 60
-  GS_TEST_HALF         "odd" or "even": every other line of a .layouts file, from the first or the
-                       second one on; the first one if there is no other
-  GS_TEST_SHORT        if set, as GS_TEST_HALF=odd
+  GS_TEST_SECONDS      time limit of one launch, default 60; longer where many processes run
+  GS_TEST_LAYOUTS      "quick": only those lines of a .layouts file; default "all". Where nodes
+                       cannot be simulated a quick line for nodes is replaced by one without
   GS_TEST_MPIRUN_ARGS  more words for mpirun
   GS_TEST_LAUNCHER     instead of mpirun, for example "srun --mpi=pmix -N %N -n %n": %n is the
                        number of ranks, %N of nodes
@@ -157,11 +157,11 @@ run_program () {
     local limit=${GS_TEST_SECONDS:-60} status pid
 
     env "$@" "$mark" TMPDIR="$room" GS_RECORD_DIR="$records" \
-        timeout -k 5 "$limit" "${launcher[@]}" "${program[@]}" </dev/null &
+        "$here/timeout" "$limit" "${launcher[@]}" "${program[@]}" </dev/null &
     wait $! # in the background, so that a signal is handled at once
     status=$?
     if ((status == 124 || status == 137)); then
-        echo "no end after $limit seconds; flight records of the ranks:"
+        echo "no end after $limit seconds or more; flight records of the ranks:"
         show_records
     elif ! await_marked "$mark" 3; then
         echo "left processes behind:"
@@ -203,24 +203,32 @@ run_line () {
     return "$status"
 }
 
+# Prints the lines of a .layouts file that begin with the word WORD, without it.
+lines_of () { # WORD FILE
+    sed -nE "s/^$1 +//p" "$2"
+}
+
 # Sets layouts from the file beside the program's source, else to the defaults.
 read_layouts () {
-    local file=${program[0]%.*}.layouts half=${GS_TEST_HALF-${GS_TEST_SHORT:+odd}} all=() i
+    local file=${program[0]%.*}.layouts which=${GS_TEST_LAYOUTS:-all}
 
     [[ $file = /* ]] || file=${top_srcdir:-$here/..}/${file#./}
     if [[ ! -e $file ]]; then
         layouts=(1 4 2x2)
         return
     fi
-    mapfile -t all < <(grep -vE '^[[:space:]]*(#|$)' "$file")
-    ((${#all[@]})) || die "$file names no layout"
-    for i in "${!all[@]}"; do
-        case $half,$((i % 2)) in
-        odd,1 | even,0) ;;
-        *) layouts+=("${all[i]}") ;;
-        esac
-    done
-    ((${#layouts[@]})) || layouts=("${all[0]}")
+    ! grep -nvE '^((quick|all) .|#|$)' "$file" || die "$file: a line is neither 'quick' nor 'all'"
+    mapfile -t layouts < <(lines_of quick "$file")
+    ((${#layouts[@]})) || die "$file has no line 'quick LAYOUT'"
+    case $which in
+    quick)
+        [[ -n ${GS_TEST_LAUNCHER-} || -n $(node_way) || ${layouts[*]%% *} != *[x+]* ]] \
+            || mapfile -t layouts < <(lines_of '(quick|all)' "$file" | grep -m1 -E '^[2-9]( |$)')
+        ;;
+    all) mapfile -t -O ${#layouts[@]} layouts < <(lines_of all "$file") ;;
+    *) die "GS_TEST_LAYOUTS is '$which', neither 'quick' nor 'all'" ;;
+    esac
+    ((${#layouts[@]})) || mapfile -t layouts < <(lines_of quick "$file")
 }
 
 # Runs every layout and speaks TAP: output as comments, then the result.

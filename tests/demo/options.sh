@@ -9,7 +9,7 @@ demo=$examples/fortran/lorenz96_demo
 refuses () { # WORDS-IN-THE-TEXT [ARGUMENT]...
     local status
 
-    timeout -k 5 60 "$demo" "${@:2}" >"$room/stdout" 2>"$room/stderr"
+    "$here/../timeout" 60 "$demo" "${@:2}" >"$room/stdout" 2>"$room/stderr"
     status=$?
     ((status == 2)) || fail "'${*:2}': exit status $status, not 2; $(cat "$room/stderr")"
     grep -qF -- "$1" "$room/stderr" || fail "'${*:2}': no '$1' in: $(cat "$room/stderr")"
@@ -38,7 +38,7 @@ refuses '--every and --resume need --checkpoint FOLDER' --every 10
 refuses "cannot write $room/file/loss.csv" --out "$room/file"
 refuses "cannot write $room/none/w" --out "$room" --weights-file "$room/none/w"
 
-timeout -k 5 60 "$demo" --help >"$room/stdout" 2>"$room/stderr" || fail "--help fails"
+"$here/../timeout" 60 "$demo" --help >"$room/stdout" 2>"$room/stderr" || fail "--help fails"
 for option in trajectories train-steps run-time wire out weights-file checkpoint every resume \
     help; do
     grep -q -- "--$option" "$room/stdout" || fail "--help does not mention --$option"

@@ -9,7 +9,7 @@ failed=0
 # stops WAY WORDS: the program, failing in this way, says WORDS and exits with a status that is
 # neither 0 nor that of a signal.
 stops () {
-    output=$(timeout -k 5 60 "$program" "$1" 2>&1)
+    output=$("${top_srcdir:-.}/tests/timeout" 60 "$program" "$1" 2>&1)
     status=$?
     if [ "$status" -eq 0 ] || [ "$status" -ge 124 ]; then
         echo "not ok - $1: exit status $status"

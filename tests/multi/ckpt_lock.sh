@@ -5,6 +5,7 @@
 # or takes the folder from one that has ended or was requeued, which then writes nothing more.
 
 launch=${top_srcdir:?run me by make check}/tests/launch.sh
+timeout=$top_srcdir/tests/timeout
 program=tests/multi/locker.mt
 # A folder that may only be read: root needs a mount for it, which only this test sees.
 if ((!EUID)) && [[ ${1-} != inside ]] && unshare --mount true 2>/dev/null; then
@@ -36,8 +37,8 @@ job () {
     local name=${1%:*} restart=''
 
     [[ $1 != *:* ]] || restart=SLURM_RESTART_COUNT=${1#*:}
-    timeout 60 env SLURM_JOB_ID="$name" ${restart:+"$restart"} "$program" "$files" "${@:2}" \
-        >"$room/out.$1" 2>&1
+    "$timeout" 60 env SLURM_JOB_ID="$name" ${restart:+"$restart"} \
+        "$program" "$files" "${@:2}" >"$room/out.$1" 2>&1
 }
 
 await () { # NAME
@@ -77,7 +78,7 @@ file () { # STEP
 }
 
 begin "another job"
-timeout 60 "$program" "$files" commit destroy >"$room/out.x" 2>&1
+"$timeout" 60 "$program" "$files" commit destroy >"$room/out.x" 2>&1
 status=$?
 ((status != 77)) || { grep skip "$room/out.x"; exit 77; }
 has

@@ -17,12 +17,14 @@ fail () {
     ((++failures))
 }
 
+timeout=$top_srcdir/tests/timeout
+
 # measures RANKS SIZES ARGUMENT...: exit status 0, and a line of JSON with both times for a size.
 measures () {
     local number='[0-9]+\.[0-9]+' ranks=$1 sizes=$2 line
     shift 2
 
-    timeout 60 ./gs-bench "$@" --iterations 4 --warmup 1 --rounds 11 --json >"$room/out" 2>&1 \
+    "$timeout" 60 ./gs-bench "$@" --iterations 4 --warmup 1 --rounds 11 --json >"$room/out" 2>&1 \
         || fail "gs-bench $*: exit status $?"
     line="^\{\"op\":\"$1\",.*\"ranks\":$ranks,.*\"transport\":\"nccl\",\"time_us\":$number,"
     line+="\"raw_time_us\":$number,\"ratio\":$number\}\$"
@@ -35,14 +37,14 @@ averages () {
     local line
 
     line="\"op\":\"reducer\",.*\"ranks\":$1,.*\"transport\":\"nccl\",.*\"raw_time_us\":null,"
-    timeout 60 ./gs-bench reducer "${@:2}" --warmup 1 --rounds 11 --json >"$room/out" 2>&1 \
+    "$timeout" 60 ./gs-bench reducer "${@:2}" --warmup 1 --rounds 11 --json >"$room/out" 2>&1 \
         || fail "gs-bench reducer ${*:2}: exit status $?"
     [[ $(grep -cE "$line" "$room/out") = 5 ]] || fail "gs-bench reducer ${*:2}: not 5 lines"
 }
 
 # refuses TEXT ARGUMENT...: exit status 1, on all ranks within a minute, and TEXT.
 refuses () {
-    timeout 60 ./gs-bench "${@:2}" >"$room/out" 2>&1
+    "$timeout" 60 ./gs-bench "${@:2}" >"$room/out" 2>&1
     { [[ $? = 1 ]] && grep -q "$1" "$room/out"; } || fail "gs-bench ${*:2}: not refused with '$1'"
 }
 
