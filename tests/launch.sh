@@ -17,8 +17,8 @@ Runs PROGRAM once per layout and prints a TAP line for each.
 LAYOUT is RANKS (on one node), NODESxRANKS (RANKS on each of NODES simulated nodes), RANKS+RANKS
 (on one node after the other, or more) or "alone" (no launcher). Without --layout the lines of
 PROGRAM's .layouts file, beside its source, are taken, else 1, 4 and 2x2. Such a line begins with
-"quick", what is run each time, or "all". The settings after a layout go into the environment. These
-are read here as well:
+"quick", what is run each time, or "all". The settings after a layout go into the environment.
+These are read here as well:
 
   GS_TEST_SECONDS      time limit of one launch, default 60; longer where many processes run
   GS_TEST_LAYOUTS      "quick": only those lines of a .layouts file; default "all". Where nodes

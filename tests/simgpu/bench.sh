@@ -17,7 +17,7 @@ fail () {
     ((++failures))
 }
 
-timeout=$top_srcdir/tests/timeout
+timeout=${top_srcdir:?}/tests/timeout
 
 # measures RANKS SIZES ARGUMENT...: exit status 0, and a line of JSON with both times for a size.
 measures () {

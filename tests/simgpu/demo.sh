@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# demo.sh - on simulated GPUs the demo's surrogate beats the quartic by what tests/demo/skill.sh asks.
+# demo.sh - on simulated GPUs the demo's surrogate beats the quartic as tests/demo/skill.sh asks.
 
 # shellcheck source=lib.sh
 . "$(dirname "$0")/lib.sh"

@@ -21,7 +21,7 @@ read_settings () { # PROGRAM NODES
     else
         while read -r line; do
             layouts+=("$line")
-        done < <(sed -nE "/^[a-z]+ alone|GS_TEST_MPIRUN_ARGS/d; s/^[a-z]+ [0-9x+]+/$2x4/p" "$file" \
+        done < <(sed -nE "/GS_TEST_MPIRUN_ARGS/d; s/^[a-z]+ [0-9x+]+/$2x4/p" "$file" \
             | awk '!seen[$0]++')
     fi
 }
