@@ -6,7 +6,9 @@
 
 : "${log:?}" "${jobs:?}"
 passed=0 failed=0 skipped=0
-remarks=() # a line for each test that failed or was skipped
+remarks=()            # a line for each test that failed or was skipped
+times=build/times     # seconds, step and name of each test
+beside=$((jobs < 8 ? jobs + 1 : 8)) # tests that run side by side: they mostly wait
 
 # Why a test was skipped, or where to look and what is there from its first failure on. A TAP
 # driver says the reason in the line itself.
@@ -58,9 +60,11 @@ tests () {
     shift 2
 
     offset=$(stat -c %s "$log")
+    rm -f "$folder/tests/times"
     step "$label" "$@"
     status=$?
     count "$label" "$folder" "$status" "$offset"
+    [[ ! -e $folder/tests/times ]] || sed "s|\$| ($label)|" "$folder/tests/times" >>"$times"
     return "$status"
 }
 
@@ -103,59 +107,114 @@ tarball_complete () { # FOLDER
     [[ -z $missing ]] || { echo "not in the tarball: $missing"; return 1; }
 }
 
-check () {
+# What ./setup check does, in one build.
+everyday () {
+    # The one takes long and judges numbers, the others have each call fail once.
+    local slow='tests/\(demo/wire\|simgpu/\(faults\|queued\)\)\.sh'
+    local brief=(env GS_TEST_LAYOUTS=quick GS_TEST_SHORT=1)
+
+    build_in "gcc" build-gcc --enable-werror "${gpus[@]}" || return
+    tests "lint" build-gcc make -j"$jobs" -C build-gcc lint
+    tests "unit tests" build-gcc make -j"$jobs" -C build-gcc check-unit
+    tests "ABI" build-gcc make -C build-gcc check-abi
+    tests "all other tests" build-gcc "${brief[@]}" make -j"$beside" -C build-gcc check-multi \
+        BUT="$slow"
+    tests "on simulated GPUs" build-gcc "${brief[@]}" make -j"$beside" -C build-gcc check-simgpu \
+        BUT="$slow"
+    tests "on a private Slurm" build-gcc "${brief[@]}" make -C build-gcc check-slurm
+}
+
+# What it leaves out, in the same build.
+thorough () {
+    # The build with sanitizers has them.
+    local others='tests/simgpu/\(bench\|devices\|faults\|queued\|streams\)\.sh'
+
+    tests "gcc: lint" build-gcc make -j"$jobs" -C build-gcc lint
+    tests "gcc: unit tests" build-gcc make -j"$jobs" -C build-gcc check-unit
+    tests "gcc: ABI" build-gcc make -C build-gcc check-abi
+    tests "gcc: all other tests" build-gcc make -j"$beside" -C build-gcc check-multi
+    tests "gcc: on simulated GPUs" build-gcc make -j"$beside" -C build-gcc check-simgpu \
+        BUT="$others"
+    tests "gcc: on simulated GPUs, with NCCL 2.18" build-gcc env SIM_NCCL_VERSION=2.18 \
+        make -j"$beside" -C build-gcc check-simgpu \
+        SIMGPU='installed multi/average multi/device multi/stops fortran/devices'
+    tests "gcc: on a private Slurm" build-gcc env GS_TEST_SHORT=1 make -C build-gcc check-slurm
+    tests "gcc: benchmarks, a short run" build-gcc make -C build-gcc check-perf CHECK_PERF=--smoke
+    tests "gcc: unit tests under valgrind" build-gcc make -j"$jobs" -C build-gcc check-valgrind
+    tests "gcc: distcheck" build-gcc make -j"$jobs" -C build-gcc distcheck-short
+    tests "gcc: the tarball is complete" build-gcc tarball_complete build-gcc
+}
+
+build_sanitized () {
+    build_in "sanitizers" build-sanitize --enable-sanitizer=address,undefined \
+        --enable-fault-injection --enable-debug --enable-code-coverage CFLAGS=-g "${gpus[@]}"
+}
+
+# LABEL MAKE-ARGUMENT...: tests of the build with sanitizers.
+sanitized () {
+    tests "sanitizers: $1" build-sanitize env GS_TEST_LAYOUTS=quick GS_TEST_SHORT=1 \
+        GS_TEST_SECONDS=300 CK_TIMEOUT_MULTIPLIER=10 make -j"$beside" -C build-sanitize "${@:2}"
+}
+
+# What .ci/run adds to the everyday tests: one layout of each program.
+continuous () {
+    build_sanitized || return
+    sanitized "unit tests" check-unit
+    sanitized "programs of several ranks" check-programs
+}
+
+# ./setup check --all, after what one build does.
+other_builds () {
     local nothing=(--without-pmix --without-mpi --without-hdf5 --without-cuda --without-nccl
         --disable-fortran --enable-werror)
     # They take long, and judge numbers, or the order of calls; the programs themselves run in
     # other tests, too.
     local long='^tests/\(demo/\(resume\|skill\|weights\|wire\)\|multi/ckpt_replay\)\.sh'
-    local remark
 
-    start demo option check
-    if command -v apt-get >/dev/null; then # without it tests of modules skip, and say so
-        step "packages: two module systems in build/modules" tests/install/fetch-modules \
-            build/modules
-    fi
-    if build_in "gcc" build-gcc --enable-werror; then
-        tests "gcc: lint" build-gcc make -j"$jobs" -C build-gcc lint
-        tests "gcc: unit tests" build-gcc make -j"$jobs" -C build-gcc check-unit
-        # In half of the layouts; the build with sanitizers takes the others.
-        tests "gcc: all other tests" build-gcc env GS_TEST_HALF=even make -C build-gcc check-multi
-        tests "gcc: ABI" build-gcc make -C build-gcc check-abi
-        # Its faults are for the build with sanitizers.
-        tests "gcc: on simulated GPUs" build-gcc env GS_TEST_FAULTS=no GS_TEST_SHORT=1 \
-            make -C build-gcc check-simgpu
-        tests "gcc: on simulated GPUs, with NCCL 2.18" build-gcc env SIM_NCCL_VERSION=2.18 \
-            make -C build-gcc check-simgpu \
-            SIMGPU='installed multi/average multi/device multi/stops fortran/devices'
-        tests "gcc: on a private Slurm" build-gcc env GS_TEST_SHORT=1 \
-            make -C build-gcc check-slurm
-        tests "gcc: benchmarks, a short run" build-gcc make -C build-gcc check-perf \
-            CHECK_PERF=--smoke
-        tests "gcc: unit tests under valgrind" build-gcc \
-            make -j"$jobs" -C build-gcc check-valgrind
-        tests "gcc: distcheck" build-gcc make -j"$jobs" -C build-gcc distcheck-short
-        tests "gcc: the tarball is complete" build-gcc tarball_complete build-gcc
-    fi
-    build_in "clang" build-clang --enable-werror CC=clang CXX=clang++ \
+    build_in "clang" build-clang --enable-werror CC=clang CXX=clang++ "${gpus[@]}" \
         && tests "clang: unit tests" build-clang make -j"$jobs" -C build-clang check-unit
-    build_in "sanitizers" build-sanitize --enable-sanitizer=address,undefined \
-        --enable-fault-injection --enable-debug --enable-code-coverage CFLAGS=-g \
-        && tests "sanitizers: unit tests" build-sanitize env GS_TEST_SHORT=1 \
-            CK_TIMEOUT_MULTIPLIER=10 make -j"$jobs" -C build-sanitize check-unit \
-        && tests "sanitizers: all other tests" build-sanitize env GS_TEST_SHORT=1 \
-            GS_TEST_SECONDS=300 make -C build-sanitize check-multi BUT="$long" \
-        && tests "sanitizers: on simulated GPUs" build-sanitize env GS_TEST_SECONDS=300 \
-            make -C build-sanitize coverage-gpu \
-        && tests "sanitizers: coverage of src/" build-sanitize make -C build-sanitize coverage
+    if build_sanitized; then
+        sanitized "unit tests" check-unit
+        sanitized "all other tests" check-multi BUT="$long"
+        sanitized "on simulated GPUs" coverage-gpu
+        sanitized "coverage of src/" coverage
+    fi
     build_in "nothing optional" build-bare "${nothing[@]}" \
-        && tests "nothing optional: all but lint" build-bare make -C build-bare check-code \
+        && tests "nothing optional: all but lint" build-bare \
+            make -j"$beside" -C build-bare check-code \
         && tests "nothing optional: same interface" build-bare same_interface build-gcc build-bare
+}
+
+# What failed or was skipped, and the sums: the last line, also of a run that is stopped.
+summary () {
+    local remark
 
     ((!${#remarks[@]})) || printf '\n'
     for remark in "${remarks[@]}"; do
         echo "$remark"
     done
     echo "$passed passed, $failed failed, $skipped skipped"
+}
+
+check () { # [--all | --continuous]
+    local gpus=()
+
+    start demo option check
+    : >"$times"
+    if command -v apt-get >/dev/null; then # without it tests of modules skip, and say so
+        step "packages: two module systems in build/modules" tests/install/fetch-modules \
+            build/modules
+    fi
+    case ${1-} in
+    --all)
+        build_in "gcc" build-gcc --enable-werror "${gpus[@]}" && thorough
+        other_builds
+        printf '\nThe 20 slowest tests, in seconds:\n'
+        sort -rn "$times" | head -n 20
+        ;;
+    --continuous) everyday; continuous ;;
+    *) everyday ;;
+    esac
+    summary
     ((!failed))
 }
