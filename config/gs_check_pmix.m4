@@ -27,6 +27,7 @@ AC_DEFUN([GS_CHECK_PMIX], [
                         GS_PMIX_CPPFLAGS= GS_PMIX_LIBS=
                         GS_NOT_FOUND([pmix], [pmix.h and libpmix, version 3 or later,])])
         CPPFLAGS=$gs_save_CPPFLAGS LIBS=$gs_save_LIBS
+        AS_IF([test "$gs_have_pmix" = yes], [GS_RUN_PATHS([GS_PMIX_LIBS], [PMIx_Initialized])])
     ])
     AC_SUBST([GS_PMIX_CPPFLAGS])
     AC_SUBST([GS_PMIX_LIBS])

@@ -17,6 +17,20 @@ AC_DEFUN([GS_WITH], [
             [AC_MSG_ERROR([--with-$1 takes yes, no, check or an absolute folder, not '$withval'])])
 ])
 
+# GS_RUN_PATHS(LIBS, FUNCTION)
+#
+# Takes the run paths, which pkg-config may give, out of the variable LIBS where a program that calls
+# FUNCTION, without arguments, runs without: the loader finds the library by itself, and packagers
+# refuse paths that say the same.
+AC_DEFUN([GS_RUN_PATHS], [
+    gs_bare=`AS_ECHO([" $$1"]) | $SED -e 's/ -Wl,-rpath@<:@ =,@:>@\(-Wl,\)*@<:@^ @:>@*//g' dnl
+                                      -e 's/ -Wl,--enable-new-dtags//g'`
+    gs_save_LIBS=$LIBS
+    LIBS="$gs_bare $LIBS"
+    AC_RUN_IFELSE([AC_LANG_CALL([], [$2])], [$1=$gs_bare], [], [:])
+    LIBS=$gs_save_LIBS
+])
+
 # GS_FOUND(NAME, VERSION) and GS_NOT_FOUND(NAME, LOOKED-FOR)
 #
 # End a package's macro: set gs_have_NAME and gs_version_NAME for the report and the conditional

@@ -16,7 +16,7 @@
  *   - Threads: one thread at a time per communicator; different communicators may be used by
  *     different threads at the same time. Functions without a communicator are thread-safe.
  *   - Waiting: no call waits without a deadline (GS_TIMEOUT_MS, GS_BOOT_TIMEOUT_MS).
- *   - Output: it never exits, aborts or writes to stdout, and handles signals in section 7 only.
+ *   - Output: it never exits, aborts or writes to stdout, and handles signals in section 8 only.
  */
 #ifndef GRADSYNC_H
 #define GRADSYNC_H

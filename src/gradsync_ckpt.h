@@ -14,7 +14,7 @@
 extern "C" {
 #endif
 
-/* ---- 7. Checkpoints --------------------------------------------------------------------- */
+/* ---- 8. Checkpoints --------------------------------------------------------------------- */
 /*
  * A checkpoint plan knows the state of a program: arrays that are equal on all ranks, blocks of
  * global arrays, and what each rank has of its own. It writes all of it to one HDF5 file, and

@@ -11,7 +11,7 @@
 
 #include "gradsync.h"
 
-/* Topics, for GS_DEBUG=level:topic,...: boot, comm, coll, mpi, record. */
+/* Topics, for GS_DEBUG=level:topic,...: the list in gradsync(7), which lint compares. */
 void gsi_log (gs_log_level_t level, const char *topic, const char *format, ...)
     __attribute__ ((format (printf, 3, 4)));
 

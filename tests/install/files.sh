@@ -12,8 +12,23 @@ done
 grep -rlF "$stage" "$stage" && fail "these files name DESTDIR"
 grep -rlIF --exclude='*.la' "$build" "$stage" && fail "these files name the build folder"
 
+for name in LICENSE README.md NEWS.md; do
+    [[ -s $stage$docdir/$name ]] || fail "no $name in $docdir"
+done
+# What the loader finds by itself needs no run path.
+while read -r name; do
+    paths=$(readelf -d "$name" 2>/dev/null | sed -nE 's/.*R(UN)?PATH.*\[(.*)\]/\2/p')
+    [[ ! $paths =~ (^|:)(/usr)?/lib ]] || fail "$name has the run path $paths"
+done < <(find "$stage" -type f \( -name '*.so*' -o -path '*/bin/*' \))
+private=$(sed -n 's/^Libs.private://p' "$stage$pkgconfigdir/gradsync.pc")
+[[ $private = *-lm* ]] || fail "gradsync.pc has no Libs.private: $private"
+
 must cp -a "$stage" copy
 make -C "$build" uninstall DESTDIR="$room/copy" >log 2>&1 || { cat log; fail "make uninstall"; }
 find copy ! -type d | grep . && fail "these files are left by make uninstall"
 find copy -name '*gradsync*' | grep . && fail "these folders are left by make uninstall"
+# In a prefix of its own nothing is left at all.
+must cp -a "$installed" own
+make -C "$build" uninstall prefix="$room/own" >log 2>&1 || { cat log; fail "make uninstall"; }
+[[ ! -e own ]] || { find own; fail "these are left of a prefix of its own"; }
 finish "make install and uninstall are complete"

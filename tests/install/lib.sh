@@ -21,6 +21,7 @@ if [[ ! -e $build/tests/install/stage.conf ]]; then
     exit 99
 fi
 stage='' prefix='' bindir='' libdir='' includedir='' mandir='' pkgconfigdir='' pkgdatadir=''
+docdir=''
 modulefiles='' version='' fortran='' mpi='' sanitizer=''
 # shellcheck disable=SC1091 # it is generated
 . "$build/tests/install/stage.conf"

@@ -10,7 +10,7 @@ check_page () { # FILE
     local target warnings
 
     grep -qF "  $1" doc/Makefile.am || complain "$1" "is not in doc/Makefile.am"
-    target=$(sed -n '1s/^\.so man3\///p' "$1")
+    target=$(sed -n '1s/^\.so man[13]\///p' "$1")
     if [[ -n $target ]]; then
         [[ -e doc/man/$target ]] || complain "$1" "points to $target, which is not there"
         return

@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 #
 # manual.sh - each public function has a contract in its header with its labels, and a manual page
-# that has its name, its parameters and, if it can fail, what it returns.
+# that has its name, its parameters and, if it can fail, what it returns. Each program has a page,
+# each topic of the log stands in gradsync(7), and each number of a section of the headers in one.
 . "$(dirname "$0")/lint.sh"
 
 # Prints page $1 without fonts; a page that only points to another is that other.
@@ -48,6 +49,36 @@ check_page () { # NAME TYPE PARAMETERS
         || complain "$file" "has no section RETURN VALUE"
 }
 
+check_programs () {
+    local program
+
+    while read -r program; do
+        [[ -e doc/man/${program##*/}.1 ]] || complain "doc/man/${program##*/}.1" "is not there"
+    done < <(sed -nE 's/^bin_(PROGRAMS|SCRIPTS) \+?= //p' {src/tools,slurm}/Makefile.am \
+        | xargs -n 1)
+}
+
+check_topics () {
+    local topic listed
+
+    listed=$(sed -n '/^Topics are/,/^\.TP/p' doc/man/gradsync.7)
+    while read -r topic; do
+        grep -qw -- "$topic" <<<"$listed" \
+            || complain doc/man/gradsync.7 "does not list the topic $topic of the log"
+    done < <(cat src/*/*.c cuda/*.c | sed -nE 's/.*gsi_log \([^,]*, "([a-z]+)".*/\1/p' | sort -u)
+}
+
+check_sections () {
+    local twice
+
+    twice=$(grep -hv ', continued' "${headers[@]}" | sed -nE 's|^/\* ---- ([0-9]+)\. .*|\1|p' \
+        | sort | uniq -d)
+    [[ -z $twice ]] || complain "${headers[*]}" "there are two sections $twice"
+}
+
+check_programs
+check_topics
+check_sections
 count=0
 while IFS=$unit read -r name type parameters header contract; do
     check_contract "$name" "$type" "$parameters" "$header" "$contract"

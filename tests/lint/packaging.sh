@@ -43,4 +43,17 @@ while read -r variant; do
         || complain "${recipes[0]}" "variant $variant is no option of configure"
 done < <(sed -n 's/^    variant("\([^"]*\)".*/\1/p' "${recipes[0]}")
 
+# The script fills in the checksum of a tarball, in both.
+copy=$(mktemp -d "${TMPDIR:-/tmp}/gs.XXXXXX") || exit 99
+trap 'rm -rf "$copy"' EXIT
+cp -R doc/packaging "$copy" && echo tarball >"$copy/gradsync-$version.tar.xz"
+(cd "$copy" && packaging/checksums "gradsync-$version.tar.xz") >"$copy/out" 2>&1 \
+    || complain doc/packaging/checksums "$(<"$copy/out")"
+for recipe in "${recipes[@]}"; do
+    python3 -c 'import ast, sys; ast.parse(open(sys.argv[1]).read())' "$copy/${recipe#doc/}" \
+        || complain "$recipe" "is no Python with a checksum"
+    grep -q "$(sha256sum <"$copy/gradsync-$version.tar.xz" | cut -c 1-64)" \
+        "$copy/${recipe#doc/}" || complain "$recipe" "doc/packaging/checksums leaves it as it is"
+done
+
 finish "${#recipes[@]} recipes fit configure"

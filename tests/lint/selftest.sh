@@ -177,6 +177,14 @@ seen lint/exports.sh "in gradsync.h, not in the public nodes of src/gradsync.map
 echo 'int gs_planted (void);' | plant src/gradsync_reducer.h
 seen lint/exports.sh "in gradsync.h, not in the public nodes of src/gradsync.map: gs_planted"
 
+echo '/* ---- 8. Planted ---- */' | plant src/gradsync_stats.h
+seen lint/manual.sh "there are two sections 8"
+# shellcheck disable=SC2016 # the quotes are for C
+echo 'void gsi_p (void) { gsi_log (GS_LOG_INFO, "planted", "text"); }' | plant src/base/log.c
+seen lint/manual.sh "does not list the topic planted"
+change slurm/Makefile.am 's|slurm/gs-run$|& slurm/gs-planted|'
+seen lint/manual.sh "doc/man/gs-planted.1: is not there"
+
 echo 'int   gsi_planted( void );' | plant src/base/planted.c
 seen lint/format.sh src/base/planted.c
 # shellcheck disable=SC2016 # the planted script must not be expanded here

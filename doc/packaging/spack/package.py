@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 #
 # package.py - recipe for Spack. Put it into packages/gradsync of a package repository of yours
-# (spack repo create, spack repo add), stand where the tarball gradsync-0.1.0.tar.xz is, and run
-#   spack install --no-checksum gradsync
-# or add sha256="..." to the version, as sha256sum prints it.
+# (spack repo create, spack repo add), fill in the checksum of the release (doc/packaging/checksums
+# gradsync-0.1.0.tar.xz), stand where the tarball is, and run
+#   spack install gradsync +cuda
 
 import os
 
@@ -30,6 +30,9 @@ class Gradsync(AutotoolsPackage):
     variant("pmix", default=True, description="Start under srun --mpi=pmix and mpirun")
     variant("mpi", default=True, description="Ranks on several hosts; a module loaded on demand")
     variant("fortran", default=True, description="Fortran binding")
+    variant("hdf5", default=True, description="Checkpoints in HDF5 files")
+    variant("cuda", default=False, description="Arrays in memory of NVIDIA GPUs")
+    variant("nccl", default=True, when="+cuda", description="Averages between GPUs by NCCL")
 
     depends_on("c", type="build")
     depends_on("cxx", type="build")
@@ -37,15 +40,19 @@ class Gradsync(AutotoolsPackage):
     depends_on("pkgconfig", type="build")
     depends_on("pmix@3:", when="+pmix")
     depends_on("mpi@3:", when="+mpi")
+    # The serial flavour: ranks write without HDF5's own parallel layer.
+    depends_on("hdf5@1.10: ~mpi", when="+hdf5")
+    depends_on("cuda@11.8:", when="+cuda")
+    depends_on("nccl@2.18:", when="+nccl")
 
     def configure_args(self):
         spec = self.spec
-        # Spack makes its own modules; this version uses neither HDF5 nor GPUs.
-        args = ["--without-modulefiles", "--without-hdf5", "--without-cuda", "--without-nccl"]
-        if spec.satisfies("+pmix"):
-            args.append(f"--with-pmix={spec['pmix'].prefix}")
-        else:
-            args.append("--without-pmix")
+        args = ["--without-modulefiles"]  # Spack makes its own
+        for name in ("pmix", "hdf5", "cuda", "nccl"):
+            if spec.satisfies(f"+{name}"):
+                args.append(f"--with-{name}={spec[name].prefix}")
+            else:
+                args.append(f"--without-{name}")
         if spec.satisfies("+mpi"):
             args += ["--with-mpi", f"MPICC={spec['mpi'].mpicc}"]
         else:
