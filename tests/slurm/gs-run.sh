@@ -41,8 +41,8 @@ sees_all () { # SALLOC-OPTION...: every rank of such a job sees its node's GPUs
 }
 
 binding_is_shown () {
-    SLURM_GPU_BIND=single:1 SLURM_TRES_PER_TASK=gres:gpu:1 chooses \
-        "env -u SLURM_GPU_BIND -u SLURM_TRES_PER_TASK SLURM_PMIX_FENCE=ring" -N1 prog
+    SLURM_GPU_BIND=single:1 SLURM_TRES_BIND=gres/gpu:per_task:1 SLURM_TRES_PER_TASK=gres:gpu:1 \
+        chooses "env -u SLURM_GPU_BIND -u SLURM_TRES_BIND -u SLURM_TRES_PER_TASK" -N1 prog
 }
 
 # places EXPECTED COMMAND...: the ranks on each node, as "n0 4 n1 4".
