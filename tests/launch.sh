@@ -71,6 +71,21 @@ node_way () {
     fi
 }
 
+# Adds what Open MPI 4 and 5, whose launcher is PRRTE, have different words for: loopback only,
+# and what a killed rank leaves behind lies in our own folders.
+add_words_of_version () {
+    if [[ $(mpirun --version 2>/dev/null) = *"(Open MPI) "[1-4].* ]]; then
+        launcher+=(--oversubscribe --mca oob_tcp_if_include lo --mca orte_tmpdir_base "$room"
+                   --mca plm_rsh_agent "$here/fakersh"
+                   --mca btl_vader_single_copy_mechanism none
+                   --mca btl_vader_backing_directory "$records")
+    else
+        launcher+=(--map-by ":OVERSUBSCRIBE" --prtemca prte_tmpdir_base "$room"
+                   --prtemca plm_ssh_agent "$here/fakersh"
+                   --mca smsc "^cma,knem,xpmem" --mca btl_sm_backing_directory "$records")
+    fi
+}
+
 # Sets launcher for [total] ranks: so many on each node as the other arguments say, or without
 # any on this node as it is. False, with the reason in why, when that cannot be.
 build_launcher () {
@@ -91,16 +106,12 @@ build_launcher () {
         for ((i = 1; i <= nodes; i++)); do
             hosts+="${hosts:+,}n$i:${spread[i - 1]}"
         done
-        launcher+=(--host "$hosts" --mca plm_rsh_agent "$here/fakersh")
+        launcher+=(--host "$hosts")
     fi
     why=
-    # Loopback only; and what a killed rank leaves behind lies in our own folders.
-    launcher+=(-n "$total" --oversubscribe --bind-to none
-               --mca oob_tcp_if_include lo --mca btl_tcp_if_include lo
-               --mca btl_vader_single_copy_mechanism none
-               --mca btl_vader_backing_directory "$records"
-               --mca osc_sm_backing_directory "$records"
-               --mca orte_tmpdir_base "$room")
+    launcher+=(-n "$total" --bind-to none --mca btl_tcp_if_include lo
+               --mca osc_sm_backing_directory "$records")
+    add_words_of_version
     ((total <= $(nproc))) || launcher+=(--mca mpi_yield_when_idle 1)
     [[ $way != user && $(id -u) != 0 ]] || launcher+=(--allow-run-as-root)
     read -ra more <<<"${GS_TEST_MPIRUN_ARGS-}"
@@ -156,6 +167,10 @@ show_records () {
 run_program () {
     local limit=${GS_TEST_SECONDS:-60} status pid
 
+    # Where ranks end one by one after a failure Open MPI 5 wants it by another name; and then it
+    # ends others when a connection closes, unless failures are said to be tolerated.
+    [[ " $* ${!OMPI_MCA_orte_*} " != *" OMPI_MCA_orte_allowed_exit_without_sync"[=\ ]* ]] \
+        || set -- PRTE_MCA_prte_allowed_exit_without_sync=1 OMPI_MCA_mpi_ft_enable=1 "$@"
     env "$@" "$mark" TMPDIR="$room" GS_RECORD_DIR="$records" \
         "$here/timeout" "$limit" "${launcher[@]}" "${program[@]}" </dev/null &
     wait $! # in the background, so that a signal is handled at once
