@@ -184,7 +184,8 @@ static gs_status_t count_elements (const struct gsi_fortran_args *args,
         return gsi_fail (GS_ERR_ARG,
                          "%s: count is %" PRId64 ": give the number of elements, 0 or more",
                          a->call, args->count);
-    /* N.B. gfortran 12 calls empty expressions, which have no address, assumed-size too. */
+    /* N.B. gfortran 12 calls empty expressions, which have no address, assumed-size too; in 14
+     * they have one and cannot be told from x(0:*). */
     if (a->is_open && a->array->base_addr) {
         if (!args->count_given)
             return gsi_fail (GS_ERR_ARG,

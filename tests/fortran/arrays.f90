@@ -320,7 +320,7 @@ contains
     call expect(all(part == [(real(r, real32), r=0, n - 1)]), 'gathered first elements')
     call gs_allgather(comm, [7.0_real32 + me], part)
     call expect(all(part == [(7.0_real32 + r, r=0, n - 1)]), 'a gathered expression')
-    call gs_allgather(comm, [real(real32) ::], part(1:0))
+    call gs_allgather(comm, [real(real32) ::], part(1:0), count=0_int64)
     call expect(all(part == [(7.0_real32 + r, r=0, n - 1)]), 'nothing gathered')
   end subroutine check_allgather
 
