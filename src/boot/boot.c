@@ -8,39 +8,15 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/env.h"
 #include "base/log.h"
 #include "base/module.h"
 #include "base/status.h"
+#include "boot/launch.h"
 #include "config.h"
 
 #define NAMED_RANKS 16 /* how many missing ranks a text names */
-
-/* What launchers tell a task about the number of tasks started with it. */
-static const char *const task_counts[] = {
-    "SLURM_STEP_NUM_TASKS", /* srun; not set in a batch script or an salloc shell */
-    "OMPI_COMM_WORLD_SIZE", /* mpirun of Open MPI */
-    "PMI_SIZE",             /* Hydra, srun --mpi=pmi2 */
-    "PALS_SIZE",            /* PALS on Cray EX */
-    "MV2_COMM_WORLD_SIZE",  /* MVAPICH2 */
-};
-
-/* The first variable of the list that announces more than one task; NULL if none does. */
-static const char *announced (void)
-{
-    for (size_t i = 0; i < sizeof (task_counts) / sizeof (task_counts[0]); i++) {
-        const char *text = getenv (task_counts[i]);
-        if (text && atoi (text) > 1)
-            return task_counts[i];
-    }
-    return NULL;
-}
-
-/* Whether the launcher speaks to MPI libraries in a way of their own (PMI-1, PMI-2, Cray PMI). */
-static bool mpi_launcher (void)
-{
-    return getenv ("PMI_SIZE") || getenv ("PMI_CONTROL_PORT") || getenv ("PALS_APID");
-}
 
 static gs_status_t mpi_entry (const struct gsi_boot_mpi_entry **entry)
 {
@@ -59,16 +35,6 @@ static gs_status_t open_mpi (struct gsi_boot **out)
     return st ? st : entry->ops.open (out);
 }
 
-static gs_status_t open_pmix (struct gsi_boot **out)
-{
-#ifdef HAVE_PMIX
-    return gsi_boot_pmix.open (out);
-#else
-    (void) out;
-    return gsi_fail (GS_ERR_UNSUPPORTED, "this build has no PMIx: configure --with-pmix");
-#endif
-}
-
 /* Whether the application has MPI up already, so that its ranks are ours. */
 static bool mpi_is_up (void)
 {
@@ -77,44 +43,102 @@ static bool mpi_is_up (void)
     return gsi_module_mpi_present () && !mpi_entry (&entry) && entry->initialized ();
 }
 
-static gs_status_t open_any (struct gsi_boot **out)
+#ifdef HAVE_PMIX
+/*
+ * N.B. Open MPI 5 must start before PMIx does. It waits for the other ranks when it starts, so
+ * all of them must come to the same answer here, which therefore looks at nothing that may
+ * differ: not at GPUs, though with them MPI may not be needed. Where there is no module, or none
+ * for the program's MPI, the transport will tell.
+ */
+static gs_status_t start_mpi_first (gs_transport_t wish, int64_t deadline_ns)
+{
+    const struct gsi_boot_mpi_entry *entry;
+    struct gsi_boot *waiting = NULL;
+    int64_t begin_ns = gsi_now_ns (), soon_ns = begin_ns + (deadline_ns - begin_ns) / 2;
+    gs_status_t st;
+
+    if (wish == GS_TRANSPORT_AUTO ? gsi_launch_is_alone () : wish != GS_TRANSPORT_MPI)
+        return GS_OK;
+    if (!getenv ("PMIX_NAMESPACE") || gsi_boot_pmix_is_open () || mpi_entry (&entry) ||
+        !entry->before_pmix ())
+        return GS_OK;
+    soon_ns = soon_ns < begin_ns + GSI_NS_PER_S ? soon_ns : begin_ns + GSI_NS_PER_S;
+    st = entry->start (soon_ns);
+    if (st != GS_ERR_TIMEOUT)
+        return st;
+    /* Somebody is late. MPI has opened PMIx by now, by which the ranks that came are known. */
+    gsi_boot_pmix_wait (&waiting);
+    st = entry->start (deadline_ns);
+    if (st == GS_ERR_TIMEOUT && waiting)
+        st = gsi_boot_pmix_missing (waiting);
+    gsi_boot_close (waiting);
+    return st;
+}
+#endif
+
+static gs_status_t open_pmix (gs_transport_t wish, int64_t deadline_ns, struct gsi_boot **out)
+{
+#ifdef HAVE_PMIX
+    gs_status_t st = start_mpi_first (wish, deadline_ns);
+
+    return st ? st : gsi_boot_pmix.open (out);
+#else
+    (void) wish;
+    (void) deadline_ns;
+    (void) out;
+    return gsi_fail (GS_ERR_UNSUPPORTED, "this build has no PMIx: configure --with-pmix");
+#endif
+}
+
+/* What to do where the launcher and what should find its tasks do not know each other. */
+static gs_status_t not_found (const char *why)
+{
+    struct gsi_launch launch = gsi_launch_announced ();
+    char tasks[32] = "several";
+
+    if (launch.tasks)
+        snprintf (tasks, sizeof (tasks), "%d", launch.tasks);
+    return gsi_fail (GS_ERR_BOOT,
+                     "the launcher announces %s tasks (%s), but they cannot find each other: %s. "
+                     "Launch with srun --mpi=pmix (srun --mpi=list shows what the site has); or "
+                     "initialise MPI first and use gs_comm_from_mpi; or set GS_BOOT=single for "
+                     "one rank in each process on purpose",
+                     tasks, launch.variable, why);
+}
+
+static gs_status_t open_any (gs_transport_t wish, int64_t deadline_ns, struct gsi_boot **out)
 {
     char why_not_pmix[256];
-    const char *variable;
-    gs_status_t st = open_pmix (out);
+    gs_status_t st = open_pmix (wish, deadline_ns, out);
 
     if (st != GS_ERR_UNSUPPORTED)
         return st;
     snprintf (why_not_pmix, sizeof (why_not_pmix), "%s", gs_last_error ());
     if (mpi_is_up ())
         return open_mpi (out);
-    if (!(variable = announced ()))
+    if (!gsi_launch_announced ().variable || gsi_launch_announced ().tasks == 1)
         return gsi_boot_single.open (out);
-    if (mpi_launcher ())
-        return open_mpi (out);
-    return gsi_fail (GS_ERR_BOOT,
-                     "the launcher announces %s tasks (%s), but they cannot find each other: %s. "
-                     "Launch with srun --mpi=pmix (srun --mpi=list shows what the site has); or "
-                     "initialise MPI first and use gs_comm_from_mpi; or set GS_BOOT=single for "
-                     "one rank in each process on purpose",
-                     getenv (variable), variable, why_not_pmix);
+    return gsi_launch_serves_mpi () ? open_mpi (out) : not_found (why_not_pmix);
 }
 
-gs_status_t gsi_boot_open (struct gsi_boot **out)
+gs_status_t gsi_boot_open (gs_transport_t wish, int64_t deadline_ns, struct gsi_boot **out)
 {
     gs_status_t st = GS_OK;
 
     *out = NULL;
     switch ((enum gsi_boot_choice) gsi_env_choice (GSI_ENV_BOOT)) {
-    case GSI_BOOT_PMIX: st = open_pmix (out); break;
+    case GSI_BOOT_PMIX: st = open_pmix (wish, deadline_ns, out); break;
     case GSI_BOOT_MPI: st = open_mpi (out); break;
     case GSI_BOOT_SINGLE: st = gsi_boot_single.open (out); break;
-    case GSI_BOOT_AUTO: st = open_any (out); break;
+    case GSI_BOOT_AUTO: st = open_any (wish, deadline_ns, out); break;
     }
-    if (!st)
-        gsi_log (GS_LOG_TRACE, "boot", "%s: rank %d of %d on %s, job %s", (*out)->ops->name,
-                 (*out)->rank, (*out)->size, (*out)->host, (*out)->job);
-    return st;
+    if (st)
+        return st;
+    if ((*out)->size == 1)
+        gsi_launch_warn_alone ();
+    gsi_log (GS_LOG_TRACE, "boot", "%s: rank %d of %d on %s, job %s", (*out)->ops->name,
+             (*out)->rank, (*out)->size, (*out)->host, (*out)->job);
+    return GS_OK;
 }
 
 gs_status_t gsi_boot_from_mpi (int mpi_comm, struct gsi_boot **out)

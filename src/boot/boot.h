@@ -61,8 +61,22 @@ extern const struct gsi_boot_ops gsi_boot_id;
 gs_status_t gsi_boot_id_open (const gs_unique_id_t *id, int rank, int size,
                               struct gsi_boot **out);
 
-/* Opens the way that GS_BOOT asks for, or the first that works; see gs_comm_create. */
-gs_status_t gsi_boot_open (struct gsi_boot **out);
+/*
+ * For ranks that wait in the start of MPI, which has opened PMIx: wait opens it too and tells the
+ * others that this rank came; missing fails with GS_ERR_TIMEOUT and names those that did not.
+ */
+gs_status_t gsi_boot_pmix_wait (struct gsi_boot **out);
+gs_status_t gsi_boot_pmix_missing (struct gsi_boot *boot);
+
+/* Whether PMIx is open in this process, by whomever. */
+bool gsi_boot_pmix_is_open (void);
+
+/*
+ * Opens the way that GS_BOOT asks for, or the first that works; see gs_comm_create. [wish] is the
+ * transport asked for: where it may need an MPI library that must be started before PMIx, that is
+ * started, and waits for the other ranks until [deadline_ns].
+ */
+gs_status_t gsi_boot_open (gs_transport_t wish, int64_t deadline_ns, struct gsi_boot **out);
 
 /* Opens the way through the ranks of an MPI communicator (Fortran handle), in the MPI module. */
 gs_status_t gsi_boot_from_mpi (int mpi_comm, struct gsi_boot **out);
@@ -93,6 +107,9 @@ void gsi_boot_name_missing (const unsigned char *missing, int size,
 struct gsi_boot_mpi_entry {
     struct gsi_boot_ops ops; /* open: all ranks of MPI_COMM_WORLD, initialising MPI if need be */
     int (*initialized) (void); /* whether MPI is up in this process, not finalized */
+    int (*before_pmix) (void); /* whether it can still be started, but not once PMIx is open */
+    gs_status_t (*start) (int64_t deadline_ns); /* such a one; may be called again after
+                                                   GS_ERR_TIMEOUT, and then waits on */
     gs_status_t (*from_comm) (int mpi_comm, struct gsi_boot **out); /* kept until exchange */
 };
 #define GSI_BOOT_MPI_SYMBOL "gsi_boot_mpi"

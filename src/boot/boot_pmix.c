@@ -12,14 +12,17 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "base/clock.h"
 #include "base/fault.h"
 #include "base/log.h"
 #include "base/status.h"
 #include "boot/boot.h"
+#include "boot/launch.h"
 
-#define ASK_SECONDS 2 /* how long a server may take to find a card after the deadline */
+#define STARTING_KEY "gradsync.starting" /* of ranks that wait in the start of MPI */
+#define ASK_SECONDS  2 /* how long a server may take to find a card after the deadline */
 
 struct boot_pmix {
     struct gsi_boot base;
@@ -31,8 +34,9 @@ struct boot_pmix {
  * fragile in several versions (openpmix#1558, #1581, #2202). A process that exits while a
  * communicator is open does not finalize, so that the launcher sees a failed rank.
  */
-static pthread_mutex_t guard = PTHREAD_MUTEX_INITIALIZER; /* the three below */
+static pthread_mutex_t guard = PTHREAD_MUTEX_INITIALIZER; /* the four below */
 static bool initialised;
+static bool unreachable; /* a server was announced, and does not answer */
 static int users;
 static int exchanges; /* numbers the keys; the same on all ranks by the order of creates */
 
@@ -58,10 +62,16 @@ static void finalize_at_exit (void)
 /* Connects to the server once per process, and counts the user. Called with [guard] held. */
 static gs_status_t connect_server (pmix_proc_t *me)
 {
-    pmix_status_t rc = PMIx_Init (me, NULL, 0); /* counted by PMIx itself: cheap when open */
+    pmix_status_t rc = PMIX_ERR_UNREACH;
 
-    if (rc == PMIX_ERR_UNREACH) { /* N.B. usable as a singleton, and to be finalized (4.2) */
-        PMIx_Finalize (NULL, 0);
+    if (!unreachable)
+        rc = PMIx_Init (me, NULL, 0); /* counted by PMIx itself: cheap when open */
+    if (rc == PMIX_ERR_UNREACH) {
+        /* N.B. Without a job's name it is usable as a singleton, and to be finalized; with one
+         * that crashes, and another PMIx_Init would seem to succeed (4.2). */
+        unreachable = getenv ("PMIX_NAMESPACE") != NULL;
+        if (!unreachable)
+            PMIx_Finalize (NULL, 0);
         return gsi_fail (GS_ERR_UNSUPPORTED, "no PMIx server answers (PMIx_Init: %s)",
                          PMIx_Error_string (rc));
     }
@@ -133,6 +143,11 @@ static gs_status_t open_pmix (struct gsi_boot **out)
     }
     boot->base.rank = (int) boot->me.rank;
     boot->base.size = (int) size;
+    if ((st = gsi_launch_check (boot->base.size, "its PMIx server",
+                                "is that of another launcher around this one?"))) {
+        gsi_boot_close (&boot->base);
+        return st;
+    }
     if (!host_name (boot, boot->me.rank, boot->base.host))
         gsi_boot_own_host (boot->base.host);
     snprintf (boot->base.job, sizeof (boot->base.job), "%s", boot->me.nspace);
@@ -367,6 +382,15 @@ static const char *host_or_null (void *context, int rank)
     return host_name (context, (uint32_t) rank, host) ? host : NULL;
 }
 
+/* Others may still ask for our card, which a server forgets when its rank ends (PRRTE 3). */
+static void stay_until (int64_t until_ns)
+{
+    static const struct timespec slice = {.tv_nsec = 10 * GSI_NS_PER_MS};
+
+    while (gsi_now_ns () < until_ns)
+        nanosleep (&slice, NULL);
+}
+
 /*
  * Fails with the names of the ranks that have put no card. Every rank asks for the cards of its
  * own node; the others are asked for by one rank per node, so that the servers are not flooded.
@@ -376,6 +400,7 @@ static gs_status_t name_missing (struct boot_pmix *boot, const char *key, const 
     size_t size = (size_t) boot->base.size;
     unsigned char *marks = calloc (3, size);
     unsigned char *local = marks, *remote = marks + size, *missing = marks + 2 * size;
+    int64_t end_ns = gsi_now_ns () + 2 * (ASK_SECONDS + 1) * GSI_NS_PER_S; /* all have asked */
     char names[GSI_TEXT_MAX / 2];
     int leader = 0;
 
@@ -393,6 +418,7 @@ static gs_status_t name_missing (struct boot_pmix *boot, const char *key, const 
     }
     gsi_boot_name_missing (missing, boot->base.size, host_or_null, boot, names, sizeof (names));
     free (marks);
+    stay_until (end_ns);
     if (leader != boot->base.rank)
         return gsi_fail (GS_ERR_TIMEOUT,
                          "bootstrap: %s; on this node (host %s) %s; rank %d has "
@@ -449,8 +475,9 @@ static gs_status_t fence (struct boot_pmix *boot, struct pending *p, const char 
     pending_drop (p, 1);
     if (!done)
         return name_missing (boot, key, "the deadline passed (GS_BOOT_TIMEOUT_MS)");
-    /* N.B. PARTIAL_SUCCESS means that a rank of this node died (4.2). */
-    if (rc == PMIX_ERR_PARTIAL_SUCCESS)
+    /* N.B. PARTIAL_SUCCESS means that a rank of this node died (4.2), INVALID_ARG that one had
+     * before (PRRTE 3). */
+    if (rc == PMIX_ERR_PARTIAL_SUCCESS || rc == PMIX_ERR_INVALID_ARG)
         return name_missing (boot, key, "a rank died during the exchange");
     return rc == PMIX_SUCCESS ? GS_OK : from_pmix (GS_ERR_BOOT, "PMIx fence", rc);
 }
@@ -508,6 +535,24 @@ static gs_status_t exchange (struct gsi_boot *base, const void *card, size_t byt
     }
     st = fence (boot, p, key, deadline_ns);
     return st ? st : get_cards (boot, key, bytes, cards, deadline_ns);
+}
+
+gs_status_t gsi_boot_pmix_wait (struct gsi_boot **out)
+{
+    gs_status_t st = PMIx_Initialized () ? open_pmix (out) : GS_ERR_STATE;
+
+    return st ? st : put_card (STARTING_KEY, "", 1);
+}
+
+gs_status_t gsi_boot_pmix_missing (struct gsi_boot *boot)
+{
+    return name_missing ((struct boot_pmix *) boot, STARTING_KEY,
+                         "the deadline passed (GS_BOOT_TIMEOUT_MS) while MPI started");
+}
+
+bool gsi_boot_pmix_is_open (void)
+{
+    return PMIx_Initialized ();
 }
 
 static void close_pmix (struct gsi_boot *base)

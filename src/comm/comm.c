@@ -141,7 +141,7 @@ gs_status_t gs_comm_create (const gs_comm_opts_t *opts, gs_comm_t **comm)
         return gsi_fail (GS_ERR_ARG, "gs_comm_create: comm is NULL");
     *comm = NULL;
     planned = make_plan ("gs_comm_create", opts, &plan);
-    if ((st = gsi_boot_open (&boot)))
+    if ((st = gsi_boot_open (plan.transport, begin_ns + plan.boot_timeout_ns, &boot)))
         return st;
     return gsi_comm_build (boot, &plan, planned, (double) (gsi_now_ns () - begin_ns) / 1e3,
                            begin_ns + plan.boot_timeout_ns, comm);

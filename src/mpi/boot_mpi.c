@@ -44,6 +44,8 @@ static gs_status_t open_world (struct gsi_boot **out)
 {
     gs_status_t st = gsi_guest_start ();
 
+    if (!st)
+        st = gsi_guest_check_world (0);
     return st ? st : open_over (MPI_COMM_WORLD, out);
 }
 
@@ -56,7 +58,8 @@ static gs_status_t from_comm (int handle, struct gsi_boot **out)
     if (!gsi_guest_up ())
         return gsi_fail (GS_ERR_STATE, "gs_comm_from_mpi: MPI is not initialised, or finalized "
                                        "already: call it between MPI_Init and MPI_Finalize");
-    if ((st = gsi_guest_start ())) /* only checks the thread */
+    if ((st = gsi_guest_start ()) /* only checks the thread */ ||
+        (st = gsi_guest_check_world (0)))
         return st;
     theirs = MPI_Comm_f2c ((MPI_Fint) handle);
     if (theirs == MPI_COMM_NULL)
@@ -71,6 +74,11 @@ static gs_status_t from_comm (int handle, struct gsi_boot **out)
 static int initialized (void)
 {
     return gsi_guest_up ();
+}
+
+static int before_pmix (void)
+{
+    return gsi_guest_before_pmix ();
 }
 
 /* Duplicates the communicator; the other ranks may still be on their way. */
@@ -162,5 +170,7 @@ static void close_mpi (struct gsi_boot *base)
 const struct gsi_boot_mpi_entry gsi_boot_mpi = {
     .ops = {.name = "mpi", .open = open_world, .exchange = exchange, .close = close_mpi},
     .initialized = initialized,
+    .before_pmix = before_pmix,
+    .start = gsi_guest_start_by,
     .from_comm = from_comm,
 };

@@ -41,6 +41,12 @@ static gs_status_t prepare (const struct gsi_boot *boot, void *memory)
         return gsi_fail (GS_ERR_STATE,
                          "gs_comm_create_from_id: between hosts MPI carries the "
                          "data, and the application must have initialised it before");
+    if (!up && (boot->is_group || !strcmp (boot->ops->name, "pmix")) && gsi_guest_before_pmix ())
+        return gsi_fail (GS_ERR_STATE,
+                         "transport mpi: Open MPI 5 cannot be started once PMIx is open, which "
+                         "it is since a communicator that needed no MPI: call MPI_Init before "
+                         "the first gs_comm_create, or make one with transport auto or mpi "
+                         "first");
     return GS_OK;
 }
 
@@ -145,7 +151,7 @@ static gs_status_t make_comm (const struct gsi_coll_setup *setup, MPI_Comm *out)
 
     if ((*out = gsi_boot_mpi_take (setup->boot)) != MPI_COMM_NULL)
         return GS_OK;
-    if ((st = gsi_guest_start ()))
+    if ((st = gsi_guest_start ()) || (st = gsi_guest_check_world (setup->team->size)))
         return st;
     MPI_Comm_size (MPI_COMM_WORLD, &world_size);
     if (setup->origin && setup->origin->coll->ops == &gsi_coll_mpi)

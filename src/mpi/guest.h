@@ -21,6 +21,22 @@ bool gsi_guest_up (void);
 /* Makes MPI up if it is not, and checks that this thread may call it. */
 gs_status_t gsi_guest_start (void);
 
+/*
+ * Whether MPI was never started and cannot be once PMIx is open in the process. N.B. Open MPI 5
+ * asks PMIx who it is only if it is the first to open it, and else looks for the ranks of a job
+ * without a name.
+ */
+bool gsi_guest_before_pmix (void);
+
+/* Makes such an MPI up, or gives up with GS_ERR_TIMEOUT; another call then waits on. */
+gs_status_t gsi_guest_start_by (int64_t deadline_ns);
+
+/*
+ * Whether all tasks of the launcher, and [ranks] of us, are in MPI_COMM_WORLD: where launcher and
+ * MPI library do not fit, that has one rank. GS_ERR_BOOT names both.
+ */
+gs_status_t gsi_guest_check_world (int ranks);
+
 /* A transport begins to use MPI, or has ended. */
 void gsi_guest_opened (void);
 void gsi_guest_closed (void);

@@ -3,15 +3,21 @@
 #include "boot/boot.h"
 
 #include "base/status.h"
+#include "boot/launch.h"
 #include "config.h"
 #include "unit/unit.h"
 
 static struct gsi_boot *boot;
 
+static gs_status_t open_boot (void)
+{
+    return gsi_boot_open (GS_TRANSPORT_AUTO, INT64_MAX, &boot);
+}
+
 /* Opens, checks that it is the way alone, and closes. */
 static void check_single (void)
 {
-    unit_ok (gsi_boot_open (&boot));
+    unit_ok (open_boot ());
     ck_assert_str_eq (boot->ops->name, "single");
     gsi_boot_close (boot);
 }
@@ -24,13 +30,18 @@ END_TEST
 
 START_TEST (announced_tasks_without_pmix)
 {
-    static const char *const names[] = {"SLURM_STEP_NUM_TASKS", "OMPI_COMM_WORLD_SIZE",
-                                        "MV2_COMM_WORLD_SIZE"};
+    static const char *const names[] = {"SLURM_STEP_NUM_TASKS",
+                                        "OMPI_COMM_WORLD_SIZE",
+                                        "MV2_COMM_WORLD_SIZE",
+                                        "MVP_COMM_WORLD_SIZE",
+                                        "JSM_NAMESPACE_SIZE",
+                                        "FLUX_JOB_SIZE",
+                                        "PALS_SIZE"};
 
     for (size_t i = 0; i < sizeof (names) / sizeof (names[0]); i++) {
         setenv (names[i], "4", 1);
-        unit_fails (gsi_boot_open (&boot), GS_ERR_BOOT, "announces 4 tasks", names[i],
-                    "srun --mpi=pmix", "gs_comm_from_mpi", "GS_BOOT=single", "PMIx");
+        unit_fails (open_boot (), GS_ERR_BOOT, "announces 4 tasks", names[i], "srun --mpi=pmix",
+                    "gs_comm_from_mpi", "GS_BOOT=single", "PMIx");
         ck_assert_ptr_null (boot);
         setenv ("GS_BOOT", "single", 1); /* on purpose */
         check_single ();
@@ -47,15 +58,91 @@ END_TEST
 START_TEST (announced_tasks_of_an_mpi_launcher)
 {
     setenv ("PMI_SIZE", "3", 1); /* only MPI can reach the others, and its module is not here */
-    unit_fails (gsi_boot_open (&boot), GS_ERR_UNSUPPORTED, "gradsync-mpi.so");
+    unit_fails (open_boot (), GS_ERR_UNSUPPORTED, "gradsync-mpi.so");
     unsetenv ("PMI_SIZE");
     setenv ("PALS_APID", "x", 1);
     check_single ();
     setenv ("PALS_SIZE", "2", 1);
-    unit_fails (gsi_boot_open (&boot), GS_ERR_UNSUPPORTED, "gradsync-mpi.so");
+    unit_fails (open_boot (), GS_ERR_UNSUPPORTED, "gradsync-mpi.so");
     ck_assert_ptr_null (boot);
     unsetenv ("PALS_SIZE");
     unsetenv ("PALS_APID");
+}
+END_TEST
+
+/* An unknown number of tasks, whose server does not answer. */
+START_TEST (announced_server)
+{
+    setenv ("PMIX_NAMESPACE", "gone", 1);
+    setenv ("PMIX_RANK", "0", 1);
+    for (int i = 0; i < 2; i++) {
+        unit_fails (open_boot (), GS_ERR_BOOT, "announces several tasks (PMIX_NAMESPACE)",
+                    "PMIx");
+        ck_assert_ptr_null (boot);
+    }
+    setenv ("OMPI_COMM_WORLD_SIZE", "1", 1);
+    check_single ();
+}
+END_TEST
+
+/* A launcher inside a Slurm step counts, not the step its daemons are in. */
+START_TEST (nearest_announcement)
+{
+    setenv ("SLURM_STEP_NUM_TASKS", "2", 1);
+    ck_assert_str_eq (gsi_launch_announced ().variable, "SLURM_STEP_NUM_TASKS");
+    ck_assert_int_eq (gsi_launch_announced ().tasks, 2);
+    ck_assert (!gsi_launch_is_alone ());
+    setenv ("OMPI_COMM_WORLD_SIZE", "1", 1);
+    ck_assert_str_eq (gsi_launch_announced ().variable, "OMPI_COMM_WORLD_SIZE");
+    ck_assert (gsi_launch_is_alone ());
+    setenv ("SLURM_HET_SIZE", "2", 1); /* the tasks of other components are not counted */
+    ck_assert (!gsi_launch_is_alone ());
+}
+END_TEST
+
+START_TEST (fewer_ranks_than_announced)
+{
+    unit_ok (gsi_launch_check (1, "a way", "a cure"));
+    setenv ("PMI_SIZE", "4", 1);
+    unit_fails (gsi_launch_check (1, "a way", "a cure"), GS_ERR_BOOT,
+                "announces 4 tasks (PMI_SIZE), but a way finds 1", "a cure", "GS_BOOT=single");
+    unit_fails (gsi_launch_check (3, "a way", "a cure"), GS_ERR_BOOT, "finds 3 of them");
+    unit_ok (gsi_launch_check (4, "a way", "a cure"));
+    unit_ok (gsi_launch_check (8, "a way", "a cure")); /* all components of a job */
+    setenv ("GS_BOOT", "single", 1);
+    unit_ok (gsi_launch_check (1, "a way", "a cure"));
+}
+END_TEST
+
+static char said[2048];
+
+static void note (gs_log_level_t level, const char *text, void *context)
+{
+    (void) context;
+    if (level == GS_LOG_WARN)
+        snprintf (said, sizeof (said), "%s", text);
+}
+
+START_TEST (alone_in_an_allocation)
+{
+    gs_log_set_sink (note, NULL);
+    check_single ();
+    setenv ("SLURM_JOB_ID", "7", 1);
+    check_single ();
+    setenv ("SLURM_NTASKS", "1", 1);
+    check_single ();
+    ck_assert_str_eq (said, "");
+    setenv ("SLURM_NTASKS", "8", 1);
+    check_single ();
+    ck_assert_ptr_nonnull (strstr (said, "alone, in a Slurm job of 8 tasks"));
+    ck_assert_ptr_nonnull (strstr (said, "srun --mpi=pmix"));
+    *said = 0;
+    setenv ("GS_BOOT", "single", 1);
+    check_single ();
+    unsetenv ("GS_BOOT");
+    setenv ("SLURM_STEP_NUM_TASKS", "1", 1); /* a step of one task */
+    check_single ();
+    ck_assert_str_eq (said, "");
 }
 END_TEST
 
@@ -63,12 +150,12 @@ START_TEST (ways_asked_for)
 {
     setenv ("GS_BOOT", "pmix", 1);
 #ifdef HAVE_PMIX
-    unit_fails (gsi_boot_open (&boot), GS_ERR_UNSUPPORTED, "no PMIx server answers");
+    unit_fails (open_boot (), GS_ERR_UNSUPPORTED, "no PMIx server answers");
 #else
-    unit_fails (gsi_boot_open (&boot), GS_ERR_UNSUPPORTED, "--with-pmix");
+    unit_fails (open_boot (), GS_ERR_UNSUPPORTED, "--with-pmix");
 #endif
     setenv ("GS_BOOT", "mpi", 1);
-    unit_fails (gsi_boot_open (&boot), GS_ERR_UNSUPPORTED, "gradsync-mpi.so");
+    unit_fails (open_boot (), GS_ERR_UNSUPPORTED, "gradsync-mpi.so");
     setenv ("GS_BOOT", "single", 1);
     check_single ();
     setenv ("GS_BOOT", "auto", 1);
@@ -141,7 +228,7 @@ END_TEST
 /* With others it is in boot_id. */
 START_TEST (agreeing_alone)
 {
-    unit_ok (gsi_boot_open (&boot));
+    unit_ok (open_boot ());
     unit_ok (gsi_boot_agree (boot, GS_OK, INT64_MAX));
     unit_fails (gsi_boot_agree (boot, gsi_fail (GS_ERR_DEVICE, "it smokes"), INT64_MAX),
                 GS_ERR_DEVICE, "rank 0 (host ", boot->host, "): it smokes");
@@ -162,6 +249,7 @@ START_TEST (own_host)
 END_TEST
 
 UNIT_SUITE ("boot", 60, alone_without_a_launcher, announced_tasks_without_pmix,
-            announced_tasks_of_an_mpi_launcher, ways_asked_for, missing_ranks_are_named,
-            many_missing_ranks_are_counted, a_small_room_cuts_the_sentence, agreeing_alone,
-            own_host)
+            announced_tasks_of_an_mpi_launcher, announced_server, nearest_announcement,
+            fewer_ranks_than_announced, alone_in_an_allocation, ways_asked_for,
+            missing_ranks_are_named, many_missing_ranks_are_counted,
+            a_small_room_cuts_the_sentence, agreeing_alone, own_host)

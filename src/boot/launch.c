@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* launch - what the launcher announces, and whether the ranks that were found are all of them. */
+#include "boot/launch.h"
+
+#include <stddef.h>
+#include <stdlib.h>
+
+#include "base/env.h"
+#include "base/log.h"
+#include "base/status.h"
+
+/*
+ * Variables that tell a task the number of tasks started with it. The launchers of MPI libraries
+ * come first: inside a Slurm job they start their daemons by srun, whose variables the ranks
+ * inherit.
+ */
+static const char *const counts[] = {
+    "OMPI_COMM_WORLD_SIZE", /* mpirun of Open MPI */
+    "PMI_SIZE",             /* Hydra (MPICH, Intel MPI), srun --mpi=pmi2 */
+    "PALS_SIZE",            /* PALS on Cray EX: mpiexec, palsrun */
+    "MV2_COMM_WORLD_SIZE",  /* MVAPICH2 */
+    "MVP_COMM_WORLD_SIZE",  /* MVAPICH 3 */
+    "JSM_NAMESPACE_SIZE",   /* jsrun */
+    "FLUX_JOB_SIZE",        /* flux run */
+    "SLURM_STEP_NUM_TASKS", /* srun; not set in a batch script or an salloc shell */
+};
+
+/* Variables of a server that serves all tasks of a job and does not tell their number here. */
+static const char *const servers[] = {
+    "PMIX_NAMESPACE", /* any PMIx server: with PMIX_RANK */
+};
+
+struct gsi_launch gsi_launch_announced (void)
+{
+    for (size_t i = 0; i < sizeof (counts) / sizeof (counts[0]); i++) {
+        const char *text = getenv (counts[i]);
+        int tasks = text ? atoi (text) : 0;
+        if (tasks > 0)
+            return (struct gsi_launch){.variable = counts[i], .tasks = tasks};
+    }
+    for (size_t i = 0; i < sizeof (servers) / sizeof (servers[0]); i++)
+        if (getenv (servers[i]))
+            return (struct gsi_launch){.variable = servers[i]};
+    return (struct gsi_launch){.variable = NULL};
+}
+
+/* N.B. In a heterogeneous job Slurm counts the tasks of one component, PMIx those of all. */
+bool gsi_launch_is_alone (void)
+{
+    return gsi_launch_announced ().tasks == 1 && !getenv ("SLURM_HET_SIZE");
+}
+
+bool gsi_launch_serves_mpi (void)
+{
+    return getenv ("PMI_SIZE") || getenv ("PMI_CONTROL_PORT") || getenv ("PALS_APID");
+}
+
+gs_status_t gsi_launch_check (int size, const char *way, const char *cure)
+{
+    struct gsi_launch launch = gsi_launch_announced ();
+
+    if (size >= launch.tasks || gsi_env_choice (GSI_ENV_BOOT) == GSI_BOOT_SINGLE)
+        return GS_OK;
+    return gsi_fail (GS_ERR_BOOT,
+                     "the launcher announces %d tasks (%s), but %s finds %d of them: %s. Or set "
+                     "GS_BOOT=single for one rank in each process on purpose",
+                     launch.tasks, launch.variable, way, size, cure);
+}
+
+void gsi_launch_warn_alone (void)
+{
+    const char *tasks = getenv ("SLURM_NTASKS");
+
+    if (gsi_env_choice (GSI_ENV_BOOT) != GSI_BOOT_SINGLE && !gsi_launch_announced ().variable &&
+        getenv ("SLURM_JOB_ID") && tasks && atoi (tasks) > 1)
+        gsi_log (GS_LOG_WARN, "boot",
+                 "this process is alone, in a Slurm job of %s tasks (SLURM_NTASKS): start the "
+                 "program with srun --mpi=pmix, or set GS_BOOT=single if this is meant",
+                 tasks);
+}
