@@ -6,6 +6,7 @@
  * non-blocking fence that collects, non-blocking get, and job keys. A fence tells when all have
  * come but not who has not; after its deadline we ask for each card by itself.
  */
+#include <fenv.h>
 #include <pmix.h>
 #include <pthread.h>
 #include <stdbool.h>
@@ -59,13 +60,25 @@ static void finalize_at_exit (void)
     pthread_mutex_unlock (&guard);
 }
 
+/* N.B. It may divide 0 by 0 (hwloc reads XML, 5.0): programs with -ffpe-trap would end there. */
+static pmix_status_t init_pmix (pmix_proc_t *me)
+{
+    fenv_t traps;
+    pmix_status_t rc;
+
+    feholdexcept (&traps);
+    rc = PMIx_Init (me, NULL, 0); /* counted by PMIx itself: cheap when open */
+    fesetenv (&traps);
+    return rc;
+}
+
 /* Connects to the server once per process, and counts the user. Called with [guard] held. */
 static gs_status_t connect_server (pmix_proc_t *me)
 {
     pmix_status_t rc = PMIX_ERR_UNREACH;
 
     if (!unreachable)
-        rc = PMIx_Init (me, NULL, 0); /* counted by PMIx itself: cheap when open */
+        rc = init_pmix (me);
     if (rc == PMIX_ERR_UNREACH) {
         /* N.B. Without a job's name it is usable as a singleton, and to be finalized; with one
          * that crashes, and another PMIx_Init would seem to succeed (4.2). */

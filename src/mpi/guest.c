@@ -2,6 +2,7 @@
 /* guest - how the module lives in a process with MPI. */
 #include "mpi/guest.h"
 
+#include <fenv.h>
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
@@ -72,11 +73,16 @@ static const char *library (char *text)
     return text;
 }
 
+/* N.B. It may divide 0 by 0 (see boot_pmix.c): programs with -ffpe-trap would end there. */
 static int init_mpi (void)
 {
-    int provided;
+    fenv_t traps;
+    int provided, rc;
 
-    return MPI_Init_thread (NULL, NULL, MPI_THREAD_MULTIPLE, &provided);
+    feholdexcept (&traps);
+    rc = MPI_Init_thread (NULL, NULL, MPI_THREAD_MULTIPLE, &provided);
+    fesetenv (&traps);
+    return rc;
 }
 
 static gs_status_t initialised (int rc)
