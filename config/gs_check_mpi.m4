@@ -11,7 +11,7 @@ AC_DEFUN([GS_CHECK_MPI], [
     gs_have_mpi=no
     AS_IF([test "$gs_want_mpi" != no], [
         AS_IF([test -n "$gs_dir_mpi"], [MPICC=$gs_dir_mpi/bin/mpicc])
-        AC_PATH_PROGS([MPICC], [mpicc mpicc.openmpi mpicc.mpich])
+        AC_PATH_PROGS([MPICC], [${MPICC:-mpicc mpicc.openmpi mpicc.mpich}])
         AS_IF([gs_mpi_show=`"$MPICC" --showme:compile 2>/dev/null`],
               [GS_MPI_CPPFLAGS=$gs_mpi_show
                GS_MPI_LIBS=`"$MPICC" --showme:link 2>/dev/null`],

@@ -177,7 +177,7 @@ end program main]])])
 # GS_FORTRAN_MPI_LIBS.
 AC_DEFUN([GS_FORTRAN_MPI], [
     AC_ARG_VAR([MPIFC], [MPI compiler wrapper for Fortran])
-    AC_PATH_PROGS([MPIFC], [mpifort mpif90], [no], [`AS_DIRNAME(["$MPICC"])`$PATH_SEPARATOR$PATH])
+    AC_PATH_PROGS([MPIFC], [${MPIFC:-mpifort mpif90}], [no], [`AS_DIRNAME(["$MPICC"])`$PATH_SEPARATOR$PATH])
     AS_IF([gs_mpi_show=`"$MPIFC" --showme:compile 2>/dev/null`],
           [GS_FORTRAN_MPI_FCFLAGS=$gs_mpi_show
            GS_FORTRAN_MPI_LIBS=`"$MPIFC" --showme:link 2>/dev/null`],

@@ -16,7 +16,8 @@ failures=0 rows=0
 room=${GS_INSIDE:-$(mktemp -d "${TMPDIR:-/tmp}/gs-test.XXXXXX")} && [[ -d $room ]] || exit 99
 [[ -n ${GS_INSIDE-} ]] || trap 'rm -rf "$room"' EXIT
 export GS_DEBUG=info GS_RECORD=memory OMPI_MCA_mpi_yield_when_idle=1
-for name in ${!SLURM_STEP*} ${!PMI*} SLURM_JOB_ID SLURM_NTASKS OMPI_COMM_WORLD_SIZE; do
+for name in "${!GS_TEST_@}" "${!SLURM_STEP@}" "${!PMI@}" SLURM_JOB_ID SLURM_NTASKS \
+    OMPI_COMM_WORLD_SIZE; do
     unset "$name"
 done
 
