@@ -7,6 +7,8 @@
 # the prefix; a folder that was put elsewhere stays absolute, and so does the way from it:
 #   GS_PREFIX                  the prefix of configure
 #   GS_PC_PREFIX, GS_PC_LIBDIR, GS_PC_INCLUDEDIR, GS_PC_MODDIR   in the terms of pkg-config
+#   GS_PC_RPATH                linker flags with which programs find libdir; none in the system's folders
+#   GS_PC_PRIVATE              what libgradsync itself is linked with
 #   GS_CMAKE_PREFIX            in the terms of CMake
 #   GS_BIN_TO_DATA             from bindir to datadir
 #   GS_BIN_RPATH               linker flags with which a program finds libdir
@@ -40,6 +42,13 @@ AC_DEFUN([GS_RELOCATE], [
     GS_JOIN([GS_PC_LIBDIR], [\${prefix}], [$GS_LIBDIR], [])
     GS_JOIN([GS_PC_INCLUDEDIR], [\${prefix}], [$GS_INCLUDEDIR], [])
     GS_JOIN([GS_PC_MODDIR], [\${prefix}], [$GS_MODDIR], [])
+    # A packager's /usr/lib is searched anyway, and its programs must not name it.
+    AS_CASE([$GS_PREFIX,$GS_LIBDIR],
+            [/,* | /usr,@<:@!/@:>@* | *,/lib* | *,/usr/lib*], [GS_PC_RPATH=],
+            [GS_PC_RPATH=" -Wl,-rpath,\${libdir} -Wl,--enable-new-dtags"])
+    AC_SUBST([GS_PC_RPATH])
+    AC_SUBST([GS_PC_PRIVATE], ["`AS_ECHO(["$GS_PMIX_LIBS $GS_HDF5_LIBS $GS_CUDA_LIBS \
+        ${GS_CUDA_LIBS:+-lstdc++} -lm -lpthread $LIBS"]) | tr -s '\n ' '  '`"])
     AS_CASE([$gs_bin_up,$gs_data], [,* | *,/*], [GS_BIN_TO_DATA=.],
             [GS_BIN_TO_DATA=$gs_bin_up/$gs_data])
     AS_CASE([$gs_bin_up,$GS_LIBDIR], [,* | *,/*], [GS_BIN_RPATH=],

@@ -107,16 +107,6 @@ tarball_complete () { # FOLDER
     [[ -z $missing ]] || { echo "not in the tarball: $missing"; return 1; }
 }
 
-# A copy of the release, whose files have any age, configures and builds without autotools.
-tarball_is_enough () { # FOLDER
-    local room=$1/tarball
-
-    rm -rf "$room" && mkdir "$room" \
-        && tar -xf "$1"/gradsync-*.tar.xz -C "$room" --strip-components=1 \
-        && touch "$room"/{configure.ac,Makefile.am,config/*.m4} && cd "$room" || return
-    ./configure ACLOCAL=false AUTOCONF=false AUTOMAKE=false AUTOHEADER=false && make help
-}
-
 # What ./setup check does, in one build.
 everyday () {
     # The one takes long and judges numbers, the others have each call fail once.
@@ -153,7 +143,6 @@ thorough () {
     tests "gcc: unit tests under valgrind" build-gcc make -j"$jobs" -C build-gcc check-valgrind
     tests "gcc: distcheck" build-gcc make -j"$jobs" -C build-gcc distcheck-short
     tests "gcc: the tarball is complete" build-gcc tarball_complete build-gcc
-    tests "gcc: the tarball needs no autotools" build-gcc tarball_is_enough build-gcc
 }
 
 build_sanitized () {

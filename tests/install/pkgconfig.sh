@@ -7,8 +7,6 @@ must cp -a "$installed" "$room/moved"
 lib=$(in_copy "$room/moved" "$libdir")
 PKG_CONFIG_PATH=$(in_copy "$room/moved" "$pkgconfigdir")
 export PKG_CONFIG_PATH
-# As users of a moved installation must, unless a module does it for them.
-export LD_LIBRARY_PATH=$lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
 
 read -ra flags <<<"$(pkg-config --cflags --libs gradsync)"
 must "${cc[@]}" -o average_c "$top/doc/examples/c/average.c" "${flags[@]}"
@@ -26,8 +24,14 @@ if [[ $fortran = yes ]]; then
     want ' -lgradsync' pkg-config --libs gradsync-fortran
 fi
 
+# What a static library needs, which knows no other libraries itself; Debian's HDF5 has two names.
+private=$(pkg-config --static --libs gradsync)
+for name in $(readelf -d "$lib/libgradsync.so" | sed -n 's/.*NEEDED.*\[lib\(.*\)\.so.*/\1/p'); do
+    [[ $name = c || " $private " = *" -l${name%_serial} "* ]] \
+        || fail "Libs.private has no -l$name: $private"
+done
+
 # The programs of a moved tree find its library and data without any variable, by links too.
-unset LD_LIBRARY_PATH
 bin=$(in_copy "$room/moved" "$bindir")
 want "gradsync $version" "$bin/gs-info"
 uses "$bin/gs-info" "$lib"
