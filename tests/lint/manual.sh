@@ -88,4 +88,9 @@ done < <(prototypes)
 [[ $count = "$(public_names | wc -l)" ]] \
     || complain "${headers[*]}" "$count contracts, but $(public_names | wc -l) names are public"
 
+for header in "${headers[@]#src/}"; do
+    grep -qF "$header" doc/man/gradsync-fortran.7 \
+        || complain doc/man/gradsync-fortran.7 "does not name $header"
+done
+
 finish "$count functions have their contract and their page"
