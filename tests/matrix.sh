@@ -7,6 +7,7 @@
 : "${log:?}" "${jobs:?}"
 passed=0 failed=0 skipped=0
 remarks=()            # a line for each test that failed or was skipped
+running=()            # label, folder and beginning in the log of the step that runs
 times=build/times     # seconds, step and name of each test
 beside=$((jobs < 8 ? jobs + 1 : 8)) # tests that run side by side: they mostly wait
 
@@ -27,7 +28,7 @@ reason () { # KIND FOLDER TEST-AND-TITLE
 }
 
 # Counts the results of a step: the lines PASS, SKIP, FAIL... that its tests wrote to the log
-# after byte $4, or the step itself when there are none.
+# after byte $4, or the step itself when there are none and it has ended.
 count () { # LABEL FOLDER STATUS OFFSET
     local kind test before=$failed any=no
 
@@ -43,6 +44,7 @@ count () { # LABEL FOLDER STATUS OFFSET
         esac
         remarks+=("$kind: $1: ${test%% # SKIP*}: $(reason "$kind" "$2" "$test")")
     done < <(tail -c +$(($4 + 1)) "$log" | grep -E '^(PASS|SKIP|XFAIL|FAIL|XPASS|ERROR): ')
+    [[ $3 != stopped ]] || return 0
     if [[ $any = no && $3 = 77 ]]; then
         ((skipped++))
         remarks+=("SKIP: $1: $(tail -c +$(($4 + 1)) "$log" | grep -im1 'skip: ')")
@@ -61,8 +63,10 @@ tests () {
 
     offset=$(stat -c %s "$log")
     rm -f "$folder/tests/times"
+    running=("$label" "$folder" "$offset")
     step "$label" "$@"
     status=$?
+    running=()
     count "$label" "$folder" "$status" "$offset"
     [[ ! -e $folder/tests/times ]] || sed "s|\$| ($label)|" "$folder/tests/times" >>"$times"
     return "$status"
@@ -185,10 +189,12 @@ other_builds () {
         && tests "nothing optional: same interface" build-bare same_interface build-gcc build-bare
 }
 
-# What failed or was skipped, and the sums: the last line, also of a run that is stopped.
-summary () {
+# What failed or was skipped, and the sums: the last line, also of a run that ends early.
+summary () { # [stopped | given-up]
     local remark
 
+    [[ ${1-} != given-up ]] || ((failed++))
+    ((!${#running[@]})) || count "${running[0]}" "${running[1]}" stopped "${running[2]}"
     ((!${#remarks[@]})) || printf '\n'
     for remark in "${remarks[@]}"; do
         echo "$remark"

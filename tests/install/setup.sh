@@ -1,0 +1,186 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-3-Clause
+#
+# setup.sh - ./setup installs what is missing, notices what appears, and ends well when it is
+# stopped or cannot go on. All programs that it calls are replaced; nothing is built here.
+
+top=$(cd "${top_srcdir:-$(dirname "$0")/../..}" && pwd) || exit 99
+room=$(mktemp -d "${TMPDIR:-/tmp}/gs-setup.XXXXXX") || exit 99
+trap 'rm -rf "$room"' EXIT
+trap 'exit 99' HUP INT TERM
+failures=0
+
+fail () {
+    echo "FAILED: $*"
+    ((failures++))
+}
+
+# replace NAME TEXT: the program is a script from now on.
+replace () {
+    printf '#!/bin/bash\n%s\n' "$2" >"$room/bin/$1" && chmod +x "$room/bin/$1"
+}
+
+# A place where ./setup finds everything, as user 1000 with sudo.
+mkdir -p "$room"/{bin,tests,pc} && cd "$room" || exit 99
+sed '/^PATH=/d' "$top/setup" >setup && chmod +x setup || exit 99
+cp "$top/tests/procs.sh" "$top/tests/matrix.sh" tests || exit 99
+for name in bash cat cut date diff dirname env find grep head kill mkdir nproc printf readlink rm \
+    sed seq sleep sort stat tail tee tr true wc; do
+    ln -s "$(type -P "$name")" "bin/$name" || exit 99
+done
+while IFS='|' read -r _ probes _; do
+    for probe in $probes; do
+        case $probe in
+        pc:*) echo 1.0 >"pc/${probe#pc:}" ;;
+        py:*) ;;
+        *) [[ -e bin/$probe ]] || replace "$probe" : ;;
+        esac
+    done
+done < <(sed -n "/^needs=/,/^)/s/^ *'\(.*\)'\$/\1/p" setup)
+# shellcheck disable=SC2016 # expanded in there
+{
+replace id 'echo 1000'
+replace sudo '[[ ! -e no-sudo ]] || exit 1; shift; exec "$@"'
+replace systemctl 'echo "systemctl $*" >>calls; exit 1'
+replace deb-systemd-helper 'echo "deb-systemd-helper $*" >>calls'
+replace invoke-rc.d 'echo "invoke-rc.d $*" >>calls'
+replace pkg-config 'case $1 in --exists) [[ -e pc/$2 ]] ;; *) cat "$room/pc/$2" ;; esac'
+replace python ''
+replace make '. "$room/make.sh"'
+: >make.sh
+# Packages of one program or library each are enough.
+replace apt-get 'echo "apt-get $*" >>calls
+[[ "$*" != *install* || "$*" = *--download-only* ]] || . "$room/install.sh"'
+}
+echo '[[ "$*" != *libhdf5-dev* ]] || echo 1.0 >pc/hdf5
+[[ "$*" != *slurmctld* ]] || { echo >bin/slurmctld; chmod +x bin/slurmctld; }' >install.sh
+cat >configure <<'END'
+#!/bin/bash
+echo "configure $*" >>"$room/calls"
+: >Makefile
+: >config.status
+END
+chmod +x configure
+touch -d '1 minute ago' configure
+echo >Makefile.in
+echo >config.h.in
+
+# A run has a clean environment, and signals that are not ignored, as in a terminal.
+setup=(env -i --default-signal=INT "PATH=$room/bin" "room=$room" "PYTHON=$room/bin/python"
+    "GS_SETUP_MARK=${GS_SETUP_MARK-}" ./setup) # the mark of the run that this test is part of
+
+# run STATUS COMMAND: what ./setup says is in output; what it called in calls.
+run () {
+    : >calls
+    "${setup[@]}" "$2" >output 2>&1
+    [[ $? = "$1" ]] || fail "./setup $2: not status $1: $(<output)"
+}
+
+has () { # FILE TEXT
+    grep -qF -- "$2" "$1" || fail "$step: no '$2' in $1: $(<"$1")"
+}
+
+has_not () { # FILE TEXT
+    ! grep -qF -- "$2" "$1" || fail "$step: '$2' in $1: $(<"$1")"
+}
+
+ends () { # PATTERN of the last line
+    tail -n 1 output | grep -qE "^$1\$" || fail "$step: the last line is not '$1': $(<output)"
+}
+
+step='what the demo needs is installed'
+rm pc/hdf5
+run 0 build
+has calls 'install --yes --no-install-recommends libhdf5-dev'
+has calls 'configure --with-hdf5'
+
+step='it is configured once'
+run 0 build
+has_not calls configure
+
+step='it is configured again after something'
+echo 2.0 >pc/hdf5
+run 0 build
+has calls configure
+rm pc/check
+run 0 build
+has calls configure
+has output 'left out: Check'
+replace mpicc-other :
+ln -sf mpicc-other bin/mpicc
+run 0 build
+has calls configure
+echo 1.0 >pc/check
+
+step='services of packages are disabled, with systemd or without'
+rm bin/slurmctld
+run 1 check
+has calls 'systemctl disable --now slurmctld'
+has calls 'deb-systemd-helper disable slurmctld.service'
+has calls 'invoke-rc.d slurmctld stop'
+has_not calls 'disable --now munge'
+
+step='without sudo it says what to run'
+: >no-sudo
+rm pc/hdf5
+run 1 build
+has_not calls apt-get
+ends '  sudo apt-get install --yes libhdf5-dev'
+run 1 check
+has output '  sudo apt-get install --yes libhdf5-dev'
+ends '0 passed, 1 failed, 0 skipped'
+rm no-sudo
+echo 1.0 >pc/hdf5
+
+step='a folder that is not ours'
+mv build build.mine
+: >build # the same to mkdir, and it holds for root, too
+run 1 build
+has output 'cannot write to'
+rm build
+mv build.mine build
+
+# stop SIGNAL COMMAND FILE: the same as run, stopped when the file is there.
+stop () {
+    local pid tries=200
+
+    : >calls
+    rm -f "$3"
+    "${setup[@]}" "$2" >output 2>&1 &
+    pid=$!
+    until [[ -s $3 ]] || ((!--tries)); do
+        sleep 0.1
+    done
+    kill -s "$1" "$pid"
+    wait "$pid"
+    [[ $? = 130 ]] || fail "$step: $1: not status 130: $(<output)"
+    has output "stopped by SIG$1; nothing was left running"
+}
+
+step='a check that is stopped'
+# shellcheck disable=SC2016 # they are for the replaced make
+echo '[[ "$*" = *check-multi* ]] || exit 0
+echo "PASS: tests/a.sh"
+echo "SKIP: tests/b.sh"
+echo "FAIL: tests/c.sh"
+sleep 321 &
+echo $! >sleeper
+wait' >make.sh
+for signal in INT TERM HUP; do
+    stop "$signal" check sleeper
+    ends '[1-9][0-9]* passed, 1 failed, 1 skipped'
+    # One that has ended and is not yet waited for has no command line.
+    [[ -z $(tr -d '\0' 2>/dev/null </proc/"$(<sleeper)"/cmdline) ]] \
+        || fail "$step: SIG$signal leaves its processes"
+done
+
+step='packages are unpacked to the end, and then it stops'
+rm pc/hdf5
+# shellcheck disable=SC2016 # they are for the replaced apt-get
+echo 'echo begun >unpacking; sleep 1; echo 1.0 >pc/hdf5' >install.sh
+stop INT build unpacking
+[[ -e pc/hdf5 ]] || fail "$step: apt-get was stopped"
+has output 'waiting for apt-get'
+
+((!failures)) || { echo "$failures failures"; exit 1; }
+echo "./setup: packages, configuration, services and every way to end"
