@@ -215,6 +215,8 @@ check () { # [--all | --continuous]
     --all)
         build_in "gcc" build-gcc --enable-werror "${gpus[@]}" && thorough
         other_builds
+        tests "./setup check on a minimal Debian 13" build \
+            tests/install/rootfs --suite trixie check
         printf '\nThe 20 slowest tests, in seconds:\n'
         sort -rn "$times" | head -n 20
         ;;
