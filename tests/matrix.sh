@@ -103,9 +103,9 @@ same_interface () { # FOLDER FOLDER
 
 # Every file of the repository is in the tarball that distcheck made.
 tarball_complete () { # FOLDER
-    local missing
+    local missing why
 
-    git ls-files >/dev/null || { echo "skip: this is not a git checkout"; return 77; }
+    why=$(git ls-files 2>&1 >/dev/null) || { echo "skip: git: ${why%%$'\n'*}"; return 77; }
     missing=$(comm -23 <(git ls-files | grep -vE '(^|/)\.(gitignore|gitattributes)$' | sort) \
         <(tar -tf "$1"/gradsync-*.tar.xz | sed 's|^[^/]*/||' | sort))
     [[ -z $missing ]] || { echo "not in the tarball: $missing"; return 1; }
@@ -190,10 +190,9 @@ other_builds () {
 }
 
 # What failed or was skipped, and the sums: the last line, also of a run that ends early.
-summary () { # [stopped | given-up]
+summary () {
     local remark
 
-    [[ ${1-} != given-up ]] || ((failed++))
     ((!${#running[@]})) || count "${running[0]}" "${running[1]}" stopped "${running[2]}"
     ((!${#remarks[@]})) || printf '\n'
     for remark in "${remarks[@]}"; do
@@ -203,9 +202,10 @@ summary () { # [stopped | given-up]
 }
 
 check () { # [--all | --continuous]
-    local gpus=()
+    local gpus=() kinds=(demo option check)
 
-    start demo option check
+    [[ ${1-} != --all ]] || kinds+=(all)
+    start "${kinds[@]}"
     : >"$times"
     if command -v apt-get >/dev/null; then # without it tests of modules skip, and say so
         step "packages: two module systems in build/modules" tests/install/fetch-modules \
