@@ -48,8 +48,10 @@ replace pkg-config 'case $1 in --exists) [[ -e pc/$2 ]] ;; *) cat "$room/pc/$2" 
 replace python ''
 replace make '. "$room/make.sh"'
 : >make.sh
+: >download.sh
 # Packages of one program or library each are enough.
 replace apt-get 'echo "apt-get $*" >>calls
+[[ "$*" != *--download-only* ]] || . "$room/download.sh"
 [[ "$*" != *install* || "$*" = *--download-only* ]] || . "$room/install.sh"'
 }
 echo '[[ "$*" != *libhdf5-dev* ]] || echo 1.0 >pc/hdf5
@@ -166,16 +168,25 @@ echo "FAIL: tests/c.sh"
 sleep 321 &
 echo $! >sleeper
 wait' >make.sh
+sleeps () {
+    # One that has ended and is not yet waited for has no command line.
+    [[ -n $(tr -d '\0' 2>/dev/null </proc/"$(<sleeper)"/cmdline) ]]
+}
 for signal in INT TERM HUP; do
     stop "$signal" check sleeper
     ends '[1-9][0-9]* passed, 1 failed, 1 skipped'
-    # One that has ended and is not yet waited for has no command line.
-    [[ -z $(tr -d '\0' 2>/dev/null </proc/"$(<sleeper)"/cmdline) ]] \
-        || fail "$step: SIG$signal leaves its processes"
+    ! sleeps || fail "$step: SIG$signal leaves its processes"
 done
 
-step='packages are unpacked to the end, and then it stops'
+step='a download is stopped'
 rm pc/hdf5
+# shellcheck disable=SC2016 # they are for the replaced apt-get
+echo 'sleep 321 & echo $! >sleeper; wait' >download.sh
+stop INT build sleeper
+! sleeps || fail "$step: apt-get was left"
+: >download.sh
+
+step='packages are unpacked to the end, and then it stops'
 # shellcheck disable=SC2016 # they are for the replaced apt-get
 echo 'echo begun >unpacking; sleep 1; echo 1.0 >pc/hdf5' >install.sh
 stop INT build unpacking
