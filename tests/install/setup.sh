@@ -42,7 +42,8 @@ done < <(sed -n "/^needs=/,/^)/s/^ *'\(.*\)'\$/\1/p" setup)
 replace id 'echo 1000'
 replace sudo '[[ ! -e no-sudo ]] || exit 1; shift; exec "$@"'
 replace systemctl 'echo "systemctl $*" >>calls; exit 1'
-replace deb-systemd-helper 'echo "deb-systemd-helper $*" >>calls'
+replace deb-systemd-helper 'echo "deb-systemd-helper $* ($DPKG_MAINTSCRIPT_PACKAGE)" >>calls'
+replace update-rc.d 'echo "update-rc.d $*" >>calls'
 replace invoke-rc.d 'echo "invoke-rc.d $*" >>calls'
 replace pkg-config 'case $1 in --exists) [[ -e pc/$2 ]] ;; *) cat "$room/pc/$2" ;; esac'
 replace python ''
@@ -118,7 +119,8 @@ step='services of packages are disabled, with systemd or without'
 rm bin/slurmctld
 run 1 check
 has calls 'systemctl disable --now slurmctld'
-has calls 'deb-systemd-helper disable slurmctld.service'
+has calls 'deb-systemd-helper disable slurmctld.service (slurmctld)'
+has calls 'update-rc.d slurmctld disable'
 has calls 'invoke-rc.d slurmctld stop'
 has_not calls 'disable --now munge'
 
