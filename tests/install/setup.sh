@@ -24,7 +24,8 @@ replace () {
 mkdir -p "$room"/{bin,tests,pc} && cd "$room" || exit 99
 sed '/^PATH=/d' "$top/setup" >setup && chmod +x setup || exit 99
 cp "$top/tests/procs.sh" "$top/tests/matrix.sh" tests || exit 99
-for name in bash cat cut date diff dirname env find grep head kill mkdir nproc printf readlink rm \
+echo 1.0 >pc/hdf5
+for name in bash cat cut date diff dirname env find grep head kill ln mkdir nproc printf readlink rm \
     sed seq sleep sort stat tail tee tr true wc; do
     ln -s "$(type -P "$name")" "bin/$name" || exit 99
 done
@@ -55,8 +56,8 @@ replace apt-get 'echo "apt-get $*" >>calls
 [[ "$*" != *--download-only* ]] || . "$room/download.sh"
 [[ "$*" != *install* || "$*" = *--download-only* ]] || . "$room/install.sh"'
 }
-echo '[[ "$*" != *libhdf5-dev* ]] || echo 1.0 >pc/hdf5
-[[ "$*" != *slurmctld* ]] || { echo >bin/slurmctld; chmod +x bin/slurmctld; }' >install.sh
+echo '[[ "$*" != *libhdf5-dev* ]] || ln -s make bin/h5cc
+[[ "$*" != *slurmctld* ]] || ln -s make bin/slurmctld' >install.sh
 cat >configure <<'END'
 #!/bin/bash
 echo "configure $*" >>"$room/calls"
@@ -92,7 +93,7 @@ ends () { # PATTERN of the last line
 }
 
 step='what the demo needs is installed'
-rm pc/hdf5
+rm bin/h5cc
 run 0 build
 has calls 'install --yes --no-install-recommends libhdf5-dev'
 has calls 'configure --with-hdf5'
@@ -117,7 +118,7 @@ echo 1.0 >pc/check
 
 step='services of packages are disabled, with systemd or without'
 rm bin/slurmctld
-run 1 check
+run 0 check
 has calls 'systemctl disable --now slurmctld'
 has calls 'deb-systemd-helper disable slurmctld.service (slurmctld)'
 has calls 'update-rc.d slurmctld disable'
@@ -126,7 +127,7 @@ has_not calls 'disable --now munge'
 
 step='without sudo it says what to run'
 : >no-sudo
-rm pc/hdf5
+rm bin/h5cc
 run 1 build
 has_not calls apt-get
 ends '  sudo apt-get install --yes libhdf5-dev'
@@ -134,7 +135,7 @@ run 1 check
 has output '  sudo apt-get install --yes libhdf5-dev'
 ends '0 passed, 1 failed, 0 skipped'
 rm no-sudo
-echo 1.0 >pc/hdf5
+ln -s make bin/h5cc
 
 step='a folder that is not ours'
 mv build build.mine
@@ -181,7 +182,7 @@ for signal in INT TERM HUP; do
 done
 
 step='a download is stopped'
-rm pc/hdf5
+rm bin/h5cc
 # shellcheck disable=SC2016 # they are for the replaced apt-get
 echo 'sleep 321 & echo $! >sleeper; wait' >download.sh
 stop INT build sleeper
@@ -190,9 +191,9 @@ stop INT build sleeper
 
 step='packages are unpacked to the end, and then it stops'
 # shellcheck disable=SC2016 # they are for the replaced apt-get
-echo 'echo begun >unpacking; sleep 1; echo 1.0 >pc/hdf5' >install.sh
+echo 'echo begun >unpacking; sleep 1; ln -s make bin/h5cc' >install.sh
 stop INT build unpacking
-[[ -e pc/hdf5 ]] || fail "$step: apt-get was stopped"
+[[ -e bin/h5cc ]] || fail "$step: apt-get was stopped"
 has output 'waiting for apt-get'
 
 ((!failures)) || { echo "$failures failures"; exit 1; }
