@@ -25,7 +25,7 @@ mkdir -p "$room"/{bin,tests,pc} && cd "$room" || exit 99
 sed '/^PATH=/d' "$top/setup" >setup && chmod +x setup || exit 99
 cp "$top/tests/procs.sh" "$top/tests/matrix.sh" tests || exit 99
 echo 1.0 >pc/hdf5
-for name in bash cat cut date diff dirname env find grep head kill ln mkdir nproc printf readlink rm \
+for name in bash cat cut date diff dirname env find flock grep head kill ln mkdir nproc printf readlink rm \
     sed seq sleep sort stat tail tee tr true wc; do
     ln -s "$(type -P "$name")" "bin/$name" || exit 99
 done
@@ -156,6 +156,8 @@ stop () {
     until [[ -s $3 ]] || ((!--tries)); do
         sleep 0.1
     done
+    ! "${setup[@]}" build >second 2>&1 || fail "$step: two work at once"
+    has second 'another ./setup is at work here'
     kill -s "$1" "$pid"
     wait "$pid"
     [[ $? = 130 ]] || fail "$step: $1: not status 130: $(<output)"
