@@ -125,7 +125,7 @@ everyday () {
         BUT="$slow"
     tests "on simulated GPUs" build-gcc "${brief[@]}" make -j"$beside" -C build-gcc check-simgpu \
         BUT="$slow"
-    tests "on a private Slurm" build-gcc "${brief[@]}" make -C build-gcc check-slurm
+    tests "on a private Slurm" build-gcc "${brief[@]}" make -C build-gcc check-slurm-core
 }
 
 # What it leaves out, in the same build.

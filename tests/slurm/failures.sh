@@ -118,15 +118,15 @@ steps_side_by_side () {
         wait $!' "$act" >out 2>&1 && [[ $(grep -c "of 4 on n" out) = 8 ]]
 }
 
-check "without PMIx the error names the cure" without_pmix
-check "killed rank, others on its node" killed -N2 --ntasks-per-node=2
+core "without PMIx the error names the cure" without_pmix
+core "killed rank, others on its node" killed -N2 --ntasks-per-node=2
 check "killed rank, alone on its node, --kill-on-bad-exit" killed -N4 -n4 --kill-on-bad-exit=1
 check "killed rank, alone on its node" killed_alone
 check "stopped rank" stopped
 check "rank that exits early" exits_early
 check "rank that exits early, alone on its node" exits_early_alone
 check "rank that dies before it calls" dies_in_bootstrap
-check "rank that never calls is named" stranger_in_the_step
+core "rank that never calls is named" stranger_in_the_step
 check "PMIx fences wait for all nodes" fences_wait
 check "two steps of a job at once" steps_side_by_side
 check "heterogeneous step, all ranks" het_world

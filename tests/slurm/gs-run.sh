@@ -261,10 +261,10 @@ lists_profiles () {
 
 base="srun --mpi=pmix --kill-on-bad-exit=1"
 all="$base --ntasks-per-node=4 --gpus-per-node=4"
-check "one rank for each GPU" chooses "$all -N2 prog a 'b c'" -N2 prog a "b c"
+core "one rank for each GPU" chooses "$all -N2 prog a 'b c'" -N2 prog a "b c"
 check "GPUs of a partition" chooses "$all -p urgent -N1 prog" -p urgent -N1 prog
 check "a number of ranks" chooses "$all -n4 prog" -n4 prog
-check "a number of ranks and nodes" places "n0 4 n1 4" gs-run -N2 -n8
+core "a number of ranks and nodes" places "n0 4 n1 4" gs-run -N2 -n8
 check "fewer than all GPUs" places "n0 3 n1 3" gs-run -N2 -n6
 check "nodes as needed" places "n0 4 n1 3" gs-run -n7
 check "an uneven number of ranks" refuses "cannot be shared evenly by 2 nodes" -N2 -n7
@@ -303,9 +303,9 @@ GS_BOOT_TIMEOUT_MS=600000 check "the PMIx deadline is later than ours" \
     chooses "SLURM_PMIX_TIMEOUT=660" --no-gpus -n1 prog
 check "yields when oversubscribed" chooses "OMPI_MCA_mpi_yield_when_idle=1" \
     --no-gpus -N1 -n17 --overcommit prog
-check "runs" runs
+core "runs" runs
 check "hands on input, output, arguments and status" hands_on
-check "reports where the ranks were" reports
+core "reports where the ranks were" reports
 check "reports a stopped rank" reports_a_stopped_rank
 check "keeps to the user's GS_RECORD_DIR" takes_the_users_folder
 check "reports communicators of one name" reports_communicators_apart

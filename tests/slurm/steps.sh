@@ -57,7 +57,7 @@ check_programs () { # COMMAND [NAME]...
         fi
         some=yes
         "$choose" "$program"
-        check "$name: ${layouts[*]}${GS_TEST_SRUN_ARGS:+ $GS_TEST_SRUN_ARGS}" runs "$program"
+        core "$name: ${layouts[*]}${GS_TEST_SRUN_ARGS:+ $GS_TEST_SRUN_ARGS}" runs "$program"
     done
     [[ -z ${left// /} && $some = yes ]] \
         || { echo "FAILED - nothing was run, or no such program:$left"; ((++failures)); }
