@@ -2,7 +2,8 @@
 #
 # GS_CHECK_CUDA
 #
-# The CUDA toolkit: --with-cuda=DIR, CUDA_HOME, or nvcc in PATH. Sets NVCC, GS_CUDA_CPPFLAGS,
+# The CUDA toolkit: --with-cuda=DIR, CUDA_HOME, or nvcc in PATH; DIR may also be nvidia/cu13 of the
+# packages that the Python index has. Sets NVCC, GS_CUDA_CPPFLAGS,
 # GS_CUDA_LIBS (the shared runtime: -cudart static would hide it from replacement; with a run path
 # where the loader would not find it, of the kind that LD_LIBRARY_PATH overrides) and
 # GS_CUDA_ARCH_FLAGS, by default code for A100 and H100 and intermediate code for what comes
@@ -27,7 +28,8 @@ AC_DEFUN([GS_CHECK_CUDA], [
         gs_cuda_lib=$gs_cuda/lib64
         AS_IF([test ! -d "$gs_cuda_lib"], [gs_cuda_lib=$gs_cuda/lib])
         GS_CUDA_CPPFLAGS="-isystem $gs_cuda/include"
-        GS_CUDA_LIBS="-L$gs_cuda_lib -lcudart"
+        GS_DASH_L([gs_cudart], [$gs_cuda_lib], [cudart])
+        GS_CUDA_LIBS="-L$gs_cuda_lib $gs_cudart"
         gs_save_CPPFLAGS=$CPPFLAGS gs_save_LIBS=$LIBS
         CPPFLAGS="$CPPFLAGS $GS_CUDA_CPPFLAGS" LIBS="$GS_CUDA_LIBS $LIBS"
         AC_MSG_CHECKING([for the CUDA runtime])

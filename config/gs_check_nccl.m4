@@ -10,7 +10,8 @@ AC_DEFUN([GS_CHECK_NCCL], [
     gs_have_nccl=no
     AS_IF([test "$gs_want_nccl" != no && test "$gs_have_cuda" = yes], [
         GS_NCCL_CPPFLAGS=$GS_CUDA_CPPFLAGS
-        GS_NCCL_LIBS="$GS_CUDA_LIBS -lnccl"
+        GS_DASH_L([gs_nccl], [$gs_dir_nccl/lib], [nccl])
+        GS_NCCL_LIBS="$GS_CUDA_LIBS $gs_nccl"
         AS_IF([test -n "$gs_dir_nccl"],
               [GS_NCCL_CPPFLAGS="-isystem $gs_dir_nccl/include $GS_NCCL_CPPFLAGS"
                GS_NCCL_RPATH="-Wl,-rpath,$gs_dir_nccl/lib -Wl,--enable-new-dtags"

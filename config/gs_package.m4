@@ -31,6 +31,17 @@ AC_DEFUN([GS_RUN_PATHS], [
     LIBS=$gs_save_LIBS
 ])
 
+# GS_DASH_L(VARIABLE, FOLDER, NAME)
+#
+# Sets VARIABLE to what links libNAME of FOLDER: -lNAME, or the file by its name, such as
+# -l:libNAME.so.13, where there is no libNAME.so, as in the packages of the Python index.
+AC_DEFUN([GS_DASH_L], [
+    $1=-l$3
+    for gs_file in "$2"/lib$3.so.*; do
+        AS_IF([test -e "$gs_file" && test ! -e "$2/lib$3.so"], [$1=-l:${gs_file@%:@@%:@*/}])
+    done
+])
+
 # GS_FOUND(NAME, VERSION) and GS_NOT_FOUND(NAME, LOOKED-FOR)
 #
 # End a package's macro: set gs_have_NAME and gs_version_NAME for the report and the conditional

@@ -201,8 +201,23 @@ summary () {
     echo "$passed passed, $failed failed, $skipped skipped"
 }
 
+# Sets gpus to options of configure where there is no CUDA toolkit.
+provide_cuda () {
+    local folder=$PWD/build/cuda
+
+    gpus=()
+    ! command -v nvcc >/dev/null && [[ ! -x ${CUDA_HOME-}/bin/nvcc ]] || return 0
+    if step "packages: CUDA's compiler, runtime and NCCL in build/cuda" \
+        tests/install/fetch-cuda "$folder"; then
+        gpus=(--with-cuda="$folder/nvidia/cu13" --with-nccl="$folder/nvidia/nccl")
+    else
+        ((skipped++))
+        remarks+=("SKIP: all on simulated GPUs: $(tail -n 1 "$log")")
+    fi
+}
+
 check () { # [--all | --continuous]
-    local gpus=() kinds=(demo option check)
+    local gpus kinds=(demo option check)
 
     [[ ${1-} != --all ]] || kinds+=(all)
     start "${kinds[@]}"
@@ -211,6 +226,7 @@ check () { # [--all | --continuous]
         step "packages: two module systems in build/modules" tests/install/fetch-modules \
             build/modules
     fi
+    provide_cuda
     case ${1-} in
     --all)
         build_in "gcc" build-gcc --enable-werror "${gpus[@]}" && thorough

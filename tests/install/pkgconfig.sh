@@ -27,7 +27,7 @@ fi
 # What a static library needs, which knows no other libraries itself; Debian's HDF5 has two names.
 private=$(pkg-config --static --libs gradsync)
 for name in $(readelf -d "$lib/libgradsync.so" | sed -n 's/.*NEEDED.*\[lib\(.*\)\.so.*/\1/p'); do
-    [[ $name = c || " $private " = *" -l${name%_serial} "* ]] \
+    [[ $name = c || " $private " = *" -l${name%_serial} "* || $private = *" -l:lib$name.so."* ]] \
         || fail "Libs.private has no -l$name: $private"
 done
 
