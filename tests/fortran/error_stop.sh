@@ -27,6 +27,11 @@ stops () {
 }
 
 [ -x "$program" ] || { echo "skip: $program is not built"; exit 77; }
+# Programs that fail leave flight records.
+GS_RECORD_DIR=$(mktemp -d "${TMPDIR:-/tmp}/gs-error-stop.XXXXXX") || exit 99
+export GS_RECORD_DIR
+trap 'rm -rf "$GS_RECORD_DIR"' EXIT
+trap 'exit 99' HUP INT TERM
 stops dtype 'GS_ERR_ARG: gs_allreduce_avg: .*99'
 stops errmsg 'GS_ERR_ARG: gs_allreduce_avg: count is -4'
 stops destroyed "GS_ERR_STATE: gs_barrier: communicator 'stopping' was destroyed"

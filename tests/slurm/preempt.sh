@@ -3,7 +3,7 @@
 # shellcheck disable=SC2317 # check calls the functions
 #
 # preempt.sh - jobs of slurm/templates/requeue.sbatch whose program asks gs_ckpt_stop_requested:
-# signalled, pre-empted, out of time, stopped by a file; what is requeued goes on from its step.
+# signalled, preempted, out of time, stopped by a file; what is requeued goes on from its step.
 # GS_TEST_SHORT: the first three.
 
 # shellcheck source=check.sh
