@@ -28,13 +28,23 @@ saver () { # LAYOUT ARGUMENT...
     ((status != 77)) || { tail -n 1 "$room/output"; exit 77; }
 }
 
+# The ways in which too few jobs came to save something.
+poor () {
+    local how
+
+    for how in "${hows[@]}"; do
+        ((grown[$how] > times / 12)) || echo "$how: ${grown[$how]}"
+    done
+}
+
 RANDOM=7
 declare -A before=([single]=-1 [node]=-1) grown=([now]=0 [async]=0 [lazy]=0)
-for ((i = 0; i < times; i++)); do
+i=-1 early=0
+while ((++i < times)) || { ((i < 4 * times)) && [[ -n $(poor) ]]; }; do
     layout=${layouts[i % 4]}
     who=$((RANDOM % 3 - 1)) # -1: all
     ((who < 1 || i % 4 != 2)) || who=1
-    us=$((RANDOM % 2 ? RANDOM * 3 : RANDOM * 20))
+    us=$(((RANDOM % 2 ? RANDOM * 3 : RANDOM * 20) * (1 + early)))
     how=${hows[i % 3]} files=${kinds[i / 4 % 2]}
     saver "$layout" save "$room/$files" "$who" "$us" "$how" "$files"
     ((status)) || fail "killed, but the exit status is 0"
@@ -43,12 +53,14 @@ for ((i = 0; i < times; i++)); do
     newest=$(sed -n 's/.*newest of step //p' "$room/output")
     ((newest >= before[$files])) \
         || fail "the newest was of step ${before[$files]}, now of $newest"
-    ((newest == before[$files])) || ((++grown[$how]))
+    if ((newest == before[$files])); then
+        ((++early)) # on a busy machine all jobs may be killed too early
+    else
+        ((++grown[$how]))
+    fi
     before[$files]=$newest
 done
-for how in now async lazy; do
-    ((grown[$how] > times / 12)) || fail "$how: only ${grown[$how]} jobs came to save something"
-done
+[[ -z $(poor) ]] || fail "too few jobs came to save something: $(poor)"
 # What was on its way was swept by the commit after it, which took the lock from the dead job.
 [[ -z $(find "$room" -name '*.tmp' -o -name '.gs-*') ]] || fail "left: $(ls -aR "$room")"
 # What nobody has a lock for is swept when it is old.
@@ -58,4 +70,4 @@ saver alone check "$room/single"
 touch -d '2 hours ago' "$room/single/ck-000000000007.h5.tmp"
 saver alone check "$room/single"
 [[ ! -e $room/single/ck-000000000007.h5.tmp ]] || fail "left: $(ls -a "$room/single")"
-echo "$times jobs killed, ${before[single]} and ${before[node]} steps saved, each file whole"
+echo "$i jobs killed, ${before[single]} and ${before[node]} steps saved, each file whole"
