@@ -25,8 +25,8 @@ mkdir -p "$room"/{bin,tests,pc} && cd "$room" || exit 99
 sed '/^PATH=/d' "$top/setup" >setup && chmod +x setup || exit 99
 cp "$top/tests/procs.sh" "$top/tests/matrix.sh" tests || exit 99
 echo 1.0 >pc/hdf5
-for name in bash cat cut date diff dirname env find flock grep head kill ln mkdir nproc printf readlink rm \
-    sed seq sleep sort stat tail tee tr true wc; do
+for name in bash cat cut date diff dirname env find flock grep head kill ln mkdir nproc \
+    printf readlink rm sed seq sleep sort stat tail tee tr true wc; do
     ln -s "$(type -P "$name")" "bin/$name" || exit 99
 done
 while IFS='|' read -r _ probes _; do
