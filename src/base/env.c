@@ -4,12 +4,18 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <stdatomic.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/log.h"
 #include "base/status.h"
+
+#define PREFIX    3  /* letters of "GS_" */
+#define NAME_MOST 63 /* of a name that is looked at */
 
 enum kind { TEXT, CHOICE, INT, EITHER };
 
@@ -98,6 +104,81 @@ gs_status_t gsi_env_check (void)
     for (int id = 0; id < GSI_ENV_COUNT && !st; id++)
         st = check_one ((enum gsi_env) id);
     return st;
+}
+
+/* How many letters must be put in, left out or changed to make [a] into [b], [most] or more as
+ * [most]; Levenshtein's recurrence, row by row. */
+static int distance (const char *a, const char *b, int most)
+{
+    int row[NAME_MOST + 1];
+    size_t width = strlen (b);
+
+    if (strlen (a) > NAME_MOST || width > NAME_MOST)
+        return most;
+    for (size_t j = 0; j <= width; j++)
+        row[j] = (int) j;
+    for (int i = 1; a[i - 1]; i++) {
+        int diagonal = row[0];
+        row[0] = i;
+        for (size_t j = 1; j <= width; j++) {
+            int change = diagonal + (a[i - 1] != b[j - 1]);
+            int one = 1 + (row[j] < row[j - 1] ? row[j] : row[j - 1]);
+            diagonal = row[j];
+            row[j] = change < one ? change : one;
+        }
+    }
+    return row[width] < most ? row[width] : most;
+}
+
+/* How unlike they are: 0 if [known] only goes on where [name] ends, as GS_TIMEOUT_MS, 2 at most
+ * if it is the other way; else as many letters. */
+static int unlike (const char *name, const char *known, int most)
+{
+    size_t mine = strlen (name), theirs = strlen (known), length = mine < theirs ? mine : theirs;
+    int letters = distance (name, known, most);
+
+    if (length < sizeof ("GS_ABCD") - 1 || strncmp (name, known, length))
+        return letters;
+    return mine < theirs ? 0 : letters < 2 ? letters : 2;
+}
+
+const char *gsi_env_nearest (const char *name)
+{
+    const char *nearest = NULL;
+    int least = 1 + (int) (strlen (name) - PREFIX) / 3; /* more than that is another word */
+
+    for (int id = 0; id < GSI_ENV_COUNT; id++) {
+        const char *known = variables[id].name;
+        int d = unlike (name, known, least);
+        if (!strcmp (name, known))
+            return NULL;
+        if (d < least) {
+            least = d;
+            nearest = known;
+        }
+    }
+    return nearest;
+}
+
+void gsi_env_warn_misspelt (void)
+{
+    static atomic_flag told = ATOMIC_FLAG_INIT;
+    char name[NAME_MOST + 1];
+
+    if (atomic_flag_test_and_set (&told))
+        return;
+    for (char **entry = environ; entry && *entry; entry++) {
+        size_t length = strcspn (*entry, "=");
+        const char *nearest;
+        if (strncmp (*entry, "GS_", PREFIX) || length > NAME_MOST || length == PREFIX)
+            continue;
+        snprintf (name, sizeof (name), "%.*s", (int) length, *entry);
+        if ((nearest = gsi_env_nearest (name)))
+            gsi_log (GS_LOG_WARN, "env",
+                     "the variable %s is set, which gradsync does not know: is %s meant? "
+                     "gs-info lists all",
+                     name, nearest);
+    }
 }
 
 bool gsi_env_is_set (enum gsi_env id)

@@ -24,6 +24,13 @@ enum gsi_record_choice { GSI_RECORD_FILE, GSI_RECORD_MEMORY };
 /* GS_ERR_ARG, naming the variable, its value and what is allowed, for the first bad one. */
 gs_status_t gsi_env_check (void);
 
+/* The known variable that [name], which begins with GS_, may be a misspelling of; NULL if it is
+ * known itself, or like none. */
+const char *gsi_env_nearest (const char *name);
+
+/* Warns, once in a process, of each variable of the environment that may be a misspelt one. */
+void gsi_env_warn_misspelt (void);
+
 bool gsi_env_is_set (enum gsi_env id); /* to something, in the environment */
 
 /* The value in force; a variable that is not understood counts as unset (gsi_env_check tells). */

@@ -156,6 +156,34 @@ static gs_status_t fall_back (struct create *c)
     return exchange (c);
 }
 
+/* The variable by which Slurm or the user gave this process GPUs; NULL if there is none. */
+static const char *gpus_given (void)
+{
+    static const char *const names[] = {"SLURM_GPUS_ON_NODE", "SLURM_STEP_GPUS", "SLURM_JOB_GPUS",
+                                        "CUDA_VISIBLE_DEVICES"};
+
+    for (size_t i = 0; i < sizeof (names) / sizeof (names[0]); i++) {
+        const char *text = getenv (names[i]);
+        if (text && *text && strcmp (text, "-1") && strcmp (text, "NoDevFiles") &&
+            (i || strcmp (text, "0")))
+            return names[i];
+    }
+    return NULL;
+}
+
+/* A job that pays for GPUs is told when it does not use them. */
+static void warn_of_idle_gpus (const struct create *c)
+{
+    const gs_comm_t *comm = c->comm;
+    const char *name = gpus_given ();
+
+    if (!comm->team.rank && !comm->boot->is_group && name && *c->card.text)
+        gsi_log (GS_LOG_WARN, "comm",
+                 "'%s' does not use GPUs though the job has some (%s=%s): %s. GS_TRANSPORT=nccl "
+                 "makes this an error, GS_DEVICE=host says that it is meant",
+                 comm->name, name, getenv (name), c->card.text);
+}
+
 /* Decides, on all ranks alike, between GPUs and hosts, and opens the device. */
 static gs_status_t choose_device (struct create *c)
 {
@@ -165,6 +193,8 @@ static gs_status_t choose_device (struct create *c)
 
     for (int r = 0; r < comm->team.size; r++)
         takers += c->cards[r].carrier == GS_TRANSPORT_NCCL;
+    if (!takers)
+        warn_of_idle_gpus (c);
     if (takers)
         snprintf (c->reason, sizeof (c->reason), "each rank has a GPU");
     else
@@ -302,6 +332,8 @@ static gs_status_t join (struct create *c, gs_status_t planned)
     int64_t begin_ns = gsi_now_ns ();
     gs_status_t st, recorded;
 
+    if (!comm->boot->rank && !comm->boot->is_group)
+        gsi_env_warn_misspelt ();
     write_card (c);
     st = planned ? gsi_fail (planned, "%s", c->plan->text) : prepare (c);
     put_failure (&c->card, st);

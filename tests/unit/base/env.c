@@ -249,8 +249,55 @@ START_TEST (settings_have_bounds)
 }
 END_TEST
 
+START_TEST (misspelt_variables_have_a_nearest_one)
+{
+    static const char *const pairs[][2] = {
+        {"GS_TRASNPORT", "GS_TRANSPORT"},          {"GS_TIMEOUT", "GS_TIMEOUT_MS"},
+        {"GS_BOOT_TIMEOUT", "GS_BOOT_TIMEOUT_MS"}, {"GS_CHEK", "GS_CHECK"},
+        {"GS_DEBUGFILE", "GS_DEBUG_FILE"},         {"GS_DETERMINSTIC", "GS_DETERMINISTIC"},
+        {"GS_HOST_ALGORITHM", "GS_HOST_ALGO"},     {"GS_AVGS", "GS_AVG"},
+    };
+    static const char *const others[] = {"GS_LIB",          "GS_OPTIONS",     "GS_FONTPATH",
+                                         "GS_TEST_SECONDS", "GS_LAUNCH_MARK", "GS_",
+                                         "GS_INSIDE"};
+    gs_setting_t s;
+
+    for (size_t i = 0; i < COUNT (pairs); i++) {
+        const char *nearest = gsi_env_nearest (pairs[i][0]);
+        ck_assert_msg (nearest && !strcmp (nearest, pairs[i][1]), "%s: %s, not %s", pairs[i][0],
+                       nearest ? nearest : "none", pairs[i][1]);
+    }
+    for (size_t i = 0; i < COUNT (others); i++)
+        ck_assert_msg (!gsi_env_nearest (others[i]), "%s: %s", others[i],
+                       gsi_env_nearest (others[i]));
+    for (int i = 0; !gs_setting_get (i, &s); i++)
+        ck_assert_msg (!gsi_env_nearest (s.name), "%s is known", s.name);
+}
+END_TEST
+
+static void count_warnings (gs_log_level_t level, const char *line, void *context)
+{
+    if (level == GS_LOG_WARN && strstr (line, "GS_TRASNPORT") && strstr (line, "GS_TRANSPORT"))
+        ++*(int *) context;
+}
+
+START_TEST (misspelt_variables_are_told_once)
+{
+    int warnings = 0;
+
+    setenv ("GS_TRASNPORT", "mpi", 1);
+    setenv ("GS_OPTIONS", "-q", 1);
+    gs_log_set_sink (count_warnings, &warnings);
+    gsi_env_warn_misspelt ();
+    gsi_env_warn_misspelt ();
+    gs_log_set_sink (NULL, NULL);
+    ck_assert_int_eq (warnings, 1);
+}
+END_TEST
+
 UNIT_SUITE ("env", 10, every_variable_is_tested_here, unset_and_empty_give_the_default,
             every_choice_is_understood, absurd_choices_are_refused, numbers_at_their_limits,
             absurd_numbers_are_refused, a_device_is_a_word_or_a_number,
             a_huge_value_leaves_room_for_the_cure, debug_starts_with_a_level,
-            texts_are_taken_as_they_are, settings_are_listed, settings_have_bounds)
+            texts_are_taken_as_they_are, settings_are_listed, settings_have_bounds,
+            misspelt_variables_have_a_nearest_one, misspelt_variables_are_told_once)
