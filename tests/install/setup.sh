@@ -21,7 +21,7 @@ replace () {
 }
 
 # A place where ./setup finds everything, as user 1000 with sudo.
-mkdir -p "$room"/{bin,tests,pc} && cd "$room" || exit 99
+mkdir -p "$room"/{bin,tests/install,pc} && cd "$room" || exit 99
 sed '/^PATH=/d' "$top/setup" >setup && chmod +x setup || exit 99
 cp "$top/tests/procs.sh" "$top/tests/matrix.sh" tests || exit 99
 echo 1.0 >pc/hdf5
@@ -66,6 +66,8 @@ echo "configure $*" >>"$room/calls"
 END
 chmod +x configure
 touch -d '1 minute ago' configure
+cp bin/make tests/install/fetch-modules
+cp bin/make tests/install/fetch-cuda
 echo >Makefile.in
 echo >config.h.in
 
