@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # shellcheck disable=SC2317 # core calls the function
 #
-# core.sh - of the tests on a private Slurm those that the others mark by core, and some programs, all
-# in one cluster: the part that is run each time.
+# core.sh - of the tests on a private Slurm those that the others mark by core, and some programs,
+# all in one cluster: the part that is run each time.
 
 # shellcheck source=check.sh
 . "$(dirname "$0")/check.sh"
