@@ -11,8 +11,7 @@ if ! "$tool" --version | grep -q 'version 14\.'; then
     exit 77
 fi
 
-while read -r file; do
-    output=$("$tool" --dry-run -Werror "$file" 2>&1) || complain "$file" "${output#*: }"
-done < <(sources c h cpp cu cuh)
+output=$(sources c h cpp cu cuh | xargs "$tool" --dry-run -Werror 2>&1) \
+    || complain "make format" "$output"
 
 finish "every C file is formatted"

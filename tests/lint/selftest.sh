@@ -124,7 +124,7 @@ seen lint/documents.sh "its program differs from doc/examples/python/plot.py"
 echo 'See [there](doc/planted.md).' | plant README.md
 seen lint/documents.sh "links to doc/planted.md"
 
-change doc/packaging/spack/package.py 's/--without-hdf5/--without-planted/'
+change doc/packaging/spack/package.py 's/--without-modulefiles/--without-planted/'
 seen lint/packaging.sh "names --with-planted, which configure does not have"
 change doc/packaging/spack/package.py 's/variant("mpi"/variant("planted"/'
 seen lint/packaging.sh "variant planted is no option"

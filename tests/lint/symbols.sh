@@ -18,28 +18,35 @@ homes=(
     '^H5                 src/ckpt/h5'
 )
 
-check_object () { # OBJECT UNDEFINED-NAMES
-    local entry pattern paths path found
-    local source=${1/.libs\//}
-    source=${source%/*}/${source##*-} # libtool puts the target's name before the source's
-
-    for entry in "${homes[@]}"; do
-        read -r pattern paths <<<"$entry"
-        for path in $paths; do
-            [[ $source != "$path"* ]] || continue 2
-        done
-        found=$(grep -E "$pattern" <<<"$2" | tr '\n' ' ')
-        [[ -z $found ]] || complain "$1" "calls $found; only $paths may"
-    done
-}
-
 cd "$top_builddir" || exit 99
-objects=0
-while read -r object; do
-    check_object "$object" "$("${nm[@]}" -u "$object" | awk '{ print $NF }')"
-    ((objects++))
-done < <(find src fortran cuda -name '*.o' 2>/dev/null)
+calls=$(mktemp "${TMPDIR:-/tmp}/gs.XXXXXX") || exit 99
+trap 'rm -f "$calls"' EXIT
+# Lines "object name source"; libtool puts the target's name before the source's.
+find src fortran cuda -name '*.o' 2>/dev/null | xargs "${nm[@]}" -A -u | awk '{
+    object = source = $1
+    sub (/:$/, "", object)
+    sub (/:$/, "", source)
+    sub (/\.libs\//, "", source)
+    if (match (source, /[^\/]*-/))
+        source = substr (source, 1, RSTART - 1) substr (source, RSTART + RLENGTH)
+    print object, $NF, source }' >"$calls"
+objects=$(cut -d ' ' -f 1 "$calls" | sort -u | wc -l)
 ((objects > 10)) || complain "$top_builddir" "only $objects objects were found"
+
+for entry in "${homes[@]}"; do
+    read -r pattern paths <<<"$entry"
+    while read -r object names; do
+        complain "$object" "calls $names; only $paths may"
+    done < <(awk -v pattern="$pattern" -v paths="$paths" '
+        $2 ~ pattern {
+            n = split (paths, path, " ")
+            for (i = 1; i <= n; i++)
+                if (index ($3, path[i]) == 1)
+                    next
+            calls[$1] = calls[$1] " " $2
+        }
+        END { for (object in calls) print object calls[object] }' "$calls")
+done
 
 needed=$(readelf -d .libs/libgradsync.so | sed -n 's/.*(NEEDED).*\[\(.*\)\]/\1/p')
 found=$(grep -E '^lib(mpi|open-)' <<<"$needed") \
