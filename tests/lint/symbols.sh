@@ -22,7 +22,7 @@ cd "$top_builddir" || exit 99
 calls=$(mktemp "${TMPDIR:-/tmp}/gs.XXXXXX") || exit 99
 trap 'rm -f "$calls"' EXIT
 # Lines "object name source"; libtool puts the target's name before the source's.
-find src fortran cuda -name '*.o' 2>/dev/null | xargs "${nm[@]}" -A -u | awk '{
+find src fortran cuda -name '*.o' -exec "${nm[@]}" -A -u {} + 2>/dev/null | awk '{
     object = source = $1
     sub (/:$/, "", object)
     sub (/:$/, "", source)
