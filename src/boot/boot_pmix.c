@@ -431,7 +431,8 @@ static gs_status_t name_missing (struct boot_pmix *boot, const char *key, const 
     }
     gsi_boot_name_missing (missing, boot->base.size, host_or_null, boot, names, sizeof (names));
     free (marks);
-    stay_until (end_ns);
+    /* Who knows less speaks later: with --kill-on-bad-exit the first to end takes all with it. */
+    stay_until (end_ns + (leader == boot->base.rank ? 0 : GSI_NS_PER_S));
     if (leader != boot->base.rank)
         return gsi_fail (GS_ERR_TIMEOUT,
                          "bootstrap: %s; on this node (host %s) %s; rank %d has "

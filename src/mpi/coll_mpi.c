@@ -14,6 +14,7 @@
 #include "mpi/choice.h"
 #include "mpi/exchange.h"
 #include "mpi/guest.h"
+#include "mpi/network.h"
 
 extern const struct gsi_coll_ops gsi_coll_mpi;
 
@@ -72,7 +73,7 @@ static bool is_world (const struct gsi_coll_setup *setup, int world_size)
 }
 
 /* Duplicates MPI_COMM_WORLD; every rank has shown its card, so none is far away. */
-static gs_status_t world_comm (MPI_Comm *out, int64_t deadline_ns)
+static gs_status_t world_comm (const struct gsi_coll_setup *setup, MPI_Comm *out)
 {
     MPI_Comm *own = malloc (sizeof (*own));
     MPI_Request request;
@@ -85,9 +86,10 @@ static gs_status_t world_comm (MPI_Comm *out, int64_t deadline_ns)
         free (own);
         return gsi_guest_fail ("MPI_Comm_idup", rc);
     }
-    if ((st = gsi_guest_wait ("transport mpi: MPI_Comm_idup", &request, deadline_ns))) {
+    st = gsi_guest_wait ("transport mpi: MPI_Comm_idup", &request, setup->deadline_ns);
+    if (st) {
         gsi_guest_keep (own);
-        return st;
+        return gsi_network_blame (st, setup->boot, setup->team);
     }
     *out = *own;
     free (own);
@@ -157,7 +159,7 @@ static gs_status_t make_comm (const struct gsi_coll_setup *setup, MPI_Comm *out)
     if (setup->origin && setup->origin->coll->ops == &gsi_coll_mpi)
         st = origin_comm (setup, out);
     else
-        st = is_world (setup, world_size) ? world_comm (out, setup->deadline_ns)
+        st = is_world (setup, world_size) ? world_comm (setup, out)
                                           : group_comm (setup, world_size, out);
     if (!st)
         MPI_Comm_set_errhandler (*out, MPI_ERRORS_RETURN);

@@ -89,6 +89,8 @@ static gs_status_t initialised (int rc)
 {
     if (rc)
         return gsi_guest_fail ("MPI_Init_thread", rc);
+    /* Nobody else uses it: what MPI finds out there is an error of ours, and not the end. */
+    MPI_Comm_set_errhandler (MPI_COMM_WORLD, MPI_ERRORS_RETURN);
     atexit (finalize_at_exit);
     return GS_OK;
 }

@@ -41,7 +41,7 @@ without_pmix () {
 
 killed () { # OPTION...: rank 3 of 4 dies in the sixth round
     step "$@" "$act" 50 20 kill 3 5
-    failed $? && says "task 3: Killed" && recorded 3 4 "#5 " \
+    failed $? && grep -qE "tasks? (2-)?3: Killed" out && recorded 3 4 "#5 " \
         && recorded 0 4 "NOT ENDED"
 }
 
@@ -81,6 +81,13 @@ stranger_in_the_step () { # rank 3 knows nothing of PMIx
     [[ $? = 9 ]] && says "did not come: rank 3 (host n1)" "gs_comm_from_mpi"
 }
 
+stranger_under_gs_run () { # which ends the step with the first rank that fails
+    # shellcheck disable=SC2016 # expanded by the ranks
+    GS_BOOT_TIMEOUT_MS=3000 timeout -k 5 60 gs-run --no-gpus -N2 --ntasks-per-node=2 \
+        sh -c '[ $SLURM_PROCID != 3 ] || exec sleep 30; exec "$0"' "$act" >out 2>&1
+    failed $? && says "did not come: rank 3 (host n1)"
+}
+
 programs_of_one_step () {
     printf '0-5 %s user\n6-7 %s server\n' "$partial" "$partial" >programs
     step -N2 --ntasks-per-node=4 --multi-prog programs && says "6 users agree on 2.5"
@@ -118,6 +125,20 @@ steps_side_by_side () {
         wait $!' "$act" >out 2>&1 && [[ $(grep -c "of 4 on n" out) = 8 ]]
 }
 
+# Each node gets a bridge with the address that Docker gives it, and MPI is told to use that.
+wrong_interface () {
+    step -N2 -n2 sh -c 'ip link add docker0 type bridge && ip link set docker0 up &&
+        ip addr add 172.17.0.1/16 dev docker0' || return
+    OMPI_MCA_btl_tcp_if_include=docker0 GS_BOOT_TIMEOUT_MS=5000 \
+        step -N2 --ntasks-per-node=1 "$act"
+    local status=$?
+    mv out blocked
+    step -N2 -n2 ip link del docker0
+    mv blocked out
+    failed "$status" && says "did not reach the others" "docker0 172.17.0.1" \
+        "OMPI_MCA_btl_tcp_if_include" "MPI on host n"
+}
+
 core "without PMIx the error names the cure" without_pmix
 core "killed rank, others on its node" killed -N2 --ntasks-per-node=2
 check "killed rank, alone on its node, --kill-on-bad-exit" killed -N4 -n4 --kill-on-bad-exit=1
@@ -127,6 +148,8 @@ check "rank that exits early" exits_early
 check "rank that exits early, alone on its node" exits_early_alone
 check "rank that dies before it calls" dies_in_bootstrap
 core "rank that never calls is named" stranger_in_the_step
+core "rank that never calls is named under gs-run" stranger_under_gs_run
+core "hosts that do not reach each other" wrong_interface
 check "PMIx fences wait for all nodes" fences_wait
 check "two steps of a job at once" steps_side_by_side
 check "heterogeneous step, all ranks" het_world
