@@ -207,13 +207,19 @@ provide_cuda () {
 
     gpus=()
     ! command -v nvcc >/dev/null && [[ ! -x ${CUDA_HOME-}/bin/nvcc ]] || return 0
-    if step "packages: CUDA's compiler, runtime and NCCL in build/cuda" \
-        tests/install/fetch-cuda "$folder"; then
-        gpus=(--with-cuda="$folder/nvidia/cu13" --with-nccl="$folder/nvidia/nccl")
-    else
+    step "packages: CUDA's compiler, runtime and NCCL in build/cuda" \
+        tests/install/fetch-cuda "$folder"
+    case $? in
+    0) gpus=(--with-cuda="$folder/nvidia/cu13" --with-nccl="$folder/nvidia/nccl") ;;
+    77)
         ((skipped++))
         remarks+=("SKIP: all on simulated GPUs: $(tail -n 1 "$log")")
-    fi
+        ;;
+    *)
+        ((failed++))
+        remarks+=("FAIL: CUDA's compiler for the simulated GPUs: $(tail -n 1 "$log")")
+        ;;
+    esac
 }
 
 check () { # [--all | --continuous]

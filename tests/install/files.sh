@@ -30,5 +30,5 @@ find copy -name '*gradsync*' | grep . && fail "these folders are left by make un
 # In a prefix of its own nothing is left at all.
 must cp -a "$installed" own
 make -C "$build" uninstall prefix="$room/own" >log 2>&1 || { cat log; fail "make uninstall"; }
-[[ ! -e own ]] || { find own; fail "these are left of a prefix of its own"; }
+find own -mindepth 1 | grep . && fail "these are left in a prefix of its own"
 finish "make install and uninstall are complete"
