@@ -47,8 +47,7 @@ AC_DEFUN([GS_RELOCATE], [
             [/,* | /usr,@<:@!/@:>@* | *,/lib* | *,/usr/lib*], [GS_PC_RPATH=],
             [GS_PC_RPATH=" -Wl,-rpath,\${libdir} -Wl,--enable-new-dtags"])
     AC_SUBST([GS_PC_RPATH])
-    AC_SUBST([GS_PC_PRIVATE], ["`AS_ECHO(["$GS_PMIX_LIBS $GS_HDF5_LIBS $GS_CUDA_LIBS \
-        ${GS_CUDA_LIBS:+-lstdc++} -lm -lpthread $LIBS"]) | tr -s '\n ' '  '`"])
+    AC_SUBST([GS_PC_PRIVATE], ["`AS_ECHO(["$GS_PMIX_LIBS $GS_HDF5_LIBS -lm -lpthread $LIBS"]) | tr -s '\n ' '  '`"])
     AS_CASE([$gs_bin_up,$gs_data], [,* | *,/*], [GS_BIN_TO_DATA=.],
             [GS_BIN_TO_DATA=$gs_bin_up/$gs_data])
     AS_CASE([$gs_bin_up,$GS_LIBDIR], [,* | *,/*], [GS_BIN_RPATH=],

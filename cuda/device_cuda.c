@@ -78,7 +78,7 @@ static gs_status_t no_gpu (cudaError_t error)
     return fail ("no GPU: cudaGetDeviceCount", error);
 }
 
-gs_status_t gsi_device_cuda_gpus (struct gsi_gpus *gpus)
+static gs_status_t gpus_of_process (struct gsi_gpus *gpus)
 {
     cudaError_t error;
     int count = 0;
@@ -417,5 +417,6 @@ const struct gsi_device_ops gsi_device_cuda = {
     .close = close_cuda,
     .alloc = alloc_cuda,
     .free = free_cuda,
+    .gpus = gpus_of_process,
     .queue = &queue,
 };

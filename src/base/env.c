@@ -181,6 +181,11 @@ void gsi_env_warn_misspelt (void)
     }
 }
 
+const char *gsi_env_name (enum gsi_env id)
+{
+    return variables[id].name;
+}
+
 bool gsi_env_is_set (enum gsi_env id)
 {
     return set_text (id) != NULL;

@@ -32,6 +32,7 @@ const char *gsi_env_nearest (const char *name);
 void gsi_env_warn_misspelt (void);
 
 bool gsi_env_is_set (enum gsi_env id); /* to something, in the environment */
+const char *gsi_env_name (enum gsi_env id);
 
 /* The value in force; a variable that is not understood counts as unset (gsi_env_check tells). */
 int64_t gsi_env_int (enum gsi_env id);      /* of EITHER: -1, -2, ... for its choices */

@@ -12,11 +12,24 @@
 #include "base/log.h"
 #include "base/status.h"
 
-#define PATH_BYTES  1024
-#define MODULE_FILE "gradsync-mpi.so"
+#define PATH_BYTES 1024
 
-static pthread_mutex_t guard = PTHREAD_MUTEX_INITIALIZER;
-static void *mpi_module;
+struct module {
+    const char *name, *file, *library;
+    enum gsi_env variable; /* says where it is */
+    gs_status_t (*check) (void *handle, const char *path);
+    void *handle;
+};
+
+static gs_status_t same_mpi (void *handle, const char *path);
+
+static pthread_mutex_t guard = PTHREAD_MUTEX_INITIALIZER; /* of the handles */
+static struct module modules[] = {
+    [GSI_MODULE_MPI] = {"mpi", "gradsync-mpi.so", "MPI library", GSI_ENV_MPI_MODULE, same_mpi,
+                        NULL},
+    [GSI_MODULE_CUDA] = {"cuda", "gradsync-cuda.so", "CUDA runtime", GSI_ENV_CUDA_MODULE, NULL,
+                         NULL},
+};
 
 /* The folder of the shared object this code is in; "." when the linker does not know. */
 static void own_folder (char *folder, size_t room)
@@ -32,28 +45,29 @@ static void own_folder (char *folder, size_t room)
         snprintf (folder, room, "%.*s", (int) (slash - info.dli_fname), info.dli_fname);
 }
 
-static gs_status_t find (char *path, size_t room)
+static gs_status_t find (const struct module *module, char *path, size_t room)
 {
-    const char *wish = gsi_env_text (GSI_ENV_MPI_MODULE);
+    const char *wish = gsi_env_text (module->variable),
+               *variable = gsi_env_name (module->variable);
     char folder[PATH_BYTES - 64];
 
     if (*wish) {
         snprintf (path, room, "%s", wish);
         if (!access (path, R_OK))
             return GS_OK;
-        return gsi_fail (GS_ERR_UNSUPPORTED, "GS_MPI_MODULE='%s' cannot be read", wish);
+        return gsi_fail (GS_ERR_UNSUPPORTED, "%s='%s' cannot be read", variable, wish);
     }
     own_folder (folder, sizeof (folder));
-    snprintf (path, room, "%s/gradsync/" MODULE_FILE, folder);
+    snprintf (path, room, "%s/gradsync/%s", folder, module->file);
     if (!access (path, R_OK))
         return GS_OK;
-    snprintf (path, room, "%s/" MODULE_FILE, folder);
+    snprintf (path, room, "%s/%s", folder, module->file);
     if (!access (path, R_OK))
         return GS_OK;
     return gsi_fail (GS_ERR_UNSUPPORTED,
-                     "no " MODULE_FILE " in %s or %s/gradsync: build gradsync --with-mpi, or set "
-                     "GS_MPI_MODULE to the module for your MPI library",
-                     folder, folder);
+                     "no %s in %s or %s/gradsync: build gradsync --with-%s, or set %s to the "
+                     "module for your %s",
+                     module->file, folder, folder, module->name, variable, module->library);
 }
 
 /* The file an address is in, for messages. */
@@ -65,10 +79,10 @@ static const char *file_of (void *address)
 }
 
 /* Two MPI libraries in one process cannot talk to each other: the module must use that there. */
-static gs_status_t same_mpi (void *module, const char *path)
+static gs_status_t same_mpi (void *handle, const char *path)
 {
     void *theirs = dlsym (RTLD_DEFAULT, "MPI_Initialized");
-    void *ours = dlsym (module, "MPI_Initialized");
+    void *ours = dlsym (handle, "MPI_Initialized");
 
     if (!theirs || !ours || theirs == ours)
         return GS_OK;
@@ -78,38 +92,39 @@ static gs_status_t same_mpi (void *module, const char *path)
                      file_of (theirs), path, file_of (ours));
 }
 
-static gs_status_t load (void)
+static gs_status_t load (struct module *module)
 {
-    void *module;
+    void *handle;
     char path[PATH_BYTES];
-    gs_status_t st = find (path, sizeof (path));
+    gs_status_t st = find (module, path, sizeof (path));
 
     if (st)
         return st;
-    /* NODELETE: MPI cannot be started again once it was unloaded. */
-    module = dlopen (path, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
-    if (!module)
+    /* NODELETE: what they start, MPI and CUDA, cannot be started again once it was unloaded. */
+    handle = dlopen (path, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
+    if (!handle)
         return gsi_fail (GS_ERR_TRANSPORT,
-                         "cannot load %s: %s. It must be of this gradsync version, and its MPI "
-                         "library must be found by the loader",
-                         path, dlerror ());
-    if ((st = same_mpi (module, path)))
+                         "cannot load %s: %s. Its %s must be found (load its module, or set "
+                         "LD_LIBRARY_PATH), and it must be of this gradsync version",
+                         path, dlerror (), module->library);
+    if (module->check && (st = module->check (handle, path)))
         return st;
-    mpi_module = module;
-    gsi_log (GS_LOG_TRACE, "mpi", "loaded %s", path);
+    module->handle = handle;
+    gsi_log (GS_LOG_TRACE, module->name, "loaded %s", path);
     return GS_OK;
 }
 
-gs_status_t gsi_module_mpi (const char *symbol, const void **address)
+gs_status_t gsi_module_find (enum gsi_module which, const char *symbol, const void **address)
 {
+    struct module *module = &modules[which];
     gs_status_t st = GS_OK;
 
     *address = NULL;
     pthread_mutex_lock (&guard);
-    if (!mpi_module)
-        st = load ();
-    if (!st && !(*address = dlsym (mpi_module, symbol)))
-        st = gsi_fail (GS_ERR_TRANSPORT, "the MPI module has no %s: %s", symbol, dlerror ());
+    if (!module->handle)
+        st = load (module);
+    if (!st && !(*address = dlsym (module->handle, symbol)))
+        st = gsi_fail (GS_ERR_TRANSPORT, "%s has no %s: %s", module->file, symbol, dlerror ());
     pthread_mutex_unlock (&guard);
     return st;
 }
@@ -119,7 +134,7 @@ bool gsi_module_mpi_present (void)
     bool present;
 
     pthread_mutex_lock (&guard);
-    present = mpi_module || dlsym (RTLD_DEFAULT, "MPI_Initialized");
+    present = modules[GSI_MODULE_MPI].handle || dlsym (RTLD_DEFAULT, "MPI_Initialized");
     pthread_mutex_unlock (&guard);
     return present;
 }

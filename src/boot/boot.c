@@ -21,7 +21,7 @@
 static gs_status_t mpi_entry (const struct gsi_boot_mpi_entry **entry)
 {
     const void *address;
-    gs_status_t st = gsi_module_mpi (GSI_BOOT_MPI_SYMBOL, &address);
+    gs_status_t st = gsi_module_find (GSI_MODULE_MPI, GSI_BOOT_MPI_SYMBOL, &address);
 
     *entry = address;
     return st;

@@ -9,7 +9,7 @@
 static gs_status_t find_mpi (const struct gsi_coll_ops **ops)
 {
     const void *address;
-    gs_status_t st = gsi_module_mpi (GSI_COLL_MPI_SYMBOL, &address);
+    gs_status_t st = gsi_module_find (GSI_MODULE_MPI, GSI_COLL_MPI_SYMBOL, &address);
 
     *ops = address;
     return st;

@@ -56,7 +56,7 @@ static gs_status_t find_gpus (struct create *c)
         if (!insists (&c->card))
             return GS_OK;
         return gsi_fail (st, "%s: %s was asked for, but %s", c->plan->caller,
-                         c->card.device >= 0 ? "a GPU" : "transport nccl", c->card.text);
+                         c->card.device >= 0 ? "a GPU" : "transport nccl", gs_last_error ());
     }
     c->card.gpus = gpus;
     c->card.carrier = GS_TRANSPORT_NCCL;

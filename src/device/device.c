@@ -5,67 +5,84 @@
 #include <dlfcn.h>
 #include <stdatomic.h>
 
+#include "base/log.h"
+#include "base/module.h"
 #include "base/status.h"
-#include "config.h"
 
-#ifdef HAVE_CUDA
 #define DRIVER "libcuda.so.1"
+
+static _Atomic (const struct gsi_device_ops *) cuda; /* when it is loaded */
 static atomic_bool gpus_seen;
-#endif
+
+static gs_status_t load_cuda (const struct gsi_device_ops **ops)
+{
+    const void *address;
+    gs_status_t st;
+
+    if ((*ops = atomic_load (&cuda)))
+        return GS_OK;
+    if ((st = gsi_module_find (GSI_MODULE_CUDA, GSI_DEVICE_CUDA_SYMBOL, &address)))
+        return st;
+    *ops = address;
+    atomic_store (&cuda, *ops);
+    return GS_OK;
+}
+
+static bool driver_is_loaded (void)
+{
+    void *driver = dlopen (DRIVER, RTLD_LAZY | RTLD_NOLOAD);
+
+    if (driver)
+        dlclose (driver);
+    return driver;
+}
 
 gs_status_t gsi_device_gpus (struct gsi_gpus *gpus)
 {
-#ifdef HAVE_CUDA
-    gs_status_t st = gsi_device_cuda_gpus (gpus);
+    const struct gsi_device_ops *ops;
+    gs_status_t st = load_cuda (&ops);
 
-    if (!st)
+    if (!st && !(st = ops->gpus (gpus)))
         atomic_store (&gpus_seen, true);
     return st;
-#else
-    (void) gpus;
-    return gsi_fail (GS_ERR_UNSUPPORTED,
-                     "this gradsync was built without GPU support: configure it --with-cuda");
-#endif
 }
 
 bool gsi_device_gpus_used (void)
 {
-#ifdef HAVE_CUDA
-    void *driver = atomic_load (&gpus_seen) ? NULL : dlopen (DRIVER, RTLD_LAZY | RTLD_NOLOAD);
+    const struct gsi_device_ops *ops;
 
-    if (driver)
-        dlclose (driver);
-    return driver || atomic_load (&gpus_seen);
-#else
+    if (atomic_load (&gpus_seen))
+        return true;
+    if (!driver_is_loaded ())
+        return false;
+    if (!load_cuda (&ops))
+        return true;
+    gsi_log (GS_LOG_INFO, "device", "arrays on GPUs cannot be told from those of hosts: %s",
+             gs_last_error ());
     return false;
-#endif
 }
 
 gs_status_t gsi_device_where (const struct gsi_device *device, const void *memory,
                               enum gsi_memory *where, int *owner)
 {
-#ifdef HAVE_CUDA
-    return gsi_device_cuda.queue->classify (device, memory, where, owner);
-#else
-    (void) device, (void) memory, (void) owner;
+    const struct gsi_device_ops *ops = atomic_load (&cuda);
+
+    if (ops || (driver_is_loaded () && !load_cuda (&ops)))
+        return ops->queue->classify (device, memory, where, owner);
     *where = GSI_MEMORY_HOST;
     return GS_OK;
-#endif
 }
 
 gs_status_t gsi_device_open (int ordinal, struct gsi_device **out)
 {
+    const struct gsi_device_ops *ops = &gsi_device_host;
+    gs_status_t st = ordinal == GS_DEVICE_HOST ? GS_OK : load_cuda (&ops);
+
     *out = NULL;
-    if (ordinal == GS_DEVICE_HOST)
-        return gsi_device_host.open (ordinal, out);
-#ifdef HAVE_CUDA
-    return gsi_device_cuda.open (ordinal, out);
-#else
-    return gsi_fail (GS_ERR_UNSUPPORTED,
-                     "device %d was asked for, but this gradsync was built without GPU support: "
-                     "configure it --with-cuda, or use GS_DEVICE_AUTO or GS_DEVICE_HOST",
-                     ordinal);
-#endif
+    if (!st)
+        return ops->open (ordinal, out);
+    return gsi_fail (st, "GPU %d was asked for, but %s; or use GS_DEVICE_HOST", ordinal,
+                     gs_last_error ());
 }
 
 void gsi_device_close (struct gsi_device *device)

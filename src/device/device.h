@@ -82,6 +82,9 @@ struct gsi_device_ops {
     void (*reduce) (const struct gsi_reduction *how, void *dst, const void *const *src,
                     int sources, size_t count);
 
+    /* (GPUs) Those that this process sees. */
+    gs_status_t (*gpus) (struct gsi_gpus *gpus);
+
     /* (GPUs) The rest, NULL on hosts. */
     const struct gsi_queue_ops *queue;
 };
@@ -167,21 +170,24 @@ struct gsi_queue_ops {
 /* Host memory, plain loops. */
 extern const struct gsi_device_ops gsi_device_host;
 
-/* A GPU, by the CUDA runtime; in cuda/. Present with HAVE_CUDA. */
+/*
+ * A GPU, by the CUDA runtime: in cuda/, and in the module gradsync-cuda.so, which is loaded when
+ * GPUs are first asked for.
+ */
 extern const struct gsi_device_ops gsi_device_cuda;
-gs_status_t gsi_device_cuda_gpus (struct gsi_gpus *gpus);
+#define GSI_DEVICE_CUDA_SYMBOL "gsi_device_cuda"
 
 /*
  * The GPUs that this process sees, at least one: GS_ERR_DEVICE, with the reason, if there is
- * none, GS_ERR_UNSUPPORTED if this build has no CUDA.
+ * none; what gsi_module_find says if there is no module for them or no CUDA runtime.
  */
 gs_status_t gsi_device_gpus (struct gsi_gpus *gpus);
 
-/* Whether this process may have arrays on a GPU: it was asked for GPUs, or has a driver loaded.
- */
+/* Whether this process may have arrays on a GPU that we can tell: it was asked for GPUs, or has a
+ * driver loaded. */
 bool gsi_device_gpus_used (void);
 
-/* Where [memory] is, as [device] sees it; always GSI_MEMORY_HOST in a build without CUDA. */
+/* Where [memory] is, as [device] sees it; always GSI_MEMORY_HOST without CUDA. */
 gs_status_t gsi_device_where (const struct gsi_device *device, const void *memory,
                               enum gsi_memory *where, int *owner);
 

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 #
 # exports.sh - the built library exports exactly the names of src/gradsync.map: in public nodes
-# those gradsync.h declares, in the private node those that our own module and tools import.
+# those gradsync.h declares, in the private node those that our own modules and tools import.
 . "$(dirname "$0")/lint.sh"
 read -ra nm <<<"${NM:-nm}" # it may carry options
 need "${nm[0]}" binutils
@@ -29,12 +29,13 @@ same src/gradsync.h gradsync.h "the public nodes of src/gradsync.map" \
 wrong=$(public_names | grep -v '^gs_')
 [[ -z $wrong ]] || complain src/gradsync.map "public names start with gs_: $wrong"
 
-imported=$(for user in gradsync-mpi.so libgradsync_fortran.so gs-info gs-ckpt gs-bench; do
+users='gradsync-mpi.so gradsync-cuda.so libgradsync_fortran.so gs-info gs-ckpt gs-bench'
+imported=$(for user in $users; do
     [[ ! -e $top_builddir/.libs/$user ]] \
         || "${nm[@]}" -D --undefined-only "$top_builddir/.libs/$user"
 done | awk '$2 ~ /^gsi_/ { sub (/@.*/, "", $2); print $2 }' | sort -u)
 if [[ -e $top_builddir/.libs/gradsync-mpi.so && -e $top_builddir/.libs/gs-bench ]]; then
-    same src/gradsync.map "the private node" "the imports of gradsync-mpi.so and the tools" \
+    same src/gradsync.map "the private node" "the imports of the modules and the tools" \
         "$(map_names 'GRADSYNC_PRIVATE_[0-9.]+')" "$imported"
 fi
 

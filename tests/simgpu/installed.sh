@@ -10,4 +10,11 @@
 library=$(find "$stage" -name 'libgradsync.so.*.*.*' -exec basename {} \;)
 sha256sum "$stage$libdir/$library" "$build/.libs/$library"
 cmp "$stage$libdir/$library" "$build/.libs/$library" || exit 1
+# The module was linked again, to find the library from where it is; its code is the same.
+for file in "$stage$libdir/gradsync/gradsync-cuda.so" "$build/.libs/gradsync-cuda.so"; do
+    objcopy -O binary -j .text -j .rodata -j .nv_fatbin "$file" code || exit 1
+    [[ -s code ]] || exit 1
+    sha256sum <code
+done | sort -u >sums
+[[ $(wc -l <sums) = 1 ]] || { echo "FAILED: another gradsync-cuda.so"; exit 1; }
 "$build/gs-info" | grep 'fault injection  *no'

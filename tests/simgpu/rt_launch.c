@@ -149,6 +149,12 @@ cudaError_t __cudaGetKernel (void **kernel, const void *host)
     return rt_leave (*kernel ? cudaSuccess : cudaErrorInvalidDeviceFunction);
 }
 
+/* Twins call sim_alias, which they would not find where one library alone has loaded this one. */
+static void *own_names (const char *own_file)
+{
+    return dlopen (own_file, RTLD_LAZY | RTLD_NOLOAD | RTLD_GLOBAL);
+}
+
 /* Beside this library, unless SIM_TWINS names another file. */
 static void load_twins (void)
 {
@@ -157,9 +163,10 @@ static void load_twins (void)
     Dl_info info;
     void *library;
 
+    if (!dladdr ((void *) (uintptr_t) load_twins, &info) || !own_names (info.dli_fname))
+        info.dli_fname = "";
     if (!path || !*path) {
-        if (!dladdr ((void *) (uintptr_t) load_twins, &info) ||
-            !(slash = strrchr (info.dli_fname, '/')))
+        if (!(slash = strrchr (info.dli_fname, '/')))
             info.dli_fname = slash = "";
         snprintf (beside, sizeof (beside), "%.*slibsimtwins.so",
                   (int) (slash - info.dli_fname + (*slash == '/')), info.dli_fname);

@@ -37,8 +37,9 @@ static const struct {
     {GSI_ENV_JOB_END, "GS_JOB_END", 1, 9000000000, GSI_JOB_END_AUTO},
 };
 
-static const char *const texts[] = {"GS_DEBUG_FILE", "GS_RECORD_DIR", "GS_MPI_MODULE",
-                                    "GS_ID_HOST",    "GS_PROFILE",    "GS_FAULT"};
+static const char *const texts[] = {"GS_DEBUG_FILE",  "GS_RECORD_DIR", "GS_MPI_MODULE",
+                                    "GS_CUDA_MODULE", "GS_ID_HOST",    "GS_PROFILE",
+                                    "GS_FAULT"};
 
 START_TEST (every_variable_is_tested_here)
 {
