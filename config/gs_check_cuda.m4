@@ -2,13 +2,13 @@
 #
 # GS_CHECK_CUDA
 #
-# The CUDA toolkit: --with-cuda=DIR, CUDA_HOME, or nvcc in PATH; DIR may also be nvidia/cu13 of the
-# packages that the Python index has. Sets NVCC, GS_CUDA_CPPFLAGS,
-# GS_CUDA_LIBS (the shared runtime: -cudart static would hide it from replacement; with a run path
-# where the loader would not find it, of the kind that LD_LIBRARY_PATH overrides) and
-# GS_CUDA_ARCH_FLAGS, by default code for A100 and H100 and intermediate code for what comes
-# later; the variable GS_CUDA_ARCH overrides it. GS_CUDART is the runtime's file name, such as
-# libcudart.so.13, as programs ask for it. Policy: cuda* calls only in cuda/.
+# The CUDA toolkit: --with-cuda=DIR, CUDA_HOME, or nvcc in PATH; DIR may also be nvidia/cu13 of
+# the packages that the Python index has. Sets NVCC, GS_CUDA_CPPFLAGS, GS_CUDA_LIBS (the shared
+# runtime: -cudart static would hide it from replacement; with a run path where the loader would
+# not find it, of the kind that LD_LIBRARY_PATH overrides) and GS_CUDA_ARCH_FLAGS, by default code
+# for A100 and H100 and intermediate code for what comes later; the variable GS_CUDA_ARCH
+# overrides it. GS_CUDART is the runtime's file name, such as libcudart.so.13, as programs ask for
+# it. Policy: cuda* calls only in cuda/.
 AC_DEFUN([GS_CHECK_CUDA], [
     GS_WITH([cuda], [GPUs])
     AC_ARG_VAR([NVCC], [CUDA compiler])
@@ -61,6 +61,6 @@ AC_DEFUN([GS_CHECK_CUDA], [
     AM_CONDITIONAL([HAVE_SIMGPU], [test "$gs_have_cuda" = yes && test -n "$GS_CUDART"])
 ])
 
-# GS_STARTS: shell text that is true if the linked test program runs with the loader's own paths. A
-# LD_LIBRARY_PATH of today, such as a module's, may be gone tomorrow.
+# GS_STARTS: shell text that is true if the linked test program runs with the loader's own paths.
+# A LD_LIBRARY_PATH of today, such as a module's, may be gone tomorrow.
 m4_define([GS_STARTS], [(unset LD_LIBRARY_PATH; ./conftest$EXEEXT >/dev/null 2>&1)])

@@ -2,8 +2,8 @@
 #
 # GS_CHECK_MPI
 #
-# An MPI 3 library, through its compiler wrapper: MPICC, --with-mpi=DIR (DIR/bin/mpicc) or mpicc in
-# PATH. Sets GS_MPI_CPPFLAGS and GS_MPI_LIBS from what the wrapper says, and MPIRUN for tests.
+# An MPI 3 library, through its compiler wrapper: MPICC, --with-mpi=DIR (DIR/bin/mpicc) or mpicc
+# in PATH. Sets GS_MPI_CPPFLAGS and GS_MPI_LIBS from what the wrapper says, and MPIRUN for tests.
 # Only the module gradsync-mpi.so uses them; libgradsync never links to MPI.
 AC_DEFUN([GS_CHECK_MPI], [
     GS_WITH([mpi], [transport between hosts (a module loaded on demand)])

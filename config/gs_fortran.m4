@@ -48,7 +48,8 @@ AC_DEFUN([GS_FORTRAN], [
     AC_SUBST([moddir], ['${includedir}/gradsync'])
 ])
 
-# GS_THREE_STATES(NAME, HELP): --enable-NAME=yes|no|check; sets gs_want_NAME, dashes as underscores.
+# GS_THREE_STATES(NAME, HELP): --enable-NAME=yes|no|check; sets gs_want_NAME, dashes as
+# underscores.
 AC_DEFUN([GS_THREE_STATES], [
     AC_ARG_ENABLE([$1], [AS_HELP_STRING([--enable-$1], [$2])], [], [enableval=check])
     AS_CASE([$enableval], [yes|no|check], [],

@@ -19,9 +19,9 @@ AC_DEFUN([GS_WITH], [
 
 # GS_RUN_PATHS(LIBS, FUNCTION)
 #
-# Takes the run paths, which pkg-config may give, out of the variable LIBS where a program that calls
-# FUNCTION, without arguments, runs without: the loader finds the library by itself, and packagers
-# refuse paths that say the same.
+# Takes the run paths, which pkg-config may give, out of the variable LIBS where a program that
+# calls FUNCTION, without arguments, runs without: the loader finds the library by itself, and
+# packagers refuse paths that say the same.
 AC_DEFUN([GS_RUN_PATHS], [
     gs_bare=`AS_ECHO([" $$1"]) | $SED -e 's/ -Wl,-rpath@<:@ =,@:>@\(-Wl,\)*@<:@^ @:>@*//g' dnl
                                       -e 's/ -Wl,--enable-new-dtags//g'`

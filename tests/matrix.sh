@@ -111,6 +111,13 @@ tarball_complete () { # FOLDER
     [[ -z $missing ]] || { echo "not in the tarball: $missing"; return 1; }
 }
 
+# LABEL: what each check of build-gcc begins with.
+basics () {
+    tests "$1lint" build-gcc make -j"$jobs" -C build-gcc lint
+    tests "$1unit tests" build-gcc make -j"$jobs" -C build-gcc check-unit
+    tests "$1ABI" build-gcc make -C build-gcc check-abi
+}
+
 # What ./setup check does, in one build.
 everyday () {
     # The one takes long and judges numbers, the others have each call fail once.
@@ -118,9 +125,7 @@ everyday () {
     local brief=(env GS_TEST_LAYOUTS=quick GS_TEST_SHORT=1)
 
     build_in "gcc" build-gcc --enable-werror "${gpus[@]}" || return
-    tests "lint" build-gcc make -j"$jobs" -C build-gcc lint
-    tests "unit tests" build-gcc make -j"$jobs" -C build-gcc check-unit
-    tests "ABI" build-gcc make -C build-gcc check-abi
+    basics ""
     tests "all other tests" build-gcc "${brief[@]}" make -j"$beside" -C build-gcc check-multi \
         BUT="$slow"
     tests "on simulated GPUs" build-gcc "${brief[@]}" make -j"$beside" -C build-gcc check-simgpu \
@@ -133,9 +138,7 @@ thorough () {
     # The build with sanitizers has them.
     local others='tests/simgpu/\(bench\|devices\|faults\|queued\|streams\)\.sh'
 
-    tests "gcc: lint" build-gcc make -j"$jobs" -C build-gcc lint
-    tests "gcc: unit tests" build-gcc make -j"$jobs" -C build-gcc check-unit
-    tests "gcc: ABI" build-gcc make -C build-gcc check-abi
+    basics "gcc: "
     tests "gcc: all other tests" build-gcc make -j"$beside" -C build-gcc check-multi
     tests "gcc: on simulated GPUs" build-gcc make -j"$beside" -C build-gcc check-simgpu \
         BUT="$others"
@@ -201,12 +204,21 @@ summary () {
     echo "$passed passed, $failed failed, $skipped skipped"
 }
 
-# Sets gpus to options of configure where there is no CUDA toolkit.
+# Whether there is a CUDA toolkit, and NCCL's header for it.
+has_cuda () {
+    local nvcc
+
+    nvcc=$(command -v nvcc || echo "${CUDA_HOME-}/bin/nvcc")
+    [[ -x $nvcc ]] && echo '#include <nccl.h>' | "${CC:-cc}" -E -x c - -o /dev/null \
+        -I"$(dirname "$(readlink -f "$nvcc")")/../include" 2>/dev/null
+}
+
+# Sets gpus to options of configure where there is no CUDA toolkit with NCCL.
 provide_cuda () {
     local folder=$PWD/build/cuda
 
     gpus=()
-    ! command -v nvcc >/dev/null && [[ ! -x ${CUDA_HOME-}/bin/nvcc ]] || return 0
+    ! has_cuda || return 0
     step "packages: CUDA's compiler, runtime and NCCL in build/cuda" \
         tests/install/fetch-cuda "$folder"
     case $? in
