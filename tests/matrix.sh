@@ -23,7 +23,9 @@ reason () { # KIND FOLDER TEST-AND-TITLE
         grep -im1 skip "$file" 2>/dev/null || echo "no reason given"
     else
         echo "see $file"
-        grep -m1 -A24 -E '^(FAILED|FAIL|not ok|[0-9]+%: )' "$file" 2>/dev/null | sed 's/^/    /'
+        # A TAP program's own words come before its verdict.
+        grep -m1 -B12 -A24 -E '^(FAILED|FAIL|not ok|[0-9]+%: )' "$file" 2>/dev/null \
+            | grep -vE '^ok ' | sed 's/^/    /'
     fi
 }
 
