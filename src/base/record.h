@@ -109,7 +109,8 @@ const char *gsi_record_dump (const struct gsi_record *record, const char *reason
 
 /* What a rank's record tells about it. */
 struct gsi_record_state {
-    uint64_t seq; /* of the last operation begun */
+    uint64_t seq;                 /* of the last operation begun */
+    struct gsi_record_entry last; /* that operation; its seq is 0 if there was none */
     gs_status_t verdict;
     int culprit;
     uint64_t missed; /* with a verdict: the first call it did not do its part of */

@@ -85,6 +85,7 @@ struct gsi_call {
     bool capturing;      /* [stream] is captured into a graph */
     int64_t deadline_ns; /* of gsi_now_ns () */
     int argument;        /* op, root or what a feature's call is of */
+    uint32_t kind;       /* of op, dtype, count, argument: alike on all ranks; 0: not known */
     const atomic_bool
         *patient; /* (not queued, or NULL) waits leave the core to others if it is */
 };

@@ -127,8 +127,12 @@ static gs_status_t compare (gs_comm_t *comm, const struct intent *mine,
                             const struct gsi_call *call, bool *differ)
 {
     const struct intent *all = comm->scratch;
+    struct gsi_call alike = *call;
     char zero[160], other[160];
-    gs_status_t st = gsi_carry_words (comm, mine, comm->scratch, sizeof (*mine), call);
+    gs_status_t st;
+
+    alike.kind = 0; /* whatever they call, they compare it */
+    st = gsi_carry_words (comm, mine, comm->scratch, sizeof (*mine), &alike);
 
     *differ = false;
     for (int r = 1; r < comm->team.size && !st; r++) {
@@ -180,6 +184,16 @@ static gs_status_t take (gs_comm_t *comm, struct gsi_call *call)
     return st;
 }
 
+/* A number for what all ranks must ask for alike; transports tell by it whose data they have. */
+static uint32_t kind_of (enum gsi_record_op op, size_t count, gs_dtype_t dtype, int argument)
+{
+    uint64_t what = (uint64_t) (uint32_t) argument << 16 | (uint64_t) op << 8 | (uint64_t) dtype;
+    uint64_t hash = (count + UINT64_C (0x9e3779b97f4a7c15)) * UINT64_C (0xbf58476d1ce4e5b9);
+
+    hash = (hash ^ hash >> 31 ^ what) * UINT64_C (0x94d049bb133111eb); /* those of SplitMix64 */
+    return (uint32_t) (hash >> 32);
+}
+
 /* Takes the communicator and records the call. */
 static gs_status_t start (gs_comm_t *comm, enum gsi_record_op op, size_t count, gs_dtype_t dtype,
                           int argument, gs_stream_t stream, struct gsi_call *call)
@@ -191,6 +205,7 @@ static gs_status_t start (gs_comm_t *comm, enum gsi_record_op op, size_t count, 
     call->argument = argument;
     call->patient = comm->tenant ? &comm->tenant->patient : NULL;
     call->capturing = false;
+    call->kind = kind_of (op, count, dtype, argument);
     if ((st = take (comm, call)))
         return st;
     gsi_traffic_begin (comm);

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/dtype.h"
 #include "base/log.h"
 #include "comm/call.h"
 #include "comm/mail.h"
@@ -99,6 +100,33 @@ static void name_missing (gs_comm_t *comm, const struct gsi_call *call)
     }
     free (marks);
     gsi_fail (GS_ERR_TIMEOUT, "%s; %s%s", deadline, names, elsewhere);
+}
+
+/* Completes the text of a mismatch with the first rank that is in another call, if it is here. */
+static void name_other_call (gs_comm_t *comm, const struct gsi_call *call)
+{
+    const struct gsi_record_entry *own = comm->record.open;
+    struct gsi_record_state other;
+    char differ[256];
+
+    snprintf (differ, sizeof (differ), "%.255s", gs_last_error ());
+    for (int r = 0; r < comm->team.size && own; r++) {
+        if (r == comm->team.rank || !gsi_record_peek (&comm->record, r, &other) ||
+            !other.last.seq ||
+            (other.last.op == own->op && other.last.dtype == own->dtype &&
+             other.last.count == own->count && other.last.argument == own->argument))
+            continue;
+        gsi_fail (
+            GS_ERR_MISMATCH,
+            "%s. This is call #%llu, %s, %s, count %llu; rank %d (host %s) is in call #%llu, "
+            "%s, %s, count %llu",
+            differ, (unsigned long long) call->seq, gsi_record_op_name (own->op),
+            gsi_dtype_name ((gs_dtype_t) own->dtype), (unsigned long long) own->count, r,
+            comm->hosts[r], (unsigned long long) other.last.seq,
+            gsi_record_op_name (other.last.op), gsi_dtype_name ((gs_dtype_t) other.last.dtype),
+            (unsigned long long) other.last.count);
+        return;
+    }
 }
 
 /* The same for messages, whose ends are two ranks. */
@@ -215,6 +243,8 @@ gs_status_t gsi_watch_failed (gs_comm_t *comm, const struct gsi_call *call, gs_s
         name_ends (comm, call);
     else if (st == GS_ERR_TIMEOUT)
         name_missing (comm, call);
+    else if (st == GS_ERR_MISMATCH && !call->message)
+        name_other_call (comm, call);
     if (call->op != GSI_OP_NONE)
         name_call (comm, call, where, sizeof (where));
     snprintf (reason, sizeof (reason), "%scommunicator '%s' on rank %d (host %s): %s", where,

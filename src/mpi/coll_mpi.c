@@ -239,7 +239,8 @@ static gs_status_t make_staging (struct gsi_coll_mpi *c)
         c->slot[s].recv = at + block;
         c->slot[s].requests = calloc (2 * size, sizeof (MPI_Request));
         c->slot[s].statuses = calloc (2 * size, sizeof (MPI_Status));
-        if (!c->slot[s].requests || !c->slot[s].statuses)
+        c->slot[s].peer = calloc (2 * size, sizeof (int));
+        if (!c->slot[s].requests || !c->slot[s].statuses || !c->slot[s].peer)
             return gsi_fail (GS_ERR_NOMEM, "transport mpi: out of memory");
     }
     c->source = calloc (size, sizeof (*c->source));
@@ -263,6 +264,7 @@ static void discard (struct gsi_coll *coll)
         else
             free (c->slot[s].requests);
         free (c->slot[s].statuses);
+        free (c->slot[s].peer);
     }
     if (c->unfinished)
         gsi_guest_keep (c->memory);
@@ -315,6 +317,16 @@ static gs_status_t agree (struct gsi_coll_mpi *c, gs_status_t st, int64_t deadli
     return st;
 }
 
+/* How many kinds of calls tags can tell apart: 2046 by the standard, millions as it is. */
+static uint32_t kinds_of_tags (MPI_Comm comm)
+{
+    int *most, there = 0;
+
+    return MPI_Comm_get_attr (comm, MPI_TAG_UB, &most, &there) || !there
+               ? 1
+               : (uint32_t) *most / GSI_TAGS - 1;
+}
+
 static gs_status_t open_mpi (const struct gsi_coll_setup *setup, struct gsi_coll **out)
 {
     struct gsi_coll_mpi *c = calloc (1, sizeof (*c));
@@ -340,6 +352,7 @@ static gs_status_t open_mpi (const struct gsi_coll_setup *setup, struct gsi_coll
         discard (&c->base);
         return st;
     }
+    c->kinds = kinds_of_tags (c->comm);
     log_choice (c);
     MPI_Query_thread (&level);
     c->base.any_thread = level == MPI_THREAD_MULTIPLE;
@@ -361,13 +374,33 @@ static bool free_array (struct gsi_coll *coll, void *memory)
     return gsi_share_free (&((struct gsi_coll_mpi *) coll)->share, memory);
 }
 
-/* The application may have ended MPI; every call of MPI would then end the process. */
-static gs_status_t still_up (void)
+gs_status_t gsi_coll_mpi_differ (const struct gsi_coll_mpi *c, int rank)
 {
+    return gsi_fail (
+        GS_ERR_MISMATCH,
+        "ranks %d and %d disagree on count, dtype or operation, or one has left a call "
+        "out; GS_CHECK=collective finds the first",
+        c->rank, rank);
+}
+
+/* ---- Operations ---- */
+
+/* The application may have ended MPI; every call of MPI would then end the process. */
+static gs_status_t enter (struct gsi_coll_mpi *c, const struct gsi_call *call)
+{
+    c->kind = call->kind;
     if (gsi_guest_up ())
         return GS_OK;
     return gsi_fail (GS_ERR_STATE, "MPI was finalized before gs_comm_destroy: destroy "
                                    "communicators first");
+}
+
+/* After a failure the arrays are the application's again, and no other rank reads them. */
+static gs_status_t leave (const struct gsi_coll_mpi *c, gs_status_t st)
+{
+    if (st)
+        gsi_node_revoke (&c->node, st);
+    return st;
 }
 
 static gs_status_t allreduce (struct gsi_coll *coll, void *buf, size_t count,
@@ -376,15 +409,17 @@ static gs_status_t allreduce (struct gsi_coll *coll, void *buf, size_t count,
     struct gsi_coll_mpi *c = (struct gsi_coll_mpi *) coll;
     size_t bytes = count * gs_dtype_size (how->dtype);
     enum gsi_way way = gsi_choice_way (&c->levels, c->size, GSI_TASK_SUM, bytes);
-    gs_status_t st = still_up ();
+    gs_status_t st = enter (c, call);
 
     if (st)
         return st;
     if (way == GSI_WAY_HALVING)
-        return gsi_halving_allreduce (c, buf, count, how, call);
-    if (way == GSI_WAY_LEVELS)
-        return gsi_levels_allreduce (c, &c->levels, buf, count, how, call);
-    return gsi_small_reduce (c, buf, buf, count, how, call);
+        st = gsi_halving_allreduce (c, buf, count, how, call);
+    else if (way == GSI_WAY_LEVELS)
+        st = gsi_levels_allreduce (c, &c->levels, buf, count, how, call);
+    else
+        st = gsi_small_reduce (c, buf, buf, count, how, call);
+    return leave (c, st);
 }
 
 static gs_status_t broadcast (struct gsi_coll *coll, void *buf, size_t bytes, int root,
@@ -392,25 +427,25 @@ static gs_status_t broadcast (struct gsi_coll *coll, void *buf, size_t bytes, in
 {
     struct gsi_coll_mpi *c = (struct gsi_coll_mpi *) coll;
     enum gsi_way way = gsi_choice_way (&c->levels, c->size, GSI_TASK_BROADCAST, bytes);
-    gs_status_t st = still_up ();
+    gs_status_t st = enter (c, call);
 
-    return st ? st : gsi_move_broadcast (c, way, buf, bytes, root, call);
+    return leave (c, st ? st : gsi_move_broadcast (c, way, buf, bytes, root, call));
 }
 
 static gs_status_t allgather (struct gsi_coll *coll, const void *send, void *recv, size_t bytes,
                               const struct gsi_call *call)
 {
     struct gsi_coll_mpi *c = (struct gsi_coll_mpi *) coll;
-    gs_status_t st = still_up ();
+    gs_status_t st = enter (c, call);
     enum gsi_way way;
 
     if (st)
         return st;
     way = gsi_choice_way (&c->levels, c->size, GSI_TASK_GATHER, bytes);
     if (way != GSI_WAY_EXCHANGE)
-        return gsi_move_allgather (c, way, send, recv, bytes, call);
+        return leave (c, gsi_move_allgather (c, way, send, recv, bytes, call));
     if ((st = gsi_small_gather (c, send, bytes, bytes, call)))
-        return st;
+        return leave (c, st);
     for (int r = 0; r < c->size; r++)
         memcpy ((char *) recv + (size_t) r * bytes, gsi_small_place (c, r, bytes), bytes);
     return GS_OK;
@@ -419,30 +454,30 @@ static gs_status_t allgather (struct gsi_coll *coll, const void *send, void *rec
 static gs_status_t exchange (struct gsi_coll *coll, const struct gsi_exchange *x,
                              const struct gsi_call *call)
 {
-    gs_status_t st = still_up ();
+    struct gsi_coll_mpi *c = (struct gsi_coll_mpi *) coll;
+    gs_status_t st = enter (c, call);
 
-    return st ? st : gsi_exchange ((struct gsi_coll_mpi *) coll, x, call);
+    return leave (c, st ? st : gsi_exchange (c, x, call));
 }
 
 static gs_status_t reduce_scatter (struct gsi_coll *coll, const void *send, void *recv,
                                    size_t count, const struct gsi_reduction *how,
                                    const struct gsi_call *call)
 {
-    gs_status_t st = still_up ();
+    struct gsi_coll_mpi *c = (struct gsi_coll_mpi *) coll;
+    gs_status_t st = enter (c, call);
 
-    return st ? st
-              : gsi_exchange_reduce ((struct gsi_coll_mpi *) coll, send, recv, count, how, call);
+    return leave (c, st ? st : gsi_exchange_reduce (c, send, recv, count, how, call));
 }
 
 static gs_status_t reduce_scatterv (struct gsi_coll *coll, const void *send, const size_t *at,
                                     const size_t *count, void *recv,
                                     const struct gsi_reduction *how, const struct gsi_call *call)
 {
-    gs_status_t st = still_up ();
+    struct gsi_coll_mpi *c = (struct gsi_coll_mpi *) coll;
+    gs_status_t st = enter (c, call);
 
-    return st ? st
-              : gsi_exchange_reduce_ragged ((struct gsi_coll_mpi *) coll, send, at, count, recv,
-                                            how, call);
+    return leave (c, st ? st : gsi_exchange_reduce_ragged (c, send, at, count, recv, how, call));
 }
 
 static gs_status_t reduce (struct gsi_coll *coll, const void *send, void *recv, size_t count,
@@ -450,29 +485,33 @@ static gs_status_t reduce (struct gsi_coll *coll, const void *send, void *recv, 
 {
     struct gsi_coll_mpi *c = (struct gsi_coll_mpi *) coll;
     size_t bytes = count * gs_dtype_size (how->dtype);
-    gs_status_t st = still_up ();
+    gs_status_t st = enter (c, call);
 
     if (st)
         return st;
     if (gsi_levels_together (&c->levels) &&
         gsi_choice_way (&c->levels, c->size, GSI_TASK_SUM, bytes) == GSI_WAY_LEVELS)
-        return gsi_levels_reduce (c, send, recv, count, how, root, call);
-    return gsi_exchange_reduce_to (c, send, recv, count, how, root, call);
+        st = gsi_levels_reduce (c, send, recv, count, how, root, call);
+    else
+        st = gsi_exchange_reduce_to (c, send, recv, count, how, root, call);
+    return leave (c, st);
 }
 
 static gs_status_t messages (struct gsi_coll *coll, struct gsi_message *list, int number,
                              const struct gsi_call *call)
 {
-    gs_status_t st = still_up ();
+    struct gsi_coll_mpi *c = (struct gsi_coll_mpi *) coll;
+    gs_status_t st = enter (c, call);
 
-    return st ? st : gsi_messages ((struct gsi_coll_mpi *) coll, list, number, call);
+    return st ? st : gsi_messages (c, list, number, call);
 }
 
 static gs_status_t barrier (struct gsi_coll *coll, const struct gsi_call *call)
 {
-    gs_status_t st = still_up ();
+    struct gsi_coll_mpi *c = (struct gsi_coll_mpi *) coll;
+    gs_status_t st = enter (c, call);
 
-    return st ? st : gsi_small_gather ((struct gsi_coll_mpi *) coll, NULL, 0, 0, call);
+    return leave (c, st ? st : gsi_small_gather (c, NULL, 0, 0, call));
 }
 
 static void notify_abort (struct gsi_coll *coll, uint64_t missed)

@@ -35,7 +35,8 @@ enum gsi_tag {
     GSI_TAG_OFFER = 8,    /* of messages: a sender's ticket, */
     GSI_TAG_WANT = 9,     /* a receiver's, */
     GSI_TAG_MESSAGE = 10, /* what follows; */
-    GSI_TAG_ALL = 3       /* added where all ranks exchange them */
+    GSI_TAG_ALL = 3,      /* added where all ranks exchange them; */
+    GSI_TAGS = 16 /* times a number for the kind of the call, added to those of collectives */
 };
 
 /* Buffers and requests of one block on its way. */
@@ -43,6 +44,7 @@ struct gsi_slot {
     char *send, *recv;     /* [size] pieces each */
     MPI_Request *requests; /* [2 * size] */
     MPI_Status *statuses;  /* [2 * size] */
+    int *peer;             /* [2 * size] whom they receive from; -1: a send */
     int active;            /* how many of them are in use */
 };
 
@@ -51,13 +53,14 @@ struct gsi_coll_mpi {
     const struct gsi_device *device;
     MPI_Comm comm; /* a duplicate of our own */
     int rank, size;
-    unsigned spins;      /* where gsi_guest_pause starts */
-    size_t piece_bytes;  /* of one rank in one block; a multiple of 64 */
-    char *memory;        /* one allocation: all staging below points into it */
-    char *small;         /* GSI_SMALL_BYTES */
-    const void **source; /* [size] contributions in rank order */
-    double *scale;       /* [size] their weights */
-    size_t *length;      /* [4 * size] places and lengths of an exchange */
+    uint32_t kind, kinds; /* of the call under way; how many MPI's tags can tell apart */
+    unsigned spins;       /* where gsi_guest_pause starts */
+    size_t piece_bytes;   /* of one rank in one block; a multiple of 64 */
+    char *memory;         /* one allocation: all staging below points into it */
+    char *small;          /* GSI_SMALL_BYTES */
+    const void **source;  /* [size] contributions in rank order */
+    double *scale;        /* [size] their weights */
+    size_t *length;       /* [4 * size] places and lengths of an exchange */
     struct gsi_node node;
     struct gsi_share share;
     struct gsi_stream stream;
@@ -88,6 +91,15 @@ struct gsi_notice {
 
 /* The duplicate of a boot_mpi, now the caller's; MPI_COMM_NULL for any other boot. */
 MPI_Comm gsi_boot_mpi_take (struct gsi_boot *boot);
+
+/* What tells a block of the call under way, [bytes] of it, from one of another call. */
+static inline uint64_t gsi_kind_of (const struct gsi_coll_mpi *c, uint64_t bytes)
+{
+    return bytes ^ (uint64_t) c->kind << 32;
+}
+
+/* GS_ERR_MISMATCH: rank [rank] makes another call than this one. */
+gs_status_t gsi_coll_mpi_differ (const struct gsi_coll_mpi *c, int rank);
 
 /* p2p.c: posts; the request goes to the end of [slot]. */
 gs_status_t gsi_p2p_send (struct gsi_coll_mpi *c, struct gsi_slot *slot, const void *data,

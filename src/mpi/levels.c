@@ -131,9 +131,10 @@ static gs_status_t await_put (const struct job *j, size_t b)
 }
 
 /* Combines what the ranks of the node give to [r] of block [b] into [dst]. */
-static void combine_node (const struct job *j, size_t b, struct range r, void *dst)
+static gs_status_t combine_node (const struct job *j, size_t b, struct range r, void *dst)
 {
     struct gsi_coll_mpi *c = j->c;
+    gs_status_t st = GS_OK;
 
     for (int i = 0; i < c->node.size; i++)
         c->source[i] = c->array[i]
@@ -141,6 +142,9 @@ static void combine_node (const struct job *j, size_t b, struct range r, void *d
                            : within (j, gsi_node_area (&c->node, i, j->turn + b), b, r.first);
     c->source[c->node.index] = j->from + r.first * j->width;
     c->device->ops->reduce (&j->local, dst, c->source, c->node.size, r.n);
+    for (int i = 0; i < c->node.size && !st; i++)
+        st = c->array[i] ? gsi_node_look (c, i) : GS_OK;
+    return st;
 }
 
 /* Lays this rank's shard of block [b], which is final, before the others. */
@@ -172,14 +176,15 @@ static gs_status_t take (const struct job *j, size_t b)
 /* ---- Between nodes ---- */
 
 /* What this rank's node gives to [r] of block [b], at [dst]; a mute rank alone gives zeros. */
-static void give (const struct job *j, size_t b, struct range r, char *dst)
+static gs_status_t give (const struct job *j, size_t b, struct range r, char *dst)
 {
     if (j->l->shares)
-        combine_node (j, b, r, dst);
-    else if (is_mute (j))
+        return combine_node (j, b, r, dst);
+    if (is_mute (j))
         memset (dst, 0, r.n * j->width);
     else
         memcpy (dst, j->buf + r.first * j->width, r.n * j->width);
+    return GS_OK;
 }
 
 /* Sends the others of the rail their parts of block [b]. */
@@ -202,11 +207,11 @@ static gs_status_t start_scatter (const struct job *j, size_t b)
         char *out = staged (j, slot->send, to);
         if (!r.n)
             continue;
-        give (j, b, r, out);
-        st = gsi_p2p_send (c, slot, out, r.n * j->wide, l->peer[to], GSI_TAG_SCATTER);
+        if (!(st = give (j, b, r, out)))
+            st = gsi_p2p_send (c, slot, out, r.n * j->wide, l->peer[to], GSI_TAG_SCATTER);
     }
     if (l->shares && mine.n && !st)
-        give (j, b, mine, staged (j, slot->recv, l->rail));
+        st = give (j, b, mine, staged (j, slot->recv, l->rail));
     return st;
 }
 
@@ -278,10 +283,12 @@ static gs_status_t work_in_place (const struct job *j)
     struct gsi_coll_mpi *c = j->c;
     struct range left = cut (j, (struct range){0, j->count}, j->l->owners, j->l->shard);
     size_t most = IN_PLACE_BYTES / j->width;
+    gs_status_t st = GS_OK;
 
     while (left.n) {
         struct range r = {left.first, left.n < most ? left.n : most};
-        combine_node (j, 0, r, j->buf + r.first * j->width);
+        if ((st = combine_node (j, 0, r, j->buf + r.first * j->width)))
+            return st;
         for (int i = 0; i < c->node.size; i++)
             if (i != c->node.index)
                 memcpy (c->array[i] + r.first * j->width, j->buf + r.first * j->width,
@@ -293,7 +300,7 @@ static gs_status_t work_in_place (const struct job *j)
 }
 
 /* Lays the sum of this rank's shard of block [b], which it has no array for, before the root. */
-static void sum_for_root (const struct job *j, size_t b)
+static gs_status_t sum_for_root (const struct job *j, size_t b)
 {
     struct gsi_coll_mpi *c = j->c;
     struct range left = shard_of (j, b, j->l->shard);
@@ -302,32 +309,36 @@ static void sum_for_root (const struct job *j, size_t b)
 
     while (left.n) {
         struct range r = {left.first, left.n < most ? left.n : most};
-        combine_node (j, b, r, c->scatter[0].recv);
+        gs_status_t st = combine_node (j, b, r, c->scatter[0].recv);
+        if (st)
+            return st;
         gsi_stream_out (&c->stream, result, c->scatter[0].recv, r.n * j->width);
         result += r.n * j->width;
         left = (struct range){r.first + r.n, left.n - r.n};
     }
     gsi_node_done (&c->node, j->turn + b);
+    return GS_OK;
 }
 
 /*
  * This rank's shard of block [b] on the only node, summed: in its array, and for others to take;
  * where it receives nothing, for the root only; on the root for nobody.
  */
-static void sum_shard (const struct job *j, size_t b)
+static gs_status_t sum_shard (const struct job *j, size_t b)
 {
     const struct gsi_node *node = &j->c->node;
     struct range mine = shard_of (j, b, j->l->shard);
+    gs_status_t st;
 
-    if (!j->buf) {
-        sum_for_root (j, b);
-        return;
-    }
-    combine_node (j, b, mine, j->buf + mine.first * j->width);
+    if (!j->buf)
+        return sum_for_root (j, b);
+    if ((st = combine_node (j, b, mine, j->buf + mine.first * j->width)))
+        return st;
     if (j->to_all)
         show (j, b);
     else
         gsi_node_done (node, j->turn + b);
+    return GS_OK;
 }
 
 /* Whether all ranks of the node see all arrays; the same on each of them. */
@@ -353,7 +364,7 @@ static gs_status_t work_alone (const struct job *j)
         if (b + 1 < j->blocks)
             put (j, b + 1);
         if (b < j->blocks && !(st = await_put (j, b)))
-            sum_shard (j, b);
+            st = sum_shard (j, b);
         if (b && j->buf && !st)
             st = take (j, b - 1);
     }
@@ -449,8 +460,7 @@ static struct job cut_job (struct gsi_coll_mpi *c, const struct gsi_levels *leve
                     .l = levels,
                     .count = count,
                     .turn = c->node.turn,
-                    .kind =
-                        (uint64_t) count << 8 | (uint64_t) (how->dtype << 3) | (uint64_t) how->op,
+                    .kind = gsi_kind_of (c, count * gs_dtype_size (how->dtype)),
                     .how = how,
                     .call = call};
     bool half = how->dtype == GS_F16 || how->dtype == GS_BF16;
@@ -479,8 +489,10 @@ gs_status_t gsi_levels_allreduce (struct gsi_coll_mpi *c, const struct gsi_level
         j.place = gsi_share_place (&c->share, buf, count * j.width);
     }
     st = levels->rails == 1 ? work_alone (&j) : work_together (&j);
-    if (st && j.place && c->unfinished)
+    if (st && j.place && c->unfinished) {
+        gsi_node_revoke (&c->node, st);
         gsi_share_hide (&c->share);
+    }
     return st;
 }
 
@@ -494,11 +506,11 @@ static void lay_step (const struct job *j, size_t s)
         gsi_stream_out (&j->c->stream, area, j->from + r.first * j->width, r.n * j->width);
 }
 
-static void add_step (const struct job *j, size_t s)
+static gs_status_t add_step (const struct job *j, size_t s)
 {
     struct range r = block_of (j, s);
 
-    combine_node (j, s, r, j->buf + r.first * j->width);
+    return combine_node (j, s, r, j->buf + r.first * j->width);
 }
 
 /*
@@ -517,7 +529,7 @@ static gs_status_t work_as_pair (const struct job *j)
         if (s < j->blocks)
             gsi_node_put (&c->node, j->turn + s, j->kind, 0);
         if (s && !(st = await_put (j, s - 1)) && j->buf)
-            add_step (j, s - 1);
+            st = add_step (j, s - 1);
     }
     return st;
 }

@@ -236,6 +236,7 @@ static gs_status_t advance_near (struct work *w, int number, bool *ended)
     const struct gsi_node *node = &w->c->node;
     size_t left = m->bytes - chain->begun, n = left < PULL_BYTES ? left : PULL_BYTES;
     int slot = lane_slot (w, number, 0), i = 0;
+    gs_status_t st;
 
     *ended = chain->ended;
     if (chain->send) {
@@ -248,11 +249,9 @@ static gs_status_t advance_near (struct work *w, int number, bool *ended)
         return GS_OK;
     while (node->rank[i] != m->peer)
         i++;
-    if (!gsi_pull_read (node->process[i], w->other[chain->head].at + chain->begun,
-                        (char *) m->buf + chain->begun, n))
-        return gsi_fail (GS_ERR_TRANSPORT,
-                         "rank %d cannot read %zu bytes of rank %d's memory: %m", w->c->rank, n,
-                         m->peer);
+    if ((st = gsi_pull_from (w->c, i, w->other[chain->head].at + chain->begun,
+                             (char *) m->buf + chain->begun, n)))
+        return st;
     chain->begun += n;
     return n < left ? GS_OK : post (w, true, NULL, 0, m->peer, GSI_TAG_MESSAGE, slot);
 }
@@ -432,6 +431,7 @@ gs_status_t gsi_messages (struct gsi_coll_mpi *c, struct gsi_message *list, int 
         list[i].met = false;
     if ((st = carry (&w))) {
         c->unfinished = true;
+        gsi_node_revoke (&c->node, st);
         return st;
     }
     for (int i = 0; i < number; i++) /* tickets are not counted */

@@ -25,6 +25,7 @@ struct line {
     uint64_t kind[GSI_NODE_SLOTS];  /* what the block is of: alike on all ranks */
     uint64_t place[GSI_NODE_SLOTS]; /* where its array begins, where others see it; or 0 */
     _Alignas(64) atomic_uint_fast64_t done;
+    atomic_int revoked; /* a status: it has given up, and its arrays may be anything by now */
 };
 
 /* What a rank has made: the memory of the node if it is the first there, and its file of arrays.
@@ -237,6 +238,28 @@ void gsi_node_done (const struct gsi_node *node, uint64_t turn)
     atomic_store_explicit (&line_of (node, node->index)->done, turn, memory_order_release);
 }
 
+void gsi_node_revoke (const struct gsi_node *node, gs_status_t why)
+{
+    if (!node->shm.base)
+        return;
+    atomic_store_explicit (&line_of (node, node->index)->revoked, why, memory_order_relaxed);
+    /* What the application does with its arrays comes behind it for all ranks. */
+    atomic_thread_fence (memory_order_seq_cst);
+}
+
+gs_status_t gsi_node_look (const struct gsi_coll_mpi *c, int index)
+{
+    gs_status_t why;
+
+    atomic_thread_fence (memory_order_acquire); /* what was read was read before */
+    why = (gs_status_t) atomic_load_explicit (&line_of (&c->node, index)->revoked,
+                                              memory_order_relaxed);
+    if (!why)
+        return GS_OK;
+    return gsi_fail (why, "rank %d gave up (%s) before rank %d had read its array",
+                     c->node.rank[index], gs_status_string (why), c->rank);
+}
+
 gs_status_t gsi_node_pause (struct gsi_coll_mpi *c, unsigned polls, unsigned *spins,
                             const struct gsi_call *call)
 {
@@ -283,10 +306,7 @@ gs_status_t gsi_node_await_put (struct gsi_coll_mpi *c, uint64_t turn, uint64_t 
 
     for (int i = 0; i < node->size && !st; i++)
         if (line_of (node, i)->kind[turn % GSI_NODE_SLOTS] != kind)
-            st = gsi_fail (GS_ERR_MISMATCH,
-                           "ranks %d and %d disagree on count, dtype or operation; "
-                           "GS_CHECK=collective tells which",
-                           c->rank, node->rank[i]);
+            st = gsi_coll_mpi_differ (c, node->rank[i]);
     return st;
 }
 

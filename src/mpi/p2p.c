@@ -13,7 +13,8 @@
 #define LOOK_EVERY     64u                /* polls between looks at the clock: about 5 us */
 #define LISTEN_NS      100000             /* between looks for notices */
 #define ASK_NS         (GSI_NS_PER_S / 2) /* before and between looks whether a wait has an end */
-#define PATIENT_YIELDS 50u                /* offers of the core before it sleeps between polls, */
+#define STRAY_NS       (10 * GSI_NS_PER_S) /* that a rank's message of another call has waited */
+#define PATIENT_YIELDS 50u   /* offers of the core before it sleeps between polls, */
 #define PATIENCE_NS    20000 /* so that polls take little from the application's own work */
 
 /* A message that could not be posted: those posted before it are left to MPI, and so their
@@ -24,16 +25,23 @@ static gs_status_t not_posted (struct gsi_coll_mpi *c, const char *what, int rc)
     return gsi_guest_fail (what, rc);
 }
 
+/* MPI's tag for a message of the call under way. */
+static int tag_of (const struct gsi_coll_mpi *c, enum gsi_tag tag)
+{
+    return (int) tag + (c->kind ? GSI_TAGS * (int) (1 + c->kind % c->kinds) : 0);
+}
+
 gs_status_t gsi_p2p_send (struct gsi_coll_mpi *c, struct gsi_slot *slot, const void *data,
                           size_t bytes, int peer, enum gsi_tag tag)
 {
-    int rc = gsi_fault ("p2p.send") ? MPI_ERR_OTHER
-                                    : MPI_Isend (data, (int) bytes, MPI_BYTE, peer, tag, c->comm,
-                                                 &slot->requests[slot->active]);
+    int rc = gsi_fault ("p2p.send")
+                 ? MPI_ERR_OTHER
+                 : MPI_Isend (data, (int) bytes, MPI_BYTE, peer, tag_of (c, tag), c->comm,
+                              &slot->requests[slot->active]);
 
     if (rc)
         return not_posted (c, "MPI_Isend", rc);
-    slot->active++;
+    slot->peer[slot->active++] = -1;
     gsi_coll_sent (&c->base, peer, bytes);
     return GS_OK;
 }
@@ -41,12 +49,12 @@ gs_status_t gsi_p2p_send (struct gsi_coll_mpi *c, struct gsi_slot *slot, const v
 gs_status_t gsi_p2p_recv (struct gsi_coll_mpi *c, struct gsi_slot *slot, void *data, size_t bytes,
                           int peer, enum gsi_tag tag)
 {
-    int rc = MPI_Irecv (data, (int) bytes, MPI_BYTE, peer, tag, c->comm,
+    int rc = MPI_Irecv (data, (int) bytes, MPI_BYTE, peer, tag_of (c, tag), c->comm,
                         &slot->requests[slot->active]);
 
     if (rc)
         return not_posted (c, "MPI_Irecv", rc);
-    slot->active++;
+    slot->peer[slot->active++] = peer;
     return GS_OK;
 }
 
@@ -110,9 +118,46 @@ void gsi_p2p_pause (const struct gsi_call *call, unsigned *spins)
     }
 }
 
+/* A rank that [slot] waits for, and that has sent something of another collective; or -1. */
+static int find_stray (const struct gsi_coll_mpi *c, const struct gsi_slot *slot)
+{
+    MPI_Status status;
+    int done, there;
+
+    for (int i = 0; i < slot->active; i++) {
+        if (slot->peer[i] < 0 || MPI_Request_get_status (slot->requests[i], &done, &status) ||
+            done)
+            continue;
+        if (!MPI_Iprobe (slot->peer[i], MPI_ANY_TAG, c->comm, &there, &status) && there &&
+            status.MPI_TAG >= GSI_TAGS && status.MPI_TAG / GSI_TAGS != tag_of (c, 0) / GSI_TAGS)
+            return slot->peer[i];
+    }
+    return -1;
+}
+
+/*
+ * GS_ERR_MISMATCH if a rank that is waited for makes another call: it sends in the order of its
+ * calls. N.B. MPI may hand out what comes next before the last of a long message is there; hence
+ * the patience.
+ */
+static gs_status_t look_for_strays (struct gsi_coll_mpi *c, const struct gsi_slot *slot,
+                                    int64_t *look_ns, int64_t *since_ns)
+{
+    int64_t now_ns = gsi_now_ns ();
+    int stray;
+
+    if (now_ns < *look_ns)
+        return GS_OK;
+    if ((stray = *look_ns ? find_stray (c, slot) : -1) < 0)
+        *since_ns = now_ns;
+    *look_ns = now_ns + ASK_NS;
+    return stray >= 0 && now_ns - *since_ns > STRAY_NS ? gsi_coll_mpi_differ (c, stray) : GS_OK;
+}
+
 gs_status_t gsi_p2p_wait (struct gsi_coll_mpi *c, struct gsi_slot *slot,
                           const struct gsi_call *call)
 {
+    int64_t look_ns = 0, since_ns = 0;
     unsigned spins = c->spins;
     gs_status_t st = GS_OK;
     int done = 0, rc;
@@ -126,6 +171,8 @@ gs_status_t gsi_p2p_wait (struct gsi_coll_mpi *c, struct gsi_slot *slot,
         }
         if (!st && gsi_p2p_should_look (polls, spins, LOOK_EVERY))
             st = gsi_p2p_interrupted (c, call);
+        if (!st && gsi_p2p_should_look (polls, spins, LOOK_EVERY))
+            st = look_for_strays (c, slot, &look_ns, &since_ns);
         if (st) {
             c->unfinished = true;
             return st;

@@ -26,6 +26,19 @@ bool gsi_pull_read (int64_t process, uint64_t at, void *dst, size_t bytes)
     return true;
 }
 
+gs_status_t gsi_pull_from (const struct gsi_coll_mpi *c, int i, uint64_t at, void *dst,
+                           size_t bytes)
+{
+    bool read = gsi_pull_read (c->node.process[i], at, dst, bytes);
+    int error = errno;
+    gs_status_t st = gsi_node_look (c, i);
+
+    if (st || read)
+        return st;
+    return gsi_fail (GS_ERR_TRANSPORT, "rank %d cannot read %zu bytes of rank %d's memory: %s",
+                     c->rank, bytes, c->node.rank[i], strerror (error));
+}
+
 bool gsi_pull_can (const struct gsi_coll_mpi *c)
 {
     return c->node.process;
@@ -53,6 +66,7 @@ void gsi_pull_begin (struct gsi_coll_mpi *c, const struct gsi_exchange *x)
         gsi_coll_sent (&c->base, r, x->send_bytes[r]);
         post->at = (uint64_t) (uintptr_t) (x->send + x->send_at[r]);
         post->bytes = x->send_bytes[r];
+        post->kind = c->kind;
         atomic_store_explicit (&post->put, turn, memory_order_release);
     }
 }
@@ -80,18 +94,18 @@ static gs_status_t take (struct gsi_coll_mpi *c, int i, char *dst, size_t bytes,
 
     if (st)
         return st;
+    if (post->kind != c->kind)
+        return gsi_coll_mpi_differ (c, c->node.rank[i]);
     if (post->bytes != bytes)
         return gsi_fail (
             GS_ERR_MISMATCH,
             "rank %d sends %llu bytes, rank %d expects %zu of it: the ranks disagree "
-            "on counts or dtype",
+            "on counts",
             c->node.rank[i], (unsigned long long) post->bytes, c->rank, bytes);
     for (size_t done = 0; done < bytes && !st; done += AT_ONCE) {
         size_t n = bytes - done < AT_ONCE ? bytes - done : AT_ONCE;
-        if (!gsi_pull_read (c->node.process[i], post->at + done, dst + done, n))
-            return gsi_fail (GS_ERR_TRANSPORT,
-                             "rank %d cannot read %zu bytes of rank %d's memory: %m", c->rank, n,
-                             c->node.rank[i]);
+        if ((st = gsi_pull_from (c, i, post->at + done, dst + done, n)))
+            return st;
         st = done + n < bytes ? gsi_p2p_interrupted (c, call) : GS_OK;
     }
     if (!st)

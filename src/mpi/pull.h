@@ -2,7 +2,8 @@
 /*
  * pull - ranks of a node read from each other's memory what they are to receive: one copy, which
  * the system makes from process to process. A rank posts where it has what another may read, and
- * waits until that one has taken it. Nobody writes into memory that is not its own.
+ * waits until that one has taken it. Nobody writes into memory that is not its own. A reader that
+ * is late is told by gsi_node_look.
  */
 #ifndef GS_MPI_PULL_H
 #define GS_MPI_PULL_H
@@ -13,6 +14,10 @@ struct gsi_coll_mpi;
 
 /* Reads [bytes] at [at] of [process]; false if it may not, or there is nothing. */
 bool gsi_pull_read (int64_t process, uint64_t at, void *dst, size_t bytes);
+
+/* The same, of the rank with place [i] on the node, which must not have given up by then. */
+gs_status_t gsi_pull_from (const struct gsi_coll_mpi *c, int i, uint64_t at, void *dst,
+                           size_t bytes);
 
 /* Whether the ranks of this node do so. */
 bool gsi_pull_can (const struct gsi_coll_mpi *c);

@@ -15,9 +15,6 @@
 
 #define LEAST_SLICE ((size_t) 4 << 10) /* of a broadcast: another owner is worth while */
 
-/* What tells a block from one of levels.c, by which ranks notice that they disagree. */
-enum kind { GATHER = 0xfe, BROADCAST = 0xff };
-
 struct job {
     struct gsi_coll_mpi *c;
     const struct gsi_levels *l;
@@ -39,13 +36,13 @@ static bool owns (const struct job *j)
 }
 
 /* Begins an operation of [bytes] in blocks of [step], when all have left the one before. */
-static gs_status_t begin (struct job *j, enum kind kind, size_t bytes, size_t step)
+static gs_status_t begin (struct job *j, size_t bytes, size_t step)
 {
     struct gsi_node *node = &j->c->node;
 
     j->l = &j->c->levels;
     j->turn = node->turn;
-    j->kind = (uint64_t) bytes << 8 | kind;
+    j->kind = gsi_kind_of (j->c, bytes);
     j->bytes = bytes;
     j->step = step;
     j->blocks = (bytes + step - 1) / step;
@@ -133,7 +130,7 @@ gs_status_t gsi_relay_allgather (struct gsi_coll_mpi *c, const char *send, char 
                                  size_t bytes, const struct gsi_call *call)
 {
     struct job j = {.c = c, .call = call};
-    gs_status_t st = begin (&j, GATHER, bytes, gsi_choice_relayed (&c->levels));
+    gs_status_t st = begin (&j, bytes, gsi_choice_relayed (&c->levels));
 
     for (size_t t = 0; t < j.blocks + GSI_LAG && !st; t++) {
         if (t < j.blocks) {
@@ -258,8 +255,7 @@ gs_status_t gsi_relay_broadcast (struct gsi_coll_mpi *c, char *buf, size_t bytes
                                  const struct gsi_call *call)
 {
     struct job j = {.c = c, .call = call, .root = root, .home = c->base.team->node_of[root]};
-    gs_status_t st =
-        begin (&j, BROADCAST, bytes, c->levels.part_bytes * (size_t) c->levels.owners);
+    gs_status_t st = begin (&j, bytes, c->levels.part_bytes * (size_t) c->levels.owners);
 
     find_way (&j);
     for (size_t t = 0; t < j.blocks + GSI_LAG && !st; t++) {

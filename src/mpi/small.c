@@ -14,7 +14,7 @@
 static gs_status_t lay_out (struct gsi_coll_mpi *c, const void *mine, size_t own, size_t bytes,
                             const struct gsi_call *call)
 {
-    uint64_t turn = c->node.turn++, kind = bytes;
+    uint64_t turn = c->node.turn++, kind = gsi_kind_of (c, bytes);
 
     if (bytes)
         gsi_coll_shared (&c->base);
