@@ -29,7 +29,7 @@ extern "C" {
  *
  * A file is DIR/ck-<step>.h5, for HDF5 1.8 and later: doc/checkpoint-format.md describes it. It
  * has that name once it is complete and on disk; until then, and if the job dies, it is
- * ck-<step>.h5.tmp, which a write of that step, or the commit of the next job, removes. All that
+ * ck-<step>.h5.<id>.tmp, which the commit of the next job removes. All that
  * it has is under checksums. DIR/.gs-lock tells other jobs who writes there.
  *
  * All functions but gs_ckpt_destroy return GS_ERR_ARG if the plan is NULL, GS_ERR_STATE if it was

@@ -132,6 +132,7 @@ gs_status_t gs_ckpt_create (gs_comm_t *comm, const char *dir, const gs_ckpt_opts
     }
     c->magic = GSI_CKPT_MAGIC;
     c->damaged[1] = -1;
+    c->coming.top = c->coming.sealed = -1;
     c->comm = comm;
     c->rank = gs_comm_rank (comm);
     c->size = gs_comm_size (comm);

@@ -49,6 +49,15 @@ struct gsi_staging {
     bool keep;                        /* a copy may still be under way */
 };
 
+/* The files of a save, before they have their names. */
+struct gsi_coming {
+    char id[17];      /* in their names, of the lock: no other process has it */
+    int top, sealed;  /* (rank 0) the file or folder that gets the name, and the sealed file; -1 */
+    uint64_t number;  /* inodes, 0 where the file system has none to rely on: of the first of these */
+    uint64_t part;    /* and of the file of this node */
+    uint64_t *parts;  /* [2 * size] room to hear of that */
+};
+
 struct gsi_region;
 struct gsi_remover;
 struct gsi_save;
@@ -66,6 +75,7 @@ struct gs_ckpt {
     struct gsi_lock *lock;
     struct gsi_remover *remover;
     struct gsi_stop stop;
+    struct gsi_coming coming;
     int64_t damaged[2]; /* a read of the newest has found the steps from here to there damaged */
 
     int arrays, room;

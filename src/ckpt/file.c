@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/fault.h"
@@ -78,6 +79,47 @@ gs_status_t gsi_file_read (int fd, const char *path, void *data, size_t bytes, u
         bytes -= (size_t) n;
     }
     return GS_OK;
+}
+
+gs_status_t gsi_file_number (int fd, const char *path, uint64_t *number)
+{
+    struct stat facts;
+
+    if (fstat (fd, &facts))
+        return gsi_file_fail (path, "fstat");
+    *number = facts.st_ino;
+    return GS_OK;
+}
+
+gs_status_t gsi_file_open (const char *path, int flags, uint64_t number, int *fd)
+{
+    uint64_t is = 0;
+    gs_status_t st;
+
+    if ((*fd = open (path, flags | O_NOFOLLOW | O_CLOEXEC)) < 0)
+        return gsi_file_fail (path, "open");
+    st = gsi_file_number (*fd, path, &is);
+    if (!st && number && is != number) {
+        errno = ESTALE;
+        st = gsi_fail (GS_ERR_IO,
+                       "%s: this is not the file that was made for this checkpoint: another job, "
+                       "or someone else, has put one in its place",
+                       path);
+    }
+    if (st) {
+        close (*fd);
+        *fd = -1;
+    }
+    return st;
+}
+
+bool gsi_file_is (int fd, const char *path)
+{
+    struct stat ours, there;
+
+    /* N.B. While it is open no other file gets its inode; one without a name may have a twin. */
+    return fd >= 0 && !fstat (fd, &ours) && ours.st_nlink && !lstat (path, &there) &&
+           ours.st_dev == there.st_dev && ours.st_ino == there.st_ino;
 }
 
 gs_status_t gsi_file_sync_folder (const char *path)

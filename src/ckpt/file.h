@@ -3,6 +3,7 @@
 #ifndef GS_CKPT_FILE_H
 #define GS_CKPT_FILE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -24,6 +25,18 @@ void gsi_file_push (int fd, uint64_t offset, uint64_t bytes);
 
 /* The same back; GS_ERR_IO, or GS_ERR_FORMAT if the file ends before. */
 gs_status_t gsi_file_read (int fd, const char *path, void *data, size_t bytes, uint64_t offset);
+
+/*
+ * Opens what is at [path], no link, with [flags] of open(2). It must have the inode [number], which
+ * the process has told that made it; 0: any has. GS_ERR_IO.
+ */
+gs_status_t gsi_file_open (const char *path, int flags, uint64_t number, int *fd);
+
+/* Whether [path] is what is open as [fd], and not another file of that name. */
+bool gsi_file_is (int fd, const char *path);
+
+/* Its inode. */
+gs_status_t gsi_file_number (int fd, const char *path, uint64_t *number);
 
 /* Names are on disk when their folder is. */
 gs_status_t gsi_file_sync_folder (const char *path);

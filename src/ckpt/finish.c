@@ -4,7 +4,6 @@
  * and rank 0 seals the file and gives it its name.
  */
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <unistd.h>
 
@@ -80,21 +79,17 @@ static gs_status_t gather_sums (const struct gsi_save *s, gs_stream_t stream)
 /* Rank 0, when the parts of all ranks are on disk. */
 static gs_status_t seal (const struct gsi_save *s)
 {
-    gs_status_t st = gsi_store_hold (s->c); /* another job may have made a file of that name */
+    gs_status_t st = gsi_store_hold (s->c);
+    int fd = s->c->coming.sealed;
     struct gsi_own own;
-    int fd;
 
     if (st)
         return st;
-    if ((fd = open (s->sealed, O_WRONLY | O_CLOEXEC)) < 0)
-        return gsi_file_fail (s->sealed, "open");
     gsi_own_of (s->c, &own);
     own.step = s->step;
     own.time = gsi_wall_ns ();
     if (!(st = gsi_own_write (&own, fd, s->sealed)) && fsync (fd))
         st = gsi_file_fail (s->sealed, "fsync");
-    if (close (fd) && !st)
-        st = gsi_file_fail (s->sealed, "close");
     return st ? st : gsi_store_publish (s->c, s->step);
 }
 

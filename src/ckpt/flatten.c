@@ -254,15 +254,13 @@ static gs_status_t make_names (struct flatten *f, const char *path)
 
 static gs_status_t write_file (struct flatten *f)
 {
-    gs_status_t st = gsi_image_write (&f->image, f->coming);
+    gs_status_t st = gsi_image_create (&f->image, f->coming, &f->fd);
 
     if (st)
         return st;
-    if ((f->fd = open (f->coming, O_WRONLY | O_CLOEXEC)) < 0)
-        st = gsi_file_fail (f->coming, "open");
-    else if (!(st = gsi_file_reserve (f->fd, f->coming, 0, f->image.file_bytes)))
+    if (!(st = gsi_file_reserve (f->fd, f->coming, 0, f->image.file_bytes)))
         st = fill_file (f);
-    if (f->fd >= 0 && close (f->fd) && !st)
+    if (close (f->fd) && !st)
         st = gsi_file_fail (f->coming, "close");
     if (!st && rename (f->coming, f->path))
         st = gsi_file_fail (f->coming, "rename");

@@ -175,10 +175,12 @@ static gs_status_t get_memory (struct work *w)
         c->bits = calloc (c->blocks, 32);
         c->digest = calloc (arrays, 3 * sizeof (*c->digest));
         c->parts = calloc (nodes + 1, sizeof (*c->parts));
+        c->coming.parts = calloc ((size_t) c->size, 2 * sizeof (*c->coming.parts));
         c->map = calloc (c->regions + 1, c->map_words * sizeof (*c->map));
         w->offset = calloc (c->regions + GSI_OWN_SETS + 1 + 3 * nodes, sizeof (*w->offset));
     }
-    if (c->block && c->raw && c->bits && c->digest && c->parts && c->map && w->offset)
+    if (c->block && c->raw && c->bits && c->digest && c->parts && c->coming.parts && c->map &&
+        w->offset)
         return GS_OK;
     return gsi_fail (GS_ERR_NOMEM, "%s: no memory for the checksums of %zu blocks", w->caller,
                      c->blocks);
@@ -376,6 +378,7 @@ static void fill_map (gs_ckpt_t *c)
 static gs_status_t make_files (struct work *w)
 {
     gs_ckpt_t *c = w->c;
+    uint64_t id = 0;
     gs_status_t st;
 
     if (!(st = add_own_sets (w)))
@@ -385,8 +388,11 @@ static gs_status_t make_files (struct work *w)
     if (!st && !c->rank && !(st = gsi_store_check_folder (c, w->caller)) &&
         !(st = lay_out_sealed (w)))
         st = gsi_store_take (c, w->caller);
-    if ((st = agree (w, st)) || (st = share (w)))
+    if (!st && !c->rank)
+        id = strtoull (c->coming.id, NULL, 16);
+    if ((st = gsi_agree_most (c->comm, w->caller, st, &id, 1, NULL)) || (st = share (w)))
         return st;
+    snprintf (c->coming.id, sizeof (c->coming.id), "%016" PRIx64, id);
     fill_table (c);
     fill_map (c);
     return GS_OK;
@@ -447,6 +453,7 @@ void gsi_ckpt_undo (gs_ckpt_t *c)
     gsi_h5_image_clear (&c->sealed);
     gsi_h5_image_clear (&c->mine);
     free (c->parts);
+    free (c->coming.parts);
     free (c->map);
     free (c->block);
     free (c->region);
@@ -455,6 +462,7 @@ void gsi_ckpt_undo (gs_ckpt_t *c)
     free (c->bits);
     free (c->digest);
     c->parts = NULL;
+    c->coming.parts = NULL;
     c->map = c->digest = NULL;
     c->block = NULL;
     c->region = NULL;

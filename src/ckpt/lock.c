@@ -213,6 +213,22 @@ gs_status_t gsi_lock_look (const char *caller, struct gsi_lock *lock)
     return st;
 }
 
+const char *gsi_lock_id (const struct gsi_lock *lock)
+{
+    return lock->file.self.id;
+}
+
+bool gsi_lock_took (struct gsi_lock *lock)
+{
+    bool took;
+
+    pthread_mutex_lock (&lock->guard);
+    took = lock->file.took;
+    lock->file.took = false;
+    pthread_mutex_unlock (&lock->guard);
+    return took;
+}
+
 bool gsi_lock_is_lost (struct gsi_lock *lock)
 {
     return lock->file.lost; /* without the guard, which a beat on a file system that hangs has */

@@ -25,6 +25,12 @@ gs_status_t gsi_lock_take (const char *caller, const char *dir, struct gsi_lock 
  */
 gs_status_t gsi_lock_look (const char *caller, struct gsi_lock *lock);
 
+/* Its id if this process has made it; if not, one that no other process has either. */
+const char *gsi_lock_id (const struct gsi_lock *lock);
+
+/* Whether a look has taken it from another job step since this was asked last. */
+bool gsi_lock_took (struct gsi_lock *lock);
+
 /* Whether another job was found to have taken it. */
 bool gsi_lock_is_lost (struct gsi_lock *lock);
 

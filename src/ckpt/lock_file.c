@@ -363,8 +363,11 @@ gs_status_t gsi_lock_file_look (struct gsi_lock_file *f, const char *caller)
     if (seen.there && f->ours && !strcmp (seen.holder.id, f->self.id))
         return GS_OK;
     if (!seen.there || gsi_holder_is_same_step (&seen.holder, &f->self) ||
-        gsi_holder_judge (&seen.holder, &f->self, 0) == GSI_RIGHT_OLDER)
-        return gsi_lock_file_take (f, caller, &taken);
+        gsi_holder_judge (&seen.holder, &f->self, 0) == GSI_RIGHT_OLDER) {
+        gs_status_t st = gsi_lock_file_take (f, caller, &taken);
+        f->took = f->took || (!st && taken);
+        return st;
+    }
     note_lost (f, &seen);
     return fail_lost (f, caller);
 }

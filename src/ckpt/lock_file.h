@@ -25,6 +25,7 @@ struct gsi_lock_file {
     struct gsi_holder self;  /* what the lock says that is ours, */
     struct gsi_holder fresh; /* and what the next one will */
     bool ours;               /* the lock of [self] was made */
+    bool took;               /* a look has taken it from another job step */
     bool warned;             /* it cannot be touched */
     atomic_bool lost;        /* then another job has taken it, */
     char who[512];           /* this one */

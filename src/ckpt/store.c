@@ -4,6 +4,7 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,6 +25,7 @@
 #define GONE        ".gone%d" COMING /* what is being removed */
 #define GONE_MAX    10               /* such names of a step */
 #define OLD         ".old"           /* of a folder that a new one takes the place of */
+#define ID_LENGTH   16               /* of a lock */
 #define ABANDONED_S 3600             /* far above the time between two writes to a file */
 
 /* ---- File systems ---- */
@@ -60,19 +62,28 @@ static const struct {
     {0x00c36400, "CephFS", "with several writers all go without a cache", false},
 };
 
-bool gsi_store_is_coherent (const gs_ckpt_t *c)
+/* The number of that of the folder, from 1; 0: it is not known. */
+static size_t system_of (const gs_ckpt_t *c)
 {
     struct statfs facts;
-    size_t known = sizeof (systems) / sizeof (*systems), i = 0;
-    bool found = !statfs (c->dir, &facts);
+    size_t i = sizeof (systems) / sizeof (*systems);
 
-    while (i < known && (!found || systems[i].magic != ((uint64_t) facts.f_type & 0xffffffffu)))
-        i++;
+    if (statfs (c->dir, &facts))
+        return 0;
+    while (i && systems[i - 1].magic != ((uint64_t) facts.f_type & 0xffffffffu))
+        i--;
+    return i;
+}
+
+bool gsi_store_is_coherent (const gs_ckpt_t *c)
+{
+    size_t i = system_of (c);
+    bool coherent = i && systems[i - 1].coherent;
+
     gsi_log (GS_LOG_INFO, "ckpt", "%s: layout %s: its file system is %s: %s", c->dir,
-             i < known && systems[i].coherent ? "single" : "node",
-             i < known ? systems[i].name : "not a known one",
-             i < known ? systems[i].reason : "nodes keep apart");
-    return i < known && systems[i].coherent;
+             coherent ? "single" : "node", i ? systems[i - 1].name : "not a known one",
+             i ? systems[i - 1].reason : "nodes keep apart");
+    return coherent;
 }
 
 /* ---- Names ---- */
@@ -95,15 +106,14 @@ static const char *end_of (const gs_ckpt_t *c)
 
 char *gsi_store_coming (const gs_ckpt_t *c, int64_t step, enum gsi_store_what what)
 {
-    char end[64];
+    char end[96];
+    int used = snprintf (end, sizeof (end), "%s.%s" COMING, end_of (c), c->coming.id);
+    size_t room = sizeof (end) - (size_t) used;
 
-    if (!c->nodes)
-        return path_of (c, step, ".h5" COMING);
-    snprintf (end, sizeof (end), COMING);
-    if (what == GSI_STORE_SEALED)
-        snprintf (end, sizeof (end), COMING "/" GSI_SEALED);
-    if (what == GSI_STORE_PART)
-        snprintf (end, sizeof (end), COMING "/" GSI_PART_NAME, c->node);
+    if (c->nodes && what == GSI_STORE_SEALED)
+        snprintf (end + used, room, "/" GSI_SEALED);
+    if (c->nodes && what == GSI_STORE_PART)
+        snprintf (end + used, room, "/" GSI_PART_NAME, c->node);
     return path_of (c, step, end);
 }
 
@@ -120,29 +130,35 @@ char *gsi_store_find (const gs_ckpt_t *c, int64_t step)
     return path_of (c, step, ends[0]);
 }
 
-/* The step of a file or folder of ours; -1 of another one. [*coming] tells whether it is
+/* Whether a name has this behind the step: it is not complete, or not to stay. An id may be missing,
+ * as it once was. */
+static bool is_coming (const char *end)
+{
+    int length = 0;
+
+    if (sscanf (end, ".gone%*1[0-9]%n", &length) == 0 && length)
+        return !strcmp (end + length, COMING);
+    end += strncmp (end, ".h5", 3) ? 0 : 3;
+    if (*end == '.' && strspn (end + 1, "0123456789abcdef") == ID_LENGTH)
+        end += 1 + ID_LENGTH;
+    return !strcmp (end, COMING);
+}
+
+/* The step of a file or folder of ours; -1 of another one. [*coming] tells whether it is not
  * complete. */
 static int64_t step_of (const char *name, bool *coming)
 {
-    static const char *const ends[] = {"", ".h5", OLD, COMING, (".h5" COMING)};
     char again[64];
     int64_t step;
-    int number;
 
     if (sscanf (name, "ck-%" SCNd64, &step) != 1 || step < 0)
         return -1;
-    if (sscanf (name, "ck-%*d" GONE, &number) == 1 && number >= 0 && number < GONE_MAX) {
-        snprintf (again, sizeof (again), "ck-%012" PRId64 GONE, step, number);
-        *coming = true;
-        return strcmp (name, again) ? -1 : step;
-    }
-    for (int i = 0; i < 5; i++) {
-        snprintf (again, sizeof (again), "ck-%012" PRId64 "%s", step, ends[i]);
-        *coming = i >= 3;
-        if (!strcmp (name, again))
-            return step;
-    }
-    return -1;
+    snprintf (again, sizeof (again), "ck-%012" PRId64, step);
+    if (strncmp (name, again, strlen (again)) != 0)
+        return -1;
+    name += strlen (again);
+    *coming = is_coming (name);
+    return *coming || !*name || !strcmp (name, ".h5") || !strcmp (name, OLD) ? step : -1;
 }
 
 static int by_step (const void *a, const void *b)
@@ -165,8 +181,7 @@ static size_t sort (int64_t *steps, size_t number)
     return kept;
 }
 
-/* The steps of files that are complete, or of those that are not. */
-static gs_status_t list (const gs_ckpt_t *c, bool wanted, int64_t **steps, size_t *number)
+gs_status_t gsi_store_list (const gs_ckpt_t *c, int64_t **steps, size_t *number)
 {
     DIR *dir = opendir (c->dir);
     size_t room = 0;
@@ -180,7 +195,7 @@ static gs_status_t list (const gs_ckpt_t *c, bool wanted, int64_t **steps, size_
         return gsi_file_fail (c->dir, "opendir");
     while ((errno = 0, entry = readdir (dir))) {
         int64_t step = step_of (entry->d_name, &coming);
-        if (step < 0 || coming != wanted)
+        if (step < 0 || coming)
             continue;
         if (*number == room) {
             room = room ? 2 * room : 64;
@@ -201,11 +216,6 @@ static gs_status_t list (const gs_ckpt_t *c, bool wanted, int64_t **steps, size_
     closedir (dir);
     *number = sort (*steps, *number);
     return GS_OK;
-}
-
-gs_status_t gsi_store_list (const gs_ckpt_t *c, int64_t **steps, size_t *number)
-{
-    return list (c, false, steps, number);
 }
 
 /* ---- Removal ---- */
@@ -288,37 +298,41 @@ static bool is_abandoned (const char *path)
     return last && time (NULL) - last > ABANDONED_S;
 }
 
-static void sweep_path (char *path, bool all)
+/* Whether [name] in the folder can go, and is not what this plan is writing. */
+static bool is_left (const gs_ckpt_t *c, const char *name, const char *path, bool all)
 {
-    if (path && !access (path, F_OK) && (all || is_abandoned (path)))
-        gsi_remove (path);
-    else
-        free (path);
+    bool coming;
+
+    return step_of (name, &coming) >= 0 && coming &&
+           (!*c->coming.id || !strstr (name, c->coming.id)) && (all || is_abandoned (path));
 }
 
 /* [all] that is not complete, or what nothing was written to for long: another plan of this job
- * step may be writing. */
+ * step may be writing. A job that has lost the folder cannot give a name to what is gone. */
 static void sweep (const gs_ckpt_t *c, bool all)
 {
-    int64_t *steps;
-    size_t number;
+    size_t room = strlen (c->dir) + 2 + sizeof (((struct dirent *) NULL)->d_name);
+    DIR *dir = opendir (c->dir);
+    struct dirent *entry;
 
-    if (list (c, true, &steps, &number)) {
-        gsi_log (GS_LOG_WARN, "ckpt", "%s", gs_last_error ());
+    /* What was renamed by a job that died has lost its name before for good first. */
+    if (!dir || gsi_file_sync_folder (c->dir)) {
+        gsi_log (GS_LOG_WARN, "ckpt", "%s: what jobs have left stays: %s", c->dir,
+                 dir ? gs_last_error () : strerror (errno));
+        if (dir)
+            closedir (dir);
         return;
     }
-    /* What was renamed by a job that died has lost its name before for good first. */
-    if (number && gsi_file_sync_folder (c->dir)) {
-        gsi_log (GS_LOG_WARN, "ckpt", "%s", gs_last_error ());
-        number = 0;
+    while ((entry = readdir (dir))) {
+        char *path = malloc (room);
+        if (path)
+            snprintf (path, room, "%s/%s", c->dir, entry->d_name);
+        if (path && is_left (c, entry->d_name, path, all))
+            gsi_remove (path);
+        else
+            free (path);
     }
-    for (size_t i = 0; i < number; i++) {
-        sweep_path (path_of (c, steps[i], COMING), all);
-        sweep_path (path_of (c, steps[i], ".h5" COMING), all);
-        for (int k = 0; k < GONE_MAX; k++)
-            sweep_path (aside_of (c, steps[i], k), all);
-    }
-    free (steps);
+    closedir (dir);
 }
 
 gs_status_t gsi_store_take (gs_ckpt_t *c, const char *caller)
@@ -332,8 +346,10 @@ gs_status_t gsi_store_take (gs_ckpt_t *c, const char *caller)
     if (!(c->remover = gsi_remover_open (c->dir)))
         return gsi_fail (GS_ERR_NOMEM, "%s: out of memory", caller);
     st = gsi_lock_take (caller, c->dir, &c->lock, &taken);
-    if (!st)
+    if (!st) {
+        snprintf (c->coming.id, sizeof (c->coming.id), "%s", gsi_lock_id (c->lock));
         sweep (c, taken);
+    }
     if (st != GS_ERR_IO)
         return st;
     snprintf (text, sizeof (text), "%s", gs_last_error ());
@@ -342,13 +358,28 @@ gs_status_t gsi_store_take (gs_ckpt_t *c, const char *caller)
 
 gs_status_t gsi_store_hold (const gs_ckpt_t *c)
 {
-    return gsi_lock_look (c->tenant.name, c->lock);
+    gs_status_t st = gsi_lock_look (c->tenant.name, c->lock);
+
+    if (!st && gsi_lock_took (c->lock))
+        sweep (c, true);
+    return st;
 }
 
-void gsi_store_give_up (const gs_ckpt_t *c, int64_t step)
+void gsi_store_give_up (gs_ckpt_t *c, int64_t step)
 {
-    if (!gsi_lock_is_lost (c->lock))
-        gsi_remove (gsi_store_coming (c, step, GSI_STORE_TOP));
+    gsi_store_end (c);
+    gsi_remove (gsi_store_coming (c, step, GSI_STORE_TOP));
+}
+
+void gsi_store_end (gs_ckpt_t *c)
+{
+    struct gsi_coming *coming = &c->coming;
+
+    if (coming->sealed >= 0 && coming->sealed != coming->top)
+        close (coming->sealed);
+    if (coming->top >= 0)
+        close (coming->top);
+    coming->top = coming->sealed = -1;
 }
 
 /* Removes what the options do not hold of the steps up to [step]. */
@@ -359,7 +390,7 @@ static void retain (const gs_ckpt_t *c, int64_t step)
 
     if (!keep)
         return;
-    if (list (c, false, &steps, &number)) {
+    if (gsi_store_list (c, &steps, &number)) {
         gsi_log (GS_LOG_WARN, "ckpt", "%s", gs_last_error ());
         return;
     }
@@ -373,7 +404,10 @@ static void retain (const gs_ckpt_t *c, int64_t step)
 
 void gsi_store_tidy (const gs_ckpt_t *c, int64_t step, bool beside)
 {
-    retain (c, step);
+    if (gsi_store_hold (c))
+        gsi_log (GS_LOG_WARN, "ckpt", "no checkpoint is removed: %s", gs_last_error ());
+    else
+        retain (c, step);
     if (!beside)
         gsi_remover_await (c->remover, gsi_ckpt_until_ns (c));
     gsi_remover_run (c->remover, beside);
@@ -399,7 +433,25 @@ static gs_status_t check_free (const gs_ckpt_t *c, int64_t step)
     return st;
 }
 
-gs_status_t gsi_store_begin (const gs_ckpt_t *c, int64_t step)
+/* The file, or the folder with its index, open. */
+static gs_status_t create (gs_ckpt_t *c, const char *top, const char *sealed)
+{
+    struct gsi_coming *coming = &c->coming;
+    gs_status_t st;
+
+    if (!c->nodes) {
+        st = gsi_image_create (&c->sealed, top, &coming->top);
+        coming->sealed = coming->top;
+    } else if (mkdir (top, 0777)) {
+        return gsi_file_fail (top, "mkdir");
+    } else if (!(st = gsi_file_open (top, O_RDONLY | O_DIRECTORY, 0, &coming->top))) {
+        st = gsi_image_create (&c->sealed, sealed, &coming->sealed);
+    }
+    coming->number = 0;
+    return st || !system_of (c) ? st : gsi_file_number (coming->top, top, &coming->number);
+}
+
+gs_status_t gsi_store_begin (gs_ckpt_t *c, int64_t step)
 {
     char *top = gsi_store_coming (c, step, GSI_STORE_TOP);
     char *sealed = gsi_store_coming (c, step, GSI_STORE_SEALED);
@@ -410,10 +462,8 @@ gs_status_t gsi_store_begin (const gs_ckpt_t *c, int64_t step)
     if (!st && (!top || !sealed))
         st = gsi_fail (GS_ERR_NOMEM, "%s: no memory for a name", c->dir);
     if (!st) {
-        gsi_store_give_up (c, step); /* of a job that has died */
-        if (c->nodes && mkdir (top, 0777))
-            st = gsi_file_fail (top, "mkdir");
-        else if ((st = gsi_image_write (&c->sealed, sealed)))
+        gsi_store_give_up (c, step); /* of a write before that could not remove it */
+        if ((st = create (c, top, sealed)))
             gsi_store_give_up (c, step);
     }
     free (top);
@@ -421,16 +471,27 @@ gs_status_t gsi_store_begin (const gs_ckpt_t *c, int64_t step)
     return st;
 }
 
-gs_status_t gsi_store_begin_part (const gs_ckpt_t *c, int64_t step)
+gs_status_t gsi_store_begin_part (gs_ckpt_t *c, int64_t step)
 {
-    char *path;
-    gs_status_t st;
+    char *top, *path;
+    int fd = -1, part = -1;
+    gs_status_t st = GS_OK;
 
+    c->coming.part = 0;
     if (!c->mine.data)
         return GS_OK; /* this node has nothing */
+    top = gsi_store_coming (c, step, GSI_STORE_TOP);
     path = gsi_store_coming (c, step, GSI_STORE_PART);
-    st = path ? gsi_image_write (&c->mine, path)
-              : gsi_fail (GS_ERR_NOMEM, "%s: no memory for a name", c->dir);
+    if (!top || !path)
+        st = gsi_fail (GS_ERR_NOMEM, "%s: no memory for a name", c->dir);
+    else if (!(st = gsi_file_open (top, O_RDONLY | O_DIRECTORY, c->coming.number, &fd)) &&
+             !(st = gsi_image_create (&c->mine, path, &part)) && c->coming.number)
+        st = gsi_file_number (part, path, &c->coming.part);
+    if (part >= 0 && close (part) && !st)
+        st = gsi_file_fail (path, "close");
+    if (fd >= 0)
+        close (fd);
+    free (top);
     free (path);
     return st;
 }
@@ -442,14 +503,41 @@ struct names {
     char *top, *path, *old;
 };
 
+/* N.B. A server may have renamed it and its answer be lost; then the client asks again, and there
+ * is nothing of the first name: so by what is there. */
+static gs_status_t give_name (const gs_ckpt_t *c, const struct names *n)
+{
+    if (!gsi_file_is (c->coming.top, n->top))
+        return gsi_fail (GS_ERR_STATE,
+                         "%s: this is gone, or not the one that was written: another job has taken "
+                         "the folder over, or someone has removed it",
+                         n->top);
+    if (rename (n->top, n->path)) {
+        gs_status_t st = gsi_file_fail (n->top, "rename");
+        if (!gsi_file_is (c->coming.top, n->path))
+            return st;
+    }
+    return gsi_file_sync_folder (c->dir);
+}
+
+/* That which has the name now is ours, and still was when the folder was. */
+static gs_status_t confirm (const gs_ckpt_t *c, const struct names *n)
+{
+    gs_status_t st = gsi_store_hold (c);
+
+    if (st || gsi_file_is (c->coming.top, n->path))
+        return st;
+    return gsi_fail (GS_ERR_STATE,
+                     "%s: another job has put its own in the place of what was just saved",
+                     n->path);
+}
+
 /* What there was of the other layout goes when the new file is there, which is read before it. */
 static gs_status_t take_place_of_file (const gs_ckpt_t *c, int64_t step, const struct names *n)
 {
     gs_status_t st;
 
-    if (rename (n->top, n->path))
-        return gsi_file_fail (n->top, "rename");
-    if ((st = gsi_file_sync_folder (c->dir)))
+    if ((st = give_name (c, n)) || (st = confirm (c, n)))
         return st;
     drop (c, step, OLD);
     drop (c, step, "");
@@ -476,11 +564,8 @@ static gs_status_t take_place_of_folder (const gs_ckpt_t *c, int64_t step, const
     bool moved;
     gs_status_t st = gsi_file_sync_folder (n->top);
 
-    if (st || (st = put_beside (c, step, n)))
-        return st;
-    if (rename (n->top, n->path))
-        return gsi_file_fail (n->top, "rename");
-    if ((st = gsi_file_sync_folder (c->dir)) || (st = set_aside (c, step, ".h5", &moved)))
+    if (st || (st = put_beside (c, step, n)) || (st = give_name (c, n)) ||
+        (st = confirm (c, n)) || (st = set_aside (c, step, ".h5", &moved)))
         return st;
     drop (c, step, OLD);
     return moved ? gsi_file_sync_folder (c->dir) : GS_OK;
@@ -492,6 +577,8 @@ gs_status_t gsi_store_publish (const gs_ckpt_t *c, int64_t step)
                       path_of (c, step, OLD)};
     gs_status_t st = gsi_store_hold (c);
 
+    if (!st)
+        st = check_free (c, step);
     if (!st && (!n.top || !n.path || !n.old))
         st = gsi_fail (GS_ERR_NOMEM, "%s: no memory for a name", c->dir);
     if (!st)

@@ -37,18 +37,22 @@ gs_status_t gsi_store_take (gs_ckpt_t *c, const char *caller);
 /* Looks whether the folder is still of this job step. GS_ERR_STATE, _IO. */
 gs_status_t gsi_store_hold (const gs_ckpt_t *c);
 
-/* Makes the coming file of [step], with its beginning and its length, if need be in a folder.
- * GS_ERR_STATE, _IO. */
-gs_status_t gsi_store_begin (const gs_ckpt_t *c, int64_t step);
+/* Makes the coming file of [step], with its beginning and its length, if need be in a folder, and
+ * keeps it open: gsi_store_end follows. GS_ERR_STATE, _IO. */
+gs_status_t gsi_store_begin (gs_ckpt_t *c, int64_t step);
 
-/* The same for the file of this node, in that folder. */
-gs_status_t gsi_store_begin_part (const gs_ckpt_t *c, int64_t step);
+/* The same for the file of this node, in the folder that all ranks know the inode of; closed. */
+gs_status_t gsi_store_begin_part (gs_ckpt_t *c, int64_t step);
 
-/* Removes what is coming, unless the folder is another job's now, and so perhaps that. */
-void gsi_store_give_up (const gs_ckpt_t *c, int64_t step);
+/* Removes what is coming. Its name is ours alone, whosever the folder is now. */
+void gsi_store_give_up (gs_ckpt_t *c, int64_t step);
 
-/* Puts what is coming, all of which is on disk, in its place. */
+/* Puts what is coming, all of which is on disk, in its place. GS_ERR_STATE: another job has taken
+ * the folder, before or meanwhile: it is not there, or may not stay. */
 gs_status_t gsi_store_publish (const gs_ckpt_t *c, int64_t step);
+
+/* Closes what begin has opened; of any plan. */
+void gsi_store_end (gs_ckpt_t *c);
 
 /* After publication: removes what the options do not hold of the steps up to [step], and what
  * that has taken the place of, [beside] the program or now; what fails is logged. */

@@ -47,6 +47,8 @@ static gs_status_t agree (const struct order *o, gs_status_t st)
 
 static void free_save (struct gsi_save *s)
 {
+    if (!s->c->rank)
+        gsi_store_end (s->c);
     if (s->flow.path)
         gsi_flow_clear (&s->flow);
     free (s->sealed);
@@ -275,10 +277,11 @@ static gs_status_t make_save (const struct order *o, struct gsi_save **out)
     gs_status_t st;
 
     *out = s;
+    if (s)
+        s->c = c;
     if (!s || !(s->sealed = gsi_store_coming (c, o->step, GSI_STORE_SEALED)) ||
         !(s->path = gsi_store_coming (c, o->step, GSI_STORE_PART)))
         return gsi_fail (GS_ERR_NOMEM, "%s: out of memory", o->caller);
-    s->c = c;
     s->step = o->step;
     s->beside = o->mode != NOW;
     s->begin_ns = gsi_now_ns ();
@@ -296,19 +299,36 @@ static gs_status_t make_save (const struct order *o, struct gsi_save **out)
     return GS_OK;
 }
 
-/* Makes the files that are written to. */
+/* Which file the first rank of this node has made. */
+static gs_status_t learn_part (const struct order *o)
+{
+    struct gsi_coming *coming = &o->c->coming;
+    uint64_t node = (uint64_t) o->c->node, mine[] = {node, coming->part};
+    gs_status_t st = gs_allgather (o->c->comm, mine, coming->parts, 2, GS_U64, o->stream);
+
+    for (int r = 0; r < o->c->size && !st; r++)
+        if (coming->parts[2 * r] == node && coming->parts[2 * r + 1])
+            coming->part = coming->parts[2 * r + 1];
+    return st;
+}
+
+/* Makes the files that are written to, and tells all ranks which they are. */
 static gs_status_t make_files (const struct order *o, gs_status_t st, bool *made)
 {
     gs_ckpt_t *c = o->c;
+    uint64_t *number = &c->coming.number;
 
     *made = false;
+    if (c->rank)
+        *number = 0;
     if (!st && !c->rank) {
         st = gsi_store_begin (c, o->step);
         *made = !st;
     }
-    if ((st = agree (o, st)) || !c->nodes)
+    if ((st = gsi_agree_most (c->comm, o->caller, st, number, 1, o->stream)) || !c->nodes)
         return st;
-    return agree (o, gsi_store_begin_part (c, o->step));
+    st = agree (o, gsi_store_begin_part (c, o->step));
+    return st ? st : learn_part (o);
 }
 
 /* What fails here is told when the save ends, on all ranks. */

@@ -29,6 +29,12 @@ struct writer {
     uint64_t pushed, written; /* bytes */
 };
 
+/* The inode of the file that this rank writes to; 0: any. */
+static uint64_t number_of (const gs_ckpt_t *c)
+{
+    return c->nodes ? c->coming.part : c->coming.number;
+}
+
 /* ---- Past the cache ---- */
 
 /* Both ends of what is not whole pages go through the cache. */
@@ -56,10 +62,11 @@ static gs_status_t open_direct (struct writer *w)
 {
     const char *path = w->save->path;
 
-    w->direct = open (path, O_WRONLY | O_DIRECT | O_CLOEXEC);
-    if (w->direct < 0 && errno != EINVAL)
-        return gsi_file_fail (path, "open with O_DIRECT");
-    if (w->direct < 0) {
+    gs_status_t st = gsi_file_open (path, O_WRONLY | O_DIRECT, number_of (w->save->c), &w->direct);
+
+    if (st && errno != EINVAL)
+        return st;
+    if (st) {
         gsi_log (GS_LOG_INFO, "ckpt", "%s: its file system has no O_DIRECT: written without",
                  path);
         return GS_OK;
@@ -188,8 +195,8 @@ static gs_status_t write_file (struct gsi_save *s)
         w.fd = -1;
         return write_pieces (&w); /* it has digests to take */
     }
-    if ((w.fd = open (s->path, O_WRONLY | O_CLOEXEC)) < 0)
-        return gsi_file_fail (s->path, "open");
+    if ((st = gsi_file_open (s->path, O_WRONLY, number_of (s->c), &w.fd)))
+        return st;
     if (!(st = reserve (&w)))
         st = write_pieces (&w);
     if (w.direct >= 0 && close (w.direct) && !st)

@@ -5,6 +5,10 @@
  *
  *   GS_TEST_JOURNAL_FOLDER  the folder, by its absolute path without symbolic links
  *   GS_TEST_JOURNAL         the journal, which is appended to
+ *   GS_TEST_STOP            before the call of this number, from 1, between JOURNAL_BEGINS and
+ *                           JOURNAL_SAVED, the process stops itself, as SIGSTOP does; opens to
+ *                           read count, too
+ *   GS_TEST_STOP_RANK       which rank does
  *
  * Whose a descriptor is, is asked of the system in every call, so it does not matter who has
  * opened it. sync_file_range makes nothing durable and is not among the calls; neither are those
@@ -18,6 +22,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -49,6 +54,7 @@ static struct {
     int (*linkat) (int from, const char *path, int to, const char *new_path, int flags);
     int (*unlinkat) (int at, const char *path, int flags);
     int (*mkdirat) (int at, const char *path, mode_t mode);
+    int (*access) (const char *path, int mode);
 } next;
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
@@ -56,8 +62,18 @@ static const char *folder;
 static size_t folder_length;
 static int journal = -1;
 static atomic_uint calls;
+static atomic_int saving, places; /* calls that count, so far */
+static int stop_at;
 
 #define FIND(NAME) (*(void **) &next.NAME = dlsym (RTLD_NEXT, #NAME))
+
+static int where_to_stop (void)
+{
+    const char *place = getenv ("GS_TEST_STOP"), *who = getenv ("GS_TEST_STOP_RANK");
+    const char *rank = getenv ("OMPI_COMM_WORLD_RANK");
+
+    return place && (!who || atoi (who) == (rank ? atoi (rank) : 0)) ? atoi (place) : 0;
+}
 
 static void find_next (void)
 {
@@ -75,7 +91,9 @@ static void find_next (void)
     FIND (linkat);
     FIND (unlinkat);
     FIND (mkdirat);
+    FIND (access);
     folder = getenv ("GS_TEST_JOURNAL_FOLDER");
+    stop_at = where_to_stop ();
     if (!path || !folder)
         return;
     folder_length = strlen (folder);
@@ -119,8 +137,16 @@ static struct journal_entry make (enum journal_kind kind, uint64_t file, int64_t
     return entry;
 }
 
+/* A call on the folder comes. */
+static void come_to_place (void)
+{
+    if (saving && ++places == stop_at)
+        kill (getpid (), SIGSTOP);
+}
+
 static void begin (const struct journal_entry *entry)
 {
+    come_to_place ();
     append (entry, NULL, 0);
 }
 
@@ -148,8 +174,10 @@ PUBLIC void journal_mark (enum journal_kind kind, int64_t step)
 {
     struct journal_entry entry = make (kind, 0, step);
 
-    if (is_on ())
-        append (&entry, NULL, 0);
+    if (!is_on ())
+        return;
+    append (&entry, NULL, 0);
+    saving = kind == JOURNAL_BEGINS;
 }
 
 /* ---- Whose ---- */
@@ -224,8 +252,11 @@ static int open_at (int at, const char *path, int flags, mode_t mode)
     int fd;
 
     if (!is_on () || !(flags & (O_CREAT | O_TRUNC | O_DSYNC)) ||
-        !find_name (at, path, "open", entry.name))
+        !find_name (at, path, "open", entry.name)) {
+        if (is_on () && find_name (at, path, "open", entry.name))
+            come_to_place ();
         return next.openat (at, path, flags, mode);
+    }
     if (flags & O_DSYNC)
         unknown ("open with O_SYNC or O_DSYNC");
     begin (&entry);
@@ -286,6 +317,7 @@ static ssize_t put (int fd, const struct iovec *parts, int number, off_t offset)
         unknown ("write with O_APPEND");
     for (int i = 0; i < number; i++)
         entry.bytes += parts[i].iov_len;
+    come_to_place ();
     append (&entry, parts, number);
     n = offset < 0 ? next.writev (fd, parts, number) : next.pwritev (fd, parts, number, offset);
     end (&entry, n);
@@ -491,4 +523,14 @@ PUBLIC int mkdirat (int at, const char *path, mode_t mode)
 PUBLIC int mkdir (const char *path, mode_t mode)
 {
     return mkdirat (AT_FDCWD, path, mode);
+}
+
+/* Changes nothing, and is in no journal. */
+PUBLIC int access (const char *path, int mode)
+{
+    char name[JOURNAL_NAME_MAX + 1];
+
+    if (is_on () && saving && find_name (AT_FDCWD, path, "access", name))
+        come_to_place ();
+    return next.access (path, mode);
 }

@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 
+#include "ckpt/file.h"
 #include "unit/alone.h"
 
 static char folder[64];
@@ -81,23 +82,83 @@ static void end (void)
     ck_assert_int_eq (rmdir (folder), 0);
 }
 
+/* What is coming of a step, of this plan or of the job 99. */
+static const char *coming_of (int step, const char *id)
+{
+    static char name[64];
+
+    snprintf (name, sizeof (name), "ck-%012d.h5.%s.tmp", step, id);
+    return name;
+}
+
 /* Another job takes the folder while a file is written. */
 START_TEST (taken_in_between)
 {
     make_plan ();
     unit_ok (gsi_store_begin (plan, 5));
+    ck_assert (is_there (coming_of (5, plan->coming.id)));
     put_foreign_lock (0);
+    put (coming_of (5, "0123456789abcdef"), "", 0);
     unit_fails (gsi_store_hold (plan), GS_ERR_STATE, folder, "job 99", "elsewhere");
     unit_fails (gsi_store_publish (plan, 5), GS_ERR_STATE, folder, "job 99");
-    gsi_store_give_up (plan, 5); /* it may be that job's */
-    ck_assert (is_there ("ck-000000000005.h5.tmp"));
+    gsi_store_give_up (plan, 5); /* which is not that job's */
+    ck_assert (!is_there (coming_of (5, plan->coming.id)));
+    ck_assert (is_there (coming_of (5, "0123456789abcdef")));
     ck_assert (!is_there ("ck-000000000005.h5"));
     unit_fails (gs_ckpt_write (plan, 6, NULL), GS_ERR_STATE, folder, "job 99");
-    ck_assert (!is_there ("ck-000000000006.h5") && !is_there ("ck-000000000006.h5.tmp"));
+    ck_assert (!is_there ("ck-000000000006.h5"));
+    ck_assert (!is_there (coming_of (6, plan->coming.id)));
     unit_ok (gs_ckpt_destroy (plan));
     ck_assert (is_there (".gs-lock"));
     unlink (path_of (".gs-lock"));
-    unlink (path_of ("ck-000000000005.h5.tmp"));
+    ck_assert_int_eq (unlink (path_of (coming_of (5, "0123456789abcdef"))), 0);
+}
+END_TEST
+
+/* What has the name of what is coming is another file, before and after it gets its own name. */
+START_TEST (replaced)
+{
+    gs_ckpt_opts_t opts = GS_CKPT_OPTS_INIT;
+    char kept[128];
+    int fd;
+
+    opts.overwrite = 1;
+    make_plan_with (&opts);
+    unit_ok (gsi_store_begin (plan, 5));
+    strcpy (kept, path_of (coming_of (5, plan->coming.id)));
+    ck_assert_int_eq (rename (kept, path_of ("aside")), 0);
+    put (coming_of (5, plan->coming.id), "half of a file", 0);
+    unit_fails (gsi_file_open (kept, O_WRONLY, plan->coming.number, &fd), GS_ERR_IO, kept,
+                "not the file");
+    unit_fails (gsi_store_publish (plan, 5), GS_ERR_STATE, kept, "not the one");
+    ck_assert (!is_there ("ck-000000000005.h5"));
+    ck_assert_int_eq (rename (path_of ("aside"), kept), 0);
+    unit_ok (gsi_store_publish (plan, 5));
+    ck_assert (is_there ("ck-000000000005.h5"));
+    gsi_store_end (plan);
+    unit_ok (gs_ckpt_destroy (plan));
+    unlink (path_of ("ck-000000000005.h5"));
+}
+END_TEST
+
+/* A link that someone has put where a file is to be made, or was. */
+START_TEST (links)
+{
+    char kept[128];
+    int fd;
+
+    make_plan ();
+    put ("precious", "precious", 0);
+    strcpy (kept, path_of (coming_of (5, plan->coming.id)));
+    unit_ok (gsi_store_begin (plan, 5));
+    ck_assert_int_eq (unlink (kept), 0);
+    ck_assert_int_eq (symlink ("precious", kept), 0);
+    unit_fails (gsi_file_open (kept, O_WRONLY, 0, &fd), GS_ERR_IO, kept);
+    unit_fails (gsi_store_publish (plan, 5), GS_ERR_STATE, kept);
+    gsi_store_give_up (plan, 5);
+    ck_assert (!is_there (coming_of (5, plan->coming.id)) && is_there ("precious"));
+    unit_ok (gs_ckpt_destroy (plan));
+    unlink (path_of ("precious"));
 }
 END_TEST
 
@@ -107,7 +168,7 @@ START_TEST (given_up)
     make_plan ();
     unit_ok (gsi_store_begin (plan, 5));
     gsi_store_give_up (plan, 5);
-    ck_assert (!is_there ("ck-000000000005.h5.tmp"));
+    ck_assert (!is_there (coming_of (5, plan->coming.id)));
     unit_ok (gs_ckpt_destroy (plan));
 }
 END_TEST
@@ -118,17 +179,26 @@ START_TEST (sweeps)
     put ("ck-000000000002.h5.tmp", "", 4000);
     put ("ck-000000000003.h5", "", 4000);
     put ("other.tmp", "", 4000);
+    put ("ck-000000000001.h5.0123456789abcde.tmp", "", 4000);
+    put (coming_of (1, "0123456789abcdef"), "", 0);
+    put ("ck-000000000002.0123456789abcdef.tmp", "", 4000);
+    put ("ck-000000000002.gone3.tmp", "", 4000);
     make_plan (); /* nobody had the folder: what is new may be of another plan of this step */
     ck_assert (is_there ("ck-000000000001.h5.tmp"));
+    ck_assert (is_there (coming_of (1, "0123456789abcdef")));
     ck_assert (!is_there ("ck-000000000002.h5.tmp"));
+    ck_assert (!is_there ("ck-000000000002.0123456789abcdef.tmp"));
+    ck_assert (!is_there ("ck-000000000002.gone3.tmp"));
     unit_ok (gs_ckpt_destroy (plan));
     put_foreign_lock (70);
     make_plan (); /* nobody else writes here now */
     ck_assert (!is_there ("ck-000000000001.h5.tmp"));
+    ck_assert (!is_there (coming_of (1, "0123456789abcdef")));
     ck_assert (is_there ("ck-000000000003.h5") && is_there ("other.tmp"));
     unit_ok (gs_ckpt_destroy (plan));
     unlink (path_of ("ck-000000000003.h5"));
     unlink (path_of ("other.tmp"));
+    ck_assert_int_eq (unlink (path_of ("ck-000000000001.h5.0123456789abcde.tmp")), 0);
 }
 END_TEST
 
@@ -249,5 +319,5 @@ START_TEST (read_only)
 }
 END_TEST
 
-UNIT_SUITE_WITH ("store", 60, begin, end, taken_in_between, given_up, sweeps, cut_off, read_only,
+UNIT_SUITE_WITH ("store", 60, begin, end, taken_in_between, replaced, links, given_up, sweeps, cut_off, read_only,
                  other_layout, many_go)
