@@ -118,7 +118,8 @@ typedef struct gs_ckpt_opts {
  * Makes a plan without arrays; commit completes it.
  *
  *   comm  in   outlives the plan
- *   dir   in   the folder of the files, which exists and which all ranks see; copied
+ *   dir   in   the folder of the files, which exists and which all ranks see; copied. A
+ *              relative one is that of now, whatever the working folder is later
  *   opts  in   NULL for the defaults
  *   ckpt  out  the new plan; NULL on failure
  *

@@ -178,7 +178,7 @@ other_builds () {
         --disable-fortran --enable-werror)
     # They take long, and judge numbers, or the order of calls; the programs themselves run in
     # other tests, too.
-    local long='^tests/\(demo/\(resume\|skill\|weights\|wire\)\|multi/ckpt_\(replay\|rivals\)\)\.sh'
+    local long='^tests/\(demo/\(resume\|skill\|weights\|wire\)\|multi/ckpt_r[a-z]*\)\.sh'
 
     build_in "clang" build-clang --enable-werror CC=clang CXX=clang++ "${gpus[@]}" \
         && tests "clang: unit tests" build-clang make -j"$jobs" -C build-clang check-unit

@@ -11,6 +11,7 @@
 #include "base/fault.h"
 #include "base/log.h"
 #include "base/status.h"
+#include "ckpt/file.h"
 #include "ckpt/save.h"
 #include "ckpt/stage.h"
 
@@ -115,7 +116,10 @@ gs_status_t gs_ckpt_create (gs_comm_t *comm, const char *dir, const gs_ckpt_opts
         opts = &standard;
     if ((st = check_create (dir, opts)))
         return st;
-    if (!(c = calloc (1, sizeof (*c))) || !(c->dir = strdup (dir))) {
+    if (!(c = calloc (1, sizeof (*c))) || !(c->given = strdup (dir)) ||
+        !(c->dir = gsi_file_absolute (dir))) {
+        if (c)
+            free (c->given);
         free (c);
         return gsi_fail (GS_ERR_NOMEM, "gs_ckpt_create: out of memory");
     }
@@ -123,9 +127,10 @@ gs_status_t gs_ckpt_create (gs_comm_t *comm, const char *dir, const gs_ckpt_opts
     c->opts.name = c->opts.signals = NULL;
     snprintf (c->tenant.name, sizeof (c->tenant.name), "plan '%.64s'",
               opts->name ? opts->name : "checkpoint");
-    if ((st = gsi_stop_open (&c->stop, dir, opts)) ||
+    if ((st = gsi_stop_open (&c->stop, c->dir, opts)) ||
         (st = gsi_feature_open (comm, &c->tenant, "gs_ckpt_create"))) {
         gsi_stop_close (&c->stop);
+        free (c->given);
         free (c->dir);
         free (c);
         return st;
@@ -170,6 +175,7 @@ gs_status_t gs_ckpt_destroy (gs_ckpt_t *ckpt)
     }
     free (ckpt->array);
     free (ckpt->set);
+    free (ckpt->given);
     free (ckpt->dir);
     gsi_feature_close (ckpt->comm, &ckpt->tenant);
     ckpt->magic = 0;

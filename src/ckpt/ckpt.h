@@ -51,11 +51,12 @@ struct gsi_staging {
 
 /* The files of a save, before they have their names. */
 struct gsi_coming {
-    char id[17];      /* in their names, of the lock: no other process has it */
-    int top, sealed;  /* (rank 0) the file or folder that gets the name, and the sealed file; -1 */
-    uint64_t number;  /* inodes, 0 where the file system has none to rely on: of the first of these */
-    uint64_t part;    /* and of the file of this node */
-    uint64_t *parts;  /* [2 * size] room to hear of that */
+    char id[17];     /* in their names, of the lock: no other process has it */
+    int top, sealed; /* (rank 0) the file or folder that gets the name, and the sealed file; -1 */
+    uint64_t
+        number; /* inodes, 0 where the file system has none to rely on: of the first of these */
+    uint64_t part;   /* and of the file of this node */
+    uint64_t *parts; /* [2 * size] room to hear of that */
 };
 
 struct gsi_region;
@@ -68,7 +69,7 @@ struct gs_ckpt {
     int rank, size;
     struct gsi_tenant tenant;
     gs_ckpt_opts_t opts;
-    char *dir;
+    char *given, *dir; /* the folder as it was named, and by its absolute path */
     bool committed;
 
     /* On rank 0 of a plan that is committed and writes: of the folder, and for files in it. */

@@ -67,7 +67,7 @@ static gs_status_t compare (const gs_ckpt_t *c)
     gs_status_t st;
 
     gsi_signals_describe (c->stop.signals, signals, sizeof (signals));
-    describe_text (&t, c->tenant.name, "folder", c->dir);
+    describe_text (&t, c->tenant.name, "folder", c->given);
     gsi_text_add (&t, "keep_last %d, keep_every %" PRId64 ", overwrite %d\n", o->keep_last,
                   o->keep_every, !!o->overwrite);
     gsi_text_add (&t, "allow_missing %d, allow_extra %d, ranks %d\n", !!o->allow_missing,

@@ -4,6 +4,8 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -79,6 +81,20 @@ gs_status_t gsi_file_read (int fd, const char *path, void *data, size_t bytes, u
         bytes -= (size_t) n;
     }
     return GS_OK;
+}
+
+char *gsi_file_absolute (const char *path)
+{
+    char *here = *path == '/' ? NULL : getcwd (NULL, 0), *whole;
+    size_t room;
+
+    if (!here)
+        return strdup (path);
+    room = strlen (here) + strlen (path) + 2;
+    if ((whole = malloc (room)))
+        snprintf (whole, room, "%s/%s", strcmp (here, "/") ? here : "", path);
+    free (here);
+    return whole;
 }
 
 gs_status_t gsi_file_number (int fd, const char *path, uint64_t *number)

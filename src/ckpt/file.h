@@ -26,9 +26,13 @@ void gsi_file_push (int fd, uint64_t offset, uint64_t bytes);
 /* The same back; GS_ERR_IO, or GS_ERR_FORMAT if the file ends before. */
 gs_status_t gsi_file_read (int fd, const char *path, void *data, size_t bytes, uint64_t offset);
 
+/* [path] from the root, so that it stays the same whatever becomes of the working folder; as it
+ * is if that has no name. To be freed. NULL: no memory. */
+char *gsi_file_absolute (const char *path);
+
 /*
- * Opens what is at [path], no link, with [flags] of open(2). It must have the inode [number], which
- * the process has told that made it; 0: any has. GS_ERR_IO.
+ * Opens what is at [path], no link, with [flags] of open(2). It must have the inode [number],
+ * which the process has told that made it; 0: any has. GS_ERR_IO.
  */
 gs_status_t gsi_file_open (const char *path, int flags, uint64_t number, int *fd);
 

@@ -12,8 +12,8 @@ gs_status_t gsi_image_lay_out (const char *folder, struct gsi_h5_set *sets, size
 gs_status_t gsi_image_make (const char *folder, struct gsi_h5_set *sets, size_t number,
                             const struct gsi_h5_grid *grid, struct gsi_h5_image *image);
 
-/* Makes a file that begins so and is as long, which must not be there, and leaves it open to write.
- * What fails leaves none. */
+/* Makes a file that begins so and is as long, which must not be there, and leaves it open to
+ * write. What fails leaves none. */
 gs_status_t gsi_image_create (const struct gsi_h5_image *image, const char *path, int *fd);
 
 /* The same, and closes it. */

@@ -130,8 +130,8 @@ char *gsi_store_find (const gs_ckpt_t *c, int64_t step)
     return path_of (c, step, ends[0]);
 }
 
-/* Whether a name has this behind the step: it is not complete, or not to stay. An id may be missing,
- * as it once was. */
+/* Whether a name has this behind the step: it is not complete, or not to stay. An id may be
+ * missing, as it once was. */
 static bool is_coming (const char *end)
 {
     int length = 0;
@@ -508,10 +508,11 @@ struct names {
 static gs_status_t give_name (const gs_ckpt_t *c, const struct names *n)
 {
     if (!gsi_file_is (c->coming.top, n->top))
-        return gsi_fail (GS_ERR_STATE,
-                         "%s: this is gone, or not the one that was written: another job has taken "
-                         "the folder over, or someone has removed it",
-                         n->top);
+        return gsi_fail (
+            GS_ERR_STATE,
+            "%s: this is gone, or not the one that was written: another job has taken "
+            "the folder over, or someone has removed it",
+            n->top);
     if (rename (n->top, n->path)) {
         gs_status_t st = gsi_file_fail (n->top, "rename");
         if (!gsi_file_is (c->coming.top, n->path))

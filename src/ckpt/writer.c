@@ -62,7 +62,8 @@ static gs_status_t open_direct (struct writer *w)
 {
     const char *path = w->save->path;
 
-    gs_status_t st = gsi_file_open (path, O_WRONLY | O_DIRECT, number_of (w->save->c), &w->direct);
+    gs_status_t st =
+        gsi_file_open (path, O_WRONLY | O_DIRECT, number_of (w->save->c), &w->direct);
 
     if (st && errno != EINVAL)
         return st;

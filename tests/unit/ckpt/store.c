@@ -319,5 +319,38 @@ START_TEST (read_only)
 }
 END_TEST
 
-UNIT_SUITE_WITH ("store", 60, begin, end, taken_in_between, replaced, links, given_up, sweeps, cut_off, read_only,
-                 other_layout, many_go)
+/* The program goes elsewhere: the folder stays where it was when it was named. */
+START_TEST (chdirs)
+{
+    char *here = getcwd (NULL, 0);
+    int64_t found = -1;
+    int stop = 1;
+
+    ck_assert_ptr_nonnull (here);
+    make_plan ();
+    ck_assert_int_eq (chdir ("/"), 0);
+    value = 5;
+    unit_ok (gs_ckpt_write (plan, 5, NULL));
+    value = 0;
+    unit_ok (gs_ckpt_read (plan, GS_CKPT_LATEST, &found, NULL));
+    ck_assert_int_eq (found, 5);
+    ck_assert_double_eq (value, 5);
+    unit_ok (gs_ckpt_stop_requested (plan, &stop, NULL));
+    ck_assert_int_eq (stop, 0);
+    ck_assert_int_eq (chdir (here), 0);
+    put ("stop", "", 0);
+    ck_assert_int_eq (chdir ("/"), 0);
+    plan->stop.looked_ns = 0;
+    unit_ok (gs_ckpt_stop_requested (plan, &stop, NULL));
+    ck_assert_int_eq (stop, GS_CKPT_STOP_FILE);
+    unit_ok (gs_ckpt_destroy (plan));
+    ck_assert_int_eq (chdir (here), 0);
+    free (here);
+    ck_assert (!is_there (".gs-lock"));
+    unlink (path_of ("stop"));
+    unlink (path_of ("ck-000000000005.h5"));
+}
+END_TEST
+
+UNIT_SUITE_WITH ("store", 60, begin, end, taken_in_between, replaced, links, chdirs, given_up,
+                 sweeps, cut_off, read_only, other_layout, many_go)
