@@ -136,7 +136,6 @@ gs_status_t gs_ckpt_create (gs_comm_t *comm, const char *dir, const gs_ckpt_opts
         return st;
     }
     c->magic = GSI_CKPT_MAGIC;
-    c->damaged[1] = -1;
     c->coming.top = c->coming.sealed = -1;
     c->comm = comm;
     c->rank = gs_comm_rank (comm);
@@ -175,6 +174,7 @@ gs_status_t gs_ckpt_destroy (gs_ckpt_t *ckpt)
     }
     free (ckpt->array);
     free (ckpt->set);
+    free (ckpt->damaged);
     free (ckpt->given);
     free (ckpt->dir);
     gsi_feature_close (ckpt->comm, &ckpt->tenant);

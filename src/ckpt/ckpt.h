@@ -77,7 +77,8 @@ struct gs_ckpt {
     struct gsi_remover *remover;
     struct gsi_stop stop;
     struct gsi_coming coming;
-    int64_t damaged[2]; /* a read of the newest has found the steps from here to there damaged */
+    int64_t *damaged; /* [damages] steps that could not be read, and were not saved since */
+    size_t damages;
 
     int arrays, room;
     struct gsi_ckpt_array *array;

@@ -31,6 +31,7 @@ struct load {
     gs_stream_t stream;
     int64_t step;
     struct gsi_source source;
+    bool strange;           /* ranks do not see the same file */
     uint64_t *offset;       /* [arrays] in this file; or with parts, the number of the data set */
     size_t *counts;         /* [2 * size] of a gather */
     struct gsi_fetch fetch; /* of the array that is being read, */
@@ -55,6 +56,9 @@ static gs_status_t open_file (struct load *l)
     if (!path)
         return gsi_fail (GS_ERR_NOMEM, "%s: out of memory", caller);
     st = gsi_source_open (path, &l->source);
+    if (st == GS_ERR_IO && l->source.fd < 0 && errno == ENOENT && strstr (path, "/" GSI_SEALED))
+        st = gsi_fail (GS_ERR_FORMAT, "%s: it is not there, but its folder is: it is damaged",
+                       path);
     free (path);
     if (!st && l->source.seal.step != (uint64_t) l->step)
         st = gsi_fail (GS_ERR_FORMAT, "%s: it is of step %" PRIu64 " and has been renamed",
@@ -89,7 +93,8 @@ static gs_status_t check_file (struct load *l)
     a.word[1] = l->source.seal.image_crc;
     if ((st = gsi_agree (l->c->comm, caller, st, &a, l->stream)))
         return st;
-    if (a.differs != -1)
+    l->strange = a.differs != -1;
+    if (l->strange)
         return gsi_fail (
             GS_ERR_IO,
             "%s: ranks %d and %d have different files before them: %s is not shared, "
@@ -338,25 +343,34 @@ static gs_status_t choose (struct load *l, int64_t below)
     return gs_broadcast (l->c->comm, &l->step, 1, GS_I64, 0, l->stream);
 }
 
+/* Whether an older one may be better: not if it does not fit, or this is no shared folder. */
+static bool goes_back (const struct load *l, gs_status_t st)
+{
+    return (st == GS_ERR_FORMAT || st == GS_ERR_IO) && !l->strange;
+}
+
 /* The newest one that is whole. */
 static gs_status_t read_latest (struct load *l)
 {
     int64_t below = INT64_MAX;
-    gs_status_t st;
+    gs_status_t st, worst = GS_ERR_FORMAT;
 
     while (!(st = choose (l, below)) && l->step >= 0) {
-        if ((st = read_step (l)) != GS_ERR_FORMAT)
+        if (!goes_back (l, st = read_step (l))) {
+            if (!st)
+                gsi_store_note (l->c, l->step, false);
             return st;
-        l->c->damaged[0] = l->step;
-        if (below == INT64_MAX)
-            l->c->damaged[1] = l->step;
+        }
+        worst = st == GS_ERR_IO ? st : worst;
+        gsi_store_note (l->c, l->step, true);
         if (!l->c->rank)
             gsi_log (GS_LOG_WARN, "ckpt", "%s; the checkpoint before is taken", gs_last_error ());
         below = l->step;
     }
     if (st || below == INT64_MAX)
         return st;
-    return gsi_fail (GS_ERR_FORMAT, "%s: no checkpoint in %s is whole; warnings tell of each",
+    return gsi_fail (worst,
+                     "%s: no checkpoint in %s can be read and is whole; warnings tell of each",
                      caller, l->c->dir);
 }
 

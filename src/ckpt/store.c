@@ -117,17 +117,28 @@ char *gsi_store_coming (const gs_ckpt_t *c, int64_t step, enum gsi_store_what wh
     return path_of (c, step, end);
 }
 
+/* Whether there is DIR/ck-<step> with [end]; not if there is no memory. */
+static bool has (const gs_ckpt_t *c, int64_t step, const char *end)
+{
+    char *path = path_of (c, step, end);
+    bool there = path && !access (path, F_OK);
+
+    free (path);
+    return there;
+}
+
 char *gsi_store_find (const gs_ckpt_t *c, int64_t step)
 {
     static const char *const ends[] = {".h5", "/" GSI_SEALED, OLD "/" GSI_SEALED};
-    char *path;
+    static const char *const tops[] = {".h5", "", OLD};
+    int i = 0;
 
-    for (int i = 0; i < 3; i++) {
-        if (!(path = path_of (c, step, ends[i])) || !access (path, F_OK))
-            return path;
-        free (path);
-    }
-    return path_of (c, step, ends[0]);
+    while (i < 3 && !has (c, step, ends[i]))
+        i++;
+    for (int k = 2; k >= 0 && i == 3; k--) /* a folder may have lost its index */
+        if (has (c, step, tops[k]))
+            return path_of (c, step, ends[k]);
+    return path_of (c, step, ends[i % 3]);
 }
 
 /* Whether a name has this behind the step: it is not complete, or not to stay. An id may be
@@ -216,6 +227,32 @@ gs_status_t gsi_store_list (const gs_ckpt_t *c, int64_t **steps, size_t *number)
     closedir (dir);
     *number = sort (*steps, *number);
     return GS_OK;
+}
+
+/* ---- What is damaged ---- */
+
+static bool is_damaged (const gs_ckpt_t *c, int64_t step)
+{
+    size_t i = 0;
+
+    while (i < c->damages && c->damaged[i] != step)
+        i++;
+    return i < c->damages;
+}
+
+void gsi_store_note (gs_ckpt_t *c, int64_t step, bool damaged)
+{
+    int64_t *larger;
+    size_t left = 0;
+
+    for (size_t i = 0; i < c->damages; i++)
+        if (c->damaged[i] != step)
+            c->damaged[left++] = c->damaged[i];
+    c->damages = left;
+    if (!damaged || !(larger = realloc (c->damaged, (left + 1) * sizeof (*larger))))
+        return;
+    c->damaged = larger;
+    c->damaged[c->damages++] = step;
 }
 
 /* ---- Removal ---- */
@@ -382,7 +419,8 @@ void gsi_store_end (gs_ckpt_t *c)
     coming->top = coming->sealed = -1;
 }
 
-/* Removes what the options do not hold of the steps up to [step]. */
+/* Removes what the options do not hold of the steps up to [step]: what is older than so many that
+ * are whole, as far as is known. */
 static void retain (const gs_ckpt_t *c, int64_t step)
 {
     size_t number, keep = (size_t) c->opts.keep_last;
@@ -396,7 +434,9 @@ static void retain (const gs_ckpt_t *c, int64_t step)
     }
     while (number && steps[number - 1] > step)
         number--; /* of a past that this job has gone back from */
-    for (size_t i = 0; i + keep < number; i++)
+    while (number && keep)
+        keep -= !is_damaged (c, steps[--number]);
+    for (size_t i = 0; i < number; i++)
         if (!c->opts.keep_every || steps[i] % c->opts.keep_every)
             remove_step (c, steps[i]);
     free (steps);
@@ -418,12 +458,11 @@ void gsi_store_tidy (const gs_ckpt_t *c, int64_t step, bool beside)
 static gs_status_t check_free (const gs_ckpt_t *c, int64_t step)
 {
     char *path = gsi_store_find (c, step);
-    bool damaged = step >= c->damaged[0] && step <= c->damaged[1];
     gs_status_t st = GS_OK;
 
     if (!path)
         st = gsi_fail (GS_ERR_NOMEM, "%s: no memory for a name", c->dir);
-    else if (!access (path, F_OK) && !damaged && !c->opts.overwrite)
+    else if (!access (path, F_OK) && !is_damaged (c, step) && !c->opts.overwrite)
         st =
             gsi_fail (GS_ERR_STATE,
                       "%s: there is a checkpoint of this step already: give another step, or the "
@@ -572,7 +611,7 @@ static gs_status_t take_place_of_folder (const gs_ckpt_t *c, int64_t step, const
     return moved ? gsi_file_sync_folder (c->dir) : GS_OK;
 }
 
-gs_status_t gsi_store_publish (const gs_ckpt_t *c, int64_t step)
+gs_status_t gsi_store_publish (gs_ckpt_t *c, int64_t step)
 {
     struct names n = {gsi_store_coming (c, step, GSI_STORE_TOP), path_of (c, step, end_of (c)),
                       path_of (c, step, OLD)};
@@ -584,6 +623,8 @@ gs_status_t gsi_store_publish (const gs_ckpt_t *c, int64_t step)
         st = gsi_fail (GS_ERR_NOMEM, "%s: no memory for a name", c->dir);
     if (!st)
         st = c->nodes ? take_place_of_folder (c, step, &n) : take_place_of_file (c, step, &n);
+    if (!st)
+        gsi_store_note (c, step, false);
     free (n.top);
     free (n.path);
     free (n.old);

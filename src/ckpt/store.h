@@ -28,6 +28,10 @@ char *gsi_store_find (const gs_ckpt_t *c, int64_t step);
 /* The steps that there are checkpoints of, oldest first; to be freed. GS_ERR_IO, GS_ERR_NOMEM. */
 gs_status_t gsi_store_list (const gs_ckpt_t *c, int64_t **steps, size_t *number);
 
+/* Notes that a step could not be read, or is whole: what is damaged does not count among those
+ * that are kept, and may be written again. */
+void gsi_store_note (gs_ckpt_t *c, int64_t step, bool damaged);
+
 /*
  * Takes the folder, unless the plan only reads; and removes files of jobs that have died while
  * they wrote. GS_ERR_STATE: another job has it; GS_ERR_IO, GS_ERR_NOMEM.
@@ -49,7 +53,7 @@ void gsi_store_give_up (gs_ckpt_t *c, int64_t step);
 
 /* Puts what is coming, all of which is on disk, in its place. GS_ERR_STATE: another job has taken
  * the folder, before or meanwhile: it is not there, or may not stay. */
-gs_status_t gsi_store_publish (const gs_ckpt_t *c, int64_t step);
+gs_status_t gsi_store_publish (gs_ckpt_t *c, int64_t step);
 
 /* Closes what begin has opened; of any plan. */
 void gsi_store_end (gs_ckpt_t *c);

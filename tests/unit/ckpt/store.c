@@ -352,5 +352,105 @@ START_TEST (chdirs)
 }
 END_TEST
 
-UNIT_SUITE_WITH ("store", 60, begin, end, taken_in_between, replaced, links, chdirs, given_up,
-                 sweeps, cut_off, read_only, other_layout, many_go)
+/* Of steps 1 and 2 the second one cannot be read: the first is, and stays while it is the only
+ * one that is whole. */
+static void check_fall_back (gs_ckpt_layout_t layout, void (*harm) (void), gs_status_t none)
+{
+    gs_ckpt_opts_t opts = GS_CKPT_OPTS_INIT;
+    bool by_node = layout == GS_CKPT_LAYOUT_NODE;
+    int64_t found = -1, steps[4];
+    size_t number;
+
+    opts.layout = layout;
+    make_plan_with (&opts);
+    for (value = 1; value <= 2; value++)
+        unit_ok (gs_ckpt_write (plan, (int64_t) value, NULL));
+    unit_ok (gs_ckpt_destroy (plan));
+    harm ();
+    opts.keep_last = 2;
+    make_plan_with (&opts);
+    unit_ok (gs_ckpt_read (plan, GS_CKPT_LATEST, &found, NULL));
+    ck_assert_int_eq (found, 1);
+    ck_assert_double_eq (value, 1);
+    unit_fails (gs_ckpt_read (plan, 2, &found, NULL), none, "ck-000000000002");
+    value = 3;
+    unit_ok (gs_ckpt_write (plan, 3, NULL));
+    unit_ok (gs_ckpt_list (plan, steps, 4, &number)); /* 1 and 3 are whole */
+    ck_assert_uint_eq (number, 3);
+    ck_assert_int_eq (steps[0], 1);
+    value = 2.5;
+    unit_ok (gs_ckpt_write (plan, 2, NULL)); /* in the place of what is damaged, */
+    unit_fails (gs_ckpt_write (plan, 2, NULL), GS_ERR_STATE, "overwrite"); /* which now is not */
+    unit_ok (gs_ckpt_read (plan, 2, NULL, NULL));
+    unit_ok (gs_ckpt_write (plan, 4, NULL));
+    unit_ok (gs_ckpt_list (plan, steps, 4, &number));
+    ck_assert_uint_eq (number, 2);
+    ck_assert_int_eq (steps[0], 3);
+    unit_ok (gs_ckpt_destroy (plan));
+    for (int step = 3; step <= 4; step++) {
+        char name[64];
+        snprintf (name, sizeof (name), "ck-%012d.h5", step);
+        if (by_node)
+            remove_folder_of (step);
+        else
+            unlink (path_of (name));
+    }
+}
+
+static void take_index (void)
+{
+    ck_assert_int_eq (unlink (path_of ("ck-000000000002/index.h5")), 0);
+}
+
+static void loop (void)
+{
+    ck_assert_int_eq (unlink (path_of ("ck-000000000002.h5")), 0);
+    ck_assert_int_eq (symlink ("ck-000000000002.h5", path_of ("ck-000000000002.h5")), 0);
+}
+
+static void make_folder (void)
+{
+    ck_assert_int_eq (unlink (path_of ("ck-000000000002.h5")), 0);
+    ck_assert_int_eq (mkdir (path_of ("ck-000000000002.h5"), 0777), 0);
+}
+
+static void cut (void)
+{
+    ck_assert_int_eq (truncate (path_of ("ck-000000000002.h5"), 5000), 0);
+}
+
+START_TEST (no_index)
+{
+    check_fall_back (GS_CKPT_LAYOUT_NODE, take_index, GS_ERR_FORMAT);
+}
+END_TEST
+
+START_TEST (cannot_be_opened)
+{
+    check_fall_back (GS_CKPT_LAYOUT_SINGLE, loop, GS_ERR_IO);
+}
+END_TEST
+
+START_TEST (damaged)
+{
+    check_fall_back (GS_CKPT_LAYOUT_SINGLE, cut, GS_ERR_FORMAT);
+}
+END_TEST
+
+/* None can be read, and not for damage. */
+START_TEST (all_unreadable)
+{
+    int64_t found;
+
+    make_plan ();
+    unit_ok (gs_ckpt_write (plan, 2, NULL));
+    make_folder ();
+    unit_fails (gs_ckpt_read (plan, GS_CKPT_LATEST, &found, NULL), GS_ERR_IO, folder, "warnings");
+    unit_ok (gs_ckpt_destroy (plan));
+    ck_assert_int_eq (rmdir (path_of ("ck-000000000002.h5")), 0);
+}
+END_TEST
+
+UNIT_SUITE_WITH ("store", 60, begin, end, taken_in_between, replaced, links, chdirs, no_index,
+                 cannot_be_opened, damaged, all_unreadable, given_up, sweeps, cut_off, read_only,
+                 other_layout, many_go)
