@@ -388,8 +388,8 @@ gs_status_t gs_ckpt_list (gs_ckpt_t *ckpt, int64_t *steps, size_t room, size_t *
  * before anything is changed.
  *
  *   ckpt    in   committed
- *   step    in   the same on all ranks; GS_CKPT_LATEST: the highest one, or if that is damaged,
- *                of which a warning is logged, the one before, and so on
+ *   step    in   the same on all ranks; GS_CKPT_LATEST: the highest one, or if that is damaged
+ *                or cannot be read, of which a warning is logged, the one before, and so on
  *   found   out  the step that was read; NULL if not wanted; -1: GS_CKPT_LATEST found no file at
  *                all, which is no failure, and arrays stay as they are
  *   stream  in   on GPUs the stream that goes on with the arrays; ignored on hosts

@@ -87,21 +87,38 @@ static void copy_shape (hsize_t *to, const uint64_t *from, int dims)
 }
 
 /* Adds where one box of it comes from. */
+/* N.B. HDF5 takes % in names of what lies elsewhere as the begin of a block's number. */
+static char *without_pattern (const char *path)
+{
+    char *out = malloc (2 * strlen (path) + 1), *at = out;
+
+    for (; out && *path; path++) {
+        *at++ = *path;
+        if (*path == '%')
+            *at++ = '%';
+    }
+    if (out)
+        *at = 0;
+    return out;
+}
+
 static herr_t add_source (hid_t creation, hid_t space, const struct gsi_h5_set *set,
                           const struct gsi_h5_source *s)
 {
     hsize_t begin[GSI_H5_DIMS_MAX], extents[GSI_H5_DIMS_MAX];
+    char *path = without_pattern (s->path);
     hid_t whole;
-    herr_t rc = 0;
+    herr_t rc = path ? 0 : -1;
 
     copy_shape (begin, s->offsets, set->dims);
     copy_shape (extents, s->extents, set->dims);
-    if (set->dims)
+    if (set->dims && rc >= 0)
         rc = H5Sselect_hyperslab (space, H5S_SELECT_SET, begin, NULL, extents, NULL);
     whole = set->dims ? H5Screate_simple (set->dims, extents, NULL) : H5Screate (H5S_SCALAR);
     if (rc >= 0)
-        rc = H5Pset_virtual (creation, space, s->file, s->path, whole);
+        rc = H5Pset_virtual (creation, space, s->file, path, whole);
     H5Sclose (whole);
+    free (path);
     return rc;
 }
 

@@ -62,7 +62,7 @@ struct gsi_h5_file {
 /* GS_OK, or GS_ERR_UNSUPPORTED in a build without HDF5. */
 gs_status_t gsi_h5_present (const char *caller);
 
-/* Bytes of a data set in its own file. */
+/* Bytes of a data set in its own file; SIZE_MAX: more than there can be. */
 size_t gsi_h5_bytes (const struct gsi_h5_set *set);
 
 /* Gives it an attribute, or another text of that name. GS_ERR_NOMEM. */

@@ -70,7 +70,8 @@ static bool describe (hid_t data, struct gsi_h5_set *set)
     set->offset = offset == HADDR_UNDEF ? 0 : offset;
     fine = fine && H5Oget_info (data, &info) >= 0;
     set->header = fine ? info.addr : 0;
-    fine = fine && (offset != HADDR_UNDEF || is_virtual || !gsi_h5_bytes (set)) &&
+    fine = fine && gsi_h5_bytes (set) != SIZE_MAX &&
+           (offset != HADDR_UNDEF || is_virtual || !gsi_h5_bytes (set)) &&
            H5Aiterate2 (data, H5_INDEX_NAME, H5_ITER_INC, &index, note_attribute, set) >= 0;
     H5Pclose (list);
     H5Sclose (space);

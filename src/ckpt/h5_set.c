@@ -11,10 +11,13 @@
 size_t gsi_h5_bytes (const struct gsi_h5_set *set)
 {
     size_t bytes = set->path && !set->sources ? gs_dtype_size (set->dtype) : 0;
+    bool fits = true;
 
     for (int d = 0; d < set->dims; d++)
-        bytes *= set->shape[d];
-    return bytes;
+        bytes = set->shape[d] ? bytes : 0;
+    for (int d = 0; d < set->dims && bytes && fits; d++)
+        fits = !__builtin_mul_overflow (bytes, set->shape[d], &bytes);
+    return fits ? bytes : SIZE_MAX;
 }
 
 void gsi_h5_field_name (const struct gsi_h5_set *set, char *name, size_t room)

@@ -162,6 +162,14 @@ static void unclaim (const struct gsi_lock_file *f, const struct seen *seen, int
     }
 }
 
+/* N.B. A rename over NFS may fail and have been made, if an answer is lost. */
+static bool has_become (const struct gsi_lock_file *f)
+{
+    struct seen now;
+
+    return !look_at (f, false, &now) && now.there && !strcmp (now.holder.id, f->fresh.id);
+}
+
 /* Puts our own file in the place of the lock [seen]. EAGAIN: look again who has it. */
 static int replace (const struct gsi_lock_file *f, const struct seen *seen, int64_t now_s)
 {
@@ -173,8 +181,10 @@ static int replace (const struct gsi_lock_file *f, const struct seen *seen, int6
     error = look_at (f, false, &again);
     if (!error && (!is_same (seen, &again) || again.touched_s != seen->touched_s))
         error = EAGAIN; /* it has changed hands, or lives */
-    else if (!error && rename (f->own, f->path))
+    else if (!error && rename (f->own, f->path)) {
         error = errno;
+        error = has_become (f) ? 0 : error;
+    }
     unclaim (f, seen, turn);
     return error;
 }
@@ -282,6 +292,18 @@ static void enter (struct gsi_lock_file *f, int64_t now_s)
     sweep (f, now_s);
 }
 
+/* A clock was wrong when it was touched, so far that it would count as alive until then. Its
+ * holder touches it again, or it counts from now on. */
+static void bring_to_now (const struct gsi_lock_file *f, int64_t age_s)
+{
+    if (age_s >= -GSI_HOLDER_SILENT_S)
+        return;
+    gsi_log (GS_LOG_WARN, "ckpt", "%s is of the future, by %lld s: its age counts from now on",
+             f->path, (long long) -age_s);
+    if (utimensat (AT_FDCWD, f->path, NULL, AT_SYMLINK_NOFOLLOW))
+        gsi_log (GS_LOG_WARN, "ckpt", "cannot touch %s: %s", f->path, strerror (errno));
+}
+
 /* There is a lock already. */
 static int contend (struct gsi_lock_file *f, const struct seen *seen, int64_t now_s, bool *taken)
 {
@@ -292,8 +314,10 @@ static int contend (struct gsi_lock_file *f, const struct seen *seen, int64_t no
 
     if (!seen->there || (!*seen->holder.id && age_s <= WRITING_S))
         return EAGAIN;
-    if (right == GSI_RIGHT_NONE)
+    if (right == GSI_RIGHT_NONE) {
+        bring_to_now (f, age_s);
         return EBUSY;
+    }
     if (right == GSI_RIGHT_SHARED) {
         f->ours = f->ours && !strcmp (seen->holder.id, f->self.id);
         f->lost = false;

@@ -92,6 +92,7 @@ gs_status_t gsi_source_read_set (struct gsi_source *s, const struct gsi_h5_set *
 
 struct scan {
     struct gsi_source *source;
+    const char *name;
     struct gsi_region whole; /* the array in one piece */
     struct gsi_view view;
     char *room;
@@ -102,6 +103,9 @@ struct scan {
 
 static gs_status_t hand_on (struct scan *n, uint64_t at, const void *data, size_t bytes)
 {
+    if (at > n->whole.bytes || bytes > n->whole.bytes - at)
+        return gsi_fail (GS_ERR_FORMAT, "%s: its table has more of an array than its data set %s",
+                         n->source->path, n->name);
     n->bytes += bytes;
     return n->each (n->context, at, data, bytes);
 }
@@ -172,7 +176,8 @@ static gs_status_t scan_rows (struct scan *n, const struct gsi_h5_set *set)
 gs_status_t gsi_source_scan (struct gsi_source *s, const struct gsi_h5_set *set, uint64_t number,
                              void *room, gsi_source_bytes_f each, void *context)
 {
-    struct scan n = {.source = s, .room = room, .each = each, .context = context};
+    struct scan n = {
+        .source = s, .name = set->path, .room = room, .each = each, .context = context};
     gs_status_t st = gsi_source_view (s, set, &n.view);
 
     if (st)

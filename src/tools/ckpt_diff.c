@@ -46,6 +46,8 @@ static bool is_same (double a, double b, double tolerance)
 {
     if (isnan (a) || isnan (b))
         return isnan (a) && isnan (b);
+    if (isinf (a) || isinf (b))
+        return a == b; /* no share of infinity is near to anything */
     return tolerance > 0 && fabs (a - b) <= tolerance * fmax (fabs (a), fabs (b));
 }
 

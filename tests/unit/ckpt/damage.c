@@ -13,6 +13,7 @@
 #include "ckpt/flatten.h"
 #include "ckpt/h5.h"
 #include "ckpt/seal.h"
+#include "ckpt/source.h"
 
 #define CELLS 5000
 
@@ -390,5 +391,43 @@ START_TEST (forged)
 }
 END_TEST
 
+static gs_status_t look_where (void *most, uint64_t at, const void *data, size_t bytes)
+{
+    (void) data;
+    *(uint64_t *) most = at + bytes > *(uint64_t *) most ? at + bytes : *(uint64_t *) most;
+    return GS_OK;
+}
+
+/* Names of data sets say less than the table has of them; and more than can be. */
+START_TEST (sizes_lie)
+{
+    struct gsi_h5_set set = {
+        .path = (char *) (uintptr_t) "/sharded/u", .dtype = GS_F64, .dims = 2};
+    struct gsi_source source;
+    uint64_t most = 0;
+    void *room = malloc (GSI_BLOCK_BYTES);
+
+    set.shape[0] = (uint64_t) 1 << 61;
+    set.shape[1] = 1;
+    ck_assert_uint_eq (gsi_h5_bytes (&set), SIZE_MAX);
+    set.shape[0] = ((uint64_t) 1 << 61) + 1;
+    ck_assert_uint_eq (gsi_h5_bytes (&set), SIZE_MAX);
+    set.shape[1] = 0;
+    ck_assert_uint_eq (gsi_h5_bytes (&set), 0);
+    make (GS_CKPT_LAYOUT_SINGLE);
+    for (size_t i = 0; i < facts.sets; i++)
+        if (!strcmp (facts.set[i].path, set.path))
+            set = facts.set[i];
+    set.shape[0] = 10; /* of 100 */
+    unit_ok (gsi_source_open (victim[0].path, &source));
+    unit_fails (gsi_source_scan (&source, &set, 0, room, look_where, &most), GS_ERR_FORMAT,
+                victim[0].path, "/sharded/u");
+    ck_assert_uint_le (most, gsi_h5_bytes (&set));
+    gsi_source_close (&source);
+    free (room);
+    clean ();
+}
+END_TEST
+
 UNIT_SUITE ("ckpt_damage", 3000, bits, bits_of_parts, lengths, lengths_of_parts, others,
-            later_version, forged)
+            later_version, forged, sizes_lie)

@@ -61,6 +61,25 @@ static void check (int arrays)
     ck_assert_int_eq (rmdir (folder), 0);
 }
 
+/* What HDF5 finds of the arrays of a checkpoint with a file for each node. */
+static void check_virtual (const char *const *names, int arrays)
+{
+    char command[300], text[64];
+
+    if (system ("command -v h5dump >/dev/null"))
+        return;
+    for (int i = 0; i < arrays; i++) {
+        FILE *out;
+        snprintf (command, sizeof (command),
+                  "h5dump -d '/replicated/%s' %s/ck-000000000001/index.h5 | grep -c '(0): %g'",
+                  names[i], folder, i + 0.25);
+        ck_assert_ptr_nonnull (out = popen (command, "r"));
+        ck_assert_ptr_nonnull (fgets (text, sizeof (text), out));
+        pclose (out);
+        unit_check (atoi (text) == 1, "h5dump does not find %s", names[i]);
+    }
+}
+
 START_TEST (attributes)
 {
     static const int numbers[] = {0, 8, 9, 40}, lengths[] = {1, 400, 3000, 4096};
@@ -114,4 +133,30 @@ START_TEST (deep_groups)
 }
 END_TEST
 
-UNIT_SUITE ("ckpt_layout", 120, attributes, many_arrays, deep_groups)
+/* HDF5 reads a percent sign as the begin of a number in names of what lies in other files. */
+START_TEST (percents)
+{
+    static const char *const names[] = {"%", "50%", "a%b", "%%", "g%0d/100%%b"};
+    gs_ckpt_opts_t opts = GS_CKPT_OPTS_INIT;
+
+    begin ();
+    unit_ok (gs_ckpt_destroy (plan));
+    opts.layout = GS_CKPT_LAYOUT_NODE;
+    unit_ok (gs_ckpt_create (comm, folder, &opts, &plan));
+    for (int i = 0; i < 5; i++)
+        add (names[i], i);
+    unit_ok (gs_ckpt_commit (plan));
+    unit_ok (gs_ckpt_write (plan, 1, NULL));
+    memset (value, 0, sizeof (value));
+    unit_ok (gs_ckpt_read (plan, 1, NULL, NULL));
+    for (int i = 0; i < 5; i++)
+        unit_check (value[i] == i + 0.25, "array %d is %g", i, value[i]);
+    check_virtual (names, 5);
+    unit_ok (gs_ckpt_destroy (plan));
+    unit_ok (gs_comm_destroy (comm));
+    snprintf (path, sizeof (path), "rm -r %s", folder);
+    ck_assert_int_eq (system (path), 0);
+}
+END_TEST
+
+UNIT_SUITE ("ckpt_layout", 120, attributes, many_arrays, deep_groups, percents)

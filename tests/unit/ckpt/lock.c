@@ -315,6 +315,23 @@ START_TEST (unreadable)
 }
 END_TEST
 
+/* A clock that was wrong once: the holder counts as alive from now on, not until then. */
+START_TEST (future)
+{
+    struct stat facts;
+
+    put_foreign (-100000);
+    refused ("job 99");
+    ck_assert_int_eq (stat (path, &facts), 0);
+    ck_assert_int_le (facts.st_mtim.tv_sec, time (NULL) + 5);
+    put_foreign (-30); /* as clocks of servers may differ */
+    refused ("job 99");
+    ck_assert_int_eq (stat (path, &facts), 0);
+    ck_assert_int_gt (facts.st_mtim.tv_sec, time (NULL) + 5);
+    unlink (path);
+}
+END_TEST
+
 /* Who takes it died in the act, long ago: its claim does not count, and does not stay. */
 START_TEST (old_claim)
 {
@@ -544,6 +561,6 @@ START_TEST (race_for_none)
 }
 END_TEST
 
-UNIT_SUITE_WITH ("lock", 120, begin, end, plans, heartbeat, removed_by_hand, moved_folder,
+UNIT_SUITE_WITH ("lock", 120, begin, end, plans, heartbeat, removed_by_hand, moved_folder, future,
                  working_folder, many_threads, forked, foreign, unreadable, old_claim, old_files,
                  live_holder, killed_holder, requeued, same_step, race_for_stale, race_for_none)
