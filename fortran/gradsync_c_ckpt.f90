@@ -139,6 +139,14 @@ module gradsync_c_ckpt
       integer(c_int) :: st
     end function c_ckpt_staged
 
+    function c_ckpt_was_read(ckpt, name, filled) bind(c, name="gs_ckpt_was_read") result(st)
+      import :: c_char, c_int, c_ptr
+      type(c_ptr), value :: ckpt
+      character(kind=c_char), intent(in) :: name(*)
+      integer(c_int), intent(out) :: filled
+      integer(c_int) :: st
+    end function c_ckpt_was_read
+
     function c_ckpt_list(ckpt, steps, room, number) bind(c, name="gs_ckpt_list") result(st)
       import :: c_int, c_int64_t, c_ptr, c_size_t
       type(c_ptr), value :: ckpt

@@ -411,6 +411,21 @@ gs_status_t gs_ckpt_list (gs_ckpt_t *ckpt, int64_t *steps, size_t room, size_t *
  */
 gs_status_t gs_ckpt_read (gs_ckpt_t *ckpt, int64_t step, int64_t *found, gs_stream_t stream);
 
+/*
+ * Tells whether the last gs_ckpt_read has filled an array: with the option allow_missing those
+ * stay as they are that the file does not have, of which a warning is logged. The same on all
+ * ranks.
+ *
+ *   ckpt    in   committed
+ *   name    in   as it was added
+ *   filled  out  1, or 0: it did not, failed, or found no file; or there was none. On failure 0
+ *
+ * Collective  no.
+ * Returns     GS_OK; GS_ERR_ARG for a name that was not added.
+ * Since       0.1
+ */
+gs_status_t gs_ckpt_was_read (gs_ckpt_t *ckpt, const char *name, int *filled);
+
 /* Why a program is to stop; several may hold. */
 typedef enum gs_ckpt_stop {
     GS_CKPT_STOP_SIGNAL = 1, /* a rank had one of the signals */

@@ -26,6 +26,7 @@ struct gsi_ckpt_array {
     void *data;
     size_t count; /* elements at data */
     bool on_gpu;
+    bool filled; /* by the last read */
 };
 
 /* Data sets of our own, behind those of the arrays. */

@@ -183,6 +183,7 @@ static size_t find_set (const struct load *l, int i, struct gsi_h5_set **sorted,
 static gs_status_t place_sets (const struct load *l, struct gsi_h5_set **sorted, size_t number)
 {
     gs_status_t st = GS_OK;
+    bool any = false;
 
     for (int i = 0; i < l->c->arrays && !st; i++) {
         size_t k = find_set (l, i, sorted, number);
@@ -190,7 +191,12 @@ static gs_status_t place_sets (const struct load *l, struct gsi_h5_set **sorted,
         st = place (l, i, there, there && !l->source.seal.parts ? there->offset : k);
         if (there)
             there->dims = -1; /* it is taken */
+        any = any || there;
     }
+    if (!st && !any)
+        st = gsi_fail (GS_ERR_MISMATCH,
+                       "%s: it has none of the arrays of %s: it is of something else",
+                       l->source.path, l->c->tenant.name);
     for (size_t k = 0; k < number && !st && !l->c->opts.allow_extra; k++)
         if (sorted[k]->dims >= 0)
             st = gsi_fail (GS_ERR_MISMATCH,
@@ -315,6 +321,32 @@ static gs_status_t read_all (struct load *l)
     return st;
 }
 
+/* Notes what was filled, and says what was not. */
+static void note_filled (const struct load *l, bool found)
+{
+    gs_ckpt_t *c = l->c;
+    char names[600] = "";
+    size_t used = 0;
+    int missing = 0;
+
+    for (int i = 0; i < c->arrays; i++) {
+        c->array[i].filled = found && l->offset[i] != NOWHERE;
+        if (c->array[i].filled || !found)
+            continue;
+        if (used + strlen (c->array[i].name) + 16 < sizeof (names))
+            used += (size_t) snprintf (names + used, sizeof (names) - used, "%s'%s'",
+                                       missing ? ", " : "", c->array[i].name);
+        missing++;
+    }
+    if (missing && !c->rank)
+        gsi_log (GS_LOG_WARN, "ckpt",
+                 "step %" PRId64
+                 ": %d of %d arrays of %s are not in the file and stay as they are: "
+                 "%s%s",
+                 l->step, missing, c->arrays, c->tenant.name, names,
+                 strlen (names) + 16 < sizeof (names) ? "" : " and more");
+}
+
 /* ---- Which ---- */
 
 static gs_status_t read_step (struct load *l)
@@ -406,13 +438,34 @@ gs_status_t gs_ckpt_read (gs_ckpt_t *ckpt, int64_t step, int64_t *found, gs_stre
                          caller, ckpt->tenant.name);
     l.offset = calloc ((size_t) ckpt->arrays, sizeof (*l.offset));
     l.counts = calloc (2 * (size_t) ckpt->size, sizeof (*l.counts));
+    note_filled (&l, false);
     if (!(st = check_args (&l, step)))
         st = step == GS_CKPT_LATEST ? read_latest (&l) : read_step (&l);
+    if (!st && l.step >= 0)
+        note_filled (&l, true);
     free (l.offset);
     free (l.counts);
     if (!st && found)
         *found = l.step;
     return st;
+}
+
+gs_status_t gs_ckpt_was_read (gs_ckpt_t *ckpt, const char *name, int *filled)
+{
+    static const char was_read[] = "gs_ckpt_was_read";
+    gs_status_t st;
+
+    if (!filled)
+        return gsi_fail (GS_ERR_ARG, "%s: filled is NULL", was_read);
+    *filled = 0;
+    if ((st = gsi_ckpt_ready (ckpt, was_read)))
+        return st;
+    for (int i = 0; i < ckpt->arrays && name; i++)
+        if (!strcmp (ckpt->array[i].name, name)) {
+            *filled = ckpt->array[i].filled;
+            return GS_OK;
+        }
+    return gsi_fail (GS_ERR_ARG, "%s: no array '%s' was added", was_read, name ? name : "NULL");
 }
 
 /* ---- What there is ---- */

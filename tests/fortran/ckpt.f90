@@ -275,6 +275,7 @@ contains
     integer(int64), allocatable :: steps(:)
     integer(int64) :: number
     integer :: step
+    logical :: filled
 
     call empty_folder()
     call gs_ckpt_create(world, folder, plan, keep_last=2, keep_every=10_int64)
@@ -292,6 +293,11 @@ contains
     call expect(size(steps) == 3, 'the same into an array that is allocated')
     call gs_ckpt_read(plan, 12)
     call expect(epoch == 12, 'one of them')
+    call gs_ckpt_was_read(plan, 'epoch', filled)
+    call expect(filled, 'which has the array')
+    call gs_ckpt_was_read(plan, 'era', filled, stat, errmsg)
+    call refused(GS_ERR_ARG, 'gs_ckpt_was_read: |era', 'an array that was not added')
+    call expect(.not. filled, 'and not another one')
     call gs_ckpt_destroy(plan)
     call gs_ckpt_list(plan, steps, number, stat, errmsg)
     call refused(GS_ERR_STATE, 'gs_ckpt_list: |was destroyed', 'a list of no plan')

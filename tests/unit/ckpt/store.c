@@ -301,6 +301,45 @@ START_TEST (many_go)
 }
 END_TEST
 
+/* What a read has filled of two arrays, one of which was given another name since. */
+START_TEST (missing)
+{
+    gs_ckpt_opts_t opts = GS_CKPT_OPTS_INIT;
+    double other = 3;
+    int64_t found;
+    int filled = 7;
+
+    make_plan ();
+    unit_ok (gs_ckpt_read (plan, GS_CKPT_LATEST, &found, NULL));
+    unit_ok (gs_ckpt_was_read (plan, "x", &filled)); /* no file */
+    ck_assert_int_eq (filled, 0);
+    unit_ok (gs_ckpt_write (plan, 1, NULL));
+    unit_ok (gs_ckpt_destroy (plan));
+    opts.allow_missing = opts.allow_extra = 1;
+    unit_ok (gs_ckpt_create (comm, folder, &opts, &plan));
+    unit_ok (gs_ckpt_add_replicated (plan, "y", 0, NULL, GS_F64, &other));
+    unit_fails (gs_ckpt_was_read (plan, "y", &filled), GS_ERR_STATE, "gs_ckpt_was_read");
+    unit_ok (gs_ckpt_commit (plan));
+    unit_fails (gs_ckpt_read (plan, 1, NULL, NULL), GS_ERR_MISMATCH, "none of the arrays");
+    unit_ok (gs_ckpt_destroy (plan));
+    unit_ok (gs_ckpt_create (comm, folder, &opts, &plan));
+    unit_ok (gs_ckpt_add_replicated (plan, "y", 0, NULL, GS_F64, &other));
+    unit_ok (gs_ckpt_add_replicated (plan, "x", 0, NULL, GS_F64, &value));
+    unit_ok (gs_ckpt_commit (plan));
+    unit_ok (gs_ckpt_read (plan, 1, NULL, NULL));
+    unit_ok (gs_ckpt_was_read (plan, "x", &filled));
+    ck_assert_int_eq (filled, 1);
+    unit_ok (gs_ckpt_was_read (plan, "y", &filled));
+    ck_assert_int_eq (filled, 0);
+    ck_assert_double_eq (other, 3);
+    unit_fails (gs_ckpt_was_read (plan, "z", &filled), GS_ERR_ARG, "'z'");
+    unit_fails (gs_ckpt_was_read (plan, NULL, &filled), GS_ERR_ARG, "NULL");
+    unit_fails (gs_ckpt_was_read (plan, "x", NULL), GS_ERR_ARG, "filled is NULL");
+    unit_ok (gs_ckpt_destroy (plan));
+    unlink (path_of ("ck-000000000001.h5"));
+}
+END_TEST
+
 /* A plan that only reads leaves all alone. */
 START_TEST (read_only)
 {
@@ -451,6 +490,6 @@ START_TEST (all_unreadable)
 }
 END_TEST
 
-UNIT_SUITE_WITH ("store", 60, begin, end, taken_in_between, replaced, links, chdirs, no_index,
-                 cannot_be_opened, damaged, all_unreadable, given_up, sweeps, cut_off, read_only,
-                 other_layout, many_go)
+UNIT_SUITE_WITH ("store", 60, begin, end, taken_in_between, replaced, links, chdirs, missing,
+                 no_index, cannot_be_opened, damaged, all_unreadable, given_up, sweeps, cut_off,
+                 read_only, other_layout, many_go)
