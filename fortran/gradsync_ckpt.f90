@@ -21,10 +21,10 @@ module gradsync_ckpt
   public :: gs_ckpt_create, gs_ckpt_add_replicated, gs_ckpt_add_sharded, gs_ckpt_add_per_rank
   public :: gs_ckpt_set_attribute, gs_ckpt_set_grid, gs_ckpt_commit, gs_ckpt_write
   public :: gs_ckpt_write_async, gs_ckpt_staged, gs_ckpt_test, gs_ckpt_wait
-  public :: gs_ckpt_list, gs_ckpt_read, gs_ckpt_was_read, gs_ckpt_stop_requested, gs_ckpt_destroy
+  public :: gs_ckpt_list, gs_ckpt_read, gs_ckpt_stop_requested, gs_ckpt_destroy
 
-  ! For gradsync_ckpt_array; not part of module gradsync.
-  public :: add_replicated, add_sharded, add_per_rank
+  ! For gradsync_ckpt_array and _filled; not part of module gradsync.
+  public :: add_replicated, add_sharded, add_per_rank, find_plan
 
   ! Adds an array in memory of the program's, which keeps it until the plan is destroyed.
   !
@@ -457,24 +457,6 @@ contains
 
     call read_step(ckpt, int(step, c_int64_t), found, stream, stat, errmsg)
   end subroutine read_step_int32
-
-  ! Tells whether the last read has filled an array: with allow_missing those stay as they are
-  ! that the file does not have.
-  subroutine gs_ckpt_was_read(ckpt, name, filled, stat, errmsg)
-    type(gs_ckpt), intent(in) :: ckpt
-    character(*), intent(in) :: name
-    logical, intent(out) :: filled
-    integer(c_int), intent(out), optional :: stat
-    character(*), intent(inout), optional :: errmsg
-    type(c_ptr) :: plan
-    integer(c_int) :: st, is
-
-    is = 0
-    plan = find_plan(ckpt, 'gs_ckpt_was_read', st)
-    if (st == GS_OK) st = c_ckpt_was_read(plan, text_to_c(name), is)
-    filled = is /= 0
-    call conclude(st, stat, errmsg)
-  end subroutine gs_ckpt_was_read
 
   ! Asks whether the program should write a checkpoint and end. Collective.
   !

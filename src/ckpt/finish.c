@@ -5,6 +5,7 @@
  */
 #include <errno.h>
 #include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -16,21 +17,37 @@
 
 /* ---- Replicas ---- */
 
+gs_status_t gsi_save_compare (const char *caller, gs_comm_t *comm, const gs_array_t *arrays,
+                              size_t number, gs_stream_t stream)
+{
+    static const char other[] = "gs_compare";
+    gs_status_t st = gs_compare (comm, arrays, number, 0, stream);
+    struct gsi_failure failure;
+
+    gsi_failure_note (&failure, st);
+    if (!st || strncmp (failure.text, other, strlen (other)) != 0)
+        return st;
+    return gsi_fail (st, "%s%s", caller, failure.text + strlen (other));
+}
+
 /* Names array [i], whose digests differ: by its elements, if they are still there. */
-static gs_status_t name_diverged (const struct gsi_save *s, int i, gs_stream_t stream)
+static gs_status_t name_diverged (const struct gsi_save *s, const char *caller, int i,
+                                  gs_stream_t stream)
 {
     const struct gsi_ckpt_array *a = &s->c->array[i];
     char name[GS_CKPT_NAME_MAX + 32];
     gs_array_t array = {a->name, a->data, a->count, a->dtype};
     gs_array_t digest = {name, &s->c->digest[i], 1, GS_U64};
-    gs_status_t st = s->flow.ring ? GS_OK : gs_compare (s->c->comm, &array, 1, 0, stream);
+    gs_status_t st =
+        s->flow.ring ? GS_OK : gsi_save_compare (caller, s->c->comm, &array, 1, stream);
 
     snprintf (name, sizeof (name), "digest of %s", a->name);
-    return st ? st : gs_compare (s->c->comm, &digest, 1, 0, stream);
+    return st ? st : gsi_save_compare (caller, s->c->comm, &digest, 1, stream);
 }
 
 /* Whether replicas were that, bit by bit, when they were staged. */
-static gs_status_t compare_digests (const struct gsi_save *s, gs_stream_t stream)
+static gs_status_t compare_digests (const struct gsi_save *s, const char *caller,
+                                    gs_stream_t stream)
 {
     const gs_ckpt_t *c = s->c;
     size_t n = (size_t) c->arrays;
@@ -47,7 +64,7 @@ static gs_status_t compare_digests (const struct gsi_save *s, gs_stream_t stream
         return st;
     for (size_t i = 0; i < n; i++)
         if (most[i] != ~least[i])
-            return name_diverged (s, (int) i, stream);
+            return name_diverged (s, caller, (int) i, stream);
     return GS_OK;
 }
 
@@ -101,7 +118,7 @@ gs_status_t gsi_save_finish (struct gsi_save *s, const char *caller, gs_stream_t
     gs_status_t st =
         gsi_agree (comm, caller, gsi_failure_repeat (&s->flow.failure), &nothing, stream);
 
-    if (st || (st = compare_digests (s, stream)) || (st = gather_sums (s, stream)))
+    if (st || (st = compare_digests (s, caller, stream)) || (st = gather_sums (s, stream)))
         return st;
     return gsi_agree (comm, caller, first ? seal (s) : GS_OK, &nothing, stream);
 }

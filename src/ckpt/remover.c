@@ -31,14 +31,21 @@ struct gsi_remover {
 
 /* ---- Files and folders ---- */
 
-/* A folder with the files in it. False: errno tells why. */
+/* A folder with the files in it, and nothing that a link in its place leads to. False: errno
+ * tells why. */
 static bool remove_folder (const char *path)
 {
-    DIR *dir = opendir (path);
+    int fd = open (path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    DIR *dir = fd < 0 ? NULL : fdopendir (fd);
     struct dirent *entry;
 
-    if (!dir)
-        return errno == ENOENT;
+    if (!dir) {
+        int reason = errno;
+        if (fd >= 0)
+            close (fd);
+        errno = reason;
+        return reason == ENOENT;
+    }
     while ((entry = readdir (dir)))
         if (strcmp (entry->d_name, ".") != 0 && strcmp (entry->d_name, "..") != 0)
             unlinkat (dirfd (dir), entry->d_name, 0);

@@ -25,6 +25,10 @@ struct gsi_save {
 /* writer.c: the work of the thread: writes all pieces, and ends the flow. */
 void *gsi_save_write (void *save);
 
+/* finish.c. Collective: gs_compare, whose texts name [caller], which the program knows of. */
+gs_status_t gsi_save_compare (const char *caller, gs_comm_t *comm, const gs_array_t *arrays,
+                              size_t number, gs_stream_t stream);
+
 /* write.c: whether the system has given back the thread of a save that was given up. */
 bool gsi_save_come_back (gs_ckpt_t *c);
 

@@ -83,6 +83,18 @@ static gs_status_t read_parts (struct gsi_source *s)
     return read_map (s);
 }
 
+/* What is no file is not waited for. */
+static gs_status_t open_regular (const char *path, int *fd)
+{
+    struct stat facts;
+
+    if ((*fd = open (path, O_RDONLY | O_NONBLOCK | O_CLOEXEC)) < 0)
+        return gsi_file_fail (path, "open");
+    if (fstat (*fd, &facts))
+        return gsi_file_fail (path, "fstat");
+    return S_ISREG (facts.st_mode) ? GS_OK : gsi_fail (GS_ERR_FORMAT, "%s: it is no file", path);
+}
+
 gs_status_t gsi_source_open (const char *path, struct gsi_source *s)
 {
     gs_status_t st;
@@ -90,20 +102,24 @@ gs_status_t gsi_source_open (const char *path, struct gsi_source *s)
     *s = (struct gsi_source){.path = strdup (path), .fd = -1, .part_fd = -1};
     if (!s->path)
         return gsi_fail (GS_ERR_NOMEM, "%s: out of memory", path);
-    if ((s->fd = open (path, O_RDONLY | O_CLOEXEC)) < 0)
-        return gsi_file_fail (path, "open");
-    if ((st = gsi_seal_check (s->fd, path, &s->seal, &s->table)))
+    if ((st = open_regular (path, &s->fd)) ||
+        (st = gsi_seal_check (s->fd, path, &s->seal, &s->table)))
         return st;
     return read_parts (s);
 }
 
-static void close_part (struct gsi_source *s)
+static void close_part_fd (struct gsi_source *s)
 {
     if (s->part_fd >= 0)
         close (s->part_fd);
+    s->part_fd = -1;
+}
+
+static void close_part (struct gsi_source *s)
+{
+    close_part_fd (s);
     free (s->part_path);
     s->part_path = NULL;
-    s->part_fd = -1;
 }
 
 void gsi_source_close (struct gsi_source *s)
@@ -125,6 +141,7 @@ static gs_status_t open_part (struct gsi_source *s, uint64_t part)
 {
     const char *slash = strrchr (s->path, '/');
     size_t folder = slash ? (size_t) (slash - s->path) + 1 : 0;
+    gs_status_t st;
 
     if (s->part_fd >= 0 && s->part_number == part)
         return GS_OK;
@@ -133,10 +150,14 @@ static gs_status_t open_part (struct gsi_source *s, uint64_t part)
         return gsi_fail (GS_ERR_NOMEM, "%s: no memory for a name", s->path);
     memcpy (s->part_path, s->path, folder);
     snprintf (s->part_path + folder, 64, GSI_PART_NAME, (int) part);
-    if ((s->part_fd = open (s->part_path, O_RDONLY | O_CLOEXEC)) < 0) {
+    if ((st = open_regular (s->part_path, &s->part_fd))) {
+        int reason = errno;
+        bool none = s->part_fd < 0;
+        close_part_fd (s);
         /* N.B. What is sealed says that it was there. */
-        gs_status_t st = errno == ENOENT ? GS_ERR_FORMAT : GS_ERR_IO;
-        return gsi_fail (st, "%s: open: %s", s->part_path, strerror (errno));
+        return none && reason == ENOENT
+                   ? gsi_fail (GS_ERR_FORMAT, "%s: open: %s", s->part_path, strerror (reason))
+                   : st;
     }
     s->part_number = part;
     return GS_OK;

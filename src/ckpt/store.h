@@ -14,6 +14,9 @@ gs_status_t gsi_store_check_folder (const gs_ckpt_t *c, const char *caller);
 /* Whether its file system keeps one file whole to which several nodes write, and is quick so. */
 bool gsi_store_is_coherent (const gs_ckpt_t *c);
 
+/* Whether it is one of those that are known, whose files have the same inode on all nodes. */
+bool gsi_store_is_known (const gs_ckpt_t *c);
+
 /* Paths of a step; to be freed. NULL: no memory. */
 enum gsi_store_what {
     GSI_STORE_TOP,    /* the file, or the folder of its files */

@@ -246,7 +246,7 @@ static gs_status_t compare_now (const struct order *o)
                                             .count = c->array[i].count,
                                             .dtype = c->array[i].dtype};
     if (!st && number)
-        st = gs_compare (c->comm, arrays, number, 0, o->stream);
+        st = gsi_save_compare (o->caller, c->comm, arrays, number, o->stream);
     free (arrays);
     return st;
 }

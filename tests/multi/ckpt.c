@@ -440,7 +440,8 @@ static void check_refusals (struct state *s)
                      "step 9");
         if (rank == last && odd->data == odd->host)
             odd->host[0] ^= 1;
-        CHECK_FAILS (gs_ckpt_write (ckpt, 8, NULL), GS_ERR_MISMATCH, odd->name);
+        CHECK_FAILS (gs_ckpt_write (ckpt, 8, NULL), GS_ERR_MISMATCH,
+                     "gs_ckpt_write: ", odd->name);
         if (rank == last)
             odd->host[0] ^= 1;
     }

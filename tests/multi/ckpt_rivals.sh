@@ -3,8 +3,8 @@
 #
 # ckpt_rivals.sh - two jobs save the same step to one folder, the second of which has taken it
 # over while the first hung: each is stopped before each call of its save on the folder, and then
-# killed or continued, one before the other. Whatever comes of it, the newest checkpoint is whole, no job
-# is told GS_OK for a file that is not its own, and the next job goes on.
+# killed or continued, one before the other. Whatever comes of it, the newest checkpoint is whole,
+# no job is told GS_OK for a file that is not its own, and the next job goes on.
 # GS_TEST_LONG: all pairs of places, and jobs of two ranks, of which either is stopped.
 
 launch=${top_srcdir:?run me by make check}/tests/launch.sh
@@ -24,7 +24,7 @@ unset PMIX_NAMESPACE PALS_APID SLURM_STEP_ID SLURM_CLUSTER_NAME
 fail () {
     echo "FAIL: $case: $*"
     head -n 3 "$room"/out.* | sed 's/^/    /'
-    ls -A "$files" | sed 's/^/    has /'
+    find "$files" -mindepth 1 -printf '    has %P\n'
     failures=$((failures + 1))
 }
 
@@ -121,7 +121,7 @@ try () { # PLACE PLACE ACT...
     fi
     looks
     while (($# > 2)); do
-        "$3" "$4"
+        if [[ $3 = ends ]]; then ends "$4"; else go_on "$4"; fi
         set -- "$1" "$2" "${@:5}"
     done
     for job in 1 2; do

@@ -453,6 +453,18 @@ static void make_folder (void)
     ck_assert_int_eq (mkdir (path_of ("ck-000000000002.h5"), 0777), 0);
 }
 
+static void put_pipe (void)
+{
+    ck_assert_int_eq (unlink (path_of ("ck-000000000002.h5")), 0);
+    ck_assert_int_eq (mkfifo (path_of ("ck-000000000002.h5"), 0666), 0);
+}
+
+static void put_pipe_for_part (void)
+{
+    ck_assert_int_eq (unlink (path_of ("ck-000000000002/part-0000.h5")), 0);
+    ck_assert_int_eq (mkfifo (path_of ("ck-000000000002/part-0000.h5"), 0666), 0);
+}
+
 static void cut (void)
 {
     ck_assert_int_eq (truncate (path_of ("ck-000000000002.h5"), 5000), 0);
@@ -470,6 +482,13 @@ START_TEST (cannot_be_opened)
 }
 END_TEST
 
+START_TEST (pipes)
+{
+    check_fall_back (GS_CKPT_LAYOUT_SINGLE, put_pipe, GS_ERR_FORMAT);
+    check_fall_back (GS_CKPT_LAYOUT_NODE, put_pipe_for_part, GS_ERR_FORMAT);
+}
+END_TEST
+
 START_TEST (damaged)
 {
     check_fall_back (GS_CKPT_LAYOUT_SINGLE, cut, GS_ERR_FORMAT);
@@ -484,12 +503,16 @@ START_TEST (all_unreadable)
     make_plan ();
     unit_ok (gs_ckpt_write (plan, 2, NULL));
     make_folder ();
+    unit_fails (gs_ckpt_read (plan, GS_CKPT_LATEST, &found, NULL), GS_ERR_FORMAT, folder,
+                "warnings");
+    ck_assert_int_eq (rmdir (path_of ("ck-000000000002.h5")), 0);
+    ck_assert_int_eq (symlink ("ck-000000000002.h5", path_of ("ck-000000000002.h5")), 0);
     unit_fails (gs_ckpt_read (plan, GS_CKPT_LATEST, &found, NULL), GS_ERR_IO, folder, "warnings");
     unit_ok (gs_ckpt_destroy (plan));
-    ck_assert_int_eq (rmdir (path_of ("ck-000000000002.h5")), 0);
+    ck_assert_int_eq (unlink (path_of ("ck-000000000002.h5")), 0);
 }
 END_TEST
 
 UNIT_SUITE_WITH ("store", 60, begin, end, taken_in_between, replaced, links, chdirs, missing,
-                 no_index, cannot_be_opened, damaged, all_unreadable, given_up, sweeps, cut_off,
-                 read_only, other_layout, many_go)
+                 no_index, cannot_be_opened, pipes, damaged, all_unreadable, given_up, sweeps,
+                 cut_off, read_only, other_layout, many_go)

@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* store_system - the file system of the folder of checkpoints. */
+#include <errno.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
+
+#include "base/log.h"
+#include "base/status.h"
+#include "ckpt/store.h"
+
+gs_status_t gsi_store_check_folder (const gs_ckpt_t *c, const char *caller)
+{
+    struct stat facts;
+    const char *reason = "not a folder";
+
+    if (stat (c->dir, &facts))
+        reason = strerror (errno);
+    else if (S_ISDIR (facts.st_mode))
+        return GS_OK;
+    return gsi_fail (GS_ERR_IO, "%s: folder %s: %s: make it first, where all ranks see it",
+                     caller, c->dir, reason);
+}
+
+/* Those that are known; to all others each node writes a file of its own. */
+static const struct {
+    uint64_t magic; /* of statfs(2) */
+    const char *name, *reason;
+    bool coherent;
+} systems[] = {
+    {0xef53, "ext4", "of one node", true},
+    {0x58465342, "XFS", "of one node", true},
+    {0x9123683e, "Btrfs", "of one node", true},
+    {0x2fc12fc1, "ZFS", "of one node", true},
+    {0x01021994, "tmpfs", "of one node", true},
+    {0x794c7630, "overlayfs", "of one node", true},
+    {0x47504653, "Spectrum Scale (GPFS)", "it locks ranges of bytes", true},
+    {0x0bd00bd3, "Lustre", "nodes that write to one file wait for its locks", false},
+    {0x6969, "NFS", "nodes do not see each other's pages", false},
+    {0x19830326, "BeeGFS", "nodes may not see each other's pages", false},
+    {0x00c36400, "CephFS", "with several writers all go without a cache", false},
+};
+
+/* The number of that of the folder, from 1; 0: it is not known. */
+static size_t system_of (const gs_ckpt_t *c)
+{
+    struct statfs facts;
+    size_t i = sizeof (systems) / sizeof (*systems);
+
+    if (statfs (c->dir, &facts))
+        return 0;
+    while (i && systems[i - 1].magic != ((uint64_t) facts.f_type & 0xffffffffu))
+        i--;
+    return i;
+}
+
+bool gsi_store_is_coherent (const gs_ckpt_t *c)
+{
+    size_t i = system_of (c);
+    bool coherent = i && systems[i - 1].coherent;
+
+    gsi_log (GS_LOG_INFO, "ckpt", "%s: layout %s: its file system is %s: %s", c->dir,
+             coherent ? "single" : "node", i ? systems[i - 1].name : "not a known one",
+             i ? systems[i - 1].reason : "nodes keep apart");
+    return coherent;
+}
+
+bool gsi_store_is_known (const gs_ckpt_t *c)
+{
+    return system_of (c) != 0;
+}
