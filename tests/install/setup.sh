@@ -72,7 +72,7 @@ echo >Makefile.in
 echo >config.h.in
 
 # A run has a clean environment, and signals that are not ignored, as in a terminal.
-setup=(env -i --default-signal=INT,HUP "PATH=$room/bin" "room=$room" "PYTHON=$room/bin/python"
+setup=(env -i "--default-signal=INT,HUP" "PATH=$room/bin" "room=$room" "PYTHON=$room/bin/python"
     "GS_SETUP_MARK=${GS_SETUP_MARK-}" ./setup) # the mark of the run that this test is part of
 
 # run STATUS COMMAND: what ./setup says is in output; what it called in calls.
