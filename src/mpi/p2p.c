@@ -13,7 +13,7 @@
 #define LOOK_EVERY     64u                /* polls between looks at the clock: about 5 us */
 #define LISTEN_NS      100000             /* between looks for notices */
 #define ASK_NS         (GSI_NS_PER_S / 2) /* before and between looks whether a wait has an end */
-#define STRAY_NS       (10 * GSI_NS_PER_S) /* that a rank's message of another call has waited */
+#define STRAYS         20    /* such looks in a row that found a message of another call: 10 s */
 #define PATIENT_YIELDS 50u   /* offers of the core before it sleeps between polls, */
 #define PATIENCE_NS    20000 /* so that polls take little from the application's own work */
 
@@ -138,26 +138,27 @@ static int find_stray (const struct gsi_coll_mpi *c, const struct gsi_slot *slot
 /*
  * GS_ERR_MISMATCH if a rank that is waited for makes another call: it sends in the order of its
  * calls. N.B. MPI may hand out what comes next before the last of a long message is there; hence
- * the patience.
+ * the patience, which counts looks: a process that was stopped has had none.
  */
 static gs_status_t look_for_strays (struct gsi_coll_mpi *c, const struct gsi_slot *slot,
-                                    int64_t *look_ns, int64_t *since_ns)
+                                    int64_t *look_ns, int *strays)
 {
     int64_t now_ns = gsi_now_ns ();
     int stray;
 
     if (now_ns < *look_ns)
         return GS_OK;
-    if ((stray = *look_ns ? find_stray (c, slot) : -1) < 0)
-        *since_ns = now_ns;
+    stray = *look_ns ? find_stray (c, slot) : -1;
+    *strays = stray < 0 ? 0 : *strays + 1;
     *look_ns = now_ns + ASK_NS;
-    return stray >= 0 && now_ns - *since_ns > STRAY_NS ? gsi_coll_mpi_differ (c, stray) : GS_OK;
+    return *strays > STRAYS ? gsi_coll_mpi_differ (c, stray) : GS_OK;
 }
 
 gs_status_t gsi_p2p_wait (struct gsi_coll_mpi *c, struct gsi_slot *slot,
                           const struct gsi_call *call)
 {
-    int64_t look_ns = 0, since_ns = 0;
+    int64_t look_ns = 0;
+    int strays = 0;
     unsigned spins = c->spins;
     gs_status_t st = GS_OK;
     int done = 0, rc;
@@ -172,7 +173,7 @@ gs_status_t gsi_p2p_wait (struct gsi_coll_mpi *c, struct gsi_slot *slot,
         if (!st && gsi_p2p_should_look (polls, spins, LOOK_EVERY))
             st = gsi_p2p_interrupted (c, call);
         if (!st && gsi_p2p_should_look (polls, spins, LOOK_EVERY))
-            st = look_for_strays (c, slot, &look_ns, &since_ns);
+            st = look_for_strays (c, slot, &look_ns, &strays);
         if (st) {
             c->unfinished = true;
             return st;
