@@ -39,7 +39,7 @@ typedef enum gs_status {
     GS_OK = 0,
     GS_ERR_ARG = 1,          /* an argument or a GS_* variable is wrong: correct it */
     GS_ERR_MISMATCH = 2,     /* the ranks disagree: look at the rank the text names */
-    GS_ERR_NOMEM = 3,        /* out of memory on this or another rank */
+    GS_ERR_NOMEM = 3,        /* out of memory or file descriptors on this or another rank */
     GS_ERR_BOOT = 4,         /* the ranks did not find each other: look at the launch line */
     GS_ERR_TRANSPORT = 5,    /* NCCL or MPI failed; the text has its words */
     GS_ERR_DEVICE = 6,       /* no such device, or memory of the wrong device */

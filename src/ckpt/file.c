@@ -20,6 +20,17 @@ gs_status_t gsi_file_fail (const char *path, const char *call)
     return gsi_fail (GS_ERR_IO, "%s: %s: %s", path, call, strerror (errno));
 }
 
+bool gsi_file_short (int error)
+{
+    return error == EMFILE || error == ENFILE || error == ENOMEM;
+}
+
+gs_status_t gsi_file_unread (const char *path)
+{
+    return gsi_fail (gsi_file_short (errno) ? GS_ERR_NOMEM : GS_ERR_IO, "%s: open: %s", path,
+                     strerror (errno));
+}
+
 gs_status_t gsi_file_write (int fd, const char *path, const void *data, size_t bytes,
                             uint64_t offset)
 {

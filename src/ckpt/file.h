@@ -12,6 +12,12 @@
 /* Text of a call that failed: "ck-000000000001.h5.tmp: pwrite: No space left on device". */
 gs_status_t gsi_file_fail (const char *path, const char *call);
 
+/* Whether [error], an errno, is of this process and not of the file: another file fails alike. */
+bool gsi_file_short (int error);
+
+/* An open to read that failed: GS_ERR_NOMEM where that is so, else GS_ERR_IO. */
+gs_status_t gsi_file_unread (const char *path);
+
 /* All of [bytes] at [offset]; GS_ERR_IO. */
 gs_status_t gsi_file_write (int fd, const char *path, const void *data, size_t bytes,
                             uint64_t offset);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* h5_look - tells what is in a file. */
+#include <errno.h>
 #include <fcntl.h>
 #include <stdbool.h>
 #include <stdlib.h>
@@ -130,15 +131,17 @@ gs_status_t gsi_h5_look (const char *path, struct gsi_h5_file *file)
     *file = (struct gsi_h5_file){.set = NULL};
     /* The system's own reason, if it cannot be opened. */
     if ((fd = open (path, O_RDONLY | O_CLOEXEC)) < 0)
-        return gsi_file_fail (path, "open");
+        return gsi_file_unread (path);
     close (fd);
     gsi_h5_enter (&guest);
     access = gsi_h5_access (GSI_H5_PAGE, false);
     /* N.B. HDF5 refuses a file that the program has open already with other properties. It sees
      * that only if both use one driver, and programs do not use this one. */
     H5Pset_fapl_stdio (access);
+    errno = 0;
     if ((root = H5Fopen (path, H5F_ACC_RDONLY, access)) < 0) {
-        look.st = gsi_h5_failed (GS_ERR_FORMAT, path, "open it");
+        look.st = gsi_h5_failed (gsi_file_short (errno) ? GS_ERR_NOMEM : GS_ERR_FORMAT, path,
+                                 "open it");
     } else {
         if (H5Lvisit (root, H5_INDEX_NAME, H5_ITER_INC, note_link, &look) < 0 && !look.st)
             look.st = gsi_h5_failed (GS_ERR_FORMAT, path, "list what is in it");

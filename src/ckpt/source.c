@@ -89,7 +89,7 @@ static gs_status_t open_regular (const char *path, int *fd)
     struct stat facts;
 
     if ((*fd = open (path, O_RDONLY | O_NONBLOCK | O_CLOEXEC)) < 0)
-        return gsi_file_fail (path, "open");
+        return gsi_file_unread (path);
     if (fstat (*fd, &facts))
         return gsi_file_fail (path, "fstat");
     return S_ISREG (facts.st_mode) ? GS_OK : gsi_fail (GS_ERR_FORMAT, "%s: it is no file", path);

@@ -247,7 +247,7 @@ static void check_descriptors (gs_ckpt_t *plan, int64_t step)
     low = (struct rlimit){(rlim_t) lowest + 1, normal.rlim_max};
     fill (0);
     setrlimit (RLIMIT_NOFILE, &low);
-    BESIDE_FAILS (gs_ckpt_read (plan, GS_CKPT_LATEST, &found, NULL), GS_ERR_IO,
+    BESIDE_FAILS (gs_ckpt_read (plan, GS_CKPT_LATEST, &found, NULL), GS_ERR_NOMEM,
                   "Too many open files");
     setrlimit (RLIMIT_NOFILE, &normal);
     CHECK (is_filled (0), "something was read");
