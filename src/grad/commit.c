@@ -93,9 +93,10 @@ static bool make_lists (gs_reducer_t *r)
     r->bucket_of = calloc (n, sizeof (*r->bucket_of));
     r->inspection = calloc (n, sizeof (*r->inspection));
     r->rest = calloc (n, sizeof (*r->rest));
-    r->weights = calloc ((size_t) r->size, sizeof (*r->weights));
+    r->wish = calloc ((size_t) r->size, sizeof (*r->wish));
+    r->weights = calloc (2 * (size_t) r->size, sizeof (*r->weights));
     return r->tensor && r->place && r->at && r->count && r->number && r->turn && r->bucket_of &&
-           r->inspection && r->rest && r->weights;
+           r->inspection && r->rest && r->wish && r->weights;
 }
 
 void gsi_commit_settle (gs_reducer_t *r, void *storage)
@@ -268,6 +269,7 @@ void gsi_commit_undo (gs_reducer_t *r)
     r->storage = NULL;
     free (r->tensor), free (r->place), free (r->at), free (r->count), free (r->number);
     free (r->turn), free (r->bucket_of), free (r->inspection), free (r->rest);
+    free (r->wish);
     free (r->weights);
     r->tensor = NULL;
     r->place = NULL;
@@ -276,6 +278,7 @@ void gsi_commit_undo (gs_reducer_t *r)
     r->number = r->turn = r->bucket_of = NULL;
     r->inspection = NULL;
     r->rest = NULL;
+    r->wish = NULL;
     r->weights = NULL;
     if (r->stream && !r->queue->enter (r->device, &previous)) {
         r->queue->stream_close (r->stream);

@@ -69,6 +69,12 @@ struct gsi_load {
     char label[128];                    /* for profilers */
 };
 
+/* What ranks tell each other before a weighted step. */
+struct gsi_wish {
+    double weight;
+    int32_t joined, micro_steps;
+};
+
 struct gsi_carrier; /* who sees to the buckets */
 struct gsi_tail;    /* what ranks tell each other at the end of a step */
 struct gsi_timing;  /* (GPUs) when they travelled */
@@ -132,7 +138,8 @@ struct gs_reducer {
     int launched;    /* buckets */
     int micro_steps; /* before this one */
     int64_t step;    /* that communicate; this one's number from 1 while in it */
-    double *weights; /* [size] (weighted) relative to the largest */
+    struct gsi_wish *wish; /* [size] (weighted) what was told last */
+    double *weights;       /* [size] relative to the largest; then [size] that are looked at */
     double weight, weight_sum;
     bool weight_given, joined, some_joined;
     const char *opener; /* the gradient that the step began with */

@@ -265,15 +265,11 @@ gs_status_t gs_reducer_no_sync (gs_reducer_t *reducer, int on)
 
 /* ---- Weights ---- */
 
-/* What ranks tell each other before a weighted step. */
-struct wish {
-    double weight;
-    int32_t joined, micro_steps;
-};
-
-/* Whether this rank's number of micro-steps is that of the others; who joins takes theirs. */
-static gs_status_t compare_micro (gs_reducer_t *r, const struct wish *all)
+/* Whether this rank's number of micro-steps is that of the others, *micro_steps; who joins takes
+ * theirs. */
+static gs_status_t compare_micro (const gs_reducer_t *r, int *micro_steps)
 {
+    const struct gsi_wish *all = r->wish;
     int first = -1;
 
     for (int k = 0; k < r->size && r->opts.average_micro; k++) {
@@ -289,32 +285,33 @@ static gs_status_t compare_micro (gs_reducer_t *r, const struct wish *all)
                              all[first].micro_steps, k, gs_comm_host_of (r->comm, k),
                              all[k].micro_steps);
     }
-    if (first >= 0 && r->opts.average_micro)
-        r->micro_steps = all[first].micro_steps;
+    *micro_steps = first >= 0 && r->opts.average_micro ? all[first].micro_steps : r->micro_steps;
     return GS_OK;
 }
 
+/* Takes over what all ranks wish once it is known to be right; a refusal leaves what there was. */
 static gs_status_t exchange_weights (gs_reducer_t *r, const char *caller, double weight,
                                      bool joins, bool *all_join)
 {
-    struct wish own = {weight, joins, r->micro_steps};
-    struct wish *all = calloc ((size_t) r->size, sizeof (*all));
-    gs_status_t st;
+    struct gsi_wish own = {weight, joins, r->micro_steps};
+    double *weights = r->weights + r->size, sum = 0;
+    int joined = 0, micro_steps = 0;
+    gs_status_t st = gs_allgather (r->comm, &own, r->wish, sizeof (own), GS_U8, r->stream);
 
-    if (!all)
-        return gsi_fail (GS_ERR_NOMEM, "%s: out of memory", caller);
-    *all_join = true;
-    r->some_joined = false;
-    st = gs_allgather (r->comm, &own, all, sizeof (own), GS_U8, r->stream);
-    for (int k = 0; k < r->size && !st; k++) {
-        r->weights[k] = all[k].weight;
-        *all_join = *all_join && all[k].joined;
-        r->some_joined = r->some_joined || all[k].joined;
+    if (st || (st = compare_micro (r, &micro_steps)))
+        return st;
+    for (int k = 0; k < r->size; k++) {
+        weights[k] = r->wish[k].weight;
+        joined += !!r->wish[k].joined;
     }
-    if (!st)
-        st = compare_micro (r, all);
-    free (all);
-    return st ? st : gsi_feature_weights (r->comm, caller, r->weights, &r->weight_sum);
+    if ((st = gsi_feature_weights (r->comm, caller, weights, &sum)))
+        return st;
+    memcpy (r->weights, weights, (size_t) r->size * sizeof (*weights));
+    r->weight_sum = sum;
+    r->micro_steps = micro_steps;
+    r->some_joined = joined > 0;
+    *all_join = joined == r->size;
+    return GS_OK;
 }
 
 static gs_status_t check_weighted (gs_reducer_t *r, const char *caller)

@@ -192,7 +192,7 @@ static void check_weights (void)
     CHECK_OK (gs_reducer_destroy (r));
 }
 
-/* A weight holds until it is given again. */
+/* A weight holds until it is given again, and one that is refused is not given. */
 static void check_kept_weight (void)
 {
     gs_reducer_opts_t opts = GS_REDUCER_OPTS_INIT;
@@ -214,6 +214,7 @@ static void check_kept_weight (void)
         CHECK_OK (gs_comm_wait (comm, NULL));
         CHECK (fabs (x[2] - squares / sum) < 1e-12, "step %d: the average is %g, not %g", step,
                x[2], squares / sum);
+        CHECK_FAILS (gs_reducer_weight (r, rank == size - 1 ? -3 : 10), GS_ERR_ARG, "-3");
     }
     CHECK_OK (gs_reducer_destroy (r));
 }
