@@ -117,7 +117,7 @@ struct gs_reducer {
     void **at;                 /* [gradients] by place: where it is */
     size_t *count;             /* [gradients] by place */
     int *number;               /* [gradients] by place: as which it was added */
-    int *turn;                 /* [gradients] by place: how many were ready before, last time */
+    int *turn;                 /* [gradients] by place: how many were ready before, each once */
     int *bucket_of;            /* [gradients] by place: of [load] */
     void *storage;
     struct gsi_run *inspection; /* [gradients] by place: all of it, to be looked at */
@@ -134,10 +134,10 @@ struct gs_reducer {
 
     /* The step. */
     bool in_step, no_sync;
-    int marked;      /* gradients that are ready or skipped */
-    int launched;    /* buckets */
-    int micro_steps; /* before this one */
-    int64_t step;    /* that communicate; this one's number from 1 while in it */
+    int marked;            /* gradients that are ready or skipped */
+    int launched;          /* buckets */
+    int micro_steps;       /* before this one */
+    int64_t step;          /* that communicate; this one's number from 1 while in it */
     struct gsi_wish *wish; /* [size] (weighted) what was told last */
     double *weights;       /* [size] relative to the largest; then [size] that are looked at */
     double weight, weight_sum;

@@ -72,7 +72,7 @@ static gs_status_t mark (gs_reducer_t *r, int index, enum gsi_mark how, gs_strea
     gs_status_t st = GS_OK;
 
     g->mark = (unsigned char) how;
-    if (!r->joined)
+    if (!r->joined && !r->no_sync) /* a micro-step may leave gradients out */
         r->turn[g->place] = r->marked;
     r->marked++;
     if (r->no_sync) {
@@ -289,7 +289,7 @@ static gs_status_t compare_micro (const gs_reducer_t *r, int *micro_steps)
     return GS_OK;
 }
 
-/* Takes over what all ranks wish once it is known to be right; a refusal leaves what there was. */
+/* Takes over what all ranks wish once it is known to be right; if not, all is as it was. */
 static gs_status_t exchange_weights (gs_reducer_t *r, const char *caller, double weight,
                                      bool joins, bool *all_join)
 {

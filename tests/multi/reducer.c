@@ -206,6 +206,46 @@ static void run_model (struct model *m)
     model_close (m);
 }
 
+/* A micro-step of some gradients alone tells nothing of the order: a new layout has each once. */
+static void check_layout_after_part (gs_comm_t *comm)
+{
+    static const size_t count[] = {3, 1000, 40};
+    double x[1000];
+    gs_reducer_t *r = NULL;
+    void *at[3];
+
+    CHECK_OK (gs_reducer_create (comm, NULL, &r));
+    for (int i = 0; i < 3; i++)
+        CHECK_OK (gs_reducer_add (r, (const char *[]){"a", "b", "c"}[i], 1, &count[i], GS_F64,
+                                  NULL, NULL));
+    CHECK_OK (gs_reducer_commit (r));
+    for (int i = 0; i < 3; i++)
+        CHECK_OK (gs_reducer_ready (r, i, NULL));
+    CHECK_OK (gs_reducer_finish (r, NULL));
+    CHECK_OK (gs_reducer_no_sync (r, 1));
+    CHECK_OK (gs_reducer_ready (r, 1, NULL));
+    CHECK_OK (gs_reducer_finish (r, NULL));
+    CHECK_OK (gs_reducer_no_sync (r, 0));
+    CHECK_OK (gs_reducer_relayout (r));
+    for (int i = 0; i < 3; i++) {
+        CHECK_OK (gs_reducer_grad (r, i, &at[i]));
+        for (size_t k = 0; k < count[i]; k++)
+            x[k] = i + 1;
+        CHECK_OK (gs_device_copy (comm, at[i], x, count[i] * sizeof (double), NULL));
+        CHECK_OK (gs_comm_wait (comm, NULL));
+    }
+    for (int i = 0; i < 3; i++)
+        CHECK_OK (gs_reducer_ready (r, i, NULL));
+    CHECK_OK (gs_reducer_finish (r, NULL));
+    for (int i = 0; i < 3; i++) {
+        CHECK_OK (gs_device_copy (comm, x, at[i], count[i] * sizeof (double), NULL));
+        CHECK_OK (gs_comm_wait (comm, NULL));
+        for (size_t k = 0; k < count[i]; k++)
+            CHECK (fabs (x[k] - (i + 1)) < 1e-12, "gradient %d is %g, not %d", i, x[k], i + 1);
+    }
+    CHECK_OK (gs_reducer_destroy (r));
+}
+
 int main (void)
 {
     uint64_t seed = number_from ("GS_TEST_SEED", 1);
@@ -216,6 +256,7 @@ int main (void)
     setenv ("GS_DEBUG", "error", 1);
     model.comm = multi_create (NULL);
     data_learn (model.comm);
+    check_layout_after_part (model.comm);
     for (uint64_t t = 0; t < models && !multi_failures; t++) {
         model.seed = seed + t;
         run_model (&model);
