@@ -5,9 +5,8 @@
  * Sections in the order of the library's layers: results, settings, types, communicators,
  * collectives; of the files that this one includes, gradsync_gather.h has the other half of the
  * collectives, gradsync_adjoint.h their gradients, gradsync_stats.h statistics, gradsync_p2p.h
- * messages and halos, gradsync_group.h groups of ranks, gradsync_reducer.h reducers. Each
- * contract uses fixed labels: Collective, Stream, Threads, Owner, Precision, Returns, Since; a
- * label that does not apply is left out.
+ * messages and halos, gradsync_group.h groups of ranks, gradsync_reducer.h reducers. Contracts
+ * have those labels that apply: Collective, Stream, Threads, Owner, Precision, Returns, Since.
  *
  * Rules that hold for every function
  *   - Status: functions that can fail return gs_status_t; GS_OK is 0. On failure nothing was
@@ -15,6 +14,7 @@
  *     and what to do about it.
  *   - Threads: one thread at a time per communicator; different communicators may be used by
  *     different threads at the same time. Functions without a communicator are thread-safe.
+ *   - Processes: in a child of fork, calls on handles of its parent and creates are GS_ERR_STATE.
  *   - Waiting: no call waits without a deadline (GS_TIMEOUT_MS, GS_BOOT_TIMEOUT_MS).
  *   - Output: it never exits, aborts or writes to stdout, and handles signals in section 8 only.
  */

@@ -18,6 +18,7 @@
 #include "base/clock.h"
 #include "base/fault.h"
 #include "base/log.h"
+#include "base/process.h"
 #include "base/status.h"
 #include "boot/boot.h"
 #include "boot/launch.h"
@@ -48,6 +49,8 @@ static gs_status_t from_pmix (gs_status_t st, const char *what, pmix_status_t rc
 
 static void finalize_at_exit (void)
 {
+    if (gsi_process_is_child ())
+        return; /* what is open is the parent's */
     pthread_mutex_lock (&guard);
     if (initialised && users)
         gsi_log (GS_LOG_WARN, "boot",

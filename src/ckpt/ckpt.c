@@ -10,6 +10,7 @@
 #include "base/dtype.h"
 #include "base/fault.h"
 #include "base/log.h"
+#include "base/process.h"
 #include "base/status.h"
 #include "ckpt/file.h"
 #include "ckpt/save.h"
@@ -24,14 +25,9 @@ gs_status_t gsi_ckpt_valid (const gs_ckpt_t *ckpt, const char *caller)
 {
     gs_status_t st = gsi_h5_present (caller);
 
-    if (st)
-        return st;
-    if (!ckpt)
-        return gsi_fail (GS_ERR_ARG, "%s: ckpt is NULL", caller);
-    if (ckpt->magic != GSI_CKPT_MAGIC)
-        return gsi_fail (GS_ERR_STATE, "%s: ckpt was destroyed, or is no checkpoint plan",
-                         caller);
-    return GS_OK;
+    return st ? st
+              : gsi_handle_check (caller, "ckpt", "checkpoint plan", ckpt,
+                                  ckpt && ckpt->magic == GSI_CKPT_MAGIC);
 }
 
 gs_status_t gsi_ckpt_ready (const gs_ckpt_t *ckpt, const char *caller)

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/dtype.h"
+#include "base/process.h"
 #include "comm/mail.h"
 
 #define MAGIC UINT64_C (0x6772616462647279)
@@ -163,11 +164,7 @@ gs_status_t gs_boundary_create (gs_comm_t *comm, int from, int to, const size_t 
 
 static gs_status_t check_handle (const gs_boundary_t *b, const char *call)
 {
-    if (!b)
-        return gsi_fail (GS_ERR_ARG, "%s: boundary is NULL", call);
-    if (b->magic != MAGIC)
-        return gsi_fail (GS_ERR_STATE, "%s: boundary was destroyed, or is no boundary", call);
-    return GS_OK;
+    return gsi_handle_check (call, "boundary", "boundary", b, b && b->magic == MAGIC);
 }
 
 static gs_status_t cross (gs_boundary_t *b, const char *call, bool forward, void *buf,

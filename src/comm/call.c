@@ -7,6 +7,7 @@
 
 #include "base/dtype.h"
 #include "base/log.h"
+#include "base/process.h"
 #include "comm/carry.h"
 #include "comm/queue.h"
 #include "comm/traffic.h"
@@ -23,11 +24,8 @@ _Static_assert(sizeof (struct intent) <= GSI_SCRATCH_BYTES, "intents are gathere
 
 gs_status_t gsi_comm_valid (const gs_comm_t *comm, const char *caller)
 {
-    if (!comm)
-        return gsi_fail (GS_ERR_ARG, "%s: comm is NULL", caller);
-    if (comm->magic != GSI_COMM_MAGIC)
-        return gsi_fail (GS_ERR_STATE, "%s: comm was destroyed, or is no communicator", caller);
-    return GS_OK;
+    return gsi_handle_check (caller, "comm", "communicator", comm,
+                             comm && comm->magic == GSI_COMM_MAGIC);
 }
 
 /* What an array is aligned to, a power of two; complex numbers as their parts are. */

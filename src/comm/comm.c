@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "base/fault.h"
 #include "base/log.h"
+#include "base/process.h"
 #include "comm/call.h"
 #include "comm/carry.h"
 #include "comm/create.h"
@@ -140,6 +141,8 @@ gs_status_t gs_comm_create (const gs_comm_opts_t *opts, gs_comm_t **comm)
     if (!comm)
         return gsi_fail (GS_ERR_ARG, "gs_comm_create: comm is NULL");
     *comm = NULL;
+    if ((st = gsi_process_use ("gs_comm_create")))
+        return st;
     planned = make_plan ("gs_comm_create", opts, &plan);
     if ((st = gsi_boot_open (plan.transport, begin_ns + plan.boot_timeout_ns, &boot)))
         return st;
@@ -163,6 +166,8 @@ gs_status_t gs_comm_create_from_id (const gs_unique_id_t *id, int rank, int size
     if (size < 1 || rank < 0 || rank >= size)
         return gsi_fail (GS_ERR_ARG, "gs_comm_create_from_id: rank %d of size %d is out of range",
                          rank, size);
+    if ((st = gsi_process_use ("gs_comm_create_from_id")))
+        return st;
     planned = make_plan ("gs_comm_create_from_id", opts, &plan);
     if ((st = gsi_boot_id_open (id, rank, size, &boot)))
         return st;
@@ -180,6 +185,8 @@ gs_status_t gs_comm_from_mpi_fint (int mpi_comm, const gs_comm_opts_t *opts, gs_
     if (!comm)
         return gsi_fail (GS_ERR_ARG, "gs_comm_from_mpi: comm is NULL");
     *comm = NULL;
+    if ((st = gsi_process_use ("gs_comm_from_mpi")))
+        return st;
     planned = make_plan ("gs_comm_from_mpi", opts, &plan);
     if ((st = gsi_boot_from_mpi (mpi_comm, &boot)))
         return st;

@@ -157,13 +157,9 @@ static gs_status_t run (struct work *w, const char *caller, enum gsi_record_op o
 {
     gs_halo_t *h = w->halo;
     struct gsi_extent extent;
-    gs_status_t st;
+    gs_status_t st = gsi_halo_valid (h, caller);
 
-    if (!h)
-        return gsi_fail (GS_ERR_ARG, "%s: halo is NULL", caller);
-    if (h->magic != GSI_HALO_MAGIC)
-        return gsi_fail (GS_ERR_STATE, "%s: halo was destroyed, or is no halo", caller);
-    if ((st = gsi_call_check (h->comm, caller, w->field, h->count, h->dtype, &extent)))
+    if (st || (st = gsi_call_check (h->comm, caller, w->field, h->count, h->dtype, &extent)))
         return st;
     if (op == GSI_OP_HALO_ADJOINT && gsi_dtype_is_integer (h->dtype))
         return gsi_fail (GS_ERR_UNSUPPORTED,

@@ -36,6 +36,9 @@ struct gs_halo {
     struct gsi_event *free; /* (GPUs) what was queued last, in whatever stream */
 };
 
+/* halo_create.c: GS_OK if [halo] is one; names [call]. */
+gs_status_t gsi_halo_valid (const gs_halo_t *halo, const char *call);
+
 /* halo_box.c: the ghosts on one side, in dimension [d]; the cells of this rank next to them. */
 struct gsi_box gsi_halo_ghosts (const gs_halo_t *halo, int d, enum gsi_halo_side side);
 struct gsi_box gsi_halo_cells (const gs_halo_t *halo, int d, enum gsi_halo_side side);

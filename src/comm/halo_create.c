@@ -6,6 +6,7 @@
 
 #include "base/dtype.h"
 #include "base/fault.h"
+#include "base/process.h"
 #include "comm/halo.h"
 #include "comm/mail.h"
 #include "comm/queue.h"
@@ -341,12 +342,17 @@ gs_status_t gs_halo_create (gs_comm_t *comm, int dims, const int *grid, const si
     return GS_OK;
 }
 
+gs_status_t gsi_halo_valid (const gs_halo_t *halo, const char *call)
+{
+    return gsi_handle_check (call, "halo", "halo", halo, halo && halo->magic == GSI_HALO_MAGIC);
+}
+
 gs_status_t gs_halo_destroy (gs_halo_t *halo)
 {
-    if (!halo)
-        return GS_OK;
-    if (halo->magic != GSI_HALO_MAGIC)
-        return gsi_fail (GS_ERR_STATE, "gs_halo_destroy: halo was destroyed, or is no halo");
+    gs_status_t st = halo ? gsi_halo_valid (halo, "gs_halo_destroy") : GS_OK;
+
+    if (!halo || st)
+        return st;
     atomic_fetch_sub (&halo->comm->features, 1);
     discard (halo);
     return GS_OK;

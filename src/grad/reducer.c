@@ -9,14 +9,12 @@
 
 #include "base/dtype.h"
 #include "base/env.h"
+#include "base/process.h"
 
 static gs_status_t check_handle (const gs_reducer_t *reducer, const char *caller)
 {
-    if (!reducer)
-        return gsi_fail (GS_ERR_ARG, "%s: reducer is NULL", caller);
-    if (reducer->magic != GSI_REDUCER_MAGIC)
-        return gsi_fail (GS_ERR_STATE, "%s: reducer was destroyed, or is no reducer", caller);
-    return GS_OK;
+    return gsi_handle_check (caller, "reducer", "reducer", reducer,
+                             reducer && reducer->magic == GSI_REDUCER_MAGIC);
 }
 
 gs_status_t gsi_reducer_valid (const gs_reducer_t *reducer, const char *caller)

@@ -13,6 +13,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/process.h"
 #include "base/status.h"
 #include "base/thread.h"
 #include "boot/launch.h"
@@ -45,7 +46,8 @@ bool gsi_guest_up (void)
 
 static void finalize_at_exit (void)
 {
-    if (gsi_guest_up () && !atomic_load (&transfers_left) && !atomic_load (&transports))
+    if (!gsi_process_is_child () && gsi_guest_up () && !atomic_load (&transfers_left) &&
+        !atomic_load (&transports))
         MPI_Finalize ();
 }
 

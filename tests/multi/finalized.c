@@ -1,8 +1,26 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* finalized - a communicator that outlives MPI_Finalize gives errors; the process lives on. */
+/* finalized - a communicator that outlives MPI_Finalize gives errors; the process lives on. Nor
+ * does a child of fork have MPI. */
+#include <sys/wait.h>
+
 #include "multi.h"
 
 #include "gradsync_mpi.h"
+
+/* MPI is up, and gradsync not used yet: a child of fork has neither. */
+static void in_a_child (void)
+{
+    gs_comm_t *comm;
+    int status = -1;
+    pid_t child = fork ();
+
+    if (!child) {
+        multi_failures = 0;
+        CHECK_FAILS (gs_comm_create (NULL, &comm), GS_ERR_STATE, "is a fork of process");
+        exit (multi_failures);
+    }
+    CHECK (waitpid (child, &status, 0) == child && !status, "the child ends with %d", status);
+}
 
 int main (void)
 {
@@ -11,6 +29,7 @@ int main (void)
     gs_status_t st;
 
     MPI_Init (NULL, NULL);
+    in_a_child ();
     fresh = multi_create (NULL);
     CHECK_OK (gs_comm_from_mpi (MPI_COMM_WORLD, NULL, &used));
     for (int i = 0; i < 5; i++)

@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* process - which process this is, after a fork. */
+#include "base/process.h"
+
+#include <dlfcn.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "base/status.h"
+
+/*
+ * A byte that is 1 here and 0 in every child. The kernel sees to it (Linux 4.14), however the
+ * child was made (fork, _Fork, clone); before that a handler does, which only fork calls.
+ */
+static unsigned char ours;
+static volatile unsigned char *here = &ours;
+
+static atomic_bool used; /* what is made by it is there: children inherit that */
+static long user;        /* which process did; written before [used] */
+
+bool gsi_process_is_child (void)
+{
+    return atomic_load_explicit (&used, memory_order_acquire) && !*here;
+}
+
+static void begin_use (void)
+{
+    user = (long) getpid ();
+    *here = 1;
+    atomic_store_explicit (&used, true, memory_order_release);
+}
+
+/* Whether the program itself has MPI or PMIx up. It is only asked for what is there: homes of
+ * both load what they need, which a fork is no occasion for. */
+static bool others_are_up (void)
+{
+    int (*pmix) (void) = (int (*) (void)) dlsym (RTLD_DEFAULT, "PMIx_Initialized");
+    int (*initialized) (int *) = (int (*) (int *)) dlsym (RTLD_DEFAULT, "MPI_Initialized");
+    int (*finalized) (int *) = (int (*) (int *)) dlsym (RTLD_DEFAULT, "MPI_Finalized");
+    int up = 0, over = 0;
+
+    if (initialized && finalized) {
+        initialized (&up);
+        finalized (&over);
+    }
+    return (up && !over) || (pmix && pmix ());
+}
+
+/* What is up now is the parent's, whoever started it. */
+static void before_fork (void)
+{
+    if (!atomic_load (&used) && others_are_up ())
+        begin_use ();
+}
+
+static void in_child (void)
+{
+    *here = 0;
+}
+
+static void __attribute__ ((constructor)) begin (void)
+{
+    size_t bytes = (size_t) sysconf (_SC_PAGESIZE);
+    void *page = mmap (NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+#ifdef MADV_WIPEONFORK
+    if (page != MAP_FAILED && !madvise (page, bytes, MADV_WIPEONFORK)) {
+        here = page;
+        page = MAP_FAILED;
+    }
+#endif
+    if (page != MAP_FAILED)
+        munmap (page, bytes);
+    pthread_atfork (before_fork, NULL, in_child);
+}
+
+static gs_status_t refuse (const char *caller)
+{
+    return gsi_fail (
+        GS_ERR_STATE,
+        "%s: process %ld is a fork of process %ld, which uses gradsync, MPI or PMIx: what is "
+        "open there is not this one's. Call gradsync in that process only; or fork before it "
+        "uses any "
+        "of them; or start a program of its own (posix_spawn, exec; in Python multiprocessing "
+        "with 'spawn')",
+        caller, (long) getpid (), user);
+}
+
+gs_status_t gsi_process_use (const char *caller)
+{
+    if (gsi_process_is_child ())
+        return refuse (caller);
+    if (!atomic_load_explicit (&used, memory_order_acquire))
+        begin_use ();
+    return GS_OK;
+}
+
+gs_status_t gsi_handle_check (const char *caller, const char *argument, const char *kind,
+                              const void *handle, bool intact)
+{
+    if (!handle)
+        return gsi_fail (GS_ERR_ARG, "%s: %s is NULL", caller, argument);
+    if (!intact)
+        return gsi_fail (GS_ERR_STATE, "%s: %s was destroyed, or is no %s", caller, argument,
+                         kind);
+    return gsi_process_is_child () ? refuse (caller) : GS_OK;
+}

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * process - which process this is: a fork of one that uses the library has copies of its handles,
+ * but neither its threads nor a right to its connections, shared memory and files.
+ *
+ * All that such a child may do is told here: nothing. A child of a process that has not used the
+ * library yet, nor MPI or PMIx, is a process like any other. N.B. A child of vfork shares its
+ * parent's memory and cannot be told from it; POSIX lets it call nothing but exec and _exit.
+ */
+#ifndef GS_BASE_PROCESS_H
+#define GS_BASE_PROCESS_H
+
+#include <stdbool.h>
+
+#include "gradsync.h"
+
+/* Whether this process was forked from one that uses the library: two loads, no system call. */
+bool gsi_process_is_child (void);
+
+/* This process uses the library from now on; GS_ERR_STATE with the reason if it must not. */
+gs_status_t gsi_process_use (const char *caller);
+
+/*
+ * GS_OK if a handle may be used: it is not NULL, [intact], that is it has the mark of a live one,
+ * and of this process. Else a text "caller: argument was destroyed, or is no kind".
+ */
+gs_status_t gsi_handle_check (const char *caller, const char *argument, const char *kind,
+                              const void *handle, bool intact);
+
+#endif /* GS_BASE_PROCESS_H */
