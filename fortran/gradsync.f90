@@ -75,7 +75,7 @@ module gradsync
 
   ! Reducers; gradients as arrays in gradsync_gradient, by address in _reducer and _step
   use gradsync_types, only: gs_reducer, gs_bucket, gs_reducer_stats, gs_bucket_stats, &
-    GS_OVERLAP_AUTO, GS_OVERLAP_INLINE, GS_OVERLAP_OFF, &
+    GS_OVERLAP_AUTO, GS_OVERLAP_INLINE, GS_OVERLAP_OFF, GS_OVERLAP_THREAD, &
     GS_SCALAR_SUM, GS_SCALAR_MEAN, GS_SCALAR_MIN, GS_SCALAR_MAX, GS_REDUCER_DIMS_MAX
   use gradsync_gradient, only: gs_reducer_add, gs_reducer_grad
   use gradsync_reducer, only: gs_reducer_create, gs_reducer_add_scalar, gs_reducer_commit, &

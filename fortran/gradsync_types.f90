@@ -74,6 +74,7 @@ module gradsync_types
   integer(c_int), parameter, public :: GS_OVERLAP_AUTO = 0
   integer(c_int), parameter, public :: GS_OVERLAP_INLINE = 1
   integer(c_int), parameter, public :: GS_OVERLAP_OFF = 2
+  integer(c_int), parameter, public :: GS_OVERLAP_THREAD = 3
 
   ! What becomes of a scalar over the ranks.
   integer(c_int), parameter, public :: GS_SCALAR_SUM = 1
@@ -196,6 +197,7 @@ module gradsync_types
     integer(c_int64_t) :: recommended_bytes = 0
     integer(c_int) :: late_rank = -1
     real(c_double) :: late_us = 0
+    logical :: beside = .false.
   end type gs_reducer_stats
 
   ! A bucket in the last step; times in microseconds since the first ready of the step.

@@ -27,7 +27,7 @@ extern "C" {
  * On GPUs buckets are queued on a stream of the reducer's own, of high priority; no call waits on
  * the host but where it says so. On hosts a thread of the reducer's sees to them where MPI, if it
  * is used, gives MPI_THREAD_MULTIPLE, and the ranks are on several nodes, or have more than one
- * core each; else they travel inside gs_reducer_ready.
+ * core each; else they travel inside gs_reducer_ready. GS_DEBUG=info tells which, and why.
  *
  * Buckets are launched in an order that all ranks share: at first the reverse of that of the
  * adds, later that in which gradients were seen to become ready.
@@ -48,6 +48,7 @@ typedef enum gs_overlap {
     GS_OVERLAP_AUTO = 0,   /* beside the backward pass, where that can be */
     GS_OVERLAP_INLINE = 1, /* on hosts inside the gs_reducer_ready that completes them */
     GS_OVERLAP_OFF = 2,    /* in gs_reducer_finish: to compare with */
+    GS_OVERLAP_THREAD = 3, /* beside it, on hosts by a thread even without a core for that */
     GS_OVERLAP_INT_SIZED = 0x7fffffff
 } gs_overlap_t;
 
@@ -153,6 +154,7 @@ gs_status_t gs_reducer_add_scalar (gs_reducer_t *reducer, const char *name, gs_s
  *   GS_ERR_MISMATCH  options, names, shapes, types or the order of the adds differ; the first
  *                    difference is named, with both ranks. The reducer stays uncommitted
  *   GS_ERR_ARG       nothing was added
+ *   GS_ERR_UNSUPPORTED  a rank asks for a thread that MPI does not allow; both are named
  *   GS_ERR_NOMEM, GS_ERR_DEVICE  there is no memory for it on a rank
  * Since       0.1
  */
@@ -404,6 +406,7 @@ typedef struct gs_reducer_stats {
     size_t recommended_bytes; /* sqrt (bytes * latency_us * bytes_per_us): buckets of this size
                                  make latencies plus the last bucket shortest; 0: not known */
     int late_rank;            /* the rank others waited for most in the last step, or -1 */
+    int beside;               /* 1: buckets travel beside the backward pass; 0: inside calls */
     double late_us;           /* how long */
     double reserved[8];
 } gs_reducer_stats_t;

@@ -2,11 +2,9 @@
 /* carrier - who sees to the buckets, and when. */
 #include "grad/carrier.h"
 
-#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/prctl.h>
-#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/thread.h"
@@ -91,31 +89,6 @@ static gs_status_t start_thread (gs_reducer_t *r)
 }
 
 /* ---- Life ---- */
-
-/* Whether this rank has a core that no rank computes on. */
-static bool has_core (const gs_reducer_t *r)
-{
-    int online = (int) sysconf (_SC_NPROCESSORS_ONLN), own = online;
-    cpu_set_t mask;
-
-    if (!sched_getaffinity (0, sizeof (mask), &mask))
-        own = CPU_COUNT (&mask);
-    return (own < online ? own : own / gs_comm_local_size (r->comm)) > 1;
-}
-
-/*
- * GPUs do. On hosts it takes a thread. Between nodes that mostly waits; within a node it adds
- * numbers, which takes a core of its own: else it would only be in the program's way.
- */
-bool gsi_carrier_can_part (const gs_reducer_t *r)
-{
-    if (r->opts.overlap == GS_OVERLAP_OFF)
-        return false;
-    if (r->queue)
-        return true;
-    return r->opts.overlap == GS_OVERLAP_AUTO && r->size > 1 &&
-           gsi_feature_any_thread (r->comm) && (gs_comm_nodes (r->comm) > 1 || has_core (r));
-}
 
 static gs_status_t open_events (gs_reducer_t *r)
 {

@@ -12,9 +12,6 @@
 gs_status_t gsi_carrier_open (gs_reducer_t *r);
 void gsi_carrier_close (gs_reducer_t *r);
 
-/* Whether buckets can travel beside the program on this rank, with gain. */
-bool gsi_carrier_can_part (const gs_reducer_t *r);
-
 /* A step begins: the communicator is the reducer's. */
 gs_status_t gsi_carrier_begin (gs_reducer_t *r);
 

@@ -6,6 +6,7 @@
 
 #include "base/dtype.h"
 #include "comm/same.h"
+#include "grad/apart.h"
 #include "grad/carrier.h"
 #include "grad/tail.h"
 #include "grad/timing.h"
@@ -45,7 +46,6 @@ static gs_status_t compare (gs_reducer_t *r)
 {
     struct gsi_text mine = {0};
     char subject[sizeof (r->tenant.name) + 24];
-    int apart = 0;
     gs_status_t st;
 
     snprintf (subject, sizeof (subject), "gs_reducer_commit of %s", r->tenant.name);
@@ -54,10 +54,7 @@ static gs_status_t compare (gs_reducer_t *r)
                    "All ranks give the same options and add the same, in the same order",
                    r->stream);
     free (mine.at);
-    if (!st)
-        st = gs_all (r->comm, gsi_carrier_can_part (r), &apart, r->stream);
-    r->apart = apart;
-    return st;
+    return st ? st : gsi_apart_agree (r);
 }
 
 /* ---- Storage ---- */

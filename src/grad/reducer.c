@@ -56,7 +56,7 @@ static gs_status_t check_opts (const gs_reducer_opts_t *opts)
                          "gs_reducer_create: opts->size is %zu, not %zu: start from "
                          "GS_REDUCER_OPTS_INIT",
                          opts->size, sizeof (*opts));
-    if ((int) opts->overlap < GS_OVERLAP_AUTO || (int) opts->overlap > GS_OVERLAP_OFF)
+    if ((int) opts->overlap < GS_OVERLAP_AUTO || (int) opts->overlap > GS_OVERLAP_THREAD)
         return gsi_fail (GS_ERR_ARG, "gs_reducer_create: unknown overlap %d; see gs_overlap_t",
                          (int) opts->overlap);
     if (opts->wire && opts->wire != GS_F16 && opts->wire != GS_BF16)

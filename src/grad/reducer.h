@@ -2,11 +2,11 @@
 /*
  * reducer - gradients that are averaged in buckets. Private to src/grad.
  *
- * The files: reducer.c (life, what was added), commit.c (comparison, storage), order.c (buckets,
- * and how they are made anew), relayout.c (another storage), step.c (what the program calls in
- * each step), carrier.c (who sees to the buckets, and when), travel.c (one bucket), work.c
- * (arithmetic), tail.c (what ranks tell each other at the end of a step), timing.c (when buckets
- * travel on a GPU), stats.c (how it went).
+ * The files: reducer.c (life, what was added), commit.c (comparison, storage), apart.c (whether
+ * buckets travel beside the program), order.c (buckets, and how they are made anew), relayout.c
+ * (another storage), step.c (what the program calls in each step), carrier.c (who sees to the
+ * buckets, and when), travel.c (one bucket), work.c (arithmetic), tail.c (what ranks tell each
+ * other at the end of a step), timing.c (when buckets travel on a GPU), stats.c (how it went).
  */
 #ifndef GS_GRAD_REDUCER_H
 #define GS_GRAD_REDUCER_H

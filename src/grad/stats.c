@@ -112,6 +112,7 @@ gs_status_t gs_reducer_get_stats (gs_reducer_t *reducer, gs_reducer_stats_t *sta
     if (r->tally.steps && gsi_tail_past (r))
         r->tally.late_rank = gsi_tail_late (r, &r->tally.late_us);
     stats->late_rank = r->tally.steps ? r->tally.late_rank : -1;
+    stats->beside = r->apart;
     stats->late_us = stats->late_rank < 0 ? 0 : r->tally.late_us;
     return GS_OK;
 }
@@ -153,10 +154,11 @@ static void log_table (gs_reducer_t *r, const gs_reducer_stats_t *s, const gs_tr
     gs_bucket_stats_t b = {.size = sizeof (b)};
 
     gsi_log (GS_LOG_INFO, "grad",
-             "%s: %lld steps of %.0f us, %zu bytes in %d buckets (made anew %d times), under way "
-             "%.0f us, exposed %.0f us, overlap %.0f %%",
+             "%s: %lld steps of %.0f us, %zu bytes in %d buckets (made anew %d times) %s, under "
+             "way %.0f us, exposed %.0f us, overlap %.0f %%",
              r->tenant.name, (long long) s->steps, s->step_us, s->wire_bytes, s->buckets,
-             s->rebuilds, s->busy_us, s->exposed_us, 100 * s->overlap);
+             s->rebuilds, s->beside ? "beside the program" : "inside its calls", s->busy_us,
+             s->exposed_us, 100 * s->overlap);
     if (s->recommended_bytes)
         gsi_log (GS_LOG_INFO, "grad",
                  "a bucket takes %.1f us + bytes / %.0f per us: %zu bytes "
@@ -189,10 +191,10 @@ static void write_json (gs_reducer_t *r, const gs_reducer_stats_t *s, const gs_t
         "{\"steps\": %lld, \"ranks\": %d, \"buckets\": %d, \"rebuilds\": %d, \"bytes\": %zu, "
         "\"wire_bytes\": %zu, \"step_us\": %.3f, \"busy_us\": %.3f, \"exposed_us\": %.3f, "
         "\"overlap\": %.4f, \"latency_us\": %.3f, \"bytes_per_us\": %.3f, "
-        "\"recommended_bytes\": %zu, \"late_rank\": %d, \"late_us\": %.3f}\n",
+        "\"recommended_bytes\": %zu, \"late_rank\": %d, \"late_us\": %.3f, \"beside\": %s}\n",
         (long long) s->steps, r->size, s->buckets, s->rebuilds, s->bytes, s->wire_bytes,
         s->step_us, s->busy_us, s->exposed_us, s->overlap, s->latency_us, s->bytes_per_us,
-        s->recommended_bytes, s->late_rank, s->late_us);
+        s->recommended_bytes, s->late_rank, s->late_us, s->beside ? "true" : "false");
     for (int i = 0; i < s->buckets && !gs_reducer_get_bucket (r, i, &b); i++)
         fprintf (file,
                  "{\"bucket\": %d, \"gradients\": %d, \"first\": %d, \"bytes\": %zu, "

@@ -86,6 +86,27 @@ static void beside_own_messages (void)
     CHECK_OK (gs_comm_destroy (comm));
 }
 
+/* MPI_Init allows no thread of a reducer's: that is said, and to ask for one is refused. */
+static void no_thread (gs_comm_t *comm)
+{
+    gs_reducer_opts_t opts = GS_REDUCER_OPTS_INIT;
+    gs_reducer_stats_t stats = {.size = sizeof (stats)};
+    gs_reducer_t *reducer;
+
+    CHECK_OK (gs_reducer_create (comm, NULL, &reducer));
+    CHECK_OK (gs_reducer_add (reducer, "w", 0, NULL, GS_F64, NULL, NULL));
+    CHECK_OK (gs_reducer_commit (reducer));
+    CHECK_OK (gs_reducer_get_stats (reducer, &stats));
+    CHECK (stats.beside == 0, "a thread calls MPI");
+    CHECK_OK (gs_reducer_destroy (reducer));
+    opts.overlap = GS_OVERLAP_THREAD;
+    CHECK_OK (gs_reducer_create (comm, &opts, &reducer));
+    CHECK_OK (gs_reducer_add (reducer, "w", 0, NULL, GS_F64, NULL, NULL));
+    CHECK_FAILS (gs_reducer_commit (reducer), GS_ERR_UNSUPPORTED, "rank 0", "GS_OVERLAP_THREAD",
+                 "MPI_THREAD_MULTIPLE", "MPI_Init_thread");
+    CHECK_OK (gs_reducer_destroy (reducer));
+}
+
 /* The world by PMIx and by MPI, alive together. */
 static void both_ways (void)
 {
@@ -98,6 +119,8 @@ static void both_ways (void)
            gs_comm_nodes (by_mpi), gs_comm_nodes (by_launcher));
     check_sum (by_launcher);
     check_sum (by_mpi);
+    if (gs_comm_size (by_mpi) > 1 && !multi_on_gpus ())
+        no_thread (by_mpi);
     CHECK_OK (gs_comm_destroy (by_launcher));
     check_sum (by_mpi);
     CHECK_OK (gs_comm_destroy (by_mpi));

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* reducer_errors - whatever is wrong with a use of a reducer is named, and undone where it can
  * be. */
+#include <sched.h>
+
 #include "data.h"
 
 static gs_comm_t *comm;
@@ -127,6 +129,60 @@ static void check_differences (void)
         CHECK_OK (gs_reducer_destroy (r));
         CHECK_OK (gs_device_free (comm, given));
     }
+}
+
+static char said[2048];
+
+static void note (gs_log_level_t level, const char *line, void *context)
+{
+    (void) context;
+    if (level == GS_LOG_INFO && strstr (line, "buckets travel"))
+        snprintf (said, sizeof (said), "%s", line);
+}
+
+/* Commits with [overlap], and checks what rank 0 and the statistics say. */
+static void check_said (gs_overlap_t overlap, bool beside, const char *text)
+{
+    gs_reducer_opts_t opts = GS_REDUCER_OPTS_INIT;
+    gs_reducer_stats_t stats = {.size = sizeof (stats)};
+    gs_reducer_t *r;
+
+    *said = 0;
+    opts.overlap = overlap;
+    r = make_three (&opts);
+    CHECK_OK (gs_reducer_get_stats (r, &stats));
+    CHECK (stats.beside == beside, "overlap %d: beside is %d", (int) overlap, stats.beside);
+    CHECK (rank || strstr (said, text), "overlap %d: no '%s' in '%s'", (int) overlap, text, said);
+    CHECK_OK (gs_reducer_destroy (r));
+}
+
+/* Whether buckets travel beside the program is no secret, nor is why not. */
+static void check_overlap (void)
+{
+    bool gpus = multi_on_gpus ();
+    cpu_set_t before, one;
+
+    setenv ("GS_DEBUG", "info", 1);
+    gs_log_set_sink (note, NULL);
+    comm = multi_create (NULL);
+    check_said (GS_OVERLAP_OFF, false, "inside gs_reducer_finish");
+    check_said (GS_OVERLAP_INLINE, false, "inside gs_reducer_ready");
+    check_said (GS_OVERLAP_THREAD, true, gpus ? "by a stream" : "by a thread");
+    CPU_ZERO (&one);
+    sched_getaffinity (0, sizeof (before), &before);
+    for (int core = 0; core < CPU_SETSIZE && !CPU_COUNT (&one); core++)
+        if (CPU_ISSET (core, &before))
+            CPU_SET (core, &one);
+    sched_setaffinity (0, sizeof (one), &one);
+    if (gpus || gs_comm_nodes (comm) > 1)
+        check_said (GS_OVERLAP_AUTO, true, "beside the backward pass");
+    else
+        check_said (GS_OVERLAP_AUTO, false, size > 1 ? "GS_OVERLAP_THREAD" : "there is one rank");
+    check_said (GS_OVERLAP_THREAD, true, gpus ? "by a stream" : "by a thread");
+    sched_setaffinity (0, sizeof (before), &before);
+    CHECK_OK (gs_comm_destroy (comm));
+    gs_log_set_sink (NULL, NULL);
+    setenv ("GS_DEBUG", "error", 1);
 }
 
 /* In a step everything has its order; what is refused changes nothing. */
@@ -326,6 +382,7 @@ int main (void)
     check_finite ();
     check_callback ();
     CHECK_OK (gs_comm_destroy (comm));
+    check_overlap ();
     comm = multi_create (NULL);
     check_hook ();
     gs_comm_destroy (comm);
