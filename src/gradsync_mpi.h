@@ -14,7 +14,8 @@
 /*
  * Makes a communicator of the ranks of [mpi_comm]. See gs_comm_from_mpi_fint.
  *
- *   mpi_comm  in   an intracommunicator; duplicated, not kept
+ *   mpi_comm  in   an intracommunicator; duplicated, not kept. Before MPI_Init and after
+ *                  MPI_Finalize, when MPI would end the program, the call is GS_ERR_STATE
  *   opts      in   NULL for the defaults
  *   comm      out  the new communicator; NULL on failure
  *
@@ -24,7 +25,12 @@
 static inline gs_status_t gs_comm_from_mpi (MPI_Comm mpi_comm, const gs_comm_opts_t *opts,
                                             gs_comm_t **comm)
 {
-    return gs_comm_from_mpi_fint ((int) MPI_Comm_c2f (mpi_comm), opts, comm);
+    int initialized = 0, finalized = 0;
+
+    MPI_Initialized (&initialized);
+    MPI_Finalized (&finalized);
+    return gs_comm_from_mpi_fint (initialized && !finalized ? (int) MPI_Comm_c2f (mpi_comm) : 0,
+                                  opts, comm);
 }
 
 #endif /* GRADSYNC_MPI_H */

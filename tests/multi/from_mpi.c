@@ -32,7 +32,7 @@ static void outside_mpi (const char *when)
 {
     gs_comm_t *comm = (gs_comm_t *) &comm;
 
-    CHECK_FAILS (gs_comm_from_mpi_fint (0, NULL, &comm), GS_ERR_STATE, "MPI_Init", when);
+    CHECK_FAILS (gs_comm_from_mpi (MPI_COMM_WORLD, NULL, &comm), GS_ERR_STATE, "MPI_Init", when);
     CHECK (!comm, "a communicator without MPI");
 }
 
