@@ -91,10 +91,7 @@ static gs_status_t check_one (enum gsi_env id)
                          v->name, text, v->choices, v->low, v->high);
     if (v->kind == CHOICE && parse_choice (v->choices, text) < 0)
         return gsi_fail (GS_ERR_ARG, "%s='%.60s' is not one of %s", v->name, text, v->choices);
-    if (id == GSI_ENV_DEBUG && !gsi_log_level_known (text))
-        return gsi_fail (GS_ERR_ARG, "%s='%.60s' does not start with error, warn, info or trace",
-                         v->name, text);
-    return GS_OK;
+    return id == GSI_ENV_DEBUG ? gsi_log_check (text) : GS_OK;
 }
 
 gs_status_t gsi_env_check (void)

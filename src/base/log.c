@@ -10,10 +10,13 @@
 #include <unistd.h>
 
 #include "base/env.h"
+#include "base/status.h"
 
 #define LINE_MAX_BYTES 1600
 #define NAME_MAX_BYTES 512
 
+static const char topic_names[] =
+    ",boot,ckpt,coll,comm,cuda,device,env,fault,grad,mpi,nccl,record,stats,";
 static const char *const level_names[] = {"", "error", "warn", "info", "trace"};
 
 static atomic_int threshold;                              /* 0: not configured yet */
@@ -35,11 +38,30 @@ static int parse_level (const char *text, size_t *length)
     return 0;
 }
 
-bool gsi_log_level_known (const char *text)
+/* Whether the [length] letters at [text] are a topic. */
+static bool topic_known (const char *text, size_t length)
+{
+    char key[40];
+
+    snprintf (key, sizeof (key), ",%.*s,", length < 30 ? (int) length : 30, text);
+    return length && strstr (topic_names, key);
+}
+
+gs_status_t gsi_log_check (const char *text)
 {
     size_t length;
 
-    return parse_level (text, &length) != 0;
+    if (!parse_level (text, &length) || (text[length] && text[length] != ':'))
+        return gsi_fail (GS_ERR_ARG,
+                         "GS_DEBUG='%.60s' does not start with error, warn, info or trace", text);
+    for (const char *topic = text + length; *topic; topic += length) {
+        length = strcspn (++topic, ",");
+        if (!topic_known (topic, length))
+            return gsi_fail (GS_ERR_ARG, "GS_DEBUG='%.60s': there is no topic '%.*s': %.*s", text,
+                             length < 30 ? (int) length : 30, topic,
+                             (int) sizeof (topic_names) - 3, topic_names + 1);
+    }
+    return GS_OK;
 }
 
 void gsi_log_configure (void)

@@ -11,7 +11,8 @@
 
 #include "gradsync.h"
 
-/* Topics, for GS_DEBUG=level:topic,...: the list in gradsync(7), which lint compares. */
+/* Topics, for GS_DEBUG=level:topic,...: the lists in log.c and gradsync(7), which lint compares.
+ */
 void gsi_log (gs_log_level_t level, const char *topic, const char *format, ...)
     __attribute__ ((format (printf, 3, 4)));
 
@@ -24,7 +25,7 @@ void gsi_log_identity (int rank, int size);
 /* True if [level] would be heard: guards work that is only for the log. */
 bool gsi_log_on (gs_log_level_t level);
 
-/* Whether the value of GS_DEBUG starts with a level. */
-bool gsi_log_level_known (const char *text);
+/* GS_OK if [text], the value of GS_DEBUG, is a level and perhaps topics that there are. */
+gs_status_t gsi_log_check (const char *text);
 
 #endif /* GS_BASE_LOG_H */

@@ -65,6 +65,8 @@ check_topics () {
     while read -r topic; do
         grep -qw -- "$topic" <<<"$listed" \
             || complain doc/man/gradsync.7 "does not list the topic $topic of the log"
+        grep -qw -- "$topic" <(sed -n '/topic_names\[\] =/,/;/p' src/base/log.c) \
+            || complain src/base/log.c "does not list the topic $topic"
     done < <(cat src/*/*.c cuda/*.c | sed -nE 's/.*gsi_log \([^,]*, "([a-z]+)".*/\1/p' | sort -u)
 }
 

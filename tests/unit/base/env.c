@@ -191,8 +191,8 @@ END_TEST
 
 START_TEST (debug_starts_with_a_level)
 {
-    static const char *const good[] = {"error",      "warn",           "info", "trace",
-                                       "trace:boot", "info:comm,coll", "warn:"};
+    static const char *const good[] = {"error", "warn",       "info",
+                                       "trace", "trace:boot", "info:comm,coll"};
     static const char *const bad[] = {"loud", "WARN", "warning", "warn,boot", ":boot",
                                       ":",    "3",    "-1",      "1e99",      "trace boot"};
 
@@ -203,6 +203,20 @@ START_TEST (debug_starts_with_a_level)
     for (size_t i = 0; i < COUNT (bad); i++) {
         setenv ("GS_DEBUG", bad[i], 1);
         unit_fails (gsi_env_check (), GS_ERR_ARG, "GS_DEBUG", bad[i], "error, warn, info");
+    }
+}
+END_TEST
+
+/* A topic that is not there would silence the log. */
+START_TEST (debug_names_topics_that_there_are)
+{
+    static const char *const bad[] = {"warn:",      "info:,comm",       "info:com",
+                                      "info:comm,", "trace:boot,comm ", "info:comm:boot"};
+
+    for (size_t i = 0; i < COUNT (bad); i++) {
+        setenv ("GS_DEBUG", bad[i], 1);
+        unit_fails (gsi_env_check (), GS_ERR_ARG, "GS_DEBUG", bad[i], "there is no topic",
+                    "boot,ckpt,coll");
     }
 }
 END_TEST
@@ -300,5 +314,6 @@ UNIT_SUITE ("env", 10, every_variable_is_tested_here, unset_and_empty_give_the_d
             every_choice_is_understood, absurd_choices_are_refused, numbers_at_their_limits,
             absurd_numbers_are_refused, a_device_is_a_word_or_a_number,
             a_huge_value_leaves_room_for_the_cure, debug_starts_with_a_level,
-            texts_are_taken_as_they_are, settings_are_listed, settings_have_bounds,
-            misspelt_variables_have_a_nearest_one, misspelt_variables_are_told_once)
+            debug_names_topics_that_there_are, texts_are_taken_as_they_are, settings_are_listed,
+            settings_have_bounds, misspelt_variables_have_a_nearest_one,
+            misspelt_variables_are_told_once)
