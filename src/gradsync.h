@@ -503,7 +503,7 @@ gs_status_t gs_allreduce_avg (gs_comm_t *comm, void *buf, size_t count, gs_dtype
  *   stream  in      see above
  *
  * Collective  yes. A rank without data takes part with weight 0. If all weights are 0 the
- *             result is 0 and a warning is logged.
+ *             result is 0, and rank 0 warns, once for a communicator.
  * Precision   as gs_allreduce_avg; equal weights give the same bits as gs_allreduce_avg.
  *             Weights are scaled by the largest one, so that none overflows. On GPUs f16 and bf16
  *             with different weights are always summed in fp32 and rounded once.

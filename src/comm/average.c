@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* average - reductions over the ranks: average, weighted average, sum, product, min, max. */
 #include "base/dtype.h"
-#include "base/log.h"
 #include "comm/call.h"
 #include "comm/carry.h"
 #include "comm/feature.h"
@@ -60,10 +59,7 @@ gs_status_t gs_allreduce_wavg (gs_comm_t *comm, void *buf, size_t count, gs_dtyp
         return gsi_call_refuse (comm, st);
     how.scale = weights;
     if (how.divisor == 0) {
-        gsi_log (GS_LOG_WARN, "comm",
-                 "gs_allreduce_wavg #%llu of '%s': all weights are 0, so "
-                 "the result is 0",
-                 (unsigned long long) call.seq, comm->name);
+        gsi_feature_weightless (comm, "gs_allreduce_wavg");
         how.divisor = 1;
     }
     if (count)

@@ -40,6 +40,7 @@ struct gs_comm {
     struct gsi_coll *coll;   /* NULL while half built */
     struct gsi_queue *queue; /* of a transport that queues, else NULL */
     struct gsi_carry *carry; /* the same */
+    bool weightless;         /* it was said that all weights are 0 */
     bool sees_gpus;          /* arrays given to a call may be in memory of a GPU */
     struct gsi_team team;
     char (*hosts)[GSI_HOST_BYTES]; /* [size] */

@@ -4,6 +4,7 @@
 
 #include <math.h>
 
+#include "base/log.h"
 #include "comm/call.h"
 #include "comm/carry.h"
 #include "comm/queue.h"
@@ -126,4 +127,13 @@ gs_status_t gsi_feature_weights (const gs_comm_t *comm, const char *caller, doub
         *sum += weights[r];
     }
     return GS_OK;
+}
+
+void gsi_feature_weightless (gs_comm_t *comm, const char *caller)
+{
+    if (!comm->team.rank && !comm->weightless)
+        gsi_log (GS_LOG_WARN, "comm",
+                 "%s on '%s': all weights are 0, so the average is 0; this is not said again",
+                 caller, comm->name);
+    comm->weightless = true;
 }

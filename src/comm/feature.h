@@ -70,4 +70,7 @@ gs_status_t gsi_feature_reduce (gs_comm_t *comm, void *buf, size_t count,
 gs_status_t gsi_feature_weights (const gs_comm_t *comm, const char *caller, double *weights,
                                  double *sum);
 
+/* Warns that the average is 0 because all weights are: rank 0, once for a communicator. */
+void gsi_feature_weightless (gs_comm_t *comm, const char *caller);
+
 #endif /* GS_COMM_FEATURE_H */

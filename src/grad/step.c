@@ -306,6 +306,8 @@ static gs_status_t exchange_weights (gs_reducer_t *r, const char *caller, double
     }
     if ((st = gsi_feature_weights (r->comm, caller, weights, &sum)))
         return st;
+    if (sum == 0 && joined < r->size)
+        gsi_feature_weightless (r->comm, caller);
     memcpy (r->weights, weights, (size_t) r->size * sizeof (*weights));
     r->weight_sum = sum;
     r->micro_steps = micro_steps;

@@ -90,7 +90,7 @@ contains
     call gs_log_set_sink()
     before = lines
     call provoke_warning()
-    call expect(lines == before, 'no line after the sink was taken away')
+    call expect(lines == before, 'no line twice, nor after the sink was taken away')
   end subroutine check_sink
 
   subroutine provoke_warning()

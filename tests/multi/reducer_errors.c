@@ -275,6 +275,37 @@ static void check_kept_weight (void)
     CHECK_OK (gs_reducer_destroy (r));
 }
 
+static int warned;
+
+static void count_warnings (gs_log_level_t level, const char *line, void *context)
+{
+    (void) context;
+    warned += level == GS_LOG_WARN && strstr (line, "all weights are 0");
+}
+
+/* Weights that are all 0 are said once, though each step gives them. */
+static void check_weightless (void)
+{
+    gs_reducer_opts_t opts = GS_REDUCER_OPTS_INIT;
+    gs_reducer_t *r;
+
+    setenv ("GS_DEBUG", "warn", 1);
+    gs_log_set_sink (count_warnings, NULL);
+    comm = multi_create (NULL);
+    opts.weighted = 1;
+    r = make_three (&opts);
+    for (int step = 0; step < 3; step++) {
+        CHECK_OK (gs_reducer_weight (r, 0));
+        ready_all (r);
+        CHECK_OK (finish (r));
+    }
+    CHECK (warned == !rank, "%d warnings of weights that are 0", warned);
+    CHECK_OK (gs_reducer_destroy (r));
+    CHECK_OK (gs_comm_destroy (comm));
+    gs_log_set_sink (NULL, NULL);
+    setenv ("GS_DEBUG", "error", 1);
+}
+
 /* A number that is not finite is named with its rank, by all; the next step is as usual. */
 static void check_finite (void)
 {
@@ -383,6 +414,7 @@ int main (void)
     check_callback ();
     CHECK_OK (gs_comm_destroy (comm));
     check_overlap ();
+    check_weightless ();
     comm = multi_create (NULL);
     check_hook ();
     gs_comm_destroy (comm);

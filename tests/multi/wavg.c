@@ -81,7 +81,7 @@ static void nobody_has_data (void)
         check_weights (types[t], 40000);
     }
     gs_log_set_sink (NULL, NULL);
-    CHECK (warnings == 12, "%d warnings about weights 0, not 12", warnings);
+    CHECK (warnings == !rank, "%d warnings about weights 0", warnings);
 }
 
 /* Equal weights of any size give the bits of the plain average. */
