@@ -8,7 +8,6 @@
 #   GS_PREFIX                  the prefix of configure
 #   GS_PC_PREFIX, GS_PC_LIBDIR, GS_PC_INCLUDEDIR, GS_PC_MODDIR   in the terms of pkg-config
 #   GS_PC_RPATH                linker flags with which programs find libdir; none in the system's folders
-#   GS_PC_PRIVATE              what libgradsync itself is linked with
 #   GS_CMAKE_PREFIX            in the terms of CMake
 #   GS_BIN_TO_DATA             from bindir to datadir
 #   GS_BIN_RPATH               linker flags with which a program finds libdir
@@ -47,7 +46,6 @@ AC_DEFUN([GS_RELOCATE], [
             [/,* | /usr,@<:@!/@:>@* | *,/lib* | *,/usr/lib*], [GS_PC_RPATH=],
             [GS_PC_RPATH=" -Wl,-rpath,\${libdir} -Wl,--enable-new-dtags"])
     AC_SUBST([GS_PC_RPATH])
-    AC_SUBST([GS_PC_PRIVATE], ["`AS_ECHO(["$GS_PMIX_LIBS $GS_HDF5_LIBS -lm -lpthread $LIBS"]) | tr -s '\n ' '  '`"])
     AS_CASE([$gs_bin_up,$gs_data], [,* | *,/*], [GS_BIN_TO_DATA=.],
             [GS_BIN_TO_DATA=$gs_bin_up/$gs_data])
     AS_CASE([$gs_bin_up,$GS_LIBDIR], [,* | *,/*], [GS_BIN_RPATH=],

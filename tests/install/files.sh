@@ -20,8 +20,12 @@ while read -r name; do
     paths=$(readelf -d "$name" 2>/dev/null | sed -nE 's/.*R(UN)?PATH.*\[(.*)\]/\2/p')
     [[ ! $paths =~ (^|:)(/usr)?/lib ]] || fail "$name has the run path $paths"
 done < <(find "$stage" -type f \( -name '*.so*' -o -path '*/bin/*' \))
-private=$(sed -n 's/^Libs.private://p' "$stage$pkgconfigdir/gradsync.pc")
-[[ $private = *-lm* ]] || fail "gradsync.pc has no Libs.private: $private"
+# Modules need the shared library, so configure makes no other.
+for option in --disable-shared --enable-static; do
+    said=$(mkdir -p "$room/refused" && cd "$room/refused" && "$top/configure" "$option" 2>&1) \
+        && fail "configure takes $option"
+    [[ $said = *"shared library only"*"$option"* ]] || fail "configure $option says: $said"
+done
 
 must cp -a "$stage" copy
 make -C "$build" uninstall DESTDIR="$room/copy" >log 2>&1 || { cat log; fail "make uninstall"; }
