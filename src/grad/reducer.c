@@ -207,7 +207,8 @@ static gs_status_t check_given (const gs_reducer_t *r, const struct gsi_gradient
     if (staged)
         return gsi_fail (GS_ERR_DEVICE,
                          "%s: the memory is of the host, but communicator '%s' is one of GPUs: "
-                         "give memory of its GPU, or NULL",
+                         "give memory of its GPU, or NULL; or, for a backward pass on the CPU, "
+                         "make the communicator with the device GS_DEVICE_HOST (GS_DEVICE=host)",
                          caller, gs_comm_name (r->comm));
     return GS_OK;
 }
