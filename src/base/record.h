@@ -77,7 +77,8 @@ struct gsi_record_file {
     int32_t culprit; /* rank that failed first, as far as this one knows; with a verdict */
     uint64_t missed; /* number of the first call it did not do its part of; written before */
     int64_t caller;  /* the thread that made it, or with GS_CHECK=collective its last call */
-    uint64_t reserved[5];
+    int64_t step; /* of a feature's that the communicator is let to; -step: after it; 0: none */
+    uint64_t reserved[4];
     struct gsi_record_entry entry[GSI_RECORD_ENTRIES];
     struct gsi_record_entry message[GSI_RECORD_ENTRIES];
 };
@@ -115,7 +116,7 @@ struct gsi_record_state {
     int culprit;
     uint64_t missed; /* with a verdict: the first call it did not do its part of */
     int pid;
-    int64_t caller; /* see the file */
+    int64_t caller, step; /* see the file */
 };
 
 /*

@@ -65,6 +65,7 @@ bool gsi_record_peek (const struct gsi_record *record, int rank, struct gsi_reco
         state->last = file->entry[state->seq & (GSI_RECORD_ENTRIES - 1)];
         state->pid = file->pid;
         state->caller = file->caller;
+        state->step = file->step;
     }
     close_file (file);
     return good;

@@ -39,6 +39,13 @@ struct gsi_coll_origin {
     void *context;
 };
 
+/* A call, as ranks tell each other of it when something is wrong. */
+struct gsi_told {
+    uint64_t seq, count;
+    int64_t step; /* of the feature that the communicator is let to; -step: after that; 0: none */
+    int32_t op, dtype, argument, staged;
+};
+
 /* What open gets. Everything outlives the transport but [cards] and [origin]. */
 struct gsi_coll_setup {
     struct gsi_boot *boot;
@@ -47,7 +54,8 @@ struct gsi_coll_setup {
     const void *cards;      /* [size] of GSI_COLL_CARD_BYTES each, from prepare */
     const atomic_int *life; /* enum gsi_life */
     int64_t deadline_ns;
-    gs_status_t (*others) (void *context); /* or NULL, see struct gsi_coll */
+    gs_status_t (*others) (void *context);              /* or NULL, see struct gsi_coll */
+    void (*tell) (void *context, struct gsi_told *own); /* likewise */
     void *context;
     struct gsi_coll_origin *origin; /* of a group, else NULL */
 };
@@ -71,6 +79,7 @@ struct gsi_coll {
      * end.
      */
     gs_status_t (*others) (void *context);
+    void (*tell) (void *context, struct gsi_told *own); /* the call that this rank is in */
     void *context;
 };
 
@@ -267,6 +276,9 @@ struct gsi_coll_ops {
 
     /* (required) Local: frees all but what unfinished transfers still own. */
     void (*discard) (struct gsi_coll *coll);
+
+    /* (optional) The call that [rank] gave up in, if it has told; without waiting. */
+    bool (*heard) (struct gsi_coll *coll, int rank, struct gsi_told *told);
 };
 
 /* One rank. */

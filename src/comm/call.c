@@ -15,12 +15,7 @@
 
 #define COMPARED_CALLS 2 /* the first calls of a communicator are compared in any case */
 
-/* What a rank is about to do, as it is compared. */
-struct intent {
-    uint64_t count;
-    int32_t op, dtype, argument, staged;
-};
-_Static_assert(sizeof (struct intent) <= GSI_SCRATCH_BYTES, "intents are gathered in scratch");
+_Static_assert(sizeof (struct gsi_told) <= GSI_SCRATCH_BYTES, "they are gathered in scratch");
 
 gs_status_t gsi_comm_valid (const gs_comm_t *comm, const char *caller)
 {
@@ -104,12 +99,33 @@ static const char *name_of_argument (int op)
     }
 }
 
-static void describe (const struct intent *i, char *text, size_t room)
+void gsi_call_describe (const gs_comm_t *comm, const struct gsi_told *c, char *text, size_t room)
 {
-    snprintf (text, room, "%s, %s, count %llu, %s %d%s", gsi_record_op_name (i->op),
-              i->dtype ? gsi_dtype_name ((gs_dtype_t) i->dtype) : "no type",
-              (unsigned long long) i->count, name_of_argument (i->op), i->argument,
-              i->staged ? ", in host memory" : "");
+    const struct gsi_tenant *tenant = comm->tenant;
+    long long step = (long long) (c->step < 0 ? -c->step : c->step);
+    char what[256] = "";
+    size_t used;
+
+    used =
+        (size_t) snprintf (text, room, "%s, %s, count %llu, %s %d%s", gsi_record_op_name (c->op),
+                           c->dtype ? gsi_dtype_name ((gs_dtype_t) c->dtype) : "no type",
+                           (unsigned long long) c->count, name_of_argument (c->op), c->argument,
+                           c->staged ? ", in host memory" : "");
+    if (!step || used >= room)
+        return;
+    if (c->op == GSI_OP_BUCKET && tenant && tenant->describe)
+        tenant->describe (tenant->context, c->argument, what, sizeof (what));
+    snprintf (text + used, room - used, ", %s step %lld of %s", c->step < 0 ? "after" : "in",
+              step,
+              *what    ? what
+              : tenant ? tenant->name
+                       : "a reducer");
+}
+
+bool gsi_call_differs (const struct gsi_told *a, const struct gsi_told *b)
+{
+    return a->count != b->count || a->op != b->op || a->dtype != b->dtype ||
+           a->argument != b->argument || a->staged != b->staged;
 }
 
 /* Whether ranks may have nothing in a call that others have something in: it is in no memory. */
@@ -121,12 +137,12 @@ static bool is_ragged (enum gsi_record_op op)
 }
 
 /* Gathers what every rank is about to do and refuses the first difference, on all ranks alike. */
-static gs_status_t compare (gs_comm_t *comm, const struct intent *mine,
+static gs_status_t compare (gs_comm_t *comm, const struct gsi_told *mine,
                             const struct gsi_call *call, bool *differ)
 {
-    const struct intent *all = comm->scratch;
+    const struct gsi_told *all = comm->scratch;
     struct gsi_call alike = *call;
-    char zero[160], other[160];
+    char zero[GSI_CALL_TEXT], other[GSI_CALL_TEXT];
     gs_status_t st;
 
     alike.kind = 0; /* whatever they call, they compare it */
@@ -134,11 +150,11 @@ static gs_status_t compare (gs_comm_t *comm, const struct intent *mine,
 
     *differ = false;
     for (int r = 1; r < comm->team.size && !st; r++) {
-        if (!memcmp (&all[0], &all[r], sizeof (*mine)))
+        if (!gsi_call_differs (&all[0], &all[r]))
             continue;
         *differ = true;
-        describe (&all[0], zero, sizeof (zero));
-        describe (&all[r], other, sizeof (other));
+        gsi_call_describe (comm, &all[0], zero, sizeof (zero));
+        gsi_call_describe (comm, &all[r], other, sizeof (other));
         st =
             gsi_fail (GS_ERR_MISMATCH,
                       "call #%llu of communicator '%s': rank 0 (host %s) calls %s; rank %d (host "
@@ -227,7 +243,7 @@ gs_status_t gsi_call_begin (gs_comm_t *comm, enum gsi_record_op op, size_t count
                             gs_dtype_t dtype, int argument, gs_stream_t stream,
                             struct gsi_call *call)
 {
-    struct intent mine;
+    struct gsi_told mine;
     bool differ;
     gs_status_t st = start (comm, op, count, dtype, argument, stream, call);
 
@@ -235,11 +251,12 @@ gs_status_t gsi_call_begin (gs_comm_t *comm, enum gsi_record_op op, size_t count
         return st;
     if (call->capturing || (comm->check != GSI_CHECK_COLLECTIVE && call->seq > COMPARED_CALLS))
         return GS_OK;
-    mine = (struct intent){.count = count,
-                           .op = op,
-                           .dtype = (int32_t) dtype,
-                           .argument = argument,
-                           .staged = call->staged && !is_ragged (op)};
+    mine = (struct gsi_told){.count = count,
+                             .step = comm->record.file->step,
+                             .op = op,
+                             .dtype = (int32_t) dtype,
+                             .argument = argument,
+                             .staged = call->staged && !is_ragged (op)};
     if (!(st = compare (comm, &mine, call, &differ)))
         return GS_OK;
     return differ ? gsi_call_refuse (comm, st) : gsi_call_end (comm, call, st);

@@ -28,6 +28,14 @@ gs_status_t gsi_call_end (gs_comm_t *comm, const struct gsi_call *call, gs_statu
 /* As gsi_call_end, for a failure after which the communicator goes on: all ranks saw it. */
 gs_status_t gsi_call_refuse (gs_comm_t *comm, gs_status_t st);
 
+#define GSI_CALL_TEXT 384 /* bytes of a call that is described */
+
+/* "bucket, GS_F32, count 5, bucket 0, in step 3 of reducer 'x', bucket 1 of 2, a to b" */
+void gsi_call_describe (const gs_comm_t *comm, const struct gsi_told *c, char *text, size_t room);
+
+/* Whether ranks that make these calls at a time disagree. */
+bool gsi_call_differs (const struct gsi_told *a, const struct gsi_told *b);
+
 /* feature.c: GS_OK unless [comm] is let to a feature, and this thread does not call for it. */
 gs_status_t gsi_feature_admit (const gs_comm_t *comm, const char *call);
 

@@ -64,7 +64,7 @@ struct gs_comm {
     struct gsi_tenant *tenant; /* the last one; guarded by the queue against its thread */
 };
 
-#define GSI_SCRATCH_BYTES 32 /* per rank */
+#define GSI_SCRATCH_BYTES 40 /* per rank */
 
 /* Words per rank in comm->lengths: the exchange, a part of it that is staged, counts heard. */
 #define GSI_LENGTHS_STAGED 4

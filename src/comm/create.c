@@ -233,6 +233,12 @@ static gs_status_t others (void *context)
     return st && !comm->coll ? gsi_fail (GS_ERR_STATE, "%s", gs_last_error ()) : st;
 }
 
+/* What a notice of this rank tells of it. */
+static void tell (void *context, struct gsi_told *own)
+{
+    gsi_watch_own (context, own);
+}
+
 /*
  * Tells all ranks how the start went on this one, [st]. A fence as well: nobody goes on, into MPI
  * for instance, while others wait inside NCCL. Those come at their deadline at the latest.
@@ -253,6 +259,7 @@ static gs_status_t start (struct create *c)
                                    .life = &comm->life,
                                    .deadline_ns = c->deadline_ns,
                                    .others = others,
+                                   .tell = tell,
                                    .context = comm,
                                    .origin = c->plan->origin};
     char (*coll_cards)[GSI_COLL_CARD_BYTES];

@@ -31,7 +31,7 @@ void gsi_feature_close (gs_comm_t *comm, struct gsi_tenant *tenant)
     atomic_fetch_sub (&comm->features, 1);
 }
 
-gs_status_t gsi_feature_let (gs_comm_t *comm, struct gsi_tenant *tenant)
+gs_status_t gsi_feature_let (gs_comm_t *comm, struct gsi_tenant *tenant, int64_t step)
 {
     if (atomic_load (&comm->let))
         return gsi_fail (GS_ERR_STATE, "communicator '%s' is in a step of %s: finish it first",
@@ -41,12 +41,15 @@ gs_status_t gsi_feature_let (gs_comm_t *comm, struct gsi_tenant *tenant)
         comm->tenant = tenant;
         gsi_queue_leave (comm);
     }
+    comm->record.file->step = step;
     atomic_store (&comm->let, true);
     return GS_OK;
 }
 
 void gsi_feature_return (gs_comm_t *comm)
 {
+    if (comm->record.file->step > 0 && atomic_load (&comm->life) == GSI_ALIVE)
+        comm->record.file->step = -comm->record.file->step;
     atomic_store (&comm->let, false);
 }
 

@@ -32,11 +32,11 @@ gs_status_t gsi_feature_open (gs_comm_t *comm, struct gsi_tenant *tenant, const 
 void gsi_feature_close (gs_comm_t *comm, struct gsi_tenant *tenant);
 
 /*
- * Lets the communicator to [tenant] until gsi_feature_return: calls of others are refused with
- * GS_ERR_STATE. Calls of the tenant are those of a thread between gsi_feature_enter and
- * gsi_feature_leave.
+ * Lets the communicator to [tenant], for its step [step], until gsi_feature_return: calls of
+ * others are refused with GS_ERR_STATE. Calls of the tenant are those of a thread between
+ * gsi_feature_enter and gsi_feature_leave.
  */
-gs_status_t gsi_feature_let (gs_comm_t *comm, struct gsi_tenant *tenant);
+gs_status_t gsi_feature_let (gs_comm_t *comm, struct gsi_tenant *tenant, int64_t step);
 void gsi_feature_return (gs_comm_t *comm);
 void gsi_feature_enter (const gs_comm_t *comm);
 void gsi_feature_leave (void);

@@ -6,9 +6,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "base/clock.h"
-#include "base/dtype.h"
 #include "base/log.h"
 #include "comm/call.h"
 #include "comm/mail.h"
@@ -102,31 +102,70 @@ static void name_missing (gs_comm_t *comm, const struct gsi_call *call)
     gsi_fail (GS_ERR_TIMEOUT, "%s; %s%s", deadline, names, elsewhere);
 }
 
-/* Completes the text of a mismatch with the first rank that is in another call, if it is here. */
-static void name_other_call (gs_comm_t *comm, const struct gsi_call *call)
+static struct gsi_told told_of (const struct gsi_record_entry *e, int64_t step)
 {
-    const struct gsi_record_entry *own = comm->record.open;
-    struct gsi_record_state other;
-    char differ[256];
+    return (struct gsi_told){.seq = e->seq,
+                             .count = e->count,
+                             .step = step,
+                             .op = e->op,
+                             .dtype = e->dtype,
+                             .argument = e->argument};
+}
 
-    snprintf (differ, sizeof (differ), "%.255s", gs_last_error ());
-    for (int r = 0; r < comm->team.size && own; r++) {
-        if (r == comm->team.rank || !gsi_record_peek (&comm->record, r, &other) ||
-            !other.last.seq ||
-            (other.last.op == own->op && other.last.dtype == own->dtype &&
-             other.last.count == own->count && other.last.argument == own->argument))
-            continue;
-        gsi_fail (
-            GS_ERR_MISMATCH,
-            "%s. This is call #%llu, %s, %s, count %llu; rank %d (host %s) is in call #%llu, "
-            "%s, %s, count %llu",
-            differ, (unsigned long long) call->seq, gsi_record_op_name (own->op),
-            gsi_dtype_name ((gs_dtype_t) own->dtype), (unsigned long long) own->count, r,
-            comm->hosts[r], (unsigned long long) other.last.seq,
-            gsi_record_op_name (other.last.op), gsi_dtype_name ((gs_dtype_t) other.last.dtype),
-            (unsigned long long) other.last.count);
+void gsi_watch_own (const gs_comm_t *comm, struct gsi_told *own)
+{
+    struct gsi_record_file *file = comm->record.file;
+
+    *own = told_of (gsi_record_entry (file, GSI_OP_NONE, comm->record.seq), file->step);
+}
+
+/* The call that rank [rank] is in, or was in last, from its record or its notice. */
+static bool find_told (const gs_comm_t *comm, int rank, struct gsi_told *told)
+{
+    struct gsi_record_state other;
+
+    if (!gsi_record_peek (&comm->record, rank, &other))
+        return comm->coll && comm->coll->ops->heard &&
+               comm->coll->ops->heard (comm->coll, rank, told);
+    *told = told_of (&other.last, other.step);
+    return told->seq != 0;
+}
+
+/* The first rank that is known to be in another call than [own], of the same number if [same]. */
+static int find_other_call (const gs_comm_t *comm, const struct gsi_told *own, bool same,
+                            struct gsi_told *told)
+{
+    for (int r = 0; r < comm->team.size; r++)
+        if (r != comm->team.rank && find_told (comm, r, told) && gsi_call_differs (own, told) &&
+            (!same || told->seq == own->seq))
+            return r;
+    return -1;
+}
+
+/* Completes the text of a failure with the first rank that is in another call, if it is known. */
+static void name_other_call (gs_comm_t *comm, const struct gsi_call *call, gs_status_t st)
+{
+    int64_t until_ns = gsi_now_ns () + (st == GS_ERR_MISMATCH ? GSI_NS_PER_S : 0);
+    char differ[GSI_TEXT_MAX / 3], mine[GSI_CALL_TEXT], theirs[GSI_CALL_TEXT];
+    struct gsi_told own, told;
+    int rank;
+
+    snprintf (differ, sizeof (differ), "%s", gs_last_error ());
+    gsi_watch_own (comm, &own);
+    if (own.seq != call->seq)
         return;
-    }
+    if (st == GS_ERR_MISMATCH) /* ranks of other nodes then tell theirs */
+        tell_others (comm, call->seq);
+    while ((rank = find_other_call (comm, &own, st != GS_ERR_MISMATCH, &told)) < 0 &&
+           gsi_now_ns () < until_ns)
+        nanosleep (&(struct timespec){.tv_nsec = 10 * GSI_NS_PER_MS}, NULL);
+    if (rank < 0)
+        return;
+    gsi_call_describe (comm, &own, mine, sizeof (mine));
+    gsi_call_describe (comm, &told, theirs, sizeof (theirs));
+    gsi_fail (st, "%s. This is call #%llu, %s; rank %d (host %s) is in call #%llu, %s", differ,
+              (unsigned long long) own.seq, mine, rank, comm->hosts[rank],
+              (unsigned long long) told.seq, theirs);
 }
 
 /* The same for messages, whose ends are two ranks. */
@@ -214,19 +253,24 @@ gs_status_t gsi_watch_blame (gs_comm_t *comm, gs_status_t st)
     return others ? others : st;
 }
 
-/* "bucket #57 (bucket 3 of 7, conv1_w to conv2_w) of " */
+/* "bucket #57 (step 9 of reducer 'x', bucket 3 of 7, conv1_w to conv2_w) of " */
 static void name_call (const gs_comm_t *comm, const struct gsi_call *call, char *text,
                        size_t room)
 {
     const struct gsi_tenant *tenant = comm->tenant;
     char what[256] = "";
+    size_t used = 0;
 
     if (call->message) {
         snprintf (text, room, "%s of ", gsi_record_op_name (call->op));
         return;
     }
-    if (call->op == GSI_OP_BUCKET && tenant && tenant->describe)
-        tenant->describe (tenant->context, call->argument, what, sizeof (what));
+    if (call->op == GSI_OP_BUCKET && tenant && tenant->describe) {
+        if (!comm->queue && comm->record.file->step > 0) /* else the step may be a later one */
+            used = (size_t) snprintf (what, sizeof (what), "step %lld of ",
+                                      (long long) comm->record.file->step);
+        tenant->describe (tenant->context, call->argument, what + used, sizeof (what) - used);
+    }
     snprintf (text, room, "%s #%llu %s%s%sof ", gsi_record_op_name (call->op),
               (unsigned long long) call->seq, *what ? "(" : "", what, *what ? ") " : "");
 }
@@ -243,8 +287,8 @@ gs_status_t gsi_watch_failed (gs_comm_t *comm, const struct gsi_call *call, gs_s
         name_ends (comm, call);
     else if (st == GS_ERR_TIMEOUT)
         name_missing (comm, call);
-    else if (st == GS_ERR_MISMATCH && !call->message)
-        name_other_call (comm, call);
+    if (!call->message && call->op != GSI_OP_NONE && !comm->queue)
+        name_other_call (comm, call, st);
     if (call->op != GSI_OP_NONE)
         name_call (comm, call, where, sizeof (where));
     snprintf (reason, sizeof (reason), "%scommunicator '%s' on rank %d (host %s): %s", where,

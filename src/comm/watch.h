@@ -31,6 +31,9 @@ gs_status_t gsi_watch_blame (gs_comm_t *comm, gs_status_t st);
  */
 void gsi_watch_tell (gs_comm_t *comm);
 
+/* The call of all ranks that this one is in, or was in last. */
+void gsi_watch_own (const gs_comm_t *comm, struct gsi_told *own);
+
 /*
  * With GS_CHECK=collective, in a wait of call [seq]: GS_ERR_MISMATCH if a rank of this node that
  * has not come waits itself, on another communicator, for this one. Costs a look at all records.

@@ -220,7 +220,7 @@ static gs_status_t queue_bucket (gs_reducer_t *r)
 gs_status_t gsi_carrier_begin (gs_reducer_t *r)
 {
     struct gsi_carrier *c = r->carrier;
-    gs_status_t st = gsi_feature_let (r->comm, &r->tenant);
+    gs_status_t st = gsi_feature_let (r->comm, &r->tenant, r->step + 1);
 
     if (st)
         return st;

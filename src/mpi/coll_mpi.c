@@ -340,6 +340,7 @@ static gs_status_t open_mpi (const struct gsi_coll_setup *setup, struct gsi_coll
     c->base.team = setup->team;
     c->base.life = setup->life;
     c->base.others = setup->others;
+    c->base.tell = setup->tell;
     c->base.context = setup->context;
     c->device = setup->device;
     c->comm = MPI_COMM_NULL;
@@ -379,7 +380,7 @@ gs_status_t gsi_coll_mpi_differ (const struct gsi_coll_mpi *c, int rank)
     return gsi_fail (
         GS_ERR_MISMATCH,
         "ranks %d and %d disagree on count, dtype or operation, or one has left a call "
-        "out; GS_CHECK=collective finds the first",
+        "out or done fewer steps; GS_CHECK=collective finds the first",
         c->rank, rank);
 }
 
@@ -549,6 +550,7 @@ const struct gsi_coll_ops gsi_coll_mpi = {
     .barrier = barrier,
     .roll_call = gsi_roll_call,
     .notify_abort = notify_abort,
+    .heard = gsi_notice_told,
     .close = close_mpi,
     .discard = discard,
 };

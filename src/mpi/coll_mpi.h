@@ -87,6 +87,7 @@ enum gsi_notice_kind { GSI_NOTICE_NONE = 0, GSI_NOTICE_ABORT = 1, GSI_NOTICE_TIM
 struct gsi_notice {
     int32_t kind, in_message; /* not 0: it was no call of all ranks */
     uint64_t missed;          /* number of the first call that it has not done its part of */
+    struct gsi_told told;     /* the call that it gives up in */
 };
 
 /* The duplicate of a boot_mpi, now the caller's; MPI_COMM_NULL for any other boot. */
@@ -127,6 +128,7 @@ gs_status_t gsi_p2p_interrupted (struct gsi_coll_mpi *c, const struct gsi_call *
 void gsi_notice_send (struct gsi_coll_mpi *c, enum gsi_notice_kind kind, bool in_message,
                       uint64_t missed);
 void gsi_notice_hear (struct gsi_coll_mpi *c); /* takes in what has arrived */
+bool gsi_notice_told (struct gsi_coll *coll, int rank, struct gsi_told *told);
 void gsi_roll_call (struct gsi_coll *coll, const struct gsi_call *call, unsigned char *came);
 
 /*

@@ -225,8 +225,8 @@ gs_status_t gsi_guest_fail (const char *what, int rc)
     MPI_Error_class (rc, &class);
     if (class == MPI_ERR_TRUNCATE)
         return gsi_fail (GS_ERR_MISMATCH,
-                         "%s: %s: the ranks disagree on count or dtype; "
-                         "GS_CHECK=collective tells which",
+                         "%s: %s: a rank has sent more than this call takes: do all do as many "
+                         "steps? GS_CHECK=collective tells who makes which call",
                          what, text);
     return gsi_fail (GS_ERR_TRANSPORT, "%s: %s", what, text);
 }

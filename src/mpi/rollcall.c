@@ -36,6 +36,16 @@ gs_status_t gsi_notice_fail (const struct gsi_coll_mpi *c, int rank)
                      (unsigned long long) notice->missed);
 }
 
+bool gsi_notice_told (struct gsi_coll *coll, int rank, struct gsi_told *told)
+{
+    struct gsi_coll_mpi *c = (struct gsi_coll_mpi *) coll;
+
+    if (gsi_guest_up ())
+        gsi_notice_hear (c);
+    *told = c->heard[rank].told;
+    return c->heard[rank].kind != GSI_NOTICE_NONE && told->seq > 0;
+}
+
 void gsi_notice_send (struct gsi_coll_mpi *c, enum gsi_notice_kind kind, bool in_message,
                       uint64_t missed)
 {
@@ -47,6 +57,8 @@ void gsi_notice_send (struct gsi_coll_mpi *c, enum gsi_notice_kind kind, bool in
     if (!(notice = calloc (1, sizeof (*notice))))
         return;
     *notice = (struct gsi_notice){.kind = kind, .in_message = in_message, .missed = missed};
+    if (c->base.tell)
+        c->base.tell (c->base.context, &notice->told);
     for (int r = 0; r < c->size; r++) {
         MPI_Request request;
         /* A short message: it leaves at once, or as MPI makes progress elsewhere. */

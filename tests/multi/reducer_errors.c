@@ -390,7 +390,8 @@ static void check_deadline (void)
     } else {
         for (int i = 2; i >= 0 && !st; i--)
             st = gs_reducer_ready (r, i, NULL);
-        CHECK_FAILS (st ? st : finish (r), GS_ERR_TIMEOUT, "bucket 1 of", "reducer 'gradients'",
+        CHECK_FAILS (st ? st : finish (r), GS_ERR_TIMEOUT, "bucket 1 of",
+                     multi_on_gpus () ? "reducer 'gradients'" : "step 2 of reducer 'gradients'",
                      "fc_b", last);
         CHECK_FAILS (gs_reducer_ready (r, 0, NULL), GS_ERR_TIMEOUT, "bucket 1 of");
         multi_signal ("late", rank);
