@@ -65,7 +65,7 @@ const char *gs_status_string (gs_status_t status);
  * The text of the last failure in the calling thread: culprit, reason, cure.
  *
  * Owner       the library; valid until the next failing call of this thread.
- * Returns     never NULL; "" when no call has failed in this thread.
+ * Returns     never NULL. It is for after a failure: what succeeds may leave any text.
  * Since       0.1
  */
 const char *gs_last_error (void);
