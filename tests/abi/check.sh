@@ -26,6 +26,7 @@ dump () {
         --header-file "${top_srcdir:?}/src/gradsync_group.h" \
         --header-file "${top_srcdir:?}/src/gradsync_adjoint.h" \
         --header-file "${top_srcdir:?}/src/gradsync_ckpt.h" \
+        --header-file "${top_srcdir:?}/src/gradsync_collectives.h" \
         --header-file "${top_srcdir:?}/src/gradsync_gather.h" \
         --header-file "${top_srcdir:?}/src/gradsync_p2p.h" \
         --header-file "${top_srcdir:?}/src/gradsync_reducer.h" \

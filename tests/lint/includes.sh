@@ -27,8 +27,8 @@ check_own () { # FILE LINE HEADER
 
     case $3 in
     gradsync.h | config.h) ;;
-    gradsync_adjoint.h | gradsync_ckpt.h | gradsync_gather.h | gradsync_group.h \
-        | gradsync_p2p.h | gradsync_reducer.h | gradsync_stats.h)
+    gradsync_adjoint.h | gradsync_ckpt.h | gradsync_collectives.h | gradsync_gather.h \
+        | gradsync_group.h | gradsync_p2p.h | gradsync_reducer.h | gradsync_stats.h)
         [[ $1 = src/gradsync.h ]] || complain "$1:$2" "\"$3\": gradsync.h has it"
         ;;
     ckpt/h5_use.h)
