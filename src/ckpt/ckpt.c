@@ -18,6 +18,7 @@
 
 #define TEXT_MAX     4096
 #define LEAST_MEMORY ((size_t) 1 << 20)
+#define SLICE_NS     GSI_NS_PER_S
 
 /* ---- Life ---- */
 
@@ -202,6 +203,13 @@ static int find (const gs_ckpt_t *c, const char *name)
 int64_t gsi_ckpt_until_ns (const gs_ckpt_t *c)
 {
     return gsi_now_ns () + gsi_feature_timeout_ns (c->comm) / 4;
+}
+
+int64_t gsi_ckpt_slice_ns (const gs_ckpt_t *c)
+{
+    int64_t slice_ns = gsi_feature_timeout_ns (c->comm) / 4;
+
+    return slice_ns < SLICE_NS ? slice_ns : SLICE_NS;
 }
 
 /* "a/b", which is no part of another name, and has no part that HDF5 reads otherwise. */

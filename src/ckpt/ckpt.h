@@ -121,6 +121,9 @@ gs_status_t gsi_ckpt_find (const gs_ckpt_t *ckpt, const char *caller, const char
 /* Until when this rank may wait for a file system alone: the others wait for it longer. */
 int64_t gsi_ckpt_until_ns (const gs_ckpt_t *ckpt);
 
+/* After how long ranks that wait for file systems tell each other that they are still there. */
+int64_t gsi_ckpt_slice_ns (const gs_ckpt_t *ckpt);
+
 /* layout.c. Collective: where all that was added goes in the files; and gives back what that has
  * made. */
 gs_status_t gsi_ckpt_lay_out (gs_ckpt_t *ckpt, const char *caller);

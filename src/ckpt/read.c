@@ -11,6 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/dtype.h"
 #include "base/fault.h"
 #include "base/log.h"
@@ -37,6 +38,7 @@ struct load {
     struct gsi_fetch fetch; /* of the array that is being read, */
     int array;              /* its number, */
     uint64_t bytes;         /* and what was found of it */
+    int64_t turn_ns;        /* when the other ranks are told next that this one goes on */
 };
 
 static gs_status_t agree (const struct load *l, gs_status_t st)
@@ -44,6 +46,35 @@ static gs_status_t agree (const struct load *l, gs_status_t st)
     struct gsi_agreement nothing = {.words = 0};
 
     return gsi_agree (l->c->comm, caller, st, &nothing, l->stream);
+}
+
+/* ---- Together ---- */
+
+/*
+ * Collective, in its own time: a rank that is at work tells the others so again and again, and
+ * who is [through] listens until all are. So a file system that is slow is no rank that is gone.
+ */
+static gs_status_t keep_in_touch (struct load *l, bool through)
+{
+    int all = 0;
+    gs_status_t st = GS_OK;
+
+    while (!st && !all && (through || gsi_now_ns () >= l->turn_ns)) {
+        st = gs_all (l->c->comm, through, &all, l->stream);
+        l->turn_ns = gsi_now_ns () + gsi_ckpt_slice_ns (l->c);
+    }
+    return st;
+}
+
+/* The end of work that every rank does in its own time; [st] is how it went here. */
+static gs_status_t agree_when_through (struct load *l, gs_status_t st)
+{
+    struct gsi_failure failure;
+    gs_status_t lost;
+
+    gsi_failure_note (&failure, st);
+    lost = keep_in_touch (l, true);
+    return lost ? lost : agree (l, gsi_failure_repeat (&failure));
 }
 
 /* ---- Whether it is whole ---- */
@@ -75,10 +106,12 @@ static gs_status_t check_blocks (struct load *l)
     gs_status_t st = room ? GS_OK : gsi_fail (GS_ERR_NOMEM, "%s: out of memory", caller);
 
     for (uint64_t p = rank; p < l->source.seal.parts && !st; p += size)
-        st = gsi_source_check_part (&l->source, p);
+        if (!(st = gsi_source_check_part (&l->source, p)))
+            st = keep_in_touch (l, false);
     for (uint64_t b = blocks / size * rank + blocks % size * rank / size;
          b < blocks / size * (rank + 1) + blocks % size * (rank + 1) / size && !st; b++)
-        st = gsi_source_check_block (&l->source, b, room);
+        if (!(st = gsi_source_check_block (&l->source, b, room)))
+            st = keep_in_touch (l, false);
     free (room);
     return st;
 }
@@ -87,11 +120,11 @@ static gs_status_t check_blocks (struct load *l)
 static gs_status_t check_file (struct load *l)
 {
     struct gsi_agreement a = {.words = 2};
-    gs_status_t st = open_file (l);
+    gs_status_t st = agree_when_through (l, open_file (l));
 
     a.word[0] = l->source.seal.table_crc;
     a.word[1] = l->source.seal.image_crc;
-    if ((st = gsi_agree (l->c->comm, caller, st, &a, l->stream)))
+    if (st || (st = gsi_agree (l->c->comm, caller, st, &a, l->stream)))
         return st;
     l->strange = a.differs != -1;
     if (l->strange)
@@ -100,7 +133,7 @@ static gs_status_t check_file (struct load *l)
             "%s: ranks %d and %d have different files before them: %s is not shared, "
             "or was replaced",
             l->source.path, a.least_rank, a.most_rank, l->c->dir);
-    return agree (l, check_blocks (l));
+    return agree_when_through (l, check_blocks (l));
 }
 
 /* ---- Where the arrays are ---- */
@@ -226,7 +259,7 @@ static gs_status_t place_all (const struct load *l)
 
 static gs_status_t find_places (struct load *l)
 {
-    gs_status_t st = agree (l, l->c->rank ? GS_OK : place_all (l));
+    gs_status_t st = agree_when_through (l, l->c->rank ? GS_OK : place_all (l));
 
     return st ? st
               : gs_broadcast (l->c->comm, l->offset, (size_t) l->c->arrays, GS_U64, 0, l->stream);
@@ -248,6 +281,8 @@ static gs_status_t read_part (void *context, const struct gsi_part *part)
         if (!(st = gsi_source_read (&l->source, part->region->part,
                                     gsi_fetch_room (&l->fetch, to), n, offset + done)))
             st = gsi_fetch_put (&l->fetch, to, n);
+        if (!st)
+            st = keep_in_touch (l, false);
     }
     return st;
 }
@@ -311,7 +346,7 @@ static gs_status_t read_all (struct load *l)
     for (int i = 0; i < l->c->arrays && !st; i++)
         if (l->offset[i] != NOWHERE)
             st = read_array (l, i);
-    st = agree (l, st);
+    st = agree_when_through (l, st);
     for (int i = 0; i < l->c->arrays && !st; i++)
         if (l->offset[i] != NOWHERE && l->c->array[i].kind == GSI_CKPT_REPLICATED &&
             l->c->array[i].count)
