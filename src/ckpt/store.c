@@ -20,155 +20,9 @@
 #include "ckpt/lock.h"
 #include "ckpt/remover.h"
 
-#define COMING      ".tmp"
-#define GONE        ".gone%d" COMING /* what is being removed */
-#define GONE_MAX    10               /* such names of a step */
-#define OLD         ".old"           /* of a folder that a new one takes the place of */
-#define ID_LENGTH   16               /* of a lock */
-#define ABANDONED_S 3600             /* far above the time between two writes to a file */
-
-/* ---- Names ---- */
-
-/* DIR/ck-<step>, with [end]. */
-static char *path_of (const gs_ckpt_t *c, int64_t step, const char *end)
-{
-    size_t room = strlen (c->dir) + strlen (end) + 64;
-    char *path = malloc (room);
-
-    if (path)
-        snprintf (path, room, "%s/ck-%012" PRId64 "%s", c->dir, step, end);
-    return path;
-}
-
-static const char *end_of (const gs_ckpt_t *c)
-{
-    return c->nodes ? "" : ".h5";
-}
-
-char *gsi_store_coming (const gs_ckpt_t *c, int64_t step, enum gsi_store_what what)
-{
-    char end[96];
-    int used = snprintf (end, sizeof (end), "%s.%s" COMING, end_of (c), c->coming.id);
-    size_t room = sizeof (end) - (size_t) used;
-
-    if (c->nodes && what == GSI_STORE_SEALED)
-        snprintf (end + used, room, "/" GSI_SEALED);
-    if (c->nodes && what == GSI_STORE_PART)
-        snprintf (end + used, room, "/" GSI_PART_NAME, c->node);
-    return path_of (c, step, end);
-}
-
-/* Whether there is DIR/ck-<step> with [end]; not if there is no memory. */
-static bool has (const gs_ckpt_t *c, int64_t step, const char *end)
-{
-    char *path = path_of (c, step, end);
-    bool there = path && !access (path, F_OK);
-
-    free (path);
-    return there;
-}
-
-char *gsi_store_find (const gs_ckpt_t *c, int64_t step)
-{
-    static const char *const ends[] = {".h5", "/" GSI_SEALED, OLD "/" GSI_SEALED};
-    static const char *const tops[] = {".h5", "", OLD};
-    int i = 0;
-
-    while (i < 3 && !has (c, step, ends[i]))
-        i++;
-    for (int k = 2; k >= 0 && i == 3; k--) /* a folder may have lost its index */
-        if (has (c, step, tops[k]))
-            return path_of (c, step, ends[k]);
-    return path_of (c, step, ends[i % 3]);
-}
-
-/* Whether a name has this behind the step: it is not complete, or not to stay. An id may be
- * missing, as it once was. */
-static bool is_coming (const char *end)
-{
-    int length = 0;
-
-    if (sscanf (end, ".gone%*1[0-9]%n", &length) == 0 && length)
-        return !strcmp (end + length, COMING);
-    end += strncmp (end, ".h5", 3) ? 0 : 3;
-    if (*end == '.' && strspn (end + 1, "0123456789abcdef") == ID_LENGTH)
-        end += 1 + ID_LENGTH;
-    return !strcmp (end, COMING);
-}
-
-/* The step of a file or folder of ours; -1 of another one. [*coming] tells whether it is not
- * complete. */
-static int64_t step_of (const char *name, bool *coming)
-{
-    char again[64];
-    int64_t step;
-
-    if (sscanf (name, "ck-%" SCNd64, &step) != 1 || step < 0)
-        return -1;
-    snprintf (again, sizeof (again), "ck-%012" PRId64, step);
-    if (strncmp (name, again, strlen (again)) != 0)
-        return -1;
-    name += strlen (again);
-    *coming = is_coming (name);
-    return *coming || !*name || !strcmp (name, ".h5") || !strcmp (name, OLD) ? step : -1;
-}
-
-static int by_step (const void *a, const void *b)
-{
-    int64_t x = *(const int64_t *) a, y = *(const int64_t *) b;
-
-    return (x > y) - (x < y);
-}
-
-/* Those that are wanted, each once. */
-static size_t sort (int64_t *steps, size_t number)
-{
-    size_t kept = 0;
-
-    if (number)
-        qsort (steps, number, sizeof (*steps), by_step);
-    for (size_t i = 0; i < number; i++)
-        if (!kept || steps[kept - 1] != steps[i])
-            steps[kept++] = steps[i];
-    return kept;
-}
-
-gs_status_t gsi_store_list (const gs_ckpt_t *c, int64_t **steps, size_t *number)
-{
-    DIR *dir = opendir (c->dir);
-    size_t room = 0;
-    struct dirent *entry;
-    int64_t *larger;
-    bool coming = false;
-
-    *steps = NULL;
-    *number = 0;
-    if (!dir)
-        return gsi_file_fail (c->dir, "opendir");
-    while ((errno = 0, entry = readdir (dir))) {
-        int64_t step = step_of (entry->d_name, &coming);
-        if (step < 0 || coming)
-            continue;
-        if (*number == room) {
-            room = room ? 2 * room : 64;
-            if (!(larger = realloc (*steps, room * sizeof (**steps))))
-                break;
-            *steps = larger;
-        }
-        (*steps)[(*number)++] = step;
-    }
-    if (entry || errno) {
-        gs_status_t st = entry ? gsi_fail (GS_ERR_NOMEM, "%s: no memory for its list", c->dir)
-                               : gsi_file_fail (c->dir, "readdir");
-        closedir (dir);
-        free (*steps);
-        *steps = NULL;
-        return st;
-    }
-    closedir (dir);
-    *number = sort (*steps, *number);
-    return GS_OK;
-}
+#define GONE        ".gone%d" GSI_COMING /* what is being removed */
+#define GONE_MAX    10                   /* such names of a step */
+#define ABANDONED_S 3600                 /* far above the time between two writes to a file */
 
 /* ---- What is damaged ---- */
 
@@ -204,14 +58,14 @@ static char *aside_of (const gs_ckpt_t *c, int64_t step, int number)
     char end[32];
 
     snprintf (end, sizeof (end), GONE, number);
-    return path_of (c, step, end);
+    return gsi_store_path (c, step, end);
 }
 
 /* The file or folder of a step, with [end], if there is one, gets a name that is no checkpoint's,
  * and goes when the remover runs. [*moved] tells whether there was one. */
 static gs_status_t set_aside (const gs_ckpt_t *c, int64_t step, const char *end, bool *moved)
 {
-    char *path = path_of (c, step, end), *aside = NULL;
+    char *path = gsi_store_path (c, step, end), *aside = NULL;
     int number = 0;
     gs_status_t st = GS_OK;
 
@@ -247,7 +101,7 @@ static void drop (const gs_ckpt_t *c, int64_t step, const char *end)
 static void remove_step (const gs_ckpt_t *c, int64_t step)
 {
     drop (c, step, ".h5");
-    drop (c, step, OLD);
+    drop (c, step, GSI_OLD);
     drop (c, step, "");
 }
 
@@ -281,7 +135,7 @@ static bool is_left (const gs_ckpt_t *c, const char *name, const char *path, boo
 {
     bool coming;
 
-    return step_of (name, &coming) >= 0 && coming &&
+    return gsi_store_step_of (name, &coming) >= 0 && coming &&
            (!*c->coming.id || !strstr (name, c->coming.id)) && (all || is_abandoned (path));
 }
 
@@ -521,7 +375,7 @@ static gs_status_t take_place_of_file (const gs_ckpt_t *c, int64_t step, const s
 
     if ((st = give_name (c, n)) || (st = confirm (c, n)))
         return st;
-    drop (c, step, OLD);
+    drop (c, step, GSI_OLD);
     drop (c, step, "");
     return GS_OK;
 }
@@ -534,7 +388,7 @@ static gs_status_t put_beside (const gs_ckpt_t *c, int64_t step, const struct na
 
     if (access (n->path, F_OK))
         return GS_OK;
-    if ((st = set_aside (c, step, OLD, &moved)) ||
+    if ((st = set_aside (c, step, GSI_OLD, &moved)) ||
         (moved && (st = gsi_file_sync_folder (c->dir))))
         return st;
     return rename (n->path, n->old) ? gsi_file_fail (n->path, "rename") : GS_OK;
@@ -549,14 +403,15 @@ static gs_status_t take_place_of_folder (const gs_ckpt_t *c, int64_t step, const
     if (st || (st = put_beside (c, step, n)) || (st = give_name (c, n)) ||
         (st = confirm (c, n)) || (st = set_aside (c, step, ".h5", &moved)))
         return st;
-    drop (c, step, OLD);
+    drop (c, step, GSI_OLD);
     return moved ? gsi_file_sync_folder (c->dir) : GS_OK;
 }
 
 gs_status_t gsi_store_publish (gs_ckpt_t *c, int64_t step)
 {
-    struct names n = {gsi_store_coming (c, step, GSI_STORE_TOP), path_of (c, step, end_of (c)),
-                      path_of (c, step, OLD)};
+    struct names n = {gsi_store_coming (c, step, GSI_STORE_TOP),
+                      gsi_store_path (c, step, gsi_store_end_of (c)),
+                      gsi_store_path (c, step, GSI_OLD)};
     gs_status_t st = gsi_store_hold (c);
 
     if (!st)

@@ -7,6 +7,8 @@
 
 #define GSI_PART_NAME "part-%04d.h5"
 #define GSI_SEALED    "index.h5" /* of a folder */
+#define GSI_COMING    ".tmp" /* the end of the name of what is not complete, or to be removed */
+#define GSI_OLD       ".old" /* of a folder that a new one takes the place of */
 
 /* GS_ERR_IO if there is no folder. */
 gs_status_t gsi_store_check_folder (const gs_ckpt_t *c, const char *caller);
@@ -16,6 +18,16 @@ bool gsi_store_is_coherent (const gs_ckpt_t *c);
 
 /* Whether it is one of those that are known, whose files have the same inode on all nodes. */
 bool gsi_store_is_known (const gs_ckpt_t *c);
+
+/* ---- Names, in store_names.c ---- */
+
+/* DIR/ck-<step>, with [end]; that of one that is complete. To be freed; NULL: no memory. */
+char *gsi_store_path (const gs_ckpt_t *c, int64_t step, const char *end);
+const char *gsi_store_end_of (const gs_ckpt_t *c);
+
+/* The step of a file or folder of ours, from its name; -1 of another one. [*coming] tells whether
+ * it is not complete. */
+int64_t gsi_store_step_of (const char *name, bool *coming);
 
 /* Paths of a step; to be freed. NULL: no memory. */
 enum gsi_store_what {
@@ -30,6 +42,8 @@ char *gsi_store_find (const gs_ckpt_t *c, int64_t step);
 
 /* The steps that there are checkpoints of, oldest first; to be freed. GS_ERR_IO, GS_ERR_NOMEM. */
 gs_status_t gsi_store_list (const gs_ckpt_t *c, int64_t **steps, size_t *number);
+
+/* ---- What becomes of them ---- */
 
 /* Notes that a step could not be read, or is whole: what is damaged does not count among those
  * that are kept, and may be written again. */
