@@ -280,8 +280,8 @@ gs_status_t gs_ckpt_commit (gs_ckpt_t *ckpt);
  *   stream  in  on GPUs the stream whose work completes the arrays; ignored on hosts
  *
  * Collective  yes.
- * Threads     each rank starts one, which takes no signals and calls neither HDF5 nor NCCL nor
- *             MPI.
+ * Threads     each rank starts one, and rank 0 one before and one after it, which do all that is
+ *             done with files; they take no signals and call neither HDF5 nor NCCL nor MPI.
  * Waits       for stream, for all ranks, and until the file is on disk; and first for a write
  *             that is under way, whose failure it returns. Files that keep_last and keep_every do
  *             not hold are removed then; those of later steps stay.
@@ -294,7 +294,8 @@ gs_status_t gs_ckpt_commit (gs_ckpt_t *ckpt);
  *                    with GS_ERR_TIMEOUT; another job has taken the folder over, and this plan
  *                    writes nothing there any more; or the plan only reads
  *   GS_ERR_IO        with path and reason, on the other ranks with the rank as well
- *   GS_ERR_TIMEOUT   the file system of a rank has taken nothing for the communicator's deadline
+ *   GS_ERR_TIMEOUT   the file system of a rank has taken nothing for the communicator's deadline;
+ *                    if it has sealed the file by then, that may get its name yet, whole
  *   GS_ERR_NOMEM     there is no memory or no thread for it on a rank
  * Since       0.1
  */
@@ -315,10 +316,9 @@ gs_status_t gs_ckpt_write (gs_ckpt_t *ckpt, int64_t step, gs_stream_t stream);
  *             in pinned memory of the host, what a rank writes of them; or less, see the option
  *             memory. None for option lazy on hosts, where arrays are written from where they
  *             are.
- * Threads     as gs_ckpt_write. It has a nice value of 5 more than the caller: where there is no
- *             core to spare, the program goes first. Rank 0 has one more, when the file is a
- *             checkpoint: files that are not to stay lose their names in the call that makes it
- *             one, and the thread removes them.
+ * Threads     as gs_ckpt_write. They have a nice value of 5 more than the caller: where there is
+ *             no core to spare, the program goes first. Rank 0 has one more, when the file is a
+ *             checkpoint, which removes files that are not to stay.
  * Waits       for stream and for all ranks, and until the arrays were copied; with the option
  *             lazy not for this: gs_ckpt_staged does.
  * Returns     as gs_ckpt_write if it was not begun. If the one before had failed, that is told
@@ -341,8 +341,9 @@ gs_status_t gs_ckpt_write_async (gs_ckpt_t *ckpt, int64_t step, int *begun, gs_s
 gs_status_t gs_ckpt_staged (gs_ckpt_t *ckpt);
 
 /*
- * At the end of a time step: looks whether the write that is under way has ended on all ranks,
- * and if so makes its file a checkpoint, or tells why there is none.
+ * At the end of a time step: looks whether the write that is under way has ended on all ranks.
+ * If so, a thread of rank 0 makes its file a checkpoint, which a later call tells; or this one
+ * tells why there is none.
  *
  *   ckpt     in   committed
  *   written  out  the step that is on disk now; -1: none has come to it in this call; NULL if not
@@ -350,8 +351,8 @@ gs_status_t gs_ckpt_staged (gs_ckpt_t *ckpt);
  *   stream   in   on GPUs the stream that its small messages are queued on; ignored on hosts
  *
  * Collective  yes: of one byte while a write is under way; of nothing else.
- * Waits       for all ranks and, on GPUs, for stream, while a write is under way; not for files
- *             but in the call that makes it a checkpoint.
+ * Waits       for all ranks and, on GPUs, for stream, while a write is under way; never for
+ *             files.
  * Returns     as gs_ckpt_write.
  * Since       0.1
  */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * finish - the end of a save: when the parts of all ranks are on disk, replicas are compared,
- * and rank 0 seals the file and gives it its name.
+ * and a thread of rank 0 seals the file and gives it its name.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -93,8 +93,17 @@ static gs_status_t gather_sums (const struct gsi_save *s, gs_stream_t stream)
     return GS_OK;
 }
 
-/* Rank 0, when the parts of all ranks are on disk. */
-static gs_status_t seal (const struct gsi_save *s)
+gs_status_t gsi_save_settle (struct gsi_save *s, const char *caller, gs_stream_t stream)
+{
+    struct gsi_agreement nothing = {.words = 0};
+    gs_status_t st =
+        gsi_agree (s->c->comm, caller, gsi_failure_repeat (&s->flow.failure), &nothing, stream);
+
+    return st || (st = compare_digests (s, caller, stream)) ? st : gather_sums (s, stream);
+}
+
+/* Seals it, on disk. */
+static gs_status_t write_seal (const struct gsi_save *s)
 {
     gs_status_t st = gsi_store_hold (s->c);
     int fd = s->c->coming.sealed;
@@ -105,20 +114,21 @@ static gs_status_t seal (const struct gsi_save *s)
     gsi_own_of (s->c, &own);
     own.step = s->step;
     own.time = gsi_wall_ns ();
-    if (!(st = gsi_own_write (&own, fd, s->sealed)) && fsync (fd))
-        st = gsi_file_fail (s->sealed, "fsync");
-    return st ? st : gsi_store_publish (s->c, s->step);
+    st = gsi_own_write (&own, fd, s->sealed);
+    return st || !fsync (fd) ? st : gsi_file_fail (s->sealed, "fsync");
 }
 
-gs_status_t gsi_save_finish (struct gsi_save *s, const char *caller, gs_stream_t stream)
+gs_status_t gsi_save_seal (struct gsi_save *s)
 {
-    struct gsi_agreement nothing = {.words = 0};
-    gs_comm_t *comm = s->c->comm;
-    bool first = !s->c->rank;
-    gs_status_t st =
-        gsi_agree (comm, caller, gsi_failure_repeat (&s->flow.failure), &nothing, stream);
+    gs_status_t st = write_seal (s);
 
-    if (st || (st = compare_digests (s, caller, stream)) || (st = gather_sums (s, stream)))
+    gsi_flow_move (&s->flow);
+    if (!st && gsi_flow_closed (&s->flow))
+        st = GS_ERR_STATE; /* the flow knows why: who was told that it failed finds none */
+    if (st || (st = gsi_store_publish (s->c, s->step)))
         return st;
-    return gsi_agree (comm, caller, first ? seal (s) : GS_OK, &nothing, stream);
+    gsi_flow_move (&s->flow);
+    gsi_store_tidy (s->c, s->step, s->beside);
+    gsi_store_end (s->c);
+    return GS_OK;
 }

@@ -109,6 +109,15 @@ void gsi_flow_move (struct gsi_flow *f)
     pthread_mutex_unlock (&f->guard);
 }
 
+void gsi_flow_again (struct gsi_flow *f, const char *path)
+{
+    pthread_mutex_lock (&f->guard);
+    f->path = path;
+    f->ended = false;
+    f->moved_ns = gsi_now_ns ();
+    pthread_mutex_unlock (&f->guard);
+}
+
 bool gsi_flow_closed (struct gsi_flow *f)
 {
     bool closed;

@@ -22,7 +22,7 @@ struct gsi_flow {
     size_t room;
     uint64_t total;         /* bytes that come by, */
     uint64_t staged, taken; /* that are in the ring, and that the writer is done with */
-    bool closed, ended;     /* nothing more is wanted; the writer is through */
+    bool closed, ended;     /* nothing more is wanted; the thread is through */
     int64_t moved_ns;       /* when it was last seen to move */
     struct gsi_failure failure;
 };
@@ -45,7 +45,8 @@ bool gsi_flow_await_data (struct gsi_flow *f, uint64_t end);
 void gsi_flow_take (struct gsi_flow *f, uint64_t end);
 void gsi_flow_move (struct gsi_flow *f); /* something other than bytes has moved */
 bool gsi_flow_closed (struct gsi_flow *f);
-void gsi_flow_end (struct gsi_flow *f); /* its last word */
+void gsi_flow_end (struct gsi_flow *f);                     /* its last word, */
+void gsi_flow_again (struct gsi_flow *f, const char *path); /* unless another thread follows */
 
 /* Notes a failure, if it is the first, with the text of this thread; closes it. */
 void gsi_flow_fail (struct gsi_flow *f, gs_status_t st);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * write - checkpoints from their beginning to their end. Each rank has a thread that writes its
- * parts to a file which has no name yet that counts, from the arrays themselves or from copies;
- * finish.c does the rest when all of them have ended.
+ * write - checkpoints from their beginning to their end. What ranks do with files, they do in
+ * threads: rank 0 makes the coming file, all write their parts to it, from the arrays themselves
+ * or from copies, and when all have, rank 0 seals it. The program's thread only asks how far they
+ * are: a file system that is slow, or hangs, does not keep it.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -18,7 +19,6 @@
 #include "comm/agree.h"
 
 #define RING_BYTES ((size_t) 64 << 20) /* of a write that the caller waits for, on GPUs */
-#define SLICE_NS   (GSI_NS_PER_S)      /* after which ranks tell each other how far they are */
 #define UNIT_BYTES ((size_t) 4096)     /* of the sizes of rings */
 
 /* How the caller has it. */
@@ -56,14 +56,46 @@ static void free_save (struct gsi_save *s)
     free (s);
 }
 
-/* Waits for a writer whose flow is closed, less than other ranks wait for this one. */
+static void *run (void *save)
+{
+    struct gsi_save *s = save;
+    gs_status_t st;
+
+    if (s->beside)
+        gsi_thread_stand_back ();
+    if ((st = s->work (s)))
+        gsi_flow_fail (&s->flow, st);
+    gsi_flow_end (&s->flow);
+    return NULL;
+}
+
+/* Has a thread do [work] at [path]; NULL: nothing is to be done. What fails here is told when the
+ * flow has ended, on all ranks. */
+static void begin_work (struct gsi_save *s, gsi_save_work_f work, const char *path,
+                        const char *caller)
+{
+    gs_status_t st = GS_OK;
+
+    s->work = work;
+    gsi_flow_again (&s->flow, path);
+    if (work)
+        st = gsi_thread_start (&s->worker, run, s, caller);
+    s->has_worker = work && !st;
+    if (st)
+        gsi_flow_fail (&s->flow, st);
+    if (!s->has_worker)
+        gsi_flow_end (&s->flow);
+}
+
+/* Waits for a thread whose flow is closed or ended, less than other ranks wait for this one. */
 static bool is_through (struct gsi_save *s)
 {
-    if (!s->has_writer)
+    if (!s->has_worker)
         return true;
     if (!gsi_flow_await (&s->flow, GSI_FLOW_ENDED, gsi_ckpt_until_ns (s->c), INT64_MAX))
         return false;
-    pthread_join (s->writer, NULL);
+    pthread_join (s->worker, NULL);
+    s->has_worker = false;
     return true;
 }
 
@@ -102,8 +134,7 @@ static void end_save (gs_ckpt_t *c, gs_status_t st)
             free_save (s);
         return;
     }
-    gsi_log (GS_LOG_WARN, "ckpt", "%s: the file system holds a thread that writes to it",
-             s->path);
+    gsi_log (GS_LOG_WARN, "ckpt", "%s: the file system holds a thread of this save", s->path);
     c->hung = s;
 }
 
@@ -130,7 +161,7 @@ static void report (const struct gsi_save *s)
 
 /* ---- Its end ---- */
 
-/* Whether this rank's part is on disk, or will not be. */
+/* Whether this rank has done what it is at, or will not. */
 static bool has_ended (struct gsi_save *s, int64_t until_ns)
 {
     int64_t patience_ns = gsi_feature_timeout_ns (s->c->comm);
@@ -139,23 +170,7 @@ static bool has_ended (struct gsi_save *s, int64_t until_ns)
            gsi_flow_closed (&s->flow);
 }
 
-/* Collective: all writers have ended. */
-static gs_status_t finish (const struct order *o)
-{
-    gs_ckpt_t *c = o->c;
-    gs_status_t st = gsi_save_finish (c->save, o->caller, o->stream);
-
-    if (st)
-        return fail_save (c, st);
-    gsi_stop_note_write (&c->stop, gsi_now_ns () - c->save->begin_ns);
-    report (c->save);
-    if (!c->rank)
-        gsi_store_tidy (c, c->save->step, c->save->beside);
-    end_save (c, GS_OK);
-    return GS_OK;
-}
-
-/* Collective: whether they have, on all ranks. */
+/* Collective: whether all ranks have. */
 static gs_status_t have_all_ended (const struct order *o, int64_t until_ns, int *all)
 {
     return gs_all (o->c->comm, has_ended (o->c->save, until_ns), all, o->stream);
@@ -165,19 +180,81 @@ static gs_status_t have_all_ended (const struct order *o, int64_t until_ns, int 
  * Collective. Ranks ask each other again and again: a slow disk takes its time, while the
  * deadline of each question finds a rank that is gone.
  */
-static gs_status_t await (const struct order *o)
+static gs_status_t await_all (const struct order *o)
 {
-    int64_t slice_ns = gsi_feature_timeout_ns (o->c->comm) / 4;
     int all = 0;
     gs_status_t st = GS_OK;
 
-    slice_ns = slice_ns < SLICE_NS ? slice_ns : SLICE_NS;
     while (!all && !st)
-        st = have_all_ended (o, gsi_now_ns () + slice_ns, &all);
-    return st ? fail_save (o->c, st) : finish (o);
+        st = have_all_ended (o, gsi_now_ns () + gsi_ckpt_slice_ns (o->c), &all);
+    return st;
+}
+
+static gs_status_t agree_on_work (const struct order *o)
+{
+    return agree (o, gsi_failure_repeat (&o->c->save->flow.failure));
+}
+
+/* Collective, when all have ended: goes on to the seal, or is [*done]. */
+static gs_status_t go_on (const struct order *o, bool *done)
+{
+    gs_ckpt_t *c = o->c;
+    struct gsi_save *s = c->save;
+    gs_status_t st = s->sealing ? agree_on_work (o) : gsi_save_settle (s, o->caller, o->stream);
+
+    *done = s->sealing;
+    if (st)
+        return fail_save (c, st);
+    if (*done) {
+        gsi_stop_note_write (&c->stop, gsi_now_ns () - s->begin_ns);
+        report (s);
+        end_save (c, GS_OK);
+        return GS_OK;
+    }
+    is_through (s);
+    s->sealing = true;
+    begin_work (s, c->rank ? NULL : gsi_save_seal, s->sealed, o->caller);
+    return GS_OK;
+}
+
+/* Collective: until it is on disk. */
+static gs_status_t await (const struct order *o)
+{
+    bool done = false;
+    gs_status_t st = GS_OK;
+
+    while (!done && !st)
+        st = (st = await_all (o)) ? fail_save (o->c, st) : go_on (o, &done);
+    return st;
+}
+
+/* Collective, without a wait: whether it is. */
+static gs_status_t look (const struct order *o, bool *done)
+{
+    int all = 0;
+    gs_status_t st = have_all_ended (o, 0, &all);
+
+    *done = false;
+    if (st)
+        return fail_save (o->c, st);
+    return all ? go_on (o, done) : GS_OK;
 }
 
 /* ---- Its beginning ---- */
+
+gs_status_t gsi_save_make (struct gsi_save *s)
+{
+    gs_status_t st = gsi_store_begin (s->c, s->step);
+
+    if (!st && gsi_flow_closed (&s->flow))
+        gsi_store_give_up (s->c, s->step); /* the plan may be gone, too */
+    return st;
+}
+
+gs_status_t gsi_save_make_part (struct gsi_save *s)
+{
+    return gsi_store_begin_part (s->c, s->step);
+}
 
 /* All ranks are here for the same. */
 static gs_status_t check_order (const struct order *o)
@@ -209,21 +286,15 @@ static gs_status_t check_order (const struct order *o)
 static gs_status_t see_to_previous (const struct order *o, bool *go)
 {
     gs_ckpt_t *c = o->c;
-    int all = 1;
-    gs_status_t st = GS_OK;
+    gs_status_t st;
 
     *go = true;
     if (!c->save)
         return GS_OK;
-    if (o->mode != NOW && c->opts.busy != GS_CKPT_BUSY_WAIT)
-        st = have_all_ended (o, 0, &all);
-    if (st)
-        return fail_save (c, st);
-    if (all)
+    if (o->mode == NOW || c->opts.busy == GS_CKPT_BUSY_WAIT)
         return await (o);
-    *go = false;
-    if (c->opts.busy == GS_CKPT_BUSY_SKIP)
-        return GS_OK;
+    if ((st = look (o, go)) || *go || c->opts.busy == GS_CKPT_BUSY_SKIP)
+        return st;
     return gsi_fail (GS_ERR_STATE,
                      "%s: step %" PRId64 " is still being written: wait for it, or choose "
                      "another policy with the option busy",
@@ -313,62 +384,65 @@ static gs_status_t learn_part (const struct order *o)
 }
 
 /* Makes the files that are written to, and tells all ranks which they are. */
-static gs_status_t make_files (const struct order *o, gs_status_t st, bool *made)
+static gs_status_t make_files (const struct order *o)
 {
     gs_ckpt_t *c = o->c;
     uint64_t *number = &c->coming.number;
+    gs_status_t st;
 
-    *made = false;
+    begin_work (c->save, c->rank ? NULL : gsi_save_make, c->dir, o->caller);
+    if ((st = await_all (o)))
+        return st;
     if (c->rank)
         *number = 0;
-    if (!st && !c->rank) {
-        st = gsi_store_begin (c, o->step);
-        *made = !st;
-    }
-    if ((st = gsi_agree_most (c->comm, o->caller, st, number, 1, o->stream)) || !c->nodes)
+    st = gsi_failure_repeat (&c->save->flow.failure);
+    if ((st = gsi_agree_most (c->comm, o->caller, st, number, 1, o->stream)))
         return st;
-    st = agree (o, gsi_store_begin_part (c, o->step));
-    return st ? st : learn_part (o);
+    is_through (c->save);
+    if (!c->nodes)
+        return GS_OK;
+    c->coming.part = 0;
+    begin_work (c->save, c->mine.data ? gsi_save_make_part : NULL, c->save->path, o->caller);
+    if ((st = await_all (o)) || (st = agree_on_work (o)))
+        return st;
+    is_through (c->save);
+    return learn_part (o);
 }
 
-/* What fails here is told when the save ends, on all ranks. */
 static void start (const struct order *o)
 {
     struct gsi_save *s = o->c->save;
-    gs_status_t st = gsi_thread_start (&s->writer, gsi_save_write, s, o->caller);
+    gs_status_t st = GS_OK;
 
-    s->has_writer = !st;
-    if (!st && s->flow.ring && o->mode == LAZY) {
+    begin_work (s, gsi_save_write, s->path, o->caller);
+    if (s->has_worker && s->flow.ring && o->mode == LAZY) {
         s->has_stager = true; /* which it looks at */
         st = gsi_thread_start (&s->stager, gsi_stage_all, s, o->caller);
         s->has_stager = !st;
-    } else if (!st && s->flow.ring) {
+    } else if (s->has_worker && s->flow.ring) {
         gsi_stage_all (s);
     }
     if (st)
         gsi_flow_fail (&s->flow, st);
-    if (!s->has_writer)
-        gsi_flow_end (&s->flow);
 }
 
 static gs_status_t begin (const struct order *o)
 {
     gs_ckpt_t *c = o->c;
-    bool made = false;
     gs_status_t st = GS_OK;
 
     if (gsi_feature_device (c->comm)->ops->queue && c->opts.compare != GS_CKPT_COMPARE_NONE)
         st = compare_now (o);
     if (st)
         return st;
-    if ((st = make_files (o, make_save (o, &c->save), &made))) {
-        if (made)
-            gsi_store_give_up (c, o->step);
+    if ((st = agree (o, make_save (o, &c->save)))) {
         if (c->save)
             free_save (c->save);
         c->save = NULL;
         return st;
     }
+    if ((st = make_files (o)))
+        return fail_save (c, st);
     start (o);
     return GS_OK;
 }
@@ -425,14 +499,10 @@ gs_status_t gs_ckpt_staged (gs_ckpt_t *ckpt)
 static gs_status_t end_write (const struct order *o, bool wait, int64_t *written)
 {
     int64_t step = o->c->save->step;
-    int all = 1;
-    gs_status_t st = wait ? await (o) : have_all_ended (o, 0, &all);
+    bool done = true;
+    gs_status_t st = wait ? await (o) : look (o, &done);
 
-    if (!wait && st)
-        return fail_save (o->c, st);
-    if (!wait && all)
-        st = finish (o);
-    if (written && !st && all)
+    if (written && !st && done)
         *written = step;
     return st;
 }

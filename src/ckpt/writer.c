@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * writer - the thread of a save: writes what this rank has, to disk, and takes checksums and
- * digests on the way. It knows neither HDF5, nor GPUs, nor other ranks.
- */
+/* writer - writes what this rank has, to disk, and takes checksums and digests on the way. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -10,7 +7,6 @@
 #include <unistd.h>
 
 #include "base/log.h"
-#include "base/thread.h"
 #include "ckpt/file.h"
 #include "ckpt/save.h"
 #include "ckpt/store.h"
@@ -187,7 +183,7 @@ static bool has_file (const gs_ckpt_t *c)
 }
 
 /* N.B. A failed sync is final: the pages that it could not write count as clean from then on. */
-static gs_status_t write_file (struct gsi_save *s)
+gs_status_t gsi_save_write (struct gsi_save *s)
 {
     struct writer w = {.save = s, .direct = -1};
     gs_status_t st;
@@ -206,18 +202,4 @@ static gs_status_t write_file (struct gsi_save *s)
         st = gsi_file_fail (s->path, "close");
     free (w.room);
     return st ? st : sync_name (s);
-}
-
-void *gsi_save_write (void *save)
-{
-    struct gsi_save *s = save;
-    gs_status_t st;
-
-    if (s->beside)
-        gsi_thread_stand_back ();
-    st = write_file (s);
-    if (st)
-        gsi_flow_fail (&s->flow, st);
-    gsi_flow_end (&s->flow);
-    return NULL;
 }

@@ -1,8 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * ckpt_slow - checkpoints on file systems that take their time: whatever moves is waited for, on
- * all ranks.
+ * all ranks; what hangs is told by its deadline; and a program that goes on beside a write does
+ * not wait for files.
  */
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdatomic.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 
@@ -16,6 +20,9 @@ static struct known *state;
 static char folder[1100];
 static bool slow;
 static int reads;
+static pthread_t main_thread;
+static atomic_int watched, in_main;    /* calls of the program's thread on files are counted */
+static atomic_int held, kept, hanging; /* syncs do not return; one does not; locks do not open */
 
 ssize_t pread (int fd, void *data, size_t bytes, off_t offset)
 {
@@ -24,6 +31,58 @@ ssize_t pread (int fd, void *data, size_t bytes, off_t offset)
         usleep (READ_US);
     }
     return syscall (SYS_pread64, fd, data, bytes, offset);
+}
+
+static void note_call (void)
+{
+    if (watched && pthread_equal (pthread_self (), main_thread))
+        in_main++;
+}
+
+ssize_t pwrite (int fd, const void *data, size_t bytes, off_t offset)
+{
+    note_call ();
+    return syscall (SYS_pwrite64, fd, data, bytes, offset);
+}
+
+int fdatasync (int fd)
+{
+    note_call ();
+    return (int) syscall (SYS_fdatasync, fd);
+}
+
+int fsync (int fd)
+{
+    note_call ();
+    while (held && !pthread_equal (pthread_self (), main_thread)) {
+        kept = 1;
+        usleep (1000);
+    }
+    return (int) syscall (SYS_fsync, fd);
+}
+
+int rename (const char *path, const char *other)
+{
+    note_call ();
+    return (int) syscall (SYS_renameat2, AT_FDCWD, path, AT_FDCWD, other, 0);
+}
+
+int open (const char *path, int flags, ...)
+{
+    const char *name = strrchr (path, '/');
+    mode_t mode = 0;
+    va_list ap;
+
+    if (flags & O_CREAT) {
+        va_start (ap, flags);
+        mode = va_arg (ap, mode_t);
+        va_end (ap);
+    }
+    if (!strncmp (path, folder, strlen (folder)))
+        note_call ();
+    while (hanging && name && !strcmp (name, "/.gs-lock"))
+        usleep (1000);
+    return (int) syscall (SYS_openat, AT_FDCWD, path, flags, mode);
 }
 
 /* Each read of one rank is slow, and others have long ended theirs. */
@@ -46,6 +105,65 @@ static void check_slow_reads (const char *layout)
     CHECK (multi_rank () < multi_size () - 1 || reads * READ_US > 1500 * TIMEOUT_MS,
            "%d reads do not take longer than the deadline", reads);
     CHECK (found == 1 && known_is (state, 1), "%s: step %lld is not what was written", layout,
+           (long long) found);
+    CHECK_OK (gs_ckpt_destroy (plan));
+}
+
+/* The calls of a write that the program goes on beside, while the disk keeps the last of its
+ * syncs. */
+static void check_beside (const char *layout)
+{
+    gs_ckpt_opts_t opts = GS_CKPT_OPTS_INIT;
+    int64_t written = -1;
+    gs_ckpt_t *plan;
+
+    opts.layout = known_layout (layout);
+    opts.keep_last = 1;
+    opts.overwrite = 1;
+    plan = known_plan (state, comm, folder, &opts);
+    known_fill (state, 2);
+    in_main = kept = 0;
+    watched = 1;
+    CHECK_OK (gs_ckpt_write_async (plan, 2, NULL, NULL));
+    held = 1;
+    for (int i = 0; i < 20000 && written < 0; i++) {
+        if (gs_ckpt_test (plan, &written, NULL))
+            break;
+        held = held && !kept;
+        usleep (1000);
+    }
+    watched = held = 0;
+    CHECK (written == 2, "%s: step %lld is on disk: %s", layout, (long long) written,
+           gs_last_error ());
+    CHECK (!in_main, "%s: %d calls on files are in the program's thread", layout, in_main);
+    CHECK (kept || multi_rank (), "%s: nobody syncs", layout);
+    CHECK_OK (gs_ckpt_destroy (plan));
+    CHECK_OK (gs_barrier (comm, NULL));
+}
+
+static void hang (bool begin)
+{
+    CHECK_OK (gs_barrier (comm, NULL));
+    hanging = begin && !multi_rank ();
+    CHECK_OK (gs_barrier (comm, NULL));
+}
+
+/* The lock cannot be read: no rank waits for ever, and later all goes on. */
+static void check_hanging_lock (void)
+{
+    int64_t found = -1;
+    gs_ckpt_t *plan = known_plan (state, comm, folder, NULL);
+
+    known_fill (state, 3);
+    hang (true);
+    CHECK_FAILS (gs_ckpt_write (plan, 3, NULL), GS_ERR_TIMEOUT, folder, "has taken nothing");
+    CHECK_FAILS (gs_ckpt_write (plan, 3, NULL), GS_ERR_STATE, "still holds the thread", "step 3");
+    hang (false);
+    known_fill (state, 4);
+    CHECK_OK (gs_ckpt_write (plan, 4, NULL));
+    known_fill (state, 0);
+    CHECK_OK (gs_ckpt_read (plan, GS_CKPT_LATEST, &found, NULL));
+    CHECK (found == 4 && known_is (state, 4), "step %lld is not what was written",
            (long long) found);
     CHECK_OK (gs_ckpt_destroy (plan));
 }
@@ -79,12 +197,16 @@ int main (void)
         printf ("skip: this build has no HDF5\n");
         return 77;
     }
+    main_thread = pthread_self ();
     opts.timeout_ms = TIMEOUT_MS;
     comm = multi_create (&opts);
     state = known_make (comm);
     open_folder ();
     check_slow_reads ("single");
     check_slow_reads ("node");
+    check_beside ("single");
+    check_beside ("node");
+    check_hanging_lock ();
     close_folder ();
     CHECK_OK (gs_comm_destroy (comm));
     free (state);
