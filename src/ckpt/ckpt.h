@@ -52,11 +52,13 @@ struct gsi_staging {
 
 /* The files of a save, before they have their names. */
 struct gsi_coming {
-    char id[17];     /* in their names, of the lock: no other process has it */
+    char id[17]; /* in their names, of the lock: no other process has it */
+    int folder;  /* (rank 0) of the checkpoints, open: what is made, renamed and removed is in it
+                  */
     int top, sealed; /* (rank 0) the file or folder that gets the name, and the sealed file; -1 */
-    uint64_t
-        number; /* inodes, 0 where the file system has none to rely on: of the first of these */
-    uint64_t part;   /* and of the file of this node */
+    uint64_t number; /* inodes; of the first of these, on rank 0; */
+    uint64_t told;   /* what the others know of it: 0, where nodes may see other ones; */
+    uint64_t part;   /* and of the file of this node, which its ranks see alike */
     uint64_t *parts; /* [2 * size] room to hear of that */
 };
 

@@ -118,18 +118,28 @@ gs_status_t gsi_file_number (int fd, const char *path, uint64_t *number)
     return GS_OK;
 }
 
-gs_status_t gsi_file_open (const char *path, int flags, uint64_t number, int *fd)
+/* ---- Names in a folder ---- */
+
+static const char *name_in (int folder, const char *path)
+{
+    const char *slash = folder == AT_FDCWD ? NULL : strrchr (path, '/');
+
+    return slash ? slash + 1 : path;
+}
+
+static gs_status_t take (const char *path, int opened, uint64_t number, int *fd)
 {
     uint64_t is = 0;
     gs_status_t st;
 
-    if ((*fd = open (path, flags | O_NOFOLLOW | O_CLOEXEC)) < 0)
+    *fd = opened;
+    if (opened < 0)
         return gsi_file_fail (path, "open");
     st = gsi_file_number (*fd, path, &is);
     if (!st && number && is != number) {
         errno = ESTALE;
         st = gsi_fail (GS_ERR_IO,
-                       "%s: this is not the file that was made for this checkpoint: another job, "
+                       "%s: this is not the one that was made for this checkpoint: another job, "
                        "or someone else, has put one in its place",
                        path);
     }
@@ -140,24 +150,82 @@ gs_status_t gsi_file_open (const char *path, int flags, uint64_t number, int *fd
     return st;
 }
 
-bool gsi_file_is (int fd, const char *path)
+gs_status_t gsi_file_open (int folder, const char *path, int flags, uint64_t number, int *fd)
 {
-    struct stat ours, there;
+    int opened = openat (folder, name_in (folder, path), flags | O_NOFOLLOW | O_CLOEXEC, 0666);
+
+    return take (path, opened, number, fd);
+}
+
+gs_status_t gsi_file_open_folder (const char *path, int *fd)
+{
+    return take (path, open (path, O_RDONLY | O_DIRECTORY | O_CLOEXEC), 0, fd);
+}
+
+uint64_t gsi_file_find (int folder, const char *path)
+{
+    struct stat facts;
+
+    return fstatat (folder, name_in (folder, path), &facts, AT_SYMLINK_NOFOLLOW) ? 0
+                                                                                 : facts.st_ino;
+}
+
+gs_status_t gsi_file_rename (int folder, const char *path, const char *to)
+{
+    if (renameat (folder, name_in (folder, path), folder, name_in (folder, to)))
+        return gsi_file_fail (path, "rename");
+    return GS_OK;
+}
+
+int gsi_file_unlink (int folder, const char *path, int flags)
+{
+    return unlinkat (folder, name_in (folder, path), flags);
+}
+
+gs_status_t gsi_file_make_folder (int folder, const char *path)
+{
+    return mkdirat (folder, name_in (folder, path), 0777) ? gsi_file_fail (path, "mkdir") : GS_OK;
+}
+
+/* Whether what is open as [fd] is the same. */
+static bool is_same (int fd, const struct stat *there)
+{
+    struct stat ours;
 
     /* N.B. While it is open no other file gets its inode; one without a name may have a twin. */
-    return fd >= 0 && !fstat (fd, &ours) && ours.st_nlink && !lstat (path, &there) &&
-           ours.st_dev == there.st_dev && ours.st_ino == there.st_ino;
+    return fd >= 0 && !fstat (fd, &ours) && ours.st_nlink && ours.st_dev == there->st_dev &&
+           ours.st_ino == there->st_ino;
+}
+
+bool gsi_file_is (int fd, int folder, const char *path)
+{
+    struct stat there;
+
+    return !fstatat (folder, name_in (folder, path), &there, AT_SYMLINK_NOFOLLOW) &&
+           is_same (fd, &there);
+}
+
+bool gsi_file_is_folder (int fd, const char *path)
+{
+    struct stat there;
+
+    return !stat (path, &there) && is_same (fd, &there);
+}
+
+gs_status_t gsi_file_sync (int fd, const char *path)
+{
+    /* EINVAL says that the file system needs none. */
+    return fsync (fd) && errno != EINVAL ? gsi_file_fail (path, "fsync") : GS_OK;
 }
 
 gs_status_t gsi_file_sync_folder (const char *path)
 {
-    int fd = open (path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    gs_status_t st = GS_OK;
+    int fd;
+    gs_status_t st = gsi_file_open_folder (path, &fd);
 
-    if (fd < 0)
-        return gsi_file_fail (path, "open");
-    if (fsync (fd) && errno != EINVAL) /* which says that the file system needs none */
-        st = gsi_file_fail (path, "fsync");
+    if (st)
+        return st;
+    st = gsi_file_sync (fd, path);
     close (fd);
     return st;
 }

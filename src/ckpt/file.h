@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* file - bytes to a place of a file and back, whatever the system makes of one call. */
+/* file - bytes to a place of a file and back, whatever the system makes of one call; and names.
+ */
 #ifndef GS_CKPT_FILE_H
 #define GS_CKPT_FILE_H
 
@@ -36,19 +37,33 @@ gs_status_t gsi_file_read (int fd, const char *path, void *data, size_t bytes, u
  * is if that has no name. To be freed. NULL: no memory. */
 char *gsi_file_absolute (const char *path);
 
-/*
- * Opens what is at [path], no link, with [flags] of open(2). It must have the inode [number],
- * which the process has told that made it; 0: any has. GS_ERR_IO.
- */
-gs_status_t gsi_file_open (const char *path, int flags, uint64_t number, int *fd);
-
-/* Whether [path] is what is open as [fd], and not another file of that name. */
-bool gsi_file_is (int fd, const char *path);
-
-/* Its inode. */
+/* The inode of what is open. */
 gs_status_t gsi_file_number (int fd, const char *path, uint64_t *number);
 
+/*
+ * What follows takes a folder that is open, of which it uses the name that [path] ends in: so the
+ * folder stays the same, whoever swaps those on the way to it. Or AT_FDCWD: all of [path]. Where
+ * a link is, it is not gone through.
+ */
+
+/* Opens it, with [flags] of open(2). It must have the inode [number], which the process has told
+ * that made it; 0: any has. GS_ERR_IO. */
+gs_status_t gsi_file_open (int folder, const char *path, int flags, uint64_t number, int *fd);
+
+uint64_t gsi_file_find (int folder, const char *path); /* its inode; 0: it is not there */
+gs_status_t gsi_file_rename (int folder, const char *path, const char *to);
+gs_status_t gsi_file_make_folder (int folder, const char *path);
+int gsi_file_unlink (int folder, const char *path, int flags); /* of unlinkat(2); errno */
+
+/* Whether it is what is open as [fd], and not another one of that name. */
+bool gsi_file_is (int fd, int folder, const char *path);
+
+/* The folder that the user has named, which may be a link; and whether it still is the same. */
+gs_status_t gsi_file_open_folder (const char *path, int *fd);
+bool gsi_file_is_folder (int fd, const char *path);
+
 /* Names are on disk when their folder is. */
+gs_status_t gsi_file_sync (int fd, const char *path);
 gs_status_t gsi_file_sync_folder (const char *path);
 
 #endif /* GS_CKPT_FILE_H */

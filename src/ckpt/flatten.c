@@ -252,18 +252,25 @@ static gs_status_t make_names (struct flatten *f, const char *path)
     return GS_OK;
 }
 
+static gs_status_t give_name (const struct flatten *f)
+{
+    if (!gsi_file_is (f->fd, AT_FDCWD, f->coming))
+        return gsi_fail (GS_ERR_STATE, "%s: someone has put another file in its place",
+                         f->coming);
+    return gsi_file_rename (AT_FDCWD, f->coming, f->path);
+}
+
 static gs_status_t write_file (struct flatten *f)
 {
-    gs_status_t st = gsi_image_create (&f->image, f->coming, &f->fd);
+    gs_status_t st = gsi_image_create (&f->image, AT_FDCWD, f->coming, &f->fd);
 
     if (st)
         return st;
-    if (!(st = gsi_file_reserve (f->fd, f->coming, 0, f->image.file_bytes)))
-        st = fill_file (f);
+    if (!(st = gsi_file_reserve (f->fd, f->coming, 0, f->image.file_bytes)) &&
+        !(st = fill_file (f)))
+        st = give_name (f);
     if (close (f->fd) && !st)
         st = gsi_file_fail (f->coming, "close");
-    if (!st && rename (f->coming, f->path))
-        st = gsi_file_fail (f->coming, "rename");
     if (st)
         unlink (f->coming);
     return st ? st : gsi_file_sync_folder (f->folder);

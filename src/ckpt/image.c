@@ -38,13 +38,13 @@ gs_status_t gsi_image_make (const char *folder, struct gsi_h5_set *sets, size_t 
     return st;
 }
 
-gs_status_t gsi_image_create (const struct gsi_h5_image *image, const char *path, int *fd)
+gs_status_t gsi_image_create (const struct gsi_h5_image *image, int folder, const char *path,
+                              int *fd)
 {
-    gs_status_t st;
+    gs_status_t st = gsi_file_open (folder, path, O_WRONLY | O_CREAT | O_EXCL, 0, fd);
 
-    *fd = open (path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-    if (*fd < 0)
-        return gsi_file_fail (path, "open");
+    if (st)
+        return st;
     st = gsi_file_write (*fd, path, image->data, image->bytes, 0);
     if (!st && ftruncate (*fd, (off_t) image->file_bytes))
         st = gsi_file_fail (path, "ftruncate");
@@ -52,18 +52,6 @@ gs_status_t gsi_image_create (const struct gsi_h5_image *image, const char *path
         return GS_OK;
     close (*fd);
     *fd = -1;
-    unlink (path);
-    return st;
-}
-
-gs_status_t gsi_image_write (const struct gsi_h5_image *image, const char *path)
-{
-    int fd;
-    gs_status_t st = gsi_image_create (image, path, &fd);
-
-    if (st || !close (fd))
-        return st;
-    st = gsi_file_fail (path, "close");
-    unlink (path);
+    gsi_file_unlink (folder, path, 0);
     return st;
 }

@@ -12,11 +12,9 @@ gs_status_t gsi_image_lay_out (const char *folder, struct gsi_h5_set *sets, size
 gs_status_t gsi_image_make (const char *folder, struct gsi_h5_set *sets, size_t number,
                             const struct gsi_h5_grid *grid, struct gsi_h5_image *image);
 
-/* Makes a file that begins so and is as long, which must not be there, and leaves it open to
- * write. What fails leaves none. */
-gs_status_t gsi_image_create (const struct gsi_h5_image *image, const char *path, int *fd);
-
-/* The same, and closes it. */
-gs_status_t gsi_image_write (const struct gsi_h5_image *image, const char *path);
+/* Makes a file in [folder], as file.h has it, that begins so and is as long, which must not be
+ * there, and leaves it open to write. What fails leaves none. */
+gs_status_t gsi_image_create (const struct gsi_h5_image *image, int folder, const char *path,
+                              int *fd);
 
 #endif /* GS_CKPT_IMAGE_H */

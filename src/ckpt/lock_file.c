@@ -16,7 +16,6 @@
 #include "base/log.h"
 #include "base/status.h"
 
-#define NAME      ".gs-lock"
 #define NAME_MORE 64   /* what names of other files are longer */
 #define BUSY_S    5    /* it is in other hands for no longer, */
 #define BUSY_MS   20   /* and is looked at again after this */
@@ -42,7 +41,7 @@ static int64_t seconds_of (const struct stat *facts)
 static int look_at (const struct gsi_lock_file *f, bool touch, struct seen *seen)
 {
     char text[GSI_HOLDER_TEXT_MAX] = "";
-    int fd = open (f->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK), error = 0;
+    int fd = open (f->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW), error = 0;
     struct stat facts;
     ssize_t n;
 
@@ -107,7 +106,7 @@ static int put_in_place (const struct gsi_lock_file *f)
             return 0;
         /* N.B. NFS says so of a link that was made, too, if an answer is lost. */
         if (errno == EEXIST)
-            return !stat (f->own, &facts) && facts.st_nlink > 1 ? 0 : EEXIST;
+            return !lstat (f->own, &facts) && facts.st_nlink > 1 ? 0 : EEXIST;
     }
     return make (f->path, &f->fresh, NULL); /* the file system has no links */
 }
@@ -149,7 +148,7 @@ static int claim (const struct gsi_lock_file *f, const struct seen *seen, int64_
         }
         if (errno != EEXIST)
             return errno;
-        if (stat (f->claim, &facts) || now_s - seconds_of (&facts) <= GSI_HOLDER_SILENT_S)
+        if (lstat (f->claim, &facts) || now_s - seconds_of (&facts) <= GSI_HOLDER_SILENT_S)
             return EAGAIN;
     }
 }
@@ -194,7 +193,7 @@ static int replace (const struct gsi_lock_file *f, const struct seen *seen, int6
 static gs_status_t cannot (const struct gsi_lock_file *f, const char *caller, const char *what,
                            int error)
 {
-    return gsi_fail (GS_ERR_IO, "%s: cannot %s %s/" NAME ": %s", caller, what, f->dir,
+    return gsi_fail (GS_ERR_IO, "%s: cannot %s %s/" GSI_LOCK_NAME ": %s", caller, what, f->dir,
                      strerror (error));
 }
 
@@ -205,14 +204,15 @@ static gs_status_t refuse (const struct gsi_lock_file *f, const char *caller,
 
     if (!*seen->holder.id)
         return gsi_fail (GS_ERR_STATE,
-                         "%s: %s/" NAME " is no lock that can be read: remove it if no job "
+                         "%s: %s/" GSI_LOCK_NAME
+                         " is no lock that can be read: remove it if no job "
                          "writes to this folder, or use another one",
                          caller, f->dir);
     gsi_holder_describe (&seen->holder, who, sizeof (who));
     return gsi_fail (GS_ERR_STATE,
                      "%s: folder %s is written by %s, which gave a sign of life %lld s ago: use "
                      "another folder, or wait until that job has ended; if it surely has, remove "
-                     "%s/" NAME,
+                     "%s/" GSI_LOCK_NAME,
                      caller, f->dir, who, (long long) (age_s > 0 ? age_s : 0), f->dir);
 }
 
@@ -235,7 +235,7 @@ static gs_status_t fail_lost (const struct gsi_lock_file *f, const char *caller)
 gs_status_t gsi_lock_file_open (struct gsi_lock_file *f, const char *dir)
 {
     char *whole = realpath (dir, NULL);
-    size_t room = whole ? strlen (whole) + sizeof (NAME) + 1 : 0;
+    size_t room = whole ? strlen (whole) + sizeof (GSI_LOCK_NAME) + 1 : 0;
 
     *f = (struct gsi_lock_file){.dir = NULL};
     if (!whole)
@@ -245,7 +245,7 @@ gs_status_t gsi_lock_file_open (struct gsi_lock_file *f, const char *dir)
     f->own = malloc (room + NAME_MORE);
     f->claim = malloc (room + NAME_MORE);
     if (f->dir && f->path && f->own && f->claim) {
-        snprintf (f->path, room, "%s/" NAME, whole);
+        snprintf (f->path, room, "%s/" GSI_LOCK_NAME, whole);
         free (whole);
         gsi_holder_self (&f->self);
         return GS_OK;
@@ -267,7 +267,7 @@ void gsi_lock_file_close (struct gsi_lock_file *f)
 /* Removes what processes that died in the act have left. */
 static void sweep (const struct gsi_lock_file *f, int64_t now_s)
 {
-    size_t length = strlen (f->path) - strlen (NAME) - 1;
+    size_t length = strlen (f->path) - strlen (GSI_LOCK_NAME) - 1;
     struct dirent *entry;
     struct stat facts;
     DIR *dir;
@@ -275,7 +275,7 @@ static void sweep (const struct gsi_lock_file *f, int64_t now_s)
     snprintf (f->claim, length + 1, "%s", f->path);
     dir = opendir (f->claim);
     while (dir && (entry = readdir (dir)))
-        if (!strncmp (entry->d_name, NAME ".", strlen (NAME) + 1) &&
+        if (!strncmp (entry->d_name, GSI_LOCK_NAME ".", strlen (GSI_LOCK_NAME) + 1) &&
             !fstatat (dirfd (dir), entry->d_name, &facts, AT_SYMLINK_NOFOLLOW) &&
             now_s - seconds_of (&facts) > LEFT_S)
             unlinkat (dirfd (dir), entry->d_name, 0);
@@ -369,7 +369,8 @@ gs_status_t gsi_lock_file_take (struct gsi_lock_file *f, const char *caller, boo
         return refuse (f, caller, &seen, age_s);
     if (error == EAGAIN)
         return gsi_fail (GS_ERR_STATE,
-                         "%s: %s/" NAME " is being taken over by others all the time: try again",
+                         "%s: %s/" GSI_LOCK_NAME
+                         " is being taken over by others all the time: try again",
                          caller, f->dir);
     return error ? cannot (f, caller, "make the lock", error) : GS_OK;
 }

@@ -17,6 +17,8 @@
 #include "ckpt/holder.h"
 #include "gradsync.h"
 
+#define GSI_LOCK_NAME ".gs-lock"
+
 struct gsi_lock_file {
     char *dir;               /* as it was given, for texts */
     char *path;              /* of the lock; whatever becomes of the working folder */

@@ -5,6 +5,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -13,14 +14,21 @@
 #include "base/log.h"
 #include "base/thread.h"
 #include "ckpt/file.h"
+#include "ckpt/store.h"
+
+struct entry {
+    char *path;
+    uint64_t number;
+};
 
 struct batch {
-    char **path;
+    struct entry *entry;
     size_t number, room;
 };
 
 struct gsi_remover {
     char *top;
+    int folder;                  /* the same, open; -1 until something is taken */
     struct batch waiting, going; /* the second is the thread's while it runs */
     pthread_t thread;
     bool runs;
@@ -31,80 +39,103 @@ struct gsi_remover {
 
 /* ---- Files and folders ---- */
 
-/* A folder with the files in it, and nothing that a link in its place leads to. False: errno
- * tells why. */
-static bool remove_folder (const char *path)
+/* Whether that is the name of a file in a folder of ours. */
+static bool is_ours (const char *name)
 {
-    int fd = open (path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    DIR *dir = fd < 0 ? NULL : fdopendir (fd);
+    int end = 0;
+
+    return !strcmp (name, GSI_SEALED) ||
+           (sscanf (name, "part-%*[0-9].h5%n", &end) == 0 && end && !name[end]);
+}
+
+/* A folder with the files in it that are ours, and nothing that a link in its place leads to, nor
+ * what another folder in its place has. */
+static gs_status_t remove_folder (int folder, const char *path, uint64_t number)
+{
+    int fd;
+    gs_status_t st =
+        gsi_file_open (folder, path, O_RDONLY | O_DIRECTORY | O_NONBLOCK, number, &fd);
+    DIR *dir = st ? NULL : fdopendir (fd);
     struct dirent *entry;
 
-    if (!dir) {
-        int reason = errno;
-        if (fd >= 0)
-            close (fd);
-        errno = reason;
-        return reason == ENOENT;
+    if (!st && !dir) {
+        st = gsi_file_fail (path, "fdopendir");
+        close (fd);
     }
-    while ((entry = readdir (dir)))
-        if (strcmp (entry->d_name, ".") != 0 && strcmp (entry->d_name, "..") != 0)
+    while (dir && (entry = readdir (dir)))
+        if (is_ours (entry->d_name))
             unlinkat (dirfd (dir), entry->d_name, 0);
-    closedir (dir);
-    return !rmdir (path) || errno == ENOENT;
+    if (dir)
+        closedir (dir);
+    if (!st && gsi_file_unlink (folder, path, AT_REMOVEDIR) && errno != ENOENT)
+        st = gsi_file_fail (path, "rmdir");
+    return st;
 }
 
-static void tell (const char *path, const char *reason)
+static gs_status_t remove_one (int folder, const char *path, uint64_t number)
 {
-    gsi_log (GS_LOG_WARN, "ckpt", "could not remove %s: %s", path, reason);
+    uint64_t is = gsi_file_find (folder, path);
+
+    if (!is || !gsi_file_unlink (folder, path, 0) || errno == ENOENT)
+        return GS_OK;
+    if (errno == EISDIR || errno == EPERM)
+        return remove_folder (folder, path, number);
+    return gsi_file_fail (path, "unlink");
 }
 
-void gsi_remove (char *path)
+static void tell (const char *reason)
 {
-    bool gone = path && (!unlink (path) || errno == ENOENT ||
-                         ((errno == EISDIR || errno == EPERM) && remove_folder (path)));
+    gsi_log (GS_LOG_WARN, "ckpt", "could not remove it: %s", reason);
+}
 
-    if (!gone)
-        tell (path ? path : "a file", path ? strerror (errno) : "out of memory");
+void gsi_remove (int folder, char *path, uint64_t number)
+{
+    if (!path)
+        tell ("out of memory");
+    else if (remove_one (folder, path, number))
+        tell (gs_last_error ());
     free (path);
 }
 
 /* ---- What was taken ---- */
 
-void gsi_remover_take (struct gsi_remover *r, char *path)
+void gsi_remover_take (struct gsi_remover *r, int folder, char *path, uint64_t number)
 {
     struct batch *b = &r->waiting;
     size_t room = b->room ? 2 * b->room : 16;
-    char **larger = b->path;
+    struct entry *larger = b->entry;
 
+    if (r->folder < 0)
+        r->folder = fcntl (folder, F_DUPFD_CLOEXEC, 0);
     if (b->number == b->room) {
-        if (!(larger = realloc (b->path, room * sizeof (*larger)))) {
-            tell (path, "out of memory");
+        if (!(larger = realloc (b->entry, room * sizeof (*larger)))) {
+            tell ("out of memory");
             free (path);
             return;
         }
-        b->path = larger;
+        b->entry = larger;
         b->room = room;
     }
-    b->path[b->number++] = path;
+    b->entry[b->number++] = (struct entry){path, number};
 }
 
 static void forget (struct batch *b)
 {
     for (size_t i = 0; i < b->number; i++)
-        free (b->path[i]);
-    free (b->path);
+        free (b->entry[i].path);
+    free (b->entry);
     *b = (struct batch){.number = 0};
 }
 
 static void remove_all (struct gsi_remover *r)
 {
     /* Half of a checkpoint never has the name of one. */
-    if (gsi_file_sync_folder (r->top)) {
-        tell (r->top, gs_last_error ());
+    if (gsi_file_sync (r->folder, r->top)) {
+        tell (gs_last_error ());
     } else {
         for (size_t i = 0; i < r->going.number; i++) {
-            gsi_remove (r->going.path[i]);
-            r->going.path[i] = NULL;
+            gsi_remove (r->folder, r->going.entry[i].path, r->going.entry[i].number);
+            r->going.entry[i].path = NULL;
         }
     }
     forget (&r->going);
@@ -113,6 +144,8 @@ static void remove_all (struct gsi_remover *r)
 static void clear (struct gsi_remover *r)
 {
     forget (&r->waiting);
+    if (r->folder >= 0)
+        close (r->folder);
     pthread_mutex_destroy (&r->guard);
     pthread_cond_destroy (&r->through);
     free (r->top);
@@ -176,6 +209,7 @@ struct gsi_remover *gsi_remover_open (const char *top)
         free (r);
         return NULL;
     }
+    r->folder = -1;
     pthread_mutex_init (&r->guard, NULL);
     gsi_condition_init (&r->through);
     return r;

@@ -18,6 +18,7 @@
 #include "ckpt/file.h"
 #include "ckpt/image.h"
 #include "ckpt/lock.h"
+#include "ckpt/lock_file.h"
 #include "ckpt/remover.h"
 
 #define GONE        ".gone%d" GSI_COMING /* what is being removed */
@@ -66,22 +67,21 @@ static char *aside_of (const gs_ckpt_t *c, int64_t step, int number)
 static gs_status_t set_aside (const gs_ckpt_t *c, int64_t step, const char *end, bool *moved)
 {
     char *path = gsi_store_path (c, step, end), *aside = NULL;
-    int number = 0;
+    int folder = c->coming.folder, number = 0;
+    uint64_t is = path ? gsi_file_find (folder, path) : 0;
     gs_status_t st = GS_OK;
 
-    *moved = path && !access (path, F_OK);
-    if (!path || *moved)
+    *moved = is;
+    if (!path || is)
         aside = aside_of (c, step, number);
-    while (aside && number < GONE_MAX - 1 && !access (aside, F_OK)) {
+    while (aside && number < GONE_MAX - 1 && gsi_file_find (folder, aside)) {
         free (aside);
         aside = aside_of (c, step, ++number);
     }
-    if (!path || (*moved && !aside)) {
+    if (!path || (is && !aside)) {
         st = gsi_fail (GS_ERR_NOMEM, "%s: no memory for a name", c->dir);
-    } else if (*moved && rename (path, aside)) {
-        st = gsi_file_fail (path, "rename");
-    } else if (*moved) {
-        gsi_remover_take (c->remover, aside);
+    } else if (is && !(st = gsi_file_rename (folder, path, aside))) {
+        gsi_remover_take (c->remover, folder, aside, is);
         aside = NULL;
     }
     free (aside);
@@ -105,66 +105,83 @@ static void remove_step (const gs_ckpt_t *c, int64_t step)
     drop (c, step, "");
 }
 
-/* When a file, or one of a folder, was last written to; 0: it is not there. */
-static time_t last_written (const char *path)
+/* When a file of the folder, or one of a folder in it, was last written to; 0: it is not there.
+ */
+static time_t last_written (int folder, const char *name)
 {
     struct stat facts;
-    time_t last = stat (path, &facts) ? 0 : facts.st_mtime;
-    DIR *dir = last && S_ISDIR (facts.st_mode) ? opendir (path) : NULL;
+    time_t last = fstatat (folder, name, &facts, AT_SYMLINK_NOFOLLOW) ? 0 : facts.st_mtime;
+    int flags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
+    int fd = last && S_ISDIR (facts.st_mode) ? openat (folder, name, flags) : -1;
+    DIR *dir = fd < 0 ? NULL : fdopendir (fd);
     struct dirent *entry;
 
     while (dir && (entry = readdir (dir)))
-        if (!fstatat (dirfd (dir), entry->d_name, &facts, 0) && facts.st_mtime > last &&
+        if (!fstatat (fd, entry->d_name, &facts, AT_SYMLINK_NOFOLLOW) && facts.st_mtime > last &&
             strcmp (entry->d_name, "..") != 0)
             last = facts.st_mtime;
     if (dir)
         closedir (dir);
+    else if (fd >= 0)
+        close (fd);
     return last;
 }
 
 /* Whether nothing was written to it for long: a job that lives writes. */
-static bool is_abandoned (const char *path)
+static bool is_abandoned (int folder, const char *name)
 {
-    time_t last = last_written (path);
+    time_t last = last_written (folder, name);
 
     return last && time (NULL) - last > ABANDONED_S;
 }
 
 /* Whether [name] in the folder can go, and is not what this plan is writing. */
-static bool is_left (const gs_ckpt_t *c, const char *name, const char *path, bool all)
+static bool is_left (const gs_ckpt_t *c, int folder, const char *name, bool all)
 {
     bool coming;
 
     return gsi_store_step_of (name, &coming) >= 0 && coming &&
-           (!*c->coming.id || !strstr (name, c->coming.id)) && (all || is_abandoned (path));
+           (!*c->coming.id || !strstr (name, c->coming.id)) &&
+           (all || is_abandoned (folder, name));
+}
+
+/* Removes what is left there, unless it is of another user than the lock. */
+static void remove_left (const gs_ckpt_t *c, int folder, const char *name)
+{
+    size_t room = strlen (c->dir) + strlen (name) + 2;
+    char *path = malloc (room);
+    struct stat lock, facts;
+
+    if (path)
+        snprintf (path, room, "%s/%s", c->dir, name);
+    if (fstatat (folder, name, &facts, AT_SYMLINK_NOFOLLOW) ||
+        fstatat (folder, GSI_LOCK_NAME, &lock, AT_SYMLINK_NOFOLLOW) ||
+        lock.st_uid == facts.st_uid) {
+        gsi_remove (folder, path, facts.st_ino);
+        return;
+    }
+    gsi_log (GS_LOG_WARN, "ckpt", "%s/%s is of another user and stays: have its owner remove it",
+             c->dir, name);
+    free (path);
 }
 
 /* [all] that is not complete, or what nothing was written to for long: another plan of this job
  * step may be writing. A job that has lost the folder cannot give a name to what is gone. */
 static void sweep (const gs_ckpt_t *c, bool all)
 {
-    size_t room = strlen (c->dir) + 2 + sizeof (((struct dirent *) NULL)->d_name);
     DIR *dir = opendir (c->dir);
+    gs_status_t st =
+        dir ? gsi_file_sync (dirfd (dir), c->dir) : gsi_file_fail (c->dir, "opendir");
     struct dirent *entry;
 
     /* What was renamed by a job that died has lost its name before for good first. */
-    if (!dir || gsi_file_sync_folder (c->dir)) {
-        gsi_log (GS_LOG_WARN, "ckpt", "%s: what jobs have left stays: %s", c->dir,
-                 dir ? gs_last_error () : strerror (errno));
-        if (dir)
-            closedir (dir);
-        return;
-    }
-    while ((entry = readdir (dir))) {
-        char *path = malloc (room);
-        if (path)
-            snprintf (path, room, "%s/%s", c->dir, entry->d_name);
-        if (path && is_left (c, entry->d_name, path, all))
-            gsi_remove (path);
-        else
-            free (path);
-    }
-    closedir (dir);
+    if (st)
+        gsi_log (GS_LOG_WARN, "ckpt", "what jobs have left stays: %s", gs_last_error ());
+    while (!st && (entry = readdir (dir)))
+        if (is_left (c, dirfd (dir), entry->d_name, all))
+            remove_left (c, dirfd (dir), entry->d_name);
+    if (dir)
+        closedir (dir);
 }
 
 gs_status_t gsi_store_take (gs_ckpt_t *c, const char *caller)
@@ -199,8 +216,10 @@ gs_status_t gsi_store_hold (const gs_ckpt_t *c)
 
 void gsi_store_give_up (gs_ckpt_t *c, int64_t step)
 {
+    int folder = c->coming.folder >= 0 ? c->coming.folder : AT_FDCWD;
+
+    gsi_remove (folder, gsi_store_coming (c, step, GSI_STORE_TOP), c->coming.number);
     gsi_store_end (c);
-    gsi_remove (gsi_store_coming (c, step, GSI_STORE_TOP));
 }
 
 void gsi_store_end (gs_ckpt_t *c)
@@ -211,7 +230,10 @@ void gsi_store_end (gs_ckpt_t *c)
         close (coming->sealed);
     if (coming->top >= 0)
         close (coming->top);
-    coming->top = coming->sealed = -1;
+    if (coming->folder >= 0)
+        close (coming->folder);
+    coming->folder = coming->top = coming->sealed = -1;
+    coming->number = 0;
 }
 
 /* Removes what the options do not hold of the steps up to [step]: what is older than so many that
@@ -271,19 +293,20 @@ static gs_status_t check_free (const gs_ckpt_t *c, int64_t step)
 static gs_status_t create (gs_ckpt_t *c, const char *top, const char *sealed)
 {
     struct gsi_coming *coming = &c->coming;
+    int folder = coming->folder;
     gs_status_t st;
 
     if (!c->nodes) {
-        st = gsi_image_create (&c->sealed, top, &coming->top);
+        st = gsi_image_create (&c->sealed, folder, top, &coming->top);
         coming->sealed = coming->top;
-    } else if (mkdir (top, 0777)) {
-        return gsi_file_fail (top, "mkdir");
-    } else if (!(st = gsi_file_open (top, O_RDONLY | O_DIRECTORY, 0, &coming->top))) {
-        st = gsi_image_create (&c->sealed, sealed, &coming->sealed);
+    } else if (!(st = gsi_file_make_folder (folder, top)) &&
+               !(st = gsi_file_open (folder, top, O_RDONLY | O_DIRECTORY, 0, &coming->top))) {
+        st = gsi_image_create (&c->sealed, coming->top, sealed, &coming->sealed);
     }
-    coming->number = 0;
-    return st || !gsi_store_is_known (c) ? st
-                                         : gsi_file_number (coming->top, top, &coming->number);
+    if (st || (st = gsi_file_number (coming->top, top, &coming->number)))
+        return st;
+    coming->told = gsi_store_is_known (c) ? coming->number : 0;
+    return GS_OK;
 }
 
 gs_status_t gsi_store_begin (gs_ckpt_t *c, int64_t step)
@@ -298,7 +321,8 @@ gs_status_t gsi_store_begin (gs_ckpt_t *c, int64_t step)
         st = gsi_fail (GS_ERR_NOMEM, "%s: no memory for a name", c->dir);
     if (!st) {
         gsi_store_give_up (c, step); /* of a write before that could not remove it */
-        if ((st = create (c, top, sealed)))
+        if ((st = gsi_file_open_folder (c->dir, &c->coming.folder)) ||
+            (st = create (c, top, sealed)))
             gsi_store_give_up (c, step);
     }
     free (top);
@@ -306,21 +330,17 @@ gs_status_t gsi_store_begin (gs_ckpt_t *c, int64_t step)
     return st;
 }
 
-gs_status_t gsi_store_begin_part (gs_ckpt_t *c, int64_t step)
+gs_status_t gsi_store_begin_part (gs_ckpt_t *c, int64_t step, uint64_t number)
 {
-    char *top, *path;
+    char *top = gsi_store_coming (c, step, GSI_STORE_TOP);
+    char *path = gsi_store_coming (c, step, GSI_STORE_PART);
     int fd = -1, part = -1;
     gs_status_t st = GS_OK;
 
-    c->coming.part = 0;
-    if (!c->mine.data)
-        return GS_OK; /* this node has nothing */
-    top = gsi_store_coming (c, step, GSI_STORE_TOP);
-    path = gsi_store_coming (c, step, GSI_STORE_PART);
     if (!top || !path)
         st = gsi_fail (GS_ERR_NOMEM, "%s: no memory for a name", c->dir);
-    else if (!(st = gsi_file_open (top, O_RDONLY | O_DIRECTORY, c->coming.number, &fd)) &&
-             !(st = gsi_image_create (&c->mine, path, &part)) && c->coming.number)
+    else if (!(st = gsi_file_open (AT_FDCWD, top, O_RDONLY | O_DIRECTORY, number, &fd)) &&
+             !(st = gsi_image_create (&c->mine, fd, path, &part)))
         st = gsi_file_number (part, path, &c->coming.part);
     if (part >= 0 && close (part) && !st)
         st = gsi_file_fail (path, "close");
@@ -342,26 +362,33 @@ struct names {
  * is nothing of the first name: so by what is there. */
 static gs_status_t give_name (const gs_ckpt_t *c, const struct names *n)
 {
-    if (!gsi_file_is (c->coming.top, n->top))
+    int folder = c->coming.folder;
+    gs_status_t st;
+
+    if (!gsi_file_is (c->coming.top, folder, n->top))
         return gsi_fail (
             GS_ERR_STATE,
             "%s: this is gone, or not the one that was written: another job has taken "
             "the folder over, or someone has removed it",
             n->top);
-    if (rename (n->top, n->path)) {
-        gs_status_t st = gsi_file_fail (n->top, "rename");
-        if (!gsi_file_is (c->coming.top, n->path))
-            return st;
-    }
-    return gsi_file_sync_folder (c->dir);
+    st = gsi_file_rename (folder, n->top, n->path);
+    return st && !gsi_file_is (c->coming.top, folder, n->path) ? st
+                                                               : gsi_file_sync (folder, c->dir);
 }
 
 /* That which has the name now is ours, and still was when the folder was. */
 static gs_status_t confirm (const gs_ckpt_t *c, const struct names *n)
 {
-    gs_status_t st = gsi_store_hold (c);
+    gs_status_t st;
 
-    if (st || gsi_file_is (c->coming.top, n->path))
+    if (!gsi_file_is_folder (c->coming.folder, c->dir))
+        return gsi_fail (
+            GS_ERR_STATE,
+            "%s: someone has put another folder in its place; what was just saved is "
+            "in the one before",
+            c->dir);
+    st = gsi_store_hold (c);
+    if (st || gsi_file_is (c->coming.top, c->coming.folder, n->path))
         return st;
     return gsi_fail (GS_ERR_STATE,
                      "%s: another job has put its own in the place of what was just saved",
@@ -386,25 +413,25 @@ static gs_status_t put_beside (const gs_ckpt_t *c, int64_t step, const struct na
     bool moved;
     gs_status_t st;
 
-    if (access (n->path, F_OK))
+    if (!gsi_file_find (c->coming.folder, n->path))
         return GS_OK;
     if ((st = set_aside (c, step, GSI_OLD, &moved)) ||
-        (moved && (st = gsi_file_sync_folder (c->dir))))
+        (moved && (st = gsi_file_sync (c->coming.folder, c->dir))))
         return st;
-    return rename (n->path, n->old) ? gsi_file_fail (n->path, "rename") : GS_OK;
+    return gsi_file_rename (c->coming.folder, n->path, n->old);
 }
 
 /* A file of the step would be read in place of the folder. */
 static gs_status_t take_place_of_folder (const gs_ckpt_t *c, int64_t step, const struct names *n)
 {
     bool moved;
-    gs_status_t st = gsi_file_sync_folder (n->top);
+    gs_status_t st = gsi_file_sync (c->coming.top, n->top);
 
     if (st || (st = put_beside (c, step, n)) || (st = give_name (c, n)) ||
         (st = confirm (c, n)) || (st = set_aside (c, step, ".h5", &moved)))
         return st;
     drop (c, step, GSI_OLD);
-    return moved ? gsi_file_sync_folder (c->dir) : GS_OK;
+    return moved ? gsi_file_sync (c->coming.folder, c->dir) : GS_OK;
 }
 
 gs_status_t gsi_store_publish (gs_ckpt_t *c, int64_t step)

@@ -62,8 +62,8 @@ gs_status_t gsi_store_hold (const gs_ckpt_t *c);
  * keeps it open: gsi_store_end follows. GS_ERR_STATE, _IO. */
 gs_status_t gsi_store_begin (gs_ckpt_t *c, int64_t step);
 
-/* The same for the file of this node, in the folder that all ranks know the inode of; closed. */
-gs_status_t gsi_store_begin_part (gs_ckpt_t *c, int64_t step);
+/* The same for the file of this node, in the folder of the inode [number], 0: any; closed. */
+gs_status_t gsi_store_begin_part (gs_ckpt_t *c, int64_t step, uint64_t number);
 
 /* Removes what is coming. Its name is ours alone, whosever the folder is now. */
 void gsi_store_give_up (gs_ckpt_t *c, int64_t step);

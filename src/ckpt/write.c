@@ -253,7 +253,7 @@ gs_status_t gsi_save_make (struct gsi_save *s)
 
 gs_status_t gsi_save_make_part (struct gsi_save *s)
 {
-    return gsi_store_begin_part (s->c, s->step);
+    return gsi_store_begin_part (s->c, s->step, s->c->coming.told);
 }
 
 /* All ranks are here for the same. */
@@ -387,16 +387,14 @@ static gs_status_t learn_part (const struct order *o)
 static gs_status_t make_files (const struct order *o)
 {
     gs_ckpt_t *c = o->c;
-    uint64_t *number = &c->coming.number;
     gs_status_t st;
 
+    c->coming.told = 0;
     begin_work (c->save, c->rank ? NULL : gsi_save_make, c->dir, o->caller);
     if ((st = await_all (o)))
         return st;
-    if (c->rank)
-        *number = 0;
     st = gsi_failure_repeat (&c->save->flow.failure);
-    if ((st = gsi_agree_most (c->comm, o->caller, st, number, 1, o->stream)))
+    if ((st = gsi_agree_most (c->comm, o->caller, st, &c->coming.told, 1, o->stream)))
         return st;
     is_through (c->save);
     if (!c->nodes)

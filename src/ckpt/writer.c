@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/log.h"
@@ -25,10 +26,38 @@ struct writer {
     uint64_t pushed, written; /* bytes */
 };
 
-/* The inode of the file that this rank writes to; 0: any. */
+/* ---- The file ---- */
+
+/* Its inode, as it was told; 0: it was not. */
 static uint64_t number_of (const gs_ckpt_t *c)
 {
-    return c->nodes ? c->coming.part : c->coming.number;
+    if (c->nodes)
+        return c->coming.part;
+    return c->rank ? c->coming.told : c->coming.number;
+}
+
+/* Opens it, and nothing that has its name: where inodes tell nothing it must have been made for
+ * this, and for nothing else. */
+static gs_status_t open_made (const struct gsi_save *s, int flags, int *fd)
+{
+    const gs_ckpt_t *c = s->c;
+    uint64_t bytes = c->nodes ? c->parts[c->node].file_bytes : c->sealed.file_bytes;
+    uint64_t number = number_of (c);
+    struct stat facts;
+    gs_status_t st = gsi_file_open (AT_FDCWD, s->path, O_WRONLY | O_NONBLOCK | flags, number, fd);
+
+    if (st || number)
+        return st;
+    if (!fstat (*fd, &facts) && S_ISREG (facts.st_mode) && facts.st_nlink == 1 &&
+        (uint64_t) facts.st_size == bytes)
+        return GS_OK;
+    close (*fd);
+    *fd = -1;
+    errno = ESTALE;
+    return gsi_fail (GS_ERR_IO,
+                     "%s: this is no file of one name and %zu bytes: it is not the one that was "
+                     "made for this checkpoint",
+                     s->path, (size_t) bytes);
 }
 
 /* ---- Past the cache ---- */
@@ -57,9 +86,7 @@ static gs_status_t write_direct (struct writer *w, const char *data, size_t byte
 static gs_status_t open_direct (struct writer *w)
 {
     const char *path = w->save->path;
-
-    gs_status_t st =
-        gsi_file_open (path, O_WRONLY | O_DIRECT, number_of (w->save->c), &w->direct);
+    gs_status_t st = open_made (w->save, O_DIRECT, &w->direct);
 
     if (st && errno != EINVAL)
         return st;
@@ -192,7 +219,7 @@ gs_status_t gsi_save_write (struct gsi_save *s)
         w.fd = -1;
         return write_pieces (&w); /* it has digests to take */
     }
-    if ((st = gsi_file_open (s->path, O_WRONLY, number_of (s->c), &w.fd)))
+    if ((st = open_made (s, 0, &w.fd)))
         return st;
     if (!(st = reserve (&w)))
         st = write_pieces (&w);

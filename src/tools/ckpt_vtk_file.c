@@ -39,10 +39,12 @@ static bool failed_call (const struct out *out, const char *call)
     return false;
 }
 
-/* With [flags] it is made. */
-static bool open_out (struct out *out, const char *path, int flags)
+/* Makes it, which must not be there. */
+static bool open_out (struct out *out, const char *path)
 {
-    *out = (struct out){.path = path, .fd = open (path, O_WRONLY | O_CLOEXEC | flags, 0666)};
+    int flags = O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC;
+
+    *out = (struct out){.path = path, .fd = open (path, flags, 0666)};
     return out->fd >= 0 || failed_call (out, "open");
 }
 
@@ -126,13 +128,11 @@ static bool fill_hdf (struct ckpt_file *f, const struct ckpt_vtk_image *image,
                       const struct gsi_h5_set *set, const struct gsi_h5_image *layout,
                       const char *to)
 {
-    struct out out;
+    struct out out = {.path = to};
     bool fine = true;
 
-    if (gsi_image_write (layout, to))
+    if (gsi_image_create (layout, AT_FDCWD, to, &out.fd))
         return failed ();
-    if (!open_out (&out, to, 0))
-        return false;
     for (int i = 0; i < image->fields && fine; i++)
         fine = copy (f, image->field[i].set, &out, set[i].offset, false);
     return close_out (&out, fine);
@@ -249,7 +249,7 @@ static bool fill_xml (struct ckpt_file *f, const struct ckpt_vtk_image *image, c
     struct out out;
     bool fine;
 
-    if (!open_out (&out, to, O_CREAT | O_EXCL))
+    if (!open_out (&out, to))
         return false;
     fine = put (&out, header, begin, 0);
     for (int i = 0; i < image->fields && fine; i++) {

@@ -128,8 +128,8 @@ START_TEST (replaced)
     strcpy (kept, path_of (coming_of (5, plan->coming.id)));
     ck_assert_int_eq (rename (kept, path_of ("aside")), 0);
     put (coming_of (5, plan->coming.id), "half of a file", 0);
-    unit_fails (gsi_file_open (kept, O_WRONLY, plan->coming.number, &fd), GS_ERR_IO, kept,
-                "not the file");
+    unit_fails (gsi_file_open (AT_FDCWD, kept, O_WRONLY, plan->coming.number, &fd), GS_ERR_IO,
+                kept, "not the one that was made");
     unit_fails (gsi_store_publish (plan, 5), GS_ERR_STATE, kept, "not the one");
     ck_assert (!is_there ("ck-000000000005.h5"));
     ck_assert_int_eq (rename (path_of ("aside"), kept), 0);
@@ -153,7 +153,7 @@ START_TEST (links)
     unit_ok (gsi_store_begin (plan, 5));
     ck_assert_int_eq (unlink (kept), 0);
     ck_assert_int_eq (symlink ("precious", kept), 0);
-    unit_fails (gsi_file_open (kept, O_WRONLY, 0, &fd), GS_ERR_IO, kept);
+    unit_fails (gsi_file_open (AT_FDCWD, kept, O_WRONLY, 0, &fd), GS_ERR_IO, kept);
     unit_fails (gsi_store_publish (plan, 5), GS_ERR_STATE, kept);
     gsi_store_give_up (plan, 5);
     ck_assert (!is_there (coming_of (5, plan->coming.id)) && is_there ("precious"));
