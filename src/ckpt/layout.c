@@ -385,14 +385,15 @@ static gs_status_t make_files (struct work *w)
         st = get_memory (w);
     if (!st && leads (c))
         st = lay_out_part (w);
-    if (!st && !c->rank && !(st = gsi_store_check_folder (c, w->caller)) &&
-        !(st = lay_out_sealed (w)))
+    if (!st && !c->rank && !(st = lay_out_sealed (w)))
         st = gsi_store_take (c, w->caller);
     if (!st && !c->rank)
         id = strtoull (c->coming.id, NULL, 16);
     if ((st = gsi_agree_most (c->comm, w->caller, st, &id, 1, NULL)) || (st = share (w)))
         return st;
     snprintf (c->coming.id, sizeof (c->coming.id), "%016" PRIx64, id);
+    if ((st = agree (w, c->rank ? gsi_store_see (c, w->caller) : GS_OK)))
+        return st;
     fill_table (c);
     fill_map (c);
     return GS_OK;
@@ -405,6 +406,8 @@ static gs_status_t carry_out (struct work *w)
 
     if (!w->node_of || !w->blocks)
         st = out_of_memory (w);
+    else if (!c->rank)
+        st = gsi_store_check_folder (c, w->caller);
     if ((st = agree (w, st)) || (st = choose (w)) || (st = find_writers (w)) ||
         (st = make_regions (w)))
         return st;

@@ -339,8 +339,9 @@ gs_status_t gsi_store_begin_part (gs_ckpt_t *c, int64_t step, uint64_t number)
 
     if (!top || !path)
         st = gsi_fail (GS_ERR_NOMEM, "%s: no memory for a name", c->dir);
-    else if (!(st = gsi_file_open (AT_FDCWD, top, O_RDONLY | O_DIRECTORY, number, &fd)) &&
-             !(st = gsi_image_create (&c->mine, fd, path, &part)))
+    else if ((st = gsi_file_open (AT_FDCWD, top, O_RDONLY | O_DIRECTORY, number, &fd)))
+        st = errno == ENOENT && c->rank ? gsi_store_unseen (c, top) : st;
+    else if (!(st = gsi_image_create (&c->mine, fd, path, &part)))
         st = gsi_file_number (part, path, &c->coming.part);
     if (part >= 0 && close (part) && !st)
         st = gsi_file_fail (path, "close");

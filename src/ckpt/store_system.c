@@ -4,10 +4,17 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
+#include <time.h>
+#include <unistd.h>
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "base/status.h"
+#include "ckpt/file.h"
+#include "ckpt/lock_file.h"
 #include "ckpt/store.h"
+
+#define LOOKS 20 /* for a lock that a client of NFS does not see yet */
 
 gs_status_t gsi_store_check_folder (const gs_ckpt_t *c, const char *caller)
 {
@@ -20,6 +27,32 @@ gs_status_t gsi_store_check_folder (const gs_ckpt_t *c, const char *caller)
         return GS_OK;
     return gsi_fail (GS_ERR_IO, "%s: folder %s: %s: make it first, where all ranks see it",
                      caller, c->dir, reason);
+}
+
+gs_status_t gsi_store_unseen (const gs_ckpt_t *c, const char *what)
+{
+    return gsi_fail (GS_ERR_IO,
+                     "%s: host %s does not see what rank 0 has made on host %s: folder %s must "
+                     "be on a file system that all nodes share, not on one that is local to each",
+                     what, gs_comm_host_of (c->comm, c->rank), gs_comm_host_of (c->comm, 0),
+                     c->dir);
+}
+
+gs_status_t gsi_store_see (const gs_ckpt_t *c, const char *caller)
+{
+    int64_t slice_ns = gsi_ckpt_slice_ns (c), until_ns = gsi_now_ns () + slice_ns;
+    bool there = c->opts.read_only;
+    int folder;
+
+    /* N.B. A client of NFS may remember that there was none, until it opens the folder again. */
+    while (!there && !gsi_file_open_folder (c->dir, &folder)) {
+        there = gsi_file_find (folder, GSI_LOCK_NAME);
+        close (folder);
+        if (there || gsi_now_ns () > until_ns)
+            break;
+        nanosleep (&(struct timespec){.tv_nsec = slice_ns / LOOKS}, NULL);
+    }
+    return there ? GS_OK : gsi_store_unseen (c, caller);
 }
 
 /* Those that are known; to all others each node writes a file of its own. */

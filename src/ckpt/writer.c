@@ -46,6 +46,8 @@ static gs_status_t open_made (const struct gsi_save *s, int flags, int *fd)
     struct stat facts;
     gs_status_t st = gsi_file_open (AT_FDCWD, s->path, O_WRONLY | O_NONBLOCK | flags, number, fd);
 
+    if (st && errno == ENOENT && c->rank)
+        return gsi_store_unseen (c, s->path);
     if (st || number)
         return st;
     if (!fstat (*fd, &facts) && S_ISREG (facts.st_mode) && facts.st_nlink == 1 &&
