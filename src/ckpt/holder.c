@@ -66,17 +66,19 @@ static void set (char *out, size_t room, const char *value)
 
 /*
  * N.B. Open MPI's mpirun inherits SLURM_STEP_ID from where it was started, or not, by node; but
- * its PMIx namespace is the same everywhere. And all that somebody starts in an interactive shell
- * inherits the step of that, of one task.
+ * its PMIx namespace is the same everywhere. That is made of 16 bits of a hash, so that two jobs
+ * may have the same: its key for transports is drawn anew for each. And all that somebody starts
+ * in an interactive shell inherits the step of that, of one task.
  */
 static void set_step (struct gsi_holder *h)
 {
     const char *space = getenv ("PMIX_NAMESPACE"), *step = getenv ("SLURM_STEP_ID");
     const char *tasks = getenv ("SLURM_STEP_NUM_TASKS"), *apid = getenv ("PALS_APID");
+    const char *key = getenv ("OMPI_MCA_orte_precondition_transports");
     char text[sizeof (h->step)];
 
     if (space && *space)
-        snprintf (text, sizeof (text), "pmix:%s", space);
+        snprintf (text, sizeof (text), "pmix:%s%s%s", space, key ? "." : "", key ? key : "");
     else if (*h->job && step && tasks && atoi (tasks) > 1)
         snprintf (text, sizeof (text), "slurm:%s.%s", h->job, step);
     else if (apid && *apid)

@@ -5,18 +5,17 @@
  *
  *   GS_TEST_JOURNAL_FOLDER  the folder, by its absolute path without symbolic links
  *   GS_TEST_JOURNAL         the journal, which is appended to
- *   GS_TEST_STOP            before the call of this number, from 1, between JOURNAL_BEGINS and
- *                           JOURNAL_SAVED, the process stops itself, as SIGSTOP does; opens to
- *                           read count, too
+ *   GS_TEST_STOP            before the call of this number, from 1 on, of those between
+ *                           JOURNAL_BEGINS and JOURNAL_SAVED, the process stops itself by SIGSTOP
  *   GS_TEST_STOP_RANK       which rank does
  *
- * Whose a descriptor is, is asked of the system in every call, so it does not matter who has
- * opened it. sync_file_range makes nothing durable and is not among the calls; neither are those
- * that nobody should make here, like copy_file_range or writes to a mapping: the replayer finds
- * at the end that files differ from what the journal tells.
+ * Whose a descriptor is, the system is asked in every call. sync_file_range makes nothing durable
+ * and is not among the calls; neither are those that nobody should make here, like
+ * copy_file_range or writes to a mapping: then the replayer finds other files.
  */
 #include "journal.h"
 
+#include <dirent.h>
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -55,6 +54,11 @@ static struct {
     int (*unlinkat) (int at, const char *path, int flags);
     int (*mkdirat) (int at, const char *path, mode_t mode);
     int (*access) (const char *path, int mode);
+    int (*fstatat) (int at, const char *path, struct stat *facts, int flags);
+    int (*futimens) (int fd, const struct timespec times[2]);
+    DIR *(*opendir) (const char *path);
+    ssize_t (*read) (int fd, void *data, size_t bytes);
+    ssize_t (*pread) (int fd, void *data, size_t bytes, off_t offset);
 } next;
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
@@ -92,6 +96,11 @@ static void find_next (void)
     FIND (unlinkat);
     FIND (mkdirat);
     FIND (access);
+    FIND (fstatat);
+    FIND (futimens);
+    FIND (opendir);
+    FIND (read);
+    FIND (pread);
     folder = getenv ("GS_TEST_JOURNAL_FOLDER");
     stop_at = where_to_stop ();
     if (!path || !folder)
@@ -137,7 +146,6 @@ static struct journal_entry make (enum journal_kind kind, uint64_t file, int64_t
     return entry;
 }
 
-/* A call on the folder comes. */
 static void come_to_place (void)
 {
     if (saving && ++places == stop_at)
@@ -218,20 +226,27 @@ static bool is_ours (int fd, uint64_t *file)
     return ours;
 }
 
+/* Where a path lies in our folder; NULL: elsewhere. */
+static const char *find (int at, const char *path, char whole[2 * PATH_MAX + 2])
+{
+    int reason = errno;
+    char base[PATH_MAX] = "";
+
+    if (!is_on () || !path)
+        return NULL;
+    if (*path != '/' && !(at == AT_FDCWD ? !!getcwd (base, sizeof (base)) : path_of (at, base)))
+        *base = 0;
+    snprintf (whole, 2 * PATH_MAX + 2, "%s%s%s", base, *base ? "/" : "", path);
+    errno = reason;
+    return inside (whole);
+}
+
 /* Whether a path is one in our folder; then its name. */
 static bool find_name (int at, const char *path, const char *call, char *name)
 {
-    int reason = errno;
-    char base[PATH_MAX] = "", whole[2 * PATH_MAX + 2];
-    const char *found, *slash;
+    char whole[2 * PATH_MAX + 2];
+    const char *found = find (at, path, whole), *slash;
 
-    if (!is_on () || !path)
-        return false;
-    if (*path != '/' && !(at == AT_FDCWD ? !!getcwd (base, sizeof (base)) : path_of (at, base)))
-        *base = 0;
-    snprintf (whole, sizeof (whole), "%s%s%s", base, *base ? "/" : "", path);
-    found = inside (whole);
-    errno = reason;
     if (!found || !*found)
         return false;
     slash = strchr (found, '/');
@@ -513,7 +528,7 @@ PUBLIC int mkdirat (int at, const char *path, mode_t mode)
     if (ours)
         begin (&entry);
     rc = next.mkdirat (at, path, mode);
-    if (ours && !rc && !fstatat (at, path, &facts, 0))
+    if (ours && !rc && !next.fstatat (at, path, &facts, 0))
         entry.file = facts.st_ino;
     if (ours)
         end (&entry, rc);
@@ -525,12 +540,61 @@ PUBLIC int mkdir (const char *path, mode_t mode)
     return mkdirat (AT_FDCWD, path, mode);
 }
 
-/* Changes nothing, and is in no journal. */
+/* ---- What changes nothing, and is in no journal ---- */
+
+static void look_at (int at, const char *path)
+{
+    char whole[2 * PATH_MAX + 2];
+
+    if (find (at, path, whole))
+        come_to_place ();
+}
+
+static void look_into (int fd)
+{
+    uint64_t file;
+
+    if (is_on () && saving && is_ours (fd, &file))
+        come_to_place ();
+}
+
 PUBLIC int access (const char *path, int mode)
 {
-    char name[JOURNAL_NAME_MAX + 1];
-
-    if (is_on () && saving && find_name (AT_FDCWD, path, "access", name))
-        come_to_place ();
+    look_at (AT_FDCWD, path);
     return next.access (path, mode);
+}
+
+PUBLIC int fstatat (int at, const char *path, struct stat *facts, int flags)
+{
+    look_at (at, path);
+    return next.fstatat (at, path, facts, flags);
+}
+
+PUBLIC int stat (const char *path, struct stat *facts)
+{
+    return fstatat (AT_FDCWD, path, facts, 0);
+}
+
+PUBLIC int futimens (int fd, const struct timespec times[2])
+{
+    look_into (fd);
+    return next.futimens (fd, times);
+}
+
+PUBLIC DIR *opendir (const char *path)
+{
+    look_at (AT_FDCWD, path);
+    return next.opendir (path);
+}
+
+PUBLIC ssize_t read (int fd, void *data, size_t bytes)
+{
+    look_into (fd);
+    return next.read (fd, data, bytes);
+}
+
+PUBLIC ssize_t pread (int fd, void *data, size_t bytes, off_t offset)
+{
+    look_into (fd);
+    return next.pread (fd, data, bytes, offset);
 }

@@ -135,6 +135,25 @@ START_TEST (steps)
 }
 END_TEST
 
+/* Two jobs that Open MPI has given one namespace. */
+START_TEST (one_namespace)
+{
+    static const char key[] = "OMPI_MCA_orte_precondition_transports";
+    struct gsi_holder a, b;
+
+    setenv ("PMIX_NAMESPACE", "946667521", 1);
+    setenv (key, "8369e4d591169702-de88b37fc4d5cb7d", 1);
+    gsi_holder_self (&a);
+    gsi_holder_self (&b);
+    ck_assert (gsi_holder_is_same_step (&a, &b));
+    setenv (key, "a8dd31c6a0c9cd0c-4cef90d03e5c5bd1", 1);
+    gsi_holder_self (&b);
+    ck_assert (!gsi_holder_is_same_step (&a, &b));
+    ck_assert_int_eq (gsi_holder_judge (&a, &b, 1), GSI_RIGHT_NONE);
+    unsetenv (key);
+}
+END_TEST
+
 /* ---- Who may take it ---- */
 
 /* A job of another host. */
@@ -236,5 +255,5 @@ START_TEST (processes)
 }
 END_TEST
 
-UNIT_SUITE ("holder", 30, round_trip, longest, foreign_text, description, steps, judgement,
-            processes)
+UNIT_SUITE ("holder", 30, round_trip, longest, foreign_text, description, steps, one_namespace,
+            judgement, processes)
