@@ -2,7 +2,7 @@
 #
 # GS_SANITIZER
 #
-# --enable-sanitizer=LIST (address,undefined,thread): adds the flags to GS_SANITIZER_FLAGS for
+# --enable-sanitizer=LIST (address,undefined,thread; fuzzer-no-link, of clang): adds the flags to GS_SANITIZER_FLAGS for
 # everything that is compiled and linked; an error if the compiler does not know them. Without
 # sanitizers GS_Z_DEFS makes a missing library fail our link, not the user's; with them it stays
 # empty, because clang leaves the sanitizer's own symbols to the program.
@@ -27,4 +27,6 @@ AC_DEFUN([GS_SANITIZER], [
     AC_SUBST([GS_SANITIZER_FLAGS])
     AC_SUBST([GS_Z_DEFS])
     AM_CONDITIONAL([GS_SANITIZED], [test "$gs_sanitizer" != no])
+    AS_CASE([$gs_sanitizer], [*fuzzer*], [gs_fuzzed=yes], [gs_fuzzed=no])
+    AM_CONDITIONAL([GS_FUZZED], [test $gs_fuzzed = yes])
 ])

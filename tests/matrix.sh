@@ -159,6 +159,18 @@ build_sanitized () {
         --enable-fault-injection --enable-debug --enable-code-coverage CFLAGS=-g "${gpus[@]}"
 }
 
+# Each harness of tests/fuzz for 20 s, in a build of their own.
+fuzz () {
+    local why
+
+    why=$(echo 'int LLVMFuzzerTestOneInput (void); int LLVMFuzzerTestOneInput (void) { return 0; }' \
+        | clang -fsanitize=fuzzer,address,undefined -x c - -o /dev/null 2>&1) \
+        || { echo "skip: clang with libFuzzer (Debian: libclang-rt-dev): ${why%%$'\n'*}"; return 77; }
+    (configure_in build-fuzz CC=clang CXX=clang++ --disable-fortran --without-mpi --without-cuda \
+        --without-nccl --enable-sanitizer=fuzzer-no-link,address,undefined \
+        CFLAGS='-O1 -g') && make -C build-fuzz -j"$jobs" check-fuzz
+}
+
 # LABEL MAKE-ARGUMENT...: tests of the build with sanitizers.
 sanitized () {
     tests "sanitizers: $1" build-sanitize env GS_TEST_LAYOUTS=quick GS_TEST_SHORT=1 \
@@ -188,6 +200,7 @@ other_builds () {
         sanitized "on simulated GPUs" coverage-gpu
         sanitized "coverage of src/" coverage
     fi
+    tests "fuzzing" build-fuzz fuzz
     build_in "nothing optional" build-bare "${nothing[@]}" \
         && tests "nothing optional: all but lint" build-bare \
             make -j"$beside" -C build-bare check-code \

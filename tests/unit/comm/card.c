@@ -50,8 +50,39 @@ START_TEST (failed_ranks)
     strcpy (cards[2].text, "no memory for x");
     unit_fails (gsi_cards_agree (cards, SIZE), GS_ERR_NOMEM,
                 "rank 2 (host node2): no memory for x");
-    memset (cards[2].text, 't', sizeof (cards[2].text)); /* without an end */
-    unit_fails (gsi_cards_agree (cards, SIZE), GS_ERR_NOMEM, "rank 2 (host node2): ttttt");
+}
+END_TEST
+
+/* [field] of rank 2's card has [value]: all ranks say that it is damaged, and name [what]. */
+static void check_forged (int32_t *field, int32_t value, const char *what)
+{
+    fill_cards ();
+    *field = value;
+    unit_fails (gsi_cards_agree (cards, SIZE), GS_ERR_BOOT, "the card of rank 2 (host node2)",
+                "damaged", what);
+}
+
+START_TEST (forged_cards)
+{
+    struct gsi_card *card = &cards[2];
+    int32_t *fields[] = {&card->status, &card->transport,  &card->carrier,      &card->check,
+                         &card->device, &card->gpus.count, &card->gpus.reserved};
+    static const char *const names[] = {"status", "transport", "carrier", "check",
+                                        "device", "number",    "reserved"};
+
+    for (size_t i = 0; i < sizeof (fields) / sizeof (fields[0]); i++)
+        check_forged (fields[i], INT32_MIN, names[i]);
+    for (size_t i = 0; i < 4; i++)
+        check_forged (fields[i], 77, names[i]);
+    check_forged (&card->device, GS_DEVICE_HOST - 1, "device is -3");
+    check_forged (&card->allow_shared_gpu, 2, "leave to share GPUs is 2");
+    check_forged (&card->status, GS_ERR_STATE + 1, "status is 12");
+    fill_cards ();
+    memset (card->text, 't', sizeof (card->text));
+    unit_fails (gsi_cards_agree (cards, SIZE), GS_ERR_BOOT, "rank 2", "text without an end");
+    fill_cards ();
+    memset (card->host, 'h', sizeof (card->host));
+    unit_fails (gsi_cards_agree (cards, SIZE), GS_ERR_BOOT, "rank 2", "host without an end");
 }
 END_TEST
 
@@ -68,4 +99,5 @@ START_TEST (other_wishes)
 }
 END_TEST
 
-UNIT_SUITE ("card", 10, equal_cards_agree, other_libraries, failed_ranks, other_wishes)
+UNIT_SUITE ("card", 10, equal_cards_agree, other_libraries, failed_ranks, forged_cards,
+            other_wishes)

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* cards - any bytes as the cards of ranks: the verdict on them, and where GPUs go by them. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "boot/team.h"
+#include "comm/card.h"
+#include "comm/place.h"
+#include "fuzz/fuzz.h"
+
+#define MOST 8
+
+static const char *host_of (const void *cards, int rank)
+{
+    return ((const struct gsi_card *) cards)[rank].host;
+}
+
+size_t fuzz_seed (unsigned number, uint8_t *data, size_t room)
+{
+    static struct gsi_card cards[MOST];
+    size_t size = 1 + number % MOST;
+
+    memset (cards, 0, sizeof (cards));
+    for (size_t r = 0; r < size; r++) {
+        cards[r].protocol = GSI_CARD_PROTOCOL;
+        cards[r].carrier = number % 3 ? GS_TRANSPORT_NCCL : GS_TRANSPORT_MPI;
+        cards[r].device = GS_DEVICE_AUTO;
+        cards[r].gpus.count = number % 5 ? 2 : 0;
+        cards[r].gpus.id[0] = 1;
+        cards[r].gpus.id[1] = 2;
+        strcpy (cards[r].version, gs_version ());
+        strcpy (cards[r].host, r % 2 ? "one" : "two");
+    }
+    size *= sizeof (cards[0]);
+    size = size < room ? size : room;
+    memcpy (data, cards, size);
+    return size;
+}
+
+int LLVMFuzzerTestOneInput (const uint8_t *data, size_t bytes)
+{
+    struct gsi_team team = {0};
+    int size = (int) (bytes / sizeof (struct gsi_card)), ordinal, pair[2];
+    struct gsi_card *cards;
+
+    if (size < 1 || !(cards = malloc ((size_t) size * sizeof (*cards))))
+        return 0;
+    memcpy (cards, data, (size_t) size * sizeof (*cards));
+    if (!gsi_cards_agree (cards, size) && !gsi_team_build (&team, 0, size, host_of, cards) &&
+        !gsi_place_gpus (cards, &team, &ordinal))
+        gsi_place_hidden (cards, &team, pair);
+    gsi_team_clear (&team);
+    free (cards);
+    return 0;
+}
