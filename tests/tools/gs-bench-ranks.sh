@@ -40,7 +40,8 @@ run_ranks 2x1 allgather --dtype i8 --min-bytes 1K --max-bytes 1K $quick
 only out "\"op\":\"allgather\",\"dtype\":\"i8\",\"bytes\":1024,\"ranks\":2,\"nodes\":2,"
 only out "\"raw_time_us\":$number,\"ratio\":$number\}\$"
 
-for op in allgatherv alltoall broadcast gather reduce reduce_scatter scatter sendrecv; do
+for op in allgatherv alltoall broadcast gather reduce reduce_scatter scatter sendrecv \
+    messages halo; do
     # shellcheck disable=SC2086
     run_ranks 2 $op --dtype f64 --min-bytes 1K --max-bytes 1K $quick
     only out "\"op\":\"$op\",\"dtype\":\"f64\",\"bytes\":1024,\"ranks\":2,"

@@ -41,7 +41,8 @@ only out "^\{\"op\":\"copy\",\"dtype\":\"f32\",\"bytes\":65536,.*\"raw_time_us\"
 run 0 ./gs-bench record --rounds 11
 says out '^one entry: [0-9.]+ ns$'
 
-for op in allgatherv alltoall broadcast gather reduce reduce_scatter scatter sendrecv; do
+for op in allgatherv alltoall broadcast gather reduce reduce_scatter scatter sendrecv \
+    messages halo; do
     # shellcheck disable=SC2086
     run 0 ./gs-bench $op --dtype i16 --max-bytes 16 --min-bytes 16 $quick --json
     only out "^\{\"op\":\"$op\",\"dtype\":\"i16\",\"bytes\":16,"
@@ -50,7 +51,7 @@ done
 run 0 ./gs-bench --help
 says out '^  --min-bytes N '
 for op in allreduce_avg allgather allgatherv alltoall broadcast gather reduce reduce_scatter \
-    scatter sendrecv bootstrap queue copy record reducer split checksum ckpt; do
+    scatter sendrecv messages halo bootstrap queue copy record reducer split checksum ckpt; do
     says out "^  $op "
 done
 run 0 ./gs-bench --version

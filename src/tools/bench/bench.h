@@ -96,6 +96,8 @@ extern const struct bench_op bench_op_split;
 extern const struct bench_op bench_op_broadcast;
 extern const struct bench_op bench_op_copy;
 extern const struct bench_op bench_op_gather;
+extern const struct bench_op bench_op_halo;
+extern const struct bench_op bench_op_messages;
 extern const struct bench_op bench_op_queue;
 extern const struct bench_op bench_op_record;
 extern const struct bench_op bench_op_reduce;

@@ -45,6 +45,10 @@ struct bench_raw_mpi {
      * writes to. */
     void (*move) (enum bench_move what, void *send, void *recv, int count, int bytes,
                   gs_dtype_t dtype, int times);
+
+    /* [times] times, rows 1 and 2 of [field], of [bytes] each, to the rank before and the next one,
+     * and from them into rows 0 and 3. */
+    void (*neighbours) (void *field, int bytes, int times);
 };
 #define BENCH_RAW_MPI_SYMBOL    "bench_raw_mpi"
 #define BENCH_RAW_MPI_MAX_COUNT (1 << 27) /* a count and 16 bytes times it fit in an int */

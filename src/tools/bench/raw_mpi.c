@@ -125,10 +125,31 @@ static void move (enum bench_move what, void *send, void *recv, int count, int b
             transfer (what, send, recv, bytes, counts, displs);
 }
 
+/* What goes to the rank before has tag 0, what goes to the next one tag 1. */
+static void neighbours (void *field, int bytes, int times)
+{
+    char *row[] = {field, (char *) field + bytes, (char *) field + 2 * (size_t) bytes,
+                   (char *) field + 3 * (size_t) bytes};
+    int rank, size = world_size (), before, next;
+    MPI_Request requests[4];
+
+    MPI_Comm_rank (MPI_COMM_WORLD, &rank);
+    before = (rank + size - 1) % size;
+    next = (rank + 1) % size;
+    for (int t = 0; t < times; t++) {
+        MPI_Irecv (row[0], bytes, MPI_BYTE, before, 1, MPI_COMM_WORLD, &requests[0]);
+        MPI_Irecv (row[3], bytes, MPI_BYTE, next, 0, MPI_COMM_WORLD, &requests[1]);
+        MPI_Isend (row[1], bytes, MPI_BYTE, before, 0, MPI_COMM_WORLD, &requests[2]);
+        MPI_Isend (row[2], bytes, MPI_BYTE, next, 1, MPI_COMM_WORLD, &requests[3]);
+        MPI_Waitall (4, requests, MPI_STATUSES_IGNORE);
+    }
+}
+
 const struct bench_raw_mpi bench_raw_mpi = {
     .world_size = world_size,
     .has_type = has_type,
     .allreduce_avg = allreduce_avg,
     .can_move = can_move,
     .move = move,
+    .neighbours = neighbours,
 };
