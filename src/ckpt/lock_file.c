@@ -37,11 +37,12 @@ static int64_t seconds_of (const struct stat *facts)
     return facts->st_mtim.tv_sec;
 }
 
-/* Opens it, so that what a client of NFS remembers of it does not count. */
-static int look_at (const struct gsi_lock_file *f, bool touch, struct seen *seen)
+/* Opens it, so that what a client of NFS remembers of it does not count; touches that of [own].
+ */
+static int look_at (int folder, const char *path, const char *own, struct seen *seen)
 {
     char text[GSI_HOLDER_TEXT_MAX] = "";
-    int fd = open (f->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW), error = 0;
+    int fd = openat (folder, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW), error = 0;
     struct stat facts;
     ssize_t n;
 
@@ -57,7 +58,7 @@ static int look_at (const struct gsi_lock_file *f, bool touch, struct seen *seen
         gsi_holder_read (&seen->holder, text);
         seen->touched_s = seconds_of (&facts);
         seen->number = facts.st_ino;
-        if (touch && !strcmp (seen->holder.id, f->self.id) && futimens (fd, NULL))
+        if (own && !strcmp (seen->holder.id, own) && futimens (fd, NULL))
             error = errno;
     }
     close (fd);
@@ -166,7 +167,8 @@ static bool has_become (const struct gsi_lock_file *f)
 {
     struct seen now;
 
-    return !look_at (f, false, &now) && now.there && !strcmp (now.holder.id, f->fresh.id);
+    return !look_at (AT_FDCWD, f->path, NULL, &now) && now.there &&
+           !strcmp (now.holder.id, f->fresh.id);
 }
 
 /* Puts our own file in the place of the lock [seen]. EAGAIN: look again who has it. */
@@ -177,7 +179,7 @@ static int replace (const struct gsi_lock_file *f, const struct seen *seen, int6
 
     if (error)
         return error;
-    error = look_at (f, false, &again);
+    error = look_at (AT_FDCWD, f->path, NULL, &again);
     if (!error && (!is_same (seen, &again) || again.touched_s != seen->touched_s))
         error = EAGAIN; /* it has changed hands, or lives */
     else if (!error && rename (f->own, f->path)) {
@@ -253,6 +255,19 @@ gs_status_t gsi_lock_file_open (struct gsi_lock_file *f, const char *dir)
     free (whole);
     gsi_lock_file_close (f);
     return gsi_fail (GS_ERR_NOMEM, "%s: no memory for its lock", dir);
+}
+
+bool gsi_lock_file_is (int folder, const char *id)
+{
+    struct gsi_holder self;
+    struct seen seen;
+
+    if (look_at (folder, GSI_LOCK_NAME, NULL, &seen) || !*seen.holder.id)
+        return false;
+    if (!strcmp (seen.holder.id, id))
+        return true;
+    gsi_holder_self (&self); /* another process of this step may have made it */
+    return gsi_holder_is_same_step (&seen.holder, &self);
 }
 
 void gsi_lock_file_close (struct gsi_lock_file *f)
@@ -349,7 +364,7 @@ static int attempt (struct gsi_lock_file *f, struct seen *seen, int64_t *age_s, 
     error = put_in_place (f);
     if (!error)
         enter (f, now_s);
-    else if (error == EEXIST && !(error = look_at (f, false, seen)))
+    else if (error == EEXIST && !(error = look_at (AT_FDCWD, f->path, NULL, seen)))
         error = contend (f, seen, now_s, taken);
     unlink (f->own);
     *age_s = now_s - seen->touched_s;
@@ -383,7 +398,7 @@ gs_status_t gsi_lock_file_look (struct gsi_lock_file *f, const char *caller)
 
     if (f->lost)
         return fail_lost (f, caller);
-    if ((error = look_at (f, false, &seen)))
+    if ((error = look_at (AT_FDCWD, f->path, NULL, &seen)))
         return cannot (f, caller, "read", error);
     if (seen.there && f->ours && !strcmp (seen.holder.id, f->self.id))
         return GS_OK;
@@ -404,7 +419,7 @@ void gsi_lock_file_beat (struct gsi_lock_file *f)
 
     if (!f->ours || f->lost)
         return;
-    error = look_at (f, true, &seen);
+    error = look_at (AT_FDCWD, f->path, f->self.id, &seen);
     if (error && !f->warned)
         gsi_log (GS_LOG_WARN, "ckpt", "cannot touch %s: %s; after a minute other jobs take it",
                  f->path, strerror (error));
@@ -428,8 +443,8 @@ void gsi_lock_file_leave (struct gsi_lock_file *f)
     f->ours = false;
     if ((error = claim (f, &ours, 0, &turn)) == EAGAIN)
         return; /* somebody takes it from us */
-    if (!look_at (f, false, &seen) && seen.there && !strcmp (seen.holder.id, f->self.id) &&
-        unlink (f->path))
+    if (!look_at (AT_FDCWD, f->path, NULL, &seen) && seen.there &&
+        !strcmp (seen.holder.id, f->self.id) && unlink (f->path))
         gsi_log (GS_LOG_WARN, "ckpt", "could not remove %s: %s", f->path, strerror (errno));
     if (!error)
         unlink (f->claim);

@@ -50,6 +50,9 @@ gs_status_t gsi_lock_file_take (struct gsi_lock_file *f, const char *caller, boo
  */
 gs_status_t gsi_lock_file_look (struct gsi_lock_file *f, const char *caller);
 
+/* Whether the lock in [folder], a descriptor, has this id or is of this job step. */
+bool gsi_lock_file_is (int folder, const char *id);
+
 /* Touches what is ours, and notes if it is not any more. */
 void gsi_lock_file_beat (struct gsi_lock_file *f);
 

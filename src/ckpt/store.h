@@ -13,7 +13,7 @@
 /* GS_ERR_IO if there is no folder. */
 gs_status_t gsi_store_check_folder (const gs_ckpt_t *c, const char *caller);
 
-/* On the other ranks, when rank 0 has taken it: whether they see the lock. GS_ERR_IO. */
+/* On the other ranks, when rank 0 has taken it: whether they see its lock. GS_ERR_IO. */
 gs_status_t gsi_store_see (const gs_ckpt_t *c, const char *caller);
 
 /* GS_ERR_IO, naming [what] and both hosts: this rank does not see what rank 0 has made. */

@@ -46,7 +46,7 @@ gs_status_t gsi_store_see (const gs_ckpt_t *c, const char *caller)
 
     /* N.B. A client of NFS may remember that there was none, until it opens the folder again. */
     while (!there && !gsi_file_open_folder (c->dir, &folder)) {
-        there = gsi_file_find (folder, GSI_LOCK_NAME);
+        there = gsi_lock_file_is (folder, c->coming.id);
         close (folder);
         if (there || gsi_now_ns () > until_ns)
             break;

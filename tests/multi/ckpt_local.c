@@ -33,31 +33,47 @@ static gs_ckpt_t *make (void)
     return plan;
 }
 
-/* It is found when the plan is committed, and the plan is as it was. */
-static void check_commit (void)
+static bool last (void)
+{
+    return gs_comm_rank (comm) == gs_comm_size (comm) - 1;
+}
+
+/* It is found when the plan is committed, also where a job that died has left a lock in both. */
+static void check_commit (bool locked)
 {
     gs_ckpt_t *plan = make ();
+    FILE *file = locked && last () ? fopen ("ck/.gs-lock", "w") : NULL;
 
+    if (file) {
+        fprintf (file, "id=0123456789abcdef\n");
+        fclose (file);
+    }
+    CHECK_OK (gs_barrier (comm, NULL));
     check_text ("gs_ckpt_commit", gs_ckpt_commit (plan), "/ck");
+    if (file)
+        unlink ("ck/.gs-lock");
     CHECK (access ("ck/.gs-lock", F_OK), "the lock stays");
     CHECK_OK (gs_ckpt_destroy (plan));
 }
 
-/* It has what looks like the lock of rank 0. */
+/* It is the right one at the commit, and another one in the write. */
 static void check_write (void)
 {
-    bool last = gs_comm_rank (comm) == gs_comm_size (comm) - 1;
     gs_ckpt_t *plan = make ();
-    FILE *file = last ? fopen ("ck/.gs-lock", "w") : NULL;
 
-    if (file)
-        fclose (file);
+    if (last ()) {
+        rmdir ("ck");
+        CHECK (!symlink ("../node-0/ck", "ck"), "no link");
+    }
     CHECK_OK (gs_barrier (comm, NULL));
     CHECK_OK (gs_ckpt_commit (plan));
+    if (last ()) {
+        unlink ("ck");
+        mkdir ("ck", 0777);
+    }
+    CHECK_OK (gs_barrier (comm, NULL));
     check_text ("gs_ckpt_write", gs_ckpt_write (plan, 1, NULL), "ck-000000000001");
     CHECK_OK (gs_ckpt_destroy (plan));
-    if (last)
-        unlink ("ck/.gs-lock");
 }
 
 int main (void)
@@ -72,13 +88,13 @@ int main (void)
     }
     comm = multi_create (NULL);
     state = known_make (comm);
-    snprintf (folder, sizeof (folder), "%s/node-%d", parent ? parent : "/tmp",
-              gs_comm_rank (comm) == gs_comm_size (comm) - 1);
+    snprintf (folder, sizeof (folder), "%s/node-%d", parent ? parent : "/tmp", last ());
     mkdir (folder, 0777);
     CHECK (!chdir (folder), "no %s", folder);
     mkdir ("ck", 0777);
     CHECK_OK (gs_barrier (comm, NULL));
-    check_commit ();
+    check_commit (false);
+    check_commit (true);
     check_write ();
     CHECK_OK (gs_barrier (comm, NULL));
     rmdir ("ck");

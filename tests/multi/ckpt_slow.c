@@ -67,22 +67,40 @@ int rename (const char *path, const char *other)
     return (int) syscall (SYS_renameat2, AT_FDCWD, path, AT_FDCWD, other, 0);
 }
 
-int open (const char *path, int flags, ...)
+static int open_at (int dir, const char *path, int flags, mode_t mode)
 {
     const char *name = strrchr (path, '/');
+
+    name = name ? name + 1 : path;
+    if (dir != AT_FDCWD || !strncmp (path, folder, strlen (folder)))
+        note_call ();
+    while (hanging && !strcmp (name, ".gs-lock"))
+        usleep (1000);
+    return (int) syscall (SYS_openat, dir, path, flags, mode);
+}
+
+int open (const char *path, int flags, ...)
+{
     mode_t mode = 0;
     va_list ap;
 
-    if (flags & O_CREAT) {
-        va_start (ap, flags);
+    va_start (ap, flags);
+    if (flags & O_CREAT)
         mode = va_arg (ap, mode_t);
-        va_end (ap);
-    }
-    if (!strncmp (path, folder, strlen (folder)))
-        note_call ();
-    while (hanging && name && !strcmp (name, "/.gs-lock"))
-        usleep (1000);
-    return (int) syscall (SYS_openat, AT_FDCWD, path, flags, mode);
+    va_end (ap);
+    return open_at (AT_FDCWD, path, flags, mode);
+}
+
+int openat (int dir, const char *path, int flags, ...)
+{
+    mode_t mode = 0;
+    va_list ap;
+
+    va_start (ap, flags);
+    if (flags & O_CREAT)
+        mode = va_arg (ap, mode_t);
+    va_end (ap);
+    return open_at (dir, path, flags, mode);
 }
 
 /* Each read of one rank is slow, and others have long ended theirs. */
