@@ -21,6 +21,8 @@
 
 #define SHOWN_ENTRIES 32 /* newest entries in a text; the ring holds more */
 #define NAME_FORMAT   "%s/gradsync-%ld-%s-%s.%d-r%d.ring"
+#define OWN_FOLDER    "gs-records." /* of one step, as gs-run names it: goes when it is empty */
+#define TRIES         8             /* to make a file while others of the node end */
 
 static const char *const op_names[GSI_OP_COUNT] = {
     [GSI_OP_NONE] = "none",
@@ -83,15 +85,45 @@ static void clean_name (const char *name, char *out, size_t room)
     out[i] = 0;
 }
 
+/* The folder of a record's [path]. */
+static void folder_of (const char *path, char *dir, size_t room)
+{
+    snprintf (dir, room, "%s", path);
+    *strrchr (dir, '/') = 0; /* a relative one begins with a name, see NAME_FORMAT */
+}
+
 /*
  * A new file in place of what a killed job has left, open to write; -1 with errno when that
- * fails. The folder may be everybody's, so a link that waits there is not followed.
+ * fails. The folder may be everybody's, so a link that waits there is not followed. Where it is
+ * one of each node it may have to be made, again if a rank that ended has just removed it.
  */
 static int replace_file (const char *path)
 {
-    if (unlink (path) && errno != ENOENT)
-        return -1;
-    return open (path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+    char dir[sizeof (((struct gsi_record *) NULL)->path)];
+    int fd = -1;
+
+    folder_of (path, dir, sizeof (dir));
+    for (int i = 0; i < TRIES; i++) {
+        if (unlink (path) && errno != ENOENT)
+            return -1;
+        fd = open (path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+        if (fd >= 0 || errno != ENOENT || (mkdir (dir, 0700) && errno != EEXIST))
+            break;
+    }
+    return fd;
+}
+
+/* The last rank of a step to end well leaves no folder that was made for the step. */
+static void remove_own_folder (const char *path)
+{
+    char dir[sizeof (((struct gsi_record *) NULL)->path)];
+    const char *name;
+
+    folder_of (path, dir, sizeof (dir));
+    name = strrchr (dir, '/');
+    name = name ? name + 1 : dir;
+    if (!strncmp (name, OWN_FOLDER, strlen (OWN_FOLDER)))
+        rmdir (dir); /* fails while others have records there, or left them */
 }
 
 /* A new file of the right size, open for mapping; -1 with errno when that fails. */
@@ -188,8 +220,10 @@ void gsi_record_close (struct gsi_record *record, int keep)
         return;
     munmap (record->file, sizeof (*record->file));
     record->file = NULL;
-    if (record->path[0] && !keep && !gsi_env_int (GSI_ENV_RECORD_KEEP))
-        unlink (record->path);
+    if (!record->path[0] || keep || gsi_env_int (GSI_ENV_RECORD_KEEP))
+        return;
+    unlink (record->path);
+    remove_own_folder (record->path);
 }
 
 static uint64_t newest_of (const struct gsi_record_entry *ring)

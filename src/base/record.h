@@ -95,14 +95,18 @@ struct gsi_record {
 const char *gsi_record_op_name (int op);
 
 /*
- * Opens the record of one communicator in the folder that GS_RECORD_DIR and its defaults give.
+ * Opens the record of one communicator in the folder that GS_RECORD_DIR and its defaults give,
+ * whose last part is made where it is missing: it may be of one step, and of each node.
  * [job] and [serial] make the file's name unique among jobs and communicators. Where no file
  * can be made the record is kept in memory and a warning is logged: never an error but NOMEM.
  */
 gs_status_t gsi_record_open (struct gsi_record *record, const char *job, const char *name,
                              int serial, int rank, int size, const char *host);
 
-/* Unmaps; removes the file unless [keep] or GS_RECORD_KEEP. A record never opened is fine. */
+/*
+ * Unmaps; removes the file unless [keep] or GS_RECORD_KEEP, and an empty folder gs-records.*
+ * with it. A record never opened is fine.
+ */
 void gsi_record_close (struct gsi_record *record, int keep);
 
 /* Writes the entries as text beside the ring file and returns its path; "" if it cannot. */

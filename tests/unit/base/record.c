@@ -300,6 +300,49 @@ static void check_memory (const char *word)
     gsi_record_close (&record, 0);
 }
 
+/* GS_RECORD_DIR is [name], which is not there, in the room. */
+static void name_folder (const char *name, char *path, size_t length)
+{
+    snprintf (path, length, "%s/%s", room, name);
+    setenv ("GS_RECORD_DIR", path, 1);
+}
+
+START_TEST (a_missing_folder_is_made_and_stays)
+{
+    struct gsi_record record;
+    char path[200];
+
+    name_folder ("mine", path, sizeof (path));
+    open_record (&record, "world", 0);
+    ck_assert_str_eq (warning, "");
+    ck_assert (!strncmp (record.path, path, strlen (path)));
+    gsi_record_close (&record, 0);
+    ck_assert_int_eq (rmdir (path), 0);
+}
+END_TEST
+
+START_TEST (the_folder_of_a_step_goes_with_its_last_record)
+{
+    struct gsi_record first, last;
+    char path[200], dump[250];
+
+    name_folder ("gs-records.abc123", path, sizeof (path));
+    open_record (&first, "first", 0);
+    open_record (&last, "last", 0);
+    gsi_record_close (&first, 0);
+    ck_assert_int_eq (access (path, W_OK), 0);
+    gsi_record_close (&last, 0);
+    ck_assert_int_eq (access (path, F_OK), -1);
+
+    open_record (&last, "late", 0); /* of a rank that comes when the others have gone */
+    ck_assert_str_eq (warning, "");
+    snprintf (dump, sizeof (dump), "%s", gsi_record_dump (&last, "it failed"));
+    gsi_record_close (&last, 0);
+    ck_assert_int_eq (unlink (dump), 0); /* what is left keeps its folder */
+    ck_assert_int_eq (rmdir (path), 0);
+}
+END_TEST
+
 START_TEST (unwritable_folders_fall_back_to_memory)
 {
     char path[3000];
@@ -445,7 +488,8 @@ END_TEST
 
 UNIT_SUITE_WITH ("record", 10, enter, leave, op_names, entries_are_in_the_file,
                  queued_operations_end_later, messages_have_numbers_of_their_own, the_ring_wraps,
-                 text_of_the_dump, it_survives_sigkill, unwritable_folders_fall_back_to_memory,
-                 a_full_file_system_falls_back_to_memory, memory_on_request,
-                 links_are_not_followed, names_become_file_names, what_is_kept,
+                 text_of_the_dump, it_survives_sigkill, a_missing_folder_is_made_and_stays,
+                 the_folder_of_a_step_goes_with_its_last_record,
+                 unwritable_folders_fall_back_to_memory, a_full_file_system_falls_back_to_memory,
+                 memory_on_request, links_are_not_followed, names_become_file_names, what_is_kept,
                  damaged_files_are_printed)
