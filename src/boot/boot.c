@@ -2,6 +2,7 @@
 /* boot - chooses how this process finds the other ranks. */
 #include "boot/boot.h"
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,6 +18,8 @@
 #include "config.h"
 
 #define NAMED_RANKS 16 /* how many missing ranks a text names */
+
+static atomic_bool told; /* see gsi_boot_told */
 
 static gs_status_t mpi_entry (const struct gsi_boot_mpi_entry **entry)
 {
@@ -201,6 +204,16 @@ void gsi_boot_close (struct gsi_boot *boot)
 {
     if (boot)
         boot->ops->close (boot);
+}
+
+void gsi_boot_told (void)
+{
+    atomic_store (&told, true);
+}
+
+bool gsi_boot_is_told (void)
+{
+    return atomic_load (&told);
 }
 
 void gsi_boot_own_host (char *host)

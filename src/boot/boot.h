@@ -92,6 +92,13 @@ gs_status_t gsi_boot_agree (struct gsi_boot *boot, gs_status_t st, int64_t deadl
 /* NULL is allowed. */
 void gsi_boot_close (struct gsi_boot *boot);
 
+/*
+ * A call of this process has failed on several ranks, and has said why: that its communicators
+ * stay open when it ends needs no other line.
+ */
+void gsi_boot_told (void);
+bool gsi_boot_is_told (void);
+
 /* This node's name as the operating system knows it, into [host] of GSI_HOST_BYTES. */
 void gsi_boot_own_host (char *host);
 

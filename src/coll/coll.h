@@ -72,6 +72,7 @@ struct gsi_coll {
     const struct gsi_team *team;
     const atomic_int *life;
     bool any_thread; /* (not queued) the calling threads need not be the application's */
+    int told_by;     /* 1 + the rank whose deadline was the failure of the last call, or 0 */
 
     /*
      * Asked in waits now and then: (queued) whether another rank gave up before it did its part

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/status.h"
+#include "boot/boot.h"
 
 /* The status of the rank that failed with the largest one, and the lowest such rank. */
 static uint64_t failure_of (const gs_comm_t *comm, gs_status_t st)
@@ -22,6 +23,7 @@ static gs_status_t name_failed (gs_comm_t *comm, const char *caller, gs_status_t
 
     if (gs_comm_rank (comm) == rank)
         memcpy (text, gs_last_error (), strlen (gs_last_error ()));
+    gsi_boot_told ();
     told = gs_broadcast (comm, text, sizeof (text), GS_U8, rank, stream);
     if (told || st == own)
         return told ? told : st; /* whose text is there */

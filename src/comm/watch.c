@@ -15,6 +15,9 @@
 #include "comm/queue.h"
 
 #define ELSEWHERE_NAMED 4                  /* missing ranks of which a text says where they are */
+#define TELL_SLICES     20                 /* of 5 ms, for the rank before to give up, too; */
+#define TELL_MOST       100                /* no longer than this; */
+#define TOLD_SLICES     40                 /* and for one that has told others to log it */
 #define CROSSED_NS      (GSI_NS_PER_S / 2) /* calls that wait for each other so long, do */
 
 /*
@@ -275,6 +278,37 @@ static void name_call (const gs_comm_t *comm, const struct gsi_call *call, char 
               (unsigned long long) call->seq, *what ? "(" : "", what, *what ? ") " : "");
 }
 
+/* Whether rank [r] of this node has given up by itself with [st], and says so. */
+static bool says_so (const gs_comm_t *comm, int r, gs_status_t st)
+{
+    struct gsi_record_state other;
+
+    return gsi_record_peek (&comm->record, r, &other) && other.verdict == st &&
+           other.culprit == r;
+}
+
+/*
+ * Whether another rank tells why: the culprit, or the first of this node's that found out by
+ * themselves. They wait a moment for each other; and who was told waits until that was logged,
+ * for with --kill-on-bad-exit the first to end takes all with it.
+ */
+static bool is_told (const gs_comm_t *comm, gs_status_t st)
+{
+    static const struct timespec slice = {.tv_nsec = 5 * GSI_NS_PER_MS};
+    bool told = st != GS_ERR_STATE && comm->culprit != comm->team.rank, heard = false;
+    int slices = told ? TOLD_SLICES : comm->team.local_rank * TELL_SLICES;
+
+    slices = slices < TELL_MOST ? slices : TELL_MOST;
+
+    while (slices-- && !heard) {
+        for (int r = 0; r < comm->team.rank && !heard && !told; r++)
+            heard = says_so (comm, r, st);
+        if (!heard)
+            nanosleep (&slice, NULL);
+    }
+    return told || heard;
+}
+
 gs_status_t gsi_watch_failed (gs_comm_t *comm, const struct gsi_call *call, gs_status_t st)
 {
     char reason[GSI_TEXT_MAX], where[320] = "";
@@ -283,6 +317,8 @@ gs_status_t gsi_watch_failed (gs_comm_t *comm, const struct gsi_call *call, gs_s
     uint64_t missed = comm->queue ? gsi_queue_missed (comm, call->seq) : call->seq;
 
     st = gsi_watch_blame (comm, st);
+    if (comm->coll && comm->coll->told_by)
+        comm->culprit = comm->coll->told_by - 1;
     if (st == GS_ERR_TIMEOUT && call->message)
         name_ends (comm, call);
     else if (st == GS_ERR_TIMEOUT)
@@ -298,13 +334,14 @@ gs_status_t gsi_watch_failed (gs_comm_t *comm, const struct gsi_call *call, gs_s
         size_t used = strlen (reason);
         snprintf (reason + used, sizeof (reason) - used, ". Flight record: %s", path);
     }
-    gsi_record_give_up (&comm->record, st, comm->culprit, missed);
+    gsi_boot_told ();
+    gsi_log (is_told (comm, st) ? GS_LOG_INFO : GS_LOG_ERROR, "comm", "%s", reason);
+    gsi_record_give_up (&comm->record, st, comm->culprit, missed); /* by which others know that */
     comm->death = st;
     memcpy (comm->death_text, reason, sizeof (reason));
     atomic_compare_exchange_strong (&comm->life, &alive, GSI_DEAD);
     if (st != GS_ERR_TIMEOUT || !comm->coll->ops->roll_call) /* which has told them */
         tell_others (comm, missed);
-    gsi_log (GS_LOG_ERROR, "comm", "%s", reason);
     return gsi_fail (st, "%s", reason);
 }
 

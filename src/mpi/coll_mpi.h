@@ -161,7 +161,7 @@ gs_status_t gsi_messages (struct gsi_coll_mpi *c, struct gsi_message *list, int 
 void gsi_messages_close (struct gsi_coll_mpi *c);
 
 /* What a notice of rank [rank] says, as a failure. */
-gs_status_t gsi_notice_fail (const struct gsi_coll_mpi *c, int rank);
+gs_status_t gsi_notice_fail (struct gsi_coll_mpi *c, int rank);
 
 /* Where the piece to or from [rank] is staged. */
 static inline char *gsi_piece_at (const struct gsi_coll_mpi *c, char *staging, int rank)

@@ -25,12 +25,13 @@ void gsi_notice_hear (struct gsi_coll_mpi *c)
     }
 }
 
-gs_status_t gsi_notice_fail (const struct gsi_coll_mpi *c, int rank)
+gs_status_t gsi_notice_fail (struct gsi_coll_mpi *c, int rank)
 {
     const struct gsi_notice *notice = &c->heard[rank];
 
     if (notice->kind == GSI_NOTICE_ABORT)
         return gsi_fail (GS_ERR_STATE, "rank %d gave the communicator up", rank);
+    c->base.told_by = 1 + rank;
     return gsi_fail (GS_ERR_TIMEOUT, "the deadline passed on rank %d in %s #%llu", rank,
                      notice->in_message ? "a message before its call" : "its call",
                      (unsigned long long) notice->missed);
