@@ -92,7 +92,7 @@ static gs_status_t connect_server (pmix_proc_t *me)
                          PMIx_Error_string (rc));
     }
     if (rc != PMIX_SUCCESS)
-        return from_pmix (GS_ERR_BOOT, "PMIx_Init", rc);
+        return gsi_launch_refused (PMIx_Error_string (rc));
     if (initialised)
         PMIx_Finalize (NULL, 0); /* gives back the count just taken */
     else
@@ -418,6 +418,7 @@ static gs_status_t name_missing (struct boot_pmix *boot, const char *key, const 
     unsigned char *local = marks, *remote = marks + size, *missing = marks + 2 * size;
     int64_t end_ns = gsi_now_ns () + 2 * (ASK_SECONDS + 1) * GSI_NS_PER_S; /* all have asked */
     char names[GSI_TEXT_MAX / 2];
+    bool cut_off = true; /* all of this node came, and nobody of others */
     int leader = 0;
 
     if (!marks)
@@ -432,6 +433,9 @@ static gs_status_t name_missing (struct boot_pmix *boot, const char *key, const 
             missing[r] |= remote[r] = !local[r];
         ask_missing (boot, key, remote, missing);
     }
+    for (size_t r = 0; r < size; r++)
+        cut_off = cut_off && (missing[r] != 0) != (local[r] != 0);
+    cut_off = cut_off && memchr (missing, 1, size);
     gsi_boot_name_missing (missing, boot->base.size, host_or_null, boot, names, sizeof (names));
     free (marks);
     /* Who knows less speaks later: with --kill-on-bad-exit the first to end takes all with it. */
@@ -442,9 +446,13 @@ static gs_status_t name_missing (struct boot_pmix *boot, const char *key, const 
                          "asked the other nodes",
                          what, boot->base.host, names, leader);
     return gsi_fail (GS_ERR_TIMEOUT,
-                     "bootstrap: %s; %s. Does every rank of the job step call "
+                     "bootstrap: %s; %s. %sDoes every rank of the job step call "
                      "gs_comm_create? If not, use gs_comm_from_mpi or gs_comm_create_from_id",
-                     what, names);
+                     what, names,
+                     cut_off
+                         ? "Nobody of other hosts was heard of: does a firewall drop what the "
+                           "PMIx servers send each other, to ports of any number? "
+                         : "");
 }
 
 static gs_status_t put_card (const char *key, const void *card, size_t bytes)

@@ -8,6 +8,7 @@
 #include "base/env.h"
 #include "base/log.h"
 #include "base/status.h"
+#include "boot/boot.h"
 
 /*
  * Variables that tell a task the number of tasks started with it. The launchers of MPI libraries
@@ -65,6 +66,20 @@ gs_status_t gsi_launch_check (int size, const char *way, const char *cure)
                      "the launcher announces %d tasks (%s), but %s finds %d of them: %s. Or set "
                      "GS_BOOT=single for one rank in each process on purpose",
                      launch.tasks, launch.variable, way, size, cure);
+}
+
+gs_status_t gsi_launch_refused (const char *why)
+{
+    const char *offered = getenv ("PMIX_SECURITY_MODE"), *wanted = getenv ("PMIX_MCA_psec");
+    char host[GSI_HOST_BYTES];
+
+    gsi_boot_own_host (host);
+    return gsi_fail (
+        GS_ERR_BOOT,
+        "PMIx_Init on host %s: %s. Do this process and its PMIx server share a security domain? "
+        "The server offers %s (PMIX_SECURITY_MODE), here PMIX_MCA_psec is %s: unset it, or start "
+        "with PMIX_MCA_psec=native",
+        host, why, offered ? offered : "what it does not say", wanted ? wanted : "not set");
 }
 
 void gsi_launch_warn_alone (void)
