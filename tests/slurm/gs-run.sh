@@ -259,6 +259,52 @@ lists_profiles () {
     [[ $(xargs <out) = $(cd "$top/slurm/profiles" && echo *.env | sed 's/\.env//g') ]]
 }
 
+two_words () { # as the site's own srun has them
+    local option refused=" gpus-per-task ntasks-per-gpu tres-per-task het-group profile bcast "
+
+    srun --help | sed -nE 's/^ *(-., *)?--([a-z0-9-]+)=.*/\2/p' | sort -u >options
+    (($(wc -l <options) > 50)) || return
+    while read -r option; do
+        [[ $refused = *" $option "* ]] && continue
+        gs-run --dry-run --no-gpus --mpi=pmix --"$option" 1 prog >out 2>&1
+        grep -qE -- "--$option 1 prog\$|--mpi=1|gres" out || return
+    done <options
+}
+
+lacks_value () {
+    gs-run --dry-run --time >out 2>&1
+    [[ $? = 2 ]] && says "--time needs a value"
+}
+
+# shellcheck disable=SC2016 # expanded in there
+from_read_only_folder () {
+    mkdir -p still
+    unshare --mount sh -c 'mount -t tmpfs -o ro none still && cd still && exec gs-run "$@"' \
+        sh --no-gpus -N1 -n2 "$act" >out 2>&1 || return
+    says "$room/still cannot be written: the flight records stay on each node" "rank 1 of 2" \
+        && (($(wc -l <out) == 3))
+}
+
+# shellcheck disable=SC2016 # expanded on the nodes
+own_folder_of_each_node () { # which is on none but the head's
+    local there="-w n0,n1 -N2 -n2" status
+
+    # shellcheck disable=SC2086 # words
+    GS_RECORD_DIR=/dev/shm gs-run --no-gpus $there "$act" >out 2>&1 || return
+    says "rank 1 of 2 on n1" && ! grep "cannot make" out || return
+    await 70 all_idle
+    # shellcheck disable=SC2086
+    srun $there sh -c '! ls -d /dev/shm/gs-records.*' >out 2>&1 || return
+    # shellcheck disable=SC2086
+    GS_RECORD_DIR=/dev/shm gs-run --no-gpus $there "$act" 50 20 kill 1 5 >out 2>&1 && return 1
+    says "no rank left a flight record in /dev/shm/gs-records." || return
+    await 70 all_idle
+    # shellcheck disable=SC2086
+    srun $there sh -c 'ls /dev/shm/gs-records.*/*.ring; rm -r /dev/shm/gs-records.*' >out 2>&1
+    status=$?
+    ((status == 0)) && says "world.0-r1.ring" "world.0-r0.ring"
+}
+
 base="srun --mpi=pmix --kill-on-bad-exit=1"
 all="$base --ntasks-per-node=4 --gpus-per-node=4"
 core "one rank for each GPU" chooses "$all -N2 prog a 'b c'" -N2 prog a "b c"
@@ -281,6 +327,8 @@ check "no GPUs, for the program too" chooses " GS_DEVICE=host " --no-gpus -n1 pr
 check "no GPUs, and the user's own settings" keeps_own_device
 check "the user's own --mpi" chooses "srun --kill-on-bad-exit=1 --mpi=pmix_v4 -n1" \
     --no-gpus --mpi=pmix_v4 -n1 prog
+check "a type of PMIx that is newer" chooses "srun --kill-on-bad-exit=1 --mpi pmix_v5 -n1" \
+    --no-gpus --mpi pmix_v5 -n1 prog
 check "the user's own --kill-on-bad-exit" chooses "srun --mpi=pmix --kill-on-bad-exit=0 -n1" \
     --no-gpus --kill-on-bad-exit=0 -n1 prog
 check "GPUs of a job" gpus_of_a_job --gpus-per-node=4
@@ -312,6 +360,8 @@ check "reports communicators of one name" reports_communicators_apart
 check "reports ranks that left with status 0" reports_ranks_that_left
 check "keeps records" keeps_records_quietly
 check "goes on after one Ctrl-C" one_interrupt
+core "starts in a read-only folder" from_read_only_folder
+core "records in a folder of each node" own_folder_of_each_node
 check "runs with its input closed" closed_input
 check "ends on TERM" ends_on TERM
 check "ends on INT" ends_on INT
@@ -336,10 +386,16 @@ check "--mpi=pmi2" refuses "cannot find each other" --mpi=pmi2 -n4
 GS_BOOT=mpi check "--mpi=pmi2 when MPI finds the ranks" chooses "--mpi=pmi2" --mpi=pmi2 -n4 prog
 SLURM_PMIX_TIMEOUT=100 check "a PMIx deadline before ours" refuses "is not later than" -n4
 GS_BOOT_TIMEOUT_MS=soon check "an odd deadline" refuses "is not a whole number" -n4
-check "an option in two words" refuses "write --ntasks=VALUE" --ntasks 4
-check "an unknown option in two words" refuses "write --constraint=VALUE" --constraint a100
-check "flags of srun" chooses "--label --exact --multi-prog file" \
-    --label --exact --multi-prog file
+check "options in two words" chooses "--constraint a100 --ntasks 4 -J name prog -n x" \
+    --constraint a100 --ntasks 4 -J name prog -n x
+check "every option of srun --help in two words" two_words
+check "an option in two words is read" refuses "5 ranks on a node with 4 GPUs" \
+    --ntasks-per-node 5 -N2
+check "an option without its value" lacks_value
+check "a flag of a plugin" chooses "--container-writable --ntasks 3 prog" \
+    --container-writable --ntasks 3 prog
+check "flags of srun" chooses "--label --bcast --exact --multi-prog file" \
+    --label --bcast --exact --multi-prog file
 check "an odd number of ranks" refuses "-n takes a whole number, 1 or more, not 'x'" -n x
 check "an odd number for each node" refuses "--ntasks-per-node takes a whole number" \
     --ntasks-per-node=four
