@@ -139,6 +139,98 @@ wrong_interface () {
         "OMPI_MCA_btl_tcp_if_include" "MPI on host n"
 }
 
+# planted NODE PLANT REMOVE COMMAND...: with a fault on a node, which goes again.
+planted () {
+    local node=$1 plant=$2 remove=$3 status
+    shift 3
+
+    await 70 all_idle
+    srun -w "$node" sh -c "$plant" || return
+    "$@"
+    status=$?
+    await 70 all_idle
+    srun -w "$node" sh -c "$remove" && return "$status"
+}
+
+no_common_security () {
+    PMIX_MCA_psec=none step -N2 --ntasks-per-node=1 "$act"
+    [[ $? = 4 ]] && says "The server offers native" "here PMIX_MCA_psec is none"
+}
+
+not_launched () { # TEXT in the log of slurmd on n1
+    GS_RECORD_DIR=$room timeout -k 5 60 gs-run --no-gpus -N2 --ntasks-per-node=1 "$act" >out 2>&1
+    failed $? && says "launch failed" "its PMIx plugin did not start there" "$1" || return
+    grep -qF -- "$1" "$GS_CLUSTER/n1.log"
+}
+
+# shellcheck disable=SC2016 # expanded on the node
+no_libpmix () {
+    planted n1 'for f in /usr/lib/*/libpmix.so /usr/lib/*/pmix2/lib/libpmix.so
+            do [ ! -e $f ] || mount --bind /dev/null $f; done' \
+        'umount /usr/lib/*/libpmix.so /usr/lib/*/pmix2/lib/libpmix.so' \
+        not_launched "can not load PMIx library"
+}
+
+read_only_tmpfs () {
+    local folder=$GS_CLUSTER/n1/tmp
+    planted n1 "mount --bind $folder $folder && mount -o remount,bind,ro $folder" \
+        "umount $folder" not_launched "pmixp_libpmix_init() failed"
+}
+
+saves_to () { # FOLDER: n1 does not see what rank 0 has on n0
+    step -N2 --ntasks-per-node=2 --chdir="$1" "$build/doc/examples/c/resume"
+    [[ $? = 1 ]] && says "host n1 does not see what rank 0 has made on host n0" \
+        "folder $1/checkpoints must be on a file system that all nodes share" \
+        && ! grep "communicators open" out
+}
+
+local_checkpoints () { # NODES that have a folder of this name
+    planted "$1" 'mkdir /dev/shm/checkpoints' 'rm -r /dev/shm/checkpoints' saves_to /dev/shm
+}
+
+# dropped PORTS COMMAND...: what nodes send each other to these ports goes to nobody.
+dropped () {
+    local rule="pref 1 to 10.77.1.0/24 ipproto tcp dport $1 lookup 100"
+    shift
+    planted n0,n1 "ip neigh replace 10.77.1.99 lladdr 02:00:00:00:00:99 dev eth0 &&
+            ip route add 10.77.0.0/16 via 10.77.1.99 dev eth0 onlink table 100 &&
+            ip rule add $rule" "ip rule del $rule; ip route flush table 100" "$@"
+}
+
+cut_off () {
+    GS_BOOT_TIMEOUT_MS=1000 step -N2 --ntasks-per-node=1 "$act"
+    failed $? && says "Nobody of other hosts was heard of: does a firewall drop" || return
+    SLURM_PMIX_DIRECT_CONN=false step -N2 --ntasks-per-node=1 "$act"
+}
+
+mpi_cut_off () {
+    GS_BOOT_TIMEOUT_MS=4000 step -N2 --ntasks-per-node=1 "$act"
+    failed $? && says "MPI on host n" "A firewall between the hosts does this"
+}
+
+firewall_of_servers () { dropped 20000-65000 cut_off; }
+firewall_of_mpi () { dropped 1024-1100 mpi_cut_off; }
+
+# One line of gradsync's for each node at most, and none for a communicator that stays open.
+told_once () { # ACTOR
+    GS_TIMEOUT_MS=3000 step -N2 --ntasks-per-node=4 --kill-on-bad-exit=1 "$act" 50 20 stop "$1" 5
+    failed $? && says "1 of 8 ranks did not come: rank $1 " && ! grep "communicators open" out \
+        && (($(grep -c '^gradsync' out) <= 2))
+}
+
+core "a failure is told once for a node" told_once 6
+core "client and server without a common security domain" no_common_security
+core "a node without libpmix" no_libpmix
+core "a node whose TmpFS cannot be written" read_only_tmpfs
+core "a folder of checkpoints that another node does not have" local_checkpoints n0
+check "a failure of the first rank is told once for a node" told_once 0
+check "a folder of checkpoints that each node has" local_checkpoints n0,n1
+if ip rule help 2>&1 | grep -q dport; then
+    check "a firewall between the PMIx servers" firewall_of_servers
+    check "a firewall between the ranks' MPI" firewall_of_mpi
+else
+    echo "left out: firewalls, this ip has no rules with ports"
+fi
 core "without PMIx the error names the cure" without_pmix
 core "killed rank, others on its node" killed -N2 --ntasks-per-node=2
 check "killed rank, alone on its node, --kill-on-bad-exit" killed -N4 -n4 --kill-on-bad-exit=1
