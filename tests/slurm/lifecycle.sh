@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# shellcheck disable=SC2317 # check calls the functions
+# shellcheck disable=SC2317 # check and the trap call the functions
 #
 # lifecycle.sh - a private cluster comes up, and goes without a trace however it ends.
 
@@ -11,6 +11,32 @@
 TMPDIR=$room/clusters
 mkdir "$TMPDIR"
 export TMPDIR
+
+# Ends what is left of clusters: a check that failed leaves none to the next, nor does this test.
+take_down () {
+    local folder id _
+
+    for id in $(jobs -p); do
+        kill "$id" 2>/dev/null && wait "$id"
+    done
+    for folder in "$TMPDIR"/gs-slurm.*; do
+        [[ ! -e $folder/cluster.pid ]] || "$cluster" down "$folder"
+    done
+    left | while read -r id _; do
+        [[ ! $id =~ ^[0-9]+$ ]] || kill -s KILL "$id" 2>/dev/null
+    done
+    rm -rf "$TMPDIR"/gs-slurm.*
+}
+trap 'take_down; rm -rf "$room"' EXIT
+
+goes () { # COMMAND...
+    local status
+
+    "$@"
+    status=$?
+    take_down 2>&1
+    return "$status"
+}
 
 left () { # what is left of all clusters that were started with this TMPDIR, but for this test
     local file id
@@ -119,20 +145,21 @@ refuses () { # TEXT ARGUMENT...
 }
 
 not_root () {
-    setpriv --reuid 65534 --regid 65534 --clear-groups "$cluster" run true >out 2>&1
+    (cd / && setpriv --reuid 65534 --regid 65534 --clear-groups \
+        bash -s run true <"$cluster") >out 2>&1 # whose folder may be closed to others
     [[ $? = 77 ]] && grep -q 'needs root' out
 }
 
 need_cluster
-check "runs a command on nodes with GPUs" runs_a_command
-check "each node has its own /dev/shm" private_memory
-check "passes on a failure" passes_on_failure
-check "ends when interrupted" ends_by_signal INT
-check "ends when terminated" ends_by_signal TERM
-check "ends when killed" ends_by_signal KILL
-check "two stay side by side until they are stopped" stays_until_down
-check "up that is interrupted leaves nothing" up_interrupted
-check "a shell and a command in a running one" used_while_up
+check "runs a command on nodes with GPUs" goes runs_a_command
+check "each node has its own /dev/shm" goes private_memory
+check "passes on a failure" goes passes_on_failure
+check "ends when interrupted" goes ends_by_signal INT
+check "ends when terminated" goes ends_by_signal TERM
+check "ends when killed" goes ends_by_signal KILL
+check "two stay side by side until they are stopped" goes stays_until_down
+check "up that is interrupted leaves nothing" goes up_interrupted
+check "a shell and a command in a running one" goes used_while_up
 check "up takes no --in" refuses "--in is for run and shell" up --in "$room"
 TMPDIR="$TMPDIR/a b" check "a folder with a blank" refuses "has a blank" run true
 check "down wants a cluster's folder" refuses "not the folder of a cluster" down "$room"
