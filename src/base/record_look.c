@@ -10,17 +10,20 @@
 
 #include "base/record.h"
 
-/* Maps the record [path] to read; NULL if it is none, or another user's. */
+/* Maps the record [path] to read; NULL if it is none, or another user's. A pipe is not waited
+ * for.
+ */
 static const struct gsi_record_file *open_file (const char *path)
 {
     size_t bytes = sizeof (struct gsi_record_file);
-    int fd = open (path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    int fd = open (path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
     struct gsi_record_file *file;
     struct stat about;
 
     if (fd < 0)
         return NULL;
-    file = fstat (fd, &about) || about.st_uid != getuid () || (size_t) about.st_size < bytes
+    file = fstat (fd, &about) || !S_ISREG (about.st_mode) || about.st_uid != getuid () ||
+                   (size_t) about.st_size < bytes
                ? MAP_FAILED
                : mmap (NULL, bytes, PROT_READ, MAP_SHARED, fd, 0);
     close (fd);

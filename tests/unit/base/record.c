@@ -424,6 +424,25 @@ START_TEST (links_are_not_followed)
 }
 END_TEST
 
+/* Another rank's record, and any in the folder: open would wait until somebody writes. */
+START_TEST (pipes_are_not_waited_for)
+{
+    struct gsi_record record, other;
+    struct gsi_record_state state;
+    struct gsi_record_call call;
+    char pipe[300];
+
+    open_record (&record, "world", 0);
+    snprintf (pipe, sizeof (pipe), "%s/gradsync-%ld-job-world.0-r3.ring", room, (long) getuid ());
+    ck_assert_int_eq (mkfifo (pipe, 0600), 0);
+    ck_assert (!gsi_record_peek (&record, 3, &state));
+    unit_ok (gsi_record_open (&other, "job", "world", 0, 1, 5, "host9"));
+    ck_assert (!gsi_record_elsewhere (&record, 1, &call));
+    gsi_record_close (&other, 0);
+    gsi_record_close (&record, 0);
+}
+END_TEST
+
 START_TEST (names_become_file_names)
 {
     struct gsi_record record;
@@ -491,5 +510,5 @@ UNIT_SUITE_WITH ("record", 10, enter, leave, op_names, entries_are_in_the_file,
                  text_of_the_dump, it_survives_sigkill, a_missing_folder_is_made_and_stays,
                  the_folder_of_a_step_goes_with_its_last_record,
                  unwritable_folders_fall_back_to_memory, a_full_file_system_falls_back_to_memory,
-                 memory_on_request, links_are_not_followed, names_become_file_names, what_is_kept,
-                 damaged_files_are_printed)
+                 memory_on_request, links_are_not_followed, pipes_are_not_waited_for,
+                 names_become_file_names, what_is_kept, damaged_files_are_printed)
