@@ -118,8 +118,8 @@ typedef enum gs_log_level {
 } gs_log_level_t;
 
 /*
- * Receives one log line, without a newline. May be called by any thread, one at a time, and must
- * not call gradsync itself.
+ * Receives one log line, without a newline. May be called by any thread, one at a time. It may
+ * set a sink, and should make no other call of gradsync, whose lines would not come to it.
  */
 typedef void (*gs_log_f) (gs_log_level_t level, const char *line, void *context);
 

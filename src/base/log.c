@@ -21,12 +21,25 @@ static const char *const level_names[] = {"", "error", "warn", "info", "trace"};
 
 static atomic_int threshold;                              /* 0: not configured yet */
 static pthread_mutex_t guard = PTHREAD_MUTEX_INITIALIZER; /* all below */
+static _Thread_local int depth; /* of this thread in the guard: its sink may come back here */
 static gs_log_f user_sink;
 static void *user_context;
 static int self_rank = -1, world_size;
 static char topics[128]; /* ",boot,comm," or empty for all */
 static char file_name[NAME_MAX_BYTES];
 static FILE *file;
+
+static void lock (void)
+{
+    if (!depth++)
+        pthread_mutex_lock (&guard);
+}
+
+static void unlock (void)
+{
+    if (!--depth)
+        pthread_mutex_unlock (&guard);
+}
 
 static int parse_level (const char *text, size_t *length)
 {
@@ -70,20 +83,20 @@ void gsi_log_configure (void)
     size_t length;
     int level = parse_level (text, &length);
 
-    pthread_mutex_lock (&guard);
+    lock ();
     topics[0] = 0;
     if (text[length] == ':')
         snprintf (topics, sizeof (topics), ",%s,", text + length + 1);
-    pthread_mutex_unlock (&guard);
+    unlock ();
     atomic_store (&threshold, level ? level : GS_LOG_WARN);
 }
 
 void gsi_log_identity (int rank, int size)
 {
-    pthread_mutex_lock (&guard);
+    lock ();
     self_rank = rank;
     world_size = size;
-    pthread_mutex_unlock (&guard);
+    unlock ();
 }
 
 bool gsi_log_on (gs_log_level_t level)
@@ -95,10 +108,10 @@ bool gsi_log_on (gs_log_level_t level)
 
 void gs_log_set_sink (gs_log_f sink, void *context)
 {
-    pthread_mutex_lock (&guard);
+    lock ();
     user_sink = sink;
     user_context = context;
-    pthread_mutex_unlock (&guard);
+    unlock ();
 }
 
 /* Replaces %r, %h and %p in [pattern]. */
@@ -161,7 +174,7 @@ void gsi_log (gs_log_level_t level, const char *topic, const char *format, ...)
 
     if (!gsi_log_on (level))
         return;
-    pthread_mutex_lock (&guard);
+    lock ();
     if (level <= GS_LOG_WARN || topic_on (topic)) {
         if (self_rank >= 0)
             used = snprintf (line, sizeof (line), "gradsync[%d/%d] %s: ", self_rank, world_size,
@@ -171,10 +184,10 @@ void gsi_log (gs_log_level_t level, const char *topic, const char *format, ...)
         va_start (ap, format);
         vsnprintf (line + used, sizeof (line) - (size_t) used, format, ap);
         va_end (ap);
-        if (user_sink)
+        if (user_sink && depth == 1) /* else the sink speaks, and would never end */
             user_sink (level, line, user_context);
         else
             fprintf (stream (), "%s\n", line);
     }
-    pthread_mutex_unlock (&guard);
+    unlock ();
 }

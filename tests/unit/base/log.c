@@ -243,7 +243,37 @@ START_TEST (threads_take_turns)
 }
 END_TEST
 
+/* What a sink does that is told of a line: another one, and another sink. */
+static void speak_again (gs_log_level_t level, const char *line, void *context)
+{
+    struct heard *h = context;
+
+    h->lines++;
+    gsi_log (level, "boot", "of %s", line);
+    gsi_log_identity (1, 2);
+    gs_log_set_sink (listen_to, h + 1);
+}
+
+START_TEST (a_sink_may_log_and_set_a_sink)
+{
+    struct heard h[2] = {{0}};
+    char path[200], text[1000];
+
+    snprintf (path, sizeof (path), "%s/own", folder);
+    setenv ("GS_DEBUG_FILE", path, 1);
+    configure ("warn");
+    gs_log_set_sink (speak_again, h);
+    gsi_log (GS_LOG_WARN, "boot", "first");
+    ck_assert_int_eq (h[0].lines, 1); /* its own line does not come to it */
+    read_text (path, text, sizeof (text));
+    ck_assert_str_eq (text, "gradsync[-] boot: of gradsync[-] boot: first\n");
+    gsi_log (GS_LOG_WARN, "boot", "second");
+    ck_assert_int_eq (h[0].lines, 1);
+    ck_assert_str_eq (h[1].line, "gradsync[1/2] boot: second");
+}
+END_TEST
+
 UNIT_SUITE_WITH ("log", 10, enter, leave, levels, topics, lines_say_who_speaks,
                  long_lines_are_cut, file_names, a_file_is_continued,
                  an_unwritable_file_falls_back_to_stderr, the_files_descriptor_is_not_inherited,
-                 threads_take_turns)
+                 threads_take_turns, a_sink_may_log_and_set_a_sink)
