@@ -189,6 +189,8 @@ struct pending {
     int answers;                /* still to come */
     pmix_status_t rc;           /* of a fence */
     struct question *questions; /* [size], or NULL */
+    char key[64];               /* N.B. PMIx holds this and info until it answers (4.2) */
+    pmix_info_t info[1];
     char *cards;                /* [size][bytes], of questions that found one */
     size_t bytes;
 };
@@ -198,6 +200,7 @@ static struct pending *list;
 static void pending_free (struct pending *p)
 {
     if (p) {
+        PMIX_INFO_DESTRUCT (&p->info[0]);
         free (p->questions);
         free (p->cards);
     }
@@ -324,11 +327,11 @@ static struct pending *ask_cards (const struct boot_pmix *boot, const char *key,
 {
     int size = boot->base.size, seconds = ASK_SECONDS;
     struct pending *p = pending_new (0, size, bytes);
-    pmix_info_t info[1];
 
     if (!p)
         return NULL;
-    PMIX_INFO_LOAD (&info[0], PMIX_TIMEOUT, &seconds, PMIX_INT);
+    snprintf (p->key, sizeof (p->key), "%s", key);
+    PMIX_INFO_LOAD (&p->info[0], PMIX_TIMEOUT, &seconds, PMIX_INT);
     for (int r = 0; r < size; r++) {
         struct question *q = &p->questions[r];
         pmix_proc_t proc;
@@ -340,11 +343,10 @@ static struct pending *ask_cards (const struct boot_pmix *boot, const char *key,
         p->answers++;
         p->holders++;
         pthread_mutex_unlock (&p->mutex);
-        if ((rc = PMIx_Get_nb (&proc, key, info, 1, on_get, q)) != PMIX_SUCCESS)
+        if ((rc = PMIx_Get_nb (&proc, p->key, p->info, 1, on_get, q)) != PMIX_SUCCESS)
             on_get (rc, NULL, q);
     }
     pending_wait (p, deadline_ns);
-    PMIX_INFO_DESTRUCT (&info[0]);
     return p;
 }
 
