@@ -30,11 +30,13 @@ static gs_status_t mpi_entry (const struct gsi_boot_mpi_entry **entry)
     return st;
 }
 
-static gs_status_t open_mpi (struct gsi_boot **out)
+static gs_status_t open_mpi (int64_t deadline_ns, struct gsi_boot **out)
 {
     const struct gsi_boot_mpi_entry *entry;
     gs_status_t st = mpi_entry (&entry);
 
+    if (!st)
+        st = entry->start (deadline_ns);
     return st ? st : entry->ops.open (out);
 }
 
@@ -118,10 +120,10 @@ static gs_status_t open_any (gs_transport_t wish, int64_t deadline_ns, struct gs
         return st;
     snprintf (why_not_pmix, sizeof (why_not_pmix), "%s", gs_last_error ());
     if (mpi_is_up ())
-        return open_mpi (out);
+        return open_mpi (deadline_ns, out);
     if (!gsi_launch_announced ().variable || gsi_launch_announced ().tasks == 1)
         return gsi_boot_single.open (out);
-    return gsi_launch_serves_mpi () ? open_mpi (out) : not_found (why_not_pmix);
+    return gsi_launch_serves_mpi () ? open_mpi (deadline_ns, out) : not_found (why_not_pmix);
 }
 
 gs_status_t gsi_boot_open (gs_transport_t wish, int64_t deadline_ns, struct gsi_boot **out)
@@ -131,7 +133,7 @@ gs_status_t gsi_boot_open (gs_transport_t wish, int64_t deadline_ns, struct gsi_
     *out = NULL;
     switch ((enum gsi_boot_choice) gsi_env_choice (GSI_ENV_BOOT)) {
     case GSI_BOOT_PMIX: st = open_pmix (wish, deadline_ns, out); break;
-    case GSI_BOOT_MPI: st = open_mpi (out); break;
+    case GSI_BOOT_MPI: st = open_mpi (deadline_ns, out); break;
     case GSI_BOOT_SINGLE: st = gsi_boot_single.open (out); break;
     case GSI_BOOT_AUTO: st = open_any (wish, deadline_ns, out); break;
     }

@@ -260,9 +260,10 @@ struct gsi_coll_ops {
 
     /*
      * (optional) After GS_ERR_TIMEOUT of [call]: tells the other ranks that this one gives up,
-     * listens to them for at most a second, and marks in came[rank] those that are waiting too.
+     * listens to them for at most a second, and marks in came[rank] those that are waiting too;
+     * false if it cannot.
      */
-    void (*roll_call) (struct gsi_coll *coll, const struct gsi_call *call, unsigned char *came);
+    bool (*roll_call) (struct gsi_coll *coll, const struct gsi_call *call, unsigned char *came);
 
     /*
      * (optional) Tells the other ranks, without waiting, that this one has given up: it did its

@@ -44,10 +44,8 @@ static int mark_came (gs_comm_t *comm, const struct gsi_call *call, unsigned cha
     int unknown = 0;
     struct gsi_record_state other;
 
-    if (comm->coll->ops->roll_call) {
-        comm->coll->ops->roll_call (comm->coll, call, came);
+    if (comm->coll->ops->roll_call && comm->coll->ops->roll_call (comm->coll, call, came))
         return 0;
-    }
     for (int r = 0; r < comm->team.size; r++) {
         bool known = gsi_record_peek (&comm->record, r, &other);
         came[r] = !known || other.seq >= call->seq;

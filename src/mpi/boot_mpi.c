@@ -40,12 +40,11 @@ static gs_status_t open_over (MPI_Comm theirs, struct gsi_boot **out)
     return GS_OK;
 }
 
+/* MPI is up already: start has done it. */
 static gs_status_t open_world (struct gsi_boot **out)
 {
-    gs_status_t st = gsi_guest_start ();
+    gs_status_t st = gsi_guest_check_world (0);
 
-    if (!st)
-        st = gsi_guest_check_world (0);
     return st ? st : open_over (MPI_COMM_WORLD, out);
 }
 
@@ -58,7 +57,7 @@ static gs_status_t from_comm (int handle, struct gsi_boot **out)
     if (!gsi_guest_up ())
         return gsi_fail (GS_ERR_STATE, "gs_comm_from_mpi: MPI is not initialised, or finalized "
                                        "already: call it between MPI_Init and MPI_Finalize");
-    if ((st = gsi_guest_start ()) /* only checks the thread */ ||
+    if ((st = gsi_guest_start (0)) /* only checks the thread */ ||
         (st = gsi_guest_check_world (0)))
         return st;
     theirs = MPI_Comm_f2c ((MPI_Fint) handle);
@@ -171,6 +170,6 @@ const struct gsi_boot_mpi_entry gsi_boot_mpi = {
     .ops = {.name = "mpi", .open = open_world, .exchange = exchange, .close = close_mpi},
     .initialized = initialized,
     .before_pmix = before_pmix,
-    .start = gsi_guest_start_by,
+    .start = gsi_guest_start,
     .from_comm = from_comm,
 };

@@ -96,18 +96,40 @@ static gs_status_t world_comm (const struct gsi_coll_setup *setup, MPI_Comm *out
     return GS_OK;
 }
 
-/* Makes a communicator of some ranks of [whole], in this order; only they call. */
-static gs_status_t create_group (MPI_Comm whole, int size, const int *ranks, MPI_Comm *out)
-{
-    MPI_Group all, group;
-    int rc;
+/* A call of MPI_Comm_create_group, which only ranks of the group make. */
+struct grouping {
+    MPI_Comm whole, made;
+    MPI_Group group;
+};
 
+static int make_group (void *argument)
+{
+    struct grouping *g = argument;
+
+    return MPI_Comm_create_group (g->whole, g->group, CREATE_TAG, &g->made);
+}
+
+/* Makes a communicator of some ranks of [whole], in this order; only they call. */
+static gs_status_t create_group (MPI_Comm whole, int size, const int *ranks, int64_t deadline_ns,
+                                 MPI_Comm *out)
+{
+    struct grouping *g = malloc (sizeof (*g));
+    MPI_Group all;
+    gs_status_t st;
+
+    if (!g)
+        return gsi_fail (GS_ERR_NOMEM, "transport mpi: out of memory");
+    g->whole = whole;
     MPI_Comm_group (whole, &all);
-    MPI_Group_incl (all, size, ranks, &group);
-    rc = MPI_Comm_create_group (whole, group, CREATE_TAG, out);
-    MPI_Group_free (&group);
+    MPI_Group_incl (all, size, ranks, &g->group);
     MPI_Group_free (&all);
-    return rc ? gsi_guest_fail ("MPI_Comm_create_group", rc) : GS_OK;
+    st = gsi_guest_by ("transport mpi: MPI_Comm_create_group", make_group, g, deadline_ns);
+    if (st == GS_ERR_TIMEOUT) /* and it is MPI's */
+        return st;
+    *out = st ? MPI_COMM_NULL : g->made;
+    MPI_Group_free (&g->group);
+    free (g);
+    return st;
 }
 
 /* The same of ranks of MPI_COMM_WORLD that have found each other elsewhere. */
@@ -131,19 +153,19 @@ static gs_status_t group_comm (const struct gsi_coll_setup *setup, int world_siz
                            r, card.world_rank, card.world_size);
     }
     if (!st)
-        st = create_group (MPI_COMM_WORLD, size, ranks, out);
+        st = create_group (MPI_COMM_WORLD, size, ranks, setup->deadline_ns, out);
     free (ranks);
     return st;
 }
 
 /*
  * Makes the communicator of a group from that of its origin; only the ranks of the group call.
- * They have come so far together, and none is waited for long.
+ * They have come so far together, but one may have died since.
  */
 static gs_status_t origin_comm (const struct gsi_coll_setup *setup, MPI_Comm *out)
 {
     return create_group (((struct gsi_coll_mpi *) setup->origin->coll)->comm, setup->team->size,
-                         setup->origin->rank, out);
+                         setup->origin->rank, setup->deadline_ns, out);
 }
 
 static gs_status_t make_comm (const struct gsi_coll_setup *setup, MPI_Comm *out)
@@ -153,7 +175,8 @@ static gs_status_t make_comm (const struct gsi_coll_setup *setup, MPI_Comm *out)
 
     if ((*out = gsi_boot_mpi_take (setup->boot)) != MPI_COMM_NULL)
         return GS_OK;
-    if ((st = gsi_guest_start ()) || (st = gsi_guest_check_world (setup->team->size)))
+    if ((st = gsi_guest_start (setup->deadline_ns)) ||
+        (st = gsi_guest_check_world (setup->team->size)))
         return st;
     MPI_Comm_size (MPI_COMM_WORLD, &world_size);
     if (setup->origin && setup->origin->coll->ops == &gsi_coll_mpi)
@@ -390,8 +413,12 @@ gs_status_t gsi_coll_mpi_differ (const struct gsi_coll_mpi *c, int rank)
 static gs_status_t enter (struct gsi_coll_mpi *c, const struct gsi_call *call)
 {
     c->kind = call->kind;
-    if (gsi_guest_up ())
+    if (gsi_guest_usable ())
         return GS_OK;
+    if (gsi_guest_up ())
+        return gsi_fail (GS_ERR_TRANSPORT, "MPI is inside a call that did not return by its "
+                                           "deadline, and was not initialised with "
+                                           "MPI_THREAD_MULTIPLE: it takes no other call");
     return gsi_fail (GS_ERR_STATE, "MPI was finalized before gs_comm_destroy: destroy "
                                    "communicators first");
 }

@@ -129,7 +129,7 @@ void gsi_notice_send (struct gsi_coll_mpi *c, enum gsi_notice_kind kind, bool in
                       uint64_t missed);
 void gsi_notice_hear (struct gsi_coll_mpi *c); /* takes in what has arrived */
 bool gsi_notice_told (struct gsi_coll *coll, int rank, struct gsi_told *told);
-void gsi_roll_call (struct gsi_coll *coll, const struct gsi_call *call, unsigned char *came);
+bool gsi_roll_call (struct gsi_coll *coll, const struct gsi_call *call, unsigned char *came);
 
 /*
  * small.c: gathers [bytes] of every rank where gsi_small_place () says, until the next operation:

@@ -9,9 +9,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "base/clock.h"
+#include "base/env.h"
 #include "base/log.h"
 #include "base/process.h"
 #include "base/status.h"
@@ -20,13 +20,23 @@
 
 #define LIBRARY_BYTES 80 /* of the name of an MPI library, "Open MPI v5.0.7" */
 
-static pthread_mutex_t guard = PTHREAD_MUTEX_INITIALIZER; /* the start of MPI */
+static pthread_mutex_t guard = PTHREAD_MUTEX_INITIALIZER; /* start, kept */
 static atomic_bool transfers_left;                        /* MPI_Finalize could wait for ever */
 static atomic_int transports;                             /* likewise, for ranks that go on */
+static atomic_int left_behind;                            /* threads that are inside MPI */
+static atomic_bool started;                               /* MPI, by us */
 
-/* The start of MPI in a thread of its own. */
-static enum { START_NONE, START_GOING, START_ENDED } start; /* under the guard */
-static int start_rc;
+/* A call that may wait for other ranks for ever, made by a thread that can be left behind. */
+struct errand {
+    int (*work) (void *argument);
+    void *argument;
+    pthread_t thread;
+    pthread_mutex_t mutex; /* all below */
+    pthread_cond_t changed;
+    bool ended;
+    int rc, holders; /* us and the thread: whoever is last frees it */
+};
+static struct errand *start; /* of MPI, until a create has taken note of its end */
 
 /* Memory that MPI still owns. Reachable, so that leak checkers know it is meant to stay. */
 static struct kept {
@@ -44,11 +54,120 @@ bool gsi_guest_up (void)
     return initialized && !finalized;
 }
 
+bool gsi_guest_usable (void)
+{
+    int level = MPI_THREAD_MULTIPLE;
+
+    if (!gsi_guest_up ())
+        return false;
+    if (atomic_load (&left_behind))
+        MPI_Query_thread (&level);
+    return level == MPI_THREAD_MULTIPLE;
+}
+
+/* ---- Calls that may not return ---- */
+
+static void errand_drop (struct errand *e)
+{
+    bool last;
+
+    pthread_mutex_lock (&e->mutex);
+    last = --e->holders == 0;
+    pthread_mutex_unlock (&e->mutex);
+    if (!last)
+        return;
+    pthread_cond_destroy (&e->changed);
+    pthread_mutex_destroy (&e->mutex);
+    free (e);
+}
+
+static void *errand_thread (void *context)
+{
+    struct errand *e = context;
+    int rc = e->work (e->argument);
+
+    pthread_mutex_lock (&e->mutex);
+    e->rc = rc;
+    e->ended = true;
+    pthread_cond_signal (&e->changed);
+    pthread_mutex_unlock (&e->mutex);
+    errand_drop (e);
+    return NULL;
+}
+
+static gs_status_t errand_begin (const char *what, int (*work) (void *), void *argument,
+                                 struct errand **out)
+{
+    struct errand *e = calloc (1, sizeof (*e));
+    gs_status_t st;
+
+    if (!e)
+        return gsi_fail (GS_ERR_NOMEM, "%s: out of memory", what);
+    *e = (struct errand){.work = work, .argument = argument, .holders = 2};
+    pthread_mutex_init (&e->mutex, NULL);
+    gsi_condition_init (&e->changed);
+    if ((st = gsi_thread_start (&e->thread, errand_thread, e, what))) {
+        e->holders = 1;
+        errand_drop (e);
+        return st;
+    }
+    *out = e;
+    return GS_OK;
+}
+
+/* Whether it has ended by [deadline_ns]. */
+static bool errand_wait (struct errand *e, int64_t deadline_ns, int *rc)
+{
+    bool ended;
+
+    pthread_mutex_lock (&e->mutex);
+    while (!e->ended && gsi_now_ns () < deadline_ns)
+        gsi_condition_wait (&e->changed, &e->mutex, deadline_ns);
+    ended = e->ended;
+    *rc = e->rc;
+    pthread_mutex_unlock (&e->mutex);
+    if (ended)
+        pthread_join (e->thread, NULL);
+    return ended;
+}
+
+gs_status_t gsi_guest_by (const char *what, int (*work) (void *), void *argument,
+                          int64_t deadline_ns)
+{
+    struct errand *e;
+    gs_status_t st = errand_begin (what, work, argument, &e);
+    int rc;
+
+    if (st)
+        return st;
+    if (!errand_wait (e, deadline_ns, &rc)) {
+        pthread_detach (e->thread);
+        atomic_fetch_add (&left_behind, 1);
+        gsi_guest_keep (argument);
+        st = gsi_fail (GS_ERR_TIMEOUT, "%s: the deadline passed", what);
+    } else if (rc) {
+        st = gsi_guest_fail (what, rc);
+    }
+    errand_drop (e);
+    return st;
+}
+
+static int finalize_mpi (void *unused)
+{
+    (void) unused;
+    return MPI_Finalize ();
+}
+
 static void finalize_at_exit (void)
 {
+    int64_t wait_ns = gsi_env_int (GSI_ENV_BOOT_TIMEOUT_MS) * GSI_NS_PER_MS;
+
     if (!gsi_process_is_child () && gsi_guest_up () && !atomic_load (&transfers_left) &&
-        !atomic_load (&transports))
-        MPI_Finalize ();
+        !atomic_load (&transports) &&
+        gsi_guest_by ("MPI_Finalize", finalize_mpi, NULL, gsi_now_ns () + wait_ns))
+        gsi_log (GS_LOG_WARN, "mpi",
+                 "%s; the process ends without it: another rank has ended otherwise, or died",
+                 gs_last_error ());
 }
 
 void gsi_guest_opened (void)
@@ -76,11 +195,12 @@ static const char *library (char *text)
 }
 
 /* N.B. It may divide 0 by 0 (see boot_pmix.c): programs with -ffpe-trap would end there. */
-static int init_mpi (void)
+static int init_mpi (void *unused)
 {
     fenv_t traps;
     int provided, rc;
 
+    (void) unused;
     feholdexcept (&traps);
     rc = MPI_Init_thread (NULL, NULL, MPI_THREAD_MULTIPLE, &provided);
     fesetenv (&traps);
@@ -93,22 +213,9 @@ static gs_status_t initialised (int rc)
         return gsi_guest_fail ("MPI_Init_thread", rc);
     /* Nobody else uses it: what MPI finds out there is an error of ours, and not the end. */
     MPI_Comm_set_errhandler (MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+    atomic_store (&started, true);
     atexit (finalize_at_exit);
     return GS_OK;
-}
-
-static gs_status_t initialise (void)
-{
-    int finalized = 0;
-
-    MPI_Finalized (&finalized);
-    if (finalized)
-        return gsi_fail (GS_ERR_STATE, "MPI was finalized already and cannot start again: make "
-                                       "communicators before MPI_Finalize");
-    if (start == START_GOING)
-        return gsi_fail (GS_ERR_STATE, "MPI still starts: the deadline of an earlier create "
-                                       "passed while it waited for other ranks");
-    return initialised (init_mpi ());
 }
 
 bool gsi_guest_before_pmix (void)
@@ -120,53 +227,26 @@ bool gsi_guest_before_pmix (void)
     return !initialized && sscanf (library (name), "Open MPI v%d", &version) == 1 && version >= 5;
 }
 
-static void *start_thread (void *unused)
+/* Makes MPI up, which the first call begins; the next one waits on. Called with the guard. */
+static gs_status_t initialise (int64_t deadline_ns)
 {
-    int rc = init_mpi ();
-
-    pthread_mutex_lock (&guard);
-    start_rc = rc;
-    start = START_ENDED;
-    pthread_mutex_unlock (&guard);
-    return unused;
-}
-
-/* How far the start is, which the first call begins. */
-static gs_status_t start_going (bool *going)
-{
-    gs_status_t st = GS_OK;
-    pthread_t thread;
-
-    pthread_mutex_lock (&guard);
-    if (start == START_NONE &&
-        !(st = gsi_thread_start (&thread, start_thread, NULL, "the start of MPI"))) {
-        start = START_GOING;
-        pthread_detach (thread);
-    }
-    *going = start == START_GOING;
-    if (!st && !*going) {
-        st = initialised (start_rc);
-        start = START_NONE;
-    }
-    pthread_mutex_unlock (&guard);
-    return st;
-}
-
-/* N.B. Open MPI always has MPI_THREAD_MULTIPLE, so the thread that starts it does not matter. */
-gs_status_t gsi_guest_start_by (int64_t deadline_ns)
-{
-    static const struct timespec slice = {.tv_nsec = GSI_NS_PER_MS};
+    int finalized = 0, rc;
     gs_status_t st;
-    bool going;
 
-    while (!(st = start_going (&going)) && going && gsi_now_ns () < deadline_ns)
-        nanosleep (&slice, NULL);
-    if (!st && going)
-        st = gsi_fail (GS_ERR_TIMEOUT,
-                       "bootstrap: the deadline passed (GS_BOOT_TIMEOUT_MS) while MPI started, "
-                       "which waits for all ranks. Does every rank of the job step call "
-                       "gs_comm_create?");
-    return st;
+    MPI_Finalized (&finalized);
+    if (finalized)
+        return gsi_fail (GS_ERR_STATE, "MPI was finalized already and cannot start again: make "
+                                       "communicators before MPI_Finalize");
+    if (!start && (st = errand_begin ("the start of MPI", init_mpi, NULL, &start)))
+        return st;
+    if (!errand_wait (start, deadline_ns, &rc))
+        return gsi_fail (GS_ERR_TIMEOUT,
+                         "bootstrap: the deadline passed (GS_BOOT_TIMEOUT_MS) while MPI started, "
+                         "which waits for all ranks. Does every rank of the job step call "
+                         "gs_comm_create?");
+    errand_drop (start);
+    start = NULL;
+    return initialised (rc);
 }
 
 gs_status_t gsi_guest_check_world (int ranks)
@@ -190,13 +270,16 @@ gs_status_t gsi_guest_check_world (int ranks)
     return gsi_launch_check (size, name, cure);
 }
 
-/* Below MPI_THREAD_SERIALIZED only the thread that initialised MPI may call it. */
+/*
+ * Below MPI_THREAD_SERIALIZED only the thread that initialised MPI may call it. Where that was
+ * ours it has ended, and one other may.
+ */
 static gs_status_t check_thread (void)
 {
     int level = MPI_THREAD_SINGLE, is_main = 1;
 
     MPI_Query_thread (&level);
-    if (level < MPI_THREAD_SERIALIZED)
+    if (level < MPI_THREAD_SERIALIZED && !atomic_load (&started))
         MPI_Is_thread_main (&is_main);
     if (!is_main)
         return gsi_fail (GS_ERR_STATE,
@@ -205,13 +288,13 @@ static gs_status_t check_thread (void)
     return GS_OK;
 }
 
-gs_status_t gsi_guest_start (void)
+gs_status_t gsi_guest_start (int64_t deadline_ns)
 {
     gs_status_t st = GS_OK;
 
     pthread_mutex_lock (&guard);
-    if (!gsi_guest_up ())
-        st = initialise ();
+    if (!gsi_guest_up () || start)
+        st = initialise (deadline_ns);
     pthread_mutex_unlock (&guard);
     return st ? st : check_thread ();
 }

@@ -5,6 +5,7 @@
  * If the application has initialised MPI we use it and never finalize it. If not, we initialise
  * it with MPI_THREAD_MULTIPLE and finalize it when the process exits, unless a transport is still
  * open or has unfinished transfers: MPI_Finalize would then wait for ranks that may never come.
+ * For others it waits GS_BOOT_TIMEOUT_MS.
  */
 #ifndef GS_MPI_GUEST_H
 #define GS_MPI_GUEST_H
@@ -18,8 +19,24 @@
 /* Whether MPI is up: initialised by anybody, not finalized. */
 bool gsi_guest_up (void);
 
-/* Makes MPI up if it is not, and checks that this thread may call it. */
-gs_status_t gsi_guest_start (void);
+/* The same, and no call that did not return is in the way of others. */
+bool gsi_guest_usable (void);
+
+/*
+ * Makes MPI up if it is not, and checks that this thread may call it. GS_ERR_TIMEOUT if MPI,
+ * which waits for all ranks, has not started by [deadline_ns]; another call then waits on.
+ */
+gs_status_t gsi_guest_start (int64_t deadline_ns);
+
+/*
+ * Runs [work] of [argument], a call of MPI that waits for other ranks and gives a code of MPI's,
+ * in a thread of its own, and waits for it. One that has not returned by [deadline_ns] is left
+ * behind with what it has: GS_ERR_TIMEOUT, [argument] is kept, and below MPI_THREAD_MULTIPLE MPI
+ * is not usable any more. N.B. Below MPI_THREAD_SERIALIZED it is not the thread that MPI asks
+ * for; no library minds (Open MPI, MPICH) as long as the others wait.
+ */
+gs_status_t gsi_guest_by (const char *what, int (*work) (void *), void *argument,
+                          int64_t deadline_ns);
 
 /*
  * Whether MPI was never started and cannot be once PMIx is open in the process. N.B. Open MPI 5
@@ -27,9 +44,6 @@ gs_status_t gsi_guest_start (void);
  * without a name.
  */
 bool gsi_guest_before_pmix (void);
-
-/* Makes such an MPI up, or gives up with GS_ERR_TIMEOUT; another call then waits on. */
-gs_status_t gsi_guest_start_by (int64_t deadline_ns);
 
 /*
  * Whether all tasks of the launcher, and [ranks] of us, are in MPI_COMM_WORLD: where launcher and

@@ -52,7 +52,7 @@ void gsi_notice_send (struct gsi_coll_mpi *c, enum gsi_notice_kind kind, bool in
 {
     struct gsi_notice *notice;
 
-    if (c->notified || c->size == 1 || !gsi_guest_up ())
+    if (c->notified || c->size == 1 || !gsi_guest_usable ())
         return;
     c->notified = true;
     if (!(notice = calloc (1, sizeof (*notice))))
@@ -70,13 +70,15 @@ void gsi_notice_send (struct gsi_coll_mpi *c, enum gsi_notice_kind kind, bool in
     gsi_guest_keep (notice);
 }
 
-void gsi_roll_call (struct gsi_coll *coll, const struct gsi_call *call, unsigned char *came)
+bool gsi_roll_call (struct gsi_coll *coll, const struct gsi_call *call, unsigned char *came)
 {
     struct gsi_coll_mpi *c = (struct gsi_coll_mpi *) coll;
     int64_t until_ns = gsi_now_ns () + LISTEN_NS;
     unsigned spins = GSI_GUEST_YIELD_NOW;
     int missing;
 
+    if (!gsi_guest_usable ())
+        return false;
     gsi_notice_send (c, GSI_NOTICE_TIMEOUT, call->message > 0, call->seq);
     do {
         gsi_notice_hear (c);
@@ -87,4 +89,5 @@ void gsi_roll_call (struct gsi_coll *coll, const struct gsi_call *call, unsigned
         }
         gsi_guest_pause (&spins);
     } while (missing && gsi_now_ns () < until_ns);
+    return true;
 }
