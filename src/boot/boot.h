@@ -46,6 +46,15 @@ struct gsi_boot_ops {
     gs_status_t (*exchange) (struct gsi_boot *boot, const void *card, size_t bytes, void *cards,
                              int64_t deadline_ns);
 
+    /*
+     * (optional, both) After a failure [st] that all ranks meet with which are left, behind an
+     * exchange that went well. blame adds the others, that do not call it, too, within a few
+     * seconds, to the text of gs_last_error (), and returns [st]. A rank that knows who it was
+     * calls show: it is there.
+     */
+    void (*show) (struct gsi_boot *boot);
+    gs_status_t (*blame) (struct gsi_boot *boot, gs_status_t st);
+
     /* (required) Leaves, without waiting, and frees. */
     void (*close) (struct gsi_boot *boot);
 };

@@ -13,17 +13,19 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "base/clock.h"
 #include "base/fault.h"
 #include "base/log.h"
 #include "base/process.h"
 #include "base/status.h"
+#include "base/thread.h"
+#include "boot/absent.h"
 #include "boot/boot.h"
 #include "boot/launch.h"
 
 #define STARTING_KEY "gradsync.starting" /* of ranks that wait in the start of MPI */
+#define FEW_RANKS    64                  /* that ask for all others */
 #define ASK_SECONDS  2 /* how long a server may take to find a card after the deadline */
 
 struct boot_pmix {
@@ -191,7 +193,7 @@ struct pending {
     struct question *questions; /* [size], or NULL */
     char key[64];               /* N.B. PMIx holds this and info until it answers (4.2) */
     pmix_info_t info[1];
-    char *cards;                /* [size][bytes], of questions that found one */
+    char *cards; /* [size][bytes], of questions that found one */
     size_t bytes;
 };
 static pthread_mutex_t list_guard = PTHREAD_MUTEX_INITIALIZER;
@@ -227,17 +229,13 @@ static struct pending *pending_alloc (size_t size, size_t bytes)
 static struct pending *pending_new (int answers, int size, size_t bytes)
 {
     struct pending *p = pending_alloc ((size_t) size, bytes);
-    pthread_condattr_t attr;
 
     if (!p)
         return NULL;
     for (int r = 0; r < size; r++)
         p->questions[r].pending = p;
     pthread_mutex_init (&p->mutex, NULL);
-    pthread_condattr_init (&attr);
-    pthread_condattr_setclock (&attr, CLOCK_MONOTONIC);
-    pthread_cond_init (&p->changed, &attr);
-    pthread_condattr_destroy (&attr);
+    gsi_condition_init (&p->changed);
     p->answers = answers;
     p->holders = answers + 1;
     pthread_mutex_lock (&list_guard);
@@ -271,14 +269,11 @@ static void pending_drop (struct pending *p, int holders)
 /* True when all answers came by [deadline_ns]. */
 static bool pending_wait (struct pending *p, int64_t deadline_ns)
 {
-    struct timespec until = {.tv_sec = deadline_ns / GSI_NS_PER_S,
-                             .tv_nsec = deadline_ns % GSI_NS_PER_S};
-    int rc = 0;
     bool all;
 
     pthread_mutex_lock (&p->mutex);
-    while (p->answers && !rc)
-        rc = pthread_cond_timedwait (&p->changed, &p->mutex, &until);
+    while (p->answers && gsi_now_ns () < deadline_ns)
+        gsi_condition_wait (&p->changed, &p->mutex, deadline_ns);
     all = !p->answers;
     pthread_mutex_unlock (&p->mutex);
     return all;
@@ -357,15 +352,15 @@ static int64_t ask_deadline_ns (void)
 }
 
 /* Asks for cards, of any size; clears missing[rank] where one is there. */
-static void ask_missing (const struct boot_pmix *boot, const char *key,
-                         const unsigned char *wanted, unsigned char *missing)
+static void ask_missing (struct gsi_boot *base, const char *key, const unsigned char *wanted,
+                         unsigned char *missing)
 {
-    struct pending *p = ask_cards (boot, key, 0, wanted, ask_deadline_ns ());
+    struct pending *p = ask_cards ((struct boot_pmix *) base, key, 0, wanted, ask_deadline_ns ());
 
     if (!p)
         return;
     pthread_mutex_lock (&p->mutex);
-    for (int r = 0; r < boot->base.size; r++)
+    for (int r = 0; r < base->size; r++)
         if (p->questions[r].found)
             missing[r] = 0;
     pthread_mutex_unlock (&p->mutex);
@@ -373,8 +368,9 @@ static void ask_missing (const struct boot_pmix *boot, const char *key,
 }
 
 /* Marks the ranks of this node in local[rank], from the server's list "0,1,2,3". */
-static void local_ranks (const struct boot_pmix *boot, unsigned char *local)
+static void local_ranks (struct gsi_boot *base, unsigned char *local)
 {
+    const struct boot_pmix *boot = (struct boot_pmix *) base;
     pmix_value_t *value = NULL;
     pmix_proc_t job;
 
@@ -400,53 +396,16 @@ static const char *host_or_null (void *context, int rank)
     return host_name (context, (uint32_t) rank, host) ? host : NULL;
 }
 
-/* Others may still ask for our card, which a server forgets when its rank ends (PRRTE 3). */
-static void stay_until (int64_t until_ns)
-{
-    static const struct timespec slice = {.tv_nsec = 10 * GSI_NS_PER_MS};
+static const struct gsi_asking asking = {
+    .local = local_ranks, .ask = ask_missing, .host = host_or_null, .seconds = ASK_SECONDS + 1};
 
-    while (gsi_now_ns () < until_ns)
-        nanosleep (&slice, NULL);
-}
-
-/*
- * Fails with the names of the ranks that have put no card. Every rank asks for the cards of its
- * own node; the others are asked for by one rank per node, so that the servers are not flooded.
- */
+/* Fails with the names of the ranks that have put no card. */
 static gs_status_t name_missing (struct boot_pmix *boot, const char *key, const char *what)
 {
-    size_t size = (size_t) boot->base.size;
-    unsigned char *marks = calloc (3, size);
-    unsigned char *local = marks, *remote = marks + size, *missing = marks + 2 * size;
-    int64_t end_ns = gsi_now_ns () + 2 * (ASK_SECONDS + 1) * GSI_NS_PER_S; /* all have asked */
     char names[GSI_TEXT_MAX / 2];
-    bool cut_off = true; /* all of this node came, and nobody of others */
-    int leader = 0;
+    bool cut_off;
 
-    if (!marks)
-        return gsi_fail (GS_ERR_TIMEOUT, "bootstrap: %s", what);
-    local_ranks (boot, local);
-    memcpy (missing, local, size);
-    ask_missing (boot, key, local, missing);
-    while (leader < boot->base.rank && (!local[leader] || missing[leader]))
-        leader++;
-    if (leader == boot->base.rank) {
-        for (size_t r = 0; r < size; r++)
-            missing[r] |= remote[r] = !local[r];
-        ask_missing (boot, key, remote, missing);
-    }
-    for (size_t r = 0; r < size; r++)
-        cut_off = cut_off && (missing[r] != 0) != (local[r] != 0);
-    cut_off = cut_off && memchr (missing, 1, size);
-    gsi_boot_name_missing (missing, boot->base.size, host_or_null, boot, names, sizeof (names));
-    free (marks);
-    /* Who knows less speaks later: with --kill-on-bad-exit the first to end takes all with it. */
-    stay_until (end_ns + (leader == boot->base.rank ? 0 : GSI_NS_PER_S));
-    if (leader != boot->base.rank)
-        return gsi_fail (GS_ERR_TIMEOUT,
-                         "bootstrap: %s; on this node (host %s) %s; rank %d has "
-                         "asked the other nodes",
-                         what, boot->base.host, names, leader);
+    gsi_absent_name (&boot->base, &asking, key, names, sizeof (names), &cut_off);
     return gsi_fail (GS_ERR_TIMEOUT,
                      "bootstrap: %s; %s. %sDoes every rank of the job step call "
                      "gs_comm_create? If not, use gs_comm_from_mpi or gs_comm_create_from_id",
@@ -478,6 +437,51 @@ static gs_status_t put_card (const char *key, const void *card, size_t bytes)
     return GS_OK;
 }
 
+/* Puts the key of ranks that have failed, the same on all that did so since the last exchange. */
+static gs_status_t put_end (char *key, size_t room)
+{
+    pthread_mutex_lock (&guard);
+    snprintf (key, room, "gradsync.end.%d", exchanges);
+    pthread_mutex_unlock (&guard);
+    return put_card (key, "", 1);
+}
+
+static void show (struct gsi_boot *base)
+{
+    char key[64];
+
+    (void) base;
+    put_end (key, sizeof (key));
+}
+
+static gs_status_t blame (struct gsi_boot *base, gs_status_t st)
+{
+    char what[GSI_TEXT_MAX / 2], names[GSI_TEXT_MAX / 2], key[64];
+    bool cut_off;
+
+    snprintf (what, sizeof (what), "%s", gs_last_error ());
+    if (put_end (key, sizeof (key)) ||
+        !gsi_absent_name (base, &asking, key, names, sizeof (names), &cut_off))
+        return gsi_fail (st, "%s", what);
+    return gsi_fail (st, "%s; %s", what, names);
+}
+
+/*
+ * A rank of this node died. Those of other nodes do not know that and go on, so that this one
+ * does, too: if the rank had put its card, what comes next ends at the deadline, and names it.
+ */
+static gs_status_t one_died (struct boot_pmix *boot)
+{
+    pmix_proc_t job;
+    uint32_t local = 0;
+
+    PMIX_LOAD_PROCID (&job, boot->me.nspace, PMIX_RANK_WILDCARD);
+    if (!get_uint32 (&job, PMIX_LOCAL_SIZE, &local) || (int) local < boot->base.size)
+        return GS_OK;
+    gsi_fail (GS_ERR_TIMEOUT, "bootstrap: a rank died during the exchange");
+    return blame (&boot->base, GS_ERR_TIMEOUT);
+}
+
 /* Waits until all ranks have put their card. Drops [p]. */
 static gs_status_t fence (struct boot_pmix *boot, struct pending *p, const char *key,
                           int64_t deadline_ns)
@@ -490,8 +494,7 @@ static gs_status_t fence (struct boot_pmix *boot, struct pending *p, const char 
     PMIX_LOAD_PROCID (&all, boot->me.nspace, PMIX_RANK_WILDCARD);
     /* N.B. Slurm looks at the key's presence, not its value: leave it out for a pure barrier. */
     PMIX_INFO_LOAD (&info[0], PMIX_COLLECT_DATA, &collect, PMIX_BOOL);
-    rc =
-        PMIx_Fence_nb (&all, 1, info, 1, on_fence, p); /* packs its arguments before it returns */
+    rc = PMIx_Fence_nb (&all, 1, info, 1, on_fence, p); /* packs what it is given at once */
     PMIX_INFO_DESTRUCT (&info[0]);
     if (rc != PMIX_SUCCESS) {
         pending_drop (p, 2);
@@ -505,7 +508,7 @@ static gs_status_t fence (struct boot_pmix *boot, struct pending *p, const char 
     /* N.B. PARTIAL_SUCCESS means that a rank of this node died (4.2), INVALID_ARG that one had
      * before (PRRTE 3). */
     if (rc == PMIX_ERR_PARTIAL_SUCCESS || rc == PMIX_ERR_INVALID_ARG)
-        return name_missing (boot, key, "a rank died during the exchange");
+        return one_died (boot);
     return rc == PMIX_SUCCESS ? GS_OK : from_pmix (GS_ERR_BOOT, "PMIx fence", rc);
 }
 
@@ -533,7 +536,7 @@ static gs_status_t get_cards (struct boot_pmix *boot, const char *key, size_t by
     if (first == size)
         return GS_OK;
     if (!found)
-        return name_missing (boot, key, "a rank came to the fence without a card");
+        return name_missing (boot, key, "a rank ended during the exchange");
     return gsi_fail (GS_ERR_MISMATCH,
                      "bootstrap: the card of rank %d is not of this gradsync version: do all "
                      "ranks load the same libgradsync?",
@@ -594,5 +597,7 @@ const struct gsi_boot_ops gsi_boot_pmix = {
     .name = "pmix",
     .open = open_pmix,
     .exchange = exchange,
+    .show = show,
+    .blame = blame,
     .close = close_pmix,
 };

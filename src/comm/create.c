@@ -352,9 +352,11 @@ static gs_status_t join (struct create *c, gs_status_t planned)
     comm->serial = comm->boot->is_group ? c->plan->serial : atomic_fetch_add (&serials, 1);
     recorded = gsi_record_open (&comm->record, comm->boot->job, comm->name, comm->serial,
                                 comm->boot->rank, comm->boot->size, comm->boot->host);
-    if ((st = start (c)))
-        return st;
-    st = agree (comm, recorded, c->deadline_ns);
+    if (!(st = start (c)))
+        st = agree (comm, recorded, c->deadline_ns);
+    if ((st == GS_ERR_TIMEOUT || st == GS_ERR_TRANSPORT) && !c->ops->queued &&
+        comm->boot->ops->blame)
+        st = comm->boot->ops->blame (comm->boot, st); /* one may have died since its card came */
     comm->times.transport_us += lap_us (&begin_ns);
     if (!st && !comm->team.rank)
         gsi_log (GS_LOG_INFO, "comm",

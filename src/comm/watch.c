@@ -100,7 +100,9 @@ static void name_missing (gs_comm_t *comm, const struct gsi_call *call)
                       "GS_CHECK=collective compares what they call");
     }
     free (marks);
-    gsi_fail (GS_ERR_TIMEOUT, "%s; %s%s", deadline, names, elsewhere);
+    gsi_fail (GS_ERR_TIMEOUT, "%s; %s%s%s", deadline, names,
+              missing && call->op == GSI_OP_DESTROY ? ", or had ended it already" : "",
+              elsewhere);
 }
 
 static struct gsi_told told_of (const struct gsi_record_entry *e, int64_t step)
@@ -338,6 +340,8 @@ gs_status_t gsi_watch_failed (gs_comm_t *comm, const struct gsi_call *call, gs_s
     comm->death = st;
     memcpy (comm->death_text, reason, sizeof (reason));
     atomic_compare_exchange_strong (&comm->life, &alive, GSI_DEAD);
+    if (comm->boot->ops->show)
+        comm->boot->ops->show (comm->boot);
     if (st != GS_ERR_TIMEOUT || !comm->coll->ops->roll_call) /* which has told them */
         tell_others (comm, missed);
     return gsi_fail (st, "%s", reason);

@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* absent - who is not there, as ranks find out that can ask for what each of the others has put.
+ */
+#include "boot/absent.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/clock.h"
+
+#define FEW_RANKS 64 /* that all ask for all */
+
+/* Others may still ask for what we have put, which a server forgets when its rank ends (PRRTE 3).
+ */
+static void stay_until (int64_t until_ns)
+{
+    static const struct timespec slice = {.tv_nsec = 10 * GSI_NS_PER_MS};
+
+    while (gsi_now_ns () < until_ns)
+        nanosleep (&slice, NULL);
+}
+
+/* Asks; whether this rank knows of all. Else [*leader] does, of the ranks of this node. */
+static bool ask (struct gsi_boot *boot, const struct gsi_asking *how, const char *key,
+                 unsigned char *missing, unsigned char *wanted, int *leader)
+{
+    size_t size = (size_t) boot->size;
+
+    if (boot->size <= FEW_RANKS)
+        memset (wanted, 1, size);
+    else
+        how->local (boot, wanted);
+    memcpy (missing, wanted, size);
+    how->ask (boot, key, wanted, missing);
+    if (boot->size <= FEW_RANKS)
+        return true;
+    for (*leader = 0; *leader < boot->rank && (!wanted[*leader] || missing[*leader]);)
+        ++*leader;
+    if (*leader != boot->rank)
+        return false;
+    for (size_t r = 0; r < size; r++)
+        missing[r] |= wanted[r] = !wanted[r];
+    how->ask (boot, key, wanted, missing);
+    return true;
+}
+
+int gsi_absent_name (struct gsi_boot *boot, const struct gsi_asking *how, const char *key,
+                     char *names, size_t room, bool *cut_off)
+{
+    int64_t end_ns = gsi_now_ns () + 2 * how->seconds * GSI_NS_PER_S; /* all have asked */
+    unsigned char *missing = calloc (2, (size_t) boot->size);
+    unsigned char *local;
+    int leader, used = 0, absent = 0;
+
+    *cut_off = false;
+    if (!missing) {
+        snprintf (names, room, "who did not come is not known");
+        return -1;
+    }
+    local = missing + boot->size;
+    if (!ask (boot, how, key, missing, local, &leader))
+        used = snprintf (names, room, "rank %d has asked the other nodes; on this one (host %s) ",
+                         leader, boot->host);
+    memset (local, 0, (size_t) boot->size);
+    how->local (boot, local);
+    *cut_off = true;
+    for (int r = 0; r < boot->size; r++) {
+        absent += missing[r];
+        *cut_off = *cut_off && (missing[r] != 0) != (local[r] != 0);
+    }
+    *cut_off = *cut_off && absent;
+    gsi_boot_name_missing (missing, boot->size, how->host, boot, names + used,
+                           room - (size_t) used);
+    free (missing);
+    /* Who knows less speaks later: with --kill-on-bad-exit the first to end takes all with it. */
+    stay_until (end_ns + (used ? GSI_NS_PER_S : 0));
+    return absent;
+}

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* absent - who is not there, as ranks find out that can ask for what each of the others has put.
+ */
+#ifndef GS_BOOT_ABSENT_H
+#define GS_BOOT_ABSENT_H
+
+#include "boot/boot.h"
+
+/* How a boot asks. */
+struct gsi_asking {
+    void (*local) (struct gsi_boot *boot, unsigned char *marks); /* ranks of this node */
+
+    /* Asks for [key] of each rank with wanted[rank]; clears missing[rank] where it is there. */
+    void (*ask) (struct gsi_boot *boot, const char *key, const unsigned char *wanted,
+                 unsigned char *missing);
+    const char *(*host) (void *boot, int rank); /* or NULL */
+    int seconds;                                /* that ask takes at most */
+};
+
+/*
+ * Writes the names of the ranks that have not put [key], which all that are there ask for now;
+ * returns how many. *cut_off: those are all of other nodes, and none of this one. Where there are
+ * many, a rank asks those of its own node, and one of each node the others, so that servers are
+ * not flooded.
+ */
+int gsi_absent_name (struct gsi_boot *boot, const struct gsi_asking *how, const char *key,
+                     char *names, size_t room, bool *cut_off);
+
+#endif /* GS_BOOT_ABSENT_H */
