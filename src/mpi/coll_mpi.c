@@ -367,6 +367,7 @@ static gs_status_t open_mpi (const struct gsi_coll_setup *setup, struct gsi_coll
     c->base.context = setup->context;
     c->device = setup->device;
     c->comm = MPI_COMM_NULL;
+    c->culprit = -1;
     c->node.shm = GSI_SHM_NONE;
     c->rank = setup->team->rank;
     c->size = setup->team->size;
@@ -427,7 +428,7 @@ static gs_status_t enter (struct gsi_coll_mpi *c, const struct gsi_call *call)
 static gs_status_t leave (const struct gsi_coll_mpi *c, gs_status_t st)
 {
     if (st)
-        gsi_node_revoke (&c->node, st);
+        gsi_node_revoke (&c->node, st, c->culprit);
     return st;
 }
 

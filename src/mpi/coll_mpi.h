@@ -79,6 +79,7 @@ struct gsi_coll_mpi {
     uint64_t asked_seq;           /* in that call */
     bool notified;                /* the other ranks were told that we gave up */
     bool notice;                  /* another rank has given up: heard[] says which */
+    int culprit;                  /* the rank that a failure here is because of; -1: not known */
     struct gsi_notice *heard;     /* [size], kind GSI_NOTICE_NONE: nothing heard */
 };
 
@@ -86,6 +87,7 @@ struct gsi_coll_mpi {
 enum gsi_notice_kind { GSI_NOTICE_NONE = 0, GSI_NOTICE_ABORT = 1, GSI_NOTICE_TIMEOUT = 2 };
 struct gsi_notice {
     int32_t kind, in_message; /* not 0: it was no call of all ranks */
+    int32_t culprit, unused;  /* the rank that it gives up because of; -1: not known */
     uint64_t missed;          /* number of the first call that it has not done its part of */
     struct gsi_told told;     /* the call that it gives up in */
 };

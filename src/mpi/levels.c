@@ -490,7 +490,7 @@ gs_status_t gsi_levels_allreduce (struct gsi_coll_mpi *c, const struct gsi_level
     }
     st = levels->rails == 1 ? work_alone (&j) : work_together (&j);
     if (st && j.place && c->unfinished) {
-        gsi_node_revoke (&c->node, st);
+        gsi_node_revoke (&c->node, st, c->culprit);
         gsi_share_hide (&c->share);
     }
     return st;

@@ -431,7 +431,7 @@ gs_status_t gsi_messages (struct gsi_coll_mpi *c, struct gsi_message *list, int 
         list[i].met = false;
     if ((st = carry (&w))) {
         c->unfinished = true;
-        gsi_node_revoke (&c->node, st);
+        gsi_node_revoke (&c->node, st, c->culprit);
         return st;
     }
     for (int i = 0; i < number; i++) /* tickets are not counted */

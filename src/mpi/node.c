@@ -3,6 +3,7 @@
 #include "mpi/node.h"
 
 #include <mpi.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -25,7 +26,8 @@ struct line {
     uint64_t kind[GSI_NODE_SLOTS];  /* what the block is of: alike on all ranks */
     uint64_t place[GSI_NODE_SLOTS]; /* where its array begins, where others see it; or 0 */
     _Alignas(64) atomic_uint_fast64_t done;
-    atomic_int revoked; /* a status: it has given up, and its arrays may be anything by now */
+    atomic_int revoked; /* a status: it has given up, and its arrays may be anything by now; */
+    atomic_int culprit; /* because of this rank, or -1 */
 };
 
 /* What a rank has made: the memory of the node if it is the first there, and its file of arrays.
@@ -238,26 +240,35 @@ void gsi_node_done (const struct gsi_node *node, uint64_t turn)
     atomic_store_explicit (&line_of (node, node->index)->done, turn, memory_order_release);
 }
 
-void gsi_node_revoke (const struct gsi_node *node, gs_status_t why)
+void gsi_node_revoke (const struct gsi_node *node, gs_status_t why, int culprit)
 {
     if (!node->shm.base)
         return;
+    atomic_store_explicit (&line_of (node, node->index)->culprit, culprit, memory_order_relaxed);
+    atomic_thread_fence (memory_order_release);
     atomic_store_explicit (&line_of (node, node->index)->revoked, why, memory_order_relaxed);
     /* What the application does with its arrays comes behind it for all ranks. */
     atomic_thread_fence (memory_order_seq_cst);
 }
 
-gs_status_t gsi_node_look (const struct gsi_coll_mpi *c, int index)
+gs_status_t gsi_node_look (struct gsi_coll_mpi *c, int index)
 {
+    struct line *line = line_of (&c->node, index);
+    int rank = c->node.rank[index];
+    char cause[40] = "";
     gs_status_t why;
 
     atomic_thread_fence (memory_order_acquire); /* what was read was read before */
-    why = (gs_status_t) atomic_load_explicit (&line_of (&c->node, index)->revoked,
-                                              memory_order_relaxed);
+    why = (gs_status_t) atomic_load_explicit (&line->revoked, memory_order_acquire);
     if (!why)
         return GS_OK;
-    return gsi_fail (why, "rank %d gave up (%s) before rank %d had read its array",
-                     c->node.rank[index], gs_status_string (why), c->rank);
+    c->culprit = atomic_load_explicit (&line->culprit, memory_order_relaxed);
+    if (c->culprit >= 0)
+        snprintf (cause, sizeof (cause), " because of rank %d", c->culprit);
+    else
+        c->culprit = rank;
+    return gsi_fail (why, "rank %d gave up%s (%s) before rank %d had read its array", rank, cause,
+                     gs_status_string (why), c->rank);
 }
 
 gs_status_t gsi_node_pause (struct gsi_coll_mpi *c, unsigned polls, unsigned *spins,

@@ -73,12 +73,13 @@ uint64_t gsi_node_place (const struct gsi_node *node, int index, uint64_t turn);
 struct gsi_post *gsi_node_post (const struct gsi_node *node, int from, int to);
 
 /*
- * A rank that gives up, because of [why], says so before its arrays are the application's again.
- * Who reads the memory of the rank with place [index] itself looks behind it whether that rank
- * still was in the call: [why], and what was read is to be forgotten, if it was not.
+ * A rank that gives up, because of [why] and another rank or -1, says so before its arrays are
+ * the application's again. Who reads the memory of the rank with place [index] itself looks
+ * behind it whether that rank still was in the call: [why], and what was read is to be forgotten,
+ * if it was not.
  */
-void gsi_node_revoke (const struct gsi_node *node, gs_status_t why);
-gs_status_t gsi_node_look (const struct gsi_coll_mpi *c, int index);
+void gsi_node_revoke (const struct gsi_node *node, gs_status_t why, int culprit);
+gs_status_t gsi_node_look (struct gsi_coll_mpi *c, int index);
 
 /* One round, number [polls] from 1, of waiting for others of the node; why it should end. */
 gs_status_t gsi_node_pause (struct gsi_coll_mpi *c, unsigned polls, unsigned *spins,

@@ -26,8 +26,7 @@ bool gsi_pull_read (int64_t process, uint64_t at, void *dst, size_t bytes)
     return true;
 }
 
-gs_status_t gsi_pull_from (const struct gsi_coll_mpi *c, int i, uint64_t at, void *dst,
-                           size_t bytes)
+gs_status_t gsi_pull_from (struct gsi_coll_mpi *c, int i, uint64_t at, void *dst, size_t bytes)
 {
     bool read = gsi_pull_read (c->node.process[i], at, dst, bytes);
     int error = errno;
@@ -35,6 +34,7 @@ gs_status_t gsi_pull_from (const struct gsi_coll_mpi *c, int i, uint64_t at, voi
 
     if (st || read)
         return st;
+    c->culprit = c->node.rank[i];
     return gsi_fail (GS_ERR_TRANSPORT, "rank %d cannot read %zu bytes of rank %d's memory: %s",
                      c->rank, bytes, c->node.rank[i], strerror (error));
 }

@@ -16,8 +16,7 @@ struct gsi_coll_mpi;
 bool gsi_pull_read (int64_t process, uint64_t at, void *dst, size_t bytes);
 
 /* The same, of the rank with place [i] on the node, which must not have given up by then. */
-gs_status_t gsi_pull_from (const struct gsi_coll_mpi *c, int i, uint64_t at, void *dst,
-                           size_t bytes);
+gs_status_t gsi_pull_from (struct gsi_coll_mpi *c, int i, uint64_t at, void *dst, size_t bytes);
 
 /* Whether the ranks of this node do so. */
 bool gsi_pull_can (const struct gsi_coll_mpi *c);

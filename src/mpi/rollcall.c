@@ -29,6 +29,10 @@ gs_status_t gsi_notice_fail (struct gsi_coll_mpi *c, int rank)
 {
     const struct gsi_notice *notice = &c->heard[rank];
 
+    c->culprit = notice->culprit < 0 ? rank : notice->culprit;
+    if (notice->kind == GSI_NOTICE_ABORT && c->culprit != rank)
+        return gsi_fail (GS_ERR_STATE, "rank %d gave the communicator up because of rank %d",
+                         rank, c->culprit);
     if (notice->kind == GSI_NOTICE_ABORT)
         return gsi_fail (GS_ERR_STATE, "rank %d gave the communicator up", rank);
     c->base.told_by = 1 + rank;
@@ -57,7 +61,8 @@ void gsi_notice_send (struct gsi_coll_mpi *c, enum gsi_notice_kind kind, bool in
     c->notified = true;
     if (!(notice = calloc (1, sizeof (*notice))))
         return;
-    *notice = (struct gsi_notice){.kind = kind, .in_message = in_message, .missed = missed};
+    *notice = (struct gsi_notice){
+        .kind = kind, .in_message = in_message, .culprit = c->culprit, .missed = missed};
     if (c->base.tell)
         c->base.tell (c->base.context, &notice->told);
     for (int r = 0; r < c->size; r++) {
