@@ -10,6 +10,7 @@
 #include "base/process.h"
 #include "comm/carry.h"
 #include "comm/queue.h"
+#include "comm/sentry.h"
 #include "comm/traffic.h"
 #include "comm/watch.h"
 
@@ -169,6 +170,7 @@ static gs_status_t compare (gs_comm_t *comm, const struct gsi_told *mine,
 /* Lets go of the communicator; an abort meanwhile has left it to us to tell the others. */
 static void leave (gs_comm_t *comm)
 {
+    gsi_sentry_expect (comm, 0);
     gsi_queue_leave (comm);
     atomic_flag_clear (&comm->busy);
     if (atomic_load (&comm->life) == GSI_ABORTED)
@@ -225,6 +227,7 @@ static gs_status_t start (gs_comm_t *comm, enum gsi_record_op op, size_t count, 
     gsi_traffic_begin (comm);
     call->deadline_ns =
         gsi_record_begin (&comm->record, op, count, (int) dtype, argument) + comm->timeout_ns;
+    gsi_sentry_expect (comm, call->deadline_ns);
     call->message = gsi_record_is_message (op) ? comm->record.messages : 0;
     call->seq = comm->record.seq + !!call->message;
     if (comm->check == GSI_CHECK_COLLECTIVE)

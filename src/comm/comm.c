@@ -15,6 +15,7 @@
 #include "comm/create.h"
 #include "comm/mail.h"
 #include "comm/queue.h"
+#include "comm/sentry.h"
 #include "comm/traffic.h"
 
 static gs_status_t read_opts (const gs_comm_opts_t *opts, struct gsi_plan *plan)
@@ -82,6 +83,7 @@ static void dismantle (gs_comm_t *comm)
 {
     bool died = atomic_load (&comm->life) != GSI_ALIVE;
 
+    gsi_sentry_close (comm);
     gsi_queue_settle (comm);
     gsi_queue_close (comm);
     if (comm->coll)

@@ -51,7 +51,14 @@ struct gs_comm {
         uint64_t seq, theirs;
         int rank;
         int64_t since_ns;
-    } crossed;   /* calls that wait for each other, as they were seen last: gsi_watch_order */
+    } crossed; /* calls that wait for each other, as they were seen last: gsi_watch_order */
+    struct {
+        struct gs_comm *next;
+        bool open;
+        _Atomic int64_t until_ns; /* when the call under way should have ended; 0: none is */
+        int64_t seen_ns;          /* that, as it was seen last, */
+        int ticks;                /* and how often since it has passed */
+    } sentry;
     int culprit; /* rank that failed first, once this one has given up */
     struct gs_comm_times times;
     struct gsi_traffic traffic[GSI_OP_COUNT];

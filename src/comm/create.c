@@ -13,6 +13,7 @@
 #include "comm/carry.h"
 #include "comm/place.h"
 #include "comm/queue.h"
+#include "comm/sentry.h"
 #include "comm/watch.h"
 
 #define LATEST_NS (2 * GSI_NS_PER_S) /* how long after its deadline a rank may tell of it */
@@ -352,11 +353,16 @@ static gs_status_t join (struct create *c, gs_status_t planned)
     comm->serial = comm->boot->is_group ? c->plan->serial : atomic_fetch_add (&serials, 1);
     recorded = gsi_record_open (&comm->record, comm->boot->job, comm->name, comm->serial,
                                 comm->boot->rank, comm->boot->size, comm->boot->host);
+    gsi_sentry_expect (comm, c->deadline_ns + LATEST_NS);
+    gsi_sentry_open (comm);
     if (!(st = start (c)))
         st = agree (comm, recorded, c->deadline_ns);
     if ((st == GS_ERR_TIMEOUT || st == GS_ERR_TRANSPORT) && !c->ops->queued &&
         comm->boot->ops->blame)
         st = comm->boot->ops->blame (comm->boot, st); /* one may have died since its card came */
+    gsi_sentry_expect (comm, 0);
+    if (comm->queue) /* which has a thread of its own */
+        gsi_sentry_close (comm);
     comm->times.transport_us += lap_us (&begin_ns);
     if (!st && !comm->team.rank)
         gsi_log (GS_LOG_INFO, "comm",

@@ -14,6 +14,7 @@
 #include "comm/create.h"
 #include "comm/meeting.h"
 #include "comm/queue.h"
+#include "comm/sentry.h"
 
 #define END_NS (4 * GSI_NS_PER_S) /* ranks may tell late that a create was */
 
@@ -243,6 +244,7 @@ static gs_status_t make_together (struct split *s, gs_comm_t **out)
     gs_status_t st = gather_members (s), verdict;
     char text[GSI_TEXT_MAX];
 
+    gsi_sentry_expect (s->comm, deadline_ns + END_NS);
     origin.rank = s->member;
     gsi_meeting_begin (&s->meeting, &origin);
     if (!st && s->size)

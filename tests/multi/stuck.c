@@ -4,6 +4,7 @@
  * The program has MPI's functions itself, and hands on what it does not hold up.
  */
 #include <mpi.h>
+#include <signal.h>
 
 #include "multi.h"
 
@@ -36,6 +37,12 @@ int MPI_Finalize (void)
     return PMPI_Finalize ();
 }
 
+int MPI_Testall (int count, MPI_Request requests[], int *flag, MPI_Status statuses[])
+{
+    hold ("testall", HELD);
+    return PMPI_Testall (count, requests, flag, statuses);
+}
+
 static gs_comm_t *create (void)
 {
     gs_comm_opts_t opts = GS_COMM_OPTS_INIT;
@@ -64,6 +71,42 @@ static void group (void)
     gs_comm_destroy (comm);
 }
 
+static char said[4096];
+
+static void note (gs_log_level_t level, const char *line, void *context)
+{
+    (void) level, (void) context;
+    snprintf (said, sizeof (said), "%s", line);
+}
+
+/* What becomes of the rank: the program has nothing more to say. */
+static void aborted (int unused)
+{
+    (void) unused;
+    CHECK (strstr (said, "allreduce_avg #") && strstr (said, "GS_STUCK_MS"), "said '%s'", said);
+    _exit (multi_failures ? EXIT_FAILURE : EXIT_SUCCESS);
+}
+
+/* A transfer: its rank is ended, and the other one told that it does not come. */
+static void transfer (void)
+{
+    static float x[100000];
+    const char *call = held;
+    gs_comm_t *comm;
+
+    held = NULL;
+    comm = create ();
+    CHECK_OK (gs_barrier (comm, NULL));
+    CHECK_OK (gs_barrier (comm, NULL));
+    gs_log_set_sink (note, NULL);
+    signal (SIGABRT, aborted);
+    held = call;
+    CHECK_FAILS (gs_allreduce_avg (comm, x, 100000, GS_F32, NULL), GS_ERR_TIMEOUT,
+                 "did not come: rank 1");
+    CHECK (multi_rank () != HELD, "rank %d came back", HELD);
+    gs_comm_destroy (comm);
+}
+
 /* The end of the process. */
 static void end (void)
 {
@@ -89,6 +132,8 @@ int main (void)
         start ();
     else if (!strcmp (held, "group"))
         group ();
+    else if (!strcmp (held, "testall"))
+        transfer ();
     else
         end ();
     return multi_end ("a call of MPI that does not return is left behind");
