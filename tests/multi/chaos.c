@@ -1,0 +1,280 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * chaos - the program of chaos.sh: all that a job does, small and in bulk, while one rank is
+ * killed, stopped or leaves. GS_TEST_CHAOS="HOW RANK STEP MICROSECONDS" says which and when, from
+ * the beginning of the step on. Each rank that is left says how it ended.
+ */
+#include <pthread.h>
+#include <signal.h>
+#include <sys/wait.h>
+
+#include "multi.h"
+
+#define BULK   ((size_t) 1 << 20) /* floats of a rank */
+#define LITTLE ((size_t) 10)
+#define ROUNDS 3 /* of all steps but the first and the last */
+
+static gs_comm_t *comm;
+static float *x, *y; /* [BULK], [size * BULK] */
+static int rank, size;
+static char why[4096]; /* the text of the first failure */
+
+/* Keeps the text of [st], for what comes next may fail, too. */
+static gs_status_t keep (gs_status_t st)
+{
+    if (st && !*why)
+        snprintf (why, sizeof (why), "%s", gs_last_error ());
+    return st;
+}
+
+static gs_status_t create (void)
+{
+    gs_comm_opts_t opts = GS_COMM_OPTS_INIT;
+
+    opts.name = "chaos";
+    return gs_comm_create (&opts, &comm);
+}
+
+/* Halves of the ranks, and all of them: groups 0, 1 and 2. */
+static gs_status_t split (void)
+{
+    gs_comm_t *group;
+    gs_status_t st;
+
+    for (int i = 0; i < 2; i++) {
+        if ((st = gs_comm_split (comm, i ? 2 : rank % 2, rank, &group)))
+            return st;
+        if ((st = gs_allreduce_avg (group, x, LITTLE, GS_F32, NULL)) == GS_OK)
+            st = gs_allreduce_avg (group, x, BULK / 4, GS_F32, NULL);
+        if (keep (st)) {
+            gs_comm_abort (comm); /* whose other ranks are in no call of the group */
+            gs_comm_destroy (group);
+            return st;
+        }
+        if ((st = gs_comm_destroy (group)))
+            return st;
+    }
+    return GS_OK;
+}
+
+static gs_status_t allreduce (void)
+{
+    gs_status_t st = GS_OK;
+
+    for (size_t count = LITTLE; count <= BULK && !st; count *= 47)
+        st = gs_allreduce_avg (comm, x, count, GS_F32, NULL);
+    return st ? st : gs_allreduce_avg (comm, x, BULK, GS_F32, NULL);
+}
+
+static gs_status_t use_reducer (gs_reducer_t *reducer)
+{
+    gs_status_t st = GS_OK;
+
+    for (int g = 0; g < 12 && !st; g++) {
+        const size_t extent = g % 3 ? 1000 : BULK / 8;
+        char name[16];
+        snprintf (name, sizeof (name), "grad%d", g);
+        st = gs_reducer_add (reducer, name, 1, &extent, GS_F32, NULL, NULL);
+    }
+    if (!st)
+        st = gs_reducer_commit (reducer);
+    for (int step = 0; step < 3 && !st; step++) {
+        for (int g = 11; g >= 0 && !st; g--)
+            st = gs_reducer_ready (reducer, g, NULL);
+        if (!st)
+            st = gs_reducer_finish (reducer, NULL);
+    }
+    return st;
+}
+
+static gs_status_t reducer (void)
+{
+    gs_reducer_t *reducer;
+    gs_status_t st = gs_reducer_create (comm, NULL, &reducer), ended;
+
+    if (st)
+        return st;
+    st = keep (use_reducer (reducer));
+    ended = gs_reducer_destroy (reducer);
+    return st ? st : ended;
+}
+
+static gs_status_t gather (void)
+{
+    gs_status_t st;
+
+    if ((st = gs_allgather (comm, x, y, LITTLE, GS_F32, NULL)) ||
+        (st = gs_allgather (comm, x, y, BULK, GS_F32, NULL)) ||
+        (st = gs_alltoall (comm, y, x, BULK / (size_t) size, GS_F32, NULL)) ||
+        (st = gs_gather (comm, x, y, BULK, GS_F32, size - 1, NULL)) ||
+        (st = gs_reduce_scatter (comm, y, x, BULK / (size_t) size, GS_F32, GS_SUM, NULL)))
+        return st;
+    return gs_broadcast (comm, x, BULK, GS_F32, 0, NULL);
+}
+
+static gs_status_t halo (void)
+{
+    const int grid[1] = {size}, periodic[1] = {1};
+    const size_t extents[1] = {BULK / 2}, width[1] = {BULK / 16};
+    gs_halo_t *ghosts;
+    gs_status_t st = gs_halo_create (comm, 1, grid, extents, width, periodic, GS_F32, &ghosts),
+                ended;
+
+    if (st)
+        return st;
+    for (int i = 0; i < 3 && !st; i++)
+        st = keep (gs_halo_exchange (ghosts, x, NULL));
+    ended = gs_halo_destroy (ghosts);
+    return st ? st : ended;
+}
+
+static gs_status_t use_plan (gs_ckpt_t *ckpt, int64_t step)
+{
+    const size_t little = LITTLE, part = BULK / 4, at = part * (size_t) rank;
+    const size_t whole = part * (size_t) size;
+    gs_status_t st;
+
+    if ((st = gs_ckpt_add_replicated (ckpt, "y", 1, &little, GS_F32, y)) ||
+        (st = gs_ckpt_add_sharded (ckpt, "x", 1, &part, &at, &whole, GS_F32, x)) ||
+        (st = gs_ckpt_commit (ckpt)) || (st = gs_ckpt_write (ckpt, step, NULL)) ||
+        (st = gs_ckpt_write_async (ckpt, step + 1, NULL, NULL)) ||
+        (st = gs_allreduce_avg (comm, y, LITTLE, GS_F32, NULL)) ||
+        (st = gs_ckpt_wait (ckpt, NULL, NULL)))
+        return st;
+    return gs_ckpt_read (ckpt, step + 1, NULL, NULL);
+}
+
+static gs_status_t checkpoint (void)
+{
+    static int64_t step;
+    const char *folder = getenv ("TMPDIR");
+    gs_ckpt_opts_t opts = GS_CKPT_OPTS_INIT;
+    gs_ckpt_t *ckpt;
+    gs_status_t st, ended;
+
+    opts.compare = GS_CKPT_COMPARE_NONE; /* arrays of the ranks differ here */
+    st = gs_ckpt_create (comm, folder ? folder : "/tmp", &opts, &ckpt);
+    if (st)
+        return st == GS_ERR_UNSUPPORTED ? GS_OK : st;
+    if ((st = keep (use_plan (ckpt, step += 2))))
+        gs_ckpt_wait (ckpt, NULL, NULL); /* for one that is still being written */
+    ended = gs_ckpt_destroy (ckpt);
+    return st ? st : ended;
+}
+
+static gs_status_t destroy (void)
+{
+    gs_comm_t *ended = comm;
+
+    comm = NULL;
+    return gs_comm_destroy (ended);
+}
+
+static const struct {
+    const char *name;
+    gs_status_t (*take) (void);
+} steps[] = {{"create", create},   {"split", split},    {"allreduce", allreduce},
+             {"reducer", reducer}, {"gather", gather},  {"halo", halo},
+             {"ckpt", checkpoint}, {"destroy", destroy}};
+
+#define LAST ((int) (sizeof (steps) / sizeof (steps[0])) - 1)
+
+/* ---- What happens to one of them ---- */
+
+static struct {
+    char how[8], step[16];
+    int rank;
+    long us;
+} plan;
+
+static void *strike (void *unused)
+{
+    usleep ((useconds_t) plan.us);
+    if (!strcmp (plan.how, "kill"))
+        raise (SIGKILL);
+    else if (!strcmp (plan.how, "stop"))
+        kill (getpid (), SIGSTOP);
+    else
+        _exit (3);
+    return unused;
+}
+
+static bool others_ended (void)
+{
+    for (int r = 0; r < size; r++)
+        if (r != plan.rank && access (multi_signal_path ("ended", r), F_OK))
+            return false;
+    return true;
+}
+
+/*
+ * What the launcher started: not the rank, at whose death it would end the others, but its
+ * parent. A stopped rank ends when the others have.
+ */
+static int supervise (pid_t child)
+{
+    int status = 0;
+
+    while (!waitpid (child, &status, WNOHANG)) {
+        if (rank == plan.rank && others_ended ())
+            kill (child, SIGKILL);
+        usleep (20000);
+    }
+    if (rank != plan.rank)
+        multi_signal ("ended", rank);
+    if (status && rank != plan.rank)
+        printf ("rank %d crashed: %s %d\n", rank, WIFSIGNALED (status) ? "signal" : "status",
+                WIFSIGNALED (status) ? WTERMSIG (status) : WEXITSTATUS (status));
+    return 0;
+}
+
+static gs_status_t take (int which)
+{
+    static bool armed;
+    pthread_t thread;
+
+    if (rank == plan.rank && !armed && !strcmp (plan.step, steps[which].name)) {
+        armed = true;
+        if (pthread_create (&thread, NULL, strike, NULL))
+            exit (1);
+    }
+    return steps[which].take ();
+}
+
+static int run (void)
+{
+    gs_status_t st;
+    int which = 0;
+
+    x = calloc ((size_t) size * BULK, sizeof (*x));
+    y = calloc ((size_t) size * BULK, sizeof (*y));
+    if (!x || !y)
+        return 1;
+    st = keep (take (0));
+    for (int i = 0; i < ROUNDS && !st; i++)
+        for (which = 1; which < LAST && !st; which += !st)
+            st = keep (take (which));
+    if (!st)
+        st = keep (take (which = LAST));
+    printf ("rank %d ended in %s with %s: %s\n", rank, steps[which].name, gs_status_string (st),
+            why);
+    fflush (stdout);
+    if (comm && !gs_comm_check (comm))
+        gs_comm_abort (comm); /* refused here only: the others wait */
+    gs_comm_destroy (comm);
+    return 0;
+}
+
+int main (void)
+{
+    const char *text = getenv ("GS_TEST_CHAOS");
+    pid_t child;
+
+    rank = multi_rank ();
+    size = multi_size ();
+    plan.rank = -1;
+    if (text && sscanf (text, "%7s %d %15s %ld", plan.how, &plan.rank, plan.step, &plan.us) != 4)
+        return 99;
+    child = fork ();
+    return child ? supervise (child) : run ();
+}

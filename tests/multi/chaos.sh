@@ -1,0 +1,148 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-3-Clause
+#
+# chaos.sh [TRIALS [SEED]] - one rank is killed, stopped or leaves at a random instant, on a node
+# or on two: every rank that is left ends, says why, and names that rank. Trial n has seed
+# SEED + n. GS_TEST_TRIALS and GS_TEST_SEED say the same; else 100 trials, 12 with GS_TEST_SHORT.
+
+launch=${top_srcdir:?run me by make check}/tests/launch.sh
+program=tests/multi/chaos.mt
+trials=${1:-${GS_TEST_TRIALS:-$([[ -n ${GS_TEST_SHORT-} ]] && echo 12 || echo 100)}}
+seed=${2:-${GS_TEST_SEED:-$((SRANDOM % 1000000))}}
+beside=${GS_TEST_BESIDE:-6} # trials that run side by side: they mostly wait
+layouts=(3 4 2x1 2x2 2+1)
+hows=(kill stop leave)
+steps=(create split allreduce reducer gather halo ckpt destroy)
+most_us=(300000 100000 150000 200000 250000 100000 200000 5000) # about as long as each takes
+room=$(mktemp -d "${TMPDIR:-/tmp}/gs-chaos.XXXXXX") || exit 99
+trap 'rm -rf "$room"' EXIT
+
+# draw N: sets drawn to a number below N.
+draw () {
+    drawn=$(((RANDOM * 32768 + RANDOM) % $1))
+}
+
+# What happens in trial $1, in layout, ranks, victim and plan.
+draw_trial () {
+    local step
+
+    RANDOM=$1
+    draw 1000; draw 1000 # seeds beside each other begin alike
+    draw ${#layouts[@]}; layout=${layouts[drawn]}
+    ranks=$((${layout//x/*}))
+    draw "$ranks"; victim=$drawn
+    draw ${#steps[@]}; step=$drawn
+    draw ${#hows[@]}; how=${hows[drawn]}
+    draw "${most_us[step]}"
+    plan="$how $victim ${steps[step]} $drawn"
+}
+
+# Whether the text $1 holds the victim for missing or dead, and nobody else for missing: but others
+# may be in a call of a group, or through with a destroy. Groups of every other rank have numbers of
+# their own. The output is in $2.
+names_victim () {
+    local text=$1 number=$victim missing
+
+    if [[ $text =~ communicator\ \'chaos\.split([01])\' ]]; then
+        number=$((victim / 2))
+        ((victim % 2 == BASH_REMATCH[1])) || return
+    fi
+    text=${text#*communicator \'chaos*\' on rank * (host *): }
+    missing=$(grep -oE 'rank [0-9]+' <<<"${text#*did not come*:}" | sort -u)
+    if [[ $text = *"did not come"* && $1 != *"destroy #"* ]] \
+        && ! grep -q "of communicator 'chaos.split" "$2"; then
+        [[ $missing = "rank $number" ]]
+    else
+        grep -qx "rank $number" <<<"$missing"
+    fi
+}
+
+# Judges how rank $1 ended, as it says in the file $2; prints what is wrong.
+judge_rank () {
+    local line step
+
+    if line=$(grep -m1 "^gradsync\[$1/.*(GS_STUCK_MS)" "$2"); then
+        : >"$2.stuck.$1"
+        names_victim "${line#*: }" "$2" || echo "culprit: rank $1 does not name rank $victim"
+        return
+    fi
+    sed -n "s/^rank $1 crashed/crash: &/p" "$2"
+    if ! line=$(grep -m1 "^rank $1 ended in" "$2"); then
+        echo "silent: rank $1 does not say how it ended"
+        return
+    fi
+    step=${line#rank * ended in } step=${step%% *}
+    if [[ $line = *" with GS_OK: "* ]]; then
+        [[ $step = destroy ]] || echo "wrong: rank $1 ends well in $step"
+        return
+    fi
+    # Who hears that another rank has given up need not know why; so a program does that whose
+    # group has died.
+    [[ $step != split || $line != *"gave the communicator up"* ]] || return
+    names_victim "${line#*with }" "$2" || echo "culprit: rank $1 does not name rank $victim"
+}
+
+judge () {
+    local file=$1 status=$2 r
+
+    ((status != 124 && status != 137)) || echo "hang: no end"
+    # MPI's own end of ranks that start it while one of them dies; gradsync(7) tells.
+    if grep -q 'An error occurred in MPI_Init_thread' "$file"; then
+        : >"$file.init"
+        return
+    fi
+    for ((r = 0; r < ranks; r++)); do
+        ((r == victim)) || judge_rank "$r" "$file"
+    done
+}
+
+# Runs trial $1; its output, and in .wrong what is wrong, lie in the room.
+run_trial () {
+    local file=$room/$1 status layout ranks victim how plan drawn
+
+    draw_trial "$1"
+    # The ranks leave without MPI_Finalize, which would wait for what never comes.
+    OMPI_MCA_orte_allowed_exit_without_sync=1 GS_TEST_CHAOS=$plan GS_TIMEOUT_MS=4000 \
+        GS_BOOT_TIMEOUT_MS=6000 GS_STUCK_MS=15000 GS_TEST_SECONDS=60 \
+        "$launch" --live --layout "$layout" "$program" >"$file" 2>&1
+    status=$?
+    if ((status == 77)); then
+        mv "$file" "$file.skip"
+        return
+    fi
+    echo "trial with seed $1: $plan on $layout" >"$file.plan"
+    judge "$file" "$status" >"$file.wrong"
+}
+
+count () {
+    cat "$room"/*.wrong 2>/dev/null | grep -c "^$1"
+}
+
+number () {
+    find "$room" -name "$1" | wc -l
+}
+
+for ((n = 0; n < trials; n++)); do
+    while (($(jobs -rp | wc -l) >= beside)); do
+        wait -n
+    done
+    run_trial $((seed + n)) &
+done
+wait
+
+skipped=$(number '*.skip')
+if ((skipped == trials)); then
+    echo "skip: $(tail -n 1 "$room/$seed.skip")"
+    exit 77
+fi
+for file in "$room"/*.wrong; do
+    [[ -s $file ]] || continue
+    file=${file%.wrong}
+    echo "FAIL: $(cat "$file.plan"); again: make check TESTS=tests/multi/chaos.sh" \
+        "GS_TEST_TRIALS=1 GS_TEST_SEED=${file##*/}"
+    sed 's/^/    /' "$file.wrong" "$file"
+done
+echo "$((trials - skipped)) trials from seed $seed: $(count hang) hangs, $(count silent) silent" \
+    "ends, $(count crash) crashes, $(count culprit) wrong culprits, $(count wrong) wrong ends;" \
+    "ended by MPI_Init_thread $(number '*.init'), stuck in MPI $(number '*.stuck.*')"
+! grep -q . "$room"/*.wrong
