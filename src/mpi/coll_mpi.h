@@ -32,10 +32,9 @@ enum gsi_tag {
     GSI_TAG_NOTICE = 5,
     GSI_TAG_HALVING = 6,
     GSI_TAG_EXCHANGE = 7,
-    GSI_TAG_OFFER = 8,    /* of messages: a sender's ticket, */
-    GSI_TAG_WANT = 9,     /* a receiver's, */
-    GSI_TAG_MESSAGE = 10, /* what follows; */
-    GSI_TAG_ALL = 3,      /* added where all ranks exchange them; */
+    GSI_TAG_LETTER = 8,  /* of messages: tickets, */
+    GSI_TAG_MESSAGE = 9, /* what follows; */
+    GSI_TAG_ALL = 2,     /* added where all ranks exchange them; */
     GSI_TAGS = 16 /* times a number for the kind of the call, added to those of collectives */
 };
 

@@ -73,6 +73,25 @@ static size_t head_bytes (const struct gsi_node *node)
                           size * (sizeof (struct line) + size * sizeof (struct gsi_post)));
 }
 
+static size_t areas_bytes (const struct gsi_node *node)
+{
+    return (size_t) node->size * (size_t) node->slots * (node->area_bytes + node->result_bytes);
+}
+
+/* Of all of it only what is used takes up room. */
+static size_t routes_bytes (const struct gsi_node *node)
+{
+    return gsi_shm_round (2 * (size_t) node->size * (size_t) node->size *
+                          sizeof (struct gsi_route));
+}
+
+struct gsi_route *gsi_node_route (const struct gsi_node *node, int from, int to, bool all)
+{
+    char *routes = node->shm.base + head_bytes (node) + areas_bytes (node);
+
+    return (struct gsi_route *) (void *) routes + (all * node->size + from) * node->size + to;
+}
+
 struct gsi_post *gsi_node_post (const struct gsi_node *node, int from, int to)
 {
     return (struct gsi_post *) (void *) line_of (node, node->size) + from * node->size + to;
@@ -80,14 +99,13 @@ struct gsi_post *gsi_node_post (const struct gsi_node *node, int from, int to)
 
 static struct made make (struct gsi_coll_mpi *c, struct gsi_node *node)
 {
-    size_t areas = (size_t) node->size * (size_t) node->slots;
     struct made made = {.arrays = gsi_share_open (&c->share, node->size)};
 
     made.probe_at = (uint64_t) (uintptr_t) &node->probe;
     made.probe = node->probe = made.arrays.token ^ made.probe_at;
     if (node->index == 0 && !gsi_fault ("node.memory"))
-        made.node = gsi_shm_make (
-            &node->shm, head_bytes (node) + areas * (node->area_bytes + node->result_bytes));
+        made.node = gsi_shm_make (&node->shm,
+                                  head_bytes (node) + areas_bytes (node) + routes_bytes (node));
     return made;
 }
 
@@ -251,18 +269,22 @@ void gsi_node_revoke (const struct gsi_node *node, gs_status_t why, int culprit)
     atomic_thread_fence (memory_order_seq_cst);
 }
 
+gs_status_t gsi_node_revoked (const struct gsi_node *node, int index)
+{
+    atomic_thread_fence (memory_order_acquire); /* what was read was read before */
+    return (gs_status_t) atomic_load_explicit (&line_of (node, index)->revoked,
+                                               memory_order_acquire);
+}
+
 gs_status_t gsi_node_look (struct gsi_coll_mpi *c, int index)
 {
-    struct line *line = line_of (&c->node, index);
+    gs_status_t why = gsi_node_revoked (&c->node, index);
     int rank = c->node.rank[index];
     char cause[40] = "";
-    gs_status_t why;
 
-    atomic_thread_fence (memory_order_acquire); /* what was read was read before */
-    why = (gs_status_t) atomic_load_explicit (&line->revoked, memory_order_acquire);
     if (!why)
         return GS_OK;
-    c->culprit = atomic_load_explicit (&line->culprit, memory_order_relaxed);
+    c->culprit = atomic_load_explicit (&line_of (&c->node, index)->culprit, memory_order_relaxed);
     if (c->culprit >= 0)
         snprintf (cause, sizeof (cause), " because of rank %d", c->culprit);
     else

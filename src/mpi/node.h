@@ -8,7 +8,7 @@
  * block n may use the area of a block that all had taken before they put block n.
  *
  * A rank also posts to another where its own memory has what that one is to read by itself
- * (pull.c).
+ * (pull.c), and each has two routes to each other one, for messages (route.h).
  */
 #ifndef GS_MPI_NODE_H
 #define GS_MPI_NODE_H
@@ -19,6 +19,7 @@
 #include <stdint.h>
 
 #include "coll/coll.h"
+#include "mpi/route.h"
 #include "mpi/shm.h"
 
 #define GSI_LAG        4 /* blocks between two steps of one: so many are on their way meanwhile */
@@ -72,6 +73,9 @@ uint64_t gsi_node_place (const struct gsi_node *node, int index, uint64_t turn);
 /* What the rank with place [from] has posted to the one with place [to]. */
 struct gsi_post *gsi_node_post (const struct gsi_node *node, int from, int to);
 
+/* That of messages from one place to another; [all]: of those that all ranks exchange. */
+struct gsi_route *gsi_node_route (const struct gsi_node *node, int from, int to, bool all);
+
 /*
  * A rank that gives up, because of [why] and another rank or -1, says so before its arrays are
  * the application's again. Who reads the memory of the rank with place [index] itself looks
@@ -79,6 +83,7 @@ struct gsi_post *gsi_node_post (const struct gsi_node *node, int from, int to);
  * if it was not.
  */
 void gsi_node_revoke (const struct gsi_node *node, gs_status_t why, int culprit);
+gs_status_t gsi_node_revoked (const struct gsi_node *node, int index); /* why, or GS_OK */
 gs_status_t gsi_node_look (struct gsi_coll_mpi *c, int index);
 
 /* One round, number [polls] from 1, of waiting for others of the node; why it should end. */
