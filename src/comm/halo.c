@@ -1,6 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* halo - fills ghost layers from the neighbours, and the adjoint of that. */
+/*
+ * halo - fills ghost layers from the neighbours, and the adjoint of that.
+ *
+ * What is one run of memory leaves from where it lies, and comes to where it belongs; only other
+ * boxes are packed.
+ */
 #include "comm/halo.h"
+
+#include <string.h>
 
 #include "base/dtype.h"
 #include "comm/carry.h"
@@ -22,15 +29,46 @@ static bool on_gpu (const struct work *w)
     return w->rooms == &w->halo->there;
 }
 
-static gs_status_t move (const struct work *w, enum gsi_box_way way, const struct gsi_box *box,
-                         void *packed)
+/* What goes over one side: each is packed, or [in_place]. */
+struct part {
+    struct gsi_box box;
+    char *memory;
+    bool in_place;
+};
+struct face {
+    struct part out, in;
+};
+
+static struct part make_part (const struct work *w, struct gsi_box box, enum gsi_box_way way,
+                              char *room)
+{
+    bool in_place = way != GSI_BOX_ADD && gsi_box_is_run (&box);
+
+    return (struct part){.box = box,
+                         .memory = in_place ? w->field + box.begin * w->halo->element : room,
+                         .in_place = in_place};
+}
+
+static gs_status_t move (const struct work *w, enum gsi_box_way way, const struct part *part)
 {
     const gs_halo_t *h = w->halo;
 
     if (on_gpu (w))
-        return h->comm->device->ops->queue->box (way, h->dtype, box, w->field, packed,
-                                                 w->call.stream);
-    gsi_host_box (way, h->dtype, box, w->field, packed);
+        return h->comm->device->ops->queue->box (way, h->dtype, &part->box, w->field,
+                                                 part->memory, w->call.stream);
+    gsi_host_box (way, h->dtype, &part->box, w->field, part->memory);
+    return GS_OK;
+}
+
+/* What has left from where it lies is gone from there. */
+static gs_status_t take_away (const struct work *w, const struct part *part)
+{
+    const gs_halo_t *h = w->halo;
+    size_t bytes = gsi_box_count (&part->box) * h->element;
+
+    if (on_gpu (w))
+        return h->comm->device->ops->queue->zero (part->memory, bytes, w->call.stream);
+    memset (part->memory, 0, bytes);
     return GS_OK;
 }
 
@@ -44,7 +82,8 @@ static enum gsi_halo_side other (enum gsi_halo_side side)
  * Two ranks may be neighbours on both sides: what each sends first, from its low side, the other
  * one takes in first, on its high side.
  */
-static int list_messages (const struct work *w, int d, size_t bytes, struct gsi_message *list)
+static int list_messages (const struct work *w, int d, const struct face *face,
+                          struct gsi_message *list)
 {
     const gs_halo_t *h = w->halo;
     int n = 0;
@@ -52,11 +91,13 @@ static int list_messages (const struct work *w, int d, size_t bytes, struct gsi_
     for (int i = 0; i < 2 * GSI_SIDES; i++) {
         bool send = i < GSI_SIDES;
         enum gsi_halo_side side = (enum gsi_halo_side) (i % GSI_SIDES);
+        const struct part *part;
         side = send ? side : other (side);
         if (h->neighbour[d][side] < 0)
             continue;
-        list[n++] = (struct gsi_message){.buf = send ? w->rooms->out[side] : w->rooms->in[side],
-                                         .bytes = bytes,
+        part = send ? &face[side].out : &face[side].in;
+        list[n++] = (struct gsi_message){.buf = part->memory,
+                                         .bytes = gsi_box_count (&part->box) * h->element,
                                          .peer = h->neighbour[d][side],
                                          .dtype = h->dtype,
                                          .send = send};
@@ -64,49 +105,63 @@ static int list_messages (const struct work *w, int d, size_t bytes, struct gsi_
     return n;
 }
 
-/* A block that is its own neighbour, on both sides: what leaves on one comes in on the other. */
-static void exchange_with_itself (const struct work *w)
+static gs_status_t pack (const struct work *w, int d, struct face *face)
 {
-    struct gsi_halo_rooms *rooms = w->rooms;
-    char *low = rooms->in[GSI_LOW], *high = rooms->in[GSI_HIGH];
+    const gs_halo_t *h = w->halo;
+    gs_status_t st = GS_OK;
 
-    rooms->in[GSI_LOW] = rooms->out[GSI_HIGH];
-    rooms->in[GSI_HIGH] = rooms->out[GSI_LOW];
-    rooms->out[GSI_LOW] = low;
-    rooms->out[GSI_HIGH] = high;
+    for (int i = GSI_LOW; i < GSI_SIDES && !st; i++) {
+        enum gsi_halo_side side = (enum gsi_halo_side) i;
+        if (h->neighbour[d][side] < 0)
+            continue;
+        face[side].out = make_part (w, w->leaving (h, d, side), w->leave, w->rooms->out[side]);
+        face[side].in = make_part (w, w->coming (h, d, side), w->come, w->rooms->in[side]);
+        if (!face[side].out.in_place)
+            st = move (w, w->leave, &face[side].out);
+    }
+    return st;
+}
+
+static gs_status_t unpack (const struct work *w, int d, const struct face *face)
+{
+    gs_status_t st = GS_OK;
+
+    for (int side = GSI_LOW; side < GSI_SIDES && !st; side++)
+        if (w->halo->neighbour[d][side] >= 0 && !face[side].in.in_place)
+            st = move (w, w->come, &face[side].in);
+    for (int side = GSI_LOW; side < GSI_SIDES && !st && w->leave == GSI_BOX_TAKE_AWAY; side++)
+        if (w->halo->neighbour[d][side] >= 0 && face[side].out.in_place)
+            st = take_away (w, &face[side].out);
+    return st;
+}
+
+/* A block that is its own neighbour, on both sides: what leaves on one comes in on the other. */
+static void exchange_with_itself (struct face *face)
+{
+    for (int side = GSI_LOW; side < GSI_SIDES; side++) {
+        face[side].in.memory = face[other ((enum gsi_halo_side) side)].out.memory;
+        face[side].in.in_place = false;
+    }
 }
 
 static gs_status_t step (const struct work *w, int d)
 {
     gs_halo_t *h = w->halo;
     struct gsi_message list[2 * GSI_SIDES];
-    struct gsi_box box;
-    gs_status_t st = GS_OK;
+    struct face face[GSI_SIDES];
+    gs_status_t st = pack (w, d, face);
     int n;
 
-    for (int side = GSI_LOW; side < GSI_SIDES && !st; side++) {
-        if (h->neighbour[d][side] < 0)
-            continue;
-        box = w->leaving (h, d, (enum gsi_halo_side) side);
-        st = move (w, w->leave, &box, w->rooms->out[side]);
-    }
     if (st)
         return st;
-    box = w->leaving (h, d, GSI_LOW);
-    n = list_messages (w, d, gsi_box_count (&box) * h->element, list);
-    if (h->neighbour[d][GSI_LOW] == h->comm->team.rank)
-        exchange_with_itself (w);
-    else
-        st = gsi_mail_carry (h->comm, list, n, &w->call);
-    if (st == GS_ERR_MISMATCH)
-        return gsi_mail_disagree (h->comm, list, n);
-    for (int side = GSI_LOW; side < GSI_SIDES && !st; side++) {
-        if (h->neighbour[d][side] < 0)
-            continue;
-        box = w->coming (h, d, (enum gsi_halo_side) side);
-        st = move (w, w->come, &box, w->rooms->in[side]);
+    if (h->neighbour[d][GSI_LOW] == h->comm->team.rank) {
+        exchange_with_itself (face);
+    } else {
+        n = list_messages (w, d, face, list);
+        if ((st = gsi_mail_carry (h->comm, list, n, &w->call)) == GS_ERR_MISMATCH)
+            return gsi_mail_disagree (h->comm, list, n);
     }
-    return st;
+    return st ? st : unpack (w, d, face);
 }
 
 static bool takes_part (const gs_halo_t *h, int d)

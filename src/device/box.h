@@ -6,6 +6,7 @@
 #ifndef GS_DEVICE_BOX_H
 #define GS_DEVICE_BOX_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "gradsync.h"
@@ -31,6 +32,13 @@ void gsi_host_box (enum gsi_box_way way, gs_dtype_t dtype, const struct gsi_box 
 static inline size_t gsi_box_count (const struct gsi_box *box)
 {
     return box->planes * box->rows * box->run;
+}
+
+/* Whether it is one run. */
+static inline bool gsi_box_is_run (const struct gsi_box *box)
+{
+    return (box->rows == 1 || box->run == box->row) &&
+           (box->planes == 1 || box->rows * box->run == box->plane);
 }
 
 #endif /* GS_DEVICE_BOX_H */
