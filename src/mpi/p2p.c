@@ -137,13 +137,14 @@ static int find_stray (const struct gsi_coll_mpi *c, const struct gsi_slot *slot
 
 /*
  * GS_ERR_MISMATCH if a rank that is waited for makes another call: it sends in the order of its
- * calls. N.B. MPI may hand out what comes next before the last of a long message is there; hence
- * the patience, which counts looks: a process that was stopped has had none.
+ * calls. Asked after gsi_p2p_interrupted, whose last look for notices is clock enough. N.B. MPI
+ * may hand out what comes next before the last of a long message is there; hence the patience,
+ * which counts looks: a process that was stopped has had none.
  */
 static gs_status_t look_for_strays (struct gsi_coll_mpi *c, const struct gsi_slot *slot,
                                     int64_t *look_ns, int *strays)
 {
-    int64_t now_ns = gsi_now_ns ();
+    int64_t now_ns = c->listened_ns;
     int stray;
 
     if (now_ns < *look_ns)
