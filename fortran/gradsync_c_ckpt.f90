@@ -28,7 +28,8 @@ module gradsync_c_ckpt
     integer(c_int) :: read_only = 0
     type(c_ptr) :: signals = c_null_ptr
     real(c_double) :: stop_margin_s = 0
-    type(c_ptr) :: reserved(8) = c_null_ptr
+    integer(c_int) :: create_folder = 0
+    type(c_ptr) :: reserved(7) = c_null_ptr
   end type c_ckpt_opts
 
   ! What adds an array that has one shape on all ranks.

@@ -68,7 +68,7 @@ contains
   ! Makes a plan without arrays.
   !
   !   comm        in   outlives the plan
-  !   dir         in   folder of the files, which exists
+  !   dir         in   folder of the files
   !   ckpt        out  the new plan; never created, if this fails
   !   name        in   shown in messages
   !   keep_last   in   so many of the newest files stay; else all
@@ -81,11 +81,11 @@ contains
   !   signals     in   that ask to stop; else 'USR1,TERM'
   !   stop_margin_s
   !               in   seconds to be left at the end of the job; else 60
-  !   overwrite, allow_missing, allow_extra, lazy, direct, read_only
+  !   overwrite, allow_missing, allow_extra, lazy, direct, read_only, create_folder
   !               in   as gs_ckpt_opts_t; else .false.
   subroutine gs_ckpt_create(comm, dir, ckpt, name, keep_last, keep_every, overwrite, &
     allow_missing, allow_extra, compare, layout, busy, lazy, direct, memory, ranks, &
-    read_only, signals, stop_margin_s, stat, errmsg)
+    read_only, signals, stop_margin_s, create_folder, stat, errmsg)
     type(gs_comm), intent(in) :: comm
     character(*), intent(in) :: dir
     type(gs_ckpt), intent(out) :: ckpt
@@ -93,10 +93,9 @@ contains
     integer(c_int), intent(in), optional :: keep_last
     integer(c_int64_t), intent(in), optional :: keep_every
     logical, intent(in), optional :: overwrite, allow_missing, allow_extra, lazy, direct
-    logical, intent(in), optional :: read_only
-    integer(c_int), intent(in), optional :: compare, layout, busy
+    logical, intent(in), optional :: read_only, create_folder
+    integer(c_int), intent(in), optional :: compare, layout, busy, ranks
     integer(c_int64_t), intent(in), optional :: memory
-    integer(c_int), intent(in), optional :: ranks
     character(*), intent(in), optional :: signals
     real(c_double), intent(in), optional :: stop_margin_s
     integer(c_int), intent(out), optional :: stat
@@ -121,6 +120,7 @@ contains
     call set_flag(opts%lazy, lazy)
     call set_flag(opts%direct, direct)
     call set_flag(opts%read_only, read_only)
+    call set_flag(opts%create_folder, create_folder)
     if (present(compare)) opts%compare = compare
     if (present(layout)) opts%layout = layout
     if (present(busy)) opts%busy = busy

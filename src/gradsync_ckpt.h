@@ -102,15 +102,17 @@ typedef struct gs_ckpt_opts {
     int read_only;         /* 1: it writes nothing, and the folder may be another job's */
     const char *signals;   /* that ask to stop, see below; copied; default "USR1,TERM" */
     double stop_margin_s;  /* seconds to be left at the end of the job, see below; default 60 */
-    void *reserved[8];     /* NULL */
+    int create_folder;     /* 1: a folder that is not there is made, with those on the way to it;
+                              default GS_ERR_IO */
+    void *reserved[7];     /* NULL */
 } gs_ckpt_opts_t;
 
 #define GS_CKPT_OPTS_INIT                                                                        \
     {                                                                                            \
         sizeof (gs_ckpt_opts_t), NULL, 0, 0, 0, 0, 0, GS_CKPT_COMPARE_FULL, GS_CKPT_LAYOUT_AUTO, \
-            GS_CKPT_BUSY_WAIT, 0, 0, 0, GS_CKPT_RANKS_ERROR, 0, NULL, 0,                         \
+            GS_CKPT_BUSY_WAIT, 0, 0, 0, GS_CKPT_RANKS_ERROR, 0, NULL, 0, 0,                      \
         {                                                                                        \
-            NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL                                       \
+            NULL, NULL, NULL, NULL, NULL, NULL, NULL                                             \
         }                                                                                        \
     }
 
@@ -118,8 +120,8 @@ typedef struct gs_ckpt_opts {
  * Makes a plan without arrays; commit completes it.
  *
  *   comm  in   outlives the plan
- *   dir   in   the folder of the files, which exists and which all ranks see; copied. A
- *              relative one is that of now, whatever the working folder is later
+ *   dir   in   the folder of the files, which exists, or see create_folder, and which all ranks
+ *              see; copied. A relative one is that of now, whatever the working folder is later
  *   opts  in   NULL for the defaults
  *   ckpt  out  the new plan; NULL on failure
  *

@@ -74,7 +74,7 @@ static gs_status_t compare (const gs_ckpt_t *c)
                   !!o->allow_extra, (int) o->ranks);
     gsi_text_add (&t, "compare %d, busy %d, lazy %d, layout %d\n", (int) o->compare,
                   (int) o->busy, !!o->lazy, (int) o->layout);
-    gsi_text_add (&t, "read_only %d\n", !!o->read_only);
+    gsi_text_add (&t, "read_only %d, create_folder %d\n", !!o->read_only, !!o->create_folder);
     gsi_text_add (&t, "signals %s, stop_margin_s %g\n", signals, c->stop.margin_s);
     for (int i = 0; i < c->arrays; i++)
         describe_array (&t, &c->array[i], &c->set[i]);

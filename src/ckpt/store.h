@@ -10,7 +10,7 @@
 #define GSI_COMING    ".tmp" /* the end of the name of what is not complete, or to be removed */
 #define GSI_OLD       ".old" /* of a folder that a new one takes the place of */
 
-/* GS_ERR_IO if there is no folder. */
+/* Makes it if the plan is to. GS_ERR_IO if there is no folder. */
 gs_status_t gsi_store_check_folder (const gs_ckpt_t *c, const char *caller);
 
 /* On the other ranks, when rank 0 has taken it: whether they see its lock. GS_ERR_IO. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* store_system - the file system of the folder of checkpoints. */
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
@@ -16,16 +17,58 @@
 
 #define LOOKS 20 /* for a lock that a client of NFS does not see yet */
 
+/* The folder that [path] is in, which it must stay in if power is lost. */
+static gs_status_t sync_parent (char *path)
+{
+    char *slash = strrchr (path, '/'), behind = slash[1];
+    gs_status_t st;
+
+    slash[slash == path] = 0;
+    st = gsi_file_sync_folder (path);
+    slash[slash == path] = slash == path ? behind : '/';
+    return st;
+}
+
+/* Makes the folder and those on the way to it that are not there. */
+static gs_status_t make_folder (const gs_ckpt_t *c, const char *caller)
+{
+    char *path = strdup (c->dir), *end = path;
+    gs_status_t st = GS_OK;
+
+    if (!path)
+        return gsi_fail (GS_ERR_NOMEM, "%s: out of memory", caller);
+    while (end && !st) {
+        end = strchr (end + 1, '/');
+        if (end)
+            *end = 0;
+        if (!mkdir (path, 0777))
+            st = strchr (path, '/') ? sync_parent (path) : gsi_file_sync_folder (".");
+        else if (errno != EEXIST && access (path, F_OK))
+            st = gsi_fail (GS_ERR_IO, "%s: folder %s: cannot make %s: %s", caller, c->dir, path,
+                           strerror (errno));
+        if (end)
+            *end = '/';
+    }
+    free (path);
+    return st;
+}
+
 gs_status_t gsi_store_check_folder (const gs_ckpt_t *c, const char *caller)
 {
+    bool makes = c->opts.create_folder && !c->opts.read_only;
     struct stat facts;
     const char *reason = "not a folder";
+    gs_status_t st = makes ? make_folder (c, caller) : GS_OK;
 
+    if (st)
+        return st;
     if (stat (c->dir, &facts))
         reason = strerror (errno);
     else if (S_ISDIR (facts.st_mode))
         return GS_OK;
-    return gsi_fail (GS_ERR_IO, "%s: folder %s: %s: make it first, where all ranks see it",
+    return gsi_fail (GS_ERR_IO,
+                     "%s: folder %s: %s: make it first, where all ranks see it, or give the "
+                     "option create_folder",
                      caller, c->dir, reason);
 }
 

@@ -345,6 +345,11 @@ contains
     call gs_ckpt_write(plan, 22, stat=stat, errmsg=errmsg)
     call refused(GS_ERR_STATE, 'option read_only', 'a plan that only reads writes')
     call gs_ckpt_destroy(plan)
+    call gs_ckpt_create(world, folder // '/made', plan, create_folder=.true.)
+    call gs_ckpt_add_replicated(plan, 'epoch', epoch)
+    call gs_ckpt_commit(plan)
+    call gs_ckpt_destroy(plan)
+    call on_first(world, 'rmdir ''' // folder // '/made''')
     if (n == 1) return
     call gs_ckpt_create(world, folder, plan)
     call gs_ckpt_add_replicated(plan, 'epoch', epoch)

@@ -513,6 +513,37 @@ START_TEST (all_unreadable)
 }
 END_TEST
 
+/* A folder that is not there, nor the one that it is in. */
+START_TEST (folder_made)
+{
+    gs_ckpt_opts_t opts = GS_CKPT_OPTS_INIT;
+    char inner[96], file[96];
+
+    snprintf (inner, sizeof (inner), "%s/a/b", folder);
+    snprintf (file, sizeof (file), "%s/file", folder);
+    put ("file", "", 0);
+    for (int i = 0; i < 4; i++) {
+        opts.create_folder = i > 0;
+        opts.read_only = i == 1;
+        unit_ok (gs_ckpt_create (comm, i == 2 ? file : inner, &opts, &plan));
+        unit_ok (gs_ckpt_add_replicated (plan, "x", 0, NULL, GS_F64, &value));
+        if (i < 2)
+            unit_fails (gs_ckpt_commit (plan), GS_ERR_IO, inner, "No such file", "create_folder");
+        else if (i == 2)
+            unit_fails (gs_ckpt_commit (plan), GS_ERR_IO, file, "not a folder");
+        else
+            unit_ok (gs_ckpt_commit (plan));
+        ck_assert (is_there ("a/b") == (i == 3));
+        if (i == 3)
+            unit_ok (gs_ckpt_write (plan, 1, NULL));
+        unit_ok (gs_ckpt_destroy (plan));
+    }
+    unlink (path_of ("a/b/ck-000000000001.h5"));
+    ck_assert_int_eq (rmdir (path_of ("a/b")) | rmdir (path_of ("a")), 0);
+    unlink (path_of ("file"));
+}
+END_TEST
+
 UNIT_SUITE_WITH ("store", 60, begin, end, taken_in_between, replaced, links, chdirs, missing,
                  no_index, cannot_be_opened, pipes, damaged, all_unreadable, given_up, sweeps,
-                 cut_off, read_only, other_layout, many_go)
+                 cut_off, read_only, other_layout, many_go, folder_made)
