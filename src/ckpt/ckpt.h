@@ -31,6 +31,7 @@ struct gsi_ckpt_array {
 
 /* Data sets of our own, behind those of the arrays. */
 enum gsi_ckpt_own {
+    GSI_SET_INDEX,
     GSI_SET_STEP,
     GSI_SET_TIME,
     GSI_SET_RANKS,
@@ -39,7 +40,7 @@ enum gsi_ckpt_own {
     GSI_SET_BLOCKS,
     GSI_SET_SEAL
 };
-#define GSI_OWN_SETS 7
+#define GSI_OWN_SETS 8
 
 /* Where arrays are copied to, so that the program may change them. */
 struct gsi_staging {

@@ -143,7 +143,7 @@ static gs_status_t look (struct flatten *f, const char *from)
         return gsi_fail (GS_ERR_ARG, "%s: it is one file already", from);
     if (!(f->room = malloc (GSI_BLOCK_BYTES)))
         return out_of_memory (f);
-    if ((st = check_source (f)) || (st = gsi_h5_look (from, &f->file)))
+    if ((st = check_source (f)) || (st = gsi_source_look (&f->source, &f->file)))
         return st;
     f->sorted = gsi_source_sort (&f->file, &f->sets);
     f->order = calloc (f->sets + 1, sizeof (struct gsi_h5_set *));
@@ -167,6 +167,8 @@ static gs_status_t lay_out (struct flatten *f)
         own->data_blocks += gsi_seal_blocks (gsi_h5_bytes (&f->set[i]));
     }
     own->set = &f->set[f->sets];
+    own->arrays = f->sets;
+    own->grid = &f->file.grid;
     own->image = &f->image;
     own->step = (int64_t) f->source.seal.step;
     own->ranks = (int64_t) f->source.seal.ranks;

@@ -9,7 +9,9 @@
 #include "ckpt/ckpt.h"
 
 struct gsi_own {
-    struct gsi_h5_set *set;       /* [GSI_OWN_SETS] */
+    struct gsi_h5_set *set; /* [GSI_OWN_SETS] behind those of the arrays, */
+    size_t arrays;          /* so many */
+    const struct gsi_h5_grid *grid;
     size_t data_blocks, blocks;   /* rows of the table: of arrays; and of these sets, too */
     struct gsi_seal_block *block; /* [blocks] */
     const struct gsi_h5_image *image;
@@ -29,7 +31,8 @@ gs_status_t gsi_own_define (struct gsi_own *own, const char *caller);
 /* Rows for the blocks of these sets, when it is known where they lie. */
 void gsi_own_fill (const struct gsi_own *own);
 
-/* When all other rows have their checksums: writes the sets, the seal last. GS_ERR_IO. */
+/* When all other rows have their checksums: writes the sets, the seal last. GS_ERR_IO,
+ * GS_ERR_NOMEM. */
 gs_status_t gsi_own_write (const struct gsi_own *own, int fd, const char *path);
 
 #endif /* GS_CKPT_OWN_H */

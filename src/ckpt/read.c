@@ -245,7 +245,7 @@ static gs_status_t place_all (const struct load *l)
     struct gsi_h5_file file;
     struct gsi_h5_set **sorted;
     size_t number;
-    gs_status_t st = gsi_h5_look (l->source.path, &file);
+    gs_status_t st = gsi_source_look (&l->source, &file);
 
     if (st)
         return st;

@@ -58,7 +58,8 @@ static gs_status_t look_at (const uint64_t *words, uint64_t file_bytes, const ch
         return gsi_fail (GS_ERR_FORMAT, "%s: it has %zu bytes and should have %zu: it is damaged",
                          path, (size_t) file_bytes, (size_t) seal->file_bytes);
     if (seal->image_bytes > file_bytes || seal->table_offset > file_bytes ||
-        seal->blocks > (file_bytes - seal->table_offset) / sizeof (struct gsi_seal_block))
+        seal->blocks > (file_bytes - seal->table_offset) / sizeof (struct gsi_seal_block) ||
+        seal->index_offset > file_bytes || seal->index_bytes > file_bytes - seal->index_offset)
         return damaged (path, "what its seal names lies outside of the file");
     return GS_OK;
 }

@@ -28,6 +28,8 @@ struct gsi_seal {
     /* 0 in a file that has its data itself. */
     uint64_t parts, parts_offset, parts_crc;         /* files with the data */
     uint64_t regions, map_dims, map_offset, map_crc; /* what is where in them */
+
+    uint64_t index_offset, index_bytes, index_crc; /* 0: it has none, and HDF5 has to look */
 };
 #define GSI_SEAL_OWN                                                           \
     (sizeof (struct gsi_seal) / 8) /* words; zeros follow, then their checksum \

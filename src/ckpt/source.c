@@ -13,6 +13,7 @@
 #include "base/crc32c.h"
 #include "base/status.h"
 #include "ckpt/file.h"
+#include "ckpt/index.h"
 #include "ckpt/store.h"
 
 static gs_status_t damaged (const struct gsi_source *s, const char *what)
@@ -231,6 +232,24 @@ gs_status_t gsi_source_read (struct gsi_source *s, uint64_t part, void *data, si
 }
 
 /* ---- Data sets ---- */
+
+gs_status_t gsi_source_look (const struct gsi_source *s, struct gsi_h5_file *file)
+{
+    const struct gsi_seal *seal = &s->seal;
+    void *index;
+    gs_status_t st;
+
+    *file = (struct gsi_h5_file){.set = NULL};
+    if (!seal->index_bytes)
+        return gsi_h5_look (s->path, file);
+    if ((st = gsi_seal_fetch (s->fd, s->path, seal->index_offset, seal->index_bytes,
+                              seal->index_crc, &index)))
+        return st;
+    st = gsi_index_read (s->path, index, (size_t) seal->index_bytes, seal->file_bytes,
+                         seal->parts, file);
+    free (index);
+    return st;
+}
 
 static int by_path (const void *a, const void *b)
 {

@@ -37,6 +37,9 @@ gs_status_t gsi_source_check_block (struct gsi_source *s, uint64_t b, void *room
 gs_status_t gsi_source_read (struct gsi_source *s, uint64_t part, void *data, size_t bytes,
                              uint64_t offset);
 
+/* What is in it, as gsi_h5_look: from its index; that of a file that has none HDF5 finds. */
+gs_status_t gsi_source_look (const struct gsi_source *s, struct gsi_h5_file *file);
+
 /* The data sets that are not gradsync's own, in the order of their paths, of [file]: pointers to
  * be freed. NULL: no memory. */
 struct gsi_h5_set **gsi_source_sort (const struct gsi_h5_file *file, size_t *number);

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "ckpt/store.h"
+#include "tools/ckpt_look.h"
 
 #define SLOW_BLOCKS 128 /* a GiB: from here on it shows how far it is */
 
@@ -62,8 +63,10 @@ char *ckpt_file_beside (const char *sealed, const char *ending)
 
 static bool look (const char *sealed, struct ckpt_file *f)
 {
-    if (gsi_source_open (sealed, &f->source) || gsi_h5_look (sealed, &f->h5))
+    if (gsi_source_open (sealed, &f->source))
         return complain ();
+    if (!ckpt_look (&f->source, &f->h5))
+        return false;
     f->sorted = gsi_source_sort (&f->h5, &f->arrays);
     return f->sorted || out_of_memory ();
 }

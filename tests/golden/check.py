@@ -63,7 +63,8 @@ def check_seal(data):
     require(words[511] == crc32c(data[-SEAL_BYTES:-8]), "checksum of the seal")
     require(words[1] == 1, "version", words[1])
     require(words[2] == len(data), "length", words[2])
-    require(not any(words[10:511]), "words that are not in use are not zero")
+    require(not any(words[10:17] + words[20:511]), "words that are not in use are not zero")
+    require(words[19] == crc32c(data[words[17]:words[17] + words[18]]), "checksum of the index")
     require(words[4] == crc32c(data[:words[3]]), "checksum of the beginning")
     table = data[words[5]:words[5] + 24 * words[6]]
     require(words[7] == crc32c(table), "checksum of the table")
@@ -151,6 +152,9 @@ def check_objects(found, rows, words, data):
             "other groups")
     own = {"/gs/step": ("i64", ()), "/gs/time": ("i64", ()), "/gs/ranks": ("i64", ()),
            "/gs/blocks": ("u64", (len(rows), 3)), "/gs/complete": ("u64", (512,))}
+    if words[18]:  # since 0.1
+        own["/gs/index"] = ("u8", (words[18],))
+        require(found["/gs/index"][2] == words[17], "the place of the index")
     for name, kind in own.items():
         require(found[name][:2] == kind, name, "is", found[name][:2])
     require(found["/gs/time"][4] == {"units": UNITS}, "units of /gs/time")

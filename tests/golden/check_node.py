@@ -30,8 +30,9 @@ def check_index(data):
     require(data[-SEAL_BYTES:][:8] == b"GRDSCKP1" and words[1] == 1, "no seal")
     require(words[511] == crc32c(data[-SEAL_BYTES:-8]), "checksum of the seal")
     require(words[2] == len(data), "length", words[2])
-    require(not any(words[17:511]), "words that are not in use are not zero")
+    require(not any(words[20:511]), "words that are not in use are not zero")
     fetch(data, 0, words[3], words[4], "the beginning")
+    fetch(data, words[17], words[18], words[19], "the index")
     blocks = rows_of(fetch(data, words[5], 24 * words[6], words[7], "the table"), 3)
     parts = rows_of(fetch(data, words[11], 24 * words[10], words[12], "the parts"), 3)
     row = 5 + 2 * words[14]
@@ -63,7 +64,7 @@ def check_blocks(blocks, regions, files, index):
         require(first == len(wanted), "a region's first block is", first)
         wanted += [(offset + at, min(BLOCK_BYTES, size - at), files[part])
                    for at in range(0, size, BLOCK_BYTES)]
-    for name in ("step", "time", "ranks", "parts", "map"):
+    for name in ["index"] * ("index" in index["/gs"]) + ["step", "time", "ranks", "parts", "map"]:
         data = index["/gs/" + name]
         wanted.append((data.id.get_offset(), data.nbytes, None))
     require(len(wanted) == len(blocks), len(blocks), "blocks, not", len(wanted))

@@ -7,7 +7,7 @@
 # ck-000000000042.h5 is of `state.mt write` on 2 ranks. It is never made again: a change of the
 # format gets a file of its own beside it.
 . "$(dirname "$0")/lib.sh"
-made_by=1.10.8 # the HDF5 that laid it out
+made_by=       # the HDF5 1.10.8 laid it out, without the index that is written today
 file=ck-000000000042.h5
 
 mkdir "$room/old" "$room/new"
@@ -27,4 +27,4 @@ if state 2 write "$room/new" 42; then
     fi
     cmp -s "$here/$file" "$room/old/$file" || fail "a read has changed the file"
 fi
-finish "the golden file is read and written, with HDF5 $hdf5; made with $made_by"
+finish "the golden file is read and written, with HDF5 $hdf5"

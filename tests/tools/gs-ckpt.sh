@@ -48,6 +48,16 @@ only out 'h5: whole, step 42$'
 run 0 ./gs-ckpt diff "$one" "$two"
 quiet out
 
+# A file without an index of gradsync's own is HDF5's to look at: a crash of that is told.
+cat >"$work/crash.c" <<'END'
+long H5Fopen (void) { __builtin_trap (); }
+END
+if ${CC:-cc} -w -shared -fPIC "$work/crash.c" -o "$work/crash.so" 2>/dev/null; then
+    run 1 env LD_PRELOAD="$work/crash.so" \
+        ASAN_OPTIONS="${ASAN_OPTIONS-}:verify_asan_link_order=0" ./gs-ckpt info "$one"
+    says err '42.h5: HDF5 crashes over what is in it'
+fi
+
 # A number of a checkpoint that is changed, where its offset is: verify finds it, diff tells it.
 where=$(h5dump -p -H -d /replicated/types/f64 "$two" 2>/dev/null \
     | sed -n 's/^ *OFFSET *\([0-9]*\)$/\1/p')

@@ -119,7 +119,7 @@ static void make (gs_ckpt_layout_t layout)
     for (int i = 0; i < victims; i++)
         read_file (&victim[i]);
     unit_ok (gsi_h5_look (victim[0].path, &facts));
-    ck_assert_uint_eq (facts.sets, by_node ? 10 : 8);
+    ck_assert_uint_eq (facts.sets, by_node ? 11 : 9);
     ck_assert_int_eq (facts.grid.dims, 2);
 }
 

@@ -147,7 +147,7 @@ START_TEST (pairs)
         ck_assert_uint_eq (file.grid.points[d], cube[d]);
         ck_assert (file.grid.origin[d] == 0 && file.grid.spacing[d] == 0.25);
     }
-    ck_assert_uint_eq (file.sets, 11);
+    ck_assert_uint_eq (file.sets, 12);
     ck_assert_int_eq (find (&file, "/sharded/a/b")->place, GSI_H5_POINTS);
     ck_assert_int_eq (find (&file, "/sharded/a_b")->place, GSI_H5_NOWHERE);
     ck_assert_int_eq (find (&file, "/sharded/c")->place, GSI_H5_POINTS);
@@ -236,7 +236,7 @@ START_TEST (many)
             unit_ok (set (name, GS_CKPT_POINTS, 2));
         }
         file = save ();
-        ck_assert_uint_eq (file.sets, (size_t) numbers[i / 2] + 5);
+        ck_assert_uint_eq (file.sets, (size_t) numbers[i / 2] + 6);
         for (size_t k = 0; k < file.sets; k++)
             ck_assert_int_eq (file.set[k].place, strncmp (file.set[k].path, "/gs/", 4)
                                                      ? GSI_H5_POINTS
