@@ -544,6 +544,21 @@ START_TEST (folder_made)
 }
 END_TEST
 
+/* What jobs have left, if it is of another user than the lock; only root can make such. */
+START_TEST (of_another_user)
+{
+    put ("ck-000000000002.h5.tmp", "", 4000);
+    if (chown (path_of ("ck-000000000002.h5.tmp"), 65534, 65534)) {
+        unlink (path_of ("ck-000000000002.h5.tmp"));
+        return;
+    }
+    make_plan ();
+    ck_assert (is_there ("ck-000000000002.h5.tmp"));
+    unit_ok (gs_ckpt_destroy (plan));
+    ck_assert_int_eq (unlink (path_of ("ck-000000000002.h5.tmp")), 0);
+}
+END_TEST
+
 UNIT_SUITE_WITH ("store", 60, begin, end, taken_in_between, replaced, links, chdirs, missing,
                  no_index, cannot_be_opened, pipes, damaged, all_unreadable, given_up, sweeps,
-                 cut_off, read_only, other_layout, many_go, folder_made)
+                 cut_off, read_only, other_layout, many_go, folder_made, of_another_user)
