@@ -70,7 +70,8 @@ gs_status_t gsi_log_check (const char *text)
     for (const char *topic = text + length; *topic; topic += length) {
         length = strcspn (++topic, ",");
         if (!topic_known (topic, length))
-            return gsi_fail (GS_ERR_ARG, "GS_DEBUG='%.60s': there is no topic '%.*s': %.*s", text,
+            return gsi_fail (GS_ERR_ARG,
+                             "GS_DEBUG='%.60s': there is no topic '%.*s'; there are %.*s", text,
                              length < 30 ? (int) length : 30, topic,
                              (int) sizeof (topic_names) - 3, topic_names + 1);
     }
