@@ -178,21 +178,24 @@ static int worst (const struct verdict *all, int size)
 
 gs_status_t gsi_boot_agree (struct gsi_boot *boot, gs_status_t st, int64_t deadline_ns)
 {
-    struct verdict mine = {.status = (int32_t) st};
+    struct verdict mine = {.status = 0};
     struct verdict *all = calloc ((size_t) boot->size, sizeof (*all));
     char text[GSI_TEXT_MAX];
     gs_status_t carried;
     int first;
 
-    snprintf (text, sizeof (text), "%s", st ? gs_last_error () : "");
-
+    snprintf (text, sizeof (text), "%s", st ? gs_last_error () : "bootstrap: out of memory");
+    if (!all || gsi_boot_reserve (boot, sizeof (mine))) {
+        free (all);
+        all = NULL; /* this rank only tells the others */
+        st = st ? st : GS_ERR_NOMEM;
+    }
     memcpy (mine.host, boot->host, sizeof (mine.host));
+    mine.status = (int32_t) st;
     if (st)
         snprintf (mine.text, sizeof (mine.text), "%.*s", (int) sizeof (mine.text) - 1, text);
-    if (!all)
-        return gsi_fail (GS_ERR_NOMEM, "bootstrap: out of memory");
     carried = boot->ops->exchange (boot, &mine, sizeof (mine), all, deadline_ns);
-    first = carried ? boot->size : worst (all, boot->size);
+    first = carried || !all ? boot->size : worst (all, boot->size);
     if (first < boot->size)
         carried = gsi_fail ((gs_status_t) all[first].status, "rank %d (host %.71s): %.255s",
                             first, all[first].host, all[first].text);
@@ -200,6 +203,11 @@ gs_status_t gsi_boot_agree (struct gsi_boot *boot, gs_status_t st, int64_t deadl
         carried = gsi_fail (st, "%s", text);
     free (all);
     return carried;
+}
+
+gs_status_t gsi_boot_reserve (struct gsi_boot *boot, size_t bytes)
+{
+    return boot->ops->reserve ? boot->ops->reserve (boot, bytes) : GS_OK;
 }
 
 void gsi_boot_close (struct gsi_boot *boot)

@@ -39,9 +39,17 @@ struct gsi_boot_ops {
     gs_status_t (*open) (struct gsi_boot **out);
 
     /*
+     * (optional) Local. Makes what the next exchange, of [bytes], needs of this rank, which then
+     * does not fail for want of memory. Comes before each one that is to give cards.
+     */
+    gs_status_t (*reserve) (struct gsi_boot *boot, size_t bytes);
+
+    /*
      * (required) Collective. Gives [bytes] of every rank to every rank, in rank order, until
      * [deadline_ns] of gsi_now_ns (). On GS_ERR_TIMEOUT the text names the ranks without a card
-     * and their hosts. May be called again after a success.
+     * and their hosts. May be called again after a success. A rank that has no memory for [cards]
+     * gives NULL: it tells the others its own, needs no memory for it if it can, and hears
+     * nothing.
      */
     gs_status_t (*exchange) (struct gsi_boot *boot, const void *card, size_t bytes, void *cards,
                              int64_t deadline_ns);
@@ -97,6 +105,9 @@ gs_status_t gsi_boot_from_mpi (int mpi_comm, struct gsi_boot **out);
  * gs_last_error (); a rank that has failed itself keeps that when the exchange fails.
  */
 gs_status_t gsi_boot_agree (struct gsi_boot *boot, gs_status_t st, int64_t deadline_ns);
+
+/* What the next exchange, of [bytes], needs of this rank: see struct gsi_boot_ops. */
+gs_status_t gsi_boot_reserve (struct gsi_boot *boot, size_t bytes);
 
 /* NULL is allowed. */
 void gsi_boot_close (struct gsi_boot *boot);

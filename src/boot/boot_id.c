@@ -581,6 +581,8 @@ static gs_status_t exchange (struct gsi_boot *base, const void *card, size_t byt
     struct hello own = {
         .magic = ID_MAGIC, .rank = base->rank, .size = base->size, .bytes = bytes};
 
+    if (!cards)
+        return GS_OK; /* the others see that this rank has not come */
     memcpy (own.secret, boot->id.secret, sizeof (own.secret));
     return base->rank ? exchange_other (boot, &own, card, cards, deadline_ns)
                       : exchange_root (boot, &own, card, cards, deadline_ns);

@@ -31,6 +31,7 @@
 struct boot_pmix {
     struct gsi_boot base;
     pmix_proc_t me;
+    struct pending *fence, *cards; /* of the next exchange, once it is reserved */
 };
 
 /*
@@ -201,11 +202,9 @@ static struct pending *list;
 
 static void pending_free (struct pending *p)
 {
-    if (p) {
-        PMIX_INFO_DESTRUCT (&p->info[0]);
-        free (p->questions);
-        free (p->cards);
-    }
+    PMIX_INFO_DESTRUCT (&p->info[0]);
+    free (p->questions);
+    free (p->cards);
     free (p);
 }
 
@@ -249,6 +248,8 @@ static void pending_drop (struct pending *p, int holders)
 {
     bool last;
 
+    if (!p)
+        return;
     pthread_mutex_lock (&p->mutex);
     last = (p->holders -= holders) == 0;
     pthread_mutex_unlock (&p->mutex);
@@ -292,6 +293,8 @@ static void on_fence (pmix_status_t rc, void *context)
 {
     struct pending *p = context;
 
+    if (!p)
+        return;
     pthread_mutex_lock (&p->mutex);
     p->rc = rc;
     answered (p);
@@ -313,18 +316,15 @@ static void on_get (pmix_status_t rc, pmix_value_t *value, void *context)
 }
 
 /*
- * Asks for the card, of [bytes], of each rank with wanted[rank] (NULL: of all), and waits for
+ * Asks for the card, of p->bytes, of each rank with wanted[rank] (NULL: of all), and waits for
  * the answers until [deadline_ns]: a server may have none for a rank of another node, and then
- * PMIX_TIMEOUT does not help. The caller drops what comes; NULL if out of memory.
+ * PMIX_TIMEOUT does not help. The caller drops [p], into which they come.
  */
-static struct pending *ask_cards (const struct boot_pmix *boot, const char *key, size_t bytes,
-                                  const unsigned char *wanted, int64_t deadline_ns)
+static void ask_cards (const struct boot_pmix *boot, const char *key, struct pending *p,
+                       const unsigned char *wanted, int64_t deadline_ns)
 {
     int size = boot->base.size, seconds = ASK_SECONDS;
-    struct pending *p = pending_new (0, size, bytes);
 
-    if (!p)
-        return NULL;
     snprintf (p->key, sizeof (p->key), "%s", key);
     PMIX_INFO_LOAD (&p->info[0], PMIX_TIMEOUT, &seconds, PMIX_INT);
     for (int r = 0; r < size; r++) {
@@ -342,7 +342,6 @@ static struct pending *ask_cards (const struct boot_pmix *boot, const char *key,
             on_get (rc, NULL, q);
     }
     pending_wait (p, deadline_ns);
-    return p;
 }
 
 /* The least time that servers are given to find cards. */
@@ -355,10 +354,11 @@ static int64_t ask_deadline_ns (void)
 static void ask_missing (struct gsi_boot *base, const char *key, const unsigned char *wanted,
                          unsigned char *missing)
 {
-    struct pending *p = ask_cards ((struct boot_pmix *) base, key, 0, wanted, ask_deadline_ns ());
+    struct pending *p = pending_new (0, base->size, 0);
 
     if (!p)
         return;
+    ask_cards ((struct boot_pmix *) base, key, p, wanted, ask_deadline_ns ());
     pthread_mutex_lock (&p->mutex);
     for (int r = 0; r < base->size; r++)
         if (p->questions[r].found)
@@ -416,6 +416,17 @@ static gs_status_t name_missing (struct boot_pmix *boot, const char *key, const 
                          : "");
 }
 
+static gs_status_t reserve (struct gsi_boot *base, size_t bytes)
+{
+    struct boot_pmix *boot = (struct boot_pmix *) base;
+
+    pending_drop (boot->cards, 1);
+    boot->cards = pending_new (0, base->size, bytes);
+    if (!boot->fence && !gsi_fault ("pmix.fence"))
+        boot->fence = pending_new (1, 0, 0);
+    return boot->fence && boot->cards ? GS_OK : gsi_fail (GS_ERR_NOMEM, "pmix: out of memory");
+}
+
 static gs_status_t put_card (const char *key, const void *card, size_t bytes)
 {
     pmix_value_t value;
@@ -423,13 +434,9 @@ static gs_status_t put_card (const char *key, const void *card, size_t bytes)
 
     PMIX_VALUE_CONSTRUCT (&value);
     value.type = PMIX_BYTE_OBJECT;
-    value.data.bo.bytes = malloc (bytes);
+    value.data.bo.bytes = (char *) (uintptr_t) card; /* only read, and copied */
     value.data.bo.size = bytes;
-    if (!value.data.bo.bytes)
-        return gsi_fail (GS_ERR_NOMEM, "boot pmix: out of memory");
-    memcpy (value.data.bo.bytes, card, bytes);
     rc = PMIx_Put (PMIX_GLOBAL, key, &value);
-    PMIX_VALUE_DESTRUCT (&value);
     if (rc != PMIX_SUCCESS)
         return from_pmix (GS_ERR_BOOT, "PMIx_Put", rc);
     if ((rc = PMIx_Commit ()) != PMIX_SUCCESS)
@@ -482,15 +489,16 @@ static gs_status_t one_died (struct boot_pmix *boot)
     return blame (&boot->base, GS_ERR_TIMEOUT);
 }
 
-/* Waits until all ranks have put their card. Drops [p]. */
-static gs_status_t fence (struct boot_pmix *boot, struct pending *p, const char *key,
-                          int64_t deadline_ns)
+/* Waits until all ranks have put their card. */
+static gs_status_t fence (struct boot_pmix *boot, const char *key, int64_t deadline_ns)
 {
+    struct pending *p = boot->fence;
     pmix_proc_t all;
     pmix_info_t info[1];
     bool collect = true, done;
     pmix_status_t rc;
 
+    boot->fence = NULL;
     PMIX_LOAD_PROCID (&all, boot->me.nspace, PMIX_RANK_WILDCARD);
     /* N.B. Slurm looks at the key's presence, not its value: leave it out for a pure barrier. */
     PMIX_INFO_LOAD (&info[0], PMIX_COLLECT_DATA, &collect, PMIX_BOOL);
@@ -500,6 +508,8 @@ static gs_status_t fence (struct boot_pmix *boot, struct pending *p, const char 
         pending_drop (p, 2);
         return from_pmix (GS_ERR_BOOT, "PMIx_Fence_nb", rc);
     }
+    if (!p) /* there was no memory to wait with: it has told the others, and goes */
+        return GS_OK;
     done = pending_wait (p, deadline_ns);
     rc = done ? p->rc : PMIX_ERR_TIMEOUT; /* else its thread may be writing it */
     pending_drop (p, 1);
@@ -517,13 +527,12 @@ static gs_status_t get_cards (struct boot_pmix *boot, const char *key, size_t by
                               int64_t deadline_ns)
 {
     int64_t least_ns = ask_deadline_ns ();
-    struct pending *p =
-        ask_cards (boot, key, bytes, NULL, deadline_ns > least_ns ? deadline_ns : least_ns);
+    struct pending *p = boot->cards;
     int size = boot->base.size, first = 0;
     bool found = false;
 
-    if (!p)
-        return gsi_fail (GS_ERR_NOMEM, "boot pmix: out of memory");
+    boot->cards = NULL;
+    ask_cards (boot, key, p, NULL, deadline_ns > least_ns ? deadline_ns : least_ns);
     pthread_mutex_lock (&p->mutex);
     while (first < size && p->questions[first].fits)
         first++;
@@ -547,24 +556,15 @@ static gs_status_t exchange (struct gsi_boot *base, const void *card, size_t byt
                              int64_t deadline_ns)
 {
     struct boot_pmix *boot = (struct boot_pmix *) base;
-    struct pending *p;
     char key[32];
     gs_status_t st;
 
     pthread_mutex_lock (&guard);
     snprintf (key, sizeof (key), "gradsync.card.%d", ++exchanges); /* also if this one fails */
     pthread_mutex_unlock (&guard);
-    /* Before the card is put: who gives up here must not seem to have come, for the fence of the
-     * others ends well when a rank of their node has left (4.2). */
-    p = gsi_fault ("pmix.fence") ? NULL : pending_new (1, 0, 0);
-    if (!p)
-        return gsi_fail (GS_ERR_NOMEM, "boot pmix: out of memory");
-    if ((st = put_card (key, card, bytes))) {
-        pending_drop (p, 2);
+    if ((st = put_card (key, card, bytes)) || (st = fence (boot, key, deadline_ns)) || !cards)
         return st;
-    }
-    st = fence (boot, p, key, deadline_ns);
-    return st ? st : get_cards (boot, key, bytes, cards, deadline_ns);
+    return get_cards (boot, key, bytes, cards, deadline_ns);
 }
 
 gs_status_t gsi_boot_pmix_wait (struct gsi_boot **out)
@@ -587,15 +587,20 @@ bool gsi_boot_pmix_is_open (void)
 
 static void close_pmix (struct gsi_boot *base)
 {
+    struct boot_pmix *boot = (struct boot_pmix *) base;
+
     pthread_mutex_lock (&guard);
     users--;
     pthread_mutex_unlock (&guard);
+    pending_drop (boot->fence, 2);
+    pending_drop (boot->cards, 1);
     free (base);
 }
 
 const struct gsi_boot_ops gsi_boot_pmix = {
     .name = "pmix",
     .open = open_pmix,
+    .reserve = reserve,
     .exchange = exchange,
     .show = show,
     .blame = blame,

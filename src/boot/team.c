@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "base/hash.h"
-#include "base/status.h"
 
 /* A node seen so far: the rank that was met first, and a hash of its host name. */
 struct node {
@@ -15,21 +14,25 @@ struct node {
     uint64_t hash;
 };
 
-gs_status_t gsi_team_build (struct gsi_team *team, int rank, int size,
-                            const char *(*host_of) (const void *context, int rank),
-                            const void *context)
+/* Nodes come behind the node of each rank. */
+static size_t begin_of_nodes (int size)
 {
-    struct node *nodes = calloc ((size_t) size, sizeof (*nodes));
+    size_t width = sizeof (struct node);
 
-    memset (team, 0, sizeof (*team));
-    team->rank = rank;
-    team->size = size;
-    team->node_of = calloc ((size_t) size, sizeof (*team->node_of));
-    if (!nodes || !team->node_of) {
-        free (nodes);
-        gsi_team_clear (team);
-        return gsi_fail (GS_ERR_NOMEM, "no memory for the node map of %d ranks", size);
-    }
+    return ((size_t) size * sizeof (int) + width - 1) / width * width;
+}
+
+void *gsi_team_room (int size)
+{
+    return malloc (begin_of_nodes (size) + (size_t) size * sizeof (struct node));
+}
+
+void gsi_team_build (struct gsi_team *team, void *room, int rank, int size,
+                     const char *(*host_of) (const void *context, int rank), const void *context)
+{
+    struct node *nodes = (void *) ((char *) room + begin_of_nodes (size));
+
+    *team = (struct gsi_team){.rank = rank, .size = size, .node_of = room};
     for (int r = 0; r < size; r++) {
         const char *host = host_of (context, r);
         uint64_t hash = gsi_hash (host, strlen (host));
@@ -48,8 +51,6 @@ gs_status_t gsi_team_build (struct gsi_team *team, int rank, int size,
         team->local_size += team->node_of[r] == team->node;
         team->local_rank += r < rank && team->node_of[r] == team->node;
     }
-    free (nodes);
-    return GS_OK;
 }
 
 void gsi_team_clear (struct gsi_team *team)

@@ -12,10 +12,15 @@ struct gsi_team {
     int *node_of;               /* [size] node of each rank */
 };
 
-/* Fills [team] from the host name of each rank, host_of (context, rank). */
-gs_status_t gsi_team_build (struct gsi_team *team, int rank, int size,
-                            const char *(*host_of) (const void *context, int rank),
-                            const void *context);
+/* The memory that a team of [size] ranks needs; to be freed if it is not used. NULL: none. */
+void *gsi_team_room (int size);
+
+/*
+ * Fills [team], in [room] for [size] ranks, which it takes, from the host name of each rank,
+ * host_of (context, rank).
+ */
+void gsi_team_build (struct gsi_team *team, void *room, int rank, int size,
+                     const char *(*host_of) (const void *context, int rank), const void *context);
 
 /* Frees what the team holds; a zeroed team is fine. */
 void gsi_team_clear (struct gsi_team *team);

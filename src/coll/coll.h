@@ -58,6 +58,7 @@ struct gsi_coll_setup {
     void (*tell) (void *context, struct gsi_told *own); /* likewise */
     void *context;
     struct gsi_coll_origin *origin; /* of a group, else NULL */
+    void *room;                     /* from prepare, now the transport's */
 };
 
 /* What a call has sent to other ranks, of this node and of others; unknown: there was more. */
@@ -185,8 +186,11 @@ struct gsi_coll_ops {
      */
     bool (*describe) (const struct gsi_team *team, int line, char *text, size_t room);
 
-    /* (optional) Fills [card] of GSI_COLL_CARD_BYTES, without communication. */
-    gs_status_t (*prepare) (const struct gsi_boot *boot, void *card);
+    /*
+     * (optional) Fills [card] of GSI_COLL_CARD_BYTES, without communication. [room]: what open
+     * cannot do without, from malloc; open takes it over, or else the caller frees it.
+     */
+    gs_status_t (*prepare) (const struct gsi_boot *boot, void *card, void **room);
 
     /* (required) Collective. A failure of a queued transport may be this rank's alone. */
     gs_status_t (*open) (const struct gsi_coll_setup *setup, struct gsi_coll **out);

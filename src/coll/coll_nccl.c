@@ -90,7 +90,7 @@ static int rank_of_root (int size, int roots, int i)
     return (int) ((int64_t) size * i / roots);
 }
 
-static gs_status_t prepare (const struct gsi_boot *boot, void *memory)
+static gs_status_t prepare (const struct gsi_boot *boot, void *memory, void **room)
 {
     struct card card = {.version = gsi_nccl.version,
                         .average = gsi_env_choice (GSI_ENV_AVG),
@@ -104,6 +104,7 @@ static gs_status_t prepare (const struct gsi_boot *boot, void *memory)
             (rc = gsi_nccl.GetUniqueId (&card.id)))
             return gsi_nccl_fail (NULL, "ncclGetUniqueId", rc);
     memcpy (memory, &card, sizeof (card));
+    *room = NULL;
     return GS_OK;
 }
 

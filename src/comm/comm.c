@@ -109,8 +109,9 @@ gs_status_t gsi_comm_build (struct gsi_boot *boot, const struct gsi_plan *plan,
     gs_status_t st;
 
     if (!comm) {
+        st = gsi_create_decline (boot, plan, deadline_ns);
         gsi_boot_close (boot);
-        return gsi_fail (GS_ERR_NOMEM, "%s: out of memory", plan->caller);
+        return st;
     }
     comm->magic = GSI_COMM_MAGIC;
     comm->boot = boot;

@@ -33,7 +33,9 @@ struct create {
     int64_t deadline_ns;
     const struct gsi_coll_ops *ops; /* the transport */
     struct gsi_card card, *cards;   /* this rank's and [size] of all */
-    char reason[GSI_TEXT_MAX];      /* why this transport, if it was not asked for */
+    void *team_room, *coll_room;    /* what the team and the transport are to be made in */
+    char (*coll_cards)[GSI_COLL_CARD_BYTES]; /* [size] */
+    char reason[GSI_TEXT_MAX];               /* why this transport, if it was not asked for */
 };
 
 /* Whether this rank insists on a GPU: without one the create fails. */
@@ -64,6 +66,13 @@ static gs_status_t find_gpus (struct create *c)
     return GS_OK;
 }
 
+static gs_status_t prepare_carrier (struct create *c)
+{
+    free (c->coll_room); /* of another one */
+    c->coll_room = NULL;
+    return c->ops->prepare ? c->ops->prepare (c->comm->boot, c->card.coll, &c->coll_room) : GS_OK;
+}
+
 /* Finds what carries the data as far as this rank can tell. */
 static gs_status_t find_carrier (struct create *c)
 {
@@ -89,12 +98,13 @@ static gs_status_t find_carrier (struct create *c)
         st = find_gpus (c);
     if (!st)
         st = gsi_coll_find ((gs_transport_t) card->carrier, c->comm->boot->size, &c->ops);
-    if (st || !c->ops->prepare)
-        return st;
-    return c->ops->prepare (c->comm->boot, card->coll);
+    return st ? st : prepare_carrier (c);
 }
 
-/* The parts of a create that no other rank takes part in; a failure goes onto the card. */
+/*
+ * The parts of a create that no other rank takes part in; a failure goes onto the card. All that
+ * is needed behind the exchange is allocated here: from there on others wait for this rank.
+ */
 static gs_status_t prepare (struct create *c)
 {
     size_t size = (size_t) c->comm->boot->size;
@@ -102,22 +112,24 @@ static gs_status_t prepare (struct create *c)
     c->comm->hosts = calloc (size, sizeof (*c->comm->hosts));
     c->comm->scratch = calloc (size, GSI_SCRATCH_BYTES);
     c->comm->lengths = calloc (size, GSI_LENGTHS * sizeof (*c->comm->lengths));
-    if (!c->comm->hosts || !c->comm->scratch || !c->comm->lengths || gsi_fault ("comm.memory"))
+    c->team_room = gsi_team_room ((int) size);
+    c->coll_cards = malloc (size * sizeof (*c->coll_cards));
+    if (!c->comm->hosts || !c->comm->scratch || !c->comm->lengths || !c->team_room ||
+        !c->coll_cards || gsi_fault ("comm.memory"))
         return gsi_fail (GS_ERR_NOMEM, "%s: out of memory", c->plan->caller);
     return find_carrier (c);
 }
 
-static void write_card (struct create *c)
+static void write_card (const struct gsi_boot *boot, const struct gsi_plan *plan,
+                        struct gsi_card *card)
 {
-    struct gsi_card *card = &c->card;
-
     card->protocol = GSI_CARD_PROTOCOL;
-    card->transport = (int32_t) c->plan->transport;
-    card->device = c->plan->device;
-    card->check = (int32_t) c->plan->check;
+    card->transport = (int32_t) plan->transport;
+    card->device = plan->device;
+    card->check = (int32_t) plan->check;
     card->allow_shared_gpu = (int32_t) gsi_env_int (GSI_ENV_ALLOW_SHARED_GPU);
     snprintf (card->version, sizeof (card->version), "%s", gs_version ());
-    memcpy (card->host, c->comm->boot->host, sizeof (card->host));
+    memcpy (card->host, boot->host, sizeof (card->host));
 }
 
 static void put_failure (struct gsi_card *card, gs_status_t st)
@@ -128,13 +140,27 @@ static void put_failure (struct gsi_card *card, gs_status_t st)
                   gs_last_error ());
 }
 
+gs_status_t gsi_create_decline (struct gsi_boot *boot, const struct gsi_plan *plan,
+                                int64_t deadline_ns)
+{
+    struct gsi_card card = {.protocol = 0};
+    gs_status_t st = gsi_fail (GS_ERR_NOMEM, "%s: out of memory", plan->caller);
+
+    write_card (boot, plan, &card);
+    put_failure (&card, st);
+    boot->ops->exchange (boot, &card, sizeof (card), NULL, deadline_ns);
+    return gsi_fail (st, "%s: out of memory", plan->caller);
+}
+
 /* Gives every rank all cards, and all the same verdict on them. */
 static gs_status_t exchange (struct create *c)
 {
     struct gsi_boot *boot = c->comm->boot;
-    gs_status_t st =
-        boot->ops->exchange (boot, &c->card, sizeof (c->card), c->cards, c->deadline_ns);
+    gs_status_t st;
 
+    if (gsi_boot_reserve (boot, sizeof (c->card)))
+        return gsi_create_decline (boot, c->plan, c->deadline_ns);
+    st = boot->ops->exchange (boot, &c->card, sizeof (c->card), c->cards, c->deadline_ns);
     return st ? st : gsi_cards_agree (c->cards, boot->size);
 }
 
@@ -151,8 +177,8 @@ static gs_status_t fall_back (struct create *c)
         gsi_log (GS_LOG_WARN, "comm", "'%s' does not use GPUs: %s", c->comm->name, c->reason);
     c->card.carrier = (int32_t) gsi_coll_of_hosts (size);
     st = gsi_coll_find ((gs_transport_t) c->card.carrier, size, &c->ops);
-    if (!st && c->ops->prepare)
-        st = c->ops->prepare (c->comm->boot, c->card.coll);
+    if (!st)
+        st = prepare_carrier (c);
     put_failure (&c->card, st);
     return exchange (c);
 }
@@ -202,14 +228,14 @@ static gs_status_t choose_device (struct create *c)
         snprintf (c->reason, sizeof (c->reason), "%s%s%s",
                   comm->team.size > 1 ? "several ranks" : "one rank", *c->card.text ? ", " : "",
                   c->card.text);
-    if (takers && (st = gsi_place_gpus (c->cards, &comm->team, &ordinal))) {
+    if (takers && (st = gsi_place_gpus (c->cards, &comm->team, c->coll_cards, &ordinal))) {
         snprintf (c->reason, sizeof (c->reason), "%s", gs_last_error ());
         ordinal = GS_DEVICE_HOST;
-        if (st == GS_ERR_NOMEM || (st = fall_back (c)))
+        if ((st = fall_back (c)))
             return st;
     }
     if (ordinal != GS_DEVICE_HOST && !comm->team.rank && !comm->boot->is_group &&
-        gsi_place_hidden (c->cards, &comm->team, hidden))
+        gsi_place_hidden (c->cards, &comm->team, c->coll_cards, hidden))
         gsi_log (
             GS_LOG_WARN, "comm",
             "ranks %d and %d (host %.71s) do not see each other's GPUs, so NCCL may not copy "
@@ -262,28 +288,26 @@ static gs_status_t start (struct create *c)
                                    .others = others,
                                    .tell = tell,
                                    .context = comm,
+                                   .cards = c->coll_cards,
                                    .origin = c->plan->origin};
-    char (*coll_cards)[GSI_COLL_CARD_BYTES];
     gs_status_t st;
 
     for (size_t r = 0; r < size; r++)
         memcpy (comm->hosts[r], c->cards[r].host, GSI_HOST_BYTES);
-    if ((st = gsi_team_build (&comm->team, comm->boot->rank, comm->boot->size, host_of_card,
-                              c->cards)) ||
-        (st = choose_device (c)))
+    gsi_team_build (&comm->team, c->team_room, comm->boot->rank, comm->boot->size, host_of_card,
+                    c->cards);
+    c->team_room = NULL;
+    if ((st = choose_device (c)))
         return st;
-    st = (coll_cards = malloc (size * sizeof (*coll_cards)))
-             ? gsi_queue_hold (comm)
-             : gsi_fail (GS_ERR_NOMEM, "%s: out of memory", c->plan->caller);
-    if (!st) {
+    if (!(st = gsi_queue_hold (comm))) {
         for (size_t r = 0; r < size; r++)
-            memcpy (coll_cards[r], c->cards[r].coll, GSI_COLL_CARD_BYTES);
-        setup.cards = coll_cards;
+            memcpy (c->coll_cards[r], c->cards[r].coll, GSI_COLL_CARD_BYTES);
         setup.device = comm->device;
+        setup.room = c->coll_room;
+        c->coll_room = NULL;
         st = c->ops->open (&setup, &comm->coll);
         gsi_queue_leave (comm);
     }
-    free (coll_cards);
     return c->ops->queued ? meet (c, st) : st;
 }
 
@@ -342,7 +366,7 @@ static gs_status_t join (struct create *c, gs_status_t planned)
 
     if (!comm->boot->rank && !comm->boot->is_group)
         gsi_env_warn_misspelt ();
-    write_card (c);
+    write_card (comm->boot, c->plan, &c->card);
     st = planned ? gsi_fail (planned, "%s", c->plan->text) : prepare (c);
     put_failure (&c->card, st);
     comm->times.transport_us = lap_us (&begin_ns);
@@ -384,12 +408,15 @@ gs_status_t gsi_create_join (gs_comm_t *comm, const struct gsi_plan *plan, gs_st
         c->cards = calloc ((size_t) comm->boot->size, sizeof (*c->cards));
     if (!c || !c->cards) {
         free (c);
-        return gsi_fail (GS_ERR_NOMEM, "%s: out of memory", plan->caller);
+        return gsi_create_decline (comm->boot, plan, deadline_ns);
     }
     c->comm = comm;
     c->plan = plan;
     c->deadline_ns = deadline_ns;
     st = join (c, planned);
+    free (c->team_room);
+    free (c->coll_room);
+    free (c->coll_cards);
     free (c->cards);
     free (c);
     return st;

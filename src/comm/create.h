@@ -26,6 +26,13 @@ gs_status_t gsi_create_join (gs_comm_t *comm, const struct gsi_plan *plan, gs_st
                              int64_t deadline_ns);
 
 /*
+ * The part of a rank that has no memory for a create: it tells the others so, by its card.
+ * Returns GS_ERR_NOMEM.
+ */
+gs_status_t gsi_create_decline (struct gsi_boot *boot, const struct gsi_plan *plan,
+                                int64_t deadline_ns);
+
+/*
  * comm.c: makes a communicator over [boot], which it takes over, also on failure; collective.
  * [open_us] is what the boot has taken.
  */

@@ -93,7 +93,7 @@ static gs_status_t exchange (struct gsi_boot *base, const void *card, size_t byt
     const struct word *said = (const struct word *) (const void *) boot->meeting->said;
     gs_status_t st = take_part (boot->meeting, card, bytes, deadline_ns);
 
-    for (int i = 0; i < base->size && !st; i++) {
+    for (int i = 0; i < base->size && cards && !st; i++) {
         int r = boot->member ? boot->member[i] : i;
         if (said[r].bytes != (int32_t) bytes)
             st = gsi_fail (GS_ERR_STATE, "rank %d (host %s) gave up; its own text says why", r,

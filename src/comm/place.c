@@ -3,7 +3,6 @@
 #include "comm/place.h"
 
 #include <inttypes.h>
-#include <stdlib.h>
 
 #include "base/status.h"
 
@@ -14,25 +13,22 @@ struct seat {
     int ordinal;
 };
 
-/* [size] seats; free them. */
-static struct seat *make_seats (const struct gsi_team *team)
-{
-    struct seat *seats = calloc ((size_t) team->size, sizeof (*seats));
-    int *last = malloc ((size_t) team->nodes * sizeof (*last));
+_Static_assert(sizeof (struct seat) + sizeof (int) <= GSI_PLACE_BYTES, "there is room");
 
-    for (int n = 0; last && n < team->nodes; n++)
+/* [size] seats, in [room]; behind them is the last rank so far of each node. */
+static struct seat *make_seats (const struct gsi_team *team, void *room)
+{
+    struct seat *seats = room;
+    int *last = (int *) (void *) (seats + team->size);
+
+    for (int n = 0; n < team->nodes; n++)
         last[n] = -1;
-    for (int r = 0; last && seats && r < team->size; r++) {
+    for (int r = 0; r < team->size; r++) {
         int *there = &last[team->node_of[r]];
         seats[r] =
             (struct seat){.before = *there, .local = *there < 0 ? 0 : seats[*there].local + 1};
         *there = r;
     }
-    if (!last) {
-        free (seats);
-        seats = NULL;
-    }
-    free (last);
     return seats;
 }
 
@@ -82,20 +78,17 @@ static gs_status_t is_alone (const struct gsi_card *cards, const struct seat *se
     return GS_OK;
 }
 
-gs_status_t gsi_place_gpus (const struct gsi_card *cards, const struct gsi_team *team,
+gs_status_t gsi_place_gpus (const struct gsi_card *cards, const struct gsi_team *team, void *room,
                             int *ordinal)
 {
-    struct seat *seats = make_seats (team);
+    struct seat *seats = make_seats (team, room);
     gs_status_t st = GS_OK;
 
-    if (!seats)
-        return gsi_fail (GS_ERR_NOMEM, "no memory for the places of %d ranks", team->size);
     for (int r = 0; r < team->size && !st; r++)
         st = choose (&cards[r], r, &seats[r]);
     for (int r = 0; r < team->size && !st; r++)
         st = is_alone (cards, seats, r);
     *ordinal = seats[team->rank].ordinal;
-    free (seats);
     return st;
 }
 
@@ -110,12 +103,13 @@ static bool sees (const struct gsi_card *card, uint64_t id)
     return false;
 }
 
-bool gsi_place_hidden (const struct gsi_card *cards, const struct gsi_team *team, int pair[2])
+bool gsi_place_hidden (const struct gsi_card *cards, const struct gsi_team *team, void *room,
+                       int pair[2])
 {
-    struct seat *seats = make_seats (team);
+    struct seat *seats = make_seats (team, room);
     bool found = false;
 
-    for (int r = 0; seats && r < team->size && !found; r++) {
+    for (int r = 0; r < team->size && !found; r++) {
         int before = seats[r].before;
 
         if (choose (&cards[r], r, &seats[r]))
@@ -125,6 +119,5 @@ bool gsi_place_hidden (const struct gsi_card *cards, const struct gsi_team *team
         pair[0] = before;
         pair[1] = r;
     }
-    free (seats);
     return found;
 }

@@ -8,13 +8,15 @@
 #include "boot/team.h"
 #include "comm/card.h"
 
+#define GSI_PLACE_BYTES 16 /* of room for each rank, which the two functions work in */
+
 /*
  * Works out the GPU of each rank: the one its card asks for, else its place among the ranks of
  * its node modulo the number of GPUs it sees. Fails, with the same text on all ranks, if a rank
  * has no GPU, asks for one that it does not see, or shares one with another rank of its node
  * where not both allow it. [ordinal] is this rank's.
  */
-gs_status_t gsi_place_gpus (const struct gsi_card *cards, const struct gsi_team *team,
+gs_status_t gsi_place_gpus (const struct gsi_card *cards, const struct gsi_team *team, void *room,
                             int *ordinal);
 
 /*
@@ -22,6 +24,7 @@ gs_status_t gsi_place_gpus (const struct gsi_card *cards, const struct gsi_team 
  * the other takes: that keeps NCCL from copying directly between them. For cards that
  * gsi_place_gpus has accepted; [pair] is for the ranks.
  */
-bool gsi_place_hidden (const struct gsi_card *cards, const struct gsi_team *team, int pair[2]);
+bool gsi_place_hidden (const struct gsi_card *cards, const struct gsi_team *team, void *room,
+                       int pair[2]);
 
 #endif /* GS_COMM_PLACE_H */

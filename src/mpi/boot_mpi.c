@@ -22,6 +22,10 @@ struct boot_mpi {
     struct gsi_boot base;
     MPI_Comm theirs; /* borrowed until the first exchange */
     MPI_Comm own;    /* the duplicate, until the transport takes it */
+
+    MPI_Comm *duplicate; /* for what MPI writes when the duplication ends; of the next exchange */
+    char *memory;        /* [size + 1] what each rank says, this one's first; likewise */
+    size_t each;         /* bytes of a rank in it */
 };
 
 static gs_status_t open_over (MPI_Comm theirs, struct gsi_boot **out)
@@ -83,13 +87,12 @@ static int before_pmix (void)
 /* Duplicates the communicator; the other ranks may still be on their way. */
 static gs_status_t duplicate (struct boot_mpi *boot, int64_t deadline_ns)
 {
-    MPI_Comm *own = malloc (sizeof (*own)); /* written by MPI when the duplication ends */
+    MPI_Comm *own = boot->duplicate;
     MPI_Request request;
     gs_status_t st;
     int rc;
 
-    if (!own)
-        return gsi_fail (GS_ERR_NOMEM, "boot mpi: out of memory");
+    boot->duplicate = NULL;
     if ((rc = MPI_Comm_idup (boot->theirs, own, &request))) {
         free (own);
         return gsi_guest_fail ("MPI_Comm_idup", rc);
@@ -110,6 +113,24 @@ static gs_status_t duplicate (struct boot_mpi *boot, int64_t deadline_ns)
     return GS_OK;
 }
 
+static gs_status_t reserve (struct gsi_boot *base, size_t bytes)
+{
+    struct boot_mpi *boot = (struct boot_mpi *) base;
+    size_t each = bytes + GSI_JOB_BYTES;
+
+    if (boot->each != each) {
+        free (boot->memory);
+        boot->memory = NULL;
+        boot->each = each;
+    }
+    if (!boot->memory)
+        boot->memory = calloc ((size_t) base->size + 1, each);
+    if (!boot->duplicate)
+        boot->duplicate = malloc (sizeof (*boot->duplicate));
+    return boot->memory && boot->duplicate ? GS_OK
+                                           : gsi_fail (GS_ERR_NOMEM, "boot mpi: out of memory");
+}
+
 /* A job's name made by rank 0: its host, process and the time. */
 static void name_job (char *job, const char *host)
 {
@@ -127,11 +148,14 @@ static gs_status_t exchange (struct gsi_boot *base, const void *card, size_t byt
     gs_status_t st;
     int rc;
 
-    if (boot->own == MPI_COMM_NULL && (st = duplicate (boot, deadline_ns)))
+    if (!cards)
+        return GS_OK; /* the others see that this rank has not come */
+    if ((st = reserve (base, bytes)) ||
+        (boot->own == MPI_COMM_NULL && (st = duplicate (boot, deadline_ns))))
         return st;
     /* Every rank's bytes: its card, and a name for the job of which rank 0's counts. */
-    if (!(memory = calloc ((size_t) base->size + 1, each)))
-        return gsi_fail (GS_ERR_NOMEM, "boot mpi: out of memory");
+    memory = boot->memory;
+    boot->memory = NULL;
     memcpy (memory, card, bytes);
     name_job (memory + bytes, base->host);
     rc = MPI_Iallgather (memory, (int) each, MPI_BYTE, memory + each, (int) each, MPI_BYTE,
@@ -163,11 +187,19 @@ MPI_Comm gsi_boot_mpi_take (struct gsi_boot *base)
 
 static void close_mpi (struct gsi_boot *base)
 {
+    struct boot_mpi *boot = (struct boot_mpi *) base;
+
+    free (boot->memory);
+    free (boot->duplicate);
     free (base); /* a duplicate that was not taken stays: freeing it is collective */
 }
 
 const struct gsi_boot_mpi_entry gsi_boot_mpi = {
-    .ops = {.name = "mpi", .open = open_world, .exchange = exchange, .close = close_mpi},
+    .ops = {.name = "mpi",
+            .open = open_world,
+            .reserve = reserve,
+            .exchange = exchange,
+            .close = close_mpi},
     .initialized = initialized,
     .before_pmix = before_pmix,
     .start = gsi_guest_start,

@@ -26,7 +26,17 @@ struct card {
     int32_t world_rank, world_size, algorithm, deterministic;
 };
 
-static gs_status_t prepare (const struct gsi_boot *boot, void *memory)
+/* What every rank needs to tell the others whether it has all else; zeros. */
+static struct gsi_coll_mpi *make_room (int size)
+{
+    struct gsi_coll_mpi *c = calloc (1, sizeof (*c) + (size_t) size * sizeof (int));
+
+    if (c)
+        c->ranks = (int *) (void *) (c + 1);
+    return c;
+}
+
+static gs_status_t prepare (const struct gsi_boot *boot, void *memory, void **room)
 {
     struct card *card = memory;
     int up = gsi_guest_up ();
@@ -48,7 +58,8 @@ static gs_status_t prepare (const struct gsi_boot *boot, void *memory)
                          "it is since a communicator that needed no MPI: call MPI_Init before "
                          "the first gs_comm_create, or make one with transport auto or mpi "
                          "first");
-    return GS_OK;
+    *room = make_room (boot->size);
+    return *room ? GS_OK : gsi_fail (GS_ERR_NOMEM, "transport mpi: out of memory");
 }
 
 static struct card card_of (const struct gsi_coll_setup *setup, int rank)
@@ -73,26 +84,20 @@ static bool is_world (const struct gsi_coll_setup *setup, int world_size)
 }
 
 /* Duplicates MPI_COMM_WORLD; every rank has shown its card, so none is far away. */
-static gs_status_t world_comm (const struct gsi_coll_setup *setup, MPI_Comm *out)
+static gs_status_t world_comm (struct gsi_coll_mpi *c, const struct gsi_coll_setup *setup)
 {
-    MPI_Comm *own = malloc (sizeof (*own));
     MPI_Request request;
     gs_status_t st;
     int rc;
 
-    if (!own)
-        return gsi_fail (GS_ERR_NOMEM, "transport mpi: out of memory");
-    if ((rc = MPI_Comm_idup (MPI_COMM_WORLD, own, &request))) {
-        free (own);
+    if ((rc = MPI_Comm_idup (MPI_COMM_WORLD, &c->duplicate, &request)))
         return gsi_guest_fail ("MPI_Comm_idup", rc);
-    }
     st = gsi_guest_wait ("transport mpi: MPI_Comm_idup", &request, setup->deadline_ns);
     if (st) {
-        gsi_guest_keep (own);
+        c->unfinished = true;
         return gsi_network_blame (st, setup->boot, setup->team);
     }
-    *out = *own;
-    free (own);
+    c->comm = c->duplicate;
     return GS_OK;
 }
 
@@ -133,29 +138,24 @@ static gs_status_t create_group (MPI_Comm whole, int size, const int *ranks, int
 }
 
 /* The same of ranks of MPI_COMM_WORLD that have found each other elsewhere. */
-static gs_status_t group_comm (const struct gsi_coll_setup *setup, int world_size, MPI_Comm *out)
+static gs_status_t group_comm (struct gsi_coll_mpi *c, const struct gsi_coll_setup *setup,
+                               int world_size)
 {
-    int size = setup->team->size;
-    int *ranks = calloc ((size_t) size + (size_t) world_size, sizeof (*ranks));
-    int *seen = ranks + size;
-    gs_status_t st = GS_OK;
-
-    if (!ranks)
-        return gsi_fail (GS_ERR_NOMEM, "transport mpi: out of memory");
-    for (int r = 0; r < size && !st; r++) {
+    for (int r = 0; r < c->size; r++) {
         struct card card = card_of (setup, r);
-        ranks[r] = card.world_rank;
-        if (card.world_size != world_size || ranks[r] < 0 || seen[ranks[r]]++)
-            st = gsi_fail (GS_ERR_MISMATCH,
-                           "transport mpi: rank %d is rank %d of an MPI world of "
-                           "%d, which does not fit: all ranks must be of one MPI job, with MPI "
-                           "initialised on all or on none",
-                           r, card.world_rank, card.world_size);
+        bool fits = card.world_size == world_size && card.world_rank >= 0 &&
+                    card.world_rank < world_size;
+        c->ranks[r] = card.world_rank;
+        for (int k = 0; k < r && fits; k++)
+            fits = c->ranks[k] != c->ranks[r];
+        if (!fits)
+            return gsi_fail (GS_ERR_MISMATCH,
+                             "transport mpi: rank %d is rank %d of an MPI world of "
+                             "%d, which does not fit: all ranks must be of one MPI job, with MPI "
+                             "initialised on all or on none",
+                             r, card.world_rank, card.world_size);
     }
-    if (!st)
-        st = create_group (MPI_COMM_WORLD, size, ranks, setup->deadline_ns, out);
-    free (ranks);
-    return st;
+    return create_group (MPI_COMM_WORLD, c->size, c->ranks, setup->deadline_ns, &c->comm);
 }
 
 /*
@@ -168,24 +168,24 @@ static gs_status_t origin_comm (const struct gsi_coll_setup *setup, MPI_Comm *ou
                          setup->origin->rank, setup->deadline_ns, out);
 }
 
-static gs_status_t make_comm (const struct gsi_coll_setup *setup, MPI_Comm *out)
+static gs_status_t make_comm (struct gsi_coll_mpi *c, const struct gsi_coll_setup *setup)
 {
     gs_status_t st;
     int world_size;
 
-    if ((*out = gsi_boot_mpi_take (setup->boot)) != MPI_COMM_NULL)
+    if ((c->comm = gsi_boot_mpi_take (setup->boot)) != MPI_COMM_NULL)
         return GS_OK;
     if ((st = gsi_guest_start (setup->deadline_ns)) ||
         (st = gsi_guest_check_world (setup->team->size)))
         return st;
     MPI_Comm_size (MPI_COMM_WORLD, &world_size);
     if (setup->origin && setup->origin->coll->ops == &gsi_coll_mpi)
-        st = origin_comm (setup, out);
+        st = origin_comm (setup, &c->comm);
     else
-        st = is_world (setup, world_size) ? world_comm (setup, out)
-                                          : group_comm (setup, world_size, out);
+        st = is_world (setup, world_size) ? world_comm (c, setup)
+                                          : group_comm (c, setup, world_size);
     if (!st)
-        MPI_Comm_set_errhandler (*out, MPI_ERRORS_RETURN);
+        MPI_Comm_set_errhandler (c->comm, MPI_ERRORS_RETURN);
     return st;
 }
 
@@ -203,30 +203,6 @@ static gs_status_t compare_cards (const struct gsi_coll_setup *setup)
                              r);
     }
     return GS_OK;
-}
-
-/* Chooses how large reductions go, and makes what they need; the same on all ranks. */
-static gs_status_t choose_levels (struct gsi_coll_mpi *c, const struct gsi_coll_setup *setup)
-{
-    const struct gsi_team *team = setup->team;
-    bool there = false;
-    gs_status_t st;
-
-    if ((st = compare_cards (setup)) || (st = gsi_node_build (&c->node, team)))
-        return st;
-    if (gsi_choice_is_flat (team))
-        return gsi_levels_flat (&c->levels, team);
-    if ((st = gsi_levels_nodes (&c->levels, team, gsi_choice_owners (team))))
-        return st;
-    c->levels.part_bytes = gsi_choice_part (&c->levels, team);
-    c->node.slots = gsi_choice_slots (&c->levels);
-    st = gsi_node_open (
-        c, &c->node, c->levels.part_bytes * (size_t) (c->levels.owners * c->levels.rails),
-        c->levels.part_bytes * (size_t) c->levels.rails, setup->deadline_ns, &there);
-    if (st || there)
-        return st;
-    free (c->levels.peer);
-    return gsi_levels_flat (&c->levels, team);
 }
 
 /* What gs-info --hosts tells, of the ranks there are. */
@@ -276,11 +252,29 @@ static gs_status_t make_staging (struct gsi_coll_mpi *c)
     return GS_OK;
 }
 
-/* Frees what is ours alone; what MPI may still use is kept. */
-static void discard (struct gsi_coll *coll)
+/* Chooses how large reductions go, and takes what memory that needs; the same on all ranks. */
+static gs_status_t lay_out (struct gsi_coll_mpi *c, const struct gsi_coll_setup *setup)
 {
-    struct gsi_coll_mpi *c = (struct gsi_coll_mpi *) coll;
+    const struct gsi_team *team = setup->team;
+    gs_status_t st;
 
+    if ((st = compare_cards (setup)) || (st = gsi_node_build (&c->node, team)))
+        return st;
+    if (gsi_choice_is_flat (team)) {
+        st = gsi_levels_flat (&c->levels, team);
+    } else if (!(st = gsi_node_reserve (&c->node, c->size)) &&
+               !(st = gsi_levels_nodes (&c->levels, team, gsi_choice_owners (team)))) {
+        c->levels.part_bytes = gsi_choice_part (&c->levels, team);
+        c->node.slots = gsi_choice_slots (&c->levels);
+    }
+    if (!st && !(c->own = malloc (sizeof (*c->own))))
+        st = gsi_fail (GS_ERR_NOMEM, "transport mpi: out of memory");
+    return st ? st : make_staging (c);
+}
+
+/* Frees staging, but what MPI may still use. */
+static void drop_staging (struct gsi_coll_mpi *c)
+{
     for (int s = 0; s < 2 * GSI_STAGING_SLOTS; s++) {
         if (c->unfinished)
             gsi_guest_keep (c->slot[s].requests);
@@ -293,19 +287,37 @@ static void discard (struct gsi_coll *coll)
         gsi_guest_keep (c->memory);
     else
         free (c->memory);
-    if (!c->unfinished)
-        gsi_node_close (&c->node);
-    gsi_messages_close (c);
-    gsi_share_close (&c->share);
-    free (c->node.rank);
-    free (c->node.process);
-    free (c->levels.peer);
     free (c->source);
     free (c->array);
     free (c->scale);
     free (c->length);
     free (c->heard);
-    free (c);
+    memset (c->slot, 0, sizeof (c->slot));
+    c->memory = NULL;
+    c->source = NULL;
+    c->array = NULL;
+    c->scale = NULL;
+    c->length = NULL;
+    c->heard = NULL;
+}
+
+/* Frees what is ours alone; what MPI may still use is kept. */
+static void discard (struct gsi_coll *coll)
+{
+    struct gsi_coll_mpi *c = (struct gsi_coll_mpi *) coll;
+
+    drop_staging (c);
+    if (!c->unfinished)
+        gsi_node_close (&c->node);
+    gsi_messages_close (c);
+    gsi_share_close (&c->share);
+    gsi_node_clear (&c->node);
+    free (c->levels.peer);
+    free (c->own);
+    if (c->unfinished)
+        gsi_guest_keep (c);
+    else
+        free (c);
     gsi_guest_closed ();
 }
 
@@ -315,29 +327,44 @@ static void discard (struct gsi_coll *coll)
  */
 static gs_status_t agree (struct gsi_coll_mpi *c, gs_status_t st, int64_t deadline_ns)
 {
-    int (*all)[2] = calloc (2, sizeof (*all)); /* own and worst: status and rank */
+    int (*all)[2] = c->verdict;
     MPI_Request request;
     gs_status_t carried;
     int rc;
 
-    if (!all)
-        return gsi_fail (GS_ERR_NOMEM, "transport mpi: out of memory");
     all[0][0] = (int) st;
     all[0][1] = c->rank;
-    if ((rc = MPI_Iallreduce (all[0], all[1], 1, MPI_2INT, MPI_MAXLOC, c->comm, &request))) {
-        free (all);
+    if ((rc = MPI_Iallreduce (all[0], all[1], 1, MPI_2INT, MPI_MAXLOC, c->comm, &request)))
         return gsi_guest_fail ("MPI_Iallreduce", rc);
-    }
     if ((carried = gsi_guest_wait ("transport mpi: MPI_Iallreduce", &request, deadline_ns))) {
-        gsi_guest_keep (all);
+        c->unfinished = true;
         return st ? st : carried;
     }
     if (!st && all[1][0])
         st = gsi_fail ((gs_status_t) all[1][0],
                        "transport mpi: rank %d could not start it; its own text says why",
                        all[1][1]);
-    free (all);
     return st;
+}
+
+/*
+ * The ranks of a node share memory, or, where they cannot, all ranks start over without. Nothing
+ * is allocated in between that could fail on one rank alone.
+ */
+static gs_status_t share_memory (struct gsi_coll_mpi *c, const struct gsi_coll_setup *setup)
+{
+    size_t result = c->levels.part_bytes * (size_t) c->levels.rails;
+    bool there;
+    gs_status_t st = gsi_node_open (c, &c->node, result * (size_t) c->levels.owners, result,
+                                    setup->deadline_ns, &there);
+
+    if (st || there)
+        return st;
+    drop_staging (c);
+    free (c->levels.peer);
+    if (!(st = gsi_levels_flat (&c->levels, setup->team)))
+        st = make_staging (c);
+    return agree (c, st, setup->deadline_ns);
 }
 
 /* How many kinds of calls tags can tell apart: 2046 by the standard, millions as it is. */
@@ -352,12 +379,10 @@ static uint32_t kinds_of_tags (MPI_Comm comm)
 
 static gs_status_t open_mpi (const struct gsi_coll_setup *setup, struct gsi_coll **out)
 {
-    struct gsi_coll_mpi *c = calloc (1, sizeof (*c));
+    struct gsi_coll_mpi *c = setup->room;
     gs_status_t st;
     int level;
 
-    if (!c)
-        return gsi_fail (GS_ERR_NOMEM, "transport mpi: out of memory");
     gsi_guest_opened ();
     c->base.ops = &gsi_coll_mpi;
     c->base.team = setup->team;
@@ -372,8 +397,10 @@ static gs_status_t open_mpi (const struct gsi_coll_setup *setup, struct gsi_coll
     c->rank = setup->team->rank;
     c->size = setup->team->size;
     c->spins = setup->team->local_size > sysconf (_SC_NPROCESSORS_ONLN) ? GSI_GUEST_YIELD_NOW : 0;
-    if ((st = make_comm (setup, &c->comm)) || (st = choose_levels (c, setup)) ||
-        (st = agree (c, make_staging (c), setup->deadline_ns))) {
+    if (!(st = make_comm (c, setup)) &&
+        !(st = agree (c, lay_out (c, setup), setup->deadline_ns)) && c->levels.shares)
+        st = share_memory (c, setup);
+    if (st) {
         discard (&c->base);
         return st;
     }

@@ -50,7 +50,10 @@ struct gsi_slot {
 struct gsi_coll_mpi {
     struct gsi_coll base;
     const struct gsi_device *device;
-    MPI_Comm comm; /* a duplicate of our own */
+    MPI_Comm comm;      /* a duplicate of our own */
+    MPI_Comm duplicate; /* that, while MPI makes it */
+    int verdict[2][2];  /* of the start, own and worst: status and rank */
+    int *ranks;         /* [size] in MPI_COMM_WORLD, while a communicator is made of them */
     int rank, size;
     uint32_t kind, kinds; /* of the call under way; how many MPI's tags can tell apart */
     unsigned spins;       /* where gsi_guest_pause starts */
@@ -76,7 +79,8 @@ struct gsi_coll_mpi {
     int64_t listened_ns;          /* when notices were looked for */
     int64_t asked_ns;             /* when others () was last asked, or the wait began */
     uint64_t asked_seq;           /* in that call */
-    bool notified;                /* the other ranks were told that we gave up */
+    bool notified;                /* the other ranks were told that we gave up, */
+    struct gsi_notice *own;       /* so, which MPI may have yet to send; from the start on */
     bool notice;                  /* another rank has given up: heard[] says which */
     int culprit;                  /* the rank that a failure here is because of; -1: not known */
     struct gsi_notice *heard;     /* [size], kind GSI_NOTICE_NONE: nothing heard */

@@ -124,7 +124,7 @@ static bool join (struct gsi_coll_mpi *c, struct gsi_node *node, const struct ma
 /* Whether this rank may read the memory of the others of the node, whose processes it notes. */
 static bool can_read (struct gsi_node *node, const struct made *made)
 {
-    bool ok = !gsi_fault ("node.read") && node->process;
+    bool ok = !gsi_fault ("node.read");
 
     for (int i = 0; i < node->size && ok; i++) {
         const struct made *there = &made[node->rank[i]];
@@ -173,19 +173,34 @@ static gs_status_t meet (struct gsi_coll_mpi *c, struct gsi_node *node, struct m
     return st;
 }
 
+gs_status_t gsi_node_reserve (struct gsi_node *node, int size)
+{
+    node->meeting = calloc (1, sizeof (*node->meeting) +
+                                   ((size_t) size + 1) * sizeof (node->meeting->made[0]));
+    node->process = calloc ((size_t) node->size, sizeof (*node->process));
+    return node->meeting && node->process
+               ? GS_OK
+               : gsi_fail (GS_ERR_NOMEM, "transport mpi: out of memory");
+}
+
+void gsi_node_clear (struct gsi_node *node)
+{
+    free (node->rank);
+    free (node->process);
+    free (node->meeting);
+}
+
 gs_status_t gsi_node_open (struct gsi_coll_mpi *c, struct gsi_node *node, size_t area_bytes,
                            size_t result_bytes, int64_t deadline_ns, bool *there)
 {
-    struct meeting *m = calloc (1, sizeof (*m) + ((size_t) c->size + 1) * sizeof (m->made[0]));
+    struct meeting *m = node->meeting;
     gs_status_t st;
 
     *there = false;
-    if (!m)
-        return gsi_fail (GS_ERR_NOMEM, "transport mpi: out of memory");
+    node->meeting = NULL;
     node->area_bytes = gsi_shm_round (area_bytes);
     node->result_bytes = gsi_shm_round (result_bytes);
     node->turn = 1;
-    node->process = calloc ((size_t) node->size, sizeof (*node->process));
     if ((st = meet (c, node, m, deadline_ns))) {
         gsi_guest_keep (m);
         return st;

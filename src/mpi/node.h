@@ -39,6 +39,7 @@ struct gsi_node {
     int64_t *process; /* [size] of the system; NULL: they do not read each other's memory */
     uint64_t pulls;   /* number of the last exchange, the same on all ranks of a communicator */
     uint64_t probe;   /* what the others read to see whether they can */
+    struct meeting *meeting; /* reserved, until it is open */
 };
 
 /* What a rank lets another one read. */
@@ -51,6 +52,9 @@ struct gsi_post {
 /* Whose node it is; no memory yet. */
 gs_status_t gsi_node_build (struct gsi_node *node, const struct gsi_team *team);
 
+/* What gsi_node_open needs of this rank, in a communicator of [size], and does not allocate. */
+gs_status_t gsi_node_reserve (struct gsi_node *node, int size);
+
 /*
  * Collective over the communicator. Makes the memory, and c->share: all ranks have both when it
  * returns with [*there], or none. GS_OK also without; other statuses are of the transport.
@@ -58,6 +62,9 @@ gs_status_t gsi_node_build (struct gsi_node *node, const struct gsi_team *team);
 gs_status_t gsi_node_open (struct gsi_coll_mpi *c, struct gsi_node *node, size_t area_bytes,
                            size_t result_bytes, int64_t deadline_ns, bool *there);
 void gsi_node_close (struct gsi_node *node);
+
+/* Frees what is not shared, of a node in any state. */
+void gsi_node_clear (struct gsi_node *node);
 
 /* Memory of the rank with place [index], for block [turn]. */
 void *gsi_node_area (const struct gsi_node *node, int index, uint64_t turn);

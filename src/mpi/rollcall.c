@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* rollcall - telling the other ranks that this one gives up, and hearing who else does. */
-#include <stdlib.h>
 
 #include "base/clock.h"
 #include "base/status.h"
@@ -54,13 +53,12 @@ bool gsi_notice_told (struct gsi_coll *coll, int rank, struct gsi_told *told)
 void gsi_notice_send (struct gsi_coll_mpi *c, enum gsi_notice_kind kind, bool in_message,
                       uint64_t missed)
 {
-    struct gsi_notice *notice;
+    struct gsi_notice *notice = c->own;
 
-    if (c->notified || c->size == 1 || !gsi_guest_usable ())
+    if (c->notified || c->size == 1 || !notice || !gsi_guest_usable ())
         return;
     c->notified = true;
-    if (!(notice = calloc (1, sizeof (*notice))))
-        return;
+    c->own = NULL;
     *notice = (struct gsi_notice){
         .kind = kind, .in_message = in_message, .culprit = c->culprit, .missed = missed};
     if (c->base.tell)

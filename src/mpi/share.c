@@ -32,7 +32,7 @@ struct gsi_shm_handle gsi_share_open (struct gsi_share *s, int ranks)
 
 bool gsi_share_join (struct gsi_share *s, int index, const struct gsi_shm_handle *handle)
 {
-    return gsi_shm_join (&s->seen[index], handle);
+    return s->seen && gsi_shm_join (&s->seen[index], handle);
 }
 
 void gsi_share_close (struct gsi_share *s)

@@ -29,7 +29,7 @@ static void check_team (int size)
     for (int me = 0; me < size; me++) {
         struct gsi_team team;
         int local_rank = 0, local_size = 0;
-        unit_ok (gsi_team_build (&team, me, size, host_of, hosts));
+        gsi_team_build (&team, gsi_team_room (size), me, size, host_of, hosts);
         for (int r = 0; r < size; r++) {
             unit_check (team.node_of[r] == node_of[r], "rank %d is on node %d", r,
                         team.node_of[r]);

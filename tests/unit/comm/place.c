@@ -7,6 +7,7 @@
 #define MOST 64
 
 static struct gsi_card cards[MOST];
+static _Alignas(8) char room[MOST * GSI_PLACE_BYTES];
 
 static const char *host_of (const void *context, int rank)
 {
@@ -37,8 +38,8 @@ static gs_status_t place (int me, int size, int *ordinal)
     gs_status_t st;
 
     *ordinal = -77;
-    unit_ok (gsi_team_build (&team, me, size, host_of, cards));
-    st = gsi_place_gpus (cards, &team, ordinal);
+    gsi_team_build (&team, gsi_team_room (size), me, size, host_of, cards);
+    st = gsi_place_gpus (cards, &team, room, ordinal);
     gsi_team_clear (&team);
     return st;
 }
@@ -239,8 +240,8 @@ static int hidden (int size, int other)
     struct gsi_team team;
     bool found;
 
-    unit_ok (gsi_team_build (&team, 0, size, host_of, cards));
-    found = gsi_place_hidden (cards, &team, pair);
+    gsi_team_build (&team, gsi_team_room (size), 0, size, host_of, cards);
+    found = gsi_place_hidden (cards, &team, room, pair);
     gsi_team_clear (&team);
     ck_assert_int_eq (found ? pair[1] : -1, other);
     return found ? pair[0] : -1;

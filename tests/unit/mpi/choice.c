@@ -26,7 +26,7 @@ static struct gsi_team make_team (int nodes, int local, int odd, int rank)
     for (int n = 0; n < nodes; n++)
         for (int i = 0; i < local - (odd && n % odd == 0); i++)
             snprintf (hosts[size++], sizeof (hosts[0]), "n%d", n);
-    unit_ok (gsi_team_build (&team, rank, size, host_of, NULL));
+    gsi_team_build (&team, gsi_team_room (size), rank, size, host_of, NULL);
     return team;
 }
 
