@@ -116,13 +116,15 @@ static gs_status_t tell (gs_comm_t *comm, const struct word *own, struct word *o
 
     snprintf (text, sizeof (text), "%s", gs_last_error ());
     if ((st = gsi_mail_begin (comm, caller)))
-        return st;
+        return st == GS_ERR_NOMEM ? gsi_call_no_memory (comm, GSI_OP_MESSAGES, caller) : st;
     st = gsi_mail_note (comm, caller, true, (void *) (uintptr_t) own, WORD_COUNT, GS_U64, peer,
                         NULL);
     if (!st)
         st = gsi_mail_note (comm, caller, false, other, WORD_COUNT, GS_U64, peer, NULL);
     ended = gsi_mail_end (comm, caller);
     st = st ? st : ended;
+    if (st == GS_ERR_NOMEM && !gs_comm_check (comm)) /* the other end has half of it */
+        st = gsi_call_no_memory (comm, GSI_OP_MESSAGES, caller);
     if (!st && own->status)
         gsi_fail ((gs_status_t) own->status, "%s", text);
     return st;
@@ -132,7 +134,8 @@ gs_status_t gs_boundary_create (gs_comm_t *comm, int from, int to, const size_t 
                                 gs_dtype_t dtype, gs_boundary_t **boundary)
 {
     struct word own = {.dims = (uint64_t) dims, .dtype = dtype}, other;
-    gs_boundary_t *b;
+    gs_boundary_t made = {.magic = MAGIC, .comm = comm, .from = from, .to = to, .dtype = dtype},
+                  *b;
     gs_status_t st;
     int peer;
 
@@ -142,19 +145,19 @@ gs_status_t gs_boundary_create (gs_comm_t *comm, int from, int to, const size_t 
     if ((st = gsi_comm_valid (comm, caller)) || (st = check_ranks (comm, from, to)) ||
         (st = gsi_mail_none_open (comm, caller)))
         return st;
-    if (!(b = calloc (1, sizeof (*b))))
-        return gsi_fail (GS_ERR_NOMEM, "%s: out of memory", caller);
-    *b = (gs_boundary_t){.magic = MAGIC, .comm = comm, .from = from, .to = to, .dtype = dtype};
-    if (!(own.status = check_shape (shape, dims, dtype, &b->count)))
+    if (!(own.status = check_shape (shape, dims, dtype, &made.count)))
         for (int d = 0; d < dims; d++)
             own.shape[d] = shape[d];
+    if (!(b = calloc (1, sizeof (*b))) && !own.status)
+        own.status = gsi_fail (GS_ERR_NOMEM, "%s: out of memory", caller);
     peer = comm->team.rank == from ? to : from;
     if (!(st = tell (comm, &own, &other, peer)))
-        st = compare (b, &own, &other, peer);
+        st = compare (&made, &own, &other, peer);
     if (st) {
         free (b);
         return st;
     }
+    *b = made;
     atomic_fetch_add (&comm->features, 1);
     *boundary = b;
     return GS_OK;

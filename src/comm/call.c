@@ -265,6 +265,15 @@ gs_status_t gsi_call_begin (gs_comm_t *comm, enum gsi_record_op op, size_t count
     return differ ? gsi_call_refuse (comm, st) : gsi_call_end (comm, call, st);
 }
 
+gs_status_t gsi_call_no_memory (gs_comm_t *comm, enum gsi_record_op op, const char *caller)
+{
+    struct gsi_call call = {.staged = true}; /* nothing is queued */
+    gs_status_t st = start (comm, op, 0, (gs_dtype_t) 0, 0, NULL, &call);
+
+    return st ? st
+              : gsi_call_end (comm, &call, gsi_fail (GS_ERR_NOMEM, "%s: out of memory", caller));
+}
+
 gs_status_t gsi_call_refuse (gs_comm_t *comm, gs_status_t st)
 {
     gsi_record_end (&comm->record, st);

@@ -25,6 +25,12 @@ gs_status_t gsi_call_begin_messages (gs_comm_t *comm, enum gsi_record_op op, siz
 /* Ends it with [st]; a failure of the transport kills the communicator. Returns [st]. */
 gs_status_t gsi_call_end (gs_comm_t *comm, const struct gsi_call *call, gs_status_t st);
 
+/*
+ * Instead of the call [op] of all ranks, for which this one has no memory: it gives the
+ * communicator up, so that none of the others waits in it. Returns GS_ERR_NOMEM.
+ */
+gs_status_t gsi_call_no_memory (gs_comm_t *comm, enum gsi_record_op op, const char *caller);
+
 /* As gsi_call_end, for a failure after which the communicator goes on: all ranks saw it. */
 gs_status_t gsi_call_refuse (gs_comm_t *comm, gs_status_t st);
 

@@ -6,6 +6,7 @@
 #include "base/dtype.h"
 #include "comm/adjoint.h"
 #include "comm/block.h"
+#include "comm/call.h"
 #include "comm/pieces.h"
 #include "device/device.h"
 
@@ -352,7 +353,7 @@ static gs_status_t run (struct work *w, const size_t *extents, const size_t *off
     w->words = calloc (size, sizeof (*w->words));
     w->counts = calloc (size, 2 * sizeof (*w->counts));
     if (!w->words || !w->counts) {
-        st = gsi_fail (GS_ERR_NOMEM, "%s: out of memory", w->caller);
+        st = gsi_call_no_memory (comm, GSI_OP_ALLGATHER, w->caller);
     } else {
         w->displs = w->counts + size;
         if (w->out.bytes && w->own.kind == ON_HOST) {

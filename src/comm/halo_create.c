@@ -7,6 +7,7 @@
 #include "base/dtype.h"
 #include "base/fault.h"
 #include "base/process.h"
+#include "comm/agree.h"
 #include "comm/halo.h"
 #include "comm/mail.h"
 #include "comm/queue.h"
@@ -310,6 +311,7 @@ gs_status_t gs_halo_create (gs_comm_t *comm, int dims, const int *grid, const si
                             gs_halo_t **halo)
 {
     struct word own = {.dims = (uint64_t) dims, .dtype = dtype}, *words;
+    struct gsi_agreement all = {.words = 0};
     gs_halo_t *h;
     gs_status_t st;
 
@@ -320,10 +322,11 @@ gs_status_t gs_halo_create (gs_comm_t *comm, int dims, const int *grid, const si
         return st;
     h = calloc (1, sizeof (*h));
     words = calloc ((size_t) comm->team.size, sizeof (*words));
-    if (!h || !words) {
+    st = h && words ? GS_OK : gsi_fail (GS_ERR_NOMEM, "%s: out of memory", caller);
+    if ((st = gsi_agree (comm, caller, st, &all, NULL))) {
         free (h);
         free (words);
-        return gsi_fail (GS_ERR_NOMEM, "%s: out of memory", caller);
+        return st;
     }
     *h = (gs_halo_t){.magic = GSI_HALO_MAGIC, .comm = comm, .dtype = dtype};
     if (!(st = check_lists (grid, extents, width, periodic, dims))) {
