@@ -23,10 +23,17 @@ static gs_status_t out_of_memory (const char *path)
     return gsi_fail (GS_ERR_NOMEM, "%s: no memory for what is in it", path);
 }
 
+/* Attributes of a data set on their way. */
+struct texts {
+    struct gsi_h5_set *set;
+    bool starved; /* there was no memory for one */
+};
+
 static herr_t note_attribute (hid_t object, const char *name, const H5A_info_t *info,
                               void *context)
 {
-    struct gsi_h5_set *set = context;
+    struct texts *texts = context;
+    struct gsi_h5_set *set = texts->set;
     hid_t attribute = H5Aopen (object, name, H5P_DEFAULT), type = H5Aget_type (attribute);
     struct gsi_h5_text *larger, t = {.name = NULL};
     herr_t rc = -1;
@@ -37,7 +44,8 @@ static herr_t note_attribute (hid_t object, const char *name, const H5A_info_t *
         set->text = larger ? larger : set->text;
         t.name = strdup (name);
         t.text = calloc (H5Tget_size (type) + 1, 1);
-        if (larger && t.name && t.text && H5Aread (attribute, type, t.text) >= 0) {
+        texts->starved = !larger || !t.name || !t.text;
+        if (!texts->starved && H5Aread (attribute, type, t.text) >= 0) {
             set->text[set->texts++] = t;
             rc = 0;
         } else {
@@ -50,9 +58,10 @@ static herr_t note_attribute (hid_t object, const char *name, const H5A_info_t *
     return rc;
 }
 
-/* Fills in [set], whose path is there. */
-static bool describe (hid_t data, struct gsi_h5_set *set)
+/* Fills in [texts]->set, whose path is there. */
+static bool describe (hid_t data, struct texts *texts)
 {
+    struct gsi_h5_set *set = texts->set;
     hid_t type = H5Dget_type (data), space = H5Dget_space (data), list;
     hsize_t shape[H5S_MAX_RANK], index = 0;
     haddr_t offset = H5Dget_offset (data);
@@ -73,7 +82,7 @@ static bool describe (hid_t data, struct gsi_h5_set *set)
     set->header = fine ? info.addr : 0;
     fine = fine && gsi_h5_bytes (set) != SIZE_MAX &&
            (offset != HADDR_UNDEF || is_virtual || !gsi_h5_bytes (set)) &&
-           H5Aiterate2 (data, H5_INDEX_NAME, H5_ITER_INC, &index, note_attribute, set) >= 0;
+           H5Aiterate2 (data, H5_INDEX_NAME, H5_ITER_INC, &index, note_attribute, texts) >= 0;
     H5Pclose (list);
     H5Sclose (space);
     H5Tclose (type);
@@ -84,6 +93,7 @@ static gs_status_t add_set (struct look *look, hid_t data, const char *name)
 {
     struct gsi_h5_file *file = look->file;
     struct gsi_h5_set *set = file->set;
+    struct texts texts = {.starved = false};
 
     if (file->sets == look->room) {
         look->room = look->room ? 2 * look->room : 64;
@@ -98,8 +108,11 @@ static gs_status_t add_set (struct look *look, hid_t data, const char *name)
     set->path[0] = '/';
     strcpy (set->path + 1, name);
     file->sets++;
-    if (describe (data, set))
+    texts.set = set;
+    if (describe (data, &texts))
         return GS_OK;
+    if (texts.starved) /* the file is none to go back from */
+        return out_of_memory (look->path);
     return gsi_fail (GS_ERR_FORMAT, "%s: data set /%s is none that gradsync writes", look->path,
                      name);
 }
