@@ -41,15 +41,21 @@ int LLVMFuzzerTestOneInput (const uint8_t *data, size_t bytes)
 {
     struct gsi_team team = {0};
     int size = (int) (bytes / sizeof (struct gsi_card)), ordinal, pair[2];
-    struct gsi_card *cards;
+    struct gsi_card *cards = size ? malloc ((size_t) size * sizeof (*cards)) : NULL;
+    void *room = cards ? calloc ((size_t) size, GSI_PLACE_BYTES) : NULL;
+    void *nodes = room ? gsi_team_room (size) : NULL;
 
-    if (size < 1 || !(cards = malloc ((size_t) size * sizeof (*cards))))
-        return 0;
-    memcpy (cards, data, (size_t) size * sizeof (*cards));
-    if (!gsi_cards_agree (cards, size) && !gsi_team_build (&team, 0, size, host_of, cards) &&
-        !gsi_place_gpus (cards, &team, &ordinal))
-        gsi_place_hidden (cards, &team, pair);
+    if (nodes)
+        memcpy (cards, data, (size_t) size * sizeof (*cards));
+    if (nodes && !gsi_cards_agree (cards, size)) {
+        gsi_team_build (&team, nodes, 0, size, host_of, cards);
+        nodes = NULL;
+        if (!gsi_place_gpus (cards, &team, room, &ordinal))
+            gsi_place_hidden (cards, &team, room, pair);
+    }
     gsi_team_clear (&team);
+    free (nodes);
+    free (room);
     free (cards);
     return 0;
 }

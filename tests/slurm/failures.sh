@@ -199,8 +199,7 @@ dropped () {
 
 cut_off () {
     GS_BOOT_TIMEOUT_MS=1000 step -N2 --ntasks-per-node=1 "$act"
-    failed $? && says "Nobody of other hosts was heard of: does a firewall drop" || return
-    SLURM_PMIX_DIRECT_CONN=false step -N2 --ntasks-per-node=1 "$act"
+    failed $? && says "Nobody of other hosts was heard of: does a firewall drop"
 }
 
 mpi_cut_off () {
