@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,6 +18,7 @@
 #include "base/env.h"
 #include "base/fault.h"
 #include "base/log.h"
+#include "base/proc.h"
 #include "base/status.h"
 
 #define SHOWN_ENTRIES 32 /* newest entries in a text; the ring holds more */
@@ -170,6 +172,8 @@ static struct gsi_record_file *map (const char *path)
 static void fill_header (struct gsi_record_file *file, const char *name, int rank, int size,
                          const char *host)
 {
+    bool ended;
+
     memset (file, 0, sizeof (*file));
     file->header_bytes = offsetof (struct gsi_record_file, entry);
     file->entry_bytes = sizeof (struct gsi_record_entry);
@@ -177,6 +181,8 @@ static void fill_header (struct gsi_record_file *file, const char *name, int ran
     file->rank = rank;
     file->size = size;
     file->pid = (int32_t) getpid ();
+    file->started = gsi_process_start (file->pid, &ended);
+    file->space = gsi_process_space ();
     file->caller = gsi_record_thread ();
     file->wall_offset_ns = gsi_wall_ns () - gsi_now_ns ();
     snprintf (file->name, sizeof (file->name), "%s", name);
@@ -187,12 +193,15 @@ static void fill_header (struct gsi_record_file *file, const char *name, int ran
 gs_status_t gsi_record_open (struct gsi_record *record, const char *job, const char *name,
                              int serial, int rank, int size, const char *host)
 {
+    static atomic_flag swept = ATOMIC_FLAG_INIT; /* by this process */
     char clean_job[128], clean[GSI_RECORD_NAME];
     int length = 0;
 
     memset (record, 0, sizeof (*record));
     clean_name (job, clean_job, sizeof (clean_job));
     clean_name (name, clean, sizeof (clean));
+    if (!atomic_flag_test_and_set (&swept))
+        gsi_record_sweep (folder (), host);
     if (gsi_env_choice (GSI_ENV_RECORD) == GSI_RECORD_FILE)
         length = snprintf (record->path, sizeof (record->path), NAME_FORMAT, folder (),
                            (long) getuid (), clean_job, clean, serial, rank);

@@ -78,7 +78,9 @@ struct gsi_record_file {
     uint64_t missed; /* number of the first call it did not do its part of; written before */
     int64_t caller;  /* the thread that made it, or with GS_CHECK=collective its last call */
     int64_t step; /* of a feature's that the communicator is let to; -step: after it; 0: none */
-    uint64_t reserved[4];
+    uint64_t started; /* when the process did, and the space that its number is of: see */
+    uint64_t space;   /* base/proc.h; 0: not known */
+    uint64_t reserved[2];
     struct gsi_record_entry entry[GSI_RECORD_ENTRIES];
     struct gsi_record_entry message[GSI_RECORD_ENTRIES];
 };
@@ -145,6 +147,12 @@ struct gsi_record_call {
  */
 bool gsi_record_elsewhere (const struct gsi_record *record, int rank,
                            struct gsi_record_call *call);
+
+/*
+ * Removes from [folder] what killed processes of this user on this host have left: records that
+ * nobody has written to for a day, and their texts.
+ */
+void gsi_record_sweep (const char *folder, const char *host);
 
 /* The calling thread, as the system numbers it. */
 int64_t gsi_record_thread (void);

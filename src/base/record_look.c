@@ -8,11 +8,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/proc.h"
 #include "base/record.h"
 
+#define STALE_S (24 * 3600) /* somebody may still want to know what a killed job did */
+
 /* Maps the record [path] to read; NULL if it is none, or another user's. A pipe is not waited
- * for.
- */
+ * for. */
 static const struct gsi_record_file *open_file (const char *path)
 {
     size_t bytes = sizeof (struct gsi_record_file);
@@ -97,21 +99,18 @@ static const struct gsi_record_entry *find_call (const struct gsi_record_file *f
     return find_newer (file, died, file->message, find_newer (file, died, file->entry, NULL));
 }
 
-/* Asks each record in the folder of [record] about [context], until one answers true. */
-static bool ask_all (const struct gsi_record *record,
-                     bool (*ask) (void *context, const char *path,
-                                  const struct gsi_record_file *file),
-                     void *context)
+/* Asks each record in [folder] about [context], until one answers true. */
+static bool ask_all_in (const char *folder,
+                        bool (*ask) (void *context, const char *path,
+                                     const struct gsi_record_file *file),
+                        void *context)
 {
-    const char *slash = strrchr (record->path, '/');
-    char path[sizeof (record->path)], start[64];
+    char path[sizeof (((struct gsi_record *) NULL)->path)], start[64];
     struct dirent *entry;
     bool answer = false;
     DIR *dir;
 
-    snprintf (path, sizeof (path), "%.*s", slash ? (int) (slash - record->path) : 0,
-              record->path);
-    if (!*path || !(dir = opendir (path)))
+    if (!*folder || !(dir = opendir (folder)))
         return false;
     snprintf (start, sizeof (start), "gradsync-%ld-", (long) getuid ());
     while (!answer && (entry = readdir (dir))) {
@@ -119,8 +118,8 @@ static bool ask_all (const struct gsi_record *record,
         size_t length = strlen (entry->d_name);
         if (strncmp (entry->d_name, start, strlen (start)) || length < 5 ||
             strcmp (entry->d_name + length - 5, ".ring") ||
-            snprintf (path, sizeof (path), "%.*s/%s", (int) (slash - record->path), record->path,
-                      entry->d_name) >= (int) sizeof (path) ||
+            snprintf (path, sizeof (path), "%s/%s", folder, entry->d_name) >=
+                (int) sizeof (path) ||
             !(file = open_file (path)))
             continue;
         answer = ask (context, path, file);
@@ -128,6 +127,20 @@ static bool ask_all (const struct gsi_record *record,
     }
     closedir (dir);
     return answer;
+}
+
+/* The same in the folder of [record]. */
+static bool ask_all (const struct gsi_record *record,
+                     bool (*ask) (void *context, const char *path,
+                                  const struct gsi_record_file *file),
+                     void *context)
+{
+    const char *slash = strrchr (record->path, '/');
+    char folder[sizeof (record->path)];
+
+    snprintf (folder, sizeof (folder), "%.*s", slash ? (int) (slash - record->path) : 0,
+              record->path);
+    return ask_all_in (folder, ask, context);
 }
 
 struct search {
@@ -185,4 +198,55 @@ bool gsi_record_elsewhere (const struct gsi_record *record, int rank,
     call->awaits_us = call->caller == state.caller && !gsi_record_is_message (call->op) &&
                       ask_all (record, is_awaited, &search);
     return true;
+}
+
+/* ---- Records that were left ---- */
+
+/* When [ring] was last written to, or [newest_ns], whichever is later. */
+static int64_t last_written (const struct gsi_record_entry *ring, int64_t newest_ns)
+{
+    for (int i = 0; i < GSI_RECORD_ENTRIES; i++) {
+        int64_t ns = ring[i].end_ns > ring[i].begin_ns ? ring[i].end_ns : ring[i].begin_ns;
+        newest_ns = ns > newest_ns ? ns : newest_ns;
+    }
+    return newest_ns;
+}
+
+/* N.B. stores to mapped memory do not change the time of a file in /dev/shm. */
+static bool is_left (const struct gsi_record_file *file, const char *host, const char *path)
+{
+    int64_t now_ns = gsi_wall_ns (), written_ns, offset_ns = file->wall_offset_ns;
+    struct stat about;
+    bool ended;
+    uint64_t start = gsi_process_start (file->pid, &ended);
+
+    if (!file->started || !file->space || file->space != gsi_process_space () ||
+        strncmp (file->host, host, sizeof (file->host)) || (start == file->started && !ended) ||
+        lstat (path, &about) || !S_ISREG (about.st_mode))
+        return false;
+    written_ns = last_written (file->message, last_written (file->entry, 0));
+    return now_ns / GSI_NS_PER_S - about.st_mtime > STALE_S &&
+           (!written_ns ||
+            now_ns / GSI_NS_PER_S - (written_ns / GSI_NS_PER_S + offset_ns / GSI_NS_PER_S) >
+                STALE_S);
+}
+
+static bool sweep (void *host, const char *path, const struct gsi_record_file *file)
+{
+    char text[sizeof (((struct gsi_record *) NULL)->path) + 8];
+
+    if (!is_left (file, host, path))
+        return false;
+    snprintf (text, sizeof (text), "%.*s.txt", (int) (strlen (path) - strlen (".ring")), path);
+    unlink (text);
+    unlink (path);
+    return false;
+}
+
+void gsi_record_sweep (const char *folder, const char *host)
+{
+    char name[GSI_RECORD_HOST];
+
+    snprintf (name, sizeof (name), "%s", host);
+    ask_all_in (folder, sweep, name);
 }

@@ -16,44 +16,9 @@
 
 #include "base/clock.h"
 #include "base/hash.h"
+#include "base/proc.h"
 
 /* ---- This process ---- */
-
-/* The beginning of a file of the system's, without its last newline; "" if there is none. */
-static void read_start (const char *path, char *text, size_t room)
-{
-    int fd = open (path, O_RDONLY | O_CLOEXEC);
-    ssize_t n = fd < 0 ? 0 : read (fd, text, room - 1);
-
-    if (fd >= 0)
-        close (fd);
-    text[n < 0 ? 0 : n] = 0;
-    text[strcspn (text, "\n")] = 0;
-}
-
-/*
- * When a process started, in ticks since its kernel did; 0 if that cannot be told. [*ended] tells
- * whether it only waits for its parent: a zombie, and no thread of it goes on without the first.
- */
-static uint64_t start_of (long long pid, bool *ended)
-{
-    char path[64], text[1024], state;
-    const char *at;
-    long threads;
-    uint64_t start;
-
-    *ended = false;
-    snprintf (path, sizeof (path), "/proc/%lld/stat", pid);
-    read_start (path, text, sizeof (text));
-    at = strrchr (text, ')'); /* of its name, which may have anything in it */
-    if (!at || sscanf (at,
-                       ") %c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d "
-                       "%ld %*d %" SCNu64,
-                       &state, &threads, &start) != 3)
-        return 0;
-    *ended = (state == 'Z' || state == 'X') && threads <= 1;
-    return start;
-}
 
 /* A value of a line: no control characters. */
 static void set (char *out, size_t room, const char *value)
@@ -103,7 +68,6 @@ void gsi_holder_self (struct gsi_holder *h)
     const char *restarts = getenv ("SLURM_RESTART_COUNT");
     time_t now = time (NULL);
     char host[sizeof (h->host)] = "";
-    struct stat space;
     struct tm utc;
     bool ended;
 
@@ -113,9 +77,9 @@ void gsi_holder_self (struct gsi_holder *h)
     set (h->cluster, sizeof (h->cluster), getenv ("SLURM_CLUSTER_NAME"));
     set (h->job, sizeof (h->job), getenv ("SLURM_JOB_ID"));
     h->restarts = *h->job && restarts ? atoll (restarts) : 0;
-    read_start ("/proc/sys/kernel/random/boot_id", h->boot, sizeof (h->boot));
-    h->pid_space = stat ("/proc/self/ns/pid", &space) ? 0 : space.st_ino;
-    h->start = start_of (h->pid, &ended);
+    gsi_system_text ("/proc/sys/kernel/random/boot_id", h->boot, sizeof (h->boot));
+    h->pid_space = gsi_process_space ();
+    h->start = gsi_process_start (h->pid, &ended);
     set_step (h);
     set_id (h);
     if (gmtime_r (&now, &utc))
@@ -222,7 +186,7 @@ static bool is_gone (const struct gsi_holder *there, const struct gsi_holder *se
         return false;
     if (kill ((pid_t) there->pid, 0) && errno == ESRCH)
         return true;
-    start = start_of (there->pid, &ended);
+    start = gsi_process_start (there->pid, &ended);
     return ended || (start && there->start && start != there->start); /* another has its number */
 }
 

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* proc - what /proc tells of a process, whose number another one may have had. */
+#include "base/proc.h"
+
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+void gsi_system_text (const char *path, char *text, size_t room)
+{
+    int fd = open (path, O_RDONLY | O_CLOEXEC);
+    ssize_t n = fd < 0 ? 0 : read (fd, text, room - 1);
+
+    if (fd >= 0)
+        close (fd);
+    text[n < 0 ? 0 : n] = 0;
+    text[strcspn (text, "\n")] = 0;
+}
+
+uint64_t gsi_process_start (long long pid, bool *ended)
+{
+    char path[64], text[1024], state;
+    const char *at;
+    long threads;
+    uint64_t start;
+
+    *ended = false;
+    snprintf (path, sizeof (path), "/proc/%lld/stat", pid);
+    gsi_system_text (path, text, sizeof (text));
+    at = strrchr (text, ')'); /* of its name, which may have anything in it */
+    if (!at || sscanf (at,
+                       ") %c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d "
+                       "%ld %*d %" SCNu64,
+                       &state, &threads, &start) != 3)
+        return 0;
+    *ended = (state == 'Z' || state == 'X') && threads <= 1;
+    return start;
+}
+
+uint64_t gsi_process_space (void)
+{
+    struct stat space;
+
+    return stat ("/proc/self/ns/pid", &space) ? 0 : space.st_ino;
+}
