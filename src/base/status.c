@@ -6,6 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/plain.h"
+
 static _Thread_local char last_text[GSI_TEXT_MAX];
 
 gs_status_t gsi_fail (gs_status_t st, const char *format, ...)
@@ -16,6 +18,7 @@ gs_status_t gsi_fail (gs_status_t st, const char *format, ...)
     va_start (ap, format);
     vsnprintf (text, sizeof (text), format, ap);
     va_end (ap);
+    gsi_plain (text, sizeof (text));
     memcpy (last_text, text, sizeof (text));
     return st;
 }

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/half.h"
+#include "base/plain.h"
 
 #define PIECE_BYTES ((size_t) 1 << 20)
 
@@ -105,16 +106,18 @@ static int compare_set (struct ckpt_file *a, struct ckpt_file *b, const struct g
     ckpt_file_describe (in_a, of_a, sizeof (of_a));
     ckpt_file_describe (in_b, of_b, sizeof (of_b));
     if (strcmp (of_a, of_b)) {
-        printf ("%s: %s and %s\n", in_a->path, of_a, of_b);
+        gsi_plain_put (stdout, in_a->path);
+        printf (": %s and %s\n", of_a, of_b);
         return 1;
     }
     if (!compare_data (a, b, in_a, in_b, tolerance, &f))
         return -1;
     if (!f.differ)
         return 0;
-    printf ("%s: %" PRIu64 " numbers differ, the first is number %" PRIu64
+    gsi_plain_put (stdout, in_a->path);
+    printf (": %" PRIu64 " numbers differ, the first is number %" PRIu64
             ": %.17g and %.17g; by at most %g\n",
-            in_a->path, f.differ, f.first, f.a, f.b, f.largest);
+            f.differ, f.first, f.a, f.b, f.largest);
     return 1;
 }
 
@@ -138,7 +141,8 @@ static int list_missing (const struct ckpt_file *f, const struct ckpt_file *othe
 
     for (size_t i = 0; i < f->h5.sets; i++)
         if (!is_own (&f->h5.set[i]) && !find (other, f->h5.set[i].path)) {
-            printf ("%s: in %s only\n", f->h5.set[i].path, f->path);
+            gsi_plain_put (stdout, f->h5.set[i].path);
+            printf (": in %s only\n", f->path);
             number++;
         }
     return number;

@@ -11,19 +11,21 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/plain.h"
 #include "ckpt/store.h"
 
 #define SHARDED "/sharded/"
 
 __attribute__ ((format (printf, 1, 2))) static bool complain (const char *format, ...)
 {
+    char text[1024];
     va_list args;
 
-    fputs ("gs-ckpt: ", stderr);
     va_start (args, format);
-    vfprintf (stderr, format, args);
+    vsnprintf (text, sizeof (text), format, args);
     va_end (args);
-    fputc ('\n', stderr);
+    gsi_plain (text, sizeof (text));
+    fprintf (stderr, "gs-ckpt: %s\n", text);
     return false;
 }
 
@@ -331,7 +333,8 @@ static void report (const struct ckpt_vtk_image *image, const char *output)
     for (int d = grid->dims - 1; d >= 0; d--)
         printf ("%" PRIu64 "%s", grid->points[d], d ? " x " : " points;");
     for (int i = 0; i < image->fields; i++) {
-        printf ("%s %s", i ? "," : "", image->field[i].name);
+        printf ("%s ", i ? "," : "");
+        gsi_plain_put (stdout, image->field[i].name);
         cells = cells || image->field[i].place == GSI_H5_CELLS;
     }
     putchar ('\n');

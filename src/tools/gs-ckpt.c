@@ -10,6 +10,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/plain.h"
 #include "ckpt/flatten.h"
 #include "ckpt/store.h"
 #include "tools/ckpt_diff.h"
@@ -81,8 +82,9 @@ static bool print_line (const char *path)
         return false;
     printf ("%12" PRIu64 "  ", f.source.seal.step);
     print_time (ckpt_file_number (&f, "/gs/time"));
-    printf ("  %6" PRIu64 "  %14" PRIu64 "  %s\n", f.source.seal.ranks, ckpt_file_bytes (&f),
-            path);
+    printf ("  %6" PRIu64 "  %14" PRIu64 "  ", f.source.seal.ranks, ckpt_file_bytes (&f));
+    gsi_plain_put (stdout, path);
+    putchar ('\n');
     ckpt_file_close (&f);
     return true;
 }
@@ -165,9 +167,16 @@ static bool info (const char *path)
         if (!strncmp (set->path, "/gs/", 4))
             continue;
         ckpt_file_describe (set, text, sizeof (text));
-        printf ("  %s  %s%s\n", set->path, text, places[set->place]);
-        for (int k = 0; k < set->texts; k++)
-            printf ("      %s = %s\n", set->text[k].name, set->text[k].text);
+        printf ("  ");
+        gsi_plain_put (stdout, set->path);
+        printf ("  %s%s\n", text, places[set->place]);
+        for (int k = 0; k < set->texts; k++) {
+            printf ("      ");
+            gsi_plain_put (stdout, set->text[k].name);
+            printf (" = ");
+            gsi_plain_put (stdout, set->text[k].text);
+            putchar ('\n');
+        }
     }
     ckpt_file_close (&f);
     return true;

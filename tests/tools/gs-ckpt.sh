@@ -37,6 +37,15 @@ quiet err
 says out '^ +42  20[0-9-]+T[0-9:]+Z +2 +[0-9]+  .*/ck-000000000042.h5$'
 run 1 ./gs-ckpt list "$work/nowhere"
 says err 'nowhere: No such file'
+
+# Names that would command a terminal are shown.
+odd=$work/$(printf 'a\033[2J')
+mkdir "$odd" && cp "$one" "$odd" || exit 99
+run 0 ./gs-ckpt list "$odd"
+says out '/a\\x1b\[2J/ck-000000000042.h5$'
+run 1 ./gs-ckpt info "$odd/nothing"
+says err '/a\\x1b\[2J/nothing'
+
 run 0 ./gs-ckpt info "$one"
 quiet err
 says out '^  step    42$'

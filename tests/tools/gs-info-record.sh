@@ -47,6 +47,11 @@ says err "entry $slot \(operation #[0-9]+\) is damaged: it has a number that doe
 says err '1 of the last 256 operations are lost'
 test "$(numbers | tail -n 1)" -eq "$last" || fail "a wild number hides the newest operation"
 
+spoil "$work/escape" 40 '\033]0;title\007\033[2J\0' # the communicator's name
+run 0 ./gs-info --record "$work/escape"
+says out 'communicator \\x1b\]0;title\\x07\\x1b\[2J, rank 0'
+grep -q "$(printf '\033')" "$work/out" && fail "what a file has commands the terminal"
+
 spoil "$work/operation" $((at + 32)) '\143'
 run 1 ./gs-info --record "$work/operation"
 says err 'is damaged: it has an unknown operation'

@@ -5,6 +5,8 @@
 
 #include <pthread.h>
 
+#include "base/plain.h"
+
 #include "unit/unit.h"
 
 START_TEST (names_and_numbers)
@@ -53,6 +55,26 @@ START_TEST (long_text_is_cut)
 }
 END_TEST
 
+START_TEST (nothing_commands_a_terminal)
+{
+    char text[GSI_TEXT_MAX];
+
+    gsi_fail (GS_ERR_IO, "file '%s'", "a\033[2Jb\nc\177 \303\251 \302\233 \302\240");
+    ck_assert_str_eq (gs_last_error (),
+                      "file 'a\\x1b[2Jb\\x0ac\\x7f \303\251 \\xc2\\x9b \302\240'");
+    memset (text, '\033', sizeof (text));
+    text[sizeof (text) - 1] = 0;
+    gsi_fail (GS_ERR_IO, "%s", text);
+    ck_assert_uint_lt (strlen (gs_last_error ()), GSI_TEXT_MAX);
+    ck_assert_ptr_null (strchr (gs_last_error (), '\033'));
+    for (size_t room = 1; room < 12; room++) {
+        char few[12] = "a\302\233b\033";
+        gsi_plain (few, room > 5 ? room : 6);
+        ck_assert_ptr_null (strpbrk (few, "\302\233\033"));
+    }
+}
+END_TEST
+
 /* Returns [mark] if the thread begins with a text, else NULL. */
 static void *other_thread (void *mark)
 {
@@ -77,4 +99,4 @@ START_TEST (texts_belong_to_threads)
 END_TEST
 
 UNIT_SUITE ("status", 10, names_and_numbers, fail_keeps_its_text, text_may_contain_the_last_one,
-            long_text_is_cut, texts_belong_to_threads)
+            long_text_is_cut, nothing_commands_a_terminal, texts_belong_to_threads)
