@@ -143,8 +143,7 @@ static gs_status_t group_comm (struct gsi_coll_mpi *c, const struct gsi_coll_set
 {
     for (int r = 0; r < c->size; r++) {
         struct card card = card_of (setup, r);
-        bool fits = card.world_size == world_size && card.world_rank >= 0 &&
-                    card.world_rank < world_size;
+        bool fits = gsi_coll_mpi_fits (card.world_rank, card.world_size, world_size);
         c->ranks[r] = card.world_rank;
         for (int k = 0; k < r && fits; k++)
             fits = c->ranks[k] != c->ranks[r];

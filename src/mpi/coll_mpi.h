@@ -104,6 +104,12 @@ static inline uint64_t gsi_kind_of (const struct gsi_coll_mpi *c, uint64_t bytes
     return bytes ^ (uint64_t) c->kind << 32;
 }
 
+/* Whether a card that says [rank] of [size] can be of a rank of this process's MPI_COMM_WORLD. */
+static inline bool gsi_coll_mpi_fits (int rank, int size, int world_size)
+{
+    return size == world_size && rank >= 0 && rank < world_size;
+}
+
 /* GS_ERR_MISMATCH: rank [rank] makes another call than this one. */
 gs_status_t gsi_coll_mpi_differ (const struct gsi_coll_mpi *c, int rank);
 

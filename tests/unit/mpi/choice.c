@@ -195,5 +195,15 @@ START_TEST (what_is_small_fits)
 }
 END_TEST
 
+/* What a card says of MPI's world becomes an index only if it is one. */
+START_TEST (forged_places_do_not_fit)
+{
+    ck_assert (gsi_coll_mpi_fits (0, 4, 4) && gsi_coll_mpi_fits (3, 4, 4));
+    ck_assert (!gsi_coll_mpi_fits (4, 4, 4) && !gsi_coll_mpi_fits (INT32_MAX, 4, 4));
+    ck_assert (!gsi_coll_mpi_fits (-1, 4, 4) && !gsi_coll_mpi_fits (INT32_MIN, 4, 4));
+    ck_assert (!gsi_coll_mpi_fits (1, 5, 4) && !gsi_coll_mpi_fits (1, -1, 4));
+}
+END_TEST
+
 UNIT_SUITE ("choice", 60, memory_stays_bounded, a_shard_has_one_rank_on_each_node,
-            the_table_tells_the_way, what_is_small_fits)
+            the_table_tells_the_way, what_is_small_fits, forged_places_do_not_fit)
