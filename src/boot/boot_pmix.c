@@ -5,6 +5,9 @@
  * The only file that calls PMIx. It uses no more than Slurm's server offers: put, commit, a
  * non-blocking fence that collects, non-blocking get, and job keys. A fence tells when all have
  * come but not who has not; after its deadline we ask for each card by itself.
+ *
+ * A card stays in the servers until the step ends. N.B. PMIx has no call that takes a key back,
+ * and a value put again under its key is one more there (4.2): groups meet over their parent.
  */
 #include <fenv.h>
 #include <pmix.h>
