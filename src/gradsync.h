@@ -246,11 +246,11 @@ typedef struct gs_unique_id {
 
 /*
  * Makes an id for one gs_comm_create_from_id. The process that makes it must be the one that
- * becomes rank 0, and keeps a listening socket until then. Whoever knows the id can join.
+ * becomes rank 0, and keeps listening sockets until then. Who knows the id can join, nobody else.
  *
  *   id  out  plain bytes; send them to the other ranks by file, socket or message
  *
- * Returns     GS_OK; GS_ERR_ARG if id is NULL; GS_ERR_BOOT if no socket could be opened.
+ * Returns     GS_OK; GS_ERR_ARG: id is NULL; GS_ERR_BOOT: no socket; GS_ERR_UNSUPPORTED.
  * Since       0.1
  */
 gs_status_t gs_unique_id_get (gs_unique_id_t *id);

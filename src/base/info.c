@@ -12,6 +12,7 @@ const char *gs_build_info (void)
 {
     return "version: " PACKAGE_VERSION "\n"
            "pmix: " GS_INFO_PMIX "\n"
+           "openssl: " GS_INFO_OPENSSL "\n"
            "mpi: " GS_INFO_MPI "\n"
            "hdf5: " GS_INFO_HDF5 "\n"
            "cuda: " GS_INFO_CUDA "\n"

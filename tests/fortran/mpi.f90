@@ -54,6 +54,7 @@ contains
     type(gs_unique_id) :: id
     integer :: rank, size
 
+    if (index(gs_build_info(), 'openssl: no') > 0) return
     call MPI_Comm_rank(workers, rank)
     call MPI_Comm_size(workers, size)
     if (rank == 0) call gs_unique_id_get(id)

@@ -28,6 +28,7 @@ class Gradsync(AutotoolsPackage):
     version("0.1.0")
 
     variant("pmix", default=True, description="Start under srun --mpi=pmix and mpirun")
+    variant("openssl", default=True, description="Start by an id that the program carries")
     variant("mpi", default=True, description="Ranks on several hosts; a module loaded on demand")
     variant("fortran", default=True, description="Fortran binding")
     variant("hdf5", default=True, description="Checkpoints in HDF5 files")
@@ -39,6 +40,7 @@ class Gradsync(AutotoolsPackage):
     depends_on("fortran", type="build", when="+fortran")
     depends_on("pkgconfig", type="build")
     depends_on("pmix@3:", when="+pmix")
+    depends_on("openssl@1.1.1:", when="+openssl")
     depends_on("mpi@3:", when="+mpi")
     # The serial flavour: ranks write without HDF5's own parallel layer.
     depends_on("hdf5@1.10: ~mpi", when="+hdf5")
@@ -48,7 +50,7 @@ class Gradsync(AutotoolsPackage):
     def configure_args(self):
         spec = self.spec
         args = ["--without-modulefiles"]  # Spack makes its own
-        for name in ("pmix", "hdf5", "cuda", "nccl"):
+        for name in ("pmix", "openssl", "hdf5", "cuda", "nccl"):
             if spec.satisfies(f"+{name}"):
                 args.append(f"--with-{name}={spec[name].prefix}")
             else:

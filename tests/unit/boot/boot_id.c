@@ -1,132 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* boot_id - ranks that meet by an id, one thread each; and all who should not come, or do not. */
-#include <arpa/inet.h>
-#include <pthread.h>
-#include <sys/socket.h>
+/* boot_id - ranks that meet by an id, those that should not come, and those that do not. */
+#include "config.h"
 
-#include "base/clock.h"
-#include "base/log.h"
-#include "base/status.h"
-#include "boot/boot.h"
-#include "unit/unit.h"
+#ifdef HAVE_OPENSSL
 
-#define MOST 8
-
-/* One rank: what it does and what comes of it. */
-struct rank {
-    pthread_t thread;
-    gs_unique_id_t id;
-    int rank, size, wait_ms, delay_ms;
-    int again;          /* how many exchanges follow the first */
-    int again_delay_ms; /* before the second */
-    gs_status_t own;    /* its own status, if it is to agree with the others */
-    bool agrees;
-    size_t bytes;
-    gs_status_t st;
-    char text[1024], cards[MOST * 64];
-};
-
-static struct rank ranks[MOST];
-
-static void fill_card (char *card, int rank, size_t bytes)
-{
-    memset (card, 'a' + rank, bytes);
-}
-
-static gs_status_t exchange (struct rank *r, struct gsi_boot *boot, size_t bytes)
-{
-    char card[64];
-
-    fill_card (card, r->rank, bytes);
-    return boot->ops->exchange (boot, card, bytes, r->cards,
-                                gsi_now_ns () + r->wait_ms * GSI_NS_PER_MS);
-}
-
-/* Exchanges cards of another size each time; the last ones are those of the first. */
-static gs_status_t meet_again (struct rank *r, struct gsi_boot *boot)
-{
-    gs_status_t st = GS_OK;
-
-    usleep ((useconds_t) r->again_delay_ms * 1000);
-    for (int left = r->again; left > 0 && !st; left--) {
-        memset (r->cards, 0, sizeof (r->cards));
-        st = exchange (r, boot, left > 1 ? (size_t) left : r->bytes);
-    }
-    if (st || !r->agrees)
-        return st;
-    if (r->own)
-        gsi_fail (r->own, "rank %d says so itself", r->rank);
-    return gsi_boot_agree (boot, r->own, gsi_now_ns () + r->wait_ms * GSI_NS_PER_MS);
-}
-
-static void *meet (void *argument)
-{
-    struct rank *r = argument;
-    struct gsi_boot *boot;
-
-    usleep ((useconds_t) r->delay_ms * 1000);
-    r->st = gsi_boot_id_open (&r->id, r->rank, r->size, &boot);
-    if (!r->st)
-        r->st = exchange (r, boot, r->bytes);
-    if (!r->st)
-        r->st = meet_again (r, boot);
-    if (r->st)
-        snprintf (r->text, sizeof (r->text), "%s", gs_last_error ());
-    gsi_boot_close (boot);
-    return NULL;
-}
-
-/* Prepares [count] ranks with one new id. */
-static void plan (int count, int wait_ms)
-{
-    memset (ranks, 0, sizeof (ranks));
-    unit_ok (gs_unique_id_get (&ranks[0].id));
-    for (int r = 0; r < count; r++) {
-        ranks[r].id = ranks[0].id;
-        ranks[r].rank = r;
-        ranks[r].size = count;
-        ranks[r].wait_ms = wait_ms;
-        ranks[r].bytes = 40;
-    }
-}
-
-static void start (int rank)
-{
-    ck_assert_int_eq (pthread_create (&ranks[rank].thread, NULL, meet, &ranks[rank]), 0);
-}
-
-static void finish (int rank)
-{
-    ck_assert_int_eq (pthread_join (ranks[rank].thread, NULL), 0);
-}
-
-static void run (int count)
-{
-    for (int r = 0; r < count; r++)
-        start (r);
-    for (int r = 0; r < count; r++)
-        finish (r);
-}
-
-static void check_met (int count)
-{
-    for (int r = 0; r < count; r++) {
-        ck_assert_msg (!ranks[r].st, "rank %d: %s", r, ranks[r].text);
-        for (int other = 0; other < count; other++) {
-            char card[64];
-            fill_card (card, other, 40);
-            ck_assert_int_eq (memcmp (ranks[r].cards + other * 40, card, 40), 0);
-        }
-    }
-}
-
-/* The rank failed with [st] and a text that has [part]. */
-static void check_failed (int rank, gs_status_t st, const char *part)
-{
-    ck_assert_msg (ranks[rank].st == st && strstr (ranks[rank].text, part),
-                   "rank %d: %s, '%s'; wanted %s, '%s'", rank, gs_status_string (ranks[rank].st),
-                   ranks[rank].text, gs_status_string (st), part);
-}
+#include "unit/boot/ranks.h"
 
 START_TEST (all_come)
 {
@@ -383,67 +261,6 @@ START_TEST (addresses_announced)
 }
 END_TEST
 
-/* The port in an id, as connections that do not come from gradsync would find it. */
-static int connect_to (const gs_unique_id_t *id)
-{
-    struct sockaddr_in to = {.sin_family = AF_INET};
-    int fd = socket (AF_INET, SOCK_STREAM, 0);
-    uint16_t port;
-
-    memcpy (&port, id->bytes + 12, sizeof (port));
-    to.sin_port = htons (port);
-    to.sin_addr.s_addr = htonl (INADDR_LOOPBACK);
-    ck_assert_int_eq (connect (fd, (struct sockaddr *) &to, sizeof (to)), 0);
-    return fd;
-}
-
-static void silence (gs_log_level_t level, const char *line, void *context)
-{
-    (void) level;
-    if (strstr (line, "does not know the id"))
-        ++*(int *) context;
-}
-
-START_TEST (strangers_are_dropped)
-{
-    char junk[1000];
-    int fd[3], dropped = 0;
-
-    gsi_log_configure ();
-    gs_log_set_sink (silence, &dropped);
-    plan (3, 20000);
-    memset (junk, 'j', sizeof (junk));
-    for (int i = 0; i < 3; i++)
-        fd[i] = connect_to (&ranks[0].id);
-    ck_assert_int_eq (send (fd[0], junk, sizeof (junk), MSG_NOSIGNAL), sizeof (junk));
-    ck_assert_int_eq (send (fd[1], "GET / HTTP/1.0\r\n\r\n", 18, MSG_NOSIGNAL), 18);
-    close (fd[1]);
-    run (3); /* fd[2] says nothing at all */
-    gs_log_set_sink (NULL, NULL);
-    check_met (3);
-    ck_assert_int_eq (dropped, 3);
-    close (fd[0]);
-    close (fd[2]);
-}
-END_TEST
-
-START_TEST (a_wrong_secret_is_a_stranger)
-{
-    int dropped = 0;
-
-    gsi_log_configure ();
-    gs_log_set_sink (silence, &dropped);
-    plan (3, 1500);
-    ranks[2].id.bytes[20] ^= 1;
-    run (3);
-    gs_log_set_sink (NULL, NULL);
-    check_failed (0, GS_ERR_TIMEOUT, "1 of 3 ranks did not come: rank 2");
-    check_failed (1, GS_ERR_TIMEOUT, "1 of 3 ranks did not come: rank 2");
-    check_failed (2, GS_ERR_TIMEOUT, "rank 0");
-    ck_assert_int_ge (dropped, 1);
-}
-END_TEST
-
 /* The process with rank 0 ends while others are on their way to it. */
 START_TEST (rank_0_dies)
 {
@@ -474,5 +291,25 @@ UNIT_SUITE ("boot_id", 60, all_come, all_come_again, a_rank_does_not_come_again,
             a_rank_ends_in_between, cards_differ_later, rank_0_ends_in_between, ranks_agree,
             rank_0_comes_last, two_meetings_at_once, a_rank_is_taken_twice, sizes_differ,
             cards_differ, a_rank_is_missing, rank_0_is_missing, ids_serve_once,
-            rank_0_must_have_made_the_id, damaged_ids, addresses_announced, strangers_are_dropped,
-            a_wrong_secret_is_a_stranger, rank_0_dies)
+            rank_0_must_have_made_the_id, damaged_ids, addresses_announced, rank_0_dies)
+
+#else
+
+#include "boot/boot.h"
+#include "unit/unit.h"
+
+START_TEST (refused_without_openssl)
+{
+    struct gsi_boot *boot = (struct gsi_boot *) &boot;
+    gs_unique_id_t id = {{0}};
+
+    unit_fails (gs_unique_id_get (&id), GS_ERR_UNSUPPORTED, "gs_unique_id_get", "--with-openssl");
+    unit_fails (gsi_boot_id_open (&id, 0, 1, &boot), GS_ERR_UNSUPPORTED, "gs_comm_create_from_id",
+                "--with-openssl");
+    ck_assert_ptr_null (boot);
+}
+END_TEST
+
+UNIT_SUITE ("boot_id", 10, refused_without_openssl)
+
+#endif

@@ -175,9 +175,14 @@ END_TEST
 
 START_TEST (from_id)
 {
-    gs_unique_id_t id;
+    gs_unique_id_t id = {{0}};
 
     create_alone ();
+    if (strstr (gs_build_info (), "openssl: no")) {
+        unit_fails (gs_comm_create_from_id (&id, 0, 1, NULL, &comm), GS_ERR_UNSUPPORTED,
+                    "--with-openssl");
+        return;
+    }
     unit_ok (gs_unique_id_get (&id));
     unit_fails (gs_comm_create_from_id (&id, 0, 1, NULL, NULL), GS_ERR_ARG, "comm is NULL");
     unit_fails (gs_comm_create_from_id (NULL, 0, 1, NULL, &comm), GS_ERR_ARG, "id is NULL");
