@@ -13,6 +13,7 @@ gradsync $PACKAGE_VERSION
   Fortran       ${gs_version_fortran:-no}; any array: $gs_have_descriptors; type(MPI_Comm): $gs_have_fortran_mpi
   tests         unit: $gs_have_check (check ${gs_version_check:--}), multi-rank: $gs_have_mpi
   build         debug $gs_debug, werror $gs_werror, sanitizer $gs_sanitizer, coverage $gs_code_coverage, fault injection $gs_fault_injection
+  hardening     $gs_hardened
   modules       $gs_report_modulefiles
   prefix        $prefix
 "])
@@ -23,11 +24,12 @@ gradsync $PACKAGE_VERSION
 # Defines what gs_build_info () says. Call before AC_OUTPUT.
 AC_DEFUN([GS_DEFINE_INFO], [
     AC_DEFINE_UNQUOTED([GS_INFO_PMIX], ["${gs_version_pmix:-no}"], [for gs_build_info])
-    AC_DEFINE_UNQUOTED([GS_INFO_MPI], ["${gs_version_mpi:-no}"], [for gs_build_info])
     AC_DEFINE_UNQUOTED([GS_INFO_OPENSSL], ["${gs_version_openssl:-no}"], [for gs_build_info])
+    AC_DEFINE_UNQUOTED([GS_INFO_MPI], ["${gs_version_mpi:-no}"], [for gs_build_info])
     AC_DEFINE_UNQUOTED([GS_INFO_HDF5], ["${gs_version_hdf5:-no}"], [for gs_build_info])
     AC_DEFINE_UNQUOTED([GS_INFO_CUDA], ["${gs_version_cuda:-no}"], [for gs_build_info])
     AC_DEFINE_UNQUOTED([GS_INFO_NCCL], ["${gs_version_nccl:-no}"], [for gs_build_info])
     AC_DEFINE_UNQUOTED([GS_INFO_FORTRAN], ["${gs_version_fortran:-no}"], [for gs_build_info])
+    AC_DEFINE_UNQUOTED([GS_INFO_HARDENING], ["$gs_hardened"], [for gs_build_info])
     AC_DEFINE_UNQUOTED([GS_INFO_SANITIZER], ["$gs_sanitizer"], [for gs_build_info])
 ])

@@ -18,6 +18,7 @@ const char *gs_build_info (void)
            "cuda: " GS_INFO_CUDA "\n"
            "nccl: " GS_INFO_NCCL "\n"
            "fortran: " GS_INFO_FORTRAN "\n"
+           "hardening: " GS_INFO_HARDENING "\n"
            "sanitizer: " GS_INFO_SANITIZER "\n"
 #ifdef GS_FAULT_INJECTION
            "fault injection: yes\n"

@@ -18,7 +18,7 @@ START_TEST (lines_are_name_and_value)
     static const char *const wanted[] = {
         "version: ",     "\npmix: ",      "\nopenssl: ",  "\nmpi: ",
         "\nhdf5: ",      "\ncuda: ",      "\nnccl: ",     "\nfortran: ",
-        "\nsanitizer: ", "\ncompiler: ", "\nfault injection: "};
+        "\nhardening: ", "\nsanitizer: ", "\ncompiler: ", "\nfault injection: "};
     const char *info = gs_build_info ();
 
     for (size_t i = 0; i < sizeof (wanted) / sizeof (wanted[0]); i++)
