@@ -125,16 +125,38 @@ static gs_status_t refuse_type (const struct gsi_fortran_argument *a)
                      a->call, a->name, (int) a->array->type, bytes);
 }
 
-/*
- * N.B. gfortran 12 gives empty sections extents below 0, and empty expressions
- * a null address; unallocated arrays have a null address and any extents.
- */
-bool gsi_fortran_is_empty (const CFI_cdesc_t *array)
+/* N.B. gfortran 12 gives empty sections extents below 0. */
+static bool is_empty (const CFI_cdesc_t *array)
 {
     for (int i = 0; i < array->rank; i++)
-        if (array->dim[i].extent == 0 || (array->dim[i].extent < 0 && array->base_addr))
+        if (array->dim[i].extent <= 0)
             return true;
     return false;
+}
+
+/*
+ * N.B. gfortran 12 gives empty expressions, and arguments that are associated with them, a null
+ * address, but the extents and steps of an array. What was of size 0 and is deallocated looks the
+ * same, so it passes for one, but only where expressions may be: in arguments of intent(in).
+ * Other compilers give only those a null address that are not there.
+ */
+bool gsi_fortran_is_absent (const CFI_cdesc_t *array, bool is_input)
+{
+#ifdef CFI_type_mask
+    bool may_be_null = is_input;
+#else
+    bool may_be_null = false;
+#endif
+    size_t step = array->elem_len;
+
+    if (array->base_addr || !may_be_null)
+        return !array->base_addr;
+    for (int i = 0; i < array->rank; i++) {
+        if (array->dim[i].extent < 0 || (size_t) array->dim[i].sm != step)
+            return true;
+        step *= (size_t) array->dim[i].extent;
+    }
+    return !is_empty (array);
 }
 
 /* The first dimension, from 1, whose elements do not follow each other; 0 if all do. */
@@ -142,7 +164,7 @@ static int gap_dimension (const CFI_cdesc_t *array)
 {
     size_t step = array->elem_len;
 
-    if (gsi_fortran_is_empty (array))
+    if (is_empty (array))
         return 0;
     for (int i = 0; i < array->rank; i++) {
         if (array->dim[i].extent != 1 && (size_t) array->dim[i].sm != step)
@@ -163,7 +185,7 @@ static gs_status_t whole_count (const struct gsi_fortran_argument *a, size_t *co
                          "%s: %s is a strided section (dimension %d steps by %td bytes): pass a "
                          "contiguous array, or copy the section to one",
                          a->call, a->name, gap, array->dim[gap - 1].sm);
-    *count = gsi_fortran_is_empty (array) ? 0 : 1;
+    *count = is_empty (array) ? 0 : 1;
     for (int i = 0; i < array->rank && *count; i++) {
         size_t extent = (size_t) array->dim[i].extent;
 
@@ -242,7 +264,7 @@ gs_status_t gsi_fortran_read (const struct gsi_fortran_args *args,
     /* First, as gfortran 12 passes the value of a scalar type(c_ptr) as the array's address. */
     if (!kind)
         return refuse_type (a);
-    if (!a->array->base_addr && !gsi_fortran_is_empty (a->array))
+    if (gsi_fortran_is_absent (a->array, a->is_input))
         return gsi_fail (GS_ERR_ARG,
                          "%s: %s is not allocated, or a pointer that is not associated", a->call,
                          a->name);
@@ -274,8 +296,8 @@ struct gsi_fortran_argument gsi_fortran_from (const struct gsi_fortran_args *arg
                                               const CFI_cdesc_t *array, int is_open)
 {
     if (args->is_backward)
-        return (struct gsi_fortran_argument){backward, "grad_y", array, is_open};
-    return (struct gsi_fortran_argument){call, "send", array, is_open};
+        return (struct gsi_fortran_argument){backward, "grad_y", array, is_open, true};
+    return (struct gsi_fortran_argument){call, "send", array, is_open, true};
 }
 
 struct gsi_fortran_argument gsi_fortran_to (const struct gsi_fortran_args *args, const char *call,
@@ -283,8 +305,8 @@ struct gsi_fortran_argument gsi_fortran_to (const struct gsi_fortran_args *args,
                                             int is_open)
 {
     if (args->is_backward)
-        return (struct gsi_fortran_argument){backward, "grad_x", array, is_open};
-    return (struct gsi_fortran_argument){call, "recv", array, is_open};
+        return (struct gsi_fortran_argument){backward, "grad_x", array, is_open, false};
+    return (struct gsi_fortran_argument){call, "recv", array, is_open, false};
 }
 
 /* The same for the one array of a collective that works in place. */
@@ -293,14 +315,14 @@ static struct gsi_fortran_argument in_place (const struct gsi_fortran_args *args
                                              const CFI_cdesc_t *array, int is_open)
 {
     if (args->is_backward)
-        return (struct gsi_fortran_argument){backward, "grad", array, is_open};
-    return (struct gsi_fortran_argument){call, "buf", array, is_open};
+        return (struct gsi_fortran_argument){backward, "grad", array, is_open, false};
+    return (struct gsi_fortran_argument){call, "buf", array, is_open, false};
 }
 
 gs_status_t gsi_fortran_allreduce_avg (struct gsi_fortran_args *args, CFI_cdesc_t *buf,
                                        int is_open)
 {
-    struct gsi_fortran_argument a = {"gs_allreduce_avg", "buf", buf, is_open};
+    struct gsi_fortran_argument a = {"gs_allreduce_avg", "buf", buf, is_open, false};
     struct gsi_fortran_memory m;
     gs_comm_t *comm;
     gs_status_t st = gsi_fortran_start (args, &a, &comm, &m);
@@ -313,7 +335,7 @@ gs_status_t gsi_fortran_allreduce_avg (struct gsi_fortran_args *args, CFI_cdesc_
 gs_status_t gsi_fortran_allreduce_wavg (struct gsi_fortran_args *args, CFI_cdesc_t *buf,
                                         int is_open, double weight)
 {
-    struct gsi_fortran_argument a = {"gs_allreduce_wavg", "buf", buf, is_open};
+    struct gsi_fortran_argument a = {"gs_allreduce_wavg", "buf", buf, is_open, false};
     struct gsi_fortran_memory m;
     gs_comm_t *comm;
     gs_status_t st = gsi_fortran_start (args, &a, &comm, &m);
@@ -404,7 +426,7 @@ gs_status_t gsi_fortran_describe (struct gsi_fortran_args *args, const char *cal
                                   const CFI_cdesc_t *array, int is_open,
                                   struct gsi_fortran_gradient *gradient)
 {
-    struct gsi_fortran_argument a = {call, "array", array, false};
+    struct gsi_fortran_argument a = {call, "array", array, false, false};
     struct gsi_fortran_memory m;
     gs_status_t st;
 

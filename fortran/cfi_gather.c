@@ -211,6 +211,10 @@ static gs_status_t read_list (const char *call, const char *name, const CFI_cdes
     if (list->dim[0].extent != length)
         return gsi_fail (GS_ERR_ARG, "%s: %s has %td elements, but needs %d", call, name,
                          list->dim[0].extent > 0 ? list->dim[0].extent : 0, length);
+    if (length && !list->base_addr)
+        return gsi_fail (GS_ERR_ARG,
+                         "%s: %s is not allocated, or a pointer that is not associated", call,
+                         name);
     if (!(*scaled = calloc ((size_t) length, sizeof (**scaled))))
         return gsi_fail (GS_ERR_NOMEM, "%s: out of memory", call);
     for (int i = 0; i < length; i++) {
@@ -499,8 +503,8 @@ gs_status_t gsi_fortran_gather_field (struct gsi_fortran_args *args, const CFI_c
                                       int block_is_open, const CFI_cdesc_t *offsets,
                                       CFI_cdesc_t *field, int field_is_open, int root)
 {
-    struct field f = {.block = {"gs_gather_field", "block", block, block_is_open},
-                      .whole = {"gs_gather_field", "field", field, field_is_open}};
+    struct field f = {.block = {"gs_gather_field", "block", block, block_is_open, true},
+                      .whole = {"gs_gather_field", "field", field, field_is_open, false}};
     gs_status_t st = read_field (args, &f, offsets, root);
 
     if (st != GS_OK)
@@ -515,8 +519,8 @@ gs_status_t gsi_fortran_gather_field_backward (struct gsi_fortran_args *args,
                                                const CFI_cdesc_t *offsets, int root)
 {
     static const char call[] = "gs_gather_field_backward";
-    struct field f = {.block = {call, "grad_x", grad_x, grad_x_is_open},
-                      .whole = {call, "grad_y", grad_y, grad_y_is_open}};
+    struct field f = {.block = {call, "grad_x", grad_x, grad_x_is_open, false},
+                      .whole = {call, "grad_y", grad_y, grad_y_is_open, true}};
     gs_status_t st = read_field (args, &f, offsets, root);
 
     if (st != GS_OK)

@@ -10,7 +10,7 @@
 gs_status_t gsi_fortran_send (struct gsi_fortran_args *args, const CFI_cdesc_t *buf, int is_open,
                               int peer)
 {
-    struct gsi_fortran_argument a = {"gs_send", "buf", buf, is_open};
+    struct gsi_fortran_argument a = {"gs_send", "buf", buf, is_open, true};
     struct gsi_fortran_memory m;
     gs_comm_t *comm;
     gs_status_t st = gsi_fortran_start (args, &a, &comm, &m);
@@ -21,7 +21,7 @@ gs_status_t gsi_fortran_send (struct gsi_fortran_args *args, const CFI_cdesc_t *
 gs_status_t gsi_fortran_recv (struct gsi_fortran_args *args, CFI_cdesc_t *buf, int is_open,
                               int peer)
 {
-    struct gsi_fortran_argument a = {"gs_recv", "buf", buf, is_open};
+    struct gsi_fortran_argument a = {"gs_recv", "buf", buf, is_open, false};
     struct gsi_fortran_memory m;
     gs_comm_t *comm;
     gs_status_t st = gsi_fortran_start (args, &a, &comm, &m);
@@ -39,7 +39,7 @@ gs_status_t gsi_fortran_match (struct gsi_fortran_args *args, const char *call, 
                                CFI_cdesc_t *buf, int is_open, int dtype, int dims,
                                const int64_t *shape, void **address)
 {
-    struct gsi_fortran_argument a = {call, name, buf, is_open};
+    struct gsi_fortran_argument a = {call, name, buf, is_open, false};
     struct gsi_fortran_memory m;
     int64_t wanted = 1;
     gs_status_t st;

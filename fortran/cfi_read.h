@@ -13,7 +13,8 @@ struct gsi_fortran_argument {
     const char *call; /* public name of the procedure */
     const char *name; /* of the dummy argument */
     const CFI_cdesc_t *array;
-    bool is_open; /* assumed-size */
+    bool is_open;  /* assumed-size */
+    bool is_input; /* intent(in): the actual argument may be an expression */
 };
 
 /* What a collective needs to know of it. */
@@ -34,8 +35,8 @@ struct gsi_fortran_argument gsi_fortran_to (const struct gsi_fortran_args *args,
                                             const char *backward, const CFI_cdesc_t *array,
                                             int is_open);
 
-/* Whether it has no elements. */
-bool gsi_fortran_is_empty (const CFI_cdesc_t *array);
+/* Whether it is not allocated, or a pointer that is not associated. */
+bool gsi_fortran_is_absent (const CFI_cdesc_t *array, bool is_input);
 
 /* Whether its elements are logical, of any kind. */
 bool gsi_fortran_is_logical (const CFI_cdesc_t *array);

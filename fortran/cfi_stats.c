@@ -49,6 +49,9 @@ static gs_status_t read_mask (const CFI_cdesc_t *from, const CFI_cdesc_t *x, siz
 
     if (!gsi_fortran_is_logical (from))
         return gsi_fail (GS_ERR_ARG, "gs_stats: mask is not logical");
+    if (gsi_fortran_is_absent (from, true))
+        return gsi_fail (GS_ERR_ARG, "gs_stats: mask is not allocated, or a pointer that is not "
+                                     "associated");
     if (!of_values && !(from->rank == 1 && extent_of (from, 0) == samples))
         return gsi_fail (GS_ERR_ARG,
                          "gs_stats: mask has neither the shape of x nor %zu elements in one "
@@ -61,9 +64,6 @@ static gs_status_t read_mask (const CFI_cdesc_t *from, const CFI_cdesc_t *x, siz
                              "copy the section to one");
         step *= (ptrdiff_t) extent_of (from, d);
     }
-    if (count && !from->base_addr)
-        return gsi_fail (GS_ERR_ARG, "gs_stats: mask is not allocated, or a pointer that is not "
-                                     "associated");
     if (!(mask->bytes = malloc (count + 1)))
         return gsi_fail (GS_ERR_NOMEM, "gs_stats: out of memory");
     for (size_t i = 0; i < count; i++)
@@ -76,7 +76,7 @@ static gs_status_t read_mask (const CFI_cdesc_t *from, const CFI_cdesc_t *x, siz
 gs_status_t gsi_fortran_stats (struct gsi_fortran_args *args, const CFI_cdesc_t *x, int is_open,
                                const CFI_cdesc_t *mask, gs_moments_t *moments, int64_t features)
 {
-    struct gsi_fortran_argument a = {"gs_stats", "x", x, is_open};
+    struct gsi_fortran_argument a = {"gs_stats", "x", x, is_open, true};
     struct gsi_fortran_memory m;
     struct mask masks = {0};
     size_t samples = x->rank ? extent_of (x, x->rank - 1) : 1, wanted = 1;
@@ -107,7 +107,7 @@ gs_status_t gsi_fortran_stats (struct gsi_fortran_args *args, const CFI_cdesc_t 
 gs_status_t gsi_fortran_compare (struct gsi_fortran_args *args, const char *name,
                                  const CFI_cdesc_t *x, int is_open, double tolerance)
 {
-    struct gsi_fortran_argument a = {"gs_compare", "x", x, is_open};
+    struct gsi_fortran_argument a = {"gs_compare", "x", x, is_open, true};
     struct gsi_fortran_memory m;
     gs_array_t array;
     gs_comm_t *comm;

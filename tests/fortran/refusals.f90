@@ -29,6 +29,7 @@ program refusals
   n = gs_comm_size(comm)
   call check_strided()
   call check_absent()
+  call check_absent_of_size_0()
   call check_types()
   call check_kinds()
   call check_count()
@@ -96,6 +97,61 @@ contains
     call gs_allreduce_avg(comm, never, count=0_int64, stat=stat, errmsg=errmsg)
     call refused(GS_ERR_ARG, 'buf is not allocated', 'the same with a count of zero')
   end subroutine check_absent
+
+  ! What was of size 0 and is gone is not an array of size 0.
+  subroutine check_absent_of_size_0()
+    type :: part
+      real(real64), pointer :: values(:)
+    end type part
+    real(real64), allocatable :: gone(:), flat(:, :), here(:)
+    real(real64), target :: nothing(0)
+    real(real64), pointer :: p(:)
+    logical, allocatable :: mask(:)
+    type(part) :: parts(2)
+    type(gs_reducer) :: reducer
+    type(gs_moments) :: moments(1)
+
+    allocate (gone(0), flat(3, 0), here(0), mask(0))
+    deallocate (gone, flat, mask)
+    p => nothing
+    nullify (p)
+    parts(2)%values => nothing
+    nullify (parts(2)%values)
+    call gs_allreduce_avg(comm, gone, stat=stat, errmsg=errmsg)
+    call refused(GS_ERR_ARG, 'gs_allreduce_avg: buf is not allocated', 'deallocated from size 0')
+    call gs_broadcast(comm, flat, 0, stat=stat, errmsg=errmsg)
+    call refused(GS_ERR_ARG, 'gs_broadcast: buf is not allocated', 'of shape [3, 0]')
+    call gs_allreduce(comm, p, GS_SUM, stat=stat, errmsg=errmsg)
+    call refused(GS_ERR_ARG, 'gs_allreduce: buf|not associated', 'nullified from size 0')
+    call gs_allreduce_avg(comm, parts(2)%values, stat=stat, errmsg=errmsg)
+    call refused(GS_ERR_ARG, 'buf|not associated', 'a null component of size 0')
+    call gs_allgather(comm, here, gone, stat=stat, errmsg=errmsg)
+    call refused(GS_ERR_ARG, 'gs_allgather: recv is not allocated', 'no array to gather to')
+    call gs_alltoall(comm, here, p, stat=stat, errmsg=errmsg)
+    call refused(GS_ERR_ARG, 'gs_alltoall: recv|not associated', 'no pointer to receive to')
+    call gs_recv(comm, gone, 0, stat=stat, errmsg=errmsg)
+    call refused(GS_ERR_ARG, 'gs_recv: buf is not allocated', 'no array to receive')
+    call gs_reducer_create(comm, reducer)
+    call gs_reducer_add(reducer, 'gone', gone, stat=stat, errmsg=errmsg)
+    call refused(GS_ERR_ARG, 'gs_reducer_add: array is not allocated', 'no gradient')
+    call gs_reducer_destroy(reducer)
+    call gs_stats(comm, here, moments, mask, stat=stat, errmsg=errmsg)
+    call expect(stat == GS_OK, 'a mask that is not allocated is not present')
+    call gs_allgather(comm, (nothing), here, stat=stat, errmsg=errmsg)
+    call expect(stat == GS_OK, 'an expression of size 0 is sent')
+    call gs_allgatherv(comm, [real(real64) ::], here, stat=stat, errmsg=errmsg)
+    call expect(stat == GS_OK, 'so is a constructor of no elements')
+    call send_dummy([real(real64) ::])
+  end subroutine check_absent_of_size_0
+
+  ! It may be associated with an expression.
+  subroutine send_dummy(x)
+    real(real64), intent(in) :: x(:)
+    real(real64) :: here(0)
+
+    call gs_allgather(comm, x, here, stat=stat, errmsg=errmsg)
+    call expect(stat == GS_OK, 'and an argument of size 0')
+  end subroutine send_dummy
 
   subroutine check_types()
     logical :: flags(3)
