@@ -318,10 +318,10 @@ module gradsync_c
       integer(c_int) :: st
     end function c_handle_open
 
-    subroutine c_handle_bind(handle, thing, name) bind(c, name="gsi_fortran_handle_bind")
+    subroutine c_handle_bind(handle, thing, comm, name) bind(c, name="gsi_fortran_handle_bind")
       import :: c_int64_t, c_ptr
       integer(c_int64_t), value :: handle
-      type(c_ptr), value :: thing, name
+      type(c_ptr), value :: thing, comm, name
     end subroutine c_handle_bind
 
     function c_handle_find(handle, kind, call, thing) bind(c, name="gsi_fortran_handle_find") &
@@ -362,6 +362,11 @@ module gradsync_c
       integer(c_int), value :: destroyed
       integer(c_int) :: st
     end function c_handle_close
+
+    subroutine c_call_end(rank, size) bind(c, name="gsi_fortran_end")
+      import :: c_int
+      integer(c_int), intent(out) :: rank, size
+    end subroutine c_call_end
   end interface
 
   interface

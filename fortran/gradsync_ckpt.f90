@@ -135,7 +135,7 @@ contains
     if (st == GS_OK) st = c_handle_open(KIND_CKPT, handle)
     if (st == GS_OK) then
       st = c_ckpt_create(address, text_to_c(dir), opts, plan)
-      call c_handle_bind(handle, plan, opts%name) ! gives the handle back if there is no plan
+      call c_handle_bind(handle, plan, address, opts%name) ! no plan gives the handle back
       if (st == GS_OK) ckpt = ckpt_of_handle(handle)
     end if
     call conclude(st, stat, errmsg)

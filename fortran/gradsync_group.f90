@@ -96,7 +96,7 @@ contains
     if (st == GS_OK) st = c_handle_open(KIND_COMM, handle(1))
     if (st == GS_OK) then
       st = c_handle_open(KIND_COMM, handle(2))
-      if (st /= GS_OK) call c_handle_bind(handle(1), c_null_ptr, c_null_ptr)
+      if (st /= GS_OK) call c_handle_bind(handle(1), c_null_ptr, c_null_ptr, c_null_ptr)
     end if
     if (st == GS_OK) then
       st = c_comm_split_grid(parent, rows, columns, wanted(1), wanted(2))

@@ -357,14 +357,14 @@ contains
     type(crossing), pointer :: state
 
     if (st /= GS_OK) then
-      call c_handle_bind(handle, c_null_ptr, c_null_ptr)
+      call c_handle_bind(handle, c_null_ptr, c_null_ptr, c_null_ptr)
       return
     end if
     allocate (state)
     state%thing = thing
     state%dtype = dtype
     state%shape = shape
-    call c_handle_bind(handle, c_loc(state), c_comm_name(comm))
+    call c_handle_bind(handle, c_loc(state), comm, c_comm_name(comm))
   end subroutine keep
 
   ! Refuses a list with elements below 0, and one that has not [wanted] of them.

@@ -112,10 +112,10 @@ contains
     state%comm = comm
     st = c_reducer_create(address, opts, state%reducer)
     if (st == GS_OK) then
-      call c_handle_bind(handle, c_loc(state), opts%name)
+      call c_handle_bind(handle, c_loc(state), address, opts%name)
       reducer = reducer_of_handle(handle)
     else
-      call c_handle_bind(handle, c_null_ptr, c_null_ptr)
+      call c_handle_bind(handle, c_null_ptr, c_null_ptr, c_null_ptr)
       deallocate (state)
     end if
   end subroutine make

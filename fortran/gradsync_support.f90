@@ -4,8 +4,8 @@
 module gradsync_support
   use, intrinsic :: iso_c_binding, only: c_associated, c_char, c_f_pointer, c_int, c_int64_t, &
     c_intptr_t, c_null_char, c_null_ptr, c_ptr, c_size_t
-  use gradsync_c, only: c_comm_name, c_handle_begin, c_handle_bind, c_handle_find, c_last_error, &
-    c_status_string, c_strlen, KIND_COMM
+  use gradsync_c, only: c_call_end, c_comm_name, c_handle_begin, c_handle_bind, c_handle_find, &
+    c_last_error, c_status_string, c_strlen, KIND_COMM
   use gradsync_types, only: comm_of_handle, gs_comm, handle_of_comm, GS_OK
   implicit none
   private
@@ -44,17 +44,23 @@ contains
   end function text_to_c
 
   ! The end of every procedure: as allocate does with stat= and errmsg=. Without [stat] a
-  ! failure ends the program, with the text.
+  ! failure ends the program, with the text and the rank in the communicator.
   subroutine conclude(st, stat, errmsg)
     integer(c_int), intent(in) :: st
     integer(c_int), intent(out), optional :: stat
     character(*), intent(inout), optional :: errmsg
+    character(40) :: who
+    integer(c_int) :: rank, ranks
 
+    call c_call_end(rank, ranks)
     if (present(stat)) stat = st
     if (st == GS_OK) return
     if (present(errmsg)) errmsg = text_from_c(c_last_error())
     if (present(stat)) return
-    error stop text_from_c(c_status_string(st)) // ': ' // text_from_c(c_last_error())
+    who = ''
+    if (rank >= 0) write (who, '(a, i0, a, i0, a)') 'rank ', rank, ' of ', ranks, ':'
+    error stop adjustl(trim(who) // ' ' // text_from_c(c_status_string(st)) // ': ' // &
+      text_from_c(c_last_error()))
   end subroutine conclude
 
   ! The communicator behind a handle for procedure [call]; NULL with GS_ERR_STATE if it is gone.
@@ -63,10 +69,14 @@ contains
     character(*), intent(in) :: call
     integer(c_int), intent(out), optional :: st
     type(c_ptr) :: address
-    integer(c_int) :: found
+    integer(c_int) :: found, rank, ranks
 
     found = c_handle_find(handle_of_comm(comm), KIND_COMM, text_to_c(call), address)
-    if (present(st)) st = found
+    if (present(st)) then
+      st = found
+    else ! nothing follows
+      call c_call_end(rank, ranks)
+    end if
   end function find
 
   ! As find, and refuses an amount below 0, which [what] names: the start of a call with an
@@ -89,10 +99,10 @@ contains
     type(c_ptr), intent(in) :: address
 
     if (st == GS_OK .and. c_associated(address)) then
-      call c_handle_bind(handle, address, c_comm_name(address))
+      call c_handle_bind(handle, address, address, c_comm_name(address))
       comm = comm_of_handle(handle)
     else
-      call c_handle_bind(handle, c_null_ptr, c_null_ptr)
+      call c_handle_bind(handle, c_null_ptr, c_null_ptr, c_null_ptr)
     end if
   end subroutine settle
 

@@ -4,9 +4,11 @@
 
 #include <inttypes.h>
 #include <pthread.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/dims.h"
 #include "base/status.h"
 
 #define FIRST_SLOTS 16
@@ -17,6 +19,7 @@ struct slot {
     uint32_t generation;        /* of the handle that is, or will next be, given out */
     int next_free;              /* index of the next free slot, -1 at the end */
     char name[NAME_BYTES];      /* of the thing of this or of the last generation; may be empty */
+    int rank, size;             /* of the communicator of that thing */
     enum gsi_fortran_kind kind; /* of that thing */
 };
 
@@ -37,6 +40,8 @@ static const struct words {
 static pthread_mutex_t guard = PTHREAD_MUTEX_INITIALIZER; /* all below */
 static struct slot *slots;
 static int slot_count, first_free = -1;
+
+static _Thread_local int rank_of_call = -1, size_of_call = -1; /* in this thread's call */
 
 /* A handle is the generation above the slot's index + 1, so that it is never 0. */
 static int64_t handle_of (int index)
@@ -98,7 +103,8 @@ gs_status_t gsi_fortran_handle_open (enum gsi_fortran_kind kind, int64_t *handle
     return st;
 }
 
-void gsi_fortran_handle_bind (int64_t handle, void *thing, const char *name)
+void gsi_fortran_handle_bind (int64_t handle, void *thing, const gs_comm_t *comm,
+                              const char *name)
 {
     struct slot *slot;
 
@@ -106,11 +112,27 @@ void gsi_fortran_handle_bind (int64_t handle, void *thing, const char *name)
     slot = slot_of (handle);
     if (thing) {
         slot->thing = thing;
+        slot->rank = gs_comm_rank (comm);
+        slot->size = gs_comm_size (comm);
         snprintf (slot->name, sizeof (slot->name), "%s", name ? name : "");
     } else {
         release (slot);
     }
     pthread_mutex_unlock (&guard);
+}
+
+static void note (const struct slot *slot)
+{
+    rank_of_call = slot->rank;
+    size_of_call = slot->size;
+}
+
+void gsi_fortran_end (int *rank, int *size)
+{
+    *rank = rank_of_call;
+    *size = size_of_call;
+    rank_of_call = size_of_call = -1;
+    gsi_dims_turn (false);
 }
 
 /* With [guard] held. */
@@ -119,18 +141,24 @@ static gs_status_t find (int64_t handle, enum gsi_fortran_kind kind, const char 
 {
     const struct words *asked = &words[kind];
     struct slot *slot = *found = slot_of (handle);
+    bool was_last; /* what was destroyed is what the slot had last */
 
+    gsi_dims_turn (true);
     if (!slot)
         return gsi_fail (GS_ERR_STATE, "%s: this %s was never created: call %s first", call,
                          asked->type, asked->create);
     if (slot->generation == generation_of (handle) && slot->thing) {
+        note (slot);
         if (slot->kind == kind)
             return GS_OK;
         return gsi_fail (GS_ERR_ARG, "%s: this is the handle of a %s: give a %s", call,
                          words[slot->kind].type, asked->type);
     }
-    if (slot->generation == generation_of (handle) + 1 && !slot->thing && slot->kind == kind &&
-        slot->name[0])
+    was_last =
+        slot->generation == generation_of (handle) + 1 && !slot->thing && slot->kind == kind;
+    if (was_last)
+        note (slot);
+    if (was_last && slot->name[0])
         return gsi_fail (GS_ERR_STATE,
                          "%s: %s '%s' was destroyed: create it again, and drop all copies of the "
                          "old variable",
@@ -199,10 +227,12 @@ gs_status_t gsi_fortran_handle_close (int64_t handle, void *thing, gs_status_t s
 gs_status_t gsi_fortran_begin (int64_t handle, const char *call, const char *what, int64_t amount,
                                gs_comm_t **comm)
 {
+    gs_status_t st = gsi_fortran_handle_comm (handle, call, comm);
+
+    if (st != GS_OK || amount >= 0)
+        return st;
     *comm = NULL;
-    if (amount < 0)
-        return gsi_fail (GS_ERR_ARG, "%s: %s is %" PRId64 ": give 0 or more", call, what, amount);
-    return gsi_fortran_handle_comm (handle, call, comm);
+    return gsi_fail (GS_ERR_ARG, "%s: %s is %" PRId64 ": give 0 or more", call, what, amount);
 }
 
 gs_status_t gsi_fortran_check_list (const char *call, const char *what, int64_t length,

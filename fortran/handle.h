@@ -30,13 +30,17 @@ enum gsi_fortran_kind {
 /* Reserves a slot before the thing is made, which may be collective and must not be lost. */
 gs_status_t gsi_fortran_handle_open (enum gsi_fortran_kind kind, int64_t *handle);
 
-/* Fills a reserved slot; thing NULL gives it back. [name], or NULL, is for messages; copied. */
-void gsi_fortran_handle_bind (int64_t handle, void *thing, const char *name);
+/*
+ * Fills a reserved slot with a thing of [comm]; thing NULL gives it back. [name], or NULL, is for
+ * messages; copied.
+ */
+void gsi_fortran_handle_bind (int64_t handle, void *thing, const gs_comm_t *comm,
+                              const char *name);
 
 /*
  * Finds what [handle] leads to for [call], the public name of the procedure that asks.
  * GS_ERR_STATE, and *thing NULL, if it was never created or was destroyed; GS_ERR_ARG if it is
- * of another kind.
+ * of another kind. From here to gsi_fortran_end texts count dimensions as Fortran does.
  */
 gs_status_t gsi_fortran_handle_find (int64_t handle, enum gsi_fortran_kind kind, const char *call,
                                      void **thing);
@@ -57,6 +61,12 @@ gs_status_t gsi_fortran_handle_take (int64_t handle, enum gsi_fortran_kind kind,
  * all copies of the handle lead to it again; else they end. Returns [st].
  */
 gs_status_t gsi_fortran_handle_close (int64_t handle, void *thing, gs_status_t st);
+
+/*
+ * The end of a call, in which a handle may have been found or taken: the rank in the communicator
+ * that was meant, and its size; -1 if there was none.
+ */
+void gsi_fortran_end (int *rank, int *size);
 
 /*
  * What each call with an address starts with: finds the communicator, and refuses an [amount]

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/dims.h"
 #include "base/dtype.h"
 #include "base/fault.h"
 #include "base/hash.h"
@@ -36,12 +37,11 @@ static void describe_array (struct gsi_text *t, const struct gsi_ckpt_array *a,
                             const struct gsi_h5_set *set)
 {
     static const char *const kinds[] = {"replicated", "sharded", "per-rank"};
+    char shape[24 * GS_CKPT_DIMS_MAX];
 
-    gsi_text_add (t, "%s array '%s', %s, shape [", kinds[a->kind], a->name,
-                  gsi_dtype_name (a->dtype));
-    for (int d = 0; d < a->dims; d++)
-        gsi_text_add (t, "%s%" PRIu64, d ? ", " : "", a->shape[d]);
-    gsi_text_add (t, "]%s\n",
+    gsi_dims_write (a->shape, a->dims, ", ", shape, sizeof (shape));
+    gsi_text_add (t, "%s array '%s', %s, shape [%s]%s\n", kinds[a->kind], a->name,
+                  gsi_dtype_name (a->dtype), shape,
                   a->kind != GSI_CKPT_REPLICATED || !a->count ? ""
                   : a->on_gpu                                 ? ", memory of the GPU"
                                                               : ", memory of the host");
@@ -56,7 +56,8 @@ static void describe_grid (struct gsi_text *t, const struct gsi_h5_grid *grid)
 {
     for (int d = 0; d < grid->dims; d++)
         gsi_text_add (t, "grid of %d dimensions, number %d: origin %.17g, spacing %.17g\n",
-                      grid->dims, d, grid->origin[d], grid->spacing[d]);
+                      grid->dims, gsi_dims_number (d, grid->dims), grid->origin[d],
+                      grid->spacing[d]);
 }
 
 static gs_status_t compare (const gs_ckpt_t *c)

@@ -2,9 +2,9 @@
 /* grid - which arrays of a plan are fields on a regular grid, for those who look at the file. */
 #include <inttypes.h>
 #include <math.h>
-#include <stdio.h>
 #include <string.h>
 
+#include "base/dims.h"
 #include "base/dtype.h"
 #include "base/status.h"
 #include "ckpt/ckpt.h"
@@ -12,16 +12,6 @@
 static const char caller[] = "gs_ckpt_set_grid";
 
 #define POINTS_MOST INT32_MAX /* VTK counts with int */
-
-/* "4 x 3 x 5" */
-static void write_extents (const uint64_t *extents, int dims, char text[80])
-{
-    size_t used = 0;
-
-    for (int d = 0; d < dims; d++)
-        used +=
-            (size_t) snprintf (text + used, 80 - used, "%s%" PRIu64, d ? " x " : "", extents[d]);
-}
 
 static gs_status_t check_array (const struct gsi_ckpt_array *a, int dims)
 {
@@ -40,8 +30,8 @@ static gs_status_t check_array (const struct gsi_ckpt_array *a, int dims)
         return GS_OK;
     return gsi_fail (GS_ERR_ARG,
                      "%s: '%s' has %d dimensions: on a grid of %d it has as many, or one more, "
-                     "the last, of 2 components or more",
-                     caller, a->name, a->dims, dims);
+                     "the %s, of 2 components or more",
+                     caller, a->name, a->dims, dims, gsi_dims_are_turned () ? "first" : "last");
 }
 
 /* The grid that [a] lies on. */
@@ -50,20 +40,23 @@ static gs_status_t make_grid (const struct gsi_ckpt_array *a, gs_ckpt_place_t pl
                               struct gsi_h5_grid *grid)
 {
     uint64_t cells = place == GS_CKPT_CELLS;
+    char at[16];
 
     for (int d = 0; d < grid->dims; d++) {
         grid->origin[d] = origin ? origin[d] + 0.0 : 0; /* so that there is no -0 */
         grid->spacing[d] = spacing ? spacing[d] : 1;
+        gsi_dims_subscript (gsi_dims_number (d, grid->dims) - 1, at);
         if (!isfinite (grid->origin[d]) || !isfinite (grid->spacing[d]) || grid->spacing[d] <= 0)
             return gsi_fail (GS_ERR_ARG,
-                             "%s: origin[%d] is %g and spacing[%d] %g: both are finite, spacing "
+                             "%s: origin%s is %g and spacing%s %g: both are finite, spacing "
                              "is above 0",
-                             caller, d, grid->origin[d], d, grid->spacing[d]);
+                             caller, at, grid->origin[d], at, grid->spacing[d]);
         if (a->shape[d] < 2 - cells || a->shape[d] > POINTS_MOST - cells)
-            return gsi_fail (GS_ERR_ARG,
-                             "%s: extent %d of '%s' is %" PRIu64 ": VTK shows grids of 2 to %d "
-                             "points, between which are cells, in each dimension",
-                             caller, d, a->name, a->shape[d], POINTS_MOST);
+            return gsi_fail (
+                GS_ERR_ARG,
+                "%s: dimension %d of '%s' has %" PRIu64 ": VTK shows grids of 2 to %d "
+                "points, between which are cells, in each",
+                caller, gsi_dims_number (d, grid->dims), a->name, a->shape[d], POINTS_MOST);
         grid->points[d] = a->shape[d] + cells;
     }
     return GS_OK;
@@ -78,8 +71,8 @@ static gs_status_t check_pair (const struct gsi_ckpt_array *a, const struct gsi_
 
     if (grid->dims != there->dims ||
         memcmp (grid->points, there->points, (size_t) grid->dims * sizeof (*grid->points))) {
-        write_extents (grid->points, grid->dims, ours);
-        write_extents (there->points, there->dims, theirs);
+        gsi_dims_write (grid->points, grid->dims, " x ", ours, sizeof (ours));
+        gsi_dims_write (there->points, there->dims, " x ", theirs, sizeof (theirs));
         return gsi_fail (GS_ERR_ARG,
                          "%s: '%s' is on %s points, '%s' on %s: all fields of a plan are on one "
                          "grid; gs-ckpt vtk shows others",

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/dims.h"
 #include "base/dtype.h"
 #include "base/fault.h"
 #include "base/log.h"
@@ -140,12 +141,10 @@ static gs_status_t check_file (struct load *l)
 
 static void write_shape (const struct gsi_h5_set *set, char *text, size_t room)
 {
-    size_t used = (size_t) snprintf (text, room, "%s [", gsi_dtype_name (set->dtype));
+    char shape[200];
 
-    for (int d = 0; d < set->dims && used + 24 < room; d++)
-        used += (size_t) snprintf (text + used, room - used, "%s%" PRIu64, d ? ", " : "",
-                                   set->shape[d]);
-    snprintf (text + used, room - used, "]");
+    gsi_dims_write (set->shape, set->dims, ", ", shape, sizeof (shape));
+    snprintf (text, room, "%s [%s]", gsi_dtype_name (set->dtype), shape);
 }
 
 static gs_status_t differ (const struct load *l, const struct gsi_h5_set *there,

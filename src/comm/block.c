@@ -4,6 +4,7 @@
 
 #include <stdlib.h>
 
+#include "base/dims.h"
 #include "base/status.h"
 
 bool gsi_block_is_empty (const struct gsi_block *block)
@@ -61,7 +62,8 @@ static gs_status_t check_inside (const struct gsi_blocks *b)
                                  "%s: the block of rank %d (host %s) reaches outside of the "
                                  "field: in dimension %d of %d it has %zu from %zu on, the field "
                                  "has %zu",
-                                 b->caller, r, gs_comm_host_of (b->comm, r), d + 1, b->dims,
+                                 b->caller, r, gs_comm_host_of (b->comm, r),
+                                 gsi_dims_number (d, b->dims), b->dims,
                                  (size_t) block->extents[d], (size_t) block->offsets[d],
                                  (size_t) b->shape[d]);
     }

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/dims.h"
 #include "base/dtype.h"
 #include "base/process.h"
 #include "comm/mail.h"
@@ -74,14 +75,12 @@ static gs_status_t check_shape (const size_t *shape, int dims, gs_dtype_t dtype,
 /* "2 x 3 of GS_F32" */
 static void describe (const struct word *word, char *text, size_t room)
 {
-    size_t used = 0;
+    size_t used;
+    int dims = word->dims < GS_BOUNDARY_DIMS_MAX ? (int) word->dims : GS_BOUNDARY_DIMS_MAX;
 
-    *text = 0;
-    for (uint64_t d = 0; d < word->dims && d < GS_BOUNDARY_DIMS_MAX && used < room; d++)
-        used += (size_t) snprintf (text + used, room - used, "%s%llu", d ? " x " : "",
-                                   (unsigned long long) word->shape[d]);
-    if (used < room)
-        snprintf (text + used, room - used, " of %s", gsi_dtype_name ((gs_dtype_t) word->dtype));
+    gsi_dims_write (word->shape, dims, " x ", text, room);
+    used = strlen (text);
+    snprintf (text + used, room - used, " of %s", gsi_dtype_name ((gs_dtype_t) word->dtype));
 }
 
 /* The same verdict on both ends; a failure of this one has its text already. */

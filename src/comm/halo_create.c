@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/dims.h"
 #include "base/dtype.h"
 #include "base/fault.h"
 #include "base/process.h"
@@ -41,10 +42,10 @@ static gs_status_t check_lists (const int *grid, const size_t *extents, const si
         if (grid[d] < 1)
             return gsi_fail (GS_ERR_ARG,
                              "%s: grid has %d ranks in dimension %d of %d: give 1 or more",
-                             caller, grid[d], d + 1, dims);
+                             caller, grid[d], gsi_dims_number (d, dims), dims);
         if (!extents[d])
             return gsi_fail (GS_ERR_ARG, "%s: the block has no cells in dimension %d of %d",
-                             caller, d + 1, dims);
+                             caller, gsi_dims_number (d, dims), dims);
     }
     return GS_OK;
 }
@@ -174,16 +175,14 @@ static gs_status_t compare (const gs_comm_t *comm, const struct word *words)
 static gs_status_t check_grid (const gs_comm_t *comm, const struct word *word)
 {
     uint64_t product = 1;
-    char text[64] = "";
-    size_t used = 0;
+    int front = DIMS - (int) word->dims;
+    char text[64];
 
-    for (int d = DIMS - (int) word->dims; d < DIMS; d++) {
+    for (int d = front; d < DIMS; d++)
         product = product > INT32_MAX ? product : product * word->grid[d]; /* each is an int */
-        used += (size_t) snprintf (text + used, sizeof (text) - used, "%s%llu", used ? " x " : "",
-                                   (unsigned long long) word->grid[d]);
-    }
     if (product == (uint64_t) comm->team.size)
         return GS_OK;
+    gsi_dims_write (word->grid + front, DIMS - front, " x ", text, sizeof (text));
     return gsi_fail (GS_ERR_ARG,
                      "%s: a grid of %s is not one of %d ranks: give numbers whose product that "
                      "is",
@@ -240,7 +239,8 @@ static gs_status_t check_blocks (const gs_comm_t *comm, const struct word *words
                                  "%d of %d, its neighbours want %llu of them as ghosts: use "
                                  "fewer ranks there, or a smaller width",
                                  caller, r, comm->hosts[r],
-                                 (unsigned long long) words[r].extents[d], d - front + 1, dims,
+                                 (unsigned long long) words[r].extents[d],
+                                 gsi_dims_number (d - front, dims), dims,
                                  (unsigned long long) words[r].width[d]);
             if (words[r].extents[d] != words[reference].extents[d])
                 return gsi_fail (GS_ERR_ARG,
@@ -248,8 +248,9 @@ static gs_status_t check_blocks (const gs_comm_t *comm, const struct word *words
                                  "%d of %d, but that of rank %d, in the same place of it, has "
                                  "%llu",
                                  caller, r, comm->hosts[r],
-                                 (unsigned long long) words[r].extents[d], d - front + 1, dims,
-                                 reference, (unsigned long long) words[reference].extents[d]);
+                                 (unsigned long long) words[r].extents[d],
+                                 gsi_dims_number (d - front, dims), dims, reference,
+                                 (unsigned long long) words[reference].extents[d]);
         }
     }
     return GS_OK;

@@ -4,6 +4,8 @@
 
 #include <stdlib.h>
 
+#include "base/dims.h"
+
 static size_t count_of (const struct gsi_pieces *p, int rank)
 {
     return p->counts ? p->counts[rank] : p->each;
@@ -96,15 +98,17 @@ gs_status_t gsi_pieces_check (const gs_comm_t *comm, const char *caller,
 gs_status_t gsi_pieces_part (const gs_comm_t *comm, const char *caller, const size_t *counts,
                              size_t count)
 {
+    char mine[16];
+
     if (!counts)
         return gsi_fail (GS_ERR_ARG,
                          "%s: counts is NULL: give the lengths of the pieces of all ranks, which "
                          "gs_allgather of each rank's makes",
                          caller);
     if (counts[comm->team.rank] != count)
-        return gsi_fail (GS_ERR_ARG, "%s: rank %d gives %zu elements, but counts[%d] is %zu",
-                         caller, comm->team.rank, count, comm->team.rank,
-                         counts[comm->team.rank]);
+        return gsi_fail (GS_ERR_ARG, "%s: rank %d gives %zu elements, but counts%s is %zu",
+                         caller, comm->team.rank, count,
+                         gsi_dims_subscript (comm->team.rank, mine), counts[comm->team.rank]);
     return GS_OK;
 }
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* ragged - pieces of different lengths between ranks: gather, scatter, all-to-all, sums. */
+#include "base/dims.h"
 #include "base/dtype.h"
 #include "comm/carry.h"
 #include "comm/pieces.h"
@@ -82,6 +83,7 @@ static gs_status_t check_room (const gs_comm_t *comm, const char *caller,
                                gs_dtype_t dtype, struct gsi_extent *out)
 {
     size_t extent;
+    char mine[16];
     gs_status_t st;
 
     if (!to->counts) {
@@ -96,8 +98,8 @@ static gs_status_t check_room (const gs_comm_t *comm, const char *caller,
                          "%s: the pieces take up %zu elements, but recv has room for %zu", caller,
                          extent, room);
     if (to->counts[comm->team.rank] != own)
-        return gsi_fail (GS_ERR_ARG, "%s: rank %d sends %zu elements, but counts[%d] is %zu",
-                         caller, comm->team.rank, own, comm->team.rank,
+        return gsi_fail (GS_ERR_ARG, "%s: rank %d sends %zu elements, but counts%s is %zu",
+                         caller, comm->team.rank, own, gsi_dims_subscript (comm->team.rank, mine),
                          to->counts[comm->team.rank]);
     return gsi_pieces_check (comm, caller, to, dtype, true, out);
 }
@@ -185,6 +187,7 @@ gs_status_t gs_scatterv (gs_comm_t *comm, const void *send, const size_t *counts
     struct gsi_exchange x;
     struct gsi_call call;
     struct word own;
+    char mine[16];
     bool is_root;
     gs_status_t st = gsi_pieces_root (comm, caller, root);
 
@@ -194,8 +197,8 @@ gs_status_t gs_scatterv (gs_comm_t *comm, const void *send, const size_t *counts
     if (is_root && !counts)
         return gsi_fail (GS_ERR_ARG, "%s: counts is NULL on the root", caller);
     if (is_root && counts[root] != recv_count)
-        return gsi_fail (GS_ERR_ARG, "%s: rank %d receives %zu elements, but counts[%d] is %zu",
-                         caller, root, recv_count, root, counts[root]);
+        return gsi_fail (GS_ERR_ARG, "%s: rank %d receives %zu elements, but counts%s is %zu",
+                         caller, root, recv_count, gsi_dims_subscript (root, mine), counts[root]);
     if (is_root &&
         ((st = gsi_pieces_check (comm, caller, &from, dtype, false, &in)) ||
          (st = gsi_pieces_pair (comm, caller, send, &in, recv, &out,

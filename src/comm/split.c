@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/dims.h"
 #include "base/env.h"
 #include "base/hash.h"
 #include "comm/call.h"
@@ -454,6 +455,7 @@ static gs_status_t check_list (struct split *s, int n, const int *ranks)
 {
     int size = s->comm->team.size, place = -1;
     unsigned char *seen;
+    char at[16];
     gs_status_t st = GS_OK;
 
     if (n < 0 || n > size || (n && !ranks))
@@ -465,10 +467,11 @@ static gs_status_t check_list (struct split *s, int n, const int *ranks)
         return gsi_fail (GS_ERR_NOMEM, "out of memory");
     for (int i = 0; i < n && !st; i++) {
         if (ranks[i] < 0 || ranks[i] >= size)
-            st = gsi_fail (GS_ERR_ARG, "ranks[%d] is %d: ranks of communicator '%s' are 0 to %d",
-                           i, ranks[i], s->comm->name, size - 1);
+            st = gsi_fail (GS_ERR_ARG, "ranks%s is %d: ranks of communicator '%s' are 0 to %d",
+                           gsi_dims_subscript (i, at), ranks[i], s->comm->name, size - 1);
         else if (seen[ranks[i]]++)
-            st = gsi_fail (GS_ERR_ARG, "ranks[%d] is %d, which the list has twice", i, ranks[i]);
+            st = gsi_fail (GS_ERR_ARG, "ranks%s is %d, which the list has twice",
+                           gsi_dims_subscript (i, at), ranks[i]);
         else if (ranks[i] == s->comm->team.rank)
             place = i;
     }

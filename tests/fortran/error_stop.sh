@@ -32,8 +32,10 @@ GS_RECORD_DIR=$(mktemp -d "${TMPDIR:-/tmp}/gs-error-stop.XXXXXX") || exit 99
 export GS_RECORD_DIR
 trap 'rm -rf "$GS_RECORD_DIR"' EXIT
 trap 'exit 99' HUP INT TERM
-stops dtype 'GS_ERR_ARG: gs_allreduce_avg: .*99'
-stops errmsg 'GS_ERR_ARG: gs_allreduce_avg: count is -4'
-stops destroyed "GS_ERR_STATE: gs_barrier: communicator 'stopping' was destroyed"
+stops dtype 'rank 0 of 1: GS_ERR_ARG: gs_allreduce_avg: .*99'
+stops errmsg 'rank 0 of 1: GS_ERR_ARG: gs_allreduce_avg: count is -4'
+stops array 'rank 0 of 1: GS_ERR_ARG: gs_broadcast: buf is a strided'
+stops plan "rank 0 of 1: GS_ERR_ARG: gs_ckpt_commit: "
+stops destroyed "rank 0 of 1: GS_ERR_STATE: gs_barrier: communicator 'stopping' was destroyed"
 stops create 'GS_ERR_ARG: .*99'
 exit $failed

@@ -86,7 +86,7 @@ contains
       "boundary of communicator 'world' was destroyed", 'a boundary that was destroyed')
     shape_of_x(2) = merge(4, 6, rank == from)
     call gs_boundary_create(world, from, from + 1, shape_of_x, GS_F32, boundary, stat, errmsg)
-    call expect_failure(stat, errmsg, GS_ERR_MISMATCH, '2 x 3 x 4 x 5|2 x 3 x 6 x 5', &
+    call expect_failure(stat, errmsg, GS_ERR_MISMATCH, '5 x 4 x 3 x 2|5 x 6 x 3 x 2', &
       'shapes that differ')
   end subroutine check_boundary
 
@@ -203,8 +203,35 @@ contains
       'a list that is too short')
     call gs_halo_create(world, [size_of_world + 1, 1], [4_c_int64_t, 4_c_int64_t], &
       [1_c_int64_t, 1_c_int64_t], [.true., .true.], GS_F64, halo, stat, errmsg)
-    call expect_failure(stat, errmsg, GS_ERR_ARG, 'a grid of 1 x', 'another number of ranks')
+    call expect_failure(stat, errmsg, GS_ERR_ARG, ' x 1 is not one of', 'another number of ranks')
+    call check_dimensions()
   end subroutine check_refusals
+
+  ! Texts count dimensions as Fortran does: the first is 1.
+  subroutine check_dimensions()
+    type(gs_halo) :: halo
+    integer :: width(3), extents(3)
+
+    width = 1
+    extents = 4
+    call gs_halo_create(world, [0, 1, 1], extents, width, [.true., .true., .true.], GS_F64, &
+      halo, stat, errmsg)
+    call expect_failure(stat, errmsg, GS_ERR_ARG, '0 ranks in dimension 1 of 3', 'an empty grid')
+    extents(3) = 0
+    call gs_halo_create(world, [size_of_world, 1, 1], extents, width, [.true., .true., .true.], &
+      GS_F64, halo, stat, errmsg)
+    call expect_failure(stat, errmsg, GS_ERR_ARG, 'no cells in dimension 3', 'an empty block')
+    call gs_halo_create(world, [size_of_world + 1, 3, 2], [4, 4, 4], width, &
+      [.true., .true., .true.], GS_F64, halo, stat, errmsg)
+    call expect_failure(stat, errmsg, GS_ERR_ARG, ' x 3 x 2 is not one of', 'too large a grid')
+    if (size_of_world == 1) return
+    extents(3) = 4
+    if (rank == 1) extents(2) = 5
+    call gs_halo_create(world, [size_of_world, 1, 1], extents, width, [.true., .true., .true.], &
+      GS_F64, halo, stat, errmsg)
+    call expect_failure(stat, errmsg, GS_ERR_ARG, 'rank 1 (host|5 cells in dimension 2 of 3', &
+      'a block that does not fit')
+  end subroutine check_dimensions
 
   subroutine check_handles()
     type(gs_halo) :: halo, never

@@ -87,7 +87,7 @@ START_TEST (arrays)
     unit_fails (set ("line", GS_CKPT_POINTS, 2), GS_ERR_ARG, "'line' has 1 dimensions");
     unit_fails (set ("deep", GS_CKPT_POINTS, 2), GS_ERR_ARG, "'deep' has 4 dimensions");
     unit_fails (set ("thin", GS_CKPT_POINTS, 2), GS_ERR_ARG, "'thin'", "2 components or more");
-    unit_fails (set ("thin", GS_CKPT_POINTS, 3), GS_ERR_ARG, "extent 2 of 'thin' is 1");
+    unit_fails (set ("thin", GS_CKPT_POINTS, 3), GS_ERR_ARG, "dimension 3 of 'thin' has 1");
     unit_fails (set ("cube", (gs_ckpt_place_t) 2, 3), GS_ERR_ARG, "unknown place 2");
     unit_fails (gs_ckpt_set_grid (NULL, "cube", GS_CKPT_POINTS, 3, NULL, NULL), GS_ERR_ARG,
                 "ckpt is NULL");
@@ -110,7 +110,7 @@ START_TEST (values)
     for (int i = 2; i < 4; i++)
         unit_fails (gs_ckpt_set_grid (plan, "cube", GS_CKPT_POINTS, 3, wrong[i], NULL),
                     GS_ERR_ARG, "both are finite");
-    unit_fails (set ("empty", GS_CKPT_CELLS, 3), GS_ERR_ARG, "extent 1 of 'empty' is 0");
+    unit_fails (set ("empty", GS_CKPT_CELLS, 3), GS_ERR_ARG, "dimension 2 of 'empty' has 0");
     end ();
 }
 END_TEST
