@@ -85,6 +85,8 @@ end program probe]])], [gs_have_fortran=yes])
 
 # GS_FORTRAN_FLAGS: sets GS_FCFLAGS; warnings are probed one by one. Two are taken back for the
 # tests: where they compare reals equal bits are meant, and getters may be left out of an .and.
+# N.B. with -fcoarray=single or lib gfortran 12 makes types with allocatable components larger
+# than a module says that was compiled without; one compiled with it gives all programs the same.
 AC_DEFUN([GS_FORTRAN_FLAGS], [
     GS_FCFLAGS=
     AS_IF([test "$gs_debug" = yes || test "$gs_code_coverage" = yes], [gs_fc_mode="-O0 -g"],
@@ -92,8 +94,8 @@ AC_DEFUN([GS_FORTRAN_FLAGS], [
     AS_IF([test "$gs_code_coverage" = yes], [gs_fc_mode="$gs_fc_mode --coverage"])
     AS_IF([test "$gs_werror" = yes], [gs_fc_mode="$gs_fc_mode -Werror"])
     gs_save_FCFLAGS=$FCFLAGS
-    for gs_flag in -std=f2018 -Wall -Wextra -pedantic -Wno-compare-reals -Wno-function-elimination \
-                   $gs_fc_mode; do
+    for gs_flag in -fcoarray=single -std=f2018 -Wall -Wextra -pedantic -Wno-compare-reals \
+                   -Wno-function-elimination $gs_fc_mode; do
         FCFLAGS="$gs_save_FCFLAGS $GS_FCFLAGS $gs_flag"
         AC_MSG_CHECKING([whether $FC takes $gs_flag])
         AC_LINK_IFELSE([AC_LANG_PROGRAM()],
