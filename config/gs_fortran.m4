@@ -110,12 +110,16 @@ AC_DEFUN([GS_FORTRAN_FLAGS], [
 ])
 
 # GS_FORTRAN_DESCRIPTORS: sets gs_have_descriptors, and GS_CFI_CPPFLAGS to where
-# ISO_Fortran_binding.h is when only the Fortran compiler knows. A program tries whether type,
-# kind and extents arrive: gfortran before 12 ends it on allocatable scalars and null pointers.
+# ISO_Fortran_binding.h is when only the Fortran compiler knows: gfortran says so, flang has it
+# beside its programs, and there it comes before that of gcc. A program tries whether type,
+# kind and extents arrive: gfortran before 12 ends it on allocatable scalars and null pointers,
+# flang before 20 has no arguments of any rank.
 AC_DEFUN([GS_FORTRAN_DESCRIPTORS], [
     AC_MSG_CHECKING([for arguments of any type and rank])
-    gs_save_CPPFLAGS=$CPPFLAGS
-    for gs_flag in "" "-idirafter `$FC -print-file-name=include 2>/dev/null`"; do
+    gs_flang=`$FC --version 2>/dev/null | $SED -n 's|^InstalledDir: \(.*\)/bin$|\1|p'`
+    AS_IF([test -n "$gs_flang"], [gs_flang="-isystem $gs_flang/include/flang"])
+    gs_save_CPPFLAGS=$CPPFLAGS gs_save_LIBS=$LIBS
+    for gs_flag in "$gs_flang" "-idirafter `$FC -print-file-name=include 2>/dev/null`"; do
         CPPFLAGS="$gs_save_CPPFLAGS $gs_flag"
         AC_LANG_PUSH([C])
         AC_COMPILE_IFELSE([AC_LANG_SOURCE([[
@@ -127,22 +131,19 @@ int gs_probe (CFI_cdesc_t *a, CFI_cdesc_t *b, CFI_cdesc_t *c, CFI_cdesc_t *d)
            a->dim[0].extent == 2 && a->dim[1].extent == 3 && a->dim[1].sm == 16 &&
            b->type == CFI_type_float_Complex && b->elem_len == 8 && b->rank == 1 &&
            b->dim[0].extent == 2 && b->dim[0].sm == 16 &&
-           c->type == CFI_type_int && c->elem_len == 4 && c->rank == 0 && c->base_addr &&
+           c->type == CFI_type_int32_t && c->elem_len == 4 && c->rank == 0 && c->base_addr &&
            d->type == CFI_type_float && d->elem_len == 4 && d->rank == 1 && !d->base_addr;
-}]])],        [cp conftest.$ac_objext gs_probe.$ac_objext; GS_CFI_CPPFLAGS=$gs_flag; gs_flag=found],
-              [gs_flag=])
+}]])],        [cp conftest.$ac_objext gs_probe.$ac_objext], [rm -f gs_probe.$ac_objext])
         AC_LANG_POP([C])
-        AS_IF([test "$gs_flag" = found], [break])
+        AS_IF([test -f gs_probe.$ac_objext], [
+            LIBS="gs_probe.$ac_objext $gs_save_LIBS"
+            AC_RUN_IFELSE([GS_DESCRIPTOR_PROGRAM], [gs_have_descriptors=yes], [],
+                          [AC_LINK_IFELSE([GS_DESCRIPTOR_PROGRAM], [gs_have_descriptors=yes])])
+        ])
+        AS_IF([test "$gs_have_descriptors" = yes], [GS_CFI_CPPFLAGS=$gs_flag; break])
     done
-    CPPFLAGS=$gs_save_CPPFLAGS
-    AS_IF([test "$gs_flag" = found], [
-        gs_save_LIBS=$LIBS
-        LIBS="gs_probe.$ac_objext $LIBS"
-        AC_RUN_IFELSE([GS_DESCRIPTOR_PROGRAM], [gs_have_descriptors=yes], [],
-                      [AC_LINK_IFELSE([GS_DESCRIPTOR_PROGRAM], [gs_have_descriptors=yes])])
-        LIBS=$gs_save_LIBS
-        rm -f gs_probe.$ac_objext
-    ])
+    CPPFLAGS=$gs_save_CPPFLAGS LIBS=$gs_save_LIBS
+    rm -f gs_probe.$ac_objext
     AC_MSG_RESULT([$gs_have_descriptors])
     AC_SUBST([GS_CFI_CPPFLAGS])
 ])

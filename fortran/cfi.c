@@ -65,8 +65,22 @@ static enum family family_of (const CFI_cdesc_t *array)
     default: break;
     }
 #else
-    if (type == CFI_type_Bool)
-        return LOGICAL;
+    static const CFI_type_t logicals[] = {CFI_type_Bool, CFI_type_int_least8_t,
+                                          CFI_type_int_least16_t, CFI_type_int_least32_t,
+                                          CFI_type_int_least64_t};
+
+    /* N.B. flang 22 gives logicals of more than a byte, which C has not, these types. */
+    for (size_t i = 0; i < sizeof (logicals) / sizeof (logicals[0]) && !kind_of (array); i++)
+        if (type == logicals[i])
+            return LOGICAL;
+#ifdef CFI_type_float128 /* flang */
+    if (type == CFI_type_int128_t)
+        return INTEGER;
+    if (type >= CFI_type_half_float && type <= CFI_type_float128)
+        return REAL;
+    if (type >= CFI_type_half_float_Complex && type <= CFI_type_float128_Complex)
+        return COMPLEX;
+#endif
     if (type == CFI_type_char)
         return CHARACTER;
     if (type == CFI_type_long_double)
@@ -115,7 +129,8 @@ static gs_status_t refuse_type (const struct gsi_fortran_argument *a)
     case ADDRESS: /* N.B. gfortran 12 says the same of class(*) */
         return gsi_fail (GS_ERR_ARG,
                          "%s: %s is type(c_ptr) or class(*): with an address give count and "
-                         "dtype too; for class(*) use select type",
+                         "dtype too, for boundaries and halos dtype; for class(*) use select "
+                         "type",
                          a->call, a->name);
     case OTHER: break;
     }

@@ -132,6 +132,13 @@ module gradsync_c_gather
       integer(c_int64_t), value :: length, wanted, least
       integer(c_int) :: st
     end function c_check_list
+
+    function c_check_dtype(call, dtype, wanted) bind(c, name="gsi_fortran_check_dtype") result(st)
+      import :: c_char, c_int
+      character(kind=c_char), intent(in) :: call(*)
+      integer(c_int), value :: dtype, wanted
+      integer(c_int) :: st
+    end function c_check_dtype
   end interface
 
 end module gradsync_c_gather

@@ -2,15 +2,16 @@
 ! gradsync_p2p - messages between pairs of ranks and groups of them, boundaries and halos; data by
 ! address here, as arrays in gradsync_p2p_array.
 !
-! The contracts are those of gradsync_p2p.h. Dimensions are in Fortran's order: the first index is
-! the fastest, of shapes, extents, widths, and of the grid of ranks. Every subroutine ends in stat
-! and errmsg, as in gradsync_comm.
+! The contracts are those of gradsync_p2p.h. With an address for a boundary or halo comes its
+! dtype, which tells these procedures from those of gradsync_p2p_array. Dimensions are in the
+! order of Fortran: the first index is the fastest, of shapes, extents, widths, and of the grid of
+! ranks. Every subroutine ends in stat and errmsg, as in gradsync_comm.
 module gradsync_p2p
   use, intrinsic :: iso_c_binding, only: c_associated, c_f_pointer, c_int, c_int32_t, c_int64_t, &
     c_intptr_t, c_loc, c_null_ptr, c_ptr, c_size_t
   use gradsync_c, only: c_comm_name, c_handle_bind, c_handle_close, c_handle_find, &
     c_handle_open, c_handle_take, KIND_BOUNDARY, KIND_HALO
-  use gradsync_c_gather, only: c_check_list
+  use gradsync_c_gather, only: c_check_dtype, c_check_list
   use gradsync_c_p2p
   use gradsync_support, only: begin, conclude, find, stream_or_default, text_to_c
   use gradsync_types, only: boundary_of_handle, gs_boundary, gs_comm, gs_halo, &
@@ -165,9 +166,10 @@ contains
   end subroutine boundary_create_int32
 
   ! Hands [activations] from the stage before the boundary to the one behind it.
-  subroutine forward_address(boundary, activations, stream, stat, errmsg)
+  subroutine forward_address(boundary, activations, dtype, stream, stat, errmsg)
     type(gs_boundary), intent(in) :: boundary
     type(c_ptr), intent(in) :: activations
+    integer(c_int), intent(in) :: dtype
     integer(c_intptr_t), intent(in), optional :: stream
     integer(c_int), intent(out), optional :: stat
     character(*), intent(inout), optional :: errmsg
@@ -175,14 +177,16 @@ contains
     integer(c_int) :: st
 
     state => find_boundary(boundary, 'gs_boundary_forward', st)
+    if (st == GS_OK) st = c_check_dtype(text_to_c('gs_boundary_forward'), dtype, state%dtype)
     if (st == GS_OK) st = c_boundary_forward(state%thing, activations, stream_or_default(stream))
     call conclude(st, stat, errmsg)
   end subroutine forward_address
 
   ! Hands [gradients] from the stage behind the boundary to the one before it.
-  subroutine backward_address(boundary, gradients, stream, stat, errmsg)
+  subroutine backward_address(boundary, gradients, dtype, stream, stat, errmsg)
     type(gs_boundary), intent(in) :: boundary
     type(c_ptr), intent(in) :: gradients
+    integer(c_int), intent(in) :: dtype
     integer(c_intptr_t), intent(in), optional :: stream
     integer(c_int), intent(out), optional :: stat
     character(*), intent(inout), optional :: errmsg
@@ -190,6 +194,7 @@ contains
     integer(c_int) :: st
 
     state => find_boundary(boundary, 'gs_boundary_backward', st)
+    if (st == GS_OK) st = c_check_dtype(text_to_c('gs_boundary_backward'), dtype, state%dtype)
     if (st == GS_OK) st = c_boundary_backward(state%thing, gradients, stream_or_default(stream))
     call conclude(st, stat, errmsg)
   end subroutine backward_address
@@ -266,9 +271,10 @@ contains
   end subroutine halo_create_int32
 
   ! Fills the ghosts of [field] with the cells that they are copies of.
-  subroutine exchange_address(halo, field, stream, stat, errmsg)
+  subroutine exchange_address(halo, field, dtype, stream, stat, errmsg)
     type(gs_halo), intent(in) :: halo
     type(c_ptr), intent(in) :: field
+    integer(c_int), intent(in) :: dtype
     integer(c_intptr_t), intent(in), optional :: stream
     integer(c_int), intent(out), optional :: stat
     character(*), intent(inout), optional :: errmsg
@@ -276,15 +282,17 @@ contains
     integer(c_int) :: st
 
     state => find_halo(halo, 'gs_halo_exchange', st)
+    if (st == GS_OK) st = c_check_dtype(text_to_c('gs_halo_exchange'), dtype, state%dtype)
     if (st == GS_OK) st = c_halo_exchange(state%thing, field, stream_or_default(stream))
     call conclude(st, stat, errmsg)
   end subroutine exchange_address
 
   ! The adjoint: adds the ghosts of [grad] to the cells that they are copies of, and sets them to
   ! 0.
-  subroutine adjoint_address(halo, grad, stream, stat, errmsg)
+  subroutine adjoint_address(halo, grad, dtype, stream, stat, errmsg)
     type(gs_halo), intent(in) :: halo
     type(c_ptr), intent(in) :: grad
+    integer(c_int), intent(in) :: dtype
     integer(c_intptr_t), intent(in), optional :: stream
     integer(c_int), intent(out), optional :: stat
     character(*), intent(inout), optional :: errmsg
@@ -292,6 +300,7 @@ contains
     integer(c_int) :: st
 
     state => find_halo(halo, 'gs_halo_adjoint', st)
+    if (st == GS_OK) st = c_check_dtype(text_to_c('gs_halo_adjoint'), dtype, state%dtype)
     if (st == GS_OK) st = c_halo_adjoint(state%thing, grad, stream_or_default(stream))
     call conclude(st, stat, errmsg)
   end subroutine adjoint_address

@@ -246,3 +246,11 @@ gs_status_t gsi_fortran_check_list (const char *call, const char *what, int64_t 
                          what, least);
     return GS_OK;
 }
+
+gs_status_t gsi_fortran_check_dtype (const char *call, int dtype, int wanted)
+{
+    if (dtype == wanted)
+        return GS_OK;
+    return gsi_fail (GS_ERR_ARG, "%s: dtype is %d, but it was created with %d: give the same",
+                     call, dtype, wanted);
+}

@@ -82,4 +82,7 @@ gs_status_t gsi_fortran_begin (int64_t handle, const char *call, const char *wha
 gs_status_t gsi_fortran_check_list (const char *call, const char *what, int64_t length,
                                     int64_t wanted, int64_t least);
 
+/* Refuses an address of [dtype] for a thing that was made for [wanted]. */
+gs_status_t gsi_fortran_check_dtype (const char *call, int dtype, int wanted);
+
 #endif /* GS_FORTRAN_HANDLE_H */

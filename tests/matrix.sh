@@ -184,6 +184,38 @@ continuous () {
     sanitized "programs of several ranks" check-programs
 }
 
+# The newest of LLVM's Fortran compilers that there is and has arguments of any rank: since 20.
+newest_flang () {
+    local name version best=19
+
+    while read -r name; do
+        version=$("$name" --version 2>/dev/null </dev/null \
+            | sed -n '1s/.*flang.* version \([0-9]*\)\..*/\1/p')
+        if ((${version:-0} > best)); then
+            best=$version
+            flang=$name
+        fi
+    done < <(compgen -c flang | sort -u)
+    ((best > 19))
+}
+
+# The Fortran binding of another compiler than gcc's, with its tests; but for mpi_f08, which
+# distributions have for gfortran.
+other_fortran () {
+    local flang list
+
+    if ! newest_flang; then
+        ((skipped++))
+        remarks+=("SKIP: flang: there is no flang of LLVM 20 or later (Debian 12: flang-22)")
+        return
+    fi
+    build_in "flang" build-flang FC="$flang" --enable-fortran --enable-fortran-descriptors \
+        || return
+    list=$(cd build-flang && find tests/fortran -name '*.ft' | sort | xargs)
+    tests "flang: Fortran tests" build-flang make -j"$beside" -C build-flang check \
+        TESTS="$list tests/fortran/error_stop.sh"
+}
+
 # ./setup check --all, after what one build does.
 other_builds () {
     local nothing=(--without-pmix --without-openssl --without-mpi --without-hdf5 --without-cuda
@@ -201,6 +233,7 @@ other_builds () {
         sanitized "coverage of src/" coverage
     fi
     tests "fuzzing" build-fuzz fuzz
+    other_fortran
     build_in "nothing optional" build-bare "${nothing[@]}" \
         && tests "nothing optional: all but lint" build-bare \
             make -j"$beside" -C build-bare check-code \

@@ -71,7 +71,7 @@ contains
     call gs_boundary_forward(boundary, x)
     call gs_comm_wait(world)
     if (rank /= from) y = 2 * x
-    call gs_boundary_backward(boundary, c_loc(y))
+    call gs_boundary_backward(boundary, c_loc(y), GS_F32)
     call gs_comm_wait(world)
     call expect(all(y == reshape([(2 * real(stat), stat = 1, 120)], shape(y))), &
       'activations forward, gradients backward')
@@ -121,7 +121,10 @@ contains
     end do
     call expect(right, 'ghosts in two dimensions')
     field = 1
-    call gs_halo_adjoint(halo, c_loc(field))
+    call gs_halo_adjoint(halo, c_loc(field), GS_F32, stat=stat, errmsg=errmsg)
+    call expect_failure(stat, errmsg, GS_ERR_ARG, 'gs_halo_adjoint: dtype is 3|created with 4', &
+      'an address of another type')
+    call gs_halo_adjoint(halo, c_loc(field), GS_F64)
     call expect(abs(sum(field(1:2, 2:3)) - 4 * 3) < 1e-14_c_double .and. &
       all(field(3:, 1:4) == 0), 'the adjoint in two dimensions')
     call gs_halo_exchange(halo, field(:, 0:4), stat=stat, errmsg=errmsg)
