@@ -15,7 +15,7 @@
 !   stream    in   optional: a CUDA stream as an integer; ignored on hosts
 !   stat, errmsg   optional: see gradsync_comm
 module gradsync_adjoint
-  use, intrinsic :: iso_c_binding, only: c_int, c_int64_t, c_intptr_t, c_ptr, c_size_t
+  use, intrinsic :: iso_c_binding, only: c_int, c_int32_t, c_int64_t, c_intptr_t, c_ptr, c_size_t
   use gradsync_c_adjoint
   use gradsync_gather, only: check_list, size_of, turned
   use gradsync_support, only: begin, conclude, find, stream_or_default
@@ -32,7 +32,7 @@ module gradsync_adjoint
   public :: contract_or_default
 
   interface gs_allgather_backward
-    module procedure allgather_address
+    module procedure allgather_address, allgather_address_int32
   end interface gs_allgather_backward
 
   interface gs_allgatherv_backward
@@ -40,7 +40,7 @@ module gradsync_adjoint
   end interface gs_allgatherv_backward
 
   interface gs_gather_backward
-    module procedure gather_address
+    module procedure gather_address, gather_address_int32
   end interface gs_gather_backward
 
   interface gs_gatherv_backward
@@ -48,7 +48,7 @@ module gradsync_adjoint
   end interface gs_gatherv_backward
 
   interface gs_scatter_backward
-    module procedure scatter_address
+    module procedure scatter_address, scatter_address_int32
   end interface gs_scatter_backward
 
   interface gs_scatterv_backward
@@ -56,7 +56,7 @@ module gradsync_adjoint
   end interface gs_scatterv_backward
 
   interface gs_alltoall_backward
-    module procedure alltoall_address
+    module procedure alltoall_address, alltoall_address_int32
   end interface gs_alltoall_backward
 
   interface gs_alltoallv_backward
@@ -64,19 +64,19 @@ module gradsync_adjoint
   end interface gs_alltoallv_backward
 
   interface gs_broadcast_backward
-    module procedure broadcast_address
+    module procedure broadcast_address, broadcast_address_int32
   end interface gs_broadcast_backward
 
   interface gs_allreduce_backward
-    module procedure allreduce_address
+    module procedure allreduce_address, allreduce_address_int32
   end interface gs_allreduce_backward
 
   interface gs_reduce_backward
-    module procedure reduce_address
+    module procedure reduce_address, reduce_address_int32
   end interface gs_reduce_backward
 
   interface gs_reduce_scatter_backward
-    module procedure reduce_scatter_address
+    module procedure reduce_scatter_address, reduce_scatter_address_int32
   end interface gs_reduce_scatter_backward
 
   interface gs_reduce_scatterv_backward
@@ -109,6 +109,21 @@ contains
         contract_or_default(contract), stream_or_default(stream))
     call conclude(st, stat, errmsg)
   end subroutine allgather_address
+
+  subroutine allgather_address_int32(comm, grad_y, grad_x, count, dtype, contract, stream, stat, &
+      errmsg)
+    type(gs_comm), intent(in) :: comm
+    type(c_ptr), intent(in) :: grad_y, grad_x
+    integer(c_int32_t), intent(in) :: count
+    integer(c_int), intent(in) :: dtype
+    integer(c_int), intent(in), optional :: contract
+    integer(c_intptr_t), intent(in), optional :: stream
+    integer(c_int), intent(out), optional :: stat
+    character(*), intent(inout), optional :: errmsg
+
+    call allgather_address(comm, grad_y, grad_x, int(count, c_int64_t), dtype, contract, stream, &
+      stat, errmsg)
+  end subroutine allgather_address_int32
 
   ! Of gs_allgatherv, with the counts of all ranks on each.
   subroutine allgatherv_address(comm, grad_y, counts, grad_x, count, dtype, displs, contract, &
@@ -155,6 +170,19 @@ contains
     call conclude(st, stat, errmsg)
   end subroutine gather_address
 
+  subroutine gather_address_int32(comm, grad_y, grad_x, count, dtype, root, stream, stat, errmsg)
+    type(gs_comm), intent(in) :: comm
+    type(c_ptr), intent(in) :: grad_y, grad_x
+    integer(c_int32_t), intent(in) :: count
+    integer(c_int), intent(in) :: dtype, root
+    integer(c_intptr_t), intent(in), optional :: stream
+    integer(c_int), intent(out), optional :: stat
+    character(*), intent(inout), optional :: errmsg
+
+    call gather_address(comm, grad_y, grad_x, int(count, c_int64_t), dtype, root, stream, stat, &
+      errmsg)
+  end subroutine gather_address_int32
+
   ! Of gs_gatherv; rank [root] gives counts.
   subroutine gatherv_address(comm, grad_y, grad_x, count, dtype, root, counts, displs, stream, &
     stat, errmsg)
@@ -198,6 +226,20 @@ contains
     call conclude(st, stat, errmsg)
   end subroutine scatter_address
 
+  subroutine scatter_address_int32(comm, grad_y, grad_x, count, dtype, root, stream, stat, &
+      errmsg)
+    type(gs_comm), intent(in) :: comm
+    type(c_ptr), intent(in) :: grad_y, grad_x
+    integer(c_int32_t), intent(in) :: count
+    integer(c_int), intent(in) :: dtype, root
+    integer(c_intptr_t), intent(in), optional :: stream
+    integer(c_int), intent(out), optional :: stat
+    character(*), intent(inout), optional :: errmsg
+
+    call scatter_address(comm, grad_y, grad_x, int(count, c_int64_t), dtype, root, stream, stat, &
+      errmsg)
+  end subroutine scatter_address_int32
+
   ! Of gs_scatterv: counts as for gs_gatherv.
   subroutine scatterv_address(comm, grad_y, count, grad_x, room, dtype, root, counts, displs, &
     stream, stat, errmsg)
@@ -240,6 +282,19 @@ contains
       st = c_alltoall_backward(address, grad_y, grad_x, count, dtype, stream_or_default(stream))
     call conclude(st, stat, errmsg)
   end subroutine alltoall_address
+
+  subroutine alltoall_address_int32(comm, grad_y, grad_x, count, dtype, stream, stat, errmsg)
+    type(gs_comm), intent(in) :: comm
+    type(c_ptr), intent(in) :: grad_y, grad_x
+    integer(c_int32_t), intent(in) :: count
+    integer(c_int), intent(in) :: dtype
+    integer(c_intptr_t), intent(in), optional :: stream
+    integer(c_int), intent(out), optional :: stat
+    character(*), intent(inout), optional :: errmsg
+
+    call alltoall_address(comm, grad_y, grad_x, int(count, c_int64_t), dtype, stream, stat, &
+      errmsg)
+  end subroutine alltoall_address_int32
 
   ! Of gs_alltoallv, with its counts and displacements.
   subroutine alltoallv_address(comm, grad_y, recv_counts, grad_x, send_counts, dtype, &
@@ -286,6 +341,20 @@ contains
     call conclude(st, stat, errmsg)
   end subroutine broadcast_address
 
+  subroutine broadcast_address_int32(comm, grad_y, grad_x, count, dtype, root, stream, stat, &
+      errmsg)
+    type(gs_comm), intent(in) :: comm
+    type(c_ptr), intent(in) :: grad_y, grad_x
+    integer(c_int32_t), intent(in) :: count
+    integer(c_int), intent(in) :: dtype, root
+    integer(c_intptr_t), intent(in), optional :: stream
+    integer(c_int), intent(out), optional :: stat
+    character(*), intent(inout), optional :: errmsg
+
+    call broadcast_address(comm, grad_y, grad_x, int(count, c_int64_t), dtype, root, stream, &
+      stat, errmsg)
+  end subroutine broadcast_address_int32
+
   ! Of gs_allreduce with [op] GS_SUM, and of gs_allreduce_avg with GS_AVG; in place.
   subroutine allreduce_address(comm, grad, count, dtype, op, stream, stat, errmsg)
     type(gs_comm), intent(in) :: comm
@@ -303,6 +372,18 @@ contains
       st = c_allreduce_backward(address, grad, count, dtype, op, stream_or_default(stream))
     call conclude(st, stat, errmsg)
   end subroutine allreduce_address
+
+  subroutine allreduce_address_int32(comm, grad, count, dtype, op, stream, stat, errmsg)
+    type(gs_comm), intent(in) :: comm
+    type(c_ptr), intent(in) :: grad
+    integer(c_int32_t), intent(in) :: count
+    integer(c_int), intent(in) :: dtype, op
+    integer(c_intptr_t), intent(in), optional :: stream
+    integer(c_int), intent(out), optional :: stat
+    character(*), intent(inout), optional :: errmsg
+
+    call allreduce_address(comm, grad, int(count, c_int64_t), dtype, op, stream, stat, errmsg)
+  end subroutine allreduce_address_int32
 
   ! Of gs_reduce with GS_SUM: grad of all ranks = that of rank [root].
   subroutine reduce_address(comm, grad, count, dtype, root, stream, stat, errmsg)
@@ -322,6 +403,18 @@ contains
     call conclude(st, stat, errmsg)
   end subroutine reduce_address
 
+  subroutine reduce_address_int32(comm, grad, count, dtype, root, stream, stat, errmsg)
+    type(gs_comm), intent(in) :: comm
+    type(c_ptr), intent(in) :: grad
+    integer(c_int32_t), intent(in) :: count
+    integer(c_int), intent(in) :: dtype, root
+    integer(c_intptr_t), intent(in), optional :: stream
+    integer(c_int), intent(out), optional :: stat
+    character(*), intent(inout), optional :: errmsg
+
+    call reduce_address(comm, grad, int(count, c_int64_t), dtype, root, stream, stat, errmsg)
+  end subroutine reduce_address_int32
+
   ! Of gs_reduce_scatter with GS_SUM: grad_x = grad_y of all ranks.
   subroutine reduce_scatter_address(comm, grad_y, grad_x, count, dtype, stream, stat, errmsg)
     type(gs_comm), intent(in) :: comm
@@ -340,6 +433,20 @@ contains
         stream_or_default(stream))
     call conclude(st, stat, errmsg)
   end subroutine reduce_scatter_address
+
+  subroutine reduce_scatter_address_int32(comm, grad_y, grad_x, count, dtype, stream, stat, &
+      errmsg)
+    type(gs_comm), intent(in) :: comm
+    type(c_ptr), intent(in) :: grad_y, grad_x
+    integer(c_int32_t), intent(in) :: count
+    integer(c_int), intent(in) :: dtype
+    integer(c_intptr_t), intent(in), optional :: stream
+    integer(c_int), intent(out), optional :: stat
+    character(*), intent(inout), optional :: errmsg
+
+    call reduce_scatter_address(comm, grad_y, grad_x, int(count, c_int64_t), dtype, stream, &
+      stat, errmsg)
+  end subroutine reduce_scatter_address_int32
 
   ! Of gs_reduce_scatterv with GS_SUM, with the counts of all ranks on each.
   subroutine reduce_scatterv_address(comm, grad_y, count, grad_x, room, counts, dtype, displs, &

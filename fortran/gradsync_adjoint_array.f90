@@ -34,7 +34,7 @@ module gradsync_adjoint_array
     gs_reduce_scatter_backward, gs_reduce_scatterv_backward, gs_gather_field_backward
 
   interface gs_allgather_backward
-    module procedure allgather_array
+    module procedure allgather_array, allgather_array_int32
   end interface gs_allgather_backward
 
   interface gs_allgatherv_backward
@@ -42,7 +42,7 @@ module gradsync_adjoint_array
   end interface gs_allgatherv_backward
 
   interface gs_gather_backward
-    module procedure gather_array
+    module procedure gather_array, gather_array_int32
   end interface gs_gather_backward
 
   interface gs_gatherv_backward
@@ -50,7 +50,7 @@ module gradsync_adjoint_array
   end interface gs_gatherv_backward
 
   interface gs_scatter_backward
-    module procedure scatter_array
+    module procedure scatter_array, scatter_array_int32
   end interface gs_scatter_backward
 
   interface gs_scatterv_backward
@@ -58,7 +58,7 @@ module gradsync_adjoint_array
   end interface gs_scatterv_backward
 
   interface gs_alltoall_backward
-    module procedure alltoall_array
+    module procedure alltoall_array, alltoall_array_int32
   end interface gs_alltoall_backward
 
   interface gs_alltoallv_backward
@@ -66,19 +66,19 @@ module gradsync_adjoint_array
   end interface gs_alltoallv_backward
 
   interface gs_broadcast_backward
-    module procedure broadcast_array
+    module procedure broadcast_array, broadcast_array_int32
   end interface gs_broadcast_backward
 
   interface gs_allreduce_backward
-    module procedure allreduce_array
+    module procedure allreduce_array, allreduce_array_int32
   end interface gs_allreduce_backward
 
   interface gs_reduce_backward
-    module procedure reduce_array
+    module procedure reduce_array, reduce_array_int32
   end interface gs_reduce_backward
 
   interface gs_reduce_scatter_backward
-    module procedure reduce_scatter_array
+    module procedure reduce_scatter_array, reduce_scatter_array_int32
   end interface gs_reduce_scatter_backward
 
   interface gs_reduce_scatterv_backward
@@ -127,6 +127,22 @@ contains
     call conclude_array(st, args, stat, errmsg)
   end subroutine allgather_array
 
+  subroutine allgather_array_int32(comm, grad_y, grad_x, contract, stream, count, as, stat, &
+      errmsg)
+    type(gs_comm), intent(in) :: comm
+    type(*), dimension(..), asynchronous, intent(in) :: grad_y
+    type(*), dimension(..), asynchronous, intent(inout) :: grad_x
+    integer(c_int), intent(in), optional :: contract
+    integer(c_int32_t), intent(in) :: count
+    integer(c_intptr_t), intent(in), optional :: stream
+    integer(c_int), intent(in), optional :: as
+    integer(c_int), intent(out), optional :: stat
+    character(*), intent(inout), optional :: errmsg
+
+    call allgather_array(comm, grad_y, grad_x, contract, int(count, c_int64_t), stream, as, &
+      stat, errmsg)
+  end subroutine allgather_array_int32
+
   ! Of gs_allgatherv: grad_y is the global array, grad_x this rank's slices; rank r has
   ! counts(r+1) of them. What is in gaps of grad_y does not count.
   subroutine allgatherv_array(comm, grad_y, grad_x, counts, displs, contract, stream, as, &
@@ -169,6 +185,21 @@ contains
     call conclude_array(st, args, stat, errmsg)
   end subroutine gather_array
 
+  subroutine gather_array_int32(comm, grad_y, grad_x, root, stream, count, as, stat, errmsg)
+    type(gs_comm), intent(in) :: comm
+    type(*), dimension(..), asynchronous, intent(in) :: grad_y
+    type(*), dimension(..), asynchronous, intent(inout) :: grad_x
+    integer(c_int), intent(in) :: root
+    integer(c_int32_t), intent(in) :: count
+    integer(c_intptr_t), intent(in), optional :: stream
+    integer(c_int), intent(in), optional :: as
+    integer(c_int), intent(out), optional :: stat
+    character(*), intent(inout), optional :: errmsg
+
+    call gather_array(comm, grad_y, grad_x, root, int(count, c_int64_t), stream, as, stat, &
+      errmsg)
+  end subroutine gather_array_int32
+
   ! Of gs_gatherv: grad_x = this rank's slices of grad_y of rank [root], which gives [counts].
   subroutine gatherv_array(comm, grad_y, grad_x, root, counts, displs, stream, as, stat, errmsg)
     type(gs_comm), intent(in) :: comm
@@ -207,6 +238,21 @@ contains
     st = c_gather_array(args, grad_y, is_open(grad_y), grad_x, is_open(grad_x), root)
     call conclude_array(st, args, stat, errmsg)
   end subroutine scatter_array
+
+  subroutine scatter_array_int32(comm, grad_y, grad_x, root, stream, count, as, stat, errmsg)
+    type(gs_comm), intent(in) :: comm
+    type(*), dimension(..), asynchronous, intent(in) :: grad_y
+    type(*), dimension(..), asynchronous, intent(inout) :: grad_x
+    integer(c_int), intent(in) :: root
+    integer(c_int32_t), intent(in) :: count
+    integer(c_intptr_t), intent(in), optional :: stream
+    integer(c_int), intent(in), optional :: as
+    integer(c_int), intent(out), optional :: stat
+    character(*), intent(inout), optional :: errmsg
+
+    call scatter_array(comm, grad_y, grad_x, root, int(count, c_int64_t), stream, as, stat, &
+      errmsg)
+  end subroutine scatter_array_int32
 
   ! Of gs_scatterv: grad_x of rank [root] = the slices of all ranks in rank order, or where
   ! [displs] says. Without [counts] the ranks tell each other.
@@ -247,6 +293,19 @@ contains
     st = c_alltoall_array(args, grad_y, is_open(grad_y), grad_x, is_open(grad_x))
     call conclude_array(st, args, stat, errmsg)
   end subroutine alltoall_array
+
+  subroutine alltoall_array_int32(comm, grad_y, grad_x, count, stream, as, stat, errmsg)
+    type(gs_comm), intent(in) :: comm
+    type(*), dimension(..), asynchronous, intent(in) :: grad_y
+    type(*), dimension(..), asynchronous, intent(inout) :: grad_x
+    integer(c_int32_t), intent(in) :: count
+    integer(c_intptr_t), intent(in), optional :: stream
+    integer(c_int), intent(in), optional :: as
+    integer(c_int), intent(out), optional :: stat
+    character(*), intent(inout), optional :: errmsg
+
+    call alltoall_array(comm, grad_y, grad_x, int(count, c_int64_t), stream, as, stat, errmsg)
+  end subroutine alltoall_array_int32
 
   ! Of gs_alltoallv, whose counts and places are given as they were.
   subroutine alltoallv_array(comm, grad_y, recv_counts, grad_x, send_counts, recv_displs, &
@@ -289,6 +348,21 @@ contains
     call conclude_array(st, args, stat, errmsg)
   end subroutine broadcast_array
 
+  subroutine broadcast_array_int32(comm, grad_y, grad_x, root, stream, count, as, stat, errmsg)
+    type(gs_comm), intent(in) :: comm
+    type(*), dimension(..), asynchronous, intent(in) :: grad_y
+    type(*), dimension(..), asynchronous, intent(inout) :: grad_x
+    integer(c_int), intent(in) :: root
+    integer(c_int32_t), intent(in) :: count
+    integer(c_intptr_t), intent(in), optional :: stream
+    integer(c_int), intent(in), optional :: as
+    integer(c_int), intent(out), optional :: stat
+    character(*), intent(inout), optional :: errmsg
+
+    call broadcast_array(comm, grad_y, grad_x, root, int(count, c_int64_t), stream, as, stat, &
+      errmsg)
+  end subroutine broadcast_array_int32
+
   ! Of gs_allreduce with [op] GS_SUM, and of gs_allreduce_avg with GS_AVG: grad_y becomes grad_x.
   subroutine allreduce_array(comm, grad, op, count, stream, as, stat, errmsg)
     type(gs_comm), intent(in) :: comm
@@ -306,6 +380,19 @@ contains
     st = c_allreduce_array(args, grad, is_open(grad), op)
     call conclude_array(st, args, stat, errmsg)
   end subroutine allreduce_array
+
+  subroutine allreduce_array_int32(comm, grad, op, stream, count, as, stat, errmsg)
+    type(gs_comm), intent(in) :: comm
+    type(*), dimension(..), asynchronous, intent(inout) :: grad
+    integer(c_int), intent(in) :: op
+    integer(c_int32_t), intent(in) :: count
+    integer(c_intptr_t), intent(in), optional :: stream
+    integer(c_int), intent(in), optional :: as
+    integer(c_int), intent(out), optional :: stat
+    character(*), intent(inout), optional :: errmsg
+
+    call allreduce_array(comm, grad, op, int(count, c_int64_t), stream, as, stat, errmsg)
+  end subroutine allreduce_array_int32
 
   ! Of gs_reduce with GS_SUM: grad of all ranks = that of rank [root].
   subroutine reduce_array(comm, grad, root, count, stream, as, stat, errmsg)
@@ -325,6 +412,19 @@ contains
     call conclude_array(st, args, stat, errmsg)
   end subroutine reduce_array
 
+  subroutine reduce_array_int32(comm, grad, root, stream, count, as, stat, errmsg)
+    type(gs_comm), intent(in) :: comm
+    type(*), dimension(..), asynchronous, intent(inout) :: grad
+    integer(c_int), intent(in) :: root
+    integer(c_int32_t), intent(in) :: count
+    integer(c_intptr_t), intent(in), optional :: stream
+    integer(c_int), intent(in), optional :: as
+    integer(c_int), intent(out), optional :: stat
+    character(*), intent(inout), optional :: errmsg
+
+    call reduce_array(comm, grad, root, int(count, c_int64_t), stream, as, stat, errmsg)
+  end subroutine reduce_array_int32
+
   ! Of gs_reduce_scatter with GS_SUM: grad_x = grad_y of all ranks in rank order.
   subroutine reduce_scatter_array(comm, grad_y, grad_x, count, stream, as, stat, errmsg)
     type(gs_comm), intent(in) :: comm
@@ -342,6 +442,20 @@ contains
     st = c_allgather_array(args, grad_y, is_open(grad_y), grad_x, is_open(grad_x))
     call conclude_array(st, args, stat, errmsg)
   end subroutine reduce_scatter_array
+
+  subroutine reduce_scatter_array_int32(comm, grad_y, grad_x, count, stream, as, stat, errmsg)
+    type(gs_comm), intent(in) :: comm
+    type(*), dimension(..), asynchronous, intent(in) :: grad_y
+    type(*), dimension(..), asynchronous, intent(inout) :: grad_x
+    integer(c_int32_t), intent(in) :: count
+    integer(c_intptr_t), intent(in), optional :: stream
+    integer(c_int), intent(in), optional :: as
+    integer(c_int), intent(out), optional :: stat
+    character(*), intent(inout), optional :: errmsg
+
+    call reduce_scatter_array(comm, grad_y, grad_x, int(count, c_int64_t), stream, as, stat, &
+      errmsg)
+  end subroutine reduce_scatter_array_int32
 
   ! Of gs_reduce_scatterv with GS_SUM: grad_x = the slices of all ranks in rank order, or where
   ! [displs] says.

@@ -24,7 +24,7 @@
 ! copies it back when the procedure returns. On hosts the result is right; a stream would outlive
 ! the copy.
 module gradsync_array
-  use, intrinsic :: iso_c_binding, only: c_char, c_double, c_int, c_int64_t, c_intptr_t
+  use, intrinsic :: iso_c_binding, only: c_char, c_double, c_int, c_int32_t, c_int64_t, c_intptr_t
   use gradsync_c_reducer, only: gradient
   use gradsync_coll, only: gs_allgather, gs_allreduce, gs_allreduce_avg, gs_allreduce_wavg, &
     gs_broadcast
@@ -40,23 +40,23 @@ module gradsync_array
   public :: c_allgather_array, c_allreduce_array, c_broadcast_array, c_describe
 
   interface gs_allreduce_avg
-    module procedure avg_array
+    module procedure avg_array, avg_array_int32
   end interface gs_allreduce_avg
 
   interface gs_allreduce_wavg
-    module procedure wavg_array
+    module procedure wavg_array, wavg_array_int32
   end interface gs_allreduce_wavg
 
   interface gs_allreduce
-    module procedure reduce_array
+    module procedure reduce_array, reduce_array_int32
   end interface gs_allreduce
 
   interface gs_broadcast
-    module procedure broadcast_array
+    module procedure broadcast_array, broadcast_array_int32
   end interface gs_broadcast
 
   interface gs_allgather
-    module procedure allgather_array
+    module procedure allgather_array, allgather_array_int32
   end interface gs_allgather
 
   ! struct gsi_fortran_args of cfi.h.
@@ -154,6 +154,18 @@ contains
     call conclude_array(st, args, stat, errmsg)
   end subroutine avg_array
 
+  subroutine avg_array_int32(comm, buf, count, stream, as, stat, errmsg)
+    type(gs_comm), intent(in) :: comm
+    type(*), dimension(..), asynchronous, intent(inout) :: buf
+    integer(c_int32_t), intent(in) :: count
+    integer(c_intptr_t), intent(in), optional :: stream
+    integer(c_int), intent(in), optional :: as
+    integer(c_int), intent(out), optional :: stat
+    character(*), intent(inout), optional :: errmsg
+
+    call avg_array(comm, buf, int(count, c_int64_t), stream, as, stat, errmsg)
+  end subroutine avg_array_int32
+
   ! buf = average of buf over the ranks, each counted [weight] times.
   subroutine wavg_array(comm, buf, weight, count, stream, as, stat, errmsg)
     type(gs_comm), intent(in) :: comm
@@ -171,6 +183,19 @@ contains
     st = c_wavg_array(args, buf, is_open(buf), weight)
     call conclude_array(st, args, stat, errmsg)
   end subroutine wavg_array
+
+  subroutine wavg_array_int32(comm, buf, weight, count, stream, as, stat, errmsg)
+    type(gs_comm), intent(in) :: comm
+    type(*), dimension(..), asynchronous, intent(inout) :: buf
+    real(c_double), intent(in) :: weight
+    integer(c_int32_t), intent(in) :: count
+    integer(c_intptr_t), intent(in), optional :: stream
+    integer(c_int), intent(in), optional :: as
+    integer(c_int), intent(out), optional :: stat
+    character(*), intent(inout), optional :: errmsg
+
+    call wavg_array(comm, buf, weight, int(count, c_int64_t), stream, as, stat, errmsg)
+  end subroutine wavg_array_int32
 
   ! buf = sum, product, minimum or maximum of buf over the ranks, by [op].
   subroutine reduce_array(comm, buf, op, count, stream, as, stat, errmsg)
@@ -190,6 +215,19 @@ contains
     call conclude_array(st, args, stat, errmsg)
   end subroutine reduce_array
 
+  subroutine reduce_array_int32(comm, buf, op, stream, count, as, stat, errmsg)
+    type(gs_comm), intent(in) :: comm
+    type(*), dimension(..), asynchronous, intent(inout) :: buf
+    integer(c_int), intent(in) :: op
+    integer(c_int32_t), intent(in) :: count
+    integer(c_intptr_t), intent(in), optional :: stream
+    integer(c_int), intent(in), optional :: as
+    integer(c_int), intent(out), optional :: stat
+    character(*), intent(inout), optional :: errmsg
+
+    call reduce_array(comm, buf, op, int(count, c_int64_t), stream, as, stat, errmsg)
+  end subroutine reduce_array_int32
+
   ! buf = buf of rank [root].
   subroutine broadcast_array(comm, buf, root, count, stream, as, stat, errmsg)
     type(gs_comm), intent(in) :: comm
@@ -207,6 +245,19 @@ contains
     st = c_broadcast_array(args, buf, is_open(buf), root)
     call conclude_array(st, args, stat, errmsg)
   end subroutine broadcast_array
+
+  subroutine broadcast_array_int32(comm, buf, root, stream, count, as, stat, errmsg)
+    type(gs_comm), intent(in) :: comm
+    type(*), dimension(..), asynchronous, intent(inout) :: buf
+    integer(c_int), intent(in) :: root
+    integer(c_int32_t), intent(in) :: count
+    integer(c_intptr_t), intent(in), optional :: stream
+    integer(c_int), intent(in), optional :: as
+    integer(c_int), intent(out), optional :: stat
+    character(*), intent(inout), optional :: errmsg
+
+    call broadcast_array(comm, buf, root, int(count, c_int64_t), stream, as, stat, errmsg)
+  end subroutine broadcast_array_int32
 
   ! recv = send of all ranks in rank order; size(recv) is the number of ranks times size(send),
   ! in any shape. With [count], that many elements are sent from the start of send.
@@ -226,6 +277,19 @@ contains
     st = c_allgather_array(args, send, is_open(send), recv, is_open(recv))
     call conclude_array(st, args, stat, errmsg)
   end subroutine allgather_array
+
+  subroutine allgather_array_int32(comm, send, recv, count, stream, as, stat, errmsg)
+    type(gs_comm), intent(in) :: comm
+    type(*), dimension(..), asynchronous, intent(in) :: send
+    type(*), dimension(..), asynchronous, intent(inout) :: recv
+    integer(c_int32_t), intent(in) :: count
+    integer(c_intptr_t), intent(in), optional :: stream
+    integer(c_int), intent(in), optional :: as
+    integer(c_int), intent(out), optional :: stat
+    character(*), intent(inout), optional :: errmsg
+
+    call allgather_array(comm, send, recv, int(count, c_int64_t), stream, as, stat, errmsg)
+  end subroutine allgather_array_int32
 
   ! 1 for an assumed-size array, whose last extent Fortran gives as -1.
   ! N.B. it must be asked here: gfortran 12 gives the C descriptor of x(0:*) an extent of 0 and

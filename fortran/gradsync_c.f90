@@ -363,6 +363,15 @@ module gradsync_c
       integer(c_int) :: st
     end function c_handle_close
 
+    function c_integer_fits(call, what, is_integer, step) &
+      bind(c, name="gsi_fortran_integer_fits") result(st)
+      import :: c_char, c_int, c_int64_t
+      character(kind=c_char), intent(in) :: call(*), what(*)
+      integer(c_int), value :: is_integer
+      integer(c_int64_t), value :: step
+      integer(c_int) :: st
+    end function c_integer_fits
+
     subroutine c_call_end(rank, size) bind(c, name="gsi_fortran_end")
       import :: c_int
       integer(c_int), intent(out) :: rank, size

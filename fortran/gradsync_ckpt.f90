@@ -13,7 +13,7 @@ module gradsync_ckpt
   use gradsync_c_ckpt
   use gradsync_c_gather, only: c_check_list
   use gradsync_gather, only: check_list, turned
-  use gradsync_support, only: conclude, find, set_bytes, set_flag, stream_or_default, text_to_c
+  use gradsync_support
   use gradsync_types, only: ckpt_of_handle, gs_ckpt, gs_comm, handle_of_ckpt, GS_OK
   implicit none
   private
@@ -50,7 +50,7 @@ module gradsync_ckpt
     module procedure sharded_address, sharded_address_int32
   end interface gs_ckpt_add_sharded
 
-  ! Steps are integers of 64 or 32 bits.
+  ! Steps are integers of 64 or 32 bits; so is each argument of class(*).
   interface gs_ckpt_write
     module procedure write_step, write_step_int32
   end interface gs_ckpt_write
@@ -91,11 +91,10 @@ contains
     type(gs_ckpt), intent(out) :: ckpt
     character(*), intent(in), optional :: name
     integer(c_int), intent(in), optional :: keep_last
-    integer(c_int64_t), intent(in), optional :: keep_every
+    class(*), intent(in), optional :: keep_every, memory
     logical, intent(in), optional :: overwrite, allow_missing, allow_extra, lazy, direct
     logical, intent(in), optional :: read_only, create_folder
     integer(c_int), intent(in), optional :: compare, layout, busy, ranks
-    integer(c_int64_t), intent(in), optional :: memory
     character(*), intent(in), optional :: signals
     real(c_double), intent(in), optional :: stop_margin_s
     integer(c_int), intent(out), optional :: stat
@@ -113,7 +112,6 @@ contains
       opts%name = c_loc(c_name)
     end if
     if (present(keep_last)) opts%keep_last = keep_last
-    if (present(keep_every)) opts%keep_every = keep_every
     call set_flag(opts%overwrite, overwrite)
     call set_flag(opts%allow_missing, allow_missing)
     call set_flag(opts%allow_extra, allow_extra)
@@ -131,11 +129,13 @@ contains
     end if
     if (present(stop_margin_s)) opts%stop_margin_s = stop_margin_s
     address = find(comm, call, st)
+    call get_integer(opts%keep_every, keep_every, call, 'keep_every', st)
     call set_bytes(opts%memory, comm, call, 'memory', memory, st)
     if (st == GS_OK) st = c_handle_open(KIND_CKPT, handle)
     if (st == GS_OK) then
       st = c_ckpt_create(address, text_to_c(dir), opts, plan)
-      call c_handle_bind(handle, plan, address, opts%name) ! no plan gives the handle back
+      ! Gives the handle back if there is no plan.
+      call c_handle_bind(handle, plan, address, opts%name)
       if (st == GS_OK) ckpt = ckpt_of_handle(handle)
     end if
     call conclude(st, stat, errmsg)
@@ -360,7 +360,7 @@ contains
   !   written  out  optional: the step that is on disk now; -1 if none has come to it
   subroutine gs_ckpt_test(ckpt, written, stream, stat, errmsg)
     type(gs_ckpt), intent(in) :: ckpt
-    integer(c_int64_t), intent(out), optional :: written
+    class(*), intent(inout), optional :: written
     integer(c_intptr_t), intent(in), optional :: stream
     integer(c_int), intent(out), optional :: stat
     character(*), intent(inout), optional :: errmsg
@@ -371,7 +371,7 @@ contains
   ! Waits for the write that is under way, if there is one; else as gs_ckpt_test. Collective.
   subroutine gs_ckpt_wait(ckpt, written, stream, stat, errmsg)
     type(gs_ckpt), intent(in) :: ckpt
-    integer(c_int64_t), intent(out), optional :: written
+    class(*), intent(inout), optional :: written
     integer(c_intptr_t), intent(in), optional :: stream
     integer(c_int), intent(out), optional :: stat
     character(*), intent(inout), optional :: errmsg
@@ -384,7 +384,7 @@ contains
     procedure(c_ckpt_ender) :: ender
     character(*), intent(in) :: call
     type(gs_ckpt), intent(in) :: ckpt
-    integer(c_int64_t), intent(out), optional :: written
+    class(*), intent(inout), optional :: written
     integer(c_intptr_t), intent(in), optional :: stream
     integer(c_int) :: st
     type(c_ptr) :: plan
@@ -393,7 +393,7 @@ contains
     step = -1
     plan = find_plan(ckpt, call, st)
     if (st == GS_OK) st = ender(plan, step, stream_or_default(stream))
-    if (present(written)) written = step
+    call put_integer(written, step, call, 'written', st)
   end function end_step
 
   ! The steps of the checkpoints in the folder, oldest first, and how many they are; of size 0
@@ -401,7 +401,7 @@ contains
   subroutine gs_ckpt_list(ckpt, steps, number, stat, errmsg)
     type(gs_ckpt), intent(in) :: ckpt
     integer(c_int64_t), intent(out), allocatable :: steps(:)
-    integer(c_int64_t), intent(out), optional :: number
+    class(*), intent(inout), optional :: number
     integer(c_int), intent(out), optional :: stat
     character(*), intent(inout), optional :: errmsg
     type(c_ptr) :: plan
@@ -421,7 +421,7 @@ contains
     end do
     if (st /= GS_OK) there = 0
     steps = steps(:there)
-    if (present(number)) number = there
+    call put_integer(number, int(there, c_int64_t), 'gs_ckpt_list', 'number', st)
     call conclude(st, stat, errmsg)
   end subroutine gs_ckpt_list
 
@@ -432,7 +432,7 @@ contains
   subroutine read_step(ckpt, step, found, stream, stat, errmsg)
     type(gs_ckpt), intent(in) :: ckpt
     integer(c_int64_t), intent(in) :: step
-    integer(c_int64_t), intent(out), optional :: found
+    class(*), intent(inout), optional :: found
     integer(c_intptr_t), intent(in), optional :: stream
     integer(c_int), intent(out), optional :: stat
     character(*), intent(inout), optional :: errmsg
@@ -443,14 +443,15 @@ contains
     was_read = -1
     plan = find_plan(ckpt, 'gs_ckpt_read', st)
     if (st == GS_OK) st = c_ckpt_read(plan, step, was_read, stream_or_default(stream))
-    if (present(found)) found = merge(was_read, -1_c_int64_t, st == GS_OK)
+    if (st /= GS_OK) was_read = -1
+    call put_integer(found, was_read, 'gs_ckpt_read', 'found', st)
     call conclude(st, stat, errmsg)
   end subroutine read_step
 
   subroutine read_step_int32(ckpt, step, found, stream, stat, errmsg)
     type(gs_ckpt), intent(in) :: ckpt
     integer(c_int32_t), intent(in) :: step
-    integer(c_int64_t), intent(out), optional :: found
+    class(*), intent(inout), optional :: found
     integer(c_intptr_t), intent(in), optional :: stream
     integer(c_int), intent(out), optional :: stat
     character(*), intent(inout), optional :: errmsg

@@ -17,7 +17,7 @@
 ! N.B. lists that may be left out are not declared contiguous, for gfortran 12 looks into one that
 ! is absent to hand it on.
 module gradsync_gather
-  use, intrinsic :: iso_c_binding, only: c_int, c_int64_t, c_intptr_t, c_ptr, c_size_t
+  use, intrinsic :: iso_c_binding, only: c_int, c_int32_t, c_int64_t, c_intptr_t, c_ptr, c_size_t
   use gradsync_c, only: c_comm_size
   use gradsync_c_gather
   use gradsync_support, only: begin, conclude, find, stream_or_default, text_to_c
@@ -36,7 +36,7 @@ module gradsync_gather
   end interface gs_allgatherv
 
   interface gs_gather
-    module procedure gather_address
+    module procedure gather_address, gather_address_int32
   end interface gs_gather
 
   interface gs_gatherv
@@ -44,7 +44,7 @@ module gradsync_gather
   end interface gs_gatherv
 
   interface gs_scatter
-    module procedure scatter_address
+    module procedure scatter_address, scatter_address_int32
   end interface gs_scatter
 
   interface gs_scatterv
@@ -52,7 +52,7 @@ module gradsync_gather
   end interface gs_scatterv
 
   interface gs_alltoall
-    module procedure alltoall_address
+    module procedure alltoall_address, alltoall_address_int32
   end interface gs_alltoall
 
   interface gs_alltoallv
@@ -64,7 +64,7 @@ module gradsync_gather
   end interface gs_reduce
 
   interface gs_reduce_scatter
-    module procedure reduce_scatter_address
+    module procedure reduce_scatter_address, reduce_scatter_address_int32
   end interface gs_reduce_scatter
 
   interface gs_reduce_scatterv
@@ -119,6 +119,19 @@ contains
     call conclude(st, stat, errmsg)
   end subroutine gather_address
 
+  subroutine gather_address_int32(comm, send, recv, count, dtype, root, stream, stat, errmsg)
+    type(gs_comm), intent(in) :: comm
+    type(c_ptr), intent(in) :: send, recv
+    integer(c_int32_t), intent(in) :: count
+    integer(c_int), intent(in) :: dtype, root
+    integer(c_intptr_t), intent(in), optional :: stream
+    integer(c_int), intent(out), optional :: stat
+    character(*), intent(inout), optional :: errmsg
+
+    call gather_address(comm, send, recv, int(count, c_int64_t), dtype, root, stream, stat, &
+      errmsg)
+  end subroutine gather_address_int32
+
   ! recv of rank [root] = the pieces of all ranks.
   subroutine gatherv_address(comm, send, send_count, recv, recv_room, dtype, root, counts, &
     displs, stream, stat, errmsg)
@@ -161,6 +174,19 @@ contains
     call conclude(st, stat, errmsg)
   end subroutine scatter_address
 
+  subroutine scatter_address_int32(comm, send, recv, count, dtype, root, stream, stat, errmsg)
+    type(gs_comm), intent(in) :: comm
+    type(c_ptr), intent(in) :: send, recv
+    integer(c_int32_t), intent(in) :: count
+    integer(c_int), intent(in) :: dtype, root
+    integer(c_intptr_t), intent(in), optional :: stream
+    integer(c_int), intent(out), optional :: stat
+    character(*), intent(inout), optional :: errmsg
+
+    call scatter_address(comm, send, recv, int(count, c_int64_t), dtype, root, stream, stat, &
+      errmsg)
+  end subroutine scatter_address_int32
+
   ! recv = this rank's piece of send of rank [root], which gives counts.
   subroutine scatterv_address(comm, send, recv, recv_count, dtype, root, counts, displs, &
     stream, stat, errmsg)
@@ -201,6 +227,18 @@ contains
       st = c_alltoall(address, send, recv, count, dtype, stream_or_default(stream))
     call conclude(st, stat, errmsg)
   end subroutine alltoall_address
+
+  subroutine alltoall_address_int32(comm, send, recv, count, dtype, stream, stat, errmsg)
+    type(gs_comm), intent(in) :: comm
+    type(c_ptr), intent(in) :: send, recv
+    integer(c_int32_t), intent(in) :: count
+    integer(c_int), intent(in) :: dtype
+    integer(c_intptr_t), intent(in), optional :: stream
+    integer(c_int), intent(out), optional :: stat
+    character(*), intent(inout), optional :: errmsg
+
+    call alltoall_address(comm, send, recv, int(count, c_int64_t), dtype, stream, stat, errmsg)
+  end subroutine alltoall_address_int32
 
   ! recv = the pieces for this rank of send of all ranks.
   subroutine alltoallv_address(comm, send, send_counts, recv, recv_counts, dtype, &
@@ -266,6 +304,20 @@ contains
       st = c_reduce_scatter(address, send, recv, count, dtype, op, stream_or_default(stream))
     call conclude(st, stat, errmsg)
   end subroutine reduce_scatter_address
+
+  subroutine reduce_scatter_address_int32(comm, send, recv, count, dtype, op, stream, stat, &
+      errmsg)
+    type(gs_comm), intent(in) :: comm
+    type(c_ptr), intent(in) :: send, recv
+    integer(c_int32_t), intent(in) :: count
+    integer(c_int), intent(in) :: dtype, op
+    integer(c_intptr_t), intent(in), optional :: stream
+    integer(c_int), intent(out), optional :: stat
+    character(*), intent(inout), optional :: errmsg
+
+    call reduce_scatter_address(comm, send, recv, int(count, c_int64_t), dtype, op, stream, &
+      stat, errmsg)
+  end subroutine reduce_scatter_address_int32
 
   ! recv = this rank's part of the sum, product, ... of send over the ranks, by [op].
   subroutine reduce_scatterv_address(comm, send, counts, recv, recv_count, dtype, op, displs, &

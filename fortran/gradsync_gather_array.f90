@@ -39,7 +39,7 @@ module gradsync_gather_array
   end interface gs_allgatherv
 
   interface gs_gather
-    module procedure gather_array
+    module procedure gather_array, gather_array_int32
   end interface gs_gather
 
   interface gs_gatherv
@@ -47,7 +47,7 @@ module gradsync_gather_array
   end interface gs_gatherv
 
   interface gs_scatter
-    module procedure scatter_array
+    module procedure scatter_array, scatter_array_int32
   end interface gs_scatter
 
   interface gs_scatterv
@@ -55,7 +55,7 @@ module gradsync_gather_array
   end interface gs_scatterv
 
   interface gs_alltoall
-    module procedure alltoall_array
+    module procedure alltoall_array, alltoall_array_int32
   end interface gs_alltoall
 
   interface gs_alltoallv
@@ -63,11 +63,11 @@ module gradsync_gather_array
   end interface gs_alltoallv
 
   interface gs_reduce
-    module procedure reduce_array
+    module procedure reduce_array, reduce_array_int32
   end interface gs_reduce
 
   interface gs_reduce_scatter
-    module procedure reduce_scatter_array
+    module procedure reduce_scatter_array, reduce_scatter_array_int32
   end interface gs_reduce_scatter
 
   interface gs_reduce_scatterv
@@ -221,6 +221,20 @@ contains
     call conclude_array(st, args, stat, errmsg)
   end subroutine gather_array
 
+  subroutine gather_array_int32(comm, send, recv, root, stream, count, as, stat, errmsg)
+    type(gs_comm), intent(in) :: comm
+    type(*), dimension(..), asynchronous, intent(in) :: send
+    type(*), dimension(..), asynchronous, intent(inout) :: recv
+    integer(c_int), intent(in) :: root
+    integer(c_int32_t), intent(in) :: count
+    integer(c_intptr_t), intent(in), optional :: stream
+    integer(c_int), intent(in), optional :: as
+    integer(c_int), intent(out), optional :: stat
+    character(*), intent(inout), optional :: errmsg
+
+    call gather_array(comm, send, recv, root, int(count, c_int64_t), stream, as, stat, errmsg)
+  end subroutine gather_array_int32
+
   ! recv = this rank's part of send of rank [root]; size(send) is the number of ranks times
   ! size(recv). With [count], each rank receives that many.
   subroutine scatter_array(comm, send, recv, root, count, stream, as, stat, errmsg)
@@ -240,6 +254,20 @@ contains
     st = c_scatter_array(args, send, is_open(send), recv, is_open(recv), root)
     call conclude_array(st, args, stat, errmsg)
   end subroutine scatter_array
+
+  subroutine scatter_array_int32(comm, send, recv, root, stream, count, as, stat, errmsg)
+    type(gs_comm), intent(in) :: comm
+    type(*), dimension(..), asynchronous, intent(in) :: send
+    type(*), dimension(..), asynchronous, intent(inout) :: recv
+    integer(c_int), intent(in) :: root
+    integer(c_int32_t), intent(in) :: count
+    integer(c_intptr_t), intent(in), optional :: stream
+    integer(c_int), intent(in), optional :: as
+    integer(c_int), intent(out), optional :: stat
+    character(*), intent(inout), optional :: errmsg
+
+    call scatter_array(comm, send, recv, root, int(count, c_int64_t), stream, as, stat, errmsg)
+  end subroutine scatter_array_int32
 
   ! recv = the parts for this rank of send of all ranks; send and recv are of one size, a
   ! multiple of the number of ranks. With [count], that many elements go from each rank to
@@ -261,6 +289,19 @@ contains
     call conclude_array(st, args, stat, errmsg)
   end subroutine alltoall_array
 
+  subroutine alltoall_array_int32(comm, send, recv, count, stream, as, stat, errmsg)
+    type(gs_comm), intent(in) :: comm
+    type(*), dimension(..), asynchronous, intent(in) :: send
+    type(*), dimension(..), asynchronous, intent(inout) :: recv
+    integer(c_int32_t), intent(in) :: count
+    integer(c_intptr_t), intent(in), optional :: stream
+    integer(c_int), intent(in), optional :: as
+    integer(c_int), intent(out), optional :: stat
+    character(*), intent(inout), optional :: errmsg
+
+    call alltoall_array(comm, send, recv, int(count, c_int64_t), stream, as, stat, errmsg)
+  end subroutine alltoall_array_int32
+
   ! recv of rank [root] = sum, product, minimum, maximum or average of send over the ranks, by
   ! [op].
   subroutine reduce_array(comm, send, recv, op, root, count, stream, as, stat, errmsg)
@@ -281,6 +322,21 @@ contains
     call conclude_array(st, args, stat, errmsg)
   end subroutine reduce_array
 
+  subroutine reduce_array_int32(comm, send, recv, op, root, stream, count, as, stat, errmsg)
+    type(gs_comm), intent(in) :: comm
+    type(*), dimension(..), asynchronous, intent(in) :: send
+    type(*), dimension(..), asynchronous, intent(inout) :: recv
+    integer(c_int), intent(in) :: op, root
+    integer(c_int32_t), intent(in) :: count
+    integer(c_intptr_t), intent(in), optional :: stream
+    integer(c_int), intent(in), optional :: as
+    integer(c_int), intent(out), optional :: stat
+    character(*), intent(inout), optional :: errmsg
+
+    call reduce_array(comm, send, recv, op, root, int(count, c_int64_t), stream, as, stat, &
+      errmsg)
+  end subroutine reduce_array_int32
+
   ! recv = this rank's part of the sum, product, ... of send over the ranks; size(send) is the
   ! number of ranks times size(recv).
   subroutine reduce_scatter_array(comm, send, recv, op, count, stream, as, stat, errmsg)
@@ -300,6 +356,21 @@ contains
     st = c_reduce_scatter_array(args, send, is_open(send), recv, is_open(recv), op)
     call conclude_array(st, args, stat, errmsg)
   end subroutine reduce_scatter_array
+
+  subroutine reduce_scatter_array_int32(comm, send, recv, op, stream, count, as, stat, errmsg)
+    type(gs_comm), intent(in) :: comm
+    type(*), dimension(..), asynchronous, intent(in) :: send
+    type(*), dimension(..), asynchronous, intent(inout) :: recv
+    integer(c_int), intent(in) :: op
+    integer(c_int32_t), intent(in) :: count
+    integer(c_intptr_t), intent(in), optional :: stream
+    integer(c_int), intent(in), optional :: as
+    integer(c_int), intent(out), optional :: stat
+    character(*), intent(inout), optional :: errmsg
+
+    call reduce_scatter_array(comm, send, recv, op, int(count, c_int64_t), stream, as, stat, &
+      errmsg)
+  end subroutine reduce_scatter_array_int32
 
   ! recv = the slices of all ranks in rank order, or where [displs] says. Without [counts] the
   ! ranks tell each other.

@@ -27,11 +27,11 @@ module gradsync_p2p
   public :: crossing, find_boundary, find_halo
 
   interface gs_send
-    module procedure send_address
+    module procedure send_address, send_address_int32
   end interface gs_send
 
   interface gs_recv
-    module procedure recv_address
+    module procedure recv_address, recv_address_int32
   end interface gs_recv
 
   ! Shapes and extents are integers of 64 or 32 bits, such as those of intrinsic shape.
@@ -85,6 +85,18 @@ contains
     call conclude(st, stat, errmsg)
   end subroutine send_address
 
+  subroutine send_address_int32(comm, buf, count, dtype, peer, stream, stat, errmsg)
+    type(gs_comm), intent(in) :: comm
+    type(c_ptr), intent(in) :: buf
+    integer(c_int32_t), intent(in) :: count
+    integer(c_int), intent(in) :: dtype, peer
+    integer(c_intptr_t), intent(in), optional :: stream
+    integer(c_int), intent(out), optional :: stat
+    character(*), intent(inout), optional :: errmsg
+
+    call send_address(comm, buf, int(count, c_int64_t), dtype, peer, stream, stat, errmsg)
+  end subroutine send_address_int32
+
   ! Receives [count] elements at [buf] from rank [peer].
   subroutine recv_address(comm, buf, count, dtype, peer, stream, stat, errmsg)
     type(gs_comm), intent(in) :: comm
@@ -101,6 +113,18 @@ contains
     if (st == GS_OK) st = c_recv(address, buf, count, dtype, peer, stream_or_default(stream))
     call conclude(st, stat, errmsg)
   end subroutine recv_address
+
+  subroutine recv_address_int32(comm, buf, count, dtype, peer, stream, stat, errmsg)
+    type(gs_comm), intent(in) :: comm
+    type(c_ptr), intent(in) :: buf
+    integer(c_int32_t), intent(in) :: count
+    integer(c_int), intent(in) :: dtype, peer
+    integer(c_intptr_t), intent(in), optional :: stream
+    integer(c_int), intent(out), optional :: stat
+    character(*), intent(inout), optional :: errmsg
+
+    call recv_address(comm, buf, int(count, c_int64_t), dtype, peer, stream, stat, errmsg)
+  end subroutine recv_address_int32
 
   ! The messages that follow go together, at gs_group_end. Until then their arrays stay where they
   ! are: no temporaries, and variables that may be copied have the attribute asynchronous.

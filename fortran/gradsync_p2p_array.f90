@@ -5,7 +5,7 @@
 ! What gradsync_array says of arrays, count, stream, as, stat and errmsg holds. A boundary or halo
 ! knows its type and shape: the array must have both, or be of another rank and as many elements.
 module gradsync_p2p_array
-  use, intrinsic :: iso_c_binding, only: c_int, c_int64_t, c_intptr_t, c_ptr
+  use, intrinsic :: iso_c_binding, only: c_int, c_int32_t, c_int64_t, c_intptr_t, c_ptr
   use gradsync_array, only: array_args, conclude_array, is_open, pack_args
   use gradsync_c_p2p, only: c_boundary_backward, c_boundary_forward, c_halo_adjoint, &
     c_halo_exchange
@@ -20,11 +20,11 @@ module gradsync_p2p_array
     gs_halo_adjoint
 
   interface gs_send
-    module procedure send_array
+    module procedure send_array, send_array_int32
   end interface gs_send
 
   interface gs_recv
-    module procedure recv_array
+    module procedure recv_array, recv_array_int32
   end interface gs_recv
 
   interface gs_boundary_forward
@@ -95,6 +95,19 @@ contains
     call conclude_array(st, args, stat, errmsg)
   end subroutine send_array
 
+  subroutine send_array_int32(comm, buf, peer, stream, count, as, stat, errmsg)
+    type(gs_comm), intent(in) :: comm
+    type(*), dimension(..), asynchronous, intent(in) :: buf
+    integer(c_int), intent(in) :: peer
+    integer(c_int32_t), intent(in) :: count
+    integer(c_intptr_t), intent(in), optional :: stream
+    integer(c_int), intent(in), optional :: as
+    integer(c_int), intent(out), optional :: stat
+    character(*), intent(inout), optional :: errmsg
+
+    call send_array(comm, buf, peer, int(count, c_int64_t), stream, as, stat, errmsg)
+  end subroutine send_array_int32
+
   ! Receives buf, or its first [count] elements, from rank [peer].
   subroutine recv_array(comm, buf, peer, count, stream, as, stat, errmsg)
     type(gs_comm), intent(in) :: comm
@@ -112,6 +125,19 @@ contains
     st = c_recv_array(args, buf, is_open(buf), peer)
     call conclude_array(st, args, stat, errmsg)
   end subroutine recv_array
+
+  subroutine recv_array_int32(comm, buf, peer, stream, count, as, stat, errmsg)
+    type(gs_comm), intent(in) :: comm
+    type(*), dimension(..), asynchronous, intent(inout) :: buf
+    integer(c_int), intent(in) :: peer
+    integer(c_int32_t), intent(in) :: count
+    integer(c_intptr_t), intent(in), optional :: stream
+    integer(c_int), intent(in), optional :: as
+    integer(c_int), intent(out), optional :: stat
+    character(*), intent(inout), optional :: errmsg
+
+    call recv_array(comm, buf, peer, int(count, c_int64_t), stream, as, stat, errmsg)
+  end subroutine recv_array_int32
 
   ! Hands activations from the stage before the boundary to the one behind it.
   subroutine forward_array(boundary, activations, stream, stat, errmsg)

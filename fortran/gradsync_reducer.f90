@@ -59,7 +59,7 @@ contains
     type(gs_comm), intent(in) :: comm
     type(gs_reducer), intent(out) :: reducer
     character(*), intent(in), optional :: name
-    integer(c_int64_t), intent(in), optional :: first_bytes, bucket_bytes, last_bytes
+    class(*), intent(in), optional :: first_bytes, bucket_bytes, last_bytes ! 32 or 64 bits
     integer(c_int), intent(in), optional :: overlap, wire
     logical, intent(in), optional :: error_feedback, forward, is_static, weighted
     logical, intent(in), optional :: average_micro, check_finite, want_norm

@@ -2,14 +2,15 @@
 ! gradsync_support - text, status and optional arguments between Fortran and C, in one place.
 ! Private to the binding: module gradsync does not pass these names on.
 module gradsync_support
-  use, intrinsic :: iso_c_binding, only: c_associated, c_char, c_f_pointer, c_int, c_int64_t, &
-    c_intptr_t, c_null_char, c_null_ptr, c_ptr, c_size_t
+  use, intrinsic :: iso_c_binding, only: c_associated, c_char, c_f_pointer, c_int, c_int32_t, &
+    c_int64_t, c_intptr_t, c_null_char, c_null_ptr, c_ptr, c_size_t
   use gradsync_c, only: c_call_end, c_comm_name, c_handle_begin, c_handle_bind, c_handle_find, &
-    c_last_error, c_status_string, c_strlen, KIND_COMM
+    c_integer_fits, c_last_error, c_status_string, c_strlen, KIND_COMM
   use gradsync_types, only: comm_of_handle, gs_comm, handle_of_comm, GS_OK
   implicit none
   private
-  public :: begin, conclude, find, set_bytes, set_flag, settle, stream_or_default
+  public :: begin, conclude, find, get_integer, put_integer, set_bytes, set_flag, settle
+  public :: stream_or_default
   public :: text_from_c, text_to_c
 
 contains
@@ -106,6 +107,47 @@ contains
     end if
   end subroutine settle
 
+  ! Gives an argument [what] of [call] that may be left out a [value], if it is an integer of 32
+  ! or 64 bits that can hold it. Nothing if [st] tells of a failure that comes first.
+  subroutine put_integer(argument, value, call, what, st)
+    class(*), intent(inout), optional :: argument
+    integer(c_int64_t), intent(in) :: value
+    character(*), intent(in) :: call, what
+    integer(c_int), intent(inout) :: st
+    integer(c_int) :: fits
+
+    if (.not. present(argument)) return
+    select type (argument)
+    type is (integer(c_int64_t))
+      argument = value
+      return
+    type is (integer(c_int32_t))
+      fits = c_integer_fits(text_to_c(call), text_to_c(what), 1, value)
+      if (fits == GS_OK) argument = int(value, c_int32_t)
+    class default
+      fits = c_integer_fits(text_to_c(call), text_to_c(what), 0, value)
+    end select
+    if (st == GS_OK) st = fits
+  end subroutine put_integer
+
+  ! The value of such an argument; [value] stays as it is if it was left out.
+  subroutine get_integer(value, argument, call, what, st)
+    integer(c_int64_t), intent(inout) :: value
+    class(*), intent(in), optional :: argument
+    character(*), intent(in) :: call, what
+    integer(c_int), intent(inout) :: st
+
+    if (.not. present(argument) .or. st /= GS_OK) return
+    select type (argument)
+    type is (integer(c_int64_t))
+      value = argument
+    type is (integer(c_int32_t))
+      value = argument
+    class default
+      st = c_integer_fits(text_to_c(call), text_to_c(what), 0, value)
+    end select
+  end subroutine get_integer
+
   ! Sets an option that C has as 1 or 0; one that was not given stays as it is.
   subroutine set_flag(option, flag)
     integer(c_int), intent(inout) :: option
@@ -114,19 +156,22 @@ contains
     if (present(flag)) option = merge(1, 0, flag)
   end subroutine set_flag
 
-  ! Sets an option [what] of [call] that is a size. Refuses those below 0, which C has no numbers
-  ! for.
+  ! Sets an option [what] of [call] that is a size, an integer of 32 or 64 bits. Refuses those
+  ! below 0, which C has no numbers for.
   subroutine set_bytes(option, comm, call, what, bytes, st)
     integer(c_size_t), intent(inout) :: option
     type(gs_comm), intent(in) :: comm
     character(*), intent(in) :: call, what
-    integer(c_int64_t), intent(in), optional :: bytes
+    class(*), intent(in), optional :: bytes
     integer(c_int), intent(inout) :: st
     type(c_ptr) :: address
+    integer(c_int64_t) :: size
 
+    size = option
+    call get_integer(size, bytes, call, what, st)
     if (.not. present(bytes) .or. st /= GS_OK) return
-    st = begin(comm, call, what, bytes, address)
-    if (st == GS_OK) option = bytes
+    st = begin(comm, call, what, size, address)
+    if (st == GS_OK) option = size
   end subroutine set_bytes
 
   ! A stream that was not given is the NULL stream.

@@ -254,3 +254,15 @@ gs_status_t gsi_fortran_check_dtype (const char *call, int dtype, int wanted)
     return gsi_fail (GS_ERR_ARG, "%s: dtype is %d, but it was created with %d: give the same",
                      call, dtype, wanted);
 }
+
+gs_status_t gsi_fortran_integer_fits (const char *call, const char *what, int is_integer,
+                                      int64_t value)
+{
+    if (!is_integer)
+        return gsi_fail (GS_ERR_ARG, "%s: %s is not an integer of 32 or 64 bits", call, what);
+    if (value >= INT32_MIN && value <= INT32_MAX)
+        return GS_OK;
+    return gsi_fail (GS_ERR_ARG,
+                     "%s: %s would be %" PRId64 ": declare it as integer(int64), it has 32 bits",
+                     call, what, value);
+}

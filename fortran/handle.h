@@ -82,6 +82,13 @@ gs_status_t gsi_fortran_begin (int64_t handle, const char *call, const char *wha
 gs_status_t gsi_fortran_check_list (const char *call, const char *what, int64_t length,
                                     int64_t wanted, int64_t least);
 
+/*
+ * Refuses an argument [what] that is not an integer of 32 or 64 bits or, where it is one, a
+ * [value] that does not fit into the 32 bits that it has.
+ */
+gs_status_t gsi_fortran_integer_fits (const char *call, const char *what, int is_integer,
+                                      int64_t value);
+
 /* Refuses an address of [dtype] for a thing that was made for [wanted]. */
 gs_status_t gsi_fortran_check_dtype (const char *call, int dtype, int wanted);
 

@@ -164,6 +164,7 @@ contains
     call wipe()
     call gs_ckpt_read(plan, 1, found)
     call expect(found == 1 .and. all(contents() == first), 'all arrays of a step')
+    call check_kinds(plan)
     call wipe()
     call gs_ckpt_read(plan, GS_CKPT_LATEST, found, stream=0_int64)
     call expect(found == 5000000000_int64 .and. all(contents() == second), 'all of the latest')
@@ -208,6 +209,31 @@ contains
     extent = transfer(int([0, rows - 1, 0, columns - 1, 0, 0], int64), extent)
     call expect(index(bytes, extent) > 0, 'and the extent')
   end subroutine check_grid
+
+  ! Numbers of the default kind, where those of integer(int64) are taken.
+  subroutine check_kinds(plan)
+    type(gs_ckpt), intent(in) :: plan
+    type(gs_ckpt) :: other
+    integer(int64), allocatable :: steps(:)
+    integer :: found, written, number
+    real :: no_step
+
+    found = 0
+    call gs_ckpt_read(plan, 1, found)
+    call expect(found == 1, 'a step of the default kind')
+    call gs_ckpt_read(plan, 1_int64, found)
+    call expect(found == 1, 'the same of another one')
+    call gs_ckpt_read(plan, GS_CKPT_LATEST, found, stat=stat, errmsg=errmsg)
+    call refused(GS_ERR_ARG, 'found would be 5000000000|integer(int64)', 'a large step')
+    call gs_ckpt_read(plan, 1, no_step, stat=stat, errmsg=errmsg)
+    call refused(GS_ERR_ARG, 'gs_ckpt_read: found is not an integer', 'a step that is real')
+    call gs_ckpt_test(plan, written)
+    call expect(written == -1, 'nothing has been written')
+    call gs_ckpt_list(plan, steps, number)
+    call expect(number == size(steps), 'a number of the default kind')
+    call gs_ckpt_create(world, folder, other, keep_every=10, memory=2000000)
+    call gs_ckpt_destroy(other)
+  end subroutine check_kinds
 
   ! What was written in columns is read in rows, by a plan that has nothing else.
   subroutine check_blocks()
