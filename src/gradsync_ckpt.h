@@ -268,7 +268,8 @@ gs_status_t gs_ckpt_set_grid (gs_ckpt_t *ckpt, const char *name, gs_ckpt_place_t
  *   GS_ERR_ARG       nothing was added; blocks of an array overlap, reach outside of it, or do
  *                    not cover it
  *   GS_ERR_STATE     another job writes to the folder: it is named
- *   GS_ERR_IO        the folder is missing or cannot be written to
+ *   GS_ERR_IO        the folder is missing or cannot be written to, or a rank does not see it
+ *   GS_ERR_TIMEOUT   also: its file system has not let rank 0 take it within the deadline
  *   GS_ERR_NOMEM     there is no memory for it on a rank
  * Since       0.1
  */

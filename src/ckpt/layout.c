@@ -10,10 +10,10 @@
 #include "base/log.h"
 #include "base/status.h"
 #include "ckpt/image.h"
-#include "ckpt/lock.h"
 #include "ckpt/own.h"
 #include "ckpt/region.h"
 #include "ckpt/remover.h"
+#include "ckpt/save.h"
 #include "ckpt/store.h"
 #include "comm/agree.h"
 
@@ -385,9 +385,11 @@ static gs_status_t make_files (struct work *w)
         st = get_memory (w);
     if (!st && leads (c))
         st = lay_out_part (w);
-    if (!st && !c->rank && !(st = lay_out_sealed (w)))
-        st = gsi_store_take (c, w->caller);
     if (!st && !c->rank)
+        st = lay_out_sealed (w);
+    if ((st = agree (w, st)) || (st = gsi_save_take (c, w->caller)))
+        return st;
+    if (!c->rank)
         id = strtoull (c->coming.id, NULL, 16);
     if ((st = gsi_agree_most (c->comm, w->caller, st, &id, 1, NULL)) || (st = share (w)))
         return st;
@@ -445,14 +447,13 @@ void gsi_ckpt_undo (gs_ckpt_t *c)
     for (int i = 0; i < c->arrays; i++)
         gsi_h5_set_forget (&c->set[i]);
     c->has_own_sets = false;
-    if (gsi_remover_close (c->remover, gsi_ckpt_until_ns (c)))
-        gsi_lock_drop (c->lock);
-    else
-        gsi_log (GS_LOG_WARN, "ckpt",
-                 "%s: its lock stays: the file system holds a thread that removes files",
-                 c->tenant.name);
-    c->remover = NULL;
-    c->lock = NULL;
+    if (!c->hung) { /* else a thread has them */
+        if (!gsi_remover_close (c->remover, gsi_ckpt_until_ns (c)) || !gsi_save_drop (c))
+            gsi_log (GS_LOG_WARN, "ckpt", "%s: its lock stays: the file system holds a thread",
+                     c->tenant.name);
+        c->remover = NULL;
+        c->lock = NULL;
+    }
     gsi_h5_image_clear (&c->sealed);
     gsi_h5_image_clear (&c->mine);
     free (c->parts);

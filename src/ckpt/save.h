@@ -21,7 +21,9 @@ struct gsi_save {
     char *sealed, *path; /* of the coming files: that which will be sealed, and is written to */
     struct gsi_pieces pieces;
     struct gsi_flow flow;
-    gsi_save_work_f work; /* of the worker, a thread for each of them; it ends the flow */
+    const char *caller;    /* of a take, */
+    struct gsi_lock *lock; /* and what is dropped */
+    gsi_save_work_f work;  /* of the worker, a thread for each of them; it ends the flow */
     pthread_t worker, stager;
     bool has_worker, has_stager;
     bool sealing; /* the parts of all ranks are on disk */
@@ -42,6 +44,11 @@ gs_status_t gsi_save_seal (struct gsi_save *save);
 /* finish.c. Collective: gs_compare, whose texts name [caller], which the program knows of. */
 gs_status_t gsi_save_compare (const char *caller, gs_comm_t *comm, const gs_array_t *arrays,
                               size_t number, gs_stream_t stream);
+
+/* write.c. Collective: gsi_store_take on rank 0, and whoever has the lock of a plan drops it: in
+ * a thread, as all of a save. False: the file system has that thread, which goes on alone. */
+gs_status_t gsi_save_take (gs_ckpt_t *c, const char *caller);
+bool gsi_save_drop (const gs_ckpt_t *c);
 
 /* write.c: whether the system has given back the thread of a save that was given up. */
 bool gsi_save_come_back (gs_ckpt_t *c);

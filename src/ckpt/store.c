@@ -192,6 +192,11 @@ gs_status_t gsi_store_take (gs_ckpt_t *c, const char *caller)
 
     if (c->opts.read_only)
         return GS_OK;
+    if (c->remover) { /* of a commit that was given up */
+        gsi_remover_close (c->remover, INT64_MAX);
+        gsi_lock_drop (c->lock);
+        c->lock = NULL;
+    }
     if (!(c->remover = gsi_remover_open (c->dir)))
         return gsi_fail (GS_ERR_NOMEM, "%s: out of memory", caller);
     st = gsi_lock_take (caller, c->dir, &c->lock, &taken);

@@ -13,6 +13,7 @@
 #include "base/fault.h"
 #include "base/log.h"
 #include "base/thread.h"
+#include "ckpt/lock.h"
 #include "ckpt/save.h"
 #include "ckpt/stage.h"
 #include "ckpt/store.h"
@@ -134,7 +135,7 @@ static void end_save (gs_ckpt_t *c, gs_status_t st)
             free_save (s);
         return;
     }
-    gsi_log (GS_LOG_WARN, "ckpt", "%s: the file system holds a thread of this save", s->path);
+    gsi_log (GS_LOG_WARN, "ckpt", "%s: the file system holds a thread of ours", s->flow.path);
     c->hung = s;
 }
 
@@ -456,6 +457,64 @@ static gs_status_t carry_out (const struct order *o, bool *begun)
     st = begin (o);
     *begun = !st;
     return st;
+}
+
+/* ---- The folder ---- */
+
+static gs_status_t take (struct gsi_save *s)
+{
+    return gsi_store_take (s->c, s->caller);
+}
+
+gs_status_t gsi_save_take (gs_ckpt_t *c, const char *caller)
+{
+    struct order o = {.c = c, .caller = caller};
+    struct gsi_save *s = gsi_fault ("ckpt.memory") ? NULL : calloc (1, sizeof (*s));
+    gs_status_t st = s ? GS_OK : gsi_fail (GS_ERR_NOMEM, "%s: out of memory", caller);
+
+    if (!st && !gsi_save_come_back (c))
+        st = gsi_fail (GS_ERR_STATE,
+                       "%s: the file system still holds the thread that was to "
+                       "take folder %s",
+                       caller, c->dir);
+    if ((st = agree (&o, st))) {
+        free (s);
+        return st;
+    }
+    s->c = c;
+    s->caller = caller;
+    c->save = s;
+    gsi_flow_open (&s->flow, c->dir, NULL, 0, 0);
+    begin_work (s, c->rank ? NULL : take, c->dir, caller);
+    if ((st = await_all (&o)) || (st = agree_on_work (&o)))
+        return fail_save (c, st);
+    end_save (c, GS_OK);
+    return GS_OK;
+}
+
+static gs_status_t drop (struct gsi_save *s)
+{
+    gsi_lock_drop (s->lock);
+    return GS_OK;
+}
+
+bool gsi_save_drop (const gs_ckpt_t *c)
+{
+    struct gsi_save *s = c->lock ? calloc (1, sizeof (*s)) : NULL;
+
+    if (!s) {
+        gsi_lock_drop (c->lock);
+        return true;
+    }
+    s->c = (gs_ckpt_t *) (uintptr_t) c;
+    s->lock = c->lock;
+    gsi_flow_open (&s->flow, c->dir, NULL, 0, 0);
+    begin_work (s, drop, c->dir, c->tenant.name);
+    if (!is_through (s))
+        return false; /* it still has the memory */
+    gsi_flow_clear (&s->flow);
+    free (s);
+    return true;
 }
 
 /* ---- The calls ---- */

@@ -74,7 +74,7 @@ static int open_at (int dir, const char *path, int flags, mode_t mode)
     name = name ? name + 1 : path;
     if (dir != AT_FDCWD || !strncmp (path, folder, strlen (folder)))
         note_call ();
-    while (hanging && !strcmp (name, ".gs-lock"))
+    while (hanging && !strncmp (name, ".gs-lock", 8))
         usleep (1000);
     return (int) syscall (SYS_openat, dir, path, flags, mode);
 }
@@ -186,6 +186,31 @@ static void check_hanging_lock (void)
     CHECK_OK (gs_ckpt_destroy (plan));
 }
 
+/* The same when the folder is taken, and when it is given back. */
+static void check_hanging_folder (void)
+{
+    const size_t count = KNOWN_WEIGHTS;
+    char lock[1200];
+    gs_ckpt_t *plan;
+
+    CHECK_OK (gs_ckpt_create (comm, folder, NULL, &plan));
+    CHECK_OK (gs_ckpt_add_replicated (plan, "w", 1, &count, GS_U32, state->weights));
+    hang (true);
+    CHECK_FAILS (gs_ckpt_commit (plan), GS_ERR_TIMEOUT, folder, "has taken nothing");
+    CHECK_FAILS (gs_ckpt_commit (plan), GS_ERR_STATE, "still holds the thread", folder);
+    hang (false);
+    CHECK_OK (gs_ckpt_commit (plan));
+    CHECK_OK (gs_ckpt_write (plan, 8, NULL));
+    hang (true);
+    CHECK_OK (gs_ckpt_destroy (plan));
+    hang (false);
+    snprintf (lock, sizeof (lock), "%s/.gs-lock", folder);
+    for (int i = 0; i < 20000 && !access (lock, F_OK); i++)
+        usleep (1000);
+    CHECK (access (lock, F_OK), "the lock stays");
+    CHECK_OK (gs_barrier (comm, NULL));
+}
+
 static void open_folder (void)
 {
     const char *parent = getenv ("TMPDIR");
@@ -225,6 +250,7 @@ int main (void)
     check_beside ("single");
     check_beside ("node");
     check_hanging_lock ();
+    check_hanging_folder ();
     close_folder ();
     CHECK_OK (gs_comm_destroy (comm));
     free (state);
