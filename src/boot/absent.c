@@ -12,9 +12,7 @@
 
 #define FEW_RANKS 64 /* that all ask for all */
 
-/* Others may still ask for what we have put, which a server forgets when its rank ends (PRRTE 3).
- */
-static void stay_until (int64_t until_ns)
+void gsi_absent_stay (int64_t until_ns)
 {
     static const struct timespec slice = {.tv_nsec = 10 * GSI_NS_PER_MS};
 
@@ -74,7 +72,10 @@ int gsi_absent_name (struct gsi_boot *boot, const struct gsi_asking *how, const 
     gsi_boot_name_missing (missing, boot->size, how->host, boot, names + used,
                            room - (size_t) used);
     free (missing);
-    /* Who knows less speaks later: with --kill-on-bad-exit the first to end takes all with it. */
-    stay_until (end_ns + (used ? GSI_NS_PER_S : 0));
+    /* Others may still ask for what we have put, which a server forgets when its rank ends (PRRTE
+     * 3). Who knows less speaks later: with --kill-on-bad-exit the first to end takes all with
+     * it.
+     */
+    gsi_absent_stay (end_ns + (used ? GSI_NS_PER_S : 0));
     return absent;
 }

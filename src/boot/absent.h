@@ -26,4 +26,7 @@ struct gsi_asking {
 int gsi_absent_name (struct gsi_boot *boot, const struct gsi_asking *how, const char *key,
                      char *names, size_t room, bool *cut_off);
 
+/* Returns at [until_ns]. */
+void gsi_absent_stay (int64_t until_ns);
+
 #endif /* GS_BOOT_ABSENT_H */

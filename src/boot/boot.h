@@ -56,12 +56,12 @@ struct gsi_boot_ops {
 
     /*
      * (optional, both) After a failure [st] that all ranks meet with which are left, behind an
-     * exchange that went well. blame adds the others, that do not call it, too, within a few
-     * seconds, to the text of gs_last_error (), and returns [st]. A rank that knows who it was
-     * calls show: it is there.
+     * exchange that went well. blame, from [from_ns] on, adds the others, that do not call it,
+     * too, within a few seconds, to the text of gs_last_error (), and returns [st]. A rank that
+     * knows who it was calls show: it is there.
      */
     void (*show) (struct gsi_boot *boot);
-    gs_status_t (*blame) (struct gsi_boot *boot, gs_status_t st);
+    gs_status_t (*blame) (struct gsi_boot *boot, gs_status_t st, int64_t from_ns);
 
     /* (required) Leaves, without waiting, and frees. */
     void (*close) (struct gsi_boot *boot);

@@ -464,12 +464,13 @@ static void show (struct gsi_boot *base)
     put_end (key, sizeof (key));
 }
 
-static gs_status_t blame (struct gsi_boot *base, gs_status_t st)
+static gs_status_t blame (struct gsi_boot *base, gs_status_t st, int64_t from_ns)
 {
     char what[GSI_TEXT_MAX / 2], names[GSI_TEXT_MAX / 2], key[64];
     bool cut_off;
 
     snprintf (what, sizeof (what), "%s", gs_last_error ());
+    gsi_absent_stay (from_ns);
     if (put_end (key, sizeof (key)) ||
         !gsi_absent_name (base, &asking, key, names, sizeof (names), &cut_off))
         return gsi_fail (st, "%s", what);
@@ -489,7 +490,7 @@ static gs_status_t one_died (struct boot_pmix *boot)
     if (!get_uint32 (&job, PMIX_LOCAL_SIZE, &local) || (int) local < boot->base.size)
         return GS_OK;
     gsi_fail (GS_ERR_TIMEOUT, "bootstrap: a rank died during the exchange");
-    return blame (&boot->base, GS_ERR_TIMEOUT);
+    return blame (&boot->base, GS_ERR_TIMEOUT, 0);
 }
 
 /* Waits until all ranks have put their card. */

@@ -30,7 +30,7 @@ static const char *host_of_card (const void *cards, int rank)
 struct create {
     gs_comm_t *comm;
     const struct gsi_plan *plan;
-    int64_t deadline_ns;
+    int64_t deadline_ns, met_ns;    /* when all had exchanged their cards */
     const struct gsi_coll_ops *ops; /* the transport */
     struct gsi_card card, *cards;   /* this rank's and [size] of all */
     void *team_room, *coll_room;    /* what the team and the transport are to be made in */
@@ -357,6 +357,20 @@ static double lap_us (int64_t *begin_ns)
     return (double) took_ns / 1e3;
 }
 
+/*
+ * Adds to the text of [st] who has died since the cards were exchanged. The last rank to come may
+ * have begun just then, and its deadline is as much later.
+ */
+static gs_status_t blame (struct create *c, gs_status_t st)
+{
+    struct gsi_boot *boot = c->comm->boot;
+
+    if (!boot->ops->blame)
+        return st;
+    return boot->ops->blame (boot, st,
+                             st == GS_ERR_TIMEOUT ? c->met_ns + c->plan->boot_timeout_ns : 0);
+}
+
 /* The collective part: from an open boot to a working communicator. */
 static gs_status_t join (struct create *c, gs_status_t planned)
 {
@@ -372,6 +386,7 @@ static gs_status_t join (struct create *c, gs_status_t planned)
     comm->times.transport_us = lap_us (&begin_ns);
     st = exchange (c);
     comm->times.exchange_us = lap_us (&begin_ns);
+    c->met_ns = begin_ns;
     if (st)
         return st;
     comm->serial = comm->boot->is_group ? c->plan->serial : atomic_fetch_add (&serials, 1);
@@ -381,12 +396,11 @@ static gs_status_t join (struct create *c, gs_status_t planned)
     gsi_sentry_open (comm);
     if (!(st = start (c)))
         st = agree (comm, recorded, c->deadline_ns);
-    if ((st == GS_ERR_TIMEOUT || st == GS_ERR_TRANSPORT) && !c->ops->queued &&
-        comm->boot->ops->blame)
-        st = comm->boot->ops->blame (comm->boot, st); /* one may have died since its card came */
     gsi_sentry_expect (comm, 0);
     if (comm->queue) /* which has a thread of its own */
         gsi_sentry_close (comm);
+    if ((st == GS_ERR_TIMEOUT || st == GS_ERR_TRANSPORT) && !c->ops->queued)
+        st = blame (c, st);
     comm->times.transport_us += lap_us (&begin_ns);
     if (!st && !comm->team.rank)
         gsi_log (GS_LOG_INFO, "comm",

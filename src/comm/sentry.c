@@ -57,7 +57,7 @@ static gs_status_t blame (gs_comm_t *comm, gs_status_t st)
 {
     const struct gsi_boot_ops *ops = comm->boot->ops;
 
-    return ops->blame ? ops->blame (comm->boot, st) : blame_by_records (comm, st);
+    return ops->blame ? ops->blame (comm->boot, st, 0) : blame_by_records (comm, st);
 }
 
 /* Ends the process, unless the call comes back meanwhile. */
@@ -76,8 +76,9 @@ static void give_up (gs_comm_t *comm)
     blame (comm, GS_ERR_TIMEOUT);
     if (atomic_load (&comm->sentry.until_ns) != comm->sentry.seen_ns)
         return;
-    snprintf (reason, sizeof (reason), "%s. The process is ended (GS_STUCK_MS)",
-              gs_last_error ());
+    snprintf (reason, sizeof (reason), "%s%s. The process is ended (GS_STUCK_MS)",
+              gs_last_error (),
+              strstr (gs_last_error (), "did not come") ? ", or have ended meanwhile" : "");
     path = gsi_record_dump (&comm->record, reason);
     gsi_record_give_up (&comm->record, GS_ERR_TIMEOUT, comm->culprit, comm->record.seq);
     gsi_log (GS_LOG_ERROR, "comm", "%s%s%s", reason, *path ? ". Flight record: " : "", path);

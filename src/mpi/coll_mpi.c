@@ -174,8 +174,10 @@ static gs_status_t make_comm (struct gsi_coll_mpi *c, const struct gsi_coll_setu
 
     if ((c->comm = gsi_boot_mpi_take (setup->boot)) != MPI_COMM_NULL)
         return GS_OK;
-    if ((st = gsi_guest_start (setup->deadline_ns)) ||
-        (st = gsi_guest_check_world (setup->team->size)))
+    if ((st = gsi_guest_start (setup->deadline_ns)) == GS_ERR_TIMEOUT)
+        return gsi_fail (st, "transport mpi: the deadline passed (GS_BOOT_TIMEOUT_MS) while MPI "
+                             "started, which waits for all ranks");
+    if (st || (st = gsi_guest_check_world (setup->team->size)))
         return st;
     MPI_Comm_size (MPI_COMM_WORLD, &world_size);
     if (setup->origin && setup->origin->coll->ops == &gsi_coll_mpi)

@@ -37,9 +37,9 @@ draw_trial () {
     plan="$how $victim ${steps[step]} $drawn"
 }
 
-# Whether the text $1 holds the victim for missing or dead, and nobody else for missing: but others
-# may be in a call of a group, or through with a destroy. Groups of every other rank have numbers of
-# their own. The output is in $2.
+# Whether the text $1 holds the victim for missing or dead, and nobody else for missing; but
+# others may be in a call of a group, through with a destroy, or stuck in MPI. Groups of every
+# other rank have numbers of their own. The output is in $2.
 names_victim () {
     local text=$1 number=$victim missing
 
@@ -50,7 +50,7 @@ names_victim () {
     text=${text#*communicator \'chaos*\' on rank * (host *): }
     missing=$(grep -oE 'rank [0-9]+' <<<"${text#*did not come*:}" | sort -u)
     if [[ $text = *"did not come"* && $1 != *"destroy #"* ]] \
-        && ! grep -q "of communicator 'chaos.split" "$2"; then
+        && ! grep -qE "of communicator 'chaos.split|\(GS_STUCK_MS\)" "$2"; then
         [[ $missing = "rank $number" ]]
     else
         grep -qx "rank $number" <<<"$missing"
