@@ -2,9 +2,8 @@
 ! gradsync_ckpt - plans of checkpoints; what is in memory given by address here, arrays in
 ! gradsync_ckpt_array.
 !
-! The contracts are those of gradsync_ckpt.h. Dimensions are in Fortran's order: the first index
-! is the fastest. Files have them in the order of C, and tell that the array is one of Fortran,
-! with its bounds. Every subroutine ends in stat and errmsg, as in gradsync_comm.
+! The contracts are those of gradsync_ckpt.h. Dimensions are in Fortran's order, in files in that
+! of C; these tell that the array is Fortran's, with its bounds.
 module gradsync_ckpt
   use, intrinsic :: iso_c_binding, only: c_associated, c_char, c_double, c_int, c_int32_t, &
     c_int64_t, c_intptr_t, c_loc, c_ptr, c_size_t, c_sizeof

@@ -45,14 +45,14 @@ static bool ask (struct gsi_boot *boot, const struct gsi_asking *how, const char
 }
 
 int gsi_absent_name (struct gsi_boot *boot, const struct gsi_asking *how, const char *key,
-                     char *names, size_t room, bool *cut_off)
+                     char *names, size_t room)
 {
     int64_t end_ns = gsi_now_ns () + 2 * how->seconds * GSI_NS_PER_S; /* all have asked */
     unsigned char *missing = calloc (2, (size_t) boot->size);
     unsigned char *local;
     int leader, used = 0, absent = 0;
+    bool cut_off = true; /* all of this node came, and nobody of others */
 
-    *cut_off = false;
     if (!missing) {
         snprintf (names, room, "who did not come is not known");
         return -1;
@@ -63,15 +63,17 @@ int gsi_absent_name (struct gsi_boot *boot, const struct gsi_asking *how, const 
                          leader, boot->host);
     memset (local, 0, (size_t) boot->size);
     how->local (boot, local);
-    *cut_off = true;
     for (int r = 0; r < boot->size; r++) {
         absent += missing[r];
-        *cut_off = *cut_off && (missing[r] != 0) != (local[r] != 0);
+        cut_off = cut_off && (missing[r] != 0) != (local[r] != 0);
     }
-    *cut_off = *cut_off && absent;
     gsi_boot_name_missing (missing, boot->size, how->host, boot, names + used,
                            room - (size_t) used);
     free (missing);
+    if (cut_off && absent)
+        snprintf (names + strlen (names), room - strlen (names),
+                  "; nobody of other hosts was heard of: a firewall may drop what the PMIx "
+                  "servers send each other, to ports of any number");
     /* Others may still ask for what we have put, which a server forgets when its rank ends (PRRTE
      * 3). Who knows less speaks later: with --kill-on-bad-exit the first to end takes all with
      * it.

@@ -23,11 +23,10 @@
 
 #define ATTEMPT_NS (2 * GSI_NS_PER_S) /* for a connection; the proof takes until rank 0 calls */
 #define STAGGER_NS (250 * GSI_NS_PER_MS) /* from one address to the next: RFC 8305 */
-#define RETRY_NS   (50 * GSI_NS_PER_MS) /* after a failure, twice as long after each further one \
-                                         */
-#define SLOW_NS    GSI_NS_PER_S         /* the longest */
-#define REFUSED_NS (3 * GSI_NS_PER_S)   /* rank 0 is gone when all have refused for so long */
-#define GRACE_NS   (2 * GSI_NS_PER_S)   /* others wait longer than rank 0, which knows more */
+#define RETRY_NS   (50 * GSI_NS_PER_MS)  /* after a failure; each time twice as long */
+#define SLOW_NS    GSI_NS_PER_S          /* the longest */
+#define REFUSED_NS (3 * GSI_NS_PER_S)    /* rank 0 is gone when all have refused for so long */
+#define GRACE_NS   (2 * GSI_NS_PER_S)    /* others wait longer than rank 0, which knows more */
 #define TICK_MS    20
 
 struct boot_id {

@@ -2,12 +2,10 @@
 /*
  * boot_pmix - ranks of a job step with a PMIx server: srun --mpi=pmix, mpirun.
  *
- * The only file that calls PMIx. It uses no more than Slurm's server offers: put, commit, a
- * non-blocking fence that collects, non-blocking get, and job keys. A fence tells when all have
- * come but not who has not; after its deadline we ask for each card by itself.
- *
- * A card stays in the servers until the step ends. N.B. PMIx has no call that takes a key back,
- * and a value put again under its key is one more there (4.2): groups meet over their parent.
+ * The only file that calls PMIx, and no more of it than Slurm's server offers. A fence tells when
+ * all have come but not who has not; after its deadline we ask for each card by itself. A card
+ * stays in the servers until the step ends. N.B. No call takes a key back, and a value put again
+ * is one more there (4.2): groups meet over their parent.
  */
 #include <fenv.h>
 #include <pmix.h>
@@ -28,7 +26,6 @@
 #include "boot/launch.h"
 
 #define STARTING_KEY "gradsync.starting" /* of ranks that wait in the start of MPI */
-#define FEW_RANKS    64                  /* that ask for all others */
 #define ASK_SECONDS  2 /* how long a server may take to find a card after the deadline */
 
 struct boot_pmix {
@@ -38,13 +35,12 @@ struct boot_pmix {
 };
 
 /*
- * PMIx stays open from the first communicator to the end of the process: opening it again is
- * fragile in several versions (openpmix#1558, #1581, #2202). A process that exits while a
- * communicator is open does not finalize, so that the launcher sees a failed rank.
+ * PMIx stays open to the end of the process: opening it again is fragile in several versions
+ * (openpmix#1558, #1581, #2202). A process that exits while a communicator is open does not
+ * finalize, so that the launcher sees a failed rank.
  */
 static pthread_mutex_t guard = PTHREAD_MUTEX_INITIALIZER; /* the four below */
-static bool initialised;
-static bool unreachable; /* a server was announced, and does not answer */
+static bool initialised, unreachable; /* a server was announced, and does not answer */
 static int users;
 static int exchanges; /* numbers the keys; the same on all ranks by the order of creates */
 
@@ -69,7 +65,7 @@ static void finalize_at_exit (void)
     pthread_mutex_unlock (&guard);
 }
 
-/* N.B. It may divide 0 by 0 (hwloc reads XML, 5.0): programs with -ffpe-trap would end there. */
+/* N.B. It may divide 0 by 0 (hwloc, 5.0): programs with -ffpe-trap would end there. */
 static pmix_status_t init_pmix (pmix_proc_t *me)
 {
     fenv_t traps;
@@ -99,10 +95,10 @@ static gs_status_t connect_server (pmix_proc_t *me)
     }
     if (rc != PMIX_SUCCESS)
         return gsi_launch_refused (PMIx_Error_string (rc));
-    if (initialised)
-        PMIx_Finalize (NULL, 0); /* gives back the count just taken */
-    else
+    if (!initialised)
         atexit (finalize_at_exit);
+    else
+        PMIx_Finalize (NULL, 0); /* gives back the count just taken */
     initialised = true;
     users++;
     return GS_OK;
@@ -406,17 +402,12 @@ static const struct gsi_asking asking = {
 static gs_status_t name_missing (struct boot_pmix *boot, const char *key, const char *what)
 {
     char names[GSI_TEXT_MAX / 2];
-    bool cut_off;
 
-    gsi_absent_name (&boot->base, &asking, key, names, sizeof (names), &cut_off);
+    gsi_absent_name (&boot->base, &asking, key, names, sizeof (names));
     return gsi_fail (GS_ERR_TIMEOUT,
-                     "bootstrap: %s; %s. %sDoes every rank of the job step call "
+                     "bootstrap: %s; %s. Does every rank of the job step call "
                      "gs_comm_create? If not, use gs_comm_from_mpi or gs_comm_create_from_id",
-                     what, names,
-                     cut_off
-                         ? "Nobody of other hosts was heard of: does a firewall drop what the "
-                           "PMIx servers send each other, to ports of any number? "
-                         : "");
+                     what, names);
 }
 
 static gs_status_t reserve (struct gsi_boot *base, size_t bytes)
@@ -439,8 +430,7 @@ static gs_status_t put_card (const char *key, const void *card, size_t bytes)
     value.type = PMIX_BYTE_OBJECT;
     value.data.bo.bytes = (char *) (uintptr_t) card; /* only read, and copied */
     value.data.bo.size = bytes;
-    rc = PMIx_Put (PMIX_GLOBAL, key, &value);
-    if (rc != PMIX_SUCCESS)
+    if ((rc = PMIx_Put (PMIX_GLOBAL, key, &value)) != PMIX_SUCCESS)
         return from_pmix (GS_ERR_BOOT, "PMIx_Put", rc);
     if ((rc = PMIx_Commit ()) != PMIX_SUCCESS)
         return from_pmix (GS_ERR_BOOT, "PMIx_Commit", rc);
@@ -467,12 +457,11 @@ static void show (struct gsi_boot *base)
 static gs_status_t blame (struct gsi_boot *base, gs_status_t st, int64_t from_ns)
 {
     char what[GSI_TEXT_MAX / 2], names[GSI_TEXT_MAX / 2], key[64];
-    bool cut_off;
 
     snprintf (what, sizeof (what), "%s", gs_last_error ());
     gsi_absent_stay (from_ns);
     if (put_end (key, sizeof (key)) ||
-        !gsi_absent_name (base, &asking, key, names, sizeof (names), &cut_off))
+        !gsi_absent_name (base, &asking, key, names, sizeof (names)))
         return gsi_fail (st, "%s", what);
     return gsi_fail (st, "%s; %s", what, names);
 }

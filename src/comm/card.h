@@ -28,9 +28,10 @@ struct gsi_card {
 
 /*
  * Reads all cards, the same on every rank, and fails with the first of these that is found:
- * another protocol or version, a status or text that is none, a rank's own failure (with its rank,
- * host and text), numbers out of their range, different transports or checks asked for. Of cards
- * that have passed, all but [coll], which is for the transport to check, can be used as they are.
+ * another protocol or version, a status or text that is none, a rank's own failure (with its
+ * rank, host and text), numbers out of their range, different transports or checks asked for. Of
+ * cards that have passed, all but [coll], which is for the transport to check, can be used as
+ * they are.
  */
 gs_status_t gsi_cards_agree (const struct gsi_card *cards, int size);
 

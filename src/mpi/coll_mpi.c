@@ -14,17 +14,8 @@
 #include "mpi/choice.h"
 #include "mpi/exchange.h"
 #include "mpi/guest.h"
-#include "mpi/network.h"
 
 extern const struct gsi_coll_ops gsi_coll_mpi;
-
-#define CREATE_TAG 0x6773 /* of MPI_Comm_create_group */
-
-/* What a rank says on its card: its place in MPI_COMM_WORLD, -1 before MPI is up, its settings.
- */
-struct card {
-    int32_t world_rank, world_size, algorithm, deterministic;
-};
 
 /* What every rank needs to tell the others whether it has all else; zeros. */
 static struct gsi_coll_mpi *make_room (int size)
@@ -38,7 +29,7 @@ static struct gsi_coll_mpi *make_room (int size)
 
 static gs_status_t prepare (const struct gsi_boot *boot, void *memory, void **room)
 {
-    struct card *card = memory;
+    struct gsi_coll_mpi_card *card = memory;
     int up = gsi_guest_up ();
 
     card->world_rank = card->world_size = -1;
@@ -62,141 +53,13 @@ static gs_status_t prepare (const struct gsi_boot *boot, void *memory, void **ro
     return *room ? GS_OK : gsi_fail (GS_ERR_NOMEM, "transport mpi: out of memory");
 }
 
-static struct card card_of (const struct gsi_coll_setup *setup, int rank)
-{
-    struct card card;
-
-    memcpy (&card, (const char *) setup->cards + (size_t) rank * GSI_COLL_CARD_BYTES,
-            sizeof (card));
-    return card;
-}
-
-/* Whether our ranks are those of MPI_COMM_WORLD in order; the same answer on every rank. */
-static bool is_world (const struct gsi_coll_setup *setup, int world_size)
-{
-    bool same = world_size == setup->team->size;
-
-    for (int r = 0; r < setup->team->size && same; r++) {
-        int there = card_of (setup, r).world_rank;
-        same = there < 0 || there == r;
-    }
-    return same;
-}
-
-/* Duplicates MPI_COMM_WORLD; every rank has shown its card, so none is far away. */
-static gs_status_t world_comm (struct gsi_coll_mpi *c, const struct gsi_coll_setup *setup)
-{
-    MPI_Request request;
-    gs_status_t st;
-    int rc;
-
-    if ((rc = MPI_Comm_idup (MPI_COMM_WORLD, &c->duplicate, &request)))
-        return gsi_guest_fail ("MPI_Comm_idup", rc);
-    st = gsi_guest_wait ("transport mpi: MPI_Comm_idup", &request, setup->deadline_ns);
-    if (st) {
-        c->unfinished = true;
-        return gsi_network_blame (st, setup->boot, setup->team);
-    }
-    c->comm = c->duplicate;
-    return GS_OK;
-}
-
-/* A call of MPI_Comm_create_group, which only ranks of the group make. */
-struct grouping {
-    MPI_Comm whole, made;
-    MPI_Group group;
-};
-
-static int make_group (void *argument)
-{
-    struct grouping *g = argument;
-
-    return MPI_Comm_create_group (g->whole, g->group, CREATE_TAG, &g->made);
-}
-
-/* Makes a communicator of some ranks of [whole], in this order; only they call. */
-static gs_status_t create_group (MPI_Comm whole, int size, const int *ranks, int64_t deadline_ns,
-                                 MPI_Comm *out)
-{
-    struct grouping *g = malloc (sizeof (*g));
-    MPI_Group all;
-    gs_status_t st;
-
-    if (!g)
-        return gsi_fail (GS_ERR_NOMEM, "transport mpi: out of memory");
-    g->whole = whole;
-    MPI_Comm_group (whole, &all);
-    MPI_Group_incl (all, size, ranks, &g->group);
-    MPI_Group_free (&all);
-    st = gsi_guest_by ("transport mpi: MPI_Comm_create_group", make_group, g, deadline_ns);
-    if (st == GS_ERR_TIMEOUT) /* and it is MPI's */
-        return st;
-    *out = st ? MPI_COMM_NULL : g->made;
-    MPI_Group_free (&g->group);
-    free (g);
-    return st;
-}
-
-/* The same of ranks of MPI_COMM_WORLD that have found each other elsewhere. */
-static gs_status_t group_comm (struct gsi_coll_mpi *c, const struct gsi_coll_setup *setup,
-                               int world_size)
-{
-    for (int r = 0; r < c->size; r++) {
-        struct card card = card_of (setup, r);
-        bool fits = gsi_coll_mpi_fits (card.world_rank, card.world_size, world_size);
-        c->ranks[r] = card.world_rank;
-        for (int k = 0; k < r && fits; k++)
-            fits = c->ranks[k] != c->ranks[r];
-        if (!fits)
-            return gsi_fail (GS_ERR_MISMATCH,
-                             "transport mpi: rank %d is rank %d of an MPI world of "
-                             "%d, which does not fit: all ranks must be of one MPI job, with MPI "
-                             "initialised on all or on none",
-                             r, card.world_rank, card.world_size);
-    }
-    return create_group (MPI_COMM_WORLD, c->size, c->ranks, setup->deadline_ns, &c->comm);
-}
-
-/*
- * Makes the communicator of a group from that of its origin; only the ranks of the group call.
- * They have come so far together, but one may have died since.
- */
-static gs_status_t origin_comm (const struct gsi_coll_setup *setup, MPI_Comm *out)
-{
-    return create_group (((struct gsi_coll_mpi *) setup->origin->coll)->comm, setup->team->size,
-                         setup->origin->rank, setup->deadline_ns, out);
-}
-
-static gs_status_t make_comm (struct gsi_coll_mpi *c, const struct gsi_coll_setup *setup)
-{
-    gs_status_t st;
-    int world_size;
-
-    if ((c->comm = gsi_boot_mpi_take (setup->boot)) != MPI_COMM_NULL)
-        return GS_OK;
-    if ((st = gsi_guest_start (setup->deadline_ns)) == GS_ERR_TIMEOUT)
-        return gsi_fail (st, "transport mpi: the deadline passed (GS_BOOT_TIMEOUT_MS) while MPI "
-                             "started, which waits for all ranks");
-    if (st || (st = gsi_guest_check_world (setup->team->size)))
-        return st;
-    MPI_Comm_size (MPI_COMM_WORLD, &world_size);
-    if (setup->origin && setup->origin->coll->ops == &gsi_coll_mpi)
-        st = origin_comm (setup, &c->comm);
-    else
-        st = is_world (setup, world_size) ? world_comm (c, setup)
-                                          : group_comm (c, setup, world_size);
-    if (!st)
-        MPI_Comm_set_errhandler (c->comm, MPI_ERRORS_RETURN);
-    return st;
-}
-
 /* All ranks compare the same cards and so come to the same verdict. */
 static gs_status_t compare_cards (const struct gsi_coll_setup *setup)
 {
-    struct card zero = card_of (setup, 0);
+    struct gsi_coll_mpi_card zero = gsi_coll_mpi_card_of (setup, 0);
 
     for (int r = 1; r < setup->team->size; r++) {
-        struct card card = card_of (setup, r);
+        struct gsi_coll_mpi_card card = gsi_coll_mpi_card_of (setup, r);
         if (card.algorithm != zero.algorithm || card.deterministic != zero.deterministic)
             return gsi_fail (GS_ERR_MISMATCH,
                              "rank 0 and rank %d have different GS_HOST_ALGO or "
@@ -398,7 +261,7 @@ static gs_status_t open_mpi (const struct gsi_coll_setup *setup, struct gsi_coll
     c->rank = setup->team->rank;
     c->size = setup->team->size;
     c->spins = setup->team->local_size > sysconf (_SC_NPROCESSORS_ONLN) ? GSI_GUEST_YIELD_NOW : 0;
-    if (!(st = make_comm (c, setup)) &&
+    if (!(st = gsi_coll_mpi_comm (c, setup)) &&
         !(st = agree (c, lay_out (c, setup), setup->deadline_ns)) && c->levels.shares)
         st = share_memory (c, setup);
     if (st) {

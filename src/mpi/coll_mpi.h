@@ -104,6 +104,16 @@ static inline uint64_t gsi_kind_of (const struct gsi_coll_mpi *c, uint64_t bytes
     return bytes ^ (uint64_t) c->kind << 32;
 }
 
+/* What a rank says on its card: its place in MPI_COMM_WORLD, -1 before MPI is up, its settings.
+ */
+struct gsi_coll_mpi_card {
+    int32_t world_rank, world_size, algorithm, deterministic;
+};
+
+/* coll_mpi_comm.c: the card of a rank, and c->comm by all of them, until the setup's deadline. */
+struct gsi_coll_mpi_card gsi_coll_mpi_card_of (const struct gsi_coll_setup *setup, int rank);
+gs_status_t gsi_coll_mpi_comm (struct gsi_coll_mpi *c, const struct gsi_coll_setup *setup);
+
 /* Whether a card that says [rank] of [size] can be of a rank of this process's MPI_COMM_WORLD. */
 static inline bool gsi_coll_mpi_fits (int rank, int size, int world_size)
 {

@@ -104,8 +104,8 @@ rm "$copy/tree/doc/man/gs_barrier.3"
 seen lint/manual.sh "doc/man/gs_barrier.3: is not there"
 sed -i 's/dtype/type/g' "$copy"/tree/doc/man/*.3
 seen lint/manual.sh "gs_allreduce_avg's parameter dtype"
-change src/gradsync.h '/^ \* Since/d'
-seen lint/manual.sh "gradsync.h: gs_barrier: contract without Since"
+change src/gradsync_collectives.h '/^ \* Since/d'
+seen lint/manual.sh "gradsync_collectives.h: gs_barrier: contract without Since"
 change src/gradsync_reducer.h '/^ \* Since/d'
 seen lint/manual.sh "gradsync_reducer.h: gs_reducer_finish: contract without Since"
 

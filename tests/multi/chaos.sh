@@ -6,7 +6,7 @@
 # SEED + n. GS_TEST_TRIALS and GS_TEST_SEED say the same; else 100 trials, 12 with GS_TEST_SHORT.
 
 launch=${top_srcdir:?run me by make check}/tests/launch.sh
-program=tests/multi/chaos.mt
+program=tests/multi/victim.mt
 trials=${1:-${GS_TEST_TRIALS:-$([[ -n ${GS_TEST_SHORT-} ]] && echo 12 || echo 100)}}
 seed=${2:-${GS_TEST_SEED:-$((SRANDOM % 1000000))}}
 beside=${GS_TEST_BESIDE:-6} # trials that run side by side: they mostly wait

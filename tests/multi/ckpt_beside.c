@@ -235,7 +235,7 @@ static void hold_open (gs_ckpt_t *plan, int64_t step, H5F_close_degree_t degree)
     H5Pclose (access);
 }
 
-/* Rank 0 has no descriptor for HDF5: that is not damage, and nothing older is taken. */
+/* Rank 0 has no descriptor for the file: that is not damage, and nothing older is taken. */
 static void check_descriptors (gs_ckpt_t *plan, int64_t step)
 {
     struct rlimit normal, low;
@@ -244,7 +244,7 @@ static void check_descriptors (gs_ckpt_t *plan, int64_t step)
 
     close (lowest);
     getrlimit (RLIMIT_NOFILE, &normal);
-    low = (struct rlimit){(rlim_t) lowest + 1, normal.rlim_max};
+    low = (struct rlimit){(rlim_t) lowest, normal.rlim_max};
     fill (0);
     setrlimit (RLIMIT_NOFILE, &low);
     BESIDE_FAILS (gs_ckpt_read (plan, GS_CKPT_LATEST, &found, NULL), GS_ERR_NOMEM,

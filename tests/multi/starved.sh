@@ -7,7 +7,7 @@
 # GS_TEST_LONG: every allocation, and all behind it, too; else as many as GS_TEST_SEED draws.
 
 launch=${top_srcdir:?run me by make check}/tests/launch.sh
-program=tests/multi/starved.mt
+program=tests/multi/starving.mt
 seed=${GS_TEST_SEED:-$((RANDOM))}
 every=40
 [[ -z ${GS_TEST_SHORT-} ]] || every=80

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* starved_calls - the calls of starved.c: what each needs, does, and gives. */
+/* starved_calls - the calls of starving.c: what each needs, does, and gives. */
 #ifndef GS_TESTS_STARVED_CALLS_H
 #define GS_TESTS_STARVED_CALLS_H
 

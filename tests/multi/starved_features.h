@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* starved_features - the calls of starved.c on reducers and checkpoints, and what all work on. */
+/* starved_features - calls of starving.c on reducers and checkpoints; what all work on. */
 #ifndef GS_TESTS_STARVED_FEATURES_H
 #define GS_TESTS_STARVED_FEATURES_H
 

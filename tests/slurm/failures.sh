@@ -199,7 +199,7 @@ dropped () {
 
 cut_off () {
     GS_BOOT_TIMEOUT_MS=1000 step -N2 --ntasks-per-node=1 "$act"
-    failed $? && says "Nobody of other hosts was heard of: does a firewall drop"
+    failed $? && says "nobody of other hosts was heard of: a firewall may drop"
 }
 
 mpi_cut_off () {

@@ -46,8 +46,8 @@ struct bench_raw_mpi {
     void (*move) (enum bench_move what, void *send, void *recv, int count, int bytes,
                   gs_dtype_t dtype, int times);
 
-    /* [times] times, rows 1 and 2 of [field], of [bytes] each, to the rank before and the next one,
-     * and from them into rows 0 and 3. */
+    /* [times] times, rows 1 and 2 of [field], of [bytes] each, to the rank before and the next
+     * one, and from them into rows 0 and 3. */
     void (*neighbours) (void *field, int bytes, int times);
 };
 #define BENCH_RAW_MPI_SYMBOL    "bench_raw_mpi"

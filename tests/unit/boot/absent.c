@@ -38,13 +38,10 @@ static void check (int rank, int size, int first, int last, int absent, const ch
     const struct gsi_asking how = {.local = local, .ask = ask, .host = host};
     struct gsi_boot boot = {.rank = rank, .size = size, .host = "n"};
     char names[400];
-    bool cut_off;
 
     memset (asked, 0, sizeof (asked));
-    ck_assert_int_eq (gsi_absent_name (&boot, &how, "key", names, sizeof (names), &cut_off),
-                      absent);
+    ck_assert_int_eq (gsi_absent_name (&boot, &how, "key", names, sizeof (names)), absent);
     ck_assert_str_eq (names, text);
-    ck_assert_int_eq (cut_off, gone == PER_NODE);
     for (int r = 0; r < size; r++)
         ck_assert_int_eq (asked[r], r >= first && r <= last);
 }
@@ -56,7 +53,9 @@ START_TEST (few_ranks_ask_for_all)
     gone = -1;
     check (1, 3, 0, 2, 0, "all ranks came");
     gone = PER_NODE; /* the only one of the other node */
-    check (1, PER_NODE + 1, 0, PER_NODE, 1, "1 of 51 ranks did not come: rank 50 (host n2)");
+    check (1, PER_NODE + 1, 0, PER_NODE, 1,
+           "1 of 51 ranks did not come: rank 50 (host n2); nobody of other hosts was heard of: a "
+           "firewall may drop what the PMIx servers send each other, to ports of any number");
 }
 END_TEST
 

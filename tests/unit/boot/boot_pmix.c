@@ -123,6 +123,7 @@ START_TEST (answers_come_after_the_deadline)
 
     fake = true;
     unit_ok (gsi_boot_pmix.open (&boot));
+    unit_ok (gsi_boot_reserve (boot, sizeof (card)));
     unit_fails (boot->ops->exchange (boot, &card, sizeof (card), cards, gsi_now_ns ()),
                 GS_ERR_TIMEOUT, "2 of 2 ranks did not come");
     scribble ();

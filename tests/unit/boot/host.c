@@ -451,6 +451,7 @@ START_TEST (a_wrong_secret_is_a_stranger)
 END_TEST
 
 UNIT_SUITE ("host", 60, strangers_are_dropped, silent_strangers_block_nobody,
-            a_flood_of_strangers, slow_strangers_block_nobody, replays_take_no_rank, changed_messages_are_dropped,
-            a_rank_tries_again, a_false_rank_0_is_found_out, a_dead_address_hides_no_other,
-            only_what_is_announced_listens, no_more_files, a_wrong_secret_is_a_stranger)
+            a_flood_of_strangers, slow_strangers_block_nobody, replays_take_no_rank,
+            changed_messages_are_dropped, a_rank_tries_again, a_false_rank_0_is_found_out,
+            a_dead_address_hides_no_other, only_what_is_announced_listens, no_more_files,
+            a_wrong_secret_is_a_stranger)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * starved - the program of starved.sh: on one of two ranks an allocation of gradsync's own code
+ * starving - the program of starved.sh: on one of two ranks an allocation of gradsync's own code
  * fails, or all from one on, by the preloaded starve.so. Then the call fails on all ranks that
  * must know of it, and names that rank; or it goes well, and its results are right. The
  * communicator is of one mind, the call goes well when it is made again, and nothing is left.

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * chaos - the program of chaos.sh: all that a job does, small and in bulk, while one rank is
+ * victim - the program of chaos.sh: all that a job does, small and in bulk, while one rank is
  * killed, stopped or leaves. GS_TEST_CHAOS="HOW RANK STEP MICROSECONDS" says which and when, from
  * the beginning of the step on. Each rank that is left says how it ended.
  */
