@@ -449,9 +449,7 @@ static gs_status_t put_end (char *key, size_t room)
 static void show (struct gsi_boot *base)
 {
     char key[64];
-
-    (void) base;
-    put_end (key, sizeof (key));
+    (void) base, put_end (key, sizeof (key));
 }
 
 static gs_status_t blame (struct gsi_boot *base, gs_status_t st, int64_t from_ns)

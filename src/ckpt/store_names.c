@@ -127,7 +127,7 @@ gs_status_t gsi_store_list (const gs_ckpt_t *c, int64_t **steps, size_t *number)
     *steps = NULL;
     *number = 0;
     if (!dir)
-        return gsi_file_fail (c->dir, "opendir");
+        return gsi_file_unread (c->dir);
     while ((errno = 0, entry = readdir (dir))) {
         int64_t step = gsi_store_step_of (entry->d_name, &coming);
         if (step < 0 || coming)

@@ -69,22 +69,23 @@ static int make_group (void *argument)
 static gs_status_t create_group (MPI_Comm whole, int size, const int *ranks, int64_t deadline_ns,
                                  MPI_Comm *out)
 {
-    struct grouping *g = malloc (sizeof (*g));
+    static const char what[] = "transport mpi: MPI_Comm_create_group";
+    struct grouping own, *memory = malloc (sizeof (*memory)), *g = memory ? memory : &own;
+    gs_status_t st = GS_ERR_NOMEM;
     MPI_Group all;
-    gs_status_t st;
+    int rc;
 
-    if (!g)
-        return gsi_fail (GS_ERR_NOMEM, "transport mpi: out of memory");
     g->whole = whole;
     MPI_Comm_group (whole, &all);
     MPI_Group_incl (all, size, ranks, &g->group);
     MPI_Group_free (&all);
-    st = gsi_guest_by ("transport mpi: MPI_Comm_create_group", make_group, g, deadline_ns);
-    if (st == GS_ERR_TIMEOUT) /* and it is MPI's */
-        return st;
+    if (memory && (st = gsi_guest_by (what, make_group, g, deadline_ns)) == GS_ERR_TIMEOUT)
+        return st;          /* and it is MPI's */
+    if (st == GS_ERR_NOMEM) /* the others are in it: without a thread, and so a deadline */
+        st = (rc = make_group (g)) ? gsi_guest_fail (what, rc) : GS_OK;
     *out = st ? MPI_COMM_NULL : g->made;
     MPI_Group_free (&g->group);
-    free (g);
+    free (memory);
     return st;
 }
 

@@ -14,6 +14,8 @@ struct entry {
     struct gsi_ticket ticket;
 };
 
+#define TAKEN GSI_ROUTE_ENDS /* instead of an end */
+
 size_t gsi_letter_begin (char *letter)
 {
     memset (letter, 0, sizeof (uint64_t));
@@ -36,16 +38,39 @@ size_t gsi_letter_append (char *letter, size_t used, const struct gsi_ticket *ti
     return used + gsi_letter_needs (n);
 }
 
-gs_status_t gsi_letter_read (const char *letter, struct gsi_notes notes[GSI_ROUTE_ENDS])
+bool gsi_letter_take (char *letter, enum gsi_route_end end, struct gsi_ticket *ticket,
+                      const char **data)
 {
-    const char *at = letter + sizeof (uint64_t);
+    char *at = letter + sizeof (uint64_t);
+    struct entry entry;
     uint64_t tickets;
 
     memcpy (&tickets, letter, sizeof (tickets));
-    for (uint64_t i = 0; i < tickets; i++) {
-        struct entry entry;
+    for (uint64_t i = 0; i < tickets; i++, at += gsi_letter_needs (entry.bytes)) {
+        memcpy (&entry, at, sizeof (entry));
+        if (entry.end != end)
+            continue;
+        *ticket = entry.ticket;
+        *data = at + sizeof (entry);
+        entry.end = TAKEN;
+        memcpy (at, &entry, sizeof (entry));
+        return true;
+    }
+    return false;
+}
+
+gs_status_t gsi_letter_read (const char *letter, struct gsi_notes notes[GSI_ROUTE_ENDS])
+{
+    const char *at = letter + sizeof (uint64_t);
+    struct entry entry;
+    uint64_t tickets;
+
+    memcpy (&tickets, letter, sizeof (tickets));
+    for (uint64_t i = 0; i < tickets; i++, at += gsi_letter_needs (entry.bytes)) {
         struct gsi_note *note;
         memcpy (&entry, at, sizeof (entry));
+        if (entry.end == TAKEN)
+            continue;
         if (!(note = malloc (sizeof (*note) + entry.bytes)))
             return gsi_fail (GS_ERR_NOMEM, "transport mpi: no memory for a message");
         note->next = NULL;
@@ -56,7 +81,6 @@ gs_status_t gsi_letter_read (const char *letter, struct gsi_notes notes[GSI_ROUT
         else
             notes[entry.end].first = note;
         notes[entry.end].last = note;
-        at += gsi_letter_needs (entry.bytes);
     }
     return GS_OK;
 }

@@ -3,10 +3,13 @@
  * letters - what ranks of different nodes tell each other of messages.
  *
  * A letter has the tickets of one call to one rank, of messages in both directions, with what is
- * short. A call may take less than its letters have: the rest waits here for later ones.
+ * short. A call may take less than its letters have: the rest waits in notes for later ones. What
+ * a call takes itself needs no memory, so that it fails on no rank for want of that.
  */
 #ifndef GS_MPI_LETTERS_H
 #define GS_MPI_LETTERS_H
+
+#include <stdbool.h>
 
 #include "gradsync.h"
 #include "mpi/route.h"
@@ -37,7 +40,12 @@ static inline size_t gsi_letter_needs (size_t n)
     return 2 * sizeof (uint64_t) + sizeof (struct gsi_ticket) + (n + 7) / 8 * 8;
 }
 
-/* Puts what is in [letter] into [notes], of senders and of receivers. */
+/* Takes the first ticket of this end out of [letter], where its data stay; false: there is none.
+ */
+bool gsi_letter_take (char *letter, enum gsi_route_end end, struct gsi_ticket *ticket,
+                      const char **data);
+
+/* Puts what was not taken out of [letter] into [notes], of senders and of receivers. */
 gs_status_t gsi_letter_read (const char *letter, struct gsi_notes notes[GSI_ROUTE_ENDS]);
 
 /* The oldest one, to be freed; NULL: none. */

@@ -351,7 +351,9 @@ static gs_status_t carry (struct gsi_delivery *w)
             st = advance (w, i);
             left = left || w->o->chain[i].head != GSI_POST_NONE;
         }
-        if (st || (!active && !left))
+        if (!st && !active && !left)
+            return gsi_far_end (w);
+        if (st)
             return st;
         st = pause_once (w, polls, &spins);
     }

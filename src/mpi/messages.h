@@ -15,7 +15,8 @@
 struct gsi_partner {
     int peer;
     char *letter; /* [GSI_LETTER_BYTES] that comes, */
-    bool coming;  /* if this rank waits for one */
+    bool coming;  /* if this rank waits for one; */
+    bool came;    /* one is there */
 };
 
 /* The messages of a pair in one direction. */
@@ -94,6 +95,9 @@ gs_status_t gsi_far_take (struct gsi_delivery *w, bool *active);
 
 /* Takes the ticket of a chain's head if it has come, else waits for the next letter. */
 gs_status_t gsi_far_meet (struct gsi_delivery *w, struct gsi_chain *chain);
+
+/* Keeps what letters have for later calls. */
+gs_status_t gsi_far_end (struct gsi_delivery *w);
 
 /* Begins pieces of the head of chain [number]; whether all have ended. */
 gs_status_t gsi_far_advance (struct gsi_delivery *w, int number, bool *ended);

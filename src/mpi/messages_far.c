@@ -93,11 +93,31 @@ static struct gsi_notes *notes_of (const struct gsi_delivery *w, int peer)
     return w->o->notes + GSI_ROUTE_ENDS * (w->call->message ? peer : w->c->size + peer);
 }
 
+static gs_status_t put_by (struct gsi_delivery *w, struct gsi_partner *partner)
+{
+    if (!partner->came)
+        return GS_OK;
+    partner->came = false;
+    return gsi_letter_read (partner->letter, notes_of (w, partner->peer));
+}
+
+gs_status_t gsi_far_end (struct gsi_delivery *w)
+{
+    gs_status_t st = GS_OK;
+
+    for (int p = 0; p < w->partners && !st; p++)
+        st = put_by (w, &w->o->partner[p]);
+    return st;
+}
+
 gs_status_t gsi_far_meet (struct gsi_delivery *w, struct gsi_chain *chain)
 {
     enum gsi_route_end other = chain->send ? GSI_ROUTE_RECEIVES : GSI_ROUTE_SENDS;
     struct gsi_partner *partner = &w->o->partner[chain->partner];
+    struct gsi_ticket ticket;
     struct gsi_note *note;
+    const char *data;
+    gs_status_t st;
 
     if (chain->head == GSI_POST_NONE || w->o->link[chain->head].heard)
         return GS_OK;
@@ -106,8 +126,14 @@ gs_status_t gsi_far_meet (struct gsi_delivery *w, struct gsi_chain *chain)
         free (note);
         return GS_OK;
     }
+    if (partner->came && gsi_letter_take (partner->letter, other, &ticket, &data)) {
+        gsi_message_hear (w, chain, &ticket, data);
+        return GS_OK;
+    }
     if (partner->coming)
         return GS_OK;
+    if ((st = put_by (w, partner)))
+        return st;
     partner->coming = true;
     return post (w, false, partner->letter, GSI_LETTER_BYTES, chain->peer, GSI_TAG_LETTER,
                  w->letters + chain->partner);
@@ -168,16 +194,9 @@ gs_status_t gsi_far_begin (struct gsi_delivery *w)
     return st;
 }
 
-static gs_status_t letter_came (struct gsi_delivery *w, struct gsi_partner *partner)
-{
-    partner->coming = false;
-    return gsi_letter_read (partner->letter, notes_of (w, partner->peer));
-}
-
 gs_status_t gsi_far_take (struct gsi_delivery *w, bool *active)
 {
     struct gsi_post_office *o = w->o;
-    gs_status_t st;
     int ended = 0, rc = MPI_Testsome (w->requests, o->request, &ended, o->index, o->status);
 
     *active = ended != MPI_UNDEFINED;
@@ -190,8 +209,10 @@ gs_status_t gsi_far_take (struct gsi_delivery *w, bool *active)
         int k = o->index[i] - w->letters, lane = k - w->partners;
         if (lane >= 0)
             piece_ended (w, lane / GSI_POST_LANES, lane % GSI_POST_LANES);
-        else if (k >= 0 && (st = letter_came (w, &o->partner[k])))
-            return st;
+        else if (k >= 0) {
+            o->partner[k].coming = false;
+            o->partner[k].came = true;
+        }
     }
     return GS_OK;
 }

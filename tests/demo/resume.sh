@@ -101,7 +101,7 @@ refuses () { # TEXT [OPTION]...
 
 refuses "$room/halves/ck has checkpoints: go on with --resume"
 refuses "/replicated/loss is GS_F64 [100] there and GS_F64 [90]" --train-steps 90 --resume
-refuses "/sharded/x is GS_F64 [8, 8] there and GS_F64 [9, 8]" --trajectories 9 --resume
+refuses "/sharded/x is GS_F64 [8, 8] there and GS_F64 [8, 9]" --trajectories 9 --resume
 refuses "folder $room/halves/loss.csv" --checkpoint "$room/halves/loss.csv"
 
 saved () { # NAME: the names of what it has saved; what is still written has others

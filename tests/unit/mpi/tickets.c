@@ -82,7 +82,9 @@ START_TEST (letters_have_tickets_of_both_directions_in_order)
     struct gsi_notes notes[GSI_ROUTE_ENDS] = {{0}};
     char *letter = malloc (GSI_LETTER_BYTES), data[100];
     size_t used = gsi_letter_begin (letter);
+    struct gsi_ticket first;
     struct gsi_note *note;
+    const char *with;
 
     for (uint64_t i = 0; i < 100; i++) {
         struct gsi_ticket ticket = {.bytes = i};
@@ -90,9 +92,16 @@ START_TEST (letters_have_tickets_of_both_directions_in_order)
         used = gsi_letter_append (letter, used, &ticket, i % 3, data, (size_t) i);
     }
     unit_check (used <= GSI_LETTER_BYTES, "too long");
+    for (uint64_t i = 1; i < 5; i += 1 + (i == 2)) { /* 1, 2, 4: what a call takes itself */
+        unit_check (gsi_letter_take (letter, GSI_ROUTE_SENDS, &first, &with), "none is there");
+        ck_assert_uint_eq (first.bytes, i);
+        unit_check (with[0] == (char) i && with[i - 1] == (char) i, "what goes with it");
+    }
     unit_ok (gsi_letter_read (letter, notes));
     memset (letter, 0, GSI_LETTER_BYTES);
     for (uint64_t i = 0; i < 100; i++) {
+        if (i == 1 || i == 2 || i == 4)
+            continue;
         note = gsi_notes_take (&notes[i % 3 ? GSI_ROUTE_SENDS : GSI_ROUTE_RECEIVES]);
         ck_assert_ptr_nonnull (note);
         ck_assert_uint_eq (note->ticket.bytes, i);
