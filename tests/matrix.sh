@@ -9,7 +9,7 @@ passed=0 failed=0 skipped=0
 remarks=()            # a line for each test that failed or was skipped
 running=()            # label, folder and beginning in the log of the step that runs
 times=build/times     # seconds, step and name of each test
-beside=$((jobs < 8 ? jobs + 1 : 8)) # tests that run side by side: they mostly wait
+beside=$((jobs < 6 ? jobs + 2 : 8)) # tests that run side by side: they mostly wait
 
 # Why a test was skipped, or where to look and what is there from its first failure on. A TAP
 # driver says the reason in the line itself.
