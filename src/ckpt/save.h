@@ -16,6 +16,7 @@ struct gsi_save;
 typedef gs_status_t (*gsi_save_work_f) (struct gsi_save *save);
 
 struct gsi_save {
+    struct gsi_save *left; /* another one that a thread still has */
     gs_ckpt_t *c;
     int64_t step;
     char *sealed, *path; /* of the coming files: that which will be sealed, and is written to */

@@ -32,6 +32,7 @@ program counts
   call gs_gather(comm, x, all_x, 0, count=-1, stat=stat, errmsg=errmsg)
   call expect_failure(stat, errmsg, GS_ERR_ARG, 'gs_gather: count is -1', 'less than none')
   call gs_comm_destroy(comm)
+  deallocate (all_x, all_y)
   call finish()
 
 contains
