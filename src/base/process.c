@@ -4,6 +4,7 @@
 
 #include <dlfcn.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -95,6 +96,24 @@ gs_status_t gsi_process_use (const char *caller)
     if (!atomic_load_explicit (&used, memory_order_acquire))
         begin_use ();
     return GS_OK;
+}
+
+/* Unlike SIG_IGN, a handler is not inherited by the programs that this one starts. */
+static void go_on (int signal)
+{
+    (void) signal;
+}
+
+void gsi_process_outlive_pipes (void)
+{
+    struct sigaction action;
+
+    if (sigaction (SIGPIPE, NULL, &action) || (action.sa_flags & SA_SIGINFO) ||
+        action.sa_handler != SIG_DFL)
+        return;
+    action.sa_handler = go_on;
+    action.sa_flags = SA_RESTART;
+    sigaction (SIGPIPE, &action, NULL);
 }
 
 gs_status_t gsi_handle_check (const char *caller, const char *argument, const char *kind,

@@ -71,6 +71,7 @@ static pmix_status_t init_pmix (pmix_proc_t *me)
     fenv_t traps;
     pmix_status_t rc;
 
+    gsi_process_outlive_pipes ();
     feholdexcept (&traps);
     rc = PMIx_Init (me, NULL, 0); /* counted by PMIx itself: cheap when open */
     fesetenv (&traps);

@@ -292,6 +292,7 @@ gs_status_t gsi_guest_start (int64_t deadline_ns)
 {
     gs_status_t st = GS_OK;
 
+    gsi_process_outlive_pipes ();
     pthread_mutex_lock (&guard);
     if (!gsi_guest_up () || start)
         st = initialise (deadline_ns);
