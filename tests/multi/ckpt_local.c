@@ -52,6 +52,7 @@ static void check_commit (bool locked)
     check_text ("gs_ckpt_commit", gs_ckpt_commit (plan), "/ck");
     if (file)
         unlink ("ck/.gs-lock");
+    CHECK_OK (gs_barrier (comm, NULL)); /* now rank 0 has taken its lock away */
     CHECK (access ("ck/.gs-lock", F_OK), "the lock stays");
     CHECK_OK (gs_ckpt_destroy (plan));
 }

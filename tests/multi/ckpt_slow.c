@@ -226,7 +226,7 @@ static void close_folder (void)
     char command[1300];
 
     CHECK_OK (gs_barrier (comm, NULL));
-    snprintf (command, sizeof (command), "rm -r '%s'", folder);
+    snprintf (command, sizeof (command), "rm -rf '%s'", folder); /* a thread ends */
     if (!multi_rank ())
         CHECK (!system (command), "cannot remove %s", folder);
 }
