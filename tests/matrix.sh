@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 #
 # matrix.sh - the builds of `./setup check` and the count of their results; sourced by setup,
-# whose steps, log and jobs it uses.
+# whose steps, log, jobs and mark of what runs aside it uses.
 
-: "${log:?}" "${jobs:?}"
+: "${log:?}" "${jobs:?}" "${aside:?}"
 passed=0 failed=0 skipped=0
 remarks=()            # a line for each test that failed or was skipped
 running=()            # label, folder and beginning in the log of the step that runs
@@ -135,6 +135,21 @@ everyday () {
     tests "on a private Slurm" build-gcc "${brief[@]}" make -C build-gcc check-slurm-core
 }
 
+# A minimal Debian 13 waits for packages most of the time, as Slurm does for its nodes.
+begin_debian () {
+    (export "${aside?}"; tests/install/rootfs --suite trixie check; echo $? >build/debian.status) \
+        >build/debian.log 2>&1 </dev/null &
+}
+
+end_debian () {
+    [[ -e build/debian.log ]] || begin_debian
+    until [[ -s build/debian.status ]]; do
+        sleep 1
+    done
+    cat build/debian.log
+    return "$(<build/debian.status)"
+}
+
 # What it leaves out, in the same build.
 thorough () {
     # The build with sanitizers has them.
@@ -147,6 +162,7 @@ thorough () {
     tests "gcc: on simulated GPUs, with NCCL 2.18" build-gcc env SIM_NCCL_VERSION=2.18 \
         make -j"$beside" -C build-gcc check-simgpu \
         SIMGPU='installed multi/average multi/device multi/stops fortran/devices'
+    begin_debian
     tests "gcc: on a private Slurm" build-gcc env GS_TEST_SHORT=1 make -C build-gcc check-slurm
     tests "gcc: benchmarks, a short run" build-gcc make -C build-gcc check-perf CHECK_PERF=--smoke
     tests "gcc: unit tests under valgrind" build-gcc make -j"$jobs" -C build-gcc check-valgrind
@@ -288,6 +304,7 @@ check () { # [--all | --continuous]
     [[ ${1-} != --all ]] || kinds+=(all)
     start "${kinds[@]}"
     : >"$times"
+    rm -f build/debian.*
     if command -v apt-get >/dev/null; then # without it tests of modules skip, and say so
         step "packages: two module systems in build/modules" tests/install/fetch-modules \
             build/modules
@@ -297,8 +314,7 @@ check () { # [--all | --continuous]
     --all)
         build_in "gcc" build-gcc --enable-werror "${gpus[@]}" && thorough
         other_builds
-        tests "./setup check on a minimal Debian 13" build \
-            tests/install/rootfs --suite trixie check
+        tests "./setup check on a minimal Debian 13" build end_debian
         printf '\nThe 20 slowest tests, in seconds:\n'
         sort -rn "$times" | head -n 20
         ;;
