@@ -6,17 +6,25 @@
 . "$(dirname "$0")/lint.sh"
 need groff groff-base
 
-check_page () { # FILE
-    local target warnings
+# Pages are formatted in one run, where one could hide what another lacks by defining it.
+check_pages () {
+    local installed page pages=() target text warnings
 
-    grep -qF "  $1" doc/Makefile.am || complain "$1" "is not in doc/Makefile.am"
-    target=$(sed -n '1s/^\.so man[13]\///p' "$1")
-    if [[ -n $target ]]; then
-        [[ -e doc/man/$target ]] || complain "$1" "points to $target, which is not there"
-        return
-    fi
-    warnings=$(LC_ALL=C.UTF-8 groff -t -man -ww -Tutf8 -z "$1" 2>&1)
-    [[ -z $warnings ]] || complain "$1" "$warnings"
+    installed=$(<doc/Makefile.am)
+    for page in doc/man/*.[0-9]; do
+        [[ $installed = *"  $page"* ]] || complain "$page" "is not in doc/Makefile.am"
+        read -r text <"$page"
+        target=${text#.so man[0-9]/}
+        if [[ $target = "$text" ]]; then
+            pages+=("$page")
+        elif [[ ! -e doc/man/$target ]]; then
+            complain "$page" "points to $target, which is not there"
+        fi
+    done
+    warnings=$(LC_ALL=C.UTF-8 groff -t -man -ww -Tutf8 -z "${pages[@]}" 2>&1)
+    [[ -z $warnings ]] || complain doc/man "$warnings"
+    warnings=$(grep -nE "^[.'] *(de|am|al.|ds|as|nr|rn|rm)[1i]? " "${pages[@]}")
+    [[ -z $warnings ]] || complain doc/man "pages define nothing: $warnings"
 }
 
 # check_example LANGUAGE FILE: the README's block of this language is the file.
@@ -37,24 +45,21 @@ check_page_program () {
         | cmp -s - <(sed 1,2d "$2") || complain "$1" "its program differs from $2"
 }
 
-check_links () { # FILE
-    local link
+check_links () { # FILE...
+    local file link
 
-    while read -r link; do
-        [[ -e $(dirname "$1")/$link ]] || complain "$1" "links to $link, which is not there"
-    done < <(grep -oE '\]\([^)#: ]+' "$1" | sed 's/^](//')
+    while IFS=: read -r file link; do
+        link=${link#](}
+        [[ -e ${file%/*}/$link ]] || complain "$file" "links to $link, which is not there"
+    done < <(grep -oHE '\]\([^)#: ]+' "$@")
 }
 
-for file in doc/man/*.[0-9]; do
-    check_page "$file"
-done
+check_pages
 check_example c doc/examples/c/average.c
 check_example fortran doc/examples/fortran/average.f90
 check_page_example doc/man/gradsync-checkpoint.7 doc/examples/c/resume.c
 check_page_example doc/man/gradsync-reducer.7 doc/examples/c/train.c
 check_page_program doc/man/gradsync-checkpoint.7 doc/examples/python/plot.py
-for file in README.md doc/*.md; do
-    check_links "$file"
-done
+check_links ./README.md doc/*.md
 
 finish "the manual formats, documents show what is there"

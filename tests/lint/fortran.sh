@@ -7,19 +7,9 @@
 facade=fortran/gradsync.f90
 types=fortran/gradsync_types.f90
 
-# is_public NAME: module gradsync hands the name on.
-is_public () {
-    sed 's/!.*//' "$facade" | grep -qw "$1"
-}
-
-# public_name FUNCTION: what the module calls it: its own name, or nothing for one that is not for
-# programs, because the binding calls it.
-public_name () {
-    case $1 in
-    gs_comm_from_mpi_fint) echo gs_comm_from_mpi ;; # generic, other handles too
-    gs_ckpt_set_bounds) ;;                          # called by the adds
-    *) echo "$1" ;;
-    esac
+# words: those of standard input, with blanks around each.
+words () {
+    echo " $(grep -oE '[A-Za-z0-9_]+' | sort -u | tr '\n' ' ')"
 }
 
 # NAME VALUE of each enumerator and numeric macro of the headers, but for those that only make an
@@ -34,28 +24,36 @@ fortran_constants () {
     sed -nE 's/^ *integer.*parameter, public :: (GS_[A-Z0-9_]+) = (-?[0-9]+).*$/\1 \2/p' "$types"
 }
 
+bound=$(sed -nE 's/.*bind\(c, name="([a-z0-9_]+)"\).*/\1/p' fortran/*.f90 | words)
+public=$(sed 's/!.*//' "$facade" | words) # what module gradsync hands on
+in_headers=$(cat "${headers[@]}" | words)
+values=$'\n'$(fortran_constants)$'\n'
+
 functions=0
 for name in $(public_names); do
-    grep -hq "bind(c, name=\"$name\")" fortran/*.f90 || complain fortran "$name is not bound"
-    name=$(public_name "$name")
-    [[ -z $name ]] || is_public "$name" || complain "$facade" "$name is not public"
+    [[ $bound = *" $name "* ]] || complain fortran "$name is not bound"
+    case $name in # what the module calls it
+    gs_comm_from_mpi_fint) name=gs_comm_from_mpi ;; # generic, other handles too
+    gs_ckpt_set_bounds) name= ;;                    # not for programs: the adds call it
+    esac
+    [[ -z $name || $public = *" $name "* ]] || complain "$facade" "$name is not public"
     ((functions++))
 done
 
 constants=0
 while read -r name value; do
-    fortran=$(fortran_constants | sed -n "s/^$name //p")
-    if [[ -z $fortran ]]; then
+    there=${values#*$'\n'"$name "} # its value, and all that follows it
+    if [[ $there = "$values" ]]; then
         complain "$types" "$name is missing"
-    elif [[ $fortran != "$value" ]]; then
-        complain "$types" "$name is $fortran, in C $value"
+    elif [[ ${there%%$'\n'*} != "$value" ]]; then
+        complain "$types" "$name is ${there%%$'\n'*}, in C $value"
     fi
-    is_public "$name" || complain "$facade" "$name is not public"
+    [[ $public = *" $name "* ]] || complain "$facade" "$name is not public"
     ((constants++))
 done < <(c_constants)
 
 while read -r name value; do
-    grep -hqw "$name" "${headers[@]}" || complain "$types" "$name is not in ${headers[*]}"
+    [[ $in_headers = *" $name "* ]] || complain "$types" "$name is not in ${headers[*]}"
 done < <(fortran_constants)
 
 # Patterns that find nothing would pass everything.

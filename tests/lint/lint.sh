@@ -35,11 +35,9 @@ need_build () {
 
 # sources EXTENSION...: our own files with these extensions, one per line.
 sources () {
-    local extension
+    local IFS='|'
 
-    for extension; do
-        find src cuda fortran tests doc/examples -name "*.$extension" 2>/dev/null | sort
-    done
+    find src cuda fortran tests doc/examples 2>/dev/null | grep -E "\.($*)\$" | sort
 }
 
 # map_names NODE-PATTERN: the names listed as global in the nodes of src/gradsync.map that match.

@@ -6,15 +6,6 @@
 # each topic of the log stands in gradsync(7), and each number of a section of the headers in one.
 . "$(dirname "$0")/lint.sh"
 
-# Prints page $1 without fonts; a page that only points to another is that other.
-page () {
-    local file=$1 target
-
-    target=$(sed -n '1s/^\.so man3\///p' "$file")
-    [[ -z $target ]] || file=doc/man/$target
-    sed 's/\\f[BIRP]//g; s/\\f(C[WRBI]//g; s/\\-/-/g; s/\\_/_/g' "$file"
-}
-
 check_contract () { # NAME TYPE PARAMETERS HEADER CONTRACT
     local word label rest=$5
 
@@ -32,21 +23,46 @@ check_contract () { # NAME TYPE PARAMETERS HEADER CONTRACT
     done
 }
 
-check_page () { # NAME TYPE PARAMETERS
-    local file=doc/man/$1.3 text word
-
-    if [[ ! -e $file ]]; then
-        complain "$file" "is not there"
-        return
-    fi
-    text=$(page "$file" 2>&1)
-    sed -n '/^\.SH NAME/,/^\.SH SYNOPSIS/p' <<<"$text" | grep -qw "$1" \
-        || complain "$file" "$1 is not in its NAME section"
-    for word in $3; do
-        grep -qw -- "$word" <<<"$text" || complain "$file" "does not mention $1's parameter $word"
-    done
-    [[ $2 != gs_status_t* ]] || grep -qE '^\.SH "?RETURN VALUE' <<<"$text" \
-        || complain "$file" "has no section RETURN VALUE"
+# Prints what is wrong with the pages of the functions, which are all read in one pass.
+page_faults () {
+    prototypes | awk -v OFS=': ' '
+        pages && FNR == 1 { page = FILENAME; there[page] = 1; in_name = 0 }
+        pages && FNR == 1 && sub (/^\.so man3\//, "") { target[page] = "doc/man/" $0 }
+        pages {
+            gsub (/\\f[BIRP]|\\f\(C[WRBI]/, "") # fonts
+            gsub (/\\_/, "_")
+            if (/^\.SH NAME/)
+                in_name = 1
+            if (/^\.SH "?RETURN VALUE/)
+                returns[page] = 1
+            n = split ($0, word, /[^A-Za-z0-9_]+/)
+            for (i = 1; i <= n; i++) {
+                has[page, word[i]] = 1
+                if (in_name)
+                    named[page, word[i]] = 1
+            }
+            if (/^\.SH SYNOPSIS/)
+                in_name = 0
+            next
+        }
+        { # name, type, parameters
+            page = text = "doc/man/" $1 ".3"
+            if (!(page in there)) {
+                print page, "is not there"
+                next
+            }
+            if (page in target)
+                text = target[page] # this page only points to another
+            if (!((text, $1) in named))
+                print page, $1 " is not in its NAME section"
+            n = split ($3, word, " ")
+            for (i = 1; i <= n; i++)
+                if (!((text, word[i]) in has))
+                    print page, "does not mention " $1 "\047s parameter " word[i]
+            if ($2 ~ /^gs_status_t/ && !(text in returns))
+                print page, "has no section RETURN VALUE"
+        }
+    ' pages=1 doc/man/*.3 pages= FS="$unit" -
 }
 
 check_programs () {
@@ -59,13 +75,14 @@ check_programs () {
 }
 
 check_topics () {
-    local topic listed
+    local topic listed names
 
     listed=$(sed -n '/^Topics are/,/^\.TP/p' doc/man/gradsync.7)
+    names=$(sed -n '/topic_names\[\] =/,/;/p' src/base/log.c)
     while read -r topic; do
-        grep -qw -- "$topic" <<<"$listed" \
+        [[ $listed =~ (^|[^[:alnum:]_])"$topic"([^[:alnum:]_]|$) ]] \
             || complain doc/man/gradsync.7 "does not list the topic $topic of the log"
-        grep -qw -- "$topic" <(sed -n '/topic_names\[\] =/,/;/p' src/base/log.c) \
+        [[ $names =~ (^|[^[:alnum:]_])"$topic"([^[:alnum:]_]|$) ]] \
             || complain src/base/log.c "does not list the topic $topic"
     done < <(cat src/*/*.c cuda/*.c | sed -nE 's/.*gsi_log \([^,]*, "([a-z]+)".*/\1/p' | sort -u)
 }
@@ -84,15 +101,16 @@ check_sections
 count=0
 while IFS=$unit read -r name type parameters header contract; do
     check_contract "$name" "$type" "$parameters" "$header" "$contract"
-    check_page "$name" "$type" "$parameters"
     ((count++))
 done < <(prototypes)
+faults=$(page_faults 2>&1) || complain doc/man "the pages cannot be read"
+[[ -z $faults ]] || complain manual "$faults"
 [[ $count = "$(public_names | wc -l)" ]] \
     || complain "${headers[*]}" "$count contracts, but $(public_names | wc -l) names are public"
 
+fortran=$(<doc/man/gradsync-fortran.7)
 for header in "${headers[@]#src/}"; do
-    grep -qF "$header" doc/man/gradsync-fortran.7 \
-        || complain doc/man/gradsync-fortran.7 "does not name $header"
+    [[ $fortran = *"$header"* ]] || complain doc/man/gradsync-fortran.7 "does not name $header"
 done
 
 finish "$count functions have their contract and their page"

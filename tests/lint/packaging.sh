@@ -18,11 +18,19 @@ has_option () { # NAME
     grep -qx -- "--$1" <<<"$options"
 }
 
-check_recipe () { # FILE
-    local output option version_there
+# check_python TEXT FILE...: the files are Python.
+check_python () {
+    local output
 
-    output=$(python3 -c 'import ast, sys; ast.parse(open(sys.argv[1]).read(), sys.argv[1])' "$1" \
-        2>&1) || complain "$1" "$output"
+    output=$(python3 -c '
+import ast, sys
+for name in sys.argv[1:]:
+    ast.parse(open(name).read(), name)' "${@:2}" 2>&1) || complain "$1" "$output"
+}
+
+check_recipe () { # FILE
+    local option version_there
+
     while read -r option; do
         has_option "$option" || complain "$1" "names --$option, which configure does not have"
     done < <(grep -oE -- '--(with|without|enable|disable)-[a-z0-9-]+' "$1" \
@@ -35,6 +43,7 @@ check_recipe () { # FILE
 }
 
 recipes=(doc/packaging/spack/package.py doc/packaging/easybuild/gradsync-*.eb)
+check_python "the recipes are no Python" "${recipes[@]}"
 for recipe in "${recipes[@]}"; do
     check_recipe "$recipe"
 done
@@ -49,11 +58,11 @@ trap 'rm -rf "$copy"' EXIT
 cp -R doc/packaging "$copy" && echo tarball >"$copy/gradsync-$version.tar.xz"
 (cd "$copy" && packaging/checksums "gradsync-$version.tar.xz") >"$copy/out" 2>&1 \
     || complain doc/packaging/checksums "$(<"$copy/out")"
+check_python "the recipes are no Python with a checksum" "${recipes[@]/#doc/$copy}"
+sum=$(sha256sum <"$copy/gradsync-$version.tar.xz" | cut -c 1-64)
 for recipe in "${recipes[@]}"; do
-    python3 -c 'import ast, sys; ast.parse(open(sys.argv[1]).read())' "$copy/${recipe#doc/}" \
-        || complain "$recipe" "is no Python with a checksum"
-    grep -q "$(sha256sum <"$copy/gradsync-$version.tar.xz" | cut -c 1-64)" \
-        "$copy/${recipe#doc/}" || complain "$recipe" "doc/packaging/checksums leaves it as it is"
+    grep -q "$sum" "${recipe/#doc/$copy}" \
+        || complain "$recipe" "doc/packaging/checksums leaves it as it is"
 done
 
 finish "${#recipes[@]} recipes fit configure"

@@ -142,6 +142,8 @@ seen lint/manual.sh "gradsync_reducer.h: gs_reducer_finish: contract without Sin
 
 echo '.no_such_macro' | plant doc/man/gs_barrier.3
 seen lint/documents.sh "no_such_macro"
+echo '.ds planted text' | plant doc/man/gs_barrier.3
+seen lint/documents.sh "pages define nothing: doc/man/gs_barrier.3"
 change doc/Makefile.am '/gs_barrier.3/d'
 seen lint/documents.sh "doc/man/gs_barrier.3: is not in doc/Makefile.am"
 drop doc/man/gs_comm_rank.3

@@ -7,7 +7,8 @@ need shellcheck shellcheck
 
 mapfile -t scripts < <(
     find setup .ci tests slurm doc/examples -type f 2>/dev/null | sort | while read -r file; do
-        case $(head -n 2 "$file" | tr '\n' ' ' | tr -d '\0') in
+        read -r -n 80 first <"$file"
+        case $first in
         '#!'*bash* | '#!'*/sh* | '# shellcheck shell='*) echo "$file" ;;
         esac
     done
