@@ -45,6 +45,12 @@ binding_is_shown () {
         chooses "env -u SLURM_GPU_BIND -u SLURM_TRES_BIND -u SLURM_TRES_PER_TASK" -N1 prog
 }
 
+# As in a job whose first node is the smaller one.
+node_with_most_cpus () {
+    SLURM_JOB_ID=1 SLURM_JOB_NUM_NODES=2 SLURM_NTASKS=8 SLURM_TASKS_PER_NODE=1,7 \
+        SLURM_JOB_CPUS_PER_NODE=1,7 chooses "srun" --no-gpus prog
+}
+
 # places EXPECTED COMMAND...: the ranks on each node, as "n0 4 n1 4".
 places () {
     local expected=$1
@@ -64,7 +70,10 @@ in_job () { # SALLOC-OPTIONS COMMAND...
 
 layout_of_a_job () { # 7 ranks and 1
     in_job "-N2 -n8 --gpus-per-node=4" gs-run touch started >out 2>&1
-    [[ $? = 2 && ! -e started ]] && says "submit with --ntasks-per-node=4" || return
+    [[ $? = 2 && ! -e started ]] && says "the job has room for 7,1 ranks on its nodes" \
+        "and a node has 4 GPUs: submit with --ntasks-per-node=4" || return
+    in_job "-N2 -n8 --gpus-per-node=4" gs-run --ntasks-per-node=4 touch started >out 2>&1
+    [[ $? = 2 && ! -e started ]] && says "room for 7,1 ranks" || return
     GS_TRANSPORT=mpi places "n0 7 n1 1" in_job "-N2 -n8 --gpus-per-node=4" gs-run
 }
 
@@ -323,6 +332,13 @@ check "one node of a job with --gpus" places "n0 4" \
 check "fewer ranks than the job has" places "n0 2 n1 2" in_job "$job" gs-run --ntasks-per-node=2
 check "all GPUs of a job without ranks" places "n0 4 n1 4" \
     in_job "-N2 --exclusive --gpus-per-node=4" gs-run
+check "fewer ranks than there is room for" places "n0 4 n1 4" \
+    in_job "-N2 -n15 --exclusive --gpus-per-node=4" gs-run -n8
+check "fewer ranks of each node than there is room for" places "n0 4 n1 4" \
+    in_job "-N2 -n15 --exclusive --gpus-per-node=4" gs-run --ntasks-per-node=4
+check "one node of a job by CPUs" places "n0 4" in_job "-N2 -n8 --gpus-per-node=4" gs-run -N1
+check "one node of a job, no GPUs" places "n0 4" \
+    in_job "-N2 --ntasks-per-node=4" gs-run --no-gpus -N1
 check "no GPUs" chooses "$base -N2 -n8 prog" --no-gpus -N2 -n8 prog
 check "no GPUs, for the program too" chooses " GS_DEVICE=host " --no-gpus -n1 prog
 check "no GPUs, and the user's own settings" keeps_own_device
@@ -405,6 +421,7 @@ check "a program like an option" chooses "-- --prog" --no-gpus -- --prog
 check "parts of a heterogeneous job" het_job
 check "inside a step" inside_a_step
 check "a job with too few CPUs" too_few_cpus
+check "a job whose nodes have different CPUs" node_with_most_cpus
 check "no PMIx plugin" without_plugin
 check "no Slurm" without_slurm
 finish
