@@ -115,8 +115,7 @@ tarball_complete () { # FOLDER
 
 # LABEL: what each check of build-gcc begins with.
 basics () {
-    tests "$1lint" build-gcc make -j"$jobs" -C build-gcc lint
-    tests "$1unit tests" build-gcc make -j"$jobs" -C build-gcc check-unit
+    tests "$1lint and unit tests" build-gcc make -j"$beside" -C build-gcc check-basics
     tests "$1ABI" build-gcc make -C build-gcc check-abi
 }
 
