@@ -59,6 +59,12 @@ module gradsync_c
       type(c_ptr) :: text
     end function c_last_error
 
+    function c_result(st) bind(c, name="gsi_result") result(same)
+      import :: c_int
+      integer(c_int), value, intent(in) :: st
+      integer(c_int) :: same
+    end function c_result
+
     function c_version() bind(c, name="gs_version") result(text)
       import :: c_ptr
       type(c_ptr) :: text

@@ -5,7 +5,7 @@ module gradsync_support
   use, intrinsic :: iso_c_binding, only: c_associated, c_char, c_f_pointer, c_int, c_int32_t, &
     c_int64_t, c_intptr_t, c_null_char, c_null_ptr, c_ptr, c_size_t
   use gradsync_c, only: c_call_end, c_comm_name, c_handle_begin, c_handle_bind, c_handle_find, &
-    c_integer_fits, c_last_error, c_status_string, c_strlen, KIND_COMM
+    c_integer_fits, c_last_error, c_result, c_status_string, c_strlen, KIND_COMM
   use gradsync_types, only: comm_of_handle, gs_comm, handle_of_comm, GS_OK
   implicit none
   private
@@ -55,7 +55,7 @@ contains
 
     call c_call_end(rank, ranks)
     if (present(stat)) stat = st
-    if (st == GS_OK) return
+    if (c_result(st) == GS_OK) return
     if (present(errmsg)) errmsg = text_from_c(c_last_error())
     if (present(stat)) return
     who = ''

@@ -62,10 +62,11 @@ typedef enum gs_status {
 const char *gs_status_string (gs_status_t status);
 
 /*
- * The text of the last failure in the calling thread: culprit, reason, cure.
+ * Why the last call of the calling thread failed: culprit, reason, cure.
  *
- * Owner       the library; valid until the next failing call of this thread.
- * Returns     never NULL. It is for after a failure: what succeeds may leave any text.
+ * Owner       the library; valid until the next call of this thread that returns a status.
+ * Returns     never NULL; "" after a call that returned GS_OK. What returns no status, such as
+ *             gs_comm_rank, leaves the text, or sets it if it fails.
  * Since       0.1
  */
 const char *gs_last_error (void);

@@ -227,5 +227,5 @@ gs_status_t gs_setting_get (int index, gs_setting_t *setting)
     setting->value = gsi_env_text ((enum gsi_env) index);
     setting->origin = set_text ((enum gsi_env) index) ? "environment" : "default";
     setting->help = variables[index].help;
-    return GS_OK;
+    return gsi_result (GS_OK);
 }

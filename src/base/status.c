@@ -3,12 +3,14 @@
 #include "base/status.h"
 
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/plain.h"
 
 static _Thread_local char last_text[GSI_TEXT_MAX];
+static _Thread_local bool is_told; /* the last public call of this thread has failed */
 
 gs_status_t gsi_fail (gs_status_t st, const char *format, ...)
 {
@@ -20,7 +22,19 @@ gs_status_t gsi_fail (gs_status_t st, const char *format, ...)
     va_end (ap);
     gsi_plain (text, sizeof (text));
     memcpy (last_text, text, sizeof (text));
+    is_told = true;
     return st;
+}
+
+gs_status_t gsi_result (gs_status_t st)
+{
+    is_told = st != GS_OK;
+    return st;
+}
+
+const char *gsi_last_text (void)
+{
+    return last_text;
 }
 
 void gsi_failure_note (struct gsi_failure *f, gs_status_t st)
@@ -36,7 +50,7 @@ gs_status_t gsi_failure_repeat (const struct gsi_failure *f)
 
 const char *gs_last_error (void)
 {
-    return last_text;
+    return is_told ? last_text : "";
 }
 
 const char *gs_status_string (gs_status_t status)

@@ -15,6 +15,16 @@
 gs_status_t gsi_fail (gs_status_t st, const char *format, ...)
     __attribute__ ((format (printf, 2, 3)));
 
+/*
+ * What a public function returns, but for gsi_fail: after GS_OK gs_last_error () is "", after a
+ * failure it is that one's text again. The text itself stays: public calls within one that has
+ * failed, those of a clean-up for instance, do not lose it. Each return has it (tests/lint).
+ */
+gs_status_t gsi_result (gs_status_t st);
+
+/* The text of the last failure in this thread, within the library and whatever came after it. */
+const char *gsi_last_text (void);
+
 /* A failure with its text, which another thread does not see: noted by the one that met it, and
  * repeated by the one that tells. Without one, GS_OK. */
 struct gsi_failure {

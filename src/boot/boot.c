@@ -118,7 +118,7 @@ static gs_status_t open_any (gs_transport_t wish, int64_t deadline_ns, struct gs
 
     if (st != GS_ERR_UNSUPPORTED)
         return st;
-    snprintf (why_not_pmix, sizeof (why_not_pmix), "%s", gs_last_error ());
+    snprintf (why_not_pmix, sizeof (why_not_pmix), "%s", gsi_last_text ());
     if (mpi_is_up ())
         return open_mpi (deadline_ns, out);
     if (!gsi_launch_announced ().variable || gsi_launch_announced ().tasks == 1)
@@ -184,7 +184,7 @@ gs_status_t gsi_boot_agree (struct gsi_boot *boot, gs_status_t st, int64_t deadl
     gs_status_t carried;
     int first;
 
-    snprintf (text, sizeof (text), "%s", st ? gs_last_error () : "bootstrap: out of memory");
+    snprintf (text, sizeof (text), "%s", st ? gsi_last_text () : "bootstrap: out of memory");
     if (!all || gsi_boot_reserve (boot, sizeof (mine))) {
         free (all);
         all = NULL; /* this rank only tells the others */

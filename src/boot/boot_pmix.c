@@ -457,7 +457,7 @@ static gs_status_t blame (struct gsi_boot *base, gs_status_t st, int64_t from_ns
 {
     char what[GSI_TEXT_MAX / 2], names[GSI_TEXT_MAX / 2], key[64];
 
-    snprintf (what, sizeof (what), "%s", gs_last_error ());
+    snprintf (what, sizeof (what), "%s", gsi_last_text ());
     gsi_absent_stay (from_ns);
     if (put_end (key, sizeof (key)) ||
         !gsi_absent_name (base, &asking, key, names, sizeof (names)))

@@ -184,7 +184,7 @@ static void decide (struct gsi_host *host, gs_status_t st, int64_t until_ns)
     answer->status = (int32_t) st;
     if (st)
         snprintf (answer->text, sizeof (answer->text), "%.*s", (int) sizeof (answer->text) - 1,
-                  gs_last_error ());
+                  gsi_last_text ());
     for (int r = 1; r < host->size; r++)
         if (host->member[r].stage == GSI_WAITS)
             host->member[r].stage = GSI_HEARS_ANSWER;

@@ -205,7 +205,7 @@ gs_status_t gs_unique_id_get (gs_unique_id_t *out)
     if (!out)
         return gsi_fail (GS_ERR_ARG, "gs_unique_id_get: id is NULL");
     if ((st = gsi_mac_there ("gs_unique_id_get")) || (st = list_addresses (&id)))
-        return st;
+        return gsi_result (st);
     if (getrandom (id.key, sizeof (id.key), 0) != sizeof (id.key))
         return gsi_fail (GS_ERR_BOOT, "getrandom: %s", strerror (errno));
     if (!(made = calloc (1, sizeof (*made))))
@@ -230,7 +230,7 @@ gs_status_t gs_unique_id_get (gs_unique_id_t *out)
     pthread_mutex_unlock (&guard);
     memset (out, 0, sizeof (*out));
     memcpy (out->bytes, &id, sizeof (id));
-    return GS_OK;
+    return gsi_result (GS_OK);
 }
 
 gs_status_t gsi_id_read (const gs_unique_id_t *bytes, struct gsi_id *id)

@@ -112,7 +112,7 @@ gs_status_t gs_ckpt_create (gs_comm_t *comm, const char *dir, const gs_ckpt_opts
     if (!opts)
         opts = &standard;
     if ((st = check_create (dir, opts)))
-        return st;
+        return gsi_result (st);
     if (!(c = calloc (1, sizeof (*c))) || !(c->given = strdup (dir)) ||
         !(c->dir = gsi_file_absolute (dir))) {
         if (c)
@@ -130,7 +130,7 @@ gs_status_t gs_ckpt_create (gs_comm_t *comm, const char *dir, const gs_ckpt_opts
         free (c->given);
         free (c->dir);
         free (c);
-        return st;
+        return gsi_result (st);
     }
     c->magic = GSI_CKPT_MAGIC;
     c->coming.folder = c->coming.top = c->coming.sealed = -1;
@@ -138,7 +138,7 @@ gs_status_t gs_ckpt_create (gs_comm_t *comm, const char *dir, const gs_ckpt_opts
     c->rank = gs_comm_rank (comm);
     c->size = gs_comm_size (comm);
     *ckpt = c;
-    return GS_OK;
+    return gsi_result (GS_OK);
 }
 
 gs_status_t gs_ckpt_destroy (gs_ckpt_t *ckpt)
@@ -146,9 +146,9 @@ gs_status_t gs_ckpt_destroy (gs_ckpt_t *ckpt)
     gs_status_t st;
 
     if (!ckpt)
-        return GS_OK;
+        return gsi_result (GS_OK);
     if ((st = gsi_ckpt_valid (ckpt, "gs_ckpt_destroy")))
-        return st;
+        return gsi_result (st);
     if (ckpt->save)
         return gsi_fail (GS_ERR_STATE,
                          "gs_ckpt_destroy: a checkpoint of %s is still being written: call "
@@ -160,7 +160,7 @@ gs_status_t gs_ckpt_destroy (gs_ckpt_t *ckpt)
                  ckpt->tenant.name);
         gsi_feature_close (ckpt->comm, &ckpt->tenant);
         ckpt->magic = 0;
-        return GS_OK;
+        return gsi_result (GS_OK);
     }
     gsi_ckpt_undo (ckpt);
     gsi_stage_release (ckpt);
@@ -177,7 +177,7 @@ gs_status_t gs_ckpt_destroy (gs_ckpt_t *ckpt)
     gsi_feature_close (ckpt->comm, &ckpt->tenant);
     ckpt->magic = 0;
     free (ckpt);
-    return GS_OK;
+    return gsi_result (GS_OK);
 }
 
 /* ---- What is added ---- */
@@ -359,7 +359,7 @@ gs_status_t gs_ckpt_add_replicated (gs_ckpt_t *ckpt, const char *name, int dims,
                                .dims = dims,
                                .data = data};
 
-    return add_whole (ckpt, "gs_ckpt_add_replicated", &a, shape);
+    return gsi_result (add_whole (ckpt, "gs_ckpt_add_replicated", &a, shape));
 }
 
 gs_status_t gs_ckpt_add_per_rank (gs_ckpt_t *ckpt, const char *name, int dims,
@@ -371,7 +371,7 @@ gs_status_t gs_ckpt_add_per_rank (gs_ckpt_t *ckpt, const char *name, int dims,
                                .dims = dims,
                                .data = data};
 
-    return add_whole (ckpt, "gs_ckpt_add_per_rank", &a, shape);
+    return gsi_result (add_whole (ckpt, "gs_ckpt_add_per_rank", &a, shape));
 }
 
 gs_status_t gs_ckpt_add_sharded (gs_ckpt_t *ckpt, const char *name, int dims,
@@ -387,20 +387,20 @@ gs_status_t gs_ckpt_add_sharded (gs_ckpt_t *ckpt, const char *name, int dims,
     gs_status_t st = check_array (ckpt, "gs_ckpt_add_sharded", &a, extents);
 
     if (st)
-        return st;
+        return gsi_result (st);
     if (!dims || !offsets || !shape)
         return gsi_fail (GS_ERR_ARG, "gs_ckpt_add_sharded: '%s' %s", name,
                          !dims ? "is a scalar: that has no blocks"
                                : "has no offsets or no shape");
     if ((st = measure ("gs_ckpt_add_sharded", name, dims, shape, &whole)) ||
         (st = gsi_dtype_bytes ("gs_ckpt_add_sharded", whole, dtype, &bytes)))
-        return st;
+        return gsi_result (st);
     for (int d = 0; d < dims; d++) {
         a.shape[d] = shape[d];
         a.block.extents[d] = a.count ? extents[d] : 0;
         a.block.offsets[d] = offsets[d];
     }
-    return make_set (ckpt, "gs_ckpt_add_sharded", &a, "/sharded/", 0);
+    return gsi_result (make_set (ckpt, "gs_ckpt_add_sharded", &a, "/sharded/", 0));
 }
 
 static gs_status_t check_text (const char *attribute, const char *text)
@@ -436,8 +436,8 @@ gs_status_t gs_ckpt_set_attribute (gs_ckpt_t *ckpt, const char *name, const char
     gs_status_t st = gsi_ckpt_find (ckpt, "gs_ckpt_set_attribute", name, &i);
 
     if (st || (st = check_text (attribute, text)))
-        return st;
-    return gsi_h5_set_text (&ckpt->set[i], attribute, text);
+        return gsi_result (st);
+    return gsi_result (gsi_h5_set_text (&ckpt->set[i], attribute, text));
 }
 
 gs_status_t gs_ckpt_set_bounds (gs_ckpt_t *ckpt, const char *name, const int64_t *lower)
@@ -450,7 +450,7 @@ gs_status_t gs_ckpt_set_bounds (gs_ckpt_t *ckpt, const char *name, const int64_t
     gs_status_t st = gsi_ckpt_find (ckpt, caller, name, &i);
 
     if (st)
-        return st;
+        return gsi_result (st);
     a = &ckpt->array[i];
     if (a->dims && !lower)
         return gsi_fail (GS_ERR_ARG, "%s: lower is NULL, but '%s' has %d dimensions", caller,
@@ -467,5 +467,5 @@ gs_status_t gs_ckpt_set_bounds (gs_ckpt_t *ckpt, const char *name, const int64_t
     if (a->dims)
         snprintf (text + used, sizeof (text) - used, ")");
     st = gsi_h5_set_text (&ckpt->set[i], "gs_bounds", text);
-    return st ? st : gsi_h5_set_text (&ckpt->set[i], "gs_order", "Fortran");
+    return gsi_result (st ? st : gsi_h5_set_text (&ckpt->set[i], "gs_order", "Fortran"));
 }

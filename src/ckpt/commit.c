@@ -139,17 +139,17 @@ gs_status_t gs_ckpt_commit (gs_ckpt_t *ckpt)
     gs_status_t st = gsi_ckpt_valid (ckpt, caller);
 
     if (st)
-        return st;
+        return gsi_result (st);
     if (ckpt->committed)
         return gsi_fail (GS_ERR_STATE, "%s: %s is committed already", caller, ckpt->tenant.name);
     if ((st = compare (ckpt)))
-        return st;
+        return gsi_result (st);
     if (!ckpt->arrays)
         return gsi_fail (GS_ERR_ARG, "%s: nothing was added to %s", caller, ckpt->tenant.name);
     if ((st = check_all_cover (ckpt)) || (st = gsi_ckpt_lay_out (ckpt, caller))) {
         gsi_ckpt_undo (ckpt);
-        return st;
+        return gsi_result (st);
     }
     ckpt->committed = true;
-    return GS_OK;
+    return gsi_result (GS_OK);
 }

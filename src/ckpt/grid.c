@@ -114,14 +114,14 @@ gs_status_t gs_ckpt_set_grid (gs_ckpt_t *ckpt, const char *name, gs_ckpt_place_t
     gs_status_t st = gsi_ckpt_find (ckpt, caller, name, &i);
 
     if (st || (st = check_array (&ckpt->array[i], dims)))
-        return st;
+        return gsi_result (st);
     if (place != GS_CKPT_POINTS && place != GS_CKPT_CELLS)
         return gsi_fail (GS_ERR_ARG, "%s: unknown place %d; see gs_ckpt_place_t", caller,
                          (int) place);
     if ((st = make_grid (&ckpt->array[i], place, origin, spacing, &grid)) ||
         (st = check_others (ckpt, i, &grid)))
-        return st;
+        return gsi_result (st);
     ckpt->grid = grid;
     ckpt->set[i].place = place == GS_CKPT_CELLS ? GSI_H5_CELLS : GSI_H5_POINTS;
-    return GS_OK;
+    return gsi_result (GS_OK);
 }

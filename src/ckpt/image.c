@@ -18,7 +18,7 @@ gs_status_t gsi_image_lay_out (const char *folder, struct gsi_h5_set *sets, size
     for (int place = 0; place < GSI_SCRATCH_PLACES && st == GS_ERR_IO; place++) {
         struct gsi_scratch s;
         if (place)
-            gsi_log (GS_LOG_INFO, "ckpt", "%s; another place is tried", gs_last_error ());
+            gsi_log (GS_LOG_INFO, "ckpt", "%s; another place is tried", gsi_last_text ());
         st = gsi_scratch_open ((enum gsi_scratch_place) place, folder, &s);
         if (!st)
             st = gsi_h5_lay_out (&s, sets, number, grid, image);

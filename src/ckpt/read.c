@@ -430,7 +430,7 @@ static gs_status_t read_latest (struct load *l)
         worst = st == GS_ERR_IO ? st : worst;
         gsi_store_note (l->c, l->step, true);
         if (!l->c->rank)
-            gsi_log (GS_LOG_WARN, "ckpt", "%s; the checkpoint before is taken", gs_last_error ());
+            gsi_log (GS_LOG_WARN, "ckpt", "%s; the checkpoint before is taken", gsi_last_text ());
         below = l->step;
     }
     if (st || below == INT64_MAX)
@@ -465,7 +465,7 @@ gs_status_t gs_ckpt_read (gs_ckpt_t *ckpt, int64_t step, int64_t *found, gs_stre
     gs_status_t st = gsi_ckpt_ready (ckpt, caller);
 
     if (st)
-        return st;
+        return gsi_result (st);
     if (ckpt->save)
         return gsi_fail (GS_ERR_STATE,
                          "%s: a checkpoint of %s is still being written: call gs_ckpt_wait first",
@@ -481,7 +481,7 @@ gs_status_t gs_ckpt_read (gs_ckpt_t *ckpt, int64_t step, int64_t *found, gs_stre
     free (l.counts);
     if (!st && found)
         *found = l.step;
-    return st;
+    return gsi_result (st);
 }
 
 gs_status_t gs_ckpt_was_read (gs_ckpt_t *ckpt, const char *name, int *filled)
@@ -493,11 +493,11 @@ gs_status_t gs_ckpt_was_read (gs_ckpt_t *ckpt, const char *name, int *filled)
         return gsi_fail (GS_ERR_ARG, "%s: filled is NULL", was_read);
     *filled = 0;
     if ((st = gsi_ckpt_ready (ckpt, was_read)))
-        return st;
+        return gsi_result (st);
     for (int i = 0; i < ckpt->arrays && name; i++)
         if (!strcmp (ckpt->array[i].name, name)) {
             *filled = ckpt->array[i].filled;
-            return GS_OK;
+            return gsi_result (GS_OK);
         }
     return gsi_fail (GS_ERR_ARG, "%s: no array '%s' was added", was_read, name ? name : "NULL");
 }
@@ -514,7 +514,7 @@ gs_status_t gs_ckpt_list (gs_ckpt_t *ckpt, int64_t *steps, size_t room, size_t *
     gs_status_t st = gsi_ckpt_ready (ckpt, list);
 
     if (st)
-        return st;
+        return gsi_result (st);
     if (!number || (room && !steps))
         st = gsi_fail (GS_ERR_ARG, "%s: %s is NULL", list, number ? "steps" : "number");
     else if (!ckpt->rank)
@@ -535,5 +535,5 @@ gs_status_t gs_ckpt_list (gs_ckpt_t *ckpt, int64_t *steps, size_t room, size_t *
     free (all);
     if (!st)
         *number = there;
-    return st;
+    return gsi_result (st);
 }

@@ -12,6 +12,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/status.h"
 #include "base/thread.h"
 #include "ckpt/file.h"
 #include "ckpt/store.h"
@@ -93,7 +94,7 @@ void gsi_remove (int folder, char *path, uint64_t number)
     if (!path)
         tell ("out of memory");
     else if (remove_one (folder, path, number))
-        tell (gs_last_error ());
+        tell (gsi_last_text ());
     free (path);
 }
 
@@ -131,7 +132,7 @@ static void remove_all (struct gsi_remover *r)
 {
     /* Half of a checkpoint never has the name of one. */
     if (gsi_file_sync (r->folder, r->top)) {
-        tell (gs_last_error ());
+        tell (gsi_last_text ());
     } else {
         for (size_t i = 0; i < r->going.number; i++) {
             gsi_remove (r->folder, r->going.entry[i].path, r->going.entry[i].number);

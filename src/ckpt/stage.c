@@ -70,7 +70,7 @@ gs_status_t gsi_stage_prepare (gs_ckpt_t *c, size_t room)
     }
     gsi_stage_release (c);
     return gsi_fail (st, "%s: no %zu bytes to stage arrays in: %s: set the option memory",
-                     c->tenant.name, room, gs_last_error ());
+                     c->tenant.name, room, gsi_last_text ());
 }
 
 void gsi_stage_release (gs_ckpt_t *c)

@@ -166,7 +166,7 @@ gs_status_t gs_ckpt_stop_requested (gs_ckpt_t *ckpt, int *reasons, gs_stream_t s
     int found = 0;
 
     if (st)
-        return st;
+        return gsi_result (st);
     s = &ckpt->stop;
     first = !s->asked;
     if (first)
@@ -180,7 +180,7 @@ gs_status_t gs_ckpt_stop_requested (gs_ckpt_t *ckpt, int *reasons, gs_stream_t s
     if (!reasons)
         st = gsi_fail (GS_ERR_ARG, "%s: reasons is NULL", caller);
     if ((st = gsi_agree_most (ckpt->comm, caller, st, word, WORDS, stream)))
-        return st;
+        return gsi_result (st);
     for (int i = 0; i < WORDS; i++)
         found |= word[i] ? reason_of[i] : 0;
     news = !s->reasons && !ckpt->rank;
@@ -191,5 +191,5 @@ gs_status_t gs_ckpt_stop_requested (gs_ckpt_t *ckpt, int *reasons, gs_stream_t s
     if (news && word[FILE_THERE])
         tell_file (ckpt, first);
     *reasons = s->reasons |= found;
-    return GS_OK;
+    return gsi_result (GS_OK);
 }

@@ -95,7 +95,7 @@ static void drop (const gs_ckpt_t *c, int64_t step, const char *end)
     bool moved;
 
     if (set_aside (c, step, end, &moved))
-        gsi_log (GS_LOG_WARN, "ckpt", "could not remove it: %s", gs_last_error ());
+        gsi_log (GS_LOG_WARN, "ckpt", "could not remove it: %s", gsi_last_text ());
 }
 
 static void remove_step (const gs_ckpt_t *c, int64_t step)
@@ -176,7 +176,7 @@ static void sweep (const gs_ckpt_t *c, bool all)
 
     /* What was renamed by a job that died has lost its name before for good first. */
     if (st)
-        gsi_log (GS_LOG_WARN, "ckpt", "what jobs have left stays: %s", gs_last_error ());
+        gsi_log (GS_LOG_WARN, "ckpt", "what jobs have left stays: %s", gsi_last_text ());
     while (!st && (entry = readdir (dir)))
         if (is_left (c, dirfd (dir), entry->d_name, all))
             remove_left (c, dirfd (dir), entry->d_name);
@@ -206,7 +206,7 @@ gs_status_t gsi_store_take (gs_ckpt_t *c, const char *caller)
     }
     if (st != GS_ERR_IO)
         return st;
-    snprintf (text, sizeof (text), "%s", gs_last_error ());
+    snprintf (text, sizeof (text), "%s", gsi_last_text ());
     return gsi_fail (st, "%.900s: a plan that only reads has the option read_only", text);
 }
 
@@ -251,7 +251,7 @@ static void retain (const gs_ckpt_t *c, int64_t step)
     if (!keep)
         return;
     if (gsi_store_list (c, &steps, &number)) {
-        gsi_log (GS_LOG_WARN, "ckpt", "%s", gs_last_error ());
+        gsi_log (GS_LOG_WARN, "ckpt", "%s", gsi_last_text ());
         return;
     }
     while (number && steps[number - 1] > step)
@@ -267,7 +267,7 @@ static void retain (const gs_ckpt_t *c, int64_t step)
 void gsi_store_tidy (const gs_ckpt_t *c, int64_t step, bool beside)
 {
     if (gsi_store_hold (c))
-        gsi_log (GS_LOG_WARN, "ckpt", "no checkpoint is removed: %s", gs_last_error ());
+        gsi_log (GS_LOG_WARN, "ckpt", "no checkpoint is removed: %s", gsi_last_text ());
     else
         retain (c, step);
     if (!beside)

@@ -533,7 +533,7 @@ gs_status_t gs_ckpt_write (gs_ckpt_t *ckpt, int64_t step, gs_stream_t stream)
     bool begun;
     gs_status_t st = carry_out (&o, &begun);
 
-    return st ? st : await (&o);
+    return gsi_result (st ? st : await (&o));
 }
 
 gs_status_t gs_ckpt_write_async (gs_ckpt_t *ckpt, int64_t step, int *begun, gs_stream_t stream)
@@ -547,7 +547,7 @@ gs_status_t gs_ckpt_write_async (gs_ckpt_t *ckpt, int64_t step, int *begun, gs_s
     st = carry_out (&o, &yes);
     if (begun)
         *begun = yes;
-    return st;
+    return gsi_result (st);
 }
 
 gs_status_t gs_ckpt_staged (gs_ckpt_t *ckpt)
@@ -557,7 +557,7 @@ gs_status_t gs_ckpt_staged (gs_ckpt_t *ckpt)
     if (!st && ckpt->save)
         gsi_flow_await (&ckpt->save->flow, GSI_FLOW_STAGED, INT64_MAX,
                         gsi_feature_timeout_ns (ckpt->comm));
-    return st;
+    return gsi_result (st);
 }
 
 /* Collective, with a write under way. */
@@ -579,7 +579,7 @@ gs_status_t gs_ckpt_test (gs_ckpt_t *ckpt, int64_t *written, gs_stream_t stream)
 
     if (written)
         *written = -1;
-    return st || !ckpt->save ? st : end_write (&o, false, written);
+    return gsi_result (st || !ckpt->save ? st : end_write (&o, false, written));
 }
 
 gs_status_t gs_ckpt_wait (gs_ckpt_t *ckpt, int64_t *written, gs_stream_t stream)
@@ -589,5 +589,5 @@ gs_status_t gs_ckpt_wait (gs_ckpt_t *ckpt, int64_t *written, gs_stream_t stream)
 
     if (written)
         *written = -1;
-    return st || !ckpt->save ? st : end_write (&o, true, written);
+    return gsi_result (st || !ckpt->save ? st : end_write (&o, true, written));
 }

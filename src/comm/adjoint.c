@@ -256,11 +256,12 @@ gs_status_t gs_allgather_backward (gs_comm_t *comm, const void *grad_y, void *gr
 
     if (st || (st = check_contract (s.as.caller, contract)) ||
         (st = gsi_gradient_dtype (s.as.caller, dtype)))
-        return st;
+        return gsi_result (st);
     if (contract == GS_GRAD_ADJOINT)
-        return gsi_reduce_scatter (comm, &s.as, grad_y, grad_x, count, dtype, GS_SUM, stream);
+        return gsi_result (
+            gsi_reduce_scatter (comm, &s.as, grad_y, grad_x, count, dtype, GS_SUM, stream));
     s.own = (const char *) grad_y + (size_t) comm->team.rank * count * gs_dtype_size (dtype);
-    return own_slot (&s, stream);
+    return gsi_result (own_slot (&s, stream));
 }
 
 gs_status_t gs_allgatherv_backward (gs_comm_t *comm, const void *grad_y, const size_t *counts,
@@ -279,12 +280,12 @@ gs_status_t gs_allgatherv_backward (gs_comm_t *comm, const void *grad_y, const s
     if (st || (st = check_contract (s.as.caller, contract)) ||
         (st = gsi_gradient_dtype (s.as.caller, dtype)) ||
         (st = gsi_pieces_part (comm, s.as.caller, counts, count)))
-        return st;
+        return gsi_result (st);
     if (contract == GS_GRAD_ADJOINT)
-        return gsi_reduce_scatterv (comm, &s.as, grad_y, counts, displs, grad_x, count, dtype,
-                                    GS_SUM, stream);
+        return gsi_result (gsi_reduce_scatterv (comm, &s.as, grad_y, counts, displs, grad_x,
+                                                count, dtype, GS_SUM, stream));
     s.own = gsi_pieces_place (comm, &s.from, gs_dtype_size (dtype));
-    return own_slot (&s, stream);
+    return gsi_result (own_slot (&s, stream));
 }
 
 /* ---- Collectives that are each other's adjoint ---- */
@@ -294,7 +295,7 @@ gs_status_t gs_gather_backward (gs_comm_t *comm, const void *grad_y, void *grad_
 {
     gs_status_t st = gsi_gradient_dtype ("gs_gather_backward", dtype);
 
-    return st ? st : gs_scatter (comm, grad_y, grad_x, count, dtype, root, stream);
+    return gsi_result (st ? st : gs_scatter (comm, grad_y, grad_x, count, dtype, root, stream));
 }
 
 gs_status_t gs_gatherv_backward (gs_comm_t *comm, const void *grad_y, const size_t *counts,
@@ -303,8 +304,8 @@ gs_status_t gs_gatherv_backward (gs_comm_t *comm, const void *grad_y, const size
 {
     gs_status_t st = gsi_gradient_dtype ("gs_gatherv_backward", dtype);
 
-    return st ? st
-              : gs_scatterv (comm, grad_y, counts, displs, grad_x, count, dtype, root, stream);
+    return gsi_result (
+        st ? st : gs_scatterv (comm, grad_y, counts, displs, grad_x, count, dtype, root, stream));
 }
 
 gs_status_t gs_scatter_backward (gs_comm_t *comm, const void *grad_y, void *grad_x, size_t count,
@@ -312,7 +313,7 @@ gs_status_t gs_scatter_backward (gs_comm_t *comm, const void *grad_y, void *grad
 {
     gs_status_t st = gsi_gradient_dtype ("gs_scatter_backward", dtype);
 
-    return st ? st : gs_gather (comm, grad_y, grad_x, count, dtype, root, stream);
+    return gsi_result (st ? st : gs_gather (comm, grad_y, grad_x, count, dtype, root, stream));
 }
 
 gs_status_t gs_scatterv_backward (gs_comm_t *comm, const void *grad_y, size_t count, void *grad_x,
@@ -321,9 +322,9 @@ gs_status_t gs_scatterv_backward (gs_comm_t *comm, const void *grad_y, size_t co
 {
     gs_status_t st = gsi_gradient_dtype ("gs_scatterv_backward", dtype);
 
-    return st ? st
-              : gs_gatherv (comm, grad_y, count, grad_x, room, counts, displs, dtype, root,
-                            stream);
+    return gsi_result (
+        st ? st
+           : gs_gatherv (comm, grad_y, count, grad_x, room, counts, displs, dtype, root, stream));
 }
 
 gs_status_t gs_alltoall_backward (gs_comm_t *comm, const void *grad_y, void *grad_x, size_t count,
@@ -331,7 +332,7 @@ gs_status_t gs_alltoall_backward (gs_comm_t *comm, const void *grad_y, void *gra
 {
     gs_status_t st = gsi_gradient_dtype ("gs_alltoall_backward", dtype);
 
-    return st ? st : gs_alltoall (comm, grad_y, grad_x, count, dtype, stream);
+    return gsi_result (st ? st : gs_alltoall (comm, grad_y, grad_x, count, dtype, stream));
 }
 
 gs_status_t gs_alltoallv_backward (gs_comm_t *comm, const void *grad_y, const size_t *recv_counts,
@@ -341,9 +342,9 @@ gs_status_t gs_alltoallv_backward (gs_comm_t *comm, const void *grad_y, const si
 {
     gs_status_t st = gsi_gradient_dtype ("gs_alltoallv_backward", dtype);
 
-    return st ? st
-              : gs_alltoallv (comm, grad_y, recv_counts, recv_displs, grad_x, send_counts,
-                              send_displs, dtype, stream);
+    return gsi_result (st ? st
+                          : gs_alltoallv (comm, grad_y, recv_counts, recv_displs, grad_x,
+                                          send_counts, send_displs, dtype, stream));
 }
 
 gs_status_t gs_broadcast_backward (gs_comm_t *comm, const void *grad_y, void *grad_x,
@@ -351,7 +352,8 @@ gs_status_t gs_broadcast_backward (gs_comm_t *comm, const void *grad_y, void *gr
 {
     gs_status_t st = gsi_gradient_dtype ("gs_broadcast_backward", dtype);
 
-    return st ? st : gs_reduce (comm, grad_y, grad_x, count, dtype, GS_SUM, root, stream);
+    return gsi_result (st ? st
+                          : gs_reduce (comm, grad_y, grad_x, count, dtype, GS_SUM, root, stream));
 }
 
 gs_status_t gs_allreduce_backward (gs_comm_t *comm, void *grad, size_t count, gs_dtype_t dtype,
@@ -364,7 +366,7 @@ gs_status_t gs_allreduce_backward (gs_comm_t *comm, void *grad, size_t count, gs
                        "gs_allreduce_backward: operation %d has no linear gradient: GS_SUM (%d) "
                        "and GS_AVG (%d) have",
                        (int) op, GS_SUM, GS_AVG);
-    return st ? st : gs_allreduce (comm, grad, count, dtype, op, stream);
+    return gsi_result (st ? st : gs_allreduce (comm, grad, count, dtype, op, stream));
 }
 
 gs_status_t gs_reduce_backward (gs_comm_t *comm, void *grad, size_t count, gs_dtype_t dtype,
@@ -372,7 +374,7 @@ gs_status_t gs_reduce_backward (gs_comm_t *comm, void *grad, size_t count, gs_dt
 {
     gs_status_t st = gsi_gradient_dtype ("gs_reduce_backward", dtype);
 
-    return st ? st : gs_broadcast (comm, grad, count, dtype, root, stream);
+    return gsi_result (st ? st : gs_broadcast (comm, grad, count, dtype, root, stream));
 }
 
 gs_status_t gs_reduce_scatter_backward (gs_comm_t *comm, const void *grad_y, void *grad_x,
@@ -380,7 +382,7 @@ gs_status_t gs_reduce_scatter_backward (gs_comm_t *comm, const void *grad_y, voi
 {
     gs_status_t st = gsi_gradient_dtype ("gs_reduce_scatter_backward", dtype);
 
-    return st ? st : gs_allgather (comm, grad_y, grad_x, count, dtype, stream);
+    return gsi_result (st ? st : gs_allgather (comm, grad_y, grad_x, count, dtype, stream));
 }
 
 gs_status_t gs_reduce_scatterv_backward (gs_comm_t *comm, const void *grad_y, size_t count,
@@ -393,6 +395,7 @@ gs_status_t gs_reduce_scatterv_backward (gs_comm_t *comm, const void *grad_y, si
 
     if (st || (st = gsi_gradient_dtype (caller, dtype)) ||
         (st = gsi_pieces_part (comm, caller, counts, count)))
-        return st;
-    return gs_allgatherv (comm, grad_y, count, grad_x, room, counts, displs, dtype, stream);
+        return gsi_result (st);
+    return gsi_result (
+        gs_allgatherv (comm, grad_y, count, grad_x, room, counts, displs, dtype, stream));
 }

@@ -22,7 +22,7 @@ static gs_status_t name_failed (gs_comm_t *comm, const char *caller, gs_status_t
     char text[GSI_TEXT_MAX] = "";
 
     if (gs_comm_rank (comm) == rank)
-        memcpy (text, gs_last_error (), strlen (gs_last_error ()));
+        memcpy (text, gsi_last_text (), strlen (gsi_last_text ()));
     gsi_boot_told ();
     told = gs_broadcast (comm, text, sizeof (text), GS_U8, rank, stream);
     if (told || st == own)
@@ -105,10 +105,10 @@ static gs_status_t combine (gs_comm_t *comm, const char *caller, int flag, gs_op
 
 gs_status_t gs_all (gs_comm_t *comm, int flag, int *result, gs_stream_t stream)
 {
-    return combine (comm, "gs_all", flag, GS_MIN, result, stream);
+    return gsi_result (combine (comm, "gs_all", flag, GS_MIN, result, stream));
 }
 
 gs_status_t gs_any (gs_comm_t *comm, int flag, int *result, gs_stream_t stream)
 {
-    return combine (comm, "gs_any", flag, GS_MAX, result, stream);
+    return gsi_result (combine (comm, "gs_any", flag, GS_MAX, result, stream));
 }

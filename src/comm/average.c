@@ -23,16 +23,16 @@ gs_status_t gs_allreduce_avg (gs_comm_t *comm, void *buf, size_t count, gs_dtype
     gs_status_t st = gsi_call_check (comm, "gs_allreduce_avg", buf, count, dtype, &extent);
 
     if (st)
-        return st;
+        return gsi_result (st);
     if (gsi_dtype_is_integer (dtype))
-        return no_average ("gs_allreduce_avg", dtype);
+        return gsi_result (no_average ("gs_allreduce_avg", dtype));
     call.staged = extent.staged;
     if ((st = gsi_call_begin (comm, GSI_OP_ALLREDUCE_AVG, count, dtype, 0, stream, &call)))
-        return st;
+        return gsi_result (st);
     how.divisor = comm->team.size;
     if (count)
         st = gsi_carry_allreduce (comm, buf, count, &how, &call);
-    return gsi_call_end (comm, &call, st);
+    return gsi_result (gsi_call_end (comm, &call, st));
 }
 
 gs_status_t gs_allreduce_wavg (gs_comm_t *comm, void *buf, size_t count, gs_dtype_t dtype,
@@ -45,18 +45,18 @@ gs_status_t gs_allreduce_wavg (gs_comm_t *comm, void *buf, size_t count, gs_dtyp
     gs_status_t st = gsi_call_check (comm, "gs_allreduce_wavg", buf, count, dtype, &extent);
 
     if (st)
-        return st;
+        return gsi_result (st);
     if (gsi_dtype_is_integer (dtype))
-        return no_average ("gs_allreduce_wavg", dtype);
+        return gsi_result (no_average ("gs_allreduce_wavg", dtype));
     call.staged = extent.staged;
     if ((st = gsi_call_begin (comm, GSI_OP_ALLREDUCE_WAVG, count, dtype, 0, stream, &call)))
-        return st;
+        return gsi_result (st);
     weights = comm->scratch;
     st = gsi_carry_words (comm, &weight, weights, sizeof (weight), &call);
     if (st)
-        return gsi_call_end (comm, &call, st);
+        return gsi_result (gsi_call_end (comm, &call, st));
     if ((st = gsi_feature_weights (comm, "gs_allreduce_wavg", weights, &how.divisor)))
-        return gsi_call_refuse (comm, st);
+        return gsi_result (gsi_call_refuse (comm, st));
     how.scale = weights;
     if (how.divisor == 0) {
         gsi_feature_weightless (comm, "gs_allreduce_wavg");
@@ -64,7 +64,7 @@ gs_status_t gs_allreduce_wavg (gs_comm_t *comm, void *buf, size_t count, gs_dtyp
     }
     if (count)
         st = gsi_carry_allreduce (comm, buf, count, &how, &call);
-    return gsi_call_end (comm, &call, st);
+    return gsi_result (gsi_call_end (comm, &call, st));
 }
 
 gs_status_t gsi_reduction_of (const char *caller, gs_op_t op, gs_dtype_t dtype, int size,
@@ -96,11 +96,11 @@ gs_status_t gs_allreduce (gs_comm_t *comm, void *buf, size_t count, gs_dtype_t d
     gs_status_t st = gsi_call_check (comm, "gs_allreduce", buf, count, dtype, &extent);
 
     if (st || (st = gsi_reduction_of ("gs_allreduce", op, dtype, comm->team.size, &how)))
-        return st;
+        return gsi_result (st);
     call.staged = extent.staged;
     if ((st = gsi_call_begin (comm, GSI_OP_ALLREDUCE, count, dtype, (int) op, stream, &call)))
-        return st;
+        return gsi_result (st);
     if (count)
         st = gsi_carry_allreduce (comm, buf, count, &how, &call);
-    return gsi_call_end (comm, &call, st);
+    return gsi_result (gsi_call_end (comm, &call, st));
 }

@@ -113,7 +113,7 @@ static gs_status_t tell (gs_comm_t *comm, const struct word *own, struct word *o
     char text[GSI_TEXT_MAX];
     gs_status_t st, ended;
 
-    snprintf (text, sizeof (text), "%s", gs_last_error ());
+    snprintf (text, sizeof (text), "%s", gsi_last_text ());
     if ((st = gsi_mail_begin (comm, caller)))
         return st == GS_ERR_NOMEM ? gsi_call_no_memory (comm, GSI_OP_MESSAGES, caller) : st;
     st = gsi_mail_note (comm, caller, true, (void *) (uintptr_t) own, WORD_COUNT, GS_U64, peer,
@@ -143,7 +143,7 @@ gs_status_t gs_boundary_create (gs_comm_t *comm, int from, int to, const size_t 
     *boundary = NULL;
     if ((st = gsi_comm_valid (comm, caller)) || (st = check_ranks (comm, from, to)) ||
         (st = gsi_mail_none_open (comm, caller)))
-        return st;
+        return gsi_result (st);
     if (!(own.status = check_shape (shape, dims, dtype, &made.count)))
         for (int d = 0; d < dims; d++)
             own.shape[d] = shape[d];
@@ -154,12 +154,12 @@ gs_status_t gs_boundary_create (gs_comm_t *comm, int from, int to, const size_t 
         st = compare (&made, &own, &other, peer);
     if (st) {
         free (b);
-        return st;
+        return gsi_result (st);
     }
     *b = made;
     atomic_fetch_add (&comm->features, 1);
     *boundary = b;
-    return GS_OK;
+    return gsi_result (GS_OK);
 }
 
 /* ---- Using it ---- */
@@ -184,12 +184,12 @@ static gs_status_t cross (gs_boundary_t *b, const char *call, bool forward, void
 
 gs_status_t gs_boundary_forward (gs_boundary_t *boundary, void *activations, gs_stream_t stream)
 {
-    return cross (boundary, "gs_boundary_forward", true, activations, stream);
+    return gsi_result (cross (boundary, "gs_boundary_forward", true, activations, stream));
 }
 
 gs_status_t gs_boundary_backward (gs_boundary_t *boundary, void *gradients, gs_stream_t stream)
 {
-    return cross (boundary, "gs_boundary_backward", false, gradients, stream);
+    return gsi_result (cross (boundary, "gs_boundary_backward", false, gradients, stream));
 }
 
 gs_status_t gs_boundary_destroy (gs_boundary_t *boundary)
@@ -197,9 +197,9 @@ gs_status_t gs_boundary_destroy (gs_boundary_t *boundary)
     gs_status_t st = boundary ? check_handle (boundary, "gs_boundary_destroy") : GS_OK;
 
     if (!boundary || st)
-        return st;
+        return gsi_result (st);
     atomic_fetch_sub (&boundary->comm->features, 1);
     boundary->magic = 0;
     free (boundary);
-    return GS_OK;
+    return gsi_result (GS_OK);
 }

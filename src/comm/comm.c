@@ -74,7 +74,7 @@ static gs_status_t make_plan (const char *caller, const gs_comm_opts_t *opts,
     if (!st)
         st = read_opts (opts, plan);
     if (st)
-        snprintf (plan->text, sizeof (plan->text), "%s", gs_last_error ());
+        snprintf (plan->text, sizeof (plan->text), "%s", gsi_last_text ());
     return st;
 }
 
@@ -145,12 +145,13 @@ gs_status_t gs_comm_create (const gs_comm_opts_t *opts, gs_comm_t **comm)
         return gsi_fail (GS_ERR_ARG, "gs_comm_create: comm is NULL");
     *comm = NULL;
     if ((st = gsi_process_use ("gs_comm_create")))
-        return st;
+        return gsi_result (st);
     planned = make_plan ("gs_comm_create", opts, &plan);
     if ((st = gsi_boot_open (plan.transport, begin_ns + plan.boot_timeout_ns, &boot)))
-        return st;
-    return gsi_comm_build (boot, &plan, planned, (double) (gsi_now_ns () - begin_ns) / 1e3,
-                           begin_ns + plan.boot_timeout_ns, comm);
+        return gsi_result (st);
+    return gsi_result (gsi_comm_build (boot, &plan, planned,
+                                       (double) (gsi_now_ns () - begin_ns) / 1e3,
+                                       begin_ns + plan.boot_timeout_ns, comm));
 }
 
 gs_status_t gs_comm_create_from_id (const gs_unique_id_t *id, int rank, int size,
@@ -170,12 +171,13 @@ gs_status_t gs_comm_create_from_id (const gs_unique_id_t *id, int rank, int size
         return gsi_fail (GS_ERR_ARG, "gs_comm_create_from_id: rank %d of size %d is out of range",
                          rank, size);
     if ((st = gsi_process_use ("gs_comm_create_from_id")))
-        return st;
+        return gsi_result (st);
     planned = make_plan ("gs_comm_create_from_id", opts, &plan);
     if ((st = gsi_boot_id_open (id, rank, size, &boot)))
-        return st;
-    return gsi_comm_build (boot, &plan, planned, (double) (gsi_now_ns () - begin_ns) / 1e3,
-                           begin_ns + plan.boot_timeout_ns, comm);
+        return gsi_result (st);
+    return gsi_result (gsi_comm_build (boot, &plan, planned,
+                                       (double) (gsi_now_ns () - begin_ns) / 1e3,
+                                       begin_ns + plan.boot_timeout_ns, comm));
 }
 
 gs_status_t gs_comm_from_mpi_fint (int mpi_comm, const gs_comm_opts_t *opts, gs_comm_t **comm)
@@ -189,12 +191,13 @@ gs_status_t gs_comm_from_mpi_fint (int mpi_comm, const gs_comm_opts_t *opts, gs_
         return gsi_fail (GS_ERR_ARG, "gs_comm_from_mpi: comm is NULL");
     *comm = NULL;
     if ((st = gsi_process_use ("gs_comm_from_mpi")))
-        return st;
+        return gsi_result (st);
     planned = make_plan ("gs_comm_from_mpi", opts, &plan);
     if ((st = gsi_boot_from_mpi (mpi_comm, &boot)))
-        return st;
-    return gsi_comm_build (boot, &plan, planned, (double) (gsi_now_ns () - begin_ns) / 1e3,
-                           begin_ns + plan.boot_timeout_ns, comm);
+        return gsi_result (st);
+    return gsi_result (gsi_comm_build (boot, &plan, planned,
+                                       (double) (gsi_now_ns () - begin_ns) / 1e3,
+                                       begin_ns + plan.boot_timeout_ns, comm));
 }
 
 /* Ends a live communicator together with the other ranks. */
@@ -218,9 +221,9 @@ gs_status_t gs_comm_destroy (gs_comm_t *comm)
     gs_status_t st;
 
     if (!comm)
-        return GS_OK;
+        return gsi_result (GS_OK);
     if ((st = gsi_comm_valid (comm, "gs_comm_destroy")))
-        return st;
+        return gsi_result (st);
     if (atomic_load (&comm->features))
         return gsi_fail (
             GS_ERR_STATE,
@@ -229,14 +232,15 @@ gs_status_t gs_comm_destroy (gs_comm_t *comm)
             "gs_halo_destroy, gs_ckpt_destroy",
             comm->name, atomic_load (&comm->features));
     if ((st = gsi_mail_none_open (comm, "gs_comm_destroy")))
-        return st;
+        return gsi_result (st);
     gsi_traffic_report (comm);
     if (atomic_load (&comm->life) == GSI_ALIVE)
         st = close_together (comm);
     if (st == GS_ERR_STATE && atomic_load (&comm->life) == GSI_ALIVE)
-        return st; /* another thread is inside a call: nothing was destroyed */
+        return gsi_result (st); /* another thread is inside a call: nothing was destroyed */
     if (st && atomic_load (&comm->life) == GSI_ALIVE)
         gs_comm_abort (comm); /* the others are in some call and must not wait for this rank */
     dismantle (comm);
-    return st == GS_ERR_STATE ? GS_ERR_TRANSPORT : st; /* the former: nothing was destroyed */
+    /* GS_ERR_STATE would say that nothing was destroyed. */
+    return gsi_result (st == GS_ERR_STATE ? GS_ERR_TRANSPORT : st);
 }

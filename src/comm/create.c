@@ -55,11 +55,11 @@ static gs_status_t find_gpus (struct create *c)
         st = gsi_coll_find (GS_TRANSPORT_NCCL, c->comm->boot->size, &ops);
     if (st) {
         snprintf (c->card.text, sizeof (c->card.text), "%.*s", (int) sizeof (c->card.text) - 1,
-                  gs_last_error ());
+                  gsi_last_text ());
         if (!insists (&c->card))
             return GS_OK;
         return gsi_fail (st, "%s: %s was asked for, but %s", c->plan->caller,
-                         c->card.device >= 0 ? "a GPU" : "transport nccl", gs_last_error ());
+                         c->card.device >= 0 ? "a GPU" : "transport nccl", gsi_last_text ());
     }
     c->card.gpus = gpus;
     c->card.carrier = GS_TRANSPORT_NCCL;
@@ -137,7 +137,7 @@ static void put_failure (struct gsi_card *card, gs_status_t st)
     card->status = (int32_t) st;
     if (st)
         snprintf (card->text, sizeof (card->text), "%.*s", (int) sizeof (card->text) - 1,
-                  gs_last_error ());
+                  gsi_last_text ());
 }
 
 gs_status_t gsi_create_decline (struct gsi_boot *boot, const struct gsi_plan *plan,
@@ -229,7 +229,7 @@ static gs_status_t choose_device (struct create *c)
                   comm->team.size > 1 ? "several ranks" : "one rank", *c->card.text ? ", " : "",
                   c->card.text);
     if (takers && (st = gsi_place_gpus (c->cards, &comm->team, c->coll_cards, &ordinal))) {
-        snprintf (c->reason, sizeof (c->reason), "%s", gs_last_error ());
+        snprintf (c->reason, sizeof (c->reason), "%s", gsi_last_text ());
         ordinal = GS_DEVICE_HOST;
         if ((st = fall_back (c)))
             return st;
@@ -257,7 +257,7 @@ static gs_status_t others (void *context)
     gs_status_t st =
         comm->queue ? gsi_queue_peek (comm, &last) : gsi_watch_order (comm, last.seq);
 
-    return st && !comm->coll ? gsi_fail (GS_ERR_STATE, "%s", gs_last_error ()) : st;
+    return st && !comm->coll ? gsi_fail (GS_ERR_STATE, "%s", gsi_last_text ()) : st;
 }
 
 /* What a notice of this rank tells of it. */

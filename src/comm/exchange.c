@@ -15,15 +15,15 @@ gs_status_t gs_gather (gs_comm_t *comm, const void *send, void *recv, size_t cou
     gs_status_t st = gsi_pieces_root (comm, "gs_gather", root);
 
     if (st || (st = gsi_call_check (comm, "gs_gather", send, count, dtype, &in)))
-        return st;
+        return gsi_result (st);
     is_root = comm->team.rank == root;
     if (is_root && ((st = gsi_pieces_check (comm, "gs_gather", &all, dtype, true, &out)) ||
                     (st = gsi_pieces_pair (comm, "gs_gather", send, &in, recv, &out,
                                            send == (char *) recv + (size_t) root * in.bytes))))
-        return st;
+        return gsi_result (st);
     call.staged = in.staged;
     if ((st = gsi_call_begin (comm, GSI_OP_GATHER, count, dtype, root, stream, &call)))
-        return st;
+        return gsi_result (st);
     x = gsi_pieces_exchange (comm, send, recv);
     x.block = in.bytes;
     gsi_pieces_send_same (comm, in.bytes, root);
@@ -31,7 +31,7 @@ gs_status_t gs_gather (gs_comm_t *comm, const void *send, void *recv, size_t cou
                      is_root ? GSI_PIECES_ALL : GSI_PIECES_NONE);
     if (count)
         st = gsi_carry_exchange (comm, &x, &call);
-    return gsi_call_end (comm, &call, st);
+    return gsi_result (gsi_call_end (comm, &call, st));
 }
 
 gs_status_t gs_scatter (gs_comm_t *comm, const void *send, void *recv, size_t count,
@@ -45,16 +45,16 @@ gs_status_t gs_scatter (gs_comm_t *comm, const void *send, void *recv, size_t co
     gs_status_t st = gsi_pieces_root (comm, "gs_scatter", root);
 
     if (st || (st = gsi_call_check (comm, "gs_scatter", recv, count, dtype, &out)))
-        return st;
+        return gsi_result (st);
     is_root = comm->team.rank == root;
     if (is_root &&
         ((st = gsi_pieces_check (comm, "gs_scatter", &all, dtype, false, &in)) ||
          (st = gsi_pieces_pair (comm, "gs_scatter", send, &in, recv, &out,
                                 recv == (const char *) send + (size_t) root * out.bytes))))
-        return st;
+        return gsi_result (st);
     call.staged = out.staged;
     if ((st = gsi_call_begin (comm, GSI_OP_SCATTER, count, dtype, root, stream, &call)))
-        return st;
+        return gsi_result (st);
     x = gsi_pieces_exchange (comm, send, recv);
     x.block = out.bytes * (size_t) comm->team.size;
     x.pick = out.bytes * (size_t) comm->team.rank;
@@ -63,7 +63,7 @@ gs_status_t gs_scatter (gs_comm_t *comm, const void *send, void *recv, size_t co
     gsi_pieces_recv_same (comm, out.bytes, root);
     if (count)
         st = gsi_carry_exchange (comm, &x, &call);
-    return gsi_call_end (comm, &call, st);
+    return gsi_result (gsi_call_end (comm, &call, st));
 }
 
 gs_status_t gs_alltoall (gs_comm_t *comm, const void *send, void *recv, size_t count,
@@ -79,10 +79,10 @@ gs_status_t gs_alltoall (gs_comm_t *comm, const void *send, void *recv, size_t c
 
     if (st || (st = gsi_pieces_check (comm, "gs_alltoall", &to, dtype, true, &out)) ||
         (st = gsi_pieces_pair (comm, "gs_alltoall", send, &in, recv, &out, false)))
-        return st;
+        return gsi_result (st);
     call.staged = in.staged;
     if ((st = gsi_call_begin (comm, GSI_OP_ALLTOALL, count, dtype, 0, stream, &call)))
-        return st;
+        return gsi_result (st);
     x = gsi_pieces_exchange (comm, send, recv);
     x.block = in.bytes;
     x.pick = count * width * (size_t) comm->team.rank;
@@ -90,5 +90,5 @@ gs_status_t gs_alltoall (gs_comm_t *comm, const void *send, void *recv, size_t c
     gsi_pieces_recv (comm, &to, width, GSI_PIECES_ALL);
     if (count)
         st = gsi_carry_exchange (comm, &x, &call);
-    return gsi_call_end (comm, &call, st);
+    return gsi_result (gsi_call_end (comm, &call, st));
 }

@@ -383,7 +383,7 @@ gs_status_t gs_gather_field (gs_comm_t *comm, const void *block, const size_t *e
                      .dtype = dtype,
                      .stream = stream};
 
-    return run (&w, extents, offsets, shape);
+    return gsi_result (run (&w, extents, offsets, shape));
 }
 
 gs_status_t gs_gather_field_backward (gs_comm_t *comm, const void *grad_y, const size_t *shape,
@@ -401,5 +401,5 @@ gs_status_t gs_gather_field_backward (gs_comm_t *comm, const void *grad_y, const
                      .stream = stream};
     gs_status_t st = gsi_gradient_dtype (w.caller, dtype);
 
-    return st ? st : run (&w, extents, offsets, shape);
+    return gsi_result (st ? st : run (&w, extents, offsets, shape));
 }

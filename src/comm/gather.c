@@ -12,16 +12,16 @@ gs_status_t gs_broadcast (gs_comm_t *comm, void *buf, size_t count, gs_dtype_t d
     gs_status_t st = gsi_call_check (comm, "gs_broadcast", buf, count, dtype, &extent);
 
     if (st)
-        return st;
+        return gsi_result (st);
     if (root < 0 || root >= comm->team.size)
         return gsi_fail (GS_ERR_ARG, "gs_broadcast: root %d is not a rank of '%s' (0 to %d)",
                          root, comm->name, comm->team.size - 1);
     call.staged = extent.staged;
     if ((st = gsi_call_begin (comm, GSI_OP_BROADCAST, count, dtype, root, stream, &call)))
-        return st;
+        return gsi_result (st);
     if (count)
         st = gsi_carry_broadcast (comm, buf, extent.bytes, root, &call);
-    return gsi_call_end (comm, &call, st);
+    return gsi_result (gsi_call_end (comm, &call, st));
 }
 
 /* Whether [bytes] at [send] touch the [size] places at [recv] other than as this rank's own. */
@@ -40,7 +40,7 @@ gs_status_t gs_allgather (gs_comm_t *comm, const void *send, void *recv, size_t 
     gs_status_t st = gsi_call_check (comm, "gs_allgather", send, count, dtype, &in);
 
     if (st)
-        return st;
+        return gsi_result (st);
     if (count > (size_t) PTRDIFF_MAX / (size_t) comm->team.size)
         return gsi_fail (GS_ERR_ARG,
                          "gs_allgather: count %zu of %d ranks is more than memory can "
@@ -48,7 +48,7 @@ gs_status_t gs_allgather (gs_comm_t *comm, const void *send, void *recv, size_t 
                          count, comm->team.size);
     if ((st = gsi_call_check (comm, "gs_allgather", recv, count * (size_t) comm->team.size, dtype,
                               &out)))
-        return st;
+        return gsi_result (st);
     if (in.staged != out.staged)
         return gsi_fail (GS_ERR_DEVICE,
                          "gs_allgather: send is in %s memory, recv in %s memory: put both into "
@@ -59,10 +59,10 @@ gs_status_t gs_allgather (gs_comm_t *comm, const void *send, void *recv, size_t 
                                      "rank's own place, recv + rank * count");
     call.staged = in.staged;
     if ((st = gsi_call_begin (comm, GSI_OP_ALLGATHER, count, dtype, 0, stream, &call)))
-        return st;
+        return gsi_result (st);
     if (count)
         st = gsi_carry_allgather (comm, send, recv, in.bytes, &call);
-    return gsi_call_end (comm, &call, st);
+    return gsi_result (gsi_call_end (comm, &call, st));
 }
 
 gs_status_t gs_barrier (gs_comm_t *comm, gs_stream_t stream)
@@ -71,8 +71,8 @@ gs_status_t gs_barrier (gs_comm_t *comm, gs_stream_t stream)
     gs_status_t st = gsi_comm_valid (comm, "gs_barrier");
 
     if (st)
-        return st;
+        return gsi_result (st);
     if ((st = gsi_call_begin (comm, GSI_OP_BARRIER, 0, (gs_dtype_t) 0, 0, stream, &call)))
-        return st;
-    return gsi_call_end (comm, &call, comm->coll->ops->barrier (comm->coll, &call));
+        return gsi_result (st);
+    return gsi_result (gsi_call_end (comm, &call, comm->coll->ops->barrier (comm->coll, &call)));
 }

@@ -236,7 +236,7 @@ gs_status_t gs_halo_exchange (gs_halo_t *halo, void *field, gs_stream_t stream)
                      .leave = GSI_BOX_TAKE,
                      .come = GSI_BOX_PUT};
 
-    return run (&w, "gs_halo_exchange", GSI_OP_HALO, stream);
+    return gsi_result (run (&w, "gs_halo_exchange", GSI_OP_HALO, stream));
 }
 
 gs_status_t gs_halo_adjoint (gs_halo_t *halo, void *grad, gs_stream_t stream)
@@ -248,5 +248,5 @@ gs_status_t gs_halo_adjoint (gs_halo_t *halo, void *grad, gs_stream_t stream)
                      .leave = GSI_BOX_TAKE_AWAY,
                      .come = GSI_BOX_ADD};
 
-    return run (&w, "gs_halo_adjoint", GSI_OP_HALO_ADJOINT, stream);
+    return gsi_result (run (&w, "gs_halo_adjoint", GSI_OP_HALO_ADJOINT, stream));
 }

@@ -295,7 +295,7 @@ static gs_status_t tell (gs_halo_t *h, const struct word *own, struct word *word
     char text[GSI_TEXT_MAX];
     gs_status_t st;
 
-    snprintf (text, sizeof (text), "%s", gs_last_error ());
+    snprintf (text, sizeof (text), "%s", gsi_last_text ());
     if ((st = gs_allgather (h->comm, own, words, WORD_COUNT, GS_U64, NULL)))
         return st;
     if (own->status)
@@ -320,14 +320,14 @@ gs_status_t gs_halo_create (gs_comm_t *comm, int dims, const int *grid, const si
         return gsi_fail (GS_ERR_ARG, "%s: halo is NULL", caller);
     *halo = NULL;
     if ((st = gsi_comm_valid (comm, caller)))
-        return st;
+        return gsi_result (st);
     h = calloc (1, sizeof (*h));
     words = calloc ((size_t) comm->team.size, sizeof (*words));
     st = h && words ? GS_OK : gsi_fail (GS_ERR_NOMEM, "%s: out of memory", caller);
     if ((st = gsi_agree (comm, caller, st, &all, NULL))) {
         free (h);
         free (words);
-        return st;
+        return gsi_result (st);
     }
     *h = (gs_halo_t){.magic = GSI_HALO_MAGIC, .comm = comm, .dtype = dtype};
     if (!(st = check_lists (grid, extents, width, periodic, dims))) {
@@ -339,11 +339,11 @@ gs_status_t gs_halo_create (gs_comm_t *comm, int dims, const int *grid, const si
     free (words);
     if (st) {
         discard (h);
-        return st;
+        return gsi_result (st);
     }
     atomic_fetch_add (&comm->features, 1);
     *halo = h;
-    return GS_OK;
+    return gsi_result (GS_OK);
 }
 
 gs_status_t gsi_halo_valid (const gs_halo_t *halo, const char *call)
@@ -356,8 +356,8 @@ gs_status_t gs_halo_destroy (gs_halo_t *halo)
     gs_status_t st = halo ? gsi_halo_valid (halo, "gs_halo_destroy") : GS_OK;
 
     if (!halo || st)
-        return st;
+        return gsi_result (st);
     atomic_fetch_sub (&halo->comm->features, 1);
     discard (halo);
-    return GS_OK;
+    return gsi_result (GS_OK);
 }

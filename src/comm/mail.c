@@ -369,22 +369,22 @@ gs_status_t gsi_mail_note (gs_comm_t *comm, const char *caller, bool send, void 
 gs_status_t gs_send (gs_comm_t *comm, const void *buf, size_t count, gs_dtype_t dtype, int peer,
                      gs_stream_t stream)
 {
-    return gsi_mail_note (comm, "gs_send", true, (void *) (uintptr_t) buf, count, dtype, peer,
-                          stream);
+    return gsi_result (gsi_mail_note (comm, "gs_send", true, (void *) (uintptr_t) buf, count,
+                                      dtype, peer, stream));
 }
 
 gs_status_t gs_recv (gs_comm_t *comm, void *buf, size_t count, gs_dtype_t dtype, int peer,
                      gs_stream_t stream)
 {
-    return gsi_mail_note (comm, "gs_recv", false, buf, count, dtype, peer, stream);
+    return gsi_result (gsi_mail_note (comm, "gs_recv", false, buf, count, dtype, peer, stream));
 }
 
 gs_status_t gs_group_begin (gs_comm_t *comm)
 {
-    return gsi_mail_begin (comm, "gs_group_begin");
+    return gsi_result (gsi_mail_begin (comm, "gs_group_begin"));
 }
 
 gs_status_t gs_group_end (gs_comm_t *comm)
 {
-    return gsi_mail_end (comm, "gs_group_end");
+    return gsi_result (gsi_mail_end (comm, "gs_group_end"));
 }

@@ -11,14 +11,14 @@ gs_status_t gs_device_alloc (const gs_comm_t *comm, size_t bytes, void **memory)
     const struct gsi_coll_ops *ops;
 
     if (st)
-        return st;
+        return gsi_result (st);
     if (!memory)
         return gsi_fail (GS_ERR_ARG, "gs_device_alloc: memory is NULL");
     *memory = NULL;
     ops = comm->coll->ops;
     if (!bytes || (ops->alloc && ops->alloc (comm->coll, bytes, memory)))
-        return GS_OK;
-    return comm->device->ops->alloc (comm->device, bytes, memory);
+        return gsi_result (GS_OK);
+    return gsi_result (comm->device->ops->alloc (comm->device, bytes, memory));
 }
 
 gs_status_t gs_device_free (const gs_comm_t *comm, void *memory)
@@ -26,11 +26,11 @@ gs_status_t gs_device_free (const gs_comm_t *comm, void *memory)
     gs_status_t st = gsi_comm_valid (comm, "gs_device_free");
 
     if (st || !memory)
-        return st;
+        return gsi_result (st);
     if (comm->coll->ops->free && comm->coll->ops->free (comm->coll, memory))
-        return GS_OK;
+        return gsi_result (GS_OK);
     gsi_queue_settle ((gs_comm_t *) (uintptr_t) comm); /* the queue has its own guard */
-    return comm->device->ops->free (comm->device, memory);
+    return gsi_result (comm->device->ops->free (comm->device, memory));
 }
 
 /* The communicator's GPU must be able to reach [memory]. */
@@ -56,23 +56,24 @@ gs_status_t gs_device_copy (gs_comm_t *comm, void *dst, const void *src, size_t 
     int previous;
 
     if (st || !bytes)
-        return st;
+        return gsi_result (st);
     if (!dst || !src)
         return gsi_fail (GS_ERR_ARG, "gs_device_copy: dst or src is NULL, but bytes is %zu",
                          bytes);
     if ((comm->queue || comm->sees_gpus) &&
         ((st = check_reach (comm, "dst", dst)) || (st = check_reach (comm, "src", src))))
-        return st;
+        return gsi_result (st);
     if (!comm->queue) {
         memcpy (dst, src, bytes);
-        return GS_OK;
+        return gsi_result (GS_OK);
     }
     /* N.B. Without the queue: CUDA waits for the stream here if memory is not pinned. */
     alive = atomic_load (&comm->life) == GSI_ALIVE;
     if ((st = comm->device->ops->queue->enter (comm->device, &previous)))
-        return st;
+        return gsi_result (st);
     st = comm->device->ops->queue->copy (dst, src, bytes, stream);
     comm->device->ops->queue->leave (comm->device, previous);
     /* It may have waited for calls that have failed since: what came is not what was meant. */
-    return st || !alive || atomic_load (&comm->life) == GSI_ALIVE ? st : gs_comm_check (comm);
+    return gsi_result (
+        st || !alive || atomic_load (&comm->life) == GSI_ALIVE ? st : gs_comm_check (comm));
 }

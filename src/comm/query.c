@@ -64,10 +64,10 @@ gs_status_t gs_comm_get_times (const gs_comm_t *comm, gs_comm_times_t *times)
     gs_status_t st = gsi_comm_valid (comm, "gs_comm_get_times");
 
     if (st)
-        return st;
+        return gsi_result (st);
     if (!times || times->size != sizeof (*times))
         return gsi_fail (GS_ERR_ARG, "gs_comm_get_times: times is NULL or times->size is not %zu",
                          sizeof (*times));
     *times = comm->times;
-    return GS_OK;
+    return gsi_result (GS_OK);
 }

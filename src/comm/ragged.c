@@ -128,19 +128,19 @@ gs_status_t gs_allgatherv (gs_comm_t *comm, const void *send, size_t send_count,
     if (st || (st = check_room (comm, caller, &to, send_count, recv_room, dtype, &out)) ||
         (st = gsi_pieces_pair (comm, caller, send, &in, recv, &out,
                                send == gsi_pieces_place (comm, &to, gs_dtype_size (dtype)))))
-        return st;
+        return gsi_result (st);
     call.staged = out.bytes ? out.staged : in.staged;
     if ((st = gsi_call_begin (comm, GSI_OP_ALLGATHERV, 0, dtype, 0, stream, &call)))
-        return st;
+        return gsi_result (st);
     own = tell (comm, send_count, recv_room, counts);
     if ((st = learn (comm, caller, &own, &call, counts, &to.counts)))
-        return st;
+        return gsi_result (st);
     x = gsi_pieces_exchange (comm, send, recv);
     x.own = in.bytes;
     x.block = longest (comm, to.counts) * gs_dtype_size (dtype);
     gsi_pieces_send_same (comm, in.bytes, GSI_PIECES_ALL);
     gsi_pieces_recv (comm, &to, gs_dtype_size (dtype), GSI_PIECES_ALL);
-    return gsi_call_end (comm, &call, gsi_carry_exchange (comm, &x, &call));
+    return gsi_result (gsi_call_end (comm, &call, gsi_carry_exchange (comm, &x, &call)));
 }
 
 gs_status_t gs_gatherv (gs_comm_t *comm, const void *send, size_t send_count, void *recv,
@@ -157,24 +157,24 @@ gs_status_t gs_gatherv (gs_comm_t *comm, const void *send, size_t send_count, vo
     gs_status_t st = gsi_pieces_root (comm, caller, root);
 
     if (st || (st = gsi_call_check (comm, caller, send, send_count, dtype, &in)))
-        return st;
+        return gsi_result (st);
     is_root = comm->team.rank == root;
     if (is_root &&
         ((st = check_room (comm, caller, &to, send_count, recv_room, dtype, &out)) ||
          (st = gsi_pieces_pair (comm, caller, send, &in, recv, &out,
                                 send == gsi_pieces_place (comm, &to, gs_dtype_size (dtype))))))
-        return st;
+        return gsi_result (st);
     call.staged = in.bytes ? in.staged : out.staged;
     if ((st = gsi_call_begin (comm, GSI_OP_GATHERV, 0, dtype, root, stream, &call)))
-        return st;
+        return gsi_result (st);
     own = tell (comm, send_count, is_root ? recv_room : SIZE_MAX, counts);
     if ((st = learn (comm, caller, &own, &call, counts, &to.counts)))
-        return st;
+        return gsi_result (st);
     x = gsi_pieces_exchange (comm, send, recv);
     gsi_pieces_send_same (comm, in.bytes, root);
     gsi_pieces_recv (comm, &to, gs_dtype_size (dtype),
                      is_root ? GSI_PIECES_ALL : GSI_PIECES_NONE);
-    return gsi_call_end (comm, &call, gsi_carry_exchange (comm, &x, &call));
+    return gsi_result (gsi_call_end (comm, &call, gsi_carry_exchange (comm, &x, &call)));
 }
 
 gs_status_t gs_scatterv (gs_comm_t *comm, const void *send, const size_t *counts,
@@ -192,7 +192,7 @@ gs_status_t gs_scatterv (gs_comm_t *comm, const void *send, const size_t *counts
     gs_status_t st = gsi_pieces_root (comm, caller, root);
 
     if (st || (st = gsi_call_check (comm, caller, recv, recv_count, dtype, &out)))
-        return st;
+        return gsi_result (st);
     is_root = comm->team.rank == root;
     if (is_root && !counts)
         return gsi_fail (GS_ERR_ARG, "%s: counts is NULL on the root", caller);
@@ -203,18 +203,18 @@ gs_status_t gs_scatterv (gs_comm_t *comm, const void *send, const size_t *counts
         ((st = gsi_pieces_check (comm, caller, &from, dtype, false, &in)) ||
          (st = gsi_pieces_pair (comm, caller, send, &in, recv, &out,
                                 recv == gsi_pieces_place (comm, &from, gs_dtype_size (dtype))))))
-        return st;
+        return gsi_result (st);
     call.staged = out.bytes ? out.staged : in.staged;
     if ((st = gsi_call_begin (comm, GSI_OP_SCATTERV, 0, dtype, root, stream, &call)))
-        return st;
+        return gsi_result (st);
     own = tell (comm, recv_count, SIZE_MAX, is_root ? counts : NULL);
     if ((st = learn (comm, caller, &own, &call, true, &from.counts)))
-        return st;
+        return gsi_result (st);
     x = gsi_pieces_exchange (comm, send, recv);
     gsi_pieces_send (comm, &from, gs_dtype_size (dtype),
                      is_root ? GSI_PIECES_ALL : GSI_PIECES_NONE);
     gsi_pieces_recv_same (comm, out.bytes, root);
-    return gsi_call_end (comm, &call, gsi_carry_exchange (comm, &x, &call));
+    return gsi_result (gsi_call_end (comm, &call, gsi_carry_exchange (comm, &x, &call)));
 }
 
 gs_status_t gs_alltoallv (gs_comm_t *comm, const void *send, const size_t *send_counts,
@@ -237,18 +237,18 @@ gs_status_t gs_alltoallv (gs_comm_t *comm, const void *send, const size_t *send_
     if (st || (st = gsi_pieces_check (comm, "gs_alltoallv", &from, dtype, false, &in)) ||
         (st = gsi_pieces_check (comm, "gs_alltoallv", &to, dtype, true, &out)) ||
         (st = gsi_pieces_pair (comm, "gs_alltoallv", send, &in, recv, &out, false)))
-        return st;
+        return gsi_result (st);
     if (send_counts[comm->team.rank] != recv_counts[comm->team.rank])
         return gsi_fail (
             GS_ERR_ARG, "gs_alltoallv: rank %d sends %zu elements to itself, but expects %zu",
             comm->team.rank, send_counts[comm->team.rank], recv_counts[comm->team.rank]);
     call.staged = in.bytes ? in.staged : out.staged;
     if ((st = gsi_call_begin (comm, GSI_OP_ALLTOALLV, 0, dtype, 0, stream, &call)))
-        return st;
+        return gsi_result (st);
     x = gsi_pieces_exchange (comm, send, recv);
     gsi_pieces_send (comm, &from, width, GSI_PIECES_ALL);
     gsi_pieces_recv (comm, &to, width, GSI_PIECES_ALL);
-    return gsi_call_end (comm, &call, gsi_carry_exchange (comm, &x, &call));
+    return gsi_result (gsi_call_end (comm, &call, gsi_carry_exchange (comm, &x, &call)));
 }
 
 gs_status_t gsi_reduce_scatterv (gs_comm_t *comm, const struct gsi_face *as, const void *send,
@@ -293,6 +293,6 @@ gs_status_t gs_reduce_scatterv (gs_comm_t *comm, const void *send, const size_t 
 {
     struct gsi_face as = {"gs_reduce_scatterv", GSI_OP_REDUCE_SCATTERV, (int) op};
 
-    return gsi_reduce_scatterv (comm, &as, send, counts, displs, recv, recv_count, dtype, op,
-                                stream);
+    return gsi_result (gsi_reduce_scatterv (comm, &as, send, counts, displs, recv, recv_count,
+                                            dtype, op, stream));
 }

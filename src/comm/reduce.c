@@ -16,18 +16,18 @@ gs_status_t gs_reduce (gs_comm_t *comm, const void *send, void *recv, size_t cou
 
     if (st || (st = gsi_call_check (comm, caller, send, count, dtype, &in)) ||
         (st = gsi_reduction_of (caller, op, dtype, comm->team.size, &how)))
-        return st;
+        return gsi_result (st);
     if (comm->team.rank == root &&
         ((st = gsi_call_check (comm, caller, recv, count, dtype, &out)) ||
          (st = gsi_pieces_pair (comm, caller, send, &in, recv, &out, send == recv))))
-        return st;
+        return gsi_result (st);
     call.staged = in.staged;
     if ((st = gsi_call_begin (comm, GSI_OP_REDUCE, count, dtype, root << 3 | (int) op, stream,
                               &call)))
-        return st;
+        return gsi_result (st);
     if (count)
         st = gsi_carry_reduce (comm, send, recv, count, &how, root, &call);
-    return gsi_call_end (comm, &call, st);
+    return gsi_result (gsi_call_end (comm, &call, st));
 }
 
 gs_status_t gsi_reduce_scatter (gs_comm_t *comm, const struct gsi_face *as, const void *send,
@@ -61,5 +61,5 @@ gs_status_t gs_reduce_scatter (gs_comm_t *comm, const void *send, void *recv, si
 {
     struct gsi_face as = {"gs_reduce_scatter", GSI_OP_REDUCE_SCATTER, (int) op};
 
-    return gsi_reduce_scatter (comm, &as, send, recv, count, dtype, op, stream);
+    return gsi_result (gsi_reduce_scatter (comm, &as, send, recv, count, dtype, op, stream));
 }

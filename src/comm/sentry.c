@@ -36,7 +36,7 @@ static gs_status_t blame_by_records (gs_comm_t *comm, gs_status_t st)
     struct gsi_record_state other;
     int unknown = 0, number = 0;
 
-    snprintf (what, sizeof (what), "%s", gs_last_error ());
+    snprintf (what, sizeof (what), "%s", gsi_last_text ());
     for (int r = 0; r < comm->team.size && missing; r++) {
         bool known = r == comm->team.rank || gsi_record_peek (&comm->record, r, &other);
         unknown += !known;
@@ -77,8 +77,8 @@ static void give_up (gs_comm_t *comm)
     if (atomic_load (&comm->sentry.until_ns) != comm->sentry.seen_ns)
         return;
     snprintf (reason, sizeof (reason), "%s%s. The process is ended (GS_STUCK_MS)",
-              gs_last_error (),
-              strstr (gs_last_error (), "did not come") ? ", or have ended meanwhile" : "");
+              gsi_last_text (),
+              strstr (gsi_last_text (), "did not come") ? ", or have ended meanwhile" : "");
     path = gsi_record_dump (&comm->record, reason);
     gsi_record_give_up (&comm->record, GS_ERR_TIMEOUT, comm->culprit, comm->record.seq);
     gsi_log (GS_LOG_ERROR, "comm", "%s%s%s", reason, *path ? ". Flight record: " : "", path);
@@ -124,7 +124,7 @@ void gsi_sentry_open (gs_comm_t *comm)
     }
     if (st)
         gsi_log (GS_LOG_WARN, "comm", "%s: one that MPI does not return from may never end",
-                 gs_last_error ());
+                 gsi_last_text ());
     pthread_mutex_lock (&guard);
     if (!st) {
         stuck_ns = wait_ns;

@@ -193,7 +193,7 @@ static gs_status_t make_plan (const struct split *s, struct gsi_coll_origin *ori
     snprintf (plan->name, sizeof (plan->name), "%.40s%s%d", parent->name,
               words[s->mine.kind].name, s->mine.number);
     if (st)
-        snprintf (plan->text, sizeof (plan->text), "%s", gs_last_error ());
+        snprintf (plan->text, sizeof (plan->text), "%s", gsi_last_text ());
     return st;
 }
 
@@ -251,7 +251,7 @@ static gs_status_t make_together (struct split *s, gs_comm_t **out)
     if (!st && s->size)
         st = make (s, &origin, deadline_ns, out);
     /* Texts of the create number the ranks of the group. */
-    snprintf (text, sizeof (text), "a group of %d ranks: %.900s", s->size, gs_last_error ());
+    snprintf (text, sizeof (text), "a group of %d ranks: %.900s", s->size, gsi_last_text ());
     gsi_meeting_end (&s->meeting, deadline_ns);
     if (st)
         gsi_fail (st, "%s", text);
@@ -299,7 +299,7 @@ static gs_status_t undo (struct split *s, gs_comm_t *group, gs_status_t st)
 
     if (!group)
         return st;
-    snprintf (text, sizeof (text), "%s", gs_last_error ());
+    snprintf (text, sizeof (text), "%s", gsi_last_text ());
     if (s->meeting.broken)
         gs_comm_abort (group);
     gs_comm_destroy (group);
@@ -314,7 +314,7 @@ static gs_status_t run (struct split *s, gs_comm_t **out)
     s->caller = words[s->mine.kind].caller;
     if (s->mine.status)
         snprintf (s->mine.text, sizeof (s->mine.text), "%.*s", (int) sizeof (s->mine.text) - 1,
-                  gs_last_error ());
+                  gsi_last_text ());
     if ((st = gsi_call_begin (s->comm, GSI_OP_SPLIT, 0, (gs_dtype_t) 0, 0, NULL, &s->call)))
         return st;
     if ((st = prepare (s)))
@@ -377,7 +377,7 @@ gs_status_t gs_comm_split (gs_comm_t *comm, int color, int key, gs_comm_t **grou
     struct split s;
     gs_status_t st = begin (&s, comm, COLORS, group);
 
-    return st ? st : run_colors (&s, color, key, group);
+    return gsi_result (st ? st : run_colors (&s, color, key, group));
 }
 
 gs_status_t gs_comm_split_node (gs_comm_t *comm, gs_comm_t **group)
@@ -385,7 +385,7 @@ gs_status_t gs_comm_split_node (gs_comm_t *comm, gs_comm_t **group)
     struct split s;
     gs_status_t st = begin (&s, comm, NODE, group);
 
-    return st ? st : run_colors (&s, comm->team.node, 0, group);
+    return gsi_result (st ? st : run_colors (&s, comm->team.node, 0, group));
 }
 
 gs_status_t gs_comm_split_rail (gs_comm_t *comm, gs_comm_t **group)
@@ -393,7 +393,7 @@ gs_status_t gs_comm_split_rail (gs_comm_t *comm, gs_comm_t **group)
     struct split s;
     gs_status_t st = begin (&s, comm, RAIL, group);
 
-    return st ? st : run_colors (&s, comm->team.local_rank, comm->team.node, group);
+    return gsi_result (st ? st : run_colors (&s, comm->team.local_rank, comm->team.node, group));
 }
 
 /* Fills in what is 0; of both, the most square grid with rows >= columns. */
@@ -430,7 +430,7 @@ gs_status_t gs_comm_split_grid (gs_comm_t *comm, int rows, int columns, gs_comm_
     if (column)
         *column = NULL;
     if (st)
-        return st;
+        return gsi_result (st);
     memcpy (s.mine.shape, shape, sizeof (shape));
     if ((fits = complete_grid (comm->team.size, &rows, &columns)))
         refuse (&s, fits);
@@ -438,13 +438,13 @@ gs_status_t gs_comm_split_grid (gs_comm_t *comm, int rows, int columns, gs_comm_
               : run_colors (&s, row ? comm->team.rank / columns : GS_COLOR_NONE,
                             comm->team.rank % columns, row);
     if (st || !column)
-        return st;
+        return gsi_result (st);
     begin (&s, comm, COLUMN, column);
     memcpy (s.mine.shape, shape, sizeof (shape));
     if (!(st = run_colors (&s, comm->team.rank % columns, comm->team.rank / columns, column)) ||
         !row)
-        return st;
-    snprintf (text, sizeof (text), "%s", gs_last_error ());
+        return gsi_result (st);
+    snprintf (text, sizeof (text), "%s", gsi_last_text ());
     gs_comm_destroy (*row); /* on all ranks: all have failed */
     *row = NULL;
     return gsi_fail (st, "%s", text);
@@ -491,7 +491,7 @@ gs_status_t gs_comm_split_list (gs_comm_t *comm, int n, const int *ranks, gs_com
     gs_status_t st = begin (&s, comm, LIST, group);
 
     if (st)
-        return st;
+        return gsi_result (st);
     s.list = ranks;
     s.mine.color = GS_COLOR_NONE;
     if ((st = check_list (&s, n, ranks))) {
@@ -504,5 +504,5 @@ gs_status_t gs_comm_split_list (gs_comm_t *comm, int n, const int *ranks, gs_com
         s.mine.count = n;
         s.mine.number = ranks[0];
     }
-    return run (&s, group);
+    return gsi_result (run (&s, group));
 }

@@ -83,7 +83,7 @@ gs_status_t gs_comm_get_traffic (const gs_comm_t *comm, const char *op, gs_traff
     bool found = !op;
 
     if (st)
-        return st;
+        return gsi_result (st);
     if (!traffic || traffic->size != sizeof (*traffic))
         return gsi_fail (GS_ERR_ARG,
                          "gs_comm_get_traffic: traffic is NULL or traffic->size is not %zu",
@@ -100,7 +100,7 @@ gs_status_t gs_comm_get_traffic (const gs_comm_t *comm, const char *op, gs_traff
             "collective without gs_, 'bucket' for those of reducers, or NULL for all",
             op);
     *traffic = sum;
-    return GS_OK;
+    return gsi_result (GS_OK);
 }
 
 gs_status_t gs_comm_reset_traffic (gs_comm_t *comm)
@@ -108,7 +108,7 @@ gs_status_t gs_comm_reset_traffic (gs_comm_t *comm)
     gs_status_t st = gsi_comm_valid (comm, "gs_comm_reset_traffic");
 
     if (st)
-        return st;
+        return gsi_result (st);
     for (int i = 0; i < GSI_OP_COUNT; i++) {
         struct gsi_traffic *t = &comm->traffic[i];
         atomic_uint_fast64_t *const words[] = {&t->calls,          &t->bytes,
@@ -117,7 +117,7 @@ gs_status_t gs_comm_reset_traffic (gs_comm_t *comm)
         for (size_t k = 0; k < sizeof (words) / sizeof (words[0]); k++)
             atomic_store_explicit (words[k], 0, memory_order_relaxed);
     }
-    return GS_OK;
+    return gsi_result (GS_OK);
 }
 
 void gsi_traffic_report (const gs_comm_t *comm)

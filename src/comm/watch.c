@@ -79,7 +79,7 @@ static void name_missing (gs_comm_t *comm, const struct gsi_call *call)
     char elsewhere[GSI_TEXT_MAX / 4] = "";
     int unknown, missing = 0;
 
-    snprintf (deadline, sizeof (deadline), "%.255s", gs_last_error ());
+    snprintf (deadline, sizeof (deadline), "%.255s", gsi_last_text ());
     if (marks) {
         unknown = mark_came (comm, call, marks);
         marks[comm->team.rank] = 1;
@@ -153,7 +153,7 @@ static void name_other_call (gs_comm_t *comm, const struct gsi_call *call, gs_st
     struct gsi_told own, told;
     int rank;
 
-    snprintf (differ, sizeof (differ), "%s", gs_last_error ());
+    snprintf (differ, sizeof (differ), "%s", gsi_last_text ());
     gsi_watch_own (comm, &own);
     if (own.seq != call->seq)
         return;
@@ -177,7 +177,7 @@ static void name_ends (gs_comm_t *comm, const struct gsi_call *call)
     unsigned char *came = calloc ((size_t) comm->team.size, 1);
     char deadline[256], ends[GSI_TEXT_MAX / 2];
 
-    snprintf (deadline, sizeof (deadline), "%.255s", gs_last_error ());
+    snprintf (deadline, sizeof (deadline), "%.255s", gsi_last_text ());
     if (came && comm->coll->ops->roll_call)
         comm->coll->ops->roll_call (comm->coll, call, came);
     gsi_mail_name (comm, call, came, ends, sizeof (ends));
@@ -328,7 +328,7 @@ gs_status_t gsi_watch_failed (gs_comm_t *comm, const struct gsi_call *call, gs_s
     if (call->op != GSI_OP_NONE)
         name_call (comm, call, where, sizeof (where));
     snprintf (reason, sizeof (reason), "%scommunicator '%s' on rank %d (host %s): %s", where,
-              comm->name, comm->team.rank, comm->hosts[comm->team.rank], gs_last_error ());
+              comm->name, comm->team.rank, comm->hosts[comm->team.rank], gsi_last_text ());
     path = gsi_record_dump (&comm->record, reason);
     if (*path) {
         size_t used = strlen (reason);
@@ -363,10 +363,10 @@ gs_status_t gs_comm_abort (gs_comm_t *comm)
     int alive = GSI_ALIVE;
 
     if (st || !atomic_compare_exchange_strong (&comm->life, &alive, GSI_ABORTED))
-        return st;
+        return gsi_result (st);
     gsi_record_give_up (&comm->record, GS_ERR_STATE, comm->team.rank, gsi_queue_oldest (comm));
     gsi_watch_tell (comm);
-    return GS_OK;
+    return gsi_result (GS_OK);
 }
 
 gs_status_t gs_comm_check (gs_comm_t *comm)
@@ -374,14 +374,14 @@ gs_status_t gs_comm_check (gs_comm_t *comm)
     gs_status_t st = gsi_comm_valid (comm, "gs_comm_check");
 
     if (st)
-        return st;
+        return gsi_result (st);
     gsi_queue_look (comm);
     switch ((enum gsi_life) atomic_load_explicit (&comm->life, memory_order_acquire)) {
     case GSI_ALIVE: break;
     case GSI_ABORTED: return gsi_fail (GS_ERR_STATE, "communicator '%s' was aborted", comm->name);
     case GSI_DEAD: return gsi_fail (comm->death, "%s", comm->death_text);
     }
-    return GS_OK;
+    return gsi_result (GS_OK);
 }
 
 gs_status_t gs_comm_wait (gs_comm_t *comm, gs_stream_t stream)
@@ -389,8 +389,8 @@ gs_status_t gs_comm_wait (gs_comm_t *comm, gs_stream_t stream)
     gs_status_t st = gs_comm_check (comm), failed = GS_OK;
 
     if (st || !comm->queue) /* calls on hosts are complete when they return */
-        return st;
+        return gsi_result (st);
     failed = gsi_queue_wait (comm, stream);
     st = gs_comm_check (comm);
-    return st ? st : failed;
+    return gsi_result (st ? st : failed);
 }

@@ -58,7 +58,7 @@ bool gsi_device_gpus_used (void)
     if (!load_cuda (&ops))
         return true;
     gsi_log (GS_LOG_INFO, "device", "arrays on GPUs cannot be told from those of hosts: %s",
-             gs_last_error ());
+             gsi_last_text ());
     return false;
 }
 
@@ -82,7 +82,7 @@ gs_status_t gsi_device_open (int ordinal, struct gsi_device **out)
     if (!st)
         return ops->open (ordinal, out);
     return gsi_fail (st, "GPU %d was asked for, but %s; or use GS_DEVICE_HOST", ordinal,
-                     gs_last_error ());
+                     gsi_last_text ());
 }
 
 void gsi_device_close (struct gsi_device *device)

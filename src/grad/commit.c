@@ -232,10 +232,10 @@ gs_status_t gs_reducer_commit (gs_reducer_t *reducer)
     gs_status_t st;
 
     if ((st = gsi_reducer_is_open (r, "gs_reducer_commit")))
-        return st;
+        return gsi_result (st);
     if ((st = open_stream (r)) || (st = compare (r))) {
         gsi_commit_undo (r);
-        return st;
+        return gsi_result (st);
     }
     if (!r->gradients)
         st = gsi_fail (GS_ERR_ARG, "gs_reducer_commit: nothing was added to %s", r->tenant.name);
@@ -243,11 +243,11 @@ gs_status_t gs_reducer_commit (gs_reducer_t *reducer)
         st = make_all (r);
     if ((st = gsi_commit_agree (r, "gs_reducer_commit", st))) {
         gsi_commit_undo (r);
-        return st;
+        return gsi_result (st);
     }
     r->committed = true;
     gsi_order_reset (r);
-    return GS_OK;
+    return gsi_result (GS_OK);
 }
 
 void gsi_commit_undo (gs_reducer_t *r)
@@ -300,5 +300,5 @@ gs_status_t gs_reducer_broadcast (gs_reducer_t *reducer, void *const *params, in
         if (params[i])
             st = gs_broadcast (reducer->comm, params[i], g->count, g->dtype, root, stream);
     }
-    return st;
+    return gsi_result (st);
 }

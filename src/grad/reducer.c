@@ -109,7 +109,7 @@ gs_status_t gs_reducer_create (gs_comm_t *comm, const gs_reducer_opts_t *opts,
     if (!opts)
         opts = &standard;
     if ((st = check_opts (opts)))
-        return st;
+        return gsi_result (st);
     if (!(r = calloc (1, sizeof (*r))))
         return gsi_fail (GS_ERR_NOMEM, "gs_reducer_create: out of memory");
     take_opts (r, opts);
@@ -117,7 +117,7 @@ gs_status_t gs_reducer_create (gs_comm_t *comm, const gs_reducer_opts_t *opts,
     r->tenant.context = r;
     if ((st = gsi_feature_open (comm, &r->tenant, "gs_reducer_create"))) {
         free (r);
-        return st;
+        return gsi_result (st);
     }
     r->magic = GSI_REDUCER_MAGIC;
     r->comm = comm;
@@ -126,7 +126,7 @@ gs_status_t gs_reducer_create (gs_comm_t *comm, const gs_reducer_opts_t *opts,
     r->rank = gs_comm_rank (comm);
     r->size = gs_comm_size (comm);
     *reducer = r;
-    return GS_OK;
+    return gsi_result (GS_OK);
 }
 
 gs_status_t gs_reducer_destroy (gs_reducer_t *reducer)
@@ -135,11 +135,11 @@ gs_status_t gs_reducer_destroy (gs_reducer_t *reducer)
     gs_status_t st;
 
     if (!r)
-        return GS_OK;
+        return gsi_result (GS_OK);
     if ((st = check_handle (r, "gs_reducer_destroy")))
-        return st;
+        return gsi_result (st);
     if (r->in_step && !gs_comm_check (r->comm))
-        return gsi_reducer_idle (r, "gs_reducer_destroy");
+        return gsi_result (gsi_reducer_idle (r, "gs_reducer_destroy"));
     gsi_carrier_close (r);
     if (r->in_step)
         gsi_feature_return (r->comm);
@@ -153,7 +153,7 @@ gs_status_t gs_reducer_destroy (gs_reducer_t *reducer)
     gsi_feature_close (r->comm, &r->tenant);
     r->magic = 0;
     free (r);
-    return GS_OK;
+    return gsi_result (GS_OK);
 }
 
 /* ---- What is added ---- */
@@ -230,27 +230,27 @@ gs_status_t gs_reducer_add (gs_reducer_t *reducer, const char *name, int dims,
     gs_status_t st = gsi_reducer_is_open (r, "gs_reducer_add");
 
     if (st || (st = check_name (name, "gs_reducer_add")))
-        return st;
+        return gsi_result (st);
     for (int i = 0; i < r->gradients; i++)
         if (!strcmp (r->gradient[i].name, name))
             return gsi_fail (GS_ERR_ARG, "gs_reducer_add: there is a gradient '%s' already",
                              name);
     g.name = (char *) (uintptr_t) name;
     if ((st = measure (&g, dims, shape)))
-        return st;
+        return gsi_result (st);
     if (gsi_dtype_is_integer (dtype))
         return gsi_fail (GS_ERR_UNSUPPORTED,
                          "gs_reducer_add: '%s' is of %s, whose average would have to round", name,
                          gsi_dtype_name (dtype));
     if ((st = check_given (r, &g)) ||
         (st = grow (&r->gradient, r->gradients, &r->gradient_room, sizeof (g), "gs_reducer_add")))
-        return st;
+        return gsi_result (st);
     if (!(g.name = strdup (name)))
         return gsi_fail (GS_ERR_NOMEM, "gs_reducer_add: out of memory");
     if (index)
         *index = r->gradients;
     r->gradient[r->gradients++] = g;
-    return GS_OK;
+    return gsi_result (GS_OK);
 }
 
 gs_status_t gs_reducer_add_scalar (gs_reducer_t *reducer, const char *name, gs_scalar_op_t op,
@@ -261,7 +261,7 @@ gs_status_t gs_reducer_add_scalar (gs_reducer_t *reducer, const char *name, gs_s
     gs_status_t st = gsi_reducer_is_open (r, "gs_reducer_add_scalar");
 
     if (st || (st = check_name (name, "gs_reducer_add_scalar")))
-        return st;
+        return gsi_result (st);
     if ((int) op < GS_SCALAR_SUM || (int) op > GS_SCALAR_MAX)
         return gsi_fail (GS_ERR_ARG,
                          "gs_reducer_add_scalar: unknown op %d of '%s'; see "
@@ -273,13 +273,13 @@ gs_status_t gs_reducer_add_scalar (gs_reducer_t *reducer, const char *name, gs_s
                              name);
     if ((st =
              grow (&r->scalar, r->scalars, &r->scalar_room, sizeof (s), "gs_reducer_add_scalar")))
-        return st;
+        return gsi_result (st);
     if (!(s.name = strdup (name)))
         return gsi_fail (GS_ERR_NOMEM, "gs_reducer_add_scalar: out of memory");
     if (index)
         *index = r->scalars;
     r->scalar[r->scalars++] = s;
-    return GS_OK;
+    return gsi_result (GS_OK);
 }
 
 gs_status_t gs_reducer_grad (gs_reducer_t *reducer, int index, void **grad)
@@ -287,13 +287,13 @@ gs_status_t gs_reducer_grad (gs_reducer_t *reducer, int index, void **grad)
     gs_status_t st = gsi_reducer_valid (reducer, "gs_reducer_grad");
 
     if (st)
-        return st;
+        return gsi_result (st);
     if (!grad)
         return gsi_fail (GS_ERR_ARG, "gs_reducer_grad: grad is NULL");
     if ((st = gsi_reducer_index (reducer, index, "gs_reducer_grad")))
-        return st;
+        return gsi_result (st);
     *grad = reducer->gradient[index].count ? reducer->at[reducer->gradient[index].place] : NULL;
-    return GS_OK;
+    return gsi_result (GS_OK);
 }
 
 gs_status_t gsi_reducer_index (const gs_reducer_t *reducer, int index, const char *caller)

@@ -101,8 +101,8 @@ gs_status_t gs_reducer_relayout (gs_reducer_t *reducer)
     if (!st)
         st = gs_broadcast (r->comm, r->turn, (size_t) r->gradients, GS_I32, 0, r->stream);
     if (st)
-        return st;
+        return gsi_result (st);
     st = relayout (r, &m);
     close_moved (&m);
-    return st;
+    return gsi_result (st);
 }

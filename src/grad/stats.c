@@ -89,7 +89,7 @@ gs_status_t gs_reducer_get_stats (gs_reducer_t *reducer, gs_reducer_stats_t *sta
     double steps, seen;
 
     if (st || (st = gsi_timing_read (r)))
-        return st;
+        return gsi_result (st);
     if (!stats || stats->size != sizeof (*stats))
         return gsi_fail (GS_ERR_ARG,
                          "gs_reducer_get_stats: stats is NULL, or its size is not %zu",
@@ -114,7 +114,7 @@ gs_status_t gs_reducer_get_stats (gs_reducer_t *reducer, gs_reducer_stats_t *sta
     stats->late_rank = r->tally.steps ? r->tally.late_rank : -1;
     stats->beside = r->apart;
     stats->late_us = stats->late_rank < 0 ? 0 : r->tally.late_us;
-    return GS_OK;
+    return gsi_result (GS_OK);
 }
 
 gs_status_t gs_reducer_get_bucket (gs_reducer_t *reducer, int bucket, gs_bucket_stats_t *stats)
@@ -124,7 +124,7 @@ gs_status_t gs_reducer_get_bucket (gs_reducer_t *reducer, int bucket, gs_bucket_
     const struct gsi_load *load;
 
     if (st || (st = gsi_timing_read (r)))
-        return st;
+        return gsi_result (st);
     if (!stats || stats->size != sizeof (*stats))
         return gsi_fail (GS_ERR_ARG,
                          "gs_reducer_get_bucket: stats is NULL, or its size is not %zu",
@@ -139,12 +139,12 @@ gs_status_t gs_reducer_get_bucket (gs_reducer_t *reducer, int bucket, gs_bucket_
                                  .first = r->number[load->plan.first],
                                  .bytes = load->bytes};
     if (!load->end_ns)
-        return GS_OK; /* it was made after the last step */
+        return gsi_result (GS_OK); /* it was made after the last step */
     stats->ready_us = us (load->ready_ns - r->tally.seen.begin_ns);
     stats->begin_us = us (load->begin_ns - r->tally.seen.begin_ns);
     stats->end_us = us (load->end_ns - r->tally.seen.begin_ns);
     stats->exposed_us = exposed_us (r, load);
-    return GS_OK;
+    return gsi_result (GS_OK);
 }
 
 /* ---- The report ---- */
@@ -219,10 +219,10 @@ gs_status_t gs_reducer_report (gs_reducer_t *reducer, const char *path)
     bool failed;
 
     if (st || reducer->rank || (st = gs_comm_get_traffic (reducer->comm, "bucket", &traffic)))
-        return st;
+        return gsi_result (st);
     if (!path) {
         log_table (reducer, &stats, &traffic);
-        return GS_OK;
+        return gsi_result (GS_OK);
     }
     if (!(file = fopen (path, "w")))
         return gsi_fail (GS_ERR_IO, "gs_reducer_report: %s: %m", path);
@@ -230,5 +230,5 @@ gs_status_t gs_reducer_report (gs_reducer_t *reducer, const char *path)
     failed = ferror (file);
     if (fclose (file) || failed)
         return gsi_fail (GS_ERR_IO, "gs_reducer_report: %s: %m", path);
-    return GS_OK;
+    return gsi_result (GS_OK);
 }

@@ -92,7 +92,7 @@ gs_status_t gs_reducer_ready (gs_reducer_t *reducer, int index, gs_stream_t stre
 {
     gs_status_t st = check_mark (reducer, "gs_reducer_ready", index, stream);
 
-    return st ? st : mark (reducer, index, GSI_MARK_READY, stream);
+    return gsi_result (st ? st : mark (reducer, index, GSI_MARK_READY, stream));
 }
 
 gs_status_t gs_reducer_skip (gs_reducer_t *reducer, int index, gs_stream_t stream)
@@ -101,11 +101,11 @@ gs_status_t gs_reducer_skip (gs_reducer_t *reducer, int index, gs_stream_t strea
     const struct gsi_gradient *g;
 
     if (st)
-        return st;
+        return gsi_result (st);
     g = &reducer->gradient[index];
     if (!reducer->no_sync && !g->kept) /* in the order of the program's own work */
         st = gsi_work_zero (reducer, reducer->at[g->place], g->bytes, stream);
-    return st ? st : mark (reducer, index, GSI_MARK_SKIPPED, stream);
+    return gsi_result (st ? st : mark (reducer, index, GSI_MARK_SKIPPED, stream));
 }
 
 /* ---- The end of a step ---- */
@@ -236,21 +236,21 @@ gs_status_t gs_reducer_finish (gs_reducer_t *reducer, gs_stream_t stream)
     gs_status_t st = gsi_reducer_valid (r, "gs_reducer_finish");
 
     if (st || (st = gsi_carrier_admit (r, stream)))
-        return st;
+        return gsi_result (st);
     if (r->no_sync) {
         r->micro_steps++;
         gsi_order_reset (r);
         r->in_step = false;
-        return GS_OK;
+        return gsi_result (GS_OK);
     }
     if (r->marked < r->gradients)
-        return (st = gs_comm_check (r->comm)) ? st : name_unmarked (r);
+        return gsi_result ((st = gs_comm_check (r->comm)) ? st : name_unmarked (r));
     st = end_step (r, stream);
     gsi_order_reset (r);
     gsi_carrier_end (r);
     r->in_step = false;
     reset (r);
-    return st ? st : gsi_carrier_callback (r);
+    return gsi_result (st ? st : gsi_carrier_callback (r));
 }
 
 gs_status_t gs_reducer_no_sync (gs_reducer_t *reducer, int on)
@@ -258,9 +258,9 @@ gs_status_t gs_reducer_no_sync (gs_reducer_t *reducer, int on)
     gs_status_t st = gsi_reducer_idle (reducer, "gs_reducer_no_sync");
 
     if (st)
-        return st;
+        return gsi_result (st);
     reducer->no_sync = on;
-    return GS_OK;
+    return gsi_result (GS_OK);
 }
 
 /* ---- Weights ---- */
@@ -335,10 +335,10 @@ gs_status_t gs_reducer_weight (gs_reducer_t *reducer, double weight)
     if (!st)
         st = exchange_weights (r, "gs_reducer_weight", weight, false, &all_join);
     if (st)
-        return st;
+        return gsi_result (st);
     r->weight = weight;
     r->weight_given = true;
-    return GS_OK;
+    return gsi_result (GS_OK);
 }
 
 gs_status_t gs_reducer_join (gs_reducer_t *reducer, gs_stream_t stream, int *done)
@@ -350,16 +350,16 @@ gs_status_t gs_reducer_join (gs_reducer_t *reducer, gs_stream_t stream, int *don
     if (!st && !done)
         st = gsi_fail (GS_ERR_ARG, "gs_reducer_join: done is NULL");
     if (st || (st = exchange_weights (r, "gs_reducer_join", 0, true, &all_join)))
-        return st;
+        return gsi_result (st);
     *done = all_join;
     if (all_join)
-        return GS_OK;
+        return gsi_result (GS_OK);
     r->weight = 0;
     r->weight_given = r->joined = true;
     for (int b = 0; b < r->loads && !st; b++)
         for (int p = 0; p < r->load[b].plan.tensors && !st; p++)
             st = gs_reducer_skip (r, r->number[r->load[b].plan.first + p], stream);
-    return st ? st : gs_reducer_finish (r, stream);
+    return gsi_result (st ? st : gs_reducer_finish (r, stream));
 }
 
 /* ---- Scalars and the norm ---- */
@@ -389,7 +389,7 @@ gs_status_t gs_reducer_set_scalar (gs_reducer_t *reducer, int index, double valu
 
     if (!st)
         gsi_tail_set (reducer->tail, index, value);
-    return st;
+    return gsi_result (st);
 }
 
 gs_status_t gs_reducer_get_scalar (gs_reducer_t *reducer, int index, double *value)
@@ -400,7 +400,7 @@ gs_status_t gs_reducer_get_scalar (gs_reducer_t *reducer, int index, double *val
         st = gsi_fail (GS_ERR_ARG, "gs_reducer_get_scalar: value is NULL");
     if (!st && !(st = check_past (reducer, "gs_reducer_get_scalar")))
         *value = gsi_tail_scalar (reducer, index);
-    return st;
+    return gsi_result (st);
 }
 
 gs_status_t gs_reducer_norm (gs_reducer_t *reducer, double *norm)
@@ -415,7 +415,7 @@ gs_status_t gs_reducer_norm (gs_reducer_t *reducer, double *norm)
                       reducer->tenant.name);
     if (!st && !(st = check_past (reducer, "gs_reducer_norm")))
         *norm = gsi_tail_norm (reducer);
-    return st;
+    return gsi_result (st);
 }
 
 /* ---- Callbacks ---- */
@@ -425,10 +425,10 @@ gs_status_t gs_reducer_set_hook (gs_reducer_t *reducer, gs_bucket_f hook, void *
     gs_status_t st = gsi_reducer_idle (reducer, "gs_reducer_set_hook");
 
     if (st)
-        return st;
+        return gsi_result (st);
     reducer->hook = hook;
     reducer->hook_context = context;
-    return GS_OK;
+    return gsi_result (GS_OK);
 }
 
 gs_status_t gs_reducer_set_averaged (gs_reducer_t *reducer, gs_bucket_f averaged, void *context)
@@ -436,7 +436,7 @@ gs_status_t gs_reducer_set_averaged (gs_reducer_t *reducer, gs_bucket_f averaged
     gs_status_t st = gsi_reducer_idle (reducer, "gs_reducer_set_averaged");
 
     if (st)
-        return st;
+        return gsi_result (st);
     if (averaged && reducer->opts.max_norm > 0)
         return gsi_fail (GS_ERR_STATE,
                          "gs_reducer_set_averaged: %s scales to max_norm in finish, after the "
@@ -444,5 +444,5 @@ gs_status_t gs_reducer_set_averaged (gs_reducer_t *reducer, gs_bucket_f averaged
                          reducer->tenant.name);
     reducer->averaged = averaged;
     reducer->averaged_context = context;
-    return GS_OK;
+    return gsi_result (GS_OK);
 }

@@ -82,7 +82,7 @@ static gs_status_t call_hook (gs_reducer_t *r, int b)
     gs_comm_abort (r->comm); /* the others may be in a call that the hook did not come to */
     return gsi_fail (st, "the hook of %s returned %s for bucket %d of %d in step %lld: %s",
                      r->tenant.name, gs_status_string (st), b + 1, r->loads, (long long) r->step,
-                     gs_last_error ());
+                     gsi_last_text ());
 }
 
 static gs_status_t call_averaged (gs_reducer_t *r, int b)

@@ -167,7 +167,7 @@ static void finalize_at_exit (void)
         gsi_guest_by ("MPI_Finalize", finalize_mpi, NULL, gsi_now_ns () + wait_ns))
         gsi_log (GS_LOG_WARN, "mpi",
                  "%s; the process ends without it: another rank has ended otherwise, or died",
-                 gs_last_error ());
+                 gsi_last_text ());
 }
 
 void gsi_guest_opened (void)

@@ -37,7 +37,7 @@ gs_status_t gsi_network_blame (gs_status_t st, const struct gsi_boot *boot,
 {
     char cause[200], interfaces[400];
 
-    snprintf (cause, sizeof (cause), "%s", gs_last_error ());
+    snprintf (cause, sizeof (cause), "%s", gsi_last_text ());
     if (team->nodes == 1)
         return gsi_fail (st, "%s, though all ranks of host %s have come", cause, boot->host);
     list_interfaces (interfaces, sizeof (interfaces));

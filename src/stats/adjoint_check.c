@@ -225,7 +225,7 @@ gs_status_t gs_adjoint_check (gs_comm_t *comm, gs_forward_f forward, gs_backward
     gs_status_t st = gsi_feature_check (comm, caller, NULL, 0, GS_F64, &staged);
 
     if (st)
-        return st;
+        return gsi_result (st);
     if (!forward || !backward)
         st = gsi_fail (GS_ERR_ARG, "%s: %s is NULL", caller, forward ? "backward" : "forward");
     if (!st)
@@ -246,5 +246,5 @@ gs_status_t gs_adjoint_check (gs_comm_t *comm, gs_forward_f forward, gs_backward
     if (result)
         *result = found;
     free (memory);
-    return st;
+    return gsi_result (st);
 }

@@ -423,7 +423,7 @@ gs_status_t gs_compare (gs_comm_t *comm, const gs_array_t *arrays, size_t number
     gs_status_t st = check (&w);
 
     if (st)
-        return st;
+        return gsi_result (st);
     if (!(st = allocate (&w)) && !(st = digest_all (&w))) {
         memcpy (&same.word[0], &tolerance, sizeof (tolerance));
         same.word[1] = number;
@@ -436,5 +436,5 @@ gs_status_t gs_compare (gs_comm_t *comm, const gs_array_t *arrays, size_t number
     free (w.cards);
     free (w.findings);
     free (w.piece);
-    return st;
+    return gsi_result (st);
 }

@@ -148,5 +148,5 @@ gs_status_t gs_moments_merge (gs_moments_t *into, const gs_moments_t *from, size
         return gsi_fail (GS_ERR_ARG, "gs_moments_merge: %s is NULL, but features is %zu",
                          into ? "from" : "into", features);
     gsi_moments_merge (into, from, features);
-    return GS_OK;
+    return gsi_result (GS_OK);
 }

@@ -273,7 +273,7 @@ gs_status_t gs_stats (gs_comm_t *comm, const void *x, size_t samples, size_t fea
         (st = gsi_feature_check (comm, caller, x, samples * features, dtype, &staged)) ||
         (mask &&
          (st = gsi_feature_check (comm, caller, mask, samples * mask_width, GS_U8, &staged))))
-        return st;
+        return gsi_result (st);
     if (!(st = allocate (&w)) && !(st = open_arrays (&w)))
         st = look_at_own (&w);
     st = gsi_agree (comm, caller, st, &same, stream);
@@ -287,5 +287,5 @@ gs_status_t gs_stats (gs_comm_t *comm, const void *x, size_t samples, size_t fea
     if (!st && features && !(st = hear (&w)))
         memcpy (moments, w.merged, features * sizeof (*moments));
     release (&w);
-    return st;
+    return gsi_result (st);
 }

@@ -48,6 +48,7 @@ contains
     call expect(index(gs_last_error(), 'gs_comm_c_ptr: ') == 1, 'and what that leaves behind')
     call gs_comm_destroy(never, stat)
     call expect(stat == GS_OK, 'destroying it does nothing, as with NULL in C')
+    call expect(gs_last_error() == '', 'and success leaves no text')
   end subroutine check_never_created
 
   subroutine check_getters()

@@ -30,8 +30,37 @@ START_TEST (fail_keeps_its_text)
 {
     ck_assert_int_eq (gsi_fail (GS_ERR_IO, "file %s, line %d", "x", 7), GS_ERR_IO);
     ck_assert_str_eq (gs_last_error (), "file x, line 7");
-    gs_status_string (GS_OK); /* what succeeds leaves the text alone */
+    gs_status_string (GS_OK); /* what returns no status leaves the text alone */
     ck_assert_str_eq (gs_last_error (), "file x, line 7");
+}
+END_TEST
+
+START_TEST (success_has_no_text)
+{
+    gs_setting_t setting;
+
+    unit_fails (gs_setting_get (-1, &setting), GS_ERR_ARG, "index -1", "gs_setting_get");
+    unit_ok (gs_setting_get (0, &setting));
+    ck_assert_str_eq (gs_last_error (), "");
+    unit_ok (gs_comm_destroy (NULL));
+    ck_assert_str_eq (gs_last_error (), "");
+}
+END_TEST
+
+/* A failure that was overcome within a call is not told; one that is returned is, whatever other
+ * public calls have succeeded since. */
+START_TEST (calls_within_a_call)
+{
+    gs_setting_t setting;
+
+    gsi_fail (GS_ERR_DEVICE, "no GPU");
+    ck_assert_int_eq (gsi_result (GS_OK), GS_OK);
+    ck_assert_str_eq (gs_last_error (), "");
+    gsi_fail (GS_ERR_IO, "disk full");
+    unit_ok (gs_setting_get (0, &setting));
+    ck_assert_str_eq (gsi_last_text (), "disk full");
+    ck_assert_int_eq (gsi_result (GS_ERR_IO), GS_ERR_IO);
+    ck_assert_str_eq (gs_last_error (), "disk full");
 }
 END_TEST
 
@@ -98,5 +127,6 @@ START_TEST (texts_belong_to_threads)
 }
 END_TEST
 
-UNIT_SUITE ("status", 10, names_and_numbers, fail_keeps_its_text, text_may_contain_the_last_one,
-            long_text_is_cut, nothing_commands_a_terminal, texts_belong_to_threads)
+UNIT_SUITE ("status", 10, names_and_numbers, fail_keeps_its_text, success_has_no_text,
+            calls_within_a_call, text_may_contain_the_last_one, long_text_is_cut,
+            nothing_commands_a_terminal, texts_belong_to_threads)
