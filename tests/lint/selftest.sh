@@ -102,6 +102,9 @@ seen lint/size.sh "99 columns"
     | plant fortran/planted.f90
 seen lint/size.sh "a function of 81 lines"
 
+echo 'TESTS += tests/multi/starved.mt' | plant tests/multi/Makefile.am
+seen lint/stems.sh "of which make runs one: tests/multi/starved.mt tests/multi/starved.sh"
+
 echo '#include "comm/comm.h"' | plant src/coll/planted.c
 seen lint/includes.sh '"comm/comm.h": coll may include only'
 echo '#include "mpi/guest.h"' | plant src/comm/planted.c
