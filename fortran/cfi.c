@@ -151,8 +151,9 @@ static bool is_empty (const CFI_cdesc_t *array)
 
 /*
  * N.B. gfortran 12 gives empty expressions, and arguments that are associated with them, a null
- * address, but the extents and steps of an array. What was of size 0 and is deallocated looks the
- * same, so it passes for one, but only where expressions may be: in arguments of intent(in).
+ * address, but the extents and steps of an array. What was of size 0 and is deallocated has the
+ * same descriptor in every field ([attribute] is that of our dummy, not of the argument), so it
+ * passes for one, but only where expressions may be: in arguments of intent(in).
  * Other compilers give only those a null address that are not there.
  */
 bool gsi_fortran_is_absent (const CFI_cdesc_t *array, bool is_input)
