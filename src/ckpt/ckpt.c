@@ -444,6 +444,7 @@ gs_status_t gs_ckpt_set_bounds (gs_ckpt_t *ckpt, const char *name, const int64_t
 {
     static const char caller[] = "gs_ckpt_set_bounds";
     char text[48 * GS_CKPT_DIMS_MAX] = "()";
+    const char *const attributes[2][2] = {{"gs_bounds", text}, {"gs_order", "Fortran"}};
     const struct gsi_ckpt_array *a;
     size_t used = 0;
     int i;
@@ -466,6 +467,5 @@ gs_status_t gs_ckpt_set_bounds (gs_ckpt_t *ckpt, const char *name, const int64_t
     }
     if (a->dims)
         snprintf (text + used, sizeof (text) - used, ")");
-    st = gsi_h5_set_text (&ckpt->set[i], "gs_bounds", text);
-    return gsi_result (st ? st : gsi_h5_set_text (&ckpt->set[i], "gs_order", "Fortran"));
+    return gsi_result (gsi_h5_set_texts (&ckpt->set[i], attributes, 2));
 }

@@ -68,6 +68,10 @@ size_t gsi_h5_bytes (const struct gsi_h5_set *set);
 /* Gives it an attribute, or another text of that name. GS_ERR_NOMEM. */
 gs_status_t gsi_h5_set_text (struct gsi_h5_set *set, const char *name, const char *text);
 
+/* The same of [number] names, each with its text: of all or, when it fails, of none. */
+#define GSI_H5_TEXTS 2 /* as many at once */
+gs_status_t gsi_h5_set_texts (struct gsi_h5_set *set, const char *const text[][2], int number);
+
 /* Frees sources, and it has none; or all that it has. */
 void gsi_h5_set_forget (struct gsi_h5_set *set);
 void gsi_h5_set_clear (struct gsi_h5_set *set);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* h5_set - what is known of data sets, without HDF5. */
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -64,21 +65,14 @@ void gsi_h5_file_clear (struct gsi_h5_file *file)
     *file = (struct gsi_h5_file){.set = NULL};
 }
 
-gs_status_t gsi_h5_set_text (struct gsi_h5_set *set, const char *name, const char *text)
+/* Its place is that of its name; there is room for one more. The texts are the set's then. */
+static void put_text (struct gsi_h5_set *set, struct gsi_h5_text t)
 {
-    struct gsi_h5_text *larger, t = {strdup (name), strdup (text)};
     int at = 0;
 
-    larger = realloc (set->text, (size_t) (set->texts + 1) * sizeof (*larger));
-    set->text = larger ? larger : set->text;
-    if (!larger || !t.name || !t.text) {
-        free (t.name);
-        free (t.text);
-        return gsi_fail (GS_ERR_NOMEM, "%s: no memory for its attribute '%s'", set->path, name);
-    }
-    while (at < set->texts && strcmp (set->text[at].name, name) < 0)
+    while (at < set->texts && strcmp (set->text[at].name, t.name) < 0)
         at++;
-    if (at < set->texts && !strcmp (set->text[at].name, name)) {
+    if (at < set->texts && !strcmp (set->text[at].name, t.name)) {
         free (set->text[at].name);
         free (set->text[at].text);
     } else {
@@ -87,5 +81,32 @@ gs_status_t gsi_h5_set_text (struct gsi_h5_set *set, const char *name, const cha
         set->texts++;
     }
     set->text[at] = t;
-    return GS_OK;
+}
+
+gs_status_t gsi_h5_set_texts (struct gsi_h5_set *set, const char *const text[][2], int number)
+{
+    struct gsi_h5_text own[GSI_H5_TEXTS] = {{NULL, NULL}};
+    struct gsi_h5_text *larger =
+        realloc (set->text, (size_t) (set->texts + number) * sizeof (*larger));
+    bool there = larger;
+
+    set->text = larger ? larger : set->text;
+    for (int i = 0; i < number && there; i++) {
+        own[i] = (struct gsi_h5_text){strdup (text[i][0]), strdup (text[i][1])};
+        there = own[i].name && own[i].text;
+    }
+    for (int i = 0; i < number && there; i++)
+        put_text (set, own[i]);
+    for (int i = 0; i < number && !there; i++) {
+        free (own[i].name);
+        free (own[i].text);
+    }
+    return there ? GS_OK
+                 : gsi_fail (GS_ERR_NOMEM, "%s: no memory for its attribute '%s'", set->path,
+                             text[0][0]);
+}
+
+gs_status_t gsi_h5_set_text (struct gsi_h5_set *set, const char *name, const char *text)
+{
+    return gsi_h5_set_texts (set, (const char *const[][2]){{name, text}}, 1);
 }
