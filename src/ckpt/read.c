@@ -472,9 +472,10 @@ gs_status_t gs_ckpt_read (gs_ckpt_t *ckpt, int64_t step, int64_t *found, gs_stre
                          caller, ckpt->tenant.name);
     l.offset = calloc ((size_t) ckpt->arrays, sizeof (*l.offset));
     l.counts = calloc (2 * (size_t) ckpt->size, sizeof (*l.counts));
-    note_filled (&l, false);
-    if (!(st = check_args (&l, step)))
+    if (!(st = check_args (&l, step))) {
+        note_filled (&l, false);
         st = step == GS_CKPT_LATEST ? read_latest (&l) : read_step (&l);
+    }
     if (!st && l.step >= 0)
         note_filled (&l, true);
     free (l.offset);

@@ -157,30 +157,53 @@ static void tell_file (const gs_ckpt_t *c, bool first)
                  : "");
 }
 
+/* ---- The call ---- */
+
+/* What this rank knows. */
+static void ask (gs_ckpt_t *c, uint64_t *word)
+{
+    struct gsi_stop *s = &c->stop;
+    uint64_t came;
+
+    if (!s->asked)
+        gsi_signals_open (s->signals);
+    s->asked = true;
+    if ((came = gsi_signals_seen (s->signals)))
+        word[SIGNAL] =
+            ((uint64_t) __builtin_ctzll (came) + 1) << 32 | (UINT32_MAX - (uint32_t) c->rank);
+    if (!c->rank)
+        look (s, word);
+}
+
+/* All is as it was before a call that failed. */
+static void take_back (struct gsi_stop *s, const struct gsi_stop *before)
+{
+    if (s->asked && !before->asked)
+        gsi_signals_close (s->signals);
+    *s = *before;
+}
+
 gs_status_t gs_ckpt_stop_requested (gs_ckpt_t *ckpt, int *reasons, gs_stream_t stream)
 {
-    uint64_t word[WORDS] = {0}, came;
+    uint64_t word[WORDS] = {0};
     gs_status_t st = gsi_ckpt_ready (ckpt, caller);
-    struct gsi_stop *s;
+    struct gsi_stop *s, before;
     bool first, news;
     int found = 0;
 
     if (st)
         return gsi_result (st);
     s = &ckpt->stop;
-    first = !s->asked;
-    if (first)
-        gsi_signals_open (s->signals);
-    s->asked = true;
-    if ((came = gsi_signals_seen (s->signals)))
-        word[SIGNAL] =
-            ((uint64_t) __builtin_ctzll (came) + 1) << 32 | (UINT32_MAX - (uint32_t) ckpt->rank);
-    if (!ckpt->rank)
-        look (s, word);
-    if (!reasons)
+    before = *s;
+    first = !before.asked;
+    if (reasons)
+        ask (ckpt, word);
+    else
         st = gsi_fail (GS_ERR_ARG, "%s: reasons is NULL", caller);
-    if ((st = gsi_agree_most (ckpt->comm, caller, st, word, WORDS, stream)))
+    if ((st = gsi_agree_most (ckpt->comm, caller, st, word, WORDS, stream))) {
+        take_back (s, &before);
         return gsi_result (st);
+    }
     for (int i = 0; i < WORDS; i++)
         found |= word[i] ? reason_of[i] : 0;
     news = !s->reasons && !ckpt->rank;

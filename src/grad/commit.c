@@ -284,6 +284,22 @@ void gsi_commit_undo (gs_reducer_t *r)
     }
 }
 
+/* All of them before the first is sent. */
+static gs_status_t check_params (const gs_reducer_t *r, void *const *params)
+{
+    gs_status_t st = GS_OK;
+    char text[160];
+    bool staged;
+
+    for (int i = 0; i < r->gradients && !st; i++) {
+        const struct gsi_gradient *g = &r->gradient[i];
+        snprintf (text, sizeof (text), "gs_reducer_broadcast ('%.100s')", g->name);
+        if (params[i])
+            st = gsi_feature_check (r->comm, text, params[i], g->count, g->dtype, &staged);
+    }
+    return st;
+}
+
 gs_status_t gs_reducer_broadcast (gs_reducer_t *reducer, void *const *params, int root,
                                   gs_stream_t stream)
 {
@@ -295,6 +311,8 @@ gs_status_t gs_reducer_broadcast (gs_reducer_t *reducer, void *const *params, in
         st =
             gsi_fail (GS_ERR_ARG, "gs_reducer_broadcast: root %d is not a rank of '%s' (0 to %d)",
                       root, gs_comm_name (reducer->comm), reducer->size - 1);
+    if (!st)
+        st = check_params (reducer, params);
     for (int i = 0; !st && i < reducer->gradients; i++) {
         const struct gsi_gradient *g = &reducer->gradient[i];
         if (params[i])

@@ -437,9 +437,10 @@ static void check_calls (void)
     CHECK_FAILS (gs_ckpt_stop_requested (ckpt, &reasons, NULL), GS_ERR_STATE,
                  "gs_ckpt_stop_requested", "not committed");
     CHECK_OK (gs_ckpt_destroy (ckpt));
-    ckpt = plan ("none", 0);
+    ckpt = plan ("USR2", 0);
     CHECK_FAILS (gs_ckpt_stop_requested (ckpt, rank == last ? NULL : &reasons, NULL), GS_ERR_ARG,
                  "reasons is NULL");
+    CHECK (is_default (SIGUSR2), "a call that failed has left a handler");
     CHECK (reasons == 9, "reasons became %d in calls that failed", reasons);
     expect (ckpt, 0, "after a call that failed");
     CHECK_OK (gs_ckpt_destroy (ckpt));

@@ -185,6 +185,26 @@ static void check_overlap (void)
     setenv ("GS_DEBUG", "error", 1);
 }
 
+/* An address that is refused is so before the first is sent. */
+static void check_broadcast (void)
+{
+    gs_reducer_t *r = make_three (NULL);
+    double fc_w[3] = {0}, fc_b[3] = {0};
+    float conv_w[3 * 40] = {0};
+    void *params[3] = {conv_w, fc_w, (char *) fc_b + 1};
+
+    conv_w[0] = (float) rank;
+    CHECK_FAILS (gs_reducer_broadcast (r, params, 0, NULL), GS_ERR_ARG,
+                 "gs_reducer_broadcast ('fc_b')", "aligned");
+    CHECK_OK (gs_comm_wait (comm, NULL));
+    CHECK (conv_w[0] == (float) rank, "rank 0's parameters came in a call that was refused");
+    params[2] = fc_b;
+    CHECK_OK (gs_reducer_broadcast (r, params, 0, NULL));
+    CHECK_OK (gs_comm_wait (comm, NULL));
+    CHECK (conv_w[0] == 0, "rank 0's parameters did not come");
+    CHECK_OK (gs_reducer_destroy (r));
+}
+
 /* In a step everything has its order; what is refused changes nothing. */
 static void check_steps (void)
 {
@@ -408,6 +428,7 @@ int main (void)
     check_options ();
     check_adds ();
     check_differences ();
+    check_broadcast ();
     check_steps ();
     check_weights ();
     check_kept_weight ();

@@ -2,6 +2,8 @@
 /* ckpt - calls of a plan that fail have changed nothing: neither the plan nor the process. */
 #include "ckpt/ckpt.h"
 
+#include <signal.h>
+
 #include "unit/alone.h"
 
 static char folder[64];
@@ -38,6 +40,36 @@ static void end (void)
     ck_assert_int_eq (system (command), 0);
 }
 
+START_TEST (stop_requested)
+{
+    struct sigaction before, after;
+    struct gsi_stop was;
+
+    unit_ok (gs_ckpt_commit (plan));
+    was = plan->stop;
+    ck_assert_int_eq (sigaction (SIGUSR1, NULL, &before), 0);
+    unit_fails (gs_ckpt_stop_requested (plan, NULL, NULL), GS_ERR_ARG, "reasons is NULL");
+    ck_assert_int_eq (sigaction (SIGUSR1, NULL, &after), 0);
+    ck_assert_msg (before.sa_handler == after.sa_handler && before.sa_flags == after.sa_flags,
+                   "a call that was refused has installed the handler");
+    ck_assert_msg (!memcmp (&was, &plan->stop, sizeof (was)),
+                   "it has changed what the plan knows");
+}
+END_TEST
+
+START_TEST (refused_read)
+{
+    int filled = 0;
+
+    unit_ok (gs_ckpt_commit (plan));
+    unit_ok (gs_ckpt_write (plan, 1, NULL));
+    unit_ok (gs_ckpt_read (plan, 1, NULL, NULL));
+    unit_fails (gs_ckpt_read (plan, -5, NULL, NULL), GS_ERR_ARG, "step is -5");
+    unit_ok (gs_ckpt_was_read (plan, "x", &filled));
+    ck_assert_msg (filled, "a read that was refused has forgotten the one before");
+}
+END_TEST
+
 /* Whether the array has the texts of its beginning. */
 static bool is_plain (void)
 {
@@ -71,4 +103,4 @@ START_TEST (set_bounds)
 }
 END_TEST
 
-UNIT_SUITE_WITH ("ckpt", 20, begin, end, set_bounds)
+UNIT_SUITE_WITH ("ckpt", 20, begin, end, stop_requested, refused_read, set_bounds)
