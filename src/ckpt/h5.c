@@ -344,8 +344,8 @@ gs_status_t gsi_h5_lay_out (const struct gsi_scratch *scratch, struct gsi_h5_set
     if (!sorted)
         return gsi_fail (GS_ERR_NOMEM, "%s: out of memory", scratch->path);
     gsi_h5_enter (&guest);
-    st = lay_out (scratch, sets, number, grid, sorted, image);
-    gsi_h5_leave (&guest);
+    st = gsi_h5_leave (&guest, scratch->path,
+                       lay_out (scratch, sets, number, grid, sorted, image));
     free (sorted);
     if (st)
         gsi_h5_image_clear (image);

@@ -163,8 +163,7 @@ gs_status_t gsi_h5_look (const char *path, struct gsi_h5_file *file)
         H5Fclose (root);
     }
     H5Pclose (access);
-    gsi_h5_leave (&guest);
-    if (look.st)
+    if ((look.st = gsi_h5_leave (&guest, path, look.st)))
         gsi_h5_file_clear (file);
     return look.st;
 }

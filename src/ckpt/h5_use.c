@@ -14,17 +14,38 @@ gs_status_t gsi_h5_present (const char *caller)
 
 /* ---- HDF5 beside the application's own ---- */
 
-void gsi_h5_enter (struct gsi_h5_guest *g)
+/* N.B. HDF5 has both numbers for memory; both also stand for room in a file that is written. */
+static herr_t note_starved (unsigned number, const H5E_error2_t *error, void *context)
 {
-    g->stack = H5Eget_current_stack ();
-    H5Eget_auto2 (H5E_DEFAULT, &g->print, &g->print_data);
-    H5Eset_auto2 (H5E_DEFAULT, NULL, NULL);
+    struct gsi_h5_guest *g = context;
+
+    (void) number;
+    if ((error->min_num == H5E_NOSPACE || error->min_num == H5E_CANTALLOC) && !*g->starved)
+        snprintf (g->starved, sizeof (g->starved), "%s", error->desc ? error->desc : "no reason");
+    return 0;
 }
 
-void gsi_h5_leave (const struct gsi_h5_guest *g)
+/* HDF5 calls it for each call that fails, whether or not its result is looked at. */
+static herr_t note_failure (hid_t stack, void *context)
+{
+    return H5Ewalk2 (stack, H5E_WALK_UPWARD, note_starved, context);
+}
+
+void gsi_h5_enter (struct gsi_h5_guest *g)
+{
+    *g->starved = 0;
+    g->stack = H5Eget_current_stack ();
+    H5Eget_auto2 (H5E_DEFAULT, &g->print, &g->print_data);
+    H5Eset_auto2 (H5E_DEFAULT, note_failure, g);
+}
+
+gs_status_t gsi_h5_leave (const struct gsi_h5_guest *g, const char *path, gs_status_t st)
 {
     H5Eset_auto2 (H5E_DEFAULT, g->print, g->print_data);
     H5Eset_current_stack (g->stack); /* which closes it */
+    if (!*g->starved || st == GS_ERR_NOMEM)
+        return st;
+    return gsi_fail (GS_ERR_NOMEM, "%s: HDF5 has no memory: %s", path, g->starved);
 }
 
 static herr_t note_reason (unsigned number, const H5E_error2_t *error, void *context)
@@ -33,13 +54,13 @@ static herr_t note_reason (unsigned number, const H5E_error2_t *error, void *con
 
     (void) number;
     if (!*text && error->desc)
-        snprintf (text, 160, "%s", error->desc);
+        snprintf (text, GSI_H5_REASON, "%s", error->desc);
     return 0;
 }
 
 gs_status_t gsi_h5_failed (gs_status_t st, const char *path, const char *what)
 {
-    char reason[160] = "";
+    char reason[GSI_H5_REASON] = "";
 
     H5Ewalk2 (H5E_DEFAULT, H5E_WALK_UPWARD, note_reason, reason);
     return gsi_fail (st, "%s: HDF5 could not %s: %s", path, what,

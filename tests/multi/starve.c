@@ -4,9 +4,11 @@
  * by the address that the call returns to, and knows which of its blocks were not freed. What
  * MPI, PMIx, HDF5 and the program allocate is left alone.
  *
- *   GS_TEST_STARVE       begins at once, before main: the place, or the place and "+" for all
- *                        behind it, too
- *   GS_TEST_STARVE_RANK  which rank does
+ *   GS_TEST_STARVE          begins at once, before main: the place, or the place and "+" for all
+ *                           behind it, too
+ *   GS_TEST_STARVE_RANK     which rank does
+ *   GS_TEST_STARVE_LIBRARY  whose allocations fail instead: those of libraries whose names begin
+ * so
  */
 #include "starve.h"
 
@@ -124,8 +126,9 @@ static void *take_early (size_t bytes)
 static bool is_ours (uintptr_t caller)
 {
     uintptr_t page = caller & ~(uintptr_t) 4095, known = pages[(page >> 12) % PAGES];
+    const char *name, *library;
     Dl_info info;
-    const char *name;
+    bool ours;
 
     if ((known & ~(uintptr_t) 1) == page)
         return known & 1;
@@ -133,7 +136,10 @@ static bool is_ours (uintptr_t caller)
         return false;
     name = strrchr (info.dli_fname, '/');
     name = name ? name + 1 : info.dli_fname;
-    known = page | (!strncmp (name, "libgradsync.so", 14) || !strncmp (name, "gradsync-", 9));
+    library = getenv ("GS_TEST_STARVE_LIBRARY");
+    ours = library ? !strncmp (name, library, strlen (library))
+                   : !strncmp (name, "libgradsync.so", 14) || !strncmp (name, "gradsync-", 9);
+    known = page | ours;
     pages[(page >> 12) % PAGES] = known;
     return known & 1;
 }
