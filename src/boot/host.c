@@ -19,7 +19,7 @@
 #define STRANGER_NS (5 * GSI_NS_PER_S)   /* how long one may take to show that it knows the id */
 #define COMPLAIN_NS (10 * GSI_NS_PER_S)  /* between two lines in the log about strangers */
 #define PAUSE_NS    (50 * GSI_NS_PER_MS) /* after accept has failed */
-#define ANSWER_NS   (2 * GSI_NS_PER_S)   /* to give all ranks the answer */
+#define ANSWER_NS   (2 * GSI_NS_PER_S)   /* for the answer, also where the deadline has passed */
 #define TICK_MS     100
 #define AT_ONCE     32 /* let in before those who are in are served */
 
@@ -174,13 +174,19 @@ static void let_in_from (struct gsi_host *host, int listener)
 
 /* ---- Ranks ---- */
 
-/* The exchange ends with [st], of which gs_last_error () tells if it is a failure. */
-static void decide (struct gsi_host *host, gs_status_t st, int64_t until_ns)
+/*
+ * The exchange ends with [st], of which gs_last_error () tells if it is a failure. [patient]:
+ * ranks that have not come are told, too.
+ */
+static void decide (struct gsi_host *host, gs_status_t st, bool patient)
 {
+    int64_t soon_ns = gsi_now_ns () + ANSWER_NS;
     struct gsi_answer *answer = &host->answer;
 
     host->decided = true;
-    host->until_ns = until_ns;
+    host->patient = patient;
+    if (host->until_ns < soon_ns || (patient && host->first))
+        host->until_ns = soon_ns;
     answer->status = (int32_t) st;
     if (st)
         snprintf (answer->text, sizeof (answer->text), "%.*s", (int) sizeof (answer->text) - 1,
@@ -190,24 +196,17 @@ static void decide (struct gsi_host *host, gs_status_t st, int64_t until_ns)
             host->member[r].stage = GSI_HEARS_ANSWER;
 }
 
-static void decide_failure (struct gsi_host *host, gs_status_t st)
-{
-    int64_t soon_ns = gsi_now_ns () + ANSWER_NS;
-
-    host->patient = true;
-    decide (host, st, host->first || host->until_ns < soon_ns ? soon_ns : host->until_ns);
-}
-
 /* The connection of rank [r] has ended, as [passage] has it. A rank may come again at first. */
 static void lose (struct gsi_host *host, int r, enum gsi_passage passage)
 {
     gsi_wire_end (&host->member[r].wire);
     host->member[r].stage = GSI_ABSENT;
     if (!host->decided && !host->first)
-        decide_failure (
+        decide (
             host,
             gsi_fail (GS_ERR_BOOT, "bootstrap by id: rank %d %s", r,
-                      passage == GSI_FALSE ? "sends something else than its card" : "has ended"));
+                      passage == GSI_FALSE ? "sends something else than its card" : "has ended"),
+            true);
 }
 
 /* Makes a stranger that has said a true hello the rank that it says, or turns it away. */
@@ -231,7 +230,7 @@ static void admit (struct gsi_host *host, struct gsi_guest *guest)
         return;
     }
     if (!host->decided)
-        decide_failure (
+        decide (
             host,
             gsi_fail (hello->bytes != host->bytes ? GS_ERR_MISMATCH : GS_ERR_ARG,
                       "gs_comm_create_from_id: a process came as rank %d of %d, %s (rank 0 says "
@@ -240,8 +239,13 @@ static void admit (struct gsi_host *host, struct gsi_guest *guest)
                       taken                         ? "which is taken"
                       : hello->bytes != host->bytes ? "with another gradsync version"
                                                     : "which does not fit",
-                      host->size));
+                      host->size),
+            true);
     guest->stage = GSI_HEARS_ANSWER;
+    if (!host->answer.status) { /* too late to make the others fail */
+        gsi_wire_end (&guest->wire);
+        guest->stage = GSI_ABSENT;
+    }
 }
 
 /* Reads on until the other end closes: bytes left unread would make the close drop our answer. */
@@ -365,7 +369,7 @@ static void serve_all (struct gsi_host *host, int64_t until_ns)
 /* How many ranks are still to be told. */
 static int count_open (const struct gsi_host *host)
 {
-    int open = -host->turned_away;
+    int open = host->patient ? -host->turned_away : 0; /* they stand for some of those */
 
     for (int r = 1; r < host->size; r++)
         switch (host->member[r].stage) {
@@ -424,9 +428,9 @@ gs_status_t gsi_host_exchange (struct gsi_host *host, const void *card, size_t b
         host->member[r].stage = GSI_GIVES_CARD;
     while (!host->decided || (count_open (host) > 0 && gsi_now_ns () < host->until_ns)) {
         if (!host->decided && all_wait (host))
-            decide (host, GS_OK, gsi_now_ns () + ANSWER_NS);
+            decide (host, GS_OK, false);
         else if (!host->decided && gsi_now_ns () >= deadline_ns)
-            decide (host, name_missing (host), gsi_now_ns () + ANSWER_NS);
+            decide (host, name_missing (host), false);
         else
             serve_all (host, host->until_ns);
     }

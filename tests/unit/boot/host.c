@@ -312,6 +312,101 @@ START_TEST (a_rank_tries_again)
 }
 END_TEST
 
+/* ---- Answers that take long ---- */
+
+#define MUCH \
+    8000000 /* bytes of a card: two of them have no room in the buffers of a connection */
+
+/* Rank 0 of a meeting of two, and rank 1, which has given its card and is told that all is well.
+ */
+struct handing_out {
+    pthread_t thread;
+    char *cards;
+    gs_status_t st;
+    struct gsi_id id;
+    struct gsi_wire wire;
+};
+
+static void *hand_out (void *argument)
+{
+    struct handing_out *h = argument;
+    char *card = calloc (1, MUCH);
+    struct gsi_boot *boot;
+
+    if (!(h->st = gsi_boot_id_open (&ranks[0].id, 0, 2, &boot)))
+        h->st =
+            boot->ops->exchange (boot, card, MUCH, h->cards, gsi_now_ns () + 30 * GSI_NS_PER_S);
+    gsi_boot_close (boot);
+    free (card);
+    return NULL;
+}
+
+/* Says hello as rank 1 of two. */
+static struct gsi_wire come_with_much (const char *process, struct gsi_id *id)
+{
+    struct gsi_hello hello = {.bytes = MUCH, .rank = 1, .size = 2};
+    struct gsi_wire wire = greet (&ranks[0].id, id);
+
+    strcpy ((char *) hello.process, process);
+    ck_assert_int_eq (gsi_wire_take_proof (&wire), GSI_PASSED);
+    ck_assert_int_eq (gsi_wire_give (&wire, &hello, sizeof (hello)), GSI_PASSED);
+    wire.rank = 1;
+    return wire;
+}
+
+static void begin_to_hand_out (struct handing_out *h)
+{
+    struct gsi_answer answer;
+    char *card = calloc (1, MUCH);
+
+    plan (2, 20000);
+    h->cards = calloc (2, MUCH);
+    ck_assert_int_eq (pthread_create (&h->thread, NULL, hand_out, h), 0);
+    h->wire = come_with_much ("the first", &h->id);
+    ck_assert_int_eq (gsi_wire_give (&h->wire, card, MUCH), GSI_PASSED);
+    free (card);
+    ck_assert_int_eq (gsi_wire_take (&h->wire, &answer, sizeof (answer)), GSI_PASSED);
+    ck_assert_int_eq (answer.status, GS_OK);
+}
+
+static void end_to_hand_out (struct handing_out *h)
+{
+    char *cards = malloc (2 * MUCH);
+
+    ck_assert_int_eq (gsi_wire_take (&h->wire, cards, 2 * MUCH), GSI_PASSED);
+    ck_assert_int_eq (pthread_join (h->thread, NULL), 0);
+    unit_ok (h->st);
+    gsi_wire_end (&h->wire);
+    free (cards);
+    free (h->cards);
+}
+
+START_TEST (a_slow_rank_gets_its_cards)
+{
+    struct handing_out h;
+
+    begin_to_hand_out (&h);
+    usleep (3000000);
+    end_to_hand_out (&h);
+}
+END_TEST
+
+/* A process that is too many, and comes when the others are being answered, ends nothing. */
+START_TEST (one_too_many_comes_late)
+{
+    struct gsi_answer answer;
+    struct handing_out h;
+    struct gsi_wire late;
+    struct gsi_id id;
+
+    begin_to_hand_out (&h);
+    late = come_with_much ("another", &id);
+    ck_assert_int_eq (gsi_wire_take (&late, &answer, sizeof (answer)), GSI_BROKEN);
+    gsi_wire_end (&late);
+    end_to_hand_out (&h);
+}
+END_TEST
+
 /* A socket at 127.0.0.2 with the port of [id], which gets that address in the first place. */
 static int stand_before (gs_unique_id_t *bytes, int backlog)
 {
@@ -452,6 +547,6 @@ END_TEST
 
 UNIT_SUITE ("host", 60, strangers_are_dropped, silent_strangers_block_nobody,
             a_flood_of_strangers, slow_strangers_block_nobody, replays_take_no_rank,
-            changed_messages_are_dropped, a_rank_tries_again, a_false_rank_0_is_found_out,
-            a_dead_address_hides_no_other, only_what_is_announced_listens, no_more_files,
-            a_wrong_secret_is_a_stranger)
+            changed_messages_are_dropped, a_rank_tries_again, a_slow_rank_gets_its_cards,
+            one_too_many_comes_late, a_false_rank_0_is_found_out, a_dead_address_hides_no_other,
+            only_what_is_announced_listens, no_more_files, a_wrong_secret_is_a_stranger)
