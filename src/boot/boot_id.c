@@ -7,6 +7,7 @@
  * their card. Only cards travel so: the data goes over the transport.
  */
 #include <errno.h>
+#include <inttypes.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -55,18 +56,6 @@ static void close_id (struct gsi_boot *base)
     free (boot);
 }
 
-/* A name of the job that says nothing of the key. */
-static bool name_job (const struct gsi_id *id, char job[GSI_JOB_BYTES])
-{
-    unsigned char mac[GSI_MAC_BYTES];
-
-    if (!gsi_mac_make (id->key, "job", 3, "", 0, mac))
-        return false;
-    snprintf (job, GSI_JOB_BYTES, "id-%02x%02x%02x%02x%02x%02x", mac[0], mac[1], mac[2], mac[3],
-              mac[4], mac[5]);
-    return true;
-}
-
 static gs_status_t open_host (struct boot_id *boot)
 {
     int listener[GSI_ID_ADDRESSES];
@@ -100,10 +89,9 @@ gs_status_t gsi_boot_id_open (const gs_unique_id_t *bytes, int rank, int size,
     gsi_boot_own_host (boot->base.host);
     if (!(st = gsi_id_read (bytes, &boot->id)) && !rank)
         st = open_host (boot);
-    if (!st && (!name_job (&boot->id, boot->base.job) ||
-                getrandom (boot->process, sizeof (boot->process), 0) < 0))
-        st = gsi_fail (GS_ERR_BOOT, "gs_comm_create_from_id: no random numbers or no SHA-256 of "
-                                    "libcrypto");
+    if (!st && getrandom (boot->process, sizeof (boot->process), 0) < 0)
+        st = gsi_fail (GS_ERR_BOOT, "gs_comm_create_from_id: getrandom: %s", strerror (errno));
+    snprintf (boot->base.job, sizeof (boot->base.job), "id-%016" PRIx64, boot->id.job);
     if (st)
         close_id (&boot->base);
     else
@@ -123,18 +111,16 @@ static void give_up (struct attempt *a)
 
 /* Begins to connect to the address number [i]. Clears [refused] unless that is refused at once.
  */
-static void begin (const struct boot_id *boot, int i, struct attempt *a, bool *refused)
+static void begin (struct boot_id *boot, int i, struct attempt *a, bool *refused)
 {
-    struct sockaddr_in6 to;
-    socklen_t length = gsi_id_address (&boot->id, i, &to);
-    int fd = socket (to.sin6_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    int fd = gsi_id_socket (&boot->id.address[i], false);
 
     a->proving = false;
     a->end_ns = gsi_now_ns () + ATTEMPT_NS;
-    if (fd >= 0)
+    if (fd >= 0) {
         gsi_wire_begin (&a->wire, fd, false, boot->id.key);
-    if (fd >= 0 && (!connect (fd, (struct sockaddr *) &to, length) || errno == EINPROGRESS))
         return;
+    }
     *refused = *refused && errno == ECONNREFUSED;
     give_up (a);
 }
@@ -160,8 +146,7 @@ static enum gsi_passage go_on (struct attempt *a, bool *refused)
 }
 
 /* Begins, goes on with and ends attempts; true: one has led to rank 0. */
-static bool try_all (struct boot_id *boot, const int *order, int n, struct attempt *attempts,
-                     bool *refused)
+static bool try_all (struct boot_id *boot, int n, struct attempt *attempts, bool *refused)
 {
     struct pollfd poll_fd[GSI_ID_ADDRESSES];
     int64_t now_ns = gsi_now_ns ();
@@ -169,7 +154,7 @@ static bool try_all (struct boot_id *boot, const int *order, int n, struct attem
     for (int k = 0; k < n; k++) {
         struct attempt *a = &attempts[k];
         if (a->wire.fd < 0 && now_ns >= a->next_ns)
-            begin (boot, order[k], a, refused);
+            begin (boot, k, a, refused);
         poll_fd[k] = (struct pollfd){.fd = a->wire.fd, .events = a->proving ? POLLIN : POLLOUT};
     }
     if (poll (poll_fd, (nfds_t) n, TICK_MS) < 0)
@@ -201,7 +186,7 @@ static bool try_all (struct boot_id *boot, const int *order, int n, struct attem
 static bool reach_root (struct boot_id *boot, int64_t deadline_ns)
 {
     struct attempt attempts[GSI_ID_ADDRESSES];
-    int order[GSI_ID_ADDRESSES], n = gsi_id_order (&boot->id, order);
+    int n = (int) boot->id.addresses;
     int64_t begin_ns = gsi_now_ns (), hope_ns = begin_ns, now_ns = begin_ns;
     bool there = false;
 
@@ -210,7 +195,7 @@ static bool reach_root (struct boot_id *boot, int64_t deadline_ns)
             .wire = {.fd = -1}, .next_ns = begin_ns + k * STAGGER_NS, .delay_ns = RETRY_NS};
     while (!there && now_ns < deadline_ns && now_ns - hope_ns < REFUSED_NS) {
         bool refused = true;
-        there = try_all (boot, order, n, attempts, &refused);
+        there = try_all (boot, n, attempts, &refused);
         now_ns = gsi_now_ns ();
         if (!refused)
             hope_ns = now_ns;

@@ -4,39 +4,41 @@
 #define GS_BOOT_ID_H
 
 #include <netinet/in.h>
+#include <stdbool.h>
 #include <stdint.h>
 
-#include "boot/mac.h"
+#include "boot/wire.h"
+#include "gradsync.h"
 
-#define GSI_ID_ADDRESSES 8
+#define GSI_ID_ADDRESSES 7 /* as many as fit */
 
-/* In the sender's byte order, checked by [order]. */
+union gsi_address {
+    struct sockaddr any;
+    struct sockaddr_in four;
+    struct sockaddr_in6 six;
+};
+
 struct gsi_id {
-    char magic[8];
-    uint32_t order; /* 0x01020304 */
-    uint16_t port;  /* host order */
-    uint16_t addresses;
+    uint64_t magic; /* in the sender's byte order */
     unsigned char key[GSI_KEY_BYTES];
-    uint64_t network; /* tells one network namespace of one boot from another; 0: not known */
-    struct {
-        uint16_t family; /* 4 or 6 */
-        unsigned char bytes[16];
-    } address[GSI_ID_ADDRESSES];
+    uint64_t job; /* a name, at random: no secret */
+    uint32_t addresses;
+    union gsi_address address[GSI_ID_ADDRESSES];
 };
 
 /* Reads an id; GS_ERR_ARG if it is none. */
 gs_status_t gsi_id_read (const gs_unique_id_t *bytes, struct gsi_id *id);
 
 /*
- * Takes the listening sockets of an id that was made here and not taken yet; -1 where there is
- * none. GS_ERR_ARG: there are none at all.
+ * Takes the listening sockets, one for each address, -1 for the rest, of an id that was made here
+ * and not taken yet. GS_ERR_ARG: there are none.
  */
 gs_status_t gsi_id_take (const struct gsi_id *id, int listener[GSI_ID_ADDRESSES]);
 
-/* The address number [i] as connect and bind want it, with its length. */
-socklen_t gsi_id_address (const struct gsi_id *id, int i, struct sockaddr_in6 *address);
-
-/* The addresses to try from here, what is nearest first; returns how many. */
-int gsi_id_order (const struct gsi_id *id, int order[GSI_ID_ADDRESSES]);
+/*
+ * A non-blocking socket that begins to connect to [at], or listens there, where a port of 0
+ * becomes one that is free. -1: errno says why.
+ */
+int gsi_id_socket (union gsi_address *at, bool listens);
 
 #endif /* GS_BOOT_ID_H */

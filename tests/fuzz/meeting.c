@@ -108,7 +108,7 @@ static void be_stranger (struct gsi_host *host, int fd, const uint8_t *data, siz
 
 int LLVMFuzzerTestOneInput (const uint8_t *data, size_t size)
 {
-    static const int none[GSI_ID_ADDRESSES] = {-1, -1, -1, -1, -1, -1, -1, -1};
+    static const int none[GSI_ID_ADDRESSES] = {-1, -1, -1, -1, -1, -1, -1};
     struct gsi_host *host;
     int pair[2];
 

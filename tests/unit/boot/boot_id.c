@@ -233,7 +233,7 @@ START_TEST (damaged_ids)
         case 1: memset (&id, 0xff, sizeof (id)); break;
         case 2: memcpy (&id, other, sizeof (other)); break;
         case 3: memmove (id.bytes, id.bytes + 1, sizeof (id) - 1); break;
-        case 4: memset (id.bytes + 12, 0xff, 4); break; /* port and number of addresses */
+        case 4: memset (id.bytes + 48, 0xff, 4); break; /* number of addresses */
         }
         for (int rank = 0; rank < 2; rank++) {
             unit_fails (gsi_boot_id_open (&id, rank, 2, &boot), GS_ERR_ARG, "the id is damaged",

@@ -10,17 +10,23 @@
 #include "base/log.h"
 #include "unit/boot/ranks.h"
 
-/* A connection to the port in an id, as others than gradsync would find it; -1: it is refused. */
-static int try_to_connect (const gs_unique_id_t *id)
+static struct gsi_id read_id (const gs_unique_id_t *bytes)
 {
-    struct sockaddr_in to = {.sin_family = AF_INET};
-    int fd = socket (AF_INET, SOCK_STREAM, 0);
-    uint16_t port;
+    struct gsi_id id;
 
-    memcpy (&port, id->bytes + 12, sizeof (port));
-    to.sin_port = htons (port);
-    to.sin_addr.s_addr = htonl (INADDR_LOOPBACK);
-    if (!connect (fd, (struct sockaddr *) &to, sizeof (to)))
+    unit_ok (gsi_id_read (bytes, &id));
+    return id;
+}
+
+/* A connection to the first address in an id, as others than gradsync would find it, which waits
+ * as sockets do; -1: it is refused. */
+static int try_to_connect (const gs_unique_id_t *bytes)
+{
+    struct gsi_id id = read_id (bytes);
+    union gsi_address *to = &id.address[0];
+    int fd = socket (to->any.sa_family, SOCK_STREAM, 0);
+
+    if (!connect (fd, &to->any, sizeof (*to)))
         return fd;
     close (fd);
     return -1;
@@ -177,14 +183,6 @@ START_TEST (slow_strangers_block_nobody)
 END_TEST
 
 /* ---- Those who know the protocol ---- */
-
-static struct gsi_id read_id (const gs_unique_id_t *bytes)
-{
-    struct gsi_id id;
-
-    unit_ok (gsi_id_read (bytes, &id));
-    return id;
-}
 
 /* A connection to rank 0 that has greeted, with the key of [id]; waits as sockets do. */
 static struct gsi_wire greet (const gs_unique_id_t *bytes, struct gsi_id *id)
@@ -407,20 +405,16 @@ START_TEST (one_too_many_comes_late)
 }
 END_TEST
 
-/* A socket at 127.0.0.2 with the port of [id], which gets that address in the first place. */
+/* A socket at 127.0.0.2, which [bytes] gets in the first place. */
 static int stand_before (gs_unique_id_t *bytes, int backlog)
 {
     struct gsi_id id = read_id (bytes);
-    struct sockaddr_in at = {.sin_family = AF_INET, .sin_port = htons (id.port)};
     int fd = socket (AF_INET, SOCK_STREAM, 0);
 
-    inet_pton (AF_INET, "127.0.0.2", &at.sin_addr);
-    ck_assert_int_eq (bind (fd, (struct sockaddr *) &at, sizeof (at)), 0);
+    id.address[id.addresses++] = id.address[0];
+    inet_pton (AF_INET, "127.0.0.2", &id.address[0].four.sin_addr);
+    ck_assert_int_eq (bind (fd, &id.address[0].any, sizeof (id.address[0])), 0);
     ck_assert_int_eq (listen (fd, backlog), 0);
-    id.addresses = 2;
-    id.address[0].family = id.address[1].family = 4;
-    memcpy (id.address[0].bytes, "\177\0\0\2", 4);
-    memcpy (id.address[1].bytes, "\177\0\0\1", 4);
     memcpy (bytes, &id, sizeof (id));
     return fd;
 }
@@ -493,12 +487,12 @@ END_TEST
 
 START_TEST (only_what_is_announced_listens)
 {
-    struct sockaddr_in to = {.sin_family = AF_INET};
     int fd = socket (AF_INET, SOCK_STREAM, 0);
+    struct sockaddr_in to;
 
     setenv ("GS_ID_HOST", "127.0.0.1", 1);
     plan (2, 20000);
-    to.sin_port = htons (read_id (&ranks[0].id).port);
+    to = read_id (&ranks[0].id).address[0].four;
     inet_pton (AF_INET, "127.0.0.2", &to.sin_addr);
     ck_assert_int_ne (connect (fd, (struct sockaddr *) &to, sizeof (to)), 0);
     close (fd);
