@@ -3,7 +3,7 @@
 # GS_CHECK_OPENSSL
 #
 # OpenSSL's libcrypto, 1.1.1 or later, by pkg-config or --with-openssl=DIR. Sets
-# GS_OPENSSL_CPPFLAGS and GS_OPENSSL_LIBS and defines HAVE_OPENSSL. Only src/boot/mac.c uses it.
+# GS_OPENSSL_CPPFLAGS and GS_OPENSSL_LIBS and defines HAVE_OPENSSL. Only src/boot/wire.c uses it.
 AC_DEFUN([GS_CHECK_OPENSSL], [
     GS_WITH([openssl], [bootstrap by an id that the program carries])
     gs_have_openssl=no
@@ -19,15 +19,15 @@ AC_DEFUN([GS_CHECK_OPENSSL], [
                                  [GS_OPENSSL_LIBS=-lcrypto])])
         gs_save_CPPFLAGS=$CPPFLAGS gs_save_LIBS=$LIBS
         CPPFLAGS="$CPPFLAGS $GS_OPENSSL_CPPFLAGS" LIBS="$GS_OPENSSL_LIBS $LIBS"
-        AC_MSG_CHECKING([for EVP_PKEY_new_raw_private_key])
-        AC_LINK_IFELSE([AC_LANG_PROGRAM([[#include <openssl/evp.h>]],
-                                        [[return !EVP_PKEY_new_raw_private_key (EVP_PKEY_HMAC, 0, 0, 0);]])],
+        AC_MSG_CHECKING([for HMAC of libcrypto])
+        AC_LINK_IFELSE([AC_LANG_PROGRAM([[#include <openssl/hmac.h>]],
+                                        [[return !HMAC (EVP_sha256 (), "", 0, 0, 0, 0, 0);]])],
                        [AC_MSG_RESULT([yes])
                         GS_FOUND([openssl], [`$PKG_CONFIG --modversion libcrypto 2>/dev/null || echo found`])
                         AC_DEFINE([HAVE_OPENSSL], [1], [libcrypto of OpenSSL is there])],
                        [AC_MSG_RESULT([no])
                         GS_OPENSSL_CPPFLAGS= GS_OPENSSL_LIBS=
-                        GS_NOT_FOUND([openssl], [openssl/evp.h and libcrypto, version 1.1.1 or later,])])
+                        GS_NOT_FOUND([openssl], [openssl/hmac.h and libcrypto, version 1.1.1 or later,])])
         CPPFLAGS=$gs_save_CPPFLAGS LIBS=$gs_save_LIBS
     ])
     AC_SUBST([GS_OPENSSL_CPPFLAGS])

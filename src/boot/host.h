@@ -6,82 +6,77 @@
 #ifndef GS_BOOT_HOST_H
 #define GS_BOOT_HOST_H
 
+#include "base/status.h"
 #include "boot/id.h"
 #include "boot/wire.h"
 
 #define GSI_STRANGERS 128 /* connections that have not shown that they know the id */
 
-/* What a rank says first. */
+/*
+ * A rank says hello, when it comes for the first time, and gives its card; rank 0 answers with a
+ * struct gsi_failure, and with the cards of all if that is none.
+ */
 struct gsi_hello {
     unsigned char process[16]; /* at random: a rank that comes again is the same one */
     uint64_t bytes;            /* of the card that follows */
     int32_t rank, size;
 };
 
-/* What rank 0 answers before the cards; they follow only when status is GS_OK. */
-struct gsi_answer {
-    int32_t status;
-    char text[500];
-};
-
 enum gsi_stage {
     GSI_ABSENT, /* no connection */
-    GSI_GREETS,
     GSI_SAYS_HELLO,
     GSI_GIVES_CARD,
     GSI_WAITS, /* for the answer */
     GSI_HEARS_ANSWER,
     GSI_HEARS_CARDS,
-    GSI_LEAVES, /* it was turned away; what it still says is not heard */
-    GSI_SERVED
+    GSI_SERVED,
+    GSI_LEAVES /* a stranger that was turned away */
 };
 
-/* A connection, of a stranger or of a rank. */
+/* A connection. */
 struct gsi_guest {
     struct gsi_wire wire;
     enum gsi_stage stage;
-    bool came; /* [hello] is of a rank, which may have lost its connection */
+    const struct pollfd *seat; /* in the poll set, NULL: none */
     int64_t since_ns;
-    struct gsi_hello hello;
+    struct gsi_hello hello; /* of a rank, which may have lost its connection; rank 0: of none */
 };
 
 struct gsi_host {
-    int size;
+    int size, guests;               /* the ranks and GSI_STRANGERS */
     const unsigned char *key;       /* [GSI_KEY_BYTES] */
     int listener[GSI_ID_ADDRESSES]; /* -1: none; after the first exchange all */
-    struct gsi_guest *member;       /* [size], the first is not used */
-    struct gsi_guest stranger[GSI_STRANGERS];
-    struct pollfd *poll; /* room for all of them */
-    struct gsi_guest **polled;
+    struct pollfd *poll;            /* [GSI_ID_ADDRESSES + guests] */
 
     /* Of one exchange: */
     bool first, decided;
-    bool patient; /* after a failure: ranks that have not come yet are told, too */
-    int turned_away;
-    size_t bytes; /* of a card */
+    bool patient;    /* after a failure: ranks that have not come yet are told, too */
+    int turned_away; /* strangers that have been told */
+    size_t bytes;    /* of a card */
     char *cards;
-    struct gsi_answer answer;
+    struct gsi_failure answer;
     int64_t until_ns;
 
     /* Of its troubles: */
     int accept_error;      /* errno, 0: none */
-    int64_t pause_ns;      /* until then nobody is let in */
+    bool pauses;           /* after that; nobody is let in for a moment */
     int64_t complained_ns; /* when strangers were last mentioned */
     int dropped;           /* since then */
     char last[64];         /* where the last one came from */
+
+    struct gsi_guest guest[]; /* a place for each rank, of which rank 0's is empty; strangers */
 };
 
-/* Takes the listening sockets; NULL without memory. [key] outlives the host. */
-struct gsi_host *gsi_host_open (const unsigned char *key, int size,
-                                const int listener[GSI_ID_ADDRESSES]);
+/* NULL without memory. [key] outlives the host, which has no listening sockets yet. */
+struct gsi_host *gsi_host_open (const unsigned char *key, int size);
 
 /* The operation exchange of a boot. */
 gs_status_t gsi_host_exchange (struct gsi_host *host, const void *card, size_t bytes, void *cards,
                                int64_t deadline_ns);
 
-/* Serves a connection that was let in, as far as that goes now. */
+/* Lets a connection in; serves a guest, who may be absent, as far as that goes now. */
 void gsi_host_let_in (struct gsi_host *host, int fd);
-void gsi_host_serve (struct gsi_host *host, struct gsi_guest *guest);
+void gsi_host_serve (struct gsi_host *host, int g);
 
 /* NULL is allowed. */
 void gsi_host_close (struct gsi_host *host);

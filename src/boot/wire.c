@@ -5,29 +5,24 @@
 #include <errno.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <openssl/crypto.h>
+#include <openssl/evp.h>
+#include <openssl/hmac.h>
 #include <string.h>
 #include <sys/random.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
-#define MAGIC "gswire1"
+#include "base/clock.h"
 
-/* What a code is over, beside the bytes of the message. */
-struct context {
-    char magic[8];
-    uint32_t from_root, bytes;
-    int32_t rank;
-    uint32_t reserved;
-    uint64_t number;
-    unsigned char nonce[2][GSI_NONCE_BYTES]; /* of rank 0, of the other */
-};
+#define TICK_MS 100
 
 void gsi_wire_begin (struct gsi_wire *wire, int fd, bool root, const unsigned char *key)
 {
     int on = 1;
 
-    *wire = (struct gsi_wire){.fd = fd, .root = root, .rank = -1, .key = key};
+    *wire = (struct gsi_wire){.fd = fd, .events = POLLIN, .root = root, .key = key};
     setsockopt (fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof (on));
 }
 
@@ -38,127 +33,111 @@ void gsi_wire_end (struct gsi_wire *wire)
     wire->fd = -1;
 }
 
-/* Which parts of a message are still to move. */
-static size_t rest_of (struct gsi_passing *p, void *data, size_t bytes, struct iovec rest[3])
+/* The code of a message: HMAC-SHA256 by a key that is itself one, of all that it depends on. */
+static bool make_mac (const struct gsi_wire *wire, bool from_root, const struct gsi_passing *p,
+                      const void *data, unsigned char mac[GSI_MAC_BYTES])
 {
-    const struct iovec all[3] = {
-        {&p->head, sizeof (p->head)}, {data, bytes}, {p->mac, sizeof (p->mac)}};
-    size_t skip = p->done, n = 0;
+    struct {
+        char magic[8];
+        uint32_t from_root, bytes;
+        uint64_t number;
+        unsigned char nonce[2][GSI_NONCE_BYTES];
+    } context = {"gswire2", from_root, p->head, p->number, {{0}}};
+    unsigned char key[GSI_MAC_BYTES];
 
-    for (int i = 0; i < 3; i++) {
-        size_t there = skip < all[i].iov_len ? skip : all[i].iov_len;
-        skip -= there;
-        if (there < all[i].iov_len)
-            rest[n++] = (struct iovec){(char *) all[i].iov_base + there, all[i].iov_len - there};
-    }
-    return n;
+    memcpy (context.nonce, wire->nonce, sizeof (context.nonce));
+    return HMAC (EVP_sha256 (), wire->key, GSI_KEY_BYTES, (const void *) &context,
+                 sizeof (context), key, NULL) &&
+           HMAC (EVP_sha256 (), key, sizeof (key), data, p->head, mac, NULL);
 }
 
-/* What the end of a call of the socket means that moved nothing. */
+/* What a call of the socket means that moved nothing. */
 static enum gsi_passage end_of (ssize_t n)
 {
+    if (!n)
+        errno = 0;
     return n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR) ? GSI_MORE
                                                                                 : GSI_BROKEN;
 }
 
-static bool make_mac (const struct gsi_wire *wire, bool from_root, const struct gsi_passing *p,
-                      const void *data, unsigned char mac[GSI_MAC_BYTES])
+/* A message is its length, its data and its code, in pieces as the socket has it. */
+static enum gsi_passage move (struct gsi_wire *wire, bool out, void *data, size_t bytes)
 {
-    struct context context = {.magic = MAGIC,
-                              .from_root = from_root,
-                              .bytes = p->head,
-                              .rank = wire->rank,
-                              .number = p->number};
-
-    memcpy (context.nonce[0], wire->nonce, GSI_NONCE_BYTES);
-    memcpy (context.nonce[1], wire->greeting.nonce, GSI_NONCE_BYTES);
-    return gsi_mac_make (wire->key, &context, sizeof (context), data, p->head, mac);
-}
-
-enum gsi_passage gsi_wire_take (struct gsi_wire *wire, void *data, size_t bytes)
-{
-    struct gsi_passing *p = &wire->in;
+    struct gsi_passing *p = out ? &wire->out : &wire->in;
+    const struct iovec part[3] = {
+        {&p->head, sizeof (p->head)}, {data, bytes}, {p->mac, sizeof (p->mac)}};
     unsigned char mac[GSI_MAC_BYTES];
-    struct iovec rest[3];
-    struct msghdr message = {.msg_iov = rest};
+    size_t end = 0;
 
-    while ((message.msg_iovlen = rest_of (p, data, bytes, rest))) {
-        ssize_t n = recvmsg (wire->fd, &message, 0);
-        if (n <= 0)
-            return end_of (n);
-        p->done += (size_t) n;
-        if (p->done >= sizeof (p->head) && p->head != bytes)
+    wire->events = out ? POLLOUT : POLLIN;
+    if (out && !p->done) {
+        p->head = (uint32_t) bytes;
+        if (p->head != bytes || !make_mac (wire, wire->root, p, data, p->mac))
+            return GSI_BROKEN;
+    }
+    for (int i = 0; i < 3; i++) {
+        end += part[i].iov_len;
+        while (p->done < end) {
+            char *at = (char *) part[i].iov_base + part[i].iov_len - (end - p->done);
+            ssize_t n =
+                out ? send (wire->fd, at, end - p->done, MSG_NOSIGNAL | (i < 2 ? MSG_MORE : 0))
+                    : recv (wire->fd, at, end - p->done, 0);
+            if (n <= 0)
+                return end_of (n);
+            p->done += (size_t) n;
+        }
+        if (p->head != bytes)
             return GSI_FALSE;
     }
-    if (!make_mac (wire, !wire->root, p, data, mac) || !gsi_mac_equal (mac, p->mac))
+    if (!out && (!make_mac (wire, !wire->root, p, data, mac) ||
+                 CRYPTO_memcmp (mac, p->mac, sizeof (mac))))
         return GSI_FALSE;
     p->done = 0;
     p->number++;
     return GSI_PASSED;
 }
 
-enum gsi_passage gsi_wire_give (struct gsi_wire *wire, const void *data, size_t bytes)
+enum gsi_passage gsi_wire_take (struct gsi_wire *wire, void *data, size_t bytes)
 {
-    struct gsi_passing *p = &wire->out;
-    struct iovec rest[3];
-    struct msghdr message = {.msg_iov = rest};
-
-    if (!p->done) {
-        p->head = (uint32_t) bytes;
-        if (p->head != bytes || !make_mac (wire, wire->root, p, data, p->mac))
-            return GSI_BROKEN;
-    }
-    while ((message.msg_iovlen = rest_of (p, (void *) (uintptr_t) data, bytes, rest))) {
-        ssize_t n = sendmsg (wire->fd, &message, MSG_NOSIGNAL);
-        if (n <= 0)
-            return end_of (n);
-        p->done += (size_t) n;
-    }
-    p->done = 0;
-    p->number++;
-    return GSI_PASSED;
+    return move (wire, false, data, bytes);
 }
 
-static bool make_nonce (unsigned char nonce[GSI_NONCE_BYTES])
+enum gsi_passage gsi_wire_give (struct gsi_wire *wire, const void *data, size_t bytes)
 {
-    return getrandom (nonce, GSI_NONCE_BYTES, 0) == GSI_NONCE_BYTES;
+    return move (wire, true, (void *) (uintptr_t) data, bytes);
 }
 
 enum gsi_passage gsi_wire_greet (struct gsi_wire *wire)
 {
-    struct gsi_greeting *greeting = &wire->greeting;
+    enum gsi_passage passage = GSI_PASSED;
 
-    memcpy (greeting->magic, MAGIC, sizeof (greeting->magic));
-    /* a new socket has room for so little */
-    return make_nonce (greeting->nonce) && send (wire->fd, greeting, sizeof (*greeting),
-                                                 MSG_NOSIGNAL) == sizeof (*greeting)
-               ? GSI_PASSED
-               : GSI_BROKEN;
-}
-
-enum gsi_passage gsi_wire_take_proof (struct gsi_wire *wire)
-{
-    return gsi_wire_take (wire, wire->nonce, GSI_NONCE_BYTES);
-}
-
-enum gsi_passage gsi_wire_prove (struct gsi_wire *wire)
-{
-    struct gsi_greeting *greeting = &wire->greeting;
-    size_t *done = &wire->in.done;
-    unsigned char nonce[GSI_NONCE_BYTES];
-
-    while (*done < sizeof (*greeting)) {
-        ssize_t n = recv (wire->fd, (char *) greeting + *done, sizeof (*greeting) - *done, 0);
-        if (n > 0)
-            *done += (size_t) n;
-        if (memcmp (greeting->magic, MAGIC, *done < 8 ? *done : 8))
-            return GSI_FALSE;
-        if (n <= 0)
-            return end_of (n);
+    while (wire->greeted < 2 && passage == GSI_PASSED) {
+        unsigned char *nonce = wire->nonce[wire->greeted];
+        bool own = wire->greeted == wire->root;
+        if (own && !wire->out.done && getrandom (nonce, GSI_NONCE_BYTES, 0) != GSI_NONCE_BYTES)
+            return GSI_BROKEN;
+        passage = own ? gsi_wire_give (wire, nonce, GSI_NONCE_BYTES)
+                      : gsi_wire_take (wire, nonce, GSI_NONCE_BYTES);
+        wire->greeted += passage == GSI_PASSED;
     }
-    *done = 0;
-    if (!make_nonce (nonce))
-        return GSI_BROKEN;
-    memcpy (wire->nonce, nonce, sizeof (nonce));
-    return gsi_wire_give (wire, nonce, sizeof (nonce)) == GSI_PASSED ? GSI_PASSED : GSI_BROKEN;
+    return passage;
+}
+
+enum gsi_passage gsi_wire_leave (struct gsi_wire *wire)
+{
+    char rest[512];
+    ssize_t n;
+
+    wire->events = POLLIN;
+    shutdown (wire->fd, SHUT_WR);
+    while ((n = recv (wire->fd, rest, sizeof (rest), 0)) > 0)
+        ;
+    return end_of (n);
+}
+
+bool gsi_wire_wait (struct pollfd *fds, size_t n, int64_t until_ns)
+{
+    int64_t left_ms = (until_ns - gsi_now_ns () + GSI_NS_PER_MS - 1) / GSI_NS_PER_MS;
+
+    return poll (fds, n, left_ms > TICK_MS ? TICK_MS : left_ms < 0 ? 0 : (int) left_ms) > 0;
 }

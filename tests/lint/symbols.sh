@@ -12,7 +12,7 @@ need_build .libs/libgradsync.so
 # gs-bench measures the raw libraries beside ours.
 homes=(
     '^PMIx_              src/boot/boot_pmix src/tools/bench/raw_pmix'
-    '^(EVP|CRYPTO|HMAC|RAND|OPENSSL)_ src/boot/mac'
+    '^(EVP|CRYPTO|RAND|OPENSSL)_|^HMAC src/boot/wire'
     '^P?MPI_|^ompi_      src/mpi/ src/tools/bench/raw_mpi'
     '^nccl               src/coll/coll_nccl src/tools/bench/raw_nccl'
     '^(__)?cuda|^cu[A-Z] cuda/ src/tools/bench/raw_nccl'

@@ -103,7 +103,7 @@ START_TEST (silent_strangers_block_nobody)
 }
 END_TEST
 
-static const char magic[8] = "gswire1"; /* of a greeting */
+static const char head[4] = {32}; /* of a greeting, in the byte order of most */
 
 /* 10 000 connections, of which every second sends a bit; 400 are held at a time. The last rank
  * comes when most of them have. */
@@ -123,7 +123,7 @@ static void *flood (void *id)
         if ((*slot = try_to_connect (id)) < 0)
             break; /* the meeting is over */
         if (i % 2)
-            (void) !send (*slot, &magic[i % 3], (size_t) (i % 5), MSG_NOSIGNAL);
+            (void) !send (*slot, &head[i % 3], (size_t) (i % 2), MSG_NOSIGNAL);
     }
     for (int i = 0; i < 400; i++)
         if (fd[i] >= 0)
@@ -160,8 +160,8 @@ static void *dawdle (void *id)
 {
     int fd = try_to_connect (id);
 
-    for (int i = 0; fd >= 0 && i < 8 && send (fd, &magic[i], 1, MSG_NOSIGNAL) == 1; i++)
-        usleep (100000);
+    for (int i = 0; fd >= 0 && i < 4 && send (fd, &head[i], 1, MSG_NOSIGNAL) == 1; i++)
+        usleep (200000);
     if (fd >= 0)
         close (fd);
     return NULL;
@@ -184,7 +184,7 @@ END_TEST
 
 /* ---- Those who know the protocol ---- */
 
-/* A connection to rank 0 that has greeted, with the key of [id]; waits as sockets do. */
+/* A connection to rank 0, both of whose ends know that the other has the key. */
 static struct gsi_wire greet (const gs_unique_id_t *bytes, struct gsi_id *id)
 {
     struct gsi_wire wire;
@@ -195,9 +195,9 @@ static struct gsi_wire greet (const gs_unique_id_t *bytes, struct gsi_id *id)
     return wire;
 }
 
-/* What [wire] sends as its hello, as a listener on the network has it. */
-static size_t overhear_hello (const struct gsi_wire *wire, const struct gsi_hello *hello,
-                              char *bytes, size_t room)
+/* What [wire] sends when it gives [data], as a listener on the network has it. */
+static size_t overhear (const struct gsi_wire *wire, const void *data, size_t bytes, char *heard,
+                        size_t room)
 {
     struct gsi_wire copy = *wire;
     int pair[2];
@@ -205,21 +205,21 @@ static size_t overhear_hello (const struct gsi_wire *wire, const struct gsi_hell
 
     ck_assert_int_eq (socketpair (AF_UNIX, SOCK_STREAM, 0, pair), 0);
     copy.fd = pair[0];
-    ck_assert_int_eq (gsi_wire_give (&copy, hello, sizeof (*hello)), GSI_PASSED);
-    n = recv (pair[1], bytes, room, 0);
-    ck_assert_int_gt (n, (ssize_t) sizeof (*hello));
+    ck_assert_int_eq (gsi_wire_give (&copy, data, bytes), GSI_PASSED);
+    n = recv (pair[1], heard, room, 0);
+    ck_assert_int_eq (n, (ssize_t) (4 + bytes + GSI_MAC_BYTES));
     close (pair[0]);
     close (pair[1]);
     return (size_t) n;
 }
 
-/* Rank 1's hello is replayed on another connection, with rank 1's greeting: it takes no rank. */
+/* Rank 1's greeting and hello are replayed on another connection: they take no rank. */
 START_TEST (replays_take_no_rank)
 {
     struct gsi_hello hello = {.bytes = 40, .rank = 1, .size = 2};
-    struct heard heard;
+    struct gsi_wire wire, begin;
     char bytes[512], proof[512];
-    struct gsi_wire wire;
+    struct heard heard;
     struct gsi_id id;
     size_t length;
     int fd;
@@ -228,11 +228,13 @@ START_TEST (replays_take_no_rank)
     plan (2, 20000);
     start (0);
     wire = greet (&ranks[1].id, &id);
-    ck_assert_int_eq (gsi_wire_take_proof (&wire), GSI_PASSED);
-    length = overhear_hello (&wire, &hello, bytes, sizeof (bytes));
+    gsi_wire_begin (&begin, -1, false, id.key);
+    memcpy (begin.nonce[0], wire.nonce[0], GSI_NONCE_BYTES);
     fd = connect_to (&ranks[1].id);
-    ck_assert_int_gt (send (fd, &wire.greeting, sizeof (wire.greeting), 0), 0);
-    ck_assert_int_gt (recv (fd, proof, sizeof (proof), 0), 0);
+    length = overhear (&begin, begin.nonce[0], GSI_NONCE_BYTES, bytes, sizeof (bytes));
+    ck_assert_int_gt (send (fd, bytes, length, 0), 0);
+    ck_assert_int_eq (recv (fd, proof, length, MSG_WAITALL), length); /* rank 0 cannot tell yet */
+    length = overhear (&wire, &hello, sizeof (hello), bytes, sizeof (bytes));
     ck_assert_int_gt (send (fd, bytes, length, 0), 0);
     ck_assert_int_le (recv (fd, proof, sizeof (proof), 0), 0); /* it hangs up */
     start (1);
@@ -260,8 +262,7 @@ START_TEST (changed_messages_are_dropped)
         struct gsi_id id;
         struct gsi_wire wire = greet (&ranks[1].id, &id);
         size_t length;
-        ck_assert_int_eq (gsi_wire_take_proof (&wire), GSI_PASSED);
-        length = overhear_hello (&wire, &hello, bytes, sizeof (bytes));
+        length = overhear (&wire, &hello, sizeof (hello), bytes, sizeof (bytes));
         bytes[at] ^= 4;
         ck_assert_int_gt (send (wire.fd, bytes, length, MSG_NOSIGNAL), 0);
         ck_assert_int_le (recv (wire.fd, bytes, sizeof (bytes), 0), 0);
@@ -282,7 +283,7 @@ START_TEST (a_rank_tries_again)
 {
     struct gsi_hello hello = {.process = "the same", .bytes = 40, .rank = 1, .size = 2};
     char card[40], cards[80];
-    struct gsi_answer answer;
+    struct gsi_failure answer;
     struct gsi_wire wire;
     struct gsi_id id;
 
@@ -291,9 +292,7 @@ START_TEST (a_rank_tries_again)
     fill_card (card, 1, sizeof (card));
     for (int turn = 0; turn < 3; turn++) {
         wire = greet (&ranks[1].id, &id);
-        ck_assert_int_eq (gsi_wire_take_proof (&wire), GSI_PASSED);
         ck_assert_int_eq (gsi_wire_give (&wire, &hello, sizeof (hello)), GSI_PASSED);
-        wire.rank = 1;
         if (turn < 2) {
             (void) !send (wire.fd, "\50\0\0\0half", 8, MSG_NOSIGNAL);
             gsi_wire_end (&wire);
@@ -301,7 +300,7 @@ START_TEST (a_rank_tries_again)
     }
     ck_assert_int_eq (gsi_wire_give (&wire, card, sizeof (card)), GSI_PASSED);
     ck_assert_int_eq (gsi_wire_take (&wire, &answer, sizeof (answer)), GSI_PASSED);
-    ck_assert_int_eq (answer.status, GS_OK);
+    ck_assert_int_eq (answer.st, GS_OK);
     ck_assert_int_eq (gsi_wire_take (&wire, cards, sizeof (cards)), GSI_PASSED);
     ck_assert_int_eq (memcmp (cards + 40, card, 40), 0);
     finish (0);
@@ -346,15 +345,13 @@ static struct gsi_wire come_with_much (const char *process, struct gsi_id *id)
     struct gsi_wire wire = greet (&ranks[0].id, id);
 
     strcpy ((char *) hello.process, process);
-    ck_assert_int_eq (gsi_wire_take_proof (&wire), GSI_PASSED);
     ck_assert_int_eq (gsi_wire_give (&wire, &hello, sizeof (hello)), GSI_PASSED);
-    wire.rank = 1;
     return wire;
 }
 
 static void begin_to_hand_out (struct handing_out *h)
 {
-    struct gsi_answer answer;
+    struct gsi_failure answer;
     char *card = calloc (1, MUCH);
 
     plan (2, 20000);
@@ -364,7 +361,7 @@ static void begin_to_hand_out (struct handing_out *h)
     ck_assert_int_eq (gsi_wire_give (&h->wire, card, MUCH), GSI_PASSED);
     free (card);
     ck_assert_int_eq (gsi_wire_take (&h->wire, &answer, sizeof (answer)), GSI_PASSED);
-    ck_assert_int_eq (answer.status, GS_OK);
+    ck_assert_int_eq (answer.st, GS_OK);
 }
 
 static void end_to_hand_out (struct handing_out *h)
@@ -392,7 +389,7 @@ END_TEST
 /* A process that is too many, and comes when the others are being answered, ends nothing. */
 START_TEST (one_too_many_comes_late)
 {
-    struct gsi_answer answer;
+    struct gsi_failure answer;
     struct handing_out h;
     struct gsi_wire late;
     struct gsi_id id;
