@@ -153,7 +153,7 @@ static void let_in_from (struct gsi_host *host, int listener)
 /* ---- Ranks ---- */
 
 /*
- * The exchange ends with [st], of which gs_last_error () tells if it is a failure. [patient]:
+ * The exchange ends with [st], of which gsi_last_text () tells if it is a failure. [patient]:
  * ranks that have not come are told, too.
  */
 static void decide (struct gsi_host *host, gs_status_t st, bool patient)
