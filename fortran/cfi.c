@@ -88,8 +88,9 @@ static enum family family_of (const CFI_cdesc_t *array)
     if (type == CFI_type_long_double_Complex)
         return COMPLEX;
 #endif
+    /* N.B. flang 22 takes type(c_ptr) for any derived type of its size. */
     if (type == CFI_type_struct)
-        return DERIVED;
+        return array->elem_len == sizeof (void *) ? ADDRESS : DERIVED;
     return type == CFI_type_cptr ? ADDRESS : OTHER;
 }
 

@@ -136,8 +136,11 @@ everyday () {
 
 # A minimal Debian 13 waits for packages most of the time, as Slurm does for its nodes.
 begin_debian () {
-    (export "${aside?}"; tests/install/rootfs --suite trixie check; echo $? >build/debian.status) \
-        >build/debian.log 2>&1 </dev/null &
+    (
+        export "${aside?}"
+        tests/install/rootfs --suite trixie check
+        echo $? >build/debian.status
+    ) >build/debian.log 2>&1 </dev/null &
 }
 
 end_debian () {

@@ -15,7 +15,7 @@ static gs_status_t refuse (const char *caller)
 gs_status_t gs_unique_id_get (gs_unique_id_t *id)
 {
     (void) id;
-    return refuse ("gs_unique_id_get");
+    return gsi_result (refuse ("gs_unique_id_get"));
 }
 
 gs_status_t gsi_boot_id_open (const gs_unique_id_t *id, int rank, int size, struct gsi_boot **out)
