@@ -7,10 +7,10 @@
 . "$(dirname "$0")/lint.sh"
 
 can_fail=$(prototypes | awk -F "$unit" '$2 ~ /^gs_status_t/ { print $1 }')
-defined=0
+declare -A there=()
 while IFS=: read -r what where; do
     case $what in
-        defined) ((defined++)) ;;
+        defined) there[$where]=yes ;; # a part that a build can leave out has two definitions
         *) complain "$where" "returns past gsi_result and gsi_fail: gs_last_error would lie" ;;
     esac
 done < <(awk -v names="$can_fail" '
@@ -25,6 +25,7 @@ done < <(awk -v names="$can_fail" '
     }
 ' src/*/*.c)
 wanted=$(wc -w <<<"$can_fail")
+defined=${#there[@]}
 ((defined == wanted)) \
     || complain src "$defined definitions of $wanted public functions that can fail"
 
