@@ -60,7 +60,7 @@ contains
     name = text_from_c(c_status_string(status))
   end function gs_status_string
 
-  ! The text of the last failure in the calling thread, '' before the first.
+  ! Why the last call of the calling thread failed; '' if it did not.
   function gs_last_error() result(text)
     character(:), allocatable :: text
 

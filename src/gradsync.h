@@ -64,7 +64,8 @@ const char *gs_status_string (gs_status_t status);
 /*
  * Why the last call of the calling thread failed: culprit, reason, cure.
  *
- * Owner       the library; valid until the next call of this thread that returns a status.
+ * Owner       the library; valid until the next call of this thread that returns a status or
+ *             fails.
  * Returns     never NULL; "" after a call that returned GS_OK. What returns no status, such as
  *             gs_comm_rank, leaves the text, or sets it if it fails.
  * Since       0.1

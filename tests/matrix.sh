@@ -141,15 +141,16 @@ begin_debian () {
         tests/install/rootfs --suite trixie check
         echo $? >build/debian.status
     ) >build/debian.log 2>&1 </dev/null &
+    debian=$!
 }
 
 end_debian () {
     [[ -e build/debian.log ]] || begin_debian
-    until [[ -s build/debian.status ]]; do
+    while kill -0 "$debian" 2>/dev/null; do
         sleep 1
     done
     cat build/debian.log
-    return "$(<build/debian.status)"
+    return "$(grep . build/debian.status || echo 99)"
 }
 
 # What it leaves out, in the same build.

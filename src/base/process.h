@@ -21,7 +21,7 @@ bool gsi_process_is_child (void);
 gs_status_t gsi_process_use (const char *caller);
 
 /*
- * From now on a write to a socket whose peer has died fails, as MPI, PMIx and NCCL expect, where
+ * From now on a write to a socket whose peer has died fails, as MPI and PMIx expect, where
  * the program left SIGPIPE to end the process without a word. N.B. Open MPI's BTL over TCP and
  * PMIx write without MSG_NOSIGNAL, and leave the signal as it is (4.1, 5.0; PMIx 4.2).
  */

@@ -32,6 +32,16 @@ gs_status_t gsi_result (gs_status_t st)
     return st;
 }
 
+void gsi_callback_begin (void)
+{
+    is_told = false;
+}
+
+const char *gsi_callback_text (void)
+{
+    return is_told ? last_text : "";
+}
+
 const char *gsi_last_text (void)
 {
     return last_text;
@@ -50,7 +60,7 @@ gs_status_t gsi_failure_repeat (const struct gsi_failure *f)
 
 const char *gs_last_error (void)
 {
-    return is_told ? last_text : "";
+    return gsi_callback_text ();
 }
 
 const char *gs_status_string (gs_status_t status)

@@ -25,6 +25,13 @@ gs_status_t gsi_result (gs_status_t st);
 /* The text of the last failure in this thread, within the library and whatever came after it. */
 const char *gsi_last_text (void);
 
+/*
+ * Around a function of the program's: what went wrong before has nothing to do with what it
+ * returns. Behind it the text is that of a call of the library that failed in it last, else "".
+ */
+void gsi_callback_begin (void);
+const char *gsi_callback_text (void);
+
 /* A failure with its text, which another thread does not see: noted by the one that met it, and
  * repeated by the one that tells. Without one, GS_OK. */
 struct gsi_failure {

@@ -102,8 +102,8 @@ gs_status_t gsi_h5_set_texts (struct gsi_h5_set *set, const char *const text[][2
         free (own[i].text);
     }
     return there ? GS_OK
-                 : gsi_fail (GS_ERR_NOMEM, "%s: no memory for its attribute '%s'", set->path,
-                             text[0][0]);
+                 : gsi_fail (GS_ERR_NOMEM, "%s: no memory for its attributes, such as '%s'",
+                             set->path, text[0][0]);
 }
 
 gs_status_t gsi_h5_set_text (struct gsi_h5_set *set, const char *name, const char *text)

@@ -2,6 +2,8 @@
 /* travel - a bucket on its way. */
 #include "grad/travel.h"
 
+#include <stdio.h>
+
 #include "base/clock.h"
 #include "grad/work.h"
 
@@ -75,14 +77,17 @@ static gs_bucket_t view (const gs_reducer_t *r, int b)
 static gs_status_t call_hook (gs_reducer_t *r, int b)
 {
     gs_bucket_t bucket = view (r, b);
-    gs_status_t st = r->hook (&bucket, r->hook_context);
+    char text[GSI_TEXT_MAX / 2];
+    gs_status_t st;
 
-    if (!st)
+    gsi_callback_begin ();
+    if (!(st = r->hook (&bucket, r->hook_context)))
         return GS_OK;
+    snprintf (text, sizeof (text), "%s", gsi_callback_text ());
     gs_comm_abort (r->comm); /* the others may be in a call that the hook did not come to */
     return gsi_fail (st, "the hook of %s returned %s for bucket %d of %d in step %lld: %s",
                      r->tenant.name, gs_status_string (st), b + 1, r->loads, (long long) r->step,
-                     gsi_last_text ());
+                     *text ? text : "no call of gradsync failed in it");
 }
 
 static gs_status_t call_averaged (gs_reducer_t *r, int b)

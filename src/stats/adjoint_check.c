@@ -39,6 +39,8 @@ static gs_status_t agree (struct test *t, gs_status_t own)
     if ((int) own < 0)
         own = gsi_fail (GS_ERR_ARG, "%s: a pass returned %d, which is no gs_status_t", caller,
                         (int) own);
+    else if (own && !*gsi_callback_text ())
+        own = gsi_fail (own, "%s: a pass returned %s", caller, gs_status_string (own));
     return gsi_agree (t->comm, caller, own, &nothing, NULL);
 }
 
@@ -81,6 +83,7 @@ static gs_status_t forward_at (struct test *t, double factor)
 {
     for (size_t i = 0; i < t->nx; i++)
         t->at[i] = t->opts.linear ? t->d[i] : t->x[i] + factor * t->d[i];
+    gsi_callback_begin ();
     return agree (t, t->forward (t->at, t->y, t->context));
 }
 
@@ -203,7 +206,10 @@ static gs_status_t run (struct test *t, const double *x, gs_adjoint_result_t *re
     gs_status_t st;
 
     draw (t, x);
-    if ((st = derive (t)) || (st = agree (t, t->backward (t->x, t->g, t->grad_x, t->context))))
+    if ((st = derive (t)))
+        return st;
+    gsi_callback_begin ();
+    if ((st = agree (t, t->backward (t->x, t->g, t->grad_x, t->context))))
         return st;
     return judge (t, result);
 }

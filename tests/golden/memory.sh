@@ -13,7 +13,7 @@ every=9
 [[ -z ${GS_TEST_LONG-} ]] || every=1
 cp "$here/ck-000000000042.h5" "$room" || fail "cannot copy the golden file"
 export GS_BOOT=single GS_DEBUG=error GS_TEST_STARVE_LIBRARY=libhdf5
-LD_PRELOAD=$PWD/tests/multi/starve.so \
+"$here/../timeout" 300 env LD_PRELOAD="$PWD/tests/multi/starve.so" \
     tests/golden/starved.mt "$room" 42 "$every" >"$room/output" 2>&1 \
     || fail "starved.mt: exit status $?"
 cat "$room/output"

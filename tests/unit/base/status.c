@@ -64,6 +64,19 @@ START_TEST (calls_within_a_call)
 }
 END_TEST
 
+/* What failed before is no reason for what a function of the program's returns. */
+START_TEST (callbacks)
+{
+    gs_setting_t setting;
+
+    gsi_fail (GS_ERR_DEVICE, "no GPU");
+    gsi_callback_begin ();
+    ck_assert_str_eq (gsi_callback_text (), "");
+    ck_assert_int_eq (gs_setting_get (-1, &setting), GS_ERR_ARG);
+    ck_assert (strstr (gsi_callback_text (), "index -1"));
+}
+END_TEST
+
 START_TEST (text_may_contain_the_last_one)
 {
     gsi_fail (GS_ERR_IO, "inner");
@@ -128,5 +141,5 @@ START_TEST (texts_belong_to_threads)
 END_TEST
 
 UNIT_SUITE ("status", 10, names_and_numbers, fail_keeps_its_text, success_has_no_text,
-            calls_within_a_call, text_may_contain_the_last_one, long_text_is_cut,
+            calls_within_a_call, callbacks, text_may_contain_the_last_one, long_text_is_cut,
             nothing_commands_a_terminal, texts_belong_to_threads)
