@@ -4,6 +4,10 @@
 
 #ifdef HAVE_OPENSSL
 
+#include <arpa/inet.h>
+#include <sys/socket.h>
+
+#include "boot/id.h"
 #include "unit/boot/ranks.h"
 
 START_TEST (all_come)
@@ -262,6 +266,26 @@ START_TEST (addresses_announced)
 }
 END_TEST
 
+START_TEST (only_what_is_announced_listens)
+{
+    int fd = socket (AF_INET, SOCK_STREAM, 0);
+    struct sockaddr_in to;
+    struct gsi_id id;
+
+    setenv ("GS_ID_HOST", "127.0.0.1", 1);
+    plan (2, 20000);
+    unit_ok (gsi_id_read (&ranks[0].id, &id));
+    to = id.address[0].four;
+    inet_pton (AF_INET, "127.0.0.2", &to.sin_addr);
+    ck_assert_int_ne (connect (fd, (struct sockaddr *) &to, sizeof (to)), 0);
+    close (fd);
+    run (2);
+    check_met (2);
+    setenv ("GS_ID_HOST", "192.0.2.1", 1); /* of documentation, RFC 5737 */
+    unit_fails (gs_unique_id_get (&ranks[0].id), GS_ERR_BOOT, "GS_ID_HOST", "one of this host");
+}
+END_TEST
+
 /* The process with rank 0 ends while others are on their way to it. */
 START_TEST (rank_0_dies)
 {
@@ -292,7 +316,8 @@ UNIT_SUITE ("boot_id", 60, all_come, all_come_again, a_rank_does_not_come_again,
             a_rank_ends_in_between, cards_differ_later, rank_0_ends_in_between, ranks_agree,
             rank_0_comes_last, two_meetings_at_once, a_rank_is_taken_twice, sizes_differ,
             cards_differ, a_rank_is_missing, rank_0_is_missing, ids_serve_once,
-            rank_0_must_have_made_the_id, damaged_ids, addresses_announced, rank_0_dies)
+            rank_0_must_have_made_the_id, damaged_ids, addresses_announced,
+            only_what_is_announced_listens, rank_0_dies)
 
 #else
 

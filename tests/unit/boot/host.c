@@ -482,24 +482,6 @@ START_TEST (a_dead_address_hides_no_other)
 }
 END_TEST
 
-START_TEST (only_what_is_announced_listens)
-{
-    int fd = socket (AF_INET, SOCK_STREAM, 0);
-    struct sockaddr_in to;
-
-    setenv ("GS_ID_HOST", "127.0.0.1", 1);
-    plan (2, 20000);
-    to = read_id (&ranks[0].id).address[0].four;
-    inet_pton (AF_INET, "127.0.0.2", &to.sin_addr);
-    ck_assert_int_ne (connect (fd, (struct sockaddr *) &to, sizeof (to)), 0);
-    close (fd);
-    run (2);
-    check_met (2);
-    setenv ("GS_ID_HOST", "192.0.2.1", 1); /* of documentation, RFC 5737 */
-    unit_fails (gs_unique_id_get (&ranks[0].id), GS_ERR_BOOT, "GS_ID_HOST", "one of this host");
-}
-END_TEST
-
 /* Without room for a connection rank 0 says so, and does not spin. */
 START_TEST (no_more_files)
 {
@@ -540,4 +522,4 @@ UNIT_SUITE ("host", 60, strangers_are_dropped, silent_strangers_block_nobody,
             a_flood_of_strangers, slow_strangers_block_nobody, replays_take_no_rank,
             changed_messages_are_dropped, a_rank_tries_again, a_slow_rank_gets_its_cards,
             one_too_many_comes_late, a_false_rank_0_is_found_out, a_dead_address_hides_no_other,
-            only_what_is_announced_listens, no_more_files, a_wrong_secret_is_a_stranger)
+            no_more_files, a_wrong_secret_is_a_stranger)
