@@ -21,7 +21,7 @@ gs_status_t gsi_fail (gs_status_t st, const char *format, ...)
     vsnprintf (text, sizeof (text), format, ap);
     va_end (ap);
     gsi_plain (text, sizeof (text));
-    memcpy (last_text, text, sizeof (text));
+    strcpy (last_text, text);
     is_told = true;
     return st;
 }
@@ -49,8 +49,8 @@ const char *gsi_last_text (void)
 
 void gsi_failure_note (struct gsi_failure *f, gs_status_t st)
 {
-    f->st = st;
-    memcpy (f->text, last_text, sizeof (f->text));
+    *f = (struct gsi_failure){.st = st}; /* it may travel: no more than the text */
+    strcpy (f->text, last_text);
 }
 
 gs_status_t gsi_failure_repeat (const struct gsi_failure *f)

@@ -47,6 +47,23 @@ START_TEST (success_has_no_text)
 }
 END_TEST
 
+/* What a failure that travels to other hosts has behind its text is nothing of this process. */
+START_TEST (failures_are_clean)
+{
+    struct gsi_failure failure;
+    size_t at;
+
+    memset (&failure, 'x', sizeof (failure));
+    gsi_fail (GS_ERR_IO, "%0900d", 1);
+    gsi_fail (GS_ERR_IO, "short");
+    gsi_failure_note (&failure, GS_ERR_IO);
+    ck_assert_str_eq (failure.text, "short");
+    for (at = strlen (failure.text); at < sizeof (failure.text) && !failure.text[at]; at++)
+        ;
+    ck_assert_uint_eq (at, sizeof (failure.text));
+}
+END_TEST
+
 /* A failure that was overcome within a call is not told; one that is returned is, whatever other
  * public calls have succeeded since. */
 START_TEST (calls_within_a_call)
@@ -142,4 +159,4 @@ END_TEST
 
 UNIT_SUITE ("status", 10, names_and_numbers, fail_keeps_its_text, success_has_no_text,
             calls_within_a_call, callbacks, text_may_contain_the_last_one, long_text_is_cut,
-            nothing_commands_a_terminal, texts_belong_to_threads)
+            nothing_commands_a_terminal, failures_are_clean, texts_belong_to_threads)
