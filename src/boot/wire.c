@@ -130,9 +130,8 @@ enum gsi_passage gsi_wire_leave (struct gsi_wire *wire)
 
     wire->events = POLLIN;
     shutdown (wire->fd, SHUT_WR);
-    while ((n = recv (wire->fd, rest, sizeof (rest), 0)) > 0)
-        ;
-    return end_of (n);
+    n = recv (wire->fd, rest, sizeof (rest), 0); /* once: others wait, too */
+    return n > 0 ? GSI_MORE : end_of (n);
 }
 
 bool gsi_wire_wait (struct pollfd *fds, size_t n, int64_t until_ns)
