@@ -98,8 +98,9 @@ static void try (struct boot_id *boot, int i, struct attempt *a)
     }
     if (a->wire.fd >= 0)
         passage = gsi_wire_greet (&a->wire);
-    if (passage != GSI_BROKEN || errno != ECONNREFUSED)
-        boot->hope_ns = now_ns;
+    if (passage == GSI_BROKEN ? errno != ECONNREFUSED
+                              : a->wire.greeted || now_ns - (a->next_ns - ATTEMPT_NS) >= RETRY_NS)
+        boot->hope_ns = now_ns; /* nor does one that has only begun tell anything */
     if (passage == GSI_PASSED) {
         boot->root = a->wire;
         a->wire.fd = -1;
