@@ -14,12 +14,13 @@
 #include "base/log.h"
 #include "boot/boot.h"
 
-#define STRANGER_NS (5 * GSI_NS_PER_S)  /* how long one may take to show that it knows the id */
-#define COMPLAIN_NS (10 * GSI_NS_PER_S) /* between two lines in the log about strangers */
-#define ANSWER_NS   (2 * GSI_NS_PER_S)  /* for the answer, also where the deadline has passed */
+#define STRANGER_NS (5 * GSI_NS_PER_S)   /* how long one may take to show that it knows the id */
+#define COMPLAIN_NS (10 * GSI_NS_PER_S)  /* between two lines in the log about strangers */
+#define ANSWER_NS   (2 * GSI_NS_PER_S)   /* for the answer, also where the deadline has passed */
+#define PAUSE_NS    (50 * GSI_NS_PER_MS) /* after a connection that could not be taken */
 
-/* Let in at an address before those who are in are served: all find a place. */
-#define AT_ONCE (GSI_STRANGERS / GSI_ID_ADDRESSES)
+/* Let in at an address before those who are in are served: time to show that they know the id. */
+#define AT_ONCE (GSI_STRANGERS / GSI_ID_ADDRESSES / 4)
 
 struct gsi_host *gsi_host_open (const unsigned char *key, int size)
 {
@@ -98,19 +99,34 @@ static void drop_stranger (struct gsi_host *host, struct gsi_guest *guest)
     complain (host, false);
 }
 
-/* Drops the one that has been here longest, if it came before [before_ns]; else NULL. */
+/* Whether it has shown that it knows the id, unless it repeats what it has heard from one. */
+static bool is_proven (const struct gsi_guest *guest)
+{
+    return guest->wire.in.number > 0;
+}
+
+static bool goes_before (const struct gsi_guest *a, const struct gsi_guest *b)
+{
+    return is_proven (a) != is_proven (b) ? is_proven (b) : a->since_ns < b->since_ns;
+}
+
+/*
+ * Drops the one that has been here longest of those that came before [before_ns], ranks on their
+ * way in only where there are no others; else NULL.
+ */
 static struct gsi_guest *drop_oldest (struct gsi_host *host, int64_t before_ns)
 {
     struct gsi_guest *oldest = NULL;
 
     for (int g = host->size; g < host->guests; g++) {
         struct gsi_guest *guest = &host->guest[g];
-        if (guest->stage == GSI_SAYS_HELLO && guest->since_ns < before_ns) {
+        if (guest->stage == GSI_SAYS_HELLO && guest->since_ns < before_ns &&
+            (!oldest || goes_before (guest, oldest)))
             oldest = guest;
-            before_ns = guest->since_ns;
-        }
     }
-    if (oldest)
+    if (oldest && is_proven (oldest))
+        end (oldest); /* it comes again */
+    else if (oldest)
         drop_stranger (host, oldest);
     return oldest;
 }
@@ -131,22 +147,44 @@ void gsi_host_let_in (struct gsi_host *host, int fd)
     guest->since_ns = gsi_now_ns ();
 }
 
+/* Makes the best of an accept that has failed; whether to go on with the same listener. */
+static bool bear (struct gsi_host *host, int error)
+{
+    switch (error) {
+    case EAGAIN: return false;
+    case EINTR:
+    case ECONNABORTED:
+    case ENETDOWN: /* from here on, what has become of the connection that was to be taken */
+    case ENETUNREACH:
+    case EHOSTDOWN:
+    case EHOSTUNREACH:
+    case ENONET:
+    case EPROTO:
+    case ENOPROTOOPT:
+    case EOPNOTSUPP: return true;
+    case EMFILE:
+    case ENFILE:
+    case ENOBUFS:
+    case ENOMEM: drop_oldest (host, INT64_MAX); break; /* which makes room */
+    default: break;
+    }
+    host->accept_error = error;
+    host->pause_ns = gsi_now_ns () + PAUSE_NS;
+    return false;
+}
+
 static void let_in_from (struct gsi_host *host, int listener)
 {
-    for (int i = 0; i < AT_ONCE; i++) {
+    bool goes_on = true;
+
+    for (int i = 0; i < AT_ONCE && goes_on; i++) {
         int fd = accept4 (listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
-        if (fd >= 0) {
+        if (fd < 0) {
+            goes_on = bear (host, errno);
+        } else {
+            host->accept_error = 0;
             gsi_host_let_in (host, fd);
-            continue;
         }
-        if (errno == EINTR || errno == ECONNABORTED)
-            continue;
-        if (errno != EAGAIN && errno != EWOULDBLOCK) {
-            host->accept_error = errno;
-            host->pauses = true;
-            drop_oldest (host, INT64_MAX); /* there may be too many files */
-        }
-        return;
     }
 }
 
@@ -185,16 +223,28 @@ static void lose (struct gsi_host *host, int r, enum gsi_passage passage)
             true);
 }
 
+static bool fits (const struct gsi_host *host, const struct gsi_hello *hello)
+{
+    return hello->rank >= 1 && hello->rank < host->size && hello->size == host->size;
+}
+
+/* Whether another process has come as this rank. */
+static bool is_taken (const struct gsi_host *host, const struct gsi_hello *hello)
+{
+    const struct gsi_hello *first = &host->guest[fits (host, hello) ? hello->rank : 0].hello;
+
+    return first->rank && memcmp (first->process, hello->process, sizeof (hello->process)) != 0;
+}
+
 /* Makes a stranger that has said a true hello the rank that it says, or turns it away. */
 static void admit (struct gsi_host *host, struct gsi_guest *guest)
 {
     const struct gsi_hello *hello = &guest->hello;
     int r = hello->rank;
-    bool fits = r >= 1 && r < host->size && hello->size == host->size;
-    bool taken = fits && host->guest[r].hello.rank &&
-                 memcmp (host->guest[r].hello.process, hello->process, sizeof (hello->process));
+    bool taken = is_taken (host, hello);
+    bool late = host->decided && !host->answer.st; /* its card is on the way to the others */
 
-    if (fits && !taken && hello->bytes == host->bytes) {
+    if (fits (host, hello) && !taken && !late && hello->bytes == host->bytes) {
         end (&host->guest[r]); /* it has come again */
         host->guest[r] = *guest;
         host->guest[r].stage = GSI_GIVES_CARD;
@@ -208,7 +258,9 @@ static void admit (struct gsi_host *host, struct gsi_guest *guest)
                           "gs_comm_create_from_id: a process came as rank %d of %d, %s (rank 0 "
                           "says size %d)",
                           r, hello->size,
-                          taken                         ? "which is taken"
+                          taken && host->guest[r].stage == GSI_ABSENT
+                              ? "which is taken by a process that has left"
+                          : taken                       ? "which is taken"
                           : hello->bytes != host->bytes ? "with another gradsync version"
                                                         : "which does not fit",
                           host->size),
@@ -273,12 +325,17 @@ void gsi_host_serve (struct gsi_host *host, int g)
     } else if (passage == GSI_FALSE || (!guest->wire.in.number && guest->wire.in.done)) {
         drop_stranger (host, guest);
     } else { /* a rank that was told, or has reached us at another address, too */
-        host->turned_away += guest->stage == GSI_LEAVES;
+        host->turned_away += guest->stage == GSI_LEAVES && !is_taken (host, &guest->hello);
         end (guest);
     }
 }
 
 /* ---- The exchange ---- */
+
+static bool pauses (const struct gsi_host *host)
+{
+    return gsi_now_ns () < host->pause_ns;
+}
 
 /*
  * Waits until something can be done, [until_ns] at the latest, and does it. N.B. poll takes no
@@ -288,11 +345,12 @@ static void serve_all (struct gsi_host *host, int64_t until_ns)
 {
     size_t n = 0, doors;
 
-    for (int i = 0; i < GSI_ID_ADDRESSES && !host->pauses; i++)
+    for (int i = 0; i < GSI_ID_ADDRESSES && !pauses (host); i++)
         if (host->listener[i] >= 0)
             host->poll[n++] = (struct pollfd){.fd = host->listener[i], .events = POLLIN};
-    host->pauses = false;
     doors = n;
+    if (pauses (host) && host->pause_ns < until_ns)
+        until_ns = host->pause_ns;
     for (int g = 0; g < host->guests; g++) {
         struct gsi_guest *guest = &host->guest[g];
         bool here = guest->wire.fd >= 0 && guest->stage != GSI_SERVED;
@@ -304,7 +362,7 @@ static void serve_all (struct gsi_host *host, int64_t until_ns)
         for (int g = 0; g < host->guests; g++) /* before the doors, which may give a seat away */
             if (host->guest[g].seat && host->guest[g].seat->revents)
                 gsi_host_serve (host, g);
-        for (size_t i = 0; i < doors; i++)
+        for (size_t i = 0; i < doors && !pauses (host); i++)
             if (host->poll[i].revents)
                 let_in_from (host, host->poll[i].fd);
     }
@@ -312,18 +370,19 @@ static void serve_all (struct gsi_host *host, int64_t until_ns)
         ;
 }
 
-/* Whether ranks are still to be told. */
+/* Whether ranks, or those that were turned away, are still to be told. */
 static bool is_open (const struct gsi_host *host)
 {
-    int open = host->patient ? -host->turned_away : 0; /* they stand for some of the absent */
+    int absent = 0;
 
-    for (int r = 1; r < host->size; r++) {
-        enum gsi_stage stage = host->guest[r].stage;
-        bool may_come = stage < GSI_HEARS_ANSWER && (stage != GSI_ABSENT || host->first);
-        open +=
-            stage == GSI_HEARS_ANSWER || stage == GSI_HEARS_CARDS || (host->patient && may_come);
+    for (int g = 1; g < host->guests; g++) {
+        enum gsi_stage stage = host->guest[g].stage;
+        if (stage == GSI_HEARS_ANSWER || stage == GSI_HEARS_CARDS || stage == GSI_LEAVES ||
+            (stage == GSI_GIVES_CARD && host->patient))
+            return true;
+        absent += g < host->size && stage == GSI_ABSENT && host->first;
     }
-    return open > 0;
+    return host->patient && absent > host->turned_away; /* who stand for some of the absent */
 }
 
 static bool all_wait (const struct gsi_host *host)

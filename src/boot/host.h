@@ -51,15 +51,15 @@ struct gsi_host {
     /* Of one exchange: */
     bool first, decided;
     bool patient;    /* after a failure: ranks that have not come yet are told, too */
-    int turned_away; /* strangers that have been told */
+    int turned_away; /* strangers that have been told, and may be ranks that are absent */
     size_t bytes;    /* of a card */
     char *cards;
     struct gsi_failure answer;
     int64_t until_ns;
 
     /* Of its troubles: */
-    int accept_error;      /* errno, 0: none */
-    bool pauses;           /* after that; nobody is let in for a moment */
+    int accept_error;      /* errno, 0: none since a connection was taken */
+    int64_t pause_ns;      /* after that nobody is let in until then */
     int64_t complained_ns; /* when strangers were last mentioned */
     int dropped;           /* since then */
     char last[64];         /* where the last one came from */

@@ -152,11 +152,13 @@ END_TEST
 START_TEST (a_rank_is_taken_twice)
 {
     plan (3, 20000);
+    ranks[3] = ranks[2];
+    ranks[3].delay_ms = 1000; /* it comes when the others know, and is told, too */
     ranks[2].rank = 1;
     ranks[2].delay_ms = 100;
-    run (3);
-    for (int r = 0; r < 3; r++)
-        check_failed (r, GS_ERR_ARG, "rank 1 of 3, which is taken");
+    run (4);
+    for (int r = 0; r < 4; r++)
+        check_failed (r, GS_ERR_ARG, "rank 1 of 3, which is taken (rank 0");
 }
 END_TEST
 

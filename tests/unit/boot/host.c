@@ -103,6 +103,45 @@ START_TEST (silent_strangers_block_nobody)
 }
 END_TEST
 
+/* A connection to rank 0, both of whose ends know that the other has the key. */
+static struct gsi_wire greet (const gs_unique_id_t *bytes, struct gsi_id *id)
+{
+    struct gsi_wire wire;
+
+    *id = read_id (bytes);
+    gsi_wire_begin (&wire, connect_to (bytes), false, id->key);
+    ck_assert_int_eq (gsi_wire_greet (&wire), GSI_PASSED);
+    return wire;
+}
+
+/* One more than there are places come behind a rank on its way in: it keeps its own. */
+START_TEST (a_crowd_pushes_no_rank_out)
+{
+    struct gsi_hello hello = {.bytes = 40, .rank = 1, .size = 2};
+    int fd[GSI_STRANGERS + 1];
+    struct gsi_failure answer;
+    struct gsi_wire wire;
+    char card[40], byte;
+    struct gsi_id id;
+
+    plan (2, 20000);
+    start (0);
+    wire = greet (&ranks[1].id, &id);
+    for (int i = 0; i <= GSI_STRANGERS; i++)
+        fd[i] = connect_to (&ranks[1].id);
+    ck_assert_int_le (recv (fd[0], &byte, 1, 0), 0); /* the last has pushed this one out */
+    ck_assert_int_eq (gsi_wire_give (&wire, &hello, sizeof (hello)), GSI_PASSED);
+    fill_card (card, 1, sizeof (card));
+    ck_assert_int_eq (gsi_wire_give (&wire, card, sizeof (card)), GSI_PASSED);
+    ck_assert_int_eq (gsi_wire_take (&wire, &answer, sizeof (answer)), GSI_PASSED);
+    finish (0);
+    ck_assert_msg (!ranks[0].st, "rank 0: %s", ranks[0].text);
+    gsi_wire_end (&wire);
+    for (int i = 0; i <= GSI_STRANGERS; i++)
+        close (fd[i]);
+}
+END_TEST
+
 static const char head[4] = {32}; /* of a greeting, in the byte order of most */
 
 /* 10 000 connections, of which every second sends a bit; 400 are held at a time. The last rank
@@ -183,17 +222,6 @@ START_TEST (slow_strangers_block_nobody)
 END_TEST
 
 /* ---- Those who know the protocol ---- */
-
-/* A connection to rank 0, both of whose ends know that the other has the key. */
-static struct gsi_wire greet (const gs_unique_id_t *bytes, struct gsi_id *id)
-{
-    struct gsi_wire wire;
-
-    *id = read_id (bytes);
-    gsi_wire_begin (&wire, connect_to (bytes), false, id->key);
-    ck_assert_int_eq (gsi_wire_greet (&wire), GSI_PASSED);
-    return wire;
-}
 
 /* What [wire] sends when it gives [data], as a listener on the network has it. */
 static size_t overhear (const struct gsi_wire *wire, const void *data, size_t bytes, char *heard,
@@ -309,6 +337,26 @@ START_TEST (a_rank_tries_again)
 }
 END_TEST
 
+/* A rank that has left and is started again is another process. */
+START_TEST (a_rank_is_started_again)
+{
+    struct gsi_hello hello = {.process = "the first", .bytes = 40, .rank = 1, .size = 2};
+    struct gsi_wire wire;
+    struct gsi_id id;
+
+    plan (2, 20000);
+    start (0);
+    wire = greet (&ranks[1].id, &id);
+    ck_assert_int_eq (gsi_wire_give (&wire, &hello, sizeof (hello)), GSI_PASSED);
+    gsi_wire_end (&wire);
+    start (1);
+    finish (0);
+    finish (1);
+    check_failed (0, GS_ERR_ARG, "rank 1 of 2, which is taken by a process that has left");
+    check_failed (1, GS_ERR_ARG, "rank 1 of 2, which is taken by a process that has left");
+}
+END_TEST
+
 /* ---- Answers that take long ---- */
 
 #define MUCH \
@@ -386,19 +434,23 @@ START_TEST (a_slow_rank_gets_its_cards)
 }
 END_TEST
 
-/* A process that is too many, and comes when the others are being answered, ends nothing. */
+/* A process that is too many, or comes again, when the others are being answered ends nothing. */
 START_TEST (one_too_many_comes_late)
 {
+    static const char *const process[] = {"another", "the first"};
     struct gsi_failure answer;
     struct handing_out h;
     struct gsi_wire late;
     struct gsi_id id;
 
-    begin_to_hand_out (&h);
-    late = come_with_much ("another", &id);
-    ck_assert_int_eq (gsi_wire_take (&late, &answer, sizeof (answer)), GSI_BROKEN);
-    gsi_wire_end (&late);
-    end_to_hand_out (&h);
+    for (int p = 0; p < 2; p++) {
+        begin_to_hand_out (&h);
+        late = come_with_much (process[p], &id);
+        ck_assert_int_eq (poll (&(struct pollfd){late.fd, POLLIN, 0}, 1, 5000), 1);
+        ck_assert_int_eq (gsi_wire_take (&late, &answer, sizeof (answer)), GSI_BROKEN);
+        gsi_wire_end (&late);
+        end_to_hand_out (&h);
+    }
 }
 END_TEST
 
@@ -482,23 +534,32 @@ START_TEST (a_dead_address_hides_no_other)
 }
 END_TEST
 
-/* Without room for a connection rank 0 says so, and does not spin. */
+/* Without room for a connection rank 0 says so, and does not spin; with room again it is fine. */
 START_TEST (no_more_files)
 {
-    struct rlimit limit;
-    int fd, last;
+    struct rlimit limit, less;
 
-    plan (2, 500);
-    fd = connect_to (&ranks[0].id);
-    ck_assert_int_ge (last = dup (0), 0);
-    close (last);
     getrlimit (RLIMIT_NOFILE, &limit);
-    limit.rlim_cur = (rlim_t) last;
-    ck_assert_int_eq (setrlimit (RLIMIT_NOFILE, &limit), 0);
-    start (0);
-    finish (0);
-    check_failed (0, GS_ERR_TIMEOUT, "rank 0 could not take connections: Too many open files");
-    close (fd);
+    for (int again = 0; again < 2; again++) {
+        int fd, last;
+        plan (2, again ? 1500 : 500);
+        fd = connect_to (&ranks[0].id);
+        ck_assert_int_ge (last = dup (0), 0);
+        close (last);
+        less = limit;
+        less.rlim_cur = (rlim_t) last;
+        ck_assert_int_eq (setrlimit (RLIMIT_NOFILE, &less), 0);
+        start (0);
+        usleep (again ? 500000 : 0);
+        ck_assert_int_eq (again ? setrlimit (RLIMIT_NOFILE, &limit) : 0, 0);
+        finish (0);
+        ck_assert_int_eq (setrlimit (RLIMIT_NOFILE, &limit), 0);
+        check_failed (0, GS_ERR_TIMEOUT,
+                      again ? "did not come: rank 1"
+                            : "rank 0 could not take connections: Too many open files");
+        ck_assert_int_eq (strstr (ranks[0].text, "connections") != NULL, !again);
+        close (fd);
+    }
 }
 END_TEST
 
@@ -519,7 +580,8 @@ START_TEST (a_wrong_secret_is_a_stranger)
 END_TEST
 
 UNIT_SUITE ("host", 60, strangers_are_dropped, silent_strangers_block_nobody,
-            a_flood_of_strangers, slow_strangers_block_nobody, replays_take_no_rank,
-            changed_messages_are_dropped, a_rank_tries_again, a_slow_rank_gets_its_cards,
-            one_too_many_comes_late, a_false_rank_0_is_found_out, a_dead_address_hides_no_other,
-            no_more_files, a_wrong_secret_is_a_stranger)
+            a_crowd_pushes_no_rank_out, a_rank_is_started_again, a_flood_of_strangers,
+            slow_strangers_block_nobody, replays_take_no_rank, changed_messages_are_dropped,
+            a_rank_tries_again, a_slow_rank_gets_its_cards, one_too_many_comes_late,
+            a_false_rank_0_is_found_out, a_dead_address_hides_no_other, no_more_files,
+            a_wrong_secret_is_a_stranger)
