@@ -46,13 +46,24 @@ int gsi_id_socket (union gsi_address *at, bool listens)
     return -1;
 }
 
+/* Whether [at] alone leads to one host: what is local to a link needs an interface, too. */
+static bool is_of_a_host (const union gsi_address *at)
+{
+    in_addr_t four = ntohl (at->four.sin_addr.s_addr);
+    const struct in6_addr *six = &at->six.sin6_addr;
+
+    if (at->any.sa_family == AF_INET)
+        return four != INADDR_ANY && four != INADDR_BROADCAST && !IN_MULTICAST (four);
+    return !IN6_IS_ADDR_UNSPECIFIED (six) && !IN6_IS_ADDR_LINKLOCAL (six) &&
+           !IN6_IS_ADDR_MULTICAST (six);
+}
+
 /*
  * Listens at [address] and notes it. Left out is one that is not to be had, of an interface that
- * goes up or down, and one that is local to a link: it needs the number of an interface, too.
+ * goes up or down, and one that others could not use.
  */
 static void add (struct made *made, const struct sockaddr *address)
 {
-    const struct sockaddr_in6 *six = (const void *) address;
     uint32_t n = made->id.addresses;
     union gsi_address *at = &made->id.address[n];
 
@@ -60,9 +71,11 @@ static void add (struct made *made, const struct sockaddr *address)
         return;
     if (address->sa_family == AF_INET)
         memcpy (&at->four, address, sizeof (at->four));
-    else if (address->sa_family == AF_INET6 && !IN6_IS_ADDR_LINKLOCAL (&six->sin6_addr))
-        at->six = *six;
+    else if (address->sa_family == AF_INET6)
+        memcpy (&at->six, address, sizeof (at->six));
     else
+        return;
+    if (!is_of_a_host (at))
         return;
     if ((made->listener[n] = gsi_id_socket (at, true)) >= 0)
         made->id.addresses++;
@@ -70,32 +83,55 @@ static void add (struct made *made, const struct sockaddr *address)
         made->error = errno;
 }
 
+/* Those of interfaces that are up and of loopback as [loopback] has it: IFF_LOOPBACK or 0. */
+static void add_all (struct made *made, const struct ifaddrs *list, unsigned loopback)
+{
+    for (const struct ifaddrs *i = list; i; i = i->ifa_next)
+        if (i->ifa_addr && (i->ifa_flags & (IFF_UP | IFF_LOOPBACK)) == (IFF_UP | loopback))
+            add (made, i->ifa_addr);
+}
+
+/* The address of GS_ID_HOST, which is [wish]. */
+static gs_status_t read_wish (const char *wish, union gsi_address *at)
+{
+    at->any.sa_family = inet_pton (AF_INET, wish, &at->four.sin_addr) == 1    ? AF_INET
+                        : inet_pton (AF_INET6, wish, &at->six.sin6_addr) == 1 ? AF_INET6
+                                                                              : AF_UNSPEC;
+    if (at->any.sa_family == AF_UNSPEC)
+        return gsi_fail (GS_ERR_ARG, "GS_ID_HOST='%s' is not a numeric IP address", wish);
+    return is_of_a_host (at) ? GS_OK
+                             : gsi_fail (GS_ERR_ARG,
+                                         "GS_ID_HOST='%s' cannot be reached from other hosts: "
+                                         "give an address of this host in a network of them all",
+                                         wish);
+}
+
 /*
  * Listens at the address that GS_ID_HOST gives, or at every one of this host. Those of loopback
- * serve hosts that have no other: whoever is here reaches these without a network, too.
+ * serve hosts that have no other, and 127.0.0.1 those that lose the others.
  */
 static gs_status_t listen_to_all (struct made *made)
 {
     const char *wish = gsi_env_text (GSI_ENV_ID_HOST);
     union gsi_address at = {.six = {0}};
     struct ifaddrs *list = NULL;
+    gs_status_t st;
 
     if (*wish) {
-        at.any.sa_family = inet_pton (AF_INET, wish, &at.four.sin_addr) == 1    ? AF_INET
-                           : inet_pton (AF_INET6, wish, &at.six.sin6_addr) == 1 ? AF_INET6
-                                                                                : AF_UNSPEC;
-        if (at.any.sa_family == AF_UNSPEC)
-            return gsi_fail (GS_ERR_ARG, "GS_ID_HOST='%s' is not a numeric IP address", wish);
+        if ((st = read_wish (wish, &at)))
+            return st;
         add (made, &at.any);
     } else if (getifaddrs (&list)) {
         return gsi_fail (GS_ERR_BOOT, "getifaddrs: %s", strerror (errno));
     }
-    for (unsigned loopback = 0; loopback <= IFF_LOOPBACK && !made->id.addresses;
-         loopback += IFF_LOOPBACK)
-        for (struct ifaddrs *i = list; i; i = i->ifa_next)
-            if (i->ifa_addr && (i->ifa_flags & IFF_UP) &&
-                (i->ifa_flags & IFF_LOOPBACK) == loopback)
-                add (made, i->ifa_addr);
+    add_all (made, list, 0);
+    if (list && made->id.addresses) {
+        at.four.sin_family = AF_INET;
+        at.four.sin_addr.s_addr = htonl (INADDR_LOOPBACK);
+        add (made, &at.any);
+    } else {
+        add_all (made, list, IFF_LOOPBACK);
+    }
     freeifaddrs (list);
     if (made->id.addresses)
         return GS_OK;

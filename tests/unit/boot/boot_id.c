@@ -255,11 +255,17 @@ END_TEST
 START_TEST (addresses_announced)
 {
     static const char *const bad[] = {"localhost", "256.1.1.1", "1.2.3", "nonsense", "-1", "::g"};
+    static const char *const vain[] = {"0.0.0.0", "::", "fe80::1", "224.0.0.1", "ff02::1"};
     gs_unique_id_t id;
 
     for (size_t i = 0; i < sizeof (bad) / sizeof (bad[0]); i++) {
         setenv ("GS_ID_HOST", bad[i], 1);
         unit_fails (gs_unique_id_get (&id), GS_ERR_ARG, "GS_ID_HOST", bad[i], "numeric IP");
+    }
+    for (size_t i = 0; i < sizeof (vain) / sizeof (vain[0]); i++) {
+        setenv ("GS_ID_HOST", vain[i], 1);
+        unit_fails (gs_unique_id_get (&id), GS_ERR_ARG, "GS_ID_HOST", vain[i],
+                    "cannot be reached from other hosts");
     }
     setenv ("GS_ID_HOST", "127.0.0.1", 1);
     plan (2, 20000);
@@ -285,6 +291,22 @@ START_TEST (only_what_is_announced_listens)
     check_met (2);
     setenv ("GS_ID_HOST", "192.0.2.1", 1); /* of documentation, RFC 5737 */
     unit_fails (gs_unique_id_get (&ranks[0].id), GS_ERR_BOOT, "GS_ID_HOST", "one of this host");
+}
+END_TEST
+
+/* A job of one host needs no network: 127.0.0.1 is the last, unless many others leave no room. */
+START_TEST (loopback_comes_last)
+{
+    bool found = false;
+    gs_unique_id_t bytes;
+    struct gsi_id id;
+
+    unit_ok (gs_unique_id_get (&bytes));
+    unit_ok (gsi_id_read (&bytes, &id));
+    for (uint32_t i = 0; i < id.addresses; i++)
+        found |= id.address[i].any.sa_family == AF_INET &&
+                 id.address[i].four.sin_addr.s_addr == htonl (INADDR_LOOPBACK);
+    ck_assert (found || id.addresses == GSI_ID_ADDRESSES);
 }
 END_TEST
 
@@ -319,7 +341,7 @@ UNIT_SUITE ("boot_id", 60, all_come, all_come_again, a_rank_does_not_come_again,
             rank_0_comes_last, two_meetings_at_once, a_rank_is_taken_twice, sizes_differ,
             cards_differ, a_rank_is_missing, rank_0_is_missing, ids_serve_once,
             rank_0_must_have_made_the_id, damaged_ids, addresses_announced,
-            only_what_is_announced_listens, rank_0_dies)
+            only_what_is_announced_listens, loopback_comes_last, rank_0_dies)
 
 #else
 
