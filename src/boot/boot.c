@@ -37,7 +37,7 @@ static gs_status_t open_mpi (int64_t deadline_ns, struct gsi_boot **out)
 
     if (!st)
         st = entry->start (deadline_ns);
-    return st ? st : entry->ops.open (out);
+    return st ? st : entry->ops.open (deadline_ns, out);
 }
 
 /* Whether the application has MPI up already, so that its ranks are ours. */
@@ -86,7 +86,7 @@ static gs_status_t open_pmix (gs_transport_t wish, int64_t deadline_ns, struct g
 #ifdef HAVE_PMIX
     gs_status_t st = start_mpi_first (wish, deadline_ns);
 
-    return st ? st : gsi_boot_pmix.open (out);
+    return st ? st : gsi_boot_pmix.open (deadline_ns, out);
 #else
     (void) wish;
     (void) deadline_ns;
@@ -122,7 +122,7 @@ static gs_status_t open_any (gs_transport_t wish, int64_t deadline_ns, struct gs
     if (mpi_is_up ())
         return open_mpi (deadline_ns, out);
     if (!gsi_launch_announced ().variable || gsi_launch_announced ().tasks == 1)
-        return gsi_boot_single.open (out);
+        return gsi_boot_single.open (deadline_ns, out);
     return gsi_launch_serves_mpi () ? open_mpi (deadline_ns, out) : not_found (why_not_pmix);
 }
 
@@ -134,7 +134,7 @@ gs_status_t gsi_boot_open (gs_transport_t wish, int64_t deadline_ns, struct gsi_
     switch ((enum gsi_boot_choice) gsi_env_choice (GSI_ENV_BOOT)) {
     case GSI_BOOT_PMIX: st = open_pmix (wish, deadline_ns, out); break;
     case GSI_BOOT_MPI: st = open_mpi (deadline_ns, out); break;
-    case GSI_BOOT_SINGLE: st = gsi_boot_single.open (out); break;
+    case GSI_BOOT_SINGLE: st = gsi_boot_single.open (deadline_ns, out); break;
     case GSI_BOOT_AUTO: st = open_any (wish, deadline_ns, out); break;
     }
     if (st)

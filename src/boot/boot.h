@@ -36,7 +36,7 @@ struct gsi_boot_ops {
      * base struct. NULL for implementations that need arguments and have their own way in.
      * GS_ERR_UNSUPPORTED: this way is not there, another may be. Any other failure is final.
      */
-    gs_status_t (*open) (struct gsi_boot **out);
+    gs_status_t (*open) (int64_t deadline_ns, struct gsi_boot **out);
 
     /*
      * (optional) Local. Makes what the next exchange, of [bytes], needs of this rank, which then

@@ -2,12 +2,11 @@
 /*
  * boot_pmix - ranks of a job step with a PMIx server: srun --mpi=pmix, mpirun.
  *
- * The only file that calls PMIx, and no more of it than Slurm's server offers. A fence tells when
+ * No more of PMIx is called than Slurm's server offers. A fence tells when
  * all have come but not who has not; after its deadline we ask for each card by itself. A card
  * stays in the servers until the step ends. N.B. No call takes a key back, and a value put again
  * is one more there (4.2): groups meet over their parent.
  */
-#include <fenv.h>
 #include <pmix.h>
 #include <pthread.h>
 #include <stdbool.h>
@@ -17,12 +16,11 @@
 
 #include "base/clock.h"
 #include "base/fault.h"
-#include "base/log.h"
-#include "base/process.h"
 #include "base/status.h"
 #include "base/thread.h"
 #include "boot/absent.h"
 #include "boot/boot.h"
+#include "boot/boot_pmix_server.h"
 #include "boot/launch.h"
 
 #define STARTING_KEY "gradsync.starting" /* of ranks that wait in the start of MPI */
@@ -34,75 +32,12 @@ struct boot_pmix {
     struct pending *fence, *cards; /* of the next exchange, once it is reserved */
 };
 
-/*
- * PMIx stays open to the end of the process: opening it again is fragile in several versions
- * (openpmix#1558, #1581, #2202). A process that exits while a communicator is open does not
- * finalize, so that the launcher sees a failed rank.
- */
-static pthread_mutex_t guard = PTHREAD_MUTEX_INITIALIZER; /* the four below */
-static bool initialised, unreachable; /* a server was announced, and does not answer */
-static int users;
+static pthread_mutex_t guard = PTHREAD_MUTEX_INITIALIZER;
 static int exchanges; /* numbers the keys; the same on all ranks by the order of creates */
 
 static gs_status_t from_pmix (gs_status_t st, const char *what, pmix_status_t rc)
 {
     return gsi_fail (st, "%s: %s (%d)", what, PMIx_Error_string (rc), rc);
-}
-
-static void finalize_at_exit (void)
-{
-    if (gsi_process_is_child ())
-        return; /* what is open is the parent's */
-    pthread_mutex_lock (&guard);
-    if (initialised && users)
-        gsi_log (gsi_boot_is_told () ? GS_LOG_INFO : GS_LOG_WARN, "boot",
-                 "the process ends with %d communicators open: the launcher "
-                 "will take it for a failed rank. Call gs_comm_destroy",
-                 users);
-    else if (initialised)
-        PMIx_Finalize (NULL, 0);
-    initialised = false;
-    pthread_mutex_unlock (&guard);
-}
-
-/* N.B. It may divide 0 by 0 (hwloc, 5.0): programs with -ffpe-trap would end there. */
-static pmix_status_t init_pmix (pmix_proc_t *me)
-{
-    fenv_t traps;
-    pmix_status_t rc;
-
-    gsi_process_outlive_pipes ();
-    feholdexcept (&traps);
-    rc = PMIx_Init (me, NULL, 0); /* counted by PMIx itself: cheap when open */
-    fesetenv (&traps);
-    return rc;
-}
-
-/* Connects to the server once per process, and counts the user. Called with [guard] held. */
-static gs_status_t connect_server (pmix_proc_t *me)
-{
-    pmix_status_t rc = PMIX_ERR_UNREACH;
-
-    if (!unreachable)
-        rc = init_pmix (me);
-    if (rc == PMIX_ERR_UNREACH) {
-        /* N.B. Without a job's name it is usable as a singleton, and to be finalized; with one
-         * that crashes, and another PMIx_Init would seem to succeed (4.2). */
-        unreachable = getenv ("PMIX_NAMESPACE") != NULL;
-        if (!unreachable)
-            PMIx_Finalize (NULL, 0);
-        return gsi_fail (GS_ERR_UNSUPPORTED, "no PMIx server answers (PMIx_Init: %s)",
-                         PMIx_Error_string (rc));
-    }
-    if (rc != PMIX_SUCCESS)
-        return gsi_launch_refused (PMIx_Error_string (rc));
-    if (!initialised)
-        atexit (finalize_at_exit);
-    else
-        PMIx_Finalize (NULL, 0); /* gives back the count just taken */
-    initialised = true;
-    users++;
-    return GS_OK;
 }
 
 static bool get_uint32 (const pmix_proc_t *proc, const char *key, uint32_t *number)
@@ -138,7 +73,7 @@ static bool host_name (const struct boot_pmix *boot, uint32_t rank, char *host)
     return found;
 }
 
-static gs_status_t open_pmix (struct gsi_boot **out)
+static gs_status_t open_pmix (int64_t deadline_ns, struct gsi_boot **out)
 {
     struct boot_pmix *boot = calloc (1, sizeof (*boot));
     pmix_proc_t job;
@@ -147,10 +82,7 @@ static gs_status_t open_pmix (struct gsi_boot **out)
 
     if (!boot)
         return gsi_fail (GS_ERR_NOMEM, "boot pmix: out of memory");
-    pthread_mutex_lock (&guard);
-    st = connect_server (&boot->me);
-    pthread_mutex_unlock (&guard);
-    if (st) {
+    if ((st = gsi_pmix_connect (deadline_ns, &boot->me))) {
         free (boot);
         return st;
     }
@@ -561,7 +493,7 @@ static gs_status_t exchange (struct gsi_boot *base, const void *card, size_t byt
 
 gs_status_t gsi_boot_pmix_wait (struct gsi_boot **out)
 {
-    gs_status_t st = PMIx_Initialized () ? open_pmix (out) : GS_ERR_STATE;
+    gs_status_t st = PMIx_Initialized () ? open_pmix (INT64_MAX, out) : GS_ERR_STATE;
 
     return st ? st : put_card (STARTING_KEY, "", 1);
 }
@@ -581,9 +513,7 @@ static void close_pmix (struct gsi_boot *base)
 {
     struct boot_pmix *boot = (struct boot_pmix *) base;
 
-    pthread_mutex_lock (&guard);
-    users--;
-    pthread_mutex_unlock (&guard);
+    gsi_pmix_disconnect ();
     pending_drop (boot->fence, 2);
     pending_drop (boot->cards, 1);
     free (base);

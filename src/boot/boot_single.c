@@ -8,10 +8,11 @@
 #include "base/status.h"
 #include "boot/boot.h"
 
-static gs_status_t open_single (struct gsi_boot **out)
+static gs_status_t open_single (int64_t deadline_ns, struct gsi_boot **out)
 {
     struct gsi_boot *boot = calloc (1, sizeof (*boot));
 
+    (void) deadline_ns;
     if (!boot)
         return gsi_fail (GS_ERR_NOMEM, "boot single: out of memory");
     boot->ops = &gsi_boot_single;

@@ -12,10 +12,10 @@
 
 #include "base/clock.h"
 #include "base/env.h"
+#include "base/errand.h"
 #include "base/log.h"
 #include "base/process.h"
 #include "base/status.h"
-#include "base/thread.h"
 #include "boot/launch.h"
 
 #define LIBRARY_BYTES 80 /* of the name of an MPI library, "Open MPI v5.0.7" */
@@ -26,17 +26,7 @@ static atomic_int transports;                             /* likewise, for ranks
 static atomic_int left_behind;                            /* threads that are inside MPI */
 static atomic_bool started;                               /* MPI, by us */
 
-/* A call that may wait for other ranks for ever, made by a thread that can be left behind. */
-struct errand {
-    int (*work) (void *argument);
-    void *argument;
-    pthread_t thread;
-    pthread_mutex_t mutex; /* all below */
-    pthread_cond_t changed;
-    bool ended;
-    int rc, holders; /* us and the thread: whoever is last frees it */
-};
-static struct errand *start; /* of MPI, until a create has taken note of its end */
+static struct gsi_errand *start; /* of MPI, until a create has taken note of its end */
 
 /* Memory that MPI still owns. Reachable, so that leak checkers know it is meant to stay. */
 static struct kept {
@@ -67,88 +57,23 @@ bool gsi_guest_usable (void)
 
 /* ---- Calls that may not return ---- */
 
-static void errand_drop (struct errand *e)
-{
-    bool last;
-
-    pthread_mutex_lock (&e->mutex);
-    last = --e->holders == 0;
-    pthread_mutex_unlock (&e->mutex);
-    if (!last)
-        return;
-    pthread_cond_destroy (&e->changed);
-    pthread_mutex_destroy (&e->mutex);
-    free (e);
-}
-
-static void *errand_thread (void *context)
-{
-    struct errand *e = context;
-    int rc = e->work (e->argument);
-
-    pthread_mutex_lock (&e->mutex);
-    e->rc = rc;
-    e->ended = true;
-    pthread_cond_signal (&e->changed);
-    pthread_mutex_unlock (&e->mutex);
-    errand_drop (e);
-    return NULL;
-}
-
-static gs_status_t errand_begin (const char *what, int (*work) (void *), void *argument,
-                                 struct errand **out)
-{
-    struct errand *e = calloc (1, sizeof (*e));
-    gs_status_t st;
-
-    if (!e)
-        return gsi_fail (GS_ERR_NOMEM, "%s: out of memory", what);
-    *e = (struct errand){.work = work, .argument = argument, .holders = 2};
-    pthread_mutex_init (&e->mutex, NULL);
-    gsi_condition_init (&e->changed);
-    if ((st = gsi_thread_start (&e->thread, errand_thread, e, what))) {
-        e->holders = 1;
-        errand_drop (e);
-        return st;
-    }
-    *out = e;
-    return GS_OK;
-}
-
-/* Whether it has ended by [deadline_ns]. */
-static bool errand_wait (struct errand *e, int64_t deadline_ns, int *rc)
-{
-    bool ended;
-
-    pthread_mutex_lock (&e->mutex);
-    while (!e->ended && gsi_now_ns () < deadline_ns)
-        gsi_condition_wait (&e->changed, &e->mutex, deadline_ns);
-    ended = e->ended;
-    *rc = e->rc;
-    pthread_mutex_unlock (&e->mutex);
-    if (ended)
-        pthread_join (e->thread, NULL);
-    return ended;
-}
-
 gs_status_t gsi_guest_by (const char *what, int (*work) (void *), void *argument,
                           int64_t deadline_ns)
 {
-    struct errand *e;
-    gs_status_t st = errand_begin (what, work, argument, &e);
+    struct gsi_errand *e;
+    gs_status_t st = gsi_errand_begin (what, work, argument, &e);
     int rc;
 
     if (st)
         return st;
-    if (!errand_wait (e, deadline_ns, &rc)) {
-        pthread_detach (e->thread);
+    if (!gsi_errand_wait (e, deadline_ns, &rc)) {
         atomic_fetch_add (&left_behind, 1);
         gsi_guest_keep (argument);
         st = gsi_fail (GS_ERR_TIMEOUT, "%s: the deadline passed", what);
     } else if (rc) {
         st = gsi_guest_fail (what, rc);
     }
-    errand_drop (e);
+    gsi_errand_drop (e);
     return st;
 }
 
@@ -237,14 +162,14 @@ static gs_status_t initialise (int64_t deadline_ns)
     if (finalized)
         return gsi_fail (GS_ERR_STATE, "MPI was finalized already and cannot start again: make "
                                        "communicators before MPI_Finalize");
-    if (!start && (st = errand_begin ("the start of MPI", init_mpi, NULL, &start)))
+    if (!start && (st = gsi_errand_begin ("the start of MPI", init_mpi, NULL, &start)))
         return st;
-    if (!errand_wait (start, deadline_ns, &rc))
+    if (!gsi_errand_wait (start, deadline_ns, &rc))
         return gsi_fail (GS_ERR_TIMEOUT,
                          "bootstrap: the deadline passed (GS_BOOT_TIMEOUT_MS) while MPI started, "
                          "which waits for all ranks. Does every rank of the job step call "
                          "gs_comm_create?");
-    errand_drop (start);
+    gsi_errand_drop (start);
     start = NULL;
     return initialised (rc);
 }

@@ -47,7 +47,7 @@ check_foreign () { # FILE LINE HEADER
     local homes
 
     case $3 in
-    pmix*.h) homes='src/boot/boot_pmix.c src/tools/bench/raw_pmix.c' ;;
+    pmix*.h) homes='src/boot/boot_pmix src/tools/bench/raw_pmix.c' ;;
     openssl/*.h) homes='src/boot/wire.c' ;;
     mpi.h) homes='src/mpi/ src/gradsync_mpi.h src/tools/bench/raw_mpi.c' ;;
     cuda*.h) homes='cuda/ src/tools/bench/raw_nccl.c' ;;

@@ -2,6 +2,10 @@
 /* boot - which way is taken, what is said when none is there, and who is missing. */
 #include "boot/boot.h"
 
+#include <netinet/in.h>
+#include <sys/socket.h>
+
+#include "base/clock.h"
 #include "base/status.h"
 #include "boot/launch.h"
 #include "config.h"
@@ -11,7 +15,7 @@ static struct gsi_boot *boot;
 
 static gs_status_t open_boot (void)
 {
-    return gsi_boot_open (GS_TRANSPORT_AUTO, INT64_MAX, &boot);
+    return gsi_boot_open (GS_TRANSPORT_AUTO, gsi_now_ns () + 2 * GSI_NS_PER_S, &boot);
 }
 
 /* Opens, checks that it is the way alone, and closes. */
@@ -67,6 +71,32 @@ START_TEST (announced_tasks_of_an_mpi_launcher)
     ck_assert_ptr_null (boot);
     unsetenv ("PALS_SIZE");
     unsetenv ("PALS_APID");
+}
+END_TEST
+
+/* A server that takes connections and then says nothing, as one that was stopped. */
+START_TEST (silent_server)
+{
+#ifdef HAVE_PMIX
+    static const char *const names[] = {"PMIX_SERVER_URI2", "PMIX_SERVER_URI21",
+                                        "PMIX_SERVER_URI3", "PMIX_SERVER_URI4",
+                                        "PMIX_SERVER_URI41"};
+    struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl (INADDR_LOOPBACK)};
+    socklen_t bytes = sizeof (at);
+    int listener = socket (AF_INET, SOCK_STREAM, 0);
+    char uri[64];
+
+    ck_assert (!bind (listener, (struct sockaddr *) &at, bytes) && !listen (listener, 8) &&
+               !getsockname (listener, (struct sockaddr *) &at, &bytes));
+    snprintf (uri, sizeof (uri), "gone.0;tcp4://127.0.0.1:%d", ntohs (at.sin_port));
+    for (size_t i = 0; i < sizeof (names) / sizeof (names[0]); i++)
+        setenv (names[i], uri, 1);
+    setenv ("PMIX_NAMESPACE", "gone", 1);
+    setenv ("PMIX_RANK", "0", 1);
+    unit_fails (open_boot (), GS_ERR_TIMEOUT, "PMIx_Init", "job gone (PMIX_NAMESPACE)",
+                "does not answer");
+    ck_assert_ptr_null (boot);
+#endif
 }
 END_TEST
 
@@ -249,7 +279,7 @@ START_TEST (own_host)
 END_TEST
 
 UNIT_SUITE ("boot", 60, alone_without_a_launcher, announced_tasks_without_pmix,
-            announced_tasks_of_an_mpi_launcher, announced_server, nearest_announcement,
-            fewer_ranks_than_announced, alone_in_an_allocation, ways_asked_for,
-            missing_ranks_are_named, many_missing_ranks_are_counted,
+            announced_tasks_of_an_mpi_launcher, announced_server, silent_server,
+            nearest_announcement, fewer_ranks_than_announced, alone_in_an_allocation,
+            ways_asked_for, missing_ranks_are_named, many_missing_ranks_are_counted,
             a_small_room_cuts_the_sentence, agreeing_alone, own_host)

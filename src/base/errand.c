@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* errand - calls of other libraries that may wait for ever, each made by a thread of its own. */
+#include "base/errand.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+
+#include "base/clock.h"
+#include "base/status.h"
+#include "base/thread.h"
+
+struct gsi_errand {
+    int (*work) (void *argument);
+    void *argument;
+    pthread_t thread;
+    bool joined;           /* known to the caller alone */
+    pthread_mutex_t mutex; /* all below */
+    pthread_cond_t changed;
+    bool ended;
+    int rc, holders; /* the caller and the thread: whoever is last frees it */
+};
+
+static void release (struct gsi_errand *e)
+{
+    bool last;
+
+    pthread_mutex_lock (&e->mutex);
+    last = --e->holders == 0;
+    pthread_mutex_unlock (&e->mutex);
+    if (!last)
+        return;
+    pthread_cond_destroy (&e->changed);
+    pthread_mutex_destroy (&e->mutex);
+    free (e);
+}
+
+static void *run (void *context)
+{
+    struct gsi_errand *e = context;
+    int rc = e->work (e->argument);
+
+    pthread_mutex_lock (&e->mutex);
+    e->rc = rc;
+    e->ended = true;
+    pthread_cond_signal (&e->changed);
+    pthread_mutex_unlock (&e->mutex);
+    release (e);
+    return NULL;
+}
+
+gs_status_t gsi_errand_begin (const char *what, int (*work) (void *), void *argument,
+                              struct gsi_errand **out)
+{
+    struct gsi_errand *e = calloc (1, sizeof (*e));
+    gs_status_t st;
+
+    if (!e)
+        return gsi_fail (GS_ERR_NOMEM, "%s: out of memory", what);
+    *e = (struct gsi_errand){.work = work, .argument = argument, .holders = 2};
+    pthread_mutex_init (&e->mutex, NULL);
+    gsi_condition_init (&e->changed);
+    if ((st = gsi_thread_start (&e->thread, run, e, what))) {
+        e->holders = 1;
+        release (e);
+        return st;
+    }
+    *out = e;
+    return GS_OK;
+}
+
+bool gsi_errand_wait (struct gsi_errand *e, int64_t deadline_ns, int *rc)
+{
+    bool ended;
+
+    pthread_mutex_lock (&e->mutex);
+    while (!e->ended && gsi_now_ns () < deadline_ns)
+        gsi_condition_wait (&e->changed, &e->mutex, deadline_ns);
+    ended = e->ended;
+    *rc = e->rc;
+    pthread_mutex_unlock (&e->mutex);
+    if (ended && !e->joined) {
+        pthread_join (e->thread, NULL);
+        e->joined = true;
+    }
+    return ended;
+}
+
+void gsi_errand_drop (struct gsi_errand *e)
+{
+    if (!e->joined)
+        pthread_detach (e->thread);
+    release (e);
+}

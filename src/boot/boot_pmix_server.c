@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * boot_pmix_server - the connection of this process with its PMIx server.
+ *
+ * PMIx stays open to the end of the process: opening it again is fragile in several versions
+ * (openpmix#1558, #1581, #2202). A process that exits while a communicator is open does not
+ * finalize, so that the launcher sees a failed rank.
+ */
+#include "boot/boot_pmix_server.h"
+
+#include <fenv.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdlib.h>
+
+#include "base/env.h"
+#include "base/errand.h"
+#include "base/log.h"
+#include "base/process.h"
+#include "base/status.h"
+#include "boot/boot.h"
+#include "boot/launch.h"
+
+static pthread_mutex_t guard = PTHREAD_MUTEX_INITIALIZER; /* all below */
+static bool initialised, unreachable; /* a server was announced, and does not answer */
+static int users;
+static struct gsi_errand *starting; /* PMIx_Init, until a create has taken note of its end */
+static pmix_proc_t started;         /* what it tells */
+
+static void finalize_at_exit (void)
+{
+    if (gsi_process_is_child ())
+        return; /* what is open is the parent's */
+    pthread_mutex_lock (&guard);
+    if (initialised && users)
+        gsi_log (gsi_boot_is_told () ? GS_LOG_INFO : GS_LOG_WARN, "boot",
+                 "the process ends with %d communicators open: the launcher "
+                 "will take it for a failed rank. Call gs_comm_destroy",
+                 users);
+    else if (initialised)
+        PMIx_Finalize (NULL, 0);
+    initialised = false;
+    pthread_mutex_unlock (&guard);
+}
+
+/* N.B. It may divide 0 by 0 (hwloc, 5.0): programs with -ffpe-trap would end there. */
+static int init_pmix (void *me)
+{
+    fenv_t traps;
+    int rc;
+
+    gsi_process_outlive_pipes ();
+    feholdexcept (&traps);
+    rc = PMIx_Init (me, NULL, 0); /* counted by PMIx itself: cheap when open */
+    fesetenv (&traps);
+    return rc;
+}
+
+/*
+ * The first time in a thread that can be left behind: PMIx_Init has no deadline of its own, and
+ * waits for ever for a server that was stopped (4.2).
+ */
+static gs_status_t start_pmix (int64_t deadline_ns, pmix_proc_t *me, pmix_status_t *rc)
+{
+    const char *job = getenv ("PMIX_NAMESPACE");
+    gs_status_t st;
+
+    if (!starting && PMIx_Initialized ()) {
+        *rc = init_pmix (me);
+        return GS_OK;
+    }
+    if (!starting && (st = gsi_errand_begin ("PMIx_Init", init_pmix, &started, &starting)))
+        return st;
+    if (!gsi_errand_wait (starting, deadline_ns, rc))
+        return gsi_fail (
+            GS_ERR_TIMEOUT,
+            "bootstrap: the deadline passed (GS_BOOT_TIMEOUT_MS) in PMIx_Init: the "
+            "PMIx server of job %s (PMIX_NAMESPACE) does not answer. Is it that of a "
+            "launcher that has ended? Start the program with srun --mpi=pmix or "
+            "mpirun, or set GS_BOOT=single for one rank in each process",
+            job ? job : "without a name");
+    gsi_errand_drop (starting);
+    starting = NULL;
+    *me = started;
+    return GS_OK;
+}
+
+/* Called with [guard] held. */
+static gs_status_t connect_server (int64_t deadline_ns, pmix_proc_t *me)
+{
+    pmix_status_t rc = PMIX_ERR_UNREACH;
+    gs_status_t st;
+
+    if (!unreachable && (st = start_pmix (deadline_ns, me, &rc)))
+        return st;
+    if (rc == PMIX_ERR_UNREACH) {
+        /* N.B. Without a job's name it is usable as a singleton, and to be finalized; with one
+         * that crashes, and another PMIx_Init would seem to succeed (4.2). */
+        unreachable = getenv ("PMIX_NAMESPACE") != NULL;
+        if (!unreachable)
+            PMIx_Finalize (NULL, 0);
+        return gsi_fail (GS_ERR_UNSUPPORTED, "no PMIx server answers (PMIx_Init: %s)",
+                         PMIx_Error_string (rc));
+    }
+    if (rc != PMIX_SUCCESS)
+        return gsi_launch_refused (PMIx_Error_string (rc));
+    if (!initialised)
+        atexit (finalize_at_exit);
+    else
+        PMIx_Finalize (NULL, 0); /* gives back the count just taken */
+    initialised = true;
+    users++;
+    return GS_OK;
+}
+
+gs_status_t gsi_pmix_connect (int64_t deadline_ns, pmix_proc_t *me)
+{
+    gs_status_t st;
+
+    pthread_mutex_lock (&guard);
+    st = connect_server (deadline_ns, me);
+    pthread_mutex_unlock (&guard);
+    return st;
+}
+
+void gsi_pmix_disconnect (void)
+{
+    pthread_mutex_lock (&guard);
+    users--;
+    pthread_mutex_unlock (&guard);
+}

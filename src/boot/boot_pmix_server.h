@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* boot_pmix_server - the connection of this process with its PMIx server. */
+#ifndef GS_BOOT_BOOT_PMIX_SERVER_H
+#define GS_BOOT_BOOT_PMIX_SERVER_H
+
+#include <pmix.h>
+#include <stdint.h>
+
+#include "gradsync.h"
+
+/*
+ * Connects once per process, counts the user, and tells in [*me] who this is. GS_ERR_UNSUPPORTED
+ * where there is no server, GS_ERR_TIMEOUT where it has not answered by [deadline_ns].
+ */
+gs_status_t gsi_pmix_connect (int64_t deadline_ns, pmix_proc_t *me);
+
+/* One user less. */
+void gsi_pmix_disconnect (void);
+
+#endif /* GS_BOOT_BOOT_PMIX_SERVER_H */
