@@ -27,8 +27,11 @@ static inline void gsi_plain (char *text, size_t room)
 {
     for (size_t at = 0; text[at]; at++)
         for (int left = gsi_control_bytes (text + at); left; left--, at += left ? 4 : 3) {
-            size_t rest = strlen (text + at + 1) + 1;
+            size_t rest;
             char code[5];
+            if (!text[at]) /* the second of two bytes was cut off */
+                return;
+            rest = strlen (text + at + 1) + 1;
             snprintf (code, sizeof (code), "\\x%02x", (unsigned char) text[at]);
             if (at + 4 >= room) {
                 text[at] = 0;

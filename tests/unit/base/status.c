@@ -134,6 +134,21 @@ START_TEST (nothing_commands_a_terminal)
 }
 END_TEST
 
+/* Wherever what replaces it does not fit, nothing behind the room is read (valgrind, sanitizers).
+ */
+START_TEST (two_bytes_are_cut)
+{
+    for (size_t at = 0; at < 7; at++) {
+        char *text = malloc (9);
+        memcpy (text, "aaaaaaaa", 9);
+        memcpy (text + at, "\302\200", 2);
+        gsi_plain (text, 9);
+        ck_assert_ptr_null (strpbrk (text, "\302\200"));
+        free (text);
+    }
+}
+END_TEST
+
 /* Returns [mark] if the thread begins with a text, else NULL. */
 static void *other_thread (void *mark)
 {
@@ -159,4 +174,5 @@ END_TEST
 
 UNIT_SUITE ("status", 10, names_and_numbers, fail_keeps_its_text, success_has_no_text,
             calls_within_a_call, callbacks, text_may_contain_the_last_one, long_text_is_cut,
-            nothing_commands_a_terminal, failures_are_clean, texts_belong_to_threads)
+            nothing_commands_a_terminal, two_bytes_are_cut, failures_are_clean,
+            texts_belong_to_threads)
