@@ -294,7 +294,7 @@ contains
   ! 1 for an assumed-size array, whose last extent Fortran gives as -1.
   ! N.B. it must be asked here: gfortran 12 gives the C descriptor of x(0:*) an extent of 0 and
   ! that of x(-3:*) one of 3. But it gives -1 for x(3:1) and other empty sections that end two
-  ! before their start, so these are taken for assumed-size.
+  ! before their start, so these are taken for assumed-size; gfortran 14 for any empty expression.
   function is_open(array)
     type(*), dimension(..), asynchronous, intent(in) :: array
     integer(c_int) :: is_open
