@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* record - the ring in its file: entries, wrap-around, survival, fallbacks, text, damage. */
-#include "base/record.h"
+#include "unit/base/records.h"
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <sched.h>
@@ -10,11 +9,7 @@
 #include <sys/mount.h>
 #include <sys/stat.h>
 
-#include "base/log.h"
-#include "unit/unit.h"
-
-static char room[] = "/tmp/gs-record-XXXXXX"; /* GS_RECORD_DIR of each test */
-static char warning[2048];                    /* the last line logged */
+static char warning[2048]; /* the last line logged */
 
 static void note (gs_log_level_t level, const char *line, void *context)
 {
@@ -24,52 +19,15 @@ static void note (gs_log_level_t level, const char *line, void *context)
 
 static void enter (void)
 {
-    memcpy (room + sizeof (room) - 7, "XXXXXX", 6);
-    ck_assert_ptr_nonnull (mkdtemp (room));
-    setenv ("GS_RECORD_DIR", room, 1);
-    gsi_log_configure ();
+    enter_room ();
     gs_log_set_sink (note, NULL);
     warning[0] = 0;
-}
-
-/* Empties and removes the folder; how many files were in it. */
-static int clear_room (void)
-{
-    DIR *dir = opendir (room);
-    struct dirent *entry;
-    int files = 0;
-
-    while (dir && (entry = readdir (dir))) {
-        if (entry->d_name[0] == '.')
-            continue;
-        unlinkat (dirfd (dir), entry->d_name, 0);
-        files++;
-    }
-    if (dir)
-        closedir (dir);
-    rmdir (room);
-    return files;
 }
 
 static void leave (void)
 {
     gs_log_set_sink (NULL, NULL);
     clear_room ();
-}
-
-static void open_record (struct gsi_record *record, const char *name, int serial)
-{
-    unit_ok (gsi_record_open (record, "job", name, serial, 2, 5, "host9"));
-}
-
-/* Reads the ring file back as another process would. */
-static void read_ring (const char *path, struct gsi_record_file *file)
-{
-    FILE *in = fopen (path, "r");
-
-    ck_assert_msg (in != NULL, "no file %s", path);
-    ck_assert_uint_eq (fread (file, sizeof (*file), 1, in), 1);
-    fclose (in);
 }
 
 static char text[65536];

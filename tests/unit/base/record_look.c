@@ -1,52 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* record_look - records of others: those that killed processes have left are swept. */
-#include "base/record.h"
+#include "unit/base/records.h"
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 
-#include "base/log.h"
-#include "unit/unit.h"
-
-static char room[] = "/tmp/gs-record-XXXXXX"; /* GS_RECORD_DIR of each test */
-
-static void enter (void)
-{
-    memcpy (room + sizeof (room) - 7, "XXXXXX", 6);
-    ck_assert_ptr_nonnull (mkdtemp (room));
-    setenv ("GS_RECORD_DIR", room, 1);
-    gsi_log_configure ();
-}
-
 static void leave (void)
 {
-    DIR *dir = opendir (room);
-    struct dirent *entry;
-
-    while (dir && (entry = readdir (dir)))
-        if (entry->d_name[0] != '.')
-            unlinkat (dirfd (dir), entry->d_name, 0);
-    if (dir)
-        closedir (dir);
-    rmdir (room);
-}
-
-static void open_record (struct gsi_record *record, const char *name, int serial)
-{
-    unit_ok (gsi_record_open (record, "job", name, serial, 2, 5, "host9"));
-}
-
-/* Reads the ring file back as another process would. */
-static void read_ring (const char *path, struct gsi_record_file *file)
-{
-    FILE *in = fopen (path, "r");
-
-    ck_assert_msg (in != NULL, "no file %s", path);
-    ck_assert_uint_eq (fread (file, sizeof (*file), 1, in), 1);
-    fclose (in);
+    clear_room ();
 }
 
 /* Leaves the record [serial] of a process that was killed [hours] ago; its path. */
@@ -151,5 +114,5 @@ START_TEST (the_sweep_follows_no_link)
 }
 END_TEST
 
-UNIT_SUITE_WITH ("record_look", 10, enter, leave, records_of_killed_processes_are_swept,
+UNIT_SUITE_WITH ("record_look", 10, enter_room, leave, records_of_killed_processes_are_swept,
                  the_sweep_follows_no_link)
