@@ -13,7 +13,6 @@ struct gsi_errand {
     int (*work) (void *argument);
     void *argument;
     pthread_t thread;
-    bool joined;           /* known to the caller alone */
     pthread_mutex_t mutex; /* all below */
     pthread_cond_t changed;
     bool ended;
@@ -48,8 +47,8 @@ static void *run (void *context)
     return NULL;
 }
 
-gs_status_t gsi_errand_begin (const char *what, int (*work) (void *), void *argument,
-                              struct gsi_errand **out)
+static gs_status_t begin (const char *what, int (*work) (void *), void *argument,
+                          struct gsi_errand **out)
 {
     struct gsi_errand *e = calloc (1, sizeof (*e));
     gs_status_t st;
@@ -68,7 +67,7 @@ gs_status_t gsi_errand_begin (const char *what, int (*work) (void *), void *argu
     return GS_OK;
 }
 
-bool gsi_errand_wait (struct gsi_errand *e, int64_t deadline_ns, int *rc)
+static bool has_ended (struct gsi_errand *e, int64_t deadline_ns, int *rc)
 {
     bool ended;
 
@@ -78,16 +77,26 @@ bool gsi_errand_wait (struct gsi_errand *e, int64_t deadline_ns, int *rc)
     ended = e->ended;
     *rc = e->rc;
     pthread_mutex_unlock (&e->mutex);
-    if (ended && !e->joined) {
-        pthread_join (e->thread, NULL);
-        e->joined = true;
-    }
     return ended;
 }
 
-void gsi_errand_drop (struct gsi_errand *e)
+gs_status_t gsi_errand_run (struct gsi_errand **e, const char *what, int (*work) (void *),
+                            void *argument, int64_t deadline_ns, int *rc)
 {
-    if (!e->joined)
-        pthread_detach (e->thread);
+    gs_status_t st;
+
+    if (!*e && (st = begin (what, work, argument, e)))
+        return st;
+    if (!has_ended (*e, deadline_ns, rc))
+        return GS_ERR_TIMEOUT;
+    pthread_join ((*e)->thread, NULL);
+    release (*e);
+    *e = NULL;
+    return GS_OK;
+}
+
+void gsi_errand_leave (struct gsi_errand *e)
+{
+    pthread_detach (e->thread);
     release (e);
 }

@@ -10,15 +10,16 @@
 
 struct gsi_errand;
 
-/* Begins a call of [work] with [argument], which must live until it has returned. GS_ERR_NOMEM
- * where there is no thread for it, with a text that begins with [what]. */
-gs_status_t gsi_errand_begin (const char *what, int (*work) (void *), void *argument,
-                              struct gsi_errand **out);
+/*
+ * Has a thread call [work] with [argument], which must live until it has returned, and waits
+ * until [deadline_ns]; [*rc] is what it gave. [*e] is NULL, or a call that had not returned
+ * before: then waits on for that one. GS_ERR_TIMEOUT, without a text, leaves it in [*e];
+ * GS_ERR_NOMEM, with a text that begins with [what], where there is no thread for it.
+ */
+gs_status_t gsi_errand_run (struct gsi_errand **e, const char *what, int (*work) (void *),
+                            void *argument, int64_t deadline_ns, int *rc);
 
-/* Whether it has returned by [deadline_ns], and what in [*rc]; may be asked again if not. */
-bool gsi_errand_wait (struct gsi_errand *e, int64_t deadline_ns, int *rc);
-
-/* The caller is done with it; a call that has not returned is left to its thread. */
-void gsi_errand_drop (struct gsi_errand *e);
+/* Leaves a call that has not returned to its thread. */
+void gsi_errand_leave (struct gsi_errand *e);
 
 #endif /* GS_BASE_ERRAND_H */

@@ -13,7 +13,6 @@
 #include <stdbool.h>
 #include <stdlib.h>
 
-#include "base/env.h"
 #include "base/errand.h"
 #include "base/log.h"
 #include "base/process.h"
@@ -69,20 +68,17 @@ static gs_status_t start_pmix (int64_t deadline_ns, pmix_proc_t *me, pmix_status
         *rc = init_pmix (me);
         return GS_OK;
     }
-    if (!starting && (st = gsi_errand_begin ("PMIx_Init", init_pmix, &started, &starting)))
-        return st;
-    if (!gsi_errand_wait (starting, deadline_ns, rc))
+    st = gsi_errand_run (&starting, "PMIx_Init", init_pmix, &started, deadline_ns, rc);
+    if (st == GS_ERR_TIMEOUT)
         return gsi_fail (
-            GS_ERR_TIMEOUT,
+            st,
             "bootstrap: the deadline passed (GS_BOOT_TIMEOUT_MS) in PMIx_Init: the "
             "PMIx server of job %s (PMIX_NAMESPACE) does not answer. Is it that of a "
             "launcher that has ended? Start the program with srun --mpi=pmix or "
             "mpirun, or set GS_BOOT=single for one rank in each process",
             job ? job : "without a name");
-    gsi_errand_drop (starting);
-    starting = NULL;
     *me = started;
-    return GS_OK;
+    return st;
 }
 
 /* Called with [guard] held. */

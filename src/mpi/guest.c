@@ -60,21 +60,17 @@ bool gsi_guest_usable (void)
 gs_status_t gsi_guest_by (const char *what, int (*work) (void *), void *argument,
                           int64_t deadline_ns)
 {
-    struct gsi_errand *e;
-    gs_status_t st = gsi_errand_begin (what, work, argument, &e);
-    int rc;
+    struct gsi_errand *e = NULL;
+    int rc = 0;
+    gs_status_t st = gsi_errand_run (&e, what, work, argument, deadline_ns, &rc);
 
-    if (st)
-        return st;
-    if (!gsi_errand_wait (e, deadline_ns, &rc)) {
+    if (st == GS_ERR_TIMEOUT) {
+        gsi_errand_leave (e);
         atomic_fetch_add (&left_behind, 1);
         gsi_guest_keep (argument);
-        st = gsi_fail (GS_ERR_TIMEOUT, "%s: the deadline passed", what);
-    } else if (rc) {
-        st = gsi_guest_fail (what, rc);
+        return gsi_fail (st, "%s: the deadline passed", what);
     }
-    gsi_errand_drop (e);
-    return st;
+    return !st && rc ? gsi_guest_fail (what, rc) : st;
 }
 
 static int finalize_mpi (void *unused)
@@ -162,16 +158,13 @@ static gs_status_t initialise (int64_t deadline_ns)
     if (finalized)
         return gsi_fail (GS_ERR_STATE, "MPI was finalized already and cannot start again: make "
                                        "communicators before MPI_Finalize");
-    if (!start && (st = gsi_errand_begin ("the start of MPI", init_mpi, NULL, &start)))
-        return st;
-    if (!gsi_errand_wait (start, deadline_ns, &rc))
-        return gsi_fail (GS_ERR_TIMEOUT,
+    st = gsi_errand_run (&start, "the start of MPI", init_mpi, NULL, deadline_ns, &rc);
+    if (st == GS_ERR_TIMEOUT)
+        return gsi_fail (st,
                          "bootstrap: the deadline passed (GS_BOOT_TIMEOUT_MS) while MPI started, "
                          "which waits for all ranks. Does every rank of the job step call "
                          "gs_comm_create?");
-    gsi_errand_drop (start);
-    start = NULL;
-    return initialised (rc);
+    return st ? st : initialised (rc);
 }
 
 gs_status_t gsi_guest_check_world (int ranks)
