@@ -66,6 +66,7 @@ static void give_up (gs_comm_t *comm)
     const struct gsi_record_entry *e = comm->record.open;
     char reason[GSI_TEXT_MAX];
     const char *path;
+    sigset_t aborts;
 
     gsi_fail (GS_ERR_TIMEOUT,
               "%s #%llu of communicator '%s' on rank %d (host %s): the deadline passed, and the "
@@ -82,6 +83,9 @@ static void give_up (gs_comm_t *comm)
     path = gsi_record_dump (&comm->record, reason);
     gsi_record_give_up (&comm->record, GS_ERR_TIMEOUT, comm->culprit, comm->record.seq);
     gsi_log (GS_LOG_ERROR, "comm", "%s%s%s", reason, *path ? ". Flight record: " : "", path);
+    sigemptyset (&aborts); /* a handler of the application's runs only where it is not blocked */
+    sigaddset (&aborts, SIGABRT);
+    pthread_sigmask (SIG_UNBLOCK, &aborts, NULL);
     abort ();
 }
 
