@@ -99,7 +99,7 @@ static gs_status_t connect_server (int64_t deadline_ns, pmix_proc_t *me)
                          PMIx_Error_string (rc));
     }
     if (rc != PMIX_SUCCESS)
-        return gsi_launch_refused (PMIx_Error_string (rc));
+        return gsi_launch_refused ("PMIx_Init", PMIx_Error_string (rc));
     if (!initialised)
         atexit (finalize_at_exit);
     else

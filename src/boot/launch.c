@@ -4,6 +4,7 @@
 
 #include <stddef.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/env.h"
 #include "base/log.h"
@@ -68,7 +69,31 @@ gs_status_t gsi_launch_check (int size, const char *way, const char *cure)
                      launch.tasks, launch.variable, way, size, cure);
 }
 
-gs_status_t gsi_launch_refused (const char *why)
+/* Whether [list] has the first [n] bytes of [word], between commas. */
+static bool lists (const char *list, const char *word, size_t n)
+{
+    for (; *list; list += strcspn (list, ","), list += *list == ',')
+        if (strcspn (list, ",") == n && !strncmp (list, word, n))
+            return true;
+    return false;
+}
+
+bool gsi_launch_shares_security (void)
+{
+    const char *offered = getenv ("PMIX_SECURITY_MODE"), *wanted = getenv ("PMIX_MCA_psec");
+    size_t n;
+
+    if (!offered || !wanted || *wanted == '^')
+        return true;
+    for (; *wanted; wanted += n, wanted += *wanted == ',') {
+        n = strcspn (wanted, ",");
+        if (lists (offered, wanted, n))
+            return true;
+    }
+    return false;
+}
+
+gs_status_t gsi_launch_refused (const char *call, const char *why)
 {
     const char *offered = getenv ("PMIX_SECURITY_MODE"), *wanted = getenv ("PMIX_MCA_psec");
     char host[GSI_HOST_BYTES];
@@ -76,10 +101,10 @@ gs_status_t gsi_launch_refused (const char *why)
     gsi_boot_own_host (host);
     return gsi_fail (
         GS_ERR_BOOT,
-        "PMIx_Init on host %s: %s. Do this process and its PMIx server share a security domain? "
+        "%s on host %s: %s. Do this process and its PMIx server share a security domain? "
         "The server offers %s (PMIX_SECURITY_MODE), here PMIX_MCA_psec is %s: unset it, or start "
         "with PMIX_MCA_psec=native",
-        host, why, offered ? offered : "what it does not say", wanted ? wanted : "not set");
+        call, host, why, offered ? offered : "what it does not say", wanted ? wanted : "not set");
 }
 
 void gsi_launch_warn_alone (void)

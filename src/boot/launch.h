@@ -31,8 +31,11 @@ bool gsi_launch_serves_mpi (void);
  */
 gs_status_t gsi_launch_check (int size, const char *way, const char *cure);
 
-/* GS_ERR_BOOT: the launcher's PMIx server does not take this process; [why] is its word. */
-gs_status_t gsi_launch_refused (const char *why);
+/* GS_ERR_BOOT: the launcher's PMIx server does not take this process; [call] says [why]. */
+gs_status_t gsi_launch_refused (const char *call, const char *why);
+
+/* Whether PMIX_MCA_psec, where it is set, has a module that the server offers. */
+bool gsi_launch_shares_security (void);
 
 /* Warns of a process alone in a Slurm job of several tasks that no launcher has started. */
 void gsi_launch_warn_alone (void);

@@ -18,6 +18,7 @@
 #include "base/status.h"
 #include "boot/launch.h"
 
+#define ERRHANDLER    "OMPI_MCA_mpi_initial_errhandler" /* of MPI_COMM_WORLD, until it is set */
 #define LIBRARY_BYTES 80 /* of the name of an MPI library, "Open MPI v5.0.7" */
 
 static pthread_mutex_t guard = PTHREAD_MUTEX_INITIALIZER; /* start, kept */
@@ -118,20 +119,32 @@ static const char *library (char *text)
 /* N.B. It may divide 0 by 0 (see boot_pmix.c): programs with -ffpe-trap would end there. */
 static int init_mpi (void *unused)
 {
+    bool chosen = getenv (ERRHANDLER);
     fenv_t traps;
     int provided, rc;
 
     (void) unused;
+    if (!chosen) /* else a failure would end the process: Open MPI from 5 on */
+        setenv (ERRHANDLER, "mpi_errors_return", 1);
     feholdexcept (&traps);
     rc = MPI_Init_thread (NULL, NULL, MPI_THREAD_MULTIPLE, &provided);
     fesetenv (&traps);
+    if (!chosen) /* programs that this one starts are not meant */
+        unsetenv (ERRHANDLER);
     return rc;
 }
 
 static gs_status_t initialised (int rc)
 {
+    char text[MPI_MAX_ERROR_STRING] = "";
+    int length;
+
     if (rc)
-        return gsi_guest_fail ("MPI_Init_thread", rc);
+        MPI_Error_string (rc, text, &length);
+    if (rc && !gsi_launch_shares_security ())
+        return gsi_launch_refused ("MPI_Init_thread", text);
+    if (rc)
+        return gsi_fail (GS_ERR_TRANSPORT, "MPI_Init_thread: %s; MPI's own lines say why", text);
     /* Nobody else uses it: what MPI finds out there is an error of ours, and not the end. */
     MPI_Comm_set_errhandler (MPI_COMM_WORLD, MPI_ERRORS_RETURN);
     atomic_store (&started, true);

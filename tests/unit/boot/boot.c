@@ -74,6 +74,34 @@ START_TEST (announced_tasks_of_an_mpi_launcher)
 }
 END_TEST
 
+START_TEST (security_domains)
+{
+    static const struct {
+        const char *offered, *wanted;
+        bool shared;
+    } cases[] = {{"munge,native", NULL, true},
+                 {NULL, "none", true},
+                 {"native", "none", false},
+                 {"munge,native", "none,native", true},
+                 {"munge,native", "nativ,munge2", false},
+                 {"native", "^munge", true},
+                 {"munge,native", "native", true},
+                 {"native", ",", false}};
+
+    for (size_t i = 0; i < sizeof (cases) / sizeof (cases[0]); i++) {
+        unsetenv ("PMIX_SECURITY_MODE");
+        unsetenv ("PMIX_MCA_psec");
+        if (cases[i].offered)
+            setenv ("PMIX_SECURITY_MODE", cases[i].offered, 1);
+        if (cases[i].wanted)
+            setenv ("PMIX_MCA_psec", cases[i].wanted, 1);
+        ck_assert_msg (gsi_launch_shares_security () == cases[i].shared, "case %zu", i);
+    }
+    unit_fails (gsi_launch_refused ("MPI_Init_thread", "no"), GS_ERR_BOOT,
+                "MPI_Init_thread on host", ": no.", "offers native", "psec is ,");
+}
+END_TEST
+
 /* A server that takes connections and then says nothing, as one that was stopped. */
 START_TEST (silent_server)
 {
@@ -279,7 +307,7 @@ START_TEST (own_host)
 END_TEST
 
 UNIT_SUITE ("boot", 60, alone_without_a_launcher, announced_tasks_without_pmix,
-            announced_tasks_of_an_mpi_launcher, announced_server, silent_server,
+            announced_tasks_of_an_mpi_launcher, announced_server, security_domains, silent_server,
             nearest_announcement, fewer_ranks_than_announced, alone_in_an_allocation,
             ways_asked_for, missing_ranks_are_named, many_missing_ranks_are_counted,
             a_small_room_cuts_the_sentence, agreeing_alone, own_host)
