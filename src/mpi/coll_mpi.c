@@ -103,7 +103,8 @@ static gs_status_t make_staging (struct gsi_coll_mpi *c)
         c->slot[s].requests = calloc (2 * size, sizeof (MPI_Request));
         c->slot[s].statuses = calloc (2 * size, sizeof (MPI_Status));
         c->slot[s].peer = calloc (2 * size, sizeof (int));
-        if (!c->slot[s].requests || !c->slot[s].statuses || !c->slot[s].peer)
+        c->slot[s].sends = calloc (2 * size, sizeof (bool));
+        if (!c->slot[s].requests || !c->slot[s].statuses || !c->slot[s].peer || !c->slot[s].sends)
             return gsi_fail (GS_ERR_NOMEM, "transport mpi: out of memory");
     }
     c->source = calloc (size, sizeof (*c->source));
@@ -146,6 +147,7 @@ static void drop_staging (struct gsi_coll_mpi *c)
             free (c->slot[s].requests);
         free (c->slot[s].statuses);
         free (c->slot[s].peer);
+        free (c->slot[s].sends);
     }
     if (c->unfinished)
         gsi_guest_keep (c->memory);

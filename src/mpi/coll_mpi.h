@@ -43,7 +43,8 @@ struct gsi_slot {
     char *send, *recv;     /* [size] pieces each */
     MPI_Request *requests; /* [2 * size] */
     MPI_Status *statuses;  /* [2 * size] */
-    int *peer;             /* [2 * size] whom they receive from; -1: a send */
+    int *peer;             /* [2 * size] whom they are with: */
+    bool *sends;           /* [2 * size] to it, or from it */
     int active;            /* how many of them are in use */
 };
 
@@ -150,6 +151,7 @@ void gsi_notice_send (struct gsi_coll_mpi *c, enum gsi_notice_kind kind, bool in
                       uint64_t missed);
 void gsi_notice_hear (struct gsi_coll_mpi *c); /* takes in what has arrived */
 bool gsi_notice_told (struct gsi_coll *coll, int rank, struct gsi_told *told);
+gs_status_t gsi_transfer_fail (struct gsi_coll_mpi *c, const char *what, int rank, int rc);
 bool gsi_roll_call (struct gsi_coll *coll, const struct gsi_call *call, unsigned char *came);
 
 /*

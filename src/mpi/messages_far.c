@@ -28,7 +28,7 @@ static gs_status_t post (struct gsi_delivery *w, bool send, void *data, size_t b
         rc = MPI_Isend (data, (int) bytes, MPI_BYTE, peer, tag_of (w, tag), w->c->comm, request);
     else
         rc = MPI_Irecv (data, (int) bytes, MPI_BYTE, peer, tag_of (w, tag), w->c->comm, request);
-    return rc ? gsi_guest_fail (send ? "MPI_Isend" : "MPI_Irecv", rc) : GS_OK;
+    return rc ? gsi_transfer_fail (w->c, send ? "MPI_Isend" : "MPI_Irecv", peer, rc) : GS_OK;
 }
 
 static int lane_slot (const struct gsi_delivery *w, int chain, int lane)
@@ -194,6 +194,16 @@ gs_status_t gsi_far_begin (struct gsi_delivery *w)
     return st;
 }
 
+/* Whom request [i] is with; -1 for a letter of this rank's. */
+static int peer_of (const struct gsi_delivery *w, int i)
+{
+    int k = i - w->letters, lane = k - w->partners;
+
+    if (lane >= 0)
+        return w->o->chain[lane / GSI_POST_LANES].peer;
+    return k >= 0 ? w->o->partner[k].peer : -1;
+}
+
 gs_status_t gsi_far_take (struct gsi_delivery *w, bool *active)
 {
     struct gsi_post_office *o = w->o;
@@ -202,7 +212,8 @@ gs_status_t gsi_far_take (struct gsi_delivery *w, bool *active)
     *active = ended != MPI_UNDEFINED;
     for (int i = 0; rc == MPI_ERR_IN_STATUS && i < ended; i++)
         if (o->status[i].MPI_ERROR != MPI_SUCCESS)
-            return gsi_guest_fail ("transfer", o->status[i].MPI_ERROR);
+            return gsi_transfer_fail (w->c, "transfer", peer_of (w, o->index[i]),
+                                      o->status[i].MPI_ERROR);
     if (rc)
         return gsi_guest_fail ("MPI_Testsome", rc);
     for (int i = 0; *active && i < ended; i++) {

@@ -19,10 +19,10 @@
 
 /* A message that could not be posted: those posted before it are left to MPI, and so their
  * memory. */
-static gs_status_t not_posted (struct gsi_coll_mpi *c, const char *what, int rc)
+static gs_status_t not_posted (struct gsi_coll_mpi *c, const char *what, int peer, int rc)
 {
     c->unfinished = true;
-    return gsi_guest_fail (what, rc);
+    return gsi_transfer_fail (c, what, peer, rc);
 }
 
 /* MPI's tag for a message of the call under way. */
@@ -40,8 +40,9 @@ gs_status_t gsi_p2p_send (struct gsi_coll_mpi *c, struct gsi_slot *slot, const v
                               &slot->requests[slot->active]);
 
     if (rc)
-        return not_posted (c, "MPI_Isend", rc);
-    slot->peer[slot->active++] = -1;
+        return not_posted (c, "MPI_Isend", peer, rc);
+    slot->sends[slot->active] = true;
+    slot->peer[slot->active++] = peer;
     gsi_coll_sent (&c->base, peer, bytes);
     return GS_OK;
 }
@@ -53,7 +54,8 @@ gs_status_t gsi_p2p_recv (struct gsi_coll_mpi *c, struct gsi_slot *slot, void *d
                         &slot->requests[slot->active]);
 
     if (rc)
-        return not_posted (c, "MPI_Irecv", rc);
+        return not_posted (c, "MPI_Irecv", peer, rc);
+    slot->sends[slot->active] = false;
     slot->peer[slot->active++] = peer;
     return GS_OK;
 }
@@ -94,12 +96,12 @@ gs_status_t gsi_p2p_interrupted (struct gsi_coll_mpi *c, const struct gsi_call *
 }
 
 /* MPI's own words for the first request that failed. */
-static gs_status_t failed (const struct gsi_slot *slot, int rc)
+static gs_status_t failed (struct gsi_coll_mpi *c, const struct gsi_slot *slot, int rc)
 {
     for (int i = 0; rc == MPI_ERR_IN_STATUS && i < slot->active; i++) {
         int error = slot->statuses[i].MPI_ERROR;
         if (error != MPI_SUCCESS && error != MPI_ERR_PENDING)
-            return gsi_guest_fail ("transfer", error);
+            return gsi_transfer_fail (c, "transfer", slot->peer[i], error);
     }
     return gsi_guest_fail ("MPI_Testall", rc);
 }
@@ -125,8 +127,7 @@ static int find_stray (const struct gsi_coll_mpi *c, const struct gsi_slot *slot
     int done, there;
 
     for (int i = 0; i < slot->active; i++) {
-        if (slot->peer[i] < 0 || MPI_Request_get_status (slot->requests[i], &done, &status) ||
-            done)
+        if (slot->sends[i] || MPI_Request_get_status (slot->requests[i], &done, &status) || done)
             continue;
         if (!MPI_Iprobe (slot->peer[i], MPI_ANY_TAG, c->comm, &there, &status) && there &&
             status.MPI_TAG >= GSI_TAGS && status.MPI_TAG / GSI_TAGS != tag_of (c, 0) / GSI_TAGS)
@@ -166,7 +167,7 @@ gs_status_t gsi_p2p_wait (struct gsi_coll_mpi *c, struct gsi_slot *slot,
 
     for (unsigned polls = 1;; polls++) {
         if ((rc = MPI_Testall (slot->active, slot->requests, &done, slot->statuses)))
-            st = failed (slot, rc);
+            st = failed (c, slot, rc);
         if (done && !rc) {
             slot->active = 0;
             return GS_OK;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* rollcall - telling the other ranks that this one gives up, and hearing who else does. */
+#include <stdio.h>
 
 #include "base/clock.h"
 #include "base/status.h"
@@ -38,6 +39,27 @@ gs_status_t gsi_notice_fail (struct gsi_coll_mpi *c, int rank)
     return gsi_fail (GS_ERR_TIMEOUT, "the deadline passed on rank %d in %s #%llu", rank,
                      notice->in_message ? "a message before its call" : "its call",
                      (unsigned long long) notice->missed);
+}
+
+/*
+ * Fails for a transfer with [rank], -1 if that is not known, which MPI has ended with [rc]: for
+ * what a rank has told before, or with MPI's words.
+ */
+gs_status_t gsi_transfer_fail (struct gsi_coll_mpi *c, const char *what, int rank, int rc)
+{
+    char text[GSI_TEXT_MAX];
+    gs_status_t st;
+
+    gsi_notice_hear (c);
+    for (int r = 0; c->notice && r < c->size; r++)
+        if (c->heard[r].kind != GSI_NOTICE_NONE)
+            return gsi_notice_fail (c, r);
+    st = gsi_guest_fail (what, rc);
+    if (rank < 0 || st != GS_ERR_TRANSPORT)
+        return st;
+    snprintf (text, sizeof (text), "%s", gsi_last_text ());
+    c->culprit = rank;
+    return gsi_fail (st, "%s (with rank %d)", text, rank);
 }
 
 bool gsi_notice_told (struct gsi_coll *coll, int rank, struct gsi_told *told)
