@@ -88,13 +88,14 @@ static void from_a_thread (int kind)
     if (rank == size - 1) {
         usleep (600000); /* it comes when all is over, and is told now or in its next call */
         call (comm, kind);
-        multi_signal (came, rank);
     } else {
         check_told (call (comm, kind), begin);
-        multi_await (came, size - 1); /* Open MPI's TCP kills who sends to a process that ended */
     }
     if (!rank)
         pthread_join (thread, NULL);
+    CHECK_FAILS (gs_barrier (comm, NULL), GS_ERR_STATE, "world");
+    multi_signal (came, rank); /* MPI kills who sends to a process that ended, or tells of that */
+    multi_await_others (came, rank);
     check_ended (comm);
 }
 
