@@ -141,7 +141,8 @@ reports () { # which rank was where
     [[ $(echo gs-records.*/*.ring | wc -w) = 4 ]]
 }
 
-# The first to end has srun end the others, maybe inside their calls; Slurm wakes the rank for that.
+# The first to end has srun end the others, maybe inside their calls; Slurm wakes the stopped
+# rank for that.
 reports_a_stopped_rank () {
     rm -rf gs-records.*
     GS_TIMEOUT_MS=2000 gs-run -N2 --ntasks-per-node=2 "$act" 50 20 stop 3 5 >out 2>&1 && return 1
