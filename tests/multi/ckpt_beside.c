@@ -222,7 +222,7 @@ static void hold_open (gs_ckpt_t *plan, int64_t step, H5F_close_degree_t degree)
     CHECK (H5Dread (set, H5T_NATIVE_DOUBLE, H5S_ALL, H5S_ALL, H5P_DEFAULT, there) >= 0 &&
                !memcmp (there, weights, sizeof (there)),
            "the program reads something else");
-    CHECK_OK (gs_barrier (comm, NULL));
+    CHECK_OK (multi_barrier (comm));
     fill (0);
     BESIDE_OK (gs_ckpt_read (plan, GS_CKPT_LATEST, &found, NULL));
     CHECK (found == step && is_filled ((double) step),
@@ -366,7 +366,7 @@ int main (void)
     size = gs_comm_size (comm);
     snprintf (folder, sizeof (folder), "%s/checkpoints", tmp ? tmp : "/tmp");
     CHECK (rank || !mkdir (folder, 0777) || errno == EEXIST, "cannot make %s", folder);
-    CHECK_OK (multi_wait (comm, gs_barrier (comm, NULL)));
+    CHECK_OK (multi_barrier (comm));
     open_own ();
     run ();
     close_own ();

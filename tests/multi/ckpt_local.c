@@ -48,11 +48,11 @@ static void check_commit (bool locked)
         fprintf (file, "id=0123456789abcdef\n");
         fclose (file);
     }
-    CHECK_OK (gs_barrier (comm, NULL));
+    CHECK_OK (multi_barrier (comm));
     check_text ("gs_ckpt_commit", gs_ckpt_commit (plan), "/ck");
     if (file)
         unlink ("ck/.gs-lock");
-    CHECK_OK (gs_barrier (comm, NULL)); /* now rank 0 has taken its lock away */
+    CHECK_OK (multi_barrier (comm)); /* now rank 0 has taken its lock away */
     CHECK (access ("ck/.gs-lock", F_OK), "the lock stays");
     CHECK_OK (gs_ckpt_destroy (plan));
 }
@@ -66,13 +66,13 @@ static void check_write (void)
         rmdir ("ck");
         CHECK (!symlink ("../node-0/ck", "ck"), "no link");
     }
-    CHECK_OK (gs_barrier (comm, NULL));
+    CHECK_OK (multi_barrier (comm));
     CHECK_OK (gs_ckpt_commit (plan));
     if (last ()) {
         unlink ("ck");
         mkdir ("ck", 0777);
     }
-    CHECK_OK (gs_barrier (comm, NULL));
+    CHECK_OK (multi_barrier (comm));
     check_text ("gs_ckpt_write", gs_ckpt_write (plan, 1, NULL), "ck-000000000001");
     CHECK_OK (gs_ckpt_destroy (plan));
 }
@@ -93,11 +93,11 @@ int main (void)
     mkdir (folder, 0777);
     CHECK (!chdir (folder), "no %s", folder);
     mkdir ("ck", 0777);
-    CHECK_OK (gs_barrier (comm, NULL));
+    CHECK_OK (multi_barrier (comm));
     check_commit (false);
     check_commit (true);
     check_write ();
-    CHECK_OK (gs_barrier (comm, NULL));
+    CHECK_OK (multi_barrier (comm));
     rmdir ("ck");
     rmdir (folder);
     CHECK_OK (gs_comm_destroy (comm));

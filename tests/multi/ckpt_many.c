@@ -206,12 +206,12 @@ int main (void)
     columns = COLUMNS * (rank + 1) / size - first;
     snprintf (folder, sizeof (folder), "%s/checkpoints", memory ? memory : ".");
     CHECK (rank || !mkdir (folder, 0777) || errno == EEXIST, "cannot make %s", folder);
-    CHECK_OK (multi_wait (comm, gs_barrier (comm, NULL)));
+    CHECK_OK (multi_barrier (comm));
     weights = array_allocate (comm, COUNT * 8, on_device);
     field = array_allocate (comm, ROWS * columns * 8, on_device);
     draws = array_allocate (comm, 9 * 8, on_device);
     plan_often (brief ? SHORT_PLANS : PLANS, save_often (brief ? SHORT_SAVES : SAVES));
-    CHECK_OK (multi_wait (comm, gs_barrier (comm, NULL)));
+    CHECK_OK (multi_barrier (comm));
     CHECK (holdings_entries (folder, true) == 2, "%d hidden files",
            holdings_entries (folder, true) - 2);
     array_release (&weights, "weights");

@@ -165,15 +165,15 @@ static void begin (void)
     snprintf (folder, sizeof (folder), "%s/ck", room);
     if (!multi_rank ())
         shell ("mkdir '%s' '%s' && echo precious >'%s/precious'", room, folder, room);
-    CHECK_OK (gs_barrier (comm, NULL));
+    CHECK_OK (multi_barrier (comm));
 }
 
 static void end (void)
 {
-    CHECK_OK (gs_barrier (comm, NULL));
+    CHECK_OK (multi_barrier (comm));
     if (!multi_rank ())
         shell ("test \"$(cat '%s/precious')\" = precious && rm -r '%s'", room, room);
-    CHECK_OK (gs_barrier (comm, NULL));
+    CHECK_OK (multi_barrier (comm));
 }
 
 static gs_ckpt_t *plan_of (const char *layout)
@@ -208,12 +208,12 @@ static void check_refused (const char *layout, enum moment when, void (*what) (c
            gs_status_string (st));
     CHECK (st && strstr (gs_last_error (), text) && strstr (gs_last_error (), folder),
            "%s: no '%s' in '%s'", layout, text, st ? gs_last_error () : "");
-    CHECK_OK (gs_barrier (comm, NULL));
+    CHECK_OK (multi_barrier (comm));
     if (what == swap_folder) {
         if (!multi_rank ())
             shell ("test -z \"$(find '%s/other' -name 'ck-*')\" && rm '%s' && mv '%s.away' '%s'",
                    room, folder, folder, folder);
-        CHECK_OK (gs_barrier (comm, NULL));
+        CHECK_OK (multi_barrier (comm));
     }
     known_fill (state, 3);
     CHECK_OK (gs_ckpt_write (plan, 3, NULL));
@@ -234,7 +234,7 @@ static void check_removal (void)
     moment = AT_REMOVAL;
     known_fill (state, 2);
     CHECK_OK (gs_ckpt_write (plan, 2, NULL));
-    CHECK_OK (gs_barrier (comm, NULL));
+    CHECK_OK (multi_barrier (comm));
     CHECK (moment == NEVER || multi_rank (), "it was not tried");
     CHECK (is_there ("ck/ck-000000000001.gone0.tmp/letter"), "a letter is gone");
     CHECK (is_there ("ck/ck-000000000001.gone0.tmp/index.h5"), "another's index is gone");

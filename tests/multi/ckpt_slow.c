@@ -156,14 +156,14 @@ static void check_beside (const char *layout)
     CHECK (!in_main, "%s: %d calls on files are in the program's thread", layout, in_main);
     CHECK (kept || multi_rank (), "%s: nobody syncs", layout);
     CHECK_OK (gs_ckpt_destroy (plan));
-    CHECK_OK (gs_barrier (comm, NULL));
+    CHECK_OK (multi_barrier (comm));
 }
 
 static void hang (bool begin)
 {
-    CHECK_OK (gs_barrier (comm, NULL));
+    CHECK_OK (multi_barrier (comm));
     hanging = begin && !multi_rank ();
-    CHECK_OK (gs_barrier (comm, NULL));
+    CHECK_OK (multi_barrier (comm));
 }
 
 /* The lock cannot be read: no rank waits for ever, and later all goes on. */
@@ -208,7 +208,7 @@ static void check_hanging_folder (void)
     for (int i = 0; i < 20000 && !access (lock, F_OK); i++)
         usleep (1000);
     CHECK (access (lock, F_OK), "the lock stays");
-    CHECK_OK (gs_barrier (comm, NULL));
+    CHECK_OK (multi_barrier (comm));
 }
 
 static void open_folder (void)
@@ -218,14 +218,14 @@ static void open_folder (void)
     snprintf (folder, sizeof (folder), "%s/ckpt-slow", parent ? parent : "/tmp");
     if (!multi_rank ())
         CHECK (!mkdir (folder, 0777), "cannot make %s", folder);
-    CHECK_OK (gs_barrier (comm, NULL));
+    CHECK_OK (multi_barrier (comm));
 }
 
 static void close_folder (void)
 {
     char command[1300];
 
-    CHECK_OK (gs_barrier (comm, NULL));
+    CHECK_OK (multi_barrier (comm));
     snprintf (command, sizeof (command), "rm -rf '%s'", folder); /* a thread ends */
     if (!multi_rank ())
         CHECK (!system (command), "cannot remove %s", folder);

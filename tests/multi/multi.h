@@ -105,6 +105,22 @@ static inline gs_status_t multi_wait (gs_comm_t *comm, gs_status_t st)
     return st ? st : gs_comm_wait (comm, NULL);
 }
 
+static char multi_why[4096]; /* the text of the first failure that was kept */
+
+/* Keeps the text of [st], for what comes next may fail, or succeed, too. */
+static inline gs_status_t multi_keep (gs_status_t st)
+{
+    if (st && !*multi_why)
+        snprintf (multi_why, sizeof (multi_why), "%s", gs_last_error ());
+    return st;
+}
+
+/* All ranks have come so far, also where a barrier is queued on GPUs. */
+static inline gs_status_t multi_barrier (gs_comm_t *comm)
+{
+    return multi_wait (comm, gs_barrier (comm, NULL));
+}
+
 /* A communicator of all ranks; without one the program cannot go on. */
 static inline gs_comm_t *multi_create (const gs_comm_opts_t *opts)
 {

@@ -28,13 +28,15 @@ static long proportional (void)
 {
     FILE *file = fopen ("/proc/self/smaps_rollup", "r");
     char line[256];
-    long kilobytes = -1;
+    long anonymous = 0, shared = 0;
 
-    while (file && fgets (line, sizeof (line), file))
-        sscanf (line, "Pss: %ld", &kilobytes);
+    while (file && fgets (line, sizeof (line), file)) {
+        sscanf (line, "Pss_Anon: %ld", &anonymous);
+        sscanf (line, "Pss_Shmem: %ld", &shared);
+    }
     if (file)
         fclose (file);
-    return kilobytes * 1024;
+    return (anonymous + shared) * 1024;
 }
 
 /* What the ranks have of it in all, when all have come so far. */
@@ -42,7 +44,7 @@ static long of_all (void)
 {
     int64_t bytes;
 
-    CHECK_OK (gs_barrier (comm, NULL));
+    CHECK_OK (multi_barrier (comm));
     bytes = proportional ();
     CHECK_OK (gs_allreduce (comm, &bytes, 1, GS_I64, GS_SUM, NULL));
     return (long) bytes;
@@ -121,8 +123,8 @@ int main (void)
     comm = multi_create (NULL);
     rank = gs_comm_rank (comm);
     size = gs_comm_size (comm);
-    if (gs_comm_nodes (comm) == 1) {        /* else the transport has staging areas of its own */
-        CHECK_OK (gs_barrier (comm, NULL)); /* what the first calls make */
+    if (gs_comm_nodes (comm) == 1) {     /* else the transport has staging areas of its own */
+        CHECK_OK (multi_barrier (comm)); /* what the first calls make */
         check_memory ();
     }
     if (size > 2)

@@ -17,15 +17,6 @@
 static gs_comm_t *comm;
 static float *x, *y; /* [BULK], [size * BULK] */
 static int rank, size;
-static char why[4096]; /* the text of the first failure */
-
-/* Keeps the text of [st], for what comes next may fail, too. */
-static gs_status_t keep (gs_status_t st)
-{
-    if (st && !*why)
-        snprintf (why, sizeof (why), "%s", gs_last_error ());
-    return st;
-}
 
 static gs_status_t create (void)
 {
@@ -46,7 +37,7 @@ static gs_status_t split (void)
             return st;
         if ((st = gs_allreduce_avg (group, x, LITTLE, GS_F32, NULL)) == GS_OK)
             st = gs_allreduce_avg (group, x, BULK / 4, GS_F32, NULL);
-        if (keep (st)) {
+        if (multi_keep (st)) {
             gs_comm_abort (comm); /* whose other ranks are in no call of the group */
             gs_comm_destroy (group);
             return st;
@@ -94,7 +85,7 @@ static gs_status_t reducer (void)
 
     if (st)
         return st;
-    st = keep (use_reducer (reducer));
+    st = multi_keep (use_reducer (reducer));
     ended = gs_reducer_destroy (reducer);
     return st ? st : ended;
 }
@@ -123,7 +114,7 @@ static gs_status_t halo (void)
     if (st)
         return st;
     for (int i = 0; i < 3 && !st; i++)
-        st = keep (gs_halo_exchange (ghosts, x, NULL));
+        st = multi_keep (gs_halo_exchange (ghosts, x, NULL));
     ended = gs_halo_destroy (ghosts);
     return st ? st : ended;
 }
@@ -156,7 +147,7 @@ static gs_status_t checkpoint (void)
     st = gs_ckpt_create (comm, folder ? folder : "/tmp", &opts, &ckpt);
     if (st)
         return st == GS_ERR_UNSUPPORTED ? GS_OK : st;
-    if ((st = keep (use_plan (ckpt, step += 2))))
+    if ((st = multi_keep (use_plan (ckpt, step += 2))))
         gs_ckpt_wait (ckpt, NULL, NULL); /* for one that is still being written */
     ended = gs_ckpt_destroy (ckpt);
     return st ? st : ended;
@@ -250,14 +241,14 @@ static int run (void)
     y = calloc ((size_t) size * BULK, sizeof (*y));
     if (!x || !y)
         return 1;
-    st = keep (take (0));
+    st = multi_keep (take (0));
     for (int i = 0; i < ROUNDS && !st; i++)
         for (which = 1; which < LAST && !st; which += !st)
-            st = keep (take (which));
+            st = multi_keep (take (which));
     if (!st)
-        st = keep (take (which = LAST));
+        st = multi_keep (take (which = LAST));
     printf ("rank %d ended in %s with %s: %s\n", rank, steps[which].name, gs_status_string (st),
-            why);
+            multi_why);
     fflush (stdout);
     if (comm && !gs_comm_check (comm))
         gs_comm_abort (comm); /* refused here only: the others wait */

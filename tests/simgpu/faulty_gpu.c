@@ -123,8 +123,8 @@ static gs_status_t halo (void)
 
     if (st)
         return st;
-    if (!(st = gs_halo_exchange (ghosts, single, NULL)))
-        st = gs_halo_adjoint (ghosts, single, THREAD);
+    if (!(st = multi_keep (gs_halo_exchange (ghosts, single, NULL))))
+        st = multi_keep (gs_halo_adjoint (ghosts, single, THREAD));
     gs_halo_destroy (ghosts);
     return st;
 }
@@ -175,14 +175,16 @@ static gs_status_t wait_all (void)
 
 static gs_status_t release (void)
 {
-    gs_status_t st = comm ? gs_device_free (comm, single) : GS_OK, next;
+    void *arrays[] = {single, half, gathered};
+    gs_status_t st = GS_OK, next;
 
-    next = comm ? gs_device_free (comm, half) : GS_OK;
-    st = st ? st : next;
-    next = comm ? gs_device_free (comm, gathered) : GS_OK;
+    for (int i = 0; i < 3; i++) {
+        next = comm ? multi_keep (gs_device_free (comm, arrays[i])) : GS_OK;
+        st = st ? st : next;
+    }
     single = gathered = NULL;
     half = NULL;
-    return st ? st : next;
+    return st;
 }
 
 static gs_status_t destroy (void)
@@ -244,11 +246,11 @@ int main (int argc, char **argv)
         if (skipped && !strcmp (skipped, steps[step].name))
             continue;
         begin = multi_seconds ();
-        st = steps[step].take ();
+        st = multi_keep (steps[step].take ());
     }
     printf ("rank %d ended in %s after %.0f ms with %s: %s\n", multi_rank (),
             steps[step ? step - 1 : 0].name, 1e3 * (multi_seconds () - begin),
-            gs_status_string (st), st ? gs_last_error () : "");
+            gs_status_string (st), multi_why);
     fflush (stdout);
     begin = multi_seconds ();
     if (st && comm && !gs_comm_check (comm))
