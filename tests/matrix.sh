@@ -11,17 +11,21 @@ running=()            # label, folder and beginning in the log of the step that 
 times=build/times     # seconds, step and name of each test
 beside=$((jobs < 6 ? jobs + 2 : 8)) # tests that run side by side: they mostly wait
 
-# Why a test was skipped, or where to look and what is there from its first failure on. A TAP
-# driver says the reason in the line itself.
+# Why a test was skipped, or where to look and what is there from its first failure on: in a copy,
+# for another step may run the same test in the same build. A TAP driver says the reason in the
+# line itself.
 reason () { # KIND FOLDER TEST-AND-TITLE
     local test=${3%% *}
-    local file=$2/${test%.*}.log
+    local file=$2/${test%.*}.log kept
 
     if [[ $3 = *' # SKIP '* ]]; then
         echo "${3#* # SKIP }"
     elif [[ $1 = SKIP ]]; then
         grep -im1 skip "$file" 2>/dev/null || echo "no reason given"
     else
+        kept=build/failed/$failed-${test//\//-}.log
+        mkdir -p build/failed
+        cp "$file" "$kept" 2>/dev/null && file=$kept
         echo "see $file"
         # A TAP program's own words come before its verdict.
         grep -m1 -B12 -A24 -E '^(FAILED|FAIL|not ok|[0-9]+%: )' "$file" 2>/dev/null \
@@ -307,7 +311,7 @@ check () { # [--all | --continuous]
     [[ ${1-} != --all ]] || kinds+=(all)
     start "${kinds[@]}"
     : >"$times"
-    rm -f build/debian.*
+    rm -rf build/debian.* build/failed
     if command -v apt-get >/dev/null; then # without it tests of modules skip, and say so
         step "packages: two module systems in build/modules" tests/install/fetch-modules \
             build/modules
