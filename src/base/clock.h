@@ -4,6 +4,7 @@
 #define GS_BASE_CLOCK_H
 
 #include <sched.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <time.h>
 
@@ -53,6 +54,42 @@ static inline void gsi_pause (int64_t waited_ns, int64_t spin_ns)
     }
     ns = ns < 20000 ? 20000 : ns > GSI_NS_PER_MS ? GSI_NS_PER_MS : ns;
     nanosleep (&(struct timespec){.tv_nsec = ns}, NULL);
+}
+
+/*
+ * A grace period for others, who may be as slow as this process is: of the time between two looks
+ * no more than GSI_GRACE_LOOK_NS counts, so that it lasts longer where processes wait for cores,
+ * up to GSI_GRACE_MOST times. To be looked at every 10 ms or more often.
+ */
+#define GSI_GRACE_LOOK_NS (15 * GSI_NS_PER_MS)
+#define GSI_GRACE_MOST    6
+
+struct gsi_grace {
+    int64_t left_ns, looked_ns, until_ns;
+};
+
+static inline void gsi_grace_begin (struct gsi_grace *grace, int64_t ns)
+{
+    grace->left_ns = ns;
+    grace->looked_ns = gsi_now_ns ();
+    grace->until_ns = grace->looked_ns + GSI_GRACE_MOST * ns;
+}
+
+static inline bool gsi_grace_is_over (struct gsi_grace *grace)
+{
+    int64_t now_ns = gsi_now_ns (), since_ns = now_ns - grace->looked_ns;
+
+    grace->left_ns -= since_ns < GSI_GRACE_LOOK_NS ? since_ns : GSI_GRACE_LOOK_NS;
+    grace->looked_ns = now_ns;
+    return grace->left_ns <= 0 || now_ns >= grace->until_ns;
+}
+
+/* [timeout_ns] / 8, between the two bounds: how long others are waited for behind a deadline. */
+static inline int64_t gsi_grace_of (int64_t timeout_ns, int64_t least_ns, int64_t most_ns)
+{
+    int64_t ns = timeout_ns / 8;
+
+    return ns < least_ns ? least_ns : ns > most_ns ? most_ns : ns;
 }
 
 #endif /* GS_BASE_CLOCK_H */

@@ -20,24 +20,41 @@ void gsi_system_text (const char *path, char *text, size_t room)
     text[strcspn (text, "\n")] = 0;
 }
 
-uint64_t gsi_process_start (long long pid, bool *ended)
+/* When process [pid] started, 0 if that cannot be told; the letter of its state, its threads. */
+static uint64_t look (long long pid, char *state, long *threads)
 {
-    char path[64], text[1024], state;
+    char path[64], text[1024];
     const char *at;
-    long threads;
     uint64_t start;
 
-    *ended = false;
     snprintf (path, sizeof (path), "/proc/%lld/stat", pid);
     gsi_system_text (path, text, sizeof (text));
     at = strrchr (text, ')'); /* of its name, which may have anything in it */
     if (!at || sscanf (at,
                        ") %c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d "
                        "%ld %*d %" SCNu64,
-                       &state, &threads, &start) != 3)
+                       state, threads, &start) != 3)
         return 0;
-    *ended = (state == 'Z' || state == 'X') && threads <= 1;
     return start;
+}
+
+uint64_t gsi_process_start (long long pid, bool *ended)
+{
+    char state = 0;
+    long threads = 0;
+    uint64_t start = look (pid, &state, &threads);
+
+    *ended = start && (state == 'Z' || state == 'X') && threads <= 1;
+    return start;
+}
+
+bool gsi_process_runs (long long pid, uint64_t start)
+{
+    char state = 0;
+    long threads = 0;
+
+    return start && look (pid, &state, &threads) == start && state != 'T' && state != 't' &&
+           ((state != 'Z' && state != 'X') || threads > 1);
 }
 
 uint64_t gsi_process_space (void)

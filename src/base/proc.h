@@ -16,6 +16,10 @@ void gsi_system_text (const char *path, char *text, size_t room);
  */
 uint64_t gsi_process_start (long long pid, bool *ended);
 
+/* Whether process [pid], which started at [start], goes on: it has not ended, nor is it stopped.
+ */
+bool gsi_process_runs (long long pid, uint64_t start);
+
 /* The namespace in which this process's number counts; 0 if it is not known. */
 uint64_t gsi_process_space (void);
 

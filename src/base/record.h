@@ -123,6 +123,7 @@ struct gsi_record_state {
     uint64_t missed; /* with a verdict: the first call it did not do its part of */
     int pid;
     int64_t caller, step; /* see the file */
+    uint64_t started, space;
 };
 
 /*
@@ -130,6 +131,9 @@ struct gsi_record_state {
  * is on another node, or in memory.
  */
 bool gsi_record_peek (const struct gsi_record *record, int rank, struct gsi_record_state *state);
+
+/* Whether the process of a record of this node goes on, as far as that can be told here. */
+bool gsi_record_runs (const struct gsi_record_state *state);
 
 /* A call that a rank is in on another communicator, or the last that it was in. */
 struct gsi_record_call {

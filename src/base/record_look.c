@@ -71,9 +71,17 @@ bool gsi_record_peek (const struct gsi_record *record, int rank, struct gsi_reco
         state->pid = file->pid;
         state->caller = file->caller;
         state->step = file->step;
+        state->started = file->started;
+        state->space = file->space;
     }
     close_file (file);
     return good;
+}
+
+bool gsi_record_runs (const struct gsi_record_state *state)
+{
+    return state->space && state->space == gsi_process_space () &&
+           gsi_process_runs (state->pid, state->started);
 }
 
 /* The newest of [newest] and what fits among the entries of a kind. */

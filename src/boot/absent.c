@@ -10,14 +10,31 @@
 
 #include "base/clock.h"
 
-#define FEW_RANKS 64 /* that all ask for all */
+#define FEW_RANKS 64                  /* that all ask for all */
+#define LEAST_NS  (3 * GSI_NS_PER_S)  /* bounds of a grace period: */
+#define MOST_NS   (12 * GSI_NS_PER_S) /* Slurm gives a fence 300 s, a create has 240 */
+
+static const struct timespec slice = {.tv_nsec = 10 * GSI_NS_PER_MS};
+
+int64_t gsi_absent_grace_ns (int64_t timeout_ns)
+{
+    return gsi_grace_of (timeout_ns, LEAST_NS, MOST_NS);
+}
 
 void gsi_absent_stay (int64_t until_ns)
 {
-    static const struct timespec slice = {.tv_nsec = 10 * GSI_NS_PER_MS};
-
     while (gsi_now_ns () < until_ns)
         nanosleep (&slice, NULL);
+}
+
+bool gsi_absent_rest (struct gsi_grace *grace, int64_t ns)
+{
+    int64_t until_ns = gsi_now_ns () + ns;
+    bool over;
+
+    while (!(over = gsi_grace_is_over (grace)) && gsi_now_ns () < until_ns)
+        nanosleep (&slice, NULL);
+    return over;
 }
 
 /* Asks; whether this rank knows of all. Else [*leader] does, of the ranks of this node. */
@@ -47,7 +64,8 @@ static bool ask (struct gsi_boot *boot, const struct gsi_asking *how, const char
 int gsi_absent_name (struct gsi_boot *boot, const struct gsi_asking *how, const char *key,
                      char *names, size_t room)
 {
-    int64_t end_ns = gsi_now_ns () + 2 * how->seconds * GSI_NS_PER_S; /* all have asked */
+    int64_t end_ns = gsi_now_ns () + 2 * how->ask_ns, left_ns; /* all have asked */
+    struct gsi_grace stay;
     unsigned char *missing = calloc (2, (size_t) boot->size);
     unsigned char *local;
     int leader, used = 0, absent = 0;
@@ -78,6 +96,9 @@ int gsi_absent_name (struct gsi_boot *boot, const struct gsi_asking *how, const 
      * 3). Who knows less speaks later: with --kill-on-bad-exit the first to end takes all with
      * it.
      */
-    gsi_absent_stay (end_ns + (used ? GSI_NS_PER_S : 0));
+    left_ns = end_ns - gsi_now_ns ();
+    gsi_grace_begin (&stay,
+                     (left_ns > how->ask_ns ? left_ns : how->ask_ns) + (used ? GSI_NS_PER_S : 0));
+    gsi_absent_rest (&stay, INT64_MAX / 2);
     return absent;
 }

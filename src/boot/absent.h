@@ -4,6 +4,7 @@
 #ifndef GS_BOOT_ABSENT_H
 #define GS_BOOT_ABSENT_H
 
+#include "base/clock.h"
 #include "boot/boot.h"
 
 /* How a boot asks. */
@@ -14,7 +15,7 @@ struct gsi_asking {
     void (*ask) (struct gsi_boot *boot, const char *key, const unsigned char *wanted,
                  unsigned char *missing);
     const char *(*host) (void *boot, int rank); /* or NULL */
-    int seconds;                                /* that ask takes at most */
+    int64_t ask_ns;                             /* grace period that ask takes at most */
 };
 
 /*
@@ -26,7 +27,13 @@ struct gsi_asking {
 int gsi_absent_name (struct gsi_boot *boot, const struct gsi_asking *how, const char *key,
                      char *names, size_t room);
 
+/* How late ranks may ask, and answer, behind a deadline of [timeout_ns]. */
+int64_t gsi_absent_grace_ns (int64_t timeout_ns);
+
 /* Returns at [until_ns]. */
 void gsi_absent_stay (int64_t until_ns);
+
+/* Returns after [ns], or at the end of [grace]: whether that is over. */
+bool gsi_absent_rest (struct gsi_grace *grace, int64_t ns);
 
 #endif /* GS_BOOT_ABSENT_H */

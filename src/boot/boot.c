@@ -73,6 +73,8 @@ static gs_status_t start_mpi_first (gs_transport_t wish, int64_t deadline_ns)
         return st;
     /* Somebody is late. MPI has opened PMIx by now, by which the ranks that came are known. */
     gsi_boot_pmix_wait (&waiting);
+    if (waiting)
+        waiting->timeout_ns = deadline_ns - begin_ns;
     st = entry->start (deadline_ns);
     if (st == GS_ERR_TIMEOUT && waiting)
         st = gsi_boot_pmix_missing (waiting);
@@ -128,6 +130,7 @@ static gs_status_t open_any (gs_transport_t wish, int64_t deadline_ns, struct gs
 
 gs_status_t gsi_boot_open (gs_transport_t wish, int64_t deadline_ns, struct gsi_boot **out)
 {
+    int64_t begin_ns = gsi_now_ns ();
     gs_status_t st = GS_OK;
 
     *out = NULL;
@@ -139,6 +142,7 @@ gs_status_t gsi_boot_open (gs_transport_t wish, int64_t deadline_ns, struct gsi_
     }
     if (st)
         return st;
+    (*out)->timeout_ns = deadline_ns - begin_ns;
     if ((*out)->size == 1)
         gsi_launch_warn_alone ();
     gsi_log (GS_LOG_TRACE, "boot", "%s: rank %d of %d on %s, job %s", (*out)->ops->name,

@@ -25,6 +25,7 @@ struct gsi_boot {
     int rank, size;
     char host[GSI_HOST_BYTES]; /* the node's name: ranks with the same one share memory */
     char job[GSI_JOB_BYTES];   /* the same on all ranks, different for each job step */
+    int64_t timeout_ns;        /* of the create: how late ranks may be, likewise */
     bool is_group;             /* the ranks are some of another communicator, and meet there */
 };
 

@@ -25,7 +25,8 @@
 #include "boot/launch.h"
 
 #define STARTING_KEY "gradsync.starting" /* of ranks that wait in the start of MPI */
-#define ASK_SECONDS  2 /* how long a server may take to find a card after the deadline */
+#define ASK_SECONDS  2                   /* how long a server may take to find a card, at least */
+#define ASK_AGAIN_NS (GSI_NS_PER_S / 4)
 
 struct boot_pmix {
     struct gsi_boot base;
@@ -218,14 +219,17 @@ static void pending_drop (struct pending *p, int holders)
     pending_free (p);
 }
 
-/* True when all answers came by [deadline_ns]. */
-static bool pending_wait (struct pending *p, int64_t deadline_ns)
+/* True when all answers came by [deadline_ns]; looks at [grace] meanwhile, or NULL. */
+static bool pending_wait (struct pending *p, int64_t deadline_ns, struct gsi_grace *grace)
 {
+    int64_t now_ns;
     bool all;
 
     pthread_mutex_lock (&p->mutex);
-    while (p->answers && gsi_now_ns () < deadline_ns)
-        gsi_condition_wait (&p->changed, &p->mutex, deadline_ns);
+    while (p->answers && (now_ns = gsi_now_ns ()) < deadline_ns &&
+           (!grace || !gsi_grace_is_over (grace)))
+        gsi_condition_wait (&p->changed, &p->mutex,
+                            grace ? now_ns + 10 * GSI_NS_PER_MS : deadline_ns);
     all = !p->answers;
     pthread_mutex_unlock (&p->mutex);
     return all;
@@ -268,11 +272,12 @@ static void on_get (pmix_status_t rc, pmix_value_t *value, void *context)
 
 /*
  * Asks for the card, of p->bytes, of each rank with wanted[rank] (NULL: of all), and waits for
- * the answers until [deadline_ns]: a server may have none for a rank of another node, and then
- * PMIX_TIMEOUT does not help. The caller drops [p], into which they come.
+ * the answers until [deadline_ns], or the end of [grace] if it is not NULL: a server may have
+ * none for a rank of another node, and then PMIX_TIMEOUT does not help. The caller drops [p],
+ * into which they come.
  */
 static void ask_cards (const struct boot_pmix *boot, const char *key, struct pending *p,
-                       const unsigned char *wanted, int64_t deadline_ns)
+                       const unsigned char *wanted, int64_t deadline_ns, struct gsi_grace *grace)
 {
     int size = boot->base.size, seconds = ASK_SECONDS;
 
@@ -292,7 +297,7 @@ static void ask_cards (const struct boot_pmix *boot, const char *key, struct pen
         if ((rc = PMIx_Get_nb (&proc, p->key, p->info, 1, on_get, q)) != PMIX_SUCCESS)
             on_get (rc, NULL, q);
     }
-    pending_wait (p, deadline_ns);
+    pending_wait (p, deadline_ns, grace);
 }
 
 /* The least time that servers are given to find cards. */
@@ -301,21 +306,46 @@ static int64_t ask_deadline_ns (void)
     return gsi_now_ns () + (ASK_SECONDS + 1) * GSI_NS_PER_S;
 }
 
-/* Asks for cards, of any size; clears missing[rank] where one is there. */
+/* Asks once for cards, of any size; how many of the [wanted] are not there. */
+static int ask_once (struct gsi_boot *base, const char *key, const unsigned char *wanted,
+                     unsigned char *missing, struct gsi_grace *grace)
+{
+    struct pending *p = pending_new (0, base->size, 0);
+    int left = 0;
+
+    if (!p)
+        return 0;
+    ask_cards ((struct boot_pmix *) base, key, p, wanted, INT64_MAX, grace);
+    pthread_mutex_lock (&p->mutex);
+    for (int r = 0; r < base->size; r++) {
+        if (p->questions[r].found)
+            missing[r] = 0;
+        left += wanted[r] && missing[r];
+    }
+    pthread_mutex_unlock (&p->mutex);
+    pending_drop (p, 1);
+    return left;
+}
+
+/*
+ * The same, again until all are there or the grace period is over: a rank may be slow, and a
+ * server answers after ASK_SECONDS, or at once.
+ */
 static void ask_missing (struct gsi_boot *base, const char *key, const unsigned char *wanted,
                          unsigned char *missing)
 {
-    struct pending *p = pending_new (0, base->size, 0);
+    unsigned char *left = malloc ((size_t) base->size);
+    struct gsi_grace grace;
+    int number;
 
-    if (!p)
-        return;
-    ask_cards ((struct boot_pmix *) base, key, p, wanted, ask_deadline_ns ());
-    pthread_mutex_lock (&p->mutex);
-    for (int r = 0; r < base->size; r++)
-        if (p->questions[r].found)
-            missing[r] = 0;
-    pthread_mutex_unlock (&p->mutex);
-    pending_drop (p, 1);
+    gsi_grace_begin (&grace, gsi_absent_grace_ns (base->timeout_ns));
+    number = ask_once (base, key, wanted, missing, &grace);
+    while (number && left && !gsi_absent_rest (&grace, ASK_AGAIN_NS)) {
+        for (int r = 0; r < base->size; r++)
+            left[r] = wanted[r] && missing[r];
+        number = ask_once (base, key, left, missing, &grace);
+    }
+    free (left);
 }
 
 /* Marks the ranks of this node in local[rank], from the server's list "0,1,2,3". */
@@ -347,15 +377,22 @@ static const char *host_or_null (void *context, int rank)
     return host_name (context, (uint32_t) rank, host) ? host : NULL;
 }
 
-static const struct gsi_asking asking = {
-    .local = local_ranks, .ask = ask_missing, .host = host_or_null, .seconds = ASK_SECONDS + 1};
+static int name_absent (struct gsi_boot *base, const char *key, char *names, size_t room)
+{
+    const struct gsi_asking asking = {.local = local_ranks,
+                                      .ask = ask_missing,
+                                      .host = host_or_null,
+                                      .ask_ns = gsi_absent_grace_ns (base->timeout_ns)};
+
+    return gsi_absent_name (base, &asking, key, names, room);
+}
 
 /* Fails with the names of the ranks that have put no card. */
 static gs_status_t name_missing (struct boot_pmix *boot, const char *key, const char *what)
 {
     char names[GSI_TEXT_MAX / 2];
 
-    gsi_absent_name (&boot->base, &asking, key, names, sizeof (names));
+    name_absent (&boot->base, key, names, sizeof (names));
     return gsi_fail (GS_ERR_TIMEOUT,
                      "bootstrap: %s; %s. Does every rank of the job step call "
                      "gs_comm_create? If not, use gs_comm_from_mpi or gs_comm_create_from_id",
@@ -410,8 +447,7 @@ static gs_status_t blame (struct gsi_boot *base, gs_status_t st, int64_t from_ns
 
     snprintf (what, sizeof (what), "%s", gsi_last_text ());
     gsi_absent_stay (from_ns);
-    if (put_end (key, sizeof (key)) ||
-        !gsi_absent_name (base, &asking, key, names, sizeof (names)))
+    if (put_end (key, sizeof (key)) || !name_absent (base, key, names, sizeof (names)))
         return gsi_fail (st, "%s", what);
     return gsi_fail (st, "%s; %s", what, names);
 }
@@ -453,7 +489,7 @@ static gs_status_t fence (struct boot_pmix *boot, const char *key, int64_t deadl
     }
     if (!p) /* there was no memory to wait with: it has told the others, and goes */
         return GS_OK;
-    done = pending_wait (p, deadline_ns);
+    done = pending_wait (p, deadline_ns, NULL);
     rc = done ? p->rc : PMIX_ERR_TIMEOUT; /* else its thread may be writing it */
     pending_drop (p, 1);
     if (!done)
@@ -475,7 +511,7 @@ static gs_status_t get_cards (struct boot_pmix *boot, const char *key, size_t by
     bool found = false;
 
     boot->cards = NULL;
-    ask_cards (boot, key, p, NULL, deadline_ns > least_ns ? deadline_ns : least_ns);
+    ask_cards (boot, key, p, NULL, deadline_ns > least_ns ? deadline_ns : least_ns, NULL);
     pthread_mutex_lock (&p->mutex);
     while (first < size && p->questions[first].fits)
         first++;

@@ -264,10 +264,11 @@ struct gsi_coll_ops {
 
     /*
      * (optional) After GS_ERR_TIMEOUT of [call]: tells the other ranks that this one gives up,
-     * listens to them for at most a second, and marks in came[rank] those that are waiting too;
-     * false if it cannot.
+     * listens to them for a grace period of [listen_ns] at most, and marks in came[rank] those
+     * that are waiting too; false if it cannot.
      */
-    bool (*roll_call) (struct gsi_coll *coll, const struct gsi_call *call, unsigned char *came);
+    bool (*roll_call) (struct gsi_coll *coll, const struct gsi_call *call, int64_t listen_ns,
+                       unsigned char *came);
 
     /*
      * (optional) Tells the other ranks, without waiting, that this one has given up: it did its

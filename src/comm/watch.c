@@ -13,12 +13,15 @@
 #include "comm/call.h"
 #include "comm/mail.h"
 #include "comm/queue.h"
+#include "comm/sentry.h"
 
 #define ELSEWHERE_NAMED 4                  /* missing ranks of which a text says where they are */
 #define TELL_SLICES     20                 /* of 5 ms, for the rank before to give up, too; */
 #define TELL_MOST       100                /* no longer than this; */
 #define TOLD_SLICES     40                 /* and for one that has told others to log it */
 #define CROSSED_NS      (GSI_NS_PER_S / 2) /* calls that wait for each other so long, do */
+#define LISTEN_LEAST_NS GSI_NS_PER_S       /* bounds of how long a roll call waits for answers */
+#define LISTEN_MOST_NS  (10 * GSI_NS_PER_S)
 
 /*
  * Tells the other ranks, if the transport can, that this one misses all calls from number
@@ -35,6 +38,43 @@ static const char *host_of (void *context, int rank)
     return ((gs_comm_t *) context)->hosts[rank];
 }
 
+/* Asks who waits, too; false if the transport cannot. */
+static bool call_roll (gs_comm_t *comm, const struct gsi_call *call, unsigned char *came)
+{
+    int64_t listen_ns = gsi_grace_of (comm->timeout_ns, LISTEN_LEAST_NS, LISTEN_MOST_NS);
+
+    if (!comm->coll->ops->roll_call)
+        return false;
+    gsi_sentry_expect (comm, gsi_now_ns () + listen_ns);
+    return comm->coll->ops->roll_call (comm->coll, call, listen_ns, came);
+}
+
+/* Whether rank [rank], of this node, is in a call of [comm] and goes on, but has not answered. */
+static bool is_slow (const gs_comm_t *comm, const struct gsi_call *call, int rank)
+{
+    struct gsi_record_state other;
+
+    return gsi_record_peek (&comm->record, rank, &other) &&
+           (other.seq >= call->seq || (other.seq && !other.last.end_ns)) &&
+           gsi_record_runs (&other);
+}
+
+/* Marks those, too, where others are left that this cannot be said of. */
+static void mark_slow (const gs_comm_t *comm, const struct gsi_call *call, unsigned char *came)
+{
+    enum { SLOW = 2 };
+    bool others = false;
+
+    for (int r = 0; r < comm->team.size; r++) {
+        if (!came[r] && is_slow (comm, call, r))
+            came[r] = SLOW;
+        others = others || !came[r];
+    }
+    for (int r = 0; r < comm->team.size; r++)
+        if (came[r] == SLOW)
+            came[r] = others;
+}
+
 /*
  * Marks the ranks that came to [call]: as the transport hears from them, else as their flight
  * records tell. Those that nothing is known of are marked, too; returns how many.
@@ -44,8 +84,10 @@ static int mark_came (gs_comm_t *comm, const struct gsi_call *call, unsigned cha
     int unknown = 0;
     struct gsi_record_state other;
 
-    if (comm->coll->ops->roll_call && comm->coll->ops->roll_call (comm->coll, call, came))
+    if (call_roll (comm, call, came)) {
+        mark_slow (comm, call, came);
         return 0;
+    }
     for (int r = 0; r < comm->team.size; r++) {
         bool known = gsi_record_peek (&comm->record, r, &other);
         came[r] = !known || other.seq >= call->seq;
@@ -178,8 +220,8 @@ static void name_ends (gs_comm_t *comm, const struct gsi_call *call)
     char deadline[256], ends[GSI_TEXT_MAX / 2];
 
     snprintf (deadline, sizeof (deadline), "%.255s", gsi_last_text ());
-    if (came && comm->coll->ops->roll_call)
-        comm->coll->ops->roll_call (comm->coll, call, came);
+    if (came)
+        call_roll (comm, call, came);
     gsi_mail_name (comm, call, came, ends, sizeof (ends));
     free (came);
     gsi_fail (GS_ERR_TIMEOUT, "%s; %s", deadline, ends);

@@ -152,7 +152,8 @@ void gsi_notice_send (struct gsi_coll_mpi *c, enum gsi_notice_kind kind, bool in
 void gsi_notice_hear (struct gsi_coll_mpi *c); /* takes in what has arrived */
 bool gsi_notice_told (struct gsi_coll *coll, int rank, struct gsi_told *told);
 gs_status_t gsi_transfer_fail (struct gsi_coll_mpi *c, const char *what, int rank, int rc);
-bool gsi_roll_call (struct gsi_coll *coll, const struct gsi_call *call, unsigned char *came);
+bool gsi_roll_call (struct gsi_coll *coll, const struct gsi_call *call, int64_t listen_ns,
+                    unsigned char *came);
 
 /*
  * small.c: gathers [bytes] of every rank where gsi_small_place () says, until the next operation:

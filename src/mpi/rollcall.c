@@ -7,8 +7,6 @@
 #include "mpi/coll_mpi.h"
 #include "mpi/guest.h"
 
-#define LISTEN_NS GSI_NS_PER_S /* how long a roll call waits for answers */
-
 void gsi_notice_hear (struct gsi_coll_mpi *c)
 {
     MPI_Status status;
@@ -95,15 +93,17 @@ void gsi_notice_send (struct gsi_coll_mpi *c, enum gsi_notice_kind kind, bool in
     gsi_guest_keep (notice);
 }
 
-bool gsi_roll_call (struct gsi_coll *coll, const struct gsi_call *call, unsigned char *came)
+bool gsi_roll_call (struct gsi_coll *coll, const struct gsi_call *call, int64_t listen_ns,
+                    unsigned char *came)
 {
     struct gsi_coll_mpi *c = (struct gsi_coll_mpi *) coll;
-    int64_t until_ns = gsi_now_ns () + LISTEN_NS;
-    unsigned spins = GSI_GUEST_YIELD_NOW;
+    int64_t begin_ns = gsi_now_ns ();
+    struct gsi_grace grace;
     int missing;
 
     if (!gsi_guest_usable ())
         return false;
+    gsi_grace_begin (&grace, listen_ns);
     gsi_notice_send (c, GSI_NOTICE_TIMEOUT, call->message > 0, call->seq);
     do {
         gsi_notice_hear (c);
@@ -112,7 +112,7 @@ bool gsi_roll_call (struct gsi_coll *coll, const struct gsi_call *call, unsigned
             came[r] = r == c->rank || c->heard[r].kind != GSI_NOTICE_NONE;
             missing += !came[r];
         }
-        gsi_guest_pause (&spins);
-    } while (missing && gsi_now_ns () < until_ns);
+        gsi_pause (gsi_now_ns () - begin_ns, GSI_NS_PER_MS);
+    } while (missing && !gsi_grace_is_over (&grace));
     return true;
 }

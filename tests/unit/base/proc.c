@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* proc - which processes go on. */
+#include "base/proc.h"
+
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "unit/unit.h"
+
+/* Sends [signal] to [child] and waits until it is there; a zombie stays one. */
+static void strike (pid_t child, int signal, int options)
+{
+    siginfo_t info;
+
+    ck_assert_int_eq (kill (child, signal), 0);
+    ck_assert_int_eq (waitid (P_PID, (id_t) child, &info, options | WNOWAIT), 0);
+}
+
+START_TEST (stopped_and_ended_processes_do_not)
+{
+    pid_t child = fork ();
+    bool runs, other, stopped, ended;
+    uint64_t start;
+
+    if (!child)
+        for (alarm (15);;)
+            pause ();
+    start = gsi_process_start (child, &ended);
+    runs = gsi_process_runs (child, start) && !ended;
+    other = gsi_process_runs (child, start + 1); /* another one of its number */
+    strike (child, SIGSTOP, WSTOPPED);
+    stopped = !gsi_process_runs (child, start) && gsi_process_start (child, &ended) == start;
+    stopped = stopped && !ended;
+    strike (child, SIGKILL, WEXITED);
+    ck_assert (start && runs && !other && stopped);
+    ck_assert (!gsi_process_runs (child, start));
+    gsi_process_start (child, &ended);
+    ck_assert (ended);
+    ck_assert_int_eq (waitpid (child, NULL, 0), child);
+    ck_assert (!gsi_process_runs (child, start));
+    ck_assert (!gsi_process_runs (getpid (), 0));
+}
+END_TEST
+
+UNIT_SUITE ("proc", 20, stopped_and_ended_processes_do_not)
