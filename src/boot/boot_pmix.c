@@ -27,6 +27,7 @@
 #define STARTING_KEY "gradsync.starting" /* of ranks that wait in the start of MPI */
 #define ASK_SECONDS  2                   /* how long a server may take to find a card, at least */
 #define ASK_AGAIN_NS (GSI_NS_PER_S / 4)
+#define PUT_NS       (10 * GSI_NS_PER_S) /* how long it may take to note a card, at least */
 
 struct boot_pmix {
     struct gsi_boot base;
@@ -410,8 +411,9 @@ static gs_status_t reserve (struct gsi_boot *base, size_t bytes)
     return boot->fence && boot->cards ? GS_OK : gsi_fail (GS_ERR_NOMEM, "pmix: out of memory");
 }
 
-static gs_status_t put_card (const char *key, const void *card, size_t bytes)
+static gs_status_t put_card (const char *key, const void *card, size_t bytes, int64_t deadline_ns)
 {
+    int64_t least_ns = gsi_now_ns () + PUT_NS;
     pmix_value_t value;
     pmix_status_t rc;
 
@@ -421,9 +423,7 @@ static gs_status_t put_card (const char *key, const void *card, size_t bytes)
     value.data.bo.size = bytes;
     if ((rc = PMIx_Put (PMIX_GLOBAL, key, &value)) != PMIX_SUCCESS)
         return from_pmix (GS_ERR_BOOT, "PMIx_Put", rc);
-    if ((rc = PMIx_Commit ()) != PMIX_SUCCESS)
-        return from_pmix (GS_ERR_BOOT, "PMIx_Commit", rc);
-    return GS_OK;
+    return gsi_pmix_commit (deadline_ns > least_ns ? deadline_ns : least_ns);
 }
 
 /* Puts the key of ranks that have failed, the same on all that did so since the last exchange. */
@@ -432,7 +432,7 @@ static gs_status_t put_end (char *key, size_t room)
     pthread_mutex_lock (&guard);
     snprintf (key, room, "gradsync.end.%d", exchanges);
     pthread_mutex_unlock (&guard);
-    return put_card (key, "", 1);
+    return put_card (key, "", 1, 0);
 }
 
 static void show (struct gsi_boot *base)
@@ -541,7 +541,8 @@ static gs_status_t exchange (struct gsi_boot *base, const void *card, size_t byt
     pthread_mutex_lock (&guard);
     snprintf (key, sizeof (key), "gradsync.card.%d", ++exchanges); /* also if this one fails */
     pthread_mutex_unlock (&guard);
-    if ((st = put_card (key, card, bytes)) || (st = fence (boot, key, deadline_ns)) || !cards)
+    if ((st = put_card (key, card, bytes, deadline_ns)) ||
+        (st = fence (boot, key, deadline_ns)) || !cards)
         return st;
     return get_cards (boot, key, bytes, cards, deadline_ns);
 }
@@ -550,7 +551,7 @@ gs_status_t gsi_boot_pmix_wait (struct gsi_boot **out)
 {
     gs_status_t st = PMIx_Initialized () ? open_pmix (INT64_MAX, out) : GS_ERR_STATE;
 
-    return st ? st : put_card (STARTING_KEY, "", 1);
+    return st ? st : put_card (STARTING_KEY, "", 1, 0);
 }
 
 gs_status_t gsi_boot_pmix_missing (struct gsi_boot *boot)

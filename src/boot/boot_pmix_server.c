@@ -10,6 +10,7 @@
 
 #include <fenv.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdlib.h>
 
@@ -23,6 +24,7 @@
 static pthread_mutex_t guard = PTHREAD_MUTEX_INITIALIZER; /* all below */
 static bool initialised, unreachable; /* a server was announced, and does not answer */
 static int users;
+static atomic_bool silent;          /* it does not answer any more */
 static struct gsi_errand *starting; /* PMIx_Init, until a create has taken note of its end */
 static pmix_proc_t started;         /* what it tells */
 
@@ -36,7 +38,7 @@ static void finalize_at_exit (void)
                  "the process ends with %d communicators open: the launcher "
                  "will take it for a failed rank. Call gs_comm_destroy",
                  users);
-    else if (initialised)
+    else if (initialised && !atomic_load (&silent))
         PMIx_Finalize (NULL, 0);
     initialised = false;
     pthread_mutex_unlock (&guard);
@@ -117,6 +119,35 @@ gs_status_t gsi_pmix_connect (int64_t deadline_ns, pmix_proc_t *me)
     st = connect_server (deadline_ns, me);
     pthread_mutex_unlock (&guard);
     return st;
+}
+
+static int commit (void *unused)
+{
+    (void) unused;
+    return PMIx_Commit ();
+}
+
+gs_status_t gsi_pmix_commit (int64_t deadline_ns)
+{
+    struct gsi_errand *errand = NULL;
+    pmix_status_t rc = PMIX_SUCCESS;
+    gs_status_t st = GS_ERR_TIMEOUT;
+
+    if (!atomic_load (&silent))
+        st = gsi_errand_run (&errand, "PMIx_Commit", commit, NULL, deadline_ns, &rc);
+    if (st == GS_ERR_TIMEOUT) {
+        atomic_store (&silent, true);
+        if (errand)
+            gsi_errand_leave (errand);
+        return gsi_fail (st,
+                         "bootstrap: the deadline passed (GS_BOOT_TIMEOUT_MS) in PMIx_Commit: "
+                         "the PMIx server, a part of the launcher, does not answer any more");
+    }
+    if (st) /* no memory for a thread */
+        rc = PMIx_Commit ();
+    if (rc != PMIX_SUCCESS)
+        return gsi_fail (GS_ERR_BOOT, "PMIx_Commit: %s (%d)", PMIx_Error_string (rc), rc);
+    return GS_OK;
 }
 
 void gsi_pmix_disconnect (void)

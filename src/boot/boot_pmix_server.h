@@ -14,6 +14,12 @@
  */
 gs_status_t gsi_pmix_connect (int64_t deadline_ns, pmix_proc_t *me);
 
+/*
+ * Hands what was put to the server, by a thread that can be left behind: PMIx_Commit has no
+ * deadline of its own, and a server that a rank has died in the arms of may never answer (4.2).
+ */
+gs_status_t gsi_pmix_commit (int64_t deadline_ns);
+
 /* One user less. */
 void gsi_pmix_disconnect (void);
 

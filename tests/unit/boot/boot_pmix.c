@@ -1,19 +1,22 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * boot_pmix - a server that answers when nobody waits any more. Functions of PMIx are replaced by
- * those below while [fake] is set; else these hand on, also what PMIx itself calls (5.0).
+ * boot_pmix - a server that answers when nobody waits any more, or never. Functions of PMIx are
+ * replaced by those below while [fake] is set; else these hand on, also what PMIx itself calls
+ * (5.0).
  */
 #include <dlfcn.h>
 #include <pmix.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/status.h"
 #include "boot/boot.h"
+#include "boot/boot_pmix_server.h"
 #include "unit/unit.h"
 
 #define HELD 2 /* questions: of the own node's ranks */
 
-static bool fake;
+static bool fake, hangs; /* in PMIx_Commit */
 
 /* Questions as they were asked, and what PMIx has been given to keep until it answers. */
 static struct held {
@@ -69,6 +72,8 @@ pmix_status_t PMIx_Put (pmix_scope_t scope, const char key[], pmix_value_t *val)
 pmix_status_t PMIx_Commit (void)
 {
     HAND_ON (PMIx_Commit, );
+    while (hangs)
+        pause ();
     return PMIX_SUCCESS;
 }
 
@@ -142,4 +147,18 @@ START_TEST (answers_come_after_the_deadline)
 }
 END_TEST
 
-UNIT_SUITE ("boot_pmix", 60, answers_come_after_the_deadline)
+START_TEST (a_commit_has_a_deadline)
+{
+    static const char text[] =
+        "the PMIx server, a part of the launcher, does not answer any more";
+
+    fake = true;
+    unit_ok (gsi_pmix_commit (INT64_MAX / 2));
+    hangs = true;
+    unit_fails (gsi_pmix_commit (gsi_now_ns () + 50 * GSI_NS_PER_MS), GS_ERR_TIMEOUT, text);
+    unit_fails (gsi_pmix_commit (INT64_MAX / 2), GS_ERR_TIMEOUT,
+                text); /* it is not asked again */
+}
+END_TEST
+
+UNIT_SUITE ("boot_pmix", 60, answers_come_after_the_deadline, a_commit_has_a_deadline)
