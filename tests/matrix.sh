@@ -246,6 +246,7 @@ other_builds () {
     # They take long, and judge numbers, or the order of calls; the programs themselves run in
     # other tests, too.
     local long='^tests/\(demo/\(resume\|skill\|weights\|wire\)\|multi/ckpt_r[a-z]*\)\.sh'
+    long+='\|^tests/multi/chaos\.sh'
 
     build_in "clang" build-clang --enable-werror CC=clang CXX=clang++ "${gpus[@]}" \
         && tests "clang: unit tests" build-clang make -j"$jobs" -C build-clang check-unit

@@ -181,6 +181,8 @@ static struct {
 static void *strike (void *unused)
 {
     usleep ((useconds_t) plan.us);
+    printf ("rank %d strikes\n", rank);
+    fflush (stdout);
     if (!strcmp (plan.how, "kill"))
         raise (SIGKILL);
     else if (!strcmp (plan.how, "stop"))
