@@ -379,7 +379,7 @@ static gs_status_t norm_factor (const double *sums, size_t stride, int ranks, do
                   gsi_cuda_norm_factor (sums, stride, ranks, most, factor, stream));
 }
 
-static const struct gsi_queue_ops queue = {
+static const struct gsi_stream_ops streams = {
     .enter = enter,
     .leave = leave,
     .stand_apart = stand_apart,
@@ -418,5 +418,5 @@ const struct gsi_device_ops gsi_device_cuda = {
     .alloc = alloc_cuda,
     .free = free_cuda,
     .gpus = gpus_of_process,
-    .queue = &queue,
+    .streams = &streams,
 };

@@ -60,7 +60,7 @@ cudaError_t gsi_cuda_squares (gs_dtype_t dtype, const void *data, size_t count, 
 cudaError_t gsi_cuda_box (enum gsi_box_way way, gs_dtype_t dtype, const struct gsi_box *box,
                           void *array, void *packed, cudaStream_t stream);
 
-/* norm_factor of struct gsi_queue_ops. */
+/* norm_factor of struct gsi_stream_ops. */
 cudaError_t gsi_cuda_norm_factor (const double *squares, size_t stride, int ranks, double most,
                                   double *factor, cudaStream_t stream);
 

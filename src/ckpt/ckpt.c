@@ -38,7 +38,7 @@ gs_status_t gsi_ckpt_ready (const gs_ckpt_t *ckpt, const char *caller)
     if (st || ckpt->committed)
         return st;
     return gsi_fail (GS_ERR_STATE, "%s: %s is not committed: call gs_ckpt_commit first", caller,
-                     ckpt->tenant.name);
+                     ckpt->client.name);
 }
 
 gs_status_t gsi_ckpt_writable (const gs_ckpt_t *ckpt, const char *caller)
@@ -48,7 +48,7 @@ gs_status_t gsi_ckpt_writable (const gs_ckpt_t *ckpt, const char *caller)
     if (st || !ckpt->opts.read_only)
         return st;
     return gsi_fail (GS_ERR_STATE, "%s: %s has the option read_only: it writes nothing", caller,
-                     ckpt->tenant.name);
+                     ckpt->client.name);
 }
 
 static gs_status_t check_opts (const gs_ckpt_opts_t *opts)
@@ -122,10 +122,10 @@ gs_status_t gs_ckpt_create (gs_comm_t *comm, const char *dir, const gs_ckpt_opts
     }
     c->opts = *opts;
     c->opts.name = c->opts.signals = NULL;
-    snprintf (c->tenant.name, sizeof (c->tenant.name), "plan '%.64s'",
+    snprintf (c->client.name, sizeof (c->client.name), "plan '%.64s'",
               opts->name ? opts->name : "checkpoint");
     if ((st = gsi_stop_open (&c->stop, c->dir, opts)) ||
-        (st = gsi_feature_open (comm, &c->tenant, "gs_ckpt_create"))) {
+        (st = gsi_feature_open (comm, &c->client, "gs_ckpt_create"))) {
         gsi_stop_close (&c->stop);
         free (c->given);
         free (c->dir);
@@ -153,12 +153,12 @@ gs_status_t gs_ckpt_destroy (gs_ckpt_t *ckpt)
         return gsi_fail (GS_ERR_STATE,
                          "gs_ckpt_destroy: a checkpoint of %s is still being written: call "
                          "gs_ckpt_wait first",
-                         ckpt->tenant.name);
+                         ckpt->client.name);
     if (!gsi_save_come_back (ckpt)) {
         gsi_log (GS_LOG_WARN, "ckpt",
                  "%s: its memory and its lock stay: the file system holds a thread of it",
-                 ckpt->tenant.name);
-        gsi_feature_close (ckpt->comm, &ckpt->tenant);
+                 ckpt->client.name);
+        gsi_feature_close (ckpt->comm, &ckpt->client);
         ckpt->magic = 0;
         return gsi_result (GS_OK);
     }
@@ -174,7 +174,7 @@ gs_status_t gs_ckpt_destroy (gs_ckpt_t *ckpt)
     free (ckpt->damaged);
     free (ckpt->given);
     free (ckpt->dir);
-    gsi_feature_close (ckpt->comm, &ckpt->tenant);
+    gsi_feature_close (ckpt->comm, &ckpt->client);
     ckpt->magic = 0;
     free (ckpt);
     return gsi_result (GS_OK);
@@ -189,7 +189,7 @@ static gs_status_t check_addable (const gs_ckpt_t *c, const char *caller)
     if (st || !c->committed)
         return st;
     return gsi_fail (GS_ERR_STATE, "%s: %s is committed: make another plan", caller,
-                     c->tenant.name);
+                     c->client.name);
 }
 
 static int find (const gs_ckpt_t *c, const char *name)
@@ -331,7 +331,7 @@ static gs_status_t check_array (gs_ckpt_t *c, const char *caller, struct gsi_ckp
     if ((st = gsi_feature_check (c->comm, text, a->data, a->count, a->dtype, &staged)))
         return st;
     device = gsi_feature_device (c->comm);
-    a->on_gpu = device->ops->queue && !staged && a->count;
+    a->on_gpu = device->ops->streams && !staged && a->count;
     return grow (c, caller);
 }
 

@@ -8,8 +8,8 @@
 #include "ckpt/h5.h"
 #include "ckpt/seal.h"
 #include "ckpt/stop.h"
-#include "comm/block.h"
-#include "comm/feature.h"
+#include "field/block.h"
+#include "feature/feature.h"
 
 #define GSI_CKPT_MAGIC 0x67734350
 
@@ -71,7 +71,7 @@ struct gs_ckpt {
     uint32_t magic;
     gs_comm_t *comm;
     int rank, size;
-    struct gsi_tenant tenant;
+    struct gsi_client client;
     gs_ckpt_opts_t opts;
     char *given, *dir; /* the folder as it was named, and by its absolute path */
     bool committed;

@@ -16,8 +16,8 @@
 #include "ckpt/ckpt.h"
 #include "ckpt/signals.h"
 #include "ckpt/store.h"
-#include "comm/agree.h"
-#include "comm/same.h"
+#include "feature/consensus.h"
+#include "feature/same.h"
 
 static const char caller[] = "gs_ckpt_commit";
 
@@ -68,7 +68,7 @@ static gs_status_t compare (const gs_ckpt_t *c)
     gs_status_t st;
 
     gsi_signals_describe (c->stop.signals, signals, sizeof (signals));
-    describe_text (&t, c->tenant.name, "folder", c->given);
+    describe_text (&t, c->client.name, "folder", c->given);
     gsi_text_add (&t, "keep_last %d, keep_every %" PRId64 ", overwrite %d\n", o->keep_last,
                   o->keep_every, !!o->overwrite);
     gsi_text_add (&t, "allow_missing %d, allow_extra %d, ranks %d\n", !!o->allow_missing,
@@ -125,7 +125,7 @@ static gs_status_t check_all_cover (const gs_ckpt_t *c)
 
     if (!blocks || !sorted || gsi_fault ("ckpt.memory"))
         st = gsi_fail (GS_ERR_NOMEM, "%s: out of memory", caller);
-    st = gsi_agree (c->comm, caller, st, &nothing, NULL);
+    st = gsi_consensus (c->comm, caller, st, &nothing, NULL);
     for (int i = 0; i < c->arrays && !st; i++)
         if (c->array[i].kind == GSI_CKPT_SHARDED)
             st = check_cover (c, &c->array[i], blocks, sorted);
@@ -141,11 +141,11 @@ gs_status_t gs_ckpt_commit (gs_ckpt_t *ckpt)
     if (st)
         return gsi_result (st);
     if (ckpt->committed)
-        return gsi_fail (GS_ERR_STATE, "%s: %s is committed already", caller, ckpt->tenant.name);
+        return gsi_fail (GS_ERR_STATE, "%s: %s is committed already", caller, ckpt->client.name);
     if ((st = compare (ckpt)))
         return gsi_result (st);
     if (!ckpt->arrays)
-        return gsi_fail (GS_ERR_ARG, "%s: nothing was added to %s", caller, ckpt->tenant.name);
+        return gsi_fail (GS_ERR_ARG, "%s: nothing was added to %s", caller, ckpt->client.name);
     if ((st = check_all_cover (ckpt)) || (st = gsi_ckpt_lay_out (ckpt, caller))) {
         gsi_ckpt_undo (ckpt);
         return gsi_result (st);

@@ -13,7 +13,7 @@
 #include "ckpt/own.h"
 #include "ckpt/save.h"
 #include "ckpt/store.h"
-#include "comm/agree.h"
+#include "feature/consensus.h"
 
 /* ---- Replicas ---- */
 
@@ -96,8 +96,8 @@ static gs_status_t gather_sums (const struct gsi_save *s, gs_stream_t stream)
 gs_status_t gsi_save_settle (struct gsi_save *s, const char *caller, gs_stream_t stream)
 {
     struct gsi_agreement nothing = {.words = 0};
-    gs_status_t st =
-        gsi_agree (s->c->comm, caller, gsi_failure_repeat (&s->flow.failure), &nothing, stream);
+    gs_status_t st = gsi_consensus (s->c->comm, caller, gsi_failure_repeat (&s->flow.failure),
+                                    &nothing, stream);
 
     return st || (st = compare_digests (s, caller, stream)) ? st : gather_sums (s, stream);
 }

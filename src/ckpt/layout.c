@@ -15,7 +15,7 @@
 #include "ckpt/remover.h"
 #include "ckpt/save.h"
 #include "ckpt/store.h"
-#include "comm/agree.h"
+#include "feature/consensus.h"
 
 /* What a commit needs only for itself. */
 struct work {
@@ -32,7 +32,7 @@ static gs_status_t agree (const struct work *w, gs_status_t st)
 {
     struct gsi_agreement nothing = {.words = 0};
 
-    return gsi_agree (w->c->comm, w->caller, st, &nothing, NULL);
+    return gsi_consensus (w->c->comm, w->caller, st, &nothing, NULL);
 }
 
 static gs_status_t out_of_memory (const struct work *w)
@@ -391,7 +391,7 @@ static gs_status_t make_files (struct work *w)
         return st;
     if (!c->rank)
         id = strtoull (c->coming.id, NULL, 16);
-    if ((st = gsi_agree_most (c->comm, w->caller, st, &id, 1, NULL)) || (st = share (w)))
+    if ((st = gsi_consensus_most (c->comm, w->caller, st, &id, 1, NULL)) || (st = share (w)))
         return st;
     snprintf (c->coming.id, sizeof (c->coming.id), "%016" PRIx64, id);
     if ((st = agree (w, c->rank ? gsi_store_see (c, w->caller) : GS_OK)))
@@ -450,7 +450,7 @@ void gsi_ckpt_undo (gs_ckpt_t *c)
     if (!c->hung) { /* else a thread has them */
         if (!gsi_remover_close (c->remover, gsi_ckpt_until_ns (c)) || !gsi_save_drop (c))
             gsi_log (GS_LOG_WARN, "ckpt", "%s: its lock stays: the file system holds a thread",
-                     c->tenant.name);
+                     c->client.name);
         c->remover = NULL;
         c->lock = NULL;
     }

@@ -20,8 +20,8 @@
 #include "ckpt/region.h"
 #include "ckpt/source.h"
 #include "ckpt/store.h"
-#include "comm/agree.h"
-#include "comm/fetch.h"
+#include "feature/consensus.h"
+#include "feature/host_access.h"
 
 static const char caller[] = "gs_ckpt_read";
 
@@ -33,20 +33,20 @@ struct load {
     gs_stream_t stream;
     int64_t step;
     struct gsi_source source;
-    bool strange;           /* ranks do not see the same file */
-    uint64_t *offset;       /* [arrays] in this file; or with parts, the number of the data set */
-    size_t *counts;         /* [2 * size] of a gather */
-    struct gsi_fetch fetch; /* of the array that is being read, */
-    int array;              /* its number, */
-    uint64_t bytes;         /* and what was found of it */
-    int64_t turn_ns;        /* when the other ranks are told next that this one goes on */
+    bool strange;     /* ranks do not see the same file */
+    uint64_t *offset; /* [arrays] in this file; or with parts, the number of the data set */
+    size_t *counts;   /* [2 * size] of a gather */
+    struct gsi_host_access fetch; /* of the array that is being read, */
+    int array;                    /* its number, */
+    uint64_t bytes;               /* and what was found of it */
+    int64_t turn_ns;              /* when the other ranks are told next that this one goes on */
 };
 
 static gs_status_t agree (const struct load *l, gs_status_t st)
 {
     struct gsi_agreement nothing = {.words = 0};
 
-    return gsi_agree (l->c->comm, caller, st, &nothing, l->stream);
+    return gsi_consensus (l->c->comm, caller, st, &nothing, l->stream);
 }
 
 /* ---- Together ---- */
@@ -125,7 +125,7 @@ static gs_status_t check_file (struct load *l)
 
     a.word[0] = l->source.seal.table_crc;
     a.word[1] = l->source.seal.image_crc;
-    if (st || (st = gsi_agree (l->c->comm, caller, st, &a, l->stream)))
+    if (st || (st = gsi_consensus (l->c->comm, caller, st, &a, l->stream)))
         return st;
     l->strange = a.differs != -1;
     if (l->strange)
@@ -155,7 +155,7 @@ static gs_status_t differ (const struct load *l, const struct gsi_h5_set *there,
     write_shape (there, is, sizeof (is));
     write_shape (ours, should, sizeof (should));
     return gsi_fail (GS_ERR_MISMATCH, "%s: %s is %s there and %s in %s", l->source.path,
-                     there->path, is, should, l->c->tenant.name);
+                     there->path, is, should, l->c->client.name);
 }
 
 /* What becomes of an array of ranks. */
@@ -228,13 +228,13 @@ static gs_status_t place_sets (const struct load *l, struct gsi_h5_set **sorted,
     if (!st && !any)
         st = gsi_fail (GS_ERR_MISMATCH,
                        "%s: it has none of the arrays of %s: it is of something else",
-                       l->source.path, l->c->tenant.name);
+                       l->source.path, l->c->client.name);
     for (size_t k = 0; k < number && !st && !l->c->opts.allow_extra; k++)
         if (sorted[k]->dims >= 0)
             st = gsi_fail (GS_ERR_MISMATCH,
                            "%s: it has %s, which %s has not: add it, or give the option "
                            "allow_extra",
-                           l->source.path, sorted[k]->path, l->c->tenant.name);
+                           l->source.path, sorted[k]->path, l->c->client.name);
     return st;
 }
 
@@ -278,8 +278,8 @@ static gs_status_t read_part (void *context, const struct gsi_part *part)
         size_t n = part->bytes - done < PIECE_BYTES ? part->bytes - done : PIECE_BYTES;
         char *to = (char *) a->data + part->at + done;
         if (!(st = gsi_source_read (&l->source, part->region->part,
-                                    gsi_fetch_room (&l->fetch, to), n, offset + done)))
-            st = gsi_fetch_put (&l->fetch, to, n);
+                                    gsi_host_access_room (&l->fetch, to), n, offset + done)))
+            st = gsi_host_access_put (&l->fetch, to, n);
         if (!st)
             st = keep_in_touch (l, false);
     }
@@ -314,14 +314,14 @@ static gs_status_t read_array (struct load *l, int i)
     l->array = i;
     l->bytes = 0;
     gsi_view_to_read (l->c, i, l->source.seal.ranks, slot, &view);
-    st = gsi_fetch_open (&l->fetch, l->c->comm, caller, a->data, a->count, a->dtype, PIECE_BYTES,
-                         l->stream);
+    st = gsi_host_access_open (&l->fetch, l->c->comm, caller, a->data, a->count, a->dtype,
+                               PIECE_BYTES, l->stream);
     if (!st)
         st = read_regions (l, i, &view);
     if (!st && l->bytes != gsi_block_count (&view.mine, view.dims) * view.element)
         st = gsi_fail (GS_ERR_FORMAT, "%s: its map has not all of array '%s', or more than that",
                        l->source.path, a->name);
-    gsi_fetch_close (&l->fetch);
+    gsi_host_access_close (&l->fetch);
     return st;
 }
 
@@ -377,7 +377,7 @@ static void note_filled (const struct load *l, bool found)
                  "step %" PRId64
                  ": %d of %d arrays of %s are not in the file and stay as they are: "
                  "%s%s",
-                 l->step, missing, c->arrays, c->tenant.name, names,
+                 l->step, missing, c->arrays, c->client.name, names,
                  strlen (names) + 16 < sizeof (names) ? "" : " and more");
 }
 
@@ -450,7 +450,7 @@ static gs_status_t check_args (const struct load *l, int64_t step)
                        caller, step);
     else if (!l->offset || !l->counts)
         st = gsi_fail (GS_ERR_NOMEM, "%s: out of memory", caller);
-    if ((st = gsi_agree (l->c->comm, caller, st, &a, l->stream)) || a.differs == -1)
+    if ((st = gsi_consensus (l->c->comm, caller, st, &a, l->stream)) || a.differs == -1)
         return st;
     return gsi_fail (GS_ERR_MISMATCH,
                      "%s: rank %d reads step %" PRId64 ", rank %d step %" PRId64
@@ -469,7 +469,7 @@ gs_status_t gs_ckpt_read (gs_ckpt_t *ckpt, int64_t step, int64_t *found, gs_stre
     if (ckpt->save)
         return gsi_fail (GS_ERR_STATE,
                          "%s: a checkpoint of %s is still being written: call gs_ckpt_wait first",
-                         caller, ckpt->tenant.name);
+                         caller, ckpt->client.name);
     l.offset = calloc ((size_t) ckpt->arrays, sizeof (*l.offset));
     l.counts = calloc (2 * (size_t) ckpt->size, sizeof (*l.counts));
     if (!(st = check_args (&l, step))) {
@@ -520,7 +520,7 @@ gs_status_t gs_ckpt_list (gs_ckpt_t *ckpt, int64_t *steps, size_t room, size_t *
         st = gsi_fail (GS_ERR_ARG, "%s: %s is NULL", list, number ? "steps" : "number");
     else if (!ckpt->rank)
         st = gsi_store_list (ckpt, &all, &n);
-    if (!(st = gsi_agree (ckpt->comm, list, st, &a, NULL)) && a.differs != -1)
+    if (!(st = gsi_consensus (ckpt->comm, list, st, &a, NULL)) && a.differs != -1)
         st = gsi_fail (GS_ERR_MISMATCH, "%s: rank %d has room for %zu steps, rank %d for %zu",
                        list, a.least_rank, (size_t) a.least, a.most_rank, (size_t) a.most);
     there = n;

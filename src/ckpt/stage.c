@@ -10,9 +10,9 @@
 
 #define SPIN_NS (GSI_NS_PER_MS / 10)
 
-static const struct gsi_queue_ops *queue_of (const gs_ckpt_t *c)
+static const struct gsi_stream_ops *queue_of (const gs_ckpt_t *c)
 {
-    return gsi_feature_device (c->comm)->ops->queue;
+    return gsi_feature_device (c->comm)->ops->streams;
 }
 
 /* ---- The ring ---- */
@@ -20,7 +20,7 @@ static const struct gsi_queue_ops *queue_of (const gs_ckpt_t *c)
 static gs_status_t open_on_gpu (struct gsi_staging *g, const gs_ckpt_t *c, size_t room)
 {
     const struct gsi_device *device = gsi_feature_device (c->comm);
-    const struct gsi_queue_ops *queue = queue_of (c);
+    const struct gsi_stream_ops *queue = queue_of (c);
     int previous;
     gs_status_t st = queue->enter (device, &previous);
 
@@ -70,13 +70,13 @@ gs_status_t gsi_stage_prepare (gs_ckpt_t *c, size_t room)
     }
     gsi_stage_release (c);
     return gsi_fail (st, "%s: no %zu bytes to stage arrays in: %s: set the option memory",
-                     c->tenant.name, room, gsi_last_text ());
+                     c->client.name, room, gsi_last_text ());
 }
 
 void gsi_stage_release (gs_ckpt_t *c)
 {
     const struct gsi_device *device = gsi_feature_device (c->comm);
-    const struct gsi_queue_ops *queue = queue_of (c);
+    const struct gsi_stream_ops *queue = queue_of (c);
     int previous;
 
     if (c->staging.keep)
@@ -96,7 +96,7 @@ void gsi_stage_release (gs_ckpt_t *c)
 
 gs_status_t gsi_stage_follow (const gs_ckpt_t *c, gs_stream_t stream)
 {
-    const struct gsi_queue_ops *queue = queue_of (c);
+    const struct gsi_stream_ops *queue = queue_of (c);
     int previous;
     gs_status_t st;
 
@@ -116,7 +116,7 @@ struct stager {
     struct gsi_save *save;
     struct gsi_flow *flow;
     struct gsi_staging *staging;
-    const struct gsi_queue_ops *queue; /* NULL on hosts */
+    const struct gsi_stream_ops *queue; /* NULL on hosts */
     int64_t patience_ns;
     uint64_t copied, told; /* bytes that are on their way to the ring, that the writer knows of */
     size_t batch;          /* that it is told of at a time */
@@ -137,7 +137,7 @@ static gs_status_t await_copies (struct stager *g)
             g->staging->keep = true;
             return gsi_fail (
                 GS_ERR_TIMEOUT, "%s: copies from the GPU have not ended within %lld ms",
-                g->save->c->tenant.name, (long long) (g->patience_ns / GSI_NS_PER_MS));
+                g->save->c->client.name, (long long) (g->patience_ns / GSI_NS_PER_MS));
         }
         gsi_pause (now_ns - begin_ns, SPIN_NS);
     }

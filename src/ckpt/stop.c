@@ -16,7 +16,7 @@
 #include "base/status.h"
 #include "ckpt/ckpt.h"
 #include "ckpt/signals.h"
-#include "comm/agree.h"
+#include "feature/consensus.h"
 
 static const char caller[] = "gs_ckpt_stop_requested";
 
@@ -128,7 +128,7 @@ static void tell_signal (const gs_ckpt_t *c, uint64_t word)
 {
     int rank = (int) (UINT32_MAX - (uint32_t) word);
 
-    gsi_log (GS_LOG_WARN, "ckpt", "%s stops: rank %d (host %s) has received %s", c->tenant.name,
+    gsi_log (GS_LOG_WARN, "ckpt", "%s stops: rank %d (host %s) has received %s", c->client.name,
              rank, gs_comm_host_of (c->comm, rank),
              gsi_signals_name (UINT64_C (1) << ((word >> 32) - 1)));
 }
@@ -140,7 +140,7 @@ static void tell_time (const gs_ckpt_t *c, bool first)
     gsi_log (GS_LOG_WARN, "ckpt",
              "%s stops: the job ends in %.1f s, and %.1f s are needed: %.3f s between two calls, "
              "1.5 times %.3f s for a checkpoint, and stop_margin_s %g%s",
-             c->tenant.name, left_s (s), gsi_stop_needed_s (s), s->longest_call_s,
+             c->client.name, left_s (s), gsi_stop_needed_s (s), s->longest_call_s,
              s->longest_write_s, s->margin_s,
              first
                  ? ". It was so near from the first call on, and nothing will be done: give the "
@@ -150,7 +150,7 @@ static void tell_time (const gs_ckpt_t *c, bool first)
 
 static void tell_file (const gs_ckpt_t *c, bool first)
 {
-    gsi_log (GS_LOG_WARN, "ckpt", "%s stops: there is a file %s%s", c->tenant.name, c->stop.file,
+    gsi_log (GS_LOG_WARN, "ckpt", "%s stops: there is a file %s%s", c->client.name, c->stop.file,
              first
                  ? ". It was there before this job asked, which therefore stops at once, and so "
                    "does each after it: remove the file"
@@ -200,7 +200,7 @@ gs_status_t gs_ckpt_stop_requested (gs_ckpt_t *ckpt, int *reasons, gs_stream_t s
         ask (ckpt, word);
     else
         st = gsi_fail (GS_ERR_ARG, "%s: reasons is NULL", caller);
-    if ((st = gsi_agree_most (ckpt->comm, caller, st, word, WORDS, stream))) {
+    if ((st = gsi_consensus_most (ckpt->comm, caller, st, word, WORDS, stream))) {
         take_back (s, &before);
         return gsi_result (st);
     }

@@ -212,7 +212,7 @@ gs_status_t gsi_store_take (gs_ckpt_t *c, const char *caller)
 
 gs_status_t gsi_store_hold (const gs_ckpt_t *c)
 {
-    gs_status_t st = gsi_lock_look (c->tenant.name, c->lock);
+    gs_status_t st = gsi_lock_look (c->client.name, c->lock);
 
     if (!st && gsi_lock_took (c->lock))
         sweep (c, true);

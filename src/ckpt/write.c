@@ -18,7 +18,7 @@
 #include "ckpt/save.h"
 #include "ckpt/stage.h"
 #include "ckpt/store.h"
-#include "comm/agree.h"
+#include "feature/consensus.h"
 
 #define RING_BYTES ((size_t) 64 << 20) /* of a write that the caller waits for, on GPUs */
 #define UNIT_BYTES ((size_t) 4096)     /* of the sizes of rings */
@@ -42,7 +42,7 @@ static gs_status_t agree (const struct order *o, gs_status_t st)
 {
     struct gsi_agreement nothing = {.words = 0};
 
-    return gsi_agree (o->c->comm, o->caller, st, &nothing, o->stream);
+    return gsi_consensus (o->c->comm, o->caller, st, &nothing, o->stream);
 }
 
 /* ---- The life of a save ---- */
@@ -271,7 +271,7 @@ static gs_status_t check_order (const struct order *o)
                        "%s: the file system still holds the thread that was to write step "
                        "%" PRId64 " to %s",
                        o->caller, o->c->hung->step, o->c->dir);
-    if ((st = gsi_agree (o->c->comm, o->caller, st, &a, o->stream)) || a.differs == -1)
+    if ((st = gsi_consensus (o->c->comm, o->caller, st, &a, o->stream)) || a.differs == -1)
         return st;
     if (a.differs == 1)
         return gsi_fail (GS_ERR_MISMATCH,
@@ -331,7 +331,7 @@ static size_t ring_for (const struct order *o, uint64_t total)
     size_t most = c->opts.memory, whole = (size_t) (total + UNIT_BYTES - 1) / UNIT_BYTES;
 
     whole = (whole + 1) * UNIT_BYTES;
-    if (!gsi_feature_device (c->comm)->ops->queue && o->mode != STAGED)
+    if (!gsi_feature_device (c->comm)->ops->streams && o->mode != STAGED)
         return 0;
     if (!most && o->mode == NOW)
         most = RING_BYTES;
@@ -343,7 +343,7 @@ static size_t ring_for (const struct order *o, uint64_t total)
 static gs_status_t make_save (const struct order *o, struct gsi_save **out)
 {
     gs_ckpt_t *c = o->c;
-    bool on_gpus = gsi_feature_device (c->comm)->ops->queue != NULL;
+    bool on_gpus = gsi_feature_device (c->comm)->ops->streams != NULL;
     struct gsi_save *s = gsi_fault ("ckpt.memory") ? NULL : calloc (1, sizeof (*s));
     uint64_t total;
     size_t room;
@@ -396,7 +396,7 @@ static gs_status_t make_files (const struct order *o)
     if ((st = await_all (o)))
         return st;
     st = gsi_failure_repeat (&c->save->flow.failure);
-    if ((st = gsi_agree_most (c->comm, o->caller, st, &c->coming.told, 1, o->stream)))
+    if ((st = gsi_consensus_most (c->comm, o->caller, st, &c->coming.told, 1, o->stream)))
         return st;
     is_through (c->save);
     if (!c->nodes)
@@ -431,7 +431,7 @@ static gs_status_t begin (const struct order *o)
     gs_ckpt_t *c = o->c;
     gs_status_t st = GS_OK;
 
-    if (gsi_feature_device (c->comm)->ops->queue && c->opts.compare != GS_CKPT_COMPARE_NONE)
+    if (gsi_feature_device (c->comm)->ops->streams && c->opts.compare != GS_CKPT_COMPARE_NONE)
         st = compare_now (o);
     if (st)
         return st;
@@ -513,7 +513,7 @@ bool gsi_save_drop (const gs_ckpt_t *c)
     s->c = (gs_ckpt_t *) (uintptr_t) c;
     s->lock = c->lock;
     gsi_flow_open (&s->flow, c->dir, NULL, 0, 0);
-    begin_work (s, drop, c->dir, c->tenant.name);
+    begin_work (s, drop, c->dir, c->client.name);
     if (!is_through (s)) { /* the thread still has it */
         s->left = atomic_load (&left);
         while (!atomic_compare_exchange_weak (&left, &s->left, s))

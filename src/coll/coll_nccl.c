@@ -215,11 +215,11 @@ static void discard (struct gsi_coll *coll)
     struct gsi_coll_nccl *c = (struct gsi_coll_nccl *) coll;
     const struct gsi_device *device = c->device;
     int previous;
-    bool entered = !device->ops->queue->enter (device, &previous);
+    bool entered = !device->ops->streams->enter (device, &previous);
 
     dissolve (c);
     if (entered)
-        device->ops->queue->leave (device, previous);
+        device->ops->streams->leave (device, previous);
 }
 
 static gs_status_t open_nccl (const struct gsi_coll_setup *setup, struct gsi_coll **out)
@@ -235,7 +235,7 @@ static gs_status_t open_nccl (const struct gsi_coll_setup *setup, struct gsi_col
     c->base.others = setup->others;
     c->base.context = setup->context;
     c->device = setup->device;
-    c->queue = setup->device->ops->queue;
+    c->queue = setup->device->ops->streams;
     c->rank = setup->team->rank;
     c->size = setup->team->size;
     c->ordered = gsi_env_int (GSI_ENV_DETERMINISTIC);

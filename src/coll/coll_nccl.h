@@ -58,8 +58,8 @@ struct gsi_coll_nccl {
     struct gsi_coll base;
     struct gsi_nccl_family *family;
     const struct gsi_device *device;
-    const struct gsi_queue_ops *queue; /* of [device] */
-    ncclComm_t comm;                   /* NULL before the start and after the end */
+    const struct gsi_stream_ops *queue; /* of [device] */
+    ncclComm_t comm;                    /* NULL before the start and after the end */
     int rank, size;
     bool ordered;   /* GS_DETERMINISTIC: NCCL's own sums are in an order of its choice */
     bool exact;     /* f16 and bf16 are summed in fp32 */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* comm - the public functions that make and end communicators. */
-#include "comm/comm.h"
+#include "core/comm.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,13 +10,13 @@
 #include "base/fault.h"
 #include "base/log.h"
 #include "base/process.h"
-#include "comm/call.h"
-#include "comm/carry.h"
+#include "call/call.h"
+#include "call/inflight.h"
+#include "call/staging.h"
+#include "call/traffic.h"
+#include "call/watchdog.h"
 #include "comm/create.h"
-#include "comm/mail.h"
-#include "comm/queue.h"
-#include "comm/sentry.h"
-#include "comm/traffic.h"
+#include "p2p/p2p.h"
 
 static gs_status_t read_opts (const gs_comm_opts_t *opts, struct gsi_plan *plan)
 {
@@ -83,13 +83,13 @@ static void dismantle (gs_comm_t *comm)
 {
     bool died = atomic_load (&comm->life) != GSI_ALIVE;
 
-    gsi_sentry_close (comm);
-    gsi_queue_settle (comm);
-    gsi_queue_close (comm);
+    gsi_watchdog_close (comm);
+    gsi_inflight_settle (comm);
+    gsi_inflight_close (comm);
     if (comm->coll)
         comm->coll->ops->discard (comm->coll);
-    gsi_mail_close (comm);
-    gsi_carry_close (comm);
+    gsi_p2p_close (comm);
+    gsi_staging_close (comm);
     gsi_record_close (&comm->record, died);
     gsi_device_close (comm->device);
     gsi_boot_close (comm->boot);
@@ -208,7 +208,7 @@ static gs_status_t close_together (gs_comm_t *comm)
 
     if (st)
         return st;
-    st = gsi_queue_drain (comm, &call);
+    st = gsi_inflight_drain (comm, &call);
     if (!st)
         st = comm->coll->ops->close (comm->coll, &call);
     if (!st)
@@ -231,7 +231,7 @@ gs_status_t gs_comm_destroy (gs_comm_t *comm)
             "checkpoint plans: end them first with gs_reducer_destroy, gs_boundary_destroy, "
             "gs_halo_destroy, gs_ckpt_destroy",
             comm->name, atomic_load (&comm->features));
-    if ((st = gsi_mail_none_open (comm, "gs_comm_destroy")))
+    if ((st = gsi_p2p_none_open (comm, "gs_comm_destroy")))
         return gsi_result (st);
     gsi_traffic_report (comm);
     if (atomic_load (&comm->life) == GSI_ALIVE)

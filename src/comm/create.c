@@ -9,12 +9,14 @@
 #include "base/clock.h"
 #include "base/fault.h"
 #include "base/log.h"
-#include "comm/card.h"
-#include "comm/carry.h"
-#include "comm/place.h"
-#include "comm/queue.h"
-#include "comm/sentry.h"
-#include "comm/watch.h"
+#include "call/failure.h"
+#include "call/gpu_lock.h"
+#include "call/inflight.h"
+#include "call/peers.h"
+#include "call/staging.h"
+#include "call/watchdog.h"
+#include "core/card.h"
+#include "core/gpu_map.h"
 
 #define LATEST_NS (2 * GSI_NS_PER_S) /* how long after its deadline a rank may tell of it */
 
@@ -228,22 +230,22 @@ static gs_status_t choose_device (struct create *c)
         snprintf (c->reason, sizeof (c->reason), "%s%s%s",
                   comm->team.size > 1 ? "several ranks" : "one rank", *c->card.text ? ", " : "",
                   c->card.text);
-    if (takers && (st = gsi_place_gpus (c->cards, &comm->team, c->coll_cards, &ordinal))) {
+    if (takers && (st = gsi_gpu_map_make (c->cards, &comm->team, c->coll_cards, &ordinal))) {
         snprintf (c->reason, sizeof (c->reason), "%s", gsi_last_text ());
         ordinal = GS_DEVICE_HOST;
         if ((st = fall_back (c)))
             return st;
     }
     if (ordinal != GS_DEVICE_HOST && !comm->team.rank && !comm->boot->is_group &&
-        gsi_place_hidden (c->cards, &comm->team, c->coll_cards, hidden))
+        gsi_gpu_map_hidden (c->cards, &comm->team, c->coll_cards, hidden))
         gsi_log (
             GS_LOG_WARN, "comm",
             "ranks %d and %d (host %.71s) do not see each other's GPUs, so NCCL may not copy "
             "directly between them: with --gpus-per-node and without --gpus-per-task or "
             "--gpu-bind every rank sees all GPUs of its node, and takes one by local rank",
             hidden[0], hidden[1], c->cards[hidden[0]].host);
-    if (!(st = gsi_device_open (ordinal, &comm->device)) && !(st = gsi_queue_open (comm)))
-        st = gsi_carry_open (comm);
+    if (!(st = gsi_device_open (ordinal, &comm->device)) && !(st = gsi_inflight_open (comm)))
+        st = gsi_staging_open (comm);
     comm->sees_gpus = gsi_device_gpus_used ();
     /* NCCL would wait for a rank whose GPU is ill. */
     return ordinal == GS_DEVICE_HOST ? st : gsi_boot_agree (comm->boot, st, c->deadline_ns);
@@ -255,7 +257,7 @@ static gs_status_t others (void *context)
     gs_comm_t *comm = context;
     struct gsi_call last = {.seq = comm->record.seq};
     gs_status_t st =
-        comm->queue ? gsi_queue_peek (comm, &last) : gsi_watch_order (comm, last.seq);
+        comm->inflight ? gsi_inflight_peek (comm, &last) : gsi_peers_crossed (comm, last.seq);
 
     return st && !comm->coll ? gsi_fail (GS_ERR_STATE, "%s", gsi_last_text ()) : st;
 }
@@ -263,7 +265,7 @@ static gs_status_t others (void *context)
 /* What a notice of this rank tells of it. */
 static void tell (void *context, struct gsi_told *own)
 {
-    gsi_watch_own (context, own);
+    gsi_peers_own (context, own);
 }
 
 /*
@@ -299,14 +301,14 @@ static gs_status_t start (struct create *c)
     c->team_room = NULL;
     if ((st = choose_device (c)))
         return st;
-    if (!(st = gsi_queue_hold (comm))) {
+    if (!(st = gsi_inflight_hold (comm))) {
         for (size_t r = 0; r < size; r++)
             memcpy (c->coll_cards[r], c->cards[r].coll, GSI_COLL_CARD_BYTES);
         setup.device = comm->device;
         setup.room = c->coll_room;
         c->coll_room = NULL;
         st = c->ops->open (&setup, &comm->coll);
-        gsi_queue_leave (comm);
+        gsi_gpu_unlock (comm);
     }
     return c->ops->queued ? meet (c, st) : st;
 }
@@ -314,14 +316,14 @@ static gs_status_t start (struct create *c)
 /* The new transport failed: others may wait for us still, and on GPUs they read our record. */
 static gs_status_t give_up (gs_comm_t *comm, gs_status_t st)
 {
-    st = gsi_watch_blame (comm, st);
+    st = gsi_failure_blame (comm, st);
     gsi_record_give_up (&comm->record, st, comm->culprit, 0);
-    if (comm->queue)
+    if (comm->inflight)
         atomic_store (&comm->life, GSI_DEAD); /* which keeps the record */
-    gsi_queue_grab (comm);
+    gsi_gpu_lock_anyway (comm);
     if (comm->coll->ops->notify_abort)
         comm->coll->ops->notify_abort (comm->coll, 0);
-    gsi_queue_leave (comm);
+    gsi_gpu_unlock (comm);
     return st;
 }
 
@@ -331,11 +333,11 @@ static gs_status_t agree (gs_comm_t *comm, gs_status_t st, int64_t deadline_ns)
     struct gsi_call call = {.op = GSI_OP_NONE, .deadline_ns = deadline_ns};
     int32_t mine = (int32_t) st;
     const int32_t *all = comm->scratch;
-    gs_status_t carried = gsi_queue_hold (comm);
+    gs_status_t carried = gsi_inflight_hold (comm);
 
     if (!carried) {
-        carried = gsi_carry_words (comm, &mine, comm->scratch, sizeof (mine), &call);
-        gsi_queue_leave (comm);
+        carried = gsi_staging_control (comm, &mine, comm->scratch, sizeof (mine), &call);
+        gsi_gpu_unlock (comm);
     }
     if (carried)
         return give_up (comm, st ? st : carried);
@@ -392,13 +394,13 @@ static gs_status_t join (struct create *c, gs_status_t planned)
     comm->serial = comm->boot->is_group ? c->plan->serial : atomic_fetch_add (&serials, 1);
     recorded = gsi_record_open (&comm->record, comm->boot->job, comm->name, comm->serial,
                                 comm->boot->rank, comm->boot->size, comm->boot->host);
-    gsi_sentry_expect (comm, c->deadline_ns + LATEST_NS);
-    gsi_sentry_open (comm);
+    gsi_watchdog_expect (comm, c->deadline_ns + LATEST_NS);
+    gsi_watchdog_open (comm);
     if (!(st = start (c)))
         st = agree (comm, recorded, c->deadline_ns);
-    gsi_sentry_expect (comm, 0);
-    if (comm->queue) /* which has a thread of its own */
-        gsi_sentry_close (comm);
+    gsi_watchdog_expect (comm, 0);
+    if (comm->inflight) /* which has a thread of its own */
+        gsi_watchdog_close (comm);
     if ((st == GS_ERR_TIMEOUT || st == GS_ERR_TRANSPORT) && !c->ops->queued)
         st = blame (c, st);
     comm->times.transport_us += lap_us (&begin_ns);

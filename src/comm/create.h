@@ -3,7 +3,7 @@
 #ifndef GS_COMM_CREATE_H
 #define GS_COMM_CREATE_H
 
-#include "comm/comm.h"
+#include "core/comm.h"
 
 /* The options in force. */
 struct gsi_plan {

@@ -2,8 +2,8 @@
 /* memory - arrays in memory of a communicator's device. */
 #include <string.h>
 
-#include "comm/call.h"
-#include "comm/queue.h"
+#include "call/call.h"
+#include "call/inflight.h"
 
 gs_status_t gs_device_alloc (const gs_comm_t *comm, size_t bytes, void **memory)
 {
@@ -29,7 +29,7 @@ gs_status_t gs_device_free (const gs_comm_t *comm, void *memory)
         return gsi_result (st);
     if (comm->coll->ops->free && comm->coll->ops->free (comm->coll, memory))
         return gsi_result (GS_OK);
-    gsi_queue_settle ((gs_comm_t *) (uintptr_t) comm); /* the queue has its own guard */
+    gsi_inflight_settle ((gs_comm_t *) (uintptr_t) comm); /* the queue has its own guard */
     return gsi_result (comm->device->ops->free (comm->device, memory));
 }
 
@@ -60,19 +60,19 @@ gs_status_t gs_device_copy (gs_comm_t *comm, void *dst, const void *src, size_t 
     if (!dst || !src)
         return gsi_fail (GS_ERR_ARG, "gs_device_copy: dst or src is NULL, but bytes is %zu",
                          bytes);
-    if ((comm->queue || comm->sees_gpus) &&
+    if ((comm->inflight || comm->sees_gpus) &&
         ((st = check_reach (comm, "dst", dst)) || (st = check_reach (comm, "src", src))))
         return gsi_result (st);
-    if (!comm->queue) {
+    if (!comm->inflight) {
         memcpy (dst, src, bytes);
         return gsi_result (GS_OK);
     }
     /* N.B. Without the queue: CUDA waits for the stream here if memory is not pinned. */
     alive = atomic_load (&comm->life) == GSI_ALIVE;
-    if ((st = comm->device->ops->queue->enter (comm->device, &previous)))
+    if ((st = comm->device->ops->streams->enter (comm->device, &previous)))
         return gsi_result (st);
-    st = comm->device->ops->queue->copy (dst, src, bytes, stream);
-    comm->device->ops->queue->leave (comm->device, previous);
+    st = comm->device->ops->streams->copy (dst, src, bytes, stream);
+    comm->device->ops->streams->leave (comm->device, previous);
     /* It may have waited for calls that have failed since: what came is not what was meant. */
     return gsi_result (
         st || !alive || atomic_load (&comm->life) == GSI_ALIVE ? st : gs_comm_check (comm));

@@ -11,11 +11,11 @@
 #include "base/dims.h"
 #include "base/env.h"
 #include "base/hash.h"
-#include "comm/call.h"
+#include "call/call.h"
+#include "call/inflight.h"
+#include "call/watchdog.h"
 #include "comm/create.h"
-#include "comm/meeting.h"
-#include "comm/queue.h"
-#include "comm/sentry.h"
+#include "comm/parent_boot.h"
 
 #define END_NS (4 * GSI_NS_PER_S) /* ranks may tell late that a create was */
 
@@ -49,7 +49,7 @@ struct split {
     struct ask mine, *all; /* [size of comm] */
     const int *list;       /* [mine.count] */
     struct gsi_call call;
-    struct gsi_meeting meeting;
+    struct gsi_parent_boot meeting;
     struct gsi_boot *ranks; /* all of them, at the meeting */
     int *member;            /* [size] ranks of comm in this rank's group */
     int size, rank;         /* of the group; size 0: in none */
@@ -180,14 +180,15 @@ static gs_status_t make_plan (const struct split *s, struct gsi_coll_origin *ori
     const gs_comm_t *parent = s->comm;
     gs_status_t st = gsi_env_check ();
 
-    *plan = (struct gsi_plan){.caller = s->caller,
-                              .transport = parent->queue ? GS_TRANSPORT_NCCL : GS_TRANSPORT_AUTO,
-                              .device = parent->device->ordinal,
-                              .timeout_ns = parent->timeout_ns,
-                              .boot_timeout_ns = parent->boot_timeout_ns,
-                              .check = parent->check,
-                              .origin = origin,
-                              .serial = (int) s->call.seq};
+    *plan =
+        (struct gsi_plan){.caller = s->caller,
+                          .transport = parent->inflight ? GS_TRANSPORT_NCCL : GS_TRANSPORT_AUTO,
+                          .device = parent->device->ordinal,
+                          .timeout_ns = parent->timeout_ns,
+                          .boot_timeout_ns = parent->boot_timeout_ns,
+                          .check = parent->check,
+                          .origin = origin,
+                          .serial = (int) s->call.seq};
     if (gsi_env_is_set (GSI_ENV_CHECK))
         plan->check = (enum gsi_check) gsi_env_choice (GSI_ENV_CHECK);
     snprintf (plan->name, sizeof (plan->name), "%.40s%s%d", parent->name,
@@ -223,7 +224,7 @@ static gs_status_t make (struct split *s, struct gsi_coll_origin *origin, int64_
     gs_status_t st, planned;
 
     name_job (s, job);
-    if ((st = gsi_meeting_boot (&s->meeting, s->member, s->size, s->rank, job, &boot)))
+    if ((st = gsi_parent_boot_boot (&s->meeting, s->member, s->size, s->rank, job, &boot)))
         return gsi_fail (st, "%s: out of memory", s->caller);
     planned = make_plan (s, origin, &plan);
     return gsi_comm_build (boot, &plan, planned, (double) (gsi_now_ns () - begin_ns) / 1e3,
@@ -245,20 +246,20 @@ static gs_status_t make_together (struct split *s, gs_comm_t **out)
     gs_status_t st = gather_members (s), verdict;
     char text[GSI_TEXT_MAX];
 
-    gsi_sentry_expect (s->comm, deadline_ns + END_NS);
+    gsi_watchdog_expect (s->comm, deadline_ns + END_NS);
     origin.rank = s->member;
-    gsi_meeting_begin (&s->meeting, &origin);
+    gsi_parent_boot_begin (&s->meeting, &origin);
     if (!st && s->size)
         st = make (s, &origin, deadline_ns, out);
     /* Texts of the create number the ranks of the group. */
     snprintf (text, sizeof (text), "a group of %d ranks: %.900s", s->size, gsi_last_text ());
-    gsi_meeting_end (&s->meeting, deadline_ns);
+    gsi_parent_boot_end (&s->meeting, deadline_ns);
     if (st)
         gsi_fail (st, "%s", text);
     verdict = agree (s, st, deadline_ns + END_NS);
     if (verdict && st) /* this rank knows best what it has seen itself */
         return gsi_fail (verdict, "%s", text);
-    if (!verdict && s->comm->queue) /* a start that failed has ended the origin */
+    if (!verdict && s->comm->inflight) /* a start that failed has ended the origin */
         verdict = s->meeting.broken = s->comm->coll->ops->poll (s->comm->coll);
     return verdict;
 }
@@ -282,11 +283,11 @@ static gs_status_t work (struct split *s, gs_comm_t **out)
 /* What the work needs; it must be there before other ranks are told anything. */
 static gs_status_t prepare (struct split *s)
 {
-    gs_status_t st = gsi_queue_drain (s->comm, &s->call);
+    gs_status_t st = gsi_inflight_drain (s->comm, &s->call);
 
-    if (st || (st = gsi_meeting_open (&s->meeting, s->comm, &s->call)) ||
-        (st = gsi_meeting_boot (&s->meeting, NULL, s->comm->team.size, s->comm->team.rank,
-                                s->comm->boot->job, &s->ranks)))
+    if (st || (st = gsi_parent_boot_open (&s->meeting, s->comm, &s->call)) ||
+        (st = gsi_parent_boot_boot (&s->meeting, NULL, s->comm->team.size, s->comm->team.rank,
+                                    s->comm->boot->job, &s->ranks)))
         return st;
     s->all = calloc ((size_t) s->comm->team.size, sizeof (*s->all));
     return s->all ? GS_OK : gsi_fail (GS_ERR_NOMEM, "%s: out of memory", s->caller);
@@ -330,7 +331,7 @@ static gs_status_t run (struct split *s, gs_comm_t **out)
     else if (out)
         *out = group;
     gsi_boot_close (s->ranks);
-    gsi_meeting_close (&s->meeting);
+    gsi_parent_boot_close (&s->meeting);
     free (s->member);
     free (s->all);
     return st;

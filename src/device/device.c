@@ -68,7 +68,7 @@ gs_status_t gsi_device_where (const struct gsi_device *device, const void *memor
     const struct gsi_device_ops *ops = atomic_load (&cuda);
 
     if (ops || (driver_is_loaded () && !load_cuda (&ops)))
-        return ops->queue->classify (device, memory, where, owner);
+        return ops->streams->classify (device, memory, where, owner);
     *where = GSI_MEMORY_HOST;
     return GS_OK;
 }

@@ -86,14 +86,14 @@ struct gsi_device_ops {
     gs_status_t (*gpus) (struct gsi_gpus *gpus);
 
     /* (GPUs) The rest, NULL on hosts. */
-    const struct gsi_queue_ops *queue;
+    const struct gsi_stream_ops *streams;
 };
 
 /*
  * What is queued on the streams of a GPU. Every function but enter expects the calling thread to
  * be between enter and leave. Those that take a stream return when the work is queued.
  */
-struct gsi_queue_ops {
+struct gsi_stream_ops {
     /* Makes [device] the current one of this thread; leave goes back to [*previous]. */
     gs_status_t (*enter) (const struct gsi_device *device, int *previous);
     void (*leave) (const struct gsi_device *device, int previous);

@@ -91,15 +91,15 @@ static gs_status_t decide (gs_reducer_t *r, const struct gsi_view *all)
         return gsi_fail (GS_ERR_UNSUPPORTED,
                          "gs_reducer_commit: rank %d (host %s) asks for a thread of %s "
                          "(GS_OVERLAP_THREAD), but %s",
-                         asks, gs_comm_host_of (r->comm, asks), r->tenant.name, why);
+                         asks, gs_comm_host_of (r->comm, asks), r->client.name, why);
     if (r->rank)
         return GS_OK;
     if (r->apart)
         gsi_log (GS_LOG_INFO, "grad", "%s: buckets travel beside the backward pass, by %s",
-                 r->tenant.name, r->queue ? "a stream" : "a thread of each rank");
+                 r->client.name, r->queue ? "a stream" : "a thread of each rank");
     else
         gsi_log (GS_LOG_INFO, "grad",
-                 "%s: buckets travel inside %s and nothing of them is hidden: %s", r->tenant.name,
+                 "%s: buckets travel inside %s and nothing of them is hidden: %s", r->client.name,
                  r->opts.overlap == GS_OVERLAP_OFF ? "gs_reducer_finish" : "gs_reducer_ready",
                  why);
     return GS_OK;

@@ -30,9 +30,9 @@ static gs_status_t carry (gs_reducer_t *r)
     struct gsi_carrier *c = r->carrier;
     gs_status_t st, callback = c->callback.st;
 
-    gsi_feature_enter (r->comm);
+    gsi_lease_enter (r->comm);
     st = gsi_travel (r, c->done, &callback);
-    gsi_feature_leave ();
+    gsi_lease_leave ();
     pthread_mutex_lock (&c->guard);
     if (callback && !c->callback.st)
         gsi_failure_note (&c->callback, callback);
@@ -82,7 +82,7 @@ static void *work (void *argument)
 
 static gs_status_t start_thread (gs_reducer_t *r)
 {
-    gs_status_t st = gsi_thread_start (&r->carrier->thread, work, r, r->tenant.name);
+    gs_status_t st = gsi_thread_start (&r->carrier->thread, work, r, r->client.name);
 
     r->carrier->threaded = !st;
     return st;
@@ -107,7 +107,7 @@ gs_status_t gsi_carrier_open (gs_reducer_t *r)
     struct gsi_carrier *c = calloc (1, sizeof (*c));
 
     if (!c)
-        return gsi_fail (GS_ERR_NOMEM, "%s: out of memory", r->tenant.name);
+        return gsi_fail (GS_ERR_NOMEM, "%s: out of memory", r->client.name);
     pthread_mutex_init (&c->guard, NULL);
     pthread_cond_init (&c->bell, NULL);
     r->carrier = c;
@@ -165,7 +165,7 @@ gs_status_t gsi_carrier_admit (gs_reducer_t *r, gs_stream_t stream)
         st = gsi_fail (GS_ERR_UNSUPPORTED,
                        "%s: the stream is captured into a CUDA graph, in which a reducer's "
                        "buckets cannot be: use gs_allreduce_avg there",
-                       r->tenant.name);
+                       r->client.name);
     return st;
 }
 
@@ -220,14 +220,14 @@ static gs_status_t queue_bucket (gs_reducer_t *r)
 gs_status_t gsi_carrier_begin (gs_reducer_t *r)
 {
     struct gsi_carrier *c = r->carrier;
-    gs_status_t st = gsi_feature_let (r->comm, &r->tenant, r->step + 1);
+    gs_status_t st = gsi_lease_begin (r->comm, &r->client, r->step + 1);
 
     if (st)
         return st;
     pthread_mutex_lock (&c->guard);
     c->ordered = c->done = 0;
     c->callback.st = GS_OK;
-    atomic_store (&r->tenant.patient, c->threaded);
+    atomic_store (&r->client.patient, c->threaded);
     pthread_mutex_unlock (&c->guard);
     return GS_OK;
 }
@@ -272,7 +272,7 @@ gs_status_t gsi_carrier_drain (gs_reducer_t *r)
         c->ordered = r->launched;
         return carry_here (r);
     }
-    atomic_store (&r->tenant.patient, false);
+    atomic_store (&r->client.patient, false);
     pthread_mutex_lock (&c->guard);
     while (c->done < c->ordered && (c->running || !c->failed.st))
         if (has_work (c))
@@ -291,5 +291,5 @@ gs_status_t gsi_carrier_callback (gs_reducer_t *r)
 
 void gsi_carrier_end (gs_reducer_t *r)
 {
-    gsi_feature_return (r->comm);
+    gsi_lease_end (r->comm);
 }

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/dtype.h"
-#include "comm/same.h"
+#include "feature/same.h"
 #include "grad/apart.h"
 #include "grad/carrier.h"
 #include "grad/tail.h"
@@ -45,10 +45,10 @@ static void write_all (struct gsi_text *t, const gs_reducer_t *r)
 static gs_status_t compare (gs_reducer_t *r)
 {
     struct gsi_text mine = {0};
-    char subject[sizeof (r->tenant.name) + 24];
+    char subject[sizeof (r->client.name) + 24];
     gs_status_t st;
 
-    snprintf (subject, sizeof (subject), "gs_reducer_commit of %s", r->tenant.name);
+    snprintf (subject, sizeof (subject), "gs_reducer_commit of %s", r->client.name);
     write_all (&mine, r);
     st = gsi_same (r->comm, &mine, subject,
                    "All ranks give the same options and add the same, in the same order",
@@ -223,7 +223,7 @@ gs_status_t gsi_commit_agree (const gs_reducer_t *r, const char *caller, gs_stat
         return st ? st : carried;
     return gsi_fail ((gs_status_t) (first % STATUSES),
                      "%s: rank %d (host %s) could not make %s; its own text says why", caller,
-                     rank, gs_comm_host_of (r->comm, rank), r->tenant.name);
+                     rank, gs_comm_host_of (r->comm, rank), r->client.name);
 }
 
 gs_status_t gs_reducer_commit (gs_reducer_t *reducer)
@@ -238,7 +238,7 @@ gs_status_t gs_reducer_commit (gs_reducer_t *reducer)
         return gsi_result (st);
     }
     if (!r->gradients)
-        st = gsi_fail (GS_ERR_ARG, "gs_reducer_commit: nothing was added to %s", r->tenant.name);
+        st = gsi_fail (GS_ERR_ARG, "gs_reducer_commit: nothing was added to %s", r->client.name);
     else
         st = make_all (r);
     if ((st = gsi_commit_agree (r, "gs_reducer_commit", st))) {

@@ -201,7 +201,7 @@ gs_status_t gsi_order_open (gs_reducer_t *r)
     r->packing.rest = calloc (pieces, sizeof (*r->packing.rest));
     if (!r->bucket || !r->load || !r->segment || !r->packing.in || !r->packing.out ||
         !r->packing.rest)
-        return gsi_fail (GS_ERR_NOMEM, "%s: out of memory", r->tenant.name);
+        return gsi_fail (GS_ERR_NOMEM, "%s: out of memory", r->client.name);
     gsi_order_cut (r);
     return GS_OK;
 }

@@ -30,17 +30,17 @@ static size_t align (size_t offset, size_t bytes)
 }
 
 /* Puts tensor [t] at the end of the storage; false if it does not fit there. */
-static bool place (size_t bytes, int t, struct gsi_place *out, size_t *end)
+static bool place (size_t bytes, int t, struct gsi_gpu_map *out, size_t *end)
 {
     if (bytes > SIZE_MAX / 2 - ALIGNMENT - *end)
         return false;
-    *out = (struct gsi_place){.tensor = t, .offset = align (*end, bytes), .bytes = bytes};
+    *out = (struct gsi_gpu_map){.tensor = t, .offset = align (*end, bytes), .bytes = bytes};
     *end = out->offset + bytes;
     return true;
 }
 
 gs_status_t gsi_plan_store (const struct gsi_tensor *tensors, int n, const int *order,
-                            struct gsi_place *places, size_t *bytes)
+                            struct gsi_gpu_map *places, size_t *bytes)
 {
     size_t end = 0;
     int placed = 0;
@@ -61,7 +61,7 @@ gs_status_t gsi_plan_store (const struct gsi_tensor *tensors, int n, const int *
 /* What a division is made from. */
 struct cut {
     const struct gsi_tensor *tensors;
-    const struct gsi_place *places;
+    const struct gsi_gpu_map *places;
     const int *turn;
     int n;
 };
@@ -74,7 +74,7 @@ static int larger (int a, int b)
 /* Bytes of the [tensors] places from [first] on. */
 static size_t span (const struct cut *c, int first, int tensors)
 {
-    const struct gsi_place *last = &c->places[first + tensors - 1];
+    const struct gsi_gpu_map *last = &c->places[first + tensors - 1];
 
     return last->offset + last->bytes - c->places[first].offset;
 }
@@ -139,7 +139,7 @@ static bool split (const struct cut *c, struct gsi_bucket *bucket, size_t most, 
     return true;
 }
 
-int gsi_plan_cut (const struct gsi_tensor *tensors, const struct gsi_place *places, int n,
+int gsi_plan_cut (const struct gsi_tensor *tensors, const struct gsi_gpu_map *places, int n,
                   const int *turn, const struct gsi_caps *caps, struct gsi_bucket *buckets)
 {
     struct cut c = {.tensors = tensors, .places = places, .turn = turn, .n = n};

@@ -24,7 +24,7 @@ gs_status_t gsi_reducer_valid (const gs_reducer_t *reducer, const char *caller)
     if (st || reducer->committed)
         return st;
     return gsi_fail (GS_ERR_STATE, "%s: %s is not committed: gs_reducer_commit comes first",
-                     caller, reducer->tenant.name);
+                     caller, reducer->client.name);
 }
 
 gs_status_t gsi_reducer_is_open (const gs_reducer_t *reducer, const char *caller)
@@ -34,7 +34,7 @@ gs_status_t gsi_reducer_is_open (const gs_reducer_t *reducer, const char *caller
     if (st || !reducer->committed)
         return st;
     return gsi_fail (GS_ERR_STATE, "%s: %s is committed already: nothing is added any more",
-                     caller, reducer->tenant.name);
+                     caller, reducer->client.name);
 }
 
 gs_status_t gsi_reducer_idle (const gs_reducer_t *reducer, const char *caller)
@@ -44,7 +44,7 @@ gs_status_t gsi_reducer_idle (const gs_reducer_t *reducer, const char *caller)
     if (st || !reducer->in_step)
         return st;
     return gsi_fail (GS_ERR_STATE, "%s: %s is inside step %lld: gs_reducer_finish comes first",
-                     caller, reducer->tenant.name, (long long) reducer->step);
+                     caller, reducer->client.name, (long long) reducer->step);
 }
 
 /* ---- Life ---- */
@@ -77,7 +77,7 @@ static void take_opts (gs_reducer_t *r, const gs_reducer_opts_t *opts)
     r->opts = *opts;
     r->opts.name = NULL;
     snprintf (r->name, sizeof (r->name), "%s", opts->name ? opts->name : "gradients");
-    snprintf (r->tenant.name, sizeof (r->tenant.name), "reducer '%s'", r->name);
+    snprintf (r->client.name, sizeof (r->client.name), "reducer '%s'", r->name);
     if (gsi_env_int (GSI_ENV_DETERMINISTIC))
         r->opts.is_static = 1;
 }
@@ -91,7 +91,7 @@ static void describe (void *context, int argument, char *text, size_t room)
     if (argument < 0 || argument >= r->loads)
         return;
     plan = &r->load[argument].plan;
-    snprintf (text, room, "%s, bucket %d of %d, %s to %s", r->tenant.name, argument + 1, r->loads,
+    snprintf (text, room, "%s, bucket %d of %d, %s to %s", r->client.name, argument + 1, r->loads,
               r->gradient[r->number[plan->first]].name,
               r->gradient[r->number[plan->first + plan->tensors - 1]].name);
 }
@@ -113,16 +113,16 @@ gs_status_t gs_reducer_create (gs_comm_t *comm, const gs_reducer_opts_t *opts,
     if (!(r = calloc (1, sizeof (*r))))
         return gsi_fail (GS_ERR_NOMEM, "gs_reducer_create: out of memory");
     take_opts (r, opts);
-    r->tenant.describe = describe;
-    r->tenant.context = r;
-    if ((st = gsi_feature_open (comm, &r->tenant, "gs_reducer_create"))) {
+    r->client.describe = describe;
+    r->client.context = r;
+    if ((st = gsi_feature_open (comm, &r->client, "gs_reducer_create"))) {
         free (r);
         return gsi_result (st);
     }
     r->magic = GSI_REDUCER_MAGIC;
     r->comm = comm;
     r->device = gsi_feature_device (comm);
-    r->queue = r->device->ops->queue;
+    r->queue = r->device->ops->streams;
     r->rank = gs_comm_rank (comm);
     r->size = gs_comm_size (comm);
     *reducer = r;
@@ -142,7 +142,7 @@ gs_status_t gs_reducer_destroy (gs_reducer_t *reducer)
         return gsi_result (gsi_reducer_idle (r, "gs_reducer_destroy"));
     gsi_carrier_close (r);
     if (r->in_step)
-        gsi_feature_return (r->comm);
+        gsi_lease_end (r->comm);
     gsi_commit_undo (r);
     for (int i = 0; i < r->gradients; i++)
         free (r->gradient[i].name);
@@ -150,7 +150,7 @@ gs_status_t gs_reducer_destroy (gs_reducer_t *reducer)
         free (r->scalar[i].name);
     free (r->gradient);
     free (r->scalar);
-    gsi_feature_close (r->comm, &r->tenant);
+    gsi_feature_close (r->comm, &r->client);
     r->magic = 0;
     free (r);
     return gsi_result (GS_OK);
@@ -301,5 +301,5 @@ gs_status_t gsi_reducer_index (const gs_reducer_t *reducer, int index, const cha
     if (index >= 0 && index < reducer->gradients)
         return GS_OK;
     return gsi_fail (GS_ERR_ARG, "%s: index %d is not one of the %d gradients of %s", caller,
-                     index, reducer->gradients, reducer->tenant.name);
+                     index, reducer->gradients, reducer->client.name);
 }

@@ -16,7 +16,7 @@
 #include <stdbool.h>
 
 #include "base/status.h"
-#include "comm/feature.h"
+#include "feature/feature.h"
 #include "grad/plan.h"
 
 #define GSI_REDUCER_MAGIC UINT64_C (0x6773726564756365)
@@ -100,8 +100,8 @@ struct gs_reducer {
     uint64_t magic;
     gs_comm_t *comm;
     const struct gsi_device *device;
-    const struct gsi_queue_ops *queue; /* NULL on hosts */
-    struct gsi_tenant tenant;
+    const struct gsi_stream_ops *queue; /* NULL on hosts */
+    struct gsi_client client;
     gs_reducer_opts_t opts; /* without its name */
     char name[64];
     int rank, size;
@@ -113,7 +113,7 @@ struct gs_reducer {
     int gradients, gradient_room, scalars, scalar_room;
 
     struct gsi_tensor *tensor; /* [gradients] for plan.h */
-    struct gsi_place *place;   /* [gradients] in the order of the storage */
+    struct gsi_gpu_map *place; /* [gradients] in the order of the storage */
     void **at;                 /* [gradients] by place: where it is */
     size_t *count;             /* [gradients] by place */
     int *number;               /* [gradients] by place: as which it was added */

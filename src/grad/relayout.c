@@ -64,7 +64,7 @@ static gs_status_t move (gs_reducer_t *r, const struct moved *m, void *storage)
 
 static gs_status_t relayout (gs_reducer_t *r, struct moved *m)
 {
-    struct gsi_place *before = calloc ((size_t) r->gradients, sizeof (*before));
+    struct gsi_gpu_map *before = calloc ((size_t) r->gradients, sizeof (*before));
     void *storage = NULL;
     size_t bytes = 0;
     gs_status_t st = GS_OK;
@@ -97,7 +97,7 @@ gs_status_t gs_reducer_relayout (gs_reducer_t *reducer)
 
     if (!st && !r->step)
         st = gsi_fail (GS_ERR_STATE, "gs_reducer_relayout: %s has not finished a step yet",
-                       r->tenant.name);
+                       r->client.name);
     if (!st)
         st = gs_broadcast (r->comm, r->turn, (size_t) r->gradients, GS_I32, 0, r->stream);
     if (st)

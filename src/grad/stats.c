@@ -132,7 +132,7 @@ gs_status_t gs_reducer_get_bucket (gs_reducer_t *reducer, int bucket, gs_bucket_
     if (bucket < 0 || bucket >= r->loads)
         return gsi_fail (GS_ERR_ARG,
                          "gs_reducer_get_bucket: bucket %d is not one of the %d of %s", bucket,
-                         r->loads, r->tenant.name);
+                         r->loads, r->client.name);
     load = &r->load[bucket];
     *stats = (gs_bucket_stats_t){.size = sizeof (*stats),
                                  .gradients = load->plan.tensors,
@@ -156,7 +156,7 @@ static void log_table (gs_reducer_t *r, const gs_reducer_stats_t *s, const gs_tr
     gsi_log (GS_LOG_INFO, "grad",
              "%s: %lld steps of %.0f us, %zu bytes in %d buckets (made anew %d times) %s, under "
              "way %.0f us, exposed %.0f us, overlap %.0f %%",
-             r->tenant.name, (long long) s->steps, s->step_us, s->wire_bytes, s->buckets,
+             r->client.name, (long long) s->steps, s->step_us, s->wire_bytes, s->buckets,
              s->rebuilds, s->beside ? "beside the program" : "inside its calls", s->busy_us,
              s->exposed_us, 100 * s->overlap);
     if (s->recommended_bytes)

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "collectives/weights.h"
 #include "grad/carrier.h"
 #include "grad/tail.h"
 #include "grad/timing.h"
@@ -22,7 +23,7 @@ static gs_status_t begin_step (gs_reducer_t *r, int index, gs_stream_t stream)
             return gsi_fail (GS_ERR_STATE,
                              "%s is weighted: gs_reducer_weight comes before the step, on all "
                              "ranks",
-                             r->tenant.name);
+                             r->client.name);
         if ((st = gs_comm_check (r->comm)) || (st = gsi_timing_begin (r, stream)) ||
             (st = gsi_carrier_begin (r)))
             return st;
@@ -45,7 +46,7 @@ static gs_status_t check_mark (gs_reducer_t *r, const char *caller, int index, g
             GS_ERR_STATE,
             "%s: '%s' of %s was %s already in this step, which began with '%s': each "
             "gradient once between two gs_reducer_finish",
-            caller, r->gradient[index].name, r->tenant.name,
+            caller, r->gradient[index].name, r->client.name,
             r->gradient[index].mark == GSI_MARK_READY ? "ready" : "skipped", r->opener);
     if ((st = gsi_carrier_admit (r, stream)))
         return st;
@@ -128,7 +129,7 @@ static gs_status_t name_unmarked (const gs_reducer_t *r)
                      "neither ready nor skipped: %s%s. Do so and finish again; the other ranks "
                      "wait",
                      r->rank, gs_comm_host_of (r->comm, r->rank), r->gradients - r->marked,
-                     r->gradients, r->tenant.name, names,
+                     r->gradients, r->client.name, names,
                      shown < r->gradients - r->marked ? ", ..." : "");
 }
 
@@ -209,14 +210,14 @@ static gs_status_t end_step (gs_reducer_t *r, gs_stream_t stream)
         return st;
     if (!(r->opts.max_norm > 0) && (st = gsi_carrier_release (r, stream)))
         return st;
-    gsi_feature_enter (r->comm);
+    gsi_lease_enter (r->comm);
     st = exchange (r);
     if (!st && r->opts.max_norm > 0)
         st = gsi_carrier_release (r, stream);
     gsi_stats_step (r);
     if (!st)
         st = conclude (r);
-    gsi_feature_leave ();
+    gsi_lease_leave ();
     return st;
 }
 
@@ -281,7 +282,7 @@ static gs_status_t compare_micro (const gs_reducer_t *r, int *micro_steps)
             return gsi_fail (GS_ERR_MISMATCH,
                              "%s: rank %d (host %s) has %d micro-steps before this step, rank %d "
                              "(host %s) has %d",
-                             r->tenant.name, first, gs_comm_host_of (r->comm, first),
+                             r->client.name, first, gs_comm_host_of (r->comm, first),
                              all[first].micro_steps, k, gs_comm_host_of (r->comm, k),
                              all[k].micro_steps);
     }
@@ -304,10 +305,10 @@ static gs_status_t exchange_weights (gs_reducer_t *r, const char *caller, double
         weights[k] = r->wish[k].weight;
         joined += !!r->wish[k].joined;
     }
-    if ((st = gsi_feature_weights (r->comm, caller, weights, &sum)))
+    if ((st = gsi_weights_scale (r->comm, caller, weights, &sum)))
         return st;
     if (sum == 0 && joined < r->size)
-        gsi_feature_weightless (r->comm, caller);
+        gsi_weights_warn (r->comm, caller);
     memcpy (r->weights, weights, (size_t) r->size * sizeof (*weights));
     r->weight_sum = sum;
     r->micro_steps = micro_steps;
@@ -323,7 +324,7 @@ static gs_status_t check_weighted (gs_reducer_t *r, const char *caller)
     if (st || r->opts.weighted)
         return st;
     return gsi_fail (GS_ERR_STATE, "%s: %s was not made with the option weighted", caller,
-                     r->tenant.name);
+                     r->client.name);
 }
 
 gs_status_t gs_reducer_weight (gs_reducer_t *reducer, double weight)
@@ -371,7 +372,7 @@ static gs_status_t check_scalar (const gs_reducer_t *r, int index, const char *c
     if (st || (index >= 0 && index < r->scalars))
         return st;
     return gsi_fail (GS_ERR_ARG, "%s: index %d is not one of the %d scalars of %s", caller, index,
-                     r->scalars, r->tenant.name);
+                     r->scalars, r->client.name);
 }
 
 /* What the last step brought is known. */
@@ -379,7 +380,7 @@ static gs_status_t check_past (gs_reducer_t *r, const char *caller)
 {
     if (!r->step || (r->step == 1 && r->in_step))
         return gsi_fail (GS_ERR_STATE, "%s: %s has not finished a step yet", caller,
-                         r->tenant.name);
+                         r->client.name);
     return gsi_tail_await (r);
 }
 
@@ -412,7 +413,7 @@ gs_status_t gs_reducer_norm (gs_reducer_t *reducer, double *norm)
     if (!st && !reducer->opts.want_norm && !(reducer->opts.max_norm > 0))
         st =
             gsi_fail (GS_ERR_STATE, "gs_reducer_norm: %s was made without want_norm and max_norm",
-                      reducer->tenant.name);
+                      reducer->client.name);
     if (!st && !(st = check_past (reducer, "gs_reducer_norm")))
         *norm = gsi_tail_norm (reducer);
     return gsi_result (st);
@@ -441,7 +442,7 @@ gs_status_t gs_reducer_set_averaged (gs_reducer_t *reducer, gs_bucket_f averaged
         return gsi_fail (GS_ERR_STATE,
                          "gs_reducer_set_averaged: %s scales to max_norm in finish, after the "
                          "callback would have used the averages",
-                         reducer->tenant.name);
+                         reducer->client.name);
     reducer->averaged = averaged;
     reducer->averaged_context = context;
     return gsi_result (GS_OK);

@@ -102,7 +102,7 @@ gs_status_t gsi_tail_open (gs_reducer_t *r)
     struct gsi_tail *t = calloc (1, sizeof (*t));
 
     if (!(r->tail = t))
-        return gsi_fail (GS_ERR_NOMEM, "%s: out of memory", r->tenant.name);
+        return gsi_fail (GS_ERR_NOMEM, "%s: out of memory", r->client.name);
     t->bytes = sizeof (struct word) + (size_t) r->scalars * sizeof (double);
     t->found = nothing;
     t->scalar = calloc ((size_t) r->scalars + 1, sizeof (double));
@@ -112,7 +112,7 @@ gs_status_t gsi_tail_open (gs_reducer_t *r)
         t->all = calloc ((size_t) r->size, t->bytes);
     }
     if (!t->scalar || !t->weights || (!r->queue && (!t->own || !t->all)))
-        return gsi_fail (GS_ERR_NOMEM, "%s: out of memory", r->tenant.name);
+        return gsi_fail (GS_ERR_NOMEM, "%s: out of memory", r->client.name);
     return r->queue ? open_device (r) : GS_OK;
 }
 
@@ -184,7 +184,7 @@ static gs_status_t free_slot (gs_reducer_t *r, int slot)
 static gs_status_t queue_exchange (gs_reducer_t *r, const struct word *own, int slot)
 {
     struct gsi_tail *t = r->tail;
-    const struct gsi_queue_ops *q = r->queue;
+    const struct gsi_stream_ops *q = r->queue;
     size_t all = t->bytes * (size_t) r->size;
     bool finds = r->opts.check_finite || r->opts.want_norm || r->opts.max_norm > 0;
     int previous;
@@ -252,13 +252,13 @@ gs_status_t gsi_tail_verdict (const gs_reducer_t *r)
             return gsi_fail (GS_ERR_MISMATCH,
                              "%s: rank 0 (host %s) is in step %lld after %d micro-steps, rank %d "
                              "(host %s) in step %lld after %d",
-                             r->tenant.name, gs_comm_host_of (r->comm, 0), (long long) zero->step,
+                             r->client.name, gs_comm_host_of (r->comm, 0), (long long) zero->step,
                              zero->micro_steps, k, host, (long long) w->step, w->micro_steps);
         if (w->found.bad < (uint32_t) r->gradients)
             return gsi_fail (GS_ERR_ARG,
                              "%s, step %lld: gradient '%s' of rank %d (host %s) had a NaN or an "
                              "infinity before it was averaged",
-                             r->tenant.name, (long long) r->step,
+                             r->client.name, (long long) r->step,
                              r->gradient[r->number[w->found.bad]].name, k, host);
     }
     return GS_OK;

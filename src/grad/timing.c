@@ -30,7 +30,7 @@ static gs_status_t open_events (const gs_reducer_t *r, struct events *e)
     e->ready = calloc (n, sizeof (struct gsi_event *));
     e->end = calloc (n, sizeof (struct gsi_event *));
     if (!e->ready || !e->end)
-        return gsi_fail (GS_ERR_NOMEM, "%s: out of memory", r->tenant.name);
+        return gsi_fail (GS_ERR_NOMEM, "%s: out of memory", r->client.name);
     if ((st = r->queue->timer_open (&e->begin)) || (st = r->queue->timer_open (&e->finish)))
         return st;
     return r->queue->timer_open (&e->release);
@@ -59,7 +59,7 @@ gs_status_t gsi_timing_open (gs_reducer_t *r)
     if (!r->queue)
         return GS_OK;
     if (!(r->timing = calloc (1, sizeof (*r->timing))))
-        return gsi_fail (GS_ERR_NOMEM, "%s: out of memory", r->tenant.name);
+        return gsi_fail (GS_ERR_NOMEM, "%s: out of memory", r->client.name);
     if ((st = r->queue->enter (r->device, &previous)))
         return st;
     for (int i = 0; i < STEPS && !st; i++)

@@ -86,7 +86,7 @@ static gs_status_t call_hook (gs_reducer_t *r, int b)
     snprintf (text, sizeof (text), "%s", gsi_callback_text ());
     gs_comm_abort (r->comm); /* the others may be in a call that the hook did not come to */
     return gsi_fail (st, "the hook of %s returned %s for bucket %d of %d in step %lld: %s",
-                     r->tenant.name, gs_status_string (st), b + 1, r->loads, (long long) r->step,
+                     r->client.name, gs_status_string (st), b + 1, r->loads, (long long) r->step,
                      *text ? text : "no call of gradsync failed in it");
 }
 
@@ -98,7 +98,7 @@ static gs_status_t call_averaged (gs_reducer_t *r, int b)
     if (!st)
         return GS_OK;
     return gsi_fail (st, "the callback of %s returned %s for bucket %d of %d in step %lld",
-                     r->tenant.name, gs_status_string (st), b + 1, r->loads, (long long) r->step);
+                     r->client.name, gs_status_string (st), b + 1, r->loads, (long long) r->step);
 }
 
 gs_status_t gsi_travel (gs_reducer_t *r, int b, gs_status_t *callback)

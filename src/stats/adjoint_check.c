@@ -9,8 +9,8 @@
 
 #include "base/hash.h"
 #include "base/status.h"
-#include "comm/feature.h"
-#include "comm/agree.h"
+#include "feature/feature.h"
+#include "feature/consensus.h"
 
 #define LINEAR_TOLERANCE 1e-12
 #define TOLERANCE        1e-6
@@ -41,7 +41,7 @@ static gs_status_t agree (struct test *t, gs_status_t own)
                         (int) own);
     else if (own && !*gsi_callback_text ())
         own = gsi_fail (own, "%s: a pass returned %s", caller, gs_status_string (own));
-    return gsi_agree (t->comm, caller, own, &nothing, NULL);
+    return gsi_consensus (t->comm, caller, own, &nothing, NULL);
 }
 
 /* The same, before the test; whether passes are called as often, and with same_loss whether y is
@@ -51,7 +51,7 @@ static gs_status_t agree_to_begin (struct test *t, gs_status_t own)
     struct gsi_agreement a = {
         .words = 3,
         .word = {!!t->opts.linear, !!t->opts.same_loss, t->opts.same_loss ? t->ny : 0}};
-    gs_status_t st = gsi_agree (t->comm, caller, own, &a, NULL);
+    gs_status_t st = gsi_consensus (t->comm, caller, own, &a, NULL);
 
     if (st || a.differs < 0)
         return st;

@@ -10,8 +10,8 @@
 #include "base/hash.h"
 #include "base/status.h"
 #include "device/element.h"
-#include "comm/agree.h"
-#include "comm/fetch.h"
+#include "feature/consensus.h"
+#include "feature/host_access.h"
 
 static const char caller[] = "gs_compare";
 
@@ -51,7 +51,7 @@ struct work {
 /* Queues the digests of the arrays on a GPU, which are added up in [there]. */
 static gs_status_t queue_digests (struct work *w, uint64_t *there, const bool *on_gpu)
 {
-    const struct gsi_queue_ops *queue = gsi_feature_device (w->comm)->ops->queue;
+    const struct gsi_stream_ops *queue = gsi_feature_device (w->comm)->ops->streams;
     size_t bytes = w->number * sizeof (*there);
     gs_status_t st = queue->zero (there, bytes, w->stream);
 
@@ -67,7 +67,7 @@ static gs_status_t digest_on_gpu (struct work *w, const bool *on_gpu)
 {
     const struct gsi_device *device = gsi_feature_device (w->comm);
     size_t bytes = w->number * sizeof (uint64_t);
-    struct gsi_fetch fetch;
+    struct gsi_host_access fetch;
     const void *digests;
     void *there = NULL;
     int previous;
@@ -75,14 +75,15 @@ static gs_status_t digest_on_gpu (struct work *w, const bool *on_gpu)
 
     if (st)
         return st;
-    st = gsi_fetch_open (&fetch, w->comm, caller, there, w->number, GS_U64, bytes, w->stream);
-    if (!st && !(st = device->ops->queue->enter (device, &previous))) {
+    st = gsi_host_access_open (&fetch, w->comm, caller, there, w->number, GS_U64, bytes,
+                               w->stream);
+    if (!st && !(st = device->ops->streams->enter (device, &previous))) {
         st = queue_digests (w, there, on_gpu);
-        device->ops->queue->leave (device, previous);
+        device->ops->streams->leave (device, previous);
     }
-    if (!st && !(st = gsi_fetch (&fetch, there, bytes, &digests)))
+    if (!st && !(st = gsi_host_access (&fetch, there, bytes, &digests)))
         memcpy (w->digests, digests, bytes);
-    gsi_fetch_close (&fetch);
+    gsi_host_access_close (&fetch);
     if (st == GS_ERR_TIMEOUT)
         return st; /* the GPU may still write there, and a free would wait for it */
     freed = gs_device_free (w->comm, there);
@@ -100,12 +101,12 @@ static gs_status_t digest_all (struct work *w)
         const gs_array_t *a = &w->arrays[i];
         bool staged;
         st = gsi_feature_check (w->comm, caller, a->data, a->count, a->dtype, &staged);
-        on_gpu[i] = !st && a->count && gsi_feature_device (w->comm)->ops->queue && !staged;
+        on_gpu[i] = !st && a->count && gsi_feature_device (w->comm)->ops->streams && !staged;
         any = any || on_gpu[i];
     }
     if (!st && any)
         st = digest_on_gpu (w, on_gpu);
-    else if (!st && gsi_feature_device (w->comm)->ops->queue)
+    else if (!st && gsi_feature_device (w->comm)->ops->streams)
         st = gs_comm_wait (w->comm, w->stream); /* which may write to memory of the host, too */
     for (size_t i = 0; i < w->number && !st; i++)
         if (!on_gpu[i])
@@ -206,23 +207,23 @@ static gs_status_t find_elements (struct work *w, size_t i, int root)
     const gs_array_t *a = &w->arrays[i];
     size_t bytes = a->count * gs_dtype_size (a->dtype);
     struct finding own = {0};
-    struct gsi_fetch fetch;
+    struct gsi_host_access fetch;
     gs_status_t mine, st = GS_OK;
 
-    mine = gsi_fetch_open (&fetch, w->comm, caller, a->data, a->count, a->dtype, PIECE_BYTES,
-                           w->stream);
+    mine = gsi_host_access_open (&fetch, w->comm, caller, a->data, a->count, a->dtype,
+                                 PIECE_BYTES, w->stream);
     for (size_t at = 0; at < bytes && !st; at += PIECE_BYTES) {
         size_t part = bytes - at < PIECE_BYTES ? bytes - at : PIECE_BYTES;
         const void *piece = NULL;
         if (!mine)
-            mine = gsi_fetch (&fetch, (const char *) a->data + at, part, &piece);
+            mine = gsi_host_access (&fetch, (const char *) a->data + at, part, &piece);
         if (!mine && gs_comm_rank (w->comm) == root)
             memcpy (w->piece, piece, part);
         st = gs_broadcast (w->comm, w->piece, part, GS_U8, root, w->stream);
         if (!mine && !st)
             search (w, a->dtype, piece, at, part, &own);
     }
-    gsi_fetch_close (&fetch);
+    gsi_host_access_close (&fetch);
     if (st)
         return st;
     own.status = mine;
@@ -429,7 +430,7 @@ gs_status_t gs_compare (gs_comm_t *comm, const gs_array_t *arrays, size_t number
         same.word[1] = number;
         same.word[2] = digest_of_list (&w);
     }
-    st = gsi_agree (comm, caller, st, &same, stream);
+    st = gsi_consensus (comm, caller, st, &same, stream);
     if (!st && same.differs >= 0)
         st = name_difference (&w, &same);
     free (w.digests);

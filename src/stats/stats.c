@@ -8,8 +8,8 @@
 #include "base/half.h"
 #include "base/log.h"
 #include "base/status.h"
-#include "comm/agree.h"
-#include "comm/fetch.h"
+#include "feature/consensus.h"
+#include "feature/host_access.h"
 #include "stats/moments.h"
 
 static const char caller[] = "gs_stats";
@@ -29,7 +29,7 @@ struct work {
     gs_stream_t stream;
 
     size_t piece; /* samples at once */
-    struct gsi_fetch values, masks;
+    struct gsi_host_access values, masks;
     double *values_room, *columns; /* a piece as doubles; see gsi_moments_add */
     gs_moments_t *own;             /* [features] of this rank */
     bool complained;
@@ -97,12 +97,12 @@ static gs_status_t add_piece (struct work *w, size_t first, size_t samples)
     struct gsi_samples s = {
         .mask_width = w->mask_width, .samples = samples, .features = w->features};
     const void *values, *mask = NULL;
-    gs_status_t st =
-        gsi_fetch (&w->values, w->x + first * w->features * w->width, count * w->width, &values);
+    gs_status_t st = gsi_host_access (&w->values, w->x + first * w->features * w->width,
+                                      count * w->width, &values);
 
     if (!st && w->mask)
-        st = gsi_fetch (&w->masks, w->mask + first * w->mask_width, samples * w->mask_width,
-                        &mask);
+        st = gsi_host_access (&w->masks, w->mask + first * w->mask_width, samples * w->mask_width,
+                              &mask);
     if (st)
         return st;
     s.mask = mask;
@@ -230,8 +230,8 @@ static gs_status_t allocate (struct work *w)
 
 static void release (struct work *w)
 {
-    gsi_fetch_close (&w->values);
-    gsi_fetch_close (&w->masks);
+    gsi_host_access_close (&w->values);
+    gsi_host_access_close (&w->masks);
     free (w->own);
     free (w->merged);
     free (w->heard);
@@ -243,13 +243,13 @@ static void release (struct work *w)
 static gs_status_t open_arrays (struct work *w)
 {
     size_t values = w->piece * w->features, count = w->samples * w->features;
-    gs_status_t st = gsi_fetch_open (&w->values, w->comm, caller, w->x, count, w->dtype,
-                                     values * w->width, w->stream);
+    gs_status_t st = gsi_host_access_open (&w->values, w->comm, caller, w->x, count, w->dtype,
+                                           values * w->width, w->stream);
 
     if (st || !w->mask)
         return st;
-    return gsi_fetch_open (&w->masks, w->comm, caller, w->mask, w->samples * w->mask_width, GS_U8,
-                           w->piece * w->mask_width, w->stream);
+    return gsi_host_access_open (&w->masks, w->comm, caller, w->mask, w->samples * w->mask_width,
+                                 GS_U8, w->piece * w->mask_width, w->stream);
 }
 
 gs_status_t gs_stats (gs_comm_t *comm, const void *x, size_t samples, size_t features,
@@ -276,7 +276,7 @@ gs_status_t gs_stats (gs_comm_t *comm, const void *x, size_t samples, size_t fea
         return gsi_result (st);
     if (!(st = allocate (&w)) && !(st = open_arrays (&w)))
         st = look_at_own (&w);
-    st = gsi_agree (comm, caller, st, &same, stream);
+    st = gsi_consensus (comm, caller, st, &same, stream);
     if (!st && same.differs >= 0)
         st = gsi_fail (
             GS_ERR_MISMATCH,

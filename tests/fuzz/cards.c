@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "boot/team.h"
-#include "comm/card.h"
-#include "comm/place.h"
+#include "core/card.h"
+#include "core/gpu_map.h"
 #include "fuzz/fuzz.h"
 
 #define MOST 8
@@ -50,8 +50,8 @@ int LLVMFuzzerTestOneInput (const uint8_t *data, size_t bytes)
     if (nodes && !gsi_cards_agree (cards, size)) {
         gsi_team_build (&team, nodes, 0, size, host_of, cards);
         nodes = NULL;
-        if (!gsi_place_gpus (cards, &team, room, &ordinal))
-            gsi_place_hidden (cards, &team, room, pair);
+        if (!gsi_gpu_map_make (cards, &team, room, &ordinal))
+            gsi_gpu_map_hidden (cards, &team, room, pair);
     }
     gsi_team_clear (&team);
     free (nodes);

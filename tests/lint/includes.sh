@@ -5,18 +5,28 @@
 # library's header is included only in that library's home.
 . "$(dirname "$0")/lint.sh"
 
-# FOLDER: what it may include. boot and device, grad, stats and ckpt, comm and mpi are strangers.
+# FOLDER: what it may include. Strangers to each other are boot and device, collectives and p2p,
+# the features grad, stats and ckpt.
+core="base boot device coll core"
+call="$core call"
+feature="$call collectives p2p feature"
 declare -A may=(
     [base]="base"
     [boot]="base boot"
     [device]="base device"
     [coll]="base boot device coll"
     [mpi]="base boot device coll mpi"
-    [comm]="base boot device coll comm"
-    [grad]="base boot device coll comm grad"
-    [stats]="base device comm stats"
-    [ckpt]="base boot device coll comm ckpt"
-    [tools]="base boot device coll comm grad stats ckpt tools"
+    [core]="$core"
+    [call]="$call"
+    [collectives]="$call collectives"
+    [p2p]="$call p2p"
+    [comm]="$call p2p comm"
+    [feature]="$feature"
+    [field]="$feature field"
+    [grad]="base boot device collectives feature grad"
+    [stats]="base device feature stats"
+    [ckpt]="base boot device feature field ckpt"
+    [tools]="base boot device coll core grad stats ckpt tools"
     [cuda]="base device cuda"
     [fortran]="base fortran"
 )

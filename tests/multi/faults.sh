@@ -20,7 +20,7 @@ declare -A own=(
     [record.map]=GS_OK [node.memory]=GS_OK [node.read]=GS_OK [share.memory]=GS_OK
     [p2p.send]=GS_ERR_TRANSPORT
     [split.memory]=GS_ERR_NOMEM [stats.memory]=GS_ERR_NOMEM [compare.memory]=GS_ERR_NOMEM
-    [mail.memory]=GS_ERR_NOMEM [messages.memory]=GS_ERR_NOMEM [messages.post]=GS_ERR_TRANSPORT
+    [p2p.memory]=GS_ERR_NOMEM [messages.memory]=GS_ERR_NOMEM [messages.post]=GS_ERR_TRANSPORT
     [halo.memory]=GS_ERR_NOMEM [ckpt.memory]=GS_ERR_NOMEM [file.write]=GS_ERR_IO
     [file.read]=GS_ERR_IO [scratch.memory]=GS_OK [lock.link]=GS_OK)
 declare -A others=(
@@ -28,7 +28,7 @@ declare -A others=(
     [record.map]=GS_OK [node.memory]=GS_OK [node.read]=GS_OK [share.memory]=GS_OK
     [p2p.send]=GS_ERR_STATE
     [split.memory]=GS_ERR_NOMEM [stats.memory]=GS_ERR_NOMEM [compare.memory]=GS_ERR_NOMEM
-    [mail.memory]=GS_ERR_STATE [messages.memory]=GS_ERR_STATE [messages.post]=GS_ERR_STATE
+    [p2p.memory]=GS_ERR_STATE [messages.memory]=GS_ERR_STATE [messages.post]=GS_ERR_STATE
     [halo.memory]=GS_ERR_NOMEM [ckpt.memory]=GS_ERR_STATE [file.write]=GS_ERR_IO
     [file.read]=GS_ERR_IO [scratch.memory]=GS_OK [lock.link]=GS_OK)
 

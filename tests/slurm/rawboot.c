@@ -11,7 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "comm/card.h"
+#include "core/card.h"
 #include "tools/bench/raw.h"
 
 bool bench_fail (const struct bench *bench, const char *format, ...)

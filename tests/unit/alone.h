@@ -3,7 +3,7 @@
 #ifndef GS_TESTS_ALONE_H
 #define GS_TESTS_ALONE_H
 
-#include "comm/comm.h"
+#include "core/comm.h"
 #include "unit/unit.h"
 
 /* A communicator of this process alone, with its record in memory. */

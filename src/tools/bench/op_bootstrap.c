@@ -10,7 +10,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "comm/card.h"
+#include "core/card.h"
 #include "tools/bench/bench.h"
 #include "tools/bench/measure.h"
 #include "tools/bench/output.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* call - what every collective passes: levels of checking, one thread at a time, the record. */
-#include "comm/call.h"
+#include "call/call.h"
 
 #include <pthread.h>
 

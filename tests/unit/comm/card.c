@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* card - what ranks that disagree are told, in the order of what explains most. */
-#include "comm/card.h"
+#include "core/card.h"
 
 #include "unit/unit.h"
 

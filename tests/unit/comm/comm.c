@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* comm - creating and destroying on one rank: options, environment, and all that is refused. */
-#include "comm/comm.h"
+#include "core/comm.h"
 
 #include <dirent.h>
 #include <limits.h>

@@ -15,7 +15,7 @@ START_TEST (the_host)
     unit_ok (gsi_device_open (GS_DEVICE_HOST, &device));
     ck_assert_int_eq (device->ordinal, GS_DEVICE_HOST);
     ck_assert_str_eq (device->ops->name, "host");
-    ck_assert_ptr_null (device->ops->queue);
+    ck_assert_ptr_null (device->ops->streams);
     unit_ok (device->ops->alloc (device, 1000, (void **) &memory));
     ck_assert_uint_eq ((uintptr_t) memory % 256, 0);
     memset (memory, 1, 1000);

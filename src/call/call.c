@@ -1,0 +1,260 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* call - what every collective does before and after its work. */
+#include "call/call.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/dtype.h"
+#include "base/log.h"
+#include "base/process.h"
+#include "call/describe.h"
+#include "call/failure.h"
+#include "call/gpu_lock.h"
+#include "call/inflight.h"
+#include "call/lease.h"
+#include "call/staging.h"
+#include "call/traffic.h"
+#include "call/watchdog.h"
+
+#define COMPARED_CALLS 2 /* the first calls of a communicator are compared in any case */
+
+_Static_assert(sizeof (struct gsi_told) <= GSI_SCRATCH_BYTES, "they are gathered in scratch");
+
+/* What an array is aligned to, a power of two; complex numbers as their parts are. */
+static size_t alignment (gs_dtype_t dtype)
+{
+    return gs_dtype_size (dtype) / (gsi_dtype_is_complex (dtype) ? 2 : 1);
+}
+
+/* Finds out where [buf] is and refuses memory that this communicator cannot reach. */
+static gs_status_t check_memory (const gs_comm_t *comm, const char *caller, const void *buf,
+                                 bool *staged)
+{
+    enum gsi_memory where = GSI_MEMORY_HOST;
+    int owner = 0;
+    gs_status_t st = gsi_device_where (comm->device, buf, &where, &owner);
+
+    if (st)
+        return st;
+    *staged = comm->inflight && where == GSI_MEMORY_HOST;
+    if (where != GSI_MEMORY_OTHER)
+        return GS_OK;
+    if (!comm->inflight)
+        return gsi_fail (GS_ERR_DEVICE,
+                         "%s: the buffer is in memory of GPU %d, but communicator '%s' is one of "
+                         "hosts (transport %s), which cannot reach it: copy it to the host, or "
+                         "use transport nccl; gs-info and GS_DEBUG=info tell why it was not",
+                         caller, owner, comm->name, comm->coll->ops->name);
+    return gsi_fail (GS_ERR_DEVICE,
+                     "%s: the buffer is in memory of GPU %d, but communicator '%s' is on GPU %d "
+                     "of this process",
+                     caller, owner, comm->name, comm->device->ordinal);
+}
+
+gs_status_t gsi_call_check (const gs_comm_t *comm, const char *caller, const void *buf,
+                            size_t count, gs_dtype_t dtype, struct gsi_extent *extent)
+{
+    gs_status_t st = gsi_comm_valid (comm, caller);
+
+    extent->staged = false;
+    if (st || (st = gsi_dtype_bytes (caller, count, dtype, &extent->bytes)))
+        return st;
+    if (comm->check != GSI_CHECK_OFF) {
+        if (!buf && count)
+            return gsi_fail (GS_ERR_ARG, "%s: the buffer is NULL, but count is %zu", caller,
+                             count);
+        if ((uintptr_t) buf & (alignment (dtype) - 1))
+            return gsi_fail (GS_ERR_ARG, "%s: the buffer %p is not aligned for %s", caller, buf,
+                             gsi_dtype_name (dtype));
+    }
+    if (!count || !(comm->inflight || (comm->sees_gpus && comm->check != GSI_CHECK_OFF)))
+        return GS_OK;
+    return check_memory (comm, caller, buf, &extent->staged);
+}
+
+/* Why a communicator that is not alive takes no call. */
+static gs_status_t not_alive (gs_comm_t *comm, enum gsi_record_op op)
+{
+    const char *name = gsi_record_op_name (op);
+
+    if (atomic_load (&comm->life) == GSI_ABORTED)
+        return gsi_fail (GS_ERR_STATE, "%s: communicator '%s' was aborted", name, comm->name);
+    return gsi_fail (comm->death, "%s: communicator '%s' is dead since: %s", name, comm->name,
+                     comm->death_text);
+}
+
+/* Whether ranks may have nothing in a call that others have something in: it is in no memory. */
+static bool is_ragged (enum gsi_record_op op)
+{
+    return op == GSI_OP_ALLGATHERV || op == GSI_OP_GATHERV || op == GSI_OP_SCATTERV ||
+           op == GSI_OP_ALLTOALLV || op == GSI_OP_REDUCE_SCATTERV ||
+           op == GSI_OP_ALLGATHERV_BACKWARD;
+}
+
+/* Gathers what every rank is about to do and refuses the first difference, on all ranks alike. */
+static gs_status_t compare (gs_comm_t *comm, const struct gsi_told *mine,
+                            const struct gsi_call *call, bool *differ)
+{
+    const struct gsi_told *all = comm->scratch;
+    struct gsi_call alike = *call;
+    char zero[GSI_DESCRIBE_TEXT], other[GSI_DESCRIBE_TEXT];
+    gs_status_t st;
+
+    alike.kind = 0; /* whatever they call, they compare it */
+    st = gsi_staging_control (comm, mine, comm->scratch, sizeof (*mine), &alike);
+
+    *differ = false;
+    for (int r = 1; r < comm->team.size && !st; r++) {
+        if (!gsi_told_differs (&all[0], &all[r]))
+            continue;
+        *differ = true;
+        gsi_describe_told (comm, &all[0], zero, sizeof (zero));
+        gsi_describe_told (comm, &all[r], other, sizeof (other));
+        st =
+            gsi_fail (GS_ERR_MISMATCH,
+                      "call #%llu of communicator '%s': rank 0 (host %s) calls %s; rank %d (host "
+                      "%s) calls %s. All ranks must call the same operation with the same "
+                      "arguments, in the same order",
+                      (unsigned long long) call->seq, comm->name, comm->hosts[0], zero, r,
+                      comm->hosts[r], other);
+    }
+    return st;
+}
+
+/* Lets go of the communicator; an abort meanwhile has left it to us to tell the others. */
+static void leave (gs_comm_t *comm)
+{
+    gsi_watchdog_expect (comm, 0);
+    gsi_gpu_unlock (comm);
+    atomic_flag_clear (&comm->busy);
+    if (atomic_load (&comm->life) == GSI_ABORTED)
+        gsi_failure_tell (comm);
+}
+
+/* Takes the communicator for this thread. */
+static gs_status_t take (gs_comm_t *comm, struct gsi_call *call)
+{
+    gs_status_t st = gsi_lease_admit (comm, gsi_record_op_name (call->op));
+
+    if (st)
+        return st;
+    if (atomic_flag_test_and_set_explicit (&comm->busy, memory_order_acquire))
+        return gsi_fail (GS_ERR_STATE,
+                         "%s: communicator '%s' is inside another call: one thread "
+                         "at a time",
+                         gsi_record_op_name (call->op), comm->name);
+    if ((st = gsi_inflight_enter (comm, call))) {
+        atomic_flag_clear (&comm->busy);
+        return st;
+    }
+    if (atomic_load_explicit (&comm->life, memory_order_acquire) == GSI_ALIVE)
+        return GS_OK;
+    st = not_alive (comm, (enum gsi_record_op) call->op);
+    leave (comm);
+    return st;
+}
+
+/* A number for what all ranks must ask for alike; transports tell by it whose data they have. */
+static uint32_t kind_of (enum gsi_record_op op, size_t count, gs_dtype_t dtype, int argument)
+{
+    uint64_t what = (uint64_t) (uint32_t) argument << 16 | (uint64_t) op << 8 | (uint64_t) dtype;
+    uint64_t hash = (count + UINT64_C (0x9e3779b97f4a7c15)) * UINT64_C (0xbf58476d1ce4e5b9);
+
+    hash = (hash ^ hash >> 31 ^ what) * UINT64_C (0x94d049bb133111eb); /* those of SplitMix64 */
+    return (uint32_t) (hash >> 32);
+}
+
+/* Takes the communicator and records the call. */
+static gs_status_t start (gs_comm_t *comm, enum gsi_record_op op, size_t count, gs_dtype_t dtype,
+                          int argument, gs_stream_t stream, struct gsi_call *call)
+{
+    gs_status_t st;
+
+    call->op = op;
+    call->stream = stream;
+    call->argument = argument;
+    call->patient = comm->client ? &comm->client->patient : NULL;
+    call->capturing = false;
+    call->kind = kind_of (op, count, dtype, argument);
+    if ((st = take (comm, call)))
+        return st;
+    gsi_traffic_begin (comm);
+    call->deadline_ns =
+        gsi_record_begin (&comm->record, op, count, (int) dtype, argument) + comm->timeout_ns;
+    gsi_watchdog_expect (comm, call->deadline_ns);
+    call->message = gsi_record_is_message (op) ? comm->record.messages : 0;
+    call->seq = comm->record.seq + !!call->message;
+    if (comm->check == GSI_CHECK_COLLECTIVE)
+        comm->record.file->caller = gsi_record_thread ();
+    return GS_OK;
+}
+
+gs_status_t gsi_call_begin_messages (gs_comm_t *comm, enum gsi_record_op op, size_t count,
+                                     gs_dtype_t dtype, int argument, gs_stream_t stream,
+                                     struct gsi_call *call)
+{
+    return start (comm, op, count, dtype, argument, stream, call);
+}
+
+gs_status_t gsi_call_begin (gs_comm_t *comm, enum gsi_record_op op, size_t count,
+                            gs_dtype_t dtype, int argument, gs_stream_t stream,
+                            struct gsi_call *call)
+{
+    struct gsi_told mine;
+    bool differ;
+    gs_status_t st = start (comm, op, count, dtype, argument, stream, call);
+
+    if (st)
+        return st;
+    if (call->capturing || (comm->check != GSI_CHECK_COLLECTIVE && call->seq > COMPARED_CALLS))
+        return GS_OK;
+    mine = (struct gsi_told){.count = count,
+                             .step = comm->record.file->step,
+                             .op = op,
+                             .dtype = (int32_t) dtype,
+                             .argument = argument,
+                             .staged = call->staged && !is_ragged (op)};
+    if (!(st = compare (comm, &mine, call, &differ)))
+        return GS_OK;
+    return differ ? gsi_call_refuse (comm, st) : gsi_call_end (comm, call, st);
+}
+
+gs_status_t gsi_call_no_memory (gs_comm_t *comm, enum gsi_record_op op, const char *caller)
+{
+    struct gsi_call call = {.staged = true}; /* nothing is queued */
+    gs_status_t st = start (comm, op, 0, (gs_dtype_t) 0, 0, NULL, &call);
+
+    return st ? st
+              : gsi_call_end (comm, &call, gsi_fail (GS_ERR_NOMEM, "%s: out of memory", caller));
+}
+
+gs_status_t gsi_call_refuse (gs_comm_t *comm, gs_status_t st)
+{
+    gsi_record_end (&comm->record, st);
+    leave (comm);
+    return st;
+}
+
+gs_status_t gsi_call_end (gs_comm_t *comm, const struct gsi_call *call, gs_status_t st)
+{
+    bool queued = !st && comm->inflight && !call->staged && call->op != GSI_OP_DESTROY &&
+                  call->op != GSI_OP_SPLIT;
+
+    if (queued)
+        st = gsi_inflight_watch (comm, call);
+    if (st == GS_ERR_UNSUPPORTED)
+        return gsi_call_refuse (comm, st);
+    if (st)
+        st = gsi_failure_report (comm, call, st);
+    if (gsi_log_on (GS_LOG_TRACE))
+        gsi_log (GS_LOG_TRACE, "coll", "%s #%llu of '%s': %s", gsi_record_op_name (call->op),
+                 (unsigned long long) (call->message ? call->message : call->seq), comm->name,
+                 gs_status_string (st));
+    if (!st)
+        gsi_traffic_end (comm, call->op);
+    if (!queued || st)
+        gsi_record_end (&comm->record, st);
+    leave (comm);
+    return st;
+}

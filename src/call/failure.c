@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* failure - what happens when an operation fails or a communicator is given up. */
+#include "call/failure.h"
+
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "call/describe.h"
+#include "call/gpu_lock.h"
+#include "call/peers.h"
+
+#define TELL_SLICES 20  /* of 5 ms, for the rank before to give up, too; */
+#define TELL_MOST   100 /* no longer than this; */
+#define TOLD_SLICES 40  /* and for one that has told others to log it */
+
+/*
+ * Tells the other ranks, if the transport can, that this one misses all calls from number
+ * [missed] on. Called with the communicator taken.
+ */
+static void tell_others (gs_comm_t *comm, uint64_t missed)
+{
+    if (comm->coll && comm->coll->ops->notify_abort)
+        comm->coll->ops->notify_abort (comm->coll, missed);
+}
+
+static const char *host_of (void *context, int rank)
+{
+    return ((gs_comm_t *) context)->hosts[rank];
+}
+
+/* Completes the text of a timeout with who did not come, as far as that can be found out. */
+static void name_missing (gs_comm_t *comm, const struct gsi_call *call)
+{
+    unsigned char *marks = calloc ((size_t) comm->team.size, 1);
+    char deadline[256], names[GSI_TEXT_MAX / 2] = "who did not come is not known";
+    char elsewhere[GSI_TEXT_MAX / 4] = "";
+    int unknown, missing = 0;
+
+    snprintf (deadline, sizeof (deadline), "%.255s", gsi_last_text ());
+    if (marks) {
+        unknown = gsi_peers_mark_came (comm, call, marks);
+        marks[comm->team.rank] = 1;
+        for (int r = 0; r < comm->team.size; r++)
+            missing += marks[r] = !marks[r]; /* came -> missing */
+        if (missing)
+            gsi_peers_name_elsewhere (comm, marks, elsewhere, sizeof (elsewhere));
+        if (missing)
+            gsi_boot_name_missing (marks, comm->team.size, host_of, comm, names, sizeof (names));
+        else if (unknown)
+            snprintf (names, sizeof (names),
+                      "all ranks of this node came; of %d others it is not known here: look at "
+                      "the messages and flight records of their nodes",
+                      unknown);
+        else
+            snprintf (names, sizeof (names),
+                      "all ranks came, but too late or not to the same operation: "
+                      "GS_CHECK=collective compares what they call");
+    }
+    free (marks);
+    gsi_fail (GS_ERR_TIMEOUT, "%s; %s%s%s", deadline, names,
+              missing && call->op == GSI_OP_DESTROY ? ", or had ended it already" : "",
+              elsewhere);
+}
+
+/* Completes the text of a failure with the first rank that is in another call, if it is known. */
+static void name_other_call (gs_comm_t *comm, const struct gsi_call *call, gs_status_t st)
+{
+    int64_t until_ns = gsi_now_ns () + (st == GS_ERR_MISMATCH ? GSI_NS_PER_S : 0);
+    char differ[GSI_TEXT_MAX / 3], mine[GSI_DESCRIBE_TEXT], theirs[GSI_DESCRIBE_TEXT];
+    struct gsi_told own, told;
+    int rank;
+
+    snprintf (differ, sizeof (differ), "%s", gsi_last_text ());
+    gsi_peers_own (comm, &own);
+    if (own.seq != call->seq)
+        return;
+    if (st == GS_ERR_MISMATCH) /* ranks of other nodes then tell theirs */
+        tell_others (comm, call->seq);
+    while ((rank = gsi_peers_find_other_call (comm, &own, st != GS_ERR_MISMATCH, &told)) < 0 &&
+           gsi_now_ns () < until_ns)
+        nanosleep (&(struct timespec){.tv_nsec = 10 * GSI_NS_PER_MS}, NULL);
+    if (rank < 0)
+        return;
+    gsi_describe_told (comm, &own, mine, sizeof (mine));
+    gsi_describe_told (comm, &told, theirs, sizeof (theirs));
+    gsi_fail (st, "%s. This is call #%llu, %s; rank %d (host %s) is in call #%llu, %s", differ,
+              (unsigned long long) own.seq, mine, rank, comm->hosts[rank],
+              (unsigned long long) told.seq, theirs);
+}
+
+/* The same for messages, whose ends are two ranks. */
+static void name_ends (gs_comm_t *comm, const struct gsi_call *call)
+{
+    unsigned char *came = calloc ((size_t) comm->team.size, 1);
+    char deadline[256], ends[GSI_TEXT_MAX / 2] = "its ends are not known";
+
+    snprintf (deadline, sizeof (deadline), "%.255s", gsi_last_text ());
+    if (came)
+        gsi_peers_call_roll (comm, call, came);
+    if (comm->name_ends)
+        comm->name_ends (comm, call, came, ends, sizeof (ends));
+    free (came);
+    gsi_fail (GS_ERR_TIMEOUT, "%s; %s", deadline, ends);
+}
+
+gs_status_t gsi_failure_blame (gs_comm_t *comm, gs_status_t st)
+{
+    gs_status_t others = GS_OK;
+
+    if (comm->inflight && st == GS_ERR_TRANSPORT)
+        others = gsi_peers_gave_up (comm, UINT64_MAX);
+    return others ? others : st;
+}
+
+/*
+ * Whether another rank tells why: the culprit, or the first of this node's that found out by
+ * themselves. They wait a moment for each other; and who was told waits until that was logged,
+ * for with --kill-on-bad-exit the first to end takes all with it.
+ */
+static bool is_told (const gs_comm_t *comm, gs_status_t st)
+{
+    static const struct timespec slice = {.tv_nsec = 5 * GSI_NS_PER_MS};
+    bool told = st != GS_ERR_STATE && comm->culprit != comm->team.rank, heard = false;
+    int slices = told ? TOLD_SLICES : comm->team.local_rank * TELL_SLICES;
+
+    slices = slices < TELL_MOST ? slices : TELL_MOST;
+
+    while (slices-- && !heard) {
+        for (int r = 0; r < comm->team.rank && !heard && !told; r++)
+            heard = gsi_peers_says_so (comm, r, st);
+        if (!heard)
+            nanosleep (&slice, NULL);
+    }
+    return told || heard;
+}
+
+gs_status_t gsi_failure_report (gs_comm_t *comm, const struct gsi_call *call, gs_status_t st)
+{
+    char reason[GSI_TEXT_MAX], where[320] = "";
+    const char *path;
+    int alive = GSI_ALIVE;
+    uint64_t missed = comm->inflight ? gsi_gpu_missed (comm, call->seq) : call->seq;
+
+    st = gsi_failure_blame (comm, st);
+    if (comm->coll && comm->coll->told_by)
+        comm->culprit = comm->coll->told_by - 1;
+    if (st == GS_ERR_TIMEOUT && call->message)
+        name_ends (comm, call);
+    else if (st == GS_ERR_TIMEOUT)
+        name_missing (comm, call);
+    if (!call->message && call->op != GSI_OP_NONE && !comm->inflight)
+        name_other_call (comm, call, st);
+    if (call->op != GSI_OP_NONE)
+        gsi_describe_call (comm, call, where, sizeof (where));
+    snprintf (reason, sizeof (reason), "%scommunicator '%s' on rank %d (host %s): %s", where,
+              comm->name, comm->team.rank, comm->hosts[comm->team.rank], gsi_last_text ());
+    path = gsi_record_dump (&comm->record, reason);
+    if (*path) {
+        size_t used = strlen (reason);
+        snprintf (reason + used, sizeof (reason) - used, ". Flight record: %s", path);
+    }
+    gsi_boot_told ();
+    gsi_log (is_told (comm, st) ? GS_LOG_INFO : GS_LOG_ERROR, "comm", "%s", reason);
+    gsi_record_give_up (&comm->record, st, comm->culprit, missed); /* by which others know that */
+    comm->death = st;
+    memcpy (comm->death_text, reason, sizeof (reason));
+    atomic_compare_exchange_strong (&comm->life, &alive, GSI_DEAD);
+    if (comm->boot->ops->show)
+        comm->boot->ops->show (comm->boot);
+    if (st != GS_ERR_TIMEOUT || !comm->coll->ops->roll_call) /* which has told them */
+        tell_others (comm, missed);
+    return gsi_fail (st, "%s", reason);
+}
+
+void gsi_failure_tell (gs_comm_t *comm)
+{
+    if (atomic_flag_test_and_set (&comm->busy))
+        return;
+    gsi_gpu_lock_anyway (comm);
+    tell_others (comm, comm->record.seq + 1);
+    gsi_gpu_unlock (comm);
+    atomic_flag_clear (&comm->busy);
+}

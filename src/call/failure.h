@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* failure - what happens when an operation fails or a communicator is given up. */
+#ifndef GS_CALL_FAILURE_H
+#define GS_CALL_FAILURE_H
+
+#include "core/comm.h"
+
+/*
+ * Takes note that the transport failed the running call with [st]: the communicator dies, the
+ * flight record is written, the other ranks are told. The text of gs_last_error () is completed
+ * with the operation and the record's path. Returns [st]. Called with the communicator taken.
+ */
+gs_status_t gsi_failure_report (gs_comm_t *comm, const struct gsi_call *call, gs_status_t st);
+
+/*
+ * The cause of [st], which was just seen here: NCCL knows only that something broke, so that
+ * becomes the status of the rank that gave up, with its text. Else [st] stays.
+ */
+gs_status_t gsi_failure_blame (gs_comm_t *comm, gs_status_t st);
+
+/*
+ * Tells the other ranks that this one has given up, unless a thread is inside a call: that
+ * thread does it as it leaves. Whoever changes [life] or lets go of [busy] calls it afterwards,
+ * so that one of the two always does.
+ */
+void gsi_failure_tell (gs_comm_t *comm);
+
+#endif /* GS_CALL_FAILURE_H */

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* gpu_lock - who has a communicator on a GPU to itself, and its device entered. */
+#include "call/gpu_lock.h"
+
+static gs_status_t enter (gs_comm_t *comm)
+{
+    return comm->device->ops->streams->enter (comm->device, &comm->gpu.previous);
+}
+
+gs_status_t gsi_gpu_lock (gs_comm_t *comm)
+{
+    if (!comm->inflight)
+        return GS_OK;
+    pthread_mutex_lock (&comm->gpu.guard);
+    return enter (comm);
+}
+
+gs_status_t gsi_gpu_try_lock (gs_comm_t *comm, bool *free)
+{
+    *free = comm->inflight && !pthread_mutex_trylock (&comm->gpu.guard);
+    return *free ? enter (comm) : GS_OK;
+}
+
+void gsi_gpu_lock_anyway (gs_comm_t *comm)
+{
+    if (gsi_gpu_lock (comm))
+        comm->gpu.previous = comm->device->ordinal; /* nothing to go back to */
+}
+
+void gsi_gpu_release (gs_comm_t *comm)
+{
+    if (comm->inflight)
+        pthread_mutex_unlock (&comm->gpu.guard);
+}
+
+void gsi_gpu_unlock (gs_comm_t *comm)
+{
+    if (!comm->inflight)
+        return;
+    comm->device->ops->streams->leave (comm->device, comm->gpu.previous);
+    pthread_mutex_unlock (&comm->gpu.guard);
+}
+
+uint64_t gsi_gpu_missed (const gs_comm_t *comm, uint64_t seq)
+{
+    uint64_t oldest = comm->inflight ? atomic_load (&comm->gpu.oldest) : 0;
+
+    return oldest && oldest < seq ? oldest : seq;
+}

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * gpu_lock - a call, or the thread that watches, has a communicator on a GPU to itself, and its
+ * device entered. One on hosts has no lock: everything here then does nothing.
+ */
+#ifndef GS_CALL_GPU_LOCK_H
+#define GS_CALL_GPU_LOCK_H
+
+#include "core/comm.h"
+
+/* Where the device cannot be entered, the lock is held all the same, until gsi_gpu_release. */
+gs_status_t gsi_gpu_lock (gs_comm_t *comm);
+void gsi_gpu_release (gs_comm_t *comm);
+
+/* The same, if nobody has it; [*free] is whether so. */
+gs_status_t gsi_gpu_try_lock (gs_comm_t *comm, bool *free);
+
+/* Takes the lock even if the device cannot be entered: for what ends the communicator. */
+void gsi_gpu_lock_anyway (gs_comm_t *comm);
+
+/* Leaves the device, and lets go. */
+void gsi_gpu_unlock (gs_comm_t *comm);
+
+/*
+ * Number of the first call that this rank misses when call [seq] failed: what that ends is what
+ * was queued, too. For who has the lock.
+ */
+uint64_t gsi_gpu_missed (const gs_comm_t *comm, uint64_t seq);
+
+#endif /* GS_CALL_GPU_LOCK_H */

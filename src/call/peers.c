@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* peers - what the other ranks are known to do, from their flight records and notices. */
+#include "call/peers.h"
+
+#include <stdio.h>
+
+#include "base/clock.h"
+#include "call/describe.h"
+#include "call/watchdog.h"
+
+#define ELSEWHERE_NAMED 4                  /* missing ranks of which a text says where they are */
+#define CROSSED_NS      (GSI_NS_PER_S / 2) /* calls that wait for each other so long, do */
+#define LISTEN_LEAST_NS GSI_NS_PER_S       /* bounds of how long a roll call waits for answers */
+#define LISTEN_MOST_NS  (10 * GSI_NS_PER_S)
+
+bool gsi_peers_call_roll (gs_comm_t *comm, const struct gsi_call *call, unsigned char *came)
+{
+    int64_t listen_ns = gsi_grace_of (comm->timeout_ns, LISTEN_LEAST_NS, LISTEN_MOST_NS);
+
+    if (!comm->coll->ops->roll_call)
+        return false;
+    gsi_watchdog_expect (comm, gsi_now_ns () + listen_ns);
+    return comm->coll->ops->roll_call (comm->coll, call, listen_ns, came);
+}
+
+/* Whether rank [rank], of this node, is in a call of [comm] and goes on, but has not answered. */
+static bool is_slow (const gs_comm_t *comm, const struct gsi_call *call, int rank)
+{
+    struct gsi_record_state other;
+
+    return gsi_record_peek (&comm->record, rank, &other) &&
+           (other.seq >= call->seq || (other.seq && !other.last.end_ns)) &&
+           gsi_record_runs (&other);
+}
+
+/* Marks those, too, where others are left that this cannot be said of. */
+static void mark_slow (const gs_comm_t *comm, const struct gsi_call *call, unsigned char *came)
+{
+    enum { SLOW = 2 };
+    bool others = false;
+
+    for (int r = 0; r < comm->team.size; r++) {
+        if (!came[r] && is_slow (comm, call, r))
+            came[r] = SLOW;
+        others = others || !came[r];
+    }
+    for (int r = 0; r < comm->team.size; r++)
+        if (came[r] == SLOW)
+            came[r] = others;
+}
+
+int gsi_peers_mark_came (gs_comm_t *comm, const struct gsi_call *call, unsigned char *came)
+{
+    int unknown = 0;
+    struct gsi_record_state other;
+
+    if (gsi_peers_call_roll (comm, call, came)) {
+        mark_slow (comm, call, came);
+        return 0;
+    }
+    for (int r = 0; r < comm->team.size; r++) {
+        bool known = gsi_record_peek (&comm->record, r, &other);
+        came[r] = !known || other.seq >= call->seq;
+        unknown += !known && r != comm->team.rank;
+    }
+    return unknown;
+}
+
+void gsi_peers_name_elsewhere (const gs_comm_t *comm, const unsigned char *missing, char *text,
+                               size_t room)
+{
+    struct gsi_record_call call;
+    size_t used = 0;
+    int named = 0;
+
+    *text = 0;
+    for (int r = 0; r < comm->team.size && named < ELSEWHERE_NAMED && used < room; r++)
+        if (missing[r] && gsi_record_elsewhere (&comm->record, r, &call) && ++named)
+            used += (size_t) snprintf (text + used, room - used,
+                                       "; rank %d %s in %s #%llu of communicator '%s'", r,
+                                       call.died ? "was" : "is", gsi_record_op_name (call.op),
+                                       (unsigned long long) call.seq, call.name);
+}
+
+static struct gsi_told told_of (const struct gsi_record_entry *e, int64_t step)
+{
+    return (struct gsi_told){.seq = e->seq,
+                             .count = e->count,
+                             .step = step,
+                             .op = e->op,
+                             .dtype = e->dtype,
+                             .argument = e->argument};
+}
+
+void gsi_peers_own (const gs_comm_t *comm, struct gsi_told *own)
+{
+    struct gsi_record_file *file = comm->record.file;
+
+    *own = told_of (gsi_record_entry (file, GSI_OP_NONE, comm->record.seq), file->step);
+}
+
+/* The call that rank [rank] is in, or was in last, from its record or its notice. */
+static bool find_told (const gs_comm_t *comm, int rank, struct gsi_told *told)
+{
+    struct gsi_record_state other;
+
+    if (!gsi_record_peek (&comm->record, rank, &other))
+        return comm->coll && comm->coll->ops->heard &&
+               comm->coll->ops->heard (comm->coll, rank, told);
+    *told = told_of (&other.last, other.step);
+    return told->seq != 0;
+}
+
+int gsi_peers_find_other_call (const gs_comm_t *comm, const struct gsi_told *own, bool same,
+                               struct gsi_told *told)
+{
+    for (int r = 0; r < comm->team.size; r++)
+        if (r != comm->team.rank && find_told (comm, r, told) && gsi_told_differs (own, told) &&
+            (!same || told->seq == own->seq))
+            return r;
+    return -1;
+}
+
+/* [verdict] of another rank, with a text that says whose failure it is. */
+static gs_status_t name_culprit (const gs_comm_t *comm, gs_status_t verdict)
+{
+    const char *host = comm->hosts[comm->culprit];
+
+    if (verdict == GS_ERR_STATE)
+        return gsi_fail (verdict, "rank %d gave the communicator up (host %s)", comm->culprit,
+                         host);
+    if (verdict == GS_ERR_TIMEOUT)
+        return gsi_fail (verdict, "the deadline passed on rank %d (host %s)", comm->culprit,
+                         host);
+    return gsi_fail (verdict, "%s on rank %d (host %s); its own text says why",
+                     gs_status_string (verdict), comm->culprit, host);
+}
+
+gs_status_t gsi_peers_gave_up (gs_comm_t *comm, uint64_t seq)
+{
+    struct gsi_record_state other;
+
+    for (int r = 0; r < comm->team.size; r++) {
+        if (r == comm->team.rank || !gsi_record_peek (&comm->record, r, &other) ||
+            !other.verdict || other.missed > seq || other.culprit == comm->team.rank)
+            continue;      /* also who gave up because of this rank, which knows more */
+        comm->culprit = r; /* or a rank because of which it gave up itself */
+        if (other.culprit >= 0 && other.culprit < comm->team.size)
+            comm->culprit = other.culprit;
+        return name_culprit (comm, other.verdict);
+    }
+    return GS_OK;
+}
+
+gs_status_t gsi_peers_crossed (gs_comm_t *comm, uint64_t seq)
+{
+    struct gsi_record_state other;
+    struct gsi_record_call call;
+
+    for (int r = 0; r < comm->team.size && comm->check == GSI_CHECK_COLLECTIVE; r++) {
+        if (r == comm->team.rank || !gsi_record_peek (&comm->record, r, &other) ||
+            other.seq >= seq || !gsi_record_elsewhere (&comm->record, r, &call) ||
+            !call.awaits_us)
+            continue;
+        /* The root of a broadcast, for one, does not wait: what holds for a while is a wait. */
+        if (comm->crossed.seq != seq || comm->crossed.rank != r ||
+            comm->crossed.theirs != call.seq) {
+            comm->crossed.seq = seq;
+            comm->crossed.theirs = call.seq;
+            comm->crossed.rank = r;
+            comm->crossed.since_ns = gsi_now_ns ();
+        }
+        if (gsi_now_ns () - comm->crossed.since_ns < CROSSED_NS)
+            return GS_OK;
+        return gsi_fail (
+            GS_ERR_MISMATCH,
+            "rank %d (host %s) is in %s #%llu of communicator '%s' instead, and waits "
+            "there for this rank: all ranks must call on communicators that share "
+            "ranks in one order, see gs_comm_split(3)",
+            r, comm->hosts[r], gsi_record_op_name (call.op), (unsigned long long) call.seq,
+            call.name);
+    }
+    return GS_OK;
+}
+
+bool gsi_peers_says_so (const gs_comm_t *comm, int r, gs_status_t st)
+{
+    struct gsi_record_state other;
+
+    return gsi_record_peek (&comm->record, r, &other) && other.verdict == st &&
+           other.culprit == r;
+}

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* peers - what the other ranks are known to do, from their flight records and notices. */
+#ifndef GS_CALL_PEERS_H
+#define GS_CALL_PEERS_H
+
+#include "core/comm.h"
+
+/* Marks who waits for [call], as the transport hears; false if it cannot ask. */
+bool gsi_peers_call_roll (gs_comm_t *comm, const struct gsi_call *call, unsigned char *came);
+
+/*
+ * Marks the ranks that came to [call]: as the transport hears from them, else as their flight
+ * records tell. Those that nothing is known of are marked, too; returns how many.
+ */
+int gsi_peers_mark_came (gs_comm_t *comm, const struct gsi_call *call, unsigned char *came);
+
+/* "; rank 1 is in allreduce #3 of communicator 'world/column1'" for some of the [missing]. */
+void gsi_peers_name_elsewhere (const gs_comm_t *comm, const unsigned char *missing, char *text,
+                               size_t room);
+
+/* The call of all ranks that this one is in, or was in last. */
+void gsi_peers_own (const gs_comm_t *comm, struct gsi_told *own);
+
+/* The first rank that is known to be in another call than [own], of the same number if [same]. */
+int gsi_peers_find_other_call (const gs_comm_t *comm, const struct gsi_told *own, bool same,
+                               struct gsi_told *told);
+
+/*
+ * Whether another rank, whose record can be read here, gave up before it did its part of call
+ * [seq]: its status, and a text that names it.
+ */
+gs_status_t gsi_peers_gave_up (gs_comm_t *comm, uint64_t seq);
+
+/* Whether rank [r] of this node has given up by itself with [st], and says so. */
+bool gsi_peers_says_so (const gs_comm_t *comm, int r, gs_status_t st);
+
+/*
+ * With GS_CHECK=collective, in a wait of call [seq]: GS_ERR_MISMATCH if a rank of this node that
+ * has not come waits itself, on another communicator, for this one. Costs a look at all records.
+ */
+gs_status_t gsi_peers_crossed (gs_comm_t *comm, uint64_t seq);
+
+#endif /* GS_CALL_PEERS_H */

@@ -1,0 +1,525 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * staging - hands a call's arrays to the transport.
+ *
+ * Staging works in pieces and two lanes, each with a stream of its own: while one piece is on its
+ * way over the bus or between the ranks, the host copies the next one into pinned memory and the
+ * one before out of it.
+ */
+#include "call/staging.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "call/inflight.h"
+#include "call/traffic.h"
+
+#define LANES      2
+#define LANE_BYTES ((size_t) 4 << 20)
+
+/* One of the pieces under way. */
+struct lane {
+    char *pinned, *device; /* [LANE_BYTES] or more, see lane_bytes */
+    gs_stream_t stream;
+    struct gsi_event *event; /* the piece is back in pinned memory */
+    bool busy;
+    size_t at, bytes; /* of the piece, in a part */
+};
+
+struct gsi_staging {
+    struct lane lane[LANES];
+    struct gsi_event *before; /* what the caller's stream had to do before the call */
+};
+
+/*
+ * A staged operation. What goes in has [ins] parts, what comes out [outs] of them, each [bytes]
+ * long, and one of the numbers is 1; NULL: nothing goes in or comes out here.
+ */
+struct transfer {
+    gs_comm_t *comm;
+    const struct gsi_call *call;
+    const char *in;
+    char *out;
+    size_t bytes, unit; /* pieces are multiples of [unit] */
+    int ins, outs;
+    int place; /* among the parts in device memory, of the one that is alone */
+    gs_status_t (*run) (const struct transfer *t, char *device, size_t bytes,
+                        const struct gsi_call *call);
+    const struct gsi_reduction *how;
+    int root;
+};
+
+static const struct gsi_stream_ops *ops_of (const gs_comm_t *comm)
+{
+    return comm->device->ops->streams;
+}
+
+/* Room for a word of every rank, however many there are. */
+static size_t lane_bytes (const gs_comm_t *comm)
+{
+    size_t least = (size_t) comm->team.size * GSI_SCRATCH_BYTES;
+
+    return least > LANE_BYTES ? least : LANE_BYTES;
+}
+
+/* ---- Life ---- */
+
+static gs_status_t open_lane (gs_comm_t *comm, struct lane *lane)
+{
+    const struct gsi_stream_ops *ops = ops_of (comm);
+    void *memory;
+    gs_status_t st = ops->alloc_pinned (lane_bytes (comm), &memory);
+
+    if (st)
+        return st;
+    lane->pinned = memory;
+    if ((st = comm->device->ops->alloc (comm->device, lane_bytes (comm), &memory)))
+        return st;
+    lane->device = memory;
+    if ((st = ops->stream_open (&lane->stream)))
+        return st;
+    return ops->event_open (&lane->event);
+}
+
+static void close_lane (gs_comm_t *comm, struct lane *lane)
+{
+    const struct gsi_stream_ops *ops = ops_of (comm);
+
+    ops->event_close (lane->event);
+    ops->stream_close (lane->stream);
+    comm->device->ops->free (comm->device, lane->device);
+    ops->free_pinned (comm->device, lane->pinned);
+}
+
+static void mark (const gs_comm_t *comm)
+{
+    for (int i = 0; comm->staging && i < LANES; i++)
+        if (comm->staging->lane[i].event)
+            ops_of (comm)->event_record (comm->staging->lane[i].event,
+                                         comm->staging->lane[i].stream);
+}
+
+/* Whether the lanes have ended what was queued before the mark. */
+static bool have_ended (const gs_comm_t *comm)
+{
+    bool done = true;
+
+    for (int i = 0; comm->staging && i <= LANES && done; i++) {
+        struct gsi_event *event =
+            i < LANES ? comm->staging->lane[i].event : comm->staging->before;
+        if (event && ops_of (comm)->event_done (event, &done))
+            return true; /* a GPU that failed does no more work */
+    }
+    return done;
+}
+
+gs_status_t gsi_staging_open (gs_comm_t *comm)
+{
+    int previous;
+    gs_status_t st;
+
+    if (!ops_of (comm))
+        return GS_OK;
+    if (!(comm->staging = calloc (1, sizeof (*comm->staging))))
+        return gsi_fail (GS_ERR_NOMEM, "out of memory");
+    if ((st = ops_of (comm)->enter (comm->device, &previous)))
+        return st;
+    gsi_inflight_add (comm, mark, have_ended);
+    st = ops_of (comm)->event_open (&comm->staging->before);
+    for (int i = 0; i < LANES && !st; i++)
+        st = open_lane (comm, &comm->staging->lane[i]);
+    ops_of (comm)->leave (comm->device, previous);
+    return st;
+}
+
+void gsi_staging_close (gs_comm_t *comm)
+{
+    int previous;
+
+    if (!comm->staging)
+        return;
+    if (!ops_of (comm)->enter (comm->device, &previous)) {
+        for (int i = 0; i < LANES; i++)
+            close_lane (comm, &comm->staging->lane[i]);
+        ops_of (comm)->event_close (comm->staging->before);
+        ops_of (comm)->leave (comm->device, previous);
+    }
+    free (comm->staging);
+    comm->staging = NULL;
+}
+
+/* ---- Staging ---- */
+
+/* Waits for a lane's piece and hands it to the caller's array. */
+static gs_status_t finish (const struct transfer *t, struct lane *lane)
+{
+    gs_status_t st;
+
+    if (!lane->busy)
+        return GS_OK;
+    lane->busy = false;
+    if ((st = gsi_inflight_await (t->comm, lane->event, t->call)))
+        return st;
+    for (int p = 0; t->out && p < t->outs; p++)
+        memcpy (t->out + (size_t) p * t->bytes + lane->at,
+                lane->pinned + (size_t) p * lane->bytes, lane->bytes);
+    return GS_OK;
+}
+
+/* Sends the piece of [bytes] at [at] on its way. */
+static gs_status_t launch (const struct transfer *t, struct lane *lane, size_t at, size_t bytes)
+{
+    const struct gsi_stream_ops *ops = ops_of (t->comm);
+    struct gsi_call call = *t->call;
+    char *alone = lane->device + (size_t) t->place * bytes;
+    gs_status_t st = GS_OK;
+
+    call.stream = lane->stream;
+    lane->at = at;
+    lane->bytes = bytes;
+    for (int p = 0; t->in && p < t->ins; p++)
+        memcpy (lane->pinned + (size_t) p * bytes, t->in + (size_t) p * t->bytes + at, bytes);
+    if (t->in)
+        st = ops->copy (t->ins > 1 ? lane->device : alone, lane->pinned, (size_t) t->ins * bytes,
+                        lane->stream);
+    if (!st)
+        st = t->run (t, lane->device, bytes, &call);
+    if (!st && t->out)
+        st = ops->copy (lane->pinned, t->outs > 1 ? lane->device : alone,
+                        (size_t) t->outs * bytes, lane->stream);
+    if (!st)
+        st = ops->event_record (lane->event, lane->stream);
+    lane->busy = !st;
+    return st;
+}
+
+gs_status_t gsi_staging_catch_up (gs_comm_t *comm, const struct gsi_call *call)
+{
+    struct gsi_event *before = comm->staging->before;
+    gs_status_t st = ops_of (comm)->event_record (before, call->stream);
+
+    return st ? st : gsi_inflight_await (comm, before, call);
+}
+
+gs_status_t gsi_staging_await (gs_comm_t *comm, const struct gsi_call *call)
+{
+    struct lane *lane = &comm->staging->lane[0];
+    gs_status_t st = ops_of (comm)->event_record (lane->event, lane->stream);
+
+    return st ? st : gsi_inflight_await (comm, lane->event, call);
+}
+
+gs_status_t gsi_staging_fetch (gs_comm_t *comm, void *to, const void *from, size_t bytes,
+                               const struct gsi_call *call)
+{
+    struct lane *lane = &comm->staging->lane[0];
+    gs_status_t st = gsi_staging_catch_up (comm, call);
+
+    for (size_t at = 0, n; at < bytes && !st; at += n) {
+        n = bytes - at < lane_bytes (comm) ? bytes - at : lane_bytes (comm);
+        if ((st =
+                 ops_of (comm)->copy (lane->pinned, (const char *) from + at, n, lane->stream)) ||
+            (st = gsi_staging_await (comm, call)))
+            break;
+        memcpy ((char *) to + at, lane->pinned, n);
+    }
+    return st;
+}
+
+static gs_status_t stage (const struct transfer *t)
+{
+    size_t parts = (size_t) (t->ins > t->outs ? t->ins : t->outs);
+    size_t piece = lane_bytes (t->comm) / parts / t->unit * t->unit;
+    struct gsi_staging *carry = t->comm->staging;
+    gs_status_t st = gsi_staging_catch_up (t->comm, t->call);
+    int turn = 0;
+
+    for (size_t at = 0; at < t->bytes && !st; at += piece, turn = (turn + 1) % LANES) {
+        struct lane *lane = &carry->lane[turn];
+        size_t bytes = t->bytes - at < piece ? t->bytes - at : piece;
+        if (!(st = finish (t, lane)))
+            st = launch (t, lane, at, bytes);
+    }
+    for (int i = 0; i < LANES && !st; i++, turn = (turn + 1) % LANES)
+        st = finish (t, &carry->lane[turn]);
+    return st;
+}
+
+/* ---- Operations ---- */
+
+static gs_status_t run_allreduce (const struct transfer *t, char *device, size_t bytes,
+                                  const struct gsi_call *call)
+{
+    struct gsi_coll *coll = t->comm->coll;
+
+    return coll->ops->allreduce (coll, device, bytes / t->unit, t->how, call);
+}
+
+gs_status_t gsi_staging_allreduce (gs_comm_t *comm, void *buf, size_t count,
+                                   const struct gsi_reduction *how, const struct gsi_call *call)
+{
+    size_t width = gs_dtype_size (how->dtype);
+    struct transfer t = {.comm = comm,
+                         .call = call,
+                         .in = buf,
+                         .out = buf,
+                         .bytes = count * width,
+                         .unit = width,
+                         .ins = 1,
+                         .outs = 1,
+                         .run = run_allreduce,
+                         .how = how};
+
+    gsi_traffic_hand (comm, t.bytes);
+    return call->staged ? stage (&t)
+                        : comm->coll->ops->allreduce (comm->coll, buf, count, how, call);
+}
+
+static gs_status_t run_broadcast (const struct transfer *t, char *device, size_t bytes,
+                                  const struct gsi_call *call)
+{
+    struct gsi_coll *coll = t->comm->coll;
+
+    return coll->ops->broadcast (coll, device, bytes, t->root, call);
+}
+
+gs_status_t gsi_staging_broadcast (gs_comm_t *comm, void *buf, size_t bytes, int root,
+                                   const struct gsi_call *call)
+{
+    bool is_root = comm->team.rank == root;
+    struct transfer t = {.comm = comm,
+                         .call = call,
+                         .in = is_root ? buf : NULL,
+                         .out = is_root ? NULL : buf,
+                         .bytes = bytes,
+                         .unit = 1,
+                         .ins = 1,
+                         .outs = 1,
+                         .run = run_broadcast,
+                         .root = root};
+
+    gsi_traffic_hand (comm, is_root ? bytes : 0);
+    return call->staged ? stage (&t)
+                        : comm->coll->ops->broadcast (comm->coll, buf, bytes, root, call);
+}
+
+static gs_status_t run_allgather (const struct transfer *t, char *device, size_t bytes,
+                                  const struct gsi_call *call)
+{
+    struct gsi_coll *coll = t->comm->coll;
+
+    return coll->ops->allgather (coll, device + (size_t) t->place * bytes, device, bytes, call);
+}
+
+static gs_status_t stage_allgather (gs_comm_t *comm, const void *send, void *recv, size_t bytes,
+                                    const struct gsi_call *call)
+{
+    struct transfer t = {.comm = comm,
+                         .call = call,
+                         .in = send,
+                         .out = recv,
+                         .bytes = bytes,
+                         .unit = 1,
+                         .ins = 1,
+                         .outs = comm->team.size,
+                         .place = comm->team.rank,
+                         .run = run_allgather};
+
+    return stage (&t);
+}
+
+gs_status_t gsi_staging_allgather (gs_comm_t *comm, const void *send, void *recv, size_t bytes,
+                                   const struct gsi_call *call)
+{
+    gsi_traffic_hand (comm, bytes);
+    return call->staged ? stage_allgather (comm, send, recv, bytes, call)
+                        : comm->coll->ops->allgather (comm->coll, send, recv, bytes, call);
+}
+
+static gs_status_t run_reduce_scatter (const struct transfer *t, char *device, size_t bytes,
+                                       const struct gsi_call *call)
+{
+    struct gsi_coll *coll = t->comm->coll;
+
+    return coll->ops->reduce_scatter (coll, device, device + (size_t) t->place * bytes,
+                                      bytes / t->unit, t->how, call);
+}
+
+gs_status_t gsi_staging_reduce_scatter (gs_comm_t *comm, const void *send, void *recv,
+                                        size_t count, const struct gsi_reduction *how,
+                                        const struct gsi_call *call)
+{
+    size_t width = gs_dtype_size (how->dtype);
+    struct transfer t = {.comm = comm,
+                         .call = call,
+                         .in = send,
+                         .out = recv,
+                         .bytes = count * width,
+                         .unit = width,
+                         .ins = comm->team.size,
+                         .outs = 1,
+                         .place = comm->team.rank,
+                         .run = run_reduce_scatter,
+                         .how = how};
+
+    gsi_traffic_hand (comm, t.bytes * (size_t) t.ins);
+    return call->staged
+               ? stage (&t)
+               : comm->coll->ops->reduce_scatter (comm->coll, send, recv, count, how, call);
+}
+
+static gs_status_t run_reduce (const struct transfer *t, char *device, size_t bytes,
+                               const struct gsi_call *call)
+{
+    struct gsi_coll *coll = t->comm->coll;
+
+    return coll->ops->reduce (coll, device, device, bytes / t->unit, t->how, t->root, call);
+}
+
+gs_status_t gsi_staging_reduce (gs_comm_t *comm, const void *send, void *recv, size_t count,
+                                const struct gsi_reduction *how, int root,
+                                const struct gsi_call *call)
+{
+    size_t width = gs_dtype_size (how->dtype);
+    struct transfer t = {.comm = comm,
+                         .call = call,
+                         .in = send,
+                         .out = comm->team.rank == root ? recv : NULL,
+                         .bytes = count * width,
+                         .unit = width,
+                         .ins = 1,
+                         .outs = 1,
+                         .run = run_reduce,
+                         .how = how,
+                         .root = root};
+
+    gsi_traffic_hand (comm, t.bytes);
+    return call->staged
+               ? stage (&t)
+               : comm->coll->ops->reduce (comm->coll, send, recv, count, how, root, call);
+}
+
+/* Staged, it is one reduction to each rank. */
+gs_status_t gsi_staging_reduce_scatterv (gs_comm_t *comm, const void *send, const size_t *at,
+                                         const size_t *count, void *recv,
+                                         const struct gsi_reduction *how,
+                                         const struct gsi_call *call)
+{
+    gs_status_t st = GS_OK;
+
+    if (!call->staged) {
+        for (int r = 0; r < comm->team.size; r++)
+            gsi_traffic_hand (comm, count[r] * gs_dtype_size (how->dtype));
+        return comm->coll->ops->reduce_scatterv (comm->coll, send, at, count, recv, how, call);
+    }
+    for (int r = 0; r < comm->team.size && !st; r++)
+        if (count[r])
+            st = gsi_staging_reduce (comm, (const char *) send + at[r], recv, count[r], how, r,
+                                     call);
+    return st;
+}
+
+/* ---- Exchanges ---- */
+
+/* Bytes of a piece of each rank that is staged at once, in each direction. */
+static size_t share_bytes (const gs_comm_t *comm)
+{
+    return lane_bytes (comm) / (size_t) comm->team.size;
+}
+
+/* Lays the parts of pieces from [at] on one behind the other; returns their bytes in all. */
+static size_t pack (const gs_comm_t *comm, const size_t *pieces, size_t at, size_t *places,
+                    size_t *bytes)
+{
+    size_t total = 0, share = share_bytes (comm);
+
+    for (int r = 0; r < comm->team.size; r++) {
+        places[r] = total;
+        bytes[r] = gsi_step_of (pieces[r], at, share);
+        total += bytes[r];
+    }
+    return total;
+}
+
+/*
+ * Parts of the pieces from [at] on: by one lane's memory they go out, by the other's they come
+ * in. Ranks need not do this equally often: a pair does for its longer piece.
+ */
+static gs_status_t stage_part (gs_comm_t *comm, const struct gsi_exchange *x, size_t at,
+                               const struct gsi_call *call)
+{
+    struct lane *out = &comm->staging->lane[0], *in = &comm->staging->lane[1];
+    const struct gsi_stream_ops *ops = ops_of (comm);
+    size_t size = (size_t) comm->team.size, *words = comm->lengths + GSI_LENGTHS_STAGED * size;
+    size_t *send_at = words, *send_bytes = words + size;
+    size_t *recv_at = words + 2 * size, *recv_bytes = words + 3 * size;
+    size_t sends = pack (comm, x->send_bytes, at, send_at, send_bytes);
+    size_t recvs = pack (comm, x->recv_bytes, at, recv_at, recv_bytes);
+    struct gsi_exchange part = {.send = out->device,
+                                .recv = in->device,
+                                .send_at = send_at,
+                                .send_bytes = send_bytes,
+                                .recv_at = recv_at,
+                                .recv_bytes = recv_bytes};
+    struct gsi_call apart = *call;
+    gs_status_t st = GS_OK;
+
+    apart.stream = out->stream;
+    for (size_t r = 0; r < size; r++)
+        if (send_bytes[r])
+            memcpy (out->pinned + send_at[r], x->send + x->send_at[r] + at, send_bytes[r]);
+    if (sends)
+        st = ops->copy (out->device, out->pinned, sends, out->stream);
+    if (!st)
+        st = comm->coll->ops->exchange (comm->coll, &part, &apart);
+    if (recvs && !st)
+        st = ops->copy (in->pinned, in->device, recvs, out->stream);
+    if (!st && !(st = ops->event_record (out->event, out->stream)))
+        st = gsi_inflight_await (comm, out->event, call);
+    for (size_t r = 0; r < size && !st; r++)
+        if (recv_bytes[r])
+            memcpy (x->recv + x->recv_at[r] + at, in->pinned + recv_at[r], recv_bytes[r]);
+    return st;
+}
+
+gs_status_t gsi_staging_exchange (gs_comm_t *comm, const struct gsi_exchange *x,
+                                  const struct gsi_call *call)
+{
+    size_t share = call->staged ? share_bytes (comm) : 0, longest = 0;
+    gs_status_t st;
+
+    gsi_traffic_hand_pieces (comm, x);
+    if (!call->staged)
+        return comm->coll->ops->exchange (comm->coll, x, call);
+    for (int r = 0; r < comm->team.size; r++) {
+        longest = x->send_bytes[r] > longest ? x->send_bytes[r] : longest;
+        longest = x->recv_bytes[r] > longest ? x->recv_bytes[r] : longest;
+    }
+    st = gsi_staging_catch_up (comm, call);
+    for (size_t at = 0; at < longest && !st; at += share)
+        st = stage_part (comm, x, at, call);
+    return st;
+}
+
+/* ---- Others ---- */
+
+gs_status_t gsi_staging_stand_apart (gs_comm_t *comm, const struct gsi_call *call,
+                                     struct gsi_call *apart)
+{
+    *apart = *call;
+    apart->stream = comm->staging->lane[0].stream;
+    return gsi_staging_catch_up (comm, call);
+}
+
+/* ---- Words ---- */
+
+gs_status_t gsi_staging_control (gs_comm_t *comm, const void *send, void *recv, size_t bytes,
+                                 const struct gsi_call *call)
+{
+    struct gsi_call apart = *call; /* of the caller's stream: it need not be waited for */
+
+    if (!comm->coll->ops->queued)
+        return comm->coll->ops->allgather (comm->coll, send, recv, bytes, call);
+    apart.stream = comm->staging->lane[0].stream;
+    return stage_allgather (comm, send, recv, bytes, &apart);
+}

@@ -1,0 +1,403 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* adjoint - the gradients of collectives, each by another collective; own slots of gathers. */
+#include "collectives/adjoint.h"
+
+#include <float.h>
+#include <math.h>
+#include <stdlib.h>
+
+#include "base/dtype.h"
+#include "call/inflight.h"
+#include "call/staging.h"
+#include "collectives/pieces.h"
+#include "collectives/reduce.h"
+#include "device/runs.h"
+
+gs_status_t gsi_gradient_dtype (const char *caller, gs_dtype_t dtype)
+{
+    if (!gs_dtype_size (dtype) || !gsi_dtype_is_integer (dtype))
+        return GS_OK;
+    return gsi_fail (GS_ERR_UNSUPPORTED,
+                     "%s: %s has no gradients: give a floating or complex type", caller,
+                     gsi_dtype_name (dtype));
+}
+
+/* ---- The own slot of a gather ---- */
+
+/* Of gs_allgather, where [counts] is NULL, or gs_allgatherv. */
+struct slot {
+    gs_comm_t *comm;
+    struct gsi_face as;
+    struct gsi_pieces from; /* grad_y */
+    void *to;               /* grad_x */
+    size_t count;
+    gs_dtype_t dtype;
+    const char *own; /* this rank's place in grad_y */
+    void *sum;       /* [count] the adjoint, to compare with; NULL: there is none */
+    struct gsi_call call;
+};
+
+/* What a rank tells about its slot. */
+struct word {
+    double excess; /* by which it differs from the average, over what is allowed; NaN: unknown */
+    int32_t status;
+};
+_Static_assert(sizeof (struct word) <= GSI_SCRATCH_BYTES, "words are gathered in scratch");
+
+static double precision (gs_dtype_t dtype)
+{
+    switch (dtype) {
+    case GS_F16: return 0x1p-11;
+    case GS_BF16: return 0x1p-8;
+    case GS_F32:
+    case GS_C64: return 0x1p-24;
+    default: return 0x1p-53;
+    }
+}
+
+static double largest (gs_dtype_t dtype)
+{
+    switch (dtype) {
+    case GS_F16: return 65504;
+    case GS_BF16: return 0x1.fep127;
+    case GS_F32:
+    case GS_C64: return FLT_MAX;
+    default: return DBL_MAX;
+    }
+}
+
+/* How far [sum], that of all ranks, is from this rank's slot times their number, by norms. Both
+ * contracts give an infinity or a NaN where both are none of the type's numbers. */
+static double excess (const struct slot *s, const double *own, const double *sum, size_t count)
+{
+    double most = 0, norm = 0, limit = sqrt (precision (s->dtype)), end = largest (s->dtype);
+
+    for (size_t i = 0; i < count; i++) {
+        double average = sum[i] / s->comm->team.size, off = own[i] - average;
+        if (!isfinite (sum[i]) && !(fabs (own[i]) * s->comm->team.size <= end))
+            continue;
+        most += off * off;
+        norm += average * average > own[i] * own[i] ? average * average : own[i] * own[i];
+    }
+    return norm > 0 || isnan (norm) ? sqrt (most / norm) / limit : 0;
+}
+
+/* [count] numbers at [data], of the device or not, as doubles in [out]; [staging] is as large. */
+static gs_status_t to_doubles (struct slot *s, const void *data, void *staging, double *out)
+{
+    bool complex = gsi_dtype_is_complex (s->dtype);
+    struct gsi_conversion how = {s->dtype, complex ? GS_C128 : GS_F64, 1};
+    struct gsi_run run = {data, out, s->count};
+    gs_status_t st = GS_OK;
+
+    if (s->comm->inflight && !s->call.staged) {
+        st = gsi_staging_fetch (s->comm, staging, data, s->count * gs_dtype_size (s->dtype),
+                                &s->call);
+        run.src = staging;
+    }
+    if (!st)
+        gsi_host_convert (&how, &run, 1);
+    return st;
+}
+
+/* The adjoint, to compare with, into [sum]. */
+static gs_status_t make_adjoint (struct slot *s, void *sum)
+{
+    struct gsi_reduction how = {.dtype = s->dtype, .op = GS_SUM, .divisor = 1};
+    const void *send = s->from.buf;
+    struct gsi_exchange x;
+
+    if (!s->from.counts)
+        return s->count
+                   ? gsi_staging_reduce_scatter (s->comm, send, sum, s->count, &how, &s->call)
+                   : GS_OK;
+    x = gsi_pieces_exchange (s->comm, send, NULL);
+    gsi_pieces_send (s->comm, &s->from, gs_dtype_size (s->dtype), GSI_PIECES_ALL);
+    return gsi_staging_reduce_scatterv (s->comm, send, x.send_at, s->from.counts, sum, &how,
+                                        &s->call);
+}
+
+/* What all ranks tell; [bad] becomes the first one with an excess or a failure. */
+static gs_status_t tell (struct slot *s, double excess, gs_status_t own, int *bad)
+{
+    struct word mine = {excess, (int32_t) own};
+    const struct word *all = s->comm->scratch;
+    gs_status_t st =
+        gsi_staging_control (s->comm, &mine, s->comm->scratch, sizeof (mine), &s->call);
+
+    *bad = -1;
+    for (int r = 0; r < s->comm->team.size && !st && *bad < 0; r++)
+        if (all[r].status || !(all[r].excess <= 1))
+            *bad = r;
+    return st;
+}
+
+/* The work of verify with its memory: the adjoint, a copy of an array, and two of doubles. */
+static gs_status_t compare (struct slot *s, void *sum, void *staging, double *numbers,
+                            double *result)
+{
+    size_t parts = s->count * (gsi_dtype_is_complex (s->dtype) ? 2 : 1);
+    gs_status_t st = make_adjoint (s, sum);
+
+    if (st || !s->count || (st = to_doubles (s, s->own, staging, numbers)) ||
+        (st = to_doubles (s, sum, staging, numbers + parts)))
+        return st;
+    *result = excess (s, numbers, numbers + parts, parts);
+    return GS_OK;
+}
+
+/*
+ * With GS_CHECK=collective: whether the contract gives what the adjoint would; the same on all
+ * ranks. [*refused]: it does not, but the communicator goes on.
+ */
+static gs_status_t verify (struct slot *s, bool *refused)
+{
+    gs_comm_t *comm = s->comm;
+    size_t bytes = s->count * gs_dtype_size (s->dtype) + 1;
+    bool queued = comm->inflight && !s->call.staged;
+    const struct word *all = comm->scratch;
+    void *staging = queued ? malloc (bytes) : NULL;
+    double *numbers = malloc (4 * sizeof (double) * s->count + 1), result = 0;
+    gs_status_t st, own = (staging || !queued) && numbers ? GS_OK : GS_ERR_NOMEM;
+    int bad;
+
+    if (!own && queued)
+        own = comm->device->ops->alloc (comm->device, bytes, &s->sum);
+    else if (!own)
+        own = (s->sum = malloc (bytes)) ? GS_OK : GS_ERR_NOMEM;
+    if (!(st = tell (s, 0, own, &bad)) && bad < 0 &&
+        !(st = compare (s, s->sum, staging, numbers, &result)))
+        st = tell (s, result, GS_OK, &bad);
+    if (!st && bad >= 0) {
+        *refused = true;
+        st = all[bad].status
+                 ? gsi_fail ((gs_status_t) all[bad].status,
+                             "%s: rank %d (host %s) has no memory for what GS_CHECK=collective "
+                             "compares",
+                             s->as.caller, bad, comm->hosts[bad])
+                 : gsi_fail (GS_ERR_MISMATCH,
+                             "%s: GS_GRAD_OWN_SLOT is not the gradient: the own part of rank %d "
+                             "(host %s) is not the average of what all ranks have there, so they "
+                             "do not compute the same loss: give GS_GRAD_ADJOINT",
+                             s->as.caller, bad, comm->hosts[bad]);
+    }
+    free (staging);
+    free (numbers);
+    return st;
+}
+
+/* What verify has made, when the call has ended: before, a free would wait for work that a failed
+ * call has left on the GPU. */
+static void free_sum (struct slot *s)
+{
+    if (!s->comm->inflight || s->call.staged)
+        free (s->sum);
+    else if (!s->comm->device->stuck)
+        s->comm->device->ops->free (s->comm->device, s->sum);
+}
+
+/* This rank's part, times the number of ranks. */
+static gs_status_t scale (struct slot *s)
+{
+    struct gsi_conversion how = {s->dtype, s->dtype, s->comm->team.size};
+    struct gsi_run run = {s->own, s->to, s->count};
+    gs_status_t st;
+
+    if (!s->count)
+        return GS_OK;
+    if (s->comm->inflight && !s->call.staged)
+        return s->comm->device->ops->streams->convert (&how, &run, 1, s->call.stream);
+    if (s->comm->inflight && (st = gsi_staging_catch_up (s->comm, &s->call)))
+        return st;
+    gsi_host_convert (&how, &run, 1);
+    return GS_OK;
+}
+
+static gs_status_t own_slot (struct slot *s, gs_stream_t stream)
+{
+    struct gsi_extent in, out;
+    bool refused = false;
+    gs_status_t st = gsi_pieces_check (s->comm, s->as.caller, &s->from, s->dtype, false, &in);
+
+    if (st || (st = gsi_call_check (s->comm, s->as.caller, s->to, s->count, s->dtype, &out)) ||
+        (st = gsi_pieces_pair (s->comm, s->as.caller, s->from.buf, &in, s->to, &out,
+                               s->to == s->own)))
+        return st;
+    s->call.staged = in.staged;
+    if ((st = gsi_call_begin (s->comm, s->as.op, s->from.counts ? 0 : s->count, s->dtype,
+                              s->as.argument, stream, &s->call)))
+        return st;
+    if (s->comm->check == GSI_CHECK_COLLECTIVE && !s->call.capturing)
+        st = verify (s, &refused);
+    st = refused ? gsi_call_refuse (s->comm, st)
+                 : gsi_call_end (s->comm, &s->call, st ? st : scale (s));
+    free_sum (s);
+    return st;
+}
+
+static gs_status_t check_contract (const char *caller, gs_grad_contract_t contract)
+{
+    if (contract == GS_GRAD_ADJOINT || contract == GS_GRAD_OWN_SLOT)
+        return GS_OK;
+    return gsi_fail (GS_ERR_ARG,
+                     "%s: contract %d is unknown: GS_GRAD_ADJOINT is %d, GS_GRAD_OWN_SLOT %d",
+                     caller, (int) contract, GS_GRAD_ADJOINT, GS_GRAD_OWN_SLOT);
+}
+
+gs_status_t gs_allgather_backward (gs_comm_t *comm, const void *grad_y, void *grad_x,
+                                   size_t count, gs_dtype_t dtype, gs_grad_contract_t contract,
+                                   gs_stream_t stream)
+{
+    struct slot s = {.comm = comm,
+                     .as = {"gs_allgather_backward", GSI_OP_ALLGATHER_BACKWARD, (int) contract},
+                     .from = {.what = "grad_y", .buf = grad_y, .each = count},
+                     .to = grad_x,
+                     .count = count,
+                     .dtype = dtype};
+    gs_status_t st = gsi_comm_valid (comm, s.as.caller);
+
+    if (st || (st = check_contract (s.as.caller, contract)) ||
+        (st = gsi_gradient_dtype (s.as.caller, dtype)))
+        return gsi_result (st);
+    if (contract == GS_GRAD_ADJOINT)
+        return gsi_result (
+            gsi_reduce_scatter (comm, &s.as, grad_y, grad_x, count, dtype, GS_SUM, stream));
+    s.own = (const char *) grad_y + (size_t) comm->team.rank * count * gs_dtype_size (dtype);
+    return gsi_result (own_slot (&s, stream));
+}
+
+gs_status_t gs_allgatherv_backward (gs_comm_t *comm, const void *grad_y, const size_t *counts,
+                                    const size_t *displs, void *grad_x, size_t count,
+                                    gs_dtype_t dtype, gs_grad_contract_t contract,
+                                    gs_stream_t stream)
+{
+    struct slot s = {.comm = comm,
+                     .as = {"gs_allgatherv_backward", GSI_OP_ALLGATHERV_BACKWARD, (int) contract},
+                     .from = {"grad_y", grad_y, counts, displs, 0},
+                     .to = grad_x,
+                     .count = count,
+                     .dtype = dtype};
+    gs_status_t st = gsi_comm_valid (comm, s.as.caller);
+
+    if (st || (st = check_contract (s.as.caller, contract)) ||
+        (st = gsi_gradient_dtype (s.as.caller, dtype)) ||
+        (st = gsi_pieces_part (comm, s.as.caller, counts, count)))
+        return gsi_result (st);
+    if (contract == GS_GRAD_ADJOINT)
+        return gsi_result (gsi_reduce_scatterv (comm, &s.as, grad_y, counts, displs, grad_x,
+                                                count, dtype, GS_SUM, stream));
+    s.own = gsi_pieces_place (comm, &s.from, gs_dtype_size (dtype));
+    return gsi_result (own_slot (&s, stream));
+}
+
+/* ---- Collectives that are each other's adjoint ---- */
+
+gs_status_t gs_gather_backward (gs_comm_t *comm, const void *grad_y, void *grad_x, size_t count,
+                                gs_dtype_t dtype, int root, gs_stream_t stream)
+{
+    gs_status_t st = gsi_gradient_dtype ("gs_gather_backward", dtype);
+
+    return gsi_result (st ? st : gs_scatter (comm, grad_y, grad_x, count, dtype, root, stream));
+}
+
+gs_status_t gs_gatherv_backward (gs_comm_t *comm, const void *grad_y, const size_t *counts,
+                                 const size_t *displs, void *grad_x, size_t count,
+                                 gs_dtype_t dtype, int root, gs_stream_t stream)
+{
+    gs_status_t st = gsi_gradient_dtype ("gs_gatherv_backward", dtype);
+
+    return gsi_result (
+        st ? st : gs_scatterv (comm, grad_y, counts, displs, grad_x, count, dtype, root, stream));
+}
+
+gs_status_t gs_scatter_backward (gs_comm_t *comm, const void *grad_y, void *grad_x, size_t count,
+                                 gs_dtype_t dtype, int root, gs_stream_t stream)
+{
+    gs_status_t st = gsi_gradient_dtype ("gs_scatter_backward", dtype);
+
+    return gsi_result (st ? st : gs_gather (comm, grad_y, grad_x, count, dtype, root, stream));
+}
+
+gs_status_t gs_scatterv_backward (gs_comm_t *comm, const void *grad_y, size_t count, void *grad_x,
+                                  size_t room, const size_t *counts, const size_t *displs,
+                                  gs_dtype_t dtype, int root, gs_stream_t stream)
+{
+    gs_status_t st = gsi_gradient_dtype ("gs_scatterv_backward", dtype);
+
+    return gsi_result (
+        st ? st
+           : gs_gatherv (comm, grad_y, count, grad_x, room, counts, displs, dtype, root, stream));
+}
+
+gs_status_t gs_alltoall_backward (gs_comm_t *comm, const void *grad_y, void *grad_x, size_t count,
+                                  gs_dtype_t dtype, gs_stream_t stream)
+{
+    gs_status_t st = gsi_gradient_dtype ("gs_alltoall_backward", dtype);
+
+    return gsi_result (st ? st : gs_alltoall (comm, grad_y, grad_x, count, dtype, stream));
+}
+
+gs_status_t gs_alltoallv_backward (gs_comm_t *comm, const void *grad_y, const size_t *recv_counts,
+                                   const size_t *recv_displs, void *grad_x,
+                                   const size_t *send_counts, const size_t *send_displs,
+                                   gs_dtype_t dtype, gs_stream_t stream)
+{
+    gs_status_t st = gsi_gradient_dtype ("gs_alltoallv_backward", dtype);
+
+    return gsi_result (st ? st
+                          : gs_alltoallv (comm, grad_y, recv_counts, recv_displs, grad_x,
+                                          send_counts, send_displs, dtype, stream));
+}
+
+gs_status_t gs_broadcast_backward (gs_comm_t *comm, const void *grad_y, void *grad_x,
+                                   size_t count, gs_dtype_t dtype, int root, gs_stream_t stream)
+{
+    gs_status_t st = gsi_gradient_dtype ("gs_broadcast_backward", dtype);
+
+    return gsi_result (st ? st
+                          : gs_reduce (comm, grad_y, grad_x, count, dtype, GS_SUM, root, stream));
+}
+
+gs_status_t gs_allreduce_backward (gs_comm_t *comm, void *grad, size_t count, gs_dtype_t dtype,
+                                   gs_op_t op, gs_stream_t stream)
+{
+    gs_status_t st = gsi_gradient_dtype ("gs_allreduce_backward", dtype);
+
+    if (!st && op != GS_SUM && op != GS_AVG)
+        st = gsi_fail (GS_ERR_UNSUPPORTED,
+                       "gs_allreduce_backward: operation %d has no linear gradient: GS_SUM (%d) "
+                       "and GS_AVG (%d) have",
+                       (int) op, GS_SUM, GS_AVG);
+    return gsi_result (st ? st : gs_allreduce (comm, grad, count, dtype, op, stream));
+}
+
+gs_status_t gs_reduce_backward (gs_comm_t *comm, void *grad, size_t count, gs_dtype_t dtype,
+                                int root, gs_stream_t stream)
+{
+    gs_status_t st = gsi_gradient_dtype ("gs_reduce_backward", dtype);
+
+    return gsi_result (st ? st : gs_broadcast (comm, grad, count, dtype, root, stream));
+}
+
+gs_status_t gs_reduce_scatter_backward (gs_comm_t *comm, const void *grad_y, void *grad_x,
+                                        size_t count, gs_dtype_t dtype, gs_stream_t stream)
+{
+    gs_status_t st = gsi_gradient_dtype ("gs_reduce_scatter_backward", dtype);
+
+    return gsi_result (st ? st : gs_allgather (comm, grad_y, grad_x, count, dtype, stream));
+}
+
+gs_status_t gs_reduce_scatterv_backward (gs_comm_t *comm, const void *grad_y, size_t count,
+                                         void *grad_x, size_t room, const size_t *counts,
+                                         const size_t *displs, gs_dtype_t dtype,
+                                         gs_stream_t stream)
+{
+    static const char caller[] = "gs_reduce_scatterv_backward";
+    gs_status_t st = gsi_comm_valid (comm, caller);
+
+    if (st || (st = gsi_gradient_dtype (caller, dtype)) ||
+        (st = gsi_pieces_part (comm, caller, counts, count)))
+        return gsi_result (st);
+    return gsi_result (
+        gs_allgatherv (comm, grad_y, count, grad_x, room, counts, displs, dtype, stream));
+}

@@ -1,0 +1,207 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* pieces - arrays that consist of a piece for every rank: checks, and where they lie. */
+#include "collectives/pieces.h"
+
+#include <stdlib.h>
+
+#include "base/dims.h"
+
+static size_t count_of (const struct gsi_pieces *p, int rank)
+{
+    return p->counts ? p->counts[rank] : p->each;
+}
+
+/* ---- Checks before a call ---- */
+
+gs_status_t gsi_pieces_root (const gs_comm_t *comm, const char *caller, int root)
+{
+    gs_status_t st = gsi_comm_valid (comm, caller);
+
+    if (st || (root >= 0 && root < comm->team.size))
+        return st;
+    return gsi_fail (GS_ERR_ARG, "%s: root %d is not a rank of '%s' (0 to %d)", caller, root,
+                     comm->name, comm->team.size - 1);
+}
+
+gs_status_t gsi_pieces_extent (const gs_comm_t *comm, const char *caller,
+                               const struct gsi_pieces *p, size_t *extent)
+{
+    size_t next = 0;
+
+    *extent = 0;
+    for (int r = 0; r < comm->team.size; r++) {
+        size_t at = p->displs ? p->displs[r] : next, count = count_of (p, r), end;
+        if (__builtin_add_overflow (at, count, &end) || end > PTRDIFF_MAX)
+            return gsi_fail (GS_ERR_ARG,
+                             "%s: the piece of rank %d in %s, %zu elements from %zu on, ends "
+                             "beyond what memory can hold",
+                             caller, r, p->what, count, at);
+        next = end;
+        if (count && end > *extent)
+            *extent = end;
+    }
+    return GS_OK;
+}
+
+struct place {
+    size_t at, end;
+    int rank;
+};
+
+static int by_place (const void *a, const void *b)
+{
+    const struct place *x = a, *y = b;
+
+    return (x->at > y->at) - (x->at < y->at);
+}
+
+/* Pieces that are written must not overlap. Without memory to compare them they are trusted: a
+ * rank that refused the call for that would leave the others in it. */
+static gs_status_t check_apart (const gs_comm_t *comm, const char *caller,
+                                const struct gsi_pieces *p)
+{
+    struct place *places;
+    gs_status_t st = GS_OK;
+    int n = 0;
+
+    if (!p->displs || comm->check == GSI_CHECK_OFF ||
+        !(places = calloc ((size_t) comm->team.size, sizeof (*places))))
+        return GS_OK;
+    for (int r = 0; r < comm->team.size; r++)
+        if (count_of (p, r))
+            places[n++] = (struct place){p->displs[r], p->displs[r] + count_of (p, r), r};
+    qsort (places, (size_t) n, sizeof (*places), by_place);
+    for (int i = 1; i < n && !st; i++)
+        if (places[i].at < places[i - 1].end)
+            st = gsi_fail (GS_ERR_ARG,
+                           "%s: in %s the pieces of ranks %d (elements %zu to %zu) and %d (from "
+                           "%zu on) overlap: give them displacements apart",
+                           caller, p->what, places[i - 1].rank, places[i - 1].at,
+                           places[i - 1].end - 1, places[i].rank, places[i].at);
+    free (places);
+    return st;
+}
+
+gs_status_t gsi_pieces_check (const gs_comm_t *comm, const char *caller,
+                              const struct gsi_pieces *p, gs_dtype_t dtype, bool written,
+                              struct gsi_extent *extent)
+{
+    size_t count;
+    gs_status_t st = gsi_comm_valid (comm, caller);
+
+    if (st || (st = gsi_pieces_extent (comm, caller, p, &count)) ||
+        (written && (st = check_apart (comm, caller, p))))
+        return st;
+    return gsi_call_check (comm, caller, p->buf, count, dtype, extent);
+}
+
+gs_status_t gsi_pieces_part (const gs_comm_t *comm, const char *caller, const size_t *counts,
+                             size_t count)
+{
+    char mine[16];
+
+    if (!counts)
+        return gsi_fail (GS_ERR_ARG,
+                         "%s: counts is NULL: give the lengths of the pieces of all ranks, which "
+                         "gs_allgather of each rank's makes",
+                         caller);
+    if (counts[comm->team.rank] != count)
+        return gsi_fail (GS_ERR_ARG, "%s: rank %d gives %zu elements, but counts%s is %zu",
+                         caller, comm->team.rank, count,
+                         gsi_dims_subscript (comm->team.rank, mine), counts[comm->team.rank]);
+    return GS_OK;
+}
+
+const char *gsi_pieces_place (const gs_comm_t *comm, const struct gsi_pieces *p, size_t width)
+{
+    size_t at = 0;
+
+    if (!p->counts)
+        return NULL; /* not known yet */
+    for (int r = 0; r < comm->team.rank; r++)
+        at += p->counts[r];
+    return (const char *) p->buf + (p->displs ? p->displs[comm->team.rank] : at) * width;
+}
+
+gs_status_t gsi_pieces_pair (const gs_comm_t *comm, const char *caller, const void *send,
+                             const struct gsi_extent *in, const void *recv,
+                             const struct gsi_extent *out, bool in_place)
+{
+    const char *a = send, *b = recv;
+
+    if (!in->bytes || !out->bytes)
+        return GS_OK;
+    if (in->staged != out->staged)
+        return gsi_fail (GS_ERR_DEVICE,
+                         "%s: send is in %s memory, recv in %s memory: put both into the same",
+                         caller, in->staged ? "host" : "device", out->staged ? "host" : "device");
+    if (!in_place && comm->check != GSI_CHECK_OFF && a < b + out->bytes && b < a + in->bytes)
+        return gsi_fail (GS_ERR_ARG,
+                         "%s: send and recv overlap, other than where this rank's own piece may "
+                         "stay in its place",
+                         caller);
+    return GS_OK;
+}
+
+/* ---- In a call ---- */
+
+/* The four arrays of an exchange in comm->lengths. */
+enum { SEND_AT, SEND_BYTES, RECV_AT, RECV_BYTES };
+
+static size_t *words (const gs_comm_t *comm, int which)
+{
+    return comm->lengths + (size_t) which * (size_t) comm->team.size;
+}
+
+struct gsi_exchange gsi_pieces_exchange (const gs_comm_t *comm, const void *send, void *recv)
+{
+    return (struct gsi_exchange){.send = send,
+                                 .recv = recv,
+                                 .send_at = words (comm, SEND_AT),
+                                 .send_bytes = words (comm, SEND_BYTES),
+                                 .recv_at = words (comm, RECV_AT),
+                                 .recv_bytes = words (comm, RECV_BYTES)};
+}
+
+static void lay_out (const gs_comm_t *comm, const struct gsi_pieces *p, size_t width, int only,
+                     int which)
+{
+    size_t *at = words (comm, which), *bytes = words (comm, which + 1), next = 0;
+
+    for (int r = 0; r < comm->team.size; r++) {
+        bool wanted = only == GSI_PIECES_ALL || only == r;
+        size_t count = wanted || !p->displs ? count_of (p, r) : 0;
+        at[r] = wanted ? (p->displs ? p->displs[r] : next) * width : 0;
+        bytes[r] = wanted ? count * width : 0;
+        next += count;
+    }
+}
+
+static void lay_same (const gs_comm_t *comm, size_t size, int only, int which)
+{
+    for (int r = 0; r < comm->team.size; r++) {
+        words (comm, which)[r] = 0;
+        words (comm, which + 1)[r] = only == GSI_PIECES_ALL || only == r ? size : 0;
+    }
+}
+
+void gsi_pieces_send (const gs_comm_t *comm, const struct gsi_pieces *from, size_t width,
+                      int only)
+{
+    lay_out (comm, from, width, only, SEND_AT);
+}
+
+void gsi_pieces_recv (const gs_comm_t *comm, const struct gsi_pieces *to, size_t width, int only)
+{
+    lay_out (comm, to, width, only, RECV_AT);
+}
+
+void gsi_pieces_send_same (const gs_comm_t *comm, size_t bytes, int only)
+{
+    lay_same (comm, bytes, only, SEND_AT);
+}
+
+void gsi_pieces_recv_same (const gs_comm_t *comm, size_t bytes, int only)
+{
+    lay_same (comm, bytes, only, RECV_AT);
+}

@@ -1,0 +1,298 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* vcollectives - pieces of different lengths between ranks: gather, scatter, all-to-all, sums. */
+#include "base/dims.h"
+#include "base/dtype.h"
+#include "call/staging.h"
+#include "collectives/pieces.h"
+#include "collectives/reduce.h"
+#include "device/runs.h"
+
+/* What a rank tells about a call of these. */
+struct word {
+    uint64_t count;  /* elements of its piece */
+    uint64_t room;   /* elements that it can take in all */
+    uint64_t digest; /* of the counts that it was given; 0: none */
+};
+_Static_assert(sizeof (struct word) <= GSI_SCRATCH_BYTES, "words are gathered in scratch");
+
+static uint64_t digest_of (const gs_comm_t *comm, const size_t *counts)
+{
+    return gsi_host_digest (counts, (size_t) comm->team.size * sizeof (*counts), 0) | 1;
+}
+
+/* A piece of [count] here; what the others have is known once ranks have told it. */
+static struct word tell (const gs_comm_t *comm, size_t count, size_t room, const size_t *counts)
+{
+    return (struct word){count, room, counts ? digest_of (comm, counts) : 0};
+}
+
+/* Whether the ranks told the same, on all of them alike; [counts] are those of the pieces. */
+static gs_status_t judge (const gs_comm_t *comm, const char *caller, const struct word *all,
+                          const size_t *counts)
+{
+    uint64_t digest = digest_of (comm, counts);
+    size_t sum = 0;
+
+    for (int r = 0; r < comm->team.size; r++)
+        if (__builtin_add_overflow (sum, counts[r], &sum))
+            return gsi_fail (GS_ERR_ARG, "%s: all pieces together are more than memory can hold",
+                             caller);
+    for (int r = 0; r < comm->team.size; r++) {
+        if (all[r].digest && all[r].digest != digest)
+            return gsi_fail (GS_ERR_MISMATCH,
+                             "%s: the counts that rank %d (host %s) gives are not those of the "
+                             "pieces that the ranks have: counts[r] is what rank r gives as its "
+                             "own",
+                             caller, r, comm->hosts[r]);
+        if (!all[r].digest && all[r].room < sum)
+            return gsi_fail (
+                GS_ERR_MISMATCH,
+                "%s: the pieces have %zu elements in all, rank %d (host %s) has room "
+                "for %llu",
+                caller, sum, r, comm->hosts[r], (unsigned long long) all[r].room);
+    }
+    return GS_OK;
+}
+
+/*
+ * Finds out the counts of all ranks: they tell each other, but on GPUs where this rank was given
+ * them, and so all were. [*counts] becomes memory of [comm]. On failure the call has ended.
+ */
+static gs_status_t learn (gs_comm_t *comm, const char *caller, const struct word *own,
+                          const struct gsi_call *call, bool given, const size_t **counts)
+{
+    const struct word *all = comm->scratch;
+    size_t *heard = comm->lengths + GSI_LENGTHS_COUNTS * (size_t) comm->team.size;
+    gs_status_t st;
+
+    if (given && comm->inflight && comm->check != GSI_CHECK_COLLECTIVE)
+        return GS_OK;
+    if ((st = gsi_staging_control (comm, own, comm->scratch, sizeof (*own), call)))
+        return gsi_call_end (comm, call, st);
+    for (int r = 0; r < comm->team.size; r++)
+        heard[r] = all[r].count;
+    if ((st = judge (comm, caller, all, heard)))
+        return gsi_call_refuse (comm, st);
+    *counts = heard;
+    return GS_OK;
+}
+
+/* Checks what receives pieces: those of [to], or any up to [room] elements. */
+static gs_status_t check_room (const gs_comm_t *comm, const char *caller,
+                               const struct gsi_pieces *to, size_t own, size_t room,
+                               gs_dtype_t dtype, struct gsi_extent *out)
+{
+    size_t extent;
+    char mine[16];
+    gs_status_t st;
+
+    if (!to->counts) {
+        if (to->displs)
+            return gsi_fail (GS_ERR_ARG, "%s: displs without counts: give both, or none", caller);
+        return gsi_call_check (comm, caller, to->buf, room, dtype, out);
+    }
+    if ((st = gsi_pieces_extent (comm, caller, to, &extent)))
+        return st;
+    if (extent > room)
+        return gsi_fail (GS_ERR_ARG,
+                         "%s: the pieces take up %zu elements, but recv has room for %zu", caller,
+                         extent, room);
+    if (to->counts[comm->team.rank] != own)
+        return gsi_fail (GS_ERR_ARG, "%s: rank %d sends %zu elements, but counts%s is %zu",
+                         caller, comm->team.rank, own, gsi_dims_subscript (comm->team.rank, mine),
+                         to->counts[comm->team.rank]);
+    return gsi_pieces_check (comm, caller, to, dtype, true, out);
+}
+
+static size_t longest (const gs_comm_t *comm, const size_t *counts)
+{
+    size_t most = 0;
+
+    for (int r = 0; r < comm->team.size; r++)
+        most = counts[r] > most ? counts[r] : most;
+    return most;
+}
+
+gs_status_t gs_allgatherv (gs_comm_t *comm, const void *send, size_t send_count, void *recv,
+                           size_t recv_room, const size_t *counts, const size_t *displs,
+                           gs_dtype_t dtype, gs_stream_t stream)
+{
+    static const char caller[] = "gs_allgatherv";
+    struct gsi_pieces to = {.what = "recv", .buf = recv, .counts = counts, .displs = displs};
+    struct gsi_extent in, out;
+    struct gsi_exchange x;
+    struct gsi_call call;
+    struct word own;
+    gs_status_t st = gsi_call_check (comm, caller, send, send_count, dtype, &in);
+
+    if (st || (st = check_room (comm, caller, &to, send_count, recv_room, dtype, &out)) ||
+        (st = gsi_pieces_pair (comm, caller, send, &in, recv, &out,
+                               send == gsi_pieces_place (comm, &to, gs_dtype_size (dtype)))))
+        return gsi_result (st);
+    call.staged = out.bytes ? out.staged : in.staged;
+    if ((st = gsi_call_begin (comm, GSI_OP_ALLGATHERV, 0, dtype, 0, stream, &call)))
+        return gsi_result (st);
+    own = tell (comm, send_count, recv_room, counts);
+    if ((st = learn (comm, caller, &own, &call, counts, &to.counts)))
+        return gsi_result (st);
+    x = gsi_pieces_exchange (comm, send, recv);
+    x.own = in.bytes;
+    x.block = longest (comm, to.counts) * gs_dtype_size (dtype);
+    gsi_pieces_send_same (comm, in.bytes, GSI_PIECES_ALL);
+    gsi_pieces_recv (comm, &to, gs_dtype_size (dtype), GSI_PIECES_ALL);
+    return gsi_result (gsi_call_end (comm, &call, gsi_staging_exchange (comm, &x, &call)));
+}
+
+gs_status_t gs_gatherv (gs_comm_t *comm, const void *send, size_t send_count, void *recv,
+                        size_t recv_room, const size_t *counts, const size_t *displs,
+                        gs_dtype_t dtype, int root, gs_stream_t stream)
+{
+    static const char caller[] = "gs_gatherv";
+    struct gsi_pieces to = {.what = "recv", .buf = recv, .counts = counts, .displs = displs};
+    struct gsi_extent in, out = {0};
+    struct gsi_exchange x;
+    struct gsi_call call;
+    struct word own;
+    bool is_root;
+    gs_status_t st = gsi_pieces_root (comm, caller, root);
+
+    if (st || (st = gsi_call_check (comm, caller, send, send_count, dtype, &in)))
+        return gsi_result (st);
+    is_root = comm->team.rank == root;
+    if (is_root &&
+        ((st = check_room (comm, caller, &to, send_count, recv_room, dtype, &out)) ||
+         (st = gsi_pieces_pair (comm, caller, send, &in, recv, &out,
+                                send == gsi_pieces_place (comm, &to, gs_dtype_size (dtype))))))
+        return gsi_result (st);
+    call.staged = in.bytes ? in.staged : out.staged;
+    if ((st = gsi_call_begin (comm, GSI_OP_GATHERV, 0, dtype, root, stream, &call)))
+        return gsi_result (st);
+    own = tell (comm, send_count, is_root ? recv_room : SIZE_MAX, counts);
+    if ((st = learn (comm, caller, &own, &call, counts, &to.counts)))
+        return gsi_result (st);
+    x = gsi_pieces_exchange (comm, send, recv);
+    gsi_pieces_send_same (comm, in.bytes, root);
+    gsi_pieces_recv (comm, &to, gs_dtype_size (dtype),
+                     is_root ? GSI_PIECES_ALL : GSI_PIECES_NONE);
+    return gsi_result (gsi_call_end (comm, &call, gsi_staging_exchange (comm, &x, &call)));
+}
+
+gs_status_t gs_scatterv (gs_comm_t *comm, const void *send, const size_t *counts,
+                         const size_t *displs, void *recv, size_t recv_count, gs_dtype_t dtype,
+                         int root, gs_stream_t stream)
+{
+    static const char caller[] = "gs_scatterv";
+    struct gsi_pieces from = {.what = "send", .buf = send, .counts = counts, .displs = displs};
+    struct gsi_extent in = {0}, out;
+    struct gsi_exchange x;
+    struct gsi_call call;
+    struct word own;
+    char mine[16];
+    bool is_root;
+    gs_status_t st = gsi_pieces_root (comm, caller, root);
+
+    if (st || (st = gsi_call_check (comm, caller, recv, recv_count, dtype, &out)))
+        return gsi_result (st);
+    is_root = comm->team.rank == root;
+    if (is_root && !counts)
+        return gsi_fail (GS_ERR_ARG, "%s: counts is NULL on the root", caller);
+    if (is_root && counts[root] != recv_count)
+        return gsi_fail (GS_ERR_ARG, "%s: rank %d receives %zu elements, but counts%s is %zu",
+                         caller, root, recv_count, gsi_dims_subscript (root, mine), counts[root]);
+    if (is_root &&
+        ((st = gsi_pieces_check (comm, caller, &from, dtype, false, &in)) ||
+         (st = gsi_pieces_pair (comm, caller, send, &in, recv, &out,
+                                recv == gsi_pieces_place (comm, &from, gs_dtype_size (dtype))))))
+        return gsi_result (st);
+    call.staged = out.bytes ? out.staged : in.staged;
+    if ((st = gsi_call_begin (comm, GSI_OP_SCATTERV, 0, dtype, root, stream, &call)))
+        return gsi_result (st);
+    own = tell (comm, recv_count, SIZE_MAX, is_root ? counts : NULL);
+    if ((st = learn (comm, caller, &own, &call, true, &from.counts)))
+        return gsi_result (st);
+    x = gsi_pieces_exchange (comm, send, recv);
+    gsi_pieces_send (comm, &from, gs_dtype_size (dtype),
+                     is_root ? GSI_PIECES_ALL : GSI_PIECES_NONE);
+    gsi_pieces_recv_same (comm, out.bytes, root);
+    return gsi_result (gsi_call_end (comm, &call, gsi_staging_exchange (comm, &x, &call)));
+}
+
+gs_status_t gs_alltoallv (gs_comm_t *comm, const void *send, const size_t *send_counts,
+                          const size_t *send_displs, void *recv, const size_t *recv_counts,
+                          const size_t *recv_displs, gs_dtype_t dtype, gs_stream_t stream)
+{
+    struct gsi_pieces from = {
+        .what = "send", .buf = send, .counts = send_counts, .displs = send_displs};
+    struct gsi_pieces to = {
+        .what = "recv", .buf = recv, .counts = recv_counts, .displs = recv_displs};
+    struct gsi_extent in, out;
+    struct gsi_exchange x;
+    struct gsi_call call;
+    size_t width = gs_dtype_size (dtype);
+    gs_status_t st = gsi_comm_valid (comm, "gs_alltoallv");
+
+    if (!st && (!send_counts || !recv_counts))
+        st = gsi_fail (GS_ERR_ARG, "gs_alltoallv: %s_counts is NULL",
+                       send_counts ? "recv" : "send");
+    if (st || (st = gsi_pieces_check (comm, "gs_alltoallv", &from, dtype, false, &in)) ||
+        (st = gsi_pieces_check (comm, "gs_alltoallv", &to, dtype, true, &out)) ||
+        (st = gsi_pieces_pair (comm, "gs_alltoallv", send, &in, recv, &out, false)))
+        return gsi_result (st);
+    if (send_counts[comm->team.rank] != recv_counts[comm->team.rank])
+        return gsi_fail (
+            GS_ERR_ARG, "gs_alltoallv: rank %d sends %zu elements to itself, but expects %zu",
+            comm->team.rank, send_counts[comm->team.rank], recv_counts[comm->team.rank]);
+    call.staged = in.bytes ? in.staged : out.staged;
+    if ((st = gsi_call_begin (comm, GSI_OP_ALLTOALLV, 0, dtype, 0, stream, &call)))
+        return gsi_result (st);
+    x = gsi_pieces_exchange (comm, send, recv);
+    gsi_pieces_send (comm, &from, width, GSI_PIECES_ALL);
+    gsi_pieces_recv (comm, &to, width, GSI_PIECES_ALL);
+    return gsi_result (gsi_call_end (comm, &call, gsi_staging_exchange (comm, &x, &call)));
+}
+
+gs_status_t gsi_reduce_scatterv (gs_comm_t *comm, const struct gsi_face *as, const void *send,
+                                 const size_t *counts, const size_t *displs, void *recv,
+                                 size_t recv_count, gs_dtype_t dtype, gs_op_t op,
+                                 gs_stream_t stream)
+{
+    struct gsi_pieces from = {.what = "send", .buf = send, .counts = counts, .displs = displs};
+    struct gsi_reduction how;
+    struct gsi_extent in, out;
+    struct gsi_exchange x;
+    struct gsi_call call;
+    struct word own;
+    bool any = false;
+    gs_status_t st = gsi_call_check (comm, as->caller, recv, recv_count, dtype, &out);
+
+    if (st || (st = gsi_reduction_of (as->caller, op, dtype, comm->team.size, &how)))
+        return st;
+    if ((st = gsi_pieces_part (comm, as->caller, counts, recv_count)) ||
+        (st = gsi_pieces_check (comm, as->caller, &from, dtype, false, &in)) ||
+        (st = gsi_pieces_pair (comm, as->caller, send, &in, recv, &out,
+                               recv == gsi_pieces_place (comm, &from, gs_dtype_size (dtype)))))
+        return st;
+    call.staged = in.staged;
+    if ((st = gsi_call_begin (comm, as->op, 0, dtype, as->argument, stream, &call)))
+        return st;
+    own = tell (comm, recv_count, SIZE_MAX, counts);
+    if ((st = learn (comm, as->caller, &own, &call, true, &from.counts)))
+        return st;
+    x = gsi_pieces_exchange (comm, send, recv);
+    gsi_pieces_send (comm, &from, gs_dtype_size (dtype), GSI_PIECES_ALL);
+    for (int r = 0; r < comm->team.size; r++)
+        any = any || from.counts[r];
+    if (any)
+        st = gsi_staging_reduce_scatterv (comm, send, x.send_at, from.counts, recv, &how, &call);
+    return gsi_call_end (comm, &call, st);
+}
+
+gs_status_t gs_reduce_scatterv (gs_comm_t *comm, const void *send, const size_t *counts,
+                                const size_t *displs, void *recv, size_t recv_count,
+                                gs_dtype_t dtype, gs_op_t op, gs_stream_t stream)
+{
+    struct gsi_face as = {"gs_reduce_scatterv", GSI_OP_REDUCE_SCATTERV, (int) op};
+
+    return gsi_result (gsi_reduce_scatterv (comm, &as, send, counts, displs, recv, recv_count,
+                                            dtype, op, stream));
+}

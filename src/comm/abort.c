@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* abort - the end of a communicator that is given up, and whether one has come. */
+#include "call/failure.h"
+#include "call/inflight.h"
+
+gs_status_t gs_comm_abort (gs_comm_t *comm)
+{
+    gs_status_t st = gsi_comm_valid (comm, "gs_comm_abort");
+    int alive = GSI_ALIVE;
+
+    if (st || !atomic_compare_exchange_strong (&comm->life, &alive, GSI_ABORTED))
+        return gsi_result (st);
+    gsi_record_give_up (&comm->record, GS_ERR_STATE, comm->team.rank, gsi_inflight_oldest (comm));
+    gsi_failure_tell (comm);
+    return gsi_result (GS_OK);
+}
+
+gs_status_t gs_comm_check (gs_comm_t *comm)
+{
+    gs_status_t st = gsi_comm_valid (comm, "gs_comm_check");
+
+    if (st)
+        return gsi_result (st);
+    gsi_inflight_poll (comm);
+    switch ((enum gsi_life) atomic_load_explicit (&comm->life, memory_order_acquire)) {
+    case GSI_ALIVE: break;
+    case GSI_ABORTED: return gsi_fail (GS_ERR_STATE, "communicator '%s' was aborted", comm->name);
+    case GSI_DEAD: return gsi_fail (comm->death, "%s", comm->death_text);
+    }
+    return gsi_result (GS_OK);
+}
+
+gs_status_t gs_comm_wait (gs_comm_t *comm, gs_stream_t stream)
+{
+    gs_status_t st = gs_comm_check (comm), failed = GS_OK;
+
+    if (st || !comm->inflight) /* calls on hosts are complete when they return */
+        return gsi_result (st);
+    failed = gsi_inflight_wait (comm, stream);
+    st = gs_comm_check (comm);
+    return gsi_result (st ? st : failed);
+}

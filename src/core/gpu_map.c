@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* gpu_map - which GPU each rank takes; pure arithmetic on the cards, the same on every rank. */
+#include "core/gpu_map.h"
+
+#include <inttypes.h>
+
+#include "base/status.h"
+
+/* A rank among those of its node. */
+struct seat {
+    int before; /* the rank of this node before it, -1 for the first */
+    int local;  /* how many ranks of this node are before it */
+    int ordinal;
+};
+
+_Static_assert(sizeof (struct seat) + sizeof (int) <= GSI_PLACE_BYTES, "there is room");
+
+/* [size] seats, in [room]; behind them is the last rank so far of each node. */
+static struct seat *make_seats (const struct gsi_team *team, void *room)
+{
+    struct seat *seats = room;
+    int *last = (int *) (void *) (seats + team->size);
+
+    for (int n = 0; n < team->nodes; n++)
+        last[n] = -1;
+    for (int r = 0; r < team->size; r++) {
+        int *there = &last[team->node_of[r]];
+        seats[r] =
+            (struct seat){.before = *there, .local = *there < 0 ? 0 : seats[*there].local + 1};
+        *there = r;
+    }
+    return seats;
+}
+
+static gs_status_t choose (const struct gsi_card *card, int rank, struct seat *seat)
+{
+    int count = card->gpus.count;
+
+    if (card->device == GS_DEVICE_HOST)
+        return gsi_fail (GS_ERR_DEVICE,
+                         "rank %d (host %.71s) wants no GPU: look at its option device and at "
+                         "GS_DEVICE",
+                         rank, card->host);
+    if (count < 1)
+        return gsi_fail (GS_ERR_DEVICE, "rank %d (host %.71s) has no GPU: %.191s", rank,
+                         card->host, card->text);
+    if (card->device >= count)
+        return gsi_fail (GS_ERR_DEVICE,
+                         "rank %d (host %.71s) asks for GPU %d, but sees %d, numbered from 0: "
+                         "look at the option device, GS_DEVICE and CUDA_VISIBLE_DEVICES",
+                         rank, card->host, card->device, count);
+    seat->ordinal = card->device >= 0 ? card->device : seat->local % count;
+    return GS_OK;
+}
+
+/* What tells a GPU from the others of its node; 0 if it is not known. */
+static uint64_t id_of (const struct gsi_card *card, const struct seat *seat)
+{
+    return seat->ordinal < GSI_MAX_GPUS ? card->gpus.id[seat->ordinal] : 0;
+}
+
+static gs_status_t is_alone (const struct gsi_card *cards, const struct seat *seats, int rank)
+{
+    uint64_t id = id_of (&cards[rank], &seats[rank]);
+
+    for (int r = seats[rank].before; r >= 0 && id; r = seats[r].before) {
+        if (id_of (&cards[r], &seats[r]) != id ||
+            (cards[r].allow_shared_gpu && cards[rank].allow_shared_gpu))
+            continue;
+        return gsi_fail (GS_ERR_DEVICE,
+                         "ranks %d and %d (host %.71s) would share the GPU %04" PRIx64
+                         ":%02" PRIx64 ":%02" PRIx64
+                         ", which NCCL does not allow: start as many ranks on a node as it has "
+                         "GPUs, with srun --gpus-per-node=4 --ntasks-per-node=4 for instance, or "
+                         "look at GS_DEVICE",
+                         r, rank, cards[rank].host, id >> 16, id >> 8 & 0xff, id & 0xff);
+    }
+    return GS_OK;
+}
+
+gs_status_t gsi_gpu_map_make (const struct gsi_card *cards, const struct gsi_team *team,
+                              void *room, int *ordinal)
+{
+    struct seat *seats = make_seats (team, room);
+    gs_status_t st = GS_OK;
+
+    for (int r = 0; r < team->size && !st; r++)
+        st = choose (&cards[r], r, &seats[r]);
+    for (int r = 0; r < team->size && !st; r++)
+        st = is_alone (cards, seats, r);
+    *ordinal = seats[team->rank].ordinal;
+    return st;
+}
+
+/* Whether the rank of [card] sees the GPU [id], as far as anybody can tell. */
+static bool sees (const struct gsi_card *card, uint64_t id)
+{
+    if (!id || card->gpus.count > GSI_MAX_GPUS)
+        return true;
+    for (int i = 0; i < card->gpus.count; i++)
+        if (card->gpus.id[i] == id || !card->gpus.id[i])
+            return true;
+    return false;
+}
+
+bool gsi_gpu_map_hidden (const struct gsi_card *cards, const struct gsi_team *team, void *room,
+                         int pair[2])
+{
+    struct seat *seats = make_seats (team, room);
+    bool found = false;
+
+    for (int r = 0; r < team->size && !found; r++) {
+        int before = seats[r].before;
+
+        if (choose (&cards[r], r, &seats[r]))
+            break;
+        found = before >= 0 && (!sees (&cards[before], id_of (&cards[r], &seats[r])) ||
+                                !sees (&cards[r], id_of (&cards[before], &seats[before])));
+        pair[0] = before;
+        pair[1] = r;
+    }
+    return found;
+}

@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* query - what a communicator is. */
+#include "base/process.h"
+#include "core/comm.h"
+
+gs_status_t gsi_comm_valid (const gs_comm_t *comm, const char *caller)
+{
+    return gsi_handle_check (caller, "comm", "communicator", comm,
+                             comm && comm->magic == GSI_COMM_MAGIC);
+}
+
+int gs_comm_rank (const gs_comm_t *comm)
+{
+    return gsi_comm_valid (comm, "gs_comm_rank") ? -1 : comm->team.rank;
+}
+
+int gs_comm_size (const gs_comm_t *comm)
+{
+    return gsi_comm_valid (comm, "gs_comm_size") ? -1 : comm->team.size;
+}
+
+int gs_comm_local_rank (const gs_comm_t *comm)
+{
+    return gsi_comm_valid (comm, "gs_comm_local_rank") ? -1 : comm->team.local_rank;
+}
+
+int gs_comm_local_size (const gs_comm_t *comm)
+{
+    return gsi_comm_valid (comm, "gs_comm_local_size") ? -1 : comm->team.local_size;
+}
+
+int gs_comm_node (const gs_comm_t *comm)
+{
+    return gsi_comm_valid (comm, "gs_comm_node") ? -1 : comm->team.node;
+}
+
+int gs_comm_nodes (const gs_comm_t *comm)
+{
+    return gsi_comm_valid (comm, "gs_comm_nodes") ? -1 : comm->team.nodes;
+}
+
+int gs_comm_device (const gs_comm_t *comm)
+{
+    return gsi_comm_valid (comm, "gs_comm_device") ? -1 : comm->device->ordinal;
+}
+
+const char *gs_comm_transport (const gs_comm_t *comm)
+{
+    return gsi_comm_valid (comm, "gs_comm_transport") ? NULL : comm->coll->ops->name;
+}
+
+const char *gs_comm_host_of (const gs_comm_t *comm, int rank)
+{
+    if (gsi_comm_valid (comm, "gs_comm_host_of"))
+        return NULL;
+    if (rank < 0 || rank >= comm->team.size) {
+        gsi_fail (GS_ERR_ARG, "gs_comm_host_of: rank %d is not in 0 to %d", rank,
+                  comm->team.size - 1);
+        return NULL;
+    }
+    return comm->hosts[rank];
+}
+
+const char *gs_comm_name (const gs_comm_t *comm)
+{
+    return gsi_comm_valid (comm, "gs_comm_name") ? NULL : comm->name;
+}
+
+gs_status_t gs_comm_get_times (const gs_comm_t *comm, gs_comm_times_t *times)
+{
+    gs_status_t st = gsi_comm_valid (comm, "gs_comm_get_times");
+
+    if (st)
+        return gsi_result (st);
+    if (!times || times->size != sizeof (*times))
+        return gsi_fail (GS_ERR_ARG, "gs_comm_get_times: times is NULL or times->size is not %zu",
+                         sizeof (*times));
+    *times = comm->times;
+    return gsi_result (GS_OK);
+}

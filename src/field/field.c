@@ -1,0 +1,406 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* field - assembles a field of which every rank has a block; and takes it apart again. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/dtype.h"
+#include "call/call.h"
+#include "collectives/adjoint.h"
+#include "collectives/pieces.h"
+#include "device/device.h"
+#include "field/block.h"
+
+enum kind { NOWHERE, ON_HOST, ON_DEVICE };
+
+/* What a rank tells about its call; all in words of one size. */
+struct word {
+    uint64_t dims, dtype, receivers; /* receivers: root + 1 */
+    uint64_t kind;                   /* enum kind, of the memory of block, else of field */
+    uint64_t status;                 /* not GS_OK: this rank cannot go on */
+    uint64_t has_shape;
+    struct gsi_block block;
+    uint64_t shape[GS_FIELD_DIMS_MAX];
+};
+#define WORD_COUNT (sizeof (struct word) / sizeof (uint64_t))
+
+/*
+ * A call. Of [words], one for each rank, the own one is known first. Back, which is the gradient,
+ * goes from the field to blocks; who receives there has a field to give.
+ */
+struct work {
+    gs_comm_t *comm;
+    const char *caller;
+    bool back;
+    char *block, *field; /* read or written */
+    int dims, root;
+    gs_dtype_t dtype;
+    gs_stream_t stream;
+    bool receives;
+    struct gsi_extent in, out;
+    size_t room;   /* elements of the field, where it is received */
+    char *meeting; /* where blocks come together before they are placed */
+    struct word own, *words;
+    const uint64_t *shape;
+    size_t *counts, *displs; /* [size] of the blocks, in [meeting], or in the field itself */
+};
+
+/* ---- Before ranks talk ---- */
+
+static gs_status_t multiply (const struct work *w, const char *what, const size_t *extents,
+                             size_t *count)
+{
+    *count = 1;
+    for (int d = 0; d < w->dims; d++)
+        if (!extents[d]) {
+            *count = 0;
+            return GS_OK;
+        }
+    for (int d = 0; d < w->dims; d++)
+        if (__builtin_mul_overflow (*count, extents[d], count))
+            return gsi_fail (GS_ERR_ARG, "%s: %s has more elements than memory can hold",
+                             w->caller, what);
+    return GS_OK;
+}
+
+static gs_status_t check_scalars (const struct work *w, const size_t *extents,
+                                  const size_t *offsets, const size_t *shape)
+{
+    gs_status_t st = gsi_comm_valid (w->comm, w->caller);
+
+    if (st || (w->root != -1 && (st = gsi_pieces_root (w->comm, w->caller, w->root))))
+        return st;
+    if (w->dims < 1 || w->dims > GS_FIELD_DIMS_MAX)
+        return gsi_fail (GS_ERR_ARG, "%s: dims is %d: 1 to %d can be had", w->caller, w->dims,
+                         GS_FIELD_DIMS_MAX);
+    if (!extents || !offsets)
+        return gsi_fail (GS_ERR_ARG, "%s: %s is NULL", w->caller,
+                         extents ? "offsets" : "extents");
+    if (!shape && (w->root == -1 || w->root == w->comm->team.rank))
+        return gsi_fail (GS_ERR_ARG, "%s: shape is NULL on rank %d, which receives the field",
+                         w->caller, w->comm->team.rank);
+    return GS_OK;
+}
+
+/* Checks what this rank gives, and makes its word. */
+static gs_status_t look_at (struct work *w, const size_t *extents, const size_t *offsets,
+                            const size_t *shape)
+{
+    size_t count;
+    gs_status_t st = multiply (w, "block", extents, &count);
+
+    if (st || (st = gsi_call_check (w->comm, w->caller, w->block, count, w->dtype, &w->in)))
+        return st;
+    if (w->receives &&
+        ((st = multiply (w, "field", shape, &w->room)) ||
+         (st = gsi_call_check (w->comm, w->caller, w->field, w->room, w->dtype, &w->out)) ||
+         (st = gsi_pieces_pair (w->comm, w->caller, w->block, &w->in, w->field, &w->out, false))))
+        return st;
+    w->own = (struct word){.dims = (uint64_t) w->dims,
+                           .dtype = w->dtype,
+                           .receivers = (uint64_t) (w->root + 1),
+                           .has_shape = w->receives};
+    if (w->in.bytes || w->out.bytes)
+        w->own.kind = !w->comm->inflight || (w->in.bytes ? w->in.staged : w->out.staged)
+                          ? ON_HOST
+                          : ON_DEVICE;
+    for (int d = 0; d < w->dims; d++) {
+        w->own.block.extents[d] = count ? extents[d] : 0;
+        w->own.block.offsets[d] = offsets[d];
+        w->own.shape[d] = w->receives ? shape[d] : 0;
+    }
+    return GS_OK;
+}
+
+/* ---- What the ranks told ---- */
+
+static gs_status_t disagree (const struct work *w, const char *what, int rank)
+{
+    return gsi_fail (GS_ERR_MISMATCH,
+                     "%s: rank %d (host %s) gives another %s than the ranks before it: all ranks "
+                     "must give the same",
+                     w->caller, rank, w->comm->hosts[rank], what);
+}
+
+/* Whether all give the same where they must; finds the shape. On all ranks alike. */
+static gs_status_t compare (struct work *w)
+{
+    const struct word *first = w->words;
+    int of_kind[] = {-1, -1, -1}; /* a rank whose memory is so */
+
+    for (int r = 0; r < w->comm->team.size; r++) {
+        const struct word *word = &w->words[r];
+        if (word->dims != first->dims)
+            return disagree (w, "number of dimensions", r);
+        if (word->dtype != first->dtype)
+            return disagree (w, "dtype", r);
+        if (word->receivers != first->receivers)
+            return disagree (w, "root", r);
+        if (word->has_shape && w->shape &&
+            memcmp (w->shape, word->shape, sizeof (word->shape)) != 0)
+            return disagree (w, "shape of the field", r);
+        if (word->has_shape && !w->shape)
+            w->shape = word->shape;
+        of_kind[word->kind] = r;
+    }
+    if (of_kind[ON_HOST] >= 0 && of_kind[ON_DEVICE] >= 0)
+        return gsi_fail (GS_ERR_DEVICE,
+                         "%s: rank %d gives host memory, rank %d device memory: all ranks give "
+                         "the same kind",
+                         w->caller, of_kind[ON_HOST], of_kind[ON_DEVICE]);
+    return GS_OK;
+}
+
+/* ---- Where blocks go ---- */
+
+/* Whether the whole block is a run of the field's memory. */
+static bool is_run (const struct work *w, const struct word *word)
+{
+    for (int d = gsi_block_first_whole (&word->block, w->dims, w->shape) - 1; d >= 0; d--)
+        if (word->block.extents[d] != 1)
+            return gsi_block_is_empty (&word->block);
+    return true;
+}
+
+/* Sets counts and displs; returns whether blocks go to the field itself. */
+static bool lay_out (struct work *w)
+{
+    static const size_t start[GS_FIELD_DIMS_MAX];
+    bool direct = true;
+    size_t next = 0;
+
+    for (int r = 0; r < w->comm->team.size; r++)
+        direct = direct && is_run (w, &w->words[r]);
+    for (int r = 0; r < w->comm->team.size; r++) {
+        const struct word *word = &w->words[r];
+        w->counts[r] = gsi_block_count (&word->block, w->dims);
+        w->displs[r] = next;
+        if (direct)
+            w->displs[r] = gsi_block_is_empty (&word->block)
+                               ? 0
+                               : gsi_block_place (&word->block, w->dims, w->shape, start, 0);
+        next += w->counts[r];
+    }
+    return direct;
+}
+
+/* A block in dimension [last], from which on its elements follow each other, and two before. */
+static struct gsi_box box_of (const struct work *w, const struct word *word, int last)
+{
+    struct gsi_box box = {.planes = last > 1 ? word->block.extents[last - 2] : 1,
+                          .rows = last > 0 ? word->block.extents[last - 1] : 1,
+                          .run = 1,
+                          .row = 1};
+
+    for (int d = last; d < w->dims; d++) {
+        box.run *= word->block.extents[d];
+        box.row *= w->shape[d];
+    }
+    box.plane = last > 0 ? box.row * w->shape[last - 1] : box.row;
+    return box;
+}
+
+/* Copies [box] of the field from [at], or to it. */
+static gs_status_t move (const struct work *w, const struct gsi_box *box, char *at)
+{
+    enum gsi_box_way way = w->back ? GSI_BOX_TAKE : GSI_BOX_PUT;
+
+    if (w->own.kind == ON_DEVICE)
+        return w->comm->device->ops->streams->box (way, w->dtype, box, w->field, at, w->stream);
+    gsi_host_box (way, w->dtype, box, w->field, at);
+    return GS_OK;
+}
+
+/* Copies a block from [at] to its place, or back. */
+static gs_status_t place (const struct work *w, const struct word *word, char *at)
+{
+    size_t index[GS_FIELD_DIMS_MAX] = {0};
+    int last = gsi_block_first_whole (&word->block, w->dims, w->shape),
+        outer = last > 2 ? last - 2 : 0, d;
+    struct gsi_box box = box_of (w, word, last);
+    gs_status_t st = GS_OK;
+
+    do {
+        box.begin = gsi_block_place (&word->block, w->dims, w->shape, index, outer);
+        st = move (w, &box, at);
+        at += gsi_box_count (&box) * gs_dtype_size (w->dtype);
+        for (d = outer - 1; d >= 0 && ++index[d] == word->block.extents[d]; d--)
+            index[d] = 0;
+    } while (d >= 0 && !st);
+    return st;
+}
+
+/* ---- The call ---- */
+
+static gs_status_t gather (struct work *w, char *to, size_t room)
+{
+    size_t count = w->counts[w->comm->team.rank];
+
+    if (w->root == -1)
+        return gs_allgatherv (w->comm, w->block, count, to, room, w->counts, w->displs, w->dtype,
+                              w->stream);
+    return gs_gatherv (w->comm, w->block, count, to, room, w->counts, w->displs, w->dtype,
+                       w->root, w->stream);
+}
+
+/* The gradient: blocks from [from], where they lie as gather would put them. */
+static gs_status_t scatter (struct work *w, const char *from)
+{
+    size_t count = w->counts[w->comm->team.rank];
+
+    if (w->root == -1)
+        return gs_reduce_scatterv (w->comm, from, w->counts, w->displs, w->block, count, w->dtype,
+                                   GS_SUM, w->stream);
+    return gs_scatterv (w->comm, from, w->counts, w->displs, w->block, count, w->dtype, w->root,
+                        w->stream);
+}
+
+static gs_status_t place_all (const struct work *w)
+{
+    gs_status_t st = GS_OK;
+
+    for (int r = 0; r < w->comm->team.size && w->receives && !st; r++)
+        if (w->counts[r])
+            st = place (w, &w->words[r], w->meeting + w->displs[r] * gs_dtype_size (w->dtype));
+    return st;
+}
+
+static gs_status_t meet (struct work *w)
+{
+    gs_status_t st;
+
+    if (w->back)
+        return (st = place_all (w)) ? st : scatter (w, w->meeting);
+    return (st = gather (w, w->meeting, w->room)) ? st : place_all (w);
+}
+
+/* Memory of the GPU where blocks meet; all ranks know whether all have it. */
+static gs_status_t get_meeting (struct work *w)
+{
+    const struct gsi_device *device = w->comm->device;
+    void *memory = NULL;
+    gs_status_t own = w->out.bytes ? device->ops->alloc (device, w->out.bytes, &memory) : GS_OK;
+    int32_t worst = (int32_t) own;
+    gs_status_t st = gs_allreduce (w->comm, &worst, 1, GS_I32, GS_MAX, w->stream);
+
+    w->meeting = memory;
+    if (st || own || !worst)
+        return st ? st : own;
+    return gsi_fail ((gs_status_t) worst,
+                     "%s: no memory on another rank's GPU for blocks on their way", w->caller);
+}
+
+/* The same on GPUs. What meets there is waited for before its memory is freed. */
+static gs_status_t meet_on_gpu (struct work *w)
+{
+    const struct gsi_device *device = w->comm->device;
+    int previous;
+    gs_status_t st = get_meeting (w), waited;
+
+    if (!st && !(st = device->ops->streams->enter (device, &previous))) {
+        st = meet (w);
+        device->ops->streams->leave (device, previous);
+        waited = gs_comm_wait (w->comm, w->stream);
+        st = st ? st : waited;
+    }
+    if (w->meeting && st != GS_ERR_TIMEOUT) /* after that a free might wait for ever */
+        device->ops->free (device, w->meeting);
+    w->meeting = NULL;
+    return st;
+}
+
+/* The same on hosts, where all have told whether they have memory. */
+static gs_status_t meet_on_host (struct work *w)
+{
+    for (int r = 0; r < w->comm->team.size; r++)
+        if (w->words[r].status)
+            return gsi_fail ((gs_status_t) w->words[r].status,
+                             "%s: no memory on rank %d (host %s) for blocks on their way",
+                             w->caller, r, w->comm->hosts[r]);
+    return meet (w);
+}
+
+static gs_status_t assemble (struct work *w)
+{
+    struct gsi_blocks blocks = {w->comm, w->caller,          w->dims,
+                                NULL,    &w->words[0].block, sizeof (*w->words)};
+    gs_status_t st = compare (w);
+
+    blocks.shape = w->shape; /* which is known now */
+    if (st || (st = gsi_blocks_check (&blocks, (const struct gsi_block **) (void *) w->counts)))
+        return st;
+    if (lay_out (w))
+        return w->back ? scatter (w, w->field) : gather (w, w->field, w->room);
+    for (int r = 0; r < w->comm->team.size; r++)
+        if (w->words[r].kind == ON_DEVICE)
+            return meet_on_gpu (w);
+    return meet_on_host (w);
+}
+
+static gs_status_t run (struct work *w, const size_t *extents, const size_t *offsets,
+                        const size_t *shape)
+{
+    gs_comm_t *comm = w->comm;
+    size_t size;
+    gs_status_t st = check_scalars (w, extents, offsets, shape);
+
+    if (st)
+        return st;
+    size = (size_t) comm->team.size;
+    w->receives = w->root == -1 || w->root == comm->team.rank;
+    if (!w->receives)
+        w->field = NULL;
+    if ((st = look_at (w, extents, offsets, shape)))
+        return st;
+    w->words = calloc (size, sizeof (*w->words));
+    w->counts = calloc (size, 2 * sizeof (*w->counts));
+    if (!w->words || !w->counts) {
+        st = gsi_call_no_memory (comm, GSI_OP_ALLGATHER, w->caller);
+    } else {
+        w->displs = w->counts + size;
+        if (w->out.bytes && w->own.kind == ON_HOST) {
+            w->meeting = malloc (w->out.bytes); /* costs nothing until it is used */
+            w->own.status = w->meeting ? GS_OK : GS_ERR_NOMEM;
+        }
+        st = gs_allgather (comm, &w->own, w->words, WORD_COUNT, GS_U64, w->stream);
+    }
+    if (!st)
+        st = assemble (w);
+    free (w->meeting);
+    free (w->words);
+    free (w->counts);
+    return st;
+}
+
+gs_status_t gs_gather_field (gs_comm_t *comm, const void *block, const size_t *extents,
+                             const size_t *offsets, void *field, const size_t *shape, int dims,
+                             gs_dtype_t dtype, int root, gs_stream_t stream)
+{
+    struct work w = {.comm = comm,
+                     .caller = "gs_gather_field",
+                     .block = (char *) (uintptr_t) block, /* only read */
+                     .field = field,
+                     .dims = dims,
+                     .root = root,
+                     .dtype = dtype,
+                     .stream = stream};
+
+    return gsi_result (run (&w, extents, offsets, shape));
+}
+
+gs_status_t gs_gather_field_backward (gs_comm_t *comm, const void *grad_y, const size_t *shape,
+                                      void *grad_x, const size_t *extents, const size_t *offsets,
+                                      int dims, gs_dtype_t dtype, int root, gs_stream_t stream)
+{
+    struct work w = {.comm = comm,
+                     .caller = "gs_gather_field_backward",
+                     .back = true,
+                     .block = grad_x,
+                     .field = (char *) (uintptr_t) grad_y, /* only read */
+                     .dims = dims,
+                     .root = root,
+                     .dtype = dtype,
+                     .stream = stream};
+    gs_status_t st = gsi_gradient_dtype (w.caller, dtype);
+
+    return gsi_result (st ? st : run (&w, extents, offsets, shape));
+}

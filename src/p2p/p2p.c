@@ -1,0 +1,392 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* p2p - messages between pairs of ranks: noted one by one, and sent as a group. */
+#include "p2p/p2p.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/dtype.h"
+#include "base/fault.h"
+
+/* ---- What there is ---- */
+
+struct gsi_p2p *gsi_p2p_of (gs_comm_t *comm)
+{
+    if (!comm->p2p && !gsi_fault ("p2p.memory"))
+        comm->p2p = calloc (1, sizeof (*comm->p2p));
+    if (comm->p2p)
+        comm->name_ends = gsi_p2p_name;
+    return comm->p2p;
+}
+
+gs_status_t gsi_p2p_reserve (struct gsi_p2p_list *list, int number)
+{
+    int room = list->room ? list->room : 8;
+    struct gsi_message *message;
+
+    if (number <= list->room)
+        return GS_OK;
+    while (room < number)
+        room *= 2;
+    if (!(message = realloc (list->message, (size_t) room * sizeof (*message))))
+        return gsi_fail (GS_ERR_NOMEM, "no memory for %d messages", number);
+    list->message = message;
+    list->room = room;
+    return GS_OK;
+}
+
+static gs_status_t append (struct gsi_p2p_list *list, const struct gsi_message *message)
+{
+    gs_status_t st = gsi_p2p_reserve (list, list->number + 1);
+
+    if (!st)
+        list->message[list->number++] = *message;
+    return st;
+}
+
+static int total (const struct gsi_p2p *p2p)
+{
+    return p2p->others.number + p2p->sends.number + p2p->recvs.number;
+}
+
+static void forget (struct gsi_p2p *p2p)
+{
+    p2p->others.number = p2p->sends.number = p2p->recvs.number = 0;
+    p2p->staged = false;
+}
+
+/* ---- Names ---- */
+
+static const char *host_of (const gs_comm_t *comm, int rank)
+{
+    return comm->hosts[rank];
+}
+
+/* "rank 1 (host a) waits to send 40 bytes to rank 3 (host b)" */
+static int name_ends (const gs_comm_t *comm, const struct gsi_message *m, char *text, size_t room)
+{
+    int own = comm->team.rank;
+
+    return snprintf (text, room, "rank %d (host %s) waits to %s %zu bytes %s rank %d (host %s)",
+                     own, host_of (comm, own), m->send ? "send" : "receive", m->bytes,
+                     m->send ? "to" : "from", m->peer, host_of (comm, m->peer));
+}
+
+static void name_message (const gs_comm_t *comm, const struct gsi_message *m, bool known,
+                          bool came, char *text, size_t room)
+{
+    size_t used = strlen (text);
+
+    if (used)
+        used += (size_t) snprintf (text + used, room - used, "; ");
+    if (used >= room)
+        return;
+    used += (size_t) name_ends (comm, m, text + used, room - used);
+    if (used < room)
+        snprintf (text + used, room - used, "%s",
+                  !known    ? ", of which nothing is known here"
+                  : m->met  ? ", which came, but the transfer did not end"
+                  : came    ? ", which waits in another call and has not come to that"
+                  : m->send ? ", which did not come to receive them"
+                            : ", which did not come to send them");
+}
+
+void gsi_p2p_name (const gs_comm_t *comm, const struct gsi_call *call, const unsigned char *came,
+                   char *text, size_t room)
+{
+    const struct gsi_p2p *p2p = comm->p2p;
+    const struct gsi_p2p_group *group = &p2p->group[call->message % GSI_P2P_GROUPS];
+    bool tells = !comm->coll->ops->queued; /* the transport, who has met */
+    const struct gsi_message *list = tells ? p2p->others.message : group->first;
+    int number = tells ? p2p->others.number : group->named, named = 0;
+
+    *text = 0;
+    if (!tells && group->message != call->message)
+        number = 0;
+    for (int met = 0; met < 2; met++) /* who did not come is named first */
+        for (int i = 0; i < number && named < GSI_P2P_NAMED; i++)
+            if (list[i].met == (bool) met && (!met || !named)) {
+                name_message (comm, &list[i], tells, came && came[list[i].peer], text, room);
+                named++;
+            }
+    if (!named)
+        snprintf (text, room, "which messages it was waiting for is not known any more");
+}
+
+static const char *type_name (gs_dtype_t dtype)
+{
+    return gs_dtype_size (dtype) ? gsi_dtype_name (dtype) : "unknown type";
+}
+
+gs_status_t gsi_p2p_disagree (const gs_comm_t *comm, const struct gsi_message *list, int number)
+{
+    for (int i = 0; i < number; i++) {
+        const struct gsi_message *m = &list[i];
+        size_t bytes[] = {m->bytes, m->other_bytes};
+        gs_dtype_t dtype[] = {m->dtype, m->other_dtype};
+        int rank[] = {comm->team.rank, m->peer}, s = !m->send, r = m->send;
+        if (bytes[0] == bytes[1] && dtype[0] == dtype[1])
+            continue;
+        return gsi_fail (GS_ERR_MISMATCH,
+                         "a message of communicator '%s': rank %d (host %s) sends %zu bytes of "
+                         "%s, but rank %d (host %s) receives %zu bytes of %s: both ends must "
+                         "give the same count and dtype; messages of a pair are matched in order",
+                         comm->name, rank[s], host_of (comm, rank[s]), bytes[s],
+                         type_name (dtype[s]), rank[r], host_of (comm, rank[r]), bytes[r],
+                         type_name (dtype[r]));
+    }
+    return GS_ERR_MISMATCH;
+}
+
+/* ---- A group ---- */
+
+/* What a rank sends to itself it also receives, in the same group. The sends and receives are
+ * made to alternate, in [p2p]->sends. */
+static gs_status_t pair_own (const gs_comm_t *comm, struct gsi_p2p *p2p, const char *caller)
+{
+    int n = p2p->sends.number;
+    gs_status_t st;
+
+    if (n != p2p->recvs.number)
+        return gsi_fail (GS_ERR_ARG,
+                         "%s: rank %d sends %d messages to itself, but receives %d: give both "
+                         "in one group",
+                         caller, comm->team.rank, n, p2p->recvs.number);
+    for (int i = 0; i < n; i++) {
+        const struct gsi_message *s = &p2p->sends.message[i], *r = &p2p->recvs.message[i];
+        if (s->bytes != r->bytes || s->dtype != r->dtype)
+            return gsi_fail (GS_ERR_MISMATCH,
+                             "%s: rank %d sends %zu bytes of %s to itself, but receives %zu "
+                             "bytes of %s",
+                             caller, comm->team.rank, s->bytes, type_name (s->dtype), r->bytes,
+                             type_name (r->dtype));
+    }
+    if ((st = gsi_p2p_reserve (&p2p->sends, 2 * n)))
+        return st;
+    for (int i = n - 1; i >= 0; i--) {
+        p2p->sends.message[2 * i] = p2p->sends.message[i];
+        p2p->sends.message[2 * i + 1] = p2p->recvs.message[i];
+    }
+    return GS_OK;
+}
+
+/* What the flight record says of the group. */
+struct label {
+    enum gsi_record_op op;
+    size_t count;
+    gs_dtype_t dtype;
+    int argument;
+};
+
+static void add_to_label (struct label *label, const struct gsi_p2p_list *list)
+{
+    for (int i = 0; i < list->number; i++) {
+        const struct gsi_message *m = &list->message[i];
+        label->count += m->bytes / gs_dtype_size (m->dtype);
+        if (!label->argument++)
+            label->dtype = m->dtype;
+        else if (label->dtype != m->dtype)
+            label->dtype = (gs_dtype_t) 0;
+    }
+}
+
+static struct label make_label (const struct gsi_p2p *p2p)
+{
+    struct label label = {.op = GSI_OP_MESSAGES};
+
+    add_to_label (&label, &p2p->others);
+    add_to_label (&label, &p2p->sends);
+    add_to_label (&label, &p2p->recvs);
+    if (label.argument == 1) {
+        label.op = p2p->others.message[0].send ? GSI_OP_SEND : GSI_OP_RECV;
+        label.argument = p2p->others.message[0].peer;
+    }
+    return label;
+}
+
+/* Remembers some messages: of a group that was queued its list is gone when it is late. */
+static void remember (struct gsi_p2p *p2p, const struct gsi_call *call)
+{
+    struct gsi_p2p_group *group = &p2p->group[call->message % GSI_P2P_GROUPS];
+
+    group->message = call->message;
+    group->named = p2p->others.number < GSI_P2P_NAMED ? p2p->others.number : GSI_P2P_NAMED;
+    for (int i = 0; i < group->named; i++)
+        group->first[i] = p2p->others.message[i];
+}
+
+/* Sends off what was noted. */
+static gs_status_t dispatch (gs_comm_t *comm, struct gsi_p2p *p2p, const char *caller)
+{
+    struct gsi_call call = {.staged = p2p->staged};
+    struct label label;
+    gs_status_t st;
+
+    if (!total (p2p))
+        return GS_OK;
+    if ((st = pair_own (comm, p2p, caller)))
+        return st;
+    label = make_label (p2p);
+    if ((st = gsi_call_begin_messages (comm, label.op, label.count, label.dtype, label.argument,
+                                       p2p->stream, &call)))
+        return st;
+    remember (p2p, &call);
+    st = gsi_p2p_transfer_all (comm, p2p->others.message, p2p->others.number, p2p->sends.message,
+                               2 * p2p->recvs.number, &call);
+    if (st == GS_ERR_MISMATCH) /* both ends know, and all else has gone */
+        return gsi_call_refuse (comm,
+                                gsi_p2p_disagree (comm, p2p->others.message, p2p->others.number));
+    return gsi_call_end (comm, &call, st);
+}
+
+/* Takes the p2p for this thread. */
+static gs_status_t take (gs_comm_t *comm, const char *caller)
+{
+    gs_status_t st = gsi_comm_valid (comm, caller);
+
+    if (st)
+        return st;
+    if (atomic_flag_test_and_set_explicit (&comm->p2p_busy, memory_order_acquire))
+        return gsi_fail (GS_ERR_STATE,
+                         "%s: communicator '%s' is inside another call: one thread at a time",
+                         caller, comm->name);
+    if (gsi_p2p_of (comm))
+        return GS_OK;
+    atomic_flag_clear (&comm->p2p_busy);
+    return gsi_fail (GS_ERR_NOMEM, "%s: out of memory", caller);
+}
+
+static gs_status_t leave (gs_comm_t *comm, gs_status_t st)
+{
+    atomic_flag_clear_explicit (&comm->p2p_busy, memory_order_release);
+    return st;
+}
+
+/* Sends the group off, with which it ends, whatever comes of it. */
+static gs_status_t finish (gs_comm_t *comm, const char *caller)
+{
+    gs_status_t st = dispatch (comm, comm->p2p, caller);
+
+    forget (comm->p2p);
+    return st;
+}
+
+gs_status_t gsi_p2p_begin (gs_comm_t *comm, const char *caller)
+{
+    gs_status_t st = take (comm, caller);
+
+    if (st)
+        return st;
+    comm->p2p->depth++;
+    return leave (comm, GS_OK);
+}
+
+gs_status_t gsi_p2p_end (gs_comm_t *comm, const char *caller)
+{
+    gs_status_t st = take (comm, caller);
+
+    if (st)
+        return st;
+    if (!comm->p2p->depth)
+        st = gsi_fail (GS_ERR_STATE, "%s: no group of '%s' is open: call gs_group_begin first",
+                       caller, comm->name);
+    else if (!--comm->p2p->depth)
+        st = finish (comm, caller);
+    return leave (comm, st);
+}
+
+gs_status_t gsi_p2p_none_open (const gs_comm_t *comm, const char *caller)
+{
+    if (!comm->p2p || !comm->p2p->depth || atomic_load (&comm->life) != GSI_ALIVE)
+        return GS_OK;
+    return gsi_fail (GS_ERR_STATE,
+                     "%s: a group of '%s' is open, with %d messages that have not gone: call "
+                     "gs_group_end first",
+                     caller, comm->name, total (comm->p2p));
+}
+
+/* ---- A message ---- */
+
+static gs_status_t check_peer (const gs_comm_t *comm, const char *caller, bool send, int peer)
+{
+    int own = comm->team.rank;
+
+    if (peer < 0 || peer >= comm->team.size)
+        return gsi_fail (GS_ERR_ARG, "%s: peer %d is not a rank of '%s' (0 to %d)", caller, peer,
+                         comm->name, comm->team.size - 1);
+    if (peer != own || comm->p2p->depth)
+        return GS_OK;
+    return gsi_fail (GS_ERR_ARG,
+                     "%s: rank %d %s itself outside of a group, and would wait for ever: put "
+                     "send and receive between gs_group_begin and gs_group_end",
+                     caller, own, send ? "sends to" : "receives from");
+}
+
+/* Notes the message if it fits to those that are. */
+static gs_status_t note (const gs_comm_t *comm, const char *caller,
+                         const struct gsi_message *message, bool staged, gs_stream_t stream)
+{
+    struct gsi_p2p *p2p = comm->p2p;
+    gs_status_t st;
+
+    if (total (p2p) >= GS_GROUP_MAX)
+        return gsi_fail (GS_ERR_ARG, "%s: a group has at most %d messages", caller, GS_GROUP_MAX);
+    if (total (p2p) && comm->inflight && p2p->stream != stream)
+        return gsi_fail (GS_ERR_ARG,
+                         "%s: the messages of a group go on one stream: give that of the first",
+                         caller);
+    st = append (message->peer != comm->team.rank ? &p2p->others
+                 : message->send                  ? &p2p->sends
+                                                  : &p2p->recvs,
+                 message);
+    if (st)
+        return st;
+    p2p->stream = stream;
+    p2p->staged = p2p->staged || staged;
+    return GS_OK;
+}
+
+gs_status_t gsi_p2p_note (gs_comm_t *comm, const char *caller, bool send, void *buf, size_t count,
+                          gs_dtype_t dtype, int peer, gs_stream_t stream)
+{
+    struct gsi_message message = {.buf = buf, .peer = peer, .dtype = dtype, .send = send};
+    struct gsi_extent extent;
+    gs_status_t st = take (comm, caller);
+
+    if (st)
+        return st;
+    if (!(st = check_peer (comm, caller, send, peer)) &&
+        !(st = gsi_call_check (comm, caller, buf, count, dtype, &extent))) {
+        message.bytes = extent.bytes;
+        st = note (comm, caller, &message, extent.staged, stream);
+    }
+    if (!st && !comm->p2p->depth)
+        st = finish (comm, caller);
+    return leave (comm, st);
+}
+
+/* ---- The functions ---- */
+
+gs_status_t gs_send (gs_comm_t *comm, const void *buf, size_t count, gs_dtype_t dtype, int peer,
+                     gs_stream_t stream)
+{
+    return gsi_result (gsi_p2p_note (comm, "gs_send", true, (void *) (uintptr_t) buf, count,
+                                     dtype, peer, stream));
+}
+
+gs_status_t gs_recv (gs_comm_t *comm, void *buf, size_t count, gs_dtype_t dtype, int peer,
+                     gs_stream_t stream)
+{
+    return gsi_result (gsi_p2p_note (comm, "gs_recv", false, buf, count, dtype, peer, stream));
+}
+
+gs_status_t gs_group_begin (gs_comm_t *comm)
+{
+    return gsi_result (gsi_p2p_begin (comm, "gs_group_begin"));
+}
+
+gs_status_t gs_group_end (gs_comm_t *comm)
+{
+    return gsi_result (gsi_p2p_end (comm, "gs_group_end"));
+}

@@ -1,0 +1,11 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-3-Clause
+#
+# circles.sh - files of different folders do not depend on each other in a circle, by includes or
+# calls, nor do more than three of one folder, but for those that are known.
+. "$(dirname "$0")/lint.sh"
+need python3 python3
+
+found=$(python3 tests/lint/structure --check . 2>&1) || complain src "$found"
+
+finish "no circle of files that may not be"
