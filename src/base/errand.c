@@ -19,7 +19,7 @@ struct gsi_errand {
     int rc, holders; /* the caller and the thread: whoever is last frees it */
 };
 
-static void release (struct gsi_errand *e)
+static void errand_release (struct gsi_errand *e)
 {
     bool last;
 
@@ -33,7 +33,7 @@ static void release (struct gsi_errand *e)
     free (e);
 }
 
-static void *run (void *context)
+static void *errand_run (void *context)
 {
     struct gsi_errand *e = context;
     int rc = e->work (e->argument);
@@ -43,12 +43,12 @@ static void *run (void *context)
     e->ended = true;
     pthread_cond_signal (&e->changed);
     pthread_mutex_unlock (&e->mutex);
-    release (e);
+    errand_release (e);
     return NULL;
 }
 
-static gs_status_t begin (const char *what, int (*work) (void *), void *argument,
-                          struct gsi_errand **out)
+static gs_status_t errand_begin (const char *what, int (*work) (void *), void *argument,
+                                 struct gsi_errand **out)
 {
     struct gsi_errand *e = calloc (1, sizeof (*e));
     gs_status_t st;
@@ -58,16 +58,16 @@ static gs_status_t begin (const char *what, int (*work) (void *), void *argument
     *e = (struct gsi_errand){.work = work, .argument = argument, .holders = 2};
     pthread_mutex_init (&e->mutex, NULL);
     gsi_condition_init (&e->changed);
-    if ((st = gsi_thread_start (&e->thread, run, e, what))) {
+    if ((st = gsi_thread_start (&e->thread, errand_run, e, what))) {
         e->holders = 1;
-        release (e);
+        errand_release (e);
         return st;
     }
     *out = e;
     return GS_OK;
 }
 
-static bool has_ended (struct gsi_errand *e, int64_t deadline_ns, int *rc)
+static bool errand_has_ended (struct gsi_errand *e, int64_t deadline_ns, int *rc)
 {
     bool ended;
 
@@ -85,12 +85,12 @@ gs_status_t gsi_errand_run (struct gsi_errand **e, const char *what, int (*work)
 {
     gs_status_t st;
 
-    if (!*e && (st = begin (what, work, argument, e)))
+    if (!*e && (st = errand_begin (what, work, argument, e)))
         return st;
-    if (!has_ended (*e, deadline_ns, rc))
+    if (!errand_has_ended (*e, deadline_ns, rc))
         return GS_ERR_TIMEOUT;
     pthread_join ((*e)->thread, NULL);
-    release (*e);
+    errand_release (*e);
     *e = NULL;
     return GS_OK;
 }
@@ -98,5 +98,5 @@ gs_status_t gsi_errand_run (struct gsi_errand **e, const char *what, int (*work)
 void gsi_errand_leave (struct gsi_errand *e)
 {
     pthread_detach (e->thread);
-    release (e);
+    errand_release (e);
 }

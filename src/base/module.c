@@ -45,7 +45,7 @@ static void own_folder (char *folder, size_t room)
         snprintf (folder, room, "%.*s", (int) (slash - info.dli_fname), info.dli_fname);
 }
 
-static gs_status_t find (const struct module *module, char *path, size_t room)
+static gs_status_t find_module (const struct module *module, char *path, size_t room)
 {
     const char *wish = gsi_env_text (module->variable),
                *variable = gsi_env_name (module->variable);
@@ -92,11 +92,11 @@ static gs_status_t same_mpi (void *handle, const char *path)
                      file_of (theirs), path, file_of (ours));
 }
 
-static gs_status_t load (struct module *module)
+static gs_status_t load_module (struct module *module)
 {
     void *handle;
     char path[PATH_BYTES];
-    gs_status_t st = find (module, path, sizeof (path));
+    gs_status_t st = find_module (module, path, sizeof (path));
 
     if (st)
         return st;
@@ -122,7 +122,7 @@ gs_status_t gsi_module_find (enum gsi_module which, const char *symbol, const vo
     *address = NULL;
     pthread_mutex_lock (&guard);
     if (!module->handle)
-        st = load (module);
+        st = load_module (module);
     if (!st && !(*address = dlsym (module->handle, symbol)))
         st = gsi_fail (GS_ERR_TRANSPORT, "%s has no %s: %s", module->file, symbol, dlerror ());
     pthread_mutex_unlock (&guard);

@@ -77,7 +77,7 @@ static void __attribute__ ((constructor)) begin (void)
     pthread_atfork (before_fork, NULL, in_child);
 }
 
-static gs_status_t refuse (const char *caller)
+static gs_status_t refuse_child (const char *caller)
 {
     return gsi_fail (
         GS_ERR_STATE,
@@ -92,7 +92,7 @@ static gs_status_t refuse (const char *caller)
 gs_status_t gsi_process_use (const char *caller)
 {
     if (gsi_process_is_child ())
-        return refuse (caller);
+        return refuse_child (caller);
     if (!atomic_load_explicit (&used, memory_order_acquire))
         begin_use ();
     return GS_OK;
@@ -124,5 +124,5 @@ gs_status_t gsi_handle_check (const char *caller, const char *argument, const ch
     if (!intact)
         return gsi_fail (GS_ERR_STATE, "%s: %s was destroyed, or is no %s", caller, argument,
                          kind);
-    return gsi_process_is_child () ? refuse (caller) : GS_OK;
+    return gsi_process_is_child () ? refuse_child (caller) : GS_OK;
 }

@@ -130,7 +130,7 @@ static void remove_own_folder (const char *path)
 }
 
 /* A new file of the right size, open for mapping; -1 with errno when that fails. */
-static int make_file (const char *path)
+static int make_record_file (const char *path)
 {
     int fd = replace_file (path), saved;
 
@@ -159,7 +159,7 @@ static struct gsi_record_file *map (const char *path)
     void *address;
 
     if (*path) {
-        if ((fd = make_file (path)) < 0)
+        if ((fd = make_record_file (path)) < 0)
             return NULL;
     } else {
         flags |= MAP_ANONYMOUS;

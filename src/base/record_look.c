@@ -239,7 +239,7 @@ static bool is_left (const struct gsi_record_file *file, const char *host, const
                 STALE_S);
 }
 
-static bool sweep (void *host, const char *path, const struct gsi_record_file *file)
+static bool sweep_record (void *host, const char *path, const struct gsi_record_file *file)
 {
     char text[sizeof (((struct gsi_record *) NULL)->path) + 8];
 
@@ -256,5 +256,5 @@ void gsi_record_sweep (const char *folder, const char *host)
     char name[GSI_RECORD_HOST];
 
     snprintf (name, sizeof (name), "%s", host);
-    ask_all_in (folder, sweep, name);
+    ask_all_in (folder, sweep_record, name);
 }

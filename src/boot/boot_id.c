@@ -206,8 +206,8 @@ static gs_status_t exchange_other (struct boot_id *boot, const void *card, size_
                            boot->base.rank);
 }
 
-static gs_status_t exchange (struct gsi_boot *base, const void *card, size_t bytes, void *cards,
-                             int64_t deadline_ns)
+static gs_status_t id_exchange (struct gsi_boot *base, const void *card, size_t bytes,
+                                void *cards, int64_t deadline_ns)
 {
     struct boot_id *boot = (struct boot_id *) base;
 
@@ -219,6 +219,6 @@ static gs_status_t exchange (struct gsi_boot *base, const void *card, size_t byt
 
 const struct gsi_boot_ops gsi_boot_id = {
     .name = "id",
-    .exchange = exchange,
+    .exchange = id_exchange,
     .close = close_id,
 };

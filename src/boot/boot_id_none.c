@@ -3,7 +3,7 @@
 #include "base/status.h"
 #include "boot/boot.h"
 
-static gs_status_t refuse (const char *caller)
+static gs_status_t refuse_id (const char *caller)
 {
     return gsi_fail (GS_ERR_UNSUPPORTED,
                      "%s: this build has no OpenSSL, with which ranks prove that they know the "
@@ -15,12 +15,12 @@ static gs_status_t refuse (const char *caller)
 gs_status_t gs_unique_id_get (gs_unique_id_t *id)
 {
     (void) id;
-    return gsi_result (refuse ("gs_unique_id_get"));
+    return gsi_result (refuse_id ("gs_unique_id_get"));
 }
 
 gs_status_t gsi_boot_id_open (const gs_unique_id_t *id, int rank, int size, struct gsi_boot **out)
 {
     (void) id, (void) rank, (void) size;
     *out = NULL;
-    return refuse ("gs_comm_create_from_id");
+    return refuse_id ("gs_comm_create_from_id");
 }

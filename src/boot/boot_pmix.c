@@ -389,7 +389,7 @@ static int name_absent (struct gsi_boot *base, const char *key, char *names, siz
 }
 
 /* Fails with the names of the ranks that have put no card. */
-static gs_status_t name_missing (struct boot_pmix *boot, const char *key, const char *what)
+static gs_status_t pmix_name_missing (struct boot_pmix *boot, const char *key, const char *what)
 {
     char names[GSI_TEXT_MAX / 2];
 
@@ -400,7 +400,7 @@ static gs_status_t name_missing (struct boot_pmix *boot, const char *key, const 
                      what, names);
 }
 
-static gs_status_t reserve (struct gsi_boot *base, size_t bytes)
+static gs_status_t pmix_reserve (struct gsi_boot *base, size_t bytes)
 {
     struct boot_pmix *boot = (struct boot_pmix *) base;
 
@@ -435,13 +435,13 @@ static gs_status_t put_end (char *key, size_t room)
     return put_card (key, "", 1, 0);
 }
 
-static void show (struct gsi_boot *base)
+static void pmix_show (struct gsi_boot *base)
 {
     char key[64];
     (void) base, put_end (key, sizeof (key));
 }
 
-static gs_status_t blame (struct gsi_boot *base, gs_status_t st, int64_t from_ns)
+static gs_status_t pmix_blame (struct gsi_boot *base, gs_status_t st, int64_t from_ns)
 {
     char what[GSI_TEXT_MAX / 2], names[GSI_TEXT_MAX / 2], key[64];
 
@@ -465,7 +465,7 @@ static gs_status_t one_died (struct boot_pmix *boot)
     if (!get_uint32 (&job, PMIX_LOCAL_SIZE, &local) || (int) local < boot->base.size)
         return GS_OK;
     gsi_fail (GS_ERR_TIMEOUT, "bootstrap: a rank died during the exchange");
-    return blame (&boot->base, GS_ERR_TIMEOUT, 0);
+    return pmix_blame (&boot->base, GS_ERR_TIMEOUT, 0);
 }
 
 /* Waits until all ranks have put their card. */
@@ -493,7 +493,7 @@ static gs_status_t fence (struct boot_pmix *boot, const char *key, int64_t deadl
     rc = done ? p->rc : PMIX_ERR_TIMEOUT; /* else its thread may be writing it */
     pending_drop (p, 1);
     if (!done)
-        return name_missing (boot, key, "the deadline passed (GS_BOOT_TIMEOUT_MS)");
+        return pmix_name_missing (boot, key, "the deadline passed (GS_BOOT_TIMEOUT_MS)");
     /* N.B. PARTIAL_SUCCESS means that a rank of this node died (4.2), INVALID_ARG that one had
      * before (PRRTE 3). */
     if (rc == PMIX_ERR_PARTIAL_SUCCESS || rc == PMIX_ERR_INVALID_ARG)
@@ -524,15 +524,15 @@ static gs_status_t get_cards (struct boot_pmix *boot, const char *key, size_t by
     if (first == size)
         return GS_OK;
     if (!found)
-        return name_missing (boot, key, "a rank ended during the exchange");
+        return pmix_name_missing (boot, key, "a rank ended during the exchange");
     return gsi_fail (GS_ERR_MISMATCH,
                      "bootstrap: the card of rank %d is not of this gradsync version: do all "
                      "ranks load the same libgradsync?",
                      first);
 }
 
-static gs_status_t exchange (struct gsi_boot *base, const void *card, size_t bytes, void *cards,
-                             int64_t deadline_ns)
+static gs_status_t pmix_exchange (struct gsi_boot *base, const void *card, size_t bytes,
+                                  void *cards, int64_t deadline_ns)
 {
     struct boot_pmix *boot = (struct boot_pmix *) base;
     char key[32];
@@ -556,8 +556,8 @@ gs_status_t gsi_boot_pmix_wait (struct gsi_boot **out)
 
 gs_status_t gsi_boot_pmix_missing (struct gsi_boot *boot)
 {
-    return name_missing ((struct boot_pmix *) boot, STARTING_KEY,
-                         "the deadline passed (GS_BOOT_TIMEOUT_MS) while MPI started");
+    return pmix_name_missing ((struct boot_pmix *) boot, STARTING_KEY,
+                              "the deadline passed (GS_BOOT_TIMEOUT_MS) while MPI started");
 }
 
 bool gsi_boot_pmix_is_open (void)
@@ -578,9 +578,9 @@ static void close_pmix (struct gsi_boot *base)
 const struct gsi_boot_ops gsi_boot_pmix = {
     .name = "pmix",
     .open = open_pmix,
-    .reserve = reserve,
-    .exchange = exchange,
-    .show = show,
-    .blame = blame,
+    .reserve = pmix_reserve,
+    .exchange = pmix_exchange,
+    .show = pmix_show,
+    .blame = pmix_blame,
     .close = close_pmix,
 };

@@ -23,8 +23,8 @@ static gs_status_t open_single (int64_t deadline_ns, struct gsi_boot **out)
     return GS_OK;
 }
 
-static gs_status_t exchange (struct gsi_boot *boot, const void *card, size_t bytes, void *cards,
-                             int64_t deadline_ns)
+static gs_status_t single_exchange (struct gsi_boot *boot, const void *card, size_t bytes,
+                                    void *cards, int64_t deadline_ns)
 {
     (void) boot;
     (void) deadline_ns;
@@ -41,6 +41,6 @@ static void close_single (struct gsi_boot *boot)
 const struct gsi_boot_ops gsi_boot_single = {
     .name = "single",
     .open = open_single,
-    .exchange = exchange,
+    .exchange = single_exchange,
     .close = close_single,
 };

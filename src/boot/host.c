@@ -73,7 +73,7 @@ void gsi_host_close (struct gsi_host *host)
 /* ---- Strangers ---- */
 
 /* One line for many: at once, then after a while. */
-static void complain (struct gsi_host *host, bool now)
+static void log_strangers (struct gsi_host *host, bool now)
 {
     if (!host->dropped ||
         (!now && host->complained_ns && gsi_now_ns () - host->complained_ns < COMPLAIN_NS))
@@ -96,7 +96,7 @@ static void drop_stranger (struct gsi_host *host, struct gsi_guest *guest)
                      NI_NUMERICHOST))
         strcpy (host->last, "nowhere");
     end (guest);
-    complain (host, false);
+    log_strangers (host, false);
 }
 
 /* Whether it has shown that it knows the id, unless it repeats what it has heard from one. */
@@ -394,7 +394,7 @@ static bool all_wait (const struct gsi_host *host)
 }
 
 /* The deadline has passed. */
-static gs_status_t name_missing (struct gsi_host *host)
+static gs_status_t name_absent (struct gsi_host *host)
 {
     unsigned char *missing = (unsigned char *) host->poll; /* which has room, and rests now */
     char names[GSI_TEXT_MAX / 2];
@@ -427,12 +427,12 @@ gs_status_t gsi_host_exchange (struct gsi_host *host, const void *card, size_t b
         if (all_wait (host))
             decide (host, GS_OK, false);
         else if (gsi_now_ns () >= deadline_ns)
-            decide (host, name_missing (host), false);
+            decide (host, name_absent (host), false);
         else
             serve_all (host, deadline_ns);
     while (is_open (host) && gsi_now_ns () < host->until_ns)
         serve_all (host, host->until_ns);
-    complain (host, true);
+    log_strangers (host, true);
     shut (host); /* the id is used up */
     host->first = false;
     for (int r = 1; r < host->size && !host->answer.st; r++)

@@ -62,7 +62,7 @@ static bool is_of_a_host (const union gsi_address *at)
  * Listens at [address] and notes it. Left out is one that is not to be had, of an interface that
  * goes up or down, and one that others could not use.
  */
-static void add (struct made *made, const struct sockaddr *address)
+static void add_address (struct made *made, const struct sockaddr *address)
 {
     uint32_t n = made->id.addresses;
     union gsi_address *at = &made->id.address[n];
@@ -88,7 +88,7 @@ static void add_all (struct made *made, const struct ifaddrs *list, unsigned loo
 {
     for (const struct ifaddrs *i = list; i; i = i->ifa_next)
         if (i->ifa_addr && (i->ifa_flags & (IFF_UP | IFF_LOOPBACK)) == (IFF_UP | loopback))
-            add (made, i->ifa_addr);
+            add_address (made, i->ifa_addr);
 }
 
 /* The address of GS_ID_HOST, which is [wish]. */
@@ -120,7 +120,7 @@ static gs_status_t listen_to_all (struct made *made)
     if (*wish) {
         if ((st = read_wish (wish, &at)))
             return st;
-        add (made, &at.any);
+        add_address (made, &at.any);
     } else if (getifaddrs (&list)) {
         return gsi_fail (GS_ERR_BOOT, "getifaddrs: %s", strerror (errno));
     }
@@ -128,7 +128,7 @@ static gs_status_t listen_to_all (struct made *made)
     if (list && made->id.addresses) {
         at.four.sin_family = AF_INET;
         at.four.sin_addr.s_addr = htonl (INADDR_LOOPBACK);
-        add (made, &at.any);
+        add_address (made, &at.any);
     } else {
         add_all (made, list, IFF_LOOPBACK);
     }

@@ -61,7 +61,7 @@ static enum gsi_passage end_of (ssize_t n)
 }
 
 /* A message is its length, its data and its code, in pieces as the socket has it. */
-static enum gsi_passage move (struct gsi_wire *wire, bool out, void *data, size_t bytes)
+static enum gsi_passage move_message (struct gsi_wire *wire, bool out, void *data, size_t bytes)
 {
     struct gsi_passing *p = out ? &wire->out : &wire->in;
     const struct iovec part[3] = {
@@ -99,12 +99,12 @@ static enum gsi_passage move (struct gsi_wire *wire, bool out, void *data, size_
 
 enum gsi_passage gsi_wire_take (struct gsi_wire *wire, void *data, size_t bytes)
 {
-    return move (wire, false, data, bytes);
+    return move_message (wire, false, data, bytes);
 }
 
 enum gsi_passage gsi_wire_give (struct gsi_wire *wire, const void *data, size_t bytes)
 {
-    return move (wire, true, (void *) (uintptr_t) data, bytes);
+    return move_message (wire, true, (void *) (uintptr_t) data, bytes);
 }
 
 enum gsi_passage gsi_wire_greet (struct gsi_wire *wire)

@@ -93,8 +93,8 @@ static bool is_ragged (enum gsi_record_op op)
 }
 
 /* Gathers what every rank is about to do and refuses the first difference, on all ranks alike. */
-static gs_status_t compare (gs_comm_t *comm, const struct gsi_told *mine,
-                            const struct gsi_call *call, bool *differ)
+static gs_status_t compare_calls (gs_comm_t *comm, const struct gsi_told *mine,
+                                  const struct gsi_call *call, bool *differ)
 {
     const struct gsi_told *all = comm->scratch;
     struct gsi_call alike = *call;
@@ -123,7 +123,7 @@ static gs_status_t compare (gs_comm_t *comm, const struct gsi_told *mine,
 }
 
 /* Lets go of the communicator; an abort meanwhile has left it to us to tell the others. */
-static void leave (gs_comm_t *comm)
+static void leave_call (gs_comm_t *comm)
 {
     gsi_watchdog_expect (comm, 0);
     gsi_gpu_unlock (comm);
@@ -133,7 +133,7 @@ static void leave (gs_comm_t *comm)
 }
 
 /* Takes the communicator for this thread. */
-static gs_status_t take (gs_comm_t *comm, struct gsi_call *call)
+static gs_status_t take_comm (gs_comm_t *comm, struct gsi_call *call)
 {
     gs_status_t st = gsi_lease_admit (comm, gsi_record_op_name (call->op));
 
@@ -151,7 +151,7 @@ static gs_status_t take (gs_comm_t *comm, struct gsi_call *call)
     if (atomic_load_explicit (&comm->life, memory_order_acquire) == GSI_ALIVE)
         return GS_OK;
     st = not_alive (comm, (enum gsi_record_op) call->op);
-    leave (comm);
+    leave_call (comm);
     return st;
 }
 
@@ -166,8 +166,9 @@ static uint32_t kind_of (enum gsi_record_op op, size_t count, gs_dtype_t dtype, 
 }
 
 /* Takes the communicator and records the call. */
-static gs_status_t start (gs_comm_t *comm, enum gsi_record_op op, size_t count, gs_dtype_t dtype,
-                          int argument, gs_stream_t stream, struct gsi_call *call)
+static gs_status_t start_call (gs_comm_t *comm, enum gsi_record_op op, size_t count,
+                               gs_dtype_t dtype, int argument, gs_stream_t stream,
+                               struct gsi_call *call)
 {
     gs_status_t st;
 
@@ -177,7 +178,7 @@ static gs_status_t start (gs_comm_t *comm, enum gsi_record_op op, size_t count, 
     call->patient = comm->client ? &comm->client->patient : NULL;
     call->capturing = false;
     call->kind = kind_of (op, count, dtype, argument);
-    if ((st = take (comm, call)))
+    if ((st = take_comm (comm, call)))
         return st;
     gsi_traffic_begin (comm);
     call->deadline_ns =
@@ -194,7 +195,7 @@ gs_status_t gsi_call_begin_messages (gs_comm_t *comm, enum gsi_record_op op, siz
                                      gs_dtype_t dtype, int argument, gs_stream_t stream,
                                      struct gsi_call *call)
 {
-    return start (comm, op, count, dtype, argument, stream, call);
+    return start_call (comm, op, count, dtype, argument, stream, call);
 }
 
 gs_status_t gsi_call_begin (gs_comm_t *comm, enum gsi_record_op op, size_t count,
@@ -203,7 +204,7 @@ gs_status_t gsi_call_begin (gs_comm_t *comm, enum gsi_record_op op, size_t count
 {
     struct gsi_told mine;
     bool differ;
-    gs_status_t st = start (comm, op, count, dtype, argument, stream, call);
+    gs_status_t st = start_call (comm, op, count, dtype, argument, stream, call);
 
     if (st)
         return st;
@@ -215,7 +216,7 @@ gs_status_t gsi_call_begin (gs_comm_t *comm, enum gsi_record_op op, size_t count
                              .dtype = (int32_t) dtype,
                              .argument = argument,
                              .staged = call->staged && !is_ragged (op)};
-    if (!(st = compare (comm, &mine, call, &differ)))
+    if (!(st = compare_calls (comm, &mine, call, &differ)))
         return GS_OK;
     return differ ? gsi_call_refuse (comm, st) : gsi_call_end (comm, call, st);
 }
@@ -223,7 +224,7 @@ gs_status_t gsi_call_begin (gs_comm_t *comm, enum gsi_record_op op, size_t count
 gs_status_t gsi_call_no_memory (gs_comm_t *comm, enum gsi_record_op op, const char *caller)
 {
     struct gsi_call call = {.staged = true}; /* nothing is queued */
-    gs_status_t st = start (comm, op, 0, (gs_dtype_t) 0, 0, NULL, &call);
+    gs_status_t st = start_call (comm, op, 0, (gs_dtype_t) 0, 0, NULL, &call);
 
     return st ? st
               : gsi_call_end (comm, &call, gsi_fail (GS_ERR_NOMEM, "%s: out of memory", caller));
@@ -232,7 +233,7 @@ gs_status_t gsi_call_no_memory (gs_comm_t *comm, enum gsi_record_op op, const ch
 gs_status_t gsi_call_refuse (gs_comm_t *comm, gs_status_t st)
 {
     gsi_record_end (&comm->record, st);
-    leave (comm);
+    leave_call (comm);
     return st;
 }
 
@@ -255,6 +256,6 @@ gs_status_t gsi_call_end (gs_comm_t *comm, const struct gsi_call *call, gs_statu
         gsi_traffic_end (comm, call->op);
     if (!queued || st)
         gsi_record_end (&comm->record, st);
-    leave (comm);
+    leave_call (comm);
     return st;
 }

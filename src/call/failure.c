@@ -28,13 +28,13 @@ static void tell_others (gs_comm_t *comm, uint64_t missed)
         comm->coll->ops->notify_abort (comm->coll, missed);
 }
 
-static const char *host_of (void *context, int rank)
+static const char *failure_host (void *context, int rank)
 {
     return ((gs_comm_t *) context)->hosts[rank];
 }
 
 /* Completes the text of a timeout with who did not come, as far as that can be found out. */
-static void name_missing (gs_comm_t *comm, const struct gsi_call *call)
+static void name_missing_ranks (gs_comm_t *comm, const struct gsi_call *call)
 {
     unsigned char *marks = calloc ((size_t) comm->team.size, 1);
     char deadline[256], names[GSI_TEXT_MAX / 2] = "who did not come is not known";
@@ -50,7 +50,8 @@ static void name_missing (gs_comm_t *comm, const struct gsi_call *call)
         if (missing)
             gsi_peers_name_elsewhere (comm, marks, elsewhere, sizeof (elsewhere));
         if (missing)
-            gsi_boot_name_missing (marks, comm->team.size, host_of, comm, names, sizeof (names));
+            gsi_boot_name_missing (marks, comm->team.size, failure_host, comm, names,
+                                   sizeof (names));
         else if (unknown)
             snprintf (names, sizeof (names),
                       "all ranks of this node came; of %d others it is not known here: look at "
@@ -152,7 +153,7 @@ gs_status_t gsi_failure_report (gs_comm_t *comm, const struct gsi_call *call, gs
     if (st == GS_ERR_TIMEOUT && call->message)
         name_ends (comm, call);
     else if (st == GS_ERR_TIMEOUT)
-        name_missing (comm, call);
+        name_missing_ranks (comm, call);
     if (!call->message && call->op != GSI_OP_NONE && !comm->inflight)
         name_other_call (comm, call, st);
     if (call->op != GSI_OP_NONE)

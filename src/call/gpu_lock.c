@@ -2,7 +2,7 @@
 /* gpu_lock - who has a communicator on a GPU to itself, and its device entered. */
 #include "call/gpu_lock.h"
 
-static gs_status_t enter (gs_comm_t *comm)
+static gs_status_t enter_device (gs_comm_t *comm)
 {
     return comm->device->ops->streams->enter (comm->device, &comm->gpu.previous);
 }
@@ -12,13 +12,13 @@ gs_status_t gsi_gpu_lock (gs_comm_t *comm)
     if (!comm->inflight)
         return GS_OK;
     pthread_mutex_lock (&comm->gpu.guard);
-    return enter (comm);
+    return enter_device (comm);
 }
 
 gs_status_t gsi_gpu_try_lock (gs_comm_t *comm, bool *free)
 {
     *free = comm->inflight && !pthread_mutex_trylock (&comm->gpu.guard);
-    return *free ? enter (comm) : GS_OK;
+    return *free ? enter_device (comm) : GS_OK;
 }
 
 void gsi_gpu_lock_anyway (gs_comm_t *comm)

@@ -52,7 +52,7 @@ static const struct gsi_stream_ops *ops_of (const gs_comm_t *comm)
  * The GPU cannot be used any more, seen before [call] or, without one, between calls: the
  * communicator dies. The queue is held.
  */
-static gs_status_t give_up (gs_comm_t *comm, const struct gsi_call *call, gs_status_t st)
+static gs_status_t give_up_gpu (gs_comm_t *comm, const struct gsi_call *call, gs_status_t st)
 {
     struct gsi_call last = {.seq = comm->record.seq + 1};
 
@@ -119,7 +119,7 @@ gs_status_t gsi_inflight_peek (gs_comm_t *comm, const struct gsi_call *call)
 }
 
 /* One look: what ended, what failed, what is late. The queue is held and the device entered. */
-static void look (gs_comm_t *comm)
+static void look_at_oldest (gs_comm_t *comm)
 {
     struct gsi_inflight *q = comm->inflight;
     struct gsi_call call = {.seq = comm->record.seq};
@@ -150,11 +150,11 @@ static void look_if_free (gs_comm_t *comm)
     if (!free)
         return; /* a call is at work, which sees to its own end */
     if (st) {
-        give_up (comm, NULL, st);
+        give_up_gpu (comm, NULL, st);
         gsi_gpu_release (comm);
         return;
     }
-    look (comm);
+    look_at_oldest (comm);
     gsi_gpu_unlock (comm);
 }
 
@@ -277,7 +277,7 @@ void gsi_inflight_close (gs_comm_t *comm)
     free (q);
 }
 
-static bool has_ended (const gs_comm_t *comm)
+static bool all_have_ended (const gs_comm_t *comm)
 {
     struct gsi_inflight *q = comm->inflight;
     struct gsi_event *others[] = {q->waiter, q->there, q->back};
@@ -319,7 +319,7 @@ void gsi_inflight_settle (gs_comm_t *comm)
     if (!comm->device->stuck && !st) {
         if (q->mark)
             q->mark (comm);
-        while (!has_ended (comm) && !comm->device->stuck) {
+        while (!all_have_ended (comm) && !comm->device->stuck) {
             gsi_pause (GSI_NS_PER_MS, 0);
             comm->device->stuck = gsi_now_ns () > until_ns;
         }
@@ -359,7 +359,7 @@ gs_status_t gsi_inflight_hold (gs_comm_t *comm)
 
     if (!st)
         return GS_OK;
-    st = give_up (comm, NULL, st);
+    st = give_up_gpu (comm, NULL, st);
     gsi_gpu_release (comm);
     return st;
 }
@@ -405,7 +405,7 @@ gs_status_t gsi_inflight_enter (gs_comm_t *comm, struct gsi_call *call)
         !(st = check_capture (comm, call)))
         st = cross (comm, call);
     if (st == GS_ERR_DEVICE)
-        st = give_up (comm, call, st);
+        st = give_up_gpu (comm, call, st);
     if (st)
         gsi_gpu_unlock (comm);
     return st;

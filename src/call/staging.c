@@ -151,7 +151,7 @@ void gsi_staging_close (gs_comm_t *comm)
 /* ---- Staging ---- */
 
 /* Waits for a lane's piece and hands it to the caller's array. */
-static gs_status_t finish (const struct transfer *t, struct lane *lane)
+static gs_status_t finish_piece (const struct transfer *t, struct lane *lane)
 {
     gs_status_t st;
 
@@ -237,11 +237,11 @@ static gs_status_t stage (const struct transfer *t)
     for (size_t at = 0; at < t->bytes && !st; at += piece, turn = (turn + 1) % LANES) {
         struct lane *lane = &carry->lane[turn];
         size_t bytes = t->bytes - at < piece ? t->bytes - at : piece;
-        if (!(st = finish (t, lane)))
+        if (!(st = finish_piece (t, lane)))
             st = launch (t, lane, at, bytes);
     }
     for (int i = 0; i < LANES && !st; i++, turn = (turn + 1) % LANES)
-        st = finish (t, &carry->lane[turn]);
+        st = finish_piece (t, &carry->lane[turn]);
     return st;
 }
 
@@ -428,8 +428,8 @@ static size_t share_bytes (const gs_comm_t *comm)
 }
 
 /* Lays the parts of pieces from [at] on one behind the other; returns their bytes in all. */
-static size_t pack (const gs_comm_t *comm, const size_t *pieces, size_t at, size_t *places,
-                    size_t *bytes)
+static size_t pack_parts (const gs_comm_t *comm, const size_t *pieces, size_t at, size_t *places,
+                          size_t *bytes)
 {
     size_t total = 0, share = share_bytes (comm);
 
@@ -453,8 +453,8 @@ static gs_status_t stage_part (gs_comm_t *comm, const struct gsi_exchange *x, si
     size_t size = (size_t) comm->team.size, *words = comm->lengths + GSI_LENGTHS_STAGED * size;
     size_t *send_at = words, *send_bytes = words + size;
     size_t *recv_at = words + 2 * size, *recv_bytes = words + 3 * size;
-    size_t sends = pack (comm, x->send_bytes, at, send_at, send_bytes);
-    size_t recvs = pack (comm, x->recv_bytes, at, recv_at, recv_bytes);
+    size_t sends = pack_parts (comm, x->send_bytes, at, send_at, send_bytes);
+    size_t recvs = pack_parts (comm, x->recv_bytes, at, recv_at, recv_bytes);
     struct gsi_exchange part = {.send = out->device,
                                 .recv = in->device,
                                 .send_at = send_at,

@@ -10,14 +10,14 @@
 
 #include "base/log.h"
 
-static void add (atomic_uint_fast64_t *sum, uint64_t more)
+static void add_relaxed (atomic_uint_fast64_t *sum, uint64_t more)
 {
     if (more)
         atomic_store_explicit (sum, atomic_load_explicit (sum, memory_order_relaxed) + more,
                                memory_order_relaxed);
 }
 
-static uint64_t load (const atomic_uint_fast64_t *word)
+static uint64_t load_relaxed (const atomic_uint_fast64_t *word)
 {
     return atomic_load_explicit (word, memory_order_relaxed);
 }
@@ -36,12 +36,12 @@ void gsi_traffic_end (gs_comm_t *comm, int op)
     if (!comm->coll)
         return; /* it has been closed */
     sent = &comm->coll->sent;
-    add (&t->calls, 1);
-    add (&t->bytes, comm->handed);
-    add (&t->within, sent->within);
-    add (&t->between, sent->between);
-    add (&t->unknown_within, sent->unknown_within);
-    add (&t->unknown_between, sent->unknown_between);
+    add_relaxed (&t->calls, 1);
+    add_relaxed (&t->bytes, comm->handed);
+    add_relaxed (&t->within, sent->within);
+    add_relaxed (&t->between, sent->between);
+    add_relaxed (&t->unknown_within, sent->unknown_within);
+    add_relaxed (&t->unknown_between, sent->unknown_between);
 }
 
 void gsi_traffic_hand (gs_comm_t *comm, size_t bytes)
@@ -63,16 +63,16 @@ void gsi_traffic_hand_pieces (gs_comm_t *comm, const struct gsi_exchange *x)
 }
 
 /* Adds what is known of [op]. */
-static void look (const gs_comm_t *comm, int op, gs_traffic_t *sum)
+static void sum_traffic (const gs_comm_t *comm, int op, gs_traffic_t *sum)
 {
     const struct gsi_traffic *t = &comm->traffic[op];
 
-    sum->calls += load (&t->calls);
-    sum->bytes += load (&t->bytes);
-    sum->within += load (&t->within);
-    sum->between += load (&t->between);
-    sum->within_known = sum->within_known && !load (&t->unknown_within);
-    sum->between_known = sum->between_known && !load (&t->unknown_between);
+    sum->calls += load_relaxed (&t->calls);
+    sum->bytes += load_relaxed (&t->bytes);
+    sum->within += load_relaxed (&t->within);
+    sum->between += load_relaxed (&t->between);
+    sum->within_known = sum->within_known && !load_relaxed (&t->unknown_within);
+    sum->between_known = sum->between_known && !load_relaxed (&t->unknown_between);
 }
 
 gs_status_t gs_comm_get_traffic (const gs_comm_t *comm, const char *op, gs_traffic_t *traffic)
@@ -90,7 +90,7 @@ gs_status_t gs_comm_get_traffic (const gs_comm_t *comm, const char *op, gs_traff
     for (int i = GSI_OP_NONE + 1; i < GSI_OP_COUNT; i++)
         if (!op || !strcmp (gsi_record_op_name (i), op)) {
             found = true;
-            look (comm, i, &sum);
+            sum_traffic (comm, i, &sum);
         }
     if (!found)
         return gsi_fail (
@@ -125,7 +125,7 @@ void gsi_traffic_report (const gs_comm_t *comm)
         return;
     for (int op = GSI_OP_NONE + 1; op < GSI_OP_COUNT; op++) {
         gs_traffic_t t = {.within_known = 1, .between_known = 1};
-        look (comm, op, &t);
+        sum_traffic (comm, op, &t);
         if (t.calls)
             gsi_log (GS_LOG_INFO, "comm",
                      "'%s': %llu of %s, %llu bytes from rank 0; it sent %s%llu to its node, "

@@ -23,7 +23,7 @@ static gs_comm_t *list;
 static int64_t stuck_ns;
 static bool stop;
 
-static const char *host_of (void *context, int rank)
+static const char *watchdog_host (void *context, int rank)
 {
     return ((gs_comm_t *) context)->hosts[rank];
 }
@@ -46,14 +46,15 @@ static gs_status_t blame_by_records (gs_comm_t *comm, gs_status_t st)
         number += missing[r];
     }
     if (number)
-        gsi_boot_name_missing (missing, comm->team.size, host_of, comm, names, sizeof (names));
+        gsi_boot_name_missing (missing, comm->team.size, watchdog_host, comm, names,
+                               sizeof (names));
     free (missing);
     return gsi_fail (st, "%s%s%s; of %d ranks it is not known here", what, number ? "; " : "",
                      names, unknown);
 }
 
 /* Says which rank it is because of, as far as that can be found out without MPI. */
-static gs_status_t blame (gs_comm_t *comm, gs_status_t st)
+static gs_status_t blame_peer (gs_comm_t *comm, gs_status_t st)
 {
     const struct gsi_boot_ops *ops = comm->boot->ops;
 
@@ -61,7 +62,7 @@ static gs_status_t blame (gs_comm_t *comm, gs_status_t st)
 }
 
 /* Ends the process, unless the call comes back meanwhile. */
-static void give_up (gs_comm_t *comm)
+static void end_process (gs_comm_t *comm)
 {
     const struct gsi_record_entry *e = comm->record.open;
     char reason[GSI_TEXT_MAX];
@@ -74,7 +75,7 @@ static void give_up (gs_comm_t *comm)
               e ? gsi_record_op_name (e->op) : "the create",
               (unsigned long long) (e ? e->seq : 0), comm->name, comm->team.rank,
               comm->hosts[comm->team.rank]);
-    blame (comm, GS_ERR_TIMEOUT);
+    blame_peer (comm, GS_ERR_TIMEOUT);
     if (atomic_load (&comm->watchdog.until_ns) != comm->watchdog.seen_ns)
         return;
     snprintf (reason, sizeof (reason), "%s%s. The process is ended (GS_STUCK_MS)",
@@ -89,7 +90,7 @@ static void give_up (gs_comm_t *comm)
     abort ();
 }
 
-static void look (gs_comm_t *comm)
+static void look_at_calls (gs_comm_t *comm)
 {
     int64_t until_ns = atomic_load (&comm->watchdog.until_ns);
 
@@ -97,7 +98,7 @@ static void look (gs_comm_t *comm)
         comm->watchdog.seen_ns = until_ns;
         comm->watchdog.ticks = 0;
     } else if (++comm->watchdog.ticks * TICK_NS >= stuck_ns) {
-        give_up (comm);
+        end_process (comm);
     }
 }
 
@@ -107,7 +108,7 @@ static void *watch (void *unused)
     while (!stop) {
         gsi_condition_wait (&changed, &guard, gsi_now_ns () + TICK_NS);
         for (gs_comm_t *comm = list; comm && !stop; comm = comm->watchdog.next)
-            look (comm);
+            look_at_calls (comm);
     }
     pthread_mutex_unlock (&guard);
     return unused;

@@ -192,7 +192,7 @@ static gs_status_t check_addable (const gs_ckpt_t *c, const char *caller)
                      c->client.name);
 }
 
-static int find (const gs_ckpt_t *c, const char *name)
+static int find_array (const gs_ckpt_t *c, const char *name)
 {
     for (int i = 0; i < c->arrays; i++)
         if (!strcmp (c->array[i].name, name))
@@ -245,8 +245,8 @@ static gs_status_t check_name (const gs_ckpt_t *c, const char *caller, const cha
 }
 
 /* The number of elements of [dims] extents. */
-static gs_status_t measure (const char *caller, const char *name, int dims, const size_t *extents,
-                            size_t *count)
+static gs_status_t count_elements (const char *caller, const char *name, int dims,
+                                   const size_t *extents, size_t *count)
 {
     *count = 1;
     if (dims < 0 || dims > GS_CKPT_DIMS_MAX || (dims && !extents))
@@ -263,7 +263,7 @@ static gs_status_t measure (const char *caller, const char *name, int dims, cons
     return GS_OK;
 }
 
-static gs_status_t grow (gs_ckpt_t *c, const char *caller)
+static gs_status_t grow_arrays (gs_ckpt_t *c, const char *caller)
 {
     int more = c->room ? 2 * c->room : 32;
     void *larger;
@@ -284,8 +284,8 @@ static gs_status_t grow (gs_ckpt_t *c, const char *caller)
 }
 
 /* The data set of [a], of [shape] behind [before], if that is not 0. */
-static gs_status_t make_set (gs_ckpt_t *c, const char *caller, struct gsi_ckpt_array *a,
-                             const char *folder, uint64_t before)
+static gs_status_t make_array_set (gs_ckpt_t *c, const char *caller, struct gsi_ckpt_array *a,
+                                   const char *folder, uint64_t before)
 {
     struct gsi_h5_set *set = &c->set[c->arrays];
     size_t room = strlen (folder) + strlen (a->name) + 1;
@@ -325,14 +325,14 @@ static gs_status_t check_array (gs_ckpt_t *c, const char *caller, struct gsi_ckp
     gs_status_t st = check_addable (c, caller);
 
     if (st || (st = check_name (c, caller, a->name)) ||
-        (st = measure (caller, a->name, a->dims, extents, &a->count)))
+        (st = count_elements (caller, a->name, a->dims, extents, &a->count)))
         return st;
     snprintf (text, sizeof (text), "%s: '%s'", caller, a->name);
     if ((st = gsi_feature_check (c->comm, text, a->data, a->count, a->dtype, &staged)))
         return st;
     device = gsi_feature_device (c->comm);
     a->on_gpu = device->ops->streams && !staged && a->count;
-    return grow (c, caller);
+    return grow_arrays (c, caller);
 }
 
 /* An array of which each rank has all that its shape says. */
@@ -346,8 +346,8 @@ static gs_status_t add_whole (gs_ckpt_t *c, const char *caller, struct gsi_ckpt_
         return st;
     for (int d = 0; d < a->dims; d++)
         a->shape[d] = shape[d];
-    return make_set (c, caller, a, per_rank ? "/rank/" : "/replicated/",
-                     per_rank ? (uint64_t) c->size : 0);
+    return make_array_set (c, caller, a, per_rank ? "/rank/" : "/replicated/",
+                           per_rank ? (uint64_t) c->size : 0);
 }
 
 gs_status_t gs_ckpt_add_replicated (gs_ckpt_t *ckpt, const char *name, int dims,
@@ -392,7 +392,7 @@ gs_status_t gs_ckpt_add_sharded (gs_ckpt_t *ckpt, const char *name, int dims,
         return gsi_fail (GS_ERR_ARG, "gs_ckpt_add_sharded: '%s' %s", name,
                          !dims ? "is a scalar: that has no blocks"
                                : "has no offsets or no shape");
-    if ((st = measure ("gs_ckpt_add_sharded", name, dims, shape, &whole)) ||
+    if ((st = count_elements ("gs_ckpt_add_sharded", name, dims, shape, &whole)) ||
         (st = gsi_dtype_bytes ("gs_ckpt_add_sharded", whole, dtype, &bytes)))
         return gsi_result (st);
     for (int d = 0; d < dims; d++) {
@@ -400,7 +400,7 @@ gs_status_t gs_ckpt_add_sharded (gs_ckpt_t *ckpt, const char *name, int dims,
         a.block.extents[d] = a.count ? extents[d] : 0;
         a.block.offsets[d] = offsets[d];
     }
-    return gsi_result (make_set (ckpt, "gs_ckpt_add_sharded", &a, "/sharded/", 0));
+    return gsi_result (make_array_set (ckpt, "gs_ckpt_add_sharded", &a, "/sharded/", 0));
 }
 
 static gs_status_t check_text (const char *attribute, const char *text)
@@ -424,7 +424,7 @@ gs_status_t gsi_ckpt_find (const gs_ckpt_t *c, const char *caller, const char *n
 {
     gs_status_t st = check_addable (c, caller);
 
-    if (st || (name && (*i = find (c, name)) >= 0))
+    if (st || (name && (*i = find_array (c, name)) >= 0))
         return st;
     return gsi_fail (GS_ERR_ARG, "%s: no array '%s' was added", caller, name ? name : "NULL");
 }

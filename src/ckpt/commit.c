@@ -60,7 +60,7 @@ static void describe_grid (struct gsi_text *t, const struct gsi_h5_grid *grid)
                       grid->spacing[d]);
 }
 
-static gs_status_t compare (const gs_ckpt_t *c)
+static gs_status_t compare_plans (const gs_ckpt_t *c)
 {
     const gs_ckpt_opts_t *o = &c->opts;
     struct gsi_text t = {0};
@@ -142,7 +142,7 @@ gs_status_t gs_ckpt_commit (gs_ckpt_t *ckpt)
         return gsi_result (st);
     if (ckpt->committed)
         return gsi_fail (GS_ERR_STATE, "%s: %s is committed already", caller, ckpt->client.name);
-    if ((st = compare (ckpt)))
+    if ((st = compare_plans (ckpt)))
         return gsi_result (st);
     if (!ckpt->arrays)
         return gsi_fail (GS_ERR_ARG, "%s: nothing was added to %s", caller, ckpt->client.name);

@@ -127,7 +127,7 @@ static const char *name_in (int folder, const char *path)
     return slash ? slash + 1 : path;
 }
 
-static gs_status_t take (const char *path, int opened, uint64_t number, int *fd)
+static gs_status_t take_file (const char *path, int opened, uint64_t number, int *fd)
 {
     uint64_t is = 0;
     gs_status_t st;
@@ -154,12 +154,12 @@ gs_status_t gsi_file_open (int folder, const char *path, int flags, uint64_t num
 {
     int opened = openat (folder, name_in (folder, path), flags | O_NOFOLLOW | O_CLOEXEC, 0666);
 
-    return take (path, opened, number, fd);
+    return take_file (path, opened, number, fd);
 }
 
 gs_status_t gsi_file_open_folder (const char *path, int *fd)
 {
-    return take (path, open (path, O_RDONLY | O_DIRECTORY | O_CLOEXEC), 0, fd);
+    return take_file (path, open (path, O_RDONLY | O_DIRECTORY | O_CLOEXEC), 0, fd);
 }
 
 uint64_t gsi_file_find (int folder, const char *path)
@@ -188,7 +188,7 @@ gs_status_t gsi_file_make_folder (int folder, const char *path)
 }
 
 /* Whether what is open as [fd] is the same. */
-static bool is_same (int fd, const struct stat *there)
+static bool is_same_inode (int fd, const struct stat *there)
 {
     struct stat ours;
 
@@ -202,14 +202,14 @@ bool gsi_file_is (int fd, int folder, const char *path)
     struct stat there;
 
     return !fstatat (folder, name_in (folder, path), &there, AT_SYMLINK_NOFOLLOW) &&
-           is_same (fd, &there);
+           is_same_inode (fd, &there);
 }
 
 bool gsi_file_is_folder (int fd, const char *path)
 {
     struct stat there;
 
-    return !stat (path, &there) && is_same (fd, &there);
+    return !stat (path, &there) && is_same_inode (fd, &there);
 }
 
 gs_status_t gsi_file_sync (int fd, const char *path)

@@ -39,12 +39,12 @@ struct flatten {
     uint64_t pushed, written;
 };
 
-static gs_status_t out_of_memory (const struct flatten *f)
+static gs_status_t flatten_no_memory (const struct flatten *f)
 {
     return gsi_fail (GS_ERR_NOMEM, "%s: out of memory", f->path);
 }
 
-static gs_status_t damaged (const struct flatten *f, const struct gsi_h5_set *set)
+static gs_status_t flatten_damaged (const struct flatten *f, const struct gsi_h5_set *set)
 {
     return gsi_fail (GS_ERR_FORMAT, "%s: its parts have not all of %s, or more than that",
                      f->source.path, set->path);
@@ -94,14 +94,14 @@ static gs_status_t find_order (struct flatten *f)
         if (first_of (s, k, &bytes) != &s->region[i])
             continue;
         if (bytes != gsi_h5_bytes (f->sorted[k]))
-            return damaged (f, f->sorted[k]);
+            return flatten_damaged (f, f->sorted[k]);
         f->order[number++] = f->sorted[k];
     }
     for (size_t k = 0; k < f->sets; k++) {
         if (first_of (s, k, &bytes))
             continue;
         if (gsi_h5_bytes (f->sorted[k]))
-            return damaged (f, f->sorted[k]);
+            return flatten_damaged (f, f->sorted[k]);
         insert (f, number++, f->sorted[k]);
     }
     return GS_OK;
@@ -133,7 +133,7 @@ static gs_status_t check_source (struct flatten *f)
     return st;
 }
 
-static gs_status_t look (struct flatten *f, const char *from)
+static gs_status_t flatten_look (struct flatten *f, const char *from)
 {
     gs_status_t st;
 
@@ -142,26 +142,26 @@ static gs_status_t look (struct flatten *f, const char *from)
     if (!f->source.seal.parts)
         return gsi_fail (GS_ERR_ARG, "%s: it is one file already", from);
     if (!(f->room = malloc (GSI_BLOCK_BYTES)))
-        return out_of_memory (f);
+        return flatten_no_memory (f);
     if ((st = check_source (f)) || (st = gsi_source_look (&f->source, &f->file)))
         return st;
     f->sorted = gsi_source_sort (&f->file, &f->sets);
     f->order = calloc (f->sets + 1, sizeof (struct gsi_h5_set *));
     if (!f->sorted || !f->order)
-        return out_of_memory (f);
+        return flatten_no_memory (f);
     return (st = find_order (f)) ? st : read_time (f);
 }
 
 /* ---- The new file ---- */
 
-static gs_status_t lay_out (struct flatten *f)
+static gs_status_t flatten_lay_out (struct flatten *f)
 {
     struct gsi_own *own = &f->own;
     size_t block = 0;
     gs_status_t st;
 
     if (!(f->set = calloc (f->sets + GSI_OWN_SETS, sizeof (*f->set))))
-        return out_of_memory (f);
+        return flatten_no_memory (f);
     for (size_t i = 0; i < f->sets; i++) {
         f->set[i] = *f->order[i];
         own->data_blocks += gsi_seal_blocks (gsi_h5_bytes (&f->set[i]));
@@ -179,7 +179,7 @@ static gs_status_t lay_out (struct flatten *f)
     own->block = calloc (own->blocks, sizeof (*own->block));
     f->raw = calloc (own->blocks, sizeof (*f->raw));
     if (!own->block || !f->raw)
-        return out_of_memory (f);
+        return flatten_no_memory (f);
     for (size_t i = 0; i < f->sets; i++)
         block = (size_t) (gsi_seal_rows (&own->block[block], f->set[i].offset,
                                          gsi_h5_bytes (&f->set[i])) -
@@ -189,7 +189,7 @@ static gs_status_t lay_out (struct flatten *f)
     return GS_OK;
 }
 
-static gs_status_t put (void *context, uint64_t at, const void *data, size_t bytes)
+static gs_status_t flatten_put (void *context, uint64_t at, const void *data, size_t bytes)
 {
     struct flatten *f = context;
     gs_status_t st;
@@ -217,7 +217,7 @@ static gs_status_t copy_array (struct flatten *f, size_t i)
     f->to.offset = f->set[i].offset;
     f->to.bytes = gsi_h5_bytes (&f->set[i]);
     f->end = 0;
-    st = gsi_source_scan (&f->source, &f->set[i], k, f->room, put, f);
+    st = gsi_source_scan (&f->source, &f->set[i], k, f->room, flatten_put, f);
     gsi_tally_end (&f->tally);
     f->to.first += gsi_seal_blocks (f->to.bytes);
     return st;
@@ -278,7 +278,7 @@ static gs_status_t write_file (struct flatten *f)
     return st ? st : gsi_file_sync_folder (f->folder);
 }
 
-static void clear (struct flatten *f)
+static void flatten_clear (struct flatten *f)
 {
     for (int i = 0; i < GSI_OWN_SETS && f->own.set; i++)
         gsi_h5_set_clear (&f->own.set[i]);
@@ -303,8 +303,9 @@ gs_status_t gsi_flatten (const char *from, const char *path, bool replace)
 
     if (!replace && !access (path, F_OK))
         return gsi_fail (GS_ERR_STATE, "%s: there is such a file", path);
-    if (!(st = make_names (&f, path)) && !(st = look (&f, from)) && !(st = lay_out (&f)))
+    if (!(st = make_names (&f, path)) && !(st = flatten_look (&f, from)) &&
+        !(st = flatten_lay_out (&f)))
         st = write_file (&f);
-    clear (&f);
+    flatten_clear (&f);
     return st;
 }

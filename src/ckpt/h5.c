@@ -159,7 +159,7 @@ static hid_t create_set (hid_t file, const struct gsi_h5_set *set)
     return out;
 }
 
-static herr_t make_set (hid_t file, struct gsi_h5_set *set)
+static herr_t h5_make_set (hid_t file, struct gsi_h5_set *set)
 {
     hid_t data = gsi_h5_groups (file, set->path) < 0 ? -1 : create_set (file, set);
     haddr_t offset;
@@ -177,8 +177,8 @@ static herr_t make_set (hid_t file, struct gsi_h5_set *set)
     return rc;
 }
 
-static gs_status_t make_file (const char *path, struct gsi_h5_set *sets, size_t number,
-                              const struct gsi_h5_grid *grid, hsize_t meta_bytes)
+static gs_status_t h5_make_file (const char *path, struct gsi_h5_set *sets, size_t number,
+                                 const struct gsi_h5_grid *grid, hsize_t meta_bytes)
 {
     bool has_virtual = false;
     hid_t file;
@@ -189,7 +189,7 @@ static gs_status_t make_file (const char *path, struct gsi_h5_set *sets, size_t 
     if ((st = create_file (path, meta_bytes, has_virtual, &file)))
         return st;
     for (size_t i = 0; i < number && !st; i++)
-        if (sets[i].path && make_set (file, &sets[i]) < 0)
+        if (sets[i].path && h5_make_set (file, &sets[i]) < 0)
             st = gsi_h5_failed (GS_ERR_IO, sets[i].path, "make this data set");
     if (!st && grid && grid->dims && gsi_h5_put_grid (file, grid, sets, number) < 0)
         st = gsi_h5_failed (GS_ERR_IO, path, "make the group /VTKHDF");
@@ -301,9 +301,9 @@ static gs_status_t try_room (const struct gsi_scratch *scratch, const struct gsi
     return st;
 }
 
-static gs_status_t lay_out (const struct gsi_scratch *scratch, struct gsi_h5_set *sets,
-                            size_t number, const struct gsi_h5_grid *grid,
-                            struct gsi_h5_set **sorted, struct gsi_h5_image *image)
+static gs_status_t h5_lay_out (const struct gsi_scratch *scratch, struct gsi_h5_set *sets,
+                               size_t number, const struct gsi_h5_grid *grid,
+                               struct gsi_h5_set **sorted, struct gsi_h5_image *image)
 {
     const char *path = scratch->path;
     hsize_t meta_bytes = guess_meta (sets, number, grid);
@@ -320,7 +320,7 @@ static gs_status_t lay_out (const struct gsi_scratch *scratch, struct gsi_h5_set
                 "fewer or shorter ones",
                 path);
         if ((st = try_room (scratch, sets, number, meta_bytes)) ||
-            (st = make_file (path, sets, number, grid, meta_bytes)))
+            (st = h5_make_file (path, sets, number, grid, meta_bytes)))
             break;
         for (size_t i = 0; i < number; i++)
             if (gsi_h5_bytes (&sets[i]))
@@ -345,7 +345,7 @@ gs_status_t gsi_h5_lay_out (const struct gsi_scratch *scratch, struct gsi_h5_set
         return gsi_fail (GS_ERR_NOMEM, "%s: out of memory", scratch->path);
     gsi_h5_enter (&guest);
     st = gsi_h5_leave (&guest, scratch->path,
-                       lay_out (scratch, sets, number, grid, sorted, image));
+                       h5_lay_out (scratch, sets, number, grid, sorted, image));
     free (sorted);
     if (st)
         gsi_h5_image_clear (image);

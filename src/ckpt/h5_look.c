@@ -18,7 +18,7 @@ struct look {
     gs_status_t st;
 };
 
-static gs_status_t out_of_memory (const char *path)
+static gs_status_t look_no_memory (const char *path)
 {
     return gsi_fail (GS_ERR_NOMEM, "%s: no memory for what is in it", path);
 }
@@ -59,7 +59,7 @@ static herr_t note_attribute (hid_t object, const char *name, const H5A_info_t *
 }
 
 /* Fills in [texts]->set, whose path is there. */
-static bool describe (hid_t data, struct texts *texts)
+static bool describe_set (hid_t data, struct texts *texts)
 {
     struct gsi_h5_set *set = texts->set;
     hid_t type = H5Dget_type (data), space = H5Dget_space (data), list;
@@ -98,21 +98,21 @@ static gs_status_t add_set (struct look *look, hid_t data, const char *name)
     if (file->sets == look->room) {
         look->room = look->room ? 2 * look->room : 64;
         if (!(set = realloc (file->set, look->room * sizeof (*set))))
-            return out_of_memory (look->path);
+            return look_no_memory (look->path);
         file->set = set;
     }
     set = &file->set[file->sets];
     *set = (struct gsi_h5_set){.path = malloc (strlen (name) + 2)};
     if (!set->path)
-        return out_of_memory (look->path);
+        return look_no_memory (look->path);
     set->path[0] = '/';
     strcpy (set->path + 1, name);
     file->sets++;
     texts.set = set;
-    if (describe (data, &texts))
+    if (describe_set (data, &texts))
         return GS_OK;
     if (texts.starved) /* the file is none to go back from */
-        return out_of_memory (look->path);
+        return look_no_memory (look->path);
     return gsi_fail (GS_ERR_FORMAT, "%s: data set /%s is none that gradsync writes", look->path,
                      name);
 }

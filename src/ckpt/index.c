@@ -36,7 +36,7 @@ size_t gsi_index_bytes (const struct gsi_h5_set *set, size_t number)
     return bytes;
 }
 
-static char *put (char *at, const void *data, size_t bytes)
+static char *index_put (char *at, const void *data, size_t bytes)
 {
     memset (at, 0, padded (bytes));
     memcpy (at, data, bytes);
@@ -50,14 +50,14 @@ static char *put_set (char *at, const struct gsi_h5_set *s)
         [SET_OFFSET] = s->offset,          [SET_PLACE] = (uint64_t) s->place,
         [SET_TEXTS] = (uint64_t) s->texts, [SET_PATH_BYTES] = strlen (s->path)};
 
-    at = put (at, words, sizeof (words));
-    at = put (at, s->shape, (size_t) s->dims * sizeof (*s->shape));
-    at = put (at, s->path, strlen (s->path));
+    at = index_put (at, words, sizeof (words));
+    at = index_put (at, s->shape, (size_t) s->dims * sizeof (*s->shape));
+    at = index_put (at, s->path, strlen (s->path));
     for (int i = 0; i < s->texts; i++) {
         uint64_t lengths[] = {strlen (s->text[i].name), strlen (s->text[i].text)};
-        at = put (at, lengths, sizeof (lengths));
-        at = put (at, s->text[i].name, lengths[0]);
-        at = put (at, s->text[i].text, lengths[1]);
+        at = index_put (at, lengths, sizeof (lengths));
+        at = index_put (at, s->text[i].name, lengths[0]);
+        at = index_put (at, s->text[i].text, lengths[1]);
     }
     return at;
 }
@@ -93,7 +93,7 @@ struct reader {
 };
 
 /* The next [bytes]; NULL: there are not so many. */
-static const void *take (struct reader *r, uint64_t bytes)
+static const void *index_take (struct reader *r, uint64_t bytes)
 {
     const char *at = r->at;
 
@@ -106,7 +106,7 @@ static const void *take (struct reader *r, uint64_t bytes)
 
 static bool take_words (struct reader *r, uint64_t *words, size_t number)
 {
-    const void *from = take (r, number * sizeof (*words));
+    const void *from = index_take (r, number * sizeof (*words));
 
     if (from)
         memcpy (words, from, number * sizeof (*words));
@@ -116,7 +116,7 @@ static bool take_words (struct reader *r, uint64_t *words, size_t number)
 /* A text without a zero in it, of a byte or more; NULL: none, or *[st] is no memory. */
 static char *take_text (struct reader *r, uint64_t bytes, gs_status_t *st)
 {
-    const char *from = bytes ? take (r, bytes) : NULL;
+    const char *from = bytes ? index_take (r, bytes) : NULL;
     char *text;
 
     if (!from || memchr (from, 0, (size_t) bytes))

@@ -18,7 +18,7 @@
 #include "feature/consensus.h"
 
 /* What a commit needs only for itself. */
-struct work {
+struct layout_work {
     gs_ckpt_t *c;
     const char *caller;
     uint64_t *node_of;           /* [size] */
@@ -28,14 +28,14 @@ struct work {
     uint64_t *offset; /* what ranks tell each other */
 };
 
-static gs_status_t agree (const struct work *w, gs_status_t st)
+static gs_status_t layout_agree (const struct layout_work *w, gs_status_t st)
 {
     struct gsi_agreement nothing = {.words = 0};
 
     return gsi_consensus (w->c->comm, w->caller, st, &nothing, NULL);
 }
 
-static gs_status_t out_of_memory (const struct work *w)
+static gs_status_t layout_no_memory (const struct layout_work *w)
 {
     return gsi_fail (GS_ERR_NOMEM, "%s: out of memory", w->caller);
 }
@@ -49,7 +49,7 @@ static bool leads (const gs_ckpt_t *c)
 /* ---- Which files ---- */
 
 /* Rank 0 knows the file system; with one node there is nothing to be kept apart. */
-static gs_status_t choose (struct work *w)
+static gs_status_t choose_layout (struct layout_work *w)
 {
     gs_ckpt_t *c = w->c;
     uint64_t nodes = (uint64_t) gs_comm_nodes (c->comm);
@@ -67,7 +67,7 @@ static gs_status_t choose (struct work *w)
 }
 
 /* Who writes replicated arrays: all ranks, or those of the first node. */
-static gs_status_t find_writers (struct work *w)
+static gs_status_t find_writers (struct layout_work *w)
 {
     gs_ckpt_t *c = w->c;
     uint64_t node = (uint64_t) c->node;
@@ -104,7 +104,7 @@ static void add_region (gs_ckpt_t *c, int i, uint64_t part, const struct gsi_blo
         r->first = r[-1].first + gsi_seal_blocks (r[-1].bytes);
 }
 
-static gs_status_t add_regions (struct work *w, int i)
+static gs_status_t add_regions (struct layout_work *w, int i)
 {
     gs_ckpt_t *c = w->c;
     const struct gsi_ckpt_array *a = &c->array[i];
@@ -129,7 +129,7 @@ static gs_status_t add_regions (struct work *w, int i)
     return st;
 }
 
-static gs_status_t make_regions (struct work *w)
+static gs_status_t make_regions (struct layout_work *w)
 {
     gs_ckpt_t *c = w->c;
     size_t most = (size_t) c->arrays * (size_t) (c->nodes ? c->size : 1);
@@ -139,7 +139,7 @@ static gs_status_t make_regions (struct work *w)
         c->region = calloc (most + 1, sizeof (*c->region));
         c->first_region = calloc ((size_t) c->arrays + 1, sizeof (*c->first_region));
     }
-    st = agree (w, c->region && c->first_region ? GS_OK : out_of_memory (w));
+    st = layout_agree (w, c->region && c->first_region ? GS_OK : layout_no_memory (w));
     for (int i = 0; i < c->arrays && !st; i++)
         st = add_regions (w, i);
     if (!st)
@@ -149,7 +149,7 @@ static gs_status_t make_regions (struct work *w)
 
 /* ---- Our own data sets ---- */
 
-static gs_status_t add_own_sets (struct work *w)
+static gs_status_t add_own_sets (struct layout_work *w)
 {
     gs_ckpt_t *c = w->c;
     const struct gsi_region *last = c->regions ? &c->region[c->regions - 1] : NULL;
@@ -164,7 +164,7 @@ static gs_status_t add_own_sets (struct work *w)
     return st;
 }
 
-static gs_status_t get_memory (struct work *w)
+static gs_status_t layout_memory (struct layout_work *w)
 {
     gs_ckpt_t *c = w->c;
     size_t arrays = (size_t) c->arrays, nodes = (size_t) c->nodes;
@@ -190,7 +190,7 @@ static gs_status_t get_memory (struct work *w)
 
 /* The data set of a region in its part: that of the array, or the number of its region in there.
  */
-static char *path_in_part (const struct work *w, const struct gsi_region *r)
+static char *path_in_part (const struct layout_work *w, const struct gsi_region *r)
 {
     const gs_ckpt_t *c = w->c;
     const char *path = c->set[r->array].path;
@@ -222,7 +222,7 @@ static void unfold (const gs_ckpt_t *c, const struct gsi_region *r, uint64_t *of
     }
 }
 
-static gs_status_t describe_region (const struct work *w, const struct gsi_region *r,
+static gs_status_t describe_region (const struct layout_work *w, const struct gsi_region *r,
                                     struct gsi_h5_set *set)
 {
     const struct gsi_h5_set *whole = &w->c->set[r->array];
@@ -233,7 +233,7 @@ static gs_status_t describe_region (const struct work *w, const struct gsi_regio
     *set = (struct gsi_h5_set){
         .path = path_in_part (w, r), .dtype = whole->dtype, .dims = whole->dims};
     if (!set->path)
-        return out_of_memory (w);
+        return layout_no_memory (w);
     unfold (w->c, r, offsets, set->shape);
     for (int d = 0; d < set->dims; d++)
         used += (size_t) snprintf (text + used, sizeof (text) - used, "%s%" PRIu64, d ? ", " : "",
@@ -243,7 +243,7 @@ static gs_status_t describe_region (const struct work *w, const struct gsi_regio
 }
 
 /* The file of this node. It ends in a data set that nobody reads. */
-static gs_status_t lay_out_part (struct work *w)
+static gs_status_t lay_out_part (struct layout_work *w)
 {
     gs_ckpt_t *c = w->c;
     size_t n = 0;
@@ -251,7 +251,7 @@ static gs_status_t lay_out_part (struct work *w)
 
     w->part_set = calloc (c->regions + 1, sizeof (*w->part_set));
     if (!w->part_set)
-        return out_of_memory (w);
+        return layout_no_memory (w);
     for (size_t i = 0; i < c->regions && !st; i++)
         if (c->region[i].part == (uint64_t) c->node)
             st = describe_region (w, &c->region[i], &w->part_set[w->part_sets++]);
@@ -261,7 +261,7 @@ static gs_status_t lay_out_part (struct work *w)
     w->part_set[n] = (struct gsi_h5_set){
         .path = strdup ("/gs/part"), .dtype = GS_U64, .dims = 1, .shape = {GSI_SEAL_WORDS}};
     if (!w->part_set[n].path)
-        return out_of_memory (w);
+        return layout_no_memory (w);
     if ((st = gsi_image_make (c->dir, w->part_set, w->part_sets, NULL, &c->mine)))
         return st;
     n = 0;
@@ -276,26 +276,26 @@ static gs_status_t lay_out_part (struct work *w)
 }
 
 /* Where those who look at the sealed file find array [i]. */
-static gs_status_t add_sources (const struct work *w, int i)
+static gs_status_t add_sources (const struct layout_work *w, int i)
 {
     const gs_ckpt_t *c = w->c;
     struct gsi_h5_set *set = &c->set[i];
     size_t first = c->first_region[i], n = c->first_region[i + 1] - first;
 
     if (n && !(set->source = calloc (n, sizeof (*set->source))))
-        return out_of_memory (w);
+        return layout_no_memory (w);
     for (size_t k = 0; k < n; k++) {
         struct gsi_h5_source *s = &set->source[k];
         snprintf (s->file, sizeof (s->file), GSI_PART_NAME, (int) c->region[first + k].part);
         unfold (c, &c->region[first + k], s->offsets, s->extents);
         if (!(s->path = path_in_part (w, &c->region[first + k])))
-            return out_of_memory (w);
+            return layout_no_memory (w);
         set->sources++;
     }
     return GS_OK;
 }
 
-static gs_status_t lay_out_sealed (struct work *w)
+static gs_status_t lay_out_sealed (struct layout_work *w)
 {
     gs_ckpt_t *c = w->c;
     gs_status_t st = GS_OK;
@@ -313,7 +313,7 @@ static gs_status_t lay_out_sealed (struct work *w)
 /* ---- What all ranks know ---- */
 
 /* Offsets that one rank has, and the others have as 0. */
-static gs_status_t share (struct work *w)
+static gs_status_t share (struct layout_work *w)
 {
     gs_ckpt_t *c = w->c;
     size_t own = c->regions, parts = own + GSI_OWN_SETS + 1, n = parts + 3 * (size_t) c->nodes;
@@ -347,7 +347,7 @@ static void fill_table (gs_ckpt_t *c)
 }
 
 /* The place of an array's data set among all of them, by path. */
-static uint64_t place_of (const gs_ckpt_t *c, uint64_t array)
+static uint64_t set_position (const gs_ckpt_t *c, uint64_t array)
 {
     uint64_t place = 0;
 
@@ -365,7 +365,7 @@ static void fill_map (gs_ckpt_t *c)
         const struct gsi_region *r = &c->region[i];
         uint64_t *row = &c->map[i * c->map_words];
         if (i == c->first_region[r->array])
-            place = place_of (c, r->array);
+            place = set_position (c, r->array);
         memcpy (row, (uint64_t[]){place, r->part, r->offset, r->bytes, r->first},
                 GSI_MAP_HEAD * sizeof (*row));
         memcpy (row + GSI_MAP_HEAD, r->block.offsets, dims * sizeof (*row));
@@ -375,42 +375,42 @@ static void fill_map (gs_ckpt_t *c)
 
 /* ---- All of it ---- */
 
-static gs_status_t make_files (struct work *w)
+static gs_status_t make_files (struct layout_work *w)
 {
     gs_ckpt_t *c = w->c;
     uint64_t id = 0;
     gs_status_t st;
 
     if (!(st = add_own_sets (w)))
-        st = get_memory (w);
+        st = layout_memory (w);
     if (!st && leads (c))
         st = lay_out_part (w);
     if (!st && !c->rank)
         st = lay_out_sealed (w);
-    if ((st = agree (w, st)) || (st = gsi_save_take (c, w->caller)))
+    if ((st = layout_agree (w, st)) || (st = gsi_save_take (c, w->caller)))
         return st;
     if (!c->rank)
         id = strtoull (c->coming.id, NULL, 16);
     if ((st = gsi_consensus_most (c->comm, w->caller, st, &id, 1, NULL)) || (st = share (w)))
         return st;
     snprintf (c->coming.id, sizeof (c->coming.id), "%016" PRIx64, id);
-    if ((st = agree (w, c->rank ? gsi_store_see (c, w->caller) : GS_OK)))
+    if ((st = layout_agree (w, c->rank ? gsi_store_see (c, w->caller) : GS_OK)))
         return st;
     fill_table (c);
     fill_map (c);
     return GS_OK;
 }
 
-static gs_status_t carry_out (struct work *w)
+static gs_status_t carry_out (struct layout_work *w)
 {
     gs_ckpt_t *c = w->c;
     gs_status_t st = GS_OK;
 
     if (!w->node_of || !w->blocks)
-        st = out_of_memory (w);
+        st = layout_no_memory (w);
     else if (!c->rank)
         st = gsi_store_check_folder (c, w->caller);
-    if ((st = agree (w, st)) || (st = choose (w)) || (st = find_writers (w)) ||
+    if ((st = layout_agree (w, st)) || (st = choose_layout (w)) || (st = find_writers (w)) ||
         (st = make_regions (w)))
         return st;
     c->map_words = GSI_MAP_HEAD + 2;
@@ -425,7 +425,7 @@ static gs_status_t carry_out (struct work *w)
 
 gs_status_t gsi_ckpt_lay_out (gs_ckpt_t *ckpt, const char *caller)
 {
-    struct work w = {.c = ckpt, .caller = caller};
+    struct layout_work w = {.c = ckpt, .caller = caller};
     gs_status_t st;
 
     w.node_of = calloc ((size_t) ckpt->size, sizeof (*w.node_of));

@@ -40,7 +40,7 @@ static struct keeper *keeper; /* NULL while there is no lock */
 
 /* ---- The list; with the guard ---- */
 
-static struct gsi_lock *find (const struct stat *folder)
+static struct gsi_lock *find_lock (const struct stat *folder)
 {
     struct gsi_lock *l = locks;
 
@@ -50,8 +50,8 @@ static struct gsi_lock *find (const struct stat *folder)
     return l;
 }
 
-static gs_status_t add (const char *caller, const char *dir, const struct stat *folder,
-                        struct gsi_lock **out)
+static gs_status_t add_lock (const char *caller, const char *dir, const struct stat *folder,
+                             struct gsi_lock **out)
 {
     struct gsi_lock *l = gsi_fault ("ckpt.memory") ? NULL : calloc (1, sizeof (*l));
     gs_status_t st;
@@ -71,7 +71,7 @@ static gs_status_t add (const char *caller, const char *dir, const struct stat *
     return GS_OK;
 }
 
-static void leave (struct gsi_lock *l)
+static void release_lock (struct gsi_lock *l)
 {
     struct gsi_lock **at = &locks;
 
@@ -100,7 +100,7 @@ static void beat_all (void)
         pthread_mutex_unlock (&l->guard);
         pthread_mutex_lock (&guard);
         next = l->next;
-        leave (l);
+        release_lock (l);
         l = next;
     }
 }
@@ -181,8 +181,8 @@ gs_status_t gsi_lock_take (const char *caller, const char *dir, struct gsi_lock 
     if (stat (dir, &folder))
         return gsi_fail (GS_ERR_IO, "%s: folder %s: %s", caller, dir, strerror (errno));
     pthread_mutex_lock (&guard);
-    if (!(l = find (&folder)))
-        st = add (caller, dir, &folder, &l);
+    if (!(l = find_lock (&folder)))
+        st = add_lock (caller, dir, &folder, &l);
     if (!st) {
         l->plans++;
         l->users++;
@@ -253,7 +253,7 @@ void gsi_lock_drop (struct gsi_lock *lock)
     }
     join_keeper (k);
     pthread_mutex_lock (&guard);
-    leave (lock);
+    release_lock (lock);
     pthread_mutex_unlock (&guard);
 }
 

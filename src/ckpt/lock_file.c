@@ -39,7 +39,7 @@ static int64_t seconds_of (const struct stat *facts)
 
 /* Opens it, so that what a client of NFS remembers of it does not count; touches that of [own].
  */
-static int look_at (int folder, const char *path, const char *own, struct seen *seen)
+static int look_at_lock (int folder, const char *path, const char *own, struct seen *seen)
 {
     char text[GSI_HOLDER_TEXT_MAX] = "";
     int fd = openat (folder, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW), error = 0;
@@ -78,7 +78,7 @@ static int write_text (int fd, const struct gsi_holder *h)
 
 /* A file of [h] at [path], which must not be there; tells when, by the file system's clock. It is
  * on the disk: a loss of power leaves no lock that cannot be read. */
-static int make (const char *path, const struct gsi_holder *h, int64_t *now_s)
+static int make_lock (const char *path, const struct gsi_holder *h, int64_t *now_s)
 {
     int fd = open (path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666), error;
     struct stat facts;
@@ -109,7 +109,7 @@ static int put_in_place (const struct gsi_lock_file *f)
         if (errno == EEXIST)
             return !lstat (f->own, &facts) && facts.st_nlink > 1 ? 0 : EEXIST;
     }
-    return make (f->path, &f->fresh, NULL); /* the file system has no links */
+    return make_lock (f->path, &f->fresh, NULL); /* the file system has no links */
 }
 
 /* ---- Taking it from another ---- */
@@ -125,7 +125,7 @@ static void name_claim (const struct gsi_lock_file *f, const struct seen *seen, 
         snprintf (f->claim, room, "%s.%llu.%d", f->path, (unsigned long long) seen->number, turn);
 }
 
-static bool is_same (const struct seen *a, const struct seen *b)
+static bool is_same_lock (const struct seen *a, const struct seen *b)
 {
     return a->there && b->there && a->number == b->number && !strcmp (a->holder.id, b->holder.id);
 }
@@ -167,7 +167,7 @@ static bool has_become (const struct gsi_lock_file *f)
 {
     struct seen now;
 
-    return !look_at (AT_FDCWD, f->path, NULL, &now) && now.there &&
+    return !look_at_lock (AT_FDCWD, f->path, NULL, &now) && now.there &&
            !strcmp (now.holder.id, f->fresh.id);
 }
 
@@ -179,8 +179,8 @@ static int replace (const struct gsi_lock_file *f, const struct seen *seen, int6
 
     if (error)
         return error;
-    error = look_at (AT_FDCWD, f->path, NULL, &again);
-    if (!error && (!is_same (seen, &again) || again.touched_s != seen->touched_s))
+    error = look_at_lock (AT_FDCWD, f->path, NULL, &again);
+    if (!error && (!is_same_lock (seen, &again) || again.touched_s != seen->touched_s))
         error = EAGAIN; /* it has changed hands, or lives */
     else if (!error && rename (f->own, f->path)) {
         error = errno;
@@ -199,8 +199,8 @@ static gs_status_t cannot (const struct gsi_lock_file *f, const char *caller, co
                      strerror (error));
 }
 
-static gs_status_t refuse (const struct gsi_lock_file *f, const char *caller,
-                           const struct seen *seen, int64_t age_s)
+static gs_status_t refuse_lock (const struct gsi_lock_file *f, const char *caller,
+                                const struct seen *seen, int64_t age_s)
 {
     char who[sizeof (f->who)];
 
@@ -262,7 +262,7 @@ bool gsi_lock_file_is (int folder, const char *id)
     struct gsi_holder self;
     struct seen seen;
 
-    if (look_at (folder, GSI_LOCK_NAME, NULL, &seen) || !*seen.holder.id)
+    if (look_at_lock (folder, GSI_LOCK_NAME, NULL, &seen) || !*seen.holder.id)
         return false;
     if (!strcmp (seen.holder.id, id))
         return true;
@@ -280,7 +280,7 @@ void gsi_lock_file_close (struct gsi_lock_file *f)
 }
 
 /* Removes what processes that died in the act have left. */
-static void sweep (const struct gsi_lock_file *f, int64_t now_s)
+static void sweep_locks (const struct gsi_lock_file *f, int64_t now_s)
 {
     size_t length = strlen (f->path) - strlen (GSI_LOCK_NAME) - 1;
     struct dirent *entry;
@@ -299,12 +299,12 @@ static void sweep (const struct gsi_lock_file *f, int64_t now_s)
 }
 
 /* It is ours from now on. */
-static void enter (struct gsi_lock_file *f, int64_t now_s)
+static void lock_taken (struct gsi_lock_file *f, int64_t now_s)
 {
     f->self = f->fresh;
     f->ours = true;
     f->lost = false;
-    sweep (f, now_s);
+    sweep_locks (f, now_s);
 }
 
 /* A clock was wrong when it was touched, so far that it would count as alive until then. Its
@@ -340,7 +340,7 @@ static int contend (struct gsi_lock_file *f, const struct seen *seen, int64_t no
     }
     if ((error = replace (f, seen, now_s)))
         return error;
-    enter (f, now_s);
+    lock_taken (f, now_s);
     *taken = !gsi_holder_is_same_step (&seen->holder, &f->self);
     gsi_holder_describe (&seen->holder, who, sizeof (who));
     gsi_log (right == GSI_RIGHT_SILENT ? GS_LOG_WARN : GS_LOG_INFO, "ckpt",
@@ -359,12 +359,12 @@ static int attempt (struct gsi_lock_file *f, struct seen *seen, int64_t *age_s, 
 
     gsi_holder_self (&f->fresh);
     snprintf (f->own, strlen (f->path) + NAME_MORE, "%s.%s", f->path, f->fresh.id);
-    if ((error = make (f->own, &f->fresh, &now_s)))
+    if ((error = make_lock (f->own, &f->fresh, &now_s)))
         return error;
     error = put_in_place (f);
     if (!error)
-        enter (f, now_s);
-    else if (error == EEXIST && !(error = look_at (AT_FDCWD, f->path, NULL, seen)))
+        lock_taken (f, now_s);
+    else if (error == EEXIST && !(error = look_at_lock (AT_FDCWD, f->path, NULL, seen)))
         error = contend (f, seen, now_s, taken);
     unlink (f->own);
     *age_s = now_s - seen->touched_s;
@@ -381,7 +381,7 @@ gs_status_t gsi_lock_file_take (struct gsi_lock_file *f, const char *caller, boo
     while ((error = attempt (f, &seen, &age_s, taken)) == EAGAIN && gsi_now_ns () < until_ns)
         nanosleep (&(struct timespec){.tv_nsec = BUSY_MS * GSI_NS_PER_MS}, NULL);
     if (error == EBUSY)
-        return refuse (f, caller, &seen, age_s);
+        return refuse_lock (f, caller, &seen, age_s);
     if (error == EAGAIN)
         return gsi_fail (GS_ERR_STATE,
                          "%s: %s/" GSI_LOCK_NAME
@@ -398,7 +398,7 @@ gs_status_t gsi_lock_file_look (struct gsi_lock_file *f, const char *caller)
 
     if (f->lost)
         return fail_lost (f, caller);
-    if ((error = look_at (AT_FDCWD, f->path, NULL, &seen)))
+    if ((error = look_at_lock (AT_FDCWD, f->path, NULL, &seen)))
         return cannot (f, caller, "read", error);
     if (seen.there && f->ours && !strcmp (seen.holder.id, f->self.id))
         return GS_OK;
@@ -419,7 +419,7 @@ void gsi_lock_file_beat (struct gsi_lock_file *f)
 
     if (!f->ours || f->lost)
         return;
-    error = look_at (AT_FDCWD, f->path, f->self.id, &seen);
+    error = look_at_lock (AT_FDCWD, f->path, f->self.id, &seen);
     if (error && !f->warned)
         gsi_log (GS_LOG_WARN, "ckpt", "cannot touch %s: %s; after a minute other jobs take it",
                  f->path, strerror (error));
@@ -443,7 +443,7 @@ void gsi_lock_file_leave (struct gsi_lock_file *f)
     f->ours = false;
     if ((error = claim (f, &ours, 0, &turn)) == EAGAIN)
         return; /* somebody takes it from us */
-    if (!look_at (AT_FDCWD, f->path, NULL, &seen) && seen.there &&
+    if (!look_at_lock (AT_FDCWD, f->path, NULL, &seen) && seen.there &&
         !strcmp (seen.holder.id, f->self.id) && unlink (f->path))
         gsi_log (GS_LOG_WARN, "ckpt", "could not remove %s: %s", f->path, strerror (errno));
     if (!error)

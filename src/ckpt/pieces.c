@@ -19,7 +19,7 @@ struct walk {
 };
 
 /* Cuts what is longer than a piece, or goes beyond the end of the ring. */
-static gs_status_t cut (void *context, const struct gsi_part *part)
+static gs_status_t cut_part (void *context, const struct gsi_part *part)
 {
     struct walk *w = context;
     size_t room = w->how->room, n;
@@ -67,12 +67,12 @@ static gs_status_t cut_others (struct walk *w, size_t begin, size_t end)
     gs_status_t st = GS_OK;
 
     if (w->how->digests == GS_CKPT_COMPARE_FULL)
-        return cut (w, &(struct gsi_part){.at = begin, .bytes = end - begin});
+        return cut_part (w, &(struct gsi_part){.at = begin, .bytes = end - begin});
     /* N.B. A share begins and ends where a sample does, or the array. */
     for (size_t at = begin; at < end && !st; at += SAMPLE_BYTES) {
         size_t n = end - at < SAMPLE_BYTES ? end - at : SAMPLE_BYTES;
         if (is_sampled (w->how, w->array, at / SAMPLE_BYTES))
-            st = cut (w, &(struct gsi_part){.at = at, .bytes = n});
+            st = cut_part (w, &(struct gsi_part){.at = at, .bytes = n});
     }
     return st;
 }
@@ -120,8 +120,8 @@ static gs_status_t see_own (struct walk *w)
     struct gsi_view view;
 
     gsi_view_to_write (c, w->array, &view);
-    return gsi_parts_each (&view, &c->region[first], c->first_region[w->array + 1] - first, cut,
-                           w);
+    return gsi_parts_each (&view, &c->region[first], c->first_region[w->array + 1] - first,
+                           cut_part, w);
 }
 
 static gs_status_t walk (struct walk *w)

@@ -42,7 +42,7 @@ struct load {
     int64_t turn_ns;              /* when the other ranks are told next that this one goes on */
 };
 
-static gs_status_t agree (const struct load *l, gs_status_t st)
+static gs_status_t read_agree (const struct load *l, gs_status_t st)
 {
     struct gsi_agreement nothing = {.words = 0};
 
@@ -75,7 +75,7 @@ static gs_status_t agree_when_through (struct load *l, gs_status_t st)
 
     gsi_failure_note (&failure, st);
     lost = keep_in_touch (l, true);
-    return lost ? lost : agree (l, gsi_failure_repeat (&failure));
+    return lost ? lost : read_agree (l, gsi_failure_repeat (&failure));
 }
 
 /* ---- Whether it is whole ---- */
@@ -181,8 +181,8 @@ static gs_status_t place_per_rank (const struct load *l, const struct gsi_h5_set
     return GS_OK;
 }
 
-static gs_status_t place (const struct load *l, int i, const struct gsi_h5_set *there,
-                          uint64_t where)
+static gs_status_t place_set (const struct load *l, int i, const struct gsi_h5_set *there,
+                              uint64_t where)
 {
     const struct gsi_h5_set *ours = &l->c->set[i];
 
@@ -220,7 +220,7 @@ static gs_status_t place_sets (const struct load *l, struct gsi_h5_set **sorted,
     for (int i = 0; i < l->c->arrays && !st; i++) {
         size_t k = find_set (l, i, sorted, number);
         struct gsi_h5_set *there = k < number ? sorted[k] : NULL;
-        st = place (l, i, there, there && !l->source.seal.parts ? there->offset : k);
+        st = place_set (l, i, there, there && !l->source.seal.parts ? there->offset : k);
         if (there)
             there->dims = -1; /* it is taken */
         any = any || there;
@@ -394,7 +394,7 @@ static gs_status_t read_step (struct load *l)
 }
 
 /* The newest one before [below]; -1 if there is none. */
-static gs_status_t choose (struct load *l, int64_t below)
+static gs_status_t choose_checkpoint (struct load *l, int64_t below)
 {
     int64_t *steps = NULL;
     size_t number = 0;
@@ -404,7 +404,7 @@ static gs_status_t choose (struct load *l, int64_t below)
     for (size_t i = 0; i < number && steps[i] < below; i++)
         l->step = steps[i];
     free (steps);
-    if ((st = agree (l, st)))
+    if ((st = read_agree (l, st)))
         return st;
     return gs_broadcast (l->c->comm, &l->step, 1, GS_I64, 0, l->stream);
 }
@@ -421,7 +421,7 @@ static gs_status_t read_latest (struct load *l)
     int64_t below = INT64_MAX;
     gs_status_t st, worst = GS_ERR_FORMAT;
 
-    while (!(st = choose (l, below)) && l->step >= 0) {
+    while (!(st = choose_checkpoint (l, below)) && l->step >= 0) {
         if (!goes_back (l, st = read_step (l))) {
             if (!st)
                 gsi_store_note (l->c, l->step, false);

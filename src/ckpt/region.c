@@ -38,8 +38,8 @@ void gsi_view_open (const gs_ckpt_t *c, int i, uint64_t ranks, struct gsi_view *
 }
 
 /* Fills in [mine]: of a replicated array the share of [index] of [number]. */
-static void take (const gs_ckpt_t *c, int i, int slot, int index, int number,
-                  struct gsi_view *view)
+static void take_share (const gs_ckpt_t *c, int i, int slot, int index, int number,
+                        struct gsi_view *view)
 {
     const struct gsi_ckpt_array *a = &c->array[i];
     size_t begin = 0, count = 0;
@@ -59,13 +59,13 @@ static void take (const gs_ckpt_t *c, int i, int slot, int index, int number,
 void gsi_view_to_write (const gs_ckpt_t *c, int i, struct gsi_view *view)
 {
     gsi_view_open (c, i, (uint64_t) c->size, view);
-    take (c, i, c->rank, c->writer, c->writers, view);
+    take_share (c, i, c->rank, c->writer, c->writers, view);
 }
 
 void gsi_view_to_read (const gs_ckpt_t *c, int i, uint64_t ranks, int slot, struct gsi_view *view)
 {
     gsi_view_open (c, i, ranks, view);
-    take (c, i, slot, c->rank, c->size, view);
+    take_share (c, i, slot, c->rank, c->size, view);
 }
 
 /* ---- Where ---- */

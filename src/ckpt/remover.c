@@ -84,7 +84,7 @@ static gs_status_t remove_one (int folder, const char *path, uint64_t number)
     return gsi_file_fail (path, "unlink");
 }
 
-static void tell (const char *reason)
+static void warn_reason (const char *reason)
 {
     gsi_log (GS_LOG_WARN, "ckpt", "could not remove it: %s", reason);
 }
@@ -92,9 +92,9 @@ static void tell (const char *reason)
 void gsi_remove (int folder, char *path, uint64_t number)
 {
     if (!path)
-        tell ("out of memory");
+        warn_reason ("out of memory");
     else if (remove_one (folder, path, number))
-        tell (gsi_last_text ());
+        warn_reason (gsi_last_text ());
     free (path);
 }
 
@@ -110,7 +110,7 @@ void gsi_remover_take (struct gsi_remover *r, int folder, char *path, uint64_t n
         r->folder = fcntl (folder, F_DUPFD_CLOEXEC, 0);
     if (b->number == b->room) {
         if (!(larger = realloc (b->entry, room * sizeof (*larger)))) {
-            tell ("out of memory");
+            warn_reason ("out of memory");
             free (path);
             return;
         }
@@ -132,7 +132,7 @@ static void remove_all (struct gsi_remover *r)
 {
     /* Half of a checkpoint never has the name of one. */
     if (gsi_file_sync (r->folder, r->top)) {
-        tell (gsi_last_text ());
+        warn_reason (gsi_last_text ());
     } else {
         for (size_t i = 0; i < r->going.number; i++) {
             gsi_remove (r->folder, r->going.entry[i].path, r->going.entry[i].number);
@@ -142,7 +142,7 @@ static void remove_all (struct gsi_remover *r)
     forget (&r->going);
 }
 
-static void clear (struct gsi_remover *r)
+static void remover_clear (struct gsi_remover *r)
 {
     forget (&r->waiting);
     if (r->folder >= 0)
@@ -153,7 +153,7 @@ static void clear (struct gsi_remover *r)
     free (r);
 }
 
-static void *work (void *remover)
+static void *remover_run (void *remover)
 {
     struct gsi_remover *r = remover;
     bool left;
@@ -167,7 +167,7 @@ static void *work (void *remover)
     pthread_mutex_unlock (&r->guard);
     if (left) {
         pthread_detach (pthread_self ());
-        clear (r);
+        remover_clear (r);
     }
     return NULL;
 }
@@ -179,7 +179,7 @@ void gsi_remover_run (struct gsi_remover *r, bool beside)
     r->going = r->waiting;
     r->waiting = (struct batch){.number = 0};
     r->ended = false;
-    r->runs = beside && !gsi_thread_start (&r->thread, work, r, r->top);
+    r->runs = beside && !gsi_thread_start (&r->thread, remover_run, r, r->top);
     if (!r->runs)
         remove_all (r);
 }
@@ -217,7 +217,7 @@ struct gsi_remover *gsi_remover_open (const char *top)
 }
 
 /* Leaves the remover to its thread, unless that has ended meanwhile. */
-static bool leave (struct gsi_remover *r)
+static bool leave_to_thread (struct gsi_remover *r)
 {
     bool left;
 
@@ -231,10 +231,10 @@ bool gsi_remover_close (struct gsi_remover *r, int64_t until_ns)
 {
     if (!r)
         return true;
-    if (!gsi_remover_await (r, until_ns) && leave (r))
+    if (!gsi_remover_await (r, until_ns) && leave_to_thread (r))
         return false;
     gsi_remover_await (r, INT64_MAX);
     gsi_remover_run (r, false);
-    clear (r);
+    remover_clear (r);
     return true;
 }

@@ -37,19 +37,20 @@ void gsi_seal_write (const struct gsi_seal *seal, uint64_t words[GSI_SEAL_WORDS]
     words[GSI_SEAL_WORDS - 1] = gsi_crc32c (0, words, GSI_SEAL_BYTES - 8);
 }
 
-static gs_status_t damaged (const char *path, const char *what)
+static gs_status_t seal_damaged (const char *path, const char *what)
 {
     return gsi_fail (GS_ERR_FORMAT, "%s: %s", path, what);
 }
 
-static gs_status_t look_at (const uint64_t *words, uint64_t file_bytes, const char *path,
-                            struct gsi_seal *seal)
+static gs_status_t look_at_seal (const uint64_t *words, uint64_t file_bytes, const char *path,
+                                 struct gsi_seal *seal)
 {
     memcpy (seal, words, sizeof (*seal));
     if (seal->magic != MAGIC)
-        return damaged (path, "it has no seal at its end: not a checkpoint, or not complete");
+        return seal_damaged (path,
+                             "it has no seal at its end: not a checkpoint, or not complete");
     if (words[GSI_SEAL_WORDS - 1] != gsi_crc32c (0, words, GSI_SEAL_BYTES - 8))
-        return damaged (path, "the checksum of its seal is wrong: it is damaged");
+        return seal_damaged (path, "the checksum of its seal is wrong: it is damaged");
     if (!seal->version || seal->version > GSI_SEAL_VERSION)
         return gsi_fail (GS_ERR_UNSUPPORTED,
                          "%s: it is of format %zu, this gradsync knows 1 to %d: use a later one",
@@ -60,7 +61,7 @@ static gs_status_t look_at (const uint64_t *words, uint64_t file_bytes, const ch
     if (seal->image_bytes > file_bytes || seal->table_offset > file_bytes ||
         seal->blocks > (file_bytes - seal->table_offset) / sizeof (struct gsi_seal_block) ||
         seal->index_offset > file_bytes || seal->index_bytes > file_bytes - seal->index_offset)
-        return damaged (path, "what its seal names lies outside of the file");
+        return seal_damaged (path, "what its seal names lies outside of the file");
     return GS_OK;
 }
 
@@ -97,10 +98,10 @@ gs_status_t gsi_seal_check (int fd, const char *path, struct gsi_seal *seal,
     if (fstat (fd, &facts))
         return gsi_file_fail (path, "fstat");
     if (facts.st_size < GSI_SEAL_BYTES)
-        return damaged (path, "it is too short for a checkpoint");
+        return seal_damaged (path, "it is too short for a checkpoint");
     if ((st = gsi_file_read (fd, path, words, GSI_SEAL_BYTES,
                              (uint64_t) facts.st_size - GSI_SEAL_BYTES)) ||
-        (st = look_at (words, (uint64_t) facts.st_size, path, seal)) ||
+        (st = look_at_seal (words, (uint64_t) facts.st_size, path, seal)) ||
         (st = gsi_seal_fetch (fd, path, 0, seal->image_bytes, seal->image_crc, &image)))
         return st;
     free (image);
@@ -117,7 +118,7 @@ gs_status_t gsi_seal_check_block (int fd, const char *path, const struct gsi_sea
     gs_status_t st;
 
     if (block->bytes > GSI_BLOCK_BYTES)
-        return damaged (path, "a block of its table is too long");
+        return seal_damaged (path, "a block of its table is too long");
     st = gsi_file_read (fd, path, room, block->bytes, block->offset);
     if (st || gsi_crc32c (0, room, block->bytes) == block->crc)
         return st;

@@ -47,7 +47,7 @@ static uint64_t bit_of (int number)
 }
 
 /* Of which of [names] this word of [length] is one, with or without SIG; NAMES: of none. */
-static size_t find (const char *word, size_t length)
+static size_t find_signal (const char *word, size_t length)
 {
     size_t i = 0;
 
@@ -63,7 +63,7 @@ static size_t find (const char *word, size_t length)
 static gs_status_t parse_word (const char *caller, const char *list, const char *word,
                                size_t length, uint64_t *mask)
 {
-    size_t i = find (word, length);
+    size_t i = find_signal (word, length);
 
     if (i < NAMES && names[i].kind == FINE) {
         *mask |= bit_of (names[i].number);
@@ -157,7 +157,7 @@ static void call (const struct sigaction *action, int number, siginfo_t *info, v
  * the turn of the one before. N.B. No TLS: with the only model of it that is safe in a handler
  * the library could not be loaded at run time.
  */
-static void note (int number, siginfo_t *info, void *context)
+static void note_signal (int number, siginfo_t *info, void *context)
 {
     struct watched *w = &table[number - 1];
     long self = syscall (SYS_gettid);
@@ -174,10 +174,10 @@ static void note (int number, siginfo_t *info, void *context)
 
 static bool is_ours (const struct sigaction *action)
 {
-    return (action->sa_flags & SA_SIGINFO) && action->sa_sigaction == note;
+    return (action->sa_flags & SA_SIGINFO) && action->sa_sigaction == note_signal;
 }
 
-static bool is_same (const struct sigaction *a, const struct sigaction *b)
+static bool is_same_action (const struct sigaction *a, const struct sigaction *b)
 {
     if ((a->sa_flags ^ b->sa_flags) & SA_SIGINFO)
         return false;
@@ -189,13 +189,14 @@ static bool is_same (const struct sigaction *a, const struct sigaction *b)
 static bool install (int number)
 {
     struct watched *w = &table[number - 1];
-    struct sigaction now, ours = {.sa_sigaction = note, .sa_flags = SA_SIGINFO | SA_RESTART};
+    struct sigaction now,
+        ours = {.sa_sigaction = note_signal, .sa_flags = SA_SIGINFO | SA_RESTART};
     int layers = atomic_load (&w->layers);
 
     sigaction (number, NULL, &now);
     if (is_ours (&now))
         return false;
-    if (!layers || !is_same (&now, &w->before[layers - 1])) {
+    if (!layers || !is_same_action (&now, &w->before[layers - 1])) {
         if (layers == LAYERS)
             atomic_store (&w->layers, --layers);
         w->before[layers] = now;

@@ -16,7 +16,7 @@
 #include "ckpt/index.h"
 #include "ckpt/store.h"
 
-static gs_status_t damaged (const struct gsi_source *s, const char *what)
+static gs_status_t source_damaged (const struct gsi_source *s, const char *what)
 {
     return gsi_fail (GS_ERR_FORMAT, "%s: %s", s->path, what);
 }
@@ -50,7 +50,7 @@ static gs_status_t read_map (struct gsi_source *s)
 
     if (s->seal.map_dims > GS_FIELD_DIMS_MAX ||
         s->seal.regions > s->seal.file_bytes / (words * sizeof (uint64_t)))
-        return damaged (s, "its map of parts is none");
+        return source_damaged (s, "its map of parts is none");
     if (s->seal.regions && (st = gsi_seal_fetch (s->fd, s->path, s->seal.map_offset,
                                                  s->seal.regions * words * sizeof (uint64_t),
                                                  s->seal.map_crc, &map)))
@@ -62,7 +62,7 @@ static gs_status_t read_map (struct gsi_source *s)
     for (uint64_t i = 0; i < s->seal.regions; i++)
         if (!take_row (s, (uint64_t *) map + i * words, &s->region[i])) {
             free (map);
-            return damaged (s, "its map of parts names what is not there");
+            return source_damaged (s, "its map of parts names what is not there");
         }
     free (map);
     return GS_OK;
@@ -76,7 +76,7 @@ static gs_status_t read_parts (struct gsi_source *s)
     if (!s->seal.parts)
         return GS_OK;
     if (s->seal.parts > s->seal.file_bytes / sizeof (*s->part))
-        return damaged (s, "its table of parts is none");
+        return source_damaged (s, "its table of parts is none");
     if ((st = gsi_seal_fetch (s->fd, s->path, s->seal.parts_offset,
                               s->seal.parts * sizeof (*s->part), s->seal.parts_crc, &parts)))
         return st;
@@ -181,7 +181,7 @@ gs_status_t gsi_source_check_part (struct gsi_source *s, uint64_t part)
         return gsi_fail (GS_ERR_FORMAT, "%s: it has %zu bytes and should have %zu: it is damaged",
                          s->part_path, (size_t) facts.st_size, (size_t) p->file_bytes);
     if (p->image_bytes > p->file_bytes)
-        return damaged (s, "its table of parts is none");
+        return source_damaged (s, "its table of parts is none");
     st = gsi_seal_fetch (s->part_fd, s->part_path, 0, p->image_bytes, p->image_crc, &image);
     free (image);
     return st;

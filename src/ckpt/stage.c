@@ -144,7 +144,7 @@ static gs_status_t await_copies (struct stager *g)
     return st;
 }
 
-static gs_status_t copy (struct stager *g)
+static gs_status_t stage_copy (struct stager *g)
 {
     size_t bytes = g->bytes;
 
@@ -158,13 +158,13 @@ static gs_status_t copy (struct stager *g)
 }
 
 /* The writer may have what was copied. */
-static gs_status_t tell (struct stager *g)
+static gs_status_t stage_tell (struct stager *g)
 {
     gs_status_t st = GS_OK;
 
     if (g->copied == g->told)
         return GS_OK;
-    if ((st = copy (g)) || (g->queue && (st = await_copies (g))))
+    if ((st = stage_copy (g)) || (g->queue && (st = await_copies (g))))
         return st;
     gsi_flow_stage (g->flow, g->copied);
     g->told = g->copied;
@@ -179,11 +179,12 @@ static gs_status_t stage_piece (void *context, const struct gsi_piece *p)
     char *to = gsi_flow_place (g->flow, p->pos);
     gs_status_t st;
 
-    if (p->pos + p->bytes - g->told > g->batch && (st = tell (g)))
+    if (p->pos + p->bytes - g->told > g->batch && (st = stage_tell (g)))
         return st;
     if (!gsi_flow_await_room (g->flow, p->pos + p->bytes, g->patience_ns))
         return GS_ERR_STATE; /* the flow knows why */
-    if (g->bytes && (from != g->from + g->bytes || to != g->to + g->bytes) && (st = copy (g)))
+    if (g->bytes && (from != g->from + g->bytes || to != g->to + g->bytes) &&
+        (st = stage_copy (g)))
         return st;
     if (!g->bytes) {
         g->from = from;
@@ -198,7 +199,7 @@ static gs_status_t stage_all (struct stager *g)
 {
     gs_status_t st = gsi_pieces_each (&g->save->pieces, stage_piece, g);
 
-    return st ? st : tell (g);
+    return st ? st : stage_tell (g);
 }
 
 static gs_status_t stage_on_gpu (struct stager *g)

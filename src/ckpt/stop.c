@@ -96,7 +96,7 @@ static double left_s (const struct gsi_stop *s)
     return s->end_s - 1e-9 * (double) gsi_wall_ns ();
 }
 
-static void begin (struct gsi_stop *s)
+static void begin_watch (struct gsi_stop *s)
 {
     s->end_s = find_end ();
     if (isinf (s->end_s))
@@ -105,12 +105,12 @@ static void begin (struct gsi_stop *s)
         gsi_log (GS_LOG_INFO, "ckpt", "the job ends in %.0f s", left_s (s));
 }
 
-static void look (struct gsi_stop *s, uint64_t *word)
+static void look_for_stop (struct gsi_stop *s, uint64_t *word)
 {
     int64_t now = gsi_now_ns ();
 
     if (!s->called_ns)
-        begin (s);
+        begin_watch (s);
     else
         s->longest_call_s = fmax (s->longest_call_s, 1e-9 * (double) (now - s->called_ns));
     if (!s->called_ns || now - s->looked_ns >= LOOK_NS) {
@@ -172,7 +172,7 @@ static void ask (gs_ckpt_t *c, uint64_t *word)
         word[SIGNAL] =
             ((uint64_t) __builtin_ctzll (came) + 1) << 32 | (UINT32_MAX - (uint32_t) c->rank);
     if (!c->rank)
-        look (s, word);
+        look_for_stop (s, word);
 }
 
 /* All is as it was before a call that failed. */

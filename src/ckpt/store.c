@@ -167,7 +167,7 @@ static void remove_left (const gs_ckpt_t *c, int folder, const char *name)
 
 /* [all] that is not complete, or what nothing was written to for long: another plan of this job
  * step may be writing. A job that has lost the folder cannot give a name to what is gone. */
-static void sweep (const gs_ckpt_t *c, bool all)
+static void sweep_files (const gs_ckpt_t *c, bool all)
 {
     DIR *dir = opendir (c->dir);
     gs_status_t st =
@@ -202,7 +202,7 @@ gs_status_t gsi_store_take (gs_ckpt_t *c, const char *caller)
     st = gsi_lock_take (caller, c->dir, &c->lock, &taken);
     if (!st) {
         snprintf (c->coming.id, sizeof (c->coming.id), "%s", gsi_lock_id (c->lock));
-        sweep (c, taken);
+        sweep_files (c, taken);
     }
     if (st != GS_ERR_IO)
         return st;
@@ -215,7 +215,7 @@ gs_status_t gsi_store_hold (const gs_ckpt_t *c)
     gs_status_t st = gsi_lock_look (c->client.name, c->lock);
 
     if (!st && gsi_lock_took (c->lock))
-        sweep (c, true);
+        sweep_files (c, true);
     return st;
 }
 

@@ -22,7 +22,7 @@ void gsi_tally_end (struct gsi_tally *s)
 }
 
 /* Nothing of this rank's for [bytes]. */
-static void pass (struct gsi_tally *s, uint64_t bytes)
+static void tally_pass (struct gsi_tally *s, uint64_t bytes)
 {
     if (!bytes || !s->running)
         return;
@@ -55,7 +55,7 @@ void gsi_tally_add (struct gsi_tally *s, size_t first, uint64_t region_bytes, ui
             s->bytes = length;
             s->running = 0;
         } else {
-            pass (s, offset - begin - s->end);
+            tally_pass (s, offset - begin - s->end);
         }
         s->running = gsi_crc32c_raw (s->running, at, n);
         offset += n;

@@ -38,7 +38,7 @@ struct order {
     gs_stream_t stream;
 };
 
-static gs_status_t agree (const struct order *o, gs_status_t st)
+static gs_status_t write_agree (const struct order *o, gs_status_t st)
 {
     struct gsi_agreement nothing = {.words = 0};
 
@@ -58,7 +58,7 @@ static void free_save (struct gsi_save *s)
     free (s);
 }
 
-static void *run (void *save)
+static void *run_save (void *save)
 {
     struct gsi_save *s = save;
     gs_status_t st;
@@ -81,7 +81,7 @@ static void begin_work (struct gsi_save *s, gsi_save_work_f work, const char *pa
     s->work = work;
     gsi_flow_again (&s->flow, path);
     if (work)
-        st = gsi_thread_start (&s->worker, run, s, caller);
+        st = gsi_thread_start (&s->worker, run_save, s, caller);
     s->has_worker = work && !st;
     if (st)
         gsi_flow_fail (&s->flow, st);
@@ -102,7 +102,7 @@ static bool is_through (struct gsi_save *s)
 }
 
 /* Of a save that has failed. */
-static void discard (struct gsi_save *s)
+static void discard_save (struct gsi_save *s)
 {
     if (!s->c->rank)
         gsi_store_give_up (s->c, s->step);
@@ -114,7 +114,7 @@ bool gsi_save_come_back (gs_ckpt_t *c)
     if (c->hung && !is_through (c->hung))
         return false;
     if (c->hung)
-        discard (c->hung);
+        discard_save (c->hung);
     c->hung = NULL;
     return true;
 }
@@ -131,7 +131,7 @@ static void end_save (gs_ckpt_t *c, gs_status_t st)
         pthread_join (s->stager, NULL); /* it waits for nothing without a deadline */
     if (is_through (s)) {
         if (st)
-            discard (s);
+            discard_save (s);
         else
             free_save (s);
         return;
@@ -164,7 +164,7 @@ static void report (const struct gsi_save *s)
 /* ---- Its end ---- */
 
 /* Whether this rank has done what it is at, or will not. */
-static bool has_ended (struct gsi_save *s, int64_t until_ns)
+static bool save_has_ended (struct gsi_save *s, int64_t until_ns)
 {
     int64_t patience_ns = gsi_feature_timeout_ns (s->c->comm);
 
@@ -175,7 +175,7 @@ static bool has_ended (struct gsi_save *s, int64_t until_ns)
 /* Collective: whether all ranks have. */
 static gs_status_t have_all_ended (const struct order *o, int64_t until_ns, int *all)
 {
-    return gs_all (o->c->comm, has_ended (o->c->save, until_ns), all, o->stream);
+    return gs_all (o->c->comm, save_has_ended (o->c->save, until_ns), all, o->stream);
 }
 
 /*
@@ -194,7 +194,7 @@ static gs_status_t await_all (const struct order *o)
 
 static gs_status_t agree_on_work (const struct order *o)
 {
-    return agree (o, gsi_failure_repeat (&o->c->save->flow.failure));
+    return write_agree (o, gsi_failure_repeat (&o->c->save->flow.failure));
 }
 
 /* Collective, when all have ended: goes on to the seal, or is [*done]. */
@@ -220,7 +220,7 @@ static gs_status_t go_on (const struct order *o, bool *done)
 }
 
 /* Collective: until it is on disk. */
-static gs_status_t await (const struct order *o)
+static gs_status_t await_save (const struct order *o)
 {
     bool done = false;
     gs_status_t st = GS_OK;
@@ -231,7 +231,7 @@ static gs_status_t await (const struct order *o)
 }
 
 /* Collective, without a wait: whether it is. */
-static gs_status_t look (const struct order *o, bool *done)
+static gs_status_t look_at_save (const struct order *o, bool *done)
 {
     int all = 0;
     gs_status_t st = have_all_ended (o, 0, &all);
@@ -294,8 +294,8 @@ static gs_status_t see_to_previous (const struct order *o, bool *go)
     if (!c->save)
         return GS_OK;
     if (o->mode == NOW || c->opts.busy == GS_CKPT_BUSY_WAIT)
-        return await (o);
-    if ((st = look (o, go)) || *go || c->opts.busy == GS_CKPT_BUSY_SKIP)
+        return await_save (o);
+    if ((st = look_at_save (o, go)) || *go || c->opts.busy == GS_CKPT_BUSY_SKIP)
         return st;
     return gsi_fail (GS_ERR_STATE,
                      "%s: step %" PRId64 " is still being written: wait for it, or choose "
@@ -311,7 +311,7 @@ static gs_status_t compare_now (const struct order *o)
     size_t number = 0;
     gs_status_t st = arrays ? GS_OK : gsi_fail (GS_ERR_NOMEM, "%s: out of memory", o->caller);
 
-    st = agree (o, st);
+    st = write_agree (o, st);
     for (int i = 0; i < c->arrays && !st; i++)
         if (c->array[i].kind == GSI_CKPT_REPLICATED)
             arrays[number++] = (gs_array_t){.name = c->array[i].name,
@@ -409,7 +409,7 @@ static gs_status_t make_files (const struct order *o)
     return learn_part (o);
 }
 
-static void start (const struct order *o)
+static void start_save (const struct order *o)
 {
     struct gsi_save *s = o->c->save;
     gs_status_t st = GS_OK;
@@ -426,7 +426,7 @@ static void start (const struct order *o)
         gsi_flow_fail (&s->flow, st);
 }
 
-static gs_status_t begin (const struct order *o)
+static gs_status_t begin_write (const struct order *o)
 {
     gs_ckpt_t *c = o->c;
     gs_status_t st = GS_OK;
@@ -435,7 +435,7 @@ static gs_status_t begin (const struct order *o)
         st = compare_now (o);
     if (st)
         return st;
-    if ((st = agree (o, make_save (o, &c->save)))) {
+    if ((st = write_agree (o, make_save (o, &c->save)))) {
         if (c->save)
             free_save (c->save);
         c->save = NULL;
@@ -443,7 +443,7 @@ static gs_status_t begin (const struct order *o)
     }
     if ((st = make_files (o)))
         return fail_save (c, st);
-    start (o);
+    start_save (o);
     return GS_OK;
 }
 
@@ -455,14 +455,14 @@ static gs_status_t carry_out (const struct order *o, bool *begun)
     *begun = false;
     if (st || (st = check_order (o)) || (st = see_to_previous (o, begun)) || !*begun)
         return st;
-    st = begin (o);
+    st = begin_write (o);
     *begun = !st;
     return st;
 }
 
 /* ---- The folder ---- */
 
-static gs_status_t take (struct gsi_save *s)
+static gs_status_t take_snapshot (struct gsi_save *s)
 {
     return gsi_store_take (s->c, s->caller);
 }
@@ -478,7 +478,7 @@ gs_status_t gsi_save_take (gs_ckpt_t *c, const char *caller)
                        "%s: the file system still holds the thread that was to "
                        "take folder %s",
                        caller, c->dir);
-    if ((st = agree (&o, st))) {
+    if ((st = write_agree (&o, st))) {
         free (s);
         return st;
     }
@@ -486,7 +486,7 @@ gs_status_t gsi_save_take (gs_ckpt_t *c, const char *caller)
     s->caller = caller;
     c->save = s;
     gsi_flow_open (&s->flow, c->dir, NULL, 0, 0);
-    begin_work (s, c->rank ? NULL : take, c->dir, caller);
+    begin_work (s, c->rank ? NULL : take_snapshot, c->dir, caller);
     if ((st = await_all (&o)) || (st = agree_on_work (&o)))
         return fail_save (c, st);
     end_save (c, GS_OK);
@@ -533,7 +533,7 @@ gs_status_t gs_ckpt_write (gs_ckpt_t *ckpt, int64_t step, gs_stream_t stream)
     bool begun;
     gs_status_t st = carry_out (&o, &begun);
 
-    return gsi_result (st ? st : await (&o));
+    return gsi_result (st ? st : await_save (&o));
 }
 
 gs_status_t gs_ckpt_write_async (gs_ckpt_t *ckpt, int64_t step, int *begun, gs_stream_t stream)
@@ -565,7 +565,7 @@ static gs_status_t end_write (const struct order *o, bool wait, int64_t *written
 {
     int64_t step = o->c->save->step;
     bool done = true;
-    gs_status_t st = wait ? await (o) : look (o, &done);
+    gs_status_t st = wait ? await_save (o) : look_at_save (o, &done);
 
     if (written && !st && done)
         *written = step;

@@ -113,7 +113,7 @@ static const struct gsi_h5_image *image_of (const gs_ckpt_t *c)
 }
 
 /* N.B. File systems in memory take as long for it as for a copy. */
-static gs_status_t reserve (struct writer *w)
+static gs_status_t reserve_bytes (struct writer *w)
 {
     const struct gsi_h5_image *image = image_of (w->save->c);
     gs_status_t st = GS_OK;
@@ -223,7 +223,7 @@ gs_status_t gsi_save_write (struct gsi_save *s)
     }
     if ((st = open_made (s, 0, &w.fd)))
         return st;
-    if (!(st = reserve (&w)))
+    if (!(st = reserve_bytes (&w)))
         st = write_pieces (&w);
     if (w.direct >= 0 && close (w.direct) && !st)
         st = gsi_file_fail (s->path, "close");

@@ -90,7 +90,7 @@ static int rank_of_root (int size, int roots, int i)
     return (int) ((int64_t) size * i / roots);
 }
 
-static gs_status_t prepare (const struct gsi_boot *boot, void *memory, void **room)
+static gs_status_t nccl_prepare (const struct gsi_boot *boot, void *memory, void **room)
 {
     struct card card = {.version = gsi_nccl.version,
                         .average = gsi_env_choice (GSI_ENV_AVG),
@@ -140,7 +140,7 @@ static gs_status_t compare_cards (const struct gsi_coll_setup *setup)
 }
 
 /* Starts NCCL's communicator; collective, without blocking. */
-static gs_status_t start (struct gsi_coll_nccl *c, const struct gsi_coll_setup *setup)
+static gs_status_t nccl_start (struct gsi_coll_nccl *c, const struct gsi_coll_setup *setup)
 {
     ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
     int roots = roots_of (c->size, card_of (setup, 0).ranks_per_root);
@@ -210,7 +210,7 @@ static void dissolve (struct gsi_coll_nccl *c)
     free (c);
 }
 
-static void discard (struct gsi_coll *coll)
+static void nccl_discard (struct gsi_coll *coll)
 {
     struct gsi_coll_nccl *c = (struct gsi_coll_nccl *) coll;
     const struct gsi_device *device = c->device;
@@ -244,7 +244,7 @@ static gs_status_t open_nccl (const struct gsi_coll_setup *setup, struct gsi_col
     st = join_family (c, setup);
     if (!st && !(st = compare_cards (setup))) {
         if (!setup->origin)
-            st = start (c, setup);
+            st = nccl_start (c, setup);
         if (!st)
             st = make_memory (c);
         if (!st && setup->origin) /* last: to give it up would end the origin */
@@ -347,8 +347,8 @@ static gs_status_t scale (const struct gsi_coll_nccl *c, void *buf, size_t count
 }
 
 /* buf[i] = buf[i] / divisor, as hosts do behind a sum. */
-static gs_status_t divide (const struct gsi_coll_nccl *c, void *buf, size_t count,
-                           gs_dtype_t dtype, double divisor, const struct gsi_call *call)
+static gs_status_t nccl_divide (const struct gsi_coll_nccl *c, void *buf, size_t count,
+                                gs_dtype_t dtype, double divisor, const struct gsi_call *call)
 {
     struct gsi_reduction how = {.dtype = dtype, .op = GS_SUM, .divisor = divisor};
 
@@ -402,7 +402,7 @@ static gs_status_t reduce_native (struct gsi_coll_nccl *c, void *buf, size_t cou
     rc =
         gsi_nccl.AllReduce (buf, buf, count * parts, type, op_of (c, how), c->comm, call->stream);
     st = gsi_nccl_settle (c, "ncclAllReduce", rc, call->deadline_ns);
-    return st || average ? st : divide (c, buf, count, how->dtype, divisor, call);
+    return st || average ? st : nccl_divide (c, buf, count, how->dtype, divisor, call);
 }
 
 static bool all_ones (const double *scale, int size)
@@ -413,8 +413,8 @@ static bool all_ones (const double *scale, int size)
     return true;
 }
 
-static gs_status_t allreduce (struct gsi_coll *coll, void *buf, size_t count,
-                              const struct gsi_reduction *how, const struct gsi_call *call)
+static gs_status_t nccl_allreduce (struct gsi_coll *coll, void *buf, size_t count,
+                                   const struct gsi_reduction *how, const struct gsi_call *call)
 {
     struct gsi_coll_nccl *c = (struct gsi_coll_nccl *) coll;
     struct gsi_reduction equal = *how;
@@ -426,8 +426,8 @@ static gs_status_t allreduce (struct gsi_coll *coll, void *buf, size_t count,
     return gsi_nccl_shards_reduce (c, buf, count, &equal, call);
 }
 
-static gs_status_t broadcast (struct gsi_coll *coll, void *buf, size_t bytes, int root,
-                              const struct gsi_call *call)
+static gs_status_t nccl_broadcast (struct gsi_coll *coll, void *buf, size_t bytes, int root,
+                                   const struct gsi_call *call)
 {
     struct gsi_coll_nccl *c = (struct gsi_coll_nccl *) coll;
     ncclResult_t rc = gsi_nccl.Broadcast (buf, buf, bytes, ncclInt8, root, c->comm, call->stream);
@@ -436,8 +436,8 @@ static gs_status_t broadcast (struct gsi_coll *coll, void *buf, size_t bytes, in
     return gsi_nccl_settle (c, "ncclBroadcast", rc, call->deadline_ns);
 }
 
-static gs_status_t allgather (struct gsi_coll *coll, const void *send, void *recv, size_t bytes,
-                              const struct gsi_call *call)
+static gs_status_t nccl_allgather (struct gsi_coll *coll, const void *send, void *recv,
+                                   size_t bytes, const struct gsi_call *call)
 {
     struct gsi_coll_nccl *c = (struct gsi_coll_nccl *) coll;
     ncclResult_t rc = gsi_nccl.AllGather (send, recv, bytes, ncclInt8, c->comm, call->stream);
@@ -452,9 +452,9 @@ static bool is_plain (const struct gsi_coll_nccl *c, const struct gsi_reduction 
     return is_native (c, how) && !(is_half (how->dtype) && how->divisor != 1);
 }
 
-static gs_status_t reduce_scatter (struct gsi_coll *coll, const void *send, void *recv,
-                                   size_t count, const struct gsi_reduction *how,
-                                   const struct gsi_call *call)
+static gs_status_t nccl_reduce_scatter (struct gsi_coll *coll, const void *send, void *recv,
+                                        size_t count, const struct gsi_reduction *how,
+                                        const struct gsi_call *call)
 {
     struct gsi_coll_nccl *c = (struct gsi_coll_nccl *) coll;
     size_t parts = gsi_dtype_is_complex (how->dtype) ? 2 : 1;
@@ -470,11 +470,12 @@ static gs_status_t reduce_scatter (struct gsi_coll *coll, const void *send, void
                           gsi_nccl.ReduceScatter (send, recv, count * parts, type, op_of (c, how),
                                                   c->comm, call->stream),
                           call->deadline_ns);
-    return st || average ? st : divide (c, recv, count, how->dtype, how->divisor, call);
+    return st || average ? st : nccl_divide (c, recv, count, how->dtype, how->divisor, call);
 }
 
-static gs_status_t reduce (struct gsi_coll *coll, const void *send, void *recv, size_t count,
-                           const struct gsi_reduction *how, int root, const struct gsi_call *call)
+static gs_status_t nccl_reduce (struct gsi_coll *coll, const void *send, void *recv, size_t count,
+                                const struct gsi_reduction *how, int root,
+                                const struct gsi_call *call)
 {
     struct gsi_coll_nccl *c = (struct gsi_coll_nccl *) coll;
     size_t parts = gsi_dtype_is_complex (how->dtype) ? 2 : 1;
@@ -492,7 +493,7 @@ static gs_status_t reduce (struct gsi_coll *coll, const void *send, void *recv, 
                           call->deadline_ns);
     if (st || average || c->rank != root)
         return st;
-    return divide (c, recv, count, how->dtype, how->divisor, call);
+    return nccl_divide (c, recv, count, how->dtype, how->divisor, call);
 }
 
 /* A group of reductions, one to each rank from [begin] on, as many as NCCL takes. */
@@ -519,9 +520,10 @@ static gs_status_t reduce_group (struct gsi_coll_nccl *c, const char *send, cons
 }
 
 /* NCCL has no call for parts of different lengths. */
-static gs_status_t reduce_scatterv (struct gsi_coll *coll, const void *send, const size_t *at,
-                                    const size_t *count, void *recv,
-                                    const struct gsi_reduction *how, const struct gsi_call *call)
+static gs_status_t nccl_reduce_scatterv (struct gsi_coll *coll, const void *send,
+                                         const size_t *at, const size_t *count, void *recv,
+                                         const struct gsi_reduction *how,
+                                         const struct gsi_call *call)
 {
     struct gsi_coll_nccl *c = (struct gsi_coll_nccl *) coll;
     size_t own = count[c->rank];
@@ -539,10 +541,10 @@ static gs_status_t reduce_scatterv (struct gsi_coll *coll, const void *send, con
         st = reduce_group (c, send, at, count, recv, how, r, call);
     return st || !own || can_average (c, how)
                ? st
-               : divide (c, recv, own, how->dtype, how->divisor, call);
+               : nccl_divide (c, recv, own, how->dtype, how->divisor, call);
 }
 
-static gs_status_t barrier (struct gsi_coll *coll, const struct gsi_call *call)
+static gs_status_t nccl_barrier (struct gsi_coll *coll, const struct gsi_call *call)
 {
     struct gsi_coll_nccl *c = (struct gsi_coll_nccl *) coll;
     ncclResult_t rc =
@@ -555,20 +557,20 @@ static gs_status_t barrier (struct gsi_coll *coll, const struct gsi_call *call)
 const struct gsi_coll_ops gsi_coll_nccl = {
     .name = "nccl",
     .queued = true,
-    .prepare = prepare,
+    .prepare = nccl_prepare,
     .open = open_nccl,
     .pass = gsi_nccl_pass,
-    .allreduce = allreduce,
-    .broadcast = broadcast,
-    .allgather = allgather,
+    .allreduce = nccl_allreduce,
+    .broadcast = nccl_broadcast,
+    .allgather = nccl_allgather,
     .exchange = gsi_nccl_exchange,
     .messages = gsi_nccl_messages,
-    .reduce_scatter = reduce_scatter,
-    .reduce_scatterv = reduce_scatterv,
-    .reduce = reduce,
-    .barrier = barrier,
+    .reduce_scatter = nccl_reduce_scatter,
+    .reduce_scatterv = nccl_reduce_scatterv,
+    .reduce = nccl_reduce,
+    .barrier = nccl_barrier,
     .poll = poll_nccl,
     .notify_abort = notify_abort,
     .close = close_nccl,
-    .discard = discard,
+    .discard = nccl_discard,
 };

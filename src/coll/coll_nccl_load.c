@@ -30,7 +30,7 @@ static const char *look_up (void *from, struct gsi_nccl *found)
     return NULL;
 }
 
-static gs_status_t load (void)
+static gs_status_t load_nccl (void)
 {
     void *handle = dlopen (LIBRARY, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
     struct gsi_nccl found = {0};
@@ -63,7 +63,7 @@ gs_status_t gsi_coll_nccl_load (void)
 
     pthread_mutex_lock (&guard);
     if (!library)
-        st = load ();
+        st = load_nccl ();
     pthread_mutex_unlock (&guard);
     return st;
 }

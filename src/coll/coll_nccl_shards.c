@@ -60,7 +60,7 @@ void gsi_nccl_shards_close (struct gsi_coll_nccl *c)
 }
 
 /* Elements of the shard of [rank]; the last ones may be short or empty. */
-static size_t length (const struct block *b, int rank)
+static size_t shard_length (const struct block *b, int rank)
 {
     return gsi_step_of (b->count, (size_t) rank * b->shard, b->shard);
 }
@@ -76,7 +76,7 @@ static gs_status_t reduce_shard (struct gsi_coll_nccl *c, const struct block *b,
                                  const struct gsi_reduction *how, const struct gsi_call *call)
 {
     size_t *shard_at = c->length, *shard = shard_at + c->size;
-    size_t *room_at = shard + c->size, *mine = room_at + c->size, own = length (b, c->rank);
+    size_t *room_at = shard + c->size, *mine = room_at + c->size, own = shard_length (b, c->rank);
     struct gsi_exchange x = {.send = b->from,
                              .recv = c->space,
                              .send_at = shard_at,
@@ -87,7 +87,7 @@ static gs_status_t reduce_shard (struct gsi_coll_nccl *c, const struct block *b,
 
     for (int r = 0; r < c->size; r++) {
         shard_at[r] = (size_t) r * b->stride * b->width;
-        shard[r] = length (b, r) * b->width;
+        shard[r] = shard_length (b, r) * b->width;
         room_at[r] = (size_t) r * b->room * b->width;
         mine[r] = own * b->width;
     }
@@ -114,9 +114,9 @@ static gs_status_t collect (struct gsi_coll_nccl *c, const struct block *b, cons
 
     for (int r = 0; r < c->size; r++) {
         shard_at[r] = (size_t) r * b->shard * b->width;
-        shard[r] = root < 0 || c->rank == root ? length (b, r) * b->width : 0;
+        shard[r] = root < 0 || c->rank == root ? shard_length (b, r) * b->width : 0;
         own_at[r] = 0;
-        mine[r] = root < 0 || r == root ? length (b, c->rank) * b->width : 0;
+        mine[r] = root < 0 || r == root ? shard_length (b, c->rank) * b->width : 0;
     }
     return gsi_nccl_exchange (&c->base, &x, call);
 }
@@ -153,8 +153,8 @@ static gs_status_t send_scale (const struct gsi_coll_nccl *c, const struct gsi_r
 }
 
 /* The space serves one stream at a time; a graph cannot wait for what is outside of it. */
-static gs_status_t begin (struct gsi_coll_nccl *c, const struct gsi_reduction *how,
-                          const struct gsi_call *call)
+static gs_status_t begin_shards (struct gsi_coll_nccl *c, const struct gsi_reduction *how,
+                                 const struct gsi_call *call)
 {
     gs_status_t st;
 
@@ -181,8 +181,8 @@ static size_t most_of (const struct gsi_coll_nccl *c, size_t width)
 }
 
 /* The next block of what is [left] at [from]. */
-static struct block cut (const struct gsi_coll_nccl *c, const void *from, size_t left,
-                         size_t width)
+static struct block next_block (const struct gsi_coll_nccl *c, const void *from, size_t left,
+                                size_t width)
 {
     size_t ranks = (size_t) c->size, even = left / ranks + !!(left % ranks);
     size_t most = most_of (c, width);
@@ -198,11 +198,11 @@ gs_status_t gsi_nccl_shards_reduce (struct gsi_coll_nccl *c, void *buf, size_t c
                                     const struct gsi_reduction *how, const struct gsi_call *call)
 {
     size_t width = gs_dtype_size (how->dtype);
-    gs_status_t st = begin (c, how, call);
+    gs_status_t st = begin_shards (c, how, call);
 
     for (size_t done = 0; done < count && !st;) {
         char *at = (char *) buf + done * width;
-        struct block b = cut (c, at, count - done, width);
+        struct block b = next_block (c, at, count - done, width);
         st = reduce_block (c, &b, at, how, call);
         done += b.count;
     }
@@ -214,10 +214,10 @@ gs_status_t gsi_nccl_shards_to_root (struct gsi_coll_nccl *c, const void *send, 
                                      const struct gsi_call *call)
 {
     size_t width = gs_dtype_size (how->dtype);
-    gs_status_t st = begin (c, how, call);
+    gs_status_t st = begin_shards (c, how, call);
 
     for (size_t done = 0; done < count && !st;) {
-        struct block b = cut (c, (const char *) send + done * width, count - done, width);
+        struct block b = next_block (c, (const char *) send + done * width, count - done, width);
         char *own = room (c, &b, c->rank);
         if (!(st = reduce_shard (c, &b, own, how, call)))
             st = collect (c, &b, own, (char *) recv + done * width, root, call);
@@ -231,7 +231,7 @@ gs_status_t gsi_nccl_shards_scatter (struct gsi_coll_nccl *c, const void *send, 
                                      const struct gsi_call *call)
 {
     size_t width = gs_dtype_size (how->dtype), most = most_of (c, width);
-    gs_status_t st = begin (c, how, call);
+    gs_status_t st = begin_shards (c, how, call);
 
     for (size_t done = 0; done < count && !st; done += most) {
         size_t n = count - done < most ? count - done : most;

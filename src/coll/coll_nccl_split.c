@@ -10,8 +10,8 @@
  * N.B. A split does not block, but says ncclSuccess (2.28.9): the origin's state tells when the
  * new communicator is there.
  */
-static gs_status_t split (struct gsi_coll_nccl *origin, int color, int key, ncclComm_t *out,
-                          int64_t deadline_ns)
+static gs_status_t nccl_split (struct gsi_coll_nccl *origin, int color, int key, ncclComm_t *out,
+                               int64_t deadline_ns)
 {
     ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
     ncclResult_t rc;
@@ -28,8 +28,8 @@ gs_status_t gsi_nccl_split (struct gsi_coll_nccl *c, const struct gsi_coll_setup
     gs_status_t st;
 
     origin->entered = true;
-    st = split ((struct gsi_coll_nccl *) origin->coll, origin->rank[0], c->rank, &c->comm,
-                setup->deadline_ns);
+    st = nccl_split ((struct gsi_coll_nccl *) origin->coll, origin->rank[0], c->rank, &c->comm,
+                     setup->deadline_ns);
     if (!st)
         st = gsi_nccl_settle (c, "ncclCommSplit, of the group", ncclInProgress,
                               setup->deadline_ns);
@@ -40,5 +40,6 @@ gs_status_t gsi_nccl_pass (struct gsi_coll *origin, int64_t deadline_ns)
 {
     ncclComm_t none = NULL;
 
-    return split ((struct gsi_coll_nccl *) origin, NCCL_SPLIT_NOCOLOR, 0, &none, deadline_ns);
+    return nccl_split ((struct gsi_coll_nccl *) origin, NCCL_SPLIT_NOCOLOR, 0, &none,
+                       deadline_ns);
 }

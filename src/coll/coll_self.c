@@ -24,8 +24,8 @@ static gs_status_t open_self (const struct gsi_coll_setup *setup, struct gsi_col
     return GS_OK;
 }
 
-static gs_status_t allreduce (struct gsi_coll *coll, void *buf, size_t count,
-                              const struct gsi_reduction *how, const struct gsi_call *call)
+static gs_status_t self_allreduce (struct gsi_coll *coll, void *buf, size_t count,
+                                   const struct gsi_reduction *how, const struct gsi_call *call)
 {
     struct coll_self *self = (struct coll_self *) coll;
     const void *const source = buf;
@@ -36,15 +36,15 @@ static gs_status_t allreduce (struct gsi_coll *coll, void *buf, size_t count,
     return GS_OK;
 }
 
-static gs_status_t broadcast (struct gsi_coll *coll, void *buf, size_t bytes, int root,
-                              const struct gsi_call *call)
+static gs_status_t self_broadcast (struct gsi_coll *coll, void *buf, size_t bytes, int root,
+                                   const struct gsi_call *call)
 {
     (void) coll, (void) buf, (void) bytes, (void) root, (void) call;
     return GS_OK;
 }
 
-static gs_status_t allgather (struct gsi_coll *coll, const void *send, void *recv, size_t bytes,
-                              const struct gsi_call *call)
+static gs_status_t self_allgather (struct gsi_coll *coll, const void *send, void *recv,
+                                   size_t bytes, const struct gsi_call *call)
 {
     (void) coll, (void) call;
     if (send != recv)
@@ -52,8 +52,8 @@ static gs_status_t allgather (struct gsi_coll *coll, const void *send, void *rec
     return GS_OK;
 }
 
-static gs_status_t exchange (struct gsi_coll *coll, const struct gsi_exchange *x,
-                             const struct gsi_call *call)
+static gs_status_t self_exchange (struct gsi_coll *coll, const struct gsi_exchange *x,
+                                  const struct gsi_call *call)
 {
     (void) coll, (void) call;
     if (x->recv_bytes[0] && x->recv + x->recv_at[0] != x->send + x->send_at[0])
@@ -61,38 +61,40 @@ static gs_status_t exchange (struct gsi_coll *coll, const struct gsi_exchange *x
     return GS_OK;
 }
 
-static gs_status_t reduce_scatter (struct gsi_coll *coll, const void *send, void *recv,
-                                   size_t count, const struct gsi_reduction *how,
-                                   const struct gsi_call *call)
+static gs_status_t self_reduce_scatter (struct gsi_coll *coll, const void *send, void *recv,
+                                        size_t count, const struct gsi_reduction *how,
+                                        const struct gsi_call *call)
 {
     if (send != recv)
         memcpy (recv, send, count * gs_dtype_size (how->dtype));
-    return allreduce (coll, recv, count, how, call);
+    return self_allreduce (coll, recv, count, how, call);
 }
 
-static gs_status_t reduce_scatterv (struct gsi_coll *coll, const void *send, const size_t *at,
-                                    const size_t *count, void *recv,
-                                    const struct gsi_reduction *how, const struct gsi_call *call)
+static gs_status_t self_reduce_scatterv (struct gsi_coll *coll, const void *send,
+                                         const size_t *at, const size_t *count, void *recv,
+                                         const struct gsi_reduction *how,
+                                         const struct gsi_call *call)
 {
-    return count[0]
-               ? reduce_scatter (coll, (const char *) send + at[0], recv, count[0], how, call)
-               : GS_OK;
+    return count[0] ? self_reduce_scatter (coll, (const char *) send + at[0], recv, count[0], how,
+                                           call)
+                    : GS_OK;
 }
 
-static gs_status_t reduce (struct gsi_coll *coll, const void *send, void *recv, size_t count,
-                           const struct gsi_reduction *how, int root, const struct gsi_call *call)
+static gs_status_t self_reduce (struct gsi_coll *coll, const void *send, void *recv, size_t count,
+                                const struct gsi_reduction *how, int root,
+                                const struct gsi_call *call)
 {
     (void) root;
-    return reduce_scatter (coll, send, recv, count, how, call);
+    return self_reduce_scatter (coll, send, recv, count, how, call);
 }
 
-static gs_status_t barrier (struct gsi_coll *coll, const struct gsi_call *call)
+static gs_status_t self_barrier (struct gsi_coll *coll, const struct gsi_call *call)
 {
     (void) coll, (void) call;
     return GS_OK;
 }
 
-static void discard (struct gsi_coll *coll)
+static void self_discard (struct gsi_coll *coll)
 {
     free (coll);
 }
@@ -100,21 +102,21 @@ static void discard (struct gsi_coll *coll)
 static gs_status_t close_self (struct gsi_coll *coll, const struct gsi_call *call)
 {
     (void) call;
-    discard (coll);
+    self_discard (coll);
     return GS_OK;
 }
 
 const struct gsi_coll_ops gsi_coll_self = {
     .name = "self",
     .open = open_self,
-    .allreduce = allreduce,
-    .broadcast = broadcast,
-    .allgather = allgather,
-    .exchange = exchange,
-    .reduce_scatter = reduce_scatter,
-    .reduce_scatterv = reduce_scatterv,
-    .reduce = reduce,
-    .barrier = barrier,
+    .allreduce = self_allreduce,
+    .broadcast = self_broadcast,
+    .allgather = self_allgather,
+    .exchange = self_exchange,
+    .reduce_scatter = self_reduce_scatter,
+    .reduce_scatterv = self_reduce_scatterv,
+    .reduce = self_reduce,
+    .barrier = self_barrier,
     .close = close_self,
-    .discard = discard,
+    .discard = self_discard,
 };

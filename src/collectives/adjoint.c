@@ -38,11 +38,11 @@ struct slot {
 };
 
 /* What a rank tells about its slot. */
-struct word {
+struct excess_word {
     double excess; /* by which it differs from the average, over what is allowed; NaN: unknown */
     int32_t status;
 };
-_Static_assert(sizeof (struct word) <= GSI_SCRATCH_BYTES, "words are gathered in scratch");
+_Static_assert(sizeof (struct excess_word) <= GSI_SCRATCH_BYTES, "words are gathered in scratch");
 
 static double precision (gs_dtype_t dtype)
 {
@@ -118,10 +118,10 @@ static gs_status_t make_adjoint (struct slot *s, void *sum)
 }
 
 /* What all ranks tell; [bad] becomes the first one with an excess or a failure. */
-static gs_status_t tell (struct slot *s, double excess, gs_status_t own, int *bad)
+static gs_status_t tell_excess (struct slot *s, double excess, gs_status_t own, int *bad)
 {
-    struct word mine = {excess, (int32_t) own};
-    const struct word *all = s->comm->scratch;
+    struct excess_word mine = {excess, (int32_t) own};
+    const struct excess_word *all = s->comm->scratch;
     gs_status_t st =
         gsi_staging_control (s->comm, &mine, s->comm->scratch, sizeof (mine), &s->call);
 
@@ -133,8 +133,8 @@ static gs_status_t tell (struct slot *s, double excess, gs_status_t own, int *ba
 }
 
 /* The work of verify with its memory: the adjoint, a copy of an array, and two of doubles. */
-static gs_status_t compare (struct slot *s, void *sum, void *staging, double *numbers,
-                            double *result)
+static gs_status_t compare_adjoints (struct slot *s, void *sum, void *staging, double *numbers,
+                                     double *result)
 {
     size_t parts = s->count * (gsi_dtype_is_complex (s->dtype) ? 2 : 1);
     gs_status_t st = make_adjoint (s, sum);
@@ -155,7 +155,7 @@ static gs_status_t verify (struct slot *s, bool *refused)
     gs_comm_t *comm = s->comm;
     size_t bytes = s->count * gs_dtype_size (s->dtype) + 1;
     bool queued = comm->inflight && !s->call.staged;
-    const struct word *all = comm->scratch;
+    const struct excess_word *all = comm->scratch;
     void *staging = queued ? malloc (bytes) : NULL;
     double *numbers = malloc (4 * sizeof (double) * s->count + 1), result = 0;
     gs_status_t st, own = (staging || !queued) && numbers ? GS_OK : GS_ERR_NOMEM;
@@ -165,9 +165,9 @@ static gs_status_t verify (struct slot *s, bool *refused)
         own = comm->device->ops->alloc (comm->device, bytes, &s->sum);
     else if (!own)
         own = (s->sum = malloc (bytes)) ? GS_OK : GS_ERR_NOMEM;
-    if (!(st = tell (s, 0, own, &bad)) && bad < 0 &&
-        !(st = compare (s, s->sum, staging, numbers, &result)))
-        st = tell (s, result, GS_OK, &bad);
+    if (!(st = tell_excess (s, 0, own, &bad)) && bad < 0 &&
+        !(st = compare_adjoints (s, s->sum, staging, numbers, &result)))
+        st = tell_excess (s, result, GS_OK, &bad);
     if (!st && bad >= 0) {
         *refused = true;
         st = all[bad].status

@@ -163,8 +163,8 @@ struct gsi_exchange gsi_pieces_exchange (const gs_comm_t *comm, const void *send
                                  .recv_bytes = words (comm, RECV_BYTES)};
 }
 
-static void lay_out (const gs_comm_t *comm, const struct gsi_pieces *p, size_t width, int only,
-                     int which)
+static void lay_out_pieces (const gs_comm_t *comm, const struct gsi_pieces *p, size_t width,
+                            int only, int which)
 {
     size_t *at = words (comm, which), *bytes = words (comm, which + 1), next = 0;
 
@@ -188,12 +188,12 @@ static void lay_same (const gs_comm_t *comm, size_t size, int only, int which)
 void gsi_pieces_send (const gs_comm_t *comm, const struct gsi_pieces *from, size_t width,
                       int only)
 {
-    lay_out (comm, from, width, only, SEND_AT);
+    lay_out_pieces (comm, from, width, only, SEND_AT);
 }
 
 void gsi_pieces_recv (const gs_comm_t *comm, const struct gsi_pieces *to, size_t width, int only)
 {
-    lay_out (comm, to, width, only, RECV_AT);
+    lay_out_pieces (comm, to, width, only, RECV_AT);
 }
 
 void gsi_pieces_send_same (const gs_comm_t *comm, size_t bytes, int only)

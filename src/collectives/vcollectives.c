@@ -8,12 +8,12 @@
 #include "device/runs.h"
 
 /* What a rank tells about a call of these. */
-struct word {
+struct count_word {
     uint64_t count;  /* elements of its piece */
     uint64_t room;   /* elements that it can take in all */
     uint64_t digest; /* of the counts that it was given; 0: none */
 };
-_Static_assert(sizeof (struct word) <= GSI_SCRATCH_BYTES, "words are gathered in scratch");
+_Static_assert(sizeof (struct count_word) <= GSI_SCRATCH_BYTES, "words are gathered in scratch");
 
 static uint64_t digest_of (const gs_comm_t *comm, const size_t *counts)
 {
@@ -21,13 +21,14 @@ static uint64_t digest_of (const gs_comm_t *comm, const size_t *counts)
 }
 
 /* A piece of [count] here; what the others have is known once ranks have told it. */
-static struct word tell (const gs_comm_t *comm, size_t count, size_t room, const size_t *counts)
+static struct count_word own_count (const gs_comm_t *comm, size_t count, size_t room,
+                                    const size_t *counts)
 {
-    return (struct word){count, room, counts ? digest_of (comm, counts) : 0};
+    return (struct count_word){count, room, counts ? digest_of (comm, counts) : 0};
 }
 
 /* Whether the ranks told the same, on all of them alike; [counts] are those of the pieces. */
-static gs_status_t judge (const gs_comm_t *comm, const char *caller, const struct word *all,
+static gs_status_t judge (const gs_comm_t *comm, const char *caller, const struct count_word *all,
                           const size_t *counts)
 {
     uint64_t digest = digest_of (comm, counts);
@@ -58,10 +59,11 @@ static gs_status_t judge (const gs_comm_t *comm, const char *caller, const struc
  * Finds out the counts of all ranks: they tell each other, but on GPUs where this rank was given
  * them, and so all were. [*counts] becomes memory of [comm]. On failure the call has ended.
  */
-static gs_status_t learn (gs_comm_t *comm, const char *caller, const struct word *own,
-                          const struct gsi_call *call, bool given, const size_t **counts)
+static gs_status_t learn_counts (gs_comm_t *comm, const char *caller,
+                                 const struct count_word *own, const struct gsi_call *call,
+                                 bool given, const size_t **counts)
 {
-    const struct word *all = comm->scratch;
+    const struct count_word *all = comm->scratch;
     size_t *heard = comm->lengths + GSI_LENGTHS_COUNTS * (size_t) comm->team.size;
     gs_status_t st;
 
@@ -122,7 +124,7 @@ gs_status_t gs_allgatherv (gs_comm_t *comm, const void *send, size_t send_count,
     struct gsi_extent in, out;
     struct gsi_exchange x;
     struct gsi_call call;
-    struct word own;
+    struct count_word own;
     gs_status_t st = gsi_call_check (comm, caller, send, send_count, dtype, &in);
 
     if (st || (st = check_room (comm, caller, &to, send_count, recv_room, dtype, &out)) ||
@@ -132,8 +134,8 @@ gs_status_t gs_allgatherv (gs_comm_t *comm, const void *send, size_t send_count,
     call.staged = out.bytes ? out.staged : in.staged;
     if ((st = gsi_call_begin (comm, GSI_OP_ALLGATHERV, 0, dtype, 0, stream, &call)))
         return gsi_result (st);
-    own = tell (comm, send_count, recv_room, counts);
-    if ((st = learn (comm, caller, &own, &call, counts, &to.counts)))
+    own = own_count (comm, send_count, recv_room, counts);
+    if ((st = learn_counts (comm, caller, &own, &call, counts, &to.counts)))
         return gsi_result (st);
     x = gsi_pieces_exchange (comm, send, recv);
     x.own = in.bytes;
@@ -152,7 +154,7 @@ gs_status_t gs_gatherv (gs_comm_t *comm, const void *send, size_t send_count, vo
     struct gsi_extent in, out = {0};
     struct gsi_exchange x;
     struct gsi_call call;
-    struct word own;
+    struct count_word own;
     bool is_root;
     gs_status_t st = gsi_pieces_root (comm, caller, root);
 
@@ -167,8 +169,8 @@ gs_status_t gs_gatherv (gs_comm_t *comm, const void *send, size_t send_count, vo
     call.staged = in.bytes ? in.staged : out.staged;
     if ((st = gsi_call_begin (comm, GSI_OP_GATHERV, 0, dtype, root, stream, &call)))
         return gsi_result (st);
-    own = tell (comm, send_count, is_root ? recv_room : SIZE_MAX, counts);
-    if ((st = learn (comm, caller, &own, &call, counts, &to.counts)))
+    own = own_count (comm, send_count, is_root ? recv_room : SIZE_MAX, counts);
+    if ((st = learn_counts (comm, caller, &own, &call, counts, &to.counts)))
         return gsi_result (st);
     x = gsi_pieces_exchange (comm, send, recv);
     gsi_pieces_send_same (comm, in.bytes, root);
@@ -186,7 +188,7 @@ gs_status_t gs_scatterv (gs_comm_t *comm, const void *send, const size_t *counts
     struct gsi_extent in = {0}, out;
     struct gsi_exchange x;
     struct gsi_call call;
-    struct word own;
+    struct count_word own;
     char mine[16];
     bool is_root;
     gs_status_t st = gsi_pieces_root (comm, caller, root);
@@ -207,8 +209,8 @@ gs_status_t gs_scatterv (gs_comm_t *comm, const void *send, const size_t *counts
     call.staged = out.bytes ? out.staged : in.staged;
     if ((st = gsi_call_begin (comm, GSI_OP_SCATTERV, 0, dtype, root, stream, &call)))
         return gsi_result (st);
-    own = tell (comm, recv_count, SIZE_MAX, is_root ? counts : NULL);
-    if ((st = learn (comm, caller, &own, &call, true, &from.counts)))
+    own = own_count (comm, recv_count, SIZE_MAX, is_root ? counts : NULL);
+    if ((st = learn_counts (comm, caller, &own, &call, true, &from.counts)))
         return gsi_result (st);
     x = gsi_pieces_exchange (comm, send, recv);
     gsi_pieces_send (comm, &from, gs_dtype_size (dtype),
@@ -261,7 +263,7 @@ gs_status_t gsi_reduce_scatterv (gs_comm_t *comm, const struct gsi_face *as, con
     struct gsi_extent in, out;
     struct gsi_exchange x;
     struct gsi_call call;
-    struct word own;
+    struct count_word own;
     bool any = false;
     gs_status_t st = gsi_call_check (comm, as->caller, recv, recv_count, dtype, &out);
 
@@ -275,8 +277,8 @@ gs_status_t gsi_reduce_scatterv (gs_comm_t *comm, const struct gsi_face *as, con
     call.staged = in.staged;
     if ((st = gsi_call_begin (comm, as->op, 0, dtype, as->argument, stream, &call)))
         return st;
-    own = tell (comm, recv_count, SIZE_MAX, counts);
-    if ((st = learn (comm, as->caller, &own, &call, true, &from.counts)))
+    own = own_count (comm, recv_count, SIZE_MAX, counts);
+    if ((st = learn_counts (comm, as->caller, &own, &call, true, &from.counts)))
         return st;
     x = gsi_pieces_exchange (comm, send, recv);
     gsi_pieces_send (comm, &from, gs_dtype_size (dtype), GSI_PIECES_ALL);

@@ -59,8 +59,8 @@ static gs_status_t read_opts (const gs_comm_opts_t *opts, struct gsi_plan *plan)
  * Joins options and environment. On failure the plan has usable deadlines all the same: the
  * failure travels on the rank's card, so that the other ranks need not wait for this one.
  */
-static gs_status_t make_plan (const char *caller, const gs_comm_opts_t *opts,
-                              struct gsi_plan *plan)
+static gs_status_t plan_of_options (const char *caller, const gs_comm_opts_t *opts,
+                                    struct gsi_plan *plan)
 {
     gs_status_t st = gsi_env_check ();
 
@@ -146,7 +146,7 @@ gs_status_t gs_comm_create (const gs_comm_opts_t *opts, gs_comm_t **comm)
     *comm = NULL;
     if ((st = gsi_process_use ("gs_comm_create")))
         return gsi_result (st);
-    planned = make_plan ("gs_comm_create", opts, &plan);
+    planned = plan_of_options ("gs_comm_create", opts, &plan);
     if ((st = gsi_boot_open (plan.transport, begin_ns + plan.boot_timeout_ns, &boot)))
         return gsi_result (st);
     return gsi_result (gsi_comm_build (boot, &plan, planned,
@@ -172,7 +172,7 @@ gs_status_t gs_comm_create_from_id (const gs_unique_id_t *id, int rank, int size
                          rank, size);
     if ((st = gsi_process_use ("gs_comm_create_from_id")))
         return gsi_result (st);
-    planned = make_plan ("gs_comm_create_from_id", opts, &plan);
+    planned = plan_of_options ("gs_comm_create_from_id", opts, &plan);
     if ((st = gsi_boot_id_open (id, rank, size, &boot)))
         return gsi_result (st);
     return gsi_result (gsi_comm_build (boot, &plan, planned,
@@ -192,7 +192,7 @@ gs_status_t gs_comm_from_mpi_fint (int mpi_comm, const gs_comm_opts_t *opts, gs_
     *comm = NULL;
     if ((st = gsi_process_use ("gs_comm_from_mpi")))
         return gsi_result (st);
-    planned = make_plan ("gs_comm_from_mpi", opts, &plan);
+    planned = plan_of_options ("gs_comm_from_mpi", opts, &plan);
     if ((st = gsi_boot_from_mpi (mpi_comm, &boot)))
         return gsi_result (st);
     return gsi_result (gsi_comm_build (boot, &plan, planned,

@@ -107,7 +107,7 @@ static gs_status_t find_carrier (struct create *c)
  * The parts of a create that no other rank takes part in; a failure goes onto the card. All that
  * is needed behind the exchange is allocated here: from there on others wait for this rank.
  */
-static gs_status_t prepare (struct create *c)
+static gs_status_t prepare_create (struct create *c)
 {
     size_t size = (size_t) c->comm->boot->size;
 
@@ -155,7 +155,7 @@ gs_status_t gsi_create_decline (struct gsi_boot *boot, const struct gsi_plan *pl
 }
 
 /* Gives every rank all cards, and all the same verdict on them. */
-static gs_status_t exchange (struct create *c)
+static gs_status_t exchange_cards (struct create *c)
 {
     struct gsi_boot *boot = c->comm->boot;
     gs_status_t st;
@@ -182,7 +182,7 @@ static gs_status_t fall_back (struct create *c)
     if (!st)
         st = prepare_carrier (c);
     put_failure (&c->card, st);
-    return exchange (c);
+    return exchange_cards (c);
 }
 
 /* The variable by which Slurm or the user gave this process GPUs; NULL if there is none. */
@@ -263,7 +263,7 @@ static gs_status_t others (void *context)
 }
 
 /* What a notice of this rank tells of it. */
-static void tell (void *context, struct gsi_told *own)
+static void tell_notice (void *context, struct gsi_told *own)
 {
     gsi_peers_own (context, own);
 }
@@ -272,14 +272,14 @@ static void tell (void *context, struct gsi_told *own)
  * Tells all ranks how the start went on this one, [st]. A fence as well: nobody goes on, into MPI
  * for instance, while others wait inside NCCL. Those come at their deadline at the latest.
  */
-static gs_status_t meet (struct create *c, gs_status_t st)
+static gs_status_t report_start (struct create *c, gs_status_t st)
 {
     gsi_record_give_up (&c->comm->record, st, c->comm->culprit, 0);
     return gsi_boot_agree (c->comm->boot, st, c->deadline_ns + LATEST_NS);
 }
 
 /* Starts the transport once all cards are read. */
-static gs_status_t start (struct create *c)
+static gs_status_t start_transport (struct create *c)
 {
     gs_comm_t *comm = c->comm;
     size_t size = (size_t) comm->boot->size;
@@ -288,7 +288,7 @@ static gs_status_t start (struct create *c)
                                    .life = &comm->life,
                                    .deadline_ns = c->deadline_ns,
                                    .others = others,
-                                   .tell = tell,
+                                   .tell = tell_notice,
                                    .context = comm,
                                    .cards = c->coll_cards,
                                    .origin = c->plan->origin};
@@ -310,11 +310,11 @@ static gs_status_t start (struct create *c)
         st = c->ops->open (&setup, &comm->coll);
         gsi_gpu_unlock (comm);
     }
-    return c->ops->queued ? meet (c, st) : st;
+    return c->ops->queued ? report_start (c, st) : st;
 }
 
 /* The new transport failed: others may wait for us still, and on GPUs they read our record. */
-static gs_status_t give_up (gs_comm_t *comm, gs_status_t st)
+static gs_status_t give_up_create (gs_comm_t *comm, gs_status_t st)
 {
     st = gsi_failure_blame (comm, st);
     gsi_record_give_up (&comm->record, st, comm->culprit, 0);
@@ -328,7 +328,7 @@ static gs_status_t give_up (gs_comm_t *comm, gs_status_t st)
 }
 
 /* Gathers every rank's status over the new transport, so that all return the worst. */
-static gs_status_t agree (gs_comm_t *comm, gs_status_t st, int64_t deadline_ns)
+static gs_status_t agree_on_create (gs_comm_t *comm, gs_status_t st, int64_t deadline_ns)
 {
     struct gsi_call call = {.op = GSI_OP_NONE, .deadline_ns = deadline_ns};
     int32_t mine = (int32_t) st;
@@ -340,7 +340,7 @@ static gs_status_t agree (gs_comm_t *comm, gs_status_t st, int64_t deadline_ns)
         gsi_gpu_unlock (comm);
     }
     if (carried)
-        return give_up (comm, st ? st : carried);
+        return give_up_create (comm, st ? st : carried);
     for (int r = 0; r < comm->team.size && !st; r++)
         if (all[r])
             st = gsi_fail ((gs_status_t) all[r],
@@ -363,7 +363,7 @@ static double lap_us (int64_t *begin_ns)
  * Adds to the text of [st] who has died since the cards were exchanged. The last rank to come may
  * have begun just then, and its deadline is as much later.
  */
-static gs_status_t blame (struct create *c, gs_status_t st)
+static gs_status_t blame_create (struct create *c, gs_status_t st)
 {
     struct gsi_boot *boot = c->comm->boot;
 
@@ -383,10 +383,10 @@ static gs_status_t join (struct create *c, gs_status_t planned)
     if (!comm->boot->rank && !comm->boot->is_group)
         gsi_env_warn_misspelt ();
     write_card (comm->boot, c->plan, &c->card);
-    st = planned ? gsi_fail (planned, "%s", c->plan->text) : prepare (c);
+    st = planned ? gsi_fail (planned, "%s", c->plan->text) : prepare_create (c);
     put_failure (&c->card, st);
     comm->times.transport_us = lap_us (&begin_ns);
-    st = exchange (c);
+    st = exchange_cards (c);
     comm->times.exchange_us = lap_us (&begin_ns);
     c->met_ns = begin_ns;
     if (st)
@@ -396,13 +396,13 @@ static gs_status_t join (struct create *c, gs_status_t planned)
                                 comm->boot->rank, comm->boot->size, comm->boot->host);
     gsi_watchdog_expect (comm, c->deadline_ns + LATEST_NS);
     gsi_watchdog_open (comm);
-    if (!(st = start (c)))
-        st = agree (comm, recorded, c->deadline_ns);
+    if (!(st = start_transport (c)))
+        st = agree_on_create (comm, recorded, c->deadline_ns);
     gsi_watchdog_expect (comm, 0);
     if (comm->inflight) /* which has a thread of its own */
         gsi_watchdog_close (comm);
     if ((st == GS_ERR_TIMEOUT || st == GS_ERR_TRANSPORT) && !c->ops->queued)
-        st = blame (c, st);
+        st = blame_create (c, st);
     comm->times.transport_us += lap_us (&begin_ns);
     if (!st && !comm->team.rank)
         gsi_log (GS_LOG_INFO, "comm",

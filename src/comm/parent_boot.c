@@ -21,7 +21,7 @@
 
 #define ROUND_BYTES 640 /* of a rank in a round: the same on all, whatever they say */
 
-struct word {
+struct round_word {
     int32_t bytes; /* that this rank says; 0: it takes part for the others */
     char content[ROUND_BYTES - 4];
 };
@@ -37,7 +37,7 @@ gs_status_t gsi_parent_boot_open (struct gsi_parent_boot *m, gs_comm_t *parent,
                                   const struct gsi_call *call)
 {
     *m = (struct gsi_parent_boot){.parent = parent, .call = call};
-    m->said = malloc ((size_t) parent->team.size * sizeof (struct word));
+    m->said = malloc ((size_t) parent->team.size * sizeof (struct round_word));
     return m->said ? GS_OK : gsi_fail (GS_ERR_NOMEM, "out of memory");
 }
 
@@ -71,7 +71,7 @@ static gs_status_t take_part (struct gsi_parent_boot *m, const void *data, size_
 {
     struct gsi_call call = *m->call;
     const struct gsi_coll_ops *ops = m->parent->coll->ops;
-    struct word mine = {.bytes = (int32_t) bytes};
+    struct round_word mine = {.bytes = (int32_t) bytes};
     gs_status_t st = GS_OK;
 
     if (m->broken)
@@ -86,11 +86,12 @@ static gs_status_t take_part (struct gsi_parent_boot *m, const void *data, size_
     return st ? break_up (m, st) : GS_OK;
 }
 
-static gs_status_t exchange (struct gsi_boot *base, const void *card, size_t bytes, void *cards,
-                             int64_t deadline_ns)
+static gs_status_t parent_exchange (struct gsi_boot *base, const void *card, size_t bytes,
+                                    void *cards, int64_t deadline_ns)
 {
     struct boot_meeting *boot = (struct boot_meeting *) base;
-    const struct word *said = (const struct word *) (const void *) boot->meeting->said;
+    const struct round_word *said =
+        (const struct round_word *) (const void *) boot->meeting->said;
     gs_status_t st = take_part (boot->meeting, card, bytes, deadline_ns);
 
     for (int i = 0; i < base->size && cards && !st; i++) {
@@ -111,7 +112,7 @@ static void close_meeting (struct gsi_boot *base)
 }
 
 static const struct gsi_boot_ops ops_of_meeting = {
-    .name = "group", .exchange = exchange, .close = close_meeting};
+    .name = "group", .exchange = parent_exchange, .close = close_meeting};
 
 gs_status_t gsi_parent_boot_boot (struct gsi_parent_boot *m, const int *member, int size,
                                   int rank, const char *job, struct gsi_boot **out)

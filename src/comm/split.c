@@ -58,7 +58,7 @@ struct split {
 /* ---- Who is in which group ---- */
 
 /* All ranks must make the same split. */
-static gs_status_t compare (const struct split *s)
+static gs_status_t compare_splits (const struct split *s)
 {
     const struct ask *zero = &s->all[0];
 
@@ -174,8 +174,8 @@ static gs_status_t gather_members (struct split *s)
 /* ---- Making it ---- */
 
 /* The options of the group: its parent's. */
-static gs_status_t make_plan (const struct split *s, struct gsi_coll_origin *origin,
-                              struct gsi_plan *plan)
+static gs_status_t plan_of_group (const struct split *s, struct gsi_coll_origin *origin,
+                                  struct gsi_plan *plan)
 {
     const gs_comm_t *parent = s->comm;
     gs_status_t st = gsi_env_check ();
@@ -214,8 +214,8 @@ static void name_job (const struct split *s, char *job)
 }
 
 /* The create of this rank's group; the other ranks' run beside it. */
-static gs_status_t make (struct split *s, struct gsi_coll_origin *origin, int64_t deadline_ns,
-                         gs_comm_t **out)
+static gs_status_t make_group (struct split *s, struct gsi_coll_origin *origin,
+                               int64_t deadline_ns, gs_comm_t **out)
 {
     struct gsi_boot *boot;
     struct gsi_plan plan;
@@ -226,13 +226,13 @@ static gs_status_t make (struct split *s, struct gsi_coll_origin *origin, int64_
     name_job (s, job);
     if ((st = gsi_parent_boot_boot (&s->meeting, s->member, s->size, s->rank, job, &boot)))
         return gsi_fail (st, "%s: out of memory", s->caller);
-    planned = make_plan (s, origin, &plan);
+    planned = plan_of_group (s, origin, &plan);
     return gsi_comm_build (boot, &plan, planned, (double) (gsi_now_ns () - begin_ns) / 1e3,
                            deadline_ns, out);
 }
 
 /* What all ranks make of [st] of each; a rank without a failure of its own gets another's. */
-static gs_status_t agree (struct split *s, gs_status_t st, int64_t deadline_ns)
+static gs_status_t agree_on_split (struct split *s, gs_status_t st, int64_t deadline_ns)
 {
     if (s->meeting.broken)
         return st ? st : s->meeting.broken;
@@ -250,13 +250,13 @@ static gs_status_t make_together (struct split *s, gs_comm_t **out)
     origin.rank = s->member;
     gsi_parent_boot_begin (&s->meeting, &origin);
     if (!st && s->size)
-        st = make (s, &origin, deadline_ns, out);
+        st = make_group (s, &origin, deadline_ns, out);
     /* Texts of the create number the ranks of the group. */
     snprintf (text, sizeof (text), "a group of %d ranks: %.900s", s->size, gsi_last_text ());
     gsi_parent_boot_end (&s->meeting, deadline_ns);
     if (st)
         gsi_fail (st, "%s", text);
-    verdict = agree (s, st, deadline_ns + END_NS);
+    verdict = agree_on_split (s, st, deadline_ns + END_NS);
     if (verdict && st) /* this rank knows best what it has seen itself */
         return gsi_fail (verdict, "%s", text);
     if (!verdict && s->comm->inflight) /* a start that failed has ended the origin */
@@ -265,23 +265,23 @@ static gs_status_t make_together (struct split *s, gs_comm_t **out)
 }
 
 /* Inside the call: what each asks for, the verdict, the groups. */
-static gs_status_t work (struct split *s, gs_comm_t **out)
+static gs_status_t work_split (struct split *s, gs_comm_t **out)
 {
     bool any = false;
     gs_status_t st = s->ranks->ops->exchange (s->ranks, &s->mine, sizeof (s->mine), s->all,
                                               s->call.deadline_ns);
 
-    if (st || (st = compare (s)) || (st = first_failure (s)))
+    if (st || (st = compare_splits (s)) || (st = first_failure (s)))
         return st;
     if (s->mine.kind == LIST && !lists_fit (s))
-        return agree (s, name_stranger (s), s->call.deadline_ns);
+        return agree_on_split (s, name_stranger (s), s->call.deadline_ns);
     for (int r = 0; r < s->comm->team.size && !any; r++)
         any = s->all[r].color >= 0;
     return any ? make_together (s, out) : GS_OK;
 }
 
 /* What the work needs; it must be there before other ranks are told anything. */
-static gs_status_t prepare (struct split *s)
+static gs_status_t prepare_split (struct split *s)
 {
     gs_status_t st = gsi_inflight_drain (s->comm, &s->call);
 
@@ -307,7 +307,7 @@ static gs_status_t undo (struct split *s, gs_comm_t *group, gs_status_t st)
     return gsi_fail (st, "%s", text);
 }
 
-static gs_status_t run (struct split *s, gs_comm_t **out)
+static gs_status_t run_split (struct split *s, gs_comm_t **out)
 {
     gs_comm_t *group = NULL;
     gs_status_t st;
@@ -318,10 +318,10 @@ static gs_status_t run (struct split *s, gs_comm_t **out)
                   gsi_last_text ());
     if ((st = gsi_call_begin (s->comm, GSI_OP_SPLIT, 0, (gs_dtype_t) 0, 0, NULL, &s->call)))
         return st;
-    if ((st = prepare (s)))
+    if ((st = prepare_split (s)))
         s->meeting.broken = st; /* the other ranks wait: this tells them */
     else
-        st = work (s, &group);
+        st = work_split (s, &group);
     if (st && !s->meeting.broken)
         gsi_call_refuse (s->comm, st);
     else
@@ -338,7 +338,7 @@ static gs_status_t run (struct split *s, gs_comm_t **out)
 }
 
 /* Begins a split: NULL in [out] where there is one. */
-static gs_status_t begin (struct split *s, gs_comm_t *comm, enum kind kind, gs_comm_t **out)
+static gs_status_t begin_split (struct split *s, gs_comm_t *comm, enum kind kind, gs_comm_t **out)
 {
     gs_status_t st = gsi_comm_valid (comm, words[kind].caller);
 
@@ -351,7 +351,7 @@ static gs_status_t begin (struct split *s, gs_comm_t *comm, enum kind kind, gs_c
 }
 
 /* Notes a failure of this rank's own checks, which the other ranks are told of. */
-static void refuse (struct split *s, gs_status_t st)
+static void refuse_split (struct split *s, gs_status_t st)
 {
     s->mine.status = (int32_t) st;
     s->mine.color = GS_COLOR_NONE;
@@ -363,12 +363,12 @@ static gs_status_t run_colors (struct split *s, int color, int key, gs_comm_t **
     s->mine.color = s->mine.number = color;
     s->mine.key = key;
     if (color < GS_COLOR_NONE)
-        refuse (s, gsi_fail (GS_ERR_ARG,
-                             "color %d is negative: give 0 or more, or GS_COLOR_NONE (%d)", color,
-                             GS_COLOR_NONE));
+        refuse_split (s, gsi_fail (GS_ERR_ARG,
+                                   "color %d is negative: give 0 or more, or GS_COLOR_NONE (%d)",
+                                   color, GS_COLOR_NONE));
     if (!out && s->mine.kind != ROW)
-        refuse (s, gsi_fail (GS_ERR_ARG, "group is NULL"));
-    return run (s, out);
+        refuse_split (s, gsi_fail (GS_ERR_ARG, "group is NULL"));
+    return run_split (s, out);
 }
 
 /* ---- The functions ---- */
@@ -376,7 +376,7 @@ static gs_status_t run_colors (struct split *s, int color, int key, gs_comm_t **
 gs_status_t gs_comm_split (gs_comm_t *comm, int color, int key, gs_comm_t **group)
 {
     struct split s;
-    gs_status_t st = begin (&s, comm, COLORS, group);
+    gs_status_t st = begin_split (&s, comm, COLORS, group);
 
     return gsi_result (st ? st : run_colors (&s, color, key, group));
 }
@@ -384,7 +384,7 @@ gs_status_t gs_comm_split (gs_comm_t *comm, int color, int key, gs_comm_t **grou
 gs_status_t gs_comm_split_node (gs_comm_t *comm, gs_comm_t **group)
 {
     struct split s;
-    gs_status_t st = begin (&s, comm, NODE, group);
+    gs_status_t st = begin_split (&s, comm, NODE, group);
 
     return gsi_result (st ? st : run_colors (&s, comm->team.node, 0, group));
 }
@@ -392,7 +392,7 @@ gs_status_t gs_comm_split_node (gs_comm_t *comm, gs_comm_t **group)
 gs_status_t gs_comm_split_rail (gs_comm_t *comm, gs_comm_t **group)
 {
     struct split s;
-    gs_status_t st = begin (&s, comm, RAIL, group);
+    gs_status_t st = begin_split (&s, comm, RAIL, group);
 
     return gsi_result (st ? st : run_colors (&s, comm->team.local_rank, comm->team.node, group));
 }
@@ -425,7 +425,7 @@ gs_status_t gs_comm_split_grid (gs_comm_t *comm, int rows, int columns, gs_comm_
 {
     struct split s;
     int32_t shape[3] = {rows, columns, (row != NULL) + 2 * (column != NULL)};
-    gs_status_t st = begin (&s, comm, ROW, row), fits;
+    gs_status_t st = begin_split (&s, comm, ROW, row), fits;
     char text[GSI_TEXT_MAX];
 
     if (column)
@@ -434,13 +434,13 @@ gs_status_t gs_comm_split_grid (gs_comm_t *comm, int rows, int columns, gs_comm_
         return gsi_result (st);
     memcpy (s.mine.shape, shape, sizeof (shape));
     if ((fits = complete_grid (comm->team.size, &rows, &columns)))
-        refuse (&s, fits);
-    st = fits ? run (&s, NULL)
+        refuse_split (&s, fits);
+    st = fits ? run_split (&s, NULL)
               : run_colors (&s, row ? comm->team.rank / columns : GS_COLOR_NONE,
                             comm->team.rank % columns, row);
     if (st || !column)
         return gsi_result (st);
-    begin (&s, comm, COLUMN, column);
+    begin_split (&s, comm, COLUMN, column);
     memcpy (s.mine.shape, shape, sizeof (shape));
     if (!(st = run_colors (&s, comm->team.rank % columns, comm->team.rank / columns, column)) ||
         !row)
@@ -489,21 +489,21 @@ static gs_status_t check_list (struct split *s, int n, const int *ranks)
 gs_status_t gs_comm_split_list (gs_comm_t *comm, int n, const int *ranks, gs_comm_t **group)
 {
     struct split s;
-    gs_status_t st = begin (&s, comm, LIST, group);
+    gs_status_t st = begin_split (&s, comm, LIST, group);
 
     if (st)
         return gsi_result (st);
     s.list = ranks;
     s.mine.color = GS_COLOR_NONE;
     if ((st = check_list (&s, n, ranks))) {
-        refuse (&s, st);
+        refuse_split (&s, st);
     } else if (!group) {
-        refuse (&s, gsi_fail (GS_ERR_ARG, "group is NULL"));
+        refuse_split (&s, gsi_fail (GS_ERR_ARG, "group is NULL"));
     } else if (n) {
         s.mine.color =
             (int64_t) (gsi_hash (ranks, (size_t) n * sizeof (*ranks)) & (uint64_t) INT64_MAX);
         s.mine.count = n;
         s.mine.number = ranks[0];
     }
-    return gsi_result (run (&s, group));
+    return gsi_result (run_split (&s, group));
 }

@@ -38,7 +38,8 @@ static gs_status_t same_wishes (const struct gsi_card *cards, int r)
 }
 
 /* A card that no gradsync has written: what is in it would lead astray who reads on. */
-static gs_status_t damaged (const struct gsi_card *card, int r, const char *what, int32_t value)
+static gs_status_t card_damaged (const struct gsi_card *card, int r, const char *what,
+                                 int32_t value)
 {
     return gsi_fail (GS_ERR_BOOT,
                      "the card of rank %d (host %.71s) is damaged: its %s is %d: has something "
@@ -50,11 +51,13 @@ static gs_status_t damaged (const struct gsi_card *card, int r, const char *what
 static gs_status_t readable (const struct gsi_card *card, int r)
 {
     if (card->status < GS_OK || card->status > GS_ERR_STATE)
-        return damaged (card, r, "status", card->status);
+        return card_damaged (card, r, "status", card->status);
     if (!memchr (card->host, 0, sizeof (card->host)))
-        return damaged (card, r, "host without an end, its length", (int) sizeof (card->host));
+        return card_damaged (card, r, "host without an end, its length",
+                             (int) sizeof (card->host));
     if (!memchr (card->text, 0, sizeof (card->text)))
-        return damaged (card, r, "text without an end, its length", (int) sizeof (card->text));
+        return card_damaged (card, r, "text without an end, its length",
+                             (int) sizeof (card->text));
     return GS_OK;
 }
 
@@ -76,7 +79,7 @@ static gs_status_t in_range (const struct gsi_card *card, int r)
 
     for (size_t i = 0; i < sizeof (fields) / sizeof (fields[0]); i++)
         if (fields[i].value < fields[i].least || fields[i].value > fields[i].most)
-            return damaged (card, r, fields[i].name, fields[i].value);
+            return card_damaged (card, r, fields[i].name, fields[i].value);
     return GS_OK;
 }
 

@@ -32,7 +32,7 @@ static struct seat *make_seats (const struct gsi_team *team, void *room)
     return seats;
 }
 
-static gs_status_t choose (const struct gsi_card *card, int rank, struct seat *seat)
+static gs_status_t choose_gpu (const struct gsi_card *card, int rank, struct seat *seat)
 {
     int count = card->gpus.count;
 
@@ -85,7 +85,7 @@ gs_status_t gsi_gpu_map_make (const struct gsi_card *cards, const struct gsi_tea
     gs_status_t st = GS_OK;
 
     for (int r = 0; r < team->size && !st; r++)
-        st = choose (&cards[r], r, &seats[r]);
+        st = choose_gpu (&cards[r], r, &seats[r]);
     for (int r = 0; r < team->size && !st; r++)
         st = is_alone (cards, seats, r);
     *ordinal = seats[team->rank].ordinal;
@@ -112,7 +112,7 @@ bool gsi_gpu_map_hidden (const struct gsi_card *cards, const struct gsi_team *te
     for (int r = 0; r < team->size && !found; r++) {
         int before = seats[r].before;
 
-        if (choose (&cards[r], r, &seats[r]))
+        if (choose_gpu (&cards[r], r, &seats[r]))
             break;
         found = before >= 0 && (!sees (&cards[before], id_of (&cards[r], &seats[r])) ||
                                 !sees (&cards[r], id_of (&cards[before], &seats[before])));

@@ -27,7 +27,7 @@ void gsi_f16_of_floats_portable (uint16_t *out, const float *in, size_t n)
 
 /* N.B. clang 14 does not know "f16c" in __builtin_cpu_supports; "avx2" asks the system as well.
  */
-static bool look (void)
+static bool find_runs (void)
 {
     unsigned a, b, c = 0, d;
 
@@ -40,7 +40,7 @@ bool gsi_has_f16c (void)
     int has = atomic_load_explicit (&known, memory_order_relaxed);
 
     if (!has) {
-        has = look () ? 2 : 1;
+        has = find_runs () ? 2 : 1;
         atomic_store_explicit (&known, has, memory_order_relaxed);
     }
     return has == 2;

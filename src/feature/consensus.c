@@ -45,8 +45,8 @@ static gs_status_t find_ranks (gs_comm_t *comm, struct gsi_agreement *a, gs_stre
 }
 
 /* One exchange: the largest of [words] words behind the first, which is for failures. */
-static gs_status_t exchange (gs_comm_t *comm, const char *caller, gs_status_t own, uint64_t *most,
-                             int words, gs_stream_t stream)
+static gs_status_t exchange_words (gs_comm_t *comm, const char *caller, gs_status_t own,
+                                   uint64_t *most, int words, gs_stream_t stream)
 {
     gs_status_t st;
 
@@ -62,7 +62,7 @@ gs_status_t gsi_consensus_most (gs_comm_t *comm, const char *caller, gs_status_t
     uint64_t most[1 + GSI_AGREE_WORDS];
 
     memcpy (most + 1, word, (size_t) words * sizeof (*word));
-    if (!(st = exchange (comm, caller, st, most, words, stream)))
+    if (!(st = exchange_words (comm, caller, st, most, words, stream)))
         memcpy (word, most + 1, (size_t) words * sizeof (*word));
     return st;
 }
@@ -77,7 +77,7 @@ gs_status_t gsi_consensus (gs_comm_t *comm, const char *caller, gs_status_t st,
         most[1 + 2 * i] = a->word[i];
         most[2 + 2 * i] = ~a->word[i];
     }
-    if ((st = exchange (comm, caller, st, most, 2 * a->words, stream)))
+    if ((st = exchange_words (comm, caller, st, most, 2 * a->words, stream)))
         return st;
     for (int i = 0; i < a->words; i++) {
         a->most = most[1 + 2 * i];

@@ -42,7 +42,8 @@ void gsi_host_access_close (struct gsi_host_access *f)
     f->pinned = NULL;
 }
 
-static gs_status_t copy (struct gsi_host_access *f, void *to, const void *from, size_t bytes)
+static gs_status_t copy_piece (struct gsi_host_access *f, void *to, const void *from,
+                               size_t bytes)
 {
     gs_status_t st = gs_device_copy (f->comm, to, from, bytes, f->stream);
 
@@ -59,7 +60,7 @@ gs_status_t gsi_host_access (struct gsi_host_access *f, const void *at, size_t b
     if (!f->pinned || !bytes)
         return GS_OK;
     *out = f->pinned;
-    return copy (f, f->pinned, at, bytes);
+    return copy_piece (f, f->pinned, at, bytes);
 }
 
 void *gsi_host_access_room (const struct gsi_host_access *f, void *at)
@@ -69,5 +70,5 @@ void *gsi_host_access_room (const struct gsi_host_access *f, void *at)
 
 gs_status_t gsi_host_access_put (struct gsi_host_access *f, void *at, size_t bytes)
 {
-    return f->pinned && bytes ? copy (f, at, f->pinned, bytes) : GS_OK;
+    return f->pinned && bytes ? copy_piece (f, at, f->pinned, bytes) : GS_OK;
 }

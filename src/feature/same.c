@@ -34,14 +34,14 @@ void gsi_text_add (struct gsi_text *t, const char *format, ...)
     t->used += length;
 }
 
-struct work {
+struct same_work {
     gs_comm_t *comm;
     const char *caller, *cure;
     gs_stream_t stream;
 };
 
 /* Says in which line the texts of two ranks differ first. */
-static gs_status_t tell_difference (const struct work *w, const int *rank, char **text)
+static gs_status_t tell_difference (const struct same_work *w, const int *rank, char **text)
 {
     char *line[2];
 
@@ -56,7 +56,7 @@ static gs_status_t tell_difference (const struct work *w, const int *rank, char 
 }
 
 /* The texts of two ranks, of at most [bytes] each, on all of them. */
-static gs_status_t name_difference (const struct work *w, const struct gsi_text *mine,
+static gs_status_t name_difference (const struct same_work *w, const struct gsi_text *mine,
                                     const int *rank, size_t bytes)
 {
     struct gsi_agreement a = {.words = 0};
@@ -78,7 +78,7 @@ static gs_status_t name_difference (const struct work *w, const struct gsi_text 
 gs_status_t gsi_same (gs_comm_t *comm, const struct gsi_text *mine, const char *caller,
                       const char *cure, gs_stream_t stream)
 {
-    struct work w = {comm, caller, cure, stream};
+    struct same_work w = {comm, caller, cure, stream};
     struct gsi_agreement a = {.words = 2, .word = {gsi_host_digest (mine->at, mine->used, 0)}};
     uint64_t most = mine->used;
     int rank[2];

@@ -22,11 +22,11 @@ struct gs_boundary {
 };
 
 /* What the ends tell each other; all in words of one size. */
-struct word {
+struct end_word {
     uint64_t status; /* not GS_OK: this end cannot go on */
     uint64_t dims, dtype, shape[GS_BOUNDARY_DIMS_MAX];
 };
-#define WORD_COUNT (sizeof (struct word) / sizeof (uint64_t))
+#define WORD_COUNT (sizeof (struct end_word) / sizeof (uint64_t))
 
 /* ---- Making it ---- */
 
@@ -73,7 +73,7 @@ static gs_status_t check_shape (const size_t *shape, int dims, gs_dtype_t dtype,
 }
 
 /* "2 x 3 of GS_F32" */
-static void describe (const struct word *word, char *text, size_t room)
+static void describe_end (const struct end_word *word, char *text, size_t room)
 {
     size_t used;
     int dims = word->dims < GS_BOUNDARY_DIMS_MAX ? (int) word->dims : GS_BOUNDARY_DIMS_MAX;
@@ -84,8 +84,8 @@ static void describe (const struct word *word, char *text, size_t room)
 }
 
 /* The same verdict on both ends; a failure of this one has its text already. */
-static gs_status_t compare (const gs_boundary_t *b, const struct word *own,
-                            const struct word *other, int peer)
+static gs_status_t compare_ends (const gs_boundary_t *b, const struct end_word *own,
+                                 const struct end_word *other, int peer)
 {
     const gs_comm_t *comm = b->comm;
     char mine[256], theirs[256];
@@ -98,8 +98,8 @@ static gs_status_t compare (const gs_boundary_t *b, const struct word *own,
                          caller, peer, comm->hosts[peer]);
     if (!memcmp (own, other, sizeof (*own)))
         return GS_OK;
-    describe (own, mine, sizeof (mine));
-    describe (other, theirs, sizeof (theirs));
+    describe_end (own, mine, sizeof (mine));
+    describe_end (other, theirs, sizeof (theirs));
     return gsi_fail (GS_ERR_MISMATCH,
                      "%s: rank %d (host %s) expects %s, rank %d (host %s) expects %s: both ends "
                      "must give the same shape and dtype",
@@ -108,7 +108,8 @@ static gs_status_t compare (const gs_boundary_t *b, const struct word *own,
 }
 
 /* Both ends tell, whatever their own checks said. */
-static gs_status_t tell (gs_comm_t *comm, const struct word *own, struct word *other, int peer)
+static gs_status_t tell_peer (gs_comm_t *comm, const struct end_word *own, struct end_word *other,
+                              int peer)
 {
     char text[GSI_TEXT_MAX];
     gs_status_t st, ended;
@@ -132,7 +133,7 @@ static gs_status_t tell (gs_comm_t *comm, const struct word *own, struct word *o
 gs_status_t gs_boundary_create (gs_comm_t *comm, int from, int to, const size_t *shape, int dims,
                                 gs_dtype_t dtype, gs_boundary_t **boundary)
 {
-    struct word own = {.dims = (uint64_t) dims, .dtype = dtype}, other;
+    struct end_word own = {.dims = (uint64_t) dims, .dtype = dtype}, other;
     gs_boundary_t made = {.magic = MAGIC, .comm = comm, .from = from, .to = to, .dtype = dtype},
                   *b;
     gs_status_t st;
@@ -150,8 +151,8 @@ gs_status_t gs_boundary_create (gs_comm_t *comm, int from, int to, const size_t 
     if (!(b = calloc (1, sizeof (*b))) && !own.status)
         own.status = gsi_fail (GS_ERR_NOMEM, "%s: out of memory", caller);
     peer = comm->team.rank == from ? to : from;
-    if (!(st = tell (comm, &own, &other, peer)))
-        st = compare (&made, &own, &other, peer);
+    if (!(st = tell_peer (comm, &own, &other, peer)))
+        st = compare_ends (&made, &own, &other, peer);
     if (st) {
         free (b);
         return gsi_result (st);

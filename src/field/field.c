@@ -13,7 +13,7 @@
 enum kind { NOWHERE, ON_HOST, ON_DEVICE };
 
 /* What a rank tells about its call; all in words of one size. */
-struct word {
+struct block_word {
     uint64_t dims, dtype, receivers; /* receivers: root + 1 */
     uint64_t kind;                   /* enum kind, of the memory of block, else of field */
     uint64_t status;                 /* not GS_OK: this rank cannot go on */
@@ -21,13 +21,13 @@ struct word {
     struct gsi_block block;
     uint64_t shape[GS_FIELD_DIMS_MAX];
 };
-#define WORD_COUNT (sizeof (struct word) / sizeof (uint64_t))
+#define WORD_COUNT (sizeof (struct block_word) / sizeof (uint64_t))
 
 /*
  * A call. Of [words], one for each rank, the own one is known first. Back, which is the gradient,
  * goes from the field to blocks; who receives there has a field to give.
  */
-struct work {
+struct field_work {
     gs_comm_t *comm;
     const char *caller;
     bool back;
@@ -39,14 +39,14 @@ struct work {
     struct gsi_extent in, out;
     size_t room;   /* elements of the field, where it is received */
     char *meeting; /* where blocks come together before they are placed */
-    struct word own, *words;
+    struct block_word own, *words;
     const uint64_t *shape;
     size_t *counts, *displs; /* [size] of the blocks, in [meeting], or in the field itself */
 };
 
 /* ---- Before ranks talk ---- */
 
-static gs_status_t multiply (const struct work *w, const char *what, const size_t *extents,
+static gs_status_t multiply (const struct field_work *w, const char *what, const size_t *extents,
                              size_t *count)
 {
     *count = 1;
@@ -62,7 +62,7 @@ static gs_status_t multiply (const struct work *w, const char *what, const size_
     return GS_OK;
 }
 
-static gs_status_t check_scalars (const struct work *w, const size_t *extents,
+static gs_status_t check_scalars (const struct field_work *w, const size_t *extents,
                                   const size_t *offsets, const size_t *shape)
 {
     gs_status_t st = gsi_comm_valid (w->comm, w->caller);
@@ -82,8 +82,8 @@ static gs_status_t check_scalars (const struct work *w, const size_t *extents,
 }
 
 /* Checks what this rank gives, and makes its word. */
-static gs_status_t look_at (struct work *w, const size_t *extents, const size_t *offsets,
-                            const size_t *shape)
+static gs_status_t look_at_block (struct field_work *w, const size_t *extents,
+                                  const size_t *offsets, const size_t *shape)
 {
     size_t count;
     gs_status_t st = multiply (w, "block", extents, &count);
@@ -95,10 +95,10 @@ static gs_status_t look_at (struct work *w, const size_t *extents, const size_t 
          (st = gsi_call_check (w->comm, w->caller, w->field, w->room, w->dtype, &w->out)) ||
          (st = gsi_pieces_pair (w->comm, w->caller, w->block, &w->in, w->field, &w->out, false))))
         return st;
-    w->own = (struct word){.dims = (uint64_t) w->dims,
-                           .dtype = w->dtype,
-                           .receivers = (uint64_t) (w->root + 1),
-                           .has_shape = w->receives};
+    w->own = (struct block_word){.dims = (uint64_t) w->dims,
+                                 .dtype = w->dtype,
+                                 .receivers = (uint64_t) (w->root + 1),
+                                 .has_shape = w->receives};
     if (w->in.bytes || w->out.bytes)
         w->own.kind = !w->comm->inflight || (w->in.bytes ? w->in.staged : w->out.staged)
                           ? ON_HOST
@@ -113,7 +113,7 @@ static gs_status_t look_at (struct work *w, const size_t *extents, const size_t 
 
 /* ---- What the ranks told ---- */
 
-static gs_status_t disagree (const struct work *w, const char *what, int rank)
+static gs_status_t disagree (const struct field_work *w, const char *what, int rank)
 {
     return gsi_fail (GS_ERR_MISMATCH,
                      "%s: rank %d (host %s) gives another %s than the ranks before it: all ranks "
@@ -122,13 +122,13 @@ static gs_status_t disagree (const struct work *w, const char *what, int rank)
 }
 
 /* Whether all give the same where they must; finds the shape. On all ranks alike. */
-static gs_status_t compare (struct work *w)
+static gs_status_t compare_blocks (struct field_work *w)
 {
-    const struct word *first = w->words;
+    const struct block_word *first = w->words;
     int of_kind[] = {-1, -1, -1}; /* a rank whose memory is so */
 
     for (int r = 0; r < w->comm->team.size; r++) {
-        const struct word *word = &w->words[r];
+        const struct block_word *word = &w->words[r];
         if (word->dims != first->dims)
             return disagree (w, "number of dimensions", r);
         if (word->dtype != first->dtype)
@@ -153,7 +153,7 @@ static gs_status_t compare (struct work *w)
 /* ---- Where blocks go ---- */
 
 /* Whether the whole block is a run of the field's memory. */
-static bool is_run (const struct work *w, const struct word *word)
+static bool is_run (const struct field_work *w, const struct block_word *word)
 {
     for (int d = gsi_block_first_whole (&word->block, w->dims, w->shape) - 1; d >= 0; d--)
         if (word->block.extents[d] != 1)
@@ -162,7 +162,7 @@ static bool is_run (const struct work *w, const struct word *word)
 }
 
 /* Sets counts and displs; returns whether blocks go to the field itself. */
-static bool lay_out (struct work *w)
+static bool lay_out_blocks (struct field_work *w)
 {
     static const size_t start[GS_FIELD_DIMS_MAX];
     bool direct = true;
@@ -171,7 +171,7 @@ static bool lay_out (struct work *w)
     for (int r = 0; r < w->comm->team.size; r++)
         direct = direct && is_run (w, &w->words[r]);
     for (int r = 0; r < w->comm->team.size; r++) {
-        const struct word *word = &w->words[r];
+        const struct block_word *word = &w->words[r];
         w->counts[r] = gsi_block_count (&word->block, w->dims);
         w->displs[r] = next;
         if (direct)
@@ -184,7 +184,7 @@ static bool lay_out (struct work *w)
 }
 
 /* A block in dimension [last], from which on its elements follow each other, and two before. */
-static struct gsi_box box_of (const struct work *w, const struct word *word, int last)
+static struct gsi_box box_of (const struct field_work *w, const struct block_word *word, int last)
 {
     struct gsi_box box = {.planes = last > 1 ? word->block.extents[last - 2] : 1,
                           .rows = last > 0 ? word->block.extents[last - 1] : 1,
@@ -200,7 +200,7 @@ static struct gsi_box box_of (const struct work *w, const struct word *word, int
 }
 
 /* Copies [box] of the field from [at], or to it. */
-static gs_status_t move (const struct work *w, const struct gsi_box *box, char *at)
+static gs_status_t move_block (const struct field_work *w, const struct gsi_box *box, char *at)
 {
     enum gsi_box_way way = w->back ? GSI_BOX_TAKE : GSI_BOX_PUT;
 
@@ -211,7 +211,8 @@ static gs_status_t move (const struct work *w, const struct gsi_box *box, char *
 }
 
 /* Copies a block from [at] to its place, or back. */
-static gs_status_t place (const struct work *w, const struct word *word, char *at)
+static gs_status_t place_block (const struct field_work *w, const struct block_word *word,
+                                char *at)
 {
     size_t index[GS_FIELD_DIMS_MAX] = {0};
     int last = gsi_block_first_whole (&word->block, w->dims, w->shape),
@@ -221,7 +222,7 @@ static gs_status_t place (const struct work *w, const struct word *word, char *a
 
     do {
         box.begin = gsi_block_place (&word->block, w->dims, w->shape, index, outer);
-        st = move (w, &box, at);
+        st = move_block (w, &box, at);
         at += gsi_box_count (&box) * gs_dtype_size (w->dtype);
         for (d = outer - 1; d >= 0 && ++index[d] == word->block.extents[d]; d--)
             index[d] = 0;
@@ -231,7 +232,7 @@ static gs_status_t place (const struct work *w, const struct word *word, char *a
 
 /* ---- The call ---- */
 
-static gs_status_t gather (struct work *w, char *to, size_t room)
+static gs_status_t gather_blocks (struct field_work *w, char *to, size_t room)
 {
     size_t count = w->counts[w->comm->team.rank];
 
@@ -243,7 +244,7 @@ static gs_status_t gather (struct work *w, char *to, size_t room)
 }
 
 /* The gradient: blocks from [from], where they lie as gather would put them. */
-static gs_status_t scatter (struct work *w, const char *from)
+static gs_status_t scatter (struct field_work *w, const char *from)
 {
     size_t count = w->counts[w->comm->team.rank];
 
@@ -254,27 +255,28 @@ static gs_status_t scatter (struct work *w, const char *from)
                         w->stream);
 }
 
-static gs_status_t place_all (const struct work *w)
+static gs_status_t place_all (const struct field_work *w)
 {
     gs_status_t st = GS_OK;
 
     for (int r = 0; r < w->comm->team.size && w->receives && !st; r++)
         if (w->counts[r])
-            st = place (w, &w->words[r], w->meeting + w->displs[r] * gs_dtype_size (w->dtype));
+            st = place_block (w, &w->words[r],
+                              w->meeting + w->displs[r] * gs_dtype_size (w->dtype));
     return st;
 }
 
-static gs_status_t meet (struct work *w)
+static gs_status_t exchange_blocks (struct field_work *w)
 {
     gs_status_t st;
 
     if (w->back)
         return (st = place_all (w)) ? st : scatter (w, w->meeting);
-    return (st = gather (w, w->meeting, w->room)) ? st : place_all (w);
+    return (st = gather_blocks (w, w->meeting, w->room)) ? st : place_all (w);
 }
 
 /* Memory of the GPU where blocks meet; all ranks know whether all have it. */
-static gs_status_t get_meeting (struct work *w)
+static gs_status_t get_meeting (struct field_work *w)
 {
     const struct gsi_device *device = w->comm->device;
     void *memory = NULL;
@@ -290,14 +292,14 @@ static gs_status_t get_meeting (struct work *w)
 }
 
 /* The same on GPUs. What meets there is waited for before its memory is freed. */
-static gs_status_t meet_on_gpu (struct work *w)
+static gs_status_t meet_on_gpu (struct field_work *w)
 {
     const struct gsi_device *device = w->comm->device;
     int previous;
     gs_status_t st = get_meeting (w), waited;
 
     if (!st && !(st = device->ops->streams->enter (device, &previous))) {
-        st = meet (w);
+        st = exchange_blocks (w);
         device->ops->streams->leave (device, previous);
         waited = gs_comm_wait (w->comm, w->stream);
         st = st ? st : waited;
@@ -309,35 +311,35 @@ static gs_status_t meet_on_gpu (struct work *w)
 }
 
 /* The same on hosts, where all have told whether they have memory. */
-static gs_status_t meet_on_host (struct work *w)
+static gs_status_t meet_on_host (struct field_work *w)
 {
     for (int r = 0; r < w->comm->team.size; r++)
         if (w->words[r].status)
             return gsi_fail ((gs_status_t) w->words[r].status,
                              "%s: no memory on rank %d (host %s) for blocks on their way",
                              w->caller, r, w->comm->hosts[r]);
-    return meet (w);
+    return exchange_blocks (w);
 }
 
-static gs_status_t assemble (struct work *w)
+static gs_status_t assemble (struct field_work *w)
 {
     struct gsi_blocks blocks = {w->comm, w->caller,          w->dims,
                                 NULL,    &w->words[0].block, sizeof (*w->words)};
-    gs_status_t st = compare (w);
+    gs_status_t st = compare_blocks (w);
 
     blocks.shape = w->shape; /* which is known now */
     if (st || (st = gsi_blocks_check (&blocks, (const struct gsi_block **) (void *) w->counts)))
         return st;
-    if (lay_out (w))
-        return w->back ? scatter (w, w->field) : gather (w, w->field, w->room);
+    if (lay_out_blocks (w))
+        return w->back ? scatter (w, w->field) : gather_blocks (w, w->field, w->room);
     for (int r = 0; r < w->comm->team.size; r++)
         if (w->words[r].kind == ON_DEVICE)
             return meet_on_gpu (w);
     return meet_on_host (w);
 }
 
-static gs_status_t run (struct work *w, const size_t *extents, const size_t *offsets,
-                        const size_t *shape)
+static gs_status_t run_field (struct field_work *w, const size_t *extents, const size_t *offsets,
+                              const size_t *shape)
 {
     gs_comm_t *comm = w->comm;
     size_t size;
@@ -349,7 +351,7 @@ static gs_status_t run (struct work *w, const size_t *extents, const size_t *off
     w->receives = w->root == -1 || w->root == comm->team.rank;
     if (!w->receives)
         w->field = NULL;
-    if ((st = look_at (w, extents, offsets, shape)))
+    if ((st = look_at_block (w, extents, offsets, shape)))
         return st;
     w->words = calloc (size, sizeof (*w->words));
     w->counts = calloc (size, 2 * sizeof (*w->counts));
@@ -375,32 +377,32 @@ gs_status_t gs_gather_field (gs_comm_t *comm, const void *block, const size_t *e
                              const size_t *offsets, void *field, const size_t *shape, int dims,
                              gs_dtype_t dtype, int root, gs_stream_t stream)
 {
-    struct work w = {.comm = comm,
-                     .caller = "gs_gather_field",
-                     .block = (char *) (uintptr_t) block, /* only read */
-                     .field = field,
-                     .dims = dims,
-                     .root = root,
-                     .dtype = dtype,
-                     .stream = stream};
+    struct field_work w = {.comm = comm,
+                           .caller = "gs_gather_field",
+                           .block = (char *) (uintptr_t) block, /* only read */
+                           .field = field,
+                           .dims = dims,
+                           .root = root,
+                           .dtype = dtype,
+                           .stream = stream};
 
-    return gsi_result (run (&w, extents, offsets, shape));
+    return gsi_result (run_field (&w, extents, offsets, shape));
 }
 
 gs_status_t gs_gather_field_backward (gs_comm_t *comm, const void *grad_y, const size_t *shape,
                                       void *grad_x, const size_t *extents, const size_t *offsets,
                                       int dims, gs_dtype_t dtype, int root, gs_stream_t stream)
 {
-    struct work w = {.comm = comm,
-                     .caller = "gs_gather_field_backward",
-                     .back = true,
-                     .block = grad_x,
-                     .field = (char *) (uintptr_t) grad_y, /* only read */
-                     .dims = dims,
-                     .root = root,
-                     .dtype = dtype,
-                     .stream = stream};
+    struct field_work w = {.comm = comm,
+                           .caller = "gs_gather_field_backward",
+                           .back = true,
+                           .block = grad_x,
+                           .field = (char *) (uintptr_t) grad_y, /* only read */
+                           .dims = dims,
+                           .root = root,
+                           .dtype = dtype,
+                           .stream = stream};
     gs_status_t st = gsi_gradient_dtype (w.caller, dtype);
 
-    return gsi_result (st ? st : run (&w, extents, offsets, shape));
+    return gsi_result (st ? st : run_field (&w, extents, offsets, shape));
 }

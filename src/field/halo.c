@@ -14,7 +14,7 @@
 #include "p2p/p2p.h"
 
 /* A call: which box leaves on each side, what becomes of it, and the same of what comes in. */
-struct work {
+struct halo_call {
     gs_halo_t *halo;
     char *field;
     struct gsi_call call;
@@ -24,7 +24,7 @@ struct work {
     enum gsi_box_way leave, come;
 };
 
-static bool on_gpu (const struct work *w)
+static bool on_gpu (const struct halo_call *w)
 {
     return w->rooms == &w->halo->there;
 }
@@ -39,7 +39,7 @@ struct face {
     struct part out, in;
 };
 
-static struct part make_part (const struct work *w, struct gsi_box box, enum gsi_box_way way,
+static struct part make_part (const struct halo_call *w, struct gsi_box box, enum gsi_box_way way,
                               char *room)
 {
     bool in_place = way != GSI_BOX_ADD && gsi_box_is_run (&box);
@@ -49,7 +49,8 @@ static struct part make_part (const struct work *w, struct gsi_box box, enum gsi
                          .in_place = in_place};
 }
 
-static gs_status_t move (const struct work *w, enum gsi_box_way way, const struct part *part)
+static gs_status_t move_box (const struct halo_call *w, enum gsi_box_way way,
+                             const struct part *part)
 {
     const gs_halo_t *h = w->halo;
 
@@ -61,7 +62,7 @@ static gs_status_t move (const struct work *w, enum gsi_box_way way, const struc
 }
 
 /* What has left from where it lies is gone from there. */
-static gs_status_t take_away (const struct work *w, const struct part *part)
+static gs_status_t take_away (const struct halo_call *w, const struct part *part)
 {
     const gs_halo_t *h = w->halo;
     size_t bytes = gsi_box_count (&part->box) * h->element;
@@ -82,7 +83,7 @@ static enum gsi_halo_side other (enum gsi_halo_side side)
  * Two ranks may be neighbours on both sides: what each sends first, from its low side, the other
  * one takes in first, on its high side.
  */
-static int list_messages (const struct work *w, int d, const struct face *face,
+static int list_messages (const struct halo_call *w, int d, const struct face *face,
                           struct gsi_message *list)
 {
     const gs_halo_t *h = w->halo;
@@ -105,7 +106,7 @@ static int list_messages (const struct work *w, int d, const struct face *face,
     return n;
 }
 
-static gs_status_t pack (const struct work *w, int d, struct face *face)
+static gs_status_t pack_face (const struct halo_call *w, int d, struct face *face)
 {
     const gs_halo_t *h = w->halo;
     gs_status_t st = GS_OK;
@@ -117,18 +118,18 @@ static gs_status_t pack (const struct work *w, int d, struct face *face)
         face[side].out = make_part (w, w->leaving (h, d, side), w->leave, w->rooms->out[side]);
         face[side].in = make_part (w, w->coming (h, d, side), w->come, w->rooms->in[side]);
         if (!face[side].out.in_place)
-            st = move (w, w->leave, &face[side].out);
+            st = move_box (w, w->leave, &face[side].out);
     }
     return st;
 }
 
-static gs_status_t unpack (const struct work *w, int d, const struct face *face)
+static gs_status_t unpack (const struct halo_call *w, int d, const struct face *face)
 {
     gs_status_t st = GS_OK;
 
     for (int side = GSI_LOW; side < GSI_SIDES && !st; side++)
         if (w->halo->neighbour[d][side] >= 0 && !face[side].in.in_place)
-            st = move (w, w->come, &face[side].in);
+            st = move_box (w, w->come, &face[side].in);
     for (int side = GSI_LOW; side < GSI_SIDES && !st && w->leave == GSI_BOX_TAKE_AWAY; side++)
         if (w->halo->neighbour[d][side] >= 0 && face[side].out.in_place)
             st = take_away (w, &face[side].out);
@@ -144,12 +145,12 @@ static void exchange_with_itself (struct face *face)
     }
 }
 
-static gs_status_t step (const struct work *w, int d)
+static gs_status_t step (const struct halo_call *w, int d)
 {
     gs_halo_t *h = w->halo;
     struct gsi_message list[2 * GSI_SIDES];
     struct face face[GSI_SIDES];
-    gs_status_t st = pack (w, d, face);
+    gs_status_t st = pack_face (w, d, face);
     int n;
 
     if (st)
@@ -170,7 +171,7 @@ static bool takes_part (const gs_halo_t *h, int d)
 }
 
 /* Exchanges go one dimension after the other, adjoints the same way back. */
-static gs_status_t all_steps (const struct work *w, bool back)
+static gs_status_t all_steps (const struct halo_call *w, bool back)
 {
     gs_status_t st = GS_OK;
 
@@ -183,7 +184,7 @@ static gs_status_t all_steps (const struct work *w, bool back)
 }
 
 /* In a stream. The rooms serve one at a time; a graph cannot wait for what is outside of it. */
-static gs_status_t queue_steps (const struct work *w, bool back)
+static gs_status_t queue_steps (const struct halo_call *w, bool back)
 {
     const gs_halo_t *h = w->halo;
     const struct gsi_stream_ops *ops = h->comm->device->ops->streams;
@@ -196,7 +197,7 @@ static gs_status_t queue_steps (const struct work *w, bool back)
     return ops->event_record (h->free, w->call.stream);
 }
 
-static gs_status_t carry (const struct work *w, bool back)
+static gs_status_t exchange_faces (const struct halo_call *w, bool back)
 {
     gs_status_t st;
 
@@ -207,8 +208,8 @@ static gs_status_t carry (const struct work *w, bool back)
     return all_steps (w, back);
 }
 
-static gs_status_t run (struct work *w, const char *caller, enum gsi_record_op op,
-                        gs_stream_t stream)
+static gs_status_t run_halo (struct halo_call *w, const char *caller, enum gsi_record_op op,
+                             gs_stream_t stream)
 {
     gs_halo_t *h = w->halo;
     struct gsi_extent extent;
@@ -224,29 +225,29 @@ static gs_status_t run (struct work *w, const char *caller, enum gsi_record_op o
     w->rooms = h->comm->inflight && !extent.staged ? &h->there : &h->host;
     if ((st = gsi_call_begin (h->comm, op, h->cells, h->dtype, h->argument, stream, &w->call)))
         return st;
-    return gsi_call_end (h->comm, &w->call, carry (w, op == GSI_OP_HALO_ADJOINT));
+    return gsi_call_end (h->comm, &w->call, exchange_faces (w, op == GSI_OP_HALO_ADJOINT));
 }
 
 gs_status_t gs_halo_exchange (gs_halo_t *halo, void *field, gs_stream_t stream)
 {
-    struct work w = {.halo = halo,
-                     .field = field,
-                     .leaving = gsi_halo_cells,
-                     .coming = gsi_halo_ghosts,
-                     .leave = GSI_BOX_TAKE,
-                     .come = GSI_BOX_PUT};
+    struct halo_call w = {.halo = halo,
+                          .field = field,
+                          .leaving = gsi_halo_cells,
+                          .coming = gsi_halo_ghosts,
+                          .leave = GSI_BOX_TAKE,
+                          .come = GSI_BOX_PUT};
 
-    return gsi_result (run (&w, "gs_halo_exchange", GSI_OP_HALO, stream));
+    return gsi_result (run_halo (&w, "gs_halo_exchange", GSI_OP_HALO, stream));
 }
 
 gs_status_t gs_halo_adjoint (gs_halo_t *halo, void *grad, gs_stream_t stream)
 {
-    struct work w = {.halo = halo,
-                     .field = grad,
-                     .leaving = gsi_halo_ghosts,
-                     .coming = gsi_halo_cells,
-                     .leave = GSI_BOX_TAKE_AWAY,
-                     .come = GSI_BOX_ADD};
+    struct halo_call w = {.halo = halo,
+                          .field = grad,
+                          .leaving = gsi_halo_ghosts,
+                          .coming = gsi_halo_cells,
+                          .leave = GSI_BOX_TAKE_AWAY,
+                          .come = GSI_BOX_ADD};
 
-    return gsi_result (run (&w, "gs_halo_adjoint", GSI_OP_HALO_ADJOINT, stream));
+    return gsi_result (run_halo (&w, "gs_halo_adjoint", GSI_OP_HALO_ADJOINT, stream));
 }

@@ -18,12 +18,12 @@
 static const char caller[] = "gs_halo_create";
 
 /* What a rank tells; all in words of one size. Dimensions are as in gs_halo_t. */
-struct word {
+struct halo_word {
     uint64_t status; /* not GS_OK: this rank cannot go on */
     uint64_t extents[DIMS];
     uint64_t dims, dtype, grid[DIMS], width[DIMS], periodic[DIMS]; /* the same on all ranks */
 };
-#define WORD_COUNT (sizeof (struct word) / sizeof (uint64_t))
+#define WORD_COUNT (sizeof (struct halo_word) / sizeof (uint64_t))
 
 /* ---- What this rank gives ---- */
 
@@ -50,7 +50,7 @@ static gs_status_t check_lists (const int *grid, const size_t *extents, const si
     return GS_OK;
 }
 
-static void make_word (struct word *word, int dims, const int *grid, const size_t *extents,
+static void make_word (struct halo_word *word, int dims, const int *grid, const size_t *extents,
                        const size_t *width, const int *periodic)
 {
     for (int d = 0; d < DIMS; d++) {
@@ -63,7 +63,7 @@ static void make_word (struct word *word, int dims, const int *grid, const size_
 }
 
 /* Sizes of the array; *room: bytes of the largest box that leaves or comes in. */
-static gs_status_t measure (gs_halo_t *h, const struct word *word, size_t *room)
+static gs_status_t measure_halo (gs_halo_t *h, const struct halo_word *word, size_t *room)
 {
     size_t bytes, most = 0;
     gs_status_t st;
@@ -91,7 +91,7 @@ static gs_status_t measure (gs_halo_t *h, const struct word *word, size_t *room)
     return GS_OK;
 }
 
-static void divide (struct gsi_halo_rooms *rooms, size_t room)
+static void divide_room (struct gsi_halo_rooms *rooms, size_t room)
 {
     for (int side = 0; side < GSI_SIDES; side++) {
         rooms->out[side] = rooms->memory + (size_t) side * room;
@@ -110,7 +110,7 @@ static gs_status_t make_rooms_there (gs_halo_t *h, size_t room)
     if (st)
         return st;
     h->there.memory = memory;
-    divide (&h->there, room);
+    divide_room (&h->there, room);
     if ((st = device->ops->streams->enter (device, &previous)))
         return st;
     st = device->ops->streams->event_open (&h->free);
@@ -118,10 +118,10 @@ static gs_status_t make_rooms_there (gs_halo_t *h, size_t room)
     return st;
 }
 
-static gs_status_t make_rooms (gs_halo_t *h, const struct word *word)
+static gs_status_t make_rooms (gs_halo_t *h, const struct halo_word *word)
 {
     size_t room = 0;
-    gs_status_t st = measure (h, word, &room);
+    gs_status_t st = measure_halo (h, word, &room);
 
     if (st)
         return st;
@@ -129,7 +129,7 @@ static gs_status_t make_rooms (gs_halo_t *h, const struct word *word)
         posix_memalign ((void **) &h->host.memory, 64, 4 * room + 64))
         return gsi_fail (GS_ERR_NOMEM, "%s: no memory for ghosts on their way (%zu bytes)",
                          caller, 4 * room);
-    divide (&h->host, room);
+    divide_room (&h->host, room);
     return h->comm->inflight ? make_rooms_there (h, room) : GS_OK;
 }
 
@@ -144,9 +144,9 @@ static gs_status_t disagree (const gs_comm_t *comm, const char *what, int rank)
 }
 
 /* The same verdict on all ranks; a failure of this one has its text already. */
-static gs_status_t compare (const gs_comm_t *comm, const struct word *words)
+static gs_status_t compare_halos (const gs_comm_t *comm, const struct halo_word *words)
 {
-    const struct word *first = words;
+    const struct halo_word *first = words;
 
     for (int r = 0; r < comm->team.size; r++)
         if (words[r].status && r == comm->team.rank)
@@ -157,7 +157,7 @@ static gs_status_t compare (const gs_comm_t *comm, const struct word *words)
                              "%s: rank %d (host %s) could not; its own text says why", caller, r,
                              comm->hosts[r]);
     for (int r = 1; r < comm->team.size; r++) {
-        const struct word *word = &words[r];
+        const struct halo_word *word = &words[r];
         if (word->dims != first->dims)
             return disagree (comm, "number of dimensions", r);
         if (word->dtype != first->dtype)
@@ -172,7 +172,7 @@ static gs_status_t compare (const gs_comm_t *comm, const struct word *words)
     return GS_OK;
 }
 
-static gs_status_t check_grid (const gs_comm_t *comm, const struct word *word)
+static gs_status_t check_grid (const gs_comm_t *comm, const struct halo_word *word)
 {
     uint64_t product = 1;
     int front = DIMS - (int) word->dims;
@@ -189,7 +189,7 @@ static gs_status_t check_grid (const gs_comm_t *comm, const struct word *word)
                      caller, text, comm->team.size);
 }
 
-static void place_of (const struct word *word, int rank, int *place)
+static void grid_place (const struct halo_word *word, int rank, int *place)
 {
     for (int d = DIMS - 1; d >= 0; d--) {
         place[d] = rank % (int) word->grid[d];
@@ -197,7 +197,7 @@ static void place_of (const struct word *word, int rank, int *place)
     }
 }
 
-static int rank_at (const struct word *word, const int *place)
+static int rank_at (const struct halo_word *word, const int *place)
 {
     int rank = 0;
 
@@ -207,7 +207,8 @@ static int rank_at (const struct word *word, const int *place)
 }
 
 /* The rank next to [place] in dimension [d]; -1: none. */
-static int next_to (const struct word *word, const int *place, int d, enum gsi_halo_side side)
+static int next_to (const struct halo_word *word, const int *place, int d,
+                    enum gsi_halo_side side)
 {
     int count = (int) word->grid[d], there[DIMS];
 
@@ -220,12 +221,12 @@ static int next_to (const struct word *word, const int *place, int d, enum gsi_h
 }
 
 /* Blocks fit beside each other, and are as thick as the layers that others have of them. */
-static gs_status_t check_blocks (const gs_comm_t *comm, const struct word *words)
+static gs_status_t check_blocks (const gs_comm_t *comm, const struct halo_word *words)
 {
     int dims = (int) words->dims, front = DIMS - dims, place[DIMS], first[DIMS];
 
     for (int r = 0; r < comm->team.size; r++) {
-        place_of (words, r, place);
+        grid_place (words, r, place);
         for (int d = front; d < DIMS; d++) {
             bool alone =
                 next_to (words, place, d, GSI_LOW) < 0 && next_to (words, place, d, GSI_HIGH) < 0;
@@ -256,12 +257,12 @@ static gs_status_t check_blocks (const gs_comm_t *comm, const struct word *words
     return GS_OK;
 }
 
-static void settle (gs_halo_t *h, const struct word *words)
+static void settle (gs_halo_t *h, const struct halo_word *words)
 {
     const gs_comm_t *comm = h->comm;
     int place[DIMS];
 
-    place_of (words, comm->team.rank, place);
+    grid_place (words, comm->team.rank, place);
     for (int d = 0; d < DIMS; d++)
         for (int side = 0; side < GSI_SIDES; side++)
             h->neighbour[d][side] = next_to (words, place, d, (enum gsi_halo_side) side);
@@ -272,7 +273,7 @@ static void settle (gs_halo_t *h, const struct word *words)
 
 /* ---- Life ---- */
 
-static void discard (gs_halo_t *h)
+static void discard_halo (gs_halo_t *h)
 {
     const struct gsi_device *device = h->comm->device;
     int previous;
@@ -290,7 +291,7 @@ static void discard (gs_halo_t *h)
 }
 
 /* All ranks tell, whatever their own checks said; the text of this one's failure stays. */
-static gs_status_t tell (gs_halo_t *h, const struct word *own, struct word *words)
+static gs_status_t tell_halo (gs_halo_t *h, const struct halo_word *own, struct halo_word *words)
 {
     char text[GSI_TEXT_MAX];
     gs_status_t st;
@@ -300,7 +301,7 @@ static gs_status_t tell (gs_halo_t *h, const struct word *own, struct word *word
         return st;
     if (own->status)
         gsi_fail ((gs_status_t) own->status, "%s", text);
-    if ((st = compare (h->comm, words)) || (st = check_grid (h->comm, words)) ||
+    if ((st = compare_halos (h->comm, words)) || (st = check_grid (h->comm, words)) ||
         (st = check_blocks (h->comm, words)))
         return st;
     settle (h, words);
@@ -311,7 +312,7 @@ gs_status_t gs_halo_create (gs_comm_t *comm, int dims, const int *grid, const si
                             const size_t *width, const int *periodic, gs_dtype_t dtype,
                             gs_halo_t **halo)
 {
-    struct word own = {.dims = (uint64_t) dims, .dtype = dtype}, *words;
+    struct halo_word own = {.dims = (uint64_t) dims, .dtype = dtype}, *words;
     struct gsi_agreement all = {.words = 0};
     gs_halo_t *h;
     gs_status_t st;
@@ -335,10 +336,10 @@ gs_status_t gs_halo_create (gs_comm_t *comm, int dims, const int *grid, const si
         st = make_rooms (h, &own);
     }
     own.status = st;
-    st = tell (h, &own, words);
+    st = tell_halo (h, &own, words);
     free (words);
     if (st) {
-        discard (h);
+        discard_halo (h);
         return gsi_result (st);
     }
     atomic_fetch_add (&comm->features, 1);
@@ -358,6 +359,6 @@ gs_status_t gs_halo_destroy (gs_halo_t *halo)
     if (!halo || st)
         return gsi_result (st);
     atomic_fetch_sub (&halo->comm->features, 1);
-    discard (halo);
+    discard_halo (halo);
     return gsi_result (GS_OK);
 }

@@ -11,7 +11,7 @@
 
 _Static_assert(sizeof (cpu_set_t) == sizeof (((struct gsi_view *) 0)->cores), "masks of cores");
 
-static void look (const gs_reducer_t *r, struct gsi_view *own)
+static void look_at_cores (const gs_reducer_t *r, struct gsi_view *own)
 {
     own->overlap = (int32_t) r->opts.overlap;
     own->any_thread = gsi_feature_any_thread (r->comm);
@@ -111,7 +111,7 @@ gs_status_t gsi_apart_agree (gs_reducer_t *r)
     gs_status_t st = all ? GS_OK : gsi_fail (GS_ERR_NOMEM, "gs_reducer_commit: out of memory");
 
     if (!(st = gsi_commit_agree (r, "gs_reducer_commit", st))) {
-        look (r, &own);
+        look_at_cores (r, &own);
         st = gs_allgather (r->comm, &own, all, sizeof (own), GS_U8, r->stream);
     }
     if (!st)

@@ -25,7 +25,7 @@ struct gsi_carrier {
 /* ---- One bucket ---- */
 
 /* Sees to the next bucket, without the guard; only one thread at a time does. */
-static gs_status_t carry (gs_reducer_t *r)
+static gs_status_t reduce_next (gs_reducer_t *r)
 {
     struct gsi_carrier *c = r->carrier;
     gs_status_t st, callback = c->callback.st;
@@ -49,7 +49,7 @@ static void carry_guarded (gs_reducer_t *r)
 
     c->running = true;
     pthread_mutex_unlock (&c->guard);
-    carry (r);
+    reduce_next (r);
     pthread_mutex_lock (&c->guard);
     c->running = false;
     c->done++;
@@ -64,7 +64,7 @@ static bool has_work (const struct gsi_carrier *c)
 
 /* ---- The thread ---- */
 
-static void *work (void *argument)
+static void *run_thread (void *argument)
 {
     gs_reducer_t *r = argument;
     struct gsi_carrier *c = r->carrier;
@@ -82,7 +82,7 @@ static void *work (void *argument)
 
 static gs_status_t start_thread (gs_reducer_t *r)
 {
-    gs_status_t st = gsi_thread_start (&r->carrier->thread, work, r, r->client.name);
+    gs_status_t st = gsi_thread_start (&r->carrier->thread, run_thread, r, r->client.name);
 
     r->carrier->threaded = !st;
     return st;
@@ -207,7 +207,7 @@ static gs_status_t queue_bucket (gs_reducer_t *r)
     if (st || (st = r->queue->enter (r->device, &previous)))
         return st;
     r->queue->range_begin (load->label);
-    st = carry (r);
+    st = reduce_next (r);
     r->queue->range_end ();
     if (!st)
         st = r->queue->event_record (gsi_timing_end (r, b), r->stream);
@@ -239,7 +239,7 @@ static gs_status_t carry_here (gs_reducer_t *r)
     gs_status_t st = gsi_failure_repeat (&c->failed);
 
     for (; c->done < c->ordered && !st; c->done++)
-        st = r->queue ? queue_bucket (r) : carry (r);
+        st = r->queue ? queue_bucket (r) : reduce_next (r);
     return st;
 }
 

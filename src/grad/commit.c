@@ -42,7 +42,7 @@ static void write_all (struct gsi_text *t, const gs_reducer_t *r)
     gsi_text_add (t, "nothing more\n");
 }
 
-static gs_status_t compare (gs_reducer_t *r)
+static gs_status_t compare_reducers (gs_reducer_t *r)
 {
     struct gsi_text mine = {0};
     char subject[sizeof (r->client.name) + 24];
@@ -233,7 +233,7 @@ gs_status_t gs_reducer_commit (gs_reducer_t *reducer)
 
     if ((st = gsi_reducer_is_open (r, "gs_reducer_commit")))
         return gsi_result (st);
-    if ((st = open_stream (r)) || (st = compare (r))) {
+    if ((st = open_stream (r)) || (st = compare_reducers (r))) {
         gsi_commit_undo (r);
         return gsi_result (st);
     }

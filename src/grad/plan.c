@@ -30,17 +30,17 @@ static size_t align (size_t offset, size_t bytes)
 }
 
 /* Puts tensor [t] at the end of the storage; false if it does not fit there. */
-static bool place (size_t bytes, int t, struct gsi_gpu_map *out, size_t *end)
+static bool place_tensor (size_t bytes, int t, struct gsi_placement *out, size_t *end)
 {
     if (bytes > SIZE_MAX / 2 - ALIGNMENT - *end)
         return false;
-    *out = (struct gsi_gpu_map){.tensor = t, .offset = align (*end, bytes), .bytes = bytes};
+    *out = (struct gsi_placement){.tensor = t, .offset = align (*end, bytes), .bytes = bytes};
     *end = out->offset + bytes;
     return true;
 }
 
 gs_status_t gsi_plan_store (const struct gsi_tensor *tensors, int n, const int *order,
-                            struct gsi_gpu_map *places, size_t *bytes)
+                            struct gsi_placement *places, size_t *bytes)
 {
     size_t end = 0;
     int placed = 0;
@@ -48,7 +48,7 @@ gs_status_t gsi_plan_store (const struct gsi_tensor *tensors, int n, const int *
     for (int region = 0; region < REGIONS; region++) {
         for (int i = 0; i < n; i++)
             if (region_of (&tensors[order[i]]) == region &&
-                !place (tensors[order[i]].bytes, order[i], &places[placed++], &end))
+                !place_tensor (tensors[order[i]].bytes, order[i], &places[placed++], &end))
                 return gsi_fail (GS_ERR_ARG, "the gradients have more bytes than there are");
         if (region < OUTSIDE)
             *bytes = end;
@@ -61,7 +61,7 @@ gs_status_t gsi_plan_store (const struct gsi_tensor *tensors, int n, const int *
 /* What a division is made from. */
 struct cut {
     const struct gsi_tensor *tensors;
-    const struct gsi_gpu_map *places;
+    const struct gsi_placement *places;
     const int *turn;
     int n;
 };
@@ -74,7 +74,7 @@ static int larger (int a, int b)
 /* Bytes of the [tensors] places from [first] on. */
 static size_t span (const struct cut *c, int first, int tensors)
 {
-    const struct gsi_gpu_map *last = &c->places[first + tensors - 1];
+    const struct gsi_placement *last = &c->places[first + tensors - 1];
 
     return last->offset + last->bytes - c->places[first].offset;
 }
@@ -124,8 +124,8 @@ static int by_turn (const void *a, const void *b)
  * Splits off one end of *bucket, of at most [most] bytes but one tensor: the end that is ready
  * first if [early], else the one that is ready last. False if that changes nothing.
  */
-static bool split (const struct cut *c, struct gsi_bucket *bucket, size_t most, bool early,
-                   struct gsi_bucket *off)
+static bool split_bucket (const struct cut *c, struct gsi_bucket *bucket, size_t most, bool early,
+                          struct gsi_bucket *off)
 {
     int first = bucket->first, n = bucket->tensors, take = 1;
     bool front = (c->turn[first] < c->turn[first + n - 1]) == early;
@@ -139,7 +139,7 @@ static bool split (const struct cut *c, struct gsi_bucket *bucket, size_t most, 
     return true;
 }
 
-int gsi_plan_cut (const struct gsi_tensor *tensors, const struct gsi_gpu_map *places, int n,
+int gsi_plan_cut (const struct gsi_tensor *tensors, const struct gsi_placement *places, int n,
                   const int *turn, const struct gsi_caps *caps, struct gsi_bucket *buckets)
 {
     struct cut c = {.tensors = tensors, .places = places, .turn = turn, .n = n};
@@ -151,8 +151,8 @@ int gsi_plan_cut (const struct gsi_tensor *tensors, const struct gsi_gpu_map *pl
             first = i;
         }
     qsort (buckets, (size_t) made, sizeof (*buckets), by_turn);
-    made += made && split (&c, &buckets[made - 1], caps->last, false, &buckets[made]);
-    made += made && split (&c, &buckets[0], caps->first, true, &buckets[made]);
+    made += made && split_bucket (&c, &buckets[made - 1], caps->last, false, &buckets[made]);
+    made += made && split_bucket (&c, &buckets[0], caps->first, true, &buckets[made]);
     qsort (buckets, (size_t) made, sizeof (*buckets), by_turn);
     return made;
 }

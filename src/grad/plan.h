@@ -26,7 +26,7 @@ struct gsi_tensor {
 };
 
 /* A tensor in the storage. */
-struct gsi_gpu_map {
+struct gsi_placement {
     int tensor;    /* its number */
     size_t offset; /* bytes; a multiple of its alignment, 64, or 16 if it is smaller than that */
     size_t bytes;
@@ -49,14 +49,14 @@ struct gsi_bucket {
  * order of the storage, and *bytes, its size. GS_ERR_ARG if their size does not fit size_t.
  */
 gs_status_t gsi_plan_store (const struct gsi_tensor *tensors, int n, const int *order,
-                            struct gsi_gpu_map *places, size_t *bytes);
+                            struct gsi_placement *places, size_t *bytes);
 
 /*
  * Divides the storage into buckets: fills buckets[n] in the order of launching and returns how
  * many there are. turn[i] is how many tensors are ready before that of places[i]. Neighbours that
  * are ready far apart share a bucket only where it would be smaller than the first one else.
  */
-int gsi_plan_cut (const struct gsi_tensor *tensors, const struct gsi_gpu_map *places, int n,
+int gsi_plan_cut (const struct gsi_tensor *tensors, const struct gsi_placement *places, int n,
                   const int *turn, const struct gsi_caps *caps, struct gsi_bucket *buckets);
 
 #endif /* GS_GRAD_PLAN_H */

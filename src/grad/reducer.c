@@ -83,7 +83,7 @@ static void take_opts (gs_reducer_t *r, const gs_reducer_opts_t *opts)
 }
 
 /* For messages: "bucket 3 of 7, conv1_w to conv2_w". */
-static void describe (void *context, int argument, char *text, size_t room)
+static void describe_bucket (void *context, int argument, char *text, size_t room)
 {
     const gs_reducer_t *r = context;
     const struct gsi_bucket *plan;
@@ -113,7 +113,7 @@ gs_status_t gs_reducer_create (gs_comm_t *comm, const gs_reducer_opts_t *opts,
     if (!(r = calloc (1, sizeof (*r))))
         return gsi_fail (GS_ERR_NOMEM, "gs_reducer_create: out of memory");
     take_opts (r, opts);
-    r->client.describe = describe;
+    r->client.describe = describe_bucket;
     r->client.context = r;
     if ((st = gsi_feature_open (comm, &r->client, "gs_reducer_create"))) {
         free (r);
@@ -159,7 +159,8 @@ gs_status_t gs_reducer_destroy (gs_reducer_t *reducer)
 /* ---- What is added ---- */
 
 /* Makes room for one more element of [bytes] in *array. */
-static gs_status_t grow (void *array, int number, int *room, size_t bytes, const char *caller)
+static gs_status_t grow_array (void *array, int number, int *room, size_t bytes,
+                               const char *caller)
 {
     int more = *room ? 2 * *room : 64;
     void **pointer = array, *larger;
@@ -174,7 +175,7 @@ static gs_status_t grow (void *array, int number, int *room, size_t bytes, const
 }
 
 /* Bytes of a gradient; dtype, dims and shape are those of gs_reducer_add. */
-static gs_status_t measure (struct gsi_gradient *g, int dims, const size_t *shape)
+static gs_status_t gradient_bytes (struct gsi_gradient *g, int dims, const size_t *shape)
 {
     if (dims < 0 || dims > GS_REDUCER_DIMS_MAX || (dims && !shape))
         return gsi_fail (GS_ERR_ARG,
@@ -236,14 +237,15 @@ gs_status_t gs_reducer_add (gs_reducer_t *reducer, const char *name, int dims,
             return gsi_fail (GS_ERR_ARG, "gs_reducer_add: there is a gradient '%s' already",
                              name);
     g.name = (char *) (uintptr_t) name;
-    if ((st = measure (&g, dims, shape)))
+    if ((st = gradient_bytes (&g, dims, shape)))
         return gsi_result (st);
     if (gsi_dtype_is_integer (dtype))
         return gsi_fail (GS_ERR_UNSUPPORTED,
                          "gs_reducer_add: '%s' is of %s, whose average would have to round", name,
                          gsi_dtype_name (dtype));
     if ((st = check_given (r, &g)) ||
-        (st = grow (&r->gradient, r->gradients, &r->gradient_room, sizeof (g), "gs_reducer_add")))
+        (st = grow_array (&r->gradient, r->gradients, &r->gradient_room, sizeof (g),
+                          "gs_reducer_add")))
         return gsi_result (st);
     if (!(g.name = strdup (name)))
         return gsi_fail (GS_ERR_NOMEM, "gs_reducer_add: out of memory");
@@ -271,8 +273,8 @@ gs_status_t gs_reducer_add_scalar (gs_reducer_t *reducer, const char *name, gs_s
         if (!strcmp (r->scalar[i].name, name))
             return gsi_fail (GS_ERR_ARG, "gs_reducer_add_scalar: there is a scalar '%s' already",
                              name);
-    if ((st =
-             grow (&r->scalar, r->scalars, &r->scalar_room, sizeof (s), "gs_reducer_add_scalar")))
+    if ((st = grow_array (&r->scalar, r->scalars, &r->scalar_room, sizeof (s),
+                          "gs_reducer_add_scalar")))
         return gsi_result (st);
     if (!(s.name = strdup (name)))
         return gsi_fail (GS_ERR_NOMEM, "gs_reducer_add_scalar: out of memory");

@@ -112,13 +112,13 @@ struct gs_reducer {
     struct gsi_scalar *scalar;     /* [scalars] */
     int gradients, gradient_room, scalars, scalar_room;
 
-    struct gsi_tensor *tensor; /* [gradients] for plan.h */
-    struct gsi_gpu_map *place; /* [gradients] in the order of the storage */
-    void **at;                 /* [gradients] by place: where it is */
-    size_t *count;             /* [gradients] by place */
-    int *number;               /* [gradients] by place: as which it was added */
-    int *turn;                 /* [gradients] by place: how many were ready before, each once */
-    int *bucket_of;            /* [gradients] by place: of [load] */
+    struct gsi_tensor *tensor;   /* [gradients] for plan.h */
+    struct gsi_placement *place; /* [gradients] in the order of the storage */
+    void **at;                   /* [gradients] by place: where it is */
+    size_t *count;               /* [gradients] by place */
+    int *number;                 /* [gradients] by place: as which it was added */
+    int *turn;                   /* [gradients] by place: how many were ready before, each once */
+    int *bucket_of;              /* [gradients] by place: of [load] */
     void *storage;
     struct gsi_run *inspection; /* [gradients] by place: all of it, to be looked at */
     void **rest;   /* [gradients] by place, with error_feedback: what rounding lost */

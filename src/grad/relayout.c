@@ -41,7 +41,7 @@ static void remember (const gs_reducer_t *r, struct moved *m)
 }
 
 /* Puts everything at its new place. */
-static gs_status_t move (gs_reducer_t *r, const struct moved *m, void *storage)
+static gs_status_t move_gradients (gs_reducer_t *r, const struct moved *m, void *storage)
 {
     void *old = r->storage;
     gs_status_t st = GS_OK;
@@ -64,7 +64,7 @@ static gs_status_t move (gs_reducer_t *r, const struct moved *m, void *storage)
 
 static gs_status_t relayout (gs_reducer_t *r, struct moved *m)
 {
-    struct gsi_gpu_map *before = calloc ((size_t) r->gradients, sizeof (*before));
+    struct gsi_placement *before = calloc ((size_t) r->gradients, sizeof (*before));
     void *storage = NULL;
     size_t bytes = 0;
     gs_status_t st = GS_OK;
@@ -83,7 +83,7 @@ static gs_status_t relayout (gs_reducer_t *r, struct moved *m)
             memcpy (r->place, before, (size_t) r->gradients * sizeof (*before));
         gs_device_free (r->comm, storage);
     } else {
-        st = move (r, m, storage);
+        st = move_gradients (r, m, storage);
     }
     free (before);
     return st;

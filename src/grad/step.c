@@ -167,7 +167,7 @@ static gs_status_t clip (gs_reducer_t *r)
 }
 
 /* The exchange and what is done with it on the device, by a thread that may call. */
-static gs_status_t exchange (gs_reducer_t *r)
+static gs_status_t exchange_step (gs_reducer_t *r)
 {
     int previous;
     gs_status_t st = gsi_tail_exchange (r, is_due (r), busy_us (r));
@@ -211,7 +211,7 @@ static gs_status_t end_step (gs_reducer_t *r, gs_stream_t stream)
     if (!(r->opts.max_norm > 0) && (st = gsi_carrier_release (r, stream)))
         return st;
     gsi_lease_enter (r->comm);
-    st = exchange (r);
+    st = exchange_step (r);
     if (!st && r->opts.max_norm > 0)
         st = gsi_carrier_release (r, stream);
     gsi_stats_step (r);

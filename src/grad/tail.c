@@ -10,7 +10,7 @@
 #define LATE_FROM 1 /* us: less is noise */
 
 /* What a rank tells; bytes of it depend on the number of scalars. */
-struct word {
+struct tail_word {
     struct gsi_found found;
     uint64_t wish; /* digest of the buckets that its order would give, when that is due */
     int64_t step;
@@ -37,12 +37,12 @@ static int slots (const gs_reducer_t *r)
     return r->queue ? SLOTS : 1;
 }
 
-static const struct word *word_of (const gs_reducer_t *r, int rank)
+static const struct tail_word *word_of (const gs_reducer_t *r, int rank)
 {
     const struct gsi_tail *t = r->tail;
     size_t index = (size_t) t->slot * (size_t) r->size + (size_t) rank;
 
-    return (const struct word *) (const void *) (t->all + index * t->bytes);
+    return (const struct tail_word *) (const void *) (t->all + index * t->bytes);
 }
 
 struct gsi_found *gsi_tail_found (struct gsi_tail *tail)
@@ -103,7 +103,7 @@ gs_status_t gsi_tail_open (gs_reducer_t *r)
 
     if (!(r->tail = t))
         return gsi_fail (GS_ERR_NOMEM, "%s: out of memory", r->client.name);
-    t->bytes = sizeof (struct word) + (size_t) r->scalars * sizeof (double);
+    t->bytes = sizeof (struct tail_word) + (size_t) r->scalars * sizeof (double);
     t->found = nothing;
     t->scalar = calloc ((size_t) r->scalars + 1, sizeof (double));
     t->weights = calloc ((size_t) r->size, sizeof (double));
@@ -150,7 +150,7 @@ void gsi_tail_close (gs_reducer_t *r)
 
 /* ---- The exchange ---- */
 
-static void fill (gs_reducer_t *r, struct word *own, bool due, double busy_us)
+static void fill (gs_reducer_t *r, struct tail_word *own, bool due, double busy_us)
 {
     struct gsi_tail *t = r->tail;
 
@@ -181,7 +181,7 @@ static gs_status_t free_slot (gs_reducer_t *r, int slot)
     return st || done ? st : gs_comm_wait (r->comm, r->stream);
 }
 
-static gs_status_t queue_exchange (gs_reducer_t *r, const struct word *own, int slot)
+static gs_status_t queue_exchange (gs_reducer_t *r, const struct tail_word *own, int slot)
 {
     struct gsi_tail *t = r->tail;
     const struct gsi_stream_ops *q = r->queue;
@@ -211,7 +211,7 @@ gs_status_t gsi_tail_exchange (gs_reducer_t *r, bool due, double busy_us)
 {
     struct gsi_tail *t = r->tail;
     int slot = (int) (r->step % slots (r));
-    struct word *own = (struct word *) (void *) (t->own + (size_t) slot * t->bytes);
+    struct tail_word *own = (struct tail_word *) (void *) (t->own + (size_t) slot * t->bytes);
     gs_status_t st = r->queue ? free_slot (r, slot) : GS_OK;
 
     if (st)
@@ -242,10 +242,10 @@ gs_status_t gsi_tail_factor (gs_reducer_t *r, const double **factor)
 
 gs_status_t gsi_tail_verdict (const gs_reducer_t *r)
 {
-    const struct word *zero = word_of (r, 0);
+    const struct tail_word *zero = word_of (r, 0);
 
     for (int k = 0; k < r->size; k++) {
-        const struct word *w = word_of (r, k);
+        const struct tail_word *w = word_of (r, k);
         const char *host = gs_comm_host_of (r->comm, k);
         if (w->step != zero->step ||
             (r->opts.average_micro && w->micro_steps != zero->micro_steps))

@@ -22,7 +22,8 @@ static struct gsi_reduction averaging (const gs_reducer_t *r, gs_dtype_t type, g
     return how;
 }
 
-static gs_status_t pack (const gs_reducer_t *r, const struct gsi_segment *s, gs_dtype_t dtype)
+static gs_status_t pack_segment (const gs_reducer_t *r, const struct gsi_segment *s,
+                                 gs_dtype_t dtype)
 {
     struct gsi_conversion how = {.from = dtype, .to = s->type, .scale = 1};
     const struct gsi_run *in = &r->packing.in[s->run];
@@ -50,7 +51,7 @@ static gs_status_t move_segment (const gs_reducer_t *r, int b, const struct gsi_
 
     if (s->direct)
         return gsi_feature_reduce (r->comm, s->direct, s->count, &how, b, r->stream);
-    if ((st = pack (r, s, dtype)) ||
+    if ((st = pack_segment (r, s, dtype)) ||
         (st = gsi_feature_reduce (r->comm, r->staging, s->count, &how, b, r->stream)))
         return st;
     return unpack (r, s, dtype);

@@ -114,7 +114,7 @@ static gs_status_t duplicate (struct boot_mpi *boot, int64_t deadline_ns)
     return GS_OK;
 }
 
-static gs_status_t reserve (struct gsi_boot *base, size_t bytes)
+static gs_status_t mpi_boot_reserve (struct gsi_boot *base, size_t bytes)
 {
     struct boot_mpi *boot = (struct boot_mpi *) base;
     size_t each = bytes + GSI_JOB_BYTES;
@@ -139,8 +139,8 @@ static void name_job (char *job, const char *host)
               (long long) (gsi_wall_ns () / GSI_NS_PER_MS));
 }
 
-static gs_status_t exchange (struct gsi_boot *base, const void *card, size_t bytes, void *cards,
-                             int64_t deadline_ns)
+static gs_status_t mpi_boot_exchange (struct gsi_boot *base, const void *card, size_t bytes,
+                                      void *cards, int64_t deadline_ns)
 {
     struct boot_mpi *boot = (struct boot_mpi *) base;
     size_t each = bytes + GSI_JOB_BYTES;
@@ -151,7 +151,7 @@ static gs_status_t exchange (struct gsi_boot *base, const void *card, size_t byt
 
     if (!cards)
         return GS_OK; /* the others see that this rank has not come */
-    if ((st = reserve (base, bytes)) ||
+    if ((st = mpi_boot_reserve (base, bytes)) ||
         (boot->own == MPI_COMM_NULL && (st = duplicate (boot, deadline_ns))))
         return st;
     /* Every rank's bytes: its card, and a name for the job of which rank 0's counts. */
@@ -198,8 +198,8 @@ static void close_mpi (struct gsi_boot *base)
 const struct gsi_boot_mpi_entry gsi_boot_mpi = {
     .ops = {.name = "mpi",
             .open = open_world,
-            .reserve = reserve,
-            .exchange = exchange,
+            .reserve = mpi_boot_reserve,
+            .exchange = mpi_boot_exchange,
             .close = close_mpi},
     .initialized = initialized,
     .before_pmix = before_pmix,

@@ -18,7 +18,7 @@
 extern const struct gsi_coll_ops gsi_coll_mpi;
 
 /* What every rank needs to tell the others whether it has all else; zeros. */
-static struct gsi_coll_mpi *make_room (int size)
+static struct gsi_coll_mpi *make_coll (int size)
 {
     struct gsi_coll_mpi *c = calloc (1, sizeof (*c) + (size_t) size * sizeof (int));
 
@@ -27,7 +27,7 @@ static struct gsi_coll_mpi *make_room (int size)
     return c;
 }
 
-static gs_status_t prepare (const struct gsi_boot *boot, void *memory, void **room)
+static gs_status_t mpi_prepare (const struct gsi_boot *boot, void *memory, void **room)
 {
     struct gsi_coll_mpi_card *card = memory;
     int up = gsi_guest_up ();
@@ -49,7 +49,7 @@ static gs_status_t prepare (const struct gsi_boot *boot, void *memory, void **ro
                          "it is since a communicator that needed no MPI: call MPI_Init before "
                          "the first gs_comm_create, or make one with transport auto or mpi "
                          "first");
-    *room = make_room (boot->size);
+    *room = make_coll (boot->size);
     return *room ? GS_OK : gsi_fail (GS_ERR_NOMEM, "transport mpi: out of memory");
 }
 
@@ -118,7 +118,7 @@ static gs_status_t make_staging (struct gsi_coll_mpi *c)
 }
 
 /* Chooses how large reductions go, and takes what memory that needs; the same on all ranks. */
-static gs_status_t lay_out (struct gsi_coll_mpi *c, const struct gsi_coll_setup *setup)
+static gs_status_t choose_sizes (struct gsi_coll_mpi *c, const struct gsi_coll_setup *setup)
 {
     const struct gsi_team *team = setup->team;
     gs_status_t st;
@@ -168,7 +168,7 @@ static void drop_staging (struct gsi_coll_mpi *c)
 }
 
 /* Frees what is ours alone; what MPI may still use is kept. */
-static void discard (struct gsi_coll *coll)
+static void mpi_discard (struct gsi_coll *coll)
 {
     struct gsi_coll_mpi *c = (struct gsi_coll_mpi *) coll;
 
@@ -191,7 +191,7 @@ static void discard (struct gsi_coll *coll)
  * Makes the ranks agree on the worst status [st] of any of them, so that none waits in its first
  * transfer for one that has no memory for it.
  */
-static gs_status_t agree (struct gsi_coll_mpi *c, gs_status_t st, int64_t deadline_ns)
+static gs_status_t agree_on_open (struct gsi_coll_mpi *c, gs_status_t st, int64_t deadline_ns)
 {
     int (*all)[2] = c->verdict;
     MPI_Request request;
@@ -230,7 +230,7 @@ static gs_status_t share_memory (struct gsi_coll_mpi *c, const struct gsi_coll_s
     free (c->levels.peer);
     if (!(st = gsi_levels_flat (&c->levels, setup->team)))
         st = make_staging (c);
-    return agree (c, st, setup->deadline_ns);
+    return agree_on_open (c, st, setup->deadline_ns);
 }
 
 /* How many kinds of calls tags can tell apart: 2046 by the standard, millions as it is. */
@@ -264,10 +264,11 @@ static gs_status_t open_mpi (const struct gsi_coll_setup *setup, struct gsi_coll
     c->size = setup->team->size;
     c->spins = setup->team->local_size > sysconf (_SC_NPROCESSORS_ONLN) ? GSI_GUEST_YIELD_NOW : 0;
     if (!(st = gsi_coll_mpi_comm (c, setup)) &&
-        !(st = agree (c, lay_out (c, setup), setup->deadline_ns)) && c->levels.shares)
+        !(st = agree_on_open (c, choose_sizes (c, setup), setup->deadline_ns)) &&
+        c->levels.shares)
         st = share_memory (c, setup);
     if (st) {
-        discard (&c->base);
+        mpi_discard (&c->base);
         return st;
     }
     c->kinds = kinds_of_tags (c->comm);
@@ -304,7 +305,7 @@ gs_status_t gsi_coll_mpi_differ (const struct gsi_coll_mpi *c, int rank)
 /* ---- Operations ---- */
 
 /* The application may have ended MPI; every call of MPI would then end the process. */
-static gs_status_t enter (struct gsi_coll_mpi *c, const struct gsi_call *call)
+static gs_status_t enter_mpi (struct gsi_coll_mpi *c, const struct gsi_call *call)
 {
     c->kind = call->kind;
     if (gsi_guest_usable ())
@@ -318,20 +319,20 @@ static gs_status_t enter (struct gsi_coll_mpi *c, const struct gsi_call *call)
 }
 
 /* After a failure the arrays are the application's again, and no other rank reads them. */
-static gs_status_t leave (const struct gsi_coll_mpi *c, gs_status_t st)
+static gs_status_t leave_mpi (const struct gsi_coll_mpi *c, gs_status_t st)
 {
     if (st)
         gsi_node_revoke (&c->node, st, c->culprit);
     return st;
 }
 
-static gs_status_t allreduce (struct gsi_coll *coll, void *buf, size_t count,
-                              const struct gsi_reduction *how, const struct gsi_call *call)
+static gs_status_t mpi_allreduce (struct gsi_coll *coll, void *buf, size_t count,
+                                  const struct gsi_reduction *how, const struct gsi_call *call)
 {
     struct gsi_coll_mpi *c = (struct gsi_coll_mpi *) coll;
     size_t bytes = count * gs_dtype_size (how->dtype);
     enum gsi_way way = gsi_choice_way (&c->levels, c->size, GSI_TASK_SUM, bytes);
-    gs_status_t st = enter (c, call);
+    gs_status_t st = enter_mpi (c, call);
 
     if (st)
         return st;
@@ -341,73 +342,76 @@ static gs_status_t allreduce (struct gsi_coll *coll, void *buf, size_t count,
         st = gsi_levels_allreduce (c, &c->levels, buf, count, how, call);
     else
         st = gsi_small_reduce (c, buf, buf, count, how, call);
-    return leave (c, st);
+    return leave_mpi (c, st);
 }
 
-static gs_status_t broadcast (struct gsi_coll *coll, void *buf, size_t bytes, int root,
-                              const struct gsi_call *call)
+static gs_status_t mpi_broadcast (struct gsi_coll *coll, void *buf, size_t bytes, int root,
+                                  const struct gsi_call *call)
 {
     struct gsi_coll_mpi *c = (struct gsi_coll_mpi *) coll;
     enum gsi_way way = gsi_choice_way (&c->levels, c->size, GSI_TASK_BROADCAST, bytes);
-    gs_status_t st = enter (c, call);
+    gs_status_t st = enter_mpi (c, call);
 
-    return leave (c, st ? st : gsi_move_broadcast (c, way, buf, bytes, root, call));
+    return leave_mpi (c, st ? st : gsi_move_broadcast (c, way, buf, bytes, root, call));
 }
 
-static gs_status_t allgather (struct gsi_coll *coll, const void *send, void *recv, size_t bytes,
-                              const struct gsi_call *call)
+static gs_status_t mpi_allgather (struct gsi_coll *coll, const void *send, void *recv,
+                                  size_t bytes, const struct gsi_call *call)
 {
     struct gsi_coll_mpi *c = (struct gsi_coll_mpi *) coll;
-    gs_status_t st = enter (c, call);
+    gs_status_t st = enter_mpi (c, call);
     enum gsi_way way;
 
     if (st)
         return st;
     way = gsi_choice_way (&c->levels, c->size, GSI_TASK_GATHER, bytes);
     if (way != GSI_WAY_EXCHANGE)
-        return leave (c, gsi_move_allgather (c, way, send, recv, bytes, call));
+        return leave_mpi (c, gsi_move_allgather (c, way, send, recv, bytes, call));
     if ((st = gsi_small_gather (c, send, bytes, bytes, call)))
-        return leave (c, st);
+        return leave_mpi (c, st);
     for (int r = 0; r < c->size; r++)
         memcpy ((char *) recv + (size_t) r * bytes, gsi_small_place (c, r, bytes), bytes);
     return GS_OK;
 }
 
-static gs_status_t exchange (struct gsi_coll *coll, const struct gsi_exchange *x,
-                             const struct gsi_call *call)
+static gs_status_t mpi_exchange (struct gsi_coll *coll, const struct gsi_exchange *x,
+                                 const struct gsi_call *call)
 {
     struct gsi_coll_mpi *c = (struct gsi_coll_mpi *) coll;
-    gs_status_t st = enter (c, call);
+    gs_status_t st = enter_mpi (c, call);
 
-    return leave (c, st ? st : gsi_exchange (c, x, call));
+    return leave_mpi (c, st ? st : gsi_exchange (c, x, call));
 }
 
-static gs_status_t reduce_scatter (struct gsi_coll *coll, const void *send, void *recv,
-                                   size_t count, const struct gsi_reduction *how,
-                                   const struct gsi_call *call)
+static gs_status_t mpi_reduce_scatter (struct gsi_coll *coll, const void *send, void *recv,
+                                       size_t count, const struct gsi_reduction *how,
+                                       const struct gsi_call *call)
 {
     struct gsi_coll_mpi *c = (struct gsi_coll_mpi *) coll;
-    gs_status_t st = enter (c, call);
+    gs_status_t st = enter_mpi (c, call);
 
-    return leave (c, st ? st : gsi_exchange_reduce (c, send, recv, count, how, call));
+    return leave_mpi (c, st ? st : gsi_exchange_reduce (c, send, recv, count, how, call));
 }
 
-static gs_status_t reduce_scatterv (struct gsi_coll *coll, const void *send, const size_t *at,
-                                    const size_t *count, void *recv,
-                                    const struct gsi_reduction *how, const struct gsi_call *call)
+static gs_status_t mpi_reduce_scatterv (struct gsi_coll *coll, const void *send, const size_t *at,
+                                        const size_t *count, void *recv,
+                                        const struct gsi_reduction *how,
+                                        const struct gsi_call *call)
 {
     struct gsi_coll_mpi *c = (struct gsi_coll_mpi *) coll;
-    gs_status_t st = enter (c, call);
+    gs_status_t st = enter_mpi (c, call);
 
-    return leave (c, st ? st : gsi_exchange_reduce_ragged (c, send, at, count, recv, how, call));
+    return leave_mpi (c,
+                      st ? st : gsi_exchange_reduce_ragged (c, send, at, count, recv, how, call));
 }
 
-static gs_status_t reduce (struct gsi_coll *coll, const void *send, void *recv, size_t count,
-                           const struct gsi_reduction *how, int root, const struct gsi_call *call)
+static gs_status_t mpi_reduce (struct gsi_coll *coll, const void *send, void *recv, size_t count,
+                               const struct gsi_reduction *how, int root,
+                               const struct gsi_call *call)
 {
     struct gsi_coll_mpi *c = (struct gsi_coll_mpi *) coll;
     size_t bytes = count * gs_dtype_size (how->dtype);
-    gs_status_t st = enter (c, call);
+    gs_status_t st = enter_mpi (c, call);
 
     if (st)
         return st;
@@ -416,24 +420,24 @@ static gs_status_t reduce (struct gsi_coll *coll, const void *send, void *recv, 
         st = gsi_levels_reduce (c, send, recv, count, how, root, call);
     else
         st = gsi_exchange_reduce_to (c, send, recv, count, how, root, call);
-    return leave (c, st);
+    return leave_mpi (c, st);
 }
 
 static gs_status_t messages (struct gsi_coll *coll, struct gsi_message *list, int number,
                              const struct gsi_call *call)
 {
     struct gsi_coll_mpi *c = (struct gsi_coll_mpi *) coll;
-    gs_status_t st = enter (c, call);
+    gs_status_t st = enter_mpi (c, call);
 
     return st ? st : gsi_messages (c, list, number, call);
 }
 
-static gs_status_t barrier (struct gsi_coll *coll, const struct gsi_call *call)
+static gs_status_t mpi_barrier (struct gsi_coll *coll, const struct gsi_call *call)
 {
     struct gsi_coll_mpi *c = (struct gsi_coll_mpi *) coll;
-    gs_status_t st = enter (c, call);
+    gs_status_t st = enter_mpi (c, call);
 
-    return leave (c, st ? st : gsi_small_gather (c, NULL, 0, 0, call));
+    return leave_mpi (c, st ? st : gsi_small_gather (c, NULL, 0, 0, call));
 }
 
 static void notify_abort (struct gsi_coll *coll, uint64_t missed)
@@ -444,34 +448,34 @@ static void notify_abort (struct gsi_coll *coll, uint64_t missed)
 static gs_status_t close_mpi (struct gsi_coll *coll, const struct gsi_call *call)
 {
     struct gsi_coll_mpi *c = (struct gsi_coll_mpi *) coll;
-    gs_status_t st = barrier (coll, call);
+    gs_status_t st = mpi_barrier (coll, call);
 
     if (st)
         return st;
     MPI_Comm_free (&c->comm);
-    discard (coll);
+    mpi_discard (coll);
     return GS_OK;
 }
 
 const struct gsi_coll_ops gsi_coll_mpi = {
     .name = "mpi",
     .describe = gsi_choice_describe,
-    .prepare = prepare,
+    .prepare = mpi_prepare,
     .open = open_mpi,
     .alloc = alloc,
     .free = free_array,
-    .allreduce = allreduce,
-    .broadcast = broadcast,
-    .allgather = allgather,
-    .exchange = exchange,
-    .reduce_scatter = reduce_scatter,
-    .reduce_scatterv = reduce_scatterv,
-    .reduce = reduce,
+    .allreduce = mpi_allreduce,
+    .broadcast = mpi_broadcast,
+    .allgather = mpi_allgather,
+    .exchange = mpi_exchange,
+    .reduce_scatter = mpi_reduce_scatter,
+    .reduce_scatterv = mpi_reduce_scatterv,
+    .reduce = mpi_reduce,
     .messages = messages,
-    .barrier = barrier,
+    .barrier = mpi_barrier,
     .roll_call = gsi_roll_call,
     .notify_abort = notify_abort,
     .heard = gsi_notice_told,
     .close = close_mpi,
-    .discard = discard,
+    .discard = mpi_discard,
 };

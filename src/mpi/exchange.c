@@ -37,7 +37,7 @@ static gs_status_t pick (struct gsi_coll_mpi *c, const struct gsi_exchange *x,
 /* ---- By messages ---- */
 
 /* Length of message number [k] of a piece. */
-static size_t length (const struct gsi_coll_mpi *c, size_t bytes, size_t k)
+static size_t message_length (const struct gsi_coll_mpi *c, size_t bytes, size_t k)
 {
     return gsi_step_of (bytes, k * c->piece_bytes, c->piece_bytes);
 }
@@ -63,14 +63,15 @@ static size_t rounds (const struct gsi_coll_mpi *c, const struct gsi_exchange *x
     return most / c->piece_bytes + !!(most % c->piece_bytes);
 }
 
-static gs_status_t start (struct gsi_coll_mpi *c, const struct gsi_exchange *x, size_t k)
+static gs_status_t start_message (struct gsi_coll_mpi *c, const struct gsi_exchange *x, size_t k)
 {
     struct gsi_slot *slot = &c->gather[k % GSI_STAGING_SLOTS];
     gs_status_t st = GS_OK;
 
     for (int d = 1; d < c->size && !st; d++) {
         int from = (c->rank - d + c->size) % c->size, to = (c->rank + d) % c->size;
-        size_t in = length (c, x->recv_bytes[from], k), out = length (c, x->send_bytes[to], k);
+        size_t in = message_length (c, x->recv_bytes[from], k),
+               out = message_length (c, x->send_bytes[to], k);
         if (in && by_message (c, from))
             st = gsi_p2p_recv (c, slot, gsi_piece_at (c, slot->recv, from), in, from,
                                GSI_TAG_EXCHANGE);
@@ -83,14 +84,14 @@ static gs_status_t start (struct gsi_coll_mpi *c, const struct gsi_exchange *x, 
     return st;
 }
 
-static gs_status_t finish (struct gsi_coll_mpi *c, const struct gsi_exchange *x, size_t k,
-                           const struct gsi_call *call)
+static gs_status_t finish_message (struct gsi_coll_mpi *c, const struct gsi_exchange *x, size_t k,
+                                   const struct gsi_call *call)
 {
     struct gsi_slot *slot = &c->gather[k % GSI_STAGING_SLOTS];
     gs_status_t st = gsi_p2p_wait (c, slot, call);
 
     for (int r = 0; r < c->size && !st; r++) {
-        size_t n = length (c, x->recv_bytes[r], k);
+        size_t n = message_length (c, x->recv_bytes[r], k);
         if (n && by_message (c, r))
             memcpy (x->recv + x->recv_at[r] + k * c->piece_bytes, gsi_piece_at (c, slot->recv, r),
                     n);
@@ -106,9 +107,9 @@ static gs_status_t send_all (struct gsi_coll_mpi *c, const struct gsi_exchange *
 
     for (size_t k = 0; k < n + GSI_LAG && !st; k++) {
         if (k < n)
-            st = start (c, x, k);
+            st = start_message (c, x, k);
         if (k >= GSI_LAG && k - GSI_LAG < n && !st)
-            st = finish (c, x, k - GSI_LAG, call);
+            st = finish_message (c, x, k - GSI_LAG, call);
     }
     return st;
 }

@@ -18,7 +18,7 @@
 #define MOST_STEPS 32
 
 /* One block. Sums are at [sum]; what arrives, and then the results, at [in]. */
-struct job {
+struct halving {
     struct gsi_coll_mpi *c;
     const struct gsi_call *call;
     size_t width, wide; /* bytes of an element, and of its sum */
@@ -28,14 +28,14 @@ struct job {
     int place;                /* of this one among them, or -1 */
 };
 
-static int rank_of (const struct job *j, int place)
+static int rank_of (const struct halving *j, int place)
 {
     return place < j->folded ? 2 * place : place + j->folded;
 }
 
 /* Sends [out] bytes at [from] to [peer] and takes [in] bytes to [to], either may be 0. */
-static gs_status_t swap (const struct job *j, int peer, const char *from, size_t out, char *to,
-                         size_t in)
+static gs_status_t swap (const struct halving *j, int peer, const char *from, size_t out,
+                         char *to, size_t in)
 {
     struct gsi_slot *slot = &j->c->slot[0];
     gs_status_t st = GS_OK;
@@ -48,7 +48,7 @@ static gs_status_t swap (const struct job *j, int peer, const char *from, size_t
 }
 
 /* Adds the [n] sums that have arrived to those from [first] on; [before] is the lower rank's. */
-static void add (const struct job *j, size_t first, size_t n, bool before)
+static void add_arrived (const struct halving *j, size_t first, size_t n, bool before)
 {
     char *own = j->sum + first * j->wide;
     const void *source[2] = {before ? j->in : own, before ? own : j->in};
@@ -57,7 +57,7 @@ static void add (const struct job *j, size_t first, size_t n, bool before)
 }
 
 /* Sums the elements from low[d] to high[d], with the last d, halved from the ones before. */
-static gs_status_t halve (const struct job *j, size_t *low, size_t *high)
+static gs_status_t halve (const struct halving *j, size_t *low, size_t *high)
 {
     gs_status_t st = GS_OK;
 
@@ -71,13 +71,13 @@ static gs_status_t halve (const struct job *j, size_t *low, size_t *high)
         st = swap (j, rank_of (j, j->place ^ step), j->sum + give * j->wide, given * j->wide,
                    j->in, n * j->wide);
         if (!st)
-            add (j, low[d + 1], n, upper);
+            add_arrived (j, low[d + 1], n, upper);
     }
     return st;
 }
 
 /* Gathers the results on the way back. */
-static gs_status_t redouble (const struct job *j, const size_t *low, const size_t *high)
+static gs_status_t redouble (const struct halving *j, const size_t *low, const size_t *high)
 {
     gs_status_t st = GS_OK;
     int d = 0;
@@ -95,7 +95,8 @@ static gs_status_t redouble (const struct job *j, const size_t *low, const size_
 }
 
 /* Sums [n] elements of all ranks, of which this one gives j->sum, into j->in. */
-static gs_status_t work (const struct job *j, const struct gsi_reduction *finish, size_t n)
+static gs_status_t reduce_parts (const struct halving *j, const struct gsi_reduction *finish,
+                                 size_t n)
 {
     size_t low[MOST_STEPS] = {0}, high[MOST_STEPS] = {n};
     const void *own;
@@ -108,7 +109,7 @@ static gs_status_t work (const struct job *j, const struct gsi_reduction *finish
     if (j->place < 0)
         return swap (j, rank - 1, NULL, 0, j->in, n * j->width);
     if (two && !(st = swap (j, rank + 1, NULL, 0, j->in, n * j->wide)))
-        add (j, 0, n, false);
+        add_arrived (j, 0, n, false);
     if (st || (st = halve (j, low, high)))
         return st;
     while (1 << d < j->places)
@@ -124,7 +125,7 @@ gs_status_t gsi_halving_allreduce (struct gsi_coll_mpi *c, char *buf, size_t cou
                                    const struct gsi_reduction *how, const struct gsi_call *call)
 {
     bool half = how->dtype == GS_F16 || how->dtype == GS_BF16;
-    struct job j = {.c = c, .call = call, .width = gs_dtype_size (how->dtype), .places = 1};
+    struct halving j = {.c = c, .call = call, .width = gs_dtype_size (how->dtype), .places = 1};
     struct gsi_reduction start = *how, finish = *how;
     gs_status_t st = GS_OK;
     size_t most;
@@ -148,7 +149,7 @@ gs_status_t gsi_halving_allreduce (struct gsi_coll_mpi *c, char *buf, size_t cou
         const void *own = buf + done * j.width;
         n = count - done < most ? count - done : most;
         c->device->ops->reduce (&start, j.sum, &own, 1, n);
-        if (!(st = work (&j, &finish, n)))
+        if (!(st = reduce_parts (&j, &finish, n)))
             memcpy (buf + done * j.width, j.in, n * j.width);
     }
     return st;

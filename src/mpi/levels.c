@@ -13,7 +13,7 @@
 #define IN_PLACE_BYTES ((size_t) 64 << 10)  /* summed at once of arrays that all ranks see */
 
 /* One large operation; of an allreduce [from] is [buf], a reduce has that on its root only. */
-struct job {
+struct levels_job {
     struct gsi_coll_mpi *c;
     const struct gsi_levels *l;
     const char *from;
@@ -35,7 +35,7 @@ struct range {
 
 /* ---- How an array is divided ---- */
 
-static struct range block_of (const struct job *j, size_t b)
+static struct range block_of (const struct levels_job *j, size_t b)
 {
     size_t first = b * j->block;
 
@@ -43,7 +43,7 @@ static struct range block_of (const struct job *j, size_t b)
 }
 
 /* Part [i] of [whole] in [parts], which begin at multiples of 64 bytes. */
-static struct range cut (const struct job *j, struct range whole, int parts, int i)
+static struct range range_part (const struct levels_job *j, struct range whole, int parts, int i)
 {
     size_t line = 64 / j->width ? 64 / j->width : 1;
     size_t each = (whole.n + (size_t) parts - 1) / (size_t) parts;
@@ -54,36 +54,36 @@ static struct range cut (const struct job *j, struct range whole, int parts, int
     return (struct range){whole.first + first, whole.n - first < each ? whole.n - first : each};
 }
 
-static struct range shard_of (const struct job *j, size_t b, int owner)
+static struct range shard_of (const struct levels_job *j, size_t b, int owner)
 {
-    return cut (j, block_of (j, b), j->l->owners, owner);
+    return range_part (j, block_of (j, b), j->l->owners, owner);
 }
 
 /* What this rank's rail does of block [b], by the rank with place [rail]. */
-static struct range part_of (const struct job *j, size_t b, int rail)
+static struct range part_of (const struct levels_job *j, size_t b, int rail)
 {
-    return cut (j, shard_of (j, b, j->l->shard), j->l->rails, rail);
+    return range_part (j, shard_of (j, b, j->l->shard), j->l->rails, rail);
 }
 
 /* Where element [first] of block [b] is in the memory at [area] that a rank has for it. */
-static char *within (const struct job *j, void *area, size_t b, size_t first)
+static char *within (const struct levels_job *j, void *area, size_t b, size_t first)
 {
     return (char *) area + (first - b * j->block) * j->width;
 }
 
 /* Where the part to or from place [rail] is staged. */
-static char *staged (const struct job *j, char *staging, int rail)
+static char *staged (const struct levels_job *j, char *staging, int rail)
 {
     return staging + (size_t) rail * j->l->part_bytes;
 }
 
-static bool owns (const struct job *j)
+static bool owns (const struct levels_job *j)
 {
     return j->l->shard >= 0;
 }
 
 /* The weight of this rank is 0: what it gives is not read. */
-static bool is_mute (const struct job *j)
+static bool is_mute (const struct levels_job *j)
 {
     return j->how->scale && j->how->scale[j->c->rank] == 0;
 }
@@ -91,7 +91,7 @@ static bool is_mute (const struct job *j)
 /* ---- Within the node ---- */
 
 /* Lays what this rank gives to block [b] before the other ranks of its node. */
-static void put (const struct job *j, size_t b)
+static void put_block (const struct levels_job *j, size_t b)
 {
     const struct gsi_node *node = &j->c->node;
     void *area = gsi_node_area (node, node->index, j->turn + b);
@@ -107,7 +107,7 @@ static void put (const struct job *j, size_t b)
 }
 
 /* Learns where the others' arrays are, once all have put block 0. */
-static gs_status_t find_arrays (const struct job *j)
+static gs_status_t find_arrays (const struct levels_job *j)
 {
     struct gsi_coll_mpi *c = j->c;
 
@@ -123,7 +123,7 @@ static gs_status_t find_arrays (const struct job *j)
 }
 
 /* Waits until all ranks of the node have put block [b]. */
-static gs_status_t await_put (const struct job *j, size_t b)
+static gs_status_t await_put (const struct levels_job *j, size_t b)
 {
     gs_status_t st = gsi_node_await_put (j->c, j->turn + b, j->kind, j->call);
 
@@ -131,7 +131,7 @@ static gs_status_t await_put (const struct job *j, size_t b)
 }
 
 /* Combines what the ranks of the node give to [r] of block [b] into [dst]. */
-static gs_status_t combine_node (const struct job *j, size_t b, struct range r, void *dst)
+static gs_status_t combine_node (const struct levels_job *j, size_t b, struct range r, void *dst)
 {
     struct gsi_coll_mpi *c = j->c;
     gs_status_t st = GS_OK;
@@ -148,7 +148,7 @@ static gs_status_t combine_node (const struct job *j, size_t b, struct range r, 
 }
 
 /* Lays this rank's shard of block [b], which is final, before the others. */
-static void show (const struct job *j, size_t b)
+static void put_shard (const struct levels_job *j, size_t b)
 {
     const struct gsi_node *node = &j->c->node;
     struct range r = shard_of (j, b, j->l->shard);
@@ -159,7 +159,7 @@ static void show (const struct job *j, size_t b)
 }
 
 /* Takes the shards of the others. */
-static gs_status_t take (const struct job *j, size_t b)
+static gs_status_t take_shards (const struct levels_job *j, size_t b)
 {
     struct gsi_coll_mpi *c = j->c;
     gs_status_t st = gsi_node_await_done (c, j->turn + b, j->l->owners, j->call);
@@ -176,7 +176,7 @@ static gs_status_t take (const struct job *j, size_t b)
 /* ---- Between nodes ---- */
 
 /* What this rank's node gives to [r] of block [b], at [dst]; a mute rank alone gives zeros. */
-static gs_status_t give (const struct job *j, size_t b, struct range r, char *dst)
+static gs_status_t give (const struct levels_job *j, size_t b, struct range r, char *dst)
 {
     if (j->l->shares)
         return combine_node (j, b, r, dst);
@@ -188,7 +188,7 @@ static gs_status_t give (const struct job *j, size_t b, struct range r, char *ds
 }
 
 /* Sends the others of the rail their parts of block [b]. */
-static gs_status_t start_scatter (const struct job *j, size_t b)
+static gs_status_t start_scatter (const struct levels_job *j, size_t b)
 {
     struct gsi_coll_mpi *c = j->c;
     const struct gsi_levels *l = j->l;
@@ -216,7 +216,7 @@ static gs_status_t start_scatter (const struct job *j, size_t b)
 }
 
 /* Combines the contributions to this rank's part of block [b], in place. */
-static gs_status_t finish_scatter (const struct job *j, size_t b)
+static gs_status_t finish_scatter (const struct levels_job *j, size_t b)
 {
     struct gsi_coll_mpi *c = j->c;
     const struct gsi_levels *l = j->l;
@@ -235,7 +235,7 @@ static gs_status_t finish_scatter (const struct job *j, size_t b)
     return GS_OK;
 }
 
-static gs_status_t start_gather (const struct job *j, size_t b)
+static gs_status_t start_gather (const struct levels_job *j, size_t b)
 {
     struct gsi_coll_mpi *c = j->c;
     const struct gsi_levels *l = j->l;
@@ -258,7 +258,7 @@ static gs_status_t start_gather (const struct job *j, size_t b)
     return st;
 }
 
-static gs_status_t finish_gather (const struct job *j, size_t b)
+static gs_status_t finish_gather (const struct levels_job *j, size_t b)
 {
     struct gsi_coll_mpi *c = j->c;
     struct gsi_slot *slot = &c->gather[b % GSI_STAGING_SLOTS];
@@ -278,10 +278,10 @@ static gs_status_t finish_gather (const struct job *j, size_t b)
  * All on one node, with arrays that all see: each rank sums its share of all of them, and lays
  * the result into all of them, in pieces that stay in its cache in between.
  */
-static gs_status_t work_in_place (const struct job *j)
+static gs_status_t work_in_place (const struct levels_job *j)
 {
     struct gsi_coll_mpi *c = j->c;
-    struct range left = cut (j, (struct range){0, j->count}, j->l->owners, j->l->shard);
+    struct range left = range_part (j, (struct range){0, j->count}, j->l->owners, j->l->shard);
     size_t most = IN_PLACE_BYTES / j->width;
     gs_status_t st = GS_OK;
 
@@ -300,7 +300,7 @@ static gs_status_t work_in_place (const struct job *j)
 }
 
 /* Lays the sum of this rank's shard of block [b], which it has no array for, before the root. */
-static gs_status_t sum_for_root (const struct job *j, size_t b)
+static gs_status_t sum_for_root (const struct levels_job *j, size_t b)
 {
     struct gsi_coll_mpi *c = j->c;
     struct range left = shard_of (j, b, j->l->shard);
@@ -324,7 +324,7 @@ static gs_status_t sum_for_root (const struct job *j, size_t b)
  * This rank's shard of block [b] on the only node, summed: in its array, and for others to take;
  * where it receives nothing, for the root only; on the root for nobody.
  */
-static gs_status_t sum_shard (const struct job *j, size_t b)
+static gs_status_t sum_shard (const struct levels_job *j, size_t b)
 {
     const struct gsi_node *node = &j->c->node;
     struct range mine = shard_of (j, b, j->l->shard);
@@ -335,14 +335,14 @@ static gs_status_t sum_shard (const struct job *j, size_t b)
     if ((st = combine_node (j, b, mine, j->buf + mine.first * j->width)))
         return st;
     if (j->to_all)
-        show (j, b);
+        put_shard (j, b);
     else
         gsi_node_done (node, j->turn + b);
     return GS_OK;
 }
 
 /* Whether all ranks of the node see all arrays; the same on each of them. */
-static bool all_seen (const struct job *j)
+static bool all_seen (const struct levels_job *j)
 {
     bool all = true;
 
@@ -353,26 +353,26 @@ static bool all_seen (const struct job *j)
 
 /* All on one node: a block is put while the one before is combined and the one before that taken,
  * so that ranks which share a core need not change places for each. */
-static gs_status_t work_alone (const struct job *j)
+static gs_status_t work_alone (const struct levels_job *j)
 {
     gs_status_t st = GS_OK;
 
-    put (j, 0);
+    put_block (j, 0);
     if (j->place && ((st = await_put (j, 0)) || all_seen (j)))
         return st ? st : work_in_place (j);
     for (size_t b = 0; b <= j->blocks && !st; b++) {
         if (b + 1 < j->blocks)
-            put (j, b + 1);
+            put_block (j, b + 1);
         if (b < j->blocks && !(st = await_put (j, b)))
             st = sum_shard (j, b);
         if (b && j->buf && !st)
-            st = take (j, b - 1);
+            st = take_shards (j, b - 1);
     }
     return st;
 }
 
 /* The first third of block [b] between nodes. */
-static gs_status_t begin_block (const struct job *j, size_t b)
+static gs_status_t begin_block (const struct levels_job *j, size_t b)
 {
     gs_status_t st = GS_OK;
 
@@ -383,7 +383,7 @@ static gs_status_t begin_block (const struct job *j, size_t b)
     return st ? st : start_scatter (j, b);
 }
 
-static gs_status_t turn_block (const struct job *j, size_t b)
+static gs_status_t turn_block (const struct levels_job *j, size_t b)
 {
     gs_status_t st;
 
@@ -393,27 +393,27 @@ static gs_status_t turn_block (const struct job *j, size_t b)
     return st ? st : start_gather (j, b);
 }
 
-static gs_status_t end_block (const struct job *j, size_t b)
+static gs_status_t end_block (const struct levels_job *j, size_t b)
 {
     gs_status_t st = owns (j) ? finish_gather (j, b) : GS_OK;
 
     if (st || !j->l->shares)
         return st;
     if (owns (j))
-        show (j, b);
-    return take (j, b);
+        put_shard (j, b);
+    return take_shards (j, b);
 }
 
 /* While a block is put, others are on their way to those who sum them, and on their way back. */
-static gs_status_t work_together (const struct job *j)
+static gs_status_t work_together (const struct levels_job *j)
 {
     gs_status_t st = GS_OK;
 
     if (j->l->shares)
-        put (j, 0);
+        put_block (j, 0);
     for (size_t t = 0; t < j->blocks + 2 * GSI_LAG && !st; t++) {
         if (j->l->shares && t + 1 < j->blocks)
-            put (j, t + 1);
+            put_block (j, t + 1);
         if (t < j->blocks)
             st = begin_block (j, t);
         if (t >= GSI_LAG && t - GSI_LAG < j->blocks && !st)
@@ -425,7 +425,7 @@ static gs_status_t work_together (const struct job *j)
 }
 
 /* The weights of the ranks of this node. */
-static const double *node_scale (const struct job *j)
+static const double *node_scale (const struct levels_job *j)
 {
     struct gsi_coll_mpi *c = j->c;
 
@@ -438,7 +438,7 @@ static const double *node_scale (const struct job *j)
 
 /* What each level does of the reduction: sums within nodes are divided and rounded behind them.
  */
-static void share_out (struct job *j)
+static void share_out (struct levels_job *j)
 {
     j->local = j->across = *j->how;
     if (!j->l->shares)
@@ -453,16 +453,17 @@ static void share_out (struct job *j)
 }
 
 /* A job of [count] elements in blocks. */
-static struct job cut_job (struct gsi_coll_mpi *c, const struct gsi_levels *levels, size_t count,
-                           const struct gsi_reduction *how, const struct gsi_call *call)
+static struct levels_job cut_job (struct gsi_coll_mpi *c, const struct gsi_levels *levels,
+                                  size_t count, const struct gsi_reduction *how,
+                                  const struct gsi_call *call)
 {
-    struct job j = {.c = c,
-                    .l = levels,
-                    .count = count,
-                    .turn = c->node.turn,
-                    .kind = gsi_kind_of (c, count * gs_dtype_size (how->dtype)),
-                    .how = how,
-                    .call = call};
+    struct levels_job j = {.c = c,
+                           .l = levels,
+                           .count = count,
+                           .turn = c->node.turn,
+                           .kind = gsi_kind_of (c, count * gs_dtype_size (how->dtype)),
+                           .how = how,
+                           .call = call};
     bool half = how->dtype == GS_F16 || how->dtype == GS_BF16;
 
     share_out (&j);
@@ -477,7 +478,7 @@ gs_status_t gsi_levels_allreduce (struct gsi_coll_mpi *c, const struct gsi_level
                                   char *buf, size_t count, const struct gsi_reduction *how,
                                   const struct gsi_call *call)
 {
-    struct job j = cut_job (c, levels, count, how, call);
+    struct levels_job j = cut_job (c, levels, count, how, call);
     gs_status_t st;
 
     j.from = j.buf = buf;
@@ -497,7 +498,7 @@ gs_status_t gsi_levels_allreduce (struct gsi_coll_mpi *c, const struct gsi_level
 }
 
 /* Lays step [s] of this rank's array before the root, or adds what is laid there. */
-static void lay_step (const struct job *j, size_t s)
+static void lay_step (const struct levels_job *j, size_t s)
 {
     struct range r = block_of (j, s);
     void *area = gsi_node_area (&j->c->node, j->c->node.index, j->turn + s);
@@ -506,7 +507,7 @@ static void lay_step (const struct job *j, size_t s)
         gsi_stream_out (&j->c->stream, area, j->from + r.first * j->width, r.n * j->width);
 }
 
-static gs_status_t add_step (const struct job *j, size_t s)
+static gs_status_t add_step (const struct levels_job *j, size_t s)
 {
     struct range r = block_of (j, s);
 
@@ -517,7 +518,7 @@ static gs_status_t add_step (const struct job *j, size_t s)
  * Two on a node, and little: the root sums all, while the other one lays out the next step. Areas
  * are used in turn as in move.c.
  */
-static gs_status_t work_as_pair (const struct job *j)
+static gs_status_t work_as_pair (const struct levels_job *j)
 {
     struct gsi_coll_mpi *c = j->c;
     gs_status_t st = GS_OK;
@@ -538,7 +539,7 @@ gs_status_t gsi_levels_reduce (struct gsi_coll_mpi *c, const char *send, char *r
                                const struct gsi_reduction *how, int root,
                                const struct gsi_call *call)
 {
-    struct job j = cut_job (c, &c->levels, count, how, call);
+    struct levels_job j = cut_job (c, &c->levels, count, how, call);
     bool pair = c->node.size == 2 && count * j.width <= PAIR_BYTES;
     gs_status_t st = gsi_node_settle (c, call);
 

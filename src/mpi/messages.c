@@ -74,7 +74,7 @@ static bool make_arrays (struct gsi_post_office *o, size_t n)
 }
 
 /* Room for as many messages; between calls, when MPI holds nothing. */
-static gs_status_t reserve (struct gsi_coll_mpi *c, int number)
+static gs_status_t reserve_messages (struct gsi_coll_mpi *c, int number)
 {
     size_t notes = 2 * (size_t) c->size * GSI_ROUTE_ENDS;
     struct gsi_post_office *o = c->post;
@@ -337,7 +337,7 @@ static gs_status_t pause_once (struct gsi_delivery *w, unsigned polls, unsigned 
     return st || !w->c->notice ? st : look_for_notices (w);
 }
 
-static gs_status_t carry (struct gsi_delivery *w)
+static gs_status_t deliver (struct gsi_delivery *w)
 {
     unsigned spins = w->c->spins;
     gs_status_t st = gsi_far_begin (w);
@@ -364,7 +364,7 @@ gs_status_t gsi_messages (struct gsi_coll_mpi *c, struct gsi_message *list, int 
                           const struct gsi_call *call)
 {
     struct gsi_delivery w = {.c = c, .call = call, .list = list, .number = number};
-    gs_status_t st = reserve (c, number);
+    gs_status_t st = reserve_messages (c, number);
     bool alike = true;
 
     if (st)
@@ -373,7 +373,7 @@ gs_status_t gsi_messages (struct gsi_coll_mpi *c, struct gsi_message *list, int 
     make_chains (&w);
     if ((st = reserve_bytes (&w)))
         return st;
-    if ((st = carry (&w))) {
+    if ((st = deliver (&w))) {
         c->unfinished = true;
         gsi_node_revoke (&c->node, st, c->culprit);
         return st;

@@ -8,7 +8,7 @@
 
 /* ---- On one node, in shared memory ---- */
 
-static size_t length (const struct gsi_coll_mpi *c, size_t bytes, size_t s)
+static size_t move_length (const struct gsi_coll_mpi *c, size_t bytes, size_t s)
 {
     size_t step = c->node.area_bytes;
 
@@ -20,7 +20,7 @@ static void copy_step (const struct gsi_coll_mpi *c, char *recv, int r, size_t b
                        uint64_t turn)
 {
     memcpy (recv + s * c->node.area_bytes, gsi_node_area (&c->node, r, turn + s),
-            length (c, bytes, s));
+            move_length (c, bytes, s));
 }
 
 /*
@@ -40,7 +40,7 @@ static gs_status_t share (struct gsi_coll_mpi *c, const char *send, char *recv, 
     for (size_t s = 0; s <= steps && !st; s++) {
         if (s < steps && send)
             memcpy (gsi_node_area (&c->node, c->rank, turn + s), send + s * c->node.area_bytes,
-                    length (c, bytes, s));
+                    move_length (c, bytes, s));
         if (s < steps)
             gsi_node_put (&c->node, turn + s, kind, 0);
         if (s == 0)

@@ -97,7 +97,7 @@ struct gsi_post *gsi_node_post (const struct gsi_node *node, int from, int to)
     return (struct gsi_post *) (void *) line_of (node, node->size) + from * node->size + to;
 }
 
-static struct made make (struct gsi_coll_mpi *c, struct gsi_node *node)
+static struct made make_node_memory (struct gsi_coll_mpi *c, struct gsi_node *node)
 {
     struct made made = {.arrays = gsi_share_open (&c->share, node->size)};
 
@@ -138,7 +138,7 @@ static bool can_read (struct gsi_node *node, const struct made *made)
 }
 
 /* Tells all ranks where the memory of each node is. */
-static gs_status_t tell (struct gsi_coll_mpi *c, struct meeting *m, int64_t deadline_ns)
+static gs_status_t tell_node (struct gsi_coll_mpi *c, struct meeting *m, int64_t deadline_ns)
 {
     MPI_Request request;
     int rc = MPI_Iallgather (&m->made[c->size], sizeof (struct made), MPI_BYTE, m->made,
@@ -148,7 +148,7 @@ static gs_status_t tell (struct gsi_coll_mpi *c, struct meeting *m, int64_t dead
               : gsi_guest_wait ("transport mpi: MPI_Iallgather", &request, deadline_ns);
 }
 
-static gs_status_t agree (struct gsi_coll_mpi *c, struct meeting *m, int64_t deadline_ns)
+static gs_status_t agree_on_node (struct gsi_coll_mpi *c, struct meeting *m, int64_t deadline_ns)
 {
     MPI_Request request;
     int rc = MPI_Iallreduce (&m->mine, &m->all, 1, MPI_INT32_T, MPI_BAND, c->comm, &request);
@@ -157,17 +157,17 @@ static gs_status_t agree (struct gsi_coll_mpi *c, struct meeting *m, int64_t dea
               : gsi_guest_wait ("transport mpi: MPI_Iallreduce", &request, deadline_ns);
 }
 
-static gs_status_t meet (struct gsi_coll_mpi *c, struct gsi_node *node, struct meeting *m,
-                         int64_t deadline_ns)
+static gs_status_t meet_node (struct gsi_coll_mpi *c, struct gsi_node *node, struct meeting *m,
+                              int64_t deadline_ns)
 {
     gs_status_t st;
 
-    m->made[c->size] = make (c, node);
-    if (!(st = tell (c, m, deadline_ns))) {
+    m->made[c->size] = make_node_memory (c, node);
+    if (!(st = tell_node (c, m, deadline_ns))) {
         m->mine = join (c, node, m->made) ? MAPS : 0;
         if (m->mine && can_read (node, m->made))
             m->mine |= READS;
-        st = agree (c, m, deadline_ns);
+        st = agree_on_node (c, m, deadline_ns);
     }
     gsi_shm_hide (&node->shm);
     return st;
@@ -201,7 +201,7 @@ gs_status_t gsi_node_open (struct gsi_coll_mpi *c, struct gsi_node *node, size_t
     node->area_bytes = gsi_shm_round (area_bytes);
     node->result_bytes = gsi_shm_round (result_bytes);
     node->turn = 1;
-    if ((st = meet (c, node, m, deadline_ns))) {
+    if ((st = meet_node (c, node, m, deadline_ns))) {
         gsi_guest_keep (m);
         return st;
     }
@@ -327,8 +327,8 @@ gs_status_t gsi_node_pause (struct gsi_coll_mpi *c, unsigned polls, unsigned *sp
 }
 
 /* Waits until [step] of the first [ranks] has come to [turn]. */
-static gs_status_t await (struct gsi_coll_mpi *c, enum step step, uint64_t turn, int ranks,
-                          const struct gsi_call *call)
+static gs_status_t await_step (struct gsi_coll_mpi *c, enum step step, uint64_t turn, int ranks,
+                               const struct gsi_call *call)
 {
     const struct gsi_node *node = &c->node;
     unsigned spins = c->spins;
@@ -350,7 +350,7 @@ gs_status_t gsi_node_await_put (struct gsi_coll_mpi *c, uint64_t turn, uint64_t 
                                 const struct gsi_call *call)
 {
     const struct gsi_node *node = &c->node;
-    gs_status_t st = await (c, PUT, turn, node->size, call);
+    gs_status_t st = await_step (c, PUT, turn, node->size, call);
 
     for (int i = 0; i < node->size && !st; i++)
         if (line_of (node, i)->kind[turn % GSI_NODE_SLOTS] != kind)
@@ -361,7 +361,7 @@ gs_status_t gsi_node_await_put (struct gsi_coll_mpi *c, uint64_t turn, uint64_t 
 gs_status_t gsi_node_await_done (struct gsi_coll_mpi *c, uint64_t turn, int ranks,
                                  const struct gsi_call *call)
 {
-    return await (c, DONE, turn, ranks, call);
+    return await_step (c, DONE, turn, ranks, call);
 }
 
 void gsi_node_leave (struct gsi_node *node)
@@ -375,5 +375,5 @@ gs_status_t gsi_node_settle (struct gsi_coll_mpi *c, const struct gsi_call *call
     uint64_t turn = c->node.leaving;
 
     c->node.leaving = 0;
-    return turn ? await (c, PUT, turn, c->node.size, call) : GS_OK;
+    return turn ? await_step (c, PUT, turn, c->node.size, call) : GS_OK;
 }

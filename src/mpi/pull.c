@@ -71,8 +71,8 @@ void gsi_pull_begin (struct gsi_coll_mpi *c, const struct gsi_exchange *x)
     }
 }
 
-static gs_status_t await (struct gsi_coll_mpi *c, const atomic_uint_fast64_t *word,
-                          const struct gsi_call *call)
+static gs_status_t await_word (struct gsi_coll_mpi *c, const atomic_uint_fast64_t *word,
+                               const struct gsi_call *call)
 {
     unsigned spins = c->spins;
     gs_status_t st = GS_OK;
@@ -86,11 +86,11 @@ static gs_status_t await (struct gsi_coll_mpi *c, const atomic_uint_fast64_t *wo
 }
 
 /* Reads what the rank with place [i] has for this one. */
-static gs_status_t take (struct gsi_coll_mpi *c, int i, char *dst, size_t bytes,
-                         const struct gsi_call *call)
+static gs_status_t read_from (struct gsi_coll_mpi *c, int i, char *dst, size_t bytes,
+                              const struct gsi_call *call)
 {
     struct gsi_post *post = post_from (c, i);
-    gs_status_t st = await (c, &post->put, call);
+    gs_status_t st = await_word (c, &post->put, call);
 
     if (st)
         return st;
@@ -122,12 +122,12 @@ gs_status_t gsi_pull_finish (struct gsi_coll_mpi *c, const struct gsi_exchange *
     for (int d = 1; d < size && !st; d++) { /* each begins with another one */
         int i = (c->node.index + d) % size, r = c->node.rank[i];
         if (x->recv_bytes[r])
-            st = take (c, i, x->recv + x->recv_at[r], x->recv_bytes[r], call);
+            st = read_from (c, i, x->recv + x->recv_at[r], x->recv_bytes[r], call);
     }
     for (int d = 1; d < size && !st; d++) {
         int i = (c->node.index + d) % size;
         if (x->send_bytes[c->node.rank[i]])
-            st = await (c, &post_to (c, i)->taken, call);
+            st = await_word (c, &post_to (c, i)->taken, call);
     }
     return st;
 }

@@ -15,7 +15,7 @@
 
 #define LEAST_SLICE ((size_t) 4 << 10) /* of a broadcast: another owner is worth while */
 
-struct job {
+struct relay_job {
     struct gsi_coll_mpi *c;
     const struct gsi_levels *l;
     const struct gsi_call *call;
@@ -25,18 +25,18 @@ struct job {
     int parent, child[32], children; /* (broadcast) nodes; -1 for the parent of [home] */
 };
 
-static size_t length (const struct job *j, size_t b)
+static size_t slice_length (const struct relay_job *j, size_t b)
 {
     return j->bytes - b * j->step < j->step ? j->bytes - b * j->step : j->step;
 }
 
-static bool owns (const struct job *j)
+static bool owns (const struct relay_job *j)
 {
     return j->l->shard >= 0;
 }
 
 /* Begins an operation of [bytes] in blocks of [step], when all have left the one before. */
-static gs_status_t begin (struct job *j, size_t bytes, size_t step)
+static gs_status_t relay_begin (struct relay_job *j, size_t bytes, size_t step)
 {
     struct gsi_node *node = &j->c->node;
 
@@ -53,13 +53,14 @@ static gs_status_t begin (struct job *j, size_t bytes, size_t step)
 /* ---- Allgather ---- */
 
 /* Ranks of [node] whose pieces the owner of this shard carries: every owners-th of them. */
-static int pieces (const struct job *j, int node)
+static int pieces (const struct relay_job *j, int node)
 {
     return (j->l->ranks[node] - j->l->shard + j->l->owners - 1) / j->l->owners;
 }
 
 /* The pieces that this rank sends of block [b], of [n] bytes each, one behind the other. */
-static const char *gather (const struct job *j, struct gsi_slot *slot, size_t b, size_t n)
+static const char *gather_block (const struct relay_job *j, struct gsi_slot *slot, size_t b,
+                                 size_t n)
 {
     const struct gsi_node *node = &j->c->node;
     int count = pieces (j, j->l->rail);
@@ -72,14 +73,14 @@ static const char *gather (const struct job *j, struct gsi_slot *slot, size_t b,
     return slot->send;
 }
 
-static gs_status_t start_gather (const struct job *j, size_t b)
+static gs_status_t start_gather (const struct relay_job *j, size_t b)
 {
     struct gsi_coll_mpi *c = j->c;
     const struct gsi_levels *l = j->l;
     struct gsi_slot *slot = &c->scatter[b % GSI_STAGING_SLOTS];
     char *result = gsi_node_result (&c->node, c->node.index, j->turn + b);
     gs_status_t st = gsi_node_await_put (c, j->turn + b, j->kind, j->call);
-    size_t n = length (j, b);
+    size_t n = slice_length (j, b);
     const char *out;
 
     for (int i = 1; i < l->rails && !st; i++) {
@@ -89,7 +90,7 @@ static gs_status_t start_gather (const struct job *j, size_t b)
     }
     if (st)
         return st;
-    out = gather (j, slot, b, n);
+    out = gather_block (j, slot, b, n);
     for (int i = 1; i < l->rails && !st; i++)
         st = gsi_p2p_send (c, slot, out, (size_t) pieces (j, l->rail) * n,
                            l->peer[(l->rail + i) % l->rails], GSI_TAG_GATHER);
@@ -97,7 +98,7 @@ static gs_status_t start_gather (const struct job *j, size_t b)
 }
 
 /* Where block [b] of [rank] is, in the memory of this node. */
-static const char *place_of (const struct job *j, int rank, size_t b)
+static const char *block_of (const struct relay_job *j, int rank, size_t b)
 {
     const struct gsi_levels *l = j->l;
     const struct gsi_node *node = &j->c->node;
@@ -107,10 +108,11 @@ static const char *place_of (const struct job *j, int rank, size_t b)
     if (from == l->rail)
         return gsi_node_area (node, index, j->turn + b);
     result = gsi_node_result (node, index % l->owners, j->turn + b);
-    return result + (size_t) from * l->part_bytes + (size_t) (index / l->owners) * length (j, b);
+    return result + (size_t) from * l->part_bytes +
+           (size_t) (index / l->owners) * slice_length (j, b);
 }
 
-static gs_status_t finish_gather (const struct job *j, char *recv, size_t b)
+static gs_status_t finish_gather (const struct relay_job *j, char *recv, size_t b)
 {
     struct gsi_coll_mpi *c = j->c;
     gs_status_t st = GS_OK;
@@ -121,21 +123,21 @@ static gs_status_t finish_gather (const struct job *j, char *recv, size_t b)
         st = gsi_node_await_done (c, j->turn + b, j->l->owners, j->call);
     for (int r = 0; r < c->size && !st; r++)
         if (r != c->rank)
-            memcpy (recv + (size_t) r * j->bytes + b * j->step, place_of (j, r, b),
-                    length (j, b));
+            memcpy (recv + (size_t) r * j->bytes + b * j->step, block_of (j, r, b),
+                    slice_length (j, b));
     return st;
 }
 
 gs_status_t gsi_relay_allgather (struct gsi_coll_mpi *c, const char *send, char *recv,
                                  size_t bytes, const struct gsi_call *call)
 {
-    struct job j = {.c = c, .call = call};
-    gs_status_t st = begin (&j, bytes, gsi_choice_relayed (&c->levels));
+    struct relay_job j = {.c = c, .call = call};
+    gs_status_t st = relay_begin (&j, bytes, gsi_choice_relayed (&c->levels));
 
     for (size_t t = 0; t < j.blocks + GSI_LAG && !st; t++) {
         if (t < j.blocks) {
             memcpy (gsi_node_area (&c->node, c->node.index, j.turn + t), send + t * j.step,
-                    length (&j, t));
+                    slice_length (&j, t));
             gsi_coll_shared (&c->base);
             gsi_node_put (&c->node, j.turn + t, j.kind, 0);
             st = owns (&j) ? start_gather (&j, t) : GS_OK;
@@ -151,9 +153,10 @@ gs_status_t gsi_relay_allgather (struct gsi_coll_mpi *c, const char *send, char 
 /* ---- Broadcast ---- */
 
 /* What [owner] carries of block [b]: [*first] is from its beginning. Returns how much. */
-static size_t slice (const struct job *j, size_t b, int owner, size_t *first)
+static size_t slice (const struct relay_job *j, size_t b, int owner, size_t *first)
 {
-    size_t n = length (j, b), each = (n + (size_t) j->l->owners - 1) / (size_t) j->l->owners;
+    size_t n = slice_length (j, b),
+           each = (n + (size_t) j->l->owners - 1) / (size_t) j->l->owners;
 
     each = (each + 63) / 64 * 64;
     each = each > LEAST_SLICE ? each : LEAST_SLICE;
@@ -165,7 +168,7 @@ static size_t slice (const struct job *j, size_t b, int owner, size_t *first)
  * The neighbours of this node: in a chain where there are blocks enough to keep it busy, for then
  * each node sends everything but once, else in a binomial tree.
  */
-static void find_way (struct job *j)
+static void find_way (struct relay_job *j)
 {
     int nodes = j->l->rails, place = (j->l->rail - j->home + nodes) % nodes, depth = 0, step = 1;
 
@@ -189,7 +192,7 @@ static void find_way (struct job *j)
 }
 
 /* Where this rank, an owner, has its slice of block [b], which begins with [first]. */
-static char *slice_at (const struct job *j, size_t b, size_t first)
+static char *slice_at (const struct relay_job *j, size_t b, size_t first)
 {
     const struct gsi_node *node = &j->c->node;
 
@@ -198,7 +201,7 @@ static char *slice_at (const struct job *j, size_t b, size_t first)
     return gsi_node_result (node, node->index, j->turn + b);
 }
 
-static gs_status_t start_pass (const struct job *j, size_t b)
+static gs_status_t start_pass (const struct relay_job *j, size_t b)
 {
     struct gsi_coll_mpi *c = j->c;
     size_t first, n = slice (j, b, j->l->shard, &first);
@@ -211,7 +214,7 @@ static gs_status_t start_pass (const struct job *j, size_t b)
 }
 
 /* Hands a slice that has arrived on; its slot's sends of before have left their block by then. */
-static gs_status_t pass (const struct job *j, size_t b)
+static gs_status_t pass_slice (const struct relay_job *j, size_t b)
 {
     struct gsi_coll_mpi *c = j->c;
     struct gsi_slot *out = &c->gather[b % GSI_STAGING_SLOTS];
@@ -227,7 +230,7 @@ static gs_status_t pass (const struct job *j, size_t b)
     return st;
 }
 
-static gs_status_t take (const struct job *j, char *buf, size_t b)
+static gs_status_t take_slice (const struct relay_job *j, char *buf, size_t b)
 {
     struct gsi_coll_mpi *c = j->c;
     gs_status_t st = gsi_node_await_done (c, j->turn + b, j->l->owners, j->call);
@@ -236,7 +239,7 @@ static gs_status_t take (const struct job *j, char *buf, size_t b)
         return st;
     if (j->parent < 0)
         memcpy (buf + b * j->step, gsi_node_area (&c->node, j->l->index[j->root], j->turn + b),
-                length (j, b));
+                slice_length (j, b));
     for (int owner = 0; owner < j->l->owners && j->parent >= 0; owner++) {
         size_t first, n = slice (j, b, owner, &first);
         memcpy (buf + b * j->step + first, gsi_node_result (&c->node, owner, j->turn + b), n);
@@ -244,25 +247,26 @@ static gs_status_t take (const struct job *j, char *buf, size_t b)
     return GS_OK;
 }
 
-static gs_status_t finish_pass (const struct job *j, char *buf, size_t b)
+static gs_status_t finish_pass (const struct relay_job *j, char *buf, size_t b)
 {
-    gs_status_t st = owns (j) ? pass (j, b) : GS_OK;
+    gs_status_t st = owns (j) ? pass_slice (j, b) : GS_OK;
 
-    return st ? st : take (j, buf, b);
+    return st ? st : take_slice (j, buf, b);
 }
 
 gs_status_t gsi_relay_broadcast (struct gsi_coll_mpi *c, char *buf, size_t bytes, int root,
                                  const struct gsi_call *call)
 {
-    struct job j = {.c = c, .call = call, .root = root, .home = c->base.team->node_of[root]};
-    gs_status_t st = begin (&j, bytes, c->levels.part_bytes * (size_t) c->levels.owners);
+    struct relay_job j = {
+        .c = c, .call = call, .root = root, .home = c->base.team->node_of[root]};
+    gs_status_t st = relay_begin (&j, bytes, c->levels.part_bytes * (size_t) c->levels.owners);
 
     find_way (&j);
     for (size_t t = 0; t < j.blocks + GSI_LAG && !st; t++) {
         if (t < j.blocks) {
             if (c->rank == root)
                 memcpy (gsi_node_area (&c->node, c->node.index, j.turn + t), buf + t * j.step,
-                        length (&j, t));
+                        slice_length (&j, t));
             gsi_coll_shared (&c->base);
             gsi_node_put (&c->node, j.turn + t, j.kind, 0);
             st = owns (&j) ? start_pass (&j, t) : GS_OK;

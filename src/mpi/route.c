@@ -10,8 +10,7 @@ static enum gsi_route_end other (enum gsi_route_end end)
 }
 
 /* Where this end lays the ticket of message [number] out. */
-static struct gsi_laid *place_of (struct gsi_route *route, enum gsi_route_end end,
-                                  uint64_t number)
+static struct gsi_laid *laid_of (struct gsi_route *route, enum gsi_route_end end, uint64_t number)
 {
     return end == GSI_ROUTE_SENDS ? &route->offer[number % GSI_ROUTE_PLACES].laid
                                   : &route->want[number % GSI_ROUTE_PLACES];
@@ -25,7 +24,7 @@ uint64_t gsi_route_done (const struct gsi_route *route, enum gsi_route_end end)
 bool gsi_route_put (struct gsi_route *route, enum gsi_route_end end, uint64_t number,
                     const struct gsi_ticket *ticket, const void *data, size_t n)
 {
-    struct gsi_laid *laid = place_of (route, end, number);
+    struct gsi_laid *laid = laid_of (route, end, number);
     uint64_t *seen = &route->end[end].seen;
 
     if (number > *seen + GSI_ROUTE_PLACES) {
@@ -44,7 +43,7 @@ bool gsi_route_put (struct gsi_route *route, enum gsi_route_end end, uint64_t nu
 bool gsi_route_get (struct gsi_route *route, enum gsi_route_end end, uint64_t number,
                     struct gsi_ticket *ticket)
 {
-    const struct gsi_laid *laid = place_of (route, other (end), number);
+    const struct gsi_laid *laid = laid_of (route, other (end), number);
 
     if (atomic_load_explicit (&laid->number, memory_order_acquire) != number)
         return false;

@@ -52,7 +52,7 @@ void gsi_share_close (struct gsi_share *s)
 
 /* ---- Making and freeing ---- */
 
-static bool make_room (struct gsi_share *s)
+static bool share_make_room (struct gsi_share *s)
 {
     int room = s->room ? 2 * s->room : 16;
     struct gsi_share_array *array;
@@ -95,7 +95,7 @@ static bool add_array (struct gsi_share *s, size_t bytes, void **out)
     struct gsi_share_array array = {.bytes = bytes};
     int at;
 
-    if (s->own.fd < 0 || !make_room (s) || gsi_fault ("share.memory"))
+    if (s->own.fd < 0 || !share_make_room (s) || gsi_fault ("share.memory"))
         return false;
     array.place = find_gap (s, bytes, &at);
     if (!(array.memory = map_array (s, array.place, bytes)))

@@ -11,8 +11,8 @@
 
 #include "mpi/coll_mpi.h"
 
-static gs_status_t lay_out (struct gsi_coll_mpi *c, const void *mine, size_t own, size_t bytes,
-                            const struct gsi_call *call)
+static gs_status_t lay_out_words (struct gsi_coll_mpi *c, const void *mine, size_t own,
+                                  size_t bytes, const struct gsi_call *call)
 {
     uint64_t turn = c->node.turn++, kind = gsi_kind_of (c, bytes);
 
@@ -56,7 +56,7 @@ static gs_status_t pass_on (struct gsi_coll_mpi *c, const void *mine, size_t own
 gs_status_t gsi_small_gather (struct gsi_coll_mpi *c, const void *mine, size_t own, size_t bytes,
                               const struct gsi_call *call)
 {
-    return gsi_levels_together (&c->levels) ? lay_out (c, mine, own, bytes, call)
+    return gsi_levels_together (&c->levels) ? lay_out_words (c, mine, own, bytes, call)
                                             : pass_on (c, mine, own, bytes, call);
 }
 

@@ -38,7 +38,7 @@ static void copy_past (void *dst, const void *src, size_t bytes)
  * Takes a sample into a mean. Less is believed sooner than more, which may be that the process
  * was put aside in between.
  */
-static void learn (double *mean, double sample)
+static void learn_mean (double *mean, double sample)
 {
     if (!*mean)
         *mean = sample;
@@ -65,8 +65,8 @@ void gsi_stream_out (struct gsi_stream *s, void *dst, const void *src, size_t by
         copy_past (dst, src, bytes);
     else
         memcpy (dst, src, bytes);
-    learn (past ? &s->past_ns : &s->plain_ns,
-           (double) (gsi_now_ns () - begin_ns) / ((double) bytes / LINE));
+    learn_mean (past ? &s->past_ns : &s->plain_ns,
+                (double) (gsi_now_ns () - begin_ns) / ((double) bytes / LINE));
 }
 
 /* N.B. memcpy by "rep movsb" takes half as long again here. */

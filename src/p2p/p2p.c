@@ -58,7 +58,7 @@ static void forget (struct gsi_p2p *p2p)
 
 /* ---- Names ---- */
 
-static const char *host_of (const gs_comm_t *comm, int rank)
+static const char *p2p_host (const gs_comm_t *comm, int rank)
 {
     return comm->hosts[rank];
 }
@@ -69,8 +69,8 @@ static int name_ends (const gs_comm_t *comm, const struct gsi_message *m, char *
     int own = comm->team.rank;
 
     return snprintf (text, room, "rank %d (host %s) waits to %s %zu bytes %s rank %d (host %s)",
-                     own, host_of (comm, own), m->send ? "send" : "receive", m->bytes,
-                     m->send ? "to" : "from", m->peer, host_of (comm, m->peer));
+                     own, p2p_host (comm, own), m->send ? "send" : "receive", m->bytes,
+                     m->send ? "to" : "from", m->peer, p2p_host (comm, m->peer));
 }
 
 static void name_message (const gs_comm_t *comm, const struct gsi_message *m, bool known,
@@ -132,8 +132,8 @@ gs_status_t gsi_p2p_disagree (const gs_comm_t *comm, const struct gsi_message *l
                          "a message of communicator '%s': rank %d (host %s) sends %zu bytes of "
                          "%s, but rank %d (host %s) receives %zu bytes of %s: both ends must "
                          "give the same count and dtype; messages of a pair are matched in order",
-                         comm->name, rank[s], host_of (comm, rank[s]), bytes[s],
-                         type_name (dtype[s]), rank[r], host_of (comm, rank[r]), bytes[r],
+                         comm->name, rank[s], p2p_host (comm, rank[s]), bytes[s],
+                         type_name (dtype[s]), rank[r], p2p_host (comm, rank[r]), bytes[r],
                          type_name (dtype[r]));
     }
     return GS_ERR_MISMATCH;
@@ -241,7 +241,7 @@ static gs_status_t dispatch (gs_comm_t *comm, struct gsi_p2p *p2p, const char *c
 }
 
 /* Takes the p2p for this thread. */
-static gs_status_t take (gs_comm_t *comm, const char *caller)
+static gs_status_t take_p2p (gs_comm_t *comm, const char *caller)
 {
     gs_status_t st = gsi_comm_valid (comm, caller);
 
@@ -257,14 +257,14 @@ static gs_status_t take (gs_comm_t *comm, const char *caller)
     return gsi_fail (GS_ERR_NOMEM, "%s: out of memory", caller);
 }
 
-static gs_status_t leave (gs_comm_t *comm, gs_status_t st)
+static gs_status_t leave_p2p (gs_comm_t *comm, gs_status_t st)
 {
     atomic_flag_clear_explicit (&comm->p2p_busy, memory_order_release);
     return st;
 }
 
 /* Sends the group off, with which it ends, whatever comes of it. */
-static gs_status_t finish (gs_comm_t *comm, const char *caller)
+static gs_status_t finish_group (gs_comm_t *comm, const char *caller)
 {
     gs_status_t st = dispatch (comm, comm->p2p, caller);
 
@@ -274,17 +274,17 @@ static gs_status_t finish (gs_comm_t *comm, const char *caller)
 
 gs_status_t gsi_p2p_begin (gs_comm_t *comm, const char *caller)
 {
-    gs_status_t st = take (comm, caller);
+    gs_status_t st = take_p2p (comm, caller);
 
     if (st)
         return st;
     comm->p2p->depth++;
-    return leave (comm, GS_OK);
+    return leave_p2p (comm, GS_OK);
 }
 
 gs_status_t gsi_p2p_end (gs_comm_t *comm, const char *caller)
 {
-    gs_status_t st = take (comm, caller);
+    gs_status_t st = take_p2p (comm, caller);
 
     if (st)
         return st;
@@ -292,8 +292,8 @@ gs_status_t gsi_p2p_end (gs_comm_t *comm, const char *caller)
         st = gsi_fail (GS_ERR_STATE, "%s: no group of '%s' is open: call gs_group_begin first",
                        caller, comm->name);
     else if (!--comm->p2p->depth)
-        st = finish (comm, caller);
-    return leave (comm, st);
+        st = finish_group (comm, caller);
+    return leave_p2p (comm, st);
 }
 
 gs_status_t gsi_p2p_none_open (const gs_comm_t *comm, const char *caller)
@@ -324,8 +324,9 @@ static gs_status_t check_peer (const gs_comm_t *comm, const char *caller, bool s
 }
 
 /* Notes the message if it fits to those that are. */
-static gs_status_t note (const gs_comm_t *comm, const char *caller,
-                         const struct gsi_message *message, bool staged, gs_stream_t stream)
+static gs_status_t note_message (const gs_comm_t *comm, const char *caller,
+                                 const struct gsi_message *message, bool staged,
+                                 gs_stream_t stream)
 {
     struct gsi_p2p *p2p = comm->p2p;
     gs_status_t st;
@@ -352,18 +353,18 @@ gs_status_t gsi_p2p_note (gs_comm_t *comm, const char *caller, bool send, void *
 {
     struct gsi_message message = {.buf = buf, .peer = peer, .dtype = dtype, .send = send};
     struct gsi_extent extent;
-    gs_status_t st = take (comm, caller);
+    gs_status_t st = take_p2p (comm, caller);
 
     if (st)
         return st;
     if (!(st = check_peer (comm, caller, send, peer)) &&
         !(st = gsi_call_check (comm, caller, buf, count, dtype, &extent))) {
         message.bytes = extent.bytes;
-        st = note (comm, caller, &message, extent.staged, stream);
+        st = note_message (comm, caller, &message, extent.staged, stream);
     }
     if (!st && !comm->p2p->depth)
-        st = finish (comm, caller);
-    return leave (comm, st);
+        st = finish_group (comm, caller);
+    return leave_p2p (comm, st);
 }
 
 /* ---- The functions ---- */

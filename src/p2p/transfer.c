@@ -19,7 +19,7 @@ static size_t padded (size_t bytes)
  * Makes room for [bytes] on the GPU. What was too small is kept until the end: to free it would
  * wait for all of the GPU's work, and so perhaps for other ranks.
  */
-static gs_status_t make_room (gs_comm_t *comm, struct gsi_p2p *p2p, size_t bytes)
+static gs_status_t p2p_make_room (gs_comm_t *comm, struct gsi_p2p *p2p, size_t bytes)
 {
     size_t more = bytes > 2 * p2p->room_bytes ? bytes : 2 * p2p->room_bytes;
     gs_status_t st;
@@ -47,7 +47,7 @@ static gs_status_t move_there (gs_comm_t *comm, struct gsi_p2p *p2p,
 
     for (int i = 0; i < number; i++)
         total += padded (list[i].bytes);
-    if (st || (st = make_room (comm, p2p, total)))
+    if (st || (st = p2p_make_room (comm, p2p, total)))
         return st;
     for (int i = 0; i < number && !st; i++) {
         struct gsi_message *moved = &p2p->moved.message[i];

@@ -32,7 +32,7 @@ struct test {
 /* ---- All ranks alike ---- */
 
 /* Whether all ranks can go on; what a pass of the caller's returned may be no status. */
-static gs_status_t agree (struct test *t, gs_status_t own)
+static gs_status_t agree_on_pass (struct test *t, gs_status_t own)
 {
     struct gsi_agreement nothing = {.words = 0};
 
@@ -84,7 +84,7 @@ static gs_status_t forward_at (struct test *t, double factor)
     for (size_t i = 0; i < t->nx; i++)
         t->at[i] = t->opts.linear ? t->d[i] : t->x[i] + factor * t->d[i];
     gsi_callback_begin ();
-    return agree (t, t->forward (t->at, t->y, t->context));
+    return agree_on_pass (t, t->forward (t->at, t->y, t->context));
 }
 
 /* Adds [weight] times the central difference with step [h] to jd. */
@@ -201,7 +201,7 @@ static void draw (struct test *t, const double *x)
     memset (t->jd, 0, t->ny * sizeof (*t->jd));
 }
 
-static gs_status_t run (struct test *t, const double *x, gs_adjoint_result_t *result)
+static gs_status_t run_check (struct test *t, const double *x, gs_adjoint_result_t *result)
 {
     gs_status_t st;
 
@@ -209,7 +209,7 @@ static gs_status_t run (struct test *t, const double *x, gs_adjoint_result_t *re
     if ((st = derive (t)))
         return st;
     gsi_callback_begin ();
-    if ((st = agree (t, t->backward (t->x, t->g, t->grad_x, t->context))))
+    if ((st = agree_on_pass (t, t->backward (t->x, t->g, t->grad_x, t->context))))
         return st;
     return judge (t, result);
 }
@@ -248,7 +248,7 @@ gs_status_t gs_adjoint_check (gs_comm_t *comm, gs_forward_f forward, gs_backward
         t.y = t.grad_x + nx, t.jd = t.y + ny, t.g = t.jd + ny;
     }
     if (!(st = agree_to_begin (&t, st)))
-        st = run (&t, x, &found);
+        st = run_check (&t, x, &found);
     if (result)
         *result = found;
     free (memory);

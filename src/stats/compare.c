@@ -34,7 +34,7 @@ struct finding {
 };
 #define FINDING_WORDS (sizeof (struct finding) / sizeof (uint64_t))
 
-struct work {
+struct comparison {
     gs_comm_t *comm;
     const gs_array_t *arrays;
     size_t number;
@@ -49,7 +49,7 @@ struct work {
 /* ---- Digests ---- */
 
 /* Queues the digests of the arrays on a GPU, which are added up in [there]. */
-static gs_status_t queue_digests (struct work *w, uint64_t *there, const bool *on_gpu)
+static gs_status_t queue_digests (struct comparison *w, uint64_t *there, const bool *on_gpu)
 {
     const struct gsi_stream_ops *queue = gsi_feature_device (w->comm)->ops->streams;
     size_t bytes = w->number * sizeof (*there);
@@ -63,7 +63,7 @@ static gs_status_t queue_digests (struct work *w, uint64_t *there, const bool *o
     return st;
 }
 
-static gs_status_t digest_on_gpu (struct work *w, const bool *on_gpu)
+static gs_status_t digest_on_gpu (struct comparison *w, const bool *on_gpu)
 {
     const struct gsi_device *device = gsi_feature_device (w->comm);
     size_t bytes = w->number * sizeof (uint64_t);
@@ -90,7 +90,7 @@ static gs_status_t digest_on_gpu (struct work *w, const bool *on_gpu)
     return st ? st : freed;
 }
 
-static gs_status_t digest_all (struct work *w)
+static gs_status_t digest_all (struct comparison *w)
 {
     bool *on_gpu = calloc (w->number + 1, sizeof (*on_gpu)), any = false;
     gs_status_t st = GS_OK;
@@ -116,7 +116,7 @@ static gs_status_t digest_all (struct work *w)
     return st;
 }
 
-static struct card card_of (const struct work *w, size_t i)
+static struct card card_of (const struct comparison *w, size_t i)
 {
     const gs_array_t *a = &w->arrays[i];
     struct card card = {.name_hash = gsi_hash (a->name, strlen (a->name)),
@@ -129,7 +129,7 @@ static struct card card_of (const struct work *w, size_t i)
 }
 
 /* One number for all that this rank gives. */
-static uint64_t digest_of_list (const struct work *w)
+static uint64_t digest_of_list (const struct comparison *w)
 {
     uint64_t hash = 0;
 
@@ -166,7 +166,7 @@ static bool is_near (double a, double b, double tolerance)
 }
 
 /* Whether two elements count as equal. */
-static bool is_equal (const struct work *w, gs_dtype_t dtype, const unsigned char *a,
+static bool is_equal (const struct comparison *w, gs_dtype_t dtype, const unsigned char *a,
                       const unsigned char *b)
 {
     gs_dtype_t part = gsi_part_of (dtype);
@@ -183,8 +183,8 @@ static bool is_equal (const struct work *w, gs_dtype_t dtype, const unsigned cha
 }
 
 /* Looks for the first difference in [bytes] of both, which begin at [at] in the array. */
-static void search (const struct work *w, gs_dtype_t dtype, const unsigned char *mine, size_t at,
-                    size_t bytes, struct finding *f)
+static void search (const struct comparison *w, gs_dtype_t dtype, const unsigned char *mine,
+                    size_t at, size_t bytes, struct finding *f)
 {
     const unsigned char *theirs = (const unsigned char *) w->piece;
     size_t width = gs_dtype_size (dtype);
@@ -202,7 +202,7 @@ static void search (const struct work *w, gs_dtype_t dtype, const unsigned char 
 }
 
 /* Holds array [i] of all ranks to that of rank [root], piece by piece. All ranks find out. */
-static gs_status_t find_elements (struct work *w, size_t i, int root)
+static gs_status_t find_elements (struct comparison *w, size_t i, int root)
 {
     const gs_array_t *a = &w->arrays[i];
     size_t bytes = a->count * gs_dtype_size (a->dtype);
@@ -262,7 +262,7 @@ static void print_value (char *text, size_t room, gs_dtype_t dtype, const unsign
 }
 
 /* "3, 5, 7 and 4 more". */
-static void list_ranks (const struct work *w, char *text, size_t room)
+static void list_ranks (const struct comparison *w, char *text, size_t room)
 {
     int shown = 0, all = 0;
     size_t at = 0;
@@ -276,7 +276,7 @@ static void list_ranks (const struct work *w, char *text, size_t room)
         snprintf (text + at, room - at, " and %d more", all - shown);
 }
 
-static gs_status_t tell_elements (const struct work *w, size_t i, int root, int rank)
+static gs_status_t tell_elements (const struct comparison *w, size_t i, int root, int rank)
 {
     const gs_array_t *a = &w->arrays[i];
     const struct finding *f = &w->findings[rank];
@@ -295,7 +295,7 @@ static gs_status_t tell_elements (const struct work *w, size_t i, int root, int 
                      strcmp (mine, theirs) != 0 ? "" : ", with other bits", ranks);
 }
 
-static gs_status_t tell_cards (const struct work *w, size_t i, int rank)
+static gs_status_t tell_cards (const struct comparison *w, size_t i, int rank)
 {
     const struct card *a = &w->cards[0], *b = &w->cards[rank];
 
@@ -310,7 +310,7 @@ static gs_status_t tell_cards (const struct work *w, size_t i, int rank)
 }
 
 /* The lowest rank with what most ranks have; -1 if all have the same. */
-static int find_reference (const struct work *w)
+static int find_reference (const struct comparison *w)
 {
     int size = gs_comm_size (w->comm), best = 0, most = 0;
 
@@ -329,7 +329,7 @@ static int find_reference (const struct work *w)
 }
 
 /* Compares array [i], which all ranks have. */
-static gs_status_t compare_one (struct work *w, size_t i)
+static gs_status_t compare_one (struct comparison *w, size_t i)
 {
     struct card own = card_of (w, i);
     int root;
@@ -353,7 +353,7 @@ static gs_status_t compare_one (struct work *w, size_t i)
 
 /* ---- The call ---- */
 
-static gs_status_t check (const struct work *w)
+static gs_status_t check_arrays (const struct comparison *w)
 {
     bool staged;
     gs_status_t st = gsi_feature_check (w->comm, caller, NULL, 0, GS_U8, &staged);
@@ -377,7 +377,7 @@ static gs_status_t check (const struct work *w)
     return GS_OK;
 }
 
-static gs_status_t allocate (struct work *w)
+static gs_status_t allocate (struct comparison *w)
 {
     size_t size = (size_t) gs_comm_size (w->comm);
 
@@ -391,7 +391,7 @@ static gs_status_t allocate (struct work *w)
 }
 
 /* Names the first difference; [same] tells where there are some. */
-static gs_status_t name_difference (struct work *w, const struct gsi_agreement *same)
+static gs_status_t name_difference (struct comparison *w, const struct gsi_agreement *same)
 {
     size_t common = same->differs == 1 ? (size_t) same->least : w->number;
     gs_status_t st = GS_OK;
@@ -415,13 +415,13 @@ static gs_status_t name_difference (struct work *w, const struct gsi_agreement *
 gs_status_t gs_compare (gs_comm_t *comm, const gs_array_t *arrays, size_t number,
                         double tolerance, gs_stream_t stream)
 {
-    struct work w = {.comm = comm,
-                     .arrays = arrays,
-                     .number = number,
-                     .tolerance = tolerance,
-                     .stream = stream};
+    struct comparison w = {.comm = comm,
+                           .arrays = arrays,
+                           .number = number,
+                           .tolerance = tolerance,
+                           .stream = stream};
     struct gsi_agreement same = {.words = 3};
-    gs_status_t st = check (&w);
+    gs_status_t st = check_arrays (&w);
 
     if (st)
         return gsi_result (st);

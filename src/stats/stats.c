@@ -19,7 +19,7 @@ static const char caller[] = "gs_stats";
 #define WORDS        (sizeof (gs_moments_t) / sizeof (uint64_t))
 
 /* A call. */
-struct work {
+struct samples_work {
     gs_comm_t *comm;
     const char *x;
     size_t samples, features, width;
@@ -49,7 +49,7 @@ struct work {
         break
 
 /* [count] elements as doubles. */
-static void load (gs_dtype_t dtype, const void *memory, size_t count, double *out)
+static void load_piece (gs_dtype_t dtype, const void *memory, size_t count, double *out)
 {
     const struct gsi_conversion how = {.from = dtype, .to = GS_F64, .scale = 1};
     const struct gsi_run run = {memory, out, count};
@@ -68,7 +68,7 @@ static void load (gs_dtype_t dtype, const void *memory, size_t count, double *ou
 }
 
 /* Warns of the first value that is left out. */
-static void complain (struct work *w, const struct gsi_samples *s, size_t first)
+static void warn_left_out (struct samples_work *w, const struct gsi_samples *s, size_t first)
 {
     size_t sample, feature;
 
@@ -82,7 +82,7 @@ static void complain (struct work *w, const struct gsi_samples *s, size_t first)
              gs_comm_host_of (w->comm, gs_comm_rank (w->comm)), first + sample, feature);
 }
 
-static uint64_t bad_of (const struct work *w)
+static uint64_t bad_of (const struct samples_work *w)
 {
     uint64_t bad = 0;
 
@@ -91,7 +91,7 @@ static uint64_t bad_of (const struct work *w)
     return bad;
 }
 
-static gs_status_t add_piece (struct work *w, size_t first, size_t samples)
+static gs_status_t add_piece (struct samples_work *w, size_t first, size_t samples)
 {
     size_t count = samples * w->features;
     struct gsi_samples s = {
@@ -108,14 +108,14 @@ static gs_status_t add_piece (struct work *w, size_t first, size_t samples)
     s.mask = mask;
     s.x = w->dtype == GS_F64 ? values : w->values_room;
     if (w->dtype != GS_F64)
-        load (w->dtype, values, count, w->values_room);
+        load_piece (w->dtype, values, count, w->values_room);
     gsi_moments_add (w->own, w->columns, &s);
     if (bad_of (w))
-        complain (w, &s, first);
+        warn_left_out (w, &s, first);
     return GS_OK;
 }
 
-static gs_status_t look_at_own (struct work *w)
+static gs_status_t look_at_own (struct samples_work *w)
 {
     gs_status_t st = GS_OK;
 
@@ -127,7 +127,7 @@ static gs_status_t look_at_own (struct work *w)
 /* ---- Those of all ranks ---- */
 
 /* The features that rank [r] merges begin with this one. */
-static size_t share_begin (const struct work *w, int r)
+static size_t share_begin (const struct samples_work *w, int r)
 {
     size_t size = (size_t) gs_comm_size (w->comm), rank = (size_t) r;
     size_t each = w->features / size, more = w->features % size;
@@ -136,14 +136,14 @@ static size_t share_begin (const struct work *w, int r)
 }
 
 /* Merges what [size] ranks told of [features], in rank order. */
-static void merge_heard (const struct work *w, gs_moments_t *into, size_t features)
+static void merge_heard (const struct samples_work *w, gs_moments_t *into, size_t features)
 {
     memset (into, 0, features * sizeof (*into));
     for (int r = 0; r < gs_comm_size (w->comm); r++)
         gsi_moments_merge (into, w->heard + (size_t) r * features, features);
 }
 
-static gs_status_t hear_shares (struct work *w)
+static gs_status_t hear_shares (struct samples_work *w)
 {
     size_t size = (size_t) gs_comm_size (w->comm), begin;
     size_t *send = w->counts, *recv = send + size, *shares = recv + size, mine;
@@ -164,7 +164,7 @@ static gs_status_t hear_shares (struct work *w)
                           NULL, GS_U64, w->stream);
 }
 
-static gs_status_t hear (struct work *w)
+static gs_status_t hear (struct samples_work *w)
 {
     gs_status_t st;
 
@@ -178,7 +178,7 @@ static gs_status_t hear (struct work *w)
 
 /* ---- The call ---- */
 
-static gs_status_t check (const struct work *w, const gs_moments_t *moments)
+static gs_status_t check_samples (const struct samples_work *w, const gs_moments_t *moments)
 {
     size_t bytes, size = (size_t) gs_comm_size (w->comm), count, all;
     gs_status_t st = gsi_dtype_bytes (caller, 1, w->dtype, &bytes);
@@ -208,7 +208,7 @@ static gs_status_t check (const struct work *w, const gs_moments_t *moments)
 }
 
 /* Room for all that follows; sizes were checked. */
-static gs_status_t allocate (struct work *w)
+static gs_status_t allocate (struct samples_work *w)
 {
     size_t size = (size_t) gs_comm_size (w->comm), one = sizeof (gs_moments_t);
     size_t share = w->features / size + 1;
@@ -228,7 +228,7 @@ static gs_status_t allocate (struct work *w)
     return GS_OK;
 }
 
-static void release (struct work *w)
+static void release_work (struct samples_work *w)
 {
     gsi_host_access_close (&w->values);
     gsi_host_access_close (&w->masks);
@@ -240,7 +240,7 @@ static void release (struct work *w)
     free (w->values_room);
 }
 
-static gs_status_t open_arrays (struct work *w)
+static gs_status_t open_arrays (struct samples_work *w)
 {
     size_t values = w->piece * w->features, count = w->samples * w->features;
     gs_status_t st = gsi_host_access_open (&w->values, w->comm, caller, w->x, count, w->dtype,
@@ -256,20 +256,20 @@ gs_status_t gs_stats (gs_comm_t *comm, const void *x, size_t samples, size_t fea
                       gs_dtype_t dtype, const unsigned char *mask, size_t mask_width,
                       gs_moments_t *moments, gs_stream_t stream)
 {
-    struct work w = {.comm = comm,
-                     .x = x,
-                     .samples = samples,
-                     .features = features,
-                     .width = gs_dtype_size (dtype),
-                     .dtype = dtype,
-                     .mask = mask,
-                     .mask_width = mask_width,
-                     .stream = stream};
+    struct samples_work w = {.comm = comm,
+                             .x = x,
+                             .samples = samples,
+                             .features = features,
+                             .width = gs_dtype_size (dtype),
+                             .dtype = dtype,
+                             .mask = mask,
+                             .mask_width = mask_width,
+                             .stream = stream};
     struct gsi_agreement same = {.words = 1, .word = {features}};
     bool staged;
     gs_status_t st = gsi_feature_check (comm, caller, NULL, 0, GS_U8, &staged);
 
-    if (st || (st = check (&w, moments)) ||
+    if (st || (st = check_samples (&w, moments)) ||
         (st = gsi_feature_check (comm, caller, x, samples * features, dtype, &staged)) ||
         (mask &&
          (st = gsi_feature_check (comm, caller, mask, samples * mask_width, GS_U8, &staged))))
@@ -286,6 +286,6 @@ gs_status_t gs_stats (gs_comm_t *comm, const void *x, size_t samples, size_t fea
             same.most_rank, gs_comm_host_of (comm, same.most_rank), (size_t) same.most);
     if (!st && features && !(st = hear (&w)))
         memcpy (moments, w.merged, features * sizeof (*moments));
-    release (&w);
+    release_work (&w);
     return gsi_result (st);
 }

@@ -43,7 +43,7 @@ static double number_at (gs_dtype_t part, const void *array, size_t i)
     }
 }
 
-static bool is_same (double a, double b, double tolerance)
+static bool is_near (double a, double b, double tolerance)
 {
     if (isnan (a) || isnan (b))
         return isnan (a) && isnan (b);
@@ -64,7 +64,7 @@ static void compare_piece (struct finding *f, gs_dtype_t part, const char *a, co
             continue;
         x = number_at (part, a, i);
         y = number_at (part, b, i);
-        if (is_same (x, y, tolerance))
+        if (is_near (x, y, tolerance))
             continue;
         if (!f->differ++) {
             f->first = begin + i;
@@ -121,7 +121,7 @@ static int compare_set (struct ckpt_file *a, struct ckpt_file *b, const struct g
     return 1;
 }
 
-static const struct gsi_h5_set *find (const struct ckpt_file *f, const char *path)
+static const struct gsi_h5_set *find_set (const struct ckpt_file *f, const char *path)
 {
     for (size_t i = 0; i < f->h5.sets; i++)
         if (!strcmp (f->h5.set[i].path, path))
@@ -140,7 +140,7 @@ static int list_missing (const struct ckpt_file *f, const struct ckpt_file *othe
     int number = 0;
 
     for (size_t i = 0; i < f->h5.sets; i++)
-        if (!is_own (&f->h5.set[i]) && !find (other, f->h5.set[i].path)) {
+        if (!is_own (&f->h5.set[i]) && !find_set (other, f->h5.set[i].path)) {
             gsi_plain_put (stdout, f->h5.set[i].path);
             printf (": in %s only\n", f->path);
             number++;
@@ -153,7 +153,7 @@ int ckpt_diff (struct ckpt_file *a, struct ckpt_file *b, double tolerance)
     int number = list_missing (a, b) + list_missing (b, a);
 
     for (size_t i = 0; i < a->h5.sets; i++) {
-        const struct gsi_h5_set *set = &a->h5.set[i], *there = find (b, set->path);
+        const struct gsi_h5_set *set = &a->h5.set[i], *there = find_set (b, set->path);
         int differs = there && !is_own (set) ? compare_set (a, b, set, there, tolerance) : 0;
         if (differs < 0)
             return -1;

@@ -15,13 +15,13 @@
 
 #define SLOW_BLOCKS 128 /* a GiB: from here on it shows how far it is */
 
-static bool complain (void)
+static bool file_error (void)
 {
     fprintf (stderr, "gs-ckpt: %s\n", gs_last_error ());
     return false;
 }
 
-static bool out_of_memory (void)
+static bool file_no_memory (void)
 {
     fprintf (stderr, "gs-ckpt: out of memory\n");
     return false;
@@ -61,14 +61,14 @@ char *ckpt_file_beside (const char *sealed, const char *ending)
     return name;
 }
 
-static bool look (const char *sealed, struct ckpt_file *f)
+static bool look_at_file (const char *sealed, struct ckpt_file *f)
 {
     if (gsi_source_open (sealed, &f->source))
-        return complain ();
+        return file_error ();
     if (!ckpt_look (&f->source, &f->h5))
         return false;
     f->sorted = gsi_source_sort (&f->h5, &f->arrays);
-    return f->sorted || out_of_memory ();
+    return f->sorted || file_no_memory ();
 }
 
 bool ckpt_file_open (const char *path, struct ckpt_file *f)
@@ -77,7 +77,7 @@ bool ckpt_file_open (const char *path, struct ckpt_file *f)
     bool fine;
 
     *f = (struct ckpt_file){.path = path, .source = {.fd = -1, .part_fd = -1}};
-    fine = sealed ? look (sealed, f) : out_of_memory ();
+    fine = sealed ? look_at_file (sealed, f) : file_no_memory ();
     free (sealed);
     if (!fine)
         ckpt_file_close (f);
@@ -116,7 +116,7 @@ bool ckpt_file_read (struct ckpt_file *f, const struct gsi_h5_set *set, uint64_t
                      void *data)
 {
     return !gsi_source_read_set (&f->source, set, number_of (f, set), at, bytes, data) ||
-           complain ();
+           file_error ();
 }
 
 bool ckpt_file_scan (struct ckpt_file *f, const struct gsi_h5_set *set, gsi_source_bytes_f each,
@@ -125,8 +125,8 @@ bool ckpt_file_scan (struct ckpt_file *f, const struct gsi_h5_set *set, gsi_sour
     void *room = malloc (GSI_BLOCK_BYTES);
     bool fine =
         room ? !gsi_source_scan (&f->source, set, number_of (f, set), room, each, context) ||
-                   complain ()
-             : out_of_memory ();
+                   file_error ()
+             : file_no_memory ();
 
     free (room);
     return fine;
@@ -136,7 +136,7 @@ bool ckpt_file_scan (struct ckpt_file *f, const struct gsi_h5_set *set, gsi_sour
 static void complain_once (char *last, size_t room)
 {
     if (strncmp (last, gs_last_error (), room - 1) != 0)
-        complain ();
+        file_error ();
     snprintf (last, room, "%s", gs_last_error ());
 }
 
@@ -148,7 +148,7 @@ bool ckpt_file_verify (struct ckpt_file *f)
     char last[512] = "";
 
     if (!room)
-        return out_of_memory ();
+        return file_no_memory ();
     for (uint64_t p = 0; p < f->source.seal.parts; p++)
         if (gsi_source_check_part (&f->source, p)) {
             complain_once (last, sizeof (last));

@@ -14,7 +14,7 @@
 
 #define SECONDS 60 /* of a look that takes a moment */
 
-static bool complain (const char *path, const char *text, const char *reason)
+static bool look_error (const char *path, const char *text, const char *reason)
 {
     fprintf (stderr, "gs-ckpt: %s%s%s%s\n", path, *text ? ": " : "", text, reason);
     return false;
@@ -30,7 +30,7 @@ static _Noreturn void look_alone (const char *path, int pipe)
 
     alarm (SECONDS);
     if (gsi_h5_look (path, &file)) {
-        complain (gs_last_error (), "", "");
+        look_error (gs_last_error (), "", "");
         _exit (1);
     }
     bytes = gsi_index_bytes (file.set, file.sets);
@@ -67,7 +67,7 @@ static bool ended_well (const char *path, pid_t child)
     while (waitpid (child, &status, 0) < 0 && errno == EINTR)
         ;
     if (WIFSIGNALED (status))
-        return complain (
+        return look_error (
             path,
             "HDF5 crashes over what is in it, or hangs: it is damaged, or made to do harm: ",
             strsignal (WTERMSIG (status)));
@@ -84,7 +84,7 @@ static bool look_apart (const struct gsi_source *s, struct gsi_h5_file *file)
 
     fflush (NULL);
     if (pipe (ends) || (child = fork ()) < 0)
-        return complain (s->path, "no process to look at it: ", strerror (errno));
+        return look_error (s->path, "no process to look at it: ", strerror (errno));
     if (!child) {
         close (ends[0]);
         look_alone (s->path, ends[1]);
@@ -94,9 +94,9 @@ static bool look_apart (const struct gsi_source *s, struct gsi_h5_file *file)
     close (ends[0]);
     fine = ended_well (s->path, child);
     if (fine && !index)
-        fine = complain (s->path, "out of memory", "");
+        fine = look_error (s->path, "out of memory", "");
     if (fine && gsi_index_read (s->path, index, bytes, s->seal.file_bytes, s->seal.parts, file))
-        fine = complain (gs_last_error (), "", "");
+        fine = look_error (gs_last_error (), "", "");
     free (index);
     return fine;
 }
@@ -106,5 +106,5 @@ bool ckpt_look (const struct gsi_source *s, struct gsi_h5_file *file)
     *file = (struct gsi_h5_file){.set = NULL};
     if (!s->seal.index_bytes)
         return look_apart (s, file);
-    return !gsi_source_look (s, file) || complain (gs_last_error (), "", "");
+    return !gsi_source_look (s, file) || look_error (gs_last_error (), "", "");
 }

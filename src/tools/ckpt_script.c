@@ -33,7 +33,7 @@ static bool is_ascii (const char *text)
 }
 
 /* In a comment: nothing of it can end the line. */
-static void print_text (const char *text)
+static void print_comment (const char *text)
 {
     for (; *text; text++)
         putchar ((unsigned char) *text < ' ' || *text == 127 ? ' ' : *text);
@@ -51,9 +51,9 @@ static void print_facts (const struct gsi_h5_set *set)
         if (!strcmp (t->name, "gs_order") && !strcmp (t->text, "C"))
             continue;
         fputs (", ", stdout);
-        print_text (t->name);
+        print_comment (t->name);
         putchar (' ');
-        print_text (t->text);
+        print_comment (t->text);
     }
     putchar ('\n');
 }

@@ -135,8 +135,8 @@ static bool choose_all (const struct ckpt_file *f, const struct ckpt_vtk_request
                      f->path);
 }
 
-static bool choose (const struct ckpt_file *f, const struct ckpt_vtk_request *r,
-                    struct ckpt_vtk_image *image)
+static bool choose_fields (const struct ckpt_file *f, const struct ckpt_vtk_request *r,
+                           struct ckpt_vtk_image *image)
 {
     size_t most = f->h5.sets + (size_t) r->fields;
 
@@ -174,7 +174,7 @@ static int find_dims (const struct ckpt_file *f, const struct ckpt_vtk_request *
 }
 
 /* Whether [field] is on a grid of [dims] dimensions, whose points it gives. */
-static bool measure (const struct ckpt_file *f, const struct ckpt_vtk_field *field, int dims,
+static bool grid_of (const struct ckpt_file *f, const struct ckpt_vtk_field *field, int dims,
                      uint64_t points[3])
 {
     const struct gsi_h5_set *set = field->set;
@@ -202,7 +202,7 @@ static bool measure_all (const struct ckpt_file *f, struct ckpt_vtk_image *image
     uint64_t points[3];
 
     for (int i = 0; i < image->fields; i++) {
-        if (!measure (f, &image->field[i], grid->dims, i ? points : grid->points))
+        if (!grid_of (f, &image->field[i], grid->dims, i ? points : grid->points))
             return false;
         if (!i || !memcmp (points, grid->points, (size_t) grid->dims * sizeof (*points)))
             continue;
@@ -216,8 +216,8 @@ static bool measure_all (const struct ckpt_file *f, struct ckpt_vtk_image *image
     return true;
 }
 
-static bool place (const struct ckpt_file *f, const struct ckpt_vtk_request *r,
-                   struct ckpt_vtk_image *image)
+static bool place_fields (const struct ckpt_file *f, const struct ckpt_vtk_request *r,
+                          struct ckpt_vtk_image *image)
 {
     struct gsi_h5_grid *grid = &image->grid;
     const struct gsi_h5_grid *own = &f->h5.grid;
@@ -271,7 +271,7 @@ static const char *ending_of (const char *path)
     return dot ? dot : "";
 }
 
-static bool is_same (const char *path, const char *other)
+static bool is_same_file (const char *path, const char *other)
 {
     struct stat a, b;
 
@@ -285,12 +285,12 @@ static bool is_own (const struct ckpt_file *f, const char *output)
     const char *slash = strrchr (s->path, '/');
     size_t folder = slash ? (size_t) (slash - s->path) + 1 : 0;
     char *part = malloc (folder + 64);
-    bool own = !part || is_same (s->path, output);
+    bool own = !part || is_same_file (s->path, output);
 
     for (uint64_t p = 0; p < s->seal.parts && !own; p++) {
         memcpy (part, s->path, folder);
         snprintf (part + folder, 64, GSI_PART_NAME, (int) p);
-        own = is_same (part, output);
+        own = is_same_file (part, output);
     }
     free (part);
     return own;
@@ -304,8 +304,8 @@ static bool check_output (const struct ckpt_file *f, const char *output, bool fo
            complain ("%s: is there already: give --force, or another name with -o", output);
 }
 
-static bool make_file (struct ckpt_file *f, const struct ckpt_vtk_image *image,
-                       const char *output)
+static bool make_vtk_file (struct ckpt_file *f, const struct ckpt_vtk_image *image,
+                           const char *output)
 {
     size_t room = strlen (output) + 40;
     char *coming = malloc (room);
@@ -345,15 +345,16 @@ static void report (const struct ckpt_vtk_image *image, const char *output)
                  output, grid->dims == 2 ? "in 2 dimensions" : "in cells");
 }
 
-static bool show (struct ckpt_file *f, const struct ckpt_vtk_request *request)
+static bool show_fields (struct ckpt_file *f, const struct ckpt_vtk_request *request)
 {
     struct ckpt_vtk_image image = {.fields = 0};
     char *named = request->output ? NULL : name_output (f);
     const char *output = request->output ? request->output : named;
     bool fine = output || complain ("out of memory");
 
-    fine = fine && check_output (f, output, request->force) && choose (f, request, &image) &&
-           place (f, request, &image) && make_file (f, &image, output);
+    fine = fine && check_output (f, output, request->force) &&
+           choose_fields (f, request, &image) && place_fields (f, request, &image) &&
+           make_vtk_file (f, &image, output);
     if (fine)
         report (&image, output);
     for (int i = 0; i < image.fields; i++)
@@ -369,7 +370,7 @@ bool ckpt_vtk (const char *path, const struct ckpt_vtk_request *request)
     bool fine = ckpt_file_open (path, &f);
 
     if (fine) {
-        fine = show (&f, request);
+        fine = show_fields (&f, request);
         ckpt_file_close (&f);
     }
     return fine;

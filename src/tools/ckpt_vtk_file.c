@@ -27,7 +27,7 @@ static bool failed (void)
     return false;
 }
 
-static bool out_of_memory (void)
+static bool vtk_no_memory (void)
 {
     fprintf (stderr, "gs-ckpt: out of memory\n");
     return false;
@@ -57,7 +57,7 @@ static bool close_out (struct out *out, bool fine)
     return fine;
 }
 
-static bool put (const struct out *out, const void *data, size_t bytes, uint64_t offset)
+static bool put_bytes (const struct out *out, const void *data, size_t bytes, uint64_t offset)
 {
     return !gsi_file_write (out->fd, out->path, data, bytes, offset) || failed ();
 }
@@ -89,15 +89,15 @@ static gs_status_t put_piece (void *context, uint64_t at, const void *data, size
 }
 
 /* Copies the data of [set] to [offset]; with [wide] those of 16 bits as f32. */
-static bool copy (struct ckpt_file *f, const struct gsi_h5_set *set, struct out *out,
-                  uint64_t offset, bool wide)
+static bool copy_set (struct ckpt_file *f, const struct gsi_h5_set *set, struct out *out,
+                      uint64_t offset, bool wide)
 {
     bool fine = true;
 
     out->dtype = set->dtype;
     out->offset = offset;
     if (wide && is_half (set->dtype) && !(out->wide = malloc (2 * GSI_BLOCK_BYTES)))
-        fine = out_of_memory ();
+        fine = vtk_no_memory ();
     fine = fine && ckpt_file_scan (f, set, put_piece, out);
     free (out->wide);
     out->wide = NULL;
@@ -107,7 +107,7 @@ static bool copy (struct ckpt_file *f, const struct gsi_h5_set *set, struct out 
 /* ---- VTKHDF ---- */
 
 /* A set of the new file, without attributes. */
-static bool make_set (const struct ckpt_vtk_field *field, struct gsi_h5_set *set)
+static bool make_vtk_set (const struct ckpt_vtk_field *field, struct gsi_h5_set *set)
 {
     const char *group = field->place == GSI_H5_CELLS ? "/VTKHDF/CellData/" : "/VTKHDF/PointData/";
     size_t room = strlen (group) + strlen (field->name) + 1;
@@ -121,7 +121,7 @@ static bool make_set (const struct ckpt_vtk_field *field, struct gsi_h5_set *set
     set->path = malloc (room);
     if (set->path)
         snprintf (set->path, room, "%s%s", group, field->name);
-    return set->path || out_of_memory ();
+    return set->path || vtk_no_memory ();
 }
 
 static bool fill_hdf (struct ckpt_file *f, const struct ckpt_vtk_image *image,
@@ -134,7 +134,7 @@ static bool fill_hdf (struct ckpt_file *f, const struct ckpt_vtk_image *image,
     if (gsi_image_create (layout, AT_FDCWD, to, &out.fd))
         return failed ();
     for (int i = 0; i < image->fields && fine; i++)
-        fine = copy (f, image->field[i].set, &out, set[i].offset, false);
+        fine = copy_set (f, image->field[i].set, &out, set[i].offset, false);
     return close_out (&out, fine);
 }
 
@@ -142,10 +142,10 @@ static bool write_hdf (struct ckpt_file *f, const struct ckpt_vtk_image *image, 
 {
     struct gsi_h5_set *set = calloc ((size_t) image->fields, sizeof (*set));
     struct gsi_h5_image layout = {.data = NULL};
-    bool fine = set || out_of_memory ();
+    bool fine = set || vtk_no_memory ();
 
     for (int i = 0; i < image->fields && fine; i++)
-        fine = make_set (&image->field[i], &set[i]);
+        fine = make_vtk_set (&image->field[i], &set[i]);
     if (fine && gsi_image_lay_out (".", set, (size_t) image->fields, &image->grid, &layout))
         fine = failed ();
     fine = fine && fill_hdf (f, image, set, &layout, to);
@@ -251,13 +251,13 @@ static bool fill_xml (struct ckpt_file *f, const struct ckpt_vtk_image *image, c
 
     if (!open_out (&out, to))
         return false;
-    fine = put (&out, header, begin, 0);
+    fine = put_bytes (&out, header, begin, 0);
     for (int i = 0; i < image->fields && fine; i++) {
         uint64_t at = begin + offset[i], bytes = xml_bytes (&image->field[i]);
-        fine = put (&out, &bytes, sizeof (bytes), at) &&
-               copy (f, image->field[i].set, &out, at + sizeof (bytes), true);
+        fine = put_bytes (&out, &bytes, sizeof (bytes), at) &&
+               copy_set (f, image->field[i].set, &out, at + sizeof (bytes), true);
     }
-    fine = fine && put (&out, end, strlen (end), begin + offset[image->fields]);
+    fine = fine && put_bytes (&out, end, strlen (end), begin + offset[image->fields]);
     return close_out (&out, fine);
 }
 
@@ -272,7 +272,7 @@ static bool write_xml (struct ckpt_file *f, const struct ckpt_vtk_image *image, 
     if (fine && (header = make_header (image, offset)))
         fine = fill_xml (f, image, header, offset, to);
     else
-        fine = out_of_memory ();
+        fine = vtk_no_memory ();
     free (header);
     free (offset);
     return fine;

@@ -93,7 +93,7 @@ static bool make_comm (struct bench *bench)
 }
 
 /* After a failure the ranks are no longer in step: leave without waiting for the others. */
-static bool leave (struct bench *bench, bool ok)
+static bool leave_bench (struct bench *bench, bool ok)
 {
     if (!ok)
         gs_comm_abort (bench->comm);
@@ -114,7 +114,7 @@ int main (int argc, char **argv)
     case BENCH_DONE: return EXIT_SUCCESS;
     case BENCH_WRONG: return EXIT_USAGE;
     }
-    ok = make_comm (&bench) && leave (&bench, bench.options.op->run (&bench));
+    ok = make_comm (&bench) && leave_bench (&bench, bench.options.op->run (&bench));
     if (fflush (stdout) || ferror (stdout)) {
         perror ("gs-bench: cannot write");
         ok = false;

@@ -74,7 +74,7 @@ static void print_time (int64_t ns)
     fputs (text, stdout);
 }
 
-static bool print_line (const char *path)
+static bool list_print_line (const char *path)
 {
     struct ckpt_file f;
 
@@ -115,7 +115,7 @@ static int list (const char *folder)
         char *path = malloc (strlen (folder) + strlen (entry[i]->d_name) + 2);
         if (path) {
             sprintf (path, "%s/%s", folder, entry[i]->d_name);
-            fine = print_line (path) && fine;
+            fine = list_print_line (path) && fine;
         }
         fine = fine && path;
         free (path);
@@ -419,7 +419,7 @@ static int read_words (int argc, char **argv, struct wishes *w)
     return run_command (argv[optind], argc - optind - 1, argv + optind + 1, w);
 }
 
-static int run (int argc, char **argv)
+static int run_gs_ckpt (int argc, char **argv)
 {
     struct wishes w = {.tolerance = -1,
                        .vtk = {.field = calloc ((size_t) argc, sizeof (char *))}};
@@ -436,7 +436,7 @@ static int run (int argc, char **argv)
 
 int main (int argc, char **argv)
 {
-    int status = run (argc, argv);
+    int status = run_gs_ckpt (argc, argv);
 
     if (fflush (stdout) || ferror (stdout)) {
         perror ("gs-ckpt: cannot write");

@@ -88,7 +88,7 @@ static bool get_setting (int index, const char *profile, gs_setting_t *s)
 }
 
 /* False if the profile cannot be read. */
-static bool print_text (void)
+static bool info_print_text (void)
 {
     const char *fact = gs_build_info (), *profile = setting_value ("GS_PROFILE"), *next, *value;
     int name_length, value_length;
@@ -122,7 +122,7 @@ static void print_json_fact (const char *name, int name_length, const char *valu
     json_string (stdout, text);
 }
 
-static bool print_json (void)
+static bool info_print_json (void)
 {
     const char *fact = gs_build_info (), *profile = setting_value ("GS_PROFILE"), *next, *value;
     bool ok = true;
@@ -178,7 +178,7 @@ static int print_records (int count, char **paths)
 
 static int print_info (bool json, const char *layout)
 {
-    bool ok = layout ? info_hosts (layout) : json ? print_json () : print_text ();
+    bool ok = layout ? info_hosts (layout) : json ? info_print_json () : info_print_text ();
 
     if (!gsi_env_check ())
         return ok ? EXIT_SUCCESS : EXIT_FAILURE;
@@ -186,7 +186,7 @@ static int print_info (bool json, const char *layout)
     return EXIT_FAILURE;
 }
 
-static int run (int argc, char **argv)
+static int run_info (int argc, char **argv)
 {
     static const struct option options[] = {
         {"json", no_argument, NULL, 'j'},    {"hosts", required_argument, NULL, 'l'},
@@ -225,7 +225,7 @@ static int run (int argc, char **argv)
 
 int main (int argc, char **argv)
 {
-    int status = run (argc, argv);
+    int status = run_info (argc, argv);
 
     if (fflush (stdout) || ferror (stdout)) {
         perror ("gs-info: cannot write");

@@ -10,7 +10,7 @@
 #include "tools/json.h"
 
 /* Cuts [line] into name and value in place; false for a comment or an empty line. */
-static bool split (char *line, char **value)
+static bool split_line (char *line, char **value)
 {
     line[strcspn (line, "\n")] = 0;
     *value = strchr (line, '=');
@@ -50,7 +50,7 @@ bool info_profile_gave (const char *path, const char *name)
     bool gave = false;
 
     while (in && !gave && getline (&line, &room, in) >= 0)
-        gave = split (line, &value) && !strcmp (line, name) &&
+        gave = split_line (line, &value) && !strcmp (line, name) &&
                !strcmp (origin_of (name, value), "profile");
     free (line);
     if (in)
@@ -70,7 +70,7 @@ bool info_profile (const char *path, bool json)
         return false;
     }
     while (getline (&line, &room, in) >= 0) {
-        if (split (line, &value)) {
+        if (split_line (line, &value)) {
             print_setting (line, value, json, first);
             first = false;
         }

@@ -15,10 +15,10 @@
 /* Times beyond this (146 years) come from damage; within it two of them add without overflow. */
 #define TIME_LIMIT_NS (INT64_MAX / 2)
 
-static bool complain (const char *path, const char *format, ...)
+static bool record_error (const char *path, const char *format, ...)
     __attribute__ ((format (printf, 2, 3)));
 
-static bool complain (const char *path, const char *format, ...)
+static bool record_error (const char *path, const char *format, ...)
 {
     va_list ap;
 
@@ -42,27 +42,27 @@ static bool read_file (const char *path, struct gsi_record_file *file, size_t *g
     int failed;
 
     if (!in)
-        return complain (path, "cannot be opened: %s", strerror (errno));
+        return record_error (path, "cannot be opened: %s", strerror (errno));
     *got = fread (file, 1, sizeof (*file), in);
     failed = ferror (in) ? errno : 0;
     fclose (in);
-    return !failed || complain (path, "cannot be read: %s", strerror (failed));
+    return !failed || record_error (path, "cannot be read: %s", strerror (failed));
 }
 
 /* Whether there is a header that tells how to read the rest. */
 static bool check_header (const char *path, const struct gsi_record_file *file, size_t got)
 {
     if (got < sizeof (file->magic) || file->magic != GSI_RECORD_MAGIC)
-        return complain (path, "is not a flight record (they are called gradsync-*.ring)");
+        return record_error (path, "is not a flight record (they are called gradsync-*.ring)");
     if (got < offsetof (struct gsi_record_file, entry))
-        return complain (path, "is cut off within its header, at byte %zu", got);
+        return record_error (path, "is cut off within its header, at byte %zu", got);
     if (file->header_bytes != offsetof (struct gsi_record_file, entry) ||
         file->entry_bytes != sizeof (struct gsi_record_entry) ||
         file->entries != GSI_RECORD_ENTRIES)
-        return complain (path,
-                         "was written by another version of gradsync: header %" PRIu32
-                         ", entry %" PRIu32 " bytes, %" PRIu32 " entries; this is %s",
-                         file->header_bytes, file->entry_bytes, file->entries, gs_version ());
+        return record_error (path,
+                             "was written by another version of gradsync: header %" PRIu32
+                             ", entry %" PRIu32 " bytes, %" PRIu32 " entries; this is %s",
+                             file->header_bytes, file->entry_bytes, file->entries, gs_version ());
     return true;
 }
 
@@ -72,13 +72,13 @@ static bool check_header_values (const char *path, struct gsi_record_file *file)
     bool ok = true;
 
     if (file->size < 1 || file->rank < 0 || file->rank >= file->size)
-        ok = complain (path, "damaged header: rank %" PRId32 " of %" PRId32, file->rank,
-                       file->size);
+        ok = record_error (path, "damaged header: rank %" PRId32 " of %" PRId32, file->rank,
+                           file->size);
     if (!memchr (file->name, 0, sizeof (file->name)) ||
         !memchr (file->host, 0, sizeof (file->host)))
-        ok = complain (path, "damaged header: a name without an end");
+        ok = record_error (path, "damaged header: a name without an end");
     if (!sane_time (file->wall_offset_ns)) {
-        ok = complain (path, "damaged header: no time of day; times count from 0 instead");
+        ok = record_error (path, "damaged header: no time of day; times count from 0 instead");
         file->wall_offset_ns = 0;
     }
     return ok;
@@ -138,16 +138,16 @@ static bool check_ring (const char *path, struct gsi_record_entry *ring, const c
         struct gsi_record_entry *e = &ring[slot];
         const char *fault = e->seq ? entry_fault (e, slot, last) : NULL;
         if (fault) {
-            complain (path, "entry %" PRIu64 " (%s #%" PRIu64 ") is damaged: it has %s", slot,
-                      kind, e->seq, fault);
+            record_error (path, "entry %" PRIu64 " (%s #%" PRIu64 ") is damaged: it has %s", slot,
+                          kind, e->seq, fault);
             memset (e, 0, sizeof (*e));
             damaged++;
         }
         whole += e->seq != 0;
     }
     if (whole < expected)
-        complain (path, "%" PRIu64 " of the last %" PRIu64 " %ss are lost", expected - whole,
-                  expected, kind);
+        record_error (path, "%" PRIu64 " of the last %" PRIu64 " %ss are lost", expected - whole,
+                      expected, kind);
     return !damaged && whole == expected;
 }
 
@@ -156,12 +156,12 @@ static bool check_entries (const char *path, struct gsi_record_file *file, size_
     bool ok = got == sizeof (*file);
 
     if (!ok)
-        complain (path, "is cut off at byte %zu of %zu", got, sizeof (*file));
+        record_error (path, "is cut off at byte %zu of %zu", got, sizeof (*file));
     ok = check_ring (path, file->entry, "operation") && ok;
     return check_ring (path, file->message, "message") && ok;
 }
 
-static void print_line (void *context, const char *line)
+static void record_print_line (void *context, const char *line)
 {
     fprintf ((FILE *) context, "%s\n", line);
 }
@@ -173,12 +173,12 @@ bool info_record (const char *path)
     bool ok;
 
     if (!file)
-        return complain (path, "no memory to read it");
+        return record_error (path, "no memory to read it");
     ok = read_file (path, file, &got) && check_header (path, file, got);
     if (ok) {
         ok = check_header_values (path, file);
         ok = check_entries (path, file, got) && ok;
-        gsi_record_print (file, print_line, stdout);
+        gsi_record_print (file, record_print_line, stdout);
     }
     free (file);
     return ok;

@@ -118,7 +118,11 @@ seen lint/includes.sh '"gradsync_group.h": gradsync.h has it'
 echo '#include "gradsync_stats.h"' | plant src/comm/planted.c
 seen lint/includes.sh '"gradsync_stats.h": gradsync.h has it'
 echo 'static void planted (void) { gsi_call_no_memory (NULL, 0, ""); }' | plant src/core/query.c
-seen lint/circles.sh 'files of different folders may not'
+seen lint/structure.sh 'files of different folders may not'
+for planted_file in src/base/log.c src/base/env.c src/base/dims.c; do
+    printf 'static void planted (void)\n{\n}\n' | plant $planted_file
+done
+seen lint/structure.sh 'planted is defined in more than two files'
 echo '#include <pmix.h>' | plant src/boot/boot.c
 seen lint/includes.sh '<pmix.h> may be included by'
 echo '#include <hdf5.h>' | plant src/ckpt/read.c

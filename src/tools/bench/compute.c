@@ -17,7 +17,7 @@ void bench_compute (uint64_t units)
     result = x;
 }
 
-static double measure (void)
+static double measure_step (void)
 {
     int64_t least_ns = INT64_MAX;
 
@@ -41,7 +41,7 @@ bool bench_compute_measure (const struct bench *bench, double *units_per_us)
         if (gs_barrier (bench->comm, NULL))
             return bench_fail (bench, "%s", gs_last_error ());
         if (turn == gs_comm_local_rank (bench->comm))
-            *units_per_us = measure ();
+            *units_per_us = measure_step ();
     }
     return true;
 }

@@ -78,7 +78,7 @@ static bool find_installed (const char *name, char *path, size_t room)
     return !access (path, R_OK);
 }
 
-static bool find (const char *name, struct source *s)
+static bool find_model (const char *name, struct source *s)
 {
     if (find_installed (name, s->path, sizeof (s->path)))
         return true;
@@ -129,7 +129,7 @@ static bool read_tensor (const struct source *s, const char *name, char **rest,
 }
 
 /* Room for one more, which doubles when it is a power of two. */
-static bool grow (const struct source *s, struct bench_model *m)
+static bool grow_model (const struct source *s, struct bench_model *m)
 {
     size_t count = (size_t) m->tensors;
     struct bench_tensor *more;
@@ -152,7 +152,7 @@ static bool read_line (const struct source *s, char *line, struct bench_model *m
     line[strcspn (line, "#")] = 0;
     if (!(name = strtok_r (line, BLANKS, &rest)))
         return true;
-    if (!grow (s, m) || !read_tensor (s, name, &rest, &m->tensor[m->tensors]))
+    if (!grow_model (s, m) || !read_tensor (s, name, &rest, &m->tensor[m->tensors]))
         return false;
     m->bytes += m->tensor[m->tensors++].bytes;
     return m->bytes <= MAX_BYTES || wrong (s, "all together more than %zu bytes", MAX_BYTES);
@@ -217,7 +217,7 @@ static struct bench_span *span_of (struct bench_model *m, gs_dtype_t dtype)
 }
 
 /* Where spans, and the tensors in them, begin. */
-static void lay_out (struct bench_model *m)
+static void lay_out_model (struct bench_model *m)
 {
     for (int i = 0; i < m->tensors; i++)
         span_of (m, m->tensor[i].dtype)->count += m->tensor[i].count;
@@ -240,14 +240,14 @@ bool bench_model_read (const char *name, struct bench_model *model, char *why, s
     bool ok;
 
     *model = (struct bench_model){0};
-    if (!find (name, &s))
+    if (!find_model (name, &s))
         return false;
     if (!(in = fopen (s.path, "r")))
         return wrong (&s, "%s", strerror (errno));
     ok = read_lines (&s, in, model) && check_names (&s, model);
     fclose (in);
     if (ok)
-        lay_out (model);
+        lay_out_model (model);
     return ok;
 }
 

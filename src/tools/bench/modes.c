@@ -140,7 +140,7 @@ static bool average_spans (const struct bench_step *s)
     return true;
 }
 
-static bool reduce (const struct bench_step *s)
+static bool reduce_step (const struct bench_step *s)
 {
     for (int i = s->model->tensors - 1; i >= 0; i--) {
         bench_compute (s->units[i]);
@@ -187,7 +187,7 @@ static bool do_step (const struct bench_step *s)
     case BENCH_FLAT: return average_spans (s);
     case BENCH_RAW_PER_TENSOR: return average_raw_tensors (s);
     case BENCH_RAW_FLAT: return average_raw_spans (s);
-    default: return reduce (s);
+    default: return reduce_step (s);
     }
 }
 

@@ -6,7 +6,7 @@
 #include "tools/bench/measure.h"
 #include "tools/bench/raw.h"
 
-struct work {
+struct average_bench {
     const struct bench *bench;
     const struct bench_raw_mpi *mpi;
     const struct bench_raw_nccl *nccl;
@@ -14,9 +14,9 @@ struct work {
     size_t count;
 };
 
-static bool repeat_ours (void *context, int times)
+static bool average_repeat_ours (void *context, int times)
 {
-    const struct work *w = context;
+    const struct average_bench *w = context;
     gs_comm_t *comm = w->bench->comm;
 
     for (int t = 0; t < times; t++)
@@ -27,7 +27,7 @@ static bool repeat_ours (void *context, int times)
 
 static bool repeat_mpi (void *context, int times)
 {
-    const struct work *w = context;
+    const struct average_bench *w = context;
 
     w->mpi->allreduce_avg (w->buf, (int) w->count, w->bench->options.dtype, times);
     return true;
@@ -35,7 +35,7 @@ static bool repeat_mpi (void *context, int times)
 
 static bool repeat_nccl (void *context, int times)
 {
-    const struct work *w = context;
+    const struct average_bench *w = context;
     const char *why = w->nccl->allreduce_avg (w->buf, w->count, w->bench->options.dtype, times);
 
     if (!why)
@@ -44,7 +44,7 @@ static bool repeat_nccl (void *context, int times)
 }
 
 /* The plain call for where the arrays are; false if there is none. */
-static bool find_raw (struct work *w, struct bench_side *raw)
+static bool find_raw (struct average_bench *w, struct bench_side *raw)
 {
     raw->context = w;
     if (w->bench->options.memory == BENCH_DEVICE) {
@@ -59,11 +59,11 @@ static bool find_raw (struct work *w, struct bench_side *raw)
     return w->mpi && w->mpi->has_type (w->bench->options.dtype);
 }
 
-static bool run (const struct bench *bench)
+static bool run_allreduce_avg (const struct bench *bench)
 {
-    struct work work = {.bench = bench,
-                        .buf = bench_make_array (bench, bench->options.max_bytes)};
-    struct bench_side ours = {.repeat = repeat_ours, .context = &work}, raw = {0};
+    struct average_bench work = {.bench = bench,
+                                 .buf = bench_make_array (bench, bench->options.max_bytes)};
+    struct bench_side ours = {.repeat = average_repeat_ours, .context = &work}, raw = {0};
     bool ok = bench_agree (bench, work.buf != NULL);
 
     ok = ok && bench_sweep (bench, &work.count, &ours, find_raw (&work, &raw) ? &raw : NULL);
@@ -79,5 +79,5 @@ const struct bench_op bench_op_allreduce_avg = {
     .sized = true,
     .can_gpu = true,
     .takes = bench_has_average,
-    .run = run,
+    .run = run_allreduce_avg,
 };

@@ -78,7 +78,7 @@ static void remark_first (const struct bench *bench)
                   first.open_us, first.exchange_us, first.transport_us, least);
 }
 
-static void print (const struct bench *bench, const double *medians)
+static void bootstrap_print (const struct bench *bench, const double *medians)
 {
     struct bench_result result = {.bytes = sizeof (struct gsi_card), .iterations = 1};
 
@@ -90,7 +90,7 @@ static void print (const struct bench *bench, const double *medians)
     remark_first (bench);
 }
 
-static bool run (const struct bench *bench)
+static bool run_bootstrap (const struct bench *bench)
 {
     double *times = calloc ((size_t) (2 * bench->options.rounds), sizeof (*times));
     double medians[2] = {NAN, NAN};
@@ -100,7 +100,7 @@ static bool run (const struct bench *bench)
     ok = ok && run_rounds (bench, with_raw, times) &&
          bench_medians (bench, times, with_raw ? 2 : 1, medians);
     if (ok)
-        print (bench, medians);
+        bootstrap_print (bench, medians);
     free (times);
     return ok;
 }
@@ -108,5 +108,5 @@ static bool run (const struct bench *bench)
 const struct bench_op bench_op_bootstrap = {
     .name = "bootstrap",
     .help = "finding all ranks; raw: PMIx_Init, fence and gets",
-    .run = run,
+    .run = run_bootstrap,
 };

@@ -25,7 +25,7 @@
 /* In the order in which they take turns. */
 enum { SYNC, RAW, ASYNC, COPY, SIDES };
 
-struct work {
+struct ckpt_bench {
     const struct bench *bench;
     gs_ckpt_t *plan;
     size_t replicated, shard, begin, whole; /* elements of f64: of all, mine and all shards */
@@ -39,32 +39,32 @@ struct work {
     int64_t newest;  /* the step that the last of them has written */
 };
 
-static size_t mine_of (const struct work *w)
+static size_t mine_of (const struct ckpt_bench *w)
 {
     return (w->replicated + w->shard) * sizeof (double);
 }
 
-static bool told (const struct work *w, gs_status_t st)
+static bool told (const struct ckpt_bench *w, gs_status_t st)
 {
     return !st || bench_fail (w->bench, "%s", gs_last_error ());
 }
 
-static bool system_says (const struct work *w, const char *call)
+static bool system_says (const struct ckpt_bench *w, const char *call)
 {
     return bench_fail (w->bench, "%s: %s: %s", w->raw, call, strerror (errno));
 }
 
 /* ---- The sides ---- */
 
-static void name_file (const struct work *w, int64_t step, char *path, size_t room)
+static void name_file (const struct ckpt_bench *w, int64_t step, char *path, size_t room)
 {
     snprintf (path, room, "%s/ck-%012" PRId64 ".h5", w->bench->options.ckpt.dir, step);
 }
 
 /* There is no file before a round, but that of the last asynchronous one. */
-static bool clear (void *context)
+static bool remove_last (void *context)
 {
-    const struct work *w = context;
+    const struct ckpt_bench *w = context;
 
     if (!gs_comm_rank (w->bench->comm)) {
         unlink (w->path);
@@ -75,7 +75,7 @@ static bool clear (void *context)
 
 static bool write_now (void *context, int times)
 {
-    const struct work *w = context;
+    const struct ckpt_bench *w = context;
 
     for (int t = 0; t < times; t++)
         if (!told (w, gs_ckpt_write (w->plan, STEP, NULL)))
@@ -85,7 +85,7 @@ static bool write_now (void *context, int times)
 
 /* What the call takes in which the program learns that the file is there; the others before it
  * only ask. */
-static bool learn (const struct work *w, int64_t *call_ns)
+static bool time_learning (const struct ckpt_bench *w, int64_t *call_ns)
 {
     int64_t written = -1, begin_ns = 0;
 
@@ -101,21 +101,22 @@ static bool learn (const struct work *w, int64_t *call_ns)
 
 static bool write_async (void *context, int times)
 {
-    struct work *w = context;
+    struct ckpt_bench *w = context;
 
     for (int t = 0; t < times; t++) {
         int64_t begin_ns = gsi_now_ns (), blocked_ns, end_ns;
         if (!told (w, gs_ckpt_write_async (w->plan, ++w->newest, NULL, NULL)))
             return false;
         blocked_ns = gsi_now_ns () - begin_ns;
-        if (!learn (w, &end_ns))
+        if (!time_learning (w, &end_ns))
             return false;
         w->blocked[w->asyncs++ % w->bench->options.rounds] = (double) (blocked_ns + end_ns) / 1e3;
     }
     return true;
 }
 
-static bool write_piece (const struct work *w, int fd, size_t at, size_t bytes, off_t offset)
+static bool write_piece (const struct ckpt_bench *w, int fd, size_t at, size_t bytes,
+                         off_t offset)
 {
     ssize_t n = pwrite (fd, w->from + at, bytes, offset);
 
@@ -125,7 +126,7 @@ static bool write_piece (const struct work *w, int fd, size_t at, size_t bytes, 
 /* This rank's part of the same number of bytes. */
 static bool write_raw (void *context, int times)
 {
-    const struct work *w = context;
+    const struct ckpt_bench *w = context;
     size_t size = (size_t) gs_comm_size (w->bench->comm);
     size_t bytes = w->replicated / size * sizeof (double) + w->shard * sizeof (double);
     off_t begin = (off_t) (bytes * (size_t) gs_comm_rank (w->bench->comm));
@@ -146,9 +147,9 @@ static bool write_raw (void *context, int times)
     return ok;
 }
 
-static bool copy (void *context, int times)
+static bool ckpt_copy (void *context, int times)
 {
-    const struct work *w = context;
+    const struct ckpt_bench *w = context;
 
     for (int t = 0; t < times; t++)
         memcpy (w->other, w->from, mine_of (w));
@@ -157,7 +158,7 @@ static bool copy (void *context, int times)
 
 /* ---- The plan ---- */
 
-static bool make_plan (struct work *w)
+static bool ckpt_make_plan (struct ckpt_bench *w)
 {
     const struct bench_ckpt_options *o = &w->bench->options.ckpt;
     gs_ckpt_opts_t opts = GS_CKPT_OPTS_INIT;
@@ -175,7 +176,7 @@ static bool make_plan (struct work *w)
     return bench_agree (w->bench, told (w, st)) && told (w, gs_ckpt_commit (w->plan));
 }
 
-static bool get_memory (struct work *w)
+static bool ckpt_memory (struct ckpt_bench *w)
 {
     size_t rounds = (size_t) w->bench->options.rounds;
 
@@ -193,7 +194,7 @@ static bool get_memory (struct work *w)
            bench_fail (w->bench, "out of memory");
 }
 
-static bool plan_work (struct work *w)
+static bool plan_work (struct ckpt_bench *w)
 {
     const struct bench_ckpt_options *o = &w->bench->options.ckpt;
     size_t size = (size_t) gs_comm_size (w->bench->comm),
@@ -209,14 +210,15 @@ static bool plan_work (struct work *w)
     snprintf (w->raw, sizeof (w->raw), "%s/gs-bench.raw", o->dir);
     if (!w->replicated && !w->whole)
         return bench_fail (w->bench, "--bytes %zu: too few", o->bytes);
-    return bench_agree (w->bench, get_memory (w)) && make_plan (w);
+    return bench_agree (w->bench, ckpt_memory (w)) && ckpt_make_plan (w);
 }
 
 /* ---- Times ---- */
 
-static bool measure (struct work *w, double *medians, double *blocked)
+static bool ckpt_measure (struct ckpt_bench *w, double *medians, double *blocked)
 {
-    static bool (*const repeat[SIDES]) (void *, int) = {write_now, write_raw, write_async, copy};
+    static bool (*const repeat[SIDES]) (void *, int) = {write_now, write_raw, write_async,
+                                                        ckpt_copy};
     const struct bench_options *o = &w->bench->options;
     int sides = o->ckpt.async ? SIDES : ASYNC;
     struct bench_side side[SIDES];
@@ -224,10 +226,11 @@ static bool measure (struct work *w, double *medians, double *blocked)
     bool ok = true;
 
     for (int s = 0; s < sides && ok; s++) {
-        side[s] = (struct bench_side){.repeat = repeat[s], .prepare = clear, .context = w};
+        side[s] = (struct bench_side){.repeat = repeat[s], .prepare = remove_last, .context = w};
         all[s] = &side[s];
         for (int t = 0; t < o->warmup && ok; t++)
-            ok = clear (w) && told (w, gs_barrier (w->bench->comm, NULL)) && repeat[s](w, 1);
+            ok =
+                remove_last (w) && told (w, gs_barrier (w->bench->comm, NULL)) && repeat[s](w, 1);
     }
     w->asyncs = 0;
     ok = ok && bench_rounds (w->bench, all, sides, 1, w->times) &&
@@ -235,8 +238,8 @@ static bool measure (struct work *w, double *medians, double *blocked)
     return ok && (!o->ckpt.async || bench_medians (w->bench, w->blocked, 1, blocked));
 }
 
-static void print_line (const struct work *w, const char *mode, double time_us, double blocked_us,
-                        const double *medians)
+static void ckpt_print_line (const struct ckpt_bench *w, const char *mode, double time_us,
+                             double blocked_us, const double *medians)
 {
     const struct bench *bench = w->bench;
     char copied[64], relative[64];
@@ -261,7 +264,7 @@ static void print_line (const struct work *w, const char *mode, double time_us, 
             isnan (copy_us) ? "null" : relative);
 }
 
-static void print (const struct work *w, const double *medians, double blocked)
+static void ckpt_print (const struct ckpt_bench *w, const double *medians, double blocked)
 {
     const struct bench_ckpt_options *o = &w->bench->options.ckpt;
 
@@ -270,12 +273,12 @@ static void print (const struct work *w, const double *medians, double blocked)
                   (w->replicated + w->whole) * sizeof (double), o->replicated, o->dir);
     bench_remark (w->bench, "%-8s %14s %14s %14s %9s %14s %9s", "mode", "time us", "blocked us",
                   "pwrite us", "raw/ours", "memcpy us", "/blocked");
-    print_line (w, "sync", medians[SYNC], medians[SYNC], medians);
+    ckpt_print_line (w, "sync", medians[SYNC], medians[SYNC], medians);
     if (o->async)
-        print_line (w, "async", medians[ASYNC], blocked, medians);
+        ckpt_print_line (w, "async", medians[ASYNC], blocked, medians);
 }
 
-static bool clean_up (struct work *w, bool ok)
+static bool clean_up (struct ckpt_bench *w, bool ok)
 {
     if (w->plan && gs_ckpt_destroy (w->plan) && ok)
         ok = told (w, GS_ERR_STATE);
@@ -296,9 +299,9 @@ static bool clean_up (struct work *w, bool ok)
     return ok;
 }
 
-static bool run (const struct bench *bench)
+static bool run_ckpt (const struct bench *bench)
 {
-    struct work *work = calloc (1, sizeof (*work));
+    struct ckpt_bench *work = calloc (1, sizeof (*work));
     double medians[SIDES], blocked = NAN;
     bool ok = bench_agree (bench, work || bench_fail (bench, "out of memory"));
 
@@ -307,11 +310,12 @@ static bool run (const struct bench *bench)
         return false;
     }
     work->bench = bench;
-    ok = plan_work (work) && measure (work, medians, &blocked);
+    ok = plan_work (work) && ckpt_measure (work, medians, &blocked);
     if (ok && bench->options.ckpt.keep)
-        ok = clear (work) && told (work, gs_barrier (bench->comm, NULL)) && write_now (work, 1);
+        ok = remove_last (work) && told (work, gs_barrier (bench->comm, NULL)) &&
+             write_now (work, 1);
     if (ok)
-        print (work, medians, blocked);
+        ckpt_print (work, medians, blocked);
     ok = clean_up (work, ok);
     free (work);
     return ok;
@@ -322,5 +326,5 @@ const struct bench_op bench_op_ckpt = {
     .help = "write a checkpoint; raw: pwrite and fsync",
     .stored = true,
     .can_gpu = true,
-    .run = run,
+    .run = run_ckpt,
 };

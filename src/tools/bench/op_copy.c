@@ -10,21 +10,21 @@
 #include "tools/bench/bench.h"
 #include "tools/bench/measure.h"
 
-struct work {
+struct copy_bench {
     const struct bench *bench;
     void *from, *to;
     size_t count;
     uint32_t sum;
 };
 
-static size_t bytes_of (const struct work *w)
+static size_t bytes_of (const struct copy_bench *w)
 {
     return w->count * gs_dtype_size (w->bench->options.dtype);
 }
 
-static bool copy (void *context, int times)
+static bool copy_repeat (void *context, int times)
 {
-    const struct work *w = context;
+    const struct copy_bench *w = context;
 
     for (int t = 0; t < times; t++) {
         memcpy (w->to, w->from, bytes_of (w));
@@ -35,7 +35,7 @@ static bool copy (void *context, int times)
 
 static bool take_sum (void *context, int times)
 {
-    struct work *w = context;
+    struct copy_bench *w = context;
 
     for (int t = 0; t < times; t++)
         w->sum = gsi_crc32c (w->sum, w->from, bytes_of (w));
@@ -43,12 +43,12 @@ static bool take_sum (void *context, int times)
 }
 
 /* A copy, or, with [ours], that beside it. */
-static bool measure (const struct bench *bench, bool (*ours) (void *context, int times))
+static bool copy_measure (const struct bench *bench, bool (*ours) (void *context, int times))
 {
-    struct work work = {.bench = bench,
-                        .from = bench_make_array (bench, bench->options.max_bytes),
-                        .to = bench_make_array (bench, bench->options.max_bytes)};
-    struct bench_side copies = {.repeat = copy, .context = &work, .max_count = SIZE_MAX};
+    struct copy_bench work = {.bench = bench,
+                              .from = bench_make_array (bench, bench->options.max_bytes),
+                              .to = bench_make_array (bench, bench->options.max_bytes)};
+    struct bench_side copies = {.repeat = copy_repeat, .context = &work, .max_count = SIZE_MAX};
     struct bench_side side = {.repeat = ours, .context = &work};
     bool ok = bench_agree (bench, work.from && work.to);
 
@@ -60,12 +60,12 @@ static bool measure (const struct bench *bench, bool (*ours) (void *context, int
 
 static bool run_copy (const struct bench *bench)
 {
-    return measure (bench, NULL);
+    return copy_measure (bench, NULL);
 }
 
 static bool run_checksum (const struct bench *bench)
 {
-    return measure (bench, take_sum);
+    return copy_measure (bench, take_sum);
 }
 
 const struct bench_op bench_op_copy = {

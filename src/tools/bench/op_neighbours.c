@@ -12,7 +12,7 @@
 
 #define ROWS 4 /* ghosts from the rank before, two own rows, ghosts from the next one */
 
-struct work {
+struct neighbours_bench {
     const struct bench *bench;
     const struct bench_raw_mpi *mpi;
     char *field;
@@ -21,14 +21,14 @@ struct work {
     size_t made; /* rows of the halo have as many */
 };
 
-static void *row (const struct work *w, int i)
+static void *row (const struct neighbours_bench *w, int i)
 {
     return w->field + (size_t) i * w->count * gs_dtype_size (w->bench->options.dtype);
 }
 
 /* Of two ranks each is the other one's neighbour on both sides: receives are in the order of the
  * sends. */
-static gs_status_t exchange (const struct work *w)
+static gs_status_t exchange_neighbours (const struct neighbours_bench *w)
 {
     gs_comm_t *comm = w->bench->comm;
     gs_dtype_t dtype = w->bench->options.dtype;
@@ -47,16 +47,16 @@ static gs_status_t exchange (const struct work *w)
 
 static bool repeat_messages (void *context, int times)
 {
-    const struct work *w = context;
+    const struct neighbours_bench *w = context;
 
     for (int t = 0; t < times; t++)
-        if (exchange (w))
+        if (exchange_neighbours (w))
             return bench_fail (w->bench, "%s", gs_last_error ());
     return true;
 }
 
 /* A halo for rows of this length: bench_sweep changes it. */
-static gs_status_t make_halo (struct work *w)
+static gs_status_t make_halo (struct neighbours_bench *w)
 {
     size_t extents[] = {2, w->count}, width[] = {1, 0};
     int grid[] = {gs_comm_size (w->bench->comm), 1}, periodic[] = {1, 0};
@@ -71,7 +71,7 @@ static gs_status_t make_halo (struct work *w)
 
 static bool repeat_halo (void *context, int times)
 {
-    struct work *w = context;
+    struct neighbours_bench *w = context;
     gs_status_t st = make_halo (w);
 
     for (int t = 0; t < times && !st; t++)
@@ -79,21 +79,21 @@ static bool repeat_halo (void *context, int times)
     return !st || bench_fail (w->bench, "%s", gs_last_error ());
 }
 
-static bool repeat_raw (void *context, int times)
+static bool neighbours_repeat_raw (void *context, int times)
 {
-    const struct work *w = context;
+    const struct neighbours_bench *w = context;
 
     w->mpi->neighbours (w->field, (int) (w->count * gs_dtype_size (w->bench->options.dtype)),
                         times);
     return true;
 }
 
-static bool run (const struct bench *bench)
+static bool run_neighbours (const struct bench *bench)
 {
-    struct work work = {.bench = bench};
+    struct neighbours_bench work = {.bench = bench};
     struct bench_side ours = {.repeat = repeat_messages, .context = &work};
     struct bench_side raw = {
-        .repeat = repeat_raw, .context = &work, .max_count = BENCH_RAW_MPI_MAX_COUNT};
+        .repeat = neighbours_repeat_raw, .context = &work, .max_count = BENCH_RAW_MPI_MAX_COUNT};
     bool ok;
 
     if (!strcmp (bench->options.op->name, "halo"))
@@ -115,12 +115,12 @@ const struct bench_op bench_op_halo = {
     .name = "halo",
     .help = "ghost rows of both neighbours; raw: MPI_Irecv, MPI_Isend",
     .sized = true,
-    .run = run,
+    .run = run_neighbours,
 };
 
 const struct bench_op bench_op_messages = {
     .name = "messages",
     .help = "the same as a group of messages; raw: MPI_Irecv, MPI_Isend",
     .sized = true,
-    .run = run,
+    .run = run_neighbours,
 };

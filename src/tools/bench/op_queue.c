@@ -9,21 +9,21 @@
 #include "tools/bench/measure.h"
 #include "tools/bench/raw.h"
 
-struct work {
+struct queue_bench {
     const struct bench *bench;
     const struct bench_raw_nccl *nccl;
     void *buf;
     size_t count;
 };
 
-static bool check (const struct work *w, const char *why)
+static bool queue_check (const struct queue_bench *w, const char *why)
 {
     return !why || bench_fail (w->bench, "ncclAllReduce: %s", why);
 }
 
-static bool repeat_ours (void *context, int times)
+static bool queue_repeat_ours (void *context, int times)
 {
-    const struct work *w = context;
+    const struct queue_bench *w = context;
 
     for (int t = 0; t < times; t++)
         if (gs_allreduce_avg (w->bench->comm, w->buf, w->count, w->bench->options.dtype, NULL))
@@ -31,48 +31,49 @@ static bool repeat_ours (void *context, int times)
     return true;
 }
 
-static bool repeat_raw (void *context, int times)
+static bool queue_repeat_raw (void *context, int times)
 {
-    const struct work *w = context;
+    const struct queue_bench *w = context;
 
-    return check (w, w->nccl->allreduce_avg (w->buf, w->count, w->bench->options.dtype, times));
+    return queue_check (
+        w, w->nccl->allreduce_avg (w->buf, w->count, w->bench->options.dtype, times));
 }
 
 static bool hold (void *context)
 {
-    const struct work *w = context;
+    const struct queue_bench *w = context;
 
-    return check (w, w->nccl->hold ());
+    return queue_check (w, w->nccl->hold ());
 }
 
-static bool release (void *context)
+static bool queue_release (void *context)
 {
-    const struct work *w = context;
+    const struct queue_bench *w = context;
 
     w->nccl->release ();
-    return check (w, w->nccl->wait ());
+    return queue_check (w, w->nccl->wait ());
 }
 
-static bool measure (struct work *w)
+static bool queue_measure (struct queue_bench *w)
 {
-    struct bench_side ours = {.repeat = repeat_ours,
+    struct bench_side ours = {.repeat = queue_repeat_ours,
                               .before = hold,
-                              .after = release,
+                              .after = queue_release,
                               .context = w,
                               .max_count = SIZE_MAX};
     struct bench_side raw = ours;
 
-    raw.repeat = repeat_raw;
+    raw.repeat = queue_repeat_raw;
     return bench_sweep (w->bench, &w->count, &ours, &raw);
 }
 
-static bool run (const struct bench *bench)
+static bool run_queue (const struct bench *bench)
 {
-    struct work work = {.bench = bench,
-                        .buf = bench_make_array (bench, bench->options.max_bytes)};
+    struct queue_bench work = {.bench = bench,
+                               .buf = bench_make_array (bench, bench->options.max_bytes)};
     bool ok = bench_agree (bench, work.buf != NULL);
 
-    ok = ok && (work.nccl = bench_raw_nccl_open (bench)) && measure (&work);
+    ok = ok && (work.nccl = bench_raw_nccl_open (bench)) && queue_measure (&work);
     if (work.nccl)
         work.nccl->close ();
     bench_free_array (bench, work.buf);
@@ -85,5 +86,5 @@ const struct bench_op bench_op_queue = {
     .sized = true,
     .needs_gpu = true,
     .takes = bench_has_average,
-    .run = run,
+    .run = run_queue,
 };

@@ -7,13 +7,13 @@
 #include "tools/bench/measure.h"
 #include "tools/bench/output.h"
 
-struct work {
+struct record_bench {
     struct gsi_record record;
 };
 
 static bool repeat (void *context, int times)
 {
-    struct work *w = context;
+    struct record_bench *w = context;
 
     for (int t = 0; t < times; t++) {
         gsi_record_begin (&w->record, GSI_OP_BARRIER, 0, 0, 0);
@@ -22,9 +22,9 @@ static bool repeat (void *context, int times)
     return true;
 }
 
-static bool run (const struct bench *bench)
+static bool run_record (const struct bench *bench)
 {
-    struct work work;
+    struct record_bench work;
     struct bench_side ours = {.repeat = repeat, .context = &work};
     struct bench_result result = {.transport = gs_comm_transport (bench->comm)};
     int rank = gs_comm_rank (bench->comm), size = gs_comm_size (bench->comm);
@@ -48,5 +48,5 @@ static bool run (const struct bench *bench)
 const struct bench_op bench_op_record = {
     .name = "record",
     .help = "one entry of the flight record, which every call writes; raw: none",
-    .run = run,
+    .run = run_record,
 };

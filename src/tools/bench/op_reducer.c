@@ -17,7 +17,7 @@
 #include "tools/bench/stats.h"
 #include "tools/json.h"
 
-struct work {
+struct reducer_bench {
     const struct bench *bench;
     struct bench shared; /* the same, with arrays of gs_device_alloc */
     struct bench_model model;
@@ -44,7 +44,7 @@ static bool all_well (const struct bench *bench, const char *mine)
     return first == size || (first == rank && bench_fail (bench, "%s", mine));
 }
 
-static bool read_model (struct work *w)
+static bool read_model (struct reducer_bench *w)
 {
     char why[8192];
     bool ok = bench_model_read (w->bench->options.model.name, &w->model, why, sizeof (why));
@@ -53,7 +53,7 @@ static bool read_model (struct work *w)
 }
 
 /* Shares the work out in proportion to bytes, in the order of the backward pass. */
-static void share_work (struct work *w, double units)
+static void share_work (struct reducer_bench *w, double units)
 {
     double share = units / (double) w->model.bytes;
     size_t bytes = 0;
@@ -66,7 +66,7 @@ static void share_work (struct work *w, double units)
     }
 }
 
-static bool plan_work (struct work *w)
+static bool plan_work (struct reducer_bench *w)
 {
     int us = w->bench->options.model.compute_us;
     double per_us;
@@ -85,7 +85,7 @@ static bool plan_work (struct work *w)
 /* ---- The modes ---- */
 
 /* Collective. The plain calls, if MPI carries the data and has all types of the model. */
-static const struct bench_raw_mpi *find_raw (const struct work *w)
+static const struct bench_raw_mpi *find_raw (const struct reducer_bench *w)
 {
     const struct bench_raw_mpi *mpi;
 
@@ -98,7 +98,7 @@ static const struct bench_raw_mpi *find_raw (const struct work *w)
 }
 
 /* Bits by enum bench_mode. */
-static unsigned choose_modes (const struct work *w)
+static unsigned choose_modes (const struct reducer_bench *w)
 {
     unsigned modes = w->bench->options.model.modes;
 
@@ -109,7 +109,7 @@ static unsigned choose_modes (const struct work *w)
     return modes;
 }
 
-static bool get_memory (struct work *w, unsigned modes)
+static bool reducer_memory (struct reducer_bench *w, unsigned modes)
 {
     unsigned own = 1U << BENCH_PER_TENSOR | 1U << BENCH_PACKED | 1U << BENCH_RAW_PER_TENSOR |
                    1U << BENCH_RAW_FLAT;
@@ -126,7 +126,7 @@ static bool get_memory (struct work *w, unsigned modes)
 }
 
 /* The gradients of a mode that are not in the storage of its reducer. */
-static char *memory_of (const struct work *w, enum bench_mode mode)
+static char *memory_of (const struct reducer_bench *w, enum bench_mode mode)
 {
     switch (mode) {
     case BENCH_FLAT: return w->flat;
@@ -137,13 +137,13 @@ static char *memory_of (const struct work *w, enum bench_mode mode)
     }
 }
 
-static bool open_modes (struct work *w)
+static bool open_modes (struct reducer_bench *w)
 {
     unsigned modes;
 
     w->mpi = find_raw (w);
     modes = choose_modes (w);
-    if (!bench_agree (w->bench, get_memory (w, modes)))
+    if (!bench_agree (w->bench, reducer_memory (w, modes)))
         return false;
     for (int mode = 0; mode < BENCH_MODES; mode++) {
         struct bench_step *step = &w->step[w->steps];
@@ -165,7 +165,7 @@ static bool open_modes (struct work *w)
 /* ---- Measuring ---- */
 
 /* The medians, once [times] are those of the slowest ranks. */
-static void conclude (struct work *w)
+static void conclude (struct reducer_bench *w)
 {
     bool works = w->step[0].mode == BENCH_COMPUTE;
     int rounds = w->bench->options.rounds;
@@ -179,7 +179,7 @@ static void conclude (struct work *w)
     }
 }
 
-static bool measure (struct work *w)
+static bool reducer_measure (struct reducer_bench *w)
 {
     struct bench_side side[BENCH_MODES];
     const struct bench_side *sides[BENCH_MODES];
@@ -201,7 +201,7 @@ static bool measure (struct work *w)
 /* ---- Printing ---- */
 
 /* The better of the raw times; NAN if there is none. */
-static double raw_time (const struct work *w)
+static double raw_time (const struct reducer_bench *w)
 {
     double best = NAN;
 
@@ -211,7 +211,7 @@ static double raw_time (const struct work *w)
     return best;
 }
 
-static void print_json (const struct work *w, int s)
+static void reducer_print_json (const struct reducer_bench *w, int s)
 {
     const struct bench *bench = w->bench;
     char raw[64], ratio[64];
@@ -233,7 +233,7 @@ static void print_json (const struct work *w, int s)
             bench_format (raw_us / w->time_us[s], "null", ratio, sizeof (ratio)));
 }
 
-static void print_text (const struct work *w, int s)
+static void reducer_print_text (const struct reducer_bench *w, int s)
 {
     double ratio_of = w->step[s].mode == BENCH_COMPUTE ? NAN : raw_time (w) / w->time_us[s];
     char ratio[64];
@@ -242,7 +242,7 @@ static void print_text (const struct work *w, int s)
             w->exposed_us[s], bench_format (ratio_of, "-", ratio, sizeof (ratio)));
 }
 
-static void print (const struct work *w)
+static void reducer_print (const struct reducer_bench *w)
 {
     const struct bench *bench = w->bench;
 
@@ -253,12 +253,12 @@ static void print (const struct work *w)
     bench_remark (bench, "%-16s %14s %14s %9s", "mode", "time us", "exposed us", "raw/ours");
     for (int s = 0; s < w->steps && gs_comm_rank (bench->comm) == 0; s++)
         if (bench->options.json)
-            print_json (w, s);
+            reducer_print_json (w, s);
         else
-            print_text (w, s);
+            reducer_print_text (w, s);
 }
 
-static void clean_up (struct work *w)
+static void clean_up (struct reducer_bench *w)
 {
     for (int s = 0; s < w->steps; s++)
         bench_step_close (&w->step[s]);
@@ -270,16 +270,16 @@ static void clean_up (struct work *w)
     free (w->exposed);
 }
 
-static bool run (const struct bench *bench)
+static bool run_reducer (const struct bench *bench)
 {
-    struct work work = {.bench = bench, .shared = *bench};
+    struct reducer_bench work = {.bench = bench, .shared = *bench};
     bool ok;
 
     if (bench->options.memory == BENCH_HOST)
         work.shared.options.memory = BENCH_SHARED;
-    ok = read_model (&work) && plan_work (&work) && open_modes (&work) && measure (&work);
+    ok = read_model (&work) && plan_work (&work) && open_modes (&work) && reducer_measure (&work);
     if (ok)
-        print (&work);
+        reducer_print (&work);
     else
         gs_comm_abort (bench->comm); /* a step that goes on ends, before its memory does */
     clean_up (&work);
@@ -291,5 +291,5 @@ const struct bench_op bench_op_reducer = {
     .help = "average the gradients of a model; raw: MPI_Allreduce and division",
     .modelled = true,
     .can_gpu = true,
-    .run = run,
+    .run = run_reducer,
 };

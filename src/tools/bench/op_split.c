@@ -26,7 +26,7 @@ static bool time_split (const struct bench *bench, double *us)
     return !gs_comm_destroy (group) || bench_fail (bench, "%s", gs_last_error ());
 }
 
-static bool run (const struct bench *bench)
+static bool run_split_bench (const struct bench *bench)
 {
     struct bench_result result = {.iterations = 1, .raw_time_us = NAN};
     double *times = calloc ((size_t) bench->options.rounds, sizeof (*times));
@@ -46,5 +46,5 @@ static bool run (const struct bench *bench)
 const struct bench_op bench_op_split = {
     .name = "split",
     .help = "making groups of half of the ranks; no raw call does the same",
-    .run = run,
+    .run = run_split_bench,
 };

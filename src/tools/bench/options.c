@@ -265,7 +265,7 @@ static bool takes_options (const struct bench_options *o, const struct given *gi
 }
 
 /* Defaults that depend on others, and what goes together. */
-static bool finish (struct bench_options *o, const struct given *given)
+static bool finish_options (struct bench_options *o, const struct given *given)
 {
     size_t element = gs_dtype_size (o->dtype);
 
@@ -377,7 +377,7 @@ static bool take_ckpt (struct bench_ckpt_options *o, int c, const char *name, co
 }
 
 /* Takes one option with its value in. */
-static bool take (struct bench_options *o, int c, const char *name, const char *value)
+static bool take_option (struct bench_options *o, int c, const char *name, const char *value)
 {
     switch (c) {
     case MIN_BYTES_OPTION: return parse_bytes (name, value, &o->min_bytes);
@@ -395,7 +395,7 @@ static bool take (struct bench_options *o, int c, const char *name, const char *
                            : take_model (&o->model, c, name, value);
 }
 
-static void note (struct given *given, int c, const char *name)
+static void note_option (struct given *given, int c, const char *name)
 {
     if (c == WARMUP)
         given->warmup = name;
@@ -433,15 +433,15 @@ static bool take_all (int argc, char **argv, struct bench_options *o, bool *said
             return wrong ("%s needs a value", argv[optind - 1]);
         if (c == '?')
             return wrong ("%s is not an option, or has a value and takes none", argv[optind - 1]);
-        if (!take (o, c, options_known[index].name, optarg))
+        if (!take_option (o, c, options_known[index].name, optarg))
             return false;
-        note (&given, c, options_known[index].name);
+        note_option (&given, c, options_known[index].name);
     }
     if (optind == argc)
         return wrong ("an operation is missing");
     if (optind + 1 < argc)
         return wrong ("one operation at a time: what is '%s'?", argv[optind + 1]);
-    return parse_op (argv[optind], &o->op) && finish (o, &given);
+    return parse_op (argv[optind], &o->op) && finish_options (o, &given);
 }
 
 enum bench_parsed bench_parse (int argc, char **argv, struct bench_options *options)

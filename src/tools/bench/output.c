@@ -40,7 +40,7 @@ const char *bench_format (double number, const char *nothing, char *out, size_t 
     return out;
 }
 
-static void print_json (const struct bench *bench, const struct bench_result *r)
+static void result_print_json (const struct bench *bench, const struct bench_result *r)
 {
     char raw[64], ratio[64];
 
@@ -57,7 +57,7 @@ static void print_json (const struct bench *bench, const struct bench_result *r)
             bench_format (r->raw_time_us / r->time_us, "null", ratio, sizeof (ratio)));
 }
 
-static void print_text (const struct bench_result *r)
+static void result_print_text (const struct bench_result *r)
 {
     char raw[64], ratio[64];
 
@@ -73,9 +73,9 @@ void bench_print (const struct bench *bench, const struct bench_result *result)
     if (silent (bench))
         return;
     if (bench->options.json)
-        print_json (bench, result);
+        result_print_json (bench, result);
     else
-        print_text (result);
+        result_print_text (result);
     fflush (stdout);
 }
 

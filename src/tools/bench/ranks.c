@@ -15,7 +15,7 @@
 static int children;
 
 /* The rank that this process becomes; -1 after a failure. */
-static int divide (const struct bench *bench)
+static int fork_ranks (const struct bench *bench)
 {
     for (int rank = 1; rank < bench->options.ranks; rank++) {
         pid_t pid = fork ();
@@ -65,7 +65,7 @@ bool bench_start_ranks (struct bench *bench, const gs_comm_opts_t *opts)
 
     if (pipe (fd) != 0)
         return bench_fail (bench, "no pipe: %s", strerror (errno));
-    rank = divide (bench);
+    rank = fork_ranks (bench);
     if (rank > 0)
         close (fd[1]); /* so that a rank 0 that gives up is noticed */
     ok = rank >= 0 && share_id (bench, rank, fd, &id);

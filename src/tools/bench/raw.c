@@ -55,7 +55,7 @@ static bool find_mpi (char *path, size_t room)
 }
 
 /* [symbol] of the module [path], or NULL and why not in [reason]. */
-static const void *load (const char *path, const char *symbol, char *reason, size_t room)
+static const void *load_raw (const char *path, const char *symbol, char *reason, size_t room)
 {
     void *module = dlopen (path, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
     const void *found = module ? dlsym (module, symbol) : NULL;
@@ -89,7 +89,7 @@ static const struct bench_raw_mpi *load_mpi (const struct bench *bench, char *re
         snprintf (reason, room, "there is no " MPI_FILE " beside gradsync-mpi.so");
         return NULL;
     }
-    if (!(raw = load (path, BENCH_RAW_MPI_SYMBOL, reason, room)))
+    if (!(raw = load_raw (path, BENCH_RAW_MPI_SYMBOL, reason, room)))
         return NULL;
     if (raw->world_size () != gs_comm_size (bench->comm)) {
         snprintf (reason, room, "MPI_COMM_WORLD has %d ranks, not %d", raw->world_size (),
@@ -110,7 +110,7 @@ static const struct bench_raw_nccl *load_nccl (const struct bench *bench, char *
         snprintf (reason, room, "there is no " NCCL_FILE " beside libgradsync");
         return NULL;
     }
-    return load (path, BENCH_RAW_NCCL_SYMBOL, reason, room);
+    return load_raw (path, BENCH_RAW_NCCL_SYMBOL, reason, room);
 }
 
 /* Collective. Whether all ranks have [raw]; if not, rank 0 says [reason], which may be NULL. */

@@ -108,8 +108,8 @@ static void transfer (enum bench_move what, void *send, void *recv, int n, const
     }
 }
 
-static void move (enum bench_move what, void *send, void *recv, int count, int bytes,
-                  gs_dtype_t dtype, int times)
+static void mpi_move (enum bench_move what, void *send, void *recv, int count, int bytes,
+                      gs_dtype_t dtype, int times)
 {
     static int counts[MAX_RANKS], displs[MAX_RANKS];
     int size = world_size ();
@@ -150,6 +150,6 @@ const struct bench_raw_mpi bench_raw_mpi = {
     .has_type = has_type,
     .allreduce_avg = allreduce_avg,
     .can_move = can_move,
-    .move = move,
+    .move = mpi_move,
     .neighbours = neighbours,
 };

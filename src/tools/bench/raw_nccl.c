@@ -95,7 +95,7 @@ static const char *wait (void)
     return text_of (cudaStreamSynchronize (NULL));
 }
 
-static void pass (void *unused)
+static void nothing (void *unused)
 {
     (void) unused;
     while (sem_wait (&gate) != 0) {
@@ -104,10 +104,10 @@ static void pass (void *unused)
 
 static const char *hold (void)
 {
-    return text_of (cudaLaunchHostFunc (NULL, pass, NULL));
+    return text_of (cudaLaunchHostFunc (NULL, nothing, NULL));
 }
 
-static void release (void)
+static void raw_nccl_release (void)
 {
     sem_post (&gate);
 }
@@ -119,5 +119,5 @@ const struct bench_raw_nccl bench_raw_nccl = {
     .allreduce_avg = allreduce_avg,
     .wait = wait,
     .hold = hold,
-    .release = release,
+    .release = raw_nccl_release,
 };
