@@ -169,6 +169,9 @@ thorough () {
     tests "gcc: on simulated GPUs, with NCCL 2.18" build-gcc env SIM_NCCL_VERSION=2.18 \
         make -j"$beside" -C build-gcc check-simgpu \
         SIMGPU='installed multi/average multi/device multi/stops fortran/devices'
+    tests "gcc: on simulated GPUs, with NCCL 2.24" build-gcc env SIM_NCCL_VERSION=2.24 \
+        GS_TEST_LAYOUTS=quick make -j"$beside" -C build-gcc check-simgpu \
+        SIMGPU='queued multi/device multi/reducer multi/split multi/split_order'
     begin_debian
     tests "gcc: on a private Slurm" build-gcc env GS_TEST_SHORT=1 make -C build-gcc check-slurm
     tests "gcc: benchmarks, a short run" build-gcc make -C build-gcc check-perf CHECK_PERF=--smoke

@@ -48,8 +48,9 @@ static gs_status_t wait_on (const struct gsi_coll_nccl *c, const char *what, int
     return now_ns - begin_ns < SPIN_NS ? GS_OK : c->base.others (c->base.context);
 }
 
-gs_status_t gsi_nccl_settle (const struct gsi_coll_nccl *c, const char *what, ncclResult_t rc,
-                             int64_t deadline_ns)
+/* Waits until what [rc] has begun has ended. */
+static gs_status_t settle_state (const struct gsi_coll_nccl *c, const char *what, ncclResult_t rc,
+                                 int64_t deadline_ns)
 {
     int64_t begin_ns = rc == ncclInProgress ? gsi_now_ns () : 0;
     gs_status_t st = GS_OK;
@@ -62,6 +63,22 @@ gs_status_t gsi_nccl_settle (const struct gsi_coll_nccl *c, const char *what, nc
             st = wait_on (c, what, begin_ns, deadline_ns);
     }
     return st ? st : rc ? gsi_nccl_fail (c, what, rc) : GS_OK;
+}
+
+/*
+ * N.B. From 2.22 to 2.25 a call that does not block leaves the communicator in the thread's list
+ * until another one joins the thread that NCCL has made for it, which CommGetAsyncError does not;
+ * the next call on another communicator would walk off the list (v2.24.3 group.cc:545).
+ */
+gs_status_t gsi_nccl_settle (const struct gsi_coll_nccl *c, const char *what, ncclResult_t rc,
+                             int64_t deadline_ns)
+{
+    gs_status_t st = settle_state (c, what, rc, deadline_ns);
+    int unused;
+
+    if (!st && (rc = gsi_nccl.CommCount (c->comm, &unused)))
+        st = gsi_nccl_fail (c, what, rc);
+    return st;
 }
 
 gs_status_t gsi_nccl_await (const struct gsi_coll_nccl *c, struct gsi_event *event,
@@ -263,7 +280,7 @@ static gs_status_t close_nccl (struct gsi_coll *coll, const struct gsi_call *cal
     ncclComm_t comm = c->comm;
     ncclResult_t rc;
     gs_status_t st =
-        gsi_nccl_settle (c, "ncclCommFinalize", gsi_nccl.CommFinalize (comm), call->deadline_ns);
+        settle_state (c, "ncclCommFinalize", gsi_nccl.CommFinalize (comm), call->deadline_ns);
 
     if (st)
         return st;

@@ -17,6 +17,7 @@
     X (CommAbort)             \
     X (CommSplit)             \
     X (CommGetAsyncError)     \
+    X (CommCount)             \
     X (GetErrorString)        \
     X (GetLastError)          \
     X (GroupStart)            \

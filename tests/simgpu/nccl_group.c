@@ -9,6 +9,8 @@
 
 #include "nccl_sim.h"
 
+#define THREADS 4096 /* lists that are kept apart */
+
 _Atomic (int) nsim_open_groups;
 
 /* What a group holds when it ends. */
@@ -166,6 +168,51 @@ static void *launch_thread (void *arg)
     return NULL;
 }
 
+/*
+ * From 2.22 to 2.25 a thread's list of what its group has keeps the communicators of a call that
+ * does not block until a call on one of them joins the group's thread; to be asked for the
+ * asynchronous error does not. The thread's next group of others then walks off the list
+ * (v2.24.3: ncclGroupEndInternal in group.cc, ncclGroupCommJoin in group.h).
+ */
+static ncclComm_t *own_list (void)
+{
+    static ncclComm_t lists[THREADS]; /* they outlive their threads */
+    static _Atomic (unsigned) threads;
+    static _Thread_local ncclComm_t *own;
+
+    if (!own)
+        own = &lists[threads++ % THREADS];
+    return own;
+}
+
+static void join_list (ncclComm_t comm, ncclResult_t unused)
+{
+    ncclComm_t *list = own_list ();
+
+    (void) unused;
+    if (nsim_version () < 22200 || nsim_version () >= 22600)
+        return;
+    if (*list && *list != comm)
+        sim_misuse ("NCCL %d crashes here: communicator %d is still in this thread's list, as no "
+                    "call on it but ncclCommGetAsyncError has followed its last one",
+                    nsim_version (), (*list)->number);
+    comm->list = list;
+}
+
+static void enter_list (ncclComm_t comm, ncclResult_t unused)
+{
+    (void) unused;
+    if (comm->list)
+        *comm->list = comm;
+}
+
+void nsim_leave_list (ncclComm_t comm)
+{
+    if (comm->list)
+        *comm->list = NULL;
+    comm->list = NULL;
+}
+
 static ncclResult_t launch_beside (struct launch *launch)
 {
     struct launch *copy = malloc (sizeof (*copy));
@@ -173,6 +220,8 @@ static ncclResult_t launch_beside (struct launch *launch)
 
     *copy = *launch;
     *launch = (struct launch){0};
+    each_comm (copy, join_list, ncclSuccess);
+    each_comm (copy, enter_list, ncclSuccess);
     each_comm (copy, begin_progress, ncclSuccess);
     if (pthread_create (&thread, NULL, launch_thread, copy) != 0)
         abort ();

@@ -139,6 +139,7 @@ struct ncclComm {
     _Atomic (enum nsim_phase) phase;
     _Atomic (bool) stop;   /* abort or revocation: whoever waits leaves */
     _Atomic (bool) broken; /* the ranks disagree: nothing is carried out any more */
+    ncclComm_t *list;      /* of the thread of its last call, until that is joined; or NULL */
     int jobs;              /* on helper threads */
     bool unpolled;         /* not blocking, and the last outcome was not asked for yet */
     _Atomic (ncclResult_t) error;
@@ -194,6 +195,7 @@ struct nsim_job {
     ncclResult_t result;
     pthread_t thread;
 };
+void nsim_leave_list (ncclComm_t comm);
 ncclResult_t nsim_group_op (const struct nsim_op *op);
 ncclResult_t nsim_group_job (struct nsim_job *job, size_t bytes); /* copies it */
 ncclResult_t nsim_group_fail (ncclResult_t code);

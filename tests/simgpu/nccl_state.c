@@ -207,6 +207,7 @@ ncclResult_t nsim_check (ncclComm_t comm, const char *who)
         return misused (comm, who,
                         "was still ncclInProgress, or was not asked whether it is: "
                         "call ncclCommGetAsyncError until it is not");
+    nsim_leave_list (comm);
     return result;
 }
 
@@ -267,6 +268,7 @@ void nsim_comm_close (ncclComm_t comm, enum nsim_phase phase)
 {
     pthread_mutex_lock (&comm->mutex);
     comm->phase = phase;
+    nsim_leave_list (comm);
     for (int i = 0; i < comm->ranks; i++) {
         if (comm->fd[i] >= 0)
             close (comm->fd[i]);

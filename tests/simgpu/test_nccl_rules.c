@@ -300,6 +300,23 @@ static void in_progress (void)
     end_comm (comm);
 }
 
+/* A thread's next communicator, when nothing but the state of the one before was asked for. */
+static void not_joined (void)
+{
+    ncclComm_t other = make_comm (false);
+    int value;
+
+    NCCL (ncclCommCount (other, &value));
+    begin (false);
+    GIVES (ncclInProgress, sum (1));
+    CHECK (settle (comm) == ncclSuccess);
+    GIVES (ncclInProgress, ncclAllReduce (data, data, 1, ncclFloat32, ncclSum, other, stream));
+    CHECK (settle (other) == ncclSuccess);
+    CUDA (cudaStreamSynchronize (stream));
+    end_comm (other);
+    end_comm (comm);
+}
+
 static void foreign_operator (void)
 {
     ncclComm_t other = make_comm (true);
@@ -550,6 +567,8 @@ const struct test rule_tests[] = {
     {"twice-destroyed", twice_destroyed, 2, 1, MISUSE, "was destroyed before", NULL},
     {"after-finalize", after_finalize, 2, 1, MISUSE, "was finalized before", NULL},
     {"in-progress", in_progress, 2, 1, MISUSE, "ncclInProgress", NULL},
+    {"not-joined", not_joined, 2, 1, MISUSE, "is still in this thread's list",
+     "SIM_NCCL_VERSION=2.24"},
     {"foreign-operator", foreign_operator, 2, 1, MISUSE, "is not one of communicator", NULL},
     {"leak", leak, 2, 1, MISUSE, "was neither destroyed nor aborted", NULL},
     {"host-memory", host_memory, 2, 1, SAID "ncclAllReduce", NULL},
