@@ -68,8 +68,11 @@ static void name_missing_ranks (gs_comm_t *comm, const struct gsi_call *call)
               elsewhere);
 }
 
-/* Completes the text of a failure with the first rank that is in another call, if it is known. */
-static void name_other_call (gs_comm_t *comm, const struct gsi_call *call, gs_status_t st)
+/*
+ * Completes the text of a failure with the first rank that is in another call, if it is known. It
+ * is the cause where the transport only saw that rank end (Open MPI 5). Returns the status.
+ */
+static gs_status_t name_other_call (gs_comm_t *comm, const struct gsi_call *call, gs_status_t st)
 {
     int64_t until_ns = gsi_now_ns () + (st == GS_ERR_MISMATCH ? GSI_NS_PER_S : 0);
     char differ[GSI_TEXT_MAX / 3], mine[GSI_DESCRIBE_TEXT], theirs[GSI_DESCRIBE_TEXT];
@@ -79,19 +82,21 @@ static void name_other_call (gs_comm_t *comm, const struct gsi_call *call, gs_st
     snprintf (differ, sizeof (differ), "%s", gsi_last_text ());
     gsi_peers_own (comm, &own);
     if (own.seq != call->seq)
-        return;
+        return st;
     if (st == GS_ERR_MISMATCH) /* ranks of other nodes then tell theirs */
         tell_others (comm, call->seq);
     while ((rank = gsi_peers_find_other_call (comm, &own, st != GS_ERR_MISMATCH, &told)) < 0 &&
            gsi_now_ns () < until_ns)
         nanosleep (&(struct timespec){.tv_nsec = 10 * GSI_NS_PER_MS}, NULL);
     if (rank < 0)
-        return;
+        return st;
     gsi_describe_told (comm, &own, mine, sizeof (mine));
     gsi_describe_told (comm, &told, theirs, sizeof (theirs));
-    gsi_fail (st, "%s. This is call #%llu, %s; rank %d (host %s) is in call #%llu, %s", differ,
-              (unsigned long long) own.seq, mine, rank, comm->hosts[rank],
-              (unsigned long long) told.seq, theirs);
+    if (st == GS_ERR_TRANSPORT)
+        st = GS_ERR_MISMATCH;
+    return gsi_fail (st, "%s. This is call #%llu, %s; rank %d (host %s) is in call #%llu, %s",
+                     differ, (unsigned long long) own.seq, mine, rank, comm->hosts[rank],
+                     (unsigned long long) told.seq, theirs);
 }
 
 /* The same for messages, whose ends are two ranks. */
@@ -155,7 +160,7 @@ gs_status_t gsi_failure_report (gs_comm_t *comm, const struct gsi_call *call, gs
     else if (st == GS_ERR_TIMEOUT)
         name_missing_ranks (comm, call);
     if (!call->message && call->op != GSI_OP_NONE && !comm->inflight)
-        name_other_call (comm, call, st);
+        st = name_other_call (comm, call, st);
     if (call->op != GSI_OP_NONE)
         gsi_describe_call (comm, call, where, sizeof (where));
     snprintf (reason, sizeof (reason), "%scommunicator '%s' on rank %d (host %s): %s", where,
