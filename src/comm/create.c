@@ -373,6 +373,15 @@ static gs_status_t blame_create (struct create *c, gs_status_t st)
                              st == GS_ERR_TIMEOUT ? c->met_ns + c->plan->boot_timeout_ns : 0);
 }
 
+/* Whether [rank] is one of this node, and its process goes on. */
+static bool record_goes_on (const void *comm, int rank)
+{
+    struct gsi_record_state other;
+
+    return gsi_record_peek (&((const gs_comm_t *) comm)->record, rank, &other) &&
+           gsi_record_runs (&other);
+}
+
 /* The collective part: from an open boot to a working communicator. */
 static gs_status_t join (struct create *c, gs_status_t planned)
 {
@@ -394,6 +403,8 @@ static gs_status_t join (struct create *c, gs_status_t planned)
     comm->serial = comm->boot->is_group ? c->plan->serial : atomic_fetch_add (&serials, 1);
     recorded = gsi_record_open (&comm->record, comm->boot->job, comm->name, comm->serial,
                                 comm->boot->rank, comm->boot->size, comm->boot->host);
+    comm->boot->goes_on = record_goes_on;
+    comm->boot->context = comm;
     gsi_watchdog_expect (comm, c->deadline_ns + LATEST_NS);
     gsi_watchdog_open (comm);
     if (!(st = start_transport (c)))

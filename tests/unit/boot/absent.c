@@ -7,7 +7,7 @@
 #define PER_NODE 50 /* ranks */
 
 static unsigned char asked[200]; /* how often */
-static int gone;                 /* a rank */
+static int gone, slow = -1;      /* ranks */
 
 static void local (struct gsi_boot *boot, unsigned char *marks)
 {
@@ -21,7 +21,7 @@ static void ask (struct gsi_boot *boot, const char *key, const unsigned char *wa
     ck_assert_str_eq (key, "key");
     for (int r = 0; r < boot->size; r++) {
         asked[r] += wanted[r];
-        if (wanted[r] && r != gone)
+        if (wanted[r] && r != gone && r != slow)
             missing[r] = 0;
     }
 }
@@ -32,11 +32,17 @@ static const char *host (void *boot, int rank)
     return rank / PER_NODE ? "n2" : "n1";
 }
 
+static bool goes_on (const void *context, int rank)
+{
+    (void) context;
+    return rank == slow;
+}
+
 /* What rank [rank] of [size] says; it asks for ranks [first] to [last]. */
 static void check (int rank, int size, int first, int last, int absent, const char *text)
 {
     const struct gsi_asking how = {.local = local, .ask = ask, .host = host};
-    struct gsi_boot boot = {.rank = rank, .size = size, .host = "n"};
+    struct gsi_boot boot = {.rank = rank, .size = size, .host = "n", .goes_on = goes_on};
     char names[400];
 
     memset (asked, 0, sizeof (asked));
@@ -72,4 +78,15 @@ START_TEST (one_rank_of_a_node_asks_the_others)
 }
 END_TEST
 
-UNIT_SUITE ("absent", 20, few_ranks_ask_for_all, one_rank_of_a_node_asks_the_others)
+START_TEST (a_slow_rank_is_named_if_nobody_else_is_missing)
+{
+    gone = 2;
+    slow = 0;
+    check (1, 3, 0, 2, 1, "1 of 3 ranks did not come: rank 2 (host n1)");
+    gone = -1;
+    check (1, 3, 0, 2, 1, "1 of 3 ranks did not come: rank 0 (host n1)");
+}
+END_TEST
+
+UNIT_SUITE ("absent", 20, few_ranks_ask_for_all, a_slow_rank_is_named_if_nobody_else_is_missing,
+            one_rank_of_a_node_asks_the_others)
