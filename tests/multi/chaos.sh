@@ -6,6 +6,12 @@
 # SEED + n. GS_TEST_TRIALS and GS_TEST_SEED say the same; else 100 trials, 12 with GS_TEST_SHORT,
 # 1000 with GS_TEST_LONG.
 
+# With Open MPI 5 a rank that has given up, and left, has failed to the others as much as the one
+# that is gone, and may be named for it.
+if [[ -n ${GS_TEST_SHORT-} && $(mpirun --version 2>/dev/null) = *"(Open MPI) "[5-9].* ]]; then
+    echo "skip: with Open MPI 5 ranks that give up may be named for the one that is gone"
+    exit 77
+fi
 launch=${top_srcdir:?run me by make check}/tests/launch.sh
 program=tests/multi/victim.mt
 usual=100
