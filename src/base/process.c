@@ -15,17 +15,19 @@
  * A byte that is 1 here and 0 in every child. The kernel sees to it (Linux 4.14), however the
  * child was made (fork, _Fork, clone); before that a handler does, which only fork calls.
  */
-static unsigned char ours;
-static volatile unsigned char *here = &ours;
+static atomic_uchar ours;
+static volatile atomic_uchar *here = &ours;
 
 static atomic_bool used; /* what is made by it is there: children inherit that */
-static long user;        /* which process did; written before [used] */
+static atomic_long user; /* which process did; written before [used] */
 
 bool gsi_process_is_child (void)
 {
-    return atomic_load_explicit (&used, memory_order_acquire) && !*here;
+    return atomic_load_explicit (&used, memory_order_acquire) &&
+           !atomic_load_explicit (here, memory_order_relaxed);
 }
 
+/* Several threads may come first. */
 static void begin_use (void)
 {
     user = (long) getpid ();

@@ -240,9 +240,10 @@ static uint64_t newest_of (const struct gsi_record_entry *ring)
 {
     uint64_t last = 0;
 
-    for (int i = 0; i < GSI_RECORD_ENTRIES; i++)
-        if (ring[i].seq > last)
-            last = ring[i].seq;
+    for (int i = 0; i < GSI_RECORD_ENTRIES; i++) {
+        uint64_t seq = GSI_RECORD_GET (ring[i].seq);
+        last = seq > last ? seq : last;
+    }
     return last;
 }
 
@@ -254,7 +255,7 @@ uint64_t gsi_record_newest (const struct gsi_record_file *file)
 void gsi_record_give_up (struct gsi_record *record, gs_status_t verdict, int culprit,
                          uint64_t missed)
 {
-    if (!verdict || !record->file || record->file->verdict)
+    if (!verdict || !record->file || atomic_flag_test_and_set (&record->given_up))
         return;
     record->file->missed = missed;
     record->file->culprit = culprit;
@@ -299,10 +300,10 @@ static void print_ring (const struct gsi_record_file *file, const struct gsi_rec
 
     for (uint64_t i = 1; i <= shown; i++) {
         uint64_t seq = last - shown + i; /* of a damaged file, as large as can be */
-        const struct gsi_record_entry *e = &ring[seq & (GSI_RECORD_ENTRIES - 1)];
-        if (e->seq != seq)
+        struct gsi_record_entry e = gsi_record_load (&ring[seq & (GSI_RECORD_ENTRIES - 1)]);
+        if (e.seq != seq)
             continue;
-        print_entry (file, e, line, sizeof (line));
+        print_entry (file, &e, line, sizeof (line));
         write (context, line);
     }
 }

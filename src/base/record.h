@@ -12,6 +12,7 @@
 #ifndef GS_BASE_RECORD_H
 #define GS_BASE_RECORD_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -85,12 +86,14 @@ struct gsi_record_file {
     struct gsi_record_entry message[GSI_RECORD_ENTRIES];
 };
 
+/* Threads that watch or abort look at what is atomic while another one is in a call. */
 struct gsi_record {
-    struct gsi_record_file *file;  /* mapped; never NULL once open */
-    struct gsi_record_entry *open; /* the entry of the running operation, or NULL */
-    uint64_t seq;                  /* of the last operation begun */
-    uint64_t messages;             /* of the last of them */
-    char path[1024];               /* "" when the record is in memory only */
+    struct gsi_record_file *file;          /* mapped; never NULL once open */
+    struct gsi_record_entry *_Atomic open; /* the entry of the running operation, or NULL */
+    _Atomic uint64_t seq;                  /* of the last operation begun */
+    uint64_t messages;                     /* of the last of them */
+    atomic_flag given_up;                  /* the verdict is there, or is being written */
+    char path[1024];                       /* "" when the record is in memory only */
 };
 
 /* "allreduce_avg"; "unknown" outside the list. */
@@ -186,36 +189,70 @@ static inline struct gsi_record_entry *gsi_record_entry (struct gsi_record_file 
     return gsi_record_is_message (op) ? &file->message[slot] : &file->entry[slot];
 }
 
+/*
+ * Other threads and processes look at an entry while it is written, and may find it half done:
+ * each number of it is whole, and their order does not matter. So these stores are plain ones for
+ * the processor.
+ */
+#define GSI_RECORD_SET(number, value) __atomic_store_n (&(number), (value), __ATOMIC_RELAXED)
+#define GSI_RECORD_GET(number)        __atomic_load_n (&(number), __ATOMIC_RELAXED)
+
+static inline struct gsi_record_entry gsi_record_load (const struct gsi_record_entry *e)
+{
+    return (struct gsi_record_entry){.seq = GSI_RECORD_GET (e->seq),
+                                     .begin_ns = GSI_RECORD_GET (e->begin_ns),
+                                     .end_ns = GSI_RECORD_GET (e->end_ns),
+                                     .count = GSI_RECORD_GET (e->count),
+                                     .op = GSI_RECORD_GET (e->op),
+                                     .dtype = GSI_RECORD_GET (e->dtype),
+                                     .argument = GSI_RECORD_GET (e->argument),
+                                     .status = GSI_RECORD_GET (e->status)};
+}
+
+/* The number of a new operation or message; only the thread in the call counts. */
+static inline uint64_t gsi_record_count (struct gsi_record *record, int op)
+{
+    uint64_t seq = atomic_load_explicit (&record->seq, memory_order_relaxed) + 1;
+
+    if (gsi_record_is_message (op))
+        return ++record->messages;
+    atomic_store_explicit (&record->seq, seq, memory_order_relaxed);
+    return seq;
+}
+
 /* Begins an entry and returns its time. The caller fills nothing else in. */
 static inline int64_t gsi_record_begin (struct gsi_record *record, int op, size_t count,
                                         int dtype, int argument)
 {
-    uint64_t seq = gsi_record_is_message (op) ? ++record->messages : ++record->seq;
+    uint64_t seq = gsi_record_count (record, op);
     struct gsi_record_entry *e = gsi_record_entry (record->file, op, seq);
+    int64_t now_ns = gsi_now_ns ();
 
-    e->seq = seq;
-    e->begin_ns = gsi_now_ns ();
-    e->end_ns = 0;
-    e->count = count;
-    e->op = op;
-    e->dtype = dtype;
-    e->argument = argument;
-    e->status = 0;
-    record->open = e;
-    return e->begin_ns;
-}
-
-static inline void gsi_record_end (struct gsi_record *record, gs_status_t st)
-{
-    record->open->status = (int32_t) st;
-    record->open->end_ns = gsi_now_ns ();
-    record->open = NULL;
+    GSI_RECORD_SET (e->seq, seq);
+    GSI_RECORD_SET (e->begin_ns, now_ns);
+    GSI_RECORD_SET (e->end_ns, 0);
+    GSI_RECORD_SET (e->count, count);
+    GSI_RECORD_SET (e->op, op);
+    GSI_RECORD_SET (e->dtype, dtype);
+    GSI_RECORD_SET (e->argument, argument);
+    GSI_RECORD_SET (e->status, 0);
+    atomic_store_explicit (&record->open, e, memory_order_relaxed);
+    return now_ns;
 }
 
 /* The operation was queued: its entry ends when gsi_record_done is told so. */
 static inline void gsi_record_queued (struct gsi_record *record)
 {
-    record->open = NULL;
+    atomic_store_explicit (&record->open, NULL, memory_order_relaxed);
+}
+
+static inline void gsi_record_end (struct gsi_record *record, gs_status_t st)
+{
+    struct gsi_record_entry *e = atomic_load_explicit (&record->open, memory_order_relaxed);
+
+    GSI_RECORD_SET (e->status, (int32_t) st);
+    GSI_RECORD_SET (e->end_ns, gsi_now_ns ());
+    gsi_record_queued (record);
 }
 
 /* Ends the entry of operation or message [seq], unless a newer one stands in its place. */
@@ -224,8 +261,8 @@ static inline void gsi_record_done (struct gsi_record *record, int op, uint64_t 
 {
     struct gsi_record_entry *e = gsi_record_entry (record->file, op, seq);
 
-    if (e->seq == seq)
-        e->end_ns = now_ns;
+    if (GSI_RECORD_GET (e->seq) == seq)
+        GSI_RECORD_SET (e->end_ns, now_ns);
 }
 
 /* Prints [file] as text with write (context, line) per line; for the dump and for gs-info. */

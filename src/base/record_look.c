@@ -67,7 +67,7 @@ bool gsi_record_peek (const struct gsi_record *record, int rank, struct gsi_reco
         state->missed = file->missed;
         state->culprit = file->culprit;
         state->seq = gsi_record_newest (file);
-        state->last = file->entry[state->seq & (GSI_RECORD_ENTRIES - 1)];
+        state->last = gsi_record_load (&file->entry[state->seq & (GSI_RECORD_ENTRIES - 1)]);
         state->pid = file->pid;
         state->caller = file->caller;
         state->step = file->step;

@@ -64,17 +64,19 @@ static gs_status_t blame_peer (gs_comm_t *comm, gs_status_t st)
 /* Ends the process, unless the call comes back meanwhile. */
 static void end_process (gs_comm_t *comm)
 {
-    const struct gsi_record_entry *e = comm->record.open;
+    const struct gsi_record_entry *open = comm->record.open;
+    struct gsi_record_entry e = {0};
     char reason[GSI_TEXT_MAX];
     const char *path;
     sigset_t aborts;
 
+    if (open)
+        e = gsi_record_load (open);
     gsi_fail (GS_ERR_TIMEOUT,
               "%s #%llu of communicator '%s' on rank %d (host %s): the deadline passed, and the "
               "call is still inside MPI or another library, which does not return",
-              e ? gsi_record_op_name (e->op) : "the create",
-              (unsigned long long) (e ? e->seq : 0), comm->name, comm->team.rank,
-              comm->hosts[comm->team.rank]);
+              open ? gsi_record_op_name (e.op) : "the create", (unsigned long long) e.seq,
+              comm->name, comm->team.rank, comm->hosts[comm->team.rank]);
     blame_peer (comm, GS_ERR_TIMEOUT);
     if (atomic_load (&comm->watchdog.until_ns) != comm->watchdog.seen_ns)
         return;

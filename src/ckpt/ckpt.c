@@ -158,6 +158,7 @@ gs_status_t gs_ckpt_destroy (gs_ckpt_t *ckpt)
         gsi_log (GS_LOG_WARN, "ckpt",
                  "%s: its memory and its lock stay: the file system holds a thread of it",
                  ckpt->client.name);
+        pthread_detach (ckpt->hung->worker); /* nobody waits for it any more */
         gsi_feature_close (ckpt->comm, &ckpt->client);
         ckpt->magic = 0;
         return gsi_result (GS_OK);

@@ -514,7 +514,8 @@ bool gsi_save_drop (const gs_ckpt_t *c)
     s->lock = c->lock;
     gsi_flow_open (&s->flow, c->dir, NULL, 0, 0);
     begin_work (s, drop, c->dir, c->client.name);
-    if (!is_through (s)) { /* the thread still has it */
+    if (!is_through (s)) { /* the thread still has it, and nobody else waits for it */
+        pthread_detach (s->worker);
         s->left = atomic_load (&left);
         while (!atomic_compare_exchange_weak (&left, &s->left, s))
             ;

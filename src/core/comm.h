@@ -69,7 +69,7 @@ struct gs_comm {
         int64_t seen_ns;          /* that, as it was seen last, */
         int ticks;                /* and how often since it has passed */
     } watchdog;
-    int culprit; /* rank that failed first, once this one has given up */
+    atomic_int culprit; /* rank that failed first, once this one has given up */
     struct gs_comm_times times;
     struct gsi_traffic traffic[GSI_OP_COUNT];
     uint64_t handed;      /* bytes, by this rank to the call that it is in */

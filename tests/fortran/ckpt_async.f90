@@ -2,12 +2,12 @@
 ! slow_disk - what fdatasync, which the library calls in its thread, does in this program: it
 ! waits while the disk is held.
 module slow_disk
-  use, intrinsic :: iso_c_binding, only: c_int
+  use, intrinsic :: iso_c_binding, only: c_int, c_long, c_null_ptr, c_ptr
   implicit none
   private
-  public :: held
+  public :: open_disk, hold_disk, let_disk_go
 
-  logical, volatile :: held = .false.
+  integer(c_long) :: mutex(16) ! a pthread_mutex_t takes 5 to 8 of them
 
   interface
     function c_fsync(fd) bind(c, name="fsync") result(rc)
@@ -16,22 +16,55 @@ module slow_disk
       integer(c_int) :: rc
     end function c_fsync
 
-    function c_usleep(microseconds) bind(c, name="usleep") result(rc)
-      import :: c_int
-      integer(c_int), value :: microseconds
+    function c_mutex_init(mutex, attributes) bind(c, name="pthread_mutex_init") result(rc)
+      import :: c_int, c_long, c_ptr
+      integer(c_long) :: mutex(*)
+      type(c_ptr), value :: attributes
       integer(c_int) :: rc
-    end function c_usleep
+    end function c_mutex_init
+
+    function c_mutex_lock(mutex) bind(c, name="pthread_mutex_lock") result(rc)
+      import :: c_int, c_long
+      integer(c_long) :: mutex(*)
+      integer(c_int) :: rc
+    end function c_mutex_lock
+
+    function c_mutex_unlock(mutex) bind(c, name="pthread_mutex_unlock") result(rc)
+      import :: c_int, c_long
+      integer(c_long) :: mutex(*)
+      integer(c_int) :: rc
+    end function c_mutex_unlock
   end interface
 
 contains
+
+  subroutine open_disk()
+    integer(c_int) :: rc
+
+    rc = c_mutex_init(mutex, c_null_ptr)
+    if (rc /= 0) error stop 'pthread_mutex_init'
+  end subroutine open_disk
+
+  subroutine hold_disk()
+    integer(c_int) :: rc
+
+    rc = c_mutex_lock(mutex)
+    if (rc /= 0) error stop 'pthread_mutex_lock'
+  end subroutine hold_disk
+
+  subroutine let_disk_go()
+    integer(c_int) :: rc
+
+    rc = c_mutex_unlock(mutex)
+    if (rc /= 0) error stop 'pthread_mutex_unlock'
+  end subroutine let_disk_go
 
   function fdatasync(fd) bind(c, name="fdatasync") result(rc)
     integer(c_int), value :: fd
     integer(c_int) :: rc
 
-    do while (held)
-      rc = c_usleep(1000)
-    end do
+    call hold_disk()
+    call let_disk_go()
     rc = c_fsync(fd)
   end function fdatasync
 
@@ -45,7 +78,7 @@ program ckpt_async
   use failing_calls
   use gradsync
   use scratch
-  use slow_disk, only: held
+  use slow_disk, only: open_disk, hold_disk, let_disk_go
   implicit none
 
   integer, parameter :: rows = 50000
@@ -57,6 +90,7 @@ program ckpt_async
   character(:), allocatable :: folder
   integer :: me, n
 
+  call open_disk()
   call gs_comm_create(world)
   me = gs_comm_rank(world)
   n = gs_comm_size(world)
@@ -200,7 +234,10 @@ contains
 
     call gs_barrier(world)
     call gs_comm_wait(world)
-    held = yes .and. me == n - 1
+    if (me == n - 1) then
+      if (yes) call hold_disk()
+      if (.not. yes) call let_disk_go()
+    end if
     call gs_barrier(world)
     call gs_comm_wait(world)
   end subroutine hold

@@ -22,7 +22,7 @@
 #define ROWS        ((size_t) 5)
 #define COLUMNS     ((size_t) 64)
 
-#if defined(__SANITIZE_ADDRESS__)
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define KEEPS_FREED true /* sanitizers do */
 #else
 #define KEEPS_FREED false

@@ -11,6 +11,8 @@
 #define LARGE     ((size_t) 32 << 20)
 #ifdef __SANITIZE_ADDRESS__
 #define SMALL (LARGE / 4) /* it has a byte for each eight of the program's */
+#elif defined(__SANITIZE_THREAD__)
+#define SMALL (LARGE * 6) /* it has up to five bytes for each of the program's */
 #else
 #define SMALL ((size_t) 1 << 20) /* a bucket, and what else there is */
 #endif
