@@ -10,6 +10,8 @@ remarks=()            # a line for each test that failed or was skipped
 running=()            # label, folder and beginning in the log of the step that runs
 times=build/times     # seconds, step and name of each test
 beside=$((jobs < 6 ? jobs + 2 : 8)) # tests that run side by side: they mostly wait
+# For builds with sanitizers, which are slow: one layout of each program, and more time.
+patient=(env GS_TEST_LAYOUTS=quick GS_TEST_SHORT=1 GS_TEST_SECONDS=300 CK_TIMEOUT_MULTIPLIER=10)
 
 # Why a test was skipped, or where to look and what is there from its first failure on: in a copy,
 # for another step may run the same test in the same build. A TAP driver says the reason in the
@@ -199,8 +201,25 @@ fuzz () {
 
 # LABEL MAKE-ARGUMENT...: tests of the build with sanitizers.
 sanitized () {
-    tests "sanitizers: $1" build-sanitize env GS_TEST_LAYOUTS=quick GS_TEST_SHORT=1 \
-        GS_TEST_SECONDS=300 CK_TIMEOUT_MULTIPLIER=10 make -j"$beside" -C build-sanitize "${@:2}"
+    tests "sanitizers: $1" build-sanitize "${patient[@]}" make -j"$beside" -C build-sanitize \
+        "${@:2}"
+}
+
+# Data races: the unit tests, one layout of each program, and on simulated GPUs what queues. gcc
+# 12's library does not start where the system randomises more than 28 bits of addresses
+# (vm.mmap_rnd_bits is 32 on some), so there is no randomisation, unless that is forbidden.
+races () {
+    local queueing='multi/device multi/reducer multi/stops multi/threads fortran/devices'
+    local run=(make -j"$beside" -C build-tsan)
+
+    build_in "thread sanitizer" build-tsan --enable-sanitizer=thread --enable-debug \
+        CFLAGS='-O1 -g' "${gpus[@]}" || return
+    ! setarch -R true 2>/dev/null || run=(setarch -R "${run[@]}")
+    run=("${patient[@]}" "${run[@]}")
+    tests "thread sanitizer: unit tests" build-tsan "${run[@]}" check-unit
+    tests "thread sanitizer: programs of several ranks" build-tsan "${run[@]}" check-programs
+    tests "thread sanitizer: on simulated GPUs" build-tsan "${run[@]}" check-simgpu \
+        SIMGPU="$queueing"
 }
 
 # What .ci/run adds to the everyday tests: one layout of each program.
@@ -259,6 +278,7 @@ other_builds () {
         sanitized "on simulated GPUs" coverage-gpu
         sanitized "coverage of src/" coverage
     fi
+    races
     tests "fuzzing" build-fuzz fuzz
     other_fortran
     build_in "nothing optional" build-bare "${nothing[@]}" \
