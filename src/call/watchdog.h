@@ -22,7 +22,7 @@ void gsi_watchdog_close (gs_comm_t *comm);
 /* A call begins, or goes on, and should end by [until_ns]; 0: it has ended. */
 static inline void gsi_watchdog_expect (gs_comm_t *comm, int64_t until_ns)
 {
-    atomic_store_explicit (&comm->watchdog.until_ns, until_ns, memory_order_relaxed);
+    atomic_store_explicit (&comm->watchdog.until_ns, until_ns, memory_order_release);
 }
 
 #endif /* GS_CALL_WATCHDOG_H */
