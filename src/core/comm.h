@@ -78,9 +78,10 @@ struct gs_comm {
     void (*name_ends) (const struct gs_comm *comm, const struct gsi_call *call,
                        const unsigned char *came, char *text, size_t room); /* of messages */
 
-    atomic_int features;       /* that use it */
-    atomic_bool let;           /* to [client]: only its calls are taken */
-    struct gsi_client *client; /* the last one; guarded by the queue against its thread */
+    atomic_int features; /* that use it */
+    atomic_bool let;     /* to [client]: only its calls are taken */
+    struct gsi_client
+        *client; /* the last one; guarded by [gpu] against the thread that watches */
 };
 
 #define GSI_SCRATCH_BYTES 40 /* per rank */

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * feature - what features that are built on communicators have of them beside the public
- * interface. Of src/comm they include this, and what is made of the public interface alone:
- * agree.h, block.h, fetch.h and same.h.
+ * interface. Of the layers of communicators they include this, what is made of the public
+ * interface alone (consensus.h, host_access.h, same.h and field/block.h), and
+ * collectives/weights.h.
  */
 #ifndef GS_FEATURE_FEATURE_H
 #define GS_FEATURE_FEATURE_H
@@ -16,7 +17,7 @@
 /* The deadline of one operation on it. */
 int64_t gsi_feature_timeout_ns (const gs_comm_t *comm);
 
-/* Its device; [queue] of the operations is NULL on hosts. */
+/* Its device; [streams] of the operations is NULL on hosts. */
 const struct gsi_device *gsi_feature_device (const gs_comm_t *comm);
 
 /*
