@@ -61,22 +61,6 @@ static bool ask (struct gsi_boot *boot, const struct gsi_asking *how, const char
     return true;
 }
 
-/* A rank that goes on is merely slow, where others are missing of which that is not known. */
-static void leave_out_slow (const struct gsi_boot *boot, unsigned char *missing)
-{
-    enum { SLOW = 2 };
-    bool others = false;
-
-    for (int r = 0; r < boot->size && boot->goes_on; r++) {
-        if (missing[r] && boot->goes_on (boot->context, r))
-            missing[r] = SLOW;
-        others = others || missing[r] == 1;
-    }
-    for (int r = 0; r < boot->size; r++)
-        if (missing[r] == SLOW)
-            missing[r] = !others;
-}
-
 int gsi_absent_name (struct gsi_boot *boot, const struct gsi_asking *how, const char *key,
                      char *names, size_t room)
 {
@@ -95,7 +79,8 @@ int gsi_absent_name (struct gsi_boot *boot, const struct gsi_asking *how, const 
     if (!ask (boot, how, key, missing, local, &leader))
         used = snprintf (names, room, "rank %d has asked the other nodes; on this one (host %s) ",
                          leader, boot->host);
-    leave_out_slow (boot, missing);
+    if (boot->goes_on)
+        gsi_boot_leave_out_slow (missing, boot->size, boot->goes_on, boot->context);
     memset (local, 0, (size_t) boot->size);
     how->local (boot, local);
     for (int r = 0; r < boot->size; r++) {

@@ -237,6 +237,22 @@ void gsi_boot_own_host (char *host)
         strcpy (host, "localhost");
 }
 
+void gsi_boot_leave_out_slow (unsigned char *missing, int size,
+                              bool (*slow) (const void *context, int rank), const void *context)
+{
+    enum { SLOW = 2 };
+    bool others = false;
+
+    for (int r = 0; r < size; r++) {
+        if (missing[r] && slow (context, r))
+            missing[r] = SLOW;
+        others = others || missing[r] == 1;
+    }
+    for (int r = 0; r < size; r++)
+        if (missing[r] == SLOW)
+            missing[r] = !others;
+}
+
 void gsi_boot_name_missing (const unsigned char *missing, int size,
                             const char *(*host_of) (void *context, int rank), void *context,
                             char *text, size_t room)

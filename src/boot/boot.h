@@ -134,6 +134,13 @@ void gsi_boot_name_missing (const unsigned char *missing, int size,
                             const char *(*host_of) (void *context, int rank), void *context,
                             char *text, size_t room);
 
+/*
+ * Takes out of missing[rank] those that are merely slow, as slow (context, rank) tells, where
+ * others are missing that it is not true of.
+ */
+void gsi_boot_leave_out_slow (unsigned char *missing, int size,
+                              bool (*slow) (const void *context, int rank), const void *context);
+
 /* What the MPI module offers to this layer, looked up by name (src/mpi/boot_mpi.c). */
 struct gsi_boot_mpi_entry {
     struct gsi_boot_ops ops;   /* open, after start: all ranks of MPI_COMM_WORLD */

@@ -43,10 +43,10 @@ static void name_missing_ranks (gs_comm_t *comm, const struct gsi_call *call)
 
     snprintf (deadline, sizeof (deadline), "%.255s", gsi_last_text ());
     if (marks) {
-        unknown = gsi_peers_mark_came (comm, call, marks);
-        marks[comm->team.rank] = 1;
+        unknown = gsi_peers_mark_missing (comm, call, marks);
+        marks[comm->team.rank] = 0;
         for (int r = 0; r < comm->team.size; r++)
-            missing += marks[r] = !marks[r]; /* came -> missing */
+            missing += marks[r];
         if (missing)
             gsi_peers_name_elsewhere (comm, marks, elsewhere, sizeof (elsewhere));
         if (missing)

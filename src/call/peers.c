@@ -23,44 +23,38 @@ bool gsi_peers_call_roll (gs_comm_t *comm, const struct gsi_call *call, unsigned
     return comm->coll->ops->roll_call (comm->coll, call, listen_ns, came);
 }
 
-/* Whether rank [rank], of this node, is in a call of [comm] and goes on, but has not answered. */
-static bool is_slow (const gs_comm_t *comm, const struct gsi_call *call, int rank)
+/* A rank that has not answered to a roll call. */
+struct silent {
+    const gs_comm_t *comm;
+    const struct gsi_call *call;
+};
+
+/* Whether rank [rank], of this node, is in a call of the communicator and goes on. */
+static bool is_slow (const void *silent, int rank)
 {
+    const struct silent *s = silent;
     struct gsi_record_state other;
 
-    return gsi_record_peek (&comm->record, rank, &other) &&
-           (other.seq >= call->seq || (other.seq && !other.last.end_ns)) &&
+    return gsi_record_peek (&s->comm->record, rank, &other) &&
+           (other.seq >= s->call->seq || (other.seq && !other.last.end_ns)) &&
            gsi_record_runs (&other);
 }
 
-/* Marks those, too, where others are left that this cannot be said of. */
-static void mark_slow (const gs_comm_t *comm, const struct gsi_call *call, unsigned char *came)
+int gsi_peers_mark_missing (gs_comm_t *comm, const struct gsi_call *call, unsigned char *missing)
 {
-    enum { SLOW = 2 };
-    bool others = false;
-
-    for (int r = 0; r < comm->team.size; r++) {
-        if (!came[r] && is_slow (comm, call, r))
-            came[r] = SLOW;
-        others = others || !came[r];
-    }
-    for (int r = 0; r < comm->team.size; r++)
-        if (came[r] == SLOW)
-            came[r] = others;
-}
-
-int gsi_peers_mark_came (gs_comm_t *comm, const struct gsi_call *call, unsigned char *came)
-{
-    int unknown = 0;
+    const struct silent silent = {comm, call};
     struct gsi_record_state other;
+    int unknown = 0, size = comm->team.size;
 
-    if (gsi_peers_call_roll (comm, call, came)) {
-        mark_slow (comm, call, came);
+    if (gsi_peers_call_roll (comm, call, missing)) {
+        for (int r = 0; r < size; r++)
+            missing[r] = !missing[r]; /* it marks who came */
+        gsi_boot_leave_out_slow (missing, size, is_slow, &silent);
         return 0;
     }
-    for (int r = 0; r < comm->team.size; r++) {
+    for (int r = 0; r < size; r++) {
         bool known = gsi_record_peek (&comm->record, r, &other);
-        came[r] = !known || other.seq >= call->seq;
+        missing[r] = known && other.seq < call->seq;
         unknown += !known && r != comm->team.rank;
     }
     return unknown;

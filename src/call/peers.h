@@ -9,10 +9,10 @@
 bool gsi_peers_call_roll (gs_comm_t *comm, const struct gsi_call *call, unsigned char *came);
 
 /*
- * Marks the ranks that came to [call]: as the transport hears from them, else as their flight
- * records tell. Those that nothing is known of are marked, too; returns how many.
+ * Marks the ranks that did not come to [call]: as the transport hears, else as flight records
+ * tell. Those that nothing is known of are not marked; returns how many.
  */
-int gsi_peers_mark_came (gs_comm_t *comm, const struct gsi_call *call, unsigned char *came);
+int gsi_peers_mark_missing (gs_comm_t *comm, const struct gsi_call *call, unsigned char *missing);
 
 /* "; rank 1 is in allreduce #3 of communicator 'world/column1'" for some of the [missing]. */
 void gsi_peers_name_elsewhere (const gs_comm_t *comm, const unsigned char *missing, char *text,
