@@ -47,9 +47,4 @@ struct gsi_extent {
 gs_status_t gsi_call_check (const gs_comm_t *comm, const char *caller, const void *buf,
                             size_t count, gs_dtype_t dtype, struct gsi_extent *extent);
 
-/* average.c: what [op] on [dtype] of [size] ranks is to the transports; GS_ERR_ARG, _UNSUPPORTED.
- */
-gs_status_t gsi_reduction_of (const char *caller, gs_op_t op, gs_dtype_t dtype, int size,
-                              struct gsi_reduction *how);
-
 #endif /* GS_CALL_CALL_H */

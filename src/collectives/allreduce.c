@@ -3,6 +3,7 @@
 #include "base/dtype.h"
 #include "call/call.h"
 #include "call/staging.h"
+#include "collectives/reduce.h"
 #include "collectives/weights.h"
 
 static gs_status_t no_average (const char *caller, gs_dtype_t dtype)

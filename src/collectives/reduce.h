@@ -17,7 +17,12 @@ gs_status_t gsi_reduce_scatter (gs_comm_t *comm, const struct gsi_face *as, cons
                                 void *recv, size_t count, gs_dtype_t dtype, gs_op_t op,
                                 gs_stream_t stream);
 
-/* ragged.c: gs_reduce_scatterv. */
+/* allreduce.c: what [op] on [dtype] of [size] ranks is to the transports; GS_ERR_ARG,
+ * _UNSUPPORTED. */
+gs_status_t gsi_reduction_of (const char *caller, gs_op_t op, gs_dtype_t dtype, int size,
+                              struct gsi_reduction *how);
+
+/* vcollectives.c: gs_reduce_scatterv. */
 gs_status_t gsi_reduce_scatterv (gs_comm_t *comm, const struct gsi_face *as, const void *send,
                                  const size_t *counts, const size_t *displs, void *recv,
                                  size_t recv_count, gs_dtype_t dtype, gs_op_t op,
