@@ -38,13 +38,19 @@ static uint64_t look (long long pid, char *state, long *threads)
     return start;
 }
 
+/* A process of this state is there only until its parent asks for it. */
+static bool has_ended (char state, long threads)
+{
+    return (state == 'Z' || state == 'X') && threads <= 1;
+}
+
 uint64_t gsi_process_start (long long pid, bool *ended)
 {
     char state = 0;
     long threads = 0;
     uint64_t start = look (pid, &state, &threads);
 
-    *ended = start && (state == 'Z' || state == 'X') && threads <= 1;
+    *ended = start && has_ended (state, threads);
     return start;
 }
 
@@ -54,7 +60,7 @@ bool gsi_process_runs (long long pid, uint64_t start)
     long threads = 0;
 
     return start && look (pid, &state, &threads) == start && state != 'T' && state != 't' &&
-           ((state != 'Z' && state != 'X') || threads > 1);
+           !has_ended (state, threads);
 }
 
 uint64_t gsi_process_space (void)

@@ -35,10 +35,9 @@ void gsi_gpu_release (gs_comm_t *comm)
 
 void gsi_gpu_unlock (gs_comm_t *comm)
 {
-    if (!comm->inflight)
-        return;
-    comm->device->ops->streams->leave (comm->device, comm->gpu.previous);
-    pthread_mutex_unlock (&comm->gpu.guard);
+    if (comm->inflight)
+        comm->device->ops->streams->leave (comm->device, comm->gpu.previous);
+    gsi_gpu_release (comm);
 }
 
 uint64_t gsi_gpu_missed (const gs_comm_t *comm, uint64_t seq)
