@@ -9,8 +9,4 @@ need python3 python3
 
 found=$(python3 tests/lint/structure --check . 2>&1) || complain src "$found"
 
-while IFS=: read -r name files; do
-    complain "${files# }" "$name is defined in more than two files: give it a name of its own"
-done < <(python3 tests/lint/structure --names .)
-
 finish "no circle of files that may not be, no name with three meanings"
