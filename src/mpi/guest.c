@@ -26,6 +26,7 @@ static atomic_bool transfers_left;                        /* MPI_Finalize could 
 static atomic_int transports;                             /* likewise, for ranks that go on */
 static atomic_int left_behind;                            /* threads that are inside MPI */
 static atomic_bool started;                               /* MPI, by us */
+static atomic_bool running;                               /* MPI, since a start, until its end */
 
 static struct gsi_errand *start; /* of MPI, until a create has taken note of its end */
 
@@ -45,11 +46,34 @@ bool gsi_guest_up (void)
     return initialized && !finalized;
 }
 
+/* N.B. MPI deletes the attributes of MPI_COMM_SELF before all else that MPI_Finalize does. */
+static int note_end (MPI_Comm comm, int key, void *value, void *unused)
+{
+    (void) comm, (void) key, (void) value, (void) unused;
+    atomic_store (&running, false);
+    return MPI_SUCCESS;
+}
+
+/* Called with the guard, with MPI up. */
+static gs_status_t await_end (void)
+{
+    int key, rc;
+
+    if (atomic_load (&running))
+        return GS_OK;
+    if ((rc = MPI_Comm_create_keyval (MPI_COMM_NULL_COPY_FN, note_end, &key, NULL)) ||
+        (rc = MPI_Comm_set_attr (MPI_COMM_SELF, key, NULL)) ||
+        (rc = MPI_Comm_free_keyval (&key))) /* it goes with the attribute */
+        return gsi_guest_fail ("an attribute of MPI_COMM_SELF", rc);
+    atomic_store (&running, true);
+    return GS_OK;
+}
+
 bool gsi_guest_usable (void)
 {
     int level = MPI_THREAD_MULTIPLE;
 
-    if (!gsi_guest_up ())
+    if (!atomic_load_explicit (&running, memory_order_relaxed))
         return false;
     if (atomic_load (&left_behind))
         MPI_Query_thread (&level);
@@ -227,8 +251,10 @@ gs_status_t gsi_guest_start (int64_t deadline_ns)
     pthread_mutex_lock (&guard);
     if (!gsi_guest_up () || start)
         st = initialise (deadline_ns);
+    if (!st && !(st = check_thread ()))
+        st = await_end ();
     pthread_mutex_unlock (&guard);
-    return st ? st : check_thread ();
+    return st;
 }
 
 gs_status_t gsi_guest_fail (const char *what, int rc)

@@ -19,7 +19,7 @@
 /* Whether MPI is up: initialised by anybody, not finalized. */
 bool gsi_guest_up (void);
 
-/* The same, and no call that did not return is in the way of others. */
+/* The same since a gsi_guest_start, at no cost, and no call that did not return is in the way. */
 bool gsi_guest_usable (void);
 
 /*
