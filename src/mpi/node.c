@@ -19,12 +19,16 @@
 #define LOOK_EVERY 512u /* polls between looks at what ends a wait */
 #define RELAXED    16u  /* polls that take as long as one of MPI's */
 
-/* How far a rank has come: numbers of blocks, from 1; each in a cache line that only it writes.
- */
+/* What a rank tells of a block that it has put, in one cache line. */
+struct put {
+    _Alignas(64) atomic_uint_fast64_t turn;
+    uint64_t kind;  /* what the block is of: alike on all ranks */
+    uint64_t place; /* where its array begins, where others see it; or 0 */
+};
+
+/* How far a rank has come: numbers of blocks, from 1; in cache lines that only it writes. */
 struct line {
-    _Alignas(64) atomic_uint_fast64_t put;
-    uint64_t kind[GSI_NODE_SLOTS];  /* what the block is of: alike on all ranks */
-    uint64_t place[GSI_NODE_SLOTS]; /* where its array begins, where others see it; or 0 */
+    struct put put[GSI_NODE_SLOTS];
     _Alignas(64) atomic_uint_fast64_t done;
     atomic_int revoked; /* a status: it has given up, and its arrays may be anything by now; */
     atomic_int culprit; /* because of this rank, or -1 */
@@ -247,25 +251,29 @@ void *gsi_node_result (const struct gsi_node *node, int index, uint64_t turn)
     return slot_of (node, index, turn) + node->area_bytes;
 }
 
-static atomic_uint_fast64_t *word_of (const struct gsi_node *node, int index, enum step step)
+static struct put *put_of (const struct gsi_node *node, int index, uint64_t turn)
 {
-    struct line *line = line_of (node, index);
+    return &line_of (node, index)->put[turn % GSI_NODE_SLOTS];
+}
 
-    return step == PUT ? &line->put : &line->done;
+static atomic_uint_fast64_t *word_of (const struct gsi_node *node, int index, enum step step,
+                                      uint64_t turn)
+{
+    return step == PUT ? &put_of (node, index, turn)->turn : &line_of (node, index)->done;
 }
 
 void gsi_node_put (const struct gsi_node *node, uint64_t turn, uint64_t kind, uint64_t place)
 {
-    struct line *line = line_of (node, node->index);
+    struct put *put = put_of (node, node->index, turn);
 
-    line->kind[turn % GSI_NODE_SLOTS] = kind;
-    line->place[turn % GSI_NODE_SLOTS] = place;
-    atomic_store_explicit (&line->put, turn, memory_order_release);
+    put->kind = kind;
+    put->place = place;
+    atomic_store_explicit (&put->turn, turn, memory_order_release);
 }
 
 uint64_t gsi_node_place (const struct gsi_node *node, int index, uint64_t turn)
 {
-    return line_of (node, index)->place[turn % GSI_NODE_SLOTS];
+    return put_of (node, index, turn)->place;
 }
 
 void gsi_node_done (const struct gsi_node *node, uint64_t turn)
@@ -337,7 +345,7 @@ static gs_status_t await_step (struct gsi_coll_mpi *c, enum step step, uint64_t 
 
     for (unsigned polls = 1;; polls++) {
         while (i < ranks &&
-               atomic_load_explicit (word_of (node, i, step), memory_order_acquire) >= turn)
+               atomic_load_explicit (word_of (node, i, step, turn), memory_order_acquire) >= turn)
             i++;
         if (i == ranks)
             return GS_OK;
@@ -353,7 +361,7 @@ gs_status_t gsi_node_await_put (struct gsi_coll_mpi *c, uint64_t turn, uint64_t 
     gs_status_t st = await_step (c, PUT, turn, node->size, call);
 
     for (int i = 0; i < node->size && !st; i++)
-        if (line_of (node, i)->kind[turn % GSI_NODE_SLOTS] != kind)
+        if (put_of (node, i, turn)->kind != kind)
             st = gsi_coll_mpi_differ (c, node->rank[i]);
     return st;
 }
