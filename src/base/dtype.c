@@ -67,10 +67,9 @@ gs_status_t gsi_dtype_bytes (const char *caller, size_t count, gs_dtype_t dtype,
     if (!size)
         return gsi_fail (GS_ERR_ARG, "%s: unknown dtype %d; see gs_dtype_t in gradsync.h", caller,
                          (int) dtype);
-    if (count > (size_t) PTRDIFF_MAX / size)
+    if (__builtin_mul_overflow (count, size, bytes) || *bytes > PTRDIFF_MAX)
         return gsi_fail (GS_ERR_ARG,
                          "%s: count %zu of %s is more than memory can hold; count is in elements",
                          caller, count, types[dtype].name);
-    *bytes = count * size;
     return GS_OK;
 }

@@ -89,12 +89,19 @@ static size_t limit_of (const struct row *row, int size)
     return row->each < share ? row->each : share;
 }
 
+/* Whether [bytes] are not above it. N.B. Each call asks: a division would cost as much. */
+static bool fits (const struct row *row, int size, size_t bytes)
+{
+    return bytes <= row->each && (row->all == ANY || bytes * (size_t) size <= row->all);
+}
+
 enum gsi_way gsi_choice_way (const struct gsi_levels *levels, int size, enum gsi_task task,
                              size_t bytes)
 {
     const struct row *row = table;
+    enum where here = where_of (levels);
 
-    while (row->task != task || !(row->where & where_of (levels)) || bytes > limit_of (row, size))
+    while (row->task != task || !(row->where & here) || !fits (row, size, bytes))
         row++; /* the last row of each task and place is for any number of bytes */
     return row->way;
 }

@@ -31,7 +31,7 @@ static void copy_step (const struct gsi_coll_mpi *c, char *recv, int r, size_t b
 static gs_status_t share (struct gsi_coll_mpi *c, const char *send, char *recv, int root,
                           size_t bytes, const struct gsi_call *call)
 {
-    size_t steps = (bytes + c->node.area_bytes - 1) / c->node.area_bytes;
+    size_t area = c->node.area_bytes, steps = bytes <= area ? 1 : (bytes + area - 1) / area;
     uint64_t turn = c->node.turn, kind = gsi_kind_of (c, bytes);
     gs_status_t st = GS_OK;
 
