@@ -138,6 +138,9 @@ bool gsi_record_peek (const struct gsi_record *record, int rank, struct gsi_reco
 /* Whether the process of a record of this node goes on, as far as that can be told here. */
 bool gsi_record_runs (const struct gsi_record_state *state);
 
+/* Whether it has ended without a verdict: it was killed, or left. Likewise. */
+bool gsi_record_died (const struct gsi_record_state *state);
+
 /* A call that a rank is in on another communicator, or the last that it was in. */
 struct gsi_record_call {
     char name[GSI_RECORD_NAME]; /* of that communicator */

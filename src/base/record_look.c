@@ -84,6 +84,15 @@ bool gsi_record_runs (const struct gsi_record_state *state)
            gsi_process_runs (state->pid, state->started);
 }
 
+bool gsi_record_died (const struct gsi_record_state *state)
+{
+    bool ended;
+
+    return !state->verdict && state->started && state->space &&
+           state->space == gsi_process_space () &&
+           (gsi_process_start (state->pid, &ended) != state->started || ended);
+}
+
 /* The newest of [newest] and what fits among the entries of a kind. */
 static const struct gsi_record_entry *find_newer (const struct gsi_record_file *file, bool died,
                                                   const struct gsi_record_entry *ring,

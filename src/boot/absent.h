@@ -19,10 +19,10 @@ struct gsi_asking {
 };
 
 /*
- * Writes the names of the ranks that have not put [key], which all that are there ask for now;
- * returns how many, and suspects a firewall where those are all of the other nodes. Of many ranks
- * each asks those of its own node, and one of each node the others, so that servers are not
- * flooded.
+ * Writes the names of the ranks that have not put [key], which all that are there ask for now, or
+ * have died since; returns how many, and suspects a firewall where those are all of the other
+ * nodes. Of many ranks each asks those of its own node, and one of each node the others, so that
+ * servers are not flooded.
  */
 int gsi_absent_name (struct gsi_boot *boot, const struct gsi_asking *how, const char *key,
                      char *names, size_t room);

@@ -184,3 +184,10 @@ bool gsi_peers_says_so (const gs_comm_t *comm, int r, gs_status_t st)
     return gsi_record_peek (&comm->record, r, &other) && other.verdict == st &&
            other.culprit == r;
 }
+
+bool gsi_peers_died (const gs_comm_t *comm, int r)
+{
+    struct gsi_record_state other;
+
+    return gsi_record_peek (&comm->record, r, &other) && gsi_record_died (&other);
+}

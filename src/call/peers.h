@@ -31,6 +31,9 @@ int gsi_peers_find_other_call (const gs_comm_t *comm, const struct gsi_told *own
  */
 gs_status_t gsi_peers_gave_up (gs_comm_t *comm, uint64_t seq);
 
+/* Whether rank [r] is one of this node whose process has ended without having given up. */
+bool gsi_peers_died (const gs_comm_t *comm, int r);
+
 /* Whether rank [r] of this node has given up by itself with [st], and says so. */
 bool gsi_peers_says_so (const gs_comm_t *comm, int r, gs_status_t st);
 

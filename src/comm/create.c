@@ -382,6 +382,42 @@ static bool record_goes_on (const void *comm, int rank)
            gsi_record_runs (&other);
 }
 
+static bool record_died (const void *comm, int rank)
+{
+    return gsi_peers_died (comm, rank);
+}
+
+/*
+ * Opens the flight record: before the exchange, so that ranks of the node see who goes on and who
+ * has died in it, or behind it where that names the job.
+ */
+static gs_status_t open_record (gs_comm_t *comm)
+{
+    struct gsi_boot *boot = comm->boot;
+    gs_status_t st;
+
+    if (comm->record.file || !*boot->job)
+        return GS_OK;
+    st = gsi_record_open (&comm->record, boot->job, comm->name, comm->serial, boot->rank,
+                          boot->size, boot->host);
+    if (st)
+        return st;
+    boot->goes_on = record_goes_on;
+    boot->died = record_died;
+    boot->context = comm;
+    return GS_OK;
+}
+
+/* The ranks have not met: the next communicator has the number of this one. */
+static gs_status_t take_back (const gs_comm_t *comm, gs_status_t st)
+{
+    int next = comm->serial + 1;
+
+    if (!comm->boot->is_group)
+        atomic_compare_exchange_strong (&serials, &next, comm->serial);
+    return st;
+}
+
 /* The collective part: from an open boot to a working communicator. */
 static gs_status_t join (struct create *c, gs_status_t planned)
 {
@@ -391,6 +427,8 @@ static gs_status_t join (struct create *c, gs_status_t planned)
 
     if (!comm->boot->rank && !comm->boot->is_group)
         gsi_env_warn_misspelt ();
+    comm->serial = comm->boot->is_group ? c->plan->serial : atomic_fetch_add (&serials, 1);
+    recorded = open_record (comm);
     write_card (comm->boot, c->plan, &c->card);
     st = planned ? gsi_fail (planned, "%s", c->plan->text) : prepare_create (c);
     put_failure (&c->card, st);
@@ -399,12 +437,8 @@ static gs_status_t join (struct create *c, gs_status_t planned)
     comm->times.exchange_us = lap_us (&begin_ns);
     c->met_ns = begin_ns;
     if (st)
-        return st;
-    comm->serial = comm->boot->is_group ? c->plan->serial : atomic_fetch_add (&serials, 1);
-    recorded = gsi_record_open (&comm->record, comm->boot->job, comm->name, comm->serial,
-                                comm->boot->rank, comm->boot->size, comm->boot->host);
-    comm->boot->goes_on = record_goes_on;
-    comm->boot->context = comm;
+        return take_back (comm, st);
+    recorded = recorded ? recorded : open_record (comm);
     gsi_watchdog_expect (comm, c->deadline_ns + LATEST_NS);
     gsi_watchdog_open (comm);
     if (!(st = start_transport (c)))

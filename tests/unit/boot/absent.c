@@ -6,8 +6,8 @@
 
 #define PER_NODE 50 /* ranks */
 
-static unsigned char asked[200]; /* how often */
-static int gone, slow = -1;      /* ranks */
+static unsigned char asked[200];       /* how often */
+static int gone, slow = -1, dead = -1; /* ranks */
 
 static void local (struct gsi_boot *boot, unsigned char *marks)
 {
@@ -38,11 +38,18 @@ static bool goes_on (const void *context, int rank)
     return rank == slow;
 }
 
+static bool died (const void *context, int rank)
+{
+    (void) context;
+    return rank == dead;
+}
+
 /* What rank [rank] of [size] says; it asks for ranks [first] to [last]. */
 static void check (int rank, int size, int first, int last, int absent, const char *text)
 {
     const struct gsi_asking how = {.local = local, .ask = ask, .host = host};
-    struct gsi_boot boot = {.rank = rank, .size = size, .host = "n", .goes_on = goes_on};
+    struct gsi_boot boot = {
+        .rank = rank, .size = size, .host = "n", .goes_on = goes_on, .died = died};
     char names[400];
 
     memset (asked, 0, sizeof (asked));
@@ -88,5 +95,18 @@ START_TEST (a_slow_rank_is_named_if_nobody_else_is_missing)
 }
 END_TEST
 
-UNIT_SUITE ("absent", 20, few_ranks_ask_for_all, a_slow_rank_is_named_if_nobody_else_is_missing,
-            one_rank_of_a_node_asks_the_others)
+START_TEST (a_rank_that_has_died_is_named_though_it_came)
+{
+    gone = -1;
+    dead = 2;
+    check (1, 3, 0, 2, 1, "1 of 3 ranks did not come: rank 2 (host n1)");
+    slow = 0;
+    check (1, 3, 0, 2, 1, "1 of 3 ranks did not come: rank 2 (host n1)");
+    slow = -1;
+    gone = 0;
+    check (1, 3, 0, 2, 2, "2 of 3 ranks did not come: rank 0 (host n1), rank 2 (host n1)");
+}
+END_TEST
+
+UNIT_SUITE ("absent", 20, few_ranks_ask_for_all, a_rank_that_has_died_is_named_though_it_came,
+            a_slow_rank_is_named_if_nobody_else_is_missing, one_rank_of_a_node_asks_the_others)
