@@ -56,6 +56,7 @@ struct gsi_coll_setup {
     int64_t deadline_ns;
     gs_status_t (*others) (void *context);              /* or NULL, see struct gsi_coll */
     void (*tell) (void *context, struct gsi_told *own); /* likewise */
+    int (*died) (void *context);                        /* likewise */
     void *context;
     struct gsi_coll_origin *origin; /* of a group, else NULL */
     void *room;                     /* from prepare, now the transport's */
@@ -82,6 +83,7 @@ struct gsi_coll {
      */
     gs_status_t (*others) (void *context);
     void (*tell) (void *context, struct gsi_told *own); /* the call that this rank is in */
+    int (*died) (void *context); /* a rank of this node that has ended without a word; -1: none */
     void *context;
 };
 

@@ -268,6 +268,17 @@ static void tell_notice (void *context, struct gsi_told *own)
     gsi_peers_own (context, own);
 }
 
+/* The first rank of this node that has died; -1 if none has. */
+static int find_died (void *context)
+{
+    const gs_comm_t *comm = context;
+
+    for (int r = 0; r < comm->team.size; r++)
+        if (gsi_peers_died (comm, r))
+            return r;
+    return -1;
+}
+
 /*
  * Tells all ranks how the start went on this one, [st]. A fence as well: nobody goes on, into MPI
  * for instance, while others wait inside NCCL. Those come at their deadline at the latest.
@@ -289,6 +300,7 @@ static gs_status_t start_transport (struct create *c)
                                    .deadline_ns = c->deadline_ns,
                                    .others = others,
                                    .tell = tell_notice,
+                                   .died = find_died,
                                    .context = comm,
                                    .cards = c->coll_cards,
                                    .origin = c->plan->origin};

@@ -255,6 +255,7 @@ static gs_status_t open_mpi (const struct gsi_coll_setup *setup, struct gsi_coll
     c->base.life = setup->life;
     c->base.others = setup->others;
     c->base.tell = setup->tell;
+    c->base.died = setup->died;
     c->base.context = setup->context;
     c->device = setup->device;
     c->comm = MPI_COMM_NULL;
@@ -268,6 +269,7 @@ static gs_status_t open_mpi (const struct gsi_coll_setup *setup, struct gsi_coll
         c->levels.shares)
         st = share_memory (c, setup);
     if (st) {
+        st = gsi_start_fail (c, st, setup->origin);
         mpi_discard (&c->base);
         return st;
     }

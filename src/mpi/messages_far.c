@@ -215,7 +215,7 @@ gs_status_t gsi_far_take (struct gsi_delivery *w, bool *active)
             return gsi_transfer_fail (w->c, "transfer", peer_of (w, o->index[i]),
                                       o->status[i].MPI_ERROR);
     if (rc)
-        return gsi_guest_fail ("MPI_Testsome", rc);
+        return gsi_transfer_fail (w->c, "MPI_Testsome", -1, rc);
     for (int i = 0; *active && i < ended; i++) {
         int k = o->index[i] - w->letters, lane = k - w->partners;
         if (lane >= 0)

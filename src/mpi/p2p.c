@@ -103,7 +103,7 @@ static gs_status_t failed (struct gsi_coll_mpi *c, const struct gsi_slot *slot, 
         if (error != MPI_SUCCESS && error != MPI_ERR_PENDING)
             return gsi_transfer_fail (c, "transfer", slot->peer[i], error);
     }
-    return gsi_guest_fail ("MPI_Testall", rc);
+    return gsi_transfer_fail (c, "MPI_Testall", -1, rc);
 }
 
 void gsi_p2p_pause (const struct gsi_call *call, unsigned *spins)

@@ -6,21 +6,45 @@
 #include "base/status.h"
 #include "mpi/coll_mpi.h"
 #include "mpi/guest.h"
+#ifdef OPEN_MPI
+#include <mpi-ext.h>
+#endif
 
-void gsi_notice_hear (struct gsi_coll_mpi *c)
+/* Takes in the notices of [source] that are here; what MPI says. */
+static int hear (struct gsi_coll_mpi *c, int source)
 {
+    MPI_Message message;
     MPI_Status status;
-    int there = 0;
+    int there = 0, rc;
 
-    while (!MPI_Iprobe (MPI_ANY_SOURCE, GSI_TAG_NOTICE, c->comm, &there, &status) && there) {
+    while (!(rc = MPI_Iprobe (source, GSI_TAG_NOTICE, c->comm, &there, &status)) && there) {
         struct gsi_notice notice;
-        /* The message is here already: this receive does not wait. */
-        if (MPI_Recv (&notice, sizeof (notice), MPI_BYTE, status.MPI_SOURCE, GSI_TAG_NOTICE,
-                      c->comm, MPI_STATUS_IGNORE))
-            return;
+        /* N.B. Not MPI_Recv: Open MPI 5 receives nothing from a rank that has left since. */
+        if ((rc = MPI_Improbe (source, GSI_TAG_NOTICE, c->comm, &there, &message, &status)) ||
+            !there || (rc = MPI_Mrecv (&notice, sizeof (notice), MPI_BYTE, &message, &status)))
+            return rc;
         c->heard[status.MPI_SOURCE] = notice;
         c->notice = true;
     }
+    return rc;
+}
+
+/*
+ * N.B. Once a rank has ended, Open MPI 5 takes no more from any source until that is
+ * acknowledged; then it also has the messages of those that have ended. A library that cannot be
+ * told so is asked rank by rank.
+ */
+void gsi_notice_hear (struct gsi_coll_mpi *c)
+{
+    int rc = hear (c, MPI_ANY_SOURCE);
+
+#ifdef OMPI_HAVE_MPI_EXT_FTMPI
+    if (rc && !MPIX_Comm_failure_ack (c->comm))
+        rc = hear (c, MPI_ANY_SOURCE);
+#endif
+    for (int r = 0; rc && r < c->size; r++)
+        if (r != c->rank)
+            hear (c, r);
 }
 
 gs_status_t gsi_notice_fail (struct gsi_coll_mpi *c, int rank)
@@ -39,25 +63,81 @@ gs_status_t gsi_notice_fail (struct gsi_coll_mpi *c, int rank)
                      (unsigned long long) notice->missed);
 }
 
+/* The first rank of the communicator that MPI knows to have failed; -1: none, or not known. */
+static int first_failed (struct gsi_coll_mpi *c)
+{
+    int rank = -1;
+#ifdef OMPI_HAVE_MPI_EXT_FTMPI
+    const int first = 0;
+    int number = 0;
+    MPI_Group failed, all;
+
+    if (c->comm == MPI_COMM_NULL || MPIX_Comm_failure_ack (c->comm) ||
+        MPIX_Comm_failure_get_acked (c->comm, &failed))
+        return -1;
+    MPI_Group_size (failed, &number);
+    if (number) {
+        MPI_Comm_group (c->comm, &all);
+        MPI_Group_translate_ranks (failed, 1, &first, all, &rank);
+        MPI_Group_free (&all);
+    }
+    if (failed != MPI_GROUP_EMPTY)
+        MPI_Group_free (&failed);
+#else
+    (void) c;
+#endif
+    return rank < 0 ? -1 : rank;
+}
+
+/* The rank that has died, as flight records of the node tell, else MPI; -1: not known. */
+static int find_died (struct gsi_coll_mpi *c)
+{
+    int died = c->base.died ? c->base.died (c->base.context) : -1;
+
+    return died < 0 ? first_failed (c) : died;
+}
+
 /*
  * Fails for a transfer with [rank], -1 if that is not known, which MPI has ended with [rc]: for
- * what a rank has told before, or with MPI's words.
+ * what a rank has told before, or with MPI's words. N.B. To Open MPI 5 a rank that has given up
+ * and left has failed as well: the culprit is one that has died, or failed first.
  */
 gs_status_t gsi_transfer_fail (struct gsi_coll_mpi *c, const char *what, int rank, int rc)
 {
     char text[GSI_TEXT_MAX];
     gs_status_t st;
+    int died;
 
     gsi_notice_hear (c);
     for (int r = 0; c->notice && r < c->size; r++)
         if (c->heard[r].kind != GSI_NOTICE_NONE)
             return gsi_notice_fail (c, r);
     st = gsi_guest_fail (what, rc);
-    if (rank < 0 || st != GS_ERR_TRANSPORT)
+    if (st != GS_ERR_TRANSPORT)
         return st;
     snprintf (text, sizeof (text), "%s", gsi_last_text ());
-    c->culprit = rank;
-    return gsi_fail (st, "%s (with rank %d)", text, rank);
+    died = find_died (c);
+    if (died < 0 && rank < 0)
+        return st;
+    c->culprit = died < 0 ? rank : died;
+    if (c->culprit == rank)
+        return gsi_fail (st, "%s (with rank %d)", text, rank);
+    return gsi_fail (st, "%s; rank %d has died", text, died);
+}
+
+gs_status_t gsi_start_fail (struct gsi_coll_mpi *c, gs_status_t st,
+                            const struct gsi_coll_origin *origin)
+{
+    char text[GSI_TEXT_MAX];
+    int died;
+
+    if (st != GS_ERR_TRANSPORT)
+        return st;
+    snprintf (text, sizeof (text), "%s", gsi_last_text ());
+    if ((died = find_died (c)) < 0)
+        return gsi_fail (st, "%s", text);
+    return gsi_fail (st, "%s; rank %d%s has died", text, origin ? origin->rank[died] : died,
+                     origin ? " of the communicator that the group is of" : "");
 }
 
 bool gsi_notice_told (struct gsi_coll *coll, int rank, struct gsi_told *told)

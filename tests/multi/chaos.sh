@@ -4,21 +4,19 @@
 # chaos.sh [TRIALS [SEED]] - one rank is killed, stopped or leaves at a random instant, on a node
 # or on two: every rank that is left ends, says why, and names that rank. Trial n has seed
 # SEED + n. GS_TEST_TRIALS and GS_TEST_SEED say the same; else 100 trials, 12 with GS_TEST_SHORT,
-# 1000 with GS_TEST_LONG.
+# 1000 with GS_TEST_LONG, and those of seeds late-LAYOUT: a rank comes when the others have left.
 
-# With Open MPI 5 a rank that has given up, and left, has failed to the others as much as the one
-# that is gone, and may be named for it.
-if [[ -n ${GS_TEST_SHORT-} && $(mpirun --version 2>/dev/null) = *"(Open MPI) "[5-9].* ]]; then
-    echo "skip: with Open MPI 5 ranks that give up may be named for the one that is gone"
-    exit 77
-fi
 launch=${top_srcdir:?run me by make check}/tests/launch.sh
 program=tests/multi/victim.mt
 usual=100
 [[ -z ${GS_TEST_SHORT-} ]] || usual=12
 [[ -z ${GS_TEST_LONG-} ]] || usual=1000
 trials=${1:-${GS_TEST_TRIALS:-$usual}}
-seed=${2:-${GS_TEST_SEED:-$((SRANDOM % 1000000))}}
+seed=${2:-${GS_TEST_SEED-}}
+all=() # seeds
+[[ -n $seed ]] || all=(late-3 late-3x1)
+[[ $seed != late-* ]] || { all=("$seed"); trials=0; }
+seed=${seed:-$((SRANDOM % 1000000))}
 beside=${GS_TEST_BESIDE:-6} # trials that run side by side: they mostly wait
 layouts=(3 4 2x1 2x2 2+1)
 hows=(kill stop leave)
@@ -32,10 +30,15 @@ draw () {
     drawn=$(((RANDOM * 32768 + RANDOM) % $1))
 }
 
-# What happens in trial $1, in layout, ranks, victim and plan.
+# What happens in trial $1, in layout, ranks, victim and plan, and in late the rank that is so.
 draw_trial () {
     local step
 
+    late=''
+    if [[ $1 = late-* ]]; then
+        layout=${1#late-} ranks=3 victim=2 late=1 plan="leave 2 gather 0"
+        return
+    fi
     RANDOM=$1
     draw 1000; draw 1000 # seeds beside each other begin alike
     draw ${#layouts[@]}; layout=${layouts[drawn]}
@@ -46,6 +49,8 @@ draw_trial () {
     draw "${most_us[step]}"
     plan="$how $victim ${steps[step]} $drawn"
 }
+
+# What the ranks and MPI print may have bytes in it that are no text, hence grep -a.
 
 # Whether the text $1 holds the victim for missing or dead, and nobody else for missing; but
 # others may be in a call of a group, through with a destroy, or stuck in MPI. Groups of every
@@ -60,7 +65,7 @@ names_victim () {
     text=${text#*communicator \'chaos*\' on rank * (host *): }
     missing=$(grep -oE 'rank [0-9]+' <<<"${text#*did not come*:}" | sort -u)
     if [[ $text = *"did not come"* && $1 != *"destroy #"* ]] \
-        && ! grep -qE "of communicator 'chaos.split|\(GS_STUCK_MS\)" "$2"; then
+        && ! grep -aqE "of communicator 'chaos.split|\(GS_STUCK_MS\)" "$2"; then
         [[ $missing = "rank $number" ]]
     else
         grep -qx "rank $number" <<<"$missing"
@@ -71,13 +76,13 @@ names_victim () {
 judge_rank () {
     local line step
 
-    if line=$(grep -m1 "^gradsync\[$1/.*(GS_STUCK_MS)" "$2"); then
+    if line=$(grep -am1 "^gradsync\[$1/.*(GS_STUCK_MS)" "$2"); then
         : >"$2.stuck.$1"
         names_victim "${line#*: }" "$2" || echo "culprit: rank $1 does not name rank $victim"
         return
     fi
     sed -n "s/^rank $1 crashed/crash: &/p" "$2"
-    if ! line=$(grep -m1 "^rank $1 ended in" "$2"); then
+    if ! line=$(grep -am1 "^rank $1 ended in" "$2"); then
         echo "silent: rank $1 does not say how it ended"
         return
     fi
@@ -97,25 +102,26 @@ judge () {
     local file=$1 status=$2 r
 
     # mpirun itself hangs then (Open MPI 4.1.4 with PMIx 4.2): the ranks end and tell that.
-    if grep -q 'the PMIx server, .* does not answer any more' "$file"; then
+    if grep -aq 'the PMIx server, .* does not answer any more' "$file"; then
         : >"$file.server"
     else
         ((status != 124 && status != 137)) || echo "hang: no end"
     fi
     # MPI's own end of ranks that start it while one of them dies; gradsync(7) tells.
-    if grep -q 'An error occurred in MPI_Init_thread' "$file"; then
+    if grep -aq 'An error occurred in MPI_Init_thread' "$file"; then
         : >"$file.init"
         return
     fi
     for ((r = 0; r < ranks; r++)); do
-        ((r == victim)) || judge_rank "$r" "$file"
+        # Those that have left may name the one that is late as well.
+        ((r == victim)) || [[ -n $late && $r != "$late" ]] || judge_rank "$r" "$file"
     done
 }
 
 # Whether a deadline passed, in the output $1, for want of time alone: before the fault, or in a
 # rank that did not even reach the launcher.
 too_slow () {
-    grep -q 'the deadline passed .* in PMIx_Init' "$1" \
+    grep -aq 'the deadline passed .* in PMIx_Init' "$1" \
         || awk -v fault="rank $victim strikes" '
             $0 == fault { struck = 1 }
             /the deadline passed/ { early = !struck; exit }
@@ -125,12 +131,12 @@ too_slow () {
 # Runs trial $1; its output, and in .wrong what is wrong, lie in the room. Deadlines that this
 # machine, with all that it has to do, does not meet without a fault are made longer.
 run_trial () {
-    local file=$room/$1 status layout ranks victim how plan drawn times
+    local file=$room/$1 status layout ranks victim how plan drawn times late
 
     draw_trial "$1"
     for times in 1 2 4 8; do
         # The ranks leave without MPI_Finalize, which would wait for what never comes.
-        OMPI_MCA_orte_allowed_exit_without_sync=1 GS_TEST_CHAOS=$plan \
+        OMPI_MCA_orte_allowed_exit_without_sync=1 GS_TEST_CHAOS=$plan GS_TEST_LATE=$late \
             GS_TIMEOUT_MS=$((4000 * times)) GS_BOOT_TIMEOUT_MS=$((6000 * times)) \
             GS_STUCK_MS=15000 GS_TEST_SECONDS=$((60 + 60 * times)) \
             "$launch" --live --layout "$layout" "$program" >"$file" 2>&1
@@ -157,16 +163,20 @@ number () {
 }
 
 for ((n = 0; n < trials; n++)); do
+    all+=($((seed + n)))
+done
+trials=${#all[@]}
+for one in "${all[@]}"; do
     while (($(jobs -rp | wc -l) >= beside)); do
         wait -n
     done
-    run_trial $((seed + n)) &
+    run_trial "$one" &
 done
 wait
 
 skipped=$(number '*.skip')
 if ((skipped == trials)); then
-    echo "skip: $(tail -n 1 "$room/$seed.skip")"
+    echo "skip: $(tail -n 1 "$room/${all[0]}.skip")"
     exit 77
 fi
 for file in "$room"/*.wrong; do

@@ -2,7 +2,8 @@
 /*
  * victim - the program of chaos.sh: all that a job does, small and in bulk, while one rank is
  * killed, stopped or leaves. GS_TEST_CHAOS="HOW RANK STEP MICROSECONDS" says which and when, from
- * the beginning of the step on. Each rank that is left says how it ended.
+ * the beginning of the step on. GS_TEST_LATE, a rank, comes to that step when the others have
+ * ended. Each rank that is left says how it ended.
  */
 #include <pthread.h>
 #include <signal.h>
@@ -192,10 +193,10 @@ static void *strike (void *unused)
     return unused;
 }
 
-static bool others_ended (void)
+static bool others_ended (int late)
 {
     for (int r = 0; r < size; r++)
-        if (r != plan.rank && access (multi_signal_path ("ended", r), F_OK))
+        if (r != plan.rank && r != late && access (multi_signal_path ("ended", r), F_OK))
             return false;
     return true;
 }
@@ -209,7 +210,7 @@ static int supervise (pid_t child)
     int status = 0;
 
     while (!waitpid (child, &status, WNOHANG)) {
-        if (rank == plan.rank && others_ended ())
+        if (rank == plan.rank && others_ended (-1))
             kill (child, SIGKILL);
         usleep (20000);
     }
@@ -224,12 +225,15 @@ static int supervise (pid_t child)
 static gs_status_t take (int which)
 {
     static bool armed;
+    const char *late = getenv ("GS_TEST_LATE");
     pthread_t thread;
 
-    if (rank == plan.rank && !armed && !strcmp (plan.step, steps[which].name)) {
+    if (!armed && !strcmp (plan.step, steps[which].name)) {
         armed = true;
-        if (pthread_create (&thread, NULL, strike, NULL))
+        if (rank == plan.rank && pthread_create (&thread, NULL, strike, NULL))
             exit (1);
+        while (late && *late && rank == atoi (late) && !others_ended (rank))
+            usleep (20000);
     }
     return steps[which].take ();
 }
