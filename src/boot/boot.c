@@ -59,7 +59,7 @@ static gs_status_t start_mpi_first (gs_transport_t wish, int64_t deadline_ns)
 {
     const struct gsi_boot_mpi_entry *entry;
     struct gsi_boot *waiting = NULL;
-    int64_t begin_ns = gsi_now_ns (), soon_ns = begin_ns + (deadline_ns - begin_ns) / 2;
+    int64_t begin_ns = gsi_now_ns (), soon_ns = begin_ns, step_ns = (deadline_ns - begin_ns) / 2;
     gs_status_t st;
 
     if (wish == GS_TRANSPORT_AUTO ? gsi_launch_is_alone () : wish != GS_TRANSPORT_MPI)
@@ -67,12 +67,13 @@ static gs_status_t start_mpi_first (gs_transport_t wish, int64_t deadline_ns)
     if (!getenv ("PMIX_NAMESPACE") || gsi_boot_pmix_is_open () || mpi_entry (&entry) ||
         !entry->before_pmix ())
         return GS_OK;
-    soon_ns = soon_ns < begin_ns + GSI_NS_PER_S ? soon_ns : begin_ns + GSI_NS_PER_S;
-    st = entry->start (soon_ns);
-    if (st != GS_ERR_TIMEOUT)
-        return st;
-    /* Somebody is late. MPI has opened PMIx by now, by which the ranks that came are known. */
-    gsi_boot_pmix_wait (&waiting);
+    step_ns = step_ns < GSI_NS_PER_S ? step_ns + 1 : GSI_NS_PER_S;
+    while (!waiting && soon_ns + step_ns < deadline_ns) {
+        if ((st = entry->start (soon_ns += step_ns)) != GS_ERR_TIMEOUT)
+            return st;
+        /* Somebody is late. Once MPI has opened PMIx the ranks that came are known by that. */
+        gsi_boot_pmix_wait (&waiting);
+    }
     if (waiting)
         waiting->timeout_ns = deadline_ns - begin_ns;
     st = entry->start (deadline_ns);
