@@ -11,7 +11,7 @@
 #endif
 
 /* Takes in the notices of [source] that are here; what MPI says. */
-static int hear (struct gsi_coll_mpi *c, int source)
+static int take_notices (struct gsi_coll_mpi *c, int source)
 {
     MPI_Message message;
     MPI_Status status;
@@ -36,15 +36,15 @@ static int hear (struct gsi_coll_mpi *c, int source)
  */
 void gsi_notice_hear (struct gsi_coll_mpi *c)
 {
-    int rc = hear (c, MPI_ANY_SOURCE);
+    int rc = take_notices (c, MPI_ANY_SOURCE);
 
 #ifdef OMPI_HAVE_MPI_EXT_FTMPI
     if (rc && !MPIX_Comm_failure_ack (c->comm))
-        rc = hear (c, MPI_ANY_SOURCE);
+        rc = take_notices (c, MPI_ANY_SOURCE);
 #endif
     for (int r = 0; rc && r < c->size; r++)
         if (r != c->rank)
-            hear (c, r);
+            take_notices (c, r);
 }
 
 gs_status_t gsi_notice_fail (struct gsi_coll_mpi *c, int rank)
