@@ -60,7 +60,7 @@ static gs_status_t start_mpi_first (gs_transport_t wish, int64_t deadline_ns)
     const struct gsi_boot_mpi_entry *entry;
     struct gsi_boot *waiting = NULL;
     int64_t begin_ns = gsi_now_ns (), soon_ns = begin_ns, step_ns = (deadline_ns - begin_ns) / 2;
-    gs_status_t st;
+    gs_status_t st, opened = GS_ERR_STATE;
 
     if (wish == GS_TRANSPORT_AUTO ? gsi_launch_is_alone () : wish != GS_TRANSPORT_MPI)
         return GS_OK;
@@ -72,13 +72,17 @@ static gs_status_t start_mpi_first (gs_transport_t wish, int64_t deadline_ns)
         if ((st = entry->start (soon_ns += step_ns)) != GS_ERR_TIMEOUT)
             return st;
         /* Somebody is late. Once MPI has opened PMIx the ranks that came are known by that. */
-        gsi_boot_pmix_wait (&waiting);
+        opened = gsi_boot_pmix_wait (&waiting);
     }
     if (waiting)
         waiting->timeout_ns = deadline_ns - begin_ns;
     st = entry->start (deadline_ns);
     if (st == GS_ERR_TIMEOUT && waiting)
         st = gsi_boot_pmix_missing (waiting);
+    else if (st == GS_ERR_TIMEOUT && opened == GS_ERR_STATE)
+        gsi_fail (st, "bootstrap: the deadline passed (GS_BOOT_TIMEOUT_MS) while MPI started, "
+                      "which has not yet opened PMIx, so that it is not known who did not come: "
+                      "this process is slow, or its PMIx server does not answer");
     gsi_boot_close (waiting);
     return st;
 }

@@ -121,7 +121,7 @@ judge () {
 # Whether a deadline passed, in the output $1, for want of time alone: before the fault, or in a
 # rank that did not even reach the launcher.
 too_slow () {
-    grep -aq 'the deadline passed .* in PMIx_Init' "$1" \
+    grep -aqE 'the deadline passed .*( in PMIx_Init|has not yet opened PMIx)' "$1" \
         || awk -v fault="rank $victim strikes" '
             $0 == fault { struck = 1 }
             /the deadline passed/ { early = !struck; exit }
