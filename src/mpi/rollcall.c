@@ -128,15 +128,19 @@ gs_status_t gsi_transfer_fail (struct gsi_coll_mpi *c, const char *what, int ran
 gs_status_t gsi_start_fail (struct gsi_coll_mpi *c, gs_status_t st,
                             const struct gsi_coll_origin *origin)
 {
+    bool whole = origin && origin->coll->ops == c->base.ops; /* its ranks are asked first */
     char text[GSI_TEXT_MAX];
     int died;
 
     if (st != GS_ERR_TRANSPORT)
         return st;
     snprintf (text, sizeof (text), "%s", gsi_last_text ());
-    if ((died = find_died (c)) < 0)
+    died = find_died (whole ? (struct gsi_coll_mpi *) origin->coll : c);
+    if (died < 0)
         return gsi_fail (st, "%s", text);
-    return gsi_fail (st, "%s; rank %d%s has died", text, origin ? origin->rank[died] : died,
+    if (origin && !whole)
+        died = origin->rank[died];
+    return gsi_fail (st, "%s; rank %d%s has died", text, died,
                      origin ? " of the communicator that the group is of" : "");
 }
 

@@ -107,8 +107,9 @@ judge () {
     else
         ((status != 124 && status != 137)) || echo "hang: no end"
     fi
-    # MPI's own end of ranks that start it while one of them dies; gradsync(7) tells.
-    if grep -aq 'An error occurred in MPI_Init_thread' "$file"; then
+    # MPI's own end of ranks that start it while one of them dies; gradsync(7) tells. Open MPI 5
+    # returns an error that names nobody.
+    if grep -aqE '(An error occurred in|GS_ERR_TRANSPORT:) MPI_Init_thread' "$file"; then
         : >"$file.init"
         return
     fi
