@@ -98,11 +98,6 @@ cudaError_t gsi_cuda_box (enum gsi_box_way way, gs_dtype_t dtype, const struct g
     if (way != GSI_BOX_ADD)
         return move (way, box, array, packed, size, stream);
     p = in_elements (box, array, packed, size, gs_dtype_size (part));
-    switch (part) {
-    case GS_F16: return launch<f16, adding<f16>> (p, stream);
-    case GS_BF16: return launch<bf16, adding<bf16>> (p, stream);
-    case GS_F32: return launch<float, adding<float>> (p, stream);
-    case GS_F64: return launch<double, adding<double>> (p, stream);
-    default: return cudaErrorInvalidValue;
-    }
+    return with_floating (
+        part, [&] (auto x) { return launch<decltype (x), adding<decltype (x)>> (p, stream); });
 }

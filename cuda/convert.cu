@@ -36,13 +36,7 @@ template <class T> static cudaError_t copied (const request &r)
 
 template <class From> static cudaError_t scaled_to (gs_dtype_t to, const request &r)
 {
-    switch (to) {
-    case GS_F16: return scaled<From, f16> (r);
-    case GS_BF16: return scaled<From, bf16> (r);
-    case GS_F32: return scaled<From, float> (r);
-    case GS_F64: return scaled<From, double> (r);
-    default: return cudaErrorInvalidValue;
-    }
+    return with_floating (to, [&] (auto x) { return scaled<From, decltype (x)> (r); });
 }
 
 static cudaError_t copied_as (size_t bytes, const request &r)
@@ -64,11 +58,5 @@ cudaError_t gsi_cuda_convert (const struct gsi_conversion *how, const struct gsi
 
     if (from == to && how->scale == 1)
         return copied_as (gs_dtype_size (from), r);
-    switch (from) {
-    case GS_F16: return scaled_to<f16> (to, r);
-    case GS_BF16: return scaled_to<bf16> (to, r);
-    case GS_F32: return scaled_to<float> (to, r);
-    case GS_F64: return scaled_to<double> (to, r);
-    default: return cudaErrorInvalidValue;
-    }
+    return with_floating (from, [&] (auto x) { return scaled_to<decltype (x)> (to, r); });
 }

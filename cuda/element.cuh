@@ -10,12 +10,13 @@
 #define THREADS 256 /* of a block */
 #define UNROLL  4   /* independent words of a thread, so that enough loads are in flight */
 
-struct f16 {
-    uint16_t bits;
-};
-struct bf16 {
-    uint16_t bits;
-};
+#define GSI_REDUCED(NAME, name, value, storage, ...) \
+    struct name {                                    \
+        storage bits;                                \
+    };
+#include "base/dtype.def"
+typedef float f32;
+typedef double f64;
 
 /* Arithmetic is in float, or in double where doubles take part. */
 template <class From, class To> struct arithmetic {
@@ -31,14 +32,26 @@ template <> struct arithmetic<double, double> {
     typedef double type;
 };
 
-template <class A> __device__ A load (f16 x)
-{
-    return gsi_float_of_f16 (x.bits);
-}
-template <class A> __device__ A load (bf16 x)
-{
-    return gsi_float_of_bf16 (x.bits);
-}
+/* Those of a reduced type; a store rounds once, to nearest even. */
+#define GSI_REDUCED(NAME, name, ...)                 \
+    template <class A> __device__ A load (name x)    \
+    {                                                \
+        return gsi_float_of_##name (x.bits);         \
+    }                                                \
+    __device__ inline void store (name &x, float a)  \
+    {                                                \
+        x.bits = gsi_##name##_of_float (a);          \
+    }                                                \
+    __device__ inline void store (name &x, double a) \
+    {                                                \
+        x.bits = gsi_##name##_of_double (a);         \
+    }                                                \
+    __device__ inline bool is_bad (name x)           \
+    {                                                \
+        return gsi_bad_##name (x.bits);              \
+    }
+#include "base/dtype.def"
+
 template <class A> __device__ A load (float x)
 {
     return x;
@@ -52,23 +65,6 @@ template <class A> __device__ A load (A x)
     return x;
 }
 
-/* Rounds once, to nearest even. */
-__device__ inline void store (f16 &x, float a)
-{
-    x.bits = gsi_f16_of_float (a);
-}
-__device__ inline void store (f16 &x, double a)
-{
-    x.bits = gsi_f16_of_double (a);
-}
-__device__ inline void store (bf16 &x, float a)
-{
-    x.bits = gsi_bf16_of_float (a);
-}
-__device__ inline void store (bf16 &x, double a)
-{
-    x.bits = gsi_bf16_of_double (a);
-}
 __device__ inline void store (float &x, float a)
 {
     x = a;
@@ -86,14 +82,6 @@ template <class T> __device__ void store (T &x, T a)
     x = a;
 }
 
-__device__ inline bool is_bad (f16 x)
-{
-    return gsi_bad_f16 (x.bits);
-}
-__device__ inline bool is_bad (bf16 x)
-{
-    return gsi_bad_bf16 (x.bits);
-}
 __device__ inline bool is_bad (float x)
 {
     return gsi_bad_f32 (x);
@@ -101,6 +89,18 @@ __device__ inline bool is_bad (float x)
 __device__ inline bool is_bad (double x)
 {
     return gsi_bad_f64 (x);
+}
+
+/* [f] of an element of [dtype], for its type. */
+template <class F> cudaError_t with_floating (gs_dtype_t dtype, const F &f)
+{
+    switch ((int) dtype) {
+#define CALL(NAME, name, ...) GSI_CASE (NAME, f (name ()));
+#define GSI_REDUCED           CALL
+#define GSI_FLOATING          CALL
+#include "base/dtype.def"
+    default: return cudaErrorInvalidValue;
+    }
 }
 
 /* V elements that are moved together; one alone is where any T may be. */

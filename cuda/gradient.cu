@@ -23,17 +23,11 @@ static cudaError_t launch_round_off (const struct gsi_run *run, void *rest, cuda
 cudaError_t gsi_cuda_round_off (const struct gsi_conversion *how, const struct gsi_run *run,
                                 void *rest, cudaStream_t stream)
 {
-    bool half = how->to == GS_F16;
-
-    if (!half && how->to != GS_BF16)
-        return cudaErrorInvalidValue;
-    switch (how->from) {
-    case GS_F32:
-        return half ? launch_round_off<float, f16> (run, rest, stream)
-                    : launch_round_off<float, bf16> (run, rest, stream);
-    case GS_F64:
-        return half ? launch_round_off<double, f16> (run, rest, stream)
-                    : launch_round_off<double, bf16> (run, rest, stream);
+    switch ((int) how->to) {
+#define GSI_REDUCED(NAME, name, ...)                                                         \
+    GSI_CASE (NAME, how->from == GS_F64 ? launch_round_off<double, name> (run, rest, stream) \
+                                        : launch_round_off<float, name> (run, rest, stream));
+#include "base/dtype.def"
     default: return cudaErrorInvalidValue;
     }
 }
@@ -53,13 +47,9 @@ cudaError_t gsi_cuda_squares (gs_dtype_t dtype, const void *data, size_t count, 
 {
     if (gsi_part_of (dtype) != dtype)
         count *= 2;
-    switch (gsi_part_of (dtype)) {
-    case GS_F16: return launch_squares<f16> (data, count, parts, sum, stream);
-    case GS_BF16: return launch_squares<bf16> (data, count, parts, sum, stream);
-    case GS_F32: return launch_squares<float> (data, count, parts, sum, stream);
-    case GS_F64: return launch_squares<double> (data, count, parts, sum, stream);
-    default: return cudaErrorInvalidValue;
-    }
+    return with_floating (gsi_part_of (dtype), [&] (auto x) {
+        return launch_squares<decltype (x)> (data, count, parts, sum, stream);
+    });
 }
 
 cudaError_t gsi_cuda_norm_factor (const double *squares, size_t stride, int ranks, double most,

@@ -21,13 +21,8 @@ cudaError_t gsi_cuda_first_bad (gs_dtype_t dtype, const struct gsi_run *runs, si
 {
     run_list list = {runs, number, gsi_part_of (dtype) == dtype ? 1u : 2u, base};
 
-    switch (gsi_part_of (dtype)) {
-    case GS_F16: return search<f16> (list, first, stream);
-    case GS_BF16: return search<bf16> (list, first, stream);
-    case GS_F32: return search<float> (list, first, stream);
-    case GS_F64: return search<double> (list, first, stream);
-    default: return cudaErrorInvalidValue;
-    }
+    return with_floating (gsi_part_of (dtype),
+                          [&] (auto x) { return search<decltype (x)> (list, first, stream); });
 }
 
 cudaError_t gsi_cuda_digest (const void *data, size_t bytes, uint64_t begin, uint64_t *sum,

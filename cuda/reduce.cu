@@ -2,6 +2,9 @@
 /* reduce - one shard of all ranks combined in rank order: every type and operation of hosts. */
 #include "cuda/reduce.cuh"
 
+#include <type_traits>
+
+#include "base/dtype.h"
 #include "cuda/kernels.h"
 #include "cuda/launch.cuh"
 
@@ -66,30 +69,20 @@ static cudaError_t average_floating (request r)
 
     r.stride *= parts;
     r.count *= parts;
-    switch (gsi_part_of (r.how->dtype)) {
-    case GS_F16: return average<f16, float> (r);
-    case GS_BF16: return average<bf16, float> (r);
-    case GS_F32: return average<float, float> (r);
-    case GS_F64: return average<double, double> (r);
-    default: return cudaErrorInvalidValue;
-    }
+    return with_floating (gsi_part_of (r.how->dtype), [&] (auto x) {
+        return average<decltype (x), typename arithmetic<decltype (x), float>::type> (r);
+    });
 }
 
 static cudaError_t combine_any (const request &r)
 {
-    switch (r.how->dtype) {
-    case GS_F16: return combine<f16> (r);
-    case GS_BF16: return combine<bf16> (r);
-    case GS_F32: return combine<float> (r);
-    case GS_F64: return combine<double> (r);
-    case GS_I8: return combine<uint8_t> (r, true);
-    case GS_I16: return combine<uint16_t> (r, true);
-    case GS_I32: return combine<uint32_t> (r, true);
-    case GS_I64: return combine<uint64_t> (r, true);
-    case GS_U8: return combine<uint8_t> (r);
-    case GS_U16: return combine<uint16_t> (r);
-    case GS_U32: return combine<uint32_t> (r);
-    case GS_U64: return combine<uint64_t> (r);
+    switch ((int) r.how->dtype) {
+#define COMBINE(NAME, name, ...) GSI_CASE (NAME, combine<name> (r));
+#define GSI_REDUCED              COMBINE
+#define GSI_FLOATING             COMBINE
+#define GSI_INTEGER(NAME, name, value, T, ...) \
+    GSI_CASE (NAME, combine<std::make_unsigned_t<T>> (r, std::is_signed_v<T>));
+#include "base/dtype.def"
     default: return cudaErrorInvalidValue;
     }
 }
@@ -99,7 +92,7 @@ cudaError_t gsi_cuda_reduce (const struct gsi_reduction *how, void *dst, const v
                              cudaStream_t stream)
 {
     request r = {how, dst, src, stride, sources, count, scale, stream};
-    bool integer = how->dtype >= GS_I8 && how->dtype <= GS_U64;
+    bool integer = gsi_dtype_is_integer (how->dtype);
 
     if (!count)
         return cudaSuccess;

@@ -2,62 +2,51 @@
 /* dtype - names and sizes of element types, and what may be done with them. */
 #include "base/dtype.h"
 
+#include <complex.h>
 #include <stdint.h>
 
 #include "base/status.h"
 
+#define ROW(NAME, name, value, type, ...) [GS_##NAME] = {"GS_" #NAME, sizeof (type)},
+#define GSI_REDUCED                       ROW
+#define GSI_FLOATING                      ROW
+#define GSI_INTEGER                       ROW
+#define GSI_COMPLEX                       ROW
 static const struct {
     const char *name;
     size_t size;
-} types[] = {
-    [GS_F16] = {"GS_F16", 2}, [GS_BF16] = {"GS_BF16", 2},  [GS_F32] = {"GS_F32", 4},
-    [GS_F64] = {"GS_F64", 8}, [GS_I8] = {"GS_I8", 1},      [GS_I16] = {"GS_I16", 2},
-    [GS_I32] = {"GS_I32", 4}, [GS_I64] = {"GS_I64", 8},    [GS_U8] = {"GS_U8", 1},
-    [GS_U16] = {"GS_U16", 2}, [GS_U32] = {"GS_U32", 4},    [GS_U64] = {"GS_U64", 8},
-    [GS_C64] = {"GS_C64", 8}, [GS_C128] = {"GS_C128", 16},
+} types[GSI_DTYPES] = {
+#include "base/dtype.def"
 };
 
-static bool known (gs_dtype_t dtype)
-{
-    return (int) dtype >= GS_F16 && (int) dtype <= GS_C128;
-}
+#define SAME(NAME, name, value, ...) _Static_assert(GS_##NAME == value, "gradsync.h differs");
+#define GSI_REDUCED                  SAME
+#define GSI_FLOATING                 SAME
+#define GSI_INTEGER                  SAME
+#define GSI_COMPLEX                  SAME
+#define GSI_OP                       SAME
+#include "base/dtype.def"
+#include "base/ops.def"
 
 size_t gs_dtype_size (gs_dtype_t dtype)
 {
-    return known (dtype) ? types[dtype].size : 0;
+    return (unsigned) dtype < GSI_DTYPES ? types[dtype].size : 0;
 }
 
 const char *gsi_dtype_name (gs_dtype_t dtype)
 {
-    return known (dtype) ? types[dtype].name : "unknown type";
+    return gs_dtype_size (dtype) ? types[dtype].name : "unknown type";
 }
 
 const char *gsi_op_name (gs_op_t op)
 {
-    switch (op) {
-    case GS_SUM: return "GS_SUM";
-    case GS_PROD: return "GS_PROD";
-    case GS_MIN: return "GS_MIN";
-    case GS_MAX: return "GS_MAX";
-    case GS_AVG: return "GS_AVG";
-    case GS_OP_INT_SIZED: break;
-    }
-    return "unknown op";
-}
+    static const char *const names[] = {
+#define GSI_OP(NAME, ...) [GS_##NAME] = "GS_" #NAME,
+#include "base/ops.def"
+    };
 
-bool gsi_dtype_is_integer (gs_dtype_t dtype)
-{
-    return dtype >= GS_I8 && dtype <= GS_U64;
-}
-
-bool gsi_dtype_is_complex (gs_dtype_t dtype)
-{
-    return dtype == GS_C64 || dtype == GS_C128;
-}
-
-bool gsi_dtype_is_half (gs_dtype_t dtype)
-{
-    return dtype == GS_F16 || dtype == GS_BF16;
+    return (unsigned) op < sizeof (names) / sizeof (names[0]) && names[op] ? names[op]
+                                                                           : "unknown op";
 }
 
 gs_status_t gsi_dtype_bytes (const char *caller, size_t count, gs_dtype_t dtype, size_t *bytes)

@@ -18,7 +18,7 @@ static gs_status_t check_array (const struct gsi_ckpt_array *a, int dims)
     if (a->kind != GSI_CKPT_SHARDED)
         return gsi_fail (GS_ERR_ARG, "%s: '%s' is not sharded: only sharded arrays are fields",
                          caller, a->name);
-    if (a->dtype == GS_C64 || a->dtype == GS_C128)
+    if (gsi_dtype_is_complex (a->dtype))
         return gsi_fail (GS_ERR_ARG,
                          "%s: '%s' is of type %s, and VTK knows no complex numbers: add its "
                          "parts as arrays of their own",

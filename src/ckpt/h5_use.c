@@ -4,6 +4,7 @@
 
 #include <stdio.h>
 
+#include "base/dtype.h"
 #include "base/status.h"
 
 gs_status_t gsi_h5_present (const char *caller)
@@ -69,13 +70,14 @@ gs_status_t gsi_h5_failed (gs_status_t st, const char *path, const char *what)
 
 /* ---- Types ---- */
 
-/* A floating type of two bytes. */
-static hid_t half_type (size_t exponent_at, size_t exponent, size_t mantissa, size_t bias)
+/* A floating type of two bytes or less: sign, exponent and fraction. */
+static hid_t reduced_type (size_t exponent, size_t fraction)
 {
     hid_t type = H5Tcopy (H5T_IEEE_F32LE);
 
-    if (H5Tset_fields (type, 15, exponent_at, exponent, 0, mantissa) < 0 ||
-        H5Tset_size (type, 2) < 0 || H5Tset_ebias (type, bias) < 0) {
+    if (H5Tset_fields (type, exponent + fraction, fraction, exponent, 0, fraction) < 0 ||
+        H5Tset_size (type, (1 + exponent + fraction) / 8) < 0 ||
+        H5Tset_ebias (type, ((size_t) 1 << (exponent - 1)) - 1) < 0) {
         H5Tclose (type);
         return H5I_INVALID_HID;
     }
@@ -95,28 +97,21 @@ static hid_t complex_type (hid_t part, size_t bytes)
 
 hid_t gsi_h5_type (gs_dtype_t dtype)
 {
-    switch (dtype) {
-    case GS_F16: return half_type (10, 5, 10, 15);
-    case GS_BF16: return half_type (7, 8, 7, 127);
-    case GS_F32: return H5Tcopy (H5T_IEEE_F32LE);
-    case GS_F64: return H5Tcopy (H5T_IEEE_F64LE);
-    case GS_I8: return H5Tcopy (H5T_STD_I8LE);
-    case GS_I16: return H5Tcopy (H5T_STD_I16LE);
-    case GS_I32: return H5Tcopy (H5T_STD_I32LE);
-    case GS_I64: return H5Tcopy (H5T_STD_I64LE);
-    case GS_U8: return H5Tcopy (H5T_STD_U8LE);
-    case GS_U16: return H5Tcopy (H5T_STD_U16LE);
-    case GS_U32: return H5Tcopy (H5T_STD_U32LE);
-    case GS_U64: return H5Tcopy (H5T_STD_U64LE);
-    case GS_C64: return complex_type (H5T_IEEE_F32LE, 4);
-    case GS_C128: return complex_type (H5T_IEEE_F64LE, 8);
+    switch ((int) dtype) {
+#define GSI_REDUCED(NAME, name, value, T, exponent, fraction, ...) \
+    GSI_CASE (NAME, reduced_type (exponent, fraction));
+#define GSI_FLOATING(NAME, ...) GSI_CASE (NAME, H5Tcopy (H5T_IEEE_##NAME##LE));
+#define GSI_INTEGER(NAME, ...)  GSI_CASE (NAME, H5Tcopy (H5T_STD_##NAME##LE));
+#define GSI_COMPLEX(NAME, name, value, T, PART, part) \
+    GSI_CASE (NAME, complex_type (H5T_IEEE_##PART##LE, gs_dtype_size (dtype) / 2));
+#include "base/dtype.def"
     default: return H5I_INVALID_HID;
     }
 }
 
 gs_dtype_t gsi_h5_dtype (hid_t type)
 {
-    for (int d = GS_F16; d <= GS_C128; d++) {
+    for (int d = 1; d < GSI_DTYPES; d++) {
         hid_t ours = gsi_h5_type ((gs_dtype_t) d);
         htri_t equal = H5Tequal (ours, type);
         H5Tclose (ours);

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/dtype.h"
 #include "base/status.h"
 
 /* All of it is words of 8 bytes, texts are filled up with zeros: HEAD words; for each data set
@@ -156,7 +157,7 @@ static bool take_set (struct reader *r, struct gsi_h5_set *s, gs_status_t *st)
 {
     uint64_t words[SET];
 
-    if (!take_words (r, words, SET) || words[SET_DTYPE] > GS_C128 ||
+    if (!take_words (r, words, SET) || words[SET_DTYPE] >= GSI_DTYPES ||
         words[SET_DIMS] > GSI_H5_DIMS_MAX || words[SET_PLACE] > GSI_H5_CELLS ||
         words[SET_TEXTS] > TEXTS_MAX || words[SET_TEXTS] > r->left / 16)
         return false;

@@ -315,24 +315,19 @@ static gs_status_t poll_nccl (struct gsi_coll *coll)
 
 /* ---- Operations ---- */
 
-static bool is_half (gs_dtype_t dtype)
-{
-    return dtype == GS_F16 || dtype == GS_BF16;
-}
-
 /* NCCL's type for arithmetic; false if it has none. */
 static bool type_of (gs_dtype_t dtype, ncclDataType_t *type)
 {
     static const signed char types[] = {
-        [GS_F16] = ncclFloat16, [GS_BF16] = ncclBfloat16, [GS_F32] = ncclFloat32,
-        [GS_F64] = ncclFloat64, [GS_I8] = ncclInt8,       [GS_I16] = -1,
-        [GS_I32] = ncclInt32,   [GS_I64] = ncclInt64,     [GS_U8] = ncclUint8,
-        [GS_U16] = -1,          [GS_U32] = ncclUint32,    [GS_U64] = ncclUint64,
-        [GS_C64] = ncclFloat32, [GS_C128] = ncclFloat64,
+#define GSI_REDUCED(NAME, name, value, T, exponent, fraction, largest, nccl, ...) \
+    [GS_##NAME] = nccl,
+#define GSI_FLOATING(NAME, name, value, T, digits, largest, nccl) [GS_##NAME] = nccl,
+#define GSI_INTEGER(NAME, name, value, T, U, vtk, nccl)           [GS_##NAME] = nccl,
+#include "base/dtype.def"
     };
 
-    *type = (ncclDataType_t) types[dtype];
-    return types[dtype] >= 0;
+    *type = (ncclDataType_t) types[gsi_part_of (dtype)];
+    return types[gsi_part_of (dtype)] >= 0;
 }
 
 /* Whether NCCL does the reduction as gradsync.h promises it; what it cannot is done by shards. */
@@ -342,7 +337,7 @@ static bool is_native (const struct gsi_coll_nccl *c, const struct gsi_reduction
 
     if (!type_of (how->dtype, &type) || (c->ordered && !gsi_dtype_is_integer (how->dtype)))
         return false;
-    if (is_half (how->dtype))
+    if (gsi_dtype_is_reduced (how->dtype))
         return how->op == GS_SUM && !c->exact && !how->exact && !how->scale;
     if (how->op == GS_PROD)
         return !gsi_dtype_is_complex (how->dtype);
@@ -381,7 +376,7 @@ static gs_status_t nccl_divide (const struct gsi_coll_nccl *c, void *buf, size_t
  */
 static double scale_before (const struct gsi_coll_nccl *c, const struct gsi_reduction *how)
 {
-    if (is_half (how->dtype))
+    if (gsi_dtype_is_reduced (how->dtype))
         return how->divisor == 1 ? 1 : exp2 (-ceil (log2 (c->size) / 2));
     return how->scale ? how->scale[c->rank] : 1;
 }
@@ -389,7 +384,7 @@ static double scale_before (const struct gsi_coll_nccl *c, const struct gsi_redu
 /* ncclAvg multiplies by the rounded 1/size before it sums; that is exact for powers of two. */
 static bool can_average (const struct gsi_coll_nccl *c, const struct gsi_reduction *how)
 {
-    return !is_half (how->dtype) && !how->scale && how->divisor == c->size &&
+    return !gsi_dtype_is_reduced (how->dtype) && !how->scale && how->divisor == c->size &&
            !(c->size & (c->size - 1)) && c->size > 1;
 }
 
@@ -407,7 +402,7 @@ static gs_status_t reduce_native (struct gsi_coll_nccl *c, void *buf, size_t cou
     bool average = can_average (c, how);
     size_t parts = gsi_dtype_is_complex (how->dtype) ? 2 : 1;
     double before = average ? 1 : scale_before (c, how);
-    double divisor = is_half (how->dtype) ? how->divisor * before : how->divisor;
+    double divisor = gsi_dtype_is_reduced (how->dtype) ? how->divisor * before : how->divisor;
     ncclDataType_t type;
     ncclResult_t rc;
     gs_status_t st = scale (c, buf, count, how->dtype, before, call);
@@ -466,7 +461,7 @@ static gs_status_t nccl_allgather (struct gsi_coll *coll, const void *send, void
 /* Whether NCCL reduces this so that only a division is left to do behind it. */
 static bool is_plain (const struct gsi_coll_nccl *c, const struct gsi_reduction *how)
 {
-    return is_native (c, how) && !(is_half (how->dtype) && how->divisor != 1);
+    return is_native (c, how) && !(gsi_dtype_is_reduced (how->dtype) && how->divisor != 1);
 }
 
 static gs_status_t nccl_reduce_scatter (struct gsi_coll *coll, const void *send, void *recv,

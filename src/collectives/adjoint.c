@@ -11,6 +11,7 @@
 #include "call/staging.h"
 #include "collectives/pieces.h"
 #include "collectives/reduce.h"
+#include "device/element.h"
 #include "device/runs.h"
 
 gs_status_t gsi_gradient_dtype (const char *caller, gs_dtype_t dtype)
@@ -46,24 +47,24 @@ _Static_assert(sizeof (struct excess_word) <= GSI_SCRATCH_BYTES, "words are gath
 
 static double precision (gs_dtype_t dtype)
 {
-    switch (dtype) {
-    case GS_F16: return 0x1p-11;
-    case GS_BF16: return 0x1p-8;
-    case GS_F32:
-    case GS_C64: return 0x1p-24;
-    default: return 0x1p-53;
+    switch ((int) gsi_part_of (dtype)) {
+#define GSI_REDUCED(NAME, name, value, T, exponent, fraction, ...) \
+    GSI_CASE (NAME, ldexp (1, -fraction - 1));
+#define GSI_FLOATING(NAME, name, value, T, digits, ...) GSI_CASE (NAME, ldexp (1, -digits));
+#include "base/dtype.def"
     }
+    return 0;
 }
 
 static double largest (gs_dtype_t dtype)
 {
-    switch (dtype) {
-    case GS_F16: return 65504;
-    case GS_BF16: return 0x1.fep127;
-    case GS_F32:
-    case GS_C64: return FLT_MAX;
-    default: return DBL_MAX;
+    switch ((int) gsi_part_of (dtype)) {
+#define GSI_REDUCED(NAME, name, value, T, exponent, fraction, largest, ...) \
+    GSI_CASE (NAME, largest);
+#define GSI_FLOATING(NAME, name, value, T, digits, largest, ...) GSI_CASE (NAME, largest);
+#include "base/dtype.def"
     }
+    return 0;
 }
 
 /* How far [sum], that of all ranks, is from this rank's slot times their number, by norms. Both

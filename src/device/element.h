@@ -12,7 +12,11 @@
 /* The type that complex ones are two of; others are themselves. */
 static inline gs_dtype_t gsi_part_of (gs_dtype_t dtype)
 {
-    return dtype == GS_C64 ? GS_F32 : dtype == GS_C128 ? GS_F64 : dtype;
+    switch ((int) dtype) {
+#define GSI_COMPLEX(NAME, name, value, type, PART, ...) GSI_CASE (NAME, GS_##PART);
+#include "base/dtype.def"
+    default: return dtype;
+    }
 }
 
 /* An exponent of ones is infinity or NaN. */

@@ -23,10 +23,16 @@
             }                                                                                \
     }
 
-DEFINE_ADD (add_f16, uint16_t, gsi_float_of_f16, gsi_f16_of_float)
-DEFINE_ADD (add_bf16, uint16_t, gsi_float_of_bf16, gsi_bf16_of_float)
-DEFINE_ADD (add_f32, float, SAME, SAME)
-DEFINE_ADD (add_f64, double, SAME, SAME)
+#define GSI_REDUCED(NAME, name, value, type, ...) \
+    DEFINE_ADD (add_##name, type, gsi_float_of_##name, gsi_##name##_of_float)
+#define GSI_FLOATING(NAME, name, value, type, ...) DEFINE_ADD (add_##name, type, SAME, SAME)
+#include "base/dtype.def"
+
+static void (*const add[GSI_DTYPES]) (const struct gsi_box *, void *, const void *) = {
+#define GSI_REDUCED(NAME, name, ...)  [GS_##NAME] = add_##name,
+#define GSI_FLOATING(NAME, name, ...) [GS_##NAME] = add_##name,
+#include "base/dtype.def"
+};
 
 /* [box] in parts of [size] instead of elements; runs that follow each other are one. */
 static struct gsi_box in_parts (const struct gsi_box *box, size_t size)
@@ -62,8 +68,6 @@ static void move_run (enum gsi_box_way way, char *array, char *packed, size_t by
 void gsi_host_box (enum gsi_box_way way, gs_dtype_t dtype, const struct gsi_box *box, void *array,
                    void *packed)
 {
-    static void (*const add[]) (const struct gsi_box *, void *, const void *) = {
-        [GS_F16] = add_f16, [GS_BF16] = add_bf16, [GS_F32] = add_f32, [GS_F64] = add_f64};
     struct gsi_box b = in_parts (box, gsi_dtype_is_complex (dtype) ? 2 : 1);
     char *at = packed;
 

@@ -24,22 +24,19 @@
     acc[i] = (expression)
 
 /* Round and store one block. */
-#define PUT(expression)            \
+#define PUT(STORE, expression)     \
     for (size_t i = 0; i < n; i++) \
-    out[i] = (expression)
+    out[i] = STORE (expression)
 
-#define PUT_BF16(expression)       \
-    for (size_t i = 0; i < n; i++) \
-    out[i] = gsi_bf16_of_float (expression)
+/* A block of a source as the loops take it, with room for two at a time. */
+#define TAKE(room, in, n) ((void) (room), (in))
 
-#define PUT_F16(expression)              \
+/* Those of f16 are converted in runs, by instructions that vectorised loops do not have. */
+#define PUT_F16(STORE, expression)       \
     do {                                 \
         LOOP (expression);               \
         gsi_f16_of_floats (out, acc, n); \
     } while (0)
-
-/* A block of a source as the loops take it, with room for two at a time. */
-#define TAKE(room, in, n)     ((void) (room), (in))
 #define TAKE_F16(room, in, n) gsi_floats_of_f16 (room, in, n)
 
 /* A NaN on either side gives NaN: it differs from itself, and no comparison with it is true. */
@@ -73,7 +70,7 @@ static bool is_power_of_two (double x)
  * accumulator, R its real type; LOAD and PUT convert, and COMBINE knows the operations. The first
  * source waits ([first]) to be combined with the second in one pass.
  */
-#define DEFINE_FLOATING(NAME, T, L, O, A, R, TAKE, LOAD, PUT, COMBINE)              \
+#define DEFINE_FLOATING(NAME, T, L, O, A, R, TAKE, LOAD, PUT, STORE, COMBINE)       \
     GSI_CLONES static void NAME (const struct gsi_reduction *how, void *dst,        \
                                  const void *const *src, int sources, size_t count) \
     {                                                                               \
@@ -114,36 +111,38 @@ static bool is_power_of_two (double x)
             if (first)                                                              \
                 LOOP (LOAD (first[i]));                                             \
             if (divisor == 1)                                                       \
-                PUT (acc[i]);                                                       \
+                PUT (STORE, acc[i]);                                                \
             else if (inverse)                                                       \
-                PUT (acc[i] * (1 / divisor));                                       \
+                PUT (STORE, acc[i] * (1 / divisor));                                \
             else                                                                    \
-                PUT (acc[i] / divisor);                                             \
+                PUT (STORE, acc[i] / divisor);                                      \
         }                                                                           \
     }
 
 #define SAME(x) (x)
 
-DEFINE_FLOATING (reduce_f16, uint16_t, float, uint16_t, float, float, TAKE_F16, SAME, PUT_F16,
-                 COMBINE_REAL)
-DEFINE_FLOATING (reduce_bf16, uint16_t, uint16_t, uint16_t, float, float, TAKE, gsi_float_of_bf16,
-                 PUT_BF16, COMBINE_REAL)
-DEFINE_FLOATING (reduce_f32, float, float, float, float, float, TAKE, SAME, PUT, COMBINE_REAL)
-DEFINE_FLOATING (reduce_f64, double, double, double, double, double, TAKE, SAME, PUT,
-                 COMBINE_REAL)
-DEFINE_FLOATING (reduce_c64, float complex, float complex, float complex, float complex, float,
-                 TAKE, SAME, PUT, COMBINE_COMPLEX)
-DEFINE_FLOATING (reduce_c128, double complex, double complex, double complex, double complex,
-                 double, TAKE, SAME, PUT, COMBINE_COMPLEX)
+/* To itself, to sums in fp32, and from them. */
+#define DEFINE_REDUCED(name, T, L, TAKE_L, LOAD, PUT_L, STORE)                              \
+    DEFINE_FLOATING (reduce_##name, T, L, T, float, float, TAKE_L, LOAD, PUT_L, STORE,      \
+                     COMBINE_REAL)                                                          \
+    DEFINE_FLOATING (sum_##name, T, L, float, float, float, TAKE_L, LOAD, PUT, SAME,        \
+                     COMBINE_REAL)                                                          \
+    DEFINE_FLOATING (round_##name, float, float, T, float, float, TAKE, SAME, PUT_L, STORE, \
+                     COMBINE_REAL)
+#define DEFINE_LOOPS(name, T) \
+    DEFINE_REDUCED (name, T, T, TAKE, gsi_float_of_##name, PUT, gsi_##name##_of_float)
+#define DEFINE_RUNS(name, T) DEFINE_REDUCED (name, T, float, TAKE_F16, SAME, PUT_F16, SAME)
 
-/* To and from sums in fp32. */
-DEFINE_FLOATING (sum_f16, uint16_t, float, float, float, float, TAKE_F16, SAME, PUT, COMBINE_REAL)
-DEFINE_FLOATING (sum_bf16, uint16_t, uint16_t, float, float, float, TAKE, gsi_float_of_bf16, PUT,
-                 COMBINE_REAL)
-DEFINE_FLOATING (round_f16, float, float, uint16_t, float, float, TAKE, SAME, PUT_F16,
-                 COMBINE_REAL)
-DEFINE_FLOATING (round_bf16, float, float, uint16_t, float, float, TAKE, SAME, PUT_BF16,
-                 COMBINE_REAL)
+#define GSI_REDUCED(NAME, name, value, T, exponent, fraction, largest, nccl, BY) \
+    DEFINE_##BY (name, T)
+#define GSI_FLOATING(NAME, name, value, T, ...) \
+    DEFINE_FLOATING (reduce_##name, T, T, T, T, T, TAKE, SAME, PUT, SAME, COMBINE_REAL)
+#define REAL_f32 float
+#define REAL_f64 double
+#define GSI_COMPLEX(NAME, name, value, T, PART, part)                               \
+    DEFINE_FLOATING (reduce_##name, T, T, T, T, REAL_##part, TAKE, SAME, PUT, SAME, \
+                     COMBINE_COMPLEX)
+#include "base/dtype.def"
 
 /* Integers: sums and products in the unsigned type U, no narrower than int, which wraps. */
 #define DEFINE_INTEGER(NAME, T, U)                                                  \
@@ -167,33 +166,38 @@ DEFINE_FLOATING (round_bf16, float, float, uint16_t, float, float, TAKE, SAME, P
         }                                                                           \
     }
 
-DEFINE_INTEGER (reduce_i8, int8_t, uint32_t)
-DEFINE_INTEGER (reduce_i16, int16_t, uint32_t)
-DEFINE_INTEGER (reduce_i32, int32_t, uint32_t)
-DEFINE_INTEGER (reduce_i64, int64_t, uint64_t)
-DEFINE_INTEGER (reduce_u8, uint8_t, uint32_t)
-DEFINE_INTEGER (reduce_u16, uint16_t, uint32_t)
-DEFINE_INTEGER (reduce_u32, uint32_t, uint32_t)
-DEFINE_INTEGER (reduce_u64, uint64_t, uint64_t)
+#define GSI_INTEGER(NAME, name, value, T, U, ...) DEFINE_INTEGER (reduce_##name, T, U)
+#include "base/dtype.def"
 
 typedef void (*reduce_f) (const struct gsi_reduction *how, void *dst, const void *const *src,
                           int sources, size_t count);
 
-static const reduce_f functions[] = {
-    [GS_F32] = reduce_f32, [GS_F64] = reduce_f64, [GS_I8] = reduce_i8,   [GS_I16] = reduce_i16,
-    [GS_I32] = reduce_i32, [GS_I64] = reduce_i64, [GS_U8] = reduce_u8,   [GS_U16] = reduce_u16,
-    [GS_U32] = reduce_u32, [GS_U64] = reduce_u64, [GS_C64] = reduce_c64, [GS_C128] = reduce_c128,
+#define ITSELF(NAME, name, ...) [GS_##NAME] = reduce_##name,
+static const reduce_f functions[][GSI_DTYPES] = {
+    [GSI_SUMS_NONE] =
+        {
+#define GSI_REDUCED  ITSELF
+#define GSI_FLOATING ITSELF
+#define GSI_INTEGER  ITSELF
+#define GSI_COMPLEX  ITSELF
+#include "base/dtype.def"
+        },
+    [GSI_SUMS_OUT] =
+        {
+#define GSI_REDUCED(NAME, name, ...) [GS_##NAME] = sum_##name,
+#include "base/dtype.def"
+        },
+    [GSI_SUMS_IN] =
+        {
+#define GSI_REDUCED(NAME, name, ...) [GS_##NAME] = round_##name,
+#include "base/dtype.def"
+        },
 };
 
 void gsi_host_reduce (const struct gsi_reduction *how, void *dst, const void *const *src,
                       int sources, size_t count)
 {
-    static const reduce_f halves[][GS_BF16 + 1] = {
-        [GSI_SUMS_NONE] = {[GS_F16] = reduce_f16, [GS_BF16] = reduce_bf16},
-        [GSI_SUMS_OUT] = {[GS_F16] = sum_f16, [GS_BF16] = sum_bf16},
-        [GSI_SUMS_IN] = {[GS_F16] = round_f16, [GS_BF16] = round_bf16},
-    };
-    bool half = how->dtype == GS_F16 || how->dtype == GS_BF16;
+    enum gsi_sums sums = gsi_dtype_is_reduced (how->dtype) ? how->sums : GSI_SUMS_NONE;
 
-    (half ? halves[how->sums] : functions)[how->dtype](how, dst, src, sources, count);
+    functions[sums][how->dtype](how, dst, src, sources, count);
 }

@@ -11,94 +11,116 @@
 
 #define SAME(x) (x)
 
-/* A is the type of the arithmetic; LOAD and STORE convert to and from it. */
-#define DEFINE_CONVERT(NAME, FROM, TO, A, LOAD, STORE)                                   \
-    GSI_CLONES static void NAME (const void *src, void *dst, size_t count, double scale) \
-    {                                                                                    \
-        const FROM *in = src;                                                            \
-        TO *out = dst;                                                                   \
-        A factor = (A) scale;                                                            \
-        if (factor == 1)                                                                 \
-            for (size_t i = 0; i < count; i++)                                           \
-                out[i] = (TO) STORE ((A) LOAD (in[i]));                                  \
-        else                                                                             \
-            for (size_t i = 0; i < count; i++)                                           \
-                out[i] = (TO) STORE ((A) LOAD (in[i]) * factor);                         \
+/*
+ * Conversion goes by blocks, which stay in the first-level cache, of the type of the arithmetic:
+ * from any type to it, scaled, and from it to any type. Where one is that type there is no block.
+ */
+#define BLOCK 1024 /* elements */
+
+/* [n] of [in] times [factor] are in what is returned: in [room], or where they were. */
+#define DEFINE_LOAD(NAME, T, A, LOAD)                                                   \
+    GSI_CLONES static const A *NAME (A *room, const void *from, size_t n, double scale) \
+    {                                                                                   \
+        const T *in = from;                                                             \
+        A factor = (A) scale;                                                           \
+        if (factor == 1)                                                                \
+            for (size_t i = 0; i < n; i++)                                              \
+                room[i] = (A) LOAD (in[i]);                                             \
+        else                                                                            \
+            for (size_t i = 0; i < n; i++)                                              \
+                room[i] = (A) LOAD (in[i]) * factor;                                    \
+        return room;                                                                    \
     }
 
-DEFINE_CONVERT (f16_bf16, uint16_t, uint16_t, float, gsi_float_of_f16, gsi_bf16_of_float)
-DEFINE_CONVERT (f16_f64, uint16_t, double, double, gsi_float_of_f16, SAME)
-DEFINE_CONVERT (bf16_f16, uint16_t, uint16_t, float, gsi_float_of_bf16, gsi_f16_of_float)
-DEFINE_CONVERT (bf16_bf16, uint16_t, uint16_t, float, gsi_float_of_bf16, gsi_bf16_of_float)
-DEFINE_CONVERT (bf16_f32, uint16_t, float, float, gsi_float_of_bf16, SAME)
-DEFINE_CONVERT (bf16_f64, uint16_t, double, double, gsi_float_of_bf16, SAME)
-DEFINE_CONVERT (f32_bf16, float, uint16_t, float, SAME, gsi_bf16_of_float)
-DEFINE_CONVERT (f32_f32, float, float, float, SAME, SAME)
-DEFINE_CONVERT (f32_f64, float, double, double, SAME, SAME)
-DEFINE_CONVERT (f64_f16, double, uint16_t, double, SAME, gsi_f16_of_double)
-DEFINE_CONVERT (f64_bf16, double, uint16_t, double, SAME, gsi_bf16_of_double)
-DEFINE_CONVERT (f64_f32, double, float, double, SAME, SAME)
-DEFINE_CONVERT (f64_f64, double, double, double, SAME, SAME)
-
-/* Those that half_runs.h can help with. */
-
-#define BLOCK 1024 /* elements: 4 KiB of floats */
-
-static size_t block_of (size_t count, size_t base)
-{
-    return count - base < BLOCK ? count - base : BLOCK;
-}
-
-static void scale_floats (const float *in, float *out, size_t n, float factor)
-{
-    for (size_t i = 0; i < n && factor != 1; i++)
-        out[i] = in[i] * factor;
-}
-
-static void f16_f32 (const void *src, void *dst, size_t count, double scale)
-{
-    for (size_t base = 0; base < count; base += BLOCK) {
-        size_t n = block_of (count, base);
-        float *out = (float *) dst + base;
-        gsi_floats_of_f16 (out, (const uint16_t *) src + base, n);
-        scale_floats (out, out, n, (float) scale);
+#define DEFINE_STORE(NAME, T, A, STORE)                                  \
+    GSI_CLONES static void NAME (void *to, const A *block, size_t count) \
+    {                                                                    \
+        T *out = to;                                                     \
+        for (size_t i = 0; i < count; i++)                               \
+            out[i] = (T) STORE (block[i]);                               \
     }
-}
 
-static void f32_f16 (const void *src, void *dst, size_t count, double scale)
-{
-    float block[BLOCK];
+#define DEFINE_LOOPS(name, T)                                     \
+    DEFINE_LOAD (floats_of_##name, T, float, gsi_float_of_##name) \
+    DEFINE_STORE (name##_of_floats, T, float, gsi_##name##_of_float)
 
-    for (size_t base = 0; base < count; base += BLOCK) {
-        size_t n = block_of (count, base);
-        const float *in = (const float *) src + base;
-        scale_floats (in, block, n, (float) scale);
-        gsi_f16_of_floats ((uint16_t *) dst + base, (float) scale == 1 ? in : block, n);
+/* By half_runs.h. */
+#define DEFINE_RUNS(name, T)                                                                   \
+    static const float *floats_of_##name (float *room, const void *in, size_t n, double scale) \
+    {                                                                                          \
+        gsi_floats_of_##name (room, in, n);                                                    \
+        for (size_t i = 0; i < n && (float) scale != 1; i++)                                   \
+            room[i] *= (float) scale;                                                          \
+        return room;                                                                           \
+    }                                                                                          \
+    static void name##_of_floats (void *out, const float *block, size_t n)                     \
+    {                                                                                          \
+        gsi_##name##_of_floats (out, block, n);                                                \
     }
-}
 
-static void f16_f16 (const void *src, void *dst, size_t count, double scale)
+#define GSI_REDUCED(NAME, name, value, T, exponent, fraction, largest, nccl, BY)          \
+    DEFINE_##BY (name, T) DEFINE_LOAD (doubles_of_##name, T, double, gsi_float_of_##name) \
+        DEFINE_STORE (name##_of_doubles, T, double, gsi_##name##_of_double)
+#include "base/dtype.def"
+
+DEFINE_LOAD (scaled_floats, float, float, SAME)
+DEFINE_LOAD (scaled_doubles, double, double, SAME)
+DEFINE_LOAD (doubles_of_f32, float, double, SAME)
+DEFINE_STORE (f32_of_doubles, float, double, SAME)
+
+static const float *floats_of_f32 (float *room, const void *in, size_t n, double scale)
 {
-    float block[BLOCK];
-
-    for (size_t base = 0; base < count; base += BLOCK) {
-        size_t n = block_of (count, base);
-        gsi_floats_of_f16 (block, (const uint16_t *) src + base, n);
-        scale_floats (block, block, n, (float) scale);
-        gsi_f16_of_floats ((uint16_t *) dst + base, block, n);
-    }
+    return (float) scale == 1 ? in : scaled_floats (room, in, n, scale);
 }
 
-typedef void (*convert_f) (const void *src, void *dst, size_t count, double scale);
+static const double *doubles_of_f64 (double *room, const void *in, size_t n, double scale)
+{
+    return scale == 1 ? in : scaled_doubles (room, in, n, scale);
+}
 
-#define FLOATING (GS_F64 + 1)
-static const convert_f converters[FLOATING][FLOATING] = {
-    [GS_F16] = {[GS_F16] = f16_f16, [GS_BF16] = f16_bf16, [GS_F32] = f16_f32, [GS_F64] = f16_f64},
-    [GS_BF16] =
-        {[GS_F16] = bf16_f16, [GS_BF16] = bf16_bf16, [GS_F32] = bf16_f32, [GS_F64] = bf16_f64},
-    [GS_F32] = {[GS_F16] = f32_f16, [GS_BF16] = f32_bf16, [GS_F32] = f32_f32, [GS_F64] = f32_f64},
-    [GS_F64] = {[GS_F16] = f64_f16, [GS_BF16] = f64_bf16, [GS_F32] = f64_f32, [GS_F64] = f64_f64},
+static void f32_of_floats (void *out, const float *block, size_t n)
+{
+    if (out != block)
+        memcpy (out, block, n * sizeof (float));
+}
+
+static void f64_of_doubles (void *out, const double *block, size_t n)
+{
+    if (out != block)
+        memcpy (out, block, n * sizeof (double));
+}
+
+/* What a type is loaded and stored by, where floats are computed with, and where doubles are. */
+static const struct {
+    const float *(*floats) (float *room, const void *in, size_t n, double scale);
+    void (*of_floats) (void *out, const float *block, size_t n);
+    const double *(*doubles) (double *room, const void *in, size_t n, double scale);
+    void (*of_doubles) (void *out, const double *block, size_t n);
+} by[GSI_DTYPES] = {
+#define GSI_REDUCED(NAME, name, ...) \
+    [GS_##NAME] = {floats_of_##name, name##_of_floats, doubles_of_##name, name##_of_doubles},
+#include "base/dtype.def"
+    [GS_F32] = {floats_of_f32, f32_of_floats, doubles_of_f32, f32_of_doubles},
+    [GS_F64] = {.doubles = doubles_of_f64, .of_doubles = f64_of_doubles},
 };
+
+#define DEFINE_CONVERT(NAME, A, WHOLE, LOAD, STORE)                                            \
+    static void NAME (gs_dtype_t from, gs_dtype_t to, const struct gsi_run *run, size_t count, \
+                      double scale)                                                            \
+    {                                                                                          \
+        size_t in = gs_dtype_size (from), out = gs_dtype_size (to);                            \
+        A room[BLOCK];                                                                         \
+        for (size_t at = 0; at < count; at += BLOCK) {                                         \
+            size_t n = count - at < BLOCK ? count - at : BLOCK;                                \
+            char *dst = (char *) run->dst + at * out;                                          \
+            A *block = to == WHOLE ? (A *) (void *) dst : room;                                \
+            by[to].STORE (                                                                     \
+                dst, by[from].LOAD (block, (const char *) run->src + at * in, n, scale), n);   \
+        }                                                                                      \
+    }
+
+DEFINE_CONVERT (convert_by_floats, float, GS_F32, floats, of_floats)
+DEFINE_CONVERT (convert_by_doubles, double, GS_F64, doubles, of_doubles)
 
 void gsi_host_convert (const struct gsi_conversion *how, const struct gsi_run *runs,
                        size_t number)
@@ -112,37 +134,44 @@ void gsi_host_convert (const struct gsi_conversion *how, const struct gsi_run *r
             continue; /* its addresses may be NULL */
         if (from == to && how->scale == 1)
             memmove (run->dst, run->src, count * gs_dtype_size (from));
+        else if (from == GS_F64 || to == GS_F64)
+            convert_by_doubles (from, to, run, count, how->scale);
         else
-            converters[from][to](run->src, run->dst, count, how->scale);
+            convert_by_floats (from, to, run, count, how->scale);
     }
 }
 
 /* FROM is the type of the arithmetic. */
-#define DEFINE_ROUND_OFF(NAME, FROM, STORE, LOAD)                                          \
-    GSI_CLONES static void NAME (const FROM *src, uint16_t *out, FROM *rest, size_t count) \
-    {                                                                                      \
-        for (size_t i = 0; i < count; i++) {                                               \
-            FROM whole = src[i] + rest[i];                                                 \
-            uint16_t sent = STORE (whole);                                                 \
-            FROM lost = whole - (FROM) LOAD (sent);                                        \
-            out[i] = sent;                                                                 \
-            rest[i] = lost - lost == 0 ? lost : 0;                                         \
-        }                                                                                  \
+#define DEFINE_ROUND_OFF(NAME, FROM, T, STORE, LOAD)                                   \
+    GSI_CLONES static void NAME (const void *src, void *dst, void *left, size_t count) \
+    {                                                                                  \
+        const FROM *in = src;                                                          \
+        FROM *rest = left;                                                             \
+        T *out = dst;                                                                  \
+        for (size_t i = 0; i < count; i++) {                                           \
+            FROM whole = in[i] + rest[i];                                              \
+            T sent = STORE (whole);                                                    \
+            FROM lost = whole - (FROM) LOAD (sent);                                    \
+            out[i] = sent;                                                             \
+            rest[i] = lost - lost == 0 ? lost : 0;                                     \
+        }                                                                              \
     }
 
-DEFINE_ROUND_OFF (round_off_f32_f16, float, gsi_f16_of_float, gsi_float_of_f16)
-DEFINE_ROUND_OFF (round_off_f32_bf16, float, gsi_bf16_of_float, gsi_float_of_bf16)
-DEFINE_ROUND_OFF (round_off_f64_f16, double, gsi_f16_of_double, gsi_float_of_f16)
-DEFINE_ROUND_OFF (round_off_f64_bf16, double, gsi_bf16_of_double, gsi_float_of_bf16)
+#define GSI_REDUCED(NAME, name, value, T, ...)                                 \
+    DEFINE_ROUND_OFF (round_off_f32_##name, float, T, gsi_##name##_of_float,   \
+                      gsi_float_of_##name)                                     \
+    DEFINE_ROUND_OFF (round_off_f64_##name, double, T, gsi_##name##_of_double, \
+                      gsi_float_of_##name)
+#include "base/dtype.def"
+
+static void (*const round_off[GSI_DTYPES][2]) (const void *, void *, void *, size_t) = {
+#define GSI_REDUCED(NAME, name, ...) [GS_##NAME] = {round_off_f32_##name, round_off_f64_##name},
+#include "base/dtype.def"
+};
 
 void gsi_host_round_off (const struct gsi_conversion *how, const struct gsi_run *run, void *rest)
 {
-    bool half = how->to == GS_F16;
-
-    if (how->from == GS_F32)
-        (half ? round_off_f32_f16 : round_off_f32_bf16) (run->src, run->dst, rest, run->count);
-    else
-        (half ? round_off_f64_f16 : round_off_f64_bf16) (run->src, run->dst, rest, run->count);
+    round_off[how->to][how->from == GS_F64](run->src, run->dst, rest, run->count);
 }
 
 #define LANES 8 /* sums side by side, for the compiler to vectorise; the order is fixed */
@@ -163,17 +192,19 @@ void gsi_host_round_off (const struct gsi_conversion *how, const struct gsi_run 
         return sum;                                                               \
     }
 
-DEFINE_SQUARES (squares_f16, uint16_t, gsi_float_of_f16)
-DEFINE_SQUARES (squares_bf16, uint16_t, gsi_float_of_bf16)
-DEFINE_SQUARES (squares_f32, float, SAME)
-DEFINE_SQUARES (squares_f64, double, SAME)
+#define GSI_REDUCED(NAME, name, value, T, ...) \
+    DEFINE_SQUARES (squares_##name, T, gsi_float_of_##name)
+#define GSI_FLOATING(NAME, name, value, T, ...) DEFINE_SQUARES (squares_##name, T, SAME)
+#include "base/dtype.def"
+
+static double (*const squares[GSI_DTYPES]) (const void *, size_t) = {
+#define GSI_REDUCED(NAME, name, ...)  [GS_##NAME] = squares_##name,
+#define GSI_FLOATING(NAME, name, ...) [GS_##NAME] = squares_##name,
+#include "base/dtype.def"
+};
 
 double gsi_host_squares (gs_dtype_t dtype, const void *data, size_t count)
 {
-    static double (*const squares[]) (const void *, size_t) = {[GS_F16] = squares_f16,
-                                                               [GS_BF16] = squares_bf16,
-                                                               [GS_F32] = squares_f32,
-                                                               [GS_F64] = squares_f64};
     size_t parts = gsi_dtype_is_complex (dtype) ? 2 : 1;
 
     return squares[gsi_part_of (dtype)](data, count * parts);
@@ -190,15 +221,19 @@ double gsi_host_squares (gs_dtype_t dtype, const void *data, size_t count)
         return bad;                                              \
     }
 
-DEFINE_SEARCH (any_f16, uint16_t, gsi_bad_f16)
-DEFINE_SEARCH (any_bf16, uint16_t, gsi_bad_bf16)
-DEFINE_SEARCH (any_f32, float, gsi_bad_f32)
-DEFINE_SEARCH (any_f64, double, gsi_bad_f64)
+#define SEARCH(NAME, name, value, T, ...) DEFINE_SEARCH (any_##name, T, gsi_bad_##name)
+#define GSI_REDUCED                       SEARCH
+#define GSI_FLOATING                      SEARCH
+#include "base/dtype.def"
+
+static bool (*const search[GSI_DTYPES]) (const void *, size_t) = {
+#define GSI_REDUCED(NAME, name, ...)  [GS_##NAME] = any_##name,
+#define GSI_FLOATING(NAME, name, ...) [GS_##NAME] = any_##name,
+#include "base/dtype.def"
+};
 
 uint32_t gsi_host_first_bad (gs_dtype_t dtype, const struct gsi_run *runs, size_t number)
 {
-    static bool (*const search[]) (const void *, size_t) = {
-        [GS_F16] = any_f16, [GS_BF16] = any_bf16, [GS_F32] = any_f32, [GS_F64] = any_f64};
     size_t parts = gsi_dtype_is_complex (dtype) ? 2 : 1;
 
     for (size_t r = 0; r < number; r++)

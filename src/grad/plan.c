@@ -5,6 +5,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 
+#include "base/dtype.h"
 #include "base/status.h"
 
 #define ALIGNMENT ((size_t) 64) /* of a tensor; vector loads of every device */
@@ -14,7 +15,7 @@
 
 /* ---- Where tensors lie ---- */
 
-#define OUTSIDE (GS_C128 + 1) /* the first region behind the storage */
+#define OUTSIDE GSI_DTYPES /* the first region behind the storage */
 #define REGIONS (2 * OUTSIDE)
 
 static int region_of (const struct gsi_tensor *tensor)

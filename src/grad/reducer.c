@@ -59,7 +59,7 @@ static gs_status_t check_opts (const gs_reducer_opts_t *opts)
     if ((int) opts->overlap < GS_OVERLAP_AUTO || (int) opts->overlap > GS_OVERLAP_THREAD)
         return gsi_fail (GS_ERR_ARG, "gs_reducer_create: unknown overlap %d; see gs_overlap_t",
                          (int) opts->overlap);
-    if (opts->wire && opts->wire != GS_F16 && opts->wire != GS_BF16)
+    if (opts->wire && !gsi_dtype_is_reduced (opts->wire))
         return gsi_fail (GS_ERR_ARG, "gs_reducer_create: wire is %s: GS_F16, GS_BF16 or 0",
                          gsi_dtype_name (opts->wire));
     if (opts->error_feedback && !opts->wire)

@@ -124,20 +124,20 @@ static gs_status_t reduce_parts (const struct halving *j, const struct gsi_reduc
 gs_status_t gsi_halving_allreduce (struct gsi_coll_mpi *c, char *buf, size_t count,
                                    const struct gsi_reduction *how, const struct gsi_call *call)
 {
-    bool half = how->dtype == GS_F16 || how->dtype == GS_BF16;
+    bool reduced = gsi_dtype_is_reduced (how->dtype);
     struct halving j = {.c = c, .call = call, .width = gs_dtype_size (how->dtype), .places = 1};
     struct gsi_reduction start = *how, finish = *how;
     gs_status_t st = GS_OK;
     size_t most;
 
     start.divisor = 1;
-    start.sums = half ? GSI_SUMS_OUT : GSI_SUMS_NONE;
+    start.sums = reduced ? GSI_SUMS_OUT : GSI_SUMS_NONE;
     start.scale = how->scale ? &how->scale[c->rank] : NULL;
-    finish.sums = half ? GSI_SUMS_IN : GSI_SUMS_NONE;
+    finish.sums = reduced ? GSI_SUMS_IN : GSI_SUMS_NONE;
     finish.scale = NULL;
-    j.add =
-        (struct gsi_reduction){.dtype = half ? GS_F32 : how->dtype, .op = how->op, .divisor = 1};
-    j.wide = half ? sizeof (float) : j.width;
+    j.add = (struct gsi_reduction){
+        .dtype = reduced ? GS_F32 : how->dtype, .op = how->op, .divisor = 1};
+    j.wide = reduced ? sizeof (float) : j.width;
     while (2 * j.places <= c->size)
         j.places *= 2;
     j.folded = c->size - j.places;

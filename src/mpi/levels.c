@@ -464,11 +464,11 @@ static struct levels_job cut_job (struct gsi_coll_mpi *c, const struct gsi_level
                            .kind = gsi_kind_of (c, count * gs_dtype_size (how->dtype)),
                            .how = how,
                            .call = call};
-    bool half = how->dtype == GS_F16 || how->dtype == GS_BF16;
+    bool reduced = gsi_dtype_is_reduced (how->dtype);
 
     share_out (&j);
     j.width = gs_dtype_size (how->dtype);
-    j.wide = levels->shares && levels->rails > 1 && half ? sizeof (float) : j.width;
+    j.wide = levels->shares && levels->rails > 1 && reduced ? sizeof (float) : j.width;
     j.block = levels->part_bytes / j.wide * (size_t) levels->rails * (size_t) levels->owners;
     j.blocks = (count + j.block - 1) / j.block;
     return j;

@@ -144,16 +144,18 @@ static uint64_t digest_of_list (const struct comparison *w)
 
 static double real_of (gs_dtype_t dtype, const unsigned char *at)
 {
-    uint16_t half;
-    float single;
-    double value;
-
-    if (dtype == GS_F64)
-        return memcpy (&value, at, sizeof (value)), value;
-    if (dtype == GS_F32)
-        return memcpy (&single, at, sizeof (single)), (double) single;
-    memcpy (&half, at, sizeof (half));
-    return (double) (dtype == GS_F16 ? gsi_float_of_f16 (half) : gsi_float_of_bf16 (half));
+    switch ((int) dtype) {
+#define READ(NAME, T, VALUE)         \
+    case GS_##NAME: {                \
+        T x;                         \
+        memcpy (&x, at, sizeof (x)); \
+        return (double) VALUE (x);   \
+    }
+#define GSI_REDUCED(NAME, name, value, T, ...)  READ (NAME, T, gsi_float_of_##name)
+#define GSI_FLOATING(NAME, name, value, T, ...) READ (NAME, T, )
+#include "base/dtype.def"
+    }
+    return NAN;
 }
 
 static bool is_near (double a, double b, double tolerance)

@@ -55,14 +55,8 @@ static void load_piece (gs_dtype_t dtype, const void *memory, size_t count, doub
     const struct gsi_run run = {memory, out, count};
 
     switch (dtype) {
-        CASE (GS_I8, int8_t);
-        CASE (GS_I16, int16_t);
-        CASE (GS_I32, int32_t);
-        CASE (GS_I64, int64_t);
-        CASE (GS_U8, uint8_t);
-        CASE (GS_U16, uint16_t);
-        CASE (GS_U32, uint32_t);
-        CASE (GS_U64, uint64_t);
+#define GSI_INTEGER(NAME, name, value, T, ...) CASE (GS_##NAME, T);
+#include "base/dtype.def"
     default: gsi_host_convert (&how, &run, 1); break;
     }
 }

@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/half.h"
 #include "base/plain.h"
+#include "device/element.h"
 
 #define PIECE_BYTES ((size_t) 1 << 20)
 
@@ -19,28 +19,18 @@ struct finding {
     double a, b, largest;   /* it in both; the largest |a - b| */
 };
 
-static gs_dtype_t part_of (gs_dtype_t dtype)
-{
-    return dtype == GS_C64 ? GS_F32 : dtype == GS_C128 ? GS_F64 : dtype;
-}
-
 /* N.B. Integers beyond 2^53 are rounded; whether they are equal is asked of their bytes. */
 static double number_at (gs_dtype_t part, const void *array, size_t i)
 {
-    switch (part) {
-    case GS_F16: return gsi_float_of_f16 (((const uint16_t *) array)[i]);
-    case GS_BF16: return gsi_float_of_bf16 (((const uint16_t *) array)[i]);
-    case GS_F32: return ((const float *) array)[i];
-    case GS_F64: return ((const double *) array)[i];
-    case GS_I8: return ((const int8_t *) array)[i];
-    case GS_I16: return ((const int16_t *) array)[i];
-    case GS_I32: return ((const int32_t *) array)[i];
-    case GS_I64: return (double) ((const int64_t *) array)[i];
-    case GS_U8: return ((const uint8_t *) array)[i];
-    case GS_U16: return ((const uint16_t *) array)[i];
-    case GS_U32: return ((const uint32_t *) array)[i];
-    default: return (double) ((const uint64_t *) array)[i];
+    switch ((int) part) {
+#define GSI_REDUCED(NAME, name, value, T, ...) \
+    GSI_CASE (NAME, gsi_float_of_##name (((const T *) array)[i]));
+#define ITSELF(NAME, name, value, T, ...) GSI_CASE (NAME, (double) ((const T *) array)[i]);
+#define GSI_FLOATING                      ITSELF
+#define GSI_INTEGER                       ITSELF
+#include "base/dtype.def"
     }
+    return NAN;
 }
 
 static bool is_near (double a, double b, double tolerance)
@@ -78,7 +68,7 @@ static void compare_piece (struct finding *f, gs_dtype_t part, const char *a, co
 static bool compare_data (struct ckpt_file *a, struct ckpt_file *b, const struct gsi_h5_set *in_a,
                           const struct gsi_h5_set *in_b, double tolerance, struct finding *f)
 {
-    gs_dtype_t part = part_of (in_a->dtype);
+    gs_dtype_t part = gsi_part_of (in_a->dtype);
     size_t bytes = gsi_h5_bytes (in_a), width = gs_dtype_size (part);
     char *piece = malloc (2 * PIECE_BYTES);
     bool fine = piece != NULL;

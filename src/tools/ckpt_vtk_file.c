@@ -64,16 +64,30 @@ static bool put_bytes (const struct out *out, const void *data, size_t bytes, ui
 
 /* ---- Data ---- */
 
-static bool is_half (gs_dtype_t dtype)
+/* VTK has no floating types below f32: numbers become that, so many times as long. */
+static size_t growth (gs_dtype_t dtype)
 {
-    return dtype == GS_F16 || dtype == GS_BF16;
+    switch ((int) dtype) {
+#define GSI_REDUCED(NAME, name, value, T, ...) GSI_CASE (NAME, sizeof (float) / sizeof (T));
+#include "base/dtype.def"
+    default: return 1;
+    }
 }
 
-/* [count] numbers of 16 bits as ones of 32. */
-static void widen (gs_dtype_t dtype, const uint16_t *from, char *to, size_t count)
+static float value_at (gs_dtype_t dtype, const void *array, size_t i)
+{
+    switch ((int) dtype) {
+#define GSI_REDUCED(NAME, name, value, T, ...) \
+    GSI_CASE (NAME, gsi_float_of_##name (((const T *) array)[i]));
+#include "base/dtype.def"
+    }
+    return ((const float *) array)[i];
+}
+
+static void widen (gs_dtype_t dtype, const void *from, char *to, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
-        float value = dtype == GS_F16 ? gsi_float_of_f16 (from[i]) : gsi_float_of_bf16 (from[i]);
+        float value = value_at (dtype, from, i);
         memcpy (to + i * sizeof (value), &value, sizeof (value));
     }
 }
@@ -81,14 +95,16 @@ static void widen (gs_dtype_t dtype, const uint16_t *from, char *to, size_t coun
 static gs_status_t put_piece (void *context, uint64_t at, const void *data, size_t bytes)
 {
     const struct out *out = context;
+    size_t times = growth (out->dtype);
 
     if (!out->wide)
         return gsi_file_write (out->fd, out->path, data, bytes, out->offset + at);
-    widen (out->dtype, data, out->wide, bytes / 2);
-    return gsi_file_write (out->fd, out->path, out->wide, 2 * bytes, out->offset + 2 * at);
+    widen (out->dtype, data, out->wide, bytes * times / sizeof (float));
+    return gsi_file_write (out->fd, out->path, out->wide, times * bytes,
+                           out->offset + times * at);
 }
 
-/* Copies the data of [set] to [offset]; with [wide] those of 16 bits as f32. */
+/* Copies the data of [set] to [offset]; with [wide] those of 16 bits or less as f32. */
 static bool copy_set (struct ckpt_file *f, const struct gsi_h5_set *set, struct out *out,
                       uint64_t offset, bool wide)
 {
@@ -96,7 +112,8 @@ static bool copy_set (struct ckpt_file *f, const struct gsi_h5_set *set, struct 
 
     out->dtype = set->dtype;
     out->offset = offset;
-    if (wide && is_half (set->dtype) && !(out->wide = malloc (2 * GSI_BLOCK_BYTES)))
+    if (wide && growth (set->dtype) > 1 &&
+        !(out->wide = malloc (growth (set->dtype) * GSI_BLOCK_BYTES)))
         fine = vtk_no_memory ();
     fine = fine && ckpt_file_scan (f, set, put_piece, out);
     free (out->wide);
@@ -170,7 +187,7 @@ static void print_name (FILE *to, const char *name)
 
 static uint64_t xml_bytes (const struct ckpt_vtk_field *field)
 {
-    return gsi_h5_bytes (field->set) * (is_half (field->set->dtype) ? 2 : 1);
+    return gsi_h5_bytes (field->set) * growth (field->set->dtype);
 }
 
 /* The fields of one place; [*offset] is where the data of the first are, behind the header. */
@@ -178,9 +195,10 @@ static void print_fields (FILE *to, const struct ckpt_vtk_image *image, enum gsi
                           const uint64_t *offset)
 {
     static const char *const types[] = {
-        [GS_F16] = "Float32", [GS_BF16] = "Float32", [GS_F32] = "Float32", [GS_F64] = "Float64",
-        [GS_I8] = "Int8",     [GS_I16] = "Int16",    [GS_I32] = "Int32",   [GS_I64] = "Int64",
-        [GS_U8] = "UInt8",    [GS_U16] = "UInt16",   [GS_U32] = "UInt32",  [GS_U64] = "UInt64"};
+#define GSI_REDUCED(NAME, ...)                         [GS_##NAME] = "Float32",
+#define GSI_INTEGER(NAME, name, value, T, U, vtk, ...) [GS_##NAME] = #vtk,
+#include "base/dtype.def"
+        [GS_F32] = "Float32", [GS_F64] = "Float64"};
     const char *name = place == GSI_H5_CELLS ? "CellData" : "PointData";
 
     fprintf (to, "      <%s>\n", name);

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/dtype.h"
 #include "tools/bench/bench.h"
 #include "tools/bench/options.h"
 #include "tools/bench/ranks.h"
@@ -65,8 +66,7 @@ void bench_free_array (const struct bench *bench, void *array)
 
 bool bench_has_average (gs_dtype_t dtype)
 {
-    return dtype == GS_F16 || dtype == GS_BF16 || dtype == GS_F32 || dtype == GS_F64 ||
-           dtype == GS_C64 || dtype == GS_C128;
+    return !gsi_dtype_is_integer (dtype);
 }
 
 bool bench_agree (const struct bench *bench, bool mine)

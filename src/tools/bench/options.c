@@ -30,10 +30,14 @@ static const struct bench_op *const ops[] = {
 static const struct {
     gs_dtype_t dtype;
     const char *name;
-} dtypes[] = {{GS_F16, "f16"}, {GS_BF16, "bf16"}, {GS_F32, "f32"}, {GS_F64, "f64"},
-              {GS_I8, "i8"},   {GS_I16, "i16"},   {GS_I32, "i32"}, {GS_I64, "i64"},
-              {GS_U8, "u8"},   {GS_U16, "u16"},   {GS_U32, "u32"}, {GS_U64, "u64"},
-              {GS_C64, "c64"}, {GS_C128, "c128"}};
+} dtypes[] = {
+#define NAMED(NAME, name, ...) {GS_##NAME, #name},
+#define GSI_REDUCED            NAMED
+#define GSI_FLOATING           NAMED
+#define GSI_INTEGER            NAMED
+#define GSI_COMPLEX            NAMED
+#include "base/dtype.def"
+};
 
 #define COUNT(array) (sizeof (array) / sizeof (*(array)))
 

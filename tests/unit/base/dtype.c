@@ -39,7 +39,7 @@ START_TEST (table)
         ck_assert_str_eq (gsi_dtype_name (t), types[i].name);
         ck_assert (gsi_dtype_is_integer (t) == types[i].integer);
         ck_assert (gsi_dtype_is_complex (t) == types[i].complex_);
-        ck_assert (gsi_dtype_is_half (t) == types[i].half);
+        ck_assert (gsi_dtype_is_reduced (t) == types[i].half);
     }
 }
 END_TEST
