@@ -86,14 +86,13 @@ template <class A> struct floating_operations {
         return a != a;
     }
 };
-template <> struct operations<f16> : floating_operations<float> {
-};
-template <> struct operations<bf16> : floating_operations<float> {
-};
-template <> struct operations<float> : floating_operations<float> {
-};
-template <> struct operations<double> : floating_operations<double> {
-};
+#define GSI_REDUCED(NAME, name, ...)                                   \
+    template <> struct operations<name> : floating_operations<float> { \
+    };
+#define GSI_FLOATING(NAME, name, ...)                                 \
+    template <> struct operations<name> : floating_operations<name> { \
+    };
+#include "base/dtype.def"
 
 /* Everything but sums of floating types and complex numbers. */
 template <class T> struct combining {

@@ -11,6 +11,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/dtype.h"
 #include "base/status.h"
 #include "fortran/cfi.h"
 #include "fortran/cfi_read.h"
@@ -471,7 +472,9 @@ gs_status_t gsi_fortran_describe (struct gsi_fortran_args *args, const char *cal
 /* The kind of a pointer to elements of [dtype]; NULL if there is none. */
 static const struct kind *kind_for (int dtype)
 {
-    gs_dtype_t as = dtype == GS_F16 || dtype == GS_BF16 ? GS_I16 : (gs_dtype_t) dtype;
+    gs_dtype_t as = !gsi_dtype_is_reduced ((gs_dtype_t) dtype) ? (gs_dtype_t) dtype
+                    : gs_dtype_size ((gs_dtype_t) dtype) == 1  ? GS_I8
+                                                               : GS_I16;
 
     for (size_t i = 0; i < sizeof (kinds) / sizeof (kinds[0]); i++)
         if (kinds[i].dtype == as)

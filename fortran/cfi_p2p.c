@@ -4,6 +4,7 @@
 
 #include <inttypes.h>
 
+#include "base/dtype.h"
 #include "base/status.h"
 #include "fortran/cfi_read.h"
 
@@ -32,7 +33,7 @@ gs_status_t gsi_fortran_recv (struct gsi_fortran_args *args, CFI_cdesc_t *buf, i
 /* Types without a kind of Fortran are given in integers that stand for them. */
 static int has_no_kind (int dtype)
 {
-    return dtype == GS_F16 || dtype == GS_BF16 || (dtype >= GS_U8 && dtype <= GS_U64);
+    return gsi_dtype_is_reduced ((gs_dtype_t) dtype) || (dtype >= GS_U8 && dtype <= GS_U64);
 }
 
 gs_status_t gsi_fortran_match (struct gsi_fortran_args *args, const char *call, const char *name,

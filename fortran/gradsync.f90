@@ -15,7 +15,7 @@ module gradsync
 
   ! Types
   use gradsync_types, only: GS_F16, GS_BF16, GS_F32, GS_F64, GS_I8, GS_I16, GS_I32, GS_I64, &
-    GS_U8, GS_U16, GS_U32, GS_U64, GS_C64, GS_C128, &
+    GS_U8, GS_U16, GS_U32, GS_U64, GS_C64, GS_C128, GS_F8_E4M3, GS_F8_E5M2, &
     GS_SUM, GS_PROD, GS_MIN, GS_MAX, GS_AVG, &
     GS_TRANSPORT_AUTO, GS_TRANSPORT_SELF, GS_TRANSPORT_MPI, GS_TRANSPORT_NCCL
   use gradsync_comm, only: gs_dtype_size

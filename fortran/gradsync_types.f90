@@ -47,6 +47,8 @@ module gradsync_types
   integer(c_int), parameter, public :: GS_U64 = 12
   integer(c_int), parameter, public :: GS_C64 = 13
   integer(c_int), parameter, public :: GS_C128 = 14
+  integer(c_int), parameter, public :: GS_F8_E4M3 = 15
+  integer(c_int), parameter, public :: GS_F8_E5M2 = 16
 
   ! Reduction of gs_allreduce and its like.
   integer(c_int), parameter, public :: GS_SUM = 1

@@ -154,6 +154,10 @@ typedef enum gs_dtype {
     GS_U64 = 12,  /* uint64_t */
     GS_C64 = 13,  /* complex of two floats, 8 bytes */
     GS_C128 = 14, /* complex of two doubles, 16 bytes */
+    /* To store and to send; sums are in fp32. Those of P. Micikevicius et al., FP8 formats for
+     * deep learning, arXiv:2209.05433, as PyTorch's float8_e4m3fn and float8_e5m2. Since 0.2 */
+    GS_F8_E4M3 = 15, /* 4 bits of exponent, to 448; no infinity: what is more becomes NaN */
+    GS_F8_E5M2 = 16, /* 5 bits of exponent, to 57344: the upper half of a binary16 */
     GS_DTYPE_INT_SIZED = 0x7fffffff
 } gs_dtype_t;
 

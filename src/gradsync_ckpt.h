@@ -146,7 +146,7 @@ gs_status_t gs_ckpt_create (gs_comm_t *comm, const char *dir, const gs_ckpt_opts
  *              GS_CKPT_NAME_MAX bytes of UTF-8; "model/conv1" lies in a group "model"; copied
  *   dims   in  number of dimensions, 0 (a scalar) to GS_CKPT_DIMS_MAX
  *   shape  in  [dims] extents in C order, slowest first; an extent may be 0
- *   dtype  in  any. f16 and bf16 become floating types of two bytes, complex ones compounds of
+ *   dtype  in  any. f16, bf16 and fp8 become floating types as small, complex ones compounds of
  *              "r" and "i", as of h5py
  *   data   in  contiguous memory, of the device or of the host, of the same kind on all ranks;
  *              the caller's, who keeps it until the plan is destroyed: write reads it, read fills

@@ -54,7 +54,7 @@ extern "C" {
  *   comm    in      every rank calls
  *   buf     in,out  [count] contiguous elements of [dtype], in memory of comm's device
  *   count   in      elements; 0 is allowed and does nothing on any rank
- *   dtype   in      GS_F16, GS_BF16, GS_F32, GS_F64, GS_C64 or GS_C128
+ *   dtype   in      GS_F16, GS_BF16, GS_F32, GS_F64, GS_C64, GS_C128, GS_F8_E4M3 or GS_F8_E5M2
  *   stream  in      see above
  *
  * Collective  yes.

@@ -63,7 +63,7 @@ typedef struct gs_reducer_opts {
     size_t bucket_bytes; /* of the others: 25 MiB on GPUs, 4 MiB on hosts */
     size_t last_bytes;   /* of the one launched last: 1 MiB; all 25 MiB where nothing overlaps */
     gs_overlap_t overlap;
-    gs_dtype_t wire;    /* GS_F16 or GS_BF16: f32 and f64 travel as that; default as they are */
+    gs_dtype_t wire; /* GS_F16, GS_BF16 or fp8: f32 and f64 travel as that; default as they are */
     int error_feedback; /* 1: what the rounding to [wire] lost is added in the next step */
     int forward;        /* 1: gradients are expected in the order of the adds, not in reverse */
     int is_static;      /* 1: buckets stay as they are at the commit */

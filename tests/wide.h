@@ -8,6 +8,7 @@
 #include <float.h>
 #include <math.h>
 
+#include "base/dtype.h"
 #include "base/half.h"
 #include "gradsync.h"
 
@@ -16,8 +17,9 @@ typedef long double complex wide_t;
 static inline wide_t wide_load (gs_dtype_t dtype, const void *array, size_t i)
 {
     switch (dtype) {
-    case GS_F16: return gsi_float_of_f16 (((const uint16_t *) array)[i]);
-    case GS_BF16: return gsi_float_of_bf16 (((const uint16_t *) array)[i]);
+#define GSI_REDUCED(NAME, name, value, T, ...) \
+    GSI_CASE (NAME, gsi_float_of_##name (((const T *) array)[i]));
+#include "base/dtype.def"
     case GS_F32: return ((const float *) array)[i];
     case GS_F64: return ((const double *) array)[i];
     case GS_C64: return ((const float complex *) array)[i];
@@ -29,8 +31,11 @@ static inline wide_t wide_load (gs_dtype_t dtype, const void *array, size_t i)
 static inline void wide_store (gs_dtype_t dtype, void *array, size_t i, double re, double im)
 {
     switch (dtype) {
-    case GS_F16: ((uint16_t *) array)[i] = gsi_f16_of_float ((float) re); break;
-    case GS_BF16: ((uint16_t *) array)[i] = gsi_bf16_of_float ((float) re); break;
+#define GSI_REDUCED(NAME, name, value, T, ...)                 \
+    case GS_##NAME:                                            \
+        ((T *) array)[i] = gsi_##name##_of_float ((float) re); \
+        break;
+#include "base/dtype.def"
     case GS_F32: ((float *) array)[i] = (float) re; break;
     case GS_F64: ((double *) array)[i] = re; break;
     case GS_C64: ((float complex *) array)[i] = (float) re + I * (float) im; break;
@@ -42,8 +47,9 @@ static inline void wide_store (gs_dtype_t dtype, void *array, size_t i, double r
 static inline long double wide_epsilon (gs_dtype_t dtype)
 {
     switch (dtype) {
-    case GS_F16: return 0x1p-11L;
-    case GS_BF16: return 0x1p-8L;
+#define GSI_REDUCED(NAME, name, value, T, exponent, fraction, ...) \
+    GSI_CASE (NAME, ldexpl (1, -fraction - 1));
+#include "base/dtype.def"
     case GS_F32:
     case GS_C64: return FLT_EPSILON / 2;
     default: return DBL_EPSILON / 2;
@@ -52,7 +58,7 @@ static inline long double wide_epsilon (gs_dtype_t dtype)
 
 static inline long double wide_sum_epsilon (gs_dtype_t dtype)
 {
-    return dtype <= GS_BF16 ? FLT_EPSILON / 2 : wide_epsilon (dtype);
+    return gsi_dtype_is_reduced (dtype) ? FLT_EPSILON / 2 : wide_epsilon (dtype);
 }
 
 /* cabsl, which takes long, also of real numbers. */

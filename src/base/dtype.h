@@ -10,13 +10,14 @@
 /* The number of types, and one: values go from 1 on. */
 #define GSI_COUNTED(...) +1
 enum {
-    GSI_DTYPES = 1
+    GSI_DTYPES_END = 1
 #define GSI_REDUCED  GSI_COUNTED
 #define GSI_FLOATING GSI_COUNTED
 #define GSI_INTEGER  GSI_COUNTED
 #define GSI_COMPLEX  GSI_COUNTED
 #include "base/dtype.def"
 };
+#define GSI_DTYPES ((int) GSI_DTYPES_END)
 
 /* "GS_F32"; "unknown type" outside the list. */
 const char *gsi_dtype_name (gs_dtype_t dtype);

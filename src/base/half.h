@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * half - conversion of IEEE binary16 and bfloat16 to and from float, round to nearest even.
+ * half - conversion of IEEE binary16, bfloat16 and fp8 to and from float, round to nearest even.
  *
  * Integer arithmetic only: the same bits on every compiler and CPU, and no branch that would
  * keep a loop from being vectorised. Formats: IEEE 754-2019 section 3.6; bfloat16 is the upper
- * half of a binary32. A NaN stays one and keeps the upper bits of its fraction.
+ * half of a binary32; fp8: arXiv:2209.05433. A NaN stays one and keeps the upper bits of its
+ * fraction, and what is too large becomes infinity, or NaN in E4M3, which has no infinity.
  */
 #ifndef GS_BASE_HALF_H
 #define GS_BASE_HALF_H
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
 
@@ -77,6 +79,48 @@ GSI_BOTH uint16_t gsi_f16_of_float (float f)
     return (uint16_t) (sign | (magnitude >= 0x47800000u ? big : finite));
 }
 
+GSI_BOTH float gsi_float_of_f8_e5m2 (uint8_t h)
+{
+    return gsi_float_of_f16 ((uint16_t) (h << 8));
+}
+
+/* As gsi_f16_of_float, with 21 bits to round away, and subnormals of 2^-16. */
+GSI_BOTH uint8_t gsi_f8_e5m2_of_float (float f)
+{
+    uint32_t bits = gsi_bits_of_float (f);
+    uint32_t sign = (bits >> 24) & 0x80u;
+    uint32_t magnitude = bits & 0x7fffffffu;
+    uint32_t normal = (magnitude - 0x38000000u + 0xfffffu + ((magnitude >> 21) & 1u)) >> 21;
+    uint32_t small = gsi_bits_of_float (gsi_float_of_bits (magnitude) + 0x1p7f) - 0x43000000u;
+    uint32_t big = magnitude > 0x7f800000u ? 0x7eu | (magnitude >> 21 & 3u) : 0x7cu;
+    uint32_t finite = magnitude < 0x38800000u ? small : normal;
+
+    return (uint8_t) (sign | (magnitude >= 0x47800000u ? big : finite));
+}
+
+GSI_BOTH float gsi_float_of_f8_e4m3 (uint8_t h)
+{
+    uint32_t sign = (uint32_t) (h & 0x80u) << 24;
+    uint32_t rest = (uint32_t) (h & 0x7fu) << 20;
+    float scaled = gsi_float_of_bits (rest) * 0x1p120f; /* from bias 7 to bias 127 */
+
+    return gsi_float_of_bits (sign |
+                              ((h & 0x7fu) == 0x7fu ? 0x7fc00000u : gsi_bits_of_float (scaled)));
+}
+
+/* Likewise with 20 bits, and subnormals of 2^-9. Above 464, the middle of 448 and 480, is NaN. */
+GSI_BOTH uint8_t gsi_f8_e4m3_of_float (float f)
+{
+    uint32_t bits = gsi_bits_of_float (f);
+    uint32_t sign = (bits >> 24) & 0x80u;
+    uint32_t magnitude = bits & 0x7fffffffu;
+    uint32_t normal = (magnitude - 0x3c000000u + 0x7ffffu + ((magnitude >> 20) & 1u)) >> 20;
+    uint32_t small = gsi_bits_of_float (gsi_float_of_bits (magnitude) + 0x1p14f) - 0x46800000u;
+    uint32_t finite = magnitude < 0x3c800000u ? small : normal;
+
+    return (uint8_t) (sign | (magnitude > 0x43e80000u ? 0x7fu : finite));
+}
+
 /*
  * The float next to [d] whose last bit is 1 unless it is exact ("round to odd"). Rounded again to
  * 16 bits it gives what rounding [d] once would: S. Boldo, G. Melquiond, Emulation of FMA and
@@ -101,6 +145,38 @@ GSI_BOTH uint16_t gsi_f16_of_double (double d)
 GSI_BOTH uint16_t gsi_bf16_of_double (double d)
 {
     return gsi_bf16_of_float (gsi_odd_float_of_double (d));
+}
+
+GSI_BOTH uint8_t gsi_f8_e5m2_of_double (double d)
+{
+    return gsi_f8_e5m2_of_float (gsi_odd_float_of_double (d));
+}
+
+GSI_BOTH uint8_t gsi_f8_e4m3_of_double (double d)
+{
+    return gsi_f8_e4m3_of_float (gsi_odd_float_of_double (d));
+}
+
+/* An exponent of ones is infinity or NaN, but in E4M3. */
+
+GSI_BOTH bool gsi_bad_f16 (uint16_t h)
+{
+    return (h & 0x7c00u) == 0x7c00u;
+}
+
+GSI_BOTH bool gsi_bad_bf16 (uint16_t h)
+{
+    return (h & 0x7f80u) == 0x7f80u;
+}
+
+GSI_BOTH bool gsi_bad_f8_e5m2 (uint8_t h)
+{
+    return (h & 0x7cu) == 0x7cu;
+}
+
+GSI_BOTH bool gsi_bad_f8_e4m3 (uint8_t h)
+{
+    return (h & 0x7fu) == 0x7fu;
 }
 
 #endif /* GS_BASE_HALF_H */

@@ -19,17 +19,6 @@ static inline gs_dtype_t gsi_part_of (gs_dtype_t dtype)
     }
 }
 
-/* An exponent of ones is infinity or NaN. */
-GSI_BOTH bool gsi_bad_f16 (uint16_t h)
-{
-    return (h & 0x7c00u) == 0x7c00u;
-}
-
-GSI_BOTH bool gsi_bad_bf16 (uint16_t h)
-{
-    return (h & 0x7f80u) == 0x7f80u;
-}
-
 GSI_BOTH bool gsi_bad_f32 (float f)
 {
     return (gsi_bits_of_float (f) & 0x7f800000u) == 0x7f800000u;

@@ -60,8 +60,10 @@ static gs_status_t check_opts (const gs_reducer_opts_t *opts)
         return gsi_fail (GS_ERR_ARG, "gs_reducer_create: unknown overlap %d; see gs_overlap_t",
                          (int) opts->overlap);
     if (opts->wire && !gsi_dtype_is_reduced (opts->wire))
-        return gsi_fail (GS_ERR_ARG, "gs_reducer_create: wire is %s: GS_F16, GS_BF16 or 0",
-                         gsi_dtype_name (opts->wire));
+        return gsi_fail (
+            GS_ERR_ARG,
+            "gs_reducer_create: wire is %s: GS_F16, GS_BF16, GS_F8_E4M3, GS_F8_E5M2 or 0",
+            gsi_dtype_name (opts->wire));
     if (opts->error_feedback && !opts->wire)
         return gsi_fail (GS_ERR_ARG, "gs_reducer_create: error_feedback is for a wire type, and "
                                      "none is set");

@@ -57,10 +57,13 @@ static inline void data_fill_numbers (gs_dtype_t dtype, void *data, size_t bytes
         return;
     }
     for (size_t i = 0; i < count; i++) {
-        double x = ((double) (data_random () >> 40) - 8388608.0) / 4096.0;
+        double x = ((double) (data_random () >> 40) - 8388608.0) / 32768.0; /* fp8 ends at 448 */
         switch (part) {
-        case GS_F16: ((uint16_t *) data)[i] = gsi_f16_of_float ((float) x); break;
-        case GS_BF16: ((uint16_t *) data)[i] = gsi_bf16_of_float ((float) x); break;
+#define GSI_REDUCED(NAME, name, value, T, ...)               \
+    case GS_##NAME:                                          \
+        ((T *) data)[i] = gsi_##name##_of_float ((float) x); \
+        break;
+#include "base/dtype.def"
         case GS_F32: ((float *) data)[i] = (float) x; break;
         default: ((double *) data)[i] = x; break;
         }
@@ -76,6 +79,8 @@ static inline bool data_is_nan (gs_dtype_t part, const void *p)
     switch (part) {
     case GS_F16: return memcpy (&h, p, 2), (h & 0x7fff) > 0x7c00;
     case GS_BF16: return memcpy (&h, p, 2), (h & 0x7fff) > 0x7f80;
+    case GS_F8_E4M3: return (*(const uint8_t *) p & 0x7f) == 0x7f;
+    case GS_F8_E5M2: return (*(const uint8_t *) p & 0x7f) > 0x7c;
     case GS_F32: return memcpy (&f, p, 4), (f & 0x7fffffff) > 0x7f800000;
     case GS_F64: return memcpy (&d, p, 8), (d & 0x7fffffffffffffff) > 0x7ff0000000000000;
     default: return false;

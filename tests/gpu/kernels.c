@@ -117,20 +117,22 @@ static void convert_one (gs_dtype_t from, gs_dtype_t to, double scale, size_t nu
 
 static void check_convert (void)
 {
-    static const gs_dtype_t real[] = {GS_F16, GS_BF16, GS_F32, GS_F64};
+    static const gs_dtype_t real[] = {GS_F16, GS_BF16, GS_F32, GS_F64, GS_F8_E4M3, GS_F8_E5M2};
     static const gs_dtype_t other[] = {GS_I8, GS_U16, GS_I32, GS_U64};
     static const double scales[] = {1, 1.0 / 3, 0x1p-7, 0, -65504};
 
     data_fill_bits (host_src, MOST_BYTES);
-    for (int f = 0; f < 4; f++) {
-        for (int t = 0; t < 4; t++)
+    for (int f = 0; f < 6; f++) {
+        for (int t = 0; t < 6; t++)
             for (int s = 0; s < 5; s++)
                 for (size_t gap = 0; gap < 3; gap++)
                     convert_one (real[f], real[t], scales[s], 24, gap);
-        convert_one (real[f], real[(f + 1) % 4], 0.1, 300, 0);
-        convert_one (real[f], real[(f + 3) % 4], 0.1, MOST_RUNS, 1);
-        convert_one (other[f], other[f], 1, 24, 0);
-        convert_one (other[f], other[f], 1, 24, 3);
+        convert_one (real[f], real[(f + 1) % 6], 0.1, 300, 0);
+        convert_one (real[f], real[(f + 3) % 6], 0.1, MOST_RUNS, 1);
+    }
+    for (int t = 0; t < 4; t++) {
+        convert_one (other[t], other[t], 1, 24, 0);
+        convert_one (other[t], other[t], 1, 24, 3);
     }
     convert_one (GS_C64, GS_C128, 0.1, 24, 0);
     convert_one (GS_C128, GS_C64, 3, 24, 1);
@@ -259,10 +261,11 @@ static uint32_t first_bad (gs_dtype_t dtype, size_t number)
 /* A bad number in two runs, anywhere in them: the first is named, by host and device. */
 static void check_first_bad (void)
 {
-    static const gs_dtype_t types[] = {GS_F16, GS_BF16, GS_F32, GS_F64, GS_C64};
+    static const gs_dtype_t types[] = {GS_F16, GS_BF16,    GS_F32,    GS_F64,
+                                       GS_C64, GS_F8_E4M3, GS_F8_E5M2};
     static const size_t numbers[] = {24, MOST_RUNS};
 
-    for (int t = 0; t < 5; t++) {
+    for (int t = 0; t < 7; t++) {
         size_t size = gs_dtype_size (types[t]);
         for (int n = 0; n < 2; n++) {
             data_fill_numbers (types[t], host_src, MOST_BYTES);

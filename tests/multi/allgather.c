@@ -52,7 +52,7 @@ int main (void)
     for (int in_place = 0; in_place < 2; in_place++) {
         for (size_t count = 0; count <= 40; count++)
             check_allgather (GS_U8, count, in_place);
-        for (gs_dtype_t dtype = GS_F16; dtype <= GS_C128; dtype++)
+        for (gs_dtype_t dtype = GS_F16; dtype < GSI_DTYPES; dtype++)
             check_allgather (dtype, 9, in_place);
         for (const size_t *e = data_edges (size, 1); *e; e++)
             check_allgather (GS_I8, *e, in_place);

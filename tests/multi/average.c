@@ -63,7 +63,8 @@ static void check_equals (void)
 
 int main (void)
 {
-    static const gs_dtype_t types[] = {GS_F16, GS_BF16, GS_F32, GS_F64, GS_C64, GS_C128};
+    static const gs_dtype_t types[] = {GS_F16, GS_BF16, GS_F32,     GS_F64,
+                                       GS_C64, GS_C128, GS_F8_E4M3, GS_F8_E5M2};
     int number = 6;
 
     comm = multi_create (NULL);

@@ -32,7 +32,7 @@ int main (void)
     for (int root = 0; root < size; root++) {
         for (size_t count = 0; count <= 40; count++)
             check_broadcast (GS_U8, count, root);
-        for (gs_dtype_t dtype = GS_F16; dtype <= GS_C128; dtype++)
+        for (gs_dtype_t dtype = GS_F16; dtype < GSI_DTYPES; dtype++)
             check_broadcast (dtype, 9, root);
         for (const size_t *e = data_edges (size, 1); *e; e++)
             check_broadcast (GS_I8, *e, root);

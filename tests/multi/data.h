@@ -11,22 +11,23 @@
 #include "../wide.h"
 #include "multi.h"
 
-static const char *const data_names[] = {"",    "f16", "bf16", "f32", "f64", "i8",  "i16", "i32",
-                                         "i64", "u8",  "u16",  "u32", "u64", "c64", "c128"};
+static const char *const data_names[] = {"",    "f16", "bf16", "f32",     "f64",    "i8",
+                                         "i16", "i32", "i64",  "u8",      "u16",    "u32",
+                                         "u64", "c64", "c128", "f8_e4m3", "f8_e5m2"};
 
 static inline bool data_is_integer (gs_dtype_t dtype)
 {
-    return dtype >= GS_I8 && dtype <= GS_U64;
+    return gsi_dtype_is_integer (dtype);
 }
 
 static inline bool data_is_complex (gs_dtype_t dtype)
 {
-    return dtype >= GS_C64;
+    return gsi_dtype_is_complex (dtype);
 }
 
 static inline bool data_is_half (gs_dtype_t dtype)
 {
-    return dtype <= GS_BF16;
+    return gsi_dtype_is_reduced (dtype);
 }
 
 /* Whether NCCL sums f16 and bf16, rounding at every step (see GS_AVG); data_learn finds out. */

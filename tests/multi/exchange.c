@@ -216,7 +216,7 @@ static void check_alltoallv (gs_dtype_t dtype, int gap, bool on_device)
 
 static void check_ragged (int round)
 {
-    gs_dtype_t dtype = (gs_dtype_t) (GS_F16 + round % (GS_C128 - GS_F16 + 1));
+    gs_dtype_t dtype = (gs_dtype_t) (GS_F16 + round % (GSI_DTYPES - 1));
     int gap = round % 3 - 1;
     bool on_device = round % 2;
 
@@ -296,7 +296,7 @@ int main (void)
     size = gs_comm_size (comm);
     for (size_t count = 0; count <= 20; count++)
         check_regular (GS_I16, count, (int) count % 4);
-    for (gs_dtype_t dtype = GS_F16; dtype <= GS_C128; dtype++)
+    for (gs_dtype_t dtype = GS_F16; dtype < GSI_DTYPES; dtype++)
         check_regular (dtype, 1000, (int) dtype % 4);
     for (const size_t *e = data_edges (size, 8); *e; e++)
         check_regular (GS_F64, *e, (int) *e % 4);

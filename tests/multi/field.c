@@ -155,7 +155,7 @@ static void check_grids (bool on_device)
     for (int dims = 1; dims <= MOST_DIMS; dims++)
         for (int first = 0; first < dims; first++) {
             struct grid g = make_grid (dims, first);
-            gs_dtype_t dtype = (gs_dtype_t) (GS_F16 + (dims * 3 + first) % GS_C128);
+            gs_dtype_t dtype = (gs_dtype_t) (GS_F16 + (dims * 3 + first) % (GSI_DTYPES - 1));
             check_grid (&g, dtype, -1, -1, on_device);
             check_grid (&g, dtype, first % size, -1, on_device);
             check_grid (&g, GS_I32, (first + 1) % size, size > 1 ? first % size : -1, on_device);

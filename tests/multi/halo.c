@@ -237,7 +237,7 @@ static void check_pair (const struct cut *c, gs_halo_t *halo, bool on_device)
 static void check_cuts (int rounds)
 {
     for (int i = 0; i < rounds; i++) {
-        gs_dtype_t dtype = i % 2 ? GS_F64 : (gs_dtype_t) (GS_F16 + (i / 2) % GS_C128);
+        gs_dtype_t dtype = i % 2 ? GS_F64 : (gs_dtype_t) (GS_F16 + (i / 2) % (GSI_DTYPES - 1));
         struct cut c = random_cut (dtype);
         gs_halo_t *halo;
         CHECK_OK (make (&c, &halo));

@@ -35,10 +35,11 @@ static void make_set (struct message *list, int number)
 {
     for (int i = 0; i < number; i++) {
         uint64_t bits = data_bits (seed, 1, (size_t) i);
-        list[i] = (struct message){.from = (int) (bits % (uint64_t) size),
-                                   .to = (int) ((bits >> 20) % (uint64_t) size),
-                                   .count = random_count (bits >> 30),
-                                   .dtype = (gs_dtype_t) (GS_F16 + (bits >> 50) % GS_C128)};
+        list[i] =
+            (struct message){.from = (int) (bits % (uint64_t) size),
+                             .to = (int) ((bits >> 20) % (uint64_t) size),
+                             .count = random_count (bits >> 30),
+                             .dtype = (gs_dtype_t) (GS_F16 + (bits >> 50) % (GSI_DTYPES - 1))};
     }
 }
 

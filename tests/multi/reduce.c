@@ -170,7 +170,7 @@ int main (void)
     rank = gs_comm_rank (comm);
     size = gs_comm_size (comm);
     data_learn (comm);
-    for (gs_dtype_t dtype = GS_F16; dtype <= GS_C128; dtype++)
+    for (gs_dtype_t dtype = GS_F16; dtype < GSI_DTYPES; dtype++)
         for (gs_op_t op = GS_SUM; op <= GS_AVG; op++) {
             size_t width = gs_dtype_size (dtype);
             if (!exists (dtype, op))

@@ -54,7 +54,7 @@ static void check_sizes (void)
 {
     char *memory = allocate (MOST + 256);
 
-    for (gs_dtype_t dtype = GS_F16; dtype <= GS_C128; dtype++) {
+    for (gs_dtype_t dtype = GS_F16; dtype < GSI_DTYPES; dtype++) {
         size_t width = gs_dtype_size (dtype);
         if (data_is_integer (dtype))
             continue;

@@ -4,7 +4,8 @@
 
 #define MOST 64
 
-static const gs_dtype_t types[] = {GS_F16, GS_BF16, GS_F32, GS_F64, GS_C64, GS_C128};
+static const gs_dtype_t types[] = {GS_F16, GS_BF16, GS_F32,     GS_F64,
+                                   GS_C64, GS_C128, GS_F8_E4M3, GS_F8_E5M2};
 static gs_comm_t *comm;
 static int rank, size;
 static uint64_t seed;

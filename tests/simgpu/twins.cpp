@@ -25,6 +25,9 @@
 #include "cuda/inspect.cuh"
 #include "cuda/reduce.cuh"
 
+#define REDUCED  f16, bf16, f8_e4m3, f8_e5m2
+#define FLOATING REDUCED, float, double
+
 /* Replaces the address of [count] elements; false after reporting that they are not there. */
 template <class T> static bool reach_array (T *&p, size_t count, const char *who)
 {
@@ -225,7 +228,7 @@ template <class From, class... To> static void add_scaling (twin_list &list)
 
 template <class... T> static void add_floating (twin_list &list)
 {
-    (add_scaling<T, f16, bf16, float, double> (list), ...);
+    (add_scaling<T, FLOATING> (list), ...);
     (add<squares_twin<T>> (list), ...);
     (add<first_bad_twin<T, FEW_RUNS>> (list), ...);
     (add<first_bad_twin<T, MANY_RUNS>> (list), ...);
@@ -268,20 +271,20 @@ static twin_list list_of_twins ()
 {
     twin_list list;
 
-    add_floating<f16, bf16, float, double> (list);
+    add_floating<FLOATING> (list);
     add_copying<uint8_t, uint16_t, uint32_t, uint64_t> (list);
     add_moving<uint8_t, uint16_t, uint32_t, uint64_t, word<uint64_t, 2>> (list);
-    add_adding<f16, bf16, float, double> (list);
+    add_adding<FLOATING> (list);
     add<digest_twin> (list);
-    add_rounding<float, f16, bf16> (list);
-    add_rounding<double, f16, bf16> (list);
+    add_rounding<float, REDUCED> (list);
+    add_rounding<double, REDUCED> (list);
     add<add_squares_twin> (list);
     add<norm_factor_twin> (list);
-    add_reduce<f16, averaging<f16, float>> (list);
-    add_reduce<bf16, averaging<bf16, float>> (list);
+#define GSI_REDUCED(NAME, name, ...) add_reduce<name, averaging<name, float>> (list);
+#include "base/dtype.def"
     add_reduce<float, averaging<float, float>> (list);
     add_reduce<double, averaging<double, double>> (list);
-    add_combining<f16, bf16, float, double, uint8_t, uint16_t, uint32_t, uint64_t> (list);
+    add_combining<FLOATING, uint8_t, uint16_t, uint32_t, uint64_t> (list);
     add_reduce<complex_of<float>, multiplying<complex_of<float>>> (list);
     add_reduce<complex_of<double>, multiplying<complex_of<double>>> (list);
     return list;

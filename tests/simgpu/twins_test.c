@@ -237,17 +237,17 @@ static void scale_one (size_t gap)
 
 static void check_convert (void)
 {
-    static const gs_dtype_t real[] = {GS_F16, GS_BF16, GS_F32, GS_F64};
+    static const gs_dtype_t real[] = {GS_F16, GS_BF16, GS_F32, GS_F64, GS_F8_E4M3, GS_F8_E5M2};
     static const gs_dtype_t other[] = {GS_I8, GS_U16, GS_I32, GS_U64};
 
     data_fill_bits (engine, MOST_BYTES);
-    for (int f = 0; f < 4; f++) {
-        for (int t = 0; t < 4; t++) {
+    for (int f = 0; f < 6; f++)
+        for (int t = 0; t < 6; t++) {
             convert_one (real[f], real[t], 1);
             convert_one (real[f], real[t], 1.0 / 3);
         }
-        convert_one (other[f], other[f], 1);
-    }
+    for (int t = 0; t < 4; t++)
+        convert_one (other[t], other[t], 1);
     convert_one (GS_C64, GS_C128, 0.1);
     convert_one (GS_C128, GS_C64, 3);
     scale_one (0);
@@ -303,7 +303,7 @@ static void check_reduce (void)
 {
     static const size_t counts[] = {1, 16, 37, 4099};
 
-    for (gs_dtype_t dtype = GS_F16; dtype <= GS_C128; dtype++)
+    for (gs_dtype_t dtype = GS_F16; dtype <= GS_F8_E5M2; dtype++)
         for (int kind = 0; kind < 2; kind++) {
             if (kind)
                 data_fill_bits (engine, MOST_BYTES);
@@ -341,9 +341,10 @@ static void search_one (gs_dtype_t dtype, size_t number, size_t gap)
 
 static void check_first_bad (void)
 {
-    static const gs_dtype_t types[] = {GS_F16, GS_BF16, GS_F32, GS_F64, GS_C64, GS_C128};
+    static const gs_dtype_t types[] = {GS_F16, GS_BF16, GS_F32,     GS_F64,
+                                       GS_C64, GS_C128, GS_F8_E4M3, GS_F8_E5M2};
 
-    for (int t = 0; t < 6; t++)
+    for (int t = 0; t < 8; t++)
         for (size_t gap = 0; gap <= SHIFT; gap += SHIFT) {
             search_one (types[t], 10, gap);
             search_one (types[t], MOST_RUNS, gap);
@@ -393,14 +394,19 @@ static void check_squares (gs_dtype_t dtype, size_t count)
 
 static void check_gradients (void)
 {
-    static const gs_dtype_t types[] = {GS_F16, GS_BF16, GS_F32, GS_F64, GS_C64, GS_C128};
+    static const gs_dtype_t types[] = {GS_F16, GS_BF16, GS_F32,     GS_F64,
+                                       GS_C64, GS_C128, GS_F8_E4M3, GS_F8_E5M2};
 
     for (size_t count = 1; count <= 16384; count *= 4) {
         check_round_off (GS_F32, GS_F16, count);
         check_round_off (GS_F32, GS_BF16, count + 1);
         check_round_off (GS_F64, GS_F16, count + 2);
         check_round_off (GS_F64, GS_BF16, count);
-        for (int t = 0; t < 6; t++)
+        for (int t = 6; t < 8; t++) {
+            check_round_off (GS_F32, types[t], count);
+            check_round_off (GS_F64, types[t], count + 1);
+        }
+        for (int t = 0; t < 8; t++)
             check_squares (types[t], count + (size_t) t);
     }
 }
@@ -436,7 +442,7 @@ static void check_boxes (void)
                                            {1, 300, 8, 0, 8, 2400}, {40, 1, 64, 32, 1, 128},
                                            {7, 3, 33, 11, 40, 203}, {2, 2500, 1, 999, 10, 25000}};
 
-    for (gs_dtype_t dtype = GS_F16; dtype <= GS_C128; dtype++)
+    for (gs_dtype_t dtype = GS_F16; dtype <= GS_F8_E5M2; dtype++)
         for (size_t b = 0; b < sizeof (boxes) / sizeof (boxes[0]); b++)
             for (int way = GSI_BOX_TAKE; way <= GSI_BOX_ADD; way++)
                 if (way != GSI_BOX_ADD || !gsi_dtype_is_integer (dtype))

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/dtype.h"
 #include "tools/bench/modes.h"
 
 #define MIN_ROUNDS 11 /* fewer make a median that noise can move */
@@ -51,7 +52,8 @@ static const char help_tail[] =
     "\n"
     "  --min-bytes N    smallest message, default one element; K, M, G: times 1024\n"
     "  --max-bytes N    largest message, default 4M; sizes double in between\n"
-    "  --dtype TYPE     f16 bf16 f32 f64 i8 i16 i32 i64 u8 u16 u32 u64 c64 c128, default f32\n"
+    "  --dtype TYPE     f16 bf16 f32 f64 i8 i16 i32 i64 u8 u16 u32 u64 c64 c128\n"
+    "                   f8_e4m3 f8_e5m2, default f32\n"
     "  --memory WHERE   of arrays: host (default), shared (of gs_device_alloc) or device\n"
     "  --ranks N        start N ranks on this host, without LAUNCHER; with --memory device\n"
     "  --iterations N   calls in a round, default: as many as take about 2 ms\n"
@@ -70,7 +72,7 @@ static const char help_tail[] =
     "  --mode LIST      per-tensor,flat,no-overlap,overlap,packed or all (default)\n"
     "  --compute-us N   work before the gradients are ready, in microseconds of an idle core\n"
     "  --bucket-bytes N, --first-bytes N, --last-bytes N   of buckets, default the reducer's\n"
-    "  --wire TYPE      f16 or bf16: what gradients travel as, default as they are\n"
+    "  --wire TYPE      f16, bf16 or fp8: what gradients travel as, default as they are\n"
     "\n"
     "For ckpt:\n"
     "  --dir DIR        folder of the files, on the file system to be measured\n"
@@ -140,14 +142,16 @@ static bool parse_dtype (const char *text, gs_dtype_t *dtype)
     if (bench_dtype_find (text, dtype))
         return true;
     return wrong (
-        "--dtype %s: not one of f16 bf16 f32 f64 i8 i16 i32 i64 u8 u16 u32 u64 c64 c128", text);
+        "--dtype %s: not one of f16 bf16 f32 f64 i8 i16 i32 i64 u8 u16 u32 u64 c64 c128 "
+        "f8_e4m3 f8_e5m2",
+        text);
 }
 
 static bool parse_wire (const char *text, gs_dtype_t *wire)
 {
-    if (bench_dtype_find (text, wire) && (*wire == GS_F16 || *wire == GS_BF16))
+    if (bench_dtype_find (text, wire) && gsi_dtype_is_reduced (*wire))
         return true;
-    return wrong ("--wire %s: not f16 or bf16", text);
+    return wrong ("--wire %s: not f16, bf16, f8_e4m3 or f8_e5m2", text);
 }
 
 /* Names with commas between. */

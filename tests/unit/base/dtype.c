@@ -27,12 +27,14 @@ static const struct {
     {GS_U64, 12, sizeof (uint64_t), "GS_U64", true, false, false},
     {GS_C64, 13, sizeof (float complex), "GS_C64", false, true, false},
     {GS_C128, 14, sizeof (double complex), "GS_C128", false, true, false},
+    {GS_F8_E4M3, 15, 1, "GS_F8_E4M3", false, false, true},
+    {GS_F8_E5M2, 16, 1, "GS_F8_E5M2", false, false, true},
 };
-static const int unknown[] = {0, -1, 15, 1000, 0x7fffffff, -0x7fffffff - 1};
+static const int unknown[] = {0, -1, 17, 1000, 0x7fffffff, -0x7fffffff - 1};
 
 START_TEST (table)
 {
-    for (int i = 0; i < 14; i++) {
+    for (int i = 0; i < 16; i++) {
         gs_dtype_t t = types[i].dtype;
         ck_assert_int_eq (t, types[i].number);
         ck_assert_uint_eq (gs_dtype_size (t), types[i].size);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * half - conversions of f16 and bf16 against a reference that shares nothing with them: values
- * by ldexp, and rounding by search in the table of all values.
+ * half - conversions of f16, bf16 and fp8 against a reference that shares nothing with them:
+ * values by ldexp, and rounding by search in the table of all values.
  */
 #include "base/half.h"
 
@@ -9,20 +9,45 @@
 
 #include "unit/unit.h"
 
-/* A format: [infinity] is the code of +infinity, which for rounding counts as the next power. */
+/* A format: [infinity] is the code of +infinity, which for rounding counts as the next power; or
+ * that of the only NaN, where there is [none]. */
 struct format {
     int fraction_bits, bias;
-    uint16_t infinity;
+    uint16_t infinity, sign;
+    bool none;
     uint16_t (*of_float) (float f);
     uint16_t (*of_double) (double d);
     float (*to_float) (uint16_t h);
 };
 
 static const struct format f16 = {
-    10, 15, 0x7c00, gsi_f16_of_float, gsi_f16_of_double, gsi_float_of_f16};
+    10, 15, 0x7c00, 0x8000, false, gsi_f16_of_float, gsi_f16_of_double, gsi_float_of_f16};
 static const struct format bf16 = {
-    7, 127, 0x7f80, gsi_bf16_of_float, gsi_bf16_of_double, gsi_float_of_bf16};
-static const struct format *const formats[] = {&f16, &bf16};
+    7, 127, 0x7f80, 0x8000, false, gsi_bf16_of_float, gsi_bf16_of_double, gsi_float_of_bf16};
+
+/* Those of a byte, as of two. */
+#define WIDE(name)                                \
+    static uint16_t name##_of_float (float f)     \
+    {                                             \
+        return gsi_##name##_of_float (f);         \
+    }                                             \
+    static uint16_t name##_of_double (double d)   \
+    {                                             \
+        return gsi_##name##_of_double (d);        \
+    }                                             \
+    static float name##_to_float (uint16_t h)     \
+    {                                             \
+        return gsi_float_of_##name ((uint8_t) h); \
+    }
+WIDE (f8_e5m2)
+WIDE (f8_e4m3)
+
+static const struct format e5m2 = {
+    2, 15, 0x7c, 0x80, false, f8_e5m2_of_float, f8_e5m2_of_double, f8_e5m2_to_float};
+static const struct format e4m3 = {
+    3, 7, 0x7f, 0x80, true, f8_e4m3_of_float, f8_e4m3_of_double, f8_e4m3_to_float};
+static const struct format *const formats[] = {&f16, &bf16, &e5m2, &e4m3};
+#define FORMATS (int) (sizeof (formats) / sizeof (formats[0]))
 
 /* The value of a positive code up to [infinity]. */
 static double value (const struct format *f, uint16_t code)
@@ -38,7 +63,7 @@ static double value (const struct format *f, uint16_t code)
 /* The code nearest to [x], not a NaN; ties to even. */
 static uint16_t nearest (const struct format *f, double x)
 {
-    uint16_t low = 0, high = f->infinity, sign = signbit (x) ? 0x8000 : 0;
+    uint16_t low = 0, high = f->infinity, sign = signbit (x) ? f->sign : 0;
     double a = fabs (x), below, above;
 
     if (a >= value (f, high))
@@ -66,22 +91,22 @@ static void check_rounding (const struct format *f, float x)
 
 START_TEST (every_value_goes_there_and_back)
 {
-    for (int i = 0; i < 2; i++) {
+    for (int i = 0; i < FORMATS; i++) {
         const struct format *f = formats[i];
-        for (unsigned code = 0; code < 65536; code++) {
-            uint16_t magnitude = code & 0x7fff, h = (uint16_t) code;
+        for (unsigned code = 0; code < 2u * f->sign; code++) {
+            uint16_t magnitude = code & (f->sign - 1u), h = (uint16_t) code;
             float x = f->to_float (h);
             if (magnitude > f->infinity) { /* a NaN keeps sign and payload, and becomes quiet */
-                unit_check (isnan (x) && !!signbit (x) == code >> 15 &&
+                unit_check (isnan (x) && !!signbit (x) == !!(code & f->sign) &&
                                 f->of_float (x) == (code | 1u << (f->fraction_bits - 1)),
                             "NaN %04x becomes %04x", code, f->of_float (x));
                 continue;
             }
             if (magnitude == f->infinity)
-                unit_check (isinf (x), "%04x is %a", code, x);
+                unit_check (f->none ? isnan (x) : isinf (x), "%04x is %a", code, x);
             else
                 unit_check (fabs ((double) x) == value (f, magnitude), "%04x is %a", code, x);
-            unit_check (!!signbit (x) == code >> 15 && f->of_float (x) == code,
+            unit_check (!!signbit (x) == !!(code & f->sign) && f->of_float (x) == code,
                         "%04x comes back as %04x", code, f->of_float (x));
         }
     }
@@ -90,18 +115,19 @@ END_TEST
 
 START_TEST (every_midpoint_goes_to_even)
 {
-    for (int i = 0; i < 2; i++)
-        for (uint16_t code = 0; code < formats[i]->infinity; code++) {
-            double middle = (value (formats[i], code) + value (formats[i], code + 1)) / 2;
+    for (int i = 0; i < FORMATS; i++) {
+        const struct format *f = formats[i];
+        for (uint16_t code = 0; code < f->infinity; code++) {
+            double middle = (value (f, code) + value (f, code + 1)) / 2;
             uint16_t even = code % 2 ? code + 1 : code;
             float x = (float) middle;
             unit_check (x == middle, "the middle above %04x is no float", code);
-            unit_check (formats[i]->of_float (x) == even &&
-                            formats[i]->of_float (-x) == (0x8000 | even) &&
-                            formats[i]->of_float (nextafterf (x, 0)) == code &&
-                            formats[i]->of_float (nextafterf (x, INFINITY)) == code + 1,
+            unit_check (f->of_float (x) == even && f->of_float (-x) == (f->sign | even) &&
+                            f->of_float (nextafterf (x, 0)) == code &&
+                            f->of_float (nextafterf (x, INFINITY)) == code + 1,
                         "the middle above %04x is rounded wrongly", code);
         }
+    }
 }
 END_TEST
 
@@ -115,14 +141,12 @@ START_TEST (random_floats)
         if (i % 2)
             bits = (bits & 0x807fffffu) | (100 + bits % 46) << 23;
         float x = gsi_float_of_bits (bits);
-        if (isnan (x)) {
-            unit_check (isnan (gsi_float_of_f16 (gsi_f16_of_float (x))) &&
-                            isnan (gsi_float_of_bf16 (gsi_bf16_of_float (x))),
-                        "NaN %08x is lost", bits);
-            continue;
-        }
-        check_rounding (&f16, x);
-        check_rounding (&bf16, x);
+        for (int f = 0; f < FORMATS; f++)
+            if (isnan (x))
+                unit_check (isnan (formats[f]->to_float (formats[f]->of_float (x))),
+                            "NaN %08x is lost", bits);
+            else
+                check_rounding (formats[f], x);
     }
 }
 END_TEST
@@ -132,17 +156,17 @@ START_TEST (doubles_are_rounded_once)
 {
     uint64_t state = 1;
 
-    for (int i = 0; i < 2; i++) {
+    for (int i = 0; i < FORMATS; i++) {
         const struct format *f = formats[i];
         for (uint16_t code = 0; code < f->infinity; code++) {
             double middle = (value (f, code) + value (f, code + 1)) / 2;
             uint16_t even = code % 2 ? code + 1 : code;
-            unit_check (f->of_double (middle) == even &&
-                            f->of_double (-middle) == (0x8000 | even) &&
-                            f->of_double (nextafter (middle, 0)) == code &&
-                            f->of_double (nextafter (middle, INFINITY)) == code + 1 &&
-                            f->of_double (-nextafter (middle, INFINITY)) == (0x8000 | (code + 1)),
-                        "doubles beside the middle above %04x are rounded wrongly", code);
+            unit_check (
+                f->of_double (middle) == even && f->of_double (-middle) == (f->sign | even) &&
+                    f->of_double (nextafter (middle, 0)) == code &&
+                    f->of_double (nextafter (middle, INFINITY)) == code + 1 &&
+                    f->of_double (-nextafter (middle, INFINITY)) == (f->sign | (code + 1)),
+                "doubles beside the middle above %04x are rounded wrongly", code);
         }
         for (int n = 0; n < 200000; n++) {
             uint64_t bits = unit_random (&state);
@@ -160,35 +184,65 @@ END_TEST
 
 START_TEST (borders)
 {
-    static const float xs[] = {
-        0.0f,        0x1p-24f,        0x1p-25f,    0x1.000002p-25f, 0x1p-26f,
-        0x1p-14f,    0x1.ffcp15f,     65519.0f,    65519.996f,      65520.0f,
-        65536.0f,    0x1p-126f,       0x1p-149f,   0x1p-133f,       0x1p-134f,
-        0x1.fep127f, 0x1.fefffep127f, 0x1.ffp127f, 0x1.fffffep127f, INFINITY};
+    static const float xs[] = {0.0f,
+                               0x1p-24f,
+                               0x1p-25f,
+                               0x1.000002p-25f,
+                               0x1p-26f,
+                               0x1p-14f,
+                               0x1.ffcp15f,
+                               65519.0f,
+                               65519.996f,
+                               65520.0f,
+                               65536.0f,
+                               0x1p-126f,
+                               0x1p-149f,
+                               0x1p-133f,
+                               0x1p-134f,
+                               0x1.fep127f,
+                               0x1.fefffep127f,
+                               0x1.ffp127f,
+                               0x1.fffffep127f,
+                               INFINITY,
+                               448,
+                               464,
+                               0x1.d00002p8f,
+                               480,
+                               0x1p-9f,
+                               0x1p-10f,
+                               0x1.000002p-10f,
+                               57344,
+                               61439.996f,
+                               61440,
+                               0x1p-16f,
+                               0x1p-17f,
+                               0x1.000002p-17f};
 
     for (size_t i = 0; i < sizeof (xs) / sizeof (xs[0]); i++)
-        for (int sign = -1; sign <= 1; sign += 2) {
-            check_rounding (&f16, (float) sign * xs[i]);
-            check_rounding (&bf16, (float) sign * xs[i]);
-        }
+        for (int sign = -1; sign <= 1; sign += 2)
+            for (int f = 0; f < FORMATS; f++)
+                check_rounding (formats[f], (float) sign * xs[i]);
     ck_assert_uint_eq (gsi_f16_of_float (-0.0f), 0x8000);
     ck_assert_uint_eq (gsi_bf16_of_float (-0.0f), 0x8000);
     ck_assert_uint_eq (gsi_f16_of_float (65519.996f), 0x7bff);
     ck_assert_uint_eq (gsi_f16_of_float (65520.0f), 0x7c00);
     ck_assert_uint_eq (gsi_bf16_of_float (0x1.fffffep127f), 0x7f80);
+    ck_assert_uint_eq (gsi_f8_e4m3_of_float (-448), 0xfe);
+    ck_assert_uint_eq (gsi_f8_e4m3_of_float (-465), 0xff);
+    ck_assert_uint_eq (gsi_f8_e5m2_of_float (61440), 0x7c);
 }
 END_TEST
 
 START_TEST (nan_never_becomes_infinity)
 {
-    for (int i = 0; i < 2; i++)
+    for (int i = 0; i < FORMATS; i++)
         for (uint32_t low = 0; low < 23; low++)
             for (uint32_t sign = 0; sign < 2; sign++) {
                 float x = gsi_float_of_bits (sign << 31 | 0x7f800000u | 1u << low);
                 float all = gsi_float_of_bits (sign << 31 | 0x7fffffffu);
                 ck_assert (isnan (formats[i]->to_float (formats[i]->of_float (x))));
                 ck_assert (isnan (formats[i]->to_float (formats[i]->of_float (all))));
-                ck_assert_uint_eq (formats[i]->of_float (x) >> 15, sign);
+                ck_assert (!!(formats[i]->of_float (x) & formats[i]->sign) == !!sign);
             }
 }
 END_TEST

@@ -7,7 +7,7 @@
 #include "base/dtype.h"
 #include "base/log.h"
 
-static const int unknown_types[] = {0, 15, -1, 0x7fffffff};
+static const int unknown_types[] = {0, 17, -1, 0x7fffffff};
 static const int unknown_ops[] = {0, 6, -1, 0x7fffffff};
 
 START_TEST (values_stay)

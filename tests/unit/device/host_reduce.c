@@ -378,10 +378,10 @@ END_TEST
 
 START_TEST (nan_spreads)
 {
-    static const gs_dtype_t types[] = {GS_F16, GS_BF16, GS_F32, GS_F64};
+    static const gs_dtype_t types[] = {GS_F16, GS_BF16, GS_F32, GS_F64, GS_F8_E4M3, GS_F8_E5M2};
     static const double others[] = {1, -1, 0, INFINITY, -INFINITY};
 
-    for (int t = 0; t < 4; t++)
+    for (int t = 0; t < 6; t++)
         for (gs_op_t op = GS_SUM; op <= GS_MAX; op++)
             for (int place = 0; place < 3; place++)
                 for (int o = 0; o < 5; o++) {
