@@ -11,7 +11,7 @@ module gradsync_types
   integer(c_int), parameter, public :: GS_VERSION_MINOR = 1
   integer(c_int), parameter, public :: GS_VERSION_PATCH = 0
 
-  ! What a call says it did: the values of [stat].
+  ! Results of a call: the values of [stat].
   integer(c_int), parameter, public :: GS_OK = 0
   integer(c_int), parameter, public :: GS_ERR_ARG = 1
   integer(c_int), parameter, public :: GS_ERR_MISMATCH = 2

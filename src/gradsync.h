@@ -34,7 +34,7 @@ extern "C" {
 
 /* ---- 1. Results ------------------------------------------------------------------------- */
 
-/* What a call says it did; one code for each thing the caller can do about it. */
+/* Result of a call. Each code implies a different remedy. */
 typedef enum gs_status {
     GS_OK = 0,
     GS_ERR_ARG = 1,          /* an argument or a GS_* variable is wrong: correct it */

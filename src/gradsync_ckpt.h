@@ -48,7 +48,7 @@ typedef struct gs_ckpt gs_ckpt_t;
 typedef enum gs_ckpt_ranks {
     GS_CKPT_RANKS_ERROR = 0, /* it fails with GS_ERR_MISMATCH */
     GS_CKPT_RANKS_KEEP = 1,  /* it leaves them as they are on all ranks */
-    GS_CKPT_RANKS_FIRST = 2, /* ranks that there were not have what rank 0 had */
+    GS_CKPT_RANKS_FIRST = 2, /* new ranks receive rank 0's values */
     GS_CKPT_RANKS_INT_SIZED = 0x7fffffff
 } gs_ckpt_ranks_t;
 

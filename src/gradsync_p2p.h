@@ -58,7 +58,7 @@ extern "C" {
  *               ended
  *   count   in  elements; what the other end receives
  *   dtype   in  any; the same on both ends
- *   peer    in  the rank that receives; the own one only in a group that receives it, too
+ *   peer    in  the rank that receives; may be this rank, inside a group that also receives it
  *   stream  in  see above; the same for all messages of a group
  *
  * Collective  no: the peer calls gs_recv.
@@ -75,7 +75,7 @@ gs_status_t gs_send (gs_comm_t *comm, const void *buf, size_t count, gs_dtype_t 
  *   buf     out  [count] contiguous elements of [dtype]
  *   count   in   elements; what the other end sends
  *   dtype   in   any; the same on both ends
- *   peer    in   the rank that sends; the own one only in a group that sends it, too
+ *   peer    in   the rank that sends; may be this rank, inside a group that also sends it
  *   stream  in   see above; the same for all messages of a group
  *
  * Collective  no: the peer calls gs_send.

@@ -59,7 +59,7 @@ typedef enum gs_overlap {
 typedef struct gs_reducer_opts {
     size_t size;         /* sizeof (gs_reducer_opts_t) */
     const char *name;    /* shown in messages; copied; default "gradients" */
-    size_t first_bytes;  /* of the bucket launched first, at most but one gradient: 1 MiB */
+    size_t first_bytes;  /* limit of the first bucket; a larger gradient has its own: 1 MiB */
     size_t bucket_bytes; /* of the others: 25 MiB on GPUs, 4 MiB on hosts */
     size_t last_bytes;   /* of the one launched last: 1 MiB; all 25 MiB where nothing overlaps */
     gs_overlap_t overlap;
@@ -135,7 +135,7 @@ typedef enum gs_scalar_op {
  *
  *   reducer  in   not yet committed
  *   name     in   names it in messages, different from the other scalars; copied
- *   op       in   what becomes of it
+ *   op       in   how it is combined
  *   index    out  its number: 0, 1, ...; NULL if not wanted
  *
  * Returns     GS_OK; GS_ERR_ARG; GS_ERR_STATE after the commit; GS_ERR_NOMEM.
@@ -314,7 +314,7 @@ gs_status_t gs_reducer_norm (gs_reducer_t *reducer, double *norm);
  *   reducer  in      between steps
  *   params   in,out  [number of gradients] arrays of the shapes and types of the adds, in memory
  *                    of comm's device or of the host; NULL ones are left out, on all ranks alike
- *   root     in      the rank whose they are
+ *   root     in      the rank that provides the values
  *   stream   in      as gs_broadcast
  *
  * Collective  yes.

@@ -2,9 +2,8 @@
 /*
  * crc32c - the checksum of RFC 3720 (appendix B.4), also of parts that are known apart.
  *
- * A checksum is linear but for the ones it begins with and is inverted with. Without these two,
- * which we call raw, that of a whole is the exclusive or of those of its parts, each of which is
- * followed by as many zeros as there are bytes after it.
+ * CRC is affine: without initial and final inversion (raw) the parts of a whole combine by XOR,
+ * each taken as if followed by as many zeros as there are bytes after it.
  */
 #ifndef GS_BASE_CRC32C_H
 #define GS_BASE_CRC32C_H

@@ -368,7 +368,7 @@ static gs_status_t check_arrays (const struct comparison *w)
     if (w->number && !w->arrays)
         return gsi_fail (GS_ERR_ARG, "%s: arrays is NULL, but number is %zu", caller, w->number);
     if (w->number > SIZE_MAX / sizeof (struct card))
-        return gsi_fail (GS_ERR_ARG, "%s: number is %zu, which is absurd", caller, w->number);
+        return gsi_fail (GS_ERR_ARG, "%s: number is %zu: too many arrays", caller, w->number);
     for (size_t i = 0; i < w->number; i++) {
         const gs_array_t *a = &w->arrays[i];
         if (!a->name)
