@@ -67,11 +67,21 @@ static inline long double wide_absolute (wide_t x)
     return cimagl (x) == 0 ? fabsl (creall (x)) : cabsl (x);
 }
 
+/* Half the distance of subnormal numbers of a reduced type. */
+static inline long double wide_least (gs_dtype_t dtype)
+{
+    switch ((int) dtype) {
+#define GSI_REDUCED(NAME, name, value, T, exponent, fraction, ...) \
+    GSI_CASE (NAME, ldexpl (1, 1 - (1 << (exponent - 1)) - fraction));
+#include "base/dtype.def"
+    default: return 0;
+    }
+}
+
 /* What a result of the type may be off by for its own rounding, where [exact] is right. */
 static inline long double wide_rounding (gs_dtype_t dtype, wide_t exact)
 {
-    return 1.0001L * wide_epsilon (dtype) * wide_absolute (exact) +
-           (dtype == GS_F16 ? 0x1p-25L : 0);
+    return 1.0001L * wide_epsilon (dtype) * wide_absolute (exact) + wide_least (dtype);
 }
 
 /* a op b; GS_AVG is the sum. */

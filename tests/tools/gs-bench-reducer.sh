@@ -95,7 +95,7 @@ wrong 'reducer needs --model: resnet50, transformer, mlp or a file' reducer
 wrong "--mode fast: 'fast' is not one of per-tensor flat " reducer --model mlp --mode fast
 wrong "--mode flat,: '' is not one of per-tensor " reducer --model mlp --mode flat,
 wrong "--mode raw-flat: 'raw-flat' is not one of " reducer --model mlp --mode raw-flat
-wrong '--wire f32: not f16 or bf16' reducer --model mlp --wire f32
+wrong '--wire f32: not f16, bf16, f8_e4m3 or f8_e5m2' reducer --model mlp --wire f32
 wrong '--compute-us -1: not a whole number from 0 ' reducer --model mlp --compute-us -1
 wrong '--bucket-bytes 0: not a number of bytes' reducer --model mlp --bucket-bytes 0
 wrong '--rounds 3: not a whole number from 11 ' reducer --model mlp --rounds 3
