@@ -97,7 +97,7 @@ module gradsync
     gs_ckpt_add_per_rank
   use gradsync_ckpt, only: gs_ckpt_create, gs_ckpt_set_attribute, gs_ckpt_set_grid, &
     gs_ckpt_commit, gs_ckpt_write, gs_ckpt_write_async, gs_ckpt_staged, gs_ckpt_test, &
-    gs_ckpt_wait, gs_ckpt_list, gs_ckpt_read, gs_ckpt_stop_requested, gs_ckpt_destroy
+    gs_ckpt_wait, gs_ckpt_list, gs_ckpt_read, gs_stop_requested, gs_ckpt_destroy
   use gradsync_ckpt_filled, only: gs_ckpt_was_read
 
   implicit none

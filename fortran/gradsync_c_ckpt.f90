@@ -166,14 +166,14 @@ module gradsync_c_ckpt
       integer(c_int) :: st
     end function c_ckpt_read
 
-    function c_ckpt_stop_requested(ckpt, reasons, stream) &
-      bind(c, name="gs_ckpt_stop_requested") result(st)
+    function c_stop_requested(ckpt, reasons, stream) &
+      bind(c, name="gs_stop_requested") result(st)
       import :: c_int, c_intptr_t, c_ptr
       type(c_ptr), value :: ckpt
       integer(c_int), intent(inout) :: reasons
       integer(c_intptr_t), value :: stream
       integer(c_int) :: st
-    end function c_ckpt_stop_requested
+    end function c_stop_requested
 
     function c_ckpt_destroy(ckpt) bind(c, name="gs_ckpt_destroy") result(st)
       import :: c_int, c_ptr

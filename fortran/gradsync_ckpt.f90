@@ -20,7 +20,7 @@ module gradsync_ckpt
   public :: gs_ckpt_create, gs_ckpt_add_replicated, gs_ckpt_add_sharded, gs_ckpt_add_per_rank
   public :: gs_ckpt_set_attribute, gs_ckpt_set_grid, gs_ckpt_commit, gs_ckpt_write
   public :: gs_ckpt_write_async, gs_ckpt_staged, gs_ckpt_test, gs_ckpt_wait
-  public :: gs_ckpt_list, gs_ckpt_read, gs_ckpt_stop_requested, gs_ckpt_destroy
+  public :: gs_ckpt_list, gs_ckpt_read, gs_stop_requested, gs_ckpt_destroy
 
   ! For gradsync_ckpt_array and _filled; not part of module gradsync.
   public :: add_replicated, add_sharded, add_per_rank, find_plan
@@ -461,7 +461,7 @@ contains
   ! Asks whether the program should write a checkpoint and end. Collective.
   !
   !   reasons  out  0: go on; else one or more of GS_CKPT_STOP_* added up; 0 on failure
-  subroutine gs_ckpt_stop_requested(ckpt, reasons, stream, stat, errmsg)
+  subroutine gs_stop_requested(ckpt, reasons, stream, stat, errmsg)
     type(gs_ckpt), intent(in) :: ckpt
     integer(c_int), intent(out) :: reasons
     integer(c_intptr_t), intent(in), optional :: stream
@@ -471,10 +471,10 @@ contains
     integer(c_int) :: st
 
     reasons = 0
-    plan = find_plan(ckpt, 'gs_ckpt_stop_requested', st)
-    if (st == GS_OK) st = c_ckpt_stop_requested(plan, reasons, stream_or_default(stream))
+    plan = find_plan(ckpt, 'gs_stop_requested', st)
+    if (st == GS_OK) st = c_stop_requested(plan, reasons, stream_or_default(stream))
     call conclude(st, stat, errmsg)
-  end subroutine gs_ckpt_stop_requested
+  end subroutine gs_stop_requested
 
   ! Ends a plan, for all copies of [ckpt]; before gs_comm_destroy. One that was never created is
   ! ignored. While a write is under way it is refused, and nothing ends.

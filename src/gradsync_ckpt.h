@@ -470,7 +470,7 @@ typedef enum gs_ckpt_stop {
  *             collectives do.
  * Since       0.1
  */
-gs_status_t gs_ckpt_stop_requested (gs_ckpt_t *ckpt, int *reasons, gs_stream_t stream);
+gs_status_t gs_stop_requested (gs_ckpt_t *ckpt, int *reasons, gs_stream_t stream);
 
 /*
  * Ends a plan; its arrays and files stay, and the folder is free. NULL is allowed.

@@ -18,7 +18,7 @@
 #include "ckpt/signals.h"
 #include "feature/consensus.h"
 
-static const char caller[] = "gs_ckpt_stop_requested";
+static const char caller[] = "gs_stop_requested";
 
 #define MARGIN_S 60.0
 #define LOOK_NS  GSI_NS_PER_S /* between two looks for the file */
@@ -183,7 +183,7 @@ static void take_back (struct gsi_stop *s, const struct gsi_stop *before)
     *s = *before;
 }
 
-gs_status_t gs_ckpt_stop_requested (gs_ckpt_t *ckpt, int *reasons, gs_stream_t stream)
+gs_status_t gs_stop_requested (gs_ckpt_t *ckpt, int *reasons, gs_stream_t stream)
 {
     uint64_t word[WORDS] = {0};
     gs_status_t st = gsi_ckpt_ready (ckpt, caller);

@@ -309,7 +309,7 @@ static const struct call calls[] = {
     {"ckpt_write_async", TOGETHER, prepare_write, begin_write, use_plan},
     {"ckpt_read", TOGETHER, prepare_read, read_plan, NULL},
     {"ckpt_list", TOGETHER, prepare_list, list_plan, NULL},
-    {"ckpt_stop_requested", TOGETHER, prepare_write, ask_stop, NULL},
+    {"stop_requested", TOGETHER, prepare_write, ask_stop, NULL},
 };
 #define CALLS ((int) (sizeof (calls) / sizeof (calls[0])))
 

@@ -263,7 +263,7 @@ static void prepare_list (void)
 static gs_status_t ask_stop (void)
 {
     int reasons = 0;
-    gs_status_t st = gs_ckpt_stop_requested (plan, &reasons, NULL);
+    gs_status_t st = gs_stop_requested (plan, &reasons, NULL);
 
     out[0] = reasons;
     return st;

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # shellcheck disable=SC2317 # check calls the functions
 #
-# preempt.sh - jobs of slurm/templates/requeue.sbatch whose program asks gs_ckpt_stop_requested:
+# preempt.sh - jobs of slurm/templates/requeue.sbatch whose program asks gs_stop_requested:
 # signalled, preempted, out of time, stopped by a file; what is requeued goes on from its step.
 # GS_TEST_SHORT: the first three.
 

@@ -63,7 +63,7 @@ static gs_status_t run (int64_t *step, int64_t steps, const char *pause_ms, int 
     while (*step < steps && !*reasons) {
         wait_ms (pause_ms);
         sum += (double) ++*step;
-        if ((st = gs_ckpt_stop_requested (ckpt, reasons, NULL)))
+        if ((st = gs_stop_requested (ckpt, reasons, NULL)))
             return st;
     }
     return gs_ckpt_write (ckpt, *step, NULL);
@@ -88,7 +88,7 @@ int main (int argc, char **argv)
     if (!rank)
         printf ("from step %" PRId64 "\n", step);
     if (run (&step, steps, argv[3], &reasons))
-        return failed ("gs_ckpt_stop_requested");
+        return failed ("gs_stop_requested");
     if (!rank)
         printf ("to step %" PRId64 ", sum %g, reasons %d\n", step, sum, reasons);
     if (gs_ckpt_destroy (ckpt) || gs_comm_destroy (comm))

@@ -57,7 +57,7 @@ int main (void)
     if (step < 0) /* there is none: w, m and u are as they were, here 0 */
         step = 0;
     while (step < STEPS && !reasons) {
-        if (train (comm, ++step) || gs_ckpt_stop_requested (ckpt, &reasons, NULL))
+        if (train (comm, ++step) || gs_stop_requested (ckpt, &reasons, NULL))
             goto fail;
         if ((step % EVERY == 0 || reasons) && gs_ckpt_write (ckpt, step, NULL))
             goto fail;

@@ -51,7 +51,7 @@ START_TEST (stop_requested)
     unit_ok (gs_ckpt_commit (plan));
     was = plan->stop;
     ck_assert_int_eq (sigaction (SIGUSR1, NULL, &before), 0);
-    unit_fails (gs_ckpt_stop_requested (plan, NULL, NULL), GS_ERR_ARG, "reasons is NULL");
+    unit_fails (gs_stop_requested (plan, NULL, NULL), GS_ERR_ARG, "reasons is NULL");
     ck_assert_int_eq (sigaction (SIGUSR1, NULL, &after), 0);
     ck_assert_msg (before.sa_handler == after.sa_handler && before.sa_flags == after.sa_flags,
                    "a call that was refused has installed the handler");

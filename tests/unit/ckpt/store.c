@@ -374,13 +374,13 @@ START_TEST (chdirs)
     unit_ok (gs_ckpt_read (plan, GS_CKPT_LATEST, &found, NULL));
     ck_assert_int_eq (found, 5);
     ck_assert_double_eq (value, 5);
-    unit_ok (gs_ckpt_stop_requested (plan, &stop, NULL));
+    unit_ok (gs_stop_requested (plan, &stop, NULL));
     ck_assert_int_eq (stop, 0);
     ck_assert_int_eq (chdir (here), 0);
     put ("stop", "", 0);
     ck_assert_int_eq (chdir ("/"), 0);
     plan->stop.looked_ns = 0;
-    unit_ok (gs_ckpt_stop_requested (plan, &stop, NULL));
+    unit_ok (gs_stop_requested (plan, &stop, NULL));
     ck_assert_int_eq (stop, GS_CKPT_STOP_FILE);
     unit_ok (gs_ckpt_destroy (plan));
     ck_assert_int_eq (chdir (here), 0);
