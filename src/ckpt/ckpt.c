@@ -181,6 +181,14 @@ gs_status_t gs_ckpt_destroy (gs_ckpt_t *ckpt)
     return gsi_result (GS_OK);
 }
 
+gs_status_t gs_stop_requested (gs_ckpt_t *ckpt, int *reasons, gs_stream_t stream)
+{
+    gs_status_t st = gsi_ckpt_ready (ckpt, "gs_stop_requested");
+
+    return gsi_result (
+        st ? st : gsi_stop_ask (&ckpt->stop, ckpt->comm, ckpt->client.name, reasons, stream));
+}
+
 /* ---- What is added ---- */
 
 static gs_status_t check_addable (const gs_ckpt_t *c, const char *caller)

@@ -7,7 +7,7 @@
 
 #include "ckpt/h5.h"
 #include "ckpt/seal.h"
-#include "ckpt/stop.h"
+#include "stop/stop.h"
 #include "field/block.h"
 #include "feature/feature.h"
 

@@ -14,7 +14,7 @@
 #include "base/log.h"
 #include "base/status.h"
 #include "ckpt/ckpt.h"
-#include "ckpt/signals.h"
+#include "stop/signals.h"
 #include "ckpt/store.h"
 #include "feature/consensus.h"
 #include "feature/same.h"

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* ckpt_stop - names of signals; how much time a program is to leave at the end of its job. */
-#include "ckpt/stop.h"
+/* stop - names of signals; how much time a program is to leave at the end of its job. */
+#include "stop/stop.h"
 
 #include <signal.h>
 
-#include "ckpt/signals.h"
+#include "stop/signals.h"
 #include "unit/unit.h"
 
 #define BIT(number) (UINT64_C (1) << ((number) -1))
@@ -135,5 +135,5 @@ START_TEST (options)
 }
 END_TEST
 
-UNIT_SUITE ("ckpt_stop", 20, names_as_of_kill, numbers_as_of_kill, a_text_of_them,
+UNIT_SUITE ("stop", 20, names_as_of_kill, numbers_as_of_kill, a_text_of_them,
             what_is_refused, time_that_is_needed, options)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* signals - which signals the process has had. */
-#include "ckpt/signals.h"
+#include "stop/signals.h"
 
 #include <pthread.h>
 #include <signal.h>

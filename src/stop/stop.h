@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* stop - whether a program is to write a checkpoint and end: a signal, its time, a file. */
-#ifndef GS_CKPT_STOP_H
-#define GS_CKPT_STOP_H
+/* stop - whether a program is to end: a signal, the end of its job, a file. */
+#ifndef GS_STOP_STOP_H
+#define GS_STOP_STOP_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
 #include "gradsync.h"
 
-/* What a plan knows of it. All but the first four are rank 0's. */
+/* What one who asks knows of it. All but the first four are rank 0's. */
 struct gsi_stop {
     uint64_t signals; /* that count, see signals.h */
     double margin_s;
@@ -34,4 +34,9 @@ void gsi_stop_note_write (struct gsi_stop *s, int64_t ns);
 /* How long before the end of the job the program must begin to stop. */
 double gsi_stop_needed_s (const struct gsi_stop *s);
 
-#endif /* GS_CKPT_STOP_H */
+/* Collective, gs_stop_requested: texts begin with [name], who asks. What fails changes nothing.
+ */
+gs_status_t gsi_stop_ask (struct gsi_stop *s, gs_comm_t *comm, const char *name, int *reasons,
+                          gs_stream_t stream);
+
+#endif /* GS_STOP_STOP_H */

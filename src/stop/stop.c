@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* stop - whether a program is to write a checkpoint and end: a signal, its time, a file. */
-#include "ckpt/stop.h"
+/* stop - whether a program is to end: a signal, the end of its job, a file. */
+#include "stop/stop.h"
 
-#include <errno.h>
-#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,11 +12,8 @@
 #include "base/env.h"
 #include "base/log.h"
 #include "base/status.h"
-#include "ckpt/ckpt.h"
-#include "ckpt/signals.h"
 #include "feature/consensus.h"
-
-static const char caller[] = "gs_stop_requested";
+#include "stop/signals.h"
 
 #define MARGIN_S 60.0
 #define LOOK_NS  GSI_NS_PER_S /* between two looks for the file */
@@ -122,47 +117,39 @@ static void look_for_stop (struct gsi_stop *s, uint64_t *word)
     word[FILE_THERE] = s->has_file;
 }
 
-/* ---- What is told ---- */
-
-static void tell_signal (const gs_ckpt_t *c, uint64_t word)
-{
-    int rank = (int) (UINT32_MAX - (uint32_t) word);
-
-    gsi_log (GS_LOG_WARN, "ckpt", "%s stops: rank %d (host %s) has received %s", c->client.name,
-             rank, gs_comm_host_of (c->comm, rank),
-             gsi_signals_name (UINT64_C (1) << ((word >> 32) - 1)));
-}
-
-static void tell_time (const gs_ckpt_t *c, bool first)
-{
-    const struct gsi_stop *s = &c->stop;
-
-    gsi_log (GS_LOG_WARN, "ckpt",
-             "%s stops: the job ends in %.1f s, and %.1f s are needed: %.3f s between two calls, "
-             "1.5 times %.3f s for a checkpoint, and stop_margin_s %g%s",
-             c->client.name, left_s (s), gsi_stop_needed_s (s), s->longest_call_s,
-             s->longest_write_s, s->margin_s,
-             first
-                 ? ". It was so near from the first call on, and nothing will be done: give the "
-                   "job more time, or a smaller margin; or GS_JOB_END is of another job"
-                 : "");
-}
-
-static void tell_file (const gs_ckpt_t *c, bool first)
-{
-    gsi_log (GS_LOG_WARN, "ckpt", "%s stops: there is a file %s%s", c->client.name, c->stop.file,
-             first
-                 ? ". It was there before this job asked, which therefore stops at once, and so "
-                   "does each after it: remove the file"
-                 : "");
-}
-
 /* ---- The call ---- */
 
-/* What this rank knows. */
-static void ask (gs_ckpt_t *c, uint64_t *word)
+/* Why, in the first call that says so. [first]: it is the first of all. */
+static void log_reasons (const struct gsi_stop *s, gs_comm_t *comm, const char *name,
+                         const uint64_t *word, bool first)
 {
-    struct gsi_stop *s = &c->stop;
+    int rank = (int) (UINT32_MAX - (uint32_t) word[SIGNAL]);
+
+    if (word[SIGNAL])
+        gsi_log (GS_LOG_WARN, "ckpt", "%s stops: rank %d (host %s) has received %s", name, rank,
+                 gs_comm_host_of (comm, rank),
+                 gsi_signals_name (UINT64_C (1) << ((word[SIGNAL] >> 32) - 1)));
+    if (word[TIME])
+        gsi_log (GS_LOG_WARN, "ckpt",
+                 "%s stops: the job ends in %.1f s, and %.1f s are needed: %.3f s between two "
+                 "calls, 1.5 times %.3f s for a checkpoint, and stop_margin_s %g%s",
+                 name, left_s (s), gsi_stop_needed_s (s), s->longest_call_s, s->longest_write_s,
+                 s->margin_s,
+                 first
+                     ? ". It was so near from the first call on, and nothing will be done: give "
+                       "the job more time, or a smaller margin; or GS_JOB_END is of another job"
+                     : "");
+    if (word[FILE_THERE])
+        gsi_log (GS_LOG_WARN, "ckpt", "%s stops: there is a file %s%s", name, s->file,
+                 first
+                     ? ". It was there before this job asked, which therefore stops at once, and "
+                       "so does each after it: remove the file"
+                     : "");
+}
+
+/* What this rank knows. */
+static void ask (struct gsi_stop *s, int rank, uint64_t *word)
+{
     uint64_t came;
 
     if (!s->asked)
@@ -170,49 +157,34 @@ static void ask (gs_ckpt_t *c, uint64_t *word)
     s->asked = true;
     if ((came = gsi_signals_seen (s->signals)))
         word[SIGNAL] =
-            ((uint64_t) __builtin_ctzll (came) + 1) << 32 | (UINT32_MAX - (uint32_t) c->rank);
-    if (!c->rank)
+            ((uint64_t) __builtin_ctzll (came) + 1) << 32 | (UINT32_MAX - (uint32_t) rank);
+    if (!rank)
         look_for_stop (s, word);
 }
 
-/* All is as it was before a call that failed. */
-static void take_back (struct gsi_stop *s, const struct gsi_stop *before)
+gs_status_t gsi_stop_ask (struct gsi_stop *s, gs_comm_t *comm, const char *name, int *reasons,
+                          gs_stream_t stream)
 {
-    if (s->asked && !before->asked)
-        gsi_signals_close (s->signals);
-    *s = *before;
-}
-
-gs_status_t gs_stop_requested (gs_ckpt_t *ckpt, int *reasons, gs_stream_t stream)
-{
+    static const char caller[] = "gs_stop_requested";
+    const struct gsi_stop before = *s;
+    int rank = gs_comm_rank (comm);
     uint64_t word[WORDS] = {0};
-    gs_status_t st = gsi_ckpt_ready (ckpt, caller);
-    struct gsi_stop *s, before;
-    bool first, news;
-    int found = 0;
+    gs_status_t st = GS_OK;
 
-    if (st)
-        return gsi_result (st);
-    s = &ckpt->stop;
-    before = *s;
-    first = !before.asked;
     if (reasons)
-        ask (ckpt, word);
+        ask (s, rank, word);
     else
         st = gsi_fail (GS_ERR_ARG, "%s: reasons is NULL", caller);
-    if ((st = gsi_consensus_most (ckpt->comm, caller, st, word, WORDS, stream))) {
-        take_back (s, &before);
-        return gsi_result (st);
+    if ((st = gsi_consensus_most (comm, caller, st, word, WORDS, stream))) {
+        if (s->asked && !before.asked)
+            gsi_signals_close (s->signals);
+        *s = before;
+        return st;
     }
+    if (!s->reasons && !rank)
+        log_reasons (s, comm, name, word, !before.asked);
     for (int i = 0; i < WORDS; i++)
-        found |= word[i] ? reason_of[i] : 0;
-    news = !s->reasons && !ckpt->rank;
-    if (news && word[SIGNAL])
-        tell_signal (ckpt, word[SIGNAL]);
-    if (news && word[TIME])
-        tell_time (ckpt, first);
-    if (news && word[FILE_THERE])
-        tell_file (ckpt, first);
-    *reasons = s->reasons |= found;
-    return gsi_result (GS_OK);
+        s->reasons |= word[i] ? reason_of[i] : 0;
+    *reasons = s->reasons;
+    return GS_OK;
 }

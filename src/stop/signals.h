@@ -5,8 +5,8 @@
  *
  * A set of signals is a mask: bit n - 1 stands for signal n.
  */
-#ifndef GS_CKPT_SIGNALS_H
-#define GS_CKPT_SIGNALS_H
+#ifndef GS_STOP_SIGNALS_H
+#define GS_STOP_SIGNALS_H
 
 #include <stddef.h>
 #include <stdint.h>
@@ -31,4 +31,4 @@ void gsi_signals_close (uint64_t mask);
  * whether the handlers are still there; where not, warns and installs them again. */
 uint64_t gsi_signals_seen (uint64_t mask);
 
-#endif /* GS_CKPT_SIGNALS_H */
+#endif /* GS_STOP_SIGNALS_H */
