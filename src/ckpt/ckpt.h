@@ -5,11 +5,10 @@
 
 #include <stdbool.h>
 
-#include "ckpt/h5.h"
-#include "ckpt/seal.h"
-#include "stop/stop.h"
-#include "field/block.h"
+#include "ckpt/own.h"
+#include "ckpt/region.h"
 #include "feature/feature.h"
+#include "stop/stop.h"
 
 #define GSI_CKPT_MAGIC 0x67734350
 
@@ -28,19 +27,6 @@ struct gsi_ckpt_array {
     bool on_gpu;
     bool filled; /* by the last read */
 };
-
-/* Data sets of our own, behind those of the arrays. */
-enum gsi_ckpt_own {
-    GSI_SET_INDEX,
-    GSI_SET_STEP,
-    GSI_SET_TIME,
-    GSI_SET_RANKS,
-    GSI_SET_PARTS, /* (parts) */
-    GSI_SET_MAP,   /* (parts) */
-    GSI_SET_BLOCKS,
-    GSI_SET_SEAL
-};
-#define GSI_OWN_SETS 8
 
 /* Where arrays are copied to, so that the program may change them. */
 struct gsi_staging {
@@ -63,7 +49,6 @@ struct gsi_coming {
     uint64_t *parts; /* [2 * size] room to hear of that */
 };
 
-struct gsi_region;
 struct gsi_remover;
 struct gsi_save;
 
@@ -89,21 +74,16 @@ struct gs_ckpt {
     struct gsi_h5_grid grid; /* of all fields */
 
     /* The files, from the commit on. That which is sealed has a data set for each array, and
-     * those of GSI_SET_*; it is the only one, or it tells of parts, one for each node. */
+     * those of [own]; it is the only one, or it tells of parts, one for each node. */
     struct gsi_h5_set *set; /* [room + GSI_OWN_SETS] */
-    bool has_own_sets;
+    struct gsi_own own;
     struct gsi_h5_image sealed, mine; /* and that of this node's part, on its first rank */
-    struct gsi_seal_part *parts;      /* [nodes] */
     int nodes, node;                  /* 0 and 0: there are no parts */
-    uint64_t *map;                    /* [regions * map_words] as the sealed file has them */
-    size_t map_words;
-    struct gsi_seal_block *block; /* [blocks] of the data, */
-    size_t blocks, data_blocks;   /* of which the first are of the arrays, the others own.h's */
-    struct gsi_region *region;    /* [regions] of the data, those of an array behind each other */
+    struct gsi_region *region; /* [regions] of the data, those of an array behind each other */
     size_t regions, *first_region; /* [arrays + 1] */
     int writer, writers; /* of replicated arrays: the number of this rank, -1 if it is none */
-    uint32_t *raw;       /* [blocks] room for checksums of what this rank has of them, */
-    uint8_t *bits;       /* [32 * blocks] and for their exclusive or */
+    uint32_t *raw;       /* [own.blocks] room for checksums of what this rank has of them, */
+    uint8_t *bits;       /* [32 * own.blocks] and for their exclusive or */
     uint64_t *digest; /* [3 * arrays] of replicated ones: this rank's, and room to compare them */
 
     struct gsi_save *save; /* that is under way */
@@ -127,9 +107,20 @@ int64_t gsi_ckpt_until_ns (const gs_ckpt_t *ckpt);
 /* After how long ranks that wait for file systems tell each other that they are still there. */
 int64_t gsi_ckpt_slice_ns (const gs_ckpt_t *ckpt);
 
-/* layout.c. Collective: where all that was added goes in the files; and gives back what that has
- * made. */
-gs_status_t gsi_ckpt_lay_out (gs_ckpt_t *ckpt, const char *caller);
-void gsi_ckpt_undo (gs_ckpt_t *ckpt);
+/* ---- Which elements are whose, in share.c ---- */
+
+/* All of array [i], of [ranks] if it is one per rank; [mine] is empty. */
+void gsi_view_open (const gs_ckpt_t *c, int i, uint64_t ranks, struct gsi_view *view);
+
+/* What this rank writes of it; and what it reads, of one per rank what rank [slot] has written.
+ */
+void gsi_view_to_write (const gs_ckpt_t *c, int i, struct gsi_view *view);
+void gsi_view_to_read (const gs_ckpt_t *c, int i, uint64_t ranks, int slot,
+                       struct gsi_view *view);
+
+/* Elements of a replicated array that is shared out to [number]: of the one of [index], in turns
+ * by array. */
+void gsi_view_share (const gs_ckpt_t *c, int i, int index, int number, size_t *begin,
+                     size_t *count);
 
 #endif /* GS_CKPT_CKPT_H */

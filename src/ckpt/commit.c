@@ -13,7 +13,7 @@
 #include "base/hash.h"
 #include "base/log.h"
 #include "base/status.h"
-#include "ckpt/ckpt.h"
+#include "ckpt/layout.h"
 #include "stop/signals.h"
 #include "ckpt/store.h"
 #include "feature/consensus.h"

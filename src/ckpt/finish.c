@@ -10,7 +10,6 @@
 
 #include "base/clock.h"
 #include "ckpt/file.h"
-#include "ckpt/own.h"
 #include "ckpt/save.h"
 #include "ckpt/store.h"
 #include "feature/consensus.h"
@@ -79,16 +78,17 @@ static gs_status_t gather_sums (const struct gsi_save *s, gs_stream_t stream)
     gs_ckpt_t *c = s->c;
     gs_status_t st;
 
-    for (size_t b = 0; b < c->blocks; b++)
+    for (size_t b = 0; b < c->own.blocks; b++)
         for (int k = 0; k < 32; k++)
             c->bits[32 * b + (size_t) k] = c->raw[b] >> k & 1;
-    if ((st = gs_reduce (c->comm, c->bits, c->bits, 32 * c->blocks, GS_U8, GS_SUM, 0, stream)))
+    if ((st =
+             gs_reduce (c->comm, c->bits, c->bits, 32 * c->own.blocks, GS_U8, GS_SUM, 0, stream)))
         return st;
-    for (size_t b = 0; b < c->blocks && !c->rank; b++) {
+    for (size_t b = 0; b < c->own.blocks && !c->rank; b++) {
         uint32_t raw = 0;
         for (int k = 0; k < 32; k++)
             raw |= (uint32_t) (c->bits[32 * b + (size_t) k] & 1) << k;
-        c->block[b].crc = raw ^ gsi_crc32c_zeros (c->block[b].bytes);
+        c->own.block[b].crc = raw ^ gsi_crc32c_zeros (c->own.block[b].bytes);
     }
     return GS_OK;
 }
@@ -107,11 +107,10 @@ static gs_status_t write_seal (const struct gsi_save *s)
 {
     gs_status_t st = gsi_store_hold (s->c);
     int fd = s->c->coming.sealed;
-    struct gsi_own own;
+    struct gsi_own own = s->c->own;
 
     if (st)
         return st;
-    gsi_own_of (s->c, &own);
     own.step = s->step;
     own.time = gsi_wall_ns ();
     st = gsi_own_write (&own, fd, s->sealed);

@@ -3,7 +3,7 @@
 #ifndef GS_CKPT_IMAGE_H
 #define GS_CKPT_IMAGE_H
 
-#include "ckpt/ckpt.h"
+#include "ckpt/h5.h"
 
 /* Lays out a file with these sets, see gsi_h5_lay_out, in memory, or perhaps in [folder]; and
  * with the last of them at its end. */

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* layout - which files there are, and where in them all that was added goes. */
+#include "ckpt/layout.h"
+
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,8 +12,6 @@
 #include "base/log.h"
 #include "base/status.h"
 #include "ckpt/image.h"
-#include "ckpt/own.h"
-#include "ckpt/region.h"
 #include "ckpt/remover.h"
 #include "ckpt/save.h"
 #include "ckpt/store.h"
@@ -149,41 +149,59 @@ static gs_status_t make_regions (struct layout_work *w)
 
 /* ---- Our own data sets ---- */
 
+/* Words of a row of the map: it has room for the array of most dimensions. */
+static size_t count_map_words (const gs_ckpt_t *c)
+{
+    int most = 1;
+
+    for (int i = 0; i < c->arrays; i++) {
+        struct gsi_view view;
+        gsi_view_open (c, i, 0, &view);
+        most = view.dims > most ? view.dims : most;
+    }
+    return (size_t) (GSI_MAP_HEAD + 2 * most);
+}
+
 static gs_status_t add_own_sets (struct layout_work *w)
 {
     gs_ckpt_t *c = w->c;
     const struct gsi_region *last = c->regions ? &c->region[c->regions - 1] : NULL;
-    struct gsi_own own;
-    gs_status_t st;
 
-    c->data_blocks = last ? last->first + gsi_seal_blocks (last->bytes) : 0;
-    gsi_own_of (c, &own);
-    c->has_own_sets = true;
-    st = gsi_own_define (&own, w->caller);
-    c->blocks = own.blocks;
-    return st;
+    c->own = (struct gsi_own){
+        .set = &c->set[c->arrays],
+        .arrays = (size_t) c->arrays,
+        .grid = &c->grid,
+        .image = &c->sealed,
+        .ranks = c->size,
+        .data_blocks = last ? last->first + gsi_seal_blocks (last->bytes) : 0,
+        .parts = (size_t) c->nodes,
+        .regions = c->nodes ? c->regions : 0,
+        .map_words = c->nodes ? count_map_words (c) : 0,
+    };
+    return gsi_own_define (&c->own, w->caller);
 }
 
 static gs_status_t layout_memory (struct layout_work *w)
 {
     gs_ckpt_t *c = w->c;
-    size_t arrays = (size_t) c->arrays, nodes = (size_t) c->nodes;
+    struct gsi_own *own = &c->own;
+    size_t arrays = (size_t) c->arrays;
 
     if (!gsi_fault ("ckpt.memory")) {
-        c->block = calloc (c->blocks, sizeof (*c->block));
-        c->raw = calloc (c->blocks, sizeof (*c->raw));
-        c->bits = calloc (c->blocks, 32);
+        own->block = calloc (own->blocks, sizeof (*own->block));
+        own->part = calloc (own->parts + 1, sizeof (*own->part));
+        own->map = calloc (own->regions + 1, (own->map_words + 1) * sizeof (*own->map));
+        c->raw = calloc (own->blocks, sizeof (*c->raw));
+        c->bits = calloc (own->blocks, 32);
         c->digest = calloc (arrays, 3 * sizeof (*c->digest));
-        c->parts = calloc (nodes + 1, sizeof (*c->parts));
         c->coming.parts = calloc ((size_t) c->size, 2 * sizeof (*c->coming.parts));
-        c->map = calloc (c->regions + 1, c->map_words * sizeof (*c->map));
-        w->offset = calloc (c->regions + GSI_OWN_SETS + 1 + 3 * nodes, sizeof (*w->offset));
+        w->offset = calloc (c->regions + GSI_OWN_SETS + 1 + 3 * own->parts, sizeof (*w->offset));
     }
-    if (c->block && c->raw && c->bits && c->digest && c->parts && c->coming.parts && c->map &&
-        w->offset)
+    if (own->block && own->part && own->map && c->raw && c->bits && c->digest &&
+        c->coming.parts && w->offset)
         return GS_OK;
     return gsi_fail (GS_ERR_NOMEM, "%s: no memory for the checksums of %zu blocks", w->caller,
-                     c->blocks);
+                     own->blocks);
 }
 
 /* ---- Files ---- */
@@ -268,7 +286,7 @@ static gs_status_t lay_out_part (struct layout_work *w)
     for (size_t i = 0; i < c->regions; i++)
         if (c->region[i].part == (uint64_t) c->node)
             c->region[i].offset = w->part_set[n++].offset;
-    c->parts[c->node] =
+    c->own.part[c->node] =
         (struct gsi_seal_part){.file_bytes = c->mine.file_bytes,
                                .image_bytes = c->mine.bytes,
                                .image_crc = gsi_crc32c (0, c->mine.data, c->mine.bytes)};
@@ -324,7 +342,7 @@ static gs_status_t share (struct layout_work *w)
     for (size_t i = 0; i < GSI_OWN_SETS; i++)
         w->offset[own + i] = c->set[(size_t) c->arrays + i].offset;
     w->offset[parts - 1] = c->sealed.file_bytes;
-    memcpy (&w->offset[parts], c->parts, (size_t) c->nodes * sizeof (*c->parts));
+    memcpy (&w->offset[parts], c->own.part, c->own.parts * sizeof (*c->own.part));
     if ((st = gs_allreduce (c->comm, w->offset, n, GS_U64, GS_MAX, NULL)))
         return st;
     for (size_t i = 0; i < c->regions; i++)
@@ -332,18 +350,16 @@ static gs_status_t share (struct layout_work *w)
     for (size_t i = 0; i < GSI_OWN_SETS; i++)
         c->set[(size_t) c->arrays + i].offset = w->offset[own + i];
     c->sealed.file_bytes = w->offset[parts - 1];
-    memcpy (c->parts, &w->offset[parts], (size_t) c->nodes * sizeof (*c->parts));
+    memcpy (c->own.part, &w->offset[parts], c->own.parts * sizeof (*c->own.part));
     return GS_OK;
 }
 
-static void fill_table (gs_ckpt_t *c)
+static void fill_table (const gs_ckpt_t *c)
 {
-    struct gsi_own own;
-
     for (size_t i = 0; i < c->regions; i++)
-        gsi_seal_rows (&c->block[c->region[i].first], c->region[i].offset, c->region[i].bytes);
-    gsi_own_of (c, &own);
-    gsi_own_fill (&own);
+        gsi_seal_rows (&c->own.block[c->region[i].first], c->region[i].offset,
+                       c->region[i].bytes);
+    gsi_own_fill (&c->own);
 }
 
 /* The place of an array's data set among all of them, by path. */
@@ -356,14 +372,14 @@ static uint64_t set_position (const gs_ckpt_t *c, uint64_t array)
     return place;
 }
 
-static void fill_map (gs_ckpt_t *c)
+static void fill_map (const gs_ckpt_t *c)
 {
-    size_t dims = (c->map_words - GSI_MAP_HEAD) / 2;
+    size_t dims = (c->own.map_words - GSI_MAP_HEAD) / 2;
     uint64_t place = 0;
 
-    for (size_t i = 0; i < c->regions; i++) {
+    for (size_t i = 0; i < c->own.regions; i++) {
         const struct gsi_region *r = &c->region[i];
-        uint64_t *row = &c->map[i * c->map_words];
+        uint64_t *row = &c->own.map[i * c->own.map_words];
         if (i == c->first_region[r->array])
             place = set_position (c, r->array);
         memcpy (row, (uint64_t[]){place, r->part, r->offset, r->bytes, r->first},
@@ -413,13 +429,6 @@ static gs_status_t carry_out (struct layout_work *w)
     if ((st = layout_agree (w, st)) || (st = choose_layout (w)) || (st = find_writers (w)) ||
         (st = make_regions (w)))
         return st;
-    c->map_words = GSI_MAP_HEAD + 2;
-    for (int i = 0; i < c->arrays; i++) {
-        struct gsi_view view;
-        gsi_view_open (c, i, 0, &view);
-        if (c->map_words < (size_t) (GSI_MAP_HEAD + 2 * view.dims))
-            c->map_words = (size_t) (GSI_MAP_HEAD + 2 * view.dims);
-    }
     return make_files (w);
 }
 
@@ -442,11 +451,10 @@ gs_status_t gsi_ckpt_lay_out (gs_ckpt_t *ckpt, const char *caller)
 
 void gsi_ckpt_undo (gs_ckpt_t *c)
 {
-    for (int i = 0; i < GSI_OWN_SETS && c->has_own_sets; i++)
-        gsi_h5_set_clear (&c->set[c->arrays + i]);
+    for (int i = 0; i < GSI_OWN_SETS && c->own.set; i++)
+        gsi_h5_set_clear (&c->own.set[i]);
     for (int i = 0; i < c->arrays; i++)
         gsi_h5_set_forget (&c->set[i]);
-    c->has_own_sets = false;
     if (!c->hung) { /* else a thread has them */
         if (!gsi_remover_close (c->remover, gsi_ckpt_until_ns (c)) || !gsi_save_drop (c))
             gsi_log (GS_LOG_WARN, "ckpt", "%s: its lock stays: the file system holds a thread",
@@ -456,19 +464,17 @@ void gsi_ckpt_undo (gs_ckpt_t *c)
     }
     gsi_h5_image_clear (&c->sealed);
     gsi_h5_image_clear (&c->mine);
-    free (c->parts);
+    free (c->own.part);
+    free (c->own.map);
+    free (c->own.block);
+    c->own = (struct gsi_own){.set = NULL};
     free (c->coming.parts);
-    free (c->map);
-    free (c->block);
     free (c->region);
     free (c->first_region);
     free (c->raw);
     free (c->bits);
     free (c->digest);
-    c->parts = NULL;
-    c->coming.parts = NULL;
-    c->map = c->digest = NULL;
-    c->block = NULL;
+    c->coming.parts = c->digest = NULL;
     c->region = NULL;
     c->first_region = NULL;
     c->regions = 0;

@@ -10,28 +10,9 @@
 #include "ckpt/file.h"
 #include "ckpt/index.h"
 
-void gsi_own_of (const gs_ckpt_t *c, struct gsi_own *own)
-{
-    *own = (struct gsi_own){.set = &c->set[c->arrays],
-                            .arrays = (size_t) c->arrays,
-                            .grid = &c->grid,
-                            .data_blocks = c->data_blocks,
-                            .blocks = c->blocks,
-                            .block = c->block,
-                            .image = &c->sealed,
-                            .ranks = c->size};
-    if (!c->nodes)
-        return;
-    own->parts = (size_t) c->nodes;
-    own->part = c->parts;
-    own->regions = c->regions;
-    own->map_words = c->map_words;
-    own->map = c->map;
-}
-
 /* ---- What they are ---- */
 
-static gs_status_t define (const struct gsi_own *own, enum gsi_ckpt_own which, const char *path,
+static gs_status_t define (const struct gsi_own *own, enum gsi_own_set which, const char *path,
                            const size_t *shape, const char *caller)
 {
     struct gsi_h5_set *set = &own->set[which];

@@ -6,7 +6,20 @@
 #ifndef GS_CKPT_OWN_H
 #define GS_CKPT_OWN_H
 
-#include "ckpt/ckpt.h"
+#include "ckpt/h5.h"
+#include "ckpt/seal.h"
+
+enum gsi_own_set {
+    GSI_SET_INDEX,
+    GSI_SET_STEP,
+    GSI_SET_TIME,
+    GSI_SET_RANKS,
+    GSI_SET_PARTS, /* (parts) */
+    GSI_SET_MAP,   /* (parts) */
+    GSI_SET_BLOCKS,
+    GSI_SET_SEAL
+};
+#define GSI_OWN_SETS 8
 
 struct gsi_own {
     struct gsi_h5_set *set; /* [GSI_OWN_SETS] behind those of the arrays, */
@@ -16,13 +29,10 @@ struct gsi_own {
     struct gsi_seal_block *block; /* [blocks] */
     const struct gsi_h5_image *image;
     int64_t step, time, ranks;
-    const struct gsi_seal_part *part; /* [parts] */
-    const uint64_t *map;              /* [regions * map_words] */
+    struct gsi_seal_part *part;       /* [parts] */
+    uint64_t *map;                    /* [regions * map_words] */
     size_t parts, regions, map_words; /* 0 in a file that has its data itself */
 };
-
-/* That of the files of a plan; not the step, nor the time. */
-void gsi_own_of (const gs_ckpt_t *c, struct gsi_own *own);
 
 /* Makes the sets, with paths and shapes, and counts the blocks; texts begin with [caller].
  * GS_ERR_NOMEM. */

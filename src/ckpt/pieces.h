@@ -6,7 +6,7 @@
 #ifndef GS_CKPT_PIECES_H
 #define GS_CKPT_PIECES_H
 
-#include "ckpt/region.h"
+#include "ckpt/ckpt.h"
 
 struct gsi_pieces {
     const gs_ckpt_t *c;

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * region - where the elements of arrays lie in files, and which of them are whose. Pure
- * arithmetic.
+ * region - where the elements of arrays lie in files. Pure arithmetic.
  *
  * To all of this a sharded array has its own dimensions; one per rank has two, the rank and what
  * each has; and a replicated one has one.
@@ -9,7 +8,7 @@
 #ifndef GS_CKPT_REGION_H
 #define GS_CKPT_REGION_H
 
-#include "ckpt/ckpt.h"
+#include "field/block.h"
 
 /* A box of an array that lies in one piece in a file. In words, to be told to others. */
 struct gsi_region {
@@ -29,20 +28,6 @@ struct gsi_view {
     struct gsi_block mine; /* contiguous in memory, */
     size_t base;           /* from this byte of the array on */
 };
-
-/* All of array [i], of [ranks] if it is one per rank; [mine] is empty. */
-void gsi_view_open (const gs_ckpt_t *c, int i, uint64_t ranks, struct gsi_view *view);
-
-/* What this rank writes of it; and what it reads, of one per rank what rank [slot] has written.
- */
-void gsi_view_to_write (const gs_ckpt_t *c, int i, struct gsi_view *view);
-void gsi_view_to_read (const gs_ckpt_t *c, int i, uint64_t ranks, int slot,
-                       struct gsi_view *view);
-
-/* Elements of a replicated array that is shared out to [number]: of the one of [index], in turns
- * by array. */
-void gsi_view_share (const gs_ckpt_t *c, int i, int index, int number, size_t *begin,
-                     size_t *count);
 
 /* Bytes that follow each other in memory and in a region. */
 struct gsi_part {

@@ -15,7 +15,7 @@
 #include "base/status.h"
 #include "base/thread.h"
 #include "ckpt/file.h"
-#include "ckpt/store.h"
+#include "ckpt/seal.h"
 
 struct entry {
     char *path;

@@ -18,6 +18,10 @@
 #define GSI_SEAL_VERSION 1
 #define GSI_BLOCK_BYTES  ((size_t) 8 << 20)
 
+/* Files of a checkpoint that is a folder. */
+#define GSI_PART_NAME "part-%04d.h5"
+#define GSI_SEALED    "index.h5"
+
 struct gsi_seal {
     uint64_t magic, version;
     uint64_t file_bytes;

@@ -14,7 +14,6 @@
 #include "base/status.h"
 #include "ckpt/file.h"
 #include "ckpt/index.h"
-#include "ckpt/store.h"
 
 static gs_status_t source_damaged (const struct gsi_source *s, const char *what)
 {

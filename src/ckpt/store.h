@@ -5,10 +5,8 @@
 
 #include "ckpt/ckpt.h"
 
-#define GSI_PART_NAME "part-%04d.h5"
-#define GSI_SEALED    "index.h5" /* of a folder */
-#define GSI_COMING    ".tmp" /* the end of the name of what is not complete, or to be removed */
-#define GSI_OLD       ".old" /* of a folder that a new one takes the place of */
+#define GSI_COMING ".tmp" /* the end of the name of what is not complete, or to be removed */
+#define GSI_OLD    ".old" /* of a folder that a new one takes the place of */
 
 /* Makes it if the plan is to. GS_ERR_IO if there is no folder. */
 gs_status_t gsi_store_check_folder (const gs_ckpt_t *c, const char *caller);

@@ -155,7 +155,7 @@ static void report (const struct gsi_save *s)
     double seconds = (double) (gsi_now_ns () - s->begin_ns) / 1e9;
 
     for (int n = 0; n < s->c->nodes; n++)
-        bytes += (size_t) s->c->parts[n].file_bytes;
+        bytes += (size_t) s->c->own.part[n].file_bytes;
     if (!s->c->rank)
         gsi_log (GS_LOG_INFO, "ckpt", "step %" PRId64 ": %zu bytes on disk after %.3f s", s->step,
                  bytes, seconds);

@@ -41,7 +41,7 @@ static uint64_t number_of (const gs_ckpt_t *c)
 static gs_status_t open_made (const struct gsi_save *s, int flags, int *fd)
 {
     const gs_ckpt_t *c = s->c;
-    uint64_t bytes = c->nodes ? c->parts[c->node].file_bytes : c->sealed.file_bytes;
+    uint64_t bytes = c->nodes ? c->own.part[c->node].file_bytes : c->sealed.file_bytes;
     uint64_t number = number_of (c);
     struct stat facts;
     gs_status_t st = gsi_file_open (AT_FDCWD, s->path, O_WRONLY | O_NONBLOCK | flags, number, fd);
@@ -181,7 +181,7 @@ static gs_status_t write_pieces (struct writer *w)
     if (st)
         return st;
     memset (c->digest, 0, (size_t) c->arrays * sizeof (*c->digest));
-    gsi_tally_begin (&w->tally, c->raw, c->blocks);
+    gsi_tally_begin (&w->tally, c->raw, c->own.blocks);
     st = gsi_pieces_each (&w->save->pieces, write_piece, w);
     gsi_tally_end (&w->tally);
     if (!st && w->fd >= 0 && fdatasync (w->fd))
@@ -208,7 +208,7 @@ static gs_status_t sync_name (const struct gsi_save *s)
 /* Whether this rank's node has any data. */
 static bool has_file (const gs_ckpt_t *c)
 {
-    return !c->nodes || c->parts[c->node].file_bytes;
+    return !c->nodes || c->own.part[c->node].file_bytes;
 }
 
 /* N.B. A failed sync is final: the pages that it could not write count as clean from then on. */

@@ -7,20 +7,6 @@
 #include "base/dims.h"
 #include "base/status.h"
 
-bool gsi_block_is_empty (const struct gsi_block *block)
-{
-    return !block->extents[0];
-}
-
-size_t gsi_block_count (const struct gsi_block *block, int dims)
-{
-    size_t count = 1;
-
-    for (int d = 0; d < dims; d++)
-        count *= block->extents[d];
-    return count;
-}
-
 int gsi_block_first_whole (const struct gsi_block *block, int dims, const uint64_t *shape)
 {
     int d = dims - 1;

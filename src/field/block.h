@@ -24,8 +24,19 @@ struct gsi_blocks {
     size_t stride;
 };
 
-bool gsi_block_is_empty (const struct gsi_block *block);
-size_t gsi_block_count (const struct gsi_block *block, int dims);
+static inline bool gsi_block_is_empty (const struct gsi_block *block)
+{
+    return !block->extents[0];
+}
+
+static inline size_t gsi_block_count (const struct gsi_block *block, int dims)
+{
+    size_t count = 1;
+
+    for (int d = 0; d < dims; d++)
+        count *= block->extents[d];
+    return count;
+}
 
 /* The first dimension from which on the block's elements follow each other in the field. */
 int gsi_block_first_whole (const struct gsi_block *block, int dims, const uint64_t *shape);

@@ -10,7 +10,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "ckpt/store.h"
 #include "tools/ckpt_look.h"
 
 #define SLOW_BLOCKS 128 /* a GiB: from here on it shows how far it is */

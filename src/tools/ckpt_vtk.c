@@ -12,7 +12,6 @@
 #include <unistd.h>
 
 #include "base/plain.h"
-#include "ckpt/store.h"
 
 #define SHARDED "/sharded/"
 

@@ -12,7 +12,6 @@
 
 #include "base/plain.h"
 #include "ckpt/flatten.h"
-#include "ckpt/store.h"
 #include "tools/ckpt_diff.h"
 #include "tools/ckpt_script.h"
 #include "tools/ckpt_vtk.h"
