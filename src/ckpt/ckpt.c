@@ -8,9 +8,9 @@
 
 #include "base/log.h"
 #include "base/status.h"
-#include "ckpt/file.h"
-#include "ckpt/save.h"
-#include "ckpt/stage.h"
+#include "ckpt/format/file.h"
+#include "ckpt/save/save.h"
+#include "ckpt/save/stage.h"
 
 #define LEAST_MEMORY ((size_t) 1 << 20)
 

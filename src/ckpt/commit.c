@@ -15,7 +15,7 @@
 #include "base/status.h"
 #include "ckpt/layout.h"
 #include "stop/signals.h"
-#include "ckpt/store.h"
+#include "ckpt/folder/store.h"
 #include "feature/consensus.h"
 #include "feature/same.h"
 

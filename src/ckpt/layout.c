@@ -11,10 +11,10 @@
 #include "base/fault.h"
 #include "base/log.h"
 #include "base/status.h"
-#include "ckpt/image.h"
-#include "ckpt/remover.h"
-#include "ckpt/save.h"
-#include "ckpt/store.h"
+#include "ckpt/format/skeleton.h"
+#include "ckpt/folder/remover.h"
+#include "ckpt/save/save.h"
+#include "ckpt/folder/store.h"
 #include "feature/consensus.h"
 
 /* What a commit needs only for itself. */

@@ -3,7 +3,7 @@
 #ifndef GS_CKPT_LAYOUT_H
 #define GS_CKPT_LAYOUT_H
 
-#include "ckpt/ckpt.h"
+#include "ckpt/plan/plan.h"
 
 /* Collective: lays out the files, and takes the folder; and gives back what that has made. */
 gs_status_t gsi_ckpt_lay_out (gs_ckpt_t *ckpt, const char *caller);

@@ -5,7 +5,7 @@
 
 #include <stdbool.h>
 
-#include "ckpt/source.h"
+#include "ckpt/format/reader.h"
 
 struct ckpt_file {
     const char *path; /* as the user has it */

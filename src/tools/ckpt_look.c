@@ -10,7 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "ckpt/index.h"
+#include "ckpt/format/index.h"
 
 #define SECONDS 60 /* of a look that takes a moment */
 

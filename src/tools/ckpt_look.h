@@ -8,7 +8,7 @@
 
 #include <stdbool.h>
 
-#include "ckpt/source.h"
+#include "ckpt/format/reader.h"
 
 /* As gsi_source_look; says on stderr what went wrong: false. */
 bool ckpt_look (const struct gsi_source *s, struct gsi_h5_file *file);

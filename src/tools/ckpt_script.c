@@ -7,7 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-
 /* A literal of Python. File names may have any bytes; names in files are UTF-8. */
 static void print_literal (const char *text, bool utf8)
 {

@@ -9,8 +9,8 @@
 #include <unistd.h>
 
 #include "base/half.h"
-#include "ckpt/file.h"
-#include "ckpt/image.h"
+#include "ckpt/format/file.h"
+#include "ckpt/format/skeleton.h"
 #include "tools/ckpt_vtk.h"
 
 struct out {

@@ -12,9 +12,9 @@
 #include <unistd.h>
 
 #include "base/crc32c.h"
-#include "ckpt/own.h"
-#include "ckpt/region.h"
-#include "ckpt/source.h"
+#include "ckpt/format/metadata.h"
+#include "ckpt/format/region.h"
+#include "ckpt/format/reader.h"
 #include "fuzz/fuzz.h"
 
 #define MAGIC       UINT64_C (0x31504b4353445247)

@@ -6,7 +6,7 @@
 . "$(dirname "$0")/lint.sh"
 
 # FOLDER: what it may include. Strangers to each other are boot and device, collectives and p2p,
-# the features grad, stats and ckpt.
+# the features grad, stats and ckpt, and in that one save and load.
 core="base boot device coll core"
 call="$core call"
 feature="$call collectives p2p feature"
@@ -26,15 +26,29 @@ declare -A may=(
     [grad]="base boot device collectives feature grad"
     [stats]="base device feature stats"
     [stop]="base feature stop"
-    [ckpt]="base boot device feature field stop ckpt"
-    [tools]="base boot device coll core grad stats ckpt tools"
+    [ckpt/format]="base field ckpt/format"
+    [ckpt/plan]="base device feature stop ckpt/format ckpt/plan"
+    [ckpt/folder]="base ckpt/format ckpt/plan ckpt/folder"
+    [ckpt/save]="base device feature ckpt/format ckpt/plan ckpt/folder ckpt/save"
+    [ckpt/load]="base feature ckpt/format ckpt/plan ckpt/folder ckpt/load"
+    [ckpt]="base feature field stop ckpt/format ckpt/plan ckpt/folder ckpt/save ckpt/load ckpt"
+    [tools]="base boot device coll core grad stats ckpt/format tools"
     [cuda]="base device cuda"
     [fortran]="base fortran"
 )
 
+# Sets $room: the folder of a path below src/ that has a rule, the path's own or one above it.
+find_room () { # PATH
+    room=${1%/*}
+    while [[ $room = */* && -z ${may[$room]-} ]]; do
+        room=${room%/*}
+    done
+}
+
 check_own () { # FILE LINE HEADER
-    local folder=${1#src/}
-    folder=${folder%%/*}
+    local folder room
+    find_room "${1#src/}"
+    folder=$room
 
     case $3 in
     gradsync.h | config.h) ;;
@@ -42,12 +56,14 @@ check_own () { # FILE LINE HEADER
         | gradsync_group.h | gradsync_p2p.h | gradsync_reducer.h | gradsync_stats.h)
         [[ $1 = src/gradsync.h ]] || complain "$1:$2" "\"$3\": gradsync.h has it"
         ;;
-    ckpt/h5_use.h)
-        [[ $1 = src/ckpt/h5* ]] || complain "$1:$2" "\"$3\": has <hdf5.h> in it, for h5*.c only"
+    ckpt/format/h5_use.h)
+        [[ $1 = src/ckpt/format/h5* ]] \
+            || complain "$1:$2" "\"$3\": has <hdf5.h> in it, for h5*.c only"
         ;;
     ../* | ./*) complain "$1:$2" "\"$3\": write includes from src/" ;;
     */*)
-        [[ " ${may[$folder]-} " = *" ${3%%/*} "* ]] \
+        find_room "$3"
+        [[ " ${may[$folder]-} " = *" $room "* ]] \
             || complain "$1:$2" "\"$3\": $folder may include only: ${may[$folder]-nothing}"
         ;;
     *) complain "$1:$2" "\"$3\": write includes from src/, \"$folder/$3\"" ;;
@@ -63,7 +79,7 @@ check_foreign () { # FILE LINE HEADER
     mpi.h) homes='src/mpi/ src/gradsync_mpi.h src/tools/bench/raw_mpi.c' ;;
     cuda*.h) homes='cuda/ src/tools/bench/raw_nccl.c' ;;
     nccl*.h) homes='src/coll/coll_nccl src/tools/bench/raw_nccl.c' ;;
-    hdf5*.h | H5*.h) homes='src/ckpt/h5' ;;
+    hdf5*.h | H5*.h) homes='src/ckpt/format/h5' ;;
     *) return ;;
     esac
     for home in $homes; do

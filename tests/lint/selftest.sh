@@ -125,10 +125,12 @@ done
 seen lint/structure.sh 'planted is defined in more than two files'
 echo '#include <pmix.h>' | plant src/boot/boot.c
 seen lint/includes.sh '<pmix.h> may be included by'
-echo '#include <hdf5.h>' | plant src/ckpt/read.c
-seen lint/includes.sh '<hdf5.h> may be included by src/ckpt/h5'
-echo '#include "ckpt/h5_use.h"' | plant src/tools/gs-ckpt.c
-seen lint/includes.sh '"ckpt/h5_use.h": has <hdf5.h> in it'
+echo '#include <hdf5.h>' | plant src/ckpt/load/read.c
+seen lint/includes.sh '<hdf5.h> may be included by src/ckpt/format/h5'
+echo '#include "ckpt/save/save.h"' | plant src/ckpt/plan/plan.c
+seen lint/includes.sh '"ckpt/save/save.h": ckpt/plan may include only'
+echo '#include "ckpt/format/h5_use.h"' | plant src/tools/gs-ckpt.c
+seen lint/includes.sh '"ckpt/format/h5_use.h": has <hdf5.h> in it'
 
 change src/feature/consensus.c '/"gs_any"/s/gsi_result //'
 seen lint/results.sh "gs_any: returns past gsi_result"

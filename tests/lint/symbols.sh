@@ -16,7 +16,7 @@ homes=(
     '^P?MPI_|^ompi_      src/mpi/ src/tools/bench/raw_mpi'
     '^nccl               src/coll/coll_nccl src/tools/bench/raw_nccl'
     '^(__)?cuda|^cu[A-Z] cuda/ src/tools/bench/raw_nccl'
-    '^H5                 src/ckpt/h5'
+    '^H5                 src/ckpt/format/h5'
 )
 
 cd "$top_builddir" || exit 99

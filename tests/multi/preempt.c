@@ -431,11 +431,11 @@ static void check_calls (void)
     gs_ckpt_t *ckpt;
     int reasons = 9;
 
-    CHECK_FAILS (gs_stop_requested (NULL, &reasons, NULL), GS_ERR_ARG,
-                 "gs_stop_requested", "ckpt is NULL");
+    CHECK_FAILS (gs_stop_requested (NULL, &reasons, NULL), GS_ERR_ARG, "gs_stop_requested",
+                 "ckpt is NULL");
     CHECK_OK (gs_ckpt_create (comm, folder, NULL, &ckpt));
-    CHECK_FAILS (gs_stop_requested (ckpt, &reasons, NULL), GS_ERR_STATE,
-                 "gs_stop_requested", "not committed");
+    CHECK_FAILS (gs_stop_requested (ckpt, &reasons, NULL), GS_ERR_STATE, "gs_stop_requested",
+                 "not committed");
     CHECK_OK (gs_ckpt_destroy (ckpt));
     ckpt = plan ("USR2", 0);
     CHECK_FAILS (gs_stop_requested (ckpt, rank == last ? NULL : &reasons, NULL), GS_ERR_ARG,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* ckpt - calls of a plan that fail have changed nothing: neither the plan nor the process. */
-#include "ckpt/ckpt.h"
+#include "ckpt/plan/plan.h"
 
 #include <signal.h>
 #include <stdatomic.h>

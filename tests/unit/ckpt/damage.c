@@ -10,10 +10,10 @@
 
 #include "unit/alone.h"
 #include "base/crc32c.h"
-#include "ckpt/flatten.h"
-#include "ckpt/h5.h"
-#include "ckpt/seal.h"
-#include "ckpt/source.h"
+#include "ckpt/format/flatten.h"
+#include "ckpt/format/h5.h"
+#include "ckpt/format/trailer.h"
+#include "ckpt/format/reader.h"
 
 #define CELLS 5000
 

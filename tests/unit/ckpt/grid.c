@@ -7,9 +7,9 @@
 #include <math.h>
 
 #include "unit/alone.h"
-#include "ckpt/flatten.h"
-#include "ckpt/image.h"
-#include "ckpt/scratch.h"
+#include "ckpt/format/flatten.h"
+#include "ckpt/format/skeleton.h"
+#include "ckpt/format/scratch.h"
 
 static const size_t none[4];
 static const double quarter[] = {0.25, 0.25, 0.25};

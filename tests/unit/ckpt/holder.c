@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* holder - what a lock says is read as it was written, and judged by who is asked. */
-#include "ckpt/holder.h"
+#include "ckpt/folder/lock_owner.h"
 
 #include <signal.h>
 

@@ -3,11 +3,11 @@
  * index - what gradsync's own index says of a file is what HDF5 finds there; and one that says
  * what cannot be is refused, whatever it says.
  */
-#include "ckpt/index.h"
+#include "ckpt/format/index.h"
 
 #include <sys/stat.h>
 
-#include "ckpt/source.h"
+#include "ckpt/format/reader.h"
 #include "unit/alone.h"
 
 static char folder[64];

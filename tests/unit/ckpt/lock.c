@@ -3,7 +3,7 @@
  * lock - one job step at a time has a folder: others are refused, or take it from who has ended;
  * of several that take it at once one does.
  */
-#include "ckpt/lock.h"
+#include "ckpt/folder/lock.h"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -15,7 +15,7 @@
 #include <time.h>
 
 #include "base/log.h"
-#include "ckpt/holder.h"
+#include "ckpt/folder/lock_owner.h"
 #include "unit/unit.h"
 
 #define RACERS 8

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* scratch - a layout is the same wherever its file was, takes no room, and leaves nothing. */
-#include "ckpt/scratch.h"
+#include "ckpt/format/scratch.h"
 
 #include <dirent.h>
 #include <sys/stat.h>
 
-#include "ckpt/h5.h"
+#include "ckpt/format/h5.h"
 #include "unit/unit.h"
 
 #define TIB ((uint64_t) 1 << 40)

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* store - what becomes of files that are coming, of this job and of others. */
-#include "ckpt/store.h"
+#include "ckpt/folder/store.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>
 
-#include "ckpt/file.h"
+#include "ckpt/format/file.h"
 #include "unit/alone.h"
 
 static char folder[64];

@@ -135,5 +135,5 @@ START_TEST (options)
 }
 END_TEST
 
-UNIT_SUITE ("stop", 20, names_as_of_kill, numbers_as_of_kill, a_text_of_them,
-            what_is_refused, time_that_is_needed, options)
+UNIT_SUITE ("stop", 20, names_as_of_kill, numbers_as_of_kill, a_text_of_them, what_is_refused,
+            time_that_is_needed, options)

@@ -1,0 +1,462 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* store - the folder of checkpoints: names, and what becomes of files. */
+#include "ckpt/folder/store.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "base/status.h"
+#include "ckpt/format/file.h"
+#include "ckpt/format/skeleton.h"
+#include "ckpt/folder/lock.h"
+#include "ckpt/folder/lock_file.h"
+#include "ckpt/folder/remover.h"
+
+#define GONE        ".gone%d" GSI_COMING /* what is being removed */
+#define GONE_MAX    10                   /* such names of a step */
+#define ABANDONED_S 3600                 /* far above the time between two writes to a file */
+
+/* ---- What is damaged ---- */
+
+static bool is_damaged (const gs_ckpt_t *c, int64_t step)
+{
+    size_t i = 0;
+
+    while (i < c->damages && c->damaged[i] != step)
+        i++;
+    return i < c->damages;
+}
+
+void gsi_store_note (gs_ckpt_t *c, int64_t step, bool damaged)
+{
+    int64_t *larger;
+    size_t left = 0;
+
+    for (size_t i = 0; i < c->damages; i++)
+        if (c->damaged[i] != step)
+            c->damaged[left++] = c->damaged[i];
+    c->damages = left;
+    if (!damaged || !(larger = realloc (c->damaged, (left + 1) * sizeof (*larger))))
+        return;
+    c->damaged = larger;
+    c->damaged[c->damages++] = step;
+}
+
+/* ---- Removal ---- */
+
+/* The name, one of several, of what is to go. */
+static char *aside_of (const gs_ckpt_t *c, int64_t step, int number)
+{
+    char end[32];
+
+    snprintf (end, sizeof (end), GONE, number);
+    return gsi_store_path (c, step, end);
+}
+
+/* The file or folder of a step, with [end], if there is one, gets a name that is no checkpoint's,
+ * and goes when the remover runs. [*moved] tells whether there was one. */
+static gs_status_t set_aside (const gs_ckpt_t *c, int64_t step, const char *end, bool *moved)
+{
+    char *path = gsi_store_path (c, step, end), *aside = NULL;
+    int folder = c->coming.folder, number = 0;
+    uint64_t is = path ? gsi_file_find (folder, path) : 0;
+    gs_status_t st = GS_OK;
+
+    *moved = is;
+    if (!path || is)
+        aside = aside_of (c, step, number);
+    while (aside && number < GONE_MAX - 1 && gsi_file_find (folder, aside)) {
+        free (aside);
+        aside = aside_of (c, step, ++number);
+    }
+    if (!path || (is && !aside)) {
+        st = gsi_fail (GS_ERR_NOMEM, "%s: no memory for a name", c->dir);
+    } else if (is && !(st = gsi_file_rename (folder, path, aside))) {
+        gsi_remover_take (c->remover, folder, aside, is);
+        aside = NULL;
+    }
+    free (aside);
+    free (path);
+    return st;
+}
+
+/* The same for what may as well stay. */
+static void drop (const gs_ckpt_t *c, int64_t step, const char *end)
+{
+    bool moved;
+
+    if (set_aside (c, step, end, &moved))
+        gsi_log (GS_LOG_WARN, "ckpt", "could not remove it: %s", gsi_last_text ());
+}
+
+static void remove_step (const gs_ckpt_t *c, int64_t step)
+{
+    drop (c, step, ".h5");
+    drop (c, step, GSI_OLD);
+    drop (c, step, "");
+}
+
+/* When a file of the folder, or one of a folder in it, was last written to; 0: it is not there.
+ */
+static time_t last_written (int folder, const char *name)
+{
+    struct stat facts;
+    time_t last = fstatat (folder, name, &facts, AT_SYMLINK_NOFOLLOW) ? 0 : facts.st_mtime;
+    int flags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
+    int fd = last && S_ISDIR (facts.st_mode) ? openat (folder, name, flags) : -1;
+    DIR *dir = fd < 0 ? NULL : fdopendir (fd);
+    struct dirent *entry;
+
+    while (dir && (entry = readdir (dir)))
+        if (!fstatat (fd, entry->d_name, &facts, AT_SYMLINK_NOFOLLOW) && facts.st_mtime > last &&
+            strcmp (entry->d_name, "..") != 0)
+            last = facts.st_mtime;
+    if (dir)
+        closedir (dir);
+    else if (fd >= 0)
+        close (fd);
+    return last;
+}
+
+/* Whether nothing was written to it for long: a job that lives writes. */
+static bool is_abandoned (int folder, const char *name)
+{
+    time_t last = last_written (folder, name);
+
+    return last && time (NULL) - last > ABANDONED_S;
+}
+
+/* Whether [name] in the folder can go, and is not what this plan is writing. */
+static bool is_left (const gs_ckpt_t *c, int folder, const char *name, bool all)
+{
+    bool coming;
+
+    return gsi_store_step_of (name, &coming) >= 0 && coming &&
+           (!*c->coming.id || !strstr (name, c->coming.id)) &&
+           (all || is_abandoned (folder, name));
+}
+
+/* Removes what is left there, unless it is of another user than the lock. */
+static void remove_left (const gs_ckpt_t *c, int folder, const char *name)
+{
+    size_t room = strlen (c->dir) + strlen (name) + 2;
+    char *path = malloc (room);
+    struct stat lock, facts;
+
+    if (path)
+        snprintf (path, room, "%s/%s", c->dir, name);
+    if (fstatat (folder, name, &facts, AT_SYMLINK_NOFOLLOW) ||
+        fstatat (folder, GSI_LOCK_NAME, &lock, AT_SYMLINK_NOFOLLOW) ||
+        lock.st_uid == facts.st_uid) {
+        gsi_remove (folder, path, facts.st_ino);
+        return;
+    }
+    gsi_log (GS_LOG_WARN, "ckpt", "%s/%s is of another user and stays: have its owner remove it",
+             c->dir, name);
+    free (path);
+}
+
+/* [all] that is not complete, or what nothing was written to for long: another plan of this job
+ * step may be writing. A job that has lost the folder cannot give a name to what is gone. */
+static void sweep_files (const gs_ckpt_t *c, bool all)
+{
+    DIR *dir = opendir (c->dir);
+    gs_status_t st =
+        dir ? gsi_file_sync (dirfd (dir), c->dir) : gsi_file_fail (c->dir, "opendir");
+    struct dirent *entry;
+
+    /* What was renamed by a job that died has lost its name before for good first. */
+    if (st)
+        gsi_log (GS_LOG_WARN, "ckpt", "what jobs have left stays: %s", gsi_last_text ());
+    while (!st && (entry = readdir (dir)))
+        if (is_left (c, dirfd (dir), entry->d_name, all))
+            remove_left (c, dirfd (dir), entry->d_name);
+    if (dir)
+        closedir (dir);
+}
+
+gs_status_t gsi_store_take (gs_ckpt_t *c, const char *caller)
+{
+    char text[GSI_TEXT_MAX];
+    bool taken;
+    gs_status_t st;
+
+    if (c->opts.read_only)
+        return GS_OK;
+    if (c->remover) { /* of a commit that was given up */
+        gsi_remover_close (c->remover, INT64_MAX);
+        gsi_lock_drop (c->lock);
+        c->lock = NULL;
+    }
+    if (!(c->remover = gsi_remover_open (c->dir)))
+        return gsi_fail (GS_ERR_NOMEM, "%s: out of memory", caller);
+    st = gsi_lock_take (caller, c->dir, &c->lock, &taken);
+    if (!st) {
+        snprintf (c->coming.id, sizeof (c->coming.id), "%s", gsi_lock_id (c->lock));
+        sweep_files (c, taken);
+    }
+    if (st != GS_ERR_IO)
+        return st;
+    snprintf (text, sizeof (text), "%s", gsi_last_text ());
+    return gsi_fail (st, "%.900s: a plan that only reads has the option read_only", text);
+}
+
+gs_status_t gsi_store_hold (const gs_ckpt_t *c)
+{
+    gs_status_t st = gsi_lock_look (c->client.name, c->lock);
+
+    if (!st && gsi_lock_took (c->lock))
+        sweep_files (c, true);
+    return st;
+}
+
+void gsi_store_give_up (gs_ckpt_t *c, int64_t step)
+{
+    int folder = c->coming.folder >= 0 ? c->coming.folder : AT_FDCWD;
+
+    gsi_remove (folder, gsi_store_coming (c, step, GSI_STORE_TOP), c->coming.number);
+    gsi_store_end (c);
+}
+
+void gsi_store_end (gs_ckpt_t *c)
+{
+    struct gsi_coming *coming = &c->coming;
+
+    if (coming->sealed >= 0 && coming->sealed != coming->top)
+        close (coming->sealed);
+    if (coming->top >= 0)
+        close (coming->top);
+    if (coming->folder >= 0)
+        close (coming->folder);
+    coming->folder = coming->top = coming->sealed = -1;
+    coming->number = 0;
+}
+
+/* Removes what the options do not hold of the steps up to [step]: what is older than so many that
+ * are whole, as far as is known. */
+static void retain (const gs_ckpt_t *c, int64_t step)
+{
+    size_t number, keep = (size_t) c->opts.keep_last;
+    int64_t *steps;
+
+    if (!keep)
+        return;
+    if (gsi_store_list (c, &steps, &number)) {
+        gsi_log (GS_LOG_WARN, "ckpt", "%s", gsi_last_text ());
+        return;
+    }
+    while (number && steps[number - 1] > step)
+        number--; /* of a past that this job has gone back from */
+    while (number && keep)
+        keep -= !is_damaged (c, steps[--number]);
+    for (size_t i = 0; i < number; i++)
+        if (!c->opts.keep_every || steps[i] % c->opts.keep_every)
+            remove_step (c, steps[i]);
+    free (steps);
+}
+
+void gsi_store_tidy (const gs_ckpt_t *c, int64_t step, bool beside)
+{
+    if (gsi_store_hold (c))
+        gsi_log (GS_LOG_WARN, "ckpt", "no checkpoint is removed: %s", gsi_last_text ());
+    else
+        retain (c, step);
+    if (!beside)
+        gsi_remover_await (c->remover, gsi_ckpt_until_ns (c));
+    gsi_remover_run (c->remover, beside);
+}
+
+/* ---- Making ---- */
+
+static gs_status_t check_free (const gs_ckpt_t *c, int64_t step)
+{
+    char *path = gsi_store_find (c, step);
+    gs_status_t st = GS_OK;
+
+    if (!path)
+        st = gsi_fail (GS_ERR_NOMEM, "%s: no memory for a name", c->dir);
+    else if (!access (path, F_OK) && !is_damaged (c, step) && !c->opts.overwrite)
+        st =
+            gsi_fail (GS_ERR_STATE,
+                      "%s: there is a checkpoint of this step already: give another step, or the "
+                      "option overwrite",
+                      path);
+    free (path);
+    return st;
+}
+
+/* The file, or the folder with its index, open. */
+static gs_status_t create (gs_ckpt_t *c, const char *top, const char *sealed)
+{
+    struct gsi_coming *coming = &c->coming;
+    int folder = coming->folder;
+    gs_status_t st;
+
+    if (!c->nodes) {
+        st = gsi_image_create (&c->sealed, folder, top, &coming->top);
+        coming->sealed = coming->top;
+    } else if (!(st = gsi_file_make_folder (folder, top)) &&
+               !(st = gsi_file_open (folder, top, O_RDONLY | O_DIRECTORY, 0, &coming->top))) {
+        st = gsi_image_create (&c->sealed, coming->top, sealed, &coming->sealed);
+    }
+    if (st || (st = gsi_file_number (coming->top, top, &coming->number)))
+        return st;
+    coming->told = gsi_store_is_known (c) ? coming->number : 0;
+    return GS_OK;
+}
+
+gs_status_t gsi_store_begin (gs_ckpt_t *c, int64_t step)
+{
+    char *top = gsi_store_coming (c, step, GSI_STORE_TOP);
+    char *sealed = gsi_store_coming (c, step, GSI_STORE_SEALED);
+    gs_status_t st = gsi_store_hold (c);
+
+    if (!st)
+        st = check_free (c, step);
+    if (!st && (!top || !sealed))
+        st = gsi_fail (GS_ERR_NOMEM, "%s: no memory for a name", c->dir);
+    if (!st) {
+        gsi_store_give_up (c, step); /* of a write before that could not remove it */
+        if ((st = gsi_file_open_folder (c->dir, &c->coming.folder)) ||
+            (st = create (c, top, sealed)))
+            gsi_store_give_up (c, step);
+    }
+    free (top);
+    free (sealed);
+    return st;
+}
+
+gs_status_t gsi_store_begin_part (gs_ckpt_t *c, int64_t step, uint64_t number)
+{
+    char *top = gsi_store_coming (c, step, GSI_STORE_TOP);
+    char *path = gsi_store_coming (c, step, GSI_STORE_PART);
+    int fd = -1, part = -1;
+    gs_status_t st = GS_OK;
+
+    if (!top || !path)
+        st = gsi_fail (GS_ERR_NOMEM, "%s: no memory for a name", c->dir);
+    else if ((st = gsi_file_open (AT_FDCWD, top, O_RDONLY | O_DIRECTORY, number, &fd)))
+        st = errno == ENOENT && c->rank ? gsi_store_unseen (c, top) : st;
+    else if (!(st = gsi_image_create (&c->mine, fd, path, &part)))
+        st = gsi_file_number (part, path, &c->coming.part);
+    if (part >= 0 && close (part) && !st)
+        st = gsi_file_fail (path, "close");
+    if (fd >= 0)
+        close (fd);
+    free (top);
+    free (path);
+    return st;
+}
+
+/* ---- Publishing ---- */
+
+/* Of a step: what is coming, what it is to be, and where a folder waits whose place it takes. */
+struct names {
+    char *top, *path, *old;
+};
+
+/* N.B. A server may have renamed it and its answer be lost; then the client asks again, and there
+ * is nothing of the first name: so by what is there. */
+static gs_status_t give_name (const gs_ckpt_t *c, const struct names *n)
+{
+    int folder = c->coming.folder;
+    gs_status_t st;
+
+    if (!gsi_file_is (c->coming.top, folder, n->top))
+        return gsi_fail (
+            GS_ERR_STATE,
+            "%s: this is gone, or not the one that was written: another job has taken "
+            "the folder over, or someone has removed it",
+            n->top);
+    st = gsi_file_rename (folder, n->top, n->path);
+    return st && !gsi_file_is (c->coming.top, folder, n->path) ? st
+                                                               : gsi_file_sync (folder, c->dir);
+}
+
+/* That which has the name now is ours, and still was when the folder was. */
+static gs_status_t confirm (const gs_ckpt_t *c, const struct names *n)
+{
+    gs_status_t st;
+
+    if (!gsi_file_is_folder (c->coming.folder, c->dir))
+        return gsi_fail (
+            GS_ERR_STATE,
+            "%s: someone has put another folder in its place; what was just saved is "
+            "in the one before",
+            c->dir);
+    st = gsi_store_hold (c);
+    if (st || gsi_file_is (c->coming.top, c->coming.folder, n->path))
+        return st;
+    return gsi_fail (GS_ERR_STATE,
+                     "%s: another job has put its own in the place of what was just saved",
+                     n->path);
+}
+
+/* What there was of the other layout goes when the new file is there, which is read before it. */
+static gs_status_t take_place_of_file (const gs_ckpt_t *c, int64_t step, const struct names *n)
+{
+    gs_status_t st;
+
+    if ((st = give_name (c, n)) || (st = confirm (c, n)))
+        return st;
+    drop (c, step, GSI_OLD);
+    drop (c, step, "");
+    return GS_OK;
+}
+
+/* A folder cannot take the place of another one: that waits beside, where it is found. */
+static gs_status_t put_beside (const gs_ckpt_t *c, int64_t step, const struct names *n)
+{
+    bool moved;
+    gs_status_t st;
+
+    if (!gsi_file_find (c->coming.folder, n->path))
+        return GS_OK;
+    if ((st = set_aside (c, step, GSI_OLD, &moved)) ||
+        (moved && (st = gsi_file_sync (c->coming.folder, c->dir))))
+        return st;
+    return gsi_file_rename (c->coming.folder, n->path, n->old);
+}
+
+/* A file of the step would be read in place of the folder. */
+static gs_status_t take_place_of_folder (const gs_ckpt_t *c, int64_t step, const struct names *n)
+{
+    bool moved;
+    gs_status_t st = gsi_file_sync (c->coming.top, n->top);
+
+    if (st || (st = put_beside (c, step, n)) || (st = give_name (c, n)) ||
+        (st = confirm (c, n)) || (st = set_aside (c, step, ".h5", &moved)))
+        return st;
+    drop (c, step, GSI_OLD);
+    return moved ? gsi_file_sync (c->coming.folder, c->dir) : GS_OK;
+}
+
+gs_status_t gsi_store_publish (gs_ckpt_t *c, int64_t step)
+{
+    struct names n = {gsi_store_coming (c, step, GSI_STORE_TOP),
+                      gsi_store_path (c, step, gsi_store_end_of (c)),
+                      gsi_store_path (c, step, GSI_OLD)};
+    gs_status_t st = gsi_store_hold (c);
+
+    if (!st)
+        st = check_free (c, step);
+    if (!st && (!n.top || !n.path || !n.old))
+        st = gsi_fail (GS_ERR_NOMEM, "%s: no memory for a name", c->dir);
+    if (!st)
+        st = c->nodes ? take_place_of_folder (c, step, &n) : take_place_of_file (c, step, &n);
+    if (!st)
+        gsi_store_note (c, step, false);
+    free (n.top);
+    free (n.path);
+    free (n.old);
+    return st;
+}

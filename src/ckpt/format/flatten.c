@@ -1,0 +1,311 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * flatten - one file with all that the parts of a checkpoint have. Each block of the parts is
+ * read once, compared with its checksum, and written where its rows go.
+ */
+#include "ckpt/format/flatten.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/status.h"
+#include "ckpt/format/file.h"
+#include "ckpt/format/skeleton.h"
+#include "ckpt/format/metadata.h"
+#include "ckpt/format/reader.h"
+#include "ckpt/format/block_crc.h"
+
+#define PUSH_BYTES ((uint64_t) 32 << 20) /* are brought to disk while others are read */
+
+struct flatten {
+    struct gsi_source source;
+    struct gsi_h5_file file;
+    struct gsi_h5_set **sorted; /* [sets] as regions number them */
+    struct gsi_h5_set **order;  /* [sets] as they were added */
+    struct gsi_h5_set *set;     /* [sets + GSI_OWN_SETS] of the new file; paths are of [file] */
+    size_t sets;
+    char *path, *coming, *folder;
+    int fd;
+    char *room; /* [GSI_BLOCK_BYTES] */
+    struct gsi_own own;
+    struct gsi_h5_image image;
+    uint32_t *raw; /* [own.data_blocks] */
+    struct gsi_tally tally;
+    struct gsi_region to; /* the array that is being copied, all of it, in the new file */
+    uint64_t end;         /* of what was written last of it */
+    uint64_t pushed, written;
+};
+
+static gs_status_t flatten_no_memory (const struct flatten *f)
+{
+    return gsi_fail (GS_ERR_NOMEM, "%s: out of memory", f->path);
+}
+
+static gs_status_t flatten_damaged (const struct flatten *f, const struct gsi_h5_set *set)
+{
+    return gsi_fail (GS_ERR_FORMAT, "%s: its parts have not all of %s, or more than that",
+                     f->source.path, set->path);
+}
+
+/* ---- What there is ---- */
+
+/* The regions of array [k]: adds up their bytes; the first of them, or none. */
+static const struct gsi_region *first_of (const struct gsi_source *s, size_t k, uint64_t *bytes)
+{
+    const struct gsi_region *first = NULL;
+
+    *bytes = 0;
+    for (uint64_t i = 0; i < s->seal.regions; i++)
+        if (s->region[i].array == k) {
+            first = first ? first : &s->region[i];
+            *bytes += s->region[i].bytes;
+        }
+    return first;
+}
+
+/* Before the first that HDF5 has made later: what has no elements is in no region. */
+static void insert (struct flatten *f, size_t number, struct gsi_h5_set *set)
+{
+    size_t at = 0;
+
+    while (at < number && f->order[at]->header < set->header)
+        at++;
+    memmove (&f->order[at + 1], &f->order[at], (number - at) * sizeof (*f->order));
+    f->order[at] = set;
+}
+
+/* The order in which arrays were added, as far as it can be seen, and whether all are there. */
+static gs_status_t find_order (struct flatten *f)
+{
+    const struct gsi_source *s = &f->source;
+    size_t number = 0;
+    uint64_t bytes;
+
+    for (uint64_t i = 0; i < s->seal.regions; i++) {
+        size_t k = (size_t) s->region[i].array;
+        if (i && s->region[i - 1].array == k)
+            continue;
+        if (k >= f->sets)
+            return gsi_fail (GS_ERR_FORMAT, "%s: its map names an array that it has not",
+                             s->path);
+        if (first_of (s, k, &bytes) != &s->region[i])
+            continue;
+        if (bytes != gsi_h5_bytes (f->sorted[k]))
+            return flatten_damaged (f, f->sorted[k]);
+        f->order[number++] = f->sorted[k];
+    }
+    for (size_t k = 0; k < f->sets; k++) {
+        if (first_of (s, k, &bytes))
+            continue;
+        if (gsi_h5_bytes (f->sorted[k]))
+            return flatten_damaged (f, f->sorted[k]);
+        insert (f, number++, f->sorted[k]);
+    }
+    return GS_OK;
+}
+
+static gs_status_t read_time (struct flatten *f)
+{
+    for (size_t i = 0; i < f->file.sets; i++) {
+        const struct gsi_h5_set *set = &f->file.set[i];
+        if (!strcmp (set->path, "/gs/time") && gsi_h5_bytes (set) == sizeof (f->own.time))
+            return gsi_source_read_set (&f->source, set, 0, 0, sizeof (f->own.time),
+                                        &f->own.time);
+    }
+    return gsi_fail (GS_ERR_FORMAT, "%s: it has no /gs/time", f->source.path);
+}
+
+/* All but the data of arrays. */
+static gs_status_t check_source (struct flatten *f)
+{
+    struct gsi_source *s = &f->source;
+    const struct gsi_region *last = s->seal.regions ? &s->region[s->seal.regions - 1] : NULL;
+    gs_status_t st = GS_OK;
+
+    for (uint64_t p = 0; p < s->seal.parts && !st; p++)
+        st = gsi_source_check_part (s, p);
+    for (uint64_t b = last ? last->first + gsi_seal_blocks (last->bytes) : 0;
+         b < s->seal.blocks && !st; b++)
+        st = gsi_source_check_block (s, b, f->room);
+    return st;
+}
+
+static gs_status_t flatten_look (struct flatten *f, const char *from)
+{
+    gs_status_t st;
+
+    if ((st = gsi_source_open (from, &f->source)))
+        return st;
+    if (!f->source.seal.parts)
+        return gsi_fail (GS_ERR_ARG, "%s: it is one file already", from);
+    if (!(f->room = malloc (GSI_BLOCK_BYTES)))
+        return flatten_no_memory (f);
+    if ((st = check_source (f)) || (st = gsi_source_look (&f->source, &f->file)))
+        return st;
+    f->sorted = gsi_source_sort (&f->file, &f->sets);
+    f->order = calloc (f->sets + 1, sizeof (struct gsi_h5_set *));
+    if (!f->sorted || !f->order)
+        return flatten_no_memory (f);
+    return (st = find_order (f)) ? st : read_time (f);
+}
+
+/* ---- The new file ---- */
+
+static gs_status_t flatten_lay_out (struct flatten *f)
+{
+    struct gsi_own *own = &f->own;
+    size_t block = 0;
+    gs_status_t st;
+
+    if (!(f->set = calloc (f->sets + GSI_OWN_SETS, sizeof (*f->set))))
+        return flatten_no_memory (f);
+    for (size_t i = 0; i < f->sets; i++) {
+        f->set[i] = *f->order[i];
+        own->data_blocks += gsi_seal_blocks (gsi_h5_bytes (&f->set[i]));
+    }
+    own->set = &f->set[f->sets];
+    own->arrays = f->sets;
+    own->grid = &f->file.grid;
+    own->image = &f->image;
+    own->step = (int64_t) f->source.seal.step;
+    own->ranks = (int64_t) f->source.seal.ranks;
+    if ((st = gsi_own_define (own, f->path)) ||
+        (st = gsi_image_make (f->folder, f->set, f->sets + GSI_OWN_SETS, &f->file.grid,
+                              &f->image)))
+        return st;
+    own->block = calloc (own->blocks, sizeof (*own->block));
+    f->raw = calloc (own->blocks, sizeof (*f->raw));
+    if (!own->block || !f->raw)
+        return flatten_no_memory (f);
+    for (size_t i = 0; i < f->sets; i++)
+        block = (size_t) (gsi_seal_rows (&own->block[block], f->set[i].offset,
+                                         gsi_h5_bytes (&f->set[i])) -
+                          own->block);
+    gsi_own_fill (own);
+    gsi_tally_begin (&f->tally, f->raw, own->data_blocks);
+    return GS_OK;
+}
+
+static gs_status_t flatten_put (void *context, uint64_t at, const void *data, size_t bytes)
+{
+    struct flatten *f = context;
+    gs_status_t st;
+
+    if (at < f->end) /* another part */
+        gsi_tally_end (&f->tally);
+    gsi_tally_add (&f->tally, (size_t) f->to.first, f->to.bytes, at, data, bytes);
+    f->end = at + bytes;
+    st = gsi_file_write (f->fd, f->coming, data, bytes, f->to.offset + at);
+    f->written += bytes;
+    if (f->written - f->pushed >= PUSH_BYTES) {
+        gsi_file_push (f->fd, 0, 0);
+        f->pushed = f->written;
+    }
+    return st;
+}
+
+static gs_status_t copy_array (struct flatten *f, size_t i)
+{
+    uint64_t k = 0;
+    gs_status_t st;
+
+    while (f->sorted[k] != f->order[i])
+        k++;
+    f->to.offset = f->set[i].offset;
+    f->to.bytes = gsi_h5_bytes (&f->set[i]);
+    f->end = 0;
+    st = gsi_source_scan (&f->source, &f->set[i], k, f->room, flatten_put, f);
+    gsi_tally_end (&f->tally);
+    f->to.first += gsi_seal_blocks (f->to.bytes);
+    return st;
+}
+
+static gs_status_t fill_file (struct flatten *f)
+{
+    gs_status_t st = GS_OK;
+
+    for (size_t i = 0; i < f->sets && !st; i++)
+        st = copy_array (f, i);
+    for (size_t b = 0; b < f->own.data_blocks; b++)
+        f->own.block[b].crc = f->raw[b] ^ gsi_crc32c_zeros (f->own.block[b].bytes);
+    if (st || (st = gsi_own_write (&f->own, f->fd, f->coming)))
+        return st;
+    return fsync (f->fd) ? gsi_file_fail (f->coming, "fsync") : GS_OK;
+}
+
+/* ---- Its name ---- */
+
+static gs_status_t make_names (struct flatten *f, const char *path)
+{
+    const char *slash = strrchr (path, '/');
+    size_t length = strlen (path), folder = slash ? (size_t) (slash - path) + 1 : 0;
+
+    f->path = strdup (path);
+    f->folder = calloc (folder + 2, 1);
+    f->coming = malloc (length + 40);
+    if (!f->path || !f->folder || !f->coming)
+        return gsi_fail (GS_ERR_NOMEM, "%s: out of memory", path);
+    memcpy (f->folder, folder ? path : ".", folder ? folder : 1);
+    snprintf (f->coming, length + 40, "%s.%ld.tmp", path, (long) getpid ());
+    unlink (f->coming);
+    return GS_OK;
+}
+
+static gs_status_t give_name (const struct flatten *f)
+{
+    if (!gsi_file_is (f->fd, AT_FDCWD, f->coming))
+        return gsi_fail (GS_ERR_STATE, "%s: someone has put another file in its place",
+                         f->coming);
+    return gsi_file_rename (AT_FDCWD, f->coming, f->path);
+}
+
+static gs_status_t write_file (struct flatten *f)
+{
+    gs_status_t st = gsi_image_create (&f->image, AT_FDCWD, f->coming, &f->fd);
+
+    if (st)
+        return st;
+    if (!(st = gsi_file_reserve (f->fd, f->coming, 0, f->image.file_bytes)) &&
+        !(st = fill_file (f)))
+        st = give_name (f);
+    if (close (f->fd) && !st)
+        st = gsi_file_fail (f->coming, "close");
+    if (st)
+        unlink (f->coming);
+    return st ? st : gsi_file_sync_folder (f->folder);
+}
+
+static void flatten_clear (struct flatten *f)
+{
+    for (int i = 0; i < GSI_OWN_SETS && f->own.set; i++)
+        gsi_h5_set_clear (&f->own.set[i]);
+    gsi_source_close (&f->source);
+    gsi_h5_file_clear (&f->file);
+    free (f->sorted);
+    free (f->order);
+    free (f->set);
+    free (f->path);
+    free (f->coming);
+    free (f->folder);
+    free (f->room);
+    free (f->own.block);
+    free (f->image.data);
+    free (f->raw);
+}
+
+gs_status_t gsi_flatten (const char *from, const char *path, bool replace)
+{
+    struct flatten f = {.source = {.fd = -1, .part_fd = -1}, .fd = -1};
+    gs_status_t st;
+
+    if (!replace && !access (path, F_OK))
+        return gsi_fail (GS_ERR_STATE, "%s: there is such a file", path);
+    if (!(st = make_names (&f, path)) && !(st = flatten_look (&f, from)) &&
+        !(st = flatten_lay_out (&f)))
+        st = write_file (&f);
+    flatten_clear (&f);
+    return st;
+}

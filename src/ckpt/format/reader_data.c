@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* reader_data - data sets of a checkpoint that is there. */
+#include <string.h>
+
+#include "base/status.h"
+#include "ckpt/format/file.h"
+#include "ckpt/format/reader.h"
+
+static bool is_in (const struct gsi_h5_set *set, const char *group)
+{
+    return !strncmp (set->path, group, strlen (group));
+}
+
+gs_status_t gsi_source_view (const struct gsi_source *s, const struct gsi_h5_set *set,
+                             struct gsi_view *view)
+{
+    uint64_t elements = gsi_h5_bytes (set) / gs_dtype_size (set->dtype);
+    int dims = set->dims;
+
+    *view =
+        (struct gsi_view){.dims = 1, .element = gs_dtype_size (set->dtype), .shape = {elements}};
+    if (is_in (set, "/rank/") && dims) {
+        view->dims = 2;
+        view->shape[0] = set->shape[0];
+        view->shape[1] = set->shape[0] ? elements / set->shape[0] : 0;
+    } else if (is_in (set, "/sharded/") && dims && dims <= GS_FIELD_DIMS_MAX) {
+        view->dims = dims;
+        memcpy (view->shape, set->shape, (size_t) dims * sizeof (*set->shape));
+    } else if (!is_in (set, "/replicated/")) {
+        return gsi_fail (GS_ERR_FORMAT, "%s: data set %s is no array", s->path, set->path);
+    }
+    return GS_OK;
+}
+
+struct fill {
+    struct gsi_source *source;
+    char *data;
+    size_t bytes; /* that are there */
+};
+
+static gs_status_t read_part (void *context, const struct gsi_part *part)
+{
+    struct fill *f = context;
+    const struct gsi_region *r = part->region;
+
+    f->bytes += part->bytes;
+    return gsi_source_read (f->source, r->part, f->data + part->at, part->bytes,
+                            r->offset + part->offset);
+}
+
+/* From parts: what regions [first] to [first + n) have of it. */
+static gs_status_t read_boxes (struct fill *f, struct gsi_view *view, size_t first, size_t n,
+                               uint64_t begin, uint64_t end)
+{
+    const struct gsi_region *region = &f->source->region[first];
+    struct gsi_block whole = {.extents = {0}};
+    uint64_t count;
+    gs_status_t st = GS_OK;
+
+    memcpy (whole.extents, view->shape, sizeof (view->shape));
+    for (uint64_t i = begin; i < end && !st; i += count) {
+        count = gsi_block_cut (&whole, view->dims, i, end, &view->mine);
+        view->base = (size_t) (i - begin) * view->element;
+        st = gsi_parts_each (view, region, n, read_part, f);
+    }
+    return st;
+}
+
+gs_status_t gsi_source_read_set (struct gsi_source *s, const struct gsi_h5_set *set,
+                                 uint64_t number, uint64_t at, size_t bytes, void *data)
+{
+    struct fill f = {.source = s, .data = data};
+    struct gsi_view view;
+    size_t first = 0, n = 0;
+    gs_status_t st;
+
+    if (!s->seal.parts || is_in (set, "/gs/"))
+        return gsi_file_read (s->fd, s->path, data, bytes, set->offset + at);
+    if ((st = gsi_source_view (s, set, &view)))
+        return st;
+    while (first < s->seal.regions && s->region[first].array != number)
+        first++;
+    while (first + n < s->seal.regions && s->region[first + n].array == number)
+        n++;
+    st = read_boxes (&f, &view, first, n, at / view.element, (at + bytes) / view.element);
+    if (!st && f.bytes != bytes)
+        st = gsi_fail (GS_ERR_FORMAT, "%s: its parts have not all of %s", s->path, set->path);
+    return st;
+}
+
+/* ---- All of it ---- */
+
+struct scan {
+    struct gsi_source *source;
+    const char *name;
+    struct gsi_region whole; /* the array in one piece */
+    struct gsi_view view;
+    char *room;
+    gsi_source_bytes_f each;
+    void *context;
+    uint64_t bytes; /* so far */
+};
+
+static gs_status_t hand_on (struct scan *n, uint64_t at, const void *data, size_t bytes)
+{
+    if (at > n->whole.bytes || bytes > n->whole.bytes - at)
+        return gsi_fail (GS_ERR_FORMAT, "%s: its table has more of an array than its data set %s",
+                         n->source->path, n->name);
+    n->bytes += bytes;
+    return n->each (n->context, at, data, bytes);
+}
+
+static gs_status_t hand_on_part (void *context, const struct gsi_part *part)
+{
+    struct scan *n = context;
+
+    return hand_on (n, part->offset, n->room + part->at, part->bytes);
+}
+
+/* One block of a region, from element [begin] to [end] of it. */
+static gs_status_t scan_block (struct scan *n, const struct gsi_region *r, uint64_t begin,
+                               uint64_t end)
+{
+    struct gsi_view *view = &n->view;
+    uint64_t count, b = r->first + begin * view->element / GSI_BLOCK_BYTES;
+    gs_status_t st = gsi_source_check_block (n->source, b, n->room);
+
+    for (uint64_t i = begin; i < end && !st; i += count) {
+        count = gsi_block_cut (&r->block, view->dims, i, end, &view->mine);
+        view->base = (size_t) (i - begin) * view->element;
+        st = gsi_parts_each (view, &n->whole, 1, hand_on_part, n);
+    }
+    return st;
+}
+
+static gs_status_t scan_region (struct scan *n, const struct gsi_region *r)
+{
+    uint64_t step = GSI_BLOCK_BYTES / n->view.element;
+    uint64_t elements = gsi_block_count (&r->block, n->view.dims);
+    gs_status_t st = GS_OK;
+
+    if (r->bytes % n->view.element || elements != r->bytes / n->view.element)
+        return gsi_fail (GS_ERR_FORMAT, "%s: its map of parts is none", n->source->path);
+    for (uint64_t i = 0; i < elements && !st; i += step)
+        st = scan_block (n, r, i, elements - i < step ? elements : i + step);
+    return st;
+}
+
+static gs_status_t scan_parts (struct scan *n, uint64_t number)
+{
+    const struct gsi_source *s = n->source;
+    gs_status_t st = GS_OK;
+
+    for (uint64_t r = 0; r < s->seal.regions && !st; r++)
+        if (s->region[r].array == number)
+            st = scan_region (n, &s->region[r]);
+    return st;
+}
+
+/* Of the one file that there is. */
+static gs_status_t scan_rows (struct scan *n, const struct gsi_h5_set *set)
+{
+    const struct gsi_source *s = n->source;
+    gs_status_t st = GS_OK;
+
+    for (uint64_t b = 0; b < s->seal.blocks && !st; b++) {
+        const struct gsi_seal_block *row = &s->table[b];
+        if (row->offset < set->offset || row->offset - set->offset >= n->whole.bytes)
+            continue;
+        if (!(st = gsi_source_check_block (n->source, b, n->room)))
+            st = hand_on (n, row->offset - set->offset, n->room, (size_t) row->bytes);
+    }
+    return st;
+}
+
+gs_status_t gsi_source_scan (struct gsi_source *s, const struct gsi_h5_set *set, uint64_t number,
+                             void *room, gsi_source_bytes_f each, void *context)
+{
+    struct scan n = {
+        .source = s, .name = set->path, .room = room, .each = each, .context = context};
+    gs_status_t st = gsi_source_view (s, set, &n.view);
+
+    if (st)
+        return st;
+    n.whole.bytes = gsi_h5_bytes (set);
+    memcpy (n.whole.block.extents, n.view.shape, sizeof (n.view.shape));
+    st = s->seal.parts ? scan_parts (&n, number) : scan_rows (&n, set);
+    if (!st && n.bytes != n.whole.bytes)
+        st = gsi_fail (GS_ERR_FORMAT, "%s: %s has not all of %s, or more than that", s->path,
+                       s->seal.parts ? "its map" : "its table", set->path);
+    return st;
+}

@@ -1,0 +1,594 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * write - checkpoints from their beginning to their end. What ranks do with files, they do in
+ * threads: rank 0 makes the coming file, all write their parts to it, from the arrays themselves
+ * or from copies, and when all have, rank 0 seals it. The program's thread only asks how far they
+ * are: a file system that is slow, or hangs, does not keep it.
+ */
+#include <inttypes.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/fault.h"
+#include "base/log.h"
+#include "base/thread.h"
+#include "ckpt/folder/lock.h"
+#include "ckpt/save/save.h"
+#include "ckpt/save/stage.h"
+#include "ckpt/folder/store.h"
+#include "feature/consensus.h"
+
+#define RING_BYTES ((size_t) 64 << 20) /* of a write that the caller waits for, on GPUs */
+#define UNIT_BYTES ((size_t) 4096)     /* of the sizes of rings */
+
+/* How the caller has it. */
+enum mode {
+    NOW,    /* it waits until the file is on disk */
+    STAGED, /* until the arrays are copied */
+    LAZY    /* for nothing */
+};
+
+struct order {
+    gs_ckpt_t *c;
+    const char *caller;
+    int64_t step;
+    enum mode mode;
+    gs_stream_t stream;
+};
+
+static gs_status_t write_agree (const struct order *o, gs_status_t st)
+{
+    struct gsi_agreement nothing = {.words = 0};
+
+    return gsi_consensus (o->c->comm, o->caller, st, &nothing, o->stream);
+}
+
+/* ---- The life of a save ---- */
+
+static void free_save (struct gsi_save *s)
+{
+    if (!s->c->rank)
+        gsi_store_end (s->c);
+    if (s->flow.path)
+        gsi_flow_clear (&s->flow);
+    free (s->sealed);
+    free (s->path);
+    free (s);
+}
+
+static void *run_save (void *save)
+{
+    struct gsi_save *s = save;
+    gs_status_t st;
+
+    if (s->beside)
+        gsi_thread_stand_back ();
+    if ((st = s->work (s)))
+        gsi_flow_fail (&s->flow, st);
+    gsi_flow_end (&s->flow);
+    return NULL;
+}
+
+/* Has a thread do [work] at [path]; NULL: nothing is to be done. What fails here is told when the
+ * flow has ended, on all ranks. */
+static void begin_work (struct gsi_save *s, gsi_save_work_f work, const char *path,
+                        const char *caller)
+{
+    gs_status_t st = GS_OK;
+
+    s->work = work;
+    gsi_flow_again (&s->flow, path);
+    if (work)
+        st = gsi_thread_start (&s->worker, run_save, s, caller);
+    s->has_worker = work && !st;
+    if (st)
+        gsi_flow_fail (&s->flow, st);
+    if (!s->has_worker)
+        gsi_flow_end (&s->flow);
+}
+
+/* Waits for a thread whose flow is closed or ended, less than other ranks wait for this one. */
+static bool is_through (struct gsi_save *s)
+{
+    if (!s->has_worker)
+        return true;
+    if (!gsi_flow_await (&s->flow, GSI_FLOW_ENDED, gsi_ckpt_until_ns (s->c), INT64_MAX))
+        return false;
+    pthread_join (s->worker, NULL);
+    s->has_worker = false;
+    return true;
+}
+
+/* Of a save that has failed. */
+static void discard_save (struct gsi_save *s)
+{
+    if (!s->c->rank)
+        gsi_store_give_up (s->c, s->step);
+    free_save (s);
+}
+
+bool gsi_save_come_back (gs_ckpt_t *c)
+{
+    if (c->hung && !is_through (c->hung))
+        return false;
+    if (c->hung)
+        discard_save (c->hung);
+    c->hung = NULL;
+    return true;
+}
+
+/* Ends a save whose flow is closed or ended; [st] is how it went. */
+static void end_save (gs_ckpt_t *c, gs_status_t st)
+{
+    struct gsi_save *s = c->save;
+
+    c->save = NULL;
+    if (st)
+        gsi_flow_fail (&s->flow, st);
+    if (s->has_stager)
+        pthread_join (s->stager, NULL); /* it waits for nothing without a deadline */
+    if (is_through (s)) {
+        if (st)
+            discard_save (s);
+        else
+            free_save (s);
+        return;
+    }
+    gsi_log (GS_LOG_WARN, "ckpt", "%s: the file system holds a thread of ours", s->flow.path);
+    c->hung = s;
+}
+
+static gs_status_t fail_save (gs_ckpt_t *c, gs_status_t st)
+{
+    struct gsi_failure failure;
+
+    gsi_failure_note (&failure, st);
+    end_save (c, st);
+    return gsi_failure_repeat (&failure);
+}
+
+static void report (const struct gsi_save *s)
+{
+    size_t bytes = (size_t) s->c->sealed.file_bytes;
+    double seconds = (double) (gsi_now_ns () - s->begin_ns) / 1e9;
+
+    for (int n = 0; n < s->c->nodes; n++)
+        bytes += (size_t) s->c->own.part[n].file_bytes;
+    if (!s->c->rank)
+        gsi_log (GS_LOG_INFO, "ckpt", "step %" PRId64 ": %zu bytes on disk after %.3f s", s->step,
+                 bytes, seconds);
+}
+
+/* ---- Its end ---- */
+
+/* Whether this rank has done what it is at, or will not. */
+static bool save_has_ended (struct gsi_save *s, int64_t until_ns)
+{
+    int64_t patience_ns = gsi_feature_timeout_ns (s->c->comm);
+
+    return gsi_flow_await (&s->flow, GSI_FLOW_ENDED, until_ns, patience_ns) ||
+           gsi_flow_closed (&s->flow);
+}
+
+/* Collective: whether all ranks have. */
+static gs_status_t have_all_ended (const struct order *o, int64_t until_ns, int *all)
+{
+    return gs_all (o->c->comm, save_has_ended (o->c->save, until_ns), all, o->stream);
+}
+
+/*
+ * Collective. Ranks ask each other again and again: a slow disk takes its time, while the
+ * deadline of each question finds a rank that is gone.
+ */
+static gs_status_t await_all (const struct order *o)
+{
+    int all = 0;
+    gs_status_t st = GS_OK;
+
+    while (!all && !st)
+        st = have_all_ended (o, gsi_now_ns () + gsi_ckpt_slice_ns (o->c), &all);
+    return st;
+}
+
+static gs_status_t agree_on_work (const struct order *o)
+{
+    return write_agree (o, gsi_failure_repeat (&o->c->save->flow.failure));
+}
+
+/* Collective, when all have ended: goes on to the seal, or is [*done]. */
+static gs_status_t go_on (const struct order *o, bool *done)
+{
+    gs_ckpt_t *c = o->c;
+    struct gsi_save *s = c->save;
+    gs_status_t st = s->sealing ? agree_on_work (o) : gsi_save_settle (s, o->caller, o->stream);
+
+    *done = s->sealing;
+    if (st)
+        return fail_save (c, st);
+    if (*done) {
+        gsi_stop_note_write (&c->stop, gsi_now_ns () - s->begin_ns);
+        report (s);
+        end_save (c, GS_OK);
+        return GS_OK;
+    }
+    is_through (s);
+    s->sealing = true;
+    begin_work (s, c->rank ? NULL : gsi_save_seal, s->sealed, o->caller);
+    return GS_OK;
+}
+
+/* Collective: until it is on disk. */
+static gs_status_t await_save (const struct order *o)
+{
+    bool done = false;
+    gs_status_t st = GS_OK;
+
+    while (!done && !st)
+        st = (st = await_all (o)) ? fail_save (o->c, st) : go_on (o, &done);
+    return st;
+}
+
+/* Collective, without a wait: whether it is. */
+static gs_status_t look_at_save (const struct order *o, bool *done)
+{
+    int all = 0;
+    gs_status_t st = have_all_ended (o, 0, &all);
+
+    *done = false;
+    if (st)
+        return fail_save (o->c, st);
+    return all ? go_on (o, done) : GS_OK;
+}
+
+/* ---- Its beginning ---- */
+
+gs_status_t gsi_save_make (struct gsi_save *s)
+{
+    gs_status_t st = gsi_store_begin (s->c, s->step);
+
+    if (!st && gsi_flow_closed (&s->flow))
+        gsi_store_give_up (s->c, s->step); /* the plan may be gone, too */
+    return st;
+}
+
+gs_status_t gsi_save_make_part (struct gsi_save *s)
+{
+    return gsi_store_begin_part (s->c, s->step, s->c->coming.told);
+}
+
+/* All ranks are here for the same. */
+static gs_status_t check_order (const struct order *o)
+{
+    struct gsi_agreement a = {.words = 2, .word = {(uint64_t) o->step, o->mode}};
+    gs_status_t st = GS_OK;
+
+    if (o->step < 0)
+        st = gsi_fail (GS_ERR_ARG, "%s: step is %" PRId64 ": 0 or more", o->caller, o->step);
+    else if (!gsi_save_come_back (o->c))
+        st = gsi_fail (GS_ERR_STATE,
+                       "%s: the file system still holds the thread that was to write step "
+                       "%" PRId64 " to %s",
+                       o->caller, o->c->hung->step, o->c->dir);
+    if ((st = gsi_consensus (o->c->comm, o->caller, st, &a, o->stream)) || a.differs == -1)
+        return st;
+    if (a.differs == 1)
+        return gsi_fail (GS_ERR_MISMATCH,
+                         "%s: ranks %d and %d do not call the same function to write", o->caller,
+                         a.least_rank, a.most_rank);
+    return gsi_fail (GS_ERR_MISMATCH,
+                     "%s: rank %d writes step %" PRId64 ", rank %d step %" PRId64
+                     ": all ranks give the same",
+                     o->caller, a.least_rank, (int64_t) a.least, a.most_rank, (int64_t) a.most);
+}
+
+/* What becomes of the write before, if that is still under way; [*go] tells whether this one is
+ * begun. */
+static gs_status_t see_to_previous (const struct order *o, bool *go)
+{
+    gs_ckpt_t *c = o->c;
+    gs_status_t st;
+
+    *go = true;
+    if (!c->save)
+        return GS_OK;
+    if (o->mode == NOW || c->opts.busy == GS_CKPT_BUSY_WAIT)
+        return await_save (o);
+    if ((st = look_at_save (o, go)) || *go || c->opts.busy == GS_CKPT_BUSY_SKIP)
+        return st;
+    return gsi_fail (GS_ERR_STATE,
+                     "%s: step %" PRId64 " is still being written: wait for it, or choose "
+                     "another policy with the option busy",
+                     o->caller, c->save->step);
+}
+
+/* On GPUs, whose kernels have the digests in no time: whether replicas are that, bit by bit. */
+static gs_status_t compare_now (const struct order *o)
+{
+    const gs_ckpt_t *c = o->c;
+    gs_array_t *arrays = calloc ((size_t) c->arrays, sizeof (*arrays));
+    size_t number = 0;
+    gs_status_t st = arrays ? GS_OK : gsi_fail (GS_ERR_NOMEM, "%s: out of memory", o->caller);
+
+    st = write_agree (o, st);
+    for (int i = 0; i < c->arrays && !st; i++)
+        if (c->array[i].kind == GSI_CKPT_REPLICATED)
+            arrays[number++] = (gs_array_t){.name = c->array[i].name,
+                                            .data = c->array[i].data,
+                                            .count = c->array[i].count,
+                                            .dtype = c->array[i].dtype};
+    if (!st && number)
+        st = gsi_save_compare (o->caller, c->comm, arrays, number, o->stream);
+    free (arrays);
+    return st;
+}
+
+/* The ring of a save of [total] bytes; 0: it needs none. */
+static size_t ring_for (const struct order *o, uint64_t total)
+{
+    const gs_ckpt_t *c = o->c;
+    size_t most = c->opts.memory, whole = (size_t) (total + UNIT_BYTES - 1) / UNIT_BYTES;
+
+    whole = (whole + 1) * UNIT_BYTES;
+    if (!gsi_feature_device (c->comm)->ops->streams && o->mode != STAGED)
+        return 0;
+    if (!most && o->mode == NOW)
+        most = RING_BYTES;
+    most = most / UNIT_BYTES * UNIT_BYTES;
+    return most && most < whole ? most : whole;
+}
+
+/* A save that has all it needs on this rank. */
+static gs_status_t make_save (const struct order *o, struct gsi_save **out)
+{
+    gs_ckpt_t *c = o->c;
+    bool on_gpus = gsi_feature_device (c->comm)->ops->streams != NULL;
+    struct gsi_save *s = gsi_fault ("ckpt.memory") ? NULL : calloc (1, sizeof (*s));
+    uint64_t total;
+    size_t room;
+    gs_status_t st;
+
+    *out = s;
+    if (s)
+        s->c = c;
+    if (!s || !(s->sealed = gsi_store_coming (c, o->step, GSI_STORE_SEALED)) ||
+        !(s->path = gsi_store_coming (c, o->step, GSI_STORE_PART)))
+        return gsi_fail (GS_ERR_NOMEM, "%s: out of memory", o->caller);
+    s->step = o->step;
+    s->beside = o->mode != NOW;
+    s->begin_ns = gsi_now_ns ();
+    s->pieces = (struct gsi_pieces){.c = c,
+                                    .step = o->step,
+                                    .digests = on_gpus ? GS_CKPT_COMPARE_NONE : c->opts.compare,
+                                    .most = c->opts.direct ? GSI_PIECE_DIRECT : GSI_PIECE_BYTES};
+    total = gsi_pieces_total (&s->pieces);
+    room = ring_for (o, total);
+    if (room && ((st = gsi_stage_prepare (c, room)) || (st = gsi_stage_follow (c, o->stream))))
+        return st;
+    if (room)
+        s->pieces.room = c->staging.room;
+    gsi_flow_open (&s->flow, s->path, room ? c->staging.ring : NULL, c->staging.room, total);
+    return GS_OK;
+}
+
+/* Which file the first rank of this node has made. */
+static gs_status_t learn_part (const struct order *o)
+{
+    struct gsi_coming *coming = &o->c->coming;
+    uint64_t node = (uint64_t) o->c->node, mine[] = {node, coming->part};
+    gs_status_t st = gs_allgather (o->c->comm, mine, coming->parts, 2, GS_U64, o->stream);
+
+    for (int r = 0; r < o->c->size && !st; r++)
+        if (coming->parts[2 * r] == node && coming->parts[2 * r + 1])
+            coming->part = coming->parts[2 * r + 1];
+    return st;
+}
+
+/* Makes the files that are written to, and tells all ranks which they are. */
+static gs_status_t make_files (const struct order *o)
+{
+    gs_ckpt_t *c = o->c;
+    gs_status_t st;
+
+    c->coming.told = 0;
+    begin_work (c->save, c->rank ? NULL : gsi_save_make, c->dir, o->caller);
+    if ((st = await_all (o)))
+        return st;
+    st = gsi_failure_repeat (&c->save->flow.failure);
+    if ((st = gsi_consensus_most (c->comm, o->caller, st, &c->coming.told, 1, o->stream)))
+        return st;
+    is_through (c->save);
+    if (!c->nodes)
+        return GS_OK;
+    c->coming.part = 0;
+    begin_work (c->save, c->mine.data ? gsi_save_make_part : NULL, c->save->path, o->caller);
+    if ((st = await_all (o)) || (st = agree_on_work (o)))
+        return st;
+    is_through (c->save);
+    return learn_part (o);
+}
+
+static void start_save (const struct order *o)
+{
+    struct gsi_save *s = o->c->save;
+    gs_status_t st = GS_OK;
+
+    begin_work (s, gsi_save_write, s->path, o->caller);
+    if (s->has_worker && s->flow.ring && o->mode == LAZY) {
+        s->has_stager = true; /* which it looks at */
+        st = gsi_thread_start (&s->stager, gsi_stage_all, s, o->caller);
+        s->has_stager = !st;
+    } else if (s->has_worker && s->flow.ring) {
+        gsi_stage_all (s);
+    }
+    if (st)
+        gsi_flow_fail (&s->flow, st);
+}
+
+static gs_status_t begin_write (const struct order *o)
+{
+    gs_ckpt_t *c = o->c;
+    gs_status_t st = GS_OK;
+
+    if (gsi_feature_device (c->comm)->ops->streams && c->opts.compare != GS_CKPT_COMPARE_NONE)
+        st = compare_now (o);
+    if (st)
+        return st;
+    if ((st = write_agree (o, make_save (o, &c->save)))) {
+        if (c->save)
+            free_save (c->save);
+        c->save = NULL;
+        return st;
+    }
+    if ((st = make_files (o)))
+        return fail_save (c, st);
+    start_save (o);
+    return GS_OK;
+}
+
+/* All that happens until a write is under way. */
+static gs_status_t carry_out (const struct order *o, bool *begun)
+{
+    gs_status_t st = gsi_ckpt_writable (o->c, o->caller);
+
+    *begun = false;
+    if (st || (st = check_order (o)) || (st = see_to_previous (o, begun)) || !*begun)
+        return st;
+    st = begin_write (o);
+    *begun = !st;
+    return st;
+}
+
+/* ---- The folder ---- */
+
+static gs_status_t take_snapshot (struct gsi_save *s)
+{
+    return gsi_store_take (s->c, s->caller);
+}
+
+gs_status_t gsi_save_take (gs_ckpt_t *c, const char *caller)
+{
+    struct order o = {.c = c, .caller = caller};
+    struct gsi_save *s = gsi_fault ("ckpt.memory") ? NULL : calloc (1, sizeof (*s));
+    gs_status_t st = s ? GS_OK : gsi_fail (GS_ERR_NOMEM, "%s: out of memory", caller);
+
+    if (!st && !gsi_save_come_back (c))
+        st = gsi_fail (GS_ERR_STATE,
+                       "%s: the file system still holds the thread that was to "
+                       "take folder %s",
+                       caller, c->dir);
+    if ((st = write_agree (&o, st))) {
+        free (s);
+        return st;
+    }
+    s->c = c;
+    s->caller = caller;
+    c->save = s;
+    gsi_flow_open (&s->flow, c->dir, NULL, 0, 0);
+    begin_work (s, c->rank ? NULL : take_snapshot, c->dir, caller);
+    if ((st = await_all (&o)) || (st = agree_on_work (&o)))
+        return fail_save (c, st);
+    end_save (c, GS_OK);
+    return GS_OK;
+}
+
+/* Those whose folder hung when it was given back; reachable, as leak checkers want it. */
+static _Atomic (struct gsi_save *) left;
+
+static gs_status_t drop (struct gsi_save *s)
+{
+    gsi_lock_drop (s->lock);
+    return GS_OK;
+}
+
+bool gsi_save_drop (const gs_ckpt_t *c)
+{
+    struct gsi_save *s = c->lock ? calloc (1, sizeof (*s)) : NULL;
+
+    if (!s) {
+        gsi_lock_drop (c->lock);
+        return true;
+    }
+    s->c = (gs_ckpt_t *) (uintptr_t) c;
+    s->lock = c->lock;
+    gsi_flow_open (&s->flow, c->dir, NULL, 0, 0);
+    begin_work (s, drop, c->dir, c->client.name);
+    if (!is_through (s)) { /* the thread still has it, and nobody else waits for it */
+        pthread_detach (s->worker);
+        s->left = atomic_load (&left);
+        while (!atomic_compare_exchange_weak (&left, &s->left, s))
+            ;
+        return false;
+    }
+    gsi_flow_clear (&s->flow);
+    free (s);
+    return true;
+}
+
+/* ---- The calls ---- */
+
+gs_status_t gs_ckpt_write (gs_ckpt_t *ckpt, int64_t step, gs_stream_t stream)
+{
+    struct order o = {ckpt, "gs_ckpt_write", step, NOW, stream};
+    bool begun;
+    gs_status_t st = carry_out (&o, &begun);
+
+    return gsi_result (st ? st : await_save (&o));
+}
+
+gs_status_t gs_ckpt_write_async (gs_ckpt_t *ckpt, int64_t step, int *begun, gs_stream_t stream)
+{
+    struct order o = {ckpt, "gs_ckpt_write_async", step, STAGED, stream};
+    bool yes = false;
+    gs_status_t st;
+
+    if (ckpt && ckpt->magic == GSI_CKPT_MAGIC && ckpt->opts.lazy)
+        o.mode = LAZY;
+    st = carry_out (&o, &yes);
+    if (begun)
+        *begun = yes;
+    return gsi_result (st);
+}
+
+gs_status_t gs_ckpt_staged (gs_ckpt_t *ckpt)
+{
+    gs_status_t st = gsi_ckpt_ready (ckpt, "gs_ckpt_staged");
+
+    if (!st && ckpt->save)
+        gsi_flow_await (&ckpt->save->flow, GSI_FLOW_STAGED, INT64_MAX,
+                        gsi_feature_timeout_ns (ckpt->comm));
+    return gsi_result (st);
+}
+
+/* Collective, with a write under way. */
+static gs_status_t end_write (const struct order *o, bool wait, int64_t *written)
+{
+    int64_t step = o->c->save->step;
+    bool done = true;
+    gs_status_t st = wait ? await_save (o) : look_at_save (o, &done);
+
+    if (written && !st && done)
+        *written = step;
+    return st;
+}
+
+gs_status_t gs_ckpt_test (gs_ckpt_t *ckpt, int64_t *written, gs_stream_t stream)
+{
+    struct order o = {ckpt, "gs_ckpt_test", 0, NOW, stream};
+    gs_status_t st = gsi_ckpt_ready (ckpt, o.caller);
+
+    if (written)
+        *written = -1;
+    return gsi_result (st || !ckpt->save ? st : end_write (&o, false, written));
+}
+
+gs_status_t gs_ckpt_wait (gs_ckpt_t *ckpt, int64_t *written, gs_stream_t stream)
+{
+    struct order o = {ckpt, "gs_ckpt_wait", 0, NOW, stream};
+    gs_status_t st = gsi_ckpt_ready (ckpt, o.caller);
+
+    if (written)
+        *written = -1;
+    return gsi_result (st || !ckpt->save ? st : end_write (&o, true, written));
+}
