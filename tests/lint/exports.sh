@@ -29,7 +29,7 @@ same src/gradsync.h gradsync.h "the public nodes of src/gradsync.map" \
 wrong=$(public_names | grep -v '^gs_')
 [[ -z $wrong ]] || complain src/gradsync.map "public names start with gs_: $wrong"
 
-users='gradsync-mpi.so gradsync-cuda.so libgradsync_fortran.so gs-info gs-ckpt gs-bench'
+users='gradsync-mpi.so gradsync-cuda.so libgradsync_fortran.so gs-info gs-bench'
 imported=$(for user in $users; do
     [[ ! -e $top_builddir/.libs/$user ]] \
         || "${nm[@]}" -D --undefined-only "$top_builddir/.libs/$user"
