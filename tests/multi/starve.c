@@ -324,12 +324,15 @@ PUBLIC void free (void *memory)
 
 PUBLIC char *realpath (const char *path, char *real)
 {
+    char *whole;
+
     find_next ();
     if (fails (CALLER)) {
         errno = ENOMEM;
         return NULL;
     }
-    return note (next.realpath (path, real), 1, CALLER);
+    whole = next.realpath (path, real);
+    return real ? whole : note (whole, 1, CALLER); /* else it is part of another block */
 }
 
 PUBLIC FILE *fopen (const char *path, const char *mode)

@@ -12,7 +12,7 @@
 #include "base/log.h"
 #include "base/status.h"
 #include "ckpt/format/file.h"
-#include "ckpt/folder/lock_file.h"
+#include "ckpt/folder/lock.h"
 #include "ckpt/folder/store.h"
 
 #define LOOKS 20 /* for a lock that a client of NFS does not see yet */
@@ -89,7 +89,7 @@ gs_status_t gsi_store_see (const gs_ckpt_t *c, const char *caller)
 
     /* N.B. A client of NFS may remember that there was none, until it opens the folder again. */
     while (!there && !gsi_file_open_folder (c->dir, &folder)) {
-        there = gsi_lock_file_is (folder, c->coming.id);
+        there = gsi_lock_is (folder, c->coming.id);
         close (folder);
         if (there || gsi_now_ns () > until_ns)
             break;

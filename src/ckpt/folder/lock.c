@@ -1,9 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* lock - the locks of folders of checkpoints that this process has. */
+/* lock - DIR/.gs-lock, by which jobs that write to one folder stay apart. */
 #include "ckpt/folder/lock.h"
 
+#include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
 #include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -11,164 +16,503 @@
 
 #include "base/clock.h"
 #include "base/fault.h"
+#include "base/log.h"
 #include "base/status.h"
 #include "base/thread.h"
-#include "ckpt/folder/lock_file.h"
+#include "ckpt/folder/lock_owner.h"
 
+#define BUSY_S    5    /* it is in other hands for no longer, */
+#define BUSY_MS   20   /* and is looked at again after this */
+#define WRITING_S 2    /* so long a lock may have no end, where links cannot be made */
+#define LEFT_S    3600 /* far longer than anyone takes it */
+
+/* One for all plans of this process in a folder, and a thread that touches it. */
 struct gsi_lock {
     struct gsi_lock *next;
     dev_t device; /* the folder, however it is called */
     ino_t number;
-    pid_t process;         /* a child that was forked has the memory, and not the lock */
-    int plans;             /* that have it; 0: it is on its way out */
-    int users;             /* they, and the thread while it is at it */
-    pthread_mutex_t guard; /* of the file */
-    struct gsi_lock_file file;
-};
+    pid_t process; /* a child that was forked has the memory, and not the lock */
+    int plans;     /* that have it */
 
-struct keeper {
-    pid_t process; /* that has the thread */
+    pthread_mutex_t guard; /* of all below, but for [lost] */
     pthread_t thread;
-    pthread_cond_t bell; /* stop has changed */
+    pthread_cond_t bell; /* [stop] has changed */
     bool stop;
+    char dir[PATH_MAX];        /* as it was given, for texts */
+    char path[PATH_MAX + 16];  /* of the lock; whatever becomes of the working folder */
+    char own[PATH_MAX + 48];   /* a file that becomes the lock, */
+    char claim[PATH_MAX + 80]; /* and one that says who takes it from another */
+    struct gsi_owner self;     /* what the lock says that is ours, */
+    struct gsi_owner fresh;    /* and what the next one will */
+    bool ours;                 /* the lock of [self] was made */
+    bool took;                 /* a look has taken it from another job step */
+    bool warned;               /* it cannot be touched */
+    atomic_bool lost;          /* then another job has taken it, */
+    char who[512];             /* this one */
 };
 
-static pthread_mutex_t guard =
-    PTHREAD_MUTEX_INITIALIZER; /* all below; not held in calls on files */
-static struct gsi_lock *locks;
-static struct keeper *keeper; /* NULL while there is no lock */
+static pthread_mutex_t locks_guard = PTHREAD_MUTEX_INITIALIZER;
+static struct gsi_lock *locks; /* and their members [next] and [plans] */
 
-/* ---- The list; with the guard ---- */
+/* What is there. */
+struct seen {
+    bool there;
+    struct gsi_owner holder; /* without id: not readable */
+    int64_t touched_s;
+    ino_t number;
+};
 
-static struct gsi_lock *find_lock (const struct stat *folder)
+/* ---- Files; these functions return errno ---- */
+
+/* Opens it, so that what a client of NFS remembers of it does not count; touches that of [own].
+ */
+static int look_at_lock (int folder, const char *path, const char *own, struct seen *seen)
 {
-    struct gsi_lock *l = locks;
+    char text[GSI_OWNER_TEXT_MAX] = "";
+    int fd = openat (folder, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW), error = 0;
+    struct stat facts;
+    ssize_t n;
 
-    while (l && (!l->plans || l->device != folder->st_dev || l->number != folder->st_ino ||
-                 l->process != getpid ()))
-        l = l->next;
-    return l;
+    *seen = (struct seen){.there = fd >= 0};
+    if (fd < 0)
+        return errno == ENOENT ? 0 : errno;
+    while ((n = read (fd, text, sizeof (text) - 1)) < 0 && errno == EINTR)
+        ;
+    if (n < 0 || fstat (fd, &facts)) {
+        error = errno;
+    } else {
+        text[n] = 0;
+        gsi_owner_read (&seen->holder, text);
+        seen->touched_s = facts.st_mtim.tv_sec;
+        seen->number = facts.st_ino;
+        if (own && !strcmp (seen->holder.id, own) && futimens (fd, NULL))
+            error = errno;
+    }
+    close (fd);
+    return error;
 }
 
-static gs_status_t add_lock (const char *caller, const char *dir, const struct stat *folder,
-                             struct gsi_lock **out)
+static int write_text (int fd, const struct gsi_owner *h)
+{
+    char text[GSI_OWNER_TEXT_MAX];
+    size_t length = gsi_owner_write (h, text);
+    ssize_t n;
+
+    while ((n = write (fd, text, length)) < 0 && errno == EINTR)
+        ;
+    return n < 0 ? errno : (size_t) n < length ? ENOSPC : 0;
+}
+
+/* A file of [h] at [path], which must not be there; tells when, by the file system's clock. It is
+ * on the disk: a loss of power leaves no lock that cannot be read. */
+static int make_lock (const char *path, const struct gsi_owner *h, int64_t *now_s)
+{
+    int fd = open (path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666), error;
+    struct stat facts;
+
+    if (fd < 0)
+        return errno;
+    error = write_text (fd, h);
+    if (!error && (futimens (fd, NULL) || fsync (fd) || fstat (fd, &facts)))
+        error = errno;
+    if (close (fd) && !error)
+        error = errno;
+    if (error)
+        unlink (path);
+    else if (now_s)
+        *now_s = facts.st_mtim.tv_sec;
+    return error;
+}
+
+/* Makes our own file the lock, if there is none: EEXIST. */
+static int put_in_place (const struct gsi_lock *f)
+{
+    struct stat facts;
+
+    if (!gsi_fault ("lock.link")) {
+        if (!link (f->own, f->path))
+            return 0;
+        /* N.B. NFS says so of a link that was made, too, if an answer is lost. */
+        if (errno == EEXIST)
+            return !lstat (f->own, &facts) && facts.st_nlink > 1 ? 0 : EEXIST;
+    }
+    return make_lock (f->path, &f->fresh, NULL); /* the file system has no links */
+}
+
+/* ---- Taking it from another ---- */
+
+/* The name that who takes the lock [seen] for himself needs. */
+static void name_claim (struct gsi_lock *f, const struct seen *seen, int turn)
+{
+    if (*seen->holder.id)
+        snprintf (f->claim, sizeof (f->claim), "%s.%s.%d", f->path, seen->holder.id, turn);
+    else
+        snprintf (f->claim, sizeof (f->claim), "%s.%llu.%d", f->path,
+                  (unsigned long long) seen->number, turn);
+}
+
+static bool is_same_lock (const struct seen *a, const struct seen *b)
+{
+    return a->there && b->there && a->number == b->number && !strcmp (a->holder.id, b->holder.id);
+}
+
+/*
+ * Claims the lock [seen]. EAGAIN: somebody else does. A claim that is old is of a process that
+ * died while it had it, within a moment; then the next one counts.
+ */
+static int claim (struct gsi_lock *f, const struct seen *seen, int64_t now_s, int *turn)
+{
+    struct stat facts;
+    int fd;
+
+    for (*turn = 0;; ++*turn) {
+        name_claim (f, seen, *turn);
+        fd = open (f->claim, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+        if (fd >= 0) {
+            close (fd);
+            return 0;
+        }
+        if (errno != EEXIST)
+            return errno;
+        if (lstat (f->claim, &facts) || now_s - facts.st_mtim.tv_sec <= GSI_OWNER_SILENT_S)
+            return EAGAIN;
+    }
+}
+
+static void unclaim (struct gsi_lock *f, const struct seen *seen, int turn)
+{
+    for (; turn >= 0; turn--) {
+        name_claim (f, seen, turn);
+        unlink (f->claim);
+    }
+}
+
+/* N.B. A rename over NFS may fail and have been made, if an answer is lost. */
+static bool has_become (const struct gsi_lock *f)
+{
+    struct seen now;
+
+    return !look_at_lock (AT_FDCWD, f->path, NULL, &now) && now.there &&
+           !strcmp (now.holder.id, f->fresh.id);
+}
+
+/* Puts our own file in the place of the lock [seen]. EAGAIN: look again who has it. */
+static int replace (struct gsi_lock *f, const struct seen *seen, int64_t now_s)
+{
+    struct seen again;
+    int turn, error = claim (f, seen, now_s, &turn);
+
+    if (error)
+        return error;
+    error = look_at_lock (AT_FDCWD, f->path, NULL, &again);
+    if (!error && (!is_same_lock (seen, &again) || again.touched_s != seen->touched_s))
+        error = EAGAIN; /* it has changed hands, or lives */
+    else if (!error && rename (f->own, f->path)) {
+        error = errno;
+        error = has_become (f) ? 0 : error;
+    }
+    unclaim (f, seen, turn);
+    return error;
+}
+
+/* ---- Texts ---- */
+
+static gs_status_t cannot (const struct gsi_lock *f, const char *caller, const char *what,
+                           int error)
+{
+    return gsi_fail (GS_ERR_IO, "%s: cannot %s %s/" GSI_LOCK_NAME ": %s", caller, what, f->dir,
+                     strerror (error));
+}
+
+static gs_status_t refuse_lock (const struct gsi_lock *f, const char *caller,
+                                const struct seen *seen, int64_t age_s)
+{
+    char who[sizeof (f->who)];
+
+    if (!*seen->holder.id)
+        return gsi_fail (GS_ERR_STATE,
+                         "%s: %s/" GSI_LOCK_NAME
+                         " is no lock that can be read: remove it if no job "
+                         "writes to this folder, or use another one",
+                         caller, f->dir);
+    gsi_owner_describe (&seen->holder, who, sizeof (who));
+    return gsi_fail (GS_ERR_STATE,
+                     "%s: folder %s is written by %s, which gave a sign of life %lld s ago: use "
+                     "another folder, or wait until that job has ended; if it surely has, remove "
+                     "%s/" GSI_LOCK_NAME,
+                     caller, f->dir, who, (long long) (age_s > 0 ? age_s : 0), f->dir);
+}
+
+static void note_lost (struct gsi_lock *f, const struct seen *seen)
+{
+    f->lost = true;
+    gsi_owner_describe (&seen->holder, f->who, sizeof (f->who));
+}
+
+static gs_status_t fail_lost (const struct gsi_lock *f, const char *caller)
+{
+    return gsi_fail (GS_ERR_STATE,
+                     "%s: folder %s was taken over by %s: this plan writes nothing there any "
+                     "more; end this job, or that one and make another plan",
+                     caller, f->dir, f->who);
+}
+
+/* Removes what processes that died in the act have left. */
+static void sweep_locks (struct gsi_lock *f, int64_t now_s)
+{
+    struct dirent *entry;
+    struct stat facts;
+    DIR *dir;
+
+    snprintf (f->claim, sizeof (f->claim), "%s", f->path);
+    *strrchr (f->claim, '/') = 0;
+    dir = opendir (f->claim);
+    while (dir && (entry = readdir (dir)))
+        if (!strncmp (entry->d_name, GSI_LOCK_NAME ".", strlen (GSI_LOCK_NAME) + 1) &&
+            !fstatat (dirfd (dir), entry->d_name, &facts, AT_SYMLINK_NOFOLLOW) &&
+            now_s - facts.st_mtim.tv_sec > LEFT_S)
+            unlinkat (dirfd (dir), entry->d_name, 0);
+    if (dir)
+        closedir (dir);
+}
+
+/* It is ours from now on. */
+static void lock_taken (struct gsi_lock *f, int64_t now_s)
+{
+    f->self = f->fresh;
+    f->ours = true;
+    f->lost = false;
+    sweep_locks (f, now_s);
+}
+
+/* A clock was wrong when it was touched, so far that it would count as alive until then. Its
+ * holder touches it again, or it counts from now on. */
+static void bring_to_now (const struct gsi_lock *f, int64_t age_s)
+{
+    if (age_s >= -GSI_OWNER_SILENT_S)
+        return;
+    gsi_log (GS_LOG_WARN, "ckpt", "%s is of the future, by %lld s: its age counts from now on",
+             f->path, (long long) -age_s);
+    if (utimensat (AT_FDCWD, f->path, NULL, AT_SYMLINK_NOFOLLOW))
+        gsi_log (GS_LOG_WARN, "ckpt", "cannot touch %s: %s", f->path, strerror (errno));
+}
+
+/* There is a lock already. */
+static int contend (struct gsi_lock *f, const struct seen *seen, int64_t now_s, bool *taken)
+{
+    int64_t age_s = now_s - seen->touched_s;
+    enum gsi_right right = gsi_owner_judge (&seen->holder, &f->fresh, age_s);
+    char who[sizeof (f->who)];
+    int error;
+
+    if (!seen->there || (!*seen->holder.id && age_s <= WRITING_S))
+        return EAGAIN;
+    if (right == GSI_RIGHT_NONE) {
+        bring_to_now (f, age_s);
+        return EBUSY;
+    }
+    if (right == GSI_RIGHT_SHARED) {
+        f->ours = f->ours && !strcmp (seen->holder.id, f->self.id);
+        f->lost = false;
+        return 0;
+    }
+    if ((error = replace (f, seen, now_s)))
+        return error;
+    lock_taken (f, now_s);
+    *taken = !gsi_owner_is_same_step (&seen->holder, &f->self);
+    gsi_owner_describe (&seen->holder, who, sizeof (who));
+    gsi_log (right == GSI_RIGHT_SILENT ? GS_LOG_WARN : GS_LOG_INFO, "ckpt",
+             "folder %s is taken over from %s: %s", f->dir, who,
+             right == GSI_RIGHT_OLDER  ? "this is the same job, requeued"
+             : right == GSI_RIGHT_GONE ? "that process has ended"
+                                       : "no sign of life for more than a minute");
+    return 0;
+}
+
+/* EBUSY: [seen] has it, and gave a sign of life [*age_s] ago. */
+static int attempt (struct gsi_lock *f, struct seen *seen, int64_t *age_s, bool *taken)
+{
+    int64_t now_s = 0;
+    int error;
+
+    gsi_owner_self (&f->fresh);
+    snprintf (f->own, sizeof (f->own), "%s.%s", f->path, f->fresh.id);
+    if ((error = make_lock (f->own, &f->fresh, &now_s)))
+        return error;
+    error = put_in_place (f);
+    if (!error)
+        lock_taken (f, now_s);
+    else if (error == EEXIST && !(error = look_at_lock (AT_FDCWD, f->path, NULL, seen)))
+        error = contend (f, seen, now_s, taken);
+    unlink (f->own);
+    *age_s = now_s - seen->touched_s;
+    return error;
+}
+
+static gs_status_t take_file (struct gsi_lock *f, const char *caller, bool *taken)
+{
+    int64_t until_ns = gsi_now_ns () + BUSY_S * GSI_NS_PER_S, age_s = 0;
+    struct seen seen = {.there = false};
+    int error;
+
+    *taken = false;
+    while ((error = attempt (f, &seen, &age_s, taken)) == EAGAIN && gsi_now_ns () < until_ns)
+        nanosleep (&(struct timespec){.tv_nsec = BUSY_MS * GSI_NS_PER_MS}, NULL);
+    if (error == EBUSY)
+        return refuse_lock (f, caller, &seen, age_s);
+    if (error == EAGAIN)
+        return gsi_fail (GS_ERR_STATE,
+                         "%s: %s/" GSI_LOCK_NAME
+                         " is being taken over by others all the time: try again",
+                         caller, f->dir);
+    return error ? cannot (f, caller, "make the lock", error) : GS_OK;
+}
+
+static gs_status_t look_at_file (struct gsi_lock *f, const char *caller)
+{
+    struct seen seen;
+    bool taken;
+    int error;
+
+    if (f->lost)
+        return fail_lost (f, caller);
+    if ((error = look_at_lock (AT_FDCWD, f->path, NULL, &seen)))
+        return cannot (f, caller, "read", error);
+    if (seen.there && f->ours && !strcmp (seen.holder.id, f->self.id))
+        return GS_OK;
+    if (!seen.there || gsi_owner_is_same_step (&seen.holder, &f->self) ||
+        gsi_owner_judge (&seen.holder, &f->self, 0) == GSI_RIGHT_OLDER) {
+        gs_status_t st = take_file (f, caller, &taken);
+        f->took = f->took || (!st && taken);
+        return st;
+    }
+    note_lost (f, &seen);
+    return fail_lost (f, caller);
+}
+
+static void touch_file (struct gsi_lock *f)
+{
+    struct seen seen;
+    int error;
+
+    if (!f->ours || f->lost)
+        return;
+    error = look_at_lock (AT_FDCWD, f->path, f->self.id, &seen);
+    if (error && !f->warned)
+        gsi_log (GS_LOG_WARN, "ckpt", "cannot touch %s: %s; after a minute other jobs take it",
+                 f->path, strerror (error));
+    f->warned = error;
+    if (!error && seen.there && strcmp (seen.holder.id, f->self.id)) {
+        f->ours = false;
+        if (gsi_owner_is_same_step (&seen.holder, &f->self))
+            return;
+        note_lost (f, &seen);
+        gsi_log (GS_LOG_WARN, "ckpt", "folder %s was taken over by %s", f->dir, f->who);
+    }
+}
+
+static void leave_file (struct gsi_lock *f)
+{
+    struct seen ours = {.there = true, .holder = f->self}, seen;
+    int turn, error;
+
+    if (!f->ours || f->lost)
+        return;
+    f->ours = false;
+    if ((error = claim (f, &ours, 0, &turn)) == EAGAIN)
+        return; /* somebody takes it from us */
+    if (!look_at_lock (AT_FDCWD, f->path, NULL, &seen) && seen.there &&
+        !strcmp (seen.holder.id, f->self.id) && unlink (f->path))
+        gsi_log (GS_LOG_WARN, "ckpt", "could not remove %s: %s", f->path, strerror (errno));
+    if (!error)
+        unlink (f->claim);
+}
+
+/* ---- What plans do ---- */
+
+bool gsi_lock_is (int folder, const char *id)
+{
+    struct gsi_owner self;
+    struct seen seen;
+
+    if (look_at_lock (folder, GSI_LOCK_NAME, NULL, &seen) || !*seen.holder.id)
+        return false;
+    if (!strcmp (seen.holder.id, id))
+        return true;
+    gsi_owner_self (&self); /* another process of this step may have made it */
+    return gsi_owner_is_same_step (&seen.holder, &self);
+}
+
+void gsi_lock_beat (struct gsi_lock *lock)
+{
+    pthread_mutex_lock (&lock->guard);
+    touch_file (lock);
+    pthread_mutex_unlock (&lock->guard);
+}
+
+static void *keep_lock (void *lock)
+{
+    struct gsi_lock *l = lock;
+    int64_t next_ns = gsi_now_ns ();
+
+    pthread_mutex_lock (&l->guard);
+    while (!l->stop) {
+        next_ns += GSI_OWNER_BEAT_S * GSI_NS_PER_S;
+        while (!l->stop && gsi_now_ns () < next_ns)
+            gsi_condition_wait (&l->bell, &l->guard, next_ns);
+        if (!l->stop)
+            touch_file (l);
+    }
+    pthread_mutex_unlock (&l->guard);
+    return NULL;
+}
+
+static void free_lock (struct gsi_lock *l)
+{
+    pthread_mutex_destroy (&l->guard);
+    pthread_cond_destroy (&l->bell);
+    free (l);
+}
+
+/* Knows the folder, and makes no file. */
+static gs_status_t open_lock (const char *caller, const char *dir, const struct stat *folder,
+                              struct gsi_lock **out)
 {
     struct gsi_lock *l = gsi_fault ("ckpt.memory") ? NULL : calloc (1, sizeof (*l));
     gs_status_t st;
 
     if (!l)
         return gsi_fail (GS_ERR_NOMEM, "%s: no memory for the lock of %s", caller, dir);
-    if ((st = gsi_lock_file_open (&l->file, dir))) {
-        free (l);
-        return st;
-    }
+    pthread_mutex_init (&l->guard, NULL);
+    gsi_condition_init (&l->bell);
+    snprintf (l->dir, sizeof (l->dir), "%s", dir);
     l->device = folder->st_dev;
     l->number = folder->st_ino;
     l->process = getpid ();
-    pthread_mutex_init (&l->guard, NULL);
+    gsi_owner_self (&l->self);
+    if (!realpath (dir, l->path))
+        st = gsi_fail (GS_ERR_IO, "%s: realpath: %s", dir, strerror (errno));
+    else
+        st = gsi_thread_start (&l->thread, keep_lock, l, caller);
+    if (st) {
+        free_lock (l);
+        return st;
+    }
+    strcat (l->path, "/" GSI_LOCK_NAME);
     l->next = locks;
     locks = *out = l;
     return GS_OK;
 }
 
-static void release_lock (struct gsi_lock *l)
+static struct gsi_lock *find_lock (const struct stat *folder)
 {
-    struct gsi_lock **at = &locks;
+    struct gsi_lock *l = locks;
 
-    if (--l->users)
-        return;
-    while (*at != l)
-        at = &(*at)->next;
-    *at = l->next;
-    pthread_mutex_destroy (&l->guard);
-    gsi_lock_file_close (&l->file);
-    free (l);
-}
-
-/* ---- The thread ---- */
-
-/* With the guard, which it gives back while it works. */
-static void beat_all (void)
-{
-    struct gsi_lock *l = locks, *next;
-
-    while (l) {
-        l->users++;
-        pthread_mutex_unlock (&guard);
-        pthread_mutex_lock (&l->guard);
-        gsi_lock_file_beat (&l->file);
-        pthread_mutex_unlock (&l->guard);
-        pthread_mutex_lock (&guard);
-        next = l->next;
-        release_lock (l);
-        l = next;
-    }
-}
-
-static void *keep (void *context)
-{
-    struct keeper *k = context;
-    int64_t next_ns = gsi_now_ns ();
-
-    pthread_mutex_lock (&guard);
-    while (!k->stop) {
-        next_ns += GSI_HOLDER_BEAT_S * GSI_NS_PER_S;
-        while (!k->stop && gsi_now_ns () < next_ns)
-            gsi_condition_wait (&k->bell, &guard, next_ns);
-        if (!k->stop)
-            beat_all ();
-    }
-    pthread_mutex_unlock (&guard);
-    return NULL;
-}
-
-/* With the guard. */
-static gs_status_t start_keeper (const char *caller)
-{
-    struct keeper *k;
-    gs_status_t st;
-
-    if (keeper && keeper->process == getpid ())
-        return GS_OK;
-    if (!(k = calloc (1, sizeof (*k))))
-        return gsi_fail (GS_ERR_NOMEM, "%s: out of memory", caller);
-    k->process = getpid ();
-    gsi_condition_init (&k->bell);
-    if (!(st = gsi_thread_start (&k->thread, keep, k, caller))) {
-        keeper = k;
-        return GS_OK;
-    }
-    pthread_cond_destroy (&k->bell);
-    free (k);
-    return st;
-}
-
-/* Tells the thread to end if there is nothing to keep, with the guard; it is to be joined. */
-static struct keeper *stop_keeper (void)
-{
-    const struct gsi_lock *l = locks;
-    struct keeper *k = keeper;
-
-    while (l && !l->plans)
+    while (l && (l->device != folder->st_dev || l->number != folder->st_ino ||
+                 l->process != getpid ()))
         l = l->next;
-    if (l || !k)
-        return NULL;
-    k->stop = true;
-    pthread_cond_signal (&k->bell);
-    keeper = NULL;
-    return k;
+    return l;
 }
-
-static void join_keeper (struct keeper *k)
-{
-    if (!k)
-        return;
-    pthread_join (k->thread, NULL);
-    pthread_cond_destroy (&k->bell);
-    free (k);
-}
-
-/* ---- What plans do ---- */
 
 gs_status_t gsi_lock_take (const char *caller, const char *dir, struct gsi_lock **lock,
                            bool *taken)
@@ -180,21 +524,16 @@ gs_status_t gsi_lock_take (const char *caller, const char *dir, struct gsi_lock 
     *taken = false;
     if (stat (dir, &folder))
         return gsi_fail (GS_ERR_IO, "%s: folder %s: %s", caller, dir, strerror (errno));
-    pthread_mutex_lock (&guard);
+    pthread_mutex_lock (&locks_guard);
     if (!(l = find_lock (&folder)))
-        st = add_lock (caller, dir, &folder, &l);
-    if (!st) {
+        st = open_lock (caller, dir, &folder, &l);
+    if (!st)
         l->plans++;
-        l->users++;
-        st = start_keeper (caller);
-    }
-    pthread_mutex_unlock (&guard);
-    if (!l)
+    pthread_mutex_unlock (&locks_guard);
+    if (st)
         return st;
     pthread_mutex_lock (&l->guard);
-    if (!st)
-        st = l->file.ours && !l->file.lost ? gsi_lock_file_look (&l->file, caller)
-                                           : gsi_lock_file_take (&l->file, caller, taken);
+    st = l->ours && !l->lost ? look_at_file (l, caller) : take_file (l, caller, taken);
     pthread_mutex_unlock (&l->guard);
     if (st)
         gsi_lock_drop (l);
@@ -208,14 +547,14 @@ gs_status_t gsi_lock_look (const char *caller, struct gsi_lock *lock)
     gs_status_t st;
 
     pthread_mutex_lock (&lock->guard);
-    st = gsi_lock_file_look (&lock->file, caller);
+    st = look_at_file (lock, caller);
     pthread_mutex_unlock (&lock->guard);
     return st;
 }
 
 const char *gsi_lock_id (const struct gsi_lock *lock)
 {
-    return lock->file.self.id;
+    return lock->self.id;
 }
 
 bool gsi_lock_took (struct gsi_lock *lock)
@@ -223,43 +562,38 @@ bool gsi_lock_took (struct gsi_lock *lock)
     bool took;
 
     pthread_mutex_lock (&lock->guard);
-    took = lock->file.took;
-    lock->file.took = false;
+    took = lock->took;
+    lock->took = false;
     pthread_mutex_unlock (&lock->guard);
     return took;
 }
 
 bool gsi_lock_is_lost (struct gsi_lock *lock)
 {
-    return lock->file.lost; /* without the guard, which a beat on a file system that hangs has */
+    return lock->lost; /* without the guard, which a beat on a file system that hangs has */
 }
 
 void gsi_lock_drop (struct gsi_lock *lock)
 {
-    struct keeper *k = NULL;
+    struct gsi_lock **at = &locks;
     bool last;
 
     if (!lock || lock->process != getpid ())
         return;
-    pthread_mutex_lock (&guard);
-    last = !--lock->plans;
-    if (last)
-        k = stop_keeper ();
-    pthread_mutex_unlock (&guard);
-    if (last) {
-        pthread_mutex_lock (&lock->guard);
-        gsi_lock_file_leave (&lock->file);
-        pthread_mutex_unlock (&lock->guard);
+    pthread_mutex_lock (&locks_guard);
+    if ((last = !--lock->plans)) {
+        while (*at != lock)
+            at = &(*at)->next;
+        *at = lock->next;
     }
-    join_keeper (k);
-    pthread_mutex_lock (&guard);
-    release_lock (lock);
-    pthread_mutex_unlock (&guard);
-}
-
-void gsi_lock_beat (void)
-{
-    pthread_mutex_lock (&guard);
-    beat_all ();
-    pthread_mutex_unlock (&guard);
+    pthread_mutex_unlock (&locks_guard);
+    if (!last)
+        return;
+    pthread_mutex_lock (&lock->guard);
+    leave_file (lock);
+    lock->stop = true;
+    pthread_cond_signal (&lock->bell);
+    pthread_mutex_unlock (&lock->guard);
+    pthread_join (lock->thread, NULL);
+    free_lock (lock);
 }

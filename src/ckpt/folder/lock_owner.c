@@ -35,7 +35,7 @@ static void set (char *out, size_t room, const char *value)
  * may have the same: its key for transports is drawn anew for each. And all that somebody starts
  * in an interactive shell inherits the step of that, of one task.
  */
-static void set_step (struct gsi_holder *h)
+static void set_step (struct gsi_owner *h)
 {
     const char *space = getenv ("PMIX_NAMESPACE"), *step = getenv ("SLURM_STEP_ID");
     const char *tasks = getenv ("SLURM_STEP_NUM_TASKS"), *apid = getenv ("PALS_APID");
@@ -53,7 +53,7 @@ static void set_step (struct gsi_holder *h)
     set (h->step, sizeof (h->step), text);
 }
 
-static void set_id (struct gsi_holder *h)
+static void set_id (struct gsi_owner *h)
 {
     uint64_t number = 0;
     int64_t seed[3] = {gsi_wall_ns (), h->pid, gsi_now_ns ()};
@@ -63,7 +63,7 @@ static void set_id (struct gsi_holder *h)
     snprintf (h->id, sizeof (h->id), "%016" PRIx64, number);
 }
 
-void gsi_holder_self (struct gsi_holder *h)
+void gsi_owner_self (struct gsi_owner *h)
 {
     const char *restarts = getenv ("SLURM_RESTART_COUNT");
     time_t now = time (NULL);
@@ -71,7 +71,7 @@ void gsi_holder_self (struct gsi_holder *h)
     struct tm utc;
     bool ended;
 
-    *h = (struct gsi_holder){.pid = getpid ()};
+    *h = (struct gsi_owner){.pid = getpid ()};
     gethostname (host, sizeof (host) - 1);
     set (h->host, sizeof (h->host), *host ? host : "localhost");
     set (h->cluster, sizeof (h->cluster), getenv ("SLURM_CLUSTER_NAME"));
@@ -89,14 +89,14 @@ void gsi_holder_self (struct gsi_holder *h)
 /* ---- As text ---- */
 
 /* The id comes last: with it a lock is whole. */
-size_t gsi_holder_write (const struct gsi_holder *h, char *text)
+size_t gsi_owner_write (const struct gsi_owner *h, char *text)
 {
-    int n = snprintf (text, GSI_HOLDER_TEXT_MAX,
+    int n = snprintf (text, GSI_OWNER_TEXT_MAX,
                       "# This job writes checkpoints here, and touches this file every %d s.\n"
                       "cluster=%s\njob=%s\nrestarts=%lld\nstep=%s\nhost=%s\npid=%lld\n"
                       "pid_namespace=%" PRIu64 "\nstart=%" PRIu64 "\nboot=%s\nsince=%s\nid=%s\n",
-                      GSI_HOLDER_BEAT_S, h->cluster, h->job, h->restarts, h->step, h->host,
-                      h->pid, h->pid_space, h->start, h->boot, h->since, h->id);
+                      GSI_OWNER_BEAT_S, h->cluster, h->job, h->restarts, h->step, h->host, h->pid,
+                      h->pid_space, h->start, h->boot, h->since, h->id);
 
     return (size_t) n;
 }
@@ -121,12 +121,12 @@ static uint64_t get_number (const char *text, const char *key)
     return strtoull (value, NULL, 10);
 }
 
-bool gsi_holder_read (struct gsi_holder *h, const char *text)
+bool gsi_owner_read (struct gsi_owner *h, const char *text)
 {
     size_t length = strlen (text);
     char id[sizeof (h->id) + 1];
 
-    *h = (struct gsi_holder){.pid = 0};
+    *h = (struct gsi_owner){.pid = 0};
     get (text, "id", id, sizeof (id));
     if (!length || text[length - 1] != '\n' || strlen (id) != sizeof (h->id) - 1 ||
         id[strspn (id, "0123456789abcdef")]) /* it is part of names of files */
@@ -145,7 +145,7 @@ bool gsi_holder_read (struct gsi_holder *h, const char *text)
     return true;
 }
 
-void gsi_holder_describe (const struct gsi_holder *h, char *text, size_t room)
+void gsi_owner_describe (const struct gsi_owner *h, char *text, size_t room)
 {
     char job[sizeof (h->job) + sizeof (h->step) + 64];
 
@@ -164,19 +164,19 @@ void gsi_holder_describe (const struct gsi_holder *h, char *text, size_t room)
 
 /* ---- Who may take it ---- */
 
-static bool is_same_job (const struct gsi_holder *a, const struct gsi_holder *b)
+static bool is_same_job (const struct gsi_owner *a, const struct gsi_owner *b)
 {
     return !strcmp (a->cluster, b->cluster) && !strcmp (a->job, b->job);
 }
 
-bool gsi_holder_is_same_step (const struct gsi_holder *a, const struct gsi_holder *b)
+bool gsi_owner_is_same_step (const struct gsi_owner *a, const struct gsi_owner *b)
 {
     return *a->step && !strcmp (a->step, b->step) && is_same_job (a, b) &&
            a->restarts == b->restarts;
 }
 
 /* Whether its process could be seen from here, and is not there. */
-static bool is_gone (const struct gsi_holder *there, const struct gsi_holder *self)
+static bool is_gone (const struct gsi_owner *there, const struct gsi_owner *self)
 {
     uint64_t start;
     bool ended;
@@ -190,14 +190,14 @@ static bool is_gone (const struct gsi_holder *there, const struct gsi_holder *se
     return ended || (start && there->start && start != there->start); /* another has its number */
 }
 
-enum gsi_right gsi_holder_judge (const struct gsi_holder *there, const struct gsi_holder *self,
-                                 int64_t age_s)
+enum gsi_right gsi_owner_judge (const struct gsi_owner *there, const struct gsi_owner *self,
+                                int64_t age_s)
 {
     if (*self->job && is_same_job (there, self) && there->restarts < self->restarts)
         return GSI_RIGHT_OLDER;
     if (is_gone (there, self))
         return GSI_RIGHT_GONE;
-    if (age_s > GSI_HOLDER_SILENT_S)
+    if (age_s > GSI_OWNER_SILENT_S)
         return GSI_RIGHT_SILENT;
-    return gsi_holder_is_same_step (there, self) ? GSI_RIGHT_SHARED : GSI_RIGHT_NONE;
+    return gsi_owner_is_same_step (there, self) ? GSI_RIGHT_SHARED : GSI_RIGHT_NONE;
 }

@@ -10,13 +10,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define GSI_HOLDER_TEXT_MAX 1024 /* bytes of a lock, with the final 0 */
+#define GSI_OWNER_TEXT_MAX 1024 /* bytes of a lock, with the final 0 */
 
-#define GSI_HOLDER_BEAT_S   10 /* a holder that lives touches its lock this often */
-#define GSI_HOLDER_SILENT_S 60 /* one that has not for so long has ended, or hangs */
+#define GSI_OWNER_BEAT_S   10 /* a holder that lives touches its lock this often */
+#define GSI_OWNER_SILENT_S 60 /* one that has not for so long has ended, or hangs */
 
 /* What a lock says; empty or 0 is not known. */
-struct gsi_holder {
+struct gsi_owner {
     char id[17];        /* of this lock: no two have the same */
     char cluster[64];   /* SLURM_CLUSTER_NAME, */
     char job[64];       /* SLURM_JOB_ID, */
@@ -40,22 +40,22 @@ enum gsi_right {
 };
 
 /* This process, with an id that is new. */
-void gsi_holder_self (struct gsi_holder *h);
+void gsi_owner_self (struct gsi_owner *h);
 
-/* The lines of a lock in [text] of GSI_HOLDER_TEXT_MAX; their length. */
-size_t gsi_holder_write (const struct gsi_holder *h, char *text);
+/* The lines of a lock in [text] of GSI_OWNER_TEXT_MAX; their length. */
+size_t gsi_owner_write (const struct gsi_owner *h, char *text);
 
 /* Reads them. False: it is none, or its end is missing; then all is empty. */
-bool gsi_holder_read (struct gsi_holder *h, const char *text);
+bool gsi_owner_read (struct gsi_owner *h, const char *text);
 
 /* Whether both are of one job step, which was not requeued in between. */
-bool gsi_holder_is_same_step (const struct gsi_holder *a, const struct gsi_holder *b);
+bool gsi_owner_is_same_step (const struct gsi_owner *a, const struct gsi_owner *b);
 
 /* What [self] may do with a lock that was touched [age_s] ago. */
-enum gsi_right gsi_holder_judge (const struct gsi_holder *there, const struct gsi_holder *self,
-                                 int64_t age_s);
+enum gsi_right gsi_owner_judge (const struct gsi_owner *there, const struct gsi_owner *self,
+                                int64_t age_s);
 
 /* "job 17 (restart 1, step slurm:17.0), process 4711 on host n1, since 2026-11-22T20:00:00Z" */
-void gsi_holder_describe (const struct gsi_holder *h, char *text, size_t room);
+void gsi_owner_describe (const struct gsi_owner *h, char *text, size_t room);
 
 #endif /* GS_CKPT_FOLDER_LOCK_OWNER_H */

@@ -14,13 +14,11 @@
 
 #define ID_LENGTH 16 /* of a lock */
 
-char *gsi_store_path (const gs_ckpt_t *c, int64_t step, const char *end)
+struct gsi_path gsi_store_path (const gs_ckpt_t *c, int64_t step, const char *end)
 {
-    size_t room = strlen (c->dir) + strlen (end) + 64;
-    char *path = malloc (room);
+    struct gsi_path path;
 
-    if (path)
-        snprintf (path, room, "%s/ck-%012" PRId64 "%s", c->dir, step, end);
+    snprintf (path.text, sizeof (path.text), "%s/ck-%012" PRId64 "%s", c->dir, step, end);
     return path;
 }
 
@@ -29,7 +27,7 @@ const char *gsi_store_end_of (const gs_ckpt_t *c)
     return c->nodes ? "" : ".h5";
 }
 
-char *gsi_store_coming (const gs_ckpt_t *c, int64_t step, enum gsi_store_what what)
+struct gsi_path gsi_store_coming (const gs_ckpt_t *c, int64_t step, enum gsi_store_what what)
 {
     char end[96];
     int used =
@@ -43,28 +41,19 @@ char *gsi_store_coming (const gs_ckpt_t *c, int64_t step, enum gsi_store_what wh
     return gsi_store_path (c, step, end);
 }
 
-/* Whether there is DIR/ck-<step> with [end]; not if there is no memory. */
-static bool has (const gs_ckpt_t *c, int64_t step, const char *end)
+struct gsi_path gsi_store_find (const gs_ckpt_t *c, int64_t step)
 {
-    char *path = gsi_store_path (c, step, end);
-    bool there = path && !access (path, F_OK);
+    /* A folder may have lost its index: by its own name then. */
+    static const char *const ends[][2] = {{".h5", ".h5"},
+                                          {"/" GSI_SEALED, "/" GSI_SEALED},
+                                          {GSI_OLD "/" GSI_SEALED, GSI_OLD "/" GSI_SEALED},
+                                          {GSI_OLD, GSI_OLD "/" GSI_SEALED},
+                                          {"", "/" GSI_SEALED}};
 
-    free (path);
-    return there;
-}
-
-char *gsi_store_find (const gs_ckpt_t *c, int64_t step)
-{
-    static const char *const ends[] = {".h5", "/" GSI_SEALED, GSI_OLD "/" GSI_SEALED};
-    static const char *const tops[] = {".h5", "", GSI_OLD};
-    int i = 0;
-
-    while (i < 3 && !has (c, step, ends[i]))
-        i++;
-    for (int k = 2; k >= 0 && i == 3; k--) /* a folder may have lost its index */
-        if (has (c, step, tops[k]))
-            return gsi_store_path (c, step, ends[k]);
-    return gsi_store_path (c, step, ends[i % 3]);
+    for (size_t i = 0; i < sizeof (ends) / sizeof (*ends); i++)
+        if (!access (gsi_store_path (c, step, ends[i][0]).text, F_OK))
+            return gsi_store_path (c, step, ends[i][1]);
+    return gsi_store_path (c, step, ".h5");
 }
 
 /* Whether a name has this behind the step: it is not complete, or not to stay. An id may be

@@ -24,7 +24,7 @@ struct entry {
 
 struct batch {
     struct entry *entry;
-    size_t number, room;
+    size_t number;
 };
 
 struct gsi_remover {
@@ -89,35 +89,29 @@ static void warn_reason (const char *reason)
     gsi_log (GS_LOG_WARN, "ckpt", "could not remove it: %s", reason);
 }
 
-void gsi_remove (int folder, char *path, uint64_t number)
+void gsi_remove (int folder, const char *path, uint64_t number)
 {
-    if (!path)
-        warn_reason ("out of memory");
-    else if (remove_one (folder, path, number))
+    if (remove_one (folder, path, number))
         warn_reason (gsi_last_text ());
-    free (path);
 }
 
 /* ---- What was taken ---- */
 
-void gsi_remover_take (struct gsi_remover *r, int folder, char *path, uint64_t number)
+void gsi_remover_take (struct gsi_remover *r, int folder, const char *path, uint64_t number)
 {
     struct batch *b = &r->waiting;
-    size_t room = b->room ? 2 * b->room : 16;
-    struct entry *larger = b->entry;
+    struct entry e = {strdup (path), number};
+    struct entry *larger = realloc (b->entry, (b->number + 1) * sizeof (*larger));
 
     if (r->folder < 0)
         r->folder = fcntl (folder, F_DUPFD_CLOEXEC, 0);
-    if (b->number == b->room) {
-        if (!(larger = realloc (b->entry, room * sizeof (*larger)))) {
-            warn_reason ("out of memory");
-            free (path);
-            return;
-        }
-        b->entry = larger;
-        b->room = room;
+    b->entry = larger ? larger : b->entry;
+    if (larger && e.path) {
+        b->entry[b->number++] = e;
+        return;
     }
-    b->entry[b->number++] = (struct entry){path, number};
+    free (e.path);
+    warn_reason ("out of memory");
 }
 
 static void forget (struct batch *b)
@@ -131,14 +125,11 @@ static void forget (struct batch *b)
 static void remove_all (struct gsi_remover *r)
 {
     /* Half of a checkpoint never has the name of one. */
-    if (gsi_file_sync (r->folder, r->top)) {
+    if (gsi_file_sync (r->folder, r->top))
         warn_reason (gsi_last_text ());
-    } else {
-        for (size_t i = 0; i < r->going.number; i++) {
+    else
+        for (size_t i = 0; i < r->going.number; i++)
             gsi_remove (r->folder, r->going.entry[i].path, r->going.entry[i].number);
-            r->going.entry[i].path = NULL;
-        }
-    }
     forget (&r->going);
 }
 

@@ -9,21 +9,18 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Removes a file or a link, or a folder and the files of ours in it, now, and frees [path]; NULL
- * was no memory for it. [folder] is as file.h has it; a folder must have the inode [number], 0:
- * any has. What fails is logged. */
-void gsi_remove (int folder, char *path, uint64_t number);
+/* Removes a file or a link, or a folder and the files of ours in it, now. [folder] is as file.h
+ * has it; a folder must have the inode [number], 0: any has. What fails is logged. */
+void gsi_remove (int folder, const char *path, uint64_t number);
 
 struct gsi_remover;
 
 /* Of what is in the folder [top]. NULL: no memory. */
 struct gsi_remover *gsi_remover_open (const char *top);
 
-/* Takes the file or folder of inode [number] that was renamed to [path] in [folder], and frees
- * [path]: it goes when the remover runs, and has seen to it that the name before is gone for
- * good.
- */
-void gsi_remover_take (struct gsi_remover *r, int folder, char *path, uint64_t number);
+/* Takes the file or folder of inode [number] that was renamed to [path] in [folder]: it goes when
+ * the remover runs, and has seen to it that the name before is gone for good. */
+void gsi_remover_take (struct gsi_remover *r, int folder, const char *path, uint64_t number);
 
 /* Removes what was taken: [beside] the program, or now. What is taken while the thread is not
  * through waits for the next run. */

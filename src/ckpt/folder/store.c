@@ -18,7 +18,6 @@
 #include "ckpt/format/file.h"
 #include "ckpt/format/skeleton.h"
 #include "ckpt/folder/lock.h"
-#include "ckpt/folder/lock_file.h"
 #include "ckpt/folder/remover.h"
 
 #define GONE        ".gone%d" GSI_COMING /* what is being removed */
@@ -53,39 +52,25 @@ void gsi_store_note (gs_ckpt_t *c, int64_t step, bool damaged)
 
 /* ---- Removal ---- */
 
-/* The name, one of several, of what is to go. */
-static char *aside_of (const gs_ckpt_t *c, int64_t step, int number)
-{
-    char end[32];
-
-    snprintf (end, sizeof (end), GONE, number);
-    return gsi_store_path (c, step, end);
-}
-
 /* The file or folder of a step, with [end], if there is one, gets a name that is no checkpoint's,
  * and goes when the remover runs. [*moved] tells whether there was one. */
 static gs_status_t set_aside (const gs_ckpt_t *c, int64_t step, const char *end, bool *moved)
 {
-    char *path = gsi_store_path (c, step, end), *aside = NULL;
+    struct gsi_path path = gsi_store_path (c, step, end), aside;
     int folder = c->coming.folder, number = 0;
-    uint64_t is = path ? gsi_file_find (folder, path) : 0;
-    gs_status_t st = GS_OK;
+    uint64_t is = gsi_file_find (folder, path.text);
+    char gone[32];
+    gs_status_t st;
 
     *moved = is;
-    if (!path || is)
-        aside = aside_of (c, step, number);
-    while (aside && number < GONE_MAX - 1 && gsi_file_find (folder, aside)) {
-        free (aside);
-        aside = aside_of (c, step, ++number);
-    }
-    if (!path || (is && !aside)) {
-        st = gsi_fail (GS_ERR_NOMEM, "%s: no memory for a name", c->dir);
-    } else if (is && !(st = gsi_file_rename (folder, path, aside))) {
-        gsi_remover_take (c->remover, folder, aside, is);
-        aside = NULL;
-    }
-    free (aside);
-    free (path);
+    if (!is)
+        return GS_OK;
+    do {
+        snprintf (gone, sizeof (gone), GONE, number);
+        aside = gsi_store_path (c, step, gone);
+    } while (gsi_file_find (folder, aside.text) && ++number < GONE_MAX);
+    if (!(st = gsi_file_rename (folder, path.text, aside.text)))
+        gsi_remover_take (c->remover, folder, aside.text, is);
     return st;
 }
 
@@ -148,21 +133,17 @@ static bool is_left (const gs_ckpt_t *c, int folder, const char *name, bool all)
 /* Removes what is left there, unless it is of another user than the lock. */
 static void remove_left (const gs_ckpt_t *c, int folder, const char *name)
 {
-    size_t room = strlen (c->dir) + strlen (name) + 2;
-    char *path = malloc (room);
+    struct gsi_path path;
     struct stat lock, facts;
 
-    if (path)
-        snprintf (path, room, "%s/%s", c->dir, name);
-    if (fstatat (folder, name, &facts, AT_SYMLINK_NOFOLLOW) ||
-        fstatat (folder, GSI_LOCK_NAME, &lock, AT_SYMLINK_NOFOLLOW) ||
-        lock.st_uid == facts.st_uid) {
-        gsi_remove (folder, path, facts.st_ino);
-        return;
-    }
-    gsi_log (GS_LOG_WARN, "ckpt", "%s/%s is of another user and stays: have its owner remove it",
-             c->dir, name);
-    free (path);
+    snprintf (path.text, sizeof (path.text), "%s/%.100s", c->dir, name);
+    if (!fstatat (folder, name, &facts, AT_SYMLINK_NOFOLLOW) &&
+        !fstatat (folder, GSI_LOCK_NAME, &lock, AT_SYMLINK_NOFOLLOW) &&
+        lock.st_uid != facts.st_uid)
+        gsi_log (GS_LOG_WARN, "ckpt", "%s is of another user and stays: have its owner remove it",
+                 path.text);
+    else
+        gsi_remove (folder, path.text, facts.st_ino);
 }
 
 /* [all] that is not complete, or what nothing was written to for long: another plan of this job
@@ -223,7 +204,7 @@ void gsi_store_give_up (gs_ckpt_t *c, int64_t step)
 {
     int folder = c->coming.folder >= 0 ? c->coming.folder : AT_FDCWD;
 
-    gsi_remove (folder, gsi_store_coming (c, step, GSI_STORE_TOP), c->coming.number);
+    gsi_remove (folder, gsi_store_coming (c, step, GSI_STORE_TOP).text, c->coming.number);
     gsi_store_end (c);
 }
 
@@ -279,36 +260,36 @@ void gsi_store_tidy (const gs_ckpt_t *c, int64_t step, bool beside)
 
 static gs_status_t check_free (const gs_ckpt_t *c, int64_t step)
 {
-    char *path = gsi_store_find (c, step);
-    gs_status_t st = GS_OK;
+    struct gsi_path path = gsi_store_find (c, step);
 
-    if (!path)
-        st = gsi_fail (GS_ERR_NOMEM, "%s: no memory for a name", c->dir);
-    else if (!access (path, F_OK) && !is_damaged (c, step) && !c->opts.overwrite)
-        st =
-            gsi_fail (GS_ERR_STATE,
-                      "%s: there is a checkpoint of this step already: give another step, or the "
-                      "option overwrite",
-                      path);
-    free (path);
-    return st;
+    if (access (path.text, F_OK) || is_damaged (c, step) || c->opts.overwrite)
+        return GS_OK;
+    return gsi_fail (GS_ERR_STATE,
+                     "%s: there is a checkpoint of this step already: give another step, or the "
+                     "option overwrite",
+                     path.text);
 }
 
 /* The file, or the folder with its index, open. */
-static gs_status_t create (gs_ckpt_t *c, const char *top, const char *sealed)
+static gs_status_t create (gs_ckpt_t *c, int64_t step)
 {
     struct gsi_coming *coming = &c->coming;
-    int folder = coming->folder;
-    gs_status_t st;
+    struct gsi_path top = gsi_store_coming (c, step, GSI_STORE_TOP);
+    gs_status_t st = gsi_file_open_folder (c->dir, &coming->folder);
 
+    if (st)
+        return st;
     if (!c->nodes) {
-        st = gsi_image_create (&c->sealed, folder, top, &coming->top);
+        st = gsi_image_create (&c->sealed, coming->folder, top.text, &coming->top);
         coming->sealed = coming->top;
-    } else if (!(st = gsi_file_make_folder (folder, top)) &&
-               !(st = gsi_file_open (folder, top, O_RDONLY | O_DIRECTORY, 0, &coming->top))) {
-        st = gsi_image_create (&c->sealed, coming->top, sealed, &coming->sealed);
+    } else if (!(st = gsi_file_make_folder (coming->folder, top.text)) &&
+               !(st = gsi_file_open (coming->folder, top.text, O_RDONLY | O_DIRECTORY, 0,
+                                     &coming->top))) {
+        st =
+            gsi_image_create (&c->sealed, coming->top,
+                              gsi_store_coming (c, step, GSI_STORE_SEALED).text, &coming->sealed);
     }
-    if (st || (st = gsi_file_number (coming->top, top, &coming->number)))
+    if (st || (st = gsi_file_number (coming->top, top.text, &coming->number)))
         return st;
     coming->told = gsi_store_is_known (c) ? coming->number : 0;
     return GS_OK;
@@ -316,44 +297,31 @@ static gs_status_t create (gs_ckpt_t *c, const char *top, const char *sealed)
 
 gs_status_t gsi_store_begin (gs_ckpt_t *c, int64_t step)
 {
-    char *top = gsi_store_coming (c, step, GSI_STORE_TOP);
-    char *sealed = gsi_store_coming (c, step, GSI_STORE_SEALED);
-    gs_status_t st = gsi_store_hold (c);
+    gs_status_t st;
 
-    if (!st)
-        st = check_free (c, step);
-    if (!st && (!top || !sealed))
-        st = gsi_fail (GS_ERR_NOMEM, "%s: no memory for a name", c->dir);
-    if (!st) {
-        gsi_store_give_up (c, step); /* of a write before that could not remove it */
-        if ((st = gsi_file_open_folder (c->dir, &c->coming.folder)) ||
-            (st = create (c, top, sealed)))
-            gsi_store_give_up (c, step);
-    }
-    free (top);
-    free (sealed);
+    if ((st = gsi_store_hold (c)) || (st = check_free (c, step)))
+        return st;
+    gsi_store_give_up (c, step); /* of a write before that could not remove it */
+    if ((st = create (c, step)))
+        gsi_store_give_up (c, step);
     return st;
 }
 
 gs_status_t gsi_store_begin_part (gs_ckpt_t *c, int64_t step, uint64_t number)
 {
-    char *top = gsi_store_coming (c, step, GSI_STORE_TOP);
-    char *path = gsi_store_coming (c, step, GSI_STORE_PART);
-    int fd = -1, part = -1;
-    gs_status_t st = GS_OK;
+    struct gsi_path top = gsi_store_coming (c, step, GSI_STORE_TOP);
+    struct gsi_path path = gsi_store_coming (c, step, GSI_STORE_PART);
+    int fd, part;
+    gs_status_t st;
 
-    if (!top || !path)
-        st = gsi_fail (GS_ERR_NOMEM, "%s: no memory for a name", c->dir);
-    else if ((st = gsi_file_open (AT_FDCWD, top, O_RDONLY | O_DIRECTORY, number, &fd)))
-        st = errno == ENOENT && c->rank ? gsi_store_unseen (c, top) : st;
-    else if (!(st = gsi_image_create (&c->mine, fd, path, &part)))
-        st = gsi_file_number (part, path, &c->coming.part);
-    if (part >= 0 && close (part) && !st)
-        st = gsi_file_fail (path, "close");
-    if (fd >= 0)
-        close (fd);
-    free (top);
-    free (path);
+    if ((st = gsi_file_open (AT_FDCWD, top.text, O_RDONLY | O_DIRECTORY, number, &fd)))
+        return errno == ENOENT && c->rank ? gsi_store_unseen (c, top.text) : st;
+    if (!(st = gsi_image_create (&c->mine, fd, path.text, &part))) {
+        st = gsi_file_number (part, path.text, &c->coming.part);
+        if (close (part) && !st)
+            st = gsi_file_fail (path.text, "close");
+    }
+    close (fd);
     return st;
 }
 
@@ -361,7 +329,7 @@ gs_status_t gsi_store_begin_part (gs_ckpt_t *c, int64_t step, uint64_t number)
 
 /* Of a step: what is coming, what it is to be, and where a folder waits whose place it takes. */
 struct names {
-    char *top, *path, *old;
+    struct gsi_path top, path, old;
 };
 
 /* N.B. A server may have renamed it and its answer be lost; then the client asks again, and there
@@ -371,15 +339,16 @@ static gs_status_t give_name (const gs_ckpt_t *c, const struct names *n)
     int folder = c->coming.folder;
     gs_status_t st;
 
-    if (!gsi_file_is (c->coming.top, folder, n->top))
+    if (!gsi_file_is (c->coming.top, folder, n->top.text))
         return gsi_fail (
             GS_ERR_STATE,
             "%s: this is gone, or not the one that was written: another job has taken "
             "the folder over, or someone has removed it",
-            n->top);
-    st = gsi_file_rename (folder, n->top, n->path);
-    return st && !gsi_file_is (c->coming.top, folder, n->path) ? st
-                                                               : gsi_file_sync (folder, c->dir);
+            n->top.text);
+    st = gsi_file_rename (folder, n->top.text, n->path.text);
+    return st && !gsi_file_is (c->coming.top, folder, n->path.text)
+               ? st
+               : gsi_file_sync (folder, c->dir);
 }
 
 /* That which has the name now is ours, and still was when the folder was. */
@@ -394,11 +363,11 @@ static gs_status_t confirm (const gs_ckpt_t *c, const struct names *n)
             "in the one before",
             c->dir);
     st = gsi_store_hold (c);
-    if (st || gsi_file_is (c->coming.top, c->coming.folder, n->path))
+    if (st || gsi_file_is (c->coming.top, c->coming.folder, n->path.text))
         return st;
     return gsi_fail (GS_ERR_STATE,
                      "%s: another job has put its own in the place of what was just saved",
-                     n->path);
+                     n->path.text);
 }
 
 /* What there was of the other layout goes when the new file is there, which is read before it. */
@@ -419,19 +388,19 @@ static gs_status_t put_beside (const gs_ckpt_t *c, int64_t step, const struct na
     bool moved;
     gs_status_t st;
 
-    if (!gsi_file_find (c->coming.folder, n->path))
+    if (!gsi_file_find (c->coming.folder, n->path.text))
         return GS_OK;
     if ((st = set_aside (c, step, GSI_OLD, &moved)) ||
         (moved && (st = gsi_file_sync (c->coming.folder, c->dir))))
         return st;
-    return gsi_file_rename (c->coming.folder, n->path, n->old);
+    return gsi_file_rename (c->coming.folder, n->path.text, n->old.text);
 }
 
 /* A file of the step would be read in place of the folder. */
 static gs_status_t take_place_of_folder (const gs_ckpt_t *c, int64_t step, const struct names *n)
 {
     bool moved;
-    gs_status_t st = gsi_file_sync (c->coming.top, n->top);
+    gs_status_t st = gsi_file_sync (c->coming.top, n->top.text);
 
     if (st || (st = put_beside (c, step, n)) || (st = give_name (c, n)) ||
         (st = confirm (c, n)) || (st = set_aside (c, step, ".h5", &moved)))
@@ -445,18 +414,11 @@ gs_status_t gsi_store_publish (gs_ckpt_t *c, int64_t step)
     struct names n = {gsi_store_coming (c, step, GSI_STORE_TOP),
                       gsi_store_path (c, step, gsi_store_end_of (c)),
                       gsi_store_path (c, step, GSI_OLD)};
-    gs_status_t st = gsi_store_hold (c);
+    gs_status_t st;
 
-    if (!st)
-        st = check_free (c, step);
-    if (!st && (!n.top || !n.path || !n.old))
-        st = gsi_fail (GS_ERR_NOMEM, "%s: no memory for a name", c->dir);
-    if (!st)
+    if (!(st = gsi_store_hold (c)) && !(st = check_free (c, step)))
         st = c->nodes ? take_place_of_folder (c, step, &n) : take_place_of_file (c, step, &n);
     if (!st)
         gsi_store_note (c, step, false);
-    free (n.top);
-    free (n.path);
-    free (n.old);
     return st;
 }

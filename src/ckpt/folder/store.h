@@ -25,24 +25,24 @@ bool gsi_store_is_known (const gs_ckpt_t *c);
 
 /* ---- Names, in names.c ---- */
 
-/* DIR/ck-<step>, with [end]; that of one that is complete. To be freed; NULL: no memory. */
-char *gsi_store_path (const gs_ckpt_t *c, int64_t step, const char *end);
+/* DIR/ck-<step>, with [end]; that of one that is complete. */
+struct gsi_path gsi_store_path (const gs_ckpt_t *c, int64_t step, const char *end);
 const char *gsi_store_end_of (const gs_ckpt_t *c);
 
 /* The step of a file or folder of ours, from its name; -1 of another one. [*coming] tells whether
  * it is not complete. */
 int64_t gsi_store_step_of (const char *name, bool *coming);
 
-/* Paths of a step; to be freed. NULL: no memory. */
+/* Paths of a step. */
 enum gsi_store_what {
     GSI_STORE_TOP,    /* the file, or the folder of its files */
     GSI_STORE_SEALED, /* the file, or that one of the folder */
     GSI_STORE_PART    /* the file, or that of this node */
 };
-char *gsi_store_coming (const gs_ckpt_t *c, int64_t step, enum gsi_store_what what);
+struct gsi_path gsi_store_coming (const gs_ckpt_t *c, int64_t step, enum gsi_store_what what);
 
 /* The path of the sealed file of a step that is complete, as it is there, or would be. */
-char *gsi_store_find (const gs_ckpt_t *c, int64_t step);
+struct gsi_path gsi_store_find (const gs_ckpt_t *c, int64_t step);
 
 /* The steps that there are checkpoints of, oldest first; to be freed. GS_ERR_IO, GS_ERR_NOMEM. */
 gs_status_t gsi_store_list (const gs_ckpt_t *c, int64_t **steps, size_t *number);

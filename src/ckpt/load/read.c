@@ -82,16 +82,13 @@ static gs_status_t agree_when_through (struct load *l, gs_status_t st)
 
 static gs_status_t open_file (struct load *l)
 {
-    char *path = gsi_store_find (l->c, l->step);
-    gs_status_t st;
+    struct gsi_path path = gsi_store_find (l->c, l->step);
+    gs_status_t st = gsi_source_open (path.text, &l->source);
 
-    if (!path)
-        return gsi_fail (GS_ERR_NOMEM, "%s: out of memory", caller);
-    st = gsi_source_open (path, &l->source);
-    if (st == GS_ERR_IO && l->source.fd < 0 && errno == ENOENT && strstr (path, "/" GSI_SEALED))
+    if (st == GS_ERR_IO && l->source.fd < 0 && errno == ENOENT &&
+        strstr (path.text, "/" GSI_SEALED))
         st = gsi_fail (GS_ERR_FORMAT, "%s: it is not there, but its folder is: it is damaged",
-                       path);
-    free (path);
+                       path.text);
     if (!st && l->source.seal.step != (uint64_t) l->step)
         st = gsi_fail (GS_ERR_FORMAT, "%s: it is of step %" PRIu64 " and has been renamed",
                        l->source.path, l->source.seal.step);

@@ -3,6 +3,7 @@
 #ifndef GS_CKPT_PLAN_PLAN_H
 #define GS_CKPT_PLAN_PLAN_H
 
+#include <limits.h>
 #include <stdbool.h>
 
 #include "ckpt/format/metadata.h"
@@ -11,6 +12,11 @@
 #include "stop/stop.h"
 
 #define GSI_CKPT_MAGIC 0x67734350
+
+/* The path of a file in the folder of a plan: that is not longer than the system takes. */
+struct gsi_path {
+    char text[PATH_MAX + 128];
+};
 
 enum gsi_ckpt_kind { GSI_CKPT_REPLICATED, GSI_CKPT_SHARDED, GSI_CKPT_PER_RANK };
 

@@ -113,8 +113,8 @@ static gs_status_t write_seal (const struct gsi_save *s)
         return st;
     own.step = s->step;
     own.time = gsi_wall_ns ();
-    st = gsi_own_write (&own, fd, s->sealed);
-    return st || !fsync (fd) ? st : gsi_file_fail (s->sealed, "fsync");
+    st = gsi_own_write (&own, fd, s->sealed.text);
+    return st || !fsync (fd) ? st : gsi_file_fail (s->sealed.text, "fsync");
 }
 
 gs_status_t gsi_save_seal (struct gsi_save *s)

@@ -19,7 +19,7 @@ struct gsi_save {
     struct gsi_save *left; /* another one that a thread still has */
     gs_ckpt_t *c;
     int64_t step;
-    char *sealed, *path; /* of the coming files: that which will be sealed, and is written to */
+    struct gsi_path sealed, path; /* of the coming files: that will be sealed, is written to */
     struct gsi_pieces pieces;
     struct gsi_flow flow;
     const char *caller;    /* of a take, */

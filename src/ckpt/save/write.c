@@ -53,8 +53,6 @@ static void free_save (struct gsi_save *s)
         gsi_store_end (s->c);
     if (s->flow.path)
         gsi_flow_clear (&s->flow);
-    free (s->sealed);
-    free (s->path);
     free (s);
 }
 
@@ -215,7 +213,7 @@ static gs_status_t go_on (const struct order *o, bool *done)
     }
     is_through (s);
     s->sealing = true;
-    begin_work (s, c->rank ? NULL : gsi_save_seal, s->sealed, o->caller);
+    begin_work (s, c->rank ? NULL : gsi_save_seal, s->sealed.text, o->caller);
     return GS_OK;
 }
 
@@ -350,11 +348,11 @@ static gs_status_t make_save (const struct order *o, struct gsi_save **out)
     gs_status_t st;
 
     *out = s;
-    if (s)
-        s->c = c;
-    if (!s || !(s->sealed = gsi_store_coming (c, o->step, GSI_STORE_SEALED)) ||
-        !(s->path = gsi_store_coming (c, o->step, GSI_STORE_PART)))
+    if (!s)
         return gsi_fail (GS_ERR_NOMEM, "%s: out of memory", o->caller);
+    s->c = c;
+    s->sealed = gsi_store_coming (c, o->step, GSI_STORE_SEALED);
+    s->path = gsi_store_coming (c, o->step, GSI_STORE_PART);
     s->step = o->step;
     s->beside = o->mode != NOW;
     s->begin_ns = gsi_now_ns ();
@@ -368,7 +366,7 @@ static gs_status_t make_save (const struct order *o, struct gsi_save **out)
         return st;
     if (room)
         s->pieces.room = c->staging.room;
-    gsi_flow_open (&s->flow, s->path, room ? c->staging.ring : NULL, c->staging.room, total);
+    gsi_flow_open (&s->flow, s->path.text, room ? c->staging.ring : NULL, c->staging.room, total);
     return GS_OK;
 }
 
@@ -402,7 +400,7 @@ static gs_status_t make_files (const struct order *o)
     if (!c->nodes)
         return GS_OK;
     c->coming.part = 0;
-    begin_work (c->save, c->mine.data ? gsi_save_make_part : NULL, c->save->path, o->caller);
+    begin_work (c->save, c->mine.data ? gsi_save_make_part : NULL, c->save->path.text, o->caller);
     if ((st = await_all (o)) || (st = agree_on_work (o)))
         return st;
     is_through (c->save);
@@ -414,7 +412,7 @@ static void start_save (const struct order *o)
     struct gsi_save *s = o->c->save;
     gs_status_t st = GS_OK;
 
-    begin_work (s, gsi_save_write, s->path, o->caller);
+    begin_work (s, gsi_save_write, s->path.text, o->caller);
     if (s->has_worker && s->flow.ring && o->mode == LAZY) {
         s->has_stager = true; /* which it looks at */
         st = gsi_thread_start (&s->stager, gsi_stage_all, s, o->caller);

@@ -44,10 +44,11 @@ static gs_status_t open_made (const struct gsi_save *s, int flags, int *fd)
     uint64_t bytes = c->nodes ? c->own.part[c->node].file_bytes : c->sealed.file_bytes;
     uint64_t number = number_of (c);
     struct stat facts;
-    gs_status_t st = gsi_file_open (AT_FDCWD, s->path, O_WRONLY | O_NONBLOCK | flags, number, fd);
+    gs_status_t st =
+        gsi_file_open (AT_FDCWD, s->path.text, O_WRONLY | O_NONBLOCK | flags, number, fd);
 
     if (st && errno == ENOENT && c->rank)
-        return gsi_store_unseen (c, s->path);
+        return gsi_store_unseen (c, s->path.text);
     if (st || number)
         return st;
     if (!fstat (*fd, &facts) && S_ISREG (facts.st_mode) && facts.st_nlink == 1 &&
@@ -59,7 +60,7 @@ static gs_status_t open_made (const struct gsi_save *s, int flags, int *fd)
     return gsi_fail (GS_ERR_IO,
                      "%s: this is no file of one name and %zu bytes: it is not the one that was "
                      "made for this checkpoint",
-                     s->path, (size_t) bytes);
+                     s->path.text, (size_t) bytes);
 }
 
 /* ---- Past the cache ---- */
@@ -68,7 +69,7 @@ static gs_status_t open_made (const struct gsi_save *s, int flags, int *fd)
 static gs_status_t write_direct (struct writer *w, const char *data, size_t bytes,
                                  uint64_t offset)
 {
-    const char *path = w->save->path;
+    const char *path = w->save->path.text;
     size_t head = (PAGE - (size_t) (offset % PAGE)) % PAGE, middle;
     gs_status_t st;
 
@@ -87,7 +88,7 @@ static gs_status_t write_direct (struct writer *w, const char *data, size_t byte
 
 static gs_status_t open_direct (struct writer *w)
 {
-    const char *path = w->save->path;
+    const char *path = w->save->path.text;
     gs_status_t st = open_made (w->save, O_DIRECT, &w->direct);
 
     if (st && errno != EINVAL)
@@ -120,7 +121,7 @@ static gs_status_t reserve_bytes (struct writer *w)
 
     for (uint64_t at = 0, n; image && at < image->file_bytes && !st; at += n) {
         n = image->file_bytes - at < RESERVE_BYTES ? image->file_bytes - at : RESERVE_BYTES;
-        st = gsi_file_reserve (w->fd, w->save->path, at, n);
+        st = gsi_file_reserve (w->fd, w->save->path.text, at, n);
         gsi_flow_move (&w->save->flow);
         if (!st && gsi_flow_closed (&w->save->flow))
             st = GS_ERR_STATE; /* the flow knows why */
@@ -138,7 +139,7 @@ static gs_status_t write_own (struct writer *w, const struct gsi_piece *p, const
 
     gsi_tally_add (&w->tally, r->first, r->bytes, p->offset, data, p->bytes);
     st = w->direct >= 0 ? write_direct (w, data, p->bytes, offset)
-                        : gsi_file_write (w->fd, w->save->path, data, p->bytes, offset);
+                        : gsi_file_write (w->fd, w->save->path.text, data, p->bytes, offset);
     w->written += p->bytes;
     if (!st && w->direct < 0 && w->written - w->pushed >= PUSH_BYTES) {
         gsi_file_push (w->fd, 0, 0);
@@ -185,7 +186,7 @@ static gs_status_t write_pieces (struct writer *w)
     st = gsi_pieces_each (&w->save->pieces, write_piece, w);
     gsi_tally_end (&w->tally);
     if (!st && w->fd >= 0 && fdatasync (w->fd))
-        st = gsi_file_fail (w->save->path, "fdatasync");
+        st = gsi_file_fail (w->save->path.text, "fdatasync");
     return st;
 }
 
@@ -193,16 +194,9 @@ static gs_status_t write_pieces (struct writer *w)
  */
 static gs_status_t sync_name (const struct gsi_save *s)
 {
-    char *folder;
-    gs_status_t st;
-
     if (!s->c->mine.data || !s->c->rank)
         return GS_OK;
-    folder = gsi_store_coming (s->c, s->step, GSI_STORE_TOP);
-    st = folder ? gsi_file_sync_folder (folder)
-                : gsi_fail (GS_ERR_NOMEM, "%s: no memory for the name of its folder", s->path);
-    free (folder);
-    return st;
+    return gsi_file_sync_folder (gsi_store_coming (s->c, s->step, GSI_STORE_TOP).text);
 }
 
 /* Whether this rank's node has any data. */
@@ -226,9 +220,9 @@ gs_status_t gsi_save_write (struct gsi_save *s)
     if (!(st = reserve_bytes (&w)))
         st = write_pieces (&w);
     if (w.direct >= 0 && close (w.direct) && !st)
-        st = gsi_file_fail (s->path, "close");
+        st = gsi_file_fail (s->path.text, "close");
     if (close (w.fd) && !st)
-        st = gsi_file_fail (s->path, "close");
+        st = gsi_file_fail (s->path.text, "close");
     free (w.room);
     return st ? st : sync_name (s);
 }

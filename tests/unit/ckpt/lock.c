@@ -71,16 +71,16 @@ static struct gsi_lock *take (bool from_another)
                     __VA_ARGS__);                                                               \
     } while (0)
 
-static struct gsi_holder read_lock (void)
+static struct gsi_owner read_lock (void)
 {
-    char text[GSI_HOLDER_TEXT_MAX] = "";
-    struct gsi_holder h;
+    char text[GSI_OWNER_TEXT_MAX] = "";
+    struct gsi_owner h;
     int fd = open (path, O_RDONLY);
 
     ck_assert_int_ge (fd, 0);
     ck_assert_int_gt (read (fd, text, sizeof (text) - 1), 0);
     close (fd);
-    ck_assert (gsi_holder_read (&h, text));
+    ck_assert (gsi_owner_read (&h, text));
     return h;
 }
 
@@ -129,7 +129,7 @@ static int threads (void)
 START_TEST (plans)
 {
     struct gsi_lock *first, *second;
-    struct gsi_holder h;
+    struct gsi_owner h;
     char whole[200];
     bool taken;
     int before;
@@ -164,7 +164,7 @@ START_TEST (heartbeat)
     struct stat facts;
 
     age (path, 50);
-    gsi_lock_beat ();
+    gsi_lock_beat (lock);
     ck_assert_int_eq (stat (path, &facts), 0);
     ck_assert_int_lt (time (NULL) - facts.st_mtime, 40);
     age (path, 50);
@@ -181,7 +181,7 @@ START_TEST (removed_by_hand)
     struct gsi_lock *lock = take (false);
 
     unlink (path);
-    gsi_lock_beat ();
+    gsi_lock_beat (lock);
     ck_assert (!gsi_lock_is_lost (lock));
     unit_ok (gsi_lock_look ("test", lock));
     ck_assert_int_eq (read_lock ().pid, getpid ());
@@ -245,7 +245,7 @@ static void *come_and_go (void *failures)
         bool fine = !gsi_lock_take ("test", folder, &lock, &taken);
         fine = fine && !gsi_lock_look ("test", lock) && !gsi_lock_is_lost (lock) && !taken;
         if (i % 3)
-            gsi_lock_beat ();
+            gsi_lock_beat (lock);
         gsi_lock_drop (lock);
         atomic_fetch_add ((atomic_int *) failures, !fine);
     }
@@ -288,7 +288,7 @@ START_TEST (foreign)
     gsi_lock_drop (lock);
     lock = take (false); /* until there is another plan */
     put_foreign (0);
-    gsi_lock_beat ();
+    gsi_lock_beat (lock);
     ck_assert (gsi_lock_is_lost (lock));
     gsi_lock_drop (lock);
     ck_assert_str_eq (read_lock ().host, "elsewhere");
