@@ -111,14 +111,6 @@ static int compare_set (struct ckpt_file *a, struct ckpt_file *b, const struct g
     return 1;
 }
 
-static const struct gsi_h5_set *find_set (const struct ckpt_file *f, const char *path)
-{
-    for (size_t i = 0; i < f->h5.sets; i++)
-        if (!strcmp (f->h5.set[i].path, path))
-            return &f->h5.set[i];
-    return NULL;
-}
-
 static bool is_own (const struct gsi_h5_set *set)
 {
     return !strncmp (set->path, "/gs/", 4);
@@ -129,9 +121,10 @@ static int list_missing (const struct ckpt_file *f, const struct ckpt_file *othe
 {
     int number = 0;
 
-    for (size_t i = 0; i < f->h5.sets; i++)
-        if (!is_own (&f->h5.set[i]) && !find_set (other, f->h5.set[i].path)) {
-            gsi_plain_put (stdout, f->h5.set[i].path);
+    for (size_t i = 0; i < f->reader.file.sets; i++)
+        if (!is_own (&f->reader.file.set[i]) &&
+            !gsi_reader_find (&other->reader, f->reader.file.set[i].path)) {
+            gsi_plain_put (stdout, f->reader.file.set[i].path);
             printf (": in %s only\n", f->path);
             number++;
         }
@@ -142,8 +135,9 @@ int ckpt_diff (struct ckpt_file *a, struct ckpt_file *b, double tolerance)
 {
     int number = list_missing (a, b) + list_missing (b, a);
 
-    for (size_t i = 0; i < a->h5.sets; i++) {
-        const struct gsi_h5_set *set = &a->h5.set[i], *there = find_set (b, set->path);
+    for (size_t i = 0; i < a->reader.file.sets; i++) {
+        const struct gsi_h5_set *set = &a->reader.file.set[i],
+                                *there = gsi_reader_find (&b->reader, set->path);
         int differs = there && !is_own (set) ? compare_set (a, b, set, there, tolerance) : 0;
         if (differs < 0)
             return -1;

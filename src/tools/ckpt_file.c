@@ -62,12 +62,9 @@ char *ckpt_file_beside (const char *sealed, const char *ending)
 
 static bool look_at_file (const char *sealed, struct ckpt_file *f)
 {
-    if (gsi_source_open (sealed, &f->source))
+    if (gsi_reader_open (sealed, &f->reader))
         return file_error ();
-    if (!ckpt_look (&f->source, &f->h5))
-        return false;
-    f->sorted = gsi_source_sort (&f->h5, &f->arrays);
-    return f->sorted || file_no_memory ();
+    return ckpt_look (&f->reader);
 }
 
 bool ckpt_file_open (const char *path, struct ckpt_file *f)
@@ -75,7 +72,7 @@ bool ckpt_file_open (const char *path, struct ckpt_file *f)
     char *sealed = ckpt_file_sealed (path);
     bool fine;
 
-    *f = (struct ckpt_file){.path = path, .source = {.fd = -1, .part_fd = -1}};
+    *f = (struct ckpt_file){.path = path, .reader = {.fd = -1, .part_fd = -1}};
     fine = sealed ? look_at_file (sealed, f) : file_no_memory ();
     free (sealed);
     if (!fine)
@@ -85,47 +82,32 @@ bool ckpt_file_open (const char *path, struct ckpt_file *f)
 
 void ckpt_file_close (struct ckpt_file *f)
 {
-    gsi_source_close (&f->source);
-    gsi_h5_file_clear (&f->h5);
-    free (f->sorted);
-    f->sorted = NULL;
+    gsi_reader_close (&f->reader);
 }
 
 uint64_t ckpt_file_bytes (const struct ckpt_file *f)
 {
-    uint64_t bytes = f->source.seal.file_bytes;
+    uint64_t bytes = f->reader.seal.file_bytes;
 
-    for (uint64_t p = 0; p < f->source.seal.parts; p++)
-        bytes += f->source.part[p].file_bytes;
+    for (uint64_t p = 0; p < f->reader.seal.parts; p++)
+        bytes += f->reader.part[p].file_bytes;
     return bytes;
 }
 
 /* ---- Its data ---- */
 
-static uint64_t number_of (const struct ckpt_file *f, const struct gsi_h5_set *set)
-{
-    uint64_t number = 0;
-
-    while (number < f->arrays && f->sorted[number] != set)
-        number++;
-    return number;
-}
-
 bool ckpt_file_read (struct ckpt_file *f, const struct gsi_h5_set *set, uint64_t at, size_t bytes,
                      void *data)
 {
-    return !gsi_source_read_set (&f->source, set, number_of (f, set), at, bytes, data) ||
-           file_error ();
+    return !gsi_reader_read_set (&f->reader, set, at, bytes, data) || file_error ();
 }
 
-bool ckpt_file_scan (struct ckpt_file *f, const struct gsi_h5_set *set, gsi_source_bytes_f each,
+bool ckpt_file_scan (struct ckpt_file *f, const struct gsi_h5_set *set, gsi_reader_bytes_f each,
                      void *context)
 {
     void *room = malloc (GSI_BLOCK_BYTES);
-    bool fine =
-        room ? !gsi_source_scan (&f->source, set, number_of (f, set), room, each, context) ||
-                   file_error ()
-             : file_no_memory ();
+    bool fine = room ? !gsi_reader_scan (&f->reader, set, room, each, context) || file_error ()
+                     : file_no_memory ();
 
     free (room);
     return fine;
@@ -141,20 +123,20 @@ static void complain_once (char *last, size_t room)
 
 bool ckpt_file_verify (struct ckpt_file *f)
 {
-    uint64_t blocks = f->source.seal.blocks;
+    uint64_t blocks = f->reader.seal.blocks;
     bool shown = blocks >= SLOW_BLOCKS && isatty (STDERR_FILENO), right = true;
     void *room = malloc (GSI_BLOCK_BYTES);
     char last[512] = "";
 
     if (!room)
         return file_no_memory ();
-    for (uint64_t p = 0; p < f->source.seal.parts; p++)
-        if (gsi_source_check_part (&f->source, p)) {
+    for (uint64_t p = 0; p < f->reader.seal.parts; p++)
+        if (gsi_reader_check_part (&f->reader, p)) {
             complain_once (last, sizeof (last));
             right = false;
         }
     for (uint64_t b = 0; b < blocks; b++) {
-        if (gsi_source_check_block (&f->source, b, room)) {
+        if (gsi_reader_check_block (&f->reader, b, room)) {
             complain_once (last, sizeof (last));
             right = false;
         }
@@ -170,9 +152,8 @@ int64_t ckpt_file_number (struct ckpt_file *f, const char *path)
 {
     int64_t value = 0;
 
-    for (size_t i = 0; i < f->h5.sets; i++)
-        if (!strcmp (f->h5.set[i].path, path) && gsi_h5_bytes (&f->h5.set[i]) == sizeof (value))
-            ckpt_file_read (f, &f->h5.set[i], 0, sizeof (value), &value);
+    if (gsi_reader_find (&f->reader, path) && gsi_reader_number (&f->reader, path, &value))
+        file_error ();
     return value;
 }
 

@@ -9,10 +9,7 @@
 
 struct ckpt_file {
     const char *path; /* as the user has it */
-    struct gsi_source source;
-    struct gsi_h5_file h5;
-    struct gsi_h5_set **sorted; /* [arrays] */
-    size_t arrays;
+    struct gsi_reader reader;
 };
 
 /* The path of the sealed file that [path] stands for: that in a folder; to be freed. */
@@ -34,8 +31,8 @@ uint64_t ckpt_file_bytes (const struct ckpt_file *f);
 bool ckpt_file_read (struct ckpt_file *f, const struct gsi_h5_set *set, uint64_t at, size_t bytes,
                      void *data);
 
-/* Reads all of a data set, see gsi_source_scan; says on stderr what went wrong: false. */
-bool ckpt_file_scan (struct ckpt_file *f, const struct gsi_h5_set *set, gsi_source_bytes_f each,
+/* Reads all of a data set, see gsi_reader_scan; says on stderr what went wrong: false. */
+bool ckpt_file_scan (struct ckpt_file *f, const struct gsi_h5_set *set, gsi_reader_bytes_f each,
                      void *context);
 
 /* Checks all its data; shows how far it is on a terminal, if that takes a while. */

@@ -74,8 +74,9 @@ static bool ended_well (const char *path, pid_t child)
     return WIFEXITED (status) && !WEXITSTATUS (status);
 }
 
-static bool look_apart (const struct gsi_source *s, struct gsi_h5_file *file)
+static bool look_apart (struct gsi_reader *s)
 {
+    struct gsi_h5_file file;
     int ends[2];
     size_t bytes = 0;
     char *index;
@@ -95,16 +96,17 @@ static bool look_apart (const struct gsi_source *s, struct gsi_h5_file *file)
     fine = ended_well (s->path, child);
     if (fine && !index)
         fine = look_error (s->path, "out of memory", "");
-    if (fine && gsi_index_read (s->path, index, bytes, s->seal.file_bytes, s->seal.parts, file))
+    if (fine &&
+        (gsi_index_read (s->path, index, bytes, s->seal.file_bytes, s->seal.parts, &file) ||
+         gsi_reader_take (s, &file)))
         fine = look_error (gs_last_error (), "", "");
     free (index);
     return fine;
 }
 
-bool ckpt_look (const struct gsi_source *s, struct gsi_h5_file *file)
+bool ckpt_look (struct gsi_reader *s)
 {
-    *file = (struct gsi_h5_file){.set = NULL};
     if (!s->seal.index_bytes)
-        return look_apart (s, file);
-    return !gsi_source_look (s, file) || look_error (gs_last_error (), "", "");
+        return look_apart (s);
+    return !gsi_reader_list (s) || look_error (gs_last_error (), "", "");
 }

@@ -10,7 +10,7 @@
 
 #include "ckpt/format/reader.h"
 
-/* As gsi_source_look; says on stderr what went wrong: false. */
-bool ckpt_look (const struct gsi_source *s, struct gsi_h5_file *file);
+/* As gsi_reader_list; says on stderr what went wrong: false. */
+bool ckpt_look (struct gsi_reader *s);
 
 #endif /* GS_TOOLS_CKPT_LOOK_H */

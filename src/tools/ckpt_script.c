@@ -72,26 +72,26 @@ static const char *find_field (const struct gsi_h5_file *h5)
 
 static void print_names (const struct ckpt_file *f)
 {
-    char *path = realpath (f->source.path, NULL);
-    const char *shown = path ? path : f->source.path;
+    char *path = realpath (f->reader.path, NULL);
+    const char *shown = path ? path : f->reader.path;
 
     fputs ("path = ", stdout);
     print_literal (shown, is_ascii (shown));
     free (path);
     puts ("\nnames = [");
-    for (size_t i = 0; i < f->h5.sets; i++) {
-        if (!strncmp (f->h5.set[i].path, "/gs/", 4))
+    for (size_t i = 0; i < f->reader.file.sets; i++) {
+        if (!strncmp (f->reader.file.set[i].path, "/gs/", 4))
             continue;
         fputs ("    ", stdout);
-        print_literal (f->h5.set[i].path, true);
+        print_literal (f->reader.file.set[i].path, true);
         putchar (',');
-        print_facts (&f->h5.set[i]);
+        print_facts (&f->reader.file.set[i]);
     }
     puts ("]\n");
 }
 
 /* Of those that there are. */
-static void print_parts (const struct gsi_source *s)
+static void print_parts (const struct gsi_reader *s)
 {
     const char *comma = "";
 
@@ -142,17 +142,17 @@ static void print_picture (const char *field)
 
 void ckpt_script_print (const struct ckpt_file *f)
 {
-    const char *field = find_field (&f->h5);
+    const char *field = find_field (&f->reader.file);
 
     printf ("#!/usr/bin/env python3\n"
             "\"\"\"Reads a checkpoint of gradsync, of step %" PRIu64 ": what gs-ckpt h5py has "
             "printed.\"\"\"\n"
             "%s%s%simport h5py\n\n",
-            f->source.seal.step, f->source.seal.parts ? "import os\n" : "",
-            field ? "import sys\n" : "", field || f->source.seal.parts ? "\n" : "");
+            f->reader.seal.step, f->reader.seal.parts ? "import os\n" : "",
+            field ? "import sys\n" : "", field || f->reader.seal.parts ? "\n" : "");
     print_names (f);
-    if (f->source.seal.parts)
-        print_parts (&f->source);
+    if (f->reader.seal.parts)
+        print_parts (&f->reader);
     print_reading ();
     if (field)
         print_picture (field);

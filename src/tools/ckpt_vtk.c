@@ -102,7 +102,7 @@ static bool choose_named (const struct ckpt_file *f, const struct ckpt_vtk_reque
                           struct ckpt_vtk_image *image)
 {
     for (int i = 0; i < r->fields; i++) {
-        const struct gsi_h5_set *set = find_field (&f->h5, r->field[i]);
+        const struct gsi_h5_set *set = find_field (&f->reader.file, r->field[i]);
         if (!set)
             return complain ("%s: it has no array %s%s; see gs-ckpt info", f->path,
                              *r->field[i] == '/' ? "" : SHARDED, r->field[i]);
@@ -119,10 +119,11 @@ static bool choose_named (const struct ckpt_file *f, const struct ckpt_vtk_reque
 static bool choose_all (const struct ckpt_file *f, const struct ckpt_vtk_request *r,
                         struct ckpt_vtk_image *image)
 {
-    const struct gsi_h5_set *usual = f->h5.grid.dims ? NULL : find_usual (&f->h5, r->cells);
+    const struct gsi_h5_set *usual =
+        f->reader.file.grid.dims ? NULL : find_usual (&f->reader.file, r->cells);
 
-    for (size_t i = 0; i < f->h5.sets; i++) {
-        const struct gsi_h5_set *set = &f->h5.set[i];
+    for (size_t i = 0; i < f->reader.file.sets; i++) {
+        const struct gsi_h5_set *set = &f->reader.file.set[i];
         bool wanted = usual ? is_plain (set, r->cells) && has_shape (set, usual) : set->place;
         if (wanted && !add_field (image, set, r->cells))
             return false;
@@ -137,7 +138,7 @@ static bool choose_all (const struct ckpt_file *f, const struct ckpt_vtk_request
 static bool choose_fields (const struct ckpt_file *f, const struct ckpt_vtk_request *r,
                            struct ckpt_vtk_image *image)
 {
-    size_t most = f->h5.sets + (size_t) r->fields;
+    size_t most = f->reader.file.sets + (size_t) r->fields;
 
     if (!(image->field = calloc (most, sizeof (*image->field))))
         return complain ("out of memory");
@@ -163,7 +164,7 @@ static int find_dims (const struct ckpt_file *f, const struct ckpt_vtk_request *
 
     for (int i = 0; i < image->fields; i++)
         if (image->field[i].set->place)
-            return f->h5.grid.dims;
+            return f->reader.file.grid.dims;
     if (r->origins || r->spacings)
         return r->origins ? r->origins : r->spacings;
     for (int i = 0; i < image->fields; i++)
@@ -219,7 +220,7 @@ static bool place_fields (const struct ckpt_file *f, const struct ckpt_vtk_reque
                           struct ckpt_vtk_image *image)
 {
     struct gsi_h5_grid *grid = &image->grid;
-    const struct gsi_h5_grid *own = &f->h5.grid;
+    const struct gsi_h5_grid *own = &f->reader.file.grid;
     bool known;
 
     grid->dims = find_dims (f, r, image);
@@ -250,11 +251,11 @@ size_t ckpt_vtk_components (const struct ckpt_vtk_image *image,
 /* "ck-000000000042.hdf" of "ck-000000000042.h5", or of a folder without that; to be freed. */
 static char *name_output (const struct ckpt_file *f)
 {
-    const char *path = f->source.path;
+    const char *path = f->reader.path;
     size_t stem = strlen (path), room = stem + 5;
     char *name;
 
-    if (f->source.seal.parts && ((name = ckpt_file_beside (path, ".hdf")) || errno))
+    if (f->reader.seal.parts && ((name = ckpt_file_beside (path, ".hdf")) || errno))
         return name;
     if (stem > 3 && !strcmp (path + stem - 3, ".h5"))
         stem -= 3;
@@ -280,7 +281,7 @@ static bool is_same_file (const char *path, const char *other)
 /* Whether it would take the place of a file of the checkpoint; or there is no memory to know. */
 static bool is_own (const struct ckpt_file *f, const char *output)
 {
-    const struct gsi_source *s = &f->source;
+    const struct gsi_reader *s = &f->reader;
     const char *slash = strrchr (s->path, '/');
     size_t folder = slash ? (size_t) (slash - s->path) + 1 : 0;
     char *part = malloc (folder + 64);

@@ -79,9 +79,9 @@ static bool list_print_line (const char *path)
 
     if (!ckpt_file_open (path, &f))
         return false;
-    printf ("%12" PRIu64 "  ", f.source.seal.step);
+    printf ("%12" PRIu64 "  ", f.reader.seal.step);
     print_time (ckpt_file_number (&f, "/gs/time"));
-    printf ("  %6" PRIu64 "  %14" PRIu64 "  ", f.source.seal.ranks, ckpt_file_bytes (&f));
+    printf ("  %6" PRIu64 "  %14" PRIu64 "  ", f.reader.seal.ranks, ckpt_file_bytes (&f));
     gsi_plain_put (stdout, path);
     putchar ('\n');
     ckpt_file_close (&f);
@@ -125,7 +125,7 @@ static int list (const char *folder)
     return fine ? EXIT_SUCCESS : EXIT_FAILURE;
 }
 
-static void print_parts (const struct gsi_source *s)
+static void print_parts (const struct gsi_reader *s)
 {
     printf ("  layout  %s\n", s->seal.parts ? "node" : "single");
     for (uint64_t p = 0; p < s->seal.parts; p++) {
@@ -155,14 +155,14 @@ static bool info (const char *path)
 
     if (!ckpt_file_open (path, &f))
         return false;
-    printf ("%s\n  step    %" PRIu64 "\n  time    ", path, f.source.seal.step);
+    printf ("%s\n  step    %" PRIu64 "\n  time    ", path, f.reader.seal.step);
     print_time (ckpt_file_number (&f, "/gs/time"));
     printf ("\n  ranks   %" PRIu64 "\n  bytes   %" PRIu64 "\n  format  %" PRIu64 "\n",
-            f.source.seal.ranks, ckpt_file_bytes (&f), f.source.seal.version);
-    print_parts (&f.source);
-    print_grid (&f.h5.grid);
-    for (size_t i = 0; i < f.h5.sets; i++) {
-        const struct gsi_h5_set *set = &f.h5.set[i];
+            f.reader.seal.ranks, ckpt_file_bytes (&f), f.reader.seal.version);
+    print_parts (&f.reader);
+    print_grid (&f.reader.file.grid);
+    for (size_t i = 0; i < f.reader.file.sets; i++) {
+        const struct gsi_h5_set *set = &f.reader.file.set[i];
         if (!strncmp (set->path, "/gs/", 4))
             continue;
         ckpt_file_describe (set, text, sizeof (text));
@@ -189,7 +189,7 @@ static bool verify (const char *path)
     if (!ckpt_file_open (path, &f))
         return false;
     if ((right = ckpt_file_verify (&f)))
-        printf ("%s: whole, step %" PRIu64 "\n", path, f.source.seal.step);
+        printf ("%s: whole, step %" PRIu64 "\n", path, f.reader.seal.step);
     ckpt_file_close (&f);
     return right;
 }

@@ -94,39 +94,32 @@ static gs_status_t pass_by (void *context, uint64_t at, const void *data, size_t
     return GS_OK;
 }
 
-static void read_array (struct gsi_source *s, const struct gsi_h5_set *set, uint64_t number)
+static void read_array (struct gsi_reader *s, const struct gsi_h5_set *set)
 {
     size_t bytes = gsi_h5_bytes (set), element = gs_dtype_size (set->dtype);
     struct gsi_view view;
     uint8_t sum = 0;
     char some[4096];
 
-    if (gsi_source_view (s, set, &view))
+    if (gsi_reader_view (s, set, &view))
         return;
-    gsi_source_scan (s, set, number, room, pass_by, &sum);
+    gsi_reader_scan (s, set, room, pass_by, &sum);
     bytes = bytes < sizeof (some) ? bytes : sizeof (some) / element * element;
-    gsi_source_read_set (s, set, number, 0, bytes, some);
+    gsi_reader_read_set (s, set, 0, bytes, some);
     if (gsi_h5_bytes (set) > bytes + element)
-        gsi_source_read_set (s, set, number, gsi_h5_bytes (set) - bytes, bytes, some);
+        gsi_reader_read_set (s, set, gsi_h5_bytes (set) - bytes, bytes, some);
 }
 
-static void read_all (struct gsi_source *s)
+static void read_all (struct gsi_reader *s)
 {
-    struct gsi_h5_set **sorted;
-    struct gsi_h5_file file;
-    size_t number = 0;
-
     for (uint64_t p = 0; p < s->seal.parts && p < ROWS_MOST; p++)
-        gsi_source_check_part (s, p);
+        gsi_reader_check_part (s, p);
     for (uint64_t b = 0; b < s->seal.blocks && b < ROWS_MOST; b++)
-        gsi_source_check_block (s, b, room);
-    if (!s->seal.index_bytes || gsi_source_look (s, &file))
+        gsi_reader_check_block (s, b, room);
+    if (!s->seal.index_bytes || gsi_reader_list (s))
         return;
-    if ((sorted = gsi_source_sort (&file, &number)))
-        for (size_t i = 0; i < number; i++)
-            read_array (s, sorted[i], i);
-    free (sorted);
-    gsi_h5_file_clear (&file);
+    for (size_t i = 0; i < s->arrays; i++)
+        read_array (s, s->array[i]);
 }
 
 /* ---- The folder of the file ---- */
@@ -169,7 +162,7 @@ static void make_folder (void)
 
 int LLVMFuzzerTestOneInput (const uint8_t *data, size_t size)
 {
-    struct gsi_source source;
+    struct gsi_reader source;
     uint8_t *copy;
     int fd;
 
@@ -182,9 +175,9 @@ int LLVMFuzzerTestOneInput (const uint8_t *data, size_t size)
     if (fd < 0 || write (fd, copy, size) != (ssize_t) size || close (fd))
         abort ();
     free (copy);
-    if (!gsi_source_open (path, &source))
+    if (!gsi_reader_open (path, &source))
         read_all (&source);
-    gsi_source_close (&source);
+    gsi_reader_close (&source);
     return 0;
 }
 

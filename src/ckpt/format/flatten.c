@@ -21,12 +21,9 @@
 #define PUSH_BYTES ((uint64_t) 32 << 20) /* are brought to disk while others are read */
 
 struct flatten {
-    struct gsi_source source;
-    struct gsi_h5_file file;
-    struct gsi_h5_set **sorted; /* [sets] as regions number them */
-    struct gsi_h5_set **order;  /* [sets] as they were added */
-    struct gsi_h5_set *set;     /* [sets + GSI_OWN_SETS] of the new file; paths are of [file] */
-    size_t sets;
+    struct gsi_reader source;
+    struct gsi_h5_set **order; /* [source.arrays] as they were added */
+    struct gsi_h5_set *set; /* [source.arrays + GSI_OWN_SETS] of the new file, with their paths */
     char *path, *coming, *folder;
     int fd;
     char *room; /* [GSI_BLOCK_BYTES] */
@@ -53,7 +50,7 @@ static gs_status_t flatten_damaged (const struct flatten *f, const struct gsi_h5
 /* ---- What there is ---- */
 
 /* The regions of array [k]: adds up their bytes; the first of them, or none. */
-static const struct gsi_region *first_of (const struct gsi_source *s, size_t k, uint64_t *bytes)
+static const struct gsi_region *first_of (const struct gsi_reader *s, size_t k, uint64_t *bytes)
 {
     const struct gsi_region *first = NULL;
 
@@ -80,7 +77,7 @@ static void insert (struct flatten *f, size_t number, struct gsi_h5_set *set)
 /* The order in which arrays were added, as far as it can be seen, and whether all are there. */
 static gs_status_t find_order (struct flatten *f)
 {
-    const struct gsi_source *s = &f->source;
+    const struct gsi_reader *s = &f->source;
     size_t number = 0;
     uint64_t bytes;
 
@@ -88,48 +85,37 @@ static gs_status_t find_order (struct flatten *f)
         size_t k = (size_t) s->region[i].array;
         if (i && s->region[i - 1].array == k)
             continue;
-        if (k >= f->sets)
+        if (k >= f->source.arrays)
             return gsi_fail (GS_ERR_FORMAT, "%s: its map names an array that it has not",
                              s->path);
         if (first_of (s, k, &bytes) != &s->region[i])
             continue;
-        if (bytes != gsi_h5_bytes (f->sorted[k]))
-            return flatten_damaged (f, f->sorted[k]);
-        f->order[number++] = f->sorted[k];
+        if (bytes != gsi_h5_bytes (f->source.array[k]))
+            return flatten_damaged (f, f->source.array[k]);
+        f->order[number++] = f->source.array[k];
     }
-    for (size_t k = 0; k < f->sets; k++) {
+    for (size_t k = 0; k < f->source.arrays; k++) {
         if (first_of (s, k, &bytes))
             continue;
-        if (gsi_h5_bytes (f->sorted[k]))
-            return flatten_damaged (f, f->sorted[k]);
-        insert (f, number++, f->sorted[k]);
+        if (gsi_h5_bytes (f->source.array[k]))
+            return flatten_damaged (f, f->source.array[k]);
+        insert (f, number++, f->source.array[k]);
     }
     return GS_OK;
-}
-
-static gs_status_t read_time (struct flatten *f)
-{
-    for (size_t i = 0; i < f->file.sets; i++) {
-        const struct gsi_h5_set *set = &f->file.set[i];
-        if (!strcmp (set->path, "/gs/time") && gsi_h5_bytes (set) == sizeof (f->own.time))
-            return gsi_source_read_set (&f->source, set, 0, 0, sizeof (f->own.time),
-                                        &f->own.time);
-    }
-    return gsi_fail (GS_ERR_FORMAT, "%s: it has no /gs/time", f->source.path);
 }
 
 /* All but the data of arrays. */
 static gs_status_t check_source (struct flatten *f)
 {
-    struct gsi_source *s = &f->source;
+    struct gsi_reader *s = &f->source;
     const struct gsi_region *last = s->seal.regions ? &s->region[s->seal.regions - 1] : NULL;
     gs_status_t st = GS_OK;
 
     for (uint64_t p = 0; p < s->seal.parts && !st; p++)
-        st = gsi_source_check_part (s, p);
+        st = gsi_reader_check_part (s, p);
     for (uint64_t b = last ? last->first + gsi_seal_blocks (last->bytes) : 0;
          b < s->seal.blocks && !st; b++)
-        st = gsi_source_check_block (s, b, f->room);
+        st = gsi_reader_check_block (s, b, f->room);
     return st;
 }
 
@@ -137,19 +123,19 @@ static gs_status_t flatten_look (struct flatten *f, const char *from)
 {
     gs_status_t st;
 
-    if ((st = gsi_source_open (from, &f->source)))
+    if ((st = gsi_reader_open (from, &f->source)))
         return st;
     if (!f->source.seal.parts)
         return gsi_fail (GS_ERR_ARG, "%s: it is one file already", from);
     if (!(f->room = malloc (GSI_BLOCK_BYTES)))
         return flatten_no_memory (f);
-    if ((st = check_source (f)) || (st = gsi_source_look (&f->source, &f->file)))
+    if ((st = check_source (f)) || (st = gsi_reader_list (&f->source)))
         return st;
-    f->sorted = gsi_source_sort (&f->file, &f->sets);
-    f->order = calloc (f->sets + 1, sizeof (struct gsi_h5_set *));
-    if (!f->sorted || !f->order)
+    if (!(f->order = calloc (f->source.arrays + 1, sizeof (struct gsi_h5_set *))))
         return flatten_no_memory (f);
-    return (st = find_order (f)) ? st : read_time (f);
+    if ((st = find_order (f)))
+        return st;
+    return gsi_reader_number (&f->source, "/gs/time", &f->own.time);
 }
 
 /* ---- The new file ---- */
@@ -160,27 +146,27 @@ static gs_status_t flatten_lay_out (struct flatten *f)
     size_t block = 0;
     gs_status_t st;
 
-    if (!(f->set = calloc (f->sets + GSI_OWN_SETS, sizeof (*f->set))))
+    if (!(f->set = calloc (f->source.arrays + GSI_OWN_SETS, sizeof (*f->set))))
         return flatten_no_memory (f);
-    for (size_t i = 0; i < f->sets; i++) {
+    for (size_t i = 0; i < f->source.arrays; i++) {
         f->set[i] = *f->order[i];
         own->data_blocks += gsi_seal_blocks (gsi_h5_bytes (&f->set[i]));
     }
-    own->set = &f->set[f->sets];
-    own->arrays = f->sets;
-    own->grid = &f->file.grid;
+    own->set = &f->set[f->source.arrays];
+    own->arrays = f->source.arrays;
+    own->grid = &f->source.file.grid;
     own->image = &f->image;
     own->step = (int64_t) f->source.seal.step;
     own->ranks = (int64_t) f->source.seal.ranks;
     if ((st = gsi_own_define (own, f->path)) ||
-        (st = gsi_image_make (f->folder, f->set, f->sets + GSI_OWN_SETS, &f->file.grid,
-                              &f->image)))
+        (st = gsi_image_make (f->folder, f->set, f->source.arrays + GSI_OWN_SETS,
+                              &f->source.file.grid, &f->image)))
         return st;
     own->block = calloc (own->blocks, sizeof (*own->block));
     f->raw = calloc (own->blocks, sizeof (*f->raw));
     if (!own->block || !f->raw)
         return flatten_no_memory (f);
-    for (size_t i = 0; i < f->sets; i++)
+    for (size_t i = 0; i < f->source.arrays; i++)
         block = (size_t) (gsi_seal_rows (&own->block[block], f->set[i].offset,
                                          gsi_h5_bytes (&f->set[i])) -
                           own->block);
@@ -209,15 +195,12 @@ static gs_status_t flatten_put (void *context, uint64_t at, const void *data, si
 
 static gs_status_t copy_array (struct flatten *f, size_t i)
 {
-    uint64_t k = 0;
     gs_status_t st;
 
-    while (f->sorted[k] != f->order[i])
-        k++;
     f->to.offset = f->set[i].offset;
     f->to.bytes = gsi_h5_bytes (&f->set[i]);
     f->end = 0;
-    st = gsi_source_scan (&f->source, &f->set[i], k, f->room, flatten_put, f);
+    st = gsi_reader_scan (&f->source, &f->set[i], f->room, flatten_put, f);
     gsi_tally_end (&f->tally);
     f->to.first += gsi_seal_blocks (f->to.bytes);
     return st;
@@ -227,7 +210,7 @@ static gs_status_t fill_file (struct flatten *f)
 {
     gs_status_t st = GS_OK;
 
-    for (size_t i = 0; i < f->sets && !st; i++)
+    for (size_t i = 0; i < f->source.arrays && !st; i++)
         st = copy_array (f, i);
     for (size_t b = 0; b < f->own.data_blocks; b++)
         f->own.block[b].crc = f->raw[b] ^ gsi_crc32c_zeros (f->own.block[b].bytes);
@@ -282,9 +265,7 @@ static void flatten_clear (struct flatten *f)
 {
     for (int i = 0; i < GSI_OWN_SETS && f->own.set; i++)
         gsi_h5_set_clear (&f->own.set[i]);
-    gsi_source_close (&f->source);
-    gsi_h5_file_clear (&f->file);
-    free (f->sorted);
+    gsi_reader_close (&f->source);
     free (f->order);
     free (f->set);
     free (f->path);

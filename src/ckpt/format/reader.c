@@ -15,7 +15,9 @@
 #include "ckpt/format/file.h"
 #include "ckpt/format/index.h"
 
-static gs_status_t source_damaged (const struct gsi_source *s, const char *what)
+#define PART_ROOM 64 /* of the name of a part */
+
+static gs_status_t reader_damaged (const struct gsi_reader *s, const char *what)
 {
     return gsi_fail (GS_ERR_FORMAT, "%s: %s", s->path, what);
 }
@@ -23,7 +25,7 @@ static gs_status_t source_damaged (const struct gsi_source *s, const char *what)
 /* ---- Opening ---- */
 
 /* A region, from its row; false if that cannot be one. */
-static bool take_row (const struct gsi_source *s, const uint64_t *row, struct gsi_region *r)
+static bool take_row (const struct gsi_reader *s, const uint64_t *row, struct gsi_region *r)
 {
     size_t dims = (size_t) s->seal.map_dims;
     uint64_t blocks = gsi_seal_blocks (row[3]), elements = 1;
@@ -41,7 +43,7 @@ static bool take_row (const struct gsi_source *s, const uint64_t *row, struct gs
            r->bytes <= s->part[r->part].file_bytes - r->offset;
 }
 
-static gs_status_t read_map (struct gsi_source *s)
+static gs_status_t read_map (struct gsi_reader *s)
 {
     size_t words = GSI_MAP_HEAD + 2 * (size_t) s->seal.map_dims;
     void *map = NULL;
@@ -49,7 +51,7 @@ static gs_status_t read_map (struct gsi_source *s)
 
     if (s->seal.map_dims > GS_FIELD_DIMS_MAX ||
         s->seal.regions > s->seal.file_bytes / (words * sizeof (uint64_t)))
-        return source_damaged (s, "its map of parts is none");
+        return reader_damaged (s, "its map of parts is none");
     if (s->seal.regions && (st = gsi_seal_fetch (s->fd, s->path, s->seal.map_offset,
                                                  s->seal.regions * words * sizeof (uint64_t),
                                                  s->seal.map_crc, &map)))
@@ -61,13 +63,13 @@ static gs_status_t read_map (struct gsi_source *s)
     for (uint64_t i = 0; i < s->seal.regions; i++)
         if (!take_row (s, (uint64_t *) map + i * words, &s->region[i])) {
             free (map);
-            return source_damaged (s, "its map of parts names what is not there");
+            return reader_damaged (s, "its map of parts names what is not there");
         }
     free (map);
     return GS_OK;
 }
 
-static gs_status_t read_parts (struct gsi_source *s)
+static gs_status_t read_parts (struct gsi_reader *s)
 {
     void *parts;
     gs_status_t st;
@@ -75,7 +77,7 @@ static gs_status_t read_parts (struct gsi_source *s)
     if (!s->seal.parts)
         return GS_OK;
     if (s->seal.parts > s->seal.file_bytes / sizeof (*s->part))
-        return source_damaged (s, "its table of parts is none");
+        return reader_damaged (s, "its table of parts is none");
     if ((st = gsi_seal_fetch (s->fd, s->path, s->seal.parts_offset,
                               s->seal.parts * sizeof (*s->part), s->seal.parts_crc, &parts)))
         return st;
@@ -95,12 +97,13 @@ static gs_status_t open_regular (const char *path, int *fd)
     return S_ISREG (facts.st_mode) ? GS_OK : gsi_fail (GS_ERR_FORMAT, "%s: it is no file", path);
 }
 
-gs_status_t gsi_source_open (const char *path, struct gsi_source *s)
+gs_status_t gsi_reader_open (const char *path, struct gsi_reader *s)
 {
     gs_status_t st;
 
-    *s = (struct gsi_source){.path = strdup (path), .fd = -1, .part_fd = -1};
-    if (!s->path)
+    *s = (struct gsi_reader){.path = strdup (path), .fd = -1, .part_fd = -1};
+    s->part_path = malloc (strlen (path) + PART_ROOM);
+    if (!s->path || !s->part_path)
         return gsi_fail (GS_ERR_NOMEM, "%s: out of memory", path);
     if ((st = open_regular (path, &s->fd)) ||
         (st = gsi_seal_check (s->fd, path, &s->seal, &s->table)))
@@ -108,21 +111,14 @@ gs_status_t gsi_source_open (const char *path, struct gsi_source *s)
     return read_parts (s);
 }
 
-static void close_part_fd (struct gsi_source *s)
+static void close_part (struct gsi_reader *s)
 {
     if (s->part_fd >= 0)
         close (s->part_fd);
     s->part_fd = -1;
 }
 
-static void close_part (struct gsi_source *s)
-{
-    close_part_fd (s);
-    free (s->part_path);
-    s->part_path = NULL;
-}
-
-void gsi_source_close (struct gsi_source *s)
+void gsi_reader_close (struct gsi_reader *s)
 {
     close_part (s);
     if (s->fd >= 0)
@@ -131,13 +127,16 @@ void gsi_source_close (struct gsi_source *s)
     free (s->table);
     free (s->part);
     free (s->region);
-    *s = (struct gsi_source){.fd = -1, .part_fd = -1};
+    free (s->part_path);
+    free (s->array);
+    gsi_h5_file_clear (&s->file);
+    *s = (struct gsi_reader){.fd = -1, .part_fd = -1};
 }
 
 /* ---- Parts ---- */
 
 /* It lies beside the sealed file. */
-static gs_status_t open_part (struct gsi_source *s, uint64_t part)
+static gs_status_t open_part (struct gsi_reader *s, uint64_t part)
 {
     const char *slash = strrchr (s->path, '/');
     size_t folder = slash ? (size_t) (slash - s->path) + 1 : 0;
@@ -146,14 +145,12 @@ static gs_status_t open_part (struct gsi_source *s, uint64_t part)
     if (s->part_fd >= 0 && s->part_number == part)
         return GS_OK;
     close_part (s);
-    if (!(s->part_path = malloc (folder + 64)))
-        return gsi_fail (GS_ERR_NOMEM, "%s: no memory for a name", s->path);
     memcpy (s->part_path, s->path, folder);
-    snprintf (s->part_path + folder, 64, GSI_PART_NAME, (int) part);
+    snprintf (s->part_path + folder, PART_ROOM, GSI_PART_NAME, (int) part);
     if ((st = open_regular (s->part_path, &s->part_fd))) {
         int reason = errno;
         bool none = s->part_fd < 0;
-        close_part_fd (s);
+        close_part (s);
         /* N.B. What is sealed says that it was there. */
         return none && reason == ENOENT
                    ? gsi_fail (GS_ERR_FORMAT, "%s: open: %s", s->part_path, strerror (reason))
@@ -163,7 +160,7 @@ static gs_status_t open_part (struct gsi_source *s, uint64_t part)
     return GS_OK;
 }
 
-gs_status_t gsi_source_check_part (struct gsi_source *s, uint64_t part)
+gs_status_t gsi_reader_check_part (struct gsi_reader *s, uint64_t part)
 {
     const struct gsi_seal_part *p = &s->part[part];
     struct stat facts;
@@ -180,14 +177,14 @@ gs_status_t gsi_source_check_part (struct gsi_source *s, uint64_t part)
         return gsi_fail (GS_ERR_FORMAT, "%s: it has %zu bytes and should have %zu: it is damaged",
                          s->part_path, (size_t) facts.st_size, (size_t) p->file_bytes);
     if (p->image_bytes > p->file_bytes)
-        return source_damaged (s, "its table of parts is none");
+        return reader_damaged (s, "its table of parts is none");
     st = gsi_seal_fetch (s->part_fd, s->part_path, 0, p->image_bytes, p->image_crc, &image);
     free (image);
     return st;
 }
 
 /* The part that row [b] is of; that of the last region is before our own data sets. */
-static bool find_part (const struct gsi_source *s, uint64_t b, uint64_t *part)
+static bool find_part (const struct gsi_reader *s, uint64_t b, uint64_t *part)
 {
     uint64_t low = 0, high = s->seal.parts ? s->seal.regions : 0;
     const struct gsi_region *r;
@@ -206,7 +203,7 @@ static bool find_part (const struct gsi_source *s, uint64_t b, uint64_t *part)
     return b < r->first + gsi_seal_blocks (r->bytes);
 }
 
-gs_status_t gsi_source_check_block (struct gsi_source *s, uint64_t b, void *room)
+gs_status_t gsi_reader_check_block (struct gsi_reader *s, uint64_t b, void *room)
 {
     uint64_t part;
     gs_status_t st;
@@ -218,7 +215,7 @@ gs_status_t gsi_source_check_block (struct gsi_source *s, uint64_t b, void *room
     return gsi_seal_check_block (s->part_fd, s->part_path, &s->table[b], room);
 }
 
-gs_status_t gsi_source_read (struct gsi_source *s, uint64_t part, void *data, size_t bytes,
+gs_status_t gsi_reader_read (struct gsi_reader *s, uint64_t part, void *data, size_t bytes,
                              uint64_t offset)
 {
     gs_status_t st;
@@ -230,25 +227,7 @@ gs_status_t gsi_source_read (struct gsi_source *s, uint64_t part, void *data, si
     return gsi_file_read (s->part_fd, s->part_path, data, bytes, offset);
 }
 
-/* ---- Data sets ---- */
-
-gs_status_t gsi_source_look (const struct gsi_source *s, struct gsi_h5_file *file)
-{
-    const struct gsi_seal *seal = &s->seal;
-    void *index;
-    gs_status_t st;
-
-    *file = (struct gsi_h5_file){.set = NULL};
-    if (!seal->index_bytes)
-        return gsi_h5_look (s->path, file);
-    if ((st = gsi_seal_fetch (s->fd, s->path, seal->index_offset, seal->index_bytes,
-                              seal->index_crc, &index)))
-        return st;
-    st = gsi_index_read (s->path, index, (size_t) seal->index_bytes, seal->file_bytes,
-                         seal->parts, file);
-    free (index);
-    return st;
-}
+/* ---- What is in it ---- */
 
 static int by_path (const void *a, const void *b)
 {
@@ -256,16 +235,32 @@ static int by_path (const void *a, const void *b)
                    (*(struct gsi_h5_set *const *) b)->path);
 }
 
-struct gsi_h5_set **gsi_source_sort (const struct gsi_h5_file *file, size_t *number)
+gs_status_t gsi_reader_take (struct gsi_reader *s, const struct gsi_h5_file *file)
 {
-    struct gsi_h5_set **sorted = calloc (file->sets + 1, sizeof (struct gsi_h5_set *));
-
-    *number = 0;
-    if (!sorted)
-        return NULL;
+    s->file = *file;
+    if (!(s->array = calloc (file->sets + 1, sizeof (struct gsi_h5_set *))))
+        return gsi_fail (GS_ERR_NOMEM, "%s: out of memory", s->path);
     for (size_t i = 0; i < file->sets; i++)
         if (strncmp (file->set[i].path, "/gs/", 4) != 0)
-            sorted[(*number)++] = &file->set[i];
-    qsort (sorted, *number, sizeof (*sorted), by_path);
-    return sorted;
+            s->array[s->arrays++] = &file->set[i];
+    qsort (s->array, s->arrays, sizeof (*s->array), by_path);
+    return GS_OK;
+}
+
+gs_status_t gsi_reader_list (struct gsi_reader *s)
+{
+    const struct gsi_seal *seal = &s->seal;
+    struct gsi_h5_file file;
+    void *index;
+    gs_status_t st;
+
+    if (!seal->index_bytes)
+        return (st = gsi_h5_look (s->path, &file)) ? st : gsi_reader_take (s, &file);
+    if ((st = gsi_seal_fetch (s->fd, s->path, seal->index_offset, seal->index_bytes,
+                              seal->index_crc, &index)))
+        return st;
+    st = gsi_index_read (s->path, index, (size_t) seal->index_bytes, seal->file_bytes,
+                         seal->parts, &file);
+    free (index);
+    return st ? st : gsi_reader_take (s, &file);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * reader - a checkpoint that is there: its sealed file, and its parts if it has such. One process
- * looks at it; no other is asked.
+ * reader - a checkpoint that is there: its sealed file, and its parts if it has such. All that
+ * read checkpoints do by this: gs_ckpt_read, flatten, and gs-ckpt. No other process is asked.
  */
 #ifndef GS_CKPT_FORMAT_READER_H
 #define GS_CKPT_FORMAT_READER_H
@@ -10,55 +10,65 @@
 #include "ckpt/format/region.h"
 #include "ckpt/format/trailer.h"
 
-struct gsi_source {
+struct gsi_reader {
     char *path; /* of the sealed file */
     int fd;
     struct gsi_seal seal;
     struct gsi_seal_block *table; /* [seal.blocks] */
     struct gsi_seal_part *part;   /* [seal.parts] */
-    struct gsi_region *region;    /* [seal.regions], whose arrays are numbers by path */
+    struct gsi_region *region;    /* [seal.regions], whose arrays are numbers in [array] */
     char *part_path;              /* of the part that is open, */
     int part_fd;                  /* -1: none is, */
     uint64_t part_number;         /* its number */
+
+    /* From gsi_reader_list on: what is in it, and those of the data sets that are not gradsync's
+     * own, in the order of their paths. */
+    struct gsi_h5_file file;
+    struct gsi_h5_set **array; /* [arrays] */
+    size_t arrays;
 };
 
 /* Opens that with the sealed file at [path], and checks all but the data and the parts.
- * gsi_source_close follows in any case. Statuses are those of gsi_seal_check. */
-gs_status_t gsi_source_open (const char *path, struct gsi_source *s);
-void gsi_source_close (struct gsi_source *s);
+ * gsi_reader_close follows in any case. Statuses are those of gsi_seal_check. */
+gs_status_t gsi_reader_open (const char *path, struct gsi_reader *s);
+void gsi_reader_close (struct gsi_reader *s);
 
 /* Checks the beginning and the length of a part. */
-gs_status_t gsi_source_check_part (struct gsi_source *s, uint64_t part);
+gs_status_t gsi_reader_check_part (struct gsi_reader *s, uint64_t part);
 
 /* Checks the data that row [b] of the table is of, with [room] of GSI_BLOCK_BYTES. */
-gs_status_t gsi_source_check_block (struct gsi_source *s, uint64_t b, void *room);
+gs_status_t gsi_reader_check_block (struct gsi_reader *s, uint64_t b, void *room);
 
 /* Reads [bytes] at [offset] of a part, or of the sealed file if there are none. */
-gs_status_t gsi_source_read (struct gsi_source *s, uint64_t part, void *data, size_t bytes,
+gs_status_t gsi_reader_read (struct gsi_reader *s, uint64_t part, void *data, size_t bytes,
                              uint64_t offset);
 
-/* What is in it, as gsi_h5_look: from its index; that of a file that has none HDF5 finds. */
-gs_status_t gsi_source_look (const struct gsi_source *s, struct gsi_h5_file *file);
-
-/* The data sets that are not gradsync's own, in the order of their paths, of [file]: pointers to
- * be freed. NULL: no memory. */
-struct gsi_h5_set **gsi_source_sort (const struct gsi_h5_file *file, size_t *number);
+/* Finds what is in it, as gsi_h5_look: from its index, in a file that has none by HDF5; or takes
+ * [file], which was found so, for what is. */
+gs_status_t gsi_reader_list (struct gsi_reader *s);
+gs_status_t gsi_reader_take (struct gsi_reader *s, const struct gsi_h5_file *file);
 
 /* ---- Data sets, in reader_data.c ---- */
 
 /* All of it, in the dimensions that regions have of it; GS_ERR_FORMAT if it is no array. */
-gs_status_t gsi_source_view (const struct gsi_source *s, const struct gsi_h5_set *set,
+gs_status_t gsi_reader_view (const struct gsi_reader *s, const struct gsi_h5_set *set,
                              struct gsi_view *view);
 
-/*
- * Reads bytes [at] to [at + bytes) of a data set, whatever files they are in; whole elements.
- * [number] is that of gsi_source_sort; one of gradsync's own has none. GS_ERR_FORMAT if they are
- * in no file.
- */
-gs_status_t gsi_source_read_set (struct gsi_source *s, const struct gsi_h5_set *set,
-                                 uint64_t number, uint64_t at, size_t bytes, void *data);
+/* The one of this path; NULL: there is none. And the regions of array [number], behind each
+ * other: how many. */
+struct gsi_h5_set *gsi_reader_find (const struct gsi_reader *s, const char *path);
+size_t gsi_reader_regions (const struct gsi_reader *s, uint64_t number,
+                           const struct gsi_region **first);
 
-typedef gs_status_t (*gsi_source_bytes_f) (void *context, uint64_t at, const void *data,
+/* Reads bytes [at] to [at + bytes) of a data set, whatever files they are in; whole elements.
+ * GS_ERR_FORMAT if they are in no file. */
+gs_status_t gsi_reader_read_set (struct gsi_reader *s, const struct gsi_h5_set *set, uint64_t at,
+                                 size_t bytes, void *data);
+
+/* A number of gradsync's own, "/gs/time". GS_ERR_FORMAT if it has none. */
+gs_status_t gsi_reader_number (struct gsi_reader *s, const char *path, int64_t *value);
+
+typedef gs_status_t (*gsi_reader_bytes_f) (void *context, uint64_t at, const void *data,
                                            size_t bytes);
 
 /*
@@ -67,7 +77,7 @@ typedef gs_status_t (*gsi_source_bytes_f) (void *context, uint64_t at, const voi
  * file that has some in their order. Ends at the first failure. GS_ERR_FORMAT if not all are
  * there.
  */
-gs_status_t gsi_source_scan (struct gsi_source *s, const struct gsi_h5_set *set, uint64_t number,
-                             void *room, gsi_source_bytes_f each, void *context);
+gs_status_t gsi_reader_scan (struct gsi_reader *s, const struct gsi_h5_set *set, void *room,
+                             gsi_reader_bytes_f each, void *context);
 
 #endif /* GS_CKPT_FORMAT_READER_H */

@@ -11,7 +11,38 @@ static bool is_in (const struct gsi_h5_set *set, const char *group)
     return !strncmp (set->path, group, strlen (group));
 }
 
-gs_status_t gsi_source_view (const struct gsi_source *s, const struct gsi_h5_set *set,
+struct gsi_h5_set *gsi_reader_find (const struct gsi_reader *s, const char *path)
+{
+    for (size_t i = 0; i < s->file.sets; i++)
+        if (!strcmp (s->file.set[i].path, path))
+            return &s->file.set[i];
+    return NULL;
+}
+
+size_t gsi_reader_regions (const struct gsi_reader *s, uint64_t number,
+                           const struct gsi_region **first)
+{
+    size_t begin = 0, n = 0;
+
+    while (begin < s->seal.regions && s->region[begin].array != number)
+        begin++;
+    while (begin + n < s->seal.regions && s->region[begin + n].array == number)
+        n++;
+    *first = &s->region[begin];
+    return n;
+}
+
+/* As regions have it; one that is no array has the number of none. */
+static uint64_t number_of (const struct gsi_reader *s, const struct gsi_h5_set *set)
+{
+    uint64_t number = 0;
+
+    while (number < s->arrays && strcmp (s->array[number]->path, set->path) != 0)
+        number++;
+    return number;
+}
+
+gs_status_t gsi_reader_view (const struct gsi_reader *s, const struct gsi_h5_set *set,
                              struct gsi_view *view)
 {
     uint64_t elements = gsi_h5_bytes (set) / gs_dtype_size (set->dtype);
@@ -33,7 +64,7 @@ gs_status_t gsi_source_view (const struct gsi_source *s, const struct gsi_h5_set
 }
 
 struct fill {
-    struct gsi_source *source;
+    struct gsi_reader *source;
     char *data;
     size_t bytes; /* that are there */
 };
@@ -44,15 +75,15 @@ static gs_status_t read_part (void *context, const struct gsi_part *part)
     const struct gsi_region *r = part->region;
 
     f->bytes += part->bytes;
-    return gsi_source_read (f->source, r->part, f->data + part->at, part->bytes,
+    return gsi_reader_read (f->source, r->part, f->data + part->at, part->bytes,
                             r->offset + part->offset);
 }
 
-/* From parts: what regions [first] to [first + n) have of it. */
-static gs_status_t read_boxes (struct fill *f, struct gsi_view *view, size_t first, size_t n,
-                               uint64_t begin, uint64_t end)
+/* From parts: what [n] regions have of it. */
+static gs_status_t read_boxes (struct fill *f, struct gsi_view *view,
+                               const struct gsi_region *region, size_t n, uint64_t begin,
+                               uint64_t end)
 {
-    const struct gsi_region *region = &f->source->region[first];
     struct gsi_block whole = {.extents = {0}};
     uint64_t count;
     gs_status_t st = GS_OK;
@@ -66,37 +97,44 @@ static gs_status_t read_boxes (struct fill *f, struct gsi_view *view, size_t fir
     return st;
 }
 
-gs_status_t gsi_source_read_set (struct gsi_source *s, const struct gsi_h5_set *set,
-                                 uint64_t number, uint64_t at, size_t bytes, void *data)
+gs_status_t gsi_reader_read_set (struct gsi_reader *s, const struct gsi_h5_set *set, uint64_t at,
+                                 size_t bytes, void *data)
 {
     struct fill f = {.source = s, .data = data};
+    const struct gsi_region *region;
     struct gsi_view view;
-    size_t first = 0, n = 0;
+    size_t n;
     gs_status_t st;
 
     if (!s->seal.parts || is_in (set, "/gs/"))
         return gsi_file_read (s->fd, s->path, data, bytes, set->offset + at);
-    if ((st = gsi_source_view (s, set, &view)))
+    if ((st = gsi_reader_view (s, set, &view)))
         return st;
-    while (first < s->seal.regions && s->region[first].array != number)
-        first++;
-    while (first + n < s->seal.regions && s->region[first + n].array == number)
-        n++;
-    st = read_boxes (&f, &view, first, n, at / view.element, (at + bytes) / view.element);
+    n = gsi_reader_regions (s, number_of (s, set), &region);
+    st = read_boxes (&f, &view, region, n, at / view.element, (at + bytes) / view.element);
     if (!st && f.bytes != bytes)
         st = gsi_fail (GS_ERR_FORMAT, "%s: its parts have not all of %s", s->path, set->path);
     return st;
 }
 
+gs_status_t gsi_reader_number (struct gsi_reader *s, const char *path, int64_t *value)
+{
+    const struct gsi_h5_set *set = gsi_reader_find (s, path);
+
+    if (!set || gsi_h5_bytes (set) != sizeof (*value))
+        return gsi_fail (GS_ERR_FORMAT, "%s: it has no %s", s->path, path);
+    return gsi_reader_read_set (s, set, 0, sizeof (*value), value);
+}
+
 /* ---- All of it ---- */
 
 struct scan {
-    struct gsi_source *source;
+    struct gsi_reader *source;
     const char *name;
     struct gsi_region whole; /* the array in one piece */
     struct gsi_view view;
     char *room;
-    gsi_source_bytes_f each;
+    gsi_reader_bytes_f each;
     void *context;
     uint64_t bytes; /* so far */
 };
@@ -123,7 +161,7 @@ static gs_status_t scan_block (struct scan *n, const struct gsi_region *r, uint6
 {
     struct gsi_view *view = &n->view;
     uint64_t count, b = r->first + begin * view->element / GSI_BLOCK_BYTES;
-    gs_status_t st = gsi_source_check_block (n->source, b, n->room);
+    gs_status_t st = gsi_reader_check_block (n->source, b, n->room);
 
     for (uint64_t i = begin; i < end && !st; i += count) {
         count = gsi_block_cut (&r->block, view->dims, i, end, &view->mine);
@@ -146,9 +184,10 @@ static gs_status_t scan_region (struct scan *n, const struct gsi_region *r)
     return st;
 }
 
-static gs_status_t scan_parts (struct scan *n, uint64_t number)
+static gs_status_t scan_parts (struct scan *n, const struct gsi_h5_set *set)
 {
-    const struct gsi_source *s = n->source;
+    const struct gsi_reader *s = n->source;
+    uint64_t number = number_of (s, set);
     gs_status_t st = GS_OK;
 
     for (uint64_t r = 0; r < s->seal.regions && !st; r++)
@@ -160,31 +199,31 @@ static gs_status_t scan_parts (struct scan *n, uint64_t number)
 /* Of the one file that there is. */
 static gs_status_t scan_rows (struct scan *n, const struct gsi_h5_set *set)
 {
-    const struct gsi_source *s = n->source;
+    const struct gsi_reader *s = n->source;
     gs_status_t st = GS_OK;
 
     for (uint64_t b = 0; b < s->seal.blocks && !st; b++) {
         const struct gsi_seal_block *row = &s->table[b];
         if (row->offset < set->offset || row->offset - set->offset >= n->whole.bytes)
             continue;
-        if (!(st = gsi_source_check_block (n->source, b, n->room)))
+        if (!(st = gsi_reader_check_block (n->source, b, n->room)))
             st = hand_on (n, row->offset - set->offset, n->room, (size_t) row->bytes);
     }
     return st;
 }
 
-gs_status_t gsi_source_scan (struct gsi_source *s, const struct gsi_h5_set *set, uint64_t number,
-                             void *room, gsi_source_bytes_f each, void *context)
+gs_status_t gsi_reader_scan (struct gsi_reader *s, const struct gsi_h5_set *set, void *room,
+                             gsi_reader_bytes_f each, void *context)
 {
     struct scan n = {
         .source = s, .name = set->path, .room = room, .each = each, .context = context};
-    gs_status_t st = gsi_source_view (s, set, &n.view);
+    gs_status_t st = gsi_reader_view (s, set, &n.view);
 
     if (st)
         return st;
     n.whole.bytes = gsi_h5_bytes (set);
     memcpy (n.whole.block.extents, n.view.shape, sizeof (n.view.shape));
-    st = s->seal.parts ? scan_parts (&n, number) : scan_rows (&n, set);
+    st = s->seal.parts ? scan_parts (&n, set) : scan_rows (&n, set);
     if (!st && n.bytes != n.whole.bytes)
         st = gsi_fail (GS_ERR_FORMAT, "%s: %s has not all of %s, or more than that", s->path,
                        s->seal.parts ? "its map" : "its table", set->path);

@@ -32,7 +32,7 @@ struct load {
     gs_ckpt_t *c;
     gs_stream_t stream;
     int64_t step;
-    struct gsi_source source;
+    struct gsi_reader source;
     bool strange;     /* ranks do not see the same file */
     uint64_t *offset; /* [arrays] in this file; or with parts, the number of the data set */
     size_t *counts;   /* [2 * size] of a gather */
@@ -83,7 +83,7 @@ static gs_status_t agree_when_through (struct load *l, gs_status_t st)
 static gs_status_t open_file (struct load *l)
 {
     struct gsi_path path = gsi_store_find (l->c, l->step);
-    gs_status_t st = gsi_source_open (path.text, &l->source);
+    gs_status_t st = gsi_reader_open (path.text, &l->source);
 
     if (st == GS_ERR_IO && l->source.fd < 0 && errno == ENOENT &&
         strstr (path.text, "/" GSI_SEALED))
@@ -104,11 +104,11 @@ static gs_status_t check_blocks (struct load *l)
     gs_status_t st = room ? GS_OK : gsi_fail (GS_ERR_NOMEM, "%s: out of memory", caller);
 
     for (uint64_t p = rank; p < l->source.seal.parts && !st; p += size)
-        if (!(st = gsi_source_check_part (&l->source, p)))
+        if (!(st = gsi_reader_check_part (&l->source, p)))
             st = keep_in_touch (l, false);
     for (uint64_t b = blocks / size * rank + blocks % size * rank / size;
          b < blocks / size * (rank + 1) + blocks % size * (rank + 1) / size && !st; b++)
-        if (!(st = gsi_source_check_block (&l->source, b, room)))
+        if (!(st = gsi_reader_check_block (&l->source, b, room)))
             st = keep_in_touch (l, false);
     free (room);
     return st;
@@ -199,57 +199,33 @@ static gs_status_t place_set (const struct load *l, int i, const struct gsi_h5_s
     return GS_OK;
 }
 
-/* The one with the path of array [i]; [number] if there is none. */
-static size_t find_set (const struct load *l, int i, struct gsi_h5_set **sorted, size_t number)
+/* On rank 0. */
+static gs_status_t place_all (struct load *l)
 {
-    size_t k = 0;
-
-    while (k < number && strcmp (sorted[k]->path, l->c->set[i].path) != 0)
-        k++;
-    return k;
-}
-
-static gs_status_t place_sets (const struct load *l, struct gsi_h5_set **sorted, size_t number)
-{
-    gs_status_t st = GS_OK;
+    struct gsi_reader *s = &l->source;
+    gs_status_t st = gsi_reader_list (s);
     bool any = false;
 
     for (int i = 0; i < l->c->arrays && !st; i++) {
-        size_t k = find_set (l, i, sorted, number);
-        struct gsi_h5_set *there = k < number ? sorted[k] : NULL;
-        st = place_set (l, i, there, there && !l->source.seal.parts ? there->offset : k);
+        struct gsi_h5_set *there = gsi_reader_find (s, l->c->set[i].path);
+        uint64_t k = 0;
+        while (there && s->array[k] != there)
+            k++;
+        st = place_set (l, i, there, there && !s->seal.parts ? there->offset : k);
         if (there)
             there->dims = -1; /* it is taken */
         any = any || there;
     }
     if (!st && !any)
         st = gsi_fail (GS_ERR_MISMATCH,
-                       "%s: it has none of the arrays of %s: it is of something else",
-                       l->source.path, l->c->client.name);
-    for (size_t k = 0; k < number && !st && !l->c->opts.allow_extra; k++)
-        if (sorted[k]->dims >= 0)
+                       "%s: it has none of the arrays of %s: it is of something else", s->path,
+                       l->c->client.name);
+    for (size_t k = 0; k < s->arrays && !st && !l->c->opts.allow_extra; k++)
+        if (s->array[k]->dims >= 0)
             st = gsi_fail (GS_ERR_MISMATCH,
                            "%s: it has %s, which %s has not: add it, or give the option "
                            "allow_extra",
-                           l->source.path, sorted[k]->path, l->c->client.name);
-    return st;
-}
-
-/* On rank 0. */
-static gs_status_t place_all (const struct load *l)
-{
-    struct gsi_h5_file file;
-    struct gsi_h5_set **sorted;
-    size_t number;
-    gs_status_t st = gsi_source_look (&l->source, &file);
-
-    if (st)
-        return st;
-    sorted = gsi_source_sort (&file, &number);
-    st = sorted ? place_sets (l, sorted, number)
-                : gsi_fail (GS_ERR_NOMEM, "%s: out of memory", caller);
-    free (sorted);
-    gsi_h5_file_clear (&file);
+                           s->path, s->array[k]->path, l->c->client.name);
     return st;
 }
 
@@ -274,7 +250,7 @@ static gs_status_t read_part (void *context, const struct gsi_part *part)
     for (size_t done = 0; done < part->bytes && !st; done += PIECE_BYTES) {
         size_t n = part->bytes - done < PIECE_BYTES ? part->bytes - done : PIECE_BYTES;
         char *to = (char *) a->data + part->at + done;
-        if (!(st = gsi_source_read (&l->source, part->region->part,
+        if (!(st = gsi_reader_read (&l->source, part->region->part,
                                     gsi_host_access_room (&l->fetch, to), n, offset + done)))
             st = gsi_host_access_put (&l->fetch, to, n);
         if (!st)
@@ -286,19 +262,14 @@ static gs_status_t read_part (void *context, const struct gsi_part *part)
 /* What the file, or its parts, have of array [i]. */
 static gs_status_t read_regions (struct load *l, int i, const struct gsi_view *view)
 {
-    const struct gsi_source *s = &l->source;
     struct gsi_region whole = {.offset = l->offset[i]};
-    size_t first = 0, n = 0;
+    const struct gsi_region *region = &whole;
+    size_t n = 1;
 
-    if (!s->seal.parts) {
-        memcpy (whole.block.extents, view->shape, sizeof (view->shape));
-        return gsi_parts_each (view, &whole, 1, read_part, l);
-    }
-    while (first < s->seal.regions && s->region[first].array != l->offset[i])
-        first++;
-    while (first + n < s->seal.regions && s->region[first + n].array == l->offset[i])
-        n++;
-    return gsi_parts_each (view, &s->region[first], n, read_part, l);
+    memcpy (whole.block.extents, view->shape, sizeof (view->shape));
+    if (l->source.seal.parts)
+        n = gsi_reader_regions (&l->source, l->offset[i], &region);
+    return gsi_parts_each (view, region, n, read_part, l);
 }
 
 static gs_status_t read_array (struct load *l, int i)
@@ -386,7 +357,7 @@ static gs_status_t read_step (struct load *l)
 
     if (!st && !(st = find_places (l)))
         st = read_all (l);
-    gsi_source_close (&l->source);
+    gsi_reader_close (&l->source);
     return st;
 }
 
