@@ -16,7 +16,6 @@
 #include "ckpt/layout.h"
 #include "stop/signals.h"
 #include "ckpt/folder/store.h"
-#include "feature/consensus.h"
 #include "feature/same.h"
 
 static const char caller[] = "gs_ckpt_commit";
@@ -120,12 +119,11 @@ static gs_status_t check_all_cover (const gs_ckpt_t *c)
     size_t size = (size_t) c->size;
     struct gsi_block *blocks = calloc (size, sizeof (*blocks));
     const struct gsi_block **sorted = calloc (size, sizeof (const struct gsi_block *));
-    struct gsi_agreement nothing = {.words = 0};
     gs_status_t st = GS_OK;
 
     if (!blocks || !sorted || gsi_fault ("ckpt.memory"))
         st = gsi_fail (GS_ERR_NOMEM, "%s: out of memory", caller);
-    st = gsi_consensus (c->comm, caller, st, &nothing, NULL);
+    st = gsi_ckpt_agree (c, caller, st, NULL);
     for (int i = 0; i < c->arrays && !st; i++)
         if (c->array[i].kind == GSI_CKPT_SHARDED)
             st = check_cover (c, &c->array[i], blocks, sorted);

@@ -28,13 +28,6 @@ struct layout_work {
     uint64_t *offset; /* what ranks tell each other */
 };
 
-static gs_status_t layout_agree (const struct layout_work *w, gs_status_t st)
-{
-    struct gsi_agreement nothing = {.words = 0};
-
-    return gsi_consensus (w->c->comm, w->caller, st, &nothing, NULL);
-}
-
 static gs_status_t layout_no_memory (const struct layout_work *w)
 {
     return gsi_fail (GS_ERR_NOMEM, "%s: out of memory", w->caller);
@@ -139,7 +132,8 @@ static gs_status_t make_regions (struct layout_work *w)
         c->region = calloc (most + 1, sizeof (*c->region));
         c->first_region = calloc ((size_t) c->arrays + 1, sizeof (*c->first_region));
     }
-    st = layout_agree (w, c->region && c->first_region ? GS_OK : layout_no_memory (w));
+    st = c->region && c->first_region ? GS_OK : layout_no_memory (w);
+    st = gsi_ckpt_agree (c, w->caller, st, NULL);
     for (int i = 0; i < c->arrays && !st; i++)
         st = add_regions (w, i);
     if (!st)
@@ -403,14 +397,15 @@ static gs_status_t make_files (struct layout_work *w)
         st = lay_out_part (w);
     if (!st && !c->rank)
         st = lay_out_sealed (w);
-    if ((st = layout_agree (w, st)) || (st = gsi_save_take (c, w->caller)))
+    if ((st = gsi_ckpt_agree (c, w->caller, st, NULL)) || (st = gsi_save_take (c, w->caller)))
         return st;
     if (!c->rank)
         id = strtoull (c->coming.id, NULL, 16);
     if ((st = gsi_consensus_most (c->comm, w->caller, st, &id, 1, NULL)) || (st = share (w)))
         return st;
     snprintf (c->coming.id, sizeof (c->coming.id), "%016" PRIx64, id);
-    if ((st = layout_agree (w, c->rank ? gsi_store_see (c, w->caller) : GS_OK)))
+    st = c->rank ? gsi_store_see (c, w->caller) : GS_OK;
+    if ((st = gsi_ckpt_agree (c, w->caller, st, NULL)))
         return st;
     fill_table (c);
     fill_map (c);
@@ -426,8 +421,8 @@ static gs_status_t carry_out (struct layout_work *w)
         st = layout_no_memory (w);
     else if (!c->rank)
         st = gsi_store_check_folder (c, w->caller);
-    if ((st = layout_agree (w, st)) || (st = choose_layout (w)) || (st = find_writers (w)) ||
-        (st = make_regions (w)))
+    if ((st = gsi_ckpt_agree (c, w->caller, st, NULL)) || (st = choose_layout (w)) ||
+        (st = find_writers (w)) || (st = make_regions (w)))
         return st;
     return make_files (w);
 }

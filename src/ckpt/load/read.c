@@ -42,13 +42,6 @@ struct load {
     int64_t turn_ns;              /* when the other ranks are told next that this one goes on */
 };
 
-static gs_status_t read_agree (const struct load *l, gs_status_t st)
-{
-    struct gsi_agreement nothing = {.words = 0};
-
-    return gsi_consensus (l->c->comm, caller, st, &nothing, l->stream);
-}
-
 /* ---- Together ---- */
 
 /*
@@ -75,7 +68,7 @@ static gs_status_t agree_when_through (struct load *l, gs_status_t st)
 
     gsi_failure_note (&failure, st);
     lost = keep_in_touch (l, true);
-    return lost ? lost : read_agree (l, gsi_failure_repeat (&failure));
+    return lost ? lost : gsi_ckpt_agree (l->c, caller, gsi_failure_repeat (&failure), l->stream);
 }
 
 /* ---- Whether it is whole ---- */
@@ -372,7 +365,7 @@ static gs_status_t choose_checkpoint (struct load *l, int64_t below)
     for (size_t i = 0; i < number && steps[i] < below; i++)
         l->step = steps[i];
     free (steps);
-    if ((st = read_agree (l, st)))
+    if ((st = gsi_ckpt_agree (l->c, caller, st, l->stream)))
         return st;
     return gs_broadcast (l->c->comm, &l->step, 1, GS_I64, 0, l->stream);
 }

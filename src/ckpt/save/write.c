@@ -38,13 +38,6 @@ struct order {
     gs_stream_t stream;
 };
 
-static gs_status_t write_agree (const struct order *o, gs_status_t st)
-{
-    struct gsi_agreement nothing = {.words = 0};
-
-    return gsi_consensus (o->c->comm, o->caller, st, &nothing, o->stream);
-}
-
 /* ---- The life of a save ---- */
 
 static void free_save (struct gsi_save *s)
@@ -192,7 +185,8 @@ static gs_status_t await_all (const struct order *o)
 
 static gs_status_t agree_on_work (const struct order *o)
 {
-    return write_agree (o, gsi_failure_repeat (&o->c->save->flow.failure));
+    return gsi_ckpt_agree (o->c, o->caller, gsi_failure_repeat (&o->c->save->flow.failure),
+                           o->stream);
 }
 
 /* Collective, when all have ended: goes on to the seal, or is [*done]. */
@@ -309,7 +303,7 @@ static gs_status_t compare_now (const struct order *o)
     size_t number = 0;
     gs_status_t st = arrays ? GS_OK : gsi_fail (GS_ERR_NOMEM, "%s: out of memory", o->caller);
 
-    st = write_agree (o, st);
+    st = gsi_ckpt_agree (c, o->caller, st, o->stream);
     for (int i = 0; i < c->arrays && !st; i++)
         if (c->array[i].kind == GSI_CKPT_REPLICATED)
             arrays[number++] = (gs_array_t){.name = c->array[i].name,
@@ -433,7 +427,7 @@ static gs_status_t begin_write (const struct order *o)
         st = compare_now (o);
     if (st)
         return st;
-    if ((st = write_agree (o, make_save (o, &c->save)))) {
+    if ((st = gsi_ckpt_agree (c, o->caller, make_save (o, &c->save), o->stream))) {
         if (c->save)
             free_save (c->save);
         c->save = NULL;
@@ -476,7 +470,7 @@ gs_status_t gsi_save_take (gs_ckpt_t *c, const char *caller)
                        "%s: the file system still holds the thread that was to "
                        "take folder %s",
                        caller, c->dir);
-    if ((st = write_agree (&o, st))) {
+    if ((st = gsi_ckpt_agree (c, caller, st, NULL))) {
         free (s);
         return st;
     }
