@@ -1,21 +1,37 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* ckpt - the life of a plan. */
-#include "ckpt/layout.h"
-
+/* ckpt - the life of a plan: it is created, committed by all ranks alike, and destroyed. */
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/dims.h"
+#include "base/dtype.h"
+#include "base/fault.h"
+#include "base/hash.h"
 #include "base/log.h"
 #include "base/status.h"
+#include "ckpt/folder/store.h"
 #include "ckpt/format/file.h"
+#include "ckpt/layout.h"
 #include "ckpt/save/save.h"
-#include "ckpt/save/stage.h"
+#include "feature/same.h"
+#include "stop/signals.h"
+
+static const char commit_name[] = "gs_ckpt_commit";
 
 #define LEAST_MEMORY ((size_t) 1 << 20)
 
-static gs_status_t check_opts (const gs_ckpt_opts_t *opts)
+static gs_status_t check_ckpt_opts (const gs_ckpt_opts_t *opts)
 {
+    const struct {
+        const char *name;
+        int is, most;
+    } choices[] = {{"ranks", (int) opts->ranks, GS_CKPT_RANKS_FIRST},
+                   {"compare", (int) opts->compare, GS_CKPT_COMPARE_NONE},
+                   {"busy", (int) opts->busy, GS_CKPT_BUSY_ERROR},
+                   {"layout", (int) opts->layout, GS_CKPT_LAYOUT_NODE}};
+
     if (opts->size != sizeof (*opts))
         return gsi_fail (GS_ERR_ARG,
                          "gs_ckpt_create: opts->size is %zu, not %zu: start from "
@@ -25,18 +41,10 @@ static gs_status_t check_opts (const gs_ckpt_opts_t *opts)
         return gsi_fail (GS_ERR_ARG,
                          "gs_ckpt_create: keep_last is %d and keep_every %lld: 0 or more",
                          opts->keep_last, (long long) opts->keep_every);
-    if ((int) opts->ranks < GS_CKPT_RANKS_ERROR || (int) opts->ranks > GS_CKPT_RANKS_FIRST)
-        return gsi_fail (GS_ERR_ARG, "gs_ckpt_create: unknown ranks %d; see gs_ckpt_ranks_t",
-                         (int) opts->ranks);
-    if ((int) opts->compare < GS_CKPT_COMPARE_FULL || (int) opts->compare > GS_CKPT_COMPARE_NONE)
-        return gsi_fail (GS_ERR_ARG, "gs_ckpt_create: unknown compare %d; see gs_ckpt_compare_t",
-                         (int) opts->compare);
-    if ((int) opts->busy < GS_CKPT_BUSY_WAIT || (int) opts->busy > GS_CKPT_BUSY_ERROR)
-        return gsi_fail (GS_ERR_ARG, "gs_ckpt_create: unknown busy %d; see gs_ckpt_busy_t",
-                         (int) opts->busy);
-    if ((int) opts->layout < GS_CKPT_LAYOUT_AUTO || (int) opts->layout > GS_CKPT_LAYOUT_NODE)
-        return gsi_fail (GS_ERR_ARG, "gs_ckpt_create: unknown layout %d; see gs_ckpt_layout_t",
-                         (int) opts->layout);
+    for (size_t i = 0; i < sizeof (choices) / sizeof (*choices); i++)
+        if (choices[i].is < 0 || choices[i].is > choices[i].most)
+            return gsi_fail (GS_ERR_ARG, "gs_ckpt_create: unknown %s %d; see gs_ckpt_%s_t",
+                             choices[i].name, choices[i].is, choices[i].name);
     if (opts->memory && opts->memory < LEAST_MEMORY)
         return gsi_fail (GS_ERR_ARG,
                          "gs_ckpt_create: memory is %zu bytes: 0 for as much as is needed, or at "
@@ -59,7 +67,25 @@ static gs_status_t check_create (const char *dir, const gs_ckpt_opts_t *opts)
     if (!dir || !*dir)
         return gsi_fail (GS_ERR_ARG, "gs_ckpt_create: dir is %s: give the folder of the files",
                          dir ? "empty" : "NULL");
-    return check_opts (opts);
+    return check_ckpt_opts (opts);
+}
+
+static void free_plan (gs_ckpt_t *c)
+{
+    if (!c)
+        return;
+    gsi_stop_close (&c->stop);
+    for (int i = 0; i < c->arrays; i++) {
+        free (c->array[i].name);
+        gsi_h5_set_clear (&c->set[i]);
+    }
+    free (c->array);
+    free (c->set);
+    free (c->damaged);
+    free (c->given);
+    free (c->dir);
+    c->magic = 0;
+    free (c);
 }
 
 gs_status_t gs_ckpt_create (gs_comm_t *comm, const char *dir, const gs_ckpt_opts_t *opts,
@@ -78,21 +104,17 @@ gs_status_t gs_ckpt_create (gs_comm_t *comm, const char *dir, const gs_ckpt_opts
         return gsi_result (st);
     if (!(c = calloc (1, sizeof (*c))) || !(c->given = strdup (dir)) ||
         !(c->dir = gsi_file_absolute (dir))) {
-        if (c)
-            free (c->given);
-        free (c);
-        return gsi_fail (GS_ERR_NOMEM, "gs_ckpt_create: out of memory");
+        st = gsi_fail (GS_ERR_NOMEM, "gs_ckpt_create: out of memory");
+    } else {
+        c->opts = *opts;
+        c->opts.name = c->opts.signals = NULL;
+        snprintf (c->client.name, sizeof (c->client.name), "plan '%.64s'",
+                  opts->name ? opts->name : "checkpoint");
+        if (!(st = gsi_stop_open (&c->stop, c->dir, opts)))
+            st = gsi_feature_open (comm, &c->client, "gs_ckpt_create");
     }
-    c->opts = *opts;
-    c->opts.name = c->opts.signals = NULL;
-    snprintf (c->client.name, sizeof (c->client.name), "plan '%.64s'",
-              opts->name ? opts->name : "checkpoint");
-    if ((st = gsi_stop_open (&c->stop, c->dir, opts)) ||
-        (st = gsi_feature_open (comm, &c->client, "gs_ckpt_create"))) {
-        gsi_stop_close (&c->stop);
-        free (c->given);
-        free (c->dir);
-        free (c);
+    if (st) {
+        free_plan (c);
         return gsi_result (st);
     }
     c->magic = GSI_CKPT_MAGIC;
@@ -128,19 +150,8 @@ gs_status_t gs_ckpt_destroy (gs_ckpt_t *ckpt)
     }
     gsi_ckpt_undo (ckpt);
     gsi_stage_release (ckpt);
-    gsi_stop_close (&ckpt->stop);
-    for (int i = 0; i < ckpt->arrays; i++) {
-        free (ckpt->array[i].name);
-        gsi_h5_set_clear (&ckpt->set[i]);
-    }
-    free (ckpt->array);
-    free (ckpt->set);
-    free (ckpt->damaged);
-    free (ckpt->given);
-    free (ckpt->dir);
     gsi_feature_close (ckpt->comm, &ckpt->client);
-    ckpt->magic = 0;
-    free (ckpt);
+    free_plan (ckpt);
     return gsi_result (GS_OK);
 }
 
@@ -150,4 +161,138 @@ gs_status_t gs_stop_requested (gs_ckpt_t *ckpt, int *reasons, gs_stream_t stream
 
     return gsi_result (
         st ? st : gsi_stop_ask (&ckpt->stop, ckpt->comm, ckpt->client.name, reasons, stream));
+}
+
+/* ---- Comparison ---- */
+
+/* A line has no room for long ones: their hash differs, too. */
+static void describe_text (struct gsi_text *t, const char *owner, const char *name,
+                           const char *text)
+{
+    gsi_text_add (t, "%.255s: %.255s '%.400s'", owner, name, text);
+    if (strlen (text) > 400)
+        gsi_text_add (t, " and more, of hash %" PRIx64, gsi_hash (text, strlen (text)));
+    gsi_text_add (t, "\n");
+}
+
+static void describe_array (struct gsi_text *t, const struct gsi_ckpt_array *a,
+                            const struct gsi_h5_set *set)
+{
+    static const char *const kinds[] = {"replicated", "sharded", "per-rank"};
+    char shape[24 * GS_CKPT_DIMS_MAX];
+
+    gsi_dims_write (a->shape, a->dims, ", ", shape, sizeof (shape));
+    gsi_text_add (t, "%s array '%s', %s, shape [%s]%s\n", kinds[a->kind], a->name,
+                  gsi_dtype_name (a->dtype), shape,
+                  a->kind != GSI_CKPT_REPLICATED || !a->count ? ""
+                  : a->on_gpu                                 ? ", memory of the GPU"
+                                                              : ", memory of the host");
+    for (int i = 0; i < set->texts; i++)
+        describe_text (t, a->name, set->text[i].name, set->text[i].text);
+    if (set->place)
+        gsi_text_add (t, "field '%s', %s of the grid\n", a->name,
+                      set->place == GSI_H5_POINTS ? "at points" : "in cells");
+}
+
+static void describe_grid (struct gsi_text *t, const struct gsi_h5_grid *grid)
+{
+    for (int d = 0; d < grid->dims; d++)
+        gsi_text_add (t, "grid of %d dimensions, number %d: origin %.17g, spacing %.17g\n",
+                      grid->dims, gsi_dims_number (d, grid->dims), grid->origin[d],
+                      grid->spacing[d]);
+}
+
+static gs_status_t compare_plans (const gs_ckpt_t *c)
+{
+    const gs_ckpt_opts_t *o = &c->opts;
+    struct gsi_text t = {0};
+    char signals[200];
+    gs_status_t st;
+
+    gsi_signals_describe (c->stop.signals, signals, sizeof (signals));
+    describe_text (&t, c->client.name, "folder", c->given);
+    gsi_text_add (&t, "keep_last %d, keep_every %" PRId64 ", overwrite %d\n", o->keep_last,
+                  o->keep_every, !!o->overwrite);
+    gsi_text_add (&t, "allow_missing %d, allow_extra %d, ranks %d\n", !!o->allow_missing,
+                  !!o->allow_extra, (int) o->ranks);
+    gsi_text_add (&t, "compare %d, busy %d, lazy %d, layout %d\n", (int) o->compare,
+                  (int) o->busy, !!o->lazy, (int) o->layout);
+    gsi_text_add (&t, "read_only %d, create_folder %d\n", !!o->read_only, !!o->create_folder);
+    gsi_text_add (&t, "signals %s, stop_margin_s %g\n", signals, c->stop.margin_s);
+    for (int i = 0; i < c->arrays; i++)
+        describe_array (&t, &c->array[i], &c->set[i]);
+    describe_grid (&t, &c->grid);
+    gsi_text_add (&t, "nothing more\n");
+    st = gsi_same (
+        c->comm, &t, commit_name,
+        "All ranks give the same folder and options and add the same, in the same order", NULL);
+    free (t.at);
+    return st;
+}
+
+/* Whether the blocks of all ranks make the whole array. */
+static gs_status_t check_cover (const gs_ckpt_t *c, const struct gsi_ckpt_array *a,
+                                struct gsi_block *blocks, const struct gsi_block **sorted)
+{
+    char text[64 + GS_CKPT_NAME_MAX];
+    struct gsi_blocks all = {c->comm, text, a->dims, a->shape, blocks, sizeof (*blocks)};
+    size_t whole = 1, covered = 0;
+    gs_status_t st;
+
+    snprintf (text, sizeof (text), "%s: array '%s'", commit_name, a->name);
+    if ((st = gs_allgather (c->comm, &a->block, blocks, sizeof (*blocks) / 8, GS_U64, NULL)) ||
+        (st = gsi_blocks_check (&all, sorted)))
+        return st;
+    for (int d = 0; d < a->dims; d++)
+        whole *= a->shape[d];
+    for (int r = 0; r < c->size; r++)
+        if (!gsi_block_is_empty (&blocks[r]))
+            covered += gsi_block_count (&blocks[r], a->dims);
+    if (covered == whole)
+        return GS_OK;
+    return gsi_fail (
+        GS_ERR_ARG,
+        "%s: the blocks of all ranks have %zu of its %zu elements: each element is of "
+        "one rank",
+        text, covered, whole);
+}
+
+static gs_status_t check_all_cover (const gs_ckpt_t *c)
+{
+    size_t size = (size_t) c->size;
+    struct gsi_block *blocks = calloc (size, sizeof (*blocks));
+    const struct gsi_block **sorted = calloc (size, sizeof (const struct gsi_block *));
+    gs_status_t st = GS_OK;
+
+    if (!blocks || !sorted || gsi_fault ("ckpt.memory"))
+        st = gsi_fail (GS_ERR_NOMEM, "%s: out of memory", commit_name);
+    st = gsi_ckpt_agree (c, commit_name, st, NULL);
+    for (int i = 0; i < c->arrays && !st; i++)
+        if (c->array[i].kind == GSI_CKPT_SHARDED)
+            st = check_cover (c, &c->array[i], blocks, sorted);
+    free (blocks);
+    free (sorted);
+    return st;
+}
+
+gs_status_t gs_ckpt_commit (gs_ckpt_t *ckpt)
+{
+    gs_status_t st = gsi_ckpt_valid (ckpt, commit_name);
+
+    if (st)
+        return gsi_result (st);
+    if (ckpt->committed)
+        return gsi_fail (GS_ERR_STATE, "%s: %s is committed already", commit_name,
+                         ckpt->client.name);
+    if ((st = compare_plans (ckpt)))
+        return gsi_result (st);
+    if (!ckpt->arrays)
+        return gsi_fail (GS_ERR_ARG, "%s: nothing was added to %s", commit_name,
+                         ckpt->client.name);
+    if ((st = check_all_cover (ckpt)) || (st = gsi_ckpt_lay_out (ckpt, commit_name))) {
+        gsi_ckpt_undo (ckpt);
+        return gsi_result (st);
+    }
+    ckpt->committed = true;
+    return gsi_result (GS_OK);
 }

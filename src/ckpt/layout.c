@@ -34,7 +34,7 @@ static gs_status_t layout_no_memory (const struct layout_work *w)
 }
 
 /* Whether this rank sees to the file of its node. */
-static bool leads (const gs_ckpt_t *c)
+static bool leads_node (const gs_ckpt_t *c)
 {
     return c->nodes && gs_comm_local_rank (c->comm) == 0;
 }
@@ -83,7 +83,7 @@ static gs_status_t find_writers (struct layout_work *w)
 /* ---- Regions ---- */
 
 static void add_region (gs_ckpt_t *c, int i, uint64_t part, const struct gsi_block *block,
-                        const struct gsi_view *view)
+                        const struct gsi_array_view *view)
 {
     struct gsi_region *r = &c->region[c->regions];
 
@@ -94,7 +94,7 @@ static void add_region (gs_ckpt_t *c, int i, uint64_t part, const struct gsi_blo
     if (!r->bytes)
         return;
     if (c->regions++)
-        r->first = r[-1].first + gsi_seal_blocks (r[-1].bytes);
+        r->first = r[-1].first + gsi_trailer_blocks (r[-1].bytes);
 }
 
 static gs_status_t add_regions (struct layout_work *w, int i)
@@ -102,10 +102,10 @@ static gs_status_t add_regions (struct layout_work *w, int i)
     gs_ckpt_t *c = w->c;
     const struct gsi_ckpt_array *a = &c->array[i];
     struct gsi_block whole = {.extents = {0}};
-    struct gsi_view view;
+    struct gsi_array_view view;
     gs_status_t st = GS_OK;
 
-    gsi_view_open (c, i, (uint64_t) c->size, &view);
+    gsi_array_view_open (c, i, (uint64_t) c->size, &view);
     memcpy (whole.extents, view.shape, sizeof (view.shape));
     c->first_region[i] = c->regions;
     if (!c->nodes || a->kind == GSI_CKPT_REPLICATED) {
@@ -149,8 +149,8 @@ static size_t count_map_words (const gs_ckpt_t *c)
     int most = 1;
 
     for (int i = 0; i < c->arrays; i++) {
-        struct gsi_view view;
-        gsi_view_open (c, i, 0, &view);
+        struct gsi_array_view view;
+        gsi_array_view_open (c, i, 0, &view);
         most = view.dims > most ? view.dims : most;
     }
     return (size_t) (GSI_MAP_HEAD + 2 * most);
@@ -161,24 +161,24 @@ static gs_status_t add_own_sets (struct layout_work *w)
     gs_ckpt_t *c = w->c;
     const struct gsi_region *last = c->regions ? &c->region[c->regions - 1] : NULL;
 
-    c->own = (struct gsi_own){
+    c->metadata = (struct gsi_metadata){
         .set = &c->set[c->arrays],
         .arrays = (size_t) c->arrays,
         .grid = &c->grid,
         .image = &c->sealed,
         .ranks = c->size,
-        .data_blocks = last ? last->first + gsi_seal_blocks (last->bytes) : 0,
+        .data_blocks = last ? last->first + gsi_trailer_blocks (last->bytes) : 0,
         .parts = (size_t) c->nodes,
         .regions = c->nodes ? c->regions : 0,
         .map_words = c->nodes ? count_map_words (c) : 0,
     };
-    return gsi_own_define (&c->own, w->caller);
+    return gsi_metadata_define (&c->metadata, w->caller);
 }
 
 static gs_status_t layout_memory (struct layout_work *w)
 {
     gs_ckpt_t *c = w->c;
-    struct gsi_own *own = &c->own;
+    struct gsi_metadata *own = &c->metadata;
     size_t arrays = (size_t) c->arrays;
 
     if (!gsi_fault ("ckpt.memory")) {
@@ -189,7 +189,8 @@ static gs_status_t layout_memory (struct layout_work *w)
         c->bits = calloc (own->blocks, 32);
         c->digest = calloc (arrays, 3 * sizeof (*c->digest));
         c->coming.parts = calloc ((size_t) c->size, 2 * sizeof (*c->coming.parts));
-        w->offset = calloc (c->regions + GSI_OWN_SETS + 1 + 3 * own->parts, sizeof (*w->offset));
+        w->offset =
+            calloc (c->regions + GSI_METADATA_SETS + 1 + 3 * own->parts, sizeof (*w->offset));
     }
     if (own->block && own->part && own->map && c->raw && c->bits && c->digest &&
         c->coming.parts && w->offset)
@@ -271,19 +272,19 @@ static gs_status_t lay_out_part (struct layout_work *w)
         return st;
     n = w->part_sets++;
     w->part_set[n] = (struct gsi_h5_set){
-        .path = strdup ("/gs/part"), .dtype = GS_U64, .dims = 1, .shape = {GSI_SEAL_WORDS}};
+        .path = strdup ("/gs/part"), .dtype = GS_U64, .dims = 1, .shape = {GSI_TRAILER_WORDS}};
     if (!w->part_set[n].path)
         return layout_no_memory (w);
-    if ((st = gsi_image_make (c->dir, w->part_set, w->part_sets, NULL, &c->mine)))
+    if ((st = gsi_skeleton_make (c->dir, w->part_set, w->part_sets, NULL, &c->mine)))
         return st;
     n = 0;
     for (size_t i = 0; i < c->regions; i++)
         if (c->region[i].part == (uint64_t) c->node)
             c->region[i].offset = w->part_set[n++].offset;
-    c->own.part[c->node] =
-        (struct gsi_seal_part){.file_bytes = c->mine.file_bytes,
-                               .image_bytes = c->mine.bytes,
-                               .image_crc = gsi_crc32c (0, c->mine.data, c->mine.bytes)};
+    c->metadata.part[c->node] =
+        (struct gsi_trailer_part){.file_bytes = c->mine.file_bytes,
+                                  .image_bytes = c->mine.bytes,
+                                  .image_crc = gsi_crc32c (0, c->mine.data, c->mine.bytes)};
     return GS_OK;
 }
 
@@ -315,8 +316,8 @@ static gs_status_t lay_out_sealed (struct layout_work *w)
     for (int i = 0; i < c->arrays && c->nodes && !st; i++)
         st = add_sources (w, i);
     if (!st)
-        st = gsi_image_make (c->dir, c->set, (size_t) (c->arrays + GSI_OWN_SETS), &c->grid,
-                             &c->sealed);
+        st = gsi_skeleton_make (c->dir, c->set, (size_t) (c->arrays + GSI_METADATA_SETS),
+                                &c->grid, &c->sealed);
     for (size_t i = 0; i < c->regions && !c->nodes; i++)
         c->region[i].offset = c->set[c->region[i].array].offset;
     return st;
@@ -325,35 +326,36 @@ static gs_status_t lay_out_sealed (struct layout_work *w)
 /* ---- What all ranks know ---- */
 
 /* Offsets that one rank has, and the others have as 0. */
-static gs_status_t share (struct layout_work *w)
+static gs_status_t exchange_offsets (struct layout_work *w)
 {
     gs_ckpt_t *c = w->c;
-    size_t own = c->regions, parts = own + GSI_OWN_SETS + 1, n = parts + 3 * (size_t) c->nodes;
+    size_t own = c->regions, parts = own + GSI_METADATA_SETS + 1,
+           n = parts + 3 * (size_t) c->nodes;
     gs_status_t st;
 
     for (size_t i = 0; i < c->regions; i++)
         w->offset[i] = c->region[i].offset;
-    for (size_t i = 0; i < GSI_OWN_SETS; i++)
+    for (size_t i = 0; i < GSI_METADATA_SETS; i++)
         w->offset[own + i] = c->set[(size_t) c->arrays + i].offset;
     w->offset[parts - 1] = c->sealed.file_bytes;
-    memcpy (&w->offset[parts], c->own.part, c->own.parts * sizeof (*c->own.part));
+    memcpy (&w->offset[parts], c->metadata.part, c->metadata.parts * sizeof (*c->metadata.part));
     if ((st = gs_allreduce (c->comm, w->offset, n, GS_U64, GS_MAX, NULL)))
         return st;
     for (size_t i = 0; i < c->regions; i++)
         c->region[i].offset = w->offset[i];
-    for (size_t i = 0; i < GSI_OWN_SETS; i++)
+    for (size_t i = 0; i < GSI_METADATA_SETS; i++)
         c->set[(size_t) c->arrays + i].offset = w->offset[own + i];
     c->sealed.file_bytes = w->offset[parts - 1];
-    memcpy (c->own.part, &w->offset[parts], c->own.parts * sizeof (*c->own.part));
+    memcpy (c->metadata.part, &w->offset[parts], c->metadata.parts * sizeof (*c->metadata.part));
     return GS_OK;
 }
 
 static void fill_table (const gs_ckpt_t *c)
 {
     for (size_t i = 0; i < c->regions; i++)
-        gsi_seal_rows (&c->own.block[c->region[i].first], c->region[i].offset,
-                       c->region[i].bytes);
-    gsi_own_fill (&c->own);
+        gsi_trailer_rows (&c->metadata.block[c->region[i].first], c->region[i].offset,
+                          c->region[i].bytes);
+    gsi_metadata_fill (&c->metadata);
 }
 
 /* The place of an array's data set among all of them, by path. */
@@ -368,12 +370,12 @@ static uint64_t set_position (const gs_ckpt_t *c, uint64_t array)
 
 static void fill_map (const gs_ckpt_t *c)
 {
-    size_t dims = (c->own.map_words - GSI_MAP_HEAD) / 2;
+    size_t dims = (c->metadata.map_words - GSI_MAP_HEAD) / 2;
     uint64_t place = 0;
 
-    for (size_t i = 0; i < c->own.regions; i++) {
+    for (size_t i = 0; i < c->metadata.regions; i++) {
         const struct gsi_region *r = &c->region[i];
-        uint64_t *row = &c->own.map[i * c->own.map_words];
+        uint64_t *row = &c->metadata.map[i * c->metadata.map_words];
         if (i == c->first_region[r->array])
             place = set_position (c, r->array);
         memcpy (row, (uint64_t[]){place, r->part, r->offset, r->bytes, r->first},
@@ -385,7 +387,7 @@ static void fill_map (const gs_ckpt_t *c)
 
 /* ---- All of it ---- */
 
-static gs_status_t make_files (struct layout_work *w)
+static gs_status_t make_skeletons (struct layout_work *w)
 {
     gs_ckpt_t *c = w->c;
     uint64_t id = 0;
@@ -393,7 +395,7 @@ static gs_status_t make_files (struct layout_work *w)
 
     if (!(st = add_own_sets (w)))
         st = layout_memory (w);
-    if (!st && leads (c))
+    if (!st && leads_node (c))
         st = lay_out_part (w);
     if (!st && !c->rank)
         st = lay_out_sealed (w);
@@ -401,7 +403,8 @@ static gs_status_t make_files (struct layout_work *w)
         return st;
     if (!c->rank)
         id = strtoull (c->coming.id, NULL, 16);
-    if ((st = gsi_consensus_most (c->comm, w->caller, st, &id, 1, NULL)) || (st = share (w)))
+    if ((st = gsi_consensus_most (c->comm, w->caller, st, &id, 1, NULL)) ||
+        (st = exchange_offsets (w)))
         return st;
     snprintf (c->coming.id, sizeof (c->coming.id), "%016" PRIx64, id);
     st = c->rank ? gsi_store_see (c, w->caller) : GS_OK;
@@ -412,7 +415,7 @@ static gs_status_t make_files (struct layout_work *w)
     return GS_OK;
 }
 
-static gs_status_t carry_out (struct layout_work *w)
+static gs_status_t lay_out_all (struct layout_work *w)
 {
     gs_ckpt_t *c = w->c;
     gs_status_t st = GS_OK;
@@ -424,7 +427,7 @@ static gs_status_t carry_out (struct layout_work *w)
     if ((st = gsi_ckpt_agree (c, w->caller, st, NULL)) || (st = choose_layout (w)) ||
         (st = find_writers (w)) || (st = make_regions (w)))
         return st;
-    return make_files (w);
+    return make_skeletons (w);
 }
 
 gs_status_t gsi_ckpt_lay_out (gs_ckpt_t *ckpt, const char *caller)
@@ -434,7 +437,7 @@ gs_status_t gsi_ckpt_lay_out (gs_ckpt_t *ckpt, const char *caller)
 
     w.node_of = calloc ((size_t) ckpt->size, sizeof (*w.node_of));
     w.blocks = calloc ((size_t) ckpt->size, sizeof (*w.blocks));
-    st = carry_out (&w);
+    st = lay_out_all (&w);
     for (size_t i = 0; i < w.part_sets; i++)
         gsi_h5_set_clear (&w.part_set[i]);
     free (w.part_set);
@@ -446,8 +449,8 @@ gs_status_t gsi_ckpt_lay_out (gs_ckpt_t *ckpt, const char *caller)
 
 void gsi_ckpt_undo (gs_ckpt_t *c)
 {
-    for (int i = 0; i < GSI_OWN_SETS && c->own.set; i++)
-        gsi_h5_set_clear (&c->own.set[i]);
+    for (int i = 0; i < GSI_METADATA_SETS && c->metadata.set; i++)
+        gsi_h5_set_clear (&c->metadata.set[i]);
     for (int i = 0; i < c->arrays; i++)
         gsi_h5_set_forget (&c->set[i]);
     if (!c->hung) { /* else a thread has them */
@@ -459,10 +462,10 @@ void gsi_ckpt_undo (gs_ckpt_t *c)
     }
     gsi_h5_image_clear (&c->sealed);
     gsi_h5_image_clear (&c->mine);
-    free (c->own.part);
-    free (c->own.map);
-    free (c->own.block);
-    c->own = (struct gsi_own){.set = NULL};
+    free (c->metadata.part);
+    free (c->metadata.map);
+    free (c->metadata.block);
+    c->metadata = (struct gsi_metadata){.set = NULL};
     free (c->coming.parts);
     free (c->region);
     free (c->first_region);

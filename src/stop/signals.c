@@ -142,7 +142,8 @@ static bool is_called (const struct sigaction *action)
            (action->sa_handler != SIG_DFL && action->sa_handler != SIG_IGN);
 }
 
-static void call (const struct sigaction *action, int number, siginfo_t *info, void *context)
+static void call_handler (const struct sigaction *action, int number, siginfo_t *info,
+                          void *context)
 {
     if (!is_called (action))
         return;
@@ -164,15 +165,15 @@ static void note_signal (int number, siginfo_t *info, void *context)
 
     atomic_store (&w->has_come, 1);
     if (atomic_load (&w->layers) < LAYERS || atomic_load (&w->caller) == self) {
-        call (&w->before[0], number, info, context);
+        call_handler (&w->before[0], number, info, context);
         return;
     }
     atomic_store (&w->caller, self);
-    call (&w->before[1], number, info, context);
+    call_handler (&w->before[1], number, info, context);
     atomic_compare_exchange_strong (&w->caller, &self, 0);
 }
 
-static bool is_ours (const struct sigaction *action)
+static bool is_our_handler (const struct sigaction *action)
 {
     return (action->sa_flags & SA_SIGINFO) && action->sa_sigaction == note_signal;
 }
@@ -186,7 +187,7 @@ static bool is_same_action (const struct sigaction *a, const struct sigaction *b
 }
 
 /* Sees to it that the handler is there; whether it was not. */
-static bool install (int number)
+static bool install_handler (int number)
 {
     struct watched *w = &table[number - 1];
     struct sigaction now,
@@ -194,7 +195,7 @@ static bool install (int number)
     int layers = atomic_load (&w->layers);
 
     sigaction (number, NULL, &now);
-    if (is_ours (&now))
+    if (is_our_handler (&now))
         return false;
     if (!layers || !is_same_action (&now, &w->before[layers - 1])) {
         if (layers == LAYERS)
@@ -219,7 +220,7 @@ static void remove_handler (int number)
     struct sigaction now;
 
     sigaction (number, NULL, &now);
-    if (is_ours (&now))
+    if (is_our_handler (&now))
         sigaction (number, &w->before[layers - 1], NULL);
     atomic_store (&w->layers, 1);
 }
@@ -231,7 +232,7 @@ void gsi_signals_open (uint64_t mask)
     pthread_mutex_lock (&guard);
     for (int n = 1; n <= NUMBERS; n++)
         if (mask & bit_of (n) && !table[n - 1].users++)
-            install (n);
+            install_handler (n);
     pthread_mutex_unlock (&guard);
 }
 
@@ -251,7 +252,7 @@ uint64_t gsi_signals_seen (uint64_t mask)
     pthread_mutex_lock (&guard);
     for (uint64_t left = mask; left; left &= left - 1) {
         struct watched *w = &table[__builtin_ctzll (left)];
-        if (install ((int) (w - table) + 1) && !w->warned) {
+        if (install_handler ((int) (w - table) + 1) && !w->warned) {
             w->warned = true;
             warned |= left & -left;
         }

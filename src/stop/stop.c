@@ -148,7 +148,7 @@ static void log_reasons (const struct gsi_stop *s, gs_comm_t *comm, const char *
 }
 
 /* What this rank knows. */
-static void ask (struct gsi_stop *s, int rank, uint64_t *word)
+static void know_words (struct gsi_stop *s, int rank, uint64_t *word)
 {
     uint64_t came;
 
@@ -172,7 +172,7 @@ gs_status_t gsi_stop_ask (struct gsi_stop *s, gs_comm_t *comm, const char *name,
     gs_status_t st = GS_OK;
 
     if (reasons)
-        ask (s, rank, word);
+        know_words (s, rank, word);
     else
         st = gsi_fail (GS_ERR_ARG, "%s: reasons is NULL", caller);
     if ((st = gsi_consensus_most (comm, caller, st, word, WORDS, stream))) {

@@ -30,12 +30,12 @@ static bool file_no_memory (void)
 
 char *ckpt_file_sealed (const char *path)
 {
-    size_t room = strlen (path) + sizeof (GSI_SEALED) + 1;
+    size_t room = strlen (path) + sizeof (GSI_INDEX_FILE) + 1;
     char *sealed = malloc (room);
     struct stat facts;
 
     if (sealed && !stat (path, &facts) && S_ISDIR (facts.st_mode))
-        snprintf (sealed, room, "%s/%s", path, GSI_SEALED);
+        snprintf (sealed, room, "%s/%s", path, GSI_INDEX_FILE);
     else if (sealed)
         strcpy (sealed, path);
     return sealed;
@@ -47,7 +47,7 @@ char *ckpt_file_beside (const char *sealed, const char *ending)
 
     if (!whole)
         return NULL;
-    if (slash == whole || strcmp (slash, "/" GSI_SEALED) != 0) {
+    if (slash == whole || strcmp (slash, "/" GSI_INDEX_FILE) != 0) {
         free (whole);
         errno = 0;
         return NULL;

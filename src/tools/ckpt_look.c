@@ -10,7 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "ckpt/format/index.h"
+#include "ckpt/format/metadata.h"
 
 #define SECONDS 60 /* of a look that takes a moment */
 
@@ -29,7 +29,7 @@ static _Noreturn void look_alone (const char *path, int pipe)
     char *index;
 
     alarm (SECONDS);
-    if (gsi_h5_look (path, &file)) {
+    if (gsi_h5_list (path, &file)) {
         look_error (gs_last_error (), "", "");
         _exit (1);
     }

@@ -148,7 +148,7 @@ static bool fill_hdf (struct ckpt_file *f, const struct ckpt_vtk_image *image,
     struct out out = {.path = to};
     bool fine = true;
 
-    if (gsi_image_create (layout, AT_FDCWD, to, &out.fd))
+    if (gsi_skeleton_create (layout, AT_FDCWD, to, &out.fd))
         return failed ();
     for (int i = 0; i < image->fields && fine; i++)
         fine = copy_set (f, image->field[i].set, &out, set[i].offset, false);
@@ -163,7 +163,7 @@ static bool write_hdf (struct ckpt_file *f, const struct ckpt_vtk_image *image, 
 
     for (int i = 0; i < image->fields && fine; i++)
         fine = make_vtk_set (&image->field[i], &set[i]);
-    if (fine && gsi_image_lay_out (".", set, (size_t) image->fields, &image->grid, &layout))
+    if (fine && gsi_skeleton_lay_out (".", set, (size_t) image->fields, &image->grid, &layout))
         fine = failed ();
     fine = fine && fill_hdf (f, image, set, &layout, to);
     for (int i = 0; i < image->fields && set; i++)

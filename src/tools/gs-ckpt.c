@@ -11,7 +11,7 @@
 #include <time.h>
 
 #include "base/plain.h"
-#include "ckpt/format/flatten.h"
+#include "ckpt/format/reader.h"
 #include "tools/ckpt_diff.h"
 #include "tools/ckpt_script.h"
 #include "tools/ckpt_vtk.h"

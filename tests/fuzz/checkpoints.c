@@ -57,12 +57,12 @@ static void seal_rows (uint8_t *data, size_t size, uint64_t at, uint64_t rows, b
 
 static void seal (uint8_t *data, size_t size)
 {
-    uint64_t words[GSI_SEAL_WORDS];
-    struct gsi_seal s;
+    uint64_t words[GSI_TRAILER_WORDS];
+    struct gsi_trailer s;
 
-    memcpy (&s, data + size - GSI_SEAL_BYTES, sizeof (s));
+    memcpy (&s, data + size - GSI_TRAILER_BYTES, sizeof (s));
     s.magic = MAGIC;
-    s.version = GSI_SEAL_VERSION;
+    s.version = GSI_TRAILER_VERSION;
     s.file_bytes = size;
     if (s.parts)
         seal_rows (data, size, s.parts_offset, s.parts, true);
@@ -76,10 +76,10 @@ static void seal (uint8_t *data, size_t size)
         set_crc (data, size, s.map_offset, s.regions * (GSI_MAP_HEAD + 2 * s.map_dims) * 8,
                  &s.map_crc);
     set_crc (data, size, s.index_offset, s.index_bytes, &s.index_crc);
-    memcpy (data + size - GSI_SEAL_BYTES, &s, sizeof (s));
-    memcpy (words, data + size - GSI_SEAL_BYTES, sizeof (words));
-    words[GSI_SEAL_WORDS - 1] = gsi_crc32c (0, words, GSI_SEAL_BYTES - 8);
-    memcpy (data + size - GSI_SEAL_BYTES, words, sizeof (words));
+    memcpy (data + size - GSI_TRAILER_BYTES, &s, sizeof (s));
+    memcpy (words, data + size - GSI_TRAILER_BYTES, sizeof (words));
+    words[GSI_TRAILER_WORDS - 1] = gsi_crc32c (0, words, GSI_TRAILER_BYTES - 8);
+    memcpy (data + size - GSI_TRAILER_BYTES, words, sizeof (words));
 }
 
 /* ---- Reading ---- */
@@ -97,7 +97,7 @@ static gs_status_t pass_by (void *context, uint64_t at, const void *data, size_t
 static void read_array (struct gsi_reader *s, const struct gsi_h5_set *set)
 {
     size_t bytes = gsi_h5_bytes (set), element = gs_dtype_size (set->dtype);
-    struct gsi_view view;
+    struct gsi_array_view view;
     uint8_t sum = 0;
     char some[4096];
 
@@ -167,7 +167,7 @@ int LLVMFuzzerTestOneInput (const uint8_t *data, size_t size)
     int fd;
 
     make_folder ();
-    if (size < GSI_SEAL_BYTES || !(copy = malloc (size)))
+    if (size < GSI_TRAILER_BYTES || !(copy = malloc (size)))
         return 0;
     memcpy (copy, data, size);
     seal (copy, size);
@@ -190,31 +190,31 @@ static uint64_t place (struct gsi_h5_set *set, uint64_t at)
 }
 
 static struct {
-    struct gsi_h5_set set[ARRAYS + GSI_OWN_SETS];
-    struct gsi_own own;
+    struct gsi_h5_set set[ARRAYS + GSI_METADATA_SETS];
+    struct gsi_metadata own;
 } kept[2]; /* what was allocated for seeds */
 
 /* Array 1 in two regions of one part, or all in one file. */
 static void make_seed (const char *name, bool parts)
 {
-    struct gsi_h5_set set[ARRAYS + GSI_OWN_SETS] = {
+    struct gsi_h5_set set[ARRAYS + GSI_METADATA_SETS] = {
         {.path = strdup ("/rank/seed"), .dtype = GS_I64, .dims = 1, .shape = {2}},
         {.path = strdup ("/sharded/u"), .dtype = GS_F64, .dims = 2, .shape = {6, 4}},
         {.path = strdup ("/replicated/w"), .dtype = GS_BF16, .dims = 3, .shape = {2, 3, 1}}};
     static const char beginning[IMAGE_BYTES];
     struct gsi_h5_image image = {(void *) (uintptr_t) beginning, IMAGE_BYTES, 0};
     struct gsi_h5_grid grid = {2, {6, 4}, {0, 1}, {1, 1}};
-    struct gsi_seal_part part[2] = {{1, IMAGE_BYTES, 0}, {1, 0, 0}};
+    struct gsi_trailer_part part[2] = {{1, IMAGE_BYTES, 0}, {1, 0, 0}};
     uint64_t map[3][GSI_MAP_HEAD + 4] = {{0, 0, 512, 16, 0, 0, 0, 2, 1},
                                          {2, 0, 528, 96, 1, 0, 0, 3, 4},
                                          {2, 1, 624, 96, 2, 3, 0, 3, 4}};
-    struct gsi_own own = {.set = &set[ARRAYS],
-                          .arrays = ARRAYS,
-                          .grid = &grid,
-                          .image = &image,
-                          .data_blocks = ARRAYS,
-                          .step = 7,
-                          .ranks = 2};
+    struct gsi_metadata own = {.set = &set[ARRAYS],
+                               .arrays = ARRAYS,
+                               .grid = &grid,
+                               .image = &image,
+                               .data_blocks = ARRAYS,
+                               .step = 7,
+                               .ranks = 2};
     uint64_t at = IMAGE_BYTES;
     int fd = open (name, O_WRONLY | O_CREAT | O_TRUNC, 0666);
 
@@ -227,17 +227,17 @@ static void make_seed (const char *name, bool parts)
         own.map = *map;
         at += 16 + 192; /* as a part it has these */
     }
-    if (gsi_h5_set_text (&set[1], "gs_order", "C") || gsi_own_define (&own, "seed"))
+    if (gsi_h5_set_text (&set[1], "gs_order", "C") || gsi_metadata_define (&own, "seed"))
         abort ();
-    for (int i = parts ? ARRAYS : 0; i < ARRAYS + GSI_OWN_SETS; i++)
+    for (int i = parts ? ARRAYS : 0; i < ARRAYS + GSI_METADATA_SETS; i++)
         at = place (&set[i], at);
     image.file_bytes = at;
     own.block = calloc (own.blocks, sizeof (*own.block));
     for (int i = 0; i < ARRAYS; i++)
-        gsi_seal_rows (&own.block[i], parts ? map[i][2] : set[i].offset,
-                       parts ? map[i][3] : gsi_h5_bytes (&set[i]));
-    gsi_own_fill (&own);
-    if (fd < 0 || ftruncate (fd, (off_t) at) || gsi_own_write (&own, fd, name) || close (fd))
+        gsi_trailer_rows (&own.block[i], parts ? map[i][2] : set[i].offset,
+                          parts ? map[i][3] : gsi_h5_bytes (&set[i]));
+    gsi_metadata_fill (&own);
+    if (fd < 0 || ftruncate (fd, (off_t) at) || gsi_metadata_write (&own, fd, name) || close (fd))
         abort ();
     memcpy (kept[parts].set, set, sizeof (set));
     kept[parts].own = own;

@@ -84,7 +84,8 @@ check_topics () {
             || complain doc/man/gradsync.7 "does not list the topic $topic of the log"
         [[ $names =~ (^|[^[:alnum:]_])"$topic"([^[:alnum:]_]|$) ]] \
             || complain src/base/log.c "does not list the topic $topic"
-    done < <(cat src/*/*.c cuda/*.c | sed -nE 's/.*gsi_log \([^,]*, "([a-z]+)".*/\1/p' | sort -u)
+    done < <(cat src/*/*.c src/*/*/*.c cuda/*.c \
+        | sed -nE 's/.*gsi_log \([^,]*, "([a-z]+)".*/\1/p' | sort -u)
 }
 
 check_sections () {

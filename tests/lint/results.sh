@@ -23,7 +23,7 @@ done < <(awk -v names="$can_fail" '
     inside && /(^|[ ;:])return / && !/return gsi_(result|fail) \(/ {
         print "past:" FILENAME ":" FNR ": " name
     }
-' src/*/*.c)
+' src/*/*.c src/*/*/*.c)
 wanted=$(wc -w <<<"$can_fail")
 defined=${#there[@]}
 ((defined == wanted)) \
@@ -31,7 +31,7 @@ defined=${#there[@]}
 
 while IFS=: read -r file line _; do
     complain "$file:$line" "asks gs_last_error, which is for programs: use gsi_last_text"
-done < <(grep -n 'gs_last_error ()' src/*/*.c \
+done < <(grep -n 'gs_last_error ()' src/*/*.c src/*/*/*.c \
     | grep -v '^src/tools/\|:[0-9]*: *\(/\*\| \*\)')
 
 finish "$defined functions return by gsi_result or gsi_fail"

@@ -92,7 +92,7 @@ static int look_at_lock (int folder, const char *path, const char *own, struct s
     return error;
 }
 
-static int write_text (int fd, const struct gsi_owner *h)
+static int write_lock_text (int fd, const struct gsi_owner *h)
 {
     char text[GSI_OWNER_TEXT_MAX];
     size_t length = gsi_owner_write (h, text);
@@ -112,7 +112,7 @@ static int make_lock (const char *path, const struct gsi_owner *h, int64_t *now_
 
     if (fd < 0)
         return errno;
-    error = write_text (fd, h);
+    error = write_lock_text (fd, h);
     if (!error && (futimens (fd, NULL) || fsync (fd) || fstat (fd, &facts)))
         error = errno;
     if (close (fd) && !error)
@@ -197,7 +197,7 @@ static bool has_become (const struct gsi_lock *f)
 }
 
 /* Puts our own file in the place of the lock [seen]. EAGAIN: look again who has it. */
-static int replace (struct gsi_lock *f, const struct seen *seen, int64_t now_s)
+static int replace_lock (struct gsi_lock *f, const struct seen *seen, int64_t now_s)
 {
     struct seen again;
     int turn, error = claim (f, seen, now_s, &turn);
@@ -217,8 +217,8 @@ static int replace (struct gsi_lock *f, const struct seen *seen, int64_t now_s)
 
 /* ---- Texts ---- */
 
-static gs_status_t cannot (const struct gsi_lock *f, const char *caller, const char *what,
-                           int error)
+static gs_status_t fail_lock_call (const struct gsi_lock *f, const char *caller, const char *what,
+                                   int error)
 {
     return gsi_fail (GS_ERR_IO, "%s: cannot %s %s/" GSI_LOCK_NAME ": %s", caller, what, f->dir,
                      strerror (error));
@@ -316,7 +316,7 @@ static int contend (struct gsi_lock *f, const struct seen *seen, int64_t now_s, 
         f->lost = false;
         return 0;
     }
-    if ((error = replace (f, seen, now_s)))
+    if ((error = replace_lock (f, seen, now_s)))
         return error;
     lock_taken (f, now_s);
     *taken = !gsi_owner_is_same_step (&seen->holder, &f->self);
@@ -349,7 +349,7 @@ static int attempt (struct gsi_lock *f, struct seen *seen, int64_t *age_s, bool 
     return error;
 }
 
-static gs_status_t take_file (struct gsi_lock *f, const char *caller, bool *taken)
+static gs_status_t take_lock_file (struct gsi_lock *f, const char *caller, bool *taken)
 {
     int64_t until_ns = gsi_now_ns () + BUSY_S * GSI_NS_PER_S, age_s = 0;
     struct seen seen = {.there = false};
@@ -365,10 +365,10 @@ static gs_status_t take_file (struct gsi_lock *f, const char *caller, bool *take
                          "%s: %s/" GSI_LOCK_NAME
                          " is being taken over by others all the time: try again",
                          caller, f->dir);
-    return error ? cannot (f, caller, "make the lock", error) : GS_OK;
+    return error ? fail_lock_call (f, caller, "make the lock", error) : GS_OK;
 }
 
-static gs_status_t look_at_file (struct gsi_lock *f, const char *caller)
+static gs_status_t check_lock_file (struct gsi_lock *f, const char *caller)
 {
     struct seen seen;
     bool taken;
@@ -377,12 +377,12 @@ static gs_status_t look_at_file (struct gsi_lock *f, const char *caller)
     if (f->lost)
         return fail_lost (f, caller);
     if ((error = look_at_lock (AT_FDCWD, f->path, NULL, &seen)))
-        return cannot (f, caller, "read", error);
+        return fail_lock_call (f, caller, "read", error);
     if (seen.there && f->ours && !strcmp (seen.holder.id, f->self.id))
         return GS_OK;
     if (!seen.there || gsi_owner_is_same_step (&seen.holder, &f->self) ||
         gsi_owner_judge (&seen.holder, &f->self, 0) == GSI_RIGHT_OLDER) {
-        gs_status_t st = take_file (f, caller, &taken);
+        gs_status_t st = take_lock_file (f, caller, &taken);
         f->took = f->took || (!st && taken);
         return st;
     }
@@ -390,7 +390,7 @@ static gs_status_t look_at_file (struct gsi_lock *f, const char *caller)
     return fail_lost (f, caller);
 }
 
-static void touch_file (struct gsi_lock *f)
+static void touch_lock_file (struct gsi_lock *f)
 {
     struct seen seen;
     int error;
@@ -411,7 +411,7 @@ static void touch_file (struct gsi_lock *f)
     }
 }
 
-static void leave_file (struct gsi_lock *f)
+static void remove_lock_file (struct gsi_lock *f)
 {
     struct seen ours = {.there = true, .holder = f->self}, seen;
     int turn, error;
@@ -446,7 +446,7 @@ bool gsi_lock_is (int folder, const char *id)
 void gsi_lock_beat (struct gsi_lock *lock)
 {
     pthread_mutex_lock (&lock->guard);
-    touch_file (lock);
+    touch_lock_file (lock);
     pthread_mutex_unlock (&lock->guard);
 }
 
@@ -461,7 +461,7 @@ static void *keep_lock (void *lock)
         while (!l->stop && gsi_now_ns () < next_ns)
             gsi_condition_wait (&l->bell, &l->guard, next_ns);
         if (!l->stop)
-            touch_file (l);
+            touch_lock_file (l);
     }
     pthread_mutex_unlock (&l->guard);
     return NULL;
@@ -533,7 +533,7 @@ gs_status_t gsi_lock_take (const char *caller, const char *dir, struct gsi_lock 
     if (st)
         return st;
     pthread_mutex_lock (&l->guard);
-    st = l->ours && !l->lost ? look_at_file (l, caller) : take_file (l, caller, taken);
+    st = l->ours && !l->lost ? check_lock_file (l, caller) : take_lock_file (l, caller, taken);
     pthread_mutex_unlock (&l->guard);
     if (st)
         gsi_lock_drop (l);
@@ -547,7 +547,7 @@ gs_status_t gsi_lock_look (const char *caller, struct gsi_lock *lock)
     gs_status_t st;
 
     pthread_mutex_lock (&lock->guard);
-    st = look_at_file (lock, caller);
+    st = check_lock_file (lock, caller);
     pthread_mutex_unlock (&lock->guard);
     return st;
 }
@@ -590,7 +590,7 @@ void gsi_lock_drop (struct gsi_lock *lock)
     if (!last)
         return;
     pthread_mutex_lock (&lock->guard);
-    leave_file (lock);
+    remove_lock_file (lock);
     lock->stop = true;
     pthread_cond_signal (&lock->bell);
     pthread_mutex_unlock (&lock->guard);

@@ -21,7 +21,7 @@
 /* ---- This process ---- */
 
 /* A value of a line: no control characters. */
-static void set (char *out, size_t room, const char *value)
+static void set_value (char *out, size_t room, const char *value)
 {
     snprintf (out, room, "%s", value ? value : "");
     for (; *out; out++)
@@ -50,7 +50,7 @@ static void set_step (struct gsi_owner *h)
         snprintf (text, sizeof (text), "pals:%s", apid);
     else
         snprintf (text, sizeof (text), "process:%s.%lld.%" PRIu64, h->host, h->pid, h->start);
-    set (h->step, sizeof (h->step), text);
+    set_value (h->step, sizeof (h->step), text);
 }
 
 static void set_id (struct gsi_owner *h)
@@ -73,9 +73,9 @@ void gsi_owner_self (struct gsi_owner *h)
 
     *h = (struct gsi_owner){.pid = getpid ()};
     gethostname (host, sizeof (host) - 1);
-    set (h->host, sizeof (h->host), *host ? host : "localhost");
-    set (h->cluster, sizeof (h->cluster), getenv ("SLURM_CLUSTER_NAME"));
-    set (h->job, sizeof (h->job), getenv ("SLURM_JOB_ID"));
+    set_value (h->host, sizeof (h->host), *host ? host : "localhost");
+    set_value (h->cluster, sizeof (h->cluster), getenv ("SLURM_CLUSTER_NAME"));
+    set_value (h->job, sizeof (h->job), getenv ("SLURM_JOB_ID"));
     h->restarts = *h->job && restarts ? atoll (restarts) : 0;
     gsi_system_text ("/proc/sys/kernel/random/boot_id", h->boot, sizeof (h->boot));
     h->pid_space = gsi_process_space ();
@@ -101,7 +101,7 @@ size_t gsi_owner_write (const struct gsi_owner *h, char *text)
     return (size_t) n;
 }
 
-static void get (const char *text, const char *key, char *out, size_t room)
+static void get_value (const char *text, const char *key, char *out, size_t room)
 {
     size_t length = strlen (key);
 
@@ -117,7 +117,7 @@ static uint64_t get_number (const char *text, const char *key)
 {
     char value[32];
 
-    get (text, key, value, sizeof (value));
+    get_value (text, key, value, sizeof (value));
     return strtoull (value, NULL, 10);
 }
 
@@ -127,17 +127,17 @@ bool gsi_owner_read (struct gsi_owner *h, const char *text)
     char id[sizeof (h->id) + 1];
 
     *h = (struct gsi_owner){.pid = 0};
-    get (text, "id", id, sizeof (id));
+    get_value (text, "id", id, sizeof (id));
     if (!length || text[length - 1] != '\n' || strlen (id) != sizeof (h->id) - 1 ||
         id[strspn (id, "0123456789abcdef")]) /* it is part of names of files */
         return false;
     memcpy (h->id, id, sizeof (h->id));
-    get (text, "cluster", h->cluster, sizeof (h->cluster));
-    get (text, "job", h->job, sizeof (h->job));
-    get (text, "step", h->step, sizeof (h->step));
-    get (text, "host", h->host, sizeof (h->host));
-    get (text, "boot", h->boot, sizeof (h->boot));
-    get (text, "since", h->since, sizeof (h->since));
+    get_value (text, "cluster", h->cluster, sizeof (h->cluster));
+    get_value (text, "job", h->job, sizeof (h->job));
+    get_value (text, "step", h->step, sizeof (h->step));
+    get_value (text, "host", h->host, sizeof (h->host));
+    get_value (text, "boot", h->boot, sizeof (h->boot));
+    get_value (text, "since", h->since, sizeof (h->since));
     h->restarts = (long long) get_number (text, "restarts");
     h->pid = (long long) get_number (text, "pid");
     h->pid_space = get_number (text, "pid_namespace");

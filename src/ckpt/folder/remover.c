@@ -17,13 +17,13 @@
 #include "ckpt/format/file.h"
 #include "ckpt/format/trailer.h"
 
-struct entry {
+struct removal {
     char *path;
     uint64_t number;
 };
 
 struct batch {
-    struct entry *entry;
+    struct removal *entry;
     size_t number;
 };
 
@@ -41,11 +41,11 @@ struct gsi_remover {
 /* ---- Files and folders ---- */
 
 /* Whether that is the name of a file in a folder of ours. */
-static bool is_ours (const char *name)
+static bool is_part_name (const char *name)
 {
     int end = 0;
 
-    return !strcmp (name, GSI_SEALED) ||
+    return !strcmp (name, GSI_INDEX_FILE) ||
            (sscanf (name, "part-%*[0-9].h5%n", &end) == 0 && end && !name[end]);
 }
 
@@ -64,7 +64,7 @@ static gs_status_t remove_folder (int folder, const char *path, uint64_t number)
         close (fd);
     }
     while (dir && (entry = readdir (dir)))
-        if (is_ours (entry->d_name))
+        if (is_part_name (entry->d_name))
             unlinkat (dirfd (dir), entry->d_name, 0);
     if (dir)
         closedir (dir);
@@ -100,8 +100,8 @@ void gsi_remove (int folder, const char *path, uint64_t number)
 void gsi_remover_take (struct gsi_remover *r, int folder, const char *path, uint64_t number)
 {
     struct batch *b = &r->waiting;
-    struct entry e = {strdup (path), number};
-    struct entry *larger = realloc (b->entry, (b->number + 1) * sizeof (*larger));
+    struct removal e = {strdup (path), number};
+    struct removal *larger = realloc (b->entry, (b->number + 1) * sizeof (*larger));
 
     if (r->folder < 0)
         r->folder = fcntl (folder, F_DUPFD_CLOEXEC, 0);
@@ -114,7 +114,7 @@ void gsi_remover_take (struct gsi_remover *r, int folder, const char *path, uint
     warn_reason ("out of memory");
 }
 
-static void forget (struct batch *b)
+static void clear_batch (struct batch *b)
 {
     for (size_t i = 0; i < b->number; i++)
         free (b->entry[i].path);
@@ -130,12 +130,12 @@ static void remove_all (struct gsi_remover *r)
     else
         for (size_t i = 0; i < r->going.number; i++)
             gsi_remove (r->folder, r->going.entry[i].path, r->going.entry[i].number);
-    forget (&r->going);
+    clear_batch (&r->going);
 }
 
 static void remover_clear (struct gsi_remover *r)
 {
-    forget (&r->waiting);
+    clear_batch (&r->waiting);
     if (r->folder >= 0)
         close (r->folder);
     pthread_mutex_destroy (&r->guard);

@@ -75,7 +75,7 @@ static gs_status_t set_aside (const gs_ckpt_t *c, int64_t step, const char *end,
 }
 
 /* The same for what may as well stay. */
-static void drop (const gs_ckpt_t *c, int64_t step, const char *end)
+static void drop_name (const gs_ckpt_t *c, int64_t step, const char *end)
 {
     bool moved;
 
@@ -85,14 +85,14 @@ static void drop (const gs_ckpt_t *c, int64_t step, const char *end)
 
 static void remove_step (const gs_ckpt_t *c, int64_t step)
 {
-    drop (c, step, ".h5");
-    drop (c, step, GSI_OLD);
-    drop (c, step, "");
+    drop_name (c, step, ".h5");
+    drop_name (c, step, GSI_OLD);
+    drop_name (c, step, "");
 }
 
 /* When a file of the folder, or one of a folder in it, was last written to; 0: it is not there.
  */
-static time_t last_written (int folder, const char *name)
+static time_t newest_mtime (int folder, const char *name)
 {
     struct stat facts;
     time_t last = fstatat (folder, name, &facts, AT_SYMLINK_NOFOLLOW) ? 0 : facts.st_mtime;
@@ -115,13 +115,13 @@ static time_t last_written (int folder, const char *name)
 /* Whether nothing was written to it for long: a job that lives writes. */
 static bool is_abandoned (int folder, const char *name)
 {
-    time_t last = last_written (folder, name);
+    time_t last = newest_mtime (folder, name);
 
     return last && time (NULL) - last > ABANDONED_S;
 }
 
 /* Whether [name] in the folder can go, and is not what this plan is writing. */
-static bool is_left (const gs_ckpt_t *c, int folder, const char *name, bool all)
+static bool is_leftover (const gs_ckpt_t *c, int folder, const char *name, bool all)
 {
     bool coming;
 
@@ -159,7 +159,7 @@ static void sweep_files (const gs_ckpt_t *c, bool all)
     if (st)
         gsi_log (GS_LOG_WARN, "ckpt", "what jobs have left stays: %s", gsi_last_text ());
     while (!st && (entry = readdir (dir)))
-        if (is_left (c, dirfd (dir), entry->d_name, all))
+        if (is_leftover (c, dirfd (dir), entry->d_name, all))
             remove_left (c, dirfd (dir), entry->d_name);
     if (dir)
         closedir (dir);
@@ -271,7 +271,7 @@ static gs_status_t check_free (const gs_ckpt_t *c, int64_t step)
 }
 
 /* The file, or the folder with its index, open. */
-static gs_status_t create (gs_ckpt_t *c, int64_t step)
+static gs_status_t create_coming (gs_ckpt_t *c, int64_t step)
 {
     struct gsi_coming *coming = &c->coming;
     struct gsi_path top = gsi_store_coming (c, step, GSI_STORE_TOP);
@@ -280,14 +280,14 @@ static gs_status_t create (gs_ckpt_t *c, int64_t step)
     if (st)
         return st;
     if (!c->nodes) {
-        st = gsi_image_create (&c->sealed, coming->folder, top.text, &coming->top);
+        st = gsi_skeleton_create (&c->sealed, coming->folder, top.text, &coming->top);
         coming->sealed = coming->top;
     } else if (!(st = gsi_file_make_folder (coming->folder, top.text)) &&
                !(st = gsi_file_open (coming->folder, top.text, O_RDONLY | O_DIRECTORY, 0,
                                      &coming->top))) {
-        st =
-            gsi_image_create (&c->sealed, coming->top,
-                              gsi_store_coming (c, step, GSI_STORE_SEALED).text, &coming->sealed);
+        st = gsi_skeleton_create (&c->sealed, coming->top,
+                                  gsi_store_coming (c, step, GSI_STORE_SEALED).text,
+                                  &coming->sealed);
     }
     if (st || (st = gsi_file_number (coming->top, top.text, &coming->number)))
         return st;
@@ -302,7 +302,7 @@ gs_status_t gsi_store_begin (gs_ckpt_t *c, int64_t step)
     if ((st = gsi_store_hold (c)) || (st = check_free (c, step)))
         return st;
     gsi_store_give_up (c, step); /* of a write before that could not remove it */
-    if ((st = create (c, step)))
+    if ((st = create_coming (c, step)))
         gsi_store_give_up (c, step);
     return st;
 }
@@ -316,7 +316,7 @@ gs_status_t gsi_store_begin_part (gs_ckpt_t *c, int64_t step, uint64_t number)
 
     if ((st = gsi_file_open (AT_FDCWD, top.text, O_RDONLY | O_DIRECTORY, number, &fd)))
         return errno == ENOENT && c->rank ? gsi_store_unseen (c, top.text) : st;
-    if (!(st = gsi_image_create (&c->mine, fd, path.text, &part))) {
+    if (!(st = gsi_skeleton_create (&c->mine, fd, path.text, &part))) {
         st = gsi_file_number (part, path.text, &c->coming.part);
         if (close (part) && !st)
             st = gsi_file_fail (path.text, "close");
@@ -334,7 +334,7 @@ struct names {
 
 /* N.B. A server may have renamed it and its answer be lost; then the client asks again, and there
  * is nothing of the first name: so by what is there. */
-static gs_status_t give_name (const gs_ckpt_t *c, const struct names *n)
+static gs_status_t publish_name (const gs_ckpt_t *c, const struct names *n)
 {
     int folder = c->coming.folder;
     gs_status_t st;
@@ -375,10 +375,10 @@ static gs_status_t take_place_of_file (const gs_ckpt_t *c, int64_t step, const s
 {
     gs_status_t st;
 
-    if ((st = give_name (c, n)) || (st = confirm (c, n)))
+    if ((st = publish_name (c, n)) || (st = confirm (c, n)))
         return st;
-    drop (c, step, GSI_OLD);
-    drop (c, step, "");
+    drop_name (c, step, GSI_OLD);
+    drop_name (c, step, "");
     return GS_OK;
 }
 
@@ -402,10 +402,10 @@ static gs_status_t take_place_of_folder (const gs_ckpt_t *c, int64_t step, const
     bool moved;
     gs_status_t st = gsi_file_sync (c->coming.top, n->top.text);
 
-    if (st || (st = put_beside (c, step, n)) || (st = give_name (c, n)) ||
+    if (st || (st = put_beside (c, step, n)) || (st = publish_name (c, n)) ||
         (st = confirm (c, n)) || (st = set_aside (c, step, ".h5", &moved)))
         return st;
-    drop (c, step, GSI_OLD);
+    drop_name (c, step, GSI_OLD);
     return moved ? gsi_file_sync (c->coming.folder, c->dir) : GS_OK;
 }
 

@@ -31,26 +31,45 @@ gs_status_t gsi_file_unread (const char *path)
                      strerror (errno));
 }
 
-gs_status_t gsi_file_write (int fd, const char *path, const void *data, size_t bytes,
-                            uint64_t offset)
+/* All of it, out or in. */
+static gs_status_t transfer_bytes (bool out, int fd, const char *path, char *at, size_t bytes,
+                                   uint64_t offset)
 {
-    const char *at = data;
-
-    if (gsi_fault ("file.write")) {
-        errno = ENOSPC;
-        return gsi_file_fail (path, "pwrite");
-    }
     while (bytes) {
-        ssize_t n = pwrite (fd, at, bytes < MOST ? bytes : MOST, (off_t) offset);
+        size_t most = bytes < MOST ? bytes : MOST;
+        ssize_t n =
+            out ? pwrite (fd, at, most, (off_t) offset) : pread (fd, at, most, (off_t) offset);
         if (n < 0 && errno == EINTR)
             continue;
         if (n < 0)
-            return gsi_file_fail (path, "pwrite");
+            return gsi_file_fail (path, out ? "pwrite" : "pread");
+        if (!n && !out)
+            return gsi_fail (GS_ERR_FORMAT, "%s: the file ends at byte %zu", path,
+                             (size_t) offset);
         at += n;
         offset += (uint64_t) n;
         bytes -= (size_t) n;
     }
     return GS_OK;
+}
+
+gs_status_t gsi_file_write (int fd, const char *path, const void *data, size_t bytes,
+                            uint64_t offset)
+{
+    if (gsi_fault ("file.write")) {
+        errno = ENOSPC;
+        return gsi_file_fail (path, "pwrite");
+    }
+    return transfer_bytes (true, fd, path, (char *) (uintptr_t) data, bytes, offset);
+}
+
+gs_status_t gsi_file_read (int fd, const char *path, void *data, size_t bytes, uint64_t offset)
+{
+    if (gsi_fault ("file.read")) {
+        errno = EIO;
+        return gsi_file_fail (path, "pread");
+    }
+    return transfer_bytes (false, fd, path, data, bytes, offset);
 }
 
 gs_status_t gsi_file_reserve (int fd, const char *path, uint64_t offset, uint64_t bytes)
@@ -68,30 +87,6 @@ gs_status_t gsi_file_reserve (int fd, const char *path, uint64_t offset, uint64_
 void gsi_file_push (int fd, uint64_t offset, uint64_t bytes)
 {
     (void) !sync_file_range (fd, (off_t) offset, (off_t) bytes, SYNC_FILE_RANGE_WRITE);
-}
-
-gs_status_t gsi_file_read (int fd, const char *path, void *data, size_t bytes, uint64_t offset)
-{
-    char *at = data;
-
-    if (gsi_fault ("file.read")) {
-        errno = EIO;
-        return gsi_file_fail (path, "pread");
-    }
-    while (bytes) {
-        ssize_t n = pread (fd, at, bytes < MOST ? bytes : MOST, (off_t) offset);
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n < 0)
-            return gsi_file_fail (path, "pread");
-        if (!n)
-            return gsi_fail (GS_ERR_FORMAT, "%s: the file ends at byte %zu", path,
-                             (size_t) offset);
-        at += n;
-        offset += (uint64_t) n;
-        bytes -= (size_t) n;
-    }
-    return GS_OK;
 }
 
 char *gsi_file_absolute (const char *path)
@@ -127,7 +122,7 @@ static const char *name_in (int folder, const char *path)
     return slash ? slash + 1 : path;
 }
 
-static gs_status_t take_file (const char *path, int opened, uint64_t number, int *fd)
+static gs_status_t check_opened (const char *path, int opened, uint64_t number, int *fd)
 {
     uint64_t is = 0;
     gs_status_t st;
@@ -154,12 +149,12 @@ gs_status_t gsi_file_open (int folder, const char *path, int flags, uint64_t num
 {
     int opened = openat (folder, name_in (folder, path), flags | O_NOFOLLOW | O_CLOEXEC, 0666);
 
-    return take_file (path, opened, number, fd);
+    return check_opened (path, opened, number, fd);
 }
 
 gs_status_t gsi_file_open_folder (const char *path, int *fd)
 {
-    return take_file (path, open (path, O_RDONLY | O_DIRECTORY | O_CLOEXEC), 0, fd);
+    return check_opened (path, open (path, O_RDONLY | O_DIRECTORY | O_CLOEXEC), 0, fd);
 }
 
 uint64_t gsi_file_find (int folder, const char *path)

@@ -3,7 +3,7 @@
  * flatten - one file with all that the parts of a checkpoint have. Each block of the parts is
  * read once, compared with its checksum, and written where its rows go.
  */
-#include "ckpt/format/flatten.h"
+#include "ckpt/format/reader.h"
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -15,22 +15,22 @@
 #include "ckpt/format/file.h"
 #include "ckpt/format/skeleton.h"
 #include "ckpt/format/metadata.h"
-#include "ckpt/format/reader.h"
-#include "ckpt/format/block_crc.h"
+#include "ckpt/format/crc_table.h"
 
 #define PUSH_BYTES ((uint64_t) 32 << 20) /* are brought to disk while others are read */
 
 struct flatten {
     struct gsi_reader source;
     struct gsi_h5_set **order; /* [source.arrays] as they were added */
-    struct gsi_h5_set *set; /* [source.arrays + GSI_OWN_SETS] of the new file, with their paths */
+    struct gsi_h5_set
+        *set; /* [source.arrays + GSI_METADATA_SETS] of the new file, with their paths */
     char *path, *coming, *folder;
     int fd;
     char *room; /* [GSI_BLOCK_BYTES] */
-    struct gsi_own own;
+    struct gsi_metadata own;
     struct gsi_h5_image image;
     uint32_t *raw; /* [own.data_blocks] */
-    struct gsi_tally tally;
+    struct gsi_crc_table tally;
     struct gsi_region to; /* the array that is being copied, all of it, in the new file */
     uint64_t end;         /* of what was written last of it */
     uint64_t pushed, written;
@@ -64,7 +64,7 @@ static const struct gsi_region *first_of (const struct gsi_reader *s, size_t k, 
 }
 
 /* Before the first that HDF5 has made later: what has no elements is in no region. */
-static void insert (struct flatten *f, size_t number, struct gsi_h5_set *set)
+static void insert_in_order (struct flatten *f, size_t number, struct gsi_h5_set *set)
 {
     size_t at = 0;
 
@@ -99,7 +99,7 @@ static gs_status_t find_order (struct flatten *f)
             continue;
         if (gsi_h5_bytes (f->source.array[k]))
             return flatten_damaged (f, f->source.array[k]);
-        insert (f, number++, f->source.array[k]);
+        insert_in_order (f, number++, f->source.array[k]);
     }
     return GS_OK;
 }
@@ -113,7 +113,7 @@ static gs_status_t check_source (struct flatten *f)
 
     for (uint64_t p = 0; p < s->seal.parts && !st; p++)
         st = gsi_reader_check_part (s, p);
-    for (uint64_t b = last ? last->first + gsi_seal_blocks (last->bytes) : 0;
+    for (uint64_t b = last ? last->first + gsi_trailer_blocks (last->bytes) : 0;
          b < s->seal.blocks && !st; b++)
         st = gsi_reader_check_block (s, b, f->room);
     return st;
@@ -142,15 +142,15 @@ static gs_status_t flatten_look (struct flatten *f, const char *from)
 
 static gs_status_t flatten_lay_out (struct flatten *f)
 {
-    struct gsi_own *own = &f->own;
+    struct gsi_metadata *own = &f->own;
     size_t block = 0;
     gs_status_t st;
 
-    if (!(f->set = calloc (f->source.arrays + GSI_OWN_SETS, sizeof (*f->set))))
+    if (!(f->set = calloc (f->source.arrays + GSI_METADATA_SETS, sizeof (*f->set))))
         return flatten_no_memory (f);
     for (size_t i = 0; i < f->source.arrays; i++) {
         f->set[i] = *f->order[i];
-        own->data_blocks += gsi_seal_blocks (gsi_h5_bytes (&f->set[i]));
+        own->data_blocks += gsi_trailer_blocks (gsi_h5_bytes (&f->set[i]));
     }
     own->set = &f->set[f->source.arrays];
     own->arrays = f->source.arrays;
@@ -158,20 +158,20 @@ static gs_status_t flatten_lay_out (struct flatten *f)
     own->image = &f->image;
     own->step = (int64_t) f->source.seal.step;
     own->ranks = (int64_t) f->source.seal.ranks;
-    if ((st = gsi_own_define (own, f->path)) ||
-        (st = gsi_image_make (f->folder, f->set, f->source.arrays + GSI_OWN_SETS,
-                              &f->source.file.grid, &f->image)))
+    if ((st = gsi_metadata_define (own, f->path)) ||
+        (st = gsi_skeleton_make (f->folder, f->set, f->source.arrays + GSI_METADATA_SETS,
+                                 &f->source.file.grid, &f->image)))
         return st;
     own->block = calloc (own->blocks, sizeof (*own->block));
     f->raw = calloc (own->blocks, sizeof (*f->raw));
     if (!own->block || !f->raw)
         return flatten_no_memory (f);
     for (size_t i = 0; i < f->source.arrays; i++)
-        block = (size_t) (gsi_seal_rows (&own->block[block], f->set[i].offset,
-                                         gsi_h5_bytes (&f->set[i])) -
+        block = (size_t) (gsi_trailer_rows (&own->block[block], f->set[i].offset,
+                                            gsi_h5_bytes (&f->set[i])) -
                           own->block);
-    gsi_own_fill (own);
-    gsi_tally_begin (&f->tally, f->raw, own->data_blocks);
+    gsi_metadata_fill (own);
+    gsi_crc_table_begin (&f->tally, f->raw, own->data_blocks);
     return GS_OK;
 }
 
@@ -181,8 +181,8 @@ static gs_status_t flatten_put (void *context, uint64_t at, const void *data, si
     gs_status_t st;
 
     if (at < f->end) /* another part */
-        gsi_tally_end (&f->tally);
-    gsi_tally_add (&f->tally, (size_t) f->to.first, f->to.bytes, at, data, bytes);
+        gsi_crc_table_end (&f->tally);
+    gsi_crc_table_add (&f->tally, (size_t) f->to.first, f->to.bytes, at, data, bytes);
     f->end = at + bytes;
     st = gsi_file_write (f->fd, f->coming, data, bytes, f->to.offset + at);
     f->written += bytes;
@@ -201,8 +201,8 @@ static gs_status_t copy_array (struct flatten *f, size_t i)
     f->to.bytes = gsi_h5_bytes (&f->set[i]);
     f->end = 0;
     st = gsi_reader_scan (&f->source, &f->set[i], f->room, flatten_put, f);
-    gsi_tally_end (&f->tally);
-    f->to.first += gsi_seal_blocks (f->to.bytes);
+    gsi_crc_table_end (&f->tally);
+    f->to.first += gsi_trailer_blocks (f->to.bytes);
     return st;
 }
 
@@ -214,7 +214,7 @@ static gs_status_t fill_file (struct flatten *f)
         st = copy_array (f, i);
     for (size_t b = 0; b < f->own.data_blocks; b++)
         f->own.block[b].crc = f->raw[b] ^ gsi_crc32c_zeros (f->own.block[b].bytes);
-    if (st || (st = gsi_own_write (&f->own, f->fd, f->coming)))
+    if (st || (st = gsi_metadata_write (&f->own, f->fd, f->coming)))
         return st;
     return fsync (f->fd) ? gsi_file_fail (f->coming, "fsync") : GS_OK;
 }
@@ -237,7 +237,7 @@ static gs_status_t make_names (struct flatten *f, const char *path)
     return GS_OK;
 }
 
-static gs_status_t give_name (const struct flatten *f)
+static gs_status_t rename_flattened (const struct flatten *f)
 {
     if (!gsi_file_is (f->fd, AT_FDCWD, f->coming))
         return gsi_fail (GS_ERR_STATE, "%s: someone has put another file in its place",
@@ -247,13 +247,13 @@ static gs_status_t give_name (const struct flatten *f)
 
 static gs_status_t write_file (struct flatten *f)
 {
-    gs_status_t st = gsi_image_create (&f->image, AT_FDCWD, f->coming, &f->fd);
+    gs_status_t st = gsi_skeleton_create (&f->image, AT_FDCWD, f->coming, &f->fd);
 
     if (st)
         return st;
     if (!(st = gsi_file_reserve (f->fd, f->coming, 0, f->image.file_bytes)) &&
         !(st = fill_file (f)))
-        st = give_name (f);
+        st = rename_flattened (f);
     if (close (f->fd) && !st)
         st = gsi_file_fail (f->coming, "close");
     if (st)
@@ -263,7 +263,7 @@ static gs_status_t write_file (struct flatten *f)
 
 static void flatten_clear (struct flatten *f)
 {
-    for (int i = 0; i < GSI_OWN_SETS && f->own.set; i++)
+    for (int i = 0; i < GSI_METADATA_SETS && f->own.set; i++)
         gsi_h5_set_clear (&f->own.set[i]);
     gsi_reader_close (&f->source);
     free (f->order);

@@ -12,7 +12,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "ckpt/format/scratch.h"
 #include "gradsync.h"
 
 #define GSI_H5_DIMS_MAX (GS_CKPT_DIMS_MAX + 1)
@@ -88,6 +87,8 @@ struct gsi_h5_image {
 
 void gsi_h5_image_clear (struct gsi_h5_image *image);
 
+struct gsi_scratch; /* of skeleton.h */
+
 /*
  * Lays out a file with these sets, those with sources first, at a scratch path. Gives their
  * offsets and the image; all else in the file are the data of the sets, or is never read. With a
@@ -103,7 +104,7 @@ gs_status_t gsi_h5_lay_out (const struct gsi_scratch *scratch, struct gsi_h5_set
  * and its grid. GS_ERR_FORMAT if it has what gsi_h5_lay_out does not make, but for /VTKHDF, where
  * anything may be; GS_ERR_NOMEM. A file without data sets has none.
  */
-gs_status_t gsi_h5_look (const char *path, struct gsi_h5_file *file);
+gs_status_t gsi_h5_list (const char *path, struct gsi_h5_file *file);
 void gsi_h5_file_clear (struct gsi_h5_file *file);
 
 #endif /* GS_CKPT_FORMAT_H5_H */

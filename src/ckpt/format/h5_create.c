@@ -12,6 +12,7 @@
 #include "base/status.h"
 #include "ckpt/format/file.h"
 #include "ckpt/format/h5_use.h"
+#include "ckpt/format/skeleton.h"
 
 #define MOST_TEXTS 65535 /* of a data set; what HDF5 allows at most */
 #define META_MOST  ((hsize_t) 1 << 30)
@@ -35,26 +36,6 @@ static gs_status_t create_file (const char *path, hsize_t meta_bytes, bool has_v
     return st;
 }
 
-herr_t gsi_h5_groups (hid_t file, const char *path)
-{
-    hid_t creation = gsi_h5_timeless (H5P_GROUP_CREATE), names = gsi_h5_naming (H5P_LINK_CREATE);
-    char *part = strdup (path), *end = part;
-    herr_t rc = part ? 0 : -1;
-
-    while (rc >= 0 && (end = strchr (end + 1, '/'))) {
-        *end = 0;
-        if (H5Lexists (file, part, H5P_DEFAULT) == 0) {
-            hid_t group = H5Gcreate2 (file, part, names, creation, H5P_DEFAULT);
-            rc = group < 0 ? -1 : H5Gclose (group);
-        }
-        *end = '/';
-    }
-    free (part);
-    H5Pclose (creation);
-    H5Pclose (names);
-    return rc;
-}
-
 static hid_t text_type (size_t bytes)
 {
     hid_t type = H5Tcopy (H5T_C_S1);
@@ -65,7 +46,7 @@ static hid_t text_type (size_t bytes)
     return type;
 }
 
-static herr_t write_text (hid_t object, const struct gsi_h5_text *t)
+static herr_t write_attribute_text (hid_t object, const struct gsi_h5_text *t)
 {
     hid_t type = text_type (strlen (t->text)), space = H5Screate (H5S_SCALAR);
     hid_t names = gsi_h5_naming (H5P_ATTRIBUTE_CREATE);
@@ -166,7 +147,7 @@ static herr_t h5_make_set (hid_t file, struct gsi_h5_set *set)
     herr_t rc = data < 0 ? -1 : 0;
 
     for (int i = 0; i < set->texts && rc >= 0; i++)
-        rc = write_text (data, &set->text[i]);
+        rc = write_attribute_text (data, &set->text[i]);
     if (rc >= 0 && !set->sources) {
         offset = H5Dget_offset (data);
         set->offset = offset == HADDR_UNDEF ? 0 : offset;

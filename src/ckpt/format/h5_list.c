@@ -134,7 +134,7 @@ static herr_t note_link (hid_t group, const char *name, const H5L_info_t *info, 
     return look->st ? -1 : 0;
 }
 
-gs_status_t gsi_h5_look (const char *path, struct gsi_h5_file *file)
+gs_status_t gsi_h5_list (const char *path, struct gsi_h5_file *file)
 {
     struct look look = {.path = path, .file = file};
     struct gsi_h5_guest guest;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* h5_none - what stands for HDF5 in a build without it. */
 #include "base/status.h"
-#include "ckpt/format/h5.h"
+#include "ckpt/format/skeleton.h"
 
 gs_status_t gsi_h5_present (const char *caller)
 {
@@ -18,7 +18,7 @@ gs_status_t gsi_h5_lay_out (const struct gsi_scratch *scratch, struct gsi_h5_set
     return gsi_h5_present (scratch->path);
 }
 
-gs_status_t gsi_h5_look (const char *path, struct gsi_h5_file *file)
+gs_status_t gsi_h5_list (const char *path, struct gsi_h5_file *file)
 {
     (void) file;
     return gsi_h5_present (path);

@@ -3,6 +3,8 @@
 #include "ckpt/format/h5_use.h"
 
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include "base/dtype.h"
 #include "base/status.h"
@@ -157,4 +159,24 @@ hid_t gsi_h5_access (hsize_t meta_bytes, bool has_virtual)
     H5Pset_file_locking (list, 0, 1); /* nobody else has this file */
 #endif
     return list;
+}
+
+herr_t gsi_h5_groups (hid_t file, const char *path)
+{
+    hid_t creation = gsi_h5_timeless (H5P_GROUP_CREATE), names = gsi_h5_naming (H5P_LINK_CREATE);
+    char *part = strdup (path), *end = part;
+    herr_t rc = part ? 0 : -1;
+
+    while (rc >= 0 && (end = strchr (end + 1, '/'))) {
+        *end = 0;
+        if (H5Lexists (file, part, H5P_DEFAULT) == 0) {
+            hid_t group = H5Gcreate2 (file, part, names, creation, H5P_DEFAULT);
+            rc = group < 0 ? -1 : H5Gclose (group);
+        }
+        *end = '/';
+    }
+    free (part);
+    H5Pclose (creation);
+    H5Pclose (names);
+    return rc;
 }

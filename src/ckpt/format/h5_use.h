@@ -42,7 +42,7 @@ hid_t gsi_h5_naming (hid_t list_class);
 hid_t gsi_h5_timeless (hid_t list_class);
 hid_t gsi_h5_access (hsize_t meta_bytes, bool has_virtual);
 
-/* h5_create.c: makes the groups that [path] goes through, up to its last '/'. */
+/* Makes the groups that [path] goes through, up to its last '/'. */
 herr_t gsi_h5_groups (hid_t file, const char *path);
 
 /* h5_vtk.c: makes /VTKHDF, with links to the sets that have a place there; and finds in it the

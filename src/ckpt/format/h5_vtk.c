@@ -164,7 +164,7 @@ static bool is_link (hid_t root, const char *path, const char *target)
            !strcmp (found, target);
 }
 
-static void find_places (hid_t root, struct gsi_h5_file *file, enum gsi_h5_place place)
+static void find_field_places (hid_t root, struct gsi_h5_file *file, enum gsi_h5_place place)
 {
     char path[NAME_ROOM], group[NAME_ROOM];
 
@@ -193,6 +193,6 @@ void gsi_h5_get_grid (hid_t root, struct gsi_h5_file *file)
     H5Gclose (group);
     if (!file->grid.dims)
         return;
-    find_places (root, file, GSI_H5_POINTS);
-    find_places (root, file, GSI_H5_CELLS);
+    find_field_places (root, file, GSI_H5_POINTS);
+    find_field_places (root, file, GSI_H5_CELLS);
 }

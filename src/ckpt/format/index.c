@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* index - what is in a file, as gradsync itself has it. */
-#include "ckpt/format/index.h"
+#include "ckpt/format/metadata.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -16,7 +16,7 @@ enum { SET_DTYPE, SET_DIMS, SET_OFFSET, SET_PLACE, SET_TEXTS, SET_PATH_BYTES, SE
 
 #define TEXTS_MAX 65535 /* attributes of a data set; what HDF5 allows at most */
 
-static size_t padded (size_t bytes)
+static size_t padded_bytes (size_t bytes)
 {
     return (bytes + 7) / 8 * 8;
 }
@@ -30,18 +30,19 @@ size_t gsi_index_bytes (const struct gsi_h5_set *set, size_t number)
     for (const struct gsi_h5_set *s = set; s < set + number; s++) {
         if (!s->path)
             continue;
-        bytes += (SET + (size_t) s->dims) * 8 + padded (strlen (s->path));
+        bytes += (SET + (size_t) s->dims) * 8 + padded_bytes (strlen (s->path));
         for (int i = 0; i < s->texts; i++)
-            bytes += 16 + padded (strlen (s->text[i].name)) + padded (strlen (s->text[i].text));
+            bytes += 16 + padded_bytes (strlen (s->text[i].name)) +
+                     padded_bytes (strlen (s->text[i].text));
     }
     return bytes;
 }
 
 static char *index_put (char *at, const void *data, size_t bytes)
 {
-    memset (at, 0, padded (bytes));
+    memset (at, 0, padded_bytes (bytes));
     memcpy (at, data, bytes);
-    return at + padded (bytes);
+    return at + padded_bytes (bytes);
 }
 
 static char *put_set (char *at, const struct gsi_h5_set *s)
@@ -98,10 +99,10 @@ static const void *index_take (struct reader *r, uint64_t bytes)
 {
     const char *at = r->at;
 
-    if (bytes > r->left || padded ((size_t) bytes) > r->left)
+    if (bytes > r->left || padded_bytes ((size_t) bytes) > r->left)
         return NULL;
-    r->at += padded ((size_t) bytes);
-    r->left -= padded ((size_t) bytes);
+    r->at += padded_bytes ((size_t) bytes);
+    r->left -= padded_bytes ((size_t) bytes);
     return at;
 }
 
@@ -193,7 +194,7 @@ static bool take_grid (const uint64_t *head, struct gsi_h5_grid *grid)
 }
 
 /* As HDF5 visits them: what a group has comes behind its name, before longer names. */
-static int by_path (const void *a, const void *b)
+static int by_hdf5_order (const void *a, const void *b)
 {
     const char *x = ((const struct gsi_h5_set *) a)->path,
                *y = ((const struct gsi_h5_set *) b)->path;
@@ -205,7 +206,7 @@ static int by_path (const void *a, const void *b)
     return (*x == '/' ? 1 : (unsigned char) *x) - (*y == '/' ? 1 : (unsigned char) *y);
 }
 
-static bool take_all (struct reader *r, struct gsi_h5_file *file, gs_status_t *st)
+static bool take_index (struct reader *r, struct gsi_h5_file *file, gs_status_t *st)
 {
     uint64_t head[HEAD];
 
@@ -223,7 +224,7 @@ static bool take_all (struct reader *r, struct gsi_h5_file *file, gs_status_t *s
         if (!take_set (r, s, st))
             return false;
     }
-    qsort (file->set, file->sets, sizeof (*file->set), by_path);
+    qsort (file->set, file->sets, sizeof (*file->set), by_hdf5_order);
     for (size_t i = 1; i < file->sets; i++)
         if (!strcmp (file->set[i - 1].path, file->set[i].path))
             return false;
@@ -237,7 +238,7 @@ gs_status_t gsi_index_read (const char *path, const void *data, size_t bytes, ui
     gs_status_t st = GS_ERR_FORMAT;
 
     *file = (struct gsi_h5_file){.set = NULL};
-    if (take_all (&r, file, &st))
+    if (take_index (&r, file, &st))
         return GS_OK;
     gsi_h5_file_clear (file);
     return gsi_fail (st,

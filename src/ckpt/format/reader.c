@@ -13,7 +13,7 @@
 #include "base/crc32c.h"
 #include "base/status.h"
 #include "ckpt/format/file.h"
-#include "ckpt/format/index.h"
+#include "ckpt/format/metadata.h"
 
 #define PART_ROOM 64 /* of the name of a part */
 
@@ -28,7 +28,7 @@ static gs_status_t reader_damaged (const struct gsi_reader *s, const char *what)
 static bool take_row (const struct gsi_reader *s, const uint64_t *row, struct gsi_region *r)
 {
     size_t dims = (size_t) s->seal.map_dims;
-    uint64_t blocks = gsi_seal_blocks (row[3]), elements = 1;
+    uint64_t blocks = gsi_trailer_blocks (row[3]), elements = 1;
     bool fits = true;
 
     *r = (struct gsi_region){
@@ -52,9 +52,9 @@ static gs_status_t read_map (struct gsi_reader *s)
     if (s->seal.map_dims > GS_FIELD_DIMS_MAX ||
         s->seal.regions > s->seal.file_bytes / (words * sizeof (uint64_t)))
         return reader_damaged (s, "its map of parts is none");
-    if (s->seal.regions && (st = gsi_seal_fetch (s->fd, s->path, s->seal.map_offset,
-                                                 s->seal.regions * words * sizeof (uint64_t),
-                                                 s->seal.map_crc, &map)))
+    if (s->seal.regions && (st = gsi_trailer_fetch (s->fd, s->path, s->seal.map_offset,
+                                                    s->seal.regions * words * sizeof (uint64_t),
+                                                    s->seal.map_crc, &map)))
         return st;
     if (!(s->region = calloc ((size_t) s->seal.regions + 1, sizeof (*s->region)))) {
         free (map);
@@ -78,8 +78,8 @@ static gs_status_t read_parts (struct gsi_reader *s)
         return GS_OK;
     if (s->seal.parts > s->seal.file_bytes / sizeof (*s->part))
         return reader_damaged (s, "its table of parts is none");
-    if ((st = gsi_seal_fetch (s->fd, s->path, s->seal.parts_offset,
-                              s->seal.parts * sizeof (*s->part), s->seal.parts_crc, &parts)))
+    if ((st = gsi_trailer_fetch (s->fd, s->path, s->seal.parts_offset,
+                                 s->seal.parts * sizeof (*s->part), s->seal.parts_crc, &parts)))
         return st;
     s->part = parts;
     return read_map (s);
@@ -106,7 +106,7 @@ gs_status_t gsi_reader_open (const char *path, struct gsi_reader *s)
     if (!s->path || !s->part_path)
         return gsi_fail (GS_ERR_NOMEM, "%s: out of memory", path);
     if ((st = open_regular (path, &s->fd)) ||
-        (st = gsi_seal_check (s->fd, path, &s->seal, &s->table)))
+        (st = gsi_trailer_check (s->fd, path, &s->seal, &s->table)))
         return st;
     return read_parts (s);
 }
@@ -162,7 +162,7 @@ static gs_status_t open_part (struct gsi_reader *s, uint64_t part)
 
 gs_status_t gsi_reader_check_part (struct gsi_reader *s, uint64_t part)
 {
-    const struct gsi_seal_part *p = &s->part[part];
+    const struct gsi_trailer_part *p = &s->part[part];
     struct stat facts;
     void *image;
     gs_status_t st;
@@ -178,7 +178,7 @@ gs_status_t gsi_reader_check_part (struct gsi_reader *s, uint64_t part)
                          s->part_path, (size_t) facts.st_size, (size_t) p->file_bytes);
     if (p->image_bytes > p->file_bytes)
         return reader_damaged (s, "its table of parts is none");
-    st = gsi_seal_fetch (s->part_fd, s->part_path, 0, p->image_bytes, p->image_crc, &image);
+    st = gsi_trailer_fetch (s->part_fd, s->part_path, 0, p->image_bytes, p->image_crc, &image);
     free (image);
     return st;
 }
@@ -200,7 +200,7 @@ static bool find_part (const struct gsi_reader *s, uint64_t b, uint64_t *part)
         return false;
     r = &s->region[low - 1];
     *part = r->part;
-    return b < r->first + gsi_seal_blocks (r->bytes);
+    return b < r->first + gsi_trailer_blocks (r->bytes);
 }
 
 gs_status_t gsi_reader_check_block (struct gsi_reader *s, uint64_t b, void *room)
@@ -209,10 +209,10 @@ gs_status_t gsi_reader_check_block (struct gsi_reader *s, uint64_t b, void *room
     gs_status_t st;
 
     if (!find_part (s, b, &part))
-        return gsi_seal_check_block (s->fd, s->path, &s->table[b], room);
+        return gsi_trailer_check_block (s->fd, s->path, &s->table[b], room);
     if ((st = open_part (s, part)))
         return st;
-    return gsi_seal_check_block (s->part_fd, s->part_path, &s->table[b], room);
+    return gsi_trailer_check_block (s->part_fd, s->part_path, &s->table[b], room);
 }
 
 gs_status_t gsi_reader_read (struct gsi_reader *s, uint64_t part, void *data, size_t bytes,
@@ -249,15 +249,15 @@ gs_status_t gsi_reader_take (struct gsi_reader *s, const struct gsi_h5_file *fil
 
 gs_status_t gsi_reader_list (struct gsi_reader *s)
 {
-    const struct gsi_seal *seal = &s->seal;
+    const struct gsi_trailer *seal = &s->seal;
     struct gsi_h5_file file;
     void *index;
     gs_status_t st;
 
     if (!seal->index_bytes)
-        return (st = gsi_h5_look (s->path, &file)) ? st : gsi_reader_take (s, &file);
-    if ((st = gsi_seal_fetch (s->fd, s->path, seal->index_offset, seal->index_bytes,
-                              seal->index_crc, &index)))
+        return (st = gsi_h5_list (s->path, &file)) ? st : gsi_reader_take (s, &file);
+    if ((st = gsi_trailer_fetch (s->fd, s->path, seal->index_offset, seal->index_bytes,
+                                 seal->index_crc, &index)))
         return st;
     st = gsi_index_read (s->path, index, (size_t) seal->index_bytes, seal->file_bytes,
                          seal->parts, &file);

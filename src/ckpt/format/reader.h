@@ -13,13 +13,13 @@
 struct gsi_reader {
     char *path; /* of the sealed file */
     int fd;
-    struct gsi_seal seal;
-    struct gsi_seal_block *table; /* [seal.blocks] */
-    struct gsi_seal_part *part;   /* [seal.parts] */
-    struct gsi_region *region;    /* [seal.regions], whose arrays are numbers in [array] */
-    char *part_path;              /* of the part that is open, */
-    int part_fd;                  /* -1: none is, */
-    uint64_t part_number;         /* its number */
+    struct gsi_trailer seal;
+    struct gsi_trailer_block *table; /* [seal.blocks] */
+    struct gsi_trailer_part *part;   /* [seal.parts] */
+    struct gsi_region *region;       /* [seal.regions], whose arrays are numbers in [array] */
+    char *part_path;                 /* of the part that is open, */
+    int part_fd;                     /* -1: none is, */
+    uint64_t part_number;            /* its number */
 
     /* From gsi_reader_list on: what is in it, and those of the data sets that are not gradsync's
      * own, in the order of their paths. */
@@ -29,7 +29,7 @@ struct gsi_reader {
 };
 
 /* Opens that with the sealed file at [path], and checks all but the data and the parts.
- * gsi_reader_close follows in any case. Statuses are those of gsi_seal_check. */
+ * gsi_reader_close follows in any case. Statuses are those of gsi_trailer_check. */
 gs_status_t gsi_reader_open (const char *path, struct gsi_reader *s);
 void gsi_reader_close (struct gsi_reader *s);
 
@@ -43,7 +43,7 @@ gs_status_t gsi_reader_check_block (struct gsi_reader *s, uint64_t b, void *room
 gs_status_t gsi_reader_read (struct gsi_reader *s, uint64_t part, void *data, size_t bytes,
                              uint64_t offset);
 
-/* Finds what is in it, as gsi_h5_look: from its index, in a file that has none by HDF5; or takes
+/* Finds what is in it, as gsi_h5_list: from its index, in a file that has none by HDF5; or takes
  * [file], which was found so, for what is. */
 gs_status_t gsi_reader_list (struct gsi_reader *s);
 gs_status_t gsi_reader_take (struct gsi_reader *s, const struct gsi_h5_file *file);
@@ -52,7 +52,7 @@ gs_status_t gsi_reader_take (struct gsi_reader *s, const struct gsi_h5_file *fil
 
 /* All of it, in the dimensions that regions have of it; GS_ERR_FORMAT if it is no array. */
 gs_status_t gsi_reader_view (const struct gsi_reader *s, const struct gsi_h5_set *set,
-                             struct gsi_view *view);
+                             struct gsi_array_view *view);
 
 /* The one of this path; NULL: there is none. And the regions of array [number], behind each
  * other: how many. */
@@ -79,5 +79,16 @@ typedef gs_status_t (*gsi_reader_bytes_f) (void *context, uint64_t at, const voi
  */
 gs_status_t gsi_reader_scan (struct gsi_reader *s, const struct gsi_h5_set *set, void *room,
                              gsi_reader_bytes_f each, void *context);
+
+/* ---- One file of several, in flatten.c ---- */
+
+/*
+ * Makes a file of the single layout at [path] from the checkpoint whose sealed file is at [from],
+ * of the other layout: the one that its ranks would have written themselves. All checksums are
+ * compared on the way; the file gets its name when it is whole and on disk. Of one that is
+ * damaged, or if anything fails, nothing is left. GS_ERR_ARG, GS_ERR_FORMAT, GS_ERR_IO,
+ * GS_ERR_NOMEM; GS_ERR_STATE, if there is such a file, unless [replace] says that it goes.
+ */
+gs_status_t gsi_flatten (const char *from, const char *path, bool replace);
 
 #endif /* GS_CKPT_FORMAT_READER_H */

@@ -33,7 +33,7 @@ size_t gsi_reader_regions (const struct gsi_reader *s, uint64_t number,
 }
 
 /* As regions have it; one that is no array has the number of none. */
-static uint64_t number_of (const struct gsi_reader *s, const struct gsi_h5_set *set)
+static uint64_t number_of_set (const struct gsi_reader *s, const struct gsi_h5_set *set)
 {
     uint64_t number = 0;
 
@@ -43,13 +43,13 @@ static uint64_t number_of (const struct gsi_reader *s, const struct gsi_h5_set *
 }
 
 gs_status_t gsi_reader_view (const struct gsi_reader *s, const struct gsi_h5_set *set,
-                             struct gsi_view *view)
+                             struct gsi_array_view *view)
 {
     uint64_t elements = gsi_h5_bytes (set) / gs_dtype_size (set->dtype);
     int dims = set->dims;
 
-    *view =
-        (struct gsi_view){.dims = 1, .element = gs_dtype_size (set->dtype), .shape = {elements}};
+    *view = (struct gsi_array_view){
+        .dims = 1, .element = gs_dtype_size (set->dtype), .shape = {elements}};
     if (is_in (set, "/rank/") && dims) {
         view->dims = 2;
         view->shape[0] = set->shape[0];
@@ -69,7 +69,7 @@ struct fill {
     size_t bytes; /* that are there */
 };
 
-static gs_status_t read_part (void *context, const struct gsi_part *part)
+static gs_status_t fill_part (void *context, const struct gsi_part *part)
 {
     struct fill *f = context;
     const struct gsi_region *r = part->region;
@@ -80,7 +80,7 @@ static gs_status_t read_part (void *context, const struct gsi_part *part)
 }
 
 /* From parts: what [n] regions have of it. */
-static gs_status_t read_boxes (struct fill *f, struct gsi_view *view,
+static gs_status_t read_boxes (struct fill *f, struct gsi_array_view *view,
                                const struct gsi_region *region, size_t n, uint64_t begin,
                                uint64_t end)
 {
@@ -92,7 +92,7 @@ static gs_status_t read_boxes (struct fill *f, struct gsi_view *view,
     for (uint64_t i = begin; i < end && !st; i += count) {
         count = gsi_block_cut (&whole, view->dims, i, end, &view->mine);
         view->base = (size_t) (i - begin) * view->element;
-        st = gsi_parts_each (view, region, n, read_part, f);
+        st = gsi_parts_each (view, region, n, fill_part, f);
     }
     return st;
 }
@@ -102,7 +102,7 @@ gs_status_t gsi_reader_read_set (struct gsi_reader *s, const struct gsi_h5_set *
 {
     struct fill f = {.source = s, .data = data};
     const struct gsi_region *region;
-    struct gsi_view view;
+    struct gsi_array_view view;
     size_t n;
     gs_status_t st;
 
@@ -110,7 +110,7 @@ gs_status_t gsi_reader_read_set (struct gsi_reader *s, const struct gsi_h5_set *
         return gsi_file_read (s->fd, s->path, data, bytes, set->offset + at);
     if ((st = gsi_reader_view (s, set, &view)))
         return st;
-    n = gsi_reader_regions (s, number_of (s, set), &region);
+    n = gsi_reader_regions (s, number_of_set (s, set), &region);
     st = read_boxes (&f, &view, region, n, at / view.element, (at + bytes) / view.element);
     if (!st && f.bytes != bytes)
         st = gsi_fail (GS_ERR_FORMAT, "%s: its parts have not all of %s", s->path, set->path);
@@ -132,7 +132,7 @@ struct scan {
     struct gsi_reader *source;
     const char *name;
     struct gsi_region whole; /* the array in one piece */
-    struct gsi_view view;
+    struct gsi_array_view view;
     char *room;
     gsi_reader_bytes_f each;
     void *context;
@@ -159,7 +159,7 @@ static gs_status_t hand_on_part (void *context, const struct gsi_part *part)
 static gs_status_t scan_block (struct scan *n, const struct gsi_region *r, uint64_t begin,
                                uint64_t end)
 {
-    struct gsi_view *view = &n->view;
+    struct gsi_array_view *view = &n->view;
     uint64_t count, b = r->first + begin * view->element / GSI_BLOCK_BYTES;
     gs_status_t st = gsi_reader_check_block (n->source, b, n->room);
 
@@ -187,7 +187,7 @@ static gs_status_t scan_region (struct scan *n, const struct gsi_region *r)
 static gs_status_t scan_parts (struct scan *n, const struct gsi_h5_set *set)
 {
     const struct gsi_reader *s = n->source;
-    uint64_t number = number_of (s, set);
+    uint64_t number = number_of_set (s, set);
     gs_status_t st = GS_OK;
 
     for (uint64_t r = 0; r < s->seal.regions && !st; r++)
@@ -203,7 +203,7 @@ static gs_status_t scan_rows (struct scan *n, const struct gsi_h5_set *set)
     gs_status_t st = GS_OK;
 
     for (uint64_t b = 0; b < s->seal.blocks && !st; b++) {
-        const struct gsi_seal_block *row = &s->table[b];
+        const struct gsi_trailer_block *row = &s->table[b];
         if (row->offset < set->offset || row->offset - set->offset >= n->whole.bytes)
             continue;
         if (!(st = gsi_reader_check_block (n->source, b, n->room)))

@@ -29,7 +29,7 @@ static size_t number_in (const struct gsi_block *box, const struct gsi_block *bo
     return at;
 }
 
-static gs_status_t each_of_region (const struct gsi_view *v, const struct gsi_region *r,
+static gs_status_t each_of_region (const struct gsi_array_view *v, const struct gsi_region *r,
                                    gsi_part_f each, void *context)
 {
     uint64_t index[GS_FIELD_DIMS_MAX] = {0};
@@ -56,7 +56,7 @@ static gs_status_t each_of_region (const struct gsi_view *v, const struct gsi_re
     return st;
 }
 
-gs_status_t gsi_parts_each (const struct gsi_view *view, const struct gsi_region *region,
+gs_status_t gsi_parts_each (const struct gsi_array_view *view, const struct gsi_region *region,
                             size_t regions, gsi_part_f each, void *context)
 {
     gs_status_t st = GS_OK;

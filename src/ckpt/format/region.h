@@ -21,7 +21,7 @@ struct gsi_region {
 };
 
 /* An array, and the box of it that somebody is to see to. */
-struct gsi_view {
+struct gsi_array_view {
     int dims;
     size_t element; /* bytes */
     uint64_t shape[GS_FIELD_DIMS_MAX];
@@ -43,7 +43,7 @@ typedef gs_status_t (*gsi_part_f) (void *context, const struct gsi_part *part);
  * Calls [each] for what [regions] of the array have of [mine], in the order of the regions and in
  * each of its bytes. Ends at the first failure, which it returns.
  */
-gs_status_t gsi_parts_each (const struct gsi_view *view, const struct gsi_region *region,
+gs_status_t gsi_parts_each (const struct gsi_array_view *view, const struct gsi_region *region,
                             size_t regions, gsi_part_f each, void *context);
 
 /*

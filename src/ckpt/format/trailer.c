@@ -12,29 +12,30 @@
 
 #define MAGIC UINT64_C (0x31504b4353445247) /* "GRDSCKP1" as bytes */
 
-size_t gsi_seal_blocks (uint64_t bytes)
+size_t gsi_trailer_blocks (uint64_t bytes)
 {
     return (size_t) (bytes / GSI_BLOCK_BYTES + (bytes % GSI_BLOCK_BYTES != 0));
 }
 
-struct gsi_seal_block *gsi_seal_rows (struct gsi_seal_block *row, uint64_t offset, uint64_t bytes)
+struct gsi_trailer_block *gsi_trailer_rows (struct gsi_trailer_block *row, uint64_t offset,
+                                            uint64_t bytes)
 {
     for (uint64_t at = 0; at < bytes; at += GSI_BLOCK_BYTES)
-        *row++ = (struct gsi_seal_block){.offset = offset + at,
-                                         .bytes = bytes - at < GSI_BLOCK_BYTES ? bytes - at
-                                                                               : GSI_BLOCK_BYTES};
+        *row++ = (struct gsi_trailer_block){
+            .offset = offset + at,
+            .bytes = bytes - at < GSI_BLOCK_BYTES ? bytes - at : GSI_BLOCK_BYTES};
     return row;
 }
 
-void gsi_seal_write (const struct gsi_seal *seal, uint64_t words[GSI_SEAL_WORDS])
+void gsi_trailer_write (const struct gsi_trailer *seal, uint64_t words[GSI_TRAILER_WORDS])
 {
-    struct gsi_seal marked = *seal;
+    struct gsi_trailer marked = *seal;
 
     marked.magic = MAGIC;
-    marked.version = GSI_SEAL_VERSION;
-    memset (words, 0, GSI_SEAL_BYTES);
+    marked.version = GSI_TRAILER_VERSION;
+    memset (words, 0, GSI_TRAILER_BYTES);
     memcpy (words, &marked, sizeof (marked));
-    words[GSI_SEAL_WORDS - 1] = gsi_crc32c (0, words, GSI_SEAL_BYTES - 8);
+    words[GSI_TRAILER_WORDS - 1] = gsi_crc32c (0, words, GSI_TRAILER_BYTES - 8);
 }
 
 static gs_status_t seal_damaged (const char *path, const char *what)
@@ -43,30 +44,30 @@ static gs_status_t seal_damaged (const char *path, const char *what)
 }
 
 static gs_status_t look_at_seal (const uint64_t *words, uint64_t file_bytes, const char *path,
-                                 struct gsi_seal *seal)
+                                 struct gsi_trailer *seal)
 {
     memcpy (seal, words, sizeof (*seal));
     if (seal->magic != MAGIC)
         return seal_damaged (path,
                              "it has no seal at its end: not a checkpoint, or not complete");
-    if (words[GSI_SEAL_WORDS - 1] != gsi_crc32c (0, words, GSI_SEAL_BYTES - 8))
+    if (words[GSI_TRAILER_WORDS - 1] != gsi_crc32c (0, words, GSI_TRAILER_BYTES - 8))
         return seal_damaged (path, "the checksum of its seal is wrong: it is damaged");
-    if (!seal->version || seal->version > GSI_SEAL_VERSION)
+    if (!seal->version || seal->version > GSI_TRAILER_VERSION)
         return gsi_fail (GS_ERR_UNSUPPORTED,
                          "%s: it is of format %zu, this gradsync knows 1 to %d: use a later one",
-                         path, (size_t) seal->version, GSI_SEAL_VERSION);
+                         path, (size_t) seal->version, GSI_TRAILER_VERSION);
     if (seal->file_bytes != file_bytes)
         return gsi_fail (GS_ERR_FORMAT, "%s: it has %zu bytes and should have %zu: it is damaged",
                          path, (size_t) file_bytes, (size_t) seal->file_bytes);
     if (seal->image_bytes > file_bytes || seal->table_offset > file_bytes ||
-        seal->blocks > (file_bytes - seal->table_offset) / sizeof (struct gsi_seal_block) ||
+        seal->blocks > (file_bytes - seal->table_offset) / sizeof (struct gsi_trailer_block) ||
         seal->index_offset > file_bytes || seal->index_bytes > file_bytes - seal->index_offset)
         return seal_damaged (path, "what its seal names lies outside of the file");
     return GS_OK;
 }
 
-gs_status_t gsi_seal_fetch (int fd, const char *path, uint64_t offset, uint64_t bytes,
-                            uint64_t crc, void **out)
+gs_status_t gsi_trailer_fetch (int fd, const char *path, uint64_t offset, uint64_t bytes,
+                               uint64_t crc, void **out)
 {
     gs_status_t st;
 
@@ -86,10 +87,10 @@ gs_status_t gsi_seal_fetch (int fd, const char *path, uint64_t offset, uint64_t 
     return st;
 }
 
-gs_status_t gsi_seal_check (int fd, const char *path, struct gsi_seal *seal,
-                            struct gsi_seal_block **table)
+gs_status_t gsi_trailer_check (int fd, const char *path, struct gsi_trailer *seal,
+                               struct gsi_trailer_block **table)
 {
-    uint64_t words[GSI_SEAL_WORDS];
+    uint64_t words[GSI_TRAILER_WORDS];
     struct stat facts;
     void *image, *rows;
     gs_status_t st;
@@ -97,23 +98,23 @@ gs_status_t gsi_seal_check (int fd, const char *path, struct gsi_seal *seal,
     *table = NULL;
     if (fstat (fd, &facts))
         return gsi_file_fail (path, "fstat");
-    if (facts.st_size < GSI_SEAL_BYTES)
+    if (facts.st_size < GSI_TRAILER_BYTES)
         return seal_damaged (path, "it is too short for a checkpoint");
-    if ((st = gsi_file_read (fd, path, words, GSI_SEAL_BYTES,
-                             (uint64_t) facts.st_size - GSI_SEAL_BYTES)) ||
+    if ((st = gsi_file_read (fd, path, words, GSI_TRAILER_BYTES,
+                             (uint64_t) facts.st_size - GSI_TRAILER_BYTES)) ||
         (st = look_at_seal (words, (uint64_t) facts.st_size, path, seal)) ||
-        (st = gsi_seal_fetch (fd, path, 0, seal->image_bytes, seal->image_crc, &image)))
+        (st = gsi_trailer_fetch (fd, path, 0, seal->image_bytes, seal->image_crc, &image)))
         return st;
     free (image);
-    if ((st = gsi_seal_fetch (fd, path, seal->table_offset, seal->blocks * sizeof (**table),
-                              seal->table_crc, &rows)))
+    if ((st = gsi_trailer_fetch (fd, path, seal->table_offset, seal->blocks * sizeof (**table),
+                                 seal->table_crc, &rows)))
         return st;
     *table = rows;
     return GS_OK;
 }
 
-gs_status_t gsi_seal_check_block (int fd, const char *path, const struct gsi_seal_block *block,
-                                  void *room)
+gs_status_t gsi_trailer_check_block (int fd, const char *path,
+                                     const struct gsi_trailer_block *block, void *room)
 {
     gs_status_t st;
 

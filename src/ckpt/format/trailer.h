@@ -2,8 +2,8 @@
 /*
  * trailer - the end of a checkpoint, which says that it is whole: checksums of its beginning,
  * which HDF5 reads, and of the table of blocks, which has one for each 8 MiB of data. It is the
- * content of the data set /gs/complete, the last GSI_SEAL_BYTES of the file, so that a file can
- * be judged before HDF5 sees it. All numbers are little endian.
+ * content of the data set /gs/complete, the last GSI_TRAILER_BYTES of the file, so that a file
+ * can be judged before HDF5 sees it. All numbers are little endian.
  */
 #ifndef GS_CKPT_FORMAT_TRAILER_H
 #define GS_CKPT_FORMAT_TRAILER_H
@@ -13,16 +13,16 @@
 
 #include "gradsync.h"
 
-#define GSI_SEAL_BYTES   4096
-#define GSI_SEAL_WORDS   (GSI_SEAL_BYTES / 8)
-#define GSI_SEAL_VERSION 1
-#define GSI_BLOCK_BYTES  ((size_t) 8 << 20)
+#define GSI_TRAILER_BYTES   4096
+#define GSI_TRAILER_WORDS   (GSI_TRAILER_BYTES / 8)
+#define GSI_TRAILER_VERSION 1
+#define GSI_BLOCK_BYTES     ((size_t) 8 << 20)
 
 /* Files of a checkpoint that is a folder. */
-#define GSI_PART_NAME "part-%04d.h5"
-#define GSI_SEALED    "index.h5"
+#define GSI_PART_NAME  "part-%04d.h5"
+#define GSI_INDEX_FILE "index.h5"
 
-struct gsi_seal {
+struct gsi_trailer {
     uint64_t magic, version;
     uint64_t file_bytes;
     uint64_t image_bytes, image_crc;
@@ -35,17 +35,17 @@ struct gsi_seal {
 
     uint64_t index_offset, index_bytes, index_crc; /* 0: it has none, and HDF5 has to look */
 };
-#define GSI_SEAL_OWN                                                           \
-    (sizeof (struct gsi_seal) / 8) /* words; zeros follow, then their checksum \
-                                    */
+#define GSI_TRAILER_OWN                                                           \
+    (sizeof (struct gsi_trailer) / 8) /* words; zeros follow, then their checksum \
+                                       */
 
 /* A row of the table: up to 8 MiB of one data set. */
-struct gsi_seal_block {
+struct gsi_trailer_block {
     uint64_t offset, bytes, crc;
 };
 
 /* A file with data. None, if it has no bytes. */
-struct gsi_seal_part {
+struct gsi_trailer_part {
     uint64_t file_bytes, image_bytes, image_crc;
 };
 
@@ -55,27 +55,27 @@ struct gsi_seal_part {
 
 /* Rows for data of so many bytes; and filled in at [row], all but the checksums, for such that
  * lie at [offset]: returns the row behind them. */
-size_t gsi_seal_blocks (uint64_t bytes);
-struct gsi_seal_block *gsi_seal_rows (struct gsi_seal_block *row, uint64_t offset,
-                                      uint64_t bytes);
+size_t gsi_trailer_blocks (uint64_t bytes);
+struct gsi_trailer_block *gsi_trailer_rows (struct gsi_trailer_block *row, uint64_t offset,
+                                            uint64_t bytes);
 
 /* The data set of a seal. */
-void gsi_seal_write (const struct gsi_seal *seal, uint64_t words[GSI_SEAL_WORDS]);
+void gsi_trailer_write (const struct gsi_trailer *seal, uint64_t words[GSI_TRAILER_WORDS]);
 
 /*
  * Reads the seal of the file open as [fd], and checks it, the beginning and the table, which it
  * gives as [*table] to be freed. GS_ERR_FORMAT, GS_ERR_UNSUPPORTED for a later version,
  * GS_ERR_IO, GS_ERR_NOMEM; texts begin with [path].
  */
-gs_status_t gsi_seal_check (int fd, const char *path, struct gsi_seal *seal,
-                            struct gsi_seal_block **table);
+gs_status_t gsi_trailer_check (int fd, const char *path, struct gsi_trailer *seal,
+                               struct gsi_trailer_block **table);
 
 /* Reads [bytes] at [offset] to [*out], to be freed, and checks them. */
-gs_status_t gsi_seal_fetch (int fd, const char *path, uint64_t offset, uint64_t bytes,
-                            uint64_t crc, void **out);
+gs_status_t gsi_trailer_fetch (int fd, const char *path, uint64_t offset, uint64_t bytes,
+                               uint64_t crc, void **out);
 
 /* Checks one row against the data, with [room] of GSI_BLOCK_BYTES. */
-gs_status_t gsi_seal_check_block (int fd, const char *path, const struct gsi_seal_block *block,
-                                  void *room);
+gs_status_t gsi_trailer_check_block (int fd, const char *path,
+                                     const struct gsi_trailer_block *block, void *room);
 
 #endif /* GS_CKPT_FORMAT_TRAILER_H */

@@ -73,13 +73,13 @@ static gs_status_t agree_when_through (struct load *l, gs_status_t st)
 
 /* ---- Whether it is whole ---- */
 
-static gs_status_t open_file (struct load *l)
+static gs_status_t open_checkpoint (struct load *l)
 {
     struct gsi_path path = gsi_store_find (l->c, l->step);
     gs_status_t st = gsi_reader_open (path.text, &l->source);
 
     if (st == GS_ERR_IO && l->source.fd < 0 && errno == ENOENT &&
-        strstr (path.text, "/" GSI_SEALED))
+        strstr (path.text, "/" GSI_INDEX_FILE))
         st = gsi_fail (GS_ERR_FORMAT, "%s: it is not there, but its folder is: it is damaged",
                        path.text);
     if (!st && l->source.seal.step != (uint64_t) l->step)
@@ -89,7 +89,7 @@ static gs_status_t open_file (struct load *l)
 }
 
 /* This rank's share of the parts and of the blocks: ranks side by side see to the same part. */
-static gs_status_t check_blocks (struct load *l)
+static gs_status_t check_share (struct load *l)
 {
     uint64_t rank = (uint64_t) l->c->rank, size = (uint64_t) l->c->size;
     uint64_t blocks = l->source.seal.blocks;
@@ -111,7 +111,7 @@ static gs_status_t check_blocks (struct load *l)
 static gs_status_t check_file (struct load *l)
 {
     struct gsi_agreement a = {.words = 2};
-    gs_status_t st = agree_when_through (l, open_file (l));
+    gs_status_t st = agree_when_through (l, open_checkpoint (l));
 
     a.word[0] = l->source.seal.table_crc;
     a.word[1] = l->source.seal.image_crc;
@@ -124,7 +124,7 @@ static gs_status_t check_file (struct load *l)
             "%s: ranks %d and %d have different files before them: %s is not shared, "
             "or was replaced",
             l->source.path, a.least_rank, a.most_rank, l->c->dir);
-    return agree_when_through (l, check_blocks (l));
+    return agree_when_through (l, check_share (l));
 }
 
 /* ---- Where the arrays are ---- */
@@ -148,52 +148,40 @@ static gs_status_t differ (const struct load *l, const struct gsi_h5_set *there,
                      there->path, is, should, l->c->client.name);
 }
 
-/* What becomes of an array of ranks. */
-static gs_status_t place_per_rank (const struct load *l, const struct gsi_h5_set *there,
-                                   const struct gsi_h5_set *ours, uint64_t *offset)
-{
-    struct gsi_h5_set same = *there;
-
-    if (there->dims)
-        same.shape[0] = ours->shape[0];
-    if (!there->dims || there->dtype != ours->dtype || there->dims != ours->dims ||
-        memcmp (same.shape, ours->shape, (size_t) ours->dims * sizeof (*ours->shape)))
-        return differ (l, there, ours);
-    if (there->shape[0] == ours->shape[0])
-        return GS_OK;
-    if (l->c->opts.ranks == GS_CKPT_RANKS_KEEP)
-        *offset = NOWHERE;
-    if (l->c->opts.ranks == GS_CKPT_RANKS_ERROR)
-        return gsi_fail (GS_ERR_MISMATCH,
-                         "%s: %s is of %zu ranks, and there are %d: run on as many, or say with "
-                         "the option ranks what becomes of it",
-                         l->source.path, there->path, (size_t) there->shape[0], l->c->size);
-    return GS_OK;
-}
-
-static gs_status_t place_set (const struct load *l, int i, const struct gsi_h5_set *there,
-                              uint64_t where)
+/* Where array [i] is; [there] is NULL if it is not. */
+static gs_status_t locate_set (const struct load *l, int i, const struct gsi_h5_set *there,
+                               uint64_t where)
 {
     const struct gsi_h5_set *ours = &l->c->set[i];
+    const gs_ckpt_opts_t *opts = &l->c->opts;
+    int first = l->c->array[i].kind == GSI_CKPT_PER_RANK; /* of the dimensions that are alike */
 
-    l->offset[i] = NOWHERE;
-    if (!there && l->c->opts.allow_missing)
-        return GS_OK;
+    l->offset[i] = there ? where : NOWHERE;
     if (!there)
-        return gsi_fail (GS_ERR_MISMATCH,
-                         "%s: it has no %s: add what it has, or give the option allow_missing",
-                         l->source.path, ours->path);
-    l->offset[i] = where;
-    if (l->c->array[i].kind == GSI_CKPT_PER_RANK)
-        return place_per_rank (l, there, ours, &l->offset[i]);
+        return opts->allow_missing
+                   ? GS_OK
+                   : gsi_fail (GS_ERR_MISMATCH,
+                               "%s: it has no %s: add what it has, or give the option "
+                               "allow_missing",
+                               l->source.path, ours->path);
     if (there->dtype != ours->dtype || there->dims != ours->dims ||
-        memcmp (there->shape, ours->shape, (size_t) ours->dims * sizeof (*ours->shape)))
+        memcmp (there->shape + first, ours->shape + first,
+                (size_t) (ours->dims - first) * sizeof (*ours->shape)))
         return differ (l, there, ours);
-    return GS_OK;
+    if (!first || there->shape[0] == ours->shape[0] || opts->ranks == GS_CKPT_RANKS_FIRST)
+        return GS_OK;
+    l->offset[i] = NOWHERE;
+    return opts->ranks == GS_CKPT_RANKS_KEEP
+               ? GS_OK
+               : gsi_fail (
+                     GS_ERR_MISMATCH,
+                     "%s: %s was written by %zu ranks, this job has %d: run as many, or set "
+                     "the option ranks",
+                     l->source.path, there->path, (size_t) there->shape[0], l->c->size);
 }
 
 /* On rank 0. */
-static gs_status_t place_all (struct load *l)
+static gs_status_t locate_all (struct load *l)
 {
     struct gsi_reader *s = &l->source;
     gs_status_t st = gsi_reader_list (s);
@@ -204,7 +192,7 @@ static gs_status_t place_all (struct load *l)
         uint64_t k = 0;
         while (there && s->array[k] != there)
             k++;
-        st = place_set (l, i, there, there && !s->seal.parts ? there->offset : k);
+        st = locate_set (l, i, there, there && !s->seal.parts ? there->offset : k);
         if (there)
             there->dims = -1; /* it is taken */
         any = any || there;
@@ -222,9 +210,9 @@ static gs_status_t place_all (struct load *l)
     return st;
 }
 
-static gs_status_t find_places (struct load *l)
+static gs_status_t locate_arrays (struct load *l)
 {
-    gs_status_t st = agree_when_through (l, l->c->rank ? GS_OK : place_all (l));
+    gs_status_t st = agree_when_through (l, l->c->rank ? GS_OK : locate_all (l));
 
     return st ? st
               : gs_broadcast (l->c->comm, l->offset, (size_t) l->c->arrays, GS_U64, 0, l->stream);
@@ -232,7 +220,7 @@ static gs_status_t find_places (struct load *l)
 
 /* ---- Reading ---- */
 
-static gs_status_t read_part (void *context, const struct gsi_part *part)
+static gs_status_t load_part (void *context, const struct gsi_part *part)
 {
     struct load *l = context;
     const struct gsi_ckpt_array *a = &l->c->array[l->array];
@@ -253,7 +241,7 @@ static gs_status_t read_part (void *context, const struct gsi_part *part)
 }
 
 /* What the file, or its parts, have of array [i]. */
-static gs_status_t read_regions (struct load *l, int i, const struct gsi_view *view)
+static gs_status_t read_regions (struct load *l, int i, const struct gsi_array_view *view)
 {
     struct gsi_region whole = {.offset = l->offset[i]};
     const struct gsi_region *region = &whole;
@@ -262,19 +250,19 @@ static gs_status_t read_regions (struct load *l, int i, const struct gsi_view *v
     memcpy (whole.block.extents, view->shape, sizeof (view->shape));
     if (l->source.seal.parts)
         n = gsi_reader_regions (&l->source, l->offset[i], &region);
-    return gsi_parts_each (view, region, n, read_part, l);
+    return gsi_parts_each (view, region, n, load_part, l);
 }
 
 static gs_status_t read_array (struct load *l, int i)
 {
     const struct gsi_ckpt_array *a = &l->c->array[i];
     int slot = (uint64_t) l->c->rank < l->source.seal.ranks ? l->c->rank : 0;
-    struct gsi_view view;
+    struct gsi_array_view view;
     gs_status_t st;
 
     l->array = i;
     l->bytes = 0;
-    gsi_view_to_read (l->c, i, l->source.seal.ranks, slot, &view);
+    gsi_array_view_to_read (l->c, i, l->source.seal.ranks, slot, &view);
     st = gsi_host_access_open (&l->fetch, l->c->comm, caller, a->data, a->count, a->dtype,
                                PIECE_BYTES, l->stream);
     if (!st)
@@ -293,13 +281,13 @@ static gs_status_t spread (const struct load *l, int i)
     size_t *counts = l->counts, *displs = l->counts + l->c->size, *own = &displs[l->c->rank];
 
     for (int r = 0; r < l->c->size; r++)
-        gsi_view_share (l->c, i, r, l->c->size, &displs[r], &counts[r]);
+        gsi_array_view_share (l->c, i, r, l->c->size, &displs[r], &counts[r]);
     return gs_allgatherv (l->c->comm, (char *) a->data + *own * gs_dtype_size (a->dtype),
                           counts[l->c->rank], a->data, a->count, counts, displs, a->dtype,
                           l->stream);
 }
 
-static gs_status_t read_all (struct load *l)
+static gs_status_t read_arrays (struct load *l)
 {
     gs_status_t st = GS_OK;
 
@@ -344,12 +332,12 @@ static void note_filled (const struct load *l, bool found)
 
 /* ---- Which ---- */
 
-static gs_status_t read_step (struct load *l)
+static gs_status_t load_step (struct load *l)
 {
     gs_status_t st = check_file (l);
 
-    if (!st && !(st = find_places (l)))
-        st = read_all (l);
+    if (!st && !(st = locate_arrays (l)))
+        st = read_arrays (l);
     gsi_reader_close (&l->source);
     return st;
 }
@@ -383,7 +371,7 @@ static gs_status_t read_latest (struct load *l)
     gs_status_t st, worst = GS_ERR_FORMAT;
 
     while (!(st = choose_checkpoint (l, below)) && l->step >= 0) {
-        if (!goes_back (l, st = read_step (l))) {
+        if (!goes_back (l, st = load_step (l))) {
             if (!st)
                 gsi_store_note (l->c, l->step, false);
             return st;
@@ -435,7 +423,7 @@ gs_status_t gs_ckpt_read (gs_ckpt_t *ckpt, int64_t step, int64_t *found, gs_stre
     l.counts = calloc (2 * (size_t) ckpt->size, sizeof (*l.counts));
     if (!(st = check_args (&l, step))) {
         note_filled (&l, false);
-        st = step == GS_CKPT_LATEST ? read_latest (&l) : read_step (&l);
+        st = step == GS_CKPT_LATEST ? read_latest (&l) : load_step (&l);
     }
     if (!st && l.step >= 0)
         note_filled (&l, true);

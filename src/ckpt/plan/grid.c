@@ -13,7 +13,7 @@ static const char caller[] = "gs_ckpt_set_grid";
 
 #define POINTS_MOST INT32_MAX /* VTK counts with int */
 
-static gs_status_t check_array (const struct gsi_ckpt_array *a, int dims)
+static gs_status_t check_field (const struct gsi_ckpt_array *a, int dims)
 {
     if (a->kind != GSI_CKPT_SHARDED)
         return gsi_fail (GS_ERR_ARG, "%s: '%s' is not sharded: only sharded arrays are fields",
@@ -113,7 +113,7 @@ gs_status_t gs_ckpt_set_grid (gs_ckpt_t *ckpt, const char *name, gs_ckpt_place_t
     int i;
     gs_status_t st = gsi_ckpt_find (ckpt, caller, name, &i);
 
-    if (st || (st = check_array (&ckpt->array[i], dims)))
+    if (st || (st = check_field (&ckpt->array[i], dims)))
         return gsi_result (st);
     if (place != GS_CKPT_POINTS && place != GS_CKPT_CELLS)
         return gsi_fail (GS_ERR_ARG, "%s: unknown place %d; see gs_ckpt_place_t", caller,

@@ -86,7 +86,7 @@ static int find_array (const gs_ckpt_t *c, const char *name)
 }
 
 /* "a/b", which is no part of another name, and has no part that HDF5 reads otherwise. */
-static gs_status_t check_name (const gs_ckpt_t *c, const char *caller, const char *name)
+static gs_status_t check_array_name (const gs_ckpt_t *c, const char *caller, const char *name)
 {
     size_t length = name ? strlen (name) : 0;
 
@@ -147,7 +147,7 @@ static gs_status_t grow_arrays (gs_ckpt_t *c, const char *caller)
         return gsi_fail (GS_ERR_NOMEM, "%s: out of memory", caller);
     if ((larger = realloc (c->array, (size_t) more * sizeof (*c->array)))) {
         c->array = larger;
-        if ((larger = realloc (c->set, (size_t) (more + GSI_OWN_SETS) * sizeof (*c->set)))) {
+        if ((larger = realloc (c->set, (size_t) (more + GSI_METADATA_SETS) * sizeof (*c->set)))) {
             c->set = larger;
             c->room = more;
             return GS_OK;
@@ -189,7 +189,7 @@ static gs_status_t make_array_set (gs_ckpt_t *c, const char *caller, struct gsi_
 }
 
 /* Checks what the three functions share; [extents] are those of the memory at a->data. */
-static gs_status_t check_array (gs_ckpt_t *c, const char *caller, struct gsi_ckpt_array *a,
+static gs_status_t check_added (gs_ckpt_t *c, const char *caller, struct gsi_ckpt_array *a,
                                 const size_t *extents)
 {
     const struct gsi_device *device;
@@ -197,7 +197,7 @@ static gs_status_t check_array (gs_ckpt_t *c, const char *caller, struct gsi_ckp
     char text[64 + GS_CKPT_NAME_MAX];
     gs_status_t st = check_addable (c, caller);
 
-    if (st || (st = check_name (c, caller, a->name)) ||
+    if (st || (st = check_array_name (c, caller, a->name)) ||
         (st = count_elements (caller, a->name, a->dims, extents, &a->count)))
         return st;
     snprintf (text, sizeof (text), "%s: '%s'", caller, a->name);
@@ -208,72 +208,70 @@ static gs_status_t check_array (gs_ckpt_t *c, const char *caller, struct gsi_ckp
     return grow_arrays (c, caller);
 }
 
+static struct gsi_ckpt_array array_of (const char *name, enum gsi_ckpt_kind kind, int dims,
+                                       gs_dtype_t dtype, void *data)
+{
+    return (struct gsi_ckpt_array){.name = (char *) (uintptr_t) name,
+                                   .kind = kind,
+                                   .dtype = dtype,
+                                   .dims = dims,
+                                   .data = data};
+}
+
 /* An array of which each rank has all that its shape says. */
-static gs_status_t add_whole (gs_ckpt_t *c, const char *caller, struct gsi_ckpt_array *a,
+static gs_status_t add_whole (gs_ckpt_t *c, const char *caller, struct gsi_ckpt_array a,
                               const size_t *shape)
 {
-    bool per_rank = a->kind == GSI_CKPT_PER_RANK;
-    gs_status_t st = check_array (c, caller, a, shape);
+    bool per_rank = a.kind == GSI_CKPT_PER_RANK;
+    gs_status_t st = check_added (c, caller, &a, shape);
 
     if (st)
         return st;
-    for (int d = 0; d < a->dims; d++)
-        a->shape[d] = shape[d];
-    return make_array_set (c, caller, a, per_rank ? "/rank/" : "/replicated/",
+    for (int d = 0; d < a.dims; d++)
+        a.shape[d] = shape[d];
+    return make_array_set (c, caller, &a, per_rank ? "/rank/" : "/replicated/",
                            per_rank ? (uint64_t) c->size : 0);
 }
 
 gs_status_t gs_ckpt_add_replicated (gs_ckpt_t *ckpt, const char *name, int dims,
                                     const size_t *shape, gs_dtype_t dtype, void *data)
 {
-    struct gsi_ckpt_array a = {.name = (char *) (uintptr_t) name,
-                               .kind = GSI_CKPT_REPLICATED,
-                               .dtype = dtype,
-                               .dims = dims,
-                               .data = data};
-
-    return gsi_result (add_whole (ckpt, "gs_ckpt_add_replicated", &a, shape));
+    return gsi_result (add_whole (ckpt, "gs_ckpt_add_replicated",
+                                  array_of (name, GSI_CKPT_REPLICATED, dims, dtype, data),
+                                  shape));
 }
 
 gs_status_t gs_ckpt_add_per_rank (gs_ckpt_t *ckpt, const char *name, int dims,
                                   const size_t *shape, gs_dtype_t dtype, void *data)
 {
-    struct gsi_ckpt_array a = {.name = (char *) (uintptr_t) name,
-                               .kind = GSI_CKPT_PER_RANK,
-                               .dtype = dtype,
-                               .dims = dims,
-                               .data = data};
-
-    return gsi_result (add_whole (ckpt, "gs_ckpt_add_per_rank", &a, shape));
+    return gsi_result (add_whole (ckpt, "gs_ckpt_add_per_rank",
+                                  array_of (name, GSI_CKPT_PER_RANK, dims, dtype, data), shape));
 }
 
 gs_status_t gs_ckpt_add_sharded (gs_ckpt_t *ckpt, const char *name, int dims,
                                  const size_t *extents, const size_t *offsets,
                                  const size_t *shape, gs_dtype_t dtype, void *data)
 {
-    struct gsi_ckpt_array a = {.name = (char *) (uintptr_t) name,
-                               .kind = GSI_CKPT_SHARDED,
-                               .dtype = dtype,
-                               .dims = dims,
-                               .data = data};
+    static const char caller[] = "gs_ckpt_add_sharded";
+    struct gsi_ckpt_array a = array_of (name, GSI_CKPT_SHARDED, dims, dtype, data);
     size_t whole, bytes;
-    gs_status_t st = check_array (ckpt, "gs_ckpt_add_sharded", &a, extents);
+    gs_status_t st = check_added (ckpt, caller, &a, extents);
 
     if (st)
         return gsi_result (st);
     if (!dims || !offsets || !shape)
-        return gsi_fail (GS_ERR_ARG, "gs_ckpt_add_sharded: '%s' %s", name,
+        return gsi_fail (GS_ERR_ARG, "%s: '%s' %s", caller, name,
                          !dims ? "is a scalar: that has no blocks"
                                : "has no offsets or no shape");
-    if ((st = count_elements ("gs_ckpt_add_sharded", name, dims, shape, &whole)) ||
-        (st = gsi_dtype_bytes ("gs_ckpt_add_sharded", whole, dtype, &bytes)))
+    if ((st = count_elements (caller, name, dims, shape, &whole)) ||
+        (st = gsi_dtype_bytes (caller, whole, dtype, &bytes)))
         return gsi_result (st);
     for (int d = 0; d < dims; d++) {
         a.shape[d] = shape[d];
         a.block.extents[d] = a.count ? extents[d] : 0;
         a.block.offsets[d] = offsets[d];
     }
-    return gsi_result (make_array_set (ckpt, "gs_ckpt_add_sharded", &a, "/sharded/", 0));
+    return gsi_result (make_array_set (ckpt, caller, &a, "/sharded/", 0));
 }
 
 static gs_status_t check_text (const char *attribute, const char *text)
@@ -341,4 +339,69 @@ gs_status_t gs_ckpt_set_bounds (gs_ckpt_t *ckpt, const char *name, const int64_t
     if (a->dims)
         snprintf (text + used, sizeof (text) - used, ")");
     return gsi_result (gsi_h5_set_texts (&ckpt->set[i], attributes, 2));
+}
+
+#define UNIT_BYTES ((size_t) 64 << 10) /* of replicated arrays that one rank writes at least */
+
+void gsi_array_view_share (const gs_ckpt_t *c, int i, int index, int number, size_t *begin,
+                           size_t *count)
+{
+    const struct gsi_ckpt_array *a = &c->array[i];
+    size_t unit = UNIT_BYTES / gs_dtype_size (a->dtype), n = (size_t) number;
+    size_t units = (a->count + unit - 1) / unit;
+    size_t turn = ((size_t) index + (size_t) i) % n; /* small arrays go round */
+    size_t end = (units / n * (turn + 1) + units % n * (turn + 1) / n) * unit;
+
+    *begin = (units / n * turn + units % n * turn / n) * unit;
+    *begin = *begin < a->count ? *begin : a->count;
+    *count = (end < a->count ? end : a->count) - *begin;
+}
+
+void gsi_array_view_open (const gs_ckpt_t *c, int i, uint64_t ranks, struct gsi_array_view *view)
+{
+    const struct gsi_ckpt_array *a = &c->array[i];
+
+    *view = (struct gsi_array_view){
+        .dims = 1, .element = gs_dtype_size (a->dtype), .shape = {a->count}};
+    if (a->kind == GSI_CKPT_PER_RANK) {
+        view->dims = 2;
+        view->shape[0] = ranks;
+        view->shape[1] = a->count;
+    } else if (a->kind == GSI_CKPT_SHARDED) {
+        view->dims = a->dims;
+        for (int d = 0; d < a->dims; d++)
+            view->shape[d] = a->shape[d];
+    }
+}
+
+/* Fills in [mine]: of a replicated array the share of [index] of [number]. */
+static void take_share (const gs_ckpt_t *c, int i, int slot, int index, int number,
+                        struct gsi_array_view *view)
+{
+    const struct gsi_ckpt_array *a = &c->array[i];
+    size_t begin = 0, count = 0;
+
+    if (a->kind == GSI_CKPT_SHARDED) {
+        view->mine = a->block;
+    } else if (a->kind == GSI_CKPT_PER_RANK) {
+        view->mine = (struct gsi_block){{a->count ? 1 : 0, a->count}, {(uint64_t) slot}};
+    } else {
+        if (index >= 0)
+            gsi_array_view_share (c, i, index, number, &begin, &count);
+        view->mine = (struct gsi_block){{count}, {begin}};
+        view->base = begin * view->element;
+    }
+}
+
+void gsi_array_view_to_write (const gs_ckpt_t *c, int i, struct gsi_array_view *view)
+{
+    gsi_array_view_open (c, i, (uint64_t) c->size, view);
+    take_share (c, i, c->rank, c->writer, c->writers, view);
+}
+
+void gsi_array_view_to_read (const gs_ckpt_t *c, int i, uint64_t ranks, int slot,
+                             struct gsi_array_view *view)
+{
+    gsi_array_view_open (c, i, ranks, view);
+    take_share (c, i, slot, c->rank, c->size, view);
 }

@@ -35,7 +35,7 @@ struct gsi_ckpt_array {
 };
 
 /* Where arrays are copied to, so that the program may change them. */
-struct gsi_staging {
+struct gsi_save_staging {
     void *ring; /* [room], pinned on GPUs */
     size_t room;
     gs_stream_t stream;               /* (GPUs) of the copies, */
@@ -80,21 +80,21 @@ struct gs_ckpt {
     struct gsi_h5_grid grid; /* of all fields */
 
     /* The files, from the commit on. That which is sealed has a data set for each array, and
-     * those of [own]; it is the only one, or it tells of parts, one for each node. */
-    struct gsi_h5_set *set; /* [room + GSI_OWN_SETS] */
-    struct gsi_own own;
+     * those of [metadata]; it is the only one, or it tells of parts, one for each node. */
+    struct gsi_h5_set *set; /* [room + GSI_METADATA_SETS] */
+    struct gsi_metadata metadata;
     struct gsi_h5_image sealed, mine; /* and that of this node's part, on its first rank */
     int nodes, node;                  /* 0 and 0: there are no parts */
     struct gsi_region *region; /* [regions] of the data, those of an array behind each other */
     size_t regions, *first_region; /* [arrays + 1] */
     int writer, writers; /* of replicated arrays: the number of this rank, -1 if it is none */
-    uint32_t *raw;       /* [own.blocks] room for checksums of what this rank has of them, */
-    uint8_t *bits;       /* [32 * own.blocks] and for their exclusive or */
+    uint32_t *raw;       /* [metadata.blocks] room for checksums of what this rank has of them, */
+    uint8_t *bits;       /* [32 * metadata.blocks] and for their exclusive or */
     uint64_t *digest; /* [3 * arrays] of replicated ones: this rank's, and room to compare them */
 
     struct gsi_save *save; /* that is under way */
     struct gsi_save *hung; /* that was given up while the system still has its thread */
-    struct gsi_staging staging;
+    struct gsi_save_staging staging;
 };
 
 /* GS_OK if [ckpt] is a plan; else GS_ERR_ARG or GS_ERR_STATE, naming [caller]. */
@@ -117,20 +117,20 @@ int64_t gsi_ckpt_until_ns (const gs_ckpt_t *ckpt);
 /* After how long ranks that wait for file systems tell each other that they are still there. */
 int64_t gsi_ckpt_slice_ns (const gs_ckpt_t *ckpt);
 
-/* ---- Which elements are whose, in share.c ---- */
+/* ---- Which elements are whose ---- */
 
 /* All of array [i], of [ranks] if it is one per rank; [mine] is empty. */
-void gsi_view_open (const gs_ckpt_t *c, int i, uint64_t ranks, struct gsi_view *view);
+void gsi_array_view_open (const gs_ckpt_t *c, int i, uint64_t ranks, struct gsi_array_view *view);
 
 /* What this rank writes of it; and what it reads, of one per rank what rank [slot] has written.
  */
-void gsi_view_to_write (const gs_ckpt_t *c, int i, struct gsi_view *view);
-void gsi_view_to_read (const gs_ckpt_t *c, int i, uint64_t ranks, int slot,
-                       struct gsi_view *view);
+void gsi_array_view_to_write (const gs_ckpt_t *c, int i, struct gsi_array_view *view);
+void gsi_array_view_to_read (const gs_ckpt_t *c, int i, uint64_t ranks, int slot,
+                             struct gsi_array_view *view);
 
 /* Elements of a replicated array that is shared out to [number]: of the one of [index], in turns
  * by array. */
-void gsi_view_share (const gs_ckpt_t *c, int i, int index, int number, size_t *begin,
-                     size_t *count);
+void gsi_array_view_share (const gs_ckpt_t *c, int i, int index, int number, size_t *begin,
+                           size_t *count);
 
 #endif /* GS_CKPT_PLAN_PLAN_H */

@@ -77,17 +77,17 @@ static gs_status_t gather_sums (const struct gsi_save *s, gs_stream_t stream)
     gs_ckpt_t *c = s->c;
     gs_status_t st;
 
-    for (size_t b = 0; b < c->own.blocks; b++)
+    for (size_t b = 0; b < c->metadata.blocks; b++)
         for (int k = 0; k < 32; k++)
             c->bits[32 * b + (size_t) k] = c->raw[b] >> k & 1;
-    if ((st =
-             gs_reduce (c->comm, c->bits, c->bits, 32 * c->own.blocks, GS_U8, GS_SUM, 0, stream)))
+    if ((st = gs_reduce (c->comm, c->bits, c->bits, 32 * c->metadata.blocks, GS_U8, GS_SUM, 0,
+                         stream)))
         return st;
-    for (size_t b = 0; b < c->own.blocks && !c->rank; b++) {
+    for (size_t b = 0; b < c->metadata.blocks && !c->rank; b++) {
         uint32_t raw = 0;
         for (int k = 0; k < 32; k++)
             raw |= (uint32_t) (c->bits[32 * b + (size_t) k] & 1) << k;
-        c->own.block[b].crc = raw ^ gsi_crc32c_zeros (c->own.block[b].bytes);
+        c->metadata.block[b].crc = raw ^ gsi_crc32c_zeros (c->metadata.block[b].bytes);
     }
     return GS_OK;
 }
@@ -104,13 +104,13 @@ static gs_status_t write_seal (const struct gsi_save *s)
 {
     gs_status_t st = gsi_store_hold (s->c);
     int fd = s->c->coming.sealed;
-    struct gsi_own own = s->c->own;
+    struct gsi_metadata own = s->c->metadata;
 
     if (st)
         return st;
     own.step = s->step;
     own.time = gsi_wall_ns ();
-    st = gsi_own_write (&own, fd, s->sealed.text);
+    st = gsi_metadata_write (&own, fd, s->sealed.text);
     return st || !fsync (fd) ? st : gsi_file_fail (s->sealed.text, "fsync");
 }
 

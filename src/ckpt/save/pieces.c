@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* pieces - what a rank sees to in a save. */
-#include "ckpt/save/pieces.h"
+#include "ckpt/save/save.h"
 
 #include "device/element.h"
 #include "device/runs.h"
@@ -11,7 +11,7 @@
 #define SAMPLED_WHOLE 16  /* an array of so few samples */
 
 struct walk {
-    const struct gsi_pieces *how;
+    const struct gsi_save_pieces *how;
     gsi_piece_f each;
     void *context;
     int array;
@@ -44,14 +44,14 @@ static gs_status_t cut_part (void *context, const struct gsi_part *part)
 
 /* ---- Samples ---- */
 
-static size_t bytes_of (const struct gsi_ckpt_array *a)
+static size_t array_bytes (const struct gsi_ckpt_array *a)
 {
     return a->count * gs_dtype_size (a->dtype);
 }
 
-static bool is_sampled (const struct gsi_pieces *how, int array, size_t number)
+static bool is_sampled (const struct gsi_save_pieces *how, int array, size_t number)
 {
-    size_t samples = (bytes_of (&how->c->array[array]) + SAMPLE_BYTES - 1) / SAMPLE_BYTES;
+    size_t samples = (array_bytes (&how->c->array[array]) + SAMPLE_BYTES - 1) / SAMPLE_BYTES;
 
     if (how->digests == GS_CKPT_COMPARE_FULL || samples <= SAMPLED_WHOLE || !number ||
         number == samples - 1)
@@ -81,19 +81,19 @@ static gs_status_t see_others (struct walk *w)
 {
     const gs_ckpt_t *c = w->how->c;
     const struct gsi_ckpt_array *a = &c->array[w->array];
-    struct gsi_view view;
+    struct gsi_array_view view;
     gs_status_t st;
 
     if (a->kind != GSI_CKPT_REPLICATED)
         return GS_OK;
-    gsi_view_to_write (c, w->array, &view);
+    gsi_array_view_to_write (c, w->array, &view);
     st = cut_others (w, 0, view.base);
     return st ? st
-              : cut_others (w, view.base + view.mine.extents[0] * view.element, bytes_of (a));
+              : cut_others (w, view.base + view.mine.extents[0] * view.element, array_bytes (a));
 }
 
-uint64_t gsi_pieces_digest (const struct gsi_pieces *how, const struct gsi_piece *piece,
-                            const void *data)
+uint64_t gsi_save_pieces_digest (const struct gsi_save_pieces *how, const struct gsi_piece *piece,
+                                 const void *data)
 {
     const char *at = data;
     uint64_t digest = 0;
@@ -117,9 +117,9 @@ static gs_status_t see_own (struct walk *w)
 {
     const gs_ckpt_t *c = w->how->c;
     size_t first = c->first_region[w->array];
-    struct gsi_view view;
+    struct gsi_array_view view;
 
-    gsi_view_to_write (c, w->array, &view);
+    gsi_array_view_to_write (c, w->array, &view);
     return gsi_parts_each (&view, &c->region[first], c->first_region[w->array + 1] - first,
                            cut_part, w);
 }
@@ -138,7 +138,8 @@ static gs_status_t walk (struct walk *w)
     return st;
 }
 
-gs_status_t gsi_pieces_each (const struct gsi_pieces *how, gsi_piece_f each, void *context)
+gs_status_t gsi_save_pieces_each (const struct gsi_save_pieces *how, gsi_piece_f each,
+                                  void *context)
 {
     struct walk w = {.how = how, .each = each, .context = context};
 
@@ -151,7 +152,7 @@ static gs_status_t pass_by (void *context, const struct gsi_piece *piece)
     return GS_OK;
 }
 
-uint64_t gsi_pieces_total (const struct gsi_pieces *how)
+uint64_t gsi_save_pieces_total (const struct gsi_save_pieces *how)
 {
     struct walk w = {.how = how, .each = pass_by};
 

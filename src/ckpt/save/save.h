@@ -4,8 +4,44 @@
 #define GS_CKPT_SAVE_SAVE_H
 
 #include "ckpt/save/flow.h"
-#include "ckpt/save/pieces.h"
-#include "ckpt/format/block_crc.h"
+#include "ckpt/plan/plan.h"
+#include "ckpt/format/crc_table.h"
+
+/*
+ * Pieces, in pieces.c: what a rank sees to in a save, in the order in which it does: first what
+ * it writes, then, of replicated arrays, what it only holds against the other ranks' by its
+ * digest.
+ */
+
+struct gsi_save_pieces {
+    const gs_ckpt_t *c;
+    gs_ckpt_compare_t digests; /* of replicated arrays: of all, a sample, or none */
+    int64_t step;              /* which samples differ with */
+    size_t most;               /* bytes of a piece; a multiple of 8 */
+    size_t room; /* of a ring that no piece goes beyond the end of; 0: there is none */
+};
+
+/* Bytes that follow each other in an array. */
+struct gsi_piece {
+    int array;
+    size_t at, bytes;                /* in the array */
+    const struct gsi_region *region; /* (ours) where they go; NULL of others */
+    uint64_t offset;                 /* in it */
+    uint64_t pos;                    /* among all the pieces' bytes */
+};
+
+typedef gs_status_t (*gsi_piece_f) (void *context, const struct gsi_piece *piece);
+
+/* Calls [each] for the pieces; ends at the first failure, which it returns. */
+gs_status_t gsi_save_pieces_each (const struct gsi_save_pieces *how, gsi_piece_f each,
+                                  void *context);
+
+/* Where the last of them ends. */
+uint64_t gsi_save_pieces_total (const struct gsi_save_pieces *how);
+
+/* What a piece, whose bytes are at [data], adds to the digest of its array. */
+uint64_t gsi_save_pieces_digest (const struct gsi_save_pieces *how, const struct gsi_piece *piece,
+                                 const void *data);
 
 #define GSI_PIECE_BYTES  ((size_t) 1 << 20) /* whose checksum is taken in the cache */
 #define GSI_PIECE_DIRECT ((size_t) 8 << 20) /* the same with O_DIRECT */
@@ -20,7 +56,7 @@ struct gsi_save {
     gs_ckpt_t *c;
     int64_t step;
     struct gsi_path sealed, path; /* of the coming files: that will be sealed, is written to */
-    struct gsi_pieces pieces;
+    struct gsi_save_pieces pieces;
     struct gsi_flow flow;
     const char *caller;    /* of a take, */
     struct gsi_lock *lock; /* and what is dropped */
@@ -31,10 +67,6 @@ struct gsi_save {
     bool beside;  /* the program goes on meanwhile */
     int64_t begin_ns;
 };
-
-/* Makes the coming file, if need be in a folder; or that of this node. */
-gs_status_t gsi_save_make (struct gsi_save *save);
-gs_status_t gsi_save_make_part (struct gsi_save *save);
 
 /* writer.c: writes all pieces, to disk. */
 gs_status_t gsi_save_write (struct gsi_save *save);
@@ -57,5 +89,17 @@ bool gsi_save_come_back (gs_ckpt_t *c);
 /* finish.c. Collective: when the parts of all ranks are on disk, looks how it went, and whether
  * replicas are that; rank 0 has the checksums of all blocks. */
 gs_status_t gsi_save_settle (struct gsi_save *s, const char *caller, gs_stream_t stream);
+
+/* ---- Copies of the arrays, that the writer reads while the program goes on, in stage.c ---- */
+
+/* Has a ring of [room] bytes ready, pinned on GPUs, and a stream of its own there. */
+gs_status_t gsi_stage_prepare (gs_ckpt_t *c, size_t room);
+void gsi_stage_release (gs_ckpt_t *c);
+
+/* From here on [stream] has made what is to be copied. */
+gs_status_t gsi_stage_follow (const gs_ckpt_t *c, gs_stream_t stream);
+
+/* Copies all pieces into the ring, as room comes; what fails, the flow is told. The thread's. */
+void *gsi_stage_all (void *save);
 
 #endif /* GS_CKPT_SAVE_SAVE_H */

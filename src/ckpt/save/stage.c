@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* stage - copies of the arrays. */
-#include "ckpt/save/stage.h"
+#include "ckpt/save/save.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -17,7 +17,7 @@ static const struct gsi_stream_ops *queue_of (const gs_ckpt_t *c)
 
 /* ---- The ring ---- */
 
-static gs_status_t open_on_gpu (struct gsi_staging *g, const gs_ckpt_t *c, size_t room)
+static gs_status_t open_on_gpu (struct gsi_save_staging *g, const gs_ckpt_t *c, size_t room)
 {
     const struct gsi_device *device = gsi_feature_device (c->comm);
     const struct gsi_stream_ops *queue = queue_of (c);
@@ -50,11 +50,11 @@ static void free_ring (gs_ckpt_t *c)
 
 gs_status_t gsi_stage_prepare (gs_ckpt_t *c, size_t room)
 {
-    struct gsi_staging *g = &c->staging;
+    struct gsi_save_staging *g = &c->staging;
     gs_status_t st = GS_OK;
 
     if (g->keep)
-        *g = (struct gsi_staging){.ring = NULL}; /* an old copy may still write there */
+        *g = (struct gsi_save_staging){.ring = NULL}; /* an old copy may still write there */
     if (g->room >= room)
         return GS_OK;
     free_ring (c);
@@ -91,7 +91,7 @@ void gsi_stage_release (gs_ckpt_t *c)
     if (c->staging.stream)
         queue->stream_close (c->staging.stream);
     queue->leave (device, previous);
-    c->staging = (struct gsi_staging){.ring = NULL};
+    c->staging = (struct gsi_save_staging){.ring = NULL};
 }
 
 gs_status_t gsi_stage_follow (const gs_ckpt_t *c, gs_stream_t stream)
@@ -115,7 +115,7 @@ gs_status_t gsi_stage_follow (const gs_ckpt_t *c, gs_stream_t stream)
 struct stager {
     struct gsi_save *save;
     struct gsi_flow *flow;
-    struct gsi_staging *staging;
+    struct gsi_save_staging *staging;
     const struct gsi_stream_ops *queue; /* NULL on hosts */
     int64_t patience_ns;
     uint64_t copied, told; /* bytes that are on their way to the ring, that the writer knows of */
@@ -197,7 +197,7 @@ static gs_status_t stage_piece (void *context, const struct gsi_piece *p)
 
 static gs_status_t stage_all (struct stager *g)
 {
-    gs_status_t st = gsi_pieces_each (&g->save->pieces, stage_piece, g);
+    gs_status_t st = gsi_save_pieces_each (&g->save->pieces, stage_piece, g);
 
     return st ? st : stage_tell (g);
 }

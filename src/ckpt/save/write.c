@@ -16,7 +16,6 @@
 #include "base/thread.h"
 #include "ckpt/folder/lock.h"
 #include "ckpt/save/save.h"
-#include "ckpt/save/stage.h"
 #include "ckpt/folder/store.h"
 #include "feature/consensus.h"
 
@@ -140,13 +139,13 @@ static gs_status_t fail_save (gs_ckpt_t *c, gs_status_t st)
     return gsi_failure_repeat (&failure);
 }
 
-static void report (const struct gsi_save *s)
+static void log_written (const struct gsi_save *s)
 {
     size_t bytes = (size_t) s->c->sealed.file_bytes;
     double seconds = (double) (gsi_now_ns () - s->begin_ns) / 1e9;
 
     for (int n = 0; n < s->c->nodes; n++)
-        bytes += (size_t) s->c->own.part[n].file_bytes;
+        bytes += (size_t) s->c->metadata.part[n].file_bytes;
     if (!s->c->rank)
         gsi_log (GS_LOG_INFO, "ckpt", "step %" PRId64 ": %zu bytes on disk after %.3f s", s->step,
                  bytes, seconds);
@@ -190,7 +189,7 @@ static gs_status_t agree_on_work (const struct order *o)
 }
 
 /* Collective, when all have ended: goes on to the seal, or is [*done]. */
-static gs_status_t go_on (const struct order *o, bool *done)
+static gs_status_t advance_save (const struct order *o, bool *done)
 {
     gs_ckpt_t *c = o->c;
     struct gsi_save *s = c->save;
@@ -201,7 +200,7 @@ static gs_status_t go_on (const struct order *o, bool *done)
         return fail_save (c, st);
     if (*done) {
         gsi_stop_note_write (&c->stop, gsi_now_ns () - s->begin_ns);
-        report (s);
+        log_written (s);
         end_save (c, GS_OK);
         return GS_OK;
     }
@@ -218,7 +217,7 @@ static gs_status_t await_save (const struct order *o)
     gs_status_t st = GS_OK;
 
     while (!done && !st)
-        st = (st = await_all (o)) ? fail_save (o->c, st) : go_on (o, &done);
+        st = (st = await_all (o)) ? fail_save (o->c, st) : advance_save (o, &done);
     return st;
 }
 
@@ -231,12 +230,12 @@ static gs_status_t look_at_save (const struct order *o, bool *done)
     *done = false;
     if (st)
         return fail_save (o->c, st);
-    return all ? go_on (o, done) : GS_OK;
+    return all ? advance_save (o, done) : GS_OK;
 }
 
 /* ---- Its beginning ---- */
 
-gs_status_t gsi_save_make (struct gsi_save *s)
+static gs_status_t make_coming (struct gsi_save *s)
 {
     gs_status_t st = gsi_store_begin (s->c, s->step);
 
@@ -245,7 +244,7 @@ gs_status_t gsi_save_make (struct gsi_save *s)
     return st;
 }
 
-gs_status_t gsi_save_make_part (struct gsi_save *s)
+static gs_status_t make_part_file (struct gsi_save *s)
 {
     return gsi_store_begin_part (s->c, s->step, s->c->coming.told);
 }
@@ -350,11 +349,12 @@ static gs_status_t make_save (const struct order *o, struct gsi_save **out)
     s->step = o->step;
     s->beside = o->mode != NOW;
     s->begin_ns = gsi_now_ns ();
-    s->pieces = (struct gsi_pieces){.c = c,
-                                    .step = o->step,
-                                    .digests = on_gpus ? GS_CKPT_COMPARE_NONE : c->opts.compare,
-                                    .most = c->opts.direct ? GSI_PIECE_DIRECT : GSI_PIECE_BYTES};
-    total = gsi_pieces_total (&s->pieces);
+    s->pieces =
+        (struct gsi_save_pieces){.c = c,
+                                 .step = o->step,
+                                 .digests = on_gpus ? GS_CKPT_COMPARE_NONE : c->opts.compare,
+                                 .most = c->opts.direct ? GSI_PIECE_DIRECT : GSI_PIECE_BYTES};
+    total = gsi_save_pieces_total (&s->pieces);
     room = ring_for (o, total);
     if (room && ((st = gsi_stage_prepare (c, room)) || (st = gsi_stage_follow (c, o->stream))))
         return st;
@@ -378,13 +378,13 @@ static gs_status_t learn_part (const struct order *o)
 }
 
 /* Makes the files that are written to, and tells all ranks which they are. */
-static gs_status_t make_files (const struct order *o)
+static gs_status_t make_coming_files (const struct order *o)
 {
     gs_ckpt_t *c = o->c;
     gs_status_t st;
 
     c->coming.told = 0;
-    begin_work (c->save, c->rank ? NULL : gsi_save_make, c->dir, o->caller);
+    begin_work (c->save, c->rank ? NULL : make_coming, c->dir, o->caller);
     if ((st = await_all (o)))
         return st;
     st = gsi_failure_repeat (&c->save->flow.failure);
@@ -394,7 +394,7 @@ static gs_status_t make_files (const struct order *o)
     if (!c->nodes)
         return GS_OK;
     c->coming.part = 0;
-    begin_work (c->save, c->mine.data ? gsi_save_make_part : NULL, c->save->path.text, o->caller);
+    begin_work (c->save, c->mine.data ? make_part_file : NULL, c->save->path.text, o->caller);
     if ((st = await_all (o)) || (st = agree_on_work (o)))
         return st;
     is_through (c->save);
@@ -433,14 +433,14 @@ static gs_status_t begin_write (const struct order *o)
         c->save = NULL;
         return st;
     }
-    if ((st = make_files (o)))
+    if ((st = make_coming_files (o)))
         return fail_save (c, st);
     start_save (o);
     return GS_OK;
 }
 
 /* All that happens until a write is under way. */
-static gs_status_t carry_out (const struct order *o, bool *begun)
+static gs_status_t begin_order (const struct order *o, bool *begun)
 {
     gs_status_t st = gsi_ckpt_writable (o->c, o->caller);
 
@@ -488,7 +488,7 @@ gs_status_t gsi_save_take (gs_ckpt_t *c, const char *caller)
 /* Those whose folder hung when it was given back; reachable, as leak checkers want it. */
 static _Atomic (struct gsi_save *) left;
 
-static gs_status_t drop (struct gsi_save *s)
+static gs_status_t drop_lock (struct gsi_save *s)
 {
     gsi_lock_drop (s->lock);
     return GS_OK;
@@ -505,7 +505,7 @@ bool gsi_save_drop (const gs_ckpt_t *c)
     s->c = (gs_ckpt_t *) (uintptr_t) c;
     s->lock = c->lock;
     gsi_flow_open (&s->flow, c->dir, NULL, 0, 0);
-    begin_work (s, drop, c->dir, c->client.name);
+    begin_work (s, drop_lock, c->dir, c->client.name);
     if (!is_through (s)) { /* the thread still has it, and nobody else waits for it */
         pthread_detach (s->worker);
         s->left = atomic_load (&left);
@@ -524,7 +524,7 @@ gs_status_t gs_ckpt_write (gs_ckpt_t *ckpt, int64_t step, gs_stream_t stream)
 {
     struct order o = {ckpt, "gs_ckpt_write", step, NOW, stream};
     bool begun;
-    gs_status_t st = carry_out (&o, &begun);
+    gs_status_t st = begin_order (&o, &begun);
 
     return gsi_result (st ? st : await_save (&o));
 }
@@ -537,7 +537,7 @@ gs_status_t gs_ckpt_write_async (gs_ckpt_t *ckpt, int64_t step, int *begun, gs_s
 
     if (ckpt && ckpt->magic == GSI_CKPT_MAGIC && ckpt->opts.lazy)
         o.mode = LAZY;
-    st = carry_out (&o, &yes);
+    st = begin_order (&o, &yes);
     if (begun)
         *begun = yes;
     return gsi_result (st);
@@ -553,13 +553,19 @@ gs_status_t gs_ckpt_staged (gs_ckpt_t *ckpt)
     return gsi_result (st);
 }
 
-/* Collective, with a write under way. */
+/* Collective: until the write that is under way is on disk, or whether it is. */
 static gs_status_t end_write (const struct order *o, bool wait, int64_t *written)
 {
-    int64_t step = o->c->save->step;
+    gs_status_t st = gsi_ckpt_ready (o->c, o->caller);
+    int64_t step;
     bool done = true;
-    gs_status_t st = wait ? await_save (o) : look_at_save (o, &done);
 
+    if (written)
+        *written = -1;
+    if (st || !o->c->save)
+        return st;
+    step = o->c->save->step;
+    st = wait ? await_save (o) : look_at_save (o, &done);
     if (written && !st && done)
         *written = step;
     return st;
@@ -567,20 +573,14 @@ static gs_status_t end_write (const struct order *o, bool wait, int64_t *written
 
 gs_status_t gs_ckpt_test (gs_ckpt_t *ckpt, int64_t *written, gs_stream_t stream)
 {
-    struct order o = {ckpt, "gs_ckpt_test", 0, NOW, stream};
-    gs_status_t st = gsi_ckpt_ready (ckpt, o.caller);
+    const struct order o = {ckpt, "gs_ckpt_test", 0, NOW, stream};
 
-    if (written)
-        *written = -1;
-    return gsi_result (st || !ckpt->save ? st : end_write (&o, false, written));
+    return gsi_result (end_write (&o, false, written));
 }
 
 gs_status_t gs_ckpt_wait (gs_ckpt_t *ckpt, int64_t *written, gs_stream_t stream)
 {
-    struct order o = {ckpt, "gs_ckpt_wait", 0, NOW, stream};
-    gs_status_t st = gsi_ckpt_ready (ckpt, o.caller);
+    const struct order o = {ckpt, "gs_ckpt_wait", 0, NOW, stream};
 
-    if (written)
-        *written = -1;
-    return gsi_result (st || !ckpt->save ? st : end_write (&o, true, written));
+    return gsi_result (end_write (&o, true, written));
 }

@@ -22,14 +22,14 @@ struct writer {
     int fd;
     int direct; /* the same file, past the system's cache; -1: it is not open so */
     char *room; /* [GSI_PIECE_DIRECT] aligned, for it */
-    struct gsi_tally tally;
+    struct gsi_crc_table tally;
     uint64_t pushed, written; /* bytes */
 };
 
 /* ---- The file ---- */
 
 /* Its inode, as it was told; 0: it was not. */
-static uint64_t number_of (const gs_ckpt_t *c)
+static uint64_t inode_of_target (const gs_ckpt_t *c)
 {
     if (c->nodes)
         return c->coming.part;
@@ -41,8 +41,8 @@ static uint64_t number_of (const gs_ckpt_t *c)
 static gs_status_t open_made (const struct gsi_save *s, int flags, int *fd)
 {
     const gs_ckpt_t *c = s->c;
-    uint64_t bytes = c->nodes ? c->own.part[c->node].file_bytes : c->sealed.file_bytes;
-    uint64_t number = number_of (c);
+    uint64_t bytes = c->nodes ? c->metadata.part[c->node].file_bytes : c->sealed.file_bytes;
+    uint64_t number = inode_of_target (c);
     struct stat facts;
     gs_status_t st =
         gsi_file_open (AT_FDCWD, s->path.text, O_WRONLY | O_NONBLOCK | flags, number, fd);
@@ -114,7 +114,7 @@ static const struct gsi_h5_image *image_of (const gs_ckpt_t *c)
 }
 
 /* N.B. File systems in memory take as long for it as for a copy. */
-static gs_status_t reserve_bytes (struct writer *w)
+static gs_status_t reserve_file (struct writer *w)
 {
     const struct gsi_h5_image *image = image_of (w->save->c);
     gs_status_t st = GS_OK;
@@ -137,7 +137,7 @@ static gs_status_t write_own (struct writer *w, const struct gsi_piece *p, const
     uint64_t offset = r->offset + p->offset;
     gs_status_t st;
 
-    gsi_tally_add (&w->tally, r->first, r->bytes, p->offset, data, p->bytes);
+    gsi_crc_table_add (&w->tally, r->first, r->bytes, p->offset, data, p->bytes);
     st = w->direct >= 0 ? write_direct (w, data, p->bytes, offset)
                         : gsi_file_write (w->fd, w->save->path.text, data, p->bytes, offset);
     w->written += p->bytes;
@@ -148,7 +148,7 @@ static gs_status_t write_own (struct writer *w, const struct gsi_piece *p, const
     return st;
 }
 
-static gs_status_t write_piece (void *context, const struct gsi_piece *p)
+static gs_status_t write_save_piece (void *context, const struct gsi_piece *p)
 {
     struct writer *w = context;
     struct gsi_flow *flow = &w->save->flow;
@@ -169,7 +169,7 @@ static gs_status_t write_piece (void *context, const struct gsi_piece *p)
     if (gsi_flow_closed (flow))
         return GS_ERR_STATE; /* the system kept us, and the array may be gone */
     if (a->kind == GSI_CKPT_REPLICATED && w->save->pieces.digests != GS_CKPT_COMPARE_NONE)
-        c->digest[p->array] += gsi_pieces_digest (&w->save->pieces, p, data);
+        c->digest[p->array] += gsi_save_pieces_digest (&w->save->pieces, p, data);
     gsi_flow_take (flow, p->pos + p->bytes);
     return GS_OK;
 }
@@ -182,9 +182,9 @@ static gs_status_t write_pieces (struct writer *w)
     if (st)
         return st;
     memset (c->digest, 0, (size_t) c->arrays * sizeof (*c->digest));
-    gsi_tally_begin (&w->tally, c->raw, c->own.blocks);
-    st = gsi_pieces_each (&w->save->pieces, write_piece, w);
-    gsi_tally_end (&w->tally);
+    gsi_crc_table_begin (&w->tally, c->raw, c->metadata.blocks);
+    st = gsi_save_pieces_each (&w->save->pieces, write_save_piece, w);
+    gsi_crc_table_end (&w->tally);
     if (!st && w->fd >= 0 && fdatasync (w->fd))
         st = gsi_file_fail (w->save->path.text, "fdatasync");
     return st;
@@ -202,7 +202,7 @@ static gs_status_t sync_name (const struct gsi_save *s)
 /* Whether this rank's node has any data. */
 static bool has_file (const gs_ckpt_t *c)
 {
-    return !c->nodes || c->own.part[c->node].file_bytes;
+    return !c->nodes || c->metadata.part[c->node].file_bytes;
 }
 
 /* N.B. A failed sync is final: the pages that it could not write count as clean from then on. */
@@ -217,7 +217,7 @@ gs_status_t gsi_save_write (struct gsi_save *s)
     }
     if ((st = open_made (s, 0, &w.fd)))
         return st;
-    if (!(st = reserve_bytes (&w)))
+    if (!(st = reserve_file (&w)))
         st = write_pieces (&w);
     if (w.direct >= 0 && close (w.direct) && !st)
         st = gsi_file_fail (s->path.text, "close");

@@ -10,10 +10,9 @@
 
 #include "unit/alone.h"
 #include "base/crc32c.h"
-#include "ckpt/format/flatten.h"
+#include "ckpt/format/reader.h"
 #include "ckpt/format/h5.h"
 #include "ckpt/format/trailer.h"
-#include "ckpt/format/reader.h"
 
 #define CELLS 5000
 
@@ -118,7 +117,7 @@ static void make (gs_ckpt_layout_t layout)
     unit_ok (gs_ckpt_write (plan, 42, NULL));
     for (int i = 0; i < victims; i++)
         read_file (&victim[i]);
-    unit_ok (gsi_h5_look (victim[0].path, &facts));
+    unit_ok (gsi_h5_list (victim[0].path, &facts));
     ck_assert_uint_eq (facts.sets, by_node ? 11 : 9);
     ck_assert_int_eq (facts.grid.dims, 2);
 }
@@ -151,7 +150,7 @@ static bool same_set (const struct gsi_h5_set *a, const struct gsi_h5_set *b)
 static bool same_facts (void)
 {
     struct gsi_h5_file now;
-    bool same = !gsi_h5_look (victim[0].path, &now) && now.sets == facts.sets &&
+    bool same = !gsi_h5_list (victim[0].path, &now) && now.sets == facts.sets &&
                 !memcmp (&now.grid, &facts.grid, sizeof (facts.grid));
 
     for (size_t i = 0; i < facts.sets && same; i++)
@@ -262,14 +261,15 @@ END_TEST
 /* The seal is made anew, so that only the version is different. */
 START_TEST (later_version)
 {
-    struct gsi_seal *seal;
+    struct gsi_trailer *seal;
     unsigned char *end;
 
     make (GS_CKPT_LAYOUT_SINGLE);
     end = victim->whole + victim->bytes;
-    seal = (struct gsi_seal *) (void *) (end - GSI_SEAL_BYTES);
+    seal = (struct gsi_trailer *) (void *) (end - GSI_TRAILER_BYTES);
     seal->version++;
-    *(uint64_t *) (void *) (end - 8) = gsi_crc32c (0, end - GSI_SEAL_BYTES, GSI_SEAL_BYTES - 8);
+    *(uint64_t *) (void *) (end - 8) =
+        gsi_crc32c (0, end - GSI_TRAILER_BYTES, GSI_TRAILER_BYTES - 8);
     write_file (victim, victim->whole, victim->bytes);
     unit_fails (gs_ckpt_read (plan, 42, NULL, NULL), GS_ERR_UNSUPPORTED, victim->path, "format 2",
                 "use a later one");
@@ -292,23 +292,23 @@ static void put (const struct victim *v, uint64_t offset, uint64_t word)
     memcpy (v->whole + offset, &word, sizeof (word));
 }
 
-static struct gsi_seal seal_of (const struct victim *v)
+static struct gsi_trailer seal_of (const struct victim *v)
 {
-    struct gsi_seal seal;
+    struct gsi_trailer seal;
 
-    memcpy (&seal, v->whole + v->bytes - GSI_SEAL_BYTES, sizeof (seal));
+    memcpy (&seal, v->whole + v->bytes - GSI_TRAILER_BYTES, sizeof (seal));
     return seal;
 }
 
 /* The checksums of an index anew. What it says may be out of it: then there is none. */
 static void reseal (const struct victim *v)
 {
-    unsigned char *end = v->whole + v->bytes - GSI_SEAL_BYTES;
-    struct gsi_seal seal = seal_of (v);
+    unsigned char *end = v->whole + v->bytes - GSI_TRAILER_BYTES;
+    struct gsi_trailer seal = seal_of (v);
     size_t map = seal.regions * (GSI_MAP_HEAD + 2 * seal.map_dims) * 8;
 
     for (uint64_t b = 0; b < seal.blocks; b++) {
-        uint64_t row = seal.table_offset + b * sizeof (struct gsi_seal_block);
+        uint64_t row = seal.table_offset + b * sizeof (struct gsi_trailer_block);
         uint64_t offset = get (v, row), bytes = get (v, row + 8);
         if (offset == seal.parts_offset || offset == seal.map_offset)
             put (v, row + 16, gsi_crc32c (0, v->whole + offset, bytes));
@@ -318,9 +318,9 @@ static void reseal (const struct victim *v)
     if (map <= v->bytes - seal.map_offset)
         seal.map_crc = gsi_crc32c (0, v->whole + seal.map_offset, map);
     seal.table_crc = gsi_crc32c (0, v->whole + seal.table_offset,
-                                 seal.blocks * sizeof (struct gsi_seal_block));
+                                 seal.blocks * sizeof (struct gsi_trailer_block));
     memcpy (end, &seal, sizeof (seal));
-    put (v, v->bytes - 8, gsi_crc32c (0, end, GSI_SEAL_BYTES - 8));
+    put (v, v->bytes - 8, gsi_crc32c (0, end, GSI_TRAILER_BYTES - 8));
 }
 
 /* The word of the index at [offset] becomes [value]. */
@@ -350,11 +350,11 @@ static void forge (uint64_t offset, uint64_t value, const char *what)
 
 static void forge_seal (size_t at, uint64_t value, const char *what)
 {
-    forge (victim->bytes - GSI_SEAL_BYTES + at, value, what);
+    forge (victim->bytes - GSI_TRAILER_BYTES + at, value, what);
 }
 
 /* A row of the map. */
-static void forge_box (uint64_t row, const struct gsi_seal *seal)
+static void forge_box (uint64_t row, const struct gsi_trailer *seal)
 {
     uint64_t extent = row + 8 * (GSI_MAP_HEAD + seal->map_dims), is = get (victim, extent);
 
@@ -367,7 +367,7 @@ static void forge_box (uint64_t row, const struct gsi_seal *seal)
 
 START_TEST (forged)
 {
-    struct gsi_seal seal;
+    struct gsi_trailer seal;
     uint64_t part, bytes;
 
     make (GS_CKPT_LAYOUT_NODE);
@@ -380,11 +380,11 @@ START_TEST (forged)
     forge (part + 8, UINT64_MAX, "a part's image without end");
     forge (part + 8, bytes + 1, "a part's image longer than it");
     forge (part, UINT64_MAX, "a part without end");
-    forge_seal (offsetof (struct gsi_seal, parts), (UINT64_C (1) << 61) + 1, "endless parts");
-    forge_seal (offsetof (struct gsi_seal, regions), (UINT64_C (1) << 60) + seal.regions,
+    forge_seal (offsetof (struct gsi_trailer, parts), (UINT64_C (1) << 61) + 1, "endless parts");
+    forge_seal (offsetof (struct gsi_trailer, regions), (UINT64_C (1) << 60) + seal.regions,
                 "endless regions");
-    forge_seal (offsetof (struct gsi_seal, regions), seal.regions - 1, "a region too few");
-    forge_seal (offsetof (struct gsi_seal, map_dims), 0, "boxes of no dimension");
+    forge_seal (offsetof (struct gsi_trailer, regions), seal.regions - 1, "a region too few");
+    forge_seal (offsetof (struct gsi_trailer, map_dims), 0, "boxes of no dimension");
     for (uint64_t r = 0; r < seal.regions; r++)
         forge_box (seal.map_offset + r * 8 * (GSI_MAP_HEAD + 2 * seal.map_dims), &seal);
     clean ();

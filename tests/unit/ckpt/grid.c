@@ -7,9 +7,8 @@
 #include <math.h>
 
 #include "unit/alone.h"
-#include "ckpt/format/flatten.h"
+#include "ckpt/format/reader.h"
 #include "ckpt/format/skeleton.h"
-#include "ckpt/format/scratch.h"
 
 static const size_t none[4];
 static const double quarter[] = {0.25, 0.25, 0.25};
@@ -53,7 +52,7 @@ static struct gsi_h5_file save (void)
     unit_ok (gs_ckpt_commit (plan));
     unit_ok (gs_ckpt_write (plan, 1, NULL));
     unit_ok (gs_ckpt_read (plan, 1, NULL, NULL));
-    unit_ok (gsi_h5_look (path, &file));
+    unit_ok (gsi_h5_list (path, &file));
     return file;
 }
 
@@ -182,11 +181,11 @@ START_TEST (nodes)
     snprintf (index, sizeof (index), "%s/index.h5", top);
     snprintf (part, sizeof (part), "%s/part-0000.h5", top);
     unit_ok (gsi_flatten (index, path, false));
-    unit_ok (gsi_h5_look (part, &file));
+    unit_ok (gsi_h5_list (part, &file));
     ck_assert_int_eq (file.grid.dims, 0);
     gsi_h5_file_clear (&file);
     for (int i = 0; i < 2; i++) {
-        unit_ok (gsi_h5_look (i ? path : index, &file));
+        unit_ok (gsi_h5_list (i ? path : index, &file));
         ck_assert_int_eq (file.grid.dims, 3);
         ck_assert (!memcmp (file.grid.origin, origin, sizeof (origin)));
         ck_assert_int_eq (find (&file, "/sharded/a/b")->place, GSI_H5_POINTS);
@@ -267,9 +266,9 @@ START_TEST (strangers)
         unit_ok (gsi_scratch_open (GSI_SCRATCH_MEMORY, folder, &scratch));
         unit_ok (gsi_h5_lay_out (&scratch, set, 3, &grid, &image));
         gsi_scratch_close (&scratch);
-        unit_ok (gsi_image_create (&image, AT_FDCWD, path, &fd));
+        unit_ok (gsi_skeleton_create (&image, AT_FDCWD, path, &fd));
         close (fd);
-        unit_ok (gsi_h5_look (path, &file));
+        unit_ok (gsi_h5_list (path, &file));
         ck_assert_uint_eq (file.sets, 1);
         ck_assert_str_eq (file.set[0].path, own);
         ck_assert_uint_eq (file.set[0].offset, set[1].offset);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* scratch - a layout is the same wherever its file was, takes no room, and leaves nothing. */
-#include "ckpt/format/scratch.h"
+#include "ckpt/format/skeleton.h"
 
 #include <dirent.h>
 #include <sys/stat.h>
