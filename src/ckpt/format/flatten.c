@@ -41,66 +41,36 @@ static gs_status_t flatten_no_memory (const struct flatten *f)
     return gsi_fail (GS_ERR_NOMEM, "%s: out of memory", f->path);
 }
 
-static gs_status_t flatten_damaged (const struct flatten *f, const struct gsi_h5_set *set)
-{
-    return gsi_fail (GS_ERR_FORMAT, "%s: its parts have not all of %s, or more than that",
-                     f->source.path, set->path);
-}
-
 /* ---- What there is ---- */
 
-/* The regions of array [k]: adds up their bytes; the first of them, or none. */
-static const struct gsi_region *first_of (const struct gsi_reader *s, size_t k, uint64_t *bytes)
+static int by_header (const void *a, const void *b)
 {
-    const struct gsi_region *first = NULL;
+    const struct gsi_h5_set *x = *(const struct gsi_h5_set *const *) a,
+                            *y = *(const struct gsi_h5_set *const *) b;
 
-    *bytes = 0;
-    for (uint64_t i = 0; i < s->seal.regions; i++)
-        if (s->region[i].array == k) {
-            first = first ? first : &s->region[i];
-            *bytes += s->region[i].bytes;
-        }
-    return first;
+    return (x->header > y->header) - (x->header < y->header);
 }
 
-/* Before the first that HDF5 has made later: what has no elements is in no region. */
-static void insert_in_order (struct flatten *f, size_t number, struct gsi_h5_set *set)
-{
-    size_t at = 0;
-
-    while (at < number && f->order[at]->header < set->header)
-        at++;
-    memmove (&f->order[at + 1], &f->order[at], (number - at) * sizeof (*f->order));
-    f->order[at] = set;
-}
-
-/* The order in which arrays were added, as far as it can be seen, and whether all are there. */
+/* The order in which arrays were added, which is that of their headers; and whether all of each
+ * is there. */
 static gs_status_t find_order (struct flatten *f)
 {
     const struct gsi_reader *s = &f->source;
-    size_t number = 0;
-    uint64_t bytes;
 
-    for (uint64_t i = 0; i < s->seal.regions; i++) {
-        size_t k = (size_t) s->region[i].array;
-        if (i && s->region[i - 1].array == k)
-            continue;
-        if (k >= f->source.arrays)
+    for (uint64_t i = 0; i < s->seal.regions; i++)
+        if (s->region[i].array >= s->arrays)
             return gsi_fail (GS_ERR_FORMAT, "%s: its map names an array that it has not",
                              s->path);
-        if (first_of (s, k, &bytes) != &s->region[i])
-            continue;
-        if (bytes != gsi_h5_bytes (f->source.array[k]))
-            return flatten_damaged (f, f->source.array[k]);
-        f->order[number++] = f->source.array[k];
+    for (size_t k = 0; k < s->arrays; k++) {
+        uint64_t bytes = 0;
+        for (uint64_t i = 0; i < s->seal.regions; i++)
+            bytes += s->region[i].array == k ? s->region[i].bytes : 0;
+        if (bytes != gsi_h5_bytes (s->array[k]))
+            return gsi_fail (GS_ERR_FORMAT, "%s: its parts have not all of %s, or more than that",
+                             s->path, s->array[k]->path);
+        f->order[k] = s->array[k];
     }
-    for (size_t k = 0; k < f->source.arrays; k++) {
-        if (first_of (s, k, &bytes))
-            continue;
-        if (gsi_h5_bytes (f->source.array[k]))
-            return flatten_damaged (f, f->source.array[k]);
-        insert_in_order (f, number++, f->source.array[k]);
-    }
+    qsort (f->order, s->arrays, sizeof (*f->order), by_header);
     return GS_OK;
 }
 
