@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* scratch - a layout is the same wherever its file was, takes no room, and leaves nothing. */
+/* skeleton - a layout is the same wherever its file was, takes no room, and leaves nothing. */
 #include "ckpt/format/skeleton.h"
 
 #include <dirent.h>
@@ -109,4 +109,4 @@ START_TEST (nowhere)
 }
 END_TEST
 
-UNIT_SUITE ("scratch", 60, places, huge, nowhere)
+UNIT_SUITE ("skeleton", 60, places, huge, nowhere)

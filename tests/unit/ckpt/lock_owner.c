@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* holder - what a lock says is read as it was written, and judged by who is asked. */
+/* lock_owner - what a lock says is read as it was written, and judged by who is asked. */
 #include "ckpt/folder/lock_owner.h"
 
 #include <signal.h>
@@ -255,5 +255,5 @@ START_TEST (processes)
 }
 END_TEST
 
-UNIT_SUITE ("holder", 30, round_trip, longest, foreign_text, description, steps, one_namespace,
-            judgement, processes)
+UNIT_SUITE ("lock_owner", 30, round_trip, longest, foreign_text, description, steps,
+            one_namespace, judgement, processes)
