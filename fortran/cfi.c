@@ -3,8 +3,8 @@
  * cfi - Fortran arrays of any type and rank: address, count and dtype from the C descriptor.
  *
  * An array that is not plain memory of a known type is refused by name, never copied. Each
- * collective is called by the procedure of gradsync_array.f90 that has its name, and makes the
- * call while the descriptor is its argument: no address is kept.
+ * collective is called by procedures that calls.def names, and makes the call while the
+ * descriptor is its argument: no address is kept.
  */
 #include <ISO_Fortran_binding.h>
 #include <inttypes.h>
@@ -98,6 +98,13 @@ static enum family family_of (const CFI_cdesc_t *array)
 bool gsi_fortran_is_logical (const CFI_cdesc_t *array)
 {
     return family_of (array) == LOGICAL;
+}
+
+int64_t gsi_fortran_integer_at (const CFI_cdesc_t *list, int i)
+{
+    const char *at = (const char *) list->base_addr + (ptrdiff_t) i * list->dim[0].sm;
+
+    return list->elem_len == sizeof (int32_t) ? *(const int32_t *) at : *(const int64_t *) at;
 }
 
 /* Says what the array is, and what to pass instead. */
@@ -496,25 +503,32 @@ static gs_status_t check_pointer (int index, const struct gsi_fortran_gradient *
                      needed ? needed->name : "of no kind", gradient->dims);
 }
 
-gs_status_t gsi_fortran_point (gs_status_t st, int index,
-                               const struct gsi_fortran_gradient *gradient, CFI_cdesc_t *p)
+gs_status_t gsi_fortran_reducer_grad (int64_t reducer, int index, CFI_cdesc_t *p)
 {
     static double nothing[2]; /* where gradients without elements are */
+    const struct gsi_fortran_gradients *gradients;
+    const struct gsi_fortran_gradient *gradient;
     CFI_CDESC_T (GS_REDUCER_DIMS_MAX) space;
     CFI_cdesc_t *target = (CFI_cdesc_t *) &space;
     CFI_index_t extents[GS_REDUCER_DIMS_MAX], lower[GS_REDUCER_DIMS_MAX];
-    void *address = gradient->address ? gradient->address : nothing;
+    void *thing, *address;
+    gs_status_t st;
     int rc;
 
     CFI_setpointer (p, NULL, NULL);
-    if (st != GS_OK || (st = check_pointer (index, gradient, p)) != GS_OK)
+    st = gsi_fortran_handle_find (reducer, GSI_FORTRAN_REDUCER, "gs_reducer_grad", &thing);
+    if (st != GS_OK || (st = gs_reducer_grad (thing, index, &address)) != GS_OK)
+        return st;
+    gradients = gsi_fortran_handle_more (reducer);
+    gradient = &gradients->list[index];
+    if ((st = check_pointer (index, gradient, p)) != GS_OK)
         return st;
     for (int i = 0; i < gradient->dims; i++) {
         extents[i] = (CFI_index_t) gradient->shape[i];
         lower[i] = (CFI_index_t) gradient->lower[i];
     }
-    rc = CFI_establish (target, address, CFI_attribute_other, p->type, p->elem_len, p->rank,
-                        extents);
+    rc = CFI_establish (target, address ? address : nothing, CFI_attribute_other, p->type,
+                        p->elem_len, p->rank, extents);
     if (rc == CFI_SUCCESS)
         rc = CFI_setpointer (p, target, p->rank ? lower : NULL);
     if (rc != CFI_SUCCESS)

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 
 #include "base/status.h"
-#include "fortran/cfi_gather.h"
+#include "fortran/cfi.h"
 #include "fortran/cfi_read.h"
 #include "fortran/handle.h"
 
@@ -218,8 +218,7 @@ static gs_status_t read_list (const char *call, const char *name, const CFI_cdes
     if (!(*scaled = calloc ((size_t) length, sizeof (**scaled))))
         return gsi_fail (GS_ERR_NOMEM, "%s: out of memory", call);
     for (int i = 0; i < length; i++) {
-        int64_t value =
-            *(const int64_t *) ((const char *) list->base_addr + (ptrdiff_t) i * list->dim[0].sm);
+        int64_t value = gsi_fortran_integer_at (list, i);
         if (value < 0 || __builtin_mul_overflow ((size_t) value, slice, &(*scaled)[i]))
             return gsi_fail (GS_ERR_ARG, "%s: %s(%d) is %" PRId64 ": %s", call, name, i + 1,
                              value,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* cfi_read - array arguments as memory: what cfi.c and cfi_gather.c share. */
+/* cfi_read - array arguments as memory: what the files cfi share. */
 #ifndef GS_FORTRAN_CFI_READ_H
 #define GS_FORTRAN_CFI_READ_H
 
@@ -7,6 +7,7 @@
 #include <stdbool.h>
 
 #include "fortran/cfi.h"
+#include "fortran/kept.h"
 
 /* An array argument as it came in. */
 struct gsi_fortran_argument {
@@ -53,6 +54,17 @@ gs_status_t gsi_fortran_read (const struct gsi_fortran_args *args,
 gs_status_t gsi_fortran_start (struct gsi_fortran_args *args,
                                const struct gsi_fortran_argument *a, gs_comm_t **comm,
                                struct gsi_fortran_memory *memory);
+
+/* Element [i] of a list of integers of 32 or 64 bits. */
+int64_t gsi_fortran_integer_at (const CFI_cdesc_t *list, int i);
+
+/*
+ * For [call], which adds an array that a reducer or plan keeps: fills [gradient] with what
+ * [array] is, but for its bounds, which do not come along with it. No address is kept here.
+ */
+gs_status_t gsi_fortran_describe (struct gsi_fortran_args *args, const char *call,
+                                  const CFI_cdesc_t *array, int is_open,
+                                  struct gsi_fortran_gradient *gradient);
 
 /* Reads an array that must have [ranks] times what [part] has, and be of the same type. */
 gs_status_t gsi_fortran_read_times (const struct gsi_fortran_args *args,

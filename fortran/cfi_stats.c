@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* cfi_stats - statistics and comparisons on Fortran arrays of any type and rank. */
-#include "fortran/cfi_stats.h"
+#include "fortran/cfi.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

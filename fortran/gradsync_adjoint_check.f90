@@ -4,11 +4,9 @@
 !
 ! The contract is that of gs_adjoint_check in gradsync_adjoint.h.
 module gradsync_adjoint_check
-  use, intrinsic :: iso_c_binding, only: c_double, c_f_pointer, c_funloc, c_int, c_int32_t, &
-    c_int64_t, c_loc, c_ptr, c_sizeof
-  use gradsync_c_adjoint, only: c_adjoint_check, c_adjoint_opts
-  use gradsync_c_gather, only: c_check_list
-  use gradsync_support, only: begin, conclude, text_to_c
+  use, intrinsic :: iso_c_binding
+  use gradsync_c
+  use gradsync_support
   use gradsync_types, only: gs_adjoint_result, gs_comm, GS_OK
   implicit none
   private
@@ -88,9 +86,10 @@ contains
     if (present(context)) box%context => context
     box%nx = nx
     box%ny = ny
-    st = begin(comm, 'gs_adjoint_check', 'nx', nx, address)
-    if (st == GS_OK) st = begin(comm, 'gs_adjoint_check', 'ny', ny, address)
-    if (st == GS_OK .and. present(x)) st = c_check_list(text_to_c('gs_adjoint_check'), &
+    address = find(comm, 'gs_adjoint_check', st)
+    if (st == GS_OK) st = f_check_amount(text_to_c('gs_adjoint_check'), text_to_c('nx'), nx)
+    if (st == GS_OK) st = f_check_amount(text_to_c('gs_adjoint_check'), text_to_c('ny'), ny)
+    if (st == GS_OK .and. present(x)) st = f_check_list(text_to_c('gs_adjoint_check'), &
       text_to_c('x'), size(x, kind=c_int64_t), nx, 0_c_int64_t)
     if (st == GS_OK) &
       st = c_adjoint_check(address, c_funloc(call_forward), c_funloc(call_backward), c_loc(box), &

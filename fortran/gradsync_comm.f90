@@ -10,24 +10,17 @@
 ! Give optional arguments by keyword. Functions do not stop: with a communicator that was
 ! destroyed or never created they return -1, '' or c_null_ptr, and gs_last_error says why.
 module gradsync_comm
-  use, intrinsic :: iso_c_binding, only: c_associated, c_char, c_f_pointer, c_funloc, c_int, &
-    c_int64_t, c_intptr_t, c_loc, c_null_funptr, c_null_ptr, c_ptr, c_size_t, c_sizeof
+  use, intrinsic :: iso_c_binding
   use gradsync_c
-  use gradsync_support, only: conclude, find, settle, stream_or_default, text_from_c, text_to_c
-  use gradsync_types, only: gs_comm, gs_comm_times, gs_setting, &
-    gs_unique_id, handle_of_comm, GS_OK
+  use gradsync_support
+  use gradsync_types
   implicit none
   private
 
   public :: gs_status_string, gs_last_error, gs_version
-  public :: gs_setting_get, gs_build_info, gs_log_f, gs_log_set_sink
-  public :: gs_dtype_size
+  public :: gs_setting_get, gs_build_info, gs_log_f, gs_log_set_sink, gs_dtype_size
   public :: gs_comm_create, gs_unique_id_get, gs_comm_create_from_id, gs_comm_from_mpi
-  public :: gs_comm_destroy, gs_comm_abort, gs_comm_check, gs_comm_wait
-  public :: gs_comm_rank, gs_comm_size, gs_comm_local_rank, gs_comm_local_size
-  public :: gs_comm_node, gs_comm_nodes, gs_comm_device
-  public :: gs_comm_transport, gs_comm_host_of, gs_comm_name
-  public :: gs_comm_get_times, gs_comm_c_ptr
+  public :: gs_comm_split_grid, gs_comm_get_times, gs_comm_get_traffic, gs_comm_c_ptr
 
   ! Makes a communicator of the ranks of an MPI communicator: the Fortran integer of module
   ! mpi and mpif.h here, type(MPI_Comm) with module gradsync_mpi. See gs_comm_from_mpi_fint.
@@ -153,7 +146,7 @@ contains
     integer(c_int) :: st
 
     call set_options(opts, c_name, name, transport, device, timeout_ms, boot_timeout_ms)
-    st = c_handle_open(KIND_COMM, handle)
+    st = f_handle_open(KIND_COMM, handle)
     if (st == GS_OK) then
       st = c_comm_create(opts, address)
       call settle(comm, handle, st, address)
@@ -188,7 +181,7 @@ contains
     integer(c_int) :: st
 
     call set_options(opts, c_name, name, transport, device, timeout_ms, boot_timeout_ms)
-    st = c_handle_open(KIND_COMM, handle)
+    st = f_handle_open(KIND_COMM, handle)
     if (st == GS_OK) then
       st = c_comm_create_from_id(id, rank, size, opts, address)
       call settle(comm, handle, st, address)
@@ -213,7 +206,7 @@ contains
     integer(c_int) :: st
 
     call set_options(opts, c_name, name, transport, device, timeout_ms, boot_timeout_ms)
-    st = c_handle_open(KIND_COMM, handle)
+    st = f_handle_open(KIND_COMM, handle)
     if (st == GS_OK) then
       st = c_comm_from_mpi_fint(mpi_comm, opts, address)
       call settle(comm, handle, st, address)
@@ -239,147 +232,6 @@ contains
     if (present(boot_timeout_ms)) opts%boot_timeout_ms = boot_timeout_ms
   end subroutine set_options
 
-  ! Ends a communicator. Collective, unless it was aborted or has timed out. It is ended for
-  ! all copies of [comm]; one that was never created is ignored. With GS_ERR_STATE it is refused,
-  ! and nothing ends.
-  subroutine gs_comm_destroy(comm, stat, errmsg)
-    type(gs_comm), intent(in) :: comm
-    integer(c_int), intent(out), optional :: stat
-    character(*), intent(inout), optional :: errmsg
-    type(c_ptr) :: address
-    integer(c_int64_t) :: handle
-    integer(c_int) :: st
-
-    handle = handle_of_comm(comm)
-    st = c_handle_take(handle, KIND_COMM, text_to_c('gs_comm_destroy'), address)
-    if (c_associated(address)) st = c_handle_close(handle, address, c_comm_destroy(address))
-    call conclude(st, stat, errmsg)
-  end subroutine gs_comm_destroy
-
-  ! Declares the communicator dead on this rank, without waiting.
-  subroutine gs_comm_abort(comm, stat, errmsg)
-    type(gs_comm), intent(in) :: comm
-    integer(c_int), intent(out), optional :: stat
-    character(*), intent(inout), optional :: errmsg
-    type(c_ptr) :: address
-    integer(c_int) :: st
-
-    address = find(comm, 'gs_comm_abort', st)
-    if (st == GS_OK) st = c_comm_abort(address)
-    call conclude(st, stat, errmsg)
-  end subroutine gs_comm_abort
-
-  ! Asks, without waiting, whether something failed after a call had returned.
-  subroutine gs_comm_check(comm, stat, errmsg)
-    type(gs_comm), intent(in) :: comm
-    integer(c_int), intent(out), optional :: stat
-    character(*), intent(inout), optional :: errmsg
-    type(c_ptr) :: address
-    integer(c_int) :: st
-
-    address = find(comm, 'gs_comm_check', st)
-    if (st == GS_OK) st = c_comm_check(address)
-    call conclude(st, stat, errmsg)
-  end subroutine gs_comm_check
-
-  ! Waits on the host until the work queued on [stream] is done.
-  subroutine gs_comm_wait(comm, stream, stat, errmsg)
-    type(gs_comm), intent(in) :: comm
-    integer(c_intptr_t), intent(in), optional :: stream
-    integer(c_int), intent(out), optional :: stat
-    character(*), intent(inout), optional :: errmsg
-    type(c_ptr) :: address
-    integer(c_int) :: st
-
-    address = find(comm, 'gs_comm_wait', st)
-    if (st == GS_OK) st = c_comm_wait(address, stream_or_default(stream))
-    call conclude(st, stat, errmsg)
-  end subroutine gs_comm_wait
-
-  ! The rank of this process, from 0.
-  function gs_comm_rank(comm) result(rank)
-    type(gs_comm), intent(in) :: comm
-    integer(c_int) :: rank
-
-    rank = ask(comm, 'gs_comm_rank', c_comm_rank)
-  end function gs_comm_rank
-
-  ! The number of ranks.
-  function gs_comm_size(comm) result(size)
-    type(gs_comm), intent(in) :: comm
-    integer(c_int) :: size
-
-    size = ask(comm, 'gs_comm_size', c_comm_size)
-  end function gs_comm_size
-
-  ! The rank among those of the same node, from 0.
-  function gs_comm_local_rank(comm) result(rank)
-    type(gs_comm), intent(in) :: comm
-    integer(c_int) :: rank
-
-    rank = ask(comm, 'gs_comm_local_rank', c_comm_local_rank)
-  end function gs_comm_local_rank
-
-  ! The number of ranks on this node.
-  function gs_comm_local_size(comm) result(size)
-    type(gs_comm), intent(in) :: comm
-    integer(c_int) :: size
-
-    size = ask(comm, 'gs_comm_local_size', c_comm_local_size)
-  end function gs_comm_local_size
-
-  ! The index of this node, from 0.
-  function gs_comm_node(comm) result(node)
-    type(gs_comm), intent(in) :: comm
-    integer(c_int) :: node
-
-    node = ask(comm, 'gs_comm_node', c_comm_node)
-  end function gs_comm_node
-
-  ! The number of nodes.
-  function gs_comm_nodes(comm) result(nodes)
-    type(gs_comm), intent(in) :: comm
-    integer(c_int) :: nodes
-
-    nodes = ask(comm, 'gs_comm_nodes', c_comm_nodes)
-  end function gs_comm_nodes
-
-  ! The ordinal of this rank's GPU, or GS_DEVICE_HOST.
-  function gs_comm_device(comm) result(device)
-    type(gs_comm), intent(in) :: comm
-    integer(c_int) :: device
-
-    device = ask(comm, 'gs_comm_device', c_comm_device)
-  end function gs_comm_device
-
-  ! 'self', 'mpi' or 'nccl'.
-  function gs_comm_transport(comm) result(transport)
-    type(gs_comm), intent(in) :: comm
-    character(:), allocatable :: transport
-
-    transport = ask_text(comm, 'gs_comm_transport', c_comm_transport)
-  end function gs_comm_transport
-
-  ! The name of the node of any [rank]; '' if it is out of range.
-  function gs_comm_host_of(comm, rank) result(host)
-    type(gs_comm), intent(in) :: comm
-    integer(c_int), intent(in) :: rank
-    character(:), allocatable :: host
-    type(c_ptr) :: address
-
-    host = ''
-    address = find(comm, 'gs_comm_host_of')
-    if (c_associated(address)) host = text_from_c(c_comm_host_of(address, rank))
-  end function gs_comm_host_of
-
-  ! The name given to the create.
-  function gs_comm_name(comm) result(name)
-    type(gs_comm), intent(in) :: comm
-    character(:), allocatable :: name
-
-    name = ask_text(comm, 'gs_comm_name', c_comm_name)
-  end function gs_comm_name
-
   ! Tells how long the phases of the create took.
   subroutine gs_comm_get_times(comm, times, stat, errmsg)
     type(gs_comm), intent(in) :: comm
@@ -402,31 +254,58 @@ contains
     type(gs_comm), intent(in) :: comm
     type(c_ptr) :: address
 
-    address = find(comm, 'gs_comm_c_ptr')
+    address = found(comm, 'gs_comm_c_ptr')
   end function gs_comm_c_ptr
 
-  function ask(comm, call, getter) result(answer)
+  ! Places the ranks in a grid of [rows] and [columns], 0 for what fits, and makes groups of
+  ! its rows and its columns: those that all ranks give. Collective over [comm].
+  subroutine gs_comm_split_grid(comm, rows, columns, row, column, stat, errmsg)
     type(gs_comm), intent(in) :: comm
-    character(*), intent(in) :: call
-    procedure(c_int_getter) :: getter
-    integer(c_int) :: answer
-    type(c_ptr) :: address
+    integer(c_int), intent(in) :: rows, columns
+    type(gs_comm), intent(out), optional :: row, column
+    integer(c_int), intent(out), optional :: stat
+    character(*), intent(inout), optional :: errmsg
+    type(c_ptr), allocatable :: of_row, of_column ! not allocated it counts as not present
+    type(c_ptr) :: parent
+    integer(c_int64_t) :: handle(2)
+    integer(c_int) :: st
 
-    answer = -1
-    address = find(comm, call)
-    if (c_associated(address)) answer = getter(address)
-  end function ask
+    if (present(row)) of_row = c_null_ptr
+    if (present(column)) of_column = c_null_ptr
+    parent = find(comm, 'gs_comm_split_grid', st)
+    if (st == GS_OK) st = f_handle_open(KIND_COMM, handle(1))
+    if (st == GS_OK) then
+      st = f_handle_open(KIND_COMM, handle(2))
+      if (st /= GS_OK) call f_comm_keep(handle(1), st, c_null_ptr)
+    end if
+    if (st == GS_OK) then
+      st = c_comm_split_grid(parent, rows, columns, of_row, of_column)
+      call settle(row, handle(1), st, of_row)
+      call settle(column, handle(2), st, of_column)
+    end if
+    call conclude(st, stat, errmsg)
+  end subroutine gs_comm_split_grid
 
-  function ask_text(comm, call, getter) result(answer)
+  ! Tells how much this rank has sent by calls of [op], 'allreduce_avg' for instance, or by all.
+  subroutine gs_comm_get_traffic(comm, traffic, op, stat, errmsg)
     type(gs_comm), intent(in) :: comm
-    character(*), intent(in) :: call
-    procedure(c_text_getter) :: getter
-    character(:), allocatable :: answer
+    type(gs_traffic), intent(inout) :: traffic
+    character(*), intent(in), optional :: op
+    integer(c_int), intent(out), optional :: stat
+    character(*), intent(inout), optional :: errmsg
+    character(kind=c_char), allocatable :: c_op(:)
+    type(c_traffic) :: c
     type(c_ptr) :: address
+    integer(c_int) :: st
 
-    answer = ''
-    address = find(comm, call)
-    if (c_associated(address)) answer = text_from_c(getter(address))
-  end function ask_text
+    address = find(comm, 'gs_comm_get_traffic', st)
+    c%size = c_sizeof(c)
+    if (present(op)) allocate (c_op, source=text_to_c(op))
+    if (st == GS_OK) st = c_comm_get_traffic(address, c_op, c)
+    if (st == GS_OK) &
+      traffic = gs_traffic(c%calls, c%bytes, c%within, c%between, c%within_known /= 0, &
+        c%between_known /= 0)
+    call conclude(st, stat, errmsg)
+  end subroutine gs_comm_get_traffic
 
 end module gradsync_comm

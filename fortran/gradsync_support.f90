@@ -2,16 +2,37 @@
 ! gradsync_support - text, status and optional arguments between Fortran and C, in one place.
 ! Private to the binding: module gradsync does not pass these names on.
 module gradsync_support
-  use, intrinsic :: iso_c_binding, only: c_associated, c_char, c_f_pointer, c_int, c_int32_t, &
-    c_int64_t, c_intptr_t, c_null_char, c_null_ptr, c_ptr, c_size_t
-  use gradsync_c, only: c_call_end, c_comm_name, c_handle_begin, c_handle_bind, c_handle_find, &
-    c_integer_fits, c_last_error, c_result, c_status_string, c_strlen, KIND_COMM
-  use gradsync_types, only: comm_of_handle, gs_comm, handle_of_comm, GS_OK
+  use, intrinsic :: iso_c_binding
+  use gradsync_c
+  use gradsync_types, only: gs_comm, gs_moments, GS_OK
   implicit none
   private
-  public :: begin, conclude, find, get_integer, put_integer, set_bytes, set_flag, settle
-  public :: stream_or_default
-  public :: text_from_c, text_to_c
+  public :: check_list, conclude, find, found, get_integer, given, put_integer, set_bytes
+  public :: set_flag, settle, size_of, text_from_c, text_to_c, turned
+
+  interface
+    function c_result(st) bind(c, name="gsi_result") result(same)
+      import :: c_int
+      integer(c_int), value, intent(in) :: st
+      integer(c_int) :: same
+    end function c_result
+
+    pure function c_strlen(text) bind(c, name="strlen") result(length)
+      import :: c_ptr, c_size_t
+      type(c_ptr), value, intent(in) :: text
+      integer(c_size_t) :: length
+    end function c_strlen
+  end interface
+
+  ! An argument that may be left out, or what it is without.
+  interface given
+    module procedure given_int, given_int64, given_double, given_ptr
+  end interface given
+
+  ! Refuses a list that is not of size [wanted], or has an element below 0; not one left out.
+  interface check_list
+    module procedure check_integers, check_moments
+  end interface check_list
 
 contains
 
@@ -53,7 +74,7 @@ contains
     character(40) :: who
     integer(c_int) :: rank, ranks
 
-    call c_call_end(rank, ranks)
+    call f_end(rank, ranks)
     if (present(stat)) stat = st
     if (c_result(st) == GS_OK) return
     if (present(errmsg)) errmsg = text_from_c(c_last_error())
@@ -68,43 +89,32 @@ contains
   function find(comm, call, st) result(address)
     type(gs_comm), intent(in) :: comm
     character(*), intent(in) :: call
-    integer(c_int), intent(out), optional :: st
+    integer(c_int), intent(out) :: st
     type(c_ptr) :: address
-    integer(c_int) :: found, rank, ranks
 
-    found = c_handle_find(handle_of_comm(comm), KIND_COMM, text_to_c(call), address)
-    if (present(st)) then
-      st = found
-    else ! nothing follows
-      call c_call_end(rank, ranks)
-    end if
+    st = f_handle_find(transfer(comm, 0_c_int64_t), KIND_COMM, text_to_c(call), address)
   end function find
 
-  ! As find, and refuses an amount below 0, which [what] names: the start of a call with an
-  ! address.
-  function begin(comm, call, what, amount, address) result(st)
+  ! The same for a function, which nothing follows.
+  function found(comm, call) result(address)
     type(gs_comm), intent(in) :: comm
-    character(*), intent(in) :: call, what
-    integer(c_int64_t), intent(in) :: amount
-    type(c_ptr), intent(out) :: address
-    integer(c_int) :: st
+    character(*), intent(in) :: call
+    type(c_ptr) :: address
+    integer(c_int) :: st, rank, ranks
 
-    st = c_handle_begin(handle_of_comm(comm), text_to_c(call), text_to_c(what), amount, address)
-  end function begin
+    address = find(comm, call, st)
+    call f_end(rank, ranks)
+  end function found
 
   ! Keeps what a create made under its handle, or gives the handle back if there is nothing.
   subroutine settle(comm, handle, st, address)
-    type(gs_comm), intent(out) :: comm
-    integer(c_int64_t), intent(in) :: handle
+    type(gs_comm), intent(out), optional :: comm
+    integer(c_int64_t), intent(inout) :: handle
     integer(c_int), intent(in) :: st
-    type(c_ptr), intent(in) :: address
+    type(c_ptr), intent(in), optional :: address
 
-    if (st == GS_OK .and. c_associated(address)) then
-      call c_handle_bind(handle, address, address, c_comm_name(address))
-      comm = comm_of_handle(handle)
-    else
-      call c_handle_bind(handle, c_null_ptr, c_null_ptr, c_null_ptr)
-    end if
+    call f_comm_keep(handle, st, given(address, c_null_ptr))
+    if (present(comm)) comm = transfer(handle, comm)
   end subroutine settle
 
   ! Gives an argument [what] of [call] that may be left out a [value], if it is an integer of 32
@@ -122,10 +132,10 @@ contains
       argument = value
       return
     type is (integer(c_int32_t))
-      fits = c_integer_fits(text_to_c(call), text_to_c(what), 1, value)
+      fits = f_integer_fits(text_to_c(call), text_to_c(what), 1, value)
       if (fits == GS_OK) argument = int(value, c_int32_t)
     class default
-      fits = c_integer_fits(text_to_c(call), text_to_c(what), 0, value)
+      fits = f_integer_fits(text_to_c(call), text_to_c(what), 0, value)
     end select
     if (st == GS_OK) st = fits
   end subroutine put_integer
@@ -144,7 +154,7 @@ contains
     type is (integer(c_int32_t))
       value = argument
     class default
-      st = c_integer_fits(text_to_c(call), text_to_c(what), 0, value)
+      st = f_integer_fits(text_to_c(call), text_to_c(what), 0, value)
     end select
   end subroutine get_integer
 
@@ -158,29 +168,92 @@ contains
 
   ! Sets an option [what] of [call] that is a size, an integer of 32 or 64 bits. Refuses those
   ! below 0, which C has no numbers for.
-  subroutine set_bytes(option, comm, call, what, bytes, st)
+  subroutine set_bytes(option, call, what, bytes, st)
     integer(c_size_t), intent(inout) :: option
-    type(gs_comm), intent(in) :: comm
     character(*), intent(in) :: call, what
     class(*), intent(in), optional :: bytes
     integer(c_int), intent(inout) :: st
-    type(c_ptr) :: address
     integer(c_int64_t) :: size
 
     size = option
     call get_integer(size, bytes, call, what, st)
     if (.not. present(bytes) .or. st /= GS_OK) return
-    st = begin(comm, call, what, size, address)
+    st = f_check_amount(text_to_c(call), text_to_c(what), size)
     if (st == GS_OK) option = size
   end subroutine set_bytes
 
-  ! A stream that was not given is the NULL stream.
-  pure function stream_or_default(stream) result(given)
-    integer(c_intptr_t), intent(in), optional :: stream
-    integer(c_intptr_t) :: given
+  pure function given_int(argument, default) result(value)
+    integer(c_int), intent(in), optional :: argument
+    integer(c_int), intent(in) :: default
+    integer(c_int) :: value
 
-    given = 0
-    if (present(stream)) given = stream
-  end function stream_or_default
+    value = default
+    if (present(argument)) value = argument
+  end function given_int
+
+  pure function given_int64(argument, default) result(value)
+    integer(c_int64_t), intent(in), optional :: argument
+    integer(c_int64_t), intent(in) :: default
+    integer(c_int64_t) :: value
+
+    value = default
+    if (present(argument)) value = argument
+  end function given_int64
+
+  pure function given_double(argument, default) result(value)
+    real(c_double), intent(in), optional :: argument
+    real(c_double), intent(in) :: default
+    real(c_double) :: value
+
+    value = default
+    if (present(argument)) value = argument
+  end function given_double
+
+  pure function given_ptr(argument, default) result(value)
+    type(c_ptr), intent(in), optional :: argument
+    type(c_ptr), intent(in) :: default
+    type(c_ptr) :: value
+
+    value = default
+    if (present(argument)) value = argument
+  end function given_ptr
+
+  function check_integers(call, what, wanted, list) result(st)
+    character(*), intent(in) :: call, what
+    integer(c_int64_t), intent(in) :: wanted
+    integer(c_size_t), intent(in), optional :: list(:)
+    integer(c_int) :: st
+
+    st = GS_OK
+    if (present(list)) st = f_check_list(text_to_c(call), text_to_c(what), &
+      size(list, kind=c_int64_t), wanted, int(min(minval(list), 0_c_size_t), c_int64_t))
+  end function check_integers
+
+  function check_moments(call, what, wanted, list) result(st)
+    character(*), intent(in) :: call, what
+    integer(c_int64_t), intent(in) :: wanted
+    type(gs_moments), intent(in) :: list(:)
+    integer(c_int) :: st
+
+    st = f_check_list(text_to_c(call), text_to_c(what), size(list, kind=c_int64_t), wanted, &
+      0_c_int64_t)
+  end function check_moments
+
+  ! Of a list that may be left out.
+  pure function size_of(list)
+    integer(c_int64_t), intent(in), optional :: list(:)
+    integer(c_int) :: size_of
+
+    size_of = 0
+    if (present(list)) size_of = size(list)
+  end function size_of
+
+  ! In the order of C's dimensions.
+  pure function turned(list)
+    integer(c_size_t), intent(in) :: list(:)
+    integer(c_size_t) :: turned(size(list))
+
+    turned = list(size(list):1:-1)
+  end function turned
 
 end module gradsync_support

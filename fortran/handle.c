@@ -16,6 +16,7 @@
 
 struct slot {
     void *thing;                /* NULL: reserved, taken or free */
+    void *more;                 /* what the binding keeps beside it; NULL if nothing */
     uint32_t generation;        /* of the handle that is, or will next be, given out */
     int next_free;              /* index of the next free slot, -1 at the end */
     char name[NAME_BYTES];      /* of the thing of this or of the last generation; may be empty */
@@ -103,7 +104,7 @@ gs_status_t gsi_fortran_handle_open (enum gsi_fortran_kind kind, int64_t *handle
     return st;
 }
 
-void gsi_fortran_handle_bind (int64_t handle, void *thing, const gs_comm_t *comm,
+void gsi_fortran_handle_bind (int64_t handle, void *thing, void *more, const gs_comm_t *comm,
                               const char *name)
 {
     struct slot *slot;
@@ -112,6 +113,7 @@ void gsi_fortran_handle_bind (int64_t handle, void *thing, const gs_comm_t *comm
     slot = slot_of (handle);
     if (thing) {
         slot->thing = thing;
+        slot->more = more;
         slot->rank = gs_comm_rank (comm);
         slot->size = gs_comm_size (comm);
         snprintf (slot->name, sizeof (slot->name), "%s", name ? name : "");
@@ -182,6 +184,18 @@ gs_status_t gsi_fortran_handle_find (int64_t handle, enum gsi_fortran_kind kind,
     return st;
 }
 
+void *gsi_fortran_handle_more (int64_t handle)
+{
+    struct slot *slot;
+    void *more;
+
+    pthread_mutex_lock (&guard);
+    slot = slot_of (handle);
+    more = slot && slot->generation == generation_of (handle) ? slot->more : NULL;
+    pthread_mutex_unlock (&guard);
+    return more;
+}
+
 gs_status_t gsi_fortran_handle_comm (int64_t handle, const char *call, gs_comm_t **comm)
 {
     void *thing;
@@ -224,14 +238,10 @@ gs_status_t gsi_fortran_handle_close (int64_t handle, void *thing, gs_status_t s
     return st;
 }
 
-gs_status_t gsi_fortran_begin (int64_t handle, const char *call, const char *what, int64_t amount,
-                               gs_comm_t **comm)
+gs_status_t gsi_fortran_check_amount (const char *call, const char *what, int64_t amount)
 {
-    gs_status_t st = gsi_fortran_handle_comm (handle, call, comm);
-
-    if (st != GS_OK || amount >= 0)
-        return st;
-    *comm = NULL;
+    if (amount >= 0)
+        return GS_OK;
     return gsi_fail (GS_ERR_ARG, "%s: %s is %" PRId64 ": give 0 or more", call, what, amount);
 }
 
@@ -245,14 +255,6 @@ gs_status_t gsi_fortran_check_list (const char *call, const char *what, int64_t 
         return gsi_fail (GS_ERR_ARG, "%s: an element of %s is %" PRId64 ": give 0 or more", call,
                          what, least);
     return GS_OK;
-}
-
-gs_status_t gsi_fortran_check_dtype (const char *call, int dtype, int wanted)
-{
-    if (dtype == wanted)
-        return GS_OK;
-    return gsi_fail (GS_ERR_ARG, "%s: dtype is %d, but it was created with %d: give the same",
-                     call, dtype, wanted);
 }
 
 gs_status_t gsi_fortran_integer_fits (const char *call, const char *what, int is_integer,

@@ -18,12 +18,12 @@
 
 #include "gradsync.h"
 
-/* What a handle leads to; the same in gradsync_c.f90. */
+/* What a handle leads to; the same in gradsync_structs.f90. */
 enum gsi_fortran_kind {
     GSI_FORTRAN_COMM = 0,     /* gs_comm_t */
-    GSI_FORTRAN_REDUCER = 1,  /* reducer_state of gradsync_state.f90 */
-    GSI_FORTRAN_BOUNDARY = 2, /* crossing of gradsync_p2p.f90 */
-    GSI_FORTRAN_HALO = 3,     /* the same */
+    GSI_FORTRAN_REDUCER = 1,  /* gs_reducer_t, beside it struct gsi_fortran_gradients */
+    GSI_FORTRAN_BOUNDARY = 2, /* gs_boundary_t, beside it struct gsi_fortran_crossing */
+    GSI_FORTRAN_HALO = 3,     /* gs_halo_t, the same */
     GSI_FORTRAN_CKPT = 4      /* gs_ckpt_t */
 };
 
@@ -31,10 +31,10 @@ enum gsi_fortran_kind {
 gs_status_t gsi_fortran_handle_open (enum gsi_fortran_kind kind, int64_t *handle);
 
 /*
- * Fills a reserved slot with a thing of [comm]; thing NULL gives it back. [name], or NULL, is for
- * messages; copied.
+ * Fills a reserved slot with a thing of [comm]; thing NULL gives it back. [more], or NULL, is
+ * what the binding keeps beside it. [name], or NULL, is for messages; copied.
  */
-void gsi_fortran_handle_bind (int64_t handle, void *thing, const gs_comm_t *comm,
+void gsi_fortran_handle_bind (int64_t handle, void *thing, void *more, const gs_comm_t *comm,
                               const char *name);
 
 /*
@@ -45,7 +45,10 @@ void gsi_fortran_handle_bind (int64_t handle, void *thing, const gs_comm_t *comm
 gs_status_t gsi_fortran_handle_find (int64_t handle, enum gsi_fortran_kind kind, const char *call,
                                      void **thing);
 
-/* The same for a communicator. */
+/* What is kept beside a thing that was found, or taken and not yet closed. */
+void *gsi_fortran_handle_more (int64_t handle);
+
+/* The same as gsi_fortran_handle_find for a communicator. */
 gs_status_t gsi_fortran_handle_comm (int64_t handle, const char *call, gs_comm_t **comm);
 
 /*
@@ -68,12 +71,8 @@ gs_status_t gsi_fortran_handle_close (int64_t handle, void *thing, gs_status_t s
  */
 void gsi_fortran_end (int *rank, int *size);
 
-/*
- * What each call with an address starts with: finds the communicator, and refuses an [amount]
- * below 0, which [what] names: "count", "bytes".
- */
-gs_status_t gsi_fortran_begin (int64_t handle, const char *call, const char *what, int64_t amount,
-                               gs_comm_t **comm);
+/* Refuses an [amount] below 0, which [what] names: "count", "bytes". */
+gs_status_t gsi_fortran_check_amount (const char *call, const char *what, int64_t amount);
 
 /*
  * Refuses a list [what] of a call with addresses, such as counts by rank, that has not the
@@ -88,8 +87,5 @@ gs_status_t gsi_fortran_check_list (const char *call, const char *what, int64_t 
  */
 gs_status_t gsi_fortran_integer_fits (const char *call, const char *what, int is_integer,
                                       int64_t value);
-
-/* Refuses an address of [dtype] for a thing that was made for [wanted]. */
-gs_status_t gsi_fortran_check_dtype (const char *call, int dtype, int wanted);
 
 #endif /* GS_FORTRAN_HANDLE_H */

@@ -33,11 +33,13 @@ need_build () {
     done
 }
 
-# sources EXTENSION...: our own files with these extensions, one per line.
+# sources EXTENSION...: our own files with these extensions, one per line; not the Fortran that a
+# build in the tree makes.
 sources () {
     local IFS='|'
 
-    find src cuda fortran tests doc/examples 2>/dev/null | grep -E "\.($*)\$" | sort
+    find src cuda fortran tests doc/examples 2>/dev/null | grep -E "\.($*)\$" \
+        | grep -vE '^fortran/gradsync_(c|calls)\.f90$' | sort
 }
 
 # map_names NODE-PATTERN: the names listed as global in the nodes of src/gradsync.map that match.

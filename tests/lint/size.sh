@@ -4,7 +4,7 @@
 # size.sh - no file over 600 lines, no function over 80, no line over 98 columns.
 . "$(dirname "$0")/lint.sh"
 
-mapfile -t files < <(sources c h cpp cu cuh f90 sh; echo setup)
+mapfile -t files < <(sources awk c h cpp cu cuh f90 sh; echo setup)
 found=$(awk '
     FNR == 1 { begin = depth = 0 }
     FNR == 601 { print FILENAME ": more than 600 lines" }

@@ -5,7 +5,7 @@
 . "$(dirname "$0")/lint.sh"
 
 found=$({
-    sources c h cpp cu cuh f90 sh am def map supp
+    sources awk c h cpp cu cuh f90 sh am def map supp
     find config -name 'gs_*.m4'
     find doc/man -name '*.[0-9]' ! -size -3
     printf '%s\n' configure.ac Makefile.am setup tests/fakersh slurm/modulefiles/gradsync.*.in \
