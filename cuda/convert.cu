@@ -5,6 +5,8 @@
 #include "cuda/kernels.h"
 #include "cuda/launch.cuh"
 
+__thread bool gsi_cuda_loading;
+
 struct request {
     run_list list;
     double scale;

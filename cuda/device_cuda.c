@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* device_cuda - the device seam on the CUDA runtime. */
 #include <cuda_runtime_api.h>
+#include <dlfcn.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -96,13 +98,48 @@ static gs_status_t gpus_of_process (struct gsi_gpus *gpus)
     return GS_OK;
 }
 
-static gs_status_t enter (const struct gsi_device *device, int *previous)
+/* ---- Contexts: this process has one on the GPU of its rank, and makes none elsewhere ---- */
+
+static int (*get_state) (int device, unsigned *flags, int *active); /* of the driver, or NULL */
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+/* The runtime has loaded the driver by now; what it has no function for is the driver's. */
+static void find_driver (void)
+{
+    void *driver = dlopen ("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD);
+
+    if (driver)
+        *(void **) (&get_state) = dlsym (driver, "cuDevicePrimaryCtxGetState");
+}
+
+/*
+ * N.B. Since CUDA 12 cudaSetDevice makes the context of its device, some 500 MiB of it, and fails
+ * where another process has that GPU to itself; most other calls make that of the current device.
+ */
+static bool has_context (int device)
+{
+    unsigned flags;
+    int active;
+
+    pthread_once (&once, find_driver);
+    return !get_state || get_state (device, &flags, &active) || active;
+}
+
+/* A thread whose device has no context yet stays on the rank's. */
+static cudaError_t set_device (int ordinal, int *previous)
 {
     cudaError_t error = cudaGetDevice (previous);
 
-    if (!error && *previous != device->ordinal)
-        error = cudaSetDevice (device->ordinal);
-    return check ("cudaSetDevice", error);
+    if (error || *previous == ordinal)
+        return error;
+    if (!has_context (*previous))
+        *previous = ordinal;
+    return cudaSetDevice (ordinal);
+}
+
+static gs_status_t enter (const struct gsi_device *device, int *previous)
+{
+    return check ("cudaSetDevice", set_device (device->ordinal, previous));
 }
 
 static void leave (const struct gsi_device *device, int previous)
@@ -111,11 +148,32 @@ static void leave (const struct gsi_device *device, int previous)
         forget (cudaSetDevice (previous));
 }
 
+/*
+ * N.B. The code of a kernel is loaded at its first launch else, which waits for what runs on the
+ * GPU: for a collective, say, that waits for a rank which waits for this one.
+ */
+static gs_status_t load_kernels (int ordinal)
+{
+    int major = 0, minor = 0;
+    cudaError_t error = gsi_cuda_load_kernels ();
+
+    if (error != cudaErrorNoKernelImageForDevice && error != cudaErrorInvalidDeviceFunction)
+        return check ("cudaFuncGetAttributes", error);
+    cudaDeviceGetAttribute (&major, cudaDevAttrComputeCapabilityMajor, ordinal);
+    cudaDeviceGetAttribute (&minor, cudaDevAttrComputeCapabilityMinor, ordinal);
+    fail ("cudaFuncGetAttributes", error);
+    return gsi_fail (GS_ERR_DEVICE,
+                     "this gradsync has no code for GPU %d, of compute capability %d.%d: build "
+                     "it with GS_CUDA_ARCH=%d%d (%s)",
+                     ordinal, major, minor, major, minor, gsi_last_text ());
+}
+
 static gs_status_t open_cuda (int ordinal, struct gsi_device **out)
 {
     struct gsi_device *device = calloc (1, sizeof (*device));
     cudaError_t error;
     int previous, count = 0;
+    gs_status_t st;
 
     if (!device)
         return gsi_fail (GS_ERR_NOMEM, "device %d: out of memory", ordinal);
@@ -128,17 +186,19 @@ static gs_status_t open_cuda (int ordinal, struct gsi_device **out)
                                  "device %d was asked for, but this process sees GPUs 0 to %d",
                                  ordinal, count - 1);
     }
-    error = cudaGetDevice (&previous);
-    if (!error && !(error = cudaSetDevice (ordinal))) {
-        error = cudaFree (NULL); /* makes the context, so that a GPU that is ill says so here */
-        forget (cudaSetDevice (previous));
-    }
-    if (error) {
+    if ((error = set_device (ordinal, &previous))) {
         free (device);
         return fail ("cudaSetDevice", error);
     }
-    *out = device;
-    return GS_OK;
+    st = check ("cudaFree", cudaFree (NULL)); /* makes the context: a GPU that is ill says so */
+    if (!st)
+        st = load_kernels (ordinal);
+    leave (device, previous);
+    if (st)
+        free (device);
+    else
+        *out = device;
+    return st;
 }
 
 static void close_cuda (struct gsi_device *device)
@@ -183,12 +243,44 @@ static void stand_apart (void)
     forget (cudaThreadExchangeStreamCaptureMode (&mode));
 }
 
+/*
+ * Brings this thread to a device with a context, that of [device] first, if there is one:
+ * cudaPointerGetAttributes would make one else. False: there is no memory of GPUs either.
+ */
+static bool stand_on_context (const struct gsi_device *device)
+{
+    static _Thread_local int good = -1; /* a device that has one */
+    int current = -1, count = 0, next = device->ordinal;
+
+    forget (cudaGetDevice (&current));
+    if (current < 0) /* there is none: it was hidden from this process, or is no more */
+        return next >= 0;
+    if (current == good)
+        return true;
+    if (!has_context (current)) {
+        if (next < 0 && !cudaGetDeviceCount (&count))
+            for (next = 0; next < count && !has_context (next); next++)
+                ;
+        if (next >= count && device->ordinal < 0)
+            return false;
+        if (cudaSetDevice (next))
+            return true; /* the next call says why */
+        current = next;
+    }
+    good = current;
+    return true;
+}
+
 static gs_status_t classify (const struct gsi_device *device, const void *memory,
                              enum gsi_memory *where, int *owner)
 {
     struct cudaPointerAttributes a;
-    cudaError_t error = cudaPointerGetAttributes (&a, memory);
+    cudaError_t error;
 
+    *where = GSI_MEMORY_HOST;
+    if (!stand_on_context (device))
+        return GS_OK;
+    error = cudaPointerGetAttributes (&a, memory);
     if (error)
         return fail ("cudaPointerGetAttributes", error);
     *owner = a.device;

@@ -64,6 +64,12 @@ cudaError_t gsi_cuda_box (enum gsi_box_way way, gs_dtype_t dtype, const struct g
 cudaError_t gsi_cuda_norm_factor (const double *squares, size_t stride, int ranks, double most,
                                   double *factor, cudaStream_t stream);
 
+/*
+ * load.c: loads all kernels that the functions above launch to the current device.
+ * cudaErrorNoKernelImageForDevice: there is none for such a GPU.
+ */
+cudaError_t gsi_cuda_load_kernels (void);
+
 #ifdef __cplusplus
 }
 #endif

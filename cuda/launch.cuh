@@ -8,6 +8,9 @@
 
 #include <cuda_runtime_api.h>
 
+/* While it is set, this thread's launches load their kernels and do nothing else. */
+extern "C" __thread bool gsi_cuda_loading;
+
 /* Keeps a parameter's type from being deduced: that of the kernel counts. */
 template <class T> struct exactly {
     typedef T type;
@@ -19,6 +22,10 @@ cudaError_t launch_kernel (void (*kernel) (P...), size_t blocks, unsigned thread
 {
     void *list[] = {(void *) &arguments...};
 
+    if (gsi_cuda_loading) {
+        cudaFuncAttributes unused;
+        return cudaFuncGetAttributes (&unused, (const void *) kernel);
+    }
     return cudaLaunchKernel ((const void *) kernel, dim3 ((unsigned) blocks), dim3 (threads),
                              list, 0, stream);
 }

@@ -185,8 +185,10 @@ static void *watch (void *argument)
 {
     gs_comm_t *comm = argument;
     struct gsi_inflight *q = comm->inflight;
+    int unused;
 
-    ops_of (comm)->stand_apart ();
+    if (!ops_of (comm)->enter (comm->device, &unused)) /* for good: else it begins on GPU 0 */
+        ops_of (comm)->stand_apart ();
     pthread_mutex_lock (&q->bell_guard);
     while (!q->stop) {
         gsi_condition_wait (&q->bell, &q->bell_guard, gsi_now_ns () + period_ns (comm));

@@ -27,16 +27,16 @@ _Static_assert(sizeof (struct card) <= GSI_COLL_CARD_BYTES, "it fits on a rank's
 
 gs_status_t gsi_nccl_fail (const struct gsi_coll_nccl *c, const char *what, ncclResult_t rc)
 {
-    const char *more = gsi_nccl.GetLastError (c ? c->comm : NULL);
+    const char *more = gsi_nccl.GetLastError (NULL); /* of which communicator is not looked at */
+    (void) c;
 
     return gsi_fail (rc == ncclUnhandledCudaError ? GS_ERR_DEVICE : GS_ERR_TRANSPORT,
                      "%s: %s%s%s", what, gsi_nccl.GetErrorString (rc), more && *more ? "; " : "",
                      more ? more : "");
 }
 
-/* Whether a wait that began at [begin_ns] must end without success; else a pause has passed. */
-static gs_status_t wait_on (const struct gsi_coll_nccl *c, const char *what, int64_t begin_ns,
-                            int64_t deadline_ns)
+gs_status_t gsi_nccl_wait_on (const struct gsi_coll_nccl *c, const char *what, int64_t begin_ns,
+                              int64_t deadline_ns)
 {
     int64_t now_ns = gsi_now_ns ();
 
@@ -48,36 +48,21 @@ static gs_status_t wait_on (const struct gsi_coll_nccl *c, const char *what, int
     return now_ns - begin_ns < SPIN_NS ? GS_OK : c->base.others (c->base.context);
 }
 
-/* Waits until what [rc] has begun has ended. */
-static gs_status_t settle_state (const struct gsi_coll_nccl *c, const char *what, ncclResult_t rc,
-                                 int64_t deadline_ns)
+ncclComm_t gsi_nccl_enter (const struct gsi_coll_nccl *c)
 {
-    int64_t begin_ns = rc == ncclInProgress ? gsi_now_ns () : 0;
-    gs_status_t st = GS_OK;
-
-    while (rc == ncclInProgress && !st) {
-        ncclResult_t asked = gsi_nccl.CommGetAsyncError (c->comm, &rc);
-        if (asked)
-            rc = asked;
-        else if (rc == ncclInProgress)
-            st = wait_on (c, what, begin_ns, deadline_ns);
-    }
-    return st ? st : rc ? gsi_nccl_fail (c, what, rc) : GS_OK;
+    atomic_fetch_add (&c->handle->inside, 1);
+    return atomic_load (&c->handle->ended) ? NULL : atomic_load (&c->handle->comm);
 }
 
-/*
- * N.B. From 2.22 to 2.25 a call that does not block leaves the communicator in the thread's list
- * until another one joins the thread that NCCL has made for it, which CommGetAsyncError does not;
- * the next call on another communicator would walk off the list (v2.24.3 group.cc:545).
- */
-gs_status_t gsi_nccl_settle (const struct gsi_coll_nccl *c, const char *what, ncclResult_t rc,
-                             int64_t deadline_ns)
+gs_status_t gsi_nccl_leave (const struct gsi_coll_nccl *c, const char *what, ncclResult_t rc)
 {
-    gs_status_t st = settle_state (c, what, rc, deadline_ns);
-    int unused;
+    gs_status_t st = GS_OK;
 
-    if (!st && (rc = gsi_nccl.CommCount (c->comm, &unused)))
+    if (rc && atomic_load (&c->handle->ended))
+        st = gsi_fail (GS_ERR_STATE, "%s: the communicator was aborted", what);
+    else if (rc)
         st = gsi_nccl_fail (c, what, rc);
+    atomic_fetch_sub (&c->handle->inside, 1);
     return st;
 }
 
@@ -88,7 +73,7 @@ gs_status_t gsi_nccl_await (const struct gsi_coll_nccl *c, struct gsi_event *eve
     bool done;
     gs_status_t st = c->queue->event_done (event, &done);
 
-    while (!st && !done && !(st = wait_on (c, "the work queued before", begin_ns, deadline_ns)))
+    while (!st && !done && !(st = gsi_nccl_wait_on (c, "the work queued before", begin_ns, deadline_ns)))
         st = c->queue->event_done (event, &done);
     return st;
 }
@@ -156,24 +141,52 @@ static gs_status_t compare_cards (const struct gsi_coll_setup *setup)
     return GS_OK;
 }
 
-/* Starts NCCL's communicator; collective, without blocking. */
-static gs_status_t nccl_start (struct gsi_coll_nccl *c, const struct gsi_coll_setup *setup)
+/* What a thread of ours makes a communicator of. */
+struct start {
+    struct gsi_nccl_handle *handle;
+    int size, rank, roots;
+    ncclUniqueId ids[];
+};
+
+static ncclResult_t start_work (void *job)
 {
+    struct start *s = job;
+    ncclComm_t *comm = (ncclComm_t *) &s->handle->comm; /* there long before it is made */
     ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
-    int roots = roots_of (c->size, card_of (setup, 0).ranks_per_root);
-    ncclUniqueId *ids = calloc ((size_t) roots, sizeof (*ids));
     ncclResult_t rc;
 
-    if (!ids)
+    config.blocking = 1;
+    atomic_store (&s->handle->starting, true);
+    rc = s->roots > 1
+             ? gsi_nccl.CommInitRankScalable (comm, s->size, s->rank, s->roots, s->ids, &config)
+             : gsi_nccl.CommInitRankConfig (comm, s->size, s->ids[0], s->rank, &config);
+    atomic_store (&s->handle->starting, false);
+    return rc;
+}
+
+/* Starts NCCL's communicator; collective. */
+static gs_status_t nccl_start (struct gsi_coll_nccl *c, const struct gsi_coll_setup *setup)
+{
+    int roots = roots_of (c->size, card_of (setup, 0).ranks_per_root);
+    struct start *s = calloc (1, sizeof (*s) + (size_t) roots * sizeof (*s->ids));
+    const struct gsi_nccl_job how = {
+        .c = c, .what = "ncclCommInitRank", .work = start_work, .deadline_ns = setup->deadline_ns};
+    ncclResult_t rc;
+    gs_status_t st;
+
+    if (!s)
         return gsi_fail (GS_ERR_NOMEM, "transport nccl: out of memory");
+    *s = (struct start){.handle = c->handle, .size = c->size, .rank = c->rank, .roots = roots};
     for (int i = 0; i < roots; i++)
-        ids[i] = card_of (setup, rank_of_root (c->size, roots, i)).id;
-    config.blocking = 0;
-    rc = roots > 1
-             ? gsi_nccl.CommInitRankScalable (&c->comm, c->size, c->rank, roots, ids, &config)
-             : gsi_nccl.CommInitRankConfig (&c->comm, c->size, ids[0], c->rank, &config);
-    free (ids);
-    return gsi_nccl_settle (c, "ncclCommInitRank", rc, setup->deadline_ns);
+        s->ids[i] = card_of (setup, rank_of_root (c->size, roots, i)).id;
+    st = gsi_nccl_run (&how, s, &rc);
+    if (st || !rc)
+        return st;
+    if (rc == ncclInProgress)
+        return gsi_fail (GS_ERR_TRANSPORT,
+                         "NCCL makes communicators that do not block though it is asked for such "
+                         "that do: unset NCCL_COMM_BLOCKING, here and in nccl.conf");
+    return gsi_nccl_fail (c, how.what, rc);
 }
 
 static gs_status_t make_memory (struct gsi_coll_nccl *c)
@@ -187,42 +200,12 @@ static gs_status_t make_memory (struct gsi_coll_nccl *c)
     return c->exact ? gsi_nccl_shards_open (c) : GS_OK;
 }
 
-/* Ends NCCL's communicator by force, and with it those of the family. */
-static void end_by_force (struct gsi_coll_nccl *c)
-{
-    ncclComm_t comm = c->comm;
-
-    c->comm = NULL;
-    if (!comm)
-        return;
-    atomic_store (&c->family->aborted, true);
-    gsi_nccl.CommAbort (comm);
-}
-
-/* Joins the family of the origin of a group, else begins one. */
-static gs_status_t join_family (struct gsi_coll_nccl *c, const struct gsi_coll_setup *setup)
-{
-    if (setup->origin)
-        c->family = ((struct gsi_coll_nccl *) setup->origin->coll)->family;
-    else if (!(c->family = calloc (1, sizeof (*c->family))))
-        return gsi_fail (GS_ERR_NOMEM, "transport nccl: out of memory");
-    atomic_fetch_add (&c->family->members, 1);
-    return GS_OK;
-}
-
-static void leave_family (struct gsi_coll_nccl *c)
-{
-    if (c->family && atomic_fetch_sub (&c->family->members, 1) == 1)
-        free (c->family);
-}
-
 /* Frees what is here; the device has been entered. */
 static void dissolve (struct gsi_coll_nccl *c)
 {
-    end_by_force (c);
+    gsi_nccl_handle_close (c);
     gsi_nccl_shards_close (c);
     c->device->ops->free (c->device, c->word);
-    leave_family (c);
     free (c->length);
     free (c);
 }
@@ -258,7 +241,7 @@ static gs_status_t open_nccl (const struct gsi_coll_setup *setup, struct gsi_col
     c->ordered = gsi_env_int (GSI_ENV_DETERMINISTIC);
     c->exact = c->ordered || gsi_env_choice (GSI_ENV_AVG) == GSI_AVG_EXACT ||
                (gsi_env_choice (GSI_ENV_AVG) == GSI_AVG_AUTO && c->size > EXACT_ABOVE);
-    st = join_family (c, setup);
+    st = gsi_nccl_handle_open (c);
     if (!st && !(st = compare_cards (setup))) {
         if (!setup->origin)
             st = nccl_start (c, setup);
@@ -274,20 +257,58 @@ static gs_status_t open_nccl (const struct gsi_coll_setup *setup, struct gsi_col
     return st;
 }
 
+struct end {
+    struct gsi_nccl_handle *handle;
+};
+
+static ncclResult_t finalize_work (void *job)
+{
+    return gsi_nccl.CommFinalize (atomic_load (&((struct end *) job)->handle->comm));
+}
+
+static ncclResult_t destroy_work (void *job)
+{
+    struct gsi_nccl_handle *h = ((struct end *) job)->handle;
+    ncclResult_t rc = gsi_nccl.CommDestroy (atomic_load (&h->comm));
+
+    atomic_store (&h->gone, true);
+    return rc;
+}
+
+/* What NCCL says is the communicator's to say, or a warning where it has ended all the same. */
+static gs_status_t end_part (struct gsi_coll_nccl *c, const char *what,
+                             ncclResult_t (*work) (void *), int64_t deadline_ns)
+{
+    const struct gsi_nccl_job how = {
+        .c = c, .what = what, .work = work, .deadline_ns = deadline_ns};
+    struct end *job = malloc (sizeof (*job));
+    ncclResult_t rc = ncclSuccess;
+    gs_status_t st;
+
+    if (!job)
+        return gsi_fail (GS_ERR_NOMEM, "transport nccl: out of memory");
+    job->handle = c->handle;
+    st = gsi_nccl_run (&how, job, &rc);
+    if (st || !rc)
+        return st;
+    if (work == finalize_work)
+        return gsi_nccl_fail (c, what, rc);
+    gsi_log (GS_LOG_WARN, "nccl", "%s: %s", what, gsi_nccl.GetErrorString (rc));
+    return GS_OK;
+}
+
+/* N.B. Where a graph holds operations of the communicator the finalize waits for its end. */
 static gs_status_t close_nccl (struct gsi_coll *coll, const struct gsi_call *call)
 {
     struct gsi_coll_nccl *c = (struct gsi_coll_nccl *) coll;
-    ncclComm_t comm = c->comm;
-    ncclResult_t rc;
-    gs_status_t st =
-        settle_state (c, "ncclCommFinalize", gsi_nccl.CommFinalize (comm), call->deadline_ns);
+    gs_status_t st = end_part (c, "ncclCommFinalize", finalize_work, call->deadline_ns);
 
     if (st)
         return st;
-    c->comm = NULL;
-    rc = gsi_nccl.CommDestroy (comm);
-    if (rc && rc != ncclInProgress)
-        gsi_log (GS_LOG_WARN, "nccl", "ncclCommDestroy: %s", gsi_nccl.GetErrorString (rc));
+    atomic_store (&c->handle->ended, true);
+    atomic_store (&c->handle->quiet, true);
+    if ((st = end_part (c, "ncclCommDestroy", destroy_work, call->deadline_ns)))
+        gsi_log (GS_LOG_WARN, "nccl", "%s", gsi_last_text ());
     dissolve (c);
     return GS_OK;
 }
@@ -295,22 +316,15 @@ static gs_status_t close_nccl (struct gsi_coll *coll, const struct gsi_call *cal
 static void notify_abort (struct gsi_coll *coll, uint64_t missed)
 {
     (void) missed; /* the other ranks see it by NCCL's own means, or by their deadline */
-    end_by_force ((struct gsi_coll_nccl *) coll);
+    gsi_nccl_abort ((struct gsi_coll_nccl *) coll);
 }
 
 static gs_status_t poll_nccl (struct gsi_coll *coll)
 {
     struct gsi_coll_nccl *c = (struct gsi_coll_nccl *) coll;
-    ncclResult_t rc, asked;
+    ncclResult_t rc = ncclSuccess, asked = gsi_nccl.CommGetAsyncError (gsi_nccl_enter (c), &rc);
 
-    if (!c->comm || atomic_load (&c->family->aborted))
-        return gsi_fail (GS_ERR_STATE,
-                         "NCCL: the communicator was ended, or one that shares its resources: a "
-                         "group that was made from it, or what it was made from");
-    asked = gsi_nccl.CommGetAsyncError (c->comm, &rc);
-    if (asked || (rc && rc != ncclInProgress))
-        return gsi_nccl_fail (c, "NCCL, after its call had returned", asked ? asked : rc);
-    return GS_OK;
+    return gsi_nccl_leave (c, "NCCL, after its call had returned", asked ? asked : rc);
 }
 
 /* ---- Operations ---- */
@@ -412,8 +426,8 @@ static gs_status_t reduce_native (struct gsi_coll_nccl *c, void *buf, size_t cou
     type_of (how->dtype, &type);
     gsi_coll_hidden (&c->base);
     rc =
-        gsi_nccl.AllReduce (buf, buf, count * parts, type, op_of (c, how), c->comm, call->stream);
-    st = gsi_nccl_settle (c, "ncclAllReduce", rc, call->deadline_ns);
+        gsi_nccl.AllReduce (buf, buf, count * parts, type, op_of (c, how), gsi_nccl_enter (c), call->stream);
+    st = gsi_nccl_leave (c, "ncclAllReduce", rc);
     return st || average ? st : nccl_divide (c, buf, count, how->dtype, divisor, call);
 }
 
@@ -442,20 +456,20 @@ static gs_status_t nccl_broadcast (struct gsi_coll *coll, void *buf, size_t byte
                                    const struct gsi_call *call)
 {
     struct gsi_coll_nccl *c = (struct gsi_coll_nccl *) coll;
-    ncclResult_t rc = gsi_nccl.Broadcast (buf, buf, bytes, ncclInt8, root, c->comm, call->stream);
+    ncclResult_t rc = gsi_nccl.Broadcast (buf, buf, bytes, ncclInt8, root, gsi_nccl_enter (c), call->stream);
 
     gsi_coll_hidden (coll);
-    return gsi_nccl_settle (c, "ncclBroadcast", rc, call->deadline_ns);
+    return gsi_nccl_leave (c, "ncclBroadcast", rc);
 }
 
 static gs_status_t nccl_allgather (struct gsi_coll *coll, const void *send, void *recv,
                                    size_t bytes, const struct gsi_call *call)
 {
     struct gsi_coll_nccl *c = (struct gsi_coll_nccl *) coll;
-    ncclResult_t rc = gsi_nccl.AllGather (send, recv, bytes, ncclInt8, c->comm, call->stream);
+    ncclResult_t rc = gsi_nccl.AllGather (send, recv, bytes, ncclInt8, gsi_nccl_enter (c), call->stream);
 
     gsi_coll_hidden (coll);
-    return gsi_nccl_settle (c, "ncclAllGather", rc, call->deadline_ns);
+    return gsi_nccl_leave (c, "ncclAllGather", rc);
 }
 
 /* Whether NCCL reduces this so that only a division is left to do behind it. */
@@ -478,10 +492,9 @@ static gs_status_t nccl_reduce_scatter (struct gsi_coll *coll, const void *send,
         return gsi_nccl_shards_scatter (c, send, recv, count, how, call);
     type_of (how->dtype, &type);
     gsi_coll_hidden (coll);
-    st = gsi_nccl_settle (c, "ncclReduceScatter",
+    st = gsi_nccl_leave (c, "ncclReduceScatter",
                           gsi_nccl.ReduceScatter (send, recv, count * parts, type, op_of (c, how),
-                                                  c->comm, call->stream),
-                          call->deadline_ns);
+                                                  gsi_nccl_enter (c), call->stream));
     return st || average ? st : nccl_divide (c, recv, count, how->dtype, how->divisor, call);
 }
 
@@ -499,10 +512,9 @@ static gs_status_t nccl_reduce (struct gsi_coll *coll, const void *send, void *r
         return gsi_nccl_shards_to_root (c, send, recv, count, how, root, call);
     type_of (how->dtype, &type);
     gsi_coll_hidden (coll);
-    st = gsi_nccl_settle (c, "ncclReduce",
+    st = gsi_nccl_leave (c, "ncclReduce",
                           gsi_nccl.Reduce (send, recv, count * parts, type, op_of (c, how), root,
-                                           c->comm, call->stream),
-                          call->deadline_ns);
+                                           gsi_nccl_enter (c), call->stream));
     if (st || average || c->rank != root)
         return st;
     return nccl_divide (c, recv, count, how->dtype, how->divisor, call);
@@ -515,20 +527,18 @@ static gs_status_t reduce_group (struct gsi_coll_nccl *c, const char *send, cons
 {
     size_t parts = gsi_dtype_is_complex (how->dtype) ? 2 : 1;
     ncclDataType_t type;
+    ncclComm_t comm = gsi_nccl_enter (c);
     ncclResult_t rc = gsi_nccl.GroupStart (), ended;
 
     if (rc) /* there is no group to end */
-        return gsi_nccl_fail (c, "ncclGroupStart", rc);
+        return gsi_nccl_leave (c, "ncclGroupStart", rc);
     type_of (how->dtype, &type);
-    for (int r = begin; r < c->size && r < begin + GSI_NCCL_GROUP && !rc; r++) {
+    for (int r = begin; r < c->size && r < begin + GSI_NCCL_GROUP && !rc; r++)
         if (count[r])
             rc = gsi_nccl.Reduce (send + at[r], recv, count[r] * parts, type, op_of (c, how), r,
-                                  c->comm, call->stream);
-        if (rc == ncclInProgress)
-            rc = ncclSuccess;
-    }
+                                  comm, call->stream);
     ended = gsi_nccl.GroupEnd ();
-    return gsi_nccl_settle (c, "ncclReduce", rc ? rc : ended, call->deadline_ns);
+    return gsi_nccl_leave (c, "ncclReduce", rc ? rc : ended);
 }
 
 /* NCCL has no call for parts of different lengths. */
@@ -560,10 +570,10 @@ static gs_status_t nccl_barrier (struct gsi_coll *coll, const struct gsi_call *c
 {
     struct gsi_coll_nccl *c = (struct gsi_coll_nccl *) coll;
     ncclResult_t rc =
-        gsi_nccl.AllReduce (c->word, c->word, 1, ncclInt32, ncclMax, c->comm, call->stream);
+        gsi_nccl.AllReduce (c->word, c->word, 1, ncclInt32, ncclMax, gsi_nccl_enter (c), call->stream);
 
     gsi_coll_hidden (coll);
-    return gsi_nccl_settle (c, "ncclAllReduce", rc, call->deadline_ns);
+    return gsi_nccl_leave (c, "ncclAllReduce", rc);
 }
 
 const struct gsi_coll_ops gsi_coll_nccl = {

@@ -47,20 +47,27 @@ struct gsi_nccl {
 extern struct gsi_nccl gsi_nccl;
 
 /*
- * Communicators of this process that share NCCL's resources, a communicator and its groups. What
- * ends one of them by force ends what the others have under way, and NCCL does not tell them.
+ * NCCL's communicator, which outlives the transport where a captured graph still holds operations
+ * of it: NCCL's abort waits for that graph. It blocks, as PyTorch's do: NCCL then makes no thread
+ * for each call (from 2.23 on), and no list of a thread is left behind (2.22 to 2.25). What may
+ * wait for other ranks is called from a thread of ours, with a deadline.
  */
-struct gsi_nccl_family {
-    atomic_int members;
-    atomic_bool aborted;
+struct gsi_nccl_handle {
+    _Atomic (ncclComm_t) comm; /* NULL: not made yet */
+    struct gsi_device device;
+    atomic_int inside;    /* threads in a call of NCCL on it */
+    atomic_bool starting; /* it is being made */
+    atomic_bool ended;    /* no other call begins */
+    atomic_bool quiet; /* the abort has the communicator to itself */
+    atomic_bool gone;  /* NCCL has freed it */
+    atomic_int holders;
 };
 
 struct gsi_coll_nccl {
     struct gsi_coll base;
-    struct gsi_nccl_family *family;
+    struct gsi_nccl_handle *handle;
     const struct gsi_device *device;
     const struct gsi_stream_ops *queue; /* of [device] */
-    ncclComm_t comm;                    /* NULL before the start and after the end */
     int rank, size;
     bool ordered;   /* GS_DETERMINISTIC: NCCL's own sums are in an order of its choice */
     bool exact;     /* f16 and bf16 are summed in fp32 */
@@ -76,18 +83,48 @@ struct gsi_coll_nccl {
 gs_status_t gsi_nccl_fail (const struct gsi_coll_nccl *c, const char *what, ncclResult_t rc);
 
 /*
- * Waits until NCCL has taken [what], which returned [rc]: its calls do not block, and no other
- * call may follow before. Until [deadline_ns] or the end of the communicator.
+ * A call of NCCL on the communicator is made between these. Enter gives NULL, which NCCL refuses,
+ * once the communicator was ended; leave says what [rc] of [what] means. Both always.
  */
-gs_status_t gsi_nccl_settle (const struct gsi_coll_nccl *c, const char *what, ncclResult_t rc,
-                             int64_t deadline_ns);
+ncclComm_t gsi_nccl_enter (const struct gsi_coll_nccl *c);
+gs_status_t gsi_nccl_leave (const struct gsi_coll_nccl *c, const char *what, ncclResult_t rc);
+
+/* coll_nccl_life.c: makes the handle of [c], without a communicator yet. */
+gs_status_t gsi_nccl_handle_open (struct gsi_coll_nccl *c);
 
 /*
- * coll_nccl_split.c: starts the communicator of a group, [c], from that of its origin; what a
+ * Ends the communicator by force, without waiting: what runs is told to stop, and a thread of ours
+ * frees it when nobody is inside and no graph holds it. Close does that too, if need be, and waits
+ * a moment for it.
+ */
+void gsi_nccl_abort (struct gsi_coll_nccl *c);
+void gsi_nccl_handle_close (struct gsi_coll_nccl *c);
+
+/*
+ * Has [work] done by a thread of ours, on the device and inside [c]; waits for it until
+ * [deadline_ns], the end of the communicator or that of another rank. [rc] is what NCCL said. Takes
+ * [job], from malloc, over; before it is freed [kept] has a success in time, and [late] one that
+ * came too late, in that thread.
+ */
+struct gsi_nccl_job {
+    struct gsi_coll_nccl *c;
+    const char *what;
+    ncclResult_t (*work) (void *job);
+    void (*kept) (void *job); /* or NULL */
+    void (*late) (void *job); /* or NULL */
+    int64_t deadline_ns;
+};
+gs_status_t gsi_nccl_run (const struct gsi_nccl_job *how, void *job, ncclResult_t *rc);
+
+/* coll_nccl_split.c: starts the communicator of a group, [c], from that of its origin; what a
  * rank in no group does meanwhile. Collective over the origin's ranks.
  */
 gs_status_t gsi_nccl_split (struct gsi_coll_nccl *c, const struct gsi_coll_setup *setup);
 gs_status_t gsi_nccl_pass (struct gsi_coll *origin, int64_t deadline_ns);
+
+/* Whether a wait that began at [begin_ns] must end without success; else a pause has passed. */
+gs_status_t gsi_nccl_wait_on (const struct gsi_coll_nccl *c, const char *what, int64_t begin_ns,
+                              int64_t deadline_ns);
 
 /* Waits on the host for what was queued before [event]; one never recorded has passed. */
 gs_status_t gsi_nccl_await (const struct gsi_coll_nccl *c, struct gsi_event *event,

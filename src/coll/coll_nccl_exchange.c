@@ -3,18 +3,18 @@
 #include "base/status.h"
 #include "coll/coll_nccl.h"
 
-static ncclResult_t post (const struct gsi_coll_nccl *c, const struct gsi_exchange *x, int to,
-                          int from, const struct gsi_call *call)
+static ncclResult_t post (ncclComm_t comm, const struct gsi_exchange *x, int to, int from,
+                          const struct gsi_call *call)
 {
     ncclResult_t rc = ncclSuccess;
 
     if (x->send_bytes[to])
-        rc = gsi_nccl.Send (x->send + x->send_at[to], x->send_bytes[to], ncclInt8, to, c->comm,
+        rc = gsi_nccl.Send (x->send + x->send_at[to], x->send_bytes[to], ncclInt8, to, comm,
                             call->stream);
-    if ((!rc || rc == ncclInProgress) && x->recv_bytes[from])
+    if (!rc && x->recv_bytes[from])
         rc = gsi_nccl.Recv (x->recv + x->recv_at[from], x->recv_bytes[from], ncclInt8, from,
-                            c->comm, call->stream);
-    return rc == ncclInProgress ? ncclSuccess : rc;
+                            comm, call->stream);
+    return rc;
 }
 
 gs_status_t gsi_nccl_exchange (struct gsi_coll *coll, const struct gsi_exchange *x,
@@ -28,13 +28,14 @@ gs_status_t gsi_nccl_exchange (struct gsi_coll *coll, const struct gsi_exchange 
     if (x->recv_bytes[c->rank] && own != place)
         st = c->queue->copy (place, own, x->recv_bytes[c->rank], call->stream);
     for (int begin = 1; begin < c->size && !st; begin += GSI_NCCL_GROUP) {
+        ncclComm_t comm = gsi_nccl_enter (c);
         ncclResult_t rc = gsi_nccl.GroupStart (), ended;
         if (rc) /* there is no group to end */
-            return gsi_nccl_fail (c, "ncclGroupStart", rc);
+            return gsi_nccl_leave (c, "ncclGroupStart", rc);
         for (int d = begin; d < c->size && d < begin + GSI_NCCL_GROUP && !rc; d++)
-            rc = post (c, x, (c->rank + d) % c->size, (c->rank + c->size - d) % c->size, call);
+            rc = post (comm, x, (c->rank + d) % c->size, (c->rank + c->size - d) % c->size, call);
         ended = gsi_nccl.GroupEnd ();
-        st = gsi_nccl_settle (c, "an exchange", rc ? rc : ended, call->deadline_ns);
+        st = gsi_nccl_leave (c, "an exchange", rc ? rc : ended);
     }
     for (int r = 0; r < c->size && !st; r++)
         if (r != c->rank)
@@ -46,20 +47,20 @@ gs_status_t gsi_nccl_messages (struct gsi_coll *coll, struct gsi_message *list, 
                                const struct gsi_call *call)
 {
     struct gsi_coll_nccl *c = (struct gsi_coll_nccl *) coll;
+    ncclComm_t comm = gsi_nccl_enter (c);
     ncclResult_t rc = gsi_nccl.GroupStart (), ended;
 
     if (rc) /* there is no group to end */
-        return gsi_nccl_fail (c, "ncclGroupStart", rc);
-    for (int i = 0; i < number && (!rc || rc == ncclInProgress); i++) {
+        return gsi_nccl_leave (c, "ncclGroupStart", rc);
+    for (int i = 0; i < number && !rc; i++) {
         const struct gsi_message *m = &list[i];
         if (m->send)
             gsi_coll_sent (coll, m->peer, m->bytes);
         if (m->bytes && m->send)
-            rc = gsi_nccl.Send (m->buf, m->bytes, ncclInt8, m->peer, c->comm, call->stream);
+            rc = gsi_nccl.Send (m->buf, m->bytes, ncclInt8, m->peer, comm, call->stream);
         else if (m->bytes)
-            rc = gsi_nccl.Recv (m->buf, m->bytes, ncclInt8, m->peer, c->comm, call->stream);
+            rc = gsi_nccl.Recv (m->buf, m->bytes, ncclInt8, m->peer, comm, call->stream);
     }
     ended = gsi_nccl.GroupEnd ();
-    return gsi_nccl_settle (c, "messages", rc && rc != ncclInProgress ? rc : ended,
-                            call->deadline_ns);
+    return gsi_nccl_leave (c, "messages", rc ? rc : ended);
 }

@@ -131,10 +131,9 @@ static gs_status_t reduce_block (struct gsi_coll_nccl *c, const struct block *b,
         return st;
     if (b->count != b->shard * (size_t) c->size)
         return collect (c, b, own, to, -1, call);
-    return gsi_nccl_settle (
-        c, "ncclAllGather",
-        gsi_nccl.AllGather (own, to, b->shard * b->width, ncclInt8, c->comm, call->stream),
-        call->deadline_ns);
+    return gsi_nccl_leave (c, "ncclAllGather",
+                           gsi_nccl.AllGather (own, to, b->shard * b->width, ncclInt8,
+                                               gsi_nccl_enter (c), call->stream));
 }
 
 /* Brings the weights to the device; the pinned copy is free again when the last one has gone. */

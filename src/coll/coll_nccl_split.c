@@ -1,25 +1,73 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * coll_nccl_split - communicators of groups, made from that of their origin, whose channels,
- * proxies and buffers they share.
+ * coll_nccl_split - communicators of groups, made from that of their origin: NCCL keeps what it
+ * knows of the machine, and needs no other way for the ranks to meet. They share nothing that
+ * could not be used at the same time: splitShare, of the origin's configuration, is not set.
  */
+#include <stdlib.h>
+
 #include "base/status.h"
 #include "coll/coll_nccl.h"
 
-/*
- * N.B. A split does not block, but says ncclSuccess (2.28.9): the origin's state tells when the
- * new communicator is there.
- */
-static gs_status_t nccl_split (struct gsi_coll_nccl *origin, int color, int key, ncclComm_t *out,
-                               int64_t deadline_ns)
+struct split {
+    struct gsi_nccl_handle *origin, *group; /* NULL: none */
+    int color, key;
+    ncclComm_t out;
+};
+
+static void end_child (void *job)
 {
+    struct split *s = job;
+
+    if (s->out)
+        gsi_nccl.CommAbort (s->out);
+    s->out = NULL;
+}
+
+static ncclResult_t split_work (void *job)
+{
+    struct split *s = job;
     ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
     ncclResult_t rc;
 
-    config.blocking = 0;
-    config.splitShare = 1;
-    rc = gsi_nccl.CommSplit (origin->comm, color, key, out, &config);
-    return gsi_nccl_settle (origin, "ncclCommSplit", rc ? rc : ncclInProgress, deadline_ns);
+    config.blocking = 1;
+    config.splitShare = 0;
+    rc = gsi_nccl.CommSplit (atomic_load (&s->origin->comm), s->color, s->key, &s->out, &config);
+    if (rc || !s->group)
+        end_child (s); /* NCCL hands out what it could not finish, too */
+    return rc;
+}
+
+/* Hands what was made to the group; not if nobody waits for it any more. */
+static void keep_child (void *job)
+{
+    struct split *s = job;
+
+    if (s->group)
+        atomic_store (&s->group->comm, s->out);
+}
+
+/* [group]: of a rank that has one. */
+static gs_status_t nccl_split (struct gsi_coll_nccl *origin, int color, int key,
+                               struct gsi_nccl_handle *group, int64_t deadline_ns)
+{
+    struct split *s = calloc (1, sizeof (*s));
+    const struct gsi_nccl_job how = {.c = origin,
+                                     .what = "ncclCommSplit",
+                                     .work = split_work,
+                                     .kept = keep_child,
+                                     .late = end_child,
+                                     .deadline_ns = deadline_ns};
+    ncclResult_t rc;
+    gs_status_t st;
+
+    if (!s)
+        return gsi_fail (GS_ERR_NOMEM, "transport nccl: out of memory");
+    *s = (struct split){.origin = origin->handle, .color = color, .key = key, .group = group};
+    st = gsi_nccl_run (&how, s, &rc);
+    if (!st && rc)
+        st = gsi_nccl_fail (origin, how.what, rc);
+    return st;
 }
 
 gs_status_t gsi_nccl_split (struct gsi_coll_nccl *c, const struct gsi_coll_setup *setup)
@@ -28,18 +76,18 @@ gs_status_t gsi_nccl_split (struct gsi_coll_nccl *c, const struct gsi_coll_setup
     gs_status_t st;
 
     origin->entered = true;
-    st = nccl_split ((struct gsi_coll_nccl *) origin->coll, origin->rank[0], c->rank, &c->comm,
+    st = nccl_split ((struct gsi_coll_nccl *) origin->coll, origin->rank[0], c->rank, c->handle,
                      setup->deadline_ns);
-    if (!st)
-        st = gsi_nccl_settle (c, "ncclCommSplit, of the group", ncclInProgress,
-                              setup->deadline_ns);
     return st ? origin->broken (origin->context, st) : GS_OK;
 }
 
+/*
+ * N.B. NCCL up to 2.30 crashes when a split with NCCL_SPLIT_NOCOLOR is aborted (init.cc, the end
+ * of ncclCommInitRankFunc). So a rank without a group is a group of its own, for a moment.
+ */
 gs_status_t gsi_nccl_pass (struct gsi_coll *origin, int64_t deadline_ns)
 {
-    ncclComm_t none = NULL;
+    struct gsi_coll_nccl *c = (struct gsi_coll_nccl *) origin;
 
-    return nccl_split ((struct gsi_coll_nccl *) origin, NCCL_SPLIT_NOCOLOR, 0, &none,
-                       deadline_ns);
+    return nccl_split (c, c->size + c->rank, 0, NULL, deadline_ns);
 }

@@ -143,6 +143,9 @@ run "different GS_AVG" 2
 says 2 '^rank . has none: GS_ERR_MISMATCH: .*rank 0 and rank 1 have different GS_AVG'
 wrapper=
 
+run "no code for this GPU" alone GS_TRANSPORT=nccl SIM_FAULT=cudaFuncGetAttributes=209
+says 1 '^rank 0 has none: GS_ERR_DEVICE: .*no code for GPU 0, of .* 9.0: build it with GS_CUDA_ARCH=90'
+
 # ---- NCCLs that do not work ----
 
 # with_nccl TITLE FILE: on one rank, this in the place of libnccl.so.2.

@@ -208,13 +208,29 @@ static cudaError_t let_happen (enum sim_fault fault, int code, const char *name,
     return cudaSuccess;
 }
 
+/* What tells of devices, and needs a context on none. */
+static bool needs_context (const char *name)
+{
+    static const char *const asking[] = {"cudaGetDeviceCount",      "cudaGetDevice",
+                                         "cudaSetDevice",           "cudaDeviceGetPCIBusId",
+                                         "cudaDeviceGetByPCIBusId", "cudaDeviceGetAttribute",
+                                         "cudaGetDeviceProperties", "cudaDeviceCanAccessPeer"};
+
+    for (size_t i = 0; i < sizeof (asking) / sizeof (asking[0]); i++)
+        if (!strcmp (name, asking[i]))
+            return false;
+    return true;
+}
+
 cudaError_t rt_open (void)
 {
     cudaError_t error;
 
     rt_lock ();
-    if (!opened)
+    if (!opened) {
         rt_devices_open ();
+        rt_driver_open ();
+    }
     opened = true;
     error = rt_device_count ? cudaSuccess : rt_no_device;
     rt_unlock ();
@@ -224,6 +240,7 @@ cudaError_t rt_open (void)
 cudaError_t rt_enter (const char *name, cudaStream_t stream)
 {
     enum sim_fault fault;
+    struct rt_stream *queue;
     cudaError_t error;
     int code;
 
@@ -236,6 +253,12 @@ cudaError_t rt_enter (const char *name, cudaStream_t stream)
     error = rt_open ();
     if (!error) {
         rt_lock ();
+        if (needs_context (name)) {
+            rt_context_need (rt_current, name);
+            rt_await_context (rt_current);
+        }
+        if (stream != RT_NO_STREAM && (queue = rt_stream_find (stream, name)) && !queue->capture)
+            rt_await_room (queue->device);
         error = rt_devices[rt_current].failed;
         rt_unlock ();
     }

@@ -23,6 +23,9 @@ extern "C" {
 cudaError_t sim_push (cudaStream_t stream, void (*work) (void *arg), const void *arg,
                       size_t bytes);
 
+/* Waits as a launch into [stream] would while there is no room for one; a capture has room. */
+void sim_await_room (cudaStream_t stream);
+
 /*
  * The engine's address of [bytes] of device, managed or pinned memory that the program knows as
  * [user]; NULL after reporting misuse if they do not lie in one live allocation. Each use on a
@@ -46,6 +49,9 @@ unsigned long sim_calls (const char *point);
 /* Of the calling thread's current device: its number among the machine's, and its PCI bus id. */
 int sim_physical_device (void);
 const char *sim_bus_id (void);
+
+/* Whether this process has a context on [device], as the program numbers it. */
+bool sim_has_context (int device);
 
 /* Whether [stream] is being captured by this process. */
 bool sim_is_capturing (cudaStream_t stream);

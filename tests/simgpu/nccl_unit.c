@@ -215,13 +215,15 @@ ncclResult_t nsim_launch (struct nsim_unit *unit)
         return ncclInvalidUsage;
     }
     before = enter_device (comm);
+    for (size_t i = 0; i < unit->n; i++)
+        sim_await_room (unit->op[i].stream);
     code = join_streams (unit, true);
     if (code == cudaSuccess)
         code = push (unit);
     else
         free (unit);
-    if (before >= 0)
-        cudaSetDevice (before);
+    if (before >= 0 && (comm->blocking || nsim_version () < 22400))
+        cudaSetDevice (before); /* of a thread of its own, too: v2.22.3 group.cc:466 */
     if (code == cudaSuccess)
         return ncclSuccess;
     nsim_warn ("Cuda failure '%s' on communicator %d", cudaGetErrorString (code), comm->number);

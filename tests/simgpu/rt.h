@@ -98,6 +98,9 @@ struct rt_device {
     cudaError_t failed;       /* what every call gives since work failed, or 0 */
     size_t used_bytes;        /* of its memory */
     struct rt_stream *legacy; /* NULL before its first use */
+    bool context;             /* this process has one */
+    size_t pending;           /* works queued that have not ended */
+    int launchers;            /* threads that wait for room among them */
     bool peers[RT_DEVICES];   /* whose memory was made accessible */
 };
 
@@ -106,9 +109,18 @@ extern int rt_device_count;
 extern cudaError_t rt_no_device;     /* what calls give where there is none */
 extern _Thread_local int rt_current; /* this thread's device, as the program counts */
 
-void rt_devices_open (void);                         /* locked */
+void rt_devices_open (void); /* locked */
+void rt_driver_open (void);  /* rt_launch.c: loads libcuda.so.1, which lies beside this library */
 void rt_device_fail (int device, cudaError_t error); /* locked */
-size_t rt_device_bytes (void);                       /* memory of one */
+void rt_context_need (int device, const char *who);  /* locked */
+
+/*
+ * What queues work waits while there is too much of it, and has the lock of the context then:
+ * calls of other threads wait behind it, questions too. Locked.
+ */
+void rt_await_room (int device);
+void rt_await_context (int device);
+size_t rt_device_bytes (void); /* memory of one */
 
 /* rt_queue.c: streams at work */
 

@@ -14,6 +14,8 @@ cudaError_t rt_no_device = cudaErrorNoDevice;
 _Thread_local int rt_current;
 
 static long memory_mb = 1024;
+static long most_contexts = RT_DEVICES; /* of this process */
+static int contexts;
 
 size_t rt_device_bytes (void)
 {
@@ -44,6 +46,7 @@ void rt_devices_open (void)
     long all = rt_setting ("SIM_GPUS", 4, -1, RT_DEVICES);
 
     memory_mb = rt_setting ("SIM_GPU_MEMORY_MB", 1024, 1, 1 << 20);
+    most_contexts = rt_setting ("SIM_CONTEXTS", RT_DEVICES, 0, RT_DEVICES);
     if (all < 0)
         rt_no_device = cudaErrorInsufficientDriver;
     if (list) {
@@ -59,6 +62,31 @@ void rt_device_fail (int device, cudaError_t error)
     if (!rt_devices[device].failed)
         rt_devices[device].failed = error;
     rt_progress ();
+}
+
+/*
+ * A context takes some 500 MiB of a GPU, and in the mode EXCLUSIVE_PROCESS one process alone has
+ * it. Since CUDA 12 cudaSetDevice makes it, else whatever is called first; only questions about
+ * devices do not.
+ */
+void rt_context_need (int device, const char *who)
+{
+    if (rt_devices[device].context)
+        return;
+    rt_devices[device].context = true;
+    if (++contexts > most_contexts)
+        sim_misuse ("%s makes a context on GPU %d, number %d of this process, which may have %ld",
+                    who, device, contexts, most_contexts);
+}
+
+bool sim_has_context (int device)
+{
+    bool has;
+
+    rt_lock ();
+    has = device >= 0 && device < rt_device_count && rt_devices[device].context;
+    rt_unlock ();
+    return has;
 }
 
 int sim_physical_device (void)
@@ -121,7 +149,11 @@ cudaError_t cudaSetDevice (int device)
     if (error)
         return rt_leave (error);
     rt_current = device;
-    return rt_leave (rt_devices[device].failed);
+    rt_lock ();
+    rt_context_need (device, "cudaSetDevice");
+    error = rt_devices[device].failed;
+    rt_unlock ();
+    return rt_leave (error);
 }
 
 cudaError_t cudaGetDevice (int *device)

@@ -40,6 +40,7 @@ struct kernel {
     const void *host; /* the address that the program knows it by */
     const char *name;
     const struct sim_twin *twin; /* NULL: not looked for yet, or not there */
+    bool loaded[RT_DEVICES];     /* its code is on the device */
 };
 
 static struct kernel *kernels;
@@ -155,21 +156,43 @@ static void *own_names (const char *own_file)
     return dlopen (own_file, RTLD_LAZY | RTLD_NOLOAD | RTLD_GLOBAL);
 }
 
+/* A file that lies beside this library. */
+static void name_beside (const char *name, char *path, size_t room)
+{
+    const char *slash;
+    Dl_info info;
+
+    if (!dladdr ((void *) (uintptr_t) name_beside, &info))
+        info.dli_fname = "";
+    if (!(slash = strrchr (info.dli_fname, '/')))
+        info.dli_fname = slash = "";
+    snprintf (path, room, "%.*s%s", (int) (slash - info.dli_fname + (*slash == '/')),
+              info.dli_fname, name);
+}
+
+/* As the real runtime does, which is not linked to the driver either. */
+void rt_driver_open (void)
+{
+    char path[4096];
+
+    if (rt_no_device == cudaErrorInsufficientDriver)
+        return;
+    name_beside ("libcuda.so.1", path, sizeof (path));
+    dlopen (path, RTLD_NOW | RTLD_LOCAL);
+}
+
 /* Beside this library, unless SIM_TWINS names another file. */
 static void load_twins (void)
 {
-    const char *path = getenv ("SIM_TWINS"), *slash;
+    const char *path = getenv ("SIM_TWINS");
     char beside[4096];
     Dl_info info;
     void *library;
 
-    if (!dladdr ((void *) (uintptr_t) load_twins, &info) || !own_names (info.dli_fname))
-        info.dli_fname = "";
+    if (dladdr ((void *) (uintptr_t) load_twins, &info))
+        own_names (info.dli_fname);
     if (!path || !*path) {
-        if (!(slash = strrchr (info.dli_fname, '/')))
-            info.dli_fname = slash = "";
-        snprintf (beside, sizeof (beside), "%.*slibsimtwins.so",
-                  (int) (slash - info.dli_fname + (*slash == '/')), info.dli_fname);
+        name_beside ("libsimtwins.so", beside, sizeof (beside));
         path = beside;
     }
     library = dlopen (path, RTLD_NOW | RTLD_LOCAL);
@@ -261,6 +284,40 @@ static cudaError_t check_shape (const struct configuration *c)
     return cudaErrorNotSupported;
 }
 
+/*
+ * Code is loaded when it is first asked for (CUDA_MODULE_LOADING=LAZY, the default). To load is
+ * to wait for what runs on the device, which may itself wait for what would be launched here.
+ */
+static cudaError_t load (struct kernel *kernel)
+{
+    cudaError_t error = cudaSuccess;
+
+    if (!kernel->loaded[rt_current])
+        error = rt_await_device (rt_current);
+    kernel->loaded[rt_current] = true;
+    return error;
+}
+
+cudaError_t cudaFuncGetAttributes (struct cudaFuncAttributes *attributes, const void *host)
+{
+    cudaError_t error = rt_enter ("cudaFuncGetAttributes", RT_NO_STREAM);
+    struct kernel *kernel = find_kernel (host);
+
+    if (!error && !attributes)
+        error = cudaErrorInvalidValue;
+    if (!error && !kernel)
+        error = cudaErrorInvalidDeviceFunction;
+    if (error)
+        return rt_leave (error);
+    memset (attributes, 0, sizeof (*attributes));
+    attributes->maxThreadsPerBlock = MOST_THREADS;
+    attributes->binaryVersion = attributes->ptxVersion = 90;
+    rt_lock ();
+    error = load (kernel);
+    rt_unlock ();
+    return rt_leave (error);
+}
+
 static cudaError_t launch (struct kernel *kernel, const struct configuration *c,
                            void *const *arguments)
 {
@@ -281,7 +338,7 @@ static cudaError_t launch (struct kernel *kernel, const struct configuration *c,
         sim_misuse ("cudaLaunchKernel: the stream is of device %d, the current one is %d",
                     stream->device, rt_current);
         error = cudaErrorInvalidResourceHandle;
-    } else {
+    } else if (!(error = load (kernel))) {
         error = push_call (stream, &call, arguments);
     }
     rt_unlock ();

@@ -20,6 +20,7 @@ static _Thread_local struct rt_stream *per_thread[RT_DEVICES];
 static pthread_key_t thread_ends; /* its value is per_thread of a thread that has such streams */
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static unsigned long long last_id;
+static long room = -1; /* works that a device has room for */
 
 static void retire_all (void *streams)
 {
@@ -62,6 +63,27 @@ void rt_stream_retire (struct rt_stream *stream)
     pthread_cond_signal (&stream->wake);
 }
 
+void rt_await_room (int device)
+{
+    struct rt_device *d = &rt_devices[device];
+
+    if (room < 0)
+        room = rt_setting ("SIM_LAUNCH_QUEUE", 1024, 4, 1 << 20);
+    if (rt_worker || d->pending < (size_t) room)
+        return;
+    d->launchers++;
+    while (d->pending >= (size_t) room && !d->failed)
+        rt_wait_for_progress ();
+    d->launchers--;
+    rt_progress ();
+}
+
+void rt_await_context (int device)
+{
+    while (!rt_worker && rt_devices[device].launchers && !rt_devices[device].failed)
+        rt_wait_for_progress ();
+}
+
 /* After work of the device has failed, what is queued is dropped. Locked; not while it runs. */
 static void do_work (struct rt_stream *stream, struct rt_work *work, useconds_t delay_us)
 {
@@ -76,6 +98,7 @@ static void do_work (struct rt_stream *stream, struct rt_work *work, useconds_t 
     free (work);
     rt_lock ();
     stream->done++;
+    rt_devices[stream->device].pending--;
     rt_progress ();
 }
 
@@ -146,6 +169,7 @@ static cudaError_t append (struct rt_stream *stream, void (*run) (void *), const
         stream->first = work;
     stream->last = work;
     stream->queued++;
+    rt_devices[stream->device].pending++;
     pthread_cond_signal (&stream->wake);
     return cudaSuccess;
 }
@@ -289,6 +313,17 @@ cudaError_t sim_push (cudaStream_t handle, void (*work) (void *arg), const void 
         error = rt_push (stream, work, arg, bytes);
     rt_unlock ();
     return error;
+}
+
+void sim_await_room (cudaStream_t handle)
+{
+    struct rt_stream *stream;
+
+    rt_lock ();
+    stream = rt_device_count ? rt_stream_find (handle, "sim_await_room") : NULL;
+    if (stream && !stream->capture)
+        rt_await_room (stream->device);
+    rt_unlock ();
 }
 
 bool sim_is_capturing (cudaStream_t handle)

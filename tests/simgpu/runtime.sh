@@ -59,6 +59,9 @@ mkdir "$room/lib" # twins are found beside the runtime
 cp "$here"/lib/libcudart.so.* "$room/lib" && cp "$SIM_TWINS" "$room/lib/libsimtwins.so"
 SIM_TWINS='' LD_LIBRARY_PATH=$room/lib misuse kernel_out_of_range
 grep -q 'scale: 20 bytes' "$room/output" || fail "libsimtwins.so beside the runtime is not found"
+SIM_CONTEXTS=0 misuse none
+grep -q 'misuse: .* makes a context on GPU 0, number 1 of this process' "$room/output" \
+    || fail "a context too many is not told"
 SIM_FAULT=cudaHostAlloc#3 misuse none
 grep -q 'SIM_FAULT: call 3 of cudaHostAlloc did not come' "$room/output" \
     || fail "a fault that did not happen is not named"

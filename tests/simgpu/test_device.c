@@ -219,7 +219,33 @@ START_TEST (the_engine_counts_physical_devices)
 }
 END_TEST
 
+/* What makes a context, and what does not. */
+START_TEST (contexts_are_made_where_they_are_used)
+{
+    bool (*has) (int);
+    struct cudaPointerAttributes about;
+    struct cudaDeviceProp properties;
+    int count, x, thread_device;
+
+    if (!test_simulated ())
+        return;
+    *(void **) &has = dlsym (RTLD_DEFAULT, "sim_has_context");
+    ck_assert_msg (has, "this is not the simulated runtime");
+    test_ok (cudaGetDeviceCount (&count));
+    test_ok (cudaGetDevice (&thread_device));
+    test_ok (cudaGetDeviceProperties (&properties, 1));
+    for (int i = 0; i < count; i++)
+        ck_assert (!has (i));
+    test_ok (cudaSetDevice (2));
+    ck_assert (has (2) && !has (0));
+    test_ok (cudaPointerGetAttributes (&about, &x));
+    ck_assert (!has (0) && !has (1));
+    test_ok (cudaSetDevice (0));
+    ck_assert (has (0));
+}
+END_TEST
+
 TEST_CASE (test_device, "device", four_devices, no_devices, no_driver, an_empty_list_shows_none,
            a_list_shows_what_it_names, a_list_ends_at_what_is_no_device, devices_differ,
            attributes, each_thread_has_its_device, priorities, peers,
-           the_engine_counts_physical_devices)
+           the_engine_counts_physical_devices, contexts_are_made_where_they_are_used)

@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* test_launch - kernels that nvcc compiled, run by their twins. */
+#include <pthread.h>
+#include <stdatomic.h>
+#include <unistd.h>
+
 #include "test.h"
 
 static float *make_array (cudaStream_t stream)
@@ -27,6 +31,7 @@ START_TEST (arguments_are_copied_at_the_launch)
     cudaStream_t stream = test_stream ();
     float *x = make_array (stream);
 
+    test_ok (test_scale (NULL, 1, (struct test_table){0, {0}}, stream)); /* loads its code */
     test_close (&gate, stream);
     test_ok (test_scale (x, 2, table, stream));
     table.at[0] = 1000;
@@ -93,5 +98,76 @@ START_TEST (a_launch_without_a_device_fails)
 }
 END_TEST
 
+struct launcher {
+    cudaStream_t stream;
+    float *x;
+    atomic_bool launched;
+};
+
+static void *launch_one (void *argument)
+{
+    struct launcher *l = argument;
+
+    test_ok (test_scale (l->x, 1, (struct test_table){0, {0}}, l->stream));
+    atomic_store (&l->launched, true);
+    return NULL;
+}
+
+/* A launch that waits while [gate] is shut, and no longer. */
+static void check_waits (struct test_gate *gate, struct launcher *l)
+{
+    pthread_t thread;
+
+    ck_assert_int_eq (pthread_create (&thread, NULL, launch_one, l), 0);
+    usleep (20000);
+    ck_assert (!atomic_load (&l->launched));
+    test_open (gate);
+    pthread_join (thread, NULL);
+    ck_assert (atomic_load (&l->launched));
+    test_ok (cudaDeviceSynchronize ());
+}
+
+/* To load a kernel is to wait for what runs, in whatever stream. */
+START_TEST (the_first_launch_waits_for_the_device)
+{
+    static struct test_gate gate;
+    cudaStream_t other = test_stream ();
+    struct launcher l = {.stream = test_stream ()};
+
+    if (!test_simulated ())
+        return;
+    l.x = make_array (l.stream);
+    test_close (&gate, other);
+    check_waits (&gate, &l);
+    test_ok (cudaFree (l.x));
+    test_ok (cudaStreamDestroy (l.stream));
+    test_ok (cudaStreamDestroy (other));
+}
+END_TEST
+
+START_TEST (a_launch_waits_for_room)
+{
+    static struct test_gate gate;
+    struct launcher l = {.stream = test_stream ()};
+    cudaEvent_t event;
+
+    if (!test_simulated ())
+        return;
+    setenv ("SIM_LAUNCH_QUEUE", "50", 1);
+    l.x = make_array (l.stream);
+    test_ok (test_scale (NULL, 1, (struct test_table){0, {0}}, l.stream));
+    test_ok (cudaStreamSynchronize (l.stream));
+    test_ok (cudaEventCreate (&event));
+    test_close (&gate, l.stream);
+    for (int i = 0; i < 49; i++)
+        test_ok (cudaEventRecord (event, l.stream));
+    check_waits (&gate, &l);
+    test_ok (cudaEventDestroy (event));
+    test_ok (cudaFree (l.x));
+    test_ok (cudaStreamDestroy (l.stream));
+}
+END_TEST
+
 TEST_CASE (test_launch, "launch", arguments_are_copied_at_the_launch, shapes_are_checked,
-           launches_are_captured, a_launch_without_a_device_fails)
+           launches_are_captured, a_launch_without_a_device_fails,
+           the_first_launch_waits_for_the_device, a_launch_waits_for_room)

@@ -1,0 +1,208 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * coll_nccl_life - NCCL's communicator from its start to its end, by threads of ours: what waits
+ * for other ranks has a deadline here, though NCCL's calls have none.
+ */
+#include <stdlib.h>
+#include <time.h>
+
+#include "base/clock.h"
+#include "base/errand.h"
+#include "base/log.h"
+#include "base/status.h"
+#include "base/thread.h"
+#include "coll/coll_nccl.h"
+
+#define SLICE_NS    (20 * GSI_NS_PER_MS) /* a wait for a thread looks up that often */
+#define GRACE_NS    GSI_NS_PER_S         /* a close waits so long for an abort, without a graph */
+#define IMPATIENT   NCCL_VERSION (2, 22, 0) /* before, an abort frees without a second step */
+#define RELUCTANCE_NS GSI_NS_PER_S       /* there it waits so long for threads inside */
+
+static void nap (void)
+{
+    nanosleep (&(struct timespec){.tv_nsec = GSI_NS_PER_MS}, NULL);
+}
+
+/* ---- The handle ---- */
+
+gs_status_t gsi_nccl_handle_open (struct gsi_coll_nccl *c)
+{
+    struct gsi_nccl_handle *h = calloc (1, sizeof (*h));
+
+    if (!h)
+        return gsi_fail (GS_ERR_NOMEM, "transport nccl: out of memory");
+    h->device = *c->device;
+    atomic_init (&h->holders, 1);
+    c->handle = h;
+    return GS_OK;
+}
+
+static void release (struct gsi_nccl_handle *h)
+{
+    if (atomic_fetch_sub (&h->holders, 1) == 1)
+        free (h);
+}
+
+/* For a thread of ours, for good. */
+static void enter_device (const struct gsi_nccl_handle *h)
+{
+    int unused;
+
+    h->device.ops->streams->enter (&h->device, &unused);
+    h->device.ops->streams->stand_apart ();
+}
+
+/* ---- Calls that wait for other ranks ---- */
+
+enum { RUNS = 0, DONE = 1, LEFT = 2 };
+
+struct run {
+    struct gsi_nccl_handle *handle;
+    struct gsi_nccl_job how;
+    void *job;
+    atomic_int state; /* whoever comes second frees it */
+};
+
+static void free_run (struct run *run)
+{
+    release (run->handle);
+    free (run->job);
+    free (run);
+}
+
+static int run_job (void *argument)
+{
+    struct run *run = argument;
+    ncclResult_t rc;
+    bool left;
+
+    enter_device (run->handle);
+    rc = run->how.work (run->job);
+    left = atomic_exchange (&run->state, DONE) == LEFT;
+    if (left && !rc && run->how.late)
+        run->how.late (run->job);
+    atomic_fetch_sub (&run->handle->inside, 1);
+    if (left)
+        free_run (run);
+    return (int) rc;
+}
+
+gs_status_t gsi_nccl_run (const struct gsi_nccl_job *how, void *job, ncclResult_t *rc)
+{
+    struct run *run = calloc (1, sizeof (*run));
+    int64_t begin_ns = gsi_now_ns ();
+    struct gsi_errand *errand = NULL;
+    int result = 0;
+    bool done;
+    gs_status_t st;
+
+    if (!run) {
+        free (job);
+        return gsi_fail (GS_ERR_NOMEM, "%s: out of memory", how->what);
+    }
+    *run = (struct run){.handle = how->c->handle, .how = *how, .job = job};
+    atomic_fetch_add (&run->handle->holders, 1);
+    atomic_fetch_add (&run->handle->inside, 1);
+    for (;;) {
+        st = gsi_errand_run (&errand, how->what, run_job, run, gsi_now_ns () + SLICE_NS, &result);
+        if (!errand || (st != GS_ERR_TIMEOUT))
+            break;
+        if ((st = gsi_nccl_wait_on (how->c, how->what, begin_ns, how->deadline_ns)))
+            break;
+    }
+    *rc = (ncclResult_t) result;
+    if (st && !errand) /* no thread could be started */
+        atomic_fetch_sub (&run->handle->inside, 1);
+    if (st && errand) {
+        done = atomic_exchange (&run->state, LEFT) == DONE; /* it came while we gave up */
+        gsi_errand_leave (errand);
+        if (!done)
+            return st;
+        if (how->late)
+            how->late (job);
+    } else if (!st && !*rc && how->kept) {
+        how->kept (job);
+    }
+    free_run (run);
+    return st;
+}
+
+/* ---- The end by force ---- */
+
+/* Waits until nobody is inside, or, if [bounded], a moment. */
+static void await_quiet (const struct gsi_nccl_handle *h, bool bounded)
+{
+    int64_t until_ns = gsi_now_ns () + RELUCTANCE_NS;
+
+    while (atomic_load (&h->inside) && !(bounded && gsi_now_ns () > until_ns))
+        nap ();
+}
+
+/*
+ * N.B. Within a group ncclCommAbort sets the flags that all who wait look at, at once, and leaves
+ * it to the group's end to free the communicator (2.22 to 2.30, init.cc): so a call that is blocked
+ * inside, by a full queue of launches for instance, returns before. Before 2.22 the abort frees by
+ * itself. A thread inside, which it ends, may then touch what is freed; to leave it there would
+ * hang for ever. While a communicator is made it is left to itself there.
+ */
+static void *abort_comm (void *argument)
+{
+    struct gsi_nccl_handle *h = argument;
+    ncclComm_t comm;
+
+    while (!(comm = atomic_load (&h->comm)) && atomic_load (&h->inside))
+        nap (); /* it is about to be made */
+    if (comm && gsi_nccl.version >= IMPATIENT) {
+        gsi_nccl.GroupStart ();
+        gsi_nccl.CommAbort (comm);
+        enter_device (h);
+        await_quiet (h, false);
+        atomic_store (&h->quiet, true);
+        gsi_nccl.GroupEnd ();
+    } else if (comm) {
+        enter_device (h);
+        await_quiet (h, !atomic_load (&h->starting));
+        atomic_store (&h->quiet, true);
+        gsi_nccl.CommAbort (comm);
+    }
+    atomic_store (&h->quiet, true);
+    atomic_store (&h->gone, true);
+    release (h);
+    return NULL;
+}
+
+void gsi_nccl_abort (struct gsi_coll_nccl *c)
+{
+    struct gsi_nccl_handle *h = c->handle;
+    pthread_t thread;
+
+    if (!h || atomic_exchange (&h->ended, true))
+        return;
+    atomic_fetch_add (&h->holders, 1);
+    if (!gsi_thread_start (&thread, abort_comm, h, "NCCL's abort")) {
+        pthread_detach (thread);
+        return;
+    }
+    gsi_log (GS_LOG_WARN, "nccl", "%s: what is queued may never end", gsi_last_text ());
+    release (h);
+    atomic_store (&h->quiet, true);
+}
+
+void gsi_nccl_handle_close (struct gsi_coll_nccl *c)
+{
+    struct gsi_nccl_handle *h = c->handle;
+    int64_t until_ns = gsi_now_ns () + GRACE_NS;
+
+    if (!h)
+        return;
+    gsi_nccl_abort (c);
+    while (!atomic_load (&h->gone) && gsi_now_ns () < until_ns)
+        nap ();
+    if (!atomic_load (&h->gone))
+        gsi_log (GS_LOG_INFO, "nccl",
+                 "NCCL frees its communicator later: %s",
+                 atomic_load (&h->quiet) ? "when the CUDA graphs with operations of it are gone"
+                                         : "a thread is inside");
+    c->handle = NULL;
+    release (h);
+}
