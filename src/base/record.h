@@ -138,6 +138,9 @@ bool gsi_record_peek (const struct gsi_record *record, int rank, struct gsi_reco
 /* Whether the process of a record of this node goes on, as far as that can be told here. */
 bool gsi_record_runs (const struct gsi_record_state *state);
 
+/* Whether it has ended; one that is stopped has not. False if that cannot be told here. */
+bool gsi_record_ended (const struct gsi_record_state *state);
+
 /* Whether it has ended without a verdict: it was killed, or left. Likewise. */
 bool gsi_record_died (const struct gsi_record_state *state);
 

@@ -84,13 +84,18 @@ bool gsi_record_runs (const struct gsi_record_state *state)
            gsi_process_runs (state->pid, state->started);
 }
 
-bool gsi_record_died (const struct gsi_record_state *state)
+bool gsi_record_ended (const struct gsi_record_state *state)
 {
     bool ended;
 
-    return !state->verdict && state->started && state->space &&
-           state->space == gsi_process_space () &&
-           (gsi_process_start (state->pid, &ended) != state->started || ended);
+    if (!state->space || !state->started || state->space != gsi_process_space ())
+        return false;
+    return gsi_process_start (state->pid, &ended) != state->started || ended;
+}
+
+bool gsi_record_died (const struct gsi_record_state *state)
+{
+    return !state->verdict && gsi_record_ended (state);
 }
 
 /* The newest of [newest] and what fits among the entries of a kind. */

@@ -126,6 +126,7 @@ static gs_status_t compare_calls (gs_comm_t *comm, const struct gsi_told *mine,
 static void leave_call (gs_comm_t *comm)
 {
     gsi_watchdog_expect (comm, 0);
+    gsi_inflight_end (comm);
     gsi_gpu_unlock (comm);
     atomic_flag_clear (&comm->busy);
     if (atomic_load (&comm->life) == GSI_ABORTED)
@@ -186,6 +187,7 @@ static gs_status_t start_call (gs_comm_t *comm, enum gsi_record_op op, size_t co
     gsi_watchdog_expect (comm, call->deadline_ns);
     call->message = gsi_record_is_message (op) ? comm->record.messages : 0;
     call->seq = comm->record.seq + !!call->message;
+    gsi_inflight_begin (comm, call);
     if (comm->check == GSI_CHECK_COLLECTIVE)
         comm->record.file->caller = gsi_record_thread ();
     return GS_OK;
@@ -242,7 +244,9 @@ gs_status_t gsi_call_end (gs_comm_t *comm, const struct gsi_call *call, gs_statu
     bool queued = !st && comm->inflight && !call->staged && call->op != GSI_OP_DESTROY &&
                   call->op != GSI_OP_SPLIT;
 
-    if (queued)
+    if (queued && atomic_load (&comm->life) != GSI_ALIVE) /* meanwhile, by another thread */
+        st = gsi_fail (GS_ERR_STATE, "the communicator was aborted");
+    else if (queued)
         st = gsi_inflight_watch (comm, call);
     if (st == GS_ERR_UNSUPPORTED)
         return gsi_call_refuse (comm, st);

@@ -22,7 +22,7 @@ static const char *name_of_argument (int op)
 
 void gsi_describe_told (const gs_comm_t *comm, const struct gsi_told *c, char *text, size_t room)
 {
-    const struct gsi_client *client = comm->client;
+    const struct gsi_client *client;
     long long step = (long long) (c->step < 0 ? -c->step : c->step);
     char what[256] = "";
     size_t used;
@@ -34,6 +34,8 @@ void gsi_describe_told (const gs_comm_t *comm, const struct gsi_told *c, char *t
                            c->staged ? ", in host memory" : "");
     if (!step || used >= room)
         return;
+    pthread_mutex_lock (&gsi_lease_guard);
+    client = comm->client;
     if (c->op == GSI_OP_BUCKET && client && client->describe)
         client->describe (client->context, c->argument, what, sizeof (what));
     snprintf (text + used, room - used, ", %s step %lld of %s", c->step < 0 ? "after" : "in",
@@ -41,6 +43,7 @@ void gsi_describe_told (const gs_comm_t *comm, const struct gsi_told *c, char *t
               *what    ? what
               : client ? client->name
                        : "a reducer");
+    pthread_mutex_unlock (&gsi_lease_guard);
 }
 
 bool gsi_told_differs (const struct gsi_told *a, const struct gsi_told *b)
@@ -52,7 +55,7 @@ bool gsi_told_differs (const struct gsi_told *a, const struct gsi_told *b)
 void gsi_describe_call (const gs_comm_t *comm, const struct gsi_call *call, char *text,
                         size_t room)
 {
-    const struct gsi_client *client = comm->client;
+    const struct gsi_client *client;
     char what[256] = "";
     size_t used = 0;
 
@@ -60,12 +63,15 @@ void gsi_describe_call (const gs_comm_t *comm, const struct gsi_call *call, char
         snprintf (text, room, "%s of ", gsi_record_op_name (call->op));
         return;
     }
+    pthread_mutex_lock (&gsi_lease_guard);
+    client = comm->client;
     if (call->op == GSI_OP_BUCKET && client && client->describe) {
         if (!comm->inflight && comm->record.file->step > 0) /* else the step may be a later one */
             used = (size_t) snprintf (what, sizeof (what), "step %lld of ",
                                       (long long) comm->record.file->step);
         client->describe (client->context, call->argument, what + used, sizeof (what) - used);
     }
+    pthread_mutex_unlock (&gsi_lease_guard);
     snprintf (text, room, "%s #%llu %s%s%sof ", gsi_record_op_name (call->op),
               (unsigned long long) call->seq, *what ? "(" : "", what, *what ? ") " : "");
 }

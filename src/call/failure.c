@@ -145,13 +145,24 @@ static bool is_told (const gs_comm_t *comm, gs_status_t st)
     return told || heard;
 }
 
+/* Another thread reports a failure: what it says, once it has. */
+static gs_status_t other_report (gs_comm_t *comm)
+{
+    while (!atomic_load (&comm->told))
+        nanosleep (&(struct timespec){.tv_nsec = GSI_NS_PER_MS}, NULL);
+    return gsi_fail (comm->death, "%s", comm->death_text);
+}
+
 gs_status_t gsi_failure_report (gs_comm_t *comm, const struct gsi_call *call, gs_status_t st)
 {
     char reason[GSI_TEXT_MAX], where[320] = "";
     const char *path;
     int alive = GSI_ALIVE;
-    uint64_t missed = comm->inflight ? gsi_gpu_missed (comm, call->seq) : call->seq;
+    uint64_t missed;
 
+    if (atomic_flag_test_and_set (&comm->failing))
+        return other_report (comm);
+    missed = comm->inflight ? gsi_gpu_missed (comm, call->seq) : call->seq;
     st = gsi_failure_blame (comm, st);
     if (comm->coll && comm->coll->told_by)
         comm->culprit = comm->coll->told_by - 1;
@@ -178,6 +189,7 @@ gs_status_t gsi_failure_report (gs_comm_t *comm, const struct gsi_call *call, gs
     atomic_compare_exchange_strong (&comm->life, &alive, GSI_DEAD);
     if (comm->boot->ops->show)
         comm->boot->ops->show (comm->boot);
+    atomic_store (&comm->told, true);
     if (st != GS_ERR_TIMEOUT || !comm->coll->ops->roll_call) /* which has told them */
         tell_others (comm, missed);
     return gsi_fail (st, "%s", reason);
@@ -185,10 +197,12 @@ gs_status_t gsi_failure_report (gs_comm_t *comm, const struct gsi_call *call, gs
 
 void gsi_failure_tell (gs_comm_t *comm)
 {
+    if (comm->inflight) { /* whoever is in a call may be blocked there until this ends it */
+        tell_others (comm, comm->record.seq + 1);
+        return;
+    }
     if (atomic_flag_test_and_set (&comm->busy))
         return;
-    gsi_gpu_lock_anyway (comm);
     tell_others (comm, comm->record.seq + 1);
-    gsi_gpu_unlock (comm);
     atomic_flag_clear (&comm->busy);
 }

@@ -2,6 +2,10 @@
 /* gpu_lock - who has a communicator on a GPU to itself, and its device entered. */
 #include "call/gpu_lock.h"
 
+#include "base/clock.h"
+
+#define SPIN_NS (GSI_NS_PER_MS / 10) /* a wait spins that long before it pauses */
+
 static gs_status_t enter_device (gs_comm_t *comm)
 {
     return comm->device->ops->streams->enter (comm->device, &comm->gpu.previous);
@@ -15,10 +19,17 @@ gs_status_t gsi_gpu_lock (gs_comm_t *comm)
     return enter_device (comm);
 }
 
-gs_status_t gsi_gpu_try_lock (gs_comm_t *comm, bool *free)
+bool gsi_gpu_lock_alive (gs_comm_t *comm, gs_status_t *st)
 {
-    *free = comm->inflight && !pthread_mutex_trylock (&comm->gpu.guard);
-    return *free ? enter_device (comm) : GS_OK;
+    int64_t begin_ns = gsi_now_ns ();
+
+    while (pthread_mutex_trylock (&comm->gpu.guard)) {
+        if (atomic_load (&comm->life) != GSI_ALIVE)
+            return false;
+        gsi_pause (gsi_now_ns () - begin_ns, SPIN_NS);
+    }
+    *st = enter_device (comm);
+    return true;
 }
 
 void gsi_gpu_lock_anyway (gs_comm_t *comm)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * gpu_lock - a call, or the thread that watches, has a communicator on a GPU to itself, and its
- * device entered. One on hosts has no lock: everything here then does nothing.
+ * gpu_lock - a call has a communicator on a GPU to itself, and its device entered. The thread
+ * that watches never waits for it. One on hosts has no lock: everything here then does nothing.
  */
 #ifndef GS_CALL_GPU_LOCK_H
 #define GS_CALL_GPU_LOCK_H
@@ -12,8 +12,8 @@
 gs_status_t gsi_gpu_lock (gs_comm_t *comm);
 void gsi_gpu_release (gs_comm_t *comm);
 
-/* The same, if nobody has it; [*free] is whether so. */
-gs_status_t gsi_gpu_try_lock (gs_comm_t *comm, bool *free);
+/* The same, [*st], unless the communicator ends before: false, and it is not held. */
+bool gsi_gpu_lock_alive (gs_comm_t *comm, gs_status_t *st);
 
 /* Takes the lock even if the device cannot be entered: for what ends the communicator. */
 void gsi_gpu_lock_anyway (gs_comm_t *comm);

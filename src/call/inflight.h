@@ -2,8 +2,8 @@
 /*
  * inflight - what a communicator on GPUs has queued: a thread watches that it ends in time.
  *
- * A call has the lock of gpu_lock.h from gsi_inflight_enter on. The thread looks in between. A
- * communicator on hosts has no queue: everything here then does nothing.
+ * A call has the lock of gpu_lock.h from gsi_inflight_enter on; the thread needs it for nothing.
+ * A communicator on hosts has no queue: everything here then does nothing.
  */
 #ifndef GS_CALL_INFLIGHT_H
 #define GS_CALL_INFLIGHT_H
@@ -21,6 +21,16 @@ void gsi_inflight_close (gs_comm_t *comm);
  */
 gs_status_t gsi_inflight_enter (gs_comm_t *comm, struct gsi_call *call);
 gs_status_t gsi_inflight_hold (gs_comm_t *comm);
+
+/* A call with its deadline begins, and ends: it may block where only the thread sees it. */
+void gsi_inflight_begin (gs_comm_t *comm, const struct gsi_call *call);
+void gsi_inflight_end (gs_comm_t *comm);
+
+/* The thread asks the transport, or not: from the open on it rests. */
+void gsi_inflight_rest (gs_comm_t *comm, bool yes);
+
+/* Sees to deadlines where even the thread is blocked in the driver; for call/watchdog.c. */
+void gsi_inflight_overdue (gs_comm_t *comm);
 
 /* Has [call], which was just queued, watched. Its entry in the record ends when it has. */
 gs_status_t gsi_inflight_watch (gs_comm_t *comm, const struct gsi_call *call);

@@ -2,7 +2,9 @@
 /* lease - a communicator let to one feature for a step. */
 #include "call/lease.h"
 
-#include "call/gpu_lock.h"
+#include "core/comm.h"
+
+pthread_mutex_t gsi_lease_guard = PTHREAD_MUTEX_INITIALIZER;
 
 static _Thread_local const gs_comm_t *inside; /* that this thread calls for its client */
 
@@ -19,10 +21,10 @@ gs_status_t gsi_feature_open (gs_comm_t *comm, struct gsi_client *client, const 
 
 void gsi_feature_close (gs_comm_t *comm, struct gsi_client *client)
 {
-    gsi_gpu_lock_anyway (comm); /* its thread may be asking for a description */
+    pthread_mutex_lock (&gsi_lease_guard); /* a thread may be asking for a description */
     if (comm->client == client)
         comm->client = NULL;
-    gsi_gpu_unlock (comm);
+    pthread_mutex_unlock (&gsi_lease_guard);
     atomic_fetch_sub (&comm->features, 1);
 }
 
@@ -32,9 +34,9 @@ gs_status_t gsi_lease_begin (gs_comm_t *comm, struct gsi_client *client, int64_t
         return gsi_fail (GS_ERR_STATE, "communicator '%s' is in a step of %s: finish it first",
                          comm->name, comm->client->name);
     if (comm->client != client) {
-        gsi_gpu_lock_anyway (comm);
+        pthread_mutex_lock (&gsi_lease_guard);
         comm->client = client;
-        gsi_gpu_unlock (comm);
+        pthread_mutex_unlock (&gsi_lease_guard);
     }
     comm->record.file->step = step;
     atomic_store (&comm->let, true);

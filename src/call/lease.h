@@ -3,6 +3,7 @@
 #ifndef GS_CALL_LEASE_H
 #define GS_CALL_LEASE_H
 
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -22,6 +23,9 @@ struct gsi_client {
      * made them, and nobody waits for it. */
     atomic_bool patient;
 };
+
+/* Of the client of every communicator, which any thread may ask for a description. */
+extern pthread_mutex_t gsi_lease_guard;
 
 /* GS_OK if [comm] can have features. The communicator is not destroyed before the close. */
 gs_status_t gsi_feature_open (gs_comm_t *comm, struct gsi_client *client, const char *caller);

@@ -146,6 +146,22 @@ gs_status_t gsi_peers_gave_up (gs_comm_t *comm, uint64_t seq)
     return GS_OK;
 }
 
+gs_status_t gsi_peers_vanished (gs_comm_t *comm)
+{
+    struct gsi_record_state other;
+
+    for (int r = 0; r < comm->team.size; r++) {
+        if (r == comm->team.rank || comm->team.node_of[r] != comm->team.node ||
+            !gsi_record_peek (&comm->record, r, &other) || !gsi_record_ended (&other) ||
+            !gsi_record_peek (&comm->record, r, &other)) /* again: it may just have ended well */
+            continue;
+        comm->culprit = r;
+        return gsi_fail (GS_ERR_TRANSPORT, "rank %d (host %s) is gone: its process %d has ended",
+                         r, comm->hosts[r], other.pid);
+    }
+    return GS_OK;
+}
+
 gs_status_t gsi_peers_crossed (gs_comm_t *comm, uint64_t seq)
 {
     struct gsi_record_state other;

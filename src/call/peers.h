@@ -34,6 +34,12 @@ gs_status_t gsi_peers_gave_up (gs_comm_t *comm, uint64_t seq);
 /* Whether rank [r] is one of this node whose process has ended without having given up. */
 bool gsi_peers_died (const gs_comm_t *comm, int r);
 
+/*
+ * Whether the process of a rank of this node has ended, as its record says, without having ended
+ * the communicator: GS_ERR_TRANSPORT. NCCL tells of no such end between GPUs of a node.
+ */
+gs_status_t gsi_peers_vanished (gs_comm_t *comm);
+
 /* Whether rank [r] of this node has given up by itself with [st], and says so. */
 bool gsi_peers_says_so (const gs_comm_t *comm, int r, gs_status_t st);
 

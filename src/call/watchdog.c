@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* watchdog - ends the process where a call on hosts does not come back from a foreign library. */
+/*
+ * watchdog - ends the process where a call does not come back from a foreign library, and fails
+ * calls on GPUs whose own thread is blocked there.
+ */
 #include "call/watchdog.h"
 
 #include <errno.h>
@@ -12,6 +15,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/thread.h"
+#include "call/inflight.h"
 
 #define TICK_NS GSI_NS_PER_S
 
@@ -96,6 +100,7 @@ static void look_at_calls (gs_comm_t *comm)
 {
     int64_t until_ns = atomic_load (&comm->watchdog.until_ns);
 
+    gsi_inflight_overdue (comm);
     if (!until_ns || until_ns != comm->watchdog.seen_ns || gsi_now_ns () < until_ns) {
         comm->watchdog.seen_ns = until_ns;
         comm->watchdog.ticks = 0;

@@ -14,8 +14,7 @@
 #include "base/status.h"
 #include "device/element.h"
 
-#define EXACT_ABOVE 8      /* ranks: up to there a rounded sum of bf16 is off by 3 roundings */
-#define SPIN_NS     200000 /* a launch takes some 50 us; what takes longer may take its time */
+#define EXACT_ABOVE 8 /* ranks: up to there a rounded sum of bf16 is off by 3 roundings */
 #define WORD_BYTES  256
 
 /* What a rank says on its card. */
@@ -24,59 +23,6 @@ struct card {
     int32_t version, average, ranks_per_root, deterministic;
 };
 _Static_assert(sizeof (struct card) <= GSI_COLL_CARD_BYTES, "it fits on a rank's card");
-
-gs_status_t gsi_nccl_fail (const struct gsi_coll_nccl *c, const char *what, ncclResult_t rc)
-{
-    const char *more = gsi_nccl.GetLastError (NULL); /* of which communicator is not looked at */
-    (void) c;
-
-    return gsi_fail (rc == ncclUnhandledCudaError ? GS_ERR_DEVICE : GS_ERR_TRANSPORT,
-                     "%s: %s%s%s", what, gsi_nccl.GetErrorString (rc), more && *more ? "; " : "",
-                     more ? more : "");
-}
-
-gs_status_t gsi_nccl_wait_on (const struct gsi_coll_nccl *c, const char *what, int64_t begin_ns,
-                              int64_t deadline_ns)
-{
-    int64_t now_ns = gsi_now_ns ();
-
-    if (atomic_load (c->base.life) != GSI_ALIVE)
-        return gsi_fail (GS_ERR_STATE, "%s: the communicator was aborted", what);
-    if (now_ns >= deadline_ns)
-        return gsi_fail (GS_ERR_TIMEOUT, "%s did not end within the deadline", what);
-    gsi_pause (now_ns - begin_ns, SPIN_NS);
-    return now_ns - begin_ns < SPIN_NS ? GS_OK : c->base.others (c->base.context);
-}
-
-ncclComm_t gsi_nccl_enter (const struct gsi_coll_nccl *c)
-{
-    atomic_fetch_add (&c->handle->inside, 1);
-    return atomic_load (&c->handle->ended) ? NULL : atomic_load (&c->handle->comm);
-}
-
-gs_status_t gsi_nccl_leave (const struct gsi_coll_nccl *c, const char *what, ncclResult_t rc)
-{
-    gs_status_t st = GS_OK;
-
-    if (rc && atomic_load (&c->handle->ended))
-        st = gsi_fail (GS_ERR_STATE, "%s: the communicator was aborted", what);
-    else if (rc)
-        st = gsi_nccl_fail (c, what, rc);
-    atomic_fetch_sub (&c->handle->inside, 1);
-    return st;
-}
-
-gs_status_t gsi_nccl_await (const struct gsi_coll_nccl *c, struct gsi_event *event,
-                            int64_t deadline_ns)
-{
-    int64_t begin_ns = gsi_now_ns ();
-    bool done;
-    gs_status_t st = c->queue->event_done (event, &done);
-
-    while (!st && !done && !(st = gsi_nccl_wait_on (c, "the work queued before", begin_ns, deadline_ns)))
-        st = c->queue->event_done (event, &done);
-    return st;
-}
 
 /* ---- Life ---- */
 
@@ -151,7 +97,7 @@ struct start {
 static ncclResult_t start_work (void *job)
 {
     struct start *s = job;
-    ncclComm_t *comm = (ncclComm_t *) &s->handle->comm; /* there long before it is made */
+    ncclComm_t *comm = &s->handle->comm; /* there long before it is made */
     ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
     ncclResult_t rc;
 
@@ -169,8 +115,10 @@ static gs_status_t nccl_start (struct gsi_coll_nccl *c, const struct gsi_coll_se
 {
     int roots = roots_of (c->size, card_of (setup, 0).ranks_per_root);
     struct start *s = calloc (1, sizeof (*s) + (size_t) roots * sizeof (*s->ids));
-    const struct gsi_nccl_job how = {
-        .c = c, .what = "ncclCommInitRank", .work = start_work, .deadline_ns = setup->deadline_ns};
+    const struct gsi_nccl_job how = {.c = c,
+                                     .what = "ncclCommInitRank",
+                                     .work = start_work,
+                                     .deadline_ns = setup->deadline_ns};
     ncclResult_t rc;
     gs_status_t st;
 
@@ -263,13 +211,14 @@ struct end {
 
 static ncclResult_t finalize_work (void *job)
 {
-    return gsi_nccl.CommFinalize (atomic_load (&((struct end *) job)->handle->comm));
+    return gsi_nccl.CommFinalize (
+        __atomic_load_n (&((struct end *) job)->handle->comm, __ATOMIC_ACQUIRE));
 }
 
 static ncclResult_t destroy_work (void *job)
 {
     struct gsi_nccl_handle *h = ((struct end *) job)->handle;
-    ncclResult_t rc = gsi_nccl.CommDestroy (atomic_load (&h->comm));
+    ncclResult_t rc = gsi_nccl.CommDestroy (__atomic_load_n (&h->comm, __ATOMIC_ACQUIRE));
 
     atomic_store (&h->gone, true);
     return rc;
@@ -425,8 +374,8 @@ static gs_status_t reduce_native (struct gsi_coll_nccl *c, void *buf, size_t cou
         return st;
     type_of (how->dtype, &type);
     gsi_coll_hidden (&c->base);
-    rc =
-        gsi_nccl.AllReduce (buf, buf, count * parts, type, op_of (c, how), gsi_nccl_enter (c), call->stream);
+    rc = gsi_nccl.AllReduce (buf, buf, count * parts, type, op_of (c, how), gsi_nccl_enter (c),
+                             call->stream);
     st = gsi_nccl_leave (c, "ncclAllReduce", rc);
     return st || average ? st : nccl_divide (c, buf, count, how->dtype, divisor, call);
 }
@@ -456,7 +405,8 @@ static gs_status_t nccl_broadcast (struct gsi_coll *coll, void *buf, size_t byte
                                    const struct gsi_call *call)
 {
     struct gsi_coll_nccl *c = (struct gsi_coll_nccl *) coll;
-    ncclResult_t rc = gsi_nccl.Broadcast (buf, buf, bytes, ncclInt8, root, gsi_nccl_enter (c), call->stream);
+    ncclResult_t rc =
+        gsi_nccl.Broadcast (buf, buf, bytes, ncclInt8, root, gsi_nccl_enter (c), call->stream);
 
     gsi_coll_hidden (coll);
     return gsi_nccl_leave (c, "ncclBroadcast", rc);
@@ -466,7 +416,8 @@ static gs_status_t nccl_allgather (struct gsi_coll *coll, const void *send, void
                                    size_t bytes, const struct gsi_call *call)
 {
     struct gsi_coll_nccl *c = (struct gsi_coll_nccl *) coll;
-    ncclResult_t rc = gsi_nccl.AllGather (send, recv, bytes, ncclInt8, gsi_nccl_enter (c), call->stream);
+    ncclResult_t rc =
+        gsi_nccl.AllGather (send, recv, bytes, ncclInt8, gsi_nccl_enter (c), call->stream);
 
     gsi_coll_hidden (coll);
     return gsi_nccl_leave (c, "ncclAllGather", rc);
@@ -493,8 +444,8 @@ static gs_status_t nccl_reduce_scatter (struct gsi_coll *coll, const void *send,
     type_of (how->dtype, &type);
     gsi_coll_hidden (coll);
     st = gsi_nccl_leave (c, "ncclReduceScatter",
-                          gsi_nccl.ReduceScatter (send, recv, count * parts, type, op_of (c, how),
-                                                  gsi_nccl_enter (c), call->stream));
+                         gsi_nccl.ReduceScatter (send, recv, count * parts, type, op_of (c, how),
+                                                 gsi_nccl_enter (c), call->stream));
     return st || average ? st : nccl_divide (c, recv, count, how->dtype, how->divisor, call);
 }
 
@@ -513,8 +464,8 @@ static gs_status_t nccl_reduce (struct gsi_coll *coll, const void *send, void *r
     type_of (how->dtype, &type);
     gsi_coll_hidden (coll);
     st = gsi_nccl_leave (c, "ncclReduce",
-                          gsi_nccl.Reduce (send, recv, count * parts, type, op_of (c, how), root,
-                                           gsi_nccl_enter (c), call->stream));
+                         gsi_nccl.Reduce (send, recv, count * parts, type, op_of (c, how), root,
+                                          gsi_nccl_enter (c), call->stream));
     if (st || average || c->rank != root)
         return st;
     return nccl_divide (c, recv, count, how->dtype, how->divisor, call);
@@ -569,8 +520,8 @@ static gs_status_t nccl_reduce_scatterv (struct gsi_coll *coll, const void *send
 static gs_status_t nccl_barrier (struct gsi_coll *coll, const struct gsi_call *call)
 {
     struct gsi_coll_nccl *c = (struct gsi_coll_nccl *) coll;
-    ncclResult_t rc =
-        gsi_nccl.AllReduce (c->word, c->word, 1, ncclInt32, ncclMax, gsi_nccl_enter (c), call->stream);
+    ncclResult_t rc = gsi_nccl.AllReduce (c->word, c->word, 1, ncclInt32, ncclMax,
+                                          gsi_nccl_enter (c), call->stream);
 
     gsi_coll_hidden (coll);
     return gsi_nccl_leave (c, "ncclAllReduce", rc);

@@ -53,13 +53,13 @@ extern struct gsi_nccl gsi_nccl;
  * wait for other ranks is called from a thread of ours, with a deadline.
  */
 struct gsi_nccl_handle {
-    _Atomic (ncclComm_t) comm; /* NULL: not made yet */
+    ncclComm_t comm; /* NULL: not made yet; NCCL writes it, others load it atomically */
     struct gsi_device device;
     atomic_int inside;    /* threads in a call of NCCL on it */
     atomic_bool starting; /* it is being made */
     atomic_bool ended;    /* no other call begins */
-    atomic_bool quiet; /* the abort has the communicator to itself */
-    atomic_bool gone;  /* NCCL has freed it */
+    atomic_bool quiet;    /* the abort has the communicator to itself */
+    atomic_bool gone;     /* NCCL has freed it */
     atomic_int holders;
 };
 
@@ -93,18 +93,18 @@ gs_status_t gsi_nccl_leave (const struct gsi_coll_nccl *c, const char *what, ncc
 gs_status_t gsi_nccl_handle_open (struct gsi_coll_nccl *c);
 
 /*
- * Ends the communicator by force, without waiting: what runs is told to stop, and a thread of ours
- * frees it when nobody is inside and no graph holds it. Close does that too, if need be, and waits
- * a moment for it.
+ * Ends the communicator by force, without waiting: what runs is told to stop, and a thread of
+ * ours frees it when nobody is inside and no graph holds it. Close does that too, if need be, and
+ * waits a moment for it.
  */
 void gsi_nccl_abort (struct gsi_coll_nccl *c);
 void gsi_nccl_handle_close (struct gsi_coll_nccl *c);
 
 /*
  * Has [work] done by a thread of ours, on the device and inside [c]; waits for it until
- * [deadline_ns], the end of the communicator or that of another rank. [rc] is what NCCL said. Takes
- * [job], from malloc, over; before it is freed [kept] has a success in time, and [late] one that
- * came too late, in that thread.
+ * [deadline_ns], the end of the communicator or that of another rank. [rc] is what NCCL said.
+ * Takes [job], from malloc, over; before it is freed [kept] has a success in time, and [late] one
+ * that came too late, in that thread.
  */
 struct gsi_nccl_job {
     struct gsi_coll_nccl *c;

@@ -12,8 +12,8 @@ static ncclResult_t post (ncclComm_t comm, const struct gsi_exchange *x, int to,
         rc = gsi_nccl.Send (x->send + x->send_at[to], x->send_bytes[to], ncclInt8, to, comm,
                             call->stream);
     if (!rc && x->recv_bytes[from])
-        rc = gsi_nccl.Recv (x->recv + x->recv_at[from], x->recv_bytes[from], ncclInt8, from,
-                            comm, call->stream);
+        rc = gsi_nccl.Recv (x->recv + x->recv_at[from], x->recv_bytes[from], ncclInt8, from, comm,
+                            call->stream);
     return rc;
 }
 

@@ -13,14 +13,72 @@
 #include "base/thread.h"
 #include "coll/coll_nccl.h"
 
-#define SLICE_NS    (20 * GSI_NS_PER_MS) /* a wait for a thread looks up that often */
-#define GRACE_NS    GSI_NS_PER_S         /* a close waits so long for an abort, without a graph */
-#define IMPATIENT   NCCL_VERSION (2, 22, 0) /* before, an abort frees without a second step */
-#define RELUCTANCE_NS GSI_NS_PER_S       /* there it waits so long for threads inside */
+#define SPIN_NS       200000               /* what takes longer may take its time */
+#define SLICE_NS      (20 * GSI_NS_PER_MS) /* a wait for a thread looks up that often */
+#define GRACE_NS      GSI_NS_PER_S /* a close waits so long for an abort, without a graph */
+#define IMPATIENT     NCCL_VERSION (2, 22, 0) /* before, an abort frees without a second step */
+#define RELUCTANCE_NS GSI_NS_PER_S            /* there it waits so long for threads inside */
 
 static void nap (void)
 {
     nanosleep (&(struct timespec){.tv_nsec = GSI_NS_PER_MS}, NULL);
+}
+
+/* ---- Calls and waits ---- */
+
+gs_status_t gsi_nccl_fail (const struct gsi_coll_nccl *c, const char *what, ncclResult_t rc)
+{
+    const char *more = gsi_nccl.GetLastError (NULL); /* of which communicator is not looked at */
+    (void) c;
+
+    return gsi_fail (rc == ncclUnhandledCudaError ? GS_ERR_DEVICE : GS_ERR_TRANSPORT,
+                     "%s: %s%s%s", what, gsi_nccl.GetErrorString (rc), more && *more ? "; " : "",
+                     more ? more : "");
+}
+
+gs_status_t gsi_nccl_wait_on (const struct gsi_coll_nccl *c, const char *what, int64_t begin_ns,
+                              int64_t deadline_ns)
+{
+    int64_t now_ns = gsi_now_ns ();
+
+    if (atomic_load (c->base.life) != GSI_ALIVE)
+        return gsi_fail (GS_ERR_STATE, "%s: the communicator was aborted", what);
+    if (now_ns >= deadline_ns)
+        return gsi_fail (GS_ERR_TIMEOUT, "%s did not end within the deadline", what);
+    gsi_pause (now_ns - begin_ns, SPIN_NS);
+    return now_ns - begin_ns < SPIN_NS ? GS_OK : c->base.others (c->base.context);
+}
+
+ncclComm_t gsi_nccl_enter (const struct gsi_coll_nccl *c)
+{
+    atomic_fetch_add (&c->handle->inside, 1);
+    return atomic_load (&c->handle->ended) ? NULL
+                                           : __atomic_load_n (&c->handle->comm, __ATOMIC_ACQUIRE);
+}
+
+gs_status_t gsi_nccl_leave (const struct gsi_coll_nccl *c, const char *what, ncclResult_t rc)
+{
+    gs_status_t st = GS_OK;
+
+    if (rc && atomic_load (&c->handle->ended))
+        st = gsi_fail (GS_ERR_STATE, "%s: the communicator was aborted", what);
+    else if (rc)
+        st = gsi_nccl_fail (c, what, rc);
+    atomic_fetch_sub (&c->handle->inside, 1);
+    return st;
+}
+
+gs_status_t gsi_nccl_await (const struct gsi_coll_nccl *c, struct gsi_event *event,
+                            int64_t deadline_ns)
+{
+    int64_t begin_ns = gsi_now_ns ();
+    bool done;
+    gs_status_t st = c->queue->event_done (event, &done);
+
+    while (!st && !done &&
+           !(st = gsi_nccl_wait_on (c, "the work queued before", begin_ns, deadline_ns)))
+        st = c->queue->event_done (event, &done);
+    return st;
 }
 
 /* ---- The handle ---- */
@@ -140,17 +198,18 @@ static void await_quiet (const struct gsi_nccl_handle *h, bool bounded)
 
 /*
  * N.B. Within a group ncclCommAbort sets the flags that all who wait look at, at once, and leaves
- * it to the group's end to free the communicator (2.22 to 2.30, init.cc): so a call that is blocked
- * inside, by a full queue of launches for instance, returns before. Before 2.22 the abort frees by
- * itself. A thread inside, which it ends, may then touch what is freed; to leave it there would
- * hang for ever. While a communicator is made it is left to itself there.
+ * it to the group's end to free the communicator (2.22 to 2.30, init.cc): so a call that is
+ * blocked inside, by a full queue of launches for instance, returns before. Before 2.22 the abort
+ * frees by itself. A thread inside, which it ends, may then touch what is freed; to leave it
+ * there would hang for ever. While a communicator is made it is left to itself there.
  */
 static void *abort_comm (void *argument)
 {
     struct gsi_nccl_handle *h = argument;
     ncclComm_t comm;
+    int unused;
 
-    while (!(comm = atomic_load (&h->comm)) && atomic_load (&h->inside))
+    while (!(comm = __atomic_load_n (&h->comm, __ATOMIC_ACQUIRE)) && atomic_load (&h->inside))
         nap (); /* it is about to be made */
     if (comm && gsi_nccl.version >= IMPATIENT) {
         gsi_nccl.GroupStart ();
@@ -160,7 +219,7 @@ static void *abort_comm (void *argument)
         atomic_store (&h->quiet, true);
         gsi_nccl.GroupEnd ();
     } else if (comm) {
-        enter_device (h);
+        h->device.ops->streams->enter (&h->device, &unused); /* no more: it might block */
         await_quiet (h, !atomic_load (&h->starting));
         atomic_store (&h->quiet, true);
         gsi_nccl.CommAbort (comm);
@@ -199,8 +258,7 @@ void gsi_nccl_handle_close (struct gsi_coll_nccl *c)
     while (!atomic_load (&h->gone) && gsi_now_ns () < until_ns)
         nap ();
     if (!atomic_load (&h->gone))
-        gsi_log (GS_LOG_INFO, "nccl",
-                 "NCCL frees its communicator later: %s",
+        gsi_log (GS_LOG_INFO, "nccl", "NCCL frees its communicator later: %s",
                  atomic_load (&h->quiet) ? "when the CUDA graphs with operations of it are gone"
                                          : "a thread is inside");
     c->handle = NULL;

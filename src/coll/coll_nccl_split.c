@@ -32,7 +32,8 @@ static ncclResult_t split_work (void *job)
 
     config.blocking = 1;
     config.splitShare = 0;
-    rc = gsi_nccl.CommSplit (atomic_load (&s->origin->comm), s->color, s->key, &s->out, &config);
+    rc = gsi_nccl.CommSplit (__atomic_load_n (&s->origin->comm, __ATOMIC_ACQUIRE), s->color,
+                             s->key, &s->out, &config);
     if (rc || !s->group)
         end_child (s); /* NCCL hands out what it could not finish, too */
     return rc;
@@ -44,7 +45,7 @@ static void keep_child (void *job)
     struct split *s = job;
 
     if (s->group)
-        atomic_store (&s->group->comm, s->out);
+        __atomic_store_n (&s->group->comm, s->out, __ATOMIC_RELEASE);
 }
 
 /* [group]: of a rank that has one. */

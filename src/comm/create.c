@@ -321,6 +321,7 @@ static gs_status_t start_transport (struct create *c)
         c->coll_room = NULL;
         st = c->ops->open (&setup, &comm->coll);
         gsi_gpu_unlock (comm);
+        gsi_inflight_rest (comm, st != GS_OK);
     }
     return c->ops->queued ? report_start (c, st) : st;
 }
@@ -328,14 +329,17 @@ static gs_status_t start_transport (struct create *c)
 /* The new transport failed: others may wait for us still, and on GPUs they read our record. */
 static gs_status_t give_up_create (gs_comm_t *comm, gs_status_t st)
 {
+    if (atomic_flag_test_and_set (&comm->failing)) /* the thread that watches was first */
+        return gsi_failure_report (comm, NULL, st);
     st = gsi_failure_blame (comm, st);
     gsi_record_give_up (&comm->record, st, comm->culprit, 0);
+    comm->death = st;
+    snprintf (comm->death_text, sizeof (comm->death_text), "%s", gsi_last_text ());
+    atomic_store (&comm->told, true);
     if (comm->inflight)
         atomic_store (&comm->life, GSI_DEAD); /* which keeps the record */
-    gsi_gpu_lock_anyway (comm);
     if (comm->coll->ops->notify_abort)
         comm->coll->ops->notify_abort (comm->coll, 0);
-    gsi_gpu_unlock (comm);
     return st;
 }
 
@@ -348,7 +352,9 @@ static gs_status_t agree_on_create (gs_comm_t *comm, gs_status_t st, int64_t dea
     gs_status_t carried = gsi_inflight_hold (comm);
 
     if (!carried) {
+        gsi_inflight_begin (comm, &call);
         carried = gsi_staging_control (comm, &mine, comm->scratch, sizeof (mine), &call);
+        gsi_inflight_end (comm);
         gsi_gpu_unlock (comm);
     }
     if (carried)
@@ -456,8 +462,6 @@ static gs_status_t join (struct create *c, gs_status_t planned)
     if (!(st = start_transport (c)))
         st = agree_on_create (comm, recorded, c->deadline_ns);
     gsi_watchdog_expect (comm, 0);
-    if (comm->inflight) /* which has a thread of its own */
-        gsi_watchdog_close (comm);
     if ((st == GS_ERR_TIMEOUT || st == GS_ERR_TRANSPORT) && !c->ops->queued)
         st = blame_create (c, st);
     comm->times.transport_us += lap_us (&begin_ns);

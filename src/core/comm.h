@@ -34,6 +34,8 @@ struct gs_comm {
     atomic_flag busy;  /* a thread is inside a call */
     gs_status_t death; /* why life is GSI_DEAD; written before life, once */
     char death_text[GSI_TEXT_MAX];
+    atomic_flag failing; /* a thread reports the failure */
+    atomic_bool told;    /* it has written the two above */
 
     char name[GSI_RECORD_NAME];
     int64_t timeout_ns, boot_timeout_ns;
@@ -46,7 +48,7 @@ struct gs_comm {
     struct gsi_inflight *inflight; /* of a transport that queues, else NULL */
     struct gsi_staging *staging;   /* the same */
     struct {
-        pthread_mutex_t guard;       /* gpu_lock.h; of the transport, too */
+        pthread_mutex_t guard;       /* gpu_lock.h */
         int previous;                /* the device that the running call goes back to */
         atomic_uint_fast64_t oldest; /* first call in flight, 0: none; for all to read */
     } gpu;
@@ -78,10 +80,9 @@ struct gs_comm {
     void (*name_ends) (const struct gs_comm *comm, const struct gsi_call *call,
                        const unsigned char *came, char *text, size_t room); /* of messages */
 
-    atomic_int features; /* that use it */
-    atomic_bool let;     /* to [client]: only its calls are taken */
-    struct gsi_client
-        *client; /* the last one; guarded by [gpu] against the thread that watches */
+    atomic_int features;       /* that use it */
+    atomic_bool let;           /* to [client]: only its calls are taken */
+    struct gsi_client *client; /* the last one; gsi_lease_guard */
 };
 
 #define GSI_SCRATCH_BYTES 40 /* per rank */

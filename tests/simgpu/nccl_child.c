@@ -102,6 +102,10 @@ static ncclResult_t split (ncclComm_t comm, const struct child_job *job)
     memset (wish, 0, sizeof (wish));
     wish[comm->rank] = (struct wish){job->color, job->key, comm->rank};
     end = exchange (comm, wish);
+    if (end == NSIM_STOPPED && job->color == NCCL_SPLIT_NOCOLOR && comm->stop)
+        sim_misuse (
+            "ncclCommSplit: NCCL crashes here: it is aborted with NCCL_SPLIT_NOCOLOR, and "
+            "the communicator that would hold the error is NULL (init.cc, to 2.30.7)");
     if (end != NSIM_OK)
         return end == NSIM_LOST ? ncclRemoteError : ncclInternalError;
     qsort (wish, (size_t) comm->ranks, sizeof (*wish), compare_wishes);

@@ -142,9 +142,27 @@ static struct nsim_unit *make_unit (const struct launch *launch, ncclComm_t comm
     return unit;
 }
 
+static void enter_caller (ncclComm_t comm, ncclResult_t unused)
+{
+    (void) unused;
+    comm->callers += comm->blocking; /* an abort joins a thread of NCCL's own */
+}
+
+static void leave_caller (ncclComm_t comm, ncclResult_t unused)
+{
+    (void) unused;
+    comm->callers -= comm->blocking;
+}
+
 static ncclResult_t run_launch (const struct launch *launch)
 {
-    ncclResult_t result = run_jobs (launch->job);
+    ncclResult_t result;
+
+    each_comm (launch, enter_caller, ncclSuccess);
+    result = run_jobs (launch->job);
+    for (size_t i = 0; i < launch->ops; i++) /* ranks of one process wait for each other */
+        if (launch->op[i].what < NSIM_SEND)
+            nsim_connect_begin (launch->op[i].comm);
 
     for (size_t i = 0; i < launch->ops && result == ncclSuccess; i++) {
         size_t first = 0;
@@ -154,6 +172,7 @@ static ncclResult_t run_launch (const struct launch *launch)
         if (first == i)
             result = nsim_launch (make_unit (launch, launch->op[i].comm));
     }
+    each_comm (launch, leave_caller, ncclSuccess);
     return result;
 }
 
@@ -217,6 +236,18 @@ static ncclResult_t launch_beside (struct launch *launch)
 {
     struct launch *copy = malloc (sizeof (*copy));
     pthread_t thread;
+    int unused;
+
+    if (!launch->job && nsim_version () < 22300) { /* v2.22.3 group.cc:584 */
+        ncclResult_t result = run_launch (launch);
+
+        if (result != ncclSuccess)
+            each_comm (launch, set_error, result);
+        free_launch (launch, false);
+        free (copy);
+        return result;
+    }
+    sim_fault ("ncclThread", &unused); /* counts them; nothing fails */
 
     *copy = *launch;
     *launch = (struct launch){0};

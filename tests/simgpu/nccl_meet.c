@@ -196,6 +196,56 @@ static void tell (ncclComm_t comm, void *arg)
     nsim_warn ("%s", hello->text); /* again: what runs may have lost a rank that was told first */
 }
 
+/* A peer begins to connect. */
+static void note_connect (ncclComm_t comm, void *arg)
+{
+    const struct nsim_hello *hello = arg;
+
+    pthread_mutex_lock (&comm->mutex);
+    if (!memcmp (&comm->tag, &hello->tag, sizeof (comm->tag)) && comm->rank == hello->to) {
+        comm->connects++;
+        pthread_cond_broadcast (&comm->cond);
+    }
+    pthread_mutex_unlock (&comm->mutex);
+}
+
+/*
+ * From 2.22 on channels are connected in the first collective, by the call itself if it blocks
+ * (v2.22.3 group.cc:420, and there if it does not block, too): it waits for all ranks on the
+ * host.
+ */
+void nsim_connect_begin (ncclComm_t comm)
+{
+    struct nsim_hello hello = {.kind = NSIM_CONNECT, .tag = comm->tag, .from = comm->rank};
+
+    if (comm->connected || nsim_version () < 22200)
+        return;
+    comm->connected = true;
+    for (int i = 0; i < comm->ranks; i++) {
+        int fd = -1;
+
+        hello.to = i;
+        if (i != comm->rank)
+            fd = nsim_dial (&comm->card[i].place, &hello, comm->wake);
+        if (fd >= 0)
+            close (fd);
+    }
+}
+
+ncclResult_t nsim_connect (ncclComm_t comm)
+{
+    bool ready;
+
+    if (nsim_version () < 22200)
+        return ncclSuccess;
+    pthread_mutex_lock (&comm->mutex);
+    while (comm->connects < comm->ranks - 1 && !comm->stop && !comm->broken)
+        pthread_cond_wait (&comm->cond, &comm->mutex);
+    ready = comm->connects >= comm->ranks - 1;
+    pthread_mutex_unlock (&comm->mutex);
+    return ready || comm->broken ? ncclSuccess : ncclInternalError;
+}
+
 void nsim_hello_came (const struct nsim_hello *hello, int fd)
 {
     struct told told = {hello};
@@ -203,6 +253,11 @@ void nsim_hello_came (const struct nsim_hello *hello, int fd)
 
     if (hello->kind == NSIM_NOTICE) {
         nsim_comm_each (tell, &told);
+        return;
+    }
+    if (hello->kind == NSIM_CONNECT) {
+        nsim_comm_each (note_connect, (void *) (uintptr_t) hello);
+        close (fd);
         return;
     }
     pthread_mutex_lock (&mutex);

@@ -124,6 +124,7 @@ static enum nsim_end lost (ncclComm_t comm, int peer)
 
     pthread_mutex_lock (&comm->mutex);
     broken = comm->broken;
+    comm->silent = comm->card[peer].host == comm->card[comm->rank].host;
     if (!broken)
         nsim_warn ("rank %d of communicator %d: the connection to rank %d was closed", comm->rank,
                    comm->number, peer);

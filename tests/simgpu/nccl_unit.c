@@ -75,8 +75,10 @@ static void run_unit (void *arg)
     turn = await_turn (unit);
     pthread_mutex_unlock (&comm->mutex);
     if (turn && carry_out (unit) == NSIM_LOST) {
-        /* The kernel of a real one would go on waiting for its peer. */
-        nsim_set_error (comm, ncclRemoteError);
+        /* The kernel of a real one would go on waiting for its peer. Within a host there is no
+         * connection whose end would tell. */
+        if (!comm->silent)
+            nsim_set_error (comm, ncclRemoteError);
         nsim_await_stop (comm);
     }
     pthread_mutex_lock (&comm->mutex);
@@ -207,12 +209,18 @@ static int enter_device (ncclComm_t comm)
 ncclResult_t nsim_launch (struct nsim_unit *unit)
 {
     ncclComm_t comm = unit->comm;
+    ncclResult_t result;
     cudaError_t code;
     int before;
 
     if (!captures_agree (unit) || !own_messages_match (unit)) {
         free (unit);
         return ncclInvalidUsage;
+    }
+    if (unit->op[0].what < NSIM_SEND && (result = nsim_connect (comm)) != ncclSuccess) {
+        nsim_warn ("communicator %d was aborted while it connected", comm->number);
+        free (unit);
+        return result;
     }
     before = enter_device (comm);
     for (size_t i = 0; i < unit->n; i++)

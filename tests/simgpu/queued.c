@@ -8,7 +8,12 @@
  *   queued busy                       a capture that lasts longer than the watch thread sleeps
  *   queued freed                      a gradient whose memory is freed before its bucket leaves
  *   queued late                       rank 0 comes too late to a call that the others have queued
+ *   queued flood GOOD CALLS [graph]   rank 0 stops after GOOD of the CALLS that the others queue
+ *   queued no-group                   rank 0 never comes to a split that rank 1 has no group in
+ *   queued killed                     rank 0 is killed, and the others wait for it
  */
+#include <signal.h>
+
 #include "simgpu/check_cuda.h"
 
 #define COUNT 5000
@@ -176,12 +181,89 @@ static void freed (void)
     CHECK_OK (gs_device_free (comm, x[0]));
 }
 
+/* Rank 0 stops after [good] of [calls] averages; the others queue all of them, in a graph or not.
+ */
+static void flood (int good, int calls, bool in_graph)
+{
+    int mine = rank ? calls : good;
+    float *x = make_floats (COUNT, 1);
+    cudaGraphExec_t exec = NULL;
+    cudaGraph_t captured = NULL;
+    cudaStream_t stream;
+    gs_status_t st = GS_OK;
+
+    CHECK_CUDA (cudaStreamCreateWithFlags (&stream, cudaStreamNonBlocking));
+    for (int i = 0; i < 3; i++)
+        CHECK_OK (gs_allreduce_avg (comm, x, COUNT, GS_F32, stream));
+    CHECK_OK (gs_comm_wait (comm, stream));
+    if (in_graph) {
+        CHECK_CUDA (cudaStreamBeginCapture (stream, cudaStreamCaptureModeThreadLocal));
+        CHECK_OK (gs_allreduce_avg (comm, x, COUNT, GS_F32, stream));
+        CHECK_CUDA (cudaStreamEndCapture (stream, &captured));
+        CHECK_CUDA (cudaGraphInstantiate (&exec, captured, 0));
+    }
+    for (int i = 0; i < mine && !st; i++)
+        st = gs_allreduce_avg (comm, x, COUNT, GS_F32, stream);
+    if (rank) {
+        st = st ? st : gs_comm_wait (comm, stream);
+        CHECK (st == GS_ERR_TIMEOUT, "the others end with %s, %s", gs_status_string (st),
+               gs_last_error ());
+        CHECK_FAILS (gs_comm_check (comm), GS_ERR_TIMEOUT, "rank 0");
+        multi_signal ("gave-up", rank);
+    } else {
+        multi_await_others ("gave-up", 0);
+        gs_comm_abort (comm);
+    }
+    gs_device_free (comm, x);
+    gs_comm_destroy (comm); /* does not wait for the graph */
+    if (exec) {
+        CHECK_CUDA (cudaGraphExecDestroy (exec));
+        CHECK_CUDA (cudaGraphDestroy (captured));
+    }
+    CHECK_CUDA (cudaStreamDestroy (stream));
+}
+
+/* Rank 0 never comes to a split that has no group for rank 1. */
+static void no_group (void)
+{
+    gs_comm_t *group;
+
+    if (rank) {
+        CHECK_FAILS (gs_comm_split (comm, rank == 1 ? GS_COLOR_NONE : 0, 0, &group),
+                     GS_ERR_TIMEOUT, "rank 0");
+        multi_signal ("gave-up", rank);
+    } else {
+        multi_await_others ("gave-up", 0);
+        gs_comm_abort (comm);
+    }
+    gs_comm_destroy (comm);
+}
+
+/* Rank 0 is killed while the others wait for it; the deadline is far. */
+static void killed (void)
+{
+    float *x = make_floats (COUNT, 1);
+
+    for (int i = 0; i < 3; i++)
+        CHECK_OK (gs_allreduce_avg (comm, x, COUNT, GS_F32, NULL));
+    CHECK_OK (gs_comm_wait (comm, NULL));
+    if (!rank)
+        raise (SIGKILL);
+    CHECK_FAILS (multi_wait (comm, gs_allreduce_avg (comm, x, COUNT, GS_F32, NULL)),
+                 GS_ERR_TRANSPORT, "rank 0 (host", "has ended");
+    printf ("rank %d knows it\n", rank);
+    gs_device_free (comm, x);
+    gs_comm_destroy (comm);
+}
+
 int main (int argc, char **argv)
 {
     const char *mode = argc > 1 ? argv[1] : "";
 
     if (!strcmp (mode, "late"))
         setenv ("GS_TIMEOUT_MS", "1500", 1);
+    else if (!strcmp (mode, "flood") || !strcmp (mode, "no-group"))
+        setenv ("GS_TIMEOUT_MS", "3000", 1);
     comm = multi_create (NULL);
     rank = gs_comm_rank (comm);
     size = gs_comm_size (comm);
@@ -194,13 +276,19 @@ int main (int argc, char **argv)
         busy ();
     else if (!strcmp (mode, "late"))
         late ();
+    else if (!strcmp (mode, "flood") && argc >= 4)
+        flood (atoi (argv[2]), atoi (argv[3]), argc > 4);
+    else if (!strcmp (mode, "no-group"))
+        no_group ();
+    else if (!strcmp (mode, "killed"))
+        killed ();
     else if (!strcmp (mode, "average") && argc == 5)
         average ((gs_dtype_t) atoi (argv[2]), (size_t) atoll (argv[3]), atoi (argv[4]));
     else
         CHECK (false, "no such mode: '%s'", mode);
-    if (strcmp (mode, "late"))
-        CHECK_OK (gs_comm_destroy (comm));
-    else
+    if (!strcmp (mode, "late"))
         gs_comm_destroy (comm);
+    else if (strcmp (mode, "flood") && strcmp (mode, "no-group") && strcmp (mode, "killed"))
+        CHECK_OK (gs_comm_destroy (comm));
     return multi_end (mode);
 }

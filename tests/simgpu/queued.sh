@@ -37,6 +37,7 @@ cheap () { # DTYPE COUNT NCCL-CALL TIMES
             ;;
         esac
     done
+    [[ ${per_call[ncclThread]-0.00} = 0.00 ]] || fail "type $1: NCCL makes threads for calls"
     [[ ${per_call[$3]-0} = "$4" ]] || fail "type $1: ${per_call[$3]-0} $3 a call, not $4"
     echo "type $1: one call is $(for name in "${!per_call[@]}"; do
         [[ ${per_call[$name]} = 0.00 ]] || printf '%s %s, ' "${per_call[$name]}" "$name"
@@ -84,4 +85,26 @@ run "2x2 GS_AVG=exact" tests/simgpu/queued graph && echo "2x2: graph, exact"
 grep -q 'simgpu: misuse: .*freed' "$room/out" || { fail "no misuse is told"; cat "$room/out"; }
 echo "1: freed"
 run "3 OMPI_MCA_orte_allowed_exit_without_sync=1" tests/simgpu/queued late && echo "3: late"
+# A rank stays away or stops: the others end at their deadline, though their launches are blocked
+# (2000 calls), a graph lives, or more was queued than is watched call by call. Each version of
+# NCCL that behaves in another way.
+give_up () { # VERSION
+    local mode folders=$LD_LIBRARY_PATH
+
+    [[ $1 = newest ]] || folders=$PWD/tests/simgpu/nccl-$1:$folders
+    for mode in "flood 0 2000" "flood 0 2000 graph" "flood 80 200" no-group; do
+        # shellcheck disable=SC2086 # words
+        LD_LIBRARY_PATH=$folders run "3 OMPI_MCA_orte_allowed_exit_without_sync=1" \
+            tests/simgpu/queued $mode && echo "3, NCCL $1: $mode"
+    done
+}
+give_up newest
+SIM_NCCL_VERSION=2.18 give_up 2.18
+SIM_NCCL_VERSION=2.22 give_up 2.22
+# NCCL does not tell that a rank of the node was killed; its record does.
+"$top_srcdir/tests/launch.sh" --live \
+    --layout "3 OMPI_MCA_orte_enable_recovery=1 OMPI_MCA_orte_allowed_exit_without_sync=1" \
+    tests/simgpu/queued killed >"$room/out" 2>&1
+(($(grep -c '^rank [12] knows it' "$room/out") > 0)) || { fail "killed"; cat "$room/out"; }
+echo "3: killed"
 exit $((failures > 0))

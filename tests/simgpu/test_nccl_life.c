@@ -5,6 +5,7 @@
  */
 #include <dlfcn.h>
 #include <stdio.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -128,6 +129,7 @@ static void shrink_after_loss (void)
     cudaStream_t stream = make_stream ();
     int *data = make_device (NULL, 4), gone = ranks - 1, value;
 
+    check_sum (comm, ranks); /* connects */
     if (rank == gone)
         _exit (0);
     NCCL (ncclAllReduce (data, data, 1, ncclInt32, ncclSum, comm, stream));
@@ -146,6 +148,7 @@ static void revoke_without_peer (void)
     cudaStream_t stream = make_stream ();
     int *data = make_device (NULL, 4);
 
+    check_sum (comm, ranks); /* connects */
     if (rank > 0)
         NCCL (ncclAllReduce (data, data, 1, ncclInt32, ncclSum, comm, stream));
     NCCL (ncclCommRevoke (comm, NCCL_REVOKE_DEFAULT));
@@ -162,6 +165,9 @@ static void abort_without_peer (void)
     cudaStream_t stream = make_stream ();
     int *data = make_device (NULL, 4000000);
 
+    GIVES (ncclInProgress, ncclAllReduce (data, data, 1, ncclInt32, ncclSum, comm, stream));
+    CHECK (settle (comm) == ncclSuccess); /* connects */
+    CUDA (cudaStreamSynchronize (stream));
     if (rank > 0) {
         GIVES (ncclInProgress,
                ncclAllReduce (data, data, 1000000, ncclInt32, ncclSum, comm, stream));
@@ -228,13 +234,23 @@ static void abort_finalize (void)
     NCCL (ncclCommAbort (comm));
 }
 
-/* Rank 0 vanishes: who waits for it is told, and stays where it is until it aborts. */
+/*
+ * Rank 0 vanishes: who waits for it on another host is told, and stays where it is until it
+ * aborts.
+ */
 static void remote_error (void)
 {
-    ncclComm_t comm = make_comm (true);
-    cudaStream_t stream = make_stream ();
-    int *data = make_device (NULL, 4);
+    ncclComm_t comm;
+    cudaStream_t stream;
+    int *data;
     ncclResult_t state = ncclSuccess;
+    char host[20];
+
+    snprintf (host, sizeof (host), "host-%d", rank);
+    setenv ("NCCL_HOSTID", host, 1);
+    comm = make_comm (true);
+    stream = make_stream ();
+    data = make_device (NULL, 4);
 
     if (rank == 0)
         _exit (0);
@@ -354,6 +370,74 @@ static void versions (void)
     dlclose (library);
 }
 
+static ncclComm_t comm; /* of several threads */
+static cudaStream_t stream;
+static float *data;
+static _Atomic (bool) ended;
+
+static void *abort_comm (void *unused)
+{
+    NCCL (ncclCommAbort (comm));
+    ended = true;
+    return unused;
+}
+
+/* An abort waits for the graph. */
+static void abort_beside_graph (void)
+{
+    cudaGraph_t graph;
+    pthread_t thread;
+
+    comm = make_comm (true);
+    stream = make_stream ();
+    data = make_device (NULL, sizeof (*data));
+    meet ();
+    CUDA (cudaStreamBeginCapture (stream, cudaStreamCaptureModeThreadLocal));
+    NCCL (ncclAllReduce (data, data, 1, ncclFloat32, ncclSum, comm, stream));
+    CUDA (cudaStreamEndCapture (stream, &graph));
+    CHECK (!pthread_create (&thread, NULL, abort_comm, NULL));
+    for (int i = 0; i < 10; i++)
+        nap ();
+    CHECK (!ended);
+    CUDA (cudaGraphDestroy (graph));
+    CHECK (!pthread_join (thread, NULL) && ended);
+}
+
+static ncclResult_t outcome;
+
+static void *sum_alone (void *unused)
+{
+    outcome = ncclAllReduce (data, data, 1, ncclFloat32, ncclSum, comm, stream);
+    return unused;
+}
+
+/*
+ * The first collective waits on the host for the others to connect. Within a group an abort tells
+ * it to stop, and frees at the group's end; without, it would free what that thread is in.
+ */
+static void abort_beside_call (void)
+{
+    pthread_t thread;
+
+    comm = make_comm (true);
+    stream = make_stream ();
+    data = make_device (NULL, sizeof (*data));
+    meet ();
+    if (rank) {
+        meet ();
+        NCCL (ncclCommAbort (comm));
+        return;
+    }
+    CHECK (!pthread_create (&thread, NULL, sum_alone, NULL));
+    for (int i = 0; i < 10; i++)
+        nap ();
+    NCCL (ncclGroupStart ());
+    NCCL (ncclCommAbort (comm));
+    CHECK (!pthread_join (thread, NULL) && outcome == ncclInternalError);
+    NCCL (ncclGroupEnd ());
+    meet ();
+}
+
 const struct test life_tests[] = {
     {"blocking", blocking, 32, 1, 0, NULL, NULL},
     {"not-blocking", not_blocking, 8, 1, 0, NULL, NULL},
@@ -366,6 +450,8 @@ const struct test life_tests[] = {
     {"abort-two", abort_two, 8, 2, 0, NULL, NULL},
     {"abort-init", abort_init, 8, 2, 0, NULL, NULL},
     {"abort-finalize", abort_finalize, 8, 2, 0, NULL, NULL},
+    {"abort-beside-graph", abort_beside_graph, 2, 1, 0, NULL, NULL},
+    {"abort-beside-call", abort_beside_call, 2, 2, 0, NULL, NULL},
     {"remote-error", remote_error, 8, 2, 0, NULL, NULL},
     {"root-runs-ahead", root_runs_ahead, 8, 2, 0, NULL, NULL},
     {"one-gpu-for-all", one_gpu_for_all, 2, 2, 0, NULL, NULL},

@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* inflight_life - the queue of a communicator on a GPU from its opening to its end, and its
+ * thread. */
+#include <stdlib.h>
+
+#include "base/log.h"
+#include "base/thread.h"
+#include "call/gpu_lock.h"
+#include "call/inflight_ring.h"
+
+#define SHORTEST_NS GSI_NS_PER_MS
+#define SPIN_NS     (GSI_NS_PER_MS / 10) /* a wait spins that long before it pauses */
+#define SETTLE_NS   GSI_NS_PER_S         /* what NCCL aborts ends much sooner */
+
+static int64_t period_ns (const gs_comm_t *comm)
+{
+    int64_t period = comm->timeout_ns / 10;
+
+    return period > GSI_LOOK_LONGEST_NS ? GSI_LOOK_LONGEST_NS
+           : period < SHORTEST_NS       ? SHORTEST_NS
+                                        : period;
+}
+
+static void *watch (void *argument)
+{
+    gs_comm_t *comm = argument;
+    struct gsi_inflight *q = comm->inflight;
+    int unused;
+
+    if (!gsi_streams_of (comm)->enter (comm->device,
+                                       &unused)) /* for good: else it begins on GPU 0 */
+        gsi_streams_of (comm)->stand_apart ();
+    pthread_mutex_lock (&q->bell_guard);
+    while (!q->stop) {
+        gsi_condition_wait (&q->bell, &q->bell_guard, gsi_now_ns () + period_ns (comm));
+        pthread_mutex_unlock (&q->bell_guard);
+        gsi_inflight_look (comm);
+        pthread_mutex_lock (&q->bell_guard);
+    }
+    pthread_mutex_unlock (&q->bell_guard);
+    return NULL;
+}
+
+/* ---- Life ---- */
+
+static gs_status_t start_thread (gs_comm_t *comm)
+{
+    gs_status_t st;
+
+    gsi_condition_init (&comm->inflight->bell);
+    if ((st = gsi_thread_start (&comm->inflight->thread, watch, comm, comm->name)))
+        comm->inflight->stop = true; /* there is nothing to join */
+    return st;
+}
+
+gs_status_t gsi_inflight_open (gs_comm_t *comm)
+{
+    struct gsi_inflight *q;
+    int previous;
+    gs_status_t st;
+
+    if (!gsi_streams_of (comm))
+        return GS_OK;
+    if (!(q = calloc (1, sizeof (*q))))
+        return gsi_fail (GS_ERR_NOMEM, "out of memory");
+    pthread_mutex_init (&comm->gpu.guard, NULL);
+    pthread_mutex_init (&q->bell_guard, NULL);
+    pthread_mutex_init (&q->ring, NULL);
+    pthread_mutex_init (&q->looking, NULL);
+    q->stop = q->resting = true;
+    comm->inflight = q;
+    if ((st = gsi_streams_of (comm)->enter (comm->device, &previous)))
+        return st;
+    st = gsi_streams_of (comm)->event_open (&q->waiter);
+    for (int i = 0; i < GSI_INFLIGHT_SLOTS && !st; i++)
+        st = gsi_streams_of (comm)->event_open (&q->slot[i].event);
+    gsi_streams_of (comm)->leave (comm->device, previous);
+    if (st)
+        return st;
+    q->stop = false;
+    return start_thread (comm);
+}
+
+static void stop_thread (struct gsi_inflight *q)
+{
+    bool runs;
+
+    pthread_mutex_lock (&q->bell_guard);
+    runs = !q->stop;
+    q->stop = true;
+    pthread_cond_signal (&q->bell);
+    pthread_mutex_unlock (&q->bell_guard);
+    if (runs) {
+        pthread_join (q->thread, NULL);
+        pthread_cond_destroy (&q->bell);
+    }
+}
+
+void gsi_inflight_close (gs_comm_t *comm)
+{
+    struct gsi_inflight *q = comm->inflight;
+    int previous;
+
+    if (!q)
+        return;
+    stop_thread (q);
+    if (!gsi_streams_of (comm)->enter (comm->device, &previous)) {
+        for (int i = 0; i < GSI_INFLIGHT_SLOTS; i++)
+            gsi_streams_of (comm)->event_close (q->slot[i].event);
+        gsi_streams_of (comm)->event_close (q->waiter);
+        gsi_streams_of (comm)->leave (comm->device, previous);
+    }
+    pthread_mutex_destroy (&comm->gpu.guard);
+    pthread_mutex_destroy (&q->bell_guard);
+    pthread_mutex_destroy (&q->ring);
+    pthread_mutex_destroy (&q->looking);
+    comm->inflight = NULL;
+    free (q);
+}
+
+static bool all_have_ended (const gs_comm_t *comm)
+{
+    struct gsi_inflight *q = comm->inflight;
+    bool done = true;
+
+    for (size_t i = 0; i <= GSI_INFLIGHT_SLOTS && done; i++) {
+        struct gsi_event *event = i < GSI_INFLIGHT_SLOTS ? q->slot[i].event : q->waiter;
+        if (event && gsi_streams_of (comm)->event_done (event, &done))
+            return true; /* a GPU that failed does no more work */
+    }
+    return done && (!q->ended || q->ended (comm));
+}
+
+/* Waits until the calls that are watched have ended, or the communicator has. */
+static void await_calls (gs_comm_t *comm)
+{
+    int64_t begin_ns = gsi_now_ns ();
+
+    while (atomic_load (&comm->life) == GSI_ALIVE && atomic_load (&comm->gpu.oldest)) {
+        gsi_inflight_look (comm);
+        if (atomic_load (&comm->gpu.oldest))
+            gsi_pause (gsi_now_ns () - begin_ns, SPIN_NS);
+    }
+}
+
+void gsi_inflight_settle (gs_comm_t *comm)
+{
+    struct gsi_inflight *q = comm->inflight;
+    int64_t until_ns;
+    gs_status_t st;
+
+    if (!q)
+        return;
+    await_calls (comm);
+    if (atomic_load (&comm->life) == GSI_ALIVE)
+        return;
+    st = gsi_gpu_lock (comm);
+    until_ns = gsi_now_ns () + SETTLE_NS;
+    if (!comm->device->stuck && !st) {
+        if (q->mark)
+            q->mark (comm);
+        while (!all_have_ended (comm) && !comm->device->stuck) {
+            gsi_pause (GSI_NS_PER_MS, 0);
+            comm->device->stuck = gsi_now_ns () > until_ns;
+        }
+        if (comm->device->stuck)
+            gsi_log (GS_LOG_WARN, "comm",
+                     "GPU %d does not end what was queued by '%s' or before it: memory of the "
+                     "communicator is kept until the process ends",
+                     comm->device->ordinal, comm->name);
+    }
+    if (st)
+        gsi_gpu_release (comm);
+    else
+        gsi_gpu_unlock (comm);
+}

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* inflight_ring - what the files of inflight share: the calls that are queued, and who looks. */
+#ifndef GS_CALL_INFLIGHT_RING_H
+#define GS_CALL_INFLIGHT_RING_H
+
+#include "base/clock.h"
+#include "call/inflight.h"
+
+#define GSI_INFLIGHT_SLOTS  64 /* calls that are watched one by one; a power of two */
+#define GSI_LOOK_LONGEST_NS (100 * GSI_NS_PER_MS) /* between two looks */
+
+/* A call that was queued, or several, of which the oldest and the newest are known. */
+struct gsi_slot {
+    struct gsi_event *event; /* behind the newest in its stream */
+    struct gsi_call call;    /* the newest */
+    uint64_t seq;            /* of the oldest */
+    uint64_t ops, messages;  /* first operation and message here; 0: none */
+    uint64_t last_op, last_message;
+    int64_t since_ns; /* when the oldest was queued */
+    bool open;        /* the event is being recorded again */
+};
+
+/*
+ * N.B. A call of CUDA or NCCL may block: behind a queue of launches that is full, or a lock of
+ * the context. So none is made with [ring] held, which is all that deadlines need; [looking] is
+ * held while somebody asks for events, and whoever comes beside goes on without.
+ */
+struct gsi_inflight {
+    pthread_mutex_t ring; /* of the slots, and what follows down to [now] */
+    struct gsi_slot slot[GSI_INFLIGHT_SLOTS];
+    uint64_t first, next; /* numbers of the oldest slot in use and of the one to use */
+    int64_t moved_ns;     /* when the call before the oldest one was seen to have ended */
+    bool calling;         /* a thread is in [now] */
+    struct gsi_call now;
+
+    pthread_mutex_t looking;
+    bool resting;                         /* there is no transport to ask; [looking] */
+    _Atomic int64_t looks_since_ns;       /* when the look under way began; 0: none is */
+    atomic_flag peeking;                  /* of the next, and of comm->crossed */
+    int64_t peeked_ns;                    /* when the records of the other ranks were looked at */
+    struct gsi_event *waiter;             /* of gsi_inflight_wait */
+    void (*mark) (const gs_comm_t *comm); /* of gsi_inflight_add */
+    bool (*ended) (const gs_comm_t *comm);
+
+    pthread_t thread;
+    pthread_mutex_t bell_guard; /* of the two below */
+    pthread_cond_t bell;
+    bool stop;
+};
+
+/* Looks, unless another thread does. */
+void gsi_inflight_look (gs_comm_t *comm);
+
+static inline const struct gsi_stream_ops *gsi_streams_of (const gs_comm_t *comm)
+{
+    return comm->device->ops->streams;
+}
+
+#endif /* GS_CALL_INFLIGHT_RING_H */
