@@ -209,17 +209,25 @@ struct end {
     struct gsi_nccl_handle *handle;
 };
 
+/* Also what NCCL notices only then: a kernel that died, a peer that was lost. */
 static ncclResult_t finalize_work (void *job)
 {
-    return gsi_nccl.CommFinalize (
-        __atomic_load_n (&((struct end *) job)->handle->comm, __ATOMIC_ACQUIRE));
+    ncclComm_t comm = __atomic_load_n (&((struct end *) job)->handle->comm, __ATOMIC_ACQUIRE);
+    ncclResult_t noticed = ncclSuccess, rc = gsi_nccl.CommFinalize (comm);
+
+    if (!rc)
+        rc = gsi_nccl.CommGetAsyncError (comm, &noticed);
+    return rc ? rc : noticed;
 }
 
 static ncclResult_t destroy_work (void *job)
 {
     struct gsi_nccl_handle *h = ((struct end *) job)->handle;
-    ncclResult_t rc = gsi_nccl.CommDestroy (__atomic_load_n (&h->comm, __ATOMIC_ACQUIRE));
+    ncclComm_t comm = __atomic_load_n (&h->comm, __ATOMIC_ACQUIRE);
+    ncclResult_t rc = gsi_nccl.CommDestroy (comm);
 
+    if (rc) /* it destroys none with an asynchronous error */
+        gsi_nccl.CommAbort (comm);
     atomic_store (&h->gone, true);
     return rc;
 }

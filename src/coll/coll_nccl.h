@@ -17,7 +17,6 @@
     X (CommAbort)             \
     X (CommSplit)             \
     X (CommGetAsyncError)     \
-    X (CommCount)             \
     X (GetErrorString)        \
     X (GetLastError)          \
     X (GroupStart)            \
