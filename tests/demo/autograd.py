@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""autograd - the training of doc/examples/c/contrastive.c in PyTorch, on one rank, with autograd.
+"""autograd - the training of doc/examples/07-infonce/contrastive.c in PyTorch, on one rank, with autograd.
 
 usage: autograd FILE: the lines of `contrastive --parameters`. Says how far the parameters there are
 from those trained here; fails if one differs by more than 1e-10 of the largest.

@@ -8,7 +8,7 @@ wants () { # LINE
     [[ $(<"$room/output") = "$1" ]] || fail "wanted '$1', got '$(<"$room/output")'"
 }
 
-for program in c/average fortran/average; do
+for program in 01-average/average 01-average/average_f; do
     [[ -e $examples/$program ]] || continue # built without Fortran
     launch 1 "$program"
     wants 'average over 1 ranks: 0.00 1.00 2.00'
@@ -17,14 +17,22 @@ for program in c/average fortran/average; do
 done
 
 for ranks in 1 4; do
-    launch "$ranks" c/train
+    launch "$ranks" 03-reducer/train
     loss=$(sed -nE 's/^step 4000, loss (.*)/\1/p' "$room/output")
     awk "BEGIN { exit !(${loss:-1} < 0.01) }" || fail "train on $ranks ranks: loss '$loss'"
 done
 
+for program in 02-mlp/closure 02-mlp/closure_f; do
+    [[ -e $examples/$program ]] || continue
+    launch 2 "$program"
+    sed -nE 's/^error without f (.*), with the network (.*)/\1 \2/p' "$room/output" \
+        | awk '{ good = $1 > 0.9 && $2 < 0.1 } END { exit !good }' \
+        || fail "$program learns nothing: $(<"$room/output")"
+done
+
 # Ends with the same checkpoint whether it was started again after step 500 or not.
 resume () { # FOLDER RANKS
-    (cd "$room/$1" && launch "$2" c/resume) || exit
+    (cd "$room/$1" && launch "$2" 08-checkpoint/resume) || exit
     [[ -e $room/$1/checkpoints/ck-000000001000.h5 ]] || fail "resume on $2 ranks is not done"
 }
 
@@ -42,7 +50,7 @@ fi
 
 # Pairs of ranks share a batch; whatever their number, it is the same training.
 pipeline () { # LAYOUT BYTES
-    launch "$1" fortran/pipeline
+    launch "$1" 09-pipeline/pipeline
     grep -q "sends $2 bytes a step over the boundary" "$room/output" \
         || fail "a pipeline in layout $1, not $2 bytes: $(<"$room/output")"
     sed -nE 's/^step .*, loss +//p' "$room/output" >"$room/losses"
@@ -54,12 +62,12 @@ pipeline () { # LAYOUT BYTES
         || fail "a pipeline learns nothing: $(<"$room/losses.first")"
 }
 
-if [[ -e $examples/fortran/pipeline ]]; then
+if [[ -e $examples/09-pipeline/pipeline ]]; then
     pipeline 2 32768
     pipeline 1+1 32768
     pipeline 2x4 8192
     for layout in 1 6 2x2; do
-        launch "$layout" fortran/field "$room/field.$layout"
+        launch "$layout" 13-field/field "$room/field.$layout"
         cmp "$room/field.1" "$room/field.$layout" || fail "a field in layout $layout"
     done
     [[ $(wc -lw <"$room/field.1" | xargs) = '48 3072' ]] || fail "a field has no 48 x 64 numbers"

@@ -9,7 +9,7 @@ python=${PYTHON:-/usr/bin/python3}
 
 # train NAME LAYOUT [ARGUMENT]...: the parameters that contrastive ends with, in $room/NAME.
 train () {
-    launch "$2" c/contrastive --parameters "${@:3}"
+    launch "$2" 07-infonce/contrastive --parameters "${@:3}"
     grep -v '^step' "$room/output" >"$room/$1"
 }
 
@@ -34,10 +34,10 @@ train wrong 8 --own-slot
 ! agree one wrong || fail "8 ranks, own loss, own slot: that cannot be right"
 
 # What does not hold is found out.
-"$here/../launch.sh" --live --layout "2 GS_CHECK=collective" "$examples/c/contrastive" \
+"$here/../launch.sh" --live --layout "2 GS_CHECK=collective" "$examples/07-infonce/contrastive" \
     --own-slot >"$room/output" 2>&1 && fail "own slot of own losses passed GS_CHECK=collective"
 grep -q 'GS_GRAD_OWN_SLOT is not the gradient' "$room/output" || fail "$(<"$room/output")"
-launch "2 GS_CHECK=collective" c/contrastive --common --own-slot
+launch "2 GS_CHECK=collective" 07-infonce/contrastive --common --own-slot
 
 if "$python" -c 'import torch' 2>/dev/null; then
     "$python" "$here/autograd.py" "$room/eight" || fail "PyTorch comes to other parameters"
@@ -45,7 +45,7 @@ else
     echo "no torch for $python: not compared with autograd"
 fi
 
-launch 4 c/contracts
+launch 4 07-infonce/contracts
 sed 's/\\-/-/g' "$here/../../doc/man/gradsync-adjoint.7" >"$room/page"
 while IFS= read -r line; do
     grep -qxF -- "$line" "$room/page" || fail "not in gradsync-adjoint(7): $line"

@@ -4,7 +4,7 @@
 # options.sh - the demo refuses options it does not understand and paths it cannot write, with
 # status 2 and a text that names the culprit, before it works.
 . "$(dirname "$0")/lib.sh"
-demo=$examples/fortran/lorenz96_demo
+demo=$examples/10-lorenz96/lorenz96_demo
 
 refuses () { # WORDS-IN-THE-TEXT [ARGUMENT]...
     local status

@@ -5,7 +5,7 @@
 # checkpoint, in two dimensions and in three.
 . "$(dirname "$0")/lib.sh"
 python=${PYTHON:-/usr/bin/python3}
-program=$here/../../doc/examples/python/plot.py
+program=$here/../../doc/examples/08-checkpoint/plot.py
 
 for module in h5py matplotlib; do
     if ! "$python" -c "import $module" 2>/dev/null; then

@@ -14,16 +14,16 @@ prints () { # PATTERN LINE...
 
 while read -r program; do
     [[ -e $here/../../$program ]] || fail "gradsync-pytorch(7) names $program, which is not there"
-done < <(grep -oE 'doc/examples/[a-z0-9_/]+\.(c|f90)' "$here/../../doc/man/gradsync-pytorch.7")
+done < <(grep -oE 'doc/examples/[a-z0-9_/-]+\.(c|f90)' "$here/../../doc/man/gradsync-pytorch.7")
 
 # Samples: 0; 10, 11; none; 30.
-launch 4 c/ragged
+launch 4 12-ragged/ragged
 prints average 'first 0, second 10, average over samples 12.7500'
 
-launch 2x2 c/groups
+launch 2x2 11-groups/groups
 prints model 'model 0: ranks 0 to 1, average 0.50' 'model 1: ranks 2 to 3, average 2.50'
 
-launch 2x2 c/traffic
+launch 2x2 11-groups/traffic
 prints samples '10 samples: 800000 bytes averaged in 1 call' \
     '100 samples: 800000 bytes averaged in 1 call' \
     '1000 samples: 800000 bytes averaged in 1 call'

@@ -24,7 +24,7 @@ describe () { # NAME [OPTION]...
 
 trains () { # NAME LAYOUT [OPTION]...
     describe "$1" "${@:3}"
-    launch "$2" fortran/lorenz96_demo "${words[@]}"
+    launch "$2" 10-lorenz96/lorenz96_demo "${words[@]}"
 }
 
 says () { # TEXT
@@ -90,7 +90,7 @@ refuses () { # TEXT [OPTION]...
 
     cp -r "$room/halves" "$room/copy"
     describe halves "${@:2}"
-    "$here/../launch.sh" --live --layout 2 "$examples/fortran/lorenz96_demo" "${words[@]}" \
+    "$here/../launch.sh" --live --layout 2 "$examples/10-lorenz96/lorenz96_demo" "${words[@]}" \
         >"$room/output" 2>&1
     status=$?
     ((status == 2)) || fail "'${*:2}': exit status $status, not 2: $(cat "$room/output")"
@@ -116,7 +116,7 @@ kills () { # RANKS
     before=$(saved killed)
     describe killed --every 2 --resume
     env "$mark" "$here/../launch.sh" --live --layout 4 \
-        "$examples/fortran/lorenz96_demo" "${words[@]}" >"$room/output" 2>&1 &
+        "$examples/10-lorenz96/lorenz96_demo" "${words[@]}" >"$room/output" 2>&1 &
     run=$!
     while kill -0 "$run" 2>/dev/null && [[ $(saved killed) = "$before" ]]; do
         sleep 0.01

@@ -8,7 +8,7 @@ needed=0.04 steps=1500
 [[ -z ${GS_TEST_SHORT-} ]] || needed=0.02 steps=400
 
 launch '2x2 GS_TEST_SECONDS=300' \
-    fortran/lorenz96_demo --train-steps "$steps" --run-time 20 --out "$room/new/folder"
+    10-lorenz96/lorenz96_demo --train-steps "$steps" --run-time 20 --out "$room/new/folder"
 cat "$room/output"
 
 r2_of () {

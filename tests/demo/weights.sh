@@ -16,7 +16,7 @@ difference () {
 }
 
 for ranks in 1 2 4 8 3 10; do
-    launch "$ranks" fortran/lorenz96_demo --train-steps 200 --run-time 0 --out "$room" \
+    launch "$ranks" 10-lorenz96/lorenz96_demo --train-steps 200 --run-time 0 --out "$room" \
         --weights-file "$room/$ranks"
 done
 (($(wc -l <"$room/1") > 1000)) || fail "the weights file is too short: $(wc -l "$room/1")"

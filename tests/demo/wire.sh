@@ -12,7 +12,7 @@ trains () { # WIRE
     local number='([0-9]+)'
 
     launch '2x2 GS_TEST_SECONDS=300' \
-        fortran/lorenz96_demo --train-steps "$wanted_steps" --run-time 20 \
+        10-lorenz96/lorenz96_demo --train-steps "$wanted_steps" --run-time 20 \
         --wire "$1" --out "$room"
     r2=$(sed -nE 's/^Held-out R2: network +([0-9.]+),.*/\1/p' "$room/output")
     read -r steps bytes wire_bytes < <(sed -nE "s/.* averages: $number steps of $number bytes, \

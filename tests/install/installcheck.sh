@@ -30,13 +30,13 @@ expect () { # PROGRAM LAYOUT LINE
 }
 
 read -ra flags <<<"$(pkg-config --cflags --libs gradsync)"
-${CC:-cc} -o "$room/prog_c" "$examples/c/average.c" "${flags[@]}" \
+${CC:-cc} -o "$room/prog_c" "$examples/01-average/average.c" "${flags[@]}" \
     || fail "the C program does not build"
 run prog_c
 
 if pkg-config --exists gradsync-fortran; then
     read -ra flags <<<"$(pkg-config --cflags --libs gradsync-fortran)"
-    ${FC:?} -o "$room/prog_f" "$examples/fortran/average.f90" "${flags[@]}" \
+    ${FC:?} -o "$room/prog_f" "$examples/01-average/average_f.f90" "${flags[@]}" \
         || fail "the Fortran program does not build"
     run prog_f
 fi

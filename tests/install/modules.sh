@@ -70,9 +70,9 @@ environment () {
 }
 
 build_programs () {
-    must "${cc[@]}" -o average_c "$examples/c/average.c" -lgradsync
+    must "${cc[@]}" -o average_c "$examples/01-average/average.c" -lgradsync
     [[ $fortran = no ]] || must "${fc[@]}" -o average_f -I"$GRADSYNC_FORTRAN_INC" \
-        "$examples/fortran/average.f90" -lgradsync_fortran -lgradsync
+        "$examples/01-average/average_f.f90" -lgradsync_fortran -lgradsync
 }
 
 check_programs () { # ROOT

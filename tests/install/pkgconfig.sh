@@ -9,14 +9,14 @@ PKG_CONFIG_PATH=$(in_copy "$room/moved" "$pkgconfigdir")
 export PKG_CONFIG_PATH
 
 read -ra flags <<<"$(pkg-config --cflags --libs gradsync)"
-must "${cc[@]}" -o average_c "$top/doc/examples/c/average.c" "${flags[@]}"
+must "${cc[@]}" -o average_c "$top/doc/examples/01-average/average.c" "${flags[@]}"
 works ./average_c
 uses ./average_c "$lib"
 want "$version" pkg-config --modversion gradsync
 
 if [[ $fortran = yes ]]; then
     read -ra flags <<<"$(pkg-config --cflags --libs gradsync-fortran)"
-    must "${fc[@]}" -o average_f "$top/doc/examples/fortran/average.f90" "${flags[@]}"
+    must "${fc[@]}" -o average_f "$top/doc/examples/01-average/average_f.f90" "${flags[@]}"
     works ./average_f
     uses ./average_f "$lib"
     want "$version" pkg-config --modversion gradsync-fortran
@@ -27,7 +27,7 @@ fi
 # There is no static library: --static says the same, and what it says builds.
 want "$(pkg-config --libs gradsync)" pkg-config --static --libs gradsync
 read -ra flags <<<"$(pkg-config --static --cflags --libs gradsync)"
-must "${cc[@]}" -o static_c "$top/doc/examples/c/average.c" "${flags[@]}"
+must "${cc[@]}" -o static_c "$top/doc/examples/01-average/average.c" "${flags[@]}"
 works ./static_c
 
 # The programs of a moved tree find its library and data without any variable, by links too.

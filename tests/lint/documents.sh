@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# documents.sh - groff formats every manual page without a warning, and the build installs it; the
-# README and a page show example programs as they are; links between our documents lead somewhere.
+# documents.sh - groff formats every manual page without a warning, and the build installs it;
+# pages show example programs as they are; links between our documents lead somewhere.
 . "$(dirname "$0")/lint.sh"
 need groff groff-base
 
@@ -27,12 +27,6 @@ check_pages () {
     [[ -z $warnings ]] || complain doc/man "pages define nothing: $warnings"
 }
 
-# check_example LANGUAGE FILE: the README's block of this language is the file.
-check_example () {
-    sed -n "/^\`\`\`$1\$/,/^\`\`\`\$/p" README.md | sed '1d;$d' | cmp -s - "$2" \
-        || complain README.md "its $1 example differs from $2"
-}
-
 # check_page_example PAGE FILE: the page's EXAMPLE is the file, but for its first two lines.
 check_page_example () {
     sed -n '/^\.SH EXAMPLE$/,/^\.EE$/p' "$1" | sed '1,/^\.EX$/d;$d;s/\\e/\\/g;s/\\-/-/g' \
@@ -55,11 +49,10 @@ check_links () { # FILE...
 }
 
 check_pages
-check_example c doc/examples/c/average.c
-check_example fortran doc/examples/fortran/average.f90
-check_page_example doc/man/gradsync-checkpoint.7 doc/examples/c/resume.c
-check_page_example doc/man/gradsync-reducer.7 doc/examples/c/train.c
-check_page_program doc/man/gradsync-checkpoint.7 doc/examples/python/plot.py
-check_links ./README.md doc/*.md
+check_page_example doc/man/gradsync-checkpoint.7 doc/examples/08-checkpoint/resume.c
+check_page_example doc/man/gradsync-reducer.7 doc/examples/03-reducer/train.c
+check_page_program doc/man/gradsync-checkpoint.7 doc/examples/08-checkpoint/plot.py
+check_links ./{README,CONTRIBUTING,SECURITY}.md slurm/README.md doc/*.md doc/guide/*.md \
+    doc/examples/README.md doc/examples/*/README.md
 
 finish "the manual formats, documents show what is there"

@@ -16,8 +16,8 @@ make_copy () {
     local item
 
     mkdir -p "$copy/tree" "$copy/build" || exit 99
-    for item in setup .ci .clang-format configure configure.ac Makefile.am README.md config src \
-        cuda fortran tests doc slurm; do
+    for item in setup .ci .clang-format configure configure.ac Makefile.am CITATION.cff LICENSE \
+        {CONTRIBUTING,README,SECURITY}.md mkdocs.yml config src cuda fortran tests doc slurm; do
         [[ ! -e $item ]] || cp -R "$item" "$copy/tree/"
     done
     chmod -R u+w "$copy/tree"
@@ -168,11 +168,29 @@ drop doc/man/gs_comm_rank.3
 echo '.so man3/gs_planted.3' | plant doc/man/gs_comm_rank.3
 seen lint/documents.sh "points to gs_planted.3"
 change README.md 's/gs_comm_destroy/gs_comm_abort/'
-seen lint/documents.sh "its c example differs from doc/examples/c/average.c"
-change doc/examples/c/train.c 's/0\.05/0.06/'
-seen lint/documents.sh "its example differs from doc/examples/c/train.c"
-change doc/examples/python/plot.py 's/plt.colorbar/plt.planted/'
-seen lint/documents.sh "its program differs from doc/examples/python/plot.py"
+seen lint/guide.sh "differs from doc/examples/01-average/average.c"
+# shellcheck disable=SC2016 # the quotes are for Markdown
+printf '```sh\necho planted\n```\n\n```c\nint planted;\n```\n' | plant doc/guide/gpus.md
+seen lint/guide.sh "nothing runs this block, and it is of no file"
+change doc/examples/03-reducer/train.c 's/GS_SCALAR_MEAN/GS_SCALAR_SUM/'
+seen lint/guide.sh "reducers.md:"
+echo 'int gsi_p (void) { return gsi_fail (GS_ERR_ARG, "this text was planted"); }' \
+    | plant src/base/log.c
+seen lint/guide.sh "doc/guide/error-texts.md: is behind"
+echo '#include "grad/order.h"' | plant src/mpi/small.c
+seen lint/guide.sh "doc/guide/layers.svg: is behind"
+change doc/guide/when-it-hangs.md 's/no PMIx server answers/no server was planted/'
+seen lint/guide.sh "the library has no text 'no server was planted'"
+yes '' | head -n 150 | plant README.md
+seen lint/guide.sh "150 are allowed"
+echo planted | plant doc/guide/planted.md
+seen lint/guide.sh "doc/guide/planted.md: is not in mkdocs.yml"
+change doc/guide/support.md 's/2\.18/2.17/g'
+seen lint/guide.sh "does not name NCCL 2.18"
+change doc/examples/03-reducer/train.c 's/0\.05/0.06/'
+seen lint/documents.sh "its example differs from doc/examples/03-reducer/train.c"
+change doc/examples/08-checkpoint/plot.py 's/plt.colorbar/plt.planted/'
+seen lint/documents.sh "its program differs from doc/examples/08-checkpoint/plot.py"
 echo 'See [there](doc/planted.md).' | plant README.md
 seen lint/documents.sh "links to doc/planted.md"
 

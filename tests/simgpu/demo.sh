@@ -5,7 +5,7 @@
 
 # shellcheck source=lib.sh
 . "$(dirname "$0")/lib.sh"
-demo=doc/examples/fortran/lorenz96_demo
+demo=doc/examples/10-lorenz96/lorenz96_demo
 [[ -x $demo ]] || { echo "skip: no $demo in this build"; exit 77; }
 GS_TEST_SECONDS=120 run 2x4 "$demo" --out "$room/demo" --train-steps 1500 --run-time 20 || exit
 sed -nE 's/^Held-out R2:.* difference +(-?[0-9.]+).*/\1/p' "$room/out" \

@@ -183,7 +183,7 @@ read_only_tmpfs () {
 }
 
 saves_to () { # FOLDER: n1 does not see what rank 0 has on n0
-    step -N2 --ntasks-per-node=2 --chdir="$1" "$build/doc/examples/c/resume"
+    step -N2 --ntasks-per-node=2 --chdir="$1" "$build/doc/examples/08-checkpoint/resume"
     failed $? && says "host n1 does not see what rank 0 has made on host n0" \
         "folder $1/checkpoints must be on a file system that all nodes share" \
         && ! grep "communicators open" out

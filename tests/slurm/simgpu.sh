@@ -93,7 +93,7 @@ refuses_to_share () { # as many ranks as GPUs, of which Slurm gives half
 }
 
 averages () {
-    GS_DEBUG=info gs-run -N2 "$build/doc/examples/c/average" >out 2>&1 \
+    GS_DEBUG=info gs-run -N2 "$build/doc/examples/01-average/average" >out 2>&1 \
         && says "8 ranks on 2 nodes" "transport nccl (asked for"
 }
 

@@ -67,7 +67,7 @@ check_programs () { # COMMAND [NAME]...
 
 # The demo trains a surrogate on NODES nodes with 4 ranks; it is as good as elsewhere.
 trains () { # NODES [OPTION]...
-    local nodes=$1 demo=$build/doc/examples/fortran/lorenz96_demo
+    local nodes=$1 demo=$build/doc/examples/10-lorenz96/lorenz96_demo
     shift
 
     timeout -k 5 300 "$top/tests/slurm/step" "$nodes" $((4 * nodes)) \

@@ -26,7 +26,7 @@ rm "$work/gone/libcudart_gone.so"
 GS_CUDA_MODULE=$work/user.so
 export GS_CUDA_MODULE
 missing='cannot load .*/user\.so: libcudart_gone\.so: '
-run 0 env GS_DEBUG=info doc/examples/c/average
+run 0 env GS_DEBUG=info doc/examples/01-average/average
 says err "$missing.*Its CUDA runtime must be "
 run 1 ./gs-bench queue --max-bytes 64
 says err "transport nccl was asked for, but $missing"
