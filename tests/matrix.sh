@@ -229,6 +229,21 @@ continuous () {
     sanitized "programs of several ranks" check-programs
 }
 
+# The site of mkdocs.yml, with its tools from the Python index where Python has them not.
+site () {
+    local python=${PYTHON:-python3}
+
+    if ! "$python" -c 'import latex2mathml, material, mkdocs' 2>/dev/null; then
+        python=build/site-tools/bin/python3
+        [[ -x $python ]] || python3 -m venv build/site-tools
+        "$python" -m pip install --quiet mkdocs-material latex2mathml \
+            || { echo "skip: no mkdocs-material from the Python index"; return 77; }
+    fi
+    NO_MKDOCS_2_WARNING=1 "$python" -m mkdocs build --strict --quiet --site-dir build/site \
+        || return
+    grep -q '<pre>' build/site/man/gs_allreduce_avg.3/index.html # the hook has added the manual
+}
+
 # The newest of LLVM's Fortran compilers that there is and has arguments of any rank: since 20.
 newest_flang () {
     local name version best=19
@@ -280,11 +295,27 @@ other_builds () {
     fi
     races
     tests "fuzzing" build-fuzz fuzz
+    tests "the site" build site
     other_fortran
     build_in "nothing optional" build-bare "${nothing[@]}" \
         && tests "nothing optional: all but lint" build-bare \
             make -j"$beside" -C build-bare check-code \
         && tests "nothing optional: same interface" build-bare same_interface build-gcc build-bare
+}
+
+# What the tests ran on, for doc/guide/support.md: name and version, one on each line.
+versions () {
+    local line program
+
+    for program in gcc clang gfortran mpirun mpiexec.mpich srun cmake h5dump nvcc openssl; do
+        line=$("$program" --version 2>/dev/null </dev/null | grep -m1 '[0-9]\.[0-9]') \
+            || line=$("$program" version 2>/dev/null </dev/null) || line='not there'
+        printf '%-14s %s\n' "$program" "$line"
+    done
+    for program in pmix ompi mpich hdf5-serial hdf5; do
+        printf '%-14s %s\n' "$program.pc" \
+            "$(pkg-config --modversion "$program" 2>/dev/null || echo 'not there')"
+    done
 }
 
 # What failed or was skipped, and the sums: the last line, also of a run that ends early.
@@ -352,6 +383,7 @@ check () { # [--all | --continuous]
     --continuous) everyday; continuous ;;
     *) everyday ;;
     esac
+    versions >build/versions
     summary
     ((!failed))
 }
