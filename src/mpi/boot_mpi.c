@@ -13,8 +13,8 @@
 #include "base/clock.h"
 #include "base/status.h"
 #include "boot/boot.h"
-#include "mpi/coll_mpi.h"
 #include "mpi/guest.h"
+#include "mpi/net_mpi.h"
 
 extern const struct gsi_boot_mpi_entry gsi_boot_mpi;
 

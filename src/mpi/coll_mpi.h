@@ -1,20 +1,19 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * coll_mpi - the transport between hosts. Private to src/mpi/.
+ * coll_mpi - the transport between hosts, over a network (net.h).
  *
- * MPI carries every byte between nodes, by point-to-point calls that are polled. It only ever
- * holds memory of ours (staging, and that of a node in relay.c): after a deadline it still owns
+ * The network carries every byte between nodes, by messages that are polled. It only ever holds
+ * memory of ours (staging, and that of a node in relay.c): after a deadline it still owns
  * its buffers, and the application's must be free again. Within a node shared memory does, where
  * the ranks have it.
  */
 #ifndef GS_MPI_COLL_MPI_H
 #define GS_MPI_COLL_MPI_H
 
-#include <mpi.h>
-
 #include "coll/coll.h"
 #include "mpi/choice.h"
 #include "mpi/levels.h"
+#include "mpi/net.h"
 #include "mpi/node.h"
 #include "mpi/share.h"
 #include "mpi/stream.h"
@@ -40,24 +39,21 @@ enum gsi_tag {
 
 /* Buffers and requests of one block on its way. */
 struct gsi_slot {
-    char *send, *recv;     /* [size] pieces each */
-    MPI_Request *requests; /* [2 * size] */
-    MPI_Status *statuses;  /* [2 * size] */
-    int *peer;             /* [2 * size] whom they are with: */
-    bool *sends;           /* [2 * size] to it, or from it */
-    int active;            /* how many of them are in use */
+    char *send, *recv; /* [size] pieces each */
+    void *batch;       /* of [2 * size] */
+    int *peer;         /* [2 * size] whom they are with: */
+    bool *sends;       /* [2 * size] to it, or from it */
+    int active;        /* how many of them are in use */
 };
 
 struct gsi_coll_mpi {
     struct gsi_coll base;
     const struct gsi_device *device;
-    MPI_Comm comm;      /* a duplicate of our own */
-    MPI_Comm duplicate; /* that, while MPI makes it */
-    int verdict[2][2];  /* of the start, own and worst: status and rank */
-    int *ranks;         /* [size] in MPI_COMM_WORLD, while a communicator is made of them */
+    struct gsi_net *net; /* part of it, behind */
+    int32_t *verdict;    /* [size] statuses of the start, the own one behind; likewise */
     int rank, size;
-    uint32_t kind, kinds; /* of the call under way; how many MPI's tags can tell apart */
-    unsigned spins;       /* where gsi_guest_pause starts */
+    uint32_t kind, kinds; /* of the call under way; how many the network's tags can tell apart */
+    unsigned spins;       /* where gsi_p2p_pause starts */
     size_t piece_bytes;   /* of one rank in one block; a multiple of 64 */
     char *memory;         /* one allocation: all staging below points into it */
     char *small;          /* GSI_SMALL_BYTES */
@@ -76,15 +72,15 @@ struct gsi_coll_mpi {
         };
     };
     struct gsi_post_office *post; /* messages.c: what messages need; NULL: none yet */
-    bool unfinished;              /* MPI owns staging: it is kept */
+    bool unfinished;              /* the network owns staging: it is kept */
     int64_t listened_ns;          /* when notices were looked for */
     int64_t asked_ns;             /* when others () was last asked, or the wait began */
     uint64_t asked_seq;           /* in that call */
     bool notified;                /* the other ranks were told that we gave up, */
-    struct gsi_notice *own;       /* so, which MPI may have yet to send; from the start on */
-    bool notice;                  /* another rank has given up: heard[] says which */
-    int culprit;                  /* the rank that a failure here is because of; -1: not known */
-    struct gsi_notice *heard;     /* [size], kind GSI_NOTICE_NONE: nothing heard */
+    struct gsi_notice *own;   /* so, which the network may have yet to send; from the start on */
+    bool notice;              /* another rank has given up: heard[] says which */
+    int culprit;              /* the rank that a failure here is because of; -1: not known */
+    struct gsi_notice *heard; /* [size], kind GSI_NOTICE_NONE: nothing heard */
 };
 
 /* What a rank that gives up tells the others. */
@@ -96,29 +92,10 @@ struct gsi_notice {
     struct gsi_told told;     /* the call that it gives up in */
 };
 
-/* The duplicate of a boot_mpi, now the caller's; MPI_COMM_NULL for any other boot. */
-MPI_Comm gsi_boot_mpi_take (struct gsi_boot *boot);
-
 /* What tells a block of the call under way, [bytes] of it, from one of another call. */
 static inline uint64_t gsi_kind_of (const struct gsi_coll_mpi *c, uint64_t bytes)
 {
     return bytes ^ (uint64_t) c->kind << 32;
-}
-
-/* What a rank says on its card: its place in MPI_COMM_WORLD, -1 before MPI is up, its settings.
- */
-struct gsi_coll_mpi_card {
-    int32_t world_rank, world_size, algorithm, deterministic;
-};
-
-/* coll_mpi_comm.c: the card of a rank, and c->comm by all of them, until the setup's deadline. */
-struct gsi_coll_mpi_card gsi_coll_mpi_card_of (const struct gsi_coll_setup *setup, int rank);
-gs_status_t gsi_coll_mpi_comm (struct gsi_coll_mpi *c, const struct gsi_coll_setup *setup);
-
-/* Whether a card that says [rank] of [size] can be of a rank of this process's MPI_COMM_WORLD. */
-static inline bool gsi_coll_mpi_fits (int rank, int size, int world_size)
-{
-    return size == world_size && rank >= 0 && rank < world_size;
 }
 
 /* GS_ERR_MISMATCH: rank [rank] makes another call than this one. */
@@ -134,7 +111,10 @@ gs_status_t gsi_p2p_recv (struct gsi_coll_mpi *c, struct gsi_slot *slot, void *d
 gs_status_t gsi_p2p_wait (struct gsi_coll_mpi *c, struct gsi_slot *slot,
                           const struct gsi_call *call);
 
-/* One round of waiting; [spins] as gsi_guest_pause has it. */
+#define GSI_SPINS     500u       /* polls before the core is offered to others: about 50 us */
+#define GSI_YIELD_NOW (1u << 30) /* first [spins] where ranks outnumber cores */
+
+/* One round of waiting: spins, then yields the core. [spins] starts at c->spins. */
 void gsi_p2p_pause (const struct gsi_call *call, unsigned *spins);
 
 /*
@@ -201,5 +181,11 @@ gs_status_t gsi_move_allgather (struct gsi_coll_mpi *c, enum gsi_way way, const 
                                 char *recv, size_t bytes, const struct gsi_call *call);
 gs_status_t gsi_move_broadcast (struct gsi_coll_mpi *c, enum gsi_way way, char *buf, size_t bytes,
                                 int root, const struct gsi_call *call);
+
+/* What is on a rank's card: its settings, and what its network says. */
+struct gsi_coll_host_card {
+    int32_t algorithm, deterministic;
+    char net[GSI_NET_CARD_BYTES];
+};
 
 #endif /* GS_MPI_COLL_MPI_H */

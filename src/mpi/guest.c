@@ -19,7 +19,8 @@
 #include "boot/launch.h"
 
 #define ERRHANDLER    "OMPI_MCA_mpi_initial_errhandler" /* of MPI_COMM_WORLD, until it is set */
-#define LIBRARY_BYTES 80 /* of the name of an MPI library, "Open MPI v5.0.7" */
+#define SPINS         500u /* polls before the core is offered to others: about 50 us */
+#define LIBRARY_BYTES 80   /* of the name of an MPI library, "Open MPI v5.0.7" */
 
 static pthread_mutex_t guard = PTHREAD_MUTEX_INITIALIZER; /* start, kept */
 static atomic_bool transfers_left;                        /* MPI_Finalize could wait for ever */
@@ -285,12 +286,6 @@ void gsi_guest_keep (void *memory)
     pthread_mutex_unlock (&guard);
 }
 
-void gsi_guest_pause (unsigned *spins)
-{
-    if (++*spins > GSI_GUEST_SPINS)
-        sched_yield ();
-}
-
 gs_status_t gsi_guest_wait (const char *what, MPI_Request *request, int64_t deadline_ns)
 {
     unsigned spins = 0;
@@ -303,6 +298,7 @@ gs_status_t gsi_guest_wait (const char *what, MPI_Request *request, int64_t dead
             return GS_OK;
         if (gsi_now_ns () > deadline_ns)
             return gsi_fail (GS_ERR_TIMEOUT, "%s: the deadline passed", what);
-        gsi_guest_pause (&spins);
+        if (++spins > SPINS)
+            sched_yield ();
     }
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * guest - how the module lives in a process with MPI: whose MPI it is, and waiting politely.
+ * guest - how the module lives in a process with MPI: whose MPI it is.
  *
  * If the application has initialised MPI we use it and never finalize it. If not, we initialise
  * it with MPI_THREAD_MULTIPLE and finalize it when the process exits, unless a transport is still
@@ -63,12 +63,6 @@ gs_status_t gsi_guest_fail (const char *what, int rc);
  * never freed, and MPI is not finalized by us, which would wait for that transfer.
  */
 void gsi_guest_keep (void *memory);
-
-/* One round of waiting: spins, then yields the core. [spins] starts at 0, or high to yield. */
-void gsi_guest_pause (unsigned *spins);
-
-#define GSI_GUEST_SPINS     500u /* polls before the core is offered to others: about 50 us */
-#define GSI_GUEST_YIELD_NOW (1u << 30) /* first [spins] where ranks outnumber cores */
 
 /* Tests [request] until it is complete or [deadline_ns]; then GS_ERR_TIMEOUT and it is left. */
 gs_status_t gsi_guest_wait (const char *what, MPI_Request *request, int64_t deadline_ns);

@@ -11,7 +11,7 @@ gs_status_t gsi_levels_flat (struct gsi_levels *l, const struct gsi_team *team)
     *l = (struct gsi_levels){.owners = 1, .rails = team->size, .rail = team->rank};
     l->peer = calloc ((size_t) team->size, sizeof (*l->peer));
     if (!l->peer)
-        return gsi_fail (GS_ERR_NOMEM, "transport mpi: out of memory");
+        return gsi_fail (GS_ERR_NOMEM, "between hosts: out of memory");
     for (int r = 0; r < team->size; r++)
         l->peer[r] = r;
     return GS_OK;
@@ -25,7 +25,7 @@ gs_status_t gsi_levels_nodes (struct gsi_levels *l, const struct gsi_team *team,
     l->rail = team->node;
     l->peer = calloc (2 * nodes + (size_t) team->size, sizeof (*l->peer));
     if (!l->peer)
-        return gsi_fail (GS_ERR_NOMEM, "transport mpi: out of memory");
+        return gsi_fail (GS_ERR_NOMEM, "between hosts: out of memory");
     l->ranks = l->peer + nodes;
     l->index = l->ranks + nodes;
     for (int r = 0; r < team->size; r++) {

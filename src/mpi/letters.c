@@ -72,7 +72,7 @@ gs_status_t gsi_letter_read (const char *letter, struct gsi_notes notes[GSI_ROUT
         if (entry.end == TAKEN)
             continue;
         if (!(note = malloc (sizeof (*note) + entry.bytes)))
-            return gsi_fail (GS_ERR_NOMEM, "transport mpi: no memory for a message");
+            return gsi_fail (GS_ERR_NOMEM, "between hosts: no memory for a message");
         note->next = NULL;
         note->ticket = entry.ticket;
         memcpy (note->data, at + sizeof (entry), entry.bytes);

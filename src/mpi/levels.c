@@ -116,7 +116,7 @@ static gs_status_t find_arrays (const struct levels_job *j)
         if (!place || i == c->node.index)
             c->array[i] = NULL;
         else if (!(c->array[i] = gsi_share_at (&c->share, i, place, j->count * j->width)))
-            return gsi_fail (GS_ERR_NOMEM, "transport mpi: no memory to map an array of rank %d",
+            return gsi_fail (GS_ERR_NOMEM, "between hosts: no memory to map an array of rank %d",
                              c->node.rank[i]);
     }
     return GS_OK;

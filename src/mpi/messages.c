@@ -8,7 +8,7 @@
  * go one after the other; none waits for another chain.
  *
  * Within a node tickets are laid out in shared memory (route.h), and of what is long the receiver
- * reads the sender's memory. Else MPI carries the tickets, those for a rank in one letter
+ * reads the sender's memory. Else the network carries the tickets, those for a rank in one letter
  * (letters.h), and what is long in pieces, through memory that each chain has of its own.
  */
 #include "mpi/messages.h"
@@ -18,7 +18,6 @@
 
 #include "base/fault.h"
 #include "base/status.h"
-#include "mpi/guest.h"
 #include "mpi/pull.h"
 
 #define MOST_PIECE  ((size_t) 256 << 10) /* bytes of a piece, */
@@ -29,13 +28,12 @@
 
 /* ---- Memory ---- */
 
-static void drop_arrays (struct gsi_post_office *o, bool unfinished)
+static void drop_arrays (const struct gsi_coll_mpi *c, struct gsi_post_office *o)
 {
-    if (unfinished)
-        gsi_guest_keep (o->request);
+    if (c->unfinished)
+        c->net->ops->keep (o->batch);
     else
-        free (o->request);
-    free (o->status);
+        free (o->batch);
     free (o->index);
     free (o->chain);
     free (o->link);
@@ -50,10 +48,10 @@ void gsi_messages_close (struct gsi_coll_mpi *c)
     if (!o)
         return;
     if (c->unfinished)
-        gsi_guest_keep (o->memory);
+        c->net->ops->keep (o->memory);
     else
         free (o->memory);
-    drop_arrays (o, c->unfinished);
+    drop_arrays (c, o);
     for (int i = 0; o->notes && i < 2 * c->size * GSI_ROUTE_ENDS; i++)
         gsi_notes_free (&o->notes[i]);
     free (o->notes);
@@ -61,19 +59,18 @@ void gsi_messages_close (struct gsi_coll_mpi *c)
     c->post = NULL;
 }
 
-static bool make_arrays (struct gsi_post_office *o, size_t n)
+static bool make_arrays (const struct gsi_net *net, struct gsi_post_office *o, size_t n)
 {
-    o->request = calloc ((2 + GSI_POST_LANES) * n, sizeof (*o->request));
-    o->status = calloc ((2 + GSI_POST_LANES) * n, sizeof (*o->status));
+    o->batch = gsi_net_batch (net, (int) ((2 + GSI_POST_LANES) * n));
     o->index = calloc ((2 + GSI_POST_LANES) * n, sizeof (*o->index));
     o->chain = calloc (n, sizeof (*o->chain));
     o->link = calloc (n, sizeof (*o->link));
     o->partner = calloc (n, sizeof (*o->partner));
     o->most = (int) n;
-    return o->request && o->status && o->index && o->chain && o->link && o->partner;
+    return o->batch && o->index && o->chain && o->link && o->partner;
 }
 
-/* Room for as many messages; between calls, when MPI holds nothing. */
+/* Room for as many messages; between calls, when the network holds nothing. */
 static gs_status_t reserve_messages (struct gsi_coll_mpi *c, int number)
 {
     size_t notes = 2 * (size_t) c->size * GSI_ROUTE_ENDS;
@@ -84,11 +81,11 @@ static gs_status_t reserve_messages (struct gsi_coll_mpi *c, int number)
     if (!o && !gsi_fault ("messages.memory") && (o = c->post = calloc (1, sizeof (*o))))
         o->notes = calloc (notes, sizeof (*o->notes));
     if (o)
-        drop_arrays (o, false);
-    if (o && o->notes && make_arrays (o, number > 64 ? (size_t) number : 64))
+        drop_arrays (c, o);
+    if (o && o->notes && make_arrays (c->net, o, number > 64 ? (size_t) number : 64))
         return GS_OK;
     gsi_messages_close (c);
-    return gsi_fail (GS_ERR_NOMEM, "transport mpi: no memory for %d messages", number);
+    return gsi_fail (GS_ERR_NOMEM, "between hosts: no memory for %d messages", number);
 }
 
 /* What the letters of this rank can have, each with room for the last ticket that it has not. */
@@ -125,7 +122,7 @@ static gs_status_t reserve_bytes (struct gsi_delivery *w)
         free (o->memory);
         o->room = 0;
         if (!(o->memory = malloc (total)))
-            return gsi_fail (GS_ERR_NOMEM, "transport mpi: no memory for messages (%zu bytes)",
+            return gsi_fail (GS_ERR_NOMEM, "between hosts: no memory for messages (%zu bytes)",
                              total);
         o->room = total;
     }

@@ -22,14 +22,14 @@ struct gsi_partner {
 /* The messages of a pair in one direction. */
 struct gsi_chain {
     int peer, head, last; /* numbers of messages in the list */
-    bool send, pieces;    /* MPI carries what is long */
+    bool send, pieces;    /* messages carry what is long */
     size_t begun, ended;  /* pieces of the head, or bytes that were read */
     char *memory;         /* (pieces) [GSI_POST_LANES * piece] */
     bool busy[GSI_POST_LANES];
 
     size_t most;             /* bytes that go with a ticket */
     int partner;             /* (no route) which of them the peer is */
-    struct gsi_route *route; /* NULL: MPI has the tickets */
+    struct gsi_route *route; /* NULL: letters have the tickets */
     enum gsi_route_end end;  /* of it, that this rank is */
     int place;               /* of the peer on the node */
     int next;                /* message whose ticket is to be laid out, or GSI_POST_NONE */
@@ -44,10 +44,9 @@ struct gsi_link {
 };
 
 struct gsi_post_office {
-    char *memory; /* everything that MPI may hold is in here: letters, then lanes */
+    char *memory; /* everything that the network may hold is in here: letters, then lanes */
     size_t room;
-    MPI_Request *request; /* [(2 + GSI_POST_LANES) * most] */
-    MPI_Status *status;
+    void *batch; /* [(2 + GSI_POST_LANES) * most] */
     int *index;
     struct gsi_chain *chain;
     struct gsi_link *link;
@@ -87,10 +86,10 @@ struct gsi_ticket gsi_message_ticket (const struct gsi_delivery *w, const struct
 void gsi_message_hear (struct gsi_delivery *w, const struct gsi_chain *chain,
                        const struct gsi_ticket *ticket, const void *data);
 
-/* messages_far.c: what MPI carries. Begins a call: the letters of this rank. */
+/* messages_far.c: what the network carries. Begins a call: the letters of this rank. */
 gs_status_t gsi_far_begin (struct gsi_delivery *w);
 
-/* Takes what MPI has ended; [active] is whether there was anything. */
+/* Takes what has ended there; [active] is whether there was anything. */
 gs_status_t gsi_far_take (struct gsi_delivery *w, bool *active);
 
 /* Takes the ticket of a chain's head if it has come, else waits for the next letter. */

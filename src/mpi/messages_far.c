@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* messages_far - messages of which MPI carries the tickets, as letters, or what is long, in
- * pieces. */
+/* messages_far - messages of which the network carries the tickets, as letters, or what is long,
+ * in pieces. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/fault.h"
 #include "base/status.h"
-#include "mpi/guest.h"
 #include "mpi/messages.h"
 
 /* ---- Pieces ---- */
@@ -19,16 +18,18 @@ static int tag_of (const struct gsi_delivery *w, enum gsi_tag tag)
 static gs_status_t post (struct gsi_delivery *w, bool send, void *data, size_t bytes, int peer,
                          enum gsi_tag tag, int slot)
 {
-    MPI_Request *request = &w->o->request[slot];
+    struct gsi_net *net = w->c->net;
     int rc;
 
     if (gsi_fault ("messages.post"))
-        rc = MPI_ERR_OTHER;
+        rc = GSI_NET_FAULT;
     else if (send)
-        rc = MPI_Isend (data, (int) bytes, MPI_BYTE, peer, tag_of (w, tag), w->c->comm, request);
+        rc = net->ops->isend (net, w->o->batch, slot, data, bytes, peer, tag_of (w, tag));
     else
-        rc = MPI_Irecv (data, (int) bytes, MPI_BYTE, peer, tag_of (w, tag), w->c->comm, request);
-    return rc ? gsi_transfer_fail (w->c, send ? "MPI_Isend" : "MPI_Irecv", peer, rc) : GS_OK;
+        rc = net->ops->irecv (net, w->o->batch, slot, data, bytes, peer, tag_of (w, tag));
+    return rc ? gsi_transfer_fail (w->c, net->ops->words[send ? GSI_NET_ISEND : GSI_NET_IRECV],
+                                   peer, rc)
+              : GS_OK;
 }
 
 static int lane_slot (const struct gsi_delivery *w, int chain, int lane)
@@ -190,7 +191,7 @@ gs_status_t gsi_far_begin (struct gsi_delivery *w)
     }
     w->requests = w->letters + w->partners + GSI_POST_LANES * w->lanes;
     for (int i = w->letters; i < w->requests; i++)
-        w->o->request[i] = MPI_REQUEST_NULL;
+        w->c->net->ops->make_void (w->o->batch, i);
     return st;
 }
 
@@ -207,16 +208,16 @@ static int peer_of (const struct gsi_delivery *w, int i)
 gs_status_t gsi_far_take (struct gsi_delivery *w, bool *active)
 {
     struct gsi_post_office *o = w->o;
-    int ended = 0, rc = MPI_Testsome (w->requests, o->request, &ended, o->index, o->status);
+    struct gsi_net *net = w->c->net;
+    int ended = 0, which = -1;
+    int rc = net->ops->test_some (net, o->batch, w->requests, &ended, o->index, &which);
 
-    *active = ended != MPI_UNDEFINED;
-    for (int i = 0; rc == MPI_ERR_IN_STATUS && i < ended; i++)
-        if (o->status[i].MPI_ERROR != MPI_SUCCESS)
-            return gsi_transfer_fail (w->c, "transfer", peer_of (w, o->index[i]),
-                                      o->status[i].MPI_ERROR);
+    *active = ended >= 0;
     if (rc)
-        return gsi_transfer_fail (w->c, "MPI_Testsome", -1, rc);
-    for (int i = 0; *active && i < ended; i++) {
+        return gsi_transfer_fail (w->c,
+                                  which >= 0 ? "transfer" : net->ops->words[GSI_NET_TEST_SOME],
+                                  which >= 0 ? peer_of (w, which) : -1, rc);
+    for (int i = 0; i < ended; i++) {
         int k = o->index[i] - w->letters, lane = k - w->partners;
         if (lane >= 0)
             piece_ended (w, lane / GSI_POST_LANES, lane % GSI_POST_LANES);

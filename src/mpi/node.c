@@ -2,7 +2,6 @@
 /* node - memory that the ranks of a node share, and how they meet in it. */
 #include "mpi/node.h"
 
-#include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,12 +11,13 @@
 #include "base/log.h"
 #include "base/status.h"
 #include "mpi/coll_mpi.h"
-#include "mpi/guest.h"
 #include "mpi/pull.h"
 
-#define PROGRESS   32u  /* polls between calls of MPI, whose messages others may wait for */
+#define PROGRESS                                                                  \
+    32u /* polls between looks at the network, whose messages others may wait for \
+         */
 #define LOOK_EVERY 512u /* polls between looks at what ends a wait */
-#define RELAXED    16u  /* polls that take as long as one of MPI's */
+#define RELAXED    16u  /* polls that take as long as one of the network */
 
 /* What a rank tells of a block that it has put, in one cache line. */
 struct put {
@@ -43,17 +43,17 @@ struct made {
 
 enum { MAPS = 1, READS = 2 }; /* what every rank can do with it */
 
-/* What all ranks have made, and their agreement on what every one can. */
+/* What all ranks have made, and what each can. */
 struct meeting {
-    int32_t mine, all;
-    struct made made[]; /* [size], and the own one behind them */
+    int32_t *can;       /* [size], and the own one behind them; part of it, behind */
+    struct made made[]; /* likewise */
 };
 
 gs_status_t gsi_node_build (struct gsi_node *node, const struct gsi_team *team)
 {
     node->rank = calloc ((size_t) team->local_size, sizeof (*node->rank));
     if (!node->rank)
-        return gsi_fail (GS_ERR_NOMEM, "transport mpi: out of memory");
+        return gsi_fail (GS_ERR_NOMEM, "between hosts: out of memory");
     node->size = 0;
     node->index = team->local_rank;
     for (int r = 0; r < team->size; r++)
@@ -144,34 +144,35 @@ static bool can_read (struct gsi_node *node, const struct made *made)
 /* Tells all ranks where the memory of each node is. */
 static gs_status_t tell_node (struct gsi_coll_mpi *c, struct meeting *m, int64_t deadline_ns)
 {
-    MPI_Request request;
-    int rc = MPI_Iallgather (&m->made[c->size], sizeof (struct made), MPI_BYTE, m->made,
-                             sizeof (struct made), MPI_BYTE, c->comm, &request);
-
-    return rc ? gsi_guest_fail ("MPI_Iallgather", rc)
-              : gsi_guest_wait ("transport mpi: MPI_Iallgather", &request, deadline_ns);
+    return c->net->ops->allgather (c->net, &m->made[c->size], m->made, sizeof (struct made),
+                                   deadline_ns);
 }
 
-static gs_status_t agree_on_node (struct gsi_coll_mpi *c, struct meeting *m, int64_t deadline_ns)
+/* What every rank can, in [all]. */
+static gs_status_t agree_on_node (struct gsi_coll_mpi *c, struct meeting *m, int64_t deadline_ns,
+                                  int32_t *all)
 {
-    MPI_Request request;
-    int rc = MPI_Iallreduce (&m->mine, &m->all, 1, MPI_INT32_T, MPI_BAND, c->comm, &request);
+    gs_status_t st =
+        c->net->ops->allgather (c->net, &m->can[c->size], m->can, sizeof (*m->can), deadline_ns);
 
-    return rc ? gsi_guest_fail ("MPI_Iallreduce", rc)
-              : gsi_guest_wait ("transport mpi: MPI_Iallreduce", &request, deadline_ns);
+    *all = MAPS | READS;
+    for (int r = 0; r < c->size && !st; r++)
+        *all &= m->can[r];
+    return st;
 }
 
 static gs_status_t meet_node (struct gsi_coll_mpi *c, struct gsi_node *node, struct meeting *m,
-                              int64_t deadline_ns)
+                              int64_t deadline_ns, int32_t *all)
 {
+    int32_t *mine = &m->can[c->size];
     gs_status_t st;
 
     m->made[c->size] = make_node_memory (c, node);
     if (!(st = tell_node (c, m, deadline_ns))) {
-        m->mine = join (c, node, m->made) ? MAPS : 0;
-        if (m->mine && can_read (node, m->made))
-            m->mine |= READS;
-        st = agree_on_node (c, m, deadline_ns);
+        *mine = join (c, node, m->made) ? MAPS : 0;
+        if (*mine && can_read (node, m->made))
+            *mine |= READS;
+        st = agree_on_node (c, m, deadline_ns, all);
     }
     gsi_shm_hide (&node->shm);
     return st;
@@ -179,12 +180,15 @@ static gs_status_t meet_node (struct gsi_coll_mpi *c, struct gsi_node *node, str
 
 gs_status_t gsi_node_reserve (struct gsi_node *node, int size)
 {
-    node->meeting = calloc (1, sizeof (*node->meeting) +
-                                   ((size_t) size + 1) * sizeof (node->meeting->made[0]));
+    size_t places = (size_t) size + 1;
+
+    node->meeting =
+        calloc (1, sizeof (*node->meeting) + places * (sizeof (struct made) + sizeof (int32_t)));
     node->process = calloc ((size_t) node->size, sizeof (*node->process));
-    return node->meeting && node->process
-               ? GS_OK
-               : gsi_fail (GS_ERR_NOMEM, "transport mpi: out of memory");
+    if (!node->meeting || !node->process)
+        return gsi_fail (GS_ERR_NOMEM, "between hosts: out of memory");
+    node->meeting->can = (int32_t *) (void *) &node->meeting->made[places];
+    return GS_OK;
 }
 
 void gsi_node_clear (struct gsi_node *node)
@@ -198,6 +202,8 @@ gs_status_t gsi_node_open (struct gsi_coll_mpi *c, struct gsi_node *node, size_t
                            size_t result_bytes, int64_t deadline_ns, bool *there)
 {
     struct meeting *m = node->meeting;
+    bool mine;
+    int32_t all;
     gs_status_t st;
 
     *there = false;
@@ -205,22 +211,24 @@ gs_status_t gsi_node_open (struct gsi_coll_mpi *c, struct gsi_node *node, size_t
     node->area_bytes = gsi_shm_round (area_bytes);
     node->result_bytes = gsi_shm_round (result_bytes);
     node->turn = 1;
-    if ((st = meet_node (c, node, m, deadline_ns))) {
-        gsi_guest_keep (m);
+    if ((st = meet_node (c, node, m, deadline_ns, &all))) {
+        c->net->ops->keep (m);
         return st;
     }
-    *there = m->all & MAPS;
-    if (!(m->all & READS)) {
+    mine = m->can[c->rank] & MAPS;
+    free (m);
+    *there = all & MAPS;
+    if (!(all & READS)) {
         free (node->process);
         node->process = NULL;
     }
     if (!*there) {
-        gsi_log (GS_LOG_INFO, "mpi", "the ranks of a node share no memory%s: messages carry all",
-                 m->mine ? " on another rank's node" : "");
+        gsi_log (GS_LOG_INFO, "hosts",
+                 "the ranks of a node share no memory%s: messages carry all",
+                 mine ? " on another rank's node" : "");
         gsi_node_close (node);
         gsi_share_close (&c->share);
     }
-    free (m);
     return GS_OK;
 }
 

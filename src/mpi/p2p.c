@@ -8,7 +8,6 @@
 #include "base/record.h"
 #include "base/status.h"
 #include "mpi/coll_mpi.h"
-#include "mpi/guest.h"
 
 #define LOOK_EVERY     64u                /* polls between looks at the clock: about 5 us */
 #define LISTEN_NS      100000             /* between looks for notices */
@@ -17,15 +16,15 @@
 #define PATIENT_YIELDS 50u   /* offers of the core before it sleeps between polls, */
 #define PATIENCE_NS    20000 /* so that polls take little from the application's own work */
 
-/* A message that could not be posted: those posted before it are left to MPI, and so their
- * memory. */
-static gs_status_t not_posted (struct gsi_coll_mpi *c, const char *what, int peer, int rc)
+/* A message that could not be posted: those posted before it are left to the network, and so
+ * their memory. */
+static gs_status_t not_posted (struct gsi_coll_mpi *c, enum gsi_net_call what, int peer, int rc)
 {
     c->unfinished = true;
-    return gsi_transfer_fail (c, what, peer, rc);
+    return gsi_transfer_fail (c, c->net->ops->words[what], peer, rc);
 }
 
-/* MPI's tag for a message of the call under way. */
+/* The network's tag for a message of the call under way. */
 static int tag_of (const struct gsi_coll_mpi *c, enum gsi_tag tag)
 {
     return (int) tag + (c->kind ? GSI_TAGS * (int) (1 + c->kind % c->kinds) : 0);
@@ -34,13 +33,12 @@ static int tag_of (const struct gsi_coll_mpi *c, enum gsi_tag tag)
 gs_status_t gsi_p2p_send (struct gsi_coll_mpi *c, struct gsi_slot *slot, const void *data,
                           size_t bytes, int peer, enum gsi_tag tag)
 {
-    int rc = gsi_fault ("p2p.send")
-                 ? MPI_ERR_OTHER
-                 : MPI_Isend (data, (int) bytes, MPI_BYTE, peer, tag_of (c, tag), c->comm,
-                              &slot->requests[slot->active]);
+    int rc = gsi_fault ("p2p.send") ? GSI_NET_FAULT
+                                    : c->net->ops->isend (c->net, slot->batch, slot->active, data,
+                                                          bytes, peer, tag_of (c, tag));
 
     if (rc)
-        return not_posted (c, "MPI_Isend", peer, rc);
+        return not_posted (c, GSI_NET_ISEND, peer, rc);
     slot->sends[slot->active] = true;
     slot->peer[slot->active++] = peer;
     gsi_coll_sent (&c->base, peer, bytes);
@@ -50,11 +48,11 @@ gs_status_t gsi_p2p_send (struct gsi_coll_mpi *c, struct gsi_slot *slot, const v
 gs_status_t gsi_p2p_recv (struct gsi_coll_mpi *c, struct gsi_slot *slot, void *data, size_t bytes,
                           int peer, enum gsi_tag tag)
 {
-    int rc = MPI_Irecv (data, (int) bytes, MPI_BYTE, peer, tag_of (c, tag), c->comm,
-                        &slot->requests[slot->active]);
+    int rc = c->net->ops->irecv (c->net, slot->batch, slot->active, data, bytes, peer,
+                                 tag_of (c, tag));
 
     if (rc)
-        return not_posted (c, "MPI_Irecv", peer, rc);
+        return not_posted (c, GSI_NET_IRECV, peer, rc);
     slot->sends[slot->active] = false;
     slot->peer[slot->active++] = peer;
     return GS_OK;
@@ -62,7 +60,7 @@ gs_status_t gsi_p2p_recv (struct gsi_coll_mpi *c, struct gsi_slot *slot, void *d
 
 bool gsi_p2p_should_look (unsigned polls, unsigned spins, unsigned every)
 {
-    return polls % every == 0 || spins > GSI_GUEST_SPINS;
+    return polls % every == 0 || spins > GSI_SPINS;
 }
 
 gs_status_t gsi_p2p_interrupted (struct gsi_coll_mpi *c, const struct gsi_call *call)
@@ -95,15 +93,17 @@ gs_status_t gsi_p2p_interrupted (struct gsi_coll_mpi *c, const struct gsi_call *
     return GS_OK;
 }
 
-/* MPI's own words for the first request that failed. */
-static gs_status_t failed (struct gsi_coll_mpi *c, const struct gsi_slot *slot, int rc)
+/* The network's own words for [rc], of request [i] or of none. */
+static gs_status_t failed (struct gsi_coll_mpi *c, const struct gsi_slot *slot, int i, int rc)
 {
-    for (int i = 0; rc == MPI_ERR_IN_STATUS && i < slot->active; i++) {
-        int error = slot->statuses[i].MPI_ERROR;
-        if (error != MPI_SUCCESS && error != MPI_ERR_PENDING)
-            return gsi_transfer_fail (c, "transfer", slot->peer[i], error);
-    }
-    return gsi_transfer_fail (c, "MPI_Testall", -1, rc);
+    return i >= 0 ? gsi_transfer_fail (c, "transfer", slot->peer[i], rc)
+                  : gsi_transfer_fail (c, c->net->ops->words[GSI_NET_TEST_ALL], -1, rc);
+}
+
+static void spin (unsigned *spins)
+{
+    if (++*spins > GSI_SPINS)
+        sched_yield ();
 }
 
 void gsi_p2p_pause (const struct gsi_call *call, unsigned *spins)
@@ -111,9 +111,9 @@ void gsi_p2p_pause (const struct gsi_call *call, unsigned *spins)
     bool patient = call->patient && atomic_load_explicit (call->patient, memory_order_relaxed);
 
     if (!patient) {
-        gsi_guest_pause (spins);
-    } else if (*spins < GSI_GUEST_YIELD_NOW + PATIENT_YIELDS) {
-        *spins = *spins < GSI_GUEST_YIELD_NOW ? GSI_GUEST_YIELD_NOW : *spins + 1;
+        spin (spins);
+    } else if (*spins < GSI_YIELD_NOW + PATIENT_YIELDS) {
+        *spins = *spins < GSI_YIELD_NOW ? GSI_YIELD_NOW : *spins + 1;
         sched_yield ();
     } else {
         nanosleep (&(struct timespec){.tv_nsec = PATIENCE_NS}, NULL);
@@ -123,14 +123,13 @@ void gsi_p2p_pause (const struct gsi_call *call, unsigned *spins)
 /* A rank that [slot] waits for, and that has sent something of another collective; or -1. */
 static int find_stray (const struct gsi_coll_mpi *c, const struct gsi_slot *slot)
 {
-    MPI_Status status;
-    int done, there;
+    int tag;
 
     for (int i = 0; i < slot->active; i++) {
-        if (slot->sends[i] || MPI_Request_get_status (slot->requests[i], &done, &status) || done)
+        if (slot->sends[i] || !c->net->ops->pending (c->net, slot->batch, i))
             continue;
-        if (!MPI_Iprobe (slot->peer[i], MPI_ANY_TAG, c->comm, &there, &status) && there &&
-            status.MPI_TAG >= GSI_TAGS && status.MPI_TAG / GSI_TAGS != tag_of (c, 0) / GSI_TAGS)
+        if (c->net->ops->probe (c->net, slot->peer[i], &tag) && tag >= GSI_TAGS &&
+            tag / GSI_TAGS != tag_of (c, 0) / GSI_TAGS)
             return slot->peer[i];
     }
     return -1;
@@ -163,11 +162,12 @@ gs_status_t gsi_p2p_wait (struct gsi_coll_mpi *c, struct gsi_slot *slot,
     int strays = 0;
     unsigned spins = c->spins;
     gs_status_t st = GS_OK;
-    int done = 0, rc;
+    int which = -1, rc;
+    bool done = false;
 
     for (unsigned polls = 1;; polls++) {
-        if ((rc = MPI_Testall (slot->active, slot->requests, &done, slot->statuses)))
-            st = failed (c, slot, rc);
+        if ((rc = c->net->ops->test_all (c->net, slot->batch, slot->active, &done, &which)))
+            st = failed (c, slot, which, rc);
         if (done && !rc) {
             slot->active = 0;
             return GS_OK;

@@ -124,7 +124,7 @@ static void give_back (struct gsi_share *s, size_t place, size_t bytes)
 {
     if (fallocate (s->own.fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t) place,
                    (off_t) bytes))
-        gsi_log (GS_LOG_TRACE, "mpi", "%zu bytes are given back only with the communicator",
+        gsi_log (GS_LOG_TRACE, "hosts", "%zu bytes are given back only with the communicator",
                  bytes);
 }
 
@@ -233,7 +233,7 @@ static void hide_array (struct gsi_share *s, struct gsi_share_array *array)
     }
     array->hidden = true;
     if (done < array->bytes)
-        gsi_log (GS_LOG_WARN, "mpi",
+        gsi_log (GS_LOG_WARN, "hosts",
                  "no memory to part from the other ranks: one that is late may still write to an "
                  "array of gs_device_alloc of %zu bytes",
                  array->bytes);

@@ -1,24 +1,21 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* coll_mpi_comm - the MPI communicator of the ranks that the cards tell of. */
+/* net_mpi_comm - the MPI communicator of the ranks that the cards tell of. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/status.h"
 #include "boot/boot.h"
-#include "mpi/coll_mpi.h"
 #include "mpi/guest.h"
+#include "mpi/net_mpi.h"
 #include "mpi/network.h"
-
-extern const struct gsi_coll_ops gsi_coll_mpi;
 
 #define CREATE_TAG 0x6773 /* of MPI_Comm_create_group */
 
-struct gsi_coll_mpi_card gsi_coll_mpi_card_of (const struct gsi_coll_setup *setup, int rank)
+static struct gsi_net_mpi_card card_of (const struct gsi_coll_setup *setup, int rank)
 {
-    struct gsi_coll_mpi_card card;
+    struct gsi_net_mpi_card card;
 
-    memcpy (&card, (const char *) setup->cards + (size_t) rank * GSI_COLL_CARD_BYTES,
-            sizeof (card));
+    gsi_net_card (setup, rank, &card, sizeof (card));
     return card;
 }
 
@@ -28,27 +25,25 @@ static bool is_world (const struct gsi_coll_setup *setup, int world_size)
     bool same = world_size == setup->team->size;
 
     for (int r = 0; r < setup->team->size && same; r++) {
-        int there = gsi_coll_mpi_card_of (setup, r).world_rank;
+        int there = card_of (setup, r).world_rank;
         same = there < 0 || there == r;
     }
     return same;
 }
 
 /* Duplicates MPI_COMM_WORLD; every rank has shown its card, so none is far away. */
-static gs_status_t world_comm (struct gsi_coll_mpi *c, const struct gsi_coll_setup *setup)
+static gs_status_t world_comm (struct gsi_net_mpi *net, const struct gsi_coll_setup *setup)
 {
     MPI_Request request;
     gs_status_t st;
     int rc;
 
-    if ((rc = MPI_Comm_idup (MPI_COMM_WORLD, &c->duplicate, &request)))
+    if ((rc = MPI_Comm_idup (MPI_COMM_WORLD, &net->duplicate, &request)))
         return gsi_guest_fail ("MPI_Comm_idup", rc);
     st = gsi_guest_wait ("transport mpi: MPI_Comm_idup", &request, setup->deadline_ns);
-    if (st) {
-        c->unfinished = true;
+    if (st)
         return gsi_network_blame (st, setup->boot, setup->team);
-    }
-    c->comm = c->duplicate;
+    net->comm = net->duplicate;
     return GS_OK;
 }
 
@@ -90,15 +85,15 @@ static gs_status_t create_group (MPI_Comm whole, int size, const int *ranks, int
 }
 
 /* The same of ranks of MPI_COMM_WORLD that have found each other elsewhere. */
-static gs_status_t group_comm (struct gsi_coll_mpi *c, const struct gsi_coll_setup *setup,
+static gs_status_t group_comm (struct gsi_net_mpi *net, const struct gsi_coll_setup *setup,
                                int world_size)
 {
-    for (int r = 0; r < c->size; r++) {
-        struct gsi_coll_mpi_card card = gsi_coll_mpi_card_of (setup, r);
-        bool fits = gsi_coll_mpi_fits (card.world_rank, card.world_size, world_size);
-        c->ranks[r] = card.world_rank;
+    for (int r = 0; r < net->base.size; r++) {
+        struct gsi_net_mpi_card card = card_of (setup, r);
+        bool fits = gsi_net_mpi_fits (card.world_rank, card.world_size, world_size);
+        net->ranks[r] = card.world_rank;
         for (int k = 0; k < r && fits; k++)
-            fits = c->ranks[k] != c->ranks[r];
+            fits = net->ranks[k] != net->ranks[r];
         if (!fits)
             return gsi_fail (GS_ERR_MISMATCH,
                              "transport mpi: rank %d is rank %d of an MPI world of "
@@ -106,25 +101,28 @@ static gs_status_t group_comm (struct gsi_coll_mpi *c, const struct gsi_coll_set
                              "initialised on all or on none",
                              r, card.world_rank, card.world_size);
     }
-    return create_group (MPI_COMM_WORLD, c->size, c->ranks, setup->deadline_ns, &c->comm);
+    return create_group (MPI_COMM_WORLD, net->base.size, net->ranks, setup->deadline_ns,
+                         &net->comm);
 }
 
 /*
  * Makes the communicator of a group from that of its origin; only the ranks of the group call.
  * They have come so far together, but one may have died since.
  */
-static gs_status_t origin_comm (const struct gsi_coll_setup *setup, MPI_Comm *out)
+static gs_status_t origin_comm (const struct gsi_coll_setup *setup, const struct gsi_net *origin,
+                                MPI_Comm *out)
 {
-    return create_group (((struct gsi_coll_mpi *) setup->origin->coll)->comm, setup->team->size,
+    return create_group (((const struct gsi_net_mpi *) origin)->comm, setup->team->size,
                          setup->origin->rank, setup->deadline_ns, out);
 }
 
-gs_status_t gsi_coll_mpi_comm (struct gsi_coll_mpi *c, const struct gsi_coll_setup *setup)
+gs_status_t gsi_net_mpi_comm (struct gsi_net_mpi *net, const struct gsi_coll_setup *setup,
+                              const struct gsi_net *origin)
 {
     gs_status_t st;
     int world_size;
 
-    if ((c->comm = gsi_boot_mpi_take (setup->boot)) != MPI_COMM_NULL)
+    if ((net->comm = gsi_boot_mpi_take (setup->boot)) != MPI_COMM_NULL)
         return GS_OK;
     if ((st = gsi_guest_start (setup->deadline_ns)) == GS_ERR_TIMEOUT)
         return gsi_fail (st, "transport mpi: the deadline passed (GS_BOOT_TIMEOUT_MS) while MPI "
@@ -132,12 +130,12 @@ gs_status_t gsi_coll_mpi_comm (struct gsi_coll_mpi *c, const struct gsi_coll_set
     if (st || (st = gsi_guest_check_world (setup->team->size)))
         return st;
     MPI_Comm_size (MPI_COMM_WORLD, &world_size);
-    if (setup->origin && setup->origin->coll->ops == &gsi_coll_mpi)
-        st = origin_comm (setup, &c->comm);
+    if (origin)
+        st = origin_comm (setup, origin, &net->comm);
     else
-        st = is_world (setup, world_size) ? world_comm (c, setup)
-                                          : group_comm (c, setup, world_size);
+        st = is_world (setup, world_size) ? world_comm (net, setup)
+                                          : group_comm (net, setup, world_size);
     if (!st)
-        MPI_Comm_set_errhandler (c->comm, MPI_ERRORS_RETURN);
+        MPI_Comm_set_errhandler (net->comm, MPI_ERRORS_RETURN);
     return st;
 }
