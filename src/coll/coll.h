@@ -293,7 +293,7 @@ struct gsi_coll_ops {
 /* One rank. */
 extern const struct gsi_coll_ops gsi_coll_self;
 
-/* Ranks on hosts; in the MPI module (src/mpi/coll_mpi.c). */
+/* Ranks on hosts; in the MPI module (src/mpi/net_mpi.c). */
 #define GSI_COLL_MPI_SYMBOL "gsi_coll_mpi"
 
 /* Ranks on GPUs; NCCL is loaded first, by its name. Present with HAVE_NCCL. */

@@ -6,7 +6,7 @@
 
 #include "base/status.h"
 #include "mpi/guest.h"
-#include "mpi/host_ops.h"
+#include "host/coll_host_ops.h"
 #ifdef OPEN_MPI
 #include <mpi-ext.h>
 #endif
@@ -334,4 +334,4 @@ static gs_status_t open_mpi (const struct gsi_coll_setup *setup, struct gsi_coll
 }
 
 const struct gsi_coll_ops gsi_coll_mpi = {
-    .name = "mpi", .prepare = prepare_mpi, .open = open_mpi, GSI_HOST_COLL};
+    .name = "mpi", .prepare = prepare_mpi, .open = open_mpi, GSI_COLL_HOST};

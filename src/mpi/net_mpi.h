@@ -5,7 +5,7 @@
 
 #include <mpi.h>
 
-#include "mpi/net.h"
+#include "host/net.h"
 
 struct gsi_net_mpi {
     struct gsi_net base;

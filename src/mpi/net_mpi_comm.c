@@ -11,7 +11,7 @@
 
 #define CREATE_TAG 0x6773 /* of MPI_Comm_create_group */
 
-static struct gsi_net_mpi_card card_of (const struct gsi_coll_setup *setup, int rank)
+static struct gsi_net_mpi_card place_of (const struct gsi_coll_setup *setup, int rank)
 {
     struct gsi_net_mpi_card card;
 
@@ -25,7 +25,7 @@ static bool is_world (const struct gsi_coll_setup *setup, int world_size)
     bool same = world_size == setup->team->size;
 
     for (int r = 0; r < setup->team->size && same; r++) {
-        int there = card_of (setup, r).world_rank;
+        int there = place_of (setup, r).world_rank;
         same = there < 0 || there == r;
     }
     return same;
@@ -89,7 +89,7 @@ static gs_status_t group_comm (struct gsi_net_mpi *net, const struct gsi_coll_se
                                int world_size)
 {
     for (int r = 0; r < net->base.size; r++) {
-        struct gsi_net_mpi_card card = card_of (setup, r);
+        struct gsi_net_mpi_card card = place_of (setup, r);
         bool fits = gsi_net_mpi_fits (card.world_rank, card.world_size, world_size);
         net->ranks[r] = card.world_rank;
         for (int k = 0; k < r && fits; k++)

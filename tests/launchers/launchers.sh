@@ -51,8 +51,9 @@ make_module () { # KIND
         ln -s "$file" "$room/$1.so"
     elif echo '#include <mpi.h>' | "mpicc.$1" -E - >/dev/null 2>&1; then
         "mpicc.$1" -std=gnu11 -D_GNU_SOURCE -DHAVE_CONFIG_H -O1 -fPIC -shared -I"$build" \
-            -I"$top/src" "$top"/src/mpi/*.c -Wl,--version-script="$top/src/mpi/module.map" \
-            -o "$room/$1.so" "$build/.libs/libgradsync.so" -lm >"$room/out" 2>&1 \
+            -I"$top/src" "$top"/src/host/*.c "$top"/src/mpi/*.c \
+            -Wl,--version-script="$top/src/mpi/module.map" -o "$room/$1.so" \
+            "$build/.libs/libgradsync.so" -lm >"$room/out" 2>&1 \
             || say_row FAILED "a module for $1"
     fi
 }

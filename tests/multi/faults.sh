@@ -16,7 +16,7 @@ trap 'rm -rf "$room"' EXIT
 
 # What a fault at each point gives: the status of the rank itself and of the others.
 declare -A own=(
-    [comm.memory]=GS_ERR_NOMEM [coll_mpi.memory]=GS_ERR_NOMEM [pmix.fence]=GS_ERR_NOMEM
+    [comm.memory]=GS_ERR_NOMEM [coll_host.memory]=GS_ERR_NOMEM [pmix.fence]=GS_ERR_NOMEM
     [record.map]=GS_OK [node.memory]=GS_OK [node.read]=GS_OK [share.memory]=GS_OK
     [p2p.send]=GS_ERR_TRANSPORT
     [split.memory]=GS_ERR_NOMEM [stats.memory]=GS_ERR_NOMEM [compare.memory]=GS_ERR_NOMEM
@@ -24,7 +24,7 @@ declare -A own=(
     [halo.memory]=GS_ERR_NOMEM [ckpt.memory]=GS_ERR_NOMEM [file.write]=GS_ERR_IO
     [file.read]=GS_ERR_IO [scratch.memory]=GS_OK [lock.link]=GS_OK)
 declare -A others=(
-    [comm.memory]=GS_ERR_NOMEM [coll_mpi.memory]=GS_ERR_NOMEM [pmix.fence]=GS_ERR_NOMEM
+    [comm.memory]=GS_ERR_NOMEM [coll_host.memory]=GS_ERR_NOMEM [pmix.fence]=GS_ERR_NOMEM
     [record.map]=GS_OK [node.memory]=GS_OK [node.read]=GS_OK [share.memory]=GS_OK
     [p2p.send]=GS_ERR_STATE
     [split.memory]=GS_ERR_NOMEM [stats.memory]=GS_ERR_NOMEM [compare.memory]=GS_ERR_NOMEM

@@ -1,0 +1,467 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* coll_host - the transport between hosts: making, ending, and choosing how an operation goes. */
+#include "host/coll_host.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/env.h"
+#include "base/fault.h"
+#include "base/log.h"
+#include "base/record.h"
+#include "base/status.h"
+#include "host/choice.h"
+#include "host/exchange.h"
+#include "host/coll_host_ops.h"
+
+/* What every rank needs to tell the others whether it has all else; zeros. */
+static struct gsi_coll_host *make_coll (const struct gsi_net_ops *net, int size)
+{
+    size_t ranks = (size_t) size, own = sizeof (struct gsi_coll_host);
+    size_t of_net = (net->bytes + ranks * net->rank_bytes + 63) / 64 * 64;
+    struct gsi_coll_host *c;
+
+    own = (own + 63) / 64 * 64;
+    c = calloc (1, own + of_net + (ranks + 1) * sizeof (*c->verdict));
+    if (c) {
+        c->net = (struct gsi_net *) (void *) ((char *) c + own);
+        c->net->ops = net;
+        c->verdict = (int32_t *) (void *) ((char *) c + own + of_net);
+    }
+    return c;
+}
+
+gs_status_t gsi_coll_host_prepare (const struct gsi_net_ops *net, const struct gsi_boot *boot,
+                                   void *memory, void **room)
+{
+    struct gsi_coll_host_card *card = memory;
+    struct gsi_coll_host *c = make_coll (net, boot->size);
+    gs_status_t st;
+
+    if (!c)
+        return gsi_fail (GS_ERR_NOMEM, "between hosts: out of memory");
+    card->algorithm = (int32_t) gsi_env_choice (GSI_ENV_HOST_ALGO);
+    card->deterministic = (int32_t) gsi_env_int (GSI_ENV_DETERMINISTIC);
+    c->net->rank = boot->rank;
+    c->net->size = boot->size;
+    st = net->prepare ? net->prepare (c->net, boot, card->net) : GS_OK;
+    if (st)
+        free (c);
+    else
+        *room = c;
+    return st;
+}
+
+static struct gsi_coll_host_card settings_of (const struct gsi_coll_setup *setup, int rank)
+{
+    struct gsi_coll_host_card card;
+
+    memcpy (&card, (const char *) setup->cards + (size_t) rank * GSI_COLL_CARD_BYTES,
+            sizeof (card));
+    return card;
+}
+
+void gsi_net_card (const struct gsi_coll_setup *setup, int rank, void *card, size_t bytes)
+{
+    struct gsi_coll_host_card whole = settings_of (setup, rank);
+
+    memcpy (card, whole.net, bytes);
+}
+
+/* All ranks compare the same cards and so come to the same verdict. */
+static gs_status_t compare_cards (const struct gsi_coll_setup *setup)
+{
+    struct gsi_coll_host_card zero = settings_of (setup, 0);
+
+    for (int r = 1; r < setup->team->size; r++) {
+        struct gsi_coll_host_card card = settings_of (setup, r);
+        if (card.algorithm != zero.algorithm || card.deterministic != zero.deterministic)
+            return gsi_fail (GS_ERR_MISMATCH,
+                             "rank 0 and rank %d have different GS_HOST_ALGO or "
+                             "GS_DETERMINISTIC: set them alike on all ranks",
+                             r);
+    }
+    return GS_OK;
+}
+
+/* What gs-info --hosts tells, of the ranks there are. */
+static void log_choice (const struct gsi_coll_host *c)
+{
+    char text[256];
+
+    for (int line = 0;
+         c->rank == 0 && gsi_choice_line (&c->levels, c->size, line, text, sizeof (text)); line++)
+        gsi_log (GS_LOG_INFO, "hosts", "%s", text);
+}
+
+/* Cuts [c]->memory into the staging buffers. Pieces begin at multiples of 64 bytes. */
+static gs_status_t make_staging (struct gsi_coll_host *c)
+{
+    size_t size = (size_t) c->size, block, rail, total;
+    char *at;
+
+    c->piece_bytes = gsi_choice_piece (c->size);
+    c->levels.halving = gsi_choice_halving ();
+    if (!c->levels.shares)
+        c->levels.part_bytes = gsi_choice_part (&c->levels, c->base.team);
+    block = c->piece_bytes * size;
+    rail = c->levels.part_bytes * (size_t) c->levels.rails;
+    block = rail > block ? rail : block;
+    total = GSI_SMALL_BYTES + 2 * 2 * GSI_STAGING_SLOTS * block;
+    if (gsi_fault ("coll_host.memory") || posix_memalign ((void **) &c->memory, 4096, total))
+        return gsi_fail (GS_ERR_NOMEM, "between hosts: no memory for staging (%zu bytes)", total);
+    at = c->small = c->memory;
+    at += GSI_SMALL_BYTES;
+    for (int s = 0; s < 2 * GSI_STAGING_SLOTS; s++, at += 2 * block) {
+        c->slot[s].send = at;
+        c->slot[s].recv = at + block;
+        c->slot[s].batch = gsi_net_batch (c->net, 2 * c->size);
+        c->slot[s].peer = calloc (2 * size, sizeof (int));
+        c->slot[s].sends = calloc (2 * size, sizeof (bool));
+        if (!c->slot[s].batch || !c->slot[s].peer || !c->slot[s].sends)
+            return gsi_fail (GS_ERR_NOMEM, "between hosts: out of memory");
+    }
+    c->source = calloc (size, sizeof (*c->source));
+    c->array = calloc (size, sizeof (*c->array));
+    c->scale = calloc (size, sizeof (*c->scale));
+    c->length = calloc (4 * size, sizeof (*c->length));
+    c->heard = calloc (size, sizeof (*c->heard));
+    if (!c->source || !c->array || !c->scale || !c->length || !c->heard)
+        return gsi_fail (GS_ERR_NOMEM, "between hosts: out of memory");
+    return GS_OK;
+}
+
+/* Chooses how large reductions go, and takes what memory that needs; the same on all ranks. */
+static gs_status_t choose_sizes (struct gsi_coll_host *c, const struct gsi_coll_setup *setup)
+{
+    const struct gsi_team *team = setup->team;
+    gs_status_t st;
+
+    if ((st = compare_cards (setup)) || (st = gsi_node_build (&c->node, team)))
+        return st;
+    if (gsi_choice_is_flat (team)) {
+        st = gsi_levels_flat (&c->levels, team);
+    } else if (!(st = gsi_node_reserve (&c->node, c->size)) &&
+               !(st = gsi_levels_nodes (&c->levels, team, gsi_choice_owners (team)))) {
+        c->levels.part_bytes = gsi_choice_part (&c->levels, team);
+        c->node.slots = gsi_choice_slots (&c->levels);
+    }
+    if (!st && !(c->own = malloc (sizeof (*c->own))))
+        st = gsi_fail (GS_ERR_NOMEM, "between hosts: out of memory");
+    return st ? st : make_staging (c);
+}
+
+/* Frees staging, but what the network may still use. */
+static void drop_staging (struct gsi_coll_host *c)
+{
+    for (int s = 0; s < 2 * GSI_STAGING_SLOTS; s++) {
+        if (c->unfinished)
+            c->net->ops->keep (c->slot[s].batch);
+        else
+            free (c->slot[s].batch);
+        free (c->slot[s].peer);
+        free (c->slot[s].sends);
+    }
+    if (c->unfinished)
+        c->net->ops->keep (c->memory);
+    else
+        free (c->memory);
+    free (c->source);
+    free (c->array);
+    free (c->scale);
+    free (c->length);
+    free (c->heard);
+    memset (c->slot, 0, sizeof (c->slot));
+    c->memory = NULL;
+    c->source = NULL;
+    c->array = NULL;
+    c->scale = NULL;
+    c->length = NULL;
+    c->heard = NULL;
+}
+
+/* Frees what is ours alone; what the network may still use is kept. */
+void gsi_coll_host_discard (struct gsi_coll *coll)
+{
+    struct gsi_coll_host *c = (struct gsi_coll_host *) coll;
+    const struct gsi_net_ops *net = c->net->ops;
+
+    drop_staging (c);
+    if (!c->unfinished)
+        gsi_node_close (&c->node);
+    gsi_messages_close (c);
+    gsi_share_close (&c->share);
+    gsi_node_clear (&c->node);
+    free (c->levels.peer);
+    free (c->own);
+    net->discard (c->net, c->unfinished);
+    if (c->unfinished)
+        net->keep (c);
+    else
+        free (c);
+}
+
+/*
+ * Makes the ranks agree on the worst status [st] of any of them, so that none waits in its first
+ * transfer for one that has no memory for it.
+ */
+static gs_status_t agree_on_open (struct gsi_coll_host *c, gs_status_t st, int64_t deadline_ns)
+{
+    const int32_t *all = c->verdict;
+    gs_status_t carried;
+    int worst = 0;
+
+    c->verdict[c->size] = (int32_t) st;
+    if ((carried = c->net->ops->allgather (c->net, &c->verdict[c->size], c->verdict,
+                                           sizeof (*all), deadline_ns))) {
+        c->unfinished = true;
+        return st ? st : carried;
+    }
+    for (int r = 1; r < c->size; r++)
+        worst = all[r] > all[worst] ? r : worst;
+    if (!st && all[worst])
+        st = gsi_fail ((gs_status_t) all[worst],
+                       "transport %s: rank %d could not start it; its own text says why",
+                       c->base.ops->name, worst);
+    return st;
+}
+
+/*
+ * The ranks of a node share memory, or, where they cannot, all ranks start over without. Nothing
+ * is allocated in between that could fail on one rank alone.
+ */
+static gs_status_t share_memory (struct gsi_coll_host *c, const struct gsi_coll_setup *setup)
+{
+    size_t result = c->levels.part_bytes * (size_t) c->levels.rails;
+    bool there;
+    gs_status_t st = gsi_node_open (c, &c->node, result * (size_t) c->levels.owners, result,
+                                    setup->deadline_ns, &there);
+
+    if (st || there)
+        return st;
+    drop_staging (c);
+    free (c->levels.peer);
+    if (!(st = gsi_levels_flat (&c->levels, setup->team)))
+        st = make_staging (c);
+    return agree_on_open (c, st, setup->deadline_ns);
+}
+
+/* The network of the ranks. One that did not get done in time has what it was to be made in. */
+static gs_status_t open_net (struct gsi_coll_host *c, const struct gsi_coll_setup *setup)
+{
+    const struct gsi_coll_origin *origin = setup->origin;
+    const struct gsi_net *of = NULL;
+    gs_status_t st;
+
+    if (origin && origin->coll->ops == c->base.ops)
+        of = ((struct gsi_coll_host *) origin->coll)->net;
+    st = c->net->ops->open (c->net, setup, of);
+    c->unfinished = st == GS_ERR_TIMEOUT;
+    return st;
+}
+
+gs_status_t gsi_coll_host_open (const struct gsi_coll_ops *ops,
+                                const struct gsi_coll_setup *setup, struct gsi_coll **out)
+{
+    struct gsi_coll_host *c = setup->room;
+    gs_status_t st;
+
+    c->base.ops = ops;
+    c->base.team = setup->team;
+    c->base.life = setup->life;
+    c->base.others = setup->others;
+    c->base.tell = setup->tell;
+    c->base.died = setup->died;
+    c->base.context = setup->context;
+    c->device = setup->device;
+    c->culprit = -1;
+    c->node.shm = GSI_SHM_NONE;
+    c->rank = setup->team->rank;
+    c->size = setup->team->size;
+    c->spins = setup->team->local_size > sysconf (_SC_NPROCESSORS_ONLN) ? GSI_YIELD_NOW : 0;
+    if (!(st = open_net (c, setup)) &&
+        !(st = agree_on_open (c, choose_sizes (c, setup), setup->deadline_ns)) &&
+        c->levels.shares)
+        st = share_memory (c, setup);
+    if (st) {
+        st = gsi_start_fail (c, st, setup->origin);
+        gsi_coll_host_discard (&c->base);
+        return st;
+    }
+    /* MPI's standard allows 2046; it is millions. */
+    c->kinds = c->net->tags / GSI_TAGS > 1 ? c->net->tags / GSI_TAGS - 1 : 1;
+    log_choice (c);
+    c->base.any_thread = c->net->any_thread;
+    *out = &c->base;
+    return GS_OK;
+}
+
+/* Small arrays are copied in any case. */
+bool gsi_coll_host_alloc (struct gsi_coll *coll, size_t bytes, void **out)
+{
+    struct gsi_coll_host *c = (struct gsi_coll_host *) coll;
+
+    return gsi_choice_way (&c->levels, c->size, GSI_TASK_SUM, bytes) != GSI_WAY_EXCHANGE &&
+           gsi_share_alloc (&c->share, bytes, out);
+}
+
+bool gsi_coll_host_free (struct gsi_coll *coll, void *memory)
+{
+    return gsi_share_free (&((struct gsi_coll_host *) coll)->share, memory);
+}
+
+gs_status_t gsi_coll_host_differ (const struct gsi_coll_host *c, int rank)
+{
+    return gsi_fail (
+        GS_ERR_MISMATCH,
+        "ranks %d and %d disagree on count, dtype or operation, or one has left a call "
+        "out or done fewer steps; GS_CHECK=collective finds the first",
+        c->rank, rank);
+}
+
+/* ---- Operations ---- */
+
+static gs_status_t enter (struct gsi_coll_host *c, const struct gsi_call *call)
+{
+    c->kind = call->kind;
+    return c->net->ops->enter (c->net);
+}
+
+/* After a failure the arrays are the application's again, and no other rank reads them. */
+static gs_status_t leave (const struct gsi_coll_host *c, gs_status_t st)
+{
+    if (st)
+        gsi_node_revoke (&c->node, st, c->culprit);
+    return st;
+}
+
+gs_status_t gsi_coll_host_allreduce (struct gsi_coll *coll, void *buf, size_t count,
+                                     const struct gsi_reduction *how, const struct gsi_call *call)
+{
+    struct gsi_coll_host *c = (struct gsi_coll_host *) coll;
+    size_t bytes = count * gs_dtype_size (how->dtype);
+    enum gsi_way way = gsi_choice_way (&c->levels, c->size, GSI_TASK_SUM, bytes);
+    gs_status_t st = enter (c, call);
+
+    if (st)
+        return st;
+    if (way == GSI_WAY_HALVING)
+        st = gsi_halving_allreduce (c, buf, count, how, call);
+    else if (way == GSI_WAY_LEVELS)
+        st = gsi_levels_allreduce (c, &c->levels, buf, count, how, call);
+    else
+        st = gsi_small_reduce (c, buf, buf, count, how, call);
+    return leave (c, st);
+}
+
+gs_status_t gsi_coll_host_broadcast (struct gsi_coll *coll, void *buf, size_t bytes, int root,
+                                     const struct gsi_call *call)
+{
+    struct gsi_coll_host *c = (struct gsi_coll_host *) coll;
+    enum gsi_way way = gsi_choice_way (&c->levels, c->size, GSI_TASK_BROADCAST, bytes);
+    gs_status_t st = enter (c, call);
+
+    return leave (c, st ? st : gsi_move_broadcast (c, way, buf, bytes, root, call));
+}
+
+gs_status_t gsi_coll_host_allgather (struct gsi_coll *coll, const void *send, void *recv,
+                                     size_t bytes, const struct gsi_call *call)
+{
+    struct gsi_coll_host *c = (struct gsi_coll_host *) coll;
+    gs_status_t st = enter (c, call);
+    enum gsi_way way;
+
+    if (st)
+        return st;
+    way = gsi_choice_way (&c->levels, c->size, GSI_TASK_GATHER, bytes);
+    if (way != GSI_WAY_EXCHANGE)
+        return leave (c, gsi_move_allgather (c, way, send, recv, bytes, call));
+    if ((st = gsi_small_gather (c, send, bytes, bytes, call)))
+        return leave (c, st);
+    for (int r = 0; r < c->size; r++)
+        memcpy ((char *) recv + (size_t) r * bytes, gsi_small_place (c, r, bytes), bytes);
+    return GS_OK;
+}
+
+gs_status_t gsi_coll_host_exchange (struct gsi_coll *coll, const struct gsi_exchange *x,
+                                    const struct gsi_call *call)
+{
+    struct gsi_coll_host *c = (struct gsi_coll_host *) coll;
+    gs_status_t st = enter (c, call);
+
+    return leave (c, st ? st : gsi_exchange (c, x, call));
+}
+
+gs_status_t gsi_coll_host_reduce_scatter (struct gsi_coll *coll, const void *send, void *recv,
+                                          size_t count, const struct gsi_reduction *how,
+                                          const struct gsi_call *call)
+{
+    struct gsi_coll_host *c = (struct gsi_coll_host *) coll;
+    gs_status_t st = enter (c, call);
+
+    return leave (c, st ? st : gsi_exchange_reduce (c, send, recv, count, how, call));
+}
+
+gs_status_t gsi_coll_host_reduce_scatterv (struct gsi_coll *coll, const void *send,
+                                           const size_t *at, const size_t *count, void *recv,
+                                           const struct gsi_reduction *how,
+                                           const struct gsi_call *call)
+{
+    struct gsi_coll_host *c = (struct gsi_coll_host *) coll;
+    gs_status_t st = enter (c, call);
+
+    return leave (c, st ? st : gsi_exchange_reduce_ragged (c, send, at, count, recv, how, call));
+}
+
+gs_status_t gsi_coll_host_reduce (struct gsi_coll *coll, const void *send, void *recv,
+                                  size_t count, const struct gsi_reduction *how, int root,
+                                  const struct gsi_call *call)
+{
+    struct gsi_coll_host *c = (struct gsi_coll_host *) coll;
+    size_t bytes = count * gs_dtype_size (how->dtype);
+    gs_status_t st = enter (c, call);
+
+    if (st)
+        return st;
+    if (gsi_levels_together (&c->levels) &&
+        gsi_choice_way (&c->levels, c->size, GSI_TASK_SUM, bytes) == GSI_WAY_LEVELS)
+        st = gsi_levels_reduce (c, send, recv, count, how, root, call);
+    else
+        st = gsi_exchange_reduce_to (c, send, recv, count, how, root, call);
+    return leave (c, st);
+}
+
+gs_status_t gsi_coll_host_messages (struct gsi_coll *coll, struct gsi_message *list, int number,
+                                    const struct gsi_call *call)
+{
+    struct gsi_coll_host *c = (struct gsi_coll_host *) coll;
+    gs_status_t st = enter (c, call);
+
+    return st ? st : gsi_messages (c, list, number, call);
+}
+
+gs_status_t gsi_coll_host_barrier (struct gsi_coll *coll, const struct gsi_call *call)
+{
+    struct gsi_coll_host *c = (struct gsi_coll_host *) coll;
+    gs_status_t st = enter (c, call);
+
+    return leave (c, st ? st : gsi_small_gather (c, NULL, 0, 0, call));
+}
+
+void gsi_coll_host_notify_abort (struct gsi_coll *coll, uint64_t missed)
+{
+    gsi_notice_send ((struct gsi_coll_host *) coll, GSI_NOTICE_ABORT, false, missed);
+}
+
+gs_status_t gsi_coll_host_close (struct gsi_coll *coll, const struct gsi_call *call)
+{
+    struct gsi_coll_host *c = (struct gsi_coll_host *) coll;
+    gs_status_t st = gsi_coll_host_barrier (coll, call);
+
+    if (st)
+        return st;
+    c->net->ops->close (c->net);
+    gsi_coll_host_discard (coll);
+    return GS_OK;
+}

@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* choice - memory and layout of sums between hosts, for jobs larger than any that runs here. */
+#include "host/choice.h"
+
+#include "boot/boot.h"
+#include "boot/team.h"
+#include "host/coll_host.h"
+#include "unit/unit.h"
+
+#define MOST ((size_t) 1 << 16) /* ranks */
+
+static char hosts[MOST][16];
+
+static const char *host_of (const void *context, int rank)
+{
+    (void) context;
+    return hosts[rank];
+}
+
+/* The team of [rank] in a job of [nodes] times [local], where every [odd]th node has one less. */
+static struct gsi_team make_team (int nodes, int local, int odd, int rank)
+{
+    struct gsi_team team;
+    int size = 0;
+
+    for (int n = 0; n < nodes; n++)
+        for (int i = 0; i < local - (odd && n % odd == 0); i++)
+            snprintf (hosts[size++], sizeof (hosts[0]), "n%d", n);
+    gsi_team_build (&team, gsi_team_room (size), rank, size, host_of, NULL);
+    return team;
+}
+
+static void check_memory (int nodes, int local)
+{
+    struct gsi_team team = make_team (nodes, local, 0, 0);
+    struct gsi_levels l;
+    size_t part, areas, staging;
+
+    unit_ok (gsi_levels_nodes (&l, &team, gsi_choice_owners (&team)));
+    part = gsi_choice_part (&l, &team);
+    areas = (size_t) local * (size_t) gsi_choice_slots (&l) * part * (size_t) l.rails *
+            (size_t) (l.owners + 1);
+    staging = 4 * GSI_STAGING_SLOTS * part * (size_t) l.rails;
+    unit_check (part % 128 == 0 && part >= 4096, "parts of %zu bytes", part);
+    unit_check (nodes == 1 || part < 65536, "parts of %zu bytes are not sent at once", part);
+    unit_check (l.owners >= 1 && l.owners <= local, "%d owners of %d", l.owners, local);
+    if (part > 4096 || l.owners > 1)
+        unit_check (areas <= (size_t) 272 << 20, "%d nodes of %d: %zu bytes on each", nodes,
+                    local, areas);
+    if (part > 4096)
+        unit_check (staging <= (size_t) 20 << 20, "%d nodes of %d: %zu bytes to stage", nodes,
+                    local, staging);
+    free (l.peer);
+    gsi_team_clear (&team);
+}
+
+START_TEST (memory_stays_bounded)
+{
+    for (int nodes = 1; nodes <= 1024; nodes *= 2)
+        for (int local = 1; local <= 128 && (size_t) (nodes * local) <= MOST; local *= 2)
+            if (nodes * local > 1)
+                check_memory (nodes, local);
+    check_memory (3, 7);
+    check_memory (100, 36);
+}
+END_TEST
+
+/* Ranks that own one shard are one on each node, and know each other. */
+static void check_rails (int nodes, int local, int odd, int most)
+{
+    int owner[128] = {0};
+
+    for (int rank = 0;; rank++) {
+        struct gsi_team team = make_team (nodes, local, odd, rank);
+        struct gsi_levels l;
+        int size = team.size;
+
+        unit_ok (gsi_levels_nodes (&l, &team, most));
+        ck_assert_int_eq (l.rails, nodes);
+        ck_assert_int_eq (l.rail, team.node);
+        ck_assert_int_eq (l.owners, local - (odd != 0) < most ? local - (odd != 0) : most);
+        ck_assert_int_eq (l.shard, team.local_rank < l.owners ? team.local_rank : -1);
+        for (int n = 0; n < nodes && l.shard >= 0; n++)
+            ck_assert_int_eq (team.node_of[l.peer[n]], n);
+        if (l.shard >= 0) {
+            ck_assert_int_eq (l.peer[l.rail], rank);
+            owner[l.shard]++;
+        }
+        for (int s = 0; rank == size - 1 && s < l.owners; s++)
+            ck_assert_int_eq (owner[s], nodes);
+        free (l.peer);
+        gsi_team_clear (&team);
+        if (rank == size - 1)
+            return;
+    }
+}
+
+START_TEST (a_shard_has_one_rank_on_each_node)
+{
+    check_rails (1, 5, 0, 5);
+    check_rails (4, 4, 0, 16);
+    check_rails (4, 4, 2, 16);
+    check_rails (7, 6, 3, 2);
+    check_rails (12, 2, 5, 1);
+}
+END_TEST
+
+/* A line of the table that says what gsi_choice_way () does at its limit, and above it. */
+static void check_line (const struct gsi_levels *l, int size, const char *text)
+{
+    static const char *const names[] = {[GSI_TASK_SUM] = "sum",
+                                        [GSI_TASK_GATHER] = "allgather",
+                                        [GSI_TASK_BROADCAST] = "broadcast",
+                                        [GSI_TASK_PIECES] = "pieces"};
+    const char *const ways[] = {[GSI_WAY_EXCHANGE] = "  exchange",
+                                [GSI_WAY_HALVING] = "  halving",
+                                [GSI_WAY_LEVELS] = l->shares ? "  levels" : "  flat",
+                                [GSI_WAY_MEMORY] = "  memory",
+                                [GSI_WAY_RELAY] = "  relay",
+                                [GSI_WAY_PULL] = "  pull",
+                                [GSI_WAY_MESSAGES] = "  messages"};
+    enum gsi_task task = GSI_TASK_SUM;
+    size_t bytes = SIZE_MAX;
+    bool limited;
+
+    while (task < GSI_TASK_PIECES && strncmp (text, names[task], strlen (names[task])) != 0)
+        task++;
+    limited = sscanf (text, "%*s to %zu", &bytes) == 1;
+    unit_check (strstr (text, ways[gsi_choice_way (l, size, task, bytes)]), "%zu bytes of %d: %s",
+                bytes, size, text);
+    if (limited)
+        unit_check (!strstr (text, ways[gsi_choice_way (l, size, task, bytes + 1)]),
+                    "%zu bytes of %d: %s", bytes + 1, size, text);
+}
+
+static void check_table (int nodes, int local)
+{
+    struct gsi_team team = make_team (nodes, local, 0, 0);
+    struct gsi_levels l;
+    char text[256];
+    int line = 0;
+
+    unit_ok (gsi_choice_is_flat (&team)
+                 ? gsi_levels_flat (&l, &team)
+                 : gsi_levels_nodes (&l, &team, gsi_choice_owners (&team)));
+    l.halving = gsi_choice_halving ();
+    l.part_bytes = gsi_choice_part (&l, &team);
+    unit_check (4 * GSI_STAGING_SLOTS * gsi_choice_piece (team.size) * (size_t) team.size >=
+                    2 * GSI_HALVING_BYTES,
+                "no room for halving with %d ranks", team.size);
+    while (gsi_choice_describe (&team, line++, text, sizeof (text)))
+        check_line (&l, team.size, text);
+    unit_check (line >= 6, "%d nodes of %d ranks: %d lines", nodes, local, line - 1);
+    free (l.peer);
+    gsi_team_clear (&team);
+}
+
+START_TEST (the_table_tells_the_way)
+{
+    check_table (1, 2);
+    check_table (1, 100);
+    check_table (2, 1);
+    check_table (16, 1);
+    check_table (7, 1);
+    check_table (50, 1);
+    check_table (2, 2);
+    check_table (300, 128);
+    setenv ("GS_HOST_ALGO", "flat", 1);
+    check_table (1, 2);
+    check_table (4, 4);
+    setenv ("GS_HOST_ALGO", "halving", 1);
+    check_table (4, 4);
+    setenv ("GS_DETERMINISTIC", "1", 1);
+    check_table (16, 1);
+    unsetenv ("GS_DETERMINISTIC");
+    unsetenv ("GS_HOST_ALGO");
+}
+END_TEST
+
+/* What is exchanged in the memory of a node has room there. */
+START_TEST (what_is_small_fits)
+{
+    for (int size = 2; size <= 16384; size += size / 7 + 1) {
+        struct gsi_team team = make_team (1, size, 0, 0);
+        struct gsi_levels l;
+        size_t area;
+        unit_ok (gsi_levels_nodes (&l, &team, gsi_choice_owners (&team)));
+        area = gsi_choice_part (&l, &team) * (size_t) l.owners;
+        for (size_t bytes = 1; bytes <= 65536; bytes *= 2)
+            if (gsi_choice_way (&l, size, GSI_TASK_SUM, bytes) == GSI_WAY_EXCHANGE)
+                unit_check (bytes <= area, "%zu bytes of %d ranks, room %zu", bytes, size, area);
+        free (l.peer);
+        gsi_team_clear (&team);
+    }
+}
+END_TEST
+
+UNIT_SUITE ("choice", 60, memory_stays_bounded, a_shard_has_one_rank_on_each_node,
+            the_table_tells_the_way, what_is_small_fits)
