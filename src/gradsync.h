@@ -355,7 +355,7 @@ gs_status_t gs_comm_wait (gs_comm_t *comm, gs_stream_t stream);
  *   local_rank, local_size  among its ranks on the same node, in rank order
  *   node, nodes             index of the node in the order of its first rank; how many there are
  *   device                  ordinal of the GPU, or GS_DEVICE_HOST
- *   transport               "self", "mpi" or "nccl"
+ *   transport               "self", "mpi", "ofi" or "nccl"
  *   host_of                 the node's name for any rank, NULL if out of range
  *   name                    as given in the options
  *

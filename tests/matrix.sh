@@ -278,8 +278,8 @@ other_fortran () {
 
 # ./setup check --all, after what one build does.
 other_builds () {
-    local nothing=(--without-pmix --without-openssl --without-mpi --without-hdf5 --without-cuda
-        --without-nccl --disable-fortran --enable-werror)
+    local nothing=(--without-pmix --without-openssl --without-mpi --without-ofi --without-hdf5
+        --without-cuda --without-nccl --disable-fortran --enable-werror)
     # They take long, and judge numbers, or the order of calls; the programs themselves run in
     # other tests, too.
     local long='^tests/\(demo/\(resume\|skill\|weights\|wire\)\|multi/ckpt_r[a-z]*\)\.sh'

@@ -5,6 +5,7 @@
 
 #include <stdbool.h>
 
+#include "base/transport.h"
 #include "gradsync.h"
 
 #define GSI_ENV(id, name, kind, standard, low, high, choices, help) id,

@@ -14,6 +14,7 @@ const char *gs_build_info (void)
            "pmix: " GS_INFO_PMIX "\n"
            "openssl: " GS_INFO_OPENSSL "\n"
            "mpi: " GS_INFO_MPI "\n"
+           "ofi: " GS_INFO_OFI "\n"
            "hdf5: " GS_INFO_HDF5 "\n"
            "cuda: " GS_INFO_CUDA "\n"
            "nccl: " GS_INFO_NCCL "\n"

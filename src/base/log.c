@@ -17,7 +17,7 @@
 #define NAME_MAX_BYTES 512
 
 static const char topic_names[] =
-    ",boot,ckpt,coll,comm,cuda,device,env,fault,grad,hosts,mpi,nccl,record,stats,";
+    ",boot,ckpt,coll,comm,cuda,device,env,fault,grad,hosts,mpi,nccl,ofi,record,stats,";
 static const char *const level_names[] = {"", "error", "warn", "info", "trace"};
 
 static atomic_int threshold;                              /* 0: not configured yet */

@@ -17,19 +17,14 @@
 struct module {
     const char *name, *file, *library;
     enum gsi_env variable; /* says where it is */
-    gs_status_t (*check) (void *handle, const char *path);
     void *handle;
 };
 
-static gs_status_t same_mpi (void *handle, const char *path);
-
 static pthread_mutex_t guard = PTHREAD_MUTEX_INITIALIZER; /* of the handles */
 static struct module modules[] = {
-    [GSI_MODULE_MPI] = {"mpi", "gradsync-mpi.so", "MPI library", GSI_ENV_MPI_MODULE, same_mpi,
-                        NULL},
-    [GSI_MODULE_CUDA] = {"cuda", "gradsync-cuda.so", "CUDA runtime", GSI_ENV_CUDA_MODULE, NULL,
-                         NULL},
-};
+#define GSI_MODULE_ROW(id, name, library) \
+    [GSI_MODULE_##id] = {name, "gradsync-" name ".so", library, GSI_ENV_##id##_MODULE, NULL},
+    GSI_MODULES (GSI_MODULE_ROW)};
 
 /* The folder of the shared object this code is in; "." when the linker does not know. */
 static void own_folder (char *folder, size_t room)
@@ -107,7 +102,7 @@ static gs_status_t load_module (struct module *module)
                          "cannot load %s: %s. Its %s must be found (load its module, or set "
                          "LD_LIBRARY_PATH), and it must be of this gradsync version",
                          path, dlerror (), module->library);
-    if (module->check && (st = module->check (handle, path)))
+    if (module == &modules[GSI_MODULE_MPI] && (st = same_mpi (handle, path)))
         return st;
     module->handle = handle;
     gsi_log (GS_LOG_TRACE, module->name, "loaded %s", path);
@@ -127,6 +122,16 @@ gs_status_t gsi_module_find (enum gsi_module which, const char *symbol, const vo
         st = gsi_fail (GS_ERR_TRANSPORT, "%s has no %s: %s", module->file, symbol, dlerror ());
     pthread_mutex_unlock (&guard);
     return st;
+}
+
+enum gsi_module gsi_module_of (int transport)
+{
+    const char *name = gsi_transport_name (transport);
+    int i = 0;
+
+    while (i < GSI_MODULE_COUNT - 1 && strcmp (modules[i].name, name))
+        i++;
+    return (enum gsi_module) i;
 }
 
 bool gsi_module_mpi_present (void)

@@ -2,15 +2,21 @@
 /* coll - finds the transport of a communicator. */
 #include "coll/coll.h"
 
+#include <stdio.h>
+
 #include "base/module.h"
 #include "base/status.h"
 #include "config.h"
 
-static gs_status_t find_mpi (const struct gsi_coll_ops **ops)
+/* A network of hosts, in its module. */
+static gs_status_t find_hosts (int which, const struct gsi_coll_ops **ops)
 {
+    char symbol[64];
     const void *address;
-    gs_status_t st = gsi_module_find (GSI_MODULE_MPI, GSI_COLL_MPI_SYMBOL, &address);
+    gs_status_t st;
 
+    snprintf (symbol, sizeof (symbol), GSI_COLL_HOSTS_SYMBOL, gsi_transport_name (which));
+    st = gsi_module_find (gsi_module_of (which), symbol, &address);
     *ops = address;
     return st;
 }
@@ -32,6 +38,8 @@ static gs_status_t find_nccl (const struct gsi_coll_ops **ops)
 gs_status_t gsi_coll_find (gs_transport_t which, int size, const struct gsi_coll_ops **ops)
 {
     *ops = NULL;
+    if (gsi_transport_joins ((int) which) == GSI_JOINS_HOSTS)
+        return find_hosts ((int) which, ops);
     switch (which) {
     case GS_TRANSPORT_SELF:
         if (size > 1)
@@ -39,8 +47,8 @@ gs_status_t gsi_coll_find (gs_transport_t which, int size, const struct gsi_coll
                              "transport self serves one rank, not %d: use auto or mpi", size);
         *ops = &gsi_coll_self;
         return GS_OK;
-    case GS_TRANSPORT_MPI: return find_mpi (ops);
     case GS_TRANSPORT_NCCL: return find_nccl (ops);
+    case GS_TRANSPORT_MPI:
     case GS_TRANSPORT_AUTO:
     case GS_TRANSPORT_INT_SIZED: break;
     }

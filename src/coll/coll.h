@@ -2,8 +2,9 @@
 /*
  * coll - a transport: carries collectives between the ranks of one communicator.
  *
- * To add one: write coll_NAME.c with a const struct gsi_coll_ops gsi_coll_NAME, declare it
- * below, and give it a place in gsi_coll_find () of coll.c.
+ * To add one: for a network of hosts, see src/base/transport.h; else write coll_NAME.c with a
+ * const struct gsi_coll_ops gsi_coll_NAME, declare it below, and give it a row there and a place
+ * in gsi_coll_find () of coll.c.
  *
  * Life: find (local) -> prepare (local, before the card exchange) -> open (collective, after
  * it) -> operations -> close (collective) or, after a failure, discard (local).
@@ -293,8 +294,8 @@ struct gsi_coll_ops {
 /* One rank. */
 extern const struct gsi_coll_ops gsi_coll_self;
 
-/* Ranks on hosts; in the MPI module (src/mpi/net_mpi.c). */
-#define GSI_COLL_MPI_SYMBOL "gsi_coll_mpi"
+/* Ranks on hosts; in the module of a network, by the transport's name (src/host). */
+#define GSI_COLL_HOSTS_SYMBOL "gsi_coll_%s"
 
 /* Ranks on GPUs; NCCL is loaded first, by its name. Present with HAVE_NCCL. */
 extern const struct gsi_coll_ops gsi_coll_nccl;

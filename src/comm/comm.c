@@ -43,6 +43,9 @@ static gs_status_t read_opts (const gs_comm_opts_t *opts, struct gsi_plan *plan)
         plan->timeout_ns = opts->timeout_ms * GSI_NS_PER_MS;
     if (opts->boot_timeout_ms)
         plan->boot_timeout_ns = opts->boot_timeout_ms * GSI_NS_PER_MS;
+    if (opts->transport < GS_TRANSPORT_AUTO || opts->transport > GS_TRANSPORT_NCCL)
+        return gsi_fail (GS_ERR_ARG, "%s: unknown transport %d; see gs_transport_t in gradsync.h",
+                         plan->caller, (int) opts->transport);
     if (opts->transport != GS_TRANSPORT_AUTO)
         plan->transport = opts->transport;
     if (opts->device < GS_DEVICE_HOST)

@@ -89,12 +89,12 @@ static gs_status_t find_carrier (struct create *c)
                          "%s: transport nccl needs a GPU, but the device asked for "
                          "is the host",
                          c->plan->caller);
-    if (card->device >= 0 && (wish == GS_TRANSPORT_MPI || wish == GS_TRANSPORT_SELF))
+    if (card->device >= 0 && wish != GS_TRANSPORT_AUTO &&
+        gsi_transport_joins ((int) wish) != GSI_JOINS_GPUS)
         return gsi_fail (GS_ERR_ARG,
                          "%s: GPU %d is asked for with transport %s, which carries arrays of "
                          "hosts: use transport nccl or auto",
-                         c->plan->caller, card->device,
-                         wish == GS_TRANSPORT_MPI ? "mpi" : "self");
+                         c->plan->caller, card->device, gsi_transport_name ((int) wish));
     if (wish == GS_TRANSPORT_NCCL ||
         (wish == GS_TRANSPORT_AUTO && card->device != GS_DEVICE_HOST))
         st = find_gpus (c);

@@ -173,6 +173,19 @@ static gs_status_t gather_members (struct split *s)
 
 /* ---- Making it ---- */
 
+/* Its parent's, but for a rank alone on hosts, and for MPI, what hosts have by themselves. */
+static gs_transport_t transport_of_group (const struct split *s)
+{
+    int transport = gsi_transport_of (s->comm->coll->ops->name);
+
+    if (s->comm->inflight)
+        return GS_TRANSPORT_NCCL;
+    return s->size > 1 && gsi_transport_joins (transport) == GSI_JOINS_HOSTS &&
+                   transport != GSI_TRANSPORT_MPI
+               ? (gs_transport_t) transport
+               : GS_TRANSPORT_AUTO;
+}
+
 /* The options of the group: its parent's. */
 static gs_status_t plan_of_group (const struct split *s, struct gsi_coll_origin *origin,
                                   struct gsi_plan *plan)
@@ -180,15 +193,14 @@ static gs_status_t plan_of_group (const struct split *s, struct gsi_coll_origin 
     const gs_comm_t *parent = s->comm;
     gs_status_t st = gsi_env_check ();
 
-    *plan =
-        (struct gsi_plan){.caller = s->caller,
-                          .transport = parent->inflight ? GS_TRANSPORT_NCCL : GS_TRANSPORT_AUTO,
-                          .device = parent->device->ordinal,
-                          .timeout_ns = parent->timeout_ns,
-                          .boot_timeout_ns = parent->boot_timeout_ns,
-                          .check = parent->check,
-                          .origin = origin,
-                          .serial = (int) s->call.seq};
+    *plan = (struct gsi_plan){.caller = s->caller,
+                              .transport = transport_of_group (s),
+                              .device = parent->device->ordinal,
+                              .timeout_ns = parent->timeout_ns,
+                              .boot_timeout_ns = parent->boot_timeout_ns,
+                              .check = parent->check,
+                              .origin = origin,
+                              .serial = (int) s->call.seq};
     if (gsi_env_is_set (GSI_ENV_CHECK))
         plan->check = (enum gsi_check) gsi_env_choice (GSI_ENV_CHECK);
     snprintf (plan->name, sizeof (plan->name), "%.40s%s%d", parent->name,

@@ -195,8 +195,7 @@ void gsi_coll_host_discard (struct gsi_coll *coll)
     gsi_node_clear (&c->node);
     free (c->levels.peer);
     free (c->own);
-    net->discard (c->net, c->unfinished);
-    if (c->unfinished)
+    if (net->discard (c->net, c->unfinished))
         net->keep (c);
     else
         free (c);

@@ -65,8 +65,9 @@ struct gsi_net_ops {
     /* After a barrier of all ranks, nothing under way. */
     void (*close) (struct gsi_net *net);
 
-    /* Local, after close, or instead of it after a failure, of open too; frees no [net]. */
-    void (*discard) (struct gsi_net *net, bool unfinished);
+    /* Local, after close, or instead of it after a failure, of open too. Frees no [net]; whether
+     * it is to be kept, because something is still under way. */
+    bool (*discard) (struct gsi_net *net, bool unfinished);
 
     /* Before each operation: whether the network can be used. */
     gs_status_t (*enter) (const struct gsi_net *net);

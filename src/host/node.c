@@ -213,6 +213,7 @@ gs_status_t gsi_node_open (struct gsi_coll_host *c, struct gsi_node *node, size_
     node->turn = 1;
     if ((st = meet_node (c, node, m, deadline_ns, &all))) {
         c->net->ops->keep (m);
+        c->unfinished = true;
         return st;
     }
     mine = m->can[c->rank] & MAPS;

@@ -17,12 +17,13 @@
 #include "base/process.h"
 #include "base/status.h"
 #include "boot/launch.h"
+#include "host/keep.h"
 
 #define ERRHANDLER    "OMPI_MCA_mpi_initial_errhandler" /* of MPI_COMM_WORLD, until it is set */
 #define SPINS         500u /* polls before the core is offered to others: about 50 us */
 #define LIBRARY_BYTES 80   /* of the name of an MPI library, "Open MPI v5.0.7" */
 
-static pthread_mutex_t guard = PTHREAD_MUTEX_INITIALIZER; /* start, kept */
+static pthread_mutex_t guard = PTHREAD_MUTEX_INITIALIZER; /* start */
 static atomic_bool transfers_left;                        /* MPI_Finalize could wait for ever */
 static atomic_int transports;                             /* likewise, for ranks that go on */
 static atomic_int left_behind;                            /* threads that are inside MPI */
@@ -30,12 +31,6 @@ static atomic_bool started;                               /* MPI, by us */
 static atomic_bool running;                               /* MPI, since a start, until its end */
 
 static struct gsi_errand *start; /* of MPI, until a create has taken note of its end */
-
-/* Memory that MPI still owns. Reachable, so that leak checkers know it is meant to stay. */
-static struct kept {
-    struct kept *next;
-    void *memory;
-} * kept;
 
 bool gsi_guest_up (void)
 {
@@ -275,15 +270,8 @@ gs_status_t gsi_guest_fail (const char *what, int rc)
 
 void gsi_guest_keep (void *memory)
 {
-    struct kept *k;
-
     atomic_store (&transfers_left, true);
-    if (!memory || !(k = malloc (sizeof (*k))))
-        return;
-    pthread_mutex_lock (&guard);
-    *k = (struct kept){.next = kept, .memory = memory};
-    kept = k;
-    pthread_mutex_unlock (&guard);
+    gsi_keep (memory);
 }
 
 gs_status_t gsi_guest_wait (const char *what, MPI_Request *request, int64_t deadline_ns)

@@ -29,7 +29,8 @@ static gs_status_t net_prepare (struct gsi_net *base, const struct gsi_boot *boo
     if (!up && !strcmp (boot->ops->name, "id") && boot->size > 1)
         return gsi_fail (GS_ERR_STATE,
                          "gs_comm_create_from_id: between hosts MPI carries the "
-                         "data, and the application must have initialised it before");
+                         "data, and the application must have initialised it before, or "
+                         "GS_TRANSPORT=ofi does without");
     if (!up && (boot->is_group || !strcmp (boot->ops->name, "pmix")) && gsi_guest_before_pmix ())
         return gsi_fail (GS_ERR_STATE,
                          "transport mpi: Open MPI 5 cannot be started once PMIx is open, which "
@@ -70,10 +71,11 @@ static void net_close (struct gsi_net *net)
     MPI_Comm_free (&((struct gsi_net_mpi *) net)->comm);
 }
 
-static void net_discard (struct gsi_net *net, bool unfinished)
+static bool net_discard (struct gsi_net *net, bool unfinished)
 {
-    (void) net, (void) unfinished;
+    (void) net;
     gsi_guest_closed ();
+    return unfinished;
 }
 
 /* The application may have ended MPI; every call of MPI would then end the process. */

@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/env.h"
+#include "base/transport.h"
 #include "coll/coll.h"
 
 #define MOST (1L << 20) /* ranks, and nodes */
@@ -82,13 +84,24 @@ static bool make_team (const char *layout, struct gsi_team *team)
     return true;
 }
 
+/* That of GS_TRANSPORT, if it joins hosts, else MPI's; NULL: it is not there. */
+static const struct gsi_coll_ops *find_hosts (void)
+{
+    int wish = gsi_env_choice (GSI_ENV_TRANSPORT);
+    const struct gsi_coll_ops *ops;
+
+    if (gsi_transport_joins (wish) != GSI_JOINS_HOSTS)
+        wish = GSI_TRANSPORT_MPI;
+    return gsi_coll_find ((gs_transport_t) wish, 2, &ops) ? NULL : ops;
+}
+
 bool info_hosts (const char *layout)
 {
-    const struct gsi_coll_ops *ops;
+    const struct gsi_coll_ops *ops = find_hosts ();
     struct gsi_team team;
     char text[256];
 
-    if (gsi_coll_find (GS_TRANSPORT_MPI, 2, &ops)) {
+    if (!ops) {
         fprintf (stderr, "gs-info: %s\n", gs_last_error ());
         return false;
     }

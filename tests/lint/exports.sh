@@ -29,12 +29,16 @@ same src/gradsync.h gradsync.h "the public nodes of src/gradsync.map" \
 wrong=$(public_names | grep -v '^gs_')
 [[ -z $wrong ]] || complain src/gradsync.map "public names start with gs_: $wrong"
 
-users='gradsync-mpi.so gradsync-cuda.so libgradsync_fortran.so gs-info gs-bench'
+users='gradsync-mpi.so gradsync-ofi.so gradsync-cuda.so libgradsync_fortran.so gs-info gs-bench'
 imported=$(for user in $users; do
     [[ ! -e $top_builddir/.libs/$user ]] \
         || "${nm[@]}" -D --undefined-only "$top_builddir/.libs/$user"
 done | awk '$2 ~ /^gsi_/ { sub (/@.*/, "", $2); print $2 }' | sort -u)
-if [[ -e $top_builddir/.libs/gradsync-mpi.so && -e $top_builddir/.libs/gs-bench ]]; then
+everything=yes
+for user in gradsync-mpi.so gradsync-ofi.so gs-bench; do
+    [[ -e $top_builddir/.libs/$user ]] || everything=no
+done
+if [[ $everything = yes ]]; then
     same src/gradsync.map "the private node" "the imports of the modules and the tools" \
         "$(map_names 'GRADSYNC_PRIVATE_[0-9.]+')" "$imported"
 fi

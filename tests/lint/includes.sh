@@ -17,6 +17,7 @@ declare -A may=(
     [coll]="base boot device coll"
     [host]="base boot device coll host"
     [mpi]="base boot device coll host mpi"
+    [ofi]="base boot device coll host ofi"
     [core]="$core"
     [call]="$call"
     [collectives]="$call collectives"
@@ -78,6 +79,7 @@ check_foreign () { # FILE LINE HEADER
     pmix*.h) homes='src/boot/boot_pmix src/tools/bench/raw_pmix.c' ;;
     openssl/*.h) homes='src/boot/wire.c' ;;
     mpi.h) homes='src/mpi/ src/gradsync_mpi.h src/tools/bench/raw_mpi.c' ;;
+    rdma/*.h) homes='src/ofi/' ;;
     cuda*.h) homes='cuda/ src/tools/bench/raw_nccl.c' ;;
     nccl*.h) homes='src/coll/coll_nccl src/tools/bench/raw_nccl.c' ;;
     hdf5*.h | H5*.h) homes='src/ckpt/format/h5' ;;

@@ -14,6 +14,7 @@ homes=(
     '^PMIx_              src/boot/boot_pmix src/tools/bench/raw_pmix'
     '^(EVP|CRYPTO|RAND|OPENSSL)_|^HMAC src/boot/wire'
     '^P?MPI_|^ompi_      src/mpi/ src/tools/bench/raw_mpi'
+    '^fi_                src/ofi/'
     '^nccl               src/coll/coll_nccl src/tools/bench/raw_nccl'
     '^(__)?cuda|^cu[A-Z] cuda/ src/tools/bench/raw_nccl'
     '^H5                 src/ckpt/format/h5'
@@ -52,5 +53,8 @@ done
 needed=$(readelf -d .libs/libgradsync.so | sed -n 's/.*(NEEDED).*\[\(.*\)\]/\1/p')
 found=$(grep -E '^lib(mpi|open-)' <<<"$needed") \
     && complain .libs/libgradsync.so "needs an MPI library: $found"
+
+found=$(grep -E '^libfabric' <<<"$needed") \
+    && complain .libs/libgradsync.so "needs libfabric: $found"
 
 finish "$objects objects call foreign libraries in their homes only"

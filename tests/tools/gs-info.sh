@@ -102,6 +102,8 @@ run 2 ./gs-info --hosts 2 --json
 says err '^gs-info: --json: cannot be had with --hosts'
 run 2 ./gs-info --hosts 2 --record file
 says err '^gs-info: --hosts: cannot be had with --record'
+GS_TRANSPORT=ofi GS_OFI_MODULE=/nonexistent run 1 ./gs-info --hosts 2x2
+says err "^gs-info: GS_OFI_MODULE='/nonexistent' cannot be read"
 GS_MPI_MODULE=/nonexistent run 1 ./gs-info --hosts 2x2
 says err "^gs-info: GS_MPI_MODULE='/nonexistent' cannot be read"
 quiet out

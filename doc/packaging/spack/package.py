@@ -30,6 +30,7 @@ class Gradsync(AutotoolsPackage):
     variant("pmix", default=True, description="Start under srun --mpi=pmix and mpirun")
     variant("openssl", default=True, description="Start by an id that the program carries")
     variant("mpi", default=True, description="Ranks on several hosts; a module loaded on demand")
+    variant("ofi", default=False, description="Ranks on several hosts by libfabric, without MPI")
     variant("fortran", default=True, description="Fortran binding")
     variant("hdf5", default=True, description="Checkpoints in HDF5 files")
     variant("cuda", default=False, description="Arrays in memory of NVIDIA GPUs")
@@ -42,6 +43,7 @@ class Gradsync(AutotoolsPackage):
     depends_on("pmix@3:", when="+pmix")
     depends_on("openssl@1.1.1:", when="+openssl")
     depends_on("mpi@3:", when="+mpi")
+    depends_on("libfabric@1.14:", when="+ofi")
     # The serial flavour: ranks write without HDF5's own parallel layer.
     depends_on("hdf5@1.10: ~mpi", when="+hdf5")
     depends_on("cuda@11.8:", when="+cuda")
@@ -55,6 +57,10 @@ class Gradsync(AutotoolsPackage):
                 args.append(f"--with-{name}={spec[name].prefix}")
             else:
                 args.append(f"--without-{name}")
+        if spec.satisfies("+ofi"):
+            args.append(f"--with-ofi={spec['libfabric'].prefix}")
+        else:
+            args.append("--without-ofi")
         if spec.satisfies("+mpi"):
             args += ["--with-mpi", f"MPICC={spec['mpi'].mpicc}"]
         else:

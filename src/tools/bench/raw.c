@@ -83,7 +83,9 @@ static const struct bench_raw_mpi *load_mpi (const struct bench *bench, char *re
     char path[PATH_BYTES] = "";
     const struct bench_raw_mpi *raw;
 
-    if (!goes_by (bench, "mpi", "MPI", reason, room))
+    bool beside = !strcmp (gs_comm_transport (bench->comm), "ofi"); /* another way of hosts */
+
+    if (!beside && !goes_by (bench, "mpi", "MPI", reason, room))
         return NULL;
     if (!find_mpi (path, sizeof (path))) {
         snprintf (reason, room, "there is no " MPI_FILE " beside gradsync-mpi.so");
@@ -91,6 +93,8 @@ static const struct bench_raw_mpi *load_mpi (const struct bench *bench, char *re
     }
     if (!(raw = load_raw (path, BENCH_RAW_MPI_SYMBOL, reason, room)))
         return NULL;
+    if (beside)
+        raw->start ();
     if (raw->world_size () != gs_comm_size (bench->comm)) {
         snprintf (reason, room, "MPI_COMM_WORLD has %d ranks, not %d", raw->world_size (),
                   gs_comm_size (bench->comm));

@@ -32,6 +32,9 @@ struct bench_raw_mpi {
     /* Ranks of MPI_COMM_WORLD; 0 when MPI is not up. */
     int (*world_size) (void);
 
+    /* Collective: makes MPI up where nobody has, until the process ends. */
+    void (*start) (void);
+
     /* Whether MPI has this type; f16 and bf16 it has not. */
     bool (*has_type) (gs_dtype_t dtype);
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* raw_mpi - the plain MPI calls, in the module gs-bench-mpi.so. */
 #include <mpi.h>
+#include <stdlib.h>
 
 #include "tools/bench/raw.h"
 
@@ -17,6 +18,21 @@ static int world_size (void)
     if (up && !down)
         MPI_Comm_size (MPI_COMM_WORLD, &size);
     return size;
+}
+
+static void finalize (void)
+{
+    if (world_size ())
+        MPI_Finalize ();
+}
+
+static void start (void)
+{
+    int up;
+
+    MPI_Initialized (&up);
+    if (!up && !MPI_Init (NULL, NULL))
+        atexit (finalize);
 }
 
 static bool has_type (gs_dtype_t dtype)
@@ -147,6 +163,7 @@ static void neighbours (void *field, int bytes, int times)
 
 const struct bench_raw_mpi bench_raw_mpi = {
     .world_size = world_size,
+    .start = start,
     .has_type = has_type,
     .allreduce_avg = allreduce_avg,
     .can_move = can_move,

@@ -14,7 +14,7 @@ static const struct {
     const char *name, *choices, *standard;
 } choices[] = {
     {GSI_ENV_BOOT, "GS_BOOT", "auto|pmix|mpi|single", "auto"},
-    {GSI_ENV_TRANSPORT, "GS_TRANSPORT", "auto|self|mpi|nccl", "auto"},
+    {GSI_ENV_TRANSPORT, "GS_TRANSPORT", "auto|self|mpi|nccl|ofi", "auto"},
     {GSI_ENV_AVG, "GS_AVG", "auto|exact|fast", "auto"},
     {GSI_ENV_HOST_ALGO, "GS_HOST_ALGO", "auto|flat|levels|halving", "auto"},
     {GSI_ENV_CHECK, "GS_CHECK", "off|args|collective", "args"},
@@ -38,9 +38,9 @@ static const struct {
     {GSI_ENV_JOB_END, "GS_JOB_END", 1, 9000000000, GSI_JOB_END_AUTO},
 };
 
-static const char *const texts[] = {"GS_DEBUG_FILE",  "GS_RECORD_DIR", "GS_MPI_MODULE",
-                                    "GS_CUDA_MODULE", "GS_ID_HOST",    "GS_PROFILE",
-                                    "GS_FAULT"};
+static const char *const texts[] = {"GS_DEBUG_FILE", "GS_RECORD_DIR",   "GS_MPI_MODULE",
+                                    "GS_OFI_MODULE", "GS_OFI_PROVIDER", "GS_CUDA_MODULE",
+                                    "GS_ID_HOST",    "GS_PROFILE",      "GS_FAULT"};
 
 START_TEST (every_variable_is_tested_here)
 {

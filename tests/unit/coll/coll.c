@@ -2,6 +2,8 @@
 /* coll - finding transports, and what is said where there is none. */
 #include "coll/coll.h"
 
+#include "base/transport.h"
+
 #include "config.h"
 #include "unit/unit.h"
 
@@ -27,6 +29,8 @@ END_TEST
 START_TEST (without_the_module)
 {
     unit_fails (gsi_coll_find (GS_TRANSPORT_MPI, 1, &ops), GS_ERR_UNSUPPORTED, "gradsync-mpi.so");
+    unit_fails (gsi_coll_find ((gs_transport_t) GSI_TRANSPORT_OFI, 1, &ops), GS_ERR_UNSUPPORTED,
+                "gradsync-ofi.so", "--with-ofi", "GS_OFI_MODULE");
 }
 END_TEST
 
@@ -37,7 +41,8 @@ START_TEST (unknown_and_absent)
                 "--with-nccl");
 #endif
     unit_fails (gsi_coll_find (GS_TRANSPORT_AUTO, 2, &ops), GS_ERR_ARG, "unknown transport 0");
-    unit_fails (gsi_coll_find ((gs_transport_t) 4, 1, &ops), GS_ERR_ARG, "unknown transport 4");
+    unit_fails (gsi_coll_find ((gs_transport_t) GSI_TRANSPORT_COUNT, 1, &ops), GS_ERR_ARG,
+                "unknown transport 5");
     unit_fails (gsi_coll_find ((gs_transport_t) -1, 1, &ops), GS_ERR_ARG, "unknown transport -1");
     unit_fails (gsi_coll_find (GS_TRANSPORT_INT_SIZED, 1, &ops), GS_ERR_ARG,
                 "unknown transport 2147483647");

@@ -1,0 +1,76 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-3-Clause
+#
+# ofi.sh - transport ofi: the programs of several ranks over libfabric's TCP, without MPI.
+
+launch=${top_srcdir:?run me by make check}/tests/launch.sh
+failures=0
+room=$(mktemp -d "${TMPDIR:-/tmp}/gs-ofi.XXXXXX") || exit 99
+trap 'rm -rf "$room"' EXIT
+
+skip () {
+    echo "skip: $*"
+    exit 77
+}
+
+fail () {
+    echo "FAIL: $*"
+    sed 's/^/    /' "$room/output"
+    failures=$((failures + 1))
+}
+
+[[ -e .libs/gradsync-ofi.so ]] || skip "no gradsync-ofi.so in this build (Debian: libfabric-dev)"
+./gs-info | grep -q '^pmix: no' && skip "without PMIx MPI finds the ranks"
+
+# What is called here would load MPI's module, which is not there.
+export GS_TRANSPORT=ofi GS_MPI_MODULE=/nonexistent/gradsync-mpi.so FI_TCP_IFACE=lo
+export GS_OFI_PROVIDER='tcp;ofi_rxm'
+
+# try PROGRAM LAYOUT-AND-SETTINGS: sets status.
+try () {
+    "$launch" --live --layout "$2" "tests/multi/$1.mt" >"$room/output" 2>&1
+    status=$?
+    ((status != 77)) || skip "$(tail -n 1 "$room/output")"
+}
+
+# The same, which is to pass.
+run () {
+    try "$@"
+    ((status == 0)) || fail "$*: exit status $status"
+    echo "ran $*"
+}
+
+ends=OMPI_MCA_orte_allowed_exit_without_sync=1
+programs=(allreduce exchange messages split)
+layouts=(2x2 '4 GS_HOST_ALGO=flat')
+if [[ ${GS_TEST_LAYOUTS-} != quick ]]; then
+    programs+=(adjoint algorithms allgather average barrier broadcast compare field halo many
+        mixed reduce reducer stats threads traffic uneven wavg)
+    layouts+=(4 4x2 8x1)
+fi
+for layout in "${layouts[@]}"; do
+    for program in "${programs[@]}"; do
+        run "$program" "$layout"
+    done
+done
+for layout in "2x2 $ends" "3x1 $ends"; do
+    run abort "$layout"
+    run mismatch "$layout"
+    [[ ${GS_TEST_LAYOUTS-} = quick ]] || run late "$layout"
+done
+
+for how in exit-before kill-before kill-inside; do
+    try dying "3x1 GS_TEST_END=$how GS_TEST_SECONDS=60"
+    ((status && status != 124 && status != 137)) || fail "$how: exit status $status"
+    echo "ran dying $how"
+done
+
+run barrier '2x1 GS_DEBUG=info'
+grep -q ' transport ofi (asked for' "$room/output" || fail "the transport is another one"
+try barrier '2x1 GS_OFI_PROVIDER=planted'
+((status)) || fail "a provider that there is not: exit status 0"
+grep -q 'libfabric has no provider here .* of the name planted' "$room/output" \
+    || fail "a provider that there is not: another text"
+
+((!failures)) || exit 1
+echo "all over libfabric, without MPI"
