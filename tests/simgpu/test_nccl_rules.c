@@ -127,6 +127,8 @@ static void different_sizes (void)
 static void early_finalize (void)
 {
     begin (true);
+    NCCL (sum (10)); /* the first call waits for all ranks to connect */
+    CUDA (cudaStreamSynchronize (stream));
     if (rank == 0) {
         (void) !ncclCommFinalize (comm);
         NCCL (ncclCommAbort (comm));
