@@ -15,13 +15,15 @@
 #define START_MS 2000
 #endif
 
-static const char *held;
+static const char *_Atomic held;
 
-/* Waits for ever if this is the call, and the rank. */
+/* Waits as long as this is the call, and the rank. */
 static void hold (const char *name, int rank)
 {
-    while (held && !strcmp (held, name) && multi_rank () == rank)
-        sleep (1000);
+    const char *now;
+
+    while ((now = held) && !strcmp (now, name) && multi_rank () == rank)
+        usleep (1000);
 }
 
 int MPI_Init_thread (int *argc, char ***argv, int required, int *provided)
@@ -57,15 +59,21 @@ static gs_comm_t *create (void)
     return multi_create (&opts);
 }
 
-/* The start of MPI, in a create. */
+/*
+ * The start of MPI, in a create. It ends before the ranks do: mpirun of Open MPI 4.1 may crash in
+ * PMIx_server_finalize where they leave amid a fence.
+ */
 static void start (void)
 {
     gs_comm_opts_t opts = GS_COMM_OPTS_INIT;
     gs_comm_t *comm;
+    int up = 0;
 
     opts.boot_timeout_ms = 2000;
     CHECK_FAILS (gs_comm_create (&opts, &comm), GS_ERR_TIMEOUT, "GS_BOOT_TIMEOUT_MS",
                  "while MPI started");
+    for (held = NULL; !up; MPI_Initialized (&up))
+        usleep (1000);
 }
 
 /* A communicator of MPI's for a group. */
