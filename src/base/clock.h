@@ -44,6 +44,7 @@ static inline void gsi_relax (void)
  * only the core is offered, then an eighth of the wait so far is slept, a millisecond at most.
  * Many ranks may wait on few cores.
  */
+#define GSI_SPIN_NS (GSI_NS_PER_MS / 10) /* what most waits spin before they sleep */
 static inline void gsi_pause (int64_t waited_ns, int64_t spin_ns)
 {
     int64_t ns = waited_ns / 8;

@@ -4,8 +4,6 @@
 
 #include "base/clock.h"
 
-#define SPIN_NS (GSI_NS_PER_MS / 10) /* a wait spins that long before it pauses */
-
 static gs_status_t enter_device (gs_comm_t *comm)
 {
     return comm->device->ops->streams->enter (comm->device, &comm->gpu.previous);
@@ -26,16 +24,10 @@ bool gsi_gpu_lock_alive (gs_comm_t *comm, gs_status_t *st)
     while (pthread_mutex_trylock (&comm->gpu.guard)) {
         if (atomic_load (&comm->life) != GSI_ALIVE)
             return false;
-        gsi_pause (gsi_now_ns () - begin_ns, SPIN_NS);
+        gsi_pause (gsi_now_ns () - begin_ns, GSI_SPIN_NS);
     }
     *st = enter_device (comm);
     return true;
-}
-
-void gsi_gpu_lock_anyway (gs_comm_t *comm)
-{
-    if (gsi_gpu_lock (comm))
-        comm->gpu.previous = comm->device->ordinal; /* nothing to go back to */
 }
 
 void gsi_gpu_release (gs_comm_t *comm)

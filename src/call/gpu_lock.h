@@ -15,9 +15,6 @@ void gsi_gpu_release (gs_comm_t *comm);
 /* The same, [*st], unless the communicator ends before: false, and it is not held. */
 bool gsi_gpu_lock_alive (gs_comm_t *comm, gs_status_t *st);
 
-/* Takes the lock even if the device cannot be entered: for what ends the communicator. */
-void gsi_gpu_lock_anyway (gs_comm_t *comm);
-
 /* Leaves the device, and lets go. */
 void gsi_gpu_unlock (gs_comm_t *comm);
 

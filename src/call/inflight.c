@@ -7,9 +7,8 @@
 #include "call/inflight_ring.h"
 #include "call/peers.h"
 
-#define SPIN_NS  (GSI_NS_PER_MS / 10) /* a wait spins that long before it pauses */
-#define LATE_NS  (GSI_NS_PER_S / 2)   /* a call may see to its own deadline so long */
-#define STUCK_NS GSI_NS_PER_S         /* a look that takes longer is blocked in the driver */
+#define LATE_NS  (GSI_NS_PER_S / 2) /* a call may see to its own deadline so long */
+#define STUCK_NS GSI_NS_PER_S       /* a look that takes longer is blocked in the driver */
 
 /*
  * The GPU cannot be used any more, seen before [call] or, without one, between calls: the
@@ -242,13 +241,13 @@ void gsi_inflight_end (gs_comm_t *comm)
 
 uint64_t gsi_inflight_oldest (gs_comm_t *comm)
 {
+    uint64_t oldest = comm->inflight ? atomic_load (&comm->gpu.oldest) : 0;
     struct gsi_call call;
 
-    if (!comm->inflight || !oldest_call (comm->inflight, &call))
-        return comm->record.seq + !!comm->inflight;
-    return comm->inflight->calling && !atomic_load (&comm->gpu.oldest)
-               ? comm->record.seq
-               : atomic_load (&comm->gpu.oldest);
+    if (oldest || !comm->inflight)
+        return oldest ? oldest : comm->record.seq;
+    return oldest_call (comm->inflight, &call) ? comm->record.seq /* of the call at work */
+                                               : comm->record.seq + 1;
 }
 
 void gsi_inflight_poll (gs_comm_t *comm)
@@ -380,8 +379,8 @@ static gs_status_t wait_on (gs_comm_t *comm, int64_t begin_ns, const struct gsi_
         return gsi_fail (GS_ERR_STATE, "the communicator was aborted");
     if (now_ns >= call->deadline_ns)
         return gsi_fail (GS_ERR_TIMEOUT, "the deadline passed (GS_TIMEOUT_MS)");
-    gsi_pause (now_ns - begin_ns, SPIN_NS);
-    if (now_ns - begin_ns < SPIN_NS)
+    gsi_pause (now_ns - begin_ns, GSI_SPIN_NS);
+    if (now_ns - begin_ns < GSI_SPIN_NS)
         return GS_OK;
     st = gsi_inflight_peek (comm, call);
     return st ? st : comm->coll->ops->poll (comm->coll);
@@ -465,7 +464,7 @@ gs_status_t gsi_inflight_wait (gs_comm_t *comm, gs_stream_t stream)
             return gsi_fail (GS_ERR_TIMEOUT,
                              "gs_comm_wait: the stream's work did not end within %lld ms",
                              (long long) (comm->timeout_ns / GSI_NS_PER_MS));
-        gsi_pause (now_ns - asked_ns, SPIN_NS);
+        gsi_pause (now_ns - asked_ns, GSI_SPIN_NS);
     }
     return st;
 }

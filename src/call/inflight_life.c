@@ -9,8 +9,7 @@
 #include "call/inflight_ring.h"
 
 #define SHORTEST_NS GSI_NS_PER_MS
-#define SPIN_NS     (GSI_NS_PER_MS / 10) /* a wait spins that long before it pauses */
-#define SETTLE_NS   GSI_NS_PER_S         /* what NCCL aborts ends much sooner */
+#define SETTLE_NS   GSI_NS_PER_S /* what NCCL aborts ends much sooner */
 
 static int64_t period_ns (const gs_comm_t *comm)
 {
@@ -139,7 +138,7 @@ static void await_calls (gs_comm_t *comm)
     while (atomic_load (&comm->life) == GSI_ALIVE && atomic_load (&comm->gpu.oldest)) {
         gsi_inflight_look (comm);
         if (atomic_load (&comm->gpu.oldest))
-            gsi_pause (gsi_now_ns () - begin_ns, SPIN_NS);
+            gsi_pause (gsi_now_ns () - begin_ns, GSI_SPIN_NS);
     }
 }
 

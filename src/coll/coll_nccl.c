@@ -50,7 +50,7 @@ static gs_status_t nccl_prepare (const struct gsi_boot *boot, void *memory, void
     for (int i = 0; i < roots; i++)
         if (rank_of_root (boot->size, roots, i) == boot->rank &&
             (rc = gsi_nccl.GetUniqueId (&card.id)))
-            return gsi_nccl_fail (NULL, "ncclGetUniqueId", rc);
+            return gsi_nccl_fail ("ncclGetUniqueId", rc);
     memcpy (memory, &card, sizeof (card));
     *room = NULL;
     return GS_OK;
@@ -134,7 +134,7 @@ static gs_status_t nccl_start (struct gsi_coll_nccl *c, const struct gsi_coll_se
         return gsi_fail (GS_ERR_TRANSPORT,
                          "NCCL makes communicators that do not block though it is asked for such "
                          "that do: unset NCCL_COMM_BLOCKING, here and in nccl.conf");
-    return gsi_nccl_fail (c, how.what, rc);
+    return gsi_nccl_fail (how.what, rc);
 }
 
 static gs_status_t make_memory (struct gsi_coll_nccl *c)
@@ -249,7 +249,7 @@ static gs_status_t end_part (struct gsi_coll_nccl *c, const char *what,
     if (st || !rc)
         return st;
     if (work == finalize_work)
-        return gsi_nccl_fail (c, what, rc);
+        return gsi_nccl_fail (what, rc);
     gsi_log (GS_LOG_WARN, "nccl", "%s: %s", what, gsi_nccl.GetErrorString (rc));
     return GS_OK;
 }

@@ -79,7 +79,7 @@ struct gsi_coll_nccl {
 };
 
 /* The failure [rc] of [what] as a status, with NCCL's own words. */
-gs_status_t gsi_nccl_fail (const struct gsi_coll_nccl *c, const char *what, ncclResult_t rc);
+gs_status_t gsi_nccl_fail (const char *what, ncclResult_t rc);
 
 /*
  * A call of NCCL on the communicator is made between these. Enter gives NULL, which NCCL refuses,

@@ -26,10 +26,9 @@ static void nap (void)
 
 /* ---- Calls and waits ---- */
 
-gs_status_t gsi_nccl_fail (const struct gsi_coll_nccl *c, const char *what, ncclResult_t rc)
+gs_status_t gsi_nccl_fail (const char *what, ncclResult_t rc)
 {
     const char *more = gsi_nccl.GetLastError (NULL); /* of which communicator is not looked at */
-    (void) c;
 
     return gsi_fail (rc == ncclUnhandledCudaError ? GS_ERR_DEVICE : GS_ERR_TRANSPORT,
                      "%s: %s%s%s", what, gsi_nccl.GetErrorString (rc), more && *more ? "; " : "",
@@ -63,7 +62,7 @@ gs_status_t gsi_nccl_leave (const struct gsi_coll_nccl *c, const char *what, ncc
     if (rc && atomic_load (&c->handle->ended))
         st = gsi_fail (GS_ERR_STATE, "%s: the communicator was aborted", what);
     else if (rc)
-        st = gsi_nccl_fail (c, what, rc);
+        st = gsi_nccl_fail (what, rc);
     atomic_fetch_sub (&c->handle->inside, 1);
     return st;
 }

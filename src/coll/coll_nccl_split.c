@@ -67,7 +67,7 @@ static gs_status_t nccl_split (struct gsi_coll_nccl *origin, int color, int key,
     *s = (struct split){.origin = origin->handle, .color = color, .key = key, .group = group};
     st = gsi_nccl_run (&how, s, &rc);
     if (!st && rc)
-        st = gsi_nccl_fail (origin, how.what, rc);
+        st = gsi_nccl_fail (how.what, rc);
     return st;
 }
 

@@ -8,8 +8,6 @@
 #include "base/clock.h"
 #include "base/fault.h"
 
-#define SPIN_NS (GSI_NS_PER_MS / 10)
-
 static const struct gsi_stream_ops *queue_of (const gs_ckpt_t *c)
 {
     return gsi_feature_device (c->comm)->ops->streams;
@@ -139,7 +137,7 @@ static gs_status_t await_copies (struct stager *g)
                 GS_ERR_TIMEOUT, "%s: copies from the GPU have not ended within %lld ms",
                 g->save->c->client.name, (long long) (g->patience_ns / GSI_NS_PER_MS));
         }
-        gsi_pause (now_ns - begin_ns, SPIN_NS);
+        gsi_pause (now_ns - begin_ns, GSI_SPIN_NS);
     }
     return st;
 }
