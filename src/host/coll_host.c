@@ -62,6 +62,14 @@ static struct gsi_coll_host_card settings_of (const struct gsi_coll_setup *setup
     return card;
 }
 
+gs_status_t gsi_net_too_long (const char *what, const char *words)
+{
+    return gsi_fail (GS_ERR_MISMATCH,
+                     "%s: %s: a rank has sent more than this call takes: do all do as many "
+                     "steps? GS_CHECK=collective tells who makes which call",
+                     what, words);
+}
+
 void gsi_net_card (const struct gsi_coll_setup *setup, int rank, void *card, size_t bytes)
 {
     struct gsi_coll_host_card whole = settings_of (setup, rank);

@@ -111,7 +111,6 @@ gs_status_t gsi_p2p_recv (struct gsi_coll_host *c, struct gsi_slot *slot, void *
 gs_status_t gsi_p2p_wait (struct gsi_coll_host *c, struct gsi_slot *slot,
                           const struct gsi_call *call);
 
-#define GSI_SPINS     500u       /* polls before the core is offered to others: about 50 us */
 #define GSI_YIELD_NOW (1u << 30) /* first [spins] where ranks outnumber cores */
 
 /* One round of waiting: spins, then yields the core. [spins] starts at c->spins. */

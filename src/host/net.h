@@ -12,6 +12,7 @@
 #ifndef GS_HOST_NET_H
 #define GS_HOST_NET_H
 
+#include <sched.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -128,6 +129,18 @@ struct gsi_net_ops {
     /* From now on the network owns [memory], or NULL, because of a request that did not end. */
     void (*keep) (void *memory);
 };
+
+#define GSI_SPINS 500u /* polls before the core is offered to others: about 50 us */
+
+/* One round of waiting: spins, then yields the core. [spins] starts at 0. */
+static inline void gsi_net_spin (unsigned *spins)
+{
+    if (++*spins > GSI_SPINS)
+        sched_yield ();
+}
+
+/* For fail: more came than was asked for, in the network's words. GS_ERR_MISMATCH */
+gs_status_t gsi_net_too_long (const char *what, const char *words);
 
 /* What prepare of [rank] has put on its card, the first [bytes]. */
 void gsi_net_card (const struct gsi_coll_setup *setup, int rank, void *card, size_t bytes);

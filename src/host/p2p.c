@@ -100,18 +100,12 @@ static gs_status_t failed (struct gsi_coll_host *c, const struct gsi_slot *slot,
                   : gsi_transfer_fail (c, c->net->ops->words[GSI_NET_TEST_ALL], -1, rc);
 }
 
-static void spin (unsigned *spins)
-{
-    if (++*spins > GSI_SPINS)
-        sched_yield ();
-}
-
 void gsi_p2p_pause (const struct gsi_call *call, unsigned *spins)
 {
     bool patient = call->patient && atomic_load_explicit (call->patient, memory_order_relaxed);
 
     if (!patient) {
-        spin (spins);
+        gsi_net_spin (spins);
     } else if (*spins < GSI_YIELD_NOW + PATIENT_YIELDS) {
         *spins = *spins < GSI_YIELD_NOW ? GSI_YIELD_NOW : *spins + 1;
         sched_yield ();

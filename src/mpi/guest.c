@@ -4,7 +4,6 @@
 
 #include <fenv.h>
 #include <pthread.h>
-#include <sched.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,10 +17,10 @@
 #include "base/status.h"
 #include "boot/launch.h"
 #include "host/keep.h"
+#include "host/net.h"
 
 #define ERRHANDLER    "OMPI_MCA_mpi_initial_errhandler" /* of MPI_COMM_WORLD, until it is set */
-#define SPINS         500u /* polls before the core is offered to others: about 50 us */
-#define LIBRARY_BYTES 80   /* of the name of an MPI library, "Open MPI v5.0.7" */
+#define LIBRARY_BYTES 80 /* of the name of an MPI library, "Open MPI v5.0.7" */
 
 static pthread_mutex_t guard = PTHREAD_MUTEX_INITIALIZER; /* start */
 static atomic_bool transfers_left;                        /* MPI_Finalize could wait for ever */
@@ -261,10 +260,7 @@ gs_status_t gsi_guest_fail (const char *what, int rc)
     MPI_Error_string (rc, text, &length);
     MPI_Error_class (rc, &class);
     if (class == MPI_ERR_TRUNCATE)
-        return gsi_fail (GS_ERR_MISMATCH,
-                         "%s: %s: a rank has sent more than this call takes: do all do as many "
-                         "steps? GS_CHECK=collective tells who makes which call",
-                         what, text);
+        return gsi_net_too_long (what, text);
     return gsi_fail (GS_ERR_TRANSPORT, "%s: %s", what, text);
 }
 
@@ -286,7 +282,6 @@ gs_status_t gsi_guest_wait (const char *what, MPI_Request *request, int64_t dead
             return GS_OK;
         if (gsi_now_ns () > deadline_ns)
             return gsi_fail (GS_ERR_TIMEOUT, "%s: the deadline passed", what);
-        if (++spins > SPINS)
-            sched_yield ();
+        gsi_net_spin (&spins);
     }
 }

@@ -12,10 +12,9 @@
 
 extern const struct gsi_coll_ops gsi_coll_ofi;
 
-#define TAG_GATHER 0    /* of allgather; the algorithms' begin with 1 */
-#define HEAR_BYTES 128  /* of a notice */
-#define PEEKS      100  /* looks for the answer to a peek */
-#define SPINS      500u /* polls before the core is offered to others: about 50 us */
+#define TAG_GATHER 0                     /* of allgather; the algorithms' begin with 1 */
+#define HEAR_BYTES 128                   /* of a notice */
+#define PEEKS      100                   /* looks for the answer to a peek */
 #define LAST_NS    (100 * GSI_NS_PER_MS) /* for notices to leave, where a communicator fails */
 
 /* What a rank says on its card. */
@@ -327,10 +326,7 @@ static bool net_hear (struct gsi_net *base, void *data, size_t bytes, int tag, i
 static gs_status_t net_fail (const char *what, int code)
 {
     if (code == FI_ETRUNC)
-        return gsi_fail (GS_ERR_MISMATCH,
-                         "%s: %s: a rank has sent more than this call takes: do all do as many "
-                         "steps? GS_CHECK=collective tells who makes which call",
-                         what, fi_strerror (code));
+        return gsi_net_too_long (what, fi_strerror (code));
     return gsi_fail (GS_ERR_TRANSPORT, "%s: %s", what,
                      code == GSI_NET_FAULT ? "injected" : fi_strerror (code));
 }
@@ -352,8 +348,7 @@ static gs_status_t await_step (struct net_ofi *net, int from, int64_t deadline_n
                              "transport ofi: the deadline passed while ranks connected: nothing "
                              "has come from rank %d, or rank %d takes nothing",
                              from, (net->base.rank + 1) % net->base.size);
-        if (++spins > SPINS)
-            sched_yield ();
+        gsi_net_spin (&spins);
     }
 }
 
