@@ -3,8 +3,10 @@
 #ifndef GS_DEVICE_ELEMENT_H
 #define GS_DEVICE_ELEMENT_H
 
+#include <math.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <string.h>
 
 #include "base/half.h"
 #include "gradsync.h"
@@ -16,6 +18,26 @@ static inline gs_dtype_t gsi_part_of (gs_dtype_t dtype)
 #define GSI_COMPLEX(NAME, name, value, type, PART, ...) GSI_CASE (NAME, GS_##PART);
 #include "base/dtype.def"
     default: return dtype;
+    }
+}
+
+/* Number [i] of an array, of a type that is not complex; integers beyond 2^53 are rounded. The
+ * array may lie anywhere. */
+static inline double gsi_number_at (gs_dtype_t dtype, const void *array, size_t i)
+{
+    switch ((int) dtype) {
+#define READ(NAME, T, VALUE)                                            \
+    case GS_##NAME: {                                                   \
+        T x;                                                            \
+        memcpy (&x, (const char *) array + i * sizeof (x), sizeof (x)); \
+        return (double) VALUE (x);                                      \
+    }
+#define GSI_REDUCED(NAME, name, value, T, ...)  READ (NAME, T, gsi_float_of_##name)
+#define GSI_FLOATING(NAME, name, value, T, ...) READ (NAME, T, )
+#define GSI_INTEGER(NAME, name, value, T, ...)  READ (NAME, T, )
+#include "base/dtype.def"
+#undef READ
+    default: return NAN;
     }
 }
 

@@ -142,22 +142,6 @@ static uint64_t digest_of_list (const struct comparison *w)
 
 /* ---- Elements ---- */
 
-static double real_of (gs_dtype_t dtype, const unsigned char *at)
-{
-    switch ((int) dtype) {
-#define READ(NAME, T, VALUE)         \
-    case GS_##NAME: {                \
-        T x;                         \
-        memcpy (&x, at, sizeof (x)); \
-        return (double) VALUE (x);   \
-    }
-#define GSI_REDUCED(NAME, name, value, T, ...)  READ (NAME, T, gsi_float_of_##name)
-#define GSI_FLOATING(NAME, name, value, T, ...) READ (NAME, T, )
-#include "base/dtype.def"
-    }
-    return NAN;
-}
-
 static bool is_near (double a, double b, double tolerance)
 {
     if (isnan (a) || isnan (b))
@@ -179,7 +163,8 @@ static bool is_equal (const struct comparison *w, gs_dtype_t dtype, const unsign
     if (w->tolerance == 0 || gsi_dtype_is_integer (dtype))
         return false;
     for (size_t at = 0; at < width; at += step)
-        if (!is_near (real_of (part, a + at), real_of (part, b + at), w->tolerance))
+        if (!is_near (gsi_number_at (part, a + at, 0), gsi_number_at (part, b + at, 0),
+                      w->tolerance))
             return false;
     return true;
 }
@@ -249,10 +234,10 @@ static void print_value (char *text, size_t room, gs_dtype_t dtype, const unsign
     int64_t number;
 
     if (gsi_dtype_is_complex (dtype)) {
-        snprintf (text, room, "(%.*g, %.*g)", digits, real_of (part, at), digits,
-                  real_of (part, at + width / 2));
+        snprintf (text, room, "(%.*g, %.*g)", digits, gsi_number_at (part, at, 0), digits,
+                  gsi_number_at (part, at + width / 2, 0));
     } else if (!gsi_dtype_is_integer (dtype)) {
-        snprintf (text, room, "%.*g", digits, real_of (part, at));
+        snprintf (text, room, "%.*g", digits, gsi_number_at (part, at, 0));
     } else {
         memcpy (&bits, at, width); /* the low bytes */
         number = (int64_t) (bits << (64 - 8 * width)) >> (64 - 8 * width);

@@ -19,20 +19,6 @@ struct finding {
     double a, b, largest;   /* it in both; the largest |a - b| */
 };
 
-/* N.B. Integers beyond 2^53 are rounded; whether they are equal is asked of their bytes. */
-static double number_at (gs_dtype_t part, const void *array, size_t i)
-{
-    switch ((int) part) {
-#define GSI_REDUCED(NAME, name, value, T, ...) \
-    GSI_CASE (NAME, gsi_float_of_##name (((const T *) array)[i]));
-#define ITSELF(NAME, name, value, T, ...) GSI_CASE (NAME, (double) ((const T *) array)[i]);
-#define GSI_FLOATING                      ITSELF
-#define GSI_INTEGER                       ITSELF
-#include "base/dtype.def"
-    }
-    return NAN;
-}
-
 static bool is_near (double a, double b, double tolerance)
 {
     if (isnan (a) || isnan (b))
@@ -52,8 +38,8 @@ static void compare_piece (struct finding *f, gs_dtype_t part, const char *a, co
         double x, y;
         if (!memcmp (a + i * width, b + i * width, width))
             continue;
-        x = number_at (part, a, i);
-        y = number_at (part, b, i);
+        x = gsi_number_at (part, a, i);
+        y = gsi_number_at (part, b, i);
         if (is_near (x, y, tolerance))
             continue;
         if (!f->differ++) {
