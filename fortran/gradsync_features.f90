@@ -236,14 +236,8 @@ contains
     type(c_ptr), intent(in), optional :: context
     integer(c_int), intent(out), optional :: stat
     character(*), intent(inout), optional :: errmsg
-    type(c_ptr) :: box, other
-    integer(c_int) :: st
 
-    box = new_box(reducer, hook, context)
-    st = f_reducer_set_hook(transfer(reducer, 0_c_int64_t), c_funloc(forward_bucket), &
-      box, other)
-    call free_box(other)
-    call conclude(st, stat, errmsg)
+    call set_callback(reducer, 0_c_int, hook, context, stat, errmsg)
   end subroutine gs_reducer_set_hook
 
   ! Has [averaged], a module or external procedure, called when a bucket has its averages; without
@@ -254,15 +248,26 @@ contains
     type(c_ptr), intent(in), optional :: context
     integer(c_int), intent(out), optional :: stat
     character(*), intent(inout), optional :: errmsg
+
+    call set_callback(reducer, 1_c_int, averaged, context, stat, errmsg)
+  end subroutine gs_reducer_set_averaged
+
+  subroutine set_callback(reducer, is_averaged, callback, context, stat, errmsg)
+    type(gs_reducer), intent(in) :: reducer
+    integer(c_int), intent(in) :: is_averaged
+    procedure(gs_bucket_f), optional :: callback
+    type(c_ptr), intent(in), optional :: context
+    integer(c_int), intent(out), optional :: stat
+    character(*), intent(inout), optional :: errmsg
     type(c_ptr) :: box, other
     integer(c_int) :: st
 
-    box = new_box(reducer, averaged, context)
-    st = f_reducer_set_averaged(transfer(reducer, 0_c_int64_t), c_funloc(forward_bucket), &
-      box, other)
+    box = new_box(reducer, callback, context)
+    st = f_reducer_set_callback(transfer(reducer, 0_c_int64_t), is_averaged, &
+      c_funloc(forward_bucket), box, other)
     call free_box(other)
     call conclude(st, stat, errmsg)
-  end subroutine gs_reducer_set_averaged
+  end subroutine set_callback
 
   ! What C hands back to forward_bucket as its context; NULL without a callback.
   function new_box(reducer, callback, context) result(address)

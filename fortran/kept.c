@@ -244,38 +244,28 @@ void gsi_fortran_reducer_comm (int64_t reducer, int64_t *comm)
     *comm = gradients ? gradients->comm : 0;
 }
 
-gs_status_t gsi_fortran_reducer_set_hook (int64_t reducer, gs_bucket_f forward, void *box,
-                                          void **other)
+gs_status_t gsi_fortran_reducer_set_callback (int64_t reducer, int averaged, gs_bucket_f forward,
+                                              void *box, void **other)
 {
     struct gsi_fortran_gradients *kept;
     gs_reducer_t *thing;
-    gs_status_t st = find_reducer (reducer, "gs_reducer_set_hook", &thing, &kept);
+    void **slot;
+    gs_status_t st = find_reducer (
+        reducer, averaged ? "gs_reducer_set_averaged" : "gs_reducer_set_hook", &thing, &kept);
 
     *other = box;
-    if (st == GS_OK)
-        st = gs_reducer_set_hook (thing, box ? forward : NULL, box);
-    if (st == GS_OK) {
-        *other = kept->hook;
-        kept->hook = box;
-    }
-    return st;
-}
-
-gs_status_t gsi_fortran_reducer_set_averaged (int64_t reducer, gs_bucket_f forward, void *box,
-                                              void **other)
-{
-    struct gsi_fortran_gradients *kept;
-    gs_reducer_t *thing;
-    gs_status_t st = find_reducer (reducer, "gs_reducer_set_averaged", &thing, &kept);
-
-    *other = box;
-    if (st == GS_OK)
-        st = gs_reducer_set_averaged (thing, box ? forward : NULL, box);
-    if (st == GS_OK) {
-        *other = kept->averaged;
-        kept->averaged = box;
-    }
-    return st;
+    if (st != GS_OK)
+        return st;
+    if (!box)
+        forward = NULL;
+    st = averaged ? gs_reducer_set_averaged (thing, forward, box)
+                  : gs_reducer_set_hook (thing, forward, box);
+    if (st != GS_OK)
+        return st;
+    slot = averaged ? &kept->averaged : &kept->hook;
+    *other = *slot;
+    *slot = box;
+    return GS_OK;
 }
 
 /* ---- Boundaries and halos ---- */

@@ -67,13 +67,11 @@ gs_status_t gsi_fortran_reducer_destroy (int64_t reducer, void **hook, void **av
 void gsi_fortran_reducer_comm (int64_t reducer, int64_t *comm);
 
 /*
- * Has [forward] called with [box]; NULL ends that. *other is the box that Fortran may free: the
- * one before, or on failure [box].
+ * Has [forward] called with [box], as hook or, with [averaged], behind the average; NULL ends
+ * that. *other is the box that Fortran may free: the one before, or on failure [box].
  */
-gs_status_t gsi_fortran_reducer_set_hook (int64_t reducer, gs_bucket_f forward, void *box,
-                                          void **other);
-gs_status_t gsi_fortran_reducer_set_averaged (int64_t reducer, gs_bucket_f forward, void *box,
-                                              void **other);
+gs_status_t gsi_fortran_reducer_set_callback (int64_t reducer, int averaged, gs_bucket_f forward,
+                                              void *box, void **other);
 
 /* ---- Boundaries and halos ---- */
 
