@@ -82,7 +82,7 @@ static void make_number (const struct field *f, size_t i, char *out)
     size_t at = i + f->offsets[0] * (f->count / (f->extents[0] ? f->extents[0] : 1));
     uint64_t number = (at * 7 + (size_t) (f - field)) % 127;
 
-    if (data_is_integer (f->dtype))
+    if (gsi_dtype_is_integer (f->dtype))
         memcpy (out, &number, gs_dtype_size (f->dtype));
     else
         wide_store (f->dtype, out, 0, (double) number, -1);

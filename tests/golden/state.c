@@ -112,7 +112,7 @@ static void make_element (int n, size_t i, char *out)
 
     if (!strncmp (array[n].name, "bits/", 5))
         memcpy (out, dtype == GS_F16 ? &bits_f16[i] : &bits_bf16[i], 2);
-    else if (data_is_integer (dtype))
+    else if (gsi_dtype_is_integer (dtype))
         memcpy (out, &bits, gs_dtype_size (dtype));
     else
         wide_store (dtype, out, 0, (small - 50) / 4.0 + fine, (next - 50) / 4.0 - fine);

@@ -439,7 +439,7 @@ static void check_contract (gs_dtype_t dtype, bool ragged, bool same, bool devic
     array_fetch (&own), array_fetch (&adjoint);
     for (size_t i = 0; i < nx && same; i++) {
         wide_t a = wide_load (dtype, own.host, i), b = wide_load (dtype, adjoint.host, i);
-        CHECK (cabsl (a - b) <= (data_is_half (dtype) ? 0.02 : 1e-6) * cabsl (b),
+        CHECK (cabsl (a - b) <= (gsi_dtype_is_reduced (dtype) ? 0.02 : 1e-6) * cabsl (b),
                "own slot: element %zu is %g, the adjoint's %g", i, (double) creall (a),
                (double) creall (b));
     }

@@ -31,7 +31,7 @@ static void check_average (gs_dtype_t dtype, size_t count)
 
     data_fill (dtype, x, ++seed, rank, count);
     memcpy (right, x, bytes);
-    if (data_is_integer (dtype)) {
+    if (gsi_dtype_is_integer (dtype)) {
         CHECK_FAILS (gs_allreduce (comm, x, count, dtype, GS_AVG, NULL), GS_ERR_UNSUPPORTED,
                      "gs_allreduce", "round");
     } else {
@@ -63,7 +63,7 @@ int main (void)
     size = gs_comm_size (comm);
     data_learn (comm);
     for (gs_dtype_t dtype = GS_F16; dtype < GSI_DTYPES; dtype++)
-        for (gs_op_t op = GS_SUM; op <= (data_is_complex (dtype) ? GS_PROD : GS_MAX); op++) {
+        for (gs_op_t op = GS_SUM; op <= (gsi_dtype_is_complex (dtype) ? GS_PROD : GS_MAX); op++) {
             size_t width = gs_dtype_size (dtype);
             for (size_t count = 0; count <= 20; count++)
                 check_reduction (dtype, op, count);

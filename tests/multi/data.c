@@ -20,7 +20,7 @@ void data_learn (const gs_comm_t *comm)
 
 static void make (gs_dtype_t dtype, size_t width, void *array, size_t at, uint64_t bits)
 {
-    if (data_is_integer (dtype))
+    if (gsi_dtype_is_integer (dtype))
         memcpy ((char *) array + at * width, &bits, width); /* the low bytes */
     else
         wide_store (dtype, array, at, data_number (bits), data_number (~bits));
@@ -142,8 +142,8 @@ static bool floating_is_right (gs_dtype_t dtype, gs_op_t op, const void *array, 
 bool data_reduction_is_right (gs_dtype_t dtype, gs_op_t op, const void *array, size_t i,
                               uint64_t seed, int size)
 {
-    return data_is_integer (dtype) ? integer_is_right (dtype, op, array, i, seed, size)
-                                   : floating_is_right (dtype, op, array, i, seed, size);
+    return gsi_dtype_is_integer (dtype) ? integer_is_right (dtype, op, array, i, seed, size)
+                                        : floating_is_right (dtype, op, array, i, seed, size);
 }
 
 uint64_t data_hash (const void *memory, size_t bytes)

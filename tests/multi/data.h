@@ -15,21 +15,6 @@ static const char *const data_names[] = {"",    "f16", "bf16", "f32",     "f64",
                                          "i16", "i32", "i64",  "u8",      "u16",    "u32",
                                          "u64", "c64", "c128", "f8_e4m3", "f8_e5m2"};
 
-static inline bool data_is_integer (gs_dtype_t dtype)
-{
-    return gsi_dtype_is_integer (dtype);
-}
-
-static inline bool data_is_complex (gs_dtype_t dtype)
-{
-    return gsi_dtype_is_complex (dtype);
-}
-
-static inline bool data_is_half (gs_dtype_t dtype)
-{
-    return gsi_dtype_is_reduced (dtype);
-}
-
 /* Whether NCCL sums f16 and bf16, rounding at every step (see GS_AVG); data_learn finds out. */
 extern bool data_fast;
 void data_learn (const gs_comm_t *comm);
@@ -68,7 +53,7 @@ static inline long double data_fast_bound (gs_dtype_t dtype, int size, long doub
 {
     long double e = size * wide_epsilon (dtype);
 
-    return data_fast && data_is_half (dtype) ? e * (1 + e) * mean_absolute : 0;
+    return data_fast && gsi_dtype_is_reduced (dtype) ? e * (1 + e) * mean_absolute : 0;
 }
 
 /*

@@ -46,7 +46,7 @@ static void fetch (void *host, const void *at, size_t bytes)
 
 static void make_array (struct array *a, gs_dtype_t dtype, size_t count)
 {
-    size_t width = gs_dtype_size (dtype), odd = data_is_complex (dtype) ? width / 2 : width;
+    size_t width = gs_dtype_size (dtype), odd = gsi_dtype_is_complex (dtype) ? width / 2 : width;
     char *marks;
 
     a->bytes = count * width;
@@ -116,7 +116,7 @@ static void check_reductions (gs_dtype_t dtype, size_t count)
 {
     struct array a;
 
-    for (gs_op_t op = GS_SUM; op <= (data_is_complex (dtype) ? GS_PROD : GS_MAX); op++) {
+    for (gs_op_t op = GS_SUM; op <= (gsi_dtype_is_complex (dtype) ? GS_PROD : GS_MAX); op++) {
         seed++;
         make_data (&a, dtype, rank, count);
         CHECK_OK (gs_allreduce (comm, a.at, count, dtype, op, NULL));
@@ -130,7 +130,7 @@ static void check_averages (gs_dtype_t dtype, size_t count)
     double weights[64];
     struct array a;
 
-    if (data_is_integer (dtype) || size > 64)
+    if (gsi_dtype_is_integer (dtype) || size > 64)
         return;
     seed++;
     make_data (&a, dtype, rank, count);

@@ -245,7 +245,7 @@ static void check_cuts (int rounds)
             return;
         for (int on_device = 0; on_device <= multi_on_gpus (); on_device++) {
             check_exchange (&c, halo, on_device);
-            if (!data_is_integer (dtype))
+            if (!gsi_dtype_is_integer (dtype))
                 check_adjoint (&c, halo, on_device);
             if (dtype == GS_F64)
                 check_pair (&c, halo, on_device);

@@ -208,7 +208,7 @@ static inline void model_check (const struct model *m, int step, int micros, int
         double got = (double) creall (wide_load (m->dtype[g], host, i));
         wrong += (got - right) * (got - right);
         norm += right * right;
-        if (data_is_complex (m->dtype[g]))
+        if (gsi_dtype_is_complex (m->dtype[g]))
             wrong += (double) powl (cimagl (wide_load (m->dtype[g], host, i)) + right / 2, 2);
     }
     CHECK (sqrt (wrong) <=

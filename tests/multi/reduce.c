@@ -12,8 +12,8 @@ static uint64_t seed;
 static bool exists (gs_dtype_t dtype, gs_op_t op)
 {
     if (op == GS_AVG)
-        return !data_is_integer (dtype);
-    return op <= GS_PROD || !data_is_complex (dtype);
+        return !gsi_dtype_is_integer (dtype);
+    return op <= GS_PROD || !gsi_dtype_is_complex (dtype);
 }
 
 /* Elements [from] to [to] of [array] are those of the reduction, which has them there. */

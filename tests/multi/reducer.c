@@ -132,7 +132,7 @@ static void check_norm (const struct model *m, int step, int micros,
     for (int g = 0; g < m->gradients; g++)
         for (size_t i = 0; i < m->count[g]; i++) {
             double x = model_average (m, step, micros, g, i, part);
-            sum += x * x * (data_is_complex (m->dtype[g]) ? 1.25 : 1);
+            sum += x * x * (gsi_dtype_is_complex (m->dtype[g]) ? 1.25 : 1);
         }
     CHECK_OK (gs_reducer_norm (m->reducer, &got));
     CHECK (fabs (got - sqrt (sum)) <= 2e-2 * (data_fast ? m->size : 1) * (sqrt (sum) + 1e-3),

@@ -56,7 +56,7 @@ static void check_sizes (void)
 
     for (gs_dtype_t dtype = GS_F16; dtype < GSI_DTYPES; dtype++) {
         size_t width = gs_dtype_size (dtype);
-        if (data_is_integer (dtype))
+        if (gsi_dtype_is_integer (dtype))
             continue;
         for (const size_t *e = data_edges (size, width); *e; e++) {
             compare (dtype, memory, *e, -1, "from the beginning");

@@ -52,7 +52,7 @@ static void make (const struct plan *p, void *array, size_t at, int r, size_t i)
     uint64_t bits = data_bits (seed, r, i);
     double x = p->offset + p->scale * (2 * data_number (bits) + data_number (bits * 31 + 7));
 
-    if (data_is_integer (p->dtype)) {
+    if (gsi_dtype_is_integer (p->dtype)) {
         bits = data_integer (p->dtype, seed, r, i);
         memcpy ((char *) array + at * width, &bits, width);
     } else {
@@ -65,7 +65,7 @@ static long double value (const struct plan *p, int r, size_t i)
     _Alignas(16) unsigned char one[16];
     uint64_t bits;
 
-    if (data_is_integer (p->dtype)) {
+    if (gsi_dtype_is_integer (p->dtype)) {
         bits = data_integer (p->dtype, seed, r, i);
         return p->dtype <= GS_I64 ? (long double) (int64_t) bits : (long double) bits;
     }
@@ -295,7 +295,7 @@ int main (void)
     device = multi_on_gpus ();
     for (gs_dtype_t dtype = GS_F16; dtype <= GS_U64; dtype++)
         for (int mask = 0; mask < MASKS; mask++) {
-            bool bad = !data_is_integer (dtype) && mask != OF_SAMPLES;
+            bool bad = !gsi_dtype_is_integer (dtype) && mask != OF_SAMPLES;
             check ((struct plan){dtype, 40, 7, mask, 3, 1, bad, device});
             check ((struct plan){dtype, 3000, 1, mask, -0.5, 4, false, !bad && device});
         }
