@@ -2,9 +2,9 @@
 /*
  * boot_id - a meeting of the ranks that know an id, for sites without a PMIx plugin.
  *
- * The process that makes the id listens (id.c) and becomes rank 0 (host.c). The others, here, try
- * its addresses side by side, until one proves that it knows the id too (wire.c), and give it
- * their card. Only cards travel so: the data goes over the transport.
+ * The process that makes the id listens (id.c) and becomes rank 0 (rendezvous.c). The others,
+ * here, try its addresses side by side, until one proves that it knows the id too (wire.c), and
+ * give it their card. Only cards travel so: the data goes over the transport.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -18,7 +18,7 @@
 #include "base/log.h"
 #include "base/status.h"
 #include "boot/boot.h"
-#include "boot/host.h"
+#include "boot/rendezvous.h"
 
 #define ATTEMPT_NS (2 * GSI_NS_PER_S) /* for a connection; the proof takes until rank 0 calls */
 #define STAGGER_NS (250 * GSI_NS_PER_MS) /* from one address to the next: RFC 8305 */
@@ -30,12 +30,12 @@
 struct boot_id {
     struct gsi_boot base;
     struct gsi_id id;
-    unsigned char process[16]; /* see struct gsi_hello */
-    struct gsi_host *host;     /* on rank 0, else NULL */
-    struct gsi_wire root;      /* to rank 0, elsewhere */
-    int64_t hope_ns;           /* when an address did something else than to refuse */
-    bool warned;               /* of others in rank 0's place */
-    bool met;                  /* the first exchange has succeeded */
+    unsigned char process[16];   /* see struct gsi_hello */
+    struct gsi_rendezvous *host; /* on rank 0, else NULL */
+    struct gsi_wire root;        /* to rank 0, elsewhere */
+    int64_t hope_ns;             /* when an address did something else than to refuse */
+    bool warned;                 /* of others in rank 0's place */
+    bool met;                    /* the first exchange has succeeded */
 };
 
 /* One address of rank 0. */
@@ -49,7 +49,7 @@ static void close_id (struct gsi_boot *base)
 {
     struct boot_id *boot = (struct boot_id *) base;
 
-    gsi_host_close (boot->host);
+    gsi_rendezvous_close (boot->host);
     gsi_wire_end (&boot->root);
     free (boot);
 }
@@ -70,7 +70,7 @@ gs_status_t gsi_boot_id_open (const gs_unique_id_t *bytes, int rank, int size,
         getrandom (boot->process, sizeof (boot->process), 0) != sizeof (boot->process))
         st = gsi_fail (GS_ERR_BOOT, "gs_comm_create_from_id: getrandom: %s", strerror (errno));
     if (!st && !rank)
-        st = (boot->host = gsi_host_open (boot->id.key, size))
+        st = (boot->host = gsi_rendezvous_open (boot->id.key, size))
                  ? gsi_id_take (&boot->id, boot->host->listener)
                  : gsi_fail (GS_ERR_NOMEM, "gs_comm_create_from_id: out of memory");
     snprintf (boot->base.job, sizeof (boot->base.job), "id-%016" PRIx64, boot->id.job);
@@ -214,7 +214,7 @@ static gs_status_t id_exchange (struct gsi_boot *base, const void *card, size_t 
     if (!cards)
         return GS_OK; /* the others see that this rank has not come */
     return base->rank ? exchange_other (boot, card, bytes, cards, deadline_ns)
-                      : gsi_host_exchange (boot->host, card, bytes, cards, deadline_ns);
+                      : gsi_rendezvous_exchange (boot->host, card, bytes, cards, deadline_ns);
 }
 
 const struct gsi_boot_ops gsi_boot_id = {

@@ -19,7 +19,7 @@
 #include "base/fault.h"
 #include "base/status.h"
 #include "base/thread.h"
-#include "boot/absent.h"
+#include "boot/missing.h"
 #include "boot/boot.h"
 #include "boot/boot_pmix_server.h"
 #include "boot/launch.h"
@@ -339,9 +339,9 @@ static void ask_missing (struct gsi_boot *base, const char *key, const unsigned 
     struct gsi_grace grace;
     int number;
 
-    gsi_grace_begin (&grace, gsi_absent_grace_ns (base->timeout_ns));
+    gsi_grace_begin (&grace, gsi_missing_grace_ns (base->timeout_ns));
     number = ask_once (base, key, wanted, missing, &grace);
-    while (number && left && !gsi_absent_rest (&grace, ASK_AGAIN_NS)) {
+    while (number && left && !gsi_missing_rest (&grace, ASK_AGAIN_NS)) {
         for (int r = 0; r < base->size; r++)
             left[r] = wanted[r] && missing[r];
         number = ask_once (base, key, left, missing, &grace);
@@ -383,9 +383,9 @@ static int name_absent (struct gsi_boot *base, const char *key, char *names, siz
     const struct gsi_asking asking = {.local = local_ranks,
                                       .ask = ask_missing,
                                       .host = host_or_null,
-                                      .ask_ns = gsi_absent_grace_ns (base->timeout_ns)};
+                                      .ask_ns = gsi_missing_grace_ns (base->timeout_ns)};
 
-    return gsi_absent_name (base, &asking, key, names, room);
+    return gsi_missing_name (base, &asking, key, names, room);
 }
 
 /* Fails with the names of the ranks that have put no card. */
@@ -446,7 +446,7 @@ static gs_status_t pmix_blame (struct gsi_boot *base, gs_status_t st, int64_t fr
     char what[GSI_TEXT_MAX / 2], names[GSI_TEXT_MAX / 2], key[64];
 
     snprintf (what, sizeof (what), "%s", gsi_last_text ());
-    gsi_absent_stay (from_ns);
+    gsi_missing_stay (from_ns);
     if (put_end (key, sizeof (key)) || !name_absent (base, key, names, sizeof (names)))
         return gsi_fail (st, "%s", what);
     return gsi_fail (st, "%s; %s", what, names);

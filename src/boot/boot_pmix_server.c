@@ -14,7 +14,7 @@
 #include <stdbool.h>
 #include <stdlib.h>
 
-#include "base/errand.h"
+#include "base/timed_call.h"
 #include "base/log.h"
 #include "base/process.h"
 #include "base/status.h"
@@ -24,9 +24,9 @@
 static pthread_mutex_t guard = PTHREAD_MUTEX_INITIALIZER; /* all below */
 static bool initialised, unreachable; /* a server was announced, and does not answer */
 static int users;
-static atomic_bool silent;          /* it does not answer any more */
-static struct gsi_errand *starting; /* PMIx_Init, until a create has taken note of its end */
-static pmix_proc_t started;         /* what it tells */
+static atomic_bool silent;              /* it does not answer any more */
+static struct gsi_timed_call *starting; /* PMIx_Init, until a create has taken note of its end */
+static pmix_proc_t started;             /* what it tells */
 
 static void finalize_at_exit (void)
 {
@@ -70,7 +70,7 @@ static gs_status_t start_pmix (int64_t deadline_ns, pmix_proc_t *me, pmix_status
         *rc = init_pmix (me);
         return GS_OK;
     }
-    st = gsi_errand_run (&starting, "PMIx_Init", init_pmix, &started, deadline_ns, rc);
+    st = gsi_timed_call_run (&starting, "PMIx_Init", init_pmix, &started, deadline_ns, rc);
     if (st == GS_ERR_TIMEOUT)
         return gsi_fail (
             st,
@@ -129,16 +129,16 @@ static int commit (void *unused)
 
 gs_status_t gsi_pmix_commit (int64_t deadline_ns)
 {
-    struct gsi_errand *errand = NULL;
+    struct gsi_timed_call *timed_call = NULL;
     pmix_status_t rc = PMIX_SUCCESS;
     gs_status_t st = GS_ERR_TIMEOUT;
 
     if (!atomic_load (&silent))
-        st = gsi_errand_run (&errand, "PMIx_Commit", commit, NULL, deadline_ns, &rc);
+        st = gsi_timed_call_run (&timed_call, "PMIx_Commit", commit, NULL, deadline_ns, &rc);
     if (st == GS_ERR_TIMEOUT) {
         atomic_store (&silent, true);
-        if (errand)
-            gsi_errand_leave (errand);
+        if (timed_call)
+            gsi_timed_call_leave (timed_call);
         return gsi_fail (st,
                          "bootstrap: the deadline passed (GS_BOOT_TIMEOUT_MS) in PMIx_Commit: "
                          "the PMIx server, a part of the launcher, does not answer any more");

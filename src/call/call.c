@@ -105,7 +105,7 @@ static gs_status_t compare_calls (gs_comm_t *comm, const struct gsi_told *mine,
     st = gsi_staging_control (comm, mine, comm->scratch, sizeof (*mine), &alike);
 
     *differ = false;
-    for (int r = 1; r < comm->team.size && !st; r++) {
+    for (int r = 1; r < comm->topo.size && !st; r++) {
         if (!gsi_told_differs (&all[0], &all[r]))
             continue;
         *differ = true;

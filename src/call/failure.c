@@ -36,7 +36,7 @@ static const char *failure_host (void *context, int rank)
 /* Completes the text of a timeout with who did not come, as far as that can be found out. */
 static void name_missing_ranks (gs_comm_t *comm, const struct gsi_call *call)
 {
-    unsigned char *marks = calloc ((size_t) comm->team.size, 1);
+    unsigned char *marks = calloc ((size_t) comm->topo.size, 1);
     char deadline[256], names[GSI_TEXT_MAX / 2] = "who did not come is not known";
     char elsewhere[GSI_TEXT_MAX / 4] = "";
     int unknown, missing = 0;
@@ -44,13 +44,13 @@ static void name_missing_ranks (gs_comm_t *comm, const struct gsi_call *call)
     snprintf (deadline, sizeof (deadline), "%.255s", gsi_last_text ());
     if (marks) {
         unknown = gsi_peers_mark_missing (comm, call, marks);
-        marks[comm->team.rank] = 0;
-        for (int r = 0; r < comm->team.size; r++)
+        marks[comm->topo.rank] = 0;
+        for (int r = 0; r < comm->topo.size; r++)
             missing += marks[r];
         if (missing)
             gsi_peers_name_elsewhere (comm, marks, elsewhere, sizeof (elsewhere));
         if (missing)
-            gsi_boot_name_missing (marks, comm->team.size, failure_host, comm, names,
+            gsi_boot_name_missing (marks, comm->topo.size, failure_host, comm, names,
                                    sizeof (names));
         else if (unknown)
             snprintf (names, sizeof (names),
@@ -102,7 +102,7 @@ static gs_status_t name_other_call (gs_comm_t *comm, const struct gsi_call *call
 /* The same for messages, whose ends are two ranks. */
 static void name_ends (gs_comm_t *comm, const struct gsi_call *call)
 {
-    unsigned char *came = calloc ((size_t) comm->team.size, 1);
+    unsigned char *came = calloc ((size_t) comm->topo.size, 1);
     char deadline[256], ends[GSI_TEXT_MAX / 2] = "its ends are not known";
 
     snprintf (deadline, sizeof (deadline), "%.255s", gsi_last_text ());
@@ -131,13 +131,13 @@ gs_status_t gsi_failure_blame (gs_comm_t *comm, gs_status_t st)
 static bool is_told (const gs_comm_t *comm, gs_status_t st)
 {
     static const struct timespec slice = {.tv_nsec = 5 * GSI_NS_PER_MS};
-    bool told = st != GS_ERR_STATE && comm->culprit != comm->team.rank, heard = false;
-    int slices = told ? TOLD_SLICES : comm->team.local_rank * TELL_SLICES;
+    bool told = st != GS_ERR_STATE && comm->culprit != comm->topo.rank, heard = false;
+    int slices = told ? TOLD_SLICES : comm->topo.local_rank * TELL_SLICES;
 
     slices = slices < TELL_MOST ? slices : TELL_MOST;
 
     while (slices-- && !heard) {
-        for (int r = 0; r < comm->team.rank && !heard && !told; r++)
+        for (int r = 0; r < comm->topo.rank && !heard && !told; r++)
             heard = gsi_peers_says_so (comm, r, st);
         if (!heard)
             nanosleep (&slice, NULL);
@@ -175,7 +175,7 @@ gs_status_t gsi_failure_report (gs_comm_t *comm, const struct gsi_call *call, gs
     if (call->op != GSI_OP_NONE)
         gsi_describe_call (comm, call, where, sizeof (where));
     snprintf (reason, sizeof (reason), "%scommunicator '%s' on rank %d (host %s): %s", where,
-              comm->name, comm->team.rank, comm->hosts[comm->team.rank], gsi_last_text ());
+              comm->name, comm->topo.rank, comm->hosts[comm->topo.rank], gsi_last_text ());
     path = gsi_record_dump (&comm->record, reason);
     if (*path) {
         size_t used = strlen (reason);

@@ -44,7 +44,7 @@ int gsi_peers_mark_missing (gs_comm_t *comm, const struct gsi_call *call, unsign
 {
     const struct silent silent = {comm, call};
     struct gsi_record_state other;
-    int unknown = 0, size = comm->team.size;
+    int unknown = 0, size = comm->topo.size;
 
     if (gsi_peers_call_roll (comm, call, missing)) {
         for (int r = 0; r < size; r++)
@@ -55,7 +55,7 @@ int gsi_peers_mark_missing (gs_comm_t *comm, const struct gsi_call *call, unsign
     for (int r = 0; r < size; r++) {
         bool known = gsi_record_peek (&comm->record, r, &other);
         missing[r] = known && other.seq < call->seq;
-        unknown += !known && r != comm->team.rank;
+        unknown += !known && r != comm->topo.rank;
     }
     return unknown;
 }
@@ -68,7 +68,7 @@ void gsi_peers_name_elsewhere (const gs_comm_t *comm, const unsigned char *missi
     int named = 0;
 
     *text = 0;
-    for (int r = 0; r < comm->team.size && named < ELSEWHERE_NAMED && used < room; r++)
+    for (int r = 0; r < comm->topo.size && named < ELSEWHERE_NAMED && used < room; r++)
         if (missing[r] && gsi_record_elsewhere (&comm->record, r, &call) && ++named)
             used += (size_t) snprintf (text + used, room - used,
                                        "; rank %d %s in %s #%llu of communicator '%s'", r,
@@ -108,8 +108,8 @@ static bool find_told (const gs_comm_t *comm, int rank, struct gsi_told *told)
 int gsi_peers_find_other_call (const gs_comm_t *comm, const struct gsi_told *own, bool same,
                                struct gsi_told *told)
 {
-    for (int r = 0; r < comm->team.size; r++)
-        if (r != comm->team.rank && find_told (comm, r, told) && gsi_told_differs (own, told) &&
+    for (int r = 0; r < comm->topo.size; r++)
+        if (r != comm->topo.rank && find_told (comm, r, told) && gsi_told_differs (own, told) &&
             (!same || told->seq == own->seq))
             return r;
     return -1;
@@ -134,12 +134,12 @@ gs_status_t gsi_peers_gave_up (gs_comm_t *comm, uint64_t seq)
 {
     struct gsi_record_state other;
 
-    for (int r = 0; r < comm->team.size; r++) {
-        if (r == comm->team.rank || !gsi_record_peek (&comm->record, r, &other) ||
-            !other.verdict || other.missed > seq || other.culprit == comm->team.rank)
+    for (int r = 0; r < comm->topo.size; r++) {
+        if (r == comm->topo.rank || !gsi_record_peek (&comm->record, r, &other) ||
+            !other.verdict || other.missed > seq || other.culprit == comm->topo.rank)
             continue;      /* also who gave up because of this rank, which knows more */
         comm->culprit = r; /* or a rank because of which it gave up itself */
-        if (other.culprit >= 0 && other.culprit < comm->team.size)
+        if (other.culprit >= 0 && other.culprit < comm->topo.size)
             comm->culprit = other.culprit;
         return name_culprit (comm, other.verdict);
     }
@@ -150,8 +150,8 @@ gs_status_t gsi_peers_vanished (gs_comm_t *comm)
 {
     struct gsi_record_state other;
 
-    for (int r = 0; r < comm->team.size; r++) {
-        if (r == comm->team.rank || comm->team.node_of[r] != comm->team.node ||
+    for (int r = 0; r < comm->topo.size; r++) {
+        if (r == comm->topo.rank || comm->topo.node_of[r] != comm->topo.node ||
             !gsi_record_peek (&comm->record, r, &other) || !gsi_record_ended (&other) ||
             !gsi_record_peek (&comm->record, r, &other)) /* again: it may just have ended well */
             continue;
@@ -167,8 +167,8 @@ gs_status_t gsi_peers_crossed (gs_comm_t *comm, uint64_t seq)
     struct gsi_record_state other;
     struct gsi_record_call call;
 
-    for (int r = 0; r < comm->team.size && comm->check == GSI_CHECK_COLLECTIVE; r++) {
-        if (r == comm->team.rank || !gsi_record_peek (&comm->record, r, &other) ||
+    for (int r = 0; r < comm->topo.size && comm->check == GSI_CHECK_COLLECTIVE; r++) {
+        if (r == comm->topo.rank || !gsi_record_peek (&comm->record, r, &other) ||
             other.seq >= seq || !gsi_record_elsewhere (&comm->record, r, &call) ||
             !call.awaits_us)
             continue;

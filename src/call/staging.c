@@ -57,7 +57,7 @@ static const struct gsi_stream_ops *ops_of (const gs_comm_t *comm)
 /* Room for a word of every rank, however many there are. */
 static size_t lane_bytes (const gs_comm_t *comm)
 {
-    size_t least = (size_t) comm->team.size * GSI_SCRATCH_BYTES;
+    size_t least = (size_t) comm->topo.size * GSI_SCRATCH_BYTES;
 
     return least > LANE_BYTES ? least : LANE_BYTES;
 }
@@ -286,7 +286,7 @@ static gs_status_t run_broadcast (const struct transfer *t, char *device, size_t
 gs_status_t gsi_staging_broadcast (gs_comm_t *comm, void *buf, size_t bytes, int root,
                                    const struct gsi_call *call)
 {
-    bool is_root = comm->team.rank == root;
+    bool is_root = comm->topo.rank == root;
     struct transfer t = {.comm = comm,
                          .call = call,
                          .in = is_root ? buf : NULL,
@@ -321,8 +321,8 @@ static gs_status_t stage_allgather (gs_comm_t *comm, const void *send, void *rec
                          .bytes = bytes,
                          .unit = 1,
                          .ins = 1,
-                         .outs = comm->team.size,
-                         .place = comm->team.rank,
+                         .outs = comm->topo.size,
+                         .place = comm->topo.rank,
                          .run = run_allgather};
 
     return stage (&t);
@@ -356,9 +356,9 @@ gs_status_t gsi_staging_reduce_scatter (gs_comm_t *comm, const void *send, void 
                          .out = recv,
                          .bytes = count * width,
                          .unit = width,
-                         .ins = comm->team.size,
+                         .ins = comm->topo.size,
                          .outs = 1,
-                         .place = comm->team.rank,
+                         .place = comm->topo.rank,
                          .run = run_reduce_scatter,
                          .how = how};
 
@@ -384,7 +384,7 @@ gs_status_t gsi_staging_reduce (gs_comm_t *comm, const void *send, void *recv, s
     struct transfer t = {.comm = comm,
                          .call = call,
                          .in = send,
-                         .out = comm->team.rank == root ? recv : NULL,
+                         .out = comm->topo.rank == root ? recv : NULL,
                          .bytes = count * width,
                          .unit = width,
                          .ins = 1,
@@ -408,11 +408,11 @@ gs_status_t gsi_staging_reduce_scatterv (gs_comm_t *comm, const void *send, cons
     gs_status_t st = GS_OK;
 
     if (!call->staged) {
-        for (int r = 0; r < comm->team.size; r++)
+        for (int r = 0; r < comm->topo.size; r++)
             gsi_traffic_hand (comm, count[r] * gs_dtype_size (how->dtype));
         return comm->coll->ops->reduce_scatterv (comm->coll, send, at, count, recv, how, call);
     }
-    for (int r = 0; r < comm->team.size && !st; r++)
+    for (int r = 0; r < comm->topo.size && !st; r++)
         if (count[r])
             st = gsi_staging_reduce (comm, (const char *) send + at[r], recv, count[r], how, r,
                                      call);
@@ -424,7 +424,7 @@ gs_status_t gsi_staging_reduce_scatterv (gs_comm_t *comm, const void *send, cons
 /* Bytes of a piece of each rank that is staged at once, in each direction. */
 static size_t share_bytes (const gs_comm_t *comm)
 {
-    return lane_bytes (comm) / (size_t) comm->team.size;
+    return lane_bytes (comm) / (size_t) comm->topo.size;
 }
 
 /* Lays the parts of pieces from [at] on one behind the other; returns their bytes in all. */
@@ -433,7 +433,7 @@ static size_t pack_parts (const gs_comm_t *comm, const size_t *pieces, size_t at
 {
     size_t total = 0, share = share_bytes (comm);
 
-    for (int r = 0; r < comm->team.size; r++) {
+    for (int r = 0; r < comm->topo.size; r++) {
         places[r] = total;
         bytes[r] = gsi_step_of (pieces[r], at, share);
         total += bytes[r];
@@ -450,7 +450,7 @@ static gs_status_t stage_part (gs_comm_t *comm, const struct gsi_exchange *x, si
 {
     struct lane *out = &comm->staging->lane[0], *in = &comm->staging->lane[1];
     const struct gsi_stream_ops *ops = ops_of (comm);
-    size_t size = (size_t) comm->team.size, *words = comm->lengths + GSI_LENGTHS_STAGED * size;
+    size_t size = (size_t) comm->topo.size, *words = comm->lengths + GSI_LENGTHS_STAGED * size;
     size_t *send_at = words, *send_bytes = words + size;
     size_t *recv_at = words + 2 * size, *recv_bytes = words + 3 * size;
     size_t sends = pack_parts (comm, x->send_bytes, at, send_at, send_bytes);
@@ -491,7 +491,7 @@ gs_status_t gsi_staging_exchange (gs_comm_t *comm, const struct gsi_exchange *x,
     gsi_traffic_hand_pieces (comm, x);
     if (!call->staged)
         return comm->coll->ops->exchange (comm->coll, x, call);
-    for (int r = 0; r < comm->team.size; r++) {
+    for (int r = 0; r < comm->topo.size; r++) {
         longest = x->send_bytes[r] > longest ? x->send_bytes[r] : longest;
         longest = x->recv_bytes[r] > longest ? x->recv_bytes[r] : longest;
     }

@@ -54,7 +54,7 @@ void gsi_traffic_hand_pieces (gs_comm_t *comm, const struct gsi_exchange *x)
 {
     size_t last = SIZE_MAX;
 
-    for (int r = 0; r < comm->team.size; r++) {
+    for (int r = 0; r < comm->topo.size; r++) {
         if (!x->send_bytes[r] || x->send_at[r] == last)
             continue;
         last = x->send_at[r];
@@ -121,7 +121,7 @@ gs_status_t gs_comm_reset_traffic (gs_comm_t *comm)
 
 void gsi_traffic_report (const gs_comm_t *comm)
 {
-    if (comm->team.rank || !gsi_log_on (GS_LOG_INFO))
+    if (comm->topo.rank || !gsi_log_on (GS_LOG_INFO))
         return;
     for (int op = GSI_OP_NONE + 1; op < GSI_OP_COUNT; op++) {
         gs_traffic_t t = {.within_known = 1, .between_known = 1};

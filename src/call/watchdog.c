@@ -35,22 +35,22 @@ static const char *watchdog_host (void *context, int rank)
 /* The same where the records of this node are all there is to go by. */
 static gs_status_t blame_by_records (gs_comm_t *comm, gs_status_t st)
 {
-    unsigned char *missing = calloc ((size_t) comm->team.size, 1);
+    unsigned char *missing = calloc ((size_t) comm->topo.size, 1);
     char what[GSI_TEXT_MAX / 2], names[GSI_TEXT_MAX / 4] = "";
     struct gsi_record_state other;
     int unknown = 0, number = 0;
 
     snprintf (what, sizeof (what), "%s", gsi_last_text ());
-    for (int r = 0; r < comm->team.size && missing; r++) {
-        bool known = r == comm->team.rank || gsi_record_peek (&comm->record, r, &other);
+    for (int r = 0; r < comm->topo.size && missing; r++) {
+        bool known = r == comm->topo.rank || gsi_record_peek (&comm->record, r, &other);
         unknown += !known;
-        if (!known || r == comm->team.rank)
+        if (!known || r == comm->topo.rank)
             continue;
         missing[r] = other.seq < comm->record.seq || (kill (other.pid, 0) && errno == ESRCH);
         number += missing[r];
     }
     if (number)
-        gsi_boot_name_missing (missing, comm->team.size, watchdog_host, comm, names,
+        gsi_boot_name_missing (missing, comm->topo.size, watchdog_host, comm, names,
                                sizeof (names));
     free (missing);
     return gsi_fail (st, "%s%s%s; of %d ranks it is not known here", what, number ? "; " : "",
@@ -80,7 +80,7 @@ static void end_process (gs_comm_t *comm)
               "%s #%llu of communicator '%s' on rank %d (host %s): the deadline passed, and the "
               "call is still inside MPI or another library, which does not return",
               open ? gsi_record_op_name (e.op) : "the create", (unsigned long long) e.seq,
-              comm->name, comm->team.rank, comm->hosts[comm->team.rank]);
+              comm->name, comm->topo.rank, comm->hosts[comm->topo.rank]);
     blame_peer (comm, GS_ERR_TIMEOUT);
     if (atomic_load (&comm->watchdog.until_ns) != comm->watchdog.seen_ns)
         return;

@@ -18,7 +18,7 @@
 #include <stdint.h>
 
 #include "boot/boot.h"
-#include "boot/team.h"
+#include "boot/topo.h"
 #include "device/device.h"
 #include "gradsync.h"
 
@@ -50,7 +50,7 @@ struct gsi_told {
 /* What open gets. Everything outlives the transport but [cards] and [origin]. */
 struct gsi_coll_setup {
     struct gsi_boot *boot;
-    const struct gsi_team *team;
+    const struct gsi_topo *topo;
     const struct gsi_device *device;
     const void *cards;      /* [size] of GSI_COLL_CARD_BYTES each, from prepare */
     const atomic_int *life; /* enum gsi_life */
@@ -72,7 +72,7 @@ struct gsi_sent {
 struct gsi_coll {
     const struct gsi_coll_ops *ops;
     struct gsi_sent sent; /* cleared before each call, by its caller */
-    const struct gsi_team *team;
+    const struct gsi_topo *topo;
     const atomic_int *life;
     bool any_thread; /* (not queued) the calling threads need not be the application's */
     int told_by;     /* 1 + the rank whose deadline was the failure of the last call, or 0 */
@@ -132,7 +132,7 @@ static inline size_t gsi_step_of (size_t all, size_t done, size_t step)
 /* Counts [bytes] sent to rank [peer]. */
 static inline void gsi_coll_sent (struct gsi_coll *coll, int peer, size_t bytes)
 {
-    if (coll->team->node_of[peer] == coll->team->node)
+    if (coll->topo->node_of[peer] == coll->topo->node)
         coll->sent.within += bytes;
     else
         coll->sent.between += bytes;
@@ -141,14 +141,14 @@ static inline void gsi_coll_sent (struct gsi_coll *coll, int peer, size_t bytes)
 /* Bytes went through memory that ranks of the node share: nobody counts who reads how many. */
 static inline void gsi_coll_shared (struct gsi_coll *coll)
 {
-    coll->sent.unknown_within |= coll->team->local_size > 1;
+    coll->sent.unknown_within |= coll->topo->local_size > 1;
 }
 
 /* A library decided which bytes go where. */
 static inline void gsi_coll_hidden (struct gsi_coll *coll)
 {
     gsi_coll_shared (coll);
-    coll->sent.unknown_between |= coll->team->nodes > 1;
+    coll->sent.unknown_between |= coll->topo->nodes > 1;
 }
 
 /* Something that goes to or comes from another rank. */
@@ -184,10 +184,10 @@ struct gsi_coll_ops {
     bool queued;
 
     /*
-     * (optional) Writes line [line], from 0, of how operations would go among the ranks of [team]
+     * (optional) Writes line [line], from 0, of how operations would go among the ranks of [topo]
      * into [text]; false behind the last. Local, without a transport.
      */
-    bool (*describe) (const struct gsi_team *team, int line, char *text, size_t room);
+    bool (*describe) (const struct gsi_topo *topo, int line, char *text, size_t room);
 
     /*
      * (optional) Fills [card] of GSI_COLL_CARD_BYTES, without communication. [room]: what open

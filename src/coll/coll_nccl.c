@@ -70,7 +70,7 @@ static gs_status_t compare_cards (const struct gsi_coll_setup *setup)
 {
     struct card zero = card_of (setup, 0);
 
-    for (int r = 1; r < setup->team->size; r++) {
+    for (int r = 1; r < setup->topo->size; r++) {
         struct card card = card_of (setup, r);
         if (card.version != zero.version)
             return gsi_fail (GS_ERR_MISMATCH,
@@ -178,14 +178,14 @@ static gs_status_t open_nccl (const struct gsi_coll_setup *setup, struct gsi_col
     if (!c)
         return gsi_fail (GS_ERR_NOMEM, "transport nccl: out of memory");
     c->base.ops = &gsi_coll_nccl;
-    c->base.team = setup->team;
+    c->base.topo = setup->topo;
     c->base.life = setup->life;
     c->base.others = setup->others;
     c->base.context = setup->context;
     c->device = setup->device;
     c->queue = setup->device->ops->streams;
-    c->rank = setup->team->rank;
-    c->size = setup->team->size;
+    c->rank = setup->topo->rank;
+    c->size = setup->topo->size;
     c->ordered = gsi_env_int (GSI_ENV_DETERMINISTIC);
     c->exact = c->ordered || gsi_env_choice (GSI_ENV_AVG) == GSI_AVG_EXACT ||
                (gsi_env_choice (GSI_ENV_AVG) == GSI_AVG_AUTO && c->size > EXACT_ABOVE);

@@ -7,7 +7,7 @@
 #include <time.h>
 
 #include "base/clock.h"
-#include "base/errand.h"
+#include "base/timed_call.h"
 #include "base/log.h"
 #include "base/status.h"
 #include "base/thread.h"
@@ -148,7 +148,7 @@ gs_status_t gsi_nccl_run (const struct gsi_nccl_job *how, void *job, ncclResult_
 {
     struct run *run = calloc (1, sizeof (*run));
     int64_t begin_ns = gsi_now_ns ();
-    struct gsi_errand *errand = NULL;
+    struct gsi_timed_call *timed_call = NULL;
     int result = 0;
     bool done;
     gs_status_t st;
@@ -161,18 +161,19 @@ gs_status_t gsi_nccl_run (const struct gsi_nccl_job *how, void *job, ncclResult_
     atomic_fetch_add (&run->handle->holders, 1);
     atomic_fetch_add (&run->handle->inside, 1);
     for (;;) {
-        st = gsi_errand_run (&errand, how->what, run_job, run, gsi_now_ns () + SLICE_NS, &result);
-        if (!errand || (st != GS_ERR_TIMEOUT))
+        st = gsi_timed_call_run (&timed_call, how->what, run_job, run, gsi_now_ns () + SLICE_NS,
+                                 &result);
+        if (!timed_call || (st != GS_ERR_TIMEOUT))
             break;
         if ((st = gsi_nccl_wait_on (how->c, how->what, begin_ns, how->deadline_ns)))
             break;
     }
     *rc = (ncclResult_t) result;
-    if (st && !errand) /* no thread could be started */
+    if (st && !timed_call) /* no thread could be started */
         atomic_fetch_sub (&run->handle->inside, 1);
-    if (st && errand) {
+    if (st && timed_call) {
         done = atomic_exchange (&run->state, LEFT) == DONE; /* it came while we gave up */
-        gsi_errand_leave (errand);
+        gsi_timed_call_leave (timed_call);
         if (!done)
             return st;
         if (how->late)

@@ -74,8 +74,8 @@ static double excess (const struct slot *s, const double *own, const double *sum
     double most = 0, norm = 0, limit = sqrt (precision (s->dtype)), end = largest (s->dtype);
 
     for (size_t i = 0; i < count; i++) {
-        double average = sum[i] / s->comm->team.size, off = own[i] - average;
-        if (!isfinite (sum[i]) && !(fabs (own[i]) * s->comm->team.size <= end))
+        double average = sum[i] / s->comm->topo.size, off = own[i] - average;
+        if (!isfinite (sum[i]) && !(fabs (own[i]) * s->comm->topo.size <= end))
             continue;
         most += off * off;
         norm += average * average > own[i] * own[i] ? average * average : own[i] * own[i];
@@ -127,7 +127,7 @@ static gs_status_t tell_excess (struct slot *s, double excess, gs_status_t own, 
         gsi_staging_control (s->comm, &mine, s->comm->scratch, sizeof (mine), &s->call);
 
     *bad = -1;
-    for (int r = 0; r < s->comm->team.size && !st && *bad < 0; r++)
+    for (int r = 0; r < s->comm->topo.size && !st && *bad < 0; r++)
         if (all[r].status || !(all[r].excess <= 1))
             *bad = r;
     return st;
@@ -200,7 +200,7 @@ static void free_sum (struct slot *s)
 /* This rank's part, times the number of ranks. */
 static gs_status_t scale (struct slot *s)
 {
-    struct gsi_conversion how = {s->dtype, s->dtype, s->comm->team.size};
+    struct gsi_conversion how = {s->dtype, s->dtype, s->comm->topo.size};
     struct gsi_run run = {s->own, s->to, s->count};
     gs_status_t st;
 
@@ -263,7 +263,7 @@ gs_status_t gs_allgather_backward (gs_comm_t *comm, const void *grad_y, void *gr
     if (contract == GS_GRAD_ADJOINT)
         return gsi_result (
             gsi_reduce_scatter (comm, &s.as, grad_y, grad_x, count, dtype, GS_SUM, stream));
-    s.own = (const char *) grad_y + (size_t) comm->team.rank * count * gs_dtype_size (dtype);
+    s.own = (const char *) grad_y + (size_t) comm->topo.rank * count * gs_dtype_size (dtype);
     return gsi_result (own_slot (&s, stream));
 }
 

@@ -13,9 +13,9 @@ gs_status_t gs_broadcast (gs_comm_t *comm, void *buf, size_t count, gs_dtype_t d
 
     if (st)
         return gsi_result (st);
-    if (root < 0 || root >= comm->team.size)
+    if (root < 0 || root >= comm->topo.size)
         return gsi_fail (GS_ERR_ARG, "gs_broadcast: root %d is not a rank of '%s' (0 to %d)",
-                         root, comm->name, comm->team.size - 1);
+                         root, comm->name, comm->topo.size - 1);
     call.staged = extent.staged;
     if ((st = gsi_call_begin (comm, GSI_OP_BROADCAST, count, dtype, root, stream, &call)))
         return gsi_result (st);
@@ -27,9 +27,9 @@ gs_status_t gs_broadcast (gs_comm_t *comm, void *buf, size_t count, gs_dtype_t d
 /* Whether [bytes] at [send] touch the [size] places at [recv] other than as this rank's own. */
 static bool overlaps (const gs_comm_t *comm, const char *send, const char *recv, size_t bytes)
 {
-    if (send == recv + (size_t) comm->team.rank * bytes)
+    if (send == recv + (size_t) comm->topo.rank * bytes)
         return false;
-    return send < recv + (size_t) comm->team.size * bytes && recv < send + bytes;
+    return send < recv + (size_t) comm->topo.size * bytes && recv < send + bytes;
 }
 
 gs_status_t gs_allgather (gs_comm_t *comm, const void *send, void *recv, size_t count,
@@ -41,12 +41,12 @@ gs_status_t gs_allgather (gs_comm_t *comm, const void *send, void *recv, size_t 
 
     if (st)
         return gsi_result (st);
-    if (count > (size_t) PTRDIFF_MAX / (size_t) comm->team.size)
+    if (count > (size_t) PTRDIFF_MAX / (size_t) comm->topo.size)
         return gsi_fail (GS_ERR_ARG,
                          "gs_allgather: count %zu of %d ranks is more than memory can "
                          "hold",
-                         count, comm->team.size);
-    if ((st = gsi_call_check (comm, "gs_allgather", recv, count * (size_t) comm->team.size, dtype,
+                         count, comm->topo.size);
+    if ((st = gsi_call_check (comm, "gs_allgather", recv, count * (size_t) comm->topo.size, dtype,
                               &out)))
         return gsi_result (st);
     if (in.staged != out.staged)

@@ -30,7 +30,7 @@ gs_status_t gs_allreduce_avg (gs_comm_t *comm, void *buf, size_t count, gs_dtype
     call.staged = extent.staged;
     if ((st = gsi_call_begin (comm, GSI_OP_ALLREDUCE_AVG, count, dtype, 0, stream, &call)))
         return gsi_result (st);
-    how.divisor = comm->team.size;
+    how.divisor = comm->topo.size;
     if (count)
         st = gsi_staging_allreduce (comm, buf, count, &how, &call);
     return gsi_result (gsi_call_end (comm, &call, st));
@@ -96,7 +96,7 @@ gs_status_t gs_allreduce (gs_comm_t *comm, void *buf, size_t count, gs_dtype_t d
     struct gsi_extent extent;
     gs_status_t st = gsi_call_check (comm, "gs_allreduce", buf, count, dtype, &extent);
 
-    if (st || (st = gsi_reduction_of ("gs_allreduce", op, dtype, comm->team.size, &how)))
+    if (st || (st = gsi_reduction_of ("gs_allreduce", op, dtype, comm->topo.size, &how)))
         return gsi_result (st);
     call.staged = extent.staged;
     if ((st = gsi_call_begin (comm, GSI_OP_ALLREDUCE, count, dtype, (int) op, stream, &call)))

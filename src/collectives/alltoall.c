@@ -16,7 +16,7 @@ gs_status_t gs_gather (gs_comm_t *comm, const void *send, void *recv, size_t cou
 
     if (st || (st = gsi_call_check (comm, "gs_gather", send, count, dtype, &in)))
         return gsi_result (st);
-    is_root = comm->team.rank == root;
+    is_root = comm->topo.rank == root;
     if (is_root && ((st = gsi_pieces_check (comm, "gs_gather", &all, dtype, true, &out)) ||
                     (st = gsi_pieces_pair (comm, "gs_gather", send, &in, recv, &out,
                                            send == (char *) recv + (size_t) root * in.bytes))))
@@ -46,7 +46,7 @@ gs_status_t gs_scatter (gs_comm_t *comm, const void *send, void *recv, size_t co
 
     if (st || (st = gsi_call_check (comm, "gs_scatter", recv, count, dtype, &out)))
         return gsi_result (st);
-    is_root = comm->team.rank == root;
+    is_root = comm->topo.rank == root;
     if (is_root &&
         ((st = gsi_pieces_check (comm, "gs_scatter", &all, dtype, false, &in)) ||
          (st = gsi_pieces_pair (comm, "gs_scatter", send, &in, recv, &out,
@@ -56,8 +56,8 @@ gs_status_t gs_scatter (gs_comm_t *comm, const void *send, void *recv, size_t co
     if ((st = gsi_call_begin (comm, GSI_OP_SCATTER, count, dtype, root, stream, &call)))
         return gsi_result (st);
     x = gsi_pieces_exchange (comm, send, recv);
-    x.block = out.bytes * (size_t) comm->team.size;
-    x.pick = out.bytes * (size_t) comm->team.rank;
+    x.block = out.bytes * (size_t) comm->topo.size;
+    x.pick = out.bytes * (size_t) comm->topo.rank;
     gsi_pieces_send (comm, &all, gs_dtype_size (dtype),
                      is_root ? GSI_PIECES_ALL : GSI_PIECES_NONE);
     gsi_pieces_recv_same (comm, out.bytes, root);
@@ -85,7 +85,7 @@ gs_status_t gs_alltoall (gs_comm_t *comm, const void *send, void *recv, size_t c
         return gsi_result (st);
     x = gsi_pieces_exchange (comm, send, recv);
     x.block = in.bytes;
-    x.pick = count * width * (size_t) comm->team.rank;
+    x.pick = count * width * (size_t) comm->topo.rank;
     gsi_pieces_send (comm, &from, width, GSI_PIECES_ALL);
     gsi_pieces_recv (comm, &to, width, GSI_PIECES_ALL);
     if (count)

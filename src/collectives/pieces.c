@@ -17,10 +17,10 @@ gs_status_t gsi_pieces_root (const gs_comm_t *comm, const char *caller, int root
 {
     gs_status_t st = gsi_comm_valid (comm, caller);
 
-    if (st || (root >= 0 && root < comm->team.size))
+    if (st || (root >= 0 && root < comm->topo.size))
         return st;
     return gsi_fail (GS_ERR_ARG, "%s: root %d is not a rank of '%s' (0 to %d)", caller, root,
-                     comm->name, comm->team.size - 1);
+                     comm->name, comm->topo.size - 1);
 }
 
 gs_status_t gsi_pieces_extent (const gs_comm_t *comm, const char *caller,
@@ -29,7 +29,7 @@ gs_status_t gsi_pieces_extent (const gs_comm_t *comm, const char *caller,
     size_t next = 0;
 
     *extent = 0;
-    for (int r = 0; r < comm->team.size; r++) {
+    for (int r = 0; r < comm->topo.size; r++) {
         size_t at = p->displs ? p->displs[r] : next, count = count_of (p, r), end;
         if (__builtin_add_overflow (at, count, &end) || end > PTRDIFF_MAX)
             return gsi_fail (GS_ERR_ARG,
@@ -65,9 +65,9 @@ static gs_status_t check_apart (const gs_comm_t *comm, const char *caller,
     int n = 0;
 
     if (!p->displs || comm->check == GSI_CHECK_OFF ||
-        !(places = calloc ((size_t) comm->team.size, sizeof (*places))))
+        !(places = calloc ((size_t) comm->topo.size, sizeof (*places))))
         return GS_OK;
-    for (int r = 0; r < comm->team.size; r++)
+    for (int r = 0; r < comm->topo.size; r++)
         if (count_of (p, r))
             places[n++] = (struct place){p->displs[r], p->displs[r] + count_of (p, r), r};
     qsort (places, (size_t) n, sizeof (*places), by_place);
@@ -105,10 +105,10 @@ gs_status_t gsi_pieces_part (const gs_comm_t *comm, const char *caller, const si
                          "%s: counts is NULL: give the lengths of the pieces of all ranks, which "
                          "gs_allgather of each rank's makes",
                          caller);
-    if (counts[comm->team.rank] != count)
+    if (counts[comm->topo.rank] != count)
         return gsi_fail (GS_ERR_ARG, "%s: rank %d gives %zu elements, but counts%s is %zu",
-                         caller, comm->team.rank, count,
-                         gsi_dims_subscript (comm->team.rank, mine), counts[comm->team.rank]);
+                         caller, comm->topo.rank, count,
+                         gsi_dims_subscript (comm->topo.rank, mine), counts[comm->topo.rank]);
     return GS_OK;
 }
 
@@ -118,9 +118,9 @@ const char *gsi_pieces_place (const gs_comm_t *comm, const struct gsi_pieces *p,
 
     if (!p->counts)
         return NULL; /* not known yet */
-    for (int r = 0; r < comm->team.rank; r++)
+    for (int r = 0; r < comm->topo.rank; r++)
         at += p->counts[r];
-    return (const char *) p->buf + (p->displs ? p->displs[comm->team.rank] : at) * width;
+    return (const char *) p->buf + (p->displs ? p->displs[comm->topo.rank] : at) * width;
 }
 
 gs_status_t gsi_pieces_pair (const gs_comm_t *comm, const char *caller, const void *send,
@@ -150,7 +150,7 @@ enum { SEND_AT, SEND_BYTES, RECV_AT, RECV_BYTES };
 
 static size_t *words (const gs_comm_t *comm, int which)
 {
-    return comm->lengths + (size_t) which * (size_t) comm->team.size;
+    return comm->lengths + (size_t) which * (size_t) comm->topo.size;
 }
 
 struct gsi_exchange gsi_pieces_exchange (const gs_comm_t *comm, const void *send, void *recv)
@@ -168,7 +168,7 @@ static void lay_out_pieces (const gs_comm_t *comm, const struct gsi_pieces *p, s
 {
     size_t *at = words (comm, which), *bytes = words (comm, which + 1), next = 0;
 
-    for (int r = 0; r < comm->team.size; r++) {
+    for (int r = 0; r < comm->topo.size; r++) {
         bool wanted = only == GSI_PIECES_ALL || only == r;
         size_t count = wanted || !p->displs ? count_of (p, r) : 0;
         at[r] = wanted ? (p->displs ? p->displs[r] : next) * width : 0;
@@ -179,7 +179,7 @@ static void lay_out_pieces (const gs_comm_t *comm, const struct gsi_pieces *p, s
 
 static void lay_same (const gs_comm_t *comm, size_t size, int only, int which)
 {
-    for (int r = 0; r < comm->team.size; r++) {
+    for (int r = 0; r < comm->topo.size; r++) {
         words (comm, which)[r] = 0;
         words (comm, which + 1)[r] = only == GSI_PIECES_ALL || only == r ? size : 0;
     }

@@ -15,9 +15,9 @@ gs_status_t gs_reduce (gs_comm_t *comm, const void *send, void *recv, size_t cou
     gs_status_t st = gsi_pieces_root (comm, caller, root);
 
     if (st || (st = gsi_call_check (comm, caller, send, count, dtype, &in)) ||
-        (st = gsi_reduction_of (caller, op, dtype, comm->team.size, &how)))
+        (st = gsi_reduction_of (caller, op, dtype, comm->topo.size, &how)))
         return gsi_result (st);
-    if (comm->team.rank == root &&
+    if (comm->topo.rank == root &&
         ((st = gsi_call_check (comm, caller, recv, count, dtype, &out)) ||
          (st = gsi_pieces_pair (comm, caller, send, &in, recv, &out, send == recv))))
         return gsi_result (st);
@@ -43,9 +43,9 @@ gs_status_t gsi_reduce_scatter (gs_comm_t *comm, const struct gsi_face *as, cons
     gs_status_t st = gsi_call_check (comm, caller, recv, count, dtype, &out);
 
     if (st || (st = gsi_pieces_check (comm, caller, &all, dtype, false, &in)) ||
-        (st = gsi_reduction_of (caller, op, dtype, comm->team.size, &how)))
+        (st = gsi_reduction_of (caller, op, dtype, comm->topo.size, &how)))
         return st;
-    in_place = recv == (const char *) send + (size_t) comm->team.rank * out.bytes;
+    in_place = recv == (const char *) send + (size_t) comm->topo.rank * out.bytes;
     if ((st = gsi_pieces_pair (comm, caller, send, &in, recv, &out, in_place)))
         return st;
     call.staged = in.staged;

@@ -17,7 +17,7 @@ _Static_assert(sizeof (struct count_word) <= GSI_SCRATCH_BYTES, "words are gathe
 
 static uint64_t digest_of (const gs_comm_t *comm, const size_t *counts)
 {
-    return gsi_host_digest (counts, (size_t) comm->team.size * sizeof (*counts), 0) | 1;
+    return gsi_host_digest (counts, (size_t) comm->topo.size * sizeof (*counts), 0) | 1;
 }
 
 /* A piece of [count] here; what the others have is known once ranks have told it. */
@@ -34,11 +34,11 @@ static gs_status_t judge (const gs_comm_t *comm, const char *caller, const struc
     uint64_t digest = digest_of (comm, counts);
     size_t sum = 0;
 
-    for (int r = 0; r < comm->team.size; r++)
+    for (int r = 0; r < comm->topo.size; r++)
         if (__builtin_add_overflow (sum, counts[r], &sum))
             return gsi_fail (GS_ERR_ARG, "%s: all pieces together are more than memory can hold",
                              caller);
-    for (int r = 0; r < comm->team.size; r++) {
+    for (int r = 0; r < comm->topo.size; r++) {
         if (all[r].digest && all[r].digest != digest)
             return gsi_fail (GS_ERR_MISMATCH,
                              "%s: the counts that rank %d (host %s) gives are not those of the "
@@ -64,14 +64,14 @@ static gs_status_t learn_counts (gs_comm_t *comm, const char *caller,
                                  bool given, const size_t **counts)
 {
     const struct count_word *all = comm->scratch;
-    size_t *heard = comm->lengths + GSI_LENGTHS_COUNTS * (size_t) comm->team.size;
+    size_t *heard = comm->lengths + GSI_LENGTHS_COUNTS * (size_t) comm->topo.size;
     gs_status_t st;
 
     if (given && comm->inflight && comm->check != GSI_CHECK_COLLECTIVE)
         return GS_OK;
     if ((st = gsi_staging_control (comm, own, comm->scratch, sizeof (*own), call)))
         return gsi_call_end (comm, call, st);
-    for (int r = 0; r < comm->team.size; r++)
+    for (int r = 0; r < comm->topo.size; r++)
         heard[r] = all[r].count;
     if ((st = judge (comm, caller, all, heard)))
         return gsi_call_refuse (comm, st);
@@ -99,10 +99,10 @@ static gs_status_t check_room (const gs_comm_t *comm, const char *caller,
         return gsi_fail (GS_ERR_ARG,
                          "%s: the pieces take up %zu elements, but recv has room for %zu", caller,
                          extent, room);
-    if (to->counts[comm->team.rank] != own)
+    if (to->counts[comm->topo.rank] != own)
         return gsi_fail (GS_ERR_ARG, "%s: rank %d sends %zu elements, but counts%s is %zu",
-                         caller, comm->team.rank, own, gsi_dims_subscript (comm->team.rank, mine),
-                         to->counts[comm->team.rank]);
+                         caller, comm->topo.rank, own, gsi_dims_subscript (comm->topo.rank, mine),
+                         to->counts[comm->topo.rank]);
     return gsi_pieces_check (comm, caller, to, dtype, true, out);
 }
 
@@ -110,7 +110,7 @@ static size_t longest (const gs_comm_t *comm, const size_t *counts)
 {
     size_t most = 0;
 
-    for (int r = 0; r < comm->team.size; r++)
+    for (int r = 0; r < comm->topo.size; r++)
         most = counts[r] > most ? counts[r] : most;
     return most;
 }
@@ -160,7 +160,7 @@ gs_status_t gs_gatherv (gs_comm_t *comm, const void *send, size_t send_count, vo
 
     if (st || (st = gsi_call_check (comm, caller, send, send_count, dtype, &in)))
         return gsi_result (st);
-    is_root = comm->team.rank == root;
+    is_root = comm->topo.rank == root;
     if (is_root &&
         ((st = check_room (comm, caller, &to, send_count, recv_room, dtype, &out)) ||
          (st = gsi_pieces_pair (comm, caller, send, &in, recv, &out,
@@ -195,7 +195,7 @@ gs_status_t gs_scatterv (gs_comm_t *comm, const void *send, const size_t *counts
 
     if (st || (st = gsi_call_check (comm, caller, recv, recv_count, dtype, &out)))
         return gsi_result (st);
-    is_root = comm->team.rank == root;
+    is_root = comm->topo.rank == root;
     if (is_root && !counts)
         return gsi_fail (GS_ERR_ARG, "%s: counts is NULL on the root", caller);
     if (is_root && counts[root] != recv_count)
@@ -240,10 +240,10 @@ gs_status_t gs_alltoallv (gs_comm_t *comm, const void *send, const size_t *send_
         (st = gsi_pieces_check (comm, "gs_alltoallv", &to, dtype, true, &out)) ||
         (st = gsi_pieces_pair (comm, "gs_alltoallv", send, &in, recv, &out, false)))
         return gsi_result (st);
-    if (send_counts[comm->team.rank] != recv_counts[comm->team.rank])
+    if (send_counts[comm->topo.rank] != recv_counts[comm->topo.rank])
         return gsi_fail (
             GS_ERR_ARG, "gs_alltoallv: rank %d sends %zu elements to itself, but expects %zu",
-            comm->team.rank, send_counts[comm->team.rank], recv_counts[comm->team.rank]);
+            comm->topo.rank, send_counts[comm->topo.rank], recv_counts[comm->topo.rank]);
     call.staged = in.bytes ? in.staged : out.staged;
     if ((st = gsi_call_begin (comm, GSI_OP_ALLTOALLV, 0, dtype, 0, stream, &call)))
         return gsi_result (st);
@@ -267,7 +267,7 @@ gs_status_t gsi_reduce_scatterv (gs_comm_t *comm, const struct gsi_face *as, con
     bool any = false;
     gs_status_t st = gsi_call_check (comm, as->caller, recv, recv_count, dtype, &out);
 
-    if (st || (st = gsi_reduction_of (as->caller, op, dtype, comm->team.size, &how)))
+    if (st || (st = gsi_reduction_of (as->caller, op, dtype, comm->topo.size, &how)))
         return st;
     if ((st = gsi_pieces_part (comm, as->caller, counts, recv_count)) ||
         (st = gsi_pieces_check (comm, as->caller, &from, dtype, false, &in)) ||
@@ -282,7 +282,7 @@ gs_status_t gsi_reduce_scatterv (gs_comm_t *comm, const struct gsi_face *as, con
         return st;
     x = gsi_pieces_exchange (comm, send, recv);
     gsi_pieces_send (comm, &from, gs_dtype_size (dtype), GSI_PIECES_ALL);
-    for (int r = 0; r < comm->team.size; r++)
+    for (int r = 0; r < comm->topo.size; r++)
         any = any || from.counts[r];
     if (any)
         st = gsi_staging_reduce_scatterv (comm, send, x.send_at, from.counts, recv, &how, &call);

@@ -13,7 +13,7 @@ gs_status_t gsi_weights_scale (const gs_comm_t *comm, const char *caller, double
     double largest = 0;
 
     *sum = 0;
-    for (int r = 0; r < comm->team.size; r++) {
+    for (int r = 0; r < comm->topo.size; r++) {
         if (!isfinite (weights[r]) || weights[r] < 0)
             return gsi_fail (GS_ERR_ARG,
                              "%s: rank %d (host %s) gives weight %g: weights are finite and not "
@@ -22,7 +22,7 @@ gs_status_t gsi_weights_scale (const gs_comm_t *comm, const char *caller, double
         if (weights[r] > largest)
             largest = weights[r];
     }
-    for (int r = 0; r < comm->team.size && largest > 0; r++) {
+    for (int r = 0; r < comm->topo.size && largest > 0; r++) {
         weights[r] /= largest;
         *sum += weights[r];
     }
@@ -31,7 +31,7 @@ gs_status_t gsi_weights_scale (const gs_comm_t *comm, const char *caller, double
 
 void gsi_weights_warn (gs_comm_t *comm, const char *caller)
 {
-    if (!comm->team.rank && !comm->weightless)
+    if (!comm->topo.rank && !comm->weightless)
         gsi_log (GS_LOG_WARN, "comm",
                  "%s on '%s': all weights are 0, so the average is 0; this is not said again",
                  caller, comm->name);

@@ -10,7 +10,7 @@ gs_status_t gs_comm_abort (gs_comm_t *comm)
 
     if (st || !atomic_compare_exchange_strong (&comm->life, &alive, GSI_ABORTED))
         return gsi_result (st);
-    gsi_record_give_up (&comm->record, GS_ERR_STATE, comm->team.rank, gsi_inflight_oldest (comm));
+    gsi_record_give_up (&comm->record, GS_ERR_STATE, comm->topo.rank, gsi_inflight_oldest (comm));
     gsi_failure_tell (comm);
     return gsi_result (GS_OK);
 }

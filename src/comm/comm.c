@@ -96,7 +96,7 @@ static void dismantle (gs_comm_t *comm)
     gsi_record_close (&comm->record, died);
     gsi_device_close (comm->device);
     gsi_boot_close (comm->boot);
-    gsi_team_clear (&comm->team);
+    gsi_topo_clear (&comm->topo);
     free (comm->hosts);
     free (comm->scratch);
     free (comm->lengths);

@@ -35,7 +35,7 @@ struct create {
     int64_t deadline_ns, met_ns;    /* when all had exchanged their cards */
     const struct gsi_coll_ops *ops; /* the transport */
     struct gsi_card card, *cards;   /* this rank's and [size] of all */
-    void *team_room, *coll_room;    /* what the team and the transport are to be made in */
+    void *team_room, *coll_room;    /* what the topo and the transport are to be made in */
     char (*coll_cards)[GSI_COLL_CARD_BYTES]; /* [size] */
     char reason[GSI_TEXT_MAX];               /* why this transport, if it was not asked for */
 };
@@ -114,7 +114,7 @@ static gs_status_t prepare_create (struct create *c)
     c->comm->hosts = calloc (size, sizeof (*c->comm->hosts));
     c->comm->scratch = calloc (size, GSI_SCRATCH_BYTES);
     c->comm->lengths = calloc (size, GSI_LENGTHS * sizeof (*c->comm->lengths));
-    c->team_room = gsi_team_room ((int) size);
+    c->team_room = gsi_topo_room ((int) size);
     c->coll_cards = malloc (size * sizeof (*c->coll_cards));
     if (!c->comm->hosts || !c->comm->scratch || !c->comm->lengths || !c->team_room ||
         !c->coll_cards || gsi_fault ("comm.memory"))
@@ -169,13 +169,13 @@ static gs_status_t exchange_cards (struct create *c)
 /* Where some rank cannot have a GPU of its own, hosts carry the data: all ranks start over. */
 static gs_status_t fall_back (struct create *c)
 {
-    int size = c->comm->team.size;
+    int size = c->comm->topo.size;
     gs_status_t st;
 
     for (int r = 0; r < size; r++)
         if (insists (&c->cards[r]))
             return gsi_fail (GS_ERR_DEVICE, "%s", c->reason);
-    if (!c->comm->team.rank)
+    if (!c->comm->topo.rank)
         gsi_log (GS_LOG_WARN, "comm", "'%s' does not use GPUs: %s", c->comm->name, c->reason);
     c->card.carrier = (int32_t) gsi_coll_of_hosts (size);
     st = gsi_coll_find ((gs_transport_t) c->card.carrier, size, &c->ops);
@@ -206,7 +206,7 @@ static void warn_of_idle_gpus (const struct create *c)
     const gs_comm_t *comm = c->comm;
     const char *name = gpus_given ();
 
-    if (!comm->team.rank && !comm->boot->is_group && name && *c->card.text)
+    if (!comm->topo.rank && !comm->boot->is_group && name && *c->card.text)
         gsi_log (GS_LOG_WARN, "comm",
                  "'%s' does not use GPUs though the job has some (%s=%s): %s. GS_TRANSPORT=nccl "
                  "makes this an error, GS_DEVICE=host says that it is meant",
@@ -220,7 +220,7 @@ static gs_status_t choose_device (struct create *c)
     int ordinal = GS_DEVICE_HOST, takers = 0, hidden[2];
     gs_status_t st = GS_OK;
 
-    for (int r = 0; r < comm->team.size; r++)
+    for (int r = 0; r < comm->topo.size; r++)
         takers += c->cards[r].carrier == GS_TRANSPORT_NCCL;
     if (!takers)
         warn_of_idle_gpus (c);
@@ -228,16 +228,16 @@ static gs_status_t choose_device (struct create *c)
         snprintf (c->reason, sizeof (c->reason), "each rank has a GPU");
     else
         snprintf (c->reason, sizeof (c->reason), "%s%s%s",
-                  comm->team.size > 1 ? "several ranks" : "one rank", *c->card.text ? ", " : "",
+                  comm->topo.size > 1 ? "several ranks" : "one rank", *c->card.text ? ", " : "",
                   c->card.text);
-    if (takers && (st = gsi_gpu_map_make (c->cards, &comm->team, c->coll_cards, &ordinal))) {
+    if (takers && (st = gsi_gpu_map_make (c->cards, &comm->topo, c->coll_cards, &ordinal))) {
         snprintf (c->reason, sizeof (c->reason), "%s", gsi_last_text ());
         ordinal = GS_DEVICE_HOST;
         if ((st = fall_back (c)))
             return st;
     }
-    if (ordinal != GS_DEVICE_HOST && !comm->team.rank && !comm->boot->is_group &&
-        gsi_gpu_map_hidden (c->cards, &comm->team, c->coll_cards, hidden))
+    if (ordinal != GS_DEVICE_HOST && !comm->topo.rank && !comm->boot->is_group &&
+        gsi_gpu_map_hidden (c->cards, &comm->topo, c->coll_cards, hidden))
         gsi_log (
             GS_LOG_WARN, "comm",
             "ranks %d and %d (host %.71s) do not see each other's GPUs, so NCCL may not copy "
@@ -273,7 +273,7 @@ static int find_died (void *context)
 {
     const gs_comm_t *comm = context;
 
-    for (int r = 0; r < comm->team.size; r++)
+    for (int r = 0; r < comm->topo.size; r++)
         if (gsi_peers_died (comm, r))
             return r;
     return -1;
@@ -295,7 +295,7 @@ static gs_status_t start_transport (struct create *c)
     gs_comm_t *comm = c->comm;
     size_t size = (size_t) comm->boot->size;
     struct gsi_coll_setup setup = {.boot = comm->boot,
-                                   .team = &comm->team,
+                                   .topo = &comm->topo,
                                    .life = &comm->life,
                                    .deadline_ns = c->deadline_ns,
                                    .others = others,
@@ -308,7 +308,7 @@ static gs_status_t start_transport (struct create *c)
 
     for (size_t r = 0; r < size; r++)
         memcpy (comm->hosts[r], c->cards[r].host, GSI_HOST_BYTES);
-    gsi_team_build (&comm->team, c->team_room, comm->boot->rank, comm->boot->size, host_of_card,
+    gsi_topo_build (&comm->topo, c->team_room, comm->boot->rank, comm->boot->size, host_of_card,
                     c->cards);
     c->team_room = NULL;
     if ((st = choose_device (c)))
@@ -359,7 +359,7 @@ static gs_status_t agree_on_create (gs_comm_t *comm, gs_status_t st, int64_t dea
     }
     if (carried)
         return give_up_create (comm, st ? st : carried);
-    for (int r = 0; r < comm->team.size && !st; r++)
+    for (int r = 0; r < comm->topo.size && !st; r++)
         if (all[r])
             st = gsi_fail ((gs_status_t) all[r],
                            "rank %d (host %s) could not finish the create; "
@@ -465,10 +465,10 @@ static gs_status_t join (struct create *c, gs_status_t planned)
     if ((st == GS_ERR_TIMEOUT || st == GS_ERR_TRANSPORT) && !c->ops->queued)
         st = blame_create (c, st);
     comm->times.transport_us += lap_us (&begin_ns);
-    if (!st && !comm->team.rank)
+    if (!st && !comm->topo.rank)
         gsi_log (GS_LOG_INFO, "comm",
                  "'%s': %d ranks on %d nodes, boot %s (%.1f ms), transport %s (%s, %.1f ms)",
-                 comm->name, comm->team.size, comm->team.nodes, comm->boot->ops->name,
+                 comm->name, comm->topo.size, comm->topo.nodes, comm->boot->ops->name,
                  (comm->times.open_us + comm->times.exchange_us) / 1e3, c->ops->name,
                  c->plan->transport == GS_TRANSPORT_AUTO ? c->reason : "asked for",
                  comm->times.transport_us / 1e3);

@@ -37,7 +37,7 @@ gs_status_t gsi_parent_boot_open (struct gsi_parent_boot *m, gs_comm_t *parent,
                                   const struct gsi_call *call)
 {
     *m = (struct gsi_parent_boot){.parent = parent, .call = call};
-    m->said = malloc ((size_t) parent->team.size * sizeof (struct round_word));
+    m->said = malloc ((size_t) parent->topo.size * sizeof (struct round_word));
     return m->said ? GS_OK : gsi_fail (GS_ERR_NOMEM, "out of memory");
 }
 
@@ -133,7 +133,7 @@ gs_status_t gsi_parent_boot_boot (struct gsi_parent_boot *m, const int *member, 
     boot->base.size = size;
     boot->base.is_group = true;
     boot->meeting = m;
-    memcpy (boot->base.host, m->parent->hosts[m->parent->team.rank], sizeof (boot->base.host));
+    memcpy (boot->base.host, m->parent->hosts[m->parent->topo.rank], sizeof (boot->base.host));
     snprintf (boot->base.job, sizeof (boot->base.job), "%s", job);
     *out = &boot->base;
     return GS_OK;

@@ -62,7 +62,7 @@ static gs_status_t compare_splits (const struct split *s)
 {
     const struct ask *zero = &s->all[0];
 
-    for (int r = 1; r < s->comm->team.size; r++) {
+    for (int r = 1; r < s->comm->topo.size; r++) {
         const struct ask *other = &s->all[r];
         if (other->kind != zero->kind)
             return gsi_fail (GS_ERR_MISMATCH,
@@ -86,7 +86,7 @@ static gs_status_t compare_splits (const struct split *s)
 /* The first rank whose own checks failed. */
 static gs_status_t first_failure (const struct split *s)
 {
-    for (int r = 0; r < s->comm->team.size; r++)
+    for (int r = 0; r < s->comm->topo.size; r++)
         if (s->all[r].status)
             return gsi_fail ((gs_status_t) s->all[r].status, "%s: rank %d (host %s): %.199s",
                              s->caller, r, s->comm->hosts[r], s->all[r].text);
@@ -98,7 +98,7 @@ static int count_of (const struct split *s, int64_t color)
 {
     int count = 0;
 
-    for (int r = 0; r < s->comm->team.size; r++)
+    for (int r = 0; r < s->comm->topo.size; r++)
         count += s->all[r].color == color;
     return count;
 }
@@ -109,7 +109,7 @@ static int count_of (const struct split *s, int64_t color)
  */
 static bool lists_fit (const struct split *s)
 {
-    for (int r = 0; r < s->comm->team.size; r++)
+    for (int r = 0; r < s->comm->topo.size; r++)
         if (s->all[r].count && count_of (s, s->all[r].color) != s->all[r].count)
             return false;
     return true;
@@ -157,13 +157,13 @@ static gs_status_t gather_members (struct split *s)
         free (place);
         return gsi_fail (GS_ERR_NOMEM, "%s: out of memory", s->caller);
     }
-    for (int r = 0; r < s->comm->team.size; r++)
+    for (int r = 0; r < s->comm->topo.size; r++)
         if (s->all[r].color == s->mine.color)
             place[n++] = (struct place){s->all[r].key, r};
     qsort (place, (size_t) size, sizeof (*place), compare_places);
     for (int i = 0; i < size; i++) {
         s->member[i] = place[i].rank;
-        if (place[i].rank == s->comm->team.rank)
+        if (place[i].rank == s->comm->topo.rank)
             s->rank = i;
     }
     s->size = size;
@@ -287,7 +287,7 @@ static gs_status_t work_split (struct split *s, gs_comm_t **out)
         return st;
     if (s->mine.kind == LIST && !lists_fit (s))
         return agree_on_split (s, name_stranger (s), s->call.deadline_ns);
-    for (int r = 0; r < s->comm->team.size && !any; r++)
+    for (int r = 0; r < s->comm->topo.size && !any; r++)
         any = s->all[r].color >= 0;
     return any ? make_together (s, out) : GS_OK;
 }
@@ -298,10 +298,10 @@ static gs_status_t prepare_split (struct split *s)
     gs_status_t st = gsi_inflight_drain (s->comm, &s->call);
 
     if (st || (st = gsi_parent_boot_open (&s->meeting, s->comm, &s->call)) ||
-        (st = gsi_parent_boot_boot (&s->meeting, NULL, s->comm->team.size, s->comm->team.rank,
+        (st = gsi_parent_boot_boot (&s->meeting, NULL, s->comm->topo.size, s->comm->topo.rank,
                                     s->comm->boot->job, &s->ranks)))
         return st;
-    s->all = calloc ((size_t) s->comm->team.size, sizeof (*s->all));
+    s->all = calloc ((size_t) s->comm->topo.size, sizeof (*s->all));
     return s->all ? GS_OK : gsi_fail (GS_ERR_NOMEM, "%s: out of memory", s->caller);
 }
 
@@ -398,7 +398,7 @@ gs_status_t gs_comm_split_node (gs_comm_t *comm, gs_comm_t **group)
     struct split s;
     gs_status_t st = begin_split (&s, comm, NODE, group);
 
-    return gsi_result (st ? st : run_colors (&s, comm->team.node, 0, group));
+    return gsi_result (st ? st : run_colors (&s, comm->topo.node, 0, group));
 }
 
 gs_status_t gs_comm_split_rail (gs_comm_t *comm, gs_comm_t **group)
@@ -406,7 +406,7 @@ gs_status_t gs_comm_split_rail (gs_comm_t *comm, gs_comm_t **group)
     struct split s;
     gs_status_t st = begin_split (&s, comm, RAIL, group);
 
-    return gsi_result (st ? st : run_colors (&s, comm->team.local_rank, comm->team.node, group));
+    return gsi_result (st ? st : run_colors (&s, comm->topo.local_rank, comm->topo.node, group));
 }
 
 /* Fills in what is 0; of both, the most square grid with rows >= columns. */
@@ -445,16 +445,16 @@ gs_status_t gs_comm_split_grid (gs_comm_t *comm, int rows, int columns, gs_comm_
     if (st)
         return gsi_result (st);
     memcpy (s.mine.shape, shape, sizeof (shape));
-    if ((fits = complete_grid (comm->team.size, &rows, &columns)))
+    if ((fits = complete_grid (comm->topo.size, &rows, &columns)))
         refuse_split (&s, fits);
     st = fits ? run_split (&s, NULL)
-              : run_colors (&s, row ? comm->team.rank / columns : GS_COLOR_NONE,
-                            comm->team.rank % columns, row);
+              : run_colors (&s, row ? comm->topo.rank / columns : GS_COLOR_NONE,
+                            comm->topo.rank % columns, row);
     if (st || !column)
         return gsi_result (st);
     begin_split (&s, comm, COLUMN, column);
     memcpy (s.mine.shape, shape, sizeof (shape));
-    if (!(st = run_colors (&s, comm->team.rank % columns, comm->team.rank / columns, column)) ||
+    if (!(st = run_colors (&s, comm->topo.rank % columns, comm->topo.rank / columns, column)) ||
         !row)
         return gsi_result (st);
     snprintf (text, sizeof (text), "%s", gsi_last_text ());
@@ -466,7 +466,7 @@ gs_status_t gs_comm_split_grid (gs_comm_t *comm, int rows, int columns, gs_comm_
 /* Looks at this rank's list; its place in it is its rank in the group. */
 static gs_status_t check_list (struct split *s, int n, const int *ranks)
 {
-    int size = s->comm->team.size, place = -1;
+    int size = s->comm->topo.size, place = -1;
     unsigned char *seen;
     char at[16];
     gs_status_t st = GS_OK;
@@ -485,7 +485,7 @@ static gs_status_t check_list (struct split *s, int n, const int *ranks)
         else if (seen[ranks[i]]++)
             st = gsi_fail (GS_ERR_ARG, "ranks%s is %d, which the list has twice",
                            gsi_dims_subscript (i, at), ranks[i]);
-        else if (ranks[i] == s->comm->team.rank)
+        else if (ranks[i] == s->comm->topo.rank)
             place = i;
     }
     free (seen);

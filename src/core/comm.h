@@ -12,7 +12,7 @@
 #include "base/record.h"
 #include "base/status.h"
 #include "boot/boot.h"
-#include "boot/team.h"
+#include "boot/topo.h"
 #include "coll/coll.h"
 #include "device/device.h"
 #include "gradsync.h"
@@ -54,7 +54,7 @@ struct gs_comm {
     } gpu;
     bool weightless; /* it was said that all weights are 0 */
     bool sees_gpus;  /* arrays given to a call may be in memory of a GPU */
-    struct gsi_team team;
+    struct gsi_topo topo;
     char (*hosts)[GSI_HOST_BYTES]; /* [size] */
     void *scratch;                 /* [size] of GSI_SCRATCH_BYTES: what small agreements gather */
     size_t *lengths;               /* [GSI_LENGTHS * size]: places and lengths of an exchange */

@@ -16,15 +16,15 @@ struct seat {
 _Static_assert(sizeof (struct seat) + sizeof (int) <= GSI_PLACE_BYTES, "there is room");
 
 /* [size] seats, in [room]; behind them is the last rank so far of each node. */
-static struct seat *make_seats (const struct gsi_team *team, void *room)
+static struct seat *make_seats (const struct gsi_topo *topo, void *room)
 {
     struct seat *seats = room;
-    int *last = (int *) (void *) (seats + team->size);
+    int *last = (int *) (void *) (seats + topo->size);
 
-    for (int n = 0; n < team->nodes; n++)
+    for (int n = 0; n < topo->nodes; n++)
         last[n] = -1;
-    for (int r = 0; r < team->size; r++) {
-        int *there = &last[team->node_of[r]];
+    for (int r = 0; r < topo->size; r++) {
+        int *there = &last[topo->node_of[r]];
         seats[r] =
             (struct seat){.before = *there, .local = *there < 0 ? 0 : seats[*there].local + 1};
         *there = r;
@@ -78,17 +78,17 @@ static gs_status_t is_alone (const struct gsi_card *cards, const struct seat *se
     return GS_OK;
 }
 
-gs_status_t gsi_gpu_map_make (const struct gsi_card *cards, const struct gsi_team *team,
+gs_status_t gsi_gpu_map_make (const struct gsi_card *cards, const struct gsi_topo *topo,
                               void *room, int *ordinal)
 {
-    struct seat *seats = make_seats (team, room);
+    struct seat *seats = make_seats (topo, room);
     gs_status_t st = GS_OK;
 
-    for (int r = 0; r < team->size && !st; r++)
+    for (int r = 0; r < topo->size && !st; r++)
         st = choose_gpu (&cards[r], r, &seats[r]);
-    for (int r = 0; r < team->size && !st; r++)
+    for (int r = 0; r < topo->size && !st; r++)
         st = is_alone (cards, seats, r);
-    *ordinal = seats[team->rank].ordinal;
+    *ordinal = seats[topo->rank].ordinal;
     return st;
 }
 
@@ -103,13 +103,13 @@ static bool sees (const struct gsi_card *card, uint64_t id)
     return false;
 }
 
-bool gsi_gpu_map_hidden (const struct gsi_card *cards, const struct gsi_team *team, void *room,
+bool gsi_gpu_map_hidden (const struct gsi_card *cards, const struct gsi_topo *topo, void *room,
                          int pair[2])
 {
-    struct seat *seats = make_seats (team, room);
+    struct seat *seats = make_seats (topo, room);
     bool found = false;
 
-    for (int r = 0; r < team->size && !found; r++) {
+    for (int r = 0; r < topo->size && !found; r++) {
         int before = seats[r].before;
 
         if (choose_gpu (&cards[r], r, &seats[r]))

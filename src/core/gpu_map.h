@@ -5,7 +5,7 @@
 
 #include <stdbool.h>
 
-#include "boot/team.h"
+#include "boot/topo.h"
 #include "core/card.h"
 
 #define GSI_PLACE_BYTES 16 /* of room for each rank, which the two functions work in */
@@ -16,7 +16,7 @@
  * has no GPU, asks for one that it does not see, or shares one with another rank of its node
  * where not both allow it. [ordinal] is this rank's.
  */
-gs_status_t gsi_gpu_map_make (const struct gsi_card *cards, const struct gsi_team *team,
+gs_status_t gsi_gpu_map_make (const struct gsi_card *cards, const struct gsi_topo *topo,
                               void *room, int *ordinal);
 
 /*
@@ -24,7 +24,7 @@ gs_status_t gsi_gpu_map_make (const struct gsi_card *cards, const struct gsi_tea
  * the other takes: that keeps NCCL from copying directly between them. For cards that
  * gsi_gpu_map_make has accepted; [pair] is for the ranks.
  */
-bool gsi_gpu_map_hidden (const struct gsi_card *cards, const struct gsi_team *team, void *room,
+bool gsi_gpu_map_hidden (const struct gsi_card *cards, const struct gsi_topo *topo, void *room,
                          int pair[2]);
 
 #endif /* GS_CORE_GPU_MAP_H */

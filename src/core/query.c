@@ -11,32 +11,32 @@ gs_status_t gsi_comm_valid (const gs_comm_t *comm, const char *caller)
 
 int gs_comm_rank (const gs_comm_t *comm)
 {
-    return gsi_comm_valid (comm, "gs_comm_rank") ? -1 : comm->team.rank;
+    return gsi_comm_valid (comm, "gs_comm_rank") ? -1 : comm->topo.rank;
 }
 
 int gs_comm_size (const gs_comm_t *comm)
 {
-    return gsi_comm_valid (comm, "gs_comm_size") ? -1 : comm->team.size;
+    return gsi_comm_valid (comm, "gs_comm_size") ? -1 : comm->topo.size;
 }
 
 int gs_comm_local_rank (const gs_comm_t *comm)
 {
-    return gsi_comm_valid (comm, "gs_comm_local_rank") ? -1 : comm->team.local_rank;
+    return gsi_comm_valid (comm, "gs_comm_local_rank") ? -1 : comm->topo.local_rank;
 }
 
 int gs_comm_local_size (const gs_comm_t *comm)
 {
-    return gsi_comm_valid (comm, "gs_comm_local_size") ? -1 : comm->team.local_size;
+    return gsi_comm_valid (comm, "gs_comm_local_size") ? -1 : comm->topo.local_size;
 }
 
 int gs_comm_node (const gs_comm_t *comm)
 {
-    return gsi_comm_valid (comm, "gs_comm_node") ? -1 : comm->team.node;
+    return gsi_comm_valid (comm, "gs_comm_node") ? -1 : comm->topo.node;
 }
 
 int gs_comm_nodes (const gs_comm_t *comm)
 {
-    return gsi_comm_valid (comm, "gs_comm_nodes") ? -1 : comm->team.nodes;
+    return gsi_comm_valid (comm, "gs_comm_nodes") ? -1 : comm->topo.nodes;
 }
 
 int gs_comm_device (const gs_comm_t *comm)
@@ -53,9 +53,9 @@ const char *gs_comm_host_of (const gs_comm_t *comm, int rank)
 {
     if (gsi_comm_valid (comm, "gs_comm_host_of"))
         return NULL;
-    if (rank < 0 || rank >= comm->team.size) {
+    if (rank < 0 || rank >= comm->topo.size) {
         gsi_fail (GS_ERR_ARG, "gs_comm_host_of: rank %d is not in 0 to %d", rank,
-                  comm->team.size - 1);
+                  comm->topo.size - 1);
         return NULL;
     }
     return comm->hosts[rank];

@@ -5,22 +5,23 @@
 #include <string.h>
 
 #include "base/dtype.h"
-#include "device/clones.h"
+#include "device/target_clones.h"
 #include "device/element.h"
 
 #define SAME(x) (x)
 
 /* [how] has its lengths in elements of T. */
-#define DEFINE_ADD(NAME, T, LOAD, STORE)                                                     \
-    GSI_CLONES static void NAME (const struct gsi_box *how, void *array, const void *packed) \
-    {                                                                                        \
-        const T *in = packed;                                                                \
-        for (size_t p = 0; p < how->planes; p++)                                             \
-            for (size_t r = 0; r < how->rows; r++, in += how->run) {                         \
-                T *out = (T *) array + how->begin + p * how->plane + r * how->row;           \
-                for (size_t i = 0; i < how->run; i++)                                        \
-                    out[i] = STORE (LOAD (out[i]) + LOAD (in[i]));                           \
-            }                                                                                \
+#define DEFINE_ADD(NAME, T, LOAD, STORE)                                           \
+    GSI_TARGET_CLONES static void NAME (const struct gsi_box *how, void *array,    \
+                                        const void *packed)                        \
+    {                                                                              \
+        const T *in = packed;                                                      \
+        for (size_t p = 0; p < how->planes; p++)                                   \
+            for (size_t r = 0; r < how->rows; r++, in += how->run) {               \
+                T *out = (T *) array + how->begin + p * how->plane + r * how->row; \
+                for (size_t i = 0; i < how->run; i++)                              \
+                    out[i] = STORE (LOAD (out[i]) + LOAD (in[i]));                 \
+            }                                                                      \
     }
 
 #define GSI_REDUCED(NAME, name, value, type, ...) \

@@ -12,7 +12,7 @@
 
 #include "base/dtype.h"
 #include "base/half.h"
-#include "device/clones.h"
+#include "device/target_clones.h"
 #include "device/device.h"
 #include "device/half_runs.h"
 
@@ -70,53 +70,53 @@ static bool is_power_of_two (double x)
  * accumulator, R its real type; LOAD and PUT convert, and COMBINE knows the operations. The first
  * source waits ([first]) to be combined with the second in one pass.
  */
-#define DEFINE_FLOATING(NAME, T, L, O, A, R, TAKE, LOAD, PUT, STORE, COMBINE)       \
-    GSI_CLONES static void NAME (const struct gsi_reduction *how, void *dst,        \
-                                 const void *const *src, int sources, size_t count) \
-    {                                                                               \
-        A acc[BLOCK];                                                               \
-        L room[2][BLOCK];                                                           \
-        R divisor = (R) how->divisor;                                               \
-        bool inverse = is_power_of_two (how->divisor);                              \
-        for (size_t base = 0; base < count; base += BLOCK) {                        \
-            size_t n = count - base < BLOCK ? count - base : BLOCK;                 \
-            O *out = (O *) dst + base;                                              \
-            const L *first = NULL;                                                  \
-            bool empty = true;                                                      \
-            for (int s = 0; s < sources; s++) {                                     \
-                const L *in;                                                        \
-                R scale = how->scale ? (R) how->scale[s] : 1;                       \
-                if (scale == 0)                                                     \
-                    continue;                                                       \
-                in = TAKE (room[first != NULL], (const T *) src[s] + base, n);      \
-                if (empty && scale == 1) {                                          \
-                    first = in;                                                     \
-                } else if (empty) {                                                 \
-                    LOOP (LOAD (in[i]) * scale);                                    \
-                } else if (first && scale == 1) {                                   \
-                    COMBINE (LOAD (first[i]), LOAD (in[i]))                         \
-                    first = NULL;                                                   \
-                } else if (first) {                                                 \
-                    LOOP (LOAD (first[i]) + LOAD (in[i]) * scale);                  \
-                    first = NULL;                                                   \
-                } else if (scale == 1) {                                            \
-                    COMBINE (acc[i], LOAD (in[i]))                                  \
-                } else {                                                            \
-                    LOOP (acc[i] + LOAD (in[i]) * scale);                           \
-                }                                                                   \
-                empty = false;                                                      \
-            }                                                                       \
-            if (empty)                                                              \
-                LOOP (0);                                                           \
-            if (first)                                                              \
-                LOOP (LOAD (first[i]));                                             \
-            if (divisor == 1)                                                       \
-                PUT (STORE, acc[i]);                                                \
-            else if (inverse)                                                       \
-                PUT (STORE, acc[i] * (1 / divisor));                                \
-            else                                                                    \
-                PUT (STORE, acc[i] / divisor);                                      \
-        }                                                                           \
+#define DEFINE_FLOATING(NAME, T, L, O, A, R, TAKE, LOAD, PUT, STORE, COMBINE)              \
+    GSI_TARGET_CLONES static void NAME (const struct gsi_reduction *how, void *dst,        \
+                                        const void *const *src, int sources, size_t count) \
+    {                                                                                      \
+        A acc[BLOCK];                                                                      \
+        L room[2][BLOCK];                                                                  \
+        R divisor = (R) how->divisor;                                                      \
+        bool inverse = is_power_of_two (how->divisor);                                     \
+        for (size_t base = 0; base < count; base += BLOCK) {                               \
+            size_t n = count - base < BLOCK ? count - base : BLOCK;                        \
+            O *out = (O *) dst + base;                                                     \
+            const L *first = NULL;                                                         \
+            bool empty = true;                                                             \
+            for (int s = 0; s < sources; s++) {                                            \
+                const L *in;                                                               \
+                R scale = how->scale ? (R) how->scale[s] : 1;                              \
+                if (scale == 0)                                                            \
+                    continue;                                                              \
+                in = TAKE (room[first != NULL], (const T *) src[s] + base, n);             \
+                if (empty && scale == 1) {                                                 \
+                    first = in;                                                            \
+                } else if (empty) {                                                        \
+                    LOOP (LOAD (in[i]) * scale);                                           \
+                } else if (first && scale == 1) {                                          \
+                    COMBINE (LOAD (first[i]), LOAD (in[i]))                                \
+                    first = NULL;                                                          \
+                } else if (first) {                                                        \
+                    LOOP (LOAD (first[i]) + LOAD (in[i]) * scale);                         \
+                    first = NULL;                                                          \
+                } else if (scale == 1) {                                                   \
+                    COMBINE (acc[i], LOAD (in[i]))                                         \
+                } else {                                                                   \
+                    LOOP (acc[i] + LOAD (in[i]) * scale);                                  \
+                }                                                                          \
+                empty = false;                                                             \
+            }                                                                              \
+            if (empty)                                                                     \
+                LOOP (0);                                                                  \
+            if (first)                                                                     \
+                LOOP (LOAD (first[i]));                                                    \
+            if (divisor == 1)                                                              \
+                PUT (STORE, acc[i]);                                                       \
+            else if (inverse)                                                              \
+                PUT (STORE, acc[i] * (1 / divisor));                                       \
+            else                                                                           \
+                PUT (STORE, acc[i] / divisor);                                             \
+        }                                                                                  \
     }
 
 #define SAME(x) (x)
@@ -145,25 +145,25 @@ static bool is_power_of_two (double x)
 #include "base/dtype.def"
 
 /* Integers: sums and products in the unsigned type U, no narrower than int, which wraps. */
-#define DEFINE_INTEGER(NAME, T, U)                                                  \
-    GSI_CLONES static void NAME (const struct gsi_reduction *how, void *dst,        \
-                                 const void *const *src, int sources, size_t count) \
-    {                                                                               \
-        T acc[BLOCK];                                                               \
-        for (size_t base = 0; base < count; base += BLOCK) {                        \
-            size_t n = count - base < BLOCK ? count - base : BLOCK;                 \
-            memcpy (acc, (const T *) src[0] + base, n * sizeof (T));                \
-            for (int s = 1; s < sources; s++) {                                     \
-                const T *in = (const T *) src[s] + base;                            \
-                switch (how->op) {                                                  \
-                case GS_PROD: LOOP ((T) ((U) acc[i] * (U) in[i])); break;           \
-                case GS_MIN: LOOP (acc[i] < in[i] ? acc[i] : in[i]); break;         \
-                case GS_MAX: LOOP (acc[i] > in[i] ? acc[i] : in[i]); break;         \
-                default: LOOP ((T) ((U) acc[i] + (U) in[i])); break;                \
-                }                                                                   \
-            }                                                                       \
-            memcpy ((T *) dst + base, acc, n * sizeof (T));                         \
-        }                                                                           \
+#define DEFINE_INTEGER(NAME, T, U)                                                         \
+    GSI_TARGET_CLONES static void NAME (const struct gsi_reduction *how, void *dst,        \
+                                        const void *const *src, int sources, size_t count) \
+    {                                                                                      \
+        T acc[BLOCK];                                                                      \
+        for (size_t base = 0; base < count; base += BLOCK) {                               \
+            size_t n = count - base < BLOCK ? count - base : BLOCK;                        \
+            memcpy (acc, (const T *) src[0] + base, n * sizeof (T));                       \
+            for (int s = 1; s < sources; s++) {                                            \
+                const T *in = (const T *) src[s] + base;                                   \
+                switch (how->op) {                                                         \
+                case GS_PROD: LOOP ((T) ((U) acc[i] * (U) in[i])); break;                  \
+                case GS_MIN: LOOP (acc[i] < in[i] ? acc[i] : in[i]); break;                \
+                case GS_MAX: LOOP (acc[i] > in[i] ? acc[i] : in[i]); break;                \
+                default: LOOP ((T) ((U) acc[i] + (U) in[i])); break;                       \
+                }                                                                          \
+            }                                                                              \
+            memcpy ((T *) dst + base, acc, n * sizeof (T));                                \
+        }                                                                                  \
     }
 
 #define GSI_INTEGER(NAME, name, value, T, U, ...) DEFINE_INTEGER (reduce_##name, T, U)

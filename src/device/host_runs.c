@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/dtype.h"
-#include "device/clones.h"
+#include "device/target_clones.h"
 #include "device/element.h"
 #include "device/half_runs.h"
 
@@ -18,26 +18,26 @@
 #define BLOCK 1024 /* elements */
 
 /* [n] of [in] times [factor] are in what is returned: in [room], or where they were. */
-#define DEFINE_LOAD(NAME, T, A, LOAD)                                                   \
-    GSI_CLONES static const A *NAME (A *room, const void *from, size_t n, double scale) \
-    {                                                                                   \
-        const T *in = from;                                                             \
-        A factor = (A) scale;                                                           \
-        if (factor == 1)                                                                \
-            for (size_t i = 0; i < n; i++)                                              \
-                room[i] = (A) LOAD (in[i]);                                             \
-        else                                                                            \
-            for (size_t i = 0; i < n; i++)                                              \
-                room[i] = (A) LOAD (in[i]) * factor;                                    \
-        return room;                                                                    \
+#define DEFINE_LOAD(NAME, T, A, LOAD)                                                          \
+    GSI_TARGET_CLONES static const A *NAME (A *room, const void *from, size_t n, double scale) \
+    {                                                                                          \
+        const T *in = from;                                                                    \
+        A factor = (A) scale;                                                                  \
+        if (factor == 1)                                                                       \
+            for (size_t i = 0; i < n; i++)                                                     \
+                room[i] = (A) LOAD (in[i]);                                                    \
+        else                                                                                   \
+            for (size_t i = 0; i < n; i++)                                                     \
+                room[i] = (A) LOAD (in[i]) * factor;                                           \
+        return room;                                                                           \
     }
 
-#define DEFINE_STORE(NAME, T, A, STORE)                                  \
-    GSI_CLONES static void NAME (void *to, const A *block, size_t count) \
-    {                                                                    \
-        T *out = to;                                                     \
-        for (size_t i = 0; i < count; i++)                               \
-            out[i] = (T) STORE (block[i]);                               \
+#define DEFINE_STORE(NAME, T, A, STORE)                                         \
+    GSI_TARGET_CLONES static void NAME (void *to, const A *block, size_t count) \
+    {                                                                           \
+        T *out = to;                                                            \
+        for (size_t i = 0; i < count; i++)                                      \
+            out[i] = (T) STORE (block[i]);                                      \
     }
 
 #define DEFINE_LOOPS(name, T)                                     \
@@ -142,19 +142,19 @@ void gsi_host_convert (const struct gsi_conversion *how, const struct gsi_run *r
 }
 
 /* FROM is the type of the arithmetic. */
-#define DEFINE_ROUND_OFF(NAME, FROM, T, STORE, LOAD)                                   \
-    GSI_CLONES static void NAME (const void *src, void *dst, void *left, size_t count) \
-    {                                                                                  \
-        const FROM *in = src;                                                          \
-        FROM *rest = left;                                                             \
-        T *out = dst;                                                                  \
-        for (size_t i = 0; i < count; i++) {                                           \
-            FROM whole = in[i] + rest[i];                                              \
-            T sent = STORE (whole);                                                    \
-            FROM lost = whole - (FROM) LOAD (sent);                                    \
-            out[i] = sent;                                                             \
-            rest[i] = lost - lost == 0 ? lost : 0;                                     \
-        }                                                                              \
+#define DEFINE_ROUND_OFF(NAME, FROM, T, STORE, LOAD)                                          \
+    GSI_TARGET_CLONES static void NAME (const void *src, void *dst, void *left, size_t count) \
+    {                                                                                         \
+        const FROM *in = src;                                                                 \
+        FROM *rest = left;                                                                    \
+        T *out = dst;                                                                         \
+        for (size_t i = 0; i < count; i++) {                                                  \
+            FROM whole = in[i] + rest[i];                                                     \
+            T sent = STORE (whole);                                                           \
+            FROM lost = whole - (FROM) LOAD (sent);                                           \
+            out[i] = sent;                                                                    \
+            rest[i] = lost - lost == 0 ? lost : 0;                                            \
+        }                                                                                     \
     }
 
 #define GSI_REDUCED(NAME, name, value, T, ...)                                 \
@@ -177,7 +177,7 @@ void gsi_host_round_off (const struct gsi_conversion *how, const struct gsi_run 
 #define LANES 8 /* sums side by side, for the compiler to vectorise; the order is fixed */
 
 #define DEFINE_SQUARES(NAME, T, LOAD)                                             \
-    GSI_CLONES static double NAME (const void *data, size_t count)                \
+    GSI_TARGET_CLONES static double NAME (const void *data, size_t count)         \
     {                                                                             \
         const T *in = data;                                                       \
         double lane[LANES] = {0}, sum = 0;                                        \
@@ -211,14 +211,14 @@ double gsi_host_squares (gs_dtype_t dtype, const void *data, size_t count)
 }
 
 /* No early end: it would keep the loop from being vectorised, and finite data is the rule. */
-#define DEFINE_SEARCH(NAME, T, BAD)                              \
-    GSI_CLONES static bool NAME (const void *data, size_t count) \
-    {                                                            \
-        const T *in = data;                                      \
-        bool bad = false;                                        \
-        for (size_t i = 0; i < count; i++)                       \
-            bad |= BAD (in[i]);                                  \
-        return bad;                                              \
+#define DEFINE_SEARCH(NAME, T, BAD)                                     \
+    GSI_TARGET_CLONES static bool NAME (const void *data, size_t count) \
+    {                                                                   \
+        const T *in = data;                                             \
+        bool bad = false;                                               \
+        for (size_t i = 0; i < count; i++)                              \
+            bad |= BAD (in[i]);                                         \
+        return bad;                                                     \
     }
 
 #define SEARCH(NAME, name, value, T, ...) DEFINE_SEARCH (any_##name, T, gsi_bad_##name)

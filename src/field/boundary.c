@@ -32,7 +32,7 @@ struct end_word {
 
 static gs_status_t check_ranks (const gs_comm_t *comm, int from, int to)
 {
-    int own = comm->team.rank, last = comm->team.size - 1;
+    int own = comm->topo.rank, last = comm->topo.size - 1;
 
     if (from < 0 || from > last || to < 0 || to > last)
         return gsi_fail (GS_ERR_ARG, "%s: %s %d is not a rank of '%s' (0 to %d)", caller,
@@ -150,7 +150,7 @@ gs_status_t gs_boundary_create (gs_comm_t *comm, int from, int to, const size_t 
             own.shape[d] = shape[d];
     if (!(b = calloc (1, sizeof (*b))) && !own.status)
         own.status = gsi_fail (GS_ERR_NOMEM, "%s: out of memory", caller);
-    peer = comm->team.rank == from ? to : from;
+    peer = comm->topo.rank == from ? to : from;
     if (!(st = tell_peer (comm, &own, &other, peer)))
         st = compare_ends (&made, &own, &other, peer);
     if (st) {
@@ -178,7 +178,7 @@ static gs_status_t cross (gs_boundary_t *b, const char *call, bool forward, void
 
     if (st)
         return st;
-    is_from = b->comm->team.rank == b->from;
+    is_from = b->comm->topo.rank == b->from;
     return gsi_p2p_note (b->comm, call, is_from == forward, buf, b->count, b->dtype,
                          is_from ? b->to : b->from, stream);
 }

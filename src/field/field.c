@@ -75,9 +75,9 @@ static gs_status_t check_scalars (const struct field_work *w, const size_t *exte
     if (!extents || !offsets)
         return gsi_fail (GS_ERR_ARG, "%s: %s is NULL", w->caller,
                          extents ? "offsets" : "extents");
-    if (!shape && (w->root == -1 || w->root == w->comm->team.rank))
+    if (!shape && (w->root == -1 || w->root == w->comm->topo.rank))
         return gsi_fail (GS_ERR_ARG, "%s: shape is NULL on rank %d, which receives the field",
-                         w->caller, w->comm->team.rank);
+                         w->caller, w->comm->topo.rank);
     return GS_OK;
 }
 
@@ -127,7 +127,7 @@ static gs_status_t compare_blocks (struct field_work *w)
     const struct block_word *first = w->words;
     int of_kind[] = {-1, -1, -1}; /* a rank whose memory is so */
 
-    for (int r = 0; r < w->comm->team.size; r++) {
+    for (int r = 0; r < w->comm->topo.size; r++) {
         const struct block_word *word = &w->words[r];
         if (word->dims != first->dims)
             return disagree (w, "number of dimensions", r);
@@ -168,9 +168,9 @@ static bool lay_out_blocks (struct field_work *w)
     bool direct = true;
     size_t next = 0;
 
-    for (int r = 0; r < w->comm->team.size; r++)
+    for (int r = 0; r < w->comm->topo.size; r++)
         direct = direct && is_run (w, &w->words[r]);
-    for (int r = 0; r < w->comm->team.size; r++) {
+    for (int r = 0; r < w->comm->topo.size; r++) {
         const struct block_word *word = &w->words[r];
         w->counts[r] = gsi_block_count (&word->block, w->dims);
         w->displs[r] = next;
@@ -234,7 +234,7 @@ static gs_status_t place_block (const struct field_work *w, const struct block_w
 
 static gs_status_t gather_blocks (struct field_work *w, char *to, size_t room)
 {
-    size_t count = w->counts[w->comm->team.rank];
+    size_t count = w->counts[w->comm->topo.rank];
 
     if (w->root == -1)
         return gs_allgatherv (w->comm, w->block, count, to, room, w->counts, w->displs, w->dtype,
@@ -246,7 +246,7 @@ static gs_status_t gather_blocks (struct field_work *w, char *to, size_t room)
 /* The gradient: blocks from [from], where they lie as gather would put them. */
 static gs_status_t scatter (struct field_work *w, const char *from)
 {
-    size_t count = w->counts[w->comm->team.rank];
+    size_t count = w->counts[w->comm->topo.rank];
 
     if (w->root == -1)
         return gs_reduce_scatterv (w->comm, from, w->counts, w->displs, w->block, count, w->dtype,
@@ -259,7 +259,7 @@ static gs_status_t place_all (const struct field_work *w)
 {
     gs_status_t st = GS_OK;
 
-    for (int r = 0; r < w->comm->team.size && w->receives && !st; r++)
+    for (int r = 0; r < w->comm->topo.size && w->receives && !st; r++)
         if (w->counts[r])
             st = place_block (w, &w->words[r],
                               w->meeting + w->displs[r] * gs_dtype_size (w->dtype));
@@ -313,7 +313,7 @@ static gs_status_t meet_on_gpu (struct field_work *w)
 /* The same on hosts, where all have told whether they have memory. */
 static gs_status_t meet_on_host (struct field_work *w)
 {
-    for (int r = 0; r < w->comm->team.size; r++)
+    for (int r = 0; r < w->comm->topo.size; r++)
         if (w->words[r].status)
             return gsi_fail ((gs_status_t) w->words[r].status,
                              "%s: no memory on rank %d (host %s) for blocks on their way",
@@ -332,7 +332,7 @@ static gs_status_t assemble (struct field_work *w)
         return st;
     if (lay_out_blocks (w))
         return w->back ? scatter (w, w->field) : gather_blocks (w, w->field, w->room);
-    for (int r = 0; r < w->comm->team.size; r++)
+    for (int r = 0; r < w->comm->topo.size; r++)
         if (w->words[r].kind == ON_DEVICE)
             return meet_on_gpu (w);
     return meet_on_host (w);
@@ -347,8 +347,8 @@ static gs_status_t run_field (struct field_work *w, const size_t *extents, const
 
     if (st)
         return st;
-    size = (size_t) comm->team.size;
-    w->receives = w->root == -1 || w->root == comm->team.rank;
+    size = (size_t) comm->topo.size;
+    w->receives = w->root == -1 || w->root == comm->topo.rank;
     if (!w->receives)
         w->field = NULL;
     if ((st = look_at_block (w, extents, offsets, shape)))

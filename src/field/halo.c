@@ -155,7 +155,7 @@ static gs_status_t step (const struct halo_call *w, int d)
 
     if (st)
         return st;
-    if (h->neighbour[d][GSI_LOW] == h->comm->team.rank) {
+    if (h->neighbour[d][GSI_LOW] == h->comm->topo.rank) {
         exchange_with_itself (face);
     } else {
         n = list_messages (w, d, face, list);

@@ -148,15 +148,15 @@ static gs_status_t compare_halos (const gs_comm_t *comm, const struct halo_word 
 {
     const struct halo_word *first = words;
 
-    for (int r = 0; r < comm->team.size; r++)
-        if (words[r].status && r == comm->team.rank)
+    for (int r = 0; r < comm->topo.size; r++)
+        if (words[r].status && r == comm->topo.rank)
             return (gs_status_t) words[r].status;
-    for (int r = 0; r < comm->team.size; r++)
+    for (int r = 0; r < comm->topo.size; r++)
         if (words[r].status)
             return gsi_fail ((gs_status_t) words[r].status,
                              "%s: rank %d (host %s) could not; its own text says why", caller, r,
                              comm->hosts[r]);
-    for (int r = 1; r < comm->team.size; r++) {
+    for (int r = 1; r < comm->topo.size; r++) {
         const struct halo_word *word = &words[r];
         if (word->dims != first->dims)
             return disagree (comm, "number of dimensions", r);
@@ -180,13 +180,13 @@ static gs_status_t check_grid (const gs_comm_t *comm, const struct halo_word *wo
 
     for (int d = front; d < DIMS; d++)
         product = product > INT32_MAX ? product : product * word->grid[d]; /* each is an int */
-    if (product == (uint64_t) comm->team.size)
+    if (product == (uint64_t) comm->topo.size)
         return GS_OK;
     gsi_dims_write (word->grid + front, DIMS - front, " x ", text, sizeof (text));
     return gsi_fail (GS_ERR_ARG,
                      "%s: a grid of %s is not one of %d ranks: give numbers whose product that "
                      "is",
-                     caller, text, comm->team.size);
+                     caller, text, comm->topo.size);
 }
 
 static void grid_place (const struct halo_word *word, int rank, int *place)
@@ -225,7 +225,7 @@ static gs_status_t check_blocks (const gs_comm_t *comm, const struct halo_word *
 {
     int dims = (int) words->dims, front = DIMS - dims, place[DIMS], first[DIMS];
 
-    for (int r = 0; r < comm->team.size; r++) {
+    for (int r = 0; r < comm->topo.size; r++) {
         grid_place (words, r, place);
         for (int d = front; d < DIMS; d++) {
             bool alone =
@@ -262,11 +262,11 @@ static void settle (gs_halo_t *h, const struct halo_word *words)
     const gs_comm_t *comm = h->comm;
     int place[DIMS];
 
-    grid_place (words, comm->team.rank, place);
+    grid_place (words, comm->topo.rank, place);
     for (int d = 0; d < DIMS; d++)
         for (int side = 0; side < GSI_SIDES; side++)
             h->neighbour[d][side] = next_to (words, place, d, (enum gsi_halo_side) side);
-    for (int r = 0; r < comm->team.size; r++)
+    for (int r = 0; r < comm->topo.size; r++)
         h->cells += words[r].extents[0] * words[r].extents[1] * words[r].extents[2];
     h->argument = (int) (comm->record.seq & INT32_MAX); /* of the call in which ranks told */
 }
@@ -323,7 +323,7 @@ gs_status_t gs_halo_create (gs_comm_t *comm, int dims, const int *grid, const si
     if ((st = gsi_comm_valid (comm, caller)))
         return gsi_result (st);
     h = calloc (1, sizeof (*h));
-    words = calloc ((size_t) comm->team.size, sizeof (*words));
+    words = calloc ((size_t) comm->topo.size, sizeof (*words));
     st = h && words ? GS_OK : gsi_fail (GS_ERR_NOMEM, "%s: out of memory", caller);
     if ((st = gsi_consensus (comm, caller, st, &all, NULL))) {
         free (h);

@@ -6,9 +6,9 @@
 
 #include "base/dtype.h"
 #include "feature/same.h"
-#include "grad/apart.h"
-#include "grad/carrier.h"
-#include "grad/tail.h"
+#include "grad/overlap.h"
+#include "grad/scheduler.h"
+#include "grad/step_exchange.h"
 #include "grad/timing.h"
 #include "grad/work.h"
 
@@ -54,7 +54,7 @@ static gs_status_t compare_reducers (gs_reducer_t *r)
                    "All ranks give the same options and add the same, in the same order",
                    r->stream);
     free (mine.at);
-    return st ? st : gsi_apart_agree (r);
+    return st ? st : gsi_overlap_agree (r);
 }
 
 /* ---- Storage ---- */
@@ -209,7 +209,7 @@ static gs_status_t make_all (gs_reducer_t *r)
         st = gsi_tail_open (r);
     if (!st)
         st = gsi_timing_open (r);
-    return st ? st : gsi_carrier_open (r);
+    return st ? st : gsi_scheduler_open (r);
 }
 
 /* It needs no memory, for want of which a rank may have failed. */
@@ -254,7 +254,7 @@ void gsi_commit_undo (gs_reducer_t *r)
 {
     int previous;
 
-    gsi_carrier_close (r);
+    gsi_scheduler_close (r);
     gsi_timing_close (r);
     gsi_tail_close (r);
     gsi_order_close (r);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* reducer - life of a reducer, what was added to it, and where that is. */
-#include "grad/carrier.h"
+#include "grad/scheduler.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -142,7 +142,7 @@ gs_status_t gs_reducer_destroy (gs_reducer_t *reducer)
         return gsi_result (st);
     if (r->in_step && !gs_comm_check (r->comm))
         return gsi_result (gsi_reducer_idle (r, "gs_reducer_destroy"));
-    gsi_carrier_close (r);
+    gsi_scheduler_close (r);
     if (r->in_step)
         gsi_lease_end (r->comm);
     gsi_commit_undo (r);

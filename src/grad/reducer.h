@@ -2,11 +2,12 @@
 /*
  * reducer - gradients that are averaged in buckets. Private to src/grad.
  *
- * The files: reducer.c (life, what was added), commit.c (comparison, storage), apart.c (whether
+ * The files: reducer.c (life, what was added), commit.c (comparison, storage), overlap.c (whether
  * buckets travel beside the program), order.c (buckets, and how they are made anew), relayout.c
- * (another storage), step.c (what the program calls in each step), carrier.c (who sees to the
- * buckets, and when), travel.c (one bucket), work.c (arithmetic), tail.c (what ranks tell each
- * other at the end of a step), timing.c (when buckets travel on a GPU), stats.c (how it went).
+ * (another storage), step.c (what the program calls in each step), scheduler.c (who sees to the
+ * buckets, and when), bucket_reduce.c (one bucket), work.c (arithmetic), step_exchange.c (what
+ * ranks tell each other at the end of a step), timing.c (when buckets travel on a GPU), stats.c
+ * (how it went).
  */
 #ifndef GS_GRAD_REDUCER_H
 #define GS_GRAD_REDUCER_H
@@ -75,9 +76,9 @@ struct gsi_wish {
     int32_t joined, micro_steps;
 };
 
-struct gsi_carrier; /* who sees to the buckets */
-struct gsi_tail;    /* what ranks tell each other at the end of a step */
-struct gsi_timing;  /* (GPUs) when they travelled */
+struct gsi_scheduler; /* who sees to the buckets */
+struct gsi_tail;      /* what ranks tell each other at the end of a step */
+struct gsi_timing;    /* (GPUs) when they travelled */
 
 /* The last step whose times are known: its first ready, the call of finish, and its end. */
 struct gsi_seen {
@@ -148,7 +149,7 @@ struct gs_reducer {
     gs_bucket_f hook, averaged;
     void *hook_context, *averaged_context;
 
-    struct gsi_carrier *carrier;
+    struct gsi_scheduler *scheduler;
     struct gsi_tail *tail;
     struct gsi_timing *timing; /* NULL on hosts */
     struct gsi_tally tally;

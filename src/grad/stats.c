@@ -5,7 +5,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "grad/tail.h"
+#include "grad/step_exchange.h"
 #include "grad/timing.h"
 
 static double us (int64_t ns)

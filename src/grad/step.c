@@ -7,8 +7,8 @@
 
 #include "base/clock.h"
 #include "collectives/weights.h"
-#include "grad/carrier.h"
-#include "grad/tail.h"
+#include "grad/scheduler.h"
+#include "grad/step_exchange.h"
 #include "grad/timing.h"
 #include "grad/work.h"
 
@@ -25,7 +25,7 @@ static gs_status_t begin_step (gs_reducer_t *r, int index, gs_stream_t stream)
                              "ranks",
                              r->client.name);
         if ((st = gs_comm_check (r->comm)) || (st = gsi_timing_begin (r, stream)) ||
-            (st = gsi_carrier_begin (r)))
+            (st = gsi_scheduler_begin (r)))
             return st;
         r->step++;
         r->tally.begin_ns = gsi_now_ns ();
@@ -48,7 +48,7 @@ static gs_status_t check_mark (gs_reducer_t *r, const char *caller, int index, g
             "gradient once between two gs_reducer_finish",
             caller, r->gradient[index].name, r->client.name,
             r->gradient[index].mark == GSI_MARK_READY ? "ready" : "skipped", r->opener);
-    if ((st = gsi_carrier_admit (r, stream)))
+    if ((st = gsi_scheduler_admit (r, stream)))
         return st;
     return r->in_step ? GS_OK : begin_step (r, index, stream);
 }
@@ -59,7 +59,7 @@ static gs_status_t hear (gs_reducer_t *r, struct gsi_load *load, gs_stream_t str
     gs_status_t st = GS_OK;
 
     if (load->heard && load->stream != stream)
-        st = gsi_carrier_follow (r, load->stream);
+        st = gsi_scheduler_follow (r, load->stream);
     load->heard = true;
     load->stream = stream;
     return st;
@@ -86,7 +86,7 @@ static gs_status_t mark (gs_reducer_t *r, int index, enum gsi_mark how, gs_strea
         load->ready_ns = gsi_now_ns ();
     while (r->launched < r->loads && !r->load[r->launched].pending)
         r->launched++;
-    return st || r->launched == before ? st : gsi_carrier_launch (r);
+    return st || r->launched == before ? st : gsi_scheduler_launch (r);
 }
 
 gs_status_t gs_reducer_ready (gs_reducer_t *reducer, int index, gs_stream_t stream)
@@ -206,14 +206,14 @@ static gs_status_t end_step (gs_reducer_t *r, gs_stream_t stream)
     gs_status_t st;
 
     r->tally.finish_ns = gsi_now_ns ();
-    if ((st = gsi_timing_finish (r, stream)) || (st = gsi_carrier_drain (r)))
+    if ((st = gsi_timing_finish (r, stream)) || (st = gsi_scheduler_drain (r)))
         return st;
-    if (!(r->opts.max_norm > 0) && (st = gsi_carrier_release (r, stream)))
+    if (!(r->opts.max_norm > 0) && (st = gsi_scheduler_release (r, stream)))
         return st;
     gsi_lease_enter (r->comm);
     st = exchange_step (r);
     if (!st && r->opts.max_norm > 0)
-        st = gsi_carrier_release (r, stream);
+        st = gsi_scheduler_release (r, stream);
     gsi_stats_step (r);
     if (!st)
         st = conclude (r);
@@ -236,7 +236,7 @@ gs_status_t gs_reducer_finish (gs_reducer_t *reducer, gs_stream_t stream)
     gs_reducer_t *r = reducer;
     gs_status_t st = gsi_reducer_valid (r, "gs_reducer_finish");
 
-    if (st || (st = gsi_carrier_admit (r, stream)))
+    if (st || (st = gsi_scheduler_admit (r, stream)))
         return gsi_result (st);
     if (r->no_sync) {
         r->micro_steps++;
@@ -248,10 +248,10 @@ gs_status_t gs_reducer_finish (gs_reducer_t *reducer, gs_stream_t stream)
         return gsi_result ((st = gs_comm_check (r->comm)) ? st : name_unmarked (r));
     st = end_step (r, stream);
     gsi_order_reset (r);
-    gsi_carrier_end (r);
+    gsi_scheduler_end (r);
     r->in_step = false;
     reset (r);
-    return gsi_result (st ? st : gsi_carrier_callback (r));
+    return gsi_result (st ? st : gsi_scheduler_callback (r));
 }
 
 gs_status_t gs_reducer_no_sync (gs_reducer_t *reducer, int on)

@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-#include "grad/tail.h"
+#include "grad/step_exchange.h"
 
 gs_status_t gsi_work_convert (const gs_reducer_t *r, const struct gsi_conversion *how,
                               const struct gsi_run *runs, size_t number)

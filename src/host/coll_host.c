@@ -11,7 +11,7 @@
 #include "base/log.h"
 #include "base/record.h"
 #include "base/status.h"
-#include "host/choice.h"
+#include "host/tuning.h"
 #include "host/exchange.h"
 #include "host/coll_host_ops.h"
 
@@ -82,7 +82,7 @@ static gs_status_t compare_cards (const struct gsi_coll_setup *setup)
 {
     struct gsi_coll_host_card zero = settings_of (setup, 0);
 
-    for (int r = 1; r < setup->team->size; r++) {
+    for (int r = 1; r < setup->topo->size; r++) {
         struct gsi_coll_host_card card = settings_of (setup, r);
         if (card.algorithm != zero.algorithm || card.deterministic != zero.deterministic)
             return gsi_fail (GS_ERR_MISMATCH,
@@ -99,7 +99,7 @@ static void log_choice (const struct gsi_coll_host *c)
     char text[256];
 
     for (int line = 0;
-         c->rank == 0 && gsi_choice_line (&c->levels, c->size, line, text, sizeof (text)); line++)
+         c->rank == 0 && gsi_tuning_line (&c->hier, c->size, line, text, sizeof (text)); line++)
         gsi_log (GS_LOG_INFO, "hosts", "%s", text);
 }
 
@@ -109,12 +109,12 @@ static gs_status_t make_staging (struct gsi_coll_host *c)
     size_t size = (size_t) c->size, block, rail, total;
     char *at;
 
-    c->piece_bytes = gsi_choice_piece (c->size);
-    c->levels.halving = gsi_choice_halving ();
-    if (!c->levels.shares)
-        c->levels.part_bytes = gsi_choice_part (&c->levels, c->base.team);
+    c->piece_bytes = gsi_tuning_piece (c->size);
+    c->hier.rabenseifner = gsi_tuning_rabenseifner ();
+    if (!c->hier.shares)
+        c->hier.part_bytes = gsi_tuning_part (&c->hier, c->base.topo);
     block = c->piece_bytes * size;
-    rail = c->levels.part_bytes * (size_t) c->levels.rails;
+    rail = c->hier.part_bytes * (size_t) c->hier.rail_size;
     block = rail > block ? rail : block;
     total = GSI_SMALL_BYTES + 2 * 2 * GSI_STAGING_SLOTS * block;
     if (gsi_fault ("coll_host.memory") || posix_memalign ((void **) &c->memory, 4096, total))
@@ -143,17 +143,17 @@ static gs_status_t make_staging (struct gsi_coll_host *c)
 /* Chooses how large reductions go, and takes what memory that needs; the same on all ranks. */
 static gs_status_t choose_sizes (struct gsi_coll_host *c, const struct gsi_coll_setup *setup)
 {
-    const struct gsi_team *team = setup->team;
+    const struct gsi_topo *topo = setup->topo;
     gs_status_t st;
 
-    if ((st = compare_cards (setup)) || (st = gsi_node_build (&c->node, team)))
+    if ((st = compare_cards (setup)) || (st = gsi_node_build (&c->node, topo)))
         return st;
-    if (gsi_choice_is_flat (team)) {
-        st = gsi_levels_flat (&c->levels, team);
+    if (gsi_tuning_is_flat (topo)) {
+        st = gsi_hier_flat (&c->hier, topo);
     } else if (!(st = gsi_node_reserve (&c->node, c->size)) &&
-               !(st = gsi_levels_nodes (&c->levels, team, gsi_choice_owners (team)))) {
-        c->levels.part_bytes = gsi_choice_part (&c->levels, team);
-        c->node.slots = gsi_choice_slots (&c->levels);
+               !(st = gsi_hier_nodes (&c->hier, topo, gsi_tuning_owners (topo)))) {
+        c->hier.part_bytes = gsi_tuning_part (&c->hier, topo);
+        c->node.slots = gsi_tuning_slots (&c->hier);
     }
     if (!st && !(c->own = malloc (sizeof (*c->own))))
         st = gsi_fail (GS_ERR_NOMEM, "between hosts: out of memory");
@@ -199,9 +199,9 @@ void gsi_coll_host_discard (struct gsi_coll *coll)
     if (!c->unfinished)
         gsi_node_close (&c->node);
     gsi_messages_close (c);
-    gsi_share_close (&c->share);
+    gsi_shm_heap_close (&c->shm_heap);
     gsi_node_clear (&c->node);
-    free (c->levels.peer);
+    free (c->hier.peer);
     free (c->own);
     if (net->discard (c->net, c->unfinished))
         net->keep (c);
@@ -240,16 +240,16 @@ static gs_status_t agree_on_open (struct gsi_coll_host *c, gs_status_t st, int64
  */
 static gs_status_t share_memory (struct gsi_coll_host *c, const struct gsi_coll_setup *setup)
 {
-    size_t result = c->levels.part_bytes * (size_t) c->levels.rails;
+    size_t result = c->hier.part_bytes * (size_t) c->hier.rail_size;
     bool there;
-    gs_status_t st = gsi_node_open (c, &c->node, result * (size_t) c->levels.owners, result,
+    gs_status_t st = gsi_node_open (c, &c->node, result * (size_t) c->hier.owners, result,
                                     setup->deadline_ns, &there);
 
     if (st || there)
         return st;
     drop_staging (c);
-    free (c->levels.peer);
-    if (!(st = gsi_levels_flat (&c->levels, setup->team)))
+    free (c->hier.peer);
+    if (!(st = gsi_hier_flat (&c->hier, setup->topo)))
         st = make_staging (c);
     return agree_on_open (c, st, setup->deadline_ns);
 }
@@ -275,7 +275,7 @@ gs_status_t gsi_coll_host_open (const struct gsi_coll_ops *ops,
     gs_status_t st;
 
     c->base.ops = ops;
-    c->base.team = setup->team;
+    c->base.topo = setup->topo;
     c->base.life = setup->life;
     c->base.others = setup->others;
     c->base.tell = setup->tell;
@@ -283,13 +283,12 @@ gs_status_t gsi_coll_host_open (const struct gsi_coll_ops *ops,
     c->base.context = setup->context;
     c->device = setup->device;
     c->culprit = -1;
-    c->node.shm = GSI_SHM_NONE;
-    c->rank = setup->team->rank;
-    c->size = setup->team->size;
-    c->spins = setup->team->local_size > sysconf (_SC_NPROCESSORS_ONLN) ? GSI_YIELD_NOW : 0;
+    c->node.shm = GSI_MEMFD_NONE;
+    c->rank = setup->topo->rank;
+    c->size = setup->topo->size;
+    c->spins = setup->topo->local_size > sysconf (_SC_NPROCESSORS_ONLN) ? GSI_YIELD_NOW : 0;
     if (!(st = open_net (c, setup)) &&
-        !(st = agree_on_open (c, choose_sizes (c, setup), setup->deadline_ns)) &&
-        c->levels.shares)
+        !(st = agree_on_open (c, choose_sizes (c, setup), setup->deadline_ns)) && c->hier.shares)
         st = share_memory (c, setup);
     if (st) {
         st = gsi_start_fail (c, st, setup->origin);
@@ -309,13 +308,13 @@ bool gsi_coll_host_alloc (struct gsi_coll *coll, size_t bytes, void **out)
 {
     struct gsi_coll_host *c = (struct gsi_coll_host *) coll;
 
-    return gsi_choice_way (&c->levels, c->size, GSI_TASK_SUM, bytes) != GSI_WAY_EXCHANGE &&
-           gsi_share_alloc (&c->share, bytes, out);
+    return gsi_tuning_way (&c->hier, c->size, GSI_TASK_SUM, bytes) != GSI_WAY_EXCHANGE &&
+           gsi_shm_heap_alloc (&c->shm_heap, bytes, out);
 }
 
 bool gsi_coll_host_free (struct gsi_coll *coll, void *memory)
 {
-    return gsi_share_free (&((struct gsi_coll_host *) coll)->share, memory);
+    return gsi_shm_heap_free (&((struct gsi_coll_host *) coll)->shm_heap, memory);
 }
 
 gs_status_t gsi_coll_host_differ (const struct gsi_coll_host *c, int rank)
@@ -348,15 +347,15 @@ gs_status_t gsi_coll_host_allreduce (struct gsi_coll *coll, void *buf, size_t co
 {
     struct gsi_coll_host *c = (struct gsi_coll_host *) coll;
     size_t bytes = count * gs_dtype_size (how->dtype);
-    enum gsi_way way = gsi_choice_way (&c->levels, c->size, GSI_TASK_SUM, bytes);
+    enum gsi_way way = gsi_tuning_way (&c->hier, c->size, GSI_TASK_SUM, bytes);
     gs_status_t st = enter (c, call);
 
     if (st)
         return st;
-    if (way == GSI_WAY_HALVING)
-        st = gsi_halving_allreduce (c, buf, count, how, call);
-    else if (way == GSI_WAY_LEVELS)
-        st = gsi_levels_allreduce (c, &c->levels, buf, count, how, call);
+    if (way == GSI_WAY_RABENSEIFNER)
+        st = gsi_rabenseifner_allreduce (c, buf, count, how, call);
+    else if (way == GSI_WAY_HIER_SUM)
+        st = gsi_hier_allreduce (c, &c->hier, buf, count, how, call);
     else
         st = gsi_small_reduce (c, buf, buf, count, how, call);
     return leave (c, st);
@@ -366,10 +365,10 @@ gs_status_t gsi_coll_host_broadcast (struct gsi_coll *coll, void *buf, size_t by
                                      const struct gsi_call *call)
 {
     struct gsi_coll_host *c = (struct gsi_coll_host *) coll;
-    enum gsi_way way = gsi_choice_way (&c->levels, c->size, GSI_TASK_BROADCAST, bytes);
+    enum gsi_way way = gsi_tuning_way (&c->hier, c->size, GSI_TASK_BROADCAST, bytes);
     gs_status_t st = enter (c, call);
 
-    return leave (c, st ? st : gsi_move_broadcast (c, way, buf, bytes, root, call));
+    return leave (c, st ? st : gsi_pipeline_broadcast (c, way, buf, bytes, root, call));
 }
 
 gs_status_t gsi_coll_host_allgather (struct gsi_coll *coll, const void *send, void *recv,
@@ -381,10 +380,10 @@ gs_status_t gsi_coll_host_allgather (struct gsi_coll *coll, const void *send, vo
 
     if (st)
         return st;
-    way = gsi_choice_way (&c->levels, c->size, GSI_TASK_GATHER, bytes);
+    way = gsi_tuning_way (&c->hier, c->size, GSI_TASK_GATHER, bytes);
     if (way != GSI_WAY_EXCHANGE)
-        return leave (c, gsi_move_allgather (c, way, send, recv, bytes, call));
-    if ((st = gsi_small_gather (c, send, bytes, bytes, call)))
+        return leave (c, gsi_pipeline_allgather (c, way, send, recv, bytes, call));
+    if ((st = gsi_small_allgather (c, send, bytes, bytes, call)))
         return leave (c, st);
     for (int r = 0; r < c->size; r++)
         memcpy ((char *) recv + (size_t) r * bytes, gsi_small_place (c, r, bytes), bytes);
@@ -431,9 +430,9 @@ gs_status_t gsi_coll_host_reduce (struct gsi_coll *coll, const void *send, void 
 
     if (st)
         return st;
-    if (gsi_levels_together (&c->levels) &&
-        gsi_choice_way (&c->levels, c->size, GSI_TASK_SUM, bytes) == GSI_WAY_LEVELS)
-        st = gsi_levels_reduce (c, send, recv, count, how, root, call);
+    if (gsi_hier_together (&c->hier) &&
+        gsi_tuning_way (&c->hier, c->size, GSI_TASK_SUM, bytes) == GSI_WAY_HIER_SUM)
+        st = gsi_hier_reduce (c, send, recv, count, how, root, call);
     else
         st = gsi_exchange_reduce_to (c, send, recv, count, how, root, call);
     return leave (c, st);
@@ -453,7 +452,7 @@ gs_status_t gsi_coll_host_barrier (struct gsi_coll *coll, const struct gsi_call 
     struct gsi_coll_host *c = (struct gsi_coll_host *) coll;
     gs_status_t st = enter (c, call);
 
-    return leave (c, st ? st : gsi_small_gather (c, NULL, 0, 0, call));
+    return leave (c, st ? st : gsi_small_allgather (c, NULL, 0, 0, call));
 }
 
 void gsi_coll_host_notify_abort (struct gsi_coll *coll, uint64_t missed)

@@ -3,24 +3,24 @@
  * coll_host - the transport between hosts, over a network (net.h).
  *
  * The network carries every byte between nodes, by messages that are polled. It only ever holds
- * memory of ours (staging, and that of a node in relay.c): after a deadline it still owns
- * its buffers, and the application's must be free again. Within a node shared memory does, where
- * the ranks have it.
+ * memory of ours (staging, and that of a node in hier_broadcast.c): after a deadline it still
+ * owns its buffers, and the application's must be free again. Within a node shared memory does,
+ * where the ranks have it.
  */
 #ifndef GS_HOST_COLL_HOST_H
 #define GS_HOST_COLL_HOST_H
 
 #include "coll/coll.h"
-#include "host/choice.h"
-#include "host/levels.h"
+#include "host/tuning.h"
+#include "host/hier_allreduce.h"
 #include "host/net.h"
 #include "host/node.h"
-#include "host/share.h"
-#include "host/stream.h"
+#include "host/shm_heap.h"
+#include "host/nt_copy.h"
 
-#define GSI_SMALL_BYTES   ((size_t) 256 << 10) /* all contributions of a small operation */
-#define GSI_HALVING_BYTES ((size_t) 1 << 20)   /* of sums by halves; staging has twice that */
-#define GSI_STAGING_SLOTS (GSI_LAG + 1)
+#define GSI_SMALL_BYTES        ((size_t) 256 << 10) /* all contributions of a small operation */
+#define GSI_RABENSEIFNER_BYTES ((size_t) 1 << 20)   /* of a sum by halves; staged twice */
+#define GSI_STAGING_SLOTS      (GSI_LAG + 1)
 
 /* Message tags; ranks of one pair send in one order, so a tag needs no number. */
 enum gsi_tag {
@@ -29,7 +29,7 @@ enum gsi_tag {
     GSI_TAG_GATHER = 3,
     GSI_TAG_BROADCAST = 4,
     GSI_TAG_NOTICE = 5,
-    GSI_TAG_HALVING = 6,
+    GSI_TAG_RABENSEIFNER = 6,
     GSI_TAG_EXCHANGE = 7,
     GSI_TAG_LETTER = 8,  /* of messages: tickets, */
     GSI_TAG_MESSAGE = 9, /* what follows; */
@@ -61,11 +61,11 @@ struct gsi_coll_host {
     double *scale;        /* [size] their weights */
     size_t *length;       /* [4 * size] places and lengths of an exchange */
     struct gsi_node node;
-    struct gsi_share share;
+    struct gsi_shm_heap shm_heap;
     struct gsi_stream stream;
-    char **array;             /* [size] those of the ranks of the node, where they are seen */
-    struct gsi_levels levels; /* how large reductions go */
-    union {                   /* all, and by what they are for */
+    char **array;         /* [size] those of the ranks of the node, where they are seen */
+    struct gsi_hier hier; /* how large reductions go */
+    union {               /* all, and by what they are for */
         struct gsi_slot slot[2 * GSI_STAGING_SLOTS];
         struct {
             struct gsi_slot scatter[GSI_STAGING_SLOTS], gather[GSI_STAGING_SLOTS];
@@ -125,7 +125,7 @@ bool gsi_p2p_should_look (unsigned polls, unsigned spins, unsigned every);
 /* Why a wait should end; GS_OK to go on. */
 gs_status_t gsi_p2p_interrupted (struct gsi_coll_host *c, const struct gsi_call *call);
 
-/* rollcall.c */
+/* failure_notice.c */
 void gsi_notice_send (struct gsi_coll_host *c, enum gsi_notice_kind kind, bool in_message,
                       uint64_t missed);
 void gsi_notice_hear (struct gsi_coll_host *c); /* takes in what has arrived */
@@ -138,28 +138,30 @@ bool gsi_roll_call (struct gsi_coll *coll, const struct gsi_call *call, int64_t 
                     unsigned char *came);
 
 /*
- * small.c: gathers [bytes] of every rank where gsi_small_place () says, until the next operation:
- * in shared memory on a single node, else in c->small by log2 (size) messages each (Bruck).
- * size * bytes is at most GSI_SMALL_BYTES. [mine] has [own] of them, which others look at; it is
- * NULL if nobody will.
+ * small_allgather.c: gathers [bytes] of every rank where gsi_small_place () says, until the next
+ * operation: in shared memory on a single node, else in c->small by log2 (size) messages each
+ * (Bruck). size * bytes is at most GSI_SMALL_BYTES. [mine] has [own] of them, which others look
+ * at; it is NULL if nobody will.
  */
-gs_status_t gsi_small_gather (struct gsi_coll_host *c, const void *mine, size_t own, size_t bytes,
-                              const struct gsi_call *call);
+gs_status_t gsi_small_allgather (struct gsi_coll_host *c, const void *mine, size_t own,
+                                 size_t bytes, const struct gsi_call *call);
 const void *gsi_small_place (const struct gsi_coll_host *c, int rank, size_t bytes);
 
 /* The same with the reduction, by this rank, into [dst]; NULL: others want it. */
 gs_status_t gsi_small_reduce (struct gsi_coll_host *c, const void *mine, void *dst, size_t count,
                               const struct gsi_reduction *how, const struct gsi_call *call);
 
-/* halving.c: of any size; the best for middling ones of many ranks that are apart. */
-gs_status_t gsi_halving_allreduce (struct gsi_coll_host *c, char *buf, size_t count,
-                                   const struct gsi_reduction *how, const struct gsi_call *call);
+/* rabenseifner.c: of any size; the best for middling ones of many ranks that are apart. */
+gs_status_t gsi_rabenseifner_allreduce (struct gsi_coll_host *c, char *buf, size_t count,
+                                        const struct gsi_reduction *how,
+                                        const struct gsi_call *call);
 
-/* relay.c: the same as move.c, where the ranks of each of several nodes share memory. */
-gs_status_t gsi_relay_allgather (struct gsi_coll_host *c, const char *send, char *recv,
-                                 size_t bytes, const struct gsi_call *call);
-gs_status_t gsi_relay_broadcast (struct gsi_coll_host *c, char *buf, size_t bytes, int root,
-                                 const struct gsi_call *call);
+/* hier_broadcast.c: the same as pipeline.c, where the ranks of each of several nodes share
+ * memory. */
+gs_status_t gsi_hier_allgather (struct gsi_coll_host *c, const char *send, char *recv,
+                                size_t bytes, const struct gsi_call *call);
+gs_status_t gsi_hier_broadcast (struct gsi_coll_host *c, char *buf, size_t bytes, int root,
+                                const struct gsi_call *call);
 
 /* messages.c: messages of struct gsi_coll_ops; what it keeps. */
 gs_status_t gsi_messages (struct gsi_coll_host *c, struct gsi_message *list, int number,
@@ -175,11 +177,12 @@ static inline char *gsi_piece_at (const struct gsi_coll_host *c, char *staging, 
     return staging + (size_t) rank * c->piece_bytes;
 }
 
-/* move.c: large operations that only move data, in blocks, by memory or messages (choice.h). */
-gs_status_t gsi_move_allgather (struct gsi_coll_host *c, enum gsi_way way, const char *send,
-                                char *recv, size_t bytes, const struct gsi_call *call);
-gs_status_t gsi_move_broadcast (struct gsi_coll_host *c, enum gsi_way way, char *buf,
-                                size_t bytes, int root, const struct gsi_call *call);
+/* pipeline.c: large operations that only move data, in blocks, by memory or messages (tuning.h).
+ */
+gs_status_t gsi_pipeline_allgather (struct gsi_coll_host *c, enum gsi_way way, const char *send,
+                                    char *recv, size_t bytes, const struct gsi_call *call);
+gs_status_t gsi_pipeline_broadcast (struct gsi_coll_host *c, enum gsi_way way, char *buf,
+                                    size_t bytes, int root, const struct gsi_call *call);
 
 /* What is on a rank's card: its settings, and what its network says. */
 struct gsi_coll_host_card {

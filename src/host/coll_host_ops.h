@@ -3,12 +3,12 @@
 #ifndef GS_HOST_COLL_HOST_OPS_H
 #define GS_HOST_COLL_HOST_OPS_H
 
-#include "host/choice.h"
+#include "host/tuning.h"
 #include "host/coll_host.h"
 
 /* The functions of struct gsi_coll_ops, where a transport adds [name], prepare and open. */
 #define GSI_COLL_HOST                                                                          \
-    .describe = gsi_choice_describe, .alloc = gsi_coll_host_alloc, .free = gsi_coll_host_free, \
+    .describe = gsi_tuning_describe, .alloc = gsi_coll_host_alloc, .free = gsi_coll_host_free, \
     .allreduce = gsi_coll_host_allreduce, .broadcast = gsi_coll_host_broadcast,                \
     .allgather = gsi_coll_host_allgather, .exchange = gsi_coll_host_exchange,                  \
     .reduce_scatter = gsi_coll_host_reduce_scatter,                                            \

@@ -4,14 +4,14 @@
 
 #include <string.h>
 
-#include "host/choice.h"
-#include "host/pull.h"
+#include "host/tuning.h"
+#include "host/cma.h"
 
 /* ---- Little ---- */
 
 static bool is_small (const struct gsi_coll_host *c, size_t bytes)
 {
-    return gsi_choice_way (&c->levels, c->size, GSI_TASK_PIECES, bytes) == GSI_WAY_EXCHANGE;
+    return gsi_tuning_way (&c->hier, c->size, GSI_TASK_PIECES, bytes) == GSI_WAY_EXCHANGE;
 }
 
 /* All blocks are gathered everywhere, and each rank picks. */
@@ -23,8 +23,8 @@ static gs_status_t pick (struct gsi_coll_host *c, const struct gsi_exchange *x,
 
     for (int r = 0; r < c->size && !sends; r++)
         sends = x->send_bytes[r] > 0;
-    if ((st = gsi_small_gather (c, sends ? x->send : NULL, x->own ? x->own : x->block, x->block,
-                                call)))
+    if ((st = gsi_small_allgather (c, sends ? x->send : NULL, x->own ? x->own : x->block,
+                                   x->block, call)))
         return st;
     for (int r = 0; r < c->size; r++)
         if (x->recv_bytes[r] &&
@@ -44,9 +44,9 @@ static size_t message_length (const struct gsi_coll_host *c, size_t bytes, size_
 
 static bool by_message (const struct gsi_coll_host *c, int r)
 {
-    const struct gsi_team *team = c->base.team;
+    const struct gsi_topo *topo = c->base.topo;
 
-    return r != c->rank && !(gsi_pull_can (c) && team->node_of[r] == team->node);
+    return r != c->rank && !(gsi_cma_can (c) && topo->node_of[r] == topo->node);
 }
 
 /* How many messages the longest piece of this rank takes. */
@@ -132,11 +132,11 @@ gs_status_t gsi_exchange (struct gsi_coll_host *c, const struct gsi_exchange *x,
 
     if (x->block && is_small (c, x->block))
         return pick (c, x, call);
-    if (gsi_pull_can (c))
-        gsi_pull_begin (c, x);
+    if (gsi_cma_can (c))
+        gsi_cma_begin (c, x);
     copy_own (c, x);
     st = send_all (c, x, call);
-    return st || !gsi_pull_can (c) ? st : gsi_pull_finish (c, x, call);
+    return st || !gsi_cma_can (c) ? st : gsi_cma_finish (c, x, call);
 }
 
 /* ---- With sums ---- */

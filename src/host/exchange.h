@@ -6,7 +6,7 @@
 #include "host/coll_host.h"
 
 /*
- * By one gathering where it is little; else what is of the same node is pulled (pull.h), and the
+ * By one gathering where it is little; else what is of the same node is pulled (cma.h), and the
  * rest goes in messages, as many as the longest piece takes.
  */
 gs_status_t gsi_exchange (struct gsi_coll_host *c, const struct gsi_exchange *x,

@@ -9,7 +9,8 @@
  *
  * Within a node tickets are laid out in shared memory (route.h), and of what is long the receiver
  * reads the sender's memory. Else the network carries the tickets, those for a rank in one letter
- * (letters.h), and what is long in pieces, through memory that each chain has of its own.
+ * (control_messages.h), and what is long in pieces, through memory that each chain has of its
+ * own.
  */
 #include "host/messages.h"
 
@@ -18,7 +19,7 @@
 
 #include "base/fault.h"
 #include "base/status.h"
-#include "host/pull.h"
+#include "host/cma.h"
 
 #define MOST_PIECE  ((size_t) 256 << 10) /* bytes of a piece, */
 #define LEAST_PIECE ((size_t) 4 << 10)   /* where there are many chains */
@@ -167,7 +168,7 @@ static int find_partner (struct gsi_delivery *w, int peer)
 
 static struct gsi_chain *find_chain (struct gsi_delivery *w, const struct gsi_message *m)
 {
-    const struct gsi_team *team = w->c->base.team;
+    const struct gsi_topo *topo = w->c->base.topo;
     struct gsi_chain *chain = w->o->chain;
 
     for (int i = 0; i < w->chains; i++, chain++)
@@ -175,7 +176,7 @@ static struct gsi_chain *find_chain (struct gsi_delivery *w, const struct gsi_me
             return chain;
     *chain = (struct gsi_chain){
         .peer = m->peer, .send = m->send, .head = GSI_POST_NONE, .most = GSI_SHORT_BYTES};
-    if (w->c->node.shm.base && team->node_of[m->peer] == team->node) {
+    if (w->c->node.shm.base && topo->node_of[m->peer] == topo->node) {
         find_route (w, chain);
     } else {
         chain->most = GSI_ENCLOSED_BYTES;
@@ -198,7 +199,7 @@ static void make_chains (struct gsi_delivery *w)
         else
             w->o->link[chain->last].next = i;
         chain->last = i;
-        if (m->bytes > chain->most && !(chain->route && gsi_pull_can (w->c)))
+        if (m->bytes > chain->most && !(chain->route && gsi_cma_can (w->c)))
             chain->pieces = true;
     }
 }
@@ -269,8 +270,8 @@ static gs_status_t advance_near (const struct gsi_delivery *w, struct gsi_chain 
         *ended = gsi_route_done (chain->route, GSI_ROUTE_RECEIVES) >= chain->number;
         return GS_OK;
     }
-    st = gsi_pull_from (w->c, chain->place, w->o->link[chain->head].other.at + chain->begun,
-                        (char *) m->buf + chain->begun, n);
+    st = gsi_cma_from (w->c, chain->place, w->o->link[chain->head].other.at + chain->begun,
+                       (char *) m->buf + chain->begun, n);
     chain->begun += n;
     *ended = n == left;
     return st;

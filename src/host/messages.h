@@ -5,7 +5,7 @@
 #define GS_HOST_MESSAGES_H
 
 #include "host/coll_host.h"
-#include "host/letters.h"
+#include "host/control_messages.h"
 #include "host/route.h"
 
 #define GSI_POST_LANES 2    /* pieces of a chain that are on their way */

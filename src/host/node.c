@@ -11,7 +11,7 @@
 #include "base/log.h"
 #include "base/status.h"
 #include "host/coll_host.h"
-#include "host/pull.h"
+#include "host/cma.h"
 
 #define PROGRESS                                                                  \
     32u /* polls between looks at the network, whose messages others may wait for \
@@ -37,7 +37,7 @@ struct line {
 /* What a rank has made: the memory of the node if it is the first there, and its file of arrays.
  */
 struct made {
-    struct gsi_shm_handle node, arrays;
+    struct gsi_memfd_handle node, arrays;
     uint64_t probe_at, probe;
 };
 
@@ -49,15 +49,15 @@ struct meeting {
     struct made made[]; /* likewise */
 };
 
-gs_status_t gsi_node_build (struct gsi_node *node, const struct gsi_team *team)
+gs_status_t gsi_node_build (struct gsi_node *node, const struct gsi_topo *topo)
 {
-    node->rank = calloc ((size_t) team->local_size, sizeof (*node->rank));
+    node->rank = calloc ((size_t) topo->local_size, sizeof (*node->rank));
     if (!node->rank)
         return gsi_fail (GS_ERR_NOMEM, "between hosts: out of memory");
     node->size = 0;
-    node->index = team->local_rank;
-    for (int r = 0; r < team->size; r++)
-        if (team->node_of[r] == team->node)
+    node->index = topo->local_rank;
+    for (int r = 0; r < topo->size; r++)
+        if (topo->node_of[r] == topo->node)
             node->rank[node->size++] = r;
     return GS_OK;
 }
@@ -73,8 +73,8 @@ static size_t head_bytes (const struct gsi_node *node)
 {
     size_t size = (size_t) node->size;
 
-    return gsi_shm_round (GSI_PAGE +
-                          size * (sizeof (struct line) + size * sizeof (struct gsi_post)));
+    return gsi_memfd_round (GSI_PAGE +
+                            size * (sizeof (struct line) + size * sizeof (struct gsi_post)));
 }
 
 static size_t areas_bytes (const struct gsi_node *node)
@@ -85,8 +85,8 @@ static size_t areas_bytes (const struct gsi_node *node)
 /* Of all of it only what is used takes up room. */
 static size_t routes_bytes (const struct gsi_node *node)
 {
-    return gsi_shm_round (2 * (size_t) node->size * (size_t) node->size *
-                          sizeof (struct gsi_route));
+    return gsi_memfd_round (2 * (size_t) node->size * (size_t) node->size *
+                            sizeof (struct gsi_route));
 }
 
 struct gsi_route *gsi_node_route (const struct gsi_node *node, int from, int to, bool all)
@@ -103,13 +103,13 @@ struct gsi_post *gsi_node_post (const struct gsi_node *node, int from, int to)
 
 static struct made make_node_memory (struct gsi_coll_host *c, struct gsi_node *node)
 {
-    struct made made = {.arrays = gsi_share_open (&c->share, node->size)};
+    struct made made = {.arrays = gsi_shm_heap_open (&c->shm_heap, node->size)};
 
     made.probe_at = (uint64_t) (uintptr_t) &node->probe;
     made.probe = node->probe = made.arrays.token ^ made.probe_at;
     if (node->index == 0 && !gsi_fault ("node.memory"))
-        made.node = gsi_shm_make (&node->shm,
-                                  head_bytes (node) + areas_bytes (node) + routes_bytes (node));
+        made.node = gsi_memfd_make (&node->shm,
+                                    head_bytes (node) + areas_bytes (node) + routes_bytes (node));
     return made;
 }
 
@@ -117,11 +117,11 @@ static struct made make_node_memory (struct gsi_coll_host *c, struct gsi_node *n
 static bool join (struct gsi_coll_host *c, struct gsi_node *node, const struct made *made)
 {
     bool ok = node->index == 0 ? made[c->rank].node.ok
-                               : gsi_shm_join (&node->shm, &made[node->rank[0]].node);
+                               : gsi_memfd_join (&node->shm, &made[node->rank[0]].node);
 
     for (int i = 0; i < node->size && ok; i++)
         ok = i == node->index ? made[c->rank].arrays.ok
-                              : gsi_share_join (&c->share, i, &made[node->rank[i]].arrays);
+                              : gsi_shm_heap_join (&c->shm_heap, i, &made[node->rank[i]].arrays);
     return ok;
 }
 
@@ -135,7 +135,7 @@ static bool can_read (struct gsi_node *node, const struct made *made)
         uint64_t seen = 0;
         node->process[i] = there->arrays.process;
         if (i != node->index)
-            ok = gsi_pull_read (node->process[i], there->probe_at, &seen, sizeof (seen)) &&
+            ok = gsi_cma_read (node->process[i], there->probe_at, &seen, sizeof (seen)) &&
                  seen == there->probe;
     }
     return ok;
@@ -174,7 +174,7 @@ static gs_status_t meet_node (struct gsi_coll_host *c, struct gsi_node *node, st
             *mine |= READS;
         st = agree_on_node (c, m, deadline_ns, all);
     }
-    gsi_shm_hide (&node->shm);
+    gsi_memfd_hide (&node->shm);
     return st;
 }
 
@@ -208,8 +208,8 @@ gs_status_t gsi_node_open (struct gsi_coll_host *c, struct gsi_node *node, size_
 
     *there = false;
     node->meeting = NULL;
-    node->area_bytes = gsi_shm_round (area_bytes);
-    node->result_bytes = gsi_shm_round (result_bytes);
+    node->area_bytes = gsi_memfd_round (area_bytes);
+    node->result_bytes = gsi_memfd_round (result_bytes);
     node->turn = 1;
     if ((st = meet_node (c, node, m, deadline_ns, &all))) {
         c->net->ops->keep (m);
@@ -228,14 +228,14 @@ gs_status_t gsi_node_open (struct gsi_coll_host *c, struct gsi_node *node, size_
                  "the ranks of a node share no memory%s: messages carry all",
                  mine ? " on another rank's node" : "");
         gsi_node_close (node);
-        gsi_share_close (&c->share);
+        gsi_shm_heap_close (&c->shm_heap);
     }
     return GS_OK;
 }
 
 void gsi_node_close (struct gsi_node *node)
 {
-    gsi_shm_close (&node->shm);
+    gsi_memfd_close (&node->shm);
 }
 
 /* ---- Using it ---- */
@@ -330,7 +330,7 @@ gs_status_t gsi_node_pause (struct gsi_coll_host *c, unsigned polls, unsigned *s
 {
     gs_status_t st;
 
-    if (c->levels.rails > 1 && polls % PROGRESS == 0)
+    if (c->hier.rail_size > 1 && polls % PROGRESS == 0)
         gsi_notice_hear (c); /* and so lets messages go on */
     if (gsi_p2p_should_look (polls, *spins, LOOK_EVERY) && (st = gsi_p2p_interrupted (c, call))) {
         c->unfinished = true;

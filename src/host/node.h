@@ -8,7 +8,7 @@
  * block n may use the area of a block that all had taken before they put block n.
  *
  * A rank also posts to another where its own memory has what that one is to read by itself
- * (pull.c), and each has two routes to each other one, for messages (route.h).
+ * (cma.c), and each has two routes to each other one, for messages (route.h).
  */
 #ifndef GS_HOST_NODE_H
 #define GS_HOST_NODE_H
@@ -20,7 +20,7 @@
 
 #include "coll/coll.h"
 #include "host/route.h"
-#include "host/shm.h"
+#include "host/memfd.h"
 
 #define GSI_LAG        4 /* blocks between two steps of one: so many are on their way meanwhile */
 #define GSI_NODE_SLOTS (2 * GSI_LAG + 2) /* areas of a rank that all of them need */
@@ -32,7 +32,7 @@ struct gsi_node {
     int *rank;       /* [size] their ranks in the communicator, ascending */
     int slots;       /* areas of a rank */
     size_t area_bytes, result_bytes;
-    struct gsi_shm shm;
+    struct gsi_memfd shm;
     uint64_t turn;    /* number of the next block */
     uint64_t leaving; /* all have left the last operation when they have put this one; or 0 */
 
@@ -50,14 +50,14 @@ struct gsi_post {
 };
 
 /* Whose node it is; no memory yet. */
-gs_status_t gsi_node_build (struct gsi_node *node, const struct gsi_team *team);
+gs_status_t gsi_node_build (struct gsi_node *node, const struct gsi_topo *topo);
 
 /* What gsi_node_open needs of this rank, in a communicator of [size], and does not allocate. */
 gs_status_t gsi_node_reserve (struct gsi_node *node, int size);
 
 /*
- * Collective over the communicator. Makes the memory, and c->share: all ranks have both when it
- * returns with [*there], or none. GS_OK also without; other statuses are of the transport.
+ * Collective over the communicator. Makes the memory, and c->shm_heap: all ranks have both when
+ * it returns with [*there], or none. GS_OK also without; other statuses are of the transport.
  */
 gs_status_t gsi_node_open (struct gsi_coll_host *c, struct gsi_node *node, size_t area_bytes,
                            size_t result_bytes, int64_t deadline_ns, bool *there);
@@ -72,7 +72,7 @@ void *gsi_node_result (const struct gsi_node *node, int index, uint64_t turn);
 
 /*
  * Says that this rank has put block [turn], which is of an operation of this [kind]; its array
- * has a [place] in c->share, or 0. The place of a rank may be asked for when all have put.
+ * has a [place] in c->shm_heap, or 0. The place of a rank may be asked for when all have put.
  */
 void gsi_node_put (const struct gsi_node *node, uint64_t turn, uint64_t kind, uint64_t place);
 uint64_t gsi_node_place (const struct gsi_node *node, int index, uint64_t turn);

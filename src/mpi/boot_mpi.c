@@ -13,7 +13,7 @@
 #include "base/clock.h"
 #include "base/status.h"
 #include "boot/boot.h"
-#include "mpi/guest.h"
+#include "mpi/mpi_env.h"
 #include "mpi/net_mpi.h"
 
 extern const struct gsi_boot_mpi_entry gsi_boot_mpi;
@@ -47,7 +47,7 @@ static gs_status_t open_over (MPI_Comm theirs, struct gsi_boot **out)
 /* MPI is up already: start has done it. */
 static gs_status_t open_world (int64_t deadline_ns, struct gsi_boot **out)
 {
-    gs_status_t st = gsi_guest_check_world (0);
+    gs_status_t st = gsi_mpi_env_check_world (0);
 
     (void) deadline_ns;
     return st ? st : open_over (MPI_COMM_WORLD, out);
@@ -59,11 +59,11 @@ static gs_status_t from_comm (int handle, struct gsi_boot **out)
     gs_status_t st;
     int inter = 0;
 
-    if (!gsi_guest_up ())
+    if (!gsi_mpi_env_up ())
         return gsi_fail (GS_ERR_STATE, "gs_comm_from_mpi: MPI is not initialised, or finalized "
                                        "already: call it between MPI_Init and MPI_Finalize");
-    if ((st = gsi_guest_start (0)) /* only checks the thread */ ||
-        (st = gsi_guest_check_world (0)))
+    if ((st = gsi_mpi_env_start (0)) /* only checks the thread */ ||
+        (st = gsi_mpi_env_check_world (0)))
         return st;
     theirs = MPI_Comm_f2c ((MPI_Fint) handle);
     if (theirs == MPI_COMM_NULL)
@@ -77,12 +77,12 @@ static gs_status_t from_comm (int handle, struct gsi_boot **out)
 
 static int initialized (void)
 {
-    return gsi_guest_up ();
+    return gsi_mpi_env_up ();
 }
 
 static int before_pmix (void)
 {
-    return gsi_guest_before_pmix ();
+    return gsi_mpi_env_before_pmix ();
 }
 
 /* Duplicates the communicator; the other ranks may still be on their way. */
@@ -96,11 +96,11 @@ static gs_status_t duplicate (struct boot_mpi *boot, int64_t deadline_ns)
     boot->duplicate = NULL;
     if ((rc = MPI_Comm_idup (boot->theirs, own, &request))) {
         free (own);
-        return gsi_guest_fail ("MPI_Comm_idup", rc);
+        return gsi_mpi_env_fail ("MPI_Comm_idup", rc);
     }
-    st = gsi_guest_wait ("MPI_Comm_idup", &request, deadline_ns);
+    st = gsi_mpi_env_wait ("MPI_Comm_idup", &request, deadline_ns);
     if (st) {
-        gsi_guest_keep (own);
+        gsi_mpi_env_keep (own);
         if (st == GS_ERR_TIMEOUT)
             gsi_fail (st,
                       "bootstrap: the deadline passed (GS_BOOT_TIMEOUT_MS); not all %d ranks "
@@ -161,10 +161,10 @@ static gs_status_t mpi_boot_exchange (struct gsi_boot *base, const void *card, s
     name_job (memory + bytes, base->host);
     rc = MPI_Iallgather (memory, (int) each, MPI_BYTE, memory + each, (int) each, MPI_BYTE,
                          boot->own, &request);
-    st = rc ? gsi_guest_fail ("MPI_Iallgather", rc)
-            : gsi_guest_wait ("bootstrap: MPI_Iallgather of the cards", &request, deadline_ns);
+    st = rc ? gsi_mpi_env_fail ("MPI_Iallgather", rc)
+            : gsi_mpi_env_wait ("bootstrap: MPI_Iallgather of the cards", &request, deadline_ns);
     if (st) {
-        gsi_guest_keep (memory);
+        gsi_mpi_env_keep (memory);
         return st;
     }
     for (int r = 0; r < base->size; r++)
@@ -203,6 +203,6 @@ const struct gsi_boot_mpi_entry gsi_boot_mpi = {
             .close = close_mpi},
     .initialized = initialized,
     .before_pmix = before_pmix,
-    .start = gsi_guest_start,
+    .start = gsi_mpi_env_start,
     .from_comm = from_comm,
 };

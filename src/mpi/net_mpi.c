@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/status.h"
-#include "mpi/guest.h"
+#include "mpi/mpi_env.h"
 #include "host/coll_host_ops.h"
 #ifdef OPEN_MPI
 #include <mpi-ext.h>
@@ -18,7 +18,7 @@ extern const struct gsi_coll_ops gsi_coll_mpi;
 static gs_status_t net_prepare (struct gsi_net *base, const struct gsi_boot *boot, void *memory)
 {
     struct gsi_net_mpi_card *card = memory;
-    int up = gsi_guest_up ();
+    int up = gsi_mpi_env_up ();
 
     (void) base;
     card->world_rank = card->world_size = -1;
@@ -31,7 +31,8 @@ static gs_status_t net_prepare (struct gsi_net *base, const struct gsi_boot *boo
                          "gs_comm_create_from_id: between hosts MPI carries the "
                          "data, and the application must have initialised it before, or "
                          "GS_TRANSPORT=ofi does without");
-    if (!up && (boot->is_group || !strcmp (boot->ops->name, "pmix")) && gsi_guest_before_pmix ())
+    if (!up && (boot->is_group || !strcmp (boot->ops->name, "pmix")) &&
+        gsi_mpi_env_before_pmix ())
         return gsi_fail (GS_ERR_STATE,
                          "transport mpi: Open MPI 5 cannot be started once PMIx is open, which "
                          "it is since a communicator that needed no MPI: call MPI_Init before "
@@ -56,7 +57,7 @@ static gs_status_t net_open (struct gsi_net *base, const struct gsi_coll_setup *
     gs_status_t st;
     int level;
 
-    gsi_guest_opened ();
+    gsi_mpi_env_opened ();
     net->comm = MPI_COMM_NULL;
     if ((st = gsi_net_mpi_comm (net, setup, origin)))
         return st;
@@ -74,7 +75,7 @@ static void net_close (struct gsi_net *net)
 static bool net_discard (struct gsi_net *net, bool unfinished)
 {
     (void) net;
-    gsi_guest_closed ();
+    gsi_mpi_env_closed ();
     return unfinished;
 }
 
@@ -82,9 +83,9 @@ static bool net_discard (struct gsi_net *net, bool unfinished)
 static gs_status_t net_enter (const struct gsi_net *net)
 {
     (void) net;
-    if (gsi_guest_usable ())
+    if (gsi_mpi_env_usable ())
         return GS_OK;
-    if (gsi_guest_up ())
+    if (gsi_mpi_env_up ())
         return gsi_fail (GS_ERR_TRANSPORT, "MPI is inside a call that did not return by its "
                                            "deadline, and was not initialised with "
                                            "MPI_THREAD_MULTIPLE: it takes no other call");
@@ -95,7 +96,7 @@ static gs_status_t net_enter (const struct gsi_net *net)
 static bool net_usable (const struct gsi_net *net)
 {
     (void) net;
-    return gsi_guest_usable ();
+    return gsi_mpi_env_usable ();
 }
 
 /* ---- Requests ---- */
@@ -282,13 +283,13 @@ static gs_status_t net_allgather (struct gsi_net *net, const void *own, void *al
     int rc = MPI_Iallgather (own, (int) bytes, MPI_BYTE, all, (int) bytes, MPI_BYTE,
                              ((struct gsi_net_mpi *) net)->comm, &request);
 
-    return rc ? gsi_guest_fail ("MPI_Iallgather", rc)
-              : gsi_guest_wait ("transport mpi: MPI_Iallgather", &request, deadline_ns);
+    return rc ? gsi_mpi_env_fail ("MPI_Iallgather", rc)
+              : gsi_mpi_env_wait ("transport mpi: MPI_Iallgather", &request, deadline_ns);
 }
 
 static gs_status_t net_fail (const char *what, int code)
 {
-    return gsi_guest_fail (what, code == GSI_NET_FAULT ? MPI_ERR_OTHER : code);
+    return gsi_mpi_env_fail (what, code == GSI_NET_FAULT ? MPI_ERR_OTHER : code);
 }
 
 static const struct gsi_net_ops net_ops = {
@@ -320,7 +321,7 @@ static const struct gsi_net_ops net_ops = {
     .dead = net_dead,
 #endif
     .fail = net_fail,
-    .keep = gsi_guest_keep,
+    .keep = gsi_mpi_env_keep,
 };
 
 /* ---- The transport ---- */

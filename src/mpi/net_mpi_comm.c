@@ -5,7 +5,7 @@
 
 #include "base/status.h"
 #include "boot/boot.h"
-#include "mpi/guest.h"
+#include "mpi/mpi_env.h"
 #include "mpi/net_mpi.h"
 #include "mpi/network.h"
 
@@ -22,9 +22,9 @@ static struct gsi_net_mpi_card place_of (const struct gsi_coll_setup *setup, int
 /* Whether our ranks are those of MPI_COMM_WORLD in order; the same answer on every rank. */
 static bool is_world (const struct gsi_coll_setup *setup, int world_size)
 {
-    bool same = world_size == setup->team->size;
+    bool same = world_size == setup->topo->size;
 
-    for (int r = 0; r < setup->team->size && same; r++) {
+    for (int r = 0; r < setup->topo->size && same; r++) {
         int there = place_of (setup, r).world_rank;
         same = there < 0 || there == r;
     }
@@ -39,10 +39,10 @@ static gs_status_t world_comm (struct gsi_net_mpi *net, const struct gsi_coll_se
     int rc;
 
     if ((rc = MPI_Comm_idup (MPI_COMM_WORLD, &net->duplicate, &request)))
-        return gsi_guest_fail ("MPI_Comm_idup", rc);
-    st = gsi_guest_wait ("transport mpi: MPI_Comm_idup", &request, setup->deadline_ns);
+        return gsi_mpi_env_fail ("MPI_Comm_idup", rc);
+    st = gsi_mpi_env_wait ("transport mpi: MPI_Comm_idup", &request, setup->deadline_ns);
     if (st)
-        return gsi_network_blame (st, setup->boot, setup->team);
+        return gsi_network_blame (st, setup->boot, setup->topo);
     net->comm = net->duplicate;
     return GS_OK;
 }
@@ -74,10 +74,10 @@ static gs_status_t create_group (MPI_Comm whole, int size, const int *ranks, int
     MPI_Comm_group (whole, &all);
     MPI_Group_incl (all, size, ranks, &g->group);
     MPI_Group_free (&all);
-    if (memory && (st = gsi_guest_by (what, make_group, g, deadline_ns)) == GS_ERR_TIMEOUT)
+    if (memory && (st = gsi_mpi_env_by (what, make_group, g, deadline_ns)) == GS_ERR_TIMEOUT)
         return st;          /* and it is MPI's */
     if (st == GS_ERR_NOMEM) /* the others are in it: without a thread, and so a deadline */
-        st = (rc = make_group (g)) ? gsi_guest_fail (what, rc) : GS_OK;
+        st = (rc = make_group (g)) ? gsi_mpi_env_fail (what, rc) : GS_OK;
     *out = st ? MPI_COMM_NULL : g->made;
     MPI_Group_free (&g->group);
     free (memory);
@@ -112,7 +112,7 @@ static gs_status_t group_comm (struct gsi_net_mpi *net, const struct gsi_coll_se
 static gs_status_t origin_comm (const struct gsi_coll_setup *setup, const struct gsi_net *origin,
                                 MPI_Comm *out)
 {
-    return create_group (((const struct gsi_net_mpi *) origin)->comm, setup->team->size,
+    return create_group (((const struct gsi_net_mpi *) origin)->comm, setup->topo->size,
                          setup->origin->rank, setup->deadline_ns, out);
 }
 
@@ -124,10 +124,10 @@ gs_status_t gsi_net_mpi_comm (struct gsi_net_mpi *net, const struct gsi_coll_set
 
     if ((net->comm = gsi_boot_mpi_take (setup->boot)) != MPI_COMM_NULL)
         return GS_OK;
-    if ((st = gsi_guest_start (setup->deadline_ns)) == GS_ERR_TIMEOUT)
+    if ((st = gsi_mpi_env_start (setup->deadline_ns)) == GS_ERR_TIMEOUT)
         return gsi_fail (st, "transport mpi: the deadline passed (GS_BOOT_TIMEOUT_MS) while MPI "
                              "started, which waits for all ranks");
-    if (st || (st = gsi_guest_check_world (setup->team->size)))
+    if (st || (st = gsi_mpi_env_check_world (setup->topo->size)))
         return st;
     MPI_Comm_size (MPI_COMM_WORLD, &world_size);
     if (origin)

@@ -33,12 +33,12 @@ static void list_interfaces (char *text, size_t room)
 }
 
 gs_status_t gsi_network_blame (gs_status_t st, const struct gsi_boot *boot,
-                               const struct gsi_team *team)
+                               const struct gsi_topo *topo)
 {
     char cause[200], interfaces[400];
 
     snprintf (cause, sizeof (cause), "%s", gsi_last_text ());
-    if (team->nodes == 1)
+    if (topo->nodes == 1)
         return gsi_fail (st, "%s, though all ranks of host %s have come", cause, boot->host);
     list_interfaces (interfaces, sizeof (interfaces));
     return gsi_fail (st,
@@ -48,5 +48,5 @@ gs_status_t gsi_network_blame (gs_status_t st, const struct gsi_boot *boot,
                      "%s. Name the one that connects the hosts: OMPI_MCA_btl_tcp_if_include "
                      "(Open MPI over TCP) or UCX_NET_DEVICES (UCX), and for NCCL "
                      "NCCL_SOCKET_IFNAME",
-                     cause, team->size, team->nodes, boot->host, boot->host, interfaces);
+                     cause, topo->size, topo->nodes, boot->host, boot->host, interfaces);
 }

@@ -66,7 +66,7 @@ static const char *p2p_host (const gs_comm_t *comm, int rank)
 /* "rank 1 (host a) waits to send 40 bytes to rank 3 (host b)" */
 static int name_ends (const gs_comm_t *comm, const struct gsi_message *m, char *text, size_t room)
 {
-    int own = comm->team.rank;
+    int own = comm->topo.rank;
 
     return snprintf (text, room, "rank %d (host %s) waits to %s %zu bytes %s rank %d (host %s)",
                      own, p2p_host (comm, own), m->send ? "send" : "receive", m->bytes,
@@ -125,7 +125,7 @@ gs_status_t gsi_p2p_disagree (const gs_comm_t *comm, const struct gsi_message *l
         const struct gsi_message *m = &list[i];
         size_t bytes[] = {m->bytes, m->other_bytes};
         gs_dtype_t dtype[] = {m->dtype, m->other_dtype};
-        int rank[] = {comm->team.rank, m->peer}, s = !m->send, r = m->send;
+        int rank[] = {comm->topo.rank, m->peer}, s = !m->send, r = m->send;
         if (bytes[0] == bytes[1] && dtype[0] == dtype[1])
             continue;
         return gsi_fail (GS_ERR_MISMATCH,
@@ -152,14 +152,14 @@ static gs_status_t pair_own (const gs_comm_t *comm, struct gsi_p2p *p2p, const c
         return gsi_fail (GS_ERR_ARG,
                          "%s: rank %d sends %d messages to itself, but receives %d: give both "
                          "in one group",
-                         caller, comm->team.rank, n, p2p->recvs.number);
+                         caller, comm->topo.rank, n, p2p->recvs.number);
     for (int i = 0; i < n; i++) {
         const struct gsi_message *s = &p2p->sends.message[i], *r = &p2p->recvs.message[i];
         if (s->bytes != r->bytes || s->dtype != r->dtype)
             return gsi_fail (GS_ERR_MISMATCH,
                              "%s: rank %d sends %zu bytes of %s to itself, but receives %zu "
                              "bytes of %s",
-                             caller, comm->team.rank, s->bytes, type_name (s->dtype), r->bytes,
+                             caller, comm->topo.rank, s->bytes, type_name (s->dtype), r->bytes,
                              type_name (r->dtype));
     }
     if ((st = gsi_p2p_reserve (&p2p->sends, 2 * n)))
@@ -310,11 +310,11 @@ gs_status_t gsi_p2p_none_open (const gs_comm_t *comm, const char *caller)
 
 static gs_status_t check_peer (const gs_comm_t *comm, const char *caller, bool send, int peer)
 {
-    int own = comm->team.rank;
+    int own = comm->topo.rank;
 
-    if (peer < 0 || peer >= comm->team.size)
+    if (peer < 0 || peer >= comm->topo.size)
         return gsi_fail (GS_ERR_ARG, "%s: peer %d is not a rank of '%s' (0 to %d)", caller, peer,
-                         comm->name, comm->team.size - 1);
+                         comm->name, comm->topo.size - 1);
     if (peer != own || comm->p2p->depth)
         return GS_OK;
     return gsi_fail (GS_ERR_ARG,
@@ -337,7 +337,7 @@ static gs_status_t note_message (const gs_comm_t *comm, const char *caller,
         return gsi_fail (GS_ERR_ARG,
                          "%s: the messages of a group go on one stream: give that of the first",
                          caller);
-    st = append (message->peer != comm->team.rank ? &p2p->others
+    st = append (message->peer != comm->topo.rank ? &p2p->others
                  : message->send                  ? &p2p->sends
                                                   : &p2p->recvs,
                  message);

@@ -63,23 +63,23 @@ bool info_hosts_is_layout (const char *layout)
 }
 
 /* What rank 0 knows of the ranks; false without memory. */
-static bool make_team (const char *layout, struct gsi_team *team)
+static bool make_team (const char *layout, struct gsi_topo *topo)
 {
     long size, nodes = read_layout (layout, NULL, &size);
     int *ranks = calloc ((size_t) nodes, sizeof (*ranks)), rank = 0;
 
-    *team = (struct gsi_team){.size = (int) size, .nodes = (int) nodes};
-    team->node_of = calloc ((size_t) size, sizeof (*team->node_of));
-    if (!ranks || !team->node_of) {
+    *topo = (struct gsi_topo){.size = (int) size, .nodes = (int) nodes};
+    topo->node_of = calloc ((size_t) size, sizeof (*topo->node_of));
+    if (!ranks || !topo->node_of) {
         free (ranks);
-        free (team->node_of);
+        free (topo->node_of);
         return false;
     }
     read_layout (layout, ranks, &size);
-    team->local_size = ranks[0];
-    for (int n = 0; n < team->nodes; n++)
+    topo->local_size = ranks[0];
+    for (int n = 0; n < topo->nodes; n++)
         for (int i = 0; i < ranks[n]; i++)
-            team->node_of[rank++] = n;
+            topo->node_of[rank++] = n;
     free (ranks);
     return true;
 }
@@ -98,21 +98,21 @@ static const struct gsi_coll_ops *find_hosts (void)
 bool info_hosts (const char *layout)
 {
     const struct gsi_coll_ops *ops = find_hosts ();
-    struct gsi_team team;
+    struct gsi_topo topo;
     char text[256];
 
     if (!ops) {
         fprintf (stderr, "gs-info: %s\n", gs_last_error ());
         return false;
     }
-    if (!make_team (layout, &team)) {
+    if (!make_team (layout, &topo)) {
         fprintf (stderr, "gs-info: out of memory\n");
         return false;
     }
-    printf ("%d ranks, %d node%s; ranks of a node share memory\n", team.size, team.nodes,
-            team.nodes > 1 ? "s" : "");
-    for (int line = 0; ops->describe (&team, line, text, sizeof (text)); line++)
+    printf ("%d ranks, %d node%s; ranks of a node share memory\n", topo.size, topo.nodes,
+            topo.nodes > 1 ? "s" : "");
+    for (int line = 0; ops->describe (&topo, line, text, sizeof (text)); line++)
         printf ("  %s\n", text);
-    free (team.node_of);
+    free (topo.node_of);
     return true;
 }

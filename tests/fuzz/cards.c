@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "boot/team.h"
+#include "boot/topo.h"
 #include "core/card.h"
 #include "core/gpu_map.h"
 #include "fuzz/fuzz.h"
@@ -39,21 +39,21 @@ size_t fuzz_seed (unsigned number, uint8_t *data, size_t room)
 
 int LLVMFuzzerTestOneInput (const uint8_t *data, size_t bytes)
 {
-    struct gsi_team team = {0};
+    struct gsi_topo topo = {0};
     int size = (int) (bytes / sizeof (struct gsi_card)), ordinal, pair[2];
     struct gsi_card *cards = size ? malloc ((size_t) size * sizeof (*cards)) : NULL;
     void *room = cards ? calloc ((size_t) size, GSI_PLACE_BYTES) : NULL;
-    void *nodes = room ? gsi_team_room (size) : NULL;
+    void *nodes = room ? gsi_topo_room (size) : NULL;
 
     if (nodes)
         memcpy (cards, data, (size_t) size * sizeof (*cards));
     if (nodes && !gsi_cards_agree (cards, size)) {
-        gsi_team_build (&team, nodes, 0, size, host_of, cards);
+        gsi_topo_build (&topo, nodes, 0, size, host_of, cards);
         nodes = NULL;
-        if (!gsi_gpu_map_make (cards, &team, room, &ordinal))
-            gsi_gpu_map_hidden (cards, &team, room, pair);
+        if (!gsi_gpu_map_make (cards, &topo, room, &ordinal))
+            gsi_gpu_map_hidden (cards, &topo, room, pair);
     }
-    gsi_team_clear (&team);
+    gsi_topo_clear (&topo);
     free (nodes);
     free (room);
     free (cards);

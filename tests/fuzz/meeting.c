@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "boot/host.h"
+#include "boot/rendezvous.h"
 #include "fuzz/fuzz.h"
 
 #define SIZE  4
@@ -39,16 +39,16 @@ size_t fuzz_seed (unsigned number, uint8_t *data, size_t room)
     return bytes < room ? bytes : room;
 }
 
-static void serve (struct gsi_host *host)
+static void serve (struct gsi_rendezvous *host)
 {
-    gsi_host_serve (host, SIZE); /* where strangers begin */
+    gsi_rendezvous_serve (host, SIZE); /* where strangers begin */
     for (int r = 1; r < SIZE; r++)
-        gsi_host_serve (host, r);
+        gsi_rendezvous_serve (host, r);
 }
 
 /* Says hello with the first bytes, then messages of the lengths that come, each behind its own.
  */
-static void be_rank (struct gsi_host *host, int fd, const uint8_t *data, size_t size)
+static void be_rank (struct gsi_rendezvous *host, int fd, const uint8_t *data, size_t size)
 {
     struct gsi_wire wire;
     struct gsi_hello hello;
@@ -87,7 +87,7 @@ static void be_root (int fd, int other, const uint8_t *data, size_t size)
 }
 
 /* In two pieces, so that each state is left in the middle, too. */
-static void be_stranger (struct gsi_host *host, int fd, const uint8_t *data, size_t size)
+static void be_stranger (struct gsi_rendezvous *host, int fd, const uint8_t *data, size_t size)
 {
     size_t half = size ? data[0] % size : 0;
 
@@ -96,20 +96,20 @@ static void be_stranger (struct gsi_host *host, int fd, const uint8_t *data, siz
     (void) !send (fd, data + half, size - half, MSG_NOSIGNAL | MSG_DONTWAIT);
     serve (host);
     for (int r = 1; r < SIZE; r++)
-        if (host->guest[r].hello.rank)
+        if (host->client[r].hello.rank)
             abort (); /* a stranger has taken a rank */
 }
 
 int LLVMFuzzerTestOneInput (const uint8_t *data, size_t size)
 {
-    struct gsi_host *host;
+    struct gsi_rendezvous *host;
     int pair[2];
 
     setenv ("GS_DEBUG", "error", 1);
     if (size < 1 + sizeof (struct gsi_hello) ||
         socketpair (AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, pair))
         return 0;
-    if (!(host = gsi_host_open (key, SIZE)))
+    if (!(host = gsi_rendezvous_open (key, SIZE)))
         abort ();
     host->bytes = BYTES;
     host->cards = calloc (SIZE, BYTES);
@@ -118,7 +118,7 @@ int LLVMFuzzerTestOneInput (const uint8_t *data, size_t size)
         be_root (pair[0], pair[1], data + 1, size - 1);
         close (pair[0]);
     } else {
-        gsi_host_let_in (host, pair[0]);
+        gsi_rendezvous_let_in (host, pair[0]);
         if (data[0] % KINDS == RANK)
             be_rank (host, pair[1], data + 1, size - 1);
         else
@@ -127,6 +127,6 @@ int LLVMFuzzerTestOneInput (const uint8_t *data, size_t size)
     close (pair[1]);
     serve (host);
     free (host->cards);
-    gsi_host_close (host);
+    gsi_rendezvous_close (host);
     return 0;
 }

@@ -107,8 +107,8 @@ seen lint/stems.sh "of which make runs one: tests/multi/starved.mt tests/multi/s
 
 echo '#include "core/comm.h"' | plant src/coll/planted.c
 seen lint/includes.sh '"core/comm.h": coll may include only'
-echo '#include "mpi/guest.h"' | plant src/comm/planted.c
-seen lint/includes.sh '"mpi/guest.h": comm may include only'
+echo '#include "mpi/mpi_env.h"' | plant src/comm/planted.c
+seen lint/includes.sh '"mpi/mpi_env.h": comm may include only'
 echo '#include "comm.h"' | plant src/comm/planted.c
 seen lint/includes.sh 'write includes from src/'
 echo '#include "gradsync_reducer.h"' | plant src/comm/planted.c
@@ -177,7 +177,7 @@ seen lint/guide.sh "reducers.md:"
 echo 'int gsi_p (void) { return gsi_fail (GS_ERR_ARG, "this text was planted"); }' \
     | plant src/base/log.c
 seen lint/guide.sh "doc/guide/error-texts.md: is behind"
-echo '#include "grad/order.h"' | plant src/mpi/small.c
+echo '#include "grad/order.h"' | plant src/mpi/small_allgather.c
 seen lint/guide.sh "doc/guide/layers.svg: is behind"
 change doc/guide/when-it-hangs.md 's/no PMIx server answers/no server was planted/'
 seen lint/guide.sh "the library has no text 'no server was planted'"

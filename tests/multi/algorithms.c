@@ -7,7 +7,7 @@
 
 #define WAYS 4
 
-static const char *const ways[WAYS] = {"flat", "levels", "halving", "auto"};
+static const char *const ways[WAYS] = {"flat", "hier", "rabenseifner", "auto"};
 static gs_comm_t *comm[WAYS];
 static uint64_t seed;
 

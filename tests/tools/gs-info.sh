@@ -116,23 +116,23 @@ else
     quiet err
     says out '^8 ranks, 2 nodes; '
     says out '^  sum  *to 16384 bytes  *exchange: '
-    says out '^  sum  *more  *levels: .* 4 on each node$'
-    says out '^  allgather  *more  *relay: 4 of each node '
-    says out '^  broadcast  *more  *relay: 4 of each node '
+    says out '^  sum  *more  *hier: .* 4 on each node$'
+    says out '^  allgather  *more  *hier: 4 of each node '
+    says out '^  broadcast  *more  *hier: 4 of each node '
     run 0 ./gs-info --hosts 3
     says out '^3 ranks, 1 node; '
     says out '^  allgather  *more  *memory '
     run 0 ./gs-info --hosts 2+1+3
     says out '^6 ranks, 3 nodes; '
-    says out '^  sum  *more  *levels: .* 1 on each node$'
+    says out '^  sum  *more  *hier: .* 1 on each node$'
     GS_HOST_ALGO=flat run 0 ./gs-info --hosts 2x4
     says out '^  sum  *more  *flat: '
     run 0 ./gs-info --hosts 8x1
-    says out '^  sum  *to 49152 bytes  *halving: '
+    says out '^  sum  *to 49152 bytes  *rabenseifner: '
     says out '^  sum  *more  *flat: '
-    GS_HOST_ALGO=halving run 0 ./gs-info --hosts 2x2
-    says out '^  sum  *more  *halving: '
-    for setting in GS_DETERMINISTIC=1 GS_HOST_ALGO=flat GS_HOST_ALGO=levels; do
+    GS_HOST_ALGO=rabenseifner run 0 ./gs-info --hosts 2x2
+    says out '^  sum  *more  *rabenseifner: '
+    for setting in GS_DETERMINISTIC=1 GS_HOST_ALGO=flat GS_HOST_ALGO=hier; do
         run 0 env "$setting" ./gs-info --hosts 8x1
         says out '^  sum  *to 16384 bytes  *exchange: '
         says out '^  sum  *more  *flat: '

@@ -318,14 +318,14 @@ gs_status_t gsi_h5_lay_out (const struct gsi_scratch *scratch, struct gsi_h5_set
                             struct gsi_h5_image *image)
 {
     struct gsi_h5_set **sorted = calloc (number, sizeof (struct gsi_h5_set *));
-    struct gsi_h5_guest guest;
+    struct gsi_h5_saved saved;
     gs_status_t st;
 
     *image = (struct gsi_h5_image){.data = NULL};
     if (!sorted)
         return gsi_fail (GS_ERR_NOMEM, "%s: out of memory", scratch->path);
-    gsi_h5_enter (&guest);
-    st = gsi_h5_leave (&guest, scratch->path,
+    gsi_h5_enter (&saved);
+    st = gsi_h5_leave (&saved, scratch->path,
                        h5_lay_out (scratch, sets, number, grid, sorted, image));
     free (sorted);
     if (st)

@@ -137,7 +137,7 @@ static herr_t note_link (hid_t group, const char *name, const H5L_info_t *info, 
 gs_status_t gsi_h5_list (const char *path, struct gsi_h5_file *file)
 {
     struct look look = {.path = path, .file = file};
-    struct gsi_h5_guest guest;
+    struct gsi_h5_saved saved;
     hid_t access, root;
     int fd;
 
@@ -146,7 +146,7 @@ gs_status_t gsi_h5_list (const char *path, struct gsi_h5_file *file)
     if ((fd = open (path, O_RDONLY | O_CLOEXEC)) < 0)
         return gsi_file_unread (path);
     close (fd);
-    gsi_h5_enter (&guest);
+    gsi_h5_enter (&saved);
     access = gsi_h5_access (GSI_H5_PAGE, false);
     /* N.B. HDF5 refuses a file that the program has open already with other properties. It sees
      * that only if both use one driver, and programs do not use this one. */
@@ -163,7 +163,7 @@ gs_status_t gsi_h5_list (const char *path, struct gsi_h5_file *file)
         H5Fclose (root);
     }
     H5Pclose (access);
-    if ((look.st = gsi_h5_leave (&guest, path, look.st)))
+    if ((look.st = gsi_h5_leave (&saved, path, look.st)))
         gsi_h5_file_clear (file);
     return look.st;
 }

@@ -20,7 +20,7 @@ gs_status_t gsi_h5_present (const char *caller)
 /* N.B. HDF5 has both numbers for memory; both also stand for room in a file that is written. */
 static herr_t note_starved (unsigned number, const H5E_error2_t *error, void *context)
 {
-    struct gsi_h5_guest *g = context;
+    struct gsi_h5_saved *g = context;
 
     (void) number;
     if ((error->min_num == H5E_NOSPACE || error->min_num == H5E_CANTALLOC) && !*g->starved)
@@ -34,7 +34,7 @@ static herr_t note_failure (hid_t stack, void *context)
     return H5Ewalk2 (stack, H5E_WALK_UPWARD, note_starved, context);
 }
 
-void gsi_h5_enter (struct gsi_h5_guest *g)
+void gsi_h5_enter (struct gsi_h5_saved *g)
 {
     *g->starved = 0;
     g->stack = H5Eget_current_stack ();
@@ -42,7 +42,7 @@ void gsi_h5_enter (struct gsi_h5_guest *g)
     H5Eset_auto2 (H5E_DEFAULT, note_failure, g);
 }
 
-gs_status_t gsi_h5_leave (const struct gsi_h5_guest *g, const char *path, gs_status_t st)
+gs_status_t gsi_h5_leave (const struct gsi_h5_saved *g, const char *path, gs_status_t st)
 {
     H5Eset_auto2 (H5E_DEFAULT, g->print, g->print_data);
     H5Eset_current_stack (g->stack); /* which closes it */

@@ -14,7 +14,7 @@
 #define GSI_H5_REASON 160
 
 /* What an application has set for its own calls; and what ours had no memory for, "" for none. */
-struct gsi_h5_guest {
+struct gsi_h5_saved {
     hid_t stack;
     H5E_auto2_t print;
     void *print_data;
@@ -26,8 +26,8 @@ struct gsi_h5_guest {
  * gsi_h5_failed. Leaving gives [st] back or, when memory ran out inside HDF5, GS_ERR_NOMEM:
  * whatever came of that may look like a damaged file, or like one that has less in it.
  */
-void gsi_h5_enter (struct gsi_h5_guest *g);
-gs_status_t gsi_h5_leave (const struct gsi_h5_guest *g, const char *path, gs_status_t st);
+void gsi_h5_enter (struct gsi_h5_saved *g);
+gs_status_t gsi_h5_leave (const struct gsi_h5_saved *g, const char *path, gs_status_t st);
 
 /* [st] with HDF5's reason. N.B. Right after the call that failed: the next one clears it. */
 gs_status_t gsi_h5_failed (gs_status_t st, const char *path, const char *what);

@@ -16,7 +16,7 @@ static const struct {
     {GSI_ENV_BOOT, "GS_BOOT", "auto|pmix|mpi|single", "auto"},
     {GSI_ENV_TRANSPORT, "GS_TRANSPORT", "auto|self|mpi|nccl|ofi", "auto"},
     {GSI_ENV_AVG, "GS_AVG", "auto|exact|fast", "auto"},
-    {GSI_ENV_HOST_ALGO, "GS_HOST_ALGO", "auto|flat|levels|halving", "auto"},
+    {GSI_ENV_HOST_ALGO, "GS_HOST_ALGO", "auto|flat|hier|rabenseifner", "auto"},
     {GSI_ENV_CHECK, "GS_CHECK", "off|args|collective", "args"},
     {GSI_ENV_RECORD, "GS_RECORD", "file|memory", "file"},
 };

@@ -34,13 +34,13 @@ static int set_ranks (int nodes, int per_node, int gpus, bool in_turn)
 /* What rank [me] of [size] finds out. */
 static gs_status_t place (int me, int size, int *ordinal)
 {
-    struct gsi_team team;
+    struct gsi_topo topo;
     gs_status_t st;
 
     *ordinal = -77;
-    gsi_team_build (&team, gsi_team_room (size), me, size, host_of, cards);
-    st = gsi_gpu_map_make (cards, &team, room, ordinal);
-    gsi_team_clear (&team);
+    gsi_topo_build (&topo, gsi_topo_room (size), me, size, host_of, cards);
+    st = gsi_gpu_map_make (cards, &topo, room, ordinal);
+    gsi_topo_clear (&topo);
     return st;
 }
 
@@ -237,12 +237,12 @@ END_TEST
 static int hidden (int size, int other)
 {
     int pair[2] = {-2, -2};
-    struct gsi_team team;
+    struct gsi_topo topo;
     bool found;
 
-    gsi_team_build (&team, gsi_team_room (size), 0, size, host_of, cards);
-    found = gsi_gpu_map_hidden (cards, &team, room, pair);
-    gsi_team_clear (&team);
+    gsi_topo_build (&topo, gsi_topo_room (size), 0, size, host_of, cards);
+    found = gsi_gpu_map_hidden (cards, &topo, room, pair);
+    gsi_topo_clear (&topo);
     ck_assert_int_eq (found ? pair[1] : -1, other);
     return found ? pair[0] : -1;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* tickets - route and letters: tickets between the ends of messages, here both in one process. */
-#include "host/letters.h"
+#include "host/control_messages.h"
 #include "host/route.h"
 
 #include "unit/unit.h"

@@ -1,0 +1,343 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* step_exchange - what ranks tell each other at the end of a step. */
+#include "grad/step_exchange.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define SLOTS     8 /* exchanges that GPUs may be behind the host */
+#define LATE_FROM 1 /* us: less is noise */
+
+/* What a rank tells; bytes of it depend on the number of scalars. */
+struct tail_word {
+    struct gsi_found found;
+    uint64_t wish; /* digest of the buckets that its order would give, when that is due */
+    int64_t step;
+    int32_t micro_steps, joined;
+    double busy_us;
+    double scalar[];
+};
+
+struct gsi_tail {
+    size_t bytes;            /* of a word */
+    char *own, *all;         /* [SLOTS] words, [SLOTS][size] words; pinned on GPUs */
+    char *own_there, *there; /* (GPUs) a word and [size] words on the device, */
+    struct gsi_found *found_there, *neutral; /* what is found, and pinned, how it begins */
+    double *factor;                          /* (GPUs) of max_norm; parts of a norm follow */
+    struct gsi_event *event[SLOTS];          /* (GPUs) the exchange has ended */
+    struct gsi_found found;                  /* (hosts) */
+    int slot;                                /* of the last exchange */
+    double *scalar;                          /* [scalars] this rank's */
+    double *weights, weight_sum;             /* of the last exchange */
+};
+
+static int slots (const gs_reducer_t *r)
+{
+    return r->queue ? SLOTS : 1;
+}
+
+static const struct tail_word *word_of (const gs_reducer_t *r, int rank)
+{
+    const struct gsi_tail *t = r->tail;
+    size_t index = (size_t) t->slot * (size_t) r->size + (size_t) rank;
+
+    return (const struct tail_word *) (const void *) (t->all + index * t->bytes);
+}
+
+struct gsi_found *gsi_tail_found (struct gsi_tail *tail)
+{
+    return tail->found_there ? tail->found_there : &tail->found;
+}
+
+double *gsi_tail_room (struct gsi_tail *tail)
+{
+    return tail->factor + 1;
+}
+
+void gsi_tail_set (struct gsi_tail *tail, int scalar, double value)
+{
+    tail->scalar[scalar] = value;
+}
+
+static const struct gsi_found nothing = {.bad = GSI_ALL_FINITE};
+
+/* ---- Life ---- */
+
+static gs_status_t open_device (gs_reducer_t *r)
+{
+    struct gsi_tail *t = r->tail;
+    size_t all = t->bytes * (size_t) r->size;
+    void *pinned = NULL, *device = NULL;
+    int previous;
+    gs_status_t st = r->queue->enter (r->device, &previous);
+
+    if (st)
+        return st;
+    st = r->queue->alloc_pinned (SLOTS * (t->bytes + all) + sizeof (nothing), &pinned);
+    t->own = pinned;
+    for (int i = 0; i < SLOTS && !st; i++)
+        st = r->queue->event_open (&t->event[i]);
+    if (!st)
+        st = r->device->ops->alloc (r->device,
+                                    t->bytes + all + sizeof (nothing) +
+                                        (1 + GSI_SQUARES_PARTS) * sizeof (double),
+                                    &device);
+    if (!st) {
+        t->all = t->own + SLOTS * t->bytes;
+        t->neutral = (struct gsi_found *) (void *) (t->all + SLOTS * all);
+        *t->neutral = nothing;
+        t->own_there = device;
+        t->there = t->own_there + t->bytes;
+        t->found_there = (struct gsi_found *) (void *) (t->there + all);
+        t->factor = (double *) (void *) (t->found_there + 1);
+        st = r->queue->copy (t->found_there, t->neutral, sizeof (nothing), r->stream);
+    }
+    r->queue->leave (r->device, previous);
+    return st;
+}
+
+gs_status_t gsi_tail_open (gs_reducer_t *r)
+{
+    struct gsi_tail *t = calloc (1, sizeof (*t));
+
+    if (!(r->tail = t))
+        return gsi_fail (GS_ERR_NOMEM, "%s: out of memory", r->client.name);
+    t->bytes = sizeof (struct tail_word) + (size_t) r->scalars * sizeof (double);
+    t->found = nothing;
+    t->scalar = calloc ((size_t) r->scalars + 1, sizeof (double));
+    t->weights = calloc ((size_t) r->size, sizeof (double));
+    if (!r->queue) {
+        t->own = calloc (1, t->bytes);
+        t->all = calloc ((size_t) r->size, t->bytes);
+    }
+    if (!t->scalar || !t->weights || (!r->queue && (!t->own || !t->all)))
+        return gsi_fail (GS_ERR_NOMEM, "%s: out of memory", r->client.name);
+    return r->queue ? open_device (r) : GS_OK;
+}
+
+static void close_device (gs_reducer_t *r)
+{
+    struct gsi_tail *t = r->tail;
+    int previous;
+
+    gs_device_free (r->comm, t->own_there); /* waits for the device, or keeps it */
+    if (r->queue->enter (r->device, &previous))
+        return;
+    for (int i = 0; i < SLOTS; i++)
+        r->queue->event_close (t->event[i]);
+    r->queue->free_pinned (r->device, t->own);
+    r->queue->leave (r->device, previous);
+}
+
+void gsi_tail_close (gs_reducer_t *r)
+{
+    struct gsi_tail *t = r->tail;
+
+    if (!t)
+        return;
+    if (r->queue) {
+        close_device (r);
+    } else {
+        free (t->own);
+        free (t->all);
+    }
+    free (t->scalar);
+    free (t->weights);
+    free (t);
+    r->tail = NULL;
+}
+
+/* ---- The exchange ---- */
+
+static void fill (gs_reducer_t *r, struct tail_word *own, bool due, double busy_us)
+{
+    struct gsi_tail *t = r->tail;
+
+    own->found = t->found;
+    own->wish = !due ? 0 : r->joined ? r->digest : gsi_order_wish (r);
+    own->step = r->step;
+    own->micro_steps = r->micro_steps;
+    own->joined = r->joined;
+    own->busy_us = busy_us;
+    memcpy (own->scalar, t->scalar, (size_t) r->scalars * sizeof (double));
+    for (int k = 0; k < r->size; k++)
+        t->weights[k] = r->opts.weighted ? r->weights[k] : 1;
+    t->weight_sum = r->opts.weighted ? r->weight_sum : r->size;
+    t->found = nothing;
+}
+
+/* The slot must have been left by the exchange before it. */
+static gs_status_t free_slot (gs_reducer_t *r, int slot)
+{
+    bool done = true;
+    int previous;
+    gs_status_t st = r->queue->enter (r->device, &previous);
+
+    if (st)
+        return st;
+    st = r->queue->event_done (r->tail->event[slot], &done);
+    r->queue->leave (r->device, previous);
+    return st || done ? st : gs_comm_wait (r->comm, r->stream);
+}
+
+static gs_status_t queue_exchange (gs_reducer_t *r, const struct tail_word *own, int slot)
+{
+    struct gsi_tail *t = r->tail;
+    const struct gsi_stream_ops *q = r->queue;
+    size_t all = t->bytes * (size_t) r->size;
+    bool finds = r->opts.check_finite || r->opts.want_norm || r->opts.max_norm > 0;
+    int previous;
+    gs_status_t st = q->enter (r->device, &previous);
+
+    if (st)
+        return st;
+    st = q->copy (t->own_there, own, t->bytes, r->stream);
+    if (finds && !st)
+        st = q->copy (t->own_there, t->found_there, sizeof (nothing), r->stream);
+    if (finds && !st)
+        st = q->copy (t->found_there, t->neutral, sizeof (nothing), r->stream);
+    if (!st)
+        st = gs_allgather (r->comm, t->own_there, t->there, t->bytes, GS_U8, r->stream);
+    if (!st)
+        st = q->copy (t->all + (size_t) slot * all, t->there, all, r->stream);
+    if (!st)
+        st = q->event_record (t->event[slot], r->stream);
+    q->leave (r->device, previous);
+    return st;
+}
+
+gs_status_t gsi_tail_exchange (gs_reducer_t *r, bool due, double busy_us)
+{
+    struct gsi_tail *t = r->tail;
+    int slot = (int) (r->step % slots (r));
+    struct tail_word *own = (struct tail_word *) (void *) (t->own + (size_t) slot * t->bytes);
+    gs_status_t st = r->queue ? free_slot (r, slot) : GS_OK;
+
+    if (st)
+        return st;
+    fill (r, own, due, busy_us);
+    st = r->queue ? queue_exchange (r, own, slot)
+                  : gs_allgather (r->comm, own, t->all, t->bytes, GS_U8, NULL);
+    t->slot = slot;
+    return st;
+}
+
+gs_status_t gsi_tail_await (gs_reducer_t *r)
+{
+    return r->queue ? gs_comm_wait (r->comm, r->stream) : GS_OK;
+}
+
+gs_status_t gsi_tail_factor (gs_reducer_t *r, const double **factor)
+{
+    struct gsi_tail *t = r->tail;
+    const struct gsi_found *first = (const struct gsi_found *) (const void *) t->there;
+
+    *factor = t->factor;
+    return r->queue->norm_factor (&first->squares, t->bytes, r->size, r->opts.max_norm, t->factor,
+                                  r->stream);
+}
+
+/* ---- What follows from it ---- */
+
+gs_status_t gsi_tail_verdict (const gs_reducer_t *r)
+{
+    const struct tail_word *zero = word_of (r, 0);
+
+    for (int k = 0; k < r->size; k++) {
+        const struct tail_word *w = word_of (r, k);
+        const char *host = gs_comm_host_of (r->comm, k);
+        if (w->step != zero->step ||
+            (r->opts.average_micro && w->micro_steps != zero->micro_steps))
+            return gsi_fail (GS_ERR_MISMATCH,
+                             "%s: rank 0 (host %s) is in step %lld after %d micro-steps, rank %d "
+                             "(host %s) in step %lld after %d",
+                             r->client.name, gs_comm_host_of (r->comm, 0), (long long) zero->step,
+                             zero->micro_steps, k, host, (long long) w->step, w->micro_steps);
+        if (w->found.bad < (uint32_t) r->gradients)
+            return gsi_fail (GS_ERR_ARG,
+                             "%s, step %lld: gradient '%s' of rank %d (host %s) had a NaN or an "
+                             "infinity before it was averaged",
+                             r->client.name, (long long) r->step,
+                             r->gradient[r->number[w->found.bad]].name, k, host);
+    }
+    return GS_OK;
+}
+
+bool gsi_tail_wants_order (const gs_reducer_t *r, bool *differ)
+{
+    uint64_t wish = word_of (r, 0)->wish;
+
+    *differ = false;
+    for (int k = 1; k < r->size; k++)
+        *differ = *differ || word_of (r, k)->wish != wish;
+    return wish != r->digest;
+}
+
+int gsi_tail_late (const gs_reducer_t *r, double *late_us)
+{
+    double least = word_of (r, 0)->busy_us, most = least;
+    int late = 0;
+
+    for (int k = 1; k < r->size; k++) {
+        double busy = word_of (r, k)->busy_us;
+        if (busy < least) {
+            least = busy;
+            late = k;
+        }
+        most = busy > most ? busy : most;
+    }
+    *late_us = most - least;
+    return r->size == 1 || most - least < LATE_FROM ? -1 : late;
+}
+
+bool gsi_tail_past (const gs_reducer_t *r)
+{
+    bool done = false;
+    int previous;
+
+    if (!r->queue || r->queue->enter (r->device, &previous))
+        return !r->queue;
+    if (r->queue->event_done (r->tail->event[r->tail->slot], &done))
+        done = false;
+    r->queue->leave (r->device, previous);
+    return done;
+}
+
+/* A NaN on either side stays. */
+static double lesser (double a, double b)
+{
+    return isnan (a) || a < b ? a : b;
+}
+
+double gsi_tail_scalar (const gs_reducer_t *r, int index)
+{
+    const struct gsi_tail *t = r->tail;
+    double result = 0;
+    bool first = true;
+
+    for (int k = 0; k < r->size; k++) {
+        double x = word_of (r, k)->scalar[index];
+        if (word_of (r, k)->joined)
+            continue; /* it had no step of its own */
+        switch (r->scalar[index].op) {
+        case GS_SCALAR_MIN: result = first ? x : lesser (result, x); break;
+        case GS_SCALAR_MAX: result = first ? x : -lesser (-result, -x); break;
+        case GS_SCALAR_MEAN: result += t->weights[k] > 0 ? t->weights[k] * x : 0; break;
+        default: result += x; break;
+        }
+        first = false;
+    }
+    if (r->scalar[index].op == GS_SCALAR_MEAN)
+        result = t->weight_sum > 0 ? result / t->weight_sum : 0;
+    return result;
+}
+
+double gsi_tail_norm (const gs_reducer_t *r)
+{
+    double sum = 0;
+
+    for (int k = 0; k < r->size; k++)
+        sum += word_of (r, k)->found.squares;
+    return sqrt (sum);
+}

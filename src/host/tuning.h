@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * tuning - which way data goes between hosts, by where the ranks are and how much it is: the
+ * table in tuning.c, which gs-info --hosts prints. The same on all ranks: it depends on nothing
+ * that they do not share.
+ *
+ * Ranks count as APART, each a node of its own, where no two share a node, without memory that
+ * the ranks of a node share, with GS_HOST_ALGO=flat or rabenseifner, and with GS_DETERMINISTIC on
+ * several nodes.
+ */
+#ifndef GS_HOST_TUNING_H
+#define GS_HOST_TUNING_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "boot/topo.h"
+#include "host/hier_allreduce.h"
+
+enum gsi_task { GSI_TASK_SUM, GSI_TASK_GATHER, GSI_TASK_BROADCAST, GSI_TASK_PIECES };
+
+enum gsi_way {
+    GSI_WAY_EXCHANGE,     /* small_allgather.c: everybody gets all, and does the rest by itself */
+    GSI_WAY_RABENSEIFNER, /* rabenseifner.c */
+    GSI_WAY_HIER_SUM,     /* hier_allreduce.c */
+    GSI_WAY_MEMORY,       /* pipeline.c, in the memory of the node */
+    GSI_WAY_HIER,     /* hier_broadcast.c: in the memory of nodes, and by messages between them */
+    GSI_WAY_CMA,      /* cma.c, and exchange.c between nodes */
+    GSI_WAY_MESSAGES, /* pipeline.c and exchange.c, by messages */
+};
+
+/* How a task with [bytes] of each of [size] ranks goes; of a broadcast, with [bytes] of one. */
+enum gsi_way gsi_tuning_way (const struct gsi_hier *hier, int size, enum gsi_task task,
+                             size_t bytes);
+
+/*
+ * Writes line [line], from 0, of the table for these ranks into [text]; false behind the last.
+ * [hier] is as it is used, with its part_bytes.
+ */
+bool gsi_tuning_line (const struct gsi_hier *hier, int size, int line, char *text, size_t room);
+
+/* The same for a job that does not run, with memory that the ranks of each node share. */
+bool gsi_tuning_describe (const struct gsi_topo *topo, int line, char *text, size_t room);
+
+/* Whether each rank counts as a node of its own in large sums. */
+bool gsi_tuning_is_flat (const struct gsi_topo *topo);
+
+/* Which sums of ranks that are apart may go by halves. */
+enum gsi_rabenseifner gsi_tuning_rabenseifner (void);
+
+/* How many ranks of a node may sum, at most. */
+int gsi_tuning_owners (const struct gsi_topo *topo);
+
+/* The part of a block of a large sum that one rank has; how many areas a rank needs for it. */
+size_t gsi_tuning_part (const struct gsi_hier *hier, const struct gsi_topo *topo);
+int gsi_tuning_slots (const struct gsi_hier *hier);
+
+/* What a rank has of a block that is gathered by way of the nodes' owners. */
+size_t gsi_tuning_relayed (const struct gsi_hier *hier);
+
+/* What one of [size] ranks has of a block that is moved by messages. */
+size_t gsi_tuning_piece (int size);
+
+#endif /* GS_HOST_TUNING_H */
