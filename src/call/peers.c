@@ -40,6 +40,30 @@ static bool is_slow (const void *silent, int rank)
            gsi_record_runs (&other);
 }
 
+/*
+ * Takes for missing those alone that ranks of this node have given up because of: they were told.
+ * Who told them has left, and its word to this rank may have gone with its connection.
+ */
+static void leave_out_tellers (const gs_comm_t *comm, unsigned char *missing)
+{
+    enum { SILENT = 1, BLAMED };
+    struct gsi_record_state other;
+    bool blamed = false;
+
+    for (int r = 0; r < comm->topo.size; r++)
+        if (gsi_record_peek (&comm->record, r, &other)) {
+            if (other.verdict && other.culprit >= 0 && other.culprit < comm->topo.size &&
+                missing[other.culprit])
+                missing[other.culprit] = BLAMED;
+            else if (missing[r] && gsi_record_died (&other))
+                missing[r] = BLAMED;
+        }
+    for (int r = 0; r < comm->topo.size; r++)
+        blamed = blamed || missing[r] == BLAMED;
+    for (int r = 0; r < comm->topo.size && blamed; r++)
+        missing[r] = missing[r] == BLAMED;
+}
+
 int gsi_peers_mark_missing (gs_comm_t *comm, const struct gsi_call *call, unsigned char *missing)
 {
     const struct silent silent = {comm, call};
@@ -50,6 +74,7 @@ int gsi_peers_mark_missing (gs_comm_t *comm, const struct gsi_call *call, unsign
         for (int r = 0; r < size; r++)
             missing[r] = !missing[r]; /* it marks who came */
         gsi_boot_leave_out_slow (missing, size, is_slow, &silent);
+        leave_out_tellers (comm, missing);
         return 0;
     }
     for (int r = 0; r < size; r++) {
