@@ -497,7 +497,7 @@ static gs_status_t check_pointer (int index, const struct gsi_fortran_gradient *
     if (is && needed && is->dtype == needed->dtype && p->rank == gradient->dims)
         return GS_OK;
     return gsi_fail (GS_ERR_ARG,
-                     "gs_reducer_grad: p is %s of rank %d, but gradient %d is %s of rank %d: "
+                     "gs_reducer_get_grad: p is %s of rank %d, but gradient %d is %s of rank %d: "
                      "declare p like that",
                      is ? is->name : "of another kind", (int) p->rank, index,
                      needed ? needed->name : "of no kind", gradient->dims);
@@ -516,8 +516,8 @@ gs_status_t gsi_fortran_reducer_grad (int64_t reducer, int index, CFI_cdesc_t *p
     int rc;
 
     CFI_setpointer (p, NULL, NULL);
-    st = gsi_fortran_handle_find (reducer, GSI_FORTRAN_REDUCER, "gs_reducer_grad", &thing);
-    if (st != GS_OK || (st = gs_reducer_grad (thing, index, &address)) != GS_OK)
+    st = gsi_fortran_handle_find (reducer, GSI_FORTRAN_REDUCER, "gs_reducer_get_grad", &thing);
+    if (st != GS_OK || (st = gs_reducer_get_grad (thing, index, &address)) != GS_OK)
         return st;
     gradients = gsi_fortran_handle_more (reducer);
     gradient = &gradients->list[index];
@@ -532,7 +532,8 @@ gs_status_t gsi_fortran_reducer_grad (int64_t reducer, int index, CFI_cdesc_t *p
     if (rc == CFI_SUCCESS)
         rc = CFI_setpointer (p, target, p->rank ? lower : NULL);
     if (rc != CFI_SUCCESS)
-        return gsi_fail (GS_ERR_ARG, "gs_reducer_grad: p cannot become gradient %d (CFI code %d)",
-                         index, rc);
+        return gsi_fail (GS_ERR_ARG,
+                         "gs_reducer_get_grad: p cannot become gradient %d (CFI code %d)", index,
+                         rc);
     return GS_OK;
 }

@@ -94,11 +94,12 @@ gs_status_t gsi_fortran_gather_field_backward (struct gsi_fortran_args *args,
 /* ---- Statistics ---- */
 
 /* The last dimension of [x] runs over samples; [mask] is logical, or NULL. */
-gs_status_t gsi_fortran_stats (struct gsi_fortran_args *args, const CFI_cdesc_t *x, int is_open,
-                               const CFI_cdesc_t *mask, gs_moments_t *moments, int64_t features);
+gs_status_t gsi_fortran_moments_compute (struct gsi_fortran_args *args, const CFI_cdesc_t *x,
+                                         int is_open, const CFI_cdesc_t *mask,
+                                         gs_moments_t *moments, int64_t features);
 
-gs_status_t gsi_fortran_compare (struct gsi_fortran_args *args, const char *name,
-                                 const CFI_cdesc_t *x, int is_open, double tolerance);
+gs_status_t gsi_fortran_arrays_compare (struct gsi_fortran_args *args, const char *name,
+                                        const CFI_cdesc_t *x, int is_open, double tolerance);
 
 /* ---- Messages, boundaries and halos ---- */
 

@@ -508,8 +508,8 @@ gs_status_t gsi_fortran_gather_field (struct gsi_fortran_args *args, const CFI_c
 
     if (st != GS_OK)
         return st;
-    return gs_gather_field (f.comm, f.part.address, f.extents, f.places, f.all.address, f.shape,
-                            f.dims, f.part.dtype, root, args->stream);
+    return gs_gather_field (f.comm, f.part.address, f.dims, f.extents, f.places, f.all.address,
+                            f.shape, f.part.dtype, root, args->stream);
 }
 
 gs_status_t gsi_fortran_gather_field_backward (struct gsi_fortran_args *args,
@@ -524,6 +524,6 @@ gs_status_t gsi_fortran_gather_field_backward (struct gsi_fortran_args *args,
 
     if (st != GS_OK)
         return st;
-    return gs_gather_field_backward (f.comm, f.all.address, f.shape, f.part.address, f.extents,
-                                     f.places, f.dims, f.part.dtype, root, args->stream);
+    return gs_gather_field_backward (f.comm, f.all.address, f.dims, f.shape, f.part.address,
+                                     f.extents, f.places, f.part.dtype, root, args->stream);
 }

@@ -48,24 +48,27 @@ static gs_status_t read_mask (const CFI_cdesc_t *from, const CFI_cdesc_t *x, siz
     ptrdiff_t step = (ptrdiff_t) from->elem_len;
 
     if (!gsi_fortran_is_logical (from))
-        return gsi_fail (GS_ERR_ARG, "gs_stats: mask is not logical");
+        return gsi_fail (GS_ERR_ARG, "gs_moments_compute: mask is not logical");
     if (gsi_fortran_is_absent (from, true))
-        return gsi_fail (GS_ERR_ARG, "gs_stats: mask is not allocated, or a pointer that is not "
-                                     "associated");
-    if (!of_values && !(from->rank == 1 && extent_of (from, 0) == samples))
         return gsi_fail (GS_ERR_ARG,
-                         "gs_stats: mask has neither the shape of x nor %zu elements in one "
-                         "dimension, one for each sample",
-                         samples);
+                         "gs_moments_compute: mask is not allocated, or a pointer that is not "
+                         "associated");
+    if (!of_values && !(from->rank == 1 && extent_of (from, 0) == samples))
+        return gsi_fail (
+            GS_ERR_ARG,
+            "gs_moments_compute: mask has neither the shape of x nor %zu elements in one "
+            "dimension, one for each sample",
+            samples);
     for (int d = 0; d < from->rank && count; d++) {
         if (extent_of (from, d) > 1 && from->dim[d].sm != step)
-            return gsi_fail (GS_ERR_ARG,
-                             "gs_stats: mask is a strided section: pass a contiguous array, or "
-                             "copy the section to one");
+            return gsi_fail (
+                GS_ERR_ARG,
+                "gs_moments_compute: mask is a strided section: pass a contiguous array, or "
+                "copy the section to one");
         step *= (ptrdiff_t) extent_of (from, d);
     }
     if (!(mask->bytes = malloc (count + 1)))
-        return gsi_fail (GS_ERR_NOMEM, "gs_stats: out of memory");
+        return gsi_fail (GS_ERR_NOMEM, "gs_moments_compute: out of memory");
     for (size_t i = 0; i < count; i++)
         mask->bytes[i] =
             is_true ((const char *) from->base_addr + i * from->elem_len, from->elem_len);
@@ -73,10 +76,11 @@ static gs_status_t read_mask (const CFI_cdesc_t *from, const CFI_cdesc_t *x, siz
     return GS_OK;
 }
 
-gs_status_t gsi_fortran_stats (struct gsi_fortran_args *args, const CFI_cdesc_t *x, int is_open,
-                               const CFI_cdesc_t *mask, gs_moments_t *moments, int64_t features)
+gs_status_t gsi_fortran_moments_compute (struct gsi_fortran_args *args, const CFI_cdesc_t *x,
+                                         int is_open, const CFI_cdesc_t *mask,
+                                         gs_moments_t *moments, int64_t features)
 {
-    struct gsi_fortran_argument a = {"gs_stats", "x", x, is_open, true};
+    struct gsi_fortran_argument a = {"gs_moments_compute", "x", x, is_open, true};
     struct gsi_fortran_memory m;
     struct mask masks = {0};
     size_t samples = x->rank ? extent_of (x, x->rank - 1) : 1, wanted = 1;
@@ -84,30 +88,32 @@ gs_status_t gsi_fortran_stats (struct gsi_fortran_args *args, const CFI_cdesc_t 
     gs_status_t st;
 
     if (is_open && x->base_addr)
-        return gsi_fail (GS_ERR_ARG,
-                         "gs_stats: x is an assumed-size array: pass a section with an end such "
-                         "as x(1:n)");
+        return gsi_fail (
+            GS_ERR_ARG,
+            "gs_moments_compute: x is an assumed-size array: pass a section with an end such "
+            "as x(1:n)");
     if ((st = gsi_fortran_start (args, &a, &comm, &m)) != GS_OK)
         return st;
     for (int d = 0; d < x->rank - 1; d++)
         wanted *= extent_of (x, d);
     if ((size_t) features != wanted)
         return gsi_fail (GS_ERR_ARG,
-                         "gs_stats: moments has %" PRId64 " elements, but x has %zu features, "
+                         "gs_moments_compute: moments has %" PRId64
+                         " elements, but x has %zu features, "
                          "all dimensions but the last",
                          features, wanted);
     if (mask && (st = read_mask (mask, x, samples, wanted, &masks)) != GS_OK)
         return st;
-    st = gs_stats (comm, m.address, samples, wanted, m.dtype, masks.bytes, masks.width, moments,
-                   args->stream);
+    st = gs_moments_compute (comm, m.address, samples, wanted, m.dtype, masks.bytes, masks.width,
+                             moments, args->stream);
     free (masks.bytes);
     return st;
 }
 
-gs_status_t gsi_fortran_compare (struct gsi_fortran_args *args, const char *name,
-                                 const CFI_cdesc_t *x, int is_open, double tolerance)
+gs_status_t gsi_fortran_arrays_compare (struct gsi_fortran_args *args, const char *name,
+                                        const CFI_cdesc_t *x, int is_open, double tolerance)
 {
-    struct gsi_fortran_argument a = {"gs_compare", "x", x, is_open, true};
+    struct gsi_fortran_argument a = {"gs_arrays_compare", "x", x, is_open, true};
     struct gsi_fortran_memory m;
     gs_array_t array;
     gs_comm_t *comm;
@@ -115,10 +121,11 @@ gs_status_t gsi_fortran_compare (struct gsi_fortran_args *args, const char *name
 
     if (is_open && x->base_addr)
         return gsi_fail (
-            GS_ERR_ARG, "gs_compare: x is an assumed-size array: pass a section with an end such "
-                        "as x(1:n)");
+            GS_ERR_ARG,
+            "gs_arrays_compare: x is an assumed-size array: pass a section with an end such "
+            "as x(1:n)");
     if ((st = gsi_fortran_start (args, &a, &comm, &m)) != GS_OK)
         return st;
     array = (gs_array_t){name, m.address, m.count, m.dtype};
-    return gs_compare (comm, &array, 1, tolerance, args->stream);
+    return gs_arrays_compare (comm, &array, 1, tolerance, args->stream);
 }

@@ -20,7 +20,8 @@ module gradsync_comm
   public :: gs_status_string, gs_last_error, gs_version
   public :: gs_setting_get, gs_build_info, gs_log_f, gs_log_set_sink, gs_dtype_size
   public :: gs_comm_create, gs_unique_id_get, gs_comm_create_from_id, gs_comm_from_mpi
-  public :: gs_comm_split_grid, gs_comm_get_times, gs_comm_get_traffic, gs_comm_c_ptr
+  public :: gs_comm_split_grid, gs_comm_get_times, gs_comm_get_traffic, gs_comm_c_ptr, &
+    gs_comm_from_c_ptr
 
   ! Makes a communicator of the ranks of an MPI communicator: the Fortran integer of module
   ! mpi and mpif.h here, type(MPI_Comm) with module gradsync_mpi. See gs_comm_from_mpi_fint.
@@ -256,6 +257,24 @@ contains
 
     address = found(comm, 'gs_comm_c_ptr')
   end function gs_comm_c_ptr
+
+  ! A handle for the communicator that the C part of a program has made. Local.
+  !
+  !   address  in   a gs_comm_t *
+  !   comm     out  another name of it; one of the two parts destroys it
+  subroutine gs_comm_from_c_ptr(address, comm, stat, errmsg)
+    type(c_ptr), intent(in) :: address
+    type(gs_comm), intent(out) :: comm
+    integer(c_int), intent(out), optional :: stat
+    character(*), intent(inout), optional :: errmsg
+    integer(c_int64_t) :: handle
+    integer(c_int) :: st
+
+    st = f_comm_check(address)
+    if (st == GS_OK) st = f_handle_open(KIND_COMM, handle)
+    if (st == GS_OK) call settle(comm, handle, st, address)
+    call conclude(st, stat, errmsg)
+  end subroutine gs_comm_from_c_ptr
 
   ! Places the ranks in a grid of [rows] and [columns], 0 for what fits, and makes groups of
   ! its rows and its columns: those that all ranks give. Collective over [comm].

@@ -16,7 +16,7 @@ module gradsync_features
   public :: gs_reducer_create, gs_reducer_set_hook, gs_reducer_set_averaged, gs_bucket_f
   public :: gs_reducer_get_stats, gs_reducer_get_bucket, gs_reducer_c_ptr
   public :: gs_reducer_destroy
-  public :: gs_compare
+  public :: gs_arrays_compare
 
   abstract interface
     ! Is called for a bucket, with the context that was set; returns GS_OK, or what the step shall
@@ -39,9 +39,9 @@ module gradsync_features
   !
   !   arrays     in  names, addresses, elements and types, in the same order on all ranks
   !   tolerance  in  optional, 0: all bits are equal
-  interface gs_compare
+  interface gs_arrays_compare
     module procedure compare_list
-  end interface gs_compare
+  end interface gs_arrays_compare
 
 contains
 
@@ -181,18 +181,18 @@ contains
   !                   in   sizes of the buckets; 0 means the default
   !   overlap         in   GS_OVERLAP_*
   !   wire            in   GS_F16 or GS_BF16: what f32 and f64 travel as
-  !   error_feedback, forward, is_static, weighted, average_micro, check_finite, want_norm
+  !   error_feedback, forward, weighted, average_micro, check_finite, want_norm
   !                   in   as gs_reducer_opts_t; else .false.
   !   max_norm        in   averages are scaled down to this norm
   subroutine gs_reducer_create(comm, reducer, name, first_bytes, bucket_bytes, last_bytes, &
-                 overlap, wire, error_feedback, forward, is_static, weighted, &
+                 overlap, wire, error_feedback, forward, weighted, &
                  average_micro, check_finite, want_norm, max_norm, stat, errmsg)
     type(gs_comm), intent(in) :: comm
     type(gs_reducer), intent(out) :: reducer
     character(*), intent(in), optional :: name
     class(*), intent(in), optional :: first_bytes, bucket_bytes, last_bytes ! 32 or 64 bits
     integer(c_int), intent(in), optional :: overlap, wire
-    logical, intent(in), optional :: error_feedback, forward, is_static, weighted
+    logical, intent(in), optional :: error_feedback, forward, weighted
     logical, intent(in), optional :: average_micro, check_finite, want_norm
     real(c_double), intent(in), optional :: max_norm
     integer(c_int), intent(out), optional :: stat
@@ -217,7 +217,6 @@ contains
     if (present(wire)) opts%wire = wire
     call set_flag(opts%error_feedback, error_feedback)
     call set_flag(opts%forward, forward)
-    call set_flag(opts%is_static, is_static)
     call set_flag(opts%weighted, weighted)
     call set_flag(opts%average_micro, average_micro)
     call set_flag(opts%check_finite, check_finite)
@@ -399,12 +398,12 @@ contains
     integer :: i, at
     integer(c_int) :: st
 
-    address = find(comm, 'gs_compare', st)
+    address = find(comm, 'gs_arrays_compare', st)
     allocate (names(sum([(length(arrays(i)) + 1, i=1, size(arrays))])))
     at = 1
     do i = 1, size(arrays)
       list(i) = c_array(c_null_ptr, arrays(i)%data, arrays(i)%count, arrays(i)%dtype)
-      if (st == GS_OK) st = f_check_amount(text_to_c('gs_compare'), text_to_c('count'), &
+      if (st == GS_OK) st = f_check_amount(text_to_c('gs_arrays_compare'), text_to_c('count'), &
         arrays(i)%count)
       if (.not. allocated(arrays(i)%name)) cycle ! which is refused
       names(at:at + length(arrays(i))) = text_to_c(arrays(i)%name)
@@ -412,8 +411,8 @@ contains
       at = at + length(arrays(i)) + 1
     end do
     if (st == GS_OK) &
-      st = c_compare(address, list, size(list, kind=c_size_t), given(tolerance, 0.0_c_double), &
-        given(stream, 0_c_intptr_t))
+      st = c_arrays_compare(address, list, size(list, kind=c_size_t), &
+        given(tolerance, 0.0_c_double), given(stream, 0_c_intptr_t))
     call conclude(st, stat, errmsg)
   end subroutine compare_list
 

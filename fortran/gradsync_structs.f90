@@ -77,7 +77,6 @@ module gradsync_structs
     integer(c_int) :: wire = 0
     integer(c_int) :: error_feedback = 0
     integer(c_int) :: forward = 0
-    integer(c_int) :: is_static = 0
     integer(c_int) :: weighted = 0
     integer(c_int) :: average_micro = 0
     integer(c_int) :: check_finite = 0

@@ -78,12 +78,6 @@ module gradsync_types
   integer(c_int), parameter, public :: GS_OVERLAP_OFF = 2
   integer(c_int), parameter, public :: GS_OVERLAP_THREAD = 3
 
-  ! What becomes of a scalar over the ranks.
-  integer(c_int), parameter, public :: GS_SCALAR_SUM = 1
-  integer(c_int), parameter, public :: GS_SCALAR_MEAN = 2
-  integer(c_int), parameter, public :: GS_SCALAR_MIN = 3
-  integer(c_int), parameter, public :: GS_SCALAR_MAX = 4
-
   ! Instead of a step, the newest checkpoint; what a read by another number of ranks does; how
   ! replicated arrays are compared; in what files arrays are; what a write does while the one
   ! before is under way.

@@ -64,6 +64,15 @@ void gsi_fortran_comm_keep (int64_t *handle, gs_status_t st, gs_comm_t *comm)
     *handle = 0;
 }
 
+gs_status_t gsi_fortran_comm_check (gs_comm_t *comm)
+{
+    if (gs_comm_rank (comm) >= 0)
+        return GS_OK;
+    return gsi_fail (comm ? GS_ERR_STATE : GS_ERR_ARG,
+                     "gs_comm_from_c_ptr: address is %s: give a gs_comm_t * that lives",
+                     comm ? "no communicator, or one that was destroyed" : "NULL");
+}
+
 static gs_status_t destroy (void *thing, enum gsi_fortran_kind kind)
 {
     switch (kind) {
@@ -290,7 +299,7 @@ gs_status_t gsi_fortran_boundary_create (int64_t comm, int from, int to, const i
         return st;
     crossing = more;
     turn (dims, shape, extents);
-    st = gs_boundary_create (found, from, to, extents, dims, (gs_dtype_t) dtype, &thing);
+    st = gs_boundary_create (found, from, to, dims, extents, (gs_dtype_t) dtype, &thing);
     crossing->dims = dims;
     crossing->dtype = dtype;
     for (int d = 0; d < dims && st == GS_OK; d++)

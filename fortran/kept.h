@@ -45,6 +45,9 @@ struct gsi_fortran_crossing {
  */
 void gsi_fortran_comm_keep (int64_t *handle, gs_status_t st, gs_comm_t *comm);
 
+/* Whether [comm] of gs_comm_from_c_ptr is a communicator. */
+gs_status_t gsi_fortran_comm_check (gs_comm_t *comm);
+
 gs_status_t gsi_fortran_comm_destroy (int64_t comm);
 gs_status_t gsi_fortran_boundary_destroy (int64_t boundary);
 gs_status_t gsi_fortran_halo_destroy (int64_t halo);

@@ -16,6 +16,8 @@
  *     different threads at the same time. Functions without a communicator are thread-safe.
  *   - Processes: in a child of fork, calls on handles of its parent and creates are GS_ERR_STATE.
  *   - Waiting: no call waits without a deadline (GS_TIMEOUT_MS, GS_BOOT_TIMEOUT_MS).
+ *   - Versions: what is since a version, experimental, may change in any later one; the rest
+ * stays within 0.x as doc/NEWS.md says, and all of it from 1.0 on.
  *   - Output: it never exits, aborts or writes to stdout, and handles signals in section 8 only.
  */
 #ifndef GRADSYNC_H
@@ -200,7 +202,8 @@ typedef struct gs_comm gs_comm_t;
 
 /*
  * Options of a communicator. Start from GS_COMM_OPTS_INIT; zero or NULL in a field other than
- * device means its default. [size] lets later versions add fields without breaking programs.
+ * device means its default. [size] lets later versions add fields: those
+ * that a program does not have keep their default.
  */
 typedef struct gs_comm_opts {
     size_t size;              /* sizeof (gs_comm_opts_t) */
@@ -232,9 +235,9 @@ typedef struct gs_comm_opts {
  *             and gs_comm_create_from_id.
  * Owner       the caller, until gs_comm_destroy.
  * Returns     the same status on every rank that comes:
- *   GS_ERR_ARG          comm is NULL, opts->size is wrong, a GS_* variable is not understood
- *   GS_ERR_BOOT         the environment announces several tasks but no PMIx server answers
- *   GS_ERR_MISMATCH     ranks differ in version or in the transport asked for
+ *   GS_ERR_ARG          comm is NULL, opts is not from its INIT, a GS_* variable is not
+ * understood GS_ERR_BOOT         the environment announces several tasks but no PMIx server
+ * answers GS_ERR_MISMATCH     ranks differ in version or in the transport asked for
  *   GS_ERR_TIMEOUT      ranks did not come within GS_BOOT_TIMEOUT_MS; they are named with hosts
  *   GS_ERR_UNSUPPORTED  the transport asked for is not in this build
  *   GS_ERR_DEVICE       a GPU or transport nccl was asked for, and a rank has none of its own

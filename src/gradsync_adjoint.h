@@ -318,11 +318,11 @@ gs_status_t gs_reduce_scatterv_backward (gs_comm_t *comm, const void *grad_y, si
  *
  *   comm     in   every rank calls
  *   grad_y   in   (root, or all) of the field
+ *   dims     in   1 to GS_FIELD_DIMS_MAX, the same on all ranks
  *   shape    in   (root, or all) [dims] extents of the field
  *   grad_x   out  of this rank's block; NULL where an extent is 0
  *   extents  in   [dims] of the block
  *   offsets  in   [dims] where the block begins in the field, from 0
- *   dims     in   1 to GS_FIELD_DIMS_MAX, the same on all ranks
  *   dtype    in   floating or complex
  *   root     in   the rank that had received the field, the same on all ranks; -1: all did
  *   stream   in   on GPUs the host waits for what was queued there; memory as gs_gather_field
@@ -331,9 +331,10 @@ gs_status_t gs_reduce_scatterv_backward (gs_comm_t *comm, const void *grad_y, si
  * Returns     as gs_gather_field; GS_ERR_UNSUPPORTED for integers.
  * Since       0.1
  */
-gs_status_t gs_gather_field_backward (gs_comm_t *comm, const void *grad_y, const size_t *shape,
-                                      void *grad_x, const size_t *extents, const size_t *offsets,
-                                      int dims, gs_dtype_t dtype, int root, gs_stream_t stream);
+gs_status_t gs_gather_field_backward (gs_comm_t *comm, const void *grad_y, int dims,
+                                      const size_t *shape, void *grad_x, const size_t *extents,
+                                      const size_t *offsets, gs_dtype_t dtype, int root,
+                                      gs_stream_t stream);
 
 /* ---- A test of gradients ---- */
 
@@ -389,7 +390,7 @@ typedef struct gs_adjoint_result {
  * Returns     GS_OK; on all ranks alike GS_ERR_MISMATCH if the error is above the tolerance, with
  *             the numbers in the text, what a rank's forward or backward returned, GS_ERR_NOMEM;
  *             GS_ERR_ARG.
- * Since       0.1
+ * Since       0.1, experimental
  */
 gs_status_t gs_adjoint_check (gs_comm_t *comm, gs_forward_f forward, gs_backward_f backward,
                               void *context, const double *x, size_t nx, size_t ny,

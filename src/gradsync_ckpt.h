@@ -94,10 +94,10 @@ typedef struct gs_ckpt_opts {
     gs_ckpt_compare_t compare; /* of replicated arrays */
     gs_ckpt_layout_t layout;   /* of files */
     gs_ckpt_busy_t busy;       /* of asynchronous writes */
-    int lazy;              /* 1: they return before the arrays are copied, see gs_ckpt_staged */
-    int direct;            /* 1: past the system's cache (O_DIRECT), where there is such */
-    size_t memory;         /* bytes on a rank for copies of arrays: 0: as much as they have; less,
-                              at least 1 MiB: copies are made as the file takes them */
+    int lazy;      /* 1: they return before the arrays are copied, see gs_ckpt_wait_staged */
+    int direct;    /* 1: past the system's cache (O_DIRECT), where there is such */
+    size_t memory; /* bytes on a rank for copies of arrays: 0: as much as they have; less,
+                      at least 1 MiB: copies are made as the file takes them */
     gs_ckpt_ranks_t ranks; /* of a read with another number of ranks */
     int read_only;         /* 1: it writes nothing, and the folder may be another job's */
     const char *signals;   /* that ask to stop, see below; copied; default "USR1,TERM" */
@@ -323,7 +323,7 @@ gs_status_t gs_ckpt_write (gs_ckpt_t *ckpt, int64_t step, gs_stream_t stream);
  *             no core to spare, the program goes first. Rank 0 has one more, when the file is a
  *             checkpoint, which removes files that are not to stay.
  * Waits       for stream and for all ranks, and until the arrays were copied; with the option
- *             lazy not for this: gs_ckpt_staged does.
+ *             lazy not for this: gs_ckpt_wait_staged does.
  * Returns     as gs_ckpt_write if it was not begun. If the one before had failed, that is told
  *             here, and none is begun.
  * Since       0.1
@@ -341,7 +341,7 @@ gs_status_t gs_ckpt_write_async (gs_ckpt_t *ckpt, int64_t step, int *begun, gs_s
  * Returns     GS_OK, also if the write has failed, which gs_ckpt_test and gs_ckpt_wait tell.
  * Since       0.1
  */
-gs_status_t gs_ckpt_staged (gs_ckpt_t *ckpt);
+gs_status_t gs_ckpt_wait_staged (gs_ckpt_t *ckpt);
 
 /*
  * At the end of a time step: looks whether the write that is under way has ended on all ranks.

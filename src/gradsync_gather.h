@@ -245,11 +245,11 @@ gs_status_t gs_reduce_scatterv (gs_comm_t *comm, const void *send, const size_t 
  *
  *   comm     in      every rank calls
  *   block    in      this rank's block, contiguous; NULL where an extent is 0
+ *   dims     in      1 to GS_FIELD_DIMS_MAX, the same on all ranks
  *   extents  in      [dims] of the block
  *   offsets  in      [dims] where the block begins in the field, from 0
  *   field    in,out  (root, or all) the field; what no block covers stays as it is
  *   shape    in      (root, or all) [dims] extents of the field, the same on all ranks that tell
- *   dims     in      1 to GS_FIELD_DIMS_MAX, the same on all ranks
  *   dtype    in      any
  *   root     in      the rank that receives, the same on all ranks; -1: all ranks do
  *   stream   in      on GPUs the host waits for what was queued there
@@ -268,8 +268,8 @@ gs_status_t gs_reduce_scatterv (gs_comm_t *comm, const void *send, const size_t 
  *             root or shape; GS_ERR_NOMEM.
  * Since       0.1
  */
-gs_status_t gs_gather_field (gs_comm_t *comm, const void *block, const size_t *extents,
-                             const size_t *offsets, void *field, const size_t *shape, int dims,
+gs_status_t gs_gather_field (gs_comm_t *comm, const void *block, int dims, const size_t *extents,
+                             const size_t *offsets, void *field, const size_t *shape,
                              gs_dtype_t dtype, int root, gs_stream_t stream);
 
 #ifdef __cplusplus

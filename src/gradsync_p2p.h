@@ -126,8 +126,8 @@ typedef struct gs_boundary gs_boundary_t;
  *   comm      in   the two ranks call
  *   from      in   rank of the stage before it
  *   to        in   rank of the stage behind it
- *   shape     in   [dims] of what crosses, for example batch, channels, height, width
  *   dims      in   1 to GS_BOUNDARY_DIMS_MAX
+ *   shape     in   [dims] of what crosses, for example batch, channels, height, width
  *   dtype     in   any, the same in both directions
  *   boundary  out  NULL on failure
  *
@@ -138,9 +138,9 @@ typedef struct gs_boundary gs_boundary_t;
  * Returns     as gs_send; GS_ERR_ARG if the caller is neither of the ranks, or both; for shapes
  *             whose size overflows; GS_ERR_MISMATCH on both ranks, with both shapes, if
  *             they disagree, on GPUs too.
- * Since       0.1
+ * Since       0.1, experimental
  */
-gs_status_t gs_boundary_create (gs_comm_t *comm, int from, int to, const size_t *shape, int dims,
+gs_status_t gs_boundary_create (gs_comm_t *comm, int from, int to, int dims, const size_t *shape,
                                 gs_dtype_t dtype, gs_boundary_t **boundary);
 
 /*
@@ -155,7 +155,7 @@ gs_status_t gs_boundary_create (gs_comm_t *comm, int from, int to, const size_t 
  *
  * Collective  over the two ranks.
  * Returns     as gs_send.
- * Since       0.1
+ * Since       0.1, experimental
  */
 gs_status_t gs_boundary_forward (gs_boundary_t *boundary, void *activations, gs_stream_t stream);
 
@@ -169,7 +169,7 @@ gs_status_t gs_boundary_forward (gs_boundary_t *boundary, void *activations, gs_
  *
  * Collective  over the two ranks.
  * Returns     as gs_send.
- * Since       0.1
+ * Since       0.1, experimental
  */
 gs_status_t gs_boundary_backward (gs_boundary_t *boundary, void *gradients, gs_stream_t stream);
 
@@ -180,7 +180,7 @@ gs_status_t gs_boundary_backward (gs_boundary_t *boundary, void *gradients, gs_s
  *
  * Collective  no.
  * Returns     GS_OK; GS_ERR_STATE for what is none.
- * Since       0.1
+ * Since       0.1, experimental
  */
 gs_status_t gs_boundary_destroy (gs_boundary_t *boundary);
 
@@ -216,7 +216,7 @@ typedef struct gs_halo gs_halo_t;
  * Owner       the caller, until gs_halo_destroy, which comes before gs_comm_destroy.
  * Returns     GS_ERR_ARG, on all ranks alike, naming rank and dimension; GS_ERR_MISMATCH if ranks
  *             disagree; else as a collective, see section 5.
- * Since       0.1
+ * Since       0.1, experimental
  */
 gs_status_t gs_halo_create (gs_comm_t *comm, int dims, const int *grid, const size_t *extents,
                             const size_t *width, const int *periodic, gs_dtype_t dtype,
@@ -236,7 +236,7 @@ gs_status_t gs_halo_create (gs_comm_t *comm, int dims, const int *grid, const si
  *
  * Collective  yes.
  * Returns     as a collective.
- * Since       0.1
+ * Since       0.1, experimental
  */
 gs_status_t gs_halo_exchange (gs_halo_t *halo, void *field, gs_stream_t stream);
 
@@ -252,7 +252,7 @@ gs_status_t gs_halo_exchange (gs_halo_t *halo, void *field, gs_stream_t stream);
  * Precision   one addition in the type for each side of each dimension, in the same order in
  *             every run; f16 and bf16 are added in fp32 and rounded.
  * Returns     as gs_halo_exchange; GS_ERR_UNSUPPORTED for integers.
- * Since       0.1
+ * Since       0.1, experimental
  */
 gs_status_t gs_halo_adjoint (gs_halo_t *halo, void *grad, gs_stream_t stream);
 
@@ -263,7 +263,7 @@ gs_status_t gs_halo_adjoint (gs_halo_t *halo, void *grad, gs_stream_t stream);
  *
  * Collective  no.
  * Returns     GS_OK; GS_ERR_STATE for what is none.
- * Since       0.1
+ * Since       0.1, experimental
  */
 gs_status_t gs_halo_destroy (gs_halo_t *halo);
 

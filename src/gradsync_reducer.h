@@ -66,11 +66,10 @@ typedef struct gs_reducer_opts {
     gs_dtype_t wire; /* GS_F16, GS_BF16 or fp8: f32 and f64 travel as that; default as they are */
     int error_feedback; /* 1: what the rounding to [wire] lost is added in the next step */
     int forward;        /* 1: gradients are expected in the order of the adds, not in reverse */
-    int is_static;      /* 1: buckets stay as they are at the commit */
-    int weighted;       /* 1: averages are weighted, by gs_reducer_weight */
+    int weighted;       /* 1: averages are weighted, by gs_reducer_set_weight */
     int average_micro;  /* 1: the average is divided by the number of micro-steps, too */
     int check_finite;   /* 1: finish tells of NaN and infinities; on GPUs it then waits */
-    int want_norm;      /* 1: gs_reducer_norm has the norm of the averaged gradient */
+    int want_norm;      /* 1: gs_reducer_get_norm has the norm of the averaged gradient */
     double max_norm;    /* averages are scaled down to this norm in finish; 0: they are not */
     void *reserved[8];  /* NULL */
 } gs_reducer_opts_t;
@@ -78,7 +77,7 @@ typedef struct gs_reducer_opts {
 #define GS_REDUCER_OPTS_INIT                                                                    \
     {                                                                                           \
         sizeof (gs_reducer_opts_t), NULL, 0, 0, 0, GS_OVERLAP_AUTO, (gs_dtype_t) 0, 0, 0, 0, 0, \
-            0, 0, 0, 0.0,                                                                       \
+            0, 0, 0.0,                                                                          \
         {                                                                                       \
             NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL                                      \
         }                                                                                       \
@@ -121,27 +120,18 @@ gs_status_t gs_reducer_create (gs_comm_t *comm, const gs_reducer_opts_t *opts,
 gs_status_t gs_reducer_add (gs_reducer_t *reducer, const char *name, int dims,
                             const size_t *shape, gs_dtype_t dtype, void *grad, int *index);
 
-/* What becomes of a scalar over the ranks. */
-typedef enum gs_scalar_op {
-    GS_SCALAR_SUM = 1,
-    GS_SCALAR_MEAN = 2, /* weighted like the gradients */
-    GS_SCALAR_MIN = 3,
-    GS_SCALAR_MAX = 4,
-    GS_SCALAR_OP_INT_SIZED = 0x7fffffff
-} gs_scalar_op_t;
-
 /*
  * Adds a number that travels with the gradients of each step: a loss, a count, a wish to stop.
  *
  *   reducer  in   not yet committed
  *   name     in   names it in messages, different from the other scalars; copied
- *   op       in   how it is combined
+ *   op       in   GS_SUM, GS_MIN, GS_MAX, or GS_AVG, which is weighted like the gradients
  *   index    out  its number: 0, 1, ...; NULL if not wanted
  *
  * Returns     GS_OK; GS_ERR_ARG; GS_ERR_STATE after the commit; GS_ERR_NOMEM.
  * Since       0.1
  */
-gs_status_t gs_reducer_add_scalar (gs_reducer_t *reducer, const char *name, gs_scalar_op_t op,
+gs_status_t gs_reducer_add_scalar (gs_reducer_t *reducer, const char *name, gs_op_t op,
                                    int *index);
 
 /*
@@ -173,7 +163,7 @@ gs_status_t gs_reducer_commit (gs_reducer_t *reducer);
  * Returns     GS_OK; GS_ERR_ARG if index is out of range.
  * Since       0.1
  */
-gs_status_t gs_reducer_grad (gs_reducer_t *reducer, int index, void **grad);
+gs_status_t gs_reducer_get_grad (gs_reducer_t *reducer, int index, void **grad);
 
 /*
  * Says that a gradient of this step is complete. Nobody touches it from now on until finish.
@@ -206,7 +196,7 @@ gs_status_t gs_reducer_ready (gs_reducer_t *reducer, int index, gs_stream_t stre
 gs_status_t gs_reducer_skip (gs_reducer_t *reducer, int index, gs_stream_t stream);
 
 /*
- * Ends a step: afterwards all gradients are averages. After no_sync it ends a micro-step.
+ * Ends a step: afterwards all gradients are averages. With set_sync 0 it ends a micro-step.
  *
  *   reducer  in  all gradients are ready or skipped
  *   stream   in  on GPUs the stream that goes on with the averages; the host does not wait, but
@@ -227,17 +217,17 @@ gs_status_t gs_reducer_skip (gs_reducer_t *reducer, int index, gs_stream_t strea
 gs_status_t gs_reducer_finish (gs_reducer_t *reducer, gs_stream_t stream);
 
 /*
- * Begins or ends accumulation: while it is on, ready and skip only note, and finish ends a
- * micro-step, without communication. The program adds to its gradients itself; the step that is
- * finished with it off averages them.
+ * Turns the communication of the steps off and on, as no_sync of PyTorch's DDP does: while it is
+ * off, ready and skip only note, and finish ends a micro-step. The program adds to its gradients
+ * itself; the step that is finished with it on averages them.
  *
  *   reducer  in  between steps
- *   on       in  1 or 0
+ *   sync     in  1 (at first) or 0
  *
  * Returns     GS_OK; GS_ERR_STATE inside a step.
  * Since       0.1
  */
-gs_status_t gs_reducer_no_sync (gs_reducer_t *reducer, int on);
+gs_status_t gs_reducer_set_sync (gs_reducer_t *reducer, int sync);
 
 /*
  * Gives this rank's weight, for example its number of samples. With the option weighted only:
@@ -252,7 +242,7 @@ gs_status_t gs_reducer_no_sync (gs_reducer_t *reducer, int on);
  *             finite; GS_ERR_STATE inside a step or without the option.
  * Since       0.1
  */
-gs_status_t gs_reducer_weight (gs_reducer_t *reducer, double weight);
+gs_status_t gs_reducer_set_weight (gs_reducer_t *reducer, double weight);
 
 /*
  * Takes part in a step of the others for a rank that has no more data, with weight 0, in place of
@@ -263,7 +253,7 @@ gs_status_t gs_reducer_weight (gs_reducer_t *reducer, double weight);
  *   stream   in   as gs_reducer_finish
  *   done     out  1 if all ranks called it: there was no step
  *
- * Collective  yes, with gs_reducer_weight and the step of the other ranks.
+ * Collective  yes, with gs_reducer_set_weight and the step of the other ranks.
  * Returns     as gs_reducer_finish; GS_ERR_STATE inside a step or without the option.
  * Since       0.1
  */
@@ -275,7 +265,7 @@ gs_status_t gs_reducer_join (gs_reducer_t *reducer, gs_stream_t stream, int *don
  *
  *   reducer  in  committed
  *   index    in  of gs_reducer_add_scalar
- *   value    in  any; with GS_SCALAR_MIN and _MAX a NaN of any rank gives NaN
+ *   value    in  any; with GS_MIN and _MAX a NaN of any rank gives NaN
  *
  * Returns     GS_OK; GS_ERR_ARG if index is out of range.
  * Since       0.1
@@ -306,7 +296,7 @@ gs_status_t gs_reducer_get_scalar (gs_reducer_t *reducer, int index, double *val
  * Returns     GS_OK; GS_ERR_STATE before the first step or without these options.
  * Since       0.1
  */
-gs_status_t gs_reducer_norm (gs_reducer_t *reducer, double *norm);
+gs_status_t gs_reducer_get_norm (gs_reducer_t *reducer, double *norm);
 
 /*
  * Gives all ranks the parameters of one: what a model begins with.

@@ -62,11 +62,11 @@ typedef struct gs_moments {
  * Waits       for stream, and for all ranks.
  * Returns     see above; GS_ERR_MISMATCH on all ranks if features differ; GS_ERR_UNSUPPORTED for
  *             complex numbers.
- * Since       0.1
+ * Since       0.1, experimental
  */
-gs_status_t gs_stats (gs_comm_t *comm, const void *x, size_t samples, size_t features,
-                      gs_dtype_t dtype, const unsigned char *mask, size_t mask_width,
-                      gs_moments_t *moments, gs_stream_t stream);
+gs_status_t gs_moments_compute (gs_comm_t *comm, const void *x, size_t samples, size_t features,
+                                gs_dtype_t dtype, const unsigned char *mask, size_t mask_width,
+                                gs_moments_t *moments, gs_stream_t stream);
 
 /*
  * Adds what is known of some values to what is known of others, for statistics over time. Local.
@@ -76,7 +76,7 @@ gs_status_t gs_stats (gs_comm_t *comm, const void *x, size_t samples, size_t fea
  *   features  in      how many
  *
  * Returns     GS_OK; GS_ERR_ARG if an array is NULL though features is not 0.
- * Since       0.1
+ * Since       0.1, experimental
  */
 gs_status_t gs_moments_merge (gs_moments_t *into, const gs_moments_t *from, size_t features);
 
@@ -92,8 +92,8 @@ gs_status_t gs_moments_merge (gs_moments_t *into, const gs_moments_t *from, size
  * Returns     see above.
  * Since       0.1
  */
-gs_status_t gs_all (gs_comm_t *comm, int flag, int *result, gs_stream_t stream);
-gs_status_t gs_any (gs_comm_t *comm, int flag, int *result, gs_stream_t stream);
+gs_status_t gs_flag_all (gs_comm_t *comm, int flag, int *result, gs_stream_t stream);
+gs_status_t gs_flag_any (gs_comm_t *comm, int flag, int *result, gs_stream_t stream);
 
 /* An array to be compared. */
 typedef struct gs_array {
@@ -126,8 +126,8 @@ typedef struct gs_array {
  *             goes on.
  * Since       0.1
  */
-gs_status_t gs_compare (gs_comm_t *comm, const gs_array_t *arrays, size_t number,
-                        double tolerance, gs_stream_t stream);
+gs_status_t gs_arrays_compare (gs_comm_t *comm, const gs_array_t *arrays, size_t number,
+                               double tolerance, gs_stream_t stream);
 
 /* What this rank has sent by calls on a communicator. */
 typedef struct gs_traffic {
@@ -149,10 +149,11 @@ typedef struct gs_traffic {
  *   traffic  in,out  size is sizeof (gs_traffic_t); the rest is filled in
  *
  * What ranks compare before a call, its first two for instance, counts with it; functions made of
- * other collectives (gs_gather_field, gs_stats, reducers) count as these. Messages between hosts
- * are known, and what ranks of a node read from each other's memory in exchanges (gs_gather,
- * gs_alltoall and their like); not who reads what in memory that they share. Of GPUs exchanges
- * are known, not what NCCL's collectives send. A call that is captured into a graph counts once.
+ * other collectives (gs_gather_field, gs_moments_compute, reducers) count as these. Messages
+ * between hosts are known, and what ranks of a node read from each other's memory in exchanges
+ * (gs_gather, gs_alltoall and their like); not who reads what in memory that they share. Of GPUs
+ * exchanges are known, not what NCCL's collectives send. A call that is captured into a graph
+ * counts once.
  *
  * Threads     any, also while another one is in a call.
  * Returns     GS_OK; GS_ERR_ARG if comm or traffic is NULL, traffic->size is another one, or no

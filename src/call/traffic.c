@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "base/sized.h"
 
 static void add_relaxed (atomic_uint_fast64_t *sum, uint64_t more)
 {
@@ -83,10 +84,6 @@ gs_status_t gs_comm_get_traffic (const gs_comm_t *comm, const char *op, gs_traff
 
     if (st)
         return gsi_result (st);
-    if (!traffic || traffic->size != sizeof (*traffic))
-        return gsi_fail (GS_ERR_ARG,
-                         "gs_comm_get_traffic: traffic is NULL or traffic->size is not %zu",
-                         sizeof (*traffic));
     for (int i = GSI_OP_NONE + 1; i < GSI_OP_COUNT; i++)
         if (!op || !strcmp (gsi_record_op_name (i), op)) {
             found = true;
@@ -98,8 +95,8 @@ gs_status_t gs_comm_get_traffic (const gs_comm_t *comm, const char *op, gs_traff
             "gs_comm_get_traffic: no operation has the name '%s': give that of a "
             "collective without gs_, 'bucket' for those of reducers, or NULL for all",
             op);
-    *traffic = sum;
-    return gsi_result (GS_OK);
+    return gsi_result (
+        gsi_sized_give (traffic, &sum, sizeof (sum), "gs_comm_get_traffic: traffic"));
 }
 
 gs_status_t gs_comm_reset_traffic (gs_comm_t *comm)

@@ -10,6 +10,7 @@
 #include "base/fault.h"
 #include "base/hash.h"
 #include "base/log.h"
+#include "base/sized.h"
 #include "base/status.h"
 #include "ckpt/folder/store.h"
 #include "ckpt/format/file.h"
@@ -32,11 +33,6 @@ static gs_status_t check_ckpt_opts (const gs_ckpt_opts_t *opts)
                    {"busy", (int) opts->busy, GS_CKPT_BUSY_ERROR},
                    {"layout", (int) opts->layout, GS_CKPT_LAYOUT_NODE}};
 
-    if (opts->size != sizeof (*opts))
-        return gsi_fail (GS_ERR_ARG,
-                         "gs_ckpt_create: opts->size is %zu, not %zu: start from "
-                         "GS_CKPT_OPTS_INIT, and compile with the header of this library",
-                         opts->size, sizeof (*opts));
     if (opts->keep_last < 0 || opts->keep_every < 0)
         return gsi_fail (GS_ERR_ARG,
                          "gs_ckpt_create: keep_last is %d and keep_every %lld: 0 or more",
@@ -91,26 +87,27 @@ static void free_plan (gs_ckpt_t *c)
 gs_status_t gs_ckpt_create (gs_comm_t *comm, const char *dir, const gs_ckpt_opts_t *opts,
                             gs_ckpt_t **ckpt)
 {
-    static const gs_ckpt_opts_t standard = GS_CKPT_OPTS_INIT;
+    gs_ckpt_opts_t taken = GS_CKPT_OPTS_INIT;
     gs_ckpt_t *c;
     gs_status_t st;
 
     if (!ckpt)
         return gsi_fail (GS_ERR_ARG, "gs_ckpt_create: ckpt is NULL");
     *ckpt = NULL;
-    if (!opts)
-        opts = &standard;
-    if ((st = check_create (dir, opts)))
+    if ((opts &&
+         (st = gsi_sized_take (&taken, sizeof (taken), offsetof (gs_ckpt_opts_t, reserved), opts,
+                               "gs_ckpt_create: opts", "GS_CKPT_OPTS_INIT"))) ||
+        (st = check_create (dir, &taken)))
         return gsi_result (st);
     if (!(c = calloc (1, sizeof (*c))) || !(c->given = strdup (dir)) ||
         !(c->dir = gsi_file_absolute (dir))) {
         st = gsi_fail (GS_ERR_NOMEM, "gs_ckpt_create: out of memory");
     } else {
-        c->opts = *opts;
+        c->opts = taken;
         c->opts.name = c->opts.signals = NULL;
         snprintf (c->client.name, sizeof (c->client.name), "plan '%.64s'",
-                  opts->name ? opts->name : "checkpoint");
-        if (!(st = gsi_stop_open (&c->stop, c->dir, opts)))
+                  taken.name ? taken.name : "checkpoint");
+        if (!(st = gsi_stop_open (&c->stop, c->dir, &taken)))
             st = gsi_feature_open (comm, &c->client, "gs_ckpt_create");
     }
     if (st) {

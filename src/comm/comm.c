@@ -10,6 +10,7 @@
 #include "base/fault.h"
 #include "base/log.h"
 #include "base/process.h"
+#include "base/sized.h"
 #include "call/call.h"
 #include "call/inflight.h"
 #include "call/staging.h"
@@ -18,17 +19,18 @@
 #include "comm/create.h"
 #include "p2p/p2p.h"
 
-static gs_status_t read_opts (const gs_comm_opts_t *opts, struct gsi_plan *plan)
+static gs_status_t read_opts (const gs_comm_opts_t *given, struct gsi_plan *plan)
 {
-    static const gs_comm_opts_t standard = GS_COMM_OPTS_INIT;
+    gs_comm_opts_t taken = GS_COMM_OPTS_INIT;
+    const gs_comm_opts_t *opts = &taken;
+    char what[64];
+    gs_status_t st;
 
-    if (!opts)
-        opts = &standard;
-    if (opts->size != sizeof (*opts))
-        return gsi_fail (GS_ERR_ARG,
-                         "%s: opts->size is %zu, not %zu: start from "
-                         "GS_COMM_OPTS_INIT",
-                         plan->caller, opts->size, sizeof (*opts));
+    snprintf (what, sizeof (what), "%s: opts", plan->caller);
+    if (given &&
+        (st = gsi_sized_take (&taken, sizeof (taken), offsetof (gs_comm_opts_t, reserved), given,
+                              what, "GS_COMM_OPTS_INIT")))
+        return st;
     if (opts->timeout_ms < 0 || opts->boot_timeout_ms < 0 ||
         opts->timeout_ms > INT64_MAX / 2 / GSI_NS_PER_MS ||
         opts->boot_timeout_ms > INT64_MAX / 2 / GSI_NS_PER_MS)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* query - what a communicator is. */
 #include "base/process.h"
+#include "base/sized.h"
 #include "core/comm.h"
 
 gs_status_t gsi_comm_valid (const gs_comm_t *comm, const char *caller)
@@ -72,9 +73,6 @@ gs_status_t gs_comm_get_times (const gs_comm_t *comm, gs_comm_times_t *times)
 
     if (st)
         return gsi_result (st);
-    if (!times || times->size != sizeof (*times))
-        return gsi_fail (GS_ERR_ARG, "gs_comm_get_times: times is NULL or times->size is not %zu",
-                         sizeof (*times));
-    *times = comm->times;
-    return gsi_result (GS_OK);
+    return gsi_result (
+        gsi_sized_give (times, &comm->times, sizeof (comm->times), "gs_comm_get_times: times"));
 }

@@ -103,12 +103,12 @@ static gs_status_t combine (gs_comm_t *comm, const char *caller, int flag, gs_op
     return st;
 }
 
-gs_status_t gs_all (gs_comm_t *comm, int flag, int *result, gs_stream_t stream)
+gs_status_t gs_flag_all (gs_comm_t *comm, int flag, int *result, gs_stream_t stream)
 {
-    return gsi_result (combine (comm, "gs_all", flag, GS_MIN, result, stream));
+    return gsi_result (combine (comm, "gs_flag_all", flag, GS_MIN, result, stream));
 }
 
-gs_status_t gs_any (gs_comm_t *comm, int flag, int *result, gs_stream_t stream)
+gs_status_t gs_flag_any (gs_comm_t *comm, int flag, int *result, gs_stream_t stream)
 {
-    return gsi_result (combine (comm, "gs_any", flag, GS_MAX, result, stream));
+    return gsi_result (combine (comm, "gs_flag_any", flag, GS_MAX, result, stream));
 }

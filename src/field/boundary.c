@@ -130,7 +130,7 @@ static gs_status_t tell_peer (gs_comm_t *comm, const struct end_word *own, struc
     return st;
 }
 
-gs_status_t gs_boundary_create (gs_comm_t *comm, int from, int to, const size_t *shape, int dims,
+gs_status_t gs_boundary_create (gs_comm_t *comm, int from, int to, int dims, const size_t *shape,
                                 gs_dtype_t dtype, gs_boundary_t **boundary)
 {
     struct end_word own = {.dims = (uint64_t) dims, .dtype = dtype}, other;

@@ -373,8 +373,8 @@ static gs_status_t run_field (struct field_work *w, const size_t *extents, const
     return st;
 }
 
-gs_status_t gs_gather_field (gs_comm_t *comm, const void *block, const size_t *extents,
-                             const size_t *offsets, void *field, const size_t *shape, int dims,
+gs_status_t gs_gather_field (gs_comm_t *comm, const void *block, int dims, const size_t *extents,
+                             const size_t *offsets, void *field, const size_t *shape,
                              gs_dtype_t dtype, int root, gs_stream_t stream)
 {
     struct field_work w = {.comm = comm,
@@ -389,9 +389,10 @@ gs_status_t gs_gather_field (gs_comm_t *comm, const void *block, const size_t *e
     return gsi_result (run_field (&w, extents, offsets, shape));
 }
 
-gs_status_t gs_gather_field_backward (gs_comm_t *comm, const void *grad_y, const size_t *shape,
-                                      void *grad_x, const size_t *extents, const size_t *offsets,
-                                      int dims, gs_dtype_t dtype, int root, gs_stream_t stream)
+gs_status_t gs_gather_field_backward (gs_comm_t *comm, const void *grad_y, int dims,
+                                      const size_t *shape, void *grad_x, const size_t *extents,
+                                      const size_t *offsets, gs_dtype_t dtype, int root,
+                                      gs_stream_t stream)
 {
     struct field_work w = {.comm = comm,
                            .caller = "gs_gather_field_backward",

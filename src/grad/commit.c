@@ -30,9 +30,9 @@ static void write_all (struct gsi_text *t, const gs_reducer_t *r)
 
     gsi_text_add (t, "name '%s'\nbuckets of %zu, %zu and %zu bytes\n", r->name, o->first_bytes,
                   o->bucket_bytes, o->last_bytes);
-    gsi_text_add (t, "wire %s, error_feedback %d, forward %d, is_static %d, weighted %d\n",
+    gsi_text_add (t, "wire %s, error_feedback %d, forward %d, weighted %d\n",
                   o->wire ? gsi_dtype_name (o->wire) : "as it is", !!o->error_feedback,
-                  !!o->forward, !!o->is_static, !!o->weighted);
+                  !!o->forward, !!o->weighted);
     gsi_text_add (t, "average_micro %d, check_finite %d, want_norm %d, max_norm %g\n",
                   !!o->average_micro, !!o->check_finite, !!o->want_norm, o->max_norm);
     for (int i = 0; i < r->gradients; i++)

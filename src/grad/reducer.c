@@ -10,6 +10,7 @@
 #include "base/dtype.h"
 #include "base/env.h"
 #include "base/process.h"
+#include "base/sized.h"
 
 static gs_status_t check_handle (const gs_reducer_t *reducer, const char *caller)
 {
@@ -51,11 +52,6 @@ gs_status_t gsi_reducer_idle (const gs_reducer_t *reducer, const char *caller)
 
 static gs_status_t check_opts (const gs_reducer_opts_t *opts)
 {
-    if (opts->size != sizeof (*opts))
-        return gsi_fail (GS_ERR_ARG,
-                         "gs_reducer_create: opts->size is %zu, not %zu: start from "
-                         "GS_REDUCER_OPTS_INIT",
-                         opts->size, sizeof (*opts));
     if ((int) opts->overlap < GS_OVERLAP_AUTO || (int) opts->overlap > GS_OVERLAP_THREAD)
         return gsi_fail (GS_ERR_ARG, "gs_reducer_create: unknown overlap %d; see gs_overlap_t",
                          (int) opts->overlap);
@@ -80,8 +76,7 @@ static void take_opts (gs_reducer_t *r, const gs_reducer_opts_t *opts)
     r->opts.name = NULL;
     snprintf (r->name, sizeof (r->name), "%s", opts->name ? opts->name : "gradients");
     snprintf (r->client.name, sizeof (r->client.name), "reducer '%s'", r->name);
-    if (gsi_env_int (GSI_ENV_DETERMINISTIC))
-        r->opts.is_static = 1;
+    r->keeps_order = gsi_env_int (GSI_ENV_DETERMINISTIC);
 }
 
 /* For messages: "bucket 3 of 7, conv1_w to conv2_w". */
@@ -101,20 +96,21 @@ static void describe_bucket (void *context, int argument, char *text, size_t roo
 gs_status_t gs_reducer_create (gs_comm_t *comm, const gs_reducer_opts_t *opts,
                                gs_reducer_t **reducer)
 {
-    static const gs_reducer_opts_t standard = GS_REDUCER_OPTS_INIT;
+    gs_reducer_opts_t taken = GS_REDUCER_OPTS_INIT;
     gs_reducer_t *r;
     gs_status_t st;
 
     if (!reducer)
         return gsi_fail (GS_ERR_ARG, "gs_reducer_create: reducer is NULL");
     *reducer = NULL;
-    if (!opts)
-        opts = &standard;
-    if ((st = check_opts (opts)))
+    if ((opts &&
+         (st = gsi_sized_take (&taken, sizeof (taken), offsetof (gs_reducer_opts_t, reserved),
+                               opts, "gs_reducer_create: opts", "GS_REDUCER_OPTS_INIT"))) ||
+        (st = check_opts (&taken)))
         return gsi_result (st);
     if (!(r = calloc (1, sizeof (*r))))
         return gsi_fail (GS_ERR_NOMEM, "gs_reducer_create: out of memory");
-    take_opts (r, opts);
+    take_opts (r, &taken);
     r->client.describe = describe_bucket;
     r->client.context = r;
     if ((st = gsi_feature_open (comm, &r->client, "gs_reducer_create"))) {
@@ -257,7 +253,7 @@ gs_status_t gs_reducer_add (gs_reducer_t *reducer, const char *name, int dims,
     return gsi_result (GS_OK);
 }
 
-gs_status_t gs_reducer_add_scalar (gs_reducer_t *reducer, const char *name, gs_scalar_op_t op,
+gs_status_t gs_reducer_add_scalar (gs_reducer_t *reducer, const char *name, gs_op_t op,
                                    int *index)
 {
     struct gsi_scalar s = {.op = op};
@@ -266,10 +262,10 @@ gs_status_t gs_reducer_add_scalar (gs_reducer_t *reducer, const char *name, gs_s
 
     if (st || (st = check_name (name, "gs_reducer_add_scalar")))
         return gsi_result (st);
-    if ((int) op < GS_SCALAR_SUM || (int) op > GS_SCALAR_MAX)
+    if (op != GS_SUM && op != GS_AVG && op != GS_MIN && op != GS_MAX)
         return gsi_fail (GS_ERR_ARG,
-                         "gs_reducer_add_scalar: unknown op %d of '%s'; see "
-                         "gs_scalar_op_t",
+                         "gs_reducer_add_scalar: op %d of '%s' is none for scalars: GS_SUM, "
+                         "GS_AVG, GS_MIN or GS_MAX",
                          (int) op, name);
     for (int i = 0; i < r->scalars; i++)
         if (!strcmp (r->scalar[i].name, name))
@@ -286,15 +282,15 @@ gs_status_t gs_reducer_add_scalar (gs_reducer_t *reducer, const char *name, gs_s
     return gsi_result (GS_OK);
 }
 
-gs_status_t gs_reducer_grad (gs_reducer_t *reducer, int index, void **grad)
+gs_status_t gs_reducer_get_grad (gs_reducer_t *reducer, int index, void **grad)
 {
-    gs_status_t st = gsi_reducer_valid (reducer, "gs_reducer_grad");
+    gs_status_t st = gsi_reducer_valid (reducer, "gs_reducer_get_grad");
 
     if (st)
         return gsi_result (st);
     if (!grad)
-        return gsi_fail (GS_ERR_ARG, "gs_reducer_grad: grad is NULL");
-    if ((st = gsi_reducer_index (reducer, index, "gs_reducer_grad")))
+        return gsi_fail (GS_ERR_ARG, "gs_reducer_get_grad: grad is NULL");
+    if ((st = gsi_reducer_index (reducer, index, "gs_reducer_get_grad")))
         return gsi_result (st);
     *grad = reducer->gradient[index].count ? reducer->at[reducer->gradient[index].place] : NULL;
     return gsi_result (GS_OK);

@@ -40,7 +40,7 @@ struct gsi_gradient {
 
 struct gsi_scalar {
     char *name;
-    gs_scalar_op_t op;
+    gs_op_t op;
 };
 
 /* What travels in one reduction. */
@@ -134,7 +134,8 @@ struct gs_reducer {
     uint64_t digest;           /* of the one there is */
 
     /* The step. */
-    bool in_step, no_sync;
+    bool in_step, accumulates;
+    bool keeps_order;      /* buckets stay as they are at the commit */
     int marked;            /* gradients that are ready or skipped */
     int launched;          /* buckets */
     int micro_steps;       /* before this one */

@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/sized.h"
 #include "grad/step_exchange.h"
 #include "grad/timing.h"
 
@@ -86,35 +87,32 @@ gs_status_t gs_reducer_get_stats (gs_reducer_t *reducer, gs_reducer_stats_t *sta
 {
     gs_reducer_t *r = reducer;
     gs_status_t st = gsi_reducer_valid (r, "gs_reducer_get_stats");
+    gs_reducer_stats_t s = {.size = sizeof (s)};
     double steps, seen;
 
     if (st || (st = gsi_timing_read (r)))
         return gsi_result (st);
-    if (!stats || stats->size != sizeof (*stats))
-        return gsi_fail (GS_ERR_ARG,
-                         "gs_reducer_get_stats: stats is NULL, or its size is not %zu",
-                         sizeof (*stats));
-    *stats = (gs_reducer_stats_t){.size = sizeof (*stats), .steps = r->tally.steps};
+    s.steps = r->tally.steps;
     steps = r->tally.steps ? (double) r->tally.steps : 1;
     seen = r->tally.seen.steps ? (double) r->tally.seen.steps : 1;
-    stats->buckets = r->loads;
-    stats->rebuilds = (int) r->tally.rebuilds;
+    s.buckets = r->loads;
+    s.rebuilds = (int) r->tally.rebuilds;
     for (int b = 0; b < r->loads; b++) {
-        stats->bytes += r->load[b].bytes;
-        stats->wire_bytes += r->load[b].wire_bytes;
+        s.bytes += r->load[b].bytes;
+        s.wire_bytes += r->load[b].wire_bytes;
     }
-    stats->step_us = r->tally.step_us / steps;
-    stats->busy_us = r->tally.busy_us / seen;
-    stats->exposed_us = r->tally.exposed_us / seen;
-    if (stats->busy_us > 0 && stats->exposed_us < stats->busy_us)
-        stats->overlap = 1 - stats->exposed_us / stats->busy_us;
-    fit (r, stats);
+    s.step_us = r->tally.step_us / steps;
+    s.busy_us = r->tally.busy_us / seen;
+    s.exposed_us = r->tally.exposed_us / seen;
+    if (s.busy_us > 0 && s.exposed_us < s.busy_us)
+        s.overlap = 1 - s.exposed_us / s.busy_us;
+    fit (r, &s);
     if (r->tally.steps && gsi_tail_past (r))
         r->tally.late_rank = gsi_tail_late (r, &r->tally.late_us);
-    stats->late_rank = r->tally.steps ? r->tally.late_rank : -1;
-    stats->beside = r->apart;
-    stats->late_us = stats->late_rank < 0 ? 0 : r->tally.late_us;
-    return gsi_result (GS_OK);
+    s.late_rank = r->tally.steps ? r->tally.late_rank : -1;
+    s.beside = r->apart;
+    s.late_us = s.late_rank < 0 ? 0 : r->tally.late_us;
+    return gsi_result (gsi_sized_give (stats, &s, sizeof (s), "gs_reducer_get_stats: stats"));
 }
 
 gs_status_t gs_reducer_get_bucket (gs_reducer_t *reducer, int bucket, gs_bucket_stats_t *stats)
@@ -122,29 +120,26 @@ gs_status_t gs_reducer_get_bucket (gs_reducer_t *reducer, int bucket, gs_bucket_
     gs_reducer_t *r = reducer;
     gs_status_t st = gsi_reducer_valid (r, "gs_reducer_get_bucket");
     const struct gsi_load *load;
+    gs_bucket_stats_t s;
 
     if (st || (st = gsi_timing_read (r)))
         return gsi_result (st);
-    if (!stats || stats->size != sizeof (*stats))
-        return gsi_fail (GS_ERR_ARG,
-                         "gs_reducer_get_bucket: stats is NULL, or its size is not %zu",
-                         sizeof (*stats));
     if (bucket < 0 || bucket >= r->loads)
         return gsi_fail (GS_ERR_ARG,
                          "gs_reducer_get_bucket: bucket %d is not one of the %d of %s", bucket,
                          r->loads, r->client.name);
     load = &r->load[bucket];
-    *stats = (gs_bucket_stats_t){.size = sizeof (*stats),
-                                 .gradients = load->plan.tensors,
-                                 .first = r->number[load->plan.first],
-                                 .bytes = load->bytes};
-    if (!load->end_ns)
-        return gsi_result (GS_OK); /* it was made after the last step */
-    stats->ready_us = us (load->ready_ns - r->tally.seen.begin_ns);
-    stats->begin_us = us (load->begin_ns - r->tally.seen.begin_ns);
-    stats->end_us = us (load->end_ns - r->tally.seen.begin_ns);
-    stats->exposed_us = exposed_us (r, load);
-    return gsi_result (GS_OK);
+    s = (gs_bucket_stats_t){.size = sizeof (s),
+                            .gradients = load->plan.tensors,
+                            .first = r->number[load->plan.first],
+                            .bytes = load->bytes};
+    if (load->end_ns) { /* else it was made after the last step */
+        s.ready_us = us (load->ready_ns - r->tally.seen.begin_ns);
+        s.begin_us = us (load->begin_ns - r->tally.seen.begin_ns);
+        s.end_us = us (load->end_ns - r->tally.seen.begin_ns);
+        s.exposed_us = exposed_us (r, load);
+    }
+    return gsi_result (gsi_sized_give (stats, &s, sizeof (s), "gs_reducer_get_bucket: stats"));
 }
 
 /* ---- The report ---- */

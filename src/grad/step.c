@@ -18,12 +18,13 @@ static gs_status_t begin_step (gs_reducer_t *r, int index, gs_stream_t stream)
 {
     gs_status_t st;
 
-    if (!r->no_sync) {
+    if (!r->accumulates) {
         if (r->opts.weighted && !r->weight_given)
-            return gsi_fail (GS_ERR_STATE,
-                             "%s is weighted: gs_reducer_weight comes before the step, on all "
-                             "ranks",
-                             r->client.name);
+            return gsi_fail (
+                GS_ERR_STATE,
+                "%s is weighted: gs_reducer_set_weight comes before the step, on all "
+                "ranks",
+                r->client.name);
         if ((st = gs_comm_check (r->comm)) || (st = gsi_timing_begin (r, stream)) ||
             (st = gsi_scheduler_begin (r)))
             return st;
@@ -73,10 +74,10 @@ static gs_status_t mark (gs_reducer_t *r, int index, enum gsi_mark how, gs_strea
     gs_status_t st = GS_OK;
 
     g->mark = (unsigned char) how;
-    if (!r->joined && !r->no_sync) /* a micro-step may leave gradients out */
+    if (!r->joined && !r->accumulates) /* a micro-step may leave gradients out */
         r->turn[g->place] = r->marked;
     r->marked++;
-    if (r->no_sync) {
+    if (r->accumulates) {
         g->kept = g->kept || how == GSI_MARK_READY;
         return GS_OK;
     }
@@ -104,7 +105,7 @@ gs_status_t gs_reducer_skip (gs_reducer_t *reducer, int index, gs_stream_t strea
     if (st)
         return gsi_result (st);
     g = &reducer->gradient[index];
-    if (!reducer->no_sync && !g->kept) /* in the order of the program's own work */
+    if (!reducer->accumulates && !g->kept) /* in the order of the program's own work */
         st = gsi_work_zero (reducer, reducer->at[g->place], g->bytes, stream);
     return gsi_result (st ? st : mark (reducer, index, GSI_MARK_SKIPPED, stream));
 }
@@ -136,7 +137,7 @@ static gs_status_t name_unmarked (const gs_reducer_t *r)
 /* Buckets may be made anew after steps 1, 2, 4, 8, ... */
 static bool is_due (const gs_reducer_t *r)
 {
-    return !r->opts.is_static && !(r->step & (r->step - 1));
+    return !r->keeps_order && !(r->step & (r->step - 1));
 }
 
 static double busy_us (const gs_reducer_t *r)
@@ -238,7 +239,7 @@ gs_status_t gs_reducer_finish (gs_reducer_t *reducer, gs_stream_t stream)
 
     if (st || (st = gsi_scheduler_admit (r, stream)))
         return gsi_result (st);
-    if (r->no_sync) {
+    if (r->accumulates) {
         r->micro_steps++;
         gsi_order_reset (r);
         r->in_step = false;
@@ -254,13 +255,13 @@ gs_status_t gs_reducer_finish (gs_reducer_t *reducer, gs_stream_t stream)
     return gsi_result (st ? st : gsi_scheduler_callback (r));
 }
 
-gs_status_t gs_reducer_no_sync (gs_reducer_t *reducer, int on)
+gs_status_t gs_reducer_set_sync (gs_reducer_t *reducer, int sync)
 {
-    gs_status_t st = gsi_reducer_idle (reducer, "gs_reducer_no_sync");
+    gs_status_t st = gsi_reducer_idle (reducer, "gs_reducer_set_sync");
 
     if (st)
         return gsi_result (st);
-    reducer->no_sync = on;
+    reducer->accumulates = !sync;
     return gsi_result (GS_OK);
 }
 
@@ -327,14 +328,14 @@ static gs_status_t check_weighted (gs_reducer_t *r, const char *caller)
                      r->client.name);
 }
 
-gs_status_t gs_reducer_weight (gs_reducer_t *reducer, double weight)
+gs_status_t gs_reducer_set_weight (gs_reducer_t *reducer, double weight)
 {
     gs_reducer_t *r = reducer;
     bool all_join;
-    gs_status_t st = check_weighted (r, "gs_reducer_weight");
+    gs_status_t st = check_weighted (r, "gs_reducer_set_weight");
 
     if (!st)
-        st = exchange_weights (r, "gs_reducer_weight", weight, false, &all_join);
+        st = exchange_weights (r, "gs_reducer_set_weight", weight, false, &all_join);
     if (st)
         return gsi_result (st);
     r->weight = weight;
@@ -404,17 +405,17 @@ gs_status_t gs_reducer_get_scalar (gs_reducer_t *reducer, int index, double *val
     return gsi_result (st);
 }
 
-gs_status_t gs_reducer_norm (gs_reducer_t *reducer, double *norm)
+gs_status_t gs_reducer_get_norm (gs_reducer_t *reducer, double *norm)
 {
-    gs_status_t st = gsi_reducer_valid (reducer, "gs_reducer_norm");
+    gs_status_t st = gsi_reducer_valid (reducer, "gs_reducer_get_norm");
 
     if (!st && !norm)
-        st = gsi_fail (GS_ERR_ARG, "gs_reducer_norm: norm is NULL");
+        st = gsi_fail (GS_ERR_ARG, "gs_reducer_get_norm: norm is NULL");
     if (!st && !reducer->opts.want_norm && !(reducer->opts.max_norm > 0))
-        st =
-            gsi_fail (GS_ERR_STATE, "gs_reducer_norm: %s was made without want_norm and max_norm",
-                      reducer->client.name);
-    if (!st && !(st = check_past (reducer, "gs_reducer_norm")))
+        st = gsi_fail (GS_ERR_STATE,
+                       "gs_reducer_get_norm: %s was made without want_norm and max_norm",
+                       reducer->client.name);
+    if (!st && !(st = check_past (reducer, "gs_reducer_get_norm")))
         *norm = gsi_tail_norm (reducer);
     return gsi_result (st);
 }

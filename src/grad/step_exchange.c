@@ -321,14 +321,14 @@ double gsi_tail_scalar (const gs_reducer_t *r, int index)
         if (word_of (r, k)->joined)
             continue; /* it had no step of its own */
         switch (r->scalar[index].op) {
-        case GS_SCALAR_MIN: result = first ? x : lesser (result, x); break;
-        case GS_SCALAR_MAX: result = first ? x : -lesser (-result, -x); break;
-        case GS_SCALAR_MEAN: result += t->weights[k] > 0 ? t->weights[k] * x : 0; break;
+        case GS_MIN: result = first ? x : lesser (result, x); break;
+        case GS_MAX: result = first ? x : -lesser (-result, -x); break;
+        case GS_AVG: result += t->weights[k] > 0 ? t->weights[k] * x : 0; break;
         default: result += x; break;
         }
         first = false;
     }
-    if (r->scalar[index].op == GS_SCALAR_MEAN)
+    if (r->scalar[index].op == GS_AVG)
         result = t->weight_sum > 0 ? result / t->weight_sum : 0;
     return result;
 }

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/hash.h"
+#include "base/sized.h"
 #include "base/status.h"
 #include "feature/feature.h"
 #include "feature/consensus.h"
@@ -155,14 +156,12 @@ static gs_status_t judge (struct test *t, gs_adjoint_result_t *result)
 
 static gs_status_t take_opts (struct test *t, const gs_adjoint_opts_t *opts)
 {
+    gs_status_t st;
+
     t->opts = (gs_adjoint_opts_t) GS_ADJOINT_OPTS_INIT;
-    if (opts && opts->size != sizeof (*opts))
-        return gsi_fail (GS_ERR_ARG,
-                         "%s: opts->size is %zu, not %zu: begin with "
-                         "GS_ADJOINT_OPTS_INIT",
-                         caller, opts->size, sizeof (*opts));
-    if (opts)
-        t->opts = *opts;
+    if (opts && (st = gsi_sized_take (&t->opts, sizeof (t->opts), sizeof (t->opts), opts,
+                                      "gs_adjoint_check: opts", "GS_ADJOINT_OPTS_INIT")))
+        return st;
     if (!(t->opts.tolerance >= 0) || !(t->opts.step >= 0) || isinf (t->opts.step))
         return gsi_fail (GS_ERR_ARG,
                          "%s: tolerance is %g and step %g: give 0 for the default, or "

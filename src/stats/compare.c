@@ -13,7 +13,7 @@
 #include "feature/consensus.h"
 #include "feature/host_access.h"
 
-static const char caller[] = "gs_compare";
+static const char caller[] = "gs_arrays_compare";
 
 #define PIECE_BYTES ((size_t) 1 << 20)
 #define NAME_SHOWN  64
@@ -399,8 +399,8 @@ static gs_status_t name_difference (struct comparison *w, const struct gsi_agree
                      gs_comm_host_of (w->comm, same->most_rank), (size_t) same->most);
 }
 
-gs_status_t gs_compare (gs_comm_t *comm, const gs_array_t *arrays, size_t number,
-                        double tolerance, gs_stream_t stream)
+gs_status_t gs_arrays_compare (gs_comm_t *comm, const gs_array_t *arrays, size_t number,
+                               double tolerance, gs_stream_t stream)
 {
     struct comparison w = {.comm = comm,
                            .arrays = arrays,

@@ -7,7 +7,7 @@
 
 #include "gradsync.h"
 
-/* Samples and a mask as in gs_stats. */
+/* Samples and a mask as in gs_moments_compute. */
 struct gsi_samples {
     const double *x;
     const unsigned char *mask; /* or NULL */

@@ -12,7 +12,7 @@
 #include "feature/host_access.h"
 #include "stats/moments.h"
 
-static const char caller[] = "gs_stats";
+static const char caller[] = "gs_moments_compute";
 
 #define PIECE_VALUES ((size_t) 32 << 10) /* about so many are looked at at once */
 #define SMALL_BYTES  ((size_t) 64 << 10) /* up to which every rank hears of all others */
@@ -246,9 +246,9 @@ static gs_status_t open_arrays (struct samples_work *w)
                                  GS_U8, w->piece * w->mask_width, w->stream);
 }
 
-gs_status_t gs_stats (gs_comm_t *comm, const void *x, size_t samples, size_t features,
-                      gs_dtype_t dtype, const unsigned char *mask, size_t mask_width,
-                      gs_moments_t *moments, gs_stream_t stream)
+gs_status_t gs_moments_compute (gs_comm_t *comm, const void *x, size_t samples, size_t features,
+                                gs_dtype_t dtype, const unsigned char *mask, size_t mask_width,
+                                gs_moments_t *moments, gs_stream_t stream)
 {
     struct samples_work w = {.comm = comm,
                              .x = x,

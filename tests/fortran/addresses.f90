@@ -141,9 +141,9 @@ contains
     call gs_reducer_add(reducer, 'x', shape(x), GS_F64, c_loc(x))
     call gs_reducer_add(reducer, 'y', [3, 2], GS_F32)
     call gs_reducer_commit(reducer)
-    call gs_reducer_grad(reducer, 0, address)
+    call gs_reducer_get_grad(reducer, 0, address)
     call expect(c_associated(address, c_loc(x)), 'the address of a gradient')
-    call gs_reducer_grad(reducer, 1, address)
+    call gs_reducer_get_grad(reducer, 1, address)
     call c_f_pointer(address, y, [3, 2])
     x = me
     y = real(2 * me, c_float)
@@ -151,8 +151,8 @@ contains
     call gs_reducer_ready(reducer, 0)
     call gs_reducer_finish(reducer)
     call expect(all(x == mean) .and. all(y == real(2 * mean, c_float)), 'averages of gradients')
-    call gs_reducer_grad(reducer, 2, address, stat, errmsg)
-    call expect_failure(stat, errmsg, GS_ERR_ARG, 'gs_reducer_grad|2', 'no such gradient')
+    call gs_reducer_get_grad(reducer, 2, address, stat, errmsg)
+    call expect_failure(stat, errmsg, GS_ERR_ARG, 'gs_reducer_get_grad|2', 'no such gradient')
     call gs_reducer_destroy(reducer)
   end subroutine check_gradients
 

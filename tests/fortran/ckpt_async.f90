@@ -177,14 +177,14 @@ contains
     call add_all(plan)
     call gs_ckpt_test(plan, written)
     call expect(written == -1, what // ': nothing is under way')
-    call gs_ckpt_staged(plan)
+    call gs_ckpt_wait_staged(plan)
     do step = first, first + 2
       call fill(step)
       begun = .false.
       if (step == first) call gs_ckpt_write_async(plan, step, begun)
       if (step > first) call gs_ckpt_write_async(plan, int(step, int64), begun, stream=0_int64)
       call expect(begun, what // ': a write is under way')
-      call gs_ckpt_staged(plan)
+      call gs_ckpt_wait_staged(plan)
       call fill(2)
       if (step == first) call step_on(plan, step)
       if (step == first + 1) then
@@ -310,8 +310,8 @@ contains
     call gs_ckpt_write_async(plan, 600, begun, stat=stat, errmsg=errmsg)
     call refused(GS_ERR_STATE, 'gs_ckpt_write_async|is not committed', 'a write too early')
     call expect(.not. begun, 'nothing was begun')
-    call gs_ckpt_staged(plan, stat, errmsg)
-    call refused(GS_ERR_STATE, 'gs_ckpt_staged|is not committed', 'nor was anything staged')
+    call gs_ckpt_wait_staged(plan, stat, errmsg)
+    call refused(GS_ERR_STATE, 'gs_ckpt_wait_staged|is not committed', 'nor was anything staged')
     written = 7
     call gs_ckpt_test(plan, written, stat=stat, errmsg=errmsg)
     call refused(GS_ERR_STATE, 'gs_ckpt_test|is not committed', 'a test too early')
@@ -352,8 +352,9 @@ contains
     call refused(GS_ERR_STATE, 'gs_ckpt_write_async: this type(gs_ckpt) was never', 'no plan')
     call gs_ckpt_create(world, folder, plan, name='gone')
     call gs_ckpt_destroy(plan)
-    call gs_ckpt_staged(plan, stat, errmsg)
-    call refused(GS_ERR_STATE, 'gs_ckpt_staged|''gone'' was destroyed', 'a plan that is gone')
+    call gs_ckpt_wait_staged(plan, stat, errmsg)
+    call refused(GS_ERR_STATE, 'gs_ckpt_wait_staged|''gone'' was destroyed', &
+              'a plan that is gone')
     call gs_ckpt_test(plan, stat=stat, errmsg=errmsg)
     call refused(GS_ERR_STATE, 'gs_ckpt_test|''gone'' was destroyed', 'to test')
     call gs_ckpt_wait(plan, stat=stat, errmsg=errmsg)

@@ -36,10 +36,10 @@ program coarray
   arrays(3)%data = c_loc(z)
   arrays(3)%count = size(z)
   arrays(3)%dtype = GS_F64
-  call gs_compare(comm, arrays, stat=stat, errmsg=errmsg)
+  call gs_arrays_compare(comm, arrays, stat=stat, errmsg=errmsg)
   call check(stat == GS_OK, 'a list of arrays: ' // errmsg)
   arrays(3)%count = -1
-  call gs_compare(comm, arrays, stat=stat, errmsg=errmsg)
+  call gs_arrays_compare(comm, arrays, stat=stat, errmsg=errmsg)
   call check(index(errmsg, 'count is -1') > 0, 'the last of them: ' // errmsg)
   call gs_comm_destroy(comm)
   print '(a)', 'all arrived'

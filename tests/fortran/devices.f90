@@ -184,7 +184,7 @@ contains
     call gs_reducer_add(reducer, 'address', [2, 2], GS_F64, c_loc(device(1, 3)))
     call gs_reducer_add(reducer, 'made', [2], GS_F64, lower=[-1])
     call gs_reducer_commit(reducer)
-    call gs_reducer_grad(reducer, 2, made)
+    call gs_reducer_get_grad(reducer, 2, made)
     call expect(lbound(made, 1) == -1 .and. ubound(made, 1) == 0, 'bounds on the device')
     do step = 1, 3
       x = reshape([(real(me + i, real64), i=1, 12)], [4, 3])

@@ -1,7 +1,7 @@
 ! SPDX-License-Identifier: BSD-3-Clause
 ! handles - life of a communicator in Fortran: create, ask, copy, abort, destroy, use afterwards.
 program handles
-  use, intrinsic :: iso_c_binding, only: c_associated, c_int, c_ptr
+  use, intrinsic :: iso_c_binding, only: c_associated, c_int, c_null_ptr, c_ptr
   use checks
   use gradsync
   implicit none
@@ -17,7 +17,7 @@ program handles
 
   character(*), parameter :: untouched = 'untouched'
   character(200) :: errmsg
-  type(gs_comm) :: comm
+  type(gs_comm) :: comm, same
   integer :: stat
 
   call check_never_created()
@@ -53,6 +53,7 @@ contains
 
   subroutine check_getters()
     type(gs_comm_times) :: times
+    type(gs_comm) :: none
     integer :: rank, size
     character(8) :: asked
 
@@ -79,6 +80,11 @@ contains
           times%transport_us >= 0 .and. &
           times%open_us + times%exchange_us + times%transport_us > 0, 'times')
     call expect(c_comm_size(gs_comm_c_ptr(comm)) == size, 'the C pointer')
+    call gs_comm_from_c_ptr(gs_comm_c_ptr(comm), same)
+    call expect(gs_comm_name(same) == 'first' .and. gs_comm_rank(same) == rank, 'a handle of it')
+    call gs_barrier(same)
+    call gs_comm_from_c_ptr(c_null_ptr, none, stat, errmsg)
+    call expect_failure(stat, errmsg, GS_ERR_ARG, 'gs_comm_from_c_ptr: |NULL', 'no pointer')
   end subroutine check_getters
 
   ! stat and errmsg behave as those of allocate.
@@ -119,6 +125,8 @@ contains
               'use after destroy, through a copy')
     call gs_barrier(comm, stat=stat)
     call expect(stat == GS_ERR_STATE, 'use after destroy')
+    call gs_barrier(same, stat=stat)
+    call expect(stat == GS_ERR_STATE, 'use after destroy, by a handle of the C pointer')
     call gs_comm_abort(copy, stat)
     call expect(stat == GS_ERR_STATE, 'abort after destroy')
     call gs_comm_destroy(copy, stat, errmsg)

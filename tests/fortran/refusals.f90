@@ -135,7 +135,7 @@ contains
     call gs_reducer_add(reducer, 'gone', gone, stat=stat, errmsg=errmsg)
     call refused(GS_ERR_ARG, 'gs_reducer_add: array is not allocated', 'no gradient')
     call gs_reducer_destroy(reducer)
-    call gs_stats(comm, here, moments, mask, stat=stat, errmsg=errmsg)
+    call gs_moments_compute(comm, here, moments, mask, stat=stat, errmsg=errmsg)
     call expect(stat == GS_OK, 'a mask that is not allocated is not present')
     call gs_allgather(comm, (nothing), here, stat=stat, errmsg=errmsg)
     call expect(is_taken(), 'an expression of size 0 is sent')

@@ -70,7 +70,7 @@ contains
     do s = 1, me + 2
       x(:, :, s) = reshape([(number_of(me, f, s), f=1, 6)], [2, 3])
     end do
-    call gs_stats(comm, x, m)
+    call gs_moments_compute(comm, x, m)
     do f = 1, 6
       call expect_moments(m(f), f, .false., 'moments of an array of rank 3')
     end do
@@ -79,16 +79,16 @@ contains
     call expect(all(sum_of%count == 2 * m%count) .and. all(abs(sum_of%mean - m%mean) < 1e-9) &
       .and. all(abs(sum_of%variance - m%variance) < 1e-7), 'merged with themselves')
     single = [(real(number_of(me, 1, s), real32), s=1, me + 2)]
-    call gs_stats(comm, single, one)
+    call gs_moments_compute(comm, single, one)
     call expect_moments(one(1), 1, .false., 'moments of an array of rank 1')
     half = [int(z'3c00', int16), int(z'4000', int16), int(z'7e00', int16)] ! 1, 2, NaN
-    call gs_stats(comm, half, one, as=GS_F16)
+    call gs_moments_compute(comm, half, one, as=GS_F16)
     call expect(one(1)%count == 2 * n .and. one(1)%bad == n .and. one(1)%mean == 1.5_real64 &
       .and. one(1)%variance == 0.25_real64, 'moments of f16, with a NaN')
     scalar = me
-    call gs_stats(comm, scalar, one)
+    call gs_moments_compute(comm, scalar, one)
     call expect(one(1)%count == n .and. one(1)%max == n - 1, 'moments of a scalar')
-    call gs_stats(comm, nothing, m)
+    call gs_moments_compute(comm, nothing, m)
     call expect(all(m%count == 0), 'moments of nothing')
   end subroutine check_arrays
 
@@ -107,12 +107,12 @@ contains
       of_samples(s) = mod(s + 2, 2) /= 0
     end do
     small = of_values
-    call gs_stats(comm, x, m, of_values)
+    call gs_moments_compute(comm, x, m, of_values)
     call expect_moments(m(2), 2, .true., 'a mask of values')
-    call gs_stats(comm, x, m, small)
+    call gs_moments_compute(comm, x, m, small)
     call expect_moments(m(3), 3, .true., 'a mask of another kind')
     x(:, 2) = ieee_value(x(1, 1), ieee_quiet_nan) ! which is masked
-    call gs_stats(comm, x, m, of_samples)
+    call gs_moments_compute(comm, x, m, of_samples)
     call expect_moments(m(2), 2, .true., 'a mask of samples')
   end subroutine check_masks
 
@@ -126,13 +126,16 @@ contains
       x(:, s) = [(number_of(me, f, s), f=1, 3)]
       mask(s) = int(mod(s + 2, 2), 1)
     end do
-    call gs_stats(comm, c_loc(x), size(x, 2, int64), 3_int64, GS_F64, m)
+    call gs_moments_compute(comm, c_loc(x), size(x, 2, int64), 3_int64, GS_F64, m)
     call expect_moments(m(1), 1, .false., 'moments by address')
-    call gs_stats(comm, c_loc(x), size(x, 2, int64), 3_int64, GS_F64, m, c_loc(mask), 1_int64)
+    call gs_moments_compute(comm, c_loc(x), size(x, 2, int64), 3_int64, GS_F64, m, &
+              c_loc(mask), 1_int64)
     call expect_moments(m(2), 2, .true., 'moments by address, with a mask')
-    call gs_stats(comm, c_loc(x), -1_int64, 3_int64, GS_F64, m, stat=stat, errmsg=errmsg)
-    call expect_failure(stat, errmsg, GS_ERR_ARG, 'gs_stats: samples is -1', 'a negative number')
-    call gs_stats(comm, c_loc(x), 1_int64, 2_int64, GS_F64, m, stat=stat, errmsg=errmsg)
+    call gs_moments_compute(comm, c_loc(x), -1_int64, 3_int64, GS_F64, m, stat=stat, &
+              errmsg=errmsg)
+    call expect_failure(stat, errmsg, GS_ERR_ARG, 'gs_moments_compute: samples is -1', &
+              'a negative number')
+    call gs_moments_compute(comm, c_loc(x), 1_int64, 2_int64, GS_F64, m, stat=stat, errmsg=errmsg)
     call expect_failure(stat, errmsg, GS_ERR_ARG, 'moments has 3 elements, but needs 2', 'room')
   end subroutine check_addresses
 
@@ -141,9 +144,9 @@ contains
     integer :: r
 
     do r = 0, n
-      call gs_all(comm, r /= me, res)
+      call gs_flag_all(comm, r /= me, res)
       call expect(res .eqv. (r == n), 'all')
-      call gs_any(comm, r == me, res)
+      call gs_flag_any(comm, r == me, res)
       call expect(res .eqv. (r /= n), 'any')
     end do
   end subroutine check_logical
@@ -155,24 +158,24 @@ contains
 
     x = 3
     whole = 7
-    call gs_compare(comm, 'x', x, stat=stat, errmsg=errmsg)
+    call gs_arrays_compare(comm, 'x', x, stat=stat, errmsg=errmsg)
     call expect(stat == GS_OK, 'equal arrays')
     list(1) = gs_array('x', c_loc(x), size(x, kind=int64), GS_F64)
     list(2) = gs_array('a whole one', c_loc(whole), size(whole, kind=int64), GS_I32)
-    call gs_compare(comm, list, stat=stat, errmsg=errmsg)
+    call gs_arrays_compare(comm, list, stat=stat, errmsg=errmsg)
     call expect(stat == GS_OK, 'equal lists')
-    call gs_compare(comm, list(1:0))
+    call gs_arrays_compare(comm, list(1:0))
     if (me == n - 1) then
       x(2, 3) = 3.0625_real64
       whole(3) = -1
     end if
-    call gs_compare(comm, 'x', x, 0.1_real64, stat=stat, errmsg=errmsg)
+    call gs_arrays_compare(comm, 'x', x, 0.1_real64, stat=stat, errmsg=errmsg)
     call expect(stat == GS_OK, 'within the tolerance')
     if (n == 1) return
-    call gs_compare(comm, 'x', x, stat=stat, errmsg=errmsg)
+    call gs_arrays_compare(comm, 'x', x, stat=stat, errmsg=errmsg)
     call expect_failure(stat, errmsg, GS_ERR_MISMATCH, &
       '''x'' (GS_F64, 20 elements)|has 3.0625 in element 9', 'another value')
-    call gs_compare(comm, list, 0.1_real64, stat=stat, errmsg=errmsg)
+    call gs_arrays_compare(comm, list, 0.1_real64, stat=stat, errmsg=errmsg)
     call expect_failure(stat, errmsg, GS_ERR_MISMATCH, &
       'array 2 of 2, ''a whole one''|has -1 in', 'a list with another value')
   end subroutine check_comparison
@@ -213,39 +216,42 @@ contains
     mask = .true.
     few = .true.
     res = .true.
-    call gs_stats(comm, x, more, stat=stat, errmsg=errmsg)
+    call gs_moments_compute(comm, x, more, stat=stat, errmsg=errmsg)
     call expect_failure(stat, errmsg, GS_ERR_ARG, 'moments has 3 elements, but x has 2', 'room')
-    call gs_stats(comm, x(:, ::2), m, stat=stat, errmsg=errmsg)
-    call expect_failure(stat, errmsg, GS_ERR_ARG, 'gs_stats: x is a strided section', 'strided')
-    call gs_stats(comm, z, m(:1), stat=stat, errmsg=errmsg)
+    call gs_moments_compute(comm, x(:, ::2), m, stat=stat, errmsg=errmsg)
+    call expect_failure(stat, errmsg, GS_ERR_ARG, &
+              'gs_moments_compute: x is a strided section', 'strided')
+    call gs_moments_compute(comm, z, m(:1), stat=stat, errmsg=errmsg)
     call expect_failure(stat, errmsg, GS_ERR_UNSUPPORTED, 'GS_C128', 'complex')
-    call gs_stats(comm, x, m, few, stat=stat, errmsg=errmsg)
+    call gs_moments_compute(comm, x, m, few, stat=stat, errmsg=errmsg)
     call expect_failure(stat, errmsg, GS_ERR_ARG, 'mask has neither|4 elements', 'a short mask')
-    call gs_stats(comm, x, m, mask(1, :), stat=stat, errmsg=errmsg)
+    call gs_moments_compute(comm, x, m, mask(1, :), stat=stat, errmsg=errmsg)
     call expect_failure(stat, errmsg, GS_ERR_ARG, 'mask is a strided section', 'a strided mask')
-    call gs_stats(comm, x, m, x, stat=stat, errmsg=errmsg)
+    call gs_moments_compute(comm, x, m, x, stat=stat, errmsg=errmsg)
     call expect_failure(stat, errmsg, GS_ERR_ARG, 'mask is not logical', 'a mask of reals')
     call take_assumed_size(x)
     call gs_moments_merge(m, more, stat=stat, errmsg=errmsg)
     call expect_failure(stat, errmsg, GS_ERR_ARG, 'gs_moments_merge: into has 2', 'a merge')
     nameless(1)%data = c_null_ptr
-    call gs_compare(comm, nameless, stat=stat, errmsg=errmsg)
+    call gs_arrays_compare(comm, nameless, stat=stat, errmsg=errmsg)
     call expect_failure(stat, errmsg, GS_ERR_ARG, 'array 1 has no name', 'no name')
     nameless(1)%count = -1
-    call gs_compare(comm, nameless, stat=stat, errmsg=errmsg)
-    call expect_failure(stat, errmsg, GS_ERR_ARG, 'gs_compare: count is -1', 'a negative count')
-    call gs_compare(comm, 'x', x, 2._real64, stat=stat, errmsg=errmsg)
+    call gs_arrays_compare(comm, nameless, stat=stat, errmsg=errmsg)
+    call expect_failure(stat, errmsg, GS_ERR_ARG, 'gs_arrays_compare: count is -1', &
+              'a negative count')
+    call gs_arrays_compare(comm, 'x', x, 2._real64, stat=stat, errmsg=errmsg)
     call expect_failure(stat, errmsg, GS_ERR_ARG, 'tolerance is 2', 'an absurd tolerance')
-    call gs_stats(never, x, m, stat=stat, errmsg=errmsg)
-    call expect_failure(stat, errmsg, GS_ERR_STATE, 'gs_stats: |never created', 'stats')
-    call gs_compare(never, 'x', x, stat=stat, errmsg=errmsg)
-    call expect_failure(stat, errmsg, GS_ERR_STATE, 'gs_compare: |never created', 'compare')
-    call gs_compare(never, nameless, stat=stat, errmsg=errmsg)
-    call expect_failure(stat, errmsg, GS_ERR_STATE, 'gs_compare: |never created', 'a list')
-    call gs_all(never, .true., res, stat=stat, errmsg=errmsg)
-    call expect_failure(stat, errmsg, GS_ERR_STATE, 'gs_all: |never created', 'all')
-    call gs_any(never, .false., res, stat=stat, errmsg=errmsg)
-    call expect_failure(stat, errmsg, GS_ERR_STATE, 'gs_any: |never created', 'any')
+    call gs_moments_compute(never, x, m, stat=stat, errmsg=errmsg)
+    call expect_failure(stat, errmsg, GS_ERR_STATE, 'gs_moments_compute: |never created', 'stats')
+    call gs_arrays_compare(never, 'x', x, stat=stat, errmsg=errmsg)
+    call expect_failure(stat, errmsg, GS_ERR_STATE, 'gs_arrays_compare: |never created', &
+              'compare')
+    call gs_arrays_compare(never, nameless, stat=stat, errmsg=errmsg)
+    call expect_failure(stat, errmsg, GS_ERR_STATE, 'gs_arrays_compare: |never created', 'a list')
+    call gs_flag_all(never, .true., res, stat=stat, errmsg=errmsg)
+    call expect_failure(stat, errmsg, GS_ERR_STATE, 'gs_flag_all: |never created', 'all')
+    call gs_flag_any(never, .false., res, stat=stat, errmsg=errmsg)
+    call expect_failure(stat, errmsg, GS_ERR_STATE, 'gs_flag_any: |never created', 'any')
     call expect(res .and. all(m%count == 0), 'nothing has changed')
   end subroutine check_refusals
 
@@ -253,10 +259,12 @@ contains
     real(real64), intent(inout) :: x(2, *)
     type(gs_moments) :: m(2)
 
-    call gs_stats(comm, x, m, stat=stat, errmsg=errmsg)
-    call expect_failure(stat, errmsg, GS_ERR_ARG, 'gs_stats: x is an assumed-size', 'no end')
-    call gs_compare(comm, 'x', x, stat=stat, errmsg=errmsg)
-    call expect_failure(stat, errmsg, GS_ERR_ARG, 'gs_compare: x is an assumed-size', 'no end')
+    call gs_moments_compute(comm, x, m, stat=stat, errmsg=errmsg)
+    call expect_failure(stat, errmsg, GS_ERR_ARG, 'gs_moments_compute: x is an assumed-size', &
+              'no end')
+    call gs_arrays_compare(comm, 'x', x, stat=stat, errmsg=errmsg)
+    call expect_failure(stat, errmsg, GS_ERR_ARG, 'gs_arrays_compare: x is an assumed-size', &
+              'no end')
   end subroutine take_assumed_size
 
 end program stats

@@ -132,9 +132,9 @@ seen lint/includes.sh '"ckpt/save/save.h": ckpt/plan may include only'
 echo '#include "ckpt/format/h5_use.h"' | plant src/tools/gs-ckpt.c
 seen lint/includes.sh '"ckpt/format/h5_use.h": has <hdf5.h> in it'
 
-change src/feature/consensus.c '/"gs_any"/s/gsi_result //'
-seen lint/results.sh "gs_any: returns past gsi_result"
-change src/feature/consensus.c 's/^gs_status_t gs_any/extern gs_status_t gs_any/'
+change src/feature/consensus.c '/"gs_flag_any"/s/gsi_result //'
+seen lint/results.sh "gs_flag_any: returns past gsi_result"
+change src/feature/consensus.c 's/^gs_status_t gs_flag_any/extern gs_status_t gs_flag_any/'
 seen lint/results.sh "definitions of"
 change src/feature/consensus.c 's/gsi_last_text ()/gs_last_error ()/'
 seen lint/results.sh "asks gs_last_error"
@@ -172,7 +172,7 @@ seen lint/guide.sh "differs from doc/examples/01-average/average.c"
 # shellcheck disable=SC2016 # the quotes are for Markdown
 printf '```sh\necho planted\n```\n\n```c\nint planted;\n```\n' | plant doc/guide/gpus.md
 seen lint/guide.sh "nothing runs this block, and it is of no file"
-change doc/examples/03-reducer/train.c 's/GS_SCALAR_MEAN/GS_SCALAR_SUM/'
+change doc/examples/03-reducer/train.c 's/GS_AVG/GS_SUM/'
 seen lint/guide.sh "reducers.md:"
 echo 'int gsi_p (void) { return gsi_fail (GS_ERR_ARG, "this text was planted"); }' \
     | plant src/base/log.c
@@ -215,8 +215,8 @@ change src/gradsync.h 's/^    GS_MAX = 4,/&\n    GS_PLANTED = 5,/'
 seen lint/fortran.sh "GS_PLANTED is missing"
 change src/gradsync.h 's/^    GS_MAX = 4,/    GS_MAX = 5,/'
 seen lint/fortran.sh "GS_MAX is 4, in C 5"
-change src/gradsync_reducer.h 's/^    GS_SCALAR_MAX = 4,/    GS_SCALAR_MAX = 5,/'
-seen lint/fortran.sh "GS_SCALAR_MAX is 4, in C 5"
+change src/gradsync_reducer.h 's/^    GS_OVERLAP_OFF = 2,/    GS_OVERLAP_OFF = 5,/'
+seen lint/fortran.sh "GS_OVERLAP_OFF is 2, in C 5"
 
 echo 'typedef int class;' | plant src/gradsync.h
 seen lint/cxx.sh "c++"

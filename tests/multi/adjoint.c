@@ -280,13 +280,13 @@ static gs_status_t undo_reduce_scatterv (const struct pair *p, void *y, void *x)
 
 static gs_status_t do_field (const struct pair *p, void *x, void *y)
 {
-    return gs_gather_field (comm, x, p->extents, p->offsets, y, p->shape, 2, p->dtype, p->root,
+    return gs_gather_field (comm, x, 2, p->extents, p->offsets, y, p->shape, p->dtype, p->root,
                             NULL);
 }
 
 static gs_status_t undo_field (const struct pair *p, void *y, void *x)
 {
-    return gs_gather_field_backward (comm, y, p->shape, x, p->extents, p->offsets, 2, p->dtype,
+    return gs_gather_field_backward (comm, y, 2, p->shape, x, p->extents, p->offsets, p->dtype,
                                      p->root, NULL);
 }
 

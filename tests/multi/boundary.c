@@ -159,9 +159,9 @@ static void one_and_one (void)
 static void make_boundaries (void)
 {
     if (rank > 0)
-        CHECK_OK (gs_boundary_create (comm, rank - 1, rank, shape, 4, GS_F64, &before));
+        CHECK_OK (gs_boundary_create (comm, rank - 1, rank, 4, shape, GS_F64, &before));
     if (rank < size - 1)
-        CHECK_OK (gs_boundary_create (comm, rank, rank + 1, shape, 4, GS_F64, &behind));
+        CHECK_OK (gs_boundary_create (comm, rank, rank + 1, 4, shape, GS_F64, &behind));
 }
 
 /* <A x, y> = <x, A* y>: what the receiver has of x, against what the sender has of y. */
@@ -226,18 +226,18 @@ static void check_arguments (void)
     gs_boundary_t *b = (gs_boundary_t *) huge;
     int next = (rank + 1) % size;
 
-    CHECK_FAILS (gs_boundary_create (NULL, 0, 1, shape, 4, GS_F64, &b), GS_ERR_ARG,
+    CHECK_FAILS (gs_boundary_create (NULL, 0, 1, 4, shape, GS_F64, &b), GS_ERR_ARG,
                  "gs_boundary_create: comm is NULL");
     CHECK (!b, "a boundary after a failure");
-    CHECK_FAILS (gs_boundary_create (comm, 0, 1, shape, 4, GS_F64, NULL), GS_ERR_ARG,
+    CHECK_FAILS (gs_boundary_create (comm, 0, 1, 4, shape, GS_F64, NULL), GS_ERR_ARG,
                  "boundary is NULL");
-    CHECK_FAILS (gs_boundary_create (comm, 0, size, shape, 4, GS_F64, &b), GS_ERR_ARG, "to ",
+    CHECK_FAILS (gs_boundary_create (comm, 0, size, 4, shape, GS_F64, &b), GS_ERR_ARG, "to ",
                  "is not a rank of 'world'");
-    CHECK_FAILS (gs_boundary_create (comm, -1, 0, shape, 4, GS_F64, &b), GS_ERR_ARG, "from -1");
-    CHECK_FAILS (gs_boundary_create (comm, rank, rank, shape, 4, GS_F64, &b), GS_ERR_ARG,
+    CHECK_FAILS (gs_boundary_create (comm, -1, 0, 4, shape, GS_F64, &b), GS_ERR_ARG, "from -1");
+    CHECK_FAILS (gs_boundary_create (comm, rank, rank, 4, shape, GS_F64, &b), GS_ERR_ARG,
                  "both rank", "between two ranks");
     if (size > 2)
-        CHECK_FAILS (gs_boundary_create (comm, next, (rank + 2) % size, shape, 4, GS_F64, &b),
+        CHECK_FAILS (gs_boundary_create (comm, next, (rank + 2) % size, 4, shape, GS_F64, &b),
                      GS_ERR_ARG, "neither from", "only the two stages call");
     CHECK_OK (gs_boundary_destroy (NULL));
     CHECK_FAILS (gs_boundary_forward (NULL, huge, NULL), GS_ERR_ARG,
@@ -246,19 +246,19 @@ static void check_arguments (void)
                  "gs_boundary_backward: boundary is NULL");
     if (size == 1 || rank > 1)
         return;
-    CHECK_FAILS (gs_boundary_create (comm, 0, 1, rank ? huge : shape, 2, GS_F64, &b), GS_ERR_ARG,
+    CHECK_FAILS (gs_boundary_create (comm, 0, 1, 2, rank ? huge : shape, GS_F64, &b), GS_ERR_ARG,
                  rank ? "more elements" : "rank 1 (host");
-    CHECK_FAILS (gs_boundary_create (comm, 0, 1, rank ? shape : NULL, 2, GS_F64, &b), GS_ERR_ARG,
+    CHECK_FAILS (gs_boundary_create (comm, 0, 1, 2, rank ? shape : NULL, GS_F64, &b), GS_ERR_ARG,
                  rank ? "rank 0 (host" : "shape is NULL");
-    CHECK_FAILS (gs_boundary_create (comm, 0, 1, shape, rank ? 4 : 16, GS_F64, &b), GS_ERR_ARG,
+    CHECK_FAILS (gs_boundary_create (comm, 0, 1, rank ? 4 : 16, shape, GS_F64, &b), GS_ERR_ARG,
                  rank ? "rank 0 (host" : "dims is 16: 1 to 15");
-    CHECK_FAILS (gs_boundary_create (comm, 0, 1, shape, rank ? 3 : 4, GS_F64, &b),
+    CHECK_FAILS (gs_boundary_create (comm, 0, 1, rank ? 3 : 4, shape, GS_F64, &b),
                  GS_ERR_MISMATCH, "rank 0 (host", "expects 2 x 3 x 17 x 31 of GS_F64",
                  "rank 1 (host", "expects 2 x 3 x 17 of GS_F64");
-    CHECK_FAILS (gs_boundary_create (comm, 0, 1, shape, 4, rank ? GS_F32 : GS_F64, &b),
+    CHECK_FAILS (gs_boundary_create (comm, 0, 1, 4, shape, rank ? GS_F32 : GS_F64, &b),
                  GS_ERR_MISMATCH, "2 x 3 x 17 x 31 of GS_F64", "2 x 3 x 17 x 31 of GS_F32");
     CHECK_OK (gs_group_begin (comm));
-    CHECK_FAILS (gs_boundary_create (comm, 0, 1, shape, 4, GS_F64, &b), GS_ERR_STATE,
+    CHECK_FAILS (gs_boundary_create (comm, 0, 1, 4, shape, GS_F64, &b), GS_ERR_STATE,
                  "a group of 'world' is open");
     CHECK_OK (gs_group_end (comm));
 }

@@ -216,14 +216,14 @@ static void check_copies (const gs_ckpt_opts_t *opts, int64_t first)
 
     CHECK_OK (gs_ckpt_test (plan, &written, NULL));
     CHECK (written == -1, "%lld is on disk, of no write", (long long) written);
-    CHECK_OK (gs_ckpt_staged (plan));
+    CHECK_OK (gs_ckpt_wait_staged (plan));
     for (int64_t step = first; step < first + 3; step++) {
         fill (step);
         CHECK_OK (gs_ckpt_write_async (plan, step, &begun, NULL));
         CHECK (begun == 1, "begun is %d", begun);
         CHECK_FAILS (gs_ckpt_read (plan, step, NULL, NULL), GS_ERR_STATE, "gs_ckpt_wait");
         CHECK_FAILS (gs_ckpt_destroy (plan), GS_ERR_STATE, "gs_ckpt_wait");
-        CHECK_OK (gs_ckpt_staged (plan));
+        CHECK_OK (gs_ckpt_wait_staged (plan));
         fill (2);
         if (step == first)
             step_on (plan, step);

@@ -61,7 +61,7 @@ static void check_bit (gs_dtype_t dtype, size_t most, bool device)
 
     fill (dtype, counts, device);
     upload ();
-    CHECK_OK (gs_compare (comm, list, ARRAYS, 0, NULL));
+    CHECK_OK (gs_arrays_compare (comm, list, ARRAYS, 0, NULL));
     do
         array = (int) (data_bits (seed++, 3, 0) % ARRAYS);
     while (!counts[array]);
@@ -75,10 +75,10 @@ static void check_bit (gs_dtype_t dtype, size_t most, bool device)
     snprintf (where, sizeof (where), " in element %zu (from 0), rank %d (host", element, held);
     snprintf (with, sizeof (with), "Ranks that differ: %d", told);
     if (size > 1)
-        CHECK_FAILS (gs_compare (comm, list, ARRAYS, 0, NULL), GS_ERR_MISMATCH, what, who, where,
-                     with);
+        CHECK_FAILS (gs_arrays_compare (comm, list, ARRAYS, 0, NULL), GS_ERR_MISMATCH, what, who,
+                     where, with);
     else
-        CHECK_OK (gs_compare (comm, list, ARRAYS, 0, NULL));
+        CHECK_OK (gs_arrays_compare (comm, list, ARRAYS, 0, NULL));
     release ();
 }
 
@@ -97,13 +97,14 @@ static void check_values (void)
     if (size < 2)
         return;
     snprintf (last, sizeof (last), "Ranks that differ: %d", size - 1);
-    CHECK_FAILS (gs_compare (comm, &one, 1, 0, NULL), GS_ERR_MISMATCH, "has -7 in", "has 5.",
-                 "(GS_I64, 1 elements)", last);
-    CHECK_FAILS (gs_compare (comm, &two, 1, 0, NULL), GS_ERR_MISMATCH, "has 200 in", "has 5.");
-    CHECK_FAILS (gs_compare (comm, &three, 1, 0, NULL), GS_ERR_MISMATCH, "has (1.5, -2) in",
-                 "has (1.5, 2).");
+    CHECK_FAILS (gs_arrays_compare (comm, &one, 1, 0, NULL), GS_ERR_MISMATCH, "has -7 in",
+                 "has 5.", "(GS_I64, 1 elements)", last);
+    CHECK_FAILS (gs_arrays_compare (comm, &two, 1, 0, NULL), GS_ERR_MISMATCH, "has 200 in",
+                 "has 5.");
+    CHECK_FAILS (gs_arrays_compare (comm, &three, 1, 0, NULL), GS_ERR_MISMATCH,
+                 "has (1.5, -2) in", "has (1.5, 2).");
     if (size == 4)
-        CHECK_FAILS (gs_compare (comm, &four, 1, 0, NULL), GS_ERR_MISMATCH, "rank 2 (host",
+        CHECK_FAILS (gs_arrays_compare (comm, &four, 1, 0, NULL), GS_ERR_MISMATCH, "rank 2 (host",
                      "has 3.25 in", "rank 0 (host", "Ranks that differ: 2, 3");
 }
 
@@ -119,22 +120,23 @@ static void check_tolerance (void)
     gs_array_t whole = {"n", &n, 1, GS_I32};
 
     ((unsigned char *) &x[2])[0] = (unsigned char) rank; /* another NaN */
-    CHECK_OK (gs_compare (comm, all, 3, 0.01, NULL));
+    CHECK_OK (gs_arrays_compare (comm, all, 3, 0.01, NULL));
     if (size < 2)
         return;
-    CHECK_FAILS (gs_compare (comm, all, 3, 1e-9, NULL), GS_ERR_MISMATCH, "'x'",
+    CHECK_FAILS (gs_arrays_compare (comm, all, 3, 1e-9, NULL), GS_ERR_MISMATCH, "'x'",
                  "in element 1 (from 0)", "100.00001");
-    CHECK_FAILS (gs_compare (comm, all + 1, 2, 1e-9, NULL), GS_ERR_MISMATCH, "'z'",
+    CHECK_FAILS (gs_arrays_compare (comm, all + 1, 2, 1e-9, NULL), GS_ERR_MISMATCH, "'z'",
                  "in element 1 (from 0)", "3.00001");
-    CHECK_FAILS (gs_compare (comm, all, 3, 1e-5, NULL), GS_ERR_MISMATCH, "'h'");
-    CHECK_FAILS (gs_compare (comm, &whole, 1, 0.5, NULL), GS_ERR_MISMATCH, "1000001");
+    CHECK_FAILS (gs_arrays_compare (comm, all, 3, 1e-5, NULL), GS_ERR_MISMATCH, "'h'");
+    CHECK_FAILS (gs_arrays_compare (comm, &whole, 1, 0.5, NULL), GS_ERR_MISMATCH, "1000001");
     if (size == 2)
-        CHECK_FAILS (gs_compare (comm, all, 1, 0, NULL), GS_ERR_MISMATCH, "element 1");
+        CHECK_FAILS (gs_arrays_compare (comm, all, 1, 0, NULL), GS_ERR_MISMATCH, "element 1");
     x[1] = 100;
     if (size == 2)
-        CHECK_FAILS (gs_compare (comm, all, 1, 0, NULL), GS_ERR_MISMATCH, "nan", "other bits");
+        CHECK_FAILS (gs_arrays_compare (comm, all, 1, 0, NULL), GS_ERR_MISMATCH, "nan",
+                     "other bits");
     x[2] = last ? INFINITY : -INFINITY;
-    CHECK_FAILS (gs_compare (comm, all, 1, 1, NULL), GS_ERR_MISMATCH, "inf", "element 2");
+    CHECK_FAILS (gs_arrays_compare (comm, all, 1, 1, NULL), GS_ERR_MISMATCH, "inf", "element 2");
 }
 
 static void check_lists (void)
@@ -143,25 +145,27 @@ static void check_lists (void)
     bool last = rank == size - 1;
     gs_array_t a[3] = {{"x", x, 2, GS_F64}, {"y", x, 2, GS_F64}, {"z", x, 1, GS_F64}};
 
-    CHECK_OK (gs_compare (comm, a, 3, 0, NULL));
-    CHECK_OK (gs_compare (comm, NULL, 0, 0, NULL));
+    CHECK_OK (gs_arrays_compare (comm, a, 3, 0, NULL));
+    CHECK_OK (gs_arrays_compare (comm, NULL, 0, 0, NULL));
     if (size < 2)
         return;
     a[1].name = last ? "other" : "y";
-    CHECK_FAILS (gs_compare (comm, a, 3, 0, NULL), GS_ERR_MISMATCH, "array 2 is 'y'", "'other'");
+    CHECK_FAILS (gs_arrays_compare (comm, a, 3, 0, NULL), GS_ERR_MISMATCH, "array 2 is 'y'",
+                 "'other'");
     a[1].name = "y";
     a[1].count = last ? 1 : 2;
-    CHECK_FAILS (gs_compare (comm, a, 3, 0, NULL), GS_ERR_MISMATCH, "'y' (GS_F64, 2 elements)",
-                 "'y' (GS_F64, 1 elements)");
+    CHECK_FAILS (gs_arrays_compare (comm, a, 3, 0, NULL), GS_ERR_MISMATCH,
+                 "'y' (GS_F64, 2 elements)", "'y' (GS_F64, 1 elements)");
     a[1].count = 2;
     a[2].dtype = last ? GS_I64 : GS_F64;
-    CHECK_FAILS (gs_compare (comm, a, 3, 0, NULL), GS_ERR_MISMATCH, "array 3 is 'z' (GS_F64",
-                 "(GS_I64");
+    CHECK_FAILS (gs_arrays_compare (comm, a, 3, 0, NULL), GS_ERR_MISMATCH,
+                 "array 3 is 'z' (GS_F64", "(GS_I64");
     a[2].dtype = GS_F64;
-    CHECK_FAILS (gs_compare (comm, a, last ? 2 : 3, 0, NULL), GS_ERR_MISMATCH, "gives 2 arrays",
-                 ") 3:");
-    CHECK_FAILS (gs_compare (comm, a, 3, last ? 0.1 : 0.2, NULL), GS_ERR_MISMATCH, "tolerances");
-    CHECK_OK (gs_compare (comm, a, 3, 0, NULL));
+    CHECK_FAILS (gs_arrays_compare (comm, a, last ? 2 : 3, 0, NULL), GS_ERR_MISMATCH,
+                 "gives 2 arrays", ") 3:");
+    CHECK_FAILS (gs_arrays_compare (comm, a, 3, last ? 0.1 : 0.2, NULL), GS_ERR_MISMATCH,
+                 "tolerances");
+    CHECK_OK (gs_arrays_compare (comm, a, 3, 0, NULL));
 }
 
 static void check_refusals (void)
@@ -170,13 +174,16 @@ static void check_refusals (void)
     gs_array_t a = {"x", x, 2, GS_F64}, nameless = {NULL, x, 2, GS_F64},
                nowhere = {"x", NULL, 2, GS_F64}, odd = {"x", x, 2, (gs_dtype_t) 77};
 
-    CHECK_FAILS (gs_compare (NULL, &a, 1, 0, NULL), GS_ERR_ARG, "gs_compare: comm is NULL");
-    CHECK_FAILS (gs_compare (comm, NULL, 1, 0, NULL), GS_ERR_ARG, "arrays is NULL");
-    CHECK_FAILS (gs_compare (comm, &a, 1, -1, NULL), GS_ERR_ARG, "tolerance is -1");
-    CHECK_FAILS (gs_compare (comm, &a, 1, NAN, NULL), GS_ERR_ARG, "tolerance is nan");
-    CHECK_FAILS (gs_compare (comm, &nameless, 1, 0, NULL), GS_ERR_ARG, "array 1 has no name");
-    CHECK_FAILS (gs_compare (comm, &nowhere, 1, 0, NULL), GS_ERR_ARG, "the buffer is NULL");
-    CHECK_FAILS (gs_compare (comm, &odd, 1, 0, NULL), GS_ERR_ARG, "gs_compare");
+    CHECK_FAILS (gs_arrays_compare (NULL, &a, 1, 0, NULL), GS_ERR_ARG,
+                 "gs_arrays_compare: comm is NULL");
+    CHECK_FAILS (gs_arrays_compare (comm, NULL, 1, 0, NULL), GS_ERR_ARG, "arrays is NULL");
+    CHECK_FAILS (gs_arrays_compare (comm, &a, 1, -1, NULL), GS_ERR_ARG, "tolerance is -1");
+    CHECK_FAILS (gs_arrays_compare (comm, &a, 1, NAN, NULL), GS_ERR_ARG, "tolerance is nan");
+    CHECK_FAILS (gs_arrays_compare (comm, &nameless, 1, 0, NULL), GS_ERR_ARG,
+                 "array 1 has no name");
+    CHECK_FAILS (gs_arrays_compare (comm, &nowhere, 1, 0, NULL), GS_ERR_ARG,
+                 "the buffer is NULL");
+    CHECK_FAILS (gs_arrays_compare (comm, &odd, 1, 0, NULL), GS_ERR_ARG, "gs_arrays_compare");
 }
 
 int main (void)

@@ -87,8 +87,8 @@ static gs_status_t take_step (int step, gs_comm_t **comm)
     case 9: return gs_comm_split (*comm, 0, 0, &group);
     case 10: return gs_allreduce_avg (group, x, COUNT, GS_F32, NULL);
     case 11: return gs_comm_destroy (group);
-    case 12: return gs_stats (*comm, x, COUNT / 10, 10, GS_F32, NULL, 0, moments, NULL);
-    case 13: return gs_compare (*comm, &array, 1, 0, NULL);
+    case 12: return gs_moments_compute (*comm, x, COUNT / 10, 10, GS_F32, NULL, 0, moments, NULL);
+    case 13: return gs_arrays_compare (*comm, &array, 1, 0, NULL);
     case 14: return messages (*comm);
     case 15: return ghosts (*comm);
     case 16: return checkpoint (*comm);

@@ -114,9 +114,9 @@ static void check_grid (const struct grid *g, gs_dtype_t dtype, int root, int mi
         CHECK_OK (gs_device_copy (comm, there[0], block, block_bytes, NULL));
         CHECK_OK (gs_device_copy (comm, there[1], field, bytes, NULL));
     }
-    CHECK_OK (gs_gather_field (comm, there[0], own.extents, own.offsets,
-                               receives ? there[1] : NULL, receives ? g->shape : NULL, g->dims,
-                               dtype, root, NULL));
+    CHECK_OK (gs_gather_field (comm, there[0], g->dims, own.extents, own.offsets,
+                               receives ? there[1] : NULL, receives ? g->shape : NULL, dtype,
+                               root, NULL));
     if (on_device) {
         CHECK_OK (gs_device_copy (comm, field, there[1], bytes, NULL));
         CHECK_OK (gs_comm_wait (comm, NULL));
@@ -185,31 +185,31 @@ static void check_arguments (void)
     double x[4] = {0}, y[64];
     size_t one[GS_FIELD_DIMS_MAX] = {1, 1}, huge[3] = {SIZE_MAX / 2, 4, 1};
 
-    CHECK_FAILS (gs_gather_field (NULL, x, one, one, y, one, 1, GS_F64, -1, NULL), GS_ERR_ARG,
+    CHECK_FAILS (gs_gather_field (NULL, x, 1, one, one, y, one, GS_F64, -1, NULL), GS_ERR_ARG,
                  "gs_gather_field: comm is NULL");
-    CHECK_FAILS (gs_gather_field (comm, x, one, one, y, one, 0, GS_F64, -1, NULL), GS_ERR_ARG,
+    CHECK_FAILS (gs_gather_field (comm, x, 0, one, one, y, one, GS_F64, -1, NULL), GS_ERR_ARG,
                  "dims is 0: 1 to 15");
-    CHECK_FAILS (gs_gather_field (comm, x, one, one, y, one, 16, GS_F64, -1, NULL), GS_ERR_ARG,
+    CHECK_FAILS (gs_gather_field (comm, x, 16, one, one, y, one, GS_F64, -1, NULL), GS_ERR_ARG,
                  "dims is 16");
-    CHECK_FAILS (gs_gather_field (comm, x, one, one, y, one, 1, GS_F64, size, NULL), GS_ERR_ARG,
+    CHECK_FAILS (gs_gather_field (comm, x, 1, one, one, y, one, GS_F64, size, NULL), GS_ERR_ARG,
                  "root");
-    CHECK_FAILS (gs_gather_field (comm, x, one, one, y, one, 1, GS_F64, -2, NULL), GS_ERR_ARG,
+    CHECK_FAILS (gs_gather_field (comm, x, 1, one, one, y, one, GS_F64, -2, NULL), GS_ERR_ARG,
                  "root -2");
-    CHECK_FAILS (gs_gather_field (comm, x, NULL, one, y, one, 1, GS_F64, -1, NULL), GS_ERR_ARG,
+    CHECK_FAILS (gs_gather_field (comm, x, 1, NULL, one, y, one, GS_F64, -1, NULL), GS_ERR_ARG,
                  "extents is NULL");
-    CHECK_FAILS (gs_gather_field (comm, x, one, NULL, y, one, 1, GS_F64, -1, NULL), GS_ERR_ARG,
+    CHECK_FAILS (gs_gather_field (comm, x, 1, one, NULL, y, one, GS_F64, -1, NULL), GS_ERR_ARG,
                  "offsets is NULL");
-    CHECK_FAILS (gs_gather_field (comm, x, one, one, y, NULL, 1, GS_F64, -1, NULL), GS_ERR_ARG,
+    CHECK_FAILS (gs_gather_field (comm, x, 1, one, one, y, NULL, GS_F64, -1, NULL), GS_ERR_ARG,
                  "shape is NULL on rank");
-    CHECK_FAILS (gs_gather_field (comm, NULL, one, one, y, one, 1, GS_F64, -1, NULL), GS_ERR_ARG,
+    CHECK_FAILS (gs_gather_field (comm, NULL, 1, one, one, y, one, GS_F64, -1, NULL), GS_ERR_ARG,
                  "NULL");
-    CHECK_FAILS (gs_gather_field (comm, x, huge, one, y, one, 2, GS_F64, -1, NULL), GS_ERR_ARG,
+    CHECK_FAILS (gs_gather_field (comm, x, 2, huge, one, y, one, GS_F64, -1, NULL), GS_ERR_ARG,
                  "block has more elements");
-    CHECK_FAILS (gs_gather_field (comm, x, one, one, y, huge, 2, GS_F64, -1, NULL), GS_ERR_ARG,
+    CHECK_FAILS (gs_gather_field (comm, x, 2, one, one, y, huge, GS_F64, -1, NULL), GS_ERR_ARG,
                  "field has more elements");
-    CHECK_FAILS (gs_gather_field (comm, y + 1, one, one, y, (size_t[]){64}, 1, GS_F64, -1, NULL),
+    CHECK_FAILS (gs_gather_field (comm, y + 1, 1, one, one, y, (size_t[]){64}, GS_F64, -1, NULL),
                  GS_ERR_ARG, "overlap");
-    CHECK_FAILS (gs_gather_field (comm, x, one, one, y, one, 1, (gs_dtype_t) 77, -1, NULL),
+    CHECK_FAILS (gs_gather_field (comm, x, 1, one, one, y, one, (gs_dtype_t) 77, -1, NULL),
                  GS_ERR_ARG, "gs_gather_field");
 }
 
@@ -221,13 +221,13 @@ static void check_places (void)
     size_t shape[2] = {2 * (size_t) size, 3}, wrong[2] = {2 * (size_t) size, 2};
     char text[100];
 
-    CHECK_FAILS (gs_gather_field (comm, x, extents, offsets, y, wrong, 2, GS_I32, -1, NULL),
+    CHECK_FAILS (gs_gather_field (comm, x, 2, extents, offsets, y, wrong, GS_I32, -1, NULL),
                  GS_ERR_ARG, "the block of rank 0", "dimension 2 of 2", "has 3 from 0 on",
                  "the field has 2");
     if (rank == size - 1)
         offsets[0]++;
     snprintf (text, sizeof (text), "the block of rank %d", size - 1);
-    CHECK_FAILS (gs_gather_field (comm, x, extents, offsets, y, shape, 2, GS_I32, 0, NULL),
+    CHECK_FAILS (gs_gather_field (comm, x, 2, extents, offsets, y, shape, GS_I32, 0, NULL),
                  GS_ERR_ARG, text, "dimension 1 of 2");
     offsets[0] = 2 * (size_t) rank;
     if (size == 1) {
@@ -237,21 +237,21 @@ static void check_places (void)
     if (rank == size - 1)
         offsets[0]--;
     snprintf (text, sizeof (text), "the blocks of ranks %d and %d overlap", size - 2, size - 1);
-    CHECK_FAILS (gs_gather_field (comm, x, extents, offsets, y, shape, 2, GS_I32, -1, NULL),
+    CHECK_FAILS (gs_gather_field (comm, x, 2, extents, offsets, y, shape, GS_I32, -1, NULL),
                  GS_ERR_ARG, text);
-    CHECK_FAILS (gs_gather_field (comm, x, extents, offsets, y, shape, 2, GS_I32, 0, NULL),
+    CHECK_FAILS (gs_gather_field (comm, x, 2, extents, offsets, y, shape, GS_I32, 0, NULL),
                  GS_ERR_ARG, text);
     CHECK_FAILS (
-        gs_gather_field (comm, x, extents, offsets, y, shape, rank ? 2 : 1, GS_I32, 0, NULL),
+        gs_gather_field (comm, x, rank ? 2 : 1, extents, offsets, y, shape, GS_I32, 0, NULL),
         GS_ERR_MISMATCH, "rank 1", "number of dimensions");
     CHECK_FAILS (
-        gs_gather_field (comm, x, extents, offsets, y, shape, 2, rank ? GS_U32 : GS_I32, 0, NULL),
+        gs_gather_field (comm, x, 2, extents, offsets, y, shape, rank ? GS_U32 : GS_I32, 0, NULL),
         GS_ERR_MISMATCH, "rank 1", "another dtype");
     CHECK_FAILS (
-        gs_gather_field (comm, x, extents, offsets, y, shape, 2, GS_I32, rank ? 1 : -1, NULL),
+        gs_gather_field (comm, x, 2, extents, offsets, y, shape, GS_I32, rank ? 1 : -1, NULL),
         GS_ERR_MISMATCH, "rank 1", "another root");
     shape[0] += rank == size - 1;
-    CHECK_FAILS (gs_gather_field (comm, x, extents, offsets, y, shape, 2, GS_I32, -1, NULL),
+    CHECK_FAILS (gs_gather_field (comm, x, 2, extents, offsets, y, shape, GS_I32, -1, NULL),
                  GS_ERR_MISMATCH, "another shape");
     for (int i = 0; i < 6 * size; i++)
         CHECK (!y[i], "a refused call wrote to the field");

@@ -133,7 +133,7 @@ static inline void *model_at (const struct model *m, int g)
 {
     void *at = NULL;
 
-    CHECK_OK (gs_reducer_grad (m->reducer, g, &at));
+    CHECK_OK (gs_reducer_get_grad (m->reducer, g, &at));
     CHECK (!m->given[g] || at == m->given[g], "gradient %d is not where the program has it", g);
     return at;
 }

@@ -37,7 +37,6 @@ static void draw_options (struct model *m)
     m->opts.overlap = (gs_overlap_t) (model_below (m, -1, 34, 0, 5) % 3);
     m->opts.wire = wires[model_below (m, -1, 35, 0, 5)];
     m->opts.forward = model_below (m, -1, 36, 0, 4) == 0;
-    m->opts.is_static = model_below (m, -1, 37, 0, 4) == 0;
     m->opts.weighted = model_below (m, -1, 38, 0, 2) == 0;
     m->opts.average_micro = model_below (m, -1, 39, 0, 2) == 0;
     m->opts.check_finite = model_below (m, -1, 40, 0, 4) == 0;
@@ -63,7 +62,7 @@ static double scalar_of (int r, int step)
 
 static void run_micro (const struct model *m, int step, int micro, bool last)
 {
-    CHECK_OK (gs_reducer_no_sync (m->reducer, !last));
+    CHECK_OK (gs_reducer_set_sync (m->reducer, last));
     for (int k = 0; k < m->gradients; k++) {
         int g = m->order[k];
         if (model_skips (m, m->rank, step, micro, g)) {
@@ -85,7 +84,7 @@ static int run_step (const struct model *m, int step, const struct model_part *p
     int micros = 1 + (int) model_below (m, -1, 51, (size_t) step, MICROS), done = 1;
 
     if (part[m->rank].joins) {
-        CHECK_OK (gs_reducer_no_sync (m->reducer, 0));
+        CHECK_OK (gs_reducer_set_sync (m->reducer, 1));
         CHECK_OK (gs_reducer_join (m->reducer, NULL, &done));
         CHECK (!done, "a join is the end, but others had data");
         return micros;
@@ -93,7 +92,7 @@ static int run_step (const struct model *m, int step, const struct model_part *p
     for (int k = 0; k < micros - 1; k++)
         run_micro (m, step, k, false);
     if (m->opts.weighted)
-        CHECK_OK (gs_reducer_weight (m->reducer, part[m->rank].weight));
+        CHECK_OK (gs_reducer_set_weight (m->reducer, part[m->rank].weight));
     run_micro (m, step, micros - 1, true);
     return micros;
 }
@@ -134,7 +133,7 @@ static void check_norm (const struct model *m, int step, int micros,
             double x = model_average (m, step, micros, g, i, part);
             sum += x * x * (gsi_dtype_is_complex (m->dtype[g]) ? 1.25 : 1);
         }
-    CHECK_OK (gs_reducer_norm (m->reducer, &got));
+    CHECK_OK (gs_reducer_get_norm (m->reducer, &got));
     CHECK (fabs (got - sqrt (sum)) <= 2e-2 * (data_fast ? m->size : 1) * (sqrt (sum) + 1e-3),
            "seed %llu: the norm is %g, not %g", (unsigned long long) m->seed, got, sqrt (sum));
 }
@@ -182,20 +181,21 @@ static void check_stats (const struct model *m)
     CHECK (m->opts.overlap == GS_OVERLAP_AUTO || stats.overlap == 0 ||
                (m->opts.overlap == GS_OVERLAP_INLINE && multi_on_gpus ()),
            "%g is hidden of what is inside calls", stats.overlap);
-    CHECK (stats.rebuilds == 0 || !m->opts.is_static, "static buckets were made anew");
+    CHECK (stats.rebuilds == 0 || !multi_number (0, "GS_DETERMINISTIC", NULL),
+           "buckets were made anew");
 }
 
 static void run_model (struct model *m)
 {
     static const char *const names[] = {"sum", "mean", "least", "most"};
+    static const gs_op_t ops[] = {GS_SUM, GS_AVG, GS_MIN, GS_MAX};
     bool mixed;
 
     draw_options (m);
     mixed = model_below (m, -1, 42, 0, 2);
     model_open (m, mixed);
     for (int s = 0; s < 4; s++)
-        CHECK_OK (
-            gs_reducer_add_scalar (m->reducer, names[s], (gs_scalar_op_t) (s + 1), &scalar[s]));
+        CHECK_OK (gs_reducer_add_scalar (m->reducer, names[s], ops[s], &scalar[s]));
     CHECK_OK (gs_reducer_commit (m->reducer));
     host = data_allocate (m->most * 16);
     for (int g = 0; g < m->gradients; g++)
@@ -222,13 +222,13 @@ static void check_layout_after_part (gs_comm_t *comm)
     for (int i = 0; i < 3; i++)
         CHECK_OK (gs_reducer_ready (r, i, NULL));
     CHECK_OK (gs_reducer_finish (r, NULL));
-    CHECK_OK (gs_reducer_no_sync (r, 1));
+    CHECK_OK (gs_reducer_set_sync (r, 0));
     CHECK_OK (gs_reducer_ready (r, 1, NULL));
     CHECK_OK (gs_reducer_finish (r, NULL));
-    CHECK_OK (gs_reducer_no_sync (r, 0));
+    CHECK_OK (gs_reducer_set_sync (r, 1));
     CHECK_OK (gs_reducer_relayout (r));
     for (int i = 0; i < 3; i++) {
-        CHECK_OK (gs_reducer_grad (r, i, &at[i]));
+        CHECK_OK (gs_reducer_get_grad (r, i, &at[i]));
         for (size_t k = 0; k < count[i]; k++)
             x[k] = i + 1;
         CHECK_OK (gs_device_copy (comm, at[i], x, count[i] * sizeof (double), NULL));

@@ -87,16 +87,16 @@ static void check_adds (void)
                  "GS_I32", "round");
     CHECK_FAILS (gs_reducer_add (r, "a", 1, shape, GS_F32, (void *) 6, NULL), GS_ERR_ARG, "'a'",
                  "aligned");
-    CHECK_FAILS (gs_reducer_add_scalar (r, "s", (gs_scalar_op_t) 0, NULL), GS_ERR_ARG, "op 0");
-    CHECK_FAILS (gs_reducer_grad (r, 0, &at), GS_ERR_STATE, "gs_reducer_commit");
+    CHECK_FAILS (gs_reducer_add_scalar (r, "s", (gs_op_t) 0, NULL), GS_ERR_ARG, "op 0");
+    CHECK_FAILS (gs_reducer_get_grad (r, 0, &at), GS_ERR_STATE, "gs_reducer_commit");
     CHECK_FAILS (gs_reducer_ready (r, 0, NULL), GS_ERR_STATE, "gs_reducer_commit");
     CHECK_FAILS (gs_reducer_finish (r, NULL), GS_ERR_STATE, "gs_reducer_commit");
     CHECK_FAILS (gs_reducer_commit (r), GS_ERR_ARG, "nothing was added");
     CHECK_OK (gs_reducer_add (r, "twice", 1, shape, GS_F32, NULL, NULL));
     CHECK_FAILS (gs_reducer_add (r, "twice", 1, shape, GS_F64, NULL, NULL), GS_ERR_ARG,
                  "'twice'");
-    CHECK_OK (gs_reducer_add_scalar (r, "loss", GS_SCALAR_MEAN, NULL));
-    CHECK_FAILS (gs_reducer_add_scalar (r, "loss", GS_SCALAR_SUM, NULL), GS_ERR_ARG, "'loss'");
+    CHECK_OK (gs_reducer_add_scalar (r, "loss", GS_AVG, NULL));
+    CHECK_FAILS (gs_reducer_add_scalar (r, "loss", GS_SUM, NULL), GS_ERR_ARG, "'loss'");
     CHECK_FAILS (gs_comm_destroy (comm), GS_ERR_STATE, "1 reducers", "gs_reducer_destroy");
     CHECK_OK (gs_reducer_destroy (r));
     CHECK_OK (gs_reducer_destroy (NULL));
@@ -110,13 +110,13 @@ static void check_differences (void)
     snprintf (last, sizeof (last), "rank %d", size - 1);
     for (int what = 0; what < 6 && size > 1; what++) {
         static const char *const told[] = {"GS_F32", "[41]",         "'fc_v'",
-                                           "caller", "nothing more", "is_static 1"};
+                                           "caller", "nothing more", "forward 1"};
         bool odd = rank == size - 1;
         gs_reducer_opts_t opts = GS_REDUCER_OPTS_INIT;
         size_t extent = odd && what == 1 ? 41 : 40;
         void *given = NULL;
         gs_reducer_t *r;
-        opts.is_static = odd && what == 5;
+        opts.forward = odd && what == 5;
         r = make (&opts);
         if (odd && what == 3)
             CHECK_OK (gs_device_alloc (comm, 8 * extent, &given));
@@ -125,7 +125,7 @@ static void check_differences (void)
             CHECK_OK (gs_reducer_add (r, odd && what == 2 ? "fc_v" : "fc_w", 1, &extent,
                                       odd && what == 0 ? GS_F32 : GS_F64, given, NULL));
         CHECK_FAILS (gs_reducer_commit (r), GS_ERR_MISMATCH, "rank 0", last,
-                     what == 5 ? "is_static" : "fc_w", told[what]);
+                     what == 5 ? "forward" : "fc_w", told[what]);
         CHECK_OK (gs_reducer_destroy (r));
         CHECK_OK (gs_device_free (comm, given));
     }
@@ -218,14 +218,14 @@ static void check_steps (void)
     CHECK_FAILS (gs_reducer_ready (r, 3, NULL), GS_ERR_ARG, "index 3");
     CHECK_FAILS (gs_reducer_ready (r, -1, NULL), GS_ERR_ARG, "index -1");
     CHECK_FAILS (gs_reducer_get_scalar (r, 0, &value), GS_ERR_ARG, "0 scalars");
-    CHECK_FAILS (gs_reducer_norm (r, &value), GS_ERR_STATE, "want_norm");
-    CHECK_FAILS (gs_reducer_weight (r, 1), GS_ERR_STATE, "weighted");
+    CHECK_FAILS (gs_reducer_get_norm (r, &value), GS_ERR_STATE, "want_norm");
+    CHECK_FAILS (gs_reducer_set_weight (r, 1), GS_ERR_STATE, "weighted");
     CHECK_FAILS (gs_reducer_relayout (r), GS_ERR_STATE, "a step");
     CHECK_FAILS (gs_reducer_get_stats (r, &stats), GS_ERR_ARG, "size");
     CHECK_OK (gs_reducer_ready (r, 2, NULL));
     CHECK_FAILS (gs_reducer_ready (r, 2, NULL), GS_ERR_STATE, "'fc_b'", "ready already");
     CHECK_FAILS (gs_reducer_skip (r, 2, NULL), GS_ERR_STATE, "'fc_b'", "ready already");
-    CHECK_FAILS (gs_reducer_no_sync (r, 1), GS_ERR_STATE, "inside step 1");
+    CHECK_FAILS (gs_reducer_set_sync (r, 0), GS_ERR_STATE, "inside step 1");
     CHECK_FAILS (gs_reducer_set_hook (r, NULL, NULL), GS_ERR_STATE, "inside step 1");
     CHECK_FAILS (gs_reducer_destroy (r), GS_ERR_STATE, "inside step 1");
     CHECK_FAILS (gs_allreduce_avg (comm, &number, 1, GS_F32, NULL), GS_ERR_STATE, "step",
@@ -253,15 +253,15 @@ static void check_weights (void)
     snprintf (last, sizeof (last), "rank %d", size - 1);
     opts.weighted = opts.average_micro = 1;
     r = make_three (&opts);
-    CHECK_FAILS (gs_reducer_ready (r, 0, NULL), GS_ERR_STATE, "gs_reducer_weight");
-    CHECK_FAILS (gs_reducer_weight (r, rank == size - 1 ? -1 : 1), GS_ERR_ARG, last, "-1");
-    CHECK_FAILS (gs_reducer_weight (r, rank == size - 1 ? NAN : 1), GS_ERR_ARG, last, "nan");
+    CHECK_FAILS (gs_reducer_ready (r, 0, NULL), GS_ERR_STATE, "gs_reducer_set_weight");
+    CHECK_FAILS (gs_reducer_set_weight (r, rank == size - 1 ? -1 : 1), GS_ERR_ARG, last, "-1");
+    CHECK_FAILS (gs_reducer_set_weight (r, rank == size - 1 ? NAN : 1), GS_ERR_ARG, last, "nan");
     if (size > 1) {
-        CHECK_OK (gs_reducer_no_sync (r, 1));
+        CHECK_OK (gs_reducer_set_sync (r, 0));
         if (rank == size - 1)
             CHECK_OK (gs_reducer_finish (r, NULL));
-        CHECK_OK (gs_reducer_no_sync (r, 0));
-        CHECK_FAILS (gs_reducer_weight (r, 1), GS_ERR_MISMATCH, last, "micro-steps");
+        CHECK_OK (gs_reducer_set_sync (r, 1));
+        CHECK_FAILS (gs_reducer_set_weight (r, 1), GS_ERR_MISMATCH, last, "micro-steps");
     }
     CHECK_OK (gs_reducer_join (r, NULL, &done));
     CHECK (done == 1, "all ranks joined, but it is not the end");
@@ -278,8 +278,8 @@ static void check_kept_weight (void)
 
     opts.weighted = 1;
     r = make_three (&opts);
-    CHECK_OK (gs_reducer_weight (r, rank + 1));
-    CHECK_OK (gs_reducer_grad (r, 1, &at));
+    CHECK_OK (gs_reducer_set_weight (r, rank + 1));
+    CHECK_OK (gs_reducer_get_grad (r, 1, &at));
     for (int step = 0; step < 3; step++) {
         for (int i = 0; i < 3; i++)
             x[i] = rank + 1;
@@ -290,7 +290,7 @@ static void check_kept_weight (void)
         CHECK_OK (gs_comm_wait (comm, NULL));
         CHECK (fabs (x[2] - squares / sum) < 1e-12, "step %d: the average is %g, not %g", step,
                x[2], squares / sum);
-        CHECK_FAILS (gs_reducer_weight (r, rank == size - 1 ? -3 : 10), GS_ERR_ARG, "-3");
+        CHECK_FAILS (gs_reducer_set_weight (r, rank == size - 1 ? -3 : 10), GS_ERR_ARG, "-3");
     }
     CHECK_OK (gs_reducer_destroy (r));
 }
@@ -315,7 +315,7 @@ static void check_weightless (void)
     opts.weighted = 1;
     r = make_three (&opts);
     for (int step = 0; step < 3; step++) {
-        CHECK_OK (gs_reducer_weight (r, 0));
+        CHECK_OK (gs_reducer_set_weight (r, 0));
         ready_all (r);
         CHECK_OK (finish (r));
     }
@@ -338,7 +338,7 @@ static void check_finite (void)
     opts.check_finite = 1;
     r = make_three (&opts);
     snprintf (last, sizeof (last), "rank %d", size - 1);
-    CHECK_OK (gs_reducer_grad (r, 1, &at));
+    CHECK_OK (gs_reducer_get_grad (r, 1, &at));
     for (int step = 1; step < 5; step++) {
         bool wrong = step == 3 && rank == size - 1;
         CHECK_OK (gs_device_copy (comm, at, wrong ? bad : good, sizeof (bad), NULL));

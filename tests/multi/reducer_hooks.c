@@ -258,7 +258,7 @@ static void check_clipping (struct model *m)
             CHECK_OK (gs_reducer_ready (m->reducer, g, NULL));
         }
         CHECK_OK (gs_reducer_finish (m->reducer, NULL));
-        CHECK_OK (gs_reducer_norm (m->reducer, &norm));
+        CHECK_OK (gs_reducer_get_norm (m->reducer, &norm));
         factor = norm > m->opts.max_norm ? m->opts.max_norm / norm : 1;
         CHECK ((factor < 1) == !large, "the norm is %g", norm);
         for (int g = 0; g < m->gradients; g++) {

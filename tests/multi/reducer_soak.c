@@ -72,7 +72,7 @@ static void check_memory (void)
     CHECK_OK (gs_reducer_commit (large));
     for (int i = 0; i < 3; i++)
         for (int g = 0; g < 2; g++) {
-            CHECK_OK (gs_reducer_grad (large, g, &at[g]));
+            CHECK_OK (gs_reducer_get_grad (large, g, &at[g]));
             memset (at[g], rank, g ? LARGE / 4 : LARGE);
             CHECK_OK (gs_reducer_ready (large, g, NULL));
             if (g)
@@ -97,10 +97,10 @@ static void make (void)
         snprintf (name, sizeof (name), "g%d", g);
         CHECK_OK (gs_reducer_add (reducer, name, 1, &shape, GS_F64, NULL, NULL));
     }
-    CHECK_OK (gs_reducer_add_scalar (reducer, "loss", GS_SCALAR_SUM, &loss));
+    CHECK_OK (gs_reducer_add_scalar (reducer, "loss", GS_SUM, &loss));
     CHECK_OK (gs_reducer_commit (reducer));
     for (int g = 0; g < GRADIENTS; g++)
-        CHECK_OK (gs_reducer_grad (reducer, g, (void **) &grad[g]));
+        CHECK_OK (gs_reducer_get_grad (reducer, g, (void **) &grad[g]));
 }
 
 /* One element of each gradient is this rank's own; the others follow from the step before. */

@@ -80,7 +80,7 @@ static bool save_step (gs_ckpt_t *plan, int64_t step, const char *how)
     fill (step);
     if (!strcmp (how, "now"))
         return !gs_ckpt_write (plan, step, NULL);
-    ok = !gs_ckpt_write_async (plan, step, NULL, NULL) && !gs_ckpt_staged (plan);
+    ok = !gs_ckpt_write_async (plan, step, NULL, NULL) && !gs_ckpt_wait_staged (plan);
     fill (-step - 1); /* what must not come to the file */
     return ok && !gs_ckpt_test (plan, NULL, NULL);
 }

@@ -230,7 +230,7 @@ static void reducer_in (gs_comm_t *group)
     CHECK_OK (gs_reducer_create (group, NULL, &reducer));
     CHECK_OK (gs_reducer_add (reducer, "w", 1, shape, GS_F32, NULL, &index));
     CHECK_OK (gs_reducer_commit (reducer));
-    CHECK_OK (gs_reducer_grad (reducer, index, &gradient));
+    CHECK_OK (gs_reducer_get_grad (reducer, index, &gradient));
     CHECK_OK (gs_device_copy (group, gradient, x, sizeof (x), NULL));
     CHECK_OK (gs_reducer_ready (reducer, index, NULL));
     CHECK_OK (gs_reducer_finish (reducer, NULL));

@@ -75,14 +75,14 @@ static gs_status_t gather_field (void)
 {
     const size_t extents[] = {10, 5}, offsets[] = {0, 5 * (size_t) rank}, shape[] = {10, 10};
 
-    return gs_gather_field (comm, in, extents, offsets, out, shape, 2, GS_F64, -1, NULL);
+    return gs_gather_field (comm, in, 2, extents, offsets, out, shape, GS_F64, -1, NULL);
 }
 
 static gs_status_t gather_field_back (void)
 {
     const size_t extents[] = {10, 5}, offsets[] = {0, 5 * (size_t) rank}, shape[] = {10, 10};
 
-    return gs_gather_field_backward (comm, in, shape, out, extents, offsets, 2, GS_F64, 0, NULL);
+    return gs_gather_field_backward (comm, in, 2, shape, out, extents, offsets, GS_F64, 0, NULL);
 }
 
 static gs_status_t gather_back (void)
@@ -103,7 +103,7 @@ static gs_status_t barrier (void)
 
 static gs_status_t all (void)
 {
-    int result, st = (int) gs_all (comm, 1, &result, NULL);
+    int result, st = (int) gs_flag_all (comm, 1, &result, NULL);
 
     out[0] = result;
     return (gs_status_t) st;
@@ -169,7 +169,7 @@ static gs_status_t make_boundary (void)
 {
     const size_t shape[] = {SMALL};
 
-    return gs_boundary_create (comm, 0, 1, shape, 1, GS_F64, &boundary);
+    return gs_boundary_create (comm, 0, 1, 1, shape, GS_F64, &boundary);
 }
 
 static void use_boundary (void)
@@ -211,7 +211,7 @@ static gs_moments_t moments[10];
 
 static gs_status_t statistics (void)
 {
-    gs_status_t st = gs_stats (comm, in, 10000, 10, GS_F64, NULL, 0, moments, NULL);
+    gs_status_t st = gs_moments_compute (comm, in, 10000, 10, GS_F64, NULL, 0, moments, NULL);
 
     for (int i = 0; i < 10 && !st; i++) {
         out[2 * i] = moments[i].mean;
@@ -224,14 +224,14 @@ static gs_status_t compare_arrays (void)
 {
     const gs_array_t arrays[] = {{"a", counts, 2, GS_U64}, {"b", displs, 2, GS_U64}};
 
-    return gs_compare (comm, arrays, 2, 0, NULL);
+    return gs_arrays_compare (comm, arrays, 2, 0, NULL);
 }
 
 /* A difference is what there is to tell: the call goes well where it is told. */
 static gs_status_t compare_differing (void)
 {
     const gs_array_t arrays[] = {{"c", in, LARGE + 1, GS_F64}};
-    gs_status_t st = gs_compare (comm, arrays, 1, 0, NULL);
+    gs_status_t st = gs_arrays_compare (comm, arrays, 1, 0, NULL);
 
     return st == GS_ERR_MISMATCH && strstr (gs_last_error (), "'c'") ? GS_OK : st;
 }

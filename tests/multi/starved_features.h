@@ -49,7 +49,7 @@ static gs_status_t add_gradients (void)
         if (gradient[i] < 0)
             st = gs_reducer_add (reducer, names[i], 1, &shape[i], GS_F64, i < 2 ? NULL : out,
                                  &gradient[i]);
-    return st ? st : gs_reducer_add_scalar (reducer, "loss", GS_SCALAR_MEAN, &scalar);
+    return st ? st : gs_reducer_add_scalar (reducer, "loss", GS_AVG, &scalar);
 }
 
 static void prepare_gradients (void)
@@ -80,10 +80,10 @@ static void prepare_step (void)
 static gs_status_t step (void)
 {
     void *grad;
-    gs_status_t st = gs_reducer_weight (reducer, rank + 1);
+    gs_status_t st = gs_reducer_set_weight (reducer, rank + 1);
 
     for (int i = 0; i < 3 && !st; i++) {
-        if (!(st = gs_reducer_grad (reducer, gradient[i], &grad)))
+        if (!(st = gs_reducer_get_grad (reducer, gradient[i], &grad)))
             memcpy (grad, in, SMALL * sizeof (double));
         st = st ? st : gs_reducer_ready (reducer, gradient[i], NULL);
     }
@@ -96,7 +96,7 @@ static void use_reducer (void)
 
     CHECK_OK (step ());
     for (int i = 0; i < 2; i++) {
-        CHECK_OK (gs_reducer_grad (reducer, gradient[i], &grad));
+        CHECK_OK (gs_reducer_get_grad (reducer, gradient[i], &grad));
         memcpy (out + LARGE + i * SMALL, grad, SMALL * sizeof (double));
     }
 }

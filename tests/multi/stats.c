@@ -189,11 +189,11 @@ static void check (struct plan p)
         mask_there = rank % 3 ? NULL : on_device (mask, mask_bytes);
     }
     warnings = 0;
-    CHECK_OK (gs_stats (comm, there ? there : x, samples, p.features, p.dtype,
-                        p.mask == NO_MASK ? NULL
-                        : mask_there      ? (unsigned char *) mask_there
-                                          : mask,
-                        width, m, NULL));
+    CHECK_OK (gs_moments_compute (comm, there ? there : x, samples, p.features, p.dtype,
+                                  p.mask == NO_MASK ? NULL
+                                  : mask_there      ? (unsigned char *) mask_there
+                                                    : mask,
+                                  width, m, NULL));
     check_warning (&p, bad);
     check_moments (&p, m, false);
     CHECK_OK (gs_moments_merge (twice, m, p.features));
@@ -214,7 +214,7 @@ static void check_huge (void)
     static const double x[3] = {1e300, 2e300, 4e300};
     gs_moments_t m;
 
-    CHECK_OK (gs_stats (comm, x, 3, 1, GS_F64, NULL, 0, &m, NULL));
+    CHECK_OK (gs_moments_compute (comm, x, 3, 1, GS_F64, NULL, 0, &m, NULL));
     CHECK (isinf (m.m2) && isinf (m.variance) && m.count == 3 * (uint64_t) size && !m.bad &&
                m.max == 4e300,
            "m2 %g, variance %g, of %llu", m.m2, m.variance, (unsigned long long) m.count);
@@ -228,13 +228,13 @@ static void check_nothing (void)
     static const gs_moments_t zero;
     gs_moments_t m[2];
 
-    CHECK_OK (gs_stats (comm, NULL, 0, 2, GS_F64, NULL, 0, m, NULL));
+    CHECK_OK (gs_moments_compute (comm, NULL, 0, 2, GS_F64, NULL, 0, m, NULL));
     CHECK (!memcmp (&m[0], &zero, sizeof (zero)) && !memcmp (&m[1], &zero, sizeof (zero)),
            "no samples, but moments");
-    CHECK_OK (gs_stats (comm, x, 2, 2, GS_F64, mask, 1, m, NULL));
+    CHECK_OK (gs_moments_compute (comm, x, 2, 2, GS_F64, mask, 1, m, NULL));
     CHECK (!memcmp (&m[0], &zero, sizeof (zero)) && !memcmp (&m[1], &zero, sizeof (zero)),
            "all masked, but moments");
-    CHECK_OK (gs_stats (comm, NULL, 5, 0, GS_F64, NULL, 0, NULL, NULL));
+    CHECK_OK (gs_moments_compute (comm, NULL, 5, 0, GS_F64, NULL, 0, NULL, NULL));
     CHECK_OK (gs_moments_merge (NULL, NULL, 0));
 }
 
@@ -247,27 +247,28 @@ static void check_refusals (void)
 
     memset (m, 0x5a, sizeof (m));
     memcpy (before, m, sizeof (m));
-    CHECK_FAILS (gs_stats (NULL, x, 2, 2, GS_F64, NULL, 0, m, NULL), GS_ERR_ARG, "gs_stats",
-                 "comm is NULL");
-    CHECK_FAILS (gs_stats (comm, NULL, 2, 2, GS_F64, NULL, 0, m, NULL), GS_ERR_ARG, "gs_stats",
-                 "NULL");
-    CHECK_FAILS (gs_stats (comm, x, 2, 2, GS_F64, NULL, 0, NULL, NULL), GS_ERR_ARG,
+    CHECK_FAILS (gs_moments_compute (NULL, x, 2, 2, GS_F64, NULL, 0, m, NULL), GS_ERR_ARG,
+                 "gs_moments_compute", "comm is NULL");
+    CHECK_FAILS (gs_moments_compute (comm, NULL, 2, 2, GS_F64, NULL, 0, m, NULL), GS_ERR_ARG,
+                 "gs_moments_compute", "NULL");
+    CHECK_FAILS (gs_moments_compute (comm, x, 2, 2, GS_F64, NULL, 0, NULL, NULL), GS_ERR_ARG,
                  "moments is NULL");
-    CHECK_FAILS (gs_stats (comm, x, 2, 1, GS_C64, NULL, 0, m, NULL), GS_ERR_UNSUPPORTED, "GS_C64",
-                 "real and imaginary");
-    CHECK_FAILS (gs_stats (comm, x, 2, 2, (gs_dtype_t) 99, NULL, 0, m, NULL), GS_ERR_ARG,
-                 "gs_stats");
-    CHECK_FAILS (gs_stats (comm, x, SIZE_MAX / 2, 4, GS_F64, NULL, 0, m, NULL), GS_ERR_ARG,
-                 "memory");
-    CHECK_FAILS (gs_stats (comm, x, 2, 2, GS_F64, mask, 3, m, NULL), GS_ERR_ARG,
+    CHECK_FAILS (gs_moments_compute (comm, x, 2, 1, GS_C64, NULL, 0, m, NULL), GS_ERR_UNSUPPORTED,
+                 "GS_C64", "real and imaginary");
+    CHECK_FAILS (gs_moments_compute (comm, x, 2, 2, (gs_dtype_t) 99, NULL, 0, m, NULL),
+                 GS_ERR_ARG, "gs_moments_compute");
+    CHECK_FAILS (gs_moments_compute (comm, x, SIZE_MAX / 2, 4, GS_F64, NULL, 0, m, NULL),
+                 GS_ERR_ARG, "memory");
+    CHECK_FAILS (gs_moments_compute (comm, x, 2, 2, GS_F64, mask, 3, m, NULL), GS_ERR_ARG,
                  "mask_width is 3", "2, the features");
     CHECK_FAILS (gs_moments_merge (m, NULL, 1), GS_ERR_ARG, "from is NULL");
     CHECK_FAILS (gs_moments_merge (NULL, m, 1), GS_ERR_ARG, "into is NULL");
-    CHECK_FAILS (gs_all (comm, 1, NULL, NULL), GS_ERR_ARG, "gs_all: result is NULL");
-    CHECK_FAILS (gs_any (NULL, 1, &result, NULL), GS_ERR_ARG, "comm is NULL");
+    CHECK_FAILS (gs_flag_all (comm, 1, NULL, NULL), GS_ERR_ARG, "gs_flag_all: result is NULL");
+    CHECK_FAILS (gs_flag_any (NULL, 1, &result, NULL), GS_ERR_ARG, "comm is NULL");
     if (size > 1)
-        CHECK_FAILS (gs_stats (comm, x, 1, rank == size - 1 ? 3 : 2, GS_F64, NULL, 0, m, NULL),
-                     GS_ERR_MISMATCH, "rank 0 (host", "gives 2 features", ") 3:");
+        CHECK_FAILS (
+            gs_moments_compute (comm, x, 1, rank == size - 1 ? 3 : 2, GS_F64, NULL, 0, m, NULL),
+            GS_ERR_MISMATCH, "rank 0 (host", "gives 2 features", ") 3:");
     CHECK (!memcmp (m, before, sizeof (m)) && result == 7, "something was changed");
 }
 
@@ -275,10 +276,10 @@ static void check_logical (void)
 {
     for (int r = -1; r <= size; r++) {
         int all = -1, any = -1, none = -1, every = -1;
-        CHECK_OK (gs_all (comm, r == rank ? 0 : 256 + rank, &all, NULL));
-        CHECK_OK (gs_any (comm, r == rank ? -256 : 0, &any, NULL));
-        CHECK_OK (gs_any (comm, 0, &none, NULL));
-        CHECK_OK (gs_all (comm, INT32_MIN, &every, NULL));
+        CHECK_OK (gs_flag_all (comm, r == rank ? 0 : 256 + rank, &all, NULL));
+        CHECK_OK (gs_flag_any (comm, r == rank ? -256 : 0, &any, NULL));
+        CHECK_OK (gs_flag_any (comm, 0, &none, NULL));
+        CHECK_OK (gs_flag_all (comm, INT32_MIN, &every, NULL));
         CHECK (all == (r < 0 || r == size) && any == (r >= 0 && r < size) && !none && every == 1,
                "rank %d alone: all %d, any %d, none %d, every %d", r, all, any, none, every);
     }

@@ -198,10 +198,10 @@ static void check_samples (void)
     gs_traffic_t few, many;
 
     CHECK_OK (gs_comm_reset_traffic (comm));
-    CHECK_OK (gs_stats (comm, x, 1, 3, GS_F64, NULL, 0, m, NULL));
+    CHECK_OK (gs_moments_compute (comm, x, 1, 3, GS_F64, NULL, 0, m, NULL));
     few = traffic_of (NULL);
     CHECK_OK (gs_comm_reset_traffic (comm));
-    CHECK_OK (gs_stats (comm, x, 1000, 3, GS_F64, NULL, 0, m, NULL));
+    CHECK_OK (gs_moments_compute (comm, x, 1000, 3, GS_F64, NULL, 0, m, NULL));
     many = traffic_of (NULL);
     CHECK (few.calls == 2 && !memcmp (&few, &many, sizeof (few)), "more samples, more traffic");
 }

@@ -134,14 +134,14 @@ static gs_status_t statistics (void)
 {
     gs_moments_t moments[10];
 
-    return gs_stats (comm, single, COUNT / 10, 10, GS_F32, NULL, 0, moments, NULL);
+    return gs_moments_compute (comm, single, COUNT / 10, 10, GS_F32, NULL, 0, moments, NULL);
 }
 
 static gs_status_t compare (void)
 {
     const gs_array_t array = {"gathered", gathered, 2, GS_F32};
 
-    return gs_compare (comm, &array, 1, 0, NULL);
+    return gs_arrays_compare (comm, &array, 1, 0, NULL);
 }
 
 /* A group of all ranks, which ends at once. */

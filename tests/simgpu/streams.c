@@ -314,12 +314,12 @@ static void arrives (void)
     gs_moments_t m;
 
     CHECK_CUDA (cudaLaunchHostFunc (stream, write_late, &values[0]));
-    CHECK_OK (gs_stats (comm, arriving, COUNT, 1, GS_F32, NULL, 0, &m, stream));
+    CHECK_OK (gs_moments_compute (comm, arriving, COUNT, 1, GS_F32, NULL, 0, &m, stream));
     CHECK (m.mean == 3 && m.min == 3, "a mean of %g, from %g on: it came too early", m.mean,
            m.min);
     arriving[0] = (float) rank; /* if it is compared now, ranks differ */
     CHECK_CUDA (cudaLaunchHostFunc (stream, write_late, &values[1]));
-    CHECK_OK (gs_compare (comm, &array, 1, 0, stream));
+    CHECK_OK (gs_arrays_compare (comm, &array, 1, 0, stream));
     CHECK (arriving[0] == 5, "it was compared too early");
 }
 

@@ -23,11 +23,11 @@ static gs_status_t set_up (gs_comm_t *comm, gs_reducer_t **reducer, int *loss)
         params[i] = w[i];
     }
     if (!st)
-        st = gs_reducer_add_scalar (*reducer, "loss", GS_SCALAR_MEAN, loss);
+        st = gs_reducer_add_scalar (*reducer, "loss", GS_AVG, loss);
     if (!st)
         st = gs_reducer_commit (*reducer);
     for (int i = 0; i < ARRAYS && !st; i++) {
-        st = gs_reducer_grad (*reducer, i, &p);
+        st = gs_reducer_get_grad (*reducer, i, &p);
         g[i] = p;
     }
     return st ? st : gs_reducer_broadcast (*reducer, params, 0, NULL);

@@ -90,7 +90,7 @@ contains
     weighted = mod(s%own%total, gs_comm_size(comm)) /= 0 ! trajectories count the same, not ranks
     call gs_reducer_create(comm, reducer, name='network', wire=set%wire, weighted=weighted)
     call add_layers(comm, reducer, s%learned%net, g)
-    if (weighted) call gs_reducer_weight(reducer, real(size(s%own%state), real64))
+    if (weighted) call gs_reducer_set_weight(reducer, real(size(s%own%state), real64))
     do step = saved%done + 1, size(s%loss)
       call simulate(s, inputs, targets)
       call network_forward(s%learned%net, inputs, targets, p, own_loss)
@@ -126,11 +126,11 @@ contains
       call gs_reducer_add(reducer, 'layer ' // achar(iachar('0') + i), shape(net%layer(i)%m), &
                           GS_F64)
     end do
-    call gs_reducer_add_scalar(reducer, 'loss', GS_SCALAR_MEAN)
+    call gs_reducer_add_scalar(reducer, 'loss', GS_AVG)
     call gs_reducer_commit(reducer)
     call gs_reducer_broadcast(reducer, [(c_loc(net%layer(i)%m), i=1, size(g))], 0)
     do i = 1, size(g)
-      call gs_reducer_grad(reducer, i - 1, g(i)%m)
+      call gs_reducer_get_grad(reducer, i - 1, g(i)%m)
       if (gs_comm_device(comm) == GS_DEVICE_HOST) cycle
       g(i)%on_gpu = c_loc(g(i)%m)
       allocate (g(i)%beside, mold=net%layer(i)%m)

@@ -54,7 +54,7 @@ static gs_status_t keep_in_touch (struct load *l, bool through)
     gs_status_t st = GS_OK;
 
     while (!st && !all && (through || gsi_now_ns () >= l->turn_ns)) {
-        st = gs_all (l->c->comm, through, &all, l->stream);
+        st = gs_flag_all (l->c->comm, through, &all, l->stream);
         l->turn_ns = gsi_now_ns () + gsi_ckpt_slice_ns (l->c);
     }
     return st;

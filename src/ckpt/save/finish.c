@@ -18,8 +18,8 @@
 gs_status_t gsi_save_compare (const char *caller, gs_comm_t *comm, const gs_array_t *arrays,
                               size_t number, gs_stream_t stream)
 {
-    static const char other[] = "gs_compare";
-    gs_status_t st = gs_compare (comm, arrays, number, 0, stream);
+    static const char other[] = "gs_arrays_compare";
+    gs_status_t st = gs_arrays_compare (comm, arrays, number, 0, stream);
     struct gsi_failure failure;
 
     gsi_failure_note (&failure, st);

@@ -74,7 +74,8 @@ gs_status_t gsi_save_write (struct gsi_save *save);
 /* finish.c, on rank 0: seals what all ranks have written, and makes it a checkpoint. */
 gs_status_t gsi_save_seal (struct gsi_save *save);
 
-/* finish.c. Collective: gs_compare, whose texts name [caller], which the program knows of. */
+/* finish.c. Collective: gs_arrays_compare, whose texts name [caller], which the program knows of.
+ */
 gs_status_t gsi_save_compare (const char *caller, gs_comm_t *comm, const gs_array_t *arrays,
                               size_t number, gs_stream_t stream);
 

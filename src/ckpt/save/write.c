@@ -165,7 +165,7 @@ static bool save_has_ended (struct gsi_save *s, int64_t until_ns)
 /* Collective: whether all ranks have. */
 static gs_status_t have_all_ended (const struct order *o, int64_t until_ns, int *all)
 {
-    return gs_all (o->c->comm, save_has_ended (o->c->save, until_ns), all, o->stream);
+    return gs_flag_all (o->c->comm, save_has_ended (o->c->save, until_ns), all, o->stream);
 }
 
 /*
@@ -543,9 +543,9 @@ gs_status_t gs_ckpt_write_async (gs_ckpt_t *ckpt, int64_t step, int *begun, gs_s
     return gsi_result (st);
 }
 
-gs_status_t gs_ckpt_staged (gs_ckpt_t *ckpt)
+gs_status_t gs_ckpt_wait_staged (gs_ckpt_t *ckpt)
 {
-    gs_status_t st = gsi_ckpt_ready (ckpt, "gs_ckpt_staged");
+    gs_status_t st = gsi_ckpt_ready (ckpt, "gs_ckpt_wait_staged");
 
     if (!st && ckpt->save)
         gsi_flow_await (&ckpt->save->flow, GSI_FLOW_STAGED, INT64_MAX,

@@ -72,7 +72,7 @@ static bool commit (struct bench_step *s)
     if (!good (s, gs_reducer_commit (s->reducer)))
         return false;
     for (int i = 0; i < s->model->tensors; i++)
-        if (!good (s, gs_reducer_grad (s->reducer, i, &s->grad[i])))
+        if (!good (s, gs_reducer_get_grad (s->reducer, i, &s->grad[i])))
             return false;
     return true;
 }
