@@ -144,6 +144,9 @@ bool gsi_record_ended (const struct gsi_record_state *state);
 /* Whether it has ended without a verdict: it was killed, or left. Likewise. */
 bool gsi_record_died (const struct gsi_record_state *state);
 
+/* Whether it has died, or is stopped. Likewise. */
+bool gsi_record_halted (const struct gsi_record_state *state);
+
 /* A call that a rank is in on another communicator, or the last that it was in. */
 struct gsi_record_call {
     char name[GSI_RECORD_NAME]; /* of that communicator */

@@ -98,6 +98,12 @@ bool gsi_record_died (const struct gsi_record_state *state)
     return !state->verdict && gsi_record_ended (state);
 }
 
+bool gsi_record_halted (const struct gsi_record_state *state)
+{
+    return !state->verdict && state->started && state->space == gsi_process_space () &&
+           !gsi_record_runs (state);
+}
+
 /* The newest of [newest] and what fits among the entries of a kind. */
 static const struct gsi_record_entry *find_newer (const struct gsi_record_file *file, bool died,
                                                   const struct gsi_record_entry *ring,

@@ -26,10 +26,10 @@ struct gsi_boot {
     char host[GSI_HOST_BYTES]; /* the node's name: ranks with the same one share memory */
     char job[GSI_JOB_BYTES];   /* the same on all ranks, different for each job step */
     int64_t timeout_ns;        /* of the create: how late ranks may be, likewise */
-    /* (or NULL) Whether [rank] is one of this node and goes on, or has died there, as far as that
-     * can be told. */
+    /* (or NULL) Whether [rank] is one of this node and goes on, or has died or is stopped there,
+     * as far as that can be told. */
     bool (*goes_on) (const void *context, int rank);
-    bool (*died) (const void *context, int rank);
+    bool (*halted) (const void *context, int rank);
     const void *context; /* theirs */
     bool is_group;       /* the ranks are some of another communicator, and meet there */
 };

@@ -79,8 +79,8 @@ int gsi_missing_name (struct gsi_boot *boot, const struct gsi_asking *how, const
     if (!ask (boot, how, key, missing, local, &leader))
         used = snprintf (names, room, "rank %d has asked the other nodes; on this one (host %s) ",
                          leader, boot->host);
-    for (int r = 0; boot->died && r < boot->size; r++)
-        if (!missing[r] && boot->died (boot->context, r))
+    for (int r = 0; boot->halted && r < boot->size; r++)
+        if (!missing[r] && boot->halted (boot->context, r))
             missing[r] = 1; /* since it has put the key */
     if (boot->goes_on)
         gsi_boot_leave_out_slow (missing, boot->size, boot->goes_on, boot->context);

@@ -52,8 +52,8 @@ static void leave_out_tellers (const gs_comm_t *comm, unsigned char *missing)
 
     for (int r = 0; r < comm->topo.size; r++)
         if (gsi_record_peek (&comm->record, r, &other)) {
-            if (other.verdict && other.culprit >= 0 && other.culprit < comm->topo.size &&
-                missing[other.culprit])
+            if (other.verdict && other.culprit != r && other.culprit >= 0 &&
+                other.culprit < comm->topo.size && missing[other.culprit])
                 missing[other.culprit] = BLAMED;
             else if (missing[r] && gsi_record_died (&other))
                 missing[r] = BLAMED;

@@ -400,9 +400,12 @@ static bool record_goes_on (const void *comm, int rank)
            gsi_record_runs (&other);
 }
 
-static bool record_died (const void *comm, int rank)
+static bool record_halted (const void *comm, int rank)
 {
-    return gsi_peers_died (comm, rank);
+    struct gsi_record_state other;
+
+    return gsi_record_peek (&((const gs_comm_t *) comm)->record, rank, &other) &&
+           gsi_record_halted (&other);
 }
 
 /*
@@ -421,7 +424,7 @@ static gs_status_t open_record (gs_comm_t *comm)
     if (st)
         return st;
     boot->goes_on = record_goes_on;
-    boot->died = record_died;
+    boot->halted = record_halted;
     boot->context = comm;
     return GS_OK;
 }

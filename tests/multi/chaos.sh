@@ -56,11 +56,11 @@ draw_trial () {
 # others may be in a call of a group, through with a destroy, or stuck in MPI. Groups of every
 # other rank have numbers of their own. The output is in $2.
 names_victim () {
-    local text=$1 number=$victim missing
+    local text=$1 number=$victim missing group
 
     if [[ $text =~ ^[^\']*communicator\ \'chaos\.split([01])\' ]]; then
-        number=$((victim / 2))
-        ((victim % 2 == BASH_REMATCH[1])) || return
+        group=${BASH_REMATCH[1]} number=$((victim / 2))
+        ((victim % 2 == group)) || { names_held_up "$text" "$group" "$2"; return; }
     fi
     text=${text#*communicator \'chaos*\' on rank * (host *): }
     missing=$(grep -oE 'rank [0-9]+' <<<"${text#*did not come*:}" | sort -u)
@@ -70,6 +70,18 @@ names_victim () {
     else
         grep -qx "rank $number" <<<"$missing"
     fi
+}
+
+# Whether the text $1 of a rank in group $2, which the victim is not in, names a member that did
+# not come to its call: one that the victim holds up elsewhere, which it says itself.
+names_held_up () {
+    local member line
+
+    member=$(grep -oE 'did not come: rank [0-9]+' <<<"$1") || return
+    member=$((${member##* } * 2 + $2))
+    line=$(grep -am1 "^rank $member ended in" "$3") || return
+    [[ $line != *"communicator 'chaos.split$2'"* ]] || return
+    names_victim "${line#*with }" "$3"
 }
 
 # Judges how rank $1 ended, as it says in the file $2; prints what is wrong.

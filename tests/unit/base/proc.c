@@ -6,6 +6,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/record.h"
 #include "unit/unit.h"
 
 /* Sends [signal] to [child] and waits until it is there; a zombie stays one. */
@@ -20,7 +21,8 @@ static void strike (pid_t child, int signal, int options)
 START_TEST (stopped_and_ended_processes_do_not)
 {
     pid_t child = fork ();
-    bool runs, other, stopped, ended;
+    struct gsi_record_state record = {.pid = child, .space = gsi_process_space ()};
+    bool runs, other, stopped, ended, halted[3];
     uint64_t start;
 
     if (!child)
@@ -29,11 +31,18 @@ START_TEST (stopped_and_ended_processes_do_not)
     start = gsi_process_start (child, &ended);
     runs = gsi_process_runs (child, start) && !ended;
     other = gsi_process_runs (child, start + 1); /* another one of its number */
+    record.started = start;
+    halted[0] = gsi_record_halted (&record);
     strike (child, SIGSTOP, WSTOPPED);
     stopped = !gsi_process_runs (child, start) && gsi_process_start (child, &ended) == start;
     stopped = stopped && !ended;
+    halted[1] = gsi_record_halted (&record);
     strike (child, SIGKILL, WEXITED);
+    halted[2] = gsi_record_halted (&record);
     ck_assert (start && runs && !other && stopped);
+    ck_assert (!halted[0] && halted[1] && halted[2]);
+    record.verdict = GS_ERR_STATE; /* it gave up before */
+    ck_assert (!gsi_record_halted (&record));
     ck_assert (!gsi_process_runs (child, start));
     gsi_process_start (child, &ended);
     ck_assert (ended);

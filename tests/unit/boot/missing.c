@@ -38,7 +38,7 @@ static bool goes_on (const void *context, int rank)
     return rank == slow;
 }
 
-static bool died (const void *context, int rank)
+static bool halted (const void *context, int rank)
 {
     (void) context;
     return rank == dead;
@@ -49,7 +49,7 @@ static void check (int rank, int size, int first, int last, int absent, const ch
 {
     const struct gsi_asking how = {.local = local, .ask = ask, .host = host};
     struct gsi_boot boot = {
-        .rank = rank, .size = size, .host = "n", .goes_on = goes_on, .died = died};
+        .rank = rank, .size = size, .host = "n", .goes_on = goes_on, .halted = halted};
     char names[400];
 
     memset (asked, 0, sizeof (asked));

@@ -40,15 +40,15 @@ static gs_status_t meet (struct gsi_boot *boot, const void *card, size_t bytes, 
 {
     (void) card, (void) bytes, (void) cards, (void) deadline_ns;
     ck_assert (boot->goes_on && boot->goes_on (boot->context, 0));
-    ck_assert (boot->died && !boot->died (boot->context, 0));
-    ck_assert (!boot->goes_on (boot->context, 1) && !boot->died (boot->context, 1));
+    ck_assert (boot->halted && !boot->halted (boot->context, 0));
+    ck_assert (!boot->goes_on (boot->context, 1) && !boot->halted (boot->context, 1));
     for (int gives_up = 0; gives_up < 2; gives_up++) {
         pid_t pid = come (boot, gives_up);
-        ck_assert (boot->goes_on (boot->context, 1) && !boot->died (boot->context, 1));
+        ck_assert (boot->goes_on (boot->context, 1) && !boot->halted (boot->context, 1));
         ck_assert_int_eq (kill (pid, SIGKILL), 0);
         ck_assert_int_eq (waitpid (pid, NULL, 0), pid);
         ck_assert (!boot->goes_on (boot->context, 1));
-        ck_assert (boot->died (boot->context, 1) == !gives_up);
+        ck_assert (boot->halted (boot->context, 1) == !gives_up);
     }
     return gsi_fail (GS_ERR_TIMEOUT, "failed %d times before", again);
 }
