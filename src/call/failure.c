@@ -14,9 +14,10 @@
 #include "call/gpu_lock.h"
 #include "call/peers.h"
 
-#define TELL_SLICES 20  /* of 5 ms, for the rank before to give up, too; */
-#define TELL_MOST   100 /* no longer than this; */
-#define TOLD_SLICES 40  /* and for one that has told others to log it */
+#define TELL_SLICES 20                  /* of 5 ms, for the rank before to give up, too; */
+#define TELL_MOST   100                 /* no longer than this; */
+#define TOLD_SLICES 40                  /* and for one that has told others to log it */
+#define REPORT_NS   (60 * GSI_NS_PER_S) /* more than a report of another thread takes */
 
 /*
  * Tells the other ranks, if the transport can, that this one misses all calls from number
@@ -145,11 +146,18 @@ static bool is_told (const gs_comm_t *comm, gs_status_t st)
     return told || heard;
 }
 
-/* Another thread reports a failure: what it says, once it has. */
+/* Another thread reports a failure: what it says, once it has. A sink may hold it up for ever. */
 static gs_status_t other_report (gs_comm_t *comm)
 {
-    while (!atomic_load (&comm->told))
+    int64_t until_ns = gsi_now_ns () + REPORT_NS;
+
+    while (!atomic_load (&comm->told) && gsi_now_ns () < until_ns)
         nanosleep (&(struct timespec){.tv_nsec = GSI_NS_PER_MS}, NULL);
+    if (!atomic_load (&comm->told))
+        return gsi_fail (GS_ERR_STATE,
+                         "communicator '%s' has failed; another thread has not yet "
+                         "reported why",
+                         comm->name);
     return gsi_fail (comm->death, "%s", comm->death_text);
 }
 

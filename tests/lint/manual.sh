@@ -2,9 +2,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
 #
 # manual.sh - each public function has a contract in its header with its labels, and a manual page
-# that has its name, its parameters and, if it can fail, what it returns. Each program has a page,
-# each topic of the log stands in gradsync(7), and each number of a section of the headers in one.
+# that has its name, its parameters and, if it can fail, what it returns, and that tells what the
+# header does (contracts). Each program has a page, each topic of the log stands in gradsync(7),
+# and each number of a section of the headers in one.
 . "$(dirname "$0")/lint.sh"
+need python3 python3
 
 check_contract () { # NAME TYPE PARAMETERS HEADER CONTRACT
     local word label rest=$5
@@ -106,6 +108,7 @@ while IFS=$unit read -r name type parameters header contract; do
 done < <(prototypes)
 faults=$(page_faults 2>&1) || complain doc/man "the pages cannot be read"
 [[ -z $faults ]] || complain manual "$faults"
+faults=$(tests/lint/contracts) || complain doc/man "$faults"
 [[ $count = "$(public_names | wc -l)" ]] \
     || complain "${headers[*]}" "$count contracts, but $(public_names | wc -l) names are public"
 

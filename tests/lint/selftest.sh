@@ -153,6 +153,12 @@ drop doc/man/gs_barrier.3
 seen lint/manual.sh "doc/man/gs_barrier.3: is not there"
 change doc/man/gs_allreduce_avg.3 's/dtype/type/g'
 seen lint/manual.sh "gs_allreduce_avg's parameter dtype"
+change doc/man/gs_barrier.3 's/gs_stream_t/int/'
+seen lint/manual.sh "gs_barrier.3: the synopsis has no \"gs_status_t gs_barrier("
+change doc/man/gs_comm_destroy.3 's/GS_ERR_MISMATCH/GS_ERR_ARG/'
+seen lint/manual.sh "gs_comm_destroy.3: GS_ERR_MISMATCH of src/gradsync.h is not told"
+change doc/man/gs_ckpt_add_replicated.3 's/lower/below/g'
+seen lint/manual.sh "gs_ckpt_add_replicated.3: does not name lower of fortran/calls.def"
 change src/gradsync_collectives.h '/^ \* Since/d'
 seen lint/manual.sh "gradsync_collectives.h: gs_barrier: contract without Since"
 change src/gradsync_reducer.h '/^ \* Since/d'
