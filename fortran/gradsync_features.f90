@@ -351,7 +351,7 @@ contains
     if (st == GS_OK) &
       stats = gs_reducer_stats(c%steps, c%buckets, c%rebuilds, c%bytes, c%wire_bytes, c%step_us, &
                    c%busy_us, c%exposed_us, c%overlap, c%latency_us, c%bytes_per_us, &
-                   c%recommended_bytes, c%late_rank, c%late_us, c%beside /= 0)
+                   c%recommended_bytes, c%late_rank, c%late_us, c%overlaps /= 0)
     call conclude(st, stat, errmsg)
   end subroutine gs_reducer_get_stats
 

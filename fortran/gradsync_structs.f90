@@ -106,7 +106,7 @@ module gradsync_structs
     integer(c_size_t) :: bytes, wire_bytes
     real(c_double) :: step_us, busy_us, exposed_us, overlap, latency_us, bytes_per_us
     integer(c_size_t) :: recommended_bytes
-    integer(c_int) :: late_rank, beside
+    integer(c_int) :: late_rank, overlaps
     real(c_double) :: late_us
     real(c_double) :: reserved(8)
   end type c_reducer_stats

@@ -193,7 +193,7 @@ module gradsync_types
     integer(c_int64_t) :: recommended_bytes = 0
     integer(c_int) :: late_rank = -1
     real(c_double) :: late_us = 0
-    logical :: beside = .false.
+    logical :: overlaps = .false.
   end type gs_reducer_stats
 
   ! A bucket in the last step; times in microseconds since the first ready of the step.

@@ -27,7 +27,7 @@ extern "C" {
  * On GPUs buckets are queued on a stream of the reducer's own, of high priority; no call waits on
  * the host but where it says so. On hosts a thread of the reducer's sees to them where MPI, if it
  * is used, gives MPI_THREAD_MULTIPLE, and the ranks are on several nodes, or have more than one
- * core each; else they travel inside gs_reducer_ready. GS_DEBUG=info tells which, and why.
+ * core each; else they are inside gs_reducer_ready. GS_DEBUG=info tells which, and why.
  *
  * Buckets are launched in an order that all ranks share: at first the reverse of that of the
  * adds, later that in which gradients were seen to become ready.
@@ -43,7 +43,7 @@ extern "C" {
  */
 typedef struct gs_reducer gs_reducer_t;
 
-/* When buckets travel. */
+/* When buckets are reduced. */
 typedef enum gs_overlap {
     GS_OVERLAP_AUTO = 0,   /* beside the backward pass, where that can be */
     GS_OVERLAP_INLINE = 1, /* on hosts inside the gs_reducer_ready that completes them */
@@ -396,8 +396,8 @@ typedef struct gs_reducer_stats {
     size_t recommended_bytes; /* sqrt (bytes * latency_us * bytes_per_us): buckets of this size
                                  make latencies plus the last bucket shortest; 0: not known */
     int late_rank;            /* the rank others waited for most in the last step, or -1 */
-    int beside;               /* 1: buckets travel beside the backward pass; 0: inside calls */
-    double late_us;           /* how long */
+    int overlaps;   /* 1: buckets are reduced during the backward pass; 0: inside calls */
+    double late_us; /* how long */
     double reserved[8];
 } gs_reducer_stats_t;
 

@@ -102,7 +102,7 @@ static gs_status_t call_averaged (gs_reducer_t *r, int b)
                      r->client.name, gs_status_string (st), b + 1, r->loads, (long long) r->step);
 }
 
-gs_status_t gsi_travel (gs_reducer_t *r, int b, gs_status_t *callback)
+gs_status_t gsi_bucket_reduce (gs_reducer_t *r, int b, gs_status_t *callback)
 {
     struct gsi_load *load = &r->load[b];
     const struct gsi_bucket *plan = &load->plan;

@@ -11,6 +11,6 @@
  * device. A failure is of the communicator, or of the hook, after which that is aborted. What
  * r->averaged returns goes to *callback, and the bucket has travelled all the same.
  */
-gs_status_t gsi_travel (gs_reducer_t *r, int b, gs_status_t *callback);
+gs_status_t gsi_bucket_reduce (gs_reducer_t *r, int b, gs_status_t *callback);
 
 #endif /* GS_GRAD_BUCKET_REDUCE_H */

@@ -67,14 +67,14 @@ static gs_status_t compare_reducers (gs_reducer_t *r)
 /* Sizes of buckets that the program leaves to us. */
 static void choose_sizes (gs_reducer_t *r)
 {
-    size_t middle = !r->apart ? INSIDE_BYTES : r->queue ? GPU_BYTES : HOST_BYTES;
+    size_t middle = !r->overlaps ? INSIDE_BYTES : r->queue ? GPU_BYTES : HOST_BYTES;
 
     if (!r->opts.bucket_bytes)
         r->opts.bucket_bytes = middle;
     if (!r->opts.first_bytes)
-        r->opts.first_bytes = r->apart ? END_BYTES : r->opts.bucket_bytes;
+        r->opts.first_bytes = r->overlaps ? END_BYTES : r->opts.bucket_bytes;
     if (!r->opts.last_bytes)
-        r->opts.last_bytes = r->apart ? END_BYTES : r->opts.bucket_bytes;
+        r->opts.last_bytes = r->overlaps ? END_BYTES : r->opts.bucket_bytes;
 }
 
 static bool make_lists (gs_reducer_t *r)
@@ -206,7 +206,7 @@ static gs_status_t make_all (gs_reducer_t *r)
     if (!st)
         st = gsi_order_open (r);
     if (!st)
-        st = gsi_tail_open (r);
+        st = gsi_step_exchange_open (r);
     if (!st)
         st = gsi_timing_open (r);
     return st ? st : gsi_scheduler_open (r);
@@ -256,7 +256,7 @@ void gsi_commit_undo (gs_reducer_t *r)
 
     gsi_scheduler_close (r);
     gsi_timing_close (r);
-    gsi_tail_close (r);
+    gsi_step_exchange_close (r);
     gsi_order_close (r);
     for (int p = 0; p < r->gradients && r->rest; p++)
         gs_device_free (r->comm, r->rest[p]);

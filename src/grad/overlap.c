@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* overlap - whether buckets travel beside the program. */
+/* overlap - whether buckets are reduced during the backward pass. */
 #include "grad/overlap.h"
 
 #include <sched.h>
@@ -82,24 +82,24 @@ static gs_status_t decide (gs_reducer_t *r, const struct gsi_view *all)
     char why[400] = "";
     int asks = -1;
 
-    r->apart = true;
-    for (int k = 0; k < r->size && r->apart; k++)
-        r->apart = can_part (r, all, k, why, sizeof (why));
+    r->overlaps = true;
+    for (int k = 0; k < r->size && r->overlaps; k++)
+        r->overlaps = can_part (r, all, k, why, sizeof (why));
     for (int k = r->size - 1; k >= 0; k--)
         asks = all[k].overlap == GS_OVERLAP_THREAD ? k : asks;
-    if (!r->apart && asks >= 0)
+    if (!r->overlaps && asks >= 0)
         return gsi_fail (GS_ERR_UNSUPPORTED,
                          "gs_reducer_commit: rank %d (host %s) asks for a thread of %s "
                          "(GS_OVERLAP_THREAD), but %s",
                          asks, gs_comm_host_of (r->comm, asks), r->client.name, why);
     if (r->rank)
         return GS_OK;
-    if (r->apart)
-        gsi_log (GS_LOG_INFO, "grad", "%s: buckets travel beside the backward pass, by %s",
+    if (r->overlaps)
+        gsi_log (GS_LOG_INFO, "grad", "%s: buckets are reduced during the backward pass, by %s",
                  r->client.name, r->queue ? "a stream" : "a thread of each rank");
     else
-        gsi_log (GS_LOG_INFO, "grad",
-                 "%s: buckets travel inside %s and nothing of them is hidden: %s", r->client.name,
+        gsi_log (GS_LOG_INFO, "grad", "%s: buckets are reduced inside %s without overlap: %s",
+                 r->client.name,
                  r->opts.overlap == GS_OVERLAP_OFF ? "gs_reducer_finish" : "gs_reducer_ready",
                  why);
     return GS_OK;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * overlap - whether buckets travel beside the program. On GPUs they do. On hosts it takes a
- * thread: between nodes that mostly waits, within a node it adds numbers, which takes a core of
- * its own; else it would only be in the program's way.
+ * overlap - whether buckets are reduced during the backward pass. On GPUs they do. On hosts it
+ * takes a thread: between nodes that mostly waits, within a node it adds numbers, which takes a
+ * core of its own; else it would only be in the program's way.
  */
 #ifndef GS_GRAD_OVERLAP_H
 #define GS_GRAD_OVERLAP_H
@@ -25,8 +25,8 @@ struct gsi_share {
 struct gsi_share gsi_overlap_share (const struct gsi_view *all, int ranks, int rank);
 
 /*
- * Collective: whether buckets travel beside the program, in r->apart, and the log says why.
- * GS_ERR_UNSUPPORTED, on all ranks, if a rank asks for a thread that cannot be.
+ * Collective: whether buckets are reduced during the backward pass, in r->overlaps, and the log
+ * says why. GS_ERR_UNSUPPORTED, on all ranks, if a rank asks for a thread that cannot be.
  */
 gs_status_t gsi_overlap_agree (gs_reducer_t *r);
 

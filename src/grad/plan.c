@@ -100,9 +100,9 @@ static struct gsi_bucket make_bucket (const struct cut *c, int first, int tensor
 
 static bool is_far (const struct cut *c, int i)
 {
-    int apart = abs (c->turn[i] - c->turn[i - 1]);
+    int distance = abs (c->turn[i] - c->turn[i - 1]);
 
-    return apart > NEAR && apart > c->n / FAR;
+    return distance > NEAR && distance > c->n / FAR;
 }
 
 /* Whether place [i] begins a bucket, when the one before it begins at [first]. */

@@ -3,11 +3,11 @@
  * reducer - gradients that are averaged in buckets. Private to src/grad.
  *
  * The files: reducer.c (life, what was added), commit.c (comparison, storage), overlap.c (whether
- * buckets travel beside the program), order.c (buckets, and how they are made anew), relayout.c
- * (another storage), step.c (what the program calls in each step), scheduler.c (who sees to the
- * buckets, and when), bucket_reduce.c (one bucket), work.c (arithmetic), step_exchange.c (what
- * ranks tell each other at the end of a step), timing.c (when buckets travel on a GPU), stats.c
- * (how it went).
+ * buckets are reduced during the backward pass), order.c (buckets, and how they are made anew),
+ * relayout.c (another storage), step.c (what the program calls in each step), scheduler.c (who
+ * sees to the buckets, and when), bucket_reduce.c (one bucket), work.c (arithmetic),
+ * step_exchange.c (what ranks tell each other at the end of a step), timing.c (when buckets are
+ * reduced on a GPU), stats.c (how it went).
  */
 #ifndef GS_GRAD_REDUCER_H
 #define GS_GRAD_REDUCER_H
@@ -76,9 +76,9 @@ struct gsi_wish {
     int32_t joined, micro_steps;
 };
 
-struct gsi_scheduler; /* who sees to the buckets */
-struct gsi_tail;      /* what ranks tell each other at the end of a step */
-struct gsi_timing;    /* (GPUs) when they travelled */
+struct gsi_scheduler;     /* who sees to the buckets */
+struct gsi_step_exchange; /* what ranks tell each other at the end of a step */
+struct gsi_timing;        /* (GPUs) when they travelled */
 
 /* The last step whose times are known: its first ready, the call of finish, and its end. */
 struct gsi_seen {
@@ -107,7 +107,8 @@ struct gs_reducer {
     char name[64];
     int rank, size;
     bool committed;
-    bool apart; /* buckets travel beside the program, not inside its calls; on all ranks alike */
+    bool overlaps; /* buckets are reduced during the backward pass, not inside its calls; on all
+                      ranks alike */
 
     struct gsi_gradient *gradient; /* [gradients], as they were added */
     struct gsi_scalar *scalar;     /* [scalars] */
@@ -151,7 +152,7 @@ struct gs_reducer {
     void *hook_context, *averaged_context;
 
     struct gsi_scheduler *scheduler;
-    struct gsi_tail *tail;
+    struct gsi_step_exchange *step_exchange;
     struct gsi_timing *timing; /* NULL on hosts */
     struct gsi_tally tally;
 };

@@ -31,7 +31,7 @@ static gs_status_t reduce_next (gs_reducer_t *r)
     gs_status_t st, callback = c->callback.st;
 
     gsi_lease_enter (r->comm);
-    st = gsi_travel (r, c->done, &callback);
+    st = gsi_bucket_reduce (r, c->done, &callback);
     gsi_lease_leave ();
     pthread_mutex_lock (&c->guard);
     if (callback && !c->callback.st)
@@ -113,7 +113,7 @@ gs_status_t gsi_scheduler_open (gs_reducer_t *r)
     r->scheduler = c;
     if (r->queue)
         return open_events (r);
-    return r->apart ? start_thread (r) : GS_OK;
+    return r->overlaps ? start_thread (r) : GS_OK;
 }
 
 static void close_events (gs_reducer_t *r)

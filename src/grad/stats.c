@@ -19,7 +19,7 @@ static double exposed_us (const gs_reducer_t *r, const struct gsi_load *load)
 {
     int64_t from = load->begin_ns;
 
-    if (r->apart && from < r->tally.seen.finish_ns)
+    if (r->overlaps && from < r->tally.seen.finish_ns)
         from = r->tally.seen.finish_ns;
     return load->end_ns > from ? us (load->end_ns - from) : 0;
 }
@@ -27,7 +27,7 @@ static double exposed_us (const gs_reducer_t *r, const struct gsi_load *load)
 /* What of that was before finish. */
 static double exposed_before_us (const gs_reducer_t *r, const struct gsi_load *load)
 {
-    bool before = !r->apart && load->end_ns <= r->tally.seen.finish_ns;
+    bool before = !r->overlaps && load->end_ns <= r->tally.seen.finish_ns;
 
     return before ? exposed_us (r, load) : 0;
 }
@@ -107,10 +107,10 @@ gs_status_t gs_reducer_get_stats (gs_reducer_t *reducer, gs_reducer_stats_t *sta
     if (s.busy_us > 0 && s.exposed_us < s.busy_us)
         s.overlap = 1 - s.exposed_us / s.busy_us;
     fit (r, &s);
-    if (r->tally.steps && gsi_tail_past (r))
-        r->tally.late_rank = gsi_tail_late (r, &r->tally.late_us);
+    if (r->tally.steps && gsi_step_exchange_past (r))
+        r->tally.late_rank = gsi_step_exchange_late (r, &r->tally.late_us);
     s.late_rank = r->tally.steps ? r->tally.late_rank : -1;
-    s.beside = r->apart;
+    s.overlaps = r->overlaps;
     s.late_us = s.late_rank < 0 ? 0 : r->tally.late_us;
     return gsi_result (gsi_sized_give (stats, &s, sizeof (s), "gs_reducer_get_stats: stats"));
 }
@@ -152,7 +152,7 @@ static void log_table (gs_reducer_t *r, const gs_reducer_stats_t *s, const gs_tr
              "%s: %lld steps of %.0f us, %zu bytes in %d buckets (made anew %d times) %s, under "
              "way %.0f us, exposed %.0f us, overlap %.0f %%",
              r->client.name, (long long) s->steps, s->step_us, s->wire_bytes, s->buckets,
-             s->rebuilds, s->beside ? "beside the program" : "inside its calls", s->busy_us,
+             s->rebuilds, s->overlaps ? "during the backward pass" : "inside calls", s->busy_us,
              s->exposed_us, 100 * s->overlap);
     if (s->recommended_bytes)
         gsi_log (GS_LOG_INFO, "grad",
@@ -186,10 +186,10 @@ static void write_json (gs_reducer_t *r, const gs_reducer_stats_t *s, const gs_t
         "{\"steps\": %lld, \"ranks\": %d, \"buckets\": %d, \"rebuilds\": %d, \"bytes\": %zu, "
         "\"wire_bytes\": %zu, \"step_us\": %.3f, \"busy_us\": %.3f, \"exposed_us\": %.3f, "
         "\"overlap\": %.4f, \"latency_us\": %.3f, \"bytes_per_us\": %.3f, "
-        "\"recommended_bytes\": %zu, \"late_rank\": %d, \"late_us\": %.3f, \"beside\": %s}\n",
+        "\"recommended_bytes\": %zu, \"late_rank\": %d, \"late_us\": %.3f, \"overlaps\": %s}\n",
         (long long) s->steps, r->size, s->buckets, s->rebuilds, s->bytes, s->wire_bytes,
         s->step_us, s->busy_us, s->exposed_us, s->overlap, s->latency_us, s->bytes_per_us,
-        s->recommended_bytes, s->late_rank, s->late_us, s->beside ? "true" : "false");
+        s->recommended_bytes, s->late_rank, s->late_us, s->overlaps ? "true" : "false");
     for (int i = 0; i < s->buckets && !gs_reducer_get_bucket (r, i, &b); i++)
         fprintf (file,
                  "{\"bucket\": %d, \"gradients\": %d, \"first\": %d, \"bytes\": %zu, "

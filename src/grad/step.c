@@ -159,8 +159,8 @@ static gs_status_t clip (gs_reducer_t *r)
     if (!(r->opts.max_norm > 0))
         return GS_OK;
     if (r->queue)
-        st = gsi_tail_factor (r, &there);
-    else if ((norm = gsi_tail_norm (r)) > r->opts.max_norm)
+        st = gsi_step_exchange_factor (r, &there);
+    else if ((norm = gsi_step_exchange_norm (r)) > r->opts.max_norm)
         factor = r->opts.max_norm / norm;
     for (int p = 0; p < r->gradients && !st && (there || factor != 1); p++)
         st = gsi_work_scale (r, p, factor, there);
@@ -171,7 +171,7 @@ static gs_status_t clip (gs_reducer_t *r)
 static gs_status_t exchange_step (gs_reducer_t *r)
 {
     int previous;
-    gs_status_t st = gsi_tail_exchange (r, is_due (r), busy_us (r));
+    gs_status_t st = gsi_step_exchange_exchange (r, is_due (r), busy_us (r));
 
     if (st || !r->queue)
         return st ? st : clip (r);
@@ -190,11 +190,11 @@ static gs_status_t conclude (gs_reducer_t *r)
 
     if (r->queue && !is_due (r) && !r->opts.check_finite)
         return GS_OK;
-    if ((st = gsi_tail_await (r)))
+    if ((st = gsi_step_exchange_await (r)))
         return st;
-    r->tally.late_rank = gsi_tail_late (r, &r->tally.late_us);
-    st = gsi_tail_verdict (r);
-    if (is_due (r) && gsi_tail_wants_order (r, &differ)) {
+    r->tally.late_rank = gsi_step_exchange_late (r, &r->tally.late_us);
+    st = gsi_step_exchange_verdict (r);
+    if (is_due (r) && gsi_step_exchange_wants_order (r, &differ)) {
         gs_status_t followed = gsi_order_follow (r, differ);
         st = st ? st : followed;
     }
@@ -382,7 +382,7 @@ static gs_status_t check_past (gs_reducer_t *r, const char *caller)
     if (!r->step || (r->step == 1 && r->in_step))
         return gsi_fail (GS_ERR_STATE, "%s: %s has not finished a step yet", caller,
                          r->client.name);
-    return gsi_tail_await (r);
+    return gsi_step_exchange_await (r);
 }
 
 gs_status_t gs_reducer_set_scalar (gs_reducer_t *reducer, int index, double value)
@@ -390,7 +390,7 @@ gs_status_t gs_reducer_set_scalar (gs_reducer_t *reducer, int index, double valu
     gs_status_t st = check_scalar (reducer, index, "gs_reducer_set_scalar");
 
     if (!st)
-        gsi_tail_set (reducer->tail, index, value);
+        gsi_step_exchange_set (reducer->step_exchange, index, value);
     return gsi_result (st);
 }
 
@@ -401,7 +401,7 @@ gs_status_t gs_reducer_get_scalar (gs_reducer_t *reducer, int index, double *val
     if (!st && !value)
         st = gsi_fail (GS_ERR_ARG, "gs_reducer_get_scalar: value is NULL");
     if (!st && !(st = check_past (reducer, "gs_reducer_get_scalar")))
-        *value = gsi_tail_scalar (reducer, index);
+        *value = gsi_step_exchange_scalar (reducer, index);
     return gsi_result (st);
 }
 
@@ -416,7 +416,7 @@ gs_status_t gs_reducer_get_norm (gs_reducer_t *reducer, double *norm)
                        "gs_reducer_get_norm: %s was made without want_norm and max_norm",
                        reducer->client.name);
     if (!st && !(st = check_past (reducer, "gs_reducer_get_norm")))
-        *norm = gsi_tail_norm (reducer);
+        *norm = gsi_step_exchange_norm (reducer);
     return gsi_result (st);
 }
 

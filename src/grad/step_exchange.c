@@ -10,7 +10,7 @@
 #define LATE_FROM 1 /* us: less is noise */
 
 /* What a rank tells; bytes of it depend on the number of scalars. */
-struct tail_word {
+struct step_exchange_word {
     struct gsi_found found;
     uint64_t wish; /* digest of the buckets that its order would give, when that is due */
     int64_t step;
@@ -19,7 +19,7 @@ struct tail_word {
     double scalar[];
 };
 
-struct gsi_tail {
+struct gsi_step_exchange {
     size_t bytes;            /* of a word */
     char *own, *all;         /* [SLOTS] words, [SLOTS][size] words; pinned on GPUs */
     char *own_there, *there; /* (GPUs) a word and [size] words on the device, */
@@ -37,27 +37,27 @@ static int slots (const gs_reducer_t *r)
     return r->queue ? SLOTS : 1;
 }
 
-static const struct tail_word *word_of (const gs_reducer_t *r, int rank)
+static const struct step_exchange_word *word_of (const gs_reducer_t *r, int rank)
 {
-    const struct gsi_tail *t = r->tail;
+    const struct gsi_step_exchange *t = r->step_exchange;
     size_t index = (size_t) t->slot * (size_t) r->size + (size_t) rank;
 
-    return (const struct tail_word *) (const void *) (t->all + index * t->bytes);
+    return (const struct step_exchange_word *) (const void *) (t->all + index * t->bytes);
 }
 
-struct gsi_found *gsi_tail_found (struct gsi_tail *tail)
+struct gsi_found *gsi_step_exchange_found (struct gsi_step_exchange *x)
 {
-    return tail->found_there ? tail->found_there : &tail->found;
+    return x->found_there ? x->found_there : &x->found;
 }
 
-double *gsi_tail_room (struct gsi_tail *tail)
+double *gsi_step_exchange_room (struct gsi_step_exchange *x)
 {
-    return tail->factor + 1;
+    return x->factor + 1;
 }
 
-void gsi_tail_set (struct gsi_tail *tail, int scalar, double value)
+void gsi_step_exchange_set (struct gsi_step_exchange *x, int scalar, double value)
 {
-    tail->scalar[scalar] = value;
+    x->scalar[scalar] = value;
 }
 
 static const struct gsi_found nothing = {.bad = GSI_ALL_FINITE};
@@ -66,7 +66,7 @@ static const struct gsi_found nothing = {.bad = GSI_ALL_FINITE};
 
 static gs_status_t open_device (gs_reducer_t *r)
 {
-    struct gsi_tail *t = r->tail;
+    struct gsi_step_exchange *t = r->step_exchange;
     size_t all = t->bytes * (size_t) r->size;
     void *pinned = NULL, *device = NULL;
     int previous;
@@ -97,13 +97,13 @@ static gs_status_t open_device (gs_reducer_t *r)
     return st;
 }
 
-gs_status_t gsi_tail_open (gs_reducer_t *r)
+gs_status_t gsi_step_exchange_open (gs_reducer_t *r)
 {
-    struct gsi_tail *t = calloc (1, sizeof (*t));
+    struct gsi_step_exchange *t = calloc (1, sizeof (*t));
 
-    if (!(r->tail = t))
+    if (!(r->step_exchange = t))
         return gsi_fail (GS_ERR_NOMEM, "%s: out of memory", r->client.name);
-    t->bytes = sizeof (struct tail_word) + (size_t) r->scalars * sizeof (double);
+    t->bytes = sizeof (struct step_exchange_word) + (size_t) r->scalars * sizeof (double);
     t->found = nothing;
     t->scalar = calloc ((size_t) r->scalars + 1, sizeof (double));
     t->weights = calloc ((size_t) r->size, sizeof (double));
@@ -118,7 +118,7 @@ gs_status_t gsi_tail_open (gs_reducer_t *r)
 
 static void close_device (gs_reducer_t *r)
 {
-    struct gsi_tail *t = r->tail;
+    struct gsi_step_exchange *t = r->step_exchange;
     int previous;
 
     gs_device_free (r->comm, t->own_there); /* waits for the device, or keeps it */
@@ -130,9 +130,9 @@ static void close_device (gs_reducer_t *r)
     r->queue->leave (r->device, previous);
 }
 
-void gsi_tail_close (gs_reducer_t *r)
+void gsi_step_exchange_close (gs_reducer_t *r)
 {
-    struct gsi_tail *t = r->tail;
+    struct gsi_step_exchange *t = r->step_exchange;
 
     if (!t)
         return;
@@ -145,14 +145,14 @@ void gsi_tail_close (gs_reducer_t *r)
     free (t->scalar);
     free (t->weights);
     free (t);
-    r->tail = NULL;
+    r->step_exchange = NULL;
 }
 
 /* ---- The exchange ---- */
 
-static void fill (gs_reducer_t *r, struct tail_word *own, bool due, double busy_us)
+static void fill (gs_reducer_t *r, struct step_exchange_word *own, bool due, double busy_us)
 {
-    struct gsi_tail *t = r->tail;
+    struct gsi_step_exchange *t = r->step_exchange;
 
     own->found = t->found;
     own->wish = !due ? 0 : r->joined ? r->digest : gsi_order_wish (r);
@@ -176,14 +176,15 @@ static gs_status_t free_slot (gs_reducer_t *r, int slot)
 
     if (st)
         return st;
-    st = r->queue->event_done (r->tail->event[slot], &done);
+    st = r->queue->event_done (r->step_exchange->event[slot], &done);
     r->queue->leave (r->device, previous);
     return st || done ? st : gs_comm_wait (r->comm, r->stream);
 }
 
-static gs_status_t queue_exchange (gs_reducer_t *r, const struct tail_word *own, int slot)
+static gs_status_t queue_exchange (gs_reducer_t *r, const struct step_exchange_word *own,
+                                   int slot)
 {
-    struct gsi_tail *t = r->tail;
+    struct gsi_step_exchange *t = r->step_exchange;
     const struct gsi_stream_ops *q = r->queue;
     size_t all = t->bytes * (size_t) r->size;
     bool finds = r->opts.check_finite || r->opts.want_norm || r->opts.max_norm > 0;
@@ -207,11 +208,12 @@ static gs_status_t queue_exchange (gs_reducer_t *r, const struct tail_word *own,
     return st;
 }
 
-gs_status_t gsi_tail_exchange (gs_reducer_t *r, bool due, double busy_us)
+gs_status_t gsi_step_exchange_exchange (gs_reducer_t *r, bool due, double busy_us)
 {
-    struct gsi_tail *t = r->tail;
+    struct gsi_step_exchange *t = r->step_exchange;
     int slot = (int) (r->step % slots (r));
-    struct tail_word *own = (struct tail_word *) (void *) (t->own + (size_t) slot * t->bytes);
+    struct step_exchange_word *own =
+        (struct step_exchange_word *) (void *) (t->own + (size_t) slot * t->bytes);
     gs_status_t st = r->queue ? free_slot (r, slot) : GS_OK;
 
     if (st)
@@ -223,14 +225,14 @@ gs_status_t gsi_tail_exchange (gs_reducer_t *r, bool due, double busy_us)
     return st;
 }
 
-gs_status_t gsi_tail_await (gs_reducer_t *r)
+gs_status_t gsi_step_exchange_await (gs_reducer_t *r)
 {
     return r->queue ? gs_comm_wait (r->comm, r->stream) : GS_OK;
 }
 
-gs_status_t gsi_tail_factor (gs_reducer_t *r, const double **factor)
+gs_status_t gsi_step_exchange_factor (gs_reducer_t *r, const double **factor)
 {
-    struct gsi_tail *t = r->tail;
+    struct gsi_step_exchange *t = r->step_exchange;
     const struct gsi_found *first = (const struct gsi_found *) (const void *) t->there;
 
     *factor = t->factor;
@@ -240,12 +242,12 @@ gs_status_t gsi_tail_factor (gs_reducer_t *r, const double **factor)
 
 /* ---- What follows from it ---- */
 
-gs_status_t gsi_tail_verdict (const gs_reducer_t *r)
+gs_status_t gsi_step_exchange_verdict (const gs_reducer_t *r)
 {
-    const struct tail_word *zero = word_of (r, 0);
+    const struct step_exchange_word *zero = word_of (r, 0);
 
     for (int k = 0; k < r->size; k++) {
-        const struct tail_word *w = word_of (r, k);
+        const struct step_exchange_word *w = word_of (r, k);
         const char *host = gs_comm_host_of (r->comm, k);
         if (w->step != zero->step ||
             (r->opts.average_micro && w->micro_steps != zero->micro_steps))
@@ -264,7 +266,7 @@ gs_status_t gsi_tail_verdict (const gs_reducer_t *r)
     return GS_OK;
 }
 
-bool gsi_tail_wants_order (const gs_reducer_t *r, bool *differ)
+bool gsi_step_exchange_wants_order (const gs_reducer_t *r, bool *differ)
 {
     uint64_t wish = word_of (r, 0)->wish;
 
@@ -274,7 +276,7 @@ bool gsi_tail_wants_order (const gs_reducer_t *r, bool *differ)
     return wish != r->digest;
 }
 
-int gsi_tail_late (const gs_reducer_t *r, double *late_us)
+int gsi_step_exchange_late (const gs_reducer_t *r, double *late_us)
 {
     double least = word_of (r, 0)->busy_us, most = least;
     int late = 0;
@@ -291,14 +293,14 @@ int gsi_tail_late (const gs_reducer_t *r, double *late_us)
     return r->size == 1 || most - least < LATE_FROM ? -1 : late;
 }
 
-bool gsi_tail_past (const gs_reducer_t *r)
+bool gsi_step_exchange_past (const gs_reducer_t *r)
 {
     bool done = false;
     int previous;
 
     if (!r->queue || r->queue->enter (r->device, &previous))
         return !r->queue;
-    if (r->queue->event_done (r->tail->event[r->tail->slot], &done))
+    if (r->queue->event_done (r->step_exchange->event[r->step_exchange->slot], &done))
         done = false;
     r->queue->leave (r->device, previous);
     return done;
@@ -310,9 +312,9 @@ static double lesser (double a, double b)
     return isnan (a) || a < b ? a : b;
 }
 
-double gsi_tail_scalar (const gs_reducer_t *r, int index)
+double gsi_step_exchange_scalar (const gs_reducer_t *r, int index)
 {
-    const struct gsi_tail *t = r->tail;
+    const struct gsi_step_exchange *t = r->step_exchange;
     double result = 0;
     bool first = true;
 
@@ -333,7 +335,7 @@ double gsi_tail_scalar (const gs_reducer_t *r, int index)
     return result;
 }
 
-double gsi_tail_norm (const gs_reducer_t *r)
+double gsi_step_exchange_norm (const gs_reducer_t *r)
 {
     double sum = 0;
 

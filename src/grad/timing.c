@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* timing - when buckets travel on a GPU. */
+/* timing - when buckets are reduced on a GPU. */
 #include "grad/timing.h"
 
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * timing - when buckets travel on a GPU, by events on its streams. They are read once they are
- * past, when the next step begins or somebody asks; nobody waits for them, and a step that is
+ * timing - when buckets are reduced on a GPU, by events on its streams. They are read once they
+ * are past, when the next step begins or somebody asks; nobody waits for them, and a step that is
  * still under way two steps later is left out. On hosts there is none of this.
  */
 #ifndef GS_GRAD_TIMING_H

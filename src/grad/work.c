@@ -50,7 +50,7 @@ static gs_dtype_t dtype_at (const gs_reducer_t *r, int place)
 gs_status_t gsi_work_find_bad (const gs_reducer_t *r, int place, int number)
 {
     const struct gsi_run *runs = &r->inspection[place];
-    struct gsi_found *found = gsi_tail_found (r->tail);
+    struct gsi_found *found = gsi_step_exchange_found (r->step_exchange);
     uint32_t bad;
 
     if (r->queue)
@@ -80,7 +80,7 @@ gs_status_t gsi_work_scale (const gs_reducer_t *r, int place, double factor, con
 
 gs_status_t gsi_work_squares (const gs_reducer_t *r, int place, int number)
 {
-    struct gsi_found *found = gsi_tail_found (r->tail);
+    struct gsi_found *found = gsi_step_exchange_found (r->step_exchange);
     gs_dtype_t dtype = dtype_at (r, place);
     size_t width = gs_dtype_size (dtype);
     gs_status_t st = GS_OK;
@@ -92,8 +92,8 @@ gs_status_t gsi_work_squares (const gs_reducer_t *r, int place, int number)
         if (!count)
             continue;
         if (r->queue)
-            st = r->queue->squares (dtype, data, count, gsi_tail_room (r->tail), &found->squares,
-                                    r->stream);
+            st = r->queue->squares (dtype, data, count, gsi_step_exchange_room (r->step_exchange),
+                                    &found->squares, r->stream);
         else
             found->squares += gsi_host_squares (dtype, data, count);
     }

@@ -97,7 +97,7 @@ static void no_thread (gs_comm_t *comm)
     CHECK_OK (gs_reducer_add (reducer, "w", 0, NULL, GS_F64, NULL, NULL));
     CHECK_OK (gs_reducer_commit (reducer));
     CHECK_OK (gs_reducer_get_stats (reducer, &stats));
-    CHECK (stats.beside == 0, "a thread calls MPI");
+    CHECK (stats.overlaps == 0, "a thread calls MPI");
     CHECK_OK (gs_reducer_destroy (reducer));
     opts.overlap = GS_OVERLAP_THREAD;
     CHECK_OK (gs_reducer_create (comm, &opts, &reducer));

@@ -136,7 +136,7 @@ static char said[2048];
 static void note (gs_log_level_t level, const char *line, void *context)
 {
     (void) context;
-    if (level == GS_LOG_INFO && strstr (line, "buckets travel"))
+    if (level == GS_LOG_INFO && strstr (line, "buckets are reduced"))
         snprintf (said, sizeof (said), "%s", line);
 }
 
@@ -151,12 +151,12 @@ static void check_said (gs_overlap_t overlap, bool beside, const char *text)
     opts.overlap = overlap;
     r = make_three (&opts);
     CHECK_OK (gs_reducer_get_stats (r, &stats));
-    CHECK (stats.beside == beside, "overlap %d: beside is %d", (int) overlap, stats.beside);
+    CHECK (stats.overlaps == beside, "overlap %d: overlaps is %d", (int) overlap, stats.overlaps);
     CHECK (rank || strstr (said, text), "overlap %d: no '%s' in '%s'", (int) overlap, text, said);
     CHECK_OK (gs_reducer_destroy (r));
 }
 
-/* Whether buckets travel beside the program is no secret, nor is why not. */
+/* Whether buckets are reduced during the backward pass is no secret, nor is why not. */
 static void check_overlap (void)
 {
     bool gpus = multi_on_gpus ();
@@ -175,7 +175,7 @@ static void check_overlap (void)
             CPU_SET (core, &one);
     sched_setaffinity (0, sizeof (one), &one);
     if (gpus || gs_comm_nodes (comm) > 1)
-        check_said (GS_OVERLAP_AUTO, true, "beside the backward pass");
+        check_said (GS_OVERLAP_AUTO, true, "during the backward pass");
     else
         check_said (GS_OVERLAP_AUTO, false, size > 1 ? "GS_OVERLAP_THREAD" : "there is one rank");
     check_said (GS_OVERLAP_THREAD, true, gpus ? "by a stream" : "by a thread");

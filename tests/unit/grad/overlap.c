@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* apart - the cores that each rank of a node has, by the masks of all. */
+/* overlap - the cores that each rank of a node has, by the masks of all. */
 #include "grad/overlap.h"
 
 #include "unit/unit.h"
@@ -51,5 +51,5 @@ START_TEST (what_is_shared_counts_by_parts)
 }
 END_TEST
 
-UNIT_SUITE ("apart", 60, cores_of_one_rank_are_its_own, ranks_bound_together_share,
+UNIT_SUITE ("overlap", 60, cores_of_one_rank_are_its_own, ranks_bound_together_share,
             what_is_shared_counts_by_parts)
