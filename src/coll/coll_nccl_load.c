@@ -9,9 +9,9 @@
 #include "base/log.h"
 #include "base/status.h"
 #include "coll/coll_nccl.h"
+#include "coll/nccl_versions.h"
 
 #define LIBRARY "libnccl.so.2"
-#define OLDEST  NCCL_VERSION (2, 18, 0)
 
 struct gsi_nccl gsi_nccl;
 static pthread_mutex_t guard = PTHREAD_MUTEX_INITIALIZER; /* of what follows and the above */
@@ -30,23 +30,49 @@ static const char *look_up (void *from, struct gsi_nccl *found)
     return NULL;
 }
 
-static gs_status_t load_nccl (void)
+/* Opens NCCL and asks for its version: an old one may lack functions. */
+static gs_status_t open_library (void **handle, int *version)
 {
-    void *handle = dlopen (LIBRARY, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
-    struct gsi_nccl found = {0};
-    const char *missing;
+    ncclResult_t (*get_version) (int *);
 
-    if (!handle)
+    if (!(*handle = dlopen (LIBRARY, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE)))
         return gsi_fail (GS_ERR_TRANSPORT,
                          "cannot load NCCL: %s. Load the module of NCCL, or set LD_LIBRARY_PATH",
                          dlerror ());
+    *(void **) (&get_version) = dlsym (*handle, "ncclGetVersion");
+    if (!get_version || get_version (version))
+        return gsi_fail (GS_ERR_TRANSPORT, LIBRARY " does not tell its version: is it NCCL?");
+    return GS_OK;
+}
+
+/* Acts on the table of versions. */
+static gs_status_t judge (int version)
+{
+    const struct gsi_nccl_versions *row = gsi_nccl_versions_of (version);
+    char text[32];
+
+    gsi_nccl_version_print (version, text, sizeof (text));
+    if (row->use == GSI_NCCL_REFUSED)
+        return gsi_fail (GS_ERR_TRANSPORT,
+                         LIBRARY " is NCCL %s, which gradsync refuses, as it %s: %s", text,
+                         row->reason, row->answer);
+    if (*row->reason)
+        gsi_log (GS_LOG_INFO, "nccl", "NCCL %s %s: gradsync %s", text, row->reason, row->answer);
+    return GS_OK;
+}
+
+static gs_status_t load_nccl (void)
+{
+    struct gsi_nccl found = {0};
+    const char *missing;
+    void *handle;
+    gs_status_t st = open_library (&handle, &found.version);
+
+    if (st || (st = judge (found.version)))
+        return st;
     if ((missing = look_up (handle, &found)))
         return gsi_fail (GS_ERR_TRANSPORT,
                          LIBRARY " has no %s: gradsync needs NCCL 2.18 or later", missing);
-    if (found.GetVersion (&found.version) || found.version < OLDEST)
-        return gsi_fail (GS_ERR_TRANSPORT,
-                         LIBRARY " is NCCL %d.%d.%d: gradsync needs 2.18 or later",
-                         found.version / 10000, found.version / 100 % 100, found.version % 100);
     if (found.version < NCCL_VERSION (2, 23, 0))
         found.CommInitRankScalable = NULL;
     if (found.version / 100 != NCCL_VERSION_CODE / 100)
@@ -55,6 +81,13 @@ static gs_status_t load_nccl (void)
     gsi_nccl = found;
     library = handle;
     return GS_OK;
+}
+
+gs_status_t gsi_coll_nccl_version (int *version)
+{
+    void *handle;
+
+    return open_library (&handle, version);
 }
 
 gs_status_t gsi_coll_nccl_load (void)

@@ -10,6 +10,7 @@
 #include "base/env.h"
 #include "gradsync.h"
 #include "tools/info_hosts.h"
+#include "tools/info_nccl.h"
 #include "tools/info_profile.h"
 #include "tools/info_record.h"
 #include "tools/json.h"
@@ -22,6 +23,7 @@ extern char **environ;
 static const char help[] =
     "Usage: gs-info [--json]\n"
     "       gs-info --hosts LAYOUT\n"
+    "       gs-info --nccl\n"
     "       gs-info --record FILE...\n"
     "Tells the version of gradsync, what was built in, and every GS_* variable as it is set in\n"
     "this environment; or which way data goes between hosts; or prints flight records, newest\n"
@@ -29,6 +31,7 @@ static const char help[] =
     "\n"
     "  --json      the same as one JSON object\n"
     "  --hosts     for LAYOUT: RANKS of one node, NODESxRANKS, or RANKS+RANKS+... of each node\n"
+    "  --nccl      what becomes of each version of NCCL, the one that is found marked\n"
     "  --record    print the flight records (gradsync-*.ring) given as FILEs\n"
     "  --help      this text\n"
     "  --version   the version\n"
@@ -104,6 +107,8 @@ static bool info_print_text (void)
     for (int i = 0; get_setting (i, profile, &s); i++)
         printf ("  %-18s %-12s %-12s %s\n", s.name, *s.value ? s.value : "-", s.origin, s.help);
     print_unknown ();
+    printf ("\nNCCL\n");
+    info_nccl_found ();
     if (!*profile)
         return true;
     printf ("\nProfile %s\n", profile);
@@ -188,11 +193,14 @@ static int print_info (bool json, const char *layout)
 
 static int run_info (int argc, char **argv)
 {
-    static const struct option options[] = {
-        {"json", no_argument, NULL, 'j'},    {"hosts", required_argument, NULL, 'l'},
-        {"record", no_argument, NULL, 'r'},  {"help", no_argument, NULL, 'h'},
-        {"version", no_argument, NULL, 'v'}, {NULL, 0, NULL, 0}};
-    bool json = false, record = false;
+    static const struct option options[] = {{"json", no_argument, NULL, 'j'},
+                                            {"hosts", required_argument, NULL, 'l'},
+                                            {"nccl", no_argument, NULL, 'n'},
+                                            {"record", no_argument, NULL, 'r'},
+                                            {"help", no_argument, NULL, 'h'},
+                                            {"version", no_argument, NULL, 'v'},
+                                            {NULL, 0, NULL, 0}};
+    bool json = false, record = false, nccl = false;
     const char *layout = NULL;
     int c;
 
@@ -201,12 +209,19 @@ static int run_info (int argc, char **argv)
         switch (c) {
         case 'j': json = true; break;
         case 'l': layout = optarg; break;
+        case 'n': nccl = true; break;
         case 'r': record = true; break;
         case 'h': fputs (help, stdout); return EXIT_SUCCESS;
         case 'v': printf ("gs-info (gradsync) %s\n", gs_version ()); return EXIT_SUCCESS;
         case ':': return usage_error (argv[optind - 1], "needs a LAYOUT");
         default: return usage_error (argv[optind - 1], "is not an option");
         }
+    }
+    if (nccl && (json || record || layout || optind < argc))
+        return usage_error ("--nccl", "stands alone");
+    if (nccl) {
+        info_nccl_table ();
+        return EXIT_SUCCESS;
     }
     if (json && (record || layout))
         return usage_error ("--json", record ? "cannot be had with --record"

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 #
 # env.sh - src/base/env.def and doc/man/gradsync.7 name the same variables, and nothing but
-# src/base/env.c reads a GS_* variable.
+# src/base/env.c reads a GS_* variable; gradsync.7 has the table of src/coll/nccl_versions.def.
 . "$(dirname "$0")/lint.sh"
 manual=doc/man/gradsync.7
 
@@ -20,6 +20,30 @@ done
 for name in $(comm -13 <(echo "$table") <(echo "$written") | comm -23 - <(echo "$constants")); do
     complain "$manual" "names $name, which src/base/env.def does not have"
 done
+
+# nccl_rows: VERSIONS: USE, then why and what gradsync does, a line each.
+nccl_rows () {
+    sed '1,/^ \*\/$/{/^GSI_/!d}' src/coll/nccl_versions.def | tr '\n' ' ' \
+        | sed 's/GSI_NCCL_VERSIONS (NCCL/\n&/g' | awk -F '"' '
+        NF > 6 {
+            use = tolower ($1)
+            sub (/^.*\), /, "", use)
+            sub (/,.*/, "", use)
+            text = $4 == "" ? "" : "NCCL " $4 ". "
+            answer = toupper (substr ($6, 1, 1)) substr ($6, 2) "."
+            print $2 ": " use " " text (use == "refused" ? answer : "Gradsync " $6 ".")
+        }'
+}
+flat=$(sed 's/^\.[A-Z]* *//; s/"//g' "$manual" | tr '\n' ' ' | sed 's/ : /: /g')
+rows=$(nccl_rows)
+(($(grep -c . <<<"$rows") == $(grep -c '^GSI_NCCL_VERSIONS' src/coll/nccl_versions.def))) \
+    || complain src/coll/nccl_versions.def "is not understood"
+while IFS= read -r row; do
+    [[ $flat = *"$row"* ]] || complain "$manual" "has not: $row (src/coll/nccl_versions.def)"
+done <<<"$rows"
+written=$(grep -cE '^\.BR .*": (supported|workaround|refused|untried)"' "$manual")
+((written == $(grep -c . <<<"$rows"))) \
+    || complain "$manual" "has $written rows of NCCL's versions, nccl_versions.def others"
 
 while IFS= read -r line; do
     complain "${line%%: *}" "reads a GS_* variable without src/base/env.c"

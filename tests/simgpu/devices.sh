@@ -158,12 +158,14 @@ with_nccl () {
 : >"$room/empty"
 with_nccl "no NCCL" "$room/empty"
 says 1 '^rank 0 has none: GS_ERR_TRANSPORT: .*cannot load NCCL: .*Load the module of NCCL'
-echo 'int ncclGetVersion;' | ${CC:-cc} -x c -shared -fPIC -o "$room/some.so" - 2>/dev/null
+echo 'int ncclGetVersion (int *v) { *v = 22809; return 0; }' \
+    | ${CC:-cc} -x c -shared -fPIC -o "$room/some.so" - 2>/dev/null
 with_nccl "half an NCCL" "$room/some.so"
 says 1 '^rank 0 has none: GS_ERR_TRANSPORT: .*has no ncclGetUniqueId: gradsync needs NCCL 2.18'
 
 run "an NCCL that is too old" alone GS_TRANSPORT=nccl SIM_NCCL_VERSION=2.17.1
-says 1 '^rank 0 has none: GS_ERR_TRANSPORT: .*is NCCL 2.17.1: gradsync needs 2.18 or later'
+says 1 '^rank 0 has none: GS_ERR_TRANSPORT: .*is NCCL 2\.17\.1, which gradsync refuses, as it has'
+says 1 'has no ncclCommSplit: load the module of NCCL 2\.18 or later, or set LD_LIBRARY_PATH'
 
 # ---- Several roots ----
 
