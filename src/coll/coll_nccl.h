@@ -29,7 +29,7 @@
     X (Send)                  \
     X (Recv)
 
-#define GSI_NCCL_GROUP 1024 /* ranks in a group of calls, two for each; NCCL takes 2048 calls */
+#define GSI_NCCL_GROUP 1024 /* ranks in a group of calls, two for each */
 
 /* NCCL as it was loaded. */
 struct gsi_nccl {

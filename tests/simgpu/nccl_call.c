@@ -83,16 +83,25 @@ static ncclResult_t check_stream (const char *who, const struct nsim_op *op)
 
 static ncclResult_t check_phase (const char *who, ncclComm_t comm)
 {
-    if (comm->phase == NSIM_FINALIZED) {
+    if (comm->phase == NSIM_FINALIZED) /* NCCL does not look, and queues it */
         sim_misuse ("%s: communicator %d was finalized before", who, comm->number);
-        nsim_warn ("%s: communicator %d was finalized before", who, comm->number);
-        return ncclInvalidArgument;
-    }
     if (comm->phase == NSIM_REVOKED) {
         nsim_warn ("%s: communicator %d was revoked", who, comm->number);
         return ncclInvalidUsage;
     }
     return ncclSuccess;
+}
+
+static ncclResult_t refused (const char *who, struct nsim_op *op)
+{
+    ncclResult_t result = check_arguments (who, op);
+
+    if (result == ncclSuccess)
+        result = check_stream (who, op);
+    if (result == ncclSuccess)
+        result = nsim_group_check (op);
+    nsim_refuse (op->comm, result);
+    return result;
 }
 
 static ncclResult_t submit (const char *who, struct nsim_op *op)
@@ -103,14 +112,11 @@ static ncclResult_t submit (const char *who, struct nsim_op *op)
     if (result == ncclSuccess)
         result = check_phase (who, op->comm);
     if (result == ncclSuccess && injected != ncclSuccess) {
-        if (!op->comm->blocking && injected != ncclInvalidArgument)
-            nsim_set_error (op->comm, injected);
+        nsim_refuse (op->comm, injected);
         result = injected;
     }
     if (result == ncclSuccess)
-        result = check_arguments (who, op);
-    if (result == ncclSuccess)
-        result = check_stream (who, op);
+        result = refused (who, op);
     if (result != ncclSuccess)
         return nsim_group_fail (result);
     if (op->count == 0 && op->what < NSIM_SEND) /* dropped, whoever else calls */

@@ -82,12 +82,6 @@ static void end_progress (ncclComm_t comm, ncclResult_t code)
     pthread_mutex_unlock (&comm->mutex);
 }
 
-static void set_error (ncclComm_t comm, ncclResult_t code)
-{
-    if (!comm->blocking && code != ncclInvalidArgument)
-        nsim_set_error (comm, code);
-}
-
 static void free_launch (struct launch *launch, bool discard)
 {
     while (launch->job) {
@@ -242,7 +236,7 @@ static ncclResult_t launch_beside (struct launch *launch)
         ncclResult_t result = run_launch (launch);
 
         if (result != ncclSuccess)
-            each_comm (launch, set_error, result);
+            each_comm (launch, nsim_refuse, result);
         free_launch (launch, false);
         free (copy);
         return result;
@@ -279,7 +273,7 @@ static ncclResult_t group_end (void)
     memset (&group, 0, sizeof (group));
     group.blocking = -1;
     if (result != ncclSuccess) {
-        each_comm (&launch, set_error, result);
+        each_comm (&launch, nsim_refuse, result);
         free_launch (&launch, true);
         return result;
     }
@@ -292,23 +286,32 @@ static ncclResult_t group_end (void)
 
 ncclResult_t nsim_group_op (const struct nsim_op *op)
 {
-    ncclResult_t result = ncclSuccess, end;
-
     group_start ();
-    if (group.launch.ops >= NSIM_GROUP_MAX) {
-        nsim_warn ("Too many operations in one group, max is %d", NSIM_GROUP_MAX);
-        result = nsim_group_fail (ncclInvalidUsage);
-    } else if (!enter_mode (op->comm)) {
-        result = nsim_group_fail (ncclInvalidArgument);
-    } else {
-        if (group.launch.ops == group.room) {
-            group.room = 2 * group.room + 8;
-            group.launch.op = realloc (group.launch.op, group.room * sizeof (*op));
-        }
-        group.launch.op[group.launch.ops++] = *op;
+    if (group.blocking != -1 && group.blocking != op->comm->blocking)
+        sim_misuse ("a group of communicators that block and such that do not: NCCL does not "
+                    "look, and ends it as the last call's communicator would");
+    group.blocking = op->comm->blocking;
+    if (group.launch.ops == group.room) {
+        group.room = 2 * group.room + 8;
+        group.launch.op = realloc (group.launch.op, group.room * sizeof (*op));
     }
-    end = group_end ();
-    return result != ncclSuccess ? result : end;
+    group.launch.op[group.launch.ops++] = *op;
+    return group_end ();
+}
+
+/* NCCL's rule, kept at each call: one graph for all streams of a group, or none for any. */
+ncclResult_t nsim_group_check (const struct nsim_op *op)
+{
+    bool captured = sim_is_capturing (op->stream);
+
+    for (size_t i = 0; i < group.launch.ops; i++)
+        if (group.launch.op[i].comm == op->comm &&
+            sim_is_capturing (group.launch.op[i].stream) != captured) {
+            nsim_warn ("Streams given to a communicator within a NCCL group must either be all "
+                       "uncaptured or all captured by the same graph.");
+            return ncclInvalidUsage;
+        }
+    return ncclSuccess;
 }
 
 ncclResult_t nsim_group_job (struct nsim_job *job, size_t bytes)

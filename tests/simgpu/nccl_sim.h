@@ -22,9 +22,8 @@
 
 #include "engine.h"
 
-#define NSIM_RANKS     256  /* of one communicator */
-#define NSIM_GROUP_MAX 2048 /* operations in one group */
-#define NSIM_REDOPS    256  /* of one communicator */
+#define NSIM_RANKS     256 /* of one communicator */
+#define NSIM_REDOPS    256 /* of one communicator */
 #define NSIM_ADDRESSES 12
 #define NSIM_TEXT      400
 
@@ -185,6 +184,7 @@ ncclComm_t nsim_comm_new (int rank, int ranks, bool blocking);
 void nsim_comm_each (void (*visit) (ncclComm_t comm, void *arg), void *arg);
 void nsim_comm_close (ncclComm_t comm, enum nsim_phase phase);
 void nsim_set_error (ncclComm_t comm, ncclResult_t code);
+void nsim_refuse (ncclComm_t comm, ncclResult_t code);
 void nsim_break (ncclComm_t comm, ncclResult_t code); /* the ranks disagree */
 void nsim_stop (ncclComm_t comm);
 void nsim_await_stop (ncclComm_t comm);
@@ -200,6 +200,7 @@ struct nsim_job {
     pthread_t thread;
 };
 void nsim_leave_list (ncclComm_t comm);
+ncclResult_t nsim_group_check (const struct nsim_op *op); /* whether the open group takes it */
 ncclResult_t nsim_group_op (const struct nsim_op *op);
 ncclResult_t nsim_group_job (struct nsim_job *job, size_t bytes); /* copies it */
 ncclResult_t nsim_group_fail (ncclResult_t code);

@@ -229,6 +229,13 @@ void nsim_set_error (ncclComm_t comm, ncclResult_t code)
     pthread_mutex_unlock (&comm->mutex);
 }
 
+/* A communicator that does not block keeps why a call was refused, ncclInvalidArgument too. */
+void nsim_refuse (ncclComm_t comm, ncclResult_t code)
+{
+    if (!comm->blocking && code != ncclSuccess)
+        nsim_set_error (comm, code);
+}
+
 void nsim_break (ncclComm_t comm, ncclResult_t code)
 {
     pthread_mutex_lock (&comm->mutex);

@@ -121,19 +121,6 @@ static cudaError_t join_streams (const struct nsim_unit *unit, bool before)
     return result;
 }
 
-/* NCCL's rule: one graph for all streams of a group, or none for any. */
-static bool captures_agree (struct nsim_unit *unit)
-{
-    unit->captured = sim_is_capturing (unit->op[0].stream);
-    for (size_t i = 1; i < unit->n; i++)
-        if (sim_is_capturing (unit->op[i].stream) != unit->captured) {
-            nsim_warn ("Streams given to a communicator within a NCCL group must either be all "
-                       "uncaptured or all captured by the same graph.");
-            return false;
-        }
-    return true;
-}
-
 /* The [index]th operation of this kind between this rank and itself. */
 static const struct nsim_op *with_itself (const struct nsim_unit *unit, enum nsim_what what,
                                           size_t index)
@@ -213,7 +200,8 @@ ncclResult_t nsim_launch (struct nsim_unit *unit)
     cudaError_t code;
     int before;
 
-    if (!captures_agree (unit) || !own_messages_match (unit)) {
+    unit->captured = sim_is_capturing (unit->op[0].stream);
+    if (!own_messages_match (unit)) {
         free (unit);
         return ncclInvalidUsage;
     }

@@ -221,6 +221,22 @@ static void abort_init (void)
     meet ();
 }
 
+/* Polling a communicator that does not block never succeeds again. */
+static void refusal_stays (void)
+{
+    ncclComm_t comm = make_comm (false);
+    cudaStream_t stream = make_stream ();
+    int *data = make_device (NULL, 4);
+    ncclResult_t kept;
+
+    meet ();
+    GIVES (ncclInvalidArgument, ncclBroadcast (data, data, 1, ncclFloat32, -1, comm, stream));
+    NCCL (ncclCommGetAsyncError (comm, &kept));
+    CHECK (kept == ncclInvalidArgument);
+    GIVES (ncclInvalidArgument, ncclAllReduce (data, data, 1, ncclInt32, ncclSum, comm, stream));
+    NCCL (ncclCommAbort (comm));
+}
+
 /* A finalize that waits for rank 0 can be aborted. */
 static void abort_finalize (void)
 {
@@ -453,6 +469,7 @@ const struct test life_tests[] = {
     {"abort-without-peer", abort_without_peer, 8, 2, 0, NULL, NULL},
     {"abort-two", abort_two, 8, 2, 0, NULL, NULL},
     {"abort-init", abort_init, 8, 2, 0, NULL, NULL},
+    {"refusal-stays", refusal_stays, 2, 1, 0, NULL, NULL},
     {"abort-finalize", abort_finalize, 8, 2, 0, NULL, NULL},
     {"abort-beside-graph", abort_beside_graph, 2, 1, 0, NULL, NULL},
     {"abort-beside-call", abort_beside_call, 2, 2, 0, NULL, NULL},
