@@ -38,12 +38,13 @@ static inline int multi_number (int standard, const char *name, ...)
 /* Rank and size as the launcher has them, known before any communicator. */
 static inline int multi_rank (void)
 {
-    return multi_number (0, "OMPI_COMM_WORLD_RANK", "PMIX_RANK", "SLURM_PROCID", NULL);
+    return multi_number (0, "GS_TEST_RANK", "OMPI_COMM_WORLD_RANK", "PMIX_RANK", "SLURM_PROCID",
+                         NULL);
 }
 
 static inline int multi_size (void)
 {
-    return multi_number (1, "OMPI_COMM_WORLD_SIZE", "SLURM_STEP_NUM_TASKS", NULL);
+    return multi_number (1, "GS_TEST_SIZE", "OMPI_COMM_WORLD_SIZE", "SLURM_STEP_NUM_TASKS", NULL);
 }
 
 __attribute__ ((format (printf, 3, 4))) static inline void
@@ -121,25 +122,65 @@ static inline gs_status_t multi_barrier (gs_comm_t *comm)
     return multi_wait (comm, gs_barrier (comm, NULL));
 }
 
-/* A communicator of all ranks; without one the program cannot go on. */
-static inline gs_comm_t *multi_create (const gs_comm_opts_t *opts)
-{
-    gs_comm_t *comm;
-    gs_status_t st = gs_comm_create (opts, &comm);
-
-    if (!st)
-        return comm;
-    fprintf (stderr, "rank %d: gs_comm_create: %s: %s\n", multi_rank (), gs_status_string (st),
-             gs_last_error ());
-    exit (1);
-}
-
 static inline double multi_seconds (void)
 {
     struct timespec t;
 
     clock_gettime (CLOCK_MONOTONIC, &t);
     return (double) t.tv_sec + 1e-9 * (double) t.tv_nsec;
+}
+
+/* Whether [id] is the one that rank 0 has put at [path]: whole, for it was renamed. */
+static inline bool multi_read_id (const char *path, gs_unique_id_t *id)
+{
+    FILE *file = fopen (path, "r");
+    bool whole = file && fread (id, sizeof (*id), 1, file) == 1;
+
+    if (file)
+        fclose (file);
+    return whole;
+}
+
+/* Ranks without a launcher (tests/gpu/ranks) meet by an id, one for each communicator, in a file
+ * that GS_TEST_ID begins the name of.
+ */
+static inline gs_status_t multi_create_by_id (const gs_comm_opts_t *opts, gs_comm_t **comm)
+{
+    static int created;
+    double until = multi_seconds () + 60;
+    gs_unique_id_t id = {{0}};
+    char path[1024], whole[1040];
+    FILE *file;
+
+    snprintf (whole, sizeof (whole), "%s.%d", getenv ("GS_TEST_ID"), created++);
+    snprintf (path, sizeof (path), "%.1000s.new", whole);
+    if (!multi_rank ()) {
+        gs_status_t st = gs_unique_id_get (&id);
+        if (st)
+            return st;
+        if (!(file = fopen (path, "w")) || fwrite (&id, sizeof (id), 1, file) != 1 ||
+            fclose (file) || rename (path, whole)) {
+            fprintf (stderr, "cannot write an id to %s\n", whole);
+            exit (1);
+        }
+    }
+    while (multi_rank () && !multi_read_id (whole, &id) && multi_seconds () < until)
+        usleep (10000);
+    return gs_comm_create_from_id (&id, multi_rank (), multi_size (), opts, comm);
+}
+
+/* A communicator of all ranks; without one the program cannot go on. */
+static inline gs_comm_t *multi_create (const gs_comm_opts_t *opts)
+{
+    gs_comm_t *comm;
+    gs_status_t st =
+        getenv ("GS_TEST_ID") ? multi_create_by_id (opts, &comm) : gs_comm_create (opts, &comm);
+
+    if (!st)
+        return comm;
+    fprintf (stderr, "rank %d: gs_comm_create: %s: %s\n", multi_rank (), gs_status_string (st),
+             gs_last_error ());
+    exit (1);
 }
 
 /* The path of a signal in the launch's own folder, which all simulated nodes share. */
