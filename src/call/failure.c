@@ -16,6 +16,7 @@
 
 #define TELL_SLICES 20                  /* of 5 ms, for the rank before to give up, too; */
 #define TELL_MOST   100                 /* no longer than this; */
+#define LOOK_SLICES 10                  /* for a process whose connection was closed to end; */
 #define TOLD_SLICES 40                  /* and for one that has told others to log it */
 #define REPORT_NS   (60 * GSI_NS_PER_S) /* more than a report of another thread takes */
 
@@ -115,12 +116,25 @@ static void name_ends (gs_comm_t *comm, const struct gsi_call *call)
     gsi_fail (GS_ERR_TIMEOUT, "%s; %s", deadline, ends);
 }
 
+/* A rank of this node that gave up, or whose process has ended or is about to. */
+static gs_status_t find_cause (gs_comm_t *comm)
+{
+    static const struct timespec slice = {.tv_nsec = 5 * GSI_NS_PER_MS};
+    int slices = comm->topo.local_size > 1 ? LOOK_SLICES : 0;
+    gs_status_t st;
+
+    while (!(st = gsi_peers_gave_up (comm, UINT64_MAX)) && !(st = gsi_peers_vanished (comm)) &&
+           slices--)
+        nanosleep (&slice, NULL);
+    return st;
+}
+
 gs_status_t gsi_failure_blame (gs_comm_t *comm, gs_status_t st)
 {
     gs_status_t others = GS_OK;
 
     if (comm->inflight && st == GS_ERR_TRANSPORT)
-        others = gsi_peers_gave_up (comm, UINT64_MAX);
+        others = find_cause (comm);
     return others ? others : st;
 }
 

@@ -14,7 +14,8 @@ gs_status_t gsi_failure_report (gs_comm_t *comm, const struct gsi_call *call, gs
 
 /*
  * The cause of [st], which was just seen here: NCCL knows only that something broke, so that
- * becomes the status of the rank that gave up, with its text. Else [st] stays.
+ * becomes the status of the rank that gave up, with its text, or the text names the rank of this
+ * node whose process has ended. Else [st] stays.
  */
 gs_status_t gsi_failure_blame (gs_comm_t *comm, gs_status_t st);
 

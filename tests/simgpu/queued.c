@@ -11,7 +11,9 @@
  *   queued flood GOOD CALLS [graph]   rank 0 stops after GOOD of the CALLS that the others queue
  *   queued no-group                   a split that stalls, in which rank 1 has no group
  *   queued killed                     rank 0 is killed, and the others wait for it
+ *   queued contexts                   a rank has a context on its GPU alone, on hosts none
  */
+#include <dlfcn.h>
 #include <signal.h>
 
 #include "simgpu/check_cuda.h"
@@ -238,17 +240,45 @@ static void no_group (void)
 static void killed (void)
 {
     float *x = make_floats (COUNT, 1);
+    double begin;
 
     for (int i = 0; i < 3; i++)
         CHECK_OK (gs_allreduce_avg (comm, x, COUNT, GS_F32, NULL));
     CHECK_OK (gs_comm_wait (comm, NULL));
     if (!rank)
         raise (SIGKILL);
+    begin = multi_seconds ();
     CHECK_FAILS (multi_wait (comm, gs_allreduce_avg (comm, x, COUNT, GS_F32, NULL)),
                  GS_ERR_TRANSPORT, "rank 0 (host", "has ended");
-    printf ("rank %d knows it\n", rank);
+    printf ("rank %d knows it after %.2f s\n", rank, multi_seconds () - begin);
     gs_device_free (comm, x);
     gs_comm_destroy (comm);
+}
+
+/* A context takes some 500 MiB of a GPU, which may be another process's. */
+static void contexts (void)
+{
+    int (*get_state) (int device, unsigned *flags, int *active) = NULL;
+    void *driver = dlopen ("libcuda.so.1", RTLD_NOW);
+    int own = gs_comm_device (comm), devices = 0;
+    float host[COUNT] = {0}, *x = make_floats (COUNT, 1);
+
+    for (int i = 0; i < 3; i++) {
+        CHECK_OK (gs_allreduce_avg (comm, x, COUNT, GS_F32, NULL));
+        CHECK_OK (multi_wait (comm, gs_allreduce_avg (comm, host, COUNT, GS_F32, NULL)));
+    }
+    CHECK_OK (gs_device_free (comm, x));
+    if (driver)
+        *(void **) (&get_state) = dlsym (driver, "cuDevicePrimaryCtxGetState");
+    CHECK (get_state, "libcuda.so.1 has no cuDevicePrimaryCtxGetState");
+    CHECK_CUDA (cudaGetDeviceCount (&devices));
+    for (int device = 0; device < devices && get_state; device++) {
+        unsigned flags;
+        int active = -1, error = get_state (device, &flags, &active);
+        CHECK (!error && active == (device == own),
+               "on GPU %d of %d, with GPU %d for this rank: error %d, %d contexts", device,
+               devices, own, error, active);
+    }
 }
 
 int main (int argc, char **argv)
@@ -262,9 +292,12 @@ int main (int argc, char **argv)
     comm = multi_create (NULL);
     rank = gs_comm_rank (comm);
     size = gs_comm_size (comm);
-    CHECK_CUDA (cudaSetDevice (gs_comm_device (comm)));
+    if (gs_comm_device (comm) >= 0)
+        CHECK_CUDA (cudaSetDevice (gs_comm_device (comm)));
     if (!strcmp (mode, "graph"))
         graph ();
+    else if (!strcmp (mode, "contexts"))
+        contexts ();
     else if (!strcmp (mode, "freed"))
         freed ();
     else if (!strcmp (mode, "busy"))

@@ -78,6 +78,8 @@ for layout in 1 2 2x2; do
         run "$layout" tests/simgpu/queued "$mode" && echo "$layout: $mode"
     done
 done
+run 2x2 tests/simgpu/queued contexts && echo "2x2: contexts"
+run "1 GS_TRANSPORT=auto GS_DEVICE=host" tests/simgpu/queued contexts && echo "1, host: contexts"
 run "2x2 GS_AVG=exact" tests/simgpu/queued graph && echo "2x2: graph, exact"
 # Memory that is freed too early is not read or written in silence.
 "$top_srcdir/tests/launch.sh" --live --layout 1 tests/simgpu/queued freed >"$room/out" 2>&1 \
