@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# build.sh FOLDER - builds the library, without MPI and PMIx, and the programs that tests/gpu/check
+# build.sh FOLDER TEST... - builds the library, without MPI and PMIx, and the programs that tests/gpu/check
 # runs, into FOLDER: with a C compiler and nvcc, without configure and make. What is compiled stands
 # in the Makefile.am files. FOLDER/found has what was found as assignments, FOLDER/missing a line
 # "PARTS: WHAT" for what was not; what needs it is not built.
@@ -173,7 +173,7 @@ build_tests () {
     local name
 
     printf '%s\n' tests/gpu/{kernels,bandwidth}.c tests/multi/data.c \
-        tests/simgpu/{queued,streams}.c "${multi[@]}" | compile tests "${cuda_flags[@]}" || return
+        tests/simgpu/{queued,streams}.c "${multi[@]/%/.c}" | compile tests "${cuda_flags[@]}" || return
     for name in kernels bandwidth; do
         link "$name" "$build/tests/tests-gpu-$name.c.o" "$build"/{gs,cuda,cu}/*.o "$cudart" \
             "${crypto[@]}" -lstdc++ || return
@@ -183,7 +183,7 @@ build_tests () {
             || return
     done
     for name in "${multi[@]}"; do
-        link "$(basename "$name" .c)" "$build/tests/${name//\//-}.o" \
+        link "$(basename "$name")" "$build/tests/${name//\//-}.c.o" \
             "$build/tests/tests-multi-data.c.o" "$build/libgradsync.so" || return
     done
 }
@@ -220,7 +220,7 @@ int main (void) { return !suite_create (""); }' && break
     check=()
 done
 ((${#check[@]})) || missing check "no check.h and libcheck"
-has all || exit 77
+has all || { sed -n 's/^all: /skip: /p' "$build/missing"; exit 77; }
 write_config || exit 1
 build_kernels &
 kernels=$!
