@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# build.sh FOLDER TEST... - builds the library, without MPI and PMIx, and the programs that tests/gpu/check
-# runs, into FOLDER: with a C compiler and nvcc, without configure and make. What is compiled stands
-# in the Makefile.am files. FOLDER/found has what was found as assignments, FOLDER/missing a line
-# "PARTS: WHAT" for what was not; what needs it is not built.
+# build.sh FOLDER TEST... - builds the library, without MPI and PMIx, and the programs that
+# tests/gpu/check runs, into FOLDER: with a C compiler and nvcc, without configure and make. What
+# is compiled stands in the Makefile.am files. FOLDER/found has what was found as assignments,
+# FOLDER/missing a line "PARTS: WHAT" for what was not; what needs it is not built.
 
 build=${1:?} && mkdir -p "$build" && cd "$(dirname "${BASH_SOURCE[0]}")/../.." || exit 99
 read -ra cc <<<"${CC:-cc}"
@@ -87,7 +87,7 @@ has () { # PART: whether nothing that it needs is missing
 # Prints the words of a variable in a Makefile.am where these conditions hold.
 words_of () { # VARIABLE FILE
     awk -v variable="$1" -v true="$conditions" '
-        /^if / { no = sub (/^!/, "", $2); on[++depth] = (index (true, " " $2 " ") > 0) != no; next }
+        /^if / { no = sub (/^!/, "", $2); on[++depth] = (!index (true, " " $2 " ")) == no; next }
         /^else/ { on[depth] = !on[depth]; next }
         /^endif/ { depth--; next }
         {
@@ -173,7 +173,8 @@ build_tests () {
     local name
 
     printf '%s\n' tests/gpu/{kernels,bandwidth}.c tests/multi/data.c \
-        tests/simgpu/{queued,streams}.c "${multi[@]/%/.c}" | compile tests "${cuda_flags[@]}" || return
+        tests/simgpu/{queued,streams}.c "${multi[@]/%/.c}" \
+        | compile tests "${cuda_flags[@]}" || return
     for name in kernels bandwidth; do
         link "$name" "$build/tests/tests-gpu-$name.c.o" "$build"/{gs,cuda,cu}/*.o "$cudart" \
             "${crypto[@]}" -lstdc++ || return
