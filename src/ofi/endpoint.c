@@ -17,9 +17,10 @@
 #include "base/process.h"
 #include "base/status.h"
 
-#define API     FI_VERSION (1, 14)
-#define EVENTS  16 /* completions taken at once */
-#define NUMBERS (1u << GSI_OFI_NUMBER_BITS)
+#define API          FI_VERSION (1, 14)
+#define EVENTS       16 /* completions taken at once */
+#define NUMBERS      (1u << GSI_OFI_NUMBER_BITS)
+#define CANCEL_LOOKS 100 /* for the end of a request that is cancelled */
 
 /* An endpoint that some communicator reaches. */
 struct known_address {
@@ -43,6 +44,7 @@ static struct endpoint {
     uint32_t look;                         /* number of the last one at it */
     uint32_t next;                         /* number to be given */
     int users;
+    int cancelled; /* requests that have not ended yet */
     bool used[NUMBERS];
     struct known_address *places[256]; /* by hash */
 } e;
@@ -319,6 +321,8 @@ static void end_request (struct gsi_ofi_request *r, int code, uint64_t bits)
     if (r->orphan) {
         if (r->count)
             atomic_fetch_sub (r->count, 1);
+        else
+            e.cancelled--;
         free (r);
         return;
     }
@@ -418,7 +422,10 @@ void gsi_ofi_cancel (struct gsi_ofi_request *r)
     pthread_mutex_lock (&guard);
     if (atomic_load_explicit (&r->state, memory_order_relaxed) == GSI_OFI_PENDING) {
         r->orphan = true;
+        e.cancelled++;
         fi_cancel (&e.ep->fid, &r->context);
+        for (int i = 0; i < CANCEL_LOOKS && e.cancelled; i++) /* nobody may look later */
+            take_completions ();
     } else {
         free (r);
     }
