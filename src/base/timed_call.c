@@ -16,7 +16,7 @@ struct gsi_timed_call {
     pthread_t thread;
     pthread_mutex_t mutex; /* all below */
     pthread_cond_t changed;
-    bool ended;
+    bool ended, detached;
     int rc, holders; /* the caller and the thread: whoever is last frees it */
 };
 
@@ -81,6 +81,14 @@ static bool timed_call_has_ended (struct gsi_timed_call *e, int64_t deadline_ns,
     return ended;
 }
 
+/* The thread may never end: nobody waits for it. */
+static void let_go (struct gsi_timed_call *e)
+{
+    if (!e->detached)
+        pthread_detach (e->thread);
+    e->detached = true;
+}
+
 gs_status_t gsi_timed_call_run (struct gsi_timed_call **e, const char *what, int (*work) (void *),
                                 void *argument, int64_t deadline_ns, int *rc)
 {
@@ -88,9 +96,12 @@ gs_status_t gsi_timed_call_run (struct gsi_timed_call **e, const char *what, int
 
     if (!*e && (st = timed_call_begin (what, work, argument, e)))
         return st;
-    if (!timed_call_has_ended (*e, deadline_ns, rc))
+    if (!timed_call_has_ended (*e, deadline_ns, rc)) {
+        let_go (*e);
         return GS_ERR_TIMEOUT;
-    pthread_join ((*e)->thread, NULL);
+    }
+    if (!(*e)->detached)
+        pthread_join ((*e)->thread, NULL);
     timed_call_release (*e);
     *e = NULL;
     return GS_OK;
@@ -98,6 +109,6 @@ gs_status_t gsi_timed_call_run (struct gsi_timed_call **e, const char *what, int
 
 void gsi_timed_call_leave (struct gsi_timed_call *e)
 {
-    pthread_detach (e->thread);
+    let_go (e);
     timed_call_release (e);
 }
