@@ -46,7 +46,7 @@ static gs_status_t open_library (void **handle, int *version)
 }
 
 /* Acts on the table of versions. */
-static gs_status_t judge (int version)
+static gs_status_t judge_version (int version)
 {
     const struct gsi_nccl_versions *row = gsi_nccl_versions_of (version);
     char text[32];
@@ -68,7 +68,7 @@ static gs_status_t load_nccl (void)
     void *handle;
     gs_status_t st = open_library (&handle, &found.version);
 
-    if (st || (st = judge (found.version)))
+    if (st || (st = judge_version (found.version)))
         return st;
     if ((missing = look_up (handle, &found)))
         return gsi_fail (GS_ERR_TRANSPORT,

@@ -22,7 +22,7 @@ says out '^NCCL$'
 says out '^  (not found|[0-9]+\.[0-9]+\.[0-9]+)  *[^ ]'
 run 0 ./gs-info --nccl
 quiet err
-says out '^[ *] before 2\.18  *refused  *has no ncclCommSplit: load the module of NCCL 2\.18'
+says out '^[ *] before 2\.18  *refused  *has no ncclCommSplit: load NCCL 2\.18'
 says out '^[ *] 2\.23 to 2\.25  *workaround  *crashes '
 run 2 ./gs-info --nccl --json
 says err '^gs-info: --nccl: stands alone$'
