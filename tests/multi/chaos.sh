@@ -111,10 +111,15 @@ judge_rank () {
 }
 
 judge () {
-    local file=$1 status=$2 r
+    local file=$1 status=$2 r said
 
-    # mpirun itself hangs then (Open MPI 4.1.4 with PMIx 4.2): the ranks end and tell that.
-    if grep -aq 'the PMIx server, .* does not answer any more' "$file"; then
+    # mpirun itself hangs then (Open MPI 4.1.4 with PMIx 4.2), also if a rank dies while it
+    # connects: the ranks end and tell that, on files of theirs where mpirun hands on nothing.
+    for said in "$file".said.*; do
+        [[ ! -e $said ]] || grep -aqxFf "$said" "$file" || cat "$said" >>"$file"
+    done
+    if grep -aqE 'the PMIx server, .* does not answer any more|PMIX ERROR: UNREACHABLE in' \
+        "$file"; then
         : >"$file.server"
     else
         ((status != 124 && status != 137)) || echo "hang: no end"
@@ -149,7 +154,9 @@ run_trial () {
     draw_trial "$1"
     for times in 1 2 4 8; do
         # The ranks leave without MPI_Finalize, which would wait for what never comes.
+        rm -f "$file".said.*
         OMPI_MCA_orte_allowed_exit_without_sync=1 GS_TEST_CHAOS=$plan GS_TEST_LATE=$late \
+            GS_TEST_SAID=$file.said \
             GS_TIMEOUT_MS=$((4000 * times)) GS_BOOT_TIMEOUT_MS=$((6000 * times)) \
             GS_STUCK_MS=15000 GS_TEST_SECONDS=$((60 + 60 * times)) \
             "$launch" --live --layout "$layout" "$program" >"$file" 2>&1

@@ -238,6 +238,25 @@ static gs_status_t take (int which)
     return steps[which].take ();
 }
 
+/* On stdout and in the file GS_TEST_SAID.RANK: mpirun may hang, and hand on nothing. */
+static void say_end (const char *step, gs_status_t st)
+{
+    const char *said = getenv ("GS_TEST_SAID");
+    char path[512];
+    FILE *file;
+
+    for (int copy = 0; copy < 2; copy++) {
+        snprintf (path, sizeof (path), "%s.%d", said ? said : "", rank);
+        if (!(file = copy ? (said ? fopen (path, "w") : NULL) : stdout))
+            continue;
+        fprintf (file, "rank %d ended in %s with %s: %s\n", rank, step, gs_status_string (st),
+                 multi_why);
+        fflush (file);
+        if (copy)
+            fclose (file);
+    }
+}
+
 static int run (void)
 {
     gs_status_t st;
@@ -253,9 +272,7 @@ static int run (void)
             st = multi_keep (take (which));
     if (!st)
         st = multi_keep (take (which = LAST));
-    printf ("rank %d ended in %s with %s: %s\n", rank, steps[which].name, gs_status_string (st),
-            multi_why);
-    fflush (stdout);
+    say_end (steps[which].name, st);
     if (comm && !gs_comm_check (comm))
         gs_comm_abort (comm); /* refused here only: the others wait */
     gs_comm_destroy (comm);
