@@ -261,7 +261,7 @@ contains
   ! A handle for the communicator that the C part of a program has made. Local.
   !
   !   address  in   a gs_comm_t *
-  !   comm     out  another name of it; one of the two parts destroys it
+  !   comm     out  another name of it; one of the two parts destroys it, and it is not used then
   subroutine gs_comm_from_c_ptr(address, comm, stat, errmsg)
     type(c_ptr), intent(in) :: address
     type(gs_comm), intent(out) :: comm

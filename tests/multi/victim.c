@@ -201,12 +201,29 @@ static bool others_ended (int late)
     return true;
 }
 
+/* A line on stdout and in the file GS_TEST_SAID.RANK: mpirun may hang, and hand on nothing. */
+static void say (const char *line)
+{
+    const char *said = getenv ("GS_TEST_SAID");
+    char path[512];
+    FILE *file;
+
+    puts (line);
+    fflush (stdout);
+    snprintf (path, sizeof (path), "%s.%d", said ? said : "", rank);
+    if (!said || !(file = fopen (path, "a")))
+        return;
+    fprintf (file, "%s\n", line);
+    fclose (file);
+}
+
 /*
  * What the launcher started: not the rank, at whose death it would end the others, but its
  * parent. A stopped rank ends when the others have.
  */
 static int supervise (pid_t child)
 {
+    char line[64];
     int status = 0;
 
     while (!waitpid (child, &status, WNOHANG)) {
@@ -214,9 +231,12 @@ static int supervise (pid_t child)
             kill (child, SIGKILL);
         usleep (20000);
     }
-    if (rank != plan.rank)
-        multi_signal ("ended", rank);
-    if (status && rank != plan.rank)
+    if (rank == plan.rank)
+        return 0;
+    multi_signal ("ended", rank);
+    snprintf (line, sizeof (line), "rank %d is gone", rank);
+    say (line);
+    if (status)
         printf ("rank %d crashed: %s %d\n", rank, WIFSIGNALED (status) ? "signal" : "status",
                 WIFSIGNALED (status) ? WTERMSIG (status) : WEXITSTATUS (status));
     return 0;
@@ -238,28 +258,10 @@ static gs_status_t take (int which)
     return steps[which].take ();
 }
 
-/* On stdout and in the file GS_TEST_SAID.RANK: mpirun may hang, and hand on nothing. */
-static void say_end (const char *step, gs_status_t st)
-{
-    const char *said = getenv ("GS_TEST_SAID");
-    char path[512];
-    FILE *file;
-
-    for (int copy = 0; copy < 2; copy++) {
-        snprintf (path, sizeof (path), "%s.%d", said ? said : "", rank);
-        if (!(file = copy ? (said ? fopen (path, "w") : NULL) : stdout))
-            continue;
-        fprintf (file, "rank %d ended in %s with %s: %s\n", rank, step, gs_status_string (st),
-                 multi_why);
-        fflush (file);
-        if (copy)
-            fclose (file);
-    }
-}
-
 static int run (void)
 {
     gs_status_t st;
+    char line[4400];
     int which = 0;
 
     x = calloc ((size_t) size * BULK, sizeof (*x));
@@ -272,7 +274,9 @@ static int run (void)
             st = multi_keep (take (which));
     if (!st)
         st = multi_keep (take (which = LAST));
-    say_end (steps[which].name, st);
+    snprintf (line, sizeof (line), "rank %d ended in %s with %s: %s", rank, steps[which].name,
+              gs_status_string (st), multi_why);
+    say (line);
     if (comm && !gs_comm_check (comm))
         gs_comm_abort (comm); /* refused here only: the others wait */
     gs_comm_destroy (comm);
