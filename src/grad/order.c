@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * order - which buckets there are, what of them travels at once, and when they are made anew.
+ * order - which buckets there are, what of them is reduced at once, and how they are made anew.
  *
  * All memory is had at the commit, for the most buckets and pieces there can be, so that making
  * them anew cannot fail on one rank alone.

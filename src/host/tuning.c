@@ -9,7 +9,7 @@
 #include "host/coll_host.h"
 
 #define SMALL_BYTES    ((size_t) 16 << 10) /* above it less is sent by shards: measured */
-#define HIER_BYTES     ((size_t) 1 << 10)  /* less goes among nodes rank by rank: measured */
+#define HIER_BYTES     ((size_t) 1 << 10)  /* gathers of less go rank by rank: measured */
 #define MANY_RANKS     8                   /* that sum less than this by halves: measured */
 #define HALVED_BYTES   ((size_t) 48 << 10)
 #define CMA_BYTES      ((size_t) 128 << 10) /* of one of two ranks, that they read: measured */

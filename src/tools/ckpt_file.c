@@ -159,8 +159,15 @@ int64_t ckpt_file_number (struct ckpt_file *f, const char *path)
 
 void ckpt_file_describe (const struct gsi_h5_set *set, char *text, size_t room)
 {
-    static const char *const names[] = {"",    "f16", "bf16", "f32", "f64", "i8",  "i16", "i32",
-                                        "i64", "u8",  "u16",  "u32", "u64", "c64", "c128"};
+#define NAME(NAME, name, ...) [GS_##NAME] = #name,
+    static const char *const names[] = {
+#define GSI_REDUCED  NAME
+#define GSI_FLOATING NAME
+#define GSI_INTEGER  NAME
+#define GSI_COMPLEX  NAME
+#include "base/dtype.def"
+    };
+#undef NAME
     size_t used = (size_t) snprintf (text, room, "%s", names[set->dtype]);
 
     for (int d = 0; d < set->dims && used + 24 < room; d++)
