@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * test_nccl - runs the cases. "test_nccl RANKS [CASE...]" starts RANKS processes of itself for
- * each case that can have so many, and looks at how they end and what they print.
+ * each case that can have so many, and looks at how they end and what they print; "test_nccl
+ * version" prints the version of the library that it runs with.
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -361,6 +362,15 @@ static bool chosen (const struct test *test, int argc, char **argv)
     return argc == 2;
 }
 
+static int print_version (void)
+{
+    int version;
+
+    NCCL (ncclGetVersion (&version));
+    printf ("%d.%d.%d\n", version / 10000, version / 100 % 100, version % 100);
+    return 0;
+}
+
 int main (int argc, char **argv)
 {
     const struct test *const all[] = {data_tests, group_tests, life_tests, rule_tests};
@@ -368,8 +378,10 @@ int main (int argc, char **argv)
 
     if (argc == 6 && strcmp (argv[1], "-") == 0)
         return be_rank (argv);
+    if (argc == 2 && strcmp (argv[1], "version") == 0)
+        return print_version ();
     if (n < 1 || n > MOST) {
-        fprintf (stderr, "usage: test_nccl RANKS [CASE...]\n");
+        fprintf (stderr, "usage: test_nccl RANKS [CASE...] | version\n");
         return 2;
     }
     signal (SIGALRM, on_alarm);

@@ -317,6 +317,8 @@ static ncclResult_t join_on_device_0 (const char *host)
 
     if (host)
         setenv ("NCCL_HOSTID", host, 1);
+    else
+        unsetenv ("NCCL_HOSTID");
     CUDA (cudaSetDevice (0));
     if (rank == 0)
         NCCL (ncclGetUniqueId (&id));
@@ -350,6 +352,7 @@ static void one_gpu_for_two (void)
     ncclUniqueId id;
     ncclComm_t comm;
 
+    need_gpus (1);
     CUDA (cudaSetDevice (rank < 2 ? 0 : rank));
     if (rank == 0)
         NCCL (ncclGetUniqueId (&id));

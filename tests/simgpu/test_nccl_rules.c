@@ -217,6 +217,7 @@ static void foreign_stream (void)
 {
     int device = rank == 0 ? 1 : 0;
 
+    need_gpus (1);
     begin (true);
     CUDA (cudaSetDevice (device));
     stream = make_stream ();
