@@ -5,6 +5,8 @@
 
 #include <dirent.h>
 #include <malloc.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
 
 #include "multi.h"
 
@@ -23,9 +25,41 @@ static inline int holdings_entries (const char *path, bool hidden)
     return count;
 }
 
+/* The port of a TCP socket that listens, or of one that does not; else 0. */
+static inline int holdings_port (int fd, bool listens)
+{
+    union {
+        struct sockaddr any;
+        struct sockaddr_in ip4;
+        struct sockaddr_in6 ip6;
+    } at;
+    socklen_t room = sizeof (at), flag_room = sizeof (int);
+    int flag = 0;
+
+    if (getsockopt (fd, SOL_SOCKET, SO_ACCEPTCONN, &flag, &flag_room) || !flag == listens ||
+        getsockname (fd, &at.any, &room))
+        return 0;
+    return ntohs (at.any.sa_family == AF_INET    ? at.ip4.sin_port
+                  : at.any.sa_family == AF_INET6 ? at.ip6.sin6_port
+                                                 : 0);
+}
+
+/*
+ * Descriptors, but not connections to a port that something here listens on all the time: MPI
+ * accepts and keeps those of anybody who tries its port, such as a program of another job.
+ */
 static inline int holdings_descriptors (void)
 {
-    return holdings_entries ("/proc/self/fd", false);
+    enum { MOST = 1024 };
+    int count = holdings_entries ("/proc/self/fd", false);
+
+    for (int fd = 0; fd < MOST; fd++) {
+        int port = holdings_port (fd, false), listener = 0;
+        while (port && listener < MOST && holdings_port (listener, true) != port)
+            listener++;
+        count -= port && listener < MOST;
+    }
+    return count;
 }
 
 static inline int holdings_threads (void)
