@@ -6,6 +6,7 @@
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -20,6 +21,7 @@ static volatile atomic_uchar *here = &ours;
 
 static atomic_bool used; /* what is made by it is there: children inherit that */
 static atomic_long user; /* which process did; written before [used] */
+static atomic_bool told; /* see gsi_process_told */
 
 bool gsi_process_is_child (void)
 {
@@ -116,6 +118,23 @@ void gsi_process_outlive_pipes (void)
     action.sa_handler = go_on;
     action.sa_flags = SA_RESTART;
     sigaction (SIGPIPE, &action, NULL);
+}
+
+void gsi_process_told (void)
+{
+    atomic_store (&told, true);
+}
+
+bool gsi_process_is_told (void)
+{
+    return atomic_load (&told);
+}
+
+void gsi_process_host (char *host, size_t room)
+{
+    memset (host, 0, room);
+    if (gethostname (host, room - 1) || !host[0])
+        strcpy (host, "localhost");
 }
 
 gs_status_t gsi_handle_check (const char *caller, const char *argument, const char *kind,

@@ -28,6 +28,16 @@ gs_status_t gsi_process_use (const char *caller);
 void gsi_process_outlive_pipes (void);
 
 /*
+ * A call of this process has failed on several ranks, and has said why: that its communicators
+ * stay open when it ends needs no other line.
+ */
+void gsi_process_told (void);
+bool gsi_process_is_told (void);
+
+/* This node's name as the operating system knows it, into [host] of [room] bytes, all written. */
+void gsi_process_host (char *host, size_t room);
+
+/*
  * GS_OK if a handle may be used: it is not NULL, [intact], that is it has the mark of a live one,
  * and of this process. Else a text "caller: argument was destroyed, or is no kind".
  */

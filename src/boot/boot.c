@@ -2,12 +2,10 @@
 /* boot - chooses how this process finds the other ranks. */
 #include "boot/boot.h"
 
-#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/env.h"
@@ -16,10 +14,6 @@
 #include "base/status.h"
 #include "boot/launch.h"
 #include "config.h"
-
-#define NAMED_RANKS 16 /* how many missing ranks a text names */
-
-static atomic_bool told; /* see gsi_boot_told */
 
 static gs_status_t mpi_entry (const struct gsi_boot_mpi_entry **entry)
 {
@@ -223,61 +217,4 @@ void gsi_boot_close (struct gsi_boot *boot)
 {
     if (boot)
         boot->ops->close (boot);
-}
-
-void gsi_boot_told (void)
-{
-    atomic_store (&told, true);
-}
-
-bool gsi_boot_is_told (void)
-{
-    return atomic_load (&told);
-}
-
-void gsi_boot_own_host (char *host)
-{
-    memset (host, 0, GSI_HOST_BYTES);
-    if (gethostname (host, GSI_HOST_BYTES - 1) || !host[0])
-        strcpy (host, "localhost");
-}
-
-void gsi_boot_leave_out_slow (unsigned char *missing, int size,
-                              bool (*slow) (const void *context, int rank), const void *context)
-{
-    enum { SLOW = 2 };
-    bool others = false;
-
-    for (int r = 0; r < size; r++) {
-        if (missing[r] && slow (context, r))
-            missing[r] = SLOW;
-        others = others || missing[r] == 1;
-    }
-    for (int r = 0; r < size; r++)
-        if (missing[r] == SLOW)
-            missing[r] = !others;
-}
-
-void gsi_boot_name_missing (const unsigned char *missing, int size,
-                            const char *(*host_of) (void *context, int rank), void *context,
-                            char *text, size_t room)
-{
-    int count = 0, named = 0;
-    size_t used;
-
-    for (int r = 0; r < size; r++)
-        count += missing[r] != 0;
-    used = (size_t) snprintf (
-        text, room, count ? "%d of %d ranks did not come:" : "all ranks came", count, size);
-    for (int r = 0; r < size && named < NAMED_RANKS && used < room; r++) {
-        const char *host;
-        if (!missing[r])
-            continue;
-        host = host_of ? host_of (context, r) : NULL;
-        used +=
-            (size_t) snprintf (text + used, room - used, "%s rank %d%s%s%s", named++ ? "," : "",
-                               r, host ? " (host " : "", host ? host : "", host ? ")" : "");
-    }
-    if (count > named && used < room)
-        snprintf (text + used, room - used, ", and %d more", count - named);
 }

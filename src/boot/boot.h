@@ -118,31 +118,6 @@ gs_status_t gsi_boot_reserve (struct gsi_boot *boot, size_t bytes);
 /* NULL is allowed. */
 void gsi_boot_close (struct gsi_boot *boot);
 
-/*
- * A call of this process has failed on several ranks, and has said why: that its communicators
- * stay open when it ends needs no other line.
- */
-void gsi_boot_told (void);
-bool gsi_boot_is_told (void);
-
-/* This node's name as the operating system knows it, into [host] of GSI_HOST_BYTES. */
-void gsi_boot_own_host (char *host);
-
-/*
- * The sentence "3 of 8 ranks did not come: rank 2 (host n1), ..." with at most 16 of them, from
- * missing[rank] and host_of (context, rank), which may return NULL for an unknown host.
- */
-void gsi_boot_name_missing (const unsigned char *missing, int size,
-                            const char *(*host_of) (void *context, int rank), void *context,
-                            char *text, size_t room);
-
-/*
- * Takes out of missing[rank] those that are merely slow, as slow (context, rank) tells, where
- * others are missing that it is not true of.
- */
-void gsi_boot_leave_out_slow (unsigned char *missing, int size,
-                              bool (*slow) (const void *context, int rank), const void *context);
-
 /* What the MPI module offers to this layer, looked up by name (src/mpi/boot_mpi.c). */
 struct gsi_boot_mpi_entry {
     struct gsi_boot_ops ops;   /* open, after start: all ranks of MPI_COMM_WORLD */

@@ -16,6 +16,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/process.h"
 #include "base/status.h"
 #include "boot/boot.h"
 #include "boot/rendezvous.h"
@@ -65,7 +66,7 @@ gs_status_t gsi_boot_id_open (const gs_unique_id_t *bytes, int rank, int size,
         return gsi_fail (GS_ERR_NOMEM, "gs_comm_create_from_id: out of memory");
     boot->base = (struct gsi_boot){.ops = &gsi_boot_id, .rank = rank, .size = size};
     boot->root.fd = -1;
-    gsi_boot_own_host (boot->base.host);
+    gsi_process_host (boot->base.host, sizeof (boot->base.host));
     if (!(st = gsi_id_read (bytes, &boot->id)) &&
         getrandom (boot->process, sizeof (boot->process), 0) != sizeof (boot->process))
         st = gsi_fail (GS_ERR_BOOT, "gs_comm_create_from_id: getrandom: %s", strerror (errno));

@@ -17,6 +17,7 @@
 
 #include "base/clock.h"
 #include "base/fault.h"
+#include "base/process.h"
 #include "base/status.h"
 #include "base/thread.h"
 #include "boot/missing.h"
@@ -92,18 +93,18 @@ static gs_status_t open_pmix (int64_t deadline_ns, struct gsi_boot **out)
     boot->base.ops = &gsi_boot_pmix;
     PMIX_LOAD_PROCID (&job, boot->me.nspace, PMIX_RANK_WILDCARD);
     if (!get_uint32 (&job, PMIX_JOB_SIZE, &size) || boot->me.rank >= size) {
-        gsi_boot_close (&boot->base);
+        boot->base.ops->close (&boot->base);
         return gsi_fail (GS_ERR_BOOT, "the PMIx server gives no job size (%s)", PMIX_JOB_SIZE);
     }
     boot->base.rank = (int) boot->me.rank;
     boot->base.size = (int) size;
     if ((st = gsi_launch_check (boot->base.size, "its PMIx server",
                                 "is that of another launcher around this one?"))) {
-        gsi_boot_close (&boot->base);
+        boot->base.ops->close (&boot->base);
         return st;
     }
     if (!host_name (boot, boot->me.rank, boot->base.host))
-        gsi_boot_own_host (boot->base.host);
+        gsi_process_host (boot->base.host, sizeof (boot->base.host));
     snprintf (boot->base.job, sizeof (boot->base.job), "%s", boot->me.nspace);
     *out = &boot->base;
     return GS_OK;

@@ -34,7 +34,7 @@ static void finalize_at_exit (void)
         return; /* what is open is the parent's */
     pthread_mutex_lock (&guard);
     if (initialised && users)
-        gsi_log (gsi_boot_is_told () ? GS_LOG_INFO : GS_LOG_WARN, "boot",
+        gsi_log (gsi_process_is_told () ? GS_LOG_INFO : GS_LOG_WARN, "boot",
                  "the process ends with %d communicators open: the launcher "
                  "will take it for a failed rank. Call gs_comm_destroy",
                  users);

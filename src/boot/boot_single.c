@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/process.h"
 #include "base/status.h"
 #include "boot/boot.h"
 
@@ -17,7 +18,7 @@ static gs_status_t open_single (int64_t deadline_ns, struct gsi_boot **out)
         return gsi_fail (GS_ERR_NOMEM, "boot single: out of memory");
     boot->ops = &gsi_boot_single;
     boot->size = 1;
-    gsi_boot_own_host (boot->host);
+    gsi_process_host (boot->host, sizeof (boot->host));
     snprintf (boot->job, sizeof (boot->job), "pid%ld", (long) getpid ());
     *out = boot;
     return GS_OK;

@@ -8,6 +8,7 @@
 
 #include "base/env.h"
 #include "base/log.h"
+#include "base/process.h"
 #include "base/status.h"
 #include "boot/boot.h"
 
@@ -98,7 +99,7 @@ gs_status_t gsi_launch_refused (const char *call, const char *why)
     const char *offered = getenv ("PMIX_SECURITY_MODE"), *wanted = getenv ("PMIX_MCA_psec");
     char host[GSI_HOST_BYTES];
 
-    gsi_boot_own_host (host);
+    gsi_process_host (host, sizeof (host));
     return gsi_fail (
         GS_ERR_BOOT,
         "%s on host %s: %s. Do this process and its PMIx server share a security domain? "

@@ -10,11 +10,53 @@
 
 #include "base/clock.h"
 
-#define FEW_RANKS 64                  /* that all ask for all */
-#define LEAST_NS  (3 * GSI_NS_PER_S)  /* bounds of a grace period: */
-#define MOST_NS   (12 * GSI_NS_PER_S) /* Slurm gives a fence 300 s, a create has 240 */
+#define NAMED_RANKS 16                  /* of a text, at most */
+#define FEW_RANKS   64                  /* that all ask for all */
+#define LEAST_NS    (3 * GSI_NS_PER_S)  /* bounds of a grace period: */
+#define MOST_NS     (12 * GSI_NS_PER_S) /* Slurm gives a fence 300 s, a create has 240 */
 
 static const struct timespec slice = {.tv_nsec = 10 * GSI_NS_PER_MS};
+
+void gsi_missing_leave_out_slow (unsigned char *missing, int size,
+                                 bool (*slow) (const void *context, int rank),
+                                 const void *context)
+{
+    enum { SLOW = 2 };
+    bool others = false;
+
+    for (int r = 0; r < size; r++) {
+        if (missing[r] && slow (context, r))
+            missing[r] = SLOW;
+        others = others || missing[r] == 1;
+    }
+    for (int r = 0; r < size; r++)
+        if (missing[r] == SLOW)
+            missing[r] = !others;
+}
+
+void gsi_missing_list (const unsigned char *missing, int size,
+                       const char *(*host_of) (void *context, int rank), void *context,
+                       char *text, size_t room)
+{
+    int count = 0, named = 0;
+    size_t used;
+
+    for (int r = 0; r < size; r++)
+        count += missing[r] != 0;
+    used = (size_t) snprintf (
+        text, room, count ? "%d of %d ranks did not come:" : "all ranks came", count, size);
+    for (int r = 0; r < size && named < NAMED_RANKS && used < room; r++) {
+        const char *host;
+        if (!missing[r])
+            continue;
+        host = host_of ? host_of (context, r) : NULL;
+        used +=
+            (size_t) snprintf (text + used, room - used, "%s rank %d%s%s%s", named++ ? "," : "",
+                               r, host ? " (host " : "", host ? host : "", host ? ")" : "");
+    }
+    if (count > named && used < room)
+        snprintf (text + used, room - used, ", and %d more", count - named);
+}
 
 int64_t gsi_missing_grace_ns (int64_t timeout_ns)
 {
@@ -83,15 +125,14 @@ int gsi_missing_name (struct gsi_boot *boot, const struct gsi_asking *how, const
         if (!missing[r] && boot->halted (boot->context, r))
             missing[r] = 1; /* since it has put the key */
     if (boot->goes_on)
-        gsi_boot_leave_out_slow (missing, boot->size, boot->goes_on, boot->context);
+        gsi_missing_leave_out_slow (missing, boot->size, boot->goes_on, boot->context);
     memset (local, 0, (size_t) boot->size);
     how->local (boot, local);
     for (int r = 0; r < boot->size; r++) {
         absent += missing[r];
         cut_off = cut_off && (missing[r] != 0) != (local[r] != 0);
     }
-    gsi_boot_name_missing (missing, boot->size, how->host, boot, names + used,
-                           room - (size_t) used);
+    gsi_missing_list (missing, boot->size, how->host, boot, names + used, room - (size_t) used);
     free (missing);
     if (cut_off && absent)
         snprintf (names + strlen (names), room - strlen (names),

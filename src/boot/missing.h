@@ -27,6 +27,22 @@ struct gsi_asking {
 int gsi_missing_name (struct gsi_boot *boot, const struct gsi_asking *how, const char *key,
                       char *names, size_t room);
 
+/*
+ * The sentence "3 of 8 ranks did not come: rank 2 (host n1), ..." with at most 16 of them, from
+ * missing[rank] and host_of (context, rank), which may return NULL for an unknown host.
+ */
+void gsi_missing_list (const unsigned char *missing, int size,
+                       const char *(*host_of) (void *context, int rank), void *context,
+                       char *text, size_t room);
+
+/*
+ * Takes out of missing[rank] those that are merely slow, as slow (context, rank) tells, where
+ * others are missing that it is not true of.
+ */
+void gsi_missing_leave_out_slow (unsigned char *missing, int size,
+                                 bool (*slow) (const void *context, int rank),
+                                 const void *context);
+
 /* How late ranks may ask, and answer, behind a deadline of [timeout_ns]. */
 int64_t gsi_missing_grace_ns (int64_t timeout_ns);
 

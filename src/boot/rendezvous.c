@@ -13,6 +13,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "boot/boot.h"
+#include "boot/missing.h"
 
 #define STRANGER_NS (5 * GSI_NS_PER_S)   /* how long one may take to show that it knows the id */
 #define COMPLAIN_NS (10 * GSI_NS_PER_S)  /* between two lines in the log about strangers */
@@ -401,7 +402,7 @@ static gs_status_t name_absent (struct gsi_rendezvous *host)
 
     for (int r = 0; r < host->size; r++)
         missing[r] = r && host->client[r].stage != GSI_WAITS;
-    gsi_boot_name_missing (missing, host->size, NULL, NULL, names, sizeof (names));
+    gsi_missing_list (missing, host->size, NULL, NULL, names, sizeof (names));
     return gsi_fail (GS_ERR_TIMEOUT,
                      "bootstrap by id: the deadline passed (GS_BOOT_TIMEOUT_MS)%s; %s%s%s",
                      host->first ? "" : " for all to come again", names,

@@ -10,6 +10,8 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/process.h"
+#include "boot/missing.h"
 #include "call/describe.h"
 #include "call/gpu_lock.h"
 #include "call/peers.h"
@@ -52,8 +54,7 @@ static void name_missing_ranks (gs_comm_t *comm, const struct gsi_call *call)
         if (missing)
             gsi_peers_name_elsewhere (comm, marks, elsewhere, sizeof (elsewhere));
         if (missing)
-            gsi_boot_name_missing (marks, comm->topo.size, failure_host, comm, names,
-                                   sizeof (names));
+            gsi_missing_list (marks, comm->topo.size, failure_host, comm, names, sizeof (names));
         else if (unknown)
             snprintf (names, sizeof (names),
                       "all ranks of this node came; of %d others it is not known here: look at "
@@ -203,7 +204,7 @@ gs_status_t gsi_failure_report (gs_comm_t *comm, const struct gsi_call *call, gs
         size_t used = strlen (reason);
         snprintf (reason + used, sizeof (reason) - used, ". Flight record: %s", path);
     }
-    gsi_boot_told ();
+    gsi_process_told ();
     gsi_log (is_told (comm, st) ? GS_LOG_INFO : GS_LOG_ERROR, "comm", "%s", reason);
     gsi_record_give_up (&comm->record, st, comm->culprit, missed); /* by which others know that */
     comm->death = st;

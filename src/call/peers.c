@@ -5,6 +5,7 @@
 #include <stdio.h>
 
 #include "base/clock.h"
+#include "boot/missing.h"
 #include "call/describe.h"
 #include "call/watchdog.h"
 
@@ -73,7 +74,7 @@ int gsi_peers_mark_missing (gs_comm_t *comm, const struct gsi_call *call, unsign
     if (gsi_peers_call_roll (comm, call, missing)) {
         for (int r = 0; r < size; r++)
             missing[r] = !missing[r]; /* it marks who came */
-        gsi_boot_leave_out_slow (missing, size, is_slow, &silent);
+        gsi_missing_leave_out_slow (missing, size, is_slow, &silent);
         leave_out_tellers (comm, missing);
         return 0;
     }

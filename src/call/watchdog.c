@@ -15,6 +15,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/thread.h"
+#include "boot/missing.h"
 #include "call/inflight.h"
 
 #define TICK_NS GSI_NS_PER_S
@@ -50,8 +51,7 @@ static gs_status_t blame_by_records (gs_comm_t *comm, gs_status_t st)
         number += missing[r];
     }
     if (number)
-        gsi_boot_name_missing (missing, comm->topo.size, watchdog_host, comm, names,
-                               sizeof (names));
+        gsi_missing_list (missing, comm->topo.size, watchdog_host, comm, names, sizeof (names));
     free (missing);
     return gsi_fail (st, "%s%s%s; of %d ranks it is not known here", what, number ? "; " : "",
                      names, unknown);

@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "base/process.h"
 #include "base/status.h"
 #include "boot/boot.h"
 
@@ -23,7 +24,7 @@ static gs_status_t name_failed (gs_comm_t *comm, const char *caller, gs_status_t
 
     if (gs_comm_rank (comm) == rank)
         memcpy (text, gsi_last_text (), strlen (gsi_last_text ()));
-    gsi_boot_told ();
+    gsi_process_told ();
     told = gs_broadcast (comm, text, sizeof (text), GS_U8, rank, stream);
     if (told || st == own)
         return told ? told : st; /* whose text is there */
@@ -61,9 +62,11 @@ gs_status_t gsi_consensus_most (gs_comm_t *comm, const char *caller, gs_status_t
 {
     uint64_t most[1 + GSI_AGREE_WORDS];
 
-    memcpy (most + 1, word, (size_t) words * sizeof (*word));
+    for (int i = 0; i < words; i++)
+        most[1 + i] = word[i];
     if (!(st = exchange_words (comm, caller, st, most, words, stream)))
-        memcpy (word, most + 1, (size_t) words * sizeof (*word));
+        for (int i = 0; i < words; i++)
+            word[i] = most[1 + i];
     return st;
 }
 

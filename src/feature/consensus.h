@@ -26,7 +26,7 @@ struct gsi_agreement {
 gs_status_t gsi_consensus (gs_comm_t *comm, const char *caller, gs_status_t st,
                            struct gsi_agreement *a, gs_stream_t stream);
 
-/* The same, but instead of a comparison each of up to GSI_AGREE_WORDS words becomes the largest
+/* The same, but instead of a comparison each of 0 to GSI_AGREE_WORDS words becomes the largest
  * that a rank has; they stay as they were on failure. */
 gs_status_t gsi_consensus_most (gs_comm_t *comm, const char *caller, gs_status_t st,
                                 uint64_t *word, int words, gs_stream_t stream);

@@ -5,14 +5,13 @@
 #include <string.h>
 
 #include "base/dtype.h"
+#include "feature/consensus.h"
 #include "feature/same.h"
 #include "grad/overlap.h"
 #include "grad/scheduler.h"
 #include "grad/step_exchange.h"
 #include "grad/timing.h"
 #include "grad/work.h"
-
-#define STATUSES 64 /* more than gs_status_t has */
 
 /* ---- Comparison ---- */
 
@@ -118,18 +117,13 @@ gs_status_t gsi_commit_allocate (gs_reducer_t *r, size_t bytes, void **out)
     return st || !bytes ? st : gs_comm_wait (r->comm, r->stream);
 }
 
-bool gsi_reducer_is_wired (const gs_reducer_t *r, gs_dtype_t dtype)
-{
-    return r->opts.wire && (dtype == GS_F32 || dtype == GS_F64);
-}
-
 static gs_status_t make_rests (gs_reducer_t *r)
 {
     gs_status_t st = GS_OK;
 
     for (int p = 0; p < r->gradients && r->opts.error_feedback && !st; p++) {
         const struct gsi_gradient *g = &r->gradient[r->number[p]];
-        if (gsi_reducer_is_wired (r, g->dtype))
+        if (gsi_order_is_wired (r, g->dtype))
             st = gsi_commit_allocate (r, g->bytes, &r->rest[p]);
     }
     return st;
@@ -142,7 +136,7 @@ static gs_status_t make_staging (gs_reducer_t *r)
     gs_status_t st;
 
     for (int i = 0; i < r->gradients; i++)
-        packs = packs || r->gradient[i].given || gsi_reducer_is_wired (r, r->gradient[i].dtype);
+        packs = packs || r->gradient[i].given || gsi_order_is_wired (r, r->gradient[i].dtype);
     if (!packs)
         return GS_OK;
     st = gsi_commit_allocate (r, r->queue ? GSI_STAGING_GPU : GSI_STAGING_HOST, &memory);
@@ -212,20 +206,6 @@ static gs_status_t make_all (gs_reducer_t *r)
     return st ? st : gsi_scheduler_open (r);
 }
 
-/* It needs no memory, for want of which a rank may have failed. */
-gs_status_t gsi_commit_agree (const gs_reducer_t *r, const char *caller, gs_status_t st)
-{
-    int64_t first = st ? (int64_t) r->rank * STATUSES + (int64_t) st : INT64_MAX;
-    gs_status_t carried = gs_allreduce (r->comm, &first, 1, GS_I64, GS_MIN, r->stream);
-    int rank = (int) (first / STATUSES);
-
-    if (st || carried || first == INT64_MAX)
-        return st ? st : carried;
-    return gsi_fail ((gs_status_t) (first % STATUSES),
-                     "%s: rank %d (host %s) could not make %s; its own text says why", caller,
-                     rank, gs_comm_host_of (r->comm, rank), r->client.name);
-}
-
 gs_status_t gs_reducer_commit (gs_reducer_t *reducer)
 {
     gs_reducer_t *r = reducer;
@@ -241,7 +221,7 @@ gs_status_t gs_reducer_commit (gs_reducer_t *reducer)
         st = gsi_fail (GS_ERR_ARG, "gs_reducer_commit: nothing was added to %s", r->client.name);
     else
         st = make_all (r);
-    if ((st = gsi_commit_agree (r, "gs_reducer_commit", st))) {
+    if ((st = gsi_consensus_most (r->comm, "gs_reducer_commit", st, NULL, 0, r->stream))) {
         gsi_commit_undo (r);
         return gsi_result (st);
     }

@@ -25,9 +25,14 @@ static size_t staging_bytes (const gs_reducer_t *r)
 
 /* ---- Segments ---- */
 
+bool gsi_order_is_wired (const gs_reducer_t *r, gs_dtype_t dtype)
+{
+    return r->opts.wire && (dtype == GS_F32 || dtype == GS_F64);
+}
+
 static gs_dtype_t wire_of (const gs_reducer_t *r, gs_dtype_t dtype)
 {
-    return gsi_reducer_is_wired (r, dtype) ? r->opts.wire : dtype;
+    return gsi_order_is_wired (r, dtype) ? r->opts.wire : dtype;
 }
 
 static void add_direct (gs_reducer_t *r, struct gsi_load *load, void *at, size_t count)
@@ -78,7 +83,7 @@ static void add_packed (gs_reducer_t *r, struct gsi_load *load, int p, bool *fil
 static void add_segments (gs_reducer_t *r, struct gsi_load *load)
 {
     const struct gsi_bucket *b = &load->plan;
-    bool wired = gsi_reducer_is_wired (r, b->dtype), filling = false;
+    bool wired = gsi_order_is_wired (r, b->dtype), filling = false;
     size_t direct = r->queue ? DIRECT_GPU : DIRECT_HOST;
 
     load->segment = r->segments;
@@ -153,6 +158,11 @@ void gsi_order_cut (gs_reducer_t *r)
         make_load (r, b);
 }
 
+bool gsi_order_is_due (const gs_reducer_t *r)
+{
+    return !r->keeps_order && !(r->step & (r->step - 1));
+}
+
 gs_status_t gsi_order_follow (gs_reducer_t *r, bool differ)
 {
     gs_status_t st = GS_OK;
@@ -162,7 +172,7 @@ gs_status_t gsi_order_follow (gs_reducer_t *r, bool differ)
     if (st)
         return st;
     gsi_order_cut (r);
-    r->tally.rebuilds++;
+    r->totals.rebuilds++;
     return GS_OK;
 }
 

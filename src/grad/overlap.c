@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "feature/consensus.h"
 
 _Static_assert(sizeof (cpu_set_t) == sizeof (((struct gsi_view *) 0)->cores), "masks of cores");
 
@@ -110,7 +111,7 @@ gs_status_t gsi_overlap_agree (gs_reducer_t *r)
     struct gsi_view own = {0}, *all = calloc ((size_t) r->size, sizeof (*all));
     gs_status_t st = all ? GS_OK : gsi_fail (GS_ERR_NOMEM, "gs_reducer_commit: out of memory");
 
-    if (!(st = gsi_commit_agree (r, "gs_reducer_commit", st))) {
+    if (!(st = gsi_consensus_most (r->comm, "gs_reducer_commit", st, NULL, 0, r->stream))) {
         look_at_cores (r, &own);
         st = gs_allgather (r->comm, &own, all, sizeof (own), GS_U8, r->stream);
     }

@@ -87,7 +87,7 @@ struct gsi_seen {
 };
 
 /* Sums over the steps, for gs_reducer_get_stats. */
-struct gsi_tally {
+struct gsi_totals {
     int64_t begin_ns, finish_ns; /* of the step, as the host sees it */
     int64_t steps, rebuilds;
     struct gsi_seen seen;
@@ -154,7 +154,7 @@ struct gs_reducer {
     struct gsi_scheduler *scheduler;
     struct gsi_step_exchange *step_exchange;
     struct gsi_timing *timing; /* NULL on hosts */
-    struct gsi_tally tally;
+    struct gsi_totals totals;
 };
 
 /* Bytes of the staging area: what stays in a second-level cache; what fills NCCL's pipes. */
@@ -180,19 +180,16 @@ gs_status_t gsi_reducer_index (const gs_reducer_t *reducer, int index, const cha
 /* Frees what the commit has made. */
 void gsi_commit_undo (gs_reducer_t *r);
 
-/* Collective: [st], or the failure of the first rank that has one, which is named. */
-gs_status_t gsi_commit_agree (const gs_reducer_t *r, const char *caller, gs_status_t st);
-
 /* Notes where everything is, in [storage]. */
 void gsi_commit_settle (gs_reducer_t *r, void *storage);
 
 /* Memory of the device, all 0; NULL for no bytes. */
 gs_status_t gsi_commit_allocate (gs_reducer_t *r, size_t bytes, void **out);
 
-/* Whether elements of [dtype] travel as the option wire has it. */
-bool gsi_reducer_is_wired (const gs_reducer_t *r, gs_dtype_t dtype);
-
 /* ---- order.c ---- */
+
+/* Whether elements of [dtype] travel as the option wire has it. */
+bool gsi_order_is_wired (const gs_reducer_t *r, gs_dtype_t dtype);
 
 /* Memory for, and the buckets that r->turn gives. */
 gs_status_t gsi_order_open (gs_reducer_t *r);
@@ -204,18 +201,13 @@ void gsi_order_cut (gs_reducer_t *r);
 /* Digest of these buckets. */
 uint64_t gsi_order_wish (const gs_reducer_t *r);
 
+/* Whether buckets may be made anew after this step: 1, 2, 4, 8, ... */
+bool gsi_order_is_due (const gs_reducer_t *r);
+
 /* Collective: takes over the order of this step; that of rank 0 if the ranks [differ]. */
 gs_status_t gsi_order_follow (gs_reducer_t *r, bool differ);
 
 /* Marks all gradients as not ready, and counts what each bucket waits for. */
 void gsi_order_reset (gs_reducer_t *r);
-
-/* ---- stats.c ---- */
-
-/* The step that has ended, into the tally. */
-void gsi_stats_step (gs_reducer_t *r);
-
-/* The times of r->tally.seen and of the buckets, into the tally. */
-void gsi_stats_seen (gs_reducer_t *r);
 
 #endif /* GS_GRAD_REDUCER_H */

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "feature/consensus.h"
 #include "grad/reducer.h"
 
 /* What is known of each gradient by its place, to be found again at another one. */
@@ -78,7 +79,7 @@ static gs_status_t relayout (gs_reducer_t *r, struct moved *m)
     } else {
         st = gsi_fail (GS_ERR_NOMEM, "gs_reducer_relayout: out of memory");
     }
-    if ((st = gsi_commit_agree (r, "gs_reducer_relayout", st))) {
+    if ((st = gsi_consensus_most (r->comm, "gs_reducer_relayout", st, NULL, 0, r->stream))) {
         if (before)
             memcpy (r->place, before, (size_t) r->gradients * sizeof (*before));
         gs_device_free (r->comm, storage);

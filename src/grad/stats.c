@@ -8,68 +8,12 @@
 #include "base/sized.h"
 #include "grad/step_exchange.h"
 #include "grad/timing.h"
-
-static double us (int64_t ns)
-{
-    return (double) ns / 1e3;
-}
-
-/* Time of a bucket that the program waited: all of it, or what was under way in finish. */
-static double exposed_us (const gs_reducer_t *r, const struct gsi_load *load)
-{
-    int64_t from = load->begin_ns;
-
-    if (r->overlaps && from < r->tally.seen.finish_ns)
-        from = r->tally.seen.finish_ns;
-    return load->end_ns > from ? us (load->end_ns - from) : 0;
-}
-
-/* What of that was before finish. */
-static double exposed_before_us (const gs_reducer_t *r, const struct gsi_load *load)
-{
-    bool before = !r->overlaps && load->end_ns <= r->tally.seen.finish_ns;
-
-    return before ? exposed_us (r, load) : 0;
-}
-
-void gsi_stats_step (gs_reducer_t *r)
-{
-    struct gsi_tally *t = &r->tally;
-    int64_t now_ns = gsi_now_ns ();
-
-    t->steps++;
-    t->step_us += us (now_ns - t->begin_ns);
-    if (r->queue)
-        return; /* which goes on */
-    t->seen.begin_ns = t->begin_ns;
-    t->seen.finish_ns = t->finish_ns;
-    t->seen.end_ns = now_ns;
-    gsi_stats_seen (r);
-}
-
-void gsi_stats_seen (gs_reducer_t *r)
-{
-    struct gsi_tally *t = &r->tally;
-
-    t->seen.steps++;
-    t->exposed_us += us (t->seen.end_ns - t->seen.finish_ns);
-    for (int b = 0; b < r->loads; b++) {
-        const struct gsi_load *load = &r->load[b];
-        double x = (double) load->bytes, y = us (load->end_ns - load->begin_ns);
-        t->busy_us += y;
-        t->exposed_us += exposed_before_us (r, load);
-        t->n += 1;
-        t->x += x;
-        t->y += y;
-        t->xx += x * x;
-        t->xy += x * y;
-    }
-}
+#include "grad/totals.h"
 
 /* The line through time over bytes, by least squares. */
 static void fit (const gs_reducer_t *r, gs_reducer_stats_t *stats)
 {
-    const struct gsi_tally *t = &r->tally;
+    const struct gsi_totals *t = &r->totals;
     double spread = t->n * t->xx - t->x * t->x, slope, start;
 
     if (t->n < 2 || !(spread > 0))
@@ -92,26 +36,26 @@ gs_status_t gs_reducer_get_stats (gs_reducer_t *reducer, gs_reducer_stats_t *sta
 
     if (st || (st = gsi_timing_read (r)))
         return gsi_result (st);
-    s.steps = r->tally.steps;
-    steps = r->tally.steps ? (double) r->tally.steps : 1;
-    seen = r->tally.seen.steps ? (double) r->tally.seen.steps : 1;
+    s.steps = r->totals.steps;
+    steps = r->totals.steps ? (double) r->totals.steps : 1;
+    seen = r->totals.seen.steps ? (double) r->totals.seen.steps : 1;
     s.buckets = r->loads;
-    s.rebuilds = (int) r->tally.rebuilds;
+    s.rebuilds = (int) r->totals.rebuilds;
     for (int b = 0; b < r->loads; b++) {
         s.bytes += r->load[b].bytes;
         s.wire_bytes += r->load[b].wire_bytes;
     }
-    s.step_us = r->tally.step_us / steps;
-    s.busy_us = r->tally.busy_us / seen;
-    s.exposed_us = r->tally.exposed_us / seen;
+    s.step_us = r->totals.step_us / steps;
+    s.busy_us = r->totals.busy_us / seen;
+    s.exposed_us = r->totals.exposed_us / seen;
     if (s.busy_us > 0 && s.exposed_us < s.busy_us)
         s.overlap = 1 - s.exposed_us / s.busy_us;
     fit (r, &s);
-    if (r->tally.steps && gsi_step_exchange_past (r))
-        r->tally.late_rank = gsi_step_exchange_late (r, &r->tally.late_us);
-    s.late_rank = r->tally.steps ? r->tally.late_rank : -1;
+    if (r->totals.steps && gsi_step_exchange_past (r))
+        r->totals.late_rank = gsi_step_exchange_late (r, &r->totals.late_us);
+    s.late_rank = r->totals.steps ? r->totals.late_rank : -1;
     s.overlaps = r->overlaps;
-    s.late_us = s.late_rank < 0 ? 0 : r->tally.late_us;
+    s.late_us = s.late_rank < 0 ? 0 : r->totals.late_us;
     return gsi_result (gsi_sized_give (stats, &s, sizeof (s), "gs_reducer_get_stats: stats"));
 }
 
@@ -134,10 +78,10 @@ gs_status_t gs_reducer_get_bucket (gs_reducer_t *reducer, int bucket, gs_bucket_
                             .first = r->number[load->plan.first],
                             .bytes = load->bytes};
     if (load->end_ns) { /* else it was made after the last step */
-        s.ready_us = us (load->ready_ns - r->tally.seen.begin_ns);
-        s.begin_us = us (load->begin_ns - r->tally.seen.begin_ns);
-        s.end_us = us (load->end_ns - r->tally.seen.begin_ns);
-        s.exposed_us = exposed_us (r, load);
+        s.ready_us = gsi_totals_us (load->ready_ns - r->totals.seen.begin_ns);
+        s.begin_us = gsi_totals_us (load->begin_ns - r->totals.seen.begin_ns);
+        s.end_us = gsi_totals_us (load->end_ns - r->totals.seen.begin_ns);
+        s.exposed_us = gsi_totals_exposed_us (r, load);
     }
     return gsi_result (gsi_sized_give (stats, &s, sizeof (s), "gs_reducer_get_bucket: stats"));
 }

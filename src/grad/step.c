@@ -10,6 +10,7 @@
 #include "grad/scheduler.h"
 #include "grad/step_exchange.h"
 #include "grad/timing.h"
+#include "grad/totals.h"
 #include "grad/work.h"
 
 /* ---- Gradients become ready ---- */
@@ -29,7 +30,7 @@ static gs_status_t begin_step (gs_reducer_t *r, int index, gs_stream_t stream)
             (st = gsi_scheduler_begin (r)))
             return st;
         r->step++;
-        r->tally.begin_ns = gsi_now_ns ();
+        r->totals.begin_ns = gsi_now_ns ();
     }
     r->in_step = true;
     r->opener = r->gradient[index].name;
@@ -134,12 +135,6 @@ static gs_status_t name_unmarked (const gs_reducer_t *r)
                      shown < r->gradients - r->marked ? ", ..." : "");
 }
 
-/* Buckets may be made anew after steps 1, 2, 4, 8, ... */
-static bool is_due (const gs_reducer_t *r)
-{
-    return !r->keeps_order && !(r->step & (r->step - 1));
-}
-
 static double busy_us (const gs_reducer_t *r)
 {
     int64_t busy_ns = 0;
@@ -171,7 +166,7 @@ static gs_status_t clip (gs_reducer_t *r)
 static gs_status_t exchange_step (gs_reducer_t *r)
 {
     int previous;
-    gs_status_t st = gsi_step_exchange_exchange (r, is_due (r), busy_us (r));
+    gs_status_t st = gsi_step_exchange_exchange (r, gsi_order_is_due (r), busy_us (r));
 
     if (st || !r->queue)
         return st ? st : clip (r);
@@ -188,13 +183,13 @@ static gs_status_t conclude (gs_reducer_t *r)
     bool differ;
     gs_status_t st;
 
-    if (r->queue && !is_due (r) && !r->opts.check_finite)
+    if (r->queue && !gsi_order_is_due (r) && !r->opts.check_finite)
         return GS_OK;
     if ((st = gsi_step_exchange_await (r)))
         return st;
-    r->tally.late_rank = gsi_step_exchange_late (r, &r->tally.late_us);
+    r->totals.late_rank = gsi_step_exchange_late (r, &r->totals.late_us);
     st = gsi_step_exchange_verdict (r);
-    if (is_due (r) && gsi_step_exchange_wants_order (r, &differ)) {
+    if (gsi_order_is_due (r) && gsi_step_exchange_wants_order (r, &differ)) {
         gs_status_t followed = gsi_order_follow (r, differ);
         st = st ? st : followed;
     }
@@ -206,7 +201,7 @@ static gs_status_t end_step (gs_reducer_t *r, gs_stream_t stream)
 {
     gs_status_t st;
 
-    r->tally.finish_ns = gsi_now_ns ();
+    r->totals.finish_ns = gsi_now_ns ();
     if ((st = gsi_timing_finish (r, stream)) || (st = gsi_scheduler_drain (r)))
         return st;
     if (!(r->opts.max_norm > 0) && (st = gsi_scheduler_release (r, stream)))
@@ -215,7 +210,7 @@ static gs_status_t end_step (gs_reducer_t *r, gs_stream_t stream)
     st = exchange_step (r);
     if (!st && r->opts.max_norm > 0)
         st = gsi_scheduler_release (r, stream);
-    gsi_stats_step (r);
+    gsi_totals_step (r);
     if (!st)
         st = conclude (r);
     gsi_lease_leave ();

@@ -4,6 +4,8 @@
 
 #include <stdlib.h>
 
+#include "grad/totals.h"
+
 #define STEPS 2 /* whose events there are: one is read while the next is recorded */
 
 /* The events of a step. */
@@ -177,7 +179,7 @@ static gs_status_t read_bucket (const gs_reducer_t *r, const struct events *e, i
 
 static gs_status_t read_times (gs_reducer_t *r, const struct events *e)
 {
-    struct gsi_seen *seen = &r->tally.seen;
+    struct gsi_seen *seen = &r->totals.seen;
     gs_status_t st = r->queue->elapsed (e->begin, e->finish, &seen->finish_ns);
 
     if (!st)
@@ -189,7 +191,7 @@ static gs_status_t read_times (gs_reducer_t *r, const struct events *e)
     seen->begin_ns = 0;
     if (seen->end_ns < seen->finish_ns)
         seen->end_ns = seen->finish_ns; /* all had arrived before */
-    gsi_stats_seen (r);
+    gsi_totals_seen (r);
     return GS_OK;
 }
 

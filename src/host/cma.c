@@ -95,7 +95,7 @@ static gs_status_t read_from (struct gsi_coll_host *c, int i, char *dst, size_t 
     if (st)
         return st;
     if (post->kind != c->kind)
-        return gsi_coll_host_differ (c, c->node.rank[i]);
+        return gsi_p2p_differ (c, c->node.rank[i]);
     if (post->bytes != bytes)
         return gsi_fail (
             GS_ERR_MISMATCH,

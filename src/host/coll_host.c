@@ -317,15 +317,6 @@ bool gsi_coll_host_free (struct gsi_coll *coll, void *memory)
     return gsi_shm_heap_free (&((struct gsi_coll_host *) coll)->shm_heap, memory);
 }
 
-gs_status_t gsi_coll_host_differ (const struct gsi_coll_host *c, int rank)
-{
-    return gsi_fail (
-        GS_ERR_MISMATCH,
-        "ranks %d and %d disagree on count, dtype or operation, or one has left a call "
-        "out or done fewer steps; GS_CHECK=collective finds the first",
-        c->rank, rank);
-}
-
 /* ---- Operations ---- */
 
 static gs_status_t enter (struct gsi_coll_host *c, const struct gsi_call *call)

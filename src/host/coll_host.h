@@ -98,9 +98,6 @@ static inline uint64_t gsi_kind_of (const struct gsi_coll_host *c, uint64_t byte
     return bytes ^ (uint64_t) c->kind << 32;
 }
 
-/* GS_ERR_MISMATCH: rank [rank] makes another call than this one. */
-gs_status_t gsi_coll_host_differ (const struct gsi_coll_host *c, int rank);
-
 /* p2p.c: posts; the request goes to the end of [slot]. */
 gs_status_t gsi_p2p_send (struct gsi_coll_host *c, struct gsi_slot *slot, const void *data,
                           size_t bytes, int peer, enum gsi_tag tag);
@@ -124,6 +121,9 @@ bool gsi_p2p_should_look (unsigned polls, unsigned spins, unsigned every);
 
 /* Why a wait should end; GS_OK to go on. */
 gs_status_t gsi_p2p_interrupted (struct gsi_coll_host *c, const struct gsi_call *call);
+
+/* GS_ERR_MISMATCH: rank [rank] makes another call than this one. */
+gs_status_t gsi_p2p_differ (const struct gsi_coll_host *c, int rank);
 
 /* failure_notice.c */
 void gsi_notice_send (struct gsi_coll_host *c, enum gsi_notice_kind kind, bool in_message,

@@ -371,7 +371,7 @@ gs_status_t gsi_node_await_put (struct gsi_coll_host *c, uint64_t turn, uint64_t
 
     for (int i = 0; i < node->size && !st; i++)
         if (put_of (node, i, turn)->kind != kind)
-            st = gsi_coll_host_differ (c, node->rank[i]);
+            st = gsi_p2p_differ (c, node->rank[i]);
     return st;
 }
 

@@ -114,6 +114,15 @@ void gsi_p2p_pause (const struct gsi_call *call, unsigned *spins)
     }
 }
 
+gs_status_t gsi_p2p_differ (const struct gsi_coll_host *c, int rank)
+{
+    return gsi_fail (
+        GS_ERR_MISMATCH,
+        "ranks %d and %d disagree on count, dtype or operation, or one has left a call "
+        "out or done fewer steps; GS_CHECK=collective finds the first",
+        c->rank, rank);
+}
+
 /* A rank that [slot] waits for, and that has sent something of another collective; or -1. */
 static int find_stray (const struct gsi_coll_host *c, const struct gsi_slot *slot)
 {
@@ -146,7 +155,7 @@ static gs_status_t look_for_strays (struct gsi_coll_host *c, const struct gsi_sl
     stray = *look_ns ? find_stray (c, slot) : -1;
     *strays = stray < 0 ? 0 : *strays + 1;
     *look_ns = now_ns + ASK_NS;
-    return *strays > STRAYS ? gsi_coll_host_differ (c, stray) : GS_OK;
+    return *strays > STRAYS ? gsi_p2p_differ (c, stray) : GS_OK;
 }
 
 gs_status_t gsi_p2p_wait (struct gsi_coll_host *c, struct gsi_slot *slot,

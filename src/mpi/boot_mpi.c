@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/process.h"
 #include "base/status.h"
 #include "boot/boot.h"
 #include "mpi/mpi_env.h"
@@ -39,7 +40,7 @@ static gs_status_t open_over (MPI_Comm theirs, struct gsi_boot **out)
     boot->own = MPI_COMM_NULL;
     MPI_Comm_rank (theirs, &boot->base.rank);
     MPI_Comm_size (theirs, &boot->base.size);
-    gsi_boot_own_host (boot->base.host);
+    gsi_process_host (boot->base.host, sizeof (boot->base.host));
     *out = &boot->base;
     return GS_OK;
 }

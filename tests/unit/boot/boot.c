@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* boot - which way is taken, what is said when none is there, and who is missing. */
+#include "base/process.h"
 #include "boot/boot.h"
 
 #include <netinet/in.h>
@@ -9,6 +10,7 @@
 #include "base/status.h"
 #include "boot/launch.h"
 #include "config.h"
+#include "boot/missing.h"
 #include "unit/unit.h"
 
 static struct gsi_boot *boot;
@@ -239,12 +241,12 @@ START_TEST (missing_ranks_are_named)
     unsigned char missing[8] = {0, 0, 1, 0, 0, 1, 0, 1};
     char text[512];
 
-    gsi_boot_name_missing (missing, 8, host_of, host_of, text, sizeof (text));
+    gsi_missing_list (missing, 8, host_of, host_of, text, sizeof (text));
     ck_assert_str_eq (text, "3 of 8 ranks did not come: rank 2 (host n1), rank 5, rank 7 (host "
                             "n3)");
-    gsi_boot_name_missing (missing, 8, NULL, NULL, text, sizeof (text));
+    gsi_missing_list (missing, 8, NULL, NULL, text, sizeof (text));
     ck_assert_str_eq (text, "3 of 8 ranks did not come: rank 2, rank 5, rank 7");
-    gsi_boot_name_missing (missing, 4, NULL, NULL, text, sizeof (text));
+    gsi_missing_list (missing, 4, NULL, NULL, text, sizeof (text));
     ck_assert_str_eq (text, "1 of 4 ranks did not come: rank 2");
 }
 END_TEST
@@ -255,12 +257,12 @@ START_TEST (many_missing_ranks_are_counted)
     char text[1024];
 
     memset (missing, 1, sizeof (missing));
-    gsi_boot_name_missing (missing, 16, NULL, NULL, text, sizeof (text));
+    gsi_missing_list (missing, 16, NULL, NULL, text, sizeof (text));
     ck_assert_ptr_nonnull (strstr (text, ", rank 15"));
     ck_assert_ptr_null (strstr (text, "more"));
-    gsi_boot_name_missing (missing, 17, NULL, NULL, text, sizeof (text));
+    gsi_missing_list (missing, 17, NULL, NULL, text, sizeof (text));
     ck_assert_ptr_nonnull (strstr (text, ", rank 15, and 1 more"));
-    gsi_boot_name_missing (missing, 1000, NULL, NULL, text, sizeof (text));
+    gsi_missing_list (missing, 1000, NULL, NULL, text, sizeof (text));
     ck_assert_ptr_nonnull (strstr (text, "1000 of 1000 ranks"));
     ck_assert_ptr_nonnull (strstr (text, ", and 984 more"));
 }
@@ -272,10 +274,10 @@ START_TEST (a_small_room_cuts_the_sentence)
     char whole[1024], text[1024];
 
     memset (missing, 1, sizeof (missing));
-    gsi_boot_name_missing (missing, 40, host_of, host_of, whole, sizeof (whole));
+    gsi_missing_list (missing, 40, host_of, host_of, whole, sizeof (whole));
     for (size_t room = 1; room <= strlen (whole) + 1; room++) {
         memset (text, '#', sizeof (text));
-        gsi_boot_name_missing (missing, 40, host_of, host_of, text, room);
+        gsi_missing_list (missing, 40, host_of, host_of, text, room);
         ck_assert_uint_eq (strlen (text), room - 1);
         ck_assert_int_eq (strncmp (text, whole, room - 1), 0);
         ck_assert_int_eq (text[room], '#');
@@ -300,7 +302,7 @@ START_TEST (own_host)
 
     gethostname (name, sizeof (name) - 1);
     memset (host, '#', sizeof (host));
-    gsi_boot_own_host (host);
+    gsi_process_host (host, sizeof (host));
     ck_assert_int_eq (strncmp (host, name, GSI_HOST_BYTES - 1), 0);
     ck_assert_int_eq (host[GSI_HOST_BYTES - 1], 0);
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* boot_single - rank 0 of 1, on this host, in a job of its own. */
+#include "base/process.h"
 #include "boot/boot.h"
 #include "unit/unit.h"
 
@@ -12,7 +13,7 @@ START_TEST (alone)
     ck_assert_str_eq (boot->ops->name, "single");
     ck_assert_int_eq (boot->rank, 0);
     ck_assert_int_eq (boot->size, 1);
-    gsi_boot_own_host (host);
+    gsi_process_host (host, sizeof (host));
     ck_assert_str_eq (boot->host, host);
     ck_assert_uint_gt (strlen (boot->job), 3);
     for (int i = 0; i < 3; i++) {
