@@ -123,7 +123,7 @@ static gs_status_t make_rests (gs_reducer_t *r)
 
     for (int p = 0; p < r->gradients && r->opts.error_feedback && !st; p++) {
         const struct gsi_gradient *g = &r->gradient[r->number[p]];
-        if (gsi_order_is_wired (r, g->dtype))
+        if (gsi_buckets_is_wired (r, g->dtype))
             st = gsi_commit_allocate (r, g->bytes, &r->rest[p]);
     }
     return st;
@@ -136,7 +136,7 @@ static gs_status_t make_staging (gs_reducer_t *r)
     gs_status_t st;
 
     for (int i = 0; i < r->gradients; i++)
-        packs = packs || r->gradient[i].given || gsi_order_is_wired (r, r->gradient[i].dtype);
+        packs = packs || r->gradient[i].given || gsi_buckets_is_wired (r, r->gradient[i].dtype);
     if (!packs)
         return GS_OK;
     st = gsi_commit_allocate (r, r->queue ? GSI_STAGING_GPU : GSI_STAGING_HOST, &memory);
@@ -198,7 +198,7 @@ static gs_status_t make_all (gs_reducer_t *r)
     if (!st)
         st = make_staging (r);
     if (!st)
-        st = gsi_order_open (r);
+        st = gsi_buckets_open (r);
     if (!st)
         st = gsi_step_exchange_open (r);
     if (!st)
@@ -226,7 +226,7 @@ gs_status_t gs_reducer_commit (gs_reducer_t *reducer)
         return gsi_result (st);
     }
     r->committed = true;
-    gsi_order_reset (r);
+    gsi_buckets_reset (r);
     return gsi_result (GS_OK);
 }
 
@@ -237,7 +237,7 @@ void gsi_commit_undo (gs_reducer_t *r)
     gsi_scheduler_close (r);
     gsi_timing_close (r);
     gsi_step_exchange_close (r);
-    gsi_order_close (r);
+    gsi_buckets_close (r);
     for (int p = 0; p < r->gradients && r->rest; p++)
         gs_device_free (r->comm, r->rest[p]);
     gs_device_free (r->comm, r->staging);

@@ -3,7 +3,7 @@
  * reducer - gradients that are averaged in buckets. Private to src/grad.
  *
  * The files: reducer.c (life, what was added), commit.c (comparison, storage), overlap.c (whether
- * buckets are reduced during the backward pass), order.c (buckets, and how they are made anew),
+ * buckets are reduced during the backward pass), buckets.c (buckets, and how they are made anew),
  * relayout.c (another storage), step.c (what the program calls in each step), scheduler.c (who
  * sees to the buckets, and when), bucket_reduce.c (one bucket), work.c (arithmetic),
  * step_exchange.c (what ranks tell each other at the end of a step), timing.c (when buckets are
@@ -186,28 +186,28 @@ void gsi_commit_settle (gs_reducer_t *r, void *storage);
 /* Memory of the device, all 0; NULL for no bytes. */
 gs_status_t gsi_commit_allocate (gs_reducer_t *r, size_t bytes, void **out);
 
-/* ---- order.c ---- */
+/* ---- buckets.c ---- */
 
 /* Whether elements of [dtype] travel as the option wire has it. */
-bool gsi_order_is_wired (const gs_reducer_t *r, gs_dtype_t dtype);
+bool gsi_buckets_is_wired (const gs_reducer_t *r, gs_dtype_t dtype);
 
 /* Memory for, and the buckets that r->turn gives. */
-gs_status_t gsi_order_open (gs_reducer_t *r);
-void gsi_order_close (gs_reducer_t *r);
+gs_status_t gsi_buckets_open (gs_reducer_t *r);
+void gsi_buckets_close (gs_reducer_t *r);
 
 /* Makes the buckets that r->turn gives. */
-void gsi_order_cut (gs_reducer_t *r);
+void gsi_buckets_cut (gs_reducer_t *r);
 
 /* Digest of these buckets. */
-uint64_t gsi_order_wish (const gs_reducer_t *r);
+uint64_t gsi_buckets_wish (const gs_reducer_t *r);
 
 /* Whether buckets may be made anew after this step: 1, 2, 4, 8, ... */
-bool gsi_order_is_due (const gs_reducer_t *r);
+bool gsi_buckets_is_due (const gs_reducer_t *r);
 
 /* Collective: takes over the order of this step; that of rank 0 if the ranks [differ]. */
-gs_status_t gsi_order_follow (gs_reducer_t *r, bool differ);
+gs_status_t gsi_buckets_follow (gs_reducer_t *r, bool differ);
 
 /* Marks all gradients as not ready, and counts what each bucket waits for. */
-void gsi_order_reset (gs_reducer_t *r);
+void gsi_buckets_reset (gs_reducer_t *r);
 
 #endif /* GS_GRAD_REDUCER_H */

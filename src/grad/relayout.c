@@ -58,8 +58,8 @@ static gs_status_t move_gradients (gs_reducer_t *r, const struct moved *m, void 
     if (!st)
         st = gs_comm_wait (r->comm, r->stream);
     gs_device_free (r->comm, old);
-    gsi_order_cut (r);
-    gsi_order_reset (r);
+    gsi_buckets_cut (r);
+    gsi_buckets_reset (r);
     return st;
 }
 

@@ -166,7 +166,7 @@ static gs_status_t clip (gs_reducer_t *r)
 static gs_status_t exchange_step (gs_reducer_t *r)
 {
     int previous;
-    gs_status_t st = gsi_step_exchange_exchange (r, gsi_order_is_due (r), busy_us (r));
+    gs_status_t st = gsi_step_exchange_exchange (r, gsi_buckets_is_due (r), busy_us (r));
 
     if (st || !r->queue)
         return st ? st : clip (r);
@@ -183,14 +183,14 @@ static gs_status_t conclude (gs_reducer_t *r)
     bool differ;
     gs_status_t st;
 
-    if (r->queue && !gsi_order_is_due (r) && !r->opts.check_finite)
+    if (r->queue && !gsi_buckets_is_due (r) && !r->opts.check_finite)
         return GS_OK;
     if ((st = gsi_step_exchange_await (r)))
         return st;
     r->totals.late_rank = gsi_step_exchange_late (r, &r->totals.late_us);
     st = gsi_step_exchange_verdict (r);
-    if (gsi_order_is_due (r) && gsi_step_exchange_wants_order (r, &differ)) {
-        gs_status_t followed = gsi_order_follow (r, differ);
+    if (gsi_buckets_is_due (r) && gsi_step_exchange_wants_order (r, &differ)) {
+        gs_status_t followed = gsi_buckets_follow (r, differ);
         st = st ? st : followed;
     }
     return st;
@@ -236,14 +236,14 @@ gs_status_t gs_reducer_finish (gs_reducer_t *reducer, gs_stream_t stream)
         return gsi_result (st);
     if (r->accumulates) {
         r->micro_steps++;
-        gsi_order_reset (r);
+        gsi_buckets_reset (r);
         r->in_step = false;
         return gsi_result (GS_OK);
     }
     if (r->marked < r->gradients)
         return gsi_result ((st = gs_comm_check (r->comm)) ? st : name_unmarked (r));
     st = end_step (r, stream);
-    gsi_order_reset (r);
+    gsi_buckets_reset (r);
     gsi_scheduler_end (r);
     r->in_step = false;
     reset (r);

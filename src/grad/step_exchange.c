@@ -155,7 +155,7 @@ static void fill (gs_reducer_t *r, struct step_exchange_word *own, bool due, dou
     struct gsi_step_exchange *t = r->step_exchange;
 
     own->found = t->found;
-    own->wish = !due ? 0 : r->joined ? r->digest : gsi_order_wish (r);
+    own->wish = !due ? 0 : r->joined ? r->digest : gsi_buckets_wish (r);
     own->step = r->step;
     own->micro_steps = r->micro_steps;
     own->joined = r->joined;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * order - which buckets there are, what of them is reduced at once, and how they are made anew.
+ * buckets - those that there are, what of them is reduced at once, and how they are made anew.
  *
  * All memory is had at the commit, for the most buckets and pieces there can be, so that making
  * them anew cannot fail on one rank alone.
@@ -25,14 +25,14 @@ static size_t staging_bytes (const gs_reducer_t *r)
 
 /* ---- Segments ---- */
 
-bool gsi_order_is_wired (const gs_reducer_t *r, gs_dtype_t dtype)
+bool gsi_buckets_is_wired (const gs_reducer_t *r, gs_dtype_t dtype)
 {
     return r->opts.wire && (dtype == GS_F32 || dtype == GS_F64);
 }
 
 static gs_dtype_t wire_of (const gs_reducer_t *r, gs_dtype_t dtype)
 {
-    return gsi_order_is_wired (r, dtype) ? r->opts.wire : dtype;
+    return gsi_buckets_is_wired (r, dtype) ? r->opts.wire : dtype;
 }
 
 static void add_direct (gs_reducer_t *r, struct gsi_load *load, void *at, size_t count)
@@ -83,7 +83,7 @@ static void add_packed (gs_reducer_t *r, struct gsi_load *load, int p, bool *fil
 static void add_segments (gs_reducer_t *r, struct gsi_load *load)
 {
     const struct gsi_bucket *b = &load->plan;
-    bool wired = gsi_order_is_wired (r, b->dtype), filling = false;
+    bool wired = gsi_buckets_is_wired (r, b->dtype), filling = false;
     size_t direct = r->queue ? DIRECT_GPU : DIRECT_HOST;
 
     load->segment = r->segments;
@@ -126,7 +126,7 @@ static uint64_t digest_of (const struct gsi_bucket *buckets, int n)
     return digest;
 }
 
-uint64_t gsi_order_wish (const gs_reducer_t *r)
+uint64_t gsi_buckets_wish (const gs_reducer_t *r)
 {
     return digest_of (r->bucket, plan (r, r->bucket));
 }
@@ -148,7 +148,7 @@ static void make_load (gs_reducer_t *r, int b)
     }
 }
 
-void gsi_order_cut (gs_reducer_t *r)
+void gsi_buckets_cut (gs_reducer_t *r)
 {
     r->loads = plan (r, r->bucket);
     r->digest = digest_of (r->bucket, r->loads);
@@ -158,12 +158,12 @@ void gsi_order_cut (gs_reducer_t *r)
         make_load (r, b);
 }
 
-bool gsi_order_is_due (const gs_reducer_t *r)
+bool gsi_buckets_is_due (const gs_reducer_t *r)
 {
     return !r->keeps_order && !(r->step & (r->step - 1));
 }
 
-gs_status_t gsi_order_follow (gs_reducer_t *r, bool differ)
+gs_status_t gsi_buckets_follow (gs_reducer_t *r, bool differ)
 {
     gs_status_t st = GS_OK;
 
@@ -171,12 +171,12 @@ gs_status_t gsi_order_follow (gs_reducer_t *r, bool differ)
         st = gs_broadcast (r->comm, r->turn, (size_t) r->gradients, GS_I32, 0, r->stream);
     if (st)
         return st;
-    gsi_order_cut (r);
+    gsi_buckets_cut (r);
     r->totals.rebuilds++;
     return GS_OK;
 }
 
-void gsi_order_reset (gs_reducer_t *r)
+void gsi_buckets_reset (gs_reducer_t *r)
 {
     for (int b = 0; b < r->loads; b++) {
         r->load[b].pending = r->load[b].plan.tensors;
@@ -199,7 +199,7 @@ static size_t most_pieces (const gs_reducer_t *r)
     return most;
 }
 
-gs_status_t gsi_order_open (gs_reducer_t *r)
+gs_status_t gsi_buckets_open (gs_reducer_t *r)
 {
     size_t n = (size_t) r->gradients, pieces = r->staging ? most_pieces (r) : n;
 
@@ -212,11 +212,11 @@ gs_status_t gsi_order_open (gs_reducer_t *r)
     if (!r->bucket || !r->load || !r->segment || !r->packing.in || !r->packing.out ||
         !r->packing.rest)
         return gsi_fail (GS_ERR_NOMEM, "%s: out of memory", r->client.name);
-    gsi_order_cut (r);
+    gsi_buckets_cut (r);
     return GS_OK;
 }
 
-void gsi_order_close (gs_reducer_t *r)
+void gsi_buckets_close (gs_reducer_t *r)
 {
     free (r->bucket);
     free (r->load);
