@@ -259,14 +259,29 @@ newest_flang () {
     ((best > 19))
 }
 
+# Debian's newest package of it.
+install_flang () {
+    local name
+
+    name=$(apt-cache search --names-only '^flang-[0-9]+$' | sed 's/ .*//' | sort -V | tail -n 1)
+    [[ -n $name ]] && apt install --yes --no-install-recommends "$name"
+}
+
 # The Fortran binding of another compiler than gcc's, with its tests; but for mpi_f08, which
 # distributions have for gfortran.
 other_fortran () {
     local flang list
 
+    if ! newest_flang && may_install; then
+        # shellcheck disable=SC2034 # setup waits for it
+        unpacking=yes
+        step "flang: installing the newest package" install_flang
+        # shellcheck disable=SC2034
+        unpacking=no
+    fi
     if ! newest_flang; then
         ((skipped++))
-        remarks+=("SKIP: flang: there is no flang of LLVM 20 or later (Debian 12: flang-22)")
+        remarks+=("SKIP: flang: there is no flang of LLVM 20 or later, nor a package of one")
         return
     fi
     build_in "flang" build-flang FC="$flang" --enable-fortran --enable-fortran-descriptors \
