@@ -94,6 +94,15 @@ struct start {
     ncclUniqueId ids[];
 };
 
+void gsi_nccl_configure (ncclConfig_t *config)
+{
+    int64_t most = gsi_env_int (GSI_ENV_NCCL_MAX_CTAS);
+
+    config->blocking = 1;
+    if (most)
+        config->maxCTAs = (int) most;
+}
+
 static ncclResult_t start_work (void *job)
 {
     struct start *s = job;
@@ -101,7 +110,7 @@ static ncclResult_t start_work (void *job)
     ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
     ncclResult_t rc;
 
-    config.blocking = 1;
+    gsi_nccl_configure (&config);
     atomic_store (&s->handle->starting, true);
     rc = s->roots > 1
              ? gsi_nccl.CommInitRankScalable (comm, s->size, s->rank, s->roots, s->ids, &config)

@@ -78,6 +78,9 @@ struct gsi_coll_nccl {
     struct gsi_event *space_free, *scale_free; /* when the last user of each has done with it */
 };
 
+/* What every communicator is made with, into NCCL's defaults. */
+void gsi_nccl_configure (ncclConfig_t *config);
+
 /* The failure [rc] of [what] as a status, with NCCL's own words. */
 gs_status_t gsi_nccl_fail (const char *what, ncclResult_t rc);
 

@@ -30,7 +30,7 @@ static ncclResult_t split_work (void *job)
     ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
     ncclResult_t rc;
 
-    config.blocking = 1;
+    gsi_nccl_configure (&config);
     config.splitShare = 0;
     rc = gsi_nccl.CommSplit (__atomic_load_n (&s->origin->comm, __ATOMIC_ACQUIRE), s->color,
                              s->key, &s->out, &config);

@@ -185,5 +185,15 @@ says 6 '^rank . has transport nccl'
 [[ $(counted ncclCommInitRankConfig) = 6 && $(counted ncclGetUniqueId) = 1 ]] \
     || fail "not 6 ranks started with 1 id"
 
+# ---- What NCCL may take of a GPU ----
+
+rm "$room/count"
+run "few CTAs" 2x2 GS_NCCL_MAX_CTAS=8 SIM_COUNT="$room/count"
+says 4 '^rank . has transport nccl'
+[[ $(counted maxCTAs=8) = 4 ]] || fail "not 4 communicators have 8 CTAs at most"
+rm "$room/count"
+run "as many CTAs as NCCL likes" 2 SIM_COUNT="$room/count"
+! grep -q maxCTAs "$room/count" || fail "maxCTAs is set unasked"
+
 ((failures)) || echo "the devices are as they should be"
 exit $((failures > 0))

@@ -46,6 +46,8 @@ static bool in_range (int value, int least, int most)
 ncclResult_t nsim_config (const ncclConfig_t *config, bool *blocking, const char *who)
 {
     ncclConfig_t own = NCCL_CONFIG_INITIALIZER;
+    char ctas[32];
+    int unused;
 
     if (config) {
         own.magic = 0;
@@ -61,6 +63,10 @@ ncclResult_t nsim_config (const ncclConfig_t *config, bool *blocking, const char
         !in_range (own.splitShare, 0, 1) || !in_range (own.shrinkShare, 0, 1)) {
         nsim_warn ("%s: an attribute of the configuration has an invalid value", who);
         return ncclInvalidArgument;
+    }
+    if (own.maxCTAs != NCCL_CONFIG_UNDEF_INT) {
+        snprintf (ctas, sizeof (ctas), "maxCTAs=%d", own.maxCTAs);
+        sim_fault (ctas, &unused); /* counts it; nothing fails */
     }
     *blocking = own.blocking != 0;
     return ncclSuccess;

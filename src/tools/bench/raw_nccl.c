@@ -2,7 +2,6 @@
 /* raw_nccl - the plain NCCL calls, in the module gs-bench-nccl.so. */
 #include <cuda_runtime_api.h>
 #include <nccl.h>
-#include <sched.h>
 #include <semaphore.h>
 #include <string.h>
 
@@ -19,16 +18,8 @@ static const char *text_of (cudaError_t error)
     return error ? cudaGetErrorString (error) : NULL;
 }
 
-/* NCCL takes a call in the background, which needs a core: no other may follow before. */
-static const char *settle (ncclResult_t rc)
+static const char *nccl_text_of (ncclResult_t rc)
 {
-    while (rc == ncclInProgress) {
-        ncclResult_t asked = ncclCommGetAsyncError (comm, &rc);
-        if (asked)
-            rc = asked;
-        else if (rc == ncclInProgress)
-            sched_yield ();
-    }
     return rc ? ncclGetErrorString (rc) : NULL;
 }
 
@@ -38,7 +29,7 @@ static const char *make_id (char id[BENCH_RAW_NCCL_ID_BYTES])
     ncclResult_t rc = ncclGetUniqueId (&made);
 
     memcpy (id, &made, sizeof (made));
-    return rc ? ncclGetErrorString (rc) : NULL;
+    return nccl_text_of (rc);
 }
 
 static const char *open_comm (const char id[BENCH_RAW_NCCL_ID_BYTES], int rank, int size,
@@ -52,15 +43,15 @@ static const char *open_comm (const char id[BENCH_RAW_NCCL_ID_BYTES], int rank, 
         return text_of (error);
     sem_init (&gate, 0, 0);
     memcpy (&given, id, sizeof (given));
-    config.blocking = 0;
-    return settle (ncclCommInitRankConfig (&comm, size, given, rank, &config));
+    config.blocking = 1; /* or each call would make a thread, from 2.23 on */
+    return nccl_text_of (ncclCommInitRankConfig (&comm, size, given, rank, &config));
 }
 
 static void close_comm (void)
 {
     if (!comm)
         return;
-    if (settle (ncclCommFinalize (comm)))
+    if (ncclCommFinalize (comm))
         ncclCommAbort (comm);
     else
         ncclCommDestroy (comm);
@@ -85,7 +76,7 @@ static const char *allreduce_avg (void *buf, size_t count, gs_dtype_t dtype, int
     const char *why = NULL;
 
     for (int t = 0; t < times && !why; t++)
-        why = settle (
+        why = nccl_text_of (
             ncclAllReduce (buf, buf, parts * count, type_of (dtype), ncclAvg, comm, NULL));
     return why;
 }
