@@ -258,10 +258,10 @@ contains
     address = found(comm, 'gs_comm_c_ptr')
   end function gs_comm_c_ptr
 
-  ! A handle for the communicator that the C part of a program has made. Local.
+  ! The handle of a communicator that the C part of a program has; a new one if it has none. Local.
   !
   !   address  in   a gs_comm_t *
-  !   comm     out  another name of it; one of the two parts destroys it, and it is not used then
+  !   comm     out  one of the two parts destroys it; what C has destroyed is not used here then
   subroutine gs_comm_from_c_ptr(address, comm, stat, errmsg)
     type(c_ptr), intent(in) :: address
     type(gs_comm), intent(out) :: comm
@@ -270,9 +270,8 @@ contains
     integer(c_int64_t) :: handle
     integer(c_int) :: st
 
-    st = f_comm_check(address)
-    if (st == GS_OK) st = f_handle_open(KIND_COMM, handle)
-    if (st == GS_OK) call settle(comm, handle, st, address)
+    st = f_comm_handle(address, handle)
+    if (st == GS_OK) comm = transfer(handle, comm)
     call conclude(st, stat, errmsg)
   end subroutine gs_comm_from_c_ptr
 

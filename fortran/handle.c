@@ -123,6 +123,17 @@ void gsi_fortran_handle_bind (int64_t handle, void *thing, void *more, const gs_
     pthread_mutex_unlock (&guard);
 }
 
+int64_t gsi_fortran_handle_of (const void *thing)
+{
+    int64_t handle = 0;
+
+    pthread_mutex_lock (&guard);
+    for (int i = 0; i < slot_count && !handle; i++)
+        handle = slots[i].thing == thing ? handle_of (i) : 0;
+    pthread_mutex_unlock (&guard);
+    return handle;
+}
+
 static void note (const struct slot *slot)
 {
     rank_of_call = slot->rank;

@@ -64,13 +64,19 @@ void gsi_fortran_comm_keep (int64_t *handle, gs_status_t st, gs_comm_t *comm)
     *handle = 0;
 }
 
-gs_status_t gsi_fortran_comm_check (gs_comm_t *comm)
+gs_status_t gsi_fortran_comm_handle (gs_comm_t *comm, int64_t *handle)
 {
-    if (gs_comm_rank (comm) >= 0)
+    gs_status_t st;
+
+    if (gs_comm_rank (comm) < 0)
+        return gsi_fail (comm ? GS_ERR_STATE : GS_ERR_ARG,
+                         "gs_comm_from_c_ptr: address is %s: give a gs_comm_t * that lives",
+                         comm ? "no communicator, or one that was destroyed" : "NULL");
+    if ((*handle = gsi_fortran_handle_of (comm)))
         return GS_OK;
-    return gsi_fail (comm ? GS_ERR_STATE : GS_ERR_ARG,
-                     "gs_comm_from_c_ptr: address is %s: give a gs_comm_t * that lives",
-                     comm ? "no communicator, or one that was destroyed" : "NULL");
+    if ((st = gsi_fortran_handle_open (GSI_FORTRAN_COMM, handle)) == GS_OK)
+        gsi_fortran_comm_keep (handle, GS_OK, comm);
+    return st;
 }
 
 static gs_status_t destroy (void *thing, enum gsi_fortran_kind kind)

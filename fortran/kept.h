@@ -45,8 +45,8 @@ struct gsi_fortran_crossing {
  */
 void gsi_fortran_comm_keep (int64_t *handle, gs_status_t st, gs_comm_t *comm);
 
-/* Whether [comm] of gs_comm_from_c_ptr is a communicator. */
-gs_status_t gsi_fortran_comm_check (gs_comm_t *comm);
+/* The handle of [comm] of gs_comm_from_c_ptr: that which it has, or a new one. */
+gs_status_t gsi_fortran_comm_handle (gs_comm_t *comm, int64_t *handle);
 
 gs_status_t gsi_fortran_comm_destroy (int64_t comm);
 gs_status_t gsi_fortran_boundary_destroy (int64_t boundary);

@@ -123,6 +123,9 @@ contains
     call gs_barrier(copy, stat=stat, errmsg=errmsg)
     call expect_failure(stat, errmsg, GS_ERR_STATE, 'gs_barrier|''first'' was destroyed', &
               'use after destroy, through a copy')
+    call gs_barrier(same, stat=stat, errmsg=errmsg)
+    call expect_failure(stat, errmsg, GS_ERR_STATE, 'gs_barrier|''first'' was destroyed', &
+              'use after destroy, through a handle made of its C pointer')
     call gs_barrier(comm, stat=stat)
     call expect(stat == GS_ERR_STATE, 'use after destroy')
     call gs_comm_abort(copy, stat)
