@@ -199,8 +199,7 @@ static int gap_dimension (const CFI_cdesc_t *array)
     return 0;
 }
 
-/* The number of elements of an array that is not assumed-size. */
-static gs_status_t whole_count (const struct gsi_fortran_argument *a, size_t *count)
+gs_status_t gsi_fortran_whole_count (const struct gsi_fortran_argument *a, size_t *count)
 {
     const CFI_cdesc_t *array = a->array;
     int gap = gap_dimension (array);
@@ -242,7 +241,7 @@ static gs_status_t count_elements (const struct gsi_fortran_args *args,
         *count = (size_t) args->count;
         return GS_OK;
     }
-    if ((st = whole_count (a, count)) != GS_OK || !args->count_given)
+    if ((st = gsi_fortran_whole_count (a, count)) != GS_OK || !args->count_given)
         return st;
     if ((size_t) args->count > *count)
         return gsi_fail (GS_ERR_ARG, "%s: %s needs %" PRId64 " elements by count=, but has %zu",

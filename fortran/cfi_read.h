@@ -45,6 +45,9 @@ bool gsi_fortran_is_logical (const CFI_cdesc_t *array);
 /* Tells [args] of an array that may be character, before anything can fail. */
 void gsi_fortran_note (struct gsi_fortran_args *args, const CFI_cdesc_t *array);
 
+/* The number of elements of an array that is not assumed-size; refused where it has gaps. */
+gs_status_t gsi_fortran_whole_count (const struct gsi_fortran_argument *a, size_t *count);
+
 /* The array as memory; refused by name where it is not plain memory of a known type. */
 gs_status_t gsi_fortran_read (const struct gsi_fortran_args *args,
                               const struct gsi_fortran_argument *a,

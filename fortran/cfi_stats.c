@@ -45,7 +45,9 @@ static gs_status_t read_mask (const CFI_cdesc_t *from, const CFI_cdesc_t *x, siz
 {
     bool of_values = has_shape_of (from, x);
     size_t count = of_values ? samples * features : samples;
-    ptrdiff_t step = (ptrdiff_t) from->elem_len;
+    const struct gsi_fortran_argument a = {"gs_moments_compute", "mask", from, false, true};
+    gs_status_t st;
+    size_t whole;
 
     if (!gsi_fortran_is_logical (from))
         return gsi_fail (GS_ERR_ARG, "gs_moments_compute: mask is not logical");
@@ -59,14 +61,8 @@ static gs_status_t read_mask (const CFI_cdesc_t *from, const CFI_cdesc_t *x, siz
             "gs_moments_compute: mask has neither the shape of x nor %zu elements in one "
             "dimension, one for each sample",
             samples);
-    for (int d = 0; d < from->rank && count; d++) {
-        if (extent_of (from, d) > 1 && from->dim[d].sm != step)
-            return gsi_fail (
-                GS_ERR_ARG,
-                "gs_moments_compute: mask is a strided section: pass a contiguous array, or "
-                "copy the section to one");
-        step *= (ptrdiff_t) extent_of (from, d);
-    }
+    if ((st = gsi_fortran_whole_count (&a, &whole)))
+        return st;
     if (!(mask->bytes = malloc (count + 1)))
         return gsi_fail (GS_ERR_NOMEM, "gs_moments_compute: out of memory");
     for (size_t i = 0; i < count; i++)

@@ -180,7 +180,7 @@ contains
   !   first_bytes, bucket_bytes, last_bytes
   !                   in   sizes of the buckets; 0 means the default
   !   overlap         in   GS_OVERLAP_*
-  !   wire            in   GS_F16 or GS_BF16: what f32 and f64 travel as
+  !   wire            in   GS_F16, GS_BF16, GS_F8_E4M3 or GS_F8_E5M2: what f32 and f64 travel as
   !   error_feedback, forward, weighted, average_micro, check_finite, want_norm
   !                   in   as gs_reducer_opts_t; else .false.
   !   max_norm        in   averages are scaled down to this norm
