@@ -11,7 +11,18 @@
 
 extern _Thread_local bool gsi_cuda_loading; /* launch.cuh */
 
-static const gs_dtype_t floating[] = {GS_F16, GS_BF16, GS_F32, GS_F64};
+#define GSI_REDUCED(NAME, ...) GS_##NAME,
+static const gs_dtype_t reduced[] = {
+#include "base/dtype.def"
+};
+
+#define GSI_REDUCED(NAME, ...)  GS_##NAME,
+#define GSI_FLOATING(NAME, ...) GS_##NAME,
+static const gs_dtype_t floating[] = {
+#include "base/dtype.def"
+};
+
+#define REDUCED  (sizeof (reduced) / sizeof (reduced[0]))
 #define FLOATING (sizeof (floating) / sizeof (floating[0]))
 
 static cudaError_t load_conversion (gs_dtype_t from, gs_dtype_t to, double scale)
@@ -41,8 +52,8 @@ static cudaError_t load_floating (gs_dtype_t type)
 
     for (size_t i = 0; i < FLOATING && !error; i++)
         error = load_conversion (type, floating[i], 2);
-    for (int half = GS_F16; half <= GS_BF16 && !error && gs_dtype_size (type) > 2; half++) {
-        rounding.to = (gs_dtype_t) half;
+    for (size_t i = 0; i < REDUCED && !error && gs_dtype_size (type) > 2; i++) {
+        rounding.to = reduced[i];
         error = gsi_cuda_round_off (&rounding, &run, NULL, NULL);
     }
     if (!error)
