@@ -67,7 +67,6 @@ static void copy_shape (hsize_t *to, const uint64_t *from, int dims)
         to[d] = from[d];
 }
 
-/* Adds where one box of it comes from. */
 /* N.B. HDF5 takes % in names of what lies elsewhere as the begin of a block's number. */
 static char *without_pattern (const char *path)
 {
@@ -83,6 +82,7 @@ static char *without_pattern (const char *path)
     return out;
 }
 
+/* Adds where one box of it comes from. */
 static herr_t add_source (hid_t creation, hid_t space, const struct gsi_h5_set *set,
                           const struct gsi_h5_source *s)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * finish - the end of a save: when the parts of all ranks are on disk, replicas are compared,
- * and a thread of rank 0 seals the file and gives it its name.
+ * and a thread of rank 0 seals and syncs the file, and has it renamed (ckpt/folder/store.c).
  */
 #include <errno.h>
 #include <stdio.h>
