@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* info - what this build is. */
+#include "base/transport.h"
 #include "config.h"
-#include "gradsync.h"
+
+#define MODULE(id, name, what) name ": " GS_INFO_##id "\n"
+#define MODULES                GSI_MODULES (MODULE)
 
 const char *gs_version (void)
 {
@@ -12,11 +15,7 @@ const char *gs_build_info (void)
 {
     return "version: " PACKAGE_VERSION "\n"
            "pmix: " GS_INFO_PMIX "\n"
-           "openssl: " GS_INFO_OPENSSL "\n"
-           "mpi: " GS_INFO_MPI "\n"
-           "ofi: " GS_INFO_OFI "\n"
-           "hdf5: " GS_INFO_HDF5 "\n"
-           "cuda: " GS_INFO_CUDA "\n"
+           "openssl: " GS_INFO_OPENSSL "\n" MODULES "hdf5: " GS_INFO_HDF5 "\n"
            "nccl: " GS_INFO_NCCL "\n"
            "fortran: " GS_INFO_FORTRAN "\n"
            "hardening: " GS_INFO_HARDENING "\n"

@@ -12,12 +12,15 @@
 #include "base/env.h"
 #include "base/plain.h"
 #include "base/status.h"
+#include "base/transport.h"
 
 #define LINE_MAX_BYTES 1600
 #define NAME_MAX_BYTES 512
 
+#define TOPIC(id, name, what) name ","
+
 static const char topic_names[] =
-    ",boot,ckpt,coll,comm,cuda,device,env,fault,grad,hosts,mpi,nccl,ofi,record,stats,";
+    ",boot,ckpt,coll,comm,device,env,fault,grad,hosts,nccl,record,stats," GSI_MODULES (TOPIC);
 static const char *const level_names[] = {"", "error", "warn", "info", "trace"};
 
 static atomic_int threshold;                              /* 0: not configured yet */

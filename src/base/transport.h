@@ -22,12 +22,12 @@ enum gsi_joins { GSI_JOINS_NOBODY, GSI_JOINS_HOSTS, GSI_JOINS_GPUS };
     ROW (NCCL, "nccl", GSI_JOINS_GPUS)   \
     ROW (OFI, "ofi", GSI_JOINS_HOSTS)
 
-/* ID, name, what must be found for it. A network of hosts has the id and name of its transport.
- */
-#define GSI_MODULES(ROW)               \
-    ROW (MPI, "mpi", "MPI library")    \
-    ROW (CUDA, "cuda", "CUDA runtime") \
-    ROW (OFI, "ofi", "libfabric")
+/* ID, name (also of its log topic), what must be found for it. A network of hosts has the id and
+ * name of its transport. */
+#define GSI_MODULES(ROW)            \
+    ROW (MPI, "mpi", "MPI library") \
+    ROW (OFI, "ofi", "libfabric")   \
+    ROW (CUDA, "cuda", "CUDA runtime")
 
 #define GSI_TRANSPORT_ID(id, name, joins) GSI_TRANSPORT_##id,
 enum gsi_transport { GSI_TRANSPORT_AUTO, GSI_TRANSPORTS (GSI_TRANSPORT_ID) GSI_TRANSPORT_COUNT };
