@@ -7,6 +7,11 @@
 
 #define GSI_TEXT_MAX 1024 /* longest error text, bytes with the final 0 */
 
+/* How every text of a missed deadline says so: any, that of a create, that of a call. */
+#define GSI_LATE      "the deadline passed"
+#define GSI_LATE_BOOT GSI_LATE " (GS_BOOT_TIMEOUT_MS)"
+#define GSI_LATE_CALL GSI_LATE " (GS_TIMEOUT_MS)"
+
 /*
  * Keeps the text for gs_last_error () and returns [st], so that failing is one statement:
  *     return gsi_fail (GS_ERR_BOOT, "PMIx_Fence_nb: %s", PMIx_Error_string (rc));

@@ -74,7 +74,7 @@ static gs_status_t start_mpi_first (gs_transport_t wish, int64_t deadline_ns)
     if (st == GS_ERR_TIMEOUT && waiting)
         st = gsi_boot_pmix_missing (waiting);
     else if (st == GS_ERR_TIMEOUT && opened == GS_ERR_STATE)
-        gsi_fail (st, "bootstrap: the deadline passed (GS_BOOT_TIMEOUT_MS) while MPI started, "
+        gsi_fail (st, "bootstrap: " GSI_LATE_BOOT " while MPI started, "
                       "which has not yet opened PMIx, so that it is not known who did not come: "
                       "this process is slow, or its PMIx server does not answer");
     gsi_boot_close (waiting);

@@ -494,7 +494,7 @@ static gs_status_t fence (struct boot_pmix *boot, const char *key, int64_t deadl
     rc = done ? p->rc : PMIX_ERR_TIMEOUT; /* else its thread may be writing it */
     pending_drop (p, 1);
     if (!done)
-        return pmix_name_missing (boot, key, "the deadline passed (GS_BOOT_TIMEOUT_MS)");
+        return pmix_name_missing (boot, key, GSI_LATE_BOOT);
     /* N.B. PARTIAL_SUCCESS means that a rank of this node died (4.2), INVALID_ARG that one had
      * before (PRRTE 3). */
     if (rc == PMIX_ERR_PARTIAL_SUCCESS || rc == PMIX_ERR_INVALID_ARG)
@@ -558,7 +558,7 @@ gs_status_t gsi_boot_pmix_wait (struct gsi_boot **out)
 gs_status_t gsi_boot_pmix_missing (struct gsi_boot *boot)
 {
     return pmix_name_missing ((struct boot_pmix *) boot, STARTING_KEY,
-                              "the deadline passed (GS_BOOT_TIMEOUT_MS) while MPI started");
+                              GSI_LATE_BOOT " while MPI started");
 }
 
 bool gsi_boot_pmix_is_open (void)

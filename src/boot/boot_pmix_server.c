@@ -74,7 +74,7 @@ static gs_status_t start_pmix (int64_t deadline_ns, pmix_proc_t *me, pmix_status
     if (st == GS_ERR_TIMEOUT)
         return gsi_fail (
             st,
-            "bootstrap: the deadline passed (GS_BOOT_TIMEOUT_MS) in PMIx_Init: the "
+            "bootstrap: " GSI_LATE_BOOT " in PMIx_Init: the "
             "PMIx server of job %s (PMIX_NAMESPACE) does not answer. Is it that of a "
             "launcher that has ended? Start the program with srun --mpi=pmix or "
             "mpirun, or set GS_BOOT=single for one rank in each process",
@@ -139,9 +139,8 @@ gs_status_t gsi_pmix_commit (int64_t deadline_ns)
         atomic_store (&silent, true);
         if (timed_call)
             gsi_timed_call_leave (timed_call);
-        return gsi_fail (st,
-                         "bootstrap: the deadline passed (GS_BOOT_TIMEOUT_MS) in PMIx_Commit: "
-                         "the PMIx server, a part of the launcher, does not answer any more");
+        return gsi_fail (st, "bootstrap: " GSI_LATE_BOOT " in PMIx_Commit: "
+                             "the PMIx server, a part of the launcher, does not answer any more");
     }
     if (st) /* no memory for a thread */
         rc = PMIx_Commit ();

@@ -12,6 +12,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/status.h"
 #include "boot/boot.h"
 #include "boot/missing.h"
 
@@ -403,8 +404,7 @@ static gs_status_t name_absent (struct gsi_rendezvous *host)
     for (int r = 0; r < host->size; r++)
         missing[r] = r && host->client[r].stage != GSI_WAITS;
     gsi_missing_list (missing, host->size, NULL, NULL, names, sizeof (names));
-    return gsi_fail (GS_ERR_TIMEOUT,
-                     "bootstrap by id: the deadline passed (GS_BOOT_TIMEOUT_MS)%s; %s%s%s",
+    return gsi_fail (GS_ERR_TIMEOUT, "bootstrap by id: " GSI_LATE_BOOT "%s; %s%s%s",
                      host->first ? "" : " for all to come again", names,
                      host->accept_error ? "; rank 0 could not take connections: " : "",
                      host->accept_error ? strerror (host->accept_error) : "");

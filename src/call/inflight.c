@@ -2,6 +2,7 @@
 /* inflight - what a communicator on GPUs has queued: a thread watches that it ends in time. */
 #include "call/inflight.h"
 
+#include "base/status.h"
 #include "call/failure.h"
 #include "call/gpu_lock.h"
 #include "call/inflight_ring.h"
@@ -378,7 +379,7 @@ static gs_status_t wait_on (gs_comm_t *comm, int64_t begin_ns, const struct gsi_
     if (atomic_load (&comm->life) != GSI_ALIVE)
         return gsi_fail (GS_ERR_STATE, "the communicator was aborted");
     if (now_ns >= call->deadline_ns)
-        return gsi_fail (GS_ERR_TIMEOUT, "the deadline passed (GS_TIMEOUT_MS)");
+        return gsi_fail (GS_ERR_TIMEOUT, GSI_LATE_CALL);
     gsi_pause (now_ns - begin_ns, GSI_SPIN_NS);
     if (now_ns - begin_ns < GSI_SPIN_NS)
         return GS_OK;

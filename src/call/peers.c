@@ -5,6 +5,7 @@
 #include <stdio.h>
 
 #include "base/clock.h"
+#include "base/status.h"
 #include "boot/missing.h"
 #include "call/describe.h"
 #include "call/watchdog.h"
@@ -150,8 +151,7 @@ static gs_status_t name_culprit (const gs_comm_t *comm, gs_status_t verdict)
         return gsi_fail (verdict, "rank %d gave the communicator up (host %s)", comm->culprit,
                          host);
     if (verdict == GS_ERR_TIMEOUT)
-        return gsi_fail (verdict, "the deadline passed on rank %d (host %s)", comm->culprit,
-                         host);
+        return gsi_fail (verdict, GSI_LATE " on rank %d (host %s)", comm->culprit, host);
     return gsi_fail (verdict, "%s on rank %d (host %s); its own text says why",
                      gs_status_string (verdict), comm->culprit, host);
 }

@@ -14,6 +14,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/status.h"
 #include "base/thread.h"
 #include "boot/missing.h"
 #include "call/inflight.h"
@@ -77,7 +78,7 @@ static void end_process (gs_comm_t *comm)
     if (open)
         e = gsi_record_load (open);
     gsi_fail (GS_ERR_TIMEOUT,
-              "%s #%llu of communicator '%s' on rank %d (host %s): the deadline passed, and the "
+              "%s #%llu of communicator '%s' on rank %d (host %s): " GSI_LATE ", and the "
               "call is still inside MPI or another library, which does not return",
               open ? gsi_record_op_name (e.op) : "the create", (unsigned long long) e.seq,
               comm->name, comm->topo.rank, comm->hosts[comm->topo.rank]);

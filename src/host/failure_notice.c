@@ -28,7 +28,7 @@ gs_status_t gsi_notice_fail (struct gsi_coll_host *c, int rank)
     if (notice->kind == GSI_NOTICE_ABORT)
         return gsi_fail (GS_ERR_STATE, "rank %d gave the communicator up", rank);
     c->base.told_by = 1 + rank;
-    return gsi_fail (GS_ERR_TIMEOUT, "the deadline passed on rank %d in %s #%llu", rank,
+    return gsi_fail (GS_ERR_TIMEOUT, GSI_LATE " on rank %d in %s #%llu", rank,
                      notice->in_message ? "a message before its call" : "its call",
                      (unsigned long long) notice->missed);
 }

@@ -88,8 +88,7 @@ gs_status_t gsi_p2p_interrupted (struct gsi_coll_host *c, const struct gsi_call 
             return st;
     }
     if (now_ns > call->deadline_ns)
-        return gsi_fail (GS_ERR_TIMEOUT, "the deadline passed (%s)",
-                         call->op == GSI_OP_NONE ? "GS_BOOT_TIMEOUT_MS" : "GS_TIMEOUT_MS");
+        return gsi_fail (GS_ERR_TIMEOUT, call->op == GSI_OP_NONE ? GSI_LATE_BOOT : GSI_LATE_CALL);
     return GS_OK;
 }
 

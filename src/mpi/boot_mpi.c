@@ -104,7 +104,7 @@ static gs_status_t duplicate (struct boot_mpi *boot, int64_t deadline_ns)
         gsi_mpi_env_keep (own);
         if (st == GS_ERR_TIMEOUT)
             gsi_fail (st,
-                      "bootstrap: the deadline passed (GS_BOOT_TIMEOUT_MS); not all %d ranks "
+                      "bootstrap: " GSI_LATE_BOOT "; not all %d ranks "
                       "of the MPI communicator made a gradsync communicator of it",
                       boot->base.size);
         return st;

@@ -88,7 +88,7 @@ gs_status_t gsi_mpi_env_by (const char *what, int (*work) (void *), void *argume
         gsi_timed_call_leave (e);
         atomic_fetch_add (&left_behind, 1);
         gsi_mpi_env_keep (argument);
-        return gsi_fail (st, "%s: the deadline passed", what);
+        return gsi_fail (st, "%s: " GSI_LATE, what);
     }
     return !st && rc ? gsi_mpi_env_fail (what, rc) : st;
 }
@@ -192,10 +192,9 @@ static gs_status_t initialise (int64_t deadline_ns)
                                        "communicators before MPI_Finalize");
     st = gsi_timed_call_run (&start, "the start of MPI", init_mpi, NULL, deadline_ns, &rc);
     if (st == GS_ERR_TIMEOUT)
-        return gsi_fail (st,
-                         "bootstrap: the deadline passed (GS_BOOT_TIMEOUT_MS) while MPI started, "
-                         "which waits for all ranks. Does every rank of the job step call "
-                         "gs_comm_create?");
+        return gsi_fail (st, "bootstrap: " GSI_LATE_BOOT " while MPI started, "
+                             "which waits for all ranks. Does every rank of the job step call "
+                             "gs_comm_create?");
     return st ? st : initialised (rc);
 }
 
@@ -281,7 +280,7 @@ gs_status_t gsi_mpi_env_wait (const char *what, MPI_Request *request, int64_t de
         if (done)
             return GS_OK;
         if (gsi_now_ns () > deadline_ns)
-            return gsi_fail (GS_ERR_TIMEOUT, "%s: the deadline passed", what);
+            return gsi_fail (GS_ERR_TIMEOUT, "%s: " GSI_LATE, what);
         gsi_net_spin (&spins);
     }
 }

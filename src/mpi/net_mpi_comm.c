@@ -125,7 +125,7 @@ gs_status_t gsi_net_mpi_comm (struct gsi_net_mpi *net, const struct gsi_coll_set
     if ((net->comm = gsi_boot_mpi_take (setup->boot)) != MPI_COMM_NULL)
         return GS_OK;
     if ((st = gsi_mpi_env_start (setup->deadline_ns)) == GS_ERR_TIMEOUT)
-        return gsi_fail (st, "transport mpi: the deadline passed (GS_BOOT_TIMEOUT_MS) while MPI "
+        return gsi_fail (st, "transport mpi: " GSI_LATE_BOOT " while MPI "
                              "started, which waits for all ranks");
     if (st || (st = gsi_mpi_env_check_world (setup->topo->size)))
         return st;

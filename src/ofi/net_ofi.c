@@ -345,7 +345,7 @@ static gs_status_t await_step (struct net_ofi *net, int from, int64_t deadline_n
             return GS_OK;
         if (gsi_now_ns () > deadline_ns)
             return gsi_fail (GS_ERR_TIMEOUT,
-                             "transport ofi: the deadline passed while ranks connected: nothing "
+                             "transport ofi: " GSI_LATE " while ranks connected: nothing "
                              "has come from rank %d, or rank %d takes nothing",
                              from, (net->base.rank + 1) % net->base.size);
         gsi_net_spin (&spins);
