@@ -258,7 +258,7 @@ contains
     address = found(comm, 'gs_comm_c_ptr')
   end function gs_comm_c_ptr
 
-  ! The handle of a communicator that the C part of a program has; a new one if it has none. Local.
+  ! The handle of a communicator of the C part of a program, or a new one if it has none. Local.
   !
   !   address  in   a gs_comm_t *
   !   comm     out  one of the two parts destroys it; what C has destroyed is not used here then

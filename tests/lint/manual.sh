@@ -80,7 +80,8 @@ check_topics () {
     local topic listed names
 
     listed=$(sed -n '/^Topics are/,/^\.TP/p' doc/man/gradsync.7)
-    names=$(sed -n '/topic_names\[\] =/,/;/p' src/base/log.c)
+    names=$(sed -n '/topic_names\[\] =/,/;/p' src/base/log.c
+        sed -n '/define GSI_MODULES/,/^$/p' src/base/transport.h)
     while read -r topic; do
         [[ $listed =~ (^|[^[:alnum:]_])"$topic"([^[:alnum:]_]|$) ]] \
             || complain doc/man/gradsync.7 "does not list the topic $topic of the log"
