@@ -235,9 +235,9 @@ typedef struct gs_comm_opts {
  *             and gs_comm_create_from_id.
  * Owner       the caller, until gs_comm_destroy.
  * Returns     the same status on every rank that comes:
- *   GS_ERR_ARG          comm is NULL, opts is not from its INIT, a GS_* variable is not
- * understood GS_ERR_BOOT         the environment announces several tasks but no PMIx server
- * answers GS_ERR_MISMATCH     ranks differ in version or in the transport asked for
+ *   GS_ERR_ARG          comm is NULL, opts is not from its INIT, or a GS_* variable is wrong
+ *   GS_ERR_BOOT         several tasks are announced, and no PMIx server answers
+ *   GS_ERR_MISMATCH     ranks differ in version or in the transport asked for
  *   GS_ERR_TIMEOUT      ranks did not come within GS_BOOT_TIMEOUT_MS; they are named with hosts
  *   GS_ERR_UNSUPPORTED  the transport asked for is not in this build
  *   GS_ERR_DEVICE       a GPU or transport nccl was asked for, and a rank has none of its own
