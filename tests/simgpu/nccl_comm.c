@@ -2,6 +2,7 @@
 /*
  * nccl_comm - communicators begin and end: create, finalize, destroy, abort.
  */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
