@@ -75,6 +75,24 @@ const char *gs_status_string (gs_status_t status);
 const char *gs_last_error (void);
 
 /*
+ * Ends this process by abort () where a call has failed, behind a line on stderr with the place,
+ * the call, the status and gs_last_error (). Launchers end the other ranks then, or these name
+ * this one. For programs with nothing to save, as MPI_ERRORS_ARE_FATAL is; the macro fills in the
+ * rest: GS_ABORT_ON_ERROR (gs_barrier (comm, NULL));
+ *
+ *   status  in  what the call returned
+ *   call    in  its text
+ *   file    in  where it is,
+ *   line    in  and in which line
+ *
+ * Threads     any, at any time.
+ * Returns     after GS_OK only.
+ * Since       0.1
+ */
+void gs_abort_on_error (gs_status_t status, const char *call, const char *file, int line);
+#define GS_ABORT_ON_ERROR(call) gs_abort_on_error ((call), #call, __FILE__, __LINE__)
+
+/*
  * The version of the library that runs, "0.1.0"; GS_VERSION_* say which one was compiled against.
  *
  * Returns     a static string.

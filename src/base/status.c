@@ -5,6 +5,7 @@
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/plain.h"
@@ -61,6 +62,15 @@ gs_status_t gsi_failure_repeat (const struct gsi_failure *f)
 const char *gs_last_error (void)
 {
     return gsi_callback_text ();
+}
+
+void gs_abort_on_error (gs_status_t status, const char *call, const char *file, int line)
+{
+    if (status == GS_OK)
+        return;
+    fprintf (stderr, "%s:%d: %s: %s: %s\n", file, line, call, gs_status_string (status),
+             gsi_callback_text ());
+    abort ();
 }
 
 const char *gs_status_string (gs_status_t status)

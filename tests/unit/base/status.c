@@ -4,6 +4,9 @@
 #include "base/status.h"
 
 #include <pthread.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "base/plain.h"
 
@@ -44,6 +47,29 @@ START_TEST (success_has_no_text)
     ck_assert_str_eq (gs_last_error (), "");
     unit_ok (gs_comm_destroy (NULL));
     ck_assert_str_eq (gs_last_error (), "");
+}
+END_TEST
+
+START_TEST (a_failure_may_be_fatal)
+{
+    char line[200] = "";
+    int ends[2], status;
+    pid_t pid;
+
+    GS_ABORT_ON_ERROR (GS_OK);
+    ck_assert_int_eq (pipe (ends), 0);
+    if (!(pid = fork ())) {
+        dup2 (ends[1], STDERR_FILENO);
+        GS_ABORT_ON_ERROR (gsi_fail (GS_ERR_IO, "disk %d", 7));
+        _exit (0);
+    }
+    close (ends[1]);
+    ck_assert_int_gt (read (ends[0], line, sizeof (line) - 1), 0);
+    close (ends[0]);
+    ck_assert_int_eq (waitpid (pid, &status, 0), pid);
+    ck_assert (WIFSIGNALED (status) && WTERMSIG (status) == SIGABRT);
+    ck_assert_ptr_nonnull (
+        strstr (line, ": gsi_fail (GS_ERR_IO, \"disk %d\", 7): GS_ERR_IO: disk 7\n"));
 }
 END_TEST
 
@@ -172,7 +198,7 @@ START_TEST (texts_belong_to_threads)
 }
 END_TEST
 
-UNIT_SUITE ("status", 10, names_and_numbers, fail_keeps_its_text, success_has_no_text,
-            calls_within_a_call, callbacks, text_may_contain_the_last_one, long_text_is_cut,
-            nothing_commands_a_terminal, two_bytes_are_cut, failures_are_clean,
+UNIT_SUITE ("status", 10, names_and_numbers, a_failure_may_be_fatal, fail_keeps_its_text,
+            success_has_no_text, calls_within_a_call, callbacks, text_may_contain_the_last_one,
+            long_text_is_cut, nothing_commands_a_terminal, two_bytes_are_cut, failures_are_clean,
             texts_belong_to_threads)
