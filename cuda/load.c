@@ -34,10 +34,10 @@ static cudaError_t load_conversion (gs_dtype_t from, gs_dtype_t to, double scale
     return error ? error : gsi_cuda_convert (&how, runs, MANY_RUNS_TOO, NULL);
 }
 
-static cudaError_t load_reduction (gs_dtype_t dtype, gs_op_t op)
+static cudaError_t load_reduction (gs_dtype_t dtype, gs_op_t op, enum gsi_sums sums)
 {
     static char aligned[16] __attribute__ ((aligned (16)));
-    struct gsi_reduction how = {.dtype = dtype, .op = op, .divisor = 1};
+    struct gsi_reduction how = {.dtype = dtype, .op = op, .divisor = 1, .sums = sums};
     cudaError_t error = gsi_cuda_reduce (&how, aligned, aligned, 16, 1, 1, NULL, NULL);
 
     return error ? error : gsi_cuda_reduce (&how, aligned + 1, aligned, 16, 1, 1, NULL, NULL);
@@ -62,9 +62,9 @@ static cudaError_t load_floating (gs_dtype_t type)
         error = gsi_cuda_first_bad (type, runs, MANY_RUNS_TOO, 0, NULL, NULL);
     if (!error)
         error = gsi_cuda_box (GSI_BOX_ADD, type, &box, NULL, NULL, NULL);
-    if (!error)
-        error = load_reduction (type, GS_SUM);
-    return error ? error : load_reduction (type, GS_MAX);
+    for (int sums = GSI_SUMS_NONE; sums <= GSI_SUMS_IN && !error; sums++)
+        error = load_reduction (type, GS_SUM, (enum gsi_sums) sums);
+    return error ? error : load_reduction (type, GS_MAX, GSI_SUMS_NONE);
 }
 
 /* What moves bytes: words of each size, which the beginning of the box decides. */
@@ -90,10 +90,10 @@ static cudaError_t load_all (void)
     for (int type = GS_I8; type <= GS_U64 && !error; type++) {
         error = load_conversion ((gs_dtype_t) type, (gs_dtype_t) type, 1);
         if (!error)
-            error = load_reduction ((gs_dtype_t) type, GS_MAX);
+            error = load_reduction ((gs_dtype_t) type, GS_MAX, GSI_SUMS_NONE);
     }
     for (int type = GS_C64; type <= GS_C128 && !error; type++)
-        error = load_reduction ((gs_dtype_t) type, GS_PROD);
+        error = load_reduction ((gs_dtype_t) type, GS_PROD, GSI_SUMS_NONE);
     if (!error)
         error = gsi_cuda_digest (NULL, 1, 0, NULL, NULL);
     return error ? error : gsi_cuda_norm_factor (NULL, 0, 1, 1, NULL, NULL);

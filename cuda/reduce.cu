@@ -19,33 +19,33 @@ struct request {
     cudaStream_t stream;
 };
 
-template <class T, class How, int V>
+template <class To, class T, class How, int V>
 static cudaError_t launch_words (const request &r, const How &how)
 {
     size_t threads = r.count / V + r.count % V;
 
-    return launch_kernel (reduce<T, How, V>, (threads + THREADS - 1) / THREADS, THREADS, r.stream,
-                          (T *) r.dst, (const T *) r.src, r.count, how);
+    return launch_kernel (reduce<To, T, How, V>, (threads + THREADS - 1) / THREADS, THREADS, r.stream,
+                          (To *) r.dst, (const T *) r.src, r.count, how);
 }
 
-template <class T, class How> static cudaError_t launch (const request &r, const How &how)
+template <class To, class T, class How> static cudaError_t launch (const request &r, const How &how)
 {
     const int V = 16 / sizeof (T);
     bool aligned = !((uintptr_t) r.dst % 16 || (uintptr_t) r.src % 16 || r.stride % V);
 
     if (aligned)
-        return launch_words<T, How, V> (r, how);
-    return launch_words<T, How, 1> (r, how);
+        return launch_words<To, T, How, V> (r, how);
+    return launch_words<To, T, How, 1> (r, how);
 }
 
 /* Division by a power of two is multiplication by its exact inverse, which is faster. */
-template <class T, class A> static cudaError_t average (const request &r)
+template <class To, class T, class A> static cudaError_t average (const request &r)
 {
     int exponent;
     bool exact = frexp (r.how->divisor, &exponent) == 0.5;
     A divisor = (A) r.how->divisor;
 
-    return launch<T> (
+    return launch<To, T> (
         r, averaging<T, A>{r.scale, r.stride, r.sources, exact, exact ? 1 / divisor : divisor});
 }
 
@@ -55,12 +55,12 @@ template <class T> static cudaError_t combine (const request &r, bool is_signed 
 
     if (is_signed)
         memset ((char *) &flip + sizeof (T) - 1, 0x80, 1);
-    return launch<T> (r, combining<T>{r.stride, r.sources, r.how->op, flip});
+    return launch<T, T> (r, combining<T>{r.stride, r.sources, r.how->op, flip});
 }
 
 template <class R> static cudaError_t multiply (const request &r)
 {
-    return launch<complex_of<R>> (r, multiplying<complex_of<R>>{r.stride, r.sources});
+    return launch<complex_of<R>, complex_of<R>> (r, multiplying<complex_of<R>>{r.stride, r.sources});
 }
 
 static cudaError_t average_floating (request r)
@@ -70,7 +70,13 @@ static cudaError_t average_floating (request r)
     r.stride *= parts;
     r.count *= parts;
     return with_floating (gsi_part_of (r.how->dtype), [&] (auto x) {
-        return average<decltype (x), typename arithmetic<decltype (x), float>::type> (r);
+        typedef decltype (x) T;
+        typedef typename arithmetic<T, float>::type A;
+        switch (r.how->sums) {
+        case GSI_SUMS_OUT: return average<A, T, A> (r);
+        case GSI_SUMS_IN: return average<T, A, A> (r);
+        default: return average<T, T, A> (r);
+        }
     });
 }
 

@@ -40,7 +40,7 @@ template <class T, class A> struct averaging {
         *empty = false;
     }
 
-    __device__ void finish (T &out, A sum) const
+    template <class To> __device__ void finish (To &out, A sum) const
     {
         store (out, multiply ? sum * divisor : sum / divisor);
     }
@@ -213,13 +213,13 @@ template <class T> struct multiplying {
     }
 };
 
-template <class T, class How, int V>
-__device__ void reduce_word (T *dst, const T *src, const How &how)
+template <class To, class T, class How, int V>
+__device__ void reduce_word (To *dst, const T *src, const How &how)
 {
     const int K = How::at_once;
     typename How::accumulator acc[V] = {};
     bool empty = true;
-    word<T, V> out;
+    word<To, V> out;
 
     for (int s = 0; s < how.sources; s += K) {
         word<T, V> in[K];
@@ -235,21 +235,21 @@ __device__ void reduce_word (T *dst, const T *src, const How &how)
 #pragma unroll
     for (int v = 0; v < V; v++)
         how.finish (out.at[v], acc[v]);
-    *(word<T, V> *) dst = out;
+    *(word<To, V> *) dst = out;
 }
 
 /* Threads take words of V elements, then single ones; V is 1 for arrays that are not aligned. */
-template <class T, class How, int V>
+template <class To, class T, class How, int V>
 __global__ void __launch_bounds__ (THREADS)
-    reduce (T *dst, const T *src, size_t count, const How how)
+    reduce (To *dst, const T *src, size_t count, const How how)
 {
     size_t i = (size_t) blockIdx.x * THREADS + threadIdx.x, words = count / V;
 
     if (i < words)
-        reduce_word<T, How, V> (dst + i * V, src + i * V, how);
+        reduce_word<To, T, How, V> (dst + i * V, src + i * V, how);
     else if (i - words < count % V)
-        reduce_word<T, How, 1> (dst + words * V + (i - words), src + words * V + (i - words),
-                                how);
+        reduce_word<To, T, How, 1> (dst + words * V + (i - words), src + words * V + (i - words),
+                                    how);
 }
 
 #endif /* GS_CUDA_REDUCE_CUH */

@@ -44,7 +44,7 @@ enum gsi_memory {
 /* A point in a stream; made by event_open. */
 struct gsi_event;
 
-/* (hosts) Whether arrays of f16 and bf16 are that, or sums still in fp32 on the way to it. */
+/* Whether arrays of f16, bf16 and f8 are that, or sums still in fp32 on the way to it. */
 enum gsi_sums {
     GSI_SUMS_NONE = 0,
     GSI_SUMS_OUT = 1, /* dst has sums */

@@ -10,6 +10,7 @@
 
 #include "base/dtype.h"
 #include "base/half.h"
+#include "device/device.h"
 #include "device/element.h"
 
 /* xorshift64 (G. Marsaglia, Xorshift RNGs, 2003). */
@@ -103,6 +104,12 @@ static inline bool data_same (gs_dtype_t dtype, const unsigned char *got,
             return false;
         }
     return true;
+}
+
+/* The type of the result of [how], or of its sources. */
+static inline gs_dtype_t data_type_of (const struct gsi_reduction *how, enum gsi_sums end)
+{
+    return how->sums == end ? GS_F32 : how->dtype;
 }
 
 /* Whether a reduction of [dtype] with [op] exists. */

@@ -160,14 +160,15 @@ static void check_scale_in_place (size_t gap)
 
 static void reduce_one (struct gsi_reduction how, int sources, size_t count, size_t shift)
 {
-    size_t size = gs_dtype_size (how.dtype),
+    gs_dtype_t type = data_type_of (&how, GSI_SUMS_OUT);
+    size_t size = gs_dtype_size (type), from = gs_dtype_size (data_type_of (&how, GSI_SUMS_IN)),
            stride = shift ? count + shift : (count + 15) / 16 * 16;
     const void *source[32];
     double *device_scale = NULL;
 
     for (int s = 0; s < sources; s++)
-        source[s] = host_src + (shift + (size_t) s * stride) * size;
-    src_bytes = (size_t) sources * stride * size;
+        source[s] = host_src + (shift + (size_t) s * stride) * from;
+    src_bytes = (size_t) sources * stride * from;
     put ((count + shift) * size);
     if (how.scale) {
         must (cudaMalloc ((void **) &device_scale, (size_t) sources * sizeof (double)),
@@ -177,14 +178,15 @@ static void reduce_one (struct gsi_reduction how, int sources, size_t count, siz
               "cudaMemcpy");
     }
     gsi_host_reduce (&how, wanted + shift * size, source, sources, count);
-    must (gsi_cuda_reduce (&how, device_dst + shift * size, device_src + shift * size, stride,
+    must (gsi_cuda_reduce (&how, device_dst + shift * size, device_src + shift * from, stride,
                            sources, count, device_scale, stream),
           "gsi_cuda_reduce");
     get ((count + shift) * size);
     cudaFree (device_scale);
-    check (same (how.dtype, (count + shift) * size),
-           "%s of %d %s, %zu elements from %zu on, / %g%s", gsi_op_name (how.op), sources,
-           gsi_dtype_name (how.dtype), count, shift, how.divisor, how.scale ? ", weighted" : "");
+    check (same (type, (count + shift) * size),
+           "%s of %d %s, sums %d, %zu elements from %zu on, / %g%s", gsi_op_name (how.op),
+           sources, gsi_dtype_name (how.dtype), (int) how.sums, count, shift, how.divisor,
+           how.scale ? ", weighted" : "");
 }
 
 /* Every operation on one type and shape; averages also with weights. */
@@ -205,7 +207,9 @@ static void reduce_all (gs_dtype_t dtype, int sources, size_t count, size_t shif
     reduce_one (how, sources, count, shift);
     how.divisor = 17.3;
     how.scale = weights;
-    reduce_one (how, sources, count, shift);
+    for (how.sums = GSI_SUMS_NONE; how.sums <= GSI_SUMS_IN; how.sums++)
+        if (!how.sums || gsi_dtype_is_reduced (dtype))
+            reduce_one (how, sources, count, shift);
 }
 
 static void check_reduce (void)

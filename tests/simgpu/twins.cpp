@@ -156,11 +156,11 @@ template <class T, class A> static bool reach_scale (averaging<T, A> &how)
     return !how.scale || reach_array (how.scale, (size_t) how.sources, "reduce");
 }
 
-template <class T, class How, int V> struct reduce_twin {
-    static constexpr auto kernel = reduce<T, How, V>;
-    static constexpr auto thread = reduce<T, How, V>;
+template <class To, class T, class How, int V> struct reduce_twin {
+    static constexpr auto kernel = reduce<To, T, How, V>;
+    static constexpr auto thread = reduce<To, T, How, V>;
 
-    static bool reach (T *&dst, const T *&src, size_t count, How &how)
+    static bool reach (To *&dst, const T *&src, size_t count, How &how)
     {
         size_t all = how.sources ? (size_t) (how.sources - 1) * how.stride + count : 0;
 
@@ -244,15 +244,24 @@ template <class... T> static void add_copying (twin_list &list)
     (add_convert<T, T, copying<T>> (list), ...);
 }
 
-template <class T, class How> static void add_reduce (twin_list &list)
+template <class To, class T, class How> static void add_reduce (twin_list &list)
 {
-    add<reduce_twin<T, How, 16 / sizeof (T)>> (list);
-    add<reduce_twin<T, How, 1>> (list);
+    add<reduce_twin<To, T, How, 16 / sizeof (T)>> (list);
+    add<reduce_twin<To, T, How, 1>> (list);
+}
+
+template <class T, class A> static void add_averaging (twin_list &list)
+{
+    add_reduce<T, T, averaging<T, A>> (list);
+    if constexpr (!std::is_same_v<T, A>) { /* sums on the way */
+        add_reduce<A, T, averaging<T, A>> (list);
+        add_reduce<T, A, averaging<A, A>> (list);
+    }
 }
 
 template <class... T> static void add_combining (twin_list &list)
 {
-    (add_reduce<T, combining<T>> (list), ...);
+    (add_reduce<T, T, combining<T>> (list), ...);
 }
 
 template <class... T> static void add_moving (twin_list &list)
@@ -280,13 +289,13 @@ static twin_list list_of_twins ()
     add_rounding<double, REDUCED> (list);
     add<add_squares_twin> (list);
     add<norm_factor_twin> (list);
-#define GSI_REDUCED(NAME, name, ...) add_reduce<name, averaging<name, float>> (list);
+#define GSI_REDUCED(NAME, name, ...) add_averaging<name, float> (list);
 #include "base/dtype.def"
-    add_reduce<float, averaging<float, float>> (list);
-    add_reduce<double, averaging<double, double>> (list);
+    add_averaging<float, float> (list);
+    add_averaging<double, double> (list);
     add_combining<FLOATING, uint8_t, uint16_t, uint32_t, uint64_t> (list);
-    add_reduce<complex_of<float>, multiplying<complex_of<float>>> (list);
-    add_reduce<complex_of<double>, multiplying<complex_of<double>>> (list);
+    add_reduce<complex_of<float>, complex_of<float>, multiplying<complex_of<float>>> (list);
+    add_reduce<complex_of<double>, complex_of<double>, multiplying<complex_of<double>>> (list);
     return list;
 }
 

@@ -256,26 +256,27 @@ static void check_convert (void)
 
 static void reduce_one (struct gsi_reduction how, int sources, size_t count, size_t shift)
 {
-    size_t size = gs_dtype_size (how.dtype),
+    gs_dtype_t type = data_type_of (&how, GSI_SUMS_OUT);
+    size_t size = gs_dtype_size (type), from = gs_dtype_size (data_type_of (&how, GSI_SUMS_IN)),
            stride = shift ? count + shift : (count + 15) / 16 * 16;
     size_t scale_at = MOST_BYTES - 1024;
     const void *source[8];
 
     start ((count + shift) * size);
     for (int s = 0; s < sources; s++)
-        source[s] = engine + (shift + (size_t) s * stride) * size;
-    allow (shift * size, ((size_t) (sources - 1) * stride + count) * size);
+        source[s] = engine + (shift + (size_t) s * stride) * from;
+    allow (shift * from, ((size_t) (sources - 1) * stride + count) * from);
     allow (MOST_BYTES + shift * size, count * size);
     if (how.scale) {
         memcpy (engine + scale_at, how.scale, (size_t) sources * sizeof (double));
         allow (scale_at, (size_t) sources * sizeof (double));
     }
     gsi_host_reduce (&how, wanted + shift * size, source, sources, count);
-    ck_assert (!gsi_cuda_reduce (&how, user + MOST_BYTES + shift * size, user + shift * size,
+    ck_assert (!gsi_cuda_reduce (&how, user + MOST_BYTES + shift * size, user + shift * from,
                                  stride, sources, count,
                                  how.scale ? (const double *) (user + scale_at) : NULL, NULL));
-    compare (how.dtype, (count + shift) * size, "%s of %d, %zu elements from %zu on, / %g%s",
-             gsi_op_name (how.op), sources, count, shift, how.divisor,
+    compare (type, (count + shift) * size, "%s of %d, sums %d, %zu elements from %zu on, / %g%s",
+             gsi_op_name (how.op), sources, (int) how.sums, count, shift, how.divisor,
              how.scale ? ", weighted" : "");
 }
 
@@ -295,7 +296,9 @@ static void reduce_all (gs_dtype_t dtype, size_t count, size_t shift)
         reduce_one (how, sources, count, shift);
         how.scale = weights;
         how.divisor = 6.1;
-        reduce_one (how, sources, count, shift);
+        for (how.sums = GSI_SUMS_NONE; how.sums <= GSI_SUMS_IN; how.sums++)
+            if (!how.sums || gsi_dtype_is_reduced (dtype))
+                reduce_one (how, sources, count, shift);
     }
 }
 
