@@ -65,7 +65,7 @@ extern "C" {
  *             type and divided to the average in fp32: off by at most size * u * (1 + size * u)
  *             times the average of |buf_r[i]|, u = 2^-11 for f16, 2^-8 for bf16, beside what is
  *             subnormal, and infinite above about 1/sqrt(size) of the largest number;
- *             GS_AVG=exact is as on hosts. f32 and f64 are summed in an order of NCCL's.
+ *             GS_AVG=exact rounds once. f32 and f64 are summed in an order of NCCL's.
  * Returns     see above; GS_ERR_UNSUPPORTED for integers, whose average would have to round.
  * Since       0.1
  */

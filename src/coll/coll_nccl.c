@@ -154,6 +154,8 @@ static gs_status_t make_memory (struct gsi_coll_nccl *c)
         return st;
     if (!(c->length = calloc (4 * (size_t) c->size, sizeof (*c->length))))
         return gsi_fail (GS_ERR_NOMEM, "transport nccl: out of memory");
+    if (!c->ordered && (st = gsi_nccl_rails_open (c)))
+        return st;
     return c->exact ? gsi_nccl_shards_open (c) : GS_OK;
 }
 
@@ -161,6 +163,7 @@ static gs_status_t make_memory (struct gsi_coll_nccl *c)
 static void dissolve (struct gsi_coll_nccl *c)
 {
     gsi_nccl_handle_close (c);
+    gsi_nccl_rails_close (c);
     gsi_nccl_shards_close (c);
     c->device->ops->free (c->device, c->word);
     free (c->length);
@@ -415,6 +418,8 @@ static gs_status_t nccl_allreduce (struct gsi_coll *coll, void *buf, size_t coun
         equal.scale = NULL; /* equal weights: the same bits as the plain average */
     if (is_native (c, &equal))
         return reduce_native (c, buf, count, &equal, call);
+    if (c->rails && gsi_dtype_is_reduced (how->dtype) && how->op == GS_SUM)
+        return gsi_nccl_rails_reduce (c, buf, count, &equal, call);
     return gsi_nccl_shards_reduce (c, buf, count, &equal, call);
 }
 

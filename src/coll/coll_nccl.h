@@ -73,7 +73,8 @@ struct gsi_coll_nccl {
     void *word;     /* device memory, what a barrier sums */
     void *space;    /* device memory, where the contributions to a shard meet; NULL: none yet */
     size_t *length; /* [4 * size] places and lengths of an exchange */
-    double *scale;  /* [size] device memory, of a weighted sum */
+    struct gsi_nccl_rails *rails; /* or NULL: there are no sums between nodes in fp32 */
+    double *scale;                /* [size] device memory, of a weighted sum */
     double *scale_pinned;
     struct gsi_event *space_free, *scale_free; /* when the last user of each has done with it */
 };
@@ -155,8 +156,24 @@ gs_status_t gsi_nccl_exchange (struct gsi_coll *coll, const struct gsi_exchange 
 gs_status_t gsi_nccl_messages (struct gsi_coll *coll, struct gsi_message *list, int number,
                                const struct gsi_call *call);
 
-/* The memory for that: made at the first use, or before it. */
+/* The memory for reductions: made at the first use, or before it. */
+size_t gsi_nccl_space_bytes (const struct gsi_coll_nccl *c);
 gs_status_t gsi_nccl_shards_open (struct gsi_coll_nccl *c);
 void gsi_nccl_shards_close (struct gsi_coll_nccl *c);
+
+/* A reduction uses it between these; [scale] is NULL or weights of all ranks, of which those of
+ * the node's ranks [of] come to c->scale, or all if it is NULL. */
+gs_status_t gsi_nccl_space_begin (struct gsi_coll_nccl *c, const double *scale, const int *of,
+                                  const struct gsi_call *call);
+gs_status_t gsi_nccl_space_end (struct gsi_coll_nccl *c, const struct gsi_call *call);
+
+/*
+ * coll_nccl_rails.c: sums of f16, bf16 and f8 over several nodes, first within each. Open leaves
+ * c->rails NULL where shards send no more.
+ */
+gs_status_t gsi_nccl_rails_open (struct gsi_coll_nccl *c);
+void gsi_nccl_rails_close (struct gsi_coll_nccl *c);
+gs_status_t gsi_nccl_rails_reduce (struct gsi_coll_nccl *c, void *buf, size_t count,
+                                   const struct gsi_reduction *how, const struct gsi_call *call);
 
 #endif /* GS_COLL_COLL_NCCL_H */

@@ -5,14 +5,12 @@
  * A block of the array is cut into one shard per rank. Everyone sends every shard to its rank,
  * which reduces what came, in rank order and rounding once, and hands the result to the others.
  */
-#include <string.h>
-
 #include "base/status.h"
 #include "coll/coll_nccl.h"
 
 #define SPACE_BYTES ((size_t) 32 << 20) /* where the contributions to a shard meet */
 #define SHARD_STEP  64                  /* elements a shard is a multiple of: aligned words */
-#define WIDEST      16                  /* bytes of an element */
+#define ROOM_BYTES  128                 /* for an element of each rank, by shards or rails */
 
 /* One block of the array, cut. */
 struct block {
@@ -23,9 +21,9 @@ struct block {
     size_t width;        /* bytes of an element */
 };
 
-static size_t space_bytes (const struct gsi_coll_nccl *c)
+size_t gsi_nccl_space_bytes (const struct gsi_coll_nccl *c)
 {
-    size_t least = (size_t) c->size * SHARD_STEP * WIDEST;
+    size_t least = (size_t) c->size * SHARD_STEP * ROOM_BYTES;
 
     return least > SPACE_BYTES ? least : SPACE_BYTES;
 }
@@ -47,7 +45,7 @@ gs_status_t gsi_nccl_shards_open (struct gsi_coll_nccl *c)
     if ((st = c->queue->event_open (&c->space_free)) ||
         (st = c->queue->event_open (&c->scale_free)))
         return st;
-    return c->device->ops->alloc (c->device, space_bytes (c), &c->space);
+    return c->device->ops->alloc (c->device, gsi_nccl_space_bytes (c), &c->space);
 }
 
 void gsi_nccl_shards_close (struct gsi_coll_nccl *c)
@@ -131,29 +129,33 @@ static gs_status_t reduce_block (struct gsi_coll_nccl *c, const struct block *b,
         return st;
     if (b->count != b->shard * (size_t) c->size)
         return collect (c, b, own, to, -1, call);
+    gsi_coll_hidden (&c->base);
     return gsi_nccl_leave (c, "ncclAllGather",
                            gsi_nccl.AllGather (own, to, b->shard * b->width, ncclInt8,
                                                gsi_nccl_enter (c), call->stream));
 }
 
-/* Brings the weights to the device; the pinned copy is free again when the last one has gone. */
-static gs_status_t send_scale (const struct gsi_coll_nccl *c, const struct gsi_reduction *how,
+/* Brings the weights of [of], or of all ranks, to the device; the pinned copy is free again when
+ * the last one has gone. */
+static gs_status_t send_scale (const struct gsi_coll_nccl *c, const double *scale, const int *of,
                                const struct gsi_call *call)
 {
-    size_t bytes = (size_t) c->size * sizeof (double);
+    int number = of ? c->base.topo->local_size : c->size;
     gs_status_t st = gsi_nccl_await (c, c->scale_free, call->deadline_ns);
 
     if (st)
         return st;
-    memcpy (c->scale_pinned, how->scale, bytes);
-    if ((st = c->queue->copy (c->scale, c->scale_pinned, bytes, call->stream)))
+    for (int i = 0; i < number; i++)
+        c->scale_pinned[i] = scale[of ? of[i] : i];
+    if ((st = c->queue->copy (c->scale, c->scale_pinned, (size_t) number * sizeof (double),
+                              call->stream)))
         return st;
     return c->queue->event_record (c->scale_free, call->stream);
 }
 
 /* The space serves one stream at a time; a graph cannot wait for what is outside of it. */
-static gs_status_t begin_shards (struct gsi_coll_nccl *c, const struct gsi_reduction *how,
-                                 const struct gsi_call *call)
+gs_status_t gsi_nccl_space_begin (struct gsi_coll_nccl *c, const double *scale, const int *of,
+                                  const struct gsi_call *call)
 {
     gs_status_t st;
 
@@ -164,11 +166,11 @@ static gs_status_t begin_shards (struct gsi_coll_nccl *c, const struct gsi_reduc
         return st;
     if (!call->capturing && (st = c->queue->stream_wait (call->stream, c->space_free)))
         return st;
-    return how->scale ? send_scale (c, how, call) : GS_OK;
+    return scale ? send_scale (c, scale, of, call) : GS_OK;
 }
 
 /* The next user of the space waits for this one. */
-static gs_status_t end (struct gsi_coll_nccl *c, const struct gsi_call *call)
+gs_status_t gsi_nccl_space_end (struct gsi_coll_nccl *c, const struct gsi_call *call)
 {
     return call->capturing ? GS_OK : c->queue->event_record (c->space_free, call->stream);
 }
@@ -176,7 +178,7 @@ static gs_status_t end (struct gsi_coll_nccl *c, const struct gsi_call *call)
 /* Most elements of a shard that the space has room for. */
 static size_t most_of (const struct gsi_coll_nccl *c, size_t width)
 {
-    return space_bytes (c) / (size_t) c->size / width / SHARD_STEP * SHARD_STEP;
+    return gsi_nccl_space_bytes (c) / (size_t) c->size / width / SHARD_STEP * SHARD_STEP;
 }
 
 /* The next block of what is [left] at [from]. */
@@ -197,7 +199,7 @@ gs_status_t gsi_nccl_shards_reduce (struct gsi_coll_nccl *c, void *buf, size_t c
                                     const struct gsi_reduction *how, const struct gsi_call *call)
 {
     size_t width = gs_dtype_size (how->dtype);
-    gs_status_t st = begin_shards (c, how, call);
+    gs_status_t st = gsi_nccl_space_begin (c, how->scale, NULL, call);
 
     for (size_t done = 0; done < count && !st;) {
         char *at = (char *) buf + done * width;
@@ -205,7 +207,7 @@ gs_status_t gsi_nccl_shards_reduce (struct gsi_coll_nccl *c, void *buf, size_t c
         st = reduce_block (c, &b, at, how, call);
         done += b.count;
     }
-    return st ? st : end (c, call);
+    return st ? st : gsi_nccl_space_end (c, call);
 }
 
 gs_status_t gsi_nccl_shards_to_root (struct gsi_coll_nccl *c, const void *send, void *recv,
@@ -213,7 +215,7 @@ gs_status_t gsi_nccl_shards_to_root (struct gsi_coll_nccl *c, const void *send, 
                                      const struct gsi_call *call)
 {
     size_t width = gs_dtype_size (how->dtype);
-    gs_status_t st = begin_shards (c, how, call);
+    gs_status_t st = gsi_nccl_space_begin (c, how->scale, NULL, call);
 
     for (size_t done = 0; done < count && !st;) {
         struct block b = next_block (c, (const char *) send + done * width, count - done, width);
@@ -222,7 +224,7 @@ gs_status_t gsi_nccl_shards_to_root (struct gsi_coll_nccl *c, const void *send, 
             st = collect (c, &b, own, (char *) recv + done * width, root, call);
         done += b.count;
     }
-    return st ? st : end (c, call);
+    return st ? st : gsi_nccl_space_end (c, call);
 }
 
 gs_status_t gsi_nccl_shards_scatter (struct gsi_coll_nccl *c, const void *send, void *recv,
@@ -230,7 +232,7 @@ gs_status_t gsi_nccl_shards_scatter (struct gsi_coll_nccl *c, const void *send, 
                                      const struct gsi_call *call)
 {
     size_t width = gs_dtype_size (how->dtype), most = most_of (c, width);
-    gs_status_t st = begin_shards (c, how, call);
+    gs_status_t st = gsi_nccl_space_begin (c, how->scale, NULL, call);
 
     for (size_t done = 0; done < count && !st; done += most) {
         size_t n = count - done < most ? count - done : most;
@@ -242,5 +244,5 @@ gs_status_t gsi_nccl_shards_scatter (struct gsi_coll_nccl *c, const void *send, 
                           .width = width};
         st = reduce_shard (c, &b, (char *) recv + done * width, how, call);
     }
-    return st ? st : end (c, call);
+    return st ? st : gsi_nccl_space_end (c, call);
 }

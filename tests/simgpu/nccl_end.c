@@ -12,6 +12,9 @@
 
 #include "nccl_sim.h"
 
+struct nsim_sent nsim_sent_collective, nsim_sent_direct;
+_Atomic (int) nsim_partners;
+
 static int rank = -1;
 static pid_t owner;
 
@@ -32,15 +35,24 @@ static void look_at (ncclComm_t comm, void *arg)
         rank = comm->rank;
 }
 
+void nsim_count_sent (struct nsim_sent *sent, ncclComm_t comm, int peer, size_t bytes)
+{
+    sent->bytes += bytes;
+    if (comm->card[peer].host != comm->card[comm->rank].host)
+        sent->far += bytes;
+}
+
 /* The rank is that in the process's first communicator. */
 static void write_traffic (const char *path)
 {
-    char line[160];
+    char line[240];
     int fd = open (path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0666);
-    int n =
-        snprintf (line, sizeof (line),
-                  "rank %d: sent %" PRIu64 " bytes in collectives, %" PRIu64 " in send/recv\n",
-                  rank, nsim_sent_collective, nsim_sent_direct);
+    int n = snprintf (line, sizeof (line),
+                      "rank %d: sent %" PRIu64 " bytes in collectives, %" PRIu64
+                      " in send/recv, of these %" PRIu64 " and %" PRIu64
+                      " to other hosts; send/recv with %d ranks\n",
+                      rank, nsim_sent_collective.bytes, nsim_sent_direct.bytes,
+                      nsim_sent_collective.far, nsim_sent_direct.far, nsim_partners);
 
     if (fd < 0 || write (fd, line, (size_t) n) != n)
         fprintf (stderr, "simgpu: cannot write SIM_TRAFFIC=%s\n", path);

@@ -15,8 +15,6 @@
 #define HEAD_MAGIC  0x6e73696du
 #define PIECE_BYTES ((size_t) 1 << 18) /* in which chains move */
 
-_Atomic (uint64_t) nsim_sent_collective, nsim_sent_direct;
-
 /* One collective while it runs. */
 struct run {
     const struct nsim_op *op;
@@ -89,7 +87,8 @@ static enum nsim_end both (struct run *run, void *out, size_t out_bytes, void *i
                                        .head = run->head,
                                        .data = in,
                                        .bytes = in_bytes};
-    nsim_sent_collective += out ? out_bytes : 0;
+    if (out)
+        nsim_count_sent (&nsim_sent_collective, run->comm, xfer[0].peer, out_bytes);
     run->headed = true;
     return nsim_transfer (run->comm, xfer, n);
 }
@@ -220,7 +219,8 @@ static enum nsim_end pass_on (struct run *run, const struct chain *chain, char *
                                            .head = run->head,
                                            .data = data + (i - 1) * PIECE_BYTES,
                                            .bytes = chain->last ? 0 : piece_bytes (chain, i - 1)};
-        nsim_sent_collective += out ? xfer[0].bytes : 0;
+        if (out)
+            nsim_count_sent (&nsim_sent_collective, run->comm, xfer[0].peer, xfer[0].bytes);
         if (in)
             xfer[n++] = (struct nsim_xfer){.peer = rank_at (run, -1),
                                            .headed = i == 0,
@@ -336,7 +336,10 @@ enum nsim_end nsim_point_to_point (const struct nsim_op *op, size_t n)
             free (run.spare[0]);
             continue;
         }
-        nsim_sent_direct += out ? bytes : 0;
+        if (out)
+            nsim_count_sent (&nsim_sent_direct, op[i].comm, op[i].root, bytes);
+        nsim_partners += !op[i].comm->met[op[i].root];
+        op[i].comm->met[op[i].root] = true;
         xfer[xfers++] = (struct nsim_xfer){.peer = op[i].root,
                                            .out = out,
                                            .headed = true,

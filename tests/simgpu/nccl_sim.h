@@ -161,6 +161,7 @@ struct ncclComm {
 
     /* Used by the unit that runs, or by a job while none does. */
     uint64_t sequence;
+    bool met[NSIM_RANKS];   /* in a send or receive */
     struct nsim_head *owed; /* what the rank before sends of calls that await nothing from it */
     size_t owed_n, owed_room;
 };
@@ -275,7 +276,12 @@ bool nsim_can_reduce (ncclDataType_t type);
 /* nccl_comm.c */
 ncclResult_t nsim_config (const ncclConfig_t *config, bool *blocking, const char *who);
 
-/* nccl_end.c */
-extern _Atomic (uint64_t) nsim_sent_collective, nsim_sent_direct;
+/* nccl_end.c: what the process has sent. */
+struct nsim_sent {
+    _Atomic (uint64_t) bytes, far; /* all, and to other hosts */
+};
+extern struct nsim_sent nsim_sent_collective, nsim_sent_direct;
+extern _Atomic (int) nsim_partners; /* ranks that sends and receives were with, each once */
+void nsim_count_sent (struct nsim_sent *sent, ncclComm_t comm, int peer, size_t bytes);
 
 #endif /* GS_TESTS_SIMGPU_NCCL_SIM_H */

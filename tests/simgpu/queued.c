@@ -3,8 +3,9 @@
  * queued - the program of queued.sh: calls on arrays in device memory, in ways that only a count
  * of what reaches CUDA and NCCL, or a graph, can judge. Runs on real GPUs as well.
  *
- *   queued average DTYPE COUNT CALLS  averages of a device array, one behind the other
- *   queued graph                      calls captured into a graph and replayed, and those refused
+ *   queued average DTYPE COUNT CALLS  averages of a device array, one behind the other, and what
+ *                                     the library says that it has sent
+ *   queued graph [DTYPE]              calls captured into a graph and replayed, and those refused
  *   queued busy                       a capture that lasts longer than the watch thread sleeps
  *   queued freed                      a gradient whose memory is freed before its bucket leaves
  *   queued late                       rank 0 comes too late to a call that the others have queued
@@ -14,6 +15,7 @@
  *   queued contexts                   a rank has a context on its GPU alone, on hosts none
  */
 #include <dlfcn.h>
+#include <inttypes.h>
 #include <signal.h>
 
 #include "simgpu/check_cuda.h"
@@ -53,14 +55,20 @@ static void check_floats (const float *device, size_t count, float value)
 
 static void average (gs_dtype_t dtype, size_t count, int calls)
 {
+    gs_traffic_t sent = {.size = sizeof (sent)};
     void *x = NULL;
 
     CHECK_OK (gs_device_alloc (comm, count * gs_dtype_size (dtype), &x));
     CHECK_CUDA (cudaMemset (x, 0, count * gs_dtype_size (dtype)));
+    for (int i = 0; i < 2; i++) /* the first two calls are compared */
+        CHECK_OK (gs_barrier (comm, NULL));
     for (int i = 0; i < calls; i++)
         CHECK_OK (gs_allreduce_avg (comm, x, count, dtype, NULL));
     CHECK_OK (gs_comm_wait (comm, NULL));
     CHECK_OK (gs_device_free (comm, x));
+    CHECK_OK (gs_comm_get_traffic (comm, "allreduce_avg", &sent));
+    printf ("rank %d: %" PRIu64 " within, %" PRIu64 " between, all known: %d\n", rank,
+            sent.within, sent.between, sent.within_known && sent.between_known);
 }
 
 static void check_refused (cudaStream_t stream, float *device)
@@ -74,9 +82,10 @@ static void check_refused (cudaStream_t stream, float *device)
     CHECK_FAILS (gs_comm_wait (comm, stream), GS_ERR_UNSUPPORTED, "gs_comm_wait", "graph");
 }
 
-/* x becomes the mean of rank + 1; then y, which is gathered from it, is 1 to size times that. */
-static void graph (void)
+/* x becomes the mean of rank + 1, in floats, which may be averaged as pairs of bf16. */
+static void graph (gs_dtype_t dtype)
 {
+    size_t count = COUNT * sizeof (float) / gs_dtype_size (dtype);
     float mean = (float) (size + 1) / 2, *x = make_floats (COUNT, 0);
     float *one = make_floats (COUNT, (float) rank + 1);
     cudaStream_t stream;
@@ -85,11 +94,11 @@ static void graph (void)
 
     CHECK_CUDA (cudaStreamCreateWithFlags (&stream, cudaStreamNonBlocking));
     for (int i = 0; i < 2; i++) /* the first two calls are compared */
-        CHECK_OK (gs_allreduce_avg (comm, x, COUNT, GS_F32, stream));
+        CHECK_OK (gs_allreduce_avg (comm, x, count, dtype, stream));
     CHECK_OK (gs_comm_wait (comm, stream));
     CHECK_CUDA (cudaStreamBeginCapture (stream, cudaStreamCaptureModeThreadLocal));
     CHECK_OK (gs_device_copy (comm, x, one, COUNT * sizeof (float), stream));
-    CHECK_OK (gs_allreduce_avg (comm, x, COUNT, GS_F32, stream));
+    CHECK_OK (gs_allreduce_avg (comm, x, count, dtype, stream));
     CHECK_OK (gs_broadcast (comm, x, COUNT, GS_F32, size - 1, stream));
     CHECK_OK (gs_barrier (comm, stream));
     check_refused (stream, x);
@@ -101,7 +110,7 @@ static void graph (void)
         CHECK_OK (gs_comm_wait (comm, stream));
         check_floats (x, COUNT, mean);
     }
-    CHECK_OK (gs_allreduce_avg (comm, x, COUNT, GS_F32, stream)); /* and as before outside */
+    CHECK_OK (gs_allreduce_avg (comm, x, count, dtype, stream)); /* and as before outside */
     CHECK_OK (gs_comm_wait (comm, stream));
     check_floats (x, COUNT, mean);
     CHECK_CUDA (cudaGraphExecDestroy (exec));
@@ -295,7 +304,7 @@ int main (int argc, char **argv)
     if (gs_comm_device (comm) >= 0)
         CHECK_CUDA (cudaSetDevice (gs_comm_device (comm)));
     if (!strcmp (mode, "graph"))
-        graph ();
+        graph (argc > 2 ? (gs_dtype_t) atoi (argv[2]) : GS_F32);
     else if (!strcmp (mode, "contexts"))
         contexts ();
     else if (!strcmp (mode, "freed"))

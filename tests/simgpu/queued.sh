@@ -59,11 +59,38 @@ sends_as_a_ring () { # RANKS
         "$room/traffic" || { fail "$1 ranks: traffic"; cat "$room/traffic"; }
 }
 
+# Between nodes exact averages send at most 2.05 times as much as a ring of nodes, and a rank sends to
+# few; and the library's count is what NCCL was given, all of it in messages.
+sends_between () { # NODES GPUS
+    local elements=3000000 # of 2 bytes
+
+    rm -f "$room/traffic"
+    run "$1x$2 GS_AVG=exact SIM_TRAFFIC=$room/traffic" \
+        tests/simgpu/queued average 2 "$elements" 1 || return
+    awk -v n="$1" -v g="$2" -v bytes=$((2 * elements)) '
+        FILENAME ~ /out$/ && / between, all known: 1$/ { known[$2] = $3 + $5; told += $5; next }
+        FILENAME ~ /out$/ { next }
+        { far[int ($2 / g)] += $13 + $15; counted += $15; connections = $21
+          if (known[$2] != $8) bad = 1
+          if (connections > most) most = connections }
+        END { ring = 2 * (n - 1) / n * bytes
+              for (node in far) if (far[node] > out) out = far[node]
+              allowed = 2 * log (n * g) / log (2) + g
+              printf "%dx%d: a node sends %.2f MB to others, %.3f of a ring; a rank sends to %d\n",
+                     n, g, out / 1e6, out / ring, most
+              exit bad || told != counted || !told || out > 2.05 * ring || most > allowed }' \
+        "$room/out" "$room/traffic" || { fail "$1x$2: traffic"; cat "$room/out" "$room/traffic"; }
+}
+
 cheap 3 1000 ncclAllReduce 1.00
 cheap 1 1000 ncclAllReduce 1.00
 GS_AVG=exact cheap 2 1024 ncclSend 1.00
 for ranks in 2 3 4 8; do
     sends_as_a_ring "$ranks"
+done
+for layout in "2 4" "4 4" "8 4" "16 4" "9 1"; do
+    # shellcheck disable=SC2086 # words
+    sends_between $layout
 done
 for ((ranks = 2; ranks <= 16; ranks++)); do
     run "$ranks GS_AVG=exact GS_TEST_HALVES=1" tests/multi/average.mt \
@@ -80,7 +107,9 @@ for layout in 1 2 2x2; do
 done
 run 2x2 tests/simgpu/queued contexts && echo "2x2: contexts"
 run "1 GS_TRANSPORT=auto GS_DEVICE=host" tests/simgpu/queued contexts && echo "1, host: contexts"
-run "2x2 GS_AVG=exact" tests/simgpu/queued graph && echo "2x2: graph, exact"
+for layout in 2x2 3+2; do
+    run "$layout GS_AVG=exact" tests/simgpu/queued graph 2 && echo "$layout: graph, exact"
+done
 # Memory that is freed too early is not read or written in silence.
 "$top_srcdir/tests/launch.sh" --live --layout 1 tests/simgpu/queued freed >"$room/out" 2>&1 \
     && fail "a freed gradient was averaged"
