@@ -75,7 +75,8 @@ struct gsi_coll_nccl {
     size_t *length; /* [4 * size] places and lengths of an exchange */
     struct gsi_nccl_rails *rails; /* or NULL: there are no sums between nodes in fp32 */
     double *scale;                /* [size] device memory, of a weighted sum */
-    double *scale_pinned;
+    double *scale_pinned;         /* [scales] of them are there, once queued */
+    int scales;
     struct gsi_event *space_free, *scale_free; /* when the last user of each has done with it */
 };
 

@@ -135,18 +135,27 @@ static gs_status_t reduce_block (struct gsi_coll_nccl *c, const struct block *b,
                                                gsi_nccl_enter (c), call->stream));
 }
 
-/* Brings the weights of [of], or of all ranks, to the device; the pinned copy is free again when
- * the last one has gone. */
-static gs_status_t send_scale (const struct gsi_coll_nccl *c, const double *scale, const int *of,
+/*
+ * Brings the weights of [of], or of all ranks, to the device, if they are not there yet, as they
+ * are when the next bucket of a step comes. The pinned copy is free again when the last one has
+ * gone.
+ */
+static gs_status_t send_scale (struct gsi_coll_nccl *c, const double *scale, const int *of,
                                const struct gsi_call *call)
 {
-    int number = of ? c->base.topo->local_size : c->size;
-    gs_status_t st = gsi_nccl_await (c, c->scale_free, call->deadline_ns);
+    int number = of ? c->base.topo->local_size : c->size, same = 0;
+    gs_status_t st;
 
-    if (st)
+    while (same < number && same < c->scales &&
+           c->scale_pinned[same] == scale[of ? of[same] : same])
+        same++;
+    if (same == number)
+        return GS_OK;
+    if ((st = gsi_nccl_await (c, c->scale_free, call->deadline_ns)))
         return st;
     for (int i = 0; i < number; i++)
         c->scale_pinned[i] = scale[of ? of[i] : i];
+    c->scales = number;
     if ((st = c->queue->copy (c->scale, c->scale_pinned, (size_t) number * sizeof (double),
                               call->stream)))
         return st;

@@ -4,6 +4,7 @@
  * are queued on. Runs on real GPUs as well.
  *
  *   streams blocked  every operation returns while its stream stands still
+ *   streams weights  buckets of a weighted reducer leave while the stream stands still
  *   streams turns    ghosts of one halo are exchanged in two streams, which nothing else orders
  *   streams graph    messages and ghosts that were captured into a graph
  *   streams arrives  statistics of arrays of the host that the stream has yet to write
@@ -205,6 +206,45 @@ static void blocked (void)
     }
 }
 
+/* ---- Buckets ---- */
+
+static gs_reducer_t *make_reducer (void)
+{
+    const gs_reducer_opts_t options = {.size = sizeof (options),
+                                       .first_bytes = 2 * COUNT,
+                                       .bucket_bytes = 2 * COUNT,
+                                       .last_bytes = 2 * COUNT,
+                                       .weighted = 1};
+    const size_t shape = COUNT;
+    gs_reducer_t *reducer;
+
+    CHECK_OK (gs_reducer_create (comm, &options, &reducer));
+    CHECK_OK (gs_reducer_add (reducer, "first", 1, &shape, GS_BF16, NULL, NULL));
+    CHECK_OK (gs_reducer_add (reducer, "second", 1, &shape, GS_BF16, NULL, NULL));
+    CHECK_OK (gs_reducer_commit (reducer));
+    return reducer;
+}
+
+/* The weights of a step are on the GPU already when the second of its buckets leaves. */
+static void weights (void)
+{
+    gs_reducer_t *reducer = make_reducer ();
+
+    for (int step = 0; step < 3; step++) {
+        CHECK_OK (gs_reducer_set_weight (reducer, rank + step + 1));
+        atomic_store (&gate, !step); /* the first one makes what is made once */
+        CHECK_CUDA (cudaLaunchHostFunc (stream, stand_still, NULL));
+        for (int g = 1; g >= 0; g--)
+            CHECK_OK (gs_reducer_ready (reducer, g, stream));
+        if (step)
+            CHECK (cudaStreamQuery (stream) == cudaErrorNotReady, "the stream did not stand");
+        atomic_store (&gate, 1);
+        CHECK_OK (gs_reducer_finish (reducer, stream));
+        CHECK_OK (gs_comm_wait (comm, stream));
+    }
+    CHECK_OK (gs_reducer_destroy (reducer));
+}
+
 /* ---- Ghosts ---- */
 
 /* Fills a field: cells have the rank, or what is [more]; ghosts -1. */
@@ -349,6 +389,8 @@ int main (int argc, char **argv)
     to = make_array ();
     if (!strcmp (mode, "blocked"))
         blocked ();
+    else if (!strcmp (mode, "weights"))
+        weights ();
     else if (!strcmp (mode, "turns"))
         turns ();
     else if (!strcmp (mode, "graph"))

@@ -12,8 +12,8 @@ for layout in 1 2 3 2x2; do
         run "$layout GS_AVG=$average GS_TIMEOUT_MS=10000" tests/simgpu/streams blocked \
             && echo "$layout: nothing waits, averages are $average"
     done
-    for mode in turns graph arrives; do
-        run "$layout" tests/simgpu/streams "$mode" && echo "$layout: $mode"
+    for mode in turns graph arrives weights; do
+        run "$layout GS_TIMEOUT_MS=10000" tests/simgpu/streams "$mode" && echo "$layout: $mode"
     done
 done
 exit $((failures > 0))
