@@ -13,6 +13,7 @@ objects=$PWD
 room=$(mktemp -d "${TMPDIR:-/tmp}/gs-gpucheck.XXXXXX") || exit 99
 trap 'rm -rf "$room"' EXIT
 nvcc=$(sed -n 's/^NVCC = //p' Makefile)
+nccl=$(sed -n 's/^GS_NCCL_CPPFLAGS = -\(I\|isystem\) *\([^ ]*\).*/\2/p' Makefile)
 read -ra cc <<<"${CC:-cc}"
 tools='[ awk basename bash cat cp cut date dirname env expr grep head hostname id ls mkdir mktemp
     mv nproc paste printf ps readlink realpath rm sed seq sh sleep sort tail tee timeout tr true
@@ -38,7 +39,7 @@ make_machine () {
     done
     echo '#error OpenSSL is hidden' >"$room/no-openssl/openssl/hmac.h"
     ln -s "$(dirname "$(dirname "$nvcc")")/include" "$nvidia/cu13/include"
-    ln -s "$nvidia/cu13/include" "$nvidia/nccl/include"
+    ln -s "${nccl:-$nvidia/cu13/include}" "$nvidia/nccl/include"
     ln -s "$objects/tests/simgpu/lib" "$nvidia/cu13/lib"
     ln -s "$objects/tests/simgpu/lib/libnccl.so.2" "$nvidia/nccl/lib"
     cat >"$nvidia/cu13/bin/nvcc" <<END
