@@ -24,11 +24,12 @@ static cudaError_t launch_words (const request &r, const How &how)
 {
     size_t threads = r.count / V + r.count % V;
 
-    return launch_kernel (reduce<To, T, How, V>, (threads + THREADS - 1) / THREADS, THREADS, r.stream,
-                          (To *) r.dst, (const T *) r.src, r.count, how);
+    return launch_kernel (reduce<To, T, How, V>, (threads + THREADS - 1) / THREADS, THREADS,
+                          r.stream, (To *) r.dst, (const T *) r.src, r.count, how);
 }
 
-template <class To, class T, class How> static cudaError_t launch (const request &r, const How &how)
+template <class To, class T, class How>
+static cudaError_t launch (const request &r, const How &how)
 {
     const int V = 16 / sizeof (T);
     bool aligned = !((uintptr_t) r.dst % 16 || (uintptr_t) r.src % 16 || r.stride % V);
@@ -60,7 +61,8 @@ template <class T> static cudaError_t combine (const request &r, bool is_signed 
 
 template <class R> static cudaError_t multiply (const request &r)
 {
-    return launch<complex_of<R>, complex_of<R>> (r, multiplying<complex_of<R>>{r.stride, r.sources});
+    return launch<complex_of<R>, complex_of<R>> (r,
+                                                 multiplying<complex_of<R>>{r.stride, r.sources});
 }
 
 static cudaError_t average_floating (request r)

@@ -59,8 +59,8 @@ sends_as_a_ring () { # RANKS
         "$room/traffic" || { fail "$1 ranks: traffic"; cat "$room/traffic"; }
 }
 
-# Between nodes exact averages send at most 2.05 times as much as a ring of nodes, and a rank sends to
-# few; and the library's count is what NCCL was given, all of it in messages.
+# Between nodes exact averages send at most 2.05 times as much as a ring of nodes, and a rank
+# sends to few; and the library's count is what NCCL was given, all of it in messages.
 sends_between () { # NODES GPUS
     local elements=3000000 # of 2 bytes
 
@@ -76,8 +76,8 @@ sends_between () { # NODES GPUS
         END { ring = 2 * (n - 1) / n * bytes
               for (node in far) if (far[node] > out) out = far[node]
               for (allowed = g; 2 ^ steps < n * g; steps++) allowed += 2
-              printf "%dx%d: a node sends %.2f MB to others, %.3f of a ring; a rank sends to %d\n",
-                     n, g, out / 1e6, out / ring, most
+              printf "%dx%d: a node sends %.2f MB, %.3f of a ring; a rank sends to %d\n", n, g,
+                      out / 1e6, out / ring, most
               exit bad || told != counted || !told || out > 2.05 * ring || most > allowed }' \
         "$room/out" "$room/traffic" || { fail "$1x$2: traffic"; cat "$room/out" "$room/traffic"; }
 }
