@@ -138,7 +138,7 @@ static gs_status_t reduce_block (struct gsi_coll_nccl *c, const struct block *b,
 /*
  * Brings the weights of [of], or of all ranks, to the device, if they are not there yet, as they
  * are when the next bucket of a step comes. The pinned copy is free again when the last one has
- * gone.
+ * gone. No graph has weights: calls with them are refused while one is captured.
  */
 static gs_status_t send_scale (struct gsi_coll_nccl *c, const double *scale, const int *of,
                                const struct gsi_call *call)
@@ -153,13 +153,14 @@ static gs_status_t send_scale (struct gsi_coll_nccl *c, const double *scale, con
         return GS_OK;
     if ((st = gsi_nccl_await (c, c->scale_free, call->deadline_ns)))
         return st;
+    c->scales = 0;
     for (int i = 0; i < number; i++)
         c->scale_pinned[i] = scale[of ? of[i] : i];
-    c->scales = number;
-    if ((st = c->queue->copy (c->scale, c->scale_pinned, (size_t) number * sizeof (double),
-                              call->stream)))
-        return st;
-    return c->queue->event_record (c->scale_free, call->stream);
+    st = c->queue->copy (c->scale, c->scale_pinned, (size_t) number * sizeof (double),
+                         call->stream);
+    if (!st && !(st = c->queue->event_record (c->scale_free, call->stream)))
+        c->scales = number;
+    return st;
 }
 
 /* The space serves one stream at a time; a graph cannot wait for what is outside of it. */
