@@ -157,6 +157,14 @@ gs_status_t gsi_nccl_exchange (struct gsi_coll *coll, const struct gsi_exchange 
 gs_status_t gsi_nccl_messages (struct gsi_coll *coll, struct gsi_message *list, int number,
                                const struct gsi_call *call);
 
+/* Elements that parts of an array are a multiple of: aligned words. */
+#define GSI_SHARD_STEP 64
+
+static inline size_t gsi_shard_round_up (size_t elements)
+{
+    return (elements + GSI_SHARD_STEP - 1) / GSI_SHARD_STEP * GSI_SHARD_STEP;
+}
+
 /* The memory for reductions: made at the first use, or before it. */
 size_t gsi_nccl_space_bytes (const struct gsi_coll_nccl *c);
 gs_status_t gsi_nccl_shards_open (struct gsi_coll_nccl *c);

@@ -20,7 +20,6 @@
 
 #define MOST_STEPS 32                 /* of a reduce-scatter */
 #define DIRECT     8                  /* ranks that may send straight to each other */
-#define PIECE_STEP 64                 /* elements a piece is a multiple of: aligned words */
 #define SHARD_MOST ((size_t) 1 << 19) /* elements: 2 MiB of sums take longer than a launch */
 
 /* Who is whose partner; made once for a communicator. */
@@ -319,11 +318,6 @@ static gs_status_t do_group (struct pass *p, size_t g)
     return st;
 }
 
-static size_t round_up (size_t elements)
-{
-    return (elements + PIECE_STEP - 1) / PIECE_STEP * PIECE_STEP;
-}
-
 /* Cuts the array, and the space. */
 static void lay_out (struct pass *p)
 {
@@ -332,14 +326,13 @@ static void lay_out (struct pass *p)
     size_t sums = (size_t) rails->steps + 2;
     size_t room = gsi_nccl_space_bytes (p->c) /
                   ((size_t) rails->most * p->width + sums * sizeof (float)) / nodes;
-    size_t even = p->count / pieces + !!(p->count % pieces),
-           limit = round_up (SHARD_MOST / nodes);
-    size_t blocks;
+    size_t even = p->count / pieces + !!(p->count % pieces), blocks;
+    size_t limit = gsi_shard_round_up (SHARD_MOST / nodes);
 
-    room = room / PIECE_STEP * PIECE_STEP;
+    room = room / GSI_SHARD_STEP * GSI_SHARD_STEP;
     limit = limit < room ? limit : room;
     blocks = even / limit + !!(even % limit);
-    p->piece = round_up (even / blocks + !!(even % blocks));
+    p->piece = gsi_shard_round_up (even / blocks + !!(even % blocks));
     p->shard = p->piece * nodes;
     p->block = p->piece * pieces;
     p->sums = p->c->space;

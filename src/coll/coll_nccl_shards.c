@@ -9,7 +9,6 @@
 #include "coll/coll_nccl.h"
 
 #define SPACE_BYTES ((size_t) 32 << 20) /* where the contributions to a shard meet */
-#define SHARD_STEP  64                  /* elements a shard is a multiple of: aligned words */
 #define ROOM_BYTES  128                 /* for an element of each rank, by shards or rails */
 
 /* One block of the array, cut. */
@@ -23,7 +22,7 @@ struct block {
 
 size_t gsi_nccl_space_bytes (const struct gsi_coll_nccl *c)
 {
-    size_t least = (size_t) c->size * SHARD_STEP * ROOM_BYTES;
+    size_t least = (size_t) c->size * GSI_SHARD_STEP * ROOM_BYTES;
 
     return least > SPACE_BYTES ? least : SPACE_BYTES;
 }
@@ -188,7 +187,7 @@ gs_status_t gsi_nccl_space_end (struct gsi_coll_nccl *c, const struct gsi_call *
 /* Most elements of a shard that the space has room for. */
 static size_t most_of (const struct gsi_coll_nccl *c, size_t width)
 {
-    return gsi_nccl_space_bytes (c) / (size_t) c->size / width / SHARD_STEP * SHARD_STEP;
+    return gsi_nccl_space_bytes (c) / (size_t) c->size / width / GSI_SHARD_STEP * GSI_SHARD_STEP;
 }
 
 /* The next block of what is [left] at [from]. */
@@ -199,7 +198,7 @@ static struct block next_block (const struct gsi_coll_nccl *c, const void *from,
     size_t most = most_of (c, width);
     struct block b = {.from = from, .width = width};
 
-    even = (even + SHARD_STEP - 1) / SHARD_STEP * SHARD_STEP;
+    even = gsi_shard_round_up (even);
     b.shard = b.stride = b.room = even < most ? even : most;
     b.count = left < b.shard * ranks ? left : b.shard * ranks;
     return b;
@@ -250,7 +249,7 @@ gs_status_t gsi_nccl_shards_scatter (struct gsi_coll_nccl *c, const void *send, 
                           .count = n * (size_t) c->size,
                           .shard = n,
                           .stride = count,
-                          .room = (n + SHARD_STEP - 1) / SHARD_STEP * SHARD_STEP,
+                          .room = gsi_shard_round_up (n),
                           .width = width};
         st = reduce_shard (c, &b, (char *) recv + done * width, how, call);
     }
