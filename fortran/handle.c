@@ -123,13 +123,14 @@ void gsi_fortran_handle_bind (int64_t handle, void *thing, void *more, const gs_
     pthread_mutex_unlock (&guard);
 }
 
-int64_t gsi_fortran_handle_of (const void *thing)
+int64_t gsi_fortran_handle_of (const gs_comm_t *comm)
 {
     int64_t handle = 0;
 
     pthread_mutex_lock (&guard);
     for (int i = 0; i < slot_count && !handle; i++)
-        handle = slots[i].thing == thing ? handle_of (i) : 0;
+        if (slots[i].thing == comm && slots[i].kind == GSI_FORTRAN_COMM)
+            handle = handle_of (i);
     pthread_mutex_unlock (&guard);
     return handle;
 }

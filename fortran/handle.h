@@ -37,8 +37,8 @@ gs_status_t gsi_fortran_handle_open (enum gsi_fortran_kind kind, int64_t *handle
 void gsi_fortran_handle_bind (int64_t handle, void *thing, void *more, const gs_comm_t *comm,
                               const char *name);
 
-/* The handle of [thing], or 0. */
-int64_t gsi_fortran_handle_of (const void *thing);
+/* The handle of what is, or was, a communicator at this address; or 0. */
+int64_t gsi_fortran_handle_of (const gs_comm_t *comm);
 
 /*
  * Finds what [handle] leads to for [call], the public name of the procedure that asks.

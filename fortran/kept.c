@@ -66,15 +66,15 @@ void gsi_fortran_comm_keep (int64_t *handle, gs_status_t st, gs_comm_t *comm)
 
 gs_status_t gsi_fortran_comm_handle (gs_comm_t *comm, int64_t *handle)
 {
-    gs_status_t st;
+    gs_status_t st = GS_OK;
 
     if (gs_comm_rank (comm) < 0)
         return gsi_fail (comm ? GS_ERR_STATE : GS_ERR_ARG,
                          "gs_comm_from_c_ptr: address is %s: give a gs_comm_t * that lives",
                          comm ? "no communicator, or one that was destroyed" : "NULL");
-    if ((*handle = gsi_fortran_handle_of (comm)))
-        return GS_OK;
-    if ((st = gsi_fortran_handle_open (GSI_FORTRAN_COMM, handle)) == GS_OK)
+    if (!(*handle = gsi_fortran_handle_of (comm)))
+        st = gsi_fortran_handle_open (GSI_FORTRAN_COMM, handle);
+    if (st == GS_OK) /* C may have ended one and made another at its address */
         gsi_fortran_comm_keep (handle, GS_OK, comm);
     return st;
 }
