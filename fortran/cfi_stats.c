@@ -44,10 +44,9 @@ static gs_status_t read_mask (const CFI_cdesc_t *from, const CFI_cdesc_t *x, siz
                               size_t features, struct mask *mask)
 {
     bool of_values = has_shape_of (from, x);
-    size_t count = of_values ? samples * features : samples;
     const struct gsi_fortran_argument a = {"gs_moments_compute", "mask", from, false, true};
     gs_status_t st;
-    size_t whole;
+    size_t count;
 
     if (!gsi_fortran_is_logical (from))
         return gsi_fail (GS_ERR_ARG, "gs_moments_compute: mask is not logical");
@@ -61,7 +60,7 @@ static gs_status_t read_mask (const CFI_cdesc_t *from, const CFI_cdesc_t *x, siz
             "gs_moments_compute: mask has neither the shape of x nor %zu elements in one "
             "dimension, one for each sample",
             samples);
-    if ((st = gsi_fortran_whole_count (&a, &whole)))
+    if ((st = gsi_fortran_whole_count (&a, &count)))
         return st;
     if (!(mask->bytes = malloc (count + 1)))
         return gsi_fail (GS_ERR_NOMEM, "gs_moments_compute: out of memory");
