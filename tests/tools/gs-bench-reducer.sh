@@ -47,11 +47,13 @@ awk '!/^#/ && NF { size = 1; for (i = 3; i <= NF; i++) size *= $i; elements += s
     || fail "transformer.params has not 148 tensors of 124439808 elements"
 
 # Files: types side by side, a scalar, comments, no newline at the end.
-printf '#\na f64 3 4 # twelve\n\nb f32 5\n  s\tf64\r\nh f16 7\ng bf16 1 1\nz c64 2\ny c128 1' \
-    >"$work/mixed \"1\""
+{
+    printf '#\na f64 3 4 # twelve\n\nb f32 5\n  s\tf64\r\nh f16 7\ng bf16 1 1\nz c64 2\n'
+    printf 'e f8_e4m3 3\nf f8_e5m2 2\ny c128 1'
+} >"$work/mixed \"1\""
 # shellcheck disable=SC2086
 run 0 ./gs-bench reducer --model "$work/mixed \"1\"" --json $quick
-only out '"model":"[^"]*/mixed \\"1\\"","dtype":null,"bytes":172,'
+only out '"model":"[^"]*/mixed \\"1\\"","dtype":null,"bytes":177,'
 # shellcheck disable=SC2086
 modes_are $modes
 
@@ -63,7 +65,8 @@ refuses () {
     quiet out
     only err "^gs-bench\[0/1\]: $work/model$2"
 }
-refuses '# x\na f32 3 4\nb float 3\n' ":3: type 'float' is not one of f16 bf16 f32 f64 c64 c128\$"
+refuses '# x\na f32 3 4\nb float 3\n' ":3: type 'float' is not one of \
+f16 bf16 f32 f64 c64 c128 f8_e4m3 f8_e5m2\$"
 refuses 'a i32 3\n' ":1: type 'i32' is not one of "
 refuses '\n\na\n' ":3: no type behind the name 'a'\$"
 refuses 'a f32 0\n' ":1: extent '0' is not a whole number from 1\$"

@@ -19,6 +19,15 @@
 #define BLANKS       " \t\r\n"
 #define MODEL_ENDING ".params"
 
+/* Types that have an average. */
+#define NAMED(NAME, name, ...) " " #name
+#define GSI_REDUCED            NAMED
+#define GSI_FLOATING           NAMED
+#define GSI_COMPLEX            NAMED
+static const char averaged[] =
+#include "base/dtype.def"
+    ;
+
 /* A file that is being read. */
 struct source {
     char path[PATH_BYTES];
@@ -120,7 +129,7 @@ static bool read_tensor (const struct source *s, const char *name, char **rest,
     if (!word)
         return wrong (s, "no type behind the name '%.64s'", name);
     if (!bench_dtype_find (word, &t->dtype) || !bench_has_average (t->dtype))
-        return wrong (s, "type '%.64s' is not one of f16 bf16 f32 f64 c64 c128", word);
+        return wrong (s, "type '%.64s' is not one of%s", word, averaged);
     while ((word = strtok_r (NULL, BLANKS, rest)))
         if (!read_extent (s, word, t))
             return false;

@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "base/dtype.h"
 #include "gradsync.h"
 
 struct bench_tensor {
@@ -19,7 +20,6 @@ struct bench_tensor {
 };
 
 /* Tensors of one type lie side by side in that array: a span. */
-#define BENCH_SPANS      6
 #define BENCH_SPAN_ALIGN 256
 
 struct bench_span {
@@ -30,7 +30,7 @@ struct bench_span {
 struct bench_model {
     struct bench_tensor *tensor; /* in the order of the file, that of the forward pass */
     int tensors;                 /* 1 or more */
-    struct bench_span span[BENCH_SPANS];
+    struct bench_span span[GSI_DTYPES];
     int spans;
     size_t bytes; /* of all tensors */
     size_t room;  /* bytes of an array with all spans */
