@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * process - which process this is: a fork of one that uses the library has copies of its handles,
- * but neither its threads nor a right to its connections, shared memory and files.
+ * process - which process this is, and where: a fork of one that uses the library has copies of
+ * its handles, but neither its threads nor a right to its connections, shared memory and files.
  *
  * All that such a child may do is told here: nothing. A child of a process that has not used the
  * library yet, nor MPI or PMIx, is a process like any other. N.B. A child of vfork shares its

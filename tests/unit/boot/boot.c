@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* boot - which way is taken, what is said when none is there, and who is missing. */
-#include "base/process.h"
 #include "boot/boot.h"
 
 #include <netinet/in.h>
 #include <sys/socket.h>
 
 #include "base/clock.h"
+#include "base/process.h"
 #include "base/status.h"
 #include "boot/launch.h"
-#include "config.h"
 #include "boot/missing.h"
+#include "config.h"
 #include "unit/unit.h"
 
 static struct gsi_boot *boot;

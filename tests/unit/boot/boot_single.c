@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* boot_single - rank 0 of 1, on this host, in a job of its own. */
-#include "base/process.h"
 #include "boot/boot.h"
+
+#include "base/process.h"
 #include "unit/unit.h"
 
 START_TEST (alone)
