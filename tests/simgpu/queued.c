@@ -3,9 +3,9 @@
  * queued - the program of queued.sh: calls on arrays in device memory, in ways that only a count
  * of what reaches CUDA and NCCL, or a graph, can judge. Runs on real GPUs as well.
  *
- *   queued average DTYPE COUNT CALLS  averages of a device array, one behind the other, and what
+ *   queued average COUNT CALLS        averages of a device array, one behind the other, and what
  *                                     the library says that it has sent
- *   queued graph [DTYPE]              calls captured into a graph and replayed, and those refused
+ *   queued graph                      calls captured into a graph and replayed, and those refused
  *   queued busy                       a capture that lasts longer than the watch thread sleeps
  *   queued freed                      a gradient whose memory is freed before its bucket leaves
  *   queued late                       rank 0 comes too late to a call that the others have queued
@@ -13,6 +13,9 @@
  *   queued no-group                   a split that stalls, in which rank 1 has no group
  *   queued killed                     rank 0 is killed, and the others wait for it
  *   queued contexts                   a rank has a context on its GPU alone, on hosts none
+ *
+ * GS_TEST_DTYPE is the type of what average, graph, late, flood and killed average, f32 by
+ * default.
  */
 #include <dlfcn.h>
 #include <inttypes.h>
@@ -24,6 +27,7 @@
 
 static gs_comm_t *comm;
 static int rank, size;
+static gs_dtype_t dtype = GS_F32;
 
 /* A device array with [count] times [value]. */
 static float *make_floats (size_t count, float value)
@@ -53,7 +57,14 @@ static void check_floats (const float *device, size_t count, float value)
     free (host);
 }
 
-static void average (gs_dtype_t dtype, size_t count, int calls)
+/* Averages the bytes of COUNT floats. */
+static gs_status_t average_floats (float *x, gs_stream_t stream)
+{
+    return gs_allreduce_avg (comm, x, COUNT * sizeof (float) / gs_dtype_size (dtype), dtype,
+                             stream);
+}
+
+static void average (size_t count, int calls)
 {
     gs_traffic_t sent = {.size = sizeof (sent)};
     void *x = NULL;
@@ -83,9 +94,8 @@ static void check_refused (cudaStream_t stream, float *device)
 }
 
 /* x becomes the mean of rank + 1, in floats, which may be averaged as pairs of bf16. */
-static void graph (gs_dtype_t dtype)
+static void graph (void)
 {
-    size_t count = COUNT * sizeof (float) / gs_dtype_size (dtype);
     float mean = (float) (size + 1) / 2, *x = make_floats (COUNT, 0);
     float *one = make_floats (COUNT, (float) rank + 1);
     cudaStream_t stream;
@@ -94,11 +104,11 @@ static void graph (gs_dtype_t dtype)
 
     CHECK_CUDA (cudaStreamCreateWithFlags (&stream, cudaStreamNonBlocking));
     for (int i = 0; i < 2; i++) /* the first two calls are compared */
-        CHECK_OK (gs_allreduce_avg (comm, x, count, dtype, stream));
+        CHECK_OK (average_floats (x, stream));
     CHECK_OK (gs_comm_wait (comm, stream));
     CHECK_CUDA (cudaStreamBeginCapture (stream, cudaStreamCaptureModeThreadLocal));
     CHECK_OK (gs_device_copy (comm, x, one, COUNT * sizeof (float), stream));
-    CHECK_OK (gs_allreduce_avg (comm, x, count, dtype, stream));
+    CHECK_OK (average_floats (x, stream));
     CHECK_OK (gs_broadcast (comm, x, COUNT, GS_F32, size - 1, stream));
     CHECK_OK (gs_barrier (comm, stream));
     check_refused (stream, x);
@@ -110,7 +120,7 @@ static void graph (gs_dtype_t dtype)
         CHECK_OK (gs_comm_wait (comm, stream));
         check_floats (x, COUNT, mean);
     }
-    CHECK_OK (gs_allreduce_avg (comm, x, count, dtype, stream)); /* and as before outside */
+    CHECK_OK (average_floats (x, stream)); /* and as before outside */
     CHECK_OK (gs_comm_wait (comm, stream));
     check_floats (x, COUNT, mean);
     CHECK_CUDA (cudaGraphExecDestroy (exec));
@@ -152,10 +162,10 @@ static void late (void)
     float *x = make_floats (COUNT, 1);
 
     for (int i = 0; i < 3; i++)
-        CHECK_OK (gs_allreduce_avg (comm, x, COUNT, GS_F32, NULL));
+        CHECK_OK (average_floats (x, NULL));
     CHECK_OK (gs_comm_wait (comm, NULL));
     if (rank) {
-        CHECK_OK (gs_allreduce_avg (comm, x, COUNT, GS_F32, NULL));
+        CHECK_OK (average_floats (x, NULL));
         CHECK_OK (gs_comm_check (comm));
         CHECK_FAILS (gs_comm_wait (comm, NULL), GS_ERR_TIMEOUT, "allreduce_avg #4",
                      "did not come: rank 0");
@@ -163,7 +173,7 @@ static void late (void)
         multi_signal ("gave-up", rank);
     } else {
         multi_await_others ("gave-up", 0);
-        multi_wait (comm, gs_allreduce_avg (comm, x, COUNT, GS_F32, NULL));
+        multi_wait (comm, average_floats (x, NULL));
         CHECK_FAILS (gs_comm_check (comm), GS_ERR_TIMEOUT, "the deadline passed on rank");
     }
     CHECK_OK (gs_device_free (comm, x));
@@ -205,16 +215,16 @@ static void flood (int good, int calls, bool in_graph)
 
     CHECK_CUDA (cudaStreamCreateWithFlags (&stream, cudaStreamNonBlocking));
     for (int i = 0; i < 3; i++)
-        CHECK_OK (gs_allreduce_avg (comm, x, COUNT, GS_F32, stream));
+        CHECK_OK (average_floats (x, stream));
     CHECK_OK (gs_comm_wait (comm, stream));
     if (in_graph) {
         CHECK_CUDA (cudaStreamBeginCapture (stream, cudaStreamCaptureModeThreadLocal));
-        CHECK_OK (gs_allreduce_avg (comm, x, COUNT, GS_F32, stream));
+        CHECK_OK (average_floats (x, stream));
         CHECK_CUDA (cudaStreamEndCapture (stream, &captured));
         CHECK_CUDA (cudaGraphInstantiate (&exec, captured, 0));
     }
     for (int i = 0; i < mine && !st; i++)
-        st = gs_allreduce_avg (comm, x, COUNT, GS_F32, stream);
+        st = average_floats (x, stream);
     if (rank) {
         st = st ? st : gs_comm_wait (comm, stream);
         CHECK (st == GS_ERR_TIMEOUT, "the others end with %s, %s", gs_status_string (st),
@@ -252,13 +262,13 @@ static void killed (void)
     double begin;
 
     for (int i = 0; i < 3; i++)
-        CHECK_OK (gs_allreduce_avg (comm, x, COUNT, GS_F32, NULL));
+        CHECK_OK (average_floats (x, NULL));
     CHECK_OK (gs_comm_wait (comm, NULL));
     if (!rank)
         raise (SIGKILL);
     begin = multi_seconds ();
-    CHECK_FAILS (multi_wait (comm, gs_allreduce_avg (comm, x, COUNT, GS_F32, NULL)),
-                 GS_ERR_TRANSPORT, "rank 0 (host", "has ended");
+    CHECK_FAILS (multi_wait (comm, average_floats (x, NULL)), GS_ERR_TRANSPORT, "rank 0 (host",
+                 "has ended");
     printf ("rank %d knows it after %.2f s\n", rank, multi_seconds () - begin);
     gs_device_free (comm, x);
     gs_comm_destroy (comm);
@@ -292,8 +302,10 @@ static void contexts (void)
 
 int main (int argc, char **argv)
 {
-    const char *mode = argc > 1 ? argv[1] : "";
+    const char *mode = argc > 1 ? argv[1] : "", *type = getenv ("GS_TEST_DTYPE");
 
+    if (type)
+        dtype = (gs_dtype_t) atoi (type);
     if (!strcmp (mode, "late"))
         setenv ("GS_TIMEOUT_MS", "1500", 1);
     else if (!strcmp (mode, "flood") || !strcmp (mode, "no-group"))
@@ -304,7 +316,7 @@ int main (int argc, char **argv)
     if (gs_comm_device (comm) >= 0)
         CHECK_CUDA (cudaSetDevice (gs_comm_device (comm)));
     if (!strcmp (mode, "graph"))
-        graph (argc > 2 ? (gs_dtype_t) atoi (argv[2]) : GS_F32);
+        graph ();
     else if (!strcmp (mode, "contexts"))
         contexts ();
     else if (!strcmp (mode, "freed"))
@@ -319,8 +331,8 @@ int main (int argc, char **argv)
         no_group ();
     else if (!strcmp (mode, "killed"))
         killed ();
-    else if (!strcmp (mode, "average") && argc == 5)
-        average ((gs_dtype_t) atoi (argv[2]), (size_t) atoll (argv[3]), atoi (argv[4]));
+    else if (!strcmp (mode, "average") && argc == 4)
+        average ((size_t) atoll (argv[2]), atoi (argv[3]));
     else
         CHECK (false, "no such mode: '%s'", mode);
     if (!strcmp (mode, "late"))
