@@ -105,6 +105,14 @@ stays_until_down () {
     "$cluster" down "$two" && nothing_left
 }
 
+# Whether env has run: what this script starts in the background ignores SIGINT before.
+takes_interrupts () { # PID
+    local ignored
+
+    ignored=$(sed -n 's/^SigIgn:\t//p' "/proc/$1/status" 2>/dev/null)
+    ((!(16#${ignored:-0} & 2)))
+}
+
 # up that is interrupted before it is done: at the start, and while daemons come up.
 up_interrupted () {
     local pid wait
@@ -112,6 +120,9 @@ up_interrupted () {
     for wait in 0.02 0.1 0.2 0.3; do
         env --default-signal=INT "$cluster" up --nodes 2 >up.out &
         pid=$!
+        until takes_interrupts "$pid"; do
+            sleep 0.005
+        done
         sleep "$wait"
         kill -s INT "$pid"
         wait "$pid"
