@@ -46,6 +46,15 @@ static inline void unit_worked (gs_status_t st, const char *call)
     ck_assert_msg (st == GS_OK, "%s gives %s: %s", call, gs_status_string (st), gs_last_error ());
 }
 
+/* How much longer than usual to wait: where Check does, under valgrind for instance; up to 4. */
+static inline int unit_patience (void)
+{
+    const char *text = getenv ("CK_TIMEOUT_MULTIPLIER");
+    int times = text ? atoi (text) : 1;
+
+    return times > 4 ? 4 : times > 1 ? times : 1;
+}
+
 /* No GS_* variable, and nothing of a launcher that these tests may run under. */
 static inline void unit_clean_env (void)
 {

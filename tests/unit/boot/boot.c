@@ -17,7 +17,8 @@ static struct gsi_boot *boot;
 
 static gs_status_t open_boot (void)
 {
-    return gsi_boot_open (GS_TRANSPORT_AUTO, gsi_now_ns () + 2 * GSI_NS_PER_S, &boot);
+    return gsi_boot_open (GS_TRANSPORT_AUTO, gsi_now_ns () + 2 * unit_patience () * GSI_NS_PER_S,
+                          &boot);
 }
 
 /* Opens, checks that it is the way alone, and closes. */

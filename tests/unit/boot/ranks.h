@@ -39,7 +39,7 @@ static inline gs_status_t exchange (struct rank *r, struct gsi_boot *boot, size_
 
     fill_card (card, r->rank, bytes);
     return boot->ops->exchange (boot, card, bytes, r->cards,
-                                gsi_now_ns () + r->wait_ms * GSI_NS_PER_MS);
+                                gsi_now_ns () + unit_patience () * r->wait_ms * GSI_NS_PER_MS);
 }
 
 /* Exchanges cards of another size each time; the last ones are those of the first. */
@@ -47,7 +47,7 @@ static inline gs_status_t meet_again (struct rank *r, struct gsi_boot *boot)
 {
     gs_status_t st = GS_OK;
 
-    usleep ((useconds_t) r->again_delay_ms * 1000);
+    usleep ((useconds_t) (unit_patience () * r->again_delay_ms) * 1000);
     for (int left = r->again; left > 0 && !st; left--) {
         memset (r->cards, 0, sizeof (r->cards));
         st = exchange (r, boot, left > 1 ? (size_t) left : r->bytes);
@@ -56,7 +56,8 @@ static inline gs_status_t meet_again (struct rank *r, struct gsi_boot *boot)
         return st;
     if (r->own)
         gsi_fail (r->own, "rank %d says so itself", r->rank);
-    return gsi_boot_agree (boot, r->own, gsi_now_ns () + r->wait_ms * GSI_NS_PER_MS);
+    return gsi_boot_agree (boot, r->own,
+                           gsi_now_ns () + unit_patience () * r->wait_ms * GSI_NS_PER_MS);
 }
 
 static inline void *meet (void *argument)
@@ -64,7 +65,7 @@ static inline void *meet (void *argument)
     struct rank *r = argument;
     struct gsi_boot *boot;
 
-    usleep ((useconds_t) r->delay_ms * 1000);
+    usleep ((useconds_t) (unit_patience () * r->delay_ms) * 1000);
     r->st = gsi_boot_id_open (&r->id, r->rank, r->size, &boot);
     if (!r->st)
         r->st = exchange (r, boot, r->bytes);
