@@ -137,7 +137,18 @@ everyday () {
         BUT="$slow"
     tests "on simulated GPUs" build-gcc "${brief[@]}" make -j"$beside" -C build-gcc check-simgpu \
         BUT="$slow"
+    nccl_versions "" 'multi/average multi/split'
     tests "on a private Slurm" build-gcc "${brief[@]}" make -C build-gcc check-slurm-core
+}
+
+# One NCCL of each kind of behaviour (src/coll/nccl_versions.def); the rest is run with the newest.
+nccl_versions () { # PREFIX TESTS
+    local version
+
+    for version in 2.18 2.22 2.24 2.26; do
+        tests "$1on simulated GPUs, with NCCL $version" build-gcc env GS_TEST_LAYOUTS=quick \
+            SIM_NCCL_VERSION=$version make -j"$beside" -C build-gcc check-simgpu SIMGPU="$2"
+    done
 }
 
 # A minimal Debian 13 waits for packages most of the time, as Slurm does for its nodes.
@@ -168,12 +179,8 @@ thorough () {
     tests "gcc: all other tests" build-gcc make -j"$beside" -C build-gcc check-multi
     tests "gcc: on simulated GPUs" build-gcc make -j"$beside" -C build-gcc check-simgpu \
         BUT="$others"
-    tests "gcc: on simulated GPUs, with NCCL 2.18" build-gcc env SIM_NCCL_VERSION=2.18 \
-        make -j"$beside" -C build-gcc check-simgpu \
-        SIMGPU='installed multi/average multi/device multi/stops fortran/devices'
-    tests "gcc: on simulated GPUs, with NCCL 2.24" build-gcc env SIM_NCCL_VERSION=2.24 \
-        GS_TEST_LAYOUTS=quick make -j"$beside" -C build-gcc check-simgpu \
-        SIMGPU='queued multi/device multi/reducer multi/split multi/split_order'
+    nccl_versions "gcc: " \
+        'multi/average multi/device multi/reducer multi/split multi/split_order multi/stops'
     begin_debian
     tests "gcc: on a private Slurm" build-gcc env GS_TEST_SHORT=1 make -C build-gcc check-slurm
     tests "gcc: benchmarks, a short run" build-gcc make -C build-gcc check-perf CHECK_PERF=--smoke
