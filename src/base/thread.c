@@ -3,13 +3,16 @@
 #include "base/thread.h"
 
 #include <signal.h>
+#include <stdlib.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/process.h"
 #include "base/status.h"
 
+#define EXIT_NS     (5 * GSI_NS_PER_S) /* the end of the process waits so long for a call */
 #define STANDS_BACK 5 /* of nice: a quarter of a core that the program wants, too */
 
 gs_status_t gsi_thread_start (pthread_t *thread, void *(*work) (void *), void *argument,
@@ -34,6 +37,64 @@ void gsi_thread_stand_back (void)
 
     setpriority (PRIO_PROCESS, self, getpriority (PRIO_PROCESS, self) + STANDS_BACK);
 }
+
+/* ---- The end of the process ---- */
+
+static pthread_mutex_t exit_guard = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t left = PTHREAD_COND_INITIALIZER;
+static int inside;
+static _Thread_local bool is_inside;
+static bool ending;
+
+bool gsi_thread_enter_gpu (void)
+{
+    bool may;
+
+    pthread_mutex_lock (&exit_guard);
+    may = !ending;
+    inside += may;
+    is_inside = may;
+    pthread_mutex_unlock (&exit_guard);
+    return may;
+}
+
+void gsi_thread_leave_gpu (void)
+{
+    pthread_mutex_lock (&exit_guard);
+    is_inside = false;
+    inside--;
+    pthread_cond_signal (&left);
+    pthread_mutex_unlock (&exit_guard);
+}
+
+/* A thread of ours may call what ends the process: a sink of the log, for instance. */
+static void await_threads (void)
+{
+    int64_t until_ns = gsi_now_ns () + EXIT_NS;
+
+    if (gsi_process_is_child ()) /* it has none of them */
+        return;
+    pthread_mutex_lock (&exit_guard);
+    ending = true;
+    while (inside > is_inside && gsi_now_ns () < until_ns)
+        gsi_condition_wait (&left, &exit_guard, until_ns);
+    pthread_mutex_unlock (&exit_guard);
+}
+
+static void begin_waiting (void)
+{
+    gsi_condition_init (&left);
+    atexit (await_threads);
+}
+
+void gsi_thread_outlast_gpu (void)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+    pthread_once (&once, begin_waiting);
+}
+
+/* ---- Conditions ---- */
 
 void gsi_condition_init (pthread_cond_t *condition)
 {

@@ -26,21 +26,30 @@ static gs_status_t give_up_gpu (gs_comm_t *comm, const struct gsi_call *call, gs
     return gsi_failure_report (comm, &last, st);
 }
 
+static struct gsi_slot *slot_at (struct gsi_inflight *q, uint64_t number)
+{
+    return &q->slot[number % GSI_INFLIGHT_SLOTS];
+}
+
+static bool is_full (const struct gsi_inflight *q)
+{
+    return q->next - q->first == GSI_INFLIGHT_SLOTS;
+}
+
 /* ---- The thread ---- */
 
 /* The calls of the oldest slot have ended: so do their entries, if they were not overwritten. */
 static void retire (gs_comm_t *comm, int64_t now_ns)
 {
     struct gsi_inflight *q = comm->inflight;
-    const struct gsi_slot *slot = &q->slot[q->first % GSI_INFLIGHT_SLOTS];
+    const struct gsi_slot *slot = slot_at (q, q->first);
 
     for (uint64_t seq = slot->ops; seq && seq <= slot->last_op; seq++)
         gsi_record_done (&comm->record, GSI_OP_NONE, seq, now_ns);
     for (uint64_t seq = slot->messages; seq && seq <= slot->last_message; seq++)
         gsi_record_done (&comm->record, GSI_OP_MESSAGES, seq, now_ns);
     q->first++;
-    atomic_store (&comm->gpu.oldest,
-                  q->first == q->next ? 0 : q->slot[q->first % GSI_INFLIGHT_SLOTS].seq);
+    atomic_store (&comm->gpu.oldest, q->first == q->next ? 0 : slot_at (q, q->first)->seq);
     q->moved_ns = now_ns;
 }
 
@@ -50,8 +59,8 @@ static struct gsi_event *oldest_event (struct gsi_inflight *q)
     struct gsi_event *event = NULL;
 
     pthread_mutex_lock (&q->ring);
-    if (q->first != q->next && !q->slot[q->first % GSI_INFLIGHT_SLOTS].open)
-        event = q->slot[q->first % GSI_INFLIGHT_SLOTS].event;
+    if (q->first != q->next && !slot_at (q, q->first)->open)
+        event = slot_at (q, q->first)->event;
     pthread_mutex_unlock (&q->ring);
     return event;
 }
@@ -68,8 +77,7 @@ static gs_status_t advance (gs_comm_t *comm)
         if ((st = gsi_streams_of (comm)->event_done (event, &done)) || !done)
             break;
         pthread_mutex_lock (&q->ring);
-        if (!q->slot[q->first % GSI_INFLIGHT_SLOTS]
-                 .open) /* else it is no longer what was asked for */
+        if (!slot_at (q, q->first)->open) /* else it is no longer what was asked for */
             retire (comm, gsi_now_ns ());
         pthread_mutex_unlock (&q->ring);
     }
@@ -97,7 +105,7 @@ static bool oldest_call (struct gsi_inflight *q, struct gsi_call *call)
     queued = q->first != q->next;
     any = queued || q->calling;
     if (any)
-        *call = queued ? q->slot[q->first % GSI_INFLIGHT_SLOTS].call : q->now;
+        *call = queued ? slot_at (q, q->first)->call : q->now;
     pthread_mutex_unlock (&q->ring);
     return any;
 }
@@ -114,10 +122,10 @@ static gs_status_t find_late (gs_comm_t *comm, struct gsi_call *call)
 
     pthread_mutex_lock (&q->ring);
     if (q->first != q->next) {
-        since_ns = q->slot[q->first % GSI_INFLIGHT_SLOTS].since_ns;
+        since_ns = slot_at (q, q->first)->since_ns;
         queued = now_ns - (since_ns > q->moved_ns ? since_ns : q->moved_ns) > comm->timeout_ns;
         if (queued)
-            *call = q->slot[q->first % GSI_INFLIGHT_SLOTS].call;
+            *call = slot_at (q, q->first)->call;
     }
     blocked = !queued && q->calling && now_ns > q->now.deadline_ns + LATE_NS;
     if (blocked)
@@ -128,8 +136,7 @@ static gs_status_t find_late (gs_comm_t *comm, struct gsi_call *call)
                          (long long) (comm->timeout_ns / GSI_NS_PER_MS));
     if (blocked)
         return gsi_fail (GS_ERR_TIMEOUT,
-                         "it is blocked in CUDA or NCCL since before its deadline of %lld ms",
-                         (long long) (comm->timeout_ns / GSI_NS_PER_MS));
+                         "it is blocked in CUDA or NCCL since before its deadline");
     return GS_OK;
 }
 
@@ -229,6 +236,17 @@ void gsi_inflight_begin (gs_comm_t *comm, const struct gsi_call *call)
     pthread_mutex_unlock (&q->ring);
 }
 
+void gsi_inflight_expect (gs_comm_t *comm, int64_t deadline_ns)
+{
+    struct gsi_inflight *q = comm->inflight;
+
+    if (!q)
+        return;
+    pthread_mutex_lock (&q->ring);
+    q->now.deadline_ns = deadline_ns;
+    pthread_mutex_unlock (&q->ring);
+}
+
 void gsi_inflight_end (gs_comm_t *comm)
 {
     struct gsi_inflight *q = comm->inflight;
@@ -298,6 +316,8 @@ gs_status_t gsi_inflight_enter (gs_comm_t *comm, struct gsi_call *call)
         return st;
     if (!(st = gsi_streams_of (comm)->is_capturing (call->stream, &call->capturing)))
         st = check_capture (comm, call);
+    if (!st && call->capturing && comm->coll)
+        comm->coll->captured = true;
     if (st == GS_ERR_DEVICE)
         st = give_up_gpu (comm, call, st);
     if (st)
@@ -305,18 +325,59 @@ gs_status_t gsi_inflight_enter (gs_comm_t *comm, struct gsi_call *call)
     return st;
 }
 
-/* The slot for a call: the next one or, where all are in use, the newest of them. */
+/* What two slots stand for, in one, whose event is that of [newer]. */
+static struct gsi_slot join_slots (const struct gsi_slot *older, const struct gsi_slot *newer)
+{
+    struct gsi_slot both = *newer;
+
+    both.seq = older->seq;
+    both.ops = older->ops ? older->ops : newer->ops;
+    both.messages = older->messages ? older->messages : newer->messages;
+    both.last_op = newer->last_op ? newer->last_op : older->last_op;
+    both.last_message = newer->last_message ? newer->last_message : older->last_message;
+    both.number += older->number;
+    both.since_ns = older->since_ns;
+    return both;
+}
+
+/* Joins slots by two, so that half are free; not the oldest, which somebody may be looking at. */
+static void thin_out (struct gsi_inflight *q)
+{
+    struct gsi_event *spare[GSI_INFLIGHT_SLOTS];
+    uint64_t to = q->first + 1, from = to;
+    int spares = 0;
+
+    for (; from + 1 < q->next; from += 2, to++) {
+        struct gsi_slot older = *slot_at (q, from);
+        *slot_at (q, to) = join_slots (&older, slot_at (q, from + 1));
+        spare[spares++] = older.event;
+    }
+    for (; from < q->next; from++, to++)
+        *slot_at (q, to) = *slot_at (q, from);
+    q->next = to;
+    while (spares)
+        slot_at (q, to++)->event = spare[--spares];
+}
+
+/* The slot for a call: the newest one, if it takes more, else the next. */
 static struct gsi_slot *take_slot (gs_comm_t *comm, const struct gsi_call *call, bool *shared)
 {
     struct gsi_inflight *q = comm->inflight;
     struct gsi_slot *slot;
 
     pthread_mutex_lock (&q->ring);
-    *shared = q->next - q->first == GSI_INFLIGHT_SLOTS;
-    slot = &q->slot[(q->next - *shared) % GSI_INFLIGHT_SLOTS];
+    if (q->first == q->next)
+        q->stride = 1;
+    *shared = q->next - q->first > 1 && slot_at (q, q->next - 1)->number < q->stride;
+    if (!*shared && is_full (q)) {
+        thin_out (q);
+        q->stride *= 2;
+    }
+    slot = slot_at (q, q->next - *shared);
     slot->open = true;
     if (!*shared) {
         slot->seq = call->seq;
+        slot->number = 0;
         slot->ops = slot->messages = slot->last_op = slot->last_message = 0;
         slot->since_ns = call->deadline_ns - comm->timeout_ns;
     }
@@ -334,6 +395,7 @@ static void fill_slot (gs_comm_t *comm, struct gsi_slot *slot, const struct gsi_
     slot->open = false;
     if (!st) {
         slot->call = *call;
+        slot->number++;
         if (call->message) {
             slot->messages = slot->messages ? slot->messages : call->message;
             slot->last_message = call->message;
@@ -360,7 +422,7 @@ gs_status_t gsi_inflight_watch (gs_comm_t *comm, const struct gsi_call *call)
         return GS_OK;
     }
     pthread_mutex_lock (&q->ring);
-    full = q->next - q->first == GSI_INFLIGHT_SLOTS;
+    full = is_full (q);
     pthread_mutex_unlock (&q->ring);
     if (full && (st = try_advance (comm)))
         return st;
@@ -408,6 +470,19 @@ gs_status_t gsi_inflight_drain (gs_comm_t *comm, const struct gsi_call *call)
            !(st = wait_on (comm, begin_ns, call)))
         ;
     return st;
+}
+
+gs_status_t gsi_inflight_meet (gs_comm_t *comm, const struct gsi_call *call)
+{
+    struct gsi_event *waiter = comm->inflight ? comm->inflight->waiter : NULL;
+    gs_status_t st;
+
+    if (!waiter)
+        return GS_OK;
+    st = comm->coll->ops->barrier (comm->coll, call);
+    if (!st)
+        st = gsi_streams_of (comm)->event_record (waiter, call->stream);
+    return st ? st : gsi_inflight_await (comm, waiter, call);
 }
 
 void gsi_inflight_add (gs_comm_t *comm, void (*mark) (const gs_comm_t *comm),

@@ -24,6 +24,7 @@ gs_status_t gsi_inflight_hold (gs_comm_t *comm);
 
 /* A call with its deadline begins, and ends: it may block where only the thread sees it. */
 void gsi_inflight_begin (gs_comm_t *comm, const struct gsi_call *call);
+void gsi_inflight_expect (gs_comm_t *comm, int64_t deadline_ns); /* instead of its own */
 void gsi_inflight_end (gs_comm_t *comm);
 
 /* The thread asks the transport, or not: from the open on it rests. */
@@ -50,6 +51,9 @@ gs_status_t gsi_inflight_peek (gs_comm_t *comm, const struct gsi_call *call);
 
 /* Waits, inside a call, for everything watched. */
 gs_status_t gsi_inflight_drain (gs_comm_t *comm, const struct gsi_call *call);
+
+/* Waits for all ranks to come to the same call: on hosts the transport's end does, NCCL's not. */
+gs_status_t gsi_inflight_meet (gs_comm_t *comm, const struct gsi_call *call);
 
 /* Number of the first call that has not ended here; may be called by any thread. */
 uint64_t gsi_inflight_oldest (gs_comm_t *comm);

@@ -9,7 +9,7 @@
 #include "call/inflight_ring.h"
 
 #define SHORTEST_NS GSI_NS_PER_MS
-#define SETTLE_NS   GSI_NS_PER_S /* what NCCL aborts ends much sooner */
+#define SETTLE_NS   (3 * GSI_NS_PER_S) /* a kernel of NCCL before 2.26 sees an abort after one */
 
 static int64_t period_ns (const gs_comm_t *comm)
 {
@@ -33,7 +33,10 @@ static void *watch (void *argument)
     while (!q->stop) {
         gsi_condition_wait (&q->bell, &q->bell_guard, gsi_now_ns () + period_ns (comm));
         pthread_mutex_unlock (&q->bell_guard);
+        if (!gsi_thread_enter_gpu ())
+            return NULL;
         gsi_inflight_look (comm);
+        gsi_thread_leave_gpu ();
         pthread_mutex_lock (&q->bell_guard);
     }
     pthread_mutex_unlock (&q->bell_guard);
@@ -117,17 +120,37 @@ void gsi_inflight_close (gs_comm_t *comm)
     free (q);
 }
 
-static bool all_have_ended (const gs_comm_t *comm)
+/* How much of what was queued has not ended; 0 for a GPU that failed, which does no more work. */
+static int unfinished (const gs_comm_t *comm)
 {
     struct gsi_inflight *q = comm->inflight;
-    bool done = true;
+    int number = q->ended && !q->ended (comm);
+    bool done;
 
-    for (size_t i = 0; i <= GSI_INFLIGHT_SLOTS && done; i++) {
+    for (size_t i = 0; i <= GSI_INFLIGHT_SLOTS; i++) {
         struct gsi_event *event = i < GSI_INFLIGHT_SLOTS ? q->slot[i].event : q->waiter;
-        if (event && gsi_streams_of (comm)->event_done (event, &done))
-            return true; /* a GPU that failed does no more work */
+        if (!event)
+            continue;
+        if (gsi_streams_of (comm)->event_done (event, &done))
+            return 0;
+        number += !done;
     }
-    return done && (!q->ended || q->ended (comm));
+    return number;
+}
+
+/* False: nothing has ended for a while. */
+static bool await_gpu (const gs_comm_t *comm)
+{
+    int64_t until_ns = gsi_now_ns () + SETTLE_NS;
+    int before = unfinished (comm), now;
+
+    while ((now = before) && gsi_now_ns () < until_ns) {
+        gsi_pause (GSI_NS_PER_MS, 0);
+        if ((now = unfinished (comm)) < before)
+            until_ns = gsi_now_ns () + SETTLE_NS;
+        before = now;
+    }
+    return !now;
 }
 
 /* Waits until the calls that are watched have ended, or the communicator has. */
@@ -145,7 +168,6 @@ static void await_calls (gs_comm_t *comm)
 void gsi_inflight_settle (gs_comm_t *comm)
 {
     struct gsi_inflight *q = comm->inflight;
-    int64_t until_ns;
     gs_status_t st;
 
     if (!q)
@@ -154,17 +176,13 @@ void gsi_inflight_settle (gs_comm_t *comm)
     if (atomic_load (&comm->life) == GSI_ALIVE)
         return;
     st = gsi_gpu_lock (comm);
-    until_ns = gsi_now_ns () + SETTLE_NS;
     if (!comm->device->stuck && !st) {
         if (q->mark)
             q->mark (comm);
-        while (!all_have_ended (comm) && !comm->device->stuck) {
-            gsi_pause (GSI_NS_PER_MS, 0);
-            comm->device->stuck = gsi_now_ns () > until_ns;
-        }
+        comm->device->stuck = !await_gpu (comm);
         if (comm->device->stuck)
             gsi_log (GS_LOG_WARN, "comm",
-                     "GPU %d does not end what was queued by '%s' or before it: memory of the "
+                     "GPU %d has not ended what was queued by '%s' or before it: memory of the "
                      "communicator is kept until the process ends",
                      comm->device->ordinal, comm->name);
     }

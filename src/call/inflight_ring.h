@@ -6,7 +6,7 @@
 #include "base/clock.h"
 #include "call/inflight.h"
 
-#define GSI_INFLIGHT_SLOTS  64 /* calls that are watched one by one; a power of two */
+#define GSI_INFLIGHT_SLOTS  64                    /* of calls that are watched; a power of two */
 #define GSI_LOOK_LONGEST_NS (100 * GSI_NS_PER_MS) /* between two looks */
 
 /* A call that was queued, or several, of which the oldest and the newest are known. */
@@ -16,6 +16,7 @@ struct gsi_slot {
     uint64_t seq;            /* of the oldest */
     uint64_t ops, messages;  /* first operation and message here; 0: none */
     uint64_t last_op, last_message;
+    uint64_t number;  /* of calls */
     int64_t since_ns; /* when the oldest was queued */
     bool open;        /* the event is being recorded again */
 };
@@ -29,6 +30,7 @@ struct gsi_inflight {
     pthread_mutex_t ring; /* of the slots, and what follows down to [now] */
     struct gsi_slot slot[GSI_INFLIGHT_SLOTS];
     uint64_t first, next; /* numbers of the oldest slot in use and of the one to use */
+    uint64_t stride;      /* calls that a slot takes: twice as many whenever all are in use */
     int64_t moved_ns;     /* when the call before the oldest one was seen to have ended */
     bool calling;         /* a thread is in [now] */
     struct gsi_call now;

@@ -74,6 +74,7 @@ struct gsi_coll {
     struct gsi_sent sent; /* cleared before each call, by its caller */
     const struct gsi_topo *topo;
     const atomic_int *life;
+    bool captured;   /* (queued) a graph has, or had, calls */
     bool any_thread; /* (not queued) the calling threads need not be the application's */
     int told_by;     /* 1 + the rank whose deadline was the failure of the last call, or 0 */
 

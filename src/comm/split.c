@@ -259,6 +259,7 @@ static gs_status_t make_together (struct split *s, gs_comm_t **out)
     char text[GSI_TEXT_MAX];
 
     gsi_watchdog_expect (s->comm, deadline_ns + END_NS);
+    gsi_inflight_expect (s->comm, deadline_ns + END_NS);
     origin.rank = s->member;
     gsi_parent_boot_begin (&s->meeting, &origin);
     if (!st && s->size)

@@ -10,6 +10,7 @@
  *   queued freed                      a gradient whose memory is freed before its bucket leaves
  *   queued late                       rank 0 comes too late to a call that the others have queued
  *   queued flood GOOD CALLS [graph]   rank 0 stops after GOOD of the CALLS that the others queue
+ *   queued many CALLS                 the calls take longer than the deadline, none of them does
  *   queued no-group                   a split that stalls, in which rank 1 has no group
  *   queued killed                     rank 0 is killed, and the others wait for it
  *   queued contexts                   a rank has a context on its GPU alone, on hosts none
@@ -244,12 +245,29 @@ static void flood (int good, int calls, bool in_graph)
     CHECK_CUDA (cudaStreamDestroy (stream));
 }
 
+/* All of what is queued takes longer than the deadline, none of it does (SIM_DELAY). */
+static void many (int calls)
+{
+    float *x = make_floats (COUNT, 1);
+    double begin = multi_seconds ();
+
+    for (int i = 0; i < calls; i++)
+        CHECK_OK (average_floats (x, NULL));
+    CHECK_OK (gs_comm_wait (comm, NULL));
+    CHECK (multi_seconds () - begin > 2, "only %.3f s", multi_seconds () - begin);
+    check_floats (x, COUNT, 1);
+    CHECK_OK (gs_device_free (comm, x));
+}
+
 /* NCCL's split never ends on rank 0 (SIM_FAULT), and rank 1 has no group. */
 static void no_group (void)
 {
+    double begin = multi_seconds ();
     gs_comm_t *group;
     gs_status_t st = gs_comm_split (comm, rank == 1 ? GS_COLOR_NONE : 0, 0, &group);
 
+    CHECK (multi_seconds () - begin > 5, "a split has GS_BOOT_TIMEOUT_MS, not %.3f s",
+           multi_seconds () - begin);
     CHECK (st == GS_ERR_TIMEOUT || st == GS_ERR_STATE, "the split gives %s: %s",
            gs_status_string (st), gs_last_error ());
     gs_comm_destroy (comm);
@@ -308,8 +326,12 @@ int main (int argc, char **argv)
         dtype = (gs_dtype_t) atoi (type);
     if (!strcmp (mode, "late"))
         setenv ("GS_TIMEOUT_MS", "1500", 1);
-    else if (!strcmp (mode, "flood") || !strcmp (mode, "no-group"))
+    else if (!strcmp (mode, "flood"))
         setenv ("GS_TIMEOUT_MS", "3000", 1);
+    else if (!strcmp (mode, "no-group"))
+        setenv ("GS_BOOT_TIMEOUT_MS", "6000", 1);
+    if (!strcmp (mode, "no-group") || !strcmp (mode, "many"))
+        setenv ("GS_TIMEOUT_MS", "1500", 1);
     comm = multi_create (NULL);
     rank = gs_comm_rank (comm);
     size = gs_comm_size (comm);
@@ -327,6 +349,8 @@ int main (int argc, char **argv)
         late ();
     else if (!strcmp (mode, "flood") && argc >= 4)
         flood (atoi (argv[2]), atoi (argv[3]), argc > 4);
+    else if (!strcmp (mode, "many") && argc == 3)
+        many (atoi (argv[2]));
     else if (!strcmp (mode, "no-group"))
         no_group ();
     else if (!strcmp (mode, "killed"))

@@ -105,6 +105,7 @@ for layout in 1 2 2x2; do
         run "$layout" tests/simgpu/queued "$mode" && echo "$layout: $mode"
     done
 done
+run "2 SIM_DELAY_US=5000" tests/simgpu/queued many 500 && echo "2: many"
 run 2x2 tests/simgpu/queued contexts && echo "2x2: contexts"
 run "1 GS_TRANSPORT=auto GS_DEVICE=host" tests/simgpu/queued contexts && echo "1, host: contexts"
 for layout in 2x2 3+2; do
@@ -123,6 +124,7 @@ run "3 OMPI_MCA_orte_allowed_exit_without_sync=1" tests/simgpu/queued late && ec
 give_up () { # VERSION
     local mode folders=$LD_LIBRARY_PATH
 
+    [[ $1 = newest ]] || local -x SIM_NCCL_VERSION=$1
     [[ $1 = newest ]] || folders=$PWD/tests/simgpu/nccl-$1:$folders
     for mode in "flood 0 2000" "flood 0 2000 graph" "flood 80 200" no-group; do
         [[ $mode != no-group ]] || local -x SIM_FAULT=ncclCommSplit@0=stall
@@ -131,11 +133,11 @@ give_up () { # VERSION
             tests/simgpu/queued $mode && echo "3, NCCL $1: $mode"
     done
 }
-give_up newest
-SIM_NCCL_VERSION=2.18 give_up 2.18
-SIM_NCCL_VERSION=2.22 give_up 2.22
+for version in newest 2.18 2.22 2.24 2.26; do
+    give_up "$version"
+done
 # So do ranks whose sums go over nodes by rails, though each waits for a few of the others alone.
-for mode in late "flood 0 300" "flood 0 300 graph" "flood 80 300"; do
+for mode in late "flood 0 100" "flood 0 100 graph" "flood 20 80"; do
     # shellcheck disable=SC2086 # words
     run "3x3 GS_AVG=exact GS_TEST_DTYPE=2 OMPI_MCA_orte_allowed_exit_without_sync=1" \
         tests/simgpu/queued $mode && echo "3x3, exact: $mode"
