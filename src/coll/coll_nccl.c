@@ -12,6 +12,7 @@
 #include "base/env.h"
 #include "base/log.h"
 #include "base/status.h"
+#include "base/thread.h"
 #include "device/element.h"
 
 #define EXACT_ABOVE 8 /* ranks: up to there a rounded sum of bf16 is off by 3 roundings */
@@ -210,6 +211,7 @@ static gs_status_t open_nccl (const struct gsi_coll_setup *setup, struct gsi_col
         if (!st && setup->origin) /* last: to give it up would end the origin */
             st = gsi_nccl_split (c, setup);
     }
+    gsi_thread_outlast_gpu ();
     if (st)
         dissolve (c);
     else

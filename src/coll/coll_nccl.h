@@ -58,7 +58,8 @@ struct gsi_nccl_handle {
     atomic_bool starting; /* it is being made */
     atomic_bool ended;    /* no other call begins */
     atomic_bool quiet;    /* the abort has the communicator to itself */
-    atomic_bool gone;     /* NCCL has freed it */
+    atomic_int fate;      /* after an abort: coll_nccl_life.c */
+    atomic_bool gone;     /* NCCL has freed it, or never will */
     atomic_int holders;
 };
 

@@ -5,6 +5,7 @@
  */
 #include <stdlib.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/timed_call.h"
@@ -13,9 +14,9 @@
 #include "base/thread.h"
 #include "coll/coll_nccl.h"
 
-#define SPIN_NS       200000               /* what takes longer may take its time */
-#define SLICE_NS      (20 * GSI_NS_PER_MS) /* a wait for a thread looks up that often */
-#define GRACE_NS      GSI_NS_PER_S /* a close waits so long for an abort, without a graph */
+#define SPIN_NS       200000                  /* what takes longer may take its time */
+#define SLICE_NS      (20 * GSI_NS_PER_MS)    /* a wait for a thread looks up that often */
+#define GRACE_NS      GSI_NS_PER_S            /* a close waits so long for an abort */
 #define IMPATIENT     NCCL_VERSION (2, 22, 0) /* before, an abort frees without a second step */
 #define RELUCTANCE_NS GSI_NS_PER_S            /* there it waits so long for threads inside */
 
@@ -196,34 +197,58 @@ static void await_quiet (const struct gsi_nccl_handle *h, bool bounded)
         nap ();
 }
 
+/* What the owner says when it closes. */
+enum { OPEN = 0, FREED = 1, KEPT = 2 };
+
 /*
- * N.B. Within a group ncclCommAbort sets the flags that all who wait look at, at once, and leaves
- * it to the group's end to free the communicator (2.22 to 2.30, init.cc): so a call that is
- * blocked inside, by a full queue of launches for instance, returns before. Before 2.22 the abort
- * frees by itself. A thread inside, which it ends, may then touch what is freed; to leave it
- * there would hang for ever. While a communicator is made it is left to itself there.
+ * Within a group ncclCommAbort sets the flags that all who wait look at, at once, and leaves it
+ * to the group's end to free the communicator (2.22 to 2.30, init.cc): so a call that is blocked
+ * inside, by a full queue of launches for instance, returns before. That end waits for CUDA
+ * graphs with operations of it, and frees what kernels that are queued still read: it comes when
+ * the owner closes and the GPU has done with it, or never.
  */
+static void abort_in_group (struct gsi_nccl_handle *h, ncclComm_t comm)
+{
+    gsi_nccl.GroupStart ();
+    gsi_nccl.CommAbort (comm);
+    enter_device (h);
+    gsi_thread_leave_gpu ();
+    await_quiet (h, false);
+    atomic_store (&h->quiet, true);
+    while (atomic_load (&h->fate) == OPEN)
+        nap ();
+    atomic_store (&h->gone, atomic_load (&h->fate) == KEPT);
+    while (atomic_load (&h->fate) == KEPT || !gsi_thread_enter_gpu ())
+        pause (); /* the group is this thread's, and stays open */
+    gsi_nccl.GroupEnd ();
+    gsi_thread_leave_gpu ();
+}
+
+/*
+ * Before 2.22 the abort frees by itself. A thread inside, which it ends, may then touch what is
+ * freed; to leave it there would hang for ever. While a communicator is made it is left to itself
+ * there.
+ */
+static void abort_at_once (struct gsi_nccl_handle *h, ncclComm_t comm)
+{
+    int unused;
+
+    h->device.ops->streams->enter (&h->device, &unused); /* no more: it might block */
+    await_quiet (h, !atomic_load (&h->starting));
+    atomic_store (&h->quiet, true);
+    gsi_nccl.CommAbort (comm);
+    gsi_thread_leave_gpu ();
+}
+
 static void *abort_comm (void *argument)
 {
     struct gsi_nccl_handle *h = argument;
     ncclComm_t comm;
-    int unused;
 
     while (!(comm = __atomic_load_n (&h->comm, __ATOMIC_ACQUIRE)) && atomic_load (&h->inside))
         nap (); /* it is about to be made */
-    if (comm && gsi_nccl.version >= IMPATIENT) {
-        gsi_nccl.GroupStart ();
-        gsi_nccl.CommAbort (comm);
-        enter_device (h);
-        await_quiet (h, false);
-        atomic_store (&h->quiet, true);
-        gsi_nccl.GroupEnd ();
-    } else if (comm) {
-        h->device.ops->streams->enter (&h->device, &unused); /* no more: it might block */
-        await_quiet (h, !atomic_load (&h->starting));
-        atomic_store (&h->quiet, true);
-        gsi_nccl.CommAbort (comm);
-    }
+    if (comm && gsi_thread_enter_gpu ())
+        (gsi_nccl.version >= IMPATIENT ? abort_in_group : abort_at_once) (h, comm);
     atomic_store (&h->quiet, true);
     atomic_store (&h->gone, true);
     release (h);
@@ -237,6 +262,7 @@ void gsi_nccl_abort (struct gsi_coll_nccl *c)
 
     if (!h || atomic_exchange (&h->ended, true))
         return;
+    gsi_thread_outlast_gpu ();
     atomic_fetch_add (&h->holders, 1);
     if (!gsi_thread_start (&thread, abort_comm, h, "NCCL's abort")) {
         pthread_detach (thread);
@@ -251,16 +277,20 @@ void gsi_nccl_handle_close (struct gsi_coll_nccl *c)
 {
     struct gsi_nccl_handle *h = c->handle;
     int64_t until_ns = gsi_now_ns () + GRACE_NS;
+    bool kept = c->base.captured || c->device->stuck;
 
     if (!h)
         return;
     gsi_nccl_abort (c);
+    atomic_store (&h->fate, kept ? KEPT : FREED);
     while (!atomic_load (&h->gone) && gsi_now_ns () < until_ns)
         nap ();
     if (!atomic_load (&h->gone))
-        gsi_log (GS_LOG_INFO, "nccl", "NCCL frees its communicator later: %s",
-                 atomic_load (&h->quiet) ? "when the CUDA graphs with operations of it are gone"
-                                         : "a thread is inside");
+        gsi_log (GS_LOG_INFO, "nccl", "NCCL frees its communicator later: a thread is inside");
+    else if (kept)
+        gsi_log (GS_LOG_INFO, "nccl", "NCCL's communicator is kept until the process ends: %s",
+                 c->device->stuck ? "the GPU does not end what it has queued"
+                                  : "CUDA graphs may have operations of it");
     c->handle = NULL;
     release (h);
 }

@@ -111,10 +111,11 @@ may_end () { # RANK STATUS
     one_of "$step" "$local_steps" && [[ ${steps[rank]} = destroy && $2 = GS_ERR_TRANSPORT ]] \
         && return 0
     # A rank that has left may fail when nothing is wanted of it any more.
-    [[ $fault = ncclCommFinalize*=late && $2 = GS_OK ]] && return 0
+    [[ $fault = ncclCommFinalize* && $2 = GS_OK ]] && return 0
     # A group has ended on the others, which hear of it by what the program then does.
-    [[ $fault = ncclCommFinalize*=late && $step = split && $2 = GS_ERR_STATE ]] && return 0
-    [[ $step = destroy && $2 = GS_OK ]] && one_of "$name" "$polling" && return 0
+    [[ $fault = ncclCommFinalize* && $step = split && $2 = GS_ERR_STATE ]] && return 0
+    # All have met: what then fails on one concerns no other.
+    [[ $step = destroy && $2 = GS_OK ]] && return 0
     [[ $how = *APART* && $((rank / 2)) != $((guilty / 2)) ]] \
         && [[ $2 = GS_ERR_TRANSPORT || $2 = GS_ERR_TIMEOUT ]]
 }

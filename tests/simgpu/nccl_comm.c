@@ -9,6 +9,8 @@
 
 #include "nccl_sim.h"
 
+#define FREE_NS 20000000 /* at least, of a communicator */
+
 struct init_job {
     struct nsim_job base;
     ncclComm_t *out;
@@ -139,6 +141,7 @@ static ncclResult_t init (const char *who, const struct request *request, struct
         nsim_warn ("%s: Cuda failure '%s'", who, cudaGetErrorString (cudaPeekAtLastError ()));
         return ncclUnhandledCudaError;
     }
+    nsim_watch_exit ();
     if (!request->out || !request->ids || request->n < 1 || request->n > request->ranks) {
         nsim_warn ("%s : an argument is NULL, or the number of ids is wrong", who);
         return ncclInvalidArgument;
@@ -218,11 +221,11 @@ static ncclResult_t run_finalize (struct nsim_job *base)
     enter_job (comm);
     if (job->fate.stall)
         nsim_await_stop (comm);
-    else if (drain (comm)) /* connections are closed when all ranks are through */
-        end = nsim_barrier (comm, NSIM_FINALIZE);
+    else if (drain (comm)) { /* it waits for no other rank: v2.28.9 init.cc, commDestroySync */
+        nsim_tell (comm, NSIM_FINALIZE);
+        end = NSIM_OK;
+    }
     leave_job (comm);
-    if (end == NSIM_LOST)
-        nsim_set_error (comm, ncclRemoteError);
     if (end == NSIM_OK && job->fate.late != ncclSuccess)
         nsim_set_error (comm, job->fate.late);
     if (end == NSIM_OK)
@@ -318,8 +321,11 @@ static ncclResult_t run_abort (struct nsim_job *base)
                     base->comm->number);
     await_graphs (base->comm);
     await_quiet (base->comm);
+    nsim_free_begin ();
+    nanosleep (&(struct timespec){0, FREE_NS}, NULL);
     if (base->comm->phase < NSIM_DESTROYED)
         nsim_comm_close (base->comm, NSIM_ABORTED);
+    nsim_free_end ();
     return ncclSuccess;
 }
 
@@ -336,6 +342,7 @@ ncclResult_t ncclCommAbort (ncclComm_t comm)
     if (result != ncclSuccess)
         return nsim_group_fail (result);
     nsim_stop (comm);
+    nsim_group_may_stay ();
     result = nsim_group_job (&job.base, sizeof (job));
     return injected != ncclSuccess ? injected : result;
 }

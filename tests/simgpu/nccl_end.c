@@ -5,6 +5,7 @@
  */
 #include <fcntl.h>
 #include <inttypes.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -33,6 +34,47 @@ static void look_at (ncclComm_t comm, void *arg)
                     comm->number, comm->rank, comm->ranks);
     if (comm->number == 1)
         rank = comm->rank;
+}
+
+/* ---- The end of the process ---- */
+
+static _Atomic (int) freeing;
+static atomic_bool ending;
+
+/*
+ * The CUDA runtime within libnccl.so is gone then, and a thread that frees by it crashes (seen
+ * with 2.28.9 on an H100).
+ */
+void nsim_free_begin (void)
+{
+    freeing++;
+    if (ending)
+        sim_misuse ("a communicator is freed while the process ends");
+}
+
+void nsim_free_end (void)
+{
+    freeing--;
+}
+
+static void begin_end (void)
+{
+    ending = true;
+    if (freeing > 0 && getpid () == owner)
+        sim_misuse ("the process ends while a thread frees a communicator");
+}
+
+static void register_end (void)
+{
+    atexit (begin_end);
+}
+
+/* N.B. The runtime's own handler is there when the first communicator is: so is this one. */
+void nsim_watch_exit (void)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+    pthread_once (&once, register_end);
 }
 
 void nsim_count_sent (struct nsim_sent *sent, ncclComm_t comm, int peer, size_t bytes)

@@ -27,6 +27,7 @@ static _Thread_local struct {
     int blocking; /* 0, 1; -1: nothing came that says so */
     struct launch launch;
     size_t room;
+    bool may_stay; /* open, at the end of the process */
 } group = {.blocking = -1};
 
 static bool enter_mode (ncclComm_t comm)
@@ -332,6 +333,13 @@ ncclResult_t nsim_group_job (struct nsim_job *job, size_t bytes)
     return result != ncclSuccess ? result : end;
 }
 
+/* Whoever aborts in a group may leave it open, and the communicator with it, for ever. */
+void nsim_group_may_stay (void)
+{
+    nsim_open_groups -= group.depth && !group.may_stay;
+    group.may_stay = true;
+}
+
 /* nccl.h declares both as before C89. */
 ncclResult_t ncclGroupStart (void);
 ncclResult_t ncclGroupEnd (void);
@@ -343,8 +351,10 @@ ncclResult_t ncclGroupStart (void)
 
     if (result != ncclSuccess)
         return result;
-    if (group.depth == 0)
+    if (group.depth == 0) {
         nsim_open_groups++;
+        group.may_stay = false;
+    }
     group_start ();
     return ncclSuccess;
 }
@@ -367,6 +377,6 @@ ncclResult_t ncclGroupEnd (void)
     }
     nsim_group_fail (result);
     if (group.depth == 1)
-        nsim_open_groups--;
+        nsim_open_groups -= !group.may_stay;
     return group_end ();
 }

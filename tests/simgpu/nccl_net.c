@@ -6,11 +6,14 @@
  */
 #include <errno.h>
 #include <inttypes.h>
+#include <linux/sockios.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
+#include <time.h>
 
 #include "nccl_sim.h"
 
@@ -107,8 +110,8 @@ static enum step advance (ncclComm_t comm, struct nsim_xfer *xfer, bool *moved)
             continue;
         if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK))
             return BLOCKED;
-        if (n <= 0)
-            return GONE;
+        if (n <= 0) /* heads alone are ours, not NCCL's: who has ended wants none */
+            return xfer->out && xfer->bytes == 0 ? ENDED : GONE;
         *moved = true;
         xfer->done += (size_t) n;
         if (!xfer->out && xfer->headed && xfer->done == sizeof (xfer->head) &&
@@ -219,7 +222,7 @@ void nsim_owe (ncclComm_t comm, const struct nsim_head *head)
     comm->owed[comm->owed_n++] = *head;
 }
 
-enum nsim_end nsim_barrier (ncclComm_t comm, enum nsim_what what)
+static enum nsim_end heads (ncclComm_t comm, enum nsim_what what, int ways)
 {
     struct nsim_op op = {.what = what, .comm = comm};
     struct nsim_head head = nsim_head_of (&op);
@@ -227,7 +230,33 @@ enum nsim_end nsim_barrier (ncclComm_t comm, enum nsim_what what)
     size_t n = 0;
 
     for (int i = 0; i < comm->ranks; i++)
-        for (int out = 0; out < 2 && i != comm->rank; out++)
-            xfer[n++] = (struct nsim_xfer){.peer = i, .out = out, .headed = true, .head = head};
+        for (int in = 0; in < ways && i != comm->rank; in++)
+            xfer[n++] = (struct nsim_xfer){.peer = i, .out = !in, .headed = true, .head = head};
     return nsim_transfer (comm, xfer, n);
+}
+
+enum nsim_end nsim_barrier (ncclComm_t comm, enum nsim_what what)
+{
+    return heads (comm, what, 2);
+}
+
+/* To a peer that lives. */
+static bool has_unsent (int fd)
+{
+    struct pollfd end = {fd, 0, 0};
+    int unsent;
+
+    return !ioctl (fd, SIOCOUTQ, &unsent) && unsent > 0 && poll (&end, 1, 0) == 0;
+}
+
+/*
+ * So that who still waits for this rank in a call sees where it is. Returns when all that was
+ * sent is with its receivers, as NCCL's proxies do, so that an end loses nothing of it.
+ */
+void nsim_tell (ncclComm_t comm, enum nsim_what what)
+{
+    heads (comm, what, 1);
+    for (int i = 0; i < comm->ranks; i++)
+        while (comm->fd[i] >= 0 && !comm->stop && has_unsent (comm->fd[i]))
+            nanosleep (&(struct timespec){0, 100000}, NULL);
 }

@@ -175,6 +175,10 @@ struct nsim_fate {
 /* nccl_state.c: every call begins with nsim_enter, and with nsim_check if it has a communicator.
  */
 extern _Atomic (int) nsim_open_groups;
+void nsim_group_may_stay (void);
+void nsim_watch_exit (void); /* nccl_end.c: from now on, for what is freed between the others */
+void nsim_free_begin (void);
+void nsim_free_end (void);
 int nsim_version (void);
 void nsim_warn (const char *format, ...) __attribute__ ((format (printf, 1, 2)));
 const char *nsim_last_warning (void);
@@ -256,6 +260,7 @@ enum nsim_end nsim_transfer (ncclComm_t comm, struct nsim_xfer *xfer, size_t n);
 void nsim_owe (ncclComm_t comm, const struct nsim_head *head);
 /* Waits until all ranks do the same; [what] is not a collective. */
 enum nsim_end nsim_barrier (ncclComm_t comm, enum nsim_what what);
+void nsim_tell (ncclComm_t comm, enum nsim_what what);
 
 /* nccl_ring.c */
 enum nsim_end nsim_collective (const struct nsim_op *op);

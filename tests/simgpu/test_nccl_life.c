@@ -237,13 +237,18 @@ static void refusal_stays (void)
     NCCL (ncclCommAbort (comm));
 }
 
-/* A finalize that waits for rank 0 can be aborted. */
+/* A finalize that waits for a sum, and so for rank 0, can be aborted. */
 static void abort_finalize (void)
 {
     ncclComm_t comm = make_comm (false);
+    cudaStream_t stream = make_stream ();
+    int *data = make_device (NULL, 4);
     ncclResult_t state;
 
+    check_sum (comm, ranks);
     if (rank > 0) {
+        (void) !ncclAllReduce (data, data, 1, ncclInt32, ncclSum, comm, stream);
+        CHECK (settle (comm) == ncclSuccess);
         GIVES (ncclInProgress, ncclCommFinalize (comm));
         nap ();
         NCCL (ncclCommGetAsyncError (comm, &state));
@@ -251,6 +256,21 @@ static void abort_finalize (void)
     }
     meet ();
     NCCL (ncclCommAbort (comm));
+}
+
+/* Rank 0 ends it before the others begin to. */
+static void finalize_alone (void)
+{
+    ncclComm_t comm = make_comm (true);
+
+    check_sum (comm, ranks);
+    for (int late = 0; late < 2; late++) {
+        if ((rank > 0) == late) {
+            NCCL (ncclCommFinalize (comm));
+            NCCL (ncclCommDestroy (comm));
+        }
+        meet ();
+    }
 }
 
 /*
@@ -474,6 +494,7 @@ const struct test life_tests[] = {
     {"abort-init", abort_init, 8, 2, 0, NULL, NULL},
     {"refusal-stays", refusal_stays, 2, 1, 0, NULL, NULL},
     {"abort-finalize", abort_finalize, 8, 2, 0, NULL, NULL},
+    {"finalize-alone", finalize_alone, 8, 2, 0, NULL, NULL},
     {"abort-beside-graph", abort_beside_graph, 2, 1, 0, NULL, NULL},
     {"abort-beside-call", abort_beside_call, 2, 2, 0, NULL, NULL},
     {"remote-error", remote_error, 8, 2, 0, NULL, NULL},
