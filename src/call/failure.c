@@ -16,10 +16,10 @@
 #include "call/gpu_lock.h"
 #include "call/peers.h"
 
-#define TELL_SLICES 20                  /* of 5 ms, for the rank before to give up, too; */
-#define TELL_MOST   100                 /* no longer than this; */
-#define LOOK_SLICES 10                  /* for a process whose connection was closed to end; */
-#define TOLD_SLICES 40                  /* and for one that has told others to log it */
+#define TELL_SLICES 20  /* of 5 ms, for the rank before to give up, too; */
+#define TELL_MOST   100 /* no longer than this; */
+#define LOOK_SLICES 400 /* for a process to end whose connections are: slow with a GPU; */
+#define TOLD_SLICES 40  /* and for one that has told others to log it */
 #define REPORT_NS   (60 * GSI_NS_PER_S) /* more than a report of another thread takes */
 
 /*

@@ -12,7 +12,8 @@
  *   queued flood GOOD CALLS [graph]   rank 0 stops after GOOD of the CALLS that the others queue
  *   queued many CALLS                 the calls take longer than the deadline, none of them does
  *   queued no-group                   a split that stalls, in which rank 1 has no group
- *   queued killed                     rank 0 is killed, and the others wait for it
+ *   queued killed [slowly]            rank 0 is killed, and the others wait for it; slowly: its
+ *                                     connections are closed half a second before it is gone
  *   queued contexts                   a rank has a context on its GPU alone, on hosts none
  *
  * GS_TEST_DTYPE is the type of what average, graph, late, flood and killed average, f32 by
@@ -21,6 +22,8 @@
 #include <dlfcn.h>
 #include <inttypes.h>
 #include <signal.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
 
 #include "simgpu/check_cuda.h"
 
@@ -273,8 +276,19 @@ static void no_group (void)
     gs_comm_destroy (comm);
 }
 
+/* As the end of a process does that has much of a GPU to give back. */
+static void close_sockets (void)
+{
+    struct stat what;
+
+    for (int fd = 3; fd < 1024; fd++)
+        if (!fstat (fd, &what) && S_ISSOCK (what.st_mode))
+            shutdown (fd, SHUT_RDWR);
+    usleep (500000);
+}
+
 /* Rank 0 is killed while the others wait for it; the deadline is far. */
-static void killed (void)
+static void killed (bool slowly)
 {
     float *x = make_floats (COUNT, 1);
     double begin;
@@ -282,6 +296,8 @@ static void killed (void)
     for (int i = 0; i < 3; i++)
         CHECK_OK (average_floats (x, NULL));
     CHECK_OK (gs_comm_wait (comm, NULL));
+    if (!rank && slowly)
+        close_sockets ();
     if (!rank)
         raise (SIGKILL);
     begin = multi_seconds ();
@@ -354,7 +370,7 @@ int main (int argc, char **argv)
     else if (!strcmp (mode, "no-group"))
         no_group ();
     else if (!strcmp (mode, "killed"))
-        killed ();
+        killed (argc > 2);
     else if (!strcmp (mode, "average") && argc == 4)
         average ((size_t) atoll (argv[2]), atoi (argv[3]));
     else

@@ -148,4 +148,6 @@ done
     tests/simgpu/queued killed >"$room/out" 2>&1
 (($(grep -c '^rank [12] knows it' "$room/out") > 0)) || { fail "killed"; cat "$room/out"; }
 echo "3: killed"
+GS_TEST_LAUNCHER="$top_srcdir/tests/gpu/ranks %n %N" GS_TEST_DIES=0 \
+    run 3 tests/simgpu/queued killed slowly && echo "3: killed slowly"
 exit $((failures > 0))
