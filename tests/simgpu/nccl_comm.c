@@ -258,7 +258,7 @@ ncclResult_t ncclCommFinalize (ncclComm_t comm)
         result = ncclInvalidArgument;
     }
     if (result == ncclSuccess && comm->phase == NSIM_REVOKED)
-        result = ncclInvalidUsage;
+        result = ncclInvalidArgument;
     if (result != ncclSuccess)
         return nsim_group_fail (result);
     check_graphs (comm, who);

@@ -198,7 +198,7 @@ cudaError_t rt_capture_wait (struct rt_stream *stream, struct rt_event *event)
         return cudaErrorStreamCaptureInvalidated;
     if (!from)
         return into ? rt_capture_break (into, cudaErrorStreamCaptureIsolation)
-                    : cudaErrorCapturedEvent;
+                    : cudaErrorInvalidValue;
     if (from->broken)
         return cudaErrorStreamCaptureInvalidated;
     if (into && into != from) {
@@ -317,8 +317,8 @@ static cudaError_t end (struct rt_stream *stream, cudaGraph_t *handle)
     if (capture->origin != stream)
         return rt_capture_break (capture, cudaErrorStreamCaptureUnmatched);
     if (capture->mode != cudaStreamCaptureModeRelaxed && capture->thread != this_thread ())
-        return cudaErrorStreamCaptureWrongThread;
-    if (capture->broken)
+        error = cudaErrorStreamCaptureWrongThread; /* it ends all the same */
+    else if (capture->broken)
         error = cudaErrorStreamCaptureInvalidated;
     else if (!is_joined (capture->nodes, &stream->after))
         error = cudaErrorStreamCaptureUnjoined;

@@ -95,25 +95,13 @@ static void no_work (void *unused)
     (void) unused;
 }
 
-/* The nodes of a graph become nodes of another one. */
-static cudaError_t launch_captured (const struct rt_graph *exec, struct rt_stream *stream)
-{
-    cudaError_t error = cudaSuccess;
-
-    for (size_t i = 0; !error && i < exec->nodes->count; i++) {
-        const struct rt_work *work = exec->nodes->at[i]->work;
-        error = rt_capture_add (stream, work->run, work->arg, work->bytes);
-    }
-    return error;
-}
-
 /* Behind its own last launch: two of the same executable graph do not run at once. */
 static cudaError_t launch (struct rt_graph *exec, struct rt_stream *stream)
 {
     cudaError_t error;
 
     if (stream->capture)
-        return launch_captured (exec, stream);
+        return rt_capture_break (stream->capture, cudaErrorStreamCaptureUnsupported);
     error = rt_queue (stream, no_work, NULL, 0);
     if (!error && exec->stream)
         error = rt_queue_wait (stream, exec->stream, exec->place);

@@ -78,10 +78,10 @@ START_TEST (what_a_stream_says_of_its_capture)
     *(void **) &is_capturing = dlsym (RTLD_DEFAULT, "sim_is_capturing");
     test_ok (cudaStreamIsCapturing (stream, &status));
     ck_assert_int_eq (status, cudaStreamCaptureStatusNone);
-    ck_assert (!is_capturing (stream));
+    ck_assert (!is_capturing || !is_capturing (stream));
     for (int i = 0; i < 2; i++) {
         begin (stream);
-        ck_assert (is_capturing (stream));
+        ck_assert (!is_capturing || is_capturing (stream)); /* no real runtime has it */
         test_gives (cudaErrorIllegalState,
                     cudaStreamBeginCapture (stream, cudaStreamCaptureModeGlobal));
 #if CUDART_VERSION >= 13000
@@ -169,7 +169,7 @@ START_TEST (captures_are_closed_to_what_is_outside)
     test_gives (cudaErrorStreamCaptureMerge, cudaStreamWaitEvent (other, inside, 0));
     end_one_broken (one);
     end_broken (other);
-    test_gives (cudaErrorCapturedEvent, cudaStreamWaitEvent (one, inside, 0));
+    test_gives (cudaErrorInvalidValue, cudaStreamWaitEvent (one, inside, 0));
     test_ok (cudaEventDestroy (outside));
     test_ok (cudaEventDestroy (inside));
     test_ok (cudaStreamDestroy (one));
@@ -357,7 +357,7 @@ START_TEST (the_thread_that_began_ends)
     begin (stream);
     ck_assert_int_eq (pthread_create (&thread, NULL, end_here, stream), 0);
     pthread_join (thread, NULL);
-    end_and_launch (stream, 1, 0);
+    test_gives (cudaErrorIllegalState, cudaStreamEndCapture (stream, &(cudaGraph_t){NULL}));
     test_ok (cudaStreamDestroy (stream));
 }
 END_TEST
@@ -394,7 +394,7 @@ START_TEST (launches_of_one_graph_follow_each_other)
 }
 END_TEST
 
-START_TEST (graphs_within_graphs)
+START_TEST (no_graphs_within_graphs)
 {
     cudaStream_t stream = test_stream ();
     cudaGraphExec_t inner;
@@ -406,11 +406,9 @@ START_TEST (graphs_within_graphs)
     test_ok (cudaStreamEndCapture (stream, &graph));
     test_ok (cudaGraphInstantiate (&inner, graph, 0));
     begin (stream);
-    test_ok (cudaGraphLaunch (inner, stream));
-    test_ok (cudaLaunchHostFunc (stream, test_count, &done));
-    test_ok (cudaGraphLaunch (inner, stream));
-    end_and_launch (stream, 2, 3);
-    ck_assert_int_eq (test_counted (&done), 6);
+    test_gives (cudaErrorStreamCaptureUnsupported, cudaGraphLaunch (inner, stream));
+    end_broken (stream);
+    ck_assert_int_eq (test_counted (&done), 0);
     test_ok (cudaGraphExecDestroy (inner));
     test_ok (cudaGraphDestroy (graph));
     test_ok (cudaStreamDestroy (stream));
@@ -422,4 +420,4 @@ TEST_CASE (test_capture, "capture", work_is_done_with_each_launch_only,
            captures_are_closed_to_what_is_outside, captured_work_has_no_state,
            the_legacy_stream_is_closed_beside_blocking_ones, unsafe_calls_break_a_capture,
            threads_disturb_global_captures_only, the_thread_that_began_ends,
-           launches_of_one_graph_follow_each_other, graphs_within_graphs)
+           launches_of_one_graph_follow_each_other, no_graphs_within_graphs)

@@ -155,7 +155,7 @@ static void revoke_without_peer (void)
     NCCL (ncclCommRevoke (comm, NCCL_REVOKE_DEFAULT));
     CUDA (cudaStreamSynchronize (stream));
     GIVES (ncclInvalidUsage, ncclAllReduce (data, data, 1, ncclInt32, ncclSum, comm, stream));
-    GIVES (ncclInvalidUsage, ncclCommFinalize (comm));
+    GIVES (ncclInvalidArgument, ncclCommFinalize (comm));
     NCCL (ncclCommDestroy (comm));
 }
 
