@@ -65,7 +65,7 @@ static inline void *meet (void *argument)
     struct rank *r = argument;
     struct gsi_boot *boot;
 
-    usleep ((useconds_t) (unit_patience () * r->delay_ms) * 1000);
+    usleep ((useconds_t) r->delay_ms * 1000);
     r->st = gsi_boot_id_open (&r->id, r->rank, r->size, &boot);
     if (!r->st)
         r->st = exchange (r, boot, r->bytes);
