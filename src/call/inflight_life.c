@@ -7,8 +7,10 @@
 #include "base/thread.h"
 #include "call/gpu_lock.h"
 #include "call/inflight_ring.h"
+#include "call/peers.h"
 
 #define SHORTEST_NS GSI_NS_PER_MS
+#define FOLLOW_NS   GSI_NS_PER_S
 #define SETTLE_NS   (3 * GSI_NS_PER_S) /* a kernel of NCCL before 2.26 sees an abort after one */
 
 static int64_t period_ns (const gs_comm_t *comm)
@@ -153,6 +155,18 @@ static bool await_gpu (const gs_comm_t *comm)
     return !now;
 }
 
+/*
+ * Kernels of NCCL use memory of the node's other GPUs: it is freed when those have given up, too,
+ * which they do within a look of theirs.
+ */
+static void await_neighbours (const gs_comm_t *comm)
+{
+    int64_t until_ns = gsi_now_ns () + FOLLOW_NS;
+
+    while (gsi_peers_go_on (comm) && gsi_now_ns () < until_ns)
+        gsi_pause (GSI_NS_PER_MS, 0);
+}
+
 /* Waits until the calls that are watched have ended, or the communicator has. */
 static void await_calls (gs_comm_t *comm)
 {
@@ -179,6 +193,7 @@ void gsi_inflight_settle (gs_comm_t *comm)
     if (!comm->device->stuck && !st) {
         if (q->mark)
             q->mark (comm);
+        await_neighbours (comm);
         comm->device->stuck = !await_gpu (comm);
         if (comm->device->stuck)
             gsi_log (GS_LOG_WARN, "comm",

@@ -40,6 +40,9 @@ bool gsi_peers_died (const gs_comm_t *comm, int r);
  */
 gs_status_t gsi_peers_vanished (gs_comm_t *comm);
 
+/* Whether a rank of this node, whose record says so, has neither given up nor ended. */
+bool gsi_peers_go_on (const gs_comm_t *comm);
+
 /* Whether rank [r] of this node has given up by itself with [st], and says so. */
 bool gsi_peers_says_so (const gs_comm_t *comm, int r, gs_status_t st);
 

@@ -50,6 +50,31 @@ static void close_records (void)
     clear_room ();
 }
 
+/* Whether rank 1 is to wait for rank 0. */
+static bool goes_on (void)
+{
+    int node_of[RANKS] = {0, 0, 1, 1};
+    gs_comm_t comm = {.record = records[1]};
+
+    comm.topo = (struct gsi_topo){.rank = 1, .size = RANKS, .nodes = 2, .node_of = node_of};
+    return gsi_peers_go_on (&comm);
+}
+
+/* Until it has given up, or its record is gone. */
+START_TEST (neighbour_goes_on)
+{
+    open_records ();
+    ck_assert (goes_on ());
+    gsi_record_give_up (&records[0], GS_ERR_STATE, 3, 8);
+    ck_assert (!goes_on ());
+    close_records ();
+    open_records ();
+    gsi_record_close (&records[0], false);
+    ck_assert (!goes_on ());
+    close_records ();
+}
+END_TEST
+
 /* Nobody knows more: all that did not answer. */
 START_TEST (not_told)
 {
@@ -81,4 +106,4 @@ START_TEST (neighbour_knows_nothing)
 }
 END_TEST
 
-UNIT_SUITE ("peers", 10, not_told, neighbour_told, neighbour_knows_nothing)
+UNIT_SUITE ("peers", 10, neighbour_goes_on, not_told, neighbour_told, neighbour_knows_nothing)
