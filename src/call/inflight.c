@@ -472,19 +472,6 @@ gs_status_t gsi_inflight_drain (gs_comm_t *comm, const struct gsi_call *call)
     return st;
 }
 
-gs_status_t gsi_inflight_meet (gs_comm_t *comm, const struct gsi_call *call)
-{
-    struct gsi_event *waiter = comm->inflight ? comm->inflight->waiter : NULL;
-    gs_status_t st;
-
-    if (!waiter)
-        return GS_OK;
-    st = comm->coll->ops->barrier (comm->coll, call);
-    if (!st)
-        st = gsi_streams_of (comm)->event_record (waiter, call->stream);
-    return st ? st : gsi_inflight_await (comm, waiter, call);
-}
-
 void gsi_inflight_add (gs_comm_t *comm, void (*mark) (const gs_comm_t *comm),
                        bool (*ended) (const gs_comm_t *comm))
 {

@@ -52,9 +52,6 @@ gs_status_t gsi_inflight_peek (gs_comm_t *comm, const struct gsi_call *call);
 /* Waits, inside a call, for everything watched. */
 gs_status_t gsi_inflight_drain (gs_comm_t *comm, const struct gsi_call *call);
 
-/* Waits for all ranks to come to the same call: on hosts the transport's end does, NCCL's not. */
-gs_status_t gsi_inflight_meet (gs_comm_t *comm, const struct gsi_call *call);
-
 /* Number of the first call that has not ended here; may be called by any thread. */
 uint64_t gsi_inflight_oldest (gs_comm_t *comm);
 

@@ -209,6 +209,18 @@ gs_status_t gsi_staging_await (gs_comm_t *comm, const struct gsi_call *call)
     return st ? st : gsi_inflight_await (comm, lane->event, call);
 }
 
+gs_status_t gsi_staging_meet (gs_comm_t *comm, const struct gsi_call *call)
+{
+    struct gsi_call apart = *call; /* of the caller's stream: others may wait for that one */
+    gs_status_t st;
+
+    if (!comm->inflight)
+        return GS_OK;
+    apart.stream = comm->staging->lane[0].stream;
+    st = comm->coll->ops->barrier (comm->coll, &apart);
+    return st ? st : gsi_staging_await (comm, &apart);
+}
+
 gs_status_t gsi_staging_fetch (gs_comm_t *comm, void *to, const void *from, size_t bytes,
                                const struct gsi_call *call)
 {

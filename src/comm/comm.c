@@ -215,7 +215,7 @@ static gs_status_t close_together (gs_comm_t *comm)
         return st;
     st = gsi_inflight_drain (comm, &call);
     if (!st)
-        st = gsi_inflight_meet (comm, &call);
+        st = gsi_staging_meet (comm, &call);
     gsi_inflight_rest (comm, true);
     if (!st)
         st = comm->coll->ops->close (comm->coll, &call);
