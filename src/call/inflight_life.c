@@ -22,6 +22,44 @@ static int64_t period_ns (const gs_comm_t *comm)
                                         : period;
 }
 
+/* How much of what was queued has not ended; 0 for a GPU that failed, which does no more work. */
+static int unfinished (const gs_comm_t *comm)
+{
+    struct gsi_inflight *q = comm->inflight;
+    int number = q->ended && !q->ended (comm);
+    bool done;
+
+    for (size_t i = 0; i <= GSI_INFLIGHT_SLOTS; i++) {
+        struct gsi_event *event = i < GSI_INFLIGHT_SLOTS ? q->slot[i].event : q->waiter;
+        if (!event)
+            continue;
+        if (gsi_streams_of (comm)->event_done (event, &done))
+            return 0;
+        number += !done;
+    }
+    return number;
+}
+
+/*
+ * The communicator has ended: its transport may free when the GPU has ended what was queued, and
+ * the node's other ranks have given up, too, which they do within a look of theirs: kernels of
+ * NCCL use memory of each other's GPUs.
+ */
+static void settle_later (gs_comm_t *comm)
+{
+    struct gsi_inflight *q = comm->inflight;
+
+    if (atomic_load (&comm->life) == GSI_ALIVE || q->settled || !comm->coll)
+        return;
+    if (!q->marked_ns && q->mark)
+        q->mark (comm);
+    q->marked_ns = q->marked_ns ? q->marked_ns : gsi_now_ns ();
+    q->settled = !unfinished (comm) &&
+                 (gsi_now_ns () - q->marked_ns > FOLLOW_NS || !gsi_peers_go_on (comm));
+    if (q->settled && comm->coll->ops->settled)
+        comm->coll->ops->settled (comm->coll);
+}
+
 static void *watch (void *argument)
 {
     gs_comm_t *comm = argument;
@@ -38,6 +76,7 @@ static void *watch (void *argument)
         if (!gsi_thread_enter_gpu ())
             return NULL;
         gsi_inflight_look (comm);
+        settle_later (comm);
         gsi_thread_leave_gpu ();
         pthread_mutex_lock (&q->bell_guard);
     }
@@ -122,24 +161,6 @@ void gsi_inflight_close (gs_comm_t *comm)
     free (q);
 }
 
-/* How much of what was queued has not ended; 0 for a GPU that failed, which does no more work. */
-static int unfinished (const gs_comm_t *comm)
-{
-    struct gsi_inflight *q = comm->inflight;
-    int number = q->ended && !q->ended (comm);
-    bool done;
-
-    for (size_t i = 0; i <= GSI_INFLIGHT_SLOTS; i++) {
-        struct gsi_event *event = i < GSI_INFLIGHT_SLOTS ? q->slot[i].event : q->waiter;
-        if (!event)
-            continue;
-        if (gsi_streams_of (comm)->event_done (event, &done))
-            return 0;
-        number += !done;
-    }
-    return number;
-}
-
 /* False: nothing has ended for a while. */
 static bool await_gpu (const gs_comm_t *comm)
 {
@@ -155,10 +176,6 @@ static bool await_gpu (const gs_comm_t *comm)
     return !now;
 }
 
-/*
- * Kernels of NCCL use memory of the node's other GPUs: it is freed when those have given up, too,
- * which they do within a look of theirs.
- */
 static void await_neighbours (const gs_comm_t *comm)
 {
     int64_t until_ns = gsi_now_ns () + FOLLOW_NS;

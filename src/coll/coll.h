@@ -282,6 +282,12 @@ struct gsi_coll_ops {
      */
     void (*notify_abort) (struct gsi_coll *coll, uint64_t missed);
 
+    /*
+     * (optional, queued) What was queued here before a notify_abort has ended. Called by a thread
+     * of the library, between enter and leave of the device, at most once.
+     */
+    void (*settled) (struct gsi_coll *coll);
+
     /* (required) Collective, until call->deadline_ns; frees on success, else discard follows. */
     gs_status_t (*close) (struct gsi_coll *coll, const struct gsi_call *call);
 

@@ -290,6 +290,11 @@ static void notify_abort (struct gsi_coll *coll, uint64_t missed)
     gsi_nccl_abort ((struct gsi_coll_nccl *) coll);
 }
 
+static void settled (struct gsi_coll *coll)
+{
+    gsi_nccl_settled ((struct gsi_coll_nccl *) coll);
+}
+
 static gs_status_t poll_nccl (struct gsi_coll *coll)
 {
     struct gsi_coll_nccl *c = (struct gsi_coll_nccl *) coll;
@@ -568,6 +573,7 @@ const struct gsi_coll_ops gsi_coll_nccl = {
     .barrier = nccl_barrier,
     .poll = poll_nccl,
     .notify_abort = notify_abort,
+    .settled = settled,
     .close = close_nccl,
     .discard = nccl_discard,
 };

@@ -103,6 +103,9 @@ gs_status_t gsi_nccl_handle_open (struct gsi_coll_nccl *c);
  * waits a moment for it.
  */
 void gsi_nccl_abort (struct gsi_coll_nccl *c);
+/* The GPU has ended what was queued, or does not: what an abort has ended may be freed, or not.
+ */
+void gsi_nccl_settled (struct gsi_coll_nccl *c);
 void gsi_nccl_handle_close (struct gsi_coll_nccl *c);
 
 /*

@@ -197,15 +197,15 @@ static void await_quiet (const struct gsi_nccl_handle *h, bool bounded)
         nap ();
 }
 
-/* What the owner says when it closes. */
 enum { OPEN = 0, FREED = 1, KEPT = 2 };
 
 /*
  * Within a group ncclCommAbort sets the flags that all who wait look at, at once, and leaves it
  * to the group's end to free the communicator (2.22 to 2.30, init.cc): so a call that is blocked
  * inside, by a full queue of launches for instance, returns before. That end waits for CUDA
- * graphs with operations of it, and frees what kernels that are queued still read: it comes when
- * the owner closes and the GPU has done with it, or never.
+ * graphs with operations of it, and frees what kernels that are queued still read; it also closes
+ * the connections by which other nodes learn of the abort. So it comes as soon as the owner has
+ * seen that the GPU has ended what was queued, or never.
  */
 static void abort_in_group (struct gsi_nccl_handle *h, ncclComm_t comm)
 {
@@ -273,16 +273,26 @@ void gsi_nccl_abort (struct gsi_coll_nccl *c)
     atomic_store (&h->quiet, true);
 }
 
+void gsi_nccl_settled (struct gsi_coll_nccl *c)
+{
+    int open = OPEN;
+
+    if (c->handle)
+        atomic_compare_exchange_strong (&c->handle->fate, &open,
+                                        c->base.captured || c->device->stuck ? KEPT : FREED);
+}
+
 void gsi_nccl_handle_close (struct gsi_coll_nccl *c)
 {
     struct gsi_nccl_handle *h = c->handle;
     int64_t until_ns = gsi_now_ns () + GRACE_NS;
-    bool kept = c->base.captured || c->device->stuck;
+    bool kept;
 
     if (!h)
         return;
     gsi_nccl_abort (c);
-    atomic_store (&h->fate, kept ? KEPT : FREED);
+    gsi_nccl_settled (c);
+    kept = atomic_load (&h->fate) == KEPT;
     while (!atomic_load (&h->gone) && gsi_now_ns () < until_ns)
         nap ();
     if (!atomic_load (&h->gone))
