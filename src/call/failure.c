@@ -125,7 +125,7 @@ static gs_status_t find_cause (gs_comm_t *comm)
     gs_status_t st;
 
     while (!(st = gsi_peers_gave_up (comm, UINT64_MAX)) && !(st = gsi_peers_vanished (comm)) &&
-           slices--)
+           slices-- && gsi_peers_go_on (comm))
         nanosleep (&slice, NULL);
     return st;
 }

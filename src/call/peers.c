@@ -178,7 +178,7 @@ gs_status_t gsi_peers_vanished (gs_comm_t *comm)
 
     for (int r = 0; r < comm->topo.size; r++) {
         if (r == comm->topo.rank || comm->topo.node_of[r] != comm->topo.node ||
-            !gsi_record_peek (&comm->record, r, &other) || !gsi_record_ended (&other) ||
+            !gsi_record_peek (&comm->record, r, &other) || !gsi_record_died (&other) ||
             !gsi_record_peek (&comm->record, r, &other)) /* again: it may just have ended well */
             continue;
         comm->culprit = r;
