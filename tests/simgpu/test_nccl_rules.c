@@ -286,6 +286,7 @@ static void after_finalize (void)
     begin (true);
     NCCL (sum (1)); /* connects */
     NCCL (ncclCommFinalize (comm));
+    meet (); /* it waits for no other rank, and an abort would end what those wait for */
     NCCL (sum (1));
     NCCL (ncclCommAbort (comm));
 }
