@@ -180,7 +180,10 @@ thorough () {
     tests "gcc: on simulated GPUs" build-gcc make -j"$beside" -C build-gcc check-simgpu \
         BUT="$others"
     nccl_versions "gcc: " \
-        'multi/average multi/device multi/reducer multi/split multi/split_order multi/stops'
+        'multi/average multi/device multi/reducer multi/split multi/split_order multi/stops
+         fortran/devices'
+    tests "gcc: all that is queued, with NCCL 2.24" build-gcc env SIM_NCCL_VERSION=2.24 \
+        make -j"$beside" -C build-gcc check-simgpu SIMGPU=queued
     begin_debian
     tests "gcc: on a private Slurm" build-gcc env GS_TEST_SHORT=1 make -C build-gcc check-slurm
     tests "gcc: benchmarks, a short run" build-gcc make -C build-gcc check-perf CHECK_PERF=--smoke
