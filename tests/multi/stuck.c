@@ -9,11 +9,7 @@
 #include "multi.h"
 
 #define HELD 1 /* the rank that does not return */
-#ifdef __SANITIZE_THREAD__
-#define START_MS 10000 /* in which MPI starts where it is not held, slowly here */
-#else
-#define START_MS 2000
-#endif
+#define START_MS 10000 /* in which MPI starts where it is not held: slowly with sanitizers */
 
 static const char *_Atomic held;
 
