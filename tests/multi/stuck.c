@@ -8,7 +8,7 @@
 
 #include "multi.h"
 
-#define HELD 1 /* the rank that does not return */
+#define HELD     1     /* the rank that does not return */
 #define START_MS 10000 /* in which MPI starts where it is not held: slowly with sanitizers */
 
 static const char *_Atomic held;
