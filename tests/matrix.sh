@@ -174,14 +174,13 @@ end_debian () {
 thorough () {
     # The build with sanitizers has them.
     local others='tests/simgpu/\(bench\|devices\|faults\|queued\|streams\)\.sh'
+    local versioned='multi/average multi/device multi/reducer multi/split multi/split_order'
 
     basics "gcc: "
     tests "gcc: all other tests" build-gcc make -j"$beside" -C build-gcc check-multi
     tests "gcc: on simulated GPUs" build-gcc make -j"$beside" -C build-gcc check-simgpu \
         BUT="$others"
-    nccl_versions "gcc: " \
-        'multi/average multi/device multi/reducer multi/split multi/split_order multi/stops
-         fortran/devices'
+    nccl_versions "gcc: " "$versioned multi/stops fortran/devices"
     tests "gcc: all that is queued, with NCCL 2.24" build-gcc env SIM_NCCL_VERSION=2.24 \
         make -j"$beside" -C build-gcc check-simgpu SIMGPU=queued
     begin_debian
