@@ -93,7 +93,8 @@ static void from_a_thread (int kind)
     }
     if (!rank)
         pthread_join (thread, NULL);
-    CHECK_FAILS (gs_barrier (comm, NULL), GS_ERR_STATE, "world");
+    CHECK_FAILS (multi_barrier (comm), GS_ERR_STATE,
+                 "world");     /* queued, it is told in the wait */
     multi_signal (came, rank); /* MPI kills who sends to a process that ended, or tells of that */
     multi_await_others (came, rank);
     check_ended (comm);

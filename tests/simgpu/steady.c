@@ -132,14 +132,11 @@ static void check_times (gs_reducer_t *r)
     CHECK (free_us > 0, "the last bucket has no time");
 }
 
-/* The others' buckets wait for those of the last rank. */
-static void check_late (gs_comm_t *comm, gs_reducer_t *r)
+/* Some steps in which the others' buckets wait for those of the last rank. */
+static bool see_late (gs_comm_t *comm, gs_reducer_t *r, gs_reducer_stats_t *stats)
 {
-    gs_reducer_stats_t stats = {.size = sizeof (stats)};
-    int late = gs_comm_size (comm) - 1;
+    int late = gs_comm_size (comm) - 1, seen = 0;
 
-    if (!late)
-        return;
     for (int s = 0; s < 5; s++) {
         if (gs_comm_rank (comm) == late)
             usleep (50000);
@@ -147,9 +144,20 @@ static void check_late (gs_comm_t *comm, gs_reducer_t *r)
     }
     CHECK_OK (gs_barrier (comm, NULL)); /* behind the exchange that tells */
     CHECK_OK (gs_comm_wait (comm, NULL));
-    CHECK_OK (gs_reducer_get_stats (r, &stats));
-    CHECK (stats.late_rank == late && stats.late_us > 5000, "rank %d is %g us late",
-           stats.late_rank, stats.late_us);
+    CHECK_OK (gs_reducer_get_stats (r, stats));
+    CHECK_OK (gs_flag_all (comm, stats->late_rank == late && stats->late_us > 5000, &seen, NULL));
+    return seen;
+}
+
+/* Another rank may be later still where others want its core, but not again and again. */
+static void check_late (gs_comm_t *comm, gs_reducer_t *r)
+{
+    gs_reducer_stats_t stats = {.size = sizeof (stats)};
+    bool seen = gs_comm_size (comm) == 1;
+
+    for (int tries = 0; tries < 10 && !seen; tries++)
+        seen = see_late (comm, r, &stats);
+    CHECK (seen, "rank %d is %g us late", stats.late_rank, stats.late_us);
 }
 
 /* The check itself: an allocation of the library's is seen. */
