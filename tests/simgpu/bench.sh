@@ -49,6 +49,7 @@ refuses () {
 }
 
 measures 2 3 queue --ranks 2 --min-bytes 16 --max-bytes 64
+measures 2 3 bucket --ranks 2 --min-bytes 16 --max-bytes 64
 measures 4 2 allreduce_avg --memory device --ranks 4 --min-bytes 4K --max-bytes 8K
 measures 1 1 allreduce_avg --memory device --dtype bf16 --min-bytes 4K --max-bytes 4K
 averages 1 --memory device --model mlp

@@ -51,7 +51,8 @@ done
 run 0 ./gs-bench --help
 says out '^  --min-bytes N '
 for op in allreduce_avg allgather allgatherv alltoall broadcast gather reduce reduce_scatter \
-    scatter sendrecv messages halo bootstrap queue copy record reducer split checksum ckpt; do
+    scatter sendrecv messages halo bootstrap queue bucket copy record reducer split \
+    checksum ckpt; do
     says out "^  $op "
 done
 run 0 ./gs-bench --version

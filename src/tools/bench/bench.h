@@ -90,6 +90,7 @@ extern const struct bench_op bench_op_allgather;
 extern const struct bench_op bench_op_allgatherv;
 extern const struct bench_op bench_op_alltoall;
 extern const struct bench_op bench_op_bootstrap;
+extern const struct bench_op bench_op_bucket;
 extern const struct bench_op bench_op_checksum;
 extern const struct bench_op bench_op_ckpt;
 extern const struct bench_op bench_op_split;
@@ -119,6 +120,7 @@ struct bench_side {
     bool (*after) (void *context);
     void *context;
     size_t max_count; /* most elements it can take */
+    int max_calls;    /* in a round; 0: any number */
 };
 
 /* Prints "gs-bench[rank/size]: text" to stderr and returns false, so that failing is a line. */

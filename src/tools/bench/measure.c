@@ -58,13 +58,15 @@ static bool choose_iterations (const struct bench *bench, const struct bench_sid
     double us;
 
     *iterations = bench->options.iterations;
-    if (*iterations)
-        return true;
-    if (!try_calls (bench, side, &us))
-        return false;
-    *iterations = us * MAX_ITERATIONS < ROUND_US ? MAX_ITERATIONS
-                  : us > ROUND_US                ? 1
-                                                 : (int) (ROUND_US / us);
+    if (!*iterations) {
+        if (!try_calls (bench, side, &us))
+            return false;
+        *iterations = us * MAX_ITERATIONS < ROUND_US ? MAX_ITERATIONS
+                      : us > ROUND_US                ? 1
+                                                     : (int) (ROUND_US / us);
+    }
+    if (side->max_calls && *iterations > side->max_calls)
+        *iterations = side->max_calls;
     return true;
 }
 

@@ -36,7 +36,7 @@ static bool repeat_mpi (void *context, int times)
 static bool repeat_nccl (void *context, int times)
 {
     const struct average_bench *w = context;
-    const char *why = w->nccl->allreduce_avg (w->buf, w->count, w->bench->options.dtype, times);
+    const char *why = w->nccl->allreduce_avg (w->count, w->bench->options.dtype, times);
 
     if (!why)
         why = w->nccl->wait ();

@@ -24,8 +24,9 @@ static const struct bench_op *const ops[] = {
     &bench_op_allreduce_avg, &bench_op_reduce,   &bench_op_reduce_scatter, &bench_op_broadcast,
     &bench_op_gather,        &bench_op_scatter,  &bench_op_allgather,      &bench_op_allgatherv,
     &bench_op_alltoall,      &bench_op_sendrecv, &bench_op_messages,       &bench_op_halo,
-    &bench_op_bootstrap,     &bench_op_queue,    &bench_op_copy,           &bench_op_record,
-    &bench_op_reducer,       &bench_op_split,    &bench_op_ckpt,           &bench_op_checksum,
+    &bench_op_bootstrap,     &bench_op_queue,    &bench_op_bucket,         &bench_op_copy,
+    &bench_op_record,        &bench_op_reducer,  &bench_op_split,          &bench_op_ckpt,
+    &bench_op_checksum,
 };
 
 static const struct {

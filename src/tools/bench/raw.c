@@ -147,7 +147,8 @@ static bool start_nccl (const struct bench *bench, const struct bench_raw_nccl *
     if (gs_broadcast (bench->comm, id, sizeof (id), GS_U8, 0, NULL))
         *why = gs_last_error ();
     else if (!*why)
-        *why = raw->open (id, rank, gs_comm_size (bench->comm), gs_comm_device (bench->comm));
+        *why = raw->open (id, rank, gs_comm_size (bench->comm), gs_comm_device (bench->comm),
+                          bench->options.max_bytes);
     return !*why;
 }
 

@@ -66,19 +66,24 @@ const struct bench_raw_mpi *bench_raw_mpi_open (const struct bench *bench);
 
 /*
  * What the module with NCCL offers, found by BENCH_RAW_NCCL_SYMBOL. Functions that return text
- * return NULL after success. All goes to the default stream.
+ * return NULL after success. All but buckets goes to the default stream.
  */
 struct bench_raw_nccl {
     /* An id for open, made by one rank and given to all. */
     const char *(*make_id) (char id[BENCH_RAW_NCCL_ID_BYTES]);
 
-    /* Collective. A communicator of its own on GPU [device], whose calls do not block, as ours.
-     */
-    const char *(*open) (const char id[BENCH_RAW_NCCL_ID_BYTES], int rank, int size, int device);
+    /* Collective. A communicator of its own on GPU [device], and an array of [bytes] that NCCL
+     * has made and registered, where it can: as its best users have them. */
+    const char *(*open) (const char id[BENCH_RAW_NCCL_ID_BYTES], int rank, int size, int device,
+                         size_t bytes);
     void (*close) (void);
 
-    /* [times] times ncclAllReduce with ncclAvg in place, queued one after the other. */
-    const char *(*allreduce_avg) (void *buf, size_t count, gs_dtype_t dtype, int times);
+    /* [times] times ncclAllReduce with ncclAvg in place, of the first [count] elements of that
+     * array, queued one after the other. */
+    const char *(*allreduce_avg) (size_t count, gs_dtype_t dtype, int times);
+
+    /* The same, each on a stream beside, behind what the default stream has until then. */
+    const char *(*bucket) (size_t count, gs_dtype_t dtype, int times);
 
     /* Waits for what is queued. */
     const char *(*wait) (void);

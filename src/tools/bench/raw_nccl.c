@@ -10,7 +10,16 @@
 extern const struct bench_raw_nccl bench_raw_nccl;
 _Static_assert(sizeof (ncclUniqueId) == BENCH_RAW_NCCL_ID_BYTES, "an id is handed on as bytes");
 
+/* (2.19) */
+#pragma weak ncclMemAlloc
+#pragma weak ncclMemFree
+#pragma weak ncclCommRegister
+#pragma weak ncclCommDeregister
+
 static ncclComm_t comm;
+static void *array, *handle; /* of the array's registration */
+static cudaStream_t beside;
+static cudaEvent_t ready;
 static sem_t gate;
 
 static const char *text_of (cudaError_t error)
@@ -32,25 +41,62 @@ static const char *make_id (char id[BENCH_RAW_NCCL_ID_BYTES])
     return nccl_text_of (rc);
 }
 
+static const char *make_array (size_t bytes)
+{
+    ncclResult_t rc;
+
+    if (!ncclMemAlloc)
+        return text_of (cudaMalloc (&array, bytes));
+    if (!(rc = ncclMemAlloc (&array, bytes)))
+        rc = ncclCommRegister (comm, array, bytes, &handle);
+    return nccl_text_of (rc);
+}
+
+static void free_array (void)
+{
+    cudaDeviceSynchronize ();
+    if (!ncclMemAlloc)
+        cudaFree (array);
+    if (handle)
+        ncclCommDeregister (comm, handle);
+    if (ncclMemAlloc && array)
+        ncclMemFree (array);
+    array = handle = NULL;
+}
+
 static const char *open_comm (const char id[BENCH_RAW_NCCL_ID_BYTES], int rank, int size,
-                              int device)
+                              int device, size_t bytes)
 {
     ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
     ncclUniqueId given;
-    cudaError_t error = cudaSetDevice (device);
+    const char *why = text_of (cudaSetDevice (device));
 
-    if (error)
-        return text_of (error);
+    if (why)
+        return why;
     sem_init (&gate, 0, 0);
     memcpy (&given, id, sizeof (given));
     config.blocking = 1; /* or each call would make a thread, from 2.23 on */
-    return nccl_text_of (ncclCommInitRankConfig (&comm, size, given, rank, &config));
+    why = nccl_text_of (ncclCommInitRankConfig (&comm, size, given, rank, &config));
+    if (!why)
+        why = make_array (bytes);
+    if (!why)
+        why = text_of (cudaStreamCreateWithFlags (&beside, cudaStreamNonBlocking));
+    if (!why)
+        why = text_of (cudaEventCreateWithFlags (&ready, cudaEventDisableTiming));
+    return why ? why : text_of (cudaMemset (array, BENCH_FILL, bytes));
 }
 
 static void close_comm (void)
 {
     if (!comm)
         return;
+    free_array ();
+    if (ready)
+        cudaEventDestroy (ready);
+    if (beside)
+        cudaStreamDestroy (beside);
+    ready = NULL;
+    beside = NULL;
     if (ncclCommFinalize (comm))
         ncclCommAbort (comm);
     else
@@ -70,20 +116,42 @@ static ncclDataType_t type_of (gs_dtype_t dtype)
     }
 }
 
-static const char *allreduce_avg (void *buf, size_t count, gs_dtype_t dtype, int times)
+static const char *average (size_t count, gs_dtype_t dtype, cudaStream_t stream)
 {
     size_t parts = dtype == GS_C64 || dtype == GS_C128 ? 2 : 1;
+
+    return nccl_text_of (
+        ncclAllReduce (array, array, parts * count, type_of (dtype), ncclAvg, comm, stream));
+}
+
+static const char *allreduce_avg (size_t count, gs_dtype_t dtype, int times)
+{
     const char *why = NULL;
 
     for (int t = 0; t < times && !why; t++)
-        why = nccl_text_of (
-            ncclAllReduce (buf, buf, parts * count, type_of (dtype), ncclAvg, comm, NULL));
+        why = average (count, dtype, NULL);
+    return why;
+}
+
+static const char *bucket (size_t count, gs_dtype_t dtype, int times)
+{
+    const char *why = NULL;
+
+    for (int t = 0; t < times && !why; t++) {
+        why = text_of (cudaEventRecord (ready, NULL));
+        if (!why)
+            why = text_of (cudaStreamWaitEvent (beside, ready, 0));
+        if (!why)
+            why = average (count, dtype, beside);
+    }
     return why;
 }
 
 static const char *wait (void)
 {
-    return text_of (cudaStreamSynchronize (NULL));
+    cudaError_t error = cudaStreamSynchronize (NULL);
+
+    return text_of (error ? error : cudaStreamSynchronize (beside));
 }
 
 static void nothing (void *unused)
@@ -108,6 +176,7 @@ const struct bench_raw_nccl bench_raw_nccl = {
     .open = open_comm,
     .close = close_comm,
     .allreduce_avg = allreduce_avg,
+    .bucket = bucket,
     .wait = wait,
     .hold = hold,
     .release = raw_nccl_release,
