@@ -431,7 +431,8 @@ gs_status_t gs_device_alloc (const gs_comm_t *comm, size_t bytes, void **memory)
 
 /*
  * Frees what gs_device_alloc made with [comm]. On GPUs it waits for the work of the device; if
- * the communicator has failed and that work does not end, the memory is kept instead.
+ * that does not end within the deadline, or the communicator has failed and it does not end, the
+ * memory is kept instead.
  *
  *   comm    in  the same communicator
  *   memory  in  NULL does nothing

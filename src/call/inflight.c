@@ -480,7 +480,7 @@ void gsi_inflight_add (gs_comm_t *comm, void (*mark) (const gs_comm_t *comm),
 }
 
 /* Whether the work that [waiter] stands behind is done. */
-static gs_status_t ask_waiter (gs_comm_t *comm, bool *done)
+static gs_status_t ask_waiter (gs_comm_t *comm, struct gsi_event *waiter, bool *done)
 {
     gs_status_t st;
 
@@ -488,12 +488,12 @@ static gs_status_t ask_waiter (gs_comm_t *comm, bool *done)
         return GS_OK; /* another thread is blocked in a call, and the communicator has ended */
     if (st)
         return lost_gpu (comm, st);
-    st = gsi_streams_of (comm)->event_done (comm->inflight->waiter, done);
+    st = gsi_streams_of (comm)->event_done (waiter, done);
     gsi_gpu_unlock (comm);
     return st;
 }
 
-static gs_status_t begin_wait (gs_comm_t *comm, gs_stream_t stream)
+static gs_status_t begin_wait (gs_comm_t *comm, struct gsi_event *waiter, gs_stream_t stream)
 {
     bool capturing;
     gs_status_t st;
@@ -507,18 +507,19 @@ static gs_status_t begin_wait (gs_comm_t *comm, gs_stream_t stream)
         st = gsi_fail (GS_ERR_UNSUPPORTED, "gs_comm_wait: the stream is captured into a CUDA "
                                            "graph, in which nothing runs now");
     if (!st)
-        st = gsi_streams_of (comm)->event_record (comm->inflight->waiter, stream);
+        st = gsi_streams_of (comm)->event_record (waiter, stream);
     gsi_gpu_unlock (comm);
     return st;
 }
 
-gs_status_t gsi_inflight_wait (gs_comm_t *comm, gs_stream_t stream)
+/* Waits by [waiter] for what [stream] has now. */
+static gs_status_t wait_for (gs_comm_t *comm, struct gsi_event *waiter, gs_stream_t stream)
 {
     int64_t begin_ns = gsi_now_ns (), now_ns = begin_ns, asked_ns = begin_ns;
     bool done = false;
-    gs_status_t st = begin_wait (comm, stream);
+    gs_status_t st = begin_wait (comm, waiter, stream);
 
-    while (!st && !(st = ask_waiter (comm, &done)) && !done) {
+    while (!st && !(st = ask_waiter (comm, waiter, &done)) && !done) {
         if (atomic_load (&comm->life) != GSI_ALIVE)
             return GS_OK;                    /* the caller says why */
         if (atomic_load (&comm->gpu.oldest)) /* the thread sees to the deadline of calls */
@@ -530,4 +531,14 @@ gs_status_t gsi_inflight_wait (gs_comm_t *comm, gs_stream_t stream)
         gsi_pause (now_ns - asked_ns, GSI_SPIN_NS);
     }
     return st;
+}
+
+gs_status_t gsi_inflight_wait (gs_comm_t *comm, gs_stream_t stream)
+{
+    return wait_for (comm, comm->inflight->waiter, stream);
+}
+
+gs_status_t gsi_inflight_wait_legacy (gs_comm_t *comm)
+{
+    return wait_for (comm, comm->inflight->last, NULL);
 }

@@ -115,6 +115,8 @@ gs_status_t gsi_inflight_open (gs_comm_t *comm)
     if ((st = gsi_streams_of (comm)->enter (comm->device, &previous)))
         return st;
     st = gsi_streams_of (comm)->event_open (&q->waiter);
+    if (!st)
+        st = gsi_streams_of (comm)->event_open (&q->last);
     for (int i = 0; i < GSI_INFLIGHT_SLOTS && !st; i++)
         st = gsi_streams_of (comm)->event_open (&q->slot[i].event);
     gsi_streams_of (comm)->leave (comm->device, previous);
@@ -151,6 +153,7 @@ void gsi_inflight_close (gs_comm_t *comm)
         for (int i = 0; i < GSI_INFLIGHT_SLOTS; i++)
             gsi_streams_of (comm)->event_close (q->slot[i].event);
         gsi_streams_of (comm)->event_close (q->waiter);
+        gsi_streams_of (comm)->event_close (q->last);
         gsi_streams_of (comm)->leave (comm->device, previous);
     }
     pthread_mutex_destroy (&comm->gpu.guard);
@@ -196,6 +199,15 @@ static void await_calls (gs_comm_t *comm)
     }
 }
 
+static void note_stuck (gs_comm_t *comm)
+{
+    comm->device->stuck = true;
+    gsi_log (GS_LOG_WARN, "comm",
+             "GPU %d has not ended what was queued by '%s' or before it: memory of the "
+             "communicator is kept until the process ends",
+             comm->device->ordinal, comm->name);
+}
+
 void gsi_inflight_settle (gs_comm_t *comm)
 {
     struct gsi_inflight *q = comm->inflight;
@@ -211,15 +223,25 @@ void gsi_inflight_settle (gs_comm_t *comm)
         if (q->mark)
             q->mark (comm);
         await_neighbours (comm);
-        comm->device->stuck = !await_gpu (comm);
-        if (comm->device->stuck)
-            gsi_log (GS_LOG_WARN, "comm",
-                     "GPU %d has not ended what was queued by '%s' or before it: memory of the "
-                     "communicator is kept until the process ends",
-                     comm->device->ordinal, comm->name);
+        if (!await_gpu (comm))
+            note_stuck (comm);
     }
     if (st)
         gsi_gpu_release (comm);
     else
         gsi_gpu_unlock (comm);
+}
+
+gs_status_t gsi_inflight_finish (gs_comm_t *comm)
+{
+    gs_status_t st = GS_OK;
+
+    gsi_inflight_settle (comm);
+    if (!comm->inflight || comm->device->stuck || atomic_load (&comm->life) != GSI_ALIVE)
+        return GS_OK;
+    st = gsi_inflight_wait_legacy (comm);
+    if (st != GS_ERR_TIMEOUT)
+        return st;
+    note_stuck (comm);
+    return GS_OK;
 }

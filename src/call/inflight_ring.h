@@ -42,7 +42,8 @@ struct gsi_inflight {
     int64_t peeked_ns;                    /* when the records of the other ranks were looked at */
     int64_t marked_ns;                    /* the thread's: when it saw that all has ended, */
     bool settled;                         /* and that the GPU has, too */
-    struct gsi_event *waiter;             /* of gsi_inflight_wait */
+    struct gsi_event *waiter;             /* of gsi_inflight_wait, */
+    struct gsi_event *last;               /* of gsi_inflight_wait_legacy */
     void (*mark) (const gs_comm_t *comm); /* of gsi_inflight_add */
     bool (*ended) (const gs_comm_t *comm);
 
@@ -59,5 +60,8 @@ static inline const struct gsi_stream_ops *gsi_streams_of (const gs_comm_t *comm
 {
     return comm->device->ops->streams;
 }
+
+/* gsi_inflight_wait for the legacy stream, which blocking ones are part of; any thread. */
+gs_status_t gsi_inflight_wait_legacy (gs_comm_t *comm);
 
 #endif /* GS_CALL_INFLIGHT_RING_H */

@@ -29,8 +29,8 @@ gs_status_t gs_device_free (const gs_comm_t *comm, void *memory)
         return gsi_result (st);
     if (comm->coll->ops->free && comm->coll->ops->free (comm->coll, memory))
         return gsi_result (GS_OK);
-    gsi_inflight_settle ((gs_comm_t *) (uintptr_t) comm); /* the queue has its own guard */
-    return gsi_result (comm->device->ops->free (comm->device, memory));
+    st = gsi_inflight_finish ((gs_comm_t *) (uintptr_t) comm); /* the queue has its own guard */
+    return gsi_result (st ? st : comm->device->ops->free (comm->device, memory));
 }
 
 /* The communicator's GPU must be able to reach [memory]. */

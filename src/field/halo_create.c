@@ -278,7 +278,7 @@ static void discard_halo (gs_halo_t *h)
     const struct gsi_device *device = h->comm->device;
     int previous;
 
-    gsi_inflight_settle (h->comm);
+    gsi_inflight_finish (h->comm);
     if (h->free && !device->ops->streams->enter (device, &previous)) {
         device->ops->streams->event_close (h->free);
         device->ops->streams->leave (device, previous);
