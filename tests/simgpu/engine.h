@@ -33,6 +33,14 @@ void sim_await_room (cudaStream_t stream);
  */
 void *sim_alias (const void *user, size_t bytes, const char *who);
 
+/*
+ * Device memory as the driver makes it in parts that processes can share (cuMemCreate, cuMemMap).
+ * It is not cudaFree's, and its end waits for no work: what uses it later is misuse.
+ */
+cudaError_t sim_memory_alloc (void **address, size_t bytes);
+cudaError_t sim_memory_free (void *address);
+bool sim_is_shareable (const void *user); /* whether it lies in such memory */
+
 /* Whether [user] is in live device or managed memory, and of which device (physical number). */
 bool sim_is_device (const void *user, int *device);
 

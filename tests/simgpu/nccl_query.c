@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * nccl_query - entries that start no work: versions, errors, ids, queries, operators, memory.
+ * nccl_query - entries that start no work: versions, errors, ids, queries, operators.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -8,8 +8,7 @@
 
 #include "nccl_sim.h"
 
-/* A call that has nothing to wait on can only stop here. */
-static ncclResult_t enter (const char *who, int since)
+ncclResult_t nsim_enter_plain (const char *who, int since)
 {
     struct nsim_fate fate;
     ncclResult_t result = nsim_enter (who, since, &fate);
@@ -29,7 +28,7 @@ ncclResult_t ncclGetVersion (int *version)
 
 ncclResult_t ncclGetUniqueId (ncclUniqueId *uniqueId)
 {
-    ncclResult_t result = enter ("ncclGetUniqueId", 0);
+    ncclResult_t result = nsim_enter_plain ("ncclGetUniqueId", 0);
 
     if (result == ncclSuccess && !uniqueId) {
         nsim_warn ("GetUniqueId : uniqueId argument is NULL");
@@ -65,7 +64,7 @@ const char *ncclGetLastError (ncclComm_t comm)
 ncclResult_t ncclCommGetAsyncError (ncclComm_t comm, ncclResult_t *asyncError)
 {
     static const char who[] = "ncclCommGetAsyncError";
-    ncclResult_t result = enter (who, 0);
+    ncclResult_t result = nsim_enter_plain (who, 0);
 
     if (result != ncclSuccess)
         return result;
@@ -89,7 +88,7 @@ ncclResult_t ncclCommGetAsyncError (ncclComm_t comm, ncclResult_t *asyncError)
 
 static ncclResult_t get (const char *who, ncclComm_t comm, const int *value, int *out)
 {
-    ncclResult_t result = enter (who, 0);
+    ncclResult_t result = nsim_enter_plain (who, 0);
 
     if (result == ncclSuccess)
         result = nsim_check (comm, who);
@@ -120,7 +119,7 @@ ncclResult_t ncclRedOpCreatePreMulSum (ncclRedOp_t *op, void *scalar, ncclDataTy
                                        ncclScalarResidence_t residence, ncclComm_t comm)
 {
     static const char who[] = "ncclRedOpCreatePreMulSum";
-    ncclResult_t result = enter (who, 21100);
+    ncclResult_t result = nsim_enter_plain (who, 21100);
     struct nsim_redop *redop;
 
     if (result == ncclSuccess)
@@ -151,7 +150,7 @@ ncclResult_t ncclRedOpCreatePreMulSum (ncclRedOp_t *op, void *scalar, ncclDataTy
 ncclResult_t ncclRedOpDestroy (ncclRedOp_t op, ncclComm_t comm)
 {
     static const char who[] = "ncclRedOpDestroy";
-    ncclResult_t result = enter (who, 21100);
+    ncclResult_t result = nsim_enter_plain (who, 21100);
     int index = (int) (op - ncclNumOps) % NSIM_REDOPS;
 
     if (result == ncclSuccess)
@@ -168,53 +167,4 @@ ncclResult_t ncclRedOpDestroy (ncclRedOp_t op, ncclComm_t comm)
     while (comm->redops > 0 && !comm->redop[comm->redops - 1].live)
         comm->redops--;
     return ncclSuccess;
-}
-
-ncclResult_t ncclMemAlloc (void **ptr, size_t size)
-{
-    ncclResult_t result = enter ("ncclMemAlloc", 21900);
-
-    if (result == ncclSuccess && (!ptr || size == 0))
-        result = ncclInvalidArgument;
-    if (result == ncclSuccess && cudaMalloc (ptr, size) != cudaSuccess)
-        result = ncclUnhandledCudaError;
-    return result;
-}
-
-ncclResult_t ncclMemFree (void *ptr)
-{
-    ncclResult_t result = enter ("ncclMemFree", 21900);
-
-    if (result == ncclSuccess && cudaFree (ptr) != cudaSuccess)
-        result = ncclUnhandledCudaError;
-    return result;
-}
-
-/* Nothing is faster here for it; what matters is that both are called for live memory. */
-ncclResult_t ncclCommRegister (const ncclComm_t comm, void *buff, size_t size, void **handle)
-{
-    static const char who[] = "ncclCommRegister";
-    ncclResult_t result = enter (who, 21900);
-
-    if (result == ncclSuccess)
-        result = nsim_check (comm, who);
-    if (result == ncclSuccess && (!buff || size == 0 || !handle))
-        result = ncclInvalidArgument;
-    if (result == ncclSuccess && !sim_alias (buff, size, who))
-        result = ncclInvalidUsage;
-    if (result == ncclSuccess)
-        *handle = buff;
-    return result;
-}
-
-ncclResult_t ncclCommDeregister (const ncclComm_t comm, void *handle)
-{
-    static const char who[] = "ncclCommDeregister";
-    ncclResult_t result = enter (who, 21900);
-
-    if (result == ncclSuccess)
-        result = nsim_check (comm, who);
-    if (result == ncclSuccess && handle && !sim_alias (handle, 1, who))
-        result = ncclInvalidUsage;
-    return result;
 }

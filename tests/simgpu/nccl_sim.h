@@ -8,8 +8,8 @@
  *   nccl_comm    create, finalize, abort         nccl_num    arithmetic, rounded as NCCL does
  *   nccl_child   split, shrink, revoke           nccl_net    transfers over the mesh
  *   nccl_query   entries without work            nccl_meet   how ranks find each other
- *   nccl_state   what is allowed when            nccl_dial   addresses, connections, the listener
- *   nccl_end     what is looked at when the process ends
+ *   nccl_memory  memory, registration, windows   nccl_dial   addresses, connections, the listener
+ *   nccl_state   what is allowed when            nccl_end    what is looked at at the end
  */
 #ifndef GS_TESTS_SIMGPU_NCCL_SIM_H
 #define GS_TESTS_SIMGPU_NCCL_SIM_H
@@ -62,7 +62,8 @@ enum nsim_what {
     NSIM_RECV = 6,
     NSIM_SPLIT = 7,
     NSIM_FINALIZE = 8,
-    NSIM_INIT = 9
+    NSIM_INIT = 9,
+    NSIM_WINDOW = 10
 };
 
 /* What precedes data on the wire, and is compared with what the receiver does. */
@@ -158,6 +159,7 @@ struct ncclComm {
     struct ncclComm *child; /* that a split or shrink is making: stops with this one */
     struct nsim_redop *redop;
     int redops;
+    struct nsim_registration *registered;
 
     /* Used by the unit that runs, or by a job while none does. */
     uint64_t sequence;
@@ -183,6 +185,7 @@ int nsim_version (void);
 void nsim_warn (const char *format, ...) __attribute__ ((format (printf, 1, 2)));
 const char *nsim_last_warning (void);
 ncclResult_t nsim_enter (const char *who, int since, struct nsim_fate *fate);
+ncclResult_t nsim_enter_plain (const char *who, int since); /* of what has nothing to wait on */
 ncclResult_t nsim_check (ncclComm_t comm, const char *who);
 ncclResult_t nsim_check_end (ncclComm_t comm, const char *who); /* for abort: is it a live one */
 ncclComm_t nsim_comm_new (int rank, int ranks, bool blocking);
@@ -259,7 +262,7 @@ struct nsim_xfer {
 enum nsim_end nsim_transfer (ncclComm_t comm, struct nsim_xfer *xfer, size_t n);
 void nsim_owe (ncclComm_t comm, const struct nsim_head *head);
 /* Waits until all ranks do the same; [what] is not a collective. */
-enum nsim_end nsim_barrier (ncclComm_t comm, enum nsim_what what);
+enum nsim_end nsim_barrier (ncclComm_t comm, enum nsim_what what, size_t count);
 void nsim_tell (ncclComm_t comm, enum nsim_what what);
 
 /* nccl_ring.c */
@@ -277,6 +280,9 @@ void nsim_reduce (const struct nsim_op *op, const void *from, void *into, size_t
 /* What the sum goes through last: the division of integers. */
 void nsim_after (const struct nsim_op *op, void *data, size_t count);
 bool nsim_can_reduce (ncclDataType_t type);
+
+/* nccl_memory.c */
+void nsim_forget_registered (ncclComm_t comm);
 
 /* nccl_comm.c */
 ncclResult_t nsim_config (const ncclConfig_t *config, bool *blocking, const char *who);

@@ -287,6 +287,7 @@ void nsim_comm_close (ncclComm_t comm, enum nsim_phase phase)
         free (comm->owed);
         comm->owed = NULL;
         comm->owed_n = comm->owed_room = 0;
+        nsim_forget_registered (comm);
     }
     pthread_mutex_unlock (&comm->mutex);
 }

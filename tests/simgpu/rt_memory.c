@@ -16,7 +16,9 @@
 #define REMEMBERED 8192 /* freed ranges */
 #define PAGE       4096
 #define OFFSET     256 /* of the program's address in its pages: what CUDA promises, not more */
-#define FILLED     (1 << 16) /* first bytes of new memory that are NaN in every type */
+#define FILLED     (1 << 16)          /* first bytes of new memory that are NaN in every type */
+#define SHAREABLE  (1u << 31)         /* a flag of ours, of a range */
+#define GRAIN      ((size_t) 2 << 20) /* what that is made of */
 
 static struct rt_range *ranges; /* by address */
 static size_t count, room, freed_count;
@@ -84,10 +86,12 @@ static void forget_oldest (void)
     freed_count--;
 }
 
-/* The limit counts in pieces of 512 bytes. */
+/* The limit counts in pieces. */
 static size_t charged (const struct rt_range *range)
 {
-    return range->kind == RT_DEVICE ? (range->bytes + 511) / 512 * 512 : 0;
+    size_t piece = range->flags & SHAREABLE ? GRAIN : 512;
+
+    return range->kind == RT_DEVICE ? (range->bytes + piece - 1) / piece * piece : 0;
 }
 
 /* One memory mapped twice, the first time for the program; [first] is its protection there. */
@@ -173,6 +177,11 @@ cudaError_t cudaMalloc (void **address, size_t bytes)
     return take ("cudaMalloc", address, bytes, RT_DEVICE, 0, 0);
 }
 
+cudaError_t sim_memory_alloc (void **address, size_t bytes)
+{
+    return take ("cuMemCreate", address, bytes, RT_DEVICE, SHAREABLE, SHAREABLE);
+}
+
 cudaError_t cudaMallocManaged (void **address, size_t bytes, unsigned flags)
 {
     bool one = flags == cudaMemAttachGlobal || flags == cudaMemAttachHost;
@@ -205,7 +214,7 @@ static struct rt_range *find_whole (const char *name, const void *address, enum 
     else if (range->user != address)
         sim_misuse ("%s: %p is %zu bytes into an allocation", name, address,
                     (size_t) ((const char *) address - range->user));
-    else if (range->kind != one && range->kind != other)
+    else if ((range->kind != one && range->kind != other) || range->flags & SHAREABLE)
         sim_misuse ("%s: %p is memory of another kind", name, address);
     else
         return range;
@@ -242,6 +251,35 @@ cudaError_t cudaFree (void *address)
 cudaError_t cudaFreeHost (void *address)
 {
     return give_back ("cudaFreeHost", address, RT_PINNED, RT_PINNED);
+}
+
+cudaError_t sim_memory_free (void *address)
+{
+    cudaError_t error = rt_enter ("cuMemUnmap", RT_NO_STREAM);
+    struct rt_range *range;
+
+    if (error)
+        return rt_leave (error);
+    rt_lock ();
+    range = rt_range_find (address);
+    if (range && !range->freed && range->user == address && range->flags & SHAREABLE)
+        release (range);
+    else
+        error = cudaErrorInvalidValue;
+    rt_unlock ();
+    return rt_leave (error);
+}
+
+bool sim_is_shareable (const void *user)
+{
+    struct rt_range *range;
+    bool is;
+
+    rt_lock ();
+    range = rt_range_find (user);
+    is = range && !range->freed && range->flags & SHAREABLE;
+    rt_unlock ();
+    return is;
 }
 
 static void free_now (void *arg)

@@ -152,11 +152,13 @@ void read_device (void *host, const void *device, size_t bytes)
     CUDA (cudaMemcpy (host, device, bytes, cudaMemcpyDeviceToHost));
 }
 
+static const struct test *const all[] = {data_tests, group_tests, life_tests, memory_tests,
+                                         rule_tests};
+#define KINDS (sizeof (all) / sizeof (all[0]))
+
 static const struct test *find_test (const char *name)
 {
-    const struct test *const all[] = {data_tests, group_tests, life_tests, rule_tests};
-
-    for (int i = 0; i < 4; i++)
+    for (size_t i = 0; i < KINDS; i++)
         for (const struct test *test = all[i]; test->name; test++)
             if (strcmp (test->name, name) == 0)
                 return test;
@@ -373,7 +375,6 @@ static int print_version (void)
 
 int main (int argc, char **argv)
 {
-    const struct test *const all[] = {data_tests, group_tests, life_tests, rule_tests};
     int n = argc > 1 ? atoi (argv[1]) : 0, bad = 0;
 
     if (argc == 6 && strcmp (argv[1], "-") == 0)
@@ -385,7 +386,7 @@ int main (int argc, char **argv)
         return 2;
     }
     signal (SIGALRM, on_alarm);
-    for (int i = 0; i < 4; i++)
+    for (size_t i = 0; i < KINDS; i++)
         for (const struct test *test = all[i]; test->name; test++)
             if (chosen (test, argc, argv) && n >= test->least &&
                 (test->most == 0 || n <= test->most))

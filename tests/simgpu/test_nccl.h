@@ -65,6 +65,6 @@ struct test {
     const char *text; /* that stderr has to hold */
     const char *set;  /* VARIABLE=VALUE */
 };
-extern const struct test data_tests[], group_tests[], life_tests[], rule_tests[];
+extern const struct test data_tests[], group_tests[], life_tests[], memory_tests[], rule_tests[];
 
 #endif /* GS_TESTS_SIMGPU_TEST_NCCL_H */

@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* test_nccl_memory - memory of NCCL's own, what is registered, and windows. */
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "test_nccl.h"
+
+#pragma weak ncclMemAlloc
+#pragma weak ncclMemFree
+#pragma weak ncclCommRegister
+#pragma weak ncclCommDeregister
+#pragma weak ncclCommWindowRegister
+#pragma weak ncclCommWindowDeregister
+
+#define COUNT ((size_t) 1000000)
+#define BYTES (COUNT * sizeof (float))
+
+static ncclComm_t comm;
+static cudaStream_t stream;
+static float *data;
+
+static void begin (void)
+{
+    float *host = malloc (BYTES);
+
+    comm = make_comm (true);
+    stream = make_stream ();
+    for (size_t i = 0; i < COUNT; i++)
+        host[i] = (float) (i % 1000 + (size_t) rank);
+    NCCL (ncclMemAlloc ((void **) &data, BYTES));
+    CUDA (cudaMemcpy (data, host, BYTES, cudaMemcpyHostToDevice));
+    free (host);
+}
+
+static void end (void)
+{
+    NCCL (ncclMemFree (data));
+    end_comm (comm);
+}
+
+static void check_sum (void)
+{
+    float *host = malloc (BYTES);
+    size_t others = (size_t) (ranks * (ranks - 1) / 2);
+
+    NCCL (ncclAllReduce (data, data, COUNT, ncclFloat32, ncclSum, comm, stream));
+    CUDA (cudaStreamSynchronize (stream));
+    read_device (host, data, BYTES);
+    for (size_t i = 0; i < COUNT; i++)
+        if (host[i] != (float) (i % 1000 * (size_t) ranks + others))
+            FAIL ("element %zu is %g", i, (double) host[i]);
+    free (host);
+}
+
+static void registered (void)
+{
+    void *handle, *part;
+
+    begin ();
+    NCCL (ncclCommRegister (comm, data, BYTES, &handle));
+    NCCL (ncclCommRegister (comm, data + 10, 1000, &part));
+    check_sum ();
+    NCCL (ncclCommDeregister (comm, part));
+    NCCL (ncclCommDeregister (comm, handle));
+    end ();
+}
+
+static void windows (void)
+{
+    ncclWindow_t window = NULL;
+    void *handle;
+
+    begin ();
+    NCCL (ncclCommRegister (comm, data, BYTES, &handle));
+    NCCL (ncclCommWindowRegister (comm, data, BYTES, &window, NCCL_WIN_COLL_SYMMETRIC));
+    check_sum ();
+    NCCL (ncclCommWindowDeregister (comm, window));
+    NCCL (ncclCommDeregister (comm, handle));
+    end ();
+}
+
+/* All ranks are told so, and go on. */
+static void window_of_cuda (void)
+{
+    ncclWindow_t window = NULL;
+
+    begin ();
+    GIVES (ncclUnhandledCudaError, ncclCommWindowRegister (comm, make_device (NULL, BYTES), BYTES,
+                                                           &window, NCCL_WIN_COLL_SYMMETRIC));
+    CHECK (!window);
+    check_sum ();
+    end ();
+}
+
+static void not_registered (void)
+{
+    begin ();
+    GIVES (ncclInvalidUsage, ncclCommDeregister (comm, data));
+    end ();
+}
+
+static void nap (void *unused)
+{
+    (void) unused;
+    usleep (200000);
+}
+
+static void deregistered_with_work (void)
+{
+    void *handle;
+
+    begin ();
+    check_sum (); /* so that the next one does not wait in its call */
+    NCCL (ncclCommRegister (comm, data, BYTES, &handle));
+    CUDA (cudaLaunchHostFunc (stream, nap, NULL));
+    NCCL (ncclAllReduce (data, data, COUNT, ncclFloat32, ncclSum, comm, stream));
+    NCCL (ncclCommDeregister (comm, handle));
+    CUDA (cudaStreamSynchronize (stream));
+    end ();
+}
+
+static void freed_too_early (void)
+{
+    void *handle;
+
+    begin ();
+    NCCL (ncclCommRegister (comm, data, BYTES, &handle));
+    end ();
+}
+
+static void freed_by_cuda (void)
+{
+    begin ();
+    CHECK (cudaFree (data) == cudaErrorInvalidValue);
+    end ();
+}
+
+static void different_windows (void)
+{
+    ncclWindow_t window = NULL;
+
+    begin ();
+    CHECK (ncclCommWindowRegister (comm, data, BYTES - 4096 * (size_t) rank, &window,
+                                   NCCL_WIN_COLL_SYMMETRIC));
+    ncclCommAbort (comm);
+}
+
+const struct test memory_tests[] = {
+    {"registered", registered, 8, 1, 0, NULL, NULL},
+    {"windows", windows, 8, 1, 0, NULL, NULL},
+    {"window-of-cuda", window_of_cuda, 8, 1, 0, NULL, NULL},
+    {"not-registered", not_registered, 2, 1, MISUSE, "is not registered with communicator", NULL},
+    {"deregistered-with-work", deregistered_with_work, 2, 1, MISUSE, "are not complete", NULL},
+    {"freed-too-early", freed_too_early, 2, 1, MISUSE, "is still registered", NULL},
+    {"freed-by-cuda", freed_by_cuda, 2, 1, MISUSE, "is memory of another kind", NULL},
+    {"different-windows", different_windows, 2, 2, MISUSE, "the ranks disagree", NULL},
+    {0},
+};
