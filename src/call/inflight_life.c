@@ -239,9 +239,11 @@ gs_status_t gsi_inflight_finish (gs_comm_t *comm)
     gsi_inflight_settle (comm);
     if (!comm->inflight || comm->device->stuck || atomic_load (&comm->life) != GSI_ALIVE)
         return GS_OK;
-    st = gsi_inflight_wait_legacy (comm);
-    if (st != GS_ERR_TIMEOUT)
-        return st;
-    note_stuck (comm);
-    return GS_OK;
+    if ((st = gsi_inflight_wait_legacy (comm)) == GS_ERR_TIMEOUT) {
+        note_stuck (comm);
+        return GS_OK;
+    }
+    if (atomic_load (&comm->life) != GSI_ALIVE) /* it has ended meanwhile */
+        gsi_inflight_settle (comm);
+    return st;
 }

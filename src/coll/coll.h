@@ -158,6 +158,7 @@ struct gsi_buffer {
     size_t bytes;
     bool of_network;       /* the transport has made it, else the device */
     bool registered;       /* here; all ranks, or none, use that */
+    bool lost;             /* never freed */
     void *handle, *window; /* the transport's */
 };
 

@@ -39,9 +39,10 @@ bool gsi_nccl_buffer_alloc (struct gsi_coll *coll, struct gsi_buffer *buffer)
  * does. */
 static gs_status_t outcome (const struct gsi_coll_nccl *c, const char *what, ncclResult_t rc)
 {
-    if (!rc || atomic_load (&c->handle->ended))
-        return gsi_nccl_leave (c, what, rc);
-    gsi_nccl_leave (c, what, rc);
+    if (!rc)
+        return GS_OK;
+    if (atomic_load (&c->handle->ended))
+        return gsi_fail (GS_ERR_STATE, "%s: the communicator was aborted", what);
     return gsi_fail (GS_ERR_UNSUPPORTED, "%s: %s", what, gsi_nccl.GetErrorString (rc));
 }
 
@@ -52,6 +53,7 @@ static gs_status_t enlist (struct gsi_coll_nccl *c, struct gsi_buffer *buffer)
         comm ? gsi_nccl.CommRegister (comm, buffer->at, buffer->bytes, &buffer->handle)
              : ncclInvalidArgument;
 
+    gsi_nccl_leave (c, "ncclCommRegister", ncclSuccess);
     return outcome (c, "ncclCommRegister", rc);
 }
 
@@ -92,11 +94,10 @@ static gs_status_t open_window (struct gsi_coll_nccl *c, struct gsi_buffer *buff
     if (!o)
         return gsi_fail (GS_ERR_NOMEM, "transport nccl: out of memory");
     *o = (struct opening){.handle = c->handle, .buffer = buffer, .copy = *buffer};
-    st = gsi_nccl_run (&how, o, &rc);
-    if (st || !rc)
-        return st;
-    gsi_nccl_enter (c);
-    return outcome (c, how.what, rc);
+    if (!(st = gsi_nccl_run (&how, o, &rc)))
+        return outcome (c, how.what, rc);
+    buffer->lost = true; /* a thread that was left behind may be at it */
+    return st;
 }
 
 gs_status_t gsi_nccl_buffer_register (struct gsi_coll *coll, struct gsi_buffer *buffer,
@@ -137,6 +138,8 @@ gs_status_t gsi_nccl_buffer_free (struct gsi_coll *coll, struct gsi_buffer *buff
     gs_status_t st;
     int previous;
 
+    if (buffer->lost)
+        return gsi_fail (GS_ERR_TIMEOUT, "NCCL may still make a window of it");
     if ((st = c->queue->enter (c->device, &previous)))
         return st;
     if (!(st = c->queue->finish (c->device)) && (rc = gsi_nccl.MemFree (buffer->at)))

@@ -52,7 +52,9 @@ static gs_status_t take_step (gs_comm_t *comm, struct gsi_buffer *const *list, i
         return st;
     for (int i = 0; i < number && !st; i++)
         if (!list[i]->of_network)
-            st = gsi_fail (GS_ERR_UNSUPPORTED, "NCCL did not make the memory");
+            st = gsi_fail (GS_ERR_UNSUPPORTED,
+                           "NCCL did not make the memory: it does from 2.19 on, if "
+                           "ncclMemAlloc succeeds");
         else
             st = comm->coll->ops->buffer_register (comm->coll, list[i], step, &call);
     if (st != GS_ERR_UNSUPPORTED)
@@ -89,20 +91,25 @@ gs_status_t gsi_buffer_register (gs_comm_t *comm, struct gsi_buffer *const *list
     return st == GS_ERR_UNSUPPORTED ? GS_OK : st;
 }
 
-gs_status_t gsi_buffer_free (gs_comm_t *comm, struct gsi_buffer *buffer)
+static gs_status_t free_buffer (gs_comm_t *comm, struct gsi_buffer *buffer)
 {
     gs_status_t st;
 
-    if (!buffer->of_network) {
-        st = gs_device_free (comm, buffer->at);
-    } else {
-        if (!(st = gsi_inflight_finish (comm)))
-            st = unregister (comm, buffer);
-        if (!st) /* else NCCL may still use it */
-            st = comm->coll->ops->buffer_free (comm->coll, buffer);
-    }
-    if (st)
+    if (!buffer->of_network)
+        return gs_device_free (comm, buffer->at);
+    if (!(st = gsi_inflight_finish (comm)))
+        st = unregister (comm, buffer);
+    return st ? st : comm->coll->ops->buffer_free (comm->coll, buffer);
+}
+
+void gsi_buffer_free (gs_comm_t *comm, struct gsi_buffer *buffer)
+{
+    struct gsi_failure before = {0};
+
+    gsi_failure_note (&before, GS_ERR_STATE); /* the text: it may say why this is a clean-up */
+    if (free_buffer (comm, buffer)) {
         gsi_log (GS_LOG_WARN, "nccl", "%zu bytes are kept: %s", buffer->bytes, gsi_last_text ());
+        gsi_failure_repeat (&before);
+    }
     *buffer = (struct gsi_buffer){0};
-    return st;
 }

@@ -15,7 +15,8 @@ gs_status_t gsi_buffer_alloc (gs_comm_t *comm, size_t bytes, struct gsi_buffer *
 gs_status_t gsi_buffer_register (gs_comm_t *comm, struct gsi_buffer *const *list, int number,
                                  const char *subject, gs_stream_t stream);
 
-/* Frees it, as gs_device_free does; local. One without memory is let be. */
-gs_status_t gsi_buffer_free (gs_comm_t *comm, struct gsi_buffer *buffer);
+/* Frees it, as gs_device_free does, or warns that it is kept, without another text for the
+ * caller's failure; local. One without memory is let be. */
+void gsi_buffer_free (gs_comm_t *comm, struct gsi_buffer *buffer);
 
 #endif /* GS_FEATURE_BUFFER_H */
