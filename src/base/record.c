@@ -253,6 +253,12 @@ uint64_t gsi_record_newest (const struct gsi_record_file *file)
     return newest_of (file->entry);
 }
 
+void gsi_record_settle (struct gsi_record *record)
+{
+    if (record->file)
+        __atomic_store_n (&record->file->settled, 1, __ATOMIC_RELEASE);
+}
+
 void gsi_record_give_up (struct gsi_record *record, gs_status_t verdict, int culprit,
                          uint64_t missed)
 {

@@ -80,9 +80,10 @@ struct gsi_record_file {
     uint64_t missed; /* number of the first call it did not do its part of; written before */
     int64_t caller;  /* the thread that made it, or with GS_CHECK=collective its last call */
     int64_t step; /* of a feature's that the communicator is let to; -step: after it; 0: none */
-    uint64_t started; /* when the process did, and the space that its number is of: see */
-    uint64_t space;   /* base/proc.h; 0: not known */
-    uint64_t reserved[2];
+    uint64_t started;        /* when the process did, and the space that its number is of: see */
+    uint64_t space;          /* base/proc.h; 0: not known */
+    int32_t settled, unused; /* 1: after its end the GPU has ended what was queued for it */
+    uint64_t reserved;
     struct gsi_record_entry entry[GSI_RECORD_ENTRIES];
     struct gsi_record_entry message[GSI_RECORD_ENTRIES];
 };
@@ -128,6 +129,7 @@ struct gsi_record_state {
     int pid;
     int64_t caller, step; /* see the file */
     uint64_t started, space;
+    bool settled;
 };
 
 /*
@@ -176,6 +178,9 @@ int64_t gsi_record_thread (void);
 
 /* The number of the last operation begun. */
 uint64_t gsi_record_newest (const struct gsi_record_file *file);
+
+/* Tells those who peek that after its end nothing of the communicator runs here any more. */
+void gsi_record_settle (struct gsi_record *record);
 
 /*
  * Tells those who peek that this rank gave up because of [culprit]; the first failure counts,

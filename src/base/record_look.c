@@ -73,6 +73,7 @@ bool gsi_record_peek (const struct gsi_record *record, int rank, struct gsi_reco
         state->step = file->step;
         state->started = file->started;
         state->space = file->space;
+        state->settled = __atomic_load_n (&file->settled, __ATOMIC_ACQUIRE);
     }
     close_file (file);
     return good;

@@ -40,24 +40,29 @@ static int unfinished (const gs_comm_t *comm)
     return number;
 }
 
-/*
- * The communicator has ended: its transport may free when the GPU has ended what was queued, and
- * the node's other ranks have given up, too, which they do within a look of theirs: kernels of
- * NCCL use memory of each other's GPUs.
- */
+/* Nothing runs here any more. Kernels of NCCL use memory of each other's GPUs: its transport may
+ * free when those of the node have ended, too. */
+static bool tell_settled (gs_comm_t *comm)
+{
+    gsi_record_settle (&comm->record);
+    if (gsi_peers_work (comm))
+        return false;
+    if (comm->coll && comm->coll->ops->settled)
+        comm->coll->ops->settled (comm->coll);
+    return true;
+}
+
+/* The communicator has ended; the GPU, maybe, has not. */
 static void settle_later (gs_comm_t *comm)
 {
     struct gsi_inflight *q = comm->inflight;
 
     if (atomic_load (&comm->life) == GSI_ALIVE || q->settled || !comm->coll)
         return;
-    if (!q->marked_ns && q->mark)
+    if (!q->marked && q->mark)
         q->mark (comm);
-    q->marked_ns = q->marked_ns ? q->marked_ns : gsi_now_ns ();
-    q->settled = !unfinished (comm) &&
-                 (gsi_now_ns () - q->marked_ns > FOLLOW_NS || !gsi_peers_go_on (comm));
-    if (q->settled && comm->coll->ops->settled)
-        comm->coll->ops->settled (comm->coll);
+    q->marked = true;
+    q->settled = !unfinished (comm) && tell_settled (comm);
 }
 
 static void *watch (void *argument)
@@ -179,11 +184,11 @@ static bool await_gpu (const gs_comm_t *comm)
     return !now;
 }
 
-static void await_neighbours (const gs_comm_t *comm)
+static void await_neighbours (gs_comm_t *comm)
 {
     int64_t until_ns = gsi_now_ns () + FOLLOW_NS;
 
-    while (gsi_peers_go_on (comm) && gsi_now_ns () < until_ns)
+    while (!tell_settled (comm) && gsi_now_ns () < until_ns)
         gsi_pause (GSI_NS_PER_MS, 0);
 }
 
@@ -222,8 +227,9 @@ void gsi_inflight_settle (gs_comm_t *comm)
     if (!comm->device->stuck && !st) {
         if (q->mark)
             q->mark (comm);
-        await_neighbours (comm);
-        if (!await_gpu (comm))
+        if (await_gpu (comm))
+            await_neighbours (comm);
+        else
             note_stuck (comm);
     }
     if (st)

@@ -40,8 +40,8 @@ struct gsi_inflight {
     _Atomic int64_t looks_since_ns;       /* when the look under way began; 0: none is */
     atomic_flag peeking;                  /* of the next, and of comm->crossed */
     int64_t peeked_ns;                    /* when the records of the other ranks were looked at */
-    int64_t marked_ns;                    /* the thread's: when it saw that all has ended, */
-    bool settled;                         /* and that the GPU has, too */
+    bool marked;                          /* the thread's: it saw that the communicator, */
+    bool settled;                         /* and that the GPUs of the node have ended */
     struct gsi_event *waiter;             /* of gsi_inflight_wait, */
     struct gsi_event *last;               /* of gsi_inflight_wait_legacy */
     void (*mark) (const gs_comm_t *comm); /* of gsi_inflight_add */

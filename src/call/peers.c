@@ -200,6 +200,19 @@ bool gsi_peers_go_on (const gs_comm_t *comm)
     return false;
 }
 
+bool gsi_peers_work (const gs_comm_t *comm)
+{
+    struct gsi_record_state other;
+
+    for (int r = 0; r < comm->topo.size; r++)
+        if (r != comm->topo.rank && comm->topo.node_of[r] == comm->topo.node &&
+            gsi_record_peek (&comm->record, r, &other) && !other.settled &&
+            (other.verdict || (other.last.seq && !other.last.end_ns)) &&
+            !gsi_record_ended (&other))
+            return true;
+    return false;
+}
+
 gs_status_t gsi_peers_crossed (gs_comm_t *comm, uint64_t seq)
 {
     struct gsi_record_state other;

@@ -43,6 +43,10 @@ gs_status_t gsi_peers_vanished (gs_comm_t *comm);
 /* Whether a rank of this node, whose record says so, has neither given up nor ended. */
 bool gsi_peers_go_on (const gs_comm_t *comm);
 
+/* Whether the GPU of a rank of this node may still work for it: it is in a call, or has given up
+ * and its GPU has not ended what was queued. */
+bool gsi_peers_work (const gs_comm_t *comm);
+
 /* Whether rank [r] of this node has given up by itself with [st], and says so. */
 bool gsi_peers_says_so (const gs_comm_t *comm, int r, gs_status_t st);
 

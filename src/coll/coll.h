@@ -308,8 +308,8 @@ struct gsi_coll_ops {
     void (*notify_abort) (struct gsi_coll *coll, uint64_t missed);
 
     /*
-     * (optional, queued) What was queued here before a notify_abort has ended. Called by a thread
-     * of the library, between enter and leave of the device, at most once.
+     * (optional, queued) What was queued before a notify_abort has ended, here and on the node's
+     * other ranks. Called by any thread of the library, between enter and leave of the device.
      */
     void (*settled) (struct gsi_coll *coll);
 

@@ -76,7 +76,8 @@ struct gsi_nccl_handle {
     atomic_bool ended;    /* no other call begins */
     atomic_bool quiet;    /* the abort has the communicator to itself */
     atomic_int fate;      /* after an abort: coll_nccl_life.c */
-    atomic_bool gone;     /* NCCL has freed it, or never will */
+    atomic_bool kept;     /* NCCL will never free it */
+    atomic_bool gone;     /* that, or NCCL has freed it */
     atomic_int holders;
 };
 
@@ -120,8 +121,7 @@ gs_status_t gsi_nccl_handle_open (struct gsi_coll_nccl *c);
  * waits a moment for it.
  */
 void gsi_nccl_abort (struct gsi_coll_nccl *c);
-/* The GPU has ended what was queued, or does not: what an abort has ended may be freed, or not.
- */
+/* What was queued has ended: what an abort has ended may be freed. Without it, never. */
 void gsi_nccl_settled (struct gsi_coll_nccl *c);
 void gsi_nccl_handle_close (struct gsi_coll_nccl *c);
 

@@ -217,7 +217,8 @@ static void abort_in_group (struct gsi_nccl_handle *h, ncclComm_t comm)
     atomic_store (&h->quiet, true);
     while (atomic_load (&h->fate) == OPEN)
         nap ();
-    atomic_store (&h->gone, atomic_load (&h->fate) == KEPT);
+    atomic_store (&h->kept, atomic_load (&h->fate) == KEPT);
+    atomic_store (&h->gone, atomic_load (&h->kept));
     while (atomic_load (&h->fate) == KEPT || !gsi_thread_enter_gpu ())
         pause (); /* the group is this thread's, and stays open */
     gsi_nccl.GroupEnd ();
@@ -273,34 +274,44 @@ void gsi_nccl_abort (struct gsi_coll_nccl *c)
     atomic_store (&h->quiet, true);
 }
 
-void gsi_nccl_settled (struct gsi_coll_nccl *c)
+static void decide (struct gsi_nccl_handle *h, int fate)
 {
     int open = OPEN;
 
+    atomic_compare_exchange_strong (&h->fate, &open, fate);
+}
+
+void gsi_nccl_settled (struct gsi_coll_nccl *c)
+{
     if (c->handle)
-        atomic_compare_exchange_strong (&c->handle->fate, &open,
-                                        c->base.captured || c->device->stuck ? KEPT : FREED);
+        decide (c->handle, c->base.captured || c->device->stuck ? KEPT : FREED);
+}
+
+static const char *why_kept (const struct gsi_coll_nccl *c)
+{
+    return c->device->stuck   ? "the GPU does not end what it has queued"
+           : c->base.captured ? "CUDA graphs may have operations of it"
+                              : "GPUs of other ranks may still use it";
 }
 
 void gsi_nccl_handle_close (struct gsi_coll_nccl *c)
 {
     struct gsi_nccl_handle *h = c->handle;
     int64_t until_ns = gsi_now_ns () + GRACE_NS;
-    bool kept;
 
     if (!h)
         return;
+    if (atomic_load (&h->ended))
+        decide (h, KEPT); /* nobody has said that all has ended */
     gsi_nccl_abort (c);
     gsi_nccl_settled (c);
-    kept = atomic_load (&h->fate) == KEPT;
     while (!atomic_load (&h->gone) && gsi_now_ns () < until_ns)
         nap ();
     if (!atomic_load (&h->gone))
         gsi_log (GS_LOG_INFO, "nccl", "NCCL frees its communicator later: a thread is inside");
-    else if (kept)
+    else if (atomic_load (&h->kept))
         gsi_log (GS_LOG_INFO, "nccl", "NCCL's communicator is kept until the process ends: %s",
-                 c->device->stuck ? "the GPU does not end what it has queued"
-                                  : "CUDA graphs may have operations of it");
+                 why_kept (c));
     c->handle = NULL;
     release (h);
 }

@@ -30,7 +30,7 @@ room=$(mktemp -d "${TMPDIR:-/tmp}/gs-simfaults.XXXXXX") || exit 99
 trap 'wait; rm -rf "$room"' EXIT
 
 unset "${!SIM_@}" "${!NCCL_@}" CUDA_VISIBLE_DEVICES
-export GS_TRANSPORT=nccl SIM_GPUS=16
+export GS_TRANSPORT=nccl SIM_GPUS=16 SIM_NEIGHBOURS=1
 export LD_LIBRARY_PATH=$simulated${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
 export OMPI_MCA_orte_allowed_exit_without_sync=1 # after a failure PMIx is not finalized
 

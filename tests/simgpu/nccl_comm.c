@@ -321,6 +321,8 @@ static ncclResult_t run_abort (struct nsim_job *base)
                     base->comm->number);
     await_graphs (base->comm);
     await_quiet (base->comm);
+    if (nsim_version () >= 22200) /* before, nobody who aborts can wait for them */
+        nsim_check_neighbours (base->comm, "ncclCommAbort");
     nsim_free_begin ();
     nanosleep (&(struct timespec){0, FREE_NS}, NULL);
     if (base->comm->phase < NSIM_DESTROYED)

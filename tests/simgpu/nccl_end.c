@@ -5,10 +5,12 @@
  */
 #include <fcntl.h>
 #include <inttypes.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include "nccl_sim.h"
@@ -34,6 +36,74 @@ static void look_at (ncclComm_t comm, void *arg)
                     comm->number, comm->rank, comm->ranks);
     if (comm->number == 1)
         rank = comm->rank;
+}
+
+/* ---- Ranks of a host ---- */
+
+struct nsim_neighbour {
+    _Atomic (int) running; /* units on the GPU of a rank, */
+    _Atomic (int) pid;     /* of this process */
+};
+
+static void neighbour_path (ncclComm_t comm, char *path, size_t bytes)
+{
+    snprintf (path, bytes, "/dev/shm/simnccl-%016" PRIx64 "-%016" PRIx64, comm->tag.secret,
+              comm->tag.descent);
+}
+
+/* Memory of all ranks of the machine; the mutex is held. */
+static struct nsim_neighbour *neighbours (ncclComm_t comm)
+{
+    size_t bytes = (size_t) comm->ranks * sizeof (*comm->neighbour);
+    char path[100];
+    int fd;
+
+    if (comm->neighbour)
+        return comm->neighbour;
+    neighbour_path (comm, path, sizeof (path));
+    fd = open (path, O_CREAT | O_RDWR | O_CLOEXEC, 0600);
+    if (fd < 0 || ftruncate (fd, (off_t) bytes) != 0)
+        abort ();
+    comm->neighbour = mmap (NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    close (fd);
+    if (comm->neighbour == MAP_FAILED)
+        abort ();
+    comm->neighbour[comm->rank].pid = getpid ();
+    return comm->neighbour;
+}
+
+void nsim_runs (ncclComm_t comm, int more)
+{
+    neighbours (comm)[comm->rank].running += more;
+}
+
+/* Kernels write to and read from memory of their peers' communicators. NCCL leaves that to who
+ * aborts, and most do not look: SIM_NEIGHBOURS asks for it. */
+void nsim_check_neighbours (ncclComm_t comm, const char *who)
+{
+    struct nsim_neighbour *all;
+
+    if (!getenv ("SIM_NEIGHBOURS"))
+        return;
+    pthread_mutex_lock (&comm->mutex);
+    all = neighbours (comm);
+    pthread_mutex_unlock (&comm->mutex);
+    for (int i = 0; i < comm->ranks; i++)
+        if (i != comm->rank && comm->card[i].host == comm->card[comm->rank].host &&
+            all[i].running > 0 && kill (all[i].pid, 0) == 0)
+            sim_misuse ("%s: communicator %d frees memory that a kernel of rank %d still uses "
+                        "(nccl issue 863)",
+                        who, comm->number, i);
+}
+
+void nsim_part (ncclComm_t comm)
+{
+    char path[100];
+
+    if (!comm->neighbour)
+        return;
+    neighbour_path (comm, path, sizeof (path));
+    unlink (path);
 }
 
 /* ---- The end of the process ---- */

@@ -160,6 +160,7 @@ struct ncclComm {
     struct nsim_redop *redop;
     int redops;
     struct nsim_registration *registered;
+    struct nsim_neighbour *neighbour; /* [ranks] shared by those of a host; NULL before its units */
 
     /* Used by the unit that runs, or by a job while none does. */
     uint64_t sequence;
@@ -291,6 +292,10 @@ ncclResult_t nsim_config (const ncclConfig_t *config, bool *blocking, const char
 struct nsim_sent {
     _Atomic (uint64_t) bytes, far; /* all, and to other hosts */
 };
+/* What the ranks of a host see of each other: how many units run on the GPU of each. */
+void nsim_runs (ncclComm_t comm, int more);
+void nsim_check_neighbours (ncclComm_t comm, const char *who);
+void nsim_part (ncclComm_t comm);
 extern struct nsim_sent nsim_sent_collective, nsim_sent_direct;
 extern _Atomic (int) nsim_partners; /* ranks that sends and receives were with, each once */
 void nsim_count_sent (struct nsim_sent *sent, ncclComm_t comm, int peer, size_t bytes);

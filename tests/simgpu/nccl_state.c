@@ -288,6 +288,7 @@ void nsim_comm_close (ncclComm_t comm, enum nsim_phase phase)
         comm->owed = NULL;
         comm->owed_n = comm->owed_room = 0;
         nsim_forget_registered (comm);
+        nsim_part (comm);
     }
     pthread_mutex_unlock (&comm->mutex);
 }

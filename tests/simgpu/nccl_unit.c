@@ -44,6 +44,7 @@ static bool await_turn (struct nsim_unit *unit)
     ncclComm_t comm = unit->comm;
 
     comm->running++;
+    nsim_runs (comm, 1);
     while (!comm->stop && !comm->broken &&
            (comm->busy || (!unit->captured && comm->serving != unit->ticket)))
         pthread_cond_wait (&comm->cond, &comm->mutex);
@@ -84,6 +85,7 @@ static void run_unit (void *arg)
     pthread_mutex_lock (&comm->mutex);
     comm->busy = comm->busy && !turn;
     comm->running--;
+    nsim_runs (comm, -1);
     if (!unit->captured) {
         comm->serving++;
         comm->queued--;

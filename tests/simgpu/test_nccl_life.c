@@ -199,6 +199,24 @@ static void abort_two (void)
     CUDA (cudaStreamSynchronize (stream));
 }
 
+/* Each rank frees a communicator in which the other one's kernel runs. */
+static void abort_beside_kernel (void)
+{
+    ncclComm_t comm[2] = {make_comm (true), make_comm (true)};
+    cudaStream_t stream = make_stream ();
+    int *data = make_device (NULL, 4);
+
+    for (int i = 0; i < 2; i++)
+        check_sum (comm[i], ranks);
+    NCCL (ncclAllReduce (data, data, 1, ncclInt32, ncclSum, comm[rank], stream));
+    nap ();
+    meet ();
+    NCCL (ncclCommAbort (comm[1 - rank]));
+    meet ();
+    NCCL (ncclCommAbort (comm[rank]));
+    CUDA (cudaStreamSynchronize (stream));
+}
+
 /* Rank 0 never joins. */
 static void abort_init (void)
 {
@@ -491,6 +509,8 @@ const struct test life_tests[] = {
     {"revoke", revoke_without_peer, 8, 2, 0, NULL, NULL},
     {"abort-without-peer", abort_without_peer, 8, 2, 0, NULL, NULL},
     {"abort-two", abort_two, 8, 2, 0, NULL, NULL},
+    {"abort-beside-kernel", abort_beside_kernel, 2, 2, MISUSE,
+     "frees memory that a kernel of rank", "SIM_NEIGHBOURS=1"},
     {"abort-init", abort_init, 8, 2, 0, NULL, NULL},
     {"refusal-stays", refusal_stays, 2, 1, 0, NULL, NULL},
     {"abort-finalize", abort_finalize, 8, 2, 0, NULL, NULL},
