@@ -219,29 +219,16 @@ static gs_status_t alloc_cuda (const struct gsi_device *device, size_t bytes, vo
     return st;
 }
 
-static gs_status_t check_stuck (const struct gsi_device *device)
-{
-    if (!device->stuck)
-        return GS_OK;
-    return gsi_fail (GS_ERR_TIMEOUT,
-                     "memory of GPU %d is kept: it would be freed behind work that does not end",
-                     device->ordinal);
-}
-
-static gs_status_t finish (const struct gsi_device *device)
-{
-    gs_status_t st = check_stuck (device);
-
-    return st ? st : check ("cudaDeviceSynchronize", cudaDeviceSynchronize ());
-}
-
 static gs_status_t free_cuda (const struct gsi_device *device, void *memory)
 {
     gs_status_t st;
     int previous;
 
-    if (memory && (st = check_stuck (device)))
-        return st;
+    if (device->stuck && memory)
+        return gsi_fail (GS_ERR_TIMEOUT,
+                         "memory of GPU %d is kept: it would be freed behind work that does "
+                         "not end",
+                         device->ordinal);
     if ((st = enter (device, &previous)))
         return st;
     st = check ("cudaFree", cudaFree (memory));
@@ -488,7 +475,6 @@ static const struct gsi_stream_ops streams = {
     .enter = enter,
     .leave = leave,
     .stand_apart = stand_apart,
-    .finish = finish,
     .classify = classify,
     .alloc_pinned = alloc_pinned,
     .free_pinned = free_pinned,

@@ -430,9 +430,9 @@ gs_status_t gs_comm_get_times (const gs_comm_t *comm, gs_comm_times_t *times);
 gs_status_t gs_device_alloc (const gs_comm_t *comm, size_t bytes, void **memory);
 
 /*
- * Frees what gs_device_alloc made with [comm]. On GPUs it waits for the work of the device; if
- * that does not end within the deadline, or the communicator has failed and it does not end, the
- * memory is kept instead.
+ * Frees what gs_device_alloc made with [comm]. On GPUs it waits for the work of the device. Where
+ * that of the legacy stream, and of those that this waits for, does not end within the deadline,
+ * or the communicator has failed and what it has queued does not end, the memory stays instead.
  *
  *   comm    in  the same communicator
  *   memory  in  NULL does nothing

@@ -55,7 +55,6 @@ static const char *const op_names[GSI_OP_COUNT] = {
     [GSI_OP_MESSAGES] = "group",
     [GSI_OP_HALO] = "halo",
     [GSI_OP_HALO_ADJOINT] = "halo_adjoint",
-    [GSI_OP_REGISTER] = "register",
 };
 
 const char *gsi_record_op_name (int op)

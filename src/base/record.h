@@ -53,7 +53,6 @@ enum gsi_record_op {
     GSI_OP_MESSAGES = 24, /* or how many they are */
     GSI_OP_HALO = 25,
     GSI_OP_HALO_ADJOINT = 26,
-    GSI_OP_REGISTER = 27,
     GSI_OP_COUNT
 };
 

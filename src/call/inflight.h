@@ -63,7 +63,7 @@ uint64_t gsi_inflight_oldest (gs_comm_t *comm);
 void gsi_inflight_settle (gs_comm_t *comm);
 
 /* The same, and waits for what the program has queued on the legacy stream and those that it
- * waits for; if that does not end in time the memory of the device is kept, too. */
+ * waits for: GS_ERR_TIMEOUT if that does not end in time, and nothing is to be freed. */
 gs_status_t gsi_inflight_finish (gs_comm_t *comm);
 
 /* Looks now instead of soon whether something failed. */

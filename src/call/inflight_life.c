@@ -29,8 +29,10 @@ static int unfinished (const gs_comm_t *comm)
     int number = q->ended && !q->ended (comm);
     bool done;
 
-    for (size_t i = 0; i <= GSI_INFLIGHT_SLOTS; i++) {
-        struct gsi_event *event = i < GSI_INFLIGHT_SLOTS ? q->slot[i].event : q->waiter;
+    for (size_t i = 0; i <= GSI_INFLIGHT_SLOTS + 1; i++) {
+        struct gsi_event *event = i < GSI_INFLIGHT_SLOTS    ? q->slot[i].event
+                                  : i == GSI_INFLIGHT_SLOTS ? q->waiter
+                                                            : q->last;
         if (!event)
             continue;
         if (gsi_streams_of (comm)->event_done (event, &done))
@@ -204,13 +206,13 @@ static void await_calls (gs_comm_t *comm)
     }
 }
 
-static void note_stuck (gs_comm_t *comm)
+/* What the program has queued: a free would wait for it, too. */
+static void mark_legacy (const gs_comm_t *comm)
 {
-    comm->device->stuck = true;
-    gsi_log (GS_LOG_WARN, "comm",
-             "GPU %d has not ended what was queued by '%s' or before it: memory of the "
-             "communicator is kept until the process ends",
-             comm->device->ordinal, comm->name);
+    bool capturing;
+
+    if (!gsi_streams_of (comm)->is_capturing (NULL, &capturing) && !capturing)
+        gsi_streams_of (comm)->event_record (comm->inflight->last, NULL);
 }
 
 void gsi_inflight_settle (gs_comm_t *comm)
@@ -227,10 +229,16 @@ void gsi_inflight_settle (gs_comm_t *comm)
     if (!comm->device->stuck && !st) {
         if (q->mark)
             q->mark (comm);
-        if (await_gpu (comm))
+        if (q->last)
+            mark_legacy (comm);
+        comm->device->stuck = !await_gpu (comm);
+        if (!comm->device->stuck)
             await_neighbours (comm);
         else
-            note_stuck (comm);
+            gsi_log (GS_LOG_WARN, "comm",
+                     "GPU %d has not ended what was queued by '%s' or before it: memory of the "
+                     "communicator is kept until the process ends",
+                     comm->device->ordinal, comm->name);
     }
     if (st)
         gsi_gpu_release (comm);
@@ -240,16 +248,17 @@ void gsi_inflight_settle (gs_comm_t *comm)
 
 gs_status_t gsi_inflight_finish (gs_comm_t *comm)
 {
-    gs_status_t st = GS_OK;
+    gs_status_t st;
 
     gsi_inflight_settle (comm);
-    if (!comm->inflight || comm->device->stuck || atomic_load (&comm->life) != GSI_ALIVE)
+    if (!comm->inflight || atomic_load (&comm->life) != GSI_ALIVE)
         return GS_OK;
-    if ((st = gsi_inflight_wait_legacy (comm)) == GS_ERR_TIMEOUT) {
-        note_stuck (comm);
-        return GS_OK;
-    }
+    st = gsi_inflight_wait_legacy (comm);
     if (atomic_load (&comm->life) != GSI_ALIVE) /* it has ended meanwhile */
         gsi_inflight_settle (comm);
-    return st;
+    else if (st == GS_ERR_TIMEOUT)
+        return gsi_fail (st,
+                         "GPU %d did not end its work within %lld ms: the memory is not freed",
+                         comm->device->ordinal, (long long) (comm->timeout_ns / GSI_NS_PER_MS));
+    return GS_OK; /* whatever else is wrong the free tells */
 }

@@ -152,19 +152,6 @@ static inline void gsi_coll_hidden (struct gsi_coll *coll)
     coll->sent.unknown_between |= coll->topo->nodes > 1;
 }
 
-/* Memory of the device that the network may read and write where it is: once it is registered. */
-struct gsi_buffer {
-    void *at; /* NULL: none */
-    size_t bytes;
-    bool of_network;       /* the transport has made it, else the device */
-    bool registered;       /* here; all ranks, or none, use that */
-    bool lost;             /* never freed */
-    void *handle, *window; /* the transport's */
-};
-
-/* How a buffer is registered, one after the other, by all ranks. */
-enum gsi_buffer_step { GSI_BUFFER_LOCAL = 0, GSI_BUFFER_WINDOW = 1, GSI_BUFFER_STEPS = 2 };
-
 /* Something that goes to or comes from another rank. */
 struct gsi_message {
     void *buf; /* read if it is sent */
@@ -224,18 +211,6 @@ struct gsi_coll_ops {
      */
     bool (*alloc) (struct gsi_coll *coll, size_t bytes, void **out);
     bool (*free) (struct gsi_coll *coll, void *memory);
-
-    /*
-     * (queued; optional, all or none) Memory for a buffer of [bytes]; false: not had. Any thread.
-     * A step of its registration, in a call of all ranks: GS_ERR_UNSUPPORTED if it goes on
-     * without, which then all ranks do. The end of that, where nobody else is in a call. The end
-     * of the memory, which waits for the work of the device.
-     */
-    bool (*buffer_alloc) (struct gsi_coll *coll, struct gsi_buffer *buffer);
-    gs_status_t (*buffer_register) (struct gsi_coll *coll, struct gsi_buffer *buffer,
-                                    enum gsi_buffer_step step, const struct gsi_call *call);
-    gs_status_t (*buffer_unregister) (struct gsi_coll *coll, struct gsi_buffer *buffer);
-    gs_status_t (*buffer_free) (struct gsi_coll *coll, struct gsi_buffer *buffer);
 
     /* (required) dst[i] = how over ranks of buf_r[i], in place; how->scale is [size] or NULL. */
     gs_status_t (*allreduce) (struct gsi_coll *coll, void *buf, size_t count,

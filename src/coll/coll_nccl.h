@@ -29,16 +29,6 @@
     X (Send)                  \
     X (Recv)
 
-/* Those that came with NCCL 2.[since]. */
-#define GSI_NCCL_LATER(X)        \
-    X (23, CommInitRankScalable) \
-    X (19, MemAlloc)             \
-    X (19, MemFree)              \
-    X (19, CommRegister)         \
-    X (19, CommDeregister)       \
-    X (27, CommWindowRegister)   \
-    X (27, CommWindowDeregister)
-
 #define GSI_NCCL_GROUP 1024 /* ranks in a group of calls, two for each */
 
 /* NCCL as it was loaded. */
@@ -47,16 +37,9 @@ struct gsi_nccl {
 #define GSI_NCCL_MEMBER(name) __typeof__ (&nccl##name) name;
     GSI_NCCL_FUNCTIONS (GSI_NCCL_MEMBER)
 #undef GSI_NCCL_MEMBER
-    /* Those of GSI_NCCL_LATER, or NULL. */
+    /* (2.23, else NULL) */
     ncclResult_t (*CommInitRankScalable) (ncclComm_t *comm, int size, int rank, int ids,
                                           ncclUniqueId *id, ncclConfig_t *config);
-    ncclResult_t (*MemAlloc) (void **out, size_t bytes);
-    ncclResult_t (*MemFree) (void *memory);
-    ncclResult_t (*CommRegister) (const ncclComm_t comm, void *at, size_t bytes, void **handle);
-    ncclResult_t (*CommDeregister) (const ncclComm_t comm, void *handle);
-    ncclResult_t (*CommWindowRegister) (ncclComm_t comm, void *at, size_t bytes, void **window,
-                                        int flags);
-    ncclResult_t (*CommWindowDeregister) (ncclComm_t comm, void *window);
 };
 
 /* NCCL, once gsi_coll_nccl_load has succeeded. */
@@ -177,13 +160,6 @@ gs_status_t gsi_nccl_exchange (struct gsi_coll *coll, const struct gsi_exchange 
 /* The same file: messages of it. */
 gs_status_t gsi_nccl_messages (struct gsi_coll *coll, struct gsi_message *list, int number,
                                const struct gsi_call *call);
-
-/* coll_nccl_buffer.c: buffer_... of struct gsi_coll_ops. */
-bool gsi_nccl_buffer_alloc (struct gsi_coll *coll, struct gsi_buffer *buffer);
-gs_status_t gsi_nccl_buffer_register (struct gsi_coll *coll, struct gsi_buffer *buffer,
-                                      enum gsi_buffer_step step, const struct gsi_call *call);
-gs_status_t gsi_nccl_buffer_unregister (struct gsi_coll *coll, struct gsi_buffer *buffer);
-gs_status_t gsi_nccl_buffer_free (struct gsi_coll *coll, struct gsi_buffer *buffer);
 
 /* Elements that parts of an array are a multiple of: aligned words. */
 #define GSI_SHARD_STEP 64

@@ -274,7 +274,7 @@ void gsi_nccl_abort (struct gsi_coll_nccl *c)
     atomic_store (&h->quiet, true);
 }
 
-static void decide (struct gsi_nccl_handle *h, int fate)
+static void seal_fate (struct gsi_nccl_handle *h, int fate)
 {
     int open = OPEN;
 
@@ -284,7 +284,7 @@ static void decide (struct gsi_nccl_handle *h, int fate)
 void gsi_nccl_settled (struct gsi_coll_nccl *c)
 {
     if (c->handle)
-        decide (c->handle, c->base.captured || c->device->stuck ? KEPT : FREED);
+        seal_fate (c->handle, c->base.captured || c->device->stuck ? KEPT : FREED);
 }
 
 static const char *why_kept (const struct gsi_coll_nccl *c)
@@ -302,7 +302,7 @@ void gsi_nccl_handle_close (struct gsi_coll_nccl *c)
     if (!h)
         return;
     if (atomic_load (&h->ended))
-        decide (h, KEPT); /* nobody has said that all has ended */
+        seal_fate (h, KEPT); /* nobody has said that all has ended */
     gsi_nccl_abort (c);
     gsi_nccl_settled (c);
     while (!atomic_load (&h->gone) && gsi_now_ns () < until_ns)

@@ -26,25 +26,9 @@ static const char *look_up (void *from, struct gsi_nccl *found)
         return "nccl" #name;
     GSI_NCCL_FUNCTIONS (LOOK_UP)
 #undef LOOK_UP
+    *(void **) (&found->CommInitRankScalable) = dlsym (from, "ncclCommInitRankScalable");
     return NULL;
 }
-
-/* Looks up what came with NCCL 2.[since]; of functions that belong together all, or the first is
- * NULL. */
-#define LOOK_UP_LATER(since, name)                          \
-    *(void **) (&found->name) = dlsym (from, "nccl" #name); \
-    if (found->version < NCCL_VERSION (2, since, 0))        \
-        found->name = NULL;
-
-static void look_up_later (void *from, struct gsi_nccl *found)
-{
-    GSI_NCCL_LATER (LOOK_UP_LATER)
-    if (!found->MemFree || !found->CommRegister || !found->CommDeregister)
-        found->MemAlloc = NULL;
-    if (!found->CommWindowDeregister)
-        found->CommWindowRegister = NULL;
-}
-#undef LOOK_UP_LATER
 
 /* Opens NCCL and asks for its version: an old one may lack functions. */
 static gs_status_t open_library (void **handle, int *version)
@@ -89,7 +73,8 @@ static gs_status_t load_nccl (void)
     if ((missing = look_up (handle, &found)))
         return gsi_fail (GS_ERR_TRANSPORT,
                          LIBRARY " has no %s: gradsync needs NCCL 2.18 or later", missing);
-    look_up_later (handle, &found);
+    if (found.version < NCCL_VERSION (2, 23, 0))
+        found.CommInitRankScalable = NULL;
     if (found.version / 100 != NCCL_VERSION_CODE / 100)
         gsi_log (GS_LOG_INFO, "nccl", "built with NCCL %d.%d, running with %d.%d", NCCL_MAJOR,
                  NCCL_MINOR, found.version / 10000, found.version / 100 % 100);

@@ -101,9 +101,6 @@ struct gsi_stream_ops {
     /* Tells the runtime that what this thread asks for disturbs no capture of another one. */
     void (*stand_apart) (void);
 
-    /* Waits for all work of the device; GS_ERR_TIMEOUT, and does not, where it is stuck. */
-    gs_status_t (*finish) (const struct gsi_device *device);
-
     /* Where [memory] is; [owner] is the device of GSI_MEMORY_OTHER. */
     gs_status_t (*classify) (const struct gsi_device *device, const void *memory,
                              enum gsi_memory *where, int *owner);

@@ -2,7 +2,7 @@
 /*
  * feature - what features that are built on communicators have of them beside the public
  * interface. Of the layers of communicators they include this, what is made of the public
- * interface alone (consensus.h, host_access.h, same.h and field/block.h), buffer.h, and
+ * interface alone (consensus.h, host_access.h, same.h and field/block.h), and
  * collectives/weights.h.
  */
 #ifndef GS_FEATURE_FEATURE_H

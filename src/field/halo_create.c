@@ -276,14 +276,14 @@ static void settle (gs_halo_t *h, const struct halo_word *words)
 static void discard_halo (gs_halo_t *h)
 {
     const struct gsi_device *device = h->comm->device;
+    bool idle = !gsi_inflight_finish (h->comm);
     int previous;
 
-    gsi_inflight_finish (h->comm);
     if (h->free && !device->ops->streams->enter (device, &previous)) {
         device->ops->streams->event_close (h->free);
         device->ops->streams->leave (device, previous);
     }
-    if (h->there.memory)
+    if (h->there.memory && idle)
         device->ops->free (device, h->there.memory);
     free (h->host.memory);
     h->magic = 0;

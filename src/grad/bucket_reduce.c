@@ -52,7 +52,7 @@ static gs_status_t move_segment (const gs_reducer_t *r, int b, const struct gsi_
     if (s->direct)
         return gsi_feature_reduce (r->comm, s->direct, s->count, &how, b, r->stream);
     if ((st = pack_segment (r, s, dtype)) ||
-        (st = gsi_feature_reduce (r->comm, r->staging.at, s->count, &how, b, r->stream)))
+        (st = gsi_feature_reduce (r->comm, r->staging, s->count, &how, b, r->stream)))
         return st;
     return unpack (r, s, dtype);
 }

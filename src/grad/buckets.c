@@ -66,8 +66,7 @@ static void add_packed (gs_reducer_t *r, struct gsi_load *load, int p, bool *fil
         size_t left = r->count[p] - done;
         size_t take = left < room - s->count ? left : room - s->count;
         size_t run = r->packing.runs++;
-        char *own = (char *) r->at[p] + done * from,
-             *staged = (char *) r->staging.at + s->count * to;
+        char *own = (char *) r->at[p] + done * from, *staged = r->staging + s->count * to;
         r->packing.in[run] = (struct gsi_run){.src = own, .dst = staged, .count = take};
         r->packing.out[run] = (struct gsi_run){.src = staged, .dst = own, .count = take};
         r->packing.rest[run] = r->rest[p] ? (char *) r->rest[p] + done * from : NULL;
@@ -91,7 +90,7 @@ static void add_segments (gs_reducer_t *r, struct gsi_load *load)
     load->segments = 0;
     if (!wired && !r->gradient[r->number[b->first]].given) {
         if (b->bytes)
-            add_direct (r, load, (char *) r->storage.at + b->offset,
+            add_direct (r, load, (char *) r->storage + b->offset,
                         b->bytes / gs_dtype_size (b->dtype));
         return;
     }
@@ -202,7 +201,7 @@ static size_t most_pieces (const gs_reducer_t *r)
 
 gs_status_t gsi_buckets_open (gs_reducer_t *r)
 {
-    size_t n = (size_t) r->gradients, pieces = r->staging.at ? most_pieces (r) : n;
+    size_t n = (size_t) r->gradients, pieces = r->staging ? most_pieces (r) : n;
 
     r->bucket = calloc (n, sizeof (*r->bucket));
     r->load = calloc (n, sizeof (*r->load));

@@ -95,35 +95,32 @@ static bool make_lists (gs_reducer_t *r)
            r->inspection && r->rest && r->wish && r->weights;
 }
 
-void gsi_commit_settle (gs_reducer_t *r)
+void gsi_commit_settle (gs_reducer_t *r, void *storage)
 {
     for (int p = 0; p < r->gradients; p++) {
         struct gsi_gradient *g = &r->gradient[r->place[p].tensor];
         g->place = p;
         r->number[p] = r->place[p].tensor;
         r->count[p] = g->count;
-        r->at[p] = g->given ? g->given : (char *) r->storage.at + r->place[p].offset;
+        r->at[p] = g->given ? g->given : (char *) storage + r->place[p].offset;
         r->inspection[p] = (struct gsi_run){.src = r->at[p], .count = g->count};
     }
+    r->storage = storage;
 }
 
-static gs_status_t clear (gs_reducer_t *r, void *memory, size_t bytes)
+gs_status_t gsi_commit_allocate (gs_reducer_t *r, size_t bytes, void **out)
 {
-    gs_status_t st = gsi_work_zero (r, memory, bytes, r->stream);
+    gs_status_t st = gs_device_alloc (r->comm, bytes, out);
 
-    return st || !bytes ? st : gs_comm_wait (r->comm, r->stream);
-}
-
-gs_status_t gsi_commit_allocate (gs_reducer_t *r, size_t bytes, struct gsi_buffer *out)
-{
-    gs_status_t st = gsi_buffer_alloc (r->comm, bytes, out);
-
-    return st ? st : clear (r, out->at, bytes);
-}
-
-gs_status_t gsi_commit_register (gs_reducer_t *r, struct gsi_buffer *const *buffers, int number)
-{
-    return gsi_buffer_register (r->comm, buffers, number, r->client.name, r->stream);
+    if (!st)
+        st = gsi_work_zero (r, *out, bytes, r->stream);
+    if (!st && bytes)
+        st = gs_comm_wait (r->comm, r->stream);
+    if (!st)
+        return GS_OK;
+    gs_device_free (r->comm, *out);
+    *out = NULL;
+    return st;
 }
 
 static gs_status_t make_rests (gs_reducer_t *r)
@@ -132,9 +129,8 @@ static gs_status_t make_rests (gs_reducer_t *r)
 
     for (int p = 0; p < r->gradients && r->opts.error_feedback && !st; p++) {
         const struct gsi_gradient *g = &r->gradient[r->number[p]];
-        if (gsi_buckets_is_wired (r, g->dtype) &&
-            !(st = gs_device_alloc (r->comm, g->bytes, &r->rest[p])))
-            st = clear (r, r->rest[p], g->bytes);
+        if (gsi_buckets_is_wired (r, g->dtype))
+            st = gsi_commit_allocate (r, g->bytes, &r->rest[p]);
     }
     return st;
 }
@@ -142,12 +138,16 @@ static gs_status_t make_rests (gs_reducer_t *r)
 static gs_status_t make_staging (gs_reducer_t *r)
 {
     bool packs = false;
+    void *memory = NULL;
+    gs_status_t st;
 
     for (int i = 0; i < r->gradients; i++)
         packs = packs || r->gradient[i].given || gsi_buckets_is_wired (r, r->gradient[i].dtype);
     if (!packs)
         return GS_OK;
-    return gsi_commit_allocate (r, r->queue ? GSI_STAGING_GPU : GSI_STAGING_HOST, &r->staging);
+    st = gsi_commit_allocate (r, r->queue ? GSI_STAGING_GPU : GSI_STAGING_HOST, &memory);
+    r->staging = memory;
+    return st;
 }
 
 static gs_status_t open_stream (gs_reducer_t *r)
@@ -166,6 +166,7 @@ static gs_status_t open_stream (gs_reducer_t *r)
 
 static gs_status_t make_storage (gs_reducer_t *r)
 {
+    void *storage = NULL;
     int *order = calloc ((size_t) r->gradients, sizeof (*order));
     size_t bytes = 0;
     gs_status_t st;
@@ -182,9 +183,9 @@ static gs_status_t make_storage (gs_reducer_t *r)
     }
     st = gsi_plan_store (r->tensor, r->gradients, order, r->place, &bytes);
     if (!st)
-        st = gsi_commit_allocate (r, bytes, &r->storage);
+        st = gsi_commit_allocate (r, bytes, &storage);
     if (!st)
-        gsi_commit_settle (r);
+        gsi_commit_settle (r, storage);
     /* What became ready k-th is the k-th of the order, wherever it lies. */
     for (int k = 0; k < r->gradients && !st; k++)
         r->turn[r->gradient[order[k]].place] = k;
@@ -211,18 +212,6 @@ static gs_status_t make_all (gs_reducer_t *r)
     return st ? st : gsi_scheduler_open (r);
 }
 
-static gs_status_t register_all (gs_reducer_t *r)
-{
-    struct gsi_buffer *buffers[2];
-    int number = 0;
-
-    if (r->storage.at)
-        buffers[number++] = &r->storage;
-    if (r->staging.at)
-        buffers[number++] = &r->staging;
-    return gsi_commit_register (r, buffers, number);
-}
-
 gs_status_t gs_reducer_commit (gs_reducer_t *reducer)
 {
     gs_reducer_t *r = reducer;
@@ -239,8 +228,7 @@ gs_status_t gs_reducer_commit (gs_reducer_t *reducer)
         st = gsi_fail (GS_ERR_ARG, "gs_reducer_commit: nothing was added to %s", r->client.name);
     else
         st = make_all (r);
-    st = gsi_consensus_most (r->comm, "gs_reducer_commit", st, NULL, 0, r->stream);
-    if (st || (st = register_all (r))) {
+    if ((st = gsi_consensus_most (r->comm, "gs_reducer_commit", st, NULL, 0, r->stream))) {
         gsi_commit_undo (r);
         return gsi_result (st);
     }
@@ -259,8 +247,10 @@ void gsi_commit_undo (gs_reducer_t *r)
     gsi_buckets_close (r);
     for (int p = 0; p < r->gradients && r->rest; p++)
         gs_device_free (r->comm, r->rest[p]);
-    gsi_buffer_free (r->comm, &r->staging);
-    gsi_buffer_free (r->comm, &r->storage);
+    gs_device_free (r->comm, r->staging);
+    gs_device_free (r->comm, r->storage);
+    r->staging = NULL;
+    r->storage = NULL;
     free (r->tensor), free (r->place), free (r->at), free (r->count), free (r->number);
     free (r->turn), free (r->bucket_of), free (r->inspection), free (r->rest);
     free (r->wish);

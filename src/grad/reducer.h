@@ -17,7 +17,6 @@
 #include <stdbool.h>
 
 #include "base/status.h"
-#include "feature/buffer.h"
 #include "feature/feature.h"
 #include "grad/plan.h"
 
@@ -122,10 +121,10 @@ struct gs_reducer {
     int *number;                 /* [gradients] by place: as which it was added */
     int *turn;                   /* [gradients] by place: how many were ready before, each once */
     int *bucket_of;              /* [gradients] by place: of [load] */
-    struct gsi_buffer storage;
+    void *storage;
     struct gsi_run *inspection; /* [gradients] by place: all of it, to be looked at */
-    void **rest;               /* [gradients] by place, with error_feedback: what rounding lost */
-    struct gsi_buffer staging; /* GSI_STAGING_* bytes, or none if nothing is packed */
+    void **rest;   /* [gradients] by place, with error_feedback: what rounding lost */
+    char *staging; /* GSI_STAGING_* bytes, or NULL if nothing is packed */
 
     struct gsi_load *load; /* [loads] in the order of launching */
     int loads;
@@ -181,14 +180,11 @@ gs_status_t gsi_reducer_index (const gs_reducer_t *reducer, int index, const cha
 /* Frees what the commit has made. */
 void gsi_commit_undo (gs_reducer_t *r);
 
-/* Notes where everything is, in the storage. */
-void gsi_commit_settle (gs_reducer_t *r);
+/* Notes where everything is, in [storage]. */
+void gsi_commit_settle (gs_reducer_t *r, void *storage);
 
-/* Memory of the device, all 0. */
-gs_status_t gsi_commit_allocate (gs_reducer_t *r, size_t bytes, struct gsi_buffer *out);
-
-/* Collective: lets the network use [buffers] where they are, if it can. */
-gs_status_t gsi_commit_register (gs_reducer_t *r, struct gsi_buffer *const *buffers, int number);
+/* Memory of the device, all 0; NULL for no bytes. */
+gs_status_t gsi_commit_allocate (gs_reducer_t *r, size_t bytes, void **out);
 
 /* ---- buckets.c ---- */
 

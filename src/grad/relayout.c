@@ -42,14 +42,12 @@ static void remember (const gs_reducer_t *r, struct moved *m)
 }
 
 /* Puts everything at its new place. */
-static gs_status_t move_gradients (gs_reducer_t *r, const struct moved *m,
-                                   struct gsi_buffer storage)
+static gs_status_t move_gradients (gs_reducer_t *r, const struct moved *m, void *storage)
 {
-    struct gsi_buffer old = r->storage, *new = &r->storage;
+    void *old = r->storage;
     gs_status_t st = GS_OK;
 
-    r->storage = storage;
-    gsi_commit_settle (r);
+    gsi_commit_settle (r, storage);
     for (int p = 0; p < r->gradients && !st; p++) {
         const struct gsi_gradient *g = &r->gradient[r->number[p]];
         r->rest[p] = m->rest[r->number[p]];
@@ -59,16 +57,16 @@ static gs_status_t move_gradients (gs_reducer_t *r, const struct moved *m,
     }
     if (!st)
         st = gs_comm_wait (r->comm, r->stream);
-    gsi_buffer_free (r->comm, &old);
+    gs_device_free (r->comm, old);
     gsi_buckets_cut (r);
     gsi_buckets_reset (r);
-    return st ? st : gsi_commit_register (r, &new, new->at ? 1 : 0);
+    return st;
 }
 
 static gs_status_t relayout (gs_reducer_t *r, struct moved *m)
 {
     struct gsi_placement *before = calloc ((size_t) r->gradients, sizeof (*before));
-    struct gsi_buffer storage = {0};
+    void *storage = NULL;
     size_t bytes = 0;
     gs_status_t st = GS_OK;
 
@@ -84,7 +82,7 @@ static gs_status_t relayout (gs_reducer_t *r, struct moved *m)
     if ((st = gsi_consensus_most (r->comm, "gs_reducer_relayout", st, NULL, 0, r->stream))) {
         if (before)
             memcpy (r->place, before, (size_t) r->gradients * sizeof (*before));
-        gsi_buffer_free (r->comm, &storage);
+        gs_device_free (r->comm, storage);
     } else {
         st = move_gradients (r, m, storage);
     }

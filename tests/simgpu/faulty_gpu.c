@@ -144,32 +144,6 @@ static gs_status_t compare (void)
     return gs_arrays_compare (comm, &array, 1, 0, NULL);
 }
 
-static gs_status_t take_step (gs_reducer_t *gradients)
-{
-    const size_t shape = COUNT;
-    int index;
-    gs_status_t st = gs_reducer_add (gradients, "weights", 1, &shape, GS_F32, NULL, &index);
-
-    if (!st)
-        st = gs_reducer_commit (gradients);
-    if (!st)
-        st = gs_reducer_ready (gradients, index, NULL);
-    return st ? st : gs_reducer_finish (gradients, NULL);
-}
-
-/* Its memory is NCCL's, and registered where NCCL does that. */
-static gs_status_t reducer (void)
-{
-    gs_reducer_t *gradients;
-    gs_status_t st = gs_reducer_create (comm, NULL, &gradients), ended;
-
-    if (st)
-        return st;
-    st = multi_keep (take_step (gradients));
-    ended = multi_keep (gs_reducer_destroy (gradients));
-    return st ? st : ended;
-}
-
 /* A group of all ranks, which ends at once. */
 static gs_status_t split (void)
 {
@@ -243,7 +217,6 @@ static const struct {
     {"halo", halo},
     {"stats", statistics},
     {"compare", compare},
-    {"reducer", reducer},
     {"split", split},
     {"barrier", barrier},
     {"copy-out", copy_out}, /* waits for the stream itself: its memory is not pinned */

@@ -10,7 +10,7 @@ trap 'rm -rf "$room"' EXIT
 cd "$top_builddir" || exit 99
 unset "${!SIM_@}" CUDA_VISIBLE_DEVICES
 export LD_LIBRARY_PATH=$PWD/tests/simgpu/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
-export GS_TRANSPORT=nccl SIM_GPUS=16 SIM_NEIGHBOURS=1 GS_TEST_SECONDS=60
+export GS_TRANSPORT=nccl SIM_GPUS=16 GS_TEST_SECONDS=60
 failures=0
 
 fail () {

@@ -338,7 +338,7 @@ ncclResult_t nsim_mesh (ncclComm_t comm)
             return failure (comm, fd, "rank", i);
         comm->fd[i] = fd;
     }
-    end = nsim_barrier (comm, NSIM_INIT, 0);
+    end = nsim_barrier (comm, NSIM_INIT);
     comm->sequence = 0;
     if (end == NSIM_LOST)
         return ncclRemoteError;

@@ -28,17 +28,16 @@ static const char *const what_names[] = {
     [NSIM_SPLIT] = "ncclCommSplit",
     [NSIM_FINALIZE] = "ncclCommFinalize",
     [NSIM_INIT] = "ncclCommInitRank",
-    [NSIM_WINDOW] = "ncclCommWindowRegister",
 };
 
 static const char *const op_names[] = {"sum", "prod", "max", "min", "avg", "premulsum"};
 
 static void describe (const struct nsim_head *head, char *text, size_t bytes)
 {
-    const char *name = head->what <= NSIM_WINDOW ? what_names[head->what] : "nothing known";
+    const char *name = head->what <= NSIM_INIT ? what_names[head->what] : "nothing known";
     char count[80] = "", op[32] = "", root[24] = "", number[40] = "";
 
-    if (head->what < NSIM_SPLIT || head->what == NSIM_WINDOW)
+    if (head->what < NSIM_SPLIT)
         snprintf (count, sizeof (count), "count %" PRIu64 ", %s", head->count,
                   nsim_type_name ((ncclDataType_t) head->type));
     if (head->op >= 0 && head->op <= ncclNumOps)
@@ -223,9 +222,9 @@ void nsim_owe (ncclComm_t comm, const struct nsim_head *head)
     comm->owed[comm->owed_n++] = *head;
 }
 
-static enum nsim_end heads (ncclComm_t comm, enum nsim_what what, size_t count, int ways)
+static enum nsim_end heads (ncclComm_t comm, enum nsim_what what, int ways)
 {
-    struct nsim_op op = {.what = what, .comm = comm, .count = count};
+    struct nsim_op op = {.what = what, .comm = comm};
     struct nsim_head head = nsim_head_of (&op);
     struct nsim_xfer xfer[2 * NSIM_RANKS];
     size_t n = 0;
@@ -236,9 +235,9 @@ static enum nsim_end heads (ncclComm_t comm, enum nsim_what what, size_t count, 
     return nsim_transfer (comm, xfer, n);
 }
 
-enum nsim_end nsim_barrier (ncclComm_t comm, enum nsim_what what, size_t count)
+enum nsim_end nsim_barrier (ncclComm_t comm, enum nsim_what what)
 {
-    return heads (comm, what, count, 2);
+    return heads (comm, what, 2);
 }
 
 /* To a peer that lives. */
@@ -256,7 +255,7 @@ static bool has_unsent (int fd)
  */
 void nsim_tell (ncclComm_t comm, enum nsim_what what)
 {
-    heads (comm, what, 0, 1);
+    heads (comm, what, 1);
     for (int i = 0; i < comm->ranks; i++)
         while (comm->fd[i] >= 0 && !comm->stop && has_unsent (comm->fd[i]))
             nanosleep (&(struct timespec){0, 100000}, NULL);

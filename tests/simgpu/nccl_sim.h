@@ -8,7 +8,7 @@
  *   nccl_comm    create, finalize, abort         nccl_num    arithmetic, rounded as NCCL does
  *   nccl_child   split, shrink, revoke           nccl_net    transfers over the mesh
  *   nccl_query   entries without work            nccl_meet   how ranks find each other
- *   nccl_memory  memory, registration, windows   nccl_dial   addresses, connections, the listener
+ *   nccl_memory  memory and its registration     nccl_dial   addresses, connections, the listener
  *   nccl_state   what is allowed when            nccl_end    what is looked at at the end
  */
 #ifndef GS_TESTS_SIMGPU_NCCL_SIM_H
@@ -62,8 +62,7 @@ enum nsim_what {
     NSIM_RECV = 6,
     NSIM_SPLIT = 7,
     NSIM_FINALIZE = 8,
-    NSIM_INIT = 9,
-    NSIM_WINDOW = 10
+    NSIM_INIT = 9
 };
 
 /* What precedes data on the wire, and is compared with what the receiver does. */
@@ -160,7 +159,8 @@ struct ncclComm {
     struct nsim_redop *redop;
     int redops;
     struct nsim_registration *registered;
-    struct nsim_neighbour *neighbour; /* [ranks] shared by those of a host; NULL before its units */
+    struct nsim_neighbour
+        *neighbour; /* [ranks] shared by those of a host; NULL before its units */
 
     /* Used by the unit that runs, or by a job while none does. */
     uint64_t sequence;
@@ -263,7 +263,7 @@ struct nsim_xfer {
 enum nsim_end nsim_transfer (ncclComm_t comm, struct nsim_xfer *xfer, size_t n);
 void nsim_owe (ncclComm_t comm, const struct nsim_head *head);
 /* Waits until all ranks do the same; [what] is not a collective. */
-enum nsim_end nsim_barrier (ncclComm_t comm, enum nsim_what what, size_t count);
+enum nsim_end nsim_barrier (ncclComm_t comm, enum nsim_what what);
 void nsim_tell (ncclComm_t comm, enum nsim_what what);
 
 /* nccl_ring.c */

@@ -14,6 +14,7 @@
  *   queued no-group                   a split that stalls, in which rank 1 has no group
  *   queued killed [slowly]            rank 0 is killed, and the others wait for it; slowly: its
  *                                     connections are closed half a second before it is gone
+ *   queued stuck                      work of the program's does not end, and memory is freed
  *   queued contexts                   a rank has a context on its GPU alone, on hosts none
  *
  * GS_TEST_DTYPE is the type of what average, graph, late, flood and killed average, f32 by
@@ -21,6 +22,7 @@
  */
 #include <dlfcn.h>
 #include <inttypes.h>
+#include <semaphore.h>
 #include <signal.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -334,13 +336,36 @@ static void contexts (void)
     }
 }
 
+static sem_t gate;
+
+static void hold (void *unused)
+{
+    (void) unused;
+    while (sem_wait (&gate))
+        ;
+}
+
+/* The memory is still there, and is freed once it can be. */
+static void stuck (void)
+{
+    float *x = make_floats (COUNT, 1);
+
+    sem_init (&gate, 0, 0);
+    CHECK_CUDA (cudaLaunchHostFunc (NULL, hold, NULL));
+    CHECK_FAILS (gs_device_free (comm, x), GS_ERR_TIMEOUT, "did not end its work");
+    CHECK_OK (gs_comm_check (comm));
+    sem_post (&gate);
+    CHECK_OK (average_floats (x, NULL));
+    CHECK_OK (gs_device_free (comm, x));
+}
+
 int main (int argc, char **argv)
 {
     const char *mode = argc > 1 ? argv[1] : "", *type = getenv ("GS_TEST_DTYPE");
 
     if (type)
         dtype = (gs_dtype_t) atoi (type);
-    if (!strcmp (mode, "late"))
+    if (!strcmp (mode, "late") || !strcmp (mode, "stuck"))
         setenv ("GS_TIMEOUT_MS", "1500", 1);
     else if (!strcmp (mode, "flood"))
         setenv ("GS_TIMEOUT_MS", "3000", 1);
@@ -361,6 +386,8 @@ int main (int argc, char **argv)
         freed ();
     else if (!strcmp (mode, "busy"))
         busy ();
+    else if (!strcmp (mode, "stuck"))
+        stuck ();
     else if (!strcmp (mode, "late"))
         late ();
     else if (!strcmp (mode, "flood") && argc >= 4)

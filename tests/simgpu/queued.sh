@@ -106,6 +106,7 @@ for layout in 1 2 2x2; do
     done
 done
 run "2 SIM_DELAY_US=5000" tests/simgpu/queued many 500 && echo "2: many"
+run 2 tests/simgpu/queued stuck && echo "2: stuck"
 run 2x2 tests/simgpu/queued contexts && echo "2x2: contexts"
 run "1 GS_TRANSPORT=auto GS_DEVICE=host" tests/simgpu/queued contexts && echo "1, host: contexts"
 for layout in 2x2 3+2; do
@@ -150,4 +151,9 @@ done
 echo "3: killed"
 GS_TEST_LAUNCHER="$top_srcdir/tests/gpu/ranks %n %N" GS_TEST_DIES=0 \
     run 3 tests/simgpu/queued killed slowly && echo "3: killed slowly"
+# No rank frees what kernels on the node's other GPUs still use.
+for layout in 2 3 2+1; do
+    run "$layout SIM_NEIGHBOURS=1 OMPI_MCA_orte_allowed_exit_without_sync=1" \
+        tests/multi/abort.mt && echo "$layout: aborts beside kernels"
+done
 exit $((failures > 0))

@@ -329,7 +329,7 @@ static bool run_test (const struct test *test, int n, long limit)
                 WIFEXITED (status) ? WEXITSTATUS (status) : WTERMSIG (status), test->status);
     }
     alarm (0);
-    if (test->text && !strstr (text, test->text)) {
+    if (test->text && !skipped && !strstr (text, test->text)) {
         printf ("%s: nobody printed '%s'\n", test->name, test->text);
         good = false;
     }

@@ -202,12 +202,17 @@ static void abort_two (void)
 /* Each rank frees a communicator in which the other one's kernel runs. */
 static void abort_beside_kernel (void)
 {
-    ncclComm_t comm[2] = {make_comm (true), make_comm (true)};
-    cudaStream_t stream = make_stream ();
-    int *data = make_device (NULL, 4);
+    ncclComm_t comm[2];
+    cudaStream_t stream;
+    int *data;
 
-    for (int i = 0; i < 2; i++)
+    need_gpus (1); /* else the ranks are of two hosts */
+    for (int i = 0; i < 2; i++) {
+        comm[i] = make_comm (true);
         check_sum (comm[i], ranks);
+    }
+    stream = make_stream ();
+    data = make_device (NULL, 4);
     NCCL (ncclAllReduce (data, data, 1, ncclInt32, ncclSum, comm[rank], stream));
     nap ();
     meet ();

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* test_nccl_memory - memory of NCCL's own, what is registered, and windows. */
+/* test_nccl_memory - memory of NCCL's own, and what is registered. */
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -9,8 +9,6 @@
 #pragma weak ncclMemFree
 #pragma weak ncclCommRegister
 #pragma weak ncclCommDeregister
-#pragma weak ncclCommWindowRegister
-#pragma weak ncclCommWindowDeregister
 
 #define COUNT ((size_t) 1000000)
 #define BYTES (COUNT * sizeof (float))
@@ -65,33 +63,6 @@ static void registered (void)
     end ();
 }
 
-static void windows (void)
-{
-    ncclWindow_t window = NULL;
-    void *handle;
-
-    begin ();
-    NCCL (ncclCommRegister (comm, data, BYTES, &handle));
-    NCCL (ncclCommWindowRegister (comm, data, BYTES, &window, NCCL_WIN_COLL_SYMMETRIC));
-    check_sum ();
-    NCCL (ncclCommWindowDeregister (comm, window));
-    NCCL (ncclCommDeregister (comm, handle));
-    end ();
-}
-
-/* All ranks are told so, and go on. */
-static void window_of_cuda (void)
-{
-    ncclWindow_t window = NULL;
-
-    begin ();
-    GIVES (ncclUnhandledCudaError, ncclCommWindowRegister (comm, make_device (NULL, BYTES), BYTES,
-                                                           &window, NCCL_WIN_COLL_SYMMETRIC));
-    CHECK (!window);
-    check_sum ();
-    end ();
-}
-
 static void not_registered (void)
 {
     begin ();
@@ -135,24 +106,11 @@ static void freed_by_cuda (void)
     end ();
 }
 
-static void different_windows (void)
-{
-    ncclWindow_t window = NULL;
-
-    begin ();
-    CHECK (ncclCommWindowRegister (comm, data, BYTES - 4096 * (size_t) rank, &window,
-                                   NCCL_WIN_COLL_SYMMETRIC));
-    ncclCommAbort (comm);
-}
-
 const struct test memory_tests[] = {
     {"registered", registered, 8, 1, 0, NULL, NULL},
-    {"windows", windows, 8, 1, 0, NULL, NULL},
-    {"window-of-cuda", window_of_cuda, 8, 1, 0, NULL, NULL},
     {"not-registered", not_registered, 2, 1, MISUSE, "is not registered with communicator", NULL},
     {"deregistered-with-work", deregistered_with_work, 2, 1, MISUSE, "are not complete", NULL},
     {"freed-too-early", freed_too_early, 2, 1, MISUSE, "is still registered", NULL},
     {"freed-by-cuda", freed_by_cuda, 2, 1, MISUSE, "is memory of another kind", NULL},
-    {"different-windows", different_windows, 2, 2, MISUSE, "the ranks disagree", NULL},
     {0},
 };

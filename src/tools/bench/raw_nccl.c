@@ -41,14 +41,15 @@ static const char *make_id (char id[BENCH_RAW_NCCL_ID_BYTES])
     return nccl_text_of (rc);
 }
 
+/* It need not be registered. */
 static const char *make_array (size_t bytes)
 {
     ncclResult_t rc;
 
     if (!ncclMemAlloc)
         return text_of (cudaMalloc (&array, bytes));
-    if (!(rc = ncclMemAlloc (&array, bytes)))
-        rc = ncclCommRegister (comm, array, bytes, &handle);
+    if (!(rc = ncclMemAlloc (&array, bytes)) && ncclCommRegister (comm, array, bytes, &handle))
+        handle = NULL;
     return nccl_text_of (rc);
 }
 
