@@ -72,18 +72,24 @@ static struct nsim_neighbour *neighbours (ncclComm_t comm)
     return comm->neighbour;
 }
 
-void nsim_runs (ncclComm_t comm, int more)
+/* NCCL leaves it to who aborts to look at the others, and most do not. */
+static bool neighbours_matter (void)
 {
-    neighbours (comm)[comm->rank].running += more;
+    return getenv ("SIM_NEIGHBOURS") != NULL;
 }
 
-/* Kernels write to and read from memory of their peers' communicators. NCCL leaves that to who
- * aborts, and most do not look: SIM_NEIGHBOURS asks for it. */
+void nsim_runs (ncclComm_t comm, int more)
+{
+    if (neighbours_matter ())
+        neighbours (comm)[comm->rank].running += more;
+}
+
+/* Kernels write to and read from memory of their peers' communicators. */
 void nsim_check_neighbours (ncclComm_t comm, const char *who)
 {
     struct nsim_neighbour *all;
 
-    if (!getenv ("SIM_NEIGHBOURS"))
+    if (!neighbours_matter ())
         return;
     pthread_mutex_lock (&comm->mutex);
     all = neighbours (comm);
