@@ -73,9 +73,10 @@ static void from_a_thread (int kind)
 {
     gs_comm_t *comm = multi_create (NULL);
     pthread_t thread;
-    char came[32];
+    char told[32], came[32];
     double begin;
 
+    snprintf (told, sizeof (told), "told%d", kind);
     snprintf (came, sizeof (came), "came%d", kind);
     for (int i = 0; i < 3; i++)
         CHECK_OK (gs_barrier (comm, NULL));
@@ -85,14 +86,15 @@ static void from_a_thread (int kind)
         gs_comm_abort (comm);
         return;
     }
-    if (rank == size - 1) {
-        usleep (600000); /* it comes when all is over, and is told now or in its next call */
-        call (comm, kind);
-    } else {
+    if (rank < size - 1)
         check_told (call (comm, kind), begin);
-    }
     if (!rank)
         pthread_join (thread, NULL);
+    if (rank < size - 1)
+        multi_signal (told, rank);
+    multi_await_others (told, size - 1);
+    if (rank == size - 1)
+        call (comm, kind); /* it comes when all is over, and is told now or in its next call */
     CHECK_FAILS (multi_barrier (comm), GS_ERR_STATE,
                  "world");     /* queued, it is told in the wait */
     multi_signal (came, rank); /* MPI kills who sends to a process that ended, or tells of that */
