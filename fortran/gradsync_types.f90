@@ -196,7 +196,8 @@ module gradsync_types
     logical :: overlaps = .false.
   end type gs_reducer_stats
 
-  ! A bucket in the last step; times in microseconds since the first ready of the step.
+  ! A bucket in the last step, on GPUs the last timed one; times in microseconds since the first
+  ! ready of the step.
   type, public :: gs_bucket_stats
     integer(c_int) :: gradients = 0
     integer(c_int) :: first = 0 ! number, from 0, of the gradient that lies first

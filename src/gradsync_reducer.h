@@ -395,7 +395,7 @@ typedef struct gs_reducer_stats {
     double bytes_per_us; /* least squares; 0 while there are too few different buckets */
     size_t recommended_bytes; /* sqrt (bytes * latency_us * bytes_per_us): buckets of this size
                                  make latencies plus the last bucket shortest; 0: not known */
-    int late_rank;            /* the rank others waited for most in the last step, or -1 */
+    int late_rank;            /* the rank others waited for most in that last step, or -1 */
     int overlaps;   /* 1: buckets are reduced during the backward pass; 0: inside calls */
     double late_us; /* how long */
     double reserved[8];
@@ -406,8 +406,8 @@ typedef struct gs_reducer_stats {
  *
  *   reducer  in      committed
  *   stats    in,out  [size] in, the rest out. On GPUs step_us is the host's own time; the times
- *                    that follow are of steps whose end the GPU has reached, taken by events, and
- *                    late_rank is of one of the last three
+ *                    that follow are taken by events, of the first 16 steps and each eighth then
+ *                    whose end the GPU has reached, and so is late_rank
  *
  * Streams     does not wait for them.
  * Returns     GS_OK; GS_ERR_ARG if stats is NULL or its size is wrong; GS_ERR_DEVICE.
@@ -416,8 +416,9 @@ typedef struct gs_reducer_stats {
 gs_status_t gs_reducer_get_stats (gs_reducer_t *reducer, gs_reducer_stats_t *stats);
 
 /*
- * A bucket in the last step, on GPUs the last that the GPU has reached the end of; times in
- * microseconds since the first ready of the step. 0 if the bucket was made after it.
+ * A bucket in the last step; on GPUs, in the last that was timed, as the first 16 are and each
+ * eighth then, and whose end the GPU has reached. Times in microseconds since the first ready of
+ * the step. 0 if the bucket was made after it.
  */
 typedef struct gs_bucket_stats {
     size_t size;       /* in: sizeof (gs_bucket_stats_t) */

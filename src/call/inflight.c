@@ -314,7 +314,9 @@ gs_status_t gsi_inflight_enter (gs_comm_t *comm, struct gsi_call *call)
 
     if (st || !comm->inflight)
         return st;
-    if (!(st = gsi_streams_of (comm)->is_capturing (call->stream, &call->capturing)))
+    if (call->op != GSI_OP_BUCKET) /* else the stream is a reducer's own, which is never */
+        st = gsi_streams_of (comm)->is_capturing (call->stream, &call->capturing);
+    if (!st)
         st = check_capture (comm, call);
     if (!st && call->capturing && comm->coll)
         comm->coll->captured = true;

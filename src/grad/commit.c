@@ -150,20 +150,6 @@ static gs_status_t make_staging (gs_reducer_t *r)
     return st;
 }
 
-static gs_status_t open_stream (gs_reducer_t *r)
-{
-    int previous;
-    gs_status_t st;
-
-    if (!r->queue)
-        return GS_OK;
-    if ((st = r->queue->enter (r->device, &previous)))
-        return st;
-    st = r->queue->stream_open (&r->stream);
-    r->queue->leave (r->device, previous);
-    return st;
-}
-
 static gs_status_t make_storage (gs_reducer_t *r)
 {
     void *storage = NULL;
@@ -212,35 +198,43 @@ static gs_status_t make_all (gs_reducer_t *r)
     return st ? st : gsi_scheduler_open (r);
 }
 
-gs_status_t gs_reducer_commit (gs_reducer_t *reducer)
+/* Once this rank has a stream, or else [st]. */
+static gs_status_t commit_all (gs_reducer_t *r, gs_status_t st)
 {
-    gs_reducer_t *r = reducer;
-    gs_status_t st;
-
-    if ((st = gsi_reducer_is_open (r, "gs_reducer_commit")))
-        return gsi_result (st);
-    st = gsi_consensus_most (r->comm, "gs_reducer_commit", open_stream (r), NULL, 0, r->stream);
-    if (st || (st = compare_reducers (r))) {
-        gsi_commit_undo (r);
-        return gsi_result (st);
-    }
+    if ((st = gsi_consensus_most (r->comm, "gs_reducer_commit", st, NULL, 0, r->stream)) ||
+        (st = compare_reducers (r)))
+        return st;
     if (!r->gradients)
         st = gsi_fail (GS_ERR_ARG, "gs_reducer_commit: nothing was added to %s", r->client.name);
     else
         st = make_all (r);
-    if ((st = gsi_consensus_most (r->comm, "gs_reducer_commit", st, NULL, 0, r->stream))) {
-        gsi_commit_undo (r);
+    return gsi_consensus_most (r->comm, "gs_reducer_commit", st, NULL, 0, r->stream);
+}
+
+gs_status_t gs_reducer_commit (gs_reducer_t *reducer)
+{
+    gs_reducer_t *r = reducer;
+    gs_status_t st = gsi_reducer_is_open (r, "gs_reducer_commit"), entered;
+    int previous;
+
+    if (st)
         return gsi_result (st);
+    st = entered = gsi_reducer_enter (r, &previous);
+    if (!st && r->queue)
+        st = r->queue->stream_open (&r->stream);
+    if ((st = commit_all (r, st))) {
+        gsi_commit_undo (r);
+    } else {
+        r->committed = true;
+        gsi_buckets_reset (r);
     }
-    r->committed = true;
-    gsi_buckets_reset (r);
-    return gsi_result (GS_OK);
+    if (!entered)
+        gsi_reducer_leave (r, previous);
+    return gsi_result (st);
 }
 
 void gsi_commit_undo (gs_reducer_t *r)
 {
-    int previous;
-
     gsi_scheduler_close (r);
     gsi_timing_close (r);
     gsi_step_exchange_close (r);
@@ -264,11 +258,9 @@ void gsi_commit_undo (gs_reducer_t *r)
     r->rest = NULL;
     r->wish = NULL;
     r->weights = NULL;
-    if (r->stream && !r->queue->enter (r->device, &previous)) {
+    if (r->stream)
         r->queue->stream_close (r->stream);
-        r->queue->leave (r->device, previous);
-        r->stream = NULL;
-    }
+    r->stream = NULL;
 }
 
 /* All of them before the first is sent. */

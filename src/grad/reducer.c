@@ -48,6 +48,17 @@ gs_status_t gsi_reducer_idle (const gs_reducer_t *reducer, const char *caller)
                      caller, reducer->client.name, (long long) reducer->step);
 }
 
+gs_status_t gsi_reducer_enter (const gs_reducer_t *r, int *previous)
+{
+    return r->queue ? r->queue->enter (r->device, previous) : GS_OK;
+}
+
+void gsi_reducer_leave (const gs_reducer_t *r, int previous)
+{
+    if (r->queue)
+        r->queue->leave (r->device, previous);
+}
+
 /* ---- Life ---- */
 
 static gs_status_t check_opts (const gs_reducer_opts_t *opts)
@@ -131,6 +142,7 @@ gs_status_t gs_reducer_destroy (gs_reducer_t *reducer)
 {
     gs_reducer_t *r = reducer;
     gs_status_t st;
+    int previous;
 
     if (!r)
         return gsi_result (GS_OK);
@@ -138,10 +150,13 @@ gs_status_t gs_reducer_destroy (gs_reducer_t *reducer)
         return gsi_result (st);
     if (r->in_step && !gs_comm_check (r->comm))
         return gsi_result (gsi_reducer_idle (r, "gs_reducer_destroy"));
+    st = gsi_reducer_enter (r, &previous);
     gsi_scheduler_close (r);
     if (r->in_step)
         gsi_lease_end (r->comm);
     gsi_commit_undo (r);
+    if (!st)
+        gsi_reducer_leave (r, previous);
     for (int i = 0; i < r->gradients; i++)
         free (r->gradient[i].name);
     for (int i = 0; i < r->scalars; i++)

@@ -175,6 +175,11 @@ gs_status_t gsi_reducer_idle (const gs_reducer_t *reducer, const char *caller);
 /* GS_OK if [index] is that of a gradient. */
 gs_status_t gsi_reducer_index (const gs_reducer_t *reducer, int index, const char *caller);
 
+/* The device is the current one of this thread until leave, as all else in src/grad expects it;
+ * on hosts they do nothing. */
+gs_status_t gsi_reducer_enter (const gs_reducer_t *r, int *previous);
+void gsi_reducer_leave (const gs_reducer_t *r, int previous);
+
 /* ---- commit.c ---- */
 
 /* Frees what the commit has made. */

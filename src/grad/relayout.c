@@ -94,16 +94,18 @@ gs_status_t gs_reducer_relayout (gs_reducer_t *reducer)
 {
     gs_reducer_t *r = reducer;
     struct moved m = {0};
+    int previous;
     gs_status_t st = gsi_reducer_idle (r, "gs_reducer_relayout");
 
     if (!st && !r->step)
         st = gsi_fail (GS_ERR_STATE, "gs_reducer_relayout: %s has not finished a step yet",
                        r->client.name);
-    if (!st)
-        st = gs_broadcast (r->comm, r->turn, (size_t) r->gradients, GS_I32, 0, r->stream);
-    if (st)
+    if (st || (st = gsi_reducer_enter (r, &previous)))
         return gsi_result (st);
-    st = relayout (r, &m);
+    st = gs_broadcast (r->comm, r->turn, (size_t) r->gradients, GS_I32, 0, r->stream);
+    if (!st)
+        st = relayout (r, &m);
+    gsi_reducer_leave (r, previous);
     close_moved (&m);
     return gsi_result (st);
 }

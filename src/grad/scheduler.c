@@ -90,18 +90,6 @@ static gs_status_t start_thread (gs_reducer_t *r)
 
 /* ---- Life ---- */
 
-static gs_status_t open_events (gs_reducer_t *r)
-{
-    int previous;
-    gs_status_t st = r->queue->enter (r->device, &previous);
-
-    if (st)
-        return st;
-    st = r->queue->event_open (&r->scheduler->ahead);
-    r->queue->leave (r->device, previous);
-    return st;
-}
-
 gs_status_t gsi_scheduler_open (gs_reducer_t *r)
 {
     struct gsi_scheduler *c = calloc (1, sizeof (*c));
@@ -112,18 +100,8 @@ gs_status_t gsi_scheduler_open (gs_reducer_t *r)
     pthread_cond_init (&c->bell, NULL);
     r->scheduler = c;
     if (r->queue)
-        return open_events (r);
+        return r->queue->event_open (&c->ahead);
     return r->overlaps ? start_thread (r) : GS_OK;
-}
-
-static void close_events (gs_reducer_t *r)
-{
-    int previous;
-
-    if (r->queue->enter (r->device, &previous))
-        return;
-    r->queue->event_close (r->scheduler->ahead);
-    r->queue->leave (r->device, previous);
 }
 
 void gsi_scheduler_close (gs_reducer_t *r)
@@ -140,7 +118,7 @@ void gsi_scheduler_close (gs_reducer_t *r)
         pthread_join (c->thread, NULL);
     }
     if (r->queue)
-        close_events (r);
+        r->queue->event_close (c->ahead);
     pthread_cond_destroy (&c->bell);
     pthread_mutex_destroy (&c->guard);
     free (c);
@@ -152,15 +130,8 @@ void gsi_scheduler_close (gs_reducer_t *r)
 gs_status_t gsi_scheduler_admit (gs_reducer_t *r, gs_stream_t stream)
 {
     bool capturing = false;
-    int previous;
-    gs_status_t st;
+    gs_status_t st = r->queue ? r->queue->is_capturing (stream, &capturing) : GS_OK;
 
-    if (!r->queue)
-        return GS_OK;
-    if ((st = r->queue->enter (r->device, &previous)))
-        return st;
-    st = r->queue->is_capturing (stream, &capturing);
-    r->queue->leave (r->device, previous);
     if (!st && capturing)
         st = gsi_fail (GS_ERR_UNSUPPORTED,
                        "%s: the stream is captured into a CUDA graph, in which a reducer's "
@@ -169,27 +140,19 @@ gs_status_t gsi_scheduler_admit (gs_reducer_t *r, gs_stream_t stream)
     return st;
 }
 
-/* [after] comes after what [before] has now. */
+/* [after] comes after what [before] has now, by [event] if there is one. */
 static gs_status_t chain (gs_reducer_t *r, gs_stream_t before, struct gsi_event *event,
                           gs_stream_t after)
 {
-    int previous;
-    gs_status_t st;
+    struct gsi_event *between = event ? event : r->scheduler->ahead;
+    gs_status_t st = r->queue->event_record (between, before);
 
-    if (!r->queue)
-        return GS_OK;
-    if ((st = r->queue->enter (r->device, &previous)))
-        return st;
-    st = r->queue->event_record (event, before);
-    if (!st)
-        st = r->queue->stream_wait (after, event);
-    r->queue->leave (r->device, previous);
-    return st;
+    return st ? st : r->queue->stream_wait (after, between);
 }
 
 gs_status_t gsi_scheduler_follow (gs_reducer_t *r, gs_stream_t stream)
 {
-    return chain (r, stream, r->scheduler->ahead, r->stream);
+    return chain (r, stream, NULL, r->stream);
 }
 
 gs_status_t gsi_scheduler_release (gs_reducer_t *r, gs_stream_t stream)
@@ -200,19 +163,17 @@ gs_status_t gsi_scheduler_release (gs_reducer_t *r, gs_stream_t stream)
 /* Queues a bucket behind what its gradients are completed by. */
 static gs_status_t queue_bucket (gs_reducer_t *r)
 {
-    int b = r->scheduler->done, previous;
+    int b = r->scheduler->done;
     struct gsi_load *load = &r->load[b];
+    struct gsi_event *end = gsi_timing_end (r, b);
     gs_status_t st = chain (r, load->stream, gsi_timing_ready (r, b), r->stream);
 
-    if (st || (st = r->queue->enter (r->device, &previous)))
+    if (st)
         return st;
     r->queue->range_begin (load->label);
     st = reduce_next (r);
     r->queue->range_end ();
-    if (!st)
-        st = r->queue->event_record (gsi_timing_end (r, b), r->stream);
-    r->queue->leave (r->device, previous);
-    return st;
+    return st || !end ? st : r->queue->event_record (end, r->stream);
 }
 
 /* ---- In a step ---- */

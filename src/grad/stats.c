@@ -27,6 +27,21 @@ static void fit (const gs_reducer_t *r, gs_reducer_stats_t *stats)
     stats->recommended_bytes = (size_t) sqrt ((double) stats->bytes * start / slope);
 }
 
+/* Brings the times, and who was late, up to the last step that is past. */
+static gs_status_t catch_up (gs_reducer_t *r)
+{
+    int previous;
+    gs_status_t st = gsi_reducer_enter (r, &previous);
+
+    if (st)
+        return st;
+    st = gsi_timing_read (r);
+    if (!st && r->totals.steps && gsi_step_exchange_past (r))
+        r->totals.late_rank = gsi_step_exchange_late (r, &r->totals.late_us);
+    gsi_reducer_leave (r, previous);
+    return st;
+}
+
 gs_status_t gs_reducer_get_stats (gs_reducer_t *reducer, gs_reducer_stats_t *stats)
 {
     gs_reducer_t *r = reducer;
@@ -34,7 +49,7 @@ gs_status_t gs_reducer_get_stats (gs_reducer_t *reducer, gs_reducer_stats_t *sta
     gs_reducer_stats_t s = {.size = sizeof (s)};
     double steps, seen;
 
-    if (st || (st = gsi_timing_read (r)))
+    if (st || (st = catch_up (r)))
         return gsi_result (st);
     s.steps = r->totals.steps;
     steps = r->totals.steps ? (double) r->totals.steps : 1;
@@ -51,8 +66,6 @@ gs_status_t gs_reducer_get_stats (gs_reducer_t *reducer, gs_reducer_stats_t *sta
     if (s.busy_us > 0 && s.exposed_us < s.busy_us)
         s.overlap = 1 - s.exposed_us / s.busy_us;
     fit (r, &s);
-    if (r->totals.steps && gsi_step_exchange_past (r))
-        r->totals.late_rank = gsi_step_exchange_late (r, &r->totals.late_us);
     s.late_rank = r->totals.steps ? r->totals.late_rank : -1;
     s.overlaps = r->overlaps;
     s.late_us = s.late_rank < 0 ? 0 : r->totals.late_us;
@@ -66,7 +79,7 @@ gs_status_t gs_reducer_get_bucket (gs_reducer_t *reducer, int bucket, gs_bucket_
     const struct gsi_load *load;
     gs_bucket_stats_t s;
 
-    if (st || (st = gsi_timing_read (r)))
+    if (st || (st = catch_up (r)))
         return gsi_result (st);
     if (bucket < 0 || bucket >= r->loads)
         return gsi_fail (GS_ERR_ARG,

@@ -37,22 +37,19 @@ static gs_status_t begin_step (gs_reducer_t *r, int index, gs_stream_t stream)
     return GS_OK;
 }
 
-static gs_status_t check_mark (gs_reducer_t *r, const char *caller, int index, gs_stream_t stream)
+static gs_status_t check_mark (const gs_reducer_t *r, const char *caller, int index)
 {
     gs_status_t st = gsi_reducer_valid (r, caller);
 
     if (st || (st = gsi_reducer_index (r, index, caller)))
         return st;
-    if (r->gradient[index].mark != GSI_MARK_NONE)
-        return gsi_fail (
-            GS_ERR_STATE,
-            "%s: '%s' of %s was %s already in this step, which began with '%s': each "
-            "gradient once between two gs_reducer_finish",
-            caller, r->gradient[index].name, r->client.name,
-            r->gradient[index].mark == GSI_MARK_READY ? "ready" : "skipped", r->opener);
-    if ((st = gsi_scheduler_admit (r, stream)))
-        return st;
-    return r->in_step ? GS_OK : begin_step (r, index, stream);
+    if (r->gradient[index].mark == GSI_MARK_NONE)
+        return GS_OK;
+    return gsi_fail (GS_ERR_STATE,
+                     "%s: '%s' of %s was %s already in this step, which began with '%s': each "
+                     "gradient once between two gs_reducer_finish",
+                     caller, r->gradient[index].name, r->client.name,
+                     r->gradient[index].mark == GSI_MARK_READY ? "ready" : "skipped", r->opener);
 }
 
 /* (GPUs) Notes which stream completes the bucket; work of another one is followed at once. */
@@ -74,6 +71,9 @@ static gs_status_t mark (gs_reducer_t *r, int index, enum gsi_mark how, gs_strea
     int before = r->launched;
     gs_status_t st = GS_OK;
 
+    if (how == GSI_MARK_SKIPPED && !r->accumulates && !g->kept &&
+        (st = gsi_work_zero (r, r->at[g->place], g->bytes, stream)))
+        return st;
     g->mark = (unsigned char) how;
     if (!r->joined && !r->accumulates) /* a micro-step may leave gradients out */
         r->turn[g->place] = r->marked;
@@ -91,24 +91,33 @@ static gs_status_t mark (gs_reducer_t *r, int index, enum gsi_mark how, gs_strea
     return st || r->launched == before ? st : gsi_scheduler_launch (r);
 }
 
+static gs_status_t take_gradient (gs_reducer_t *r, const char *caller, int index,
+                                  enum gsi_mark how, gs_stream_t stream)
+{
+    gs_status_t st = check_mark (r, caller, index);
+    int previous;
+
+    if (st || (st = gsi_reducer_enter (r, &previous)))
+        return st;
+    st = gsi_scheduler_admit (r, stream);
+    if (!st && !r->in_step)
+        st = begin_step (r, index, stream);
+    if (!st)
+        st = mark (r, index, how, stream);
+    gsi_reducer_leave (r, previous);
+    return st;
+}
+
 gs_status_t gs_reducer_ready (gs_reducer_t *reducer, int index, gs_stream_t stream)
 {
-    gs_status_t st = check_mark (reducer, "gs_reducer_ready", index, stream);
-
-    return gsi_result (st ? st : mark (reducer, index, GSI_MARK_READY, stream));
+    return gsi_result (
+        take_gradient (reducer, "gs_reducer_ready", index, GSI_MARK_READY, stream));
 }
 
 gs_status_t gs_reducer_skip (gs_reducer_t *reducer, int index, gs_stream_t stream)
 {
-    gs_status_t st = check_mark (reducer, "gs_reducer_skip", index, stream);
-    const struct gsi_gradient *g;
-
-    if (st)
-        return gsi_result (st);
-    g = &reducer->gradient[index];
-    if (!reducer->accumulates && !g->kept) /* in the order of the program's own work */
-        st = gsi_work_zero (reducer, reducer->at[g->place], g->bytes, stream);
-    return gsi_result (st ? st : mark (reducer, index, GSI_MARK_SKIPPED, stream));
+    return gsi_result (
+        take_gradient (reducer, "gs_reducer_skip", index, GSI_MARK_SKIPPED, stream));
 }
 
 /* ---- The end of a step ---- */
@@ -162,21 +171,6 @@ static gs_status_t clip (gs_reducer_t *r)
     return st;
 }
 
-/* The exchange and what is done with it on the device, by a thread that may call. */
-static gs_status_t exchange_step (gs_reducer_t *r)
-{
-    int previous;
-    gs_status_t st = gsi_step_exchange_exchange (r, gsi_buckets_is_due (r), busy_us (r));
-
-    if (st || !r->queue)
-        return st ? st : clip (r);
-    if ((st = r->queue->enter (r->device, &previous)))
-        return st;
-    st = clip (r);
-    r->queue->leave (r->device, previous);
-    return st;
-}
-
 /* What the exchange brought: whether all was right, and other buckets. */
 static gs_status_t conclude (gs_reducer_t *r)
 {
@@ -207,7 +201,9 @@ static gs_status_t end_step (gs_reducer_t *r, gs_stream_t stream)
     if (!(r->opts.max_norm > 0) && (st = gsi_scheduler_release (r, stream)))
         return st;
     gsi_lease_enter (r->comm);
-    st = exchange_step (r);
+    st = gsi_step_exchange_exchange (r, gsi_buckets_is_due (r), busy_us (r));
+    if (!st)
+        st = clip (r);
     if (!st && r->opts.max_norm > 0)
         st = gsi_scheduler_release (r, stream);
     gsi_totals_step (r);
@@ -227,27 +223,44 @@ static void reset (gs_reducer_t *r)
     r->joined = false;
 }
 
-gs_status_t gs_reducer_finish (gs_reducer_t *reducer, gs_stream_t stream)
+/* A micro-step has ended: nothing travels. */
+static void keep (gs_reducer_t *r)
 {
-    gs_reducer_t *r = reducer;
-    gs_status_t st = gsi_reducer_valid (r, "gs_reducer_finish");
+    r->micro_steps++;
+    gsi_buckets_reset (r);
+    r->in_step = false;
+}
 
-    if (st || (st = gsi_scheduler_admit (r, stream)))
-        return gsi_result (st);
+static gs_status_t finish (gs_reducer_t *r, gs_stream_t stream)
+{
+    gs_status_t st = gsi_scheduler_admit (r, stream);
+
+    if (st)
+        return st;
     if (r->accumulates) {
-        r->micro_steps++;
-        gsi_buckets_reset (r);
-        r->in_step = false;
-        return gsi_result (GS_OK);
+        keep (r);
+        return GS_OK;
     }
     if (r->marked < r->gradients)
-        return gsi_result ((st = gs_comm_check (r->comm)) ? st : name_unmarked (r));
+        return (st = gs_comm_check (r->comm)) ? st : name_unmarked (r);
     st = end_step (r, stream);
     gsi_buckets_reset (r);
     gsi_scheduler_end (r);
     r->in_step = false;
     reset (r);
-    return gsi_result (st ? st : gsi_scheduler_callback (r));
+    return st ? st : gsi_scheduler_callback (r);
+}
+
+gs_status_t gs_reducer_finish (gs_reducer_t *reducer, gs_stream_t stream)
+{
+    gs_status_t st = gsi_reducer_valid (reducer, "gs_reducer_finish");
+    int previous;
+
+    if (st || (st = gsi_reducer_enter (reducer, &previous)))
+        return gsi_result (st);
+    st = finish (reducer, stream);
+    gsi_reducer_leave (reducer, previous);
+    return gsi_result (st);
 }
 
 gs_status_t gs_reducer_set_sync (gs_reducer_t *reducer, int sync)

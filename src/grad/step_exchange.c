@@ -69,12 +69,9 @@ static gs_status_t open_device (gs_reducer_t *r)
     struct gsi_step_exchange *t = r->step_exchange;
     size_t all = t->bytes * (size_t) r->size;
     void *pinned = NULL, *device = NULL;
-    int previous;
-    gs_status_t st = r->queue->enter (r->device, &previous);
+    gs_status_t st =
+        r->queue->alloc_pinned (SLOTS * (t->bytes + all) + sizeof (nothing), &pinned);
 
-    if (st)
-        return st;
-    st = r->queue->alloc_pinned (SLOTS * (t->bytes + all) + sizeof (nothing), &pinned);
     t->own = pinned;
     for (int i = 0; i < SLOTS && !st; i++)
         st = r->queue->event_open (&t->event[i]);
@@ -93,7 +90,6 @@ static gs_status_t open_device (gs_reducer_t *r)
         t->factor = (double *) (void *) (t->found_there + 1);
         st = r->queue->copy (t->found_there, t->neutral, sizeof (nothing), r->stream);
     }
-    r->queue->leave (r->device, previous);
     return st;
 }
 
@@ -119,15 +115,11 @@ gs_status_t gsi_step_exchange_open (gs_reducer_t *r)
 static void close_device (gs_reducer_t *r)
 {
     struct gsi_step_exchange *t = r->step_exchange;
-    int previous;
 
     gs_device_free (r->comm, t->own_there); /* waits for the device, or keeps it */
-    if (r->queue->enter (r->device, &previous))
-        return;
     for (int i = 0; i < SLOTS; i++)
         r->queue->event_close (t->event[i]);
     r->queue->free_pinned (r->device, t->own);
-    r->queue->leave (r->device, previous);
 }
 
 void gsi_step_exchange_close (gs_reducer_t *r)
@@ -171,13 +163,8 @@ static void fill (gs_reducer_t *r, struct step_exchange_word *own, bool due, dou
 static gs_status_t free_slot (gs_reducer_t *r, int slot)
 {
     bool done = true;
-    int previous;
-    gs_status_t st = r->queue->enter (r->device, &previous);
+    gs_status_t st = r->queue->event_done (r->step_exchange->event[slot], &done);
 
-    if (st)
-        return st;
-    st = r->queue->event_done (r->step_exchange->event[slot], &done);
-    r->queue->leave (r->device, previous);
     return st || done ? st : gs_comm_wait (r->comm, r->stream);
 }
 
@@ -188,12 +175,8 @@ static gs_status_t queue_exchange (gs_reducer_t *r, const struct step_exchange_w
     const struct gsi_stream_ops *q = r->queue;
     size_t all = t->bytes * (size_t) r->size;
     bool finds = r->opts.check_finite || r->opts.want_norm || r->opts.max_norm > 0;
-    int previous;
-    gs_status_t st = q->enter (r->device, &previous);
+    gs_status_t st = q->copy (t->own_there, own, t->bytes, r->stream);
 
-    if (st)
-        return st;
-    st = q->copy (t->own_there, own, t->bytes, r->stream);
     if (finds && !st)
         st = q->copy (t->own_there, t->found_there, sizeof (nothing), r->stream);
     if (finds && !st)
@@ -204,7 +187,6 @@ static gs_status_t queue_exchange (gs_reducer_t *r, const struct step_exchange_w
         st = q->copy (t->all + (size_t) slot * all, t->there, all, r->stream);
     if (!st)
         st = q->event_record (t->event[slot], r->stream);
-    q->leave (r->device, previous);
     return st;
 }
 
@@ -295,15 +277,10 @@ int gsi_step_exchange_late (const gs_reducer_t *r, double *late_us)
 
 bool gsi_step_exchange_past (const gs_reducer_t *r)
 {
-    bool done = false;
-    int previous;
+    struct gsi_step_exchange *t = r->step_exchange;
+    bool done = true;
 
-    if (!r->queue || r->queue->enter (r->device, &previous))
-        return !r->queue;
-    if (r->queue->event_done (r->step_exchange->event[r->step_exchange->slot], &done))
-        done = false;
-    r->queue->leave (r->device, previous);
-    return done;
+    return !r->queue || (!r->queue->event_done (t->event[t->slot], &done) && done);
 }
 
 /* A NaN on either side stays. */

@@ -6,7 +6,9 @@
 
 #include "grad/totals.h"
 
-#define STEPS 2 /* whose events there are: one is read while the next is recorded */
+#define STEPS 2  /* whose events there are: one is read while the next is recorded */
+#define FIRST 16 /* steps that are timed, and then one in EVERY: events cost a bucket 2 us */
+#define EVERY 8
 
 /* The events of a step. */
 struct events {
@@ -20,6 +22,7 @@ struct events {
 struct gsi_timing {
     struct events step[STEPS];
     int now; /* the last one that began */
+    bool on; /* the step under way is timed */
 };
 
 /* ---- Life ---- */
@@ -55,19 +58,15 @@ static gs_status_t make_more (const gs_reducer_t *r, struct events *e)
 
 gs_status_t gsi_timing_open (gs_reducer_t *r)
 {
-    gs_status_t st;
-    int previous;
+    gs_status_t st = GS_OK;
 
     if (!r->queue)
         return GS_OK;
     if (!(r->timing = calloc (1, sizeof (*r->timing))))
         return gsi_fail (GS_ERR_NOMEM, "%s: out of memory", r->client.name);
-    if ((st = r->queue->enter (r->device, &previous)))
-        return st;
     for (int i = 0; i < STEPS && !st; i++)
         if (!(st = open_events (r, &r->timing->step[i])))
             st = make_more (r, &r->timing->step[i]);
-    r->queue->leave (r->device, previous);
     return st;
 }
 
@@ -86,15 +85,10 @@ static void close_events (const gs_reducer_t *r, struct events *e)
 
 void gsi_timing_close (gs_reducer_t *r)
 {
-    int previous;
-
     if (!r->timing)
         return;
-    if (!r->queue->enter (r->device, &previous)) {
-        for (int i = 0; i < STEPS; i++)
-            close_events (r, &r->timing->step[i]);
-        r->queue->leave (r->device, previous);
-    }
+    for (int i = 0; i < STEPS; i++)
+        close_events (r, &r->timing->step[i]);
     free (r->timing);
     r->timing = NULL;
 }
@@ -106,59 +100,45 @@ static struct events *current (const gs_reducer_t *r)
     return &r->timing->step[r->timing->now];
 }
 
-static gs_status_t record (const gs_reducer_t *r, struct gsi_event *event, gs_stream_t stream)
-{
-    int previous;
-    gs_status_t st = r->queue->enter (r->device, &previous);
-
-    if (st)
-        return st;
-    st = r->queue->event_record (event, stream);
-    r->queue->leave (r->device, previous);
-    return st;
-}
-
 gs_status_t gsi_timing_begin (gs_reducer_t *r, gs_stream_t stream)
 {
     struct events *e;
     gs_status_t st;
-    int previous;
 
     if (!r->timing)
         return GS_OK;
-    if ((st = gsi_timing_read (r)) || (st = r->queue->enter (r->device, &previous)))
+    r->timing->on = r->step < FIRST || r->step % EVERY == 0;
+    if ((st = gsi_timing_read (r)) || !r->timing->on)
         return st;
     r->timing->now = (r->timing->now + 1) % STEPS;
     e = current (r);
     e->digest = r->digest;
     e->unread = false;
-    if (!(st = make_more (r, e)))
-        st = r->queue->event_record (e->begin, stream);
-    r->queue->leave (r->device, previous);
-    return st;
+    st = make_more (r, e);
+    return st ? st : r->queue->event_record (e->begin, stream);
 }
 
 gs_status_t gsi_timing_finish (gs_reducer_t *r, gs_stream_t stream)
 {
-    if (!r->timing)
+    if (!r->timing || !r->timing->on)
         return GS_OK;
     current (r)->unread = true;
-    return record (r, current (r)->finish, stream);
+    return r->queue->event_record (current (r)->finish, stream);
 }
 
 struct gsi_event *gsi_timing_ready (const gs_reducer_t *r, int b)
 {
-    return current (r)->ready[b];
+    return r->timing->on ? current (r)->ready[b] : NULL;
 }
 
 struct gsi_event *gsi_timing_end (const gs_reducer_t *r, int b)
 {
-    return current (r)->end[b];
+    return r->timing->on ? current (r)->end[b] : NULL;
 }
 
 struct gsi_event *gsi_timing_release (const gs_reducer_t *r)
 {
-    return current (r)->release;
+    return r->timing->on ? current (r)->release : NULL;
 }
 
 /* ---- After it ---- */
@@ -213,15 +193,9 @@ static gs_status_t read_step (gs_reducer_t *r, struct events *e)
 
 gs_status_t gsi_timing_read (gs_reducer_t *r)
 {
-    gs_status_t st;
-    int previous;
+    gs_status_t st = GS_OK;
 
-    if (!r->timing)
-        return GS_OK;
-    if ((st = r->queue->enter (r->device, &previous)))
-        return st;
-    for (int i = 1; i <= STEPS && !st; i++) /* the older one first */
+    for (int i = 1; r->timing && i <= STEPS && !st; i++) /* the older one first */
         st = read_step (r, &r->timing->step[(r->timing->now + i) % STEPS]);
-    r->queue->leave (r->device, previous);
     return st;
 }

@@ -26,20 +26,11 @@ gs_status_t gsi_work_round_off (const gs_reducer_t *r, const struct gsi_conversi
 
 gs_status_t gsi_work_zero (const gs_reducer_t *r, void *dst, size_t bytes, gs_stream_t stream)
 {
-    int previous;
-    gs_status_t st;
-
-    if (!bytes)
-        return GS_OK;
-    if (!r->queue) {
+    if (r->queue && bytes)
+        return r->queue->zero (dst, bytes, stream);
+    if (bytes)
         memset (dst, 0, bytes);
-        return GS_OK;
-    }
-    if ((st = r->queue->enter (r->device, &previous)))
-        return st;
-    st = r->queue->zero (dst, bytes, stream);
-    r->queue->leave (r->device, previous);
-    return st;
+    return GS_OK;
 }
 
 static gs_dtype_t dtype_at (const gs_reducer_t *r, int place)

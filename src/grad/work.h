@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * work - arithmetic on the arrays of a reducer: done at once on hosts, queued on its stream on
- * GPUs, whose device the thread has entered. Results for the tail of the step go where that has
+ * GPUs. Results for the tail of the step go where that has
  * them.
  */
 #ifndef GS_GRAD_WORK_H
@@ -15,7 +15,7 @@ gs_status_t gsi_work_convert (const gs_reducer_t *r, const struct gsi_conversion
 gs_status_t gsi_work_round_off (const gs_reducer_t *r, const struct gsi_conversion *how,
                                 const struct gsi_run *run, void *rest);
 
-/* On [stream]; enters the device by itself. */
+/* On [stream]. */
 gs_status_t gsi_work_zero (const gs_reducer_t *r, void *dst, size_t bytes, gs_stream_t stream);
 
 /* Looks whether gradients are finite: those of [number] places from [place] on. */

@@ -132,12 +132,13 @@ static void check_times (gs_reducer_t *r)
     CHECK (free_us > 0, "the last bucket has no time");
 }
 
-/* Some steps in which the others' buckets wait for those of the last rank. */
+/* Steps in which the others' buckets wait for those of the last rank: one in eight is timed, and
+ * the one after it tells. */
 static bool see_late (gs_comm_t *comm, gs_reducer_t *r, gs_reducer_stats_t *stats)
 {
     int late = gs_comm_size (comm) - 1, seen = 0;
 
-    for (int s = 0; s < 5; s++) {
+    for (int s = 0; s < 9; s++) {
         if (gs_comm_rank (comm) == late)
             usleep (50000);
         step (comm, r, false);
