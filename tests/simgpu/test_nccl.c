@@ -275,14 +275,15 @@ static bool needs_simulation (const struct test *test)
     return test->status == MISUSE || (test->set && strncmp (test->set, "SIM_", 4) == 0);
 }
 
-/* Seconds for the next case: TEST_NCCL_UNTIL, in seconds since 1970, is when all must have ended.
- */
+/* Seconds for the next case: GS_TEST_SECONDS, or less where TEST_NCCL_UNTIL, in seconds since 1970,
+ * is when all must have ended. */
 static long seconds_left (void)
 {
-    const char *until = getenv ("TEST_NCCL_UNTIL");
-    long left = until ? atol (until) - (long) time (NULL) : LIMIT_S;
+    const char *until = getenv ("TEST_NCCL_UNTIL"), *seconds = getenv ("GS_TEST_SECONDS");
+    long limit = seconds ? atol (seconds) : LIMIT_S;
+    long left = until ? atol (until) - (long) time (NULL) : limit;
 
-    return left < LIMIT_S ? left : LIMIT_S;
+    return left < limit ? left : limit;
 }
 
 static struct child child[MOST];
