@@ -41,50 +41,70 @@ static void remember (const gs_reducer_t *r, struct moved *m)
     }
 }
 
-/* Puts everything at its new place. */
-static gs_status_t move_gradients (gs_reducer_t *r, const struct moved *m, void *storage)
+/* Notes that everything is in [storage], at the places that r->place has. */
+static void settle (gs_reducer_t *r, const struct moved *m, void *storage)
 {
-    void *old = r->storage;
-    gs_status_t st = GS_OK;
-
     gsi_commit_settle (r, storage);
-    for (int p = 0; p < r->gradients && !st; p++) {
-        const struct gsi_gradient *g = &r->gradient[r->number[p]];
+    for (int p = 0; p < r->gradients; p++) {
         r->rest[p] = m->rest[r->number[p]];
         r->turn[p] = m->turn[r->number[p]];
+    }
+}
+
+static gs_status_t copy_gradients (gs_reducer_t *r, const struct moved *m)
+{
+    gs_status_t st = GS_OK;
+
+    for (int p = 0; p < r->gradients && !st; p++) {
+        const struct gsi_gradient *g = &r->gradient[r->number[p]];
         if (!g->given && g->bytes)
             st = gs_device_copy (r->comm, r->at[p], m->at[r->number[p]], g->bytes, r->stream);
     }
-    if (!st)
-        st = gs_comm_wait (r->comm, r->stream);
-    gs_device_free (r->comm, old);
-    gsi_buckets_cut (r);
-    gsi_buckets_reset (r);
-    return st;
+    return st ? st : gs_comm_wait (r->comm, r->stream);
 }
 
+static gs_status_t all_good (const gs_reducer_t *r, gs_status_t st)
+{
+    return gsi_consensus_most (r->comm, "gs_reducer_relayout", st, NULL, 0, r->stream);
+}
+
+/* Plans other places, for which it makes [*storage]. */
+static gs_status_t plan_places (gs_reducer_t *r, struct moved *m, void **storage)
+{
+    size_t bytes = 0;
+    gs_status_t st;
+
+    remember (r, m);
+    st = gsi_plan_store (r->tensor, r->gradients, m->order, r->place, &bytes);
+    return st ? st : gsi_commit_allocate (r, bytes, storage);
+}
+
+/* What fails on one rank changes nothing on any. */
 static gs_status_t relayout (gs_reducer_t *r, struct moved *m)
 {
     struct gsi_placement *before = calloc ((size_t) r->gradients, sizeof (*before));
-    void *storage = NULL;
-    size_t bytes = 0;
+    void *old = r->storage, *storage = NULL;
     gs_status_t st = GS_OK;
 
     if (before && open_moved (m, (size_t) r->gradients)) {
         memcpy (before, r->place, (size_t) r->gradients * sizeof (*before));
-        remember (r, m);
-        st = gsi_plan_store (r->tensor, r->gradients, m->order, r->place, &bytes);
-        if (!st)
-            st = gsi_commit_allocate (r, bytes, &storage);
+        st = plan_places (r, m, &storage);
     } else {
         st = gsi_fail (GS_ERR_NOMEM, "gs_reducer_relayout: out of memory");
     }
-    if ((st = gsi_consensus_most (r->comm, "gs_reducer_relayout", st, NULL, 0, r->stream))) {
-        if (before)
+    if (!(st = all_good (r, st))) {
+        settle (r, m, storage);
+        if ((st = all_good (r, copy_gradients (r, m)))) {
             memcpy (r->place, before, (size_t) r->gradients * sizeof (*before));
-        gs_device_free (r->comm, storage);
-    } else {
-        st = move_gradients (r, m, storage);
+            settle (r, m, old);
+        }
+    } else if (before) {
+        memcpy (r->place, before, (size_t) r->gradients * sizeof (*before));
+    }
+    gs_device_free (r->comm, st ? storage : old);
+    if (!st) {
+        gsi_buckets_cut (r);
+        gsi_buckets_reset (r);
     }
     free (before);
     return st;

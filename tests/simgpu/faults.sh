@@ -231,6 +231,22 @@ check_complete () {
     done < <(sed -nE 's/^    X \(([A-Za-z]+)\).*/\1/p' "$top_srcdir/src/coll/coll_nccl.h")
 }
 
+# Each call of some functions in gs_reducer_relayout fails on one rank.
+try_relayout () {
+    local name n
+    local -A before
+    FAULTY_RELAYOUT=no count 2 copy-in
+    for n in "${!calls[@]}"; do before[$n]=${calls[$n]}; done
+    FAULTY_RELAYOUT=yes count 2 copy-in
+    for name in cudaMalloc cudaMemsetAsync cudaMemcpyAsync; do
+        n=${before["1 $name"]}
+        ((calls["1 $name"] > n)) || fail "no $name in a relayout" "$room/clean"
+        while ((++n <= calls["1 $name"])); do
+            start 2 "$name#$n@1" 1 FAULTY_RELAYOUT=yes
+        done
+    done
+}
+
 cat >"$room/apart" <<END
 #!/bin/sh
 GS_RECORD_DIR=\$GS_RECORD_DIR/\$(hostname)
@@ -253,6 +269,7 @@ start 2 ncclAllReduce@1,ncclCommAbort@1 1
 start 2 cudaLaunchKernel@1=late,ncclCommAbort@1 1
 start 2 ncclReduceScatter@1=stall 1 FAULTY_SLOT=1 GS_CHECK=collective
 start 2 ncclReduceScatter@1 1 FAULTY_SLOT=1 GS_CHECK=collective
+try_relayout
 GS_AVG=exact try 2x2 2 cudaMalloc cudaEventRecord ncclCommInitRankConfig ncclGroupEnd
 for fault in cudaMalloc#2@2 ncclCommInitRankConfig@2 ncclAllGather#3@2 cudaLaunchKernel@2=late; do
     wrapper=$room/apart start 2x2 $fault 2 APART=1

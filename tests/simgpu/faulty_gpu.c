@@ -4,7 +4,8 @@
  * on arrays of the device and of the host. Says how far each rank came and with which status it
  * ended. With an argument it ends before the step of this name, well. With FAULTY_COUNT each rank
  * has a SIM_COUNT of its own, this and its number. FAULTY_SKIP names a step that is left out;
- * with FAULTY_SLOT there is one more.
+ * with FAULTY_SLOT there is one more, and with FAULTY_RELAYOUT, or all of it but the relayout if
+ * that is "no".
  */
 #include "../multi/multi.h"
 
@@ -47,6 +48,45 @@ static gs_status_t own_slot (void)
         return GS_OK;
     return gs_allgather_backward (comm, single, gathered, COUNT / RANKS, GS_F32, GS_GRAD_OWN_SLOT,
                                   NULL);
+}
+
+/* Brings two gradients into the order in which they became ready, in new memory, or nothing. */
+static gs_status_t put_in_order (gs_reducer_t *r)
+{
+    void *before[2], *after[2];
+    gs_status_t st = GS_OK;
+
+    for (int g = 0; g < 2 && !st; g++) /* else the last comes first */
+        st = gs_reducer_ready (r, g, NULL);
+    if (st || (st = gs_reducer_finish (r, NULL)) || !strcmp (getenv ("FAULTY_RELAYOUT"), "no"))
+        return st;
+    for (int g = 0; g < 2; g++)
+        CHECK_OK (gs_reducer_get_grad (r, g, &before[g]));
+    st = multi_keep (gs_reducer_relayout (r));
+    for (int g = 0; g < 2; g++) {
+        CHECK_OK (gs_reducer_get_grad (r, g, &after[g]));
+        CHECK (!st == (before[g] != after[g]), "gradient %d is at %p, was at %p", g, after[g],
+               before[g]);
+    }
+    return st;
+}
+
+static gs_status_t relayout (void)
+{
+    size_t count = COUNT;
+    gs_reducer_t *r;
+    gs_status_t st;
+
+    if (!getenv ("FAULTY_RELAYOUT"))
+        return GS_OK;
+    if ((st = gs_reducer_create (comm, NULL, &r)))
+        return st;
+    if (!(st = gs_reducer_add (r, "a", 1, &count, GS_F32, NULL, NULL)) &&
+        !(st = gs_reducer_add (r, "b", 1, &count, GS_F32, NULL, NULL)) &&
+        !(st = multi_keep (gs_reducer_commit (r))))
+        st = multi_keep (put_in_order (r));
+    gs_reducer_destroy (r);
+    return st;
 }
 
 static gs_status_t average_host (void)
@@ -201,6 +241,7 @@ static const struct {
 } steps[] = {
     {"create", create},
     {"alloc", alloc},
+    {"relayout", relayout},
     {"copy-in", copy_in},
     {"own-slot", own_slot},
     {"average-host", average_host},
@@ -258,5 +299,5 @@ int main (int argc, char **argv)
     release ();
     destroy ();
     printf ("rank %d left after %.0f ms\n", multi_rank (), 1e3 * (multi_seconds () - begin));
-    return 0;
+    return multi_failures > 0;
 }

@@ -275,8 +275,8 @@ static bool needs_simulation (const struct test *test)
     return test->status == MISUSE || (test->set && strncmp (test->set, "SIM_", 4) == 0);
 }
 
-/* Seconds for the next case: GS_TEST_SECONDS, or less where TEST_NCCL_UNTIL, in seconds since 1970,
- * is when all must have ended. */
+/* Seconds for the next case: GS_TEST_SECONDS, or less where TEST_NCCL_UNTIL, in seconds since
+ * 1970, is when all must have ended. */
 static long seconds_left (void)
 {
     const char *until = getenv ("TEST_NCCL_UNTIL"), *seconds = getenv ("GS_TEST_SECONDS");
