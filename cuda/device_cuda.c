@@ -6,7 +6,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/clock.h"
 #include "base/status.h"
+#include "base/timed_call.h"
 #include "cuda/kernels.h"
 #include "device/device.h"
 
@@ -17,6 +19,12 @@
 #include <nvtx3/nvToolsExt.h>
 #endif
 #endif
+
+struct cuda_device {
+    struct gsi_device base;
+    pthread_mutex_t guard;
+    struct gsi_timed_call *freeing; /* that did not end in time; [guard] */
+};
 
 /* A stream or event that is none is the caller's; so is a capture that something else disturbs.
  */
@@ -170,7 +178,7 @@ static gs_status_t load_kernels (int ordinal)
 
 static gs_status_t open_cuda (int ordinal, struct gsi_device **out)
 {
-    struct gsi_device *device = calloc (1, sizeof (*device));
+    struct gsi_device *device = calloc (1, sizeof (struct cuda_device));
     cudaError_t error;
     int previous, count = 0;
     gs_status_t st;
@@ -194,16 +202,23 @@ static gs_status_t open_cuda (int ordinal, struct gsi_device **out)
     if (!st)
         st = load_kernels (ordinal);
     leave (device, previous);
-    if (st)
+    if (st) {
         free (device);
-    else
-        *out = device;
-    return st;
+        return st;
+    }
+    pthread_mutex_init (&((struct cuda_device *) device)->guard, NULL);
+    *out = device;
+    return GS_OK;
 }
 
 static void close_cuda (struct gsi_device *device)
 {
-    free (device);
+    struct cuda_device *d = (struct cuda_device *) device;
+
+    if (d->freeing)
+        gsi_timed_call_leave (d->freeing);
+    pthread_mutex_destroy (&d->guard);
+    free (d);
 }
 
 static gs_status_t alloc_cuda (const struct gsi_device *device, size_t bytes, void **out)
@@ -219,28 +234,95 @@ static gs_status_t alloc_cuda (const struct gsi_device *device, size_t bytes, vo
     return st;
 }
 
-static gs_status_t free_cuda (const struct gsi_device *device, void *memory)
-{
-    gs_status_t st;
-    int previous;
-
-    if (device->stuck && memory)
-        return gsi_fail (GS_ERR_TIMEOUT,
-                         "memory of GPU %d is kept: it would be freed behind work that does "
-                         "not end",
-                         device->ordinal);
-    if ((st = enter (device, &previous)))
-        return st;
-    st = check ("cudaFree", cudaFree (memory));
-    leave (device, previous);
-    return st;
-}
-
 static void stand_apart (void)
 {
     enum cudaStreamCaptureMode mode = cudaStreamCaptureModeRelaxed;
 
     forget (cudaThreadExchangeStreamCaptureMode (&mode));
+}
+
+/* What a thread gives back. */
+struct returned {
+    int ordinal;
+    void *memory;
+    cudaError_t (*give_back) (void *memory);
+};
+
+static int return_memory (void *argument)
+{
+    struct returned work = *(struct returned *) argument;
+    int previous;
+    cudaError_t error = set_device (work.ordinal, &previous);
+
+    free (argument);
+    if (error)
+        return (int) error;
+    stand_apart ();
+    return (int) work.give_back (work.memory);
+}
+
+/* Whether a free of before has not ended yet. */
+static bool is_freeing (struct cuda_device *d)
+{
+    int rc;
+    bool yes;
+
+    pthread_mutex_lock (&d->guard);
+    yes = d->freeing && gsi_timed_call_run (&d->freeing, "cudaFree", NULL, NULL, 0, &rc);
+    pthread_mutex_unlock (&d->guard);
+    return yes;
+}
+
+/* Of several threads' the first is remembered. */
+static void remember_free (struct cuda_device *d, struct gsi_timed_call *call)
+{
+    pthread_mutex_lock (&d->guard);
+    if (d->freeing)
+        gsi_timed_call_leave (call);
+    else
+        d->freeing = call;
+    pthread_mutex_unlock (&d->guard);
+}
+
+/*
+ * CUDA waits in it for what is queued on all streams of the GPU, also those of the program that
+ * nothing of ours knows: so a thread does it. GS_ERR_TIMEOUT, without a text, if that does not
+ * end; else [*error] is what CUDA gave.
+ */
+static gs_status_t free_in_time (struct cuda_device *d, void *memory,
+                                 cudaError_t (*give_back) (void *memory), cudaError_t *error)
+{
+    struct returned *work = memory ? malloc (sizeof (*work)) : NULL;
+    struct gsi_timed_call *call = NULL;
+    gs_status_t st;
+    int rc = 0;
+
+    if (!memory)
+        return GS_OK;
+    if (!work)
+        return gsi_fail (GS_ERR_NOMEM, "cudaFree: out of memory");
+    *work = (struct returned){d->base.ordinal, memory, give_back};
+    st = gsi_timed_call_run (&call, "cudaFree", return_memory, work,
+                             gsi_now_ns () + d->base.patience_ns, &rc);
+    if (st == GS_ERR_TIMEOUT)
+        remember_free (d, call);
+    else if (st)
+        free (work);
+    *error = (cudaError_t) rc;
+    return st;
+}
+
+static gs_status_t free_cuda (const struct gsi_device *device, void *memory)
+{
+    struct cuda_device *d = (struct cuda_device *) (uintptr_t) device; /* open_cuda made it */
+    bool kept = memory && (device->stuck || is_freeing (d));
+    cudaError_t error = cudaSuccess;
+    gs_status_t st = kept ? GS_ERR_TIMEOUT : free_in_time (d, memory, cudaFree, &error);
+
+    if (st == GS_ERR_TIMEOUT)
+        return gsi_fail (st, "memory of GPU %d is %s: work that was queued there does not end",
+                         device->ordinal, kept ? "kept" : "freed when it can be");
+    return st ? st : check ("cudaFree", error);
 }
 
 /*
@@ -301,8 +383,11 @@ static gs_status_t alloc_pinned (size_t bytes, void **out)
 
 static void free_pinned (const struct gsi_device *device, void *memory)
 {
-    if (!device->stuck)
-        forget (cudaFreeHost (memory));
+    struct cuda_device *d = (struct cuda_device *) (uintptr_t) device;
+    cudaError_t error;
+
+    if (!device->stuck && !is_freeing (d))
+        free_in_time (d, memory, cudaFreeHost, &error);
 }
 
 static gs_status_t stream_open (gs_stream_t *out)

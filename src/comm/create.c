@@ -244,7 +244,8 @@ static gs_status_t choose_device (struct create *c)
             "directly between them: with --gpus-per-node and without --gpus-per-task or "
             "--gpu-bind every rank sees all GPUs of its node, and takes one by local rank",
             hidden[0], hidden[1], c->cards[hidden[0]].host);
-    if (!(st = gsi_device_open (ordinal, &comm->device)) && !(st = gsi_inflight_open (comm)))
+    if (!(st = gsi_device_open (ordinal, comm->timeout_ns, &comm->device)) &&
+        !(st = gsi_inflight_open (comm)))
         st = gsi_staging_open (comm);
     comm->sees_gpus = gsi_device_gpus_used ();
     /* NCCL would wait for a rank whose GPU is ill. */

@@ -73,16 +73,18 @@ gs_status_t gsi_device_where (const struct gsi_device *device, const void *memor
     return GS_OK;
 }
 
-gs_status_t gsi_device_open (int ordinal, struct gsi_device **out)
+gs_status_t gsi_device_open (int ordinal, int64_t patience_ns, struct gsi_device **out)
 {
     const struct gsi_device_ops *ops = &gsi_device_host;
     gs_status_t st = ordinal == GS_DEVICE_HOST ? GS_OK : load_cuda (&ops);
 
     *out = NULL;
-    if (!st)
-        return ops->open (ordinal, out);
-    return gsi_fail (st, "GPU %d was asked for, but %s; or use GS_DEVICE_HOST", ordinal,
-                     gsi_last_text ());
+    if (st)
+        return gsi_fail (st, "GPU %d was asked for, but %s; or use GS_DEVICE_HOST", ordinal,
+                         gsi_last_text ());
+    if (!(st = ops->open (ordinal, out)) && ops->streams)
+        (*out)->patience_ns = patience_ns;
+    return st;
 }
 
 void gsi_device_close (struct gsi_device *device)

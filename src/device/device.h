@@ -26,6 +26,7 @@ struct gsi_device {
     const struct gsi_device_ops *ops;
     int ordinal; /* of the GPU, or GS_DEVICE_HOST */
     bool stuck;  /* its work does not end: what would wait for it, frees of memory, is not done */
+    int64_t patience_ns; /* (GPUs) that a free waits for its work */
 };
 
 /* The GPUs this process sees; [id] tells two GPUs of a node apart: domain, bus, device. */
@@ -70,7 +71,8 @@ struct gsi_device_ops {
     /* (required) */
     void (*close) (struct gsi_device *device);
 
-    /* (required) Memory that arrays may be in, aligned to 256 bytes. */
+    /* (required) Memory that arrays may be in, aligned to 256 bytes. A free waits for all work of
+     * a GPU: GS_ERR_TIMEOUT if that does not end in time; it is freed when it has, or kept. */
     gs_status_t (*alloc) (const struct gsi_device *device, size_t bytes, void **out);
     gs_status_t (*free) (const struct gsi_device *device, void *memory);
 
@@ -191,8 +193,8 @@ bool gsi_device_gpus_used (void);
 gs_status_t gsi_device_where (const struct gsi_device *device, const void *memory,
                               enum gsi_memory *where, int *owner);
 
-/* Opens the GPU [ordinal], or the host for GS_DEVICE_HOST. */
-gs_status_t gsi_device_open (int ordinal, struct gsi_device **out);
+/* Opens the GPU [ordinal], whose frees wait for [patience_ns], or the host for GS_DEVICE_HOST. */
+gs_status_t gsi_device_open (int ordinal, int64_t patience_ns, struct gsi_device **out);
 
 /* NULL is allowed. */
 void gsi_device_close (struct gsi_device *device);

@@ -23,6 +23,7 @@ simulated=$top_builddir/tests/simgpu/lib
 program=tests/simgpu/faulty_gpu.mt
 soon=10000   # ms in which a rank must know of what can be known at once
 deadline=3000 # ms for what stalls
+((${GS_TEST_SECONDS:-60} <= 120)) || deadline=9000 # a slow build
 margin=7000  # ms: 2 s of the create, 1 s of a GPU that does not end, a crowded machine
 parallel=3
 failures=0 runs=0
@@ -237,6 +238,9 @@ try_relayout () {
     local -A before
     FAULTY_RELAYOUT=no count 2 copy-in
     for n in "${!calls[@]}"; do before[$n]=${calls[$n]}; done
+    for name in cudaMemcpyAsync cudaEventRecord ncclAllReduce; do # on the reducer's stream
+        start 2 "$name#${before["1 $name"]}@1=stall" 1 FAULTY_RELAYOUT=no
+    done
     FAULTY_RELAYOUT=yes count 2 copy-in
     for name in cudaMalloc cudaMemsetAsync cudaMemcpyAsync; do
         n=${before["1 $name"]}

@@ -14,7 +14,8 @@
  *   queued no-group                   a split that stalls, in which rank 1 has no group
  *   queued killed [slowly]            rank 0 is killed, and the others wait for it; slowly: its
  *                                     connections are closed half a second before it is gone
- *   queued stuck                      work of the program's does not end, and memory is freed
+ *   queued stuck [beside]             work of the program's does not end, and memory is freed;
+ *                                     beside: on a stream that does not block
  *   queued contexts                   a rank has a context on its GPU alone, on hosts none
  *
  * GS_TEST_DTYPE is the type of what average, graph, late, flood and killed average, f32 by
@@ -359,6 +360,34 @@ static void stuck (void)
     CHECK_OK (gs_device_free (comm, x));
 }
 
+static gs_status_t free_late (float *x)
+{
+    double until = multi_seconds () + 30;
+    gs_status_t st;
+
+    while ((st = gs_device_free (comm, x)) == GS_ERR_TIMEOUT && multi_seconds () < until)
+        usleep (10000);
+    return st;
+}
+
+/* The same on a stream that no other one waits for: CUDA alone knows of it. */
+static void stuck_beside (void)
+{
+    float *x = make_floats (COUNT, 1), *y = make_floats (COUNT, 2);
+    cudaStream_t stream;
+
+    sem_init (&gate, 0, 0);
+    CHECK_CUDA (cudaStreamCreateWithFlags (&stream, cudaStreamNonBlocking));
+    CHECK_CUDA (cudaLaunchHostFunc (stream, hold, NULL));
+    CHECK_FAILS (gs_device_free (comm, x), GS_ERR_TIMEOUT, "is freed when it can be");
+    CHECK_FAILS (gs_device_free (comm, y), GS_ERR_TIMEOUT, "is kept");
+    CHECK_OK (gs_comm_check (comm));
+    CHECK_OK (average_floats (y, NULL));
+    sem_post (&gate);
+    CHECK_OK (free_late (y));
+    CHECK_CUDA (cudaStreamDestroy (stream));
+}
+
 int main (int argc, char **argv)
 {
     const char *mode = argc > 1 ? argv[1] : "", *type = getenv ("GS_TEST_DTYPE");
@@ -387,7 +416,7 @@ int main (int argc, char **argv)
     else if (!strcmp (mode, "busy"))
         busy ();
     else if (!strcmp (mode, "stuck"))
-        stuck ();
+        argc > 2 ? stuck_beside () : stuck ();
     else if (!strcmp (mode, "late"))
         late ();
     else if (!strcmp (mode, "flood") && argc >= 4)

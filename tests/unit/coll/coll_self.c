@@ -13,7 +13,7 @@ static void open_self (void)
     struct gsi_coll_setup setup = {0};
     const struct gsi_coll_ops *ops;
 
-    unit_ok (gsi_device_open (GS_DEVICE_HOST, &device));
+    unit_ok (gsi_device_open (GS_DEVICE_HOST, 0, &device));
     unit_ok (gsi_coll_find (GS_TRANSPORT_SELF, 1, &ops));
     ck_assert_ptr_eq (ops, &gsi_coll_self);
     setup.device = device;

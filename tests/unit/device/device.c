@@ -12,7 +12,7 @@ START_TEST (the_host)
 {
     char *memory;
 
-    unit_ok (gsi_device_open (GS_DEVICE_HOST, &device));
+    unit_ok (gsi_device_open (GS_DEVICE_HOST, 0, &device));
     ck_assert_int_eq (device->ordinal, GS_DEVICE_HOST);
     ck_assert_str_eq (device->ops->name, "host");
     ck_assert_ptr_null (device->ops->streams);
@@ -34,7 +34,7 @@ START_TEST (gpus_that_are_not_there)
     static const int ordinals[] = {-3, INT_MIN, INT_MAX};
 
     for (int i = 0; i < 3; i++) {
-        gs_status_t st = gsi_device_open (ordinals[i], &device);
+        gs_status_t st = gsi_device_open (ordinals[i], 0, &device);
         ck_assert (st == GS_ERR_UNSUPPORTED || st == GS_ERR_DEVICE);
         ck_assert_ptr_nonnull (strstr (gs_last_error (), "GPU"));
         ck_assert_ptr_null (device);
@@ -47,7 +47,7 @@ START_TEST (host_memory_is_host_memory)
     enum gsi_memory where = GSI_MEMORY_OTHER;
     int owner, x;
 
-    unit_ok (gsi_device_open (GS_DEVICE_HOST, &device));
+    unit_ok (gsi_device_open (GS_DEVICE_HOST, 0, &device));
     if (gsi_device_gpus_used ())
         unit_ok (gsi_device_where (device, &x, &where, &owner));
     else
