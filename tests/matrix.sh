@@ -304,10 +304,10 @@ other_fortran () {
 other_builds () {
     local nothing=(--without-pmix --without-openssl --without-mpi --without-ofi --without-hdf5
         --without-cuda --without-nccl --disable-fortran --enable-werror)
-    # They take long, and judge numbers, or the order of calls; the programs themselves run in
-    # other tests, too.
+    # They take long, and judge numbers, the order of calls, or what is installed; the programs
+    # themselves run in other tests, too.
     local long='^tests/\(demo/\(resume\|skill\|weights\|wire\)\|multi/ckpt_r[a-z]*\)\.sh'
-    long+='\|^tests/multi/chaos\.sh'
+    long+='\|^tests/\(multi/chaos\.sh\|install/\)'
 
     build_in "clang" build-clang --enable-werror CC=clang CXX=clang++ "${gpus[@]}" \
         && tests "clang: unit tests" build-clang make -j"$jobs" -C build-clang check-unit

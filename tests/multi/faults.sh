@@ -9,10 +9,11 @@ launch=${top_srcdir:?run me by make check}/tests/launch.sh
 program=tests/multi/faulty.mt
 bound=45 # seconds for one launch
 most=100 # passages of one point
+parallel=3
 failures=0
 runs=0
 room=$(mktemp -d "${TMPDIR:-/tmp}/gs-faults.XXXXXX") || exit 99
-trap 'rm -rf "$room"' EXIT
+trap 'wait; rm -rf "$room"' EXIT
 
 # What a fault at each point gives: the status of the rank itself and of the others.
 declare -A own=(
@@ -49,10 +50,6 @@ run () {
         GS_HOST_ALGO=$algorithm GS_BOOT_TIMEOUT_MS=60000 GS_TEST_SECONDS=60 \
         "$launch" --live --layout "$layout" "$program" >"$room/output" 2>&1
     status=$?
-    if ((status == 77)); then
-        echo "skip: $(tail -n 1 "$room/output")"
-        exit 77
-    fi
     ((status == 0)) || fail "GS_FAULT=$2 on $layout: exit status $status"
     ((SECONDS - begin < bound)) || fail "GS_FAULT=$2 on $layout took $((SECONDS - begin)) s"
     mapfile -t ends < <(grep '^rank [0-9]* ended in step' "$room/output" | sort -n -k 2 \
@@ -82,22 +79,40 @@ made_up_for () {
     [[ ${own[$1]} != GS_OK ]] && grep -q "GS_FAULT fails $1 here" "$room/output"
 }
 
-# All points, ranks and passages in one layout.
-check_layout () {
-    local layout=$1 ranks=$2 point guilty n fault step=1
+# All ranks and passages of one point; leaves what it found in sum.
+check_point () { # LAYOUT RANKS POINT
+    local layout=$1 ranks=$2 point=$3 guilty n fault step=1
+    local room=$room/$3 failures=0 runs=0
 
+    rm -rf "$room"
+    mkdir "$room"
     [[ -z ${GS_TEST_SHORT-} ]] || step=$ranks
-    for point in "${!own[@]}"; do
-        for ((guilty = 0; guilty < ranks; guilty++)); do
-            for ((n = step > 1 ? guilty + 1 : 1; n <= most; n += step)); do
-                fault=$point:$n@$guilty
-                run "$layout" "$fault"
-                judge "$point" "$guilty" "$ranks" "GS_FAULT=$fault on $layout" \
-                    || made_up_for "$point" || break
-            done
-            ((n > 1)) || [[ ${own[$point]} = GS_OK ]] || fail "$point on rank $guilty never fails"
-            ((n <= most)) || fail "$point on rank $guilty does not come to an end"
+    for ((guilty = 0; guilty < ranks; guilty++)); do
+        for ((n = step > 1 ? guilty + 1 : 1; n <= most; n += step)); do
+            fault=$point:$n@$guilty
+            run "$layout" "$fault"
+            judge "$point" "$guilty" "$ranks" "GS_FAULT=$fault on $layout" \
+                || made_up_for "$point" || break
         done
+        ((n > 1)) || [[ ${own[$point]} = GS_OK ]] || fail "$point on rank $guilty never fails"
+        ((n <= most)) || fail "$point on rank $guilty does not come to an end"
+    done
+    echo "$failures $runs" >"$room/sum"
+}
+
+# All points in one layout, some side by side.
+check_layout () { # LAYOUT RANKS
+    local point bad number
+
+    for point in "${!own[@]}"; do
+        (($(jobs -rp | wc -l) < parallel)) || wait -n
+        check_point "$@" "$point" >"$room/$point.said" 2>&1 &
+    done
+    wait
+    for point in "${!own[@]}"; do
+        cat "$room/$point.said"
+        read -r bad number <"$room/$point/sum" || bad=1 number=0
+        failures=$((failures + bad)) runs=$((runs + number))
     done
 }
 
@@ -106,6 +121,9 @@ if ! ./gs-info | grep -q 'fault injection.*yes'; then
     exit 77
 fi
 
+"$launch" --live --layout 2 "$program" >"$room/output" 2>&1
+status=$?
+((status != 77)) || { echo "skip: $(tail -n 1 "$room/output")"; exit 77; }
 : >"$room/output"
 while read -r point; do
     [[ -n ${own[$point]-} ]] || fail "fault point $point of src/ is not tested here"
