@@ -7,7 +7,9 @@
 #include <stdlib.h>
 
 #include "base/clock.h"
+#include "base/log.h"
 #include "base/status.h"
+#include "base/thread.h"
 #include "base/timed_call.h"
 #include "cuda/kernels.h"
 #include "device/device.h"
@@ -26,8 +28,7 @@ struct cuda_device {
     struct gsi_timed_call *freeing; /* that did not end in time; [guard] */
 };
 
-/* A stream or event that is none is the caller's; so is a capture that something else disturbs.
- */
+/* A stream or event that is none is the caller's; so is a capture that is disturbed. */
 static gs_status_t status_of (cudaError_t error)
 {
     if (error == cudaErrorMemoryAllocation)
@@ -90,10 +91,9 @@ static gs_status_t no_gpu (cudaError_t error)
 
 static gs_status_t gpus_of_process (struct gsi_gpus *gpus)
 {
-    cudaError_t error;
     int count = 0;
+    cudaError_t error = cudaGetDeviceCount (&count);
 
-    error = cudaGetDeviceCount (&count);
     if (error || count < 1)
         return no_gpu (error);
     gpus->count = count;
@@ -252,13 +252,17 @@ static int return_memory (void *argument)
 {
     struct returned work = *(struct returned *) argument;
     int previous;
-    cudaError_t error = set_device (work.ordinal, &previous);
+    cudaError_t error;
 
     free (argument);
-    if (error)
-        return (int) error;
-    stand_apart ();
-    return (int) work.give_back (work.memory);
+    if (!gsi_thread_enter_gpu ())
+        return cudaSuccess; /* the process ends, and its memory with it */
+    if (!(error = set_device (work.ordinal, &previous))) {
+        stand_apart ();
+        error = work.give_back (work.memory);
+    }
+    gsi_thread_leave_gpu ();
+    return (int) error;
 }
 
 /* Whether a free of before has not ended yet. */
@@ -276,6 +280,9 @@ static bool is_freeing (struct cuda_device *d)
 /* Of several threads' the first is remembered. */
 static void remember_free (struct cuda_device *d, struct gsi_timed_call *call)
 {
+    gsi_log (GS_LOG_WARN, "device",
+             "GPU %d has not ended its work: memory is freed when it has; more is kept till then",
+             d->base.ordinal);
     pthread_mutex_lock (&d->guard);
     if (d->freeing)
         gsi_timed_call_leave (call);
@@ -284,45 +291,40 @@ static void remember_free (struct cuda_device *d, struct gsi_timed_call *call)
     pthread_mutex_unlock (&d->guard);
 }
 
-/*
- * CUDA waits in it for what is queued on all streams of the GPU, also those of the program that
- * nothing of ours knows: so a thread does it. GS_ERR_TIMEOUT, without a text, if that does not
- * end; else [*error] is what CUDA gave.
- */
-static gs_status_t free_in_time (struct cuda_device *d, void *memory,
-                                 cudaError_t (*give_back) (void *memory), cudaError_t *error)
+/* CUDA waits for what is queued on all streams of the GPU, also those of the program that nothing
+ * of ours knows: so a thread frees, to which it is left if that does not end in time. */
+static cudaError_t free_in_time (struct cuda_device *d, void *memory,
+                                 cudaError_t (*give_back) (void *memory))
 {
-    struct returned *work = memory ? malloc (sizeof (*work)) : NULL;
+    struct returned *work = malloc (sizeof (*work));
     struct gsi_timed_call *call = NULL;
-    gs_status_t st;
+    gs_status_t st = GS_ERR_NOMEM;
     int rc = 0;
 
-    if (!memory)
-        return GS_OK;
-    if (!work)
-        return gsi_fail (GS_ERR_NOMEM, "cudaFree: out of memory");
-    *work = (struct returned){d->base.ordinal, memory, give_back};
-    st = gsi_timed_call_run (&call, "cudaFree", return_memory, work,
-                             gsi_now_ns () + d->base.patience_ns, &rc);
-    if (st == GS_ERR_TIMEOUT)
-        remember_free (d, call);
-    else if (st)
+    if (work) {
+        *work = (struct returned){d->base.ordinal, memory, give_back};
+        st = gsi_timed_call_run (&call, "cudaFree", return_memory, work,
+                                 gsi_now_ns () + d->base.patience_ns, &rc);
+    }
+    if (st == GS_ERR_NOMEM) { /* there is no thread */
         free (work);
-    *error = (cudaError_t) rc;
-    return st;
+        return give_back (memory);
+    }
+    if (st)
+        remember_free (d, call);
+    return (cudaError_t) rc;
 }
 
 static gs_status_t free_cuda (const struct gsi_device *device, void *memory)
 {
     struct cuda_device *d = (struct cuda_device *) (uintptr_t) device; /* open_cuda made it */
-    bool kept = memory && (device->stuck || is_freeing (d));
-    cudaError_t error = cudaSuccess;
-    gs_status_t st = kept ? GS_ERR_TIMEOUT : free_in_time (d, memory, cudaFree, &error);
 
-    if (st == GS_ERR_TIMEOUT)
-        return gsi_fail (st, "memory of GPU %d is %s: work that was queued there does not end",
-                         device->ordinal, kept ? "kept" : "freed when it can be");
-    return st ? st : check ("cudaFree", error);
+    if (memory && (device->stuck || is_freeing (d)))
+        return gsi_fail (GS_ERR_TIMEOUT,
+                         "memory of GPU %d is kept: it would be freed behind work that does "
+                         "not end",
+                         device->ordinal);
+    return memory ? check ("cudaFree", free_in_time (d, memory, cudaFree)) : GS_OK;
 }
 
 /*
@@ -384,10 +386,9 @@ static gs_status_t alloc_pinned (size_t bytes, void **out)
 static void free_pinned (const struct gsi_device *device, void *memory)
 {
     struct cuda_device *d = (struct cuda_device *) (uintptr_t) device;
-    cudaError_t error;
 
-    if (!device->stuck && !is_freeing (d))
-        free_in_time (d, memory, cudaFreeHost, &error);
+    if (memory && !device->stuck && !is_freeing (d))
+        forget (free_in_time (d, memory, cudaFreeHost));
 }
 
 static gs_status_t stream_open (gs_stream_t *out)

@@ -433,14 +433,14 @@ gs_status_t gs_device_alloc (const gs_comm_t *comm, size_t bytes, void **memory)
  * Frees what gs_device_alloc made with [comm]. On GPUs it waits for the work of the device. Where
  * that of the legacy stream, and of those that this waits for, does not end within the deadline,
  * or the communicator has failed and what it has queued does not end, the memory stays instead;
- * where that of a stream that does not block does not, it is freed when it has. The text tells.
+ * where that of a stream that does not block does not, it is freed when it has, with a warning.
  *
  *   comm    in  the same communicator
  *   memory  in  NULL does nothing
  *
  * Threads     may be called by any thread, also while another is inside a call on [comm].
  * Returns     GS_OK; GS_ERR_DEVICE if the memory is not of this device; GS_ERR_TIMEOUT if it is
- *             not freed now.
+ *             kept.
  * Since       0.1
  */
 gs_status_t gs_device_free (const gs_comm_t *comm, void *memory);

@@ -395,7 +395,7 @@ typedef struct gs_reducer_stats {
     double bytes_per_us; /* least squares; 0 while there are too few different buckets */
     size_t recommended_bytes; /* sqrt (bytes * latency_us * bytes_per_us): buckets of this size
                                  make latencies plus the last bucket shortest; 0: not known */
-    int late_rank;            /* the rank others waited for most in that last step, or -1 */
+    int late_rank;            /* the rank others waited for most in the last step, or -1 */
     int overlaps;   /* 1: buckets are reduced during the backward pass; 0: inside calls */
     double late_us; /* how long */
     double reserved[8];

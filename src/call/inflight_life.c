@@ -226,6 +226,8 @@ void gsi_inflight_settle (gs_comm_t *comm)
     if (atomic_load (&comm->life) == GSI_ALIVE)
         return;
     st = gsi_gpu_lock (comm);
+    if (comm->device->patience_ns > SETTLE_NS)
+        comm->device->patience_ns = SETTLE_NS;
     if (!comm->device->stuck && !st) {
         if (q->mark)
             q->mark (comm);
@@ -256,6 +258,8 @@ gs_status_t gsi_inflight_finish (gs_comm_t *comm)
     st = gsi_inflight_wait_legacy (comm);
     if (atomic_load (&comm->life) != GSI_ALIVE) /* it has ended meanwhile */
         gsi_inflight_settle (comm);
+    else if (st == GS_ERR_STATE) /* a capture, which the free would disturb */
+        return st;
     else if (st == GS_ERR_TIMEOUT)
         return gsi_fail (st,
                          "GPU %d did not end its work within %lld ms: the memory is not freed",

@@ -72,7 +72,7 @@ struct gsi_device_ops {
     void (*close) (struct gsi_device *device);
 
     /* (required) Memory that arrays may be in, aligned to 256 bytes. A free waits for all work of
-     * a GPU: GS_ERR_TIMEOUT if that does not end in time; it is freed when it has, or kept. */
+     * a GPU, or leaves it to a thread. GS_ERR_TIMEOUT: it is kept, for another does so. */
     gs_status_t (*alloc) (const struct gsi_device *device, size_t bytes, void **out);
     gs_status_t (*free) (const struct gsi_device *device, void *memory);
 

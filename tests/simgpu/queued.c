@@ -379,7 +379,7 @@ static void stuck_beside (void)
     sem_init (&gate, 0, 0);
     CHECK_CUDA (cudaStreamCreateWithFlags (&stream, cudaStreamNonBlocking));
     CHECK_CUDA (cudaLaunchHostFunc (stream, hold, NULL));
-    CHECK_FAILS (gs_device_free (comm, x), GS_ERR_TIMEOUT, "is freed when it can be");
+    CHECK_OK (gs_device_free (comm, x)); /* when it can be: else it is a leak */
     CHECK_FAILS (gs_device_free (comm, y), GS_ERR_TIMEOUT, "is kept");
     CHECK_OK (gs_comm_check (comm));
     CHECK_OK (average_floats (y, NULL));
