@@ -8,18 +8,23 @@
 
 /* What is known of each gradient by its place, to be found again at another one. */
 struct moved {
-    void **at, **rest; /* [gradients] as they were added */
-    int *turn;         /* [gradients] likewise */
-    int *order;        /* [gradients] which was ready first, second, ... */
+    void **at, **rest;           /* [gradients] as they were added */
+    int *turn;                   /* [gradients] likewise */
+    int *order;                  /* [gradients] which was ready first, second, ... */
+    struct gsi_placement *place; /* [gradients] as they were */
 };
 
-static bool open_moved (struct moved *m, size_t n)
+static bool open_moved (struct moved *m, const gs_reducer_t *r)
 {
+    size_t n = (size_t) r->gradients;
+
+    if ((m->place = calloc (n, sizeof (*m->place))))
+        memcpy (m->place, r->place, n * sizeof (*m->place));
     m->at = calloc (n, sizeof (*m->at));
     m->rest = calloc (n, sizeof (*m->rest));
     m->turn = calloc (n, sizeof (*m->turn));
     m->order = calloc (n, sizeof (*m->order));
-    return m->at && m->rest && m->turn && m->order;
+    return m->place && m->at && m->rest && m->turn && m->order;
 }
 
 static void close_moved (struct moved *m)
@@ -28,6 +33,7 @@ static void close_moved (struct moved *m)
     free (m->rest);
     free (m->turn);
     free (m->order);
+    free (m->place);
 }
 
 static void remember (const gs_reducer_t *r, struct moved *m)
@@ -79,35 +85,32 @@ static gs_status_t plan_places (gs_reducer_t *r, struct moved *m, void **storage
     return st ? st : gsi_commit_allocate (r, bytes, storage);
 }
 
-/* What fails on one rank changes nothing on any. */
-static gs_status_t relayout (gs_reducer_t *r, struct moved *m)
+/* What fails on one rank changes nothing on any; [st] is this rank's so far. */
+static gs_status_t relayout (gs_reducer_t *r, struct moved *m, gs_status_t st)
 {
-    struct gsi_placement *before = calloc ((size_t) r->gradients, sizeof (*before));
     void *old = r->storage, *storage = NULL;
-    gs_status_t st = GS_OK;
+    struct gsi_failure failed = {GS_OK};
 
-    if (before && open_moved (m, (size_t) r->gradients)) {
-        memcpy (before, r->place, (size_t) r->gradients * sizeof (*before));
-        st = plan_places (r, m, &storage);
-    } else {
+    if (!st && !open_moved (m, r))
         st = gsi_fail (GS_ERR_NOMEM, "gs_reducer_relayout: out of memory");
-    }
+    if (!st)
+        st = plan_places (r, m, &storage);
     if (!(st = all_good (r, st))) {
         settle (r, m, storage);
         if ((st = all_good (r, copy_gradients (r, m)))) {
-            memcpy (r->place, before, (size_t) r->gradients * sizeof (*before));
+            memcpy (r->place, m->place, (size_t) r->gradients * sizeof (*m->place));
             settle (r, m, old);
         }
-    } else if (before) {
-        memcpy (r->place, before, (size_t) r->gradients * sizeof (*before));
+    } else if (m->place) {
+        memcpy (r->place, m->place, (size_t) r->gradients * sizeof (*m->place));
     }
+    gsi_failure_note (&failed, st);
     gs_device_free (r->comm, st ? storage : old);
     if (!st) {
         gsi_buckets_cut (r);
         gsi_buckets_reset (r);
     }
-    free (before);
-    return st;
+    return gsi_failure_repeat (&failed);
 }
 
 gs_status_t gs_reducer_relayout (gs_reducer_t *reducer)
@@ -115,17 +118,19 @@ gs_status_t gs_reducer_relayout (gs_reducer_t *reducer)
     gs_reducer_t *r = reducer;
     struct moved m = {0};
     int previous;
-    gs_status_t st = gsi_reducer_idle (r, "gs_reducer_relayout");
+    gs_status_t st = gsi_reducer_idle (r, "gs_reducer_relayout"), entered;
 
     if (!st && !r->step)
         st = gsi_fail (GS_ERR_STATE, "gs_reducer_relayout: %s has not finished a step yet",
                        r->client.name);
-    if (st || (st = gsi_reducer_enter (r, &previous)))
-        return gsi_result (st);
-    st = gs_broadcast (r->comm, r->turn, (size_t) r->gradients, GS_I32, 0, r->stream);
     if (!st)
-        st = relayout (r, &m);
-    gsi_reducer_leave (r, previous);
+        st = gs_broadcast (r->comm, r->turn, (size_t) r->gradients, GS_I32, 0, r->stream);
+    if (st)
+        return gsi_result (st);
+    entered = gsi_reducer_enter (r, &previous);
+    st = relayout (r, &m, entered);
+    if (!entered)
+        gsi_reducer_leave (r, previous);
     close_moved (&m);
     return gsi_result (st);
 }

@@ -20,6 +20,7 @@ struct gsi_scheduler {
     bool running, stop;    /* a bucket is under way; the thread ends */
     struct gsi_failure failed, callback;
     struct gsi_event *ahead; /* (GPUs) */
+    gs_stream_t admitted;    /* (GPUs) the last that was asked whether it is captured */
 };
 
 /* ---- One bucket ---- */
@@ -137,16 +138,20 @@ gs_status_t gsi_scheduler_admit (gs_reducer_t *r, gs_stream_t stream)
                        "%s: the stream is captured into a CUDA graph, in which a reducer's "
                        "buckets cannot be: use gs_allreduce_avg there",
                        r->client.name);
+    r->scheduler->admitted = stream;
     return st;
 }
 
-/* [after] comes after what [before] has now, by [event] if there is one. */
+/* [after] comes after what [before] has now, by [event] if there is one. A stream that completed
+ * a bucket's first gradients may be captured since. */
 static gs_status_t chain (gs_reducer_t *r, gs_stream_t before, struct gsi_event *event,
                           gs_stream_t after)
 {
     struct gsi_event *between = event ? event : r->scheduler->ahead;
-    gs_status_t st = r->queue->event_record (between, before);
+    gs_status_t st = before == r->scheduler->admitted ? GS_OK : gsi_scheduler_admit (r, before);
 
+    if (!st)
+        st = r->queue->event_record (between, before);
     return st ? st : r->queue->stream_wait (after, between);
 }
 
@@ -157,13 +162,17 @@ gs_status_t gsi_scheduler_follow (gs_reducer_t *r, gs_stream_t stream)
 
 gs_status_t gsi_scheduler_release (gs_reducer_t *r, gs_stream_t stream)
 {
-    return r->queue ? chain (r, r->stream, gsi_timing_release (r), stream) : GS_OK;
+    gs_status_t st = r->queue ? chain (r, r->stream, gsi_timing_release (r), stream) : GS_OK;
+
+    if (!st)
+        gsi_timing_released (r);
+    return st;
 }
 
 /* Queues a bucket behind what its gradients are completed by. */
 static gs_status_t queue_bucket (gs_reducer_t *r)
 {
-    int b = r->scheduler->done;
+    int b = r->scheduler->done, unused;
     struct gsi_load *load = &r->load[b];
     struct gsi_event *end = gsi_timing_end (r, b);
     gs_status_t st = chain (r, load->stream, gsi_timing_ready (r, b), r->stream);
@@ -173,6 +182,8 @@ static gs_status_t queue_bucket (gs_reducer_t *r)
     r->queue->range_begin (load->label);
     st = reduce_next (r);
     r->queue->range_end ();
+    if (!st && (r->hook || r->averaged)) /* which may have left another device */
+        st = gsi_reducer_enter (r, &unused);
     return st || !end ? st : r->queue->event_record (end, r->stream);
 }
 

@@ -122,8 +122,13 @@ gs_status_t gsi_timing_finish (gs_reducer_t *r, gs_stream_t stream)
 {
     if (!r->timing || !r->timing->on)
         return GS_OK;
-    current (r)->unread = true;
     return r->queue->event_record (current (r)->finish, stream);
+}
+
+void gsi_timing_released (gs_reducer_t *r)
+{
+    if (r->timing && r->timing->on)
+        current (r)->unread = true;
 }
 
 struct gsi_event *gsi_timing_ready (const gs_reducer_t *r, int b)

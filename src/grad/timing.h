@@ -23,6 +23,9 @@ struct gsi_event *gsi_timing_ready (const gs_reducer_t *r, int b);
 struct gsi_event *gsi_timing_end (const gs_reducer_t *r, int b);
 struct gsi_event *gsi_timing_release (const gs_reducer_t *r);
 
+/* All events of the step are recorded: they may be read. */
+void gsi_timing_released (gs_reducer_t *r);
+
 /* Brings the times of the buckets and r->totals.seen up to the last step that is past. */
 gs_status_t gsi_timing_read (gs_reducer_t *r);
 

@@ -104,6 +104,8 @@ check_point () { # LAYOUT RANKS POINT
 check_layout () { # LAYOUT RANKS
     local point bad number
 
+    "$launch" --live --layout "$1" "$program" >"$room/output" 2>&1
+    (($? != 77)) || { echo "skip: $(tail -n 1 "$room/output")"; exit 77; }
     for point in "${!own[@]}"; do
         (($(jobs -rp | wc -l) < parallel)) || wait -n
         check_point "$@" "$point" >"$room/$point.said" 2>&1 &
@@ -121,9 +123,6 @@ if ! ./gs-info | grep -q 'fault injection.*yes'; then
     exit 77
 fi
 
-"$launch" --live --layout 2 "$program" >"$room/output" 2>&1
-status=$?
-((status != 77)) || { echo "skip: $(tail -n 1 "$room/output")"; exit 77; }
 : >"$room/output"
 while read -r point; do
     [[ -n ${own[$point]-} ]] || fail "fault point $point of src/ is not tested here"

@@ -4,8 +4,8 @@
  * on arrays of the device and of the host. Says how far each rank came and with which status it
  * ended. With an argument it ends before the step of this name, well. With FAULTY_COUNT each rank
  * has a SIM_COUNT of its own, this and its number. FAULTY_SKIP names a step that is left out;
- * with FAULTY_SLOT there is one more, and with FAULTY_RELAYOUT, or all of it but the relayout if
- * that is "no".
+ * with FAULTY_SLOT there is one more, and with FAULTY_RELAYOUT: "before" ends before the
+ * relayout, "alone" leaves out what follows it.
  */
 #include "../multi/multi.h"
 
@@ -15,7 +15,7 @@
 #define THREAD ((gs_stream_t) 2) /* cudaStreamPerThread */
 
 static gs_comm_t *comm;
-static float host[LARGE];
+static float host[LARGE], values[COUNT];
 static float *single, *gathered; /* [COUNT] and [RANKS * COUNT] of the device */
 static uint16_t *half;           /* [COUNT] of the device, f16 or i16 */
 
@@ -50,25 +50,63 @@ static gs_status_t own_slot (void)
                                   NULL);
 }
 
-/* Brings two gradients into the order in which they became ready, in new memory, or nothing. */
-static gs_status_t put_in_order (gs_reducer_t *r)
+/* A step in which gradient 0 becomes ready first; without a hint the last comes first. */
+static gs_status_t average_both (gs_reducer_t *r)
 {
-    void *before[2], *after[2];
     gs_status_t st = GS_OK;
 
-    for (int g = 0; g < 2 && !st; g++) /* else the last comes first */
+    for (int g = 0; g < 2 && !st; g++)
         st = gs_reducer_ready (r, g, NULL);
-    if (st || (st = gs_reducer_finish (r, NULL)) || !strcmp (getenv ("FAULTY_RELAYOUT"), "no"))
+    return st ? st : gs_reducer_finish (r, NULL);
+}
+
+/* All of a gradient is the same number on all ranks, which averages leave. */
+static gs_status_t set_value (void *grad, float value)
+{
+    for (int i = 0; i < COUNT; i++)
+        values[i] = value;
+    return gs_device_copy (comm, grad, values, sizeof (values), NULL);
+}
+
+static gs_status_t check_value (const void *grad, float value)
+{
+    gs_status_t st = gs_device_copy (comm, values, grad, sizeof (values), NULL);
+    int wrong = 0;
+
+    if (st || (st = gs_comm_wait (comm, NULL)))
         return st;
-    for (int g = 0; g < 2; g++)
-        CHECK_OK (gs_reducer_get_grad (r, g, &before[g]));
+    for (int i = 0; i < COUNT; i++)
+        wrong += values[i] != value;
+    CHECK (!wrong, "%d of %d elements are not %g, the first is %g", wrong, COUNT, value,
+           values[0]);
+    return GS_OK;
+}
+
+/* Brings two gradients into the order in which they became ready, in new memory, or nothing; with
+ * either a step goes on with what they are. */
+static gs_status_t put_in_order (gs_reducer_t *r)
+{
+    const char *part = getenv ("FAULTY_RELAYOUT");
+    void *before[2], *after[2];
+    gs_status_t st = GS_OK, goes_on;
+
+    for (int g = 0; g < 2 && !st; g++)
+        if (!(st = gs_reducer_get_grad (r, g, &before[g])))
+            st = set_value (before[g], 1 + (float) g);
+    if (st || (st = average_both (r)) || !strcmp (part, "before"))
+        return st;
     st = multi_keep (gs_reducer_relayout (r));
     for (int g = 0; g < 2; g++) {
         CHECK_OK (gs_reducer_get_grad (r, g, &after[g]));
         CHECK (!st == (before[g] != after[g]), "gradient %d is at %p, was at %p", g, after[g],
                before[g]);
     }
-    return st;
+    if (!strcmp (part, "alone") || gs_comm_check (comm))
+        return st;
+    goes_on = multi_keep (average_both (r));
+    for (int g = 0; g < 2 && !goes_on; g++)
+        goes_on = multi_keep (check_value (after[g], 1 + (float) g));
+    return st ? st : goes_on;
 }
 
 static gs_status_t relayout (void)

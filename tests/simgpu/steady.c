@@ -109,8 +109,8 @@ static bool step (gs_comm_t *comm, gs_reducer_t *r, bool watched)
     return asks;
 }
 
-/* All steps that are past were timed, but those after which other buckets were made, and in the
- * last one each bucket was ready, travelled when the one before had arrived, and arrived. */
+/* Steps were timed, and in the last one of them each bucket was ready, travelled when the one
+ * before had arrived, and arrived. */
 static void check_times (gs_reducer_t *r)
 {
     gs_reducer_stats_t stats = {.size = sizeof (stats)};
