@@ -4,9 +4,10 @@
 # ofi.sh - transport ofi: the programs of several ranks over libfabric's TCP, without MPI.
 
 launch=${top_srcdir:?run me by make check}/tests/launch.sh
-failures=0
+failures=0 runs=0
+parallel=3
 room=$(mktemp -d "${TMPDIR:-/tmp}/gs-ofi.XXXXXX") || exit 99
-trap 'rm -rf "$room"' EXIT
+trap 'wait; rm -rf "$room"' EXIT
 
 skip () {
     echo "skip: $*"
@@ -33,11 +34,28 @@ try () {
     ((status != 77)) || skip "$(tail -n 1 "$room/output")"
 }
 
-# The same, which is to pass.
-run () {
-    try "$@"
-    ((status == 0)) || fail "$*: exit status $status"
-    echo "ran $*"
+# start PROGRAM LAYOUT-AND-SETTINGS: in the background; it is to pass.
+start () {
+    local out=$room/$((++runs))
+
+    (($(jobs -rp | wc -l) < parallel)) || wait -n
+    {
+        "$launch" --live --layout "$2" "tests/multi/$1.mt" >"$out" 2>&1
+        echo "$? $*" >"$out.end"
+    } &
+}
+
+# Looks at all that were started.
+judge_all () {
+    local status what number
+
+    wait
+    for ((number = 1; number <= runs; number++)); do
+        read -r status what <"$room/$number.end"
+        ((status != 77)) || skip "$(tail -n 1 "$room/$number")"
+        ((!status)) || { cp "$room/$number" "$room/output"; fail "$what: exit status $status"; }
+        echo "ran $what"
+    done
 }
 
 ends=OMPI_MCA_orte_allowed_exit_without_sync=1
@@ -50,13 +68,14 @@ if [[ ${GS_TEST_LAYOUTS-} != quick ]]; then
 fi
 for layout in "${layouts[@]}"; do
     for program in "${programs[@]}"; do
-        run "$program" "$layout"
+        start "$program" "$layout"
     done
 done
 for layout in "2x2 $ends" "3x1 $ends"; do
-    run mismatch "$layout"
-    [[ ${GS_TEST_LAYOUTS-} = quick ]] || { run abort "$layout"; run late "$layout"; }
+    start mismatch "$layout"
+    [[ ${GS_TEST_LAYOUTS-} = quick ]] || { start abort "$layout"; start late "$layout"; }
 done
+judge_all
 
 for how in exit-before kill-before kill-inside; do
     begin=$SECONDS
@@ -65,7 +84,8 @@ for how in exit-before kill-before kill-inside; do
     echo "ran dying $how"
 done
 
-run barrier '2x1 GS_DEBUG=info'
+try barrier '2x1 GS_DEBUG=info'
+((status == 0)) || fail "barrier: exit status $status"
 grep -q ' transport ofi (asked for' "$room/output" || fail "the transport is another one"
 try barrier '2x1 GS_OFI_PROVIDER=planted'
 ((status)) || fail "a provider that there is not: exit status 0"
