@@ -128,6 +128,7 @@ judge_rank () {
     may_end "$rank" "$st" \
         || fail "$what: rank $rank ends with $st, the guilty one with $own" "$out"
     ((time > soon)) || bound=$((time + margin))
+    [[ $how != *RELAYOUT=before* ]] || bound=$((bound + time)) # it waits, and frees
     ((took[rank] <= bound)) || fail "$what: rank $rank took ${took[rank]} ms" "$out"
     [[ $st != GS_OK && $fault != *,* && $fault != *=stall* ]] || return
     if ((rank != guilty)) && [[ $how != *APART* ]]; then
