@@ -265,16 +265,16 @@ static int return_memory (void *argument)
     return (int) error;
 }
 
-/* Whether a free of before has not ended yet. */
-static bool is_freeing (struct cuda_device *d)
+/* Whether a free would wait for work that does not end: that of a free before has not, say. */
+static bool keeps_memory (struct cuda_device *d)
 {
     int rc;
-    bool yes;
+    bool freeing;
 
     pthread_mutex_lock (&d->guard);
-    yes = d->freeing && gsi_timed_call_run (&d->freeing, "cudaFree", NULL, NULL, 0, &rc);
+    freeing = d->freeing && gsi_timed_call_run (&d->freeing, "cudaFree", NULL, NULL, 0, &rc);
     pthread_mutex_unlock (&d->guard);
-    return yes;
+    return freeing || d->base.stuck;
 }
 
 /* Of several threads' the first is remembered. */
@@ -319,7 +319,7 @@ static gs_status_t free_cuda (const struct gsi_device *device, void *memory)
 {
     struct cuda_device *d = (struct cuda_device *) (uintptr_t) device; /* open_cuda made it */
 
-    if (memory && (device->stuck || is_freeing (d)))
+    if (memory && keeps_memory (d))
         return gsi_fail (GS_ERR_TIMEOUT,
                          "memory of GPU %d is kept: it would be freed behind work that does "
                          "not end",
@@ -387,7 +387,7 @@ static void free_pinned (const struct gsi_device *device, void *memory)
 {
     struct cuda_device *d = (struct cuda_device *) (uintptr_t) device;
 
-    if (memory && !device->stuck && !is_freeing (d))
+    if (memory && !keeps_memory (d))
         forget (free_in_time (d, memory, cudaFreeHost));
 }
 

@@ -47,6 +47,12 @@ static void remember (const gs_reducer_t *r, struct moved *m)
     }
 }
 
+static void take_back_places (gs_reducer_t *r, const struct moved *m)
+{
+    if (m->place)
+        memcpy (r->place, m->place, (size_t) r->gradients * sizeof (*m->place));
+}
+
 /* Notes that everything is in [storage], at the places that r->place has. */
 static void settle (gs_reducer_t *r, const struct moved *m, void *storage)
 {
@@ -98,11 +104,11 @@ static gs_status_t relayout (gs_reducer_t *r, struct moved *m, gs_status_t st)
     if (!(st = all_good (r, st))) {
         settle (r, m, storage);
         if ((st = all_good (r, copy_gradients (r, m)))) {
-            memcpy (r->place, m->place, (size_t) r->gradients * sizeof (*m->place));
+            take_back_places (r, m);
             settle (r, m, old);
         }
-    } else if (m->place) {
-        memcpy (r->place, m->place, (size_t) r->gradients * sizeof (*m->place));
+    } else {
+        take_back_places (r, m);
     }
     gsi_failure_note (&failed, st);
     gs_device_free (r->comm, st ? storage : old);

@@ -7,7 +7,7 @@
 #include "grad/totals.h"
 
 #define STEPS 2  /* whose events there are: one is read while the next is recorded */
-#define FIRST 16 /* steps that are timed, and then one in EVERY: events cost a bucket 2 us */
+#define FIRST 16 /* steps that are timed, and then one in EVERY: events cost the host time */
 #define EVERY 8
 
 /* The events of a step. */

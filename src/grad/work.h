@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * work - arithmetic on the arrays of a reducer: done at once on hosts, queued on its stream on
- * GPUs. Results for the tail of the step go where that has
- * them.
+ * GPUs. Results for the tail of the step go where that has them.
  */
 #ifndef GS_GRAD_WORK_H
 #define GS_GRAD_WORK_H
