@@ -11,21 +11,6 @@
 #define LATE_NS  (GSI_NS_PER_S / 2) /* a call may see to its own deadline so long */
 #define STUCK_NS GSI_NS_PER_S       /* a look that takes longer is blocked in the driver */
 
-/*
- * The GPU cannot be used any more, seen before [call] or, without one, between calls: the
- * communicator dies.
- */
-static gs_status_t give_up_gpu (gs_comm_t *comm, const struct gsi_call *call, gs_status_t st)
-{
-    struct gsi_call last = {.seq = comm->record.seq + 1};
-
-    if (!comm->coll || atomic_load (&comm->life) != GSI_ALIVE)
-        return st;
-    if (call)
-        last.op = call->op;
-    return gsi_failure_report (comm, &last, st);
-}
-
 static struct gsi_slot *slot_at (struct gsi_inflight *q, uint64_t number)
 {
     return &q->slot[number % GSI_INFLIGHT_SLOTS];
@@ -108,6 +93,23 @@ static bool oldest_call (struct gsi_inflight *q, struct gsi_call *call)
         *call = queued ? slot_at (q, q->first)->call : q->now;
     pthread_mutex_unlock (&q->ring);
     return any;
+}
+
+/*
+ * The GPU cannot be used any more, seen before [call] or, without one, by the thread that watches
+ * or between calls: the communicator dies. What is under way, the create's end too, never ends.
+ */
+static gs_status_t give_up_gpu (gs_comm_t *comm, const struct gsi_call *call, gs_status_t st)
+{
+    struct gsi_call last = {.seq = comm->record.seq + 1}, now;
+
+    if (!comm->coll || atomic_load (&comm->life) != GSI_ALIVE)
+        return st;
+    if (call)
+        last.op = call->op;
+    else if (oldest_call (comm->inflight, &now) && !now.message)
+        last.seq = now.seq;
+    return gsi_failure_report (comm, &last, st);
 }
 
 /*

@@ -350,14 +350,14 @@ static gs_status_t agree_on_create (gs_comm_t *comm, gs_status_t st, int64_t dea
     struct gsi_call call = {.op = GSI_OP_NONE, .deadline_ns = deadline_ns};
     int32_t mine = (int32_t) st;
     const int32_t *all = comm->scratch;
-    gs_status_t carried = gsi_inflight_hold (comm);
+    gs_status_t carried;
 
-    if (!carried) {
-        gsi_inflight_begin (comm, &call);
+    gsi_inflight_begin (comm, &call); /* also for who cannot take part: others wait for it here */
+    if (!(carried = gsi_inflight_hold (comm))) {
         carried = gsi_staging_control (comm, &mine, comm->scratch, sizeof (mine), &call);
-        gsi_inflight_end (comm);
         gsi_gpu_unlock (comm);
     }
+    gsi_inflight_end (comm);
     if (carried)
         return give_up_create (comm, st ? st : carried);
     for (int r = 0; r < comm->topo.size && !st; r++)

@@ -47,8 +47,14 @@ bool sim_is_device (const void *user, int *device);
 /* Reports misuse: a line on stderr; the process ends with status 86 when it exits. */
 void sim_misuse (const char *format, ...) __attribute__ ((format (printf, 1, 2)));
 
-/* What SIM_FAULT asks to happen at this passage of [point]; see README.md. */
-enum sim_fault { SIM_FAULT_NONE = 0, SIM_FAULT_ERROR, SIM_FAULT_STALL, SIM_FAULT_LATE };
+/* What SIM_FAULT asks to happen at this passage of [point]; see README.md. Slow ones are NONE. */
+enum sim_fault {
+    SIM_FAULT_NONE = 0,
+    SIM_FAULT_ERROR,
+    SIM_FAULT_STALL,
+    SIM_FAULT_LATE,
+    SIM_FAULT_SLOW
+};
 enum sim_fault sim_fault (const char *point, int *code);
 
 /* How often [point] was passed so far, in this process: a function's name, or a call's. */

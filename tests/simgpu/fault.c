@@ -12,6 +12,7 @@
 #define NAME_BYTES 64
 #define POINTS     512 /* a power of two, more than there are functions */
 #define RULES      16
+#define SLOW_S     3
 
 struct point {
     char name[NAME_BYTES];
@@ -55,7 +56,7 @@ static long own_rank (void)
     return 0;
 }
 
-/* One fault of the list, POINT[#N[+]][@RANK][=CODE|=stall|=late]; false: it is not one. */
+/* One fault of the list, POINT[#N[+]][@RANK][=CODE|=stall|=late|=slow]; false: it is not one. */
 static bool parse_rule (char *text, struct rule *rule)
 {
     char *end = text + strcspn (text, "#@=");
@@ -87,6 +88,8 @@ static bool parse_rule (char *text, struct rule *rule)
         rule->fault = SIM_FAULT_STALL;
     else if (!strcmp (end, "=late"))
         rule->fault = SIM_FAULT_LATE;
+    else if (!strcmp (end, "=slow"))
+        rule->fault = SIM_FAULT_SLOW;
     else if (isdigit ((unsigned char) end[1]))
         rule->code = (int) strtol (end + 1, &end, 10);
     else
@@ -103,8 +106,8 @@ static void read_rules (void)
     for (char *one = strtok_r (copy, ",", &rest); one; one = strtok_r (NULL, ",", &rest)) {
         struct rule rule;
         if (rule_count == RULES || !parse_rule (one, &rule))
-            sim_misuse ("SIM_FAULT: '%s' is not POINT[#N[+]][@RANK][=CODE|=stall|=late], or is "
-                        "one of more than %d",
+            sim_misuse ("SIM_FAULT: '%s' is not POINT[#N[+]][@RANK][=CODE|=stall|=late|=slow], "
+                        "or is one of more than %d",
                         one, RULES);
         else if (rule.rank == LONG_MIN || rule.rank == own_rank ())
             rules[rule_count++] = rule;
@@ -166,7 +169,10 @@ enum sim_fault sim_fault (const char *name, int *code)
         *code = rule->code == INT_MIN ? usual_code (name, fault) : rule->code;
     }
     rt_faults_unlock ();
-    return fault;
+    if (fault != SIM_FAULT_SLOW)
+        return fault;
+    sleep (SLOW_S);
+    return SIM_FAULT_NONE;
 }
 
 unsigned long sim_calls (const char *name)

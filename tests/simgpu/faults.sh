@@ -271,6 +271,7 @@ status=$?
 check_complete
 try 2 1
 start 2 ncclAllReduce@1,ncclCommAbort@1 1
+start 2 cudaEventRecord@1=late,cudaEventQuery@1=slow 1 # seen by the thread that watches
 start 2 cudaLaunchKernel@1=late,ncclCommAbort@1 1
 start 2 ncclReduceScatter@1=stall 1 FAULTY_SLOT=1 GS_CHECK=collective
 start 2 ncclReduceScatter@1 1 FAULTY_SLOT=1 GS_CHECK=collective
