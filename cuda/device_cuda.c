@@ -6,11 +6,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "base/clock.h"
-#include "base/log.h"
 #include "base/status.h"
-#include "base/thread.h"
-#include "base/timed_call.h"
+#include "cuda/device_cuda.h"
 #include "cuda/kernels.h"
 #include "device/device.h"
 
@@ -21,12 +18,6 @@
 #include <nvtx3/nvToolsExt.h>
 #endif
 #endif
-
-struct cuda_device {
-    struct gsi_device base;
-    pthread_mutex_t guard;
-    struct gsi_timed_call *freeing; /* that did not end in time; [guard] */
-};
 
 /* A stream or event that is none is the caller's; so is a capture that is disturbed. */
 static gs_status_t status_of (cudaError_t error)
@@ -46,14 +37,6 @@ static gs_status_t fail (const char *call, cudaError_t error)
     cudaGetLastError ();
     return gsi_fail (status_of (error), "%s: %s (%s)", call, cudaGetErrorString (error),
                      cudaGetErrorName (error));
-}
-
-/* For calls that only give something back: their failure must not be taken for one that follows.
- */
-static void forget (cudaError_t error)
-{
-    if (error)
-        cudaGetLastError ();
 }
 
 static gs_status_t check (const char *call, cudaError_t error)
@@ -134,7 +117,7 @@ static bool has_context (int device)
 }
 
 /* A thread whose device has no context yet stays on the rank's. */
-static cudaError_t set_device (int ordinal, int *previous)
+cudaError_t gsi_cuda_set_device (int ordinal, int *previous)
 {
     cudaError_t error = cudaGetDevice (previous);
 
@@ -145,15 +128,55 @@ static cudaError_t set_device (int ordinal, int *previous)
     return cudaSetDevice (ordinal);
 }
 
+/* ---- A free that waits keeps out who calls CUDA: nobody enters then ---- */
+
+/* What this thread has entered last. */
+static _Thread_local struct {
+    int ordinal;
+    int64_t patience_ns;
+} entered;
+
+static gs_status_t refuse (int ordinal)
+{
+    return gsi_fail (GS_ERR_DEVICE,
+                     "GPU %d has not ended its work, behind which memory is freed: CUDA takes no "
+                     "other call until then",
+                     ordinal);
+}
+
+static bool is_open (void)
+{
+    return gsi_cuda_await_free (entered.ordinal, entered.patience_ns);
+}
+
+static void set_entered (const struct gsi_device *device)
+{
+    entered.ordinal = device->ordinal;
+    entered.patience_ns = device->patience_ns;
+}
+
+static gs_status_t enter_to_ask (const struct gsi_device *device, int *previous)
+{
+    set_entered (device);
+    return check ("cudaSetDevice", gsi_cuda_set_device (device->ordinal, previous));
+}
+
 static gs_status_t enter (const struct gsi_device *device, int *previous)
 {
-    return check ("cudaSetDevice", set_device (device->ordinal, previous));
+    set_entered (device); /* also for who closes events though this fails */
+    return is_open () ? enter_to_ask (device, previous) : refuse (device->ordinal);
+}
+
+static bool is_closed (const struct gsi_device *device)
+{
+    return gsi_cuda_is_freeing (device->ordinal);
 }
 
 static void leave (const struct gsi_device *device, int previous)
 {
+    entered.ordinal = previous;
     if (previous != device->ordinal)
-        forget (cudaSetDevice (previous));
+        gsi_cuda_forget (cudaSetDevice (previous));
 }
 
 /*
@@ -178,7 +201,7 @@ static gs_status_t load_kernels (int ordinal)
 
 static gs_status_t open_cuda (int ordinal, struct gsi_device **out)
 {
-    struct gsi_device *device = calloc (1, sizeof (struct cuda_device));
+    struct gsi_device *device = calloc (1, sizeof (*device));
     cudaError_t error;
     int previous, count = 0;
     gs_status_t st;
@@ -194,9 +217,11 @@ static gs_status_t open_cuda (int ordinal, struct gsi_device **out)
                                  "device %d was asked for, but this process sees GPUs 0 to %d",
                                  ordinal, count - 1);
     }
-    if ((error = set_device (ordinal, &previous))) {
+    device->patience_ns =
+        INT64_MAX / 4; /* until a free's own deadline; the caller sets it then */
+    if ((st = enter (device, &previous))) {
         free (device);
-        return fail ("cudaSetDevice", error);
+        return st;
     }
     st = check ("cudaFree", cudaFree (NULL)); /* makes the context: a GPU that is ill says so */
     if (!st)
@@ -206,19 +231,13 @@ static gs_status_t open_cuda (int ordinal, struct gsi_device **out)
         free (device);
         return st;
     }
-    pthread_mutex_init (&((struct cuda_device *) device)->guard, NULL);
     *out = device;
     return GS_OK;
 }
 
 static void close_cuda (struct gsi_device *device)
 {
-    struct cuda_device *d = (struct cuda_device *) device;
-
-    if (d->freeing)
-        gsi_timed_call_leave (d->freeing);
-    pthread_mutex_destroy (&d->guard);
-    free (d);
+    free (device);
 }
 
 static gs_status_t alloc_cuda (const struct gsi_device *device, size_t bytes, void **out)
@@ -234,97 +253,23 @@ static gs_status_t alloc_cuda (const struct gsi_device *device, size_t bytes, vo
     return st;
 }
 
-static void stand_apart (void)
+void gsi_cuda_stand_apart (void)
 {
     enum cudaStreamCaptureMode mode = cudaStreamCaptureModeRelaxed;
 
-    forget (cudaThreadExchangeStreamCaptureMode (&mode));
-}
-
-/* What a thread gives back. */
-struct returned {
-    int ordinal;
-    void *memory;
-    cudaError_t (*give_back) (void *memory);
-};
-
-static int return_memory (void *argument)
-{
-    struct returned work = *(struct returned *) argument;
-    int previous;
-    cudaError_t error;
-
-    free (argument);
-    if (!gsi_thread_enter_gpu ())
-        return cudaSuccess; /* the process ends, and its memory with it */
-    if (!(error = set_device (work.ordinal, &previous))) {
-        stand_apart ();
-        error = work.give_back (work.memory);
-    }
-    gsi_thread_leave_gpu ();
-    return (int) error;
-}
-
-/* Whether a free would wait for work that does not end: that of a free before has not, say. */
-static bool keeps_memory (struct cuda_device *d)
-{
-    int rc;
-    bool freeing;
-
-    pthread_mutex_lock (&d->guard);
-    freeing = d->freeing && gsi_timed_call_run (&d->freeing, "cudaFree", NULL, NULL, 0, &rc);
-    pthread_mutex_unlock (&d->guard);
-    return freeing || d->base.stuck;
-}
-
-/* Of several threads' the first is remembered. */
-static void remember_free (struct cuda_device *d, struct gsi_timed_call *call)
-{
-    gsi_log (GS_LOG_WARN, "device",
-             "GPU %d has not ended its work: memory is freed when it has; more is kept till then",
-             d->base.ordinal);
-    pthread_mutex_lock (&d->guard);
-    if (d->freeing)
-        gsi_timed_call_leave (call);
-    else
-        d->freeing = call;
-    pthread_mutex_unlock (&d->guard);
-}
-
-/* CUDA waits for what is queued on all streams of the GPU, also those of the program that nothing
- * of ours knows: so a thread frees, to which it is left if that does not end in time. */
-static cudaError_t free_in_time (struct cuda_device *d, void *memory,
-                                 cudaError_t (*give_back) (void *memory))
-{
-    struct returned *work = malloc (sizeof (*work));
-    struct gsi_timed_call *call = NULL;
-    gs_status_t st = GS_ERR_NOMEM;
-    int rc = 0;
-
-    if (work) {
-        *work = (struct returned){d->base.ordinal, memory, give_back};
-        st = gsi_timed_call_run (&call, "cudaFree", return_memory, work,
-                                 gsi_now_ns () + d->base.patience_ns, &rc);
-    }
-    if (st == GS_ERR_NOMEM) { /* there is no thread */
-        free (work);
-        return give_back (memory);
-    }
-    if (st)
-        remember_free (d, call);
-    return (cudaError_t) rc;
+    gsi_cuda_forget (cudaThreadExchangeStreamCaptureMode (&mode));
 }
 
 static gs_status_t free_cuda (const struct gsi_device *device, void *memory)
 {
-    struct cuda_device *d = (struct cuda_device *) (uintptr_t) device; /* open_cuda made it */
+    cudaError_t error = cudaSuccess;
 
-    if (memory && keeps_memory (d))
+    if (memory && !gsi_cuda_free (device, memory, cudaFree, &error))
         return gsi_fail (GS_ERR_TIMEOUT,
                          "memory of GPU %d is kept: it would be freed behind work that does "
                          "not end",
                          device->ordinal);
-    return memory ? check ("cudaFree", free_in_time (d, memory, cudaFree)) : GS_OK;
+    return check ("cudaFree", error);
 }
 
 /*
@@ -336,7 +281,7 @@ static bool stand_on_context (const struct gsi_device *device)
     static _Thread_local int good = -1; /* a device that has one */
     int current = -1, count = 0, next = device->ordinal;
 
-    forget (cudaGetDevice (&current));
+    gsi_cuda_forget (cudaGetDevice (&current));
     if (current < 0) /* there is none: it was hidden from this process, or is no more */
         return next >= 0;
     if (current == good)
@@ -385,10 +330,10 @@ static gs_status_t alloc_pinned (size_t bytes, void **out)
 
 static void free_pinned (const struct gsi_device *device, void *memory)
 {
-    struct cuda_device *d = (struct cuda_device *) (uintptr_t) device;
+    cudaError_t error;
 
-    if (memory && !keeps_memory (d))
-        forget (free_in_time (d, memory, cudaFreeHost));
+    if (memory && gsi_cuda_free (device, memory, cudaFreeHost, &error))
+        gsi_cuda_forget (error);
 }
 
 static gs_status_t stream_open (gs_stream_t *out)
@@ -404,8 +349,8 @@ static gs_status_t stream_open (gs_stream_t *out)
 
 static void stream_close (gs_stream_t stream)
 {
-    if (stream)
-        forget (cudaStreamDestroy (stream));
+    if (stream && is_open ()) /* else it is kept, as memory is */
+        gsi_cuda_forget (cudaStreamDestroy (stream));
 }
 
 static bool is_per_thread (gs_stream_t stream)
@@ -452,8 +397,8 @@ static gs_status_t elapsed (struct gsi_event *from, struct gsi_event *to, int64_
 
 static void event_close (struct gsi_event *event)
 {
-    if (event)
-        forget (cudaEventDestroy ((cudaEvent_t) event));
+    if (event && is_open ())
+        gsi_cuda_forget (cudaEventDestroy ((cudaEvent_t) event));
 }
 
 static gs_status_t event_record (struct gsi_event *event, gs_stream_t stream)
@@ -559,8 +504,10 @@ static gs_status_t norm_factor (const double *sums, size_t stride, int ranks, do
 
 static const struct gsi_stream_ops streams = {
     .enter = enter,
+    .enter_to_ask = enter_to_ask,
     .leave = leave,
-    .stand_apart = stand_apart,
+    .is_closed = is_closed,
+    .stand_apart = gsi_cuda_stand_apart,
     .classify = classify,
     .alloc_pinned = alloc_pinned,
     .free_pinned = free_pinned,

@@ -4,9 +4,19 @@
 
 #include "base/clock.h"
 
+/* A device that is closed is waited for as long as a call may take; after the end nobody calls.
+ */
 static gs_status_t enter_device (gs_comm_t *comm)
 {
-    return comm->device->ops->streams->enter (comm->device, &comm->gpu.previous);
+    const struct gsi_stream_ops *ops = comm->device->ops->streams;
+    int64_t begin_ns = gsi_now_ns ();
+
+    while (ops->is_closed (comm->device) && gsi_now_ns () - begin_ns < comm->timeout_ns &&
+           atomic_load (&comm->life) == GSI_ALIVE)
+        gsi_pause (gsi_now_ns () - begin_ns, GSI_SPIN_NS);
+    if (atomic_load (&comm->life) != GSI_ALIVE)
+        return ops->enter_to_ask (comm->device, &comm->gpu.previous);
+    return ops->enter (comm->device, &comm->gpu.previous);
 }
 
 gs_status_t gsi_gpu_lock (gs_comm_t *comm)
@@ -17,8 +27,9 @@ gs_status_t gsi_gpu_lock (gs_comm_t *comm)
     return enter_device (comm);
 }
 
-bool gsi_gpu_lock_alive (gs_comm_t *comm, gs_status_t *st)
+bool gsi_gpu_lock_alive (gs_comm_t *comm, bool asks, gs_status_t *st)
 {
+    const struct gsi_stream_ops *ops = comm->device->ops->streams;
     int64_t begin_ns = gsi_now_ns ();
 
     while (pthread_mutex_trylock (&comm->gpu.guard)) {
@@ -26,7 +37,7 @@ bool gsi_gpu_lock_alive (gs_comm_t *comm, gs_status_t *st)
             return false;
         gsi_pause (gsi_now_ns () - begin_ns, GSI_SPIN_NS);
     }
-    *st = enter_device (comm);
+    *st = (asks ? ops->enter_to_ask : ops->enter) (comm->device, &comm->gpu.previous);
     return true;
 }
 

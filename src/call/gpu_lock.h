@@ -12,8 +12,11 @@
 gs_status_t gsi_gpu_lock (gs_comm_t *comm);
 void gsi_gpu_release (gs_comm_t *comm);
 
-/* The same, [*st], unless the communicator ends before: false, and it is not held. */
-bool gsi_gpu_lock_alive (gs_comm_t *comm, gs_status_t *st);
+/*
+ * The same, [*st], unless the communicator ends before: false, and it is not held. It does not
+ * wait for a free that is late, and where it only [asks] whether events are done for none.
+ */
+bool gsi_gpu_lock_alive (gs_comm_t *comm, bool asks, gs_status_t *st);
 
 /* Leaves the device, and lets go. */
 void gsi_gpu_unlock (gs_comm_t *comm);

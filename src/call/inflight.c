@@ -190,7 +190,7 @@ void gsi_inflight_look (gs_comm_t *comm)
         return;
     if (!q->resting && comm->coll && atomic_load (&comm->life) == GSI_ALIVE) {
         atomic_store (&q->looks_since_ns, gsi_now_ns ());
-        if ((st = gsi_streams_of (comm)->enter (comm->device, &previous))) {
+        if ((st = gsi_streams_of (comm)->enter_to_ask (comm->device, &previous))) {
             give_up_gpu (comm, NULL, st);
         } else {
             look_at_oldest (comm);
@@ -488,7 +488,7 @@ static gs_status_t ask_waiter (gs_comm_t *comm, struct gsi_event *waiter, bool *
 {
     gs_status_t st;
 
-    if (!gsi_gpu_lock_alive (comm, &st))
+    if (!gsi_gpu_lock_alive (comm, true, &st))
         return GS_OK; /* another thread is blocked in a call, and the communicator has ended */
     if (st)
         return lost_gpu (comm, st);
@@ -499,11 +499,15 @@ static gs_status_t ask_waiter (gs_comm_t *comm, struct gsi_event *waiter, bool *
 
 static gs_status_t begin_wait (gs_comm_t *comm, struct gsi_event *waiter, gs_stream_t stream)
 {
-    bool capturing;
+    bool capturing, closed = gsi_streams_of (comm)->is_closed (comm->device);
     gs_status_t st;
 
-    if (!gsi_gpu_lock_alive (comm, &st))
+    if (!gsi_gpu_lock_alive (comm, false, &st))
         return GS_OK;
+    if (st && (closed || gsi_streams_of (comm)->is_closed (comm->device))) {
+        gsi_gpu_release (comm); /* no other rank waits for this */
+        return st;
+    }
     if (st)
         return lost_gpu (comm, st);
     st = gsi_streams_of (comm)->is_capturing (stream, &capturing);

@@ -59,7 +59,8 @@ static void settle_later (gs_comm_t *comm)
 {
     struct gsi_inflight *q = comm->inflight;
 
-    if (atomic_load (&comm->life) == GSI_ALIVE || q->settled || !comm->coll)
+    if (atomic_load (&comm->life) == GSI_ALIVE || q->settled || !comm->coll ||
+        gsi_streams_of (comm)->is_closed (comm->device))
         return;
     if (!q->marked && q->mark)
         q->mark (comm);
@@ -73,8 +74,8 @@ static void *watch (void *argument)
     struct gsi_inflight *q = comm->inflight;
     int unused;
 
-    if (!gsi_streams_of (comm)->enter (comm->device,
-                                       &unused)) /* for good: else it begins on GPU 0 */
+    if (!gsi_streams_of (comm)->enter_to_ask (comm->device,
+                                              &unused)) /* for good: else it begins on GPU 0 */
         gsi_streams_of (comm)->stand_apart ();
     pthread_mutex_lock (&q->bell_guard);
     while (!q->stop) {
@@ -215,6 +216,16 @@ static void mark_legacy (const gs_comm_t *comm)
         gsi_streams_of (comm)->event_record (comm->inflight->last, NULL);
 }
 
+/* A free that only waits for work which ends is over soon. */
+static bool await_open (const gs_comm_t *comm)
+{
+    int64_t until_ns = gsi_now_ns () + SETTLE_NS;
+
+    while (gsi_streams_of (comm)->is_closed (comm->device) && gsi_now_ns () < until_ns)
+        nanosleep (&(struct timespec){.tv_nsec = GSI_NS_PER_MS}, NULL);
+    return !gsi_streams_of (comm)->is_closed (comm->device);
+}
+
 void gsi_inflight_settle (gs_comm_t *comm)
 {
     struct gsi_inflight *q = comm->inflight;
@@ -228,7 +239,7 @@ void gsi_inflight_settle (gs_comm_t *comm)
     st = gsi_gpu_lock (comm);
     if (comm->device->patience_ns > SETTLE_NS)
         comm->device->patience_ns = SETTLE_NS;
-    if (!comm->device->stuck && !st) {
+    if (!comm->device->stuck && !st && await_open (comm)) {
         if (q->mark)
             q->mark (comm);
         if (q->last)

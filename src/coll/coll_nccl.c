@@ -176,7 +176,7 @@ static void nccl_discard (struct gsi_coll *coll)
     struct gsi_coll_nccl *c = (struct gsi_coll_nccl *) coll;
     const struct gsi_device *device = c->device;
     int previous;
-    bool entered = !device->ops->streams->enter (device, &previous);
+    bool entered = !device->ops->streams->enter_to_ask (device, &previous);
 
     dissolve (c);
     if (entered)

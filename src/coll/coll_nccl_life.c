@@ -106,7 +106,7 @@ static void enter_device (const struct gsi_nccl_handle *h)
 {
     int unused;
 
-    h->device.ops->streams->enter (&h->device, &unused);
+    h->device.ops->streams->enter_to_ask (&h->device, &unused);
     h->device.ops->streams->stand_apart ();
 }
 
@@ -234,7 +234,7 @@ static void abort_at_once (struct gsi_nccl_handle *h, ncclComm_t comm)
 {
     int unused;
 
-    h->device.ops->streams->enter (&h->device, &unused); /* no more: it might block */
+    h->device.ops->streams->enter_to_ask (&h->device, &unused); /* no more: it might block */
     await_quiet (h, !atomic_load (&h->starting));
     atomic_store (&h->quiet, true);
     gsi_nccl.CommAbort (comm);

@@ -92,13 +92,24 @@ struct gsi_device_ops {
 };
 
 /*
- * What is queued on the streams of a GPU. Every function but enter expects the calling thread to
- * be between enter and leave. Those that take a stream return when the work is queued.
+ * What is queued on the streams of a GPU. Every function but the enters and is_closed expects the
+ * calling thread to be between an enter and leave. Those that take a stream return when the
+ * work is queued.
  */
 struct gsi_stream_ops {
-    /* Makes [device] the current one of this thread; leave goes back to [*previous]. */
+    /*
+     * Makes [device] the current one of this thread; leave goes back to [*previous]. It is closed
+     * while memory of it is freed, for the driver then takes nothing else: enter waits for that
+     * free until its deadline, and fails with GS_ERR_DEVICE if it goes on; streams and events
+     * that are closed then are kept. Who enters to ask does not wait, and may ask whether events
+     * are done.
+     */
     gs_status_t (*enter) (const struct gsi_device *device, int *previous);
+    gs_status_t (*enter_to_ask) (const struct gsi_device *device, int *previous);
     void (*leave) (const struct gsi_device *device, int previous);
+
+    /* (Any thread, at any time) Whether it is closed now. */
+    bool (*is_closed) (const struct gsi_device *device);
 
     /* Tells the runtime that what this thread asks for disturbs no capture of another one. */
     void (*stand_apart) (void);

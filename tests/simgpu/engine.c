@@ -222,6 +222,29 @@ static bool needs_context (const char *name)
     return true;
 }
 
+/* What a free that waits does not keep out (tried on an H100, driver 580). */
+static bool only_asks (const char *name)
+{
+    static const char *const asking[] = {"cudaEventQuery", "cudaStreamQuery",
+                                         "cudaPointerGetAttributes", "cudaDeviceSynchronize"};
+
+    for (size_t i = 0; i < sizeof (asking) / sizeof (asking[0]); i++)
+        if (!strcmp (name, asking[i]))
+            return true;
+    return false;
+}
+
+/* The current device's, for [name]. Locked. */
+static void enter_context (const char *name)
+{
+    const struct rt_device *device = &rt_devices[rt_current];
+
+    if (!needs_context (name))
+        return;
+    rt_context_need (rt_current, name);
+    rt_await_context (rt_current, device->frees && only_asks (name));
+}
+
 cudaError_t rt_open (void)
 {
     cudaError_t error;
@@ -253,10 +276,7 @@ cudaError_t rt_enter (const char *name, cudaStream_t stream)
     error = rt_open ();
     if (!error) {
         rt_lock ();
-        if (needs_context (name)) {
-            rt_context_need (rt_current, name);
-            rt_await_context (rt_current);
-        }
+        enter_context (name);
         if (stream != RT_NO_STREAM && (queue = rt_stream_find (stream, name)) && !queue->capture)
             rt_await_room (queue->device);
         error = rt_devices[rt_current].failed;

@@ -23,6 +23,7 @@
  */
 #include <dlfcn.h>
 #include <inttypes.h>
+#include <pthread.h>
 #include <semaphore.h>
 #include <signal.h>
 #include <sys/socket.h>
@@ -370,21 +371,65 @@ static gs_status_t free_late (float *x)
     return st;
 }
 
-/* The same on a stream that no other one waits for: CUDA alone knows of it. */
+static void *free_it (void *x)
+{
+    return (void *) (intptr_t) gs_device_free (comm, x);
+}
+
+static void *open_later (void *unused)
+{
+    usleep (700000); /* half of the deadline */
+    sem_post (&gate);
+    return unused;
+}
+
+/* A free by another thread keeps a call waiting, no longer than the work that it waits for. */
+static void stuck_a_while (cudaStream_t stream)
+{
+    float *x = make_floats (COUNT, 1), *y = make_floats (COUNT, 2);
+    pthread_t freeing, opening;
+    void *st;
+
+    CHECK_CUDA (cudaLaunchHostFunc (stream, hold, NULL));
+    CHECK (!pthread_create (&freeing, NULL, free_it, x), "no thread");
+    usleep (100000);
+    CHECK (!pthread_create (&opening, NULL, open_later, NULL), "no thread");
+    CHECK_OK (average_floats (y, NULL));
+    CHECK_OK (gs_comm_wait (comm, NULL));
+    pthread_join (opening, NULL);
+    pthread_join (freeing, &st);
+    CHECK_OK ((gs_status_t) (intptr_t) st);
+    CHECK_OK (gs_device_free (comm, y));
+}
+
+/*
+ * The same on a stream that no other one waits for: CUDA alone knows of it, and keeps every call
+ * waiting while it waits in a free. Ours end, and what comes when the work has ended is as ever.
+ */
 static void stuck_beside (void)
 {
     float *x = make_floats (COUNT, 1), *y = make_floats (COUNT, 2);
+    float *z = make_floats (COUNT, 3), *last = make_floats (COUNT, 4);
     cudaStream_t stream;
 
     sem_init (&gate, 0, 0);
     CHECK_CUDA (cudaStreamCreateWithFlags (&stream, cudaStreamNonBlocking));
+    stuck_a_while (stream);
     CHECK_CUDA (cudaLaunchHostFunc (stream, hold, NULL));
     CHECK_OK (gs_device_free (comm, x)); /* when it can be: else it is a leak */
     CHECK_FAILS (gs_device_free (comm, y), GS_ERR_TIMEOUT, "is kept");
+    CHECK_FAILS (gs_comm_wait (comm, NULL), GS_ERR_DEVICE, "CUDA takes no other call");
     CHECK_OK (gs_comm_check (comm));
-    CHECK_OK (average_floats (y, NULL));
     sem_post (&gate);
     CHECK_OK (free_late (y));
+    CHECK_OK (average_floats (z, NULL));
+    CHECK_OK (gs_comm_wait (comm, NULL));
+    CHECK_CUDA (cudaLaunchHostFunc (stream, hold, NULL));
+    CHECK_OK (gs_device_free (comm, z));
+    CHECK_FAILS (gs_barrier (comm, NULL), GS_ERR_DEVICE, "CUDA takes no other call");
+    CHECK_FAILS (gs_comm_check (comm), GS_ERR_DEVICE, "CUDA takes no other call");
+    sem_post (&gate);
+    CHECK_OK (free_late (last));
     CHECK_CUDA (cudaStreamDestroy (stream));
 }
 
@@ -431,7 +476,7 @@ int main (int argc, char **argv)
         average ((size_t) atoll (argv[2]), atoi (argv[3]));
     else
         CHECK (false, "no such mode: '%s'", mode);
-    if (!strcmp (mode, "late"))
+    if (!strcmp (mode, "late") || (!strcmp (mode, "stuck") && argc > 2))
         gs_comm_destroy (comm);
     else if (strcmp (mode, "flood") && strcmp (mode, "no-group") && strcmp (mode, "killed"))
         CHECK_OK (gs_comm_destroy (comm));

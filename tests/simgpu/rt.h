@@ -101,6 +101,7 @@ struct rt_device {
     bool context;             /* this process has one */
     size_t pending;           /* works queued that have not ended */
     int launchers;            /* threads that wait for room among them */
+    int frees;                /* threads that wait for all of them, to free memory */
     bool peers[RT_DEVICES];   /* whose memory was made accessible */
 };
 
@@ -116,10 +117,12 @@ void rt_context_need (int device, const char *who);  /* locked */
 
 /*
  * What queues work waits while there is too much of it, and has the lock of the context then:
- * calls of other threads wait behind it, questions too. Locked.
+ * calls of other threads wait behind it, questions too, for all that is known. So has a free
+ * while it waits, but not against what only [asks]. Locked.
  */
 void rt_await_room (int device);
-void rt_await_context (int device);
+void rt_await_context (int device, bool asks);
+cudaError_t rt_await_to_free (int device);
 size_t rt_device_bytes (void); /* memory of one */
 
 /* rt_queue.c: streams at work */

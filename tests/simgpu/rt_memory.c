@@ -221,7 +221,7 @@ static struct rt_range *find_whole (const char *name, const void *address, enum 
     return NULL;
 }
 
-/* N.B. waits for all work of the device, which may use the memory, as the real one does. */
+/* N.B. waits for all work of the device, and keeps others out meanwhile, as the real one does. */
 static cudaError_t give_back (const char *name, void *address, enum rt_kind one,
                               enum rt_kind other)
 {
@@ -236,7 +236,7 @@ static cudaError_t give_back (const char *name, void *address, enum rt_kind one,
     if (!error && !range)
         error = cudaErrorInvalidValue;
     if (range)
-        error = rt_await_device (range->device);
+        error = rt_await_to_free (range->device);
     if (range && (range = find_whole (name, address, one, other)))
         release (range);
     rt_unlock ();
@@ -383,7 +383,7 @@ cudaError_t cudaHostUnregister (void *address)
     if (!error && (!range || range->user != address || range->kind != RT_REGISTERED))
         error = cudaErrorHostMemoryNotRegistered;
     if (!error)
-        error = rt_await_device (range->device);
+        error = rt_await_to_free (range->device);
     range = rt_range_find (address);
     if (error != cudaErrorHostMemoryNotRegistered && error != cudaErrorStreamCaptureUnsupported &&
         range && range->kind == RT_REGISTERED)

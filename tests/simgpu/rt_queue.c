@@ -78,9 +78,11 @@ void rt_await_room (int device)
     rt_progress ();
 }
 
-void rt_await_context (int device)
+void rt_await_context (int device, bool asks)
 {
-    while (!rt_worker && rt_devices[device].launchers && !rt_devices[device].failed)
+    const struct rt_device *d = &rt_devices[device];
+
+    while (!rt_worker && (d->launchers || (d->frees && !asks)) && !d->failed)
         rt_wait_for_progress ();
 }
 
@@ -264,6 +266,17 @@ cudaError_t rt_await_device (int device)
             rt_await (stream, stream->queued);
     }
     return rt_devices[device].failed;
+}
+
+cudaError_t rt_await_to_free (int device)
+{
+    cudaError_t error;
+
+    rt_devices[device].frees++;
+    error = rt_await_device (device);
+    rt_devices[device].frees--;
+    rt_progress ();
+    return error;
 }
 
 static struct rt_stream *find_legacy (void)

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* test_memory - allocation, what pointers are, copies. */
+#include <errno.h>
+#include <pthread.h>
+#include <unistd.h>
 
 #include "test.h"
 
@@ -235,6 +238,43 @@ START_TEST (free_waits_for_what_is_queued)
 }
 END_TEST
 
+static void *free_it (void *memory)
+{
+    return (void *) (intptr_t) cudaFree (memory);
+}
+
+static void *record_it (void *event)
+{
+    return (void *) (intptr_t) cudaEventRecord (event, cudaStreamPerThread);
+}
+
+/* While a free waits CUDA keeps calls of other threads out, but for questions. */
+START_TEST (a_free_that_waits_keeps_others_out)
+{
+    static struct test_gate gate;
+    char *memory = device_memory (1 << 20);
+    cudaEvent_t event = test_event ();
+    cudaStream_t stream;
+    pthread_t freeing, recording;
+    void *result = NULL;
+
+    test_ok (cudaStreamCreateWithFlags (&stream, cudaStreamNonBlocking));
+    test_close (&gate, stream);
+    ck_assert (!pthread_create (&freeing, NULL, free_it, memory));
+    usleep (200000);
+    ck_assert (!pthread_create (&recording, NULL, record_it, event));
+    usleep (200000);
+    ck_assert (pthread_tryjoin_np (freeing, &result) == EBUSY);
+    ck_assert (pthread_tryjoin_np (recording, &result) == EBUSY);
+    test_gives (cudaErrorNotReady, cudaStreamQuery (stream));
+    test_open (&gate);
+    ck_assert (!pthread_join (freeing, &result) && !result);
+    ck_assert (!pthread_join (recording, &result) && !result);
+    test_ok (cudaEventDestroy (event));
+    test_ok (cudaStreamDestroy (stream));
+}
+END_TEST
+
 START_TEST (memory_is_freed_in_a_stream)
 {
     size_t before, left, total;
@@ -305,4 +345,5 @@ TEST_CASE (test_memory, "memory", bytes_go_to_the_device_and_back, memory_is_lim
            managed_and_pinned_memory_are_the_hosts_too, pointers_are_told_apart,
            memory_is_registered_once, copies_are_checked, asynchronous_copies_come_in_their_turn,
            some_synchronous_calls_are_not, free_waits_for_what_is_queued,
-           memory_is_freed_in_a_stream, the_engine_reaches_memory, many_ranges)
+           a_free_that_waits_keeps_others_out, memory_is_freed_in_a_stream,
+           the_engine_reaches_memory, many_ranges)

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* device_cuda - what the files of the device seam on the CUDA runtime share. */
+#ifndef GS_CUDA_DEVICE_CUDA_H
+#define GS_CUDA_DEVICE_CUDA_H
+
+#include <cuda_runtime_api.h>
+#include <stdbool.h>
+
+#include "device/device.h"
+
+/* A thread whose device has no context yet stays on the rank's. */
+cudaError_t gsi_cuda_set_device (int ordinal, int *previous);
+
+/* This thread's calls disturb no capture of others. */
+void gsi_cuda_stand_apart (void);
+
+/* For calls that only give something back: their failure must not be taken for one that follows.
+ */
+void gsi_cuda_forget (cudaError_t error);
+
+/*
+ * Frees [memory] [by] cudaFree or cudaFreeHost, which waits for what is queued on all streams of
+ * the GPU, also those of the program that nothing of ours knows: so a thread calls it, to which
+ * it is left, with a warning, if it does not end in time. False: the memory is kept, for the free
+ * would wait for work that does not end, as the one before does.
+ */
+bool gsi_cuda_free (const struct gsi_device *device, void *memory,
+                    cudaError_t (*by) (void *memory), cudaError_t *error);
+
+/*
+ * Whether a free is under way. While it waits it has a lock of the context: launches, records,
+ * copies, allocations of other threads wait behind it, questions do not (seen on an H100, driver
+ * 580).
+ */
+bool gsi_cuda_is_freeing (int ordinal);
+
+/*
+ * Waits for it until its deadline, and for [patience_ns] at most; false: it goes on, so that
+ * nothing may be called.
+ */
+bool gsi_cuda_await_free (int ordinal, int64_t patience_ns);
+
+#endif /* GS_CUDA_DEVICE_CUDA_H */
