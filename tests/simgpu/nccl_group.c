@@ -125,6 +125,28 @@ static ncclResult_t run_jobs (struct nsim_job *first)
     return result;
 }
 
+static size_t bytes_of (const struct nsim_op *op)
+{
+    return op->count * nsim_type_bytes (op->type);
+}
+
+/*
+ * Collectives of a group come in an order of NCCL's: what is more comes first (2.22 and later,
+ * enqueue.cc), and which of equals does nobody promises.
+ */
+static void order_unit (struct nsim_unit *unit)
+{
+    for (size_t i = 0; i < unit->n; i++)
+        for (size_t k = i + 1; k < unit->n; k++)
+            if (unit->op[i].what < NSIM_SEND && unit->op[k].what < NSIM_SEND &&
+                bytes_of (&unit->op[k]) >= bytes_of (&unit->op[i])) {
+                struct nsim_op op = unit->op[i];
+
+                unit->op[i] = unit->op[k];
+                unit->op[k] = op;
+            }
+}
+
 /* The operations of [comm], in one unit. */
 static struct nsim_unit *make_unit (const struct launch *launch, ncclComm_t comm)
 {
@@ -134,6 +156,7 @@ static struct nsim_unit *make_unit (const struct launch *launch, ncclComm_t comm
     for (size_t i = 0; i < launch->ops; i++)
         if (launch->op[i].comm == comm)
             unit->op[unit->n++] = launch->op[i];
+    order_unit (unit);
     return unit;
 }
 
@@ -285,8 +308,19 @@ static ncclResult_t group_end (void)
     return result;
 }
 
+/* In no group, and without a thread: a copy in the stream. */
+static ncclResult_t launch_one_rank (const struct nsim_op *op)
+{
+    struct nsim_op copy = *op;
+    struct launch launch = {.op = &copy, .ops = 1};
+
+    return run_launch (&launch);
+}
+
 ncclResult_t nsim_group_op (const struct nsim_op *op)
 {
+    if (op->comm->ranks == 1 && op->what < NSIM_SEND)
+        return launch_one_rank (op);
     group_start ();
     if (group.blocking != -1 && group.blocking != op->comm->blocking)
         sim_misuse ("a group of communicators that block and such that do not: NCCL does not "

@@ -42,6 +42,9 @@ void failed (const char *file, int line, const char *format, ...)
 /* Ends the case, as one that was not tried, unless each rank can have [each] GPUs to itself. */
 void need_gpus (int each);
 
+/* Whether this is the simulated NCCL, whose numbers and order are known. */
+bool is_simulated (void);
+
 /* From the rank [from] to all; outside of NCCL. */
 void tell (int from, void *data, size_t bytes);
 void meet (void); /* all ranks have come */

@@ -107,12 +107,13 @@ static void pairs (void)
     end_comm (comm);
 }
 
-/* A group of everything: collectives in their order, messages, and groups in it. */
+/* A group of everything: collectives, in any order, messages, and groups in it. */
 static void mixture (void)
 {
     ncclComm_t comm = make_comm (true);
     cudaStream_t stream = make_stream ();
-    int *a = ints (10, 1), *b = ints (1000, rank), *in = ints (10, -1), *out = ints (10, rank);
+    int *a = ints (10, 1), *b = ints (1000, rank), *c = ints (2000, 2);
+    int *in = ints (10, -1), *out = ints (10, rank);
 
     NCCL (ncclGroupStart ());
     NCCL (ncclAllReduce (a, a, 10, ncclInt32, ncclSum, comm, stream));
@@ -123,12 +124,28 @@ static void mixture (void)
     NCCL (ncclRecv (in, 10, ncclInt32, before (), comm, stream));
     CUDA (cudaStreamSynchronize (stream)); /* nothing has been started */
     expect (a, 10, 1);
-    NCCL (ncclAllReduce (a, a, 10, ncclInt32, ncclSum, comm, stream));
+    NCCL (ncclAllReduce (c, c, 2000, ncclInt32, ncclSum, comm, stream));
     NCCL (ncclGroupEnd ());
     CUDA (cudaStreamSynchronize (stream));
-    expect (a, 10, ranks * ranks);
+    expect (a, 10, ranks);
+    expect (c, 2000, 2 * ranks);
     expect (b, 1000, ranks - 1);
     expect (in, 10, before ());
+    end_comm (comm);
+}
+
+/* What has one rank is done at the call, whatever group that is in. */
+static void one_rank_at_once (void)
+{
+    ncclComm_t comm = make_comm (true);
+    cudaStream_t stream = make_stream ();
+    int *a = ints (10, 7), *b = ints (10, -1);
+
+    NCCL (ncclGroupStart ());
+    NCCL (ncclAllReduce (a, b, 10, ncclInt32, ncclSum, comm, stream));
+    CUDA (cudaStreamSynchronize (stream));
+    expect (b, 10, 7);
+    NCCL (ncclGroupEnd ());
     end_comm (comm);
 }
 
@@ -312,8 +329,9 @@ const struct test group_tests[] = {
     {"all-to-all", all_to_all, 8, 1, 0, NULL, NULL},
     {"pairs", pairs, 8, 2, 0, NULL, NULL},
     {"mixture", mixture, 8, 2, 0, NULL, NULL},
+    {"one-rank-at-once", one_rank_at_once, 1, 1, 0, NULL, NULL},
     {"order-of-streams", order_of_streams, 8, 2, 0, NULL, NULL},
-    {"streams-of-a-group", streams_of_a_group, 8, 1, 0, NULL, NULL},
+    {"streams-of-a-group", streams_of_a_group, 8, 2, 0, NULL, NULL},
     {"two-communicators", two_communicators, 8, 1, 0, NULL, NULL},
     {"two-ranks-of-a-process", two_ranks_of_a_process, 4, 1, 0, NULL, NULL},
     {"default-streams", default_streams, 4, 1, 0, NULL, NULL},
