@@ -4,16 +4,25 @@
 
 #include "base/clock.h"
 
-/* A device that is closed is waited for as long as a call may take; after the end nobody calls.
- */
-static gs_status_t enter_device (gs_comm_t *comm)
+bool gsi_gpu_await_open (const gs_comm_t *comm, int64_t most_ns)
 {
     const struct gsi_stream_ops *ops = comm->device->ops->streams;
     int64_t begin_ns = gsi_now_ns ();
+    int life = atomic_load (&comm->life);
 
-    while (ops->is_closed (comm->device) && gsi_now_ns () - begin_ns < comm->timeout_ns &&
-           atomic_load (&comm->life) == GSI_ALIVE)
+    while (ops->is_closed (comm->device) && gsi_now_ns () - begin_ns < most_ns &&
+           atomic_load (&comm->life) == life)
         gsi_pause (gsi_now_ns () - begin_ns, GSI_SPIN_NS);
+    return !ops->is_closed (comm->device);
+}
+
+/* A closed device is waited for as long as a call may take; after the end nobody calls. */
+static gs_status_t enter_device (gs_comm_t *comm)
+{
+    const struct gsi_stream_ops *ops = comm->device->ops->streams;
+
+    if (atomic_load (&comm->life) == GSI_ALIVE)
+        gsi_gpu_await_open (comm, comm->timeout_ns);
     if (atomic_load (&comm->life) != GSI_ALIVE)
         return ops->enter_to_ask (comm->device, &comm->gpu.previous);
     return ops->enter (comm->device, &comm->gpu.previous);

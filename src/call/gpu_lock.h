@@ -18,6 +18,12 @@ void gsi_gpu_release (gs_comm_t *comm);
  */
 bool gsi_gpu_lock_alive (gs_comm_t *comm, bool asks, gs_status_t *st);
 
+/*
+ * Waits [most_ns] at most, and no longer than the communicator's life is what it is, for a device
+ * that is closed; whether it is open.
+ */
+bool gsi_gpu_await_open (const gs_comm_t *comm, int64_t most_ns);
+
 /* Leaves the device, and lets go. */
 void gsi_gpu_unlock (gs_comm_t *comm);
 

@@ -216,16 +216,6 @@ static void mark_legacy (const gs_comm_t *comm)
         gsi_streams_of (comm)->event_record (comm->inflight->last, NULL);
 }
 
-/* A free that only waits for work which ends is over soon. */
-static bool await_open (const gs_comm_t *comm)
-{
-    int64_t until_ns = gsi_now_ns () + SETTLE_NS;
-
-    while (gsi_streams_of (comm)->is_closed (comm->device) && gsi_now_ns () < until_ns)
-        nanosleep (&(struct timespec){.tv_nsec = GSI_NS_PER_MS}, NULL);
-    return !gsi_streams_of (comm)->is_closed (comm->device);
-}
-
 void gsi_inflight_settle (gs_comm_t *comm)
 {
     struct gsi_inflight *q = comm->inflight;
@@ -239,7 +229,7 @@ void gsi_inflight_settle (gs_comm_t *comm)
     st = gsi_gpu_lock (comm);
     if (comm->device->patience_ns > SETTLE_NS)
         comm->device->patience_ns = SETTLE_NS;
-    if (!comm->device->stuck && !st && await_open (comm)) {
+    if (!comm->device->stuck && !st && gsi_gpu_await_open (comm, SETTLE_NS)) {
         if (q->mark)
             q->mark (comm);
         if (q->last)

@@ -208,6 +208,14 @@ static cudaError_t let_happen (enum sim_fault fault, int code, const char *name,
     return cudaSuccess;
 }
 
+static bool is_among (const char *name, const char *const *names, size_t number)
+{
+    for (size_t i = 0; i < number; i++)
+        if (!strcmp (name, names[i]))
+            return true;
+    return false;
+}
+
 /* What tells of devices, and needs a context on none. */
 static bool needs_context (const char *name)
 {
@@ -216,10 +224,7 @@ static bool needs_context (const char *name)
                                          "cudaDeviceGetByPCIBusId", "cudaDeviceGetAttribute",
                                          "cudaGetDeviceProperties", "cudaDeviceCanAccessPeer"};
 
-    for (size_t i = 0; i < sizeof (asking) / sizeof (asking[0]); i++)
-        if (!strcmp (name, asking[i]))
-            return false;
-    return true;
+    return !is_among (name, asking, sizeof (asking) / sizeof (asking[0]));
 }
 
 /* What a free that waits does not keep out (tried on an H100, driver 580). */
@@ -228,10 +233,7 @@ static bool only_asks (const char *name)
     static const char *const asking[] = {"cudaEventQuery", "cudaStreamQuery",
                                          "cudaPointerGetAttributes", "cudaDeviceSynchronize"};
 
-    for (size_t i = 0; i < sizeof (asking) / sizeof (asking[0]); i++)
-        if (!strcmp (name, asking[i]))
-            return true;
-    return false;
+    return is_among (name, asking, sizeof (asking) / sizeof (asking[0]));
 }
 
 /* The current device's, for [name]. Locked. */
