@@ -286,6 +286,8 @@ static void after_finalize (void)
 {
     begin (true);
     NCCL (sum (1)); /* connects */
+    CUDA (cudaStreamSynchronize (stream));
+    meet (); /* the sum of one must not meet the end of another */
     NCCL (ncclCommFinalize (comm));
     meet (); /* it waits for no other rank, and an abort would end what those wait for */
     NCCL (sum (1));
