@@ -201,17 +201,18 @@ static gs_status_t load_kernels (int ordinal)
 
 static gs_status_t open_cuda (int ordinal, struct gsi_device **out)
 {
-    struct gsi_device *device = calloc (1, sizeof (*device));
+    struct gsi_cuda_device *one = calloc (1, sizeof (*one));
+    struct gsi_device *device = &one->base;
     cudaError_t error;
     int previous, count = 0;
     gs_status_t st;
 
-    if (!device)
+    if (!one)
         return gsi_fail (GS_ERR_NOMEM, "device %d: out of memory", ordinal);
     device->ops = &gsi_device_cuda;
     device->ordinal = ordinal;
     if ((error = cudaGetDeviceCount (&count)) || ordinal < 0 || ordinal >= count) {
-        free (device);
+        free (one);
         return error ? no_gpu (error)
                      : gsi_fail (GS_ERR_DEVICE,
                                  "device %d was asked for, but this process sees GPUs 0 to %d",
@@ -220,7 +221,7 @@ static gs_status_t open_cuda (int ordinal, struct gsi_device **out)
     device->patience_ns =
         INT64_MAX / 4; /* until a free's own deadline; the caller sets it then */
     if ((st = enter (device, &previous))) {
-        free (device);
+        free (one);
         return st;
     }
     st = check ("cudaFree", cudaFree (NULL)); /* makes the context: a GPU that is ill says so */
@@ -228,27 +229,49 @@ static gs_status_t open_cuda (int ordinal, struct gsi_device **out)
         st = load_kernels (ordinal);
     leave (device, previous);
     if (st) {
-        free (device);
+        free (one);
         return st;
     }
+    gsi_cuda_join (one);
     *out = device;
     return GS_OK;
 }
 
+static struct gsi_cuda_device *cuda_of (struct gsi_device *device)
+{
+    return (struct gsi_cuda_device *) device;
+}
+
+static void work (struct gsi_device *device, int more)
+{
+    atomic_fetch_add (&cuda_of (device)->work, more);
+}
+
 static void close_cuda (struct gsi_device *device)
 {
-    free (device);
+    cudaError_t error;
+
+    gsi_cuda_part (cuda_of (device));
+    gsi_cuda_free_kept (device, &error);
+    gsi_cuda_forget (error);
+    free (cuda_of (device));
 }
 
 static gs_status_t alloc_cuda (const struct gsi_device *device, size_t bytes, void **out)
 {
+    cudaError_t error, freed;
     gs_status_t st;
     int previous;
 
     *out = NULL;
     if ((st = enter (device, &previous)))
         return st;
-    st = check ("cudaMalloc", cudaMalloc (out, bytes));
+    error = cudaMalloc (out, bytes);
+    if (error == cudaErrorMemoryAllocation && gsi_cuda_free_kept (device, &freed)) {
+        gsi_cuda_forget (error);
+        error = cudaMalloc (out, bytes);
+    }
+    st = check ("cudaMalloc", error);
     leave (device, previous);
     return st;
 }
@@ -507,6 +530,7 @@ static const struct gsi_stream_ops streams = {
     .enter_to_ask = enter_to_ask,
     .leave = leave,
     .is_closed = is_closed,
+    .work = work,
     .stand_apart = gsi_cuda_stand_apart,
     .classify = classify,
     .alloc_pinned = alloc_pinned,

@@ -4,9 +4,17 @@
 #define GS_CUDA_DEVICE_CUDA_H
 
 #include <cuda_runtime_api.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 
 #include "device/device.h"
+
+/* The device of a communicator. */
+struct gsi_cuda_device {
+    struct gsi_device base; /* first: what it is outside */
+    atomic_int work;        /* gsi_stream_ops.work */
+    struct gsi_cuda_device *next;
+};
 
 /* A thread whose device has no context yet stays on the rank's. */
 cudaError_t gsi_cuda_set_device (int ordinal, int *previous);
@@ -18,14 +26,23 @@ void gsi_cuda_stand_apart (void);
  */
 void gsi_cuda_forget (cudaError_t error);
 
+/* A device is known to the others of its GPU from when it joins them until it parts. */
+void gsi_cuda_join (struct gsi_cuda_device *device);
+void gsi_cuda_part (struct gsi_cuda_device *device);
+
 /*
  * Frees [memory] [by] cudaFree or cudaFreeHost, which waits for what is queued on all streams of
  * the GPU, also those of the program that nothing of ours knows: so a thread calls it, to which
- * it is left, with a warning, if it does not end in time. False: the memory is kept, for the free
- * would wait for work that does not end, as the one before does.
+ * it is left, with a warning, if it does not end in time. While other devices of the GPU have
+ * work the memory is kept for later: a collective that waits for a rank which frees, too, would
+ * never end. False: it is kept for good, for the free would wait for work that does not end, as
+ * the one before does.
  */
 bool gsi_cuda_free (const struct gsi_device *device, void *memory,
                     cudaError_t (*by) (void *memory), cudaError_t *error);
+
+/* Frees what was kept for later, if there is any and no other device of the GPU has work now. */
+bool gsi_cuda_free_kept (const struct gsi_device *device, cudaError_t *error);
 
 /*
  * Whether a free is under way. While it waits it has a lock of the context: launches, records,

@@ -434,6 +434,8 @@ gs_status_t gs_device_alloc (const gs_comm_t *comm, size_t bytes, void **memory)
  * that of the legacy stream, and of those that this waits for, does not end within the deadline,
  * or the communicator has failed and what it has queued does not end, the memory stays instead;
  * where that of a stream that does not block does not, it is freed when it has, with a warning.
+ * While another communicator of this process has collectives under way on the GPU, or graphs, it
+ * waits for nothing: the memory is freed by the next free or destroy that finds none.
  *
  *   comm    in  the same communicator
  *   memory  in  NULL does nothing

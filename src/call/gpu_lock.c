@@ -16,16 +16,40 @@ bool gsi_gpu_await_open (const gs_comm_t *comm, int64_t most_ns)
     return !ops->is_closed (comm->device);
 }
 
+static void set_working (gs_comm_t *comm, bool yes)
+{
+    if (comm->gpu.working != yes)
+        comm->device->ops->streams->work (comm->device, yes ? 1 : -1);
+    comm->gpu.working = yes;
+}
+
+/* Has the work counted, and nobody closes the device after that; it may stay closed. */
+static void begin_work (gs_comm_t *comm)
+{
+    int64_t until_ns = gsi_now_ns () + comm->timeout_ns;
+
+    do {
+        set_working (comm, true);
+        if (!comm->device->ops->streams->is_closed (comm->device))
+            return;
+        set_working (comm, false);
+    } while (gsi_gpu_await_open (comm, until_ns - gsi_now_ns ()));
+}
+
 /* A closed device is waited for as long as a call may take; after the end nobody calls. */
 static gs_status_t enter_device (gs_comm_t *comm)
 {
     const struct gsi_stream_ops *ops = comm->device->ops->streams;
+    gs_status_t st;
 
     if (atomic_load (&comm->life) == GSI_ALIVE)
-        gsi_gpu_await_open (comm, comm->timeout_ns);
+        begin_work (comm);
     if (atomic_load (&comm->life) != GSI_ALIVE)
-        return ops->enter_to_ask (comm->device, &comm->gpu.previous);
-    return ops->enter (comm->device, &comm->gpu.previous);
+        st = ops->enter_to_ask (comm->device, &comm->gpu.previous);
+    else
+        st = ops->enter (comm->device, &comm->gpu.previous);
+    set_working (comm, !st);
+    return st;
 }
 
 gs_status_t gsi_gpu_lock (gs_comm_t *comm)
@@ -58,8 +82,10 @@ void gsi_gpu_release (gs_comm_t *comm)
 
 void gsi_gpu_unlock (gs_comm_t *comm)
 {
-    if (comm->inflight)
+    if (comm->inflight) {
+        set_working (comm, false);
         comm->device->ops->streams->leave (comm->device, comm->gpu.previous);
+    }
     gsi_gpu_release (comm);
 }
 

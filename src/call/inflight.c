@@ -35,6 +35,8 @@ static void retire (gs_comm_t *comm, int64_t now_ns)
         gsi_record_done (&comm->record, GSI_OP_MESSAGES, seq, now_ns);
     q->first++;
     atomic_store (&comm->gpu.oldest, q->first == q->next ? 0 : slot_at (q, q->first)->seq);
+    if (q->first == q->next)
+        gsi_streams_of (comm)->work (comm->device, -1);
     q->moved_ns = now_ns;
 }
 
@@ -310,6 +312,14 @@ gs_status_t gsi_inflight_hold (gs_comm_t *comm)
     return st ? lost_gpu (comm, st) : GS_OK;
 }
 
+/* A graph may run at any time from now on. */
+static void note_capture (gs_comm_t *comm)
+{
+    if (!comm->coll->captured)
+        gsi_streams_of (comm)->work (comm->device, 1);
+    comm->coll->captured = true;
+}
+
 gs_status_t gsi_inflight_enter (gs_comm_t *comm, struct gsi_call *call)
 {
     gs_status_t st = gsi_inflight_hold (comm);
@@ -321,7 +331,7 @@ gs_status_t gsi_inflight_enter (gs_comm_t *comm, struct gsi_call *call)
     if (!st)
         st = check_capture (comm, call);
     if (!st && call->capturing && comm->coll)
-        comm->coll->captured = true;
+        note_capture (comm);
     if (st == GS_ERR_DEVICE)
         st = give_up_gpu (comm, call, st);
     if (st)
@@ -407,8 +417,10 @@ static void fill_slot (gs_comm_t *comm, struct gsi_slot *slot, const struct gsi_
             slot->ops = slot->ops ? slot->ops : call->seq;
             slot->last_op = call->seq;
         }
-        if (!shared && q->first == q->next++)
+        if (!shared && q->first == q->next++) {
             atomic_store (&comm->gpu.oldest, slot->seq);
+            gsi_streams_of (comm)->work (comm->device, 1);
+        }
         gsi_record_queued (&comm->record);
     }
     pthread_mutex_unlock (&q->ring);

@@ -50,6 +50,7 @@ struct gs_comm {
     struct {
         pthread_mutex_t guard;       /* gpu_lock.h */
         int previous;                /* the device that the running call goes back to */
+        bool working;                /* it is counted as work of the device */
         atomic_uint_fast64_t oldest; /* first call in flight, 0: none; for all to read */
     } gpu;
     bool weightless; /* it was said that all weights are 0 */

@@ -72,7 +72,8 @@ struct gsi_device_ops {
     void (*close) (struct gsi_device *device);
 
     /* (required) Memory that arrays may be in, aligned to 256 bytes. A free waits for all work of
-     * a GPU, or leaves it to a thread. GS_ERR_TIMEOUT: it is kept, for another does so. */
+     * a GPU, or leaves it to a thread, or to a later free or close. GS_ERR_TIMEOUT: it is kept
+     * for good, for another waits so. */
     gs_status_t (*alloc) (const struct gsi_device *device, size_t bytes, void **out);
     gs_status_t (*free) (const struct gsi_device *device, void *memory);
 
@@ -110,6 +111,13 @@ struct gsi_stream_ops {
 
     /* (Any thread, at any time) Whether it is closed now. */
     bool (*is_closed) (const struct gsi_device *device);
+
+    /*
+     * (Any thread, at any time) Counts what [device] has under way that may wait for other ranks:
+     * what other devices of the GPU free meanwhile is kept, for the free would wait for it. Who
+     * finds it closed after that takes the count back until it is open: the free is first.
+     */
+    void (*work) (struct gsi_device *device, int more);
 
     /* Tells the runtime that what this thread asks for disturbs no capture of another one. */
     void (*stand_apart) (void);

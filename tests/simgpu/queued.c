@@ -16,6 +16,8 @@
  *                                     connections are closed half a second before it is gone
  *   queued stuck [beside]             work of the program's does not end, and memory is freed;
  *                                     beside: on a stream that does not block
+ *   queued crossed                    ranks free behind averages of two communicators, each of
+ *                                     which the other rank queues after its free
  *   queued contexts                   a rank has a context on its GPU alone, on hosts none
  *
  * GS_TEST_DTYPE is the type of what average, graph, late, flood and killed average, f32 by
@@ -433,6 +435,57 @@ static void stuck_beside (void)
     CHECK_CUDA (cudaStreamDestroy (stream));
 }
 
+/* A communicator whose averages do not wait for each other, as its first ones do. */
+static gs_comm_t *split_settled (void)
+{
+    gs_comm_t *whole = comm, *part = NULL;
+    float *x = make_floats (COUNT, 1);
+
+    CHECK_OK (gs_comm_split (whole, 0, 0, &part));
+    comm = part;
+    for (int i = 0; i < 10; i++)
+        CHECK_OK (average_floats (x, NULL));
+    CHECK_OK (gs_comm_wait (part, NULL));
+    comm = whole;
+    CHECK_OK (gs_device_free (whole, x));
+    return part;
+}
+
+/*
+ * Each rank frees between two averages, which the other one takes in the other order: a free that
+ * waits for the first would never end. What was kept is freed when nothing is under way.
+ */
+static void crossed (void)
+{
+    float *x = make_floats (COUNT, (float) rank), *y = make_floats (COUNT, (float) rank);
+    float *z = make_floats (COUNT, 1), *last = make_floats (COUNT, 1);
+    struct cudaPointerAttributes of_z;
+    gs_comm_t *one = split_settled (), *other = split_settled (), *whole = comm;
+    cudaStream_t stream[2];
+
+    for (int i = 0; i < 2; i++)
+        CHECK_CUDA (cudaStreamCreateWithFlags (&stream[i], cudaStreamNonBlocking));
+    comm = rank ? other : one;
+    CHECK_OK (average_floats (rank ? y : x, stream[0]));
+    CHECK_OK (gs_device_free (whole, z));
+    comm = rank ? one : other;
+    CHECK_OK (average_floats (rank ? x : y, stream[1]));
+    CHECK_OK (gs_comm_wait (rank ? other : one, stream[0]));
+    CHECK_OK (gs_comm_wait (comm, stream[1]));
+    comm = whole;
+    check_floats (x, COUNT, (float) (size - 1) / 2);
+    check_floats (y, COUNT, (float) (size - 1) / 2);
+    CHECK_OK (gs_comm_destroy (one));
+    CHECK_OK (gs_comm_destroy (other));
+    CHECK_OK (gs_device_free (comm, last));
+    CHECK_CUDA (cudaPointerGetAttributes (&of_z, z));
+    CHECK (of_z.type == cudaMemoryTypeUnregistered, "the memory is still there");
+    CHECK_OK (gs_device_free (comm, x));
+    CHECK_OK (gs_device_free (comm, y));
+    for (int i = 0; i < 2; i++)
+        CHECK_CUDA (cudaStreamDestroy (stream[i]));
+}
+
 int main (int argc, char **argv)
 {
     const char *mode = argc > 1 ? argv[1] : "", *type = getenv ("GS_TEST_DTYPE");
@@ -462,6 +515,8 @@ int main (int argc, char **argv)
         busy ();
     else if (!strcmp (mode, "stuck"))
         argc > 2 ? stuck_beside () : stuck ();
+    else if (!strcmp (mode, "crossed"))
+        crossed ();
     else if (!strcmp (mode, "late"))
         late ();
     else if (!strcmp (mode, "flood") && argc >= 4)
