@@ -178,7 +178,7 @@ run_program () {
     if ((status == 124 || status == 137)); then
         echo "no end after $limit seconds or more; flight records of the ranks:"
         show_records
-    elif ! await_marked "$mark" 3; then
+    elif ! await_marked "$mark" 20; then
         echo "left processes behind:"
         for pid in $(marked_procs "$mark"); do
             echo "$pid $(tr '\0' ' ' <"/proc/$pid/cmdline")"
