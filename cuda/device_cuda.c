@@ -6,10 +6,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/clock.h"
 #include "base/status.h"
 #include "cuda/device_cuda.h"
 #include "cuda/kernels.h"
 #include "device/device.h"
+
+#define PATIENCE_NS GSI_NS_PER_S /* with an allocation, for memory that comes */
 
 /* Headers alone, which find a profiler when there is one. */
 #if defined(__has_include)
@@ -146,7 +149,7 @@ static gs_status_t refuse (int ordinal)
 
 static bool is_open (void)
 {
-    return gsi_cuda_await_free (entered.ordinal, entered.patience_ns);
+    return gsi_cuda_await_open (entered.ordinal, entered.patience_ns);
 }
 
 static void set_entered (const struct gsi_device *device)
@@ -169,7 +172,7 @@ static gs_status_t enter (const struct gsi_device *device, int *previous)
 
 static bool is_closed (const struct gsi_device *device)
 {
-    return gsi_cuda_is_freeing (device->ordinal);
+    return gsi_cuda_is_closed (device->ordinal);
 }
 
 static void leave (const struct gsi_device *device, int previous)
@@ -237,43 +240,54 @@ static gs_status_t open_cuda (int ordinal, struct gsi_device **out)
     return GS_OK;
 }
 
-static struct gsi_cuda_device *cuda_of (struct gsi_device *device)
-{
-    return (struct gsi_cuda_device *) device;
-}
-
-static void work (struct gsi_device *device, int more)
-{
-    atomic_fetch_add (&cuda_of (device)->work, more);
-}
-
 static void close_cuda (struct gsi_device *device)
 {
+    struct gsi_cuda_device *one = (struct gsi_cuda_device *) device;
+
+    gsi_cuda_part (one);
+    gsi_cuda_free_kept (device, false);
+    free (one);
+}
+
+/* Where there is none left it waits for what is freed or kept, but not long. */
+static cudaError_t alloc_patiently (const struct gsi_device *device, size_t bytes, void **out)
+{
+    int64_t begin_ns = gsi_now_ns (), until_ns = begin_ns + PATIENCE_NS;
+    bool last = false;
     cudaError_t error;
 
-    gsi_cuda_part (cuda_of (device));
-    gsi_cuda_free_kept (device, &error);
-    gsi_cuda_forget (error);
-    free (cuda_of (device));
+    while ((error = cudaMalloc (out, bytes)) == cudaErrorMemoryAllocation && !last &&
+           gsi_now_ns () < until_ns) {
+        last = !gsi_cuda_keeps_any (device->ordinal);
+        if (last && !is_closed (device))
+            break;
+        gsi_cuda_forget (error);
+        if (!last)
+            gsi_cuda_free_kept (device, true);
+        if (!gsi_cuda_await_open (device->ordinal, until_ns - gsi_now_ns ()))
+            break; /* it would wait behind that free */
+        if (!last)
+            gsi_pause (gsi_now_ns () - begin_ns, GSI_SPIN_NS);
+    }
+    return error;
 }
 
 static gs_status_t alloc_cuda (const struct gsi_device *device, size_t bytes, void **out)
 {
-    cudaError_t error, freed;
     gs_status_t st;
     int previous;
 
     *out = NULL;
     if ((st = enter (device, &previous)))
         return st;
-    error = cudaMalloc (out, bytes);
-    if (error == cudaErrorMemoryAllocation && gsi_cuda_free_kept (device, &freed)) {
-        gsi_cuda_forget (error);
-        error = cudaMalloc (out, bytes);
-    }
-    st = check ("cudaMalloc", error);
+    st = check ("cudaMalloc", alloc_patiently (device, bytes, out));
     leave (device, previous);
     return st;
+}
+
+static void tidy (const struct gsi_device *device)
+{
+    gsi_cuda_free_kept (device, true);
 }
 
 void gsi_cuda_stand_apart (void)
@@ -530,7 +544,11 @@ static const struct gsi_stream_ops streams = {
     .enter_to_ask = enter_to_ask,
     .leave = leave,
     .is_closed = is_closed,
-    .work = work,
+    .work = gsi_cuda_work,
+    .is_busy = gsi_cuda_is_busy,
+    .tidy = tidy,
+    .shut = gsi_cuda_shut,
+    .reopen = gsi_cuda_reopen,
     .stand_apart = gsi_cuda_stand_apart,
     .classify = classify,
     .alloc_pinned = alloc_pinned,

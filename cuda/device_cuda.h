@@ -12,7 +12,8 @@
 /* The device of a communicator. */
 struct gsi_cuda_device {
     struct gsi_device base; /* first: what it is outside */
-    atomic_int work;        /* gsi_stream_ops.work */
+    atomic_int work[GSI_WORK_KINDS];
+    const struct gsi_cuda_device *outer; /* whose call this one's is in */
     struct gsi_cuda_device *next;
 };
 
@@ -26,6 +27,10 @@ void gsi_cuda_stand_apart (void);
  */
 void gsi_cuda_forget (cudaError_t error);
 
+/* gsi_stream_ops.work and .is_busy. */
+void gsi_cuda_work (struct gsi_device *device, enum gsi_work kind, int more);
+bool gsi_cuda_is_busy (const struct gsi_device *device);
+
 /* A device is known to the others of its GPU from when it joins them until it parts. */
 void gsi_cuda_join (struct gsi_cuda_device *device);
 void gsi_cuda_part (struct gsi_cuda_device *device);
@@ -33,28 +38,36 @@ void gsi_cuda_part (struct gsi_cuda_device *device);
 /*
  * Frees [memory] [by] cudaFree or cudaFreeHost, which waits for what is queued on all streams of
  * the GPU, also those of the program that nothing of ours knows: so a thread calls it, to which
- * it is left, with a warning, if it does not end in time. While other devices of the GPU have
- * work the memory is kept for later: a collective that waits for a rank which frees, too, would
- * never end. False: it is kept for good, for the free would wait for work that does not end, as
- * the one before does.
+ * it is left, with a warning, if it does not end in time. While the GPU has work of
+ * gsi_stream_ops.work the memory is kept for later: a collective that waits for a rank which
+ * frees, too, would never end. False: it is kept for good, for the free would wait for work that
+ * does not end, as the one before does.
  */
 bool gsi_cuda_free (const struct gsi_device *device, void *memory,
                     cudaError_t (*by) (void *memory), cudaError_t *error);
 
-/* Frees what was kept for later, if there is any and no other device of the GPU has work now. */
-bool gsi_cuda_free_kept (const struct gsi_device *device, cudaError_t *error);
-
 /*
- * Whether a free is under way. While it waits it has a lock of the context: launches, records,
- * copies, allocations of other threads wait behind it, questions do not (seen on an H100, driver
- * 580).
+ * Frees what was kept for later, if there is any and no work is under way now: within the
+ * device's patience, or else [at_once], which leaves it to a thread.
  */
-bool gsi_cuda_is_freeing (int ordinal);
+bool gsi_cuda_free_kept (const struct gsi_device *device, bool at_once);
+bool gsi_cuda_keeps_any (int ordinal);
 
 /*
- * Waits for it until its deadline, and for [patience_ns] at most; false: it goes on, so that
+ * Whether a free is under way, or the GPU is shut. While a free waits it has a lock of the
+ * context: launches, records, copies, allocations of other threads wait behind it, questions do
+ * not (seen on an H100, driver 580).
+ */
+bool gsi_cuda_is_closed (int ordinal);
+
+/*
+ * Waits for it until its deadline, and for [patience_ns] at most; false: a free goes on, so that
  * nothing may be called.
  */
-bool gsi_cuda_await_free (int ordinal, int64_t patience_ns);
+bool gsi_cuda_await_open (int ordinal, int64_t patience_ns);
+
+/* gsi_stream_ops.shut and .reopen. */
+bool gsi_cuda_shut (const struct gsi_device *device, const struct gsi_device *own);
+void gsi_cuda_reopen (const struct gsi_device *device);
 
 #endif /* GS_CUDA_DEVICE_CUDA_H */

@@ -12,11 +12,13 @@
 #include "cuda/device_cuda.h"
 
 #define SPIN_NS GSI_NS_PER_MS /* a free that takes longer may take its time */
+#define SHUT_NS GSI_NS_PER_S  /* who shuts may hang, or wait for other ranks */
 
 /* By number of a GPU in this process, whichever communicator has opened it. */
 static struct {
-    atomic_int frees;           /* under way */
-    _Atomic (int64_t) until_ns; /* the latest deadline of them */
+    atomic_int frees;                /* under way */
+    _Atomic (int64_t) until_ns;      /* the latest deadline of them */
+    _Atomic (int64_t) shut_until_ns; /* gsi_stream_ops.shut; 0: open */
 } gpus[GSI_MAX_GPUS];
 
 static int slot_of (int ordinal)
@@ -35,12 +37,14 @@ static pthread_mutex_t guard = PTHREAD_MUTEX_INITIALIZER;
 static struct gsi_cuda_device *devices;
 
 /* What is to be freed. */
-static struct kept {
+struct kept {
     struct kept *next;
     int ordinal;
+    bool own; /* who frees waits for this one */
     void *memory;
     cudaError_t (*by) (void *memory);
-} * all_kept;
+};
+static struct kept *all_kept;
 
 void gsi_cuda_join (struct gsi_cuda_device *device)
 {
@@ -61,13 +65,40 @@ void gsi_cuda_part (struct gsi_cuda_device *device)
     pthread_mutex_unlock (&guard);
 }
 
-static bool others_work (const struct gsi_device *device)
+static _Thread_local const struct gsi_cuda_device *in_call; /* the innermost of this thread */
+
+void gsi_cuda_work (struct gsi_device *device, enum gsi_work kind, int more)
+{
+    struct gsi_cuda_device *one = (struct gsi_cuda_device *) device;
+
+    atomic_fetch_add (&one->work[kind], more);
+    if (kind == GSI_WORK_CALLS && more > 0) {
+        one->outer = in_call;
+        in_call = one;
+    } else if (kind == GSI_WORK_CALLS) {
+        in_call = one->outer;
+    }
+}
+
+/* Calls of this thread do not count. */
+static bool has_work (const struct gsi_cuda_device *one)
+{
+    int own = 0;
+
+    for (const struct gsi_cuda_device *call = in_call; call; call = call->outer)
+        own += call == one;
+    return atomic_load (&one->work[GSI_WORK_CALLS]) > own ||
+           atomic_load (&one->work[GSI_WORK_QUEUES]);
+}
+
+/* Whether the GPU has work, [own] left out. */
+static bool is_at_work (const struct gsi_device *device, const struct gsi_device *own)
 {
     bool yes = false;
 
     pthread_mutex_lock (&guard);
-    for (struct gsi_cuda_device *d = devices; d && !yes; d = d->next)
-        yes = &d->base != device && d->base.ordinal == device->ordinal && atomic_load (&d->work);
+    for (const struct gsi_cuda_device *d = devices; d && !yes; d = d->next)
+        yes = d->base.ordinal == device->ordinal && &d->base != own && has_work (d);
     pthread_mutex_unlock (&guard);
     return yes;
 }
@@ -80,7 +111,24 @@ static void keep (struct kept *item)
     pthread_mutex_unlock (&guard);
 }
 
-static struct kept *take_kept (int ordinal)
+bool gsi_cuda_is_busy (const struct gsi_device *device)
+{
+    return is_at_work (device, NULL);
+}
+
+bool gsi_cuda_keeps_any (int ordinal)
+{
+    const struct kept *item;
+
+    pthread_mutex_lock (&guard);
+    for (item = all_kept; item && item->ordinal != ordinal; item = item->next)
+        ;
+    pthread_mutex_unlock (&guard);
+    return item;
+}
+
+/* All of a GPU, [own] marked. */
+static struct kept *take_kept (int ordinal, const struct kept *own)
 {
     struct kept *taken = NULL, *item;
 
@@ -92,89 +140,122 @@ static struct kept *take_kept (int ordinal)
         }
         *at = item->next;
         item->next = taken;
+        item->own = item == own;
         taken = item;
     }
     pthread_mutex_unlock (&guard);
     return taken;
 }
 
-static void forget_all (struct kept *items)
+/* What the free of [item] gave, for who waits for it. */
+static cudaError_t say (const struct kept *item, cudaError_t error)
 {
+    if (error && !item->own)
+        gsi_log (GS_LOG_WARN, "device", "memory of GPU %d, freed later: %s", item->ordinal,
+                 cudaGetErrorString (error));
+    return item->own ? error : cudaSuccess;
+}
+
+/* In the order given, and forgets them; what that of the own one gave. */
+static cudaError_t free_all (struct kept *items)
+{
+    int previous;
+    cudaError_t entered = gsi_cuda_set_device (items->ordinal, &previous), error = cudaSuccess;
+
+    gsi_cuda_stand_apart ();
     for (struct kept *next; items; items = next) {
+        cudaError_t its = say (items, entered ? entered : items->by (items->memory));
+        error = its ? its : error;
         next = items->next;
         free (items);
     }
-}
-
-/* The thread is on their device then; the first error. */
-static cudaError_t give_back (const struct kept *items, int *previous)
-{
-    cudaError_t error = gsi_cuda_set_device (items->ordinal, previous), first = error;
-
-    if (error)
-        return error;
-    gsi_cuda_stand_apart ();
-    for (; items; items = items->next)
-        if ((error = items->by (items->memory)) && !first)
-            first = error;
-    return first;
+    return error;
 }
 
 /* For a thread of its own. */
 static int return_memory (void *argument)
 {
     struct kept *items = argument;
-    int ordinal = items->ordinal, previous;
+    int ordinal = items->ordinal;
     cudaError_t error = cudaSuccess;
 
     if (gsi_thread_enter_gpu ()) { /* else the process ends, and its memory with it */
-        error = give_back (items, &previous);
+        error = free_all (items);
         gsi_thread_leave_gpu ();
     }
-    forget_all (items);
     atomic_fetch_sub (&gpus[slot_of (ordinal)].frees, 1);
     return (int) error;
 }
 
-bool gsi_cuda_is_freeing (int ordinal)
+static bool is_shut (int slot)
 {
-    return atomic_load_explicit (&gpus[slot_of (ordinal)].frees, memory_order_acquire) > 0;
+    int64_t until_ns = atomic_load (&gpus[slot].shut_until_ns);
+
+    return until_ns && gsi_now_ns () < until_ns;
 }
 
-bool gsi_cuda_await_free (int ordinal, int64_t patience_ns)
+bool gsi_cuda_is_closed (int ordinal)
 {
-    int64_t begin_ns, until_ns;
+    int slot = slot_of (ordinal);
 
-    if (!gsi_cuda_is_freeing (ordinal))
+    return atomic_load (&gpus[slot].frees) || is_shut (slot);
+}
+
+static bool is_late (int ordinal)
+{
+    int slot = slot_of (ordinal);
+
+    return atomic_load (&gpus[slot].frees) && gsi_now_ns () >= atomic_load (&gpus[slot].until_ns);
+}
+
+bool gsi_cuda_await_open (int ordinal, int64_t patience_ns)
+{
+    int64_t begin_ns;
+    bool open = !gsi_cuda_is_closed (ordinal);
+
+    if (open)
         return true;
     begin_ns = gsi_now_ns ();
-    until_ns = atomic_load (&gpus[slot_of (ordinal)].until_ns);
-    if (until_ns > begin_ns + patience_ns)
-        until_ns = begin_ns + patience_ns;
-    while (gsi_cuda_is_freeing (ordinal) && gsi_now_ns () < until_ns)
+    while (!open && !is_late (ordinal) && gsi_now_ns () < begin_ns + patience_ns) {
         gsi_pause (gsi_now_ns () - begin_ns, SPIN_NS);
-    return !gsi_cuda_is_freeing (ordinal);
+        open = !gsi_cuda_is_closed (ordinal);
+    }
+    return open || !atomic_load (&gpus[slot_of (ordinal)].frees);
 }
 
-static bool is_late (const struct gsi_device *device)
-{
-    return gsi_cuda_is_freeing (device->ordinal) &&
-           gsi_now_ns () >= atomic_load (&gpus[slot_of (device->ordinal)].until_ns);
-}
-
-/* From now on nobody enters; false: the collectives of others need the GPU first. */
+/* From now on who enters waits; false: collectives need the GPU first. */
 static bool close_gpu (const struct gsi_device *device, int64_t until_ns)
 {
     int slot = slot_of (device->ordinal);
-    bool alone = !gsi_cuda_is_freeing (device->ordinal);
 
-    if (alone || atomic_load (&gpus[slot].until_ns) < until_ns)
+    if (is_at_work (device, NULL))
+        return false;
+    if (!atomic_load (&gpus[slot].frees) || atomic_load (&gpus[slot].until_ns) < until_ns)
         atomic_store (&gpus[slot].until_ns, until_ns);
     atomic_fetch_add (&gpus[slot].frees, 1);
-    if (!others_work (device))
+    if (!is_at_work (device, NULL))
         return true;
     atomic_fetch_sub (&gpus[slot].frees, 1);
     return false;
+}
+
+bool gsi_cuda_shut (const struct gsi_device *device, const struct gsi_device *own)
+{
+    int slot = slot_of (device->ordinal);
+
+    if (is_at_work (device, own))
+        return false;
+    atomic_store (&gpus[slot].shut_until_ns, gsi_now_ns () + SHUT_NS);
+    if (!is_at_work (device, own))
+        return true;
+    gsi_cuda_reopen (device);
+    return false;
+}
+
+/* N.B. Of two that shut at the same time the first opens for both. */
+void gsi_cuda_reopen (const struct gsi_device *device)
+{
+    atomic_store (&gpus[slot_of (device->ordinal)].shut_until_ns, 0);
 }
 
 /* Frees them, or leaves that to a thread: GS_ERR_TIMEOUT. */
@@ -184,39 +265,50 @@ static gs_status_t free_in_time (struct kept *items, int64_t until_ns, int *rc)
     int ordinal = items->ordinal;
     gs_status_t st = gsi_timed_call_run (&call, "cudaFree", return_memory, items, until_ns, rc);
 
-    if (call)
+    if (call) {
         gsi_timed_call_leave (call);
-    else if (st) { /* no thread: the list is whole */
-        while (items) {
-            struct kept *next = items->next;
+    } else if (st) { /* there is no thread */
+        for (struct kept *next; items; items = next) {
+            next = items->next;
             keep (items);
-            items = next;
         }
         atomic_fetch_sub (&gpus[slot_of (ordinal)].frees, 1);
     }
     return st;
 }
 
-bool gsi_cuda_free_kept (const struct gsi_device *device, cudaError_t *error)
+/* What the free of [own], if it is there, gave; [*any]: something was freed, or is. */
+static cudaError_t free_kept (const struct gsi_device *device, const struct kept *own,
+                              bool at_once, bool *any)
 {
-    int64_t until_ns = gsi_now_ns () + device->patience_ns;
-    struct kept *items;
-    bool any;
+    int64_t now_ns = gsi_now_ns (), until_ns = now_ns + device->patience_ns;
+    struct kept *items = NULL;
+    gs_status_t st;
     int rc = 0;
 
-    *error = cudaSuccess;
-    if (device->stuck || is_late (device) || !close_gpu (device, until_ns))
-        return false;
-    items = take_kept (device->ordinal);
-    any = items;
-    if (!any)
+    *any = false;
+    if (!gsi_cuda_keeps_any (device->ordinal) || device->stuck || is_late (device->ordinal) ||
+        !close_gpu (device, until_ns))
+        return cudaSuccess;
+    if (!(items = take_kept (device->ordinal, own))) {
         atomic_fetch_sub (&gpus[slot_of (device->ordinal)].frees, 1);
-    else if (free_in_time (items, until_ns, &rc) == GS_ERR_TIMEOUT)
+        return cudaSuccess;
+    }
+    st = free_in_time (items, at_once ? now_ns : until_ns, &rc);
+    if (st == GS_ERR_TIMEOUT && !at_once)
         gsi_log (GS_LOG_WARN, "device",
                  "GPU %d has not ended its work: memory is freed when it has; more is kept, and "
                  "CUDA keeps all calls of this process waiting till then",
                  device->ordinal);
-    *error = (cudaError_t) rc;
+    *any = st != GS_ERR_NOMEM;
+    return (cudaError_t) rc;
+}
+
+bool gsi_cuda_free_kept (const struct gsi_device *device, bool at_once)
+{
+    bool any;
+
+    free_kept (device, NULL, at_once, &any);
     return any;
 }
 
@@ -224,12 +316,13 @@ bool gsi_cuda_free (const struct gsi_device *device, void *memory,
                     cudaError_t (*by) (void *memory), cudaError_t *error)
 {
     struct kept *item;
+    bool any;
 
     *error = cudaSuccess;
-    if (device->stuck || is_late (device) || !(item = malloc (sizeof (*item))))
+    if (device->stuck || is_late (device->ordinal) || !(item = malloc (sizeof (*item))))
         return false;
-    *item = (struct kept){NULL, device->ordinal, memory, by};
+    *item = (struct kept){NULL, device->ordinal, false, memory, by};
     keep (item);
-    gsi_cuda_free_kept (device, error);
+    *error = free_kept (device, item, false, &any);
     return true;
 }

@@ -434,15 +434,15 @@ gs_status_t gs_device_alloc (const gs_comm_t *comm, size_t bytes, void **memory)
  * that of the legacy stream, and of those that this waits for, does not end within the deadline,
  * or the communicator has failed and what it has queued does not end, the memory stays instead;
  * where that of a stream that does not block does not, it is freed when it has, with a warning.
- * While another communicator of this process has collectives under way on the GPU, or graphs, it
- * waits for nothing: the memory is freed by the next free or destroy that finds none.
+ * For collectives of other communicators of this process on the GPU it does not wait: while some
+ * are under way the memory is freed later, when none is. Graphs that run it does not know.
  *
  *   comm    in  the same communicator
  *   memory  in  NULL does nothing
  *
  * Threads     may be called by any thread, also while another is inside a call on [comm].
- * Returns     GS_OK; GS_ERR_DEVICE if the memory is not of this device; GS_ERR_TIMEOUT if it is
- *             kept.
+ * Returns     GS_OK; GS_ERR_DEVICE if the memory is not of this device, unless it is freed later;
+ *             GS_ERR_TIMEOUT if it is kept.
  * Since       0.1
  */
 gs_status_t gs_device_free (const gs_comm_t *comm, void *memory);

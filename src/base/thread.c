@@ -67,6 +67,16 @@ void gsi_thread_leave_gpu (void)
     pthread_mutex_unlock (&exit_guard);
 }
 
+bool gsi_thread_must_leave_gpu (void)
+{
+    bool must;
+
+    pthread_mutex_lock (&exit_guard);
+    must = ending;
+    pthread_mutex_unlock (&exit_guard);
+    return must;
+}
+
 /* A thread of ours may call what ends the process: a sink of the log, for instance. */
 static void await_threads (void)
 {

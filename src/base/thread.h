@@ -28,6 +28,9 @@ void gsi_thread_stand_back (void);
 bool gsi_thread_enter_gpu (void);
 void gsi_thread_leave_gpu (void);
 
+/* Whether the process waits for the calling thread to leave, and will not for long. */
+bool gsi_thread_must_leave_gpu (void);
+
 /*
  * From now on the process does not end with a thread between those, if that takes no more than
  * some seconds. To be called when the GPU's libraries are up: what registers later is gone

@@ -9,31 +9,19 @@ bool gsi_gpu_await_open (const gs_comm_t *comm, int64_t most_ns)
     const struct gsi_stream_ops *ops = comm->device->ops->streams;
     int64_t begin_ns = gsi_now_ns ();
     int life = atomic_load (&comm->life);
+    bool closed;
 
-    while (ops->is_closed (comm->device) && gsi_now_ns () - begin_ns < most_ns &&
+    while ((closed = ops->is_closed (comm->device)) && gsi_now_ns () - begin_ns < most_ns &&
            atomic_load (&comm->life) == life)
         gsi_pause (gsi_now_ns () - begin_ns, GSI_SPIN_NS);
-    return !ops->is_closed (comm->device);
+    return !closed;
 }
 
 static void set_working (gs_comm_t *comm, bool yes)
 {
     if (comm->gpu.working != yes)
-        comm->device->ops->streams->work (comm->device, yes ? 1 : -1);
+        comm->device->ops->streams->work (comm->device, GSI_WORK_CALLS, yes ? 1 : -1);
     comm->gpu.working = yes;
-}
-
-/* Has the work counted, and nobody closes the device after that; it may stay closed. */
-static void begin_work (gs_comm_t *comm)
-{
-    int64_t until_ns = gsi_now_ns () + comm->timeout_ns;
-
-    do {
-        set_working (comm, true);
-        if (!comm->device->ops->streams->is_closed (comm->device))
-            return;
-        set_working (comm, false);
-    } while (gsi_gpu_await_open (comm, until_ns - gsi_now_ns ()));
 }
 
 /* A closed device is waited for as long as a call may take; after the end nobody calls. */
@@ -42,13 +30,16 @@ static gs_status_t enter_device (gs_comm_t *comm)
     const struct gsi_stream_ops *ops = comm->device->ops->streams;
     gs_status_t st;
 
-    if (atomic_load (&comm->life) == GSI_ALIVE)
-        begin_work (comm);
+    if (atomic_load (&comm->life) == GSI_ALIVE) {
+        set_working (comm, true); /* from here on nobody closes it */
+        gsi_gpu_await_open (comm, comm->timeout_ns);
+    }
     if (atomic_load (&comm->life) != GSI_ALIVE)
         st = ops->enter_to_ask (comm->device, &comm->gpu.previous);
     else
         st = ops->enter (comm->device, &comm->gpu.previous);
-    set_working (comm, !st);
+    if (st)
+        set_working (comm, false);
     return st;
 }
 

@@ -21,6 +21,13 @@ static bool is_full (const struct gsi_inflight *q)
     return q->next - q->first == GSI_INFLIGHT_SLOTS;
 }
 
+void gsi_inflight_count (gs_comm_t *comm, bool yes)
+{
+    if (comm->inflight->counted != yes)
+        gsi_streams_of (comm)->work (comm->device, GSI_WORK_QUEUES, yes ? 1 : -1);
+    comm->inflight->counted = yes;
+}
+
 /* ---- The thread ---- */
 
 /* The calls of the oldest slot have ended: so do their entries, if they were not overwritten. */
@@ -35,8 +42,7 @@ static void retire (gs_comm_t *comm, int64_t now_ns)
         gsi_record_done (&comm->record, GSI_OP_MESSAGES, seq, now_ns);
     q->first++;
     atomic_store (&comm->gpu.oldest, q->first == q->next ? 0 : slot_at (q, q->first)->seq);
-    if (q->first == q->next)
-        gsi_streams_of (comm)->work (comm->device, -1);
+    gsi_inflight_count (comm, q->first != q->next);
     q->moved_ns = now_ns;
 }
 
@@ -312,14 +318,6 @@ gs_status_t gsi_inflight_hold (gs_comm_t *comm)
     return st ? lost_gpu (comm, st) : GS_OK;
 }
 
-/* A graph may run at any time from now on. */
-static void note_capture (gs_comm_t *comm)
-{
-    if (!comm->coll->captured)
-        gsi_streams_of (comm)->work (comm->device, 1);
-    comm->coll->captured = true;
-}
-
 gs_status_t gsi_inflight_enter (gs_comm_t *comm, struct gsi_call *call)
 {
     gs_status_t st = gsi_inflight_hold (comm);
@@ -331,7 +329,7 @@ gs_status_t gsi_inflight_enter (gs_comm_t *comm, struct gsi_call *call)
     if (!st)
         st = check_capture (comm, call);
     if (!st && call->capturing && comm->coll)
-        note_capture (comm);
+        comm->coll->captured = true;
     if (st == GS_ERR_DEVICE)
         st = give_up_gpu (comm, call, st);
     if (st)
@@ -419,7 +417,7 @@ static void fill_slot (gs_comm_t *comm, struct gsi_slot *slot, const struct gsi_
         }
         if (!shared && q->first == q->next++) {
             atomic_store (&comm->gpu.oldest, slot->seq);
-            gsi_streams_of (comm)->work (comm->device, 1);
+            gsi_inflight_count (comm, atomic_load (&comm->life) == GSI_ALIVE);
         }
         gsi_record_queued (&comm->record);
     }

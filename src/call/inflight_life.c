@@ -46,6 +46,9 @@ static int unfinished (const gs_comm_t *comm)
  * free when those of the node have ended, too. */
 static bool tell_settled (gs_comm_t *comm)
 {
+    pthread_mutex_lock (&comm->inflight->ring);
+    gsi_inflight_count (comm, false);
+    pthread_mutex_unlock (&comm->inflight->ring);
     gsi_record_settle (&comm->record);
     if (gsi_peers_work (comm))
         return false;
@@ -85,6 +88,7 @@ static void *watch (void *argument)
             return NULL;
         gsi_inflight_look (comm);
         settle_later (comm);
+        gsi_streams_of (comm)->tidy (comm->device);
         gsi_thread_leave_gpu ();
         pthread_mutex_lock (&q->bell_guard);
     }
@@ -256,6 +260,8 @@ gs_status_t gsi_inflight_finish (gs_comm_t *comm)
     gsi_inflight_settle (comm);
     if (!comm->inflight || atomic_load (&comm->life) != GSI_ALIVE)
         return GS_OK;
+    if (gsi_streams_of (comm)->is_busy (comm->device))
+        return GS_OK; /* the memory is freed later, and nothing waits now */
     st = gsi_inflight_wait_legacy (comm);
     if (atomic_load (&comm->life) != GSI_ALIVE) /* it has ended meanwhile */
         gsi_inflight_settle (comm);

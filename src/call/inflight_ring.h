@@ -32,6 +32,7 @@ struct gsi_inflight {
     uint64_t first, next; /* numbers of the oldest slot in use and of the one to use */
     uint64_t stride;      /* calls that a slot takes: twice as many whenever all are in use */
     int64_t moved_ns;     /* when the call before the oldest one was seen to have ended */
+    bool counted;         /* gsi_inflight_count */
     bool calling;         /* a thread is in [now] */
     struct gsi_call now;
 
@@ -52,6 +53,9 @@ struct gsi_inflight {
     pthread_cond_t bell;
     bool stop;
 };
+
+/* Whether what is queued counts as work of the device; [ring] is held. */
+void gsi_inflight_count (gs_comm_t *comm, bool yes);
 
 /* Looks, unless another thread does. */
 void gsi_inflight_look (gs_comm_t *comm);

@@ -223,35 +223,17 @@ struct end {
     struct gsi_nccl_handle *handle;
 };
 
-/* Also what NCCL notices only then: a kernel that died, a peer that was lost. */
-static ncclResult_t finalize_work (void *job)
+static ncclResult_t end_work (void *job)
 {
-    ncclComm_t comm = __atomic_load_n (&((struct end *) job)->handle->comm, __ATOMIC_ACQUIRE);
-    ncclResult_t noticed = ncclSuccess, rc = gsi_nccl.CommFinalize (comm);
-
-    if (!rc)
-        rc = gsi_nccl.CommGetAsyncError (comm, &noticed);
-    return rc ? rc : noticed;
+    return gsi_nccl_end (((struct end *) job)->handle);
 }
 
-static ncclResult_t destroy_work (void *job)
+/* N.B. Where a graph holds operations of the communicator the finalize waits for its end. */
+static gs_status_t close_nccl (struct gsi_coll *coll, const struct gsi_call *call)
 {
-    struct gsi_nccl_handle *h = ((struct end *) job)->handle;
-    ncclComm_t comm = __atomic_load_n (&h->comm, __ATOMIC_ACQUIRE);
-    ncclResult_t rc = gsi_nccl.CommDestroy (comm);
-
-    if (rc) /* it destroys none with an asynchronous error */
-        gsi_nccl.CommAbort (comm);
-    atomic_store (&h->gone, true);
-    return rc;
-}
-
-/* What NCCL says is the communicator's to say, or a warning where it has ended all the same. */
-static gs_status_t end_part (struct gsi_coll_nccl *c, const char *what,
-                             ncclResult_t (*work) (void *), int64_t deadline_ns)
-{
+    struct gsi_coll_nccl *c = (struct gsi_coll_nccl *) coll;
     const struct gsi_nccl_job how = {
-        .c = c, .what = what, .work = work, .deadline_ns = deadline_ns};
+        .c = c, .what = "ncclCommFinalize", .work = end_work, .deadline_ns = call->deadline_ns};
     struct end *job = malloc (sizeof (*job));
     ncclResult_t rc = ncclSuccess;
     gs_status_t st;
@@ -259,27 +241,10 @@ static gs_status_t end_part (struct gsi_coll_nccl *c, const char *what,
     if (!job)
         return gsi_fail (GS_ERR_NOMEM, "transport nccl: out of memory");
     job->handle = c->handle;
-    st = gsi_nccl_run (&how, job, &rc);
-    if (st || !rc)
+    if ((st = gsi_nccl_run (&how, job, &rc)))
         return st;
-    if (work == finalize_work)
-        return gsi_nccl_fail (what, rc);
-    gsi_log (GS_LOG_WARN, "nccl", "%s: %s", what, gsi_nccl.GetErrorString (rc));
-    return GS_OK;
-}
-
-/* N.B. Where a graph holds operations of the communicator the finalize waits for its end. */
-static gs_status_t close_nccl (struct gsi_coll *coll, const struct gsi_call *call)
-{
-    struct gsi_coll_nccl *c = (struct gsi_coll_nccl *) coll;
-    gs_status_t st = end_part (c, "ncclCommFinalize", finalize_work, call->deadline_ns);
-
-    if (st)
-        return st;
-    atomic_store (&c->handle->ended, true);
-    atomic_store (&c->handle->quiet, true);
-    if ((st = end_part (c, "ncclCommDestroy", destroy_work, call->deadline_ns)))
-        gsi_log (GS_LOG_WARN, "nccl", "%s", gsi_last_text ());
+    if (rc)
+        return gsi_nccl_fail (how.what, rc);
     dissolve (c);
     return GS_OK;
 }

@@ -54,11 +54,14 @@ extern struct gsi_nccl gsi_nccl;
 struct gsi_nccl_handle {
     ncclComm_t comm; /* NULL: not made yet; NCCL writes it, others load it atomically */
     struct gsi_device device;
+    _Atomic (const struct gsi_device *) own; /* which [device] is a copy of; NULL: gone */
+
     atomic_int inside;    /* threads in a call of NCCL on it */
     atomic_bool starting; /* it is being made */
     atomic_bool ended;    /* no other call begins */
     atomic_bool quiet;    /* the abort has the communicator to itself */
     atomic_int fate;      /* after an abort: coll_nccl_life.c */
+    atomic_bool later;    /* NCCL frees it when others have no work */
     atomic_bool kept;     /* NCCL will never free it */
     atomic_bool gone;     /* that, or NCCL has freed it */
     atomic_int holders;
@@ -107,6 +110,15 @@ void gsi_nccl_abort (struct gsi_coll_nccl *c);
 /* What was queued has ended: what an abort has ended may be freed. Without it, never. */
 void gsi_nccl_settled (struct gsi_coll_nccl *c);
 void gsi_nccl_handle_close (struct gsi_coll_nccl *c);
+
+/*
+ * Ends a communicator of which nothing is under way: it is finalized, which waits for graphs that
+ * have operations of it, and a thread destroys it when others have no work.
+ */
+ncclResult_t gsi_nccl_end (struct gsi_nccl_handle *h);
+
+/* The same for one of this rank alone that nobody has used, without waiting. */
+void gsi_nccl_end_single (const struct gsi_device *device, ncclComm_t comm);
 
 /*
  * Has [work] done by a thread of ours, on the device and inside [c]; waits for it until

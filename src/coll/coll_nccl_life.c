@@ -18,7 +18,7 @@
 #define SLICE_NS      (20 * GSI_NS_PER_MS)    /* a wait for a thread looks up that often */
 #define GRACE_NS      GSI_NS_PER_S            /* a close waits so long for an abort */
 #define IMPATIENT     NCCL_VERSION (2, 22, 0) /* before, an abort frees without a second step */
-#define RELUCTANCE_NS GSI_NS_PER_S            /* there it waits so long for threads inside */
+#define RELUCTANCE_NS GSI_NS_PER_S            /* one waits so long for others */
 
 static void nap (void)
 {
@@ -82,18 +82,6 @@ gs_status_t gsi_nccl_await (const struct gsi_coll_nccl *c, struct gsi_event *eve
 }
 
 /* ---- The handle ---- */
-
-gs_status_t gsi_nccl_handle_open (struct gsi_coll_nccl *c)
-{
-    struct gsi_nccl_handle *h = calloc (1, sizeof (*h));
-
-    if (!h)
-        return gsi_fail (GS_ERR_NOMEM, "transport nccl: out of memory");
-    h->device = *c->device;
-    atomic_init (&h->holders, 1);
-    c->handle = h;
-    return GS_OK;
-}
 
 static void release (struct gsi_nccl_handle *h)
 {
@@ -186,6 +174,148 @@ gs_status_t gsi_nccl_run (const struct gsi_nccl_job *how, void *job, ncclResult_
     return st;
 }
 
+/* ---- The end ---- */
+
+/*
+ * NCCL's frees wait for all work of the GPU: cudaFreeHost in commFree (v2.28.9 init.cc:322).
+ * N.B. So do those of its service thread after a finalize (transport/net.cc:687), of connections
+ * to other nodes; nobody can put these off.
+ */
+static bool try_shut (struct gsi_nccl_handle *h)
+{
+    return h->device.ops->streams->shut (&h->device, atomic_load (&h->own));
+}
+
+static void reopen (struct gsi_nccl_handle *h)
+{
+    h->device.ops->streams->reopen (&h->device);
+}
+
+static void stop_here (void)
+{
+    for (;;)
+        pause ();
+}
+
+/*
+ * Lets the work of other communicators end first, for [most_ns]; whether it is shut then. Has
+ * entered the GPU; never returns where the process ends.
+ */
+static bool shut_in_turn (struct gsi_nccl_handle *h, int64_t most_ns)
+{
+    int64_t begin_ns = gsi_now_ns ();
+    bool last;
+
+    if (!gsi_thread_enter_gpu ())
+        stop_here ();
+    for (;;) {
+        last = gsi_thread_must_leave_gpu ();
+        if (try_shut (h))
+            return true;
+        if (gsi_now_ns () - begin_ns > most_ns)
+            return false;
+        if (last)
+            break;
+        atomic_store (&h->later, true);
+        gsi_pause (gsi_now_ns () - begin_ns, 0);
+    }
+    gsi_thread_leave_gpu ();
+    stop_here ();
+    return false;
+}
+
+/* It destroys none with an asynchronous error, which is aborted then. */
+static void destroy (struct gsi_nccl_handle *h, ncclComm_t comm)
+{
+    ncclResult_t rc = gsi_nccl.CommDestroy (comm);
+
+    if (rc) {
+        gsi_nccl.CommAbort (comm);
+        gsi_log (GS_LOG_WARN, "nccl", "ncclCommDestroy: %s", gsi_nccl.GetErrorString (rc));
+    }
+    atomic_store (&h->gone, true);
+}
+
+static void *end_in_turn (void *argument)
+{
+    struct gsi_nccl_handle *h = argument;
+
+    shut_in_turn (h, INT64_MAX);
+    enter_device (h);
+    destroy (h, __atomic_load_n (&h->comm, __ATOMIC_ACQUIRE));
+    reopen (h);
+    gsi_thread_leave_gpu ();
+    release (h);
+    return NULL;
+}
+
+static void start_end (struct gsi_nccl_handle *h)
+{
+    pthread_t thread;
+
+    gsi_thread_outlast_gpu ();
+    atomic_fetch_add (&h->holders, 1);
+    if (!gsi_thread_start (&thread, end_in_turn, h, "NCCL's end")) {
+        pthread_detach (thread);
+        return;
+    }
+    gsi_log (GS_LOG_WARN, "nccl", "%s: NCCL's communicator is kept", gsi_last_text ());
+    atomic_store (&h->gone, true);
+    release (h);
+}
+
+/*
+ * N.B. The destroy waits for what other ranks of the node do in their finalize (proxy.cc:1636),
+ * so none of them waits with that, nor anybody for a destroy.
+ */
+ncclResult_t gsi_nccl_end (struct gsi_nccl_handle *h)
+{
+    ncclComm_t comm = __atomic_load_n (&h->comm, __ATOMIC_ACQUIRE);
+    ncclResult_t noticed = ncclSuccess, rc = gsi_nccl.CommFinalize (comm);
+
+    /* Also what NCCL notices only now: a kernel that died, a peer that was lost. */
+    if (rc || (rc = gsi_nccl.CommGetAsyncError (comm, &noticed)) || (rc = noticed))
+        return rc;
+    if (!atomic_exchange (&h->ended, true)) {
+        atomic_store (&h->quiet, true);
+        start_end (h);
+    }
+    return ncclSuccess;
+}
+
+static struct gsi_nccl_handle *make_handle (const struct gsi_device *device)
+{
+    struct gsi_nccl_handle *h = calloc (1, sizeof (*h));
+
+    if (!h)
+        return NULL;
+    h->device = *device;
+    atomic_init (&h->own, device);
+    atomic_init (&h->holders, 1);
+    return h;
+}
+
+void gsi_nccl_end_single (const struct gsi_device *device, ncclComm_t comm)
+{
+    struct gsi_nccl_handle *h = make_handle (device);
+
+    if (!h) {
+        gsi_nccl.CommAbort (comm);
+        return;
+    }
+    atomic_store (&h->own, NULL);
+    h->comm = comm;
+    start_end (h);
+    release (h);
+}
+
+gs_status_t gsi_nccl_handle_open (struct gsi_coll_nccl *c)
+{
+    if (!(c->handle = make_handle (c->device)))
+        return gsi_fail (GS_ERR_NOMEM, "transport nccl: out of memory");
+    return GS_OK;
+}
+
 /* ---- The end by force ---- */
 
 /* Waits until nobody is inside, or, if [bounded], a moment. */
@@ -209,6 +339,8 @@ enum { OPEN = 0, FREED = 1, KEPT = 2 };
  */
 static void abort_in_group (struct gsi_nccl_handle *h, ncclComm_t comm)
 {
+    bool shut;
+
     gsi_nccl.GroupStart ();
     gsi_nccl.CommAbort (comm);
     enter_device (h);
@@ -219,9 +351,13 @@ static void abort_in_group (struct gsi_nccl_handle *h, ncclComm_t comm)
         nap ();
     atomic_store (&h->kept, atomic_load (&h->fate) == KEPT);
     atomic_store (&h->gone, atomic_load (&h->kept));
-    while (atomic_load (&h->fate) == KEPT || !gsi_thread_enter_gpu ())
-        pause (); /* the group is this thread's, and stays open */
+    if (atomic_load (&h->fate) == KEPT)
+        stop_here (); /* the group, which is this thread's, stays open */
+    /* It waits no longer, for other nodes learn of the abort when the connections close. */
+    shut = shut_in_turn (h, RELUCTANCE_NS);
     gsi_nccl.GroupEnd ();
+    if (shut)
+        reopen (h);
     gsi_thread_leave_gpu ();
 }
 
@@ -305,13 +441,16 @@ void gsi_nccl_handle_close (struct gsi_coll_nccl *c)
         seal_fate (h, KEPT); /* nobody has said that all has ended */
     gsi_nccl_abort (c);
     gsi_nccl_settled (c);
-    while (!atomic_load (&h->gone) && gsi_now_ns () < until_ns)
+    while (!atomic_load (&h->gone) && !atomic_load (&h->later) && gsi_now_ns () < until_ns)
         nap ();
-    if (!atomic_load (&h->gone))
+    if (atomic_load (&h->later))
+        gsi_log (GS_LOG_INFO, "nccl", "NCCL frees its communicator when others have no work");
+    else if (!atomic_load (&h->gone))
         gsi_log (GS_LOG_INFO, "nccl", "NCCL frees its communicator later: a thread is inside");
     else if (atomic_load (&h->kept))
         gsi_log (GS_LOG_INFO, "nccl", "NCCL's communicator is kept until the process ends: %s",
                  why_kept (c));
     c->handle = NULL;
+    atomic_store (&h->own, NULL);
     release (h);
 }

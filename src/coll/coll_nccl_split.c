@@ -34,8 +34,12 @@ static ncclResult_t split_work (void *job)
     config.splitShare = 0;
     rc = gsi_nccl.CommSplit (__atomic_load_n (&s->origin->comm, __ATOMIC_ACQUIRE), s->color,
                              s->key, &s->out, &config);
-    if (rc || !s->group)
+    if (rc) {
         end_child (s); /* NCCL hands out what it could not finish, too */
+    } else if (!s->group) {
+        gsi_nccl_end_single (&s->origin->device, s->out);
+        s->out = NULL;
+    }
     return rc;
 }
 

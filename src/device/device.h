@@ -92,6 +92,12 @@ struct gsi_device_ops {
     const struct gsi_stream_ops *streams;
 };
 
+enum gsi_work {
+    GSI_WORK_CALLS = 0,  /* inside */
+    GSI_WORK_QUEUES = 1, /* that are not empty */
+    GSI_WORK_KINDS = 2
+};
+
 /*
  * What is queued on the streams of a GPU. Every function but the enters and is_closed expects the
  * calling thread to be between an enter and leave. Those that take a stream return when the
@@ -113,11 +119,26 @@ struct gsi_stream_ops {
     bool (*is_closed) (const struct gsi_device *device);
 
     /*
-     * (Any thread, at any time) Counts what [device] has under way that may wait for other ranks:
-     * what other devices of the GPU free meanwhile is kept, for the free would wait for it. Who
-     * finds it closed after that takes the count back until it is open: the free is first.
+     * (Any thread, at any time) Counts what [device] has under way that may wait for other ranks;
+     * a call is ended by the thread that began it. What is freed meanwhile is kept, for the free
+     * would wait for it: but for what a thread frees in its own call. Who counts a call and then
+     * waits until the device is open is not in a free's way. N.B. Graphs that run are not known.
      */
-    void (*work) (struct gsi_device *device, int more);
+    void (*work) (struct gsi_device *device, enum gsi_work kind, int more);
+
+    /* (Any thread, at any time) Whether a free would be kept. */
+    bool (*is_busy) (const struct gsi_device *device);
+
+    /* (Any thread, at any time) Has a thread free what was kept, if that is possible now. */
+    void (*tidy) (const struct gsi_device *device);
+
+    /*
+     * (Any thread, at any time) Closes it for a free that another library makes, until it is
+     * opened again, for seconds at most; false: devices of the GPU have work, other than [own],
+     * which is of [device], a copy, or NULL.
+     */
+    bool (*shut) (const struct gsi_device *device, const struct gsi_device *own);
+    void (*reopen) (const struct gsi_device *device);
 
     /* Tells the runtime that what this thread asks for disturbs no capture of another one. */
     void (*stand_apart) (void);
