@@ -26,6 +26,9 @@ cudaError_t sim_push (cudaStream_t stream, void (*work) (void *arg), const void 
 /* Waits as a launch into [stream] would while there is no room for one; a capture has room. */
 void sim_await_room (cudaStream_t stream);
 
+/* Waits as cudaFreeHost does on [device], as the program numbers it, and keeps others out. */
+void sim_await_to_free (int device);
+
 /*
  * The engine's address of [bytes] of device, managed or pinned memory that the program knows as
  * [user]; NULL after reporting misuse if they do not lie in one live allocation. Each use on a

@@ -274,6 +274,15 @@ static void await_quiet (ncclComm_t comm)
     pthread_mutex_unlock (&comm->mutex);
 }
 
+/* NCCL's commFree has a cudaFreeHost (v2.28.9 init.cc:322). */
+static void free_comm (ncclComm_t comm, enum nsim_phase phase)
+{
+    if (comm->phase >= NSIM_DESTROYED)
+        return;
+    sim_await_to_free (comm->device);
+    nsim_comm_close (comm, phase);
+}
+
 static ncclResult_t run_destroy (struct nsim_job *base)
 {
     ncclComm_t comm = base->comm;
@@ -281,8 +290,7 @@ static ncclResult_t run_destroy (struct nsim_job *base)
     if (comm->phase == NSIM_READY)
         run_finalize (base);
     await_quiet (comm);
-    if (comm->phase < NSIM_DESTROYED)
-        nsim_comm_close (comm, NSIM_DESTROYED);
+    free_comm (comm, NSIM_DESTROYED);
     return ncclSuccess;
 }
 
@@ -325,8 +333,7 @@ static ncclResult_t run_abort (struct nsim_job *base)
         nsim_check_neighbours (base->comm, "ncclCommAbort");
     nsim_free_begin ();
     nanosleep (&(struct timespec){0, FREE_NS}, NULL);
-    if (base->comm->phase < NSIM_DESTROYED)
-        nsim_comm_close (base->comm, NSIM_ABORTED);
+    free_comm (base->comm, NSIM_ABORTED);
     nsim_free_end ();
     return ncclSuccess;
 }

@@ -16,8 +16,8 @@
  *                                     connections are closed half a second before it is gone
  *   queued stuck [beside]             work of the program's does not end, and memory is freed;
  *                                     beside: on a stream that does not block
- *   queued crossed                    ranks free behind averages of two communicators, each of
- *                                     which the other rank queues after its free
+ *   queued crossed                    ranks free and destroy behind averages of two
+ *                                     communicators, which the other rank queues after its free
  *   queued contexts                   a rank has a context on its GPU alone, on hosts none
  *
  * GS_TEST_DTYPE is the type of what average, graph, late, flood and killed average, f32 by
@@ -452,15 +452,17 @@ static gs_comm_t *split_settled (void)
 }
 
 /*
- * Each rank frees between two averages, which the other one takes in the other order: a free that
- * waits for the first would never end. What was kept is freed when nothing is under way.
+ * Each rank frees and destroys between two averages, which the other one takes in the other
+ * order: a free that waits for the first would never end. What was kept is freed when nothing is
+ * under way.
  */
 static void crossed (void)
 {
     float *x = make_floats (COUNT, (float) rank), *y = make_floats (COUNT, (float) rank);
     float *z = make_floats (COUNT, 1), *last = make_floats (COUNT, 1);
     struct cudaPointerAttributes of_z;
-    gs_comm_t *one = split_settled (), *other = split_settled (), *whole = comm;
+    gs_comm_t *one = split_settled (), *other = split_settled (), *third = split_settled ();
+    gs_comm_t *whole = comm, *part = NULL;
     cudaStream_t stream[2];
 
     for (int i = 0; i < 2; i++)
@@ -468,6 +470,8 @@ static void crossed (void)
     comm = rank ? other : one;
     CHECK_OK (average_floats (rank ? y : x, stream[0]));
     CHECK_OK (gs_device_free (whole, z));
+    CHECK_OK (gs_comm_destroy (third)); /* which NCCL frees, as it does what follows on rank 0 */
+    CHECK_OK (gs_comm_split (whole, rank ? 0 : GS_COLOR_NONE, 0, &part));
     comm = rank ? one : other;
     CHECK_OK (average_floats (rank ? x : y, stream[1]));
     CHECK_OK (gs_comm_wait (rank ? other : one, stream[0]));
@@ -477,6 +481,7 @@ static void crossed (void)
     check_floats (y, COUNT, (float) (size - 1) / 2);
     CHECK_OK (gs_comm_destroy (one));
     CHECK_OK (gs_comm_destroy (other));
+    CHECK_OK (gs_comm_destroy (part));
     CHECK_OK (gs_device_free (comm, last));
     CHECK_CUDA (cudaPointerGetAttributes (&of_z, z));
     CHECK (of_z.type == cudaMemoryTypeUnregistered, "the memory is still there");

@@ -339,6 +339,14 @@ void sim_await_room (cudaStream_t handle)
     rt_unlock ();
 }
 
+void sim_await_to_free (int device)
+{
+    rt_lock ();
+    if (rt_device_count)
+        rt_await_to_free (device);
+    rt_unlock ();
+}
+
 bool sim_is_capturing (cudaStream_t handle)
 {
     struct rt_stream *stream;

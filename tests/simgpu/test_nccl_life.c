@@ -199,11 +199,21 @@ static void abort_two (void)
     CUDA (cudaStreamSynchronize (stream));
 }
 
-/* Each rank frees a communicator in which the other one's kernel runs. */
+static void *abort_it (void *comm)
+{
+    NCCL (ncclCommAbort (comm));
+    return NULL;
+}
+
+/*
+ * Each rank frees a communicator in which the other one's kernel runs. N.B. The free waits for
+ * this rank's kernel, too, which needs the other abort.
+ */
 static void abort_beside_kernel (void)
 {
     ncclComm_t comm[2];
     cudaStream_t stream;
+    pthread_t thread;
     int *data;
 
     need_gpus (1); /* else the ranks are of two hosts */
@@ -216,9 +226,11 @@ static void abort_beside_kernel (void)
     NCCL (ncclAllReduce (data, data, 1, ncclInt32, ncclSum, comm[rank], stream));
     nap ();
     meet ();
-    NCCL (ncclCommAbort (comm[1 - rank]));
+    CHECK (pthread_create (&thread, NULL, abort_it, comm[1 - rank]) == 0);
+    nap ();
     meet ();
     NCCL (ncclCommAbort (comm[rank]));
+    pthread_join (thread, NULL);
     CUDA (cudaStreamSynchronize (stream));
 }
 
