@@ -249,19 +249,28 @@ static void *end_in_turn (void *argument)
     return NULL;
 }
 
-static void start_end (struct gsi_nccl_handle *h)
+/* Has a thread do [work] with the handle, which it releases; false, with a text: there is none.
+ */
+static bool leave_to_thread (struct gsi_nccl_handle *h, void *(*work) (void *), const char *owner)
 {
     pthread_t thread;
 
     gsi_thread_outlast_gpu ();
     atomic_fetch_add (&h->holders, 1);
-    if (!gsi_thread_start (&thread, end_in_turn, h, "NCCL's end")) {
+    if (!gsi_thread_start (&thread, work, h, owner)) {
         pthread_detach (thread);
-        return;
+        return true;
     }
+    release (h);
+    return false;
+}
+
+static void start_end (struct gsi_nccl_handle *h)
+{
+    if (leave_to_thread (h, end_in_turn, "NCCL's end"))
+        return;
     gsi_log (GS_LOG_WARN, "nccl", "%s: NCCL's communicator is kept", gsi_last_text ());
     atomic_store (&h->gone, true);
-    release (h);
 }
 
 /*
@@ -339,7 +348,7 @@ enum { OPEN = 0, FREED = 1, KEPT = 2 };
  */
 static void abort_in_group (struct gsi_nccl_handle *h, ncclComm_t comm)
 {
-    bool shut;
+    bool kept, shut;
 
     gsi_nccl.GroupStart ();
     gsi_nccl.CommAbort (comm);
@@ -349,9 +358,10 @@ static void abort_in_group (struct gsi_nccl_handle *h, ncclComm_t comm)
     atomic_store (&h->quiet, true);
     while (atomic_load (&h->fate) == OPEN)
         nap ();
-    atomic_store (&h->kept, atomic_load (&h->fate) == KEPT);
-    atomic_store (&h->gone, atomic_load (&h->kept));
-    if (atomic_load (&h->fate) == KEPT)
+    kept = atomic_load (&h->fate) == KEPT; /* once it is sealed it stays so */
+    atomic_store (&h->kept, kept);
+    atomic_store (&h->gone, kept);
+    if (kept)
         stop_here (); /* the group, which is this thread's, stays open */
     /* It waits no longer, for other nodes learn of the abort when the connections close. */
     shut = shut_in_turn (h, RELUCTANCE_NS);
@@ -395,18 +405,11 @@ static void *abort_comm (void *argument)
 void gsi_nccl_abort (struct gsi_coll_nccl *c)
 {
     struct gsi_nccl_handle *h = c->handle;
-    pthread_t thread;
 
-    if (!h || atomic_exchange (&h->ended, true))
+    if (!h || atomic_exchange (&h->ended, true) ||
+        leave_to_thread (h, abort_comm, "NCCL's abort"))
         return;
-    gsi_thread_outlast_gpu ();
-    atomic_fetch_add (&h->holders, 1);
-    if (!gsi_thread_start (&thread, abort_comm, h, "NCCL's abort")) {
-        pthread_detach (thread);
-        return;
-    }
     gsi_log (GS_LOG_WARN, "nccl", "%s: what is queued may never end", gsi_last_text ());
-    release (h);
     atomic_store (&h->quiet, true);
 }
 

@@ -99,9 +99,9 @@ enum gsi_work {
 };
 
 /*
- * What is queued on the streams of a GPU. Every function but the enters and is_closed expects the
- * calling thread to be between an enter and leave. Those that take a stream return when the
- * work is queued.
+ * What is queued on the streams of a GPU. Every function but the enters and those for any
+ * thread expects the calling thread to be between an enter and leave. Those that take a stream
+ * return when the work is queued.
  */
 struct gsi_stream_ops {
     /*
@@ -134,7 +134,7 @@ struct gsi_stream_ops {
 
     /*
      * (Any thread, at any time) Closes it for a free that another library makes, until it is
-     * opened again, for seconds at most; false: devices of the GPU have work, other than [own],
+     * opened again, for a second at most; false: devices of the GPU have work, other than [own],
      * which is of [device], a copy, or NULL.
      */
     bool (*shut) (const struct gsi_device *device, const struct gsi_device *own);
