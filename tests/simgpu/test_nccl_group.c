@@ -211,6 +211,34 @@ static void two_communicators (void)
     NCCL (ncclGroupEnd ());
 }
 
+/* The ranks launch what two communicators do in two streams in different orders. */
+static void collectives_cross (void)
+{
+    ncclComm_t comm[2] = {make_comm (true), make_comm (true)};
+    cudaStream_t stream[2] = {make_stream (), make_stream ()};
+    int *data[2] = {ints (100, 1), ints (100, 2)}, sum[2] = {1, 2};
+    cudaEvent_t event;
+
+    CUDA (cudaEventCreateWithFlags (&event, cudaEventDisableTiming));
+    for (int i = 0; i < 2; i++)
+        for (int j = 0; j < 3; j++, sum[i] *= ranks) /* the first ones wait for each other */
+            NCCL (ncclAllReduce (data[i], data[i], 100, ncclInt32, ncclSum, comm[i], stream[i]));
+    for (int i = 0; i < 2; i++)
+        CUDA (cudaStreamSynchronize (stream[i]));
+    for (int k = 0; k < 2; k++) {
+        int i = (k + rank) % 2;
+        NCCL (ncclAllReduce (data[i], data[i], 100, ncclInt32, ncclSum, comm[i], stream[i]));
+        CUDA (cudaEventRecord (event, stream[i]));
+        nap (NULL);
+    }
+    for (int i = 0; i < 2; i++) {
+        CUDA (cudaStreamSynchronize (stream[i]));
+        expect (data[i], 100, sum[i] * ranks);
+        end_comm (comm[i]);
+    }
+    CUDA (cudaEventDestroy (event));
+}
+
 /* One thread, two ranks on two devices: only in a group. */
 static void two_ranks_of_a_process (void)
 {
@@ -333,6 +361,7 @@ const struct test group_tests[] = {
     {"order-of-streams", order_of_streams, 8, 2, 0, NULL, NULL},
     {"streams-of-a-group", streams_of_a_group, 8, 2, 0, NULL, NULL},
     {"two-communicators", two_communicators, 8, 1, 0, NULL, NULL},
+    {"collectives-cross", collectives_cross, 4, 2, 0, NULL, NULL},
     {"two-ranks-of-a-process", two_ranks_of_a_process, 4, 1, 0, NULL, NULL},
     {"default-streams", default_streams, 4, 1, 0, NULL, NULL},
     {"graphs", graphs, 4, 1, 0, NULL, NULL},
