@@ -18,9 +18,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/memfd.h"
 #include "coll/coll.h"
 #include "host/route.h"
-#include "host/memfd.h"
 
 #define GSI_LAG        4 /* blocks between two steps of one: so many are on their way meanwhile */
 #define GSI_NODE_SLOTS (2 * GSI_LAG + 2) /* areas of a rank that all of them need */

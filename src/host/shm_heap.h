@@ -12,7 +12,7 @@
 #include <pthread.h>
 #include <stdbool.h>
 
-#include "host/memfd.h"
+#include "base/memfd.h"
 
 struct gsi_shm_heap {
     pthread_mutex_t guard; /* arrays come and go while another thread is in a collective */

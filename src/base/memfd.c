@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* memfd - memory without a name that one process makes and others of its node and user map. */
-#include "host/memfd.h"
+#include "base/memfd.h"
 
 #include <fcntl.h>
 #include <stdio.h>

@@ -5,8 +5,8 @@
  * It goes with the last process that has it, and takes up room where it was written only. The
  * others find it through /proc, which shows a process's open files to its user.
  */
-#ifndef GS_HOST_MEMFD_H
-#define GS_HOST_MEMFD_H
+#ifndef GS_BASE_MEMFD_H
+#define GS_BASE_MEMFD_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -44,4 +44,4 @@ void gsi_memfd_hide (struct gsi_memfd *shm);
 /* None is allowed. */
 void gsi_memfd_close (struct gsi_memfd *shm);
 
-#endif /* GS_HOST_MEMFD_H */
+#endif /* GS_BASE_MEMFD_H */
