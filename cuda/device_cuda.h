@@ -67,7 +67,8 @@ bool gsi_cuda_is_closed (int ordinal);
 bool gsi_cuda_await_open (int ordinal, int64_t patience_ns);
 
 /* gsi_stream_ops.shut and .reopen. */
-bool gsi_cuda_shut (const struct gsi_device *device, const struct gsi_device *own);
-void gsi_cuda_reopen (const struct gsi_device *device);
+bool gsi_cuda_shut (const struct gsi_device *device, const struct gsi_device *own,
+                    struct gsi_shut *shut);
+void gsi_cuda_reopen (const struct gsi_device *device, const struct gsi_shut *shut);
 
 #endif /* GS_CUDA_DEVICE_CUDA_H */

@@ -13,12 +13,14 @@
 
 #define SPIN_NS GSI_NS_PER_MS /* a free that takes longer may take its time */
 #define SHUT_NS GSI_NS_PER_S  /* who shuts may hang, or wait for other ranks */
+#define SHUTS   8             /* of a GPU at the same time */
 
 /* By number of a GPU in this process, whichever communicator has opened it. */
 static struct {
-    atomic_int frees;                /* under way */
-    _Atomic (int64_t) until_ns;      /* the latest deadline of them */
-    _Atomic (int64_t) shut_until_ns; /* gsi_stream_ops.shut; 0: open */
+    atomic_int frees;                       /* under way */
+    _Atomic (int64_t) until_ns;             /* the latest deadline of them */
+    atomic_int shuts;                       /* gsi_stream_ops.shut: places in use, */
+    _Atomic (int64_t) shut_until_ns[SHUTS]; /* each until then; 0: free */
 } gpus[GSI_MAX_GPUS];
 
 static int slot_of (int ordinal)
@@ -189,9 +191,15 @@ static int return_memory (void *argument)
 
 static bool is_shut (int slot)
 {
-    int64_t until_ns = atomic_load (&gpus[slot].shut_until_ns);
+    int64_t now_ns;
 
-    return until_ns && gsi_now_ns () < until_ns;
+    if (!atomic_load (&gpus[slot].shuts))
+        return false;
+    now_ns = gsi_now_ns ();
+    for (int i = 0; i < SHUTS; i++)
+        if (now_ns < atomic_load (&gpus[slot].shut_until_ns[i]))
+            return true;
+    return false;
 }
 
 bool gsi_cuda_is_closed (int ordinal)
@@ -239,23 +247,46 @@ static bool close_gpu (const struct gsi_device *device, int64_t until_ns)
     return false;
 }
 
-bool gsi_cuda_shut (const struct gsi_device *device, const struct gsi_device *own)
+/* False: all are in use. */
+static bool take_place (int slot, struct gsi_shut *shut)
 {
-    int slot = slot_of (device->ordinal);
+    int64_t now_ns = gsi_now_ns ();
 
-    if (is_at_work (device, own))
-        return false;
-    atomic_store (&gpus[slot].shut_until_ns, gsi_now_ns () + SHUT_NS);
-    if (!is_at_work (device, own))
-        return true;
-    gsi_cuda_reopen (device);
+    shut->until_ns = now_ns + SHUT_NS;
+    atomic_fetch_add (&gpus[slot].shuts, 1);
+    for (shut->place = 0; shut->place < SHUTS; shut->place++) {
+        _Atomic (int64_t) *until_ns = &gpus[slot].shut_until_ns[shut->place];
+        int64_t before_ns = atomic_load (until_ns);
+        if (before_ns <= now_ns &&
+            atomic_compare_exchange_strong (until_ns, &before_ns, shut->until_ns)) {
+            if (before_ns) /* it was in use, by one whose time is over */
+                atomic_fetch_sub (&gpus[slot].shuts, 1);
+            return true;
+        }
+    }
+    atomic_fetch_sub (&gpus[slot].shuts, 1);
     return false;
 }
 
-/* N.B. Of two that shut at the same time the first opens for both. */
-void gsi_cuda_reopen (const struct gsi_device *device)
+bool gsi_cuda_shut (const struct gsi_device *device, const struct gsi_device *own,
+                    struct gsi_shut *shut)
 {
-    atomic_store (&gpus[slot_of (device->ordinal)].shut_until_ns, 0);
+    if (is_at_work (device, own) || !take_place (slot_of (device->ordinal), shut))
+        return false;
+    if (!is_at_work (device, own))
+        return true;
+    gsi_cuda_reopen (device, shut);
+    return false;
+}
+
+/* Not what another one has since. */
+void gsi_cuda_reopen (const struct gsi_device *device, const struct gsi_shut *shut)
+{
+    int slot = slot_of (device->ordinal);
+    int64_t until_ns = shut->until_ns;
+
+    if (atomic_compare_exchange_strong (&gpus[slot].shut_until_ns[shut->place], &until_ns, 0))
+        atomic_fetch_sub (&gpus[slot].shuts, 1);
 }
 
 /* Frees them, or leaves that to a thread: GS_ERR_TIMEOUT. */

@@ -22,7 +22,7 @@
 #include "device/device.h"
 #include "gradsync.h"
 
-#define GSI_COLL_CARD_BYTES 160 /* what a transport may put on a rank's card */
+#define GSI_COLL_CARD_BYTES 192 /* what a transport may put on a rank's card */
 
 struct gsi_coll_ops;
 
@@ -191,10 +191,11 @@ struct gsi_coll_ops {
     bool (*describe) (const struct gsi_topo *topo, int line, char *text, size_t room);
 
     /*
-     * (optional) Fills [card] of GSI_COLL_CARD_BYTES, without communication. [room]: what open
-     * cannot do without, from malloc; open takes it over, or else the caller frees it.
+     * (optional, both) Fills [card] of GSI_COLL_CARD_BYTES, without communication. [room]: what
+     * open cannot do without; open takes it over, or else unprepare frees it, NULL too.
      */
     gs_status_t (*prepare) (const struct gsi_boot *boot, void *card, void **room);
+    void (*unprepare) (void *room);
 
     /* (required) Collective. A failure of a queued transport may be this rank's alone. */
     gs_status_t (*open) (const struct gsi_coll_setup *setup, struct gsi_coll **out);

@@ -22,6 +22,7 @@
 struct card {
     ncclUniqueId id; /* of roots */
     int32_t version, average, ranks_per_root, deterministic;
+    struct gsi_memfd_handle node; /* where the node meets, if the rank is its first */
 };
 _Static_assert(sizeof (struct card) <= GSI_COLL_CARD_BYTES, "it fits on a rank's card");
 
@@ -42,6 +43,7 @@ static int rank_of_root (int size, int roots, int i)
 static gs_status_t nccl_prepare (const struct gsi_boot *boot, void *memory, void **room)
 {
     struct card card = {.version = gsi_nccl.version,
+                        .node = {.ok = 0},
                         .average = gsi_env_choice (GSI_ENV_AVG),
                         .ranks_per_root = (int32_t) gsi_env_int (GSI_ENV_NCCL_RANKS_PER_ROOT),
                         .deterministic = (int32_t) gsi_env_int (GSI_ENV_DETERMINISTIC)};
@@ -52,8 +54,9 @@ static gs_status_t nccl_prepare (const struct gsi_boot *boot, void *memory, void
         if (rank_of_root (boot->size, roots, i) == boot->rank &&
             (rc = gsi_nccl.GetUniqueId (&card.id)))
             return gsi_nccl_fail ("ncclGetUniqueId", rc);
+    if (boot->size > 1 && !(*room = gsi_nccl_node_make (&card.node)))
+        return gsi_fail (GS_ERR_NOMEM, "transport nccl: out of memory");
     memcpy (memory, &card, sizeof (card));
-    *room = NULL;
     return GS_OK;
 }
 
@@ -183,13 +186,28 @@ static void nccl_discard (struct gsi_coll *coll)
         device->ops->streams->leave (device, previous);
 }
 
+/* Where the ranks of the node meet before NCCL ends the communicator. */
+static void join_node (struct gsi_coll_nccl *c, const struct gsi_coll_setup *setup)
+{
+    const struct gsi_topo *topo = setup->topo;
+    struct gsi_memfd_handle first;
+    int rank = 0;
+
+    while (topo->node_of[rank] != topo->node)
+        rank++;
+    first = card_of (setup, rank).node;
+    gsi_nccl_node_join (&c->handle->node, setup->room, topo->local_size, rank == c->rank, &first);
+}
+
 static gs_status_t open_nccl (const struct gsi_coll_setup *setup, struct gsi_coll **out)
 {
     struct gsi_coll_nccl *c = calloc (1, sizeof (*c));
     gs_status_t st;
 
-    if (!c)
+    if (!c) {
+        gsi_nccl_node_unmake (setup->room);
         return gsi_fail (GS_ERR_NOMEM, "transport nccl: out of memory");
+    }
     c->base.ops = &gsi_coll_nccl;
     c->base.topo = setup->topo;
     c->base.life = setup->life;
@@ -202,7 +220,10 @@ static gs_status_t open_nccl (const struct gsi_coll_setup *setup, struct gsi_col
     c->ordered = gsi_env_int (GSI_ENV_DETERMINISTIC);
     c->exact = c->ordered || gsi_env_choice (GSI_ENV_AVG) == GSI_AVG_EXACT ||
                (gsi_env_choice (GSI_ENV_AVG) == GSI_AVG_AUTO && c->size > EXACT_ABOVE);
-    st = gsi_nccl_handle_open (c);
+    if ((st = gsi_nccl_handle_open (c)))
+        gsi_nccl_node_unmake (setup->room);
+    else
+        join_node (c, setup);
     if (!st && !(st = compare_cards (setup))) {
         if (!setup->origin)
             st = nccl_start (c, setup);
@@ -212,6 +233,8 @@ static gs_status_t open_nccl (const struct gsi_coll_setup *setup, struct gsi_col
             st = gsi_nccl_split (c, setup);
     }
     gsi_thread_outlast_gpu ();
+    if (c->handle)
+        gsi_memfd_hide (&c->handle->node.shared); /* all have made NCCL's, or none is there */
     if (st)
         dissolve (c);
     else
@@ -221,11 +244,14 @@ static gs_status_t open_nccl (const struct gsi_coll_setup *setup, struct gsi_col
 
 struct end {
     struct gsi_nccl_handle *handle;
+    bool captured;
 };
 
 static ncclResult_t end_work (void *job)
 {
-    return gsi_nccl_end (((struct end *) job)->handle);
+    struct end *end = job;
+
+    return gsi_nccl_end (end->handle, end->captured);
 }
 
 /* N.B. Where a graph holds operations of the communicator the finalize waits for its end. */
@@ -240,7 +266,7 @@ static gs_status_t close_nccl (struct gsi_coll *coll, const struct gsi_call *cal
 
     if (!job)
         return gsi_fail (GS_ERR_NOMEM, "transport nccl: out of memory");
-    job->handle = c->handle;
+    *job = (struct end){c->handle, coll->captured};
     if ((st = gsi_nccl_run (&how, job, &rc)))
         return st;
     if (rc)
@@ -525,6 +551,7 @@ const struct gsi_coll_ops gsi_coll_nccl = {
     .name = "nccl",
     .queued = true,
     .prepare = nccl_prepare,
+    .unprepare = gsi_nccl_node_unmake,
     .open = open_nccl,
     .pass = gsi_nccl_pass,
     .allreduce = nccl_allreduce,

@@ -5,6 +5,7 @@
 
 #include <nccl.h>
 
+#include "base/memfd.h"
 #include "coll/coll.h"
 
 /* The functions that every NCCL from 2.18 on has; a program that never meets a GPU needs none. */
@@ -46,6 +47,23 @@ struct gsi_nccl {
 extern struct gsi_nccl gsi_nccl;
 
 /*
+ * coll_nccl_end.c: where the ranks of a node meet before NCCL ends the communicator. Each rank
+ * makes a room, before it is known who is the node's first; that one's serves, and the others
+ * join it. A room that nobody joins any more is hidden.
+ */
+struct gsi_nccl_meeting;
+struct gsi_nccl_node {
+    struct gsi_memfd shared;          /* none where the rank is alone */
+    struct gsi_nccl_meeting *meeting; /* NULL: there is nobody to meet */
+    int size;
+};
+void *gsi_nccl_node_make (struct gsi_memfd_handle *handle);
+void gsi_nccl_node_unmake (void *room);
+void gsi_nccl_node_part (struct gsi_nccl_node *node); /* none waits for others any more */
+void gsi_nccl_node_join (struct gsi_nccl_node *node, void *room, int size, bool own,
+                         const struct gsi_memfd_handle *first);
+
+/*
  * NCCL's communicator, which outlives the transport where a captured graph still holds operations
  * of it: NCCL's abort waits for that graph. It blocks, as PyTorch's do: NCCL then makes no thread
  * for each call (from 2.23 on), and no list of a thread is left behind (2.22 to 2.25). What may
@@ -65,6 +83,10 @@ struct gsi_nccl_handle {
     atomic_bool kept;     /* NCCL will never free it */
     atomic_bool gone;     /* that, or NCCL has freed it */
     atomic_int holders;
+    struct gsi_nccl_node node;
+
+    struct gsi_shut shut;    /* coll_nccl_end.c alone */
+    bool is_shut, finalized; /* before its thread begins */
 };
 
 struct gsi_coll_nccl {
@@ -112,13 +134,31 @@ void gsi_nccl_settled (struct gsi_coll_nccl *c);
 void gsi_nccl_handle_close (struct gsi_coll_nccl *c);
 
 /*
- * Ends a communicator of which nothing is under way: it is finalized, which waits for graphs that
- * have operations of it, and a thread destroys it when others have no work.
+ * Ends a communicator of which nothing is under way: NCCL does when no GPU of the node has work
+ * of others, by a thread. Where it was [captured] it waits for graphs that have operations of it.
  */
-ncclResult_t gsi_nccl_end (struct gsi_nccl_handle *h);
+ncclResult_t gsi_nccl_end (struct gsi_nccl_handle *h, bool captured);
 
 /* The same for one of this rank alone that nobody has used, without waiting. */
 void gsi_nccl_end_single (const struct gsi_device *device, ncclComm_t comm);
+
+/*
+ * For an abort, which ends the communicator on this rank alone: lets the work of others end
+ * first, for [most_ns] at most, and keeps calls out of the GPU from then on; whether it does. Has
+ * entered the GPU; never returns where the process ends.
+ */
+bool gsi_nccl_shut_in_turn (struct gsi_nccl_handle *h, int64_t most_ns);
+void gsi_nccl_reopen (struct gsi_nccl_handle *h);
+
+/* coll_nccl_life.c: for a thread of ours, for good; one that takes no part in the end of the
+ * process; a handle without a communicator, or NULL; the end of one's use of it; a thread for
+ * [work] with the handle, which it releases, or a text. */
+void gsi_nccl_enter_device (const struct gsi_nccl_handle *h);
+_Noreturn void gsi_nccl_stop_here (void);
+struct gsi_nccl_handle *gsi_nccl_handle_make (const struct gsi_device *device);
+void gsi_nccl_handle_release (struct gsi_nccl_handle *h);
+bool gsi_nccl_leave_to_thread (struct gsi_nccl_handle *h, void *(*work) (void *),
+                               const char *owner);
 
 /*
  * Has [work] done by a thread of ours, on the device and inside [c]; waits for it until

@@ -83,14 +83,34 @@ gs_status_t gsi_nccl_await (const struct gsi_coll_nccl *c, struct gsi_event *eve
 
 /* ---- The handle ---- */
 
-static void release (struct gsi_nccl_handle *h)
+struct gsi_nccl_handle *gsi_nccl_handle_make (const struct gsi_device *device)
 {
-    if (atomic_fetch_sub (&h->holders, 1) == 1)
-        free (h);
+    struct gsi_nccl_handle *h = calloc (1, sizeof (*h));
+
+    if (!h)
+        return NULL;
+    h->device = *device;
+    h->node.shared = GSI_MEMFD_NONE;
+    atomic_init (&h->own, device);
+    atomic_init (&h->holders, 1);
+    return h;
 }
 
-/* For a thread of ours, for good. */
-static void enter_device (const struct gsi_nccl_handle *h)
+void gsi_nccl_handle_release (struct gsi_nccl_handle *h)
+{
+    if (atomic_fetch_sub (&h->holders, 1) > 1)
+        return;
+    gsi_memfd_close (&h->node.shared);
+    free (h);
+}
+
+void gsi_nccl_stop_here (void)
+{
+    for (;;)
+        pause ();
+}
+
+void gsi_nccl_enter_device (const struct gsi_nccl_handle *h)
 {
     int unused;
 
@@ -111,7 +131,7 @@ struct run {
 
 static void free_run (struct run *run)
 {
-    release (run->handle);
+    gsi_nccl_handle_release (run->handle);
     free (run->job);
     free (run);
 }
@@ -122,7 +142,7 @@ static int run_job (void *argument)
     ncclResult_t rc;
     bool left;
 
-    enter_device (run->handle);
+    gsi_nccl_enter_device (run->handle);
     rc = run->how.work (run->job);
     left = atomic_exchange (&run->state, DONE) == LEFT;
     if (left && !rc && run->how.late)
@@ -174,84 +194,8 @@ gs_status_t gsi_nccl_run (const struct gsi_nccl_job *how, void *job, ncclResult_
     return st;
 }
 
-/* ---- The end ---- */
-
-/*
- * NCCL's frees wait for all work of the GPU: cudaFreeHost in commFree (v2.28.9 init.cc:322).
- * N.B. So do those of its service thread after a finalize (transport/net.cc:687), of connections
- * to other nodes; nobody can put these off.
- */
-static bool try_shut (struct gsi_nccl_handle *h)
-{
-    return h->device.ops->streams->shut (&h->device, atomic_load (&h->own));
-}
-
-static void reopen (struct gsi_nccl_handle *h)
-{
-    h->device.ops->streams->reopen (&h->device);
-}
-
-static void stop_here (void)
-{
-    for (;;)
-        pause ();
-}
-
-/*
- * Lets the work of other communicators end first, for [most_ns]; whether it is shut then. Has
- * entered the GPU; never returns where the process ends.
- */
-static bool shut_in_turn (struct gsi_nccl_handle *h, int64_t most_ns)
-{
-    int64_t begin_ns = gsi_now_ns ();
-    bool last;
-
-    if (!gsi_thread_enter_gpu ())
-        stop_here ();
-    for (;;) {
-        last = gsi_thread_must_leave_gpu ();
-        if (try_shut (h))
-            return true;
-        if (gsi_now_ns () - begin_ns > most_ns)
-            return false;
-        if (last)
-            break;
-        atomic_store (&h->later, true);
-        gsi_pause (gsi_now_ns () - begin_ns, 0);
-    }
-    gsi_thread_leave_gpu ();
-    stop_here ();
-    return false;
-}
-
-/* It destroys none with an asynchronous error, which is aborted then. */
-static void destroy (struct gsi_nccl_handle *h, ncclComm_t comm)
-{
-    ncclResult_t rc = gsi_nccl.CommDestroy (comm);
-
-    if (rc) {
-        gsi_nccl.CommAbort (comm);
-        gsi_log (GS_LOG_WARN, "nccl", "ncclCommDestroy: %s", gsi_nccl.GetErrorString (rc));
-    }
-    atomic_store (&h->gone, true);
-}
-
-static void *end_in_turn (void *argument)
-{
-    struct gsi_nccl_handle *h = argument;
-
-    shut_in_turn (h, INT64_MAX);
-    enter_device (h);
-    destroy (h, __atomic_load_n (&h->comm, __ATOMIC_ACQUIRE));
-    reopen (h);
-    gsi_thread_leave_gpu ();
-    release (h);
-    return NULL;
-}
-
-/* Has a thread do [work] with the handle, which it releases; false, with a text: there is none.
- */
-static bool leave_to_thread (struct gsi_nccl_handle *h, void *(*work) (void *), const char *owner)
+bool gsi_nccl_leave_to_thread (struct gsi_nccl_handle *h, void *(*work) (void *),
+                               const char *owner)
 {
     pthread_t thread;
 
@@ -261,66 +205,13 @@ static bool leave_to_thread (struct gsi_nccl_handle *h, void *(*work) (void *), 
         pthread_detach (thread);
         return true;
     }
-    release (h);
+    gsi_nccl_handle_release (h);
     return false;
-}
-
-static void start_end (struct gsi_nccl_handle *h)
-{
-    if (leave_to_thread (h, end_in_turn, "NCCL's end"))
-        return;
-    gsi_log (GS_LOG_WARN, "nccl", "%s: NCCL's communicator is kept", gsi_last_text ());
-    atomic_store (&h->gone, true);
-}
-
-/*
- * N.B. The destroy waits for what other ranks of the node do in their finalize (proxy.cc:1636),
- * so none of them waits with that, nor anybody for a destroy.
- */
-ncclResult_t gsi_nccl_end (struct gsi_nccl_handle *h)
-{
-    ncclComm_t comm = __atomic_load_n (&h->comm, __ATOMIC_ACQUIRE);
-    ncclResult_t noticed = ncclSuccess, rc = gsi_nccl.CommFinalize (comm);
-
-    /* Also what NCCL notices only now: a kernel that died, a peer that was lost. */
-    if (rc || (rc = gsi_nccl.CommGetAsyncError (comm, &noticed)) || (rc = noticed))
-        return rc;
-    if (!atomic_exchange (&h->ended, true)) {
-        atomic_store (&h->quiet, true);
-        start_end (h);
-    }
-    return ncclSuccess;
-}
-
-static struct gsi_nccl_handle *make_handle (const struct gsi_device *device)
-{
-    struct gsi_nccl_handle *h = calloc (1, sizeof (*h));
-
-    if (!h)
-        return NULL;
-    h->device = *device;
-    atomic_init (&h->own, device);
-    atomic_init (&h->holders, 1);
-    return h;
-}
-
-void gsi_nccl_end_single (const struct gsi_device *device, ncclComm_t comm)
-{
-    struct gsi_nccl_handle *h = make_handle (device);
-
-    if (!h) {
-        gsi_nccl.CommAbort (comm);
-        return;
-    }
-    atomic_store (&h->own, NULL);
-    h->comm = comm;
-    start_end (h);
-    release (h);
 }
 
 gs_status_t gsi_nccl_handle_open (struct gsi_coll_nccl *c)
 {
-    if (!(c->handle = make_handle (c->device)))
+    if (!(c->handle = gsi_nccl_handle_make (c->device)))
         return gsi_fail (GS_ERR_NOMEM, "transport nccl: out of memory");
     return GS_OK;
 }
@@ -352,7 +243,7 @@ static void abort_in_group (struct gsi_nccl_handle *h, ncclComm_t comm)
 
     gsi_nccl.GroupStart ();
     gsi_nccl.CommAbort (comm);
-    enter_device (h);
+    gsi_nccl_enter_device (h);
     gsi_thread_leave_gpu ();
     await_quiet (h, false);
     atomic_store (&h->quiet, true);
@@ -362,12 +253,12 @@ static void abort_in_group (struct gsi_nccl_handle *h, ncclComm_t comm)
     atomic_store (&h->kept, kept);
     atomic_store (&h->gone, kept);
     if (kept)
-        stop_here (); /* the group, which is this thread's, stays open */
+        gsi_nccl_stop_here (); /* the group, which is this thread's, stays open */
     /* It waits no longer, for other nodes learn of the abort when the connections close. */
-    shut = shut_in_turn (h, RELUCTANCE_NS);
+    shut = gsi_nccl_shut_in_turn (h, RELUCTANCE_NS);
     gsi_nccl.GroupEnd ();
     if (shut)
-        reopen (h);
+        gsi_nccl_reopen (h);
     gsi_thread_leave_gpu ();
 }
 
@@ -398,7 +289,7 @@ static void *abort_comm (void *argument)
         (gsi_nccl.version >= IMPATIENT ? abort_in_group : abort_at_once) (h, comm);
     atomic_store (&h->quiet, true);
     atomic_store (&h->gone, true);
-    release (h);
+    gsi_nccl_handle_release (h);
     return NULL;
 }
 
@@ -406,8 +297,10 @@ void gsi_nccl_abort (struct gsi_coll_nccl *c)
 {
     struct gsi_nccl_handle *h = c->handle;
 
-    if (!h || atomic_exchange (&h->ended, true) ||
-        leave_to_thread (h, abort_comm, "NCCL's abort"))
+    if (!h || atomic_exchange (&h->ended, true))
+        return;
+    gsi_nccl_node_part (&h->node);
+    if (gsi_nccl_leave_to_thread (h, abort_comm, "NCCL's abort"))
         return;
     gsi_log (GS_LOG_WARN, "nccl", "%s: what is queued may never end", gsi_last_text ());
     atomic_store (&h->quiet, true);
@@ -446,7 +339,7 @@ void gsi_nccl_handle_close (struct gsi_coll_nccl *c)
     gsi_nccl_settled (c);
     while (!atomic_load (&h->gone) && !atomic_load (&h->later) && gsi_now_ns () < until_ns)
         nap ();
-    if (atomic_load (&h->later))
+    if (!atomic_load (&h->gone) && atomic_load (&h->later))
         gsi_log (GS_LOG_INFO, "nccl", "NCCL frees its communicator when others have no work");
     else if (!atomic_load (&h->gone))
         gsi_log (GS_LOG_INFO, "nccl", "NCCL frees its communicator later: a thread is inside");
@@ -455,5 +348,5 @@ void gsi_nccl_handle_close (struct gsi_coll_nccl *c)
                  why_kept (c));
     c->handle = NULL;
     atomic_store (&h->own, NULL);
-    release (h);
+    gsi_nccl_handle_release (h);
 }

@@ -32,10 +32,11 @@ static const char *host_of_card (const void *cards, int rank)
 struct create {
     gs_comm_t *comm;
     const struct gsi_plan *plan;
-    int64_t deadline_ns, met_ns;    /* when all had exchanged their cards */
-    const struct gsi_coll_ops *ops; /* the transport */
-    struct gsi_card card, *cards;   /* this rank's and [size] of all */
-    void *team_room, *coll_room;    /* what the topo and the transport are to be made in */
+    int64_t deadline_ns, met_ns;         /* when all had exchanged their cards */
+    const struct gsi_coll_ops *ops;      /* the transport */
+    const struct gsi_coll_ops *prepared; /* whose [coll_room] is; NULL: nobody's */
+    struct gsi_card card, *cards;        /* this rank's and [size] of all */
+    void *team_room, *coll_room;         /* what the topo and the transport are to be made in */
     char (*coll_cards)[GSI_COLL_CARD_BYTES]; /* [size] */
     char reason[GSI_TEXT_MAX];               /* why this transport, if it was not asked for */
 };
@@ -68,11 +69,22 @@ static gs_status_t find_gpus (struct create *c)
     return GS_OK;
 }
 
+/* What no open has taken over. */
+static void free_room (struct create *c)
+{
+    if (c->prepared)
+        c->prepared->unprepare (c->coll_room);
+    c->prepared = NULL;
+    c->coll_room = NULL;
+}
+
 static gs_status_t prepare_carrier (struct create *c)
 {
-    free (c->coll_room); /* of another one */
-    c->coll_room = NULL;
-    return c->ops->prepare ? c->ops->prepare (c->comm->boot, c->card.coll, &c->coll_room) : GS_OK;
+    free_room (c); /* of another one */
+    if (!c->ops->prepare)
+        return GS_OK;
+    c->prepared = c->ops;
+    return c->ops->prepare (c->comm->boot, c->card.coll, &c->coll_room);
 }
 
 /* Finds what carries the data as far as this rank can tell. */
@@ -319,7 +331,7 @@ static gs_status_t start_transport (struct create *c)
             memcpy (c->coll_cards[r], c->cards[r].coll, GSI_COLL_CARD_BYTES);
         setup.device = comm->device;
         setup.room = c->coll_room;
-        c->coll_room = NULL;
+        c->prepared = NULL;
         st = c->ops->open (&setup, &comm->coll);
         gsi_gpu_unlock (comm);
         gsi_inflight_rest (comm, st != GS_OK);
@@ -496,7 +508,7 @@ gs_status_t gsi_create_join (gs_comm_t *comm, const struct gsi_plan *plan, gs_st
     c->deadline_ns = deadline_ns;
     st = join (c, planned);
     free (c->team_room);
-    free (c->coll_room);
+    free_room (c);
     free (c->coll_cards);
     free (c->cards);
     free (c);

@@ -19,7 +19,7 @@
 #define ROUNDS_OF_GPUS  3
 #define START_BEFORE    2 /* rounds that come before the transport is started */
 
-#define ROUND_BYTES 640 /* of a rank in a round: the same on all, whatever they say */
+#define ROUND_BYTES 704 /* of a rank in a round: the same on all, whatever they say */
 
 struct round_word {
     int32_t bytes; /* that this rank says; 0: it takes part for the others */

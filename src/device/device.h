@@ -98,6 +98,12 @@ enum gsi_work {
     GSI_WORK_KINDS = 2
 };
 
+/* Who has shut a GPU, and until when. */
+struct gsi_shut {
+    int place;
+    int64_t until_ns;
+};
+
 /*
  * What is queued on the streams of a GPU. Every function but the enters and those for any
  * thread expects the calling thread to be between an enter and leave. Those that take a stream
@@ -133,12 +139,13 @@ struct gsi_stream_ops {
     void (*tidy) (const struct gsi_device *device);
 
     /*
-     * (Any thread, at any time) Closes it for a free that another library makes, until it is
-     * opened again, for a second at most; false: devices of the GPU have work, other than [own],
-     * which is of [device], a copy, or NULL.
+     * (Any thread, at any time) Closes it for a free that another library makes, until all that
+     * shut it have opened it again, each for a second at most; false: devices of the GPU have
+     * work, other than [own], which is of [device], a copy, or NULL.
      */
-    bool (*shut) (const struct gsi_device *device, const struct gsi_device *own);
-    void (*reopen) (const struct gsi_device *device);
+    bool (*shut) (const struct gsi_device *device, const struct gsi_device *own,
+                  struct gsi_shut *shut);
+    void (*reopen) (const struct gsi_device *device, const struct gsi_shut *shut);
 
     /* Tells the runtime that what this thread asks for disturbs no capture of another one. */
     void (*stand_apart) (void);

@@ -2,6 +2,7 @@
 /* net_mpi - the network of hosts that MPI is: messages by calls of MPI that are polled. */
 #include "mpi/net_mpi.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/status.h"
@@ -337,4 +338,4 @@ static gs_status_t open_mpi (const struct gsi_coll_setup *setup, struct gsi_coll
 }
 
 const struct gsi_coll_ops gsi_coll_mpi = {
-    .name = "mpi", .prepare = prepare_mpi, .open = open_mpi, GSI_COLL_HOST};
+    .name = "mpi", .prepare = prepare_mpi, .unprepare = free, .open = open_mpi, GSI_COLL_HOST};

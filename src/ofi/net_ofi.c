@@ -2,6 +2,7 @@
 /* net_ofi - the network of hosts that libfabric is (OFI): any fabric it has a provider for. */
 #include <rdma/fi_errno.h>
 #include <sched.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
@@ -414,4 +415,4 @@ static gs_status_t open_ofi (const struct gsi_coll_setup *setup, struct gsi_coll
 }
 
 const struct gsi_coll_ops gsi_coll_ofi = {
-    .name = "ofi", .prepare = prepare_ofi, .open = open_ofi, GSI_COLL_HOST};
+    .name = "ofi", .prepare = prepare_ofi, .unprepare = free, .open = open_ofi, GSI_COLL_HOST};

@@ -212,6 +212,48 @@ static bool drain (ncclComm_t comm)
     return drained;
 }
 
+static bool all_have_left (ncclComm_t comm)
+{
+    for (int i = 0; i < comm->ranks; i++)
+        if (!nsim_has_left (comm, i))
+            return false;
+    return true;
+}
+
+/*
+ * The service thread, which ranks of the node call, ends when all of them are finalized, and
+ * frees what it has for connections: v2.28.9 proxy.cc:1636, transport/net.cc:687.
+ */
+static void *end_service (void *arg)
+{
+    ncclComm_t comm = arg;
+
+    nsim_say_closed (comm);
+    pthread_mutex_lock (&comm->mutex);
+    while (!comm->stop && !all_have_left (comm)) {
+        pthread_mutex_unlock (&comm->mutex);
+        nanosleep (&(struct timespec){0, 1000000}, NULL);
+        pthread_mutex_lock (&comm->mutex);
+    }
+    pthread_mutex_unlock (&comm->mutex);
+    sim_await_to_free (comm->device);
+    pthread_mutex_lock (&comm->mutex);
+    comm->service = NSIM_SERVED;
+    pthread_cond_broadcast (&comm->cond);
+    pthread_mutex_unlock (&comm->mutex);
+    return NULL;
+}
+
+static void stop_service (ncclComm_t comm)
+{
+    pthread_t thread;
+
+    comm->service = NSIM_CLOSING;
+    if (pthread_create (&thread, NULL, end_service, comm) != 0)
+        abort ();
+    pthread_detach (thread);
+}
+
 static ncclResult_t run_finalize (struct nsim_job *base)
 {
     struct end_job *job = (struct end_job *) (void *) base;
@@ -223,6 +265,7 @@ static ncclResult_t run_finalize (struct nsim_job *base)
         nsim_await_stop (comm);
     else if (drain (comm)) { /* it waits for no other rank: v2.28.9 init.cc, commDestroySync */
         nsim_tell (comm, NSIM_FINALIZE);
+        stop_service (comm);
         end = NSIM_OK;
     }
     leave_job (comm);
@@ -269,7 +312,7 @@ ncclResult_t ncclCommFinalize (ncclComm_t comm)
 static void await_quiet (ncclComm_t comm)
 {
     pthread_mutex_lock (&comm->mutex);
-    while (comm->running > 0 || comm->jobs > 0)
+    while (comm->running > 0 || comm->jobs > 0 || comm->service == NSIM_CLOSING)
         pthread_cond_wait (&comm->cond, &comm->mutex);
     pthread_mutex_unlock (&comm->mutex);
 }

@@ -196,17 +196,31 @@ static void tell (ncclComm_t comm, void *arg)
     nsim_warn ("%s", hello->text); /* again: what runs may have lost a rank that was told first */
 }
 
-/* A peer begins to connect. */
-static void note_connect (ncclComm_t comm, void *arg)
+/* A peer begins to connect, or is finalized. */
+static void note_peer (ncclComm_t comm, void *arg)
 {
     const struct nsim_hello *hello = arg;
 
     pthread_mutex_lock (&comm->mutex);
     if (!memcmp (&comm->tag, &hello->tag, sizeof (comm->tag)) && comm->rank == hello->to) {
-        comm->connects++;
+        if (hello->kind == NSIM_CLOSE)
+            comm->closed[hello->from] = true;
+        else
+            comm->connects++;
         pthread_cond_broadcast (&comm->cond);
     }
     pthread_mutex_unlock (&comm->mutex);
+}
+
+static void call_peer (ncclComm_t comm, int peer, enum nsim_hello_kind kind)
+{
+    struct nsim_hello hello = {.kind = kind, .tag = comm->tag, .from = comm->rank, .to = peer};
+    int fd = -1;
+
+    if (peer != comm->rank)
+        fd = nsim_dial (&comm->card[peer].place, &hello, comm->wake);
+    if (fd >= 0)
+        close (fd);
 }
 
 /*
@@ -216,20 +230,31 @@ static void note_connect (ncclComm_t comm, void *arg)
  */
 void nsim_connect_begin (ncclComm_t comm)
 {
-    struct nsim_hello hello = {.kind = NSIM_CONNECT, .tag = comm->tag, .from = comm->rank};
-
     if (comm->connected || nsim_version () < 22200)
         return;
     comm->connected = true;
-    for (int i = 0; i < comm->ranks; i++) {
-        int fd = -1;
+    for (int i = 0; i < comm->ranks; i++)
+        call_peer (comm, i, NSIM_CONNECT);
+}
 
-        hello.to = i;
-        if (i != comm->rank)
-            fd = nsim_dial (&comm->card[i].place, &hello, comm->wake);
-        if (fd >= 0)
-            close (fd);
-    }
+static bool is_neighbour (ncclComm_t comm, int peer)
+{
+    return peer != comm->rank && comm->card[peer].host == comm->card[comm->rank].host;
+}
+
+void nsim_say_closed (ncclComm_t comm)
+{
+    for (int i = 0; i < comm->ranks; i++)
+        if (is_neighbour (comm, i))
+            call_peer (comm, i, NSIM_CLOSE);
+}
+
+bool nsim_has_left (ncclComm_t comm, int peer)
+{
+    struct pollfd hangup = {comm->fd[peer], POLLRDHUP, 0};
+
+    return !is_neighbour (comm, peer) || comm->closed[peer] || comm->fd[peer] < 0 ||
+           poll (&hangup, 1, 0) > 0;
 }
 
 ncclResult_t nsim_connect (ncclComm_t comm)
@@ -255,8 +280,8 @@ void nsim_hello_came (const struct nsim_hello *hello, int fd)
         nsim_comm_each (tell, &told);
         return;
     }
-    if (hello->kind == NSIM_CONNECT) {
-        nsim_comm_each (note_connect, (void *) (uintptr_t) hello);
+    if (hello->kind == NSIM_CONNECT || hello->kind == NSIM_CLOSE) {
+        nsim_comm_each (note_peer, (void *) (uintptr_t) hello);
         close (fd);
         return;
     }

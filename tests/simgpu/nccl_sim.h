@@ -136,15 +136,17 @@ struct ncclComm {
     pthread_mutex_t mutex; /* guards what follows */
     pthread_cond_t cond;
     _Atomic (enum nsim_phase) phase;
-    _Atomic (bool) stop;   /* abort or revocation: whoever waits leaves */
-    _Atomic (bool) broken; /* the ranks disagree: nothing is carried out any more */
-    ncclComm_t *list;      /* of the thread of its last call, until that is joined; or NULL */
-    int jobs;              /* on helper threads */
-    _Atomic (int) callers; /* threads in a call that launches something of it */
-    _Atomic (bool) silent; /* a peer of the same host has vanished: nobody tells */
-    bool connected;        /* the channels of collectives are there */
-    int connects;          /* peers that have begun to connect */
-    bool unpolled;         /* not blocking, and the last outcome was not asked for yet */
+    _Atomic (bool) stop;     /* abort or revocation: whoever waits leaves */
+    _Atomic (bool) broken;   /* the ranks disagree: nothing is carried out any more */
+    ncclComm_t *list;        /* of the thread of its last call, until that is joined; or NULL */
+    int jobs;                /* on helper threads */
+    _Atomic (int) callers;   /* threads in a call that launches something of it */
+    _Atomic (bool) silent;   /* a peer of the same host has vanished: nobody tells */
+    bool connected;          /* the channels of collectives are there */
+    int connects;            /* peers that have begun to connect */
+    bool closed[NSIM_RANKS]; /* peers of the host that have said that they are finalized */
+    enum { NSIM_SERVES = 0, NSIM_CLOSING, NSIM_SERVED } service; /* its thread's */
+    bool unpolled; /* not blocking, and the last outcome was not asked for yet */
     _Atomic (ncclResult_t) error;
     uint64_t tickets; /* given out to units; they run in this order */
     uint64_t serving;
@@ -218,7 +220,13 @@ ncclResult_t nsim_group_fail (ncclResult_t code);
 ncclResult_t nsim_launch (struct nsim_unit *unit); /* owns it from here on */
 
 /* nccl_dial.c; -1: lost, -2: the communicator was stopped. */
-enum nsim_hello_kind { NSIM_ROOT = 1, NSIM_PEER = 2, NSIM_NOTICE = 3, NSIM_CONNECT = 4 };
+enum nsim_hello_kind {
+    NSIM_ROOT = 1,
+    NSIM_PEER = 2,
+    NSIM_NOTICE = 3,
+    NSIM_CONNECT = 4,
+    NSIM_CLOSE = 5
+};
 struct nsim_hello {
     uint32_t magic;
     uint32_t kind;
@@ -244,7 +252,9 @@ ncclResult_t nsim_id_make (ncclUniqueId *id);
 ncclResult_t nsim_meet (ncclComm_t comm, const ncclUniqueId *ids, int n);
 ncclResult_t nsim_mesh (ncclComm_t comm);
 void nsim_connect_begin (ncclComm_t comm);
-ncclResult_t nsim_connect (ncclComm_t comm); /* waits until all ranks are at it */
+void nsim_say_closed (ncclComm_t comm);
+bool nsim_has_left (ncclComm_t comm, int peer); /* likewise, or is gone; the mutex is held */
+ncclResult_t nsim_connect (ncclComm_t comm);    /* waits until all ranks are at it */
 void nsim_tell_all (ncclComm_t comm, ncclResult_t code, const char *text);
 
 /* nccl_net.c */

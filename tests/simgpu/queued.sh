@@ -107,7 +107,9 @@ for layout in 1 2 2x2; do
 done
 run "2 SIM_DELAY_US=5000" tests/simgpu/queued many 500 && echo "2: many"
 run 2 tests/simgpu/queued stuck && run 2 tests/simgpu/queued stuck beside && echo "2: stuck"
-run 2 tests/simgpu/queued crossed && echo "2: crossed"
+for layout in 2 3 1+1 2+2; do
+    run "$layout" tests/simgpu/queued crossed && echo "$layout: crossed"
+done
 run 2x2 tests/simgpu/queued contexts && echo "2x2: contexts"
 run "1 GS_TRANSPORT=auto GS_DEVICE=host" tests/simgpu/queued contexts && echo "1, host: contexts"
 for layout in 2x2 3+2; do

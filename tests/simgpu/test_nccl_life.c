@@ -293,11 +293,22 @@ static void abort_finalize (void)
     NCCL (ncclCommAbort (comm));
 }
 
-/* Rank 0 ends it before the others begin to. */
+/* Each rank is a host of its own, for NCCL. */
+static void part_hosts (void)
+{
+    char host[20];
+
+    snprintf (host, sizeof (host), "host-%d", rank);
+    setenv ("NCCL_HOSTID", host, 1);
+}
+
+/* Rank 0 ends it before the others begin to; on one host its destroy would wait for them. */
 static void finalize_alone (void)
 {
-    ncclComm_t comm = make_comm (true);
+    ncclComm_t comm;
 
+    part_hosts ();
+    comm = make_comm (true);
     check_sum (comm, ranks);
     for (int late = 0; late < 2; late++) {
         if ((rank > 0) == late) {
@@ -318,10 +329,8 @@ static void remote_error (void)
     cudaStream_t stream;
     int *data;
     ncclResult_t state = ncclSuccess;
-    char host[20];
 
-    snprintf (host, sizeof (host), "host-%d", rank);
-    setenv ("NCCL_HOSTID", host, 1);
+    part_hosts ();
     comm = make_comm (true);
     stream = make_stream ();
     data = make_device (NULL, 4);
