@@ -271,12 +271,12 @@ static cudaError_t check_shape (const struct configuration *c)
 {
     size_t threads = (size_t) c->block.x * c->block.y * c->block.z;
 
-    if (!c->grid.x || !c->grid.y || !c->grid.z)
+    if (!c->grid.x || !c->grid.y || !c->grid.z || !threads)
         return cudaErrorInvalidValue;
     if (c->grid.x > 2147483647u || c->grid.y > 65535 || c->grid.z > 65535)
         return cudaErrorInvalidConfiguration;
-    if (!threads || threads > MOST_THREADS || c->block.z > 64)
-        return cudaErrorInvalidConfiguration;
+    if (threads > MOST_THREADS || c->block.z > 64)
+        return cudaErrorInvalidValue;
     if (c->shared > MOST_SHARED)
         return cudaErrorInvalidValue;
     if (c->grid.y == 1 && c->grid.z == 1 && c->block.y == 1 && c->block.z == 1)

@@ -372,6 +372,7 @@ cudaError_t cudaHostUnregister (void *address)
 {
     cudaError_t error = rt_enter ("cudaHostUnregister", RT_NO_STREAM);
     struct rt_range *range;
+    bool known;
 
     if (!error && !address)
         error = cudaErrorInvalidValue;
@@ -380,13 +381,15 @@ cudaError_t cudaHostUnregister (void *address)
     rt_lock ();
     error = rt_capture_unsafe ();
     range = rt_range_find (address);
-    if (!error && (!range || range->user != address || range->kind != RT_REGISTERED))
+    if (!error && (!range || range->kind != RT_REGISTERED))
         error = cudaErrorHostMemoryNotRegistered;
-    if (!error)
+    else if (!error && range->user != address)
+        error = cudaErrorInvalidValue;
+    known = !error;
+    if (known)
         error = rt_await_to_free (range->device);
     range = rt_range_find (address);
-    if (error != cudaErrorHostMemoryNotRegistered && error != cudaErrorStreamCaptureUnsupported &&
-        range && range->kind == RT_REGISTERED)
+    if (known && range && range->kind == RT_REGISTERED)
         remove_range (range);
     rt_unlock ();
     return rt_leave (error);

@@ -184,13 +184,18 @@ struct host_call {
     void *data;
 };
 
+/* One at a time on a device, whatever its streams. */
 static void call_host (void *arg)
 {
+    static pthread_mutex_t turn[RT_DEVICES] = {[0 ... RT_DEVICES - 1] =
+                                                   PTHREAD_MUTEX_INITIALIZER};
     struct host_call *call = arg;
 
+    pthread_mutex_lock (&turn[rt_current]);
     rt_in_host_function = true;
     call->function (call->data);
     rt_in_host_function = false;
+    pthread_mutex_unlock (&turn[rt_current]);
 }
 
 cudaError_t cudaLaunchHostFunc (cudaStream_t handle, cudaHostFn_t function, void *data)

@@ -30,21 +30,22 @@ START_TEST (a_stream_waits_for_the_record_made_before)
     static struct test_gate first, second;
     cudaStream_t from = test_stream (), to = test_stream ();
     cudaEvent_t event = test_event ();
-    int done = 0;
+    void *memory;
 
+    test_ok (cudaMalloc (&memory, 1));
     test_close (&first, from);
     test_ok (cudaEventRecord (event, from));
     test_ok (cudaStreamWaitEvent (to, event, 0));
-    test_ok (cudaLaunchHostFunc (to, test_count, &done));
+    test_ok (cudaMemsetAsync (memory, 1, 1, to));
     test_close (&second, from);
     test_ok (cudaEventRecord (event, from)); /* later than the wait: does not concern it */
     test_ok (cudaEventDestroy (event));      /* nor does this */
-    ck_assert_int_eq (test_counted (&done), 0);
+    test_gives (cudaErrorNotReady, cudaStreamQuery (to));
     test_open (&first);
     test_ok (cudaStreamSynchronize (to));
-    ck_assert_int_eq (test_counted (&done), 1);
     test_gives (cudaErrorNotReady, cudaStreamQuery (from));
     test_open (&second);
+    test_ok (cudaFree (memory));
     test_ok (cudaStreamDestroy (from));
     test_ok (cudaStreamDestroy (to));
 }
@@ -145,7 +146,8 @@ START_TEST (the_last_error)
     test_ok (cudaGetLastError ());
     test_close (&gate, stream);
     test_gives (cudaErrorNotReady, cudaStreamQuery (stream));
-    test_gives (cudaErrorNotReady, cudaGetLastError ());
+    if (test_simulated ()) /* the real one does not keep this one, as of 13.0 */
+        test_gives (cudaErrorNotReady, cudaGetLastError ());
     test_open (&gate);
     ck_assert_str_eq (cudaGetErrorName (cudaErrorInvalidDevice), "cudaErrorInvalidDevice");
     ck_assert_str_eq (cudaGetErrorString (cudaErrorMemoryAllocation), "out of memory");

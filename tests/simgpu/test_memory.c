@@ -70,7 +70,8 @@ START_TEST (nothing_is_allocated_for_no_bytes)
     test_ok (cudaMalloc (&memory, 0));
     ck_assert_ptr_null (memory);
     test_gives (cudaErrorInvalidValue, cudaMalloc (NULL, 1));
-    test_gives (cudaErrorInvalidValue, cudaMallocManaged (&memory, 0, cudaMemAttachGlobal));
+    if (test_simulated ()) /* the real one gives some */
+        test_gives (cudaErrorInvalidValue, cudaMallocManaged (&memory, 0, cudaMemAttachGlobal));
     test_gives (cudaErrorInvalidValue, cudaMallocManaged (&memory, 1, 0));
 }
 END_TEST
@@ -162,7 +163,7 @@ START_TEST (memory_is_registered_once)
     test_ok (cudaHostRegister (memory, 100, cudaHostRegisterDefault));
     test_gives (cudaErrorHostMemoryAlreadyRegistered,
                 cudaHostRegister (memory + 50, 10, cudaHostRegisterDefault));
-    test_gives (cudaErrorHostMemoryNotRegistered, cudaHostUnregister (memory + 1));
+    test_gives (cudaErrorInvalidValue, cudaHostUnregister (memory + 1));
     test_ok (cudaHostUnregister (memory));
     test_gives (cudaErrorHostMemoryNotRegistered, cudaHostUnregister (memory));
     test_gives (cudaErrorInvalidValue, cudaHostRegister (NULL, 1, cudaHostRegisterDefault));
@@ -288,11 +289,12 @@ START_TEST (memory_is_freed_in_a_stream)
     test_ok (cudaMemsetAsync (memory, 1, 512, stream));
     test_ok (cudaFreeAsync (memory, stream));
     test_ok (cudaMemGetInfo (&left, &total));
-    ck_assert_uint_eq (left, before - 512);
+    ck_assert (test_simulated () ? left == before - 512 : left < before);
     test_open (&gate);
     test_ok (cudaStreamSynchronize (stream));
     test_ok (cudaMemGetInfo (&left, &total));
-    ck_assert_uint_eq (left, before);
+    if (test_simulated ()) /* the real one has a pool */
+        ck_assert_uint_eq (left, before);
     test_ok (cudaStreamDestroy (stream));
 }
 END_TEST
