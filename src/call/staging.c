@@ -212,12 +212,16 @@ gs_status_t gsi_staging_await (gs_comm_t *comm, const struct gsi_call *call)
 gs_status_t gsi_staging_meet (gs_comm_t *comm, const struct gsi_call *call)
 {
     struct gsi_call apart = *call; /* of the caller's stream: others may wait for that one */
+    size_t bytes = sizeof (int32_t);
+    char *words; /* of all ranks, which say nothing */
     gs_status_t st;
 
     if (!comm->inflight)
         return GS_OK;
     apart.stream = comm->staging->lane[0].stream;
-    st = comm->coll->ops->barrier (comm->coll, &apart);
+    words = comm->staging->lane[0].device;
+    st = comm->coll->ops->allgather (comm->coll, words + bytes * (size_t) comm->topo.rank, words,
+                                     bytes, &apart);
     return st ? st : gsi_staging_await (comm, &apart);
 }
 

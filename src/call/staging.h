@@ -35,8 +35,10 @@ gs_status_t gsi_staging_reduce (gs_comm_t *comm, const void *send, void *recv, s
 gs_status_t gsi_staging_control (gs_comm_t *comm, const void *send, void *recv, size_t bytes,
                                  const struct gsi_call *call);
 
-/* (GPUs) Waits for all ranks to come to the same call: on hosts a transport's end does, NCCL's
- * not. */
+/*
+ * (GPUs) Waits for all ranks to come to the same call: on hosts a transport's end does, NCCL's
+ * not. As the create did: the first launch of another kernel would wait for the whole GPU.
+ */
 gs_status_t gsi_staging_meet (gs_comm_t *comm, const struct gsi_call *call);
 
 /* (GPUs) Waits for what was queued on the call's stream: it may write arrays in host memory. */

@@ -28,6 +28,7 @@ void sim_await_room (cudaStream_t stream);
 
 /* Waits as cudaFreeHost does on [device], as the program numbers it, and keeps others out. */
 void sim_await_to_free (int device);
+void sim_await_device (int device); /* what is queued there now */
 
 /*
  * The engine's address of [bytes] of device, managed or pinned memory that the program knows as

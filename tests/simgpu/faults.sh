@@ -116,7 +116,7 @@ may_end () { # RANK STATUS
     # A group has ended on the others, which hear of it by what the program then does.
     [[ $fault = ncclCommFinalize* && $step = split && $2 = GS_ERR_STATE ]] && return 0
     # All have met, but where a rank could not call: what then fails on one concerns no other.
-    [[ $step = destroy && $2 = GS_OK && ($name != ncclAllReduce || $fault = *=*) ]] && return 0
+    [[ $step = destroy && $2 = GS_OK && ($name != ncclAllGather || $fault = *=*) ]] && return 0
     [[ $how = *APART* && $((rank / 2)) != $((guilty / 2)) ]] \
         && [[ $2 = GS_ERR_TRANSPORT || $2 = GS_ERR_TIMEOUT ]]
 }

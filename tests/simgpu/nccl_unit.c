@@ -195,6 +195,23 @@ static int enter_device (ncclComm_t comm)
     return before;
 }
 
+/*
+ * (SIM_FIRST_LAUNCH) The first launch of a kernel waits for the device, which makes memory for
+ * its stack (seen on an H200; NCCL_SET_STACK_SIZE). Few elements go by trees where there are more
+ * than two ranks.
+ */
+static void prepare_kernel (const struct nsim_unit *unit)
+{
+    static _Atomic (bool) launched[NSIM_FINALIZE][2];
+    const struct nsim_op *op = &unit->op[0];
+    bool tree = op->count < 64 && unit->comm->ranks > 2;
+
+    if (getenv ("SIM_FIRST_LAUNCH") && !unit->captured && !launched[op->what][tree]) {
+        sim_await_device (unit->comm->device);
+        launched[op->what][tree] = true;
+    }
+}
+
 ncclResult_t nsim_launch (struct nsim_unit *unit)
 {
     ncclComm_t comm = unit->comm;
@@ -213,6 +230,7 @@ ncclResult_t nsim_launch (struct nsim_unit *unit)
         return result;
     }
     before = enter_device (comm);
+    prepare_kernel (unit);
     for (size_t i = 0; i < unit->n; i++)
         sim_await_room (unit->op[i].stream);
     code = join_streams (unit, true);

@@ -108,7 +108,7 @@ done
 run "2 SIM_DELAY_US=5000" tests/simgpu/queued many 500 && echo "2: many"
 run 2 tests/simgpu/queued stuck && run 2 tests/simgpu/queued stuck beside && echo "2: stuck"
 for layout in 2 3 1+1 2+2; do
-    run "$layout" tests/simgpu/queued crossed && echo "$layout: crossed"
+    run "$layout SIM_FIRST_LAUNCH=1" tests/simgpu/queued crossed && echo "$layout: crossed"
 done
 run 2x2 tests/simgpu/queued contexts && echo "2x2: contexts"
 run "1 GS_TRANSPORT=auto GS_DEVICE=host" tests/simgpu/queued contexts && echo "1, host: contexts"

@@ -347,6 +347,14 @@ void sim_await_to_free (int device)
     rt_unlock ();
 }
 
+void sim_await_device (int device)
+{
+    rt_lock ();
+    if (rt_device_count)
+        rt_await_device (device);
+    rt_unlock ();
+}
+
 bool sim_is_capturing (cudaStream_t handle)
 {
     struct rt_stream *stream;
