@@ -318,8 +318,8 @@ static cudaError_t free_kept (const struct gsi_device *device, const struct kept
     int rc = 0;
 
     *any = false;
-    if (!gsi_cuda_keeps_any (device->ordinal) || device->stuck || is_late (device->ordinal) ||
-        !close_gpu (device, until_ns))
+    if (!gsi_cuda_keeps_any (device->ordinal) || gsi_device_is_stuck (device) ||
+        is_late (device->ordinal) || !close_gpu (device, until_ns))
         return cudaSuccess;
     if (!(items = take_kept (device->ordinal, own))) {
         atomic_fetch_sub (&gpus[slot_of (device->ordinal)].frees, 1);
@@ -350,7 +350,8 @@ bool gsi_cuda_free (const struct gsi_device *device, void *memory,
     bool any;
 
     *error = cudaSuccess;
-    if (device->stuck || is_late (device->ordinal) || !(item = malloc (sizeof (*item))))
+    if (gsi_device_is_stuck (device) || is_late (device->ordinal) ||
+        !(item = malloc (sizeof (*item))))
         return false;
     *item = (struct kept){NULL, device->ordinal, false, memory, by};
     keep (item);

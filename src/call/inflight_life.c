@@ -224,6 +224,7 @@ void gsi_inflight_settle (gs_comm_t *comm)
 {
     struct gsi_inflight *q = comm->inflight;
     gs_status_t st;
+    bool ended;
 
     if (!q)
         return;
@@ -233,13 +234,14 @@ void gsi_inflight_settle (gs_comm_t *comm)
     st = gsi_gpu_lock (comm);
     if (comm->device->patience_ns > SETTLE_NS)
         comm->device->patience_ns = SETTLE_NS;
-    if (!comm->device->stuck && !st && gsi_gpu_await_open (comm, SETTLE_NS)) {
+    if (!gsi_device_is_stuck (comm->device) && !st && gsi_gpu_await_open (comm, SETTLE_NS)) {
         if (q->mark)
             q->mark (comm);
         if (q->last)
             mark_legacy (comm);
-        comm->device->stuck = !await_gpu (comm);
-        if (!comm->device->stuck)
+        ended = await_gpu (comm);
+        __atomic_store_n (&comm->device->stuck, !ended, __ATOMIC_RELEASE);
+        if (ended)
             await_neighbours (comm);
         else
             gsi_log (GS_LOG_WARN, "comm",

@@ -316,14 +316,14 @@ static void seal_fate (struct gsi_nccl_handle *h, int fate)
 void gsi_nccl_settled (struct gsi_coll_nccl *c)
 {
     if (c->handle)
-        seal_fate (c->handle, c->base.captured || c->device->stuck ? KEPT : FREED);
+        seal_fate (c->handle, c->base.captured || gsi_device_is_stuck (c->device) ? KEPT : FREED);
 }
 
 static const char *why_kept (const struct gsi_coll_nccl *c)
 {
-    return c->device->stuck   ? "the GPU does not end what it has queued"
-           : c->base.captured ? "CUDA graphs may have operations of it"
-                              : "GPUs of other ranks may still use it";
+    return gsi_device_is_stuck (c->device) ? "the GPU does not end what it has queued"
+           : c->base.captured              ? "CUDA graphs may have operations of it"
+                                           : "GPUs of other ranks may still use it";
 }
 
 void gsi_nccl_handle_close (struct gsi_coll_nccl *c)

@@ -193,7 +193,7 @@ static void free_sum (struct slot *s)
 {
     if (!s->comm->inflight || s->call.staged)
         free (s->sum);
-    else if (!s->comm->device->stuck)
+    else if (!gsi_device_is_stuck (s->comm->device))
         s->comm->device->ops->free (s->comm->device, s->sum);
 }
 

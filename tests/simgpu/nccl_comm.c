@@ -246,12 +246,15 @@ static void *end_service (void *arg)
 
 static void stop_service (ncclComm_t comm)
 {
+    pthread_attr_t detached;
     pthread_t thread;
 
     comm->service = NSIM_CLOSING;
-    if (pthread_create (&thread, NULL, end_service, comm) != 0)
+    pthread_attr_init (&detached);
+    pthread_attr_setdetachstate (&detached, PTHREAD_CREATE_DETACHED);
+    if (pthread_create (&thread, &detached, end_service, comm) != 0)
         abort ();
-    pthread_detach (thread);
+    pthread_attr_destroy (&detached);
 }
 
 static ncclResult_t run_finalize (struct nsim_job *base)
