@@ -13,7 +13,7 @@
 
 #define SPIN_NS GSI_NS_PER_MS /* a free that takes longer may take its time */
 #define SHUT_NS GSI_NS_PER_S  /* who shuts may hang, or wait for other ranks */
-#define SHUTS   8             /* of a GPU at the same time */
+#define SHUTS   32            /* of a GPU at the same time */
 
 /* By number of a GPU in this process, whichever communicator has opened it. */
 static struct {

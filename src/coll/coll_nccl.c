@@ -245,13 +245,14 @@ static gs_status_t open_nccl (const struct gsi_coll_setup *setup, struct gsi_col
 struct end {
     struct gsi_nccl_handle *handle;
     bool captured;
+    int64_t most_ns;
 };
 
 static ncclResult_t end_work (void *job)
 {
     struct end *end = job;
 
-    return gsi_nccl_end (end->handle, end->captured);
+    return gsi_nccl_end (end->handle, end->captured, end->most_ns);
 }
 
 /* N.B. Where a graph holds operations of the communicator the finalize waits for its end. */
@@ -266,7 +267,7 @@ static gs_status_t close_nccl (struct gsi_coll *coll, const struct gsi_call *cal
 
     if (!job)
         return gsi_fail (GS_ERR_NOMEM, "transport nccl: out of memory");
-    *job = (struct end){c->handle, coll->captured};
+    *job = (struct end){c->handle, coll->captured, (call->deadline_ns - gsi_now_ns ()) / 2};
     if ((st = gsi_nccl_run (&how, job, &rc)))
         return st;
     if (rc)

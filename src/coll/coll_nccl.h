@@ -135,9 +135,10 @@ void gsi_nccl_handle_close (struct gsi_coll_nccl *c);
 
 /*
  * Ends a communicator of which nothing is under way: NCCL does when no GPU of the node has work
- * of others, by a thread. Where it was [captured] it waits for graphs that have operations of it.
+ * of others, by a thread if that takes longer than [most_ns]. Where it was [captured] it waits
+ * for graphs that have operations of it.
  */
-ncclResult_t gsi_nccl_end (struct gsi_nccl_handle *h, bool captured);
+ncclResult_t gsi_nccl_end (struct gsi_nccl_handle *h, bool captured, int64_t most_ns);
 
 /* The same for one of this rank alone that nobody has used, without waiting. */
 void gsi_nccl_end_single (const struct gsi_device *device, ncclComm_t comm);

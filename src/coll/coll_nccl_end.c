@@ -8,6 +8,8 @@
  * that each awaits from the other, nobody ever goes on. So the ranks of a node come together for
  * the finalize and the destroy, each with its GPU shut.
  */
+#include <errno.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -20,7 +22,8 @@
 
 #define SOON_NS      (50 * GSI_NS_PER_MS) /* the caller waits so long for others' work, */
 #define MEET_NS      (2 * GSI_NS_PER_S)   /* and for ranks that are to come */
-#define TOGETHER_NS  (10 * GSI_NS_PER_MS) /* a GPU is shut so long for the others */
+#define TOGETHER_NS  (10 * GSI_NS_PER_MS) /* a GPU is shut so long for the others, */
+#define TOGETHER_MAX (80 * GSI_NS_PER_MS) /* which grows to that */
 #define INTERVAL_NS  (20 * GSI_NS_PER_MS) /* from one such time to the next, */
 #define INTERVAL_MAX GSI_NS_PER_S         /* which grows to that */
 #define LOOK_NS      GSI_NS_PER_S         /* from one look for ranks that have died to the next */
@@ -34,11 +37,11 @@ struct gsi_nccl_meeting {
     atomic_int apart;          /* a rank takes no part, for good: nobody waits for others */
     struct {
         int64_t process;
-        uint64_t started; /* 0: not known */
+        uint64_t started, space; /* 0: not known */
     } member[];
 };
 
-#define MOST_MEMBERS ((GSI_PAGE - sizeof (struct gsi_nccl_meeting)) / 16)
+#define MOST_MEMBERS ((GSI_PAGE - sizeof (struct gsi_nccl_meeting)) / 24)
 
 /* ---- Where they meet ---- */
 
@@ -79,6 +82,7 @@ void gsi_nccl_node_join (struct gsi_nccl_node *node, void *room, int size, bool 
     place = atomic_fetch_add (&node->meeting->places, 1);
     node->meeting->member[place].process = getpid ();
     node->meeting->member[place].started = gsi_process_start (getpid (), &ended);
+    node->meeting->member[place].space = gsi_process_space ();
     atomic_fetch_add (&node->meeting->joined, 1);
 }
 
@@ -95,28 +99,37 @@ static bool is_alone (const struct gsi_nccl_node *node)
            atomic_load (&node->meeting->apart);
 }
 
+static bool has_died (const struct gsi_nccl_meeting *m, int place)
+{
+    bool ended = false;
+    uint64_t started;
+
+    if (!m->member[place].started || !m->member[place].space ||
+        m->member[place].space != gsi_process_space ())
+        return false;
+    started = gsi_process_start (m->member[place].process, &ended);
+    if (!started) /* or the look failed */
+        return kill ((pid_t) m->member[place].process, 0) && errno == ESRCH;
+    return ended || started != m->member[place].started;
+}
+
 /* A rank that has died comes no more. */
 static void look_for_dead (struct gsi_nccl_node *node)
 {
-    bool ended = false;
-
-    for (int i = 0; i < node->size && !is_alone (node); i++) {
-        uint64_t started = node->meeting->member[i].started;
-        if (started &&
-            (gsi_process_start (node->meeting->member[i].process, &ended) != started || ended))
+    for (int i = 0; i < node->size && !is_alone (node); i++)
+        if (has_died (node->meeting, i))
             gsi_nccl_node_part (node);
-    }
 }
 
 /* This rank's GPU is shut: whether all are, within a moment. */
-static bool await_others (const struct gsi_nccl_node *node)
+static bool await_others (const struct gsi_nccl_node *node, int64_t moment_ns)
 {
     struct gsi_nccl_meeting *m = node->meeting;
     int64_t begin_ns = gsi_now_ns ();
     int shut = atomic_fetch_add (&m->shut, 1) + 1;
 
     while (shut < node->size) {
-        if ((is_alone (node) || gsi_now_ns () - begin_ns > TOGETHER_NS) &&
+        if ((is_alone (node) || gsi_now_ns () - begin_ns > moment_ns) &&
             atomic_compare_exchange_strong (&m->shut, &shut, shut - 1))
             return is_alone (node);
         gsi_pause (gsi_now_ns () - begin_ns, 0);
@@ -141,7 +154,8 @@ static bool try_shut (struct gsi_nccl_handle *h)
 struct turn {
     bool together, soon;
     int64_t begin_ns, looked_ns, exit_ns;
-    int64_t next_ns, interval_ns; /* when it shuts though nobody has: ever less often */
+    int64_t next_ns, interval_ns; /* when it shuts though nobody has: ever less often, */
+    int64_t moment_ns;            /* and longer */
     bool stale;                   /* who has shut was waited for in vain */
     bool busy;                    /* the last time others had work */
 };
@@ -164,12 +178,13 @@ static bool shut_together (struct gsi_nccl_handle *h, struct turn *t)
 {
     if (!is_time (&h->node, t) || (t->busy = !try_shut (h)))
         return false;
-    if (is_alone (&h->node) || await_others (&h->node))
+    if (is_alone (&h->node) || await_others (&h->node, t->moment_ns))
         return true;
     gsi_nccl_reopen (h);
     t->stale = true;
     t->next_ns = gsi_now_ns () + (t->exit_ns ? 0 : t->interval_ns);
     t->interval_ns *= t->interval_ns < INTERVAL_MAX ? 2 : 1;
+    t->moment_ns *= t->moment_ns < TOGETHER_MAX ? 2 : 1;
     return false;
 }
 
@@ -205,6 +220,7 @@ static enum outcome await_turn (struct gsi_nccl_handle *h, struct turn t, int64_
 
     t.begin_ns = t.looked_ns = gsi_now_ns ();
     t.interval_ns = INTERVAL_NS;
+    t.moment_ns = TOGETHER_NS;
     if (!gsi_thread_enter_gpu ())
         return LEFT;
     for (;;) {
@@ -318,38 +334,41 @@ static void start_end (struct gsi_nccl_handle *h)
     atomic_store (&h->gone, true);
 }
 
-/* As far as that is soon: h->is_shut, ->finalized. */
-static ncclResult_t begin_end (struct gsi_nccl_handle *h, ncclComm_t comm, bool captured)
+/*
+ * As far as that is soon: h->is_shut, ->finalized. N.B. Where graphs hold operations the finalize
+ * waits for them, and where the ranks of the node cannot meet the destroy waits for the last
+ * one's: there it comes now, with the caller's deadline, though others may have work.
+ */
+static ncclResult_t begin_end (struct gsi_nccl_handle *h, ncclComm_t comm, bool captured,
+                               int64_t most_ns)
 {
-    bool at_once = captured || (h->node.size > 1 && is_alone (&h->node));
-    enum outcome outcome = LEFT;
-    ncclResult_t rc = at_once ? finalize (comm) : ncclSuccess;
+    enum outcome outcome = await_turn (h, (struct turn){.together = true, .soon = true}, most_ns);
+    bool alone = h->node.size > 1 && is_alone (&h->node);
+    ncclResult_t rc = ncclSuccess;
 
-    if (rc)
-        return rc;
-    if (h->node.meeting)
-        atomic_fetch_add (&h->node.meeting->came, 1);
-    if (!at_once)
-        outcome = await_turn (h, (struct turn){.together = true, .soon = true}, MEET_NS);
-    if (outcome == SHUT && (rc = finalize (comm)))
+    if ((outcome == SHUT || (outcome == OPEN && (captured || alone))) &&
+        !atomic_load (&h->ended)) {
+        rc = finalize (comm);
+        h->finalized = !rc;
+    }
+    h->is_shut = outcome == SHUT && h->finalized && !alone;
+    if (outcome == SHUT && !h->is_shut)
         gsi_nccl_reopen (h);
     if (outcome != LEFT)
         gsi_thread_leave_gpu ();
-    h->is_shut = outcome == SHUT;
-    h->finalized = at_once || h->is_shut;
     return rc;
 }
 
-/*
- * N.B. Where graphs hold operations the finalize waits for them, and where the ranks of the node
- * cannot meet the destroy waits for the last one's: so it comes at once there, with a deadline.
- */
-ncclResult_t gsi_nccl_end (struct gsi_nccl_handle *h, bool captured)
+ncclResult_t gsi_nccl_end (struct gsi_nccl_handle *h, bool captured, int64_t most_ns)
 {
     ncclComm_t comm = __atomic_load_n (&h->comm, __ATOMIC_ACQUIRE);
     ncclResult_t noticed = ncclSuccess, rc = gsi_nccl.CommGetAsyncError (comm, &noticed);
 
-    if (rc || (rc = noticed) || (rc = begin_end (h, comm, captured)))
+    if (rc || (rc = noticed))
+        return rc;
+    if (h->node.meeting)
+        atomic_fetch_add (&h->node.meeting->came, 1);
+    if ((rc = begin_end (h, comm, captured, most_ns < MEET_NS ? most_ns : MEET_NS)))
         return rc;
     if (!atomic_exchange (&h->ended, true)) {
         atomic_store (&h->quiet, true);
