@@ -155,7 +155,7 @@ static bool is_open (void)
 static void set_entered (const struct gsi_device *device)
 {
     entered.ordinal = device->ordinal;
-    entered.patience_ns = device->patience_ns;
+    entered.patience_ns = gsi_device_patience (device);
 }
 
 static gs_status_t enter_to_ask (const struct gsi_device *device, int *previous)

@@ -312,7 +312,7 @@ static gs_status_t free_in_time (struct kept *items, int64_t until_ns, int *rc)
 static cudaError_t free_kept (const struct gsi_device *device, const struct kept *own,
                               bool at_once, bool *any)
 {
-    int64_t now_ns = gsi_now_ns (), until_ns = now_ns + device->patience_ns;
+    int64_t now_ns = gsi_now_ns (), until_ns = now_ns + gsi_device_patience (device);
     struct kept *items = NULL;
     gs_status_t st;
     int rc = 0;

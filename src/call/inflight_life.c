@@ -232,8 +232,8 @@ void gsi_inflight_settle (gs_comm_t *comm)
     if (atomic_load (&comm->life) == GSI_ALIVE)
         return;
     st = gsi_gpu_lock (comm);
-    if (comm->device->patience_ns > SETTLE_NS)
-        comm->device->patience_ns = SETTLE_NS;
+    if (gsi_device_patience (comm->device) > SETTLE_NS)
+        __atomic_store_n (&comm->device->patience_ns, SETTLE_NS, __ATOMIC_RELAXED);
     if (!gsi_device_is_stuck (comm->device) && !st && gsi_gpu_await_open (comm, SETTLE_NS)) {
         if (q->mark)
             q->mark (comm);

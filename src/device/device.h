@@ -25,14 +25,20 @@ struct gsi_device_ops;
 struct gsi_device {
     const struct gsi_device_ops *ops;
     int ordinal; /* of the GPU, or GS_DEVICE_HOST */
-    bool stuck;  /* its work does not end: what would wait for it, frees of memory, is not done;
-                    threads look at it by gsi_device_is_stuck */
+
+    /* Threads look at these by the functions below. */
+    bool stuck; /* its work does not end: what would wait for it, frees of memory, is not done */
     int64_t patience_ns; /* (GPUs) that a free waits for its work */
 };
 
 static inline bool gsi_device_is_stuck (const struct gsi_device *device)
 {
     return __atomic_load_n (&device->stuck, __ATOMIC_ACQUIRE);
+}
+
+static inline int64_t gsi_device_patience (const struct gsi_device *device)
+{
+    return __atomic_load_n (&device->patience_ns, __ATOMIC_RELAXED);
 }
 
 /* The GPUs this process sees; [id] tells two GPUs of a node apart: domain, bus, device. */
