@@ -2,8 +2,10 @@
 /* proc - what /proc tells of a process, whose number another one may have had. */
 #include "base/proc.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -68,4 +70,17 @@ uint64_t gsi_process_space (void)
     struct stat space;
 
     return stat ("/proc/self/ns/pid", &space) ? 0 : space.st_ino;
+}
+
+bool gsi_process_has_ended (long long pid, uint64_t start, uint64_t space)
+{
+    uint64_t now;
+    bool ended;
+
+    if (!start || !space || space != gsi_process_space ())
+        return false;
+    now = gsi_process_start (pid, &ended);
+    if (!now) /* it is not there, or this process has too many files open */
+        return kill ((pid_t) pid, 0) && errno == ESRCH;
+    return ended || now != start;
 }

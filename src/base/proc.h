@@ -20,6 +20,12 @@ uint64_t gsi_process_start (long long pid, bool *ended);
  */
 bool gsi_process_runs (long long pid, uint64_t start);
 
+/*
+ * Whether process [pid] of namespace [space], which started at [start], has ended; false if that
+ * cannot be told here: they are 0, or it is another namespace's, or a look fails for now.
+ */
+bool gsi_process_has_ended (long long pid, uint64_t start, uint64_t space);
+
 /* The namespace in which this process's number counts; 0 if it is not known. */
 uint64_t gsi_process_space (void);
 

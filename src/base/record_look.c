@@ -87,11 +87,7 @@ bool gsi_record_runs (const struct gsi_record_state *state)
 
 bool gsi_record_ended (const struct gsi_record_state *state)
 {
-    bool ended;
-
-    if (!state->space || !state->started || state->space != gsi_process_space ())
-        return false;
-    return gsi_process_start (state->pid, &ended) != state->started || ended;
+    return gsi_process_has_ended (state->pid, state->started, state->space);
 }
 
 bool gsi_record_died (const struct gsi_record_state *state)
@@ -246,12 +242,10 @@ static bool is_left (const struct gsi_record_file *file, const char *host, const
 {
     int64_t now_ns = gsi_wall_ns (), written_ns, offset_ns = file->wall_offset_ns;
     struct stat about;
-    bool ended;
-    uint64_t start = gsi_process_start (file->pid, &ended);
 
-    if (!file->started || !file->space || file->space != gsi_process_space () ||
-        strncmp (file->host, host, sizeof (file->host)) || (start == file->started && !ended) ||
-        lstat (path, &about) || !S_ISREG (about.st_mode))
+    if (!gsi_process_has_ended (file->pid, file->started, file->space) ||
+        strncmp (file->host, host, sizeof (file->host)) || lstat (path, &about) ||
+        !S_ISREG (about.st_mode))
         return false;
     written_ns = last_written (file->message, last_written (file->entry, 0));
     return now_ns / GSI_NS_PER_S - about.st_mtime > STALE_S &&

@@ -8,8 +8,6 @@
  * that each awaits from the other, nobody ever goes on. So the ranks of a node come together for
  * the finalize and the destroy, each with its GPU shut.
  */
-#include <errno.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -35,13 +33,13 @@ struct gsi_nccl_meeting {
     atomic_int shut;           /* whose GPU is; once it is all of them none opens it again */
     atomic_int later;          /* a rank has work of others: a thread waits for that, on each */
     atomic_int apart;          /* a rank takes no part, for good: nobody waits for others */
-    struct {
+    struct member {
         int64_t process;
         uint64_t started, space; /* 0: not known */
     } member[];
 };
 
-#define MOST_MEMBERS ((GSI_PAGE - sizeof (struct gsi_nccl_meeting)) / 24)
+#define MOST_MEMBERS ((GSI_PAGE - sizeof (struct gsi_nccl_meeting)) / sizeof (struct member))
 
 /* ---- Where they meet ---- */
 
@@ -99,26 +97,14 @@ static bool is_alone (const struct gsi_nccl_node *node)
            atomic_load (&node->meeting->apart);
 }
 
-static bool has_died (const struct gsi_nccl_meeting *m, int place)
-{
-    bool ended = false;
-    uint64_t started;
-
-    if (!m->member[place].started || !m->member[place].space ||
-        m->member[place].space != gsi_process_space ())
-        return false;
-    started = gsi_process_start (m->member[place].process, &ended);
-    if (!started) /* or the look failed */
-        return kill ((pid_t) m->member[place].process, 0) && errno == ESRCH;
-    return ended || started != m->member[place].started;
-}
-
 /* A rank that has died comes no more. */
 static void look_for_dead (struct gsi_nccl_node *node)
 {
-    for (int i = 0; i < node->size && !is_alone (node); i++)
-        if (has_died (node->meeting, i))
+    for (int i = 0; i < node->size && !is_alone (node); i++) {
+        const struct member *m = &node->meeting->member[i];
+        if (gsi_process_has_ended (m->process, m->started, m->space))
             gsi_nccl_node_part (node);
+    }
 }
 
 /* This rank's GPU is shut: whether all are, within a moment. */
@@ -254,14 +240,19 @@ bool gsi_nccl_shut_in_turn (struct gsi_nccl_handle *h, int64_t most_ns)
 
 /* ---- The end ---- */
 
-/* Also what NCCL notices only now: a kernel that died, a peer that was lost. */
+/* What NCCL has noticed by now: a kernel that died, a peer that was lost. */
+static ncclResult_t noticed (ncclComm_t comm)
+{
+    ncclResult_t state = ncclSuccess, rc = gsi_nccl.CommGetAsyncError (comm, &state);
+
+    return rc ? rc : state;
+}
+
 static ncclResult_t finalize (ncclComm_t comm)
 {
-    ncclResult_t noticed = ncclSuccess, rc = gsi_nccl.CommFinalize (comm);
+    ncclResult_t rc = gsi_nccl.CommFinalize (comm);
 
-    if (rc || (rc = gsi_nccl.CommGetAsyncError (comm, &noticed)))
-        return rc;
-    return noticed;
+    return rc ? rc : noticed (comm);
 }
 
 /* NCCL destroys none with an asynchronous error, which is aborted then. */
@@ -362,9 +353,9 @@ static ncclResult_t begin_end (struct gsi_nccl_handle *h, ncclComm_t comm, bool 
 ncclResult_t gsi_nccl_end (struct gsi_nccl_handle *h, bool captured, int64_t most_ns)
 {
     ncclComm_t comm = __atomic_load_n (&h->comm, __ATOMIC_ACQUIRE);
-    ncclResult_t noticed = ncclSuccess, rc = gsi_nccl.CommGetAsyncError (comm, &noticed);
+    ncclResult_t rc = noticed (comm);
 
-    if (rc || (rc = noticed))
+    if (rc)
         return rc;
     if (h->node.meeting)
         atomic_fetch_add (&h->node.meeting->came, 1);

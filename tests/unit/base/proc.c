@@ -22,7 +22,7 @@ START_TEST (stopped_and_ended_processes_do_not)
 {
     pid_t child = fork ();
     struct gsi_record_state record = {.pid = child, .space = gsi_process_space ()};
-    bool runs, other, stopped, ended, halted[3];
+    bool runs, other, stopped, ended, halted[3], gone[3];
     uint64_t start;
 
     if (!child)
@@ -33,14 +33,20 @@ START_TEST (stopped_and_ended_processes_do_not)
     other = gsi_process_runs (child, start + 1); /* another one of its number */
     record.started = start;
     halted[0] = gsi_record_halted (&record);
+    gone[0] = gsi_process_has_ended (child, start, record.space);
     strike (child, SIGSTOP, WSTOPPED);
     stopped = !gsi_process_runs (child, start) && gsi_process_start (child, &ended) == start;
     stopped = stopped && !ended;
     halted[1] = gsi_record_halted (&record);
+    gone[1] = gsi_process_has_ended (child, start, record.space);
     strike (child, SIGKILL, WEXITED);
     halted[2] = gsi_record_halted (&record);
+    gone[2] = gsi_process_has_ended (child, start, record.space);
     ck_assert (start && runs && !other && stopped);
     ck_assert (!halted[0] && halted[1] && halted[2]);
+    ck_assert (!gone[0] && !gone[1] && gone[2]);
+    ck_assert (!gsi_process_has_ended (child, start, record.space + 1)); /* in another one's */
+    ck_assert (!gsi_process_has_ended (child, 0, record.space));
     record.verdict = GS_ERR_STATE; /* it gave up before */
     ck_assert (!gsi_record_halted (&record));
     ck_assert (!gsi_process_runs (child, start));
@@ -48,6 +54,8 @@ START_TEST (stopped_and_ended_processes_do_not)
     ck_assert (ended);
     ck_assert_int_eq (waitpid (child, NULL, 0), child);
     ck_assert (!gsi_process_runs (child, start));
+    ck_assert (gsi_process_has_ended (child, start, record.space));
+    ck_assert (!gsi_process_has_ended (getpid (), start, 0));
     ck_assert (!gsi_process_runs (getpid (), 0));
 }
 END_TEST
