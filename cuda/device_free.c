@@ -218,16 +218,14 @@ static bool is_late (int ordinal)
 
 bool gsi_cuda_await_open (int ordinal, int64_t patience_ns)
 {
-    int64_t begin_ns;
+    struct gsi_wait wait;
     bool open = !gsi_cuda_is_closed (ordinal);
 
     if (open)
         return true;
-    begin_ns = gsi_now_ns ();
-    while (!open && !is_late (ordinal) && gsi_now_ns () < begin_ns + patience_ns) {
-        gsi_pause (gsi_now_ns () - begin_ns, SPIN_NS);
+    wait = gsi_wait_for (patience_ns, SPIN_NS);
+    while (!open && !is_late (ordinal) && gsi_wait_on (&wait))
         open = !gsi_cuda_is_closed (ordinal);
-    }
     return open || !atomic_load (&gpus[slot_of (ordinal)].frees);
 }
 

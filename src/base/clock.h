@@ -58,6 +58,37 @@ static inline void gsi_pause (int64_t waited_ns, int64_t spin_ns)
 }
 
 /*
+ * A wait that looks again and again, and its end: while (!there () && gsi_wait_on (&wait)).
+ */
+struct gsi_wait {
+    int64_t begin_ns, until_ns, spin_ns;
+};
+
+static inline struct gsi_wait gsi_wait_until (int64_t until_ns)
+{
+    return (struct gsi_wait){gsi_now_ns (), until_ns, GSI_SPIN_NS};
+}
+
+/* For [most_ns]; [spin_ns] as in gsi_pause. */
+static inline struct gsi_wait gsi_wait_for (int64_t most_ns, int64_t spin_ns)
+{
+    int64_t now_ns = gsi_now_ns ();
+
+    return (struct gsi_wait){now_ns, now_ns + most_ns, spin_ns};
+}
+
+/* After a look in vain: lets time pass, or false, at its end. */
+static inline bool gsi_wait_on (const struct gsi_wait *wait)
+{
+    int64_t now_ns = gsi_now_ns ();
+
+    if (now_ns >= wait->until_ns)
+        return false;
+    gsi_pause (now_ns - wait->begin_ns, wait->spin_ns);
+    return true;
+}
+
+/*
  * A grace period for others, who may be as slow as this process is: of the time between two looks
  * no more than GSI_GRACE_LOOK_NS counts, so that it lasts longer where processes wait for cores,
  * up to GSI_GRACE_MOST times. To be looked at every 10 ms or more often.

@@ -77,7 +77,7 @@ static void name_missing_ranks (gs_comm_t *comm, const struct gsi_call *call)
  */
 static gs_status_t name_other_call (gs_comm_t *comm, const struct gsi_call *call, gs_status_t st)
 {
-    int64_t until_ns = gsi_now_ns () + (st == GS_ERR_MISMATCH ? GSI_NS_PER_S : 0);
+    struct gsi_wait wait = gsi_wait_for (st == GS_ERR_MISMATCH ? GSI_NS_PER_S : 0, 0);
     char differ[GSI_TEXT_MAX / 3], mine[GSI_DESCRIBE_TEXT], theirs[GSI_DESCRIBE_TEXT];
     struct gsi_told own, told;
     int rank;
@@ -89,8 +89,8 @@ static gs_status_t name_other_call (gs_comm_t *comm, const struct gsi_call *call
     if (st == GS_ERR_MISMATCH) /* ranks of other nodes then tell theirs */
         tell_others (comm, call->seq);
     while ((rank = gsi_peers_find_other_call (comm, &own, st != GS_ERR_MISMATCH, &told)) < 0 &&
-           gsi_now_ns () < until_ns)
-        nanosleep (&(struct timespec){.tv_nsec = 10 * GSI_NS_PER_MS}, NULL);
+           gsi_wait_on (&wait))
+        ;
     if (rank < 0)
         return st;
     gsi_describe_told (comm, &own, mine, sizeof (mine));
@@ -164,10 +164,10 @@ static bool is_told (const gs_comm_t *comm, gs_status_t st)
 /* Another thread reports a failure: what it says, once it has. A sink may hold it up for ever. */
 static gs_status_t other_report (gs_comm_t *comm)
 {
-    int64_t until_ns = gsi_now_ns () + REPORT_NS;
+    struct gsi_wait wait = gsi_wait_for (REPORT_NS, 0);
 
-    while (!atomic_load (&comm->told) && gsi_now_ns () < until_ns)
-        nanosleep (&(struct timespec){.tv_nsec = GSI_NS_PER_MS}, NULL);
+    while (!atomic_load (&comm->told) && gsi_wait_on (&wait))
+        ;
     if (!atomic_load (&comm->told))
         return gsi_fail (GS_ERR_STATE,
                          "communicator '%s' has failed; another thread has not yet "

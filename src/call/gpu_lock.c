@@ -7,13 +7,13 @@
 bool gsi_gpu_await_open (const gs_comm_t *comm, int64_t most_ns)
 {
     const struct gsi_stream_ops *ops = comm->device->ops->streams;
-    int64_t begin_ns = gsi_now_ns ();
+    struct gsi_wait wait = gsi_wait_for (most_ns, GSI_SPIN_NS);
     int life = atomic_load (&comm->life);
     bool closed;
 
-    while ((closed = ops->is_closed (comm->device)) && gsi_now_ns () - begin_ns < most_ns &&
-           atomic_load (&comm->life) == life)
-        gsi_pause (gsi_now_ns () - begin_ns, GSI_SPIN_NS);
+    while ((closed = ops->is_closed (comm->device)) && atomic_load (&comm->life) == life &&
+           gsi_wait_on (&wait))
+        ;
     return !closed;
 }
 
@@ -54,13 +54,11 @@ gs_status_t gsi_gpu_lock (gs_comm_t *comm)
 bool gsi_gpu_lock_alive (gs_comm_t *comm, bool asks, gs_status_t *st)
 {
     const struct gsi_stream_ops *ops = comm->device->ops->streams;
-    int64_t begin_ns = gsi_now_ns ();
+    struct gsi_wait wait = gsi_wait_until (INT64_MAX);
 
-    while (pthread_mutex_trylock (&comm->gpu.guard)) {
-        if (atomic_load (&comm->life) != GSI_ALIVE)
+    while (pthread_mutex_trylock (&comm->gpu.guard))
+        if (atomic_load (&comm->life) != GSI_ALIVE || !gsi_wait_on (&wait))
             return false;
-        gsi_pause (gsi_now_ns () - begin_ns, GSI_SPIN_NS);
-    }
     *st = (asks ? ops->enter_to_ask : ops->enter) (comm->device, &comm->gpu.previous);
     return true;
 }

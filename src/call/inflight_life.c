@@ -179,13 +179,12 @@ void gsi_inflight_close (gs_comm_t *comm)
 /* False: nothing has ended for a while. */
 static bool await_gpu (const gs_comm_t *comm)
 {
-    int64_t until_ns = gsi_now_ns () + SETTLE_NS;
-    int before = unfinished (comm), now;
+    struct gsi_wait wait = gsi_wait_for (SETTLE_NS, 0);
+    int before = unfinished (comm), now = before;
 
-    while ((now = before) && gsi_now_ns () < until_ns) {
-        gsi_pause (GSI_NS_PER_MS, 0);
+    while (now && gsi_wait_on (&wait)) {
         if ((now = unfinished (comm)) < before)
-            until_ns = gsi_now_ns () + SETTLE_NS;
+            wait = gsi_wait_for (SETTLE_NS, 0);
         before = now;
     }
     return !now;
@@ -193,21 +192,21 @@ static bool await_gpu (const gs_comm_t *comm)
 
 static void await_neighbours (gs_comm_t *comm)
 {
-    int64_t until_ns = gsi_now_ns () + FOLLOW_NS;
+    struct gsi_wait wait = gsi_wait_for (FOLLOW_NS, 0);
 
-    while (!tell_settled (comm) && gsi_now_ns () < until_ns)
-        gsi_pause (GSI_NS_PER_MS, 0);
+    while (!tell_settled (comm) && gsi_wait_on (&wait))
+        ;
 }
 
 /* Waits until the calls that are watched have ended, or the communicator has. */
 static void await_calls (gs_comm_t *comm)
 {
-    int64_t begin_ns = gsi_now_ns ();
+    struct gsi_wait wait = gsi_wait_until (INT64_MAX);
 
     while (atomic_load (&comm->life) == GSI_ALIVE && atomic_load (&comm->gpu.oldest)) {
         gsi_inflight_look (comm);
         if (atomic_load (&comm->gpu.oldest))
-            gsi_pause (gsi_now_ns () - begin_ns, GSI_SPIN_NS);
+            gsi_wait_on (&wait);
     }
 }
 

@@ -111,14 +111,13 @@ static void look_for_dead (struct gsi_nccl_node *node)
 static bool await_others (const struct gsi_nccl_node *node, int64_t moment_ns)
 {
     struct gsi_nccl_meeting *m = node->meeting;
-    int64_t begin_ns = gsi_now_ns ();
+    struct gsi_wait wait = gsi_wait_for (moment_ns, 0);
     int shut = atomic_fetch_add (&m->shut, 1) + 1;
 
     while (shut < node->size) {
-        if ((is_alone (node) || gsi_now_ns () - begin_ns > moment_ns) &&
+        if ((is_alone (node) || !gsi_wait_on (&wait)) &&
             atomic_compare_exchange_strong (&m->shut, &shut, shut - 1))
             return is_alone (node);
-        gsi_pause (gsi_now_ns () - begin_ns, 0);
         shut = atomic_load (&m->shut);
     }
     return true;

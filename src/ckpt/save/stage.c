@@ -126,20 +126,17 @@ struct stager {
 /* Waits until the copies that were queued have been made. */
 static gs_status_t await_copies (struct stager *g)
 {
-    int64_t begin_ns = gsi_now_ns (), now_ns = begin_ns;
-    bool done = false;
+    struct gsi_wait wait = gsi_wait_for (g->patience_ns, GSI_SPIN_NS);
+    bool done = false, late = false;
     gs_status_t st = g->queue->event_record (g->staging->copied, g->staging->stream);
 
-    while (!st && !(st = g->queue->event_done (g->staging->copied, &done)) && !done) {
-        if ((now_ns = gsi_now_ns ()) - begin_ns > g->patience_ns) {
-            g->staging->keep = true;
-            return gsi_fail (
-                GS_ERR_TIMEOUT, "%s: copies from the GPU have not ended within %lld ms",
-                g->save->c->client.name, (long long) (g->patience_ns / GSI_NS_PER_MS));
-        }
-        gsi_pause (now_ns - begin_ns, GSI_SPIN_NS);
-    }
-    return st;
+    while (!st && !late && !(st = g->queue->event_done (g->staging->copied, &done)) && !done)
+        late = !gsi_wait_on (&wait);
+    if (!late)
+        return st;
+    g->staging->keep = true;
+    return gsi_fail (GS_ERR_TIMEOUT, "%s: copies from the GPU have not ended within %lld ms",
+                     g->save->c->client.name, (long long) (g->patience_ns / GSI_NS_PER_MS));
 }
 
 static gs_status_t stage_copy (struct stager *g)
