@@ -28,9 +28,9 @@ static size_t alignment (gs_dtype_t dtype)
 }
 
 /* Finds out where [buf] is and refuses memory that this communicator cannot reach. */
-static gs_status_t check_memory (const gs_comm_t *comm, const char *caller, const void *buf,
-                                 bool *staged)
+static gs_status_t check_memory (const struct gsi_request *r, const void *buf, bool *staged)
 {
+    const gs_comm_t *comm = r->comm;
     enum gsi_memory where = GSI_MEMORY_HOST;
     int owner = 0;
     gs_status_t st = gsi_device_where (comm->device, buf, &where, &owner);
@@ -45,32 +45,33 @@ static gs_status_t check_memory (const gs_comm_t *comm, const char *caller, cons
                          "%s: the buffer is in memory of GPU %d, but communicator '%s' is one of "
                          "hosts (transport %s), which cannot reach it: copy it to the host, or "
                          "use transport nccl; gs-info and GS_DEBUG=info tell why it was not",
-                         caller, owner, comm->name, comm->coll->ops->name);
+                         r->caller, owner, comm->name, comm->coll->ops->name);
     return gsi_fail (GS_ERR_DEVICE,
                      "%s: the buffer is in memory of GPU %d, but communicator '%s' is on GPU %d "
                      "of this process",
-                     caller, owner, comm->name, comm->device->ordinal);
+                     r->caller, owner, comm->name, comm->device->ordinal);
 }
 
-gs_status_t gsi_call_check (const gs_comm_t *comm, const char *caller, const void *buf,
-                            size_t count, gs_dtype_t dtype, struct gsi_extent *extent)
+gs_status_t gsi_call_check (const struct gsi_request *r, const void *buf, size_t count,
+                            struct gsi_extent *extent)
 {
-    gs_status_t st = gsi_comm_valid (comm, caller);
+    const gs_comm_t *comm = r->comm;
+    gs_status_t st = gsi_comm_valid (comm, r->caller);
 
     extent->staged = false;
-    if (st || (st = gsi_dtype_bytes (caller, count, dtype, &extent->bytes)))
+    if (st || (st = gsi_dtype_bytes (r->caller, count, r->dtype, &extent->bytes)))
         return st;
     if (comm->check != GSI_CHECK_OFF) {
         if (!buf && count)
-            return gsi_fail (GS_ERR_ARG, "%s: the buffer is NULL, but count is %zu", caller,
+            return gsi_fail (GS_ERR_ARG, "%s: the buffer is NULL, but count is %zu", r->caller,
                              count);
-        if ((uintptr_t) buf & (alignment (dtype) - 1))
-            return gsi_fail (GS_ERR_ARG, "%s: the buffer %p is not aligned for %s", caller, buf,
-                             gsi_dtype_name (dtype));
+        if ((uintptr_t) buf & (alignment (r->dtype) - 1))
+            return gsi_fail (GS_ERR_ARG, "%s: the buffer %p is not aligned for %s", r->caller,
+                             buf, gsi_dtype_name (r->dtype));
     }
     if (!count || !(comm->inflight || (comm->sees_gpus && comm->check != GSI_CHECK_OFF)))
         return GS_OK;
-    return check_memory (comm, caller, buf, &extent->staged);
+    return check_memory (r, buf, &extent->staged);
 }
 
 /* Why a communicator that is not alive takes no call. */
@@ -166,26 +167,27 @@ static uint32_t kind_of (enum gsi_record_op op, size_t count, gs_dtype_t dtype, 
     return (uint32_t) (hash >> 32);
 }
 
-/* Takes the communicator and records the call. */
-static gs_status_t start_call (gs_comm_t *comm, enum gsi_record_op op, size_t count,
-                               gs_dtype_t dtype, int argument, gs_stream_t stream,
-                               struct gsi_call *call)
+gs_status_t gsi_call_begin_messages (const struct gsi_request *r, bool staged,
+                                     struct gsi_call *call)
 {
+    gs_comm_t *comm = r->comm;
     gs_status_t st;
 
-    call->op = op;
-    call->stream = stream;
-    call->argument = argument;
+    call->op = r->op;
+    call->stream = r->stream;
+    call->staged = staged;
+    call->argument = r->argument;
     call->patient = comm->client ? &comm->client->patient : NULL;
     call->capturing = false;
-    call->kind = kind_of (op, count, dtype, argument);
+    call->kind = kind_of (r->op, r->count, r->dtype, r->argument);
     if ((st = take_comm (comm, call)))
         return st;
     gsi_traffic_begin (comm);
     call->deadline_ns =
-        gsi_record_begin (&comm->record, op, count, (int) dtype, argument) + comm->timeout_ns;
+        gsi_record_begin (&comm->record, r->op, r->count, (int) r->dtype, r->argument) +
+        comm->timeout_ns;
     gsi_watchdog_expect (comm, call->deadline_ns);
-    call->message = gsi_record_is_message (op) ? comm->record.messages : 0;
+    call->message = gsi_record_is_message (r->op) ? comm->record.messages : 0;
     call->seq = comm->record.seq + !!call->message;
     gsi_inflight_begin (comm, call);
     if (comm->check == GSI_CHECK_COLLECTIVE)
@@ -193,31 +195,23 @@ static gs_status_t start_call (gs_comm_t *comm, enum gsi_record_op op, size_t co
     return GS_OK;
 }
 
-gs_status_t gsi_call_begin_messages (gs_comm_t *comm, enum gsi_record_op op, size_t count,
-                                     gs_dtype_t dtype, int argument, gs_stream_t stream,
-                                     struct gsi_call *call)
+gs_status_t gsi_call_begin (const struct gsi_request *r, bool staged, struct gsi_call *call)
 {
-    return start_call (comm, op, count, dtype, argument, stream, call);
-}
-
-gs_status_t gsi_call_begin (gs_comm_t *comm, enum gsi_record_op op, size_t count,
-                            gs_dtype_t dtype, int argument, gs_stream_t stream,
-                            struct gsi_call *call)
-{
+    gs_comm_t *comm = r->comm;
     struct gsi_told mine;
     bool differ;
-    gs_status_t st = start_call (comm, op, count, dtype, argument, stream, call);
+    gs_status_t st = gsi_call_begin_messages (r, staged, call);
 
     if (st)
         return st;
     if (call->capturing || (comm->check != GSI_CHECK_COLLECTIVE && call->seq > COMPARED_CALLS))
         return GS_OK;
-    mine = (struct gsi_told){.count = count,
+    mine = (struct gsi_told){.count = r->count,
                              .step = comm->record.file->step,
-                             .op = op,
-                             .dtype = (int32_t) dtype,
-                             .argument = argument,
-                             .staged = call->staged && !is_ragged (op)};
+                             .op = r->op,
+                             .dtype = (int32_t) r->dtype,
+                             .argument = r->argument,
+                             .staged = staged && !is_ragged (r->op)};
     if (!(st = compare_calls (comm, &mine, call, &differ)))
         return GS_OK;
     return differ ? gsi_call_refuse (comm, st) : gsi_call_end (comm, call, st);
@@ -225,8 +219,9 @@ gs_status_t gsi_call_begin (gs_comm_t *comm, enum gsi_record_op op, size_t count
 
 gs_status_t gsi_call_no_memory (gs_comm_t *comm, enum gsi_record_op op, const char *caller)
 {
-    struct gsi_call call = {.staged = true}; /* nothing is queued */
-    gs_status_t st = start_call (comm, op, 0, (gs_dtype_t) 0, 0, NULL, &call);
+    struct gsi_request r = {.comm = comm, .caller = caller, .op = op};
+    struct gsi_call call;
+    gs_status_t st = gsi_call_begin_messages (&r, true, &call); /* nothing is queued */
 
     return st ? st
               : gsi_call_end (comm, &call, gsi_fail (GS_ERR_NOMEM, "%s: out of memory", caller));

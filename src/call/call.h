@@ -5,21 +5,29 @@
 
 #include "core/comm.h"
 
+/* A call as a program makes it. */
+struct gsi_request {
+    gs_comm_t *comm;
+    const char *caller; /* the function */
+    enum gsi_record_op op;
+    size_t count; /* of [dtype]; with [op] and [argument] what is recorded and compared */
+    gs_dtype_t dtype;
+    int argument;
+    gs_stream_t stream;
+};
+
 /*
  * Begins a call: checks the communicator, takes it for this thread, records the operation, sets
  * the deadline, and compares (op, dtype, count, argument) across ranks where that is due.
- * On failure the call has ended already. Else gsi_call_end must follow. [call]->staged is given.
+ * On failure the call has ended already. Else gsi_call_end must follow.
  */
-gs_status_t gsi_call_begin (gs_comm_t *comm, enum gsi_record_op op, size_t count,
-                            gs_dtype_t dtype, int argument, gs_stream_t stream,
-                            struct gsi_call *call);
+gs_status_t gsi_call_begin (const struct gsi_request *r, bool staged, struct gsi_call *call);
 
 /*
  * The same for [count] elements in messages, GSI_OP_SEND, _RECV or _MESSAGES, of which the ranks
  * that are no end of one know nothing.
  */
-gs_status_t gsi_call_begin_messages (gs_comm_t *comm, enum gsi_record_op op, size_t count,
-                                     gs_dtype_t dtype, int argument, gs_stream_t stream,
+gs_status_t gsi_call_begin_messages (const struct gsi_request *r, bool staged,
                                      struct gsi_call *call);
 
 /* Ends it with [st]; a failure of the transport kills the communicator. Returns [st]. */
@@ -41,10 +49,10 @@ struct gsi_extent {
 };
 
 /*
- * The argument checks of a collective with buffers: comm, dtype, overflow, NULL, alignment, the
- * device. The size and whether it is staged are found out with GS_CHECK=off, too.
+ * Checks [count] elements at [buf], an argument of [r]: comm, dtype, overflow, NULL, alignment,
+ * the device. The size and whether it is staged are found out with GS_CHECK=off, too.
  */
-gs_status_t gsi_call_check (const gs_comm_t *comm, const char *caller, const void *buf,
-                            size_t count, gs_dtype_t dtype, struct gsi_extent *extent);
+gs_status_t gsi_call_check (const struct gsi_request *r, const void *buf, size_t count,
+                            struct gsi_extent *extent);
 
 #endif /* GS_CALL_CALL_H */

@@ -27,14 +27,12 @@ gs_status_t gsi_gradient_dtype (const char *caller, gs_dtype_t dtype)
 
 /* Of gs_allgather, where [counts] is NULL, or gs_allgatherv. */
 struct slot {
-    gs_comm_t *comm;
-    struct gsi_face as;
+    struct gsi_request as;
     struct gsi_pieces from; /* grad_y */
-    void *to;               /* grad_x */
-    size_t count;
-    gs_dtype_t dtype;
-    const char *own; /* this rank's place in grad_y */
-    void *sum;       /* [count] the adjoint, to compare with; NULL: there is none */
+    void *to;               /* grad_x, */
+    size_t count;           /* of the request's dtype */
+    const char *own;        /* this rank's place in grad_y */
+    void *sum;              /* [count] the adjoint, to compare with; NULL: there is none */
     struct gsi_call call;
 };
 
@@ -71,11 +69,12 @@ static double largest (gs_dtype_t dtype)
  * contracts give an infinity or a NaN where both are none of the type's numbers. */
 static double excess (const struct slot *s, const double *own, const double *sum, size_t count)
 {
-    double most = 0, norm = 0, limit = sqrt (precision (s->dtype)), end = largest (s->dtype);
+    double most = 0, norm = 0, limit = sqrt (precision (s->as.dtype)),
+           end = largest (s->as.dtype);
 
     for (size_t i = 0; i < count; i++) {
-        double average = sum[i] / s->comm->topo.size, off = own[i] - average;
-        if (!isfinite (sum[i]) && !(fabs (own[i]) * s->comm->topo.size <= end))
+        double average = sum[i] / s->as.comm->topo.size, off = own[i] - average;
+        if (!isfinite (sum[i]) && !(fabs (own[i]) * s->as.comm->topo.size <= end))
             continue;
         most += off * off;
         norm += average * average > own[i] * own[i] ? average * average : own[i] * own[i];
@@ -86,13 +85,13 @@ static double excess (const struct slot *s, const double *own, const double *sum
 /* [count] numbers at [data], of the device or not, as doubles in [out]; [staging] is as large. */
 static gs_status_t to_doubles (struct slot *s, const void *data, void *staging, double *out)
 {
-    bool complex = gsi_dtype_is_complex (s->dtype);
-    struct gsi_conversion how = {s->dtype, complex ? GS_C128 : GS_F64, 1};
+    bool complex = gsi_dtype_is_complex (s->as.dtype);
+    struct gsi_conversion how = {s->as.dtype, complex ? GS_C128 : GS_F64, 1};
     struct gsi_run run = {data, out, s->count};
     gs_status_t st = GS_OK;
 
-    if (s->comm->inflight && !s->call.staged) {
-        st = gsi_staging_fetch (s->comm, staging, data, s->count * gs_dtype_size (s->dtype),
+    if (s->as.comm->inflight && !s->call.staged) {
+        st = gsi_staging_fetch (s->as.comm, staging, data, s->count * gs_dtype_size (s->as.dtype),
                                 &s->call);
         run.src = staging;
     }
@@ -104,17 +103,17 @@ static gs_status_t to_doubles (struct slot *s, const void *data, void *staging, 
 /* The adjoint, to compare with, into [sum]. */
 static gs_status_t make_adjoint (struct slot *s, void *sum)
 {
-    struct gsi_reduction how = {.dtype = s->dtype, .op = GS_SUM, .divisor = 1};
+    struct gsi_reduction how = {.dtype = s->as.dtype, .op = GS_SUM, .divisor = 1};
     const void *send = s->from.buf;
     struct gsi_exchange x;
 
     if (!s->from.counts)
         return s->count
-                   ? gsi_staging_reduce_scatter (s->comm, send, sum, s->count, &how, &s->call)
+                   ? gsi_staging_reduce_scatter (s->as.comm, send, sum, s->count, &how, &s->call)
                    : GS_OK;
-    x = gsi_pieces_exchange (s->comm, send, NULL);
-    gsi_pieces_send (s->comm, &s->from, gs_dtype_size (s->dtype), GSI_PIECES_ALL);
-    return gsi_staging_reduce_scatterv (s->comm, send, x.send_at, s->from.counts, sum, &how,
+    x = gsi_pieces_exchange (s->as.comm, send, NULL);
+    gsi_pieces_send (&s->as, &s->from, GSI_PIECES_ALL);
+    return gsi_staging_reduce_scatterv (s->as.comm, send, x.send_at, s->from.counts, sum, &how,
                                         &s->call);
 }
 
@@ -122,12 +121,12 @@ static gs_status_t make_adjoint (struct slot *s, void *sum)
 static gs_status_t tell_excess (struct slot *s, double excess, gs_status_t own, int *bad)
 {
     struct excess_word mine = {excess, (int32_t) own};
-    const struct excess_word *all = s->comm->scratch;
+    const struct excess_word *all = s->as.comm->scratch;
     gs_status_t st =
-        gsi_staging_control (s->comm, &mine, s->comm->scratch, sizeof (mine), &s->call);
+        gsi_staging_control (s->as.comm, &mine, s->as.comm->scratch, sizeof (mine), &s->call);
 
     *bad = -1;
-    for (int r = 0; r < s->comm->topo.size && !st && *bad < 0; r++)
+    for (int r = 0; r < s->as.comm->topo.size && !st && *bad < 0; r++)
         if (all[r].status || !(all[r].excess <= 1))
             *bad = r;
     return st;
@@ -137,7 +136,7 @@ static gs_status_t tell_excess (struct slot *s, double excess, gs_status_t own, 
 static gs_status_t compare_adjoints (struct slot *s, void *sum, void *staging, double *numbers,
                                      double *result)
 {
-    size_t parts = s->count * (gsi_dtype_is_complex (s->dtype) ? 2 : 1);
+    size_t parts = s->count * (gsi_dtype_is_complex (s->as.dtype) ? 2 : 1);
     gs_status_t st = make_adjoint (s, sum);
 
     if (st || !s->count || (st = to_doubles (s, s->own, staging, numbers)) ||
@@ -153,8 +152,8 @@ static gs_status_t compare_adjoints (struct slot *s, void *sum, void *staging, d
  */
 static gs_status_t verify (struct slot *s, bool *refused)
 {
-    gs_comm_t *comm = s->comm;
-    size_t bytes = s->count * gs_dtype_size (s->dtype) + 1;
+    gs_comm_t *comm = s->as.comm;
+    size_t bytes = s->count * gs_dtype_size (s->as.dtype) + 1;
     bool queued = comm->inflight && !s->call.staged;
     const struct excess_word *all = comm->scratch;
     void *staging = queued ? malloc (bytes) : NULL;
@@ -191,80 +190,76 @@ static gs_status_t verify (struct slot *s, bool *refused)
  * call has left on the GPU. */
 static void free_sum (struct slot *s)
 {
-    if (!s->comm->inflight || s->call.staged)
+    if (!s->as.comm->inflight || s->call.staged)
         free (s->sum);
-    else if (!gsi_device_is_stuck (s->comm->device))
-        s->comm->device->ops->free (s->comm->device, s->sum);
+    else if (!gsi_device_is_stuck (s->as.comm->device))
+        s->as.comm->device->ops->free (s->as.comm->device, s->sum);
 }
 
 /* This rank's part, times the number of ranks. */
 static gs_status_t scale (struct slot *s)
 {
-    struct gsi_conversion how = {s->dtype, s->dtype, s->comm->topo.size};
+    struct gsi_conversion how = {s->as.dtype, s->as.dtype, s->as.comm->topo.size};
     struct gsi_run run = {s->own, s->to, s->count};
     gs_status_t st;
 
     if (!s->count)
         return GS_OK;
-    if (s->comm->inflight && !s->call.staged)
-        return s->comm->device->ops->streams->convert (&how, &run, 1, s->call.stream);
-    if (s->comm->inflight && (st = gsi_staging_catch_up (s->comm, &s->call)))
+    if (s->as.comm->inflight && !s->call.staged)
+        return s->as.comm->device->ops->streams->convert (&how, &run, 1, s->call.stream);
+    if (s->as.comm->inflight && (st = gsi_staging_catch_up (s->as.comm, &s->call)))
         return st;
     gsi_host_convert (&how, &run, 1);
     return GS_OK;
 }
 
-static gs_status_t own_slot (struct slot *s, gs_stream_t stream)
+static gs_status_t own_slot (struct slot *s)
 {
+    gs_comm_t *comm = s->as.comm;
     struct gsi_extent in, out;
     bool refused = false;
-    gs_status_t st = gsi_pieces_check (s->comm, s->as.caller, &s->from, s->dtype, false, &in);
+    gs_status_t st = gsi_pieces_check (&s->as, &s->from, false, &in);
 
-    if (st || (st = gsi_call_check (s->comm, s->as.caller, s->to, s->count, s->dtype, &out)) ||
-        (st = gsi_pieces_pair (s->comm, s->as.caller, s->from.buf, &in, s->to, &out,
-                               s->to == s->own)))
+    if (st || (st = gsi_call_check (&s->as, s->to, s->count, &out)) ||
+        (st = gsi_pieces_pair (&s->as, s->from.buf, &in, s->to, &out, s->to == s->own)) ||
+        (st = gsi_call_begin (&s->as, in.staged, &s->call)))
         return st;
-    s->call.staged = in.staged;
-    if ((st = gsi_call_begin (s->comm, s->as.op, s->from.counts ? 0 : s->count, s->dtype,
-                              s->as.argument, stream, &s->call)))
-        return st;
-    if (s->comm->check == GSI_CHECK_COLLECTIVE && !s->call.capturing)
+    if (comm->check == GSI_CHECK_COLLECTIVE && !s->call.capturing)
         st = verify (s, &refused);
-    st = refused ? gsi_call_refuse (s->comm, st)
-                 : gsi_call_end (s->comm, &s->call, st ? st : scale (s));
+    st =
+        refused ? gsi_call_refuse (comm, st) : gsi_call_end (comm, &s->call, st ? st : scale (s));
     free_sum (s);
     return st;
 }
 
-static gs_status_t check_contract (const char *caller, gs_grad_contract_t contract)
+static gs_status_t check_contract (const struct slot *s, gs_grad_contract_t contract)
 {
-    if (contract == GS_GRAD_ADJOINT || contract == GS_GRAD_OWN_SLOT)
-        return GS_OK;
+    gs_status_t st = gsi_comm_valid (s->as.comm, s->as.caller);
+
+    if (st || contract == GS_GRAD_ADJOINT || contract == GS_GRAD_OWN_SLOT)
+        return st ? st : gsi_gradient_dtype (s->as.caller, s->as.dtype);
     return gsi_fail (GS_ERR_ARG,
                      "%s: contract %d is unknown: GS_GRAD_ADJOINT is %d, GS_GRAD_OWN_SLOT %d",
-                     caller, (int) contract, GS_GRAD_ADJOINT, GS_GRAD_OWN_SLOT);
+                     s->as.caller, (int) contract, GS_GRAD_ADJOINT, GS_GRAD_OWN_SLOT);
 }
 
 gs_status_t gs_allgather_backward (gs_comm_t *comm, const void *grad_y, void *grad_x,
                                    size_t count, gs_dtype_t dtype, gs_grad_contract_t contract,
                                    gs_stream_t stream)
 {
-    struct slot s = {.comm = comm,
-                     .as = {"gs_allgather_backward", GSI_OP_ALLGATHER_BACKWARD, (int) contract},
+    struct slot s = {.as = {comm, "gs_allgather_backward", GSI_OP_ALLGATHER_BACKWARD, count,
+                            dtype, (int) contract, stream},
                      .from = {.what = "grad_y", .buf = grad_y, .each = count},
                      .to = grad_x,
-                     .count = count,
-                     .dtype = dtype};
-    gs_status_t st = gsi_comm_valid (comm, s.as.caller);
+                     .count = count};
+    gs_status_t st = check_contract (&s, contract);
 
-    if (st || (st = check_contract (s.as.caller, contract)) ||
-        (st = gsi_gradient_dtype (s.as.caller, dtype)))
+    if (st)
         return gsi_result (st);
     if (contract == GS_GRAD_ADJOINT)
-        return gsi_result (
-            gsi_reduce_scatter (comm, &s.as, grad_y, grad_x, count, dtype, GS_SUM, stream));
+        return gsi_result (gsi_reduce_scatter (&s.as, grad_y, grad_x, GS_SUM));
     s.own = (const char *) grad_y + (size_t) comm->topo.rank * count * gs_dtype_size (dtype);
-    return gsi_result (own_slot (&s, stream));
+    return gsi_result (own_slot (&s));
 }
 
 gs_status_t gs_allgatherv_backward (gs_comm_t *comm, const void *grad_y, const size_t *counts,
@@ -272,23 +267,20 @@ gs_status_t gs_allgatherv_backward (gs_comm_t *comm, const void *grad_y, const s
                                     gs_dtype_t dtype, gs_grad_contract_t contract,
                                     gs_stream_t stream)
 {
-    struct slot s = {.comm = comm,
-                     .as = {"gs_allgatherv_backward", GSI_OP_ALLGATHERV_BACKWARD, (int) contract},
+    struct slot s = {.as = {comm, "gs_allgatherv_backward", GSI_OP_ALLGATHERV_BACKWARD, 0, dtype,
+                            (int) contract, stream},
                      .from = {"grad_y", grad_y, counts, displs, 0},
                      .to = grad_x,
-                     .count = count,
-                     .dtype = dtype};
-    gs_status_t st = gsi_comm_valid (comm, s.as.caller);
+                     .count = count};
+    gs_status_t st = check_contract (&s, contract);
 
-    if (st || (st = check_contract (s.as.caller, contract)) ||
-        (st = gsi_gradient_dtype (s.as.caller, dtype)) ||
-        (st = gsi_pieces_part (comm, s.as.caller, counts, count)))
+    if (st || (st = gsi_pieces_part (&s.as, counts, count)))
         return gsi_result (st);
     if (contract == GS_GRAD_ADJOINT)
-        return gsi_result (gsi_reduce_scatterv (comm, &s.as, grad_y, counts, displs, grad_x,
-                                                count, dtype, GS_SUM, stream));
-    s.own = gsi_pieces_place (comm, &s.from, gs_dtype_size (dtype));
-    return gsi_result (own_slot (&s, stream));
+        return gsi_result (
+            gsi_reduce_scatterv (&s.as, grad_y, counts, displs, grad_x, count, GS_SUM));
+    s.own = gsi_pieces_place (&s.as, &s.from);
+    return gsi_result (own_slot (&s));
 }
 
 /* ---- Collectives that are each other's adjoint ---- */
@@ -393,11 +385,11 @@ gs_status_t gs_reduce_scatterv_backward (gs_comm_t *comm, const void *grad_y, si
                                          const size_t *displs, gs_dtype_t dtype,
                                          gs_stream_t stream)
 {
-    static const char caller[] = "gs_reduce_scatterv_backward";
-    gs_status_t st = gsi_comm_valid (comm, caller);
+    struct gsi_request r = {.comm = comm, .caller = "gs_reduce_scatterv_backward"};
+    gs_status_t st = gsi_comm_valid (comm, r.caller);
 
-    if (st || (st = gsi_gradient_dtype (caller, dtype)) ||
-        (st = gsi_pieces_part (comm, caller, counts, count)))
+    if (st || (st = gsi_gradient_dtype (r.caller, dtype)) ||
+        (st = gsi_pieces_part (&r, counts, count)))
         return gsi_result (st);
     return gsi_result (
         gs_allgatherv (comm, grad_y, count, grad_x, room, counts, displs, dtype, stream));

@@ -13,29 +13,19 @@ static size_t count_of (const struct gsi_pieces *p, int rank)
 
 /* ---- Checks before a call ---- */
 
-gs_status_t gsi_pieces_root (const gs_comm_t *comm, const char *caller, int root)
-{
-    gs_status_t st = gsi_comm_valid (comm, caller);
-
-    if (st || (root >= 0 && root < comm->topo.size))
-        return st;
-    return gsi_fail (GS_ERR_ARG, "%s: root %d is not a rank of '%s' (0 to %d)", caller, root,
-                     comm->name, comm->topo.size - 1);
-}
-
-gs_status_t gsi_pieces_extent (const gs_comm_t *comm, const char *caller,
-                               const struct gsi_pieces *p, size_t *extent)
+gs_status_t gsi_pieces_extent (const struct gsi_request *req, const struct gsi_pieces *p,
+                               size_t *extent)
 {
     size_t next = 0;
 
     *extent = 0;
-    for (int r = 0; r < comm->topo.size; r++) {
+    for (int r = 0; r < req->comm->topo.size; r++) {
         size_t at = p->displs ? p->displs[r] : next, count = count_of (p, r), end;
         if (__builtin_add_overflow (at, count, &end) || end > PTRDIFF_MAX)
             return gsi_fail (GS_ERR_ARG,
                              "%s: the piece of rank %d in %s, %zu elements from %zu on, ends "
                              "beyond what memory can hold",
-                             caller, r, p->what, count, at);
+                             req->caller, r, p->what, count, at);
         next = end;
         if (count && end > *extent)
             *extent = end;
@@ -57,9 +47,9 @@ static int by_place (const void *a, const void *b)
 
 /* Pieces that are written must not overlap. Without memory to compare them they are trusted: a
  * rank that refused the call for that would leave the others in it. */
-static gs_status_t check_apart (const gs_comm_t *comm, const char *caller,
-                                const struct gsi_pieces *p)
+static gs_status_t check_apart (const struct gsi_request *req, const struct gsi_pieces *p)
 {
+    const gs_comm_t *comm = req->comm;
     struct place *places;
     gs_status_t st = GS_OK;
     int n = 0;
@@ -76,54 +66,52 @@ static gs_status_t check_apart (const gs_comm_t *comm, const char *caller,
             st = gsi_fail (GS_ERR_ARG,
                            "%s: in %s the pieces of ranks %d (elements %zu to %zu) and %d (from "
                            "%zu on) overlap: give them displacements apart",
-                           caller, p->what, places[i - 1].rank, places[i - 1].at,
+                           req->caller, p->what, places[i - 1].rank, places[i - 1].at,
                            places[i - 1].end - 1, places[i].rank, places[i].at);
     free (places);
     return st;
 }
 
-gs_status_t gsi_pieces_check (const gs_comm_t *comm, const char *caller,
-                              const struct gsi_pieces *p, gs_dtype_t dtype, bool written,
-                              struct gsi_extent *extent)
+gs_status_t gsi_pieces_check (const struct gsi_request *r, const struct gsi_pieces *p,
+                              bool written, struct gsi_extent *extent)
 {
     size_t count;
-    gs_status_t st = gsi_comm_valid (comm, caller);
+    gs_status_t st = gsi_comm_valid (r->comm, r->caller);
 
-    if (st || (st = gsi_pieces_extent (comm, caller, p, &count)) ||
-        (written && (st = check_apart (comm, caller, p))))
+    if (st || (st = gsi_pieces_extent (r, p, &count)) || (written && (st = check_apart (r, p))))
         return st;
-    return gsi_call_check (comm, caller, p->buf, count, dtype, extent);
+    return gsi_call_check (r, p->buf, count, extent);
 }
 
-gs_status_t gsi_pieces_part (const gs_comm_t *comm, const char *caller, const size_t *counts,
-                             size_t count)
+gs_status_t gsi_pieces_part (const struct gsi_request *r, const size_t *counts, size_t count)
 {
+    int own = r->comm->topo.rank;
     char mine[16];
 
     if (!counts)
         return gsi_fail (GS_ERR_ARG,
                          "%s: counts is NULL: give the lengths of the pieces of all ranks, which "
                          "gs_allgather of each rank's makes",
-                         caller);
-    if (counts[comm->topo.rank] != count)
+                         r->caller);
+    if (counts[own] != count)
         return gsi_fail (GS_ERR_ARG, "%s: rank %d gives %zu elements, but counts%s is %zu",
-                         caller, comm->topo.rank, count,
-                         gsi_dims_subscript (comm->topo.rank, mine), counts[comm->topo.rank]);
+                         r->caller, own, count, gsi_dims_subscript (own, mine), counts[own]);
     return GS_OK;
 }
 
-const char *gsi_pieces_place (const gs_comm_t *comm, const struct gsi_pieces *p, size_t width)
+const char *gsi_pieces_place (const struct gsi_request *req, const struct gsi_pieces *p)
 {
+    int own = req->comm->topo.rank;
     size_t at = 0;
 
     if (!p->counts)
         return NULL; /* not known yet */
-    for (int r = 0; r < comm->topo.rank; r++)
+    for (int r = 0; r < own; r++)
         at += p->counts[r];
-    return (const char *) p->buf + (p->displs ? p->displs[comm->topo.rank] : at) * width;
+    return (const char *) p->buf + (p->displs ? p->displs[own] : at) * gs_dtype_size (req->dtype);
 }
 
-gs_status_t gsi_pieces_pair (const gs_comm_t *comm, const char *caller, const void *send,
+gs_status_t gsi_pieces_pair (const struct gsi_request *r, const void *send,
                              const struct gsi_extent *in, const void *recv,
                              const struct gsi_extent *out, bool in_place)
 {
@@ -132,14 +120,14 @@ gs_status_t gsi_pieces_pair (const gs_comm_t *comm, const char *caller, const vo
     if (!in->bytes || !out->bytes)
         return GS_OK;
     if (in->staged != out->staged)
-        return gsi_fail (GS_ERR_DEVICE,
-                         "%s: send is in %s memory, recv in %s memory: put both into the same",
-                         caller, in->staged ? "host" : "device", out->staged ? "host" : "device");
-    if (!in_place && comm->check != GSI_CHECK_OFF && a < b + out->bytes && b < a + in->bytes)
+        return gsi_fail (
+            GS_ERR_DEVICE, "%s: send is in %s memory, recv in %s memory: put both into the same",
+            r->caller, in->staged ? "host" : "device", out->staged ? "host" : "device");
+    if (!in_place && r->comm->check != GSI_CHECK_OFF && a < b + out->bytes && b < a + in->bytes)
         return gsi_fail (GS_ERR_ARG,
                          "%s: send and recv overlap, other than where this rank's own piece may "
                          "stay in its place",
-                         caller);
+                         r->caller);
     return GS_OK;
 }
 
@@ -163,9 +151,11 @@ struct gsi_exchange gsi_pieces_exchange (const gs_comm_t *comm, const void *send
                                  .recv_bytes = words (comm, RECV_BYTES)};
 }
 
-static void lay_out_pieces (const gs_comm_t *comm, const struct gsi_pieces *p, size_t width,
-                            int only, int which)
+static void lay_out_pieces (const struct gsi_request *req, const struct gsi_pieces *p, int only,
+                            int which)
 {
+    const gs_comm_t *comm = req->comm;
+    size_t width = gs_dtype_size (req->dtype);
     size_t *at = words (comm, which), *bytes = words (comm, which + 1), next = 0;
 
     for (int r = 0; r < comm->topo.size; r++) {
@@ -185,15 +175,14 @@ static void lay_same (const gs_comm_t *comm, size_t size, int only, int which)
     }
 }
 
-void gsi_pieces_send (const gs_comm_t *comm, const struct gsi_pieces *from, size_t width,
-                      int only)
+void gsi_pieces_send (const struct gsi_request *r, const struct gsi_pieces *from, int only)
 {
-    lay_out_pieces (comm, from, width, only, SEND_AT);
+    lay_out_pieces (r, from, only, SEND_AT);
 }
 
-void gsi_pieces_recv (const gs_comm_t *comm, const struct gsi_pieces *to, size_t width, int only)
+void gsi_pieces_recv (const struct gsi_request *r, const struct gsi_pieces *to, int only)
 {
-    lay_out_pieces (comm, to, width, only, RECV_AT);
+    lay_out_pieces (r, to, only, RECV_AT);
 }
 
 void gsi_pieces_send_same (const gs_comm_t *comm, size_t bytes, int only)

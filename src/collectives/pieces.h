@@ -13,41 +13,35 @@ struct gsi_pieces {
     size_t each;                   /* where counts is NULL: of every rank */
 };
 
-/* GS_OK if [comm] is one, and [root] a rank of it. */
-gs_status_t gsi_pieces_root (const gs_comm_t *comm, const char *caller, int root);
-
 /* Elements from the beginning of the array to the end of its last piece. */
-gs_status_t gsi_pieces_extent (const gs_comm_t *comm, const char *caller,
-                               const struct gsi_pieces *p, size_t *extent);
+gs_status_t gsi_pieces_extent (const struct gsi_request *r, const struct gsi_pieces *p,
+                               size_t *extent);
 
 /* Checks an array of pieces, as gsi_call_check does; [written]: they are received. */
-gs_status_t gsi_pieces_check (const gs_comm_t *comm, const char *caller,
-                              const struct gsi_pieces *p, gs_dtype_t dtype, bool written,
-                              struct gsi_extent *extent);
+gs_status_t gsi_pieces_check (const struct gsi_request *r, const struct gsi_pieces *p,
+                              bool written, struct gsi_extent *extent);
 
 /* Both arrays are in the same kind of memory, and apart unless [in_place]. */
-gs_status_t gsi_pieces_pair (const gs_comm_t *comm, const char *caller, const void *send,
+gs_status_t gsi_pieces_pair (const struct gsi_request *r, const void *send,
                              const struct gsi_extent *in, const void *recv,
                              const struct gsi_extent *out, bool in_place);
 
 /* Whether [counts] are there, and this rank's is [count]. */
-gs_status_t gsi_pieces_part (const gs_comm_t *comm, const char *caller, const size_t *counts,
-                             size_t count);
+gs_status_t gsi_pieces_part (const struct gsi_request *r, const size_t *counts, size_t count);
 
 /* Where this rank's piece is; NULL without counts. */
-const char *gsi_pieces_place (const gs_comm_t *comm, const struct gsi_pieces *p, size_t width);
+const char *gsi_pieces_place (const struct gsi_request *r, const struct gsi_pieces *p);
 
 #define GSI_PIECES_NONE (-2)
 #define GSI_PIECES_ALL  (-1)
 
 /*
- * An exchange of [comm], inside a call, whose places and lengths are then set: the pieces of an
- * array for all ranks, none or [only] one, elements of [width] bytes;
+ * An exchange, inside a call, whose places and lengths are then set: the pieces of an array for
+ * all ranks, none or [only] one;
  */
 struct gsi_exchange gsi_pieces_exchange (const gs_comm_t *comm, const void *send, void *recv);
-void gsi_pieces_send (const gs_comm_t *comm, const struct gsi_pieces *from, size_t width,
-                      int only);
-void gsi_pieces_recv (const gs_comm_t *comm, const struct gsi_pieces *to, size_t width, int only);
+void gsi_pieces_send (const struct gsi_request *r, const struct gsi_pieces *from, int only);
+void gsi_pieces_recv (const struct gsi_request *r, const struct gsi_pieces *to, int only);
 
 /* or one piece: the same [bytes] go from the beginning of send to all ranks, or to [only]; or
  * come from it. */

@@ -28,41 +28,43 @@ static struct count_word own_count (const gs_comm_t *comm, size_t count, size_t 
 }
 
 /* Whether the ranks told the same, on all of them alike; [counts] are those of the pieces. */
-static gs_status_t judge (const gs_comm_t *comm, const char *caller, const struct count_word *all,
+static gs_status_t judge (const struct gsi_request *req, const struct count_word *all,
                           const size_t *counts)
 {
+    const gs_comm_t *comm = req->comm;
     uint64_t digest = digest_of (comm, counts);
     size_t sum = 0;
 
     for (int r = 0; r < comm->topo.size; r++)
         if (__builtin_add_overflow (sum, counts[r], &sum))
             return gsi_fail (GS_ERR_ARG, "%s: all pieces together are more than memory can hold",
-                             caller);
+                             req->caller);
     for (int r = 0; r < comm->topo.size; r++) {
         if (all[r].digest && all[r].digest != digest)
             return gsi_fail (GS_ERR_MISMATCH,
                              "%s: the counts that rank %d (host %s) gives are not those of the "
                              "pieces that the ranks have: counts[r] is what rank r gives as its "
                              "own",
-                             caller, r, comm->hosts[r]);
+                             req->caller, r, comm->hosts[r]);
         if (!all[r].digest && all[r].room < sum)
             return gsi_fail (
                 GS_ERR_MISMATCH,
                 "%s: the pieces have %zu elements in all, rank %d (host %s) has room "
                 "for %llu",
-                caller, sum, r, comm->hosts[r], (unsigned long long) all[r].room);
+                req->caller, sum, r, comm->hosts[r], (unsigned long long) all[r].room);
     }
     return GS_OK;
 }
 
 /*
  * Finds out the counts of all ranks: they tell each other, but on GPUs where this rank was given
- * them, and so all were. [*counts] becomes memory of [comm]. On failure the call has ended.
+ * them, and so all were. [*counts] becomes memory of the communicator. On failure the call has
+ * ended.
  */
-static gs_status_t learn_counts (gs_comm_t *comm, const char *caller,
-                                 const struct count_word *own, const struct gsi_call *call,
-                                 bool given, const size_t **counts)
+static gs_status_t learn_counts (const struct gsi_request *req, const struct count_word *own,
+                                 const struct gsi_call *call, bool given, const size_t **counts)
 {
+    gs_comm_t *comm = req->comm;
     const struct count_word *all = comm->scratch;
     size_t *heard = comm->lengths + GSI_LENGTHS_COUNTS * (size_t) comm->topo.size;
     gs_status_t st;
@@ -73,37 +75,37 @@ static gs_status_t learn_counts (gs_comm_t *comm, const char *caller,
         return gsi_call_end (comm, call, st);
     for (int r = 0; r < comm->topo.size; r++)
         heard[r] = all[r].count;
-    if ((st = judge (comm, caller, all, heard)))
+    if ((st = judge (req, all, heard)))
         return gsi_call_refuse (comm, st);
     *counts = heard;
     return GS_OK;
 }
 
 /* Checks what receives pieces: those of [to], or any up to [room] elements. */
-static gs_status_t check_room (const gs_comm_t *comm, const char *caller,
-                               const struct gsi_pieces *to, size_t own, size_t room,
-                               gs_dtype_t dtype, struct gsi_extent *out)
+static gs_status_t check_room (const struct gsi_request *r, const struct gsi_pieces *to,
+                               size_t own, size_t room, struct gsi_extent *out)
 {
+    int rank = r->comm->topo.rank;
     size_t extent;
     char mine[16];
     gs_status_t st;
 
     if (!to->counts) {
         if (to->displs)
-            return gsi_fail (GS_ERR_ARG, "%s: displs without counts: give both, or none", caller);
-        return gsi_call_check (comm, caller, to->buf, room, dtype, out);
+            return gsi_fail (GS_ERR_ARG, "%s: displs without counts: give both, or none",
+                             r->caller);
+        return gsi_call_check (r, to->buf, room, out);
     }
-    if ((st = gsi_pieces_extent (comm, caller, to, &extent)))
+    if ((st = gsi_pieces_extent (r, to, &extent)))
         return st;
     if (extent > room)
         return gsi_fail (GS_ERR_ARG,
-                         "%s: the pieces take up %zu elements, but recv has room for %zu", caller,
-                         extent, room);
-    if (to->counts[comm->topo.rank] != own)
+                         "%s: the pieces take up %zu elements, but recv has room for %zu",
+                         r->caller, extent, room);
+    if (to->counts[rank] != own)
         return gsi_fail (GS_ERR_ARG, "%s: rank %d sends %zu elements, but counts%s is %zu",
-                         caller, comm->topo.rank, own, gsi_dims_subscript (comm->topo.rank, mine),
-                         to->counts[comm->topo.rank]);
-    return gsi_pieces_check (comm, caller, to, dtype, true, out);
+                         r->caller, rank, own, gsi_dims_subscript (rank, mine), to->counts[rank]);
+    return gsi_pieces_check (r, to, true, out);
 }
 
 static size_t longest (const gs_comm_t *comm, const size_t *counts)
@@ -119,29 +121,26 @@ gs_status_t gs_allgatherv (gs_comm_t *comm, const void *send, size_t send_count,
                            size_t recv_room, const size_t *counts, const size_t *displs,
                            gs_dtype_t dtype, gs_stream_t stream)
 {
-    static const char caller[] = "gs_allgatherv";
+    struct gsi_request r = {comm, "gs_allgatherv", GSI_OP_ALLGATHERV, 0, dtype, 0, stream};
     struct gsi_pieces to = {.what = "recv", .buf = recv, .counts = counts, .displs = displs};
     struct gsi_extent in, out;
     struct gsi_exchange x;
     struct gsi_call call;
     struct count_word own;
-    gs_status_t st = gsi_call_check (comm, caller, send, send_count, dtype, &in);
+    gs_status_t st = gsi_call_check (&r, send, send_count, &in);
 
-    if (st || (st = check_room (comm, caller, &to, send_count, recv_room, dtype, &out)) ||
-        (st = gsi_pieces_pair (comm, caller, send, &in, recv, &out,
-                               send == gsi_pieces_place (comm, &to, gs_dtype_size (dtype)))))
-        return gsi_result (st);
-    call.staged = out.bytes ? out.staged : in.staged;
-    if ((st = gsi_call_begin (comm, GSI_OP_ALLGATHERV, 0, dtype, 0, stream, &call)))
+    if (st || (st = check_room (&r, &to, send_count, recv_room, &out)) ||
+        (st = gsi_pieces_pair (&r, send, &in, recv, &out, send == gsi_pieces_place (&r, &to))) ||
+        (st = gsi_call_begin (&r, out.bytes ? out.staged : in.staged, &call)))
         return gsi_result (st);
     own = own_count (comm, send_count, recv_room, counts);
-    if ((st = learn_counts (comm, caller, &own, &call, counts, &to.counts)))
+    if ((st = learn_counts (&r, &own, &call, counts, &to.counts)))
         return gsi_result (st);
     x = gsi_pieces_exchange (comm, send, recv);
     x.own = in.bytes;
     x.block = longest (comm, to.counts) * gs_dtype_size (dtype);
     gsi_pieces_send_same (comm, in.bytes, GSI_PIECES_ALL);
-    gsi_pieces_recv (comm, &to, gs_dtype_size (dtype), GSI_PIECES_ALL);
+    gsi_pieces_recv (&r, &to, GSI_PIECES_ALL);
     return gsi_result (gsi_call_end (comm, &call, gsi_staging_exchange (comm, &x, &call)));
 }
 
@@ -149,33 +148,30 @@ gs_status_t gs_gatherv (gs_comm_t *comm, const void *send, size_t send_count, vo
                         size_t recv_room, const size_t *counts, const size_t *displs,
                         gs_dtype_t dtype, int root, gs_stream_t stream)
 {
-    static const char caller[] = "gs_gatherv";
+    struct gsi_request r = {comm, "gs_gatherv", GSI_OP_GATHERV, 0, dtype, root, stream};
     struct gsi_pieces to = {.what = "recv", .buf = recv, .counts = counts, .displs = displs};
     struct gsi_extent in, out = {0};
     struct gsi_exchange x;
     struct gsi_call call;
     struct count_word own;
     bool is_root;
-    gs_status_t st = gsi_pieces_root (comm, caller, root);
+    gs_status_t st = gsi_comm_has_rank (comm, r.caller, "root", root);
 
-    if (st || (st = gsi_call_check (comm, caller, send, send_count, dtype, &in)))
+    if (st || (st = gsi_call_check (&r, send, send_count, &in)))
         return gsi_result (st);
     is_root = comm->topo.rank == root;
     if (is_root &&
-        ((st = check_room (comm, caller, &to, send_count, recv_room, dtype, &out)) ||
-         (st = gsi_pieces_pair (comm, caller, send, &in, recv, &out,
-                                send == gsi_pieces_place (comm, &to, gs_dtype_size (dtype))))))
+        ((st = check_room (&r, &to, send_count, recv_room, &out)) ||
+         (st = gsi_pieces_pair (&r, send, &in, recv, &out, send == gsi_pieces_place (&r, &to)))))
         return gsi_result (st);
-    call.staged = in.bytes ? in.staged : out.staged;
-    if ((st = gsi_call_begin (comm, GSI_OP_GATHERV, 0, dtype, root, stream, &call)))
+    if ((st = gsi_call_begin (&r, in.bytes ? in.staged : out.staged, &call)))
         return gsi_result (st);
     own = own_count (comm, send_count, is_root ? recv_room : SIZE_MAX, counts);
-    if ((st = learn_counts (comm, caller, &own, &call, counts, &to.counts)))
+    if ((st = learn_counts (&r, &own, &call, counts, &to.counts)))
         return gsi_result (st);
     x = gsi_pieces_exchange (comm, send, recv);
     gsi_pieces_send_same (comm, in.bytes, root);
-    gsi_pieces_recv (comm, &to, gs_dtype_size (dtype),
-                     is_root ? GSI_PIECES_ALL : GSI_PIECES_NONE);
+    gsi_pieces_recv (&r, &to, is_root ? GSI_PIECES_ALL : GSI_PIECES_NONE);
     return gsi_result (gsi_call_end (comm, &call, gsi_staging_exchange (comm, &x, &call)));
 }
 
@@ -183,7 +179,7 @@ gs_status_t gs_scatterv (gs_comm_t *comm, const void *send, const size_t *counts
                          const size_t *displs, void *recv, size_t recv_count, gs_dtype_t dtype,
                          int root, gs_stream_t stream)
 {
-    static const char caller[] = "gs_scatterv";
+    struct gsi_request r = {comm, "gs_scatterv", GSI_OP_SCATTERV, 0, dtype, root, stream};
     struct gsi_pieces from = {.what = "send", .buf = send, .counts = counts, .displs = displs};
     struct gsi_extent in = {0}, out;
     struct gsi_exchange x;
@@ -191,30 +187,28 @@ gs_status_t gs_scatterv (gs_comm_t *comm, const void *send, const size_t *counts
     struct count_word own;
     char mine[16];
     bool is_root;
-    gs_status_t st = gsi_pieces_root (comm, caller, root);
+    gs_status_t st = gsi_comm_has_rank (comm, r.caller, "root", root);
 
-    if (st || (st = gsi_call_check (comm, caller, recv, recv_count, dtype, &out)))
+    if (st || (st = gsi_call_check (&r, recv, recv_count, &out)))
         return gsi_result (st);
     is_root = comm->topo.rank == root;
     if (is_root && !counts)
-        return gsi_fail (GS_ERR_ARG, "%s: counts is NULL on the root", caller);
+        return gsi_fail (GS_ERR_ARG, "%s: counts is NULL on the root", r.caller);
     if (is_root && counts[root] != recv_count)
         return gsi_fail (GS_ERR_ARG, "%s: rank %d receives %zu elements, but counts%s is %zu",
-                         caller, root, recv_count, gsi_dims_subscript (root, mine), counts[root]);
-    if (is_root &&
-        ((st = gsi_pieces_check (comm, caller, &from, dtype, false, &in)) ||
-         (st = gsi_pieces_pair (comm, caller, send, &in, recv, &out,
-                                recv == gsi_pieces_place (comm, &from, gs_dtype_size (dtype))))))
+                         r.caller, root, recv_count, gsi_dims_subscript (root, mine),
+                         counts[root]);
+    if (is_root && ((st = gsi_pieces_check (&r, &from, false, &in)) ||
+                    (st = gsi_pieces_pair (&r, send, &in, recv, &out,
+                                           recv == gsi_pieces_place (&r, &from)))))
         return gsi_result (st);
-    call.staged = out.bytes ? out.staged : in.staged;
-    if ((st = gsi_call_begin (comm, GSI_OP_SCATTERV, 0, dtype, root, stream, &call)))
+    if ((st = gsi_call_begin (&r, out.bytes ? out.staged : in.staged, &call)))
         return gsi_result (st);
     own = own_count (comm, recv_count, SIZE_MAX, is_root ? counts : NULL);
-    if ((st = learn_counts (comm, caller, &own, &call, true, &from.counts)))
+    if ((st = learn_counts (&r, &own, &call, true, &from.counts)))
         return gsi_result (st);
     x = gsi_pieces_exchange (comm, send, recv);
-    gsi_pieces_send (comm, &from, gs_dtype_size (dtype),
-                     is_root ? GSI_PIECES_ALL : GSI_PIECES_NONE);
+    gsi_pieces_send (&r, &from, is_root ? GSI_PIECES_ALL : GSI_PIECES_NONE);
     gsi_pieces_recv_same (comm, out.bytes, root);
     return gsi_result (gsi_call_end (comm, &call, gsi_staging_exchange (comm, &x, &call)));
 }
@@ -223,6 +217,7 @@ gs_status_t gs_alltoallv (gs_comm_t *comm, const void *send, const size_t *send_
                           const size_t *send_displs, void *recv, const size_t *recv_counts,
                           const size_t *recv_displs, gs_dtype_t dtype, gs_stream_t stream)
 {
+    struct gsi_request r = {comm, "gs_alltoallv", GSI_OP_ALLTOALLV, 0, dtype, 0, stream};
     struct gsi_pieces from = {
         .what = "send", .buf = send, .counts = send_counts, .displs = send_displs};
     struct gsi_pieces to = {
@@ -230,34 +225,32 @@ gs_status_t gs_alltoallv (gs_comm_t *comm, const void *send, const size_t *send_
     struct gsi_extent in, out;
     struct gsi_exchange x;
     struct gsi_call call;
-    size_t width = gs_dtype_size (dtype);
-    gs_status_t st = gsi_comm_valid (comm, "gs_alltoallv");
+    gs_status_t st = gsi_comm_valid (comm, r.caller);
 
     if (!st && (!send_counts || !recv_counts))
         st = gsi_fail (GS_ERR_ARG, "gs_alltoallv: %s_counts is NULL",
                        send_counts ? "recv" : "send");
-    if (st || (st = gsi_pieces_check (comm, "gs_alltoallv", &from, dtype, false, &in)) ||
-        (st = gsi_pieces_check (comm, "gs_alltoallv", &to, dtype, true, &out)) ||
-        (st = gsi_pieces_pair (comm, "gs_alltoallv", send, &in, recv, &out, false)))
+    if (st || (st = gsi_pieces_check (&r, &from, false, &in)) ||
+        (st = gsi_pieces_check (&r, &to, true, &out)) ||
+        (st = gsi_pieces_pair (&r, send, &in, recv, &out, false)))
         return gsi_result (st);
     if (send_counts[comm->topo.rank] != recv_counts[comm->topo.rank])
         return gsi_fail (
             GS_ERR_ARG, "gs_alltoallv: rank %d sends %zu elements to itself, but expects %zu",
             comm->topo.rank, send_counts[comm->topo.rank], recv_counts[comm->topo.rank]);
-    call.staged = in.bytes ? in.staged : out.staged;
-    if ((st = gsi_call_begin (comm, GSI_OP_ALLTOALLV, 0, dtype, 0, stream, &call)))
+    if ((st = gsi_call_begin (&r, in.bytes ? in.staged : out.staged, &call)))
         return gsi_result (st);
     x = gsi_pieces_exchange (comm, send, recv);
-    gsi_pieces_send (comm, &from, width, GSI_PIECES_ALL);
-    gsi_pieces_recv (comm, &to, width, GSI_PIECES_ALL);
+    gsi_pieces_send (&r, &from, GSI_PIECES_ALL);
+    gsi_pieces_recv (&r, &to, GSI_PIECES_ALL);
     return gsi_result (gsi_call_end (comm, &call, gsi_staging_exchange (comm, &x, &call)));
 }
 
-gs_status_t gsi_reduce_scatterv (gs_comm_t *comm, const struct gsi_face *as, const void *send,
+gs_status_t gsi_reduce_scatterv (const struct gsi_request *req, const void *send,
                                  const size_t *counts, const size_t *displs, void *recv,
-                                 size_t recv_count, gs_dtype_t dtype, gs_op_t op,
-                                 gs_stream_t stream)
+                                 size_t recv_count, gs_op_t op)
 {
+    gs_comm_t *comm = req->comm;
     struct gsi_pieces from = {.what = "send", .buf = send, .counts = counts, .displs = displs};
     struct gsi_reduction how;
     struct gsi_extent in, out;
@@ -265,23 +258,20 @@ gs_status_t gsi_reduce_scatterv (gs_comm_t *comm, const struct gsi_face *as, con
     struct gsi_call call;
     struct count_word own;
     bool any = false;
-    gs_status_t st = gsi_call_check (comm, as->caller, recv, recv_count, dtype, &out);
+    gs_status_t st = gsi_call_check (req, recv, recv_count, &out);
 
-    if (st || (st = gsi_reduction_of (as->caller, op, dtype, comm->topo.size, &how)))
-        return st;
-    if ((st = gsi_pieces_part (comm, as->caller, counts, recv_count)) ||
-        (st = gsi_pieces_check (comm, as->caller, &from, dtype, false, &in)) ||
-        (st = gsi_pieces_pair (comm, as->caller, send, &in, recv, &out,
-                               recv == gsi_pieces_place (comm, &from, gs_dtype_size (dtype)))))
-        return st;
-    call.staged = in.staged;
-    if ((st = gsi_call_begin (comm, as->op, 0, dtype, as->argument, stream, &call)))
+    if (st || (st = gsi_reduction_of (req, op, &how)) ||
+        (st = gsi_pieces_part (req, counts, recv_count)) ||
+        (st = gsi_pieces_check (req, &from, false, &in)) ||
+        (st = gsi_pieces_pair (req, send, &in, recv, &out,
+                               recv == gsi_pieces_place (req, &from))) ||
+        (st = gsi_call_begin (req, in.staged, &call)))
         return st;
     own = own_count (comm, recv_count, SIZE_MAX, counts);
-    if ((st = learn_counts (comm, as->caller, &own, &call, true, &from.counts)))
+    if ((st = learn_counts (req, &own, &call, true, &from.counts)))
         return st;
     x = gsi_pieces_exchange (comm, send, recv);
-    gsi_pieces_send (comm, &from, gs_dtype_size (dtype), GSI_PIECES_ALL);
+    gsi_pieces_send (req, &from, GSI_PIECES_ALL);
     for (int r = 0; r < comm->topo.size; r++)
         any = any || from.counts[r];
     if (any)
@@ -293,8 +283,8 @@ gs_status_t gs_reduce_scatterv (gs_comm_t *comm, const void *send, const size_t 
                                 const size_t *displs, void *recv, size_t recv_count,
                                 gs_dtype_t dtype, gs_op_t op, gs_stream_t stream)
 {
-    struct gsi_face as = {"gs_reduce_scatterv", GSI_OP_REDUCE_SCATTERV, (int) op};
+    struct gsi_request r = {
+        comm, "gs_reduce_scatterv", GSI_OP_REDUCE_SCATTERV, 0, dtype, (int) op, stream};
 
-    return gsi_result (gsi_reduce_scatterv (comm, &as, send, counts, displs, recv, recv_count,
-                                            dtype, op, stream));
+    return gsi_result (gsi_reduce_scatterv (&r, send, counts, displs, recv, recv_count, op));
 }

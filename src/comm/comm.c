@@ -208,8 +208,9 @@ gs_status_t gs_comm_from_mpi_fint (int mpi_comm, const gs_comm_opts_t *opts, gs_
 /* Ends a live communicator together with the other ranks. */
 static gs_status_t close_together (gs_comm_t *comm)
 {
-    struct gsi_call call = {.staged = false};
-    gs_status_t st = gsi_call_begin (comm, GSI_OP_DESTROY, 0, (gs_dtype_t) 0, 0, NULL, &call);
+    struct gsi_request r = {.comm = comm, .op = GSI_OP_DESTROY};
+    struct gsi_call call;
+    gs_status_t st = gsi_call_begin (&r, false, &call);
 
     if (st)
         return st;

@@ -322,6 +322,7 @@ static gs_status_t undo (struct split *s, gs_comm_t *group, gs_status_t st)
 
 static gs_status_t run_split (struct split *s, gs_comm_t **out)
 {
+    struct gsi_request r = {.comm = s->comm, .op = GSI_OP_SPLIT};
     gs_comm_t *group = NULL;
     gs_status_t st;
 
@@ -329,7 +330,7 @@ static gs_status_t run_split (struct split *s, gs_comm_t **out)
     if (s->mine.status)
         snprintf (s->mine.text, sizeof (s->mine.text), "%.*s", (int) sizeof (s->mine.text) - 1,
                   gsi_last_text ());
-    if ((st = gsi_call_begin (s->comm, GSI_OP_SPLIT, 0, (gs_dtype_t) 0, 0, NULL, &s->call)))
+    if ((st = gsi_call_begin (&r, false, &s->call)))
         return st;
     if ((st = prepare_split (s)))
         s->meeting.broken = st; /* the other ranks wait: this tells them */

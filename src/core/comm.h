@@ -96,4 +96,8 @@ struct gs_comm {
 /* GS_OK if [comm] is a communicator; else GS_ERR_ARG or GS_ERR_STATE, naming [caller]. */
 gs_status_t gsi_comm_valid (const gs_comm_t *comm, const char *caller);
 
+/* The same, and [rank], the argument [what], is a rank of it. */
+gs_status_t gsi_comm_has_rank (const gs_comm_t *comm, const char *caller, const char *what,
+                               int rank);
+
 #endif /* GS_CORE_COMM_H */

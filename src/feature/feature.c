@@ -23,8 +23,10 @@ bool gsi_feature_any_thread (const gs_comm_t *comm)
 gs_status_t gsi_feature_check (const gs_comm_t *comm, const char *caller, const void *buf,
                                size_t count, gs_dtype_t dtype, bool *staged)
 {
+    struct gsi_request r = {
+        .comm = (gs_comm_t *) (uintptr_t) comm, .caller = caller, .dtype = dtype}; /* only read */
     struct gsi_extent extent;
-    gs_status_t st = gsi_call_check (comm, caller, buf, count, dtype, &extent);
+    gs_status_t st = gsi_call_check (&r, buf, count, &extent);
 
     *staged = !st && extent.staged;
     return st;
@@ -33,9 +35,9 @@ gs_status_t gsi_feature_check (const gs_comm_t *comm, const char *caller, const 
 gs_status_t gsi_feature_reduce (gs_comm_t *comm, void *buf, size_t count,
                                 const struct gsi_reduction *how, int argument, gs_stream_t stream)
 {
-    struct gsi_call call = {.staged = false};
-    gs_status_t st =
-        gsi_call_begin (comm, GSI_OP_BUCKET, count, how->dtype, argument, stream, &call);
+    struct gsi_request r = {comm, "a bucket", GSI_OP_BUCKET, count, how->dtype, argument, stream};
+    struct gsi_call call;
+    gs_status_t st = gsi_call_begin (&r, false, &call);
 
     if (st)
         return st;

@@ -32,12 +32,11 @@ struct end_word {
 
 static gs_status_t check_ranks (const gs_comm_t *comm, int from, int to)
 {
-    int own = comm->topo.rank, last = comm->topo.size - 1;
+    int own = comm->topo.rank;
+    gs_status_t st = gsi_comm_has_rank (comm, caller, "from", from);
 
-    if (from < 0 || from > last || to < 0 || to > last)
-        return gsi_fail (GS_ERR_ARG, "%s: %s %d is not a rank of '%s' (0 to %d)", caller,
-                         from < 0 || from > last ? "from" : "to",
-                         from < 0 || from > last ? from : to, comm->name, last);
+    if (st || (st = gsi_comm_has_rank (comm, caller, "to", to)))
+        return st;
     if (from == to)
         return gsi_fail (GS_ERR_ARG,
                          "%s: from and to are both rank %d: a boundary is between two ranks",

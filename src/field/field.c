@@ -67,7 +67,7 @@ static gs_status_t check_scalars (const struct field_work *w, const size_t *exte
 {
     gs_status_t st = gsi_comm_valid (w->comm, w->caller);
 
-    if (st || (w->root != -1 && (st = gsi_pieces_root (w->comm, w->caller, w->root))))
+    if (st || (w->root != -1 && (st = gsi_comm_has_rank (w->comm, w->caller, "root", w->root))))
         return st;
     if (w->dims < 1 || w->dims > GS_FIELD_DIMS_MAX)
         return gsi_fail (GS_ERR_ARG, "%s: dims is %d: 1 to %d can be had", w->caller, w->dims,
@@ -85,15 +85,15 @@ static gs_status_t check_scalars (const struct field_work *w, const size_t *exte
 static gs_status_t look_at_block (struct field_work *w, const size_t *extents,
                                   const size_t *offsets, const size_t *shape)
 {
+    struct gsi_request r = {.comm = w->comm, .caller = w->caller, .dtype = w->dtype};
     size_t count;
     gs_status_t st = multiply (w, "block", extents, &count);
 
-    if (st || (st = gsi_call_check (w->comm, w->caller, w->block, count, w->dtype, &w->in)))
+    if (st || (st = gsi_call_check (&r, w->block, count, &w->in)))
         return st;
-    if (w->receives &&
-        ((st = multiply (w, "field", shape, &w->room)) ||
-         (st = gsi_call_check (w->comm, w->caller, w->field, w->room, w->dtype, &w->out)) ||
-         (st = gsi_pieces_pair (w->comm, w->caller, w->block, &w->in, w->field, &w->out, false))))
+    if (w->receives && ((st = multiply (w, "field", shape, &w->room)) ||
+                        (st = gsi_call_check (&r, w->field, w->room, &w->out)) ||
+                        (st = gsi_pieces_pair (&r, w->block, &w->in, w->field, &w->out, false))))
         return st;
     w->own = (struct block_word){.dims = (uint64_t) w->dims,
                                  .dtype = w->dtype,

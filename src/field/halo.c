@@ -212,18 +212,21 @@ static gs_status_t run_halo (struct halo_call *w, const char *caller, enum gsi_r
                              gs_stream_t stream)
 {
     gs_halo_t *h = w->halo;
+    struct gsi_request r;
     struct gsi_extent extent;
     gs_status_t st = gsi_halo_valid (h, caller);
 
-    if (st || (st = gsi_call_check (h->comm, caller, w->field, h->count, h->dtype, &extent)))
+    if (st)
+        return st;
+    r = (struct gsi_request){h->comm, caller, op, h->cells, h->dtype, h->argument, stream};
+    if ((st = gsi_call_check (&r, w->field, h->count, &extent)))
         return st;
     if (op == GSI_OP_HALO_ADJOINT && gsi_dtype_is_integer (h->dtype))
         return gsi_fail (GS_ERR_UNSUPPORTED,
                          "%s: the halo is of %s: gradients are floating or complex", caller,
                          gsi_dtype_name (h->dtype));
-    w->call.staged = extent.staged;
     w->rooms = h->comm->inflight && !extent.staged ? &h->there : &h->host;
-    if ((st = gsi_call_begin (h->comm, op, h->cells, h->dtype, h->argument, stream, &w->call)))
+    if ((st = gsi_call_begin (&r, extent.staged, &w->call)))
         return st;
     return gsi_call_end (h->comm, &w->call, exchange_faces (w, op == GSI_OP_HALO_ADJOINT));
 }

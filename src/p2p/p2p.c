@@ -171,38 +171,33 @@ static gs_status_t pair_own (const gs_comm_t *comm, struct gsi_p2p *p2p, const c
     return GS_OK;
 }
 
-/* What the flight record says of the group. */
-struct label {
-    enum gsi_record_op op;
-    size_t count;
-    gs_dtype_t dtype;
-    int argument;
-};
-
-static void add_to_label (struct label *label, const struct gsi_p2p_list *list)
+static void add_to_request (struct gsi_request *r, const struct gsi_p2p_list *list)
 {
     for (int i = 0; i < list->number; i++) {
         const struct gsi_message *m = &list->message[i];
-        label->count += m->bytes / gs_dtype_size (m->dtype);
-        if (!label->argument++)
-            label->dtype = m->dtype;
-        else if (label->dtype != m->dtype)
-            label->dtype = (gs_dtype_t) 0;
+        r->count += m->bytes / gs_dtype_size (m->dtype);
+        if (!r->argument++)
+            r->dtype = m->dtype;
+        else if (r->dtype != m->dtype)
+            r->dtype = (gs_dtype_t) 0;
     }
 }
 
-static struct label make_label (const struct gsi_p2p *p2p)
+/* What the flight record says of the group. */
+static struct gsi_request request_of (gs_comm_t *comm, const struct gsi_p2p *p2p,
+                                      const char *caller)
 {
-    struct label label = {.op = GSI_OP_MESSAGES};
+    struct gsi_request r = {
+        .comm = comm, .caller = caller, .op = GSI_OP_MESSAGES, .stream = p2p->stream};
 
-    add_to_label (&label, &p2p->others);
-    add_to_label (&label, &p2p->sends);
-    add_to_label (&label, &p2p->recvs);
-    if (label.argument == 1) {
-        label.op = p2p->others.message[0].send ? GSI_OP_SEND : GSI_OP_RECV;
-        label.argument = p2p->others.message[0].peer;
+    add_to_request (&r, &p2p->others);
+    add_to_request (&r, &p2p->sends);
+    add_to_request (&r, &p2p->recvs);
+    if (r.argument == 1) {
+        r.op = p2p->others.message[0].send ? GSI_OP_SEND : GSI_OP_RECV;
+        r.argument = p2p->others.message[0].peer;
     }
-    return label;
+    return r;
 }
 
 /* Remembers some messages: of a group that was queued its list is gone when it is late. */
@@ -219,17 +214,16 @@ static void remember (struct gsi_p2p *p2p, const struct gsi_call *call)
 /* Sends off what was noted. */
 static gs_status_t dispatch (gs_comm_t *comm, struct gsi_p2p *p2p, const char *caller)
 {
-    struct gsi_call call = {.staged = p2p->staged};
-    struct label label;
+    struct gsi_request r;
+    struct gsi_call call;
     gs_status_t st;
 
     if (!total (p2p))
         return GS_OK;
     if ((st = pair_own (comm, p2p, caller)))
         return st;
-    label = make_label (p2p);
-    if ((st = gsi_call_begin_messages (comm, label.op, label.count, label.dtype, label.argument,
-                                       p2p->stream, &call)))
+    r = request_of (comm, p2p, caller);
+    if ((st = gsi_call_begin_messages (&r, p2p->staged, &call)))
         return st;
     remember (p2p, &call);
     st = gsi_p2p_transfer_all (comm, p2p->others.message, p2p->others.number, p2p->sends.message,
@@ -313,8 +307,7 @@ static gs_status_t check_peer (const gs_comm_t *comm, const char *caller, bool s
     int own = comm->topo.rank;
 
     if (peer < 0 || peer >= comm->topo.size)
-        return gsi_fail (GS_ERR_ARG, "%s: peer %d is not a rank of '%s' (0 to %d)", caller, peer,
-                         comm->name, comm->topo.size - 1);
+        return gsi_comm_has_rank (comm, caller, "peer", peer);
     if (peer != own || comm->p2p->depth)
         return GS_OK;
     return gsi_fail (GS_ERR_ARG,
@@ -352,13 +345,14 @@ gs_status_t gsi_p2p_note (gs_comm_t *comm, const char *caller, bool send, void *
                           gs_dtype_t dtype, int peer, gs_stream_t stream)
 {
     struct gsi_message message = {.buf = buf, .peer = peer, .dtype = dtype, .send = send};
+    struct gsi_request r = {.comm = comm, .caller = caller, .dtype = dtype};
     struct gsi_extent extent;
     gs_status_t st = take_p2p (comm, caller);
 
     if (st)
         return st;
     if (!(st = check_peer (comm, caller, send, peer)) &&
-        !(st = gsi_call_check (comm, caller, buf, count, dtype, &extent))) {
+        !(st = gsi_call_check (&r, buf, count, &extent))) {
         message.bytes = extent.bytes;
         st = note_message (comm, caller, &message, extent.staged, stream);
     }

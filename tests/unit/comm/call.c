@@ -32,19 +32,18 @@ END_TEST
 
 START_TEST (checks_off)
 {
-    gs_comm_t *comm;
+    struct gsi_request r = {.caller = "caller", .dtype = GS_F32};
     struct gsi_extent extent;
 
     setenv ("GS_CHECK", "off", 1);
-    comm = alone_create ();
-    unit_ok (gsi_call_check (comm, "caller", NULL, 5, GS_F32, &extent)); /* at the user's risk */
+    unit_fails (gsi_call_check (&r, NULL, 5, &extent), GS_ERR_ARG, "NULL");
+    r.comm = alone_create ();
+    unit_ok (gsi_call_check (&r, NULL, 5, &extent)); /* at the user's risk */
     ck_assert (extent.bytes == 20 && !extent.staged);
-    unit_fails (gsi_call_check (comm, "caller", NULL, 5, (gs_dtype_t) 0, &extent), GS_ERR_ARG,
-                "caller", "unknown dtype");
-    unit_fails (gsi_call_check (comm, "caller", NULL, SIZE_MAX, GS_F32, &extent), GS_ERR_ARG,
-                "elements");
-    unit_fails (gsi_call_check (NULL, "caller", NULL, 5, GS_F32, &extent), GS_ERR_ARG, "NULL");
-    unit_ok (gs_comm_destroy (comm));
+    unit_fails (gsi_call_check (&r, NULL, SIZE_MAX, &extent), GS_ERR_ARG, "elements");
+    r.dtype = (gs_dtype_t) 0;
+    unit_fails (gsi_call_check (&r, NULL, 5, &extent), GS_ERR_ARG, "caller", "unknown dtype");
+    unit_ok (gs_comm_destroy (r.comm));
 }
 END_TEST
 
@@ -74,10 +73,11 @@ static void *second (void *comm)
 START_TEST (one_thread_at_a_time)
 {
     gs_comm_t *comm = alone_create ();
-    struct gsi_call call = {.staged = false};
+    struct gsi_request r = {.comm = comm, .op = GSI_OP_BARRIER};
+    struct gsi_call call;
     pthread_t thread;
 
-    unit_ok (gsi_call_begin (comm, GSI_OP_BARRIER, 0, (gs_dtype_t) 0, 0, NULL, &call));
+    unit_ok (gsi_call_begin (&r, false, &call));
     ck_assert_int_eq (pthread_create (&thread, NULL, second, comm), 0);
     pthread_join (thread, NULL);
     ck_assert_int_eq (comm->record.file->entry[1].end_ns, 0); /* the first is undisturbed */
