@@ -22,6 +22,7 @@ static volatile atomic_uchar *here = &ours;
 static atomic_bool used; /* what is made by it is there: children inherit that */
 static atomic_long user; /* which process did; written before [used] */
 static atomic_bool told; /* see gsi_process_told */
+static atomic_bool left_behind;
 
 bool gsi_process_is_child (void)
 {
@@ -128,6 +129,16 @@ void gsi_process_told (void)
 bool gsi_process_is_told (void)
 {
     return atomic_load (&told);
+}
+
+void gsi_process_leave_behind (void)
+{
+    atomic_store (&left_behind, true);
+}
+
+bool gsi_process_has_left_behind (void)
+{
+    return atomic_load (&left_behind);
 }
 
 void gsi_process_host (char *host, size_t room)

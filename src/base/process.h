@@ -34,6 +34,13 @@ void gsi_process_outlive_pipes (void);
 void gsi_process_told (void);
 bool gsi_process_is_told (void);
 
+/*
+ * A call of another library has not returned, though the process ends: what it may use is not
+ * taken down beside it.
+ */
+void gsi_process_leave_behind (void);
+bool gsi_process_has_left_behind (void);
+
 /* This node's name as the operating system knows it, into [host] of [room] bytes, all written. */
 void gsi_process_host (char *host, size_t room);
 

@@ -38,7 +38,7 @@ static void finalize_at_exit (void)
                  "the process ends with %d communicators open: the launcher "
                  "will take it for a failed rank. Call gs_comm_destroy",
                  users);
-    else if (initialised && !atomic_load (&silent))
+    else if (initialised && !atomic_load (&silent) && !gsi_process_has_left_behind ())
         PMIx_Finalize (NULL, 0);
     initialised = false;
     pthread_mutex_unlock (&guard);

@@ -103,12 +103,15 @@ static void finalize_at_exit (void)
 {
     int64_t wait_ns = gsi_env_int (GSI_ENV_BOOT_TIMEOUT_MS) * GSI_NS_PER_MS;
 
-    if (!gsi_process_is_child () && gsi_mpi_env_up () && !atomic_load (&transfers_left) &&
-        !atomic_load (&transports) &&
-        gsi_mpi_env_by ("MPI_Finalize", finalize_mpi, NULL, gsi_now_ns () + wait_ns))
-        gsi_log (GS_LOG_WARN, "mpi",
-                 "%s; the process ends without it: another rank has ended otherwise, or died",
-                 gsi_last_text ());
+    if (gsi_process_is_child () || !gsi_mpi_env_up () || atomic_load (&transfers_left) ||
+        atomic_load (&transports) ||
+        !gsi_mpi_env_by ("MPI_Finalize", finalize_mpi, NULL, gsi_now_ns () + wait_ns))
+        return;
+    if (atomic_load (&left_behind))
+        gsi_process_leave_behind ();
+    gsi_log (GS_LOG_WARN, "mpi",
+             "%s; the process ends without it: another rank has ended otherwise, or died",
+             gsi_last_text ());
 }
 
 void gsi_mpi_env_opened (void)

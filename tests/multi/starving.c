@@ -10,6 +10,7 @@
  *   starved calls SEED EVERY [NAME]  all other calls, each allocation in turn, or one of EVERY
  */
 #include <dlfcn.h>
+#include <execinfo.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -76,6 +77,10 @@ static void describe (char *text, size_t room)
               now.all ? " and all behind it" : "", now.guilty);
 }
 
+#define FRAMES 40
+
+static void *frames[FRAMES];
+
 static void on_end (int number)
 {
     char text[300], line[400];
@@ -85,6 +90,7 @@ static void on_end (int number)
     length = snprintf (line, sizeof (line), "rank %d: signal %d in %s\n", rank, number, text);
     if (write (STDERR_FILENO, line, (size_t) length) < 0)
         _exit (2);
+    backtrace_symbols_fd (frames, backtrace (frames, FRAMES), STDERR_FILENO);
     _exit (3);
 }
 
@@ -326,6 +332,7 @@ int main (int argc, char **argv)
     if (argc < 2 || !starve || size != 2)
         return 2;
     open_told ();
+    backtrace (frames, FRAMES); /* its library is there before the fault is */
     for (int i = 0; i < 3; i++)
         signal ((const int[]){SIGSEGV, SIGABRT, SIGTERM}[i], on_end);
     if (!strcmp (argv[1], "create")) {

@@ -3,8 +3,10 @@
  * stuck - a call of MPI, GS_TEST_STUCK, that a rank does not return from: no rank waits for ever.
  * The program has MPI's functions itself, and hands on what it does not hold up.
  */
+#include <dlfcn.h>
 #include <mpi.h>
 #include <signal.h>
+#include <stdatomic.h>
 
 #include "multi.h"
 
@@ -34,10 +36,28 @@ int MPI_Comm_create_group (MPI_Comm comm, MPI_Group group, int tag, MPI_Comm *ne
     return PMPI_Comm_create_group (comm, group, tag, newcomm);
 }
 
+static atomic_bool finalizing;
+
 int MPI_Finalize (void)
 {
+    finalizing = true;
     hold ("finalize", multi_rank ());
     return PMPI_Finalize ();
+}
+
+/* Once MPI_Finalize was left behind it may be using PMIx. */
+int PMIx_Finalize (const void *info, size_t number);
+
+int PMIx_Finalize (const void *info, size_t number)
+{
+    int (*finalize) (const void *, size_t);
+
+    if (finalizing && held && !strcmp (held, "finalize")) {
+        fputs ("PMIx_Finalize beside MPI_Finalize, which has not returned\n", stderr);
+        _exit (EXIT_FAILURE);
+    }
+    *(void **) &finalize = dlsym (RTLD_NEXT, "PMIx_Finalize");
+    return finalize (info, number);
 }
 
 int MPI_Testall (int count, MPI_Request requests[], int *flag, MPI_Status statuses[])

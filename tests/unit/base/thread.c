@@ -2,6 +2,7 @@
 /* thread - threads of the library at the end of the process. */
 #include "base/thread.h"
 
+#include <signal.h>
 #include <stdlib.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -95,4 +96,26 @@ START_TEST (end_by_a_thread)
 }
 END_TEST
 
-UNIT_SUITE ("thread", 20, end_awaits_calls, end_by_a_thread)
+static void *ask_mask (void *blocked)
+{
+    pthread_sigmask (SIG_SETMASK, NULL, blocked);
+    return NULL;
+}
+
+/* Signals go to the program's threads; a fault goes to the program's handler for it. */
+START_TEST (only_faults_are_taken)
+{
+    static const int faults[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL}, others[] = {SIGTERM, SIGUSR1};
+    pthread_t thread;
+    sigset_t blocked;
+
+    unit_ok (gsi_thread_start (&thread, ask_mask, &blocked, "test"));
+    pthread_join (thread, NULL);
+    for (size_t i = 0; i < sizeof (faults) / sizeof (*faults); i++)
+        ck_assert (!sigismember (&blocked, faults[i]));
+    for (size_t i = 0; i < sizeof (others) / sizeof (*others); i++)
+        ck_assert (sigismember (&blocked, others[i]));
+}
+END_TEST
+
+UNIT_SUITE ("thread", 20, end_awaits_calls, end_by_a_thread, only_faults_are_taken)
