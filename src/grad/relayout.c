@@ -95,7 +95,7 @@ static gs_status_t plan_places (gs_reducer_t *r, struct moved *m, void **storage
 static gs_status_t relayout (gs_reducer_t *r, struct moved *m, gs_status_t st)
 {
     void *old = r->storage, *storage = NULL;
-    struct gsi_failure failed = {GS_OK};
+    struct gsi_failure failed = {.st = GS_OK};
 
     if (!st && !open_moved (m, r))
         st = gsi_fail (GS_ERR_NOMEM, "gs_reducer_relayout: out of memory");
