@@ -21,45 +21,20 @@ gs_status_t gsi_comm_has_rank (const gs_comm_t *comm, const char *caller, const 
                      comm->name, comm->topo.size - 1);
 }
 
-int gs_comm_rank (const gs_comm_t *comm)
-{
-    return gsi_comm_valid (comm, "gs_comm_rank") ? -1 : comm->topo.rank;
-}
-
-int gs_comm_size (const gs_comm_t *comm)
-{
-    return gsi_comm_valid (comm, "gs_comm_size") ? -1 : comm->topo.size;
-}
-
-int gs_comm_local_rank (const gs_comm_t *comm)
-{
-    return gsi_comm_valid (comm, "gs_comm_local_rank") ? -1 : comm->topo.local_rank;
-}
-
-int gs_comm_local_size (const gs_comm_t *comm)
-{
-    return gsi_comm_valid (comm, "gs_comm_local_size") ? -1 : comm->topo.local_size;
-}
-
-int gs_comm_node (const gs_comm_t *comm)
-{
-    return gsi_comm_valid (comm, "gs_comm_node") ? -1 : comm->topo.node;
-}
-
-int gs_comm_nodes (const gs_comm_t *comm)
-{
-    return gsi_comm_valid (comm, "gs_comm_nodes") ? -1 : comm->topo.nodes;
-}
-
-int gs_comm_device (const gs_comm_t *comm)
-{
-    return gsi_comm_valid (comm, "gs_comm_device") ? -1 : comm->device->ordinal;
-}
-
-const char *gs_comm_transport (const gs_comm_t *comm)
-{
-    return gsi_comm_valid (comm, "gs_comm_transport") ? NULL : comm->coll->ops->name;
-}
+#define QUERY(type, name, none, value)                                 \
+    type gs_comm_##name (const gs_comm_t *comm)                        \
+    {                                                                  \
+        return gsi_comm_valid (comm, "gs_comm_" #name) ? none : value; \
+    }
+QUERY (int, rank, -1, comm->topo.rank)
+QUERY (int, size, -1, comm->topo.size)
+QUERY (int, local_rank, -1, comm->topo.local_rank)
+QUERY (int, local_size, -1, comm->topo.local_size)
+QUERY (int, node, -1, comm->topo.node)
+QUERY (int, nodes, -1, comm->topo.nodes)
+QUERY (int, device, -1, comm->device->ordinal)
+QUERY (const char *, transport, NULL, comm->coll->ops->name)
+QUERY (const char *, name, NULL, comm->name)
 
 const char *gs_comm_host_of (const gs_comm_t *comm, int rank)
 {
@@ -71,11 +46,6 @@ const char *gs_comm_host_of (const gs_comm_t *comm, int rank)
         return NULL;
     }
     return comm->hosts[rank];
-}
-
-const char *gs_comm_name (const gs_comm_t *comm)
-{
-    return gsi_comm_valid (comm, "gs_comm_name") ? NULL : comm->name;
 }
 
 gs_status_t gs_comm_get_times (const gs_comm_t *comm, gs_comm_times_t *times)
