@@ -137,46 +137,23 @@ GSI_BOTH float gsi_odd_float_of_double (double d)
     return gsi_float_of_bits ((bits - (too_far > 0 ? 1u : 0u)) | 1u);
 }
 
-GSI_BOTH uint16_t gsi_f16_of_double (double d)
-{
-    return gsi_f16_of_float (gsi_odd_float_of_double (d));
-}
-
-GSI_BOTH uint16_t gsi_bf16_of_double (double d)
-{
-    return gsi_bf16_of_float (gsi_odd_float_of_double (d));
-}
-
-GSI_BOTH uint8_t gsi_f8_e5m2_of_double (double d)
-{
-    return gsi_f8_e5m2_of_float (gsi_odd_float_of_double (d));
-}
-
-GSI_BOTH uint8_t gsi_f8_e4m3_of_double (double d)
-{
-    return gsi_f8_e4m3_of_float (gsi_odd_float_of_double (d));
-}
-
-/* An exponent of ones is infinity or NaN, but in E4M3. */
-
-GSI_BOTH bool gsi_bad_f16 (uint16_t h)
-{
-    return (h & 0x7c00u) == 0x7c00u;
-}
-
-GSI_BOTH bool gsi_bad_bf16 (uint16_t h)
-{
-    return (h & 0x7f80u) == 0x7f80u;
-}
-
-GSI_BOTH bool gsi_bad_f8_e5m2 (uint8_t h)
-{
-    return (h & 0x7cu) == 0x7cu;
-}
-
-GSI_BOTH bool gsi_bad_f8_e4m3 (uint8_t h)
-{
-    return (h & 0x7fu) == 0x7fu;
-}
+/*
+ * For each type its number next to [d], and whether one is infinity or NaN: of those whose
+ * exponent is all [ones], but of E4M3, which has no infinity, NaN alone.
+ */
+#define GSI_NARROW(name, uint, ones)                                \
+    GSI_BOTH uint gsi_##name##_of_double (double d)                 \
+    {                                                               \
+        return gsi_##name##_of_float (gsi_odd_float_of_double (d)); \
+    }                                                               \
+    GSI_BOTH bool gsi_bad_##name (uint h)                           \
+    {                                                               \
+        return (h & (ones)) == (ones);                              \
+    }
+GSI_NARROW (f16, uint16_t, 0x7c00u)
+GSI_NARROW (bf16, uint16_t, 0x7f80u)
+GSI_NARROW (f8_e5m2, uint8_t, 0x7cu)
+GSI_NARROW (f8_e4m3, uint8_t, 0x7fu)
+#undef GSI_NARROW
 
 #endif /* GS_BASE_HALF_H */
