@@ -28,33 +28,8 @@
 #define TRIES         8             /* to make a file while others of the node end */
 
 static const char *const op_names[GSI_OP_COUNT] = {
-    [GSI_OP_NONE] = "none",
-    [GSI_OP_ALLREDUCE_AVG] = "allreduce_avg",
-    [GSI_OP_ALLREDUCE_WAVG] = "allreduce_wavg",
-    [GSI_OP_ALLREDUCE] = "allreduce",
-    [GSI_OP_BROADCAST] = "broadcast",
-    [GSI_OP_ALLGATHER] = "allgather",
-    [GSI_OP_BARRIER] = "barrier",
-    [GSI_OP_DESTROY] = "destroy",
-    [GSI_OP_BUCKET] = "bucket",
-    [GSI_OP_SPLIT] = "split",
-    [GSI_OP_ALLGATHERV] = "allgatherv",
-    [GSI_OP_GATHER] = "gather",
-    [GSI_OP_GATHERV] = "gatherv",
-    [GSI_OP_SCATTER] = "scatter",
-    [GSI_OP_SCATTERV] = "scatterv",
-    [GSI_OP_ALLTOALL] = "alltoall",
-    [GSI_OP_ALLTOALLV] = "alltoallv",
-    [GSI_OP_REDUCE] = "reduce",
-    [GSI_OP_REDUCE_SCATTER] = "reduce_scatter",
-    [GSI_OP_REDUCE_SCATTERV] = "reduce_scatterv",
-    [GSI_OP_ALLGATHER_BACKWARD] = "allgather_backward",
-    [GSI_OP_ALLGATHERV_BACKWARD] = "allgatherv_backward",
-    [GSI_OP_SEND] = "send",
-    [GSI_OP_RECV] = "recv",
-    [GSI_OP_MESSAGES] = "group",
-    [GSI_OP_HALO] = "halo",
-    [GSI_OP_HALO_ADJOINT] = "halo_adjoint",
+#define GSI_RECORD_OP(NAME, name, value) [value] = #name,
+#include "base/record_ops.def"
 };
 
 const char *gsi_record_op_name (int op)

@@ -24,35 +24,10 @@
 #define GSI_RECORD_NAME    64
 #define GSI_RECORD_HOST    72
 
-/* What is recorded; the numbers are in files, so new ones go at the end. */
+/* What is recorded. */
 enum gsi_record_op {
-    GSI_OP_NONE = 0,
-    GSI_OP_ALLREDUCE_AVG = 1,
-    GSI_OP_ALLREDUCE_WAVG = 2,
-    GSI_OP_ALLREDUCE = 3,
-    GSI_OP_BROADCAST = 4,
-    GSI_OP_ALLGATHER = 5,
-    GSI_OP_BARRIER = 6,
-    GSI_OP_DESTROY = 7,
-    GSI_OP_BUCKET = 8,
-    GSI_OP_SPLIT = 9,
-    GSI_OP_ALLGATHERV = 10,
-    GSI_OP_GATHER = 11,
-    GSI_OP_GATHERV = 12,
-    GSI_OP_SCATTER = 13,
-    GSI_OP_SCATTERV = 14,
-    GSI_OP_ALLTOALL = 15,
-    GSI_OP_ALLTOALLV = 16,
-    GSI_OP_REDUCE = 17,
-    GSI_OP_REDUCE_SCATTER = 18,
-    GSI_OP_REDUCE_SCATTERV = 19,
-    GSI_OP_ALLGATHER_BACKWARD = 20,
-    GSI_OP_ALLGATHERV_BACKWARD = 21,
-    GSI_OP_SEND = 22,     /* messages: argument is the other rank, */
-    GSI_OP_RECV = 23,     /* the same, */
-    GSI_OP_MESSAGES = 24, /* or how many they are */
-    GSI_OP_HALO = 25,
-    GSI_OP_HALO_ADJOINT = 26,
+#define GSI_RECORD_OP(NAME, name, value) GSI_OP_##NAME = value,
+#include "base/record_ops.def"
     GSI_OP_COUNT
 };
 
@@ -63,7 +38,7 @@ struct gsi_record_entry {
     uint64_t count;   /* elements */
     int32_t op;       /* enum gsi_record_op */
     int32_t dtype;    /* gs_dtype_t */
-    int32_t argument; /* gs_op_t, root or as above */
+    int32_t argument; /* gs_op_t, root or as record_ops.def has it */
     int32_t status;   /* gs_status_t, once ended */
 };
 
