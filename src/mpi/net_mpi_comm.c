@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* net_mpi_comm - the MPI communicator of the ranks that the cards tell of. */
+#include <arpa/inet.h>
+#include <ifaddrs.h>
+#include <net/if.h>
+#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/status.h"
 #include "boot/boot.h"
+#include "boot/topo.h"
 #include "mpi/mpi_env.h"
 #include "mpi/net_mpi.h"
-#include "mpi/network.h"
 
 #define CREATE_TAG 0x6773 /* of MPI_Comm_create_group */
 
@@ -31,6 +34,52 @@ static bool is_world (const struct gsi_coll_setup *setup, int world_size)
     return same;
 }
 
+/* Writes "eth0 10.1.2.3, docker0 172.17.0.1" of the interfaces that are up, as many as fit. */
+static void list_interfaces (char *text, size_t room)
+{
+    struct ifaddrs *all = NULL;
+    size_t used = 0;
+
+    snprintf (text, room, "none that is known");
+    if (getifaddrs (&all))
+        return;
+    for (const struct ifaddrs *one = all; one && used + 1 < room; one = one->ifa_next) {
+        const struct sockaddr_in *address = (const void *) one->ifa_addr;
+        char numbers[INET_ADDRSTRLEN];
+        if (!address || address->sin_family != AF_INET || !(one->ifa_flags & IFF_UP) ||
+            (one->ifa_flags & IFF_LOOPBACK))
+            continue;
+        inet_ntop (AF_INET, &address->sin_addr, numbers, sizeof (numbers));
+        used += (size_t) snprintf (text + used, room - used, "%s%s %s", used ? ", " : "",
+                                   one->ifa_name, numbers);
+    }
+    freeifaddrs (all);
+}
+
+/*
+ * Fails with [st] and its text, of a call in which MPI connects ranks that have all come; adds
+ * this host and its interfaces, what may be in the way, and the variables that help.
+ */
+static gs_status_t blame_network (gs_status_t st, const struct gsi_boot *boot,
+                                  const struct gsi_topo *topo)
+{
+    char interfaces[400];
+
+    if (topo->nodes == 1)
+        return gsi_fail (st, "%.199s, though all ranks of host %s have come", gsi_last_text (),
+                         boot->host);
+    list_interfaces (interfaces, sizeof (interfaces));
+    return gsi_fail (
+        st,
+        "%.199s: all %d ranks of %d nodes have come, but MPI on host %s did not reach "
+        "the others. A firewall between the hosts does this, or an interface with "
+        "the same address on several of them, such as docker0. Interfaces of %s: "
+        "%s. Name the one that connects the hosts: OMPI_MCA_btl_tcp_if_include "
+        "(Open MPI over TCP) or UCX_NET_DEVICES (UCX), and for NCCL "
+        "NCCL_SOCKET_IFNAME",
+        gsi_last_text (), topo->size, topo->nodes, boot->host, boot->host, interfaces);
+}
+
 /* Duplicates MPI_COMM_WORLD; every rank has shown its card, so none is far away. */
 static gs_status_t world_comm (struct gsi_net_mpi *net, const struct gsi_coll_setup *setup)
 {
@@ -42,7 +91,7 @@ static gs_status_t world_comm (struct gsi_net_mpi *net, const struct gsi_coll_se
         return gsi_mpi_env_fail ("MPI_Comm_idup", rc);
     st = gsi_mpi_env_wait ("transport mpi: MPI_Comm_idup", &request, setup->deadline_ns);
     if (st)
-        return gsi_network_blame (st, setup->boot, setup->topo);
+        return blame_network (st, setup->boot, setup->topo);
     net->comm = net->duplicate;
     return GS_OK;
 }
@@ -105,17 +154,6 @@ static gs_status_t group_comm (struct gsi_net_mpi *net, const struct gsi_coll_se
                          &net->comm);
 }
 
-/*
- * Makes the communicator of a group from that of its origin; only the ranks of the group call.
- * They have come so far together, but one may have died since.
- */
-static gs_status_t origin_comm (const struct gsi_coll_setup *setup, const struct gsi_net *origin,
-                                MPI_Comm *out)
-{
-    return create_group (((const struct gsi_net_mpi *) origin)->comm, setup->topo->size,
-                         setup->origin->rank, setup->deadline_ns, out);
-}
-
 gs_status_t gsi_net_mpi_comm (struct gsi_net_mpi *net, const struct gsi_coll_setup *setup,
                               const struct gsi_net *origin)
 {
@@ -130,8 +168,9 @@ gs_status_t gsi_net_mpi_comm (struct gsi_net_mpi *net, const struct gsi_coll_set
     if (st || (st = gsi_mpi_env_check_world (setup->topo->size)))
         return st;
     MPI_Comm_size (MPI_COMM_WORLD, &world_size);
-    if (origin)
-        st = origin_comm (setup, origin, &net->comm);
+    if (origin) /* the group has come so far together, but a rank may have died since */
+        st = create_group (((const struct gsi_net_mpi *) origin)->comm, setup->topo->size,
+                           setup->origin->rank, setup->deadline_ns, &net->comm);
     else
         st = is_world (setup, world_size) ? world_comm (net, setup)
                                           : group_comm (net, setup, world_size);
