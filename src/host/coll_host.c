@@ -2,6 +2,7 @@
 /* coll_host - the transport between hosts: making, ending, and choosing how an operation goes. */
 #include "host/coll_host.h"
 
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -461,4 +462,26 @@ gs_status_t gsi_coll_host_close (struct gsi_coll *coll, const struct gsi_call *c
     c->net->ops->close (c->net);
     gsi_coll_host_discard (coll);
     return GS_OK;
+}
+
+/* ---- What networks keep ---- */
+
+static pthread_mutex_t guard = PTHREAD_MUTEX_INITIALIZER; /* kept */
+
+/* Reachable, so that leak checkers know it is meant to stay. */
+static struct kept {
+    struct kept *next;
+    void *memory;
+} * kept;
+
+void gsi_keep (void *memory)
+{
+    struct kept *k;
+
+    if (!memory || !(k = malloc (sizeof (*k))))
+        return;
+    pthread_mutex_lock (&guard);
+    *k = (struct kept){.next = kept, .memory = memory};
+    kept = k;
+    pthread_mutex_unlock (&guard);
 }

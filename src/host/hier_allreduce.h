@@ -46,7 +46,7 @@ static inline bool gsi_hier_together (const struct gsi_hier *hier)
     return hier->shares && hier->rail_size == 1;
 }
 
-/* layout.c: every rank a node of its own. */
+/* tuning.c: every rank a node of its own. */
 gs_status_t gsi_hier_flat (struct gsi_hier *hier, const struct gsi_topo *topo);
 
 /* With the nodes there are; as many owners on each as the smallest has ranks, at most [most]. */

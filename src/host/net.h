@@ -145,6 +145,9 @@ gs_status_t gsi_net_too_long (const char *what, const char *words);
 /* What prepare of [rank] has put on its card, the first [bytes]. */
 void gsi_net_card (const struct gsi_coll_setup *setup, int rank, void *card, size_t bytes);
 
+/* For keep: never frees [memory], or NULL. Any thread. */
+void gsi_keep (void *memory);
+
 /* A batch of [n] requests; NULL: no memory. To be freed, or kept. */
 static inline void *gsi_net_batch (const struct gsi_net *net, int n)
 {

@@ -16,7 +16,6 @@
 #include "base/process.h"
 #include "base/status.h"
 #include "boot/launch.h"
-#include "host/keep.h"
 #include "host/net.h"
 
 #define ERRHANDLER    "OMPI_MCA_mpi_initial_errhandler" /* of MPI_COMM_WORLD, until it is set */

@@ -8,7 +8,6 @@
 #include "base/clock.h"
 #include "base/status.h"
 #include "host/coll_host_ops.h"
-#include "host/keep.h"
 #include "ofi/endpoint.h"
 
 extern const struct gsi_coll_ops gsi_coll_ofi;
