@@ -129,45 +129,33 @@ static gs_status_t name_stranger (const struct split *s)
     return GS_OK;
 }
 
-/* A rank on its way to its place. */
-struct place {
-    int32_t key, rank;
-};
-
-static int compare_places (const void *a, const void *b)
+/* By key, then by rank. */
+static int compare_members (const void *a, const void *b, void *asks)
 {
-    const struct place *x = a, *y = b;
+    const struct ask *all = asks;
+    int x = *(const int *) a, y = *(const int *) b;
 
-    if (x->key != y->key)
-        return x->key < y->key ? -1 : 1;
-    return x->rank - y->rank;
+    if (all[x].key != all[y].key)
+        return all[x].key < all[y].key ? -1 : 1;
+    return x - y;
 }
 
 /* Finds this rank's group. */
 static gs_status_t gather_members (struct split *s)
 {
-    struct place *place;
     int size = s->mine.color < 0 ? 0 : count_of (s, s->mine.color), n = 0;
 
     if (!size)
         return GS_OK;
-    place = calloc ((size_t) size, sizeof (*place));
-    s->member = calloc ((size_t) size, sizeof (*s->member));
-    if (!place || !s->member) {
-        free (place);
+    if (!(s->member = calloc ((size_t) size, sizeof (*s->member))))
         return gsi_fail (GS_ERR_NOMEM, "%s: out of memory", s->caller);
-    }
     for (int r = 0; r < s->comm->topo.size; r++)
         if (s->all[r].color == s->mine.color)
-            place[n++] = (struct place){s->all[r].key, r};
-    qsort (place, (size_t) size, sizeof (*place), compare_places);
-    for (int i = 0; i < size; i++) {
-        s->member[i] = place[i].rank;
-        if (place[i].rank == s->comm->topo.rank)
-            s->rank = i;
-    }
+            s->member[n++] = r;
+    qsort_r (s->member, (size_t) size, sizeof (*s->member), compare_members, s->all);
+    while (s->member[s->rank] != s->comm->topo.rank)
+        s->rank++;
     s->size = size;
-    free (place);
     return GS_OK;
 }
 
