@@ -120,9 +120,9 @@ void gsi_boot_close (struct gsi_boot *boot);
 
 /* What the MPI module offers to this layer, looked up by name (src/mpi/boot_mpi.c). */
 struct gsi_boot_mpi_entry {
-    struct gsi_boot_ops ops;   /* open, after start: all ranks of MPI_COMM_WORLD */
-    int (*initialized) (void); /* whether MPI is up in this process, not finalized */
-    int (*before_pmix) (void); /* whether it can still be started, but not once PMIx is open */
+    struct gsi_boot_ops ops;    /* open, after start: all ranks of MPI_COMM_WORLD */
+    bool (*initialized) (void); /* whether MPI is up in this process, not finalized */
+    bool (*before_pmix) (void); /* whether it can still be started, but not once PMIx is open */
     gs_status_t (*start) (int64_t deadline_ns); /* makes it up if it is not; may be called again
                                                    after GS_ERR_TIMEOUT, and then waits on */
     gs_status_t (*from_comm) (int mpi_comm, struct gsi_boot **out); /* kept until exchange */

@@ -76,16 +76,6 @@ static gs_status_t from_comm (int handle, struct gsi_boot **out)
     return open_over (theirs, out);
 }
 
-static int initialized (void)
-{
-    return gsi_mpi_env_up ();
-}
-
-static int before_pmix (void)
-{
-    return gsi_mpi_env_before_pmix ();
-}
-
 /* Duplicates the communicator; the other ranks may still be on their way. */
 static gs_status_t duplicate (struct boot_mpi *boot, int64_t deadline_ns)
 {
@@ -202,8 +192,8 @@ const struct gsi_boot_mpi_entry gsi_boot_mpi = {
             .reserve = mpi_boot_reserve,
             .exchange = mpi_boot_exchange,
             .close = close_mpi},
-    .initialized = initialized,
-    .before_pmix = before_pmix,
+    .initialized = gsi_mpi_env_up,
+    .before_pmix = gsi_mpi_env_before_pmix,
     .start = gsi_mpi_env_start,
     .from_comm = from_comm,
 };

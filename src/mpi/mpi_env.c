@@ -113,14 +113,9 @@ static void finalize_at_exit (void)
              gsi_last_text ());
 }
 
-void gsi_mpi_env_opened (void)
+void gsi_mpi_env_count (int by)
 {
-    atomic_fetch_add (&transports, 1);
-}
-
-void gsi_mpi_env_closed (void)
-{
-    atomic_fetch_sub (&transports, 1);
+    atomic_fetch_add (&transports, by);
 }
 
 /* The name and version of the MPI library, without what follows them. */

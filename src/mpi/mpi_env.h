@@ -52,9 +52,8 @@ bool gsi_mpi_env_before_pmix (void);
  */
 gs_status_t gsi_mpi_env_check_world (int ranks);
 
-/* A transport begins to use MPI, or has ended. */
-void gsi_mpi_env_opened (void);
-void gsi_mpi_env_closed (void);
+/* A transport begins to use MPI, [by] 1, or has ended, -1. */
+void gsi_mpi_env_count (int by);
 
 /* "what: MPI's text" with status GS_ERR_TRANSPORT; GS_ERR_MISMATCH for a truncated message. */
 gs_status_t gsi_mpi_env_fail (const char *what, int rc);

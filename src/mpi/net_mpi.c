@@ -58,7 +58,7 @@ static gs_status_t net_open (struct gsi_net *base, const struct gsi_coll_setup *
     gs_status_t st;
     int level;
 
-    gsi_mpi_env_opened ();
+    gsi_mpi_env_count (1);
     net->comm = MPI_COMM_NULL;
     if ((st = gsi_net_mpi_comm (net, setup, origin)))
         return st;
@@ -76,7 +76,7 @@ static void net_close (struct gsi_net *net)
 static bool net_discard (struct gsi_net *net, bool unfinished)
 {
     (void) net;
-    gsi_mpi_env_closed ();
+    gsi_mpi_env_count (-1);
     return unfinished;
 }
 
