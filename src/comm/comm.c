@@ -61,26 +61,33 @@ static gs_status_t read_opts (const gs_comm_opts_t *given, struct gsi_plan *plan
 }
 
 /*
- * Joins options and environment. On failure the plan has usable deadlines all the same: the
- * failure travels on the rank's card, so that the other ranks need not wait for this one.
+ * Begins a create: NULL in [comm], and the plan by options and environment. Where that fails the
+ * plan has usable deadlines all the same: the failure is in it, and travels on the rank's card,
+ * so that the other ranks need not wait for this one.
  */
-static gs_status_t plan_of_options (const char *caller, const gs_comm_opts_t *opts,
-                                    struct gsi_plan *plan)
+static gs_status_t begin_create (const char *caller, const gs_comm_opts_t *opts, gs_comm_t **comm,
+                                 struct gsi_plan *plan)
 {
-    gs_status_t st = gsi_env_check ();
+    int64_t begin_ns = gsi_now_ns ();
+    gs_status_t st;
 
+    if (!comm)
+        return gsi_fail (GS_ERR_ARG, "%s: comm is NULL", caller);
+    *comm = NULL;
+    if ((st = gsi_process_use (caller)))
+        return st;
+    st = gsi_env_check ();
     gsi_log_configure ();
-    *plan = (struct gsi_plan){.caller = caller, .name = "world"};
+    *plan = (struct gsi_plan){.caller = caller, .name = "world", .begin_ns = begin_ns};
     plan->transport = (gs_transport_t) gsi_env_choice (GSI_ENV_TRANSPORT);
     plan->device = (int) gsi_env_int (GSI_ENV_DEVICE);
     plan->check = (enum gsi_check) gsi_env_choice (GSI_ENV_CHECK);
     plan->timeout_ns = gsi_env_int (GSI_ENV_TIMEOUT_MS) * GSI_NS_PER_MS;
     plan->boot_timeout_ns = gsi_env_int (GSI_ENV_BOOT_TIMEOUT_MS) * GSI_NS_PER_MS;
-    if (!st)
-        st = read_opts (opts, plan);
-    if (st)
+    if ((plan->st = st ? st : read_opts (opts, plan)))
         snprintf (plan->text, sizeof (plan->text), "%s", gsi_last_text ());
-    return st;
+    plan->deadline_ns = begin_ns + plan->boot_timeout_ns;
+    return GS_OK;
 }
 
 /* Frees whatever of [comm] there is; local. */
@@ -106,15 +113,13 @@ static void dismantle (gs_comm_t *comm)
     free (comm);
 }
 
-gs_status_t gsi_comm_build (struct gsi_boot *boot, const struct gsi_plan *plan,
-                            gs_status_t planned, double open_us, int64_t deadline_ns,
-                            gs_comm_t **out)
+gs_status_t gsi_comm_build (struct gsi_boot *boot, const struct gsi_plan *plan, gs_comm_t **out)
 {
     gs_comm_t *comm = calloc (1, sizeof (*comm));
     gs_status_t st;
 
     if (!comm) {
-        st = gsi_create_decline (boot, plan, deadline_ns);
+        st = gsi_create_decline (boot, plan);
         gsi_boot_close (boot);
         return st;
     }
@@ -126,12 +131,12 @@ gs_status_t gsi_comm_build (struct gsi_boot *boot, const struct gsi_plan *plan,
     comm->boot_timeout_ns = plan->boot_timeout_ns;
     comm->check = plan->check;
     comm->times.size = sizeof (comm->times);
-    comm->times.open_us = open_us;
+    comm->times.open_us = (double) (gsi_now_ns () - plan->begin_ns) / 1e3;
     if (!boot->is_group) {
         gsi_fault_identity (boot->rank);
         gsi_log_identity (boot->rank, boot->size);
     }
-    if ((st = gsi_create_join (comm, plan, planned, deadline_ns))) {
+    if ((st = gsi_create_join (comm, plan))) {
         dismantle (comm);
         return st;
     }
@@ -143,20 +148,11 @@ gs_status_t gs_comm_create (const gs_comm_opts_t *opts, gs_comm_t **comm)
 {
     struct gsi_boot *boot;
     struct gsi_plan plan;
-    gs_status_t st, planned;
-    int64_t begin_ns = gsi_now_ns ();
+    gs_status_t st = begin_create ("gs_comm_create", opts, comm, &plan);
 
-    if (!comm)
-        return gsi_fail (GS_ERR_ARG, "gs_comm_create: comm is NULL");
-    *comm = NULL;
-    if ((st = gsi_process_use ("gs_comm_create")))
+    if (st || (st = gsi_boot_open (plan.transport, plan.deadline_ns, &boot)))
         return gsi_result (st);
-    planned = plan_of_options ("gs_comm_create", opts, &plan);
-    if ((st = gsi_boot_open (plan.transport, begin_ns + plan.boot_timeout_ns, &boot)))
-        return gsi_result (st);
-    return gsi_result (gsi_comm_build (boot, &plan, planned,
-                                       (double) (gsi_now_ns () - begin_ns) / 1e3,
-                                       begin_ns + plan.boot_timeout_ns, comm));
+    return gsi_result (gsi_comm_build (boot, &plan, comm));
 }
 
 gs_status_t gs_comm_create_from_id (const gs_unique_id_t *id, int rank, int size,
@@ -164,45 +160,30 @@ gs_status_t gs_comm_create_from_id (const gs_unique_id_t *id, int rank, int size
 {
     struct gsi_boot *boot;
     struct gsi_plan plan;
-    gs_status_t st, planned;
-    int64_t begin_ns = gsi_now_ns ();
+    gs_status_t st;
 
-    if (!comm)
-        return gsi_fail (GS_ERR_ARG, "gs_comm_create_from_id: comm is NULL");
-    *comm = NULL;
+    if (comm)
+        *comm = NULL;
     if (!id)
         return gsi_fail (GS_ERR_ARG, "gs_comm_create_from_id: id is NULL");
     if (size < 1 || rank < 0 || rank >= size)
         return gsi_fail (GS_ERR_ARG, "gs_comm_create_from_id: rank %d of size %d is out of range",
                          rank, size);
-    if ((st = gsi_process_use ("gs_comm_create_from_id")))
+    if ((st = begin_create ("gs_comm_create_from_id", opts, comm, &plan)) ||
+        (st = gsi_boot_id_open (id, rank, size, &boot)))
         return gsi_result (st);
-    planned = plan_of_options ("gs_comm_create_from_id", opts, &plan);
-    if ((st = gsi_boot_id_open (id, rank, size, &boot)))
-        return gsi_result (st);
-    return gsi_result (gsi_comm_build (boot, &plan, planned,
-                                       (double) (gsi_now_ns () - begin_ns) / 1e3,
-                                       begin_ns + plan.boot_timeout_ns, comm));
+    return gsi_result (gsi_comm_build (boot, &plan, comm));
 }
 
 gs_status_t gs_comm_from_mpi_fint (int mpi_comm, const gs_comm_opts_t *opts, gs_comm_t **comm)
 {
     struct gsi_boot *boot;
     struct gsi_plan plan;
-    gs_status_t st, planned;
-    int64_t begin_ns = gsi_now_ns ();
+    gs_status_t st = begin_create ("gs_comm_from_mpi", opts, comm, &plan);
 
-    if (!comm)
-        return gsi_fail (GS_ERR_ARG, "gs_comm_from_mpi: comm is NULL");
-    *comm = NULL;
-    if ((st = gsi_process_use ("gs_comm_from_mpi")))
+    if (st || (st = gsi_boot_from_mpi (mpi_comm, &boot)))
         return gsi_result (st);
-    planned = plan_of_options ("gs_comm_from_mpi", opts, &plan);
-    if ((st = gsi_boot_from_mpi (mpi_comm, &boot)))
-        return gsi_result (st);
-    return gsi_result (gsi_comm_build (boot, &plan, planned,
-                                       (double) (gsi_now_ns () - begin_ns) / 1e3,
-                                       begin_ns + plan.boot_timeout_ns, comm));
+    return gsi_result (gsi_comm_build (boot, &plan, comm));
 }
 
 /* Ends a live communicator together with the other ranks. */

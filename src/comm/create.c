@@ -32,7 +32,7 @@ static const char *host_of_card (const void *cards, int rank)
 struct create {
     gs_comm_t *comm;
     const struct gsi_plan *plan;
-    int64_t deadline_ns, met_ns;         /* when all had exchanged their cards */
+    int64_t met_ns;                      /* when all had exchanged their cards */
     const struct gsi_coll_ops *ops;      /* the transport */
     const struct gsi_coll_ops *prepared; /* whose [coll_room] is; NULL: nobody's */
     struct gsi_card card, *cards;        /* this rank's and [size] of all */
@@ -154,15 +154,14 @@ static void put_failure (struct gsi_card *card, gs_status_t st)
                   gsi_last_text ());
 }
 
-gs_status_t gsi_create_decline (struct gsi_boot *boot, const struct gsi_plan *plan,
-                                int64_t deadline_ns)
+gs_status_t gsi_create_decline (struct gsi_boot *boot, const struct gsi_plan *plan)
 {
     struct gsi_card card = {.protocol = 0};
     gs_status_t st = gsi_fail (GS_ERR_NOMEM, "%s: out of memory", plan->caller);
 
     write_card (boot, plan, &card);
     put_failure (&card, st);
-    boot->ops->exchange (boot, &card, sizeof (card), NULL, deadline_ns);
+    boot->ops->exchange (boot, &card, sizeof (card), NULL, plan->deadline_ns);
     return gsi_fail (st, "%s: out of memory", plan->caller);
 }
 
@@ -173,8 +172,8 @@ static gs_status_t exchange_cards (struct create *c)
     gs_status_t st;
 
     if (gsi_boot_reserve (boot, sizeof (c->card)))
-        return gsi_create_decline (boot, c->plan, c->deadline_ns);
-    st = boot->ops->exchange (boot, &c->card, sizeof (c->card), c->cards, c->deadline_ns);
+        return gsi_create_decline (boot, c->plan);
+    st = boot->ops->exchange (boot, &c->card, sizeof (c->card), c->cards, c->plan->deadline_ns);
     return st ? st : gsi_cards_agree (c->cards, boot->size);
 }
 
@@ -261,7 +260,7 @@ static gs_status_t choose_device (struct create *c)
         st = gsi_staging_open (comm);
     comm->sees_gpus = gsi_device_gpus_used ();
     /* NCCL would wait for a rank whose GPU is ill. */
-    return ordinal == GS_DEVICE_HOST ? st : gsi_boot_agree (comm->boot, st, c->deadline_ns);
+    return ordinal == GS_DEVICE_HOST ? st : gsi_boot_agree (comm->boot, st, c->plan->deadline_ns);
 }
 
 /* What a wait inside the transport asks; in a create the cause is for the other rank to tell. */
@@ -299,7 +298,7 @@ static int find_died (void *context)
 static gs_status_t report_start (struct create *c, gs_status_t st)
 {
     gsi_record_give_up (&c->comm->record, st, c->comm->culprit, 0);
-    return gsi_boot_agree (c->comm->boot, st, c->deadline_ns + LATEST_NS);
+    return gsi_boot_agree (c->comm->boot, st, c->plan->deadline_ns + LATEST_NS);
 }
 
 /* Starts the transport once all cards are read. */
@@ -310,7 +309,7 @@ static gs_status_t start_transport (struct create *c)
     struct gsi_coll_setup setup = {.boot = comm->boot,
                                    .topo = &comm->topo,
                                    .life = &comm->life,
-                                   .deadline_ns = c->deadline_ns,
+                                   .deadline_ns = c->plan->deadline_ns,
                                    .others = others,
                                    .tell = tell_notice,
                                    .died = find_died,
@@ -453,7 +452,7 @@ static gs_status_t take_back (const gs_comm_t *comm, gs_status_t st)
 }
 
 /* The collective part: from an open boot to a working communicator. */
-static gs_status_t join (struct create *c, gs_status_t planned)
+static gs_status_t join (struct create *c)
 {
     gs_comm_t *comm = c->comm;
     int64_t begin_ns = gsi_now_ns ();
@@ -464,7 +463,7 @@ static gs_status_t join (struct create *c, gs_status_t planned)
     comm->serial = comm->boot->is_group ? c->plan->serial : atomic_fetch_add (&serials, 1);
     recorded = open_record (comm);
     write_card (comm->boot, c->plan, &c->card);
-    st = planned ? gsi_fail (planned, "%s", c->plan->text) : prepare_create (c);
+    st = c->plan->st ? gsi_fail (c->plan->st, "%s", c->plan->text) : prepare_create (c);
     put_failure (&c->card, st);
     comm->times.transport_us = lap_us (&begin_ns);
     st = exchange_cards (c);
@@ -473,10 +472,10 @@ static gs_status_t join (struct create *c, gs_status_t planned)
     if (st)
         return take_back (comm, st);
     recorded = recorded ? recorded : open_record (comm);
-    gsi_watchdog_expect (comm, c->deadline_ns + LATEST_NS);
+    gsi_watchdog_expect (comm, c->plan->deadline_ns + LATEST_NS);
     gsi_watchdog_open (comm);
     if (!(st = start_transport (c)))
-        st = agree_on_create (comm, recorded, c->deadline_ns);
+        st = agree_on_create (comm, recorded, c->plan->deadline_ns);
     gsi_watchdog_expect (comm, 0);
     if ((st == GS_ERR_TIMEOUT || st == GS_ERR_TRANSPORT) && !c->ops->queued)
         st = blame_create (c, st);
@@ -491,8 +490,7 @@ static gs_status_t join (struct create *c, gs_status_t planned)
     return st;
 }
 
-gs_status_t gsi_create_join (gs_comm_t *comm, const struct gsi_plan *plan, gs_status_t planned,
-                             int64_t deadline_ns)
+gs_status_t gsi_create_join (gs_comm_t *comm, const struct gsi_plan *plan)
 {
     struct create *c = calloc (1, sizeof (*c));
     gs_status_t st;
@@ -501,12 +499,11 @@ gs_status_t gsi_create_join (gs_comm_t *comm, const struct gsi_plan *plan, gs_st
         c->cards = calloc ((size_t) comm->boot->size, sizeof (*c->cards));
     if (!c || !c->cards) {
         free (c);
-        return gsi_create_decline (comm->boot, plan, deadline_ns);
+        return gsi_create_decline (comm->boot, plan);
     }
     c->comm = comm;
     c->plan = plan;
-    c->deadline_ns = deadline_ns;
-    st = join (c, planned);
+    st = join (c);
     free (c->team_room);
     free_room (c);
     free (c->coll_cards);

@@ -175,27 +175,29 @@ static gs_transport_t transport_of_group (const struct split *s)
 }
 
 /* The options of the group: its parent's. */
-static gs_status_t plan_of_group (const struct split *s, struct gsi_coll_origin *origin,
-                                  struct gsi_plan *plan)
+static struct gsi_plan plan_of_group (const struct split *s, struct gsi_coll_origin *origin,
+                                      int64_t deadline_ns)
 {
     const gs_comm_t *parent = s->comm;
-    gs_status_t st = gsi_env_check ();
+    struct gsi_plan plan = {.caller = s->caller,
+                            .transport = transport_of_group (s),
+                            .device = parent->device->ordinal,
+                            .timeout_ns = parent->timeout_ns,
+                            .boot_timeout_ns = parent->boot_timeout_ns,
+                            .begin_ns = gsi_now_ns (),
+                            .deadline_ns = deadline_ns,
+                            .st = gsi_env_check (),
+                            .check = parent->check,
+                            .origin = origin,
+                            .serial = (int) s->call.seq};
 
-    *plan = (struct gsi_plan){.caller = s->caller,
-                              .transport = transport_of_group (s),
-                              .device = parent->device->ordinal,
-                              .timeout_ns = parent->timeout_ns,
-                              .boot_timeout_ns = parent->boot_timeout_ns,
-                              .check = parent->check,
-                              .origin = origin,
-                              .serial = (int) s->call.seq};
     if (gsi_env_is_set (GSI_ENV_CHECK))
-        plan->check = (enum gsi_check) gsi_env_choice (GSI_ENV_CHECK);
-    snprintf (plan->name, sizeof (plan->name), "%.40s%s%d", parent->name,
-              words[s->mine.kind].name, s->mine.number);
-    if (st)
-        snprintf (plan->text, sizeof (plan->text), "%s", gsi_last_text ());
-    return st;
+        plan.check = (enum gsi_check) gsi_env_choice (GSI_ENV_CHECK);
+    snprintf (plan.name, sizeof (plan.name), "%.40s%s%d", parent->name, words[s->mine.kind].name,
+              s->mine.number);
+    if (plan.st)
+        snprintf (plan.text, sizeof (plan.text), "%s", gsi_last_text ());
+    return plan;
 }
 
 /* A job of the group's own, so that no other group has a flight record of the same name. */
@@ -217,18 +219,14 @@ static void name_job (const struct split *s, char *job)
 static gs_status_t make_group (struct split *s, struct gsi_coll_origin *origin,
                                int64_t deadline_ns, gs_comm_t **out)
 {
+    struct gsi_plan plan = plan_of_group (s, origin, deadline_ns);
     struct gsi_boot *boot;
-    struct gsi_plan plan;
     char job[GSI_JOB_BYTES];
-    int64_t begin_ns = gsi_now_ns ();
-    gs_status_t st, planned;
 
     name_job (s, job);
-    if ((st = gsi_parent_boot_boot (&s->meeting, s->member, s->size, s->rank, job, &boot)))
-        return gsi_fail (st, "%s: out of memory", s->caller);
-    planned = plan_of_group (s, origin, &plan);
-    return gsi_comm_build (boot, &plan, planned, (double) (gsi_now_ns () - begin_ns) / 1e3,
-                           deadline_ns, out);
+    if (gsi_parent_boot_boot (&s->meeting, s->member, s->size, s->rank, job, &boot))
+        return gsi_fail (GS_ERR_NOMEM, "%s: out of memory", s->caller);
+    return gsi_comm_build (boot, &plan, out);
 }
 
 /* What all ranks make of [st] of each; a rank without a failure of its own gets another's. */

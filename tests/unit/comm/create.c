@@ -68,7 +68,7 @@ START_TEST (records_are_there_before_the_cards)
     char path[300];
 
     for (again = 0; again < 2; again++) { /* with the same names: the ranks have not met */
-        unit_fails (gsi_comm_build (&boot, &plan, GS_OK, 0, 0, &comm), GS_ERR_TIMEOUT, "failed",
+        unit_fails (gsi_comm_build (&boot, &plan, &comm), GS_ERR_TIMEOUT, "failed",
                     again ? "1 times" : "0 times");
         snprintf (path, sizeof (path), "%s/gradsync-%ld-job-met.0-r0.ring", room,
                   (long) getuid ());
