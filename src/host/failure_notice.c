@@ -6,6 +6,11 @@
 #include "base/status.h"
 #include "host/coll_host.h"
 
+static bool is_usable (const struct gsi_coll_host *c)
+{
+    return !c->net->ops->usable || c->net->ops->usable (c->net);
+}
+
 void gsi_notice_hear (struct gsi_coll_host *c)
 {
     struct gsi_notice notice;
@@ -92,7 +97,7 @@ bool gsi_notice_told (struct gsi_coll *coll, int rank, struct gsi_told *told)
 {
     struct gsi_coll_host *c = (struct gsi_coll_host *) coll;
 
-    if (c->net->ops->usable (c->net))
+    if (is_usable (c))
         gsi_notice_hear (c);
     *told = c->heard[rank].told;
     return c->heard[rank].kind != GSI_NOTICE_NONE && told->seq > 0;
@@ -103,7 +108,7 @@ void gsi_notice_send (struct gsi_coll_host *c, enum gsi_notice_kind kind, bool i
 {
     struct gsi_notice *notice = c->own;
 
-    if (c->notified || c->size == 1 || !notice || !c->net->ops->usable (c->net))
+    if (c->notified || c->size == 1 || !notice || !is_usable (c))
         return;
     c->notified = true;
     c->own = NULL;
@@ -125,7 +130,7 @@ bool gsi_roll_call (struct gsi_coll *coll, const struct gsi_call *call, int64_t 
     struct gsi_grace grace;
     int missing;
 
-    if (!c->net->ops->usable (c->net))
+    if (!is_usable (c))
         return false;
     gsi_grace_begin (&grace, listen_ns);
     gsi_notice_send (c, GSI_NOTICE_TIMEOUT, call->message > 0, call->seq);
