@@ -28,10 +28,8 @@ static const char *const counts[] = {
     "SLURM_STEP_NUM_TASKS", /* srun; not set in a batch script or an salloc shell */
 };
 
-/* Variables of a server that serves all tasks of a job and does not tell their number here. */
-static const char *const servers[] = {
-    "PMIX_NAMESPACE", /* any PMIx server: with PMIX_RANK */
-};
+/* Of any PMIx server, with PMIX_RANK: it serves all tasks, and does not tell their number. */
+#define SERVER "PMIX_NAMESPACE"
 
 struct gsi_launch gsi_launch_announced (void)
 {
@@ -41,10 +39,7 @@ struct gsi_launch gsi_launch_announced (void)
         if (tasks > 0)
             return (struct gsi_launch){.variable = counts[i], .tasks = tasks};
     }
-    for (size_t i = 0; i < sizeof (servers) / sizeof (servers[0]); i++)
-        if (getenv (servers[i]))
-            return (struct gsi_launch){.variable = servers[i]};
-    return (struct gsi_launch){.variable = NULL};
+    return (struct gsi_launch){.variable = getenv (SERVER) ? SERVER : NULL};
 }
 
 /* N.B. In a heterogeneous job Slurm counts the tasks of one component, PMIx those of all. */
