@@ -12,7 +12,7 @@
 
 struct walk {
     const struct gsi_save_pieces *how;
-    gsi_piece_f each;
+    gsi_piece_f each; /* NULL: nobody */
     void *context;
     int array;
     uint64_t pos;
@@ -37,7 +37,8 @@ static gs_status_t cut_part (void *context, const struct gsi_part *part)
             n = (size_t) (room - w->pos % room);
         piece.bytes = n;
         w->pos += n;
-        st = w->each (w->context, &piece);
+        if (w->each)
+            st = w->each (w->context, &piece);
     }
     return st;
 }
@@ -124,38 +125,17 @@ static gs_status_t see_own (struct walk *w)
                            cut_part, w);
 }
 
-static gs_status_t walk (struct walk *w)
-{
-    const gs_ckpt_t *c = w->how->c;
-    gs_status_t st = GS_OK;
-
-    for (w->array = 0; w->array < c->arrays && !st; w->array++)
-        st = see_own (w);
-    if (w->how->digests == GS_CKPT_COMPARE_NONE)
-        return st;
-    for (w->array = 0; w->array < c->arrays && !st; w->array++)
-        st = see_others (w);
-    return st;
-}
-
 gs_status_t gsi_save_pieces_each (const struct gsi_save_pieces *how, gsi_piece_f each,
-                                  void *context)
+                                  void *context, uint64_t *total)
 {
     struct walk w = {.how = how, .each = each, .context = context};
+    int passes = how->digests == GS_CKPT_COMPARE_NONE ? 1 : 2;
+    gs_status_t st = GS_OK;
 
-    return walk (&w);
-}
-
-static gs_status_t pass_by (void *context, const struct gsi_piece *piece)
-{
-    (void) context, (void) piece;
-    return GS_OK;
-}
-
-uint64_t gsi_save_pieces_total (const struct gsi_save_pieces *how)
-{
-    struct walk w = {.how = how, .each = pass_by};
-
-    walk (&w);
-    return w.pos;
+    for (int pass = 0; pass < passes; pass++)
+        for (w.array = 0; w.array < how->c->arrays && !st; w.array++)
+            st = pass ? see_others (&w) : see_own (&w);
+    if (total)
+        *total = w.pos;
+    return st;
 }

@@ -32,12 +32,10 @@ struct gsi_piece {
 
 typedef gs_status_t (*gsi_piece_f) (void *context, const struct gsi_piece *piece);
 
-/* Calls [each] for the pieces; ends at the first failure, which it returns. */
+/* Calls [each], unless it is NULL, for the pieces; ends at the first failure, which it returns.
+ * [*total], if asked for, is where the last of them ends. */
 gs_status_t gsi_save_pieces_each (const struct gsi_save_pieces *how, gsi_piece_f each,
-                                  void *context);
-
-/* Where the last of them ends. */
-uint64_t gsi_save_pieces_total (const struct gsi_save_pieces *how);
+                                  void *context, uint64_t *total);
 
 /* What a piece, whose bytes are at [data], adds to the digest of its array. */
 uint64_t gsi_save_pieces_digest (const struct gsi_save_pieces *how, const struct gsi_piece *piece,

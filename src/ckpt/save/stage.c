@@ -192,7 +192,7 @@ static gs_status_t stage_piece (void *context, const struct gsi_piece *p)
 
 static gs_status_t stage_all (struct stager *g)
 {
-    gs_status_t st = gsi_save_pieces_each (&g->save->pieces, stage_piece, g);
+    gs_status_t st = gsi_save_pieces_each (&g->save->pieces, stage_piece, g, NULL);
 
     return st ? st : stage_tell (g);
 }

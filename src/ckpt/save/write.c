@@ -354,7 +354,8 @@ static gs_status_t make_save (const struct order *o, struct gsi_save **out)
                                  .step = o->step,
                                  .digests = on_gpus ? GS_CKPT_COMPARE_NONE : c->opts.compare,
                                  .most = c->opts.direct ? GSI_PIECE_DIRECT : GSI_PIECE_BYTES};
-    total = gsi_save_pieces_total (&s->pieces);
+    if ((st = gsi_save_pieces_each (&s->pieces, NULL, NULL, &total)))
+        return st;
     room = ring_for (o, total);
     if (room && ((st = gsi_stage_prepare (c, room)) || (st = gsi_stage_follow (c, o->stream))))
         return st;

@@ -183,7 +183,7 @@ static gs_status_t write_pieces (struct writer *w)
         return st;
     memset (c->digest, 0, (size_t) c->arrays * sizeof (*c->digest));
     gsi_crc_table_begin (&w->tally, c->raw, c->metadata.blocks);
-    st = gsi_save_pieces_each (&w->save->pieces, write_save_piece, w);
+    st = gsi_save_pieces_each (&w->save->pieces, write_save_piece, w, NULL);
     gsi_crc_table_end (&w->tally);
     if (!st && w->fd >= 0 && fdatasync (w->fd))
         st = gsi_file_fail (w->save->path.text, "fdatasync");
