@@ -129,7 +129,7 @@ gs_status_t gs_ckpt_destroy (gs_ckpt_t *ckpt)
 
     if (!ckpt)
         return gsi_result (GS_OK);
-    if ((st = gsi_ckpt_valid (ckpt, "gs_ckpt_destroy")))
+    if ((st = gsi_ckpt_check (ckpt, "gs_ckpt_destroy", GSI_CKPT_ANY)))
         return gsi_result (st);
     if (ckpt->save)
         return gsi_fail (GS_ERR_STATE,
@@ -154,7 +154,7 @@ gs_status_t gs_ckpt_destroy (gs_ckpt_t *ckpt)
 
 gs_status_t gs_stop_requested (gs_ckpt_t *ckpt, int *reasons, gs_stream_t stream)
 {
-    gs_status_t st = gsi_ckpt_ready (ckpt, "gs_stop_requested");
+    gs_status_t st = gsi_ckpt_check (ckpt, "gs_stop_requested", GSI_CKPT_COMMITTED);
 
     return gsi_result (
         st ? st : gsi_stop_ask (&ckpt->stop, ckpt->comm, ckpt->client.name, reasons, stream));
@@ -274,7 +274,7 @@ static gs_status_t check_all_cover (const gs_ckpt_t *c)
 
 gs_status_t gs_ckpt_commit (gs_ckpt_t *ckpt)
 {
-    gs_status_t st = gsi_ckpt_valid (ckpt, commit_name);
+    gs_status_t st = gsi_ckpt_check (ckpt, commit_name, GSI_CKPT_ANY);
 
     if (st)
         return gsi_result (st);

@@ -411,7 +411,7 @@ gs_status_t gs_ckpt_read (gs_ckpt_t *ckpt, int64_t step, int64_t *found, gs_stre
 {
     struct load l = {
         .c = ckpt, .stream = stream, .step = step, .source = {.fd = -1, .part_fd = -1}};
-    gs_status_t st = gsi_ckpt_ready (ckpt, caller);
+    gs_status_t st = gsi_ckpt_check (ckpt, caller, GSI_CKPT_COMMITTED);
 
     if (st)
         return gsi_result (st);
@@ -442,7 +442,7 @@ gs_status_t gs_ckpt_was_read (gs_ckpt_t *ckpt, const char *name, int *filled)
     if (!filled)
         return gsi_fail (GS_ERR_ARG, "%s: filled is NULL", was_read);
     *filled = 0;
-    if ((st = gsi_ckpt_ready (ckpt, was_read)))
+    if ((st = gsi_ckpt_check (ckpt, was_read, GSI_CKPT_COMMITTED)))
         return gsi_result (st);
     for (int i = 0; i < ckpt->arrays && name; i++)
         if (!strcmp (ckpt->array[i].name, name)) {
@@ -461,7 +461,7 @@ gs_status_t gs_ckpt_list (gs_ckpt_t *ckpt, int64_t *steps, size_t room, size_t *
     int64_t *all = NULL;
     uint64_t there = 0;
     size_t n = 0, first;
-    gs_status_t st = gsi_ckpt_ready (ckpt, list);
+    gs_status_t st = gsi_ckpt_check (ckpt, list, GSI_CKPT_COMMITTED);
 
     if (st)
         return gsi_result (st);

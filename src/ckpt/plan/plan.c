@@ -16,33 +16,23 @@
 #define TEXT_MAX 4096
 #define SLICE_NS GSI_NS_PER_S
 
-gs_status_t gsi_ckpt_valid (const gs_ckpt_t *ckpt, const char *caller)
+gs_status_t gsi_ckpt_check (const gs_ckpt_t *ckpt, const char *caller, enum gsi_ckpt_need need)
 {
     gs_status_t st = gsi_h5_present (caller);
 
-    return st ? st
-              : gsi_handle_check (caller, "ckpt", "checkpoint plan", ckpt,
-                                  ckpt && ckpt->magic == GSI_CKPT_MAGIC);
-}
-
-gs_status_t gsi_ckpt_ready (const gs_ckpt_t *ckpt, const char *caller)
-{
-    gs_status_t st = gsi_ckpt_valid (ckpt, caller);
-
-    if (st || ckpt->committed)
+    if (st || (st = gsi_handle_check (caller, "ckpt", "checkpoint plan", ckpt,
+                                      ckpt && ckpt->magic == GSI_CKPT_MAGIC)))
         return st;
-    return gsi_fail (GS_ERR_STATE, "%s: %s is not committed: call gs_ckpt_commit first", caller,
-                     ckpt->client.name);
-}
-
-gs_status_t gsi_ckpt_writable (const gs_ckpt_t *ckpt, const char *caller)
-{
-    gs_status_t st = gsi_ckpt_ready (ckpt, caller);
-
-    if (st || !ckpt->opts.read_only)
-        return st;
-    return gsi_fail (GS_ERR_STATE, "%s: %s has the option read_only: it writes nothing", caller,
-                     ckpt->client.name);
+    if (need == GSI_CKPT_OPEN && ckpt->committed)
+        return gsi_fail (GS_ERR_STATE, "%s: %s is committed: make another plan", caller,
+                         ckpt->client.name);
+    if (need >= GSI_CKPT_COMMITTED && !ckpt->committed)
+        return gsi_fail (GS_ERR_STATE, "%s: %s is not committed: call gs_ckpt_commit first",
+                         caller, ckpt->client.name);
+    if (need == GSI_CKPT_WRITABLE && ckpt->opts.read_only)
+        return gsi_fail (GS_ERR_STATE, "%s: %s has the option read_only: it writes nothing",
+                         caller, ckpt->client.name);
+    return GS_OK;
 }
 
 gs_status_t gsi_ckpt_agree (const gs_ckpt_t *c, const char *caller, gs_status_t st,
@@ -66,16 +56,6 @@ int64_t gsi_ckpt_slice_ns (const gs_ckpt_t *c)
 }
 
 /* ---- What is added ---- */
-
-static gs_status_t check_addable (const gs_ckpt_t *c, const char *caller)
-{
-    gs_status_t st = gsi_ckpt_valid (c, caller);
-
-    if (st || !c->committed)
-        return st;
-    return gsi_fail (GS_ERR_STATE, "%s: %s is committed: make another plan", caller,
-                     c->client.name);
-}
 
 static int find_array (const gs_ckpt_t *c, const char *name)
 {
@@ -195,7 +175,7 @@ static gs_status_t check_added (gs_ckpt_t *c, const char *caller, struct gsi_ckp
     const struct gsi_device *device;
     bool staged;
     char text[64 + GS_CKPT_NAME_MAX];
-    gs_status_t st = check_addable (c, caller);
+    gs_status_t st = gsi_ckpt_check (c, caller, GSI_CKPT_OPEN);
 
     if (st || (st = check_array_name (c, caller, a->name)) ||
         (st = count_elements (caller, a->name, a->dims, extents, &a->count)))
@@ -293,7 +273,7 @@ static gs_status_t check_text (const char *attribute, const char *text)
 
 gs_status_t gsi_ckpt_find (const gs_ckpt_t *c, const char *caller, const char *name, int *i)
 {
-    gs_status_t st = check_addable (c, caller);
+    gs_status_t st = gsi_ckpt_check (c, caller, GSI_CKPT_OPEN);
 
     if (st || (name && (*i = find_array (c, name)) >= 0))
         return st;

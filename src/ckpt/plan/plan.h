@@ -97,12 +97,16 @@ struct gs_ckpt {
     struct gsi_save_staging staging;
 };
 
-/* GS_OK if [ckpt] is a plan; else GS_ERR_ARG or GS_ERR_STATE, naming [caller]. */
-gs_status_t gsi_ckpt_valid (const gs_ckpt_t *ckpt, const char *caller);
+/* What a plan must be for a call. */
+enum gsi_ckpt_need {
+    GSI_CKPT_ANY,
+    GSI_CKPT_OPEN, /* not committed */
+    GSI_CKPT_COMMITTED,
+    GSI_CKPT_WRITABLE /* committed, and not read_only */
+};
 
-/* The same for one that is committed, and for one that writes, too. */
-gs_status_t gsi_ckpt_ready (const gs_ckpt_t *ckpt, const char *caller);
-gs_status_t gsi_ckpt_writable (const gs_ckpt_t *ckpt, const char *caller);
+/* GS_OK if [ckpt] is such a plan; else GS_ERR_ARG or GS_ERR_STATE, naming [caller]. */
+gs_status_t gsi_ckpt_check (const gs_ckpt_t *ckpt, const char *caller, enum gsi_ckpt_need need);
 
 /* The number of an array of a plan that is not committed: GS_ERR_ARG, GS_ERR_STATE. */
 gs_status_t gsi_ckpt_find (const gs_ckpt_t *ckpt, const char *caller, const char *name, int *i);

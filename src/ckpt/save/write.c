@@ -443,7 +443,7 @@ static gs_status_t begin_write (const struct order *o)
 /* All that happens until a write is under way. */
 static gs_status_t begin_order (const struct order *o, bool *begun)
 {
-    gs_status_t st = gsi_ckpt_writable (o->c, o->caller);
+    gs_status_t st = gsi_ckpt_check (o->c, o->caller, GSI_CKPT_WRITABLE);
 
     *begun = false;
     if (st || (st = check_order (o)) || (st = see_to_previous (o, begun)) || !*begun)
@@ -546,7 +546,7 @@ gs_status_t gs_ckpt_write_async (gs_ckpt_t *ckpt, int64_t step, int *begun, gs_s
 
 gs_status_t gs_ckpt_wait_staged (gs_ckpt_t *ckpt)
 {
-    gs_status_t st = gsi_ckpt_ready (ckpt, "gs_ckpt_wait_staged");
+    gs_status_t st = gsi_ckpt_check (ckpt, "gs_ckpt_wait_staged", GSI_CKPT_COMMITTED);
 
     if (!st && ckpt->save)
         gsi_flow_await (&ckpt->save->flow, GSI_FLOW_STAGED, INT64_MAX,
@@ -557,7 +557,7 @@ gs_status_t gs_ckpt_wait_staged (gs_ckpt_t *ckpt)
 /* Collective: until the write that is under way is on disk, or whether it is. */
 static gs_status_t end_write (const struct order *o, bool wait, int64_t *written)
 {
-    gs_status_t st = gsi_ckpt_ready (o->c, o->caller);
+    gs_status_t st = gsi_ckpt_check (o->c, o->caller, GSI_CKPT_COMMITTED);
     int64_t step;
     bool done = true;
 
