@@ -370,42 +370,33 @@ static gs_status_t confirm (const gs_ckpt_t *c, const struct names *n)
                      n->path.text);
 }
 
-/* What there was of the other layout goes when the new file is there, which is read before it. */
-static gs_status_t take_place_of_file (const gs_ckpt_t *c, int64_t step, const struct names *n)
-{
-    gs_status_t st;
-
-    if ((st = publish_name (c, n)) || (st = confirm (c, n)))
-        return st;
-    drop_name (c, step, GSI_OLD);
-    drop_name (c, step, "");
-    return GS_OK;
-}
-
 /* A folder cannot take the place of another one: that waits beside, where it is found. */
-static gs_status_t put_beside (const gs_ckpt_t *c, int64_t step, const struct names *n)
+static gs_status_t make_way (const gs_ckpt_t *c, int64_t step, const struct names *n)
 {
     bool moved;
-    gs_status_t st;
+    gs_status_t st = gsi_file_sync (c->coming.top, n->top.text);
 
-    if (!gsi_file_find (c->coming.folder, n->path.text))
-        return GS_OK;
+    if (st || !gsi_file_find (c->coming.folder, n->path.text))
+        return st;
     if ((st = set_aside (c, step, GSI_OLD, &moved)) ||
         (moved && (st = gsi_file_sync (c->coming.folder, c->dir))))
         return st;
     return gsi_file_rename (c->coming.folder, n->path.text, n->old.text);
 }
 
-/* A file of the step would be read in place of the folder. */
-static gs_status_t take_place_of_folder (const gs_ckpt_t *c, int64_t step, const struct names *n)
+/* What there was of the other layout goes when the new one is there: a folder of the step may
+ * stay, a file would be read in place of the folder. */
+static gs_status_t take_place (const gs_ckpt_t *c, int64_t step, const struct names *n)
 {
-    bool moved;
-    gs_status_t st = gsi_file_sync (c->coming.top, n->top.text);
+    bool moved = false;
+    gs_status_t st = c->nodes ? make_way (c, step, n) : GS_OK;
 
-    if (st || (st = put_beside (c, step, n)) || (st = publish_name (c, n)) ||
-        (st = confirm (c, n)) || (st = set_aside (c, step, ".h5", &moved)))
+    if (st || (st = publish_name (c, n)) || (st = confirm (c, n)) ||
+        (c->nodes && (st = set_aside (c, step, ".h5", &moved))))
         return st;
     drop_name (c, step, GSI_OLD);
+    if (!c->nodes)
+        drop_name (c, step, "");
     return moved ? gsi_file_sync (c->coming.folder, c->dir) : GS_OK;
 }
 
@@ -417,7 +408,7 @@ gs_status_t gsi_store_publish (gs_ckpt_t *c, int64_t step)
     gs_status_t st;
 
     if (!(st = gsi_store_hold (c)) && !(st = check_free (c, step)))
-        st = c->nodes ? take_place_of_folder (c, step, &n) : take_place_of_file (c, step, &n);
+        st = take_place (c, step, &n);
     if (!st)
         gsi_store_note (c, step, false);
     return st;

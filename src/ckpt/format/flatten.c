@@ -21,9 +21,8 @@
 
 struct flatten {
     struct gsi_reader source;
-    struct gsi_h5_set **order; /* [source.arrays] as they were added */
-    struct gsi_h5_set
-        *set; /* [source.arrays + GSI_METADATA_SETS] of the new file, with their paths */
+    struct gsi_h5_set *set; /* [source.arrays + GSI_METADATA_SETS] of the new file, the arrays
+                               with the paths and texts of the source */
     char *path, *coming, *folder;
     int fd;
     char *room; /* [GSI_BLOCK_BYTES] */
@@ -43,20 +42,17 @@ static gs_status_t flatten_no_memory (const struct flatten *f)
 
 /* ---- What there is ---- */
 
+/* The order in which arrays were added. */
 static int by_header (const void *a, const void *b)
 {
-    const struct gsi_h5_set *x = *(const struct gsi_h5_set *const *) a,
-                            *y = *(const struct gsi_h5_set *const *) b;
+    const struct gsi_h5_set *x = a, *y = b;
 
     return (x->header > y->header) - (x->header < y->header);
 }
 
-/* The order in which arrays were added, which is that of their headers; and whether all of each
- * is there. */
-static gs_status_t find_order (struct flatten *f)
+/* Whether all of each array is there. */
+static gs_status_t check_map (const struct gsi_reader *s)
 {
-    const struct gsi_reader *s = &f->source;
-
     for (uint64_t i = 0; i < s->seal.regions; i++)
         if (s->region[i].array >= s->arrays)
             return gsi_fail (GS_ERR_FORMAT, "%s: its map names an array that it has not",
@@ -68,9 +64,7 @@ static gs_status_t find_order (struct flatten *f)
         if (bytes != gsi_h5_bytes (s->array[k]))
             return gsi_fail (GS_ERR_FORMAT, "%s: its parts have not all of %s, or more than that",
                              s->path, s->array[k]->path);
-        f->order[k] = s->array[k];
     }
-    qsort (f->order, s->arrays, sizeof (*f->order), by_header);
     return GS_OK;
 }
 
@@ -99,11 +93,8 @@ static gs_status_t flatten_look (struct flatten *f, const char *from)
         return gsi_fail (GS_ERR_ARG, "%s: it is one file already", from);
     if (!(f->room = malloc (GSI_BLOCK_BYTES)))
         return flatten_no_memory (f);
-    if ((st = check_source (f)) || (st = gsi_reader_list (&f->source)))
-        return st;
-    if (!(f->order = calloc (f->source.arrays + 1, sizeof (struct gsi_h5_set *))))
-        return flatten_no_memory (f);
-    if ((st = find_order (f)))
+    if ((st = check_source (f)) || (st = gsi_reader_list (&f->source)) ||
+        (st = check_map (&f->source)))
         return st;
     return gsi_reader_number (&f->source, "/gs/time", &f->own.time);
 }
@@ -119,9 +110,10 @@ static gs_status_t flatten_lay_out (struct flatten *f)
     if (!(f->set = calloc (f->source.arrays + GSI_METADATA_SETS, sizeof (*f->set))))
         return flatten_no_memory (f);
     for (size_t i = 0; i < f->source.arrays; i++) {
-        f->set[i] = *f->order[i];
+        f->set[i] = *f->source.array[i];
         own->data_blocks += gsi_trailer_blocks (gsi_h5_bytes (&f->set[i]));
     }
+    qsort (f->set, f->source.arrays, sizeof (*f->set), by_header);
     own->set = &f->set[f->source.arrays];
     own->arrays = f->source.arrays;
     own->grid = &f->source.file.grid;
@@ -236,7 +228,6 @@ static void flatten_clear (struct flatten *f)
     for (int i = 0; i < GSI_METADATA_SETS && f->own.set; i++)
         gsi_h5_set_clear (&f->own.set[i]);
     gsi_reader_close (&f->source);
-    free (f->order);
     free (f->set);
     free (f->path);
     free (f->coming);
