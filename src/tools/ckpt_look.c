@@ -33,7 +33,7 @@ static _Noreturn void look_alone (const char *path, int pipe)
         look_error (gs_last_error (), "", "");
         _exit (1);
     }
-    bytes = gsi_index_bytes (file.set, file.sets);
+    bytes = gsi_index_write (file.set, file.sets, &file.grid, NULL);
     if (!to || !(index = malloc (bytes)))
         _exit (1);
     gsi_index_write (file.set, file.sets, &file.grid, index);

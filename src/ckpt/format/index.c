@@ -23,57 +23,46 @@ static size_t padded_bytes (size_t bytes)
 
 /* ---- Writing ---- */
 
-size_t gsi_index_bytes (const struct gsi_h5_set *set, size_t number)
-{
-    size_t bytes = HEAD * 8;
+/* Each of these writes at byte [at] of [out], unless that is NULL, and gives the byte behind. */
 
-    for (const struct gsi_h5_set *s = set; s < set + number; s++) {
-        if (!s->path)
-            continue;
-        bytes += (SET + (size_t) s->dims) * 8 + padded_bytes (strlen (s->path));
-        for (int i = 0; i < s->texts; i++)
-            bytes += 16 + padded_bytes (strlen (s->text[i].name)) +
-                     padded_bytes (strlen (s->text[i].text));
+static size_t index_put (char *out, size_t at, const void *data, size_t bytes)
+{
+    if (out) {
+        memset (out + at, 0, padded_bytes (bytes));
+        memcpy (out + at, data, bytes);
     }
-    return bytes;
-}
-
-static char *index_put (char *at, const void *data, size_t bytes)
-{
-    memset (at, 0, padded_bytes (bytes));
-    memcpy (at, data, bytes);
     return at + padded_bytes (bytes);
 }
 
-static char *put_set (char *at, const struct gsi_h5_set *s)
+static size_t put_set (char *out, size_t at, const struct gsi_h5_set *s)
 {
     uint64_t words[SET] = {
         [SET_DTYPE] = (uint64_t) s->dtype, [SET_DIMS] = (uint64_t) s->dims,
         [SET_OFFSET] = s->offset,          [SET_PLACE] = (uint64_t) s->place,
         [SET_TEXTS] = (uint64_t) s->texts, [SET_PATH_BYTES] = strlen (s->path)};
 
-    at = index_put (at, words, sizeof (words));
-    at = index_put (at, s->shape, (size_t) s->dims * sizeof (*s->shape));
-    at = index_put (at, s->path, strlen (s->path));
+    at = index_put (out, at, words, sizeof (words));
+    at = index_put (out, at, s->shape, (size_t) s->dims * sizeof (*s->shape));
+    at = index_put (out, at, s->path, strlen (s->path));
     for (int i = 0; i < s->texts; i++) {
         uint64_t lengths[] = {strlen (s->text[i].name), strlen (s->text[i].text)};
-        at = index_put (at, lengths, sizeof (lengths));
-        at = index_put (at, s->text[i].name, lengths[0]);
-        at = index_put (at, s->text[i].text, lengths[1]);
+        at = index_put (out, at, lengths, sizeof (lengths));
+        at = index_put (out, at, s->text[i].name, lengths[0]);
+        at = index_put (out, at, s->text[i].text, lengths[1]);
     }
     return at;
 }
 
-void gsi_index_write (const struct gsi_h5_set *set, size_t number, const struct gsi_h5_grid *grid,
-                      void *out)
+size_t gsi_index_write (const struct gsi_h5_set *set, size_t number,
+                        const struct gsi_h5_grid *grid, void *out)
 {
     uint64_t head[HEAD] = {[HEAD_VERSION] = GSI_INDEX_VERSION};
-    char *at = (char *) out + sizeof (head);
+    size_t at = sizeof (head);
 
     for (size_t i = 0; i < number; i++) {
         if (!set[i].path)
             continue;
-        at = put_set (at, &set[i]);
+        at = put_set (out, at, &set[i]);
         head[HEAD_SETS]++;
     }
     head[HEAD_DIMS] = grid ? (uint64_t) grid->dims : 0;
@@ -82,7 +71,8 @@ void gsi_index_write (const struct gsi_h5_set *set, size_t number, const struct 
         memcpy (&head[HEAD_POINTS + 3], grid->origin, sizeof (grid->origin));
         memcpy (&head[HEAD_POINTS + 6], grid->spacing, sizeof (grid->spacing));
     }
-    memcpy (out, head, sizeof (head));
+    index_put (out, 0, head, sizeof (head));
+    return at;
 }
 
 /* ---- Reading ---- */

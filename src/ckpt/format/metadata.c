@@ -22,10 +22,10 @@ static gs_status_t define_set (const struct gsi_metadata *m, enum gsi_metadata_s
     return set->path ? GS_OK : gsi_fail (GS_ERR_NOMEM, "%s: out of memory", caller);
 }
 
-/* Bytes of the index, which has all sets, itself as well. */
-static size_t index_bytes (const struct gsi_metadata *m)
+/* The index, which has all sets, itself as well, to [out], or NULL: its bytes. */
+static size_t write_index (const struct gsi_metadata *m, void *out)
 {
-    return gsi_index_bytes (m->set - m->arrays, m->arrays + GSI_METADATA_SETS);
+    return gsi_index_write (m->set - m->arrays, m->arrays + GSI_METADATA_SETS, m->grid, out);
 }
 
 gs_status_t gsi_metadata_define (struct gsi_metadata *m, const char *caller)
@@ -50,7 +50,7 @@ gs_status_t gsi_metadata_define (struct gsi_metadata *m, const char *caller)
                                "nanoseconds since 1970-01-01 00:00:00 UTC")))
         return st;
     set[GSI_SET_INDEX].dtype = GS_U8;
-    set[GSI_SET_INDEX].shape[0] = index_bytes (m);
+    set[GSI_SET_INDEX].shape[0] = write_index (m, NULL);
     m->blocks = m->data_blocks;
     for (int which = 0; which < GSI_SET_BLOCKS; which++)
         m->blocks += gsi_trailer_blocks (gsi_h5_bytes (&set[which]));
@@ -132,12 +132,12 @@ static gs_status_t write_with_index (const struct gsi_metadata *m, const void *i
 
 gs_status_t gsi_metadata_write (const struct gsi_metadata *m, int fd, const char *path)
 {
-    void *index = malloc (index_bytes (m));
+    void *index = malloc (write_index (m, NULL));
     gs_status_t st;
 
     if (!index)
         return gsi_fail (GS_ERR_NOMEM, "%s: no memory for its index", path);
-    gsi_index_write (m->set - m->arrays, m->arrays + GSI_METADATA_SETS, m->grid, index);
+    write_index (m, index);
     st = write_with_index (m, index, fd, path);
     free (index);
     return st;

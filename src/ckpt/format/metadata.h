@@ -50,12 +50,10 @@ gs_status_t gsi_metadata_write (const struct gsi_metadata *m, int fd, const char
 
 #define GSI_INDEX_VERSION 1
 
-/* Its bytes for these sets, those without path left out; they do not depend on offsets. */
-size_t gsi_index_bytes (const struct gsi_h5_set *set, size_t number);
-
-/* Writes it to [out] of so many bytes; [grid] may be NULL. */
-void gsi_index_write (const struct gsi_h5_set *set, size_t number, const struct gsi_h5_grid *grid,
-                      void *out);
+/* Its bytes for these sets, those without path left out; they depend neither on offsets nor on
+ * [grid], which may be NULL. Writes it to [out] of so many, unless that is NULL. */
+size_t gsi_index_write (const struct gsi_h5_set *set, size_t number,
+                        const struct gsi_h5_grid *grid, void *out);
 
 /*
  * The sets of such [data], in the order of their paths, and the grid, as gsi_h5_list gives them.

@@ -122,11 +122,11 @@ START_TEST (whatever_it_says)
                                 .place = GSI_H5_POINTS},
                                {.path = path_b, .dtype = GS_I64, .offset = 4096}};
     const struct gsi_h5_grid grid = {2, {6, 4}, {0, 0}, {1, 1}};
-    size_t bytes = gsi_index_bytes (set, 2), refused = 0, words = bytes / 8;
+    size_t bytes = gsi_index_write (set, 2, &grid, NULL), refused = 0, words = bytes / 8;
     uint64_t *index = malloc (bytes), *changed = malloc (bytes);
     struct gsi_h5_file file;
 
-    gsi_index_write (set, 2, &grid, index);
+    ck_assert_uint_eq (gsi_index_write (set, 2, &grid, index), bytes);
     unit_ok (gsi_index_read ("it", index, bytes, 8192, false, &file));
     ck_assert_uint_eq (file.sets, 2);
     gsi_h5_file_clear (&file);
