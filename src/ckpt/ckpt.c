@@ -12,7 +12,6 @@
 #include "base/log.h"
 #include "base/sized.h"
 #include "base/status.h"
-#include "ckpt/folder/store.h"
 #include "ckpt/format/file.h"
 #include "ckpt/layout.h"
 #include "ckpt/save/save.h"
@@ -71,10 +70,8 @@ static void free_plan (gs_ckpt_t *c)
     if (!c)
         return;
     gsi_stop_close (&c->stop);
-    for (int i = 0; i < c->arrays; i++) {
-        free (c->array[i].name);
+    for (int i = 0; i < c->arrays; i++)
         gsi_h5_set_clear (&c->set[i]);
-    }
     free (c->array);
     free (c->set);
     free (c->damaged);

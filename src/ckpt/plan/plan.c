@@ -142,15 +142,11 @@ static gs_status_t make_array_set (gs_ckpt_t *c, const char *caller, struct gsi_
 {
     struct gsi_h5_set *set = &c->set[c->arrays];
     size_t room = strlen (folder) + strlen (a->name) + 1;
-    char *name = strdup (a->name);
     gs_status_t st;
 
     *set = (struct gsi_h5_set){.path = malloc (room), .dtype = a->dtype, .dims = a->dims};
-    if (!name || !set->path) {
-        free (name);
-        free (set->path);
+    if (!set->path)
         return gsi_fail (GS_ERR_NOMEM, "%s: out of memory", caller);
-    }
     snprintf (set->path, room, "%s%s", folder, a->name);
     memcpy (set->shape, a->shape, sizeof (a->shape));
     if (before) {
@@ -160,10 +156,9 @@ static gs_status_t make_array_set (gs_ckpt_t *c, const char *caller, struct gsi_
     }
     if ((st = gsi_h5_set_text (set, "gs_order", "C"))) {
         gsi_h5_set_clear (set);
-        free (name);
         return st;
     }
-    a->name = name;
+    a->name = set->path + strlen (folder);
     c->array[c->arrays++] = *a;
     return GS_OK;
 }
@@ -191,11 +186,8 @@ static gs_status_t check_added (gs_ckpt_t *c, const char *caller, struct gsi_ckp
 static struct gsi_ckpt_array array_of (const char *name, enum gsi_ckpt_kind kind, int dims,
                                        gs_dtype_t dtype, void *data)
 {
-    return (struct gsi_ckpt_array){.name = (char *) (uintptr_t) name,
-                                   .kind = kind,
-                                   .dtype = dtype,
-                                   .dims = dims,
-                                   .data = data};
+    return (struct gsi_ckpt_array){
+        .name = name, .kind = kind, .dtype = dtype, .dims = dims, .data = data};
 }
 
 /* An array of which each rank has all that its shape says. */

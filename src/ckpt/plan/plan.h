@@ -22,7 +22,7 @@ enum gsi_ckpt_kind { GSI_CKPT_REPLICATED, GSI_CKPT_SHARDED, GSI_CKPT_PER_RANK };
 
 /* An array that was added. Its data set has the same number. */
 struct gsi_ckpt_array {
-    char *name;
+    const char *name; /* in the path of its data set */
     enum gsi_ckpt_kind kind;
     gs_dtype_t dtype;
     int dims;
