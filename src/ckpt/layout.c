@@ -33,12 +33,6 @@ static gs_status_t layout_no_memory (const struct layout_work *w)
     return gsi_fail (GS_ERR_NOMEM, "%s: out of memory", w->caller);
 }
 
-/* Whether this rank sees to the file of its node. */
-static bool leads_node (const gs_ckpt_t *c)
-{
-    return c->nodes && gs_comm_local_rank (c->comm) == 0;
-}
-
 /* ---- Which files ---- */
 
 /* Rank 0 knows the file system; with one node there is nothing to be kept apart. */
@@ -395,7 +389,7 @@ static gs_status_t make_skeletons (struct layout_work *w)
 
     if (!(st = add_own_sets (w)))
         st = layout_memory (w);
-    if (!st && leads_node (c))
+    if (!st && c->nodes && gs_comm_local_rank (c->comm) == 0)
         st = lay_out_part (w);
     if (!st && !c->rank)
         st = lay_out_sealed (w);

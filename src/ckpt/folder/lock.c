@@ -76,8 +76,7 @@ static int look_at_lock (int folder, const char *path, const char *own, struct s
     *seen = (struct seen){.there = fd >= 0};
     if (fd < 0)
         return errno == ENOENT ? 0 : errno;
-    while ((n = read (fd, text, sizeof (text) - 1)) < 0 && errno == EINTR)
-        ;
+    n = TEMP_FAILURE_RETRY (read (fd, text, sizeof (text) - 1));
     if (n < 0 || fstat (fd, &facts)) {
         error = errno;
     } else {
@@ -96,10 +95,8 @@ static int write_lock_text (int fd, const struct gsi_owner *h)
 {
     char text[GSI_OWNER_TEXT_MAX];
     size_t length = gsi_owner_write (h, text);
-    ssize_t n;
+    ssize_t n = TEMP_FAILURE_RETRY (write (fd, text, length));
 
-    while ((n = write (fd, text, length)) < 0 && errno == EINTR)
-        ;
     return n < 0 ? errno : (size_t) n < length ? ENOSPC : 0;
 }
 

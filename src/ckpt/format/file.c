@@ -74,19 +74,16 @@ gs_status_t gsi_file_read (int fd, const char *path, void *data, size_t bytes, u
 
 gs_status_t gsi_file_reserve (int fd, const char *path, uint64_t offset, uint64_t bytes)
 {
-    int rc;
-
     /* N.B. Not posix_fallocate, which writes all of it where the file system has no such call. */
-    while ((rc = fallocate (fd, 0, (off_t) offset, (off_t) bytes)) && errno == EINTR)
-        ;
-    if (rc && (errno == ENOSPC || errno == EDQUOT || errno == EFBIG || errno == EIO))
+    if (TEMP_FAILURE_RETRY (fallocate (fd, 0, (off_t) offset, (off_t) bytes)) &&
+        (errno == ENOSPC || errno == EDQUOT || errno == EFBIG || errno == EIO))
         return gsi_file_fail (path, "fallocate");
     return GS_OK;
 }
 
-void gsi_file_push (int fd, uint64_t offset, uint64_t bytes)
+void gsi_file_push (int fd)
 {
-    (void) !sync_file_range (fd, (off_t) offset, (off_t) bytes, SYNC_FILE_RANGE_WRITE);
+    (void) !sync_file_range (fd, 0, 0, SYNC_FILE_RANGE_WRITE); /* all of it */
 }
 
 char *gsi_file_absolute (const char *path)

@@ -27,8 +27,8 @@ gs_status_t gsi_file_write (int fd, const char *path, const void *data, size_t b
  * write. GS_ERR_IO. */
 gs_status_t gsi_file_reserve (int fd, const char *path, uint64_t offset, uint64_t bytes);
 
-/* Has the system begin to bring to disk what was written there; a hint. */
-void gsi_file_push (int fd, uint64_t offset, uint64_t bytes);
+/* Has the system begin to bring to disk what was written; a hint. */
+void gsi_file_push (int fd);
 
 /* The same back; GS_ERR_IO, or GS_ERR_FORMAT if the file ends before. */
 gs_status_t gsi_file_read (int fd, const char *path, void *data, size_t bytes, uint64_t offset);

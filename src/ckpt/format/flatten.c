@@ -149,7 +149,7 @@ static gs_status_t flatten_put (void *context, uint64_t at, const void *data, si
     st = gsi_file_write (f->fd, f->coming, data, bytes, f->to.offset + at);
     f->written += bytes;
     if (f->written - f->pushed >= PUSH_BYTES) {
-        gsi_file_push (f->fd, 0, 0);
+        gsi_file_push (f->fd);
         f->pushed = f->written;
     }
     return st;

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* h5_create - makes files without data. */
-#include <fcntl.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,7 +7,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/dtype.h"
 #include "base/status.h"
 #include "ckpt/format/file.h"
 #include "ckpt/format/h5_use.h"

@@ -34,10 +34,7 @@ struct gsi_trailer {
     uint64_t regions, map_dims, map_offset, map_crc; /* what is where in them */
 
     uint64_t index_offset, index_bytes, index_crc; /* 0: it has none, and HDF5 has to look */
-};
-#define GSI_TRAILER_OWN                                                           \
-    (sizeof (struct gsi_trailer) / 8) /* words; zeros follow, then their checksum \
-                                       */
+}; /* zeros follow, then the checksum of all before it */
 
 /* A row of the table: up to 8 MiB of one data set. */
 struct gsi_trailer_block {

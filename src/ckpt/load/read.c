@@ -4,12 +4,10 @@
  * a share of its blocks, rank 0 finds where the arrays are in it, and each reads its parts.
  */
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/dims.h"
@@ -358,12 +356,6 @@ static gs_status_t choose_checkpoint (struct load *l, int64_t below)
     return gs_broadcast (l->c->comm, &l->step, 1, GS_I64, 0, l->stream);
 }
 
-/* Whether an older one may be better: not if it does not fit, or this is no shared folder. */
-static bool goes_back (const struct load *l, gs_status_t st)
-{
-    return (st == GS_ERR_FORMAT || st == GS_ERR_IO) && !l->strange;
-}
-
 /* The newest one that is whole. */
 static gs_status_t read_latest (struct load *l)
 {
@@ -371,11 +363,11 @@ static gs_status_t read_latest (struct load *l)
     gs_status_t st, worst = GS_ERR_FORMAT;
 
     while (!(st = choose_checkpoint (l, below)) && l->step >= 0) {
-        if (!goes_back (l, st = load_step (l))) {
-            if (!st)
-                gsi_store_note (l->c, l->step, false);
+        if (!(st = load_step (l)))
+            gsi_store_note (l->c, l->step, false);
+        /* An older one is no better if this does not fit, or the folder is not shared. */
+        if ((st != GS_ERR_FORMAT && st != GS_ERR_IO) || l->strange)
             return st;
-        }
         worst = st == GS_ERR_IO ? st : worst;
         gsi_store_note (l->c, l->step, true);
         if (!l->c->rank)

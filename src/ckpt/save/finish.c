@@ -3,7 +3,6 @@
  * finish - the end of a save: when the parts of all ranks are on disk, replicas are compared,
  * and a thread of rank 0 seals and syncs the file, and has it renamed (ckpt/folder/store.c).
  */
-#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>

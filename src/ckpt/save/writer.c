@@ -142,7 +142,7 @@ static gs_status_t write_own (struct writer *w, const struct gsi_piece *p, const
                         : gsi_file_write (w->fd, w->save->path.text, data, p->bytes, offset);
     w->written += p->bytes;
     if (!st && w->direct < 0 && w->written - w->pushed >= PUSH_BYTES) {
-        gsi_file_push (w->fd, 0, 0);
+        gsi_file_push (w->fd);
         w->pushed = w->written;
     }
     return st;
@@ -163,7 +163,7 @@ static gs_status_t write_save_piece (void *context, const struct gsi_piece *p)
     if (p->region && (st = write_own (w, p, data)))
         return st;
     if (!p->region && w->pushed < w->written) {
-        gsi_file_push (w->fd, 0, 0); /* while digests are made */
+        gsi_file_push (w->fd); /* while digests are made */
         w->pushed = w->written;
     }
     if (gsi_flow_closed (flow))
