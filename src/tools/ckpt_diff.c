@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* ckpt_diff - what two checkpoints have that is not the same. */
-#include "tools/ckpt_diff.h"
+#include "tools/ckpt_file.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -57,10 +57,8 @@ static bool compare_data (struct ckpt_file *a, struct ckpt_file *b, const struct
     gs_dtype_t part = gsi_part_of (in_a->dtype);
     size_t bytes = gsi_h5_bytes (in_a), width = gs_dtype_size (part);
     char *piece = malloc (2 * PIECE_BYTES);
-    bool fine = piece != NULL;
+    bool fine = piece || ckpt_complain ("out of memory");
 
-    if (!fine)
-        fprintf (stderr, "gs-ckpt: out of memory\n");
     for (size_t at = 0; at < bytes && fine; at += PIECE_BYTES) {
         size_t n = bytes - at < PIECE_BYTES ? bytes - at : PIECE_BYTES;
         fine = ckpt_file_read (a, in_a, at, n, piece) &&

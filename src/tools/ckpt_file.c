@@ -3,42 +3,136 @@
 #include "tools/ckpt_file.h"
 
 #include <errno.h>
-#include <inttypes.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
-#include "tools/ckpt_look.h"
+#include "base/dims.h"
+#include "base/plain.h"
+#include "ckpt/format/metadata.h"
 
+#define SECONDS     60  /* of a look of HDF5, that takes a moment */
 #define SLOW_BLOCKS 128 /* a GiB: from here on it shows how far it is */
 
-static bool file_error (void)
+bool ckpt_complain (const char *format, ...)
 {
-    fprintf (stderr, "gs-ckpt: %s\n", gs_last_error ());
+    char *text;
+    va_list args;
+
+    va_start (args, format);
+    if (vasprintf (&text, format, args) < 0)
+        text = NULL;
+    va_end (args);
+    fputs ("gs-ckpt: ", stderr);
+    gsi_plain_put (stderr, text ? text : "out of memory");
+    fputc ('\n', stderr);
+    free (text);
     return false;
 }
 
-static bool file_no_memory (void)
+bool ckpt_failed (void)
 {
-    fprintf (stderr, "gs-ckpt: out of memory\n");
-    return false;
+    return ckpt_complain ("%s", gs_last_error ());
+}
+
+/* ---- What is in it, where only HDF5 can tell ---- */
+
+/* The child: HDF5 looks, and what it finds goes through the pipe as an index. */
+static _Noreturn void look_alone (const char *path, int pipe)
+{
+    struct gsi_h5_file file;
+    size_t bytes;
+    FILE *to = fdopen (pipe, "w");
+    char *index;
+
+    alarm (SECONDS);
+    if (gsi_h5_list (path, &file)) {
+        ckpt_failed ();
+        _exit (1);
+    }
+    bytes = gsi_index_write (file.set, file.sets, &file.grid, NULL);
+    if (!to || !(index = malloc (bytes)))
+        _exit (1);
+    gsi_index_write (file.set, file.sets, &file.grid, index);
+    _exit (fwrite (index, 1, bytes, to) != bytes || fflush (to));
+}
+
+/* All that comes; NULL: no memory. */
+static char *read_all (int pipe, size_t *bytes)
+{
+    size_t room = 1 << 16;
+    char *at = malloc (room), *larger = at;
+    ssize_t n = 1;
+
+    for (*bytes = 0; larger && n > 0; *bytes += n > 0 ? (size_t) n : 0) {
+        if (*bytes == room && (larger = realloc (at, room *= 2)))
+            at = larger;
+        if (larger)
+            n = TEMP_FAILURE_RETRY (read (pipe, at + *bytes, room - *bytes));
+    }
+    if (larger)
+        return at;
+    free (at);
+    return NULL;
+}
+
+/* Whether the child has ended well; it has said itself what it has met. */
+static bool ended_well (const char *path, pid_t child)
+{
+    int status;
+
+    TEMP_FAILURE_RETRY (waitpid (child, &status, 0));
+    if (WIFSIGNALED (status))
+        return ckpt_complain ("%s: HDF5 crashes over what is in it, or hangs: it is damaged, or "
+                              "made to do harm: %s",
+                              path, strsignal (WTERMSIG (status)));
+    return WIFEXITED (status) && !WEXITSTATUS (status);
+}
+
+static bool look_apart (struct gsi_reader *s)
+{
+    struct gsi_h5_file file;
+    int ends[2];
+    size_t bytes = 0;
+    char *index;
+    pid_t child;
+    bool fine;
+
+    fflush (NULL);
+    if (pipe (ends) || (child = fork ()) < 0)
+        return ckpt_complain ("%s: no process to look at it: %s", s->path, strerror (errno));
+    if (!child) {
+        close (ends[0]);
+        look_alone (s->path, ends[1]);
+    }
+    close (ends[1]);
+    index = read_all (ends[0], &bytes);
+    close (ends[0]);
+    fine = ended_well (s->path, child);
+    if (fine && !index)
+        fine = ckpt_complain ("%s: out of memory", s->path);
+    if (fine &&
+        (gsi_index_read (s->path, index, bytes, s->seal.file_bytes, s->seal.parts, &file) ||
+         gsi_reader_take (s, &file)))
+        fine = ckpt_failed ();
+    free (index);
+    return fine;
 }
 
 /* ---- Opening ---- */
 
 char *ckpt_file_sealed (const char *path)
 {
-    size_t room = strlen (path) + sizeof (GSI_INDEX_FILE) + 1;
-    char *sealed = malloc (room);
     struct stat facts;
+    char *sealed;
 
-    if (sealed && !stat (path, &facts) && S_ISDIR (facts.st_mode))
-        snprintf (sealed, room, "%s/%s", path, GSI_INDEX_FILE);
-    else if (sealed)
-        strcpy (sealed, path);
-    return sealed;
+    if (stat (path, &facts) || !S_ISDIR (facts.st_mode))
+        return strdup (path);
+    return asprintf (&sealed, "%s/%s", path, GSI_INDEX_FILE) < 0 ? NULL : sealed;
 }
 
 char *ckpt_file_beside (const char *sealed, const char *ending)
@@ -53,18 +147,21 @@ char *ckpt_file_beside (const char *sealed, const char *ending)
         return NULL;
     }
     *slash = 0;
-    name = malloc (strlen (whole) + strlen (ending) + 1);
-    if (name)
-        sprintf (name, "%s%s", whole, ending);
+    if (asprintf (&name, "%s%s", whole, ending) < 0)
+        name = NULL;
     free (whole);
     return name;
 }
 
 static bool look_at_file (const char *sealed, struct ckpt_file *f)
 {
-    if (gsi_reader_open (sealed, &f->reader))
-        return file_error ();
-    return ckpt_look (&f->reader);
+    struct gsi_reader *s = &f->reader;
+
+    if (gsi_reader_open (sealed, s))
+        return ckpt_failed ();
+    if (!s->seal.index_bytes)
+        return look_apart (s);
+    return !gsi_reader_list (s) || ckpt_failed ();
 }
 
 bool ckpt_file_open (const char *path, struct ckpt_file *f)
@@ -73,7 +170,7 @@ bool ckpt_file_open (const char *path, struct ckpt_file *f)
     bool fine;
 
     *f = (struct ckpt_file){.path = path, .reader = {.fd = -1, .part_fd = -1}};
-    fine = sealed ? look_at_file (sealed, f) : file_no_memory ();
+    fine = sealed ? look_at_file (sealed, f) : ckpt_complain ("out of memory");
     free (sealed);
     if (!fine)
         ckpt_file_close (f);
@@ -99,15 +196,15 @@ uint64_t ckpt_file_bytes (const struct ckpt_file *f)
 bool ckpt_file_read (struct ckpt_file *f, const struct gsi_h5_set *set, uint64_t at, size_t bytes,
                      void *data)
 {
-    return !gsi_reader_read_set (&f->reader, set, at, bytes, data) || file_error ();
+    return !gsi_reader_read_set (&f->reader, set, at, bytes, data) || ckpt_failed ();
 }
 
 bool ckpt_file_scan (struct ckpt_file *f, const struct gsi_h5_set *set, gsi_reader_bytes_f each,
                      void *context)
 {
     void *room = malloc (GSI_BLOCK_BYTES);
-    bool fine = room ? !gsi_reader_scan (&f->reader, set, room, each, context) || file_error ()
-                     : file_no_memory ();
+    bool fine = room ? !gsi_reader_scan (&f->reader, set, room, each, context) || ckpt_failed ()
+                     : ckpt_complain ("out of memory");
 
     free (room);
     return fine;
@@ -117,7 +214,7 @@ bool ckpt_file_scan (struct ckpt_file *f, const struct gsi_h5_set *set, gsi_read
 static void complain_once (char *last, size_t room)
 {
     if (strncmp (last, gs_last_error (), room - 1) != 0)
-        file_error ();
+        ckpt_failed ();
     snprintf (last, room, "%s", gs_last_error ());
 }
 
@@ -129,7 +226,7 @@ bool ckpt_file_verify (struct ckpt_file *f)
     char last[512] = "";
 
     if (!room)
-        return file_no_memory ();
+        return ckpt_complain ("out of memory");
     for (uint64_t p = 0; p < f->reader.seal.parts; p++)
         if (gsi_reader_check_part (&f->reader, p)) {
             complain_once (last, sizeof (last));
@@ -153,7 +250,7 @@ int64_t ckpt_file_number (struct ckpt_file *f, const char *path)
     int64_t value = 0;
 
     if (gsi_reader_find (&f->reader, path) && gsi_reader_number (&f->reader, path, &value))
-        file_error ();
+        ckpt_failed ();
     return value;
 }
 
@@ -168,11 +265,9 @@ void ckpt_file_describe (const struct gsi_h5_set *set, char *text, size_t room)
 #include "base/dtype.def"
     };
 #undef NAME
-    size_t used = (size_t) snprintf (text, room, "%s", names[set->dtype]);
+    char shape[24 * GSI_H5_DIMS_MAX];
 
-    for (int d = 0; d < set->dims && used + 24 < room; d++)
-        used += (size_t) snprintf (text + used, room - used, "%s%" PRIu64, d ? ", " : " [",
-                                   set->shape[d]);
-    if (set->dims)
-        snprintf (text + used, room - used, "]");
+    gsi_dims_write (set->shape, set->dims, ", ", shape, sizeof (shape));
+    snprintf (text, room, "%s%s%s%s", names[set->dtype], set->dims ? " [" : "", shape,
+              set->dims ? "]" : "");
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* ckpt_file - a checkpoint that a tool looks at, of either layout. */
+/* ckpt_file - a checkpoint that gs-ckpt looks at, of either layout; and what it does with it. */
 #ifndef GS_TOOLS_CKPT_FILE_H
 #define GS_TOOLS_CKPT_FILE_H
 
@@ -12,6 +12,10 @@ struct ckpt_file {
     struct gsi_reader reader;
 };
 
+/* Say on stderr what went wrong, the second what gradsync's own call has met: false. */
+bool ckpt_complain (const char *format, ...) __attribute__ ((format (printf, 1, 2)));
+bool ckpt_failed (void);
+
 /* The path of the sealed file that [path] stands for: that in a folder; to be freed. */
 char *ckpt_file_sealed (const char *path);
 
@@ -19,8 +23,11 @@ char *ckpt_file_sealed (const char *path);
  * it is none, errno is 0; or errno says why not. */
 char *ckpt_file_beside (const char *sealed, const char *ending);
 
-/* Opens it, which may be a folder, and checks seal, beginning, table and map; if it is none, says
- * so on stderr: false. */
+/*
+ * Opens it, which may be a folder, checks seal, beginning, table and map, and finds what is in
+ * it; if it is none, says so on stderr: false. In one that has no index of gradsync's own, HDF5
+ * looks in a process of its own: what crashes that does not crash the tool.
+ */
 bool ckpt_file_open (const char *path, struct ckpt_file *f);
 void ckpt_file_close (struct ckpt_file *f);
 
@@ -43,5 +50,15 @@ int64_t ckpt_file_number (struct ckpt_file *f, const char *path);
 
 /* "f32 [4, 5]" */
 void ckpt_file_describe (const struct gsi_h5_set *set, char *text, size_t room);
+
+/*
+ * ckpt_diff.c: prints a line for each array that differs. Elements a and b, or their parts, are
+ * the same if all bits are, both are NaN, or |a - b| <= tolerance * max (|a|, |b|). Returns how
+ * many arrays differ, or -1 after an error, which it has told.
+ */
+int ckpt_diff (struct ckpt_file *a, struct ckpt_file *b, double tolerance);
+
+/* ckpt_script.c: prints a program in Python that reads all arrays with h5py. */
+void ckpt_script_print (const struct ckpt_file *f);
 
 #endif /* GS_TOOLS_CKPT_FILE_H */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* ckpt_script - a program in Python that reads a checkpoint with h5py. */
-#include "tools/ckpt_script.h"
+#include "tools/ckpt_file.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -4,7 +4,6 @@
 
 #include <errno.h>
 #include <inttypes.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,19 +13,6 @@
 #include "base/plain.h"
 
 #define SHARDED "/sharded/"
-
-__attribute__ ((format (printf, 1, 2))) static bool complain (const char *format, ...)
-{
-    char text[1024];
-    va_list args;
-
-    va_start (args, format);
-    vsnprintf (text, sizeof (text), format, args);
-    va_end (args);
-    gsi_plain (text, sizeof (text));
-    fprintf (stderr, "gs-ckpt: %s\n", text);
-    return false;
-}
 
 /* ---- Which fields ---- */
 
@@ -92,7 +78,7 @@ static bool add_field (struct ckpt_vtk_image *image, const struct gsi_h5_set *se
     if (!set->place)
         field->place = cells ? GSI_H5_CELLS : GSI_H5_POINTS;
     if (!(field->name = malloc (strlen (set->path) + 1)))
-        return complain ("out of memory");
+        return ckpt_complain ("out of memory");
     gsi_h5_field_name (set, field->name, strlen (set->path) + 1);
     image->fields++;
     return true;
@@ -104,11 +90,11 @@ static bool choose_named (const struct ckpt_file *f, const struct ckpt_vtk_reque
     for (int i = 0; i < r->fields; i++) {
         const struct gsi_h5_set *set = find_field (&f->reader.file, r->field[i]);
         if (!set)
-            return complain ("%s: it has no array %s%s; see gs-ckpt info", f->path,
-                             *r->field[i] == '/' ? "" : SHARDED, r->field[i]);
+            return ckpt_complain ("%s: it has no array %s%s; see gs-ckpt info", f->path,
+                                  *r->field[i] == '/' ? "" : SHARDED, r->field[i]);
         if (!is_real (set))
-            return complain ("%s: %s is complex, and VTK knows no complex numbers", f->path,
-                             set->path);
+            return ckpt_complain ("%s: %s is complex, and VTK knows no complex numbers", f->path,
+                                  set->path);
         if (!add_field (image, set, r->cells))
             return false;
     }
@@ -130,9 +116,10 @@ static bool choose_all (const struct ckpt_file *f, const struct ckpt_vtk_request
     }
     if (image->fields)
         return true;
-    return complain ("%s: it has no sharded array of real numbers in 2 or 3 dimensions of 2 or "
-                     "more; others are shown with --field",
-                     f->path);
+    return ckpt_complain (
+        "%s: it has no sharded array of real numbers in 2 or 3 dimensions of 2 or "
+        "more; others are shown with --field",
+        f->path);
 }
 
 static bool choose_fields (const struct ckpt_file *f, const struct ckpt_vtk_request *r,
@@ -141,15 +128,15 @@ static bool choose_fields (const struct ckpt_file *f, const struct ckpt_vtk_requ
     size_t most = f->reader.file.sets + (size_t) r->fields;
 
     if (!(image->field = calloc (most, sizeof (*image->field))))
-        return complain ("out of memory");
+        return ckpt_complain ("out of memory");
     if (!(r->fields ? choose_named (f, r, image) : choose_all (f, r, image)))
         return false;
     for (int i = 0; i < image->fields; i++)
         for (int k = 0; k < i; k++)
             if (!strcmp (image->field[i].name, image->field[k].name))
-                return complain ("%s: %s and %s are both %s for VTK: choose one with --field",
-                                 f->path, image->field[k].set->path, image->field[i].set->path,
-                                 image->field[i].name);
+                return ckpt_complain (
+                    "%s: %s and %s are both %s for VTK: choose one with --field", f->path,
+                    image->field[k].set->path, image->field[i].set->path, image->field[i].name);
     return true;
 }
 
@@ -190,9 +177,10 @@ static bool grid_of (const struct ckpt_file *f, const struct ckpt_vtk_field *fie
     if (fine)
         return true;
     ckpt_file_describe (set, shape, sizeof (shape));
-    return complain ("%s: %s is %s: VTK shows 2 or 3 dimensions of 2 or more, and perhaps one of "
-                     "components behind them",
-                     f->path, set->path, shape);
+    return ckpt_complain (
+        "%s: %s is %s: VTK shows 2 or 3 dimensions of 2 or more, and perhaps one of "
+        "components behind them",
+        f->path, set->path, shape);
 }
 
 static bool measure_all (const struct ckpt_file *f, struct ckpt_vtk_image *image)
@@ -208,7 +196,7 @@ static bool measure_all (const struct ckpt_file *f, struct ckpt_vtk_image *image
             continue;
         ckpt_file_describe (image->field[0].set, first, sizeof (first));
         ckpt_file_describe (image->field[i].set, other, sizeof (other));
-        return complain (
+        return ckpt_complain (
             "%s: %s is %s and %s is %s: they are not on one grid; show them in files "
             "of their own",
             f->path, image->field[0].set->path, first, image->field[i].set->path, other);
@@ -225,9 +213,10 @@ static bool place_fields (const struct ckpt_file *f, const struct ckpt_vtk_reque
 
     grid->dims = find_dims (f, r, image);
     if ((r->origins && r->origins != grid->dims) || (r->spacings && r->spacings != grid->dims))
-        return complain ("%s: the grid has %d dimensions, as many numbers are in --origin and "
-                         "--spacing",
-                         f->path, grid->dims);
+        return ckpt_complain (
+            "%s: the grid has %d dimensions, as many numbers are in --origin and "
+            "--spacing",
+            f->path, grid->dims);
     if (!measure_all (f, image))
         return false;
     known = own->dims == grid->dims &&
@@ -252,16 +241,14 @@ size_t ckpt_vtk_components (const struct ckpt_vtk_image *image,
 static char *name_output (const struct ckpt_file *f)
 {
     const char *path = f->reader.path;
-    size_t stem = strlen (path), room = stem + 5;
+    size_t stem = strlen (path);
     char *name;
 
     if (f->reader.seal.parts && ((name = ckpt_file_beside (path, ".hdf")) || errno))
         return name;
     if (stem > 3 && !strcmp (path + stem - 3, ".h5"))
         stem -= 3;
-    if ((name = malloc (room)))
-        snprintf (name, room, "%.*s.hdf", (int) stem, path);
-    return name;
+    return asprintf (&name, "%.*s.hdf", (int) stem, path) < 0 ? NULL : name;
 }
 
 static const char *ending_of (const char *path)
@@ -299,27 +286,25 @@ static bool is_own (const struct ckpt_file *f, const char *output)
 static bool check_output (const struct ckpt_file *f, const char *output, bool force)
 {
     if (is_own (f, output))
-        return complain ("%s: is the checkpoint itself: give another name with -o", output);
+        return ckpt_complain ("%s: is the checkpoint itself: give another name with -o", output);
     return force || access (output, F_OK) ||
-           complain ("%s: is there already: give --force, or another name with -o", output);
+           ckpt_complain ("%s: is there already: give --force, or another name with -o", output);
 }
 
 static bool make_vtk_file (struct ckpt_file *f, const struct ckpt_vtk_image *image,
                            const char *output)
 {
-    size_t room = strlen (output) + 40;
-    char *coming = malloc (room);
-    bool fine = coming || complain ("out of memory");
+    char *coming;
+    bool fine;
 
-    if (fine) {
-        snprintf (coming, room, "%s.%ld.tmp", output, (long) getpid ());
+    if (asprintf (&coming, "%s.%ld.tmp", output, (long) getpid ()) < 0)
+        return ckpt_complain ("out of memory");
+    unlink (coming);
+    fine = ckpt_vtk_write (f, image, ending_of (output), coming);
+    if (fine && rename (coming, output))
+        fine = ckpt_complain ("%s: %s", output, strerror (errno));
+    if (!fine)
         unlink (coming);
-        fine = ckpt_vtk_write (f, image, ending_of (output), coming);
-        if (fine && rename (coming, output))
-            fine = complain ("%s: %s", output, strerror (errno));
-        if (!fine)
-            unlink (coming);
-    }
     free (coming);
     return fine;
 }
@@ -350,7 +335,7 @@ static bool show_fields (struct ckpt_file *f, const struct ckpt_vtk_request *req
     struct ckpt_vtk_image image = {.fields = 0};
     char *named = request->output ? NULL : name_output (f);
     const char *output = request->output ? request->output : named;
-    bool fine = output || complain ("out of memory");
+    bool fine = output || ckpt_complain ("out of memory");
 
     fine = fine && check_output (f, output, request->force) &&
            choose_fields (f, request, &image) && place_fields (f, request, &image) &&

@@ -21,22 +21,9 @@ struct out {
     char *wide;       /* [2 * GSI_BLOCK_BYTES] numbers of 16 bits as f32; or NULL: as they are */
 };
 
-static bool failed (void)
-{
-    fprintf (stderr, "gs-ckpt: %s\n", gs_last_error ());
-    return false;
-}
-
-static bool vtk_no_memory (void)
-{
-    fprintf (stderr, "gs-ckpt: out of memory\n");
-    return false;
-}
-
 static bool failed_call (const struct out *out, const char *call)
 {
-    fprintf (stderr, "gs-ckpt: %s: %s: %s\n", out->path, call, strerror (errno));
-    return false;
+    return ckpt_complain ("%s: %s: %s", out->path, call, strerror (errno));
 }
 
 /* Makes it, which must not be there. */
@@ -59,7 +46,7 @@ static bool close_out (struct out *out, bool fine)
 
 static bool put_bytes (const struct out *out, const void *data, size_t bytes, uint64_t offset)
 {
-    return !gsi_file_write (out->fd, out->path, data, bytes, offset) || failed ();
+    return !gsi_file_write (out->fd, out->path, data, bytes, offset) || ckpt_failed ();
 }
 
 /* ---- Data ---- */
@@ -114,7 +101,7 @@ static bool copy_set (struct ckpt_file *f, const struct gsi_h5_set *set, struct 
     out->offset = offset;
     if (wide && growth (set->dtype) > 1 &&
         !(out->wide = malloc (growth (set->dtype) * GSI_BLOCK_BYTES)))
-        fine = vtk_no_memory ();
+        fine = ckpt_complain ("out of memory");
     fine = fine && ckpt_file_scan (f, set, put_piece, out);
     free (out->wide);
     out->wide = NULL;
@@ -127,7 +114,6 @@ static bool copy_set (struct ckpt_file *f, const struct gsi_h5_set *set, struct 
 static bool make_vtk_set (const struct ckpt_vtk_field *field, struct gsi_h5_set *set)
 {
     const char *group = field->place == GSI_H5_CELLS ? "/VTKHDF/CellData/" : "/VTKHDF/PointData/";
-    size_t room = strlen (group) + strlen (field->name) + 1;
 
     *set = *field->set;
     set->text = NULL;
@@ -135,10 +121,10 @@ static bool make_vtk_set (const struct ckpt_vtk_field *field, struct gsi_h5_set 
     set->source = NULL;
     set->sources = 0;
     set->place = GSI_H5_NOWHERE;
-    set->path = malloc (room);
-    if (set->path)
-        snprintf (set->path, room, "%s%s", group, field->name);
-    return set->path || vtk_no_memory ();
+    if (asprintf (&set->path, "%s%s", group, field->name) >= 0)
+        return true;
+    set->path = NULL;
+    return ckpt_complain ("out of memory");
 }
 
 static bool fill_hdf (struct ckpt_file *f, const struct ckpt_vtk_image *image,
@@ -149,7 +135,7 @@ static bool fill_hdf (struct ckpt_file *f, const struct ckpt_vtk_image *image,
     bool fine = true;
 
     if (gsi_skeleton_create (layout, AT_FDCWD, to, &out.fd))
-        return failed ();
+        return ckpt_failed ();
     for (int i = 0; i < image->fields && fine; i++)
         fine = copy_set (f, image->field[i].set, &out, set[i].offset, false);
     return close_out (&out, fine);
@@ -159,12 +145,12 @@ static bool write_hdf (struct ckpt_file *f, const struct ckpt_vtk_image *image, 
 {
     struct gsi_h5_set *set = calloc ((size_t) image->fields, sizeof (*set));
     struct gsi_h5_image layout = {.data = NULL};
-    bool fine = set || vtk_no_memory ();
+    bool fine = set || ckpt_complain ("out of memory");
 
     for (int i = 0; i < image->fields && fine; i++)
         fine = make_vtk_set (&image->field[i], &set[i]);
     if (fine && gsi_skeleton_lay_out (".", set, (size_t) image->fields, &image->grid, &layout))
-        fine = failed ();
+        fine = ckpt_failed ();
     fine = fine && fill_hdf (f, image, set, &layout, to);
     for (int i = 0; i < image->fields && set; i++)
         free (set[i].path);
@@ -290,7 +276,7 @@ static bool write_xml (struct ckpt_file *f, const struct ckpt_vtk_image *image, 
     if (fine && (header = make_header (image, offset)))
         fine = fill_xml (f, image, header, offset, to);
     else
-        fine = vtk_no_memory ();
+        fine = ckpt_complain ("out of memory");
     free (header);
     free (offset);
     return fine;

@@ -12,8 +12,6 @@
 
 #include "base/plain.h"
 #include "ckpt/format/reader.h"
-#include "tools/ckpt_diff.h"
-#include "tools/ckpt_script.h"
 #include "tools/ckpt_vtk.h"
 
 #define EXIT_USAGE 2
@@ -104,20 +102,18 @@ static int list (const char *folder)
 {
     struct dirent **entry;
     int number = scandir (folder, &entry, is_checkpoint, versionsort);
-    bool fine = number >= 0;
+    bool fine = number >= 0 || ckpt_complain ("%s: %s", folder, strerror (errno));
 
-    if (!fine)
-        fprintf (stderr, "gs-ckpt: %s: %s\n", folder, strerror (errno));
     if (number > 0)
         printf ("%12s  %-20s  %6s  %14s  file\n", "step", "time", "ranks", "bytes");
     for (int i = 0; i < number; i++) {
-        char *path = malloc (strlen (folder) + strlen (entry[i]->d_name) + 2);
-        if (path) {
-            sprintf (path, "%s/%s", folder, entry[i]->d_name);
+        char *path;
+        if (asprintf (&path, "%s/%s", folder, entry[i]->d_name) < 0) {
+            fine = false;
+        } else {
             fine = list_print_line (path) && fine;
+            free (path);
         }
-        fine = fine && path;
-        free (path);
         free (entry[i]);
     }
     if (number >= 0)
@@ -215,9 +211,9 @@ static char *name_flat (const char *sealed)
     char *name = ckpt_file_beside (sealed, ".h5");
 
     if (!name && errno)
-        fprintf (stderr, "gs-ckpt: %s: %s\n", sealed, strerror (errno));
+        ckpt_complain ("%s: %s", sealed, strerror (errno));
     else if (!name)
-        fprintf (stderr, "gs-ckpt: %s: is no folder of a checkpoint\n", sealed);
+        ckpt_complain ("%s: is no folder of a checkpoint", sealed);
     return name;
 }
 
@@ -227,15 +223,15 @@ static int flatten (const char *folder, const char *out, bool force)
     bool fine = false;
 
     if (!sealed)
-        fprintf (stderr, "gs-ckpt: out of memory\n");
+        ckpt_complain ("out of memory");
     else if (!out)
         out = name = name_flat (sealed);
     if (sealed && out) {
         gs_status_t st = gsi_flatten (sealed, out, force);
         fine = !st;
         if (st)
-            fprintf (stderr, "gs-ckpt: %s%s\n", gs_last_error (),
-                     st == GS_ERR_STATE ? "; --force replaces it" : "");
+            ckpt_complain ("%s%s", gs_last_error (),
+                           st == GS_ERR_STATE ? "; --force replaces it" : "");
         else
             printf ("%s\n", out);
     }
@@ -425,7 +421,7 @@ static int run_gs_ckpt (int argc, char **argv)
     int status;
 
     if (!w.vtk.field) {
-        fprintf (stderr, "gs-ckpt: out of memory\n");
+        ckpt_complain ("out of memory");
         return EXIT_FAILURE;
     }
     status = read_words (argc, argv, &w);
