@@ -9,10 +9,7 @@
 
 #include "base/env.h"
 #include "gradsync.h"
-#include "tools/info_hosts.h"
-#include "tools/info_nccl.h"
-#include "tools/info_profile.h"
-#include "tools/info_record.h"
+#include "tools/info.h"
 #include "tools/json.h"
 #include "tools/setting.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* info_hosts - which way data would go between hosts. */
-#include "tools/info_hosts.h"
+#include "tools/info.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* info_nccl - which NCCL is found, and what becomes of it and of other versions. */
-#include "tools/info_nccl.h"
+#include "tools/info.h"
 
 #include <stdio.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* info_profile - the settings of a site profile and what became of them. */
-#include "tools/info_profile.h"
+#include "tools/info.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* info_record - reads a flight record that may be damaged. */
-#include "tools/info_record.h"
+#include "tools/info.h"
 
 #include <errno.h>
 #include <inttypes.h>
