@@ -108,7 +108,9 @@ static gs_status_t write_with_index (const struct gsi_metadata *m, const void *i
 {
     size_t table_bytes = m->blocks * sizeof (*m->block);
     size_t bytes = gsi_h5_bytes (&m->set[GSI_SET_INDEX]);
-    struct gsi_trailer seal = {.file_bytes = m->image->file_bytes,
+    struct gsi_trailer seal = {.magic = GSI_TRAILER_MAGIC,
+                               .version = GSI_TRAILER_VERSION,
+                               .file_bytes = m->image->file_bytes,
                                .image_bytes = m->image->bytes,
                                .image_crc = gsi_crc32c (0, m->image->data, m->image->bytes),
                                .table_offset = m->set[GSI_SET_BLOCKS].offset,
@@ -118,7 +120,7 @@ static gs_status_t write_with_index (const struct gsi_metadata *m, const void *i
                                .index_offset = m->set[GSI_SET_INDEX].offset,
                                .index_bytes = bytes,
                                .index_crc = gsi_crc32c (0, index, bytes)};
-    uint64_t words[GSI_TRAILER_WORDS];
+    uint64_t words[GSI_TRAILER_WORDS] = {0};
     gs_status_t st;
 
     if ((st = write_sets (m, index, fd, path)) ||
@@ -126,7 +128,8 @@ static gs_status_t write_with_index (const struct gsi_metadata *m, const void *i
         return st;
     seal.table_crc = gsi_crc32c (0, m->block, table_bytes);
     add_parts (m, &seal);
-    gsi_trailer_write (&seal, words);
+    memcpy (words, &seal, sizeof (seal));
+    words[GSI_TRAILER_WORDS - 1] = gsi_crc32c (0, words, GSI_TRAILER_BYTES - 8);
     return gsi_file_write (fd, path, words, sizeof (words), m->set[GSI_SET_SEAL].offset);
 }
 

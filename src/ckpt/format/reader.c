@@ -22,6 +22,78 @@ static gs_status_t reader_damaged (const struct gsi_reader *s, const char *what)
     return gsi_fail (GS_ERR_FORMAT, "%s: %s", s->path, what);
 }
 
+/* ---- The seal ---- */
+
+static gs_status_t look_at_seal (struct gsi_reader *s, const uint64_t *words, uint64_t file_bytes)
+{
+    struct gsi_trailer *seal = &s->seal;
+
+    memcpy (seal, words, sizeof (*seal));
+    if (seal->magic != GSI_TRAILER_MAGIC)
+        return reader_damaged (s, "it has no seal at its end: not a checkpoint, or not complete");
+    if (words[GSI_TRAILER_WORDS - 1] != gsi_crc32c (0, words, GSI_TRAILER_BYTES - 8))
+        return reader_damaged (s, "the checksum of its seal is wrong: it is damaged");
+    if (!seal->version || seal->version > GSI_TRAILER_VERSION)
+        return gsi_fail (GS_ERR_UNSUPPORTED,
+                         "%s: it is of format %zu, this gradsync knows 1 to %d: use a later one",
+                         s->path, (size_t) seal->version, GSI_TRAILER_VERSION);
+    if (seal->file_bytes != file_bytes)
+        return gsi_fail (GS_ERR_FORMAT, "%s: it has %zu bytes and should have %zu: it is damaged",
+                         s->path, (size_t) file_bytes, (size_t) seal->file_bytes);
+    if (seal->image_bytes > file_bytes || seal->table_offset > file_bytes ||
+        seal->blocks > (file_bytes - seal->table_offset) / sizeof (struct gsi_trailer_block) ||
+        seal->index_offset > file_bytes || seal->index_bytes > file_bytes - seal->index_offset)
+        return reader_damaged (s, "what its seal names lies outside of the file");
+    return GS_OK;
+}
+
+/* Reads [bytes] at [offset] to [*out], to be freed, and checks them; with NULL it only checks. */
+static gs_status_t fetch (int fd, const char *path, uint64_t offset, uint64_t bytes, uint64_t crc,
+                          void **out)
+{
+    void *data = malloc (bytes + 1);
+    gs_status_t st;
+
+    if (!data)
+        return gsi_fail (GS_ERR_NOMEM, "%s: no memory for %zu bytes of it", path, (size_t) bytes);
+    if (!(st = gsi_file_read (fd, path, data, bytes, offset)) &&
+        gsi_crc32c (0, data, bytes) != crc)
+        st =
+            gsi_fail (GS_ERR_FORMAT,
+                      "%s: the checksum of the %zu bytes from %zu on is wrong: it is damaged, or "
+                      "was changed after it was written",
+                      path, (size_t) bytes, (size_t) offset);
+    if (st || !out)
+        free (data);
+    else
+        *out = data;
+    return st;
+}
+
+/* The seal, the beginning and the table. */
+static gs_status_t check_seal (struct gsi_reader *s)
+{
+    const struct gsi_trailer *seal = &s->seal;
+    uint64_t words[GSI_TRAILER_WORDS];
+    struct stat facts;
+    void *rows;
+    gs_status_t st;
+
+    if (fstat (s->fd, &facts))
+        return gsi_file_fail (s->path, "fstat");
+    if (facts.st_size < GSI_TRAILER_BYTES)
+        return reader_damaged (s, "it is too short for a checkpoint");
+    if ((st = gsi_file_read (s->fd, s->path, words, GSI_TRAILER_BYTES,
+                             (uint64_t) facts.st_size - GSI_TRAILER_BYTES)) ||
+        (st = look_at_seal (s, words, (uint64_t) facts.st_size)) ||
+        (st = fetch (s->fd, s->path, 0, seal->image_bytes, seal->image_crc, NULL)) ||
+        (st = fetch (s->fd, s->path, seal->table_offset, seal->blocks * sizeof (*s->table),
+                     seal->table_crc, &rows)))
+        return st;
+    s->table = rows;
+    return GS_OK;
+}
+
 /* ---- Opening ---- */
 
 /* A region, from its row; false if that cannot be one. */
@@ -52,9 +124,9 @@ static gs_status_t read_map (struct gsi_reader *s)
     if (s->seal.map_dims > GS_FIELD_DIMS_MAX ||
         s->seal.regions > s->seal.file_bytes / (words * sizeof (uint64_t)))
         return reader_damaged (s, "its map of parts is none");
-    if (s->seal.regions && (st = gsi_trailer_fetch (s->fd, s->path, s->seal.map_offset,
-                                                    s->seal.regions * words * sizeof (uint64_t),
-                                                    s->seal.map_crc, &map)))
+    if (s->seal.regions &&
+        (st = fetch (s->fd, s->path, s->seal.map_offset,
+                     s->seal.regions * words * sizeof (uint64_t), s->seal.map_crc, &map)))
         return st;
     if (!(s->region = calloc ((size_t) s->seal.regions + 1, sizeof (*s->region)))) {
         free (map);
@@ -78,8 +150,8 @@ static gs_status_t read_parts (struct gsi_reader *s)
         return GS_OK;
     if (s->seal.parts > s->seal.file_bytes / sizeof (*s->part))
         return reader_damaged (s, "its table of parts is none");
-    if ((st = gsi_trailer_fetch (s->fd, s->path, s->seal.parts_offset,
-                                 s->seal.parts * sizeof (*s->part), s->seal.parts_crc, &parts)))
+    if ((st = fetch (s->fd, s->path, s->seal.parts_offset, s->seal.parts * sizeof (*s->part),
+                     s->seal.parts_crc, &parts)))
         return st;
     s->part = parts;
     return read_map (s);
@@ -105,8 +177,7 @@ gs_status_t gsi_reader_open (const char *path, struct gsi_reader *s)
     s->part_path = malloc (strlen (path) + PART_ROOM);
     if (!s->path || !s->part_path)
         return gsi_fail (GS_ERR_NOMEM, "%s: out of memory", path);
-    if ((st = open_regular (path, &s->fd)) ||
-        (st = gsi_trailer_check (s->fd, path, &s->seal, &s->table)))
+    if ((st = open_regular (path, &s->fd)) || (st = check_seal (s)))
         return st;
     return read_parts (s);
 }
@@ -164,7 +235,6 @@ gs_status_t gsi_reader_check_part (struct gsi_reader *s, uint64_t part)
 {
     const struct gsi_trailer_part *p = &s->part[part];
     struct stat facts;
-    void *image;
     gs_status_t st;
 
     if (!p->file_bytes)
@@ -178,9 +248,7 @@ gs_status_t gsi_reader_check_part (struct gsi_reader *s, uint64_t part)
                          s->part_path, (size_t) facts.st_size, (size_t) p->file_bytes);
     if (p->image_bytes > p->file_bytes)
         return reader_damaged (s, "its table of parts is none");
-    st = gsi_trailer_fetch (s->part_fd, s->part_path, 0, p->image_bytes, p->image_crc, &image);
-    free (image);
-    return st;
+    return fetch (s->part_fd, s->part_path, 0, p->image_bytes, p->image_crc, NULL);
 }
 
 /* The part that row [b] is of; that of the last region is before our own data sets. */
@@ -205,14 +273,26 @@ static bool find_part (const struct gsi_reader *s, uint64_t b, uint64_t *part)
 
 gs_status_t gsi_reader_check_block (struct gsi_reader *s, uint64_t b, void *room)
 {
+    const struct gsi_trailer_block *block = &s->table[b];
+    int fd = s->fd;
+    const char *path = s->path;
     uint64_t part;
     gs_status_t st;
 
-    if (!find_part (s, b, &part))
-        return gsi_trailer_check_block (s->fd, s->path, &s->table[b], room);
-    if ((st = open_part (s, part)))
+    if (find_part (s, b, &part)) {
+        if ((st = open_part (s, part)))
+            return st;
+        fd = s->part_fd;
+        path = s->part_path;
+    }
+    if (block->bytes > GSI_BLOCK_BYTES)
+        return gsi_fail (GS_ERR_FORMAT, "%s: a block of its table is too long", path);
+    st = gsi_file_read (fd, path, room, block->bytes, block->offset);
+    if (st || gsi_crc32c (0, room, block->bytes) == block->crc)
         return st;
-    return gsi_trailer_check_block (s->part_fd, s->part_path, &s->table[b], room);
+    return gsi_fail (GS_ERR_FORMAT,
+                     "%s: the checksum of the %zu bytes from %zu on is wrong: it is damaged",
+                     path, (size_t) block->bytes, (size_t) block->offset);
 }
 
 gs_status_t gsi_reader_read (struct gsi_reader *s, uint64_t part, void *data, size_t bytes,
@@ -256,8 +336,8 @@ gs_status_t gsi_reader_list (struct gsi_reader *s)
 
     if (!seal->index_bytes)
         return (st = gsi_h5_list (s->path, &file)) ? st : gsi_reader_take (s, &file);
-    if ((st = gsi_trailer_fetch (s->fd, s->path, seal->index_offset, seal->index_bytes,
-                                 seal->index_crc, &index)))
+    if ((st = fetch (s->fd, s->path, seal->index_offset, seal->index_bytes, seal->index_crc,
+                     &index)))
         return st;
     st = gsi_index_read (s->path, index, (size_t) seal->index_bytes, seal->file_bytes,
                          seal->parts, &file);

@@ -29,7 +29,8 @@ struct gsi_reader {
 };
 
 /* Opens that with the sealed file at [path], and checks all but the data and the parts.
- * gsi_reader_close follows in any case. Statuses are those of gsi_trailer_check. */
+ * gsi_reader_close follows in any case. GS_ERR_FORMAT, GS_ERR_UNSUPPORTED for a later version,
+ * GS_ERR_IO, GS_ERR_NOMEM; texts begin with [path]. */
 gs_status_t gsi_reader_open (const char *path, struct gsi_reader *s);
 void gsi_reader_close (struct gsi_reader *s);
 

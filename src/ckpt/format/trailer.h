@@ -15,6 +15,7 @@
 
 #define GSI_TRAILER_BYTES   4096
 #define GSI_TRAILER_WORDS   (GSI_TRAILER_BYTES / 8)
+#define GSI_TRAILER_MAGIC   UINT64_C (0x31504b4353445247) /* "GRDSCKP1" as bytes */
 #define GSI_TRAILER_VERSION 1
 #define GSI_BLOCK_BYTES     ((size_t) 8 << 20)
 
@@ -50,29 +51,22 @@ struct gsi_trailer_part {
  * bytes, first block; and for each dimension offset and extent. */
 #define GSI_MAP_HEAD 5
 
-/* Rows for data of so many bytes; and filled in at [row], all but the checksums, for such that
- * lie at [offset]: returns the row behind them. */
-size_t gsi_trailer_blocks (uint64_t bytes);
-struct gsi_trailer_block *gsi_trailer_rows (struct gsi_trailer_block *row, uint64_t offset,
-                                            uint64_t bytes);
+/* Rows for data of so many bytes. */
+static inline size_t gsi_trailer_blocks (uint64_t bytes)
+{
+    return (size_t) (bytes / GSI_BLOCK_BYTES + (bytes % GSI_BLOCK_BYTES != 0));
+}
 
-/* The data set of a seal. */
-void gsi_trailer_write (const struct gsi_trailer *seal, uint64_t words[GSI_TRAILER_WORDS]);
-
-/*
- * Reads the seal of the file open as [fd], and checks it, the beginning and the table, which it
- * gives as [*table] to be freed. GS_ERR_FORMAT, GS_ERR_UNSUPPORTED for a later version,
- * GS_ERR_IO, GS_ERR_NOMEM; texts begin with [path].
- */
-gs_status_t gsi_trailer_check (int fd, const char *path, struct gsi_trailer *seal,
-                               struct gsi_trailer_block **table);
-
-/* Reads [bytes] at [offset] to [*out], to be freed, and checks them. */
-gs_status_t gsi_trailer_fetch (int fd, const char *path, uint64_t offset, uint64_t bytes,
-                               uint64_t crc, void **out);
-
-/* Checks one row against the data, with [room] of GSI_BLOCK_BYTES. */
-gs_status_t gsi_trailer_check_block (int fd, const char *path,
-                                     const struct gsi_trailer_block *block, void *room);
+/* Fills them in at [row], all but the checksums, for such that lie at [offset]: returns the row
+ * behind them. */
+static inline struct gsi_trailer_block *gsi_trailer_rows (struct gsi_trailer_block *row,
+                                                          uint64_t offset, uint64_t bytes)
+{
+    for (uint64_t at = 0; at < bytes; at += GSI_BLOCK_BYTES)
+        *row++ = (struct gsi_trailer_block){
+            .offset = offset + at,
+            .bytes = bytes - at < GSI_BLOCK_BYTES ? bytes - at : GSI_BLOCK_BYTES};
+    return row;
+}
 
 #endif /* GS_CKPT_FORMAT_TRAILER_H */
