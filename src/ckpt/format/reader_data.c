@@ -130,8 +130,9 @@ gs_status_t gsi_reader_number (struct gsi_reader *s, const char *path, int64_t *
 
 struct scan {
     struct gsi_reader *source;
-    const char *name;
-    struct gsi_region whole; /* the array in one piece */
+    const struct gsi_h5_set *set;
+    struct gsi_region
+        whole; /* the array in one piece, as it lies in the one file that there is */
     struct gsi_array_view view;
     char *room;
     gsi_reader_bytes_f each;
@@ -139,34 +140,38 @@ struct scan {
     uint64_t bytes; /* so far */
 };
 
-static gs_status_t hand_on (struct scan *n, uint64_t at, const void *data, size_t bytes)
+static gs_status_t scan_failed (const struct scan *n)
 {
-    if (at > n->whole.bytes || bytes > n->whole.bytes - at)
-        return gsi_fail (GS_ERR_FORMAT, "%s: its table has more of an array than its data set %s",
-                         n->source->path, n->name);
-    n->bytes += bytes;
-    return n->each (n->context, at, data, bytes);
+    return gsi_fail (GS_ERR_FORMAT, "%s: %s has not all of %s, or more than that",
+                     n->source->path, n->source->seal.parts ? "its map" : "its table",
+                     n->set->path);
 }
 
-static gs_status_t hand_on_part (void *context, const struct gsi_part *part)
+static gs_status_t hand_on (void *context, const struct gsi_part *part)
 {
     struct scan *n = context;
 
-    return hand_on (n, part->offset, n->room + part->at, part->bytes);
+    n->bytes += part->bytes;
+    return n->each (n->context, part->offset, n->room + part->at, part->bytes);
 }
 
 /* One block of a region, from element [begin] to [end] of it. */
 static gs_status_t scan_block (struct scan *n, const struct gsi_region *r, uint64_t begin,
                                uint64_t end)
 {
+    const struct gsi_reader *s = n->source;
     struct gsi_array_view *view = &n->view;
     uint64_t count, b = r->first + begin * view->element / GSI_BLOCK_BYTES;
-    gs_status_t st = gsi_reader_check_block (n->source, b, n->room);
+    gs_status_t st;
 
+    if (b >= s->seal.blocks || s->table[b].bytes != (end - begin) * view->element ||
+        s->table[b].offset != r->offset + begin * view->element)
+        return scan_failed (n);
+    st = gsi_reader_check_block (n->source, b, n->room);
     for (uint64_t i = begin; i < end && !st; i += count) {
         count = gsi_block_cut (&r->block, view->dims, i, end, &view->mine);
         view->base = (size_t) (i - begin) * view->element;
-        st = gsi_parts_each (view, &n->whole, 1, hand_on_part, n);
+        st = gsi_parts_each (view, &n->whole, 1, hand_on, n);
     }
     return st;
 }
@@ -184,48 +189,25 @@ static gs_status_t scan_region (struct scan *n, const struct gsi_region *r)
     return st;
 }
 
-static gs_status_t scan_parts (struct scan *n, const struct gsi_h5_set *set)
-{
-    const struct gsi_reader *s = n->source;
-    uint64_t number = number_of_set (s, set);
-    gs_status_t st = GS_OK;
-
-    for (uint64_t r = 0; r < s->seal.regions && !st; r++)
-        if (s->region[r].array == number)
-            st = scan_region (n, &s->region[r]);
-    return st;
-}
-
-/* Of the one file that there is. */
-static gs_status_t scan_rows (struct scan *n, const struct gsi_h5_set *set)
-{
-    const struct gsi_reader *s = n->source;
-    gs_status_t st = GS_OK;
-
-    for (uint64_t b = 0; b < s->seal.blocks && !st; b++) {
-        const struct gsi_trailer_block *row = &s->table[b];
-        if (row->offset < set->offset || row->offset - set->offset >= n->whole.bytes)
-            continue;
-        if (!(st = gsi_reader_check_block (n->source, b, n->room)))
-            st = hand_on (n, row->offset - set->offset, n->room, (size_t) row->bytes);
-    }
-    return st;
-}
-
 gs_status_t gsi_reader_scan (struct gsi_reader *s, const struct gsi_h5_set *set, void *room,
                              gsi_reader_bytes_f each, void *context)
 {
-    struct scan n = {
-        .source = s, .name = set->path, .room = room, .each = each, .context = context};
+    struct scan n = {.source = s, .set = set, .room = room, .each = each, .context = context};
+    const struct gsi_region *region = &n.whole;
+    size_t regions = 1;
     gs_status_t st = gsi_reader_view (s, set, &n.view);
 
     if (st)
         return st;
+    n.whole.offset = set->offset;
     n.whole.bytes = gsi_h5_bytes (set);
     memcpy (n.whole.block.extents, n.view.shape, sizeof (n.view.shape));
-    st = s->seal.parts ? scan_parts (&n, set) : scan_rows (&n, set);
-    if (!st && n.bytes != n.whole.bytes)
-        st = gsi_fail (GS_ERR_FORMAT, "%s: %s has not all of %s, or more than that", s->path,
-                       s->seal.parts ? "its map" : "its table", set->path);
-    return st;
+    if (s->seal.parts)
+        regions = gsi_reader_regions (s, number_of_set (s, set), &region);
+    else
+        while (n.whole.first < s->seal.blocks && s->table[n.whole.first].offset != set->offset)
+            n.whole.first++;
+    for (size_t r = 0; r < regions && !st; r++)
+        st = scan_region (&n, &region[r]);
+    return st || n.bytes == n.whole.bytes ? st : scan_failed (&n);
 }
