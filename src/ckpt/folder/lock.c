@@ -45,7 +45,6 @@ struct gsi_lock {
     struct gsi_owner self;     /* what the lock says that is ours, */
     struct gsi_owner fresh;    /* and what the next one will */
     bool ours;                 /* the lock of [self] was made */
-    bool took;                 /* a look has taken it from another job step */
     bool warned;               /* it cannot be touched */
     atomic_bool lost;          /* then another job has taken it, */
     char who[512];             /* this one */
@@ -365,12 +364,12 @@ static gs_status_t take_lock_file (struct gsi_lock *f, const char *caller, bool 
     return error ? fail_lock_call (f, caller, "make the lock", error) : GS_OK;
 }
 
-static gs_status_t check_lock_file (struct gsi_lock *f, const char *caller)
+static gs_status_t check_lock_file (struct gsi_lock *f, const char *caller, bool *taken)
 {
     struct seen seen;
-    bool taken;
     int error;
 
+    *taken = false;
     if (f->lost)
         return fail_lost (f, caller);
     if ((error = look_at_lock (AT_FDCWD, f->path, NULL, &seen)))
@@ -378,11 +377,8 @@ static gs_status_t check_lock_file (struct gsi_lock *f, const char *caller)
     if (seen.there && f->ours && !strcmp (seen.holder.id, f->self.id))
         return GS_OK;
     if (!seen.there || gsi_owner_is_same_step (&seen.holder, &f->self) ||
-        gsi_owner_judge (&seen.holder, &f->self, 0) == GSI_RIGHT_OLDER) {
-        gs_status_t st = take_lock_file (f, caller, &taken);
-        f->took = f->took || (!st && taken);
-        return st;
-    }
+        gsi_owner_judge (&seen.holder, &f->self, 0) == GSI_RIGHT_OLDER)
+        return take_lock_file (f, caller, taken);
     note_lost (f, &seen);
     return fail_lost (f, caller);
 }
@@ -518,7 +514,6 @@ gs_status_t gsi_lock_take (const char *caller, const char *dir, struct gsi_lock 
     struct stat folder;
     gs_status_t st = GS_OK;
 
-    *taken = false;
     if (stat (dir, &folder))
         return gsi_fail (GS_ERR_IO, "%s: folder %s: %s", caller, dir, strerror (errno));
     pthread_mutex_lock (&locks_guard);
@@ -530,7 +525,8 @@ gs_status_t gsi_lock_take (const char *caller, const char *dir, struct gsi_lock 
     if (st)
         return st;
     pthread_mutex_lock (&l->guard);
-    st = l->ours && !l->lost ? check_lock_file (l, caller) : take_lock_file (l, caller, taken);
+    st = l->ours && !l->lost ? check_lock_file (l, caller, taken)
+                             : take_lock_file (l, caller, taken);
     pthread_mutex_unlock (&l->guard);
     if (st)
         gsi_lock_drop (l);
@@ -539,12 +535,12 @@ gs_status_t gsi_lock_take (const char *caller, const char *dir, struct gsi_lock 
     return st;
 }
 
-gs_status_t gsi_lock_look (const char *caller, struct gsi_lock *lock)
+gs_status_t gsi_lock_look (const char *caller, struct gsi_lock *lock, bool *taken)
 {
     gs_status_t st;
 
     pthread_mutex_lock (&lock->guard);
-    st = check_lock_file (lock, caller);
+    st = check_lock_file (lock, caller, taken);
     pthread_mutex_unlock (&lock->guard);
     return st;
 }
@@ -552,17 +548,6 @@ gs_status_t gsi_lock_look (const char *caller, struct gsi_lock *lock)
 const char *gsi_lock_id (const struct gsi_lock *lock)
 {
     return lock->self.id;
-}
-
-bool gsi_lock_took (struct gsi_lock *lock)
-{
-    bool took;
-
-    pthread_mutex_lock (&lock->guard);
-    took = lock->took;
-    lock->took = false;
-    pthread_mutex_unlock (&lock->guard);
-    return took;
 }
 
 bool gsi_lock_is_lost (struct gsi_lock *lock)

@@ -28,16 +28,13 @@ gs_status_t gsi_lock_take (const char *caller, const char *dir, struct gsi_lock 
                            bool *taken);
 
 /*
- * Looks whether the folder is still of this job step; takes it again if it is nobody's.
- * GS_ERR_STATE: another job has it, and it stays lost; GS_ERR_IO.
+ * Looks whether the folder is still of this job step; takes it again if it is nobody's, [*taken]
+ * as above. GS_ERR_STATE: another job has it, and it stays lost; GS_ERR_IO.
  */
-gs_status_t gsi_lock_look (const char *caller, struct gsi_lock *lock);
+gs_status_t gsi_lock_look (const char *caller, struct gsi_lock *lock, bool *taken);
 
 /* Its id if this process has made it; if not, one that no other process has either. */
 const char *gsi_lock_id (const struct gsi_lock *lock);
-
-/* Whether a look has taken it from another job step since this was asked last. */
-bool gsi_lock_took (struct gsi_lock *lock);
 
 /* Whether another job was found to have taken it. */
 bool gsi_lock_is_lost (struct gsi_lock *lock);

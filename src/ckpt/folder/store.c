@@ -192,9 +192,10 @@ gs_status_t gsi_store_take (gs_ckpt_t *c, const char *caller)
 
 gs_status_t gsi_store_hold (const gs_ckpt_t *c)
 {
-    gs_status_t st = gsi_lock_look (c->client.name, c->lock);
+    bool taken;
+    gs_status_t st = gsi_lock_look (c->client.name, c->lock, &taken);
 
-    if (!st && gsi_lock_took (c->lock))
+    if (!st && taken)
         sweep_files (c, true);
     return st;
 }

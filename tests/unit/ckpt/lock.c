@@ -62,6 +62,13 @@ static struct gsi_lock *take (bool from_another)
     return lock;
 }
 
+static gs_status_t look (struct gsi_lock *lock)
+{
+    bool taken;
+
+    return gsi_lock_look ("test", lock, &taken);
+}
+
 /* The folder is another's, as the text tells. */
 #define refused(...)                                                                            \
     do {                                                                                        \
@@ -144,10 +151,10 @@ START_TEST (plans)
     unit_ok (gsi_lock_take ("test", whole, &second, &taken));
     ck_assert_ptr_eq (first, second);
     ck_assert_int_eq (threads (), before + 1);
-    unit_ok (gsi_lock_look ("test", first));
+    unit_ok (look (first));
     gsi_lock_drop (first);
     ck_assert_str_eq (read_lock ().id, h.id);
-    unit_ok (gsi_lock_look ("test", second));
+    unit_ok (look (second));
     gsi_lock_drop (second);
     ck_assert_int_ne (access (path, F_OK), 0);
     ck_assert_int_eq (threads (), before);
@@ -183,9 +190,9 @@ START_TEST (removed_by_hand)
     unlink (path);
     gsi_lock_beat (lock);
     ck_assert (!gsi_lock_is_lost (lock));
-    unit_ok (gsi_lock_look ("test", lock));
+    unit_ok (look (lock));
     ck_assert_int_eq (read_lock ().pid, getpid ());
-    unit_ok (gsi_lock_look ("test", lock));
+    unit_ok (look (lock));
     gsi_lock_drop (lock);
 }
 END_TEST
@@ -198,10 +205,10 @@ START_TEST (moved_folder)
 
     snprintf (away, sizeof (away), "%s.away", folder);
     ck_assert_int_eq (rename (folder, away), 0);
-    unit_fails (gsi_lock_look ("test", lock), GS_ERR_IO, folder, "No such file or directory");
+    unit_fails (look (lock), GS_ERR_IO, folder, "No such file or directory");
     unit_fails (gsi_lock_take ("test", folder, &none, &taken), GS_ERR_IO, folder);
     ck_assert_int_eq (rename (away, folder), 0);
-    unit_ok (gsi_lock_look ("test", lock));
+    unit_ok (look (lock));
     gsi_lock_drop (lock);
 }
 END_TEST
@@ -213,7 +220,7 @@ START_TEST (working_folder)
     int here = open (".", O_RDONLY);
 
     ck_assert_int_eq (chdir ("/"), 0);
-    unit_ok (gsi_lock_look ("test", lock));
+    unit_ok (look (lock));
     gsi_lock_drop (lock);
     ck_assert_int_eq (fchdir (here), 0);
     close (here);
@@ -232,7 +239,7 @@ START_TEST (forked)
     }
     waitpid (pid, &status, 0);
     ck_assert_int_eq (status, 0);
-    unit_ok (gsi_lock_look ("test", lock));
+    unit_ok (look (lock));
     gsi_lock_drop (lock);
 }
 END_TEST
@@ -243,7 +250,7 @@ static void *come_and_go (void *failures)
         struct gsi_lock *lock;
         bool taken;
         bool fine = !gsi_lock_take ("test", folder, &lock, &taken);
-        fine = fine && !gsi_lock_look ("test", lock) && !gsi_lock_is_lost (lock) && !taken;
+        fine = fine && !look (lock) && !gsi_lock_is_lost (lock) && !taken;
         if (i % 3)
             gsi_lock_beat (lock);
         gsi_lock_drop (lock);
@@ -280,11 +287,11 @@ START_TEST (foreign)
     lock = take (true);
     ck_assert_int_eq (read_lock ().pid, getpid ());
     put_foreign (0); /* and back */
-    unit_fails (gsi_lock_look ("test", lock), GS_ERR_STATE, folder, "job 99", "restart 4",
-                "elsewhere", "process 1");
+    unit_fails (look (lock), GS_ERR_STATE, folder, "job 99", "restart 4", "elsewhere",
+                "process 1");
     ck_assert (gsi_lock_is_lost (lock));
     unlink (path); /* what is lost stays lost, */
-    unit_fails (gsi_lock_look ("test", lock), GS_ERR_STATE, "job 99");
+    unit_fails (look (lock), GS_ERR_STATE, "job 99");
     gsi_lock_drop (lock);
     lock = take (false); /* until there is another plan */
     put_foreign (0);
@@ -391,7 +398,7 @@ static void hold (struct gsi_lock *lock)
 {
     atomic_store (&shared->stage, 1);
     await (&shared->stage, 2);
-    unit_ok (gsi_lock_look ("test", lock));
+    unit_ok (look (lock));
     gsi_lock_drop (lock);
 }
 
@@ -426,7 +433,7 @@ static void hold_and_lose (struct gsi_lock *lock)
 {
     atomic_store (&shared->stage, 1);
     await (&shared->stage, 2);
-    unit_fails (gsi_lock_look ("test", lock), GS_ERR_STATE, folder, "job 71", "restart 1");
+    unit_fails (look (lock), GS_ERR_STATE, folder, "job 71", "restart 1");
     gsi_lock_drop (lock);
     refused ("job 71", "restart 1");
 }
@@ -442,7 +449,7 @@ START_TEST (requeued)
     lock = take (true);
     atomic_store (&shared->stage, 2);
     finish (pid);
-    unit_ok (gsi_lock_look ("test", lock)); /* the other one has left it alone */
+    unit_ok (look (lock)); /* the other one has left it alone */
     gsi_lock_drop (lock);
 }
 END_TEST
@@ -467,12 +474,12 @@ START_TEST (same_step)
     setenv ("PMIX_NAMESPACE", "slurm.pmix.71.0", 1);
     lock = take (false);
     ck_assert_int_eq (read_lock ().pid, pid);
-    unit_ok (gsi_lock_look ("test", lock));
+    unit_ok (look (lock));
     ck_assert_int_eq (read_lock ().pid, pid);
     atomic_store (&shared->stage, 2);
     await (&shared->stage, 3);
     ck_assert_int_ne (access (path, F_OK), 0);
-    unit_ok (gsi_lock_look ("test", lock)); /* makes a new one */
+    unit_ok (look (lock)); /* makes a new one */
     ck_assert_int_eq (read_lock ().pid, getpid ());
     atomic_store (&shared->stage, 4);
     await (&shared->stage, 5);
@@ -502,7 +509,7 @@ static void run_racer (int round)
                atomic_load (&shared->other) <
            RACERS)
         usleep (200);
-    if (!st && gsi_lock_look ("test", lock))
+    if (!st && look (lock))
         atomic_fetch_add (&shared->other, 1);
     gsi_lock_drop (lock);
     _exit (0);
