@@ -15,6 +15,7 @@
 #include "ckpt/format/file.h"
 #include "ckpt/layout.h"
 #include "ckpt/save/save.h"
+#include "feature/consensus.h"
 #include "feature/same.h"
 #include "stop/signals.h"
 
@@ -196,32 +197,34 @@ static void describe_grid (struct gsi_text *t, const struct gsi_h5_grid *grid)
                       grid->spacing[d]);
 }
 
-static gs_status_t compare_plans (const gs_ckpt_t *c)
+static void describe_plan (struct gsi_text *t, const void *plan)
 {
+    const gs_ckpt_t *c = plan;
     const gs_ckpt_opts_t *o = &c->opts;
-    struct gsi_text t = {0};
     char signals[200];
-    gs_status_t st;
 
     gsi_signals_describe (c->stop.signals, signals, sizeof (signals));
-    describe_text (&t, c->client.name, "folder", c->given);
-    gsi_text_add (&t, "keep_last %d, keep_every %" PRId64 ", overwrite %d\n", o->keep_last,
+    describe_text (t, c->client.name, "folder", c->given);
+    gsi_text_add (t, "keep_last %d, keep_every %" PRId64 ", overwrite %d\n", o->keep_last,
                   o->keep_every, !!o->overwrite);
-    gsi_text_add (&t, "allow_missing %d, allow_extra %d, ranks %d\n", !!o->allow_missing,
+    gsi_text_add (t, "allow_missing %d, allow_extra %d, ranks %d\n", !!o->allow_missing,
                   !!o->allow_extra, (int) o->ranks);
-    gsi_text_add (&t, "compare %d, busy %d, lazy %d, layout %d\n", (int) o->compare,
-                  (int) o->busy, !!o->lazy, (int) o->layout);
-    gsi_text_add (&t, "read_only %d, create_folder %d\n", !!o->read_only, !!o->create_folder);
-    gsi_text_add (&t, "signals %s, stop_margin_s %g\n", signals, c->stop.margin_s);
+    gsi_text_add (t, "compare %d, busy %d, lazy %d, layout %d\n", (int) o->compare, (int) o->busy,
+                  !!o->lazy, (int) o->layout);
+    gsi_text_add (t, "read_only %d, create_folder %d\n", !!o->read_only, !!o->create_folder);
+    gsi_text_add (t, "signals %s, stop_margin_s %g\n", signals, c->stop.margin_s);
     for (int i = 0; i < c->arrays; i++)
-        describe_array (&t, &c->array[i], &c->set[i]);
-    describe_grid (&t, &c->grid);
-    gsi_text_add (&t, "nothing more\n");
-    st = gsi_same (
-        c->comm, &t, commit_name,
-        "All ranks give the same folder and options and add the same, in the same order", NULL);
-    free (t.at);
-    return st;
+        describe_array (t, &c->array[i], &c->set[i]);
+    describe_grid (t, &c->grid);
+}
+
+static gs_status_t compare_plans (const gs_ckpt_t *c)
+{
+    struct gsi_same same = {
+        c->comm, commit_name,
+        "All ranks give the same folder and options and add the same, in the same order", NULL};
+
+    return gsi_same (&same, describe_plan, c);
 }
 
 /* Whether the blocks of all ranks make the whole array. */
@@ -260,7 +263,7 @@ static gs_status_t check_all_cover (const gs_ckpt_t *c)
 
     if (!blocks || !sorted || gsi_fault ("ckpt.memory"))
         st = gsi_fail (GS_ERR_NOMEM, "%s: out of memory", commit_name);
-    st = gsi_ckpt_agree (c, commit_name, st, NULL);
+    st = gsi_consensus (c->comm, commit_name, st, NULL, NULL);
     for (int i = 0; i < c->arrays && !st; i++)
         if (c->array[i].kind == GSI_CKPT_SHARDED)
             st = check_cover (c, &c->array[i], blocks, sorted);

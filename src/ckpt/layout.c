@@ -127,7 +127,7 @@ static gs_status_t make_regions (struct layout_work *w)
         c->first_region = calloc ((size_t) c->arrays + 1, sizeof (*c->first_region));
     }
     st = c->region && c->first_region ? GS_OK : layout_no_memory (w);
-    st = gsi_ckpt_agree (c, w->caller, st, NULL);
+    st = gsi_consensus (c->comm, w->caller, st, NULL, NULL);
     for (int i = 0; i < c->arrays && !st; i++)
         st = add_regions (w, i);
     if (!st)
@@ -393,7 +393,8 @@ static gs_status_t make_skeletons (struct layout_work *w)
         st = lay_out_part (w);
     if (!st && !c->rank)
         st = lay_out_sealed (w);
-    if ((st = gsi_ckpt_agree (c, w->caller, st, NULL)) || (st = gsi_save_take (c, w->caller)))
+    if ((st = gsi_consensus (c->comm, w->caller, st, NULL, NULL)) ||
+        (st = gsi_save_take (c, w->caller)))
         return st;
     if (!c->rank)
         id = strtoull (c->coming.id, NULL, 16);
@@ -402,7 +403,7 @@ static gs_status_t make_skeletons (struct layout_work *w)
         return st;
     snprintf (c->coming.id, sizeof (c->coming.id), "%016" PRIx64, id);
     st = c->rank ? gsi_store_see (c, w->caller) : GS_OK;
-    if ((st = gsi_ckpt_agree (c, w->caller, st, NULL)))
+    if ((st = gsi_consensus (c->comm, w->caller, st, NULL, NULL)))
         return st;
     fill_table (c);
     fill_map (c);
@@ -418,7 +419,7 @@ static gs_status_t lay_out_all (struct layout_work *w)
         st = layout_no_memory (w);
     else if (!c->rank)
         st = gsi_store_check_folder (c, w->caller);
-    if ((st = gsi_ckpt_agree (c, w->caller, st, NULL)) || (st = choose_layout (w)) ||
+    if ((st = gsi_consensus (c->comm, w->caller, st, NULL, NULL)) || (st = choose_layout (w)) ||
         (st = find_writers (w)) || (st = make_regions (w)))
         return st;
     return make_skeletons (w);

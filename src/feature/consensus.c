@@ -74,15 +74,17 @@ gs_status_t gsi_consensus (gs_comm_t *comm, const char *caller, gs_status_t st,
                            struct gsi_agreement *a, gs_stream_t stream)
 {
     uint64_t most[1 + 2 * GSI_AGREE_WORDS];
+    int words = a ? a->words : 0;
 
-    a->differs = -1;
-    for (int i = 0; i < a->words; i++) {
+    if (a)
+        a->differs = -1;
+    for (int i = 0; i < words; i++) {
         most[1 + 2 * i] = a->word[i];
         most[2 + 2 * i] = ~a->word[i];
     }
-    if ((st = exchange_words (comm, caller, st, most, 2 * a->words, stream)))
+    if ((st = exchange_words (comm, caller, st, most, 2 * words, stream)))
         return st;
-    for (int i = 0; i < a->words; i++) {
+    for (int i = 0; i < words; i++) {
         a->most = most[1 + 2 * i];
         a->least = ~most[2 + 2 * i];
         if (a->least == a->most)

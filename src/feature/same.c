@@ -3,7 +3,6 @@
 #include "feature/same.h"
 
 #include <stdarg.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -34,14 +33,8 @@ void gsi_text_add (struct gsi_text *t, const char *format, ...)
     t->used += length;
 }
 
-struct same_work {
-    gs_comm_t *comm;
-    const char *caller, *cure;
-    gs_stream_t stream;
-};
-
 /* Says in which line the texts of two ranks differ first. */
-static gs_status_t tell_difference (const struct same_work *w, const int *rank, char **text)
+static gs_status_t tell_difference (const struct gsi_same *s, const int *rank, char **text)
 {
     char *line[2];
 
@@ -50,46 +43,49 @@ static gs_status_t tell_difference (const struct same_work *w, const int *rank, 
         line[1] = strsep (&text[1], "\n");
     } while (text[0] && text[1] && !strcmp (line[0], line[1]));
     return gsi_fail (GS_ERR_MISMATCH,
-                     "%s: rank %d (host %s) has %s; rank %d (host %s) has %s. %s", w->caller,
-                     rank[0], gs_comm_host_of (w->comm, rank[0]), line[0], rank[1],
-                     gs_comm_host_of (w->comm, rank[1]), line[1], w->cure);
+                     "%s: rank %d (host %s) has %s; rank %d (host %s) has %s. %s", s->caller,
+                     rank[0], gs_comm_host_of (s->comm, rank[0]), line[0], rank[1],
+                     gs_comm_host_of (s->comm, rank[1]), line[1], s->cure);
 }
 
-/* The texts of two ranks, of at most [bytes] each, on all of them. */
-static gs_status_t name_difference (const struct same_work *w, const struct gsi_text *mine,
-                                    const int *rank, size_t bytes)
+/* The texts of the two ranks that differ, on all of them. */
+static gs_status_t name_difference (const struct gsi_same *s, const struct gsi_agreement *a,
+                                    const struct gsi_text *mine)
 {
-    struct gsi_agreement a = {.words = 0};
+    size_t bytes = a->differs ? mine->used : a->most;
     char *text = calloc (bytes + 1, 2), *both[2] = {text, text + bytes + 1};
-    gs_status_t st = text ? GS_OK : gsi_fail (GS_ERR_NOMEM, "%s: out of memory", w->caller);
+    int rank[2];
+    gs_status_t st = text ? GS_OK : gsi_fail (GS_ERR_NOMEM, "%s: out of memory", s->caller);
 
-    st = gsi_consensus (w->comm, w->caller, st, &a, w->stream);
+    rank[a->least_rank > a->most_rank] = a->least_rank;
+    rank[a->least_rank < a->most_rank] = a->most_rank;
+    st = gsi_consensus (s->comm, s->caller, st, NULL, s->stream);
     for (int i = 0; i < 2 && !st; i++) {
-        if (gs_comm_rank (w->comm) == rank[i])
+        if (gs_comm_rank (s->comm) == rank[i])
             memcpy (both[i], mine->at, mine->used);
-        st = gs_broadcast (w->comm, both[i], bytes, GS_U8, rank[i], w->stream);
+        st = gs_broadcast (s->comm, both[i], bytes, GS_U8, rank[i], s->stream);
     }
     if (!st)
-        st = tell_difference (w, rank, both);
+        st = tell_difference (s, rank, both);
     free (text);
     return st;
 }
 
-gs_status_t gsi_same (gs_comm_t *comm, const struct gsi_text *mine, const char *caller,
-                      const char *cure, gs_stream_t stream)
+gs_status_t gsi_same (const struct gsi_same *s,
+                      void (*write) (struct gsi_text *text, const void *context),
+                      const void *context)
 {
-    struct same_work w = {comm, caller, cure, stream};
-    struct gsi_agreement a = {.words = 2, .word = {gsi_host_digest (mine->at, mine->used, 0)}};
-    uint64_t most = mine->used;
-    int rank[2];
-    gs_status_t st = mine->failed ? gsi_fail (GS_ERR_NOMEM, "%s: out of memory", caller) : GS_OK;
+    struct gsi_text mine = {0};
+    struct gsi_agreement a = {.words = 2};
+    gs_status_t st;
 
-    a.word[1] = mine->used;
-    if ((st = gsi_consensus (comm, caller, st, &a, stream)) || a.differs == -1)
-        return st;
-    rank[a.least_rank > a.most_rank] = a.least_rank;
-    rank[a.least_rank < a.most_rank] = a.most_rank;
-    if ((st = gs_allreduce (comm, &most, 1, GS_U64, GS_MAX, stream)))
-        return st;
-    return name_difference (&w, mine, rank, most);
+    write (&mine, context);
+    gsi_text_add (&mine, "nothing more\n"); /* so that no text is the beginning of another */
+    st = mine.failed ? gsi_fail (GS_ERR_NOMEM, "%s: out of memory", s->caller) : GS_OK;
+    a.word[0] = mine.used;
+    a.word[1] = gsi_host_digest (mine.at, mine.used, 0);
+    if (!(st = gsi_consensus (s->comm, s->caller, st, &a, s->stream)) && a.differs != -1)
+        st = name_difference (s, &a, &mine);
+    free (mine.at);
+    return st;
 }

@@ -9,7 +9,7 @@
 
 #include "gradsync.h"
 
-/* A text that grows; zeros to begin with. The caller frees [at]. */
+/* A text that grows. */
 struct gsi_text {
     char *at;
     size_t used, room;
@@ -20,13 +20,19 @@ struct gsi_text {
 __attribute__ ((format (printf, 2, 3))) void gsi_text_add (struct gsi_text *t, const char *format,
                                                            ...);
 
+struct gsi_same {
+    gs_comm_t *comm;
+    const char *caller, *cure;
+    gs_stream_t stream;
+};
+
 /*
- * Collective. GS_OK on all ranks if all texts are equal; else, on all of them, GS_ERR_MISMATCH
- * and a text that begins with [caller], tells the first line that differs, and ends in [cure].
- * The last line is the same everywhere, so that one text cannot be the beginning of another.
- * GS_ERR_NOMEM on all ranks if one has no memory.
+ * Collective. [write] adds to a text what this rank was told. GS_OK on all ranks if all texts are
+ * equal; else, on all of them, GS_ERR_MISMATCH and a text that begins with [caller], tells the
+ * first line that differs, and ends in [cure]. GS_ERR_NOMEM on all ranks if one has no memory.
  */
-gs_status_t gsi_same (gs_comm_t *comm, const struct gsi_text *mine, const char *caller,
-                      const char *cure, gs_stream_t stream);
+gs_status_t gsi_same (const struct gsi_same *s,
+                      void (*write) (struct gsi_text *text, const void *context),
+                      const void *context);
 
 #endif /* GS_FEATURE_SAME_H */

@@ -313,7 +313,6 @@ gs_status_t gs_halo_create (gs_comm_t *comm, int dims, const int *grid, const si
                             gs_halo_t **halo)
 {
     struct halo_word own = {.dims = (uint64_t) dims, .dtype = dtype}, *words;
-    struct gsi_agreement all = {.words = 0};
     gs_halo_t *h;
     gs_status_t st;
 
@@ -325,7 +324,7 @@ gs_status_t gs_halo_create (gs_comm_t *comm, int dims, const int *grid, const si
     h = calloc (1, sizeof (*h));
     words = calloc ((size_t) comm->topo.size, sizeof (*words));
     st = h && words ? GS_OK : gsi_fail (GS_ERR_NOMEM, "%s: out of memory", caller);
-    if ((st = gsi_consensus (comm, caller, st, &all, NULL))) {
+    if ((st = gsi_consensus (comm, caller, st, NULL, NULL))) {
         free (h);
         free (words);
         return gsi_result (st);

@@ -23,8 +23,9 @@ static void write_gradient (struct gsi_text *t, const struct gsi_gradient *g)
     gsi_text_add (t, "], memory of %s\n", g->given ? "the caller" : "the reducer");
 }
 
-static void write_all (struct gsi_text *t, const gs_reducer_t *r)
+static void write_all (struct gsi_text *t, const void *reducer)
 {
+    const gs_reducer_t *r = reducer;
     const gs_reducer_opts_t *o = &r->opts;
 
     gsi_text_add (t, "name '%s'\nbuckets of %zu, %zu and %zu bytes\n", r->name, o->first_bytes,
@@ -38,21 +39,18 @@ static void write_all (struct gsi_text *t, const gs_reducer_t *r)
         write_gradient (t, &r->gradient[i]);
     for (int i = 0; i < r->scalars; i++)
         gsi_text_add (t, "scalar '%.500s', op %d\n", r->scalar[i].name, (int) r->scalar[i].op);
-    gsi_text_add (t, "nothing more\n");
 }
 
 static gs_status_t compare_reducers (gs_reducer_t *r)
 {
-    struct gsi_text mine = {0};
     char subject[sizeof (r->client.name) + 24];
+    struct gsi_same same = {r->comm, subject,
+                            "All ranks give the same options and add the same, in the same order",
+                            r->stream};
     gs_status_t st;
 
     snprintf (subject, sizeof (subject), "gs_reducer_commit of %s", r->client.name);
-    write_all (&mine, r);
-    st = gsi_same (r->comm, &mine, subject,
-                   "All ranks give the same options and add the same, in the same order",
-                   r->stream);
-    free (mine.at);
+    st = gsi_same (&same, write_all, r);
     return st ? st : gsi_overlap_agree (r);
 }
 
@@ -201,14 +199,14 @@ static gs_status_t make_all (gs_reducer_t *r)
 /* Once this rank has a stream, or else [st]. */
 static gs_status_t commit_all (gs_reducer_t *r, gs_status_t st)
 {
-    if ((st = gsi_consensus_most (r->comm, "gs_reducer_commit", st, NULL, 0, r->stream)) ||
+    if ((st = gsi_consensus (r->comm, "gs_reducer_commit", st, NULL, r->stream)) ||
         (st = compare_reducers (r)))
         return st;
     if (!r->gradients)
         st = gsi_fail (GS_ERR_ARG, "gs_reducer_commit: nothing was added to %s", r->client.name);
     else
         st = make_all (r);
-    return gsi_consensus_most (r->comm, "gs_reducer_commit", st, NULL, 0, r->stream);
+    return gsi_consensus (r->comm, "gs_reducer_commit", st, NULL, r->stream);
 }
 
 gs_status_t gs_reducer_commit (gs_reducer_t *reducer)

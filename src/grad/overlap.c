@@ -111,7 +111,7 @@ gs_status_t gsi_overlap_agree (gs_reducer_t *r)
     struct gsi_view own = {0}, *all = calloc ((size_t) r->size, sizeof (*all));
     gs_status_t st = all ? GS_OK : gsi_fail (GS_ERR_NOMEM, "gs_reducer_commit: out of memory");
 
-    if (!(st = gsi_consensus_most (r->comm, "gs_reducer_commit", st, NULL, 0, r->stream))) {
+    if (!(st = gsi_consensus (r->comm, "gs_reducer_commit", st, NULL, r->stream))) {
         look_at_cores (r, &own);
         st = gs_allgather (r->comm, &own, all, sizeof (own), GS_U8, r->stream);
     }

@@ -77,7 +77,7 @@ static gs_status_t copy_gradients (gs_reducer_t *r, const struct moved *m)
 
 static gs_status_t all_good (const gs_reducer_t *r, gs_status_t st)
 {
-    return gsi_consensus_most (r->comm, "gs_reducer_relayout", st, NULL, 0, r->stream);
+    return gsi_consensus (r->comm, "gs_reducer_relayout", st, NULL, r->stream);
 }
 
 /* Plans other places, for which it makes [*storage]. */

@@ -66,7 +66,9 @@ static gs_status_t agree_when_through (struct load *l, gs_status_t st)
 
     gsi_failure_note (&failure, st);
     lost = keep_in_touch (l, true);
-    return lost ? lost : gsi_ckpt_agree (l->c, caller, gsi_failure_repeat (&failure), l->stream);
+    return lost ? lost
+                : gsi_consensus (l->c->comm, caller, gsi_failure_repeat (&failure), NULL,
+                                 l->stream);
 }
 
 /* ---- Whether it is whole ---- */
@@ -351,7 +353,7 @@ static gs_status_t choose_checkpoint (struct load *l, int64_t below)
     for (size_t i = 0; i < number && steps[i] < below; i++)
         l->step = steps[i];
     free (steps);
-    if ((st = gsi_ckpt_agree (l->c, caller, st, l->stream)))
+    if ((st = gsi_consensus (l->c->comm, caller, st, NULL, l->stream)))
         return st;
     return gs_broadcast (l->c->comm, &l->step, 1, GS_I64, 0, l->stream);
 }

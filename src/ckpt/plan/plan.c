@@ -11,7 +11,6 @@
 #include "base/fault.h"
 #include "base/process.h"
 #include "base/status.h"
-#include "feature/consensus.h"
 
 #define TEXT_MAX 4096
 #define SLICE_NS GSI_NS_PER_S
@@ -33,14 +32,6 @@ gs_status_t gsi_ckpt_check (const gs_ckpt_t *ckpt, const char *caller, enum gsi_
         return gsi_fail (GS_ERR_STATE, "%s: %s has the option read_only: it writes nothing",
                          caller, ckpt->client.name);
     return GS_OK;
-}
-
-gs_status_t gsi_ckpt_agree (const gs_ckpt_t *c, const char *caller, gs_status_t st,
-                            gs_stream_t stream)
-{
-    struct gsi_agreement nothing = {.words = 0};
-
-    return gsi_consensus (c->comm, caller, st, &nothing, stream);
 }
 
 int64_t gsi_ckpt_until_ns (const gs_ckpt_t *c)

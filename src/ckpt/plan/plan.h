@@ -111,10 +111,6 @@ gs_status_t gsi_ckpt_check (const gs_ckpt_t *ckpt, const char *caller, enum gsi_
 /* The number of an array of a plan that is not committed: GS_ERR_ARG, GS_ERR_STATE. */
 gs_status_t gsi_ckpt_find (const gs_ckpt_t *ckpt, const char *caller, const char *name, int *i);
 
-/* Collective: the failure [st] of any rank on all ranks, or GS_OK. */
-gs_status_t gsi_ckpt_agree (const gs_ckpt_t *ckpt, const char *caller, gs_status_t st,
-                            gs_stream_t stream);
-
 /* Until when this rank may wait for a file system alone: the others wait for it longer. */
 int64_t gsi_ckpt_until_ns (const gs_ckpt_t *ckpt);
 

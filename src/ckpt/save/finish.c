@@ -11,6 +11,7 @@
 #include "ckpt/format/file.h"
 #include "ckpt/save/save.h"
 #include "ckpt/folder/store.h"
+#include "feature/consensus.h"
 
 /* ---- Replicas ---- */
 
@@ -93,7 +94,8 @@ static gs_status_t gather_sums (const struct gsi_save *s, gs_stream_t stream)
 
 gs_status_t gsi_save_settle (struct gsi_save *s, const char *caller, gs_stream_t stream)
 {
-    gs_status_t st = gsi_ckpt_agree (s->c, caller, gsi_failure_repeat (&s->flow.failure), stream);
+    gs_status_t st =
+        gsi_consensus (s->c->comm, caller, gsi_failure_repeat (&s->flow.failure), NULL, stream);
 
     return st || (st = compare_digests (s, caller, stream)) ? st : gather_sums (s, stream);
 }

@@ -184,8 +184,8 @@ static gs_status_t await_all (const struct order *o)
 
 static gs_status_t agree_on_work (const struct order *o)
 {
-    return gsi_ckpt_agree (o->c, o->caller, gsi_failure_repeat (&o->c->save->flow.failure),
-                           o->stream);
+    return gsi_consensus (o->c->comm, o->caller, gsi_failure_repeat (&o->c->save->flow.failure),
+                          NULL, o->stream);
 }
 
 /* Collective, when all have ended: goes on to the seal, or is [*done]. */
@@ -302,7 +302,7 @@ static gs_status_t compare_now (const struct order *o)
     size_t number = 0;
     gs_status_t st = arrays ? GS_OK : gsi_fail (GS_ERR_NOMEM, "%s: out of memory", o->caller);
 
-    st = gsi_ckpt_agree (c, o->caller, st, o->stream);
+    st = gsi_consensus (c->comm, o->caller, st, NULL, o->stream);
     for (int i = 0; i < c->arrays && !st; i++)
         if (c->array[i].kind == GSI_CKPT_REPLICATED)
             arrays[number++] = (gs_array_t){.name = c->array[i].name,
@@ -428,7 +428,7 @@ static gs_status_t begin_write (const struct order *o)
         st = compare_now (o);
     if (st)
         return st;
-    if ((st = gsi_ckpt_agree (c, o->caller, make_save (o, &c->save), o->stream))) {
+    if ((st = gsi_consensus (c->comm, o->caller, make_save (o, &c->save), NULL, o->stream))) {
         if (c->save)
             free_save (c->save);
         c->save = NULL;
@@ -471,7 +471,7 @@ gs_status_t gsi_save_take (gs_ckpt_t *c, const char *caller)
                        "%s: the file system still holds the thread that was to "
                        "take folder %s",
                        caller, c->dir);
-    if ((st = gsi_ckpt_agree (c, caller, st, NULL))) {
+    if ((st = gsi_consensus (c->comm, caller, st, NULL, NULL))) {
         free (s);
         return st;
     }
