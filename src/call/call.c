@@ -127,7 +127,7 @@ static gs_status_t compare_calls (gs_comm_t *comm, const struct gsi_told *mine,
 static void leave_call (gs_comm_t *comm)
 {
     gsi_watchdog_expect (comm, 0);
-    gsi_inflight_end (comm);
+    gsi_inflight_now (comm, NULL);
     gsi_gpu_unlock (comm);
     atomic_flag_clear (&comm->busy);
     if (atomic_load (&comm->life) == GSI_ABORTED)
@@ -189,7 +189,7 @@ gs_status_t gsi_call_begin_messages (const struct gsi_request *r, bool staged,
     gsi_watchdog_expect (comm, call->deadline_ns);
     call->message = gsi_record_is_message (r->op) ? comm->record.messages : 0;
     call->seq = comm->record.seq + !!call->message;
-    gsi_inflight_begin (comm, call);
+    gsi_inflight_now (comm, call);
     if (comm->check == GSI_CHECK_COLLECTIVE)
         comm->record.file->caller = gsi_record_thread ();
     return GS_OK;

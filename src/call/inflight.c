@@ -194,7 +194,7 @@ void gsi_inflight_look (gs_comm_t *comm)
     int previous;
     gs_status_t st;
 
-    if (pthread_mutex_trylock (&q->looking))
+    if (!q || pthread_mutex_trylock (&q->looking))
         return;
     if (!q->resting && comm->coll && atomic_load (&comm->life) == GSI_ALIVE) {
         atomic_store (&q->looks_since_ns, gsi_now_ns ());
@@ -234,37 +234,16 @@ void gsi_inflight_rest (gs_comm_t *comm, bool yes)
     pthread_mutex_unlock (&comm->inflight->looking);
 }
 
-void gsi_inflight_begin (gs_comm_t *comm, const struct gsi_call *call)
+void gsi_inflight_now (gs_comm_t *comm, const struct gsi_call *call)
 {
     struct gsi_inflight *q = comm->inflight;
 
     if (!q)
         return;
     pthread_mutex_lock (&q->ring);
-    q->now = *call;
-    q->calling = true;
-    pthread_mutex_unlock (&q->ring);
-}
-
-void gsi_inflight_expect (gs_comm_t *comm, int64_t deadline_ns)
-{
-    struct gsi_inflight *q = comm->inflight;
-
-    if (!q)
-        return;
-    pthread_mutex_lock (&q->ring);
-    q->now.deadline_ns = deadline_ns;
-    pthread_mutex_unlock (&q->ring);
-}
-
-void gsi_inflight_end (gs_comm_t *comm)
-{
-    struct gsi_inflight *q = comm->inflight;
-
-    if (!q)
-        return;
-    pthread_mutex_lock (&q->ring);
-    q->calling = false;
+    if (call)
+        q->now = *call;
+    q->calling = call != NULL;
     pthread_mutex_unlock (&q->ring);
 }
 
@@ -277,12 +256,6 @@ uint64_t gsi_inflight_oldest (gs_comm_t *comm)
         return oldest ? oldest : comm->record.seq;
     return oldest_call (comm->inflight, &call) ? comm->record.seq /* of the call at work */
                                                : comm->record.seq + 1;
-}
-
-void gsi_inflight_poll (gs_comm_t *comm)
-{
-    if (comm->inflight)
-        gsi_inflight_look (comm);
 }
 
 /* ---- What calls do ---- */
@@ -486,13 +459,6 @@ gs_status_t gsi_inflight_drain (gs_comm_t *comm, const struct gsi_call *call)
     return st;
 }
 
-void gsi_inflight_add (gs_comm_t *comm, void (*mark) (const gs_comm_t *comm),
-                       bool (*ended) (const gs_comm_t *comm))
-{
-    comm->inflight->mark = mark;
-    comm->inflight->ended = ended;
-}
-
 /* Whether the work that [waiter] stands behind is done. */
 static gs_status_t ask_waiter (gs_comm_t *comm, struct gsi_event *waiter, bool *done)
 {
@@ -530,9 +496,9 @@ static gs_status_t begin_wait (gs_comm_t *comm, struct gsi_event *waiter, gs_str
     return st;
 }
 
-/* Waits by [waiter] for what [stream] has now. */
-static gs_status_t wait_for (gs_comm_t *comm, struct gsi_event *waiter, gs_stream_t stream)
+gs_status_t gsi_inflight_wait (gs_comm_t *comm, gs_stream_t stream, bool to_free)
 {
+    struct gsi_event *waiter = to_free ? comm->inflight->last : comm->inflight->waiter;
     int64_t begin_ns = gsi_now_ns (), now_ns = begin_ns, asked_ns = begin_ns;
     bool done = false;
     gs_status_t st = begin_wait (comm, waiter, stream);
@@ -549,14 +515,4 @@ static gs_status_t wait_for (gs_comm_t *comm, struct gsi_event *waiter, gs_strea
         gsi_pause (now_ns - asked_ns, GSI_SPIN_NS);
     }
     return st;
-}
-
-gs_status_t gsi_inflight_wait (gs_comm_t *comm, gs_stream_t stream)
-{
-    return wait_for (comm, comm->inflight->waiter, stream);
-}
-
-gs_status_t gsi_inflight_wait_legacy (gs_comm_t *comm)
-{
-    return wait_for (comm, comm->inflight->last, NULL);
 }

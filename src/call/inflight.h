@@ -22,10 +22,8 @@ void gsi_inflight_close (gs_comm_t *comm);
 gs_status_t gsi_inflight_enter (gs_comm_t *comm, struct gsi_call *call);
 gs_status_t gsi_inflight_hold (gs_comm_t *comm);
 
-/* A call with its deadline begins, and ends: it may block where only the thread sees it. */
-void gsi_inflight_begin (gs_comm_t *comm, const struct gsi_call *call);
-void gsi_inflight_expect (gs_comm_t *comm, int64_t deadline_ns); /* instead of its own */
-void gsi_inflight_end (gs_comm_t *comm);
+/* The call under way, with its deadline, or NULL: it may block where only the thread sees it. */
+void gsi_inflight_now (gs_comm_t *comm, const struct gsi_call *call);
 
 /* The thread asks the transport, or not: from the open on it rests. */
 void gsi_inflight_rest (gs_comm_t *comm, bool yes);
@@ -66,17 +64,13 @@ void gsi_inflight_settle (gs_comm_t *comm);
  * waits for: GS_ERR_TIMEOUT if that does not end in time, and nothing is to be freed. */
 gs_status_t gsi_inflight_finish (gs_comm_t *comm);
 
-/* Looks now instead of soon whether something failed. */
-void gsi_inflight_poll (gs_comm_t *comm);
-
-/* Waits on the host, outside of calls, for the work of [stream]; see gs_comm_wait. */
-gs_status_t gsi_inflight_wait (gs_comm_t *comm, gs_stream_t stream);
+/* Looks now instead of soon whether something failed, unless another thread does. */
+void gsi_inflight_look (gs_comm_t *comm);
 
 /*
- * Other work on streams of the communicator that gsi_inflight_settle waits for, inside the
- * device: [mark] is called first, then [ended] until it says so. Once, before gsi_inflight_close.
+ * Waits on the host, outside of calls, for the work of [stream]; see gs_comm_wait. [to_free] is
+ * for gsi_inflight_finish alone, in whatever thread: its event is another one.
  */
-void gsi_inflight_add (gs_comm_t *comm, void (*mark) (const gs_comm_t *comm),
-                       bool (*ended) (const gs_comm_t *comm));
+gs_status_t gsi_inflight_wait (gs_comm_t *comm, gs_stream_t stream, bool to_free);
 
 #endif /* GS_CALL_INFLIGHT_H */

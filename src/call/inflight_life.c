@@ -8,6 +8,7 @@
 #include "call/gpu_lock.h"
 #include "call/inflight_ring.h"
 #include "call/peers.h"
+#include "call/staging.h"
 
 #define SHORTEST_NS GSI_NS_PER_MS
 #define FOLLOW_NS   GSI_NS_PER_S
@@ -26,7 +27,7 @@ static int64_t period_ns (const gs_comm_t *comm)
 static int unfinished (const gs_comm_t *comm)
 {
     struct gsi_inflight *q = comm->inflight;
-    int number = q->ended && !q->ended (comm);
+    int number = !gsi_staging_has_ended (comm);
     bool done;
 
     for (size_t i = 0; i <= GSI_INFLIGHT_SLOTS + 1; i++) {
@@ -65,8 +66,8 @@ static void settle_later (gs_comm_t *comm)
     if (atomic_load (&comm->life) == GSI_ALIVE || q->settled || !comm->coll ||
         gsi_streams_of (comm)->is_closed (comm->device))
         return;
-    if (!q->marked && q->mark)
-        q->mark (comm);
+    if (!q->marked)
+        gsi_staging_mark (comm);
     q->marked = true;
     q->settled = !unfinished (comm) && tell_settled (comm);
 }
@@ -234,8 +235,7 @@ void gsi_inflight_settle (gs_comm_t *comm)
     if (gsi_device_patience (comm->device) > SETTLE_NS)
         __atomic_store_n (&comm->device->patience_ns, SETTLE_NS, __ATOMIC_RELAXED);
     if (!gsi_device_is_stuck (comm->device) && !st && gsi_gpu_await_open (comm, SETTLE_NS)) {
-        if (q->mark)
-            q->mark (comm);
+        gsi_staging_mark (comm);
         if (q->last)
             mark_legacy (comm);
         ended = await_gpu (comm);
@@ -254,6 +254,7 @@ void gsi_inflight_settle (gs_comm_t *comm)
         gsi_gpu_unlock (comm);
 }
 
+/* Blocking streams are part of the legacy one. */
 gs_status_t gsi_inflight_finish (gs_comm_t *comm)
 {
     gs_status_t st;
@@ -263,7 +264,7 @@ gs_status_t gsi_inflight_finish (gs_comm_t *comm)
         return GS_OK;
     if (gsi_streams_of (comm)->is_busy (comm->device))
         return GS_OK; /* the memory is freed later, and nothing waits now */
-    st = gsi_inflight_wait_legacy (comm);
+    st = gsi_inflight_wait (comm, NULL, true);
     if (atomic_load (&comm->life) != GSI_ALIVE) /* it has ended meanwhile */
         gsi_inflight_settle (comm);
     else if (st == GS_ERR_STATE) /* a capture, which the free would disturb */

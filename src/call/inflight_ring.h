@@ -37,16 +37,14 @@ struct gsi_inflight {
     struct gsi_call now;
 
     pthread_mutex_t looking;
-    bool resting;                         /* there is no transport to ask; [looking] */
-    _Atomic int64_t looks_since_ns;       /* when the look under way began; 0: none is */
-    atomic_flag peeking;                  /* of the next, and of comm->crossed */
-    int64_t peeked_ns;                    /* when the records of the other ranks were looked at */
-    bool marked;                          /* the thread's: it saw that the communicator, */
-    bool settled;                         /* and that the GPUs of the node have ended */
-    struct gsi_event *waiter;             /* of gsi_inflight_wait, */
-    struct gsi_event *last;               /* of gsi_inflight_wait_legacy */
-    void (*mark) (const gs_comm_t *comm); /* of gsi_inflight_add */
-    bool (*ended) (const gs_comm_t *comm);
+    bool resting;                   /* there is no transport to ask; [looking] */
+    _Atomic int64_t looks_since_ns; /* when the look under way began; 0: none is */
+    atomic_flag peeking;            /* of the next, and of comm->crossed */
+    int64_t peeked_ns;              /* when the records of the other ranks were looked at */
+    bool marked;                    /* the thread's: it saw that the communicator, */
+    bool settled;                   /* and that the GPUs of the node have ended */
+    struct gsi_event *waiter;       /* of gsi_inflight_wait, */
+    struct gsi_event *last;         /* and with [to_free] */
 
     pthread_t thread;
     pthread_mutex_t bell_guard; /* of the two below */
@@ -57,15 +55,9 @@ struct gsi_inflight {
 /* Whether what is queued counts as work of the device; [ring] is held. */
 void gsi_inflight_count (gs_comm_t *comm, bool yes);
 
-/* Looks, unless another thread does. */
-void gsi_inflight_look (gs_comm_t *comm);
-
 static inline const struct gsi_stream_ops *gsi_streams_of (const gs_comm_t *comm)
 {
     return comm->device->ops->streams;
 }
-
-/* gsi_inflight_wait for the legacy stream, which blocking ones are part of; any thread. */
-gs_status_t gsi_inflight_wait_legacy (gs_comm_t *comm);
 
 #endif /* GS_CALL_INFLIGHT_RING_H */

@@ -91,7 +91,7 @@ static void close_lane (gs_comm_t *comm, struct lane *lane)
     ops->free_pinned (comm->device, lane->pinned);
 }
 
-static void mark (const gs_comm_t *comm)
+void gsi_staging_mark (const gs_comm_t *comm)
 {
     for (int i = 0; comm->staging && i < LANES; i++)
         if (comm->staging->lane[i].event)
@@ -99,8 +99,7 @@ static void mark (const gs_comm_t *comm)
                                          comm->staging->lane[i].stream);
 }
 
-/* Whether the lanes have ended what was queued before the mark. */
-static bool have_ended (const gs_comm_t *comm)
+bool gsi_staging_has_ended (const gs_comm_t *comm)
 {
     bool done = true;
 
@@ -124,7 +123,6 @@ gs_status_t gsi_staging_open (gs_comm_t *comm)
         return gsi_fail (GS_ERR_NOMEM, "out of memory");
     if ((st = ops_of (comm)->enter (comm->device, &previous)))
         return st;
-    gsi_inflight_add (comm, mark, have_ended);
     st = ops_of (comm)->event_open (&comm->staging->before);
     for (int i = 0; i < LANES && !st; i++)
         st = open_lane (comm, &comm->staging->lane[i]);

@@ -61,4 +61,9 @@ gs_status_t gsi_staging_await (gs_comm_t *comm, const struct gsi_call *call);
 gs_status_t gsi_staging_open (gs_comm_t *comm);
 void gsi_staging_close (gs_comm_t *comm);
 
+/* (GPUs) Whether the lanes, if there are any, have ended what was queued on them before a mark.
+ */
+void gsi_staging_mark (const gs_comm_t *comm);
+bool gsi_staging_has_ended (const gs_comm_t *comm);
+
 #endif /* GS_CALL_STAGING_H */

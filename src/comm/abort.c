@@ -21,7 +21,7 @@ gs_status_t gs_comm_check (gs_comm_t *comm)
 
     if (st)
         return gsi_result (st);
-    gsi_inflight_poll (comm);
+    gsi_inflight_look (comm);
     switch ((enum gsi_life) atomic_load_explicit (&comm->life, memory_order_acquire)) {
     case GSI_ALIVE: break;
     case GSI_ABORTED: return gsi_fail (GS_ERR_STATE, "communicator '%s' was aborted", comm->name);
@@ -36,7 +36,7 @@ gs_status_t gs_comm_wait (gs_comm_t *comm, gs_stream_t stream)
 
     if (st || !comm->inflight) /* calls on hosts are complete when they return */
         return gsi_result (st);
-    failed = gsi_inflight_wait (comm, stream);
+    failed = gsi_inflight_wait (comm, stream, false);
     st = gs_comm_check (comm);
     return gsi_result (st ? st : failed);
 }

@@ -363,12 +363,12 @@ static gs_status_t agree_on_create (gs_comm_t *comm, gs_status_t st, int64_t dea
     const int32_t *all = comm->scratch;
     gs_status_t carried;
 
-    gsi_inflight_begin (comm, &call); /* also for who cannot take part: others wait for it here */
+    gsi_inflight_now (comm, &call); /* also for who cannot take part: others wait for it here */
     if (!(carried = gsi_inflight_hold (comm))) {
         carried = gsi_staging_control (comm, &mine, comm->scratch, sizeof (mine), &call);
         gsi_gpu_unlock (comm);
     }
-    gsi_inflight_end (comm);
+    gsi_inflight_now (comm, NULL);
     if (carried)
         return give_up_create (comm, st ? st : carried);
     for (int r = 0; r < comm->topo.size && !st; r++)

@@ -241,11 +241,13 @@ static gs_status_t make_together (struct split *s, gs_comm_t **out)
 {
     struct gsi_coll_origin origin = {.coll = s->comm->coll};
     int64_t deadline_ns = gsi_now_ns () + s->comm->boot_timeout_ns;
+    struct gsi_call longer = s->call;
     gs_status_t st = gather_members (s), verdict;
     char text[GSI_TEXT_MAX];
 
-    gsi_watchdog_expect (s->comm, deadline_ns + END_NS);
-    gsi_inflight_expect (s->comm, deadline_ns + END_NS);
+    longer.deadline_ns = deadline_ns + END_NS;
+    gsi_watchdog_expect (s->comm, longer.deadline_ns);
+    gsi_inflight_now (s->comm, &longer);
     origin.rank = s->member;
     gsi_parent_boot_begin (&s->meeting, &origin);
     if (!st && s->size)
