@@ -308,7 +308,6 @@ extern const struct gsi_coll_ops gsi_coll_self;
 /* Ranks on GPUs; NCCL is loaded first, by its name. Present with HAVE_NCCL. */
 extern const struct gsi_coll_ops gsi_coll_nccl;
 gs_status_t gsi_coll_nccl_load (void);
-gs_status_t gsi_coll_nccl_version (int *version); /* also of one that is refused */
 
 /* What carries arrays of hosts when it is not asked for. */
 static inline gs_transport_t gsi_coll_of_hosts (int size)

@@ -5,7 +5,6 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "base/clock.h"
 #include "base/dtype.h"
@@ -220,11 +219,14 @@ static gs_status_t open_nccl (const struct gsi_coll_setup *setup, struct gsi_col
     c->ordered = gsi_env_int (GSI_ENV_DETERMINISTIC);
     c->exact = c->ordered || gsi_env_choice (GSI_ENV_AVG) == GSI_AVG_EXACT ||
                (gsi_env_choice (GSI_ENV_AVG) == GSI_AVG_AUTO && c->size > EXACT_ABOVE);
-    if ((st = gsi_nccl_handle_open (c)))
-        gsi_nccl_node_unmake (setup->room);
-    else
+    if ((c->handle = gsi_nccl_handle_make (c->device))) {
         join_node (c, setup);
-    if (!st && !(st = compare_cards (setup))) {
+        st = compare_cards (setup);
+    } else {
+        gsi_nccl_node_unmake (setup->room);
+        st = gsi_fail (GS_ERR_NOMEM, "transport nccl: out of memory");
+    }
+    if (!st) {
         if (!setup->origin)
             st = nccl_start (c, setup);
         if (!st)
@@ -280,11 +282,6 @@ static void notify_abort (struct gsi_coll *coll, uint64_t missed)
 {
     (void) missed; /* the other ranks see it by NCCL's own means, or by their deadline */
     gsi_nccl_abort ((struct gsi_coll_nccl *) coll);
-}
-
-static void settled (struct gsi_coll *coll)
-{
-    gsi_nccl_settled ((struct gsi_coll_nccl *) coll);
 }
 
 static gs_status_t poll_nccl (struct gsi_coll *coll)
@@ -370,33 +367,42 @@ static bool can_average (const struct gsi_coll_nccl *c, const struct gsi_reducti
            !(c->size & (c->size - 1)) && c->size > 1;
 }
 
-static ncclRedOp_t op_of (const struct gsi_coll_nccl *c, const struct gsi_reduction *how)
+/* What NCCL is asked for. */
+struct native {
+    ncclDataType_t type;
+    size_t parts; /* of it in an element */
+    bool average; /* nothing is left to divide by */
+    ncclRedOp_t op;
+};
+
+static struct native native_of (const struct gsi_coll_nccl *c, const struct gsi_reduction *how)
 {
     static const ncclRedOp_t ops[] = {
         [GS_SUM] = ncclSum, [GS_PROD] = ncclProd, [GS_MIN] = ncclMin, [GS_MAX] = ncclMax};
+    struct native n = {.parts = gsi_dtype_is_complex (how->dtype) ? 2 : 1,
+                       .average = can_average (c, how)};
 
-    return can_average (c, how) ? ncclAvg : ops[how->op];
+    type_of (how->dtype, &n.type);
+    n.op = n.average ? ncclAvg : ops[how->op];
+    return n;
 }
 
 static gs_status_t reduce_native (struct gsi_coll_nccl *c, void *buf, size_t count,
                                   const struct gsi_reduction *how, const struct gsi_call *call)
 {
-    bool average = can_average (c, how);
-    size_t parts = gsi_dtype_is_complex (how->dtype) ? 2 : 1;
-    double before = average ? 1 : scale_before (c, how);
+    struct native n = native_of (c, how);
+    double before = n.average ? 1 : scale_before (c, how);
     double divisor = gsi_dtype_is_reduced (how->dtype) ? how->divisor * before : how->divisor;
-    ncclDataType_t type;
     ncclResult_t rc;
     gs_status_t st = scale (c, buf, count, how->dtype, before, call);
 
     if (st)
         return st;
-    type_of (how->dtype, &type);
     gsi_coll_hidden (&c->base);
-    rc = gsi_nccl.AllReduce (buf, buf, count * parts, type, op_of (c, how), gsi_nccl_enter (c),
+    rc = gsi_nccl.AllReduce (buf, buf, count * n.parts, n.type, n.op, gsi_nccl_enter (c),
                              call->stream);
     st = gsi_nccl_leave (c, "ncclAllReduce", rc);
-    return st || average ? st : nccl_divide (c, buf, count, how->dtype, divisor, call);
+    return st || n.average ? st : nccl_divide (c, buf, count, how->dtype, divisor, call);
 }
 
 static bool all_ones (const double *scale, int size)
@@ -455,19 +461,16 @@ static gs_status_t nccl_reduce_scatter (struct gsi_coll *coll, const void *send,
                                         const struct gsi_call *call)
 {
     struct gsi_coll_nccl *c = (struct gsi_coll_nccl *) coll;
-    size_t parts = gsi_dtype_is_complex (how->dtype) ? 2 : 1;
-    bool average = can_average (c, how);
-    ncclDataType_t type;
+    struct native n = native_of (c, how);
     gs_status_t st;
 
     if (!is_plain (c, how))
         return gsi_nccl_shards_scatter (c, send, recv, count, how, call);
-    type_of (how->dtype, &type);
     gsi_coll_hidden (coll);
     st = gsi_nccl_leave (c, "ncclReduceScatter",
-                         gsi_nccl.ReduceScatter (send, recv, count * parts, type, op_of (c, how),
+                         gsi_nccl.ReduceScatter (send, recv, count * n.parts, n.type, n.op,
                                                  gsi_nccl_enter (c), call->stream));
-    return st || average ? st : nccl_divide (c, recv, count, how->dtype, how->divisor, call);
+    return st || n.average ? st : nccl_divide (c, recv, count, how->dtype, how->divisor, call);
 }
 
 static gs_status_t nccl_reduce (struct gsi_coll *coll, const void *send, void *recv, size_t count,
@@ -475,39 +478,33 @@ static gs_status_t nccl_reduce (struct gsi_coll *coll, const void *send, void *r
                                 const struct gsi_call *call)
 {
     struct gsi_coll_nccl *c = (struct gsi_coll_nccl *) coll;
-    size_t parts = gsi_dtype_is_complex (how->dtype) ? 2 : 1;
-    bool average = can_average (c, how);
-    ncclDataType_t type;
+    struct native n = native_of (c, how);
     gs_status_t st;
 
     if (!is_plain (c, how))
         return gsi_nccl_shards_to_root (c, send, recv, count, how, root, call);
-    type_of (how->dtype, &type);
     gsi_coll_hidden (coll);
     st = gsi_nccl_leave (c, "ncclReduce",
-                         gsi_nccl.Reduce (send, recv, count * parts, type, op_of (c, how), root,
+                         gsi_nccl.Reduce (send, recv, count * n.parts, n.type, n.op, root,
                                           gsi_nccl_enter (c), call->stream));
-    if (st || average || c->rank != root)
+    if (st || n.average || c->rank != root)
         return st;
     return nccl_divide (c, recv, count, how->dtype, how->divisor, call);
 }
 
 /* A group of reductions, one to each rank from [begin] on, as many as NCCL takes. */
 static gs_status_t reduce_group (struct gsi_coll_nccl *c, const char *send, const size_t *at,
-                                 const size_t *count, void *recv, const struct gsi_reduction *how,
+                                 const size_t *count, void *recv, const struct native *n,
                                  int begin, const struct gsi_call *call)
 {
-    size_t parts = gsi_dtype_is_complex (how->dtype) ? 2 : 1;
-    ncclDataType_t type;
     ncclComm_t comm = gsi_nccl_enter (c);
     ncclResult_t rc = gsi_nccl.GroupStart (), ended;
 
     if (rc) /* there is no group to end */
         return gsi_nccl_leave (c, "ncclGroupStart", rc);
-    type_of (how->dtype, &type);
     for (int r = begin; r < c->size && r < begin + GSI_NCCL_GROUP && !rc; r++)
         if (count[r])
-            rc = gsi_nccl.Reduce (send + at[r], recv, count[r] * parts, type, op_of (c, how), r,
+            rc = gsi_nccl.Reduce (send + at[r], recv, count[r] * n->parts, n->type, n->op, r,
                                   comm, call->stream);
     ended = gsi_nccl.GroupEnd ();
     return gsi_nccl_leave (c, "ncclReduce", rc ? rc : ended);
@@ -520,6 +517,7 @@ static gs_status_t nccl_reduce_scatterv (struct gsi_coll *coll, const void *send
                                          const struct gsi_call *call)
 {
     struct gsi_coll_nccl *c = (struct gsi_coll_nccl *) coll;
+    struct native n = native_of (c, how);
     size_t own = count[c->rank];
     gs_status_t st = GS_OK;
 
@@ -532,10 +530,9 @@ static gs_status_t nccl_reduce_scatterv (struct gsi_coll *coll, const void *send
     }
     gsi_coll_hidden (coll);
     for (int r = 0; r < c->size && !st; r += GSI_NCCL_GROUP)
-        st = reduce_group (c, send, at, count, recv, how, r, call);
-    return st || !own || can_average (c, how)
-               ? st
-               : nccl_divide (c, recv, own, how->dtype, how->divisor, call);
+        st = reduce_group (c, send, at, count, recv, &n, r, call);
+    return st || !own || n.average ? st
+                                   : nccl_divide (c, recv, own, how->dtype, how->divisor, call);
 }
 
 static gs_status_t nccl_barrier (struct gsi_coll *coll, const struct gsi_call *call)
@@ -566,7 +563,7 @@ const struct gsi_coll_ops gsi_coll_nccl = {
     .barrier = nccl_barrier,
     .poll = poll_nccl,
     .notify_abort = notify_abort,
-    .settled = settled,
+    .settled = gsi_nccl_settled,
     .close = close_nccl,
     .discard = nccl_discard,
 };

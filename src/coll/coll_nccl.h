@@ -120,17 +120,14 @@ gs_status_t gsi_nccl_fail (const char *what, ncclResult_t rc);
 ncclComm_t gsi_nccl_enter (const struct gsi_coll_nccl *c);
 gs_status_t gsi_nccl_leave (const struct gsi_coll_nccl *c, const char *what, ncclResult_t rc);
 
-/* coll_nccl_life.c: makes the handle of [c], without a communicator yet. */
-gs_status_t gsi_nccl_handle_open (struct gsi_coll_nccl *c);
-
 /*
  * Ends the communicator by force, without waiting: what runs is told to stop, and a thread of
  * ours frees it when nobody is inside and no graph holds it. Close does that too, if need be, and
  * waits a moment for it.
  */
 void gsi_nccl_abort (struct gsi_coll_nccl *c);
-/* What was queued has ended: what an abort has ended may be freed. Without it, never. */
-void gsi_nccl_settled (struct gsi_coll_nccl *c);
+/* settled of struct gsi_coll_ops: what an abort has ended may be freed. Without it, never. */
+void gsi_nccl_settled (struct gsi_coll *coll);
 void gsi_nccl_handle_close (struct gsi_coll_nccl *c);
 
 /*

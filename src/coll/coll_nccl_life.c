@@ -209,13 +209,6 @@ bool gsi_nccl_leave_to_thread (struct gsi_nccl_handle *h, void *(*work) (void *)
     return false;
 }
 
-gs_status_t gsi_nccl_handle_open (struct gsi_coll_nccl *c)
-{
-    if (!(c->handle = gsi_nccl_handle_make (c->device)))
-        return gsi_fail (GS_ERR_NOMEM, "transport nccl: out of memory");
-    return GS_OK;
-}
-
 /* ---- The end by force ---- */
 
 /* Waits until nobody is inside, or, if [bounded], a moment. */
@@ -313,10 +306,12 @@ static void seal_fate (struct gsi_nccl_handle *h, int fate)
     atomic_compare_exchange_strong (&h->fate, &open, fate);
 }
 
-void gsi_nccl_settled (struct gsi_coll_nccl *c)
+void gsi_nccl_settled (struct gsi_coll *coll)
 {
+    struct gsi_coll_nccl *c = (struct gsi_coll_nccl *) coll;
+
     if (c->handle)
-        seal_fate (c->handle, c->base.captured || gsi_device_is_stuck (c->device) ? KEPT : FREED);
+        seal_fate (c->handle, coll->captured || gsi_device_is_stuck (c->device) ? KEPT : FREED);
 }
 
 static const char *why_kept (const struct gsi_coll_nccl *c)
@@ -336,7 +331,7 @@ void gsi_nccl_handle_close (struct gsi_coll_nccl *c)
     if (atomic_load (&h->ended))
         seal_fate (h, KEPT); /* nobody has said that all has ended */
     gsi_nccl_abort (c);
-    gsi_nccl_settled (c);
+    gsi_nccl_settled (&c->base);
     while (!atomic_load (&h->gone) && !atomic_load (&h->later) && gsi_now_ns () < until_ns)
         nap ();
     if (!atomic_load (&h->gone) && atomic_load (&h->later))

@@ -83,7 +83,7 @@ static gs_status_t load_nccl (void)
     return GS_OK;
 }
 
-gs_status_t gsi_coll_nccl_version (int *version)
+gs_status_t gsi_nccl_version_find (int *version)
 {
     void *handle;
 

@@ -5,7 +5,6 @@
 #include <stdio.h>
 
 #include "base/status.h"
-#include "coll/coll.h"
 #include "config.h"
 
 #define NCCL_CODE(major, minor) ((major) *10000 + (minor) *100)
@@ -50,12 +49,10 @@ void gsi_nccl_version_print (int version, char *text, size_t size)
     snprintf (text, size, "%d.%d.%d", version / unit, version % unit / 100, version % 100);
 }
 
+#ifndef HAVE_NCCL
 gs_status_t gsi_nccl_version_find (int *version)
 {
-#ifdef HAVE_NCCL
-    return gsi_coll_nccl_version (version);
-#else
     *version = 0;
     return gsi_fail (GS_ERR_UNSUPPORTED, "not in this build");
-#endif
 }
+#endif
