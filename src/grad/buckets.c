@@ -6,8 +6,6 @@
  * them anew cannot fail on one rank alone.
  */
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "base/dtype.h"
 #include "grad/reducer.h"
@@ -203,30 +201,13 @@ gs_status_t gsi_buckets_open (gs_reducer_t *r)
 {
     size_t n = (size_t) r->gradients, pieces = r->staging ? most_pieces (r) : n;
 
-    r->bucket = calloc (n, sizeof (*r->bucket));
-    r->load = calloc (n, sizeof (*r->load));
-    r->segment = calloc (pieces, sizeof (*r->segment));
-    r->packing.in = calloc (pieces, sizeof (*r->packing.in));
-    r->packing.out = calloc (pieces, sizeof (*r->packing.out));
-    r->packing.rest = calloc (pieces, sizeof (*r->packing.rest));
-    if (!r->bucket || !r->load || !r->segment || !r->packing.in || !r->packing.out ||
-        !r->packing.rest)
+    if (!gsi_reducer_own (r, &r->bucket, n, sizeof (*r->bucket)) ||
+        !gsi_reducer_own (r, &r->load, n, sizeof (*r->load)) ||
+        !gsi_reducer_own (r, &r->segment, pieces, sizeof (*r->segment)) ||
+        !gsi_reducer_own (r, &r->packing.in, pieces, sizeof (*r->packing.in)) ||
+        !gsi_reducer_own (r, &r->packing.out, pieces, sizeof (*r->packing.out)) ||
+        !gsi_reducer_own (r, &r->packing.rest, pieces, sizeof (*r->packing.rest)))
         return gsi_fail (GS_ERR_NOMEM, "%s: out of memory", r->client.name);
     gsi_buckets_cut (r);
     return GS_OK;
-}
-
-void gsi_buckets_close (gs_reducer_t *r)
-{
-    free (r->bucket);
-    free (r->load);
-    free (r->segment);
-    free (r->packing.in);
-    free (r->packing.out);
-    free (r->packing.rest);
-    r->bucket = NULL;
-    r->load = NULL;
-    r->segment = NULL;
-    r->packing = (struct gsi_packing){.runs = 0};
-    r->loads = r->segments = 0;
 }

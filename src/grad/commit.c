@@ -78,19 +78,17 @@ static bool make_lists (gs_reducer_t *r)
 {
     size_t n = (size_t) r->gradients;
 
-    r->tensor = calloc (n, sizeof (*r->tensor));
-    r->place = calloc (n, sizeof (*r->place));
-    r->at = calloc (n, sizeof (*r->at));
-    r->count = calloc (n, sizeof (*r->count));
-    r->number = calloc (n, sizeof (*r->number));
-    r->turn = calloc (n, sizeof (*r->turn));
-    r->bucket_of = calloc (n, sizeof (*r->bucket_of));
-    r->inspection = calloc (n, sizeof (*r->inspection));
-    r->rest = calloc (n, sizeof (*r->rest));
-    r->wish = calloc ((size_t) r->size, sizeof (*r->wish));
-    r->weights = calloc (2 * (size_t) r->size, sizeof (*r->weights));
-    return r->tensor && r->place && r->at && r->count && r->number && r->turn && r->bucket_of &&
-           r->inspection && r->rest && r->wish && r->weights;
+    return gsi_reducer_own (r, &r->tensor, n, sizeof (*r->tensor)) &&
+           gsi_reducer_own (r, &r->place, n, sizeof (*r->place)) &&
+           gsi_reducer_own (r, &r->at, n, sizeof (*r->at)) &&
+           gsi_reducer_own (r, &r->count, n, sizeof (*r->count)) &&
+           gsi_reducer_own (r, &r->number, n, sizeof (*r->number)) &&
+           gsi_reducer_own (r, &r->turn, n, sizeof (*r->turn)) &&
+           gsi_reducer_own (r, &r->bucket_of, n, sizeof (*r->bucket_of)) &&
+           gsi_reducer_own (r, &r->inspection, n, sizeof (*r->inspection)) &&
+           gsi_reducer_own (r, &r->rest, n, sizeof (*r->rest)) &&
+           gsi_reducer_own (r, &r->wish, (size_t) r->size, sizeof (*r->wish)) &&
+           gsi_reducer_own (r, &r->weights, 2 * (size_t) r->size, sizeof (*r->weights));
 }
 
 void gsi_commit_settle (gs_reducer_t *r, void *storage)
@@ -236,26 +234,19 @@ void gsi_commit_undo (gs_reducer_t *r)
     gsi_scheduler_close (r);
     gsi_timing_close (r);
     gsi_step_exchange_close (r);
-    gsi_buckets_close (r);
     for (int p = 0; p < r->gradients && r->rest; p++)
         gs_device_free (r->comm, r->rest[p]);
     gs_device_free (r->comm, r->staging);
     gs_device_free (r->comm, r->storage);
     r->staging = NULL;
     r->storage = NULL;
-    free (r->tensor), free (r->place), free (r->at), free (r->count), free (r->number);
-    free (r->turn), free (r->bucket_of), free (r->inspection), free (r->rest);
-    free (r->wish);
-    free (r->weights);
-    r->tensor = NULL;
-    r->place = NULL;
-    r->at = NULL;
-    r->count = NULL;
-    r->number = r->turn = r->bucket_of = NULL;
-    r->inspection = NULL;
-    r->rest = NULL;
-    r->wish = NULL;
-    r->weights = NULL;
+    r->loads = 0;
+    while (r->lists) {
+        void *pointer = r->owned[--r->lists], *list;
+        memcpy (&list, pointer, sizeof (list));
+        memset (pointer, 0, sizeof (list));
+        free (list);
+    }
     if (r->stream)
         r->queue->stream_close (r->stream);
     r->stream = NULL;

@@ -12,9 +12,9 @@
 #ifndef GS_GRAD_REDUCER_H
 #define GS_GRAD_REDUCER_H
 
-#include <pthread.h>
-#include <stdatomic.h>
 #include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include "base/status.h"
 #include "feature/feature.h"
@@ -97,6 +97,8 @@ struct gsi_totals {
     double late_us;
 };
 
+#define GSI_REDUCER_LISTS 32 /* that a commit makes */
+
 struct gs_reducer {
     uint64_t magic;
     gs_comm_t *comm;
@@ -155,6 +157,10 @@ struct gs_reducer {
     struct gsi_step_exchange *step_exchange;
     struct gsi_timing *timing; /* NULL on hosts */
     struct gsi_totals totals;
+
+    void *
+        owned[GSI_REDUCER_LISTS]; /* where pointers to the lists of gsi_reducer_own are, in the */
+    int lists;                    /* order in which these were made */
 };
 
 /* Bytes of the staging area: what stays in a second-level cache; what fills NCCL's pipes. */
@@ -180,6 +186,17 @@ gs_status_t gsi_reducer_index (const gs_reducer_t *reducer, int index, const cha
 gs_status_t gsi_reducer_enter (const gs_reducer_t *r, int *previous);
 void gsi_reducer_leave (const gs_reducer_t *r, int previous);
 
+/* Makes a list of [n] zeros of [bytes] for *[pointer], which gsi_commit_undo frees and sets to
+ * NULL, the last one first. False: out of memory. */
+static inline bool gsi_reducer_own (gs_reducer_t *r, void *pointer, size_t n, size_t bytes)
+{
+    void *list = r->lists < GSI_REDUCER_LISTS ? calloc (n, bytes) : NULL;
+
+    if (list)
+        r->owned[r->lists++] = memcpy (pointer, &list, sizeof (list));
+    return list;
+}
+
 /* ---- commit.c ---- */
 
 /* Frees what the commit has made. */
@@ -198,7 +215,6 @@ bool gsi_buckets_is_wired (const gs_reducer_t *r, gs_dtype_t dtype);
 
 /* Memory for, and the buckets that r->turn gives. */
 gs_status_t gsi_buckets_open (gs_reducer_t *r);
-void gsi_buckets_close (gs_reducer_t *r);
 
 /* Makes the buckets that r->turn gives. */
 void gsi_buckets_cut (gs_reducer_t *r);

@@ -3,7 +3,6 @@
 #include "grad/step_exchange.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #define SLOTS     8 /* exchanges that GPUs may be behind the host */
@@ -95,49 +94,32 @@ static gs_status_t open_device (gs_reducer_t *r)
 
 gs_status_t gsi_step_exchange_open (gs_reducer_t *r)
 {
-    struct gsi_step_exchange *t = calloc (1, sizeof (*t));
+    size_t ranks = (size_t) r->size;
+    struct gsi_step_exchange *t;
 
-    if (!(r->step_exchange = t))
+    if (!gsi_reducer_own (r, &r->step_exchange, 1, sizeof (*t)))
         return gsi_fail (GS_ERR_NOMEM, "%s: out of memory", r->client.name);
+    t = r->step_exchange;
     t->bytes = sizeof (struct step_exchange_word) + (size_t) r->scalars * sizeof (double);
     t->found = nothing;
-    t->scalar = calloc ((size_t) r->scalars + 1, sizeof (double));
-    t->weights = calloc ((size_t) r->size, sizeof (double));
-    if (!r->queue) {
-        t->own = calloc (1, t->bytes);
-        t->all = calloc ((size_t) r->size, t->bytes);
-    }
-    if (!t->scalar || !t->weights || (!r->queue && (!t->own || !t->all)))
+    if (!gsi_reducer_own (r, &t->scalar, (size_t) r->scalars + 1, sizeof (double)) ||
+        !gsi_reducer_own (r, &t->weights, ranks, sizeof (double)) ||
+        (!r->queue && (!gsi_reducer_own (r, &t->own, 1, t->bytes) ||
+                       !gsi_reducer_own (r, &t->all, ranks, t->bytes))))
         return gsi_fail (GS_ERR_NOMEM, "%s: out of memory", r->client.name);
     return r->queue ? open_device (r) : GS_OK;
-}
-
-static void close_device (gs_reducer_t *r)
-{
-    struct gsi_step_exchange *t = r->step_exchange;
-
-    gs_device_free (r->comm, t->own_there); /* waits for the device, or keeps it */
-    for (int i = 0; i < SLOTS; i++)
-        r->queue->event_close (t->event[i]);
-    r->queue->free_pinned (r->device, t->own);
 }
 
 void gsi_step_exchange_close (gs_reducer_t *r)
 {
     struct gsi_step_exchange *t = r->step_exchange;
 
-    if (!t)
+    if (!t || !r->queue)
         return;
-    if (r->queue) {
-        close_device (r);
-    } else {
-        free (t->own);
-        free (t->all);
-    }
-    free (t->scalar);
-    free (t->weights);
-    free (t);
-    r->step_exchange = NULL;
+    gs_device_free (r->comm, t->own_there); /* waits for the device, or keeps it */
+    for (int i = 0; i < SLOTS; i++)
+        r->queue->event_close (t->event[i]);
+    r->queue->free_pinned (r->device, t->own);
 }
 
 /* ---- The exchange ---- */

@@ -16,7 +16,7 @@ struct gsi_found {
 };
 
 gs_status_t gsi_step_exchange_open (gs_reducer_t *r);
-void gsi_step_exchange_close (gs_reducer_t *r);
+void gsi_step_exchange_close (gs_reducer_t *r); /* in gsi_commit_undo */
 
 /* Where what is found in this step goes. */
 struct gsi_found *gsi_step_exchange_found (struct gsi_step_exchange *step_exchange);

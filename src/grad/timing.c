@@ -2,8 +2,6 @@
 /* timing - when buckets are reduced on a GPU. */
 #include "grad/timing.h"
 
-#include <stdlib.h>
-
 #include "grad/totals.h"
 
 #define STEPS 2  /* whose events there are: one is read while the next is recorded */
@@ -27,14 +25,13 @@ struct gsi_timing {
 
 /* ---- Life ---- */
 
-static gs_status_t open_events (const gs_reducer_t *r, struct events *e)
+static gs_status_t open_events (gs_reducer_t *r, struct events *e)
 {
     size_t n = (size_t) r->gradients;
     gs_status_t st;
 
-    e->ready = calloc (n, sizeof (struct gsi_event *));
-    e->end = calloc (n, sizeof (struct gsi_event *));
-    if (!e->ready || !e->end)
+    if (!gsi_reducer_own (r, &e->ready, n, sizeof (*e->ready)) ||
+        !gsi_reducer_own (r, &e->end, n, sizeof (*e->end)))
         return gsi_fail (GS_ERR_NOMEM, "%s: out of memory", r->client.name);
     if ((st = r->queue->timer_open (&e->begin)) || (st = r->queue->timer_open (&e->finish)))
         return st;
@@ -62,7 +59,7 @@ gs_status_t gsi_timing_open (gs_reducer_t *r)
 
     if (!r->queue)
         return GS_OK;
-    if (!(r->timing = calloc (1, sizeof (*r->timing))))
+    if (!gsi_reducer_own (r, &r->timing, 1, sizeof (*r->timing)))
         return gsi_fail (GS_ERR_NOMEM, "%s: out of memory", r->client.name);
     for (int i = 0; i < STEPS && !st; i++)
         if (!(st = open_events (r, &r->timing->step[i])))
@@ -79,18 +76,12 @@ static void close_events (const gs_reducer_t *r, struct events *e)
         r->queue->event_close (e->ready[b]);
         r->queue->event_close (e->end[b]);
     }
-    free (e->ready);
-    free (e->end);
 }
 
 void gsi_timing_close (gs_reducer_t *r)
 {
-    if (!r->timing)
-        return;
-    for (int i = 0; i < STEPS; i++)
+    for (int i = 0; i < STEPS && r->timing; i++)
         close_events (r, &r->timing->step[i]);
-    free (r->timing);
-    r->timing = NULL;
 }
 
 /* ---- In a step ---- */
