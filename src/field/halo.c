@@ -159,7 +159,7 @@ static gs_status_t step (const struct halo_call *w, int d)
         exchange_with_itself (face);
     } else {
         n = list_messages (w, d, face, list);
-        if ((st = gsi_p2p_transfer (h->comm, list, n, &w->call)) == GS_ERR_MISMATCH)
+        if ((st = gsi_p2p_transfer (h->comm, list, n, NULL, 0, &w->call)) == GS_ERR_MISMATCH)
             return gsi_p2p_disagree (h->comm, list, n);
     }
     return st ? st : unpack (w, d, face);

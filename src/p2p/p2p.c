@@ -11,15 +11,6 @@
 
 /* ---- What there is ---- */
 
-struct gsi_p2p *gsi_p2p_of (gs_comm_t *comm)
-{
-    if (!comm->p2p && !gsi_fault ("p2p.memory"))
-        comm->p2p = calloc (1, sizeof (*comm->p2p));
-    if (comm->p2p)
-        comm->name_ends = gsi_p2p_name;
-    return comm->p2p;
-}
-
 gs_status_t gsi_p2p_reserve (struct gsi_p2p_list *list, int number)
 {
     int room = list->room ? list->room : 8;
@@ -58,19 +49,14 @@ static void forget (struct gsi_p2p *p2p)
 
 /* ---- Names ---- */
 
-static const char *p2p_host (const gs_comm_t *comm, int rank)
-{
-    return comm->hosts[rank];
-}
-
 /* "rank 1 (host a) waits to send 40 bytes to rank 3 (host b)" */
 static int name_ends (const gs_comm_t *comm, const struct gsi_message *m, char *text, size_t room)
 {
     int own = comm->topo.rank;
 
     return snprintf (text, room, "rank %d (host %s) waits to %s %zu bytes %s rank %d (host %s)",
-                     own, p2p_host (comm, own), m->send ? "send" : "receive", m->bytes,
-                     m->send ? "to" : "from", m->peer, p2p_host (comm, m->peer));
+                     own, comm->hosts[own], m->send ? "send" : "receive", m->bytes,
+                     m->send ? "to" : "from", m->peer, comm->hosts[m->peer]);
 }
 
 static void name_message (const gs_comm_t *comm, const struct gsi_message *m, bool known,
@@ -92,8 +78,10 @@ static void name_message (const gs_comm_t *comm, const struct gsi_message *m, bo
                             : ", which did not come to send them");
 }
 
-void gsi_p2p_name (const gs_comm_t *comm, const struct gsi_call *call, const unsigned char *came,
-                   char *text, size_t room)
+/* Completes the text of a timeout of [call], of messages, with both ends of some that wait;
+ * came[rank], or NULL, is whether that rank is known to wait elsewhere. */
+static void name_waiting (const gs_comm_t *comm, const struct gsi_call *call,
+                          const unsigned char *came, char *text, size_t room)
 {
     const struct gsi_p2p *p2p = comm->p2p;
     const struct gsi_p2p_group *group = &p2p->group[call->message % GSI_P2P_GROUPS];
@@ -114,6 +102,15 @@ void gsi_p2p_name (const gs_comm_t *comm, const struct gsi_call *call, const uns
         snprintf (text, room, "which messages it was waiting for is not known any more");
 }
 
+struct gsi_p2p *gsi_p2p_of (gs_comm_t *comm)
+{
+    if (!comm->p2p && !gsi_fault ("p2p.memory"))
+        comm->p2p = calloc (1, sizeof (*comm->p2p));
+    if (comm->p2p)
+        comm->name_ends = name_waiting;
+    return comm->p2p;
+}
+
 static const char *type_name (gs_dtype_t dtype)
 {
     return gs_dtype_size (dtype) ? gsi_dtype_name (dtype) : "unknown type";
@@ -132,8 +129,8 @@ gs_status_t gsi_p2p_disagree (const gs_comm_t *comm, const struct gsi_message *l
                          "a message of communicator '%s': rank %d (host %s) sends %zu bytes of "
                          "%s, but rank %d (host %s) receives %zu bytes of %s: both ends must "
                          "give the same count and dtype; messages of a pair are matched in order",
-                         comm->name, rank[s], p2p_host (comm, rank[s]), bytes[s],
-                         type_name (dtype[s]), rank[r], p2p_host (comm, rank[r]), bytes[r],
+                         comm->name, rank[s], comm->hosts[rank[s]], bytes[s],
+                         type_name (dtype[s]), rank[r], comm->hosts[rank[r]], bytes[r],
                          type_name (dtype[r]));
     }
     return GS_ERR_MISMATCH;
@@ -226,8 +223,8 @@ static gs_status_t dispatch (gs_comm_t *comm, struct gsi_p2p *p2p, const char *c
     if ((st = gsi_call_begin_messages (&r, p2p->staged, &call)))
         return st;
     remember (p2p, &call);
-    st = gsi_p2p_transfer_all (comm, p2p->others.message, p2p->others.number, p2p->sends.message,
-                               2 * p2p->recvs.number, &call);
+    st = gsi_p2p_transfer (comm, p2p->others.message, p2p->others.number, p2p->sends.message,
+                           2 * p2p->recvs.number, &call);
     if (st == GS_ERR_MISMATCH) /* both ends know, and all else has gone */
         return gsi_call_refuse (comm,
                                 gsi_p2p_disagree (comm, p2p->others.message, p2p->others.number));

@@ -28,20 +28,12 @@ gs_status_t gsi_p2p_none_open (const gs_comm_t *comm, const char *caller);
 /* The text of GS_ERR_MISMATCH of messages: both ends of the first that disagree. */
 gs_status_t gsi_p2p_disagree (const gs_comm_t *comm, const struct gsi_message *list, int number);
 
-/* Completes the text of a timeout of [call], of messages, with both ends of some that wait;
- * came[rank], or NULL, is whether that rank is known to wait elsewhere. */
-void gsi_p2p_name (const gs_comm_t *comm, const struct gsi_call *call, const unsigned char *came,
-                   char *text, size_t room);
-
-/* transfer.c: hands messages to the transport, in any call; in one that is staged any may be in
- * host memory. They are to and from other ranks; */
+/* transfer.c: hands messages to and from other ranks to the transport, in any call; in one that
+ * is staged any may be in host memory. So are those of a rank to itself, [own], or NULL, where
+ * what it sends and receives alternates. */
 gs_status_t gsi_p2p_transfer (gs_comm_t *comm, struct gsi_message *list, int number,
+                              const struct gsi_message *own, int owns,
                               const struct gsi_call *call);
-
-/* and so do those of a rank to itself, where what it sends and receives alternates. */
-gs_status_t gsi_p2p_transfer_all (gs_comm_t *comm, struct gsi_message *list, int number,
-                                  const struct gsi_message *own, int owns,
-                                  const struct gsi_call *call);
 
 /* Frees what messages needed, when all have ended. */
 void gsi_p2p_close (gs_comm_t *comm);

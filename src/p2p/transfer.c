@@ -92,9 +92,9 @@ static gs_status_t carry_own (gs_comm_t *comm, const struct gsi_message *own, in
     return st;
 }
 
-gs_status_t gsi_p2p_transfer_all (gs_comm_t *comm, struct gsi_message *list, int number,
-                                  const struct gsi_message *own, int owns,
-                                  const struct gsi_call *call)
+gs_status_t gsi_p2p_transfer (gs_comm_t *comm, struct gsi_message *list, int number,
+                              const struct gsi_message *own, int owns,
+                              const struct gsi_call *call)
 {
     struct gsi_p2p *p2p = gsi_p2p_of (comm);
     struct gsi_call apart;
@@ -120,12 +120,6 @@ gs_status_t gsi_p2p_transfer_all (gs_comm_t *comm, struct gsi_message *list, int
         (st = move_back (comm, p2p, list, number, &apart)))
         return st;
     return gsi_staging_await (comm, call);
-}
-
-gs_status_t gsi_p2p_transfer (gs_comm_t *comm, struct gsi_message *list, int number,
-                              const struct gsi_call *call)
-{
-    return gsi_p2p_transfer_all (comm, list, number, NULL, 0, call);
 }
 
 void gsi_p2p_close (gs_comm_t *comm)
