@@ -390,11 +390,6 @@ static void stream_close (gs_stream_t stream)
         gsi_cuda_forget (cudaStreamDestroy (stream));
 }
 
-static bool is_per_thread (gs_stream_t stream)
-{
-    return stream == cudaStreamPerThread;
-}
-
 static gs_status_t is_capturing (gs_stream_t stream, bool *yes)
 {
     enum cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
@@ -555,7 +550,6 @@ static const struct gsi_stream_ops streams = {
     .free_pinned = free_pinned,
     .stream_open = stream_open,
     .stream_close = stream_close,
-    .is_per_thread = is_per_thread,
     .is_capturing = is_capturing,
     .event_open = event_open,
     .event_close = event_close,

@@ -173,7 +173,6 @@ struct gsi_stream_ops {
     /* A stream of its own, of the highest priority, that no other stream waits for. */
     gs_status_t (*stream_open) (gs_stream_t *out);
     void (*stream_close) (gs_stream_t stream);
-    bool (*is_per_thread) (gs_stream_t stream); /* another one on each thread */
     gs_status_t (*is_capturing) (gs_stream_t stream, bool *yes);
 
     gs_status_t (*event_open) (struct gsi_event **out);
