@@ -28,7 +28,8 @@ gs_status_t gsi_feature_check (const gs_comm_t *comm, const char *caller, const 
     struct gsi_extent extent;
     gs_status_t st = gsi_call_check (&r, buf, count, &extent);
 
-    *staged = !st && extent.staged;
+    if (staged)
+        *staged = !st && extent.staged;
     return st;
 }
 

@@ -22,7 +22,7 @@ const struct gsi_device *gsi_feature_device (const gs_comm_t *comm);
 
 /*
  * Checks an array as every collective does: overflow, alignment, the device; and tells whether it
- * would be [staged], of the host while the communicator is on GPUs.
+ * would be [staged], of the host while the communicator is on GPUs, if that is not NULL.
  */
 gs_status_t gsi_feature_check (const gs_comm_t *comm, const char *caller, const void *buf,
                                size_t count, gs_dtype_t dtype, bool *staged);

@@ -257,13 +257,12 @@ static gs_status_t check_params (const gs_reducer_t *r, void *const *params)
 {
     gs_status_t st = GS_OK;
     char text[160];
-    bool staged;
 
     for (int i = 0; i < r->gradients && !st; i++) {
         const struct gsi_gradient *g = &r->gradient[i];
         snprintf (text, sizeof (text), "gs_reducer_broadcast ('%.100s')", g->name);
         if (params[i])
-            st = gsi_feature_check (r->comm, text, params[i], g->count, g->dtype, &staged);
+            st = gsi_feature_check (r->comm, text, params[i], g->count, g->dtype, NULL);
     }
     return st;
 }

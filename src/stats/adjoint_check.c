@@ -224,8 +224,7 @@ gs_status_t gs_adjoint_check (gs_comm_t *comm, gs_forward_f forward, gs_backward
     gs_adjoint_result_t found = {0};
     size_t xs, ys, bytes;
     double *memory = NULL;
-    bool staged;
-    gs_status_t st = gsi_feature_check (comm, caller, NULL, 0, GS_F64, &staged);
+    gs_status_t st = gsi_feature_check (comm, caller, NULL, 0, GS_F64, NULL);
 
     if (st)
         return gsi_result (st);

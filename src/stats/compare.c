@@ -342,8 +342,7 @@ static gs_status_t compare_one (struct comparison *w, size_t i)
 
 static gs_status_t check_arrays (const struct comparison *w)
 {
-    bool staged;
-    gs_status_t st = gsi_feature_check (w->comm, caller, NULL, 0, GS_U8, &staged);
+    gs_status_t st = gsi_feature_check (w->comm, caller, NULL, 0, GS_U8, NULL);
 
     if (st)
         return st;
@@ -358,7 +357,7 @@ static gs_status_t check_arrays (const struct comparison *w)
         const gs_array_t *a = &w->arrays[i];
         if (!a->name)
             return gsi_fail (GS_ERR_ARG, "%s: array %zu has no name", caller, i + 1);
-        if ((st = gsi_feature_check (w->comm, caller, a->data, a->count, a->dtype, &staged)))
+        if ((st = gsi_feature_check (w->comm, caller, a->data, a->count, a->dtype, NULL)))
             return st;
     }
     return GS_OK;

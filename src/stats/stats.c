@@ -5,7 +5,6 @@
 
 #include "base/dtype.h"
 #include "base/fault.h"
-#include "base/half.h"
 #include "base/log.h"
 #include "base/status.h"
 #include "feature/consensus.h"
@@ -260,13 +259,12 @@ gs_status_t gs_moments_compute (gs_comm_t *comm, const void *x, size_t samples, 
                              .mask_width = mask_width,
                              .stream = stream};
     struct gsi_agreement same = {.words = 1, .word = {features}};
-    bool staged;
-    gs_status_t st = gsi_feature_check (comm, caller, NULL, 0, GS_U8, &staged);
+    gs_status_t st = gsi_feature_check (comm, caller, NULL, 0, GS_U8, NULL);
 
     if (st || (st = check_samples (&w, moments)) ||
-        (st = gsi_feature_check (comm, caller, x, samples * features, dtype, &staged)) ||
+        (st = gsi_feature_check (comm, caller, x, samples * features, dtype, NULL)) ||
         (mask &&
-         (st = gsi_feature_check (comm, caller, mask, samples * mask_width, GS_U8, &staged))))
+         (st = gsi_feature_check (comm, caller, mask, samples * mask_width, GS_U8, NULL))))
         return gsi_result (st);
     if (!(st = allocate (&w)) && !(st = open_arrays (&w)))
         st = look_at_own (&w);
