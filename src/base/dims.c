@@ -28,6 +28,21 @@ const char *gsi_dims_subscript (int i, char text[16])
     return text;
 }
 
+bool gsi_dims_count (const size_t *extents, int dims, size_t *count)
+{
+    bool fits = true;
+
+    *count = 1;
+    for (int d = 0; d < dims; d++)
+        if (!extents[d]) {
+            *count = 0;
+            return true; /* whatever the others are */
+        }
+    for (int d = 0; d < dims; d++)
+        fits = fits && !__builtin_mul_overflow (*count, extents[d], count);
+    return fits;
+}
+
 void gsi_dims_write (const uint64_t *extents, int dims, const char *between, char *text,
                      size_t room)
 {

@@ -22,6 +22,9 @@ int gsi_dims_number (int d, int dims);
 /* "[2]", or "(3)": the subscript of element [i], from 0, of a list. */
 const char *gsi_dims_subscript (int i, char text[16]);
 
+/* The number of elements of [dims] extents; false if size_t does not hold it. */
+bool gsi_dims_count (const size_t *extents, int dims, size_t *count);
+
 /* "4 x 3" with [between] " x ": extents in C's order as who calls has them; cut to [room]. */
 void gsi_dims_write (const uint64_t *extents, int dims, const char *between, char *text,
                      size_t room);

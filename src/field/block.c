@@ -26,7 +26,7 @@ size_t gsi_block_place (const struct gsi_block *block, int dims, const uint64_t 
     return at;
 }
 
-const struct gsi_block *gsi_blocks_of (const struct gsi_blocks *b, int rank)
+static const struct gsi_block *of_rank (const struct gsi_blocks *b, int rank)
 {
     return (const struct gsi_block *) (const void *) ((const char *) b->first +
                                                       (size_t) rank * b->stride);
@@ -40,7 +40,7 @@ static int rank_of (const struct gsi_blocks *b, const struct gsi_block *block)
 static gs_status_t check_inside (const struct gsi_blocks *b)
 {
     for (int r = 0; r < gs_comm_size (b->comm); r++) {
-        const struct gsi_block *block = gsi_blocks_of (b, r);
+        const struct gsi_block *block = of_rank (b, r);
         for (int d = 0; d < b->dims && !gsi_block_is_empty (block); d++)
             if (block->offsets[d] > b->shape[d] ||
                 block->extents[d] > b->shape[d] - block->offsets[d])
@@ -89,8 +89,8 @@ gs_status_t gsi_blocks_check (const struct gsi_blocks *b, const struct gsi_block
     int n = 0;
 
     for (int r = 0; r < gs_comm_size (b->comm) && !st; r++)
-        if (!gsi_block_is_empty (gsi_blocks_of (b, r)))
-            sorted[n++] = gsi_blocks_of (b, r);
+        if (!gsi_block_is_empty (of_rank (b, r)))
+            sorted[n++] = of_rank (b, r);
     qsort (sorted, (size_t) n, sizeof (*sorted), by_first_offset);
     for (int i = 0; i < n; i++)
         for (int j = i + 1; j < n; j++) {

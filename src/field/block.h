@@ -45,8 +45,6 @@ int gsi_block_first_whole (const struct gsi_block *block, int dims, const uint64
 size_t gsi_block_place (const struct gsi_block *block, int dims, const uint64_t *shape,
                         const size_t *index, int last);
 
-const struct gsi_block *gsi_blocks_of (const struct gsi_blocks *b, int rank);
-
 /*
  * GS_ERR_ARG, the same on all ranks, if a block reaches outside of the field, or if two overlap;
  * [sorted] is room for a pointer for each rank.

@@ -52,22 +52,14 @@ static gs_status_t check_ranks (const gs_comm_t *comm, int from, int to)
 static gs_status_t check_shape (const size_t *shape, int dims, gs_dtype_t dtype, size_t *count)
 {
     size_t bytes;
-    bool empty = false;
 
-    *count = 1;
     if (dims < 1 || dims > GS_BOUNDARY_DIMS_MAX)
         return gsi_fail (GS_ERR_ARG, "%s: dims is %d: 1 to %d can be had", caller, dims,
                          GS_BOUNDARY_DIMS_MAX);
     if (!shape)
         return gsi_fail (GS_ERR_ARG, "%s: shape is NULL", caller);
-    for (int d = 0; d < dims; d++)
-        empty = empty || !shape[d];
-    for (int d = 0; d < dims && !empty; d++)
-        if (__builtin_mul_overflow (*count, shape[d], count))
-            return gsi_fail (GS_ERR_ARG, "%s: shape has more elements than memory can hold",
-                             caller);
-    if (empty)
-        *count = 0;
+    if (!gsi_dims_count (shape, dims, count))
+        return gsi_fail (GS_ERR_ARG, "%s: shape has more elements than memory can hold", caller);
     return gsi_dtype_bytes (caller, *count, dtype, &bytes);
 }
 

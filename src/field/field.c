@@ -3,11 +3,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/dims.h"
 #include "base/dtype.h"
 #include "call/call.h"
 #include "collectives/adjoint.h"
 #include "collectives/pieces.h"
 #include "device/device.h"
+#include "feature/consensus.h"
 #include "field/block.h"
 
 enum kind { NOWHERE, ON_HOST, ON_DEVICE };
@@ -49,17 +51,10 @@ struct field_work {
 static gs_status_t multiply (const struct field_work *w, const char *what, const size_t *extents,
                              size_t *count)
 {
-    *count = 1;
-    for (int d = 0; d < w->dims; d++)
-        if (!extents[d]) {
-            *count = 0;
-            return GS_OK;
-        }
-    for (int d = 0; d < w->dims; d++)
-        if (__builtin_mul_overflow (*count, extents[d], count))
-            return gsi_fail (GS_ERR_ARG, "%s: %s has more elements than memory can hold",
-                             w->caller, what);
-    return GS_OK;
+    if (gsi_dims_count (extents, w->dims, count))
+        return GS_OK;
+    return gsi_fail (GS_ERR_ARG, "%s: %s has more elements than memory can hold", w->caller,
+                     what);
 }
 
 static gs_status_t check_scalars (const struct field_work *w, const size_t *extents,
@@ -280,15 +275,10 @@ static gs_status_t get_meeting (struct field_work *w)
 {
     const struct gsi_device *device = w->comm->device;
     void *memory = NULL;
-    gs_status_t own = w->out.bytes ? device->ops->alloc (device, w->out.bytes, &memory) : GS_OK;
-    int32_t worst = (int32_t) own;
-    gs_status_t st = gs_allreduce (w->comm, &worst, 1, GS_I32, GS_MAX, w->stream);
+    gs_status_t st = w->out.bytes ? device->ops->alloc (device, w->out.bytes, &memory) : GS_OK;
 
     w->meeting = memory;
-    if (st || own || !worst)
-        return st ? st : own;
-    return gsi_fail ((gs_status_t) worst,
-                     "%s: no memory on another rank's GPU for blocks on their way", w->caller);
+    return gsi_consensus (w->comm, w->caller, st, NULL, w->stream);
 }
 
 /* The same on GPUs. What meets there is waited for before its memory is freed. */

@@ -13,6 +13,63 @@
 #include "call/staging.h"
 #include "p2p/p2p.h"
 
+/* ---- Which part of the array goes where ---- */
+
+/* A section of the array in its own dimensions. */
+struct section {
+    size_t at[GS_HALO_DIMS_MAX], extents[GS_HALO_DIMS_MAX];
+};
+
+/*
+ * In the dimensions before [d] a section spans the ghosts that have been filled, behind it the
+ * cells alone. Neighbours in [d] have the same place in the others, and so the same section.
+ */
+static struct section cross_section (const gs_halo_t *h, int d)
+{
+    struct section section;
+
+    for (int e = 0; e < GS_HALO_DIMS_MAX; e++) {
+        size_t low = e < d && h->neighbour[e][GSI_LOW] >= 0 ? h->width[e] : 0;
+        size_t high = e < d && h->neighbour[e][GSI_HIGH] >= 0 ? h->width[e] : 0;
+        section.at[e] = h->width[e] - low;
+        section.extents[e] = low + h->extents[e] + high;
+    }
+    section.extents[d] = h->width[d];
+    return section;
+}
+
+static struct gsi_box box_of (const gs_halo_t *h, const struct section *section)
+{
+    struct gsi_box box = {.planes = section->extents[0],
+                          .rows = section->extents[1],
+                          .run = section->extents[2],
+                          .row = h->array[2],
+                          .plane = h->array[1] * h->array[2]};
+
+    box.begin = section->at[0] * box.plane + section->at[1] * box.row + section->at[2];
+    return box;
+}
+
+/* The ghosts on one side. */
+static struct gsi_box ghosts (const gs_halo_t *halo, int d, enum gsi_halo_side side)
+{
+    struct section section = cross_section (halo, d);
+
+    section.at[d] = side == GSI_LOW ? 0 : halo->width[d] + halo->extents[d];
+    return box_of (halo, &section);
+}
+
+/* The cells of this rank next to them. */
+static struct gsi_box cells (const gs_halo_t *halo, int d, enum gsi_halo_side side)
+{
+    struct section section = cross_section (halo, d);
+
+    section.at[d] = side == GSI_LOW ? halo->width[d] : halo->extents[d];
+    return box_of (halo, &section);
+}
+
+/* ---- A face ---- */
+
 /* A call: which box leaves on each side, what becomes of it, and the same of what comes in. */
 struct halo_call {
     gs_halo_t *halo;
@@ -235,8 +292,8 @@ gs_status_t gs_halo_exchange (gs_halo_t *halo, void *field, gs_stream_t stream)
 {
     struct halo_call w = {.halo = halo,
                           .field = field,
-                          .leaving = gsi_halo_cells,
-                          .coming = gsi_halo_ghosts,
+                          .leaving = cells,
+                          .coming = ghosts,
                           .leave = GSI_BOX_TAKE,
                           .come = GSI_BOX_PUT};
 
@@ -247,8 +304,8 @@ gs_status_t gs_halo_adjoint (gs_halo_t *halo, void *grad, gs_stream_t stream)
 {
     struct halo_call w = {.halo = halo,
                           .field = grad,
-                          .leaving = gsi_halo_ghosts,
-                          .coming = gsi_halo_cells,
+                          .leaving = ghosts,
+                          .coming = cells,
                           .leave = GSI_BOX_TAKE_AWAY,
                           .come = GSI_BOX_ADD};
 

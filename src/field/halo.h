@@ -39,8 +39,4 @@ struct gs_halo {
 /* halo_create.c: GS_OK if [halo] is one; names [call]. */
 gs_status_t gsi_halo_valid (const gs_halo_t *halo, const char *call);
 
-/* halo_box.c: the ghosts on one side, in dimension [d]; the cells of this rank next to them. */
-struct gsi_box gsi_halo_ghosts (const gs_halo_t *halo, int d, enum gsi_halo_side side);
-struct gsi_box gsi_halo_cells (const gs_halo_t *halo, int d, enum gsi_halo_side side);
-
 #endif /* GS_FIELD_HALO_H */

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/dims.h"
 #include "base/dtype.h"
 #include "base/fault.h"
 #include "base/process.h"
@@ -92,19 +93,12 @@ static gs_status_t check_array_name (const gs_ckpt_t *c, const char *caller, con
 static gs_status_t count_elements (const char *caller, const char *name, int dims,
                                    const size_t *extents, size_t *count)
 {
-    *count = 1;
     if (dims < 0 || dims > GS_CKPT_DIMS_MAX || (dims && !extents))
         return gsi_fail (GS_ERR_ARG, "%s: '%s' has %d dimensions%s: 0 to %d, and a shape", caller,
                          name, dims, extents || !dims ? "" : " and no shape", GS_CKPT_DIMS_MAX);
-    for (int d = 0; d < dims; d++)
-        if (!extents[d]) {
-            *count = 0;
-            return GS_OK;
-        }
-    for (int d = 0; d < dims; d++)
-        if (__builtin_mul_overflow (*count, extents[d], count))
-            return gsi_fail (GS_ERR_ARG, "%s: the shape of '%s' overflows", caller, name);
-    return GS_OK;
+    if (gsi_dims_count (extents, dims, count))
+        return GS_OK;
+    return gsi_fail (GS_ERR_ARG, "%s: the shape of '%s' overflows", caller, name);
 }
 
 static gs_status_t grow_arrays (gs_ckpt_t *c, const char *caller)
