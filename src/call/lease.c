@@ -55,11 +55,6 @@ void gsi_lease_enter (const gs_comm_t *comm)
     inside = comm;
 }
 
-void gsi_lease_leave (void)
-{
-    inside = NULL;
-}
-
 gs_status_t gsi_lease_admit (const gs_comm_t *comm, const char *call)
 {
     if (!atomic_load_explicit (&comm->let, memory_order_acquire) || inside == comm)

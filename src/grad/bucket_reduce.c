@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* bucket_reduce - a bucket on its way. */
-#include "grad/bucket_reduce.h"
+#include "grad/reducer.h"
 
 #include <stdio.h>
 

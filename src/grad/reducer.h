@@ -231,4 +231,26 @@ gs_status_t gsi_buckets_follow (gs_reducer_t *r, bool differ);
 /* Marks all gradients as not ready, and counts what each bucket waits for. */
 void gsi_buckets_reset (gs_reducer_t *r);
 
+/* ---- bucket_reduce.c ---- */
+
+/*
+ * Sees to bucket [b], by a thread that calls for the reducer and, on GPUs, has entered the
+ * device. A failure is of the communicator, or of the hook, after which that is aborted. What
+ * r->averaged returns goes to *callback, and the bucket has travelled all the same.
+ */
+gs_status_t gsi_bucket_reduce (gs_reducer_t *r, int b, gs_status_t *callback);
+
+/* ---- totals.c ---- */
+
+double gsi_totals_us (int64_t ns);
+
+/* Time of a bucket that the program waited: all of it, or what was under way in finish. */
+double gsi_totals_exposed_us (const gs_reducer_t *r, const struct gsi_load *load);
+
+/* Adds the step that has ended. */
+void gsi_totals_step (gs_reducer_t *r);
+
+/* Adds the times of r->totals.seen and of the buckets. */
+void gsi_totals_seen (gs_reducer_t *r);
+
 #endif /* GS_GRAD_REDUCER_H */

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* relayout - the storage in the order in which gradients became ready. */
 #include <stdlib.h>
-#include <string.h>
 
 #include "feature/consensus.h"
 #include "grad/reducer.h"
@@ -11,15 +10,14 @@ struct moved {
     void **at, **rest;           /* [gradients] as they were added */
     int *turn;                   /* [gradients] likewise */
     int *order;                  /* [gradients] which was ready first, second, ... */
-    struct gsi_placement *place; /* [gradients] as they were */
+    struct gsi_placement *place; /* [gradients] those that r->place has not */
 };
 
 static bool open_moved (struct moved *m, const gs_reducer_t *r)
 {
     size_t n = (size_t) r->gradients;
 
-    if ((m->place = calloc (n, sizeof (*m->place))))
-        memcpy (m->place, r->place, n * sizeof (*m->place));
+    m->place = calloc (n, sizeof (*m->place));
     m->at = calloc (n, sizeof (*m->at));
     m->rest = calloc (n, sizeof (*m->rest));
     m->turn = calloc (n, sizeof (*m->turn));
@@ -47,15 +45,13 @@ static void remember (const gs_reducer_t *r, struct moved *m)
     }
 }
 
-static void take_back_places (gs_reducer_t *r, const struct moved *m)
+/* Notes that everything is in [storage], at the other places; again: where it was. */
+static void settle (gs_reducer_t *r, struct moved *m, void *storage)
 {
-    if (m->place)
-        memcpy (r->place, m->place, (size_t) r->gradients * sizeof (*m->place));
-}
+    struct gsi_placement *other = m->place;
 
-/* Notes that everything is in [storage], at the places that r->place has. */
-static void settle (gs_reducer_t *r, const struct moved *m, void *storage)
-{
+    m->place = r->place;
+    r->place = other;
     gsi_commit_settle (r, storage);
     for (int p = 0; p < r->gradients; p++) {
         r->rest[p] = m->rest[r->number[p]];
@@ -87,7 +83,7 @@ static gs_status_t plan_places (gs_reducer_t *r, struct moved *m, void **storage
     gs_status_t st;
 
     remember (r, m);
-    st = gsi_plan_store (r->tensor, r->gradients, m->order, r->place, &bytes);
+    st = gsi_plan_store (r->tensor, r->gradients, m->order, m->place, &bytes);
     return st ? st : gsi_commit_allocate (r, bytes, storage);
 }
 
@@ -103,12 +99,8 @@ static gs_status_t relayout (gs_reducer_t *r, struct moved *m, gs_status_t st)
         st = plan_places (r, m, &storage);
     if (!(st = all_good (r, st))) {
         settle (r, m, storage);
-        if ((st = all_good (r, copy_gradients (r, m)))) {
-            take_back_places (r, m);
+        if ((st = all_good (r, copy_gradients (r, m))))
             settle (r, m, old);
-        }
-    } else {
-        take_back_places (r, m);
     }
     gsi_failure_note (&failed, st);
     gs_device_free (r->comm, st ? storage : old);

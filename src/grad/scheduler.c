@@ -2,14 +2,11 @@
 /* scheduler - who sees to the buckets, and when. */
 #include "grad/scheduler.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <sys/prctl.h>
 
-#include "base/clock.h"
 #include "base/thread.h"
 #include "grad/timing.h"
-#include "grad/bucket_reduce.h"
 
 struct gsi_scheduler {
     bool threaded;
@@ -33,7 +30,7 @@ static gs_status_t reduce_next (gs_reducer_t *r)
 
     gsi_lease_enter (r->comm);
     st = gsi_bucket_reduce (r, c->done, &callback);
-    gsi_lease_leave ();
+    gsi_lease_enter (NULL);
     pthread_mutex_lock (&c->guard);
     if (callback && !c->callback.st)
         gsi_failure_note (&c->callback, callback);
@@ -259,9 +256,4 @@ gs_status_t gsi_scheduler_drain (gs_reducer_t *r)
 gs_status_t gsi_scheduler_callback (gs_reducer_t *r)
 {
     return gsi_failure_repeat (&r->scheduler->callback);
-}
-
-void gsi_scheduler_end (gs_reducer_t *r)
-{
-    gsi_lease_end (r->comm);
 }

@@ -12,7 +12,7 @@
 gs_status_t gsi_scheduler_open (gs_reducer_t *r);
 void gsi_scheduler_close (gs_reducer_t *r);
 
-/* A step begins: the communicator is the reducer's. */
+/* A step begins: the communicator is the reducer's, until gsi_lease_end. */
 gs_status_t gsi_scheduler_begin (gs_reducer_t *r);
 
 /* (GPUs) GS_ERR_UNSUPPORTED if [stream] is captured. */
@@ -32,8 +32,5 @@ gs_status_t gsi_scheduler_release (gs_reducer_t *r, gs_stream_t stream);
 
 /* What r->averaged has returned, once, with its text. */
 gs_status_t gsi_scheduler_callback (gs_reducer_t *r);
-
-/* The step has ended. */
-void gsi_scheduler_end (gs_reducer_t *r);
 
 #endif /* GS_GRAD_SCHEDULER_H */

@@ -3,12 +3,10 @@
 #include <math.h>
 #include <stdio.h>
 
-#include "base/clock.h"
 #include "base/log.h"
 #include "base/sized.h"
 #include "grad/step_exchange.h"
 #include "grad/timing.h"
-#include "grad/totals.h"
 
 /* The line through time over bytes, by least squares. */
 static void fit (const gs_reducer_t *r, gs_reducer_stats_t *stats)

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* step - what the program calls in each step. */
-#include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
@@ -10,7 +8,6 @@
 #include "grad/scheduler.h"
 #include "grad/step_exchange.h"
 #include "grad/timing.h"
-#include "grad/totals.h"
 #include "grad/work.h"
 
 /* ---- Gradients become ready ---- */
@@ -209,7 +206,7 @@ static gs_status_t end_step (gs_reducer_t *r, gs_stream_t stream)
     gsi_totals_step (r);
     if (!st)
         st = conclude (r);
-    gsi_lease_leave ();
+    gsi_lease_enter (NULL);
     return st;
 }
 
@@ -245,7 +242,7 @@ static gs_status_t finish (gs_reducer_t *r, gs_stream_t stream)
         return (st = gs_comm_check (r->comm)) ? st : name_unmarked (r);
     st = end_step (r, stream);
     gsi_buckets_reset (r);
-    gsi_scheduler_end (r);
+    gsi_lease_end (r->comm);
     r->in_step = false;
     reset (r);
     return st ? st : gsi_scheduler_callback (r);

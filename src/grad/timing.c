@@ -2,8 +2,6 @@
 /* timing - when buckets are reduced on a GPU. */
 #include "grad/timing.h"
 
-#include "grad/totals.h"
-
 #define STEPS 2  /* whose events there are: one is read while the next is recorded */
 #define FIRST 16 /* steps that are timed, and then one in EVERY: events cost the host time */
 #define EVERY 8

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* totals - what the steps of a reducer add up to. */
-#include "grad/totals.h"
+#include "grad/reducer.h"
 
 #include "base/clock.h"
 
