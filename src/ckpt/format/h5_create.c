@@ -34,31 +34,6 @@ static gs_status_t create_file (const char *path, hsize_t meta_bytes, bool has_v
     return st;
 }
 
-static hid_t text_type (size_t bytes)
-{
-    hid_t type = H5Tcopy (H5T_C_S1);
-
-    H5Tset_size (type, bytes);
-    H5Tset_cset (type, H5T_CSET_UTF8);
-    H5Tset_strpad (type, H5T_STR_NULLPAD);
-    return type;
-}
-
-static herr_t write_attribute_text (hid_t object, const struct gsi_h5_text *t)
-{
-    hid_t type = text_type (strlen (t->text)), space = H5Screate (H5S_SCALAR);
-    hid_t names = gsi_h5_naming (H5P_ATTRIBUTE_CREATE);
-    hid_t attribute = H5Acreate2 (object, t->name, type, space, names, H5P_DEFAULT);
-    herr_t rc = attribute < 0 ? -1 : H5Awrite (attribute, type, t->text);
-
-    if (attribute >= 0)
-        H5Aclose (attribute);
-    H5Pclose (names);
-    H5Sclose (space);
-    H5Tclose (type);
-    return rc;
-}
-
 static void copy_shape (hsize_t *to, const uint64_t *from, int dims)
 {
     for (int d = 0; d < dims; d++)
@@ -141,11 +116,13 @@ static hid_t create_set (hid_t file, const struct gsi_h5_set *set)
 static herr_t h5_make_set (hid_t file, struct gsi_h5_set *set)
 {
     hid_t data = gsi_h5_groups (file, set->path) < 0 ? -1 : create_set (file, set);
+    hid_t names = gsi_h5_naming (H5P_ATTRIBUTE_CREATE);
     haddr_t offset;
     herr_t rc = data < 0 ? -1 : 0;
 
     for (int i = 0; i < set->texts && rc >= 0; i++)
-        rc = write_attribute_text (data, &set->text[i]);
+        rc = gsi_h5_text (data, set->text[i].name, names, H5T_CSET_UTF8, set->text[i].text);
+    H5Pclose (names);
     if (rc >= 0 && !set->sources) {
         offset = H5Dget_offset (data);
         set->offset = offset == HADDR_UNDEF ? 0 : offset;

@@ -180,3 +180,32 @@ herr_t gsi_h5_groups (hid_t file, const char *path)
     H5Pclose (names);
     return rc;
 }
+
+/* ---- Attributes ---- */
+
+/* N.B. Types of files are those of memory, too: a CPU of the other order has no checkpoints. */
+herr_t gsi_h5_attribute (hid_t object, const char *name, hid_t names, hid_t type, hsize_t count,
+                         const void *value)
+{
+    hid_t space = count ? H5Screate_simple (1, &count, NULL) : H5Screate (H5S_SCALAR);
+    hid_t attribute = H5Acreate2 (object, name, type, space, names, H5P_DEFAULT);
+    herr_t rc = attribute < 0 ? -1 : H5Awrite (attribute, type, value);
+
+    if (attribute >= 0)
+        H5Aclose (attribute);
+    H5Sclose (space);
+    return rc;
+}
+
+herr_t gsi_h5_text (hid_t object, const char *name, hid_t names, H5T_cset_t set, const char *text)
+{
+    hid_t type = H5Tcopy (H5T_C_S1);
+    herr_t rc;
+
+    H5Tset_size (type, strlen (text));
+    H5Tset_cset (type, set);
+    H5Tset_strpad (type, H5T_STR_NULLPAD);
+    rc = gsi_h5_attribute (object, name, names, type, 0, text);
+    H5Tclose (type);
+    return rc;
+}

@@ -45,6 +45,13 @@ hid_t gsi_h5_access (hsize_t meta_bytes, bool has_virtual);
 /* Makes the groups that [path] goes through, up to its last '/'. */
 herr_t gsi_h5_groups (hid_t file, const char *path);
 
+/* Writes an attribute of [object]: [count] of a type of files at [value], 0: one alone; and a
+ * text in this set of characters. [names]: H5P_DEFAULT, or of UTF-8. */
+herr_t gsi_h5_attribute (hid_t object, const char *name, hid_t names, hid_t type, hsize_t count,
+                         const void *value);
+herr_t gsi_h5_text (hid_t object, const char *name, hid_t names, H5T_cset_t set,
+                    const char *text);
+
 /* h5_vtk.c: makes /VTKHDF, with links to the sets that have a place there; and finds in it the
  * grid of [file], whose sets are known, and their places. What it does not know is not there. */
 herr_t gsi_h5_put_grid (hid_t file, const struct gsi_h5_grid *grid, const struct gsi_h5_set *sets,

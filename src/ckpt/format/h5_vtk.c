@@ -12,43 +12,6 @@ static const char *const groups[] = {
 
 /* ---- Making it ---- */
 
-static herr_t write_attribute (hid_t group, const char *name, hid_t type, hsize_t count,
-                               hid_t memory, const void *value)
-{
-    hid_t space = count ? H5Screate_simple (1, &count, NULL) : H5Screate (H5S_SCALAR);
-    hid_t attribute = H5Acreate2 (group, name, type, space, H5P_DEFAULT, H5P_DEFAULT);
-    herr_t rc = attribute < 0 ? -1 : H5Awrite (attribute, memory, value);
-
-    if (attribute >= 0)
-        H5Aclose (attribute);
-    H5Sclose (space);
-    return rc;
-}
-
-static herr_t write_integers (hid_t group, const char *name, hsize_t count, const int64_t *value)
-{
-    return write_attribute (group, name, H5T_STD_I64LE, count, H5T_NATIVE_INT64, value);
-}
-
-static herr_t write_numbers (hid_t group, const char *name, hsize_t count, const double *value)
-{
-    return write_attribute (group, name, H5T_IEEE_F64LE, count, H5T_NATIVE_DOUBLE, value);
-}
-
-/* N.B. VTK 9.1 wants it in ASCII and of fixed length. */
-static herr_t write_type (hid_t group)
-{
-    static const char text[] = "ImageData";
-    hid_t type = H5Tcopy (H5T_C_S1);
-    herr_t rc;
-
-    H5Tset_size (type, strlen (text));
-    H5Tset_strpad (type, H5T_STR_NULLPAD);
-    rc = write_attribute (group, "Type", type, 0, type, text);
-    H5Tclose (type);
-    return rc;
-}
-
 /* VTK has x first. N.B. Its versions 9.1 and 9.2 warn of a version above 1.0. */
 static herr_t write_grid (hid_t group, const struct gsi_h5_grid *grid)
 {
@@ -62,12 +25,14 @@ static herr_t write_grid (hid_t group, const struct gsi_h5_grid *grid)
         origin[x] = grid->origin[d];
         spacing[x] = grid->spacing[d];
     }
-    if (write_integers (group, "Version", 2, version) < 0 || write_type (group) < 0 ||
-        write_integers (group, "WholeExtent", 6, extent) < 0 ||
-        write_numbers (group, "Origin", 3, origin) < 0 ||
-        write_numbers (group, "Spacing", 3, spacing) < 0)
+    /* N.B. VTK 9.1 wants the type in ASCII and of fixed length. */
+    if (gsi_h5_attribute (group, "Version", H5P_DEFAULT, H5T_STD_I64LE, 2, version) < 0 ||
+        gsi_h5_text (group, "Type", H5P_DEFAULT, H5T_CSET_ASCII, "ImageData") < 0 ||
+        gsi_h5_attribute (group, "WholeExtent", H5P_DEFAULT, H5T_STD_I64LE, 6, extent) < 0 ||
+        gsi_h5_attribute (group, "Origin", H5P_DEFAULT, H5T_IEEE_F64LE, 3, origin) < 0 ||
+        gsi_h5_attribute (group, "Spacing", H5P_DEFAULT, H5T_IEEE_F64LE, 3, spacing) < 0)
         return -1;
-    return write_numbers (group, "Direction", 9, direction);
+    return gsi_h5_attribute (group, "Direction", H5P_DEFAULT, H5T_IEEE_F64LE, 9, direction);
 }
 
 static void link_path (const struct gsi_h5_set *set, enum gsi_h5_place place,
