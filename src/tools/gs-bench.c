@@ -27,6 +27,11 @@ bool bench_fail (const struct bench *bench, const char *format, ...)
     return false;
 }
 
+bool bench_good (const struct bench *bench, gs_status_t st)
+{
+    return !st || bench_fail (bench, "%s", gs_last_error ());
+}
+
 static void *make_host_array (const struct bench *bench, size_t bytes)
 {
     void *array = malloc (bytes);
@@ -49,9 +54,8 @@ void *bench_make_array (const struct bench *bench, size_t bytes)
     if (!st)
         st = gs_device_copy (bench->comm, array, content, bytes, NULL);
     free (content);
-    if (!st)
+    if (bench_good (bench, st))
         return array;
-    bench_fail (bench, "%s", gs_last_error ());
     bench_free_array (bench, array);
     return NULL;
 }
@@ -60,8 +64,8 @@ void bench_free_array (const struct bench *bench, void *array)
 {
     if (bench->options.memory == BENCH_HOST)
         free (array);
-    else if (gs_device_free (bench->comm, array))
-        bench_fail (bench, "%s", gs_last_error ());
+    else
+        bench_good (bench, gs_device_free (bench->comm, array));
 }
 
 bool bench_has_average (gs_dtype_t dtype)
@@ -73,9 +77,7 @@ bool bench_agree (const struct bench *bench, bool mine)
 {
     int32_t all = mine;
 
-    if (gs_allreduce (bench->comm, &all, 1, GS_I32, GS_MIN, NULL))
-        return bench_fail (bench, "%s", gs_last_error ());
-    return all;
+    return bench_good (bench, gs_allreduce (bench->comm, &all, 1, GS_I32, GS_MIN, NULL)) && all;
 }
 
 static bool make_comm (struct bench *bench)
@@ -89,7 +91,7 @@ static bool make_comm (struct bench *bench)
         opts.device = GS_DEVICE_HOST; /* the buffers are there */
     if (bench->options.ranks)
         return bench_start_ranks (bench, &opts);
-    return !gs_comm_create (&opts, &bench->comm) || bench_fail (bench, "%s", gs_last_error ());
+    return bench_good (bench, gs_comm_create (&opts, &bench->comm));
 }
 
 /* After a failure the ranks are no longer in step: leave without waiting for the others. */

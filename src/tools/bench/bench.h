@@ -2,9 +2,9 @@
 /*
  * bench - what the parts of gs-bench share.
  *
- * To add an operation: write op_NAME.c with a const struct bench_op bench_op_NAME, declare it
- * below, and add it to the table in options.c. An operation that moves a number of bytes fills
- * in two struct bench_side and calls bench_sweep.
+ * To add an operation: write op_NAME.c with bench_run_NAME, declare it below, and add a row to
+ * the table in options.c. An operation that moves a number of bytes fills in two struct
+ * bench_side and calls bench_sweep.
  */
 #ifndef GS_TOOLS_BENCH_BENCH_H
 #define GS_TOOLS_BENCH_BENCH_H
@@ -69,43 +69,42 @@ struct bench_result {
     double raw_time_us; /* NAN: nothing to compare with */
 };
 
+/* What an operation takes beside the options that all take; if anything, warm-up too. */
+enum bench_group {
+    BENCH_PLAIN,
+    BENCH_SIZED,    /* sizes, a type and iterations */
+    BENCH_MODELLED, /* a model, with what belongs to it */
+    BENCH_STORED    /* a folder, with what belongs to it */
+};
+
+/* Where it is measured: not with --memory device, with it too, with nothing else. */
+enum bench_place { BENCH_HOSTS, BENCH_EITHER, BENCH_GPUS };
+
 struct bench_op {
     const char *name;
-    const char *help; /* one line */
-    bool sized;       /* takes sizes, a type, iterations and warm-up */
-    bool modelled;    /* takes a model, with what belongs to it, and warm-up */
-    bool stored;      /* takes a folder, with what belongs to it, and warm-up */
-    bool can_gpu;     /* takes --memory device */
-    bool needs_gpu;   /* takes no other */
+    bool (*run) (const struct bench *bench);
+    enum bench_group group;
+    enum bench_place place;
+    int what; /* which of those of run it is */
 
     /* (optional) Whether [dtype] can be measured; NULL: all. */
     bool (*takes) (gs_dtype_t dtype);
 
-    /* (required) Collective. Measures and prints. */
-    bool (*run) (const struct bench *bench);
+    const char *help; /* one line */
 };
 
-extern const struct bench_op bench_op_allreduce_avg;
-extern const struct bench_op bench_op_allgather;
-extern const struct bench_op bench_op_allgatherv;
-extern const struct bench_op bench_op_alltoall;
-extern const struct bench_op bench_op_bootstrap;
-extern const struct bench_op bench_op_bucket;
-extern const struct bench_op bench_op_checksum;
-extern const struct bench_op bench_op_ckpt;
-extern const struct bench_op bench_op_split;
-extern const struct bench_op bench_op_broadcast;
-extern const struct bench_op bench_op_copy;
-extern const struct bench_op bench_op_gather;
-extern const struct bench_op bench_op_halo;
-extern const struct bench_op bench_op_messages;
-extern const struct bench_op bench_op_queue;
-extern const struct bench_op bench_op_record;
-extern const struct bench_op bench_op_reduce;
-extern const struct bench_op bench_op_reduce_scatter;
-extern const struct bench_op bench_op_reducer;
-extern const struct bench_op bench_op_scatter;
-extern const struct bench_op bench_op_sendrecv;
+/* Collective. Each measures and prints the operations that options.c lists for it. */
+bool bench_run_average (const struct bench *bench);
+bool bench_run_bootstrap (const struct bench *bench);
+bool bench_run_bucket (const struct bench *bench);
+bool bench_run_ckpt (const struct bench *bench);
+bool bench_run_copy (const struct bench *bench);
+bool bench_run_move (const struct bench *bench);
+bool bench_run_neighbours (const struct bench *bench);
+bool bench_run_queue (const struct bench *bench);
+bool bench_run_record (const struct bench *bench);
+bool bench_run_reducer (const struct bench *bench);
+bool bench_run_split (const struct bench *bench);
 
 /* One of the things compared: ours, or the raw call. */
 struct bench_side {
@@ -126,6 +125,9 @@ struct bench_side {
 /* Prints "gs-bench[rank/size]: text" to stderr and returns false, so that failing is a line. */
 bool bench_fail (const struct bench *bench, const char *format, ...)
     __attribute__ ((format (printf, 2, 3)));
+
+/* Whether [st] is GS_OK; if not, gs_last_error is told. */
+bool bench_good (const struct bench *bench, gs_status_t st);
 
 /* An array of [bytes] where --memory says, filled; NULL after a failure that has been told. */
 void *bench_make_array (const struct bench *bench, size_t bytes);

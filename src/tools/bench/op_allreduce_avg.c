@@ -22,7 +22,7 @@ static bool average_repeat_ours (void *context, int times)
     for (int t = 0; t < times; t++)
         if (gs_allreduce_avg (comm, w->buf, w->count, w->bench->options.dtype, NULL))
             return bench_fail (w->bench, "%s", gs_last_error ());
-    return !gs_comm_wait (comm, NULL) || bench_fail (w->bench, "%s", gs_last_error ());
+    return bench_good (w->bench, gs_comm_wait (comm, NULL));
 }
 
 static bool repeat_mpi (void *context, int times)
@@ -59,7 +59,7 @@ static bool find_raw (struct average_bench *w, struct bench_side *raw)
     return w->mpi && w->mpi->has_type (w->bench->options.dtype);
 }
 
-static bool run_allreduce_avg (const struct bench *bench)
+bool bench_run_average (const struct bench *bench)
 {
     struct average_bench work = {.bench = bench,
                                  .buf = bench_make_array (bench, bench->options.max_bytes)};
@@ -72,12 +72,3 @@ static bool run_allreduce_avg (const struct bench *bench)
     bench_free_array (bench, work.buf);
     return ok;
 }
-
-const struct bench_op bench_op_allreduce_avg = {
-    .name = "allreduce_avg",
-    .help = "average over ranks; raw: MPI_Allreduce and division, or ncclAllReduce",
-    .sized = true,
-    .can_gpu = true,
-    .takes = bench_has_average,
-    .run = run_allreduce_avg,
-};

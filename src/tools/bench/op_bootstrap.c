@@ -90,7 +90,7 @@ static void bootstrap_print (const struct bench *bench, const double *medians)
     remark_first (bench);
 }
 
-static bool run_bootstrap (const struct bench *bench)
+bool bench_run_bootstrap (const struct bench *bench)
 {
     double *times = calloc ((size_t) (2 * bench->options.rounds), sizeof (*times));
     double medians[2] = {NAN, NAN};
@@ -104,9 +104,3 @@ static bool run_bootstrap (const struct bench *bench)
     free (times);
     return ok;
 }
-
-const struct bench_op bench_op_bootstrap = {
-    .name = "bootstrap",
-    .help = "finding all ranks; raw: PMIx_Init, fence and gets",
-    .run = run_bootstrap,
-};

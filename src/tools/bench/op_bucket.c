@@ -24,11 +24,6 @@ struct bucket_bench {
     bool held;
 };
 
-static bool bucket_good (const struct bucket_bench *w, gs_status_t st)
-{
-    return !st || bench_fail (w->bench, "%s", gs_last_error ());
-}
-
 static bool bucket_plain (const struct bucket_bench *w, const char *why)
 {
     return !why || bench_fail (w->bench, "NCCL: %s", why);
@@ -44,7 +39,7 @@ static bool finish_buckets (struct bucket_bench *w)
     w->next = 0;
     if (!st)
         st = gs_reducer_finish (w->reducer, NULL);
-    return bucket_good (w, st ? st : gs_comm_wait (w->bench->comm, NULL));
+    return bench_good (w->bench, st ? st : gs_comm_wait (w->bench->comm, NULL));
 }
 
 /* Collective: a reducer of buckets of one gradient each, some steps old. */
@@ -60,15 +55,16 @@ static bool make_buckets (void *context)
         return true;
     opts.first_bytes = opts.bucket_bytes = opts.last_bytes = w->count * gs_dtype_size (dtype);
     opts.forward = 1;
-    if (!bucket_good (w, gs_reducer_destroy (w->reducer)) ||
-        !bucket_good (w, gs_reducer_create (w->bench->comm, &opts, &w->reducer)))
+    if (!bench_good (w->bench, gs_reducer_destroy (w->reducer)) ||
+        !bench_good (w->bench, gs_reducer_create (w->bench->comm, &opts, &w->reducer)))
         return false;
     for (int i = 0; i < w->buckets && ok; i++) {
         snprintf (name, sizeof (name), "gradient %d", i);
-        ok = bucket_good (w, gs_reducer_add (w->reducer, name, 1, &w->count, dtype, NULL, NULL));
+        ok = bench_good (w->bench,
+                         gs_reducer_add (w->reducer, name, 1, &w->count, dtype, NULL, NULL));
     }
     w->made = w->count;
-    ok = ok && bucket_good (w, gs_reducer_commit (w->reducer));
+    ok = ok && bench_good (w->bench, gs_reducer_commit (w->reducer));
     for (int s = 0; s < TIMED && ok; s++)
         ok = finish_buckets (w);
     return ok;
@@ -82,7 +78,7 @@ static bool bucket_repeat_ours (void *context, int times)
         return false;
     for (int t = 0; t < times; t++)
         if ((w->next == w->buckets && !finish_buckets (w)) ||
-            !bucket_good (w, gs_reducer_ready (w->reducer, w->next++, NULL)))
+            !bench_good (w->bench, gs_reducer_ready (w->reducer, w->next++, NULL)))
             return false;
     return w->held || finish_buckets (w);
 }
@@ -111,7 +107,7 @@ static bool let_stream_go (void *context)
     return bucket_plain (w, w->nccl->wait ()) && (!w->next || finish_buckets (w));
 }
 
-static bool run_bucket (const struct bench *bench)
+bool bench_run_bucket (const struct bench *bench)
 {
     size_t most = ALL_BYTES / bench->options.max_bytes;
     struct bucket_bench work = {.bench = bench,
@@ -136,12 +132,3 @@ static bool run_bucket (const struct bench *bench)
         work.nccl->close ();
     return ok;
 }
-
-const struct bench_op bench_op_bucket = {
-    .name = "bucket",
-    .help = "host time of a reducer's bucket on a GPU; raw: an event and ncclAllReduce",
-    .sized = true,
-    .needs_gpu = true,
-    .takes = bench_has_average,
-    .run = run_bucket,
-};

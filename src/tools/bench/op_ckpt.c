@@ -44,11 +44,6 @@ static size_t mine_of (const struct ckpt_bench *w)
     return (w->replicated + w->shard) * sizeof (double);
 }
 
-static bool told (const struct ckpt_bench *w, gs_status_t st)
-{
-    return !st || bench_fail (w->bench, "%s", gs_last_error ());
-}
-
 static bool system_says (const struct ckpt_bench *w, const char *call)
 {
     return bench_fail (w->bench, "%s: %s: %s", w->raw, call, strerror (errno));
@@ -78,7 +73,7 @@ static bool write_now (void *context, int times)
     const struct ckpt_bench *w = context;
 
     for (int t = 0; t < times; t++)
-        if (!told (w, gs_ckpt_write (w->plan, STEP, NULL)))
+        if (!bench_good (w->bench, gs_ckpt_write (w->plan, STEP, NULL)))
             return false;
     return true;
 }
@@ -92,7 +87,7 @@ static bool time_learning (const struct ckpt_bench *w, int64_t *call_ns)
     while (written < 0) {
         usleep (PAUSE_US);
         begin_ns = gsi_now_ns ();
-        if (!told (w, gs_ckpt_test (w->plan, &written, NULL)))
+        if (!bench_good (w->bench, gs_ckpt_test (w->plan, &written, NULL)))
             return false;
     }
     *call_ns = gsi_now_ns () - begin_ns;
@@ -105,7 +100,7 @@ static bool write_async (void *context, int times)
 
     for (int t = 0; t < times; t++) {
         int64_t begin_ns = gsi_now_ns (), blocked_ns, end_ns;
-        if (!told (w, gs_ckpt_write_async (w->plan, ++w->newest, NULL, NULL)))
+        if (!bench_good (w->bench, gs_ckpt_write_async (w->plan, ++w->newest, NULL, NULL)))
             return false;
         blocked_ns = gsi_now_ns () - begin_ns;
         if (!time_learning (w, &end_ns))
@@ -173,7 +168,8 @@ static bool ckpt_make_plan (struct ckpt_bench *w)
     if (!st && w->whole)
         st = gs_ckpt_add_sharded (w->plan, "field", 1, &w->shard, &w->begin, &w->whole, GS_F64,
                                   w->field);
-    return bench_agree (w->bench, told (w, st)) && told (w, gs_ckpt_commit (w->plan));
+    return bench_agree (w->bench, bench_good (w->bench, st)) &&
+           bench_good (w->bench, gs_ckpt_commit (w->plan));
 }
 
 static bool ckpt_memory (struct ckpt_bench *w)
@@ -229,8 +225,8 @@ static bool ckpt_measure (struct ckpt_bench *w, double *medians, double *blocked
         side[s] = (struct bench_side){.repeat = repeat[s], .prepare = remove_last, .context = w};
         all[s] = &side[s];
         for (int t = 0; t < o->warmup && ok; t++)
-            ok =
-                remove_last (w) && told (w, gs_barrier (w->bench->comm, NULL)) && repeat[s](w, 1);
+            ok = remove_last (w) && bench_good (w->bench, gs_barrier (w->bench->comm, NULL)) &&
+                 repeat[s](w, 1);
     }
     w->asyncs = 0;
     ok = ok && bench_rounds (w->bench, all, sides, 1, w->times) &&
@@ -281,7 +277,7 @@ static void ckpt_print (const struct ckpt_bench *w, const double *medians, doubl
 static bool clean_up (struct ckpt_bench *w, bool ok)
 {
     if (w->plan && gs_ckpt_destroy (w->plan) && ok)
-        ok = told (w, GS_ERR_STATE);
+        ok = bench_good (w->bench, GS_ERR_STATE);
     if (!gs_comm_rank (w->bench->comm)) {
         unlink (w->raw);
         if (!w->bench->options.ckpt.keep)
@@ -299,7 +295,7 @@ static bool clean_up (struct ckpt_bench *w, bool ok)
     return ok;
 }
 
-static bool run_ckpt (const struct bench *bench)
+bool bench_run_ckpt (const struct bench *bench)
 {
     struct ckpt_bench *work = calloc (1, sizeof (*work));
     double medians[SIDES], blocked = NAN;
@@ -312,7 +308,7 @@ static bool run_ckpt (const struct bench *bench)
     work->bench = bench;
     ok = plan_work (work) && ckpt_measure (work, medians, &blocked);
     if (ok && bench->options.ckpt.keep)
-        ok = remove_last (work) && told (work, gs_barrier (bench->comm, NULL)) &&
+        ok = remove_last (work) && bench_good (bench, gs_barrier (bench->comm, NULL)) &&
              write_now (work, 1);
     if (ok)
         ckpt_print (work, medians, blocked);
@@ -320,11 +316,3 @@ static bool run_ckpt (const struct bench *bench)
     free (work);
     return ok;
 }
-
-const struct bench_op bench_op_ckpt = {
-    .name = "ckpt",
-    .help = "write a checkpoint; raw: pwrite and fsync",
-    .stored = true,
-    .can_gpu = true,
-    .run = run_ckpt,
-};

@@ -42,42 +42,18 @@ static bool take_sum (void *context, int times)
     return true;
 }
 
-/* A copy, or, with [ours], that beside it. */
-static bool copy_measure (const struct bench *bench, bool (*ours) (void *context, int times))
+bool bench_run_copy (const struct bench *bench)
 {
+    bool sums = bench->options.op->what;
     struct copy_bench work = {.bench = bench,
                               .from = bench_make_array (bench, bench->options.max_bytes),
                               .to = bench_make_array (bench, bench->options.max_bytes)};
     struct bench_side copies = {.repeat = copy_repeat, .context = &work, .max_count = SIZE_MAX};
-    struct bench_side side = {.repeat = ours, .context = &work};
+    struct bench_side side = {.repeat = take_sum, .context = &work};
     bool ok = bench_agree (bench, work.from && work.to);
 
-    ok = ok && bench_sweep (bench, &work.count, ours ? &side : &copies, ours ? &copies : NULL);
+    ok = ok && bench_sweep (bench, &work.count, sums ? &side : &copies, sums ? &copies : NULL);
     bench_free_array (bench, work.from);
     bench_free_array (bench, work.to);
     return ok;
 }
-
-static bool run_copy (const struct bench *bench)
-{
-    return copy_measure (bench, NULL);
-}
-
-static bool run_checksum (const struct bench *bench)
-{
-    return copy_measure (bench, take_sum);
-}
-
-const struct bench_op bench_op_copy = {
-    .name = "copy",
-    .help = "memcpy on all ranks at once, what memory allows; raw: none",
-    .sized = true,
-    .run = run_copy,
-};
-
-const struct bench_op bench_op_checksum = {
-    .name = "checksum",
-    .help = "CRC32C, which a checkpoint takes of all its bytes; raw: memcpy of them",
-    .sized = true,
-    .run = run_checksum,
-};

@@ -2,7 +2,6 @@
 /* op_move - what moves or combines pieces, beside the same of MPI. */
 #include <stdint.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "tools/bench/bench.h"
 #include "tools/bench/measure.h"
@@ -11,65 +10,18 @@
 struct move_bench {
     const struct bench *bench;
     const struct bench_raw_mpi *mpi;
-    const struct movement *movement;
+    enum bench_move what;
     void *send, *recv;
     size_t *counts; /* of gs_allgatherv */
     size_t count;   /* of a piece */
 };
 
-/* What differs between the operations. The root is rank 0. */
-struct movement {
-    const char *name;
-    enum bench_move raw;
-    bool whole_send, whole_recv; /* the array has a piece for each rank */
-    gs_status_t (*ours) (const struct move_bench *w, gs_comm_t *comm, gs_dtype_t dtype);
-};
+/* Whose array has a piece for each rank; bits by enum bench_move. */
+#define WHOLE_SEND (1U << BENCH_ALLTOALL | 1U << BENCH_REDUCE_SCATTER | 1U << BENCH_SCATTER)
+#define WHOLE_RECV \
+    (1U << BENCH_ALLGATHER | 1U << BENCH_ALLGATHERV | 1U << BENCH_ALLTOALL | 1U << BENCH_GATHER)
 
-static gs_status_t move_allgather (const struct move_bench *w, gs_comm_t *comm, gs_dtype_t dtype)
-{
-    return gs_allgather (comm, w->send, w->recv, w->count, dtype, NULL);
-}
-
-static gs_status_t allgatherv (const struct move_bench *w, gs_comm_t *comm, gs_dtype_t dtype)
-{
-    size_t size = (size_t) gs_comm_size (comm);
-
-    return gs_allgatherv (comm, w->send, w->count, w->recv, size * w->count, w->counts, NULL,
-                          dtype, NULL);
-}
-
-static gs_status_t alltoall (const struct move_bench *w, gs_comm_t *comm, gs_dtype_t dtype)
-{
-    return gs_alltoall (comm, w->send, w->recv, w->count, dtype, NULL);
-}
-
-static gs_status_t move_broadcast (const struct move_bench *w, gs_comm_t *comm, gs_dtype_t dtype)
-{
-    return gs_broadcast (comm, w->send, w->count, dtype, 0, NULL);
-}
-
-static gs_status_t move_gather (const struct move_bench *w, gs_comm_t *comm, gs_dtype_t dtype)
-{
-    return gs_gather (comm, w->send, w->recv, w->count, dtype, 0, NULL);
-}
-
-static gs_status_t move_reduce (const struct move_bench *w, gs_comm_t *comm, gs_dtype_t dtype)
-{
-    return gs_reduce (comm, w->send, w->recv, w->count, dtype, GS_SUM, 0, NULL);
-}
-
-static gs_status_t move_reduce_scatter (const struct move_bench *w, gs_comm_t *comm,
-                                        gs_dtype_t dtype)
-{
-    return gs_reduce_scatter (comm, w->send, w->recv, w->count, dtype, GS_SUM, NULL);
-}
-
-static gs_status_t scatter (const struct move_bench *w, gs_comm_t *comm, gs_dtype_t dtype)
-{
-    return gs_scatter (comm, w->send, w->recv, w->count, dtype, 0, NULL);
-}
-
-static gs_status_t sendrecv (const struct move_bench *w, gs_comm_t *comm, gs_dtype_t dtype)
+static gs_status_t send_around (const struct move_bench *w, gs_comm_t *comm, gs_dtype_t dtype)
 {
     int rank = gs_comm_rank (comm), size = gs_comm_size (comm);
     gs_status_t st;
@@ -81,28 +33,37 @@ static gs_status_t sendrecv (const struct move_bench *w, gs_comm_t *comm, gs_dty
     return gs_group_end (comm);
 }
 
-static const struct movement movements[] = {
-    {"allgather", BENCH_ALLGATHER, false, true, move_allgather},
-    {"allgatherv", BENCH_ALLGATHERV, false, true, allgatherv},
-    {"alltoall", BENCH_ALLTOALL, true, true, alltoall},
-    {"broadcast", BENCH_BROADCAST, false, false, move_broadcast},
-    {"gather", BENCH_GATHER, false, true, move_gather},
-    {"reduce", BENCH_REDUCE, false, false, move_reduce},
-    {"reduce_scatter", BENCH_REDUCE_SCATTER, true, false, move_reduce_scatter},
-    {"scatter", BENCH_SCATTER, true, false, scatter},
-    {"sendrecv", BENCH_SENDRECV, false, false, sendrecv},
-};
+/* The root is rank 0. */
+static gs_status_t move (const struct move_bench *w, gs_comm_t *comm, gs_dtype_t dtype)
+{
+    size_t n = w->count, all = n * (size_t) gs_comm_size (comm);
+
+    switch (w->what) {
+    case BENCH_ALLGATHER: return gs_allgather (comm, w->send, w->recv, n, dtype, NULL);
+    case BENCH_ALLGATHERV:
+        return gs_allgatherv (comm, w->send, n, w->recv, all, w->counts, NULL, dtype, NULL);
+    case BENCH_ALLTOALL: return gs_alltoall (comm, w->send, w->recv, n, dtype, NULL);
+    case BENCH_BROADCAST: return gs_broadcast (comm, w->send, n, dtype, 0, NULL);
+    case BENCH_GATHER: return gs_gather (comm, w->send, w->recv, n, dtype, 0, NULL);
+    case BENCH_REDUCE: return gs_reduce (comm, w->send, w->recv, n, dtype, GS_SUM, 0, NULL);
+    case BENCH_REDUCE_SCATTER:
+        return gs_reduce_scatter (comm, w->send, w->recv, n, dtype, GS_SUM, NULL);
+    case BENCH_SCATTER: return gs_scatter (comm, w->send, w->recv, n, dtype, 0, NULL);
+    case BENCH_SENDRECV: break;
+    }
+    return send_around (w, comm, dtype);
+}
 
 static bool move_repeat_ours (void *context, int times)
 {
     const struct move_bench *w = context;
+    gs_status_t st = GS_OK;
 
     for (int r = 0; r < gs_comm_size (w->bench->comm); r++)
         w->counts[r] = w->count; /* bench_sweep changes it */
-    for (int t = 0; t < times; t++)
-        if (w->movement->ours (w, w->bench->comm, w->bench->options.dtype))
-            return bench_fail (w->bench, "%s", gs_last_error ());
-    return true;
+    for (int t = 0; t < times && !st; t++)
+        st = move (w, w->bench->comm, w->bench->options.dtype);
+    return bench_good (w->bench, st);
 }
 
 static bool move_repeat_raw (void *context, int times)
@@ -110,8 +71,8 @@ static bool move_repeat_raw (void *context, int times)
     const struct move_bench *w = context;
     size_t bytes = w->count * gs_dtype_size (w->bench->options.dtype);
 
-    w->mpi->move (w->movement->raw, w->send, w->recv, (int) w->count, (int) bytes,
-                  w->bench->options.dtype, times);
+    w->mpi->move (w->what, w->send, w->recv, (int) w->count, (int) bytes, w->bench->options.dtype,
+                  times);
     return true;
 }
 
@@ -122,27 +83,24 @@ static bool move_memory (struct move_bench *w)
 
     if (bytes > SIZE_MAX / size)
         return bench_fail (w->bench, "no memory for %zu times %zu bytes", size, bytes);
-    w->send = bench_make_array (w->bench, w->movement->whole_send ? bytes * size : bytes);
-    w->recv = bench_make_array (w->bench, w->movement->whole_recv ? bytes * size : bytes);
+    w->send = bench_make_array (w->bench, WHOLE_SEND >> w->what & 1 ? bytes * size : bytes);
+    w->recv = bench_make_array (w->bench, WHOLE_RECV >> w->what & 1 ? bytes * size : bytes);
     w->counts = malloc (size * sizeof (*w->counts));
     return w->send && w->recv && w->counts;
 }
 
-static bool run_move (const struct bench *bench)
+bool bench_run_move (const struct bench *bench)
 {
-    struct move_bench work = {.bench = bench, .movement = movements};
+    struct move_bench work = {.bench = bench, .what = (enum bench_move) bench->options.op->what};
     struct bench_side ours = {.repeat = move_repeat_ours, .context = &work};
     struct bench_side raw = {.repeat = move_repeat_raw, .context = &work};
-    bool ok;
+    bool ok = bench_agree (bench, move_memory (&work));
 
-    while (strcmp (work.movement->name, bench->options.op->name) != 0)
-        work.movement++;
-    ok = bench_agree (bench, move_memory (&work));
     /* A count of bytes times the number of ranks fits in an int. */
     raw.max_count = BENCH_RAW_MPI_MAX_COUNT / (size_t) gs_comm_size (bench->comm);
     if (ok) {
         work.mpi = bench_raw_mpi_open (bench);
-        if (work.mpi && !work.mpi->can_move (work.movement->raw, bench->options.dtype))
+        if (work.mpi && !work.mpi->can_move (work.what, bench->options.dtype))
             work.mpi = NULL;
         ok = bench_sweep (bench, &work.count, &ours, work.mpi ? &raw : NULL);
     }
@@ -151,66 +109,3 @@ static bool run_move (const struct bench *bench)
     free (work.counts);
     return ok;
 }
-
-const struct bench_op bench_op_allgather = {
-    .name = "allgather",
-    .help = "collect from all ranks; raw: MPI_Allgather",
-    .sized = true,
-    .run = run_move,
-};
-
-const struct bench_op bench_op_allgatherv = {
-    .name = "allgatherv",
-    .help = "collect pieces of given lengths from all ranks; raw: MPI_Allgatherv",
-    .sized = true,
-    .run = run_move,
-};
-
-const struct bench_op bench_op_alltoall = {
-    .name = "alltoall",
-    .help = "from each rank to each; raw: MPI_Alltoall",
-    .sized = true,
-    .run = run_move,
-};
-
-const struct bench_op bench_op_broadcast = {
-    .name = "broadcast",
-    .help = "from rank 0 to all; raw: MPI_Bcast",
-    .sized = true,
-    .run = run_move,
-};
-
-const struct bench_op bench_op_gather = {
-    .name = "gather",
-    .help = "collect from all ranks on rank 0; raw: MPI_Gather",
-    .sized = true,
-    .run = run_move,
-};
-
-const struct bench_op bench_op_reduce = {
-    .name = "reduce",
-    .help = "sum on rank 0; raw: MPI_Reduce",
-    .sized = true,
-    .run = run_move,
-};
-
-const struct bench_op bench_op_reduce_scatter = {
-    .name = "reduce_scatter",
-    .help = "sum, a part for each rank; raw: MPI_Reduce_scatter_block",
-    .sized = true,
-    .run = run_move,
-};
-
-const struct bench_op bench_op_scatter = {
-    .name = "scatter",
-    .help = "parts of rank 0's array to all; raw: MPI_Scatter",
-    .sized = true,
-    .run = run_move,
-};
-
-const struct bench_op bench_op_sendrecv = {
-    .name = "sendrecv",
-    .help = "to the next rank, from the one before; raw: MPI_Sendrecv",
-    .sized = true,
-    .run = run_move,
-};

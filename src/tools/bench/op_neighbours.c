@@ -4,7 +4,6 @@
  * the same places: rows of a field of two own rows and a ghost row on either side.
  */
 #include <stdint.h>
-#include <string.h>
 
 #include "tools/bench/bench.h"
 #include "tools/bench/measure.h"
@@ -48,11 +47,11 @@ static gs_status_t exchange_neighbours (const struct neighbours_bench *w)
 static bool repeat_messages (void *context, int times)
 {
     const struct neighbours_bench *w = context;
+    gs_status_t st = GS_OK;
 
-    for (int t = 0; t < times; t++)
-        if (exchange_neighbours (w))
-            return bench_fail (w->bench, "%s", gs_last_error ());
-    return true;
+    for (int t = 0; t < times && !st; t++)
+        st = exchange_neighbours (w);
+    return bench_good (w->bench, st);
 }
 
 /* A halo for rows of this length: bench_sweep changes it. */
@@ -76,7 +75,7 @@ static bool repeat_halo (void *context, int times)
 
     for (int t = 0; t < times && !st; t++)
         st = gs_halo_exchange (w->halo, w->field, NULL);
-    return !st || bench_fail (w->bench, "%s", gs_last_error ());
+    return bench_good (w->bench, st);
 }
 
 static bool neighbours_repeat_raw (void *context, int times)
@@ -88,7 +87,7 @@ static bool neighbours_repeat_raw (void *context, int times)
     return true;
 }
 
-static bool run_neighbours (const struct bench *bench)
+bool bench_run_neighbours (const struct bench *bench)
 {
     struct neighbours_bench work = {.bench = bench};
     struct bench_side ours = {.repeat = repeat_messages, .context = &work};
@@ -96,7 +95,7 @@ static bool run_neighbours (const struct bench *bench)
         .repeat = neighbours_repeat_raw, .context = &work, .max_count = BENCH_RAW_MPI_MAX_COUNT};
     bool ok;
 
-    if (!strcmp (bench->options.op->name, "halo"))
+    if (bench->options.op->what)
         ours.repeat = repeat_halo;
     if (bench->options.max_bytes <= SIZE_MAX / ROWS)
         work.field = bench_make_array (bench, ROWS * bench->options.max_bytes);
@@ -110,17 +109,3 @@ static bool run_neighbours (const struct bench *bench)
     bench_free_array (bench, work.field);
     return ok;
 }
-
-const struct bench_op bench_op_halo = {
-    .name = "halo",
-    .help = "ghost rows of both neighbours; raw: MPI_Irecv, MPI_Isend",
-    .sized = true,
-    .run = run_neighbours,
-};
-
-const struct bench_op bench_op_messages = {
-    .name = "messages",
-    .help = "the same as a group of messages; raw: MPI_Irecv, MPI_Isend",
-    .sized = true,
-    .run = run_neighbours,
-};

@@ -70,7 +70,7 @@ static bool queue_measure (struct queue_bench *w)
     return bench_sweep (w->bench, &w->count, &ours, &raw);
 }
 
-static bool run_queue (const struct bench *bench)
+bool bench_run_queue (const struct bench *bench)
 {
     struct queue_bench work = {.bench = bench,
                                .buf = bench_make_array (bench, bench->options.max_bytes)};
@@ -82,12 +82,3 @@ static bool run_queue (const struct bench *bench)
     bench_free_array (bench, work.buf);
     return ok;
 }
-
-const struct bench_op bench_op_queue = {
-    .name = "queue",
-    .help = "host time to queue an average on a GPU; raw: ncclAllReduce",
-    .sized = true,
-    .needs_gpu = true,
-    .takes = bench_has_average,
-    .run = run_queue,
-};

@@ -22,15 +22,14 @@ static bool repeat (void *context, int times)
     return true;
 }
 
-static bool run_record (const struct bench *bench)
+bool bench_run_record (const struct bench *bench)
 {
     struct record_bench work;
     struct bench_side ours = {.repeat = repeat, .context = &work};
     struct bench_result result = {.transport = gs_comm_transport (bench->comm)};
     int rank = gs_comm_rank (bench->comm), size = gs_comm_size (bench->comm);
-    bool ok = !gsi_record_open (&work.record, "gs-bench", "record", 0, rank, size,
-                                gs_comm_host_of (bench->comm, rank)) ||
-              bench_fail (bench, "%s", gs_last_error ());
+    bool ok = bench_good (bench, gsi_record_open (&work.record, "gs-bench", "record", 0, rank,
+                                                  size, gs_comm_host_of (bench->comm, rank)));
 
     ok = bench_agree (bench, ok);
     if (ok) {
@@ -44,9 +43,3 @@ static bool run_record (const struct bench *bench)
     gsi_record_close (&work.record, 0);
     return ok;
 }
-
-const struct bench_op bench_op_record = {
-    .name = "record",
-    .help = "one entry of the flight record, which every call writes; raw: none",
-    .run = run_record,
-};

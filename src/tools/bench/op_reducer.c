@@ -270,7 +270,7 @@ static void clean_up (struct reducer_bench *w)
     free (w->exposed);
 }
 
-static bool run_reducer (const struct bench *bench)
+bool bench_run_reducer (const struct bench *bench)
 {
     struct reducer_bench work = {.bench = bench, .shared = *bench};
     bool ok;
@@ -285,11 +285,3 @@ static bool run_reducer (const struct bench *bench)
     clean_up (&work);
     return ok;
 }
-
-const struct bench_op bench_op_reducer = {
-    .name = "reducer",
-    .help = "average the gradients of a model; raw: MPI_Allreduce and division",
-    .modelled = true,
-    .can_gpu = true,
-    .run = run_reducer,
-};

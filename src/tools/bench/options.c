@@ -1,17 +1,19 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* options - the command line of gs-bench. */
+/* options - the operations, and the command line of gs-bench. */
 #include "tools/bench/options.h"
 
 #include <errno.h>
 #include <getopt.h>
 #include <inttypes.h>
 #include <stdarg.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/dtype.h"
 #include "tools/bench/modes.h"
+#include "tools/bench/raw.h"
 
 #define MIN_ROUNDS 11 /* fewer make a median that noise can move */
 #define MAX_ROUNDS 10000
@@ -20,28 +22,61 @@
 #define MAX_BYTES  (INT64_C (1) << 40)
 #define MAX_US     1000000000
 
-static const struct bench_op *const ops[] = {
-    &bench_op_allreduce_avg, &bench_op_reduce,   &bench_op_reduce_scatter, &bench_op_broadcast,
-    &bench_op_gather,        &bench_op_scatter,  &bench_op_allgather,      &bench_op_allgatherv,
-    &bench_op_alltoall,      &bench_op_sendrecv, &bench_op_messages,       &bench_op_halo,
-    &bench_op_bootstrap,     &bench_op_queue,    &bench_op_bucket,         &bench_op_copy,
-    &bench_op_record,        &bench_op_reducer,  &bench_op_split,          &bench_op_ckpt,
-    &bench_op_checksum,
+#define COUNT(array) (sizeof (array) / sizeof (*(array)))
+
+static const struct bench_op ops[] = {
+    {"allreduce_avg", bench_run_average, BENCH_SIZED, BENCH_EITHER, 0, bench_has_average,
+     "average over ranks; raw: MPI_Allreduce and division, or ncclAllReduce"},
+    {"reduce", bench_run_move, BENCH_SIZED, BENCH_HOSTS, BENCH_REDUCE, NULL,
+     "sum on rank 0; raw: MPI_Reduce"},
+    {"reduce_scatter", bench_run_move, BENCH_SIZED, BENCH_HOSTS, BENCH_REDUCE_SCATTER, NULL,
+     "sum, a part for each rank; raw: MPI_Reduce_scatter_block"},
+    {"broadcast", bench_run_move, BENCH_SIZED, BENCH_HOSTS, BENCH_BROADCAST, NULL,
+     "from rank 0 to all; raw: MPI_Bcast"},
+    {"gather", bench_run_move, BENCH_SIZED, BENCH_HOSTS, BENCH_GATHER, NULL,
+     "collect from all ranks on rank 0; raw: MPI_Gather"},
+    {"scatter", bench_run_move, BENCH_SIZED, BENCH_HOSTS, BENCH_SCATTER, NULL,
+     "parts of rank 0's array to all; raw: MPI_Scatter"},
+    {"allgather", bench_run_move, BENCH_SIZED, BENCH_HOSTS, BENCH_ALLGATHER, NULL,
+     "collect from all ranks; raw: MPI_Allgather"},
+    {"allgatherv", bench_run_move, BENCH_SIZED, BENCH_HOSTS, BENCH_ALLGATHERV, NULL,
+     "collect pieces of given lengths from all ranks; raw: MPI_Allgatherv"},
+    {"alltoall", bench_run_move, BENCH_SIZED, BENCH_HOSTS, BENCH_ALLTOALL, NULL,
+     "from each rank to each; raw: MPI_Alltoall"},
+    {"sendrecv", bench_run_move, BENCH_SIZED, BENCH_HOSTS, BENCH_SENDRECV, NULL,
+     "to the next rank, from the one before; raw: MPI_Sendrecv"},
+    {"messages", bench_run_neighbours, BENCH_SIZED, BENCH_HOSTS, 0, NULL,
+     "the same as a group of messages; raw: MPI_Irecv, MPI_Isend"},
+    {"halo", bench_run_neighbours, BENCH_SIZED, BENCH_HOSTS, 1, NULL,
+     "ghost rows of both neighbours; raw: MPI_Irecv, MPI_Isend"},
+    {"bootstrap", bench_run_bootstrap, BENCH_PLAIN, BENCH_HOSTS, 0, NULL,
+     "finding all ranks; raw: PMIx_Init, fence and gets"},
+    {"queue", bench_run_queue, BENCH_SIZED, BENCH_GPUS, 0, bench_has_average,
+     "host time to queue an average on a GPU; raw: ncclAllReduce"},
+    {"bucket", bench_run_bucket, BENCH_SIZED, BENCH_GPUS, 0, bench_has_average,
+     "host time of a reducer's bucket on a GPU; raw: an event and ncclAllReduce"},
+    {"copy", bench_run_copy, BENCH_SIZED, BENCH_HOSTS, 0, NULL,
+     "memcpy on all ranks at once, what memory allows; raw: none"},
+    {"record", bench_run_record, BENCH_PLAIN, BENCH_HOSTS, 0, NULL,
+     "one entry of the flight record, which every call writes; raw: none"},
+    {"reducer", bench_run_reducer, BENCH_MODELLED, BENCH_EITHER, 0, NULL,
+     "average the gradients of a model; raw: MPI_Allreduce and division"},
+    {"split", bench_run_split, BENCH_PLAIN, BENCH_HOSTS, 0, NULL,
+     "making groups of half of the ranks; no raw call does the same"},
+    {"ckpt", bench_run_ckpt, BENCH_STORED, BENCH_EITHER, 0, NULL,
+     "write a checkpoint; raw: pwrite and fsync"},
+    {"checksum", bench_run_copy, BENCH_SIZED, BENCH_HOSTS, 1, NULL,
+     "CRC32C, which a checkpoint takes of all its bytes; raw: memcpy of them"},
 };
 
-static const struct {
-    gs_dtype_t dtype;
-    const char *name;
-} dtypes[] = {
-#define NAMED(NAME, name, ...) {GS_##NAME, #name},
+#define NAMED(NAME, name, ...) [GS_##NAME] = #name,
 #define GSI_REDUCED            NAMED
 #define GSI_FLOATING           NAMED
 #define GSI_INTEGER            NAMED
 #define GSI_COMPLEX            NAMED
+static const char *const dtypes[GSI_DTYPES] = {
 #include "base/dtype.def"
 };
-
-#define COUNT(array) (sizeof (array) / sizeof (*(array)))
 
 static const char help_head[] =
     "Usage: LAUNCHER gs-bench OPERATION [OPTION]...\n"
@@ -91,7 +126,7 @@ static void print_help (void)
 {
     fputs (help_head, stdout);
     for (size_t i = 0; i < COUNT (ops); i++)
-        printf ("  %-16s %s\n", ops[i]->name, ops[i]->help);
+        printf ("  %-16s %s\n", ops[i].name, ops[i].help);
     fputs (help_tail, stdout);
 }
 
@@ -121,17 +156,14 @@ static bool wrong (const char *format, ...)
 
 const char *bench_dtype_name (gs_dtype_t dtype)
 {
-    for (size_t i = 0; i < COUNT (dtypes); i++)
-        if (dtypes[i].dtype == dtype)
-            return dtypes[i].name;
-    return "unknown";
+    return dtypes[dtype];
 }
 
 bool bench_dtype_find (const char *name, gs_dtype_t *dtype)
 {
-    for (size_t i = 0; i < COUNT (dtypes); i++) {
-        if (!strcmp (dtypes[i].name, name)) {
-            *dtype = dtypes[i].dtype;
+    for (int i = 1; i < GSI_DTYPES; i++) {
+        if (!strcmp (dtypes[i], name)) {
+            *dtype = (gs_dtype_t) i;
             return true;
         }
     }
@@ -176,25 +208,15 @@ static bool parse_modes (const char *text, unsigned *modes)
     }
 }
 
-static bool parse_number (const char *option, const char *text, int64_t low, int64_t high,
-                          int64_t *value)
-{
-    char *end;
-
-    errno = 0;
-    *value = strtoimax (text, &end, 10);
-    if (!errno && end != text && !*end && *value >= low && *value <= high)
-        return true;
-    return wrong ("--%s %s: not a whole number from %" PRId64 " to %" PRId64, option, text, low,
-                  high);
-}
-
 static bool parse_int (const char *option, const char *text, int low, int high, int *value)
 {
-    int64_t wide;
+    char *end;
+    intmax_t wide;
 
-    if (!parse_number (option, text, low, high, &wide))
-        return false;
+    errno = 0;
+    wide = strtoimax (text, &end, 10);
+    if (errno || end == text || *end || wide < low || wide > high)
+        return wrong ("--%s %s: not a whole number from %d to %d", option, text, low, high);
     *value = (int) wide;
     return true;
 }
@@ -235,56 +257,108 @@ static bool parse_memory (const char *text, enum bench_memory *memory)
 /* Whether the operation can be measured with arrays there. */
 static bool takes_memory (const struct bench_op *op, enum bench_memory memory)
 {
-    return memory == BENCH_DEVICE ? op->can_gpu || op->needs_gpu
-                                  : memory == BENCH_HOST || (op->sized && !op->needs_gpu);
+    return memory == BENCH_DEVICE
+               ? op->place != BENCH_HOSTS
+               : memory == BENCH_HOST || (op->group == BENCH_SIZED && op->place != BENCH_GPUS);
 }
 
 static bool parse_op (const char *text, const struct bench_op **op)
 {
     for (size_t i = 0; i < COUNT (ops); i++) {
-        if (!strcmp (ops[i]->name, text)) {
-            *op = ops[i];
+        if (!strcmp (ops[i].name, text)) {
+            *op = &ops[i];
             return true;
         }
     }
     return wrong ("there is no operation '%s'", text);
 }
 
-/* The last option that was given of each kind that only some operations take, or NULL. */
-struct given {
-    const char *sized, *modelled, *stored, *warmup;
+/* What takes an option: all operations, those of a group, or (WARM) all but the plain ones. */
+enum { ALL = BENCH_PLAIN, WARM = BENCH_STORED + 1, GROUPS };
+
+enum kind { NUMBER, BYTES, DTYPE, MEMORY, MODES, WIRE, TEXT, FLAG, HELP, VERSION };
+
+#define AT(member) offsetof (struct bench_options, member)
+static const struct setting {
+    const char *name;
+    int group;
+    enum kind kind;
+    size_t at; /* of its value in struct bench_options */
+    int low, high;
+} settings[] = {
+    {"min-bytes", BENCH_SIZED, BYTES, AT (min_bytes), 0, 0},
+    {"max-bytes", BENCH_SIZED, BYTES, AT (max_bytes), 0, 0},
+    {"dtype", BENCH_SIZED, DTYPE, AT (dtype), 0, 0},
+    {"iterations", BENCH_SIZED, NUMBER, AT (iterations), 1, MAX_CALLS},
+    {"warmup", WARM, NUMBER, AT (warmup), 0, MAX_CALLS},
+    {"rounds", ALL, NUMBER, AT (rounds), MIN_ROUNDS, MAX_ROUNDS},
+    {"memory", ALL, MEMORY, AT (memory), 0, 0},
+    {"ranks", ALL, NUMBER, AT (ranks), 1, MAX_RANKS},
+    {"model", BENCH_MODELLED, TEXT, AT (model.name), 0, 0},
+    {"mode", BENCH_MODELLED, MODES, AT (model.modes), 0, 0},
+    {"compute-us", BENCH_MODELLED, NUMBER, AT (model.compute_us), 0, MAX_US},
+    {"bucket-bytes", BENCH_MODELLED, BYTES, AT (model.bucket_bytes), 0, 0},
+    {"first-bytes", BENCH_MODELLED, BYTES, AT (model.first_bytes), 0, 0},
+    {"last-bytes", BENCH_MODELLED, BYTES, AT (model.last_bytes), 0, 0},
+    {"wire", BENCH_MODELLED, WIRE, AT (model.wire), 0, 0},
+    {"dir", BENCH_STORED, TEXT, AT (ckpt.dir), 0, 0},
+    {"bytes", BENCH_STORED, BYTES, AT (ckpt.bytes), 0, 0},
+    {"replicated", BENCH_STORED, NUMBER, AT (ckpt.replicated), 0, 100},
+    {"async", BENCH_STORED, FLAG, AT (ckpt.async), 0, 0},
+    {"direct", BENCH_STORED, FLAG, AT (ckpt.direct), 0, 0},
+    {"keep", BENCH_STORED, FLAG, AT (ckpt.keep), 0, 0},
+    {"json", ALL, FLAG, AT (json), 0, 0},
+    {"help", ALL, HELP, 0, 0, 0},
+    {"version", ALL, VERSION, 0, 0, 0},
 };
 
-static bool takes_options (const struct bench_options *o, const struct given *given)
-{
-    bool warm = o->op->sized || o->op->modelled || o->op->stored;
-    const char *needless = !o->op->sized && given->sized         ? given->sized
-                           : !o->op->modelled && given->modelled ? given->modelled
-                           : !o->op->stored && given->stored     ? given->stored
-                           : !warm                               ? given->warmup
-                                                                 : NULL;
+#define SETTINGS ((int) COUNT (settings))
+#define FIRST    256 /* of what getopt_long says for them: no two are the same to it */
 
-    if (needless)
-        return wrong ("%s takes no --%s", o->op->name, needless);
-    if (o->op->modelled && !o->model.name)
+static bool take_setting (struct bench_options *o, const struct setting *s, const char *value)
+{
+    void *at = (char *) o + s->at;
+
+    switch (s->kind) {
+    case NUMBER: return parse_int (s->name, value, s->low, s->high, at);
+    case BYTES: return parse_bytes (s->name, value, at);
+    case DTYPE: return parse_dtype (value, at);
+    case MEMORY: return parse_memory (value, at);
+    case MODES: return parse_modes (value, at);
+    case WIRE: return parse_wire (value, at);
+    case TEXT: *(const char **) at = value; return true;
+    default: *(bool *) at = true; return true;
+    }
+}
+
+/* [given] is by group the last option of it that was given, or NULL. */
+static bool takes_options (const struct bench_options *o, const char *given[GROUPS])
+{
+    for (int group = BENCH_SIZED; group < GROUPS; group++)
+        if (given[group] &&
+            (group == WARM ? o->op->group == BENCH_PLAIN : group != (int) o->op->group))
+            return wrong ("%s takes no --%s", o->op->name, given[group]);
+    if (o->op->group == BENCH_MODELLED && !o->model.name)
         return wrong ("%s needs --model: resnet50, transformer, mlp or a file", o->op->name);
-    if (o->op->stored && !o->ckpt.dir)
+    if (o->op->group == BENCH_STORED && !o->ckpt.dir)
         return wrong ("%s needs --dir: a folder on the file system to be measured", o->op->name);
     return true;
 }
 
 /* Defaults that depend on others, and what goes together. */
-static bool finish_options (struct bench_options *o, const struct given *given)
+static bool finish_options (struct bench_options *o, const char *given[GROUPS])
 {
+    static const int warmup[] = {
+        [BENCH_PLAIN] = 10, [BENCH_SIZED] = 10, [BENCH_MODELLED] = 3, [BENCH_STORED] = 1};
     size_t element = gs_dtype_size (o->dtype);
 
     if (!takes_options (o, given))
         return false;
-    if (!given->warmup)
-        o->warmup = o->op->stored ? 1 : o->op->modelled ? 3 : 10;
+    if (!given[WARM])
+        o->warmup = warmup[o->op->group];
     if (!takes_memory (o->op, o->memory))
         return wrong ("%s is not measured with --memory %s", o->op->name, memories[o->memory]);
-    if (o->op->needs_gpu)
+    if (o->op->place == BENCH_GPUS)
         o->memory = BENCH_DEVICE;
     if (o->ranks && o->memory != BENCH_DEVICE)
         return wrong ("--ranks goes with --memory device: on hosts MPI carries the data, and its "
@@ -304,153 +378,45 @@ static bool finish_options (struct bench_options *o, const struct given *given)
     return true;
 }
 
-enum {
-    MIN_BYTES_OPTION = 256,
-    MAX_BYTES_OPTION,
-    DTYPE,
-    ITERATIONS,
-    WARMUP,
-    ROUNDS,
-    MEMORY,
-    RANKS,
-    MODEL,
-    MODE,
-    COMPUTE_US,
-    BUCKET_BYTES,
-    FIRST_BYTES,
-    LAST_BYTES,
-    WIRE,
-    DIR_OPTION,
-    BYTES,
-    REPLICATED,
-    ASYNC,
-    DIRECT,
-    KEEP,
-    JSON,
-    HELP,
-    VERSION
-};
-
-static const struct option options_known[] = {
-    {"min-bytes", required_argument, NULL, MIN_BYTES_OPTION},
-    {"max-bytes", required_argument, NULL, MAX_BYTES_OPTION},
-    {"dtype", required_argument, NULL, DTYPE},
-    {"iterations", required_argument, NULL, ITERATIONS},
-    {"warmup", required_argument, NULL, WARMUP},
-    {"rounds", required_argument, NULL, ROUNDS},
-    {"memory", required_argument, NULL, MEMORY},
-    {"ranks", required_argument, NULL, RANKS},
-    {"model", required_argument, NULL, MODEL},
-    {"mode", required_argument, NULL, MODE},
-    {"compute-us", required_argument, NULL, COMPUTE_US},
-    {"bucket-bytes", required_argument, NULL, BUCKET_BYTES},
-    {"first-bytes", required_argument, NULL, FIRST_BYTES},
-    {"last-bytes", required_argument, NULL, LAST_BYTES},
-    {"wire", required_argument, NULL, WIRE},
-    {"dir", required_argument, NULL, DIR_OPTION},
-    {"bytes", required_argument, NULL, BYTES},
-    {"replicated", required_argument, NULL, REPLICATED},
-    {"async", no_argument, NULL, ASYNC},
-    {"direct", no_argument, NULL, DIRECT},
-    {"keep", no_argument, NULL, KEEP},
-    {"json", no_argument, NULL, JSON},
-    {"help", no_argument, NULL, HELP},
-    {"version", no_argument, NULL, VERSION},
-    {NULL, 0, NULL, 0}};
-
-/* Takes one option with its value in, if it is of a model. */
-static bool take_model (struct bench_model_options *o, int c, const char *name, const char *value)
-{
-    switch (c) {
-    case MODE: return parse_modes (value, &o->modes);
-    case COMPUTE_US: return parse_int (name, value, 0, MAX_US, &o->compute_us);
-    case BUCKET_BYTES: return parse_bytes (name, value, &o->bucket_bytes);
-    case FIRST_BYTES: return parse_bytes (name, value, &o->first_bytes);
-    case LAST_BYTES: return parse_bytes (name, value, &o->last_bytes);
-    case WIRE: return parse_wire (value, &o->wire);
-    default: o->name = value; return true;
-    }
-}
-
-/* The same, if it is of checkpoints. */
-static bool take_ckpt (struct bench_ckpt_options *o, int c, const char *name, const char *value)
-{
-    switch (c) {
-    case BYTES: return parse_bytes (name, value, &o->bytes);
-    case REPLICATED: return parse_int (name, value, 0, 100, &o->replicated);
-    case ASYNC: o->async = true; return true;
-    case DIRECT: o->direct = true; return true;
-    case KEEP: o->keep = true; return true;
-    default: o->dir = value; return true;
-    }
-}
-
-/* Takes one option with its value in. */
-static bool take_option (struct bench_options *o, int c, const char *name, const char *value)
-{
-    switch (c) {
-    case MIN_BYTES_OPTION: return parse_bytes (name, value, &o->min_bytes);
-    case MAX_BYTES_OPTION: return parse_bytes (name, value, &o->max_bytes);
-    case DTYPE: return parse_dtype (value, &o->dtype);
-    case RANKS: return parse_int (name, value, 1, MAX_RANKS, &o->ranks);
-    case MEMORY: return parse_memory (value, &o->memory);
-    case ITERATIONS: return parse_int (name, value, 1, MAX_CALLS, &o->iterations);
-    case WARMUP: return parse_int (name, value, 0, MAX_CALLS, &o->warmup);
-    case ROUNDS: return parse_int (name, value, MIN_ROUNDS, MAX_ROUNDS, &o->rounds);
-    case JSON: o->json = true; return true;
-    default: break;
-    }
-    return c >= DIR_OPTION ? take_ckpt (&o->ckpt, c, name, value)
-                           : take_model (&o->model, c, name, value);
-}
-
-static void note_option (struct given *given, int c, const char *name)
-{
-    if (c == WARMUP)
-        given->warmup = name;
-    else if (c >= MODEL && c <= WIRE)
-        given->modelled = name;
-    else if (c >= DIR_OPTION && c <= KEEP)
-        given->stored = name;
-    else if (c != ROUNDS && c != JSON && c != MEMORY && c != RANKS)
-        given->sized = name;
-}
-
 /* --help and --version; one process is enough here too. */
-static void say (int c)
+static void say (enum kind kind)
 {
-    if (first_process () && c == HELP)
+    if (first_process () && kind == HELP)
         print_help ();
-    if (first_process () && c == VERSION)
+    if (first_process () && kind == VERSION)
         printf ("gs-bench (gradsync) %s\n", gs_version ());
 }
 
 /* Takes the options in; [said] is true after --help or --version, which end it. */
 static bool take_all (int argc, char **argv, struct bench_options *o, bool *said)
 {
-    struct given given = {0};
-    int c, index;
+    struct option known[SETTINGS + 1] = {{0}};
+    const char *given[GROUPS] = {0};
+    const struct setting *s;
+    int c;
 
+    for (int i = 0; i < SETTINGS; i++)
+        known[i] = (struct option){settings[i].name, settings[i].kind < FLAG, NULL, FIRST + i};
     opterr = 0;
-    while ((c = getopt_long (argc, argv, ":", options_known, &index)) != -1) {
-        *said = c == HELP || c == VERSION;
-        if (*said) {
-            say (c);
-            return true;
-        }
+    while ((c = getopt_long (argc, argv, ":", known, NULL)) != -1) {
         if (c == ':')
             return wrong ("%s needs a value", argv[optind - 1]);
         if (c == '?')
             return wrong ("%s is not an option, or has a value and takes none", argv[optind - 1]);
-        if (!take_option (o, c, options_known[index].name, optarg))
+        s = &settings[c - FIRST];
+        if ((*said = s->kind >= HELP)) {
+            say (s->kind);
+            return true;
+        }
+        if (!take_setting (o, s, optarg))
             return false;
-        note_option (&given, c, options_known[index].name);
+        given[s->group] = s->name;
     }
     if (optind == argc)
         return wrong ("an operation is missing");
     if (optind + 1 < argc)
         return wrong ("one operation at a time: what is '%s'?", argv[optind + 1]);
-    return parse_op (argv[optind], &o->op) && finish_options (o, &given);
+    return parse_op (argv[optind], &o->op) && finish_options (o, given);
 }
 
 enum bench_parsed bench_parse (int argc, char **argv, struct bench_options *options)

@@ -75,9 +75,8 @@ bool bench_start_ranks (struct bench *bench, const gs_comm_opts_t *opts)
     if (!ok)
         return false;
     stand_alone (rank);
-    if (gs_comm_create_from_id (&id, rank, bench->options.ranks, opts, &bench->comm))
-        return bench_fail (bench, "%s", gs_last_error ());
-    return true;
+    return bench_good (
+        bench, gs_comm_create_from_id (&id, rank, bench->options.ranks, opts, &bench->comm));
 }
 
 bool bench_await_ranks (const struct bench *bench, bool ok)
