@@ -112,32 +112,34 @@ bool bench_step_prepare (void *step)
 
 /* ---- Steps ---- */
 
-static void compute_all (const struct bench_step *s)
+/* [count] elements, by gradsync or by MPI, which counts in int. */
+static bool average (const struct bench_step *s, char *at, size_t count, gs_dtype_t dtype)
 {
-    for (int i = s->model->tensors - 1; i >= 0; i--)
+    if (s->mode < BENCH_RAW_PER_TENSOR)
+        return good (s, gs_allreduce_avg (s->bench->comm, at, count, dtype, NULL));
+    while (count > 0) {
+        size_t part = count < BENCH_RAW_MPI_MAX_COUNT ? count : BENCH_RAW_MPI_MAX_COUNT;
+        s->mpi->allreduce_avg (at, (int) part, dtype, 1);
+        at += part * gs_dtype_size (dtype);
+        count -= part;
+    }
+    return true;
+}
+
+static bool average_step (const struct bench_step *s)
+{
+    const struct bench_model *m = s->model;
+    bool flat = s->mode == BENCH_FLAT || s->mode == BENCH_RAW_FLAT, ok = true;
+
+    for (int i = m->tensors - 1; i >= 0; i--)
         bench_compute (s->units[i]);
-}
-
-static bool average_tensors (const struct bench_step *s)
-{
-    compute_all (s);
-    for (int i = s->model->tensors - 1; i >= 0; i--)
-        if (!good (s, gs_allreduce_avg (s->bench->comm, s->grad[i], s->model->tensor[i].count,
-                                        s->model->tensor[i].dtype, NULL)))
-            return false;
-    return true;
-}
-
-static bool average_spans (const struct bench_step *s)
-{
-    const struct bench_span *span = s->model->span;
-
-    compute_all (s);
-    for (int i = 0; i < s->model->spans; i++)
-        if (!good (s, gs_allreduce_avg (s->bench->comm, s->memory + span[i].offset, span[i].count,
-                                        span[i].dtype, NULL)))
-            return false;
-    return true;
+    if (flat)
+        for (int i = 0; i < m->spans && ok; i++)
+            ok = average (s, s->memory + m->span[i].offset, m->span[i].count, m->span[i].dtype);
+    else if (s->mode != BENCH_COMPUTE)
+        for (int i = m->tensors - 1; i >= 0 && ok; i--)
+            ok = average (s, s->grad[i], m->tensor[i].count, m->tensor[i].dtype);
+    return ok;
 }
 
 static bool reduce_step (const struct bench_step *s)
@@ -150,53 +152,13 @@ static bool reduce_step (const struct bench_step *s)
     return good (s, gs_reducer_finish (s->reducer, NULL));
 }
 
-/* MPI counts in int. */
-static void average_raw (const struct bench_step *s, char *at, size_t count, gs_dtype_t dtype)
-{
-    while (count > 0) {
-        size_t part = count < BENCH_RAW_MPI_MAX_COUNT ? count : BENCH_RAW_MPI_MAX_COUNT;
-        s->mpi->allreduce_avg (at, (int) part, dtype, 1);
-        at += part * gs_dtype_size (dtype);
-        count -= part;
-    }
-}
-
-static bool average_raw_tensors (const struct bench_step *s)
-{
-    compute_all (s);
-    for (int i = s->model->tensors - 1; i >= 0; i--)
-        average_raw (s, s->grad[i], s->model->tensor[i].count, s->model->tensor[i].dtype);
-    return true;
-}
-
-static bool average_raw_spans (const struct bench_step *s)
-{
-    const struct bench_span *span = s->model->span;
-
-    compute_all (s);
-    for (int i = 0; i < s->model->spans; i++)
-        average_raw (s, s->memory + span[i].offset, span[i].count, span[i].dtype);
-    return true;
-}
-
-static bool do_step (const struct bench_step *s)
-{
-    switch (s->mode) {
-    case BENCH_COMPUTE: compute_all (s); return true;
-    case BENCH_PER_TENSOR: return average_tensors (s);
-    case BENCH_FLAT: return average_spans (s);
-    case BENCH_RAW_PER_TENSOR: return average_raw_tensors (s);
-    case BENCH_RAW_FLAT: return average_raw_spans (s);
-    default: return reduce_step (s);
-    }
-}
-
 bool bench_step_repeat (void *step, int times)
 {
     const struct bench_step *s = step;
 
     for (int t = 0; t < times; t++)
-        if (!do_step (s) || !good (s, gs_comm_wait (s->bench->comm, NULL)))
+        if (!(has_reducer (s) ? reduce_step (s) : average_step (s)) ||
+            !good (s, gs_comm_wait (s->bench->comm, NULL)))
             return false;
     return true;
 }
