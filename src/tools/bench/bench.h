@@ -118,6 +118,9 @@ struct bench_side {
     bool (*before) (void *context);
     bool (*after) (void *context);
     void *context;
+
+    /* (optional) What the last of them took, in place of the time of a round. */
+    const double *us;
     size_t max_count; /* most elements it can take */
     int max_calls;    /* in a round; 0: any number */
 };

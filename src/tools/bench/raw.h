@@ -100,21 +100,16 @@ struct bench_raw_nccl {
  */
 const struct bench_raw_nccl *bench_raw_nccl_open (const struct bench *bench);
 
-/* Where the time of bench_raw_pmix went, in microseconds of this rank. */
-struct bench_raw_pmix_times {
-    double open_us, exchange_us;
-};
-
 /* Whether a PMIx server answers this process. */
 bool bench_raw_pmix_answers (void);
 
 /*
  * Collective over the job. What a create does to find all ranks, by hand: PMIx_Init, a card of
  * [bytes] put, a fence that collects, all cards got. [round] is a new number each time, the same
- * on all ranks. Blocks as long as PMIx does. Success leaves PMIx open, until the close.
+ * on all ranks. Blocks as long as PMIx does; [us] is how long. Success leaves PMIx open, until
+ * the close.
  */
-bool bench_raw_pmix (const struct bench *bench, int round, size_t bytes,
-                     struct bench_raw_pmix_times *times);
+bool bench_raw_pmix (const struct bench *bench, int round, size_t bytes, double *us);
 void bench_raw_pmix_close (void);
 
 #endif /* GS_TOOLS_BENCH_RAW_H */

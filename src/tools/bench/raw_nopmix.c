@@ -7,10 +7,9 @@ bool bench_raw_pmix_answers (void)
     return false;
 }
 
-bool bench_raw_pmix (const struct bench *bench, int round, size_t bytes,
-                     struct bench_raw_pmix_times *times)
+bool bench_raw_pmix (const struct bench *bench, int round, size_t bytes, double *us)
 {
-    (void) round, (void) bytes, (void) times;
+    (void) round, (void) bytes, (void) us;
     return bench_fail (bench, "this build has no PMIx");
 }
 

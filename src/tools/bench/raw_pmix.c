@@ -73,21 +73,18 @@ static bool get_cards (const struct bench *bench, const pmix_proc_t *self, const
     return true;
 }
 
-bool bench_raw_pmix (const struct bench *bench, int round, size_t bytes,
-                     struct bench_raw_pmix_times *times)
+bool bench_raw_pmix (const struct bench *bench, int round, size_t bytes, double *us)
 {
-    int64_t begin = gsi_now_ns (), open;
+    int64_t begin = gsi_now_ns ();
     char key[32];
     pmix_proc_t self;
     bool ok;
 
     if (!good (bench, "PMIx_Init", PMIx_Init (&self, NULL, 0)))
         return false;
-    open = gsi_now_ns ();
     snprintf (key, sizeof (key), "gs-bench.%d", round);
     ok = put_card (bench, key, bytes) && fence (bench, &self) && get_cards (bench, &self, key);
-    times->open_us = (double) (open - begin) / 1e3;
-    times->exchange_us = (double) (gsi_now_ns () - open) / 1e3;
+    *us = (double) (gsi_now_ns () - begin) / 1e3;
     if (!ok)
         bench_raw_pmix_close ();
     return ok;
