@@ -40,35 +40,31 @@ static bool has_type (gs_dtype_t dtype)
     return dtype == GS_F32 || dtype == GS_F64 || dtype == GS_C64 || dtype == GS_C128;
 }
 
-static void average_f32 (float *buf, int count, int times)
+/* A complex number is combined and divided as its two parts. */
+static MPI_Datatype part_type (gs_dtype_t dtype)
 {
-    const float size = (float) world_size ();
-
-    for (int t = 0; t < times; t++) {
-        MPI_Allreduce (MPI_IN_PLACE, buf, count, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
-        for (int i = 0; i < count; i++)
-            buf[i] /= size;
-    }
+    return dtype == GS_F32 || dtype == GS_C64 ? MPI_FLOAT : MPI_DOUBLE;
 }
 
-static void average_f64 (double *buf, int count, int times)
+static int parts_of (int count, gs_dtype_t dtype)
 {
-    const double size = world_size ();
-
-    for (int t = 0; t < times; t++) {
-        MPI_Allreduce (MPI_IN_PLACE, buf, count, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
-        for (int i = 0; i < count; i++)
-            buf[i] /= size;
-    }
+    return dtype == GS_C64 || dtype == GS_C128 ? 2 * count : count;
 }
 
-/* A complex number is summed and divided as its two parts. */
 static void allreduce_avg (void *buf, int count, gs_dtype_t dtype, int times)
 {
-    if (dtype == GS_F32 || dtype == GS_C64)
-        average_f32 (buf, dtype == GS_C64 ? 2 * count : count, times);
-    else
-        average_f64 (buf, dtype == GS_C128 ? 2 * count : count, times);
+    MPI_Datatype type = part_type (dtype);
+    int parts = parts_of (count, dtype), size = world_size ();
+
+    for (int t = 0; t < times; t++) {
+        MPI_Allreduce (MPI_IN_PLACE, buf, parts, type, MPI_SUM, MPI_COMM_WORLD);
+        if (type == MPI_FLOAT)
+            for (int i = 0; i < parts; i++)
+                ((float *) buf)[i] /= (float) size;
+        else
+            for (int i = 0; i < parts; i++)
+                ((double *) buf)[i] /= size;
+    }
 }
 
 static bool combines (enum bench_move what)
@@ -83,12 +79,11 @@ static bool can_move (enum bench_move what, gs_dtype_t dtype)
     return !combines (what) || has_type (dtype);
 }
 
-/* A complex number is summed as its two parts. */
 static void combine (enum bench_move what, const void *send, void *recv, int count,
                      gs_dtype_t dtype)
 {
-    MPI_Datatype type = dtype == GS_F32 || dtype == GS_C64 ? MPI_FLOAT : MPI_DOUBLE;
-    int parts = dtype == GS_C64 || dtype == GS_C128 ? 2 * count : count;
+    MPI_Datatype type = part_type (dtype);
+    int parts = parts_of (count, dtype);
 
     if (what == BENCH_REDUCE)
         MPI_Reduce (send, recv, parts, type, MPI_SUM, 0, MPI_COMM_WORLD);
