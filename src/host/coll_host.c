@@ -125,7 +125,7 @@ static gs_status_t make_staging (struct gsi_coll_host *c)
     for (int s = 0; s < 2 * GSI_STAGING_SLOTS; s++, at += 2 * block) {
         c->slot[s].send = at;
         c->slot[s].recv = at + block;
-        c->slot[s].batch = c->net->ops->batch (2 * c->size);
+        c->slot[s].batch = gsi_net_batch (c->net, 2 * c->size);
         c->slot[s].peer = calloc (2 * size, sizeof (int));
         c->slot[s].sends = calloc (2 * size, sizeof (bool));
         if (!c->slot[s].batch || !c->slot[s].peer || !c->slot[s].sends)
@@ -323,7 +323,7 @@ bool gsi_coll_host_free (struct gsi_coll *coll, void *memory)
 static gs_status_t enter (struct gsi_coll_host *c, const struct gsi_call *call)
 {
     c->kind = call->kind;
-    return c->net->ops->enter ? c->net->ops->enter (c->net) : GS_OK;
+    return c->net->ops->enter (c->net);
 }
 
 /* After a failure the arrays are the application's again, and no other rank reads them. */

@@ -98,23 +98,11 @@ static inline uint64_t gsi_kind_of (const struct gsi_coll_host *c, uint64_t byte
     return bytes ^ (uint64_t) c->kind << 32;
 }
 
-/* p2p.c: posts [message], with a tag of enum gsi_tag; the request goes to the end of [slot]. */
-gs_status_t gsi_p2p_post (struct gsi_coll_host *c, struct gsi_slot *slot,
-                          struct gsi_net_message message);
-
-static inline gs_status_t gsi_p2p_send (struct gsi_coll_host *c, struct gsi_slot *slot,
-                                        const void *data, size_t bytes, int peer,
-                                        enum gsi_tag tag)
-{
-    return gsi_p2p_post (
-        c, slot, (struct gsi_net_message){true, (void *) (uintptr_t) data, bytes, peer, tag});
-}
-
-static inline gs_status_t gsi_p2p_recv (struct gsi_coll_host *c, struct gsi_slot *slot,
-                                        void *data, size_t bytes, int peer, enum gsi_tag tag)
-{
-    return gsi_p2p_post (c, slot, (struct gsi_net_message){false, data, bytes, peer, tag});
-}
+/* p2p.c: posts; the request goes to the end of [slot]. */
+gs_status_t gsi_p2p_send (struct gsi_coll_host *c, struct gsi_slot *slot, const void *data,
+                          size_t bytes, int peer, enum gsi_tag tag);
+gs_status_t gsi_p2p_recv (struct gsi_coll_host *c, struct gsi_slot *slot, void *data,
+                          size_t bytes, int peer, enum gsi_tag tag);
 
 /* Waits for all of [slot]: until the deadline, an abort here or a notice from elsewhere. */
 gs_status_t gsi_p2p_wait (struct gsi_coll_host *c, struct gsi_slot *slot,

@@ -6,11 +6,6 @@
 #include "base/status.h"
 #include "host/coll_host.h"
 
-static bool is_usable (const struct gsi_coll_host *c)
-{
-    return !c->net->ops->usable || c->net->ops->usable (c->net);
-}
-
 void gsi_notice_hear (struct gsi_coll_host *c)
 {
     struct gsi_notice notice;
@@ -97,7 +92,7 @@ bool gsi_notice_told (struct gsi_coll *coll, int rank, struct gsi_told *told)
 {
     struct gsi_coll_host *c = (struct gsi_coll_host *) coll;
 
-    if (is_usable (c))
+    if (c->net->ops->usable (c->net))
         gsi_notice_hear (c);
     *told = c->heard[rank].told;
     return c->heard[rank].kind != GSI_NOTICE_NONE && told->seq > 0;
@@ -108,7 +103,7 @@ void gsi_notice_send (struct gsi_coll_host *c, enum gsi_notice_kind kind, bool i
 {
     struct gsi_notice *notice = c->own;
 
-    if (c->notified || c->size == 1 || !notice || !is_usable (c))
+    if (c->notified || c->size == 1 || !notice || !c->net->ops->usable (c->net))
         return;
     c->notified = true;
     c->own = NULL;
@@ -130,7 +125,7 @@ bool gsi_roll_call (struct gsi_coll *coll, const struct gsi_call *call, int64_t 
     struct gsi_grace grace;
     int missing;
 
-    if (!is_usable (c))
+    if (!c->net->ops->usable (c->net))
         return false;
     gsi_grace_begin (&grace, listen_ns);
     gsi_notice_send (c, GSI_NOTICE_TIMEOUT, call->message > 0, call->seq);

@@ -62,7 +62,7 @@ void gsi_messages_close (struct gsi_coll_host *c)
 
 static bool make_arrays (const struct gsi_net *net, struct gsi_post_office *o, size_t n)
 {
-    o->batch = net->ops->batch ((int) ((2 + GSI_POST_LANES) * n));
+    o->batch = gsi_net_batch (net, (int) ((2 + GSI_POST_LANES) * n));
     o->index = calloc ((2 + GSI_POST_LANES) * n, sizeof (*o->index));
     o->chain = calloc (n, sizeof (*o->chain));
     o->link = calloc (n, sizeof (*o->link));

@@ -10,17 +10,25 @@
 
 /* ---- Pieces ---- */
 
-/* Begins request [slot]. */
-static gs_status_t post (struct gsi_delivery *w, int slot, struct gsi_net_message m)
+static int tag_of (const struct gsi_delivery *w, enum gsi_tag tag)
 {
-    const struct gsi_net_ops *ops = w->c->net->ops;
-    int rc = GSI_NET_FAULT;
+    return (int) tag + (w->call->message ? 0 : GSI_TAG_ALL);
+}
 
-    m.tag += w->call->message ? 0 : GSI_TAG_ALL;
-    if (!gsi_fault ("messages.post"))
-        rc = ops->post (w->c->net, w->o->batch, slot, &m);
-    return rc ? gsi_transfer_fail (w->c, ops->words[m.sends ? GSI_NET_ISEND : GSI_NET_IRECV],
-                                   m.peer, rc)
+static gs_status_t post (struct gsi_delivery *w, bool send, void *data, size_t bytes, int peer,
+                         enum gsi_tag tag, int slot)
+{
+    struct gsi_net *net = w->c->net;
+    int rc;
+
+    if (gsi_fault ("messages.post"))
+        rc = GSI_NET_FAULT;
+    else if (send)
+        rc = net->ops->isend (net, w->o->batch, slot, data, bytes, peer, tag_of (w, tag));
+    else
+        rc = net->ops->irecv (net, w->o->batch, slot, data, bytes, peer, tag_of (w, tag));
+    return rc ? gsi_transfer_fail (w->c, net->ops->words[send ? GSI_NET_ISEND : GSI_NET_IRECV],
+                                   peer, rc)
               : GS_OK;
 }
 
@@ -50,8 +58,8 @@ gs_status_t gsi_far_advance (struct gsi_delivery *w, int number, bool *ended)
         char *memory = chain->memory + (size_t) lane * w->piece;
         if (chain->send)
             memcpy (memory, (const char *) m->buf + at, n);
-        st = post (w, lane_slot (w, number, lane),
-                   (struct gsi_net_message){chain->send, memory, n, m->peer, GSI_TAG_MESSAGE});
+        st = post (w, chain->send, memory, n, m->peer, GSI_TAG_MESSAGE,
+                   lane_slot (w, number, lane));
         chain->busy[lane] = true;
         chain->begun++;
     }
@@ -128,9 +136,8 @@ gs_status_t gsi_far_meet (struct gsi_delivery *w, struct gsi_chain *chain)
     if ((st = put_by (w, partner)))
         return st;
     partner->coming = true;
-    return post (w, w->letters + chain->partner,
-                 (struct gsi_net_message){false, partner->letter, GSI_LETTER_BYTES, chain->peer,
-                                          GSI_TAG_LETTER});
+    return post (w, false, partner->letter, GSI_LETTER_BYTES, chain->peer, GSI_TAG_LETTER,
+                 w->letters + chain->partner);
 }
 
 /* A letter that is written: from w->own on. */
@@ -145,8 +152,7 @@ static gs_status_t post_letter (struct gsi_delivery *w, struct sheet *sheet)
 
     if (!sheet->used)
         return GS_OK;
-    st = post (w, w->letters++,
-               (struct gsi_net_message){true, w->own, sheet->used, sheet->peer, GSI_TAG_LETTER});
+    st = post (w, true, w->own, sheet->used, sheet->peer, GSI_TAG_LETTER, w->letters++);
     w->own += sheet->used;
     sheet->used = 0;
     return st;
@@ -184,6 +190,8 @@ gs_status_t gsi_far_begin (struct gsi_delivery *w)
         st = st ? st : post_letter (w, &sheet);
     }
     w->requests = w->letters + w->partners + GSI_POST_LANES * w->lanes;
+    for (int i = w->letters; i < w->requests; i++)
+        w->c->net->ops->make_void (w->o->batch, i);
     return st;
 }
 

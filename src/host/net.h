@@ -16,6 +16,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
 
 #include "coll/coll.h"
 
@@ -39,14 +40,6 @@ enum gsi_net_call {
     GSI_NET_TEST_ALL,
     GSI_NET_TEST_SOME,
     GSI_NET_CALLS
-};
-
-/* A message that is sent to [peer], or received from it. */
-struct gsi_net_message {
-    bool sends;
-    void *data; /* only read if it is sent */
-    size_t bytes;
-    int peer, tag;
 };
 
 /*
@@ -77,17 +70,21 @@ struct gsi_net_ops {
      * it is to be kept, because something is still under way. */
     bool (*discard) (struct gsi_net *net, bool unfinished);
 
-    /* (optional) Before each operation: whether the network can be used. */
+    /* Before each operation: whether the network can be used. */
     gs_status_t (*enter) (const struct gsi_net *net);
 
-    /* (optional) Whether it is so, for those who may not fail. */
+    /* Whether it is so, for those who may not fail. */
     bool (*usable) (const struct gsi_net *net);
 
-    /* A batch of [n] requests, none under way; to be freed, or kept. NULL: no memory. */
-    void *(*batch) (int n);
+    /* The memory of a batch of [n] requests; makes one in [memory], of zeros. */
+    size_t (*batch_bytes) (int n);
+    void (*batch_init) (void *memory, int n);
 
-    /* Begins request [i] of [batch], where none is under way. */
-    int (*post) (struct gsi_net *net, void *batch, int i, const struct gsi_net_message *message);
+    /* Begin request [i] of [batch], where none is under way. */
+    int (*isend) (struct gsi_net *net, void *batch, int i, const void *data, size_t bytes,
+                  int peer, int tag);
+    int (*irecv) (struct gsi_net *net, void *batch, int i, void *data, size_t bytes, int peer,
+                  int tag);
 
     /*
      * Lets messages go on, and asks whether the first [n] requests of [batch] have all ended. Of
@@ -97,10 +94,11 @@ struct gsi_net_ops {
 
     /*
      * The same, of any of them: [index] gets those that have ended since the last time, [*ended]
-     * of them; -1 if none is under way. Places that were never used count as ended.
+     * of them; -1 if none is under way. Places that were never used, or void, count as ended.
      */
     int (*test_some) (struct gsi_net *net, void *batch, int n, int *ended, int *index,
                       int *failed);
+    void (*make_void) (void *batch, int i);
 
     /* Whether request [i] is under way, which this does not end. */
     bool (*pending) (struct gsi_net *net, void *batch, int i);
@@ -149,5 +147,15 @@ void gsi_net_card (const struct gsi_coll_setup *setup, int rank, void *card, siz
 
 /* For keep: never frees [memory], or NULL. Any thread. */
 void gsi_keep (void *memory);
+
+/* A batch of [n] requests; NULL: no memory. To be freed, or kept. */
+static inline void *gsi_net_batch (const struct gsi_net *net, int n)
+{
+    void *memory = calloc (1, net->ops->batch_bytes (n));
+
+    if (memory)
+        net->ops->batch_init (memory, n);
+    return memory;
+}
 
 #endif /* GS_HOST_NET_H */

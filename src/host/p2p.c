@@ -16,30 +16,45 @@
 #define PATIENT_YIELDS 50u   /* offers of the core before it sleeps between polls, */
 #define PATIENCE_NS    20000 /* so that polls take little from the application's own work */
 
+/* A message that could not be posted: those posted before it are left to the network, and so
+ * their memory. */
+static gs_status_t not_posted (struct gsi_coll_host *c, enum gsi_net_call what, int peer, int rc)
+{
+    c->unfinished = true;
+    return gsi_transfer_fail (c, c->net->ops->words[what], peer, rc);
+}
+
 /* The network's tag for a message of the call under way. */
 static int tag_of (const struct gsi_coll_host *c, enum gsi_tag tag)
 {
     return (int) tag + (c->kind ? GSI_TAGS * (int) (1 + c->kind % c->kinds) : 0);
 }
 
-gs_status_t gsi_p2p_post (struct gsi_coll_host *c, struct gsi_slot *slot,
-                          struct gsi_net_message m)
+gs_status_t gsi_p2p_send (struct gsi_coll_host *c, struct gsi_slot *slot, const void *data,
+                          size_t bytes, int peer, enum gsi_tag tag)
 {
-    const struct gsi_net_ops *ops = c->net->ops;
-    int rc = GSI_NET_FAULT;
+    int rc = gsi_fault ("p2p.send") ? GSI_NET_FAULT
+                                    : c->net->ops->isend (c->net, slot->batch, slot->active, data,
+                                                          bytes, peer, tag_of (c, tag));
 
-    m.tag = tag_of (c, (enum gsi_tag) m.tag);
-    if (!m.sends || !gsi_fault ("p2p.send"))
-        rc = ops->post (c->net, slot->batch, slot->active, &m);
-    if (rc) { /* those posted before are left to the network, and so their memory */
-        c->unfinished = true;
-        return gsi_transfer_fail (c, ops->words[m.sends ? GSI_NET_ISEND : GSI_NET_IRECV], m.peer,
-                                  rc);
-    }
-    if (m.sends)
-        gsi_coll_sent (&c->base, m.peer, m.bytes);
-    slot->sends[slot->active] = m.sends;
-    slot->peer[slot->active++] = m.peer;
+    if (rc)
+        return not_posted (c, GSI_NET_ISEND, peer, rc);
+    slot->sends[slot->active] = true;
+    slot->peer[slot->active++] = peer;
+    gsi_coll_sent (&c->base, peer, bytes);
+    return GS_OK;
+}
+
+gs_status_t gsi_p2p_recv (struct gsi_coll_host *c, struct gsi_slot *slot, void *data,
+                          size_t bytes, int peer, enum gsi_tag tag)
+{
+    int rc = c->net->ops->irecv (c->net, slot->batch, slot->active, data, bytes, peer,
+                                 tag_of (c, tag));
+
+    if (rc)
+        return not_posted (c, GSI_NET_IRECV, peer, rc);
+    slot->sends[slot->active] = false;
+    slot->peer[slot->active++] = peer;
     return GS_OK;
 }
 

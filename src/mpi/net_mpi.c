@@ -115,26 +115,32 @@ static size_t requests_bytes (int n)
     return (bytes + _Alignof(MPI_Status) - 1) / _Alignof(MPI_Status) * _Alignof(MPI_Status);
 }
 
-static void *net_batch (int n)
+static size_t net_batch_bytes (int n)
 {
-    struct batch *batch = calloc (1, requests_bytes (n) + (size_t) n * sizeof (MPI_Status));
-
-    if (!batch)
-        return NULL;
-    batch->status = (MPI_Status *) (void *) ((char *) batch + requests_bytes (n));
-    for (int i = 0; i < n; i++)
-        batch->request[i] = MPI_REQUEST_NULL;
-    return batch;
+    return requests_bytes (n) + (size_t) n * sizeof (MPI_Status);
 }
 
-static int net_post (struct gsi_net *net, void *batch, int i, const struct gsi_net_message *m)
+static void net_batch_init (void *memory, int n)
 {
-    MPI_Request *request = &((struct batch *) batch)->request[i];
-    MPI_Comm comm = ((struct gsi_net_mpi *) net)->comm;
+    struct batch *batch = memory;
 
-    return m->sends
-               ? MPI_Isend (m->data, (int) m->bytes, MPI_BYTE, m->peer, m->tag, comm, request)
-               : MPI_Irecv (m->data, (int) m->bytes, MPI_BYTE, m->peer, m->tag, comm, request);
+    batch->status = (MPI_Status *) (void *) ((char *) memory + requests_bytes (n));
+    for (int i = 0; i < n; i++)
+        batch->request[i] = MPI_REQUEST_NULL;
+}
+
+static int net_isend (struct gsi_net *net, void *batch, int i, const void *data, size_t bytes,
+                      int peer, int tag)
+{
+    return MPI_Isend (data, (int) bytes, MPI_BYTE, peer, tag, ((struct gsi_net_mpi *) net)->comm,
+                      &((struct batch *) batch)->request[i]);
+}
+
+static int net_irecv (struct gsi_net *net, void *batch, int i, void *data, size_t bytes, int peer,
+                      int tag)
+{
+    return MPI_Irecv (data, (int) bytes, MPI_BYTE, peer, tag, ((struct gsi_net_mpi *) net)->comm,
+                      &((struct batch *) batch)->request[i]);
 }
 
 static int net_test_all (struct gsi_net *net, void *memory, int n, bool *done, int *failed)
@@ -170,6 +176,11 @@ static int net_test_some (struct gsi_net *net, void *memory, int n, int *ended, 
             return batch->status[i].MPI_ERROR;
         }
     return rc;
+}
+
+static void net_make_void (void *batch, int i)
+{
+    ((struct batch *) batch)->request[i] = MPI_REQUEST_NULL;
 }
 
 static bool net_pending (struct gsi_net *net, void *batch, int i)
@@ -295,10 +306,13 @@ static const struct gsi_net_ops net_ops = {
     .discard = net_discard,
     .enter = net_enter,
     .usable = net_usable,
-    .batch = net_batch,
-    .post = net_post,
+    .batch_bytes = net_batch_bytes,
+    .batch_init = net_batch_init,
+    .isend = net_isend,
+    .irecv = net_irecv,
     .test_all = net_test_all,
     .test_some = net_test_some,
+    .make_void = net_make_void,
     .pending = net_pending,
     .probe = net_probe,
     .tell = net_tell,

@@ -114,11 +114,29 @@ static bool net_discard (struct gsi_net *base, bool unfinished)
     return unfinished;
 }
 
+static gs_status_t net_enter (const struct gsi_net *net)
+{
+    (void) net;
+    return GS_OK;
+}
+
+static bool net_usable (const struct gsi_net *net)
+{
+    (void) net;
+    return true;
+}
+
 /* ---- Requests ---- */
 
-static void *net_batch (int n)
+static size_t net_batch_bytes (int n)
 {
-    return calloc ((size_t) n, sizeof (struct gsi_ofi_request));
+    return (size_t) n * sizeof (struct gsi_ofi_request);
+}
+
+/* Zeros are what it is to be. */
+static void net_batch_init (void *memory, int n)
+{
+    (void) memory, (void) n;
 }
 
 static int post_send (struct net_ofi *net, struct gsi_ofi_request *r, const void *data,
@@ -146,13 +164,18 @@ static int post_recv (struct net_ofi *net, struct gsi_ofi_request *r, void *data
     return gsi_ofi_post (r);
 }
 
-static int net_post (struct gsi_net *base, void *batch, int i, const struct gsi_net_message *m)
+static int net_isend (struct gsi_net *net, void *batch, int i, const void *data, size_t bytes,
+                      int peer, int tag)
 {
-    struct gsi_ofi_request *r = (struct gsi_ofi_request *) batch + i;
-    struct net_ofi *net = (struct net_ofi *) base;
+    return post_send ((struct net_ofi *) net, (struct gsi_ofi_request *) batch + i, data, bytes,
+                      peer, tag);
+}
 
-    return m->sends ? post_send (net, r, m->data, m->bytes, m->peer, m->tag)
-                    : post_recv (net, r, m->data, m->bytes, m->peer, m->tag);
+static int net_irecv (struct gsi_net *net, void *batch, int i, void *data, size_t bytes, int peer,
+                      int tag)
+{
+    return post_recv ((struct net_ofi *) net, (struct gsi_ofi_request *) batch + i, data, bytes,
+                      peer, tag);
 }
 
 static int state_of (struct gsi_ofi_request *r)
@@ -210,6 +233,12 @@ static int net_test_some (struct gsi_net *net, void *batch, int n, int *ended, i
     }
     *ended = some || pending ? some : -1;
     return some || !pending ? 0 : rc;
+}
+
+static void net_make_void (void *batch, int i)
+{
+    atomic_store_explicit (&((struct gsi_ofi_request *) batch)[i].state, GSI_OFI_VOID,
+                           memory_order_relaxed);
 }
 
 static bool net_pending (struct gsi_net *net, void *batch, int i)
@@ -354,10 +383,15 @@ static const struct gsi_net_ops net_ops = {
     .open = net_open,
     .close = net_close,
     .discard = net_discard,
-    .batch = net_batch,
-    .post = net_post,
+    .enter = net_enter,
+    .usable = net_usable,
+    .batch_bytes = net_batch_bytes,
+    .batch_init = net_batch_init,
+    .isend = net_isend,
+    .irecv = net_irecv,
     .test_all = net_test_all,
     .test_some = net_test_some,
+    .make_void = net_make_void,
     .pending = net_pending,
     .probe = net_probe,
     .tell = net_tell,
