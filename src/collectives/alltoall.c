@@ -13,9 +13,10 @@ gs_status_t gs_gather (gs_comm_t *comm, const void *send, void *recv, size_t cou
     struct gsi_exchange x;
     struct gsi_call call;
     bool is_root;
-    gs_status_t st = gsi_comm_has_rank (comm, r.caller, "root", root);
+    gs_status_t st = gsi_comm_valid (comm, r.caller);
 
-    if (st || (st = gsi_call_check (&r, send, count, &in)))
+    if (st || (st = gsi_comm_has_rank (comm, r.caller, "root", root)) ||
+        (st = gsi_call_check (&r, send, count, &in)))
         return gsi_result (st);
     is_root = comm->topo.rank == root;
     if (is_root && ((st = gsi_pieces_check (&r, &all, true, &out)) ||
@@ -42,9 +43,10 @@ gs_status_t gs_scatter (gs_comm_t *comm, const void *send, void *recv, size_t co
     struct gsi_exchange x;
     struct gsi_call call;
     bool is_root;
-    gs_status_t st = gsi_comm_has_rank (comm, r.caller, "root", root);
+    gs_status_t st = gsi_comm_valid (comm, r.caller);
 
-    if (st || (st = gsi_call_check (&r, recv, count, &out)))
+    if (st || (st = gsi_comm_has_rank (comm, r.caller, "root", root)) ||
+        (st = gsi_call_check (&r, recv, count, &out)))
         return gsi_result (st);
     is_root = comm->topo.rank == root;
     if (is_root &&

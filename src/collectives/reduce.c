@@ -13,10 +13,10 @@ gs_status_t gs_reduce (gs_comm_t *comm, const void *send, void *recv, size_t cou
     struct gsi_extent in, out = {0};
     struct gsi_reduction how;
     struct gsi_call call;
-    gs_status_t st = gsi_comm_has_rank (comm, r.caller, "root", root);
+    gs_status_t st = gsi_comm_valid (comm, r.caller);
 
-    if (st || (st = gsi_call_check (&r, send, count, &in)) ||
-        (st = gsi_reduction_of (&r, op, &how)))
+    if (st || (st = gsi_comm_has_rank (comm, r.caller, "root", root)) ||
+        (st = gsi_call_check (&r, send, count, &in)) || (st = gsi_reduction_of (&r, op, &how)))
         return gsi_result (st);
     if (comm->topo.rank == root &&
         ((st = gsi_call_check (&r, recv, count, &out)) ||

@@ -155,9 +155,10 @@ gs_status_t gs_gatherv (gs_comm_t *comm, const void *send, size_t send_count, vo
     struct gsi_call call;
     struct count_word own;
     bool is_root;
-    gs_status_t st = gsi_comm_has_rank (comm, r.caller, "root", root);
+    gs_status_t st = gsi_comm_valid (comm, r.caller);
 
-    if (st || (st = gsi_call_check (&r, send, send_count, &in)))
+    if (st || (st = gsi_comm_has_rank (comm, r.caller, "root", root)) ||
+        (st = gsi_call_check (&r, send, send_count, &in)))
         return gsi_result (st);
     is_root = comm->topo.rank == root;
     if (is_root &&
@@ -187,9 +188,10 @@ gs_status_t gs_scatterv (gs_comm_t *comm, const void *send, const size_t *counts
     struct count_word own;
     char mine[16];
     bool is_root;
-    gs_status_t st = gsi_comm_has_rank (comm, r.caller, "root", root);
+    gs_status_t st = gsi_comm_valid (comm, r.caller);
 
-    if (st || (st = gsi_call_check (&r, recv, recv_count, &out)))
+    if (st || (st = gsi_comm_has_rank (comm, r.caller, "root", root)) ||
+        (st = gsi_call_check (&r, recv, recv_count, &out)))
         return gsi_result (st);
     is_root = comm->topo.rank == root;
     if (is_root && !counts)

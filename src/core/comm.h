@@ -96,8 +96,14 @@ struct gs_comm {
 /* GS_OK if [comm] is a communicator; else GS_ERR_ARG or GS_ERR_STATE, naming [caller]. */
 gs_status_t gsi_comm_valid (const gs_comm_t *comm, const char *caller);
 
-/* The same, and [rank], the argument [what], is a rank of it. */
-gs_status_t gsi_comm_has_rank (const gs_comm_t *comm, const char *caller, const char *what,
-                               int rank);
+/* GS_OK if [rank], the argument [what], is a rank of [comm], which is one. */
+gs_status_t gsi_comm_no_rank (const gs_comm_t *comm, const char *caller, const char *what,
+                              int rank);
+static inline gs_status_t gsi_comm_has_rank (const gs_comm_t *comm, const char *caller,
+                                             const char *what, int rank)
+{
+    return rank >= 0 && rank < comm->topo.size ? GS_OK
+                                               : gsi_comm_no_rank (comm, caller, what, rank);
+}
 
 #endif /* GS_CORE_COMM_H */

@@ -10,13 +10,9 @@ gs_status_t gsi_comm_valid (const gs_comm_t *comm, const char *caller)
                              comm && comm->magic == GSI_COMM_MAGIC);
 }
 
-gs_status_t gsi_comm_has_rank (const gs_comm_t *comm, const char *caller, const char *what,
-                               int rank)
+gs_status_t gsi_comm_no_rank (const gs_comm_t *comm, const char *caller, const char *what,
+                              int rank)
 {
-    gs_status_t st = gsi_comm_valid (comm, caller);
-
-    if (st || (rank >= 0 && rank < comm->topo.size))
-        return st;
     return gsi_fail (GS_ERR_ARG, "%s: %s %d is not a rank of '%s' (0 to %d)", caller, what, rank,
                      comm->name, comm->topo.size - 1);
 }

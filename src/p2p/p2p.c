@@ -302,11 +302,10 @@ gs_status_t gsi_p2p_none_open (const gs_comm_t *comm, const char *caller)
 static gs_status_t check_peer (const gs_comm_t *comm, const char *caller, bool send, int peer)
 {
     int own = comm->topo.rank;
+    gs_status_t st = gsi_comm_has_rank (comm, caller, "peer", peer);
 
-    if (peer < 0 || peer >= comm->topo.size)
-        return gsi_comm_has_rank (comm, caller, "peer", peer);
-    if (peer != own || comm->p2p->depth)
-        return GS_OK;
+    if (st || peer != own || comm->p2p->depth)
+        return st;
     return gsi_fail (GS_ERR_ARG,
                      "%s: rank %d %s itself outside of a group, and would wait for ever: put "
                      "send and receive between gs_group_begin and gs_group_end",
