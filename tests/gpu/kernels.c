@@ -31,6 +31,13 @@ static void must (cudaError_t error, const char *what)
     exit (99);
 }
 
+/* In the stream of the kernels: what cudaMemcpy has from pageable memory may land after it. */
+static void send (void *device, const void *host, size_t bytes)
+{
+    must (cudaMemcpyAsync (device, host, bytes, cudaMemcpyHostToDevice, stream),
+          "cudaMemcpyAsync");
+}
+
 __attribute__ ((format (printf, 2, 3))) static bool check (bool good, const char *format, ...)
 {
     va_list ap;
@@ -173,9 +180,7 @@ static void reduce_one (struct gsi_reduction how, int sources, size_t count, siz
     if (how.scale) {
         must (cudaMalloc ((void **) &device_scale, (size_t) sources * sizeof (double)),
               "cudaMalloc");
-        must (cudaMemcpy (device_scale, how.scale, (size_t) sources * sizeof (double),
-                          cudaMemcpyHostToDevice),
-              "cudaMemcpy");
+        send (device_scale, how.scale, (size_t) sources * sizeof (double));
     }
     gsi_host_reduce (&how, wanted + shift * size, source, sources, count);
     must (gsi_cuda_reduce (&how, device_dst + shift * size, device_src + shift * from, stride,
@@ -252,8 +257,8 @@ static uint32_t first_bad (gs_dtype_t dtype, size_t number)
     uint32_t *result, none = GSI_ALL_FINITE;
 
     must (cudaMalloc ((void **) &result, sizeof (*result)), "cudaMalloc");
-    must (cudaMemcpy (result, &none, sizeof (none), cudaMemcpyHostToDevice), "cudaMemcpy");
-    must (cudaMemcpy (device_src, host_src, src_bytes, cudaMemcpyHostToDevice), "cudaMemcpy");
+    send (result, &none, sizeof (none));
+    send (device_src, host_src, src_bytes);
     must (gsi_cuda_first_bad (dtype, device_runs, number, 0, result, stream),
           "gsi_cuda_first_bad");
     must (cudaStreamSynchronize (stream), "cudaStreamSynchronize");
@@ -303,11 +308,12 @@ static void check_gradient (gs_dtype_t from, gs_dtype_t to, size_t count)
 
     must (cudaMalloc ((void **) &memory, 3 * bytes), "cudaMalloc");
     must (cudaMalloc ((void **) &room, (GSI_SQUARES_PARTS + 3) * sizeof (double)), "cudaMalloc");
-    must (cudaMemset (room, 0, (GSI_SQUARES_PARTS + 3) * sizeof (double)), "cudaMemset");
+    must (cudaMemsetAsync (room, 0, (GSI_SQUARES_PARTS + 3) * sizeof (double), stream),
+          "cudaMemsetAsync");
     data_fill_numbers (from, host_src, bytes);
     memcpy (rest, host_src, bytes);
-    must (cudaMemcpy (memory, host_src, bytes, cudaMemcpyHostToDevice), "cudaMemcpy");
-    must (cudaMemcpy (memory + 2 * bytes, rest, bytes, cudaMemcpyHostToDevice), "cudaMemcpy");
+    send (memory, host_src, bytes);
+    send (memory + 2 * bytes, rest, bytes);
     there = (struct gsi_run){memory, memory + bytes, count};
     gsi_host_round_off (&how, &here, rest);
     must (gsi_cuda_round_off (&how, &there, memory + 2 * bytes, stream), "gsi_cuda_round_off");

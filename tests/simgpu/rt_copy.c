@@ -1,9 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* rt_copy - the use of memory: what a pointer is, copies, memset. */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "rt.h"
+
+#define LANDS_NS 1000000 /* after cudaMemcpy has returned */
 
 void *rt_reach (const void *user, size_t bytes, bool pageable, const char *who)
 {
@@ -152,6 +156,21 @@ static void copy_now (void *arg)
         memmove (dst, src, job->bytes);
 }
 
+struct landing { /* a copy whose source was read */
+    struct job job;
+    char data[];
+};
+
+/* Late, so that who does not wait for the stream sees that it did not. */
+static void land (void *arg)
+{
+    struct landing *landing = arg;
+
+    nanosleep (&(struct timespec){.tv_nsec = LANDS_NS}, NULL);
+    landing->job.src = landing->data;
+    copy_now (&landing->job);
+}
+
 static void set_now (void *arg)
 {
     const struct job *job = arg;
@@ -209,6 +228,32 @@ static bool is_waited_for (const struct job *job, bool async)
     return !dst || !src || dst->kind != RT_DEVICE || src->kind != RT_DEVICE;
 }
 
+/*
+ * cudaMemcpy from pageable memory to a device waits for its stream, reads the source and returns;
+ * the bytes may land later, which the stream alone waits for.
+ */
+static cudaError_t push_landing (struct rt_stream *stream, const struct job *job)
+{
+    struct landing *landing = malloc (sizeof (*landing) + job->bytes);
+    cudaError_t error = rt_await (stream, stream->queued);
+
+    if (!landing)
+        return cudaErrorMemoryAllocation;
+    landing->job = *job;
+    memcpy (landing->data, job->src, job->bytes);
+    if (!error)
+        error = rt_push (stream, land, landing, sizeof (*landing) + job->bytes);
+    free (landing);
+    return error;
+}
+
+static bool is_landing (const struct job *job)
+{
+    const struct rt_range *dst = rt_range_find (job->dst);
+
+    return dst && dst->kind == RT_DEVICE && !rt_range_find (job->src);
+}
+
 static cudaError_t push_copy (struct rt_stream *stream, const struct job *job,
                               enum cudaMemcpyKind kind, bool async)
 {
@@ -220,6 +265,8 @@ static cudaError_t push_copy (struct rt_stream *stream, const struct job *job,
         error = rt_capture_legacy (stream->device);
     if (!error && !async)
         error = rt_capture_unsafe ();
+    if (!error && !async && is_landing (job))
+        return push_landing (stream, job);
     if (!error)
         error = rt_push (stream, copy_now, job, sizeof (*job));
     if (!error && !stream->capture && is_waited_for (job, async))

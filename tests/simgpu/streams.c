@@ -247,6 +247,13 @@ static void weights (void)
 
 /* ---- Ghosts ---- */
 
+/* There, for all streams: from pageable memory cudaMemcpy may return before it is. */
+static void to_device (void *device, const void *host, size_t bytes)
+{
+    CHECK_CUDA (cudaMemcpy (device, host, bytes, cudaMemcpyHostToDevice));
+    CHECK_CUDA (cudaStreamSynchronize (cudaStreamLegacy));
+}
+
 /* Fills a field: cells have the rank, or what is [more]; ghosts -1. */
 static void fill (float *field, float *host, float more)
 {
@@ -255,8 +262,7 @@ static void fill (float *field, float *host, float more)
         bool cell = x > 0 && x <= NX && y > 0 && y <= NY;
         host[i] = cell ? (float) rank + more : -1;
     }
-    CHECK_CUDA (
-        cudaMemcpy (field, host, (NX + 2) * (NY + 2) * sizeof (float), cudaMemcpyHostToDevice));
+    to_device (field, host, (NX + 2) * (NY + 2) * sizeof (float));
 }
 
 static void check_ghosts (const float *field, float *host, float more)
@@ -322,7 +328,7 @@ static void graph (void)
     for (int i = 0; i < 3; i++) {
         float sent = (float) (10 * rank + i);
         fill (field, host, (float) i);
-        CHECK_CUDA (cudaMemcpy (from, &sent, sizeof (sent), cudaMemcpyHostToDevice));
+        to_device (from, &sent, sizeof (sent));
         CHECK_CUDA (cudaGraphLaunch (exec, stream));
         CHECK_OK (gs_comm_wait (comm, stream));
         check_ghosts (field, host, (float) i);
@@ -369,6 +375,7 @@ static float *make_array (void)
 
     CHECK_OK (gs_device_alloc (comm, RANKS * COUNT * sizeof (float), &memory));
     CHECK_CUDA (cudaMemset (memory, 0, RANKS * COUNT * sizeof (float)));
+    CHECK_CUDA (cudaStreamSynchronize (cudaStreamLegacy));
     return memory;
 }
 

@@ -226,6 +226,22 @@ START_TEST (some_synchronous_calls_are_not)
 }
 END_TEST
 
+/* From pageable memory: the source was read; other streams do not wait for what comes of it. */
+START_TEST (what_is_copied_may_land_later)
+{
+    char *memory = device_memory (1), sent = 5, seen;
+
+    test_ok (cudaMemset (memory, 0, 1));
+    test_ok (cudaMemcpy (memory, &sent, 1, cudaMemcpyHostToDevice));
+    if (test_simulated ())
+        test_gives (cudaErrorNotReady, cudaStreamQuery (cudaStreamLegacy));
+    sent = 6;
+    test_ok (cudaMemcpy (&seen, memory, 1, cudaMemcpyDeviceToHost));
+    ck_assert_int_eq (seen, 5);
+    test_ok (cudaFree (memory));
+}
+END_TEST
+
 START_TEST (free_waits_for_what_is_queued)
 {
     char *memory = device_memory (1 << 20);
@@ -346,6 +362,6 @@ TEST_CASE (test_memory, "memory", bytes_go_to_the_device_and_back, memory_is_lim
            nothing_is_allocated_for_no_bytes, new_memory_is_no_number,
            managed_and_pinned_memory_are_the_hosts_too, pointers_are_told_apart,
            memory_is_registered_once, copies_are_checked, asynchronous_copies_come_in_their_turn,
-           some_synchronous_calls_are_not, free_waits_for_what_is_queued,
-           a_free_that_waits_keeps_others_out, memory_is_freed_in_a_stream,
-           the_engine_reaches_memory, many_ranges)
+           some_synchronous_calls_are_not, what_is_copied_may_land_later,
+           free_waits_for_what_is_queued, a_free_that_waits_keeps_others_out,
+           memory_is_freed_in_a_stream, the_engine_reaches_memory, many_ranges)

@@ -286,6 +286,7 @@ static void not_a_number (void)
     float data[2] = {rank == 0 ? NAN : (float) rank, (float) rank};
 
     CUDA (cudaMemcpy (w.from, data, sizeof (data), cudaMemcpyHostToDevice));
+    CUDA (cudaDeviceSynchronize ());
     NCCL (ncclAllReduce (w.from, w.to, 2, ncclFloat32, ncclMax, w.comm, w.stream));
     fetch (&w, w.to, 8, 2);
     memcpy (data, w.host, sizeof (data));

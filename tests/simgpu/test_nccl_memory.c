@@ -27,6 +27,7 @@ static void begin (void)
         host[i] = (float) (i % 1000 + (size_t) rank);
     NCCL (ncclMemAlloc ((void **) &data, BYTES));
     CUDA (cudaMemcpy (data, host, BYTES, cudaMemcpyHostToDevice));
+    CUDA (cudaDeviceSynchronize ());
     free (host);
 }
 
