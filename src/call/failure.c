@@ -123,11 +123,14 @@ static gs_status_t find_cause (gs_comm_t *comm)
     static const struct timespec slice = {.tv_nsec = 5 * GSI_NS_PER_MS};
     int slices = comm->topo.local_size > 1 ? LOOK_SLICES : 0;
     gs_status_t st;
+    bool go_on;
 
-    while (!(st = gsi_peers_gave_up (comm, UINT64_MAX)) && !(st = gsi_peers_vanished (comm)) &&
-           slices-- && gsi_peers_go_on (comm))
-        nanosleep (&slice, NULL);
-    return st;
+    for (;; nanosleep (&slice, NULL)) {
+        go_on = gsi_peers_go_on (comm); /* asked first: who ends meanwhile is looked at again */
+        if ((st = gsi_peers_gave_up (comm, UINT64_MAX)) || (st = gsi_peers_vanished (comm)) ||
+            !go_on || !slices--)
+            return st;
+    }
 }
 
 gs_status_t gsi_failure_blame (gs_comm_t *comm, gs_status_t st)
