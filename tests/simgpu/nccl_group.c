@@ -180,7 +180,7 @@ static ncclResult_t run_launch (const struct launch *launch)
     result = run_jobs (launch->job);
     for (size_t i = 0; i < launch->ops; i++) /* ranks of one process wait for each other */
         if (launch->op[i].what < NSIM_SEND)
-            nsim_connect_begin (launch->op[i].comm);
+            nsim_connect_begin (&launch->op[i]);
 
     for (size_t i = 0; i < launch->ops && result == ncclSuccess; i++) {
         size_t first = 0;

@@ -17,6 +17,8 @@
 
 #include "nccl_sim.h"
 
+#define RING_BYTES (1 << 20) /* sums of fewer go along a tree: NCCL estimates what is faster */
+
 #define ID_MAGIC 0x3169636d69736e67u
 
 /* What an ncclUniqueId holds. */
@@ -206,15 +208,16 @@ static void note_peer (ncclComm_t comm, void *arg)
         if (hello->kind == NSIM_CLOSE)
             comm->closed[hello->from] = true;
         else
-            comm->connects++;
+            comm->connects[hello->code]++;
         pthread_cond_broadcast (&comm->cond);
     }
     pthread_mutex_unlock (&comm->mutex);
 }
 
-static void call_peer (ncclComm_t comm, int peer, enum nsim_hello_kind kind)
+static void call_peer (ncclComm_t comm, int peer, enum nsim_hello_kind kind, int code)
 {
-    struct nsim_hello hello = {.kind = kind, .tag = comm->tag, .from = comm->rank, .to = peer};
+    struct nsim_hello hello = {
+        .kind = kind, .tag = comm->tag, .from = comm->rank, .to = peer, .code = code};
     int fd = -1;
 
     if (peer != comm->rank)
@@ -223,18 +226,26 @@ static void call_peer (ncclComm_t comm, int peer, enum nsim_hello_kind kind)
         close (fd);
 }
 
-/*
- * From 2.22 on channels are connected in the first collective, by the call itself if it blocks
- * (v2.22.3 group.cc:420, and there if it does not block, too): it waits for all ranks on the
- * host.
- */
-void nsim_connect_begin (ncclComm_t comm)
+static int algorithm_of (const struct nsim_op *op)
 {
-    if (comm->connected || nsim_version () < 22200)
+    return op->what != NSIM_ALLREDUCE || op->comm->ranks < 3 ||
+           op->count * nsim_type_bytes (op->type) >= RING_BYTES;
+}
+
+/*
+ * From 2.22 on channels are connected in the first collective of an algorithm (v2.28.9
+ * enqueue.cc:460), by the call itself if it blocks (v2.22.3 group.cc:420, and there if it does
+ * not block, too): it waits for all ranks on the host. N.B. also long after the first one.
+ */
+void nsim_connect_begin (const struct nsim_op *op)
+{
+    int algorithm = algorithm_of (op);
+
+    if (op->comm->connected[algorithm] || nsim_version () < 22200)
         return;
-    comm->connected = true;
-    for (int i = 0; i < comm->ranks; i++)
-        call_peer (comm, i, NSIM_CONNECT);
+    op->comm->connected[algorithm] = true;
+    for (int i = 0; i < op->comm->ranks; i++)
+        call_peer (op->comm, i, NSIM_CONNECT, algorithm);
 }
 
 static bool is_neighbour (ncclComm_t comm, int peer)
@@ -246,7 +257,7 @@ void nsim_say_closed (ncclComm_t comm)
 {
     for (int i = 0; i < comm->ranks; i++)
         if (is_neighbour (comm, i))
-            call_peer (comm, i, NSIM_CLOSE);
+            call_peer (comm, i, NSIM_CLOSE, 0);
 }
 
 bool nsim_has_left (ncclComm_t comm, int peer)
@@ -257,16 +268,18 @@ bool nsim_has_left (ncclComm_t comm, int peer)
            poll (&hangup, 1, 0) > 0;
 }
 
-ncclResult_t nsim_connect (ncclComm_t comm)
+ncclResult_t nsim_connect (const struct nsim_op *op)
 {
+    ncclComm_t comm = op->comm;
+    int *connects = &comm->connects[algorithm_of (op)];
     bool ready;
 
     if (nsim_version () < 22200)
         return ncclSuccess;
     pthread_mutex_lock (&comm->mutex);
-    while (comm->connects < comm->ranks - 1 && !comm->stop && !comm->broken)
+    while (*connects < comm->ranks - 1 && !comm->stop && !comm->broken)
         pthread_cond_wait (&comm->cond, &comm->mutex);
-    ready = comm->connects >= comm->ranks - 1;
+    ready = *connects >= comm->ranks - 1;
     pthread_mutex_unlock (&comm->mutex);
     return ready || comm->broken ? ncclSuccess : ncclInternalError;
 }

@@ -120,6 +120,8 @@ enum nsim_phase {
     NSIM_ABORTED = 6
 };
 
+#define NSIM_ALGORITHMS 2 /* a tree for short sums, a ring for all else */
+
 /* Handles stay for the life of the process, so that their use after the end is noticed. */
 struct ncclComm {
     struct ncclComm *next;
@@ -136,14 +138,14 @@ struct ncclComm {
     pthread_mutex_t mutex; /* guards what follows */
     pthread_cond_t cond;
     _Atomic (enum nsim_phase) phase;
-    _Atomic (bool) stop;     /* abort or revocation: whoever waits leaves */
-    _Atomic (bool) broken;   /* the ranks disagree: nothing is carried out any more */
-    ncclComm_t *list;        /* of the thread of its last call, until that is joined; or NULL */
-    int jobs;                /* on helper threads */
-    _Atomic (int) callers;   /* threads in a call that launches something of it */
-    _Atomic (bool) silent;   /* a peer of the same host has vanished: nobody tells */
-    bool connected;          /* the channels of collectives are there */
-    int connects;            /* peers that have begun to connect */
+    _Atomic (bool) stop;   /* abort or revocation: whoever waits leaves */
+    _Atomic (bool) broken; /* the ranks disagree: nothing is carried out any more */
+    ncclComm_t *list;      /* of the thread of its last call, until that is joined; or NULL */
+    int jobs;              /* on helper threads */
+    _Atomic (int) callers; /* threads in a call that launches something of it */
+    _Atomic (bool) silent; /* a peer of the same host has vanished: nobody tells */
+    bool connected[NSIM_ALGORITHMS]; /* the channels of collectives are there, or begun */
+    int connects[NSIM_ALGORITHMS];   /* peers that have begun to connect */
     bool closed[NSIM_RANKS]; /* peers of the host that have said that they are finalized */
     enum { NSIM_SERVES = 0, NSIM_CLOSING, NSIM_SERVED } service; /* its thread's */
     bool unpolled; /* not blocking, and the last outcome was not asked for yet */
@@ -251,10 +253,10 @@ void nsim_meet_wake (void);
 ncclResult_t nsim_id_make (ncclUniqueId *id);
 ncclResult_t nsim_meet (ncclComm_t comm, const ncclUniqueId *ids, int n);
 ncclResult_t nsim_mesh (ncclComm_t comm);
-void nsim_connect_begin (ncclComm_t comm);
+void nsim_connect_begin (const struct nsim_op *op);
 void nsim_say_closed (ncclComm_t comm);
 bool nsim_has_left (ncclComm_t comm, int peer); /* likewise, or is gone; the mutex is held */
-ncclResult_t nsim_connect (ncclComm_t comm);    /* waits until all ranks are at it */
+ncclResult_t nsim_connect (const struct nsim_op *op); /* waits until all ranks are at it */
 void nsim_tell_all (ncclComm_t comm, ncclResult_t code, const char *text);
 
 /* nccl_net.c */

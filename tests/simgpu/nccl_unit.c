@@ -215,7 +215,7 @@ static void prepare_kernel (const struct nsim_unit *unit)
 ncclResult_t nsim_launch (struct nsim_unit *unit)
 {
     ncclComm_t comm = unit->comm;
-    ncclResult_t result;
+    ncclResult_t result = ncclSuccess;
     cudaError_t code;
     int before;
 
@@ -224,7 +224,10 @@ ncclResult_t nsim_launch (struct nsim_unit *unit)
         free (unit);
         return ncclInvalidUsage;
     }
-    if (unit->op[0].what < NSIM_SEND && (result = nsim_connect (comm)) != ncclSuccess) {
+    for (size_t i = 0; i < unit->n && result == ncclSuccess; i++)
+        if (unit->op[i].what < NSIM_SEND)
+            result = nsim_connect (&unit->op[i]);
+    if (result != ncclSuccess) {
         nsim_warn ("communicator %d was aborted while it connected", comm->number);
         free (unit);
         return result;

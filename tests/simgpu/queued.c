@@ -9,6 +9,7 @@
  *   queued busy                       a capture that lasts longer than the watch thread sleeps
  *   queued freed                      a gradient whose memory is freed before its bucket leaves
  *   queued late                       rank 0 comes too late to a call that the others have queued
+ *   queued grown                      the same, and a call larger than all that were before
  *   queued flood GOOD CALLS [graph]   rank 0 stops after GOOD of the CALLS that the others queue
  *   queued many CALLS                 the calls take longer than the deadline, none of them does
  *   queued no-group                   a split that stalls, in which rank 1 has no group
@@ -187,6 +188,28 @@ static void late (void)
         CHECK_FAILS (gs_comm_check (comm), GS_ERR_TIMEOUT, "the deadline passed on rank");
     }
     CHECK_OK (gs_device_free (comm, x));
+}
+
+/*
+ * Rank 0 has taken part in small averages, and then stays away from a large one: NCCL's call
+ * itself may not return, for another algorithm connects in it.
+ */
+static void grown (void)
+{
+    const size_t count = 4 << 20;
+    float *x = make_floats (count, 1);
+
+    for (int i = 0; i < 10; i++)
+        CHECK_OK (gs_allreduce_avg (comm, x, COUNT, GS_F32, NULL));
+    CHECK_OK (gs_comm_wait (comm, NULL));
+    if (rank) {
+        CHECK_FAILS (multi_wait (comm, gs_allreduce_avg (comm, x, count, GS_F32, NULL)),
+                     GS_ERR_TIMEOUT, "allreduce_avg #11", "did not come: rank 0");
+        multi_signal ("gave-up", rank);
+    } else {
+        multi_await_others ("gave-up", 0);
+    }
+    gs_device_free (comm, x);
 }
 
 /* The bucket has both gradients: it leaves when the memory of one is gone. */
@@ -497,7 +520,7 @@ int main (int argc, char **argv)
 
     if (type)
         dtype = (gs_dtype_t) atoi (type);
-    if (!strcmp (mode, "late") || !strcmp (mode, "stuck"))
+    if (!strcmp (mode, "late") || !strcmp (mode, "grown") || !strcmp (mode, "stuck"))
         setenv ("GS_TIMEOUT_MS", "1500", 1);
     else if (!strcmp (mode, "flood"))
         setenv ("GS_TIMEOUT_MS", "3000", 1);
@@ -524,6 +547,8 @@ int main (int argc, char **argv)
         crossed ();
     else if (!strcmp (mode, "late"))
         late ();
+    else if (!strcmp (mode, "grown"))
+        grown ();
     else if (!strcmp (mode, "flood") && argc >= 4)
         flood (atoi (argv[2]), atoi (argv[3]), argc > 4);
     else if (!strcmp (mode, "many") && argc == 3)
@@ -536,7 +561,8 @@ int main (int argc, char **argv)
         average ((size_t) atoll (argv[2]), atoi (argv[3]));
     else
         CHECK (false, "no such mode: '%s'", mode);
-    if (!strcmp (mode, "late") || (!strcmp (mode, "stuck") && argc > 2))
+    if (!strcmp (mode, "late") || !strcmp (mode, "grown") ||
+        (!strcmp (mode, "stuck") && argc > 2))
         gs_comm_destroy (comm);
     else if (strcmp (mode, "flood") && strcmp (mode, "no-group") && strcmp (mode, "killed"))
         CHECK_OK (gs_comm_destroy (comm));

@@ -130,7 +130,7 @@ give_up () { # VERSION
 
     [[ $1 = newest ]] || local -x SIM_NCCL_VERSION=$1
     [[ $1 = newest ]] || folders=$PWD/tests/simgpu/nccl-$1:$folders
-    for mode in "flood 0 2000" "flood 0 2000 graph" "flood 80 200" no-group; do
+    for mode in grown "flood 0 2000" "flood 0 2000 graph" "flood 80 200" no-group; do
         [[ $mode != no-group ]] || local -x SIM_FAULT=ncclCommSplit@0=stall
         # shellcheck disable=SC2086 # words
         LD_LIBRARY_PATH=$folders run "3 OMPI_MCA_orte_allowed_exit_without_sync=1" \
