@@ -26,13 +26,15 @@ extern "C" {
  * On GPUs, arrays may be in memory of the communicator's device, in managed memory, or in host
  * memory; all ranks give the same kind. Host arrays are staged through pinned memory after the
  * work queued on [stream] before, and such a call is complete when it returns. So are, as far as
- * the host is concerned, the first two calls of a communicator, which are compared across ranks.
+ * the host is concerned, the first two calls of a communicator, which are compared across ranks,
+ * and a call of another kind or size than all before may be: NCCL connects in it.
  * The caller's current device is the same afterwards.
  *
  * Calls on device memory can be captured into a CUDA graph, by all ranks alike, except
  * gs_allreduce_wavg and gs_comm_destroy; they are then neither compared nor watched. Make a call
- * of each kind before. Graphs are destroyed before the communicator. What is summed by exchange
- * (see Precision of gs_allreduce) must not run in a graph and outside of it at the same time.
+ * of each kind and size before. Graphs are destroyed before the communicator. What is summed by
+ * exchange (see Precision of gs_allreduce) must not run in a graph and outside of it at the same
+ * time.
  *
  * All of them return, beside what is listed with each:
  *   GS_ERR_ARG        comm or a buffer is NULL (with count > 0), unknown dtype, count times

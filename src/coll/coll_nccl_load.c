@@ -5,6 +5,8 @@
  */
 #include <dlfcn.h>
 #include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include "base/log.h"
 #include "base/status.h"
@@ -45,6 +47,14 @@ static gs_status_t open_library (void **handle, int *version)
     return GS_OK;
 }
 
+/* Whether NCCL connects when a communicator is made, by the user's wish, and not in calls. */
+static bool connects_early (void)
+{
+    const char *late = getenv ("NCCL_RUNTIME_CONNECT");
+
+    return late && !strcmp (late, "0");
+}
+
 /* Acts on the table of versions. */
 static gs_status_t judge_version (int version)
 {
@@ -52,7 +62,9 @@ static gs_status_t judge_version (int version)
     char text[32];
 
     gsi_nccl_version_print (version, text, sizeof (text));
-    if (row->use == GSI_NCCL_REFUSED)
+    if (row->use == GSI_NCCL_CONDITIONAL && connects_early ())
+        return GS_OK;
+    if (row->use == GSI_NCCL_REFUSED || row->use == GSI_NCCL_CONDITIONAL)
         return gsi_fail (GS_ERR_TRANSPORT,
                          LIBRARY " is NCCL %s, which gradsync refuses, as it %s: %s", text,
                          row->reason, row->answer);

@@ -36,6 +36,7 @@ const char *gsi_nccl_use_name (enum gsi_nccl_use use)
     static const char *const names[] = {[GSI_NCCL_SUPPORTED] = "supported",
                                         [GSI_NCCL_WORKAROUND] = "workaround",
                                         [GSI_NCCL_REFUSED] = "refused",
+                                        [GSI_NCCL_CONDITIONAL] = "conditional",
                                         [GSI_NCCL_UNTRIED] = "untried"};
 
     return names[use];

@@ -11,6 +11,7 @@ enum gsi_nccl_use {
     GSI_NCCL_SUPPORTED,
     GSI_NCCL_WORKAROUND,
     GSI_NCCL_REFUSED,
+    GSI_NCCL_CONDITIONAL, /* refused where NCCL connects in calls */
     GSI_NCCL_UNTRIED,
 };
 

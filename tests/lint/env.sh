@@ -30,8 +30,9 @@ nccl_rows () {
             sub (/^.*\), /, "", use)
             sub (/,.*/, "", use)
             text = $4 == "" ? "" : "NCCL " $4 ". "
-            answer = toupper (substr ($6, 1, 1)) substr ($6, 2) "."
-            print $2 ": " use " " text (use == "refused" ? answer : "Gradsync " $6 ".")
+            cure = use ~ /^(refused|conditional)$/
+            answer = cure ? toupper (substr ($6, 1, 1)) substr ($6, 2) : "Gradsync " $6
+            print $2 ": " use " " text answer "."
         }'
 }
 flat=$(sed 's/^\.[A-Z]* *//; s/"//g' "$manual" | tr '\n' ' ' | sed 's/ : /: /g')
@@ -41,7 +42,7 @@ rows=$(nccl_rows)
 while IFS= read -r row; do
     [[ $flat = *"$row"* ]] || complain "$manual" "has not: $row (src/coll/nccl_versions.def)"
 done <<<"$rows"
-written=$(grep -cE '^\.BR .*": (supported|workaround|refused|untried)"' "$manual")
+written=$(grep -cE '^\.BR .*": (supported|workaround|refused|conditional|untried)"' "$manual")
 ((written == $(grep -c . <<<"$rows"))) \
     || complain "$manual" "has $written rows of NCCL's versions, nccl_versions.def others"
 

@@ -226,6 +226,13 @@ static void call_peer (ncclComm_t comm, int peer, enum nsim_hello_kind kind, int
         close (fd);
 }
 
+static bool connects_in_calls (void)
+{
+    const char *late = getenv ("NCCL_RUNTIME_CONNECT");
+
+    return nsim_version () >= 22200 && (!late || strcmp (late, "0"));
+}
+
 static int algorithm_of (const struct nsim_op *op)
 {
     return op->what != NSIM_ALLREDUCE || op->comm->ranks < 3 ||
@@ -241,7 +248,7 @@ void nsim_connect_begin (const struct nsim_op *op)
 {
     int algorithm = algorithm_of (op);
 
-    if (op->comm->connected[algorithm] || nsim_version () < 22200)
+    if (op->comm->connected[algorithm] || !connects_in_calls ())
         return;
     op->comm->connected[algorithm] = true;
     for (int i = 0; i < op->comm->ranks; i++)
@@ -274,13 +281,17 @@ ncclResult_t nsim_connect (const struct nsim_op *op)
     int *connects = &comm->connects[algorithm_of (op)];
     bool ready;
 
-    if (nsim_version () < 22200)
+    if (!connects_in_calls ())
         return ncclSuccess;
     pthread_mutex_lock (&comm->mutex);
     while (*connects < comm->ranks - 1 && !comm->stop && !comm->broken)
         pthread_cond_wait (&comm->cond, &comm->mutex);
     ready = *connects >= comm->ranks - 1;
     pthread_mutex_unlock (&comm->mutex);
+    if (!ready && comm->stop &&
+        nsim_version () < 22300) /* v2.22.3 group.cc:358: abortFlagDev is not set */
+        sim_misuse ("NCCL %d crashes here: communicator %d was aborted while a call connected it",
+                    nsim_version (), comm->number);
     return ready || comm->broken ? ncclSuccess : ncclInternalError;
 }
 

@@ -9,11 +9,12 @@
  *   queued busy                       a capture that lasts longer than the watch thread sleeps
  *   queued freed                      a gradient whose memory is freed before its bucket leaves
  *   queued late                       rank 0 comes too late to a call that the others have queued
- *   queued grown                      the same, and a call larger than all that were before
- *   queued flood GOOD CALLS [graph]   rank 0 stops after GOOD of the CALLS that the others queue
- *   queued many CALLS                 the calls take longer than the deadline, none of them does
- *   queued no-group                   a split that stalls, in which rank 1 has no group
- *   queued killed [slowly]            rank 0 is killed, and the others wait for it; slowly: its
+ *   queued shrunk                     the same, and a call smaller than all that were before
+ *   queued ahead                      rank 0 is ahead by more than its deadline when a call
+ * connects queued flood GOOD CALLS [graph]   rank 0 stops after GOOD of the CALLS that the others
+ * queue queued many CALLS                 the calls take longer than the deadline, none of them
+ * does queued no-group                   a split that stalls, in which rank 1 has no group queued
+ * killed [slowly]            rank 0 is killed, and the others wait for it; slowly: its
  *                                     connections are closed half a second before it is gone
  *   queued stuck [beside]             work of the program's does not end, and memory is freed;
  *                                     beside: on a stream that does not block
@@ -191,25 +192,47 @@ static void late (void)
 }
 
 /*
- * Rank 0 has taken part in small averages, and then stays away from a large one: NCCL's call
- * itself may not return, for another algorithm connects in it.
+ * Rank 0 has taken part in large averages, and then stays away from a small one, of the size that
+ * a tree is for: NCCL's call itself may not return, for it connects the tree. The create and
+ * large averages have connected rings.
  */
-static void grown (void)
+static void shrunk (void)
 {
     const size_t count = 4 << 20;
     float *x = make_floats (count, 1);
 
     for (int i = 0; i < 10; i++)
-        CHECK_OK (gs_allreduce_avg (comm, x, COUNT, GS_F32, NULL));
+        CHECK_OK (gs_allreduce_avg (comm, x, count, GS_F32, NULL));
     CHECK_OK (gs_comm_wait (comm, NULL));
     if (rank) {
-        CHECK_FAILS (multi_wait (comm, gs_allreduce_avg (comm, x, count, GS_F32, NULL)),
+        CHECK_FAILS (multi_wait (comm, gs_allreduce_avg (comm, x, 8, GS_F32, NULL)),
                      GS_ERR_TIMEOUT, "allreduce_avg #11", "did not come: rank 0");
         multi_signal ("gave-up", rank);
     } else {
         multi_await_others ("gave-up", 0);
+        multi_wait (comm, gs_allreduce_avg (comm, x, 8, GS_F32, NULL));
+        CHECK_FAILS (gs_comm_check (comm), GS_ERR_TIMEOUT, "rank");
     }
     gs_device_free (comm, x);
+}
+
+/*
+ * Rank 0 is further ahead of the others than its deadline, which is no failure: what it has
+ * queued ends call by call, also while its last call waits for them, as that connects a tree.
+ */
+static void ahead (void)
+{
+    const size_t count = 1 << 18;
+    float *x = make_floats (count, 1);
+
+    for (int i = 0; i < 600; i++) {
+        if (rank)
+            usleep (6000);
+        CHECK_OK (gs_allreduce_avg (comm, x, count, GS_F32, NULL));
+    }
+    CHECK_OK (gs_allreduce_avg (comm, x, 8, GS_F32, NULL));
+    CHECK_OK (gs_comm_wait (comm, NULL));
+    CHECK_OK (gs_device_free (comm, x));
 }
 
 /* The bucket has both gradients: it leaves when the memory of one is gone. */
@@ -520,13 +543,13 @@ int main (int argc, char **argv)
 
     if (type)
         dtype = (gs_dtype_t) atoi (type);
-    if (!strcmp (mode, "late") || !strcmp (mode, "grown") || !strcmp (mode, "stuck"))
+    if (!strcmp (mode, "late") || !strcmp (mode, "shrunk") || !strcmp (mode, "stuck"))
         setenv ("GS_TIMEOUT_MS", "1500", 1);
     else if (!strcmp (mode, "flood"))
         setenv ("GS_TIMEOUT_MS", "3000", 1);
     else if (!strcmp (mode, "no-group"))
         setenv ("GS_BOOT_TIMEOUT_MS", "6000", 1);
-    if (!strcmp (mode, "no-group") || !strcmp (mode, "many"))
+    if (!strcmp (mode, "no-group") || !strcmp (mode, "many") || !strcmp (mode, "ahead"))
         setenv ("GS_TIMEOUT_MS", "1500", 1);
     comm = multi_create (NULL);
     rank = gs_comm_rank (comm);
@@ -547,8 +570,10 @@ int main (int argc, char **argv)
         crossed ();
     else if (!strcmp (mode, "late"))
         late ();
-    else if (!strcmp (mode, "grown"))
-        grown ();
+    else if (!strcmp (mode, "ahead"))
+        ahead ();
+    else if (!strcmp (mode, "shrunk"))
+        shrunk ();
     else if (!strcmp (mode, "flood") && argc >= 4)
         flood (atoi (argv[2]), atoi (argv[3]), argc > 4);
     else if (!strcmp (mode, "many") && argc == 3)
@@ -561,7 +586,7 @@ int main (int argc, char **argv)
         average ((size_t) atoll (argv[2]), atoi (argv[3]));
     else
         CHECK (false, "no such mode: '%s'", mode);
-    if (!strcmp (mode, "late") || !strcmp (mode, "grown") ||
+    if (!strcmp (mode, "late") || !strcmp (mode, "shrunk") ||
         (!strcmp (mode, "stuck") && argc > 2))
         gs_comm_destroy (comm);
     else if (strcmp (mode, "flood") && strcmp (mode, "no-group") && strcmp (mode, "killed"))

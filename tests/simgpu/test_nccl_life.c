@@ -347,8 +347,8 @@ static void finalize_alone (void)
 
 /*
  * Rank 0 vanishes: who waits for it on another host is told, and stays where it is until it
- * aborts. The real one may notice while it connects, in the call, which tries 34 times in a minute
- * where nobody says how often (v2.28.9 socket.cc:17).
+ * aborts. The real one may notice while it connects, in the call, which tries 34 times in a
+ * minute where nobody says how often (v2.28.9 socket.cc:17).
  */
 static void remote_error (void)
 {

@@ -97,7 +97,7 @@ static void different_order (void)
 {
     begin (true);
     for (int i = 0; i < 2; i++)
-        disputed (rank % 2 == i ? sum (10)
+        disputed (rank % 2 == i ? ncclBroadcast (data, more, 1, ncclFloat32, 0, comm, stream)
                                 : ncclAllGather (data, more, 1, ncclFloat32, comm, stream));
     end_disagreement ();
 }
