@@ -163,6 +163,13 @@ void gsi_record_settle (struct gsi_record *record);
 void gsi_record_give_up (struct gsi_record *record, gs_status_t verdict, int culprit,
                          uint64_t missed);
 
+/* What this rank gave up with; GS_OK: it has not, or has no record. */
+static inline gs_status_t gsi_record_verdict (const struct gsi_record *record)
+{
+    return record->file ? (gs_status_t) __atomic_load_n (&record->file->verdict, __ATOMIC_ACQUIRE)
+                        : GS_OK;
+}
+
 /* Whether [op] is of some ranks only, and has its entry among the messages. */
 static inline bool gsi_record_is_message (int op)
 {

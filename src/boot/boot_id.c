@@ -140,9 +140,9 @@ static bool reach_root (struct boot_id *boot, int64_t deadline_ns)
             try (boot, i, &attempts[i]);
             fds[i] = (struct pollfd){.fd = wire->fd, .events = wire->events};
         }
+        now_ns = gsi_now_ns (); /* of this look: a wait may last longer than it was to */
         if (boot->root.fd < 0)
             gsi_wire_wait (fds, (size_t) n, deadline_ns);
-        now_ns = gsi_now_ns ();
     }
     for (int i = 0; i < n; i++)
         gsi_wire_end (&attempts[i].wire);

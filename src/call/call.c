@@ -126,8 +126,8 @@ static gs_status_t compare_calls (gs_comm_t *comm, const struct gsi_told *mine,
 /* Lets go of the communicator; an abort meanwhile has left it to us to tell the others. */
 static void leave_call (gs_comm_t *comm)
 {
+    gsi_inflight_now (comm, NULL); /* first: its end moves what the watchdog expects */
     gsi_watchdog_expect (comm, 0);
-    gsi_inflight_now (comm, NULL);
     gsi_gpu_unlock (comm);
     atomic_flag_clear (&comm->busy);
     if (atomic_load (&comm->life) == GSI_ABORTED)
@@ -183,13 +183,14 @@ gs_status_t gsi_call_begin_messages (const struct gsi_request *r, bool staged,
     if ((st = take_comm (comm, call)))
         return st;
     gsi_traffic_begin (comm);
+    call->message = gsi_record_is_message (r->op) ? comm->record.messages + 1 : 0;
+    call->seq = comm->record.seq + 1;
+    call->deadline_ns = comm->inflight ? gsi_now_ns () + comm->timeout_ns : 0;
+    gsi_inflight_now (comm, call); /* before it is counted: who aborts now has missed it, too */
     call->deadline_ns =
         gsi_record_begin (&comm->record, r->op, r->count, (int) r->dtype, r->argument) +
         comm->timeout_ns;
     gsi_watchdog_expect (comm, call->deadline_ns);
-    call->message = gsi_record_is_message (r->op) ? comm->record.messages : 0;
-    call->seq = comm->record.seq + !!call->message;
-    gsi_inflight_now (comm, call);
     if (comm->check == GSI_CHECK_COLLECTIVE)
         comm->record.file->caller = gsi_record_thread ();
     return GS_OK;

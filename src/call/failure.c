@@ -143,14 +143,16 @@ gs_status_t gsi_failure_blame (gs_comm_t *comm, gs_status_t st)
 }
 
 /*
- * Whether another rank tells why: the culprit, or the first of this node's that found out by
- * themselves. They wait a moment for each other; and who was told waits until that was logged,
- * for with --kill-on-bad-exit the first to end takes all with it.
+ * Whether another rank tells why: the culprit, if it lives, or the first of this node's that
+ * found out by themselves. They wait a moment for each other; and who was told waits until that
+ * was logged, for with --kill-on-bad-exit the first to end takes all with it.
  */
 static bool is_told (const gs_comm_t *comm, gs_status_t st)
 {
     static const struct timespec slice = {.tv_nsec = 5 * GSI_NS_PER_MS};
-    bool told = st != GS_ERR_STATE && comm->culprit != comm->topo.rank, heard = false;
+    bool told = st != GS_ERR_STATE && comm->culprit != comm->topo.rank &&
+                !gsi_peers_died (comm, comm->culprit),
+         heard = false;
     int slices = told ? TOLD_SLICES : comm->topo.local_rank * TELL_SLICES;
 
     slices = slices < TELL_MOST ? slices : TELL_MOST;

@@ -7,6 +7,7 @@
 #include "call/gpu_lock.h"
 #include "call/inflight_ring.h"
 #include "call/peers.h"
+#include "call/watchdog.h"
 
 #define LATE_NS  (GSI_NS_PER_S / 2) /* a call may see to its own deadline so long */
 #define STUCK_NS GSI_NS_PER_S       /* a look that takes longer is blocked in the driver */
@@ -44,6 +45,12 @@ static void retire (gs_comm_t *comm, int64_t now_ns)
     atomic_store (&comm->gpu.oldest, q->first == q->next ? 0 : slot_at (q, q->first)->seq);
     gsi_inflight_count (comm, q->first != q->next);
     q->moved_ns = now_ns;
+    if (q->calling && q->now.op != GSI_OP_SPLIT &&
+        q->now.deadline_ns < now_ns + comm->timeout_ns) {
+        /* NCCL may connect in it, and wait for a rank that is at what has ended now. */
+        q->now.deadline_ns = now_ns + comm->timeout_ns;
+        gsi_watchdog_expect (comm, q->now.deadline_ns);
+    }
 }
 
 /* The event of the oldest slot, or NULL if there is none to ask for. */
@@ -179,6 +186,8 @@ static void look_at_oldest (gs_comm_t *comm)
 
     if (!st)
         st = comm->coll->ops->poll (comm->coll);
+    if (st && gsi_record_verdict (&comm->record)) /* by this rank's own end: who gave up tells */
+        return;
     any = oldest_call (comm->inflight, &call);
     if (!st && any)
         st = gsi_inflight_peek (comm, &call);
@@ -254,8 +263,7 @@ uint64_t gsi_inflight_oldest (gs_comm_t *comm)
 
     if (oldest || !comm->inflight)
         return oldest ? oldest : comm->record.seq;
-    return oldest_call (comm->inflight, &call) ? comm->record.seq /* of the call at work */
-                                               : comm->record.seq + 1;
+    return oldest_call (comm->inflight, &call) ? call.seq : comm->record.seq + 1;
 }
 
 /* ---- What calls do ---- */

@@ -179,8 +179,8 @@ gs_status_t gsi_peers_vanished (gs_comm_t *comm)
     for (int r = 0; r < comm->topo.size; r++) {
         if (r == comm->topo.rank || comm->topo.node_of[r] != comm->topo.node ||
             !gsi_record_peek (&comm->record, r, &other) || !gsi_record_died (&other) ||
-            !gsi_record_peek (&comm->record, r, &other)) /* again: it may just have ended well */
-            continue;
+            !gsi_record_peek (&comm->record, r, &other) || other.verdict)
+            continue; /* looked at again: it may just have ended well, or given up */
         comm->culprit = r;
         return gsi_fail (GS_ERR_TRANSPORT, "rank %d (host %s) is gone: its process %d has ended",
                          r, comm->hosts[r], other.pid);
@@ -249,12 +249,14 @@ bool gsi_peers_says_so (const gs_comm_t *comm, int r, gs_status_t st)
     struct gsi_record_state other;
 
     return gsi_record_peek (&comm->record, r, &other) && other.verdict == st &&
-           other.culprit == r;
+           (other.culprit == r ||
+            (comm->culprit != comm->topo.rank && other.culprit == comm->culprit));
 }
 
 bool gsi_peers_died (const gs_comm_t *comm, int r)
 {
     struct gsi_record_state other;
 
-    return gsi_record_peek (&comm->record, r, &other) && gsi_record_died (&other);
+    return gsi_record_peek (&comm->record, r, &other) && gsi_record_died (&other) &&
+           gsi_record_peek (&comm->record, r, &other) && !other.verdict;
 }

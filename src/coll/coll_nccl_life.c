@@ -139,17 +139,20 @@ static void free_run (struct run *run)
 static int run_job (void *argument)
 {
     struct run *run = argument;
+    struct gsi_nccl_handle *h = run->handle;
     ncclResult_t rc;
     bool left;
 
-    gsi_nccl_enter_device (run->handle);
+    atomic_fetch_add (&h->holders, 1); /* who comes second frees the run, with its own */
+    gsi_nccl_enter_device (h);
     rc = run->how.work (run->job);
     left = atomic_exchange (&run->state, DONE) == LEFT;
     if (left && !rc && run->how.late)
         run->how.late (run->job);
-    atomic_fetch_sub (&run->handle->inside, 1);
+    atomic_fetch_sub (&h->inside, 1);
     if (left)
         free_run (run);
+    gsi_nccl_handle_release (h);
     return (int) rc;
 }
 

@@ -159,7 +159,8 @@ bool gsi_flow_await (struct gsi_flow *f, enum gsi_flow_goal goal, int64_t until_
     pthread_mutex_lock (&f->guard);
     while (!(reached = has_reached (f, goal)) && gsi_now_ns () < until_ns) {
         wait_guarded (f, until_ns);
-        look_guarded (f, patience_ns);
+        if (!has_reached (f, goal)) /* else it came while this thread had no core */
+            look_guarded (f, patience_ns);
     }
     if (!reached)
         look_guarded (f, patience_ns);
