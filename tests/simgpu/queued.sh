@@ -106,7 +106,7 @@ for layout in 1 2 2x2; do
     done
 done
 run "2 SIM_DELAY_US=5000" tests/simgpu/queued many 500 && echo "2: many"
-run 3 tests/simgpu/queued ahead && echo "3: ahead"
+run "3 SIM_LAUNCH_QUEUE=100000" tests/simgpu/queued ahead && echo "3: ahead"
 run 2 tests/simgpu/queued stuck && run 2 tests/simgpu/queued stuck beside && echo "2: stuck"
 for layout in 2 3 1+1 2+2; do
     run "$layout SIM_FIRST_LAUNCH=1" tests/simgpu/queued crossed && echo "$layout: crossed"
