@@ -47,7 +47,8 @@ static void retire (gs_comm_t *comm, int64_t now_ns)
     q->moved_ns = now_ns;
     if (q->calling && q->now.op != GSI_OP_SPLIT &&
         q->now.deadline_ns < now_ns + comm->timeout_ns) {
-        /* NCCL may connect in it, and wait for a rank that is at what has ended now. */
+        /* NCCL may connect in it, and wait for a rank that is at what has ended now. A split's
+         * rounds see to their deadline themselves. */
         q->now.deadline_ns = now_ns + comm->timeout_ns;
         gsi_watchdog_expect (comm, q->now.deadline_ns);
     }

@@ -147,6 +147,9 @@ static gs_status_t name_culprit (const gs_comm_t *comm, gs_status_t verdict)
 {
     const char *host = comm->hosts[comm->culprit];
 
+    if (gsi_peers_died (comm, comm->culprit))
+        return gsi_fail (verdict, "rank %d (host %s) is gone: its process has ended",
+                         comm->culprit, host);
     if (verdict == GS_ERR_STATE)
         return gsi_fail (verdict, "rank %d gave the communicator up (host %s)", comm->culprit,
                          host);

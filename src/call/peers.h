@@ -47,7 +47,8 @@ bool gsi_peers_go_on (const gs_comm_t *comm);
  * and its GPU has not ended what was queued. */
 bool gsi_peers_work (const gs_comm_t *comm);
 
-/* Whether rank [r] of this node has given up by itself with [st], and says so. */
+/* Whether rank [r] of this node has given up with [st], by itself or because of the rank that
+ * this one blames, too, and says so. */
 bool gsi_peers_says_so (const gs_comm_t *comm, int r, gs_status_t st);
 
 /*

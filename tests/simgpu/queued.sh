@@ -161,8 +161,9 @@ done
     --layout "3 OMPI_MCA_orte_enable_recovery=1 OMPI_MCA_orte_allowed_exit_without_sync=1" \
     tests/simgpu/queued killed >"$room/out" 2>&1
 (($(grep -c '^rank [12] knows it' "$room/out") > 0)) || { fail "killed"; cat "$room/out"; }
-(($(grep -c 'rank 0 .* is gone: its process' "$room/out") == 1)) \
-    || { fail "who was killed is not logged once"; cat "$room/out"; }
+# By one of the two, or by both where they see it a fifth of a second apart.
+grep -q '^gradsync.*rank 0 .* is gone: its process' "$room/out" \
+    || { fail "who was killed is not logged"; cat "$room/out"; }
 echo "3: killed"
 GS_TEST_LAUNCHER="$top_srcdir/tests/gpu/ranks %n %N" GS_TEST_DIES=0 \
     run 3 tests/simgpu/queued killed slowly && echo "3: killed slowly"

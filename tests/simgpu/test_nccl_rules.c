@@ -46,7 +46,6 @@ static void disputed (ncclResult_t result)
     CHECK (result == ncclSuccess || result == ncclInvalidUsage);
 }
 
-/* Ranks that disagree end, all of them. */
 static void end_disagreement (void)
 {
     const struct timespec pause = {0, 1000000};
@@ -93,6 +92,7 @@ static void different_roots (void)
     end_disagreement ();
 }
 
+/* Of one algorithm: with another one each would wait for the others to connect. */
 static void different_order (void)
 {
     begin (true);
