@@ -142,14 +142,28 @@ int gsi_peers_find_other_call (const gs_comm_t *comm, const struct gsi_told *own
     return -1;
 }
 
+/* Whether [r] of this node has ended without a word. Looked at twice: it may just have ended
+ * well, or given up. */
+static bool has_died (const gs_comm_t *comm, int r, struct gsi_record_state *other)
+{
+    return gsi_record_peek (&comm->record, r, other) && gsi_record_died (other) &&
+           gsi_record_peek (&comm->record, r, other) && !other->verdict;
+}
+
+static gs_status_t name_dead (const gs_comm_t *comm, gs_status_t st, int r, int pid)
+{
+    return gsi_fail (st, "rank %d (host %s) is gone: its process %d has ended", r, comm->hosts[r],
+                     pid);
+}
+
 /* [verdict] of another rank, with a text that says whose failure it is. */
 static gs_status_t name_culprit (const gs_comm_t *comm, gs_status_t verdict)
 {
     const char *host = comm->hosts[comm->culprit];
+    struct gsi_record_state other;
 
-    if (gsi_peers_died (comm, comm->culprit))
-        return gsi_fail (verdict, "rank %d (host %s) is gone: its process has ended",
-                         comm->culprit, host);
+    if (has_died (comm, comm->culprit, &other))
+        return name_dead (comm, verdict, comm->culprit, other.pid);
     if (verdict == GS_ERR_STATE)
         return gsi_fail (verdict, "rank %d gave the communicator up (host %s)", comm->culprit,
                          host);
@@ -181,12 +195,10 @@ gs_status_t gsi_peers_vanished (gs_comm_t *comm)
 
     for (int r = 0; r < comm->topo.size; r++) {
         if (r == comm->topo.rank || comm->topo.node_of[r] != comm->topo.node ||
-            !gsi_record_peek (&comm->record, r, &other) || !gsi_record_died (&other) ||
-            !gsi_record_peek (&comm->record, r, &other) || other.verdict)
-            continue; /* looked at again: it may just have ended well, or given up */
+            !has_died (comm, r, &other))
+            continue;
         comm->culprit = r;
-        return gsi_fail (GS_ERR_TRANSPORT, "rank %d (host %s) is gone: its process %d has ended",
-                         r, comm->hosts[r], other.pid);
+        return name_dead (comm, GS_ERR_TRANSPORT, r, other.pid);
     }
     return GS_OK;
 }
@@ -260,6 +272,5 @@ bool gsi_peers_died (const gs_comm_t *comm, int r)
 {
     struct gsi_record_state other;
 
-    return gsi_record_peek (&comm->record, r, &other) && gsi_record_died (&other) &&
-           gsi_record_peek (&comm->record, r, &other) && !other.verdict;
+    return has_died (comm, r, &other);
 }

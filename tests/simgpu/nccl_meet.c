@@ -288,8 +288,8 @@ ncclResult_t nsim_connect (const struct nsim_op *op)
         pthread_cond_wait (&comm->cond, &comm->mutex);
     ready = *connects >= comm->ranks - 1;
     pthread_mutex_unlock (&comm->mutex);
-    if (!ready && comm->stop &&
-        nsim_version () < 22300) /* v2.22.3 group.cc:358: abortFlagDev is not set */
+    /* v2.22.3 group.cc:358: abortFlagDev is not set. */
+    if (!ready && comm->stop && nsim_version () < 22300)
         sim_misuse ("NCCL %d crashes here: communicator %d was aborted while a call connected it",
                     nsim_version (), comm->number);
     return ready || comm->broken ? ncclSuccess : ncclInternalError;

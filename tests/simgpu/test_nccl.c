@@ -133,16 +133,23 @@ static void give_back (void)
         CUDA (cudaFree (memories[i]));
 }
 
+void write_device (void *device, const void *host, size_t bytes)
+{
+    CUDA (cudaMemcpy (device, host, bytes, cudaMemcpyHostToDevice));
+    CUDA (cudaDeviceSynchronize ());
+}
+
 void *make_device (const void *host, size_t bytes)
 {
     void *device;
 
     CUDA (cudaMalloc (&device, bytes ? bytes : 1));
-    if (host)
-        CUDA (cudaMemcpy (device, host, bytes, cudaMemcpyHostToDevice));
-    else
+    if (host) {
+        write_device (device, host, bytes);
+    } else {
         CUDA (cudaMemset (device, 0, bytes));
-    CUDA (cudaDeviceSynchronize ());
+        CUDA (cudaDeviceSynchronize ());
+    }
     memories[memories_n++] = device;
     return device;
 }

@@ -11,8 +11,9 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#define MOST   32 /* ranks */
-#define MISUSE 86 /* how a process ends that misused CUDA or NCCL */
+#define MOST   32                       /* ranks */
+#define EARLY  "NCCL_RUNTIME_CONNECT=0" /* calls do not wait in connecting */
+#define MISUSE 86                       /* how a process ends that misused CUDA or NCCL */
 
 extern int rank, ranks; /* of this process */
 
@@ -56,7 +57,8 @@ ncclResult_t settle (ncclComm_t comm); /* polls until nothing is in progress; wh
 void end_comm (ncclComm_t comm);
 
 cudaStream_t make_stream (void);
-void *make_device (const void *host, size_t bytes); /* [host] may be NULL: zeros */
+void *make_device (const void *host, size_t bytes);               /* [host] may be NULL: zeros */
+void write_device (void *device, const void *host, size_t bytes); /* for all streams */
 void read_device (void *host, const void *device, size_t bytes);
 
 struct test {

@@ -210,8 +210,7 @@ static void end (struct work *work)
 static void load (struct work *work, void *device, int t, size_t count)
 {
     fill (t, work->host, count, 0);
-    CUDA (cudaMemcpy (device, work->host, count * types[t].bytes, cudaMemcpyHostToDevice));
-    CUDA (cudaDeviceSynchronize ());
+    write_device (device, work->host, count * types[t].bytes);
 }
 
 static void fetch (struct work *work, const void *device, int t, size_t count)
@@ -285,8 +284,7 @@ static void not_a_number (void)
     struct work w = begin ();
     float data[2] = {rank == 0 ? NAN : (float) rank, (float) rank};
 
-    CUDA (cudaMemcpy (w.from, data, sizeof (data), cudaMemcpyHostToDevice));
-    CUDA (cudaDeviceSynchronize ());
+    write_device (w.from, data, sizeof (data));
     NCCL (ncclAllReduce (w.from, w.to, 2, ncclFloat32, ncclMax, w.comm, w.stream));
     fetch (&w, w.to, 8, 2);
     memcpy (data, w.host, sizeof (data));

@@ -26,8 +26,7 @@ static void begin (void)
     for (size_t i = 0; i < COUNT; i++)
         host[i] = (float) (i % 1000 + (size_t) rank);
     NCCL (ncclMemAlloc ((void **) &data, BYTES));
-    CUDA (cudaMemcpy (data, host, BYTES, cudaMemcpyHostToDevice));
-    CUDA (cudaDeviceSynchronize ());
+    write_device (data, host, BYTES);
     free (host);
 }
 
