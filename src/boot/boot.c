@@ -198,8 +198,10 @@ gs_status_t gsi_boot_agree (struct gsi_boot *boot, gs_status_t st, int64_t deadl
     if (st)
         snprintf (mine.text, sizeof (mine.text), "%.*s", (int) sizeof (mine.text) - 1, text);
     carried = boot->ops->exchange (boot, &mine, sizeof (mine), all, deadline_ns);
-    first = carried || !all ? boot->size : worst (all, boot->size);
+    first = carried ? boot->size : all ? worst (all, boot->size) : 0;
     if (first < boot->size)
+        gsi_boot_part (boot);
+    if (all && first < boot->size)
         carried = gsi_fail ((gs_status_t) all[first].status, "rank %d (host %.71s): %.255s",
                             first, all[first].host, all[first].text);
     else if (st)
@@ -211,6 +213,12 @@ gs_status_t gsi_boot_agree (struct gsi_boot *boot, gs_status_t st, int64_t deadl
 gs_status_t gsi_boot_reserve (struct gsi_boot *boot, size_t bytes)
 {
     return boot->ops->reserve ? boot->ops->reserve (boot, bytes) : GS_OK;
+}
+
+void gsi_boot_part (struct gsi_boot *boot)
+{
+    if (boot->ops->part)
+        boot->ops->part (boot);
 }
 
 void gsi_boot_close (struct gsi_boot *boot)

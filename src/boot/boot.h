@@ -69,6 +69,13 @@ struct gsi_boot_ops {
     void (*show) (struct gsi_boot *boot);
     gs_status_t (*blame) (struct gsi_boot *boot, gs_status_t st, int64_t from_ns);
 
+    /*
+     * (optional) Collective, after an exchange whose outcome is a failure on all ranks: stays
+     * until all have read it, a few seconds at most, where what a rank told is lost as soon as
+     * it ends. Leaves gs_last_error () as it is.
+     */
+    void (*part) (struct gsi_boot *boot);
+
     /* (required) Leaves, without waiting, and frees. */
     void (*close) (struct gsi_boot *boot);
 };
@@ -114,6 +121,9 @@ gs_status_t gsi_boot_agree (struct gsi_boot *boot, gs_status_t st, int64_t deadl
 
 /* What the next exchange, of [bytes], needs of this rank: see struct gsi_boot_ops. */
 gs_status_t gsi_boot_reserve (struct gsi_boot *boot, size_t bytes);
+
+/* After an exchange whose outcome is a failure on all ranks: see struct gsi_boot_ops. */
+void gsi_boot_part (struct gsi_boot *boot);
 
 /* NULL is allowed. */
 void gsi_boot_close (struct gsi_boot *boot);

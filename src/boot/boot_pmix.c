@@ -350,26 +350,10 @@ static void ask_missing (struct gsi_boot *base, const char *key, const unsigned 
     free (left);
 }
 
-/* Marks the ranks of this node in local[rank], from the server's list "0,1,2,3". */
 static void local_ranks (struct gsi_boot *base, unsigned char *local)
 {
-    const struct boot_pmix *boot = (struct boot_pmix *) base;
-    pmix_value_t *value = NULL;
-    pmix_proc_t job;
-
-    local[boot->base.rank] = 1;
-    PMIX_LOAD_PROCID (&job, boot->me.nspace, PMIX_RANK_WILDCARD);
-    if (PMIx_Get (&job, PMIX_LOCAL_PEERS, NULL, 0, &value) == PMIX_SUCCESS && value &&
-        value->type == PMIX_STRING) {
-        char *text = value->data.string, *end;
-        for (long r = strtol (text, &end, 10); end != text; r = strtol (text, &end, 10)) {
-            if (r >= 0 && r < boot->base.size)
-                local[r] = 1;
-            text = *end ? end + 1 : end;
-        }
-    }
-    if (value)
-        PMIX_VALUE_RELEASE (value);
+    local[base->rank] = 1;
+    gsi_pmix_local_ranks (&((struct boot_pmix *) base)->me, base->size, local);
 }
 
 static const char *host_or_null (void *context, int rank)
@@ -469,37 +453,59 @@ static gs_status_t one_died (struct boot_pmix *boot)
     return pmix_blame (&boot->base, GS_ERR_TIMEOUT, 0);
 }
 
-/* Waits until all ranks have put their card. */
-static gs_status_t fence (struct boot_pmix *boot, const char *key, int64_t deadline_ns)
+/*
+ * Waits in a fence until all ranks are in it; [collect] brings their cards here as well. False at
+ * [deadline_ns]; else [*rc] is what PMIx says, PMIX_SUCCESS if there was no memory to wait with,
+ * for this rank has told the others then, and goes.
+ */
+static bool meet_in_fence (struct boot_pmix *boot, bool collect, int64_t deadline_ns,
+                           pmix_status_t *rc)
 {
     struct pending *p = boot->fence ? boot->fence : pending_spare ();
     pmix_proc_t all;
     pmix_info_t info[1];
-    bool collect = true, done;
-    pmix_status_t rc;
+    bool done;
 
     boot->fence = NULL;
     PMIX_LOAD_PROCID (&all, boot->me.nspace, PMIX_RANK_WILDCARD);
     /* N.B. Slurm looks at the key's presence, not its value: leave it out for a pure barrier. */
     PMIX_INFO_LOAD (&info[0], PMIX_COLLECT_DATA, &collect, PMIX_BOOL);
-    rc = PMIx_Fence_nb (&all, 1, info, 1, on_fence, p); /* packs what it is given at once */
+    /* It packs what it is given at once. */
+    *rc = PMIx_Fence_nb (&all, 1, collect ? info : NULL, collect ? 1 : 0, on_fence, p);
     PMIX_INFO_DESTRUCT (&info[0]);
-    if (rc != PMIX_SUCCESS) {
+    if (*rc != PMIX_SUCCESS)
         pending_drop (p, 2);
-        return from_pmix (GS_ERR_BOOT, "PMIx_Fence_nb", rc);
-    }
-    if (!p) /* there was no memory to wait with: it has told the others, and goes */
-        return GS_OK;
+    if (*rc != PMIX_SUCCESS || !p)
+        return true;
     done = pending_wait (p, deadline_ns, NULL);
-    rc = done ? p->rc : PMIX_ERR_TIMEOUT; /* else its thread may be writing it */
+    *rc = done ? p->rc : PMIX_ERR_TIMEOUT; /* else its thread may be writing it */
     pending_drop (p, 1);
-    if (!done)
+    return done;
+}
+
+/* Waits until all ranks have put their card. */
+static gs_status_t fence (struct boot_pmix *boot, const char *key, int64_t deadline_ns)
+{
+    pmix_status_t rc;
+
+    if (!meet_in_fence (boot, true, deadline_ns, &rc))
         return pmix_name_missing (boot, key, GSI_LATE_BOOT);
     /* N.B. PARTIAL_SUCCESS means that a rank of this node died (4.2), INVALID_ARG that one had
      * before (PRRTE 3). */
     if (rc == PMIX_ERR_PARTIAL_SUCCESS || rc == PMIX_ERR_INVALID_ARG)
         return one_died (boot);
     return rc == PMIX_SUCCESS ? GS_OK : from_pmix (GS_ERR_BOOT, "PMIx fence", rc);
+}
+
+/* N.B. A server forgets the cards of a rank that has ended (PRRTE 3), which others still read. */
+static void pmix_part (struct gsi_boot *base)
+{
+    struct boot_pmix *boot = (struct boot_pmix *) base;
+    pmix_status_t rc;
+
+    if (!boot->fence)
+        boot->fence = pending_new (1, 0, 0);
+    meet_in_fence (boot, false, gsi_now_ns () + gsi_missing_grace_ns (base->timeout_ns), &rc);
 }
 
 /* The cards, once the fence has brought them here. */
@@ -583,5 +589,6 @@ const struct gsi_boot_ops gsi_boot_pmix = {
     .exchange = pmix_exchange,
     .show = pmix_show,
     .blame = pmix_blame,
+    .part = pmix_part,
     .close = close_pmix,
 };

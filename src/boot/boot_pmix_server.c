@@ -155,3 +155,22 @@ void gsi_pmix_disconnect (void)
     users--;
     pthread_mutex_unlock (&guard);
 }
+
+void gsi_pmix_local_ranks (const pmix_proc_t *me, int size, unsigned char *local)
+{
+    pmix_value_t *value = NULL;
+    pmix_proc_t job;
+
+    PMIX_LOAD_PROCID (&job, me->nspace, PMIX_RANK_WILDCARD);
+    if (PMIx_Get (&job, PMIX_LOCAL_PEERS, NULL, 0, &value) == PMIX_SUCCESS && value &&
+        value->type == PMIX_STRING) {
+        char *text = value->data.string, *end;
+        for (long r = strtol (text, &end, 10); end != text; r = strtol (text, &end, 10)) {
+            if (r >= 0 && r < size)
+                local[r] = 1;
+            text = *end ? end + 1 : end;
+        }
+    }
+    if (value)
+        PMIX_VALUE_RELEASE (value);
+}

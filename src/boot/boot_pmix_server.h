@@ -23,4 +23,7 @@ gs_status_t gsi_pmix_commit (int64_t deadline_ns);
 /* One user less. */
 void gsi_pmix_disconnect (void);
 
+/* Marks the ranks of this node in local[size], from the server's list "0,1,2,3". */
+void gsi_pmix_local_ranks (const pmix_proc_t *me, int size, unsigned char *local);
+
 #endif /* GS_BOOT_BOOT_PMIX_SERVER_H */

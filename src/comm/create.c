@@ -161,7 +161,8 @@ gs_status_t gsi_create_decline (struct gsi_boot *boot, const struct gsi_plan *pl
 
     write_card (boot, plan, &card);
     put_failure (&card, st);
-    boot->ops->exchange (boot, &card, sizeof (card), NULL, plan->deadline_ns);
+    if (!boot->ops->exchange (boot, &card, sizeof (card), NULL, plan->deadline_ns))
+        gsi_boot_part (boot);
     return gsi_fail (st, "%s: out of memory", plan->caller);
 }
 
@@ -174,7 +175,11 @@ static gs_status_t exchange_cards (struct create *c)
     if (gsi_boot_reserve (boot, sizeof (c->card)))
         return gsi_create_decline (boot, c->plan);
     st = boot->ops->exchange (boot, &c->card, sizeof (c->card), c->cards, c->plan->deadline_ns);
-    return st ? st : gsi_cards_agree (c->cards, boot->size);
+    if (st)
+        return st;
+    if ((st = gsi_cards_agree (c->cards, boot->size)))
+        gsi_boot_part (boot);
+    return st;
 }
 
 /* Where some rank cannot have a GPU of its own, hosts carry the data: all ranks start over. */

@@ -177,16 +177,24 @@ bool gsi_mpi_env_before_pmix (void)
     return !initialized && sscanf (library (name), "Open MPI v%d", &version) == 1 && version >= 5;
 }
 
+gs_status_t gsi_mpi_env_not_finalized (void)
+{
+    int finalized = 0;
+
+    MPI_Finalized (&finalized);
+    return finalized ? gsi_fail (GS_ERR_STATE, "MPI was finalized already and cannot start "
+                                               "again: make communicators before MPI_Finalize")
+                     : GS_OK;
+}
+
 /* Makes MPI up, which the first call begins; the next one waits on. Called with the guard. */
 static gs_status_t initialise (int64_t deadline_ns)
 {
-    int finalized = 0, rc;
-    gs_status_t st;
+    gs_status_t st = gsi_mpi_env_not_finalized ();
+    int rc;
 
-    MPI_Finalized (&finalized);
-    if (finalized)
-        return gsi_fail (GS_ERR_STATE, "MPI was finalized already and cannot start again: make "
-                                       "communicators before MPI_Finalize");
+    if (st)
+        return st;
     st = gsi_timed_call_run (&start, "the start of MPI", init_mpi, NULL, deadline_ns, &rc);
     if (st == GS_ERR_TIMEOUT)
         return gsi_fail (st, "bootstrap: " GSI_LATE_BOOT " while MPI started, "

@@ -19,7 +19,12 @@
 /* Whether MPI is up: initialised by anybody, not finalized. */
 bool gsi_mpi_env_up (void);
 
-/* The same since a gsi_mpi_env_start, at no cost, and no call that did not return is in the way.
+/* GS_ERR_STATE once it was, for it never starts again. */
+gs_status_t gsi_mpi_env_not_finalized (void);
+
+/*
+ * Whether it is up since a gsi_mpi_env_start, at no cost, and no call that did not return is in
+ * the way.
  */
 bool gsi_mpi_env_usable (void);
 

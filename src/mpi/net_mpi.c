@@ -20,9 +20,12 @@ static gs_status_t net_prepare (struct gsi_net *base, const struct gsi_boot *boo
 {
     struct gsi_net_mpi_card *card = memory;
     int up = gsi_mpi_env_up ();
+    gs_status_t st = gsi_mpi_env_not_finalized ();
 
     (void) base;
     card->world_rank = card->world_size = -1;
+    if (st)
+        return st;
     if (up) {
         MPI_Comm_rank (MPI_COMM_WORLD, &card->world_rank);
         MPI_Comm_size (MPI_COMM_WORLD, &card->world_size);
