@@ -12,16 +12,6 @@
 #define LATE_NS  (GSI_NS_PER_S / 2) /* a call may see to its own deadline so long */
 #define STUCK_NS GSI_NS_PER_S       /* a look that takes longer is blocked in the driver */
 
-static struct gsi_slot *slot_at (struct gsi_inflight *q, uint64_t number)
-{
-    return &q->slot[number % GSI_INFLIGHT_SLOTS];
-}
-
-static bool is_full (const struct gsi_inflight *q)
-{
-    return q->next - q->first == GSI_INFLIGHT_SLOTS;
-}
-
 void gsi_inflight_count (gs_comm_t *comm, bool yes)
 {
     if (comm->inflight->counted != yes)
@@ -35,14 +25,14 @@ void gsi_inflight_count (gs_comm_t *comm, bool yes)
 static void retire (gs_comm_t *comm, int64_t now_ns)
 {
     struct gsi_inflight *q = comm->inflight;
-    const struct gsi_slot *slot = slot_at (q, q->first);
+    const struct gsi_slot *slot = gsi_slot_at (q, q->first);
 
     for (uint64_t seq = slot->ops; seq && seq <= slot->last_op; seq++)
         gsi_record_done (&comm->record, GSI_OP_NONE, seq, now_ns);
     for (uint64_t seq = slot->messages; seq && seq <= slot->last_message; seq++)
         gsi_record_done (&comm->record, GSI_OP_MESSAGES, seq, now_ns);
     q->first++;
-    atomic_store (&comm->gpu.oldest, q->first == q->next ? 0 : slot_at (q, q->first)->seq);
+    atomic_store (&comm->gpu.oldest, q->first == q->next ? 0 : gsi_slot_at (q, q->first)->seq);
     gsi_inflight_count (comm, q->first != q->next);
     q->moved_ns = now_ns;
     if (q->calling && q->now.op != GSI_OP_SPLIT &&
@@ -60,8 +50,8 @@ static struct gsi_event *oldest_event (struct gsi_inflight *q)
     struct gsi_event *event = NULL;
 
     pthread_mutex_lock (&q->ring);
-    if (q->first != q->next && !slot_at (q, q->first)->open)
-        event = slot_at (q, q->first)->event;
+    if (q->first != q->next && !gsi_slot_at (q, q->first)->open)
+        event = gsi_slot_at (q, q->first)->event;
     pthread_mutex_unlock (&q->ring);
     return event;
 }
@@ -78,7 +68,7 @@ static gs_status_t advance (gs_comm_t *comm)
         if ((st = gsi_streams_of (comm)->event_done (event, &done)) || !done)
             break;
         pthread_mutex_lock (&q->ring);
-        if (!slot_at (q, q->first)->open) /* else it is no longer what was asked for */
+        if (!gsi_slot_at (q, q->first)->open) /* else it is no longer what was asked for */
             retire (comm, gsi_now_ns ());
         pthread_mutex_unlock (&q->ring);
     }
@@ -106,7 +96,7 @@ static bool oldest_call (struct gsi_inflight *q, struct gsi_call *call)
     queued = q->first != q->next;
     any = queued || q->calling;
     if (any)
-        *call = queued ? slot_at (q, q->first)->call : q->now;
+        *call = queued ? gsi_slot_at (q, q->first)->call : q->now;
     pthread_mutex_unlock (&q->ring);
     return any;
 }
@@ -140,10 +130,10 @@ static gs_status_t find_late (gs_comm_t *comm, struct gsi_call *call)
 
     pthread_mutex_lock (&q->ring);
     if (q->first != q->next) {
-        since_ns = slot_at (q, q->first)->since_ns;
+        since_ns = gsi_slot_at (q, q->first)->since_ns;
         queued = now_ns - (since_ns > q->moved_ns ? since_ns : q->moved_ns) > comm->timeout_ns;
         if (queued)
-            *call = slot_at (q, q->first)->call;
+            *call = gsi_slot_at (q, q->first)->call;
     }
     blocked = !queued && q->calling && now_ns > q->now.deadline_ns + LATE_NS;
     if (blocked)
@@ -319,93 +309,6 @@ gs_status_t gsi_inflight_enter (gs_comm_t *comm, struct gsi_call *call)
     return st;
 }
 
-/* What two slots stand for, in one, whose event is that of [newer]. */
-static struct gsi_slot join_slots (const struct gsi_slot *older, const struct gsi_slot *newer)
-{
-    struct gsi_slot both = *newer;
-
-    both.seq = older->seq;
-    both.ops = older->ops ? older->ops : newer->ops;
-    both.messages = older->messages ? older->messages : newer->messages;
-    both.last_op = newer->last_op ? newer->last_op : older->last_op;
-    both.last_message = newer->last_message ? newer->last_message : older->last_message;
-    both.number += older->number;
-    both.since_ns = older->since_ns;
-    return both;
-}
-
-/* Joins slots by two, so that half are free; not the oldest, which somebody may be looking at. */
-static void thin_out (struct gsi_inflight *q)
-{
-    struct gsi_event *spare[GSI_INFLIGHT_SLOTS];
-    uint64_t to = q->first + 1, from = to;
-    int spares = 0;
-
-    for (; from + 1 < q->next; from += 2, to++) {
-        struct gsi_slot older = *slot_at (q, from);
-        *slot_at (q, to) = join_slots (&older, slot_at (q, from + 1));
-        spare[spares++] = older.event;
-    }
-    for (; from < q->next; from++, to++)
-        *slot_at (q, to) = *slot_at (q, from);
-    q->next = to;
-    while (spares)
-        slot_at (q, to++)->event = spare[--spares];
-}
-
-/* The slot for a call: the newest one, if it takes more, else the next. */
-static struct gsi_slot *take_slot (gs_comm_t *comm, const struct gsi_call *call, bool *shared)
-{
-    struct gsi_inflight *q = comm->inflight;
-    struct gsi_slot *slot;
-
-    pthread_mutex_lock (&q->ring);
-    if (q->first == q->next)
-        q->stride = 1;
-    *shared = q->next - q->first > 1 && slot_at (q, q->next - 1)->number < q->stride;
-    if (!*shared && is_full (q)) {
-        thin_out (q);
-        q->stride *= 2;
-    }
-    slot = slot_at (q, q->next - *shared);
-    slot->open = true;
-    if (!*shared) {
-        slot->seq = call->seq;
-        slot->number = 0;
-        slot->ops = slot->messages = slot->last_op = slot->last_message = 0;
-        slot->since_ns = call->deadline_ns - comm->timeout_ns;
-    }
-    pthread_mutex_unlock (&q->ring);
-    return slot;
-}
-
-/* Its event stands behind the call, too, if [st]. */
-static void fill_slot (gs_comm_t *comm, struct gsi_slot *slot, const struct gsi_call *call,
-                       bool shared, gs_status_t st)
-{
-    struct gsi_inflight *q = comm->inflight;
-
-    pthread_mutex_lock (&q->ring);
-    slot->open = false;
-    if (!st) {
-        slot->call = *call;
-        slot->number++;
-        if (call->message) {
-            slot->messages = slot->messages ? slot->messages : call->message;
-            slot->last_message = call->message;
-        } else {
-            slot->ops = slot->ops ? slot->ops : call->seq;
-            slot->last_op = call->seq;
-        }
-        if (!shared && q->first == q->next++) {
-            atomic_store (&comm->gpu.oldest, slot->seq);
-            gsi_inflight_count (comm, atomic_load (&comm->life) == GSI_ALIVE);
-        }
-        gsi_record_queued (&comm->record);
-    }
-    pthread_mutex_unlock (&q->ring);
-}
-
 gs_status_t gsi_inflight_watch (gs_comm_t *comm, const struct gsi_call *call)
 {
     struct gsi_inflight *q = comm->inflight;
@@ -418,13 +321,13 @@ gs_status_t gsi_inflight_watch (gs_comm_t *comm, const struct gsi_call *call)
         return GS_OK;
     }
     pthread_mutex_lock (&q->ring);
-    full = is_full (q);
+    full = gsi_slots_are_full (q);
     pthread_mutex_unlock (&q->ring);
     if (full && (st = try_advance (comm)))
         return st;
-    slot = take_slot (comm, call, &shared);
+    slot = gsi_slot_take (comm, call, &shared);
     st = gsi_streams_of (comm)->event_record (slot->event, call->stream);
-    fill_slot (comm, slot, call, shared, st);
+    gsi_slot_fill (comm, slot, call, shared, st);
     return st;
 }
 

@@ -52,6 +52,25 @@ struct gsi_inflight {
     bool stop;
 };
 
+static inline struct gsi_slot *gsi_slot_at (struct gsi_inflight *q, uint64_t number)
+{
+    return &q->slot[number % GSI_INFLIGHT_SLOTS];
+}
+
+/* [ring] is held. */
+static inline bool gsi_slots_are_full (const struct gsi_inflight *q)
+{
+    return q->next - q->first == GSI_INFLIGHT_SLOTS;
+}
+
+/*
+ * The slot for a call: the newest one, [*shared], if it takes more, else the next; open. The call
+ * is then noted in it: its event stands behind the call, too, if [st] is GS_OK.
+ */
+struct gsi_slot *gsi_slot_take (gs_comm_t *comm, const struct gsi_call *call, bool *shared);
+void gsi_slot_fill (gs_comm_t *comm, struct gsi_slot *slot, const struct gsi_call *call,
+                    bool shared, gs_status_t st);
+
 /* Whether what is queued counts as work of the device; [ring] is held. */
 void gsi_inflight_count (gs_comm_t *comm, bool yes);
 
