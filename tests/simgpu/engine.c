@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <limits.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,8 +21,8 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t progress = PTHREAD_COND_INITIALIZER;
 static int waiting; /* threads in rt_wait_for_progress */
 
-static bool opened; /* somebody asked for devices */
-static bool forked; /* this process is a child of one that had opened them */
+static atomic_bool opened; /* somebody asked for devices */
+static bool forked;        /* this process is a child of one that had opened them */
 static pid_t owner;
 static int misuses;
 
@@ -216,17 +217,6 @@ static bool is_among (const char *name, const char *const *names, size_t number)
     return false;
 }
 
-/* What tells of devices, and needs a context on none. */
-static bool needs_context (const char *name)
-{
-    static const char *const asking[] = {"cudaGetDeviceCount",      "cudaGetDevice",
-                                         "cudaSetDevice",           "cudaDeviceGetPCIBusId",
-                                         "cudaDeviceGetByPCIBusId", "cudaDeviceGetAttribute",
-                                         "cudaGetDeviceProperties", "cudaDeviceCanAccessPeer"};
-
-    return !is_among (name, asking, sizeof (asking) / sizeof (asking[0]));
-}
-
 /* What a free that waits does not keep out (tried on an H100, driver 580). */
 static bool only_asks (const char *name)
 {
@@ -241,28 +231,25 @@ static void enter_context (const char *name)
 {
     const struct rt_device *device = &rt_devices[rt_current];
 
-    if (!needs_context (name))
-        return;
     rt_context_need (rt_current, name);
     rt_await_context (rt_current, device->frees && only_asks (name));
 }
 
 cudaError_t rt_open (void)
 {
-    cudaError_t error;
-
-    rt_lock ();
     if (!opened) {
-        rt_devices_open ();
-        rt_driver_open ();
+        rt_lock ();
+        if (!opened) {
+            rt_devices_open ();
+            rt_driver_open ();
+        }
+        opened = true;
+        rt_unlock ();
     }
-    opened = true;
-    error = rt_device_count ? cudaSuccess : rt_no_device;
-    rt_unlock ();
-    return error;
+    return rt_device_count ? cudaSuccess : rt_no_device;
 }
 
-cudaError_t rt_enter (const char *name, cudaStream_t stream)
+static cudaError_t enter (const char *name, cudaStream_t stream, bool needs_context)
 {
     enum sim_fault fault;
     struct rt_stream *queue;
@@ -278,7 +265,8 @@ cudaError_t rt_enter (const char *name, cudaStream_t stream)
     error = rt_open ();
     if (!error) {
         rt_lock ();
-        enter_context (name);
+        if (needs_context)
+            enter_context (name);
         if (stream != RT_NO_STREAM && (queue = rt_stream_find (stream, name)) && !queue->capture)
             rt_await_room (queue->device);
         error = rt_devices[rt_current].failed;
@@ -288,4 +276,14 @@ cudaError_t rt_enter (const char *name, cudaStream_t stream)
     if (!error && fault)
         error = let_happen (fault, code, name, stream);
     return error;
+}
+
+cudaError_t rt_enter (const char *name, cudaStream_t stream)
+{
+    return enter (name, stream, true);
+}
+
+cudaError_t rt_enter_for_devices (const char *name)
+{
+    return enter (name, RT_NO_STREAM, false);
 }

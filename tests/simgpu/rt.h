@@ -44,6 +44,9 @@ void rt_stall (void);
  */
 cudaError_t rt_enter (const char *name, cudaStream_t stream);
 
+/* The same for what tells of devices, and needs a context on none. */
+cudaError_t rt_enter_for_devices (const char *name);
+
 /* Looks for devices, if nobody has yet; the error if there are none. */
 cudaError_t rt_open (void);
 

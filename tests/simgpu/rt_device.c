@@ -130,7 +130,7 @@ static cudaError_t check_device (int device)
 
 cudaError_t cudaGetDeviceCount (int *count)
 {
-    cudaError_t error = rt_enter ("cudaGetDeviceCount", RT_NO_STREAM);
+    cudaError_t error = rt_enter_for_devices ("cudaGetDeviceCount");
 
     if (!count)
         return rt_leave (cudaErrorInvalidValue);
@@ -141,7 +141,7 @@ cudaError_t cudaGetDeviceCount (int *count)
 
 cudaError_t cudaSetDevice (int device)
 {
-    cudaError_t error = rt_enter ("cudaSetDevice", RT_NO_STREAM);
+    cudaError_t error = rt_enter_for_devices ("cudaSetDevice");
 
     if (error && (!rt_device_count || !rt_devices[rt_current].failed))
         return rt_leave (error);
@@ -158,7 +158,7 @@ cudaError_t cudaSetDevice (int device)
 
 cudaError_t cudaGetDevice (int *device)
 {
-    cudaError_t error = rt_enter ("cudaGetDevice", RT_NO_STREAM);
+    cudaError_t error = rt_enter_for_devices ("cudaGetDevice");
 
     if (!error && !device)
         error = cudaErrorInvalidValue;
@@ -169,7 +169,7 @@ cudaError_t cudaGetDevice (int *device)
 
 cudaError_t cudaDeviceGetPCIBusId (char *id, int room, int device)
 {
-    cudaError_t error = rt_enter ("cudaDeviceGetPCIBusId", RT_NO_STREAM);
+    cudaError_t error = rt_enter_for_devices ("cudaDeviceGetPCIBusId");
 
     if (!error)
         error = check_device (device);
@@ -182,7 +182,7 @@ cudaError_t cudaDeviceGetPCIBusId (char *id, int room, int device)
 
 cudaError_t cudaDeviceGetByPCIBusId (int *device, const char *id)
 {
-    cudaError_t error = rt_enter ("cudaDeviceGetByPCIBusId", RT_NO_STREAM);
+    cudaError_t error = rt_enter_for_devices ("cudaDeviceGetByPCIBusId");
     unsigned domain, bus, number;
 
     if (error)
@@ -253,7 +253,7 @@ static bool attribute_of (int device, enum cudaDeviceAttr attribute, int *value)
 
 cudaError_t cudaDeviceGetAttribute (int *value, enum cudaDeviceAttr attribute, int device)
 {
-    cudaError_t error = rt_enter ("cudaDeviceGetAttribute", RT_NO_STREAM);
+    cudaError_t error = rt_enter_for_devices ("cudaDeviceGetAttribute");
 
     if (error)
         return rt_leave (error);
@@ -277,7 +277,7 @@ static int fixed (enum cudaDeviceAttr attribute)
 
 cudaError_t cudaGetDeviceProperties (struct cudaDeviceProp *p, int device)
 {
-    cudaError_t error = rt_enter ("cudaGetDeviceProperties", RT_NO_STREAM);
+    cudaError_t error = rt_enter_for_devices ("cudaGetDeviceProperties");
 
     if (error)
         return rt_leave (error);
@@ -342,7 +342,7 @@ cudaError_t cudaDeviceGetStreamPriorityRange (int *least, int *greatest)
 
 cudaError_t cudaDeviceCanAccessPeer (int *can, int device, int peer)
 {
-    cudaError_t error = rt_enter ("cudaDeviceCanAccessPeer", RT_NO_STREAM);
+    cudaError_t error = rt_enter_for_devices ("cudaDeviceCanAccessPeer");
 
     if (!error)
         error = check_device (device) ? check_device (device) : check_device (peer);
