@@ -438,14 +438,22 @@ static gs_status_t event_record (struct gsi_event *event, gs_stream_t stream)
     return check ("cudaEventRecord", cudaEventRecord ((cudaEvent_t) event, stream));
 }
 
-static gs_status_t event_done (struct gsi_event *event, bool *yes)
+static gs_status_t is_done (const char *name, cudaError_t error, bool *yes)
 {
-    cudaError_t error = cudaEventQuery ((cudaEvent_t) event);
-
     *yes = error != cudaErrorNotReady;
     if (!*yes)
         cudaGetLastError ();
-    return *yes ? check ("cudaEventQuery", error) : GS_OK;
+    return *yes ? check (name, error) : GS_OK;
+}
+
+static gs_status_t event_done (struct gsi_event *event, bool *yes)
+{
+    return is_done ("cudaEventQuery", cudaEventQuery ((cudaEvent_t) event), yes);
+}
+
+static gs_status_t stream_done (gs_stream_t stream, bool *yes)
+{
+    return is_done ("cudaStreamQuery", cudaStreamQuery (stream), yes);
 }
 
 static gs_status_t stream_wait (gs_stream_t stream, struct gsi_event *event)
@@ -551,6 +559,7 @@ static const struct gsi_stream_ops streams = {
     .stream_open = stream_open,
     .stream_close = stream_close,
     .is_capturing = is_capturing,
+    .stream_done = stream_done,
     .event_open = event_open,
     .event_close = event_close,
     .event_record = event_record,

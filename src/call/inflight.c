@@ -12,13 +12,6 @@
 #define LATE_NS  (GSI_NS_PER_S / 2) /* a call may see to its own deadline so long */
 #define STUCK_NS GSI_NS_PER_S       /* a look that takes longer is blocked in the driver */
 
-void gsi_inflight_count (gs_comm_t *comm, bool yes)
-{
-    if (comm->inflight->counted != yes)
-        gsi_streams_of (comm)->work (comm->device, GSI_WORK_QUEUES, yes ? 1 : -1);
-    comm->inflight->counted = yes;
-}
-
 /* ---- The thread ---- */
 
 /* The calls of the oldest slot have ended: so do their entries, if they were not overwritten. */
@@ -31,6 +24,7 @@ static void retire (gs_comm_t *comm, int64_t now_ns)
         gsi_record_done (&comm->record, GSI_OP_NONE, seq, now_ns);
     for (uint64_t seq = slot->messages; seq && seq <= slot->last_message; seq++)
         gsi_record_done (&comm->record, GSI_OP_MESSAGES, seq, now_ns);
+    gsi_slot_timed (q, slot, now_ns);
     q->first++;
     atomic_store (&comm->gpu.oldest, q->first == q->next ? 0 : gsi_slot_at (q, q->first)->seq);
     gsi_inflight_count (comm, q->first != q->next);
@@ -44,32 +38,36 @@ static void retire (gs_comm_t *comm, int64_t now_ns)
     }
 }
 
-/* The event of the oldest slot, or NULL if there is none to ask for. */
-static struct gsi_event *oldest_event (struct gsi_inflight *q)
+/* The oldest slot as it is now; false: there is none to ask for. */
+static bool copy_oldest (struct gsi_inflight *q, struct gsi_slot *slot)
 {
-    struct gsi_event *event = NULL;
+    bool there;
 
     pthread_mutex_lock (&q->ring);
-    if (q->first != q->next && !gsi_slot_at (q, q->first)->open)
-        event = gsi_slot_at (q, q->first)->event;
+    *slot = *gsi_slot_at (q, q->first);
+    there = q->first != q->next && !slot->open;
     pthread_mutex_unlock (&q->ring);
-    return event;
+    return there;
 }
 
 /* Retires what has ended; the device is entered, and [looking] held. */
 static gs_status_t advance (gs_comm_t *comm)
 {
     struct gsi_inflight *q = comm->inflight;
-    struct gsi_event *event;
+    const struct gsi_stream_ops *ops = gsi_streams_of (comm);
+    struct gsi_slot slot, *now;
     bool done = true;
     gs_status_t st = GS_OK;
 
-    while (done && !st && (event = oldest_event (q))) {
-        if ((st = gsi_streams_of (comm)->event_done (event, &done)) || !done)
+    while (done && !st && copy_oldest (q, &slot)) {
+        st = slot.deferred ? ops->stream_done (slot.call.stream, &done)
+                           : ops->event_done (slot.event, &done);
+        if (st || !done)
             break;
         pthread_mutex_lock (&q->ring);
-        if (!gsi_slot_at (q, q->first)->open) /* else it is no longer what was asked for */
-            retire (comm, gsi_now_ns ());
+        now = gsi_slot_at (q, q->first);
+        if (!now->open && now->number == slot.number && now->deferred == slot.deferred)
+            retire (comm, gsi_now_ns ()); /* it is what was asked for */
         pthread_mutex_unlock (&q->ring);
     }
     return st;
@@ -87,16 +85,22 @@ static gs_status_t try_advance (gs_comm_t *comm)
     return st;
 }
 
-/* The oldest call that is queued, or else the one under way; false: there is none. */
-static bool oldest_call (struct gsi_inflight *q, struct gsi_call *call)
+/*
+ * The newest call of the oldest slot, or else the one under way; false: there is none. [slot] is
+ * that one, its number 0 if nothing is queued.
+ */
+static bool oldest_call (struct gsi_inflight *q, struct gsi_slot *slot, struct gsi_call *call)
 {
     bool queued, any;
 
     pthread_mutex_lock (&q->ring);
     queued = q->first != q->next;
     any = queued || q->calling;
+    *slot = *gsi_slot_at (q, q->first);
+    if (!queued)
+        slot->number = 0;
     if (any)
-        *call = queued ? gsi_slot_at (q, q->first)->call : q->now;
+        *call = queued ? slot->call : q->now;
     pthread_mutex_unlock (&q->ring);
     return any;
 }
@@ -108,14 +112,37 @@ static bool oldest_call (struct gsi_inflight *q, struct gsi_call *call)
 static gs_status_t give_up_gpu (gs_comm_t *comm, const struct gsi_call *call, gs_status_t st)
 {
     struct gsi_call last = {.seq = comm->record.seq + 1}, now;
+    struct gsi_slot slot;
 
     if (!comm->coll || atomic_load (&comm->life) != GSI_ALIVE)
         return st;
     if (call)
         last.op = call->op;
-    else if (oldest_call (comm->inflight, &now) && !now.message)
+    else if (oldest_call (comm->inflight, &slot, &now) && !now.message)
         last.seq = now.seq;
     return gsi_failure_report (comm, &last, st);
+}
+
+/*
+ * Of the calls of a slot that one does not end which a rank of this node has not begun: those
+ * before it have ended. Takes it for [call], which is the newest. False: it cannot be told.
+ */
+static bool find_stuck (const gs_comm_t *comm, const struct gsi_slot *slot, struct gsi_call *call)
+{
+    uint64_t least = gsi_peers_least (comm);
+    struct gsi_record_entry e;
+
+    if (slot->number < 2)
+        return true;
+    if (!slot->ops || call->message || least + 1 < slot->ops || least >= slot->last_op)
+        return false;
+    e = gsi_record_load (gsi_record_entry (comm->record.file, GSI_OP_NONE, least + 1));
+    if (e.seq != least + 1)
+        return false;
+    call->seq = e.seq;
+    call->op = e.op;
+    call->argument = e.argument;
+    return true;
 }
 
 /*
@@ -125,23 +152,28 @@ static gs_status_t give_up_gpu (gs_comm_t *comm, const struct gsi_call *call, gs
 static gs_status_t find_late (gs_comm_t *comm, struct gsi_call *call)
 {
     struct gsi_inflight *q = comm->inflight;
-    int64_t now_ns = gsi_now_ns (), since_ns;
+    int64_t now_ns = gsi_now_ns ();
+    struct gsi_slot slot;
     bool queued = false, blocked = false;
 
     pthread_mutex_lock (&q->ring);
     if (q->first != q->next) {
-        since_ns = gsi_slot_at (q, q->first)->since_ns;
-        queued = now_ns - (since_ns > q->moved_ns ? since_ns : q->moved_ns) > comm->timeout_ns;
-        if (queued)
-            *call = gsi_slot_at (q, q->first)->call;
+        slot = *gsi_slot_at (q, q->first);
+        queued = now_ns - (slot.since_ns > q->moved_ns ? slot.since_ns : q->moved_ns) >
+                 comm->timeout_ns;
     }
     blocked = !queued && q->calling && now_ns > q->now.deadline_ns + LATE_NS;
     if (blocked)
         *call = q->now;
     pthread_mutex_unlock (&q->ring);
-    if (queued)
-        return gsi_fail (GS_ERR_TIMEOUT, "it was queued, but did not end within %lld ms",
+    if (queued) {
+        *call = slot.call;
+        return gsi_fail (GS_ERR_TIMEOUT,
+                         find_stuck (comm, &slot, call)
+                             ? "it was queued, but did not end within %lld ms"
+                             : "it was queued behind others, and all did not end within %lld ms",
                          (long long) (comm->timeout_ns / GSI_NS_PER_MS));
+    }
     if (blocked)
         return gsi_fail (GS_ERR_TIMEOUT,
                          "it is blocked in CUDA or NCCL since before its deadline");
@@ -172,6 +204,7 @@ gs_status_t gsi_inflight_peek (gs_comm_t *comm, const struct gsi_call *call)
 static void look_at_oldest (gs_comm_t *comm)
 {
     struct gsi_call call = {.seq = comm->record.seq}, late;
+    struct gsi_slot slot;
     gs_status_t st = advance (comm);
     bool any;
 
@@ -179,10 +212,12 @@ static void look_at_oldest (gs_comm_t *comm)
         st = comm->coll->ops->poll (comm->coll);
     if (st && gsi_record_verdict (&comm->record)) /* by this rank's own end: who gave up tells */
         return;
-    any = oldest_call (comm->inflight, &call);
+    any = oldest_call (comm->inflight, &slot, &call);
     if (!st && any)
         st = gsi_inflight_peek (comm, &call);
-    if (!st && (st = find_late (comm, &late)))
+    if (st)
+        find_stuck (comm, &slot, &call);
+    else if ((st = find_late (comm, &late)))
         call = late;
     if (st)
         gsi_failure_report (comm, &call, st);
@@ -250,11 +285,12 @@ void gsi_inflight_now (gs_comm_t *comm, const struct gsi_call *call)
 uint64_t gsi_inflight_oldest (gs_comm_t *comm)
 {
     uint64_t oldest = comm->inflight ? atomic_load (&comm->gpu.oldest) : 0;
+    struct gsi_slot slot;
     struct gsi_call call;
 
     if (oldest || !comm->inflight)
         return oldest ? oldest : comm->record.seq;
-    return oldest_call (comm->inflight, &call) ? call.seq : comm->record.seq + 1;
+    return oldest_call (comm->inflight, &slot, &call) ? call.seq : comm->record.seq + 1;
 }
 
 /* ---- What calls do ---- */
@@ -313,21 +349,25 @@ gs_status_t gsi_inflight_watch (gs_comm_t *comm, const struct gsi_call *call)
 {
     struct gsi_inflight *q = comm->inflight;
     struct gsi_slot *slot;
-    bool full, shared;
+    bool full, shared, defers;
     gs_status_t st;
 
     if (call->capturing) { /* it does not run now */
         gsi_record_end (&comm->record, GS_OK);
         return GS_OK;
     }
+    if (call->op == GSI_OP_BUCKET && gsi_slot_join (comm, call))
+        return GS_OK;
+    if ((st = gsi_slot_mark (comm, call)))
+        return st;
     pthread_mutex_lock (&q->ring);
     full = gsi_slots_are_full (q);
     pthread_mutex_unlock (&q->ring);
     if (full && (st = try_advance (comm)))
         return st;
-    slot = gsi_slot_take (comm, call, &shared);
-    st = gsi_streams_of (comm)->event_record (slot->event, call->stream);
-    gsi_slot_fill (comm, slot, call, shared, st);
+    slot = gsi_slot_take (comm, call, &shared, &defers);
+    st = defers ? GS_OK : gsi_streams_of (comm)->event_record (slot->event, call->stream);
+    gsi_slot_fill (comm, slot, call, shared, defers, st);
     return st;
 }
 

@@ -50,6 +50,12 @@ gs_status_t gsi_inflight_peek (gs_comm_t *comm, const struct gsi_call *call);
 /* Waits, inside a call, for everything watched. */
 gs_status_t gsi_inflight_drain (gs_comm_t *comm, const struct gsi_call *call);
 
+/*
+ * Before a stream of buckets is closed, outside of calls: from here on nobody asks it. False:
+ * another thread may be blocked in doing so, and the stream must stay.
+ */
+bool gsi_inflight_part (gs_comm_t *comm);
+
 /* Number of the first call that has not ended here; may be called by any thread. */
 uint64_t gsi_inflight_oldest (gs_comm_t *comm);
 

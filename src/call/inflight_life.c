@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* inflight_life - the queue of a communicator on a GPU from its opening to its end, and its
  * thread. */
+#include "call/inflight.h"
+
 #include <stdlib.h>
 
 #include "base/log.h"
@@ -10,25 +12,21 @@
 #include "call/peers.h"
 #include "call/staging.h"
 
-#define SHORTEST_NS GSI_NS_PER_MS
-#define FOLLOW_NS   GSI_NS_PER_S
-#define SETTLE_NS   (3 * GSI_NS_PER_S) /* a kernel of NCCL before 2.26 sees an abort after one */
-
-static int64_t period_ns (const gs_comm_t *comm)
-{
-    int64_t period = comm->timeout_ns / 10;
-
-    return period > GSI_LOOK_LONGEST_NS ? GSI_LOOK_LONGEST_NS
-           : period < SHORTEST_NS       ? SHORTEST_NS
-                                        : period;
-}
+#define FOLLOW_NS GSI_NS_PER_S
+#define SETTLE_NS (3 * GSI_NS_PER_S) /* a kernel of NCCL before 2.26 sees an abort after one */
 
 /* How much of what was queued has not ended; 0 for a GPU that failed, which does no more work. */
 static int unfinished (const gs_comm_t *comm)
 {
     struct gsi_inflight *q = comm->inflight;
     int number = !gsi_staging_has_ended (comm);
+    const struct gsi_slot *newest;
     bool done;
+
+    pthread_mutex_lock (&q->ring);
+    newest = gsi_slot_at (q, q->next - 1);
+    number += q->first != q->next && (newest->deferred || newest->open); /* it has no event */
+    pthread_mutex_unlock (&q->ring);
 
     for (size_t i = 0; i <= GSI_INFLIGHT_SLOTS + 1; i++) {
         struct gsi_event *event = i < GSI_INFLIGHT_SLOTS    ? q->slot[i].event
@@ -58,6 +56,20 @@ static bool tell_settled (gs_comm_t *comm)
     return true;
 }
 
+/* What has no event gets one, to see when it ends, unless another thread is looking. */
+static void mark_queued (gs_comm_t *comm)
+{
+    struct gsi_inflight *q = comm->inflight;
+
+    if (!q->marked)
+        gsi_staging_mark (comm);
+    q->marked = true;
+    if (pthread_mutex_trylock (&q->looking))
+        return;
+    gsi_slot_mark (comm, NULL);
+    pthread_mutex_unlock (&q->looking);
+}
+
 /* The communicator has ended; the GPU, maybe, has not. */
 static void settle_later (gs_comm_t *comm)
 {
@@ -66,9 +78,7 @@ static void settle_later (gs_comm_t *comm)
     if (atomic_load (&comm->life) == GSI_ALIVE || q->settled || !comm->coll ||
         gsi_streams_of (comm)->is_closed (comm->device))
         return;
-    if (!q->marked)
-        gsi_staging_mark (comm);
-    q->marked = true;
+    mark_queued (comm);
     q->settled = !unfinished (comm) && tell_settled (comm);
 }
 
@@ -83,7 +93,8 @@ static void *watch (void *argument)
         gsi_streams_of (comm)->stand_apart ();
     pthread_mutex_lock (&q->bell_guard);
     while (!q->stop) {
-        gsi_condition_wait (&q->bell, &q->bell_guard, gsi_now_ns () + period_ns (comm));
+        gsi_condition_wait (&q->bell, &q->bell_guard,
+                            gsi_now_ns () + gsi_inflight_period_ns (comm));
         pthread_mutex_unlock (&q->bell_guard);
         if (!gsi_thread_enter_gpu ())
             return NULL;
@@ -95,6 +106,30 @@ static void *watch (void *argument)
     }
     pthread_mutex_unlock (&q->bell_guard);
     return NULL;
+}
+
+bool gsi_inflight_part (gs_comm_t *comm)
+{
+    struct gsi_inflight *q = comm->inflight;
+    struct gsi_wait wait = gsi_wait_for (FOLLOW_NS, 0);
+    gs_status_t st;
+
+    if (!q)
+        return true;
+    while (!gsi_gpu_lock_alive (comm, false, &st)) /* somebody is told that it has ended */
+        if (!gsi_wait_on (&wait))
+            return false;
+    if (st) {
+        gsi_gpu_release (comm);
+        return false;
+    }
+    gsi_slot_mark (comm, NULL);
+    gsi_gpu_unlock (comm);
+    while (pthread_mutex_trylock (&q->looking))
+        if (!gsi_wait_on (&wait))
+            return false;
+    pthread_mutex_unlock (&q->looking);
+    return true;
 }
 
 /* ---- Life ---- */
@@ -124,6 +159,7 @@ gs_status_t gsi_inflight_open (gs_comm_t *comm)
     pthread_mutex_init (&q->ring, NULL);
     pthread_mutex_init (&q->looking, NULL);
     q->stop = q->resting = true;
+    q->slow_ns = comm->timeout_ns; /* it is not known */
     comm->inflight = q;
     if ((st = gsi_streams_of (comm)->enter (comm->device, &previous)))
         return st;
@@ -236,6 +272,7 @@ void gsi_inflight_settle (gs_comm_t *comm)
         __atomic_store_n (&comm->device->patience_ns, SETTLE_NS, __ATOMIC_RELAXED);
     if (!gsi_device_is_stuck (comm->device) && !st && gsi_gpu_await_open (comm, SETTLE_NS)) {
         gsi_staging_mark (comm);
+        gsi_slot_mark (comm, NULL);
         if (q->last)
             mark_legacy (comm);
         ended = await_gpu (comm);

@@ -4,7 +4,7 @@
 #define GS_CALL_INFLIGHT_RING_H
 
 #include "base/clock.h"
-#include "call/inflight.h"
+#include "core/comm.h"
 
 #define GSI_INFLIGHT_SLOTS  64                    /* of calls that are watched; a power of two */
 #define GSI_LOOK_LONGEST_NS (100 * GSI_NS_PER_MS) /* between two looks */
@@ -17,8 +17,11 @@ struct gsi_slot {
     uint64_t ops, messages;  /* first operation and message here; 0: none */
     uint64_t last_op, last_message;
     uint64_t number;  /* of calls */
-    int64_t since_ns; /* when the oldest was queued */
-    bool open;        /* the event is being recorded again */
+    int64_t since_ns; /* when the oldest was queued, or the newest bucket */
+    int64_t begun_ns; /* when the oldest was */
+    bool open;        /* the event is being recorded */
+    bool buckets;     /* there are some among them */
+    bool deferred;    /* of the newest slot alone: buckets whose event is not recorded yet */
 };
 
 /*
@@ -32,6 +35,7 @@ struct gsi_inflight {
     uint64_t first, next; /* numbers of the oldest slot in use and of the one to use */
     uint64_t stride;      /* calls that a slot takes: twice as many whenever all are in use */
     int64_t moved_ns;     /* when the call before the oldest one was seen to have ended */
+    int64_t slow_ns;      /* what slots of buckets took at most lately, from queued to ended */
     bool counted;         /* gsi_inflight_count */
     bool calling;         /* a thread is in [now] */
     struct gsi_call now;
@@ -65,11 +69,33 @@ static inline bool gsi_slots_are_full (const struct gsi_inflight *q)
 
 /*
  * The slot for a call: the newest one, [*shared], if it takes more, else the next; open. The call
- * is then noted in it: its event stands behind the call, too, if [st] is GS_OK.
+ * is then noted in it: its event stands behind the call, too, if [st] is GS_OK, unless it
+ * [defers] that.
  */
-struct gsi_slot *gsi_slot_take (gs_comm_t *comm, const struct gsi_call *call, bool *shared);
+struct gsi_slot *gsi_slot_take (gs_comm_t *comm, const struct gsi_call *call, bool *shared,
+                                bool *defers);
 void gsi_slot_fill (gs_comm_t *comm, struct gsi_slot *slot, const struct gsi_call *call,
-                    bool shared, gs_status_t st);
+                    bool shared, bool defers, gs_status_t st);
+
+/*
+ * An event behind each bucket would cost the host more than all else that a bucket needs. It is
+ * deferred to the next call that is no bucket: the one that ends the step is in the same stream,
+ * a reducer's own, and its event stands for all. Whether a stream has ended can be asked without
+ * one, so that buckets of a step that does not go on have their deadline. All buckets of a slot
+ * have it together; so where steps take long, each has a slot and an event of its own.
+ *
+ * Whether [call], a bucket, joins those before it.
+ */
+bool gsi_slot_join (gs_comm_t *comm, const struct gsi_call *call);
+
+/* Takes note of how long a slot took, if it has buckets; [ring] is held. */
+void gsi_slot_timed (struct gsi_inflight *q, const struct gsi_slot *slot, int64_t now_ns);
+
+/* Records what was deferred, unless that is in the stream of [call], which does so (or NULL). */
+gs_status_t gsi_slot_mark (gs_comm_t *comm, const struct gsi_call *call);
+
+/* How often the thread looks; a slot takes buckets no longer than this. */
+int64_t gsi_inflight_period_ns (const gs_comm_t *comm);
 
 /* Whether what is queued counts as work of the device; [ring] is held. */
 void gsi_inflight_count (gs_comm_t *comm, bool yes);

@@ -150,6 +150,18 @@ static bool has_died (const gs_comm_t *comm, int r, struct gsi_record_state *oth
            gsi_record_peek (&comm->record, r, other) && !other->verdict;
 }
 
+uint64_t gsi_peers_least (const gs_comm_t *comm)
+{
+    struct gsi_record_state other;
+    uint64_t least = UINT64_MAX;
+
+    for (int r = 0; r < comm->topo.size; r++)
+        if (r != comm->topo.rank && gsi_record_peek (&comm->record, r, &other) &&
+            other.seq < least)
+            least = other.seq;
+    return least;
+}
+
 static gs_status_t name_dead (const gs_comm_t *comm, gs_status_t st, int r, int pid)
 {
     return gsi_fail (st, "rank %d (host %s) is gone: its process %d has ended", r, comm->hosts[r],

@@ -43,6 +43,9 @@ gs_status_t gsi_peers_vanished (gs_comm_t *comm);
 /* Whether a rank of this node, whose record says so, has neither given up nor ended. */
 bool gsi_peers_go_on (const gs_comm_t *comm);
 
+/* The fewest operations that another rank of this node has begun; many if none is known. */
+uint64_t gsi_peers_least (const gs_comm_t *comm);
+
 /* Whether the GPU of a rank of this node may still work for it: it is in a call, or has given up
  * and its GPU has not ended what was queued. */
 bool gsi_peers_work (const gs_comm_t *comm);

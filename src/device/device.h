@@ -127,7 +127,7 @@ struct gsi_stream_ops {
      * while memory of it is freed, for the driver then takes nothing else: enter waits for that
      * free until its deadline, and fails with GS_ERR_DEVICE if it goes on; streams and events
      * that are closed then are kept. Who enters to ask does not wait, and may ask whether events
-     * are done.
+     * and streams are done.
      */
     gs_status_t (*enter) (const struct gsi_device *device, int *previous);
     gs_status_t (*enter_to_ask) (const struct gsi_device *device, int *previous);
@@ -174,6 +174,7 @@ struct gsi_stream_ops {
     gs_status_t (*stream_open) (gs_stream_t *out);
     void (*stream_close) (gs_stream_t stream);
     gs_status_t (*is_capturing) (gs_stream_t stream, bool *yes);
+    gs_status_t (*stream_done) (gs_stream_t stream, bool *yes); /* all that is queued there */
 
     gs_status_t (*event_open) (struct gsi_event **out);
     void (*event_close) (struct gsi_event *event);

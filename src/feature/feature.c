@@ -3,6 +3,7 @@
 #include "feature/feature.h"
 
 #include "call/call.h"
+#include "call/inflight.h"
 #include "call/staging.h"
 
 int64_t gsi_feature_timeout_ns (const gs_comm_t *comm)
@@ -43,4 +44,9 @@ gs_status_t gsi_feature_reduce (gs_comm_t *comm, void *buf, size_t count,
     if (st)
         return st;
     return gsi_call_end (comm, &call, gsi_staging_allreduce (comm, buf, count, how, &call));
+}
+
+bool gsi_feature_part (gs_comm_t *comm)
+{
+    return gsi_inflight_part (comm);
 }

@@ -35,4 +35,7 @@ gs_status_t gsi_feature_reduce (gs_comm_t *comm, void *buf, size_t count,
                                 const struct gsi_reduction *how, int argument,
                                 gs_stream_t stream);
 
+/* Before a stream that was given to gsi_feature_reduce is closed: false if it must stay. */
+bool gsi_feature_part (gs_comm_t *comm);
+
 #endif /* GS_FEATURE_FEATURE_H */

@@ -247,7 +247,7 @@ void gsi_commit_undo (gs_reducer_t *r)
         memset (pointer, 0, sizeof (list));
         free (list);
     }
-    if (r->stream)
+    if (r->stream && gsi_feature_part (r->comm))
         r->queue->stream_close (r->stream);
     r->stream = NULL;
 }

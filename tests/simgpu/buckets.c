@@ -1,0 +1,246 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * buckets - the program of buckets.sh: what a bucket of a reducer costs in calls of CUDA, and
+ * that buckets which have no event of their own are watched like all that is queued. Runs on real
+ * GPUs as well.
+ *
+ *   buckets counted       the calls of a step's buckets; on a real GPU only that sums are right
+ *   buckets slow          a step lasts longer than the deadline, none of its buckets
+ * (SIM_DELAY_US) buckets late          rank 0 stops amid a step, in which the others go on
+ *   buckets paused        a program does something else amid a step, for longer than the deadline
+ *   buckets aborted       a communicator is given up amid a step, and its reducer destroyed
+ */
+#include <dlfcn.h>
+
+#include "simgpu/check_cuda.h"
+
+#define BUCKETS 20
+#define COUNT   1000
+#define SETTLED 33 /* steps after which buckets stay, and one of eight is timed */
+
+static gs_comm_t *comm;
+static gs_reducer_t *reducer;
+static int rank, size;
+static float *x[BUCKETS];
+
+/* How often [name] was called on simulated GPUs; *known: these are. */
+static unsigned long calls (const char *name, bool *known)
+{
+    unsigned long (*sim_calls) (const char *) = NULL;
+
+    *(void **) &sim_calls = dlsym (RTLD_DEFAULT, "sim_calls");
+    *known = sim_calls != NULL;
+    return sim_calls ? sim_calls (name) : 0;
+}
+
+/* A reducer with a gradient for each bucket, in the order in which they are ready. */
+static void open_reducer (void)
+{
+    gs_reducer_opts_t opts = GS_REDUCER_OPTS_INIT;
+    size_t count = COUNT;
+    char name[32];
+
+    opts.first_bytes = opts.bucket_bytes = opts.last_bytes = COUNT * sizeof (float);
+    opts.forward = 1;
+    CHECK_OK (gs_reducer_create (comm, &opts, &reducer));
+    for (int b = 0; b < BUCKETS; b++) {
+        snprintf (name, sizeof (name), "g%d", b);
+        CHECK_OK (gs_device_alloc (comm, COUNT * sizeof (float), (void **) &x[b]));
+        CHECK_OK (gs_reducer_add (reducer, name, 1, &count, GS_F32, x[b], NULL));
+    }
+    CHECK_OK (gs_reducer_commit (reducer));
+}
+
+static void close_reducer (void)
+{
+    CHECK_OK (gs_reducer_destroy (reducer));
+    for (int b = 0; b < BUCKETS; b++)
+        CHECK_OK (gs_device_free (comm, x[b]));
+}
+
+static void fill (void)
+{
+    float values[COUNT];
+
+    for (int b = 0; b < BUCKETS; b++) {
+        for (int i = 0; i < COUNT; i++)
+            values[i] = (float) (rank + b);
+        CHECK_OK (gs_device_copy (comm, x[b], values, sizeof (values), NULL));
+    }
+}
+
+static void ready (int from, int to)
+{
+    for (int b = from; b < to; b++)
+        CHECK_OK (gs_reducer_ready (reducer, b, NULL));
+}
+
+/*
+ * The same, where buckets are known to be quick: each has the event that its gradients are ready
+ * by, and none for the watch, but for one after each tenth of a second.
+ */
+static void ready_counted (int from, int to)
+{
+    static const char *const names[] = {"cudaStreamWaitEvent", "cudaStreamIsCapturing",
+                                        "cudaEventRecord"};
+    unsigned long before[3], made, number = (unsigned long) (to - from), more;
+    double begin = multi_seconds ();
+    bool known;
+
+    for (int n = 0; n < 3; n++)
+        before[n] = calls (names[n], &known);
+    ready (from, to);
+    for (int n = 0; n < 3 && known; n++) {
+        made = calls (names[n], &known) - before[n];
+        more = n == 2 ? (unsigned long) ((multi_seconds () - begin) / 0.1) : 0;
+        CHECK (made >= number && made <= number + more, "%lu buckets make %lu calls of %s",
+               number, made, names[n]);
+    }
+}
+
+static void finish (void)
+{
+    CHECK_OK (gs_reducer_finish (reducer, NULL));
+    CHECK_OK (gs_comm_wait (comm, NULL));
+}
+
+static void check_averages (void)
+{
+    float values[COUNT], mean = (float) (size - 1) / 2;
+
+    for (int b = 0; b < BUCKETS; b++) {
+        CHECK_OK (gs_device_copy (comm, values, x[b], sizeof (values), NULL));
+        for (int i = 0; i < COUNT; i++)
+            if (values[i] != mean + (float) b) {
+                CHECK (false, "element %d of bucket %d is %g", i, b, values[i]);
+                break;
+            }
+    }
+}
+
+/* Some steps, and time for the watch to see how long they took. */
+static void settle (int steps)
+{
+    for (int s = 0; s < steps; s++) {
+        ready (0, BUCKETS);
+        finish ();
+    }
+    usleep (400000);
+}
+
+static void counted (void)
+{
+    settle (SETTLED);
+    fill ();
+    ready_counted (0, BUCKETS);
+    finish ();
+    check_averages ();
+}
+
+static void slow (void)
+{
+    double begin;
+
+    for (int s = 0; s < 3; s++) {
+        fill ();
+        begin = multi_seconds ();
+        ready (0, BUCKETS);
+        finish ();
+        CHECK (multi_seconds () - begin > 1.6, "a step of %g s", multi_seconds () - begin);
+        check_averages ();
+    }
+}
+
+static gs_status_t await_failure (void)
+{
+    double begin = multi_seconds ();
+    gs_status_t st;
+
+    while (!(st = gs_comm_check (comm)) && multi_seconds () - begin < 20)
+        usleep (10000);
+    return st;
+}
+
+/* The step does not end, so that nobody waits for what is queued: the watch alone sees it. */
+static void late (void)
+{
+    gs_status_t st;
+    double begin;
+
+    settle (SETTLED);
+    begin = multi_seconds ();
+    ready_counted (0, rank ? 6 : 2);
+    if (rank) {
+        st = await_failure ();
+        CHECK (st == GS_ERR_TIMEOUT && strstr (gs_last_error (), "bucket 3 of 20") &&
+                   strstr (gs_last_error (), "did not come: rank 0"),
+               "%s: %s", gs_status_string (st), gs_last_error ());
+        CHECK (multi_seconds () - begin > 1.4, "after %g s", multi_seconds () - begin);
+        multi_signal ("gave-up", rank);
+    } else {
+        multi_await_others ("gave-up", 0);
+        gs_reducer_ready (reducer, 2, NULL); /* which the others have given up */
+        st = await_failure ();
+        CHECK (st == GS_ERR_TIMEOUT, "rank 0: %s", gs_status_string (st));
+    }
+}
+
+/* Buckets that have ended are not late, whatever the program does then; nor are those that come
+ * one by one. */
+static void paused (void)
+{
+    settle (SETTLED);
+    fill ();
+    ready_counted (0, 2);
+    usleep (2500000);
+    for (int b = 2; b < BUCKETS; b++) {
+        ready (b, b + 1);
+        usleep (b % 3 ? 150000 : 1000);
+    }
+    finish ();
+    check_averages ();
+}
+
+/* What was queued may run on, on a stream that nobody closes under it. */
+static void aborted (void)
+{
+    settle (SETTLED);
+    ready_counted (0, 5);
+    multi_signal ("queued", rank);
+    multi_await_others ("queued", rank);
+    CHECK_OK (gs_comm_abort (comm));
+    close_reducer ();
+}
+
+int main (int argc, char **argv)
+{
+    const char *mode = argc > 1 ? argv[1] : "";
+
+    if (strcmp (mode, "counted"))
+        setenv ("GS_TIMEOUT_MS", "1500", 1);
+    comm = multi_create (NULL);
+    rank = gs_comm_rank (comm);
+    size = gs_comm_size (comm);
+    if (gs_comm_device (comm) >= 0)
+        CHECK_CUDA (cudaSetDevice (gs_comm_device (comm)));
+    open_reducer ();
+    if (!strcmp (mode, "counted"))
+        counted ();
+    else if (!strcmp (mode, "slow"))
+        slow ();
+    else if (!strcmp (mode, "late"))
+        late ();
+    else if (!strcmp (mode, "paused"))
+        paused ();
+    else if (!strcmp (mode, "aborted"))
+        aborted ();
+    else
+        CHECK (false, "no such mode: '%s'", mode);
+    if (strcmp (mode, "aborted"))
+        close_reducer ();
+    if (!strcmp (mode, "late"))
+        gs_comm_destroy (comm);
+    else
+        CHECK_OK (gs_comm_destroy (comm));
+    return multi_end (mode);
+}
