@@ -45,7 +45,7 @@ static gs_status_t unpack (const gs_reducer_t *r, const struct gsi_segment *s, g
 
 static gs_status_t move_segment (const gs_reducer_t *r, int b, const struct gsi_segment *s)
 {
-    gs_dtype_t dtype = r->load[b].plan.dtype;
+    gs_dtype_t dtype = r->bucket[b].plan.dtype;
     struct gsi_reduction how = averaging (r, s->type, dtype);
     gs_status_t st;
 
@@ -59,11 +59,11 @@ static gs_status_t move_segment (const gs_reducer_t *r, int b, const struct gsi_
 
 static gs_bucket_t view (const gs_reducer_t *r, int b)
 {
-    const struct gsi_bucket *plan = &r->load[b].plan;
+    const struct gsi_bucket_plan *plan = &r->bucket[b].plan;
 
     return (gs_bucket_t){.size = sizeof (gs_bucket_t),
                          .index = b,
-                         .buckets = r->loads,
+                         .buckets = r->buckets,
                          .gradients = plan->tensors,
                          .gradient = &r->number[plan->first],
                          .grad = &r->at[plan->first],
@@ -87,8 +87,8 @@ static gs_status_t call_hook (gs_reducer_t *r, int b)
     snprintf (text, sizeof (text), "%s", gsi_callback_text ());
     gs_comm_abort (r->comm); /* the others may be in a call that the hook did not come to */
     return gsi_fail (st, "the hook of %s returned %s for bucket %d of %d in step %lld: %s",
-                     r->client.name, gs_status_string (st), b + 1, r->loads, (long long) r->step,
-                     *text ? text : "no call of gradsync failed in it");
+                     r->client.name, gs_status_string (st), b + 1, r->buckets,
+                     (long long) r->step, *text ? text : "no call of gradsync failed in it");
 }
 
 static gs_status_t call_averaged (gs_reducer_t *r, int b)
@@ -99,28 +99,29 @@ static gs_status_t call_averaged (gs_reducer_t *r, int b)
     if (!st)
         return GS_OK;
     return gsi_fail (st, "the callback of %s returned %s for bucket %d of %d in step %lld",
-                     r->client.name, gs_status_string (st), b + 1, r->loads, (long long) r->step);
+                     r->client.name, gs_status_string (st), b + 1, r->buckets,
+                     (long long) r->step);
 }
 
 gs_status_t gsi_bucket_reduce (gs_reducer_t *r, int b, gs_status_t *callback)
 {
-    struct gsi_load *load = &r->load[b];
-    const struct gsi_bucket *plan = &load->plan;
+    struct gsi_bucket *bucket = &r->bucket[b];
+    const struct gsi_bucket_plan *plan = &bucket->plan;
     gs_status_t st = GS_OK;
 
     if (!r->queue)
-        load->begin_ns = gsi_now_ns ();
+        bucket->begin_ns = gsi_now_ns ();
     if (r->opts.check_finite)
         st = gsi_work_find_bad (r, plan->first, plan->tensors);
     if (r->hook && !st)
         st = call_hook (r, b);
-    for (int s = 0; !r->hook && s < load->segments && !st; s++)
-        st = move_segment (r, b, &r->segment[load->segment + s]);
+    for (int s = 0; !r->hook && s < bucket->segments && !st; s++)
+        st = move_segment (r, b, &r->segment[bucket->segment + s]);
     if ((r->opts.want_norm || r->opts.max_norm > 0) && !st)
         st = gsi_work_squares (r, plan->first, plan->tensors);
     if (r->averaged && !st && !*callback)
         *callback = call_averaged (r, b);
     if (!r->queue)
-        load->end_ns = gsi_now_ns ();
+        bucket->end_ns = gsi_now_ns ();
     return st;
 }

@@ -33,34 +33,35 @@ static gs_dtype_t wire_of (const gs_reducer_t *r, gs_dtype_t dtype)
     return gsi_buckets_is_wired (r, dtype) ? r->opts.wire : dtype;
 }
 
-static void add_direct (gs_reducer_t *r, struct gsi_load *load, void *at, size_t count)
+static void add_direct (gs_reducer_t *r, struct gsi_bucket *bucket, void *at, size_t count)
 {
     r->segment[r->segments++] =
-        (struct gsi_segment){.direct = at, .type = load->plan.dtype, .count = count};
-    load->segments++;
+        (struct gsi_segment){.direct = at, .type = bucket->plan.dtype, .count = count};
+    bucket->segments++;
 }
 
 /* The packed segment that is being filled, or a new one. */
-static struct gsi_segment *open_segment (gs_reducer_t *r, struct gsi_load *load, bool *filling)
+static struct gsi_segment *open_segment (gs_reducer_t *r, struct gsi_bucket *bucket,
+                                         bool *filling)
 {
     if (!*filling) {
         r->segment[r->segments++] =
-            (struct gsi_segment){.type = wire_of (r, load->plan.dtype), .run = r->packing.runs};
-        load->segments++;
+            (struct gsi_segment){.type = wire_of (r, bucket->plan.dtype), .run = r->packing.runs};
+        bucket->segments++;
         *filling = true;
     }
     return &r->segment[r->segments - 1];
 }
 
 /* Packs gradient [p] behind what is packed already, in as many pieces as it takes. */
-static void add_packed (gs_reducer_t *r, struct gsi_load *load, int p, bool *filling)
+static void add_packed (gs_reducer_t *r, struct gsi_bucket *bucket, int p, bool *filling)
 {
-    size_t from = gs_dtype_size (load->plan.dtype);
-    size_t to = gs_dtype_size (wire_of (r, load->plan.dtype));
+    size_t from = gs_dtype_size (bucket->plan.dtype);
+    size_t to = gs_dtype_size (wire_of (r, bucket->plan.dtype));
     size_t room = staging_bytes (r) / to, line = LINE / to ? LINE / to : 1, done = 0;
 
     while (done < r->count[p]) {
-        struct gsi_segment *s = open_segment (r, load, filling);
+        struct gsi_segment *s = open_segment (r, bucket, filling);
         size_t left = r->count[p] - done;
         size_t take = left < room - s->count ? left : room - s->count;
         size_t run = r->packing.runs++;
@@ -78,25 +79,25 @@ static void add_packed (gs_reducer_t *r, struct gsi_load *load, int p, bool *fil
     }
 }
 
-static void add_segments (gs_reducer_t *r, struct gsi_load *load)
+static void add_segments (gs_reducer_t *r, struct gsi_bucket *bucket)
 {
-    const struct gsi_bucket *b = &load->plan;
+    const struct gsi_bucket_plan *b = &bucket->plan;
     bool wired = gsi_buckets_is_wired (r, b->dtype), filling = false;
     size_t direct = r->queue ? DIRECT_GPU : DIRECT_HOST;
 
-    load->segment = r->segments;
-    load->segments = 0;
+    bucket->segment = r->segments;
+    bucket->segments = 0;
     if (!wired && !r->gradient[r->number[b->first]].given) {
         if (b->bytes)
-            add_direct (r, load, (char *) r->storage + b->offset,
+            add_direct (r, bucket, (char *) r->storage + b->offset,
                         b->bytes / gs_dtype_size (b->dtype));
         return;
     }
     for (int p = b->first; p < b->first + b->tensors; p++) {
         if (wired || r->place[p].bytes < direct) {
-            add_packed (r, load, p, &filling);
+            add_packed (r, bucket, p, &filling);
         } else {
-            add_direct (r, load, r->at[p], r->count[p]);
+            add_direct (r, bucket, r->at[p], r->count[p]);
             filling = false;
         }
     }
@@ -105,7 +106,7 @@ static void add_segments (gs_reducer_t *r, struct gsi_load *load)
 /* ---- Buckets ---- */
 
 /* The buckets of the order of this step. */
-static int plan (const gs_reducer_t *r, struct gsi_bucket *out)
+static int plan (const gs_reducer_t *r, struct gsi_bucket_plan *out)
 {
     struct gsi_caps caps = {r->opts.first_bytes, r->opts.bucket_bytes, r->opts.last_bytes};
 
@@ -113,7 +114,7 @@ static int plan (const gs_reducer_t *r, struct gsi_bucket *out)
 }
 
 /* What identifies a division: where buckets begin, in the order of launching. */
-static uint64_t digest_of (const struct gsi_bucket *buckets, int n)
+static uint64_t digest_of (const struct gsi_bucket_plan *buckets, int n)
 {
     uint64_t digest = 0;
 
@@ -126,33 +127,33 @@ static uint64_t digest_of (const struct gsi_bucket *buckets, int n)
 
 uint64_t gsi_buckets_wish (const gs_reducer_t *r)
 {
-    return digest_of (r->bucket, plan (r, r->bucket));
+    return digest_of (r->planned, plan (r, r->planned));
 }
 
 /* Bucket [b] as it is launched. */
 static void make_load (gs_reducer_t *r, int b)
 {
-    struct gsi_load *load = &r->load[b];
+    struct gsi_bucket *bucket = &r->bucket[b];
 
-    *load = (struct gsi_load){.plan = r->bucket[b]};
-    snprintf (load->label, sizeof (load->label), "gradsync %s %d of %d", r->name, b + 1,
-              r->loads);
-    add_segments (r, load);
-    for (int s = load->segment; s < load->segment + load->segments; s++)
-        load->wire_bytes += r->segment[s].count * gs_dtype_size (r->segment[s].type);
-    for (int p = load->plan.first; p < load->plan.first + load->plan.tensors; p++) {
-        load->bytes += r->place[p].bytes;
+    *bucket = (struct gsi_bucket){.plan = r->planned[b]};
+    snprintf (bucket->label, sizeof (bucket->label), "gradsync %s %d of %d", r->name, b + 1,
+              r->buckets);
+    add_segments (r, bucket);
+    for (int s = bucket->segment; s < bucket->segment + bucket->segments; s++)
+        bucket->wire_bytes += r->segment[s].count * gs_dtype_size (r->segment[s].type);
+    for (int p = bucket->plan.first; p < bucket->plan.first + bucket->plan.tensors; p++) {
+        bucket->bytes += r->place[p].bytes;
         r->bucket_of[p] = b;
     }
 }
 
 void gsi_buckets_cut (gs_reducer_t *r)
 {
-    r->loads = plan (r, r->bucket);
-    r->digest = digest_of (r->bucket, r->loads);
+    r->buckets = plan (r, r->planned);
+    r->digest = digest_of (r->planned, r->buckets);
     r->segments = 0;
     r->packing.runs = 0;
-    for (int b = 0; b < r->loads; b++)
+    for (int b = 0; b < r->buckets; b++)
         make_load (r, b);
 }
 
@@ -176,9 +177,9 @@ gs_status_t gsi_buckets_follow (gs_reducer_t *r, bool differ)
 
 void gsi_buckets_reset (gs_reducer_t *r)
 {
-    for (int b = 0; b < r->loads; b++) {
-        r->load[b].pending = r->load[b].plan.tensors;
-        r->load[b].heard = false;
+    for (int b = 0; b < r->buckets; b++) {
+        r->bucket[b].pending = r->bucket[b].plan.tensors;
+        r->bucket[b].heard = false;
     }
     for (int i = 0; i < r->gradients; i++)
         r->gradient[i].mark = GSI_MARK_NONE;
@@ -201,8 +202,8 @@ gs_status_t gsi_buckets_open (gs_reducer_t *r)
 {
     size_t n = (size_t) r->gradients, pieces = r->staging ? most_pieces (r) : n;
 
-    if (!gsi_reducer_own (r, &r->bucket, n, sizeof (*r->bucket)) ||
-        !gsi_reducer_own (r, &r->load, n, sizeof (*r->load)) ||
+    if (!gsi_reducer_own (r, &r->planned, n, sizeof (*r->planned)) ||
+        !gsi_reducer_own (r, &r->bucket, n, sizeof (*r->bucket)) ||
         !gsi_reducer_own (r, &r->segment, pieces, sizeof (*r->segment)) ||
         !gsi_reducer_own (r, &r->packing.in, pieces, sizeof (*r->packing.in)) ||
         !gsi_reducer_own (r, &r->packing.out, pieces, sizeof (*r->packing.out)) ||

@@ -240,7 +240,7 @@ void gsi_commit_undo (gs_reducer_t *r)
     gs_device_free (r->comm, r->storage);
     r->staging = NULL;
     r->storage = NULL;
-    r->loads = 0;
+    r->buckets = 0;
     while (r->lists) {
         void *pointer = r->owned[--r->lists], *list;
         memcpy (&list, pointer, sizeof (list));

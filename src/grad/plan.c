@@ -85,13 +85,13 @@ static const struct gsi_tensor *tensor_at (const struct cut *c, int i)
     return &c->tensors[c->places[i].tensor];
 }
 
-static struct gsi_bucket make_bucket (const struct cut *c, int first, int tensors)
+static struct gsi_bucket_plan make_bucket (const struct cut *c, int first, int tensors)
 {
-    struct gsi_bucket bucket = {.dtype = tensor_at (c, first)->dtype,
-                                .first = first,
-                                .tensors = tensors,
-                                .offset = c->places[first].offset,
-                                .bytes = span (c, first, tensors)};
+    struct gsi_bucket_plan bucket = {.dtype = tensor_at (c, first)->dtype,
+                                     .first = first,
+                                     .tensors = tensors,
+                                     .offset = c->places[first].offset,
+                                     .bytes = span (c, first, tensors)};
 
     for (int i = first; i < first + tensors; i++)
         bucket.turn = larger (bucket.turn, c->turn[i]);
@@ -115,7 +115,7 @@ static bool begins (const struct cut *c, const struct gsi_caps *caps, int first,
 
 static int by_turn (const void *a, const void *b)
 {
-    const struct gsi_bucket *x = a, *y = b;
+    const struct gsi_bucket_plan *x = a, *y = b;
 
     return x->turn != y->turn ? (x->turn > y->turn) - (x->turn < y->turn)
                               : (x->first > y->first) - (x->first < y->first);
@@ -125,8 +125,8 @@ static int by_turn (const void *a, const void *b)
  * Splits off one end of *bucket, of at most [most] bytes but one tensor: the end that is ready
  * first if [early], else the one that is ready last. False if that changes nothing.
  */
-static bool split_bucket (const struct cut *c, struct gsi_bucket *bucket, size_t most, bool early,
-                          struct gsi_bucket *off)
+static bool split_bucket (const struct cut *c, struct gsi_bucket_plan *bucket, size_t most,
+                          bool early, struct gsi_bucket_plan *off)
 {
     int first = bucket->first, n = bucket->tensors, take = 1;
     bool front = (c->turn[first] < c->turn[first + n - 1]) == early;
@@ -141,7 +141,7 @@ static bool split_bucket (const struct cut *c, struct gsi_bucket *bucket, size_t
 }
 
 int gsi_plan_cut (const struct gsi_tensor *tensors, const struct gsi_placement *places, int n,
-                  const int *turn, const struct gsi_caps *caps, struct gsi_bucket *buckets)
+                  const int *turn, const struct gsi_caps *caps, struct gsi_bucket_plan *buckets)
 {
     struct cut c = {.tensors = tensors, .places = places, .turn = turn, .n = n};
     int made = 0, first = 0;

@@ -37,7 +37,7 @@ struct gsi_caps {
     size_t first, middle, last; /* of the one launched first, of the others, launched last */
 };
 
-struct gsi_bucket {
+struct gsi_bucket_plan {
     gs_dtype_t dtype;
     int first, tensors;   /* places: from [first] on; one or more */
     int turn;             /* of its last tensor */
@@ -57,6 +57,6 @@ gs_status_t gsi_plan_store (const struct gsi_tensor *tensors, int n, const int *
  * are ready far apart share a bucket only where it would be smaller than the first one else.
  */
 int gsi_plan_cut (const struct gsi_tensor *tensors, const struct gsi_placement *places, int n,
-                  const int *turn, const struct gsi_caps *caps, struct gsi_bucket *buckets);
+                  const int *turn, const struct gsi_caps *caps, struct gsi_bucket_plan *buckets);
 
 #endif /* GS_GRAD_PLAN_H */

@@ -94,13 +94,13 @@ static void take_opts (gs_reducer_t *r, const gs_reducer_opts_t *opts)
 static void describe_bucket (void *context, int argument, char *text, size_t room)
 {
     const gs_reducer_t *r = context;
-    const struct gsi_bucket *plan;
+    const struct gsi_bucket_plan *plan;
 
-    if (argument < 0 || argument >= r->loads)
+    if (argument < 0 || argument >= r->buckets)
         return;
-    plan = &r->load[argument].plan;
-    snprintf (text, room, "%s, bucket %d of %d, %s to %s", r->client.name, argument + 1, r->loads,
-              r->gradient[r->number[plan->first]].name,
+    plan = &r->bucket[argument].plan;
+    snprintf (text, room, "%s, bucket %d of %d, %s to %s", r->client.name, argument + 1,
+              r->buckets, r->gradient[r->number[plan->first]].name,
               r->gradient[r->number[plan->first + plan->tensors - 1]].name);
 }
 

@@ -59,8 +59,8 @@ struct gsi_packing {
 };
 
 /* A bucket under way. */
-struct gsi_load {
-    struct gsi_bucket plan;
+struct gsi_bucket {
+    struct gsi_bucket_plan plan;
     int segment, segments;
     size_t bytes, wire_bytes;           /* of its gradients, and of its segments */
     int pending;                        /* gradients that are neither ready nor skipped */
@@ -122,19 +122,19 @@ struct gs_reducer {
     size_t *count;               /* [gradients] by place */
     int *number;                 /* [gradients] by place: as which it was added */
     int *turn;                   /* [gradients] by place: how many were ready before, each once */
-    int *bucket_of;              /* [gradients] by place: of [load] */
+    int *bucket_of;              /* [gradients] by place: of [bucket] */
     void *storage;
     struct gsi_run *inspection; /* [gradients] by place: all of it, to be looked at */
     void **rest;   /* [gradients] by place, with error_feedback: what rounding lost */
     char *staging; /* GSI_STAGING_* bytes, or NULL if nothing is packed */
 
-    struct gsi_load *load; /* [loads] in the order of launching */
-    int loads;
+    struct gsi_bucket *bucket; /* [buckets] in the order of launching */
+    int buckets;
     struct gsi_segment *segment;
     int segments;
     struct gsi_packing packing;
-    struct gsi_bucket *bucket; /* [gradients] room for a division that is looked at */
-    uint64_t digest;           /* of the one there is */
+    struct gsi_bucket_plan *planned; /* [gradients] room for a division that is looked at */
+    uint64_t digest;                 /* of the one there is */
 
     /* The step. */
     bool in_step, accumulates;
@@ -245,7 +245,7 @@ gs_status_t gsi_bucket_reduce (gs_reducer_t *r, int b, gs_status_t *callback);
 double gsi_totals_us (int64_t ns);
 
 /* Time of a bucket that the program waited: all of it, or what was under way in finish. */
-double gsi_totals_exposed_us (const gs_reducer_t *r, const struct gsi_load *load);
+double gsi_totals_exposed_us (const gs_reducer_t *r, const struct gsi_bucket *bucket);
 
 /* Adds the step that has ended. */
 void gsi_totals_step (gs_reducer_t *r);

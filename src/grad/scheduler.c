@@ -170,13 +170,13 @@ gs_status_t gsi_scheduler_release (gs_reducer_t *r, gs_stream_t stream)
 static gs_status_t queue_bucket (gs_reducer_t *r)
 {
     int b = r->scheduler->done, unused;
-    struct gsi_load *load = &r->load[b];
+    struct gsi_bucket *bucket = &r->bucket[b];
     struct gsi_event *end = gsi_timing_end (r, b);
-    gs_status_t st = chain (r, load->stream, gsi_timing_ready (r, b), r->stream);
+    gs_status_t st = chain (r, bucket->stream, gsi_timing_ready (r, b), r->stream);
 
     if (st)
         return st;
-    r->queue->range_begin (load->label);
+    r->queue->range_begin (bucket->label);
     st = reduce_next (r);
     r->queue->range_end ();
     if (!st && (r->hook || r->averaged)) /* which may have left another device */

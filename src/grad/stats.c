@@ -52,11 +52,11 @@ gs_status_t gs_reducer_get_stats (gs_reducer_t *reducer, gs_reducer_stats_t *sta
     s.steps = r->totals.steps;
     steps = r->totals.steps ? (double) r->totals.steps : 1;
     seen = r->totals.seen.steps ? (double) r->totals.seen.steps : 1;
-    s.buckets = r->loads;
+    s.buckets = r->buckets;
     s.rebuilds = (int) r->totals.rebuilds;
-    for (int b = 0; b < r->loads; b++) {
-        s.bytes += r->load[b].bytes;
-        s.wire_bytes += r->load[b].wire_bytes;
+    for (int b = 0; b < r->buckets; b++) {
+        s.bytes += r->bucket[b].bytes;
+        s.wire_bytes += r->bucket[b].wire_bytes;
     }
     s.step_us = r->totals.step_us / steps;
     s.busy_us = r->totals.busy_us / seen;
@@ -74,25 +74,25 @@ gs_status_t gs_reducer_get_bucket (gs_reducer_t *reducer, int bucket, gs_bucket_
 {
     gs_reducer_t *r = reducer;
     gs_status_t st = gsi_reducer_valid (r, "gs_reducer_get_bucket");
-    const struct gsi_load *load;
+    const struct gsi_bucket *b;
     gs_bucket_stats_t s;
 
     if (st || (st = catch_up (r)))
         return gsi_result (st);
-    if (bucket < 0 || bucket >= r->loads)
+    if (bucket < 0 || bucket >= r->buckets)
         return gsi_fail (GS_ERR_ARG,
                          "gs_reducer_get_bucket: bucket %d is not one of the %d of %s", bucket,
-                         r->loads, r->client.name);
-    load = &r->load[bucket];
+                         r->buckets, r->client.name);
+    b = &r->bucket[bucket];
     s = (gs_bucket_stats_t){.size = sizeof (s),
-                            .gradients = load->plan.tensors,
-                            .first = r->number[load->plan.first],
-                            .bytes = load->bytes};
-    if (load->end_ns) { /* else it was made after the last step */
-        s.ready_us = gsi_totals_us (load->ready_ns - r->totals.seen.begin_ns);
-        s.begin_us = gsi_totals_us (load->begin_ns - r->totals.seen.begin_ns);
-        s.end_us = gsi_totals_us (load->end_ns - r->totals.seen.begin_ns);
-        s.exposed_us = gsi_totals_exposed_us (r, load);
+                            .gradients = b->plan.tensors,
+                            .first = r->number[b->plan.first],
+                            .bytes = b->bytes};
+    if (b->end_ns) { /* else it was made after the last step */
+        s.ready_us = gsi_totals_us (b->ready_ns - r->totals.seen.begin_ns);
+        s.begin_us = gsi_totals_us (b->begin_ns - r->totals.seen.begin_ns);
+        s.end_us = gsi_totals_us (b->end_ns - r->totals.seen.begin_ns);
+        s.exposed_us = gsi_totals_exposed_us (r, b);
     }
     return gsi_result (gsi_sized_give (stats, &s, sizeof (s), "gs_reducer_get_bucket: stats"));
 }

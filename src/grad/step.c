@@ -50,21 +50,21 @@ static gs_status_t check_mark (const gs_reducer_t *r, const char *caller, int in
 }
 
 /* (GPUs) Notes which stream completes the bucket; work of another one is followed at once. */
-static gs_status_t hear (gs_reducer_t *r, struct gsi_load *load, gs_stream_t stream)
+static gs_status_t hear (gs_reducer_t *r, struct gsi_bucket *bucket, gs_stream_t stream)
 {
     gs_status_t st = GS_OK;
 
-    if (load->heard && load->stream != stream)
-        st = gsi_scheduler_follow (r, load->stream);
-    load->heard = true;
-    load->stream = stream;
+    if (bucket->heard && bucket->stream != stream)
+        st = gsi_scheduler_follow (r, bucket->stream);
+    bucket->heard = true;
+    bucket->stream = stream;
     return st;
 }
 
 static gs_status_t mark (gs_reducer_t *r, int index, enum gsi_mark how, gs_stream_t stream)
 {
     struct gsi_gradient *g = &r->gradient[index];
-    struct gsi_load *load = &r->load[r->bucket_of[g->place]];
+    struct gsi_bucket *bucket = &r->bucket[r->bucket_of[g->place]];
     int before = r->launched;
     gs_status_t st = GS_OK;
 
@@ -80,10 +80,10 @@ static gs_status_t mark (gs_reducer_t *r, int index, enum gsi_mark how, gs_strea
         return GS_OK;
     }
     if (r->queue)
-        st = hear (r, load, stream);
-    if (--load->pending == 0 && !r->queue)
-        load->ready_ns = gsi_now_ns ();
-    while (r->launched < r->loads && !r->load[r->launched].pending)
+        st = hear (r, bucket, stream);
+    if (--bucket->pending == 0 && !r->queue)
+        bucket->ready_ns = gsi_now_ns ();
+    while (r->launched < r->buckets && !r->bucket[r->launched].pending)
         r->launched++;
     return st || r->launched == before ? st : gsi_scheduler_launch (r);
 }
@@ -145,8 +145,8 @@ static double busy_us (const gs_reducer_t *r)
 {
     int64_t busy_ns = 0;
 
-    for (int b = 0; b < r->loads; b++)
-        busy_ns += r->load[b].end_ns - r->load[b].begin_ns;
+    for (int b = 0; b < r->buckets; b++)
+        busy_ns += r->bucket[b].end_ns - r->bucket[b].begin_ns;
     return (double) busy_ns / 1e3;
 }
 
@@ -363,9 +363,9 @@ gs_status_t gs_reducer_join (gs_reducer_t *reducer, gs_stream_t stream, int *don
         return gsi_result (GS_OK);
     r->weight = 0;
     r->weight_given = r->joined = true;
-    for (int b = 0; b < r->loads && !st; b++)
-        for (int p = 0; p < r->load[b].plan.tensors && !st; p++)
-            st = gs_reducer_skip (r, r->number[r->load[b].plan.first + p], stream);
+    for (int b = 0; b < r->buckets && !st; b++)
+        for (int p = 0; p < r->bucket[b].plan.tensors && !st; p++)
+            st = gs_reducer_skip (r, r->number[r->bucket[b].plan.first + p], stream);
     return gsi_result (st ? st : gs_reducer_finish (r, stream));
 }
 

@@ -41,7 +41,7 @@ static gs_status_t make_more (const gs_reducer_t *r, struct events *e)
 {
     gs_status_t st = GS_OK;
 
-    for (; e->buckets < r->loads && !st; e->buckets++) {
+    for (; e->buckets < r->buckets && !st; e->buckets++) {
         st = r->queue->timer_open (&e->ready[e->buckets]);
         if (!st && (st = r->queue->timer_open (&e->end[e->buckets])))
             r->queue->event_close (e->ready[e->buckets]);
@@ -142,12 +142,12 @@ struct gsi_event *gsi_timing_release (const gs_reducer_t *r)
 static gs_status_t read_bucket (const gs_reducer_t *r, const struct events *e, int b,
                                 int64_t free_ns)
 {
-    struct gsi_load *load = &r->load[b];
-    gs_status_t st = r->queue->elapsed (e->begin, e->ready[b], &load->ready_ns);
+    struct gsi_bucket *bucket = &r->bucket[b];
+    gs_status_t st = r->queue->elapsed (e->begin, e->ready[b], &bucket->ready_ns);
 
     if (!st)
-        st = r->queue->elapsed (e->begin, e->end[b], &load->end_ns);
-    load->begin_ns = load->ready_ns > free_ns ? load->ready_ns : free_ns;
+        st = r->queue->elapsed (e->begin, e->end[b], &bucket->end_ns);
+    bucket->begin_ns = bucket->ready_ns > free_ns ? bucket->ready_ns : free_ns;
     return st;
 }
 
@@ -158,8 +158,8 @@ static gs_status_t read_times (gs_reducer_t *r, const struct events *e)
 
     if (!st)
         st = r->queue->elapsed (e->begin, e->release, &seen->end_ns);
-    for (int b = 0; b < r->loads && !st; b++)
-        st = read_bucket (r, e, b, b ? r->load[b - 1].end_ns : 0);
+    for (int b = 0; b < r->buckets && !st; b++)
+        st = read_bucket (r, e, b, b ? r->bucket[b - 1].end_ns : 0);
     if (st)
         return st;
     seen->begin_ns = 0;

@@ -9,21 +9,21 @@ double gsi_totals_us (int64_t ns)
     return (double) ns / 1e3;
 }
 
-double gsi_totals_exposed_us (const gs_reducer_t *r, const struct gsi_load *load)
+double gsi_totals_exposed_us (const gs_reducer_t *r, const struct gsi_bucket *bucket)
 {
-    int64_t from = load->begin_ns;
+    int64_t from = bucket->begin_ns;
 
     if (r->overlaps && from < r->totals.seen.finish_ns)
         from = r->totals.seen.finish_ns;
-    return load->end_ns > from ? gsi_totals_us (load->end_ns - from) : 0;
+    return bucket->end_ns > from ? gsi_totals_us (bucket->end_ns - from) : 0;
 }
 
 /* What of that was before finish. */
-static double exposed_before_us (const gs_reducer_t *r, const struct gsi_load *load)
+static double exposed_before_us (const gs_reducer_t *r, const struct gsi_bucket *bucket)
 {
-    bool before = !r->overlaps && load->end_ns <= r->totals.seen.finish_ns;
+    bool before = !r->overlaps && bucket->end_ns <= r->totals.seen.finish_ns;
 
-    return before ? gsi_totals_exposed_us (r, load) : 0;
+    return before ? gsi_totals_exposed_us (r, bucket) : 0;
 }
 
 void gsi_totals_step (gs_reducer_t *r)
@@ -47,11 +47,11 @@ void gsi_totals_seen (gs_reducer_t *r)
 
     t->seen.steps++;
     t->exposed_us += gsi_totals_us (t->seen.end_ns - t->seen.finish_ns);
-    for (int b = 0; b < r->loads; b++) {
-        const struct gsi_load *load = &r->load[b];
-        double x = (double) load->bytes, y = gsi_totals_us (load->end_ns - load->begin_ns);
+    for (int b = 0; b < r->buckets; b++) {
+        const struct gsi_bucket *bucket = &r->bucket[b];
+        double x = (double) bucket->bytes, y = gsi_totals_us (bucket->end_ns - bucket->begin_ns);
         t->busy_us += y;
-        t->exposed_us += exposed_before_us (r, load);
+        t->exposed_us += exposed_before_us (r, bucket);
         t->n += 1;
         t->x += x;
         t->y += y;

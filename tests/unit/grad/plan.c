@@ -8,7 +8,7 @@
 
 static struct gsi_tensor tensors[MOST];
 static struct gsi_placement places[MOST];
-static struct gsi_bucket buckets[MOST];
+static struct gsi_bucket_plan buckets[MOST];
 static int turn[MOST];
 static const struct gsi_caps usual = {1 << 20, 25 << 20, 1 << 20};
 
@@ -67,7 +67,7 @@ static void check_cut (int n, int made, const struct gsi_caps *caps)
     memset (in, 0, sizeof (in));
     unit_check (made >= (n > 0) && made <= n, "%d buckets of %d tensors", made, n);
     for (int b = 0; b < made; b++) {
-        const struct gsi_bucket *k = &buckets[b];
+        const struct gsi_bucket_plan *k = &buckets[b];
         const struct gsi_placement *last = &places[k->first + k->tensors - 1];
         int ready = 0;
         unit_check (k->tensors >= 1, "an empty bucket");
