@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "base/env.h"
-#include "base/plain.h"
+#include "base/printable.h"
 #include "base/status.h"
 #include "base/transport.h"
 
@@ -189,7 +189,7 @@ void gsi_log (gs_log_level_t level, const char *topic, const char *format, ...)
         va_start (ap, format);
         vsnprintf (line + used, sizeof (line) - (size_t) used, format, ap);
         va_end (ap);
-        gsi_plain (line, sizeof (line));
+        gsi_printable (line, sizeof (line));
         if (user_sink && depth == 1) /* else the sink speaks, and would never end */
             user_sink (level, line, user_context);
         else

@@ -18,7 +18,7 @@
 #include "base/env.h"
 #include "base/fault.h"
 #include "base/log.h"
-#include "base/plain.h"
+#include "base/printable.h"
 #include "base/proc.h"
 #include "base/status.h"
 
@@ -299,7 +299,7 @@ void gsi_record_print (const struct gsi_record_file *file,
               "gradsync flight record: communicator %.63s, rank %d of %d, "
               "host %.71s, process %d, %" PRIu64 " operations",
               file->name, file->rank, file->size, file->host, file->pid, last);
-    gsi_plain (line, sizeof (line)); /* names may come from a damaged file */
+    gsi_printable (line, sizeof (line)); /* names may come from a damaged file */
     write (context, line);
     print_ring (file, file->entry, write, context);
     if (!messages)

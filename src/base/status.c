@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/plain.h"
+#include "base/printable.h"
 
 static _Thread_local char last_text[GSI_TEXT_MAX];
 static _Thread_local bool is_told; /* the last public call of this thread has failed */
@@ -21,7 +21,7 @@ gs_status_t gsi_fail (gs_status_t st, const char *format, ...)
     va_start (ap, format);
     vsnprintf (text, sizeof (text), format, ap);
     va_end (ap);
-    gsi_plain (text, sizeof (text));
+    gsi_printable (text, sizeof (text));
     strcpy (last_text, text);
     is_told = true;
     return st;

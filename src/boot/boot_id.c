@@ -21,12 +21,12 @@
 #include "boot/boot.h"
 #include "boot/rendezvous.h"
 
-#define ATTEMPT_NS (2 * GSI_NS_PER_S) /* for a connection; the proof takes until rank 0 calls */
-#define STAGGER_NS (250 * GSI_NS_PER_MS) /* from one address to the next: RFC 8305 */
-#define RETRY_NS   (100 * GSI_NS_PER_MS) /* after a failure; each time twice as long */
-#define SLOW_NS    GSI_NS_PER_S          /* the longest */
-#define REFUSED_NS (3 * GSI_NS_PER_S)    /* rank 0 is gone when all have refused for so long */
-#define GRACE_NS   (2 * GSI_NS_PER_S)    /* others wait longer than rank 0, which knows more */
+#define ATTEMPT_NS     (2 * GSI_NS_PER_S) /* for a connection; the proof takes until rank 0 calls */
+#define STAGGER_NS     (250 * GSI_NS_PER_MS) /* from one address to the next: RFC 8305 */
+#define RETRY_NS       (100 * GSI_NS_PER_MS) /* after a failure; each time twice as long */
+#define SLOW_NS        GSI_NS_PER_S          /* the longest */
+#define ALL_REFUSED_NS (3 * GSI_NS_PER_S) /* rank 0 is gone when all have refused for so long */
+#define GRACE_NS       (2 * GSI_NS_PER_S) /* others wait longer than rank 0, which knows more */
 
 struct boot_id {
     struct gsi_boot base;
@@ -134,7 +134,7 @@ static bool reach_root (struct boot_id *boot, int64_t deadline_ns)
     for (int i = 0; i < n; i++)
         attempts[i] = (struct attempt){
             .wire = {.fd = -1}, .next_ns = now_ns + i * STAGGER_NS, .delay_ns = RETRY_NS};
-    while (boot->root.fd < 0 && now_ns < deadline_ns && now_ns - boot->hope_ns < REFUSED_NS) {
+    while (boot->root.fd < 0 && now_ns < deadline_ns && now_ns - boot->hope_ns < ALL_REFUSED_NS) {
         for (int i = 0; i < n && boot->root.fd < 0; i++) {
             const struct gsi_wire *wire = &attempts[i].wire;
             try (boot, i, &attempts[i]);

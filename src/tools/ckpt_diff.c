@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/plain.h"
+#include "base/printable.h"
 #include "device/element.h"
 
 #define PIECE_BYTES ((size_t) 1 << 20)
@@ -80,7 +80,7 @@ static int compare_set (struct ckpt_file *a, struct ckpt_file *b, const struct g
     ckpt_file_describe (in_a, of_a, sizeof (of_a));
     ckpt_file_describe (in_b, of_b, sizeof (of_b));
     if (strcmp (of_a, of_b)) {
-        gsi_plain_put (stdout, in_a->path);
+        gsi_printable_put (stdout, in_a->path);
         printf (": %s and %s\n", of_a, of_b);
         return 1;
     }
@@ -88,7 +88,7 @@ static int compare_set (struct ckpt_file *a, struct ckpt_file *b, const struct g
         return -1;
     if (!f.differ)
         return 0;
-    gsi_plain_put (stdout, in_a->path);
+    gsi_printable_put (stdout, in_a->path);
     printf (": %" PRIu64 " numbers differ, the first is number %" PRIu64
             ": %.17g and %.17g; by at most %g\n",
             f.differ, f.first, f.a, f.b, f.largest);
@@ -108,7 +108,7 @@ static int list_missing (const struct ckpt_file *f, const struct ckpt_file *othe
     for (size_t i = 0; i < f->reader.file.sets; i++)
         if (!is_own (&f->reader.file.set[i]) &&
             !gsi_reader_find (&other->reader, f->reader.file.set[i].path)) {
-            gsi_plain_put (stdout, f->reader.file.set[i].path);
+            gsi_printable_put (stdout, f->reader.file.set[i].path);
             printf (": in %s only\n", f->path);
             number++;
         }

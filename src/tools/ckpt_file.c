@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "base/dims.h"
-#include "base/plain.h"
+#include "base/printable.h"
 #include "ckpt/format/metadata.h"
 
 #define SECONDS     60  /* of a look of HDF5, that takes a moment */
@@ -28,7 +28,7 @@ bool ckpt_complain (const char *format, ...)
         text = NULL;
     va_end (args);
     fputs ("gs-ckpt: ", stderr);
-    gsi_plain_put (stderr, text ? text : "out of memory");
+    gsi_printable_put (stderr, text ? text : "out of memory");
     fputc ('\n', stderr);
     free (text);
     return false;

@@ -10,7 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/plain.h"
+#include "base/printable.h"
 
 #define SHARDED "/sharded/"
 
@@ -319,7 +319,7 @@ static void report (const struct ckpt_vtk_image *image, const char *output)
         printf ("%" PRIu64 "%s", grid->points[d], d ? " x " : " points;");
     for (int i = 0; i < image->fields; i++) {
         printf ("%s ", i ? "," : "");
-        gsi_plain_put (stdout, image->field[i].name);
+        gsi_printable_put (stdout, image->field[i].name);
         cells = cells || image->field[i].place == GSI_H5_CELLS;
     }
     putchar ('\n');

@@ -10,7 +10,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "base/plain.h"
+#include "base/printable.h"
 #include "ckpt/format/reader.h"
 #include "tools/ckpt_vtk.h"
 
@@ -80,7 +80,7 @@ static bool list_print_line (const char *path)
     printf ("%12" PRIu64 "  ", f.reader.seal.step);
     print_time (ckpt_file_number (&f, "/gs/time"));
     printf ("  %6" PRIu64 "  %14" PRIu64 "  ", f.reader.seal.ranks, ckpt_file_bytes (&f));
-    gsi_plain_put (stdout, path);
+    gsi_printable_put (stdout, path);
     putchar ('\n');
     ckpt_file_close (&f);
     return true;
@@ -163,13 +163,13 @@ static bool info (const char *path)
             continue;
         ckpt_file_describe (set, text, sizeof (text));
         printf ("  ");
-        gsi_plain_put (stdout, set->path);
+        gsi_printable_put (stdout, set->path);
         printf ("  %s%s\n", text, places[set->place]);
         for (int k = 0; k < set->texts; k++) {
             printf ("      ");
-            gsi_plain_put (stdout, set->text[k].name);
+            gsi_printable_put (stdout, set->text[k].name);
             printf (" = ");
-            gsi_plain_put (stdout, set->text[k].text);
+            gsi_printable_put (stdout, set->text[k].text);
             putchar ('\n');
         }
     }

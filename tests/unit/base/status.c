@@ -8,7 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/plain.h"
+#include "base/printable.h"
 
 #include "unit/unit.h"
 
@@ -154,7 +154,7 @@ START_TEST (nothing_commands_a_terminal)
     ck_assert_ptr_null (strchr (gs_last_error (), '\033'));
     for (size_t room = 1; room < 12; room++) {
         char few[12] = "a\302\233b\033";
-        gsi_plain (few, room > 5 ? room : 6);
+        gsi_printable (few, room > 5 ? room : 6);
         ck_assert_ptr_null (strpbrk (few, "\302\233\033"));
     }
 }
@@ -168,7 +168,7 @@ START_TEST (two_bytes_are_cut)
         char *text = malloc (9);
         memcpy (text, "aaaaaaaa", 9);
         memcpy (text + at, "\302\200", 2);
-        gsi_plain (text, 9);
+        gsi_printable (text, 9);
         ck_assert_ptr_null (strpbrk (text, "\302\200"));
         free (text);
     }

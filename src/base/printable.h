@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * plain - text from elsewhere, of files, hosts and other ranks, for people: what would command a
- * terminal is shown as "\x1b".
+ * printable - text from elsewhere, of files, hosts and other ranks, for people: what would
+ * command a terminal is shown as "\x1b".
  */
-#ifndef GS_BASE_PLAIN_H
-#define GS_BASE_PLAIN_H
+#ifndef GS_BASE_PRINTABLE_H
+#define GS_BASE_PRINTABLE_H
 
 #include <stdio.h>
 #include <string.h>
@@ -23,7 +23,7 @@ static inline int gsi_control_bytes (const char *at)
 }
 
 /* Shows those of [text], in [room] bytes, in place; what has no room is cut off. */
-static inline void gsi_plain (char *text, size_t room)
+static inline void gsi_printable (char *text, size_t room)
 {
     for (size_t at = 0; text[at]; at++)
         for (int left = gsi_control_bytes (text + at); left; left--, at += left ? 4 : 3) {
@@ -46,7 +46,7 @@ static inline void gsi_plain (char *text, size_t room)
 }
 
 /* Prints [text] so. */
-static inline void gsi_plain_put (FILE *out, const char *text)
+static inline void gsi_printable_put (FILE *out, const char *text)
 {
     while (*text) {
         int bytes = gsi_control_bytes (text);
@@ -57,4 +57,4 @@ static inline void gsi_plain_put (FILE *out, const char *text)
     }
 }
 
-#endif /* GS_BASE_PLAIN_H */
+#endif /* GS_BASE_PRINTABLE_H */
