@@ -21,7 +21,7 @@
 #include "boot/boot.h"
 #include "boot/rendezvous.h"
 
-#define ATTEMPT_NS     (2 * GSI_NS_PER_S) /* for a connection; the proof takes until rank 0 calls */
+#define ATTEMPT_NS     (2 * GSI_NS_PER_S)    /* to connect; the proof takes until rank 0 calls */
 #define STAGGER_NS     (250 * GSI_NS_PER_MS) /* from one address to the next: RFC 8305 */
 #define RETRY_NS       (100 * GSI_NS_PER_MS) /* after a failure; each time twice as long */
 #define SLOW_NS        GSI_NS_PER_S          /* the longest */
