@@ -44,6 +44,7 @@ static int total (const struct gsi_p2p *p2p)
 static void forget (struct gsi_p2p *p2p)
 {
     p2p->others.number = p2p->sends.number = p2p->recvs.number = 0;
+    p2p->elements = 0;
     p2p->staged = false;
 }
 
@@ -172,7 +173,6 @@ static void add_to_request (struct gsi_request *r, const struct gsi_p2p_list *li
 {
     for (int i = 0; i < list->number; i++) {
         const struct gsi_message *m = &list->message[i];
-        r->count += m->bytes / gs_dtype_size (m->dtype);
         if (!r->argument++)
             r->dtype = m->dtype;
         else if (r->dtype != m->dtype)
@@ -184,8 +184,11 @@ static void add_to_request (struct gsi_request *r, const struct gsi_p2p_list *li
 static struct gsi_request request_of (gs_comm_t *comm, const struct gsi_p2p *p2p,
                                       const char *caller)
 {
-    struct gsi_request r = {
-        .comm = comm, .caller = caller, .op = GSI_OP_MESSAGES, .stream = p2p->stream};
+    struct gsi_request r = {.comm = comm,
+                            .caller = caller,
+                            .op = GSI_OP_MESSAGES,
+                            .count = p2p->elements,
+                            .stream = p2p->stream};
 
     add_to_request (&r, &p2p->others);
     add_to_request (&r, &p2p->sends);
@@ -350,7 +353,8 @@ gs_status_t gsi_p2p_note (gs_comm_t *comm, const char *caller, bool send, void *
     if (!(st = check_peer (comm, caller, send, peer)) &&
         !(st = gsi_call_check (&r, buf, count, &extent))) {
         message.bytes = extent.bytes;
-        st = note_message (comm, caller, &message, extent.staged, stream);
+        if (!(st = note_message (comm, caller, &message, extent.staged, stream)))
+            comm->p2p->elements += count;
     }
     if (!st && !comm->p2p->depth)
         st = finish_group (comm, caller);

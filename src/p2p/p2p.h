@@ -61,6 +61,7 @@ struct gsi_p2p {
     bool staged;
     gs_stream_t stream;
     struct gsi_p2p_list others, sends, recvs; /* with other ranks, to and from itself */
+    size_t elements;                          /* of them all */
     struct gsi_p2p_group group[GSI_P2P_GROUPS];
 
     struct gsi_p2p_list moved; /* messages on their way over memory of the GPU: */
