@@ -532,6 +532,7 @@ static gs_status_t get_cards (struct boot_pmix *boot, const char *key, size_t by
         return GS_OK;
     if (!found)
         return pmix_name_missing (boot, key, "a rank ended during the exchange");
+    pmix_part (&boot->base); /* all ranks have found a card that does not fit */
     return gsi_fail (GS_ERR_MISMATCH,
                      "bootstrap: the card of rank %d is not of this gradsync version: do all "
                      "ranks load the same libgradsync?",

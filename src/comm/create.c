@@ -189,8 +189,10 @@ static gs_status_t fall_back (struct create *c)
     gs_status_t st;
 
     for (int r = 0; r < size; r++)
-        if (insists (&c->cards[r]))
+        if (insists (&c->cards[r])) {
+            gsi_boot_part (c->comm->boot);
             return gsi_fail (GS_ERR_DEVICE, "%s", c->reason);
+        }
     if (!c->comm->topo.rank)
         gsi_log (GS_LOG_WARN, "comm", "'%s' does not use GPUs: %s", c->comm->name, c->reason);
     c->card.carrier = (int32_t) gsi_coll_of_hosts (size);
