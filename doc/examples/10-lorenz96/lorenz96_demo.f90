@@ -16,10 +16,12 @@ program lorenz96_demo
   use noise, only: noisy_closure
   use options, only: options_help, options_read, settings
   use outputs, only: output_files, outputs_close, outputs_open
+  use page, only: write_page
   use picture, only: draw_picture
   use progress, only: reporter, reporter_create, say
   use quartic, only: quartic_closure
   use tables, only: print_summary, write_histograms, write_loss, write_weights
+  use timeline, only: step_timeline
   use training, only: mtu_per_step, train, train_noise
   implicit none
   integer :: status
@@ -44,9 +46,7 @@ contains
       if (first) call options_help()
       status = 0
     else
-      if (first .and. problem == '') &
-        call outputs_open(files, set%out, set%checkpoint, set%weights_file, set%run_time > 0, &
-                          problem)
+      if (first .and. problem == '') call outputs_open(files, set, problem)
       status = merge(0, 2, problem == '')
       call gs_broadcast(comm, status, 0) ! or the others would go on without a rank that gave up
       if (status == 0) call run(comm, set, files, problem)
@@ -68,15 +68,16 @@ contains
     type(quartic_closure) :: polynomial
     type(noisy_closure) :: closures(by_quartic:by_network)
     type(comparison) :: results
+    type(step_timeline) :: step
     type(reporter) :: out
     integer :: rank, ranks
 
     rank = gs_comm_rank(comm)
     ranks = gs_comm_size(comm)
-    out = reporter_create(rank == 0)
+    out = reporter_create(rank == 0, set%live)
     call say(out, 'two-scale Lorenz-96, ' // size_of_run(comm, set))
     trained%own = members_create(set%trajectories, 0, rank, ranks)
-    call train(comm, set, out, trained, polynomial, problem)
+    call train(comm, set, out, trained, polynomial, step, problem)
     if (problem /= '') return
     if (rank == 0) call write_loss(files%loss, trained%loss)
     if (rank == 0 .and. files%weights /= 0) call write_weights(files%weights, trained%learned%net)
@@ -91,6 +92,8 @@ contains
         call write_histograms(files%histograms, results)
         call draw_picture(files%picture, results, polynomial, trained%loss, &
                           size_of_run(comm, set))
+        if (set%html) call write_page(files%page, comm, set, results, polynomial, trained%loss, &
+                                      step, size_of_run(comm, set))
       end if
     end if
     if (rank == 0) call outputs_close(files)

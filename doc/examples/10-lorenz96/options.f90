@@ -18,6 +18,8 @@ module options
     character(:), allocatable :: checkpoint ! folder; empty: none
     integer :: every = 500 ! training steps
     logical :: resume = .false.
+    logical :: html = .false.
+    logical :: live = .false.
     logical :: help = .false.
   end type settings
 
@@ -42,6 +44,8 @@ contains
       '                       two stay; made if absent                (default: not saved)', &
       '  --every N            training steps from one to the next     (default 500)', &
       '  --resume             go on from the newest one in FOLDER, on any number of ranks', &
+      '  --html               write all results into one page, demo.html beside the picture', &
+      '  --live               show the progress of the training in one line of a terminal', &
       '  --help               print this and stop'
   end subroutine options_help
 
@@ -80,8 +84,11 @@ contains
         call read_number(name, value, 1, 1000000, s%every, problem)
         every = .true.
       case ('--resume')
-        s%resume = .true.
-        if (value /= '') problem = '--resume takes no value'
+        call read_flag(name, value, s%resume, problem)
+      case ('--html')
+        call read_flag(name, value, s%html, problem)
+      case ('--live')
+        call read_flag(name, value, s%live, problem)
       case ('--help', '-h')
         s%help = .true.
       case default
@@ -90,6 +97,8 @@ contains
     end do
     if (problem == '' .and. s%checkpoint == '' .and. (every .or. s%resume)) &
       problem = '--every and --resume need --checkpoint FOLDER'
+    if (problem == '' .and. s%html .and. s%run_time == 0) &
+      problem = '--html shows how closures compare, which --run-time 0 leaves out'
   end subroutine options_read
 
   ! Takes "--name value" or "--name=value" at argument i and moves i past it.
@@ -104,7 +113,7 @@ contains
     if (equals > 0) then
       value = name(equals + 1:)
       name = name(:equals - 1)
-    else if (name == '--help' .or. name == '-h' .or. name == '--resume') then
+    else if (any(name == [character(8) :: '--help', '-h', '--resume', '--html', '--live'])) then
       value = ''
     else
       value = argument(i) ! empty past the end, which no option accepts
@@ -144,6 +153,15 @@ contains
       problem = name // ' needs ' // trim(range) // ", not '" // value // "'"
     end if
   end subroutine read_number
+
+  subroutine read_flag(name, value, flag, problem)
+    character(*), intent(in) :: name, value
+    logical, intent(out) :: flag
+    character(:), allocatable, intent(inout) :: problem
+
+    flag = .true.
+    if (value /= '') problem = name // ' takes no value'
+  end subroutine read_flag
 
   subroutine read_type(name, value, dtype, problem)
     character(*), intent(in) :: name, value

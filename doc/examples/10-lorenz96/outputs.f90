@@ -4,6 +4,7 @@
 ! cannot be written is reported in the first second and not after the last.
 module outputs
   use, intrinsic :: iso_c_binding, only: c_char, c_int, c_null_char
+  use options, only: settings
   implicit none
   private
   public :: outputs_open, outputs_close
@@ -13,6 +14,7 @@ module outputs
     integer :: loss = 0
     integer :: histograms = 0
     integer :: picture = 0
+    integer :: page = 0
     integer :: weights = 0
   end type output_files
 
@@ -27,18 +29,20 @@ module outputs
 contains
 
   ! On failure problem says which file and why; it is left as it is otherwise.
-  subroutine outputs_open(files, folder, checkpoints, weights_file, comparing, problem)
+  subroutine outputs_open(files, set, problem)
     type(output_files), intent(out) :: files
-    character(*), intent(in) :: folder, checkpoints, weights_file ! folders, and a file
-    logical, intent(in) :: comparing ! closures; else there are no histograms and no picture
+    type(settings), intent(in) :: set
     character(:), allocatable, intent(inout) :: problem
+    logical :: comparing ! closures; else there are no histograms and no picture
 
-    call make_folders(folder)
-    if (checkpoints /= '') call make_folders(checkpoints)
-    call open_file(folder // '/loss.csv', files%loss, problem)
-    if (comparing) call open_file(folder // '/histograms.csv', files%histograms, problem)
-    if (comparing) call open_file(folder // '/lorenz96.svg', files%picture, problem)
-    if (weights_file /= '') call open_file(weights_file, files%weights, problem)
+    comparing = set%run_time > 0
+    call make_folders(set%out)
+    if (set%checkpoint /= '') call make_folders(set%checkpoint)
+    call open_file(set%out // '/loss.csv', files%loss, problem)
+    if (comparing) call open_file(set%out // '/histograms.csv', files%histograms, problem)
+    if (comparing) call open_file(set%out // '/lorenz96.svg', files%picture, problem)
+    if (set%html) call open_file(set%out // '/demo.html', files%page, problem)
+    if (set%weights_file /= '') call open_file(set%weights_file, files%weights, problem)
   end subroutine outputs_open
 
   subroutine outputs_close(files)
@@ -47,6 +51,7 @@ contains
     close (files%loss)
     if (files%histograms /= 0) close (files%histograms)
     if (files%picture /= 0) close (files%picture)
+    if (files%page /= 0) close (files%page)
     if (files%weights /= 0) close (files%weights)
   end subroutine outputs_close
 

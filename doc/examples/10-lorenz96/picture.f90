@@ -26,14 +26,16 @@ module picture
 
 contains
 
-  subroutine draw_picture(unit, c, polynomial, loss, subtitle)
+  ! A file of its own, or inline: a part of a page.
+  subroutine draw_picture(unit, c, polynomial, loss, subtitle, inline)
     integer, intent(in) :: unit
     type(comparison), intent(in) :: c
     type(quartic_closure), intent(in) :: polynomial
     real(real64), intent(in) :: loss(:)
     character(*), intent(in) :: subtitle
+    logical, intent(in), optional :: inline
 
-    call svg_begin(unit, width, height)
+    call svg_begin(unit, width, height, inline)
     call svg_text(unit, left, 40.0_real64, &
                   'Two-scale Lorenz-96: a closure learned while the simulation runs', 22, &
                   'start', weight='bold')

@@ -9,10 +9,15 @@ module svg
 
 contains
 
-  subroutine svg_begin(unit, width, height)
+  ! A file of its own, or inline: a part of another one.
+  subroutine svg_begin(unit, width, height, inline)
     integer, intent(in) :: unit, width, height
+    logical, intent(in), optional :: inline
+    logical :: alone
 
-    write (unit, '(a)') '<?xml version="1.0" encoding="UTF-8"?>'
+    alone = .true.
+    if (present(inline)) alone = .not. inline
+    if (alone) write (unit, '(a)') '<?xml version="1.0" encoding="UTF-8"?>'
     write (unit, '(a, 4(i0, a))') '<svg xmlns="http://www.w3.org/2000/svg" width="', width, &
       '" height="', height, '" viewBox="0 0 ', width, ' ', height, &
       '" font-family="Helvetica, Arial, DejaVu Sans, sans-serif" fill="#222">'

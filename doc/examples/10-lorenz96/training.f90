@@ -20,10 +20,11 @@ module training
                  network_forward, pass
   use noise, only: n_residuals, noise_fit, noisy_closure, residuals_add
   use options, only: settings
-  use progress, only: reporter, say
+  use progress, only: elapsed, reporter, say, say_live
   use quartic, only: n_quartic, quartic_add, quartic_closure, quartic_fit
   use statistics, only: moments_add, moments_scaling, n_moments
   use surrogate, only: learned_closure, stencil_size
+  use timeline, only: step_timeline, timeline_begin, timeline_buckets, timeline_mark
   implicit none
   private
   public :: train, train_noise
@@ -50,13 +51,15 @@ contains
 
   ! Trains both closures, with the trajectories in s, which become a part of the state. s%loss(i)
   ! is the mean squared error of step i over the global batch, in units of the variance of U.
-  ! problem is left empty, or says on all ranks why nothing was done. Collective.
-  subroutine train(comm, set, out, s, polynomial, problem)
+  ! last is where the time of the last step went. problem is left empty, or says on all ranks why
+  ! nothing was done. Collective.
+  subroutine train(comm, set, out, s, polynomial, last, problem)
     type(gs_comm), intent(in) :: comm
     type(settings), intent(in) :: set
     type(reporter), intent(in) :: out
     type(training_state), intent(inout), target :: s
     type(quartic_closure), intent(out) :: polynomial
+    type(step_timeline), intent(out) :: last
     character(:), allocatable, intent(inout) :: problem
     type(checkpoints_plan), target :: saved
 
@@ -66,24 +69,25 @@ contains
     call checkpoints_open(comm, set, out, s, saved, problem)
     if (problem == '') then
       if (saved%done == 0) call find_scaling(comm, s%own, s%learned)
-      call train_network(comm, set, out, s, saved)
+      call train_network(comm, set, out, s, saved, last)
       polynomial = fit_of_all(comm, s)
     end if
     call checkpoints_close(saved, out)
   end subroutine train
 
   ! The steps that are not done.
-  subroutine train_network(comm, set, out, s, saved)
+  subroutine train_network(comm, set, out, s, saved, t)
     type(gs_comm), intent(in) :: comm
     type(settings), intent(in) :: set
     type(reporter), intent(in) :: out
     type(training_state), intent(inout), target :: s
     type(checkpoints_plan), intent(inout), target :: saved
+    type(step_timeline), intent(inout) :: t ! of the last step
     type(gs_reducer) :: reducer
     type(gradient), allocatable, target :: g(:) ! of each layer
     type(pass) :: p
     real(real64) :: inputs(stencil_size, batch * size(s%own%state))
-    real(real64) :: targets(batch * size(s%own%state)), own_loss
+    real(real64) :: targets(batch * size(s%own%state)), own_loss, begin
     logical :: weighted
     integer :: step, i
 
@@ -91,25 +95,34 @@ contains
     call gs_reducer_create(comm, reducer, name='network', wire=set%wire, weighted=weighted)
     call add_layers(comm, reducer, s%learned%net, g)
     if (weighted) call gs_reducer_set_weight(reducer, real(size(s%own%state), real64))
+    begin = elapsed(out)
     do step = saved%done + 1, size(s%loss)
+      call timeline_begin(t)
       call simulate(s, inputs, targets)
+      call timeline_mark(t, 'simulation')
       call network_forward(s%learned%net, inputs, targets, p, own_loss)
+      call timeline_mark(t, 'forward pass')
       call gs_reducer_set_scalar(reducer, 0, own_loss)
       do i = size(g), 1, -1
         call network_backward(s%learned%net, p, i, g(i)%m)
+        call timeline_mark(t, 'backward, layer ' // achar(iachar('0') + i))
+        if (i == size(g)) t%first_ready = t%phases
         call ready(comm, reducer, i, g(i)) ! from now on it may travel
       end do
       call gs_reducer_finish(reducer) ! now all of them, and the loss, are averages
+      call timeline_mark(t, 'finish')
       do i = 1, size(g)
         call fetch(comm, g(i))
         call adam_step(s%optimiser(i), s%learned%net%layer(i), g(i)%m, &
                        learning_rate(step, size(s%loss)))
       end do
+      call timeline_mark(t, 'update')
       call gs_reducer_get_scalar(reducer, 0, s%loss(step))
-      call report(out, s%loss, step)
+      call report(out, reducer, s%loss, step, saved%done, begin)
       call checkpoints_write(saved, step, s, out)
     end do
     call report_averages(out, reducer)
+    call timeline_buckets(t, reducer)
     call gs_reducer_destroy(reducer)
   end subroutine train_network
 
@@ -263,19 +276,34 @@ contains
     call say(out, trim(line))
   end subroutine report_averages
 
-  ! About twenty lines in all.
-  subroutine report(out, loss, step)
+  ! About twenty lines in all, and in a terminal one that follows the training: how far it is, the
+  ! loss, the share of the averages' time that the backward pass hides, and the time that is left.
+  subroutine report(out, reducer, loss, step, before, begin)
     type(reporter), intent(in) :: out
-    real(real64), intent(in) :: loss(:)
-    integer, intent(in) :: step
-    integer :: every
-    character(100) :: line
+    type(gs_reducer), intent(in) :: reducer
+    real(real64), intent(in) :: loss(:), begin ! when step before + 1 began
+    integer, intent(in) :: step, before
+    type(gs_reducer_stats) :: s
+    real(real64) :: speed
+    integer :: every, mean_of
+    character(80) :: line, at, time
 
     every = max(1, size(loss) / 20)
-    if (mod(step, every) /= 0) return
-    write (line, '("training: step ", i0, " of ", i0, ", simulated ", i0, " MTU, loss ", f6.4)') &
-      step, size(loss), nint(step * mtu_per_step), sum(loss(step - every + 1:step)) / every
-    call say(out, trim(line))
+    if (mod(step, every) /= 0 .and. .not. (out%live .and. mod(step, max(1, every / 25)) == 0)) &
+      return
+    call gs_reducer_get_stats(reducer, s)
+    mean_of = min(step, every)
+    speed = (step - before) / max(1e-6_real64, elapsed(out) - begin) ! steps a second
+    write (line, '("loss ", f6.4, ", hidden ", f4.2, ", ", f0.1, " steps/s, ", i0, " s left")') &
+      sum(loss(step - mean_of + 1:step)) / mean_of, s%overlap, speed, &
+      nint((size(loss) - step) / speed)
+    write (at, '("step ", i0, " of ", i0, ", ")') step, size(loss)
+    if (mod(step, every) == 0) then
+      write (time, '(i0, " MTU, ")') nint(step * mtu_per_step)
+      call say(out, 'training: ' // trim(at) // ' ' // trim(time) // ' ' // trim(line))
+    else
+      call say_live(out, trim(at) // ' ' // trim(line))
+    end if
   end subroutine report
 
 end module training
