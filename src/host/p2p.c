@@ -118,7 +118,7 @@ gs_status_t gsi_p2p_differ (const struct gsi_coll_host *c, int rank)
     return gsi_fail (
         GS_ERR_MISMATCH,
         "ranks %d and %d disagree on count, dtype or operation, or one has left a call "
-        "out or done fewer steps; GS_CHECK=collective finds the first",
+        "out or done fewer steps; GS_CHECK=collective compares what they call",
         c->rank, rank);
 }
 

@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 #
 # documents.sh - groff formats every manual page without a warning, and the build installs it;
-# pages show example programs as they are; links between our documents lead somewhere.
+# pages show example programs as they are; links between our documents, and references to pages,
+# lead somewhere.
 . "$(dirname "$0")/lint.sh"
 need groff groff-base
 
@@ -48,11 +49,23 @@ check_links () { # FILE...
     done < <(grep -oHE '\]\([^)#: ]+' "$@")
 }
 
+# Of functions, as "gs_send (3)" or "\fBgs_send\fP(3)".
+check_references () { # FILE...
+    local file name
+
+    while read -r file name; do
+        [[ -e doc/man/$name.3 ]] || complain "$file" "there is no page $name(3)"
+    done < <(grep -HoE '(^|[^a-z_])gs_[a-z0-9_]+(\\fP)? ?\(3\)' "$@" | sort -u \
+        | sed -E 's/:.*(gs_[a-z0-9_]+).*/ \1/')
+}
+
 check_pages
 check_page_example doc/man/gradsync-checkpoint.7 doc/examples/08-checkpoint/resume.c
 check_page_example doc/man/gradsync-reducer.7 doc/examples/03-reducer/train.c
 check_page_program doc/man/gradsync-checkpoint.7 doc/examples/08-checkpoint/plot.py
 check_links ./{README,CONTRIBUTING,SECURITY}.md slurm/README.md doc/*.md doc/guide/*.md \
     doc/examples/README.md doc/examples/*/README.md
+check_references doc/man/*.[1-7] ./{README,SECURITY}.md doc/*.md doc/guide/*.md \
+    doc/examples/*/README.md
 
 finish "the manual formats, documents show what is there"
