@@ -5,8 +5,8 @@
  * GPUs as well.
  *
  *   buckets counted       the calls of a step's buckets; on a real GPU only that sums are right
- *   buckets slow          a step lasts longer than the deadline, none of its buckets
- * (SIM_DELAY_US) buckets late          rank 0 stops amid a step, in which the others go on
+ *   buckets slow          (SIM_DELAY_US) a step outlasts the deadline, no bucket of it does
+ *   buckets late          rank 0 stops amid a step, in which the others go on
  *   buckets paused        a program does something else amid a step, for longer than the deadline
  *   buckets aborted       a communicator is given up amid a step, and its reducer destroyed
  */
@@ -227,11 +227,7 @@ int main (int argc, char **argv)
 
     if (strcmp (mode, "counted"))
         setenv ("GS_TIMEOUT_MS", "1500", 1);
-    comm = multi_create (NULL);
-    rank = gs_comm_rank (comm);
-    size = gs_comm_size (comm);
-    if (gs_comm_device (comm) >= 0)
-        CHECK_CUDA (cudaSetDevice (gs_comm_device (comm)));
+    comm = create_on_gpu (&rank, &size);
     open_reducer ();
     if (!strcmp (mode, "counted"))
         counted ();

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* check_cuda.h - CHECK_CUDA (call): a call of CUDA by a program of several ranks must succeed. */
+/* check_cuda.h - what programs of several ranks that call CUDA share; CHECK_CUDA (call): it must
+ * succeed. */
 #ifndef GS_TESTS_SIMGPU_CHECK_CUDA_H
 #define GS_TESTS_SIMGPU_CHECK_CUDA_H
 
@@ -13,6 +14,18 @@ static inline void check_cuda (const char *file, int line, const char *call, cud
 {
     if (error)
         multi_failed (file, line, "%s: %s", call, cudaGetErrorString (error));
+}
+
+/* The world, and its GPU, if it has one, the current one of this thread. */
+static inline gs_comm_t *create_on_gpu (int *rank, int *size)
+{
+    gs_comm_t *comm = multi_create (NULL);
+
+    *rank = gs_comm_rank (comm);
+    *size = gs_comm_size (comm);
+    if (gs_comm_device (comm) >= 0)
+        CHECK_CUDA (cudaSetDevice (gs_comm_device (comm)));
+    return comm;
 }
 
 #endif /* GS_TESTS_SIMGPU_CHECK_CUDA_H */

@@ -554,11 +554,7 @@ int main (int argc, char **argv)
         setenv ("GS_BOOT_TIMEOUT_MS", "6000", 1);
     if (!strcmp (mode, "no-group") || !strcmp (mode, "many") || !strcmp (mode, "ahead"))
         setenv ("GS_TIMEOUT_MS", "1500", 1);
-    comm = multi_create (NULL);
-    rank = gs_comm_rank (comm);
-    size = gs_comm_size (comm);
-    if (gs_comm_device (comm) >= 0)
-        CHECK_CUDA (cudaSetDevice (gs_comm_device (comm)));
+    comm = create_on_gpu (&rank, &size);
     if (!strcmp (mode, "graph"))
         graph ();
     else if (!strcmp (mode, "contexts"))
