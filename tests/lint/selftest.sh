@@ -203,6 +203,8 @@ change doc/examples/08-checkpoint/plot.py 's/plt.colorbar/plt.planted/'
 seen lint/documents.sh "its program differs from doc/examples/08-checkpoint/plot.py"
 echo 'See [there](doc/planted.md).' | plant README.md
 seen lint/documents.sh "links to doc/planted.md"
+change doc/man/gradsync.7 's/gs_flag_all\\fP/gs_planted\\fP/'
+seen lint/documents.sh "doc/man/gradsync.7: there is no page gs_planted(3)"
 
 change doc/packaging/spack/package.py 's/--without-modulefiles/--without-planted/'
 seen lint/packaging.sh "names --with-planted, which configure does not have"
