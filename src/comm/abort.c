@@ -22,12 +22,7 @@ gs_status_t gs_comm_check (gs_comm_t *comm)
     if (st)
         return gsi_result (st);
     gsi_inflight_look (comm);
-    switch ((enum gsi_life) atomic_load_explicit (&comm->life, memory_order_acquire)) {
-    case GSI_ALIVE: break;
-    case GSI_ABORTED: return gsi_fail (GS_ERR_STATE, "communicator '%s' was aborted", comm->name);
-    case GSI_DEAD: return gsi_fail (comm->death, "%s", comm->death_text);
-    }
-    return gsi_result (GS_OK);
+    return gsi_result (gsi_comm_alive (comm));
 }
 
 gs_status_t gs_comm_wait (gs_comm_t *comm, gs_stream_t stream)

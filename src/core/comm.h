@@ -96,6 +96,9 @@ struct gs_comm {
 /* GS_OK if [comm] is a communicator; else GS_ERR_ARG or GS_ERR_STATE, naming [caller]. */
 gs_status_t gsi_comm_valid (const gs_comm_t *comm, const char *caller);
 
+/* GS_OK unless it has been given up, which is told as gs_comm_check does. */
+gs_status_t gsi_comm_alive (const gs_comm_t *comm);
+
 /* GS_OK if [rank], the argument [what], is a rank of [comm], which is one. */
 gs_status_t gsi_comm_no_rank (const gs_comm_t *comm, const char *caller, const char *what,
                               int rank);

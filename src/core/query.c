@@ -10,6 +10,16 @@ gs_status_t gsi_comm_valid (const gs_comm_t *comm, const char *caller)
                              comm && comm->magic == GSI_COMM_MAGIC);
 }
 
+gs_status_t gsi_comm_alive (const gs_comm_t *comm)
+{
+    switch ((enum gsi_life) atomic_load_explicit (&comm->life, memory_order_acquire)) {
+    case GSI_ALIVE: break;
+    case GSI_ABORTED: return gsi_fail (GS_ERR_STATE, "communicator '%s' was aborted", comm->name);
+    case GSI_DEAD: return gsi_fail (comm->death, "%s", comm->death_text);
+    }
+    return GS_OK;
+}
+
 gs_status_t gsi_comm_no_rank (const gs_comm_t *comm, const char *caller, const char *what,
                               int rank)
 {

@@ -11,6 +11,11 @@ int64_t gsi_feature_timeout_ns (const gs_comm_t *comm)
     return comm->timeout_ns;
 }
 
+gs_status_t gsi_feature_alive (const gs_comm_t *comm)
+{
+    return gsi_comm_alive (comm);
+}
+
 const struct gsi_device *gsi_feature_device (const gs_comm_t *comm)
 {
     return comm->device;

@@ -17,6 +17,9 @@
 /* The deadline of one operation on it. */
 int64_t gsi_feature_timeout_ns (const gs_comm_t *comm);
 
+/* GS_OK while no failure of it is known. gs_comm_check looks for one, which takes a while. */
+gs_status_t gsi_feature_alive (const gs_comm_t *comm);
+
 /* Its device; [streams] of the operations is NULL on hosts. */
 const struct gsi_device *gsi_feature_device (const gs_comm_t *comm);
 

@@ -23,7 +23,7 @@ static gs_status_t begin_step (gs_reducer_t *r, int index, gs_stream_t stream)
                 "%s is weighted: gs_reducer_set_weight comes before the step, on all "
                 "ranks",
                 r->client.name);
-        if ((st = gs_comm_check (r->comm)) || (st = gsi_timing_begin (r, stream)) ||
+        if ((st = gsi_feature_alive (r->comm)) || (st = gsi_timing_begin (r, stream)) ||
             (st = gsi_scheduler_begin (r)))
             return st;
         r->step++;
