@@ -6,8 +6,11 @@
 #   check (default)  use it if it is found
 #   yes or DIR       an error if it is not found, there if DIR is given
 #   no               leave it out
-# Sets gs_want_NAME to check, yes or no, and gs_dir_NAME to DIR or nothing.
+# Sets gs_want_NAME to check, yes or no, and gs_dir_NAME to DIR or nothing. The report has NAME
+# among the transports if WHAT begins with that word.
 AC_DEFUN([GS_WITH], [
+    m4_append_uniq([gs_packages], [$1], [, ])
+    m4_if(m4_substr([$2], 0, 9), [transport], [m4_append_uniq([gs_transports], [$1], [, ])])
     AC_ARG_WITH([$1], [AS_HELP_STRING([--with-$1@<:@=DIR@:>@], [$2; default: if found])],
                 [], [withval=check])
     gs_dir_$1=

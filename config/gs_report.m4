@@ -7,7 +7,7 @@ AC_DEFUN([GS_REPORT], [
 AS_ECHO(["
 gradsync $PACKAGE_VERSION
   bootstrap     pmix: ${gs_version_pmix:-no}; MPI launcher: $gs_have_mpi; id: ${gs_version_openssl:-no}; single
-  transports    self; mpi: ${gs_version_mpi:-no}; nccl: ${gs_version_nccl:-no}; ofi: ${gs_version_ofi:-no}
+  transports    self[]m4_foreach([gs_one], [gs_transports], [; gs_one: ${gs_version_[]gs_one:-no}])
   GPUs          cuda: ${gs_version_cuda:-no}
   checkpoints   hdf5: ${gs_version_hdf5:-no}
   Fortran       ${gs_version_fortran:-no}; any array: $gs_have_descriptors; type(MPI_Comm): $gs_have_fortran_mpi
@@ -23,13 +23,10 @@ gradsync $PACKAGE_VERSION
 #
 # Defines what gs_build_info () says. Call before AC_OUTPUT.
 AC_DEFUN([GS_DEFINE_INFO], [
-    AC_DEFINE_UNQUOTED([GS_INFO_PMIX], ["${gs_version_pmix:-no}"], [for gs_build_info])
-    AC_DEFINE_UNQUOTED([GS_INFO_OPENSSL], ["${gs_version_openssl:-no}"], [for gs_build_info])
-    AC_DEFINE_UNQUOTED([GS_INFO_MPI], ["${gs_version_mpi:-no}"], [for gs_build_info])
-    AC_DEFINE_UNQUOTED([GS_INFO_OFI], ["${gs_version_ofi:-no}"], [for gs_build_info])
-    AC_DEFINE_UNQUOTED([GS_INFO_HDF5], ["${gs_version_hdf5:-no}"], [for gs_build_info])
-    AC_DEFINE_UNQUOTED([GS_INFO_CUDA], ["${gs_version_cuda:-no}"], [for gs_build_info])
-    AC_DEFINE_UNQUOTED([GS_INFO_NCCL], ["${gs_version_nccl:-no}"], [for gs_build_info])
+    m4_foreach([gs_one], [gs_packages],
+        [AC_DEFINE_UNQUOTED([GS_INFO_]m4_toupper(gs_one), ["${gs_version_[]gs_one:-no}"],
+                            [for gs_build_info])
+    ])
     AC_DEFINE_UNQUOTED([GS_INFO_FORTRAN], ["${gs_version_fortran:-no}"], [for gs_build_info])
     AC_DEFINE_UNQUOTED([GS_INFO_HARDENING], ["$gs_hardened"], [for gs_build_info])
     AC_DEFINE_UNQUOTED([GS_INFO_SANITIZER], ["$gs_sanitizer"], [for gs_build_info])
