@@ -4,7 +4,7 @@
 #
 # NCCL 2.18 or later: --with-nccl=DIR, else beside CUDA, else the compiler's own paths. Needs
 # CUDA. Sets GS_NCCL_CPPFLAGS, GS_NCCL_LIBS, for programs that link it, and GS_NCCL_RPATH:
-# gradsync loads it when it is needed. Policy: nccl* calls only in src/coll/coll_nccl*.c.
+# gradsync loads it when it is needed. Policy: nccl* calls only in src/transport/coll_nccl*.c.
 AC_DEFUN([GS_CHECK_NCCL], [
     GS_WITH([nccl], [transport between GPUs])
     gs_have_nccl=no

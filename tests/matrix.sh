@@ -141,7 +141,7 @@ everyday () {
     tests "on a private Slurm" build-gcc "${brief[@]}" make -C build-gcc check-slurm-core
 }
 
-# One NCCL of each kind of behaviour (src/coll/nccl_versions.def); all else has the newest.
+# One NCCL of each kind of behaviour (src/transport/nccl_versions.def); all else has the newest.
 nccl_versions () { # PREFIX TESTS
     local version late
 

@@ -4,7 +4,7 @@
 #define GS_CORE_CARD_H
 
 #include "boot/boot.h"
-#include "coll/coll.h"
+#include "transport/coll.h"
 #include "device/device.h"
 #include "gradsync.h"
 

@@ -13,7 +13,7 @@
 #include "base/status.h"
 #include "boot/boot.h"
 #include "boot/topo.h"
-#include "coll/coll.h"
+#include "transport/coll.h"
 #include "device/device.h"
 #include "gradsync.h"
 

@@ -8,7 +8,7 @@
 #ifndef GS_HOST_CMA_H
 #define GS_HOST_CMA_H
 
-#include "coll/coll.h"
+#include "transport/coll.h"
 
 struct gsi_coll_host;
 

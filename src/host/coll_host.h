@@ -10,7 +10,7 @@
 #ifndef GS_HOST_COLL_HOST_H
 #define GS_HOST_COLL_HOST_H
 
-#include "coll/coll.h"
+#include "transport/coll.h"
 #include "host/tuning.h"
 #include "host/hier_allreduce.h"
 #include "host/net.h"

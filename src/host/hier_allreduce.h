@@ -22,7 +22,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "coll/coll.h"
+#include "transport/coll.h"
 
 struct gsi_coll_host;
 

@@ -4,7 +4,7 @@
  * send and receive messages, ask whether those have ended, and never wait inside the network.
  *
  * To add one: write a struct gsi_net_ops and a struct gsi_coll_ops by GSI_COLL_HOST (coll_host.h)
- * in a folder of its own, and give it a place in src/coll/transports.def.
+ * in a folder of its own, and give it a place in src/base/transport.h.
  *
  * What the network holds is memory of ours until the request has ended. After a failure that
  * memory is kept for good, since requests that did not end may still use it.
@@ -18,7 +18,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-#include "coll/coll.h"
+#include "transport/coll.h"
 
 #define GSI_NET_CARD_BYTES (GSI_COLL_CARD_BYTES - 2 * sizeof (int32_t))
 #define GSI_NET_FAULT      (-1) /* a code that no network gives: a fault point */

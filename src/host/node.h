@@ -19,7 +19,7 @@
 #include <stdint.h>
 
 #include "base/memfd.h"
-#include "coll/coll.h"
+#include "transport/coll.h"
 #include "host/route.h"
 
 #define GSI_LAG        4 /* blocks between two steps of one: so many are on their way meanwhile */

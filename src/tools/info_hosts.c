@@ -8,7 +8,7 @@
 
 #include "base/env.h"
 #include "base/transport.h"
-#include "coll/coll.h"
+#include "transport/coll.h"
 
 #define MOST (1L << 20) /* ranks, and nodes */
 

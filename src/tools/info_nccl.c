@@ -5,7 +5,7 @@
 #include <stdio.h>
 
 #include "base/status.h"
-#include "coll/nccl_versions.h"
+#include "transport/nccl_versions.h"
 
 static void print_row (const struct gsi_nccl_versions *row, const char *versions)
 {

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 #
 # env.sh - src/base/env.def and doc/man/gradsync.7 name the same variables, and nothing but
-# src/base/env.c reads a GS_* variable; gradsync.7 has the table of src/coll/nccl_versions.def.
+# src/base/env.c reads a GS_* variable; gradsync.7 has the table of src/transport/nccl_versions.def.
 . "$(dirname "$0")/lint.sh"
 manual=doc/man/gradsync.7
 
@@ -23,7 +23,7 @@ done
 
 # nccl_rows: VERSIONS: USE, then why and what gradsync does, a line each.
 nccl_rows () {
-    sed '1,/^ \*\/$/{/^GSI_/!d}' src/coll/nccl_versions.def | tr '\n' ' ' \
+    sed '1,/^ \*\/$/{/^GSI_/!d}' src/transport/nccl_versions.def | tr '\n' ' ' \
         | sed 's/GSI_NCCL_VERSIONS (NCCL/\n&/g' | awk -F '"' '
         NF > 6 {
             use = tolower ($1)
@@ -37,10 +37,10 @@ nccl_rows () {
 }
 flat=$(sed 's/^\.[A-Z]* *//; s/"//g' "$manual" | tr '\n' ' ' | sed 's/ : /: /g')
 rows=$(nccl_rows)
-(($(grep -c . <<<"$rows") == $(grep -c '^GSI_NCCL_VERSIONS' src/coll/nccl_versions.def))) \
-    || complain src/coll/nccl_versions.def "is not understood"
+(($(grep -c . <<<"$rows") == $(grep -c '^GSI_NCCL_VERSIONS' src/transport/nccl_versions.def))) \
+    || complain src/transport/nccl_versions.def "is not understood"
 while IFS= read -r row; do
-    [[ $flat = *"$row"* ]] || complain "$manual" "has not: $row (src/coll/nccl_versions.def)"
+    [[ $flat = *"$row"* ]] || complain "$manual" "has not: $row (src/transport/nccl_versions.def)"
 done <<<"$rows"
 written=$(grep -cE '^\.BR .*": (supported|workaround|refused|conditional|untried)"' "$manual")
 ((written == $(grep -c . <<<"$rows"))) \

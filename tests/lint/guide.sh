@@ -40,6 +40,6 @@ while read -r name version; do
 done < <(sed -nE 's/.*\[pmix >= ([0-9.]+)\].*/PMIx \1/p
     s/.*\[libcrypto >= ([0-9.]+)\].*/OpenSSL \1/p
     s/.*gradsync needs NCCL ([0-9.]+) or later.*/NCCL \1/p' \
-    config/gs_*.m4 src/coll/coll_nccl_load.c)
+    config/gs_*.m4 src/transport/coll_nccl_load.c)
 
 finish "$said"

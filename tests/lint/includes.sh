@@ -7,17 +7,17 @@
 
 # FOLDER: what it may include. Strangers to each other are boot and device, collectives and p2p,
 # the features grad, stats and ckpt, and in that one save and load.
-core="base boot device coll core"
+core="base boot device transport core"
 call="$core call"
 feature="$call collectives p2p feature"
 declare -A may=(
     [base]="base"
     [boot]="base boot"
     [device]="base device"
-    [coll]="base boot device coll"
-    [host]="base boot device coll host"
-    [mpi]="base boot device coll host mpi"
-    [ofi]="base boot device coll host ofi"
+    [transport]="base boot device transport"
+    [host]="base boot device transport host"
+    [mpi]="base boot device transport host mpi"
+    [ofi]="base boot device transport host ofi"
     [core]="$core"
     [call]="$call"
     [collectives]="$call collectives"
@@ -34,7 +34,7 @@ declare -A may=(
     [ckpt/save]="base device feature ckpt/format ckpt/plan ckpt/folder ckpt/save"
     [ckpt/load]="base feature ckpt/format ckpt/plan ckpt/folder ckpt/load"
     [ckpt]="base feature field stop ckpt/format ckpt/plan ckpt/folder ckpt/save ckpt/load ckpt"
-    [tools]="base boot device coll core grad stats ckpt/format tools"
+    [tools]="base boot device transport core grad stats ckpt/format tools"
     [cuda]="base device cuda"
     [fortran]="base fortran"
 )
@@ -81,7 +81,7 @@ check_foreign () { # FILE LINE HEADER
     mpi.h) homes='src/mpi/ src/gradsync_mpi.h src/tools/bench/raw_mpi.c' ;;
     rdma/*.h) homes='src/ofi/' ;;
     cuda*.h) homes='cuda/ src/tools/bench/raw_nccl.c' ;;
-    nccl*.h) homes='src/coll/coll_nccl src/tools/bench/raw_nccl.c' ;;
+    nccl*.h) homes='src/transport/coll_nccl src/tools/bench/raw_nccl.c' ;;
     hdf5*.h | H5*.h) homes='src/ckpt/format/h5' ;;
     *) return ;;
     esac

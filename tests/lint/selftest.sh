@@ -105,8 +105,8 @@ seen lint/size.sh "a function of 81 lines"
 echo 'TESTS += tests/multi/starved.mt' | plant tests/multi/Makefile.am
 seen lint/stems.sh "of which make runs one: tests/multi/starved.mt tests/multi/starved.sh"
 
-echo '#include "core/comm.h"' | plant src/coll/planted.c
-seen lint/includes.sh '"core/comm.h": coll may include only'
+echo '#include "core/comm.h"' | plant src/transport/planted.c
+seen lint/includes.sh '"core/comm.h": transport may include only'
 echo '#include "mpi/mpi_env.h"' | plant src/comm/planted.c
 seen lint/includes.sh '"mpi/mpi_env.h": comm may include only'
 echo '#include "comm.h"' | plant src/comm/planted.c
@@ -148,7 +148,7 @@ printf '.TP\n.B GS_PLANTED\nPlanted.\n' | plant doc/man/gradsync.7
 seen lint/env.sh "names GS_PLANTED"
 echo 'static const char *planted (void) { return getenv ("GS_BOOT"); }' | plant src/comm/comm.c
 seen lint/env.sh "reads a GS_* variable"
-change src/coll/nccl_versions.def 's/"crashes behind/"dies behind/'
+change src/transport/nccl_versions.def 's/"crashes behind/"dies behind/'
 seen lint/env.sh "has not: 2.23 to 2.25: workaround NCCL dies behind"
 printf '.TP\n.BR 2.99 ": supported"\n' | plant doc/man/gradsync.7
 seen lint/env.sh "has 8 rows of NCCL's versions"

@@ -15,7 +15,7 @@ homes=(
     '^(EVP|CRYPTO|RAND|OPENSSL)_|^HMAC src/boot/wire'
     '^P?MPI_|^ompi_      src/mpi/ src/tools/bench/raw_mpi'
     '^fi_                src/ofi/'
-    '^nccl               src/coll/coll_nccl src/tools/bench/raw_nccl'
+    '^nccl               src/transport/coll_nccl src/tools/bench/raw_nccl'
     '^(__)?cuda|^cu[A-Z] cuda/ src/tools/bench/raw_nccl'
     '^H5                 src/ckpt/format/h5'
 )

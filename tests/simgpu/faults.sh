@@ -230,7 +230,7 @@ check_complete () {
                 || fail "nccl$name is not called" "$room/clean"
             ;;
         esac
-    done < <(sed -nE 's/^    X \(([A-Za-z]+)\).*/\1/p' "$top_srcdir/src/coll/coll_nccl.h")
+    done < <(sed -nE 's/^    X \(([A-Za-z]+)\).*/\1/p' "$top_srcdir/src/transport/coll_nccl.h")
 }
 
 # Each call of some functions in gs_reducer_relayout fails on one rank.

@@ -6,7 +6,7 @@
 #include <nccl.h>
 
 #include "base/memfd.h"
-#include "coll/coll.h"
+#include "transport/coll.h"
 
 /* The functions that every NCCL from 2.18 on has; a program that never meets a GPU needs none. */
 #define GSI_NCCL_FUNCTIONS(X) \

@@ -10,8 +10,8 @@
 
 #include "base/log.h"
 #include "base/status.h"
-#include "coll/coll_nccl.h"
-#include "coll/nccl_versions.h"
+#include "transport/coll_nccl.h"
+#include "transport/nccl_versions.h"
 
 #define LIBRARY "libnccl.so.2"
 

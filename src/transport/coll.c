@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* coll - finds the transport of a communicator. */
-#include "coll/coll.h"
+#include "transport/coll.h"
 
 #include <stdio.h>
 

@@ -12,7 +12,7 @@
 #include "base/log.h"
 #include "base/status.h"
 #include "base/thread.h"
-#include "coll/coll_nccl.h"
+#include "transport/coll_nccl.h"
 
 #define SPIN_NS       200000                  /* what takes longer may take its time */
 #define SLICE_NS      (20 * GSI_NS_PER_MS)    /* a wait for a thread looks up that often */

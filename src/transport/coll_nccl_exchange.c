@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* coll_nccl_exchange - groups of messages: every rank hands something to each, or some do. */
 #include "base/status.h"
-#include "coll/coll_nccl.h"
+#include "transport/coll_nccl.h"
 
 static ncclResult_t post (ncclComm_t comm, const struct gsi_exchange *x, int to, int from,
                           const struct gsi_call *call)

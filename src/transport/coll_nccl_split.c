@@ -7,7 +7,7 @@
 #include <stdlib.h>
 
 #include "base/status.h"
-#include "coll/coll_nccl.h"
+#include "transport/coll_nccl.h"
 
 struct split {
     struct gsi_nccl_handle *origin, *group; /* NULL: none */

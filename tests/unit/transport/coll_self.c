@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* coll_self - the transport of one rank: nothing changes but what a scale or divisor asks for. */
-#include "coll/coll.h"
+#include "transport/coll.h"
 
 #include "unit/unit.h"
 

@@ -16,7 +16,7 @@
 
 #include "base/dtype.h"
 #include "base/status.h"
-#include "coll/coll_nccl.h"
+#include "transport/coll_nccl.h"
 
 #define MOST_STEPS 32                 /* of a reduce-scatter */
 #define DIRECT     8                  /* ranks that may send straight to each other */

@@ -16,7 +16,7 @@
 #include "base/proc.h"
 #include "base/status.h"
 #include "base/thread.h"
-#include "coll/coll_nccl.h"
+#include "transport/coll_nccl.h"
 
 #define SOON_NS      (50 * GSI_NS_PER_MS) /* the caller waits so long for others' work, */
 #define MEET_NS      (2 * GSI_NS_PER_S)   /* and for ranks that are to come */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* coll - finding transports, and what is said where there is none. */
-#include "coll/coll.h"
+#include "transport/coll.h"
 
 #include "base/transport.h"
 

@@ -6,7 +6,7 @@
  * which reduces what came, in rank order and rounding once, and hands the result to the others.
  */
 #include "base/status.h"
-#include "coll/coll_nccl.h"
+#include "transport/coll_nccl.h"
 
 #define SPACE_BYTES ((size_t) 32 << 20) /* where the contributions to a shard meet */
 #define ROOM_BYTES  128                 /* for an element of each rank, by shards or rails */

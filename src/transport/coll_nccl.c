@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* coll_nccl - the transport between GPUs: making, ending, and how an operation goes. */
-#include "coll/coll_nccl.h"
+#include "transport/coll_nccl.h"
 
 #include <math.h>
 #include <stdlib.h>

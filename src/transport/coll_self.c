@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/status.h"
-#include "coll/coll.h"
+#include "transport/coll.h"
 
 struct coll_self {
     struct gsi_coll base;

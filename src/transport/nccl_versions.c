@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* nccl_versions - looks the table of NCCL's versions up. */
-#include "coll/nccl_versions.h"
+#include "transport/nccl_versions.h"
 
 #include <stdio.h>
 
@@ -12,7 +12,7 @@
 static const struct gsi_nccl_versions table[] = {
 #define GSI_NCCL_VERSIONS(from, use, versions, reason, answer) \
     {from, GSI_NCCL_##use, versions, reason, answer},
-#include "coll/nccl_versions.def"
+#include "transport/nccl_versions.def"
 };
 
 #define ROWS ((int) (sizeof (table) / sizeof (*table)))
