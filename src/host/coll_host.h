@@ -3,7 +3,7 @@
  * coll_host - the transport between hosts, over a network (net.h).
  *
  * The network carries every byte between nodes, by messages that are polled. It only ever holds
- * memory of ours (staging, and that of a node in hier_broadcast.c): after a deadline it still
+ * memory of ours (staging, and that of a node in hier_move.c): after a deadline it still
  * owns its buffers, and the application's must be free again. Within a node shared memory does,
  * where the ranks have it.
  */
@@ -156,7 +156,7 @@ gs_status_t gsi_rabenseifner_allreduce (struct gsi_coll_host *c, char *buf, size
                                         const struct gsi_reduction *how,
                                         const struct gsi_call *call);
 
-/* hier_broadcast.c: the same as pipeline.c, where the ranks of each of several nodes share
+/* hier_move.c: the same as pipeline.c, where the ranks of each of several nodes share
  * memory. */
 gs_status_t gsi_hier_allgather (struct gsi_coll_host *c, const char *send, char *recv,
                                 size_t bytes, const struct gsi_call *call);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * hier_broadcast - moving data among nodes that share memory: each byte crosses to a node once.
+ * hier_move - moving data among nodes that share memory: each byte crosses to a node once.
  *
  * As in hier_allreduce.c a node has as many owners as the smallest has ranks, and owner k of a
  * node sends to and hears from owner k of the others (hier->peer). Ranks lay what they give into
