@@ -95,7 +95,7 @@ static gs_status_t read_from (struct gsi_coll_host *c, int i, char *dst, size_t 
     if (st)
         return st;
     if (post->kind != c->kind)
-        return gsi_p2p_differ (c, c->node.rank[i]);
+        return gsi_net_differ (c, c->node.rank[i]);
     if (post->bytes != bytes)
         return gsi_fail (
             GS_ERR_MISMATCH,
@@ -106,7 +106,7 @@ static gs_status_t read_from (struct gsi_coll_host *c, int i, char *dst, size_t 
         size_t n = bytes - done < AT_ONCE ? bytes - done : AT_ONCE;
         if ((st = gsi_cma_from (c, i, post->at + done, dst + done, n)))
             return st;
-        st = done + n < bytes ? gsi_p2p_interrupted (c, call) : GS_OK;
+        st = done + n < bytes ? gsi_net_interrupted (c, call) : GS_OK;
     }
     if (!st)
         atomic_store_explicit (&post->taken, c->node.pulls, memory_order_release);

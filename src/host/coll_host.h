@@ -53,7 +53,7 @@ struct gsi_coll_host {
     int32_t *verdict;    /* [size] statuses of the start, the own one behind; likewise */
     int rank, size;
     uint32_t kind, kinds; /* of the call under way; how many the network's tags can tell apart */
-    unsigned spins;       /* where gsi_p2p_pause starts */
+    unsigned spins;       /* where gsi_net_pause starts */
     size_t piece_bytes;   /* of one rank in one block; a multiple of 64 */
     char *memory;         /* one allocation: all staging below points into it */
     char *small;          /* GSI_SMALL_BYTES */
@@ -98,32 +98,32 @@ static inline uint64_t gsi_kind_of (const struct gsi_coll_host *c, uint64_t byte
     return bytes ^ (uint64_t) c->kind << 32;
 }
 
-/* p2p.c: posts; the request goes to the end of [slot]. */
-gs_status_t gsi_p2p_send (struct gsi_coll_host *c, struct gsi_slot *slot, const void *data,
+/* net.c: posts; the request goes to the end of [slot]. */
+gs_status_t gsi_net_send (struct gsi_coll_host *c, struct gsi_slot *slot, const void *data,
                           size_t bytes, int peer, enum gsi_tag tag);
-gs_status_t gsi_p2p_recv (struct gsi_coll_host *c, struct gsi_slot *slot, void *data,
+gs_status_t gsi_net_recv (struct gsi_coll_host *c, struct gsi_slot *slot, void *data,
                           size_t bytes, int peer, enum gsi_tag tag);
 
 /* Waits for all of [slot]: until the deadline, an abort here or a notice from elsewhere. */
-gs_status_t gsi_p2p_wait (struct gsi_coll_host *c, struct gsi_slot *slot,
+gs_status_t gsi_net_wait (struct gsi_coll_host *c, struct gsi_slot *slot,
                           const struct gsi_call *call);
 
 #define GSI_YIELD_NOW (1u << 30) /* first [spins] where ranks outnumber cores */
 
 /* One round of waiting: spins, then yields the core. [spins] starts at c->spins. */
-void gsi_p2p_pause (const struct gsi_call *call, unsigned *spins);
+void gsi_net_pause (const struct gsi_call *call, unsigned *spins);
 
 /*
  * Whether to look, after [polls] polls, if a wait should end: every so many polls, or each time
  * once the core is offered to others, for then a poll may take milliseconds.
  */
-bool gsi_p2p_should_look (unsigned polls, unsigned spins, unsigned every);
+bool gsi_net_should_look (unsigned polls, unsigned spins, unsigned every);
 
 /* Why a wait should end; GS_OK to go on. */
-gs_status_t gsi_p2p_interrupted (struct gsi_coll_host *c, const struct gsi_call *call);
+gs_status_t gsi_net_interrupted (struct gsi_coll_host *c, const struct gsi_call *call);
 
 /* GS_ERR_MISMATCH: rank [rank] makes another call than this one. */
-gs_status_t gsi_p2p_differ (const struct gsi_coll_host *c, int rank);
+gs_status_t gsi_net_differ (const struct gsi_coll_host *c, int rank);
 
 /* failure_notice.c */
 void gsi_notice_send (struct gsi_coll_host *c, enum gsi_notice_kind kind, bool in_message,

@@ -73,13 +73,13 @@ static gs_status_t start_message (struct gsi_coll_host *c, const struct gsi_exch
         size_t in = message_length (c, x->recv_bytes[from], k),
                out = message_length (c, x->send_bytes[to], k);
         if (in && by_message (c, from))
-            st = gsi_p2p_recv (c, slot, gsi_piece_at (c, slot->recv, from), in, from,
+            st = gsi_net_recv (c, slot, gsi_piece_at (c, slot->recv, from), in, from,
                                GSI_TAG_EXCHANGE);
         if (!out || st || !by_message (c, to))
             continue;
         memcpy (gsi_piece_at (c, slot->send, to), x->send + x->send_at[to] + k * c->piece_bytes,
                 out);
-        st = gsi_p2p_send (c, slot, gsi_piece_at (c, slot->send, to), out, to, GSI_TAG_EXCHANGE);
+        st = gsi_net_send (c, slot, gsi_piece_at (c, slot->send, to), out, to, GSI_TAG_EXCHANGE);
     }
     return st;
 }
@@ -88,7 +88,7 @@ static gs_status_t finish_message (struct gsi_coll_host *c, const struct gsi_exc
                                    size_t k, const struct gsi_call *call)
 {
     struct gsi_slot *slot = &c->gather[k % GSI_STAGING_SLOTS];
-    gs_status_t st = gsi_p2p_wait (c, slot, call);
+    gs_status_t st = gsi_net_wait (c, slot, call);
 
     for (int r = 0; r < c->size && !st; r++) {
         size_t n = message_length (c, x->recv_bytes[r], k);

@@ -198,7 +198,7 @@ static gs_status_t start_scatter (const struct hier_job *j, size_t b)
 
     for (int i = 1; i < l->rail_size && !st && mine.n; i++) {
         int from = (l->rail - i + l->rail_size) % l->rail_size;
-        st = gsi_p2p_recv (c, slot, staged (j, slot->recv, from), mine.n * j->wide, l->peer[from],
+        st = gsi_net_recv (c, slot, staged (j, slot->recv, from), mine.n * j->wide, l->peer[from],
                            GSI_TAG_SCATTER);
     }
     for (int i = 1; i < l->rail_size && !st; i++) {
@@ -208,7 +208,7 @@ static gs_status_t start_scatter (const struct hier_job *j, size_t b)
         if (!r.n)
             continue;
         if (!(st = give (j, b, r, out)))
-            st = gsi_p2p_send (c, slot, out, r.n * j->wide, l->peer[to], GSI_TAG_SCATTER);
+            st = gsi_net_send (c, slot, out, r.n * j->wide, l->peer[to], GSI_TAG_SCATTER);
     }
     if (l->shares && mine.n && !st)
         st = give (j, b, mine, staged (j, slot->recv, l->rail));
@@ -222,7 +222,7 @@ static gs_status_t finish_scatter (const struct hier_job *j, size_t b)
     const struct gsi_hier *l = j->l;
     struct gsi_slot *slot = &c->scatter[b % GSI_STAGING_SLOTS];
     struct range mine = part_of (j, b, l->rail);
-    gs_status_t st = gsi_p2p_wait (c, slot, j->call);
+    gs_status_t st = gsi_net_wait (c, slot, j->call);
 
     if (st || !mine.n)
         return st;
@@ -249,10 +249,10 @@ static gs_status_t start_gather (const struct hier_job *j, size_t b)
         int from = (l->rail - i + l->rail_size) % l->rail_size, to = (l->rail + i) % l->rail_size;
         struct range r = part_of (j, b, from);
         if (r.n)
-            st = gsi_p2p_recv (c, slot, staged (j, slot->recv, from), r.n * j->width,
+            st = gsi_net_recv (c, slot, staged (j, slot->recv, from), r.n * j->width,
                                l->peer[from], GSI_TAG_GATHER);
         if (mine.n && !st)
-            st = gsi_p2p_send (c, slot, slot->send, mine.n * j->width, l->peer[to],
+            st = gsi_net_send (c, slot, slot->send, mine.n * j->width, l->peer[to],
                                GSI_TAG_GATHER);
     }
     return st;
@@ -262,7 +262,7 @@ static gs_status_t finish_gather (const struct hier_job *j, size_t b)
 {
     struct gsi_coll_host *c = j->c;
     struct gsi_slot *slot = &c->gather[b % GSI_STAGING_SLOTS];
-    gs_status_t st = gsi_p2p_wait (c, slot, j->call);
+    gs_status_t st = gsi_net_wait (c, slot, j->call);
 
     for (int k = 0; k < j->l->rail_size && !st; k++) {
         struct range r = part_of (j, b, k);

@@ -85,14 +85,14 @@ static gs_status_t start_gather (const struct relay_job *j, size_t b)
 
     for (int i = 1; i < l->rail_size && !st; i++) {
         int from = (l->rail - i + l->rail_size) % l->rail_size;
-        st = gsi_p2p_recv (c, slot, result + (size_t) from * l->part_bytes,
+        st = gsi_net_recv (c, slot, result + (size_t) from * l->part_bytes,
                            (size_t) pieces (j, from) * n, l->peer[from], GSI_TAG_GATHER);
     }
     if (st)
         return st;
     out = gather_block (j, slot, b, n);
     for (int i = 1; i < l->rail_size && !st; i++)
-        st = gsi_p2p_send (c, slot, out, (size_t) pieces (j, l->rail) * n,
+        st = gsi_net_send (c, slot, out, (size_t) pieces (j, l->rail) * n,
                            l->peer[(l->rail + i) % l->rail_size], GSI_TAG_GATHER);
     return st;
 }
@@ -117,7 +117,7 @@ static gs_status_t finish_gather (const struct relay_job *j, char *recv, size_t 
     struct gsi_coll_host *c = j->c;
     gs_status_t st = GS_OK;
 
-    if (owns (j) && !(st = gsi_p2p_wait (c, &c->scatter[b % GSI_STAGING_SLOTS], j->call)))
+    if (owns (j) && !(st = gsi_net_wait (c, &c->scatter[b % GSI_STAGING_SLOTS], j->call)))
         gsi_node_done (&c->node, j->turn + b);
     if (!st)
         st = gsi_node_await_done (c, j->turn + b, j->l->owners, j->call);
@@ -210,7 +210,7 @@ static gs_status_t start_pass (const struct relay_job *j, size_t b)
 
     if (st || j->parent < 0 || !n)
         return st;
-    return gsi_p2p_recv (c, &c->scatter[b % GSI_STAGING_SLOTS], slice_at (j, b, first), n,
+    return gsi_net_recv (c, &c->scatter[b % GSI_STAGING_SLOTS], slice_at (j, b, first), n,
                          j->l->peer[j->parent], GSI_TAG_BROADCAST);
 }
 
@@ -220,13 +220,13 @@ static gs_status_t pass_slice (const struct relay_job *j, size_t b)
     struct gsi_coll_host *c = j->c;
     struct gsi_slot *out = &c->gather[b % GSI_STAGING_SLOTS];
     size_t first, n = slice (j, b, j->l->shard, &first);
-    gs_status_t st = gsi_p2p_wait (c, &c->scatter[b % GSI_STAGING_SLOTS], j->call);
+    gs_status_t st = gsi_net_wait (c, &c->scatter[b % GSI_STAGING_SLOTS], j->call);
 
-    if (st || (st = gsi_p2p_wait (c, out, j->call)))
+    if (st || (st = gsi_net_wait (c, out, j->call)))
         return st;
     gsi_node_done (&c->node, j->turn + b);
     for (int i = 0; i < j->children && n && !st; i++)
-        st = gsi_p2p_send (c, out, slice_at (j, b, first), n, j->l->peer[j->child[i]],
+        st = gsi_net_send (c, out, slice_at (j, b, first), n, j->l->peer[j->child[i]],
                            GSI_TAG_BROADCAST);
     return st;
 }
@@ -276,7 +276,7 @@ gs_status_t gsi_hier_broadcast (struct gsi_coll_host *c, char *buf, size_t bytes
             st = finish_pass (&j, buf, t - GSI_LAG);
     }
     for (int s = 0; s < GSI_STAGING_SLOTS && !st; s++)
-        st = gsi_p2p_wait (c, &c->gather[s], call);
+        st = gsi_net_wait (c, &c->gather[s], call);
     if (!st)
         gsi_node_leave (&c->node);
     return st;

@@ -328,9 +328,9 @@ static gs_status_t pause_once (struct gsi_delivery *w, unsigned polls, unsigned 
     if (!w->requests) {
         st = gsi_node_pause (w->c, polls, spins, w->call);
     } else {
-        if (gsi_p2p_should_look (polls, *spins, LOOK_EVERY))
-            st = gsi_p2p_interrupted (w->c, w->call);
-        gsi_p2p_pause (w->call, spins);
+        if (gsi_net_should_look (polls, *spins, LOOK_EVERY))
+            st = gsi_net_interrupted (w->c, w->call);
+        gsi_net_pause (w->call, spins);
     }
     return st || !w->c->notice ? st : look_for_notices (w);
 }

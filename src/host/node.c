@@ -332,12 +332,12 @@ gs_status_t gsi_node_pause (struct gsi_coll_host *c, unsigned polls, unsigned *s
 
     if (c->hier.rail_size > 1 && polls % PROGRESS == 0)
         gsi_notice_hear (c); /* and so lets messages go on */
-    if (gsi_p2p_should_look (polls, *spins, LOOK_EVERY) && (st = gsi_p2p_interrupted (c, call))) {
+    if (gsi_net_should_look (polls, *spins, LOOK_EVERY) && (st = gsi_net_interrupted (c, call))) {
         c->unfinished = true;
         return st;
     }
     if (c->spins || polls % RELAXED == 0)
-        gsi_p2p_pause (call, spins);
+        gsi_net_pause (call, spins);
     else
         gsi_relax ();
     return GS_OK;
@@ -371,7 +371,7 @@ gs_status_t gsi_node_await_put (struct gsi_coll_host *c, uint64_t turn, uint64_t
 
     for (int i = 0; i < node->size && !st; i++)
         if (put_of (node, i, turn)->kind != kind)
-            st = gsi_p2p_differ (c, node->rank[i]);
+            st = gsi_net_differ (c, node->rank[i]);
     return st;
 }
 

@@ -101,7 +101,7 @@ gs_status_t gsi_node_pause (struct gsi_coll_host *c, unsigned polls, unsigned *s
 void gsi_node_done (const struct gsi_node *node, uint64_t turn);
 
 /*
- * Wait, as gsi_p2p_wait does: until all ranks of the node have put block [turn], GS_ERR_MISMATCH
+ * Wait, as gsi_net_wait does: until all ranks of the node have put block [turn], GS_ERR_MISMATCH
  * if one of another kind; until the first [ranks] of the node have done it.
  */
 gs_status_t gsi_node_await_put (struct gsi_coll_host *c, uint64_t turn, uint64_t kind,

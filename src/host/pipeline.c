@@ -92,9 +92,9 @@ static gs_status_t start_part (struct gsi_coll_host *c, struct gsi_slot *slot, c
     memcpy (slot->send, send, n);
     for (int i = 1; i < c->size && !st; i++) {
         int from = (c->rank - i + c->size) % c->size, to = (c->rank + i) % c->size;
-        st = gsi_p2p_recv (c, slot, gsi_piece_at (c, slot->recv, from), n, from, GSI_TAG_GATHER);
+        st = gsi_net_recv (c, slot, gsi_piece_at (c, slot->recv, from), n, from, GSI_TAG_GATHER);
         if (!st)
-            st = gsi_p2p_send (c, slot, slot->send, n, to, GSI_TAG_GATHER);
+            st = gsi_net_send (c, slot, slot->send, n, to, GSI_TAG_GATHER);
     }
     return st;
 }
@@ -114,7 +114,7 @@ static gs_status_t send_parts (struct gsi_coll_host *c, const char *send, char *
         if (!s || st)
             continue;
         n = bytes - done * step < step ? bytes - done * step : step;
-        st = gsi_p2p_wait (c, &c->gather[done % GSI_STAGING_SLOTS], call);
+        st = gsi_net_wait (c, &c->gather[done % GSI_STAGING_SLOTS], call);
         for (int r = 0; r < c->size && !st; r++)
             if (r != c->rank)
                 memcpy (recv + (size_t) r * bytes + done * step,
@@ -147,18 +147,18 @@ static gs_status_t send_down (struct gsi_coll_host *c, char *buf, size_t bytes, 
     for (size_t s = 0; s < steps && !st; s++) {
         struct gsi_slot *slot = &c->gather[s % GSI_STAGING_SLOTS];
         size_t n = bytes - s * step < step ? bytes - s * step : step;
-        if (slot->active && (st = gsi_p2p_wait (c, slot, call))) /* sends two steps ago */
+        if (slot->active && (st = gsi_net_wait (c, slot, call))) /* sends two steps ago */
             return st;
         if (parent < 0)
             memcpy (slot->send, buf + s * step, n);
-        else if (!(st = gsi_p2p_recv (c, slot, slot->send, n, parent, GSI_TAG_BROADCAST)) &&
-                 !(st = gsi_p2p_wait (c, slot, call)))
+        else if (!(st = gsi_net_recv (c, slot, slot->send, n, parent, GSI_TAG_BROADCAST)) &&
+                 !(st = gsi_net_wait (c, slot, call)))
             memcpy (buf + s * step, slot->send, n);
         for (int i = 0; i < count && !st; i++)
-            st = gsi_p2p_send (c, slot, slot->send, n, children[i], GSI_TAG_BROADCAST);
+            st = gsi_net_send (c, slot, slot->send, n, children[i], GSI_TAG_BROADCAST);
     }
     for (int s = 0; s < GSI_STAGING_SLOTS && !st; s++)
-        st = gsi_p2p_wait (c, &c->gather[s], call);
+        st = gsi_net_wait (c, &c->gather[s], call);
     return st;
 }
 

@@ -42,10 +42,10 @@ static gs_status_t swap (const struct rabenseifner *j, int peer, const char *fro
     gs_status_t st = GS_OK;
 
     if (in)
-        st = gsi_p2p_recv (j->c, slot, to, in, peer, GSI_TAG_RABENSEIFNER);
+        st = gsi_net_recv (j->c, slot, to, in, peer, GSI_TAG_RABENSEIFNER);
     if (out && !st)
-        st = gsi_p2p_send (j->c, slot, from, out, peer, GSI_TAG_RABENSEIFNER);
-    return st ? st : gsi_p2p_wait (j->c, slot, j->call);
+        st = gsi_net_send (j->c, slot, from, out, peer, GSI_TAG_RABENSEIFNER);
+    return st ? st : gsi_net_wait (j->c, slot, j->call);
 }
 
 /* Adds the [n] sums that have arrived to those from [first] on; [before] is the lower rank's. */

@@ -44,12 +44,12 @@ static gs_status_t pass_on (struct gsi_coll_host *c, const void *mine, size_t ow
     for (int have = 1; have < c->size && !st; have *= 2) {
         int more = have < c->size - have ? have : c->size - have;
         int below = (c->rank - have + c->size) % c->size, above = (c->rank + have) % c->size;
-        st = gsi_p2p_recv (c, slot, c->small + (size_t) have * bytes, (size_t) more * bytes,
+        st = gsi_net_recv (c, slot, c->small + (size_t) have * bytes, (size_t) more * bytes,
                            above, GSI_TAG_SMALL);
         if (!st)
-            st = gsi_p2p_send (c, slot, c->small, (size_t) more * bytes, below, GSI_TAG_SMALL);
+            st = gsi_net_send (c, slot, c->small, (size_t) more * bytes, below, GSI_TAG_SMALL);
         if (!st)
-            st = gsi_p2p_wait (c, slot, call);
+            st = gsi_net_wait (c, slot, call);
     }
     return st;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* p2p - posting messages and waiting for them with a deadline. */
+/* net - posting messages in the network and waiting for them with a deadline. */
 #include <sched.h>
 #include <time.h>
 
@@ -30,7 +30,7 @@ static int tag_of (const struct gsi_coll_host *c, enum gsi_tag tag)
     return (int) tag + (c->kind ? GSI_TAGS * (int) (1 + c->kind % c->kinds) : 0);
 }
 
-gs_status_t gsi_p2p_send (struct gsi_coll_host *c, struct gsi_slot *slot, const void *data,
+gs_status_t gsi_net_send (struct gsi_coll_host *c, struct gsi_slot *slot, const void *data,
                           size_t bytes, int peer, enum gsi_tag tag)
 {
     int rc = gsi_fault ("p2p.send") ? GSI_NET_FAULT
@@ -45,7 +45,7 @@ gs_status_t gsi_p2p_send (struct gsi_coll_host *c, struct gsi_slot *slot, const 
     return GS_OK;
 }
 
-gs_status_t gsi_p2p_recv (struct gsi_coll_host *c, struct gsi_slot *slot, void *data,
+gs_status_t gsi_net_recv (struct gsi_coll_host *c, struct gsi_slot *slot, void *data,
                           size_t bytes, int peer, enum gsi_tag tag)
 {
     int rc = c->net->ops->irecv (c->net, slot->batch, slot->active, data, bytes, peer,
@@ -58,12 +58,12 @@ gs_status_t gsi_p2p_recv (struct gsi_coll_host *c, struct gsi_slot *slot, void *
     return GS_OK;
 }
 
-bool gsi_p2p_should_look (unsigned polls, unsigned spins, unsigned every)
+bool gsi_net_should_look (unsigned polls, unsigned spins, unsigned every)
 {
     return polls % every == 0 || spins > GSI_SPINS;
 }
 
-gs_status_t gsi_p2p_interrupted (struct gsi_coll_host *c, const struct gsi_call *call)
+gs_status_t gsi_net_interrupted (struct gsi_coll_host *c, const struct gsi_call *call)
 {
     int64_t now_ns = gsi_now_ns ();
     gs_status_t st;
@@ -99,7 +99,7 @@ static gs_status_t failed (struct gsi_coll_host *c, const struct gsi_slot *slot,
                   : gsi_transfer_fail (c, c->net->ops->words[GSI_NET_TEST_ALL], -1, rc);
 }
 
-void gsi_p2p_pause (const struct gsi_call *call, unsigned *spins)
+void gsi_net_pause (const struct gsi_call *call, unsigned *spins)
 {
     bool patient = call->patient && atomic_load_explicit (call->patient, memory_order_relaxed);
 
@@ -113,7 +113,7 @@ void gsi_p2p_pause (const struct gsi_call *call, unsigned *spins)
     }
 }
 
-gs_status_t gsi_p2p_differ (const struct gsi_coll_host *c, int rank)
+gs_status_t gsi_net_differ (const struct gsi_coll_host *c, int rank)
 {
     return gsi_fail (
         GS_ERR_MISMATCH,
@@ -139,7 +139,7 @@ static int find_stray (const struct gsi_coll_host *c, const struct gsi_slot *slo
 
 /*
  * GS_ERR_MISMATCH if a rank that is waited for makes another call: it sends in the order of its
- * calls. Asked after gsi_p2p_interrupted, whose last look for notices is clock enough. N.B. MPI
+ * calls. Asked after gsi_net_interrupted, whose last look for notices is clock enough. N.B. MPI
  * may hand out what comes next before the last of a long message is there; hence the patience,
  * which counts looks: a process that was stopped has had none.
  */
@@ -154,10 +154,10 @@ static gs_status_t look_for_strays (struct gsi_coll_host *c, const struct gsi_sl
     stray = *look_ns ? find_stray (c, slot) : -1;
     *strays = stray < 0 ? 0 : *strays + 1;
     *look_ns = now_ns + ASK_NS;
-    return *strays > STRAYS ? gsi_p2p_differ (c, stray) : GS_OK;
+    return *strays > STRAYS ? gsi_net_differ (c, stray) : GS_OK;
 }
 
-gs_status_t gsi_p2p_wait (struct gsi_coll_host *c, struct gsi_slot *slot,
+gs_status_t gsi_net_wait (struct gsi_coll_host *c, struct gsi_slot *slot,
                           const struct gsi_call *call)
 {
     int64_t look_ns = 0;
@@ -174,14 +174,14 @@ gs_status_t gsi_p2p_wait (struct gsi_coll_host *c, struct gsi_slot *slot,
             slot->active = 0;
             return GS_OK;
         }
-        if (!st && gsi_p2p_should_look (polls, spins, LOOK_EVERY))
-            st = gsi_p2p_interrupted (c, call);
-        if (!st && gsi_p2p_should_look (polls, spins, LOOK_EVERY))
+        if (!st && gsi_net_should_look (polls, spins, LOOK_EVERY))
+            st = gsi_net_interrupted (c, call);
+        if (!st && gsi_net_should_look (polls, spins, LOOK_EVERY))
             st = look_for_strays (c, slot, &look_ns, &strays);
         if (st) {
             c->unfinished = true;
             return st;
         }
-        gsi_p2p_pause (call, &spins);
+        gsi_net_pause (call, &spins);
     }
 }
