@@ -15,7 +15,7 @@
 #include "ckpt/format/file.h"
 #include "ckpt/format/skeleton.h"
 #include "ckpt/format/metadata.h"
-#include "ckpt/format/crc_table.h"
+#include "ckpt/format/block_crc.h"
 
 #define PUSH_BYTES ((uint64_t) 32 << 20) /* are brought to disk while others are read */
 
@@ -29,7 +29,7 @@ struct flatten {
     struct gsi_metadata own;
     struct gsi_h5_image image;
     uint32_t *raw; /* [own.data_blocks] */
-    struct gsi_crc_table tally;
+    struct gsi_block_crc tally;
     struct gsi_region to; /* the array that is being copied, all of it, in the new file */
     uint64_t end;         /* of what was written last of it */
     uint64_t pushed, written;
@@ -133,7 +133,7 @@ static gs_status_t flatten_lay_out (struct flatten *f)
                                             gsi_h5_bytes (&f->set[i])) -
                           own->block);
     gsi_metadata_fill (own);
-    gsi_crc_table_begin (&f->tally, f->raw, own->data_blocks);
+    gsi_block_crc_begin (&f->tally, f->raw, own->data_blocks);
     return GS_OK;
 }
 
@@ -143,8 +143,8 @@ static gs_status_t flatten_put (void *context, uint64_t at, const void *data, si
     gs_status_t st;
 
     if (at < f->end) /* another part */
-        gsi_crc_table_end (&f->tally);
-    gsi_crc_table_add (&f->tally, (size_t) f->to.first, f->to.bytes, at, data, bytes);
+        gsi_block_crc_end (&f->tally);
+    gsi_block_crc_add (&f->tally, (size_t) f->to.first, f->to.bytes, at, data, bytes);
     f->end = at + bytes;
     st = gsi_file_write (f->fd, f->coming, data, bytes, f->to.offset + at);
     f->written += bytes;
@@ -163,7 +163,7 @@ static gs_status_t copy_array (struct flatten *f, size_t i)
     f->to.bytes = gsi_h5_bytes (&f->set[i]);
     f->end = 0;
     st = gsi_reader_scan (&f->source, &f->set[i], f->room, flatten_put, f);
-    gsi_crc_table_end (&f->tally);
+    gsi_block_crc_end (&f->tally);
     f->to.first += gsi_trailer_blocks (f->to.bytes);
     return st;
 }

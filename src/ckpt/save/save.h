@@ -5,7 +5,7 @@
 
 #include "ckpt/save/flow.h"
 #include "ckpt/plan/plan.h"
-#include "ckpt/format/crc_table.h"
+#include "ckpt/format/block_crc.h"
 
 /*
  * Pieces, in pieces.c: what a rank sees to in a save, in the order in which it does: first what

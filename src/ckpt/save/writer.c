@@ -22,7 +22,7 @@ struct writer {
     int fd;
     int direct; /* the same file, past the system's cache; -1: it is not open so */
     char *room; /* [GSI_PIECE_DIRECT] aligned, for it */
-    struct gsi_crc_table tally;
+    struct gsi_block_crc tally;
     uint64_t pushed, written; /* bytes */
 };
 
@@ -137,7 +137,7 @@ static gs_status_t write_own (struct writer *w, const struct gsi_piece *p, const
     uint64_t offset = r->offset + p->offset;
     gs_status_t st;
 
-    gsi_crc_table_add (&w->tally, r->first, r->bytes, p->offset, data, p->bytes);
+    gsi_block_crc_add (&w->tally, r->first, r->bytes, p->offset, data, p->bytes);
     st = w->direct >= 0 ? write_direct (w, data, p->bytes, offset)
                         : gsi_file_write (w->fd, w->save->path.text, data, p->bytes, offset);
     w->written += p->bytes;
@@ -182,9 +182,9 @@ static gs_status_t write_pieces (struct writer *w)
     if (st)
         return st;
     memset (c->digest, 0, (size_t) c->arrays * sizeof (*c->digest));
-    gsi_crc_table_begin (&w->tally, c->raw, c->metadata.blocks);
+    gsi_block_crc_begin (&w->tally, c->raw, c->metadata.blocks);
     st = gsi_save_pieces_each (&w->save->pieces, write_save_piece, w, NULL);
-    gsi_crc_table_end (&w->tally);
+    gsi_block_crc_end (&w->tally);
     if (!st && w->fd >= 0 && fdatasync (w->fd))
         st = gsi_file_fail (w->save->path.text, "fdatasync");
     return st;
