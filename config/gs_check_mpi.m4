@@ -27,7 +27,8 @@ AC_DEFUN([GS_CHECK_MPI], [
 #error MPI 3 is needed
 #endif]], [[MPI_Comm c; MPI_Request r; return MPI_Comm_idup (MPI_COMM_WORLD, &c, &r);]])],
                        [AC_MSG_RESULT([yes])
-                        GS_FOUND([mpi], [`"$MPICC" --version 2>/dev/null >/dev/null && echo "$MPICC"`])
+                        GS_MPI_NAME([gs_mpi_name])
+                        GS_FOUND([mpi], ["$gs_mpi_name, $MPICC"])
                         AC_DEFINE([HAVE_MPI], [1], [MPI is there])],
                        [AC_MSG_RESULT([no])
                         GS_MPI_CPPFLAGS= GS_MPI_LIBS=
@@ -43,3 +44,23 @@ AC_DEFUN([GS_CHECK_MPI], [
 
 # GS_PICK_FLAGS(PATTERN, WORDS): shell text that prints the WORDS that match the case PATTERN.
 m4_define([GS_PICK_FLAGS], [for gs_word in $2; do case $gs_word in $1@:}@ printf '%s ' "$gs_word";; esac; done])
+
+# GS_MPI_NAME(VARIABLE): which MPI mpi.h is of, such as Open MPI 4.1.4, as its macros say.
+m4_define([GS_MPI_NAME], [
+    AC_LANG_CONFTEST([AC_LANG_SOURCE([[#include <mpi.h>
+#ifdef OMPI_MAJOR_VERSION
+gs: Open MPI OMPI_MAJOR_VERSION OMPI_MINOR_VERSION OMPI_RELEASE_VERSION
+#elif defined I_MPI_VERSION
+gs: Intel MPI I_MPI_VERSION
+#elif defined MPICH_VERSION
+gs: MPICH MPICH_VERSION
+#else
+gs: MPI MPI_VERSION MPI_SUBVERSION
+#endif
+]])])
+    $1=`$CC -E $CPPFLAGS conftest.$ac_ext 2>/dev/null | awk '/^gs: / {
+        gsub (/"/, "")
+        for (i = 2; i <= NF; i++)
+            printf "%s%s", $i, i == NF ? "\n" : $i ~ /^@<:@0-9@:>@+$/ ? "." : " "
+    }'`
+])
