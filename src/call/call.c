@@ -100,25 +100,26 @@ static gs_status_t compare_calls (gs_comm_t *comm, const struct gsi_told *mine,
     const struct gsi_told *all = comm->scratch;
     struct gsi_call alike = *call;
     char zero[GSI_DESCRIBE_TEXT], other[GSI_DESCRIBE_TEXT];
+    int number = 0; /* of ranks that do as rank 0 */
     gs_status_t st;
 
     alike.kind = 0; /* whatever they call, they compare it */
     st = gsi_staging_control (comm, mine, comm->scratch, sizeof (*mine), &alike);
 
-    *differ = false;
-    for (int r = 1; r < comm->topo.size && !st; r++) {
+    for (int r = 0; r < comm->topo.size && !st; r++)
+        number += !gsi_told_differs (&all[0], &all[r]);
+    *differ = !st && number < comm->topo.size;
+    for (int r = 1; r < comm->topo.size && *differ && !st; r++) {
         if (!gsi_told_differs (&all[0], &all[r]))
             continue;
-        *differ = true;
         gsi_describe_told (comm, &all[0], zero, sizeof (zero));
         gsi_describe_told (comm, &all[r], other, sizeof (other));
-        st =
-            gsi_fail (GS_ERR_MISMATCH,
-                      "call #%llu of communicator '%s': rank 0 (host %s) calls %s; rank %d (host "
-                      "%s) calls %s. All ranks must call the same operation with the same "
-                      "arguments, in the same order",
-                      (unsigned long long) call->seq, comm->name, comm->hosts[0], zero, r,
-                      comm->hosts[r], other);
+        st = gsi_fail (GS_ERR_MISMATCH,
+                       "call #%llu of communicator '%s': rank 0 (host %s) calls %s; rank %d "
+                       "(host %s) calls %s; %d of %d ranks call what rank 0 calls. All ranks "
+                       "must call the same operation with the same arguments, in the same order",
+                       (unsigned long long) call->seq, comm->name, comm->hosts[0], zero, r,
+                       comm->hosts[r], other, number, comm->topo.size);
     }
     return st;
 }

@@ -43,9 +43,9 @@ struct gsi_share gsi_overlap_share (const struct gsi_view *all, int ranks, int r
 }
 
 /* Whether [rank] can have a thread, with gain unless one is asked for; else why not, and the
- * cure. */
+ * cure. [mend]: a line of the program would do. */
 static bool can_part (const gs_reducer_t *r, const struct gsi_view *all, int rank, char *why,
-                      size_t room)
+                      size_t room, bool *mend)
 {
     bool forced = all[rank].overlap == GS_OVERLAP_THREAD;
     const char *host = gs_comm_host_of (r->comm, rank);
@@ -57,7 +57,7 @@ static bool can_part (const gs_reducer_t *r, const struct gsi_view *all, int ran
         snprintf (why, room, "the option overlap asks for it");
     else if (r->queue)
         return true;
-    else if (!all[rank].any_thread)
+    else if ((*mend = !all[rank].any_thread))
         snprintf (why, room,
                   "on rank %d (host %s) MPI was initialised below MPI_THREAD_MULTIPLE, so no "
                   "thread may call it: use MPI_Init_thread",
@@ -81,11 +81,12 @@ static bool can_part (const gs_reducer_t *r, const struct gsi_view *all, int ran
 static gs_status_t decide (gs_reducer_t *r, const struct gsi_view *all)
 {
     char why[400] = "";
+    bool mend = false;
     int asks = -1;
 
     r->overlaps = true;
     for (int k = 0; k < r->size && r->overlaps; k++)
-        r->overlaps = can_part (r, all, k, why, sizeof (why));
+        r->overlaps = can_part (r, all, k, why, sizeof (why), &mend);
     for (int k = r->size - 1; k >= 0; k--)
         asks = all[k].overlap == GS_OVERLAP_THREAD ? k : asks;
     if (!r->overlaps && asks >= 0)
@@ -99,8 +100,8 @@ static gs_status_t decide (gs_reducer_t *r, const struct gsi_view *all)
         gsi_log (GS_LOG_INFO, "grad", "%s: buckets are reduced during the backward pass, by %s",
                  r->client.name, r->queue ? "a stream" : "a thread of each rank");
     else
-        gsi_log (GS_LOG_INFO, "grad", "%s: buckets are reduced inside %s without overlap: %s",
-                 r->client.name,
+        gsi_log (mend && r->size > 1 ? GS_LOG_WARN : GS_LOG_INFO, "grad",
+                 "%s: buckets are reduced inside %s without overlap: %s", r->client.name,
                  r->opts.overlap == GS_OVERLAP_OFF ? "gs_reducer_finish" : "gs_reducer_ready",
                  why);
     return GS_OK;
