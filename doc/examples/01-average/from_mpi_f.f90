@@ -24,6 +24,7 @@ program from_mpi_f
   call gs_allreduce_avg(comm, b)
   call gs_comm_destroy(comm)
 
-  if (rank == 0) print '(a, i0, a)', merge('the same on ', 'others on   ', all(a == b)), size, ' ranks'
+  if (rank == 0 .and. all(a == b)) print '(a, i0, a)', 'the same on ', size, ' ranks'
+  if (any(a /= b)) error stop 'not the same'
   call MPI_Finalize()
 end program from_mpi_f
