@@ -24,9 +24,9 @@ enum gsi_way {
     GSI_WAY_RABENSEIFNER, /* rabenseifner.c */
     GSI_WAY_HIER_SUM,     /* hier_allreduce.c */
     GSI_WAY_MEMORY,       /* pipeline.c, in the memory of the node */
-    GSI_WAY_HIER,     /* hier_move.c: in the memory of nodes, and by messages between them */
-    GSI_WAY_CMA,      /* cma.c, and exchange.c between nodes */
-    GSI_WAY_MESSAGES, /* pipeline.c and exchange.c, by messages */
+    GSI_WAY_HIER,         /* hier_move.c: in the memory of nodes, and by messages between them */
+    GSI_WAY_CMA,          /* cma.c, and exchange.c between nodes */
+    GSI_WAY_MESSAGES,     /* pipeline.c and exchange.c, by messages */
 };
 
 /* How a task with [bytes] of each of [size] ranks goes; of a broadcast, with [bytes] of one. */

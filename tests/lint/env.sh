@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 #
 # env.sh - src/base/env.def and doc/man/gradsync.7 name the same variables, and nothing but
-# src/base/env.c reads a GS_* variable; gradsync.7 has the table of src/transport/nccl_versions.def.
+# src/base/env.c reads a GS_* variable; gradsync.7 has the table nccl_versions.def.
 . "$(dirname "$0")/lint.sh"
 manual=doc/man/gradsync.7
 
