@@ -241,7 +241,8 @@ continuous () {
     sanitized "programs of several ranks" check-programs
 }
 
-# The site of mkdocs.yml, with its tools from the Python index where Python has them not.
+# The site of mkdocs.yml, with its tools from the Python index where Python has them not, and the
+# guide as a book where there is Chromium.
 site () {
     local python=${PYTHON:-python3}
 
@@ -253,7 +254,11 @@ site () {
     fi
     NO_MKDOCS_2_WARNING=1 "$python" -m mkdocs build --strict --quiet --site-dir build/site \
         || return
-    grep -q '<pre>' build/site/man/gs_allreduce_avg.3/index.html # the hook has added the manual
+    grep -q '<pre>' build/site/man/gs_allreduce_avg.3/index.html || return # by the hook
+    if command -v chromium || command -v chromium-browser || command -v google-chrome; then
+        HOME=$PWD/build "$python" doc/pdf.py build/site build/gradsync-guide.pdf || return
+        (($(stat -c %s build/gradsync-guide.pdf) > 500000)) # with pictures, and every chapter
+    fi
 }
 
 # The newest of LLVM's Fortran compilers that there is and has arguments of any rank: since 20.
