@@ -61,7 +61,7 @@ contains
     text = text_from_c(c_last_error())
   end function gs_last_error
 
-  ! The version of the library that runs, '0.1.0'.
+  ! The version of the library that runs, '0.2.0'.
   function gs_version() result(version)
     character(:), allocatable :: version
 

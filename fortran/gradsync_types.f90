@@ -8,7 +8,7 @@ module gradsync_types
   private
 
   integer(c_int), parameter, public :: GS_VERSION_MAJOR = 0
-  integer(c_int), parameter, public :: GS_VERSION_MINOR = 1
+  integer(c_int), parameter, public :: GS_VERSION_MINOR = 2
   integer(c_int), parameter, public :: GS_VERSION_PATCH = 0
 
   ! Results of a call: the values of [stat].

@@ -31,7 +31,7 @@ extern "C" {
 #endif
 
 #define GS_VERSION_MAJOR 0
-#define GS_VERSION_MINOR 1
+#define GS_VERSION_MINOR 2
 #define GS_VERSION_PATCH 0
 
 /* ---- 1. Results ------------------------------------------------------------------------- */
@@ -87,13 +87,13 @@ const char *gs_last_error (void);
  *
  * Threads     any, at any time.
  * Returns     after GS_OK only.
- * Since       0.1
+ * Since       0.2
  */
 void gs_abort_on_error (gs_status_t status, const char *call, const char *file, int line);
 #define GS_ABORT_ON_ERROR(call) gs_abort_on_error ((call), #call, __FILE__, __LINE__)
 
 /*
- * The version of the library that runs, "0.1.0"; GS_VERSION_* say which one was compiled against.
+ * The version of the library that runs, "0.2.0"; GS_VERSION_* say which one was compiled against.
  *
  * Returns     a static string.
  * Since       0.1

@@ -339,7 +339,7 @@ gs_status_t gs_ckpt_write_async (gs_ckpt_t *ckpt, int64_t step, int *begun, gs_s
  * Waits       for this rank's copies, or if there are none its file, and that with the deadline
  *             of the communicator.
  * Returns     GS_OK, also if the write has failed, which gs_ckpt_test and gs_ckpt_wait tell.
- * Since       0.1
+ * Since       0.2
  */
 gs_status_t gs_ckpt_wait_staged (gs_ckpt_t *ckpt);
 
@@ -426,7 +426,7 @@ gs_status_t gs_ckpt_read (gs_ckpt_t *ckpt, int64_t step, int64_t *found, gs_stre
  *
  * Collective  no.
  * Returns     GS_OK; GS_ERR_ARG for a name that was not added.
- * Since       0.1
+ * Since       0.2
  */
 gs_status_t gs_ckpt_was_read (gs_ckpt_t *ckpt, const char *name, int *filled);
 
@@ -468,7 +468,7 @@ typedef enum gs_ckpt_stop {
  * Waits       for all ranks; on GPUs for stream.
  * Returns     the same on all ranks: GS_OK; GS_ERR_ARG if reasons is NULL on one; and what the
  *             collectives do.
- * Since       0.1
+ * Since       0.2
  */
 gs_status_t gs_stop_requested (gs_ckpt_t *ckpt, int *reasons, gs_stream_t stream);
 

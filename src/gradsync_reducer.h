@@ -161,7 +161,7 @@ gs_status_t gs_reducer_commit (gs_reducer_t *reducer);
  *
  * Owner       the reducer, or who gave it to gs_reducer_add.
  * Returns     GS_OK; GS_ERR_ARG if index is out of range.
- * Since       0.1
+ * Since       0.2
  */
 gs_status_t gs_reducer_get_grad (gs_reducer_t *reducer, int index, void **grad);
 
@@ -225,7 +225,7 @@ gs_status_t gs_reducer_finish (gs_reducer_t *reducer, gs_stream_t stream);
  *   sync     in  1 (at first) or 0
  *
  * Returns     GS_OK; GS_ERR_STATE inside a step.
- * Since       0.1
+ * Since       0.2
  */
 gs_status_t gs_reducer_set_sync (gs_reducer_t *reducer, int sync);
 
@@ -240,7 +240,7 @@ gs_status_t gs_reducer_set_sync (gs_reducer_t *reducer, int sync);
  * Collective  yes. Waits on the host for all ranks, on GPUs too.
  * Returns     GS_OK; GS_ERR_ARG on all ranks, naming one, if its weight is negative or not
  *             finite; GS_ERR_STATE inside a step or without the option.
- * Since       0.1
+ * Since       0.2
  */
 gs_status_t gs_reducer_set_weight (gs_reducer_t *reducer, double weight);
 
@@ -294,7 +294,7 @@ gs_status_t gs_reducer_get_scalar (gs_reducer_t *reducer, int index, double *val
  *
  * Waits       as gs_reducer_get_scalar.
  * Returns     GS_OK; GS_ERR_STATE before the first step or without these options.
- * Since       0.1
+ * Since       0.2
  */
 gs_status_t gs_reducer_get_norm (gs_reducer_t *reducer, double *norm);
 

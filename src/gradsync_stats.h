@@ -62,7 +62,7 @@ typedef struct gs_moments {
  * Waits       for stream, and for all ranks.
  * Returns     see above; GS_ERR_MISMATCH on all ranks if features differ; GS_ERR_UNSUPPORTED for
  *             complex numbers.
- * Since       0.1, experimental
+ * Since       0.2, experimental
  */
 gs_status_t gs_moments_compute (gs_comm_t *comm, const void *x, size_t samples, size_t features,
                                 gs_dtype_t dtype, const unsigned char *mask, size_t mask_width,
@@ -90,7 +90,7 @@ gs_status_t gs_moments_merge (gs_moments_t *into, const gs_moments_t *from, size
  *
  * Collective  yes.
  * Returns     see above.
- * Since       0.1
+ * Since       0.2
  */
 gs_status_t gs_flag_all (gs_comm_t *comm, int flag, int *result, gs_stream_t stream);
 gs_status_t gs_flag_any (gs_comm_t *comm, int flag, int *result, gs_stream_t stream);
@@ -124,7 +124,7 @@ typedef struct gs_array {
  *             count or a value differs: it tells the first array that does, on which ranks, the
  *             first element that differs on the lowest of them, and both values. The communicator
  *             goes on.
- * Since       0.1
+ * Since       0.2
  */
 gs_status_t gs_arrays_compare (gs_comm_t *comm, const gs_array_t *arrays, size_t number,
                                double tolerance, gs_stream_t stream);

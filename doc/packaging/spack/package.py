@@ -2,7 +2,7 @@
 #
 # package.py - recipe for Spack. Put it into packages/gradsync of a package repository of yours
 # (spack repo create, spack repo add), fill in the checksum of the release (doc/packaging/checksums
-# gradsync-0.1.0.tar.xz), stand where the tarball is, and run
+# gradsync-0.2.0.tar.xz), stand where the tarball is, and run
 #   spack install gradsync +cuda
 
 import os
@@ -21,11 +21,11 @@ class Gradsync(AutotoolsPackage):
 
     # The release tarball is not on a public server: it is taken from the current folder.
     manual_download = True
-    url = f"file://{os.getcwd()}/gradsync-0.1.0.tar.xz"
+    url = f"file://{os.getcwd()}/gradsync-0.2.0.tar.xz"
 
     license("BSD-3-Clause")
 
-    version("0.1.0")
+    version("0.2.0")
 
     variant("pmix", default=True, description="Start under srun --mpi=pmix and mpirun")
     variant("openssl", default=True, description="Start by an id that the program carries")
