@@ -27,6 +27,10 @@ void gsi_describe_told (const gs_comm_t *comm, const struct gsi_told *c, char *t
     char what[256] = "";
     size_t used;
 
+    if (c->op == GSI_OP_DESTROY) {
+        snprintf (text, room, "gs_comm_destroy, which ends the communicator");
+        return;
+    }
     used =
         (size_t) snprintf (text, room, "%s, %s, count %llu, %s %d%s", gsi_record_op_name (c->op),
                            c->dtype ? gsi_dtype_name ((gs_dtype_t) c->dtype) : "no type",

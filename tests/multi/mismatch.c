@@ -119,11 +119,13 @@ static void early_destroy (void)
     odd = size - 1;
     begin = multi_seconds ();
     if (rank == odd) {
-        CHECK_FAILS (gs_comm_destroy (comm), GS_ERR_MISMATCH, "calls destroy", "calls barrier");
+        CHECK_FAILS (gs_comm_destroy (comm), GS_ERR_MISMATCH, "calls gs_comm_destroy, which ends",
+                     "calls barrier");
         multi_await_others ("told", rank); /* MPI may lose what a process says as it ends */
         return;
     }
-    CHECK_FAILS (gs_barrier (comm, NULL), GS_ERR_MISMATCH, "calls destroy", "calls barrier");
+    CHECK_FAILS (gs_barrier (comm, NULL), GS_ERR_MISMATCH, "calls gs_comm_destroy, which ends",
+                 "calls barrier");
     CHECK_FAILS (multi_barrier (comm), GS_ERR_STATE, "rank");
     CHECK (multi_seconds () - begin < 20, "told after %g s", multi_seconds () - begin);
     multi_signal ("told", rank);
