@@ -1,0 +1,219 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * evaluate.c - a priori: the stress of each closure from the filtered fine flow, beside the exact
+ * one. A posteriori: coarse flows, with each closure as a force, beside the filtered fine flow.
+ */
+#include "evaluate.h"
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { SCORES = 2 * CLOSURES + 2 }; /* squares of what is left by each closure, and of all */
+
+static const double speed = 0.04, viscosity = 0.001; /* of a fine flow, in cells and steps */
+
+struct evaluation {
+    const struct models *models;
+    struct flow fine;
+    struct coarse filtered, beside; /* the latter for what a coarse flow has */
+    struct flow flow[CLOSURES];
+    double scores[SCORES];
+};
+
+gs_status_t start_fine (gs_comm_t *comm, size_t n, unsigned seed, struct flow *flow)
+{
+    gs_status_t st = flow_create (comm, n, FACTOR, viscosity, flow);
+
+    return st ? st : flow_stir (flow, seed, speed);
+}
+
+static gs_status_t start_coarse (gs_comm_t *comm, const struct coarse *c, struct flow *flow)
+{
+    gs_status_t st = flow_create (comm, c->b.n, 1, viscosity / FACTOR, flow);
+
+    if (st)
+        return st;
+    memcpy (flow->rho, c->rho, c->b.all * sizeof *c->rho);
+    memcpy (flow->u[0], c->u[0], 2 * c->b.all * sizeof *c->rho);
+    return flow_start (flow);
+}
+
+/* A time step of a coarse flow, with the force of its closure. */
+static gs_status_t advance_coarse (struct evaluation *e, enum closure closure)
+{
+    struct flow *flow = &e->flow[closure];
+    struct coarse *c = &e->beside;
+    double force[2];
+    gs_status_t st = GS_OK;
+
+    if (closure != NONE) {
+        memcpy (c->u[0], flow->u[0], 2 * c->b.all * sizeof *c->rho);
+        st = gs_halo_exchange (c->halo, c->u[0], NULL);
+        if (!st)
+            st = closure_apply (c, closure, e->models);
+    }
+    for (size_t y = 0; y < c->b.ny && closure != NONE && !st; y++)
+        for (size_t x = 0; x < c->b.nx; x++) {
+            size_t at = AT (&c->b, y, x);
+            closure_force (&c->b, c->model, at, force);
+            flow->force[0][at] = flow->rho[at] * force[0];
+            flow->force[1][at] = flow->rho[at] * force[1];
+        }
+    return st ? st : flow_advance (flow);
+}
+
+/* Adds to the scores what the filtered flow says now. */
+static gs_status_t add_scores (struct evaluation *e)
+{
+    struct coarse *c = &e->filtered;
+    double force[2], exact[2];
+    gs_status_t st = GS_OK;
+
+    for (int k = 0; k < CLOSURES && !st; k++) {
+        st = closure_apply (c, (enum closure) k, e->models);
+        for (size_t y = 0; y < c->b.ny && !st; y++)
+            for (size_t x = 0; x < c->b.nx; x++) {
+                size_t at = AT (&c->b, y, x);
+                closure_force (&c->b, c->model, at, force);
+                closure_force (&c->b, c->exact, at, exact);
+                for (int i = 0; i < 2; i++) {
+                    double stress = c->exact[i][at] - c->model[i][at];
+                    e->scores[2 * k] += stress * stress;
+                    e->scores[2 * k + 1] += (force[i] - exact[i]) * (force[i] - exact[i]);
+                    if (k == NONE) {
+                        e->scores[2 * CLOSURES] += c->exact[i][at] * c->exact[i][at];
+                        e->scores[2 * CLOSURES + 1] += exact[i] * exact[i];
+                    }
+                }
+            }
+    }
+    return st;
+}
+
+static double vorticity (const struct block *b, double *const *u, size_t at)
+{
+    double g[4];
+
+    gradients (b, u, at, g);
+    return g[2] - g[1];
+}
+
+/* Another point in time of the results: enstrophies and errors. */
+static gs_status_t add_point (struct evaluation *e, size_t time, struct results *r)
+{
+    const struct block *b = &e->filtered.b;
+    double sums[CLOSURES + FIELDS] = {0}; /* squares of errors, and of vorticities */
+    size_t p = r->points;
+    gs_status_t st = GS_OK;
+
+    for (int k = 0; k < CLOSURES && !st; k++)
+        st = gs_halo_exchange (e->beside.halo, e->flow[k].u[0], NULL);
+    for (size_t y = 0; y < b->ny && !st; y++)
+        for (size_t x = 0; x < b->nx; x++) {
+            size_t at = AT (b, y, x);
+            double fine = vorticity (b, e->filtered.u, at);
+            sums[CLOSURES + FINE] += fine * fine;
+            for (int k = 0; k < CLOSURES; k++) {
+                double w = vorticity (b, e->flow[k].u, at);
+                sums[k] += (w - fine) * (w - fine);
+                sums[CLOSURES + k] += w * w;
+            }
+        }
+    if (!st)
+        st = gs_allreduce (b->comm, sums, CLOSURES + FIELDS, GS_F64, GS_SUM, NULL);
+    if (st || p == POINTS)
+        return st;
+    r->time[p] = (double) time;
+    for (int k = 0; k < CLOSURES; k++)
+        r->error[k][p] = sqrt (sums[k] / sums[CLOSURES + FINE]);
+    for (int k = 0; k < FIELDS; k++)
+        r->enstrophy[k][p] = sums[CLOSURES + k];
+    for (int k = 0; k < FIELDS && p > 0; k++)
+        r->enstrophy[k][p] /= r->enstrophy[FINE][0];
+    r->points++;
+    return GS_OK;
+}
+
+/* The fields of vorticity, whole, on rank 0. */
+static gs_status_t gather (struct evaluation *e, struct results *r)
+{
+    const struct block *b = &e->filtered.b;
+    const size_t extents[2] = {b->ny, b->nx}, offsets[2] = {b->y0, b->x0},
+                 shape[2] = {b->n, b->n};
+    double *own = malloc (b->ny * b->nx * sizeof *own);
+    gs_status_t st = own ? GS_OK : GS_ERR_NOMEM;
+
+    r->n = b->n;
+    for (int k = 0; k < FIELDS && !st; k++) {
+        double *const *u = k == FINE ? e->filtered.u : e->flow[k].u;
+        for (size_t y = 0; y < b->ny; y++)
+            for (size_t x = 0; x < b->nx; x++)
+                own[y * b->nx + x] = vorticity (b, u, AT (b, y, x));
+        r->vorticity[k] = malloc (b->n * b->n * sizeof *own);
+        st = gs_gather_field (b->comm, own, 2, extents, offsets, r->vorticity[k], shape, GS_F64,
+                              0, NULL);
+    }
+    free (own);
+    return st;
+}
+
+static gs_status_t run (gs_comm_t *comm, struct evaluation *e, size_t steps, struct results *r)
+{
+    size_t begin = steps / 4 / FACTOR * FACTOR, every;
+    gs_status_t st = GS_OK;
+
+    every = (steps - begin) / (POINTS - 1) / FACTOR * FACTOR;
+    every = every ? every : FACTOR;
+    for (size_t step = 1; step <= steps && !st; step++) {
+        st = flow_advance (&e->fine);
+        if (st || step < begin || (step - begin) % FACTOR)
+            continue;
+        for (int k = 0; k < CLOSURES && step > begin && !st; k++)
+            st = advance_coarse (e, (enum closure) k);
+        if (st || (step - begin) % every)
+            continue;
+        st = coarse_filter (&e->filtered, &e->fine);
+        for (int k = 0; k < CLOSURES && step == begin && !st; k++)
+            st = start_coarse (comm, &e->filtered, &e->flow[k]);
+        if (!st)
+            st = add_scores (e);
+        if (!st)
+            st = add_point (e, step, r);
+    }
+    for (int k = 0; k < FIELDS; k++)
+        r->enstrophy[k][0] = 1; /* all have begun with the same */
+    return st ? st : gs_allreduce (comm, e->scores, SCORES, GS_F64, GS_SUM, NULL);
+}
+
+gs_status_t evaluate (gs_comm_t *comm, size_t n, unsigned seed, size_t steps,
+                      const struct models *models, struct results *r)
+{
+    struct evaluation e = {.models = models};
+    gs_status_t st = start_fine (comm, n, seed, &e.fine);
+
+    if (!st)
+        st = coarse_create (comm, n / FACTOR, &e.filtered);
+    if (!st)
+        st = coarse_create (comm, n / FACTOR, &e.beside);
+    if (!st)
+        st = run (comm, &e, steps, r);
+    if (!st)
+        st = gather (&e, r);
+    for (int k = 0; k < CLOSURES && !st; k++) {
+        r->stress[k] = 1 - e.scores[2 * k] / e.scores[2 * CLOSURES];
+        r->force[k] = 1 - e.scores[2 * k + 1] / e.scores[2 * CLOSURES + 1];
+    }
+    for (int k = 0; k < CLOSURES; k++)
+        flow_destroy (&e.flow[k]);
+    flow_destroy (&e.fine);
+    coarse_destroy (&e.filtered);
+    coarse_destroy (&e.beside);
+    return st;
+}
+
+void results_free (struct results *r)
+{
+    for (int k = 0; k < FIELDS; k++)
+        free (r->vorticity[k]);
+    memset (r, 0, sizeof *r);
+}

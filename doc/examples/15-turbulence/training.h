@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* training.h - a fine flow, and the closures that learn from it while it runs. */
+#ifndef TURBULENCE_TRAINING_H
+#define TURBULENCE_TRAINING_H
+
+#include "closure.h"
+
+struct settings {
+    size_t size, steps, every;
+    unsigned seed;
+    const char *out;
+    const char *checkpoint; /* folder, or NULL */
+    int resume, help;
+};
+
+/* Seconds since the program began. */
+double elapsed (void);
+
+/* Trains [models], which are new, from a flow of their own. Collective. */
+gs_status_t train (gs_comm_t *comm, const struct settings *set, struct models *models);
+
+#endif
