@@ -38,7 +38,7 @@ double elapsed (void)
     struct timespec now;
     double seconds;
 
-    clock_gettime (CLOCK_MONOTONIC, &now);
+    timespec_get (&now, TIME_UTC);
     seconds = (double) now.tv_sec + 1e-9 * (double) now.tv_nsec;
     if (begin == 0)
         begin = seconds;
