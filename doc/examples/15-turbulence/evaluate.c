@@ -162,8 +162,9 @@ static gs_status_t run (gs_comm_t *comm, struct evaluation *e, size_t steps, str
     size_t begin = steps / 4 / FACTOR * FACTOR, every;
     gs_status_t st = GS_OK;
 
-    every = (steps - begin) / (POINTS - 1) / FACTOR * FACTOR;
-    every = every ? every : FACTOR;
+    /* Rounded up, so that there are POINTS at most; the run ends with the last of them. */
+    every = (steps - begin + (POINTS - 1) * FACTOR - 1) / ((POINTS - 1) * FACTOR) * FACTOR;
+    steps = begin + (steps - begin) / every * every;
     for (size_t step = 1; step <= steps && !st; step++) {
         st = flow_advance (&e->fine);
         if (st || step < begin || (step - begin) % FACTOR)
