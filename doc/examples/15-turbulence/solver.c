@@ -100,13 +100,15 @@ static void add_wave (struct flow *flow, const double *k, double a, double phase
 
     for (size_t y = 0; y < b->ny; y++) {
         double *u = flow->u[0] + AT (b, y, 0), *v = flow->u[1] + AT (b, y, 0);
-        double s0 = sin (k[1] * (double) (b->y0 + y) + phase + k[0] * (double) b->x0);
-        double c0 = cos (k[1] * (double) (b->y0 + y) + phase + k[0] * (double) b->x0);
-        double s1 = sin (k[0]), c1 = cos (k[0]);
-        for (size_t x = 0; x < b->nx; x++) { /* turns (c0, s0) by k[0] from cell to cell */
+        double s0 = sin (k[1] * (double) (b->y0 + y) + phase), s1 = sin (k[0]);
+        double c0 = cos (k[1] * (double) (b->y0 + y) + phase), c1 = cos (k[0]);
+        /* Turns (c0, s0) by k[0] from cell to cell; from 0, for the same bits in any block. */
+        for (size_t x = 0; x < b->x0 + b->nx; x++) {
             double s = s0;
-            u[x] += a * k[1] * s;
-            v[x] -= a * k[0] * s;
+            if (x >= b->x0) {
+                u[x - b->x0] += a * k[1] * s;
+                v[x - b->x0] -= a * k[0] * s;
+            }
             s0 = s * c1 + c0 * s1;
             c0 = c0 * c1 - s * s1;
         }

@@ -54,7 +54,7 @@ gs_status_t flow_destroy (struct flow *flow);
 
 /*
  * Sets velocities from a stream function: waves of 32 to 64 cells of random amplitude and phase,
- * [speed] in the root mean square. The same field on any number of ranks.
+ * [speed] in the root mean square. The same bits on any number of ranks.
  */
 gs_status_t flow_stir (struct flow *flow, unsigned seed, double speed);
 
