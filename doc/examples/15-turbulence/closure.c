@@ -17,58 +17,82 @@ gs_status_t coarse_create (gs_comm_t *comm, size_t n, struct coarse *c)
     c->u[0] = block_arrays (&c->b, 2);
     c->exact[0] = block_arrays (&c->b, 2);
     c->model[0] = block_arrays (&c->b, 2);
-    if (!c->rho || !c->u[0] || !c->exact[0] || !c->model[0])
+    c->means = block_arrays (&c->b, MEANS);
+    if (!c->rho || !c->u[0] || !c->exact[0] || !c->model[0] || !c->means)
         return GS_ERR_NOMEM;
     c->u[1] = c->u[0] + c->b.all;
     c->exact[1] = c->exact[0] + c->b.all;
     c->model[1] = c->model[0] + c->b.all;
+    if (!st)
+        st = block_halo (&c->b, MEANS, &c->means_halo);
     return st ? st : block_halo (&c->b, 2, &c->halo);
 }
 
 gs_status_t coarse_destroy (struct coarse *c)
 {
-    gs_status_t st = gs_halo_destroy (c->halo);
+    gs_status_t st = gs_halo_destroy (c->halo), means = gs_halo_destroy (c->means_halo);
 
+    free (c->means);
     free (c->rho);
     free (c->u[0]);
     free (c->exact[0]);
     free (c->model[0]);
     memset (c, 0, sizeof *c);
-    return st;
+    return st ? st : means;
 }
 
-/* Means over the square of fine cells at (y, x): density, u, v, uu, vv, uv. */
-static void filter_cell (const struct flow *fine, size_t y, size_t x, double *mean)
+/* c->means at the coarse cell (y, x). */
+static void average_cells (struct coarse *c, const struct flow *fine, size_t y, size_t x)
 {
     const double part = 1.0 / (FACTOR * FACTOR);
+    double *mean = c->means + AT (&c->b, y, x);
 
-    memset (mean, 0, 6 * sizeof *mean);
+    for (size_t k = 0; k < MEANS; k++)
+        mean[k * c->b.all] = 0;
     for (size_t j = 0; j < FACTOR; j++)
         for (size_t i = 0; i < FACTOR; i++) {
             size_t at = AT (&fine->b, y * FACTOR + j, x * FACTOR + i);
             double u = fine->u[0][at], v = fine->u[1][at];
-            double all[6] = {fine->rho[at], u, v, u * u, v * v, u * v};
-            for (int k = 0; k < 6; k++)
-                mean[k] += part * all[k];
+            double all[MEANS] = {fine->rho[at], u, v, u * u, v * v, u * v};
+            for (size_t k = 0; k < MEANS; k++)
+                mean[k * c->b.all] += part * all[k];
         }
+}
+
+/* 1/4, 1/2, 1/4 of the cells around, in both directions. */
+static double smooth (const struct block *b, const double *field, size_t at)
+{
+    double sum = 0;
+
+    for (int j = -1; j <= 1; j++) {
+        const double *row = field + (long) at + j * (long) b->pitch;
+        sum += (2 - abs (j)) * (row[-1] + 2 * row[0] + row[1]) / 16;
+    }
+    return sum;
 }
 
 gs_status_t coarse_filter (struct coarse *c, const struct flow *fine)
 {
+    double m[MEANS];
     gs_status_t st;
 
     for (size_t y = 0; y < c->b.ny; y++)
+        for (size_t x = 0; x < c->b.nx; x++)
+            average_cells (c, fine, y, x);
+    st = gs_halo_exchange (c->means_halo, c->means, NULL);
+    for (size_t y = 0; y < c->b.ny && !st; y++)
         for (size_t x = 0; x < c->b.nx; x++) {
             size_t at = AT (&c->b, y, x);
-            double mean[6];
-            filter_cell (fine, y, x, mean);
-            c->rho[at] = mean[0];
-            c->u[0][at] = mean[1];
-            c->u[1][at] = mean[2];
-            c->exact[0][at] = (mean[3] - mean[1] * mean[1] - mean[4] + mean[2] * mean[2]) / 2;
-            c->exact[1][at] = mean[5] - mean[1] * mean[2];
+            for (size_t k = 0; k < MEANS; k++)
+                m[k] = smooth (&c->b, c->means + k * c->b.all, at);
+            c->rho[at] = m[0];
+            c->u[0][at] = m[1];
+            c->u[1][at] = m[2];
+            c->exact[0][at] = (m[3] - m[1] * m[1] - m[4] + m[2] * m[2]) / 2;
+            c->exact[1][at] = m[5] - m[1] * m[2];
         }
-    st = gs_halo_exchange (c->halo, c->u[0], NULL);
+    if (!st)
+        st = gs_halo_exchange (c->halo, c->u[0], NULL);
     return st ? st : gs_halo_exchange (c->halo, c->exact[0], NULL);
 }
 
