@@ -4,7 +4,10 @@
  * one. A posteriori: coarse flows, with each closure as a force, beside the filtered fine flow.
  */
 #include "evaluate.h"
+#include "fields.h"
+#include "spectrum.h"
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -98,11 +101,11 @@ static double vorticity (const struct block *b, double *const *u, size_t at)
     return g[2] - g[1];
 }
 
-/* Another point in time of the results: enstrophies and errors. */
-static gs_status_t add_point (struct evaluation *e, size_t time, struct results *r)
+/* Another point in time of the results: enstrophies and correlations. */
+static gs_status_t add_point (struct evaluation *e, double steps, struct results *r)
 {
     const struct block *b = &e->filtered.b;
-    double sums[CLOSURES + FIELDS] = {0}; /* squares of errors, and of vorticities */
+    double squares[FIELDS + CLOSURES] = {0}, *products = squares + FIELDS;
     size_t p = r->points;
     gs_status_t st = GS_OK;
 
@@ -112,39 +115,40 @@ static gs_status_t add_point (struct evaluation *e, size_t time, struct results 
         for (size_t x = 0; x < b->nx; x++) {
             size_t at = AT (b, y, x);
             double fine = vorticity (b, e->filtered.u, at);
-            sums[CLOSURES + FINE] += fine * fine;
+            squares[FINE] += fine * fine;
             for (int k = 0; k < CLOSURES; k++) {
                 double w = vorticity (b, e->flow[k].u, at);
-                sums[k] += (w - fine) * (w - fine);
-                sums[CLOSURES + k] += w * w;
+                squares[k] += w * w;
+                products[k] += w * fine;
             }
         }
     if (!st)
-        st = gs_allreduce (b->comm, sums, CLOSURES + FIELDS, GS_F64, GS_SUM, NULL);
+        st = gs_allreduce (b->comm, squares, FIELDS + CLOSURES, GS_F64, GS_SUM, NULL);
     if (st || p == POINTS)
         return st;
-    r->time[p] = (double) time;
+    if (p == 0) { /* all begin with the same */
+        r->first_square = squares[FINE];
+        r->turnover = FACTOR / sqrt (squares[FINE] / (double) (b->n * b->n));
+    }
+    r->time[p] = steps / r->turnover;
     for (int k = 0; k < CLOSURES; k++)
-        r->error[k][p] = sqrt (sums[k] / sums[CLOSURES + FINE]);
+        r->correlation[k][p] = products[k] / sqrt (squares[k] * squares[FINE]);
     for (int k = 0; k < FIELDS; k++)
-        r->enstrophy[k][p] = sums[CLOSURES + k];
-    for (int k = 0; k < FIELDS && p > 0; k++)
-        r->enstrophy[k][p] /= r->enstrophy[FINE][0];
+        r->enstrophy[k][p] = squares[k] / r->first_square;
     r->points++;
     return GS_OK;
 }
 
-/* The fields of vorticity, whole, on rank 0. */
-static gs_status_t gather (struct evaluation *e, struct results *r)
+/* Vorticities now: of this rank's block, in [own], and whole fields on rank 0. */
+static gs_status_t gather (struct evaluation *e, double *own, struct results *r)
 {
     const struct block *b = &e->filtered.b;
     const size_t extents[2] = {b->ny, b->nx}, offsets[2] = {b->y0, b->x0},
                  shape[2] = {b->n, b->n};
-    double *own = malloc (b->ny * b->nx * sizeof *own);
-    gs_status_t st = own ? GS_OK : GS_ERR_NOMEM;
+    gs_status_t st = GS_OK;
 
     r->n = b->n;
-    for (int k = 0; k < FIELDS && !st; k++) {
+    for (int k = 0; k < FIELDS && !st; k++, own += b->ny * b->nx) {
         double *const *u = k == FINE ? e->filtered.u : e->flow[k].u;
         for (size_t y = 0; y < b->ny; y++)
             for (size_t x = 0; x < b->nx; x++)
@@ -153,18 +157,82 @@ static gs_status_t gather (struct evaluation *e, struct results *r)
         st = gs_gather_field (b->comm, own, 2, extents, offsets, r->vorticity[k], shape, GS_F64,
                               0, NULL);
     }
-    free (own);
     return st;
 }
 
-static gs_status_t run (gs_comm_t *comm, struct evaluation *e, size_t steps, struct results *r)
+/* Numbers that the curves come to. */
+static void sum_up (struct results *r)
 {
-    size_t begin = steps / 4 / FACTOR * FACTOR, every;
+    for (int k = 0; k < CLOSURES; k++) {
+        size_t p = 0;
+        for (; p < r->points && r->correlation[k][p] >= 0.9; p++)
+            r->kept[k] = r->time[p];
+        if (p > 0 && p < r->points) /* between two points */
+            r->kept[k] += (r->time[p] - r->time[p - 1]) * (r->correlation[k][p - 1] - 0.9) /
+                          (r->correlation[k][p - 1] - r->correlation[k][p]);
+        for (p = 0; p < r->points; p++)
+            r->enstrophy_error[k] +=
+                fabs (r->enstrophy[k][p] / r->enstrophy[FINE][p] - 1) / (double) r->points;
+    }
+}
+
+/* Spectra of the fields that rank 0 has, and how far they are from that of the fine flow. */
+static gs_status_t add_spectra (struct results *r)
+{
+    for (int k = 0; k < FIELDS; k++) {
+        r->energy[k] = malloc (r->n / 2 * sizeof *r->energy[k]);
+        if (!r->energy[k] || spectrum (r->vorticity[k], r->n, r->energy[k]))
+            return GS_ERR_NOMEM;
+    }
+    for (int k = 0; k < CLOSURES; k++) {
+        double sum = 0;
+        for (size_t i = 1; i < r->n / 2; i++)
+            sum += pow (log10 (r->energy[k][i] / r->energy[FINE][i]), 2);
+        r->spectrum_error[k] = sqrt (sum / (double) (r->n / 2 - 1));
+    }
+    return GS_OK;
+}
+
+/* What is left when the flows have come to their end. */
+static gs_status_t conclude (struct evaluation *e, const char *out, size_t step,
+                             struct results *r)
+{
+    const struct block *b = &e->filtered.b;
+    double *own = malloc (FIELDS * b->ny * b->nx * sizeof *own), *vorticities[FIELDS];
+    char folder[4096];
+    gs_status_t st = own ? gather (e, own, r) : GS_ERR_NOMEM;
+
+    for (int k = 0; k < FIELDS; k++)
+        vorticities[k] = own + (size_t) k * b->ny * b->nx;
+    snprintf (folder, sizeof folder, "%s/fields", out);
+    if (!st)
+        st = fields_write (b, folder, step, vorticities);
+    if (st == GS_ERR_UNSUPPORTED) { /* built without HDF5 */
+        r->no_file = 1;
+        st = GS_OK;
+    }
+    free (own);
+    if (!st && gs_comm_rank (b->comm) == 0)
+        st = add_spectra (r);
+    if (!st)
+        st = gs_allreduce (b->comm, e->scores, SCORES, GS_F64, GS_SUM, NULL);
+    for (int k = 0; k < CLOSURES && !st; k++) {
+        r->stress[k] = 1 - e->scores[2 * k] / e->scores[2 * CLOSURES];
+        r->force[k] = 1 - e->scores[2 * k + 1] / e->scores[2 * CLOSURES + 1];
+    }
+    sum_up (r);
+    return st;
+}
+
+static gs_status_t run (gs_comm_t *comm, struct evaluation *e, const struct settings *set,
+                        struct results *r)
+{
+    size_t begin = set->steps / 4 / FACTOR * FACTOR, every, steps;
     gs_status_t st = GS_OK;
 
     /* Rounded up, so that there are POINTS at most; the run ends with the last of them. */
-    every = (steps - begin + (POINTS - 1) * FACTOR - 1) / ((POINTS - 1) * FACTOR) * FACTOR;
-    steps = begin + (steps - begin) / every * every;
+    every = (set->steps - begin + (POINTS - 1) * FACTOR - 1) / ((POINTS - 1) * FACTOR) * FACTOR;
+    steps = begin + (set->steps - begin) / every * every;
     for (size_t step = 1; step <= steps && !st; step++) {
         st = flow_advance (&e->fine);
         if (st || step < begin || (step - begin) % FACTOR)
@@ -179,31 +247,23 @@ static gs_status_t run (gs_comm_t *comm, struct evaluation *e, size_t steps, str
         if (!st)
             st = add_scores (e);
         if (!st)
-            st = add_point (e, step, r);
+            st = add_point (e, (double) (step - begin), r);
     }
-    for (int k = 0; k < FIELDS; k++)
-        r->enstrophy[k][0] = 1; /* all have begun with the same */
-    return st ? st : gs_allreduce (comm, e->scores, SCORES, GS_F64, GS_SUM, NULL);
+    return st ? st : conclude (e, set->out, steps, r);
 }
 
-gs_status_t evaluate (gs_comm_t *comm, size_t n, unsigned seed, size_t steps,
-                      const struct models *models, struct results *r)
+gs_status_t evaluate (gs_comm_t *comm, const struct settings *set, const struct models *models,
+                      struct results *r)
 {
     struct evaluation e = {.models = models};
-    gs_status_t st = start_fine (comm, n, seed, &e.fine);
+    gs_status_t st = start_fine (comm, set->size, set->seed + 1, &e.fine);
 
     if (!st)
-        st = coarse_create (comm, n / FACTOR, &e.filtered);
+        st = coarse_create (comm, set->size / FACTOR, &e.filtered);
     if (!st)
-        st = coarse_create (comm, n / FACTOR, &e.beside);
+        st = coarse_create (comm, set->size / FACTOR, &e.beside);
     if (!st)
-        st = run (comm, &e, steps, r);
-    if (!st)
-        st = gather (&e, r);
-    for (int k = 0; k < CLOSURES && !st; k++) {
-        r->stress[k] = 1 - e.scores[2 * k] / e.scores[2 * CLOSURES];
-        r->force[k] = 1 - e.scores[2 * k + 1] / e.scores[2 * CLOSURES + 1];
-    }
+        st = run (comm, &e, set, r);
     for (int k = 0; k < CLOSURES; k++)
         flow_destroy (&e.flow[k]);
     flow_destroy (&e.fine);
@@ -214,7 +274,9 @@ gs_status_t evaluate (gs_comm_t *comm, size_t n, unsigned seed, size_t steps,
 
 void results_free (struct results *r)
 {
-    for (int k = 0; k < FIELDS; k++)
+    for (int k = 0; k < FIELDS; k++) {
         free (r->vorticity[k]);
+        free (r->energy[k]);
+    }
     memset (r, 0, sizeof *r);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * picture.c - fields of vorticity in a row, and below what became of enstrophy and error. Each
- * colour of a field is one path, a unit square for each cell, or runs of them.
+ * picture.c - fields of vorticity in a row; below correlations, enstrophies and spectra, and what
+ * they come to. Each colour of a field is one path, of runs of cells.
  */
 #include "picture.h"
 #include <math.h>
@@ -9,9 +9,10 @@
 #include <stdlib.h>
 
 enum { COLOURS = 33, CELLS = 96 }; /* an odd number: 0 is white */
-enum { LEFT = 30, SIDE = 220, STEP = 236, WIDTH = 1040, HEIGHT = 600, BELOW = 340, TALL = 190 };
+enum { LEFT = 30, SIDE = 220, STEP = 236, WIDTH = 1040, HEIGHT = 680 };
+enum { BELOW = 340, TALL = 190, WIDE = 265 }; /* plots */
 
-const char *const closure_name[FIELDS] = {"no closure", "Smagorinsky", "network", "fine"};
+const char *const closure_name[FIELDS] = {"no closure", "Smagorinsky", "network", "filtered DNS"};
 static const char *const ink[FIELDS] = {"#b8860b", "#2a7f3f", "#c2185b", "#222222"};
 
 /* Writes a colour from blue by white to red; [level] from 0 to COLOURS - 1. */
@@ -82,71 +83,145 @@ static void put_bar (FILE *file, double most)
                  66 + SIDE / 2.0 - i * (SIDE / 2.0 - 4), i * most);
 }
 
-/* A number above [most] of one digit, and of which a fifth is a good tick. */
-static double round_up (double most)
-{
-    double power = pow (10, floor (log10 (most)));
-    double digit = most / power;
+/* A plot below the fields: ranges of x and y, which may be logarithms. */
+struct plot {
+    double left, x[2], y[2];
+};
 
-    return power * (digit <= 1 ? 1 : digit <= 2 ? 2 : digit <= 5 ? 5 : 10);
+static double place_x (const struct plot *p, double x)
+{
+    return p->left + WIDE * (x - p->x[0]) / (p->x[1] - p->x[0]);
 }
 
-static void put_axes (FILE *file, double left, double wide, const char *title, double top)
+static double place_y (const struct plot *p, double y)
 {
-    fprintf (file, "<text x='%g' y='%d'>%s</text>\n", left, BELOW - 12, title);
-    for (int i = 0; i <= 4; i++) {
-        double y = BELOW + TALL - i * TALL / 4.0;
-        fprintf (file,
-                 "<path stroke='#ddd' d='M%g %gh%g'/><text x='%g' y='%g' class='small' "
-                 "text-anchor='end'>%.3g</text>\n",
-                 left, y, wide, left - 5, y + 4, top * i / 4);
-    }
+    double part = (y - p->y[0]) / (p->y[1] - p->y[0]);
+
+    return BELOW + TALL * (1 - fmin (fmax (part, 0), 1));
 }
 
-/* Curves of [count] fields against time. */
-static void put_curves (FILE *file, double left, const char *title, const double (*value)[POINTS],
-                        int count, const struct results *r)
+static void put_frame (FILE *file, const struct plot *p, const char *title, const char *below)
 {
-    const double wide = 300, begin = r->time[0], end = r->time[r->points - 1];
-    double most = 0, top;
-
-    for (int k = 0; k < count; k++)
-        for (size_t p = 0; p < r->points; p++)
-            most = fmax (most, value[k][p]);
-    top = round_up (most > 0 && most < 1e3 ? most : 1); /* one that blew up leaves the picture */
-    put_axes (file, left, wide, title, top);
-    for (int k = 0; k < count; k++) {
-        fprintf (file, "<polyline fill='none' stroke-width='2' stroke='%s' points='", ink[k]);
-        for (size_t p = 0; p < r->points && value[k][p] <= top; p++)
-            fprintf (file, "%.1f,%.1f ",
-                     left + wide * (r->time[p] - begin) / (end - begin + 1e-9),
-                     BELOW + TALL * (1 - value[k][p] / top));
-        fputs ("'/>\n", file);
-    }
     fprintf (file,
-             "<text x='%g' y='%d' class='small'>%g</text><text x='%g' y='%d' class='small' "
-             "text-anchor='end'>%g steps</text>\n",
-             left, BELOW + TALL + 16, begin, left + wide, BELOW + TALL + 16, end);
+             "<text x='%g' y='%d'>%s</text>\n"
+             "<text x='%g' y='%d' class='small' text-anchor='middle'>%s</text>\n"
+             "<path stroke='#888' fill='none' d='M%g %dv%dh%d'/>\n",
+             p->left, BELOW - 14, title, p->left + WIDE / 2.0, BELOW + TALL + 32, below, p->left,
+             BELOW, TALL, WIDE);
 }
 
-static void put_r2 (FILE *file, double left, const struct results *r)
+static void put_x (FILE *file, const struct plot *p, double x, double label)
 {
-    const double *value[2] = {r->stress, r->force};
-    static const char *const what[2] = {"stress", "force"};
+    fprintf (file,
+             "<path stroke='#888' d='M%g %dv4'/>"
+             "<text x='%g' y='%d' class='small' text-anchor='middle'>%g</text>\n",
+             place_x (p, x), BELOW + TALL, place_x (p, x), BELOW + TALL + 16, label);
+}
 
-    put_axes (file, left, 200, "held-out R2", 1);
-    for (int i = 0; i < 2; i++) {
-        for (int k = 1; k < CLOSURES; k++) {
-            double tall = TALL * fmin (fmax (value[i][k], 0), 1),
-                   x = left + 100 * i + 36 * k - 20;
-            fprintf (file,
-                     "<rect x='%g' y='%.1f' width='30' height='%.1f' fill='%s'/><text x='%g' "
-                     "y='%.1f' class='small' text-anchor='middle'>%.2f</text>\n",
-                     x, BELOW + TALL - tall, tall, ink[k], x + 15, BELOW + TALL - tall - 4,
-                     value[i][k]);
-        }
-        fprintf (file, "<text x='%g' y='%d' class='small' text-anchor='middle'>%s</text>\n",
-                 left + 100 * i + 50, BELOW + TALL + 16, what[i]);
+static void put_y (FILE *file, const struct plot *p, double y, const char *label)
+{
+    fprintf (file,
+             "<path stroke='#ddd' d='M%g %gh%d'/>"
+             "<text x='%g' y='%g' class='small' text-anchor='end'>%s</text>\n",
+             p->left, place_y (p, y), WIDE, p->left - 5, place_y (p, y) + 4, label);
+}
+
+/* A curve to where it ends, or to its first value that is none. */
+static void put_curve (FILE *file, const struct plot *p, int field, const double *x,
+                       const double *y, size_t count)
+{
+    fprintf (file, "<polyline fill='none' stroke-width='%g' stroke='%s' points='",
+             field == FINE ? 3.0 : 1.8, ink[field]);
+    for (size_t i = 0; i < count && isfinite (y[i]); i++)
+        fprintf (file, "%.1f,%.1f ", place_x (p, x[i]), place_y (p, y[i]));
+    fputs ("'/>\n", file);
+}
+
+/* Values of [fields] fields, all 1 at first, against time. */
+static void put_history (FILE *file, double left, const char *title,
+                         const double (*value)[POINTS], int fields, const struct results *r)
+{
+    struct plot p = {left, {0, r->time[r->points - 1] + 1e-9}, {1, 1}};
+    double step = pow (10, floor (log10 (p.x[1] / 2)));
+    char label[32];
+
+    for (int k = 0; k < fields; k++)
+        for (size_t i = 0; i < r->points; i++)
+            p.y[0] = fmin (p.y[0], value[k][i]);
+    p.y[0] = fmax (floor (p.y[0] * 10 - 1e-9) / 10, 0);
+    put_frame (file, &p, title, "time in turnover times of the start");
+    while (p.x[1] / step > 10)
+        step *= 2;
+    for (double x = 0; x <= p.x[1]; x += step)
+        put_x (file, &p, x, x);
+    for (int i = 10; i >= p.y[0] * 10 - 1e-9; i -= p.y[0] < 0.4 ? 2 : 1) {
+        snprintf (label, sizeof label, "%.1f", i / 10.0);
+        put_y (file, &p, i / 10.0, label);
+    }
+    if (fields == CLOSURES) /* no curve of the fine flow, which is 1: of correlations */
+        fprintf (file, "<path stroke='#555' stroke-dasharray='5 4' d='M%g %gh%d'/>\n", left,
+                 place_y (&p, 0.9), WIDE);
+    for (int k = fields - 1; k >= 0; k--)
+        put_curve (file, &p, k, r->time, value[k], r->points);
+}
+
+/* The energy at each wavenumber, both as logarithms. */
+static void put_spectra (FILE *file, double left, const struct results *r)
+{
+    size_t count = r->n / 2 - 1;
+    struct plot p = {left, {0, log10 ((double) count)}, {0, -99}};
+    double *x = malloc (2 * count * sizeof *x), *y = x + count;
+    char label[64];
+
+    if (!x)
+        return;
+    for (size_t i = 0; i < count; i++) {
+        x[i] = log10 ((double) (i + 1));
+        p.y[1] = fmax (p.y[1], ceil (log10 (r->energy[FINE][i + 1])));
+    }
+    for (size_t i = 0; i < count; i++)
+        p.y[0] = fmin (p.y[0], floor (log10 (r->energy[FINE][i + 1])));
+    p.y[0] = fmax (p.y[0], p.y[1] - 14);
+    put_frame (file, &p, "energy spectrum at the end", "wavenumber, in waves along a side");
+    for (size_t k = 1; k <= count; k *= 2)
+        put_x (file, &p, log10 ((double) k), (double) k);
+    for (double at = p.y[0]; at <= p.y[1]; at += p.y[1] - p.y[0] > 7 ? 2 : 1) {
+        snprintf (label, sizeof label, "10<tspan dy='-5' font-size='9'>%g</tspan>", at);
+        put_y (file, &p, at, label);
+    }
+    for (int k = FIELDS - 1; k >= 0; k--) {
+        for (size_t i = 0; i < count; i++)
+            y[i] = log10 (r->energy[k][i + 1]);
+        put_curve (file, &p, k, x, y, count);
+    }
+    free (x);
+}
+
+/* What the curves come to, a row for each closure, beside the colours. */
+static void put_table (FILE *file, const struct results *r)
+{
+    static const char *const title[] = {"R2 of the sub-grid force", "correlation above 0.9 until",
+                                        "error of the enstrophy", "error of the spectrum"};
+    double row = BELOW + TALL + 66;
+
+    for (int i = 0; i < 4; i++)
+        fprintf (file, "<text x='%d' y='%g' class='small' text-anchor='end'>%s</text>\n",
+                 380 + 200 * i, row, title[i]);
+    for (int k = FIELDS - 1; k >= 0; k--) {
+        row += 20;
+        fprintf (file,
+                 "<path stroke='%s' stroke-width='%d' d='M%d %gh24'/>"
+                 "<text x='%d' y='%g'>%s</text>\n",
+                 ink[k], k == FINE ? 3 : 2, LEFT + 20, row - 5, LEFT + 52, row, closure_name[k]);
+        if (k == FINE)
+            continue;
+        fprintf (file,
+                 "<g text-anchor='end'><text x='380' y='%g'>%.3f</text>"
+                 "<text x='580' y='%g'>%s%.1f turnover times</text>"
+                 "<text x='780' y='%g'>%.1f %%</text>"
+                 "<text x='980' y='%g'>%.2f decades</text></g>\n",
+                 row, r->force[k], row, r->kept[k] < r->time[r->points - 1] ? "" : "the end, ",
+                 r->kept[k], row, 100 * r->enstrophy_error[k], row, r->spectrum_error[k]);
     }
 }
 
@@ -164,22 +239,19 @@ static void put_all (FILE *file, const struct results *r)
         "<svg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 %d %d' font-family="
         "'sans-serif' font-size='14'>\n<style>.small { font-size: 11px }</style>\n"
         "<rect width='%d' height='%d' fill='#fff'/>\n"
-        "<text x='%d' y='24' font-size='17'>Vorticity after %g steps from a start no network "
-        "has seen: %zu x %zu cells, and the fine flow filtered</text>\n",
-        WIDTH, HEIGHT, WIDTH, HEIGHT, LEFT, r->time[r->points - 1], r->n, r->n);
+        "<text x='%d' y='26' font-size='17'>Vorticity of a held-out flow after %.1f turnover "
+        "times, %zu x %zu cells; DNS: %zu x %zu</text>\n",
+        WIDTH, HEIGHT, WIDTH, HEIGHT, LEFT, r->time[r->points - 1], r->n, r->n, FACTOR * r->n,
+        FACTOR * r->n);
     for (int i = 0; i < FIELDS; i++)
         put_field (file, LEFT + STEP * i, closure_name[order[i]], r->vorticity[order[i]], r->n,
                    most);
     put_bar (file, most);
-    put_curves (file, LEFT + 20, "enstrophy, 1 at the start", r->enstrophy, FIELDS, r);
-    put_curves (file, LEFT + 390, "relative error of the vorticity", r->error, CLOSURES, r);
-    put_r2 (file, LEFT + 760, r);
-    for (int i = 0; i < FIELDS; i++)
-        fprintf (file,
-                 "<path stroke='%s' stroke-width='3' d='M%d %dh24'/><text x='%d' y='%d'>%s</text>"
-                 "\n",
-                 ink[order[i]], 220 + 150 * i, HEIGHT - 25, 250 + 150 * i, HEIGHT - 20,
-                 closure_name[order[i]]);
+    put_history (file, LEFT + 30, "correlation with the filtered DNS", r->correlation, CLOSURES,
+                 r);
+    put_history (file, LEFT + 365, "enstrophy, 1 at the start", r->enstrophy, FIELDS, r);
+    put_spectra (file, LEFT + 700, r);
+    put_table (file, r);
     fputs ("</svg>\n", file);
 }
 

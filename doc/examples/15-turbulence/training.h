@@ -4,17 +4,7 @@
 #define TURBULENCE_TRAINING_H
 
 #include "closure.h"
-
-struct settings {
-    size_t size, steps, every;
-    unsigned seed;
-    const char *out;
-    const char *checkpoint; /* folder, or NULL */
-    int resume, help;
-};
-
-/* Seconds since the program began. */
-double elapsed (void);
+#include "turbulence.h"
 
 /* Trains [models], which are new, from a flow of their own. Collective. */
 gs_status_t train (gs_comm_t *comm, const struct settings *set, struct models *models);

@@ -134,13 +134,27 @@ static int read_options (int argc, char **argv, struct settings *set)
 
 static void print_table (const struct results *r)
 {
-    printf ("\n%-14s %12s %12s %16s %16s\n", "closure", "R2 stress", "R2 force",
-            "vorticity error", "enstrophy left");
+    printf (
+        "\nA held-out flow for %.1f turnover times, coarse flows beside it from the same start\n"
+        "%-14s %20s %20s %20s %20s\n",
+        r->time[r->points - 1], "closure", "a priori R2, force", "correlation > 0.9 to",
+        "enstrophy error", "spectrum error");
     for (int k = 0; k < CLOSURES; k++)
-        printf ("%-14s %12.3f %12.3f %16.3f %16.3f\n", closure_name[k], r->stress[k], r->force[k],
-                r->error[k][r->points - 1], r->enstrophy[k][r->points - 1]);
-    printf ("%-14s %12s %12s %16s %16.3f\n\n", closure_name[FINE], "", "", "",
-            r->enstrophy[FINE][r->points - 1]);
+        printf ("%-14s %20.4f %20.4f %20.4f %20.4f\n", closure_name[k], r->force[k], r->kept[k],
+                r->enstrophy_error[k], r->spectrum_error[k]);
+    printf ("\n");
+}
+
+static void print_files (const struct results *r, const char *folder)
+{
+    if (r->no_file)
+        printf ("[%6.1f s] no file for ParaView: this gradsync has no HDF5\n", elapsed ());
+    else
+        printf ("[%6.1f s] for ParaView: %s/fields/\n", elapsed (), folder);
+    if (picture_write (folder, r))
+        fprintf (stderr, "turbulence: %s/turbulence.svg: %s\n", folder, strerror (errno));
+    else
+        printf ("[%6.1f s] picture: %s/turbulence.svg\n", elapsed (), folder);
 }
 
 /* Rank 0 makes the folder before the work begins, and tells the others how that went. */
@@ -180,15 +194,11 @@ int main (int argc, char **argv)
     if (gs_comm_rank (comm) == 0)
         printf ("[%6.1f s] %d ranks, fine grid %zu x %zu, coarse %zu x %zu\n", elapsed (),
                 gs_comm_size (comm), set.size, set.size, set.size / FACTOR, set.size / FACTOR);
-    if (train (comm, &set, &models) ||
-        evaluate (comm, set.size, set.seed + 1, set.steps, &models, &results))
+    if (train (comm, &set, &models) || evaluate (comm, &set, &models, &results))
         goto fail;
     if (gs_comm_rank (comm) == 0) {
         print_table (&results);
-        if (picture_write (set.out, &results))
-            fprintf (stderr, "turbulence: %s/turbulence.svg: %s\n", set.out, strerror (errno));
-        else
-            printf ("[%6.1f s] %s/turbulence.svg\n", elapsed (), set.out);
+        print_files (&results, set.out);
         printf ("Held-out R2 of the sub-grid force: network %.3f, Smagorinsky %.3f\n",
                 results.force[NETWORK], results.force[SMAGORINSKY]);
     }
@@ -196,6 +206,6 @@ int main (int argc, char **argv)
     if (!gs_comm_destroy (comm))
         return 0;
 fail:
-    fprintf (stderr, "turbulence: %s\n", gs_last_error ());
+    fprintf (stderr, "turbulence: %s\n", *gs_last_error () ? gs_last_error () : "no memory");
     return 1; /* the other ranks find out */
 }
