@@ -26,18 +26,21 @@ struct training {
     size_t step, first; /* that is done; that this start began with */
     double begin;       /* when */
     gs_ckpt_t *ckpt;
-    double *packed;   /* populations, [ny][nx][POPULATIONS] */
-    double *density;  /* [ny][nx] */
-    double *velocity; /* [ny][nx][3], the last 0: a vector for ParaView */
-    double time;      /* in steps; for who reads the file */
+    gs_halo_t *halo;   /* of the velocities, for their gradients */
+    double *packed;    /* populations, [ny][nx][POPULATIONS] */
+    double *vorticity; /* [ny][nx] */
+    double *velocity;  /* [ny][nx][3], the last 0: a vector for ParaView */
+    double time;       /* in steps; for who reads the file */
 };
 
 /* What the checkpoint has of the simulation: copies without ghosts, in both directions. */
-static void pack (struct training *t, int back)
+static gs_status_t pack (struct training *t, int back)
 {
     const struct block *b = &t->fine.b;
+    double g[4];
+    gs_status_t st = gs_halo_exchange (t->halo, t->fine.u[0], NULL);
 
-    for (size_t y = 0; y < b->ny; y++)
+    for (size_t y = 0; y < b->ny && !st; y++)
         for (size_t x = 0; x < b->nx; x++) {
             size_t cell = y * b->nx + x, at = AT (b, y, x);
             for (size_t i = 0; i < POPULATIONS; i++)
@@ -45,10 +48,12 @@ static void pack (struct training *t, int back)
                     t->fine.f[i * b->all + at] = t->packed[cell * POPULATIONS + i];
                 else
                     t->packed[cell * POPULATIONS + i] = t->fine.f[i * b->all + at];
-            t->density[cell] = t->fine.rho[at];
+            gradients (b, t->fine.u, at, g);
+            t->vorticity[cell] = g[2] - g[1];
             t->velocity[3 * cell] = t->fine.u[0][at];
             t->velocity[3 * cell + 1] = t->fine.u[1][at];
         }
+    return st;
 }
 
 static gs_status_t add_fields (struct training *t)
@@ -59,19 +64,20 @@ static gs_status_t add_fields (struct training *t)
     gs_status_t st;
 
     t->packed = calloc (cells * POPULATIONS, sizeof (double));
-    t->density = calloc (cells, sizeof (double));
+    t->vorticity = calloc (cells, sizeof (double));
     t->velocity = calloc (cells * 3, sizeof (double));
-    if (!t->packed || !t->density || !t->velocity)
+    if (!t->packed || !t->vorticity || !t->velocity)
         return GS_ERR_NOMEM;
-    if ((st = gs_ckpt_add_sharded (t->ckpt, "flow/populations", 3, extents, offsets, shape,
+    if ((st = block_halo (b, 2, &t->halo)) ||
+        (st = gs_ckpt_add_sharded (t->ckpt, "flow/populations", 3, extents, offsets, shape,
                                    GS_F64, t->packed)) ||
-        (st = gs_ckpt_add_sharded (t->ckpt, "flow/density", 2, extents, offsets, shape, GS_F64,
-                                   t->density)))
+        (st = gs_ckpt_add_sharded (t->ckpt, "flow/vorticity", 2, extents, offsets, shape, GS_F64,
+                                   t->vorticity)))
         return st;
     extents[2] = shape[2] = 3;
     if ((st = gs_ckpt_add_sharded (t->ckpt, "flow/velocity", 3, extents, offsets, shape, GS_F64,
                                    t->velocity)) ||
-        (st = gs_ckpt_set_grid (t->ckpt, "flow/density", GS_CKPT_CELLS, 2, NULL, NULL)))
+        (st = gs_ckpt_set_grid (t->ckpt, "flow/vorticity", GS_CKPT_CELLS, 2, NULL, NULL)))
         return st;
     return gs_ckpt_set_grid (t->ckpt, "flow/velocity", GS_CKPT_CELLS, 2, NULL, NULL);
 }
@@ -102,10 +108,9 @@ static gs_status_t open_checkpoints (gs_comm_t *comm, struct training *t)
     if (st || found < 0)
         return st;
     t->step = t->first = (size_t) found;
-    pack (t, 1);
     if (gs_comm_rank (comm) == 0)
         printf ("[%6.1f s] goes on after step %zu\n", elapsed (), t->step);
-    return GS_OK;
+    return pack (t, 1);
 }
 
 /* Brings the ranks' sums for Smagorinsky together. */
@@ -120,21 +125,17 @@ static gs_status_t add_up (gs_comm_t *comm, struct training *t)
     return st;
 }
 
-static gs_status_t report (gs_comm_t *comm, struct training *t)
+static void report (gs_comm_t *comm, struct training *t)
 {
-    gs_reducer_stats_t stats = {.size = sizeof stats};
-    gs_status_t st = gs_reducer_get_stats (t->trainer.reducer, &stats);
     double speed = (double) (t->step - t->first) / (elapsed () - t->begin);
 
-    if (!st && gs_comm_rank (comm) == 0) {
-        printf ("[%6.1f s] training: step %zu of %zu, loss %.4f, hidden %.2f, %.0f steps/s, "
-                "%.0f s left\n",
-                elapsed (), t->step, t->set->steps, t->loss / t->losses, stats.overlap, speed,
+    if (gs_comm_rank (comm) == 0) {
+        printf ("[%6.1f s] training: step %zu of %zu, loss %.4f, %.0f steps/s, %.0f s left\n",
+                elapsed (), t->step, t->set->steps, t->loss / t->losses, speed,
                 (double) (t->set->steps - t->step) / speed);
         fflush (stdout);
     }
     t->loss = t->losses = 0;
-    return st;
 }
 
 static gs_status_t learn (struct training *t)
@@ -165,12 +166,13 @@ static gs_status_t loop (gs_comm_t *comm, struct training *t)
         if (!st && t->step % SPACING == 0)
             st = learn (t);
         if (!st && t->step % lines == 0)
-            st = report (comm, t);
+            report (comm, t);
         if (st || !t->ckpt || (t->step % t->set->every && t->step != steps))
             continue;
         t->time = (double) t->step;
-        pack (t, 0);
-        st = add_up (comm, t);
+        st = pack (t, 0);
+        if (!st)
+            st = add_up (comm, t);
         if (!st)
             st = gs_ckpt_write (t->ckpt, (int64_t) t->step, NULL);
     }
@@ -198,13 +200,14 @@ gs_status_t train (gs_comm_t *comm, const struct settings *set, struct models *m
     if (!st)
         st = loop (comm, &t);
     gs_ckpt_destroy (t.ckpt);
+    gs_halo_destroy (t.halo);
     trainer_destroy (&t.trainer);
     coarse_destroy (&t.coarse);
     flow_destroy (&t.fine);
     free (t.in);
     free (t.want);
     free (t.packed);
-    free (t.density);
+    free (t.vorticity);
     free (t.velocity);
     return st;
 }
