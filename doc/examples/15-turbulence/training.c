@@ -31,6 +31,7 @@ struct training {
     double *vorticity; /* [ny][nx] */
     double *velocity;  /* [ny][nx][3], the last 0: a vector for ParaView */
     double time;       /* in steps; for who reads the file */
+    int64_t seed;
 };
 
 /* What the checkpoint has of the simulation: copies without ghosts, in both directions. */
@@ -82,12 +83,34 @@ static gs_status_t add_fields (struct training *t)
     return gs_ckpt_set_grid (t->ckpt, "flow/velocity", GS_CKPT_CELLS, 2, NULL, NULL);
 }
 
-static gs_status_t open_checkpoints (gs_comm_t *comm, struct training *t)
+/* Goes on from the newest checkpoint, if that is wished. */
+static gs_status_t resume (gs_comm_t *comm, struct training *t, const char **problem)
+{
+    int64_t found = -1;
+    size_t number = 0;
+    gs_status_t st = gs_ckpt_list (t->ckpt, NULL, 0, &number);
+
+    if (!st && !t->set->resume && number > 0)
+        *problem = "has checkpoints: go on with --resume, or take another folder";
+    if (!st && t->set->resume)
+        st = gs_ckpt_read (t->ckpt, GS_CKPT_LATEST, &found, NULL);
+    if (!st && (unsigned) t->seed != t->set->seed)
+        *problem = "has a flow of another --seed";
+    if (!st && found > (int64_t) t->set->steps)
+        *problem = "has more steps than --steps";
+    if (st || found < 0 || *problem)
+        return st;
+    t->step = t->first = (size_t) found;
+    if (gs_comm_rank (comm) == 0)
+        printf ("[%6.1f s] goes on after step %zu\n", elapsed (), t->step);
+    return pack (t, 1);
+}
+
+static gs_status_t open_checkpoints (gs_comm_t *comm, struct training *t, const char **problem)
 {
     gs_ckpt_opts_t opts = GS_CKPT_OPTS_INIT;
     struct network *net = &t->models->net;
     size_t parameters = PARAMETERS, two = 2;
-    int64_t found = -1;
     gs_status_t st;
 
     opts.keep_last = 2;
@@ -102,15 +125,10 @@ static gs_status_t open_checkpoints (gs_comm_t *comm, struct training *t)
         (st = gs_ckpt_add_replicated (t->ckpt, "optimizer/updates", 0, NULL, GS_I64,
                                       &net->updates)) ||
         (st = gs_ckpt_add_replicated (t->ckpt, "time", 0, NULL, GS_F64, &t->time)) ||
-        (st = add_fields (t)) || (st = gs_ckpt_commit (t->ckpt)) || !t->set->resume)
+        (st = gs_ckpt_add_replicated (t->ckpt, "seed", 0, NULL, GS_I64, &t->seed)) ||
+        (st = add_fields (t)) || (st = gs_ckpt_commit (t->ckpt)))
         return st;
-    st = gs_ckpt_read (t->ckpt, GS_CKPT_LATEST, &found, NULL);
-    if (st || found < 0)
-        return st;
-    t->step = t->first = (size_t) found;
-    if (gs_comm_rank (comm) == 0)
-        printf ("[%6.1f s] goes on after step %zu\n", elapsed (), t->step);
-    return pack (t, 1);
+    return resume (comm, t, problem);
 }
 
 /* Brings the ranks' sums for Smagorinsky together. */
@@ -179,9 +197,10 @@ static gs_status_t loop (gs_comm_t *comm, struct training *t)
     return st ? st : add_up (comm, t);
 }
 
-gs_status_t train (gs_comm_t *comm, const struct settings *set, struct models *models)
+gs_status_t train (gs_comm_t *comm, const struct settings *set, struct models *models,
+                   const char **problem)
 {
-    struct training t = {.set = set, .models = models};
+    struct training t = {.set = set, .models = models, .seed = set->seed};
     gs_status_t st = start_fine (comm, set->size, set->seed, &t.fine);
     size_t cells;
 
@@ -196,8 +215,8 @@ gs_status_t train (gs_comm_t *comm, const struct settings *set, struct models *m
         st = t.in && t.want ? trainer_create (comm, &models->net, cells, &t.trainer)
                             : GS_ERR_NOMEM;
     if (!st && set->checkpoint)
-        st = open_checkpoints (comm, &t);
-    if (!st)
+        st = open_checkpoints (comm, &t, problem);
+    if (!st && !*problem)
         st = loop (comm, &t);
     gs_ckpt_destroy (t.ckpt);
     gs_halo_destroy (t.halo);

@@ -6,7 +6,11 @@
 #include "closure.h"
 #include "turbulence.h"
 
-/* Trains [models], which are new, from a flow of their own. Collective. */
-gs_status_t train (gs_comm_t *comm, const struct settings *set, struct models *models);
+/*
+ * Trains [models], which are new, from a flow of their own. [problem] is NULL, or why the folder
+ * of checkpoints cannot be meant; then nothing was done. Collective.
+ */
+gs_status_t train (gs_comm_t *comm, const struct settings *set, struct models *models,
+                   const char **problem);
 
 #endif

@@ -179,6 +179,7 @@ int main (int argc, char **argv)
     struct results results = {0};
     gs_comm_opts_t opts = GS_COMM_OPTS_INIT;
     gs_comm_t *comm;
+    const char *misfit = NULL;
     int problem;
 
     if (read_options (argc, argv, &set))
@@ -194,7 +195,14 @@ int main (int argc, char **argv)
     if (gs_comm_rank (comm) == 0)
         printf ("[%6.1f s] %d ranks, fine grid %zu x %zu, coarse %zu x %zu\n", elapsed (),
                 gs_comm_size (comm), set.size, set.size, set.size / FACTOR, set.size / FACTOR);
-    if (train (comm, &set, &models) || evaluate (comm, &set, &models, &results))
+    if (train (comm, &set, &models, &misfit))
+        goto fail;
+    if (misfit) {
+        if (gs_comm_rank (comm) == 0)
+            fprintf (stderr, "turbulence: %s %s\n", set.checkpoint, misfit);
+        return gs_comm_destroy (comm), 2;
+    }
+    if (evaluate (comm, &set, &models, &results))
         goto fail;
     if (gs_comm_rank (comm) == 0) {
         print_table (&results);
