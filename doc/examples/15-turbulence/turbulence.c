@@ -132,16 +132,17 @@ static int read_options (int argc, char **argv, struct settings *set)
     return 0;
 }
 
+/* A row for each closure; what the columns are is in evaluate.h. */
 static void print_table (const struct results *r)
 {
-    printf (
-        "\nA held-out flow for %.1f turnover times, coarse flows beside it from the same start\n"
-        "%-14s %20s %20s %20s %20s\n",
-        r->time[r->points - 1], "closure", "a priori R2, force", "correlation > 0.9 to",
-        "enstrophy error", "spectrum error");
+    printf ("\nA held-out flow for %.1f turnover times, and coarse flows beside it\n"
+            "%-12s %14s %17s %17s %14s %14s\n",
+            r->time[r->points - 1], "closure", "R2 of force", "correlated until", "at the end",
+            "enstrophy off", "spectrum off");
     for (int k = 0; k < CLOSURES; k++)
-        printf ("%-14s %20.4f %20.4f %20.4f %20.4f\n", closure_name[k], r->force[k], r->kept[k],
-                r->enstrophy_error[k], r->spectrum_error[k]);
+        printf ("%-12s %14.4f %17.4f %17.4f %14.4f %14.4f\n", closure_name[k], r->force[k],
+                r->kept[k], r->correlation[k][r->points - 1], r->enstrophy_error[k],
+                r->spectrum_error[k]);
     printf ("\n");
 }
 
