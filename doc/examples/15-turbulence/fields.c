@@ -4,6 +4,22 @@
  * gs_ckpt_set_grid has ParaView find the fields on their grid.
  */
 #include "fields.h"
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+/* A name by which ParaView knows the file. If it cannot be made, the file is there all the same.
+ */
+static void make_link (const char *folder, size_t step)
+{
+    const char *last = strrchr (folder, '/');
+    char target[4096], path[4096];
+
+    snprintf (target, sizeof target, "%s/ck-%012zu.h5", last ? last + 1 : folder, step);
+    snprintf (path, sizeof path, "%s.hdf", folder);
+    if ((unlink (path), symlink (target, path)))
+        perror (path);
+}
 
 gs_status_t fields_write (const struct block *b, const char *folder, size_t step,
                           double *const *vorticity)
@@ -30,6 +46,8 @@ gs_status_t fields_write (const struct block *b, const char *folder, size_t step
         st = gs_ckpt_commit (ckpt);
     if (!st)
         st = gs_ckpt_write (ckpt, (int64_t) step, NULL);
+    if (!st && gs_comm_rank (b->comm) == 0)
+        make_link (folder, step);
     if (st)
         return gs_ckpt_destroy (ckpt), st;
     return gs_ckpt_destroy (ckpt);

@@ -151,7 +151,7 @@ static void print_files (const struct results *r, const char *folder)
     if (r->no_file)
         printf ("[%6.1f s] no file for ParaView: this gradsync has no HDF5\n", elapsed ());
     else
-        printf ("[%6.1f s] for ParaView: %s/fields/\n", elapsed (), folder);
+        printf ("[%6.1f s] for ParaView: %s/fields.hdf\n", elapsed (), folder);
     if (picture_write (folder, r))
         fprintf (stderr, "turbulence: %s/turbulence.svg: %s\n", folder, strerror (errno));
     else
