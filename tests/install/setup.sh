@@ -75,11 +75,11 @@ echo >config.h.in
 setup=(env -i "--default-signal=INT,HUP" "PATH=$room/bin" "room=$room" "PYTHON=$room/bin/python"
     "GS_SETUP_MARK=${GS_SETUP_MARK-}" ./setup) # the mark of the run that this test is part of
 
-# run STATUS COMMAND: what ./setup says is in output; what it called in calls.
+# run STATUS COMMAND [OPTION]...: what ./setup says is in output; what it called in calls.
 run () {
     : >calls
-    "${setup[@]}" "$2" >output 2>&1
-    [[ $? = "$1" ]] || fail "./setup $2: not status $1: $(<output)"
+    "${setup[@]}" "${@:2}" >output 2>&1
+    [[ $? = "$1" ]] || fail "./setup ${*:2}: not status $1: $(<output)"
 }
 
 has () { # FILE TEXT
@@ -146,6 +146,39 @@ run 1 build
 has output 'cannot write to'
 rm build
 mv build.mine build
+
+step='the demo of turbulence has a folder of its own, and takes --resume alone'
+cat >tests/launch.sh <<'END'
+#!/bin/bash
+echo "launch $*" >>"$room/calls"
+[[ ! -e launch.fails ]] || exit 1
+mkdir -p demo-out/turbulence/checkpoints
+echo >demo-out/turbulence/checkpoints/ck-000000000500.h5
+echo >demo-out/turbulence/turbulence.svg
+echo 'Held-out R2 of the sub-grid force: network 1, Smagorinsky 0'
+END
+chmod +x tests/launch.sh
+mkdir -p demo-out/checkpoints && echo >demo-out/checkpoints/ck-000000000500.h5
+run 0 demo turbulence
+has calls '--layout 2x2 build/doc/examples/15-turbulence/turbulence --out demo-out/turbulence'
+has output 'it goes on from there: ./setup demo turbulence --resume'
+[[ $(grep -A 4 'What to try next' output | grep -c '    # ') = 3 ]] || fail "$step: what to try"
+ends "Held-out R2 .*network 1, .*; picture: $room/demo-out/turbulence/turbulence.svg"
+: >launch.fails
+run 1 demo turbulence --resume
+has calls '--checkpoint demo-out/turbulence/checkpoints --resume'
+[[ -s demo-out/turbulence/checkpoints/ck-000000000500.h5 ]] || fail "$step: --resume from nothing"
+[[ ! -e demo-out/turbulence/turbulence.svg ]] || fail "$step: an old picture is left"
+run 1 demo turbulence
+[[ ! -e demo-out/turbulence/checkpoints ]] || fail "$step: it would go on unasked"
+[[ -s demo-out/checkpoints/ck-000000000500.h5 ]] || fail "$step: the other demo lost its state"
+for words in 'turbulence --html' '--html turbulence' 'turbulence --resume --html'; do
+    # shellcheck disable=SC2086 # the words are meant
+    run 2 demo $words
+    has output './setup demo turbulence takes --resume alone; --html is of ./setup demo'
+    has_not calls launch
+done
+rm -r launch.fails tests/launch.sh demo-out
 
 # stop SIGNAL COMMAND FILE: the same as run, stopped when the file is there.
 stop () {
