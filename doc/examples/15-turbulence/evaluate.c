@@ -136,6 +136,13 @@ static gs_status_t add_point (struct evaluation *e, double steps, struct results
     for (int k = 0; k < FIELDS; k++)
         r->enstrophy[k][p] = squares[k] / r->first_square;
     r->points++;
+    if (p % 12 == 0 && gs_comm_rank (b->comm) == 0) {
+        printf (
+            "[%6.1f s] test: %.1f turnover times, correlation %.3f without closure, %.3f with "
+            "the network\n",
+            elapsed (), r->time[p], r->correlation[NONE][p], r->correlation[NETWORK][p]);
+        fflush (stdout);
+    }
     return GS_OK;
 }
 
