@@ -63,7 +63,8 @@ check_pages
 check_page_example doc/man/gradsync-checkpoint.7 doc/examples/08-checkpoint/resume.c
 check_page_example doc/man/gradsync-reducer.7 doc/examples/03-reducer/train.c
 check_page_program doc/man/gradsync-checkpoint.7 doc/examples/08-checkpoint/plot.py
-check_links ./{README,CONTRIBUTING,SECURITY}.md slurm/README.md doc/*.md doc/guide/*.md \
+check_links ./{README,CONTRIBUTING,SECURITY}.md slurm/README.md contrib/*/README.md \
+    doc/*.md doc/guide/*.md \
     doc/examples/README.md doc/examples/*/README.md
 check_references doc/man/*.[1-7] ./{README,SECURITY}.md doc/*.md doc/guide/*.md \
     doc/examples/*/README.md

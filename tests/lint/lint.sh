@@ -38,7 +38,7 @@ need_build () {
 sources () {
     local IFS='|'
 
-    find src cuda fortran tests doc/examples 2>/dev/null | grep -E "\.($*)\$" \
+    find src cuda fortran tests doc/examples contrib 2>/dev/null | grep -E "\.($*)\$" \
         | grep -vE '^fortran/gradsync_(c|calls)\.f90$' | sort
 }
 

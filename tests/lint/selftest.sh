@@ -17,7 +17,8 @@ make_copy () {
 
     mkdir -p "$copy/tree" "$copy/build" || exit 99
     for item in setup .ci .clang-format configure configure.ac Makefile.am CITATION.cff LICENSE \
-        {CONTRIBUTING,README,SECURITY}.md mkdocs.yml config src cuda fortran tests doc slurm; do
+        {CONTRIBUTING,README,SECURITY}.md mkdocs.yml config src cuda fortran tests doc slurm \
+        contrib; do
         [[ ! -e $item ]] || cp -R "$item" "$copy/tree/"
     done
     chmod -R u+w "$copy/tree"

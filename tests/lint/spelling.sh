@@ -6,7 +6,7 @@
 need codespell codespell
 
 output=$(codespell --ignore-words tests/lint/words.txt --skip '*.abi,*.h5,*.svg,*.png,./build*' \
-    README.md configure.ac config/gs_*.m4 setup src cuda fortran slurm tests doc 2>&1 \
+    README.md configure.ac config/gs_*.m4 setup src cuda fortran slurm contrib tests doc 2>&1 \
     | grep -v '^WARNING: No such')
 [[ -z $output ]] || complain spelling "$output"
 
