@@ -1,12 +1,13 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# Each folder of doc/examples, copied out of the tree, builds with an installed gradsync by its
-# Makefile and by CMake, and its README's commands print what that says.
+# Each folder of doc/examples but 05-ftorch, copied out of the tree, builds with an installed
+# gradsync by its Makefile and by CMake, and its README's commands print what that says.
 . "$(dirname "$0")/pages.sh"
 
 count=0
 for folder in "$top"/doc/examples/*/; do
     name=$(basename "$folder")
+    [[ $name != 05-ftorch ]] || continue # needs FTorch: tests/demo/ftorch.sh
     must mkdir "$name"
     must cp "$folder"* "$name" 2>/dev/null
     chmod -R u+w "$name"
