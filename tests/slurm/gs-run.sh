@@ -250,8 +250,16 @@ without_plugin () { # a site whose srun lists no PMIx
 }
 
 without_slurm () {
+    local tool
+
     PATH=$room/prefix/bin:/nonexistent /bin/sh "$room/prefix/bin/gs-run" true >out 2>&1
-    [[ $? = 2 ]] && says "srun is not in PATH" "mpirun"
+    [[ $? = 2 ]] && says "srun is not in PATH" "mpirun" || return
+    mkdir -p without
+    for tool in awk dirname grep head mktemp readlink sed sort tail tr; do
+        ln -sf "$(command -v "$tool")" without
+    done
+    PATH=$room/without /bin/sh "$room/prefix/bin/gs-run" --dry-run -N2 -n8 true >out 2>&1 \
+        && says " srun --mpi=pmix " " -N2 -n8 true" "srun is not in PATH here"
 }
 
 # shellcheck disable=SC2016 # expanded by the program
