@@ -168,35 +168,36 @@ static gs_status_t name_dead (const gs_comm_t *comm, gs_status_t st, int r, int 
                      pid);
 }
 
-/* [verdict] of another rank, with a text that says whose failure it is. */
-static gs_status_t name_culprit (const gs_comm_t *comm, gs_status_t verdict)
+/* [verdict] of another rank, with a text that says whose failure it is: [culprit]'s. */
+static gs_status_t name_culprit (const gs_comm_t *comm, gs_status_t verdict, int culprit)
 {
-    const char *host = comm->hosts[comm->culprit];
+    const char *host = comm->hosts[culprit];
     struct gsi_record_state other;
 
-    if (has_died (comm, comm->culprit, &other))
-        return name_dead (comm, verdict, comm->culprit, other.pid);
+    if (has_died (comm, culprit, &other))
+        return name_dead (comm, verdict, culprit, other.pid);
     if (verdict == GS_ERR_STATE)
-        return gsi_fail (verdict, "rank %d gave the communicator up (host %s)", comm->culprit,
-                         host);
+        return gsi_fail (verdict, "rank %d gave the communicator up (host %s)", culprit, host);
     if (verdict == GS_ERR_TIMEOUT)
-        return gsi_fail (verdict, GSI_LATE " on rank %d (host %s)", comm->culprit, host);
+        return gsi_fail (verdict, GSI_LATE " on rank %d (host %s)", culprit, host);
     return gsi_fail (verdict, "%s on rank %d (host %s); its own text says why",
-                     gs_status_string (verdict), comm->culprit, host);
+                     gs_status_string (verdict), culprit, host);
 }
 
 gs_status_t gsi_peers_gave_up (gs_comm_t *comm, uint64_t seq)
 {
     struct gsi_record_state other;
+    int culprit;
 
     for (int r = 0; r < comm->topo.size; r++) {
         if (r == comm->topo.rank || !gsi_record_peek (&comm->record, r, &other) ||
             !other.verdict || other.missed > seq || other.culprit == comm->topo.rank)
-            continue;      /* also who gave up because of this rank, which knows more */
-        comm->culprit = r; /* or a rank because of which it gave up itself */
-        if (other.culprit >= 0 && other.culprit < comm->topo.size)
-            comm->culprit = other.culprit;
-        return name_culprit (comm, other.verdict);
+            continue;            /* also who gave up because of this rank, which knows more */
+        culprit = other.culprit; /* a rank because of which it gave up itself, */
+        if (culprit < 0 || culprit >= comm->topo.size)
+            culprit = r; /* or it */
+        comm->culprit = culprit;
+        return name_culprit (comm, other.verdict, culprit);
     }
     return GS_OK;
 }
