@@ -9,9 +9,7 @@
 enum { POINTS = 60, FINE = CLOSURES, FIELDS = CLOSURES + 1 };
 
 struct results {
-    /* A priori: R2 of the sub-grid stress and of its force, in the filtered fine flow. */
-    double stress[CLOSURES];
-    double force[CLOSURES];
+    double force[CLOSURES]; /* a priori: R2 of the sub-grid force, in the filtered fine flow */
 
     /* A posteriori: coarse flows beside the filtered fine one. */
     size_t points;

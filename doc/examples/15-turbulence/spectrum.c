@@ -40,11 +40,13 @@ int spectrum (const double *vorticity, size_t n, double *energy)
 {
     double *wave = malloc (4 * n * sizeof *wave),
            scale = 1 / ((double) (n * n) * (double) (n * n));
-    double *re = wave + 2 * n, *im = wave + 3 * n;
+    double *re, *im;
 
     memset (energy, 0, n / 2 * sizeof *energy);
     if (!wave)
         return -1;
+    re = wave + 2 * n;
+    im = wave + 3 * n;
     for (size_t i = 0; i < n; i++) {
         wave[i] = cos (2 * acos (-1) * (double) i / (double) n);
         wave[n + i] = sin (2 * acos (-1) * (double) i / (double) n);
