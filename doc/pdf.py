@@ -5,7 +5,7 @@ site, with links between them.
 
     python3 doc/pdf.py build/site gradsync-guide.pdf
 
-Needs mkdocs, which has built the site, and Chromium, which prints it."""
+Needs mkdocs, which has built the site, and Chromium, which prints it: exit status 77 without."""
 import pathlib
 import posixpath
 import re
@@ -99,7 +99,8 @@ def main(site, pdf):
     site = pathlib.Path(site).resolve()
     browser = next(filter(None, map(shutil.which, BROWSERS)), None)
     if not browser:
-        sys.exit(f"pdf: no browser to print with: install Chromium ({', '.join(BROWSERS)})")
+        print(f"pdf: no browser to print with: install Chromium ({', '.join(BROWSERS)})")
+        sys.exit(77)
     with tempfile.TemporaryDirectory() as room:
         page = pathlib.Path(room, "guide.html")
         page.write_text(book(site, load_config(str(TOP / "mkdocs.yml"))), encoding="utf-8")
