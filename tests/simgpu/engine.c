@@ -249,10 +249,25 @@ cudaError_t rt_open (void)
     return rt_device_count ? cudaSuccess : rt_no_device;
 }
 
-static cudaError_t enter (const char *name, cudaStream_t stream, bool needs_context)
+enum needs { NEEDS_DEVICES = 0, NEEDS_CONTEXT = 1, NEEDS_BOUND = 2 };
+
+/* The context that a call needs, and room for what it queues. Locked. */
+static cudaError_t prepare (const char *name, cudaStream_t stream, enum needs needs)
+{
+    struct rt_stream *queue;
+
+    if (needs == NEEDS_BOUND && !rt_bound)
+        return cudaErrorDeviceUninitialized;
+    if (needs != NEEDS_DEVICES)
+        enter_context (name);
+    if (stream != RT_NO_STREAM && (queue = rt_stream_find (stream, name)) && !queue->capture)
+        rt_await_room (queue->device);
+    return rt_devices[rt_current].failed;
+}
+
+static cudaError_t enter (const char *name, cudaStream_t stream, enum needs needs)
 {
     enum sim_fault fault;
-    struct rt_stream *queue;
     cudaError_t error;
     int code;
 
@@ -265,11 +280,7 @@ static cudaError_t enter (const char *name, cudaStream_t stream, bool needs_cont
     error = rt_open ();
     if (!error) {
         rt_lock ();
-        if (needs_context)
-            enter_context (name);
-        if (stream != RT_NO_STREAM && (queue = rt_stream_find (stream, name)) && !queue->capture)
-            rt_await_room (queue->device);
-        error = rt_devices[rt_current].failed;
+        error = prepare (name, stream, needs);
         rt_unlock ();
     }
     fault = sim_fault (name, &code);
@@ -280,10 +291,15 @@ static cudaError_t enter (const char *name, cudaStream_t stream, bool needs_cont
 
 cudaError_t rt_enter (const char *name, cudaStream_t stream)
 {
-    return enter (name, stream, true);
+    return enter (name, stream, NEEDS_CONTEXT);
 }
 
 cudaError_t rt_enter_for_devices (const char *name)
 {
-    return enter (name, RT_NO_STREAM, false);
+    return enter (name, RT_NO_STREAM, NEEDS_DEVICES);
+}
+
+cudaError_t rt_enter_driver (const char *name, cudaStream_t stream)
+{
+    return enter (name, stream, NEEDS_BOUND);
 }

@@ -9,6 +9,7 @@
 #include <cuda_runtime_api.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -70,6 +71,15 @@ const char *sim_bus_id (void);
 
 /* Whether this process has a context on [device], as the program numbers it. */
 bool sim_has_context (int device);
+
+/*
+ * cuStreamWaitValue32 and cuStreamWriteValue32 of the driver. In the thread's context: without
+ * one they give CUDA_ERROR_INVALID_CONTEXT, which is cudaErrorDeviceUninitialized.
+ */
+cudaError_t sim_wait_value (cudaStream_t stream, const void *address, uint32_t value,
+                            unsigned flags);
+cudaError_t sim_write_value (cudaStream_t stream, const void *address, uint32_t value,
+                             unsigned flags);
 
 /* Whether [stream] is being captured by this process. */
 bool sim_is_capturing (cudaStream_t stream);

@@ -3,6 +3,8 @@
  * misuse - does one thing wrong, named by its argument, and returns 0: runtime.sh looks at what
  * becomes of that. "list" prints "NAME WORDS" for each, the words of its message.
  */
+#include <dlfcn.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -171,6 +173,54 @@ static void set_host_memory (void)
     cudaMemset (host, 0, 1);
 }
 
+/* A function of the driver on the value at [address]. */
+static void call_value (const char *name, void *address)
+{
+    int (*call) (cudaStream_t, unsigned long long, unsigned, unsigned);
+
+    *(void **) &call = dlsym (dlopen ("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD), name);
+    call (stream, (unsigned long long) (uintptr_t) address, 1, 0);
+}
+
+static void wait_on_host_memory (void)
+{
+    call_value ("cuStreamWaitValue32_v2", host);
+}
+
+static void wait_out_of_range (void)
+{
+    call_value ("cuStreamWaitValue32_v2", memory + 14);
+}
+
+static void wait_misaligned (void)
+{
+    call_value ("cuStreamWaitValue32_v2", memory + 1);
+}
+
+static void write_managed (void)
+{
+    void *other;
+
+    cudaMallocManaged (&other, 16, cudaMemAttachGlobal);
+    call_value ("cuStreamWriteValue32_v2", other);
+    cudaFree (other);
+}
+
+/* While the stream waits; its device fails then. */
+static void wait_after_free (void)
+{
+    cudaStream_t other;
+    void *word;
+
+    cudaStreamCreateWithFlags (&other, cudaStreamNonBlocking);
+    cudaMallocAsync (&word, 16, other);
+    cudaMemsetAsync (word, 0, 16, other);
+    cudaStreamSynchronize (other);
+    call_value ("cuStreamWaitValue32_v2", word);
+    cudaFreeAsync (word, other);
+    cudaStreamSynchronize (stream);
+}
+
 static void destroyed_stream (void)
 {
     cudaStream_t other;
@@ -291,6 +341,12 @@ static const struct {
     {"copy_out_of_range", copy_out_of_range, "cudaMemcpy: 7 bytes .* end 1 bytes behind"},
     {"copy_direction", copy_direction, "cudaMemcpy: .* direction says otherwise"},
     {"set_host_memory", set_host_memory, "cudaMemset: .* not memory that a device can"},
+    {"wait_on_host_memory", wait_on_host_memory, "cuStreamWaitValue32: .* not memory that a dev"},
+    {"wait_out_of_range", wait_out_of_range,
+     "cuStreamWaitValue32: 4 bytes .* end 2 bytes behind"},
+    {"wait_misaligned", wait_misaligned, "cuStreamWaitValue32: .* is no multiple of 4"},
+    {"wait_after_free", wait_after_free, "cuStreamWaitValue32: .* used after it was freed"},
+    {"write_managed", write_managed, "cuStreamWriteValue32: .* is managed memory"},
     {"destroyed_stream", destroyed_stream, "cudaStreamSynchronize: the stream .* was destroyed"},
     {"destroyed_event", destroyed_event, "cudaEventRecord: the event .* was destroyed"},
     {"destroyed_graph", destroyed_graph, "cudaGraphDestroy: the graph .* was destroyed"},

@@ -47,6 +47,9 @@ cudaError_t rt_enter (const char *name, cudaStream_t stream);
 /* The same for what tells of devices, and needs a context on none. */
 cudaError_t rt_enter_for_devices (const char *name);
 
+/* The same for the driver's functions, which make no context and need the thread to have one. */
+cudaError_t rt_enter_driver (const char *name, cudaStream_t stream);
+
 /* Looks for devices, if nobody has yet; the error if there are none. */
 cudaError_t rt_open (void);
 
@@ -112,11 +115,12 @@ extern struct rt_device rt_devices[RT_DEVICES]; /* the visible ones */
 extern int rt_device_count;
 extern cudaError_t rt_no_device;     /* what calls give where there is none */
 extern _Thread_local int rt_current; /* this thread's device, as the program counts */
+extern _Thread_local bool rt_bound;  /* its context is this thread's, for the driver */
 
 void rt_devices_open (void); /* locked */
 void rt_driver_open (void);  /* rt_launch.c: loads libcuda.so.1, which lies beside this library */
 void rt_device_fail (int device, cudaError_t error); /* locked */
-void rt_context_need (int device, const char *who);  /* locked */
+void rt_context_need (int device, const char *who);  /* locked; makes it the thread's */
 
 /*
  * What queues work waits while there is too much of it, and has the lock of the context then:

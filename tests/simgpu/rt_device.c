@@ -12,6 +12,7 @@ struct rt_device rt_devices[RT_DEVICES];
 int rt_device_count;
 cudaError_t rt_no_device = cudaErrorNoDevice;
 _Thread_local int rt_current;
+_Thread_local bool rt_bound;
 
 static long memory_mb = 1024;
 static long most_contexts = RT_DEVICES; /* of this process */
@@ -71,6 +72,7 @@ void rt_device_fail (int device, cudaError_t error)
  */
 void rt_context_need (int device, const char *who)
 {
+    rt_bound = true;
     if (rt_devices[device].context)
         return;
     rt_devices[device].context = true;
