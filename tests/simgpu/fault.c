@@ -125,6 +125,8 @@ static int usual_code (const char *point, enum sim_fault fault)
         return fault == SIM_FAULT_LATE ? 6 : 2; /* ncclRemoteError, ncclSystemError */
     if (fault == SIM_FAULT_LATE || strstr (point, "Launch"))
         return cudaErrorLaunchFailure;
+    if (!strncmp (point, "cudaIpc", 7))
+        return cudaErrorMapBufferObjectFailed;
     if (!strcmp (point, "cudaGetDeviceCount"))
         return cudaErrorNoDevice;
     for (size_t i = 0; i < sizeof (allocating) / sizeof (allocating[0]); i++)

@@ -10,10 +10,12 @@
 #include <string.h>
 
 #include "kernels.h"
+#include "other.h"
 
 static cudaStream_t stream;
 static cudaEvent_t event;
 static char *memory, host[16];
+static struct other second; /* process, of kinds whose name has "shared" */
 
 static void nothing (void *unused)
 {
@@ -221,6 +223,91 @@ static void wait_after_free (void)
     cudaStreamSynchronize (stream);
 }
 
+static cudaIpcMemHandle_t handle_of_own (void)
+{
+    cudaIpcMemHandle_t handle;
+
+    cudaIpcGetMemHandle (&handle, memory);
+    return handle;
+}
+
+/* Memory of the second process. */
+static char *open_its (void)
+{
+    struct other_answer its = other_ask (&second, OTHER_MALLOCS, 16, NULL);
+    void *opened = NULL;
+
+    cudaIpcOpenMemHandle (&opened, its.handle, cudaIpcMemLazyEnablePeerAccess);
+    return opened;
+}
+
+static void open_own (void)
+{
+    cudaIpcOpenMemHandle (&(void *){NULL}, handle_of_own (), cudaIpcMemLazyEnablePeerAccess);
+}
+
+static void close_unknown (void)
+{
+    cudaIpcCloseMemHandle (memory);
+}
+
+static void shared_closed_twice (void)
+{
+    char *opened = open_its ();
+
+    cudaIpcCloseMemHandle (opened);
+    cudaIpcCloseMemHandle (opened);
+}
+
+static void shared_closed_inside (void)
+{
+    char *opened = open_its ();
+
+    cudaIpcCloseMemHandle (opened + 1);
+    cudaIpcCloseMemHandle (opened);
+}
+
+static void shared_used_closed (void)
+{
+    char *opened = open_its ();
+
+    cudaIpcCloseMemHandle (opened);
+    cudaMemset (opened, 0, 1);
+}
+
+static void shared_freed_opened (void)
+{
+    char *opened = open_its ();
+
+    cudaFree (opened);
+    cudaIpcCloseMemHandle (opened);
+}
+
+static void shared_freed_early (void)
+{
+    cudaIpcMemHandle_t handle = handle_of_own ();
+
+    other_ask (&second, OTHER_OPENS, 0, &handle);
+    cudaFree (memory);
+    memory = NULL;
+    other_ask (&second, OTHER_CLOSES, 0, NULL);
+}
+
+/* As who has it open sees it. */
+static void shared_used_freed (void)
+{
+    char *opened = open_its ();
+
+    other_ask (&second, OTHER_FREES, 0, NULL);
+    cudaMemcpy (host, opened, 1, cudaMemcpyDeviceToHost);
+    cudaIpcCloseMemHandle (opened);
+}
+
+static void leak_shared (void)
+{
+    open_its ();
+}
+
 static void destroyed_stream (void)
 {
     cudaStream_t other;
@@ -347,6 +434,16 @@ static const struct {
     {"wait_misaligned", wait_misaligned, "cuStreamWaitValue32: .* is no multiple of 4"},
     {"wait_after_free", wait_after_free, "cuStreamWaitValue32: .* used after it was freed"},
     {"write_managed", write_managed, "cuStreamWriteValue32: .* is managed memory"},
+    {"open_own", open_own, "cudaIpcOpenMemHandle: the handle is of memory of this process"},
+    {"close_unknown", close_unknown, "cudaIpcCloseMemHandle: .* was not opened"},
+    {"shared_closed_twice", shared_closed_twice, "cudaIpcCloseMemHandle: .* was closed before"},
+    {"shared_closed_inside", shared_closed_inside, "cudaIpcCloseMemHandle: .* 1 bytes into what"},
+    {"shared_used_closed", shared_used_closed, "cudaMemset: .* is used after it was closed"},
+    {"shared_freed_opened", shared_freed_opened,
+     "cudaFree: .* was opened: cudaIpcCloseMemHandle"},
+    {"shared_freed_early", shared_freed_early, "cudaFree: .* is still open in process"},
+    {"shared_used_freed", shared_used_freed, "cudaMemcpy: .* used after its owner, process"},
+    {"leak_shared", leak_shared, "leak: 16 bytes of opened memory at .* were not closed"},
     {"destroyed_stream", destroyed_stream, "cudaStreamSynchronize: the stream .* was destroyed"},
     {"destroyed_event", destroyed_event, "cudaEventRecord: the event .* was destroyed"},
     {"destroyed_graph", destroyed_graph, "cudaGraphDestroy: the graph .* was destroyed"},
@@ -371,6 +468,8 @@ int main (int argc, char **argv)
             printf ("%s %s\n", kinds[i].name, kinds[i].words);
         if (strcmp (name, kinds[i].name))
             continue;
+        if (strstr (name, "shared"))
+            other_start (&second, NULL, 1);
         if (strncmp (name, "bad_", 4)) {
             begin ();
             kinds[i].run ();
@@ -379,6 +478,8 @@ int main (int argc, char **argv)
             begin ();
         }
         end ();
+        if (second.pid)
+            other_end (&second, 0);
         return 0;
     }
     if (!strcmp (name, "none")) {

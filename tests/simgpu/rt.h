@@ -17,6 +17,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <pthread.h>
+#include <sys/types.h>
 
 #include "engine.h"
 
@@ -119,6 +120,7 @@ extern _Thread_local bool rt_bound;  /* its context is this thread's, for the dr
 
 void rt_devices_open (void); /* locked */
 void rt_driver_open (void);  /* rt_launch.c: loads libcuda.so.1, which lies beside this library */
+int rt_device_of (int physical); /* as the program counts; the current one if it sees it not */
 void rt_device_fail (int device, cudaError_t error); /* locked */
 void rt_context_need (int device, const char *who);  /* locked; makes it the thread's */
 
@@ -270,10 +272,21 @@ struct rt_range {
     uint64_t freed; /* 0: live; else the how-manyth that was freed */
     char *map;      /* what is mapped at the program's address */
     size_t map_bytes;
+    struct rt_shared *shared; /* of what other processes may open, or have given; else NULL */
+    uint64_t offset;          /* in the file that it lies in */
+    struct rt_owner *owner;   /* it was opened: whose it is; else NULL */
+    int opener;               /* the device that was current then */
+    int opened;               /* how often */
 };
 
 /* The live or freed allocation that [address] lies in, or NULL. Locked. */
 struct rt_range *rt_range_find (const void *address);
+
+bool rt_range_add (const struct rt_range *range);                /* locked */
+void rt_range_release (struct rt_range *range, const char *who); /* its end, for [who]; locked */
+
+/* What is open of [owner] at [offset], or NULL. Locked. */
+struct rt_range *rt_range_opened (const struct rt_owner *owner, uint64_t offset);
 
 /*
  * Our address of [bytes] that the program knows as [user]: of memory that CUDA knows, or, if
@@ -287,5 +300,27 @@ cudaError_t rt_copy_in (void *dst, const void *src, size_t bytes, enum cudaMemcp
 cudaError_t rt_set_in (void *dst, int value, size_t bytes, cudaStream_t handle);
 
 void rt_memory_end (void); /* reports what was not freed; locked */
+
+/* rt_map.c: the memory of a range, twice; false: there is none. All locked. */
+
+bool rt_map (struct rt_range *range,
+             int first);                      /* [first]: protection at the program's address */
+bool rt_map_in_file (struct rt_range *range); /* where other processes find it */
+bool rt_map_others (struct rt_range *range, int fd, uint64_t offset); /* of another process */
+void rt_map_undo (struct rt_range *range);
+
+/* The program's address stays reserved; [own]: the memory is given back. */
+void rt_map_end (struct rt_range *range, bool own);
+
+int rt_map_file (uint64_t *inode); /* of this process, or -1 */
+
+/* Who has another process's memory open holds it; its owner disowns it as it frees it. */
+bool rt_map_hold (int fd, uint64_t offset, bool hold);
+bool rt_map_is_live (const struct rt_range *range);
+pid_t rt_map_disown (struct rt_range *range); /* a process that has it open, or 0 */
+
+/* rt_ipc.c */
+
+pid_t rt_owner_pid (const struct rt_owner *owner);
 
 #endif /* GS_TESTS_SIMGPU_RT_H */

@@ -22,7 +22,11 @@ void *rt_reach (const void *user, size_t bytes, bool pageable, const char *who)
     }
     offset = (size_t) ((const char *) user - range->user);
     if (range->freed)
-        sim_misuse ("%s: %p is used after it was freed", who, user);
+        sim_misuse ("%s: %p is used after it was %s", who, user,
+                    range->owner ? "closed" : "freed");
+    else if (!rt_map_is_live (range))
+        sim_misuse ("%s: %p is used after its owner, process %ld, freed it", who, user,
+                    (long) rt_owner_pid (range->owner));
     else if (bytes > range->bytes - offset)
         sim_misuse ("%s: %zu bytes at %p end %zu bytes behind their allocation", who, bytes, user,
                     bytes - (range->bytes - offset));

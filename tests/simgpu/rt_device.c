@@ -96,6 +96,14 @@ int sim_physical_device (void)
     return rt_devices[rt_current].physical;
 }
 
+int rt_device_of (int physical)
+{
+    for (int i = 0; i < rt_device_count; i++)
+        if (rt_devices[i].physical == physical)
+            return i;
+    return rt_current;
+}
+
 static int pci_bus (int physical)
 {
     return 0x07 + 7 * physical;
@@ -237,6 +245,7 @@ static const struct {
     {cudaDevAttrMaxSharedMemoryPerBlockOptin, 232448},
     {cudaDevAttrHostRegisterSupported, 1},
     {cudaDevAttrMemoryPoolsSupported, 1},
+    {cudaDevAttrIpcEventSupport, 1},
 };
 
 static bool attribute_of (int device, enum cudaDeviceAttr attribute, int *value)

@@ -50,6 +50,10 @@ cudaError_t cudaGetLastError (void)
     X (cudaErrorInvalidDeviceFunction, "invalid device function")                               \
     X (cudaErrorNoDevice, "no CUDA-capable device is detected")                                 \
     X (cudaErrorInvalidDevice, "invalid device ordinal")                                        \
+    X (cudaErrorDeviceUninitialized, "invalid device context")                                  \
+    X (cudaErrorMapBufferObjectFailed, "mapping of buffer object failed")                       \
+    X (cudaErrorPeerAccessUnsupported, "peer access is not supported between these two "        \
+                                       "devices")                                               \
     X (cudaErrorECCUncorrectable, "uncorrectable ECC error encountered")                        \
     X (cudaErrorOperatingSystem, "OS call failed or operation not supported on this OS")        \
     X (cudaErrorInvalidResourceHandle, "invalid resource handle")                               \

@@ -13,11 +13,11 @@
 
 #include "rt.h"
 
-#define REMEMBERED 8192 /* freed ranges */
-#define PAGE       4096
-#define OFFSET     256 /* of the program's address in its pages: what CUDA promises, not more */
-#define FILLED     (1 << 16)          /* first bytes of new memory that are NaN in every type */
+#define REMEMBERED 8192      /* freed ranges */
+#define FILLED     (1 << 16) /* first bytes of new memory that are NaN in every type */
+#define HOSTS      (PROT_READ | PROT_WRITE)
 #define SHAREABLE  (1u << 31)         /* a flag of ours, of a range */
+#define OF_PROCESS (1u << 30)         /* another: in the file that others may open */
 #define GRAIN      ((size_t) 2 << 20) /* what that is made of */
 
 static struct rt_range *ranges; /* by address */
@@ -48,7 +48,7 @@ struct rt_range *rt_range_find (const void *address)
     return &ranges[i - 1];
 }
 
-static bool add_range (const struct rt_range *range)
+bool rt_range_add (const struct rt_range *range)
 {
     size_t at = ranges_up_to (range->user);
 
@@ -64,6 +64,14 @@ static bool add_range (const struct rt_range *range)
     ranges[at] = *range;
     count++;
     return true;
+}
+
+struct rt_range *rt_range_opened (const struct rt_owner *owner, uint64_t offset)
+{
+    for (size_t i = 0; i < count; i++)
+        if (ranges[i].owner == owner && !ranges[i].freed && ranges[i].offset == offset)
+            return &ranges[i];
+    return NULL;
 }
 
 static void remove_range (struct rt_range *range)
@@ -91,41 +99,21 @@ static size_t charged (const struct rt_range *range)
 {
     size_t piece = range->flags & SHAREABLE ? GRAIN : 512;
 
-    return range->kind == RT_DEVICE ? (range->bytes + piece - 1) / piece * piece : 0;
+    return range->kind == RT_DEVICE && !range->owner ? (range->bytes + piece - 1) / piece * piece
+                                                     : 0;
 }
 
-/* One memory mapped twice, the first time for the program; [first] is its protection there. */
-static bool map_memory (struct rt_range *range, int first)
+void rt_range_release (struct rt_range *range, const char *who)
 {
-    char *alias = MAP_FAILED;
-    int fd = memfd_create ("simgpu", MFD_CLOEXEC);
+    bool own = !range->owner;
+    pid_t user = own && range->shared ? rt_map_disown (range) : 0;
 
-    range->map = MAP_FAILED;
-    range->map_bytes = (range->bytes + OFFSET + PAGE - 1) / PAGE * PAGE;
-    if (fd >= 0 && !ftruncate (fd, (off_t) range->map_bytes)) {
-        range->map = mmap (NULL, range->map_bytes, first, MAP_SHARED, fd, 0);
-        alias = mmap (NULL, range->map_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-    }
-    if (fd >= 0)
-        close (fd);
-    if (range->map != MAP_FAILED && alias != MAP_FAILED) {
-        range->user = range->map + OFFSET;
-        range->alias = alias + OFFSET;
-        return true;
-    }
-    if (range->map != MAP_FAILED)
-        munmap (range->map, range->map_bytes);
-    return false;
-}
-
-static void release (struct rt_range *range)
-{
+    if (user)
+        sim_misuse ("%s: %p is still open in process %ld", who, (void *) range->user,
+                    (long) user);
     rt_devices[range->device].used_bytes -= charged (range);
-    munmap (range->alias - OFFSET, range->map_bytes);
-    mmap (range->map, range->map_bytes, PROT_NONE,
-          MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+    rt_map_end (range, own);
     range->freed = ++last_freed;
-    range->alias = NULL;
     if (++freed_count > REMEMBERED)
         forget_oldest ();
 }
@@ -141,11 +129,11 @@ static cudaError_t allocate (void **address, size_t bytes, enum rt_kind kind, un
     if (bytes > (size_t) 1 << 46 ||
         (kind == RT_DEVICE && charged (&range) > rt_device_bytes () - device->used_bytes))
         return cudaErrorMemoryAllocation;
-    if (!map_memory (&range, kind == RT_DEVICE ? PROT_NONE : PROT_READ | PROT_WRITE))
+    if (flags & OF_PROCESS ? !rt_map_in_file (&range)
+                           : !rt_map (&range, kind == RT_DEVICE ? PROT_NONE : HOSTS))
         return cudaErrorMemoryAllocation;
-    if (!add_range (&range)) {
-        munmap (range.alias - OFFSET, range.map_bytes);
-        munmap (range.map, range.map_bytes);
+    if (!rt_range_add (&range)) {
+        rt_map_undo (&range);
         return cudaErrorMemoryAllocation;
     }
     memset (range.alias, 0xff, bytes < FILLED ? bytes : FILLED);
@@ -174,7 +162,7 @@ static cudaError_t take (const char *name, void **address, size_t bytes, enum rt
 
 cudaError_t cudaMalloc (void **address, size_t bytes)
 {
-    return take ("cudaMalloc", address, bytes, RT_DEVICE, 0, 0);
+    return take ("cudaMalloc", address, bytes, RT_DEVICE, OF_PROCESS, OF_PROCESS);
 }
 
 cudaError_t sim_memory_alloc (void **address, size_t bytes)
@@ -214,6 +202,8 @@ static struct rt_range *find_whole (const char *name, const void *address, enum 
     else if (range->user != address)
         sim_misuse ("%s: %p is %zu bytes into an allocation", name, address,
                     (size_t) ((const char *) address - range->user));
+    else if (range->owner)
+        sim_misuse ("%s: %p was opened: cudaIpcCloseMemHandle gives it back", name, address);
     else if ((range->kind != one && range->kind != other) || range->flags & SHAREABLE)
         sim_misuse ("%s: %p is memory of another kind", name, address);
     else
@@ -238,7 +228,7 @@ static cudaError_t give_back (const char *name, void *address, enum rt_kind one,
     if (range)
         error = rt_await_to_free (range->device);
     if (range && (range = find_whole (name, address, one, other)))
-        release (range);
+        rt_range_release (range, name);
     rt_unlock ();
     return rt_leave (error);
 }
@@ -263,7 +253,7 @@ cudaError_t sim_memory_free (void *address)
     rt_lock ();
     range = rt_range_find (address);
     if (range && !range->freed && range->user == address && range->flags & SHAREABLE)
-        release (range);
+        rt_range_release (range, "cuMemUnmap");
     else
         error = cudaErrorInvalidValue;
     rt_unlock ();
@@ -289,7 +279,7 @@ static void free_now (void *arg)
     rt_lock ();
     range = find_whole ("cudaFreeAsync", *(void **) arg, RT_DEVICE, RT_DEVICE);
     if (range)
-        release (range);
+        rt_range_release (range, "cudaFreeAsync");
     rt_unlock ();
 }
 
@@ -361,7 +351,7 @@ cudaError_t cudaHostRegister (void *address, size_t bytes, unsigned flags)
     error = rt_capture_unsafe ();
     if (!error && overlaps (address, bytes))
         error = cudaErrorHostMemoryAlreadyRegistered;
-    if (!error && !add_range (&range))
+    if (!error && !rt_range_add (&range))
         error = cudaErrorMemoryAllocation;
     rt_unlock ();
     return rt_leave (error);
@@ -395,10 +385,10 @@ cudaError_t cudaHostUnregister (void *address)
     return rt_leave (error);
 }
 
-static const char *kind_name (enum rt_kind kind)
+static const char *kind_name (const struct rt_range *range)
 {
-    switch (kind) {
-    case RT_DEVICE: return "device";
+    switch (range->kind) {
+    case RT_DEVICE: return range->owner ? "opened" : "device";
     case RT_MANAGED: return "managed";
     case RT_PINNED: return "pinned";
     default: return "registered";
@@ -410,6 +400,8 @@ void rt_memory_end (void)
     for (size_t i = 0; i < count; i++)
         if (!ranges[i].freed && !rt_devices[ranges[i].device].failed)
             sim_misuse ("leak: %zu bytes of %s memory at %p were not %s", ranges[i].bytes,
-                        kind_name (ranges[i].kind), (void *) ranges[i].user,
-                        ranges[i].kind == RT_REGISTERED ? "unregistered" : "freed");
+                        kind_name (&ranges[i]), (void *) ranges[i].user,
+                        ranges[i].owner                   ? "closed"
+                        : ranges[i].kind == RT_REGISTERED ? "unregistered"
+                                                          : "freed");
 }

@@ -97,6 +97,7 @@ TCase *test_default (void);
 TCase *test_device (void);
 TCase *test_event_case (void);
 TCase *test_fault (void);
+TCase *test_ipc (void);
 TCase *test_launch (void);
 TCase *test_memory (void);
 TCase *test_stream_case (void);
