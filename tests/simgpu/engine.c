@@ -114,6 +114,7 @@ static void in_child (void)
 {
     after_fork ();
     forked = opened;
+    rt_share_in_child ();
     owner = getpid ();
     misuses = 0;
 }
@@ -227,12 +228,14 @@ static bool only_asks (const char *name)
 }
 
 /* The current device's, for [name]. Locked. */
-static void enter_context (const char *name)
+static cudaError_t enter_context (const char *name)
 {
     const struct rt_device *device = &rt_devices[rt_current];
+    cudaError_t error = rt_context_need (rt_current, name);
 
-    rt_context_need (rt_current, name);
-    rt_await_context (rt_current, device->frees && only_asks (name));
+    if (!error)
+        rt_await_context (rt_current, device->frees && only_asks (name));
+    return error;
 }
 
 cudaError_t rt_open (void)
@@ -255,11 +258,13 @@ enum needs { NEEDS_DEVICES = 0, NEEDS_CONTEXT = 1, NEEDS_BOUND = 2 };
 static cudaError_t prepare (const char *name, cudaStream_t stream, enum needs needs)
 {
     struct rt_stream *queue;
+    cudaError_t error;
 
     if (needs == NEEDS_BOUND && !rt_bound)
         return cudaErrorDeviceUninitialized;
-    if (needs != NEEDS_DEVICES)
-        enter_context (name);
+    error = needs == NEEDS_DEVICES ? cudaSuccess : enter_context (name);
+    if (error)
+        return error;
     if (stream != RT_NO_STREAM && (queue = rt_stream_find (stream, name)) && !queue->capture)
         rt_await_room (queue->device);
     return rt_devices[rt_current].failed;

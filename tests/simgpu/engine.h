@@ -69,6 +69,9 @@ unsigned long sim_calls (const char *point);
 int sim_physical_device (void);
 const char *sim_bus_id (void);
 
+/* The UUID of a device of this machine, by its number; with SIM_MIG it is an instance. */
+void sim_uuid (int physical, cudaUUID_t *uuid);
+
 /* Whether this process has a context on [device], as the program numbers it. */
 bool sim_has_context (int device);
 

@@ -382,6 +382,11 @@ static void bad_fault (void)
     setenv ("SIM_FAULT", "cudaMalloc#x", 1);
 }
 
+static void bad_mode (void)
+{
+    setenv ("SIM_COMPUTE_MODE", "shared", 1);
+}
+
 static void bad_number (void)
 {
     setenv ("SIM_GPUS", "many", 1);
@@ -454,6 +459,7 @@ static const struct {
     {"host_function", host_function, "cudaGetDevice: called from a function of cudaLaunchHost"},
     {"destroy_captured", destroy_captured, "cudaStreamDestroy: the stream .* is being captured"},
     {"bad_fault", bad_fault, "SIM_FAULT: 'cudaMalloc#x' is not"},
+    {"bad_mode", bad_mode, "SIM_COMPUTE_MODE is 'shared', not default or exclusive"},
     {"bad_number", bad_number, "SIM_GPUS is 'many', not a number"},
     {"touch", touch, ""},
     {"touch_freed", touch_freed, ""},

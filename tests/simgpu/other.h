@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -104,6 +105,7 @@ static inline void other_start (struct other *other, const char *visible, int qu
     if (other->pid < 0)
         abort ();
     if (!other->pid) {
+        prctl (PR_SET_PDEATHSIG, SIGKILL);
         close (pair[0]);
         if (visible)
             setenv ("CUDA_VISIBLE_DEVICES", visible, 1);
@@ -136,6 +138,7 @@ static inline int other_end (struct other *other, int killed)
 
     if (killed)
         kill (other->pid, SIGKILL);
+    shutdown (other->fd, SHUT_RDWR); /* processes that were started later have it, too */
     close (other->fd);
     if (waitpid (other->pid, &status, 0) != other->pid || !WIFEXITED (status))
         return -1;

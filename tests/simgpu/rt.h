@@ -101,7 +101,8 @@ void *rt_pool_at (const struct rt_pool *pool, size_t i);
 /* rt_device.c */
 
 struct rt_device {
-    int physical;             /* number on this node */
+    int physical;             /* number on this node, of a GPU or an instance */
+    int gpu;                  /* number of the GPU */
     cudaError_t failed;       /* what every call gives since work failed, or 0 */
     size_t used_bytes;        /* of its memory */
     struct rt_stream *legacy; /* NULL before its first use */
@@ -121,8 +122,22 @@ extern _Thread_local bool rt_bound;  /* its context is this thread's, for the dr
 void rt_devices_open (void); /* locked */
 void rt_driver_open (void);  /* rt_launch.c: loads libcuda.so.1, which lies beside this library */
 int rt_device_of (int physical); /* as the program counts; the current one if it sees it not */
-void rt_device_fail (int device, cudaError_t error); /* locked */
-void rt_context_need (int device, const char *who);  /* locked; makes it the thread's */
+void rt_device_fail (int device, cudaError_t error);       /* locked */
+cudaError_t rt_context_need (int device, const char *who); /* locked; makes it the thread's */
+
+/* rt_visible.c */
+
+void rt_visible_open (void); /* finds the visible devices */
+bool rt_is_instance (void);  /* they are parts of GPUs */
+
+/* rt_share.c: between the processes of a node. All locked. */
+
+void rt_share_open (void);
+void rt_share_in_child (void);
+bool rt_share_exclusive (void);                  /* one process may have a context */
+bool rt_share_context (int device);              /* this one has it; false: another one */
+bool rt_share_memory (int device, size_t bytes); /* it takes so much; false: too much */
+size_t rt_share_others (int device);             /* what others have taken */
 
 /*
  * What queues work waits while there is too much of it, and has the lock of the context then:

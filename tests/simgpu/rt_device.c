@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* rt_device - the devices of a node, which of them are visible, and what they tell of themselves.
- */
+/* rt_device - the devices that a process sees, and what they tell of themselves. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "rt.h"
 
@@ -23,39 +21,12 @@ size_t rt_device_bytes (void)
     return (size_t) memory_mb << 20;
 }
 
-/* A list as in CUDA_VISIBLE_DEVICES: what follows a number that is no device is not visible. */
-static void read_visible (const char *list, long all)
-{
-    while (*list) {
-        char *end;
-        long number = strtol (list, &end, 10);
-        if (end == list || number < 0 || number >= all)
-            return;
-        for (int i = 0; i < rt_device_count; i++)
-            if (rt_devices[i].physical == number)
-                return;
-        rt_devices[rt_device_count++].physical = (int) number;
-        if (*end && *end != ',')
-            return;
-        list = *end ? end + 1 : end;
-    }
-}
-
 void rt_devices_open (void)
 {
-    const char *list = getenv ("CUDA_VISIBLE_DEVICES");
-    long all = rt_setting ("SIM_GPUS", 4, -1, RT_DEVICES);
-
     memory_mb = rt_setting ("SIM_GPU_MEMORY_MB", 1024, 1, 1 << 20);
     most_contexts = rt_setting ("SIM_CONTEXTS", RT_DEVICES, 0, RT_DEVICES);
-    if (all < 0)
-        rt_no_device = cudaErrorInsufficientDriver;
-    if (list) {
-        read_visible (list, all);
-        return;
-    }
-    for (; rt_device_count < all; rt_device_count++)
-        rt_devices[rt_device_count].physical = rt_device_count;
+    rt_visible_open ();
+    rt_share_open ();
 }
 
 void rt_device_fail (int device, cudaError_t error)
@@ -70,15 +41,20 @@ void rt_device_fail (int device, cudaError_t error)
  * it. Since CUDA 12 cudaSetDevice makes it, else whatever is called first; only questions about
  * devices do not.
  */
-void rt_context_need (int device, const char *who)
+cudaError_t rt_context_need (int device, const char *who)
 {
+    struct rt_device *d = &rt_devices[device];
+
+    if (!d->context && !rt_share_context (device))
+        return cudaErrorDevicesUnavailable;
     rt_bound = true;
-    if (rt_devices[device].context)
-        return;
-    rt_devices[device].context = true;
+    if (d->context)
+        return cudaSuccess;
+    d->context = true;
     if (++contexts > most_contexts)
         sim_misuse ("%s makes a context on GPU %d, number %d of this process, which may have %ld",
                     who, device, contexts, most_contexts);
+    return cudaSuccess;
 }
 
 bool sim_has_context (int device)
@@ -104,33 +80,18 @@ int rt_device_of (int physical)
     return rt_current;
 }
 
-static int pci_bus (int physical)
+/* Instances of a GPU have that of the GPU. */
+static int pci_bus (int device)
 {
-    return 0x07 + 7 * physical;
+    return 0x07 + 7 * rt_devices[device].gpu;
 }
 
 const char *sim_bus_id (void)
 {
     static _Thread_local char id[16];
 
-    snprintf (id, sizeof (id), "0000:%02X:00.0", pci_bus (sim_physical_device ()));
+    snprintf (id, sizeof (id), "0000:%02X:00.0", pci_bus (rt_current));
     return id;
-}
-
-/* The same for each run on a node, another one for each device and each node. */
-static void make_uuid (int physical, cudaUUID_t *uuid)
-{
-    char text[300] = "";
-    uint64_t hash = UINT64_C (14695981039346656037);
-
-    gethostname (text, 256);
-    text[256] = 0;
-    snprintf (text + strlen (text), 20, " %d", physical);
-    for (size_t i = 0; i < sizeof (uuid->bytes); i++) {
-        for (const char *c = text; *c; c++)
-            hash = (hash ^ (unsigned char) *c) * UINT64_C (1099511628211);
-        uuid->bytes[i] = (char) (hash >> 56);
-    }
 }
 
 static cudaError_t check_device (int device)
@@ -158,10 +119,12 @@ cudaError_t cudaSetDevice (int device)
     error = check_device (device);
     if (error)
         return rt_leave (error);
-    rt_current = device;
     rt_lock ();
-    rt_context_need (device, "cudaSetDevice");
-    error = rt_devices[device].failed;
+    error = rt_context_need (device, "cudaSetDevice");
+    if (!error) {
+        rt_current = device;
+        error = rt_devices[device].failed;
+    }
     rt_unlock ();
     return rt_leave (error);
 }
@@ -186,7 +149,7 @@ cudaError_t cudaDeviceGetPCIBusId (char *id, int room, int device)
     if (!error && (!id || room < 13))
         error = cudaErrorInvalidValue;
     if (!error)
-        snprintf (id, (size_t) room, "0000:%02X:00.0", pci_bus (rt_devices[device].physical));
+        snprintf (id, (size_t) room, "0000:%02X:00.0", pci_bus (device));
     return rt_leave (error);
 }
 
@@ -200,7 +163,7 @@ cudaError_t cudaDeviceGetByPCIBusId (int *device, const char *id)
     if (!device || !id || sscanf (id, "%x:%x:%x", &domain, &bus, &number) != 3)
         return rt_leave (cudaErrorInvalidValue);
     for (int i = 0; i < rt_device_count; i++)
-        if (!domain && (int) bus == pci_bus (rt_devices[i].physical) && !number) {
+        if (!domain && (int) bus == pci_bus (i) && !number) {
             *device = i;
             return rt_leave (cudaSuccess);
         }
@@ -225,7 +188,6 @@ static const struct {
     {cudaDevAttrMultiProcessorCount, 16},
     {cudaDevAttrIntegrated, 0},
     {cudaDevAttrCanMapHostMemory, 1},
-    {cudaDevAttrComputeMode, cudaComputeModeDefault},
     {cudaDevAttrConcurrentKernels, 1},
     {cudaDevAttrEccEnabled, 0},
     {cudaDevAttrPciDeviceId, 0},
@@ -251,7 +213,11 @@ static const struct {
 static bool attribute_of (int device, enum cudaDeviceAttr attribute, int *value)
 {
     if (attribute == cudaDevAttrPciBusId) {
-        *value = pci_bus (rt_devices[device].physical);
+        *value = pci_bus (device);
+        return true;
+    }
+    if (attribute == cudaDevAttrComputeMode) {
+        *value = rt_share_exclusive () ? cudaComputeModeExclusiveProcess : cudaComputeModeDefault;
         return true;
     }
     for (size_t i = 0; i < sizeof (attributes) / sizeof (attributes[0]); i++)
@@ -298,12 +264,12 @@ cudaError_t cudaGetDeviceProperties (struct cudaDeviceProp *p, int device)
     if (error)
         return rt_leave (error);
     memset (p, 0, sizeof (*p));
-    snprintf (p->name, sizeof (p->name), "Simulated GPU");
-    make_uuid (rt_devices[device].physical, &p->uuid);
+    snprintf (p->name, sizeof (p->name), "Simulated GPU%s", rt_is_instance () ? " MIG 1g" : "");
+    sim_uuid (rt_devices[device].physical, &p->uuid);
     p->totalGlobalMem = rt_device_bytes ();
     p->major = fixed (cudaDevAttrComputeCapabilityMajor);
     p->minor = fixed (cudaDevAttrComputeCapabilityMinor);
-    p->pciBusID = pci_bus (rt_devices[device].physical);
+    p->pciBusID = pci_bus (device);
     p->warpSize = fixed (cudaDevAttrWarpSize);
     p->multiProcessorCount = fixed (cudaDevAttrMultiProcessorCount);
     p->maxThreadsPerBlock = fixed (cudaDevAttrMaxThreadsPerBlock);
@@ -316,6 +282,9 @@ cudaError_t cudaGetDeviceProperties (struct cudaDeviceProp *p, int device)
     p->maxThreadsPerMultiProcessor = fixed (cudaDevAttrMaxThreadsPerMultiProcessor);
     p->sharedMemPerBlock = (size_t) fixed (cudaDevAttrMaxSharedMemoryPerBlock);
     p->regsPerBlock = fixed (cudaDevAttrMaxRegistersPerBlock);
+#if CUDART_VERSION < 13000
+    p->computeMode = fixed (cudaDevAttrComputeMode);
+#endif
     p->asyncEngineCount = fixed (cudaDevAttrAsyncEngineCount);
     p->concurrentKernels = p->unifiedAddressing = p->managedMemory = 1;
     p->canMapHostMemory = p->concurrentManagedAccess = p->streamPrioritiesSupported = 1;
@@ -382,13 +351,15 @@ cudaError_t cudaDeviceEnablePeerAccess (int peer, unsigned flags)
 cudaError_t cudaMemGetInfo (size_t *free_bytes, size_t *total)
 {
     cudaError_t error = rt_enter ("cudaMemGetInfo", RT_NO_STREAM);
+    size_t used;
 
     if (!error && (!free_bytes || !total))
         error = cudaErrorInvalidValue;
     if (!error) {
         rt_lock ();
         *total = rt_device_bytes ();
-        *free_bytes = *total - rt_devices[rt_current].used_bytes;
+        used = rt_devices[rt_current].used_bytes + rt_share_others (rt_current);
+        *free_bytes = *total - (used < *total ? used : *total);
         rt_unlock ();
     }
     return rt_leave (error);

@@ -186,6 +186,8 @@ static cudaError_t open_handle (const struct handle *handle, void **address)
         sim_misuse ("cudaIpcOpenMemHandle: the handle is of memory of this process");
         return cudaErrorDeviceUninitialized;
     }
+    if (rt_is_instance () && handle->physical != rt_devices[rt_current].physical)
+        return cudaErrorPeerAccessUnsupported;
     error = find_owner (handle, &owner);
     if (error)
         return error;

@@ -13,9 +13,8 @@
 
 #include "rt.h"
 
-#define REMEMBERED 8192      /* freed ranges */
-#define FILLED     (1 << 16) /* first bytes of new memory that are NaN in every type */
-#define HOSTS      (PROT_READ | PROT_WRITE)
+#define REMEMBERED 8192               /* freed ranges */
+#define FILLED     (1 << 16)          /* first bytes of new memory that are NaN in every type */
 #define SHAREABLE  (1u << 31)         /* a flag of ours, of a range */
 #define OF_PROCESS (1u << 30)         /* another: in the file that others may open */
 #define GRAIN      ((size_t) 2 << 20) /* what that is made of */
@@ -103,6 +102,19 @@ static size_t charged (const struct rt_range *range)
                                                      : 0;
 }
 
+/* Takes or gives back memory of a device; false: it has not so much. */
+static bool charge (int device, ptrdiff_t bytes)
+{
+    size_t used = rt_devices[device].used_bytes + (size_t) bytes;
+
+    if (!bytes)
+        return true;
+    if (!rt_share_memory (device, used) && bytes > 0)
+        return false;
+    rt_devices[device].used_bytes = used;
+    return true;
+}
+
 void rt_range_release (struct rt_range *range, const char *who)
 {
     bool own = !range->owner;
@@ -111,33 +123,41 @@ void rt_range_release (struct rt_range *range, const char *who)
     if (user)
         sim_misuse ("%s: %p is still open in process %ld", who, (void *) range->user,
                     (long) user);
-    rt_devices[range->device].used_bytes -= charged (range);
+    charge (range->device, -(ptrdiff_t) charged (range));
     rt_map_end (range, own);
     range->freed = ++last_freed;
     if (++freed_count > REMEMBERED)
         forget_oldest ();
 }
 
+/* Memory for a range, in the list of them. */
+static bool make_range (struct rt_range *range)
+{
+    int first = range->kind == RT_DEVICE ? PROT_NONE : PROT_READ | PROT_WRITE;
+
+    if (range->flags & OF_PROCESS ? !rt_map_in_file (range) : !rt_map (range, first))
+        return false;
+    if (rt_range_add (range))
+        return true;
+    rt_map_undo (range);
+    return false;
+}
+
 static cudaError_t allocate (void **address, size_t bytes, enum rt_kind kind, unsigned flags)
 {
     struct rt_range range = {.bytes = bytes, .kind = kind, .device = rt_current, .flags = flags};
-    struct rt_device *device = &rt_devices[rt_current];
+    ptrdiff_t price = (ptrdiff_t) charged (&range);
 
     *address = NULL;
     if (!bytes)
         return kind == RT_MANAGED ? cudaErrorInvalidValue : cudaSuccess;
-    if (bytes > (size_t) 1 << 46 ||
-        (kind == RT_DEVICE && charged (&range) > rt_device_bytes () - device->used_bytes))
+    if (bytes > (size_t) 1 << 46 || !charge (rt_current, price))
         return cudaErrorMemoryAllocation;
-    if (flags & OF_PROCESS ? !rt_map_in_file (&range)
-                           : !rt_map (&range, kind == RT_DEVICE ? PROT_NONE : HOSTS))
-        return cudaErrorMemoryAllocation;
-    if (!rt_range_add (&range)) {
-        rt_map_undo (&range);
+    if (!make_range (&range)) {
+        charge (rt_current, -price);
         return cudaErrorMemoryAllocation;
     }
     memset (range.alias, 0xff, bytes < FILLED ? bytes : FILLED);
-    device->used_bytes += charged (&range);
     *address = range.user;
     return cudaSuccess;
 }

@@ -100,8 +100,10 @@ TCase *test_fault (void);
 TCase *test_ipc (void);
 TCase *test_launch (void);
 TCase *test_memory (void);
+TCase *test_share (void);
 TCase *test_stream_case (void);
 TCase *test_value (void);
+TCase *test_visible (void);
 
 /* Its function makes the case of these tests, each in a process of its own. */
 #define TEST_CASE(function, name, ...)                                  \

@@ -8,8 +8,8 @@
 int main (void)
 {
     static TCase *(*const cases[]) (void) = {
-        test_device,  test_memory, test_stream_case, test_event_case, test_default,
-        test_capture, test_launch, test_value,       test_ipc,        test_fault};
+        test_device, test_memory, test_stream_case, test_event_case, test_default, test_capture,
+        test_launch, test_value,  test_ipc,         test_share,      test_visible, test_fault};
     Suite *suite = suite_create ("simulated CUDA runtime");
     SRunner *runner;
     int failed;
