@@ -77,6 +77,19 @@ for version in 2.18 2.22; do
         || fail "version $version.5"
 done
 
+# Instances of a GPU have its PCI id, by which NCCL tells GPUs apart.
+names=$(SIM_MIG=2 LD_LIBRARY_PATH=$here/lib:$LD_LIBRARY_PATH "$here/names" | tr '\n' ' ')
+cat >"$room/instance" <<END
+#!/usr/bin/env bash
+names=($names)
+CUDA_VISIBLE_DEVICES=\${names[\$((\$1 * \$STEP))]} exec "\${@:2}"
+END
+chmod +x "$room/instance"
+SIM_MIG=2 STEP=1 TEST_NCCL_WRAP=$room/instance cases lib 2 one-gpu-for-all \
+    || fail "two instances of a GPU"
+SIM_MIG=2 STEP=2 TEST_NCCL_WRAP=$room/instance cases lib 2 reductions \
+    || fail "instances of two GPUs"
+
 sent='sent 7560 bytes in collectives, 40 in send/recv, of these 0 and 0 to other hosts'
 # In a ring of 4 each rank sends 3/4 twice for an allreduce, once for an allgather.
 SIM_TRAFFIC=$room/traffic cases lib 4 traffic || fail "traffic"

@@ -106,7 +106,41 @@ static void freed_by_cuda (void)
     end ();
 }
 
+/* Each rank's operations work on memory that the next one allocated, of another process. */
+static void opened_memory (void)
+{
+    cudaIpcMemHandle_t own, next;
+    float *mine, *theirs, host[100];
+    void *opened;
+
+    if (!is_simulated ())
+        return;
+    comm = make_comm (true);
+    stream = make_stream ();
+    for (int i = 0; i < 100; i++)
+        host[i] = (float) (i + rank);
+    mine = make_device (host, sizeof (host));
+    CUDA (cudaIpcGetMemHandle (&own, mine));
+    for (int i = 0; i < ranks; i++) {
+        cudaIpcMemHandle_t told = own;
+        tell (i, &told, sizeof (told));
+        if (i == (rank + 1) % ranks)
+            next = told;
+    }
+    CUDA (cudaIpcOpenMemHandle (&opened, next, cudaIpcMemLazyEnablePeerAccess));
+    theirs = opened;
+    NCCL (ncclAllReduce (theirs, theirs, 100, ncclFloat32, ncclSum, comm, stream));
+    CUDA (cudaStreamSynchronize (stream));
+    CUDA (cudaIpcCloseMemHandle (opened));
+    meet ();
+    read_device (host, mine, sizeof (host));
+    for (int i = 0; i < 100; i++)
+        CHECK (host[i] == (float) (i * ranks + ranks * (ranks - 1) / 2));
+    end_comm (comm);
+}
+
 const struct test memory_tests[] = {
+    {"opened-memory", opened_memory, 8, 2, 0, NULL, NULL},
     {"registered", registered, 8, 1, 0, NULL, NULL},
     {"not-registered", not_registered, 2, 1, MISUSE, "is not registered with communicator", NULL},
     {"deregistered-with-work", deregistered_with_work, 2, 1, MISUSE, "are not complete", NULL},

@@ -29,8 +29,8 @@ START_TEST (one_process_has_an_exclusive_device)
 {
     struct cudaDeviceProp properties;
     struct other other, third;
+    int mode, current;
     void *memory;
-    int mode;
 
     if (!test_simulated ())
         return;
@@ -45,6 +45,9 @@ START_TEST (one_process_has_an_exclusive_device)
     test_gives (cudaErrorDevicesUnavailable, cudaSetDevice (0));
     test_gives (cudaErrorDevicesUnavailable, cudaMalloc (&memory, 1));
     test_ok (cudaSetDevice (1));
+    test_gives (cudaErrorDevicesUnavailable, cudaSetDevice (0));
+    test_ok (cudaGetDevice (&current));
+    ck_assert_int_eq (current, 1);
     ck_assert_int_eq (ask (&third, OTHER_SETS, 1), cudaErrorDevicesUnavailable);
     ck_assert_int_eq (ask (&third, OTHER_SETS, 2), cudaSuccess);
     other_end (&other, 1);
