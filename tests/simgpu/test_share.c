@@ -175,29 +175,41 @@ START_TEST (memory_is_each_processes_own_else)
 }
 END_TEST
 
+/* A process that has memory and the device, and a child, which it leaves behind; its status. */
+static int leave_a_child (const int hold[2], const int ready[2])
+{
+    void *memory;
+    bool has = cudaMalloc (&memory, 3 * MB) == cudaSuccess;
+    char byte = 0;
+
+    if (!fork ()) {
+        if (write (ready[1], &byte, 1) != 1)
+            return 1;
+        return read (hold[0], &byte, 1) == 1 ? 0 : 1;
+    }
+    return read (ready[0], &byte, 1) == 1 && has ? 0 : 1;
+}
+
 /* A child of fork has nothing that would stay when its parent ends. */
 START_TEST (a_child_has_nothing)
 {
-    int hold[2], status;
+    int hold[2], ready[2], status;
+    void *memory;
     pid_t child;
 
     if (!test_simulated ())
         return;
     be_alone ();
     setenv ("SIM_COMPUTE_MODE", "exclusive", 1);
-    ck_assert_int_eq (pipe (hold), 0);
+    setenv ("SIM_GPU_MEMORY_MB", "4", 1);
+    ck_assert (!pipe (hold) && !pipe (ready));
     child = fork ();
-    if (!child) {
-        bool has = cudaSetDevice (0) == cudaSuccess;
-        if (!fork ()) {
-            char byte;
-            _exit (read (hold[0], &byte, 1) == 1 ? 0 : 1);
-        }
-        _exit (has ? 0 : 1);
-    }
+    if (!child)
+        _exit (leave_a_child (hold, ready));
     ck_assert_int_eq (waitpid (child, &status, 0), child);
     ck_assert_int_eq (status, 0);
-    test_ok (cudaSetDevice (0));
+    test_ok (cudaMalloc (&memory, 4 * MB));
+    test_ok (cudaFree (memory));
     ck_assert_int_eq (write (hold[1], "", 1), 1);
 }
 END_TEST
