@@ -47,6 +47,11 @@ static gs_status_t check (const char *call, cudaError_t error)
     return error ? fail (call, error) : GS_OK;
 }
 
+gs_status_t gsi_cuda_check (const char *call, cudaError_t error)
+{
+    return check (call, error);
+}
+
 /* Turns "0000:3b:00.0" into a number; 0 if it is written otherwise. */
 static uint64_t id_of (const char *text)
 {
@@ -556,6 +561,8 @@ static const struct gsi_stream_ops streams = {
     .classify = classify,
     .alloc_pinned = alloc_pinned,
     .free_pinned = free_pinned,
+    .pin = gsi_cuda_pin,
+    .unpin = gsi_cuda_unpin,
     .stream_open = stream_open,
     .stream_close = stream_close,
     .is_capturing = is_capturing,

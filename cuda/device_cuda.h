@@ -27,6 +27,14 @@ void gsi_cuda_stand_apart (void);
  */
 void gsi_cuda_forget (cudaError_t error);
 
+/* What the runtime says of [call], as a status. */
+gs_status_t gsi_cuda_check (const char *call, cudaError_t error);
+
+/* device_pin.c: gsi_stream_ops.pin and .unpin. */
+gs_status_t gsi_cuda_pin (void *memory, size_t bytes);
+void gsi_cuda_unpin (const struct gsi_device *device, void *memory, void (*told) (void *context),
+                     void *context);
+
 /* gsi_stream_ops.work and .is_busy. */
 void gsi_cuda_work (struct gsi_device *device, enum gsi_work kind, int more);
 bool gsi_cuda_is_busy (const struct gsi_device *device);

@@ -170,6 +170,15 @@ struct gsi_stream_ops {
     gs_status_t (*alloc_pinned) (size_t bytes, void **out);
     void (*free_pinned) (const struct gsi_device *device, void *memory);
 
+    /*
+     * Pins memory that is there, whole pages, and ends that, which, as a free, may be left for
+     * later: then or now [told] is called with [context], by any thread; never if it is kept
+     * pinned for good.
+     */
+    gs_status_t (*pin) (void *memory, size_t bytes);
+    void (*unpin) (const struct gsi_device *device, void *memory, void (*told) (void *context),
+                   void *context);
+
     /* A stream of its own, of the highest priority, that no other stream waits for. */
     gs_status_t (*stream_open) (gs_stream_t *out);
     void (*stream_close) (gs_stream_t stream);
