@@ -5,8 +5,9 @@
  * Sections in the order of the library's layers: results, settings, types, communicators; of the
  * files that this one includes, gradsync_collectives.h and gradsync_gather.h have collectives,
  * gradsync_adjoint.h their gradients, gradsync_stats.h statistics, gradsync_p2p.h messages and
- * halos, gradsync_group.h groups of ranks, gradsync_reducer.h reducers. Contracts have those
- * labels that apply: Collective, Stream, Threads, Owner, Precision, Returns, Since.
+ * halos, gradsync_group.h groups of ranks, gradsync_reducer.h reducers, gradsync_pool.h pools of
+ * samples. Contracts have those labels that apply: Collective, Stream, Threads, Owner, Precision,
+ * Returns, Since.
  *
  * Rules that hold for every function
  *   - Status: functions that can fail return gs_status_t; GS_OK is 0. On failure nothing was
@@ -475,6 +476,7 @@ gs_status_t gs_device_copy (gs_comm_t *comm, void *dst, const void *src, size_t 
 #include "gradsync_ckpt.h"
 #include "gradsync_group.h"
 #include "gradsync_p2p.h"
+#include "gradsync_pool.h"
 #include "gradsync_reducer.h"
 #include "gradsync_stats.h"
 

@@ -29,6 +29,7 @@ dump () {
         --header-file "${top_srcdir:?}/src/gradsync_collectives.h" \
         --header-file "${top_srcdir:?}/src/gradsync_gather.h" \
         --header-file "${top_srcdir:?}/src/gradsync_p2p.h" \
+        --header-file "${top_srcdir:?}/src/gradsync_pool.h" \
         --header-file "${top_srcdir:?}/src/gradsync_reducer.h" \
         --header-file "${top_srcdir:?}/src/gradsync_stats.h" \
         --drop-private-types --no-corpus-path --no-comp-dir-path --no-elf-needed \

@@ -27,6 +27,7 @@ declare -A may=(
     [field]="$feature field"
     [grad]="base boot device collectives feature grad"
     [stats]="base device feature stats"
+    [pool]="base device feature pool"
     [stop]="base feature stop"
     [ckpt/format]="base field ckpt/format"
     [ckpt/plan]="base device feature stop ckpt/format ckpt/plan"
@@ -55,7 +56,7 @@ check_own () { # FILE LINE HEADER
     case $3 in
     gradsync.h | config.h) ;;
     gradsync_adjoint.h | gradsync_ckpt.h | gradsync_collectives.h | gradsync_gather.h \
-        | gradsync_group.h | gradsync_p2p.h | gradsync_reducer.h | gradsync_stats.h)
+        | gradsync_group.h | gradsync_p2p.h | gradsync_pool.h | gradsync_reducer.h | gradsync_stats.h)
         [[ $1 = src/gradsync.h ]] || complain "$1:$2" "\"$3\": gradsync.h has it"
         ;;
     ckpt/format/h5_use.h)

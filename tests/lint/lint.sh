@@ -57,8 +57,8 @@ public_names () {
 
 # The public interface: gradsync.h, and the parts of it that stand in files of their own.
 headers=(src/gradsync.h src/gradsync_adjoint.h src/gradsync_ckpt.h src/gradsync_collectives.h
-    src/gradsync_gather.h src/gradsync_group.h src/gradsync_p2p.h src/gradsync_reducer.h
-    src/gradsync_stats.h)
+    src/gradsync_gather.h src/gradsync_group.h src/gradsync_p2p.h src/gradsync_pool.h
+    src/gradsync_reducer.h src/gradsync_stats.h)
 
 # prototypes: one line for each function of the headers: its name, its type, the names of its
 # parameters, its header without the folder, and its contract, which several functions may share,

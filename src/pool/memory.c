@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* memory - what the ranks of a node share: where it lies, and how arrays get there and back. */
+#include <string.h>
+
+#include "pool/pool.h"
+
+size_t gsi_pool_width (const gs_pool_t *p, enum gsi_pool_area area)
+{
+    bool of_row = area == GSI_POOL_IN || area == GSI_POOL_GRAD_IN;
+
+    return (of_row ? p->opts.inputs : p->opts.outputs) * p->element;
+}
+
+static size_t head_bytes (const gs_pool_t *p)
+{
+    return gsi_memfd_round (GSI_PAGE + (size_t) p->ranks * sizeof (struct gsi_pool_line));
+}
+
+/* Bytes of an area for the rows of all ranks, in whole pages. */
+static bool measure_area (const gs_pool_t *p, enum gsi_pool_area area, size_t *bytes)
+{
+    size_t wide =
+        area == GSI_POOL_IN || area == GSI_POOL_GRAD_IN ? p->opts.inputs : p->opts.outputs;
+
+    if (__builtin_mul_overflow (p->opts.max_rows, (size_t) p->ranks, bytes) ||
+        __builtin_mul_overflow (*bytes, wide, bytes) ||
+        __builtin_mul_overflow (*bytes, p->element, bytes) || *bytes > SIZE_MAX / 32)
+        return false;
+    *bytes = gsi_memfd_round (*bytes);
+    return true;
+}
+
+gs_status_t gsi_pool_measure (gs_pool_t *p, const char *caller, size_t *bytes)
+{
+    size_t area_bytes;
+
+    *bytes = head_bytes (p);
+    for (int s = 0; s < GSI_POOL_STEPS; s++)
+        for (int a = 0; a < GSI_POOL_AREAS; a++) {
+            p->at[s][a] = *bytes;
+            if (!measure_area (p, (enum gsi_pool_area) a, &area_bytes))
+                return gsi_fail (GS_ERR_ARG,
+                                 "%s: max_rows %zu of %zu inputs and %zu outputs, on %d ranks of "
+                                 "this node, are more than memory can hold",
+                                 caller, p->opts.max_rows, p->opts.inputs, p->opts.outputs,
+                                 p->ranks);
+            *bytes += area_bytes;
+        }
+    return GS_OK;
+}
+
+struct gsi_pool_line *gsi_pool_line_of (const gs_pool_t *p, int index)
+{
+    return (struct gsi_pool_line *) (void *) (p->shm.base + GSI_PAGE) + index;
+}
+
+void *gsi_pool_row (const gs_pool_t *p, uint64_t number, enum gsi_pool_area area, size_t row)
+{
+    return p->shm.base + p->at[number % GSI_POOL_STEPS][area] + row * gsi_pool_width (p, area);
+}
+
+/* ---- Streams ---- */
+
+static const struct gsi_stream_ops *streams_of (const gs_pool_t *p)
+{
+    return gsi_feature_device (p->comm)->ops->streams;
+}
+
+gs_status_t gsi_pool_open_event (gs_pool_t *p)
+{
+    const struct gsi_stream_ops *streams = streams_of (p);
+    int previous;
+    gs_status_t st;
+
+    if (!streams)
+        return GS_OK;
+    if ((st = streams->enter (gsi_feature_device (p->comm), &previous)))
+        return st;
+    st = streams->event_open (&p->reached);
+    streams->leave (gsi_feature_device (p->comm), previous);
+    return st;
+}
+
+void gsi_pool_close_event (gs_pool_t *p)
+{
+    int previous;
+
+    if (!p->reached || streams_of (p)->enter (gsi_feature_device (p->comm), &previous))
+        return;
+    streams_of (p)->event_close (p->reached);
+    streams_of (p)->leave (gsi_feature_device (p->comm), previous);
+    p->reached = NULL;
+}
+
+gs_status_t gsi_pool_await_stream (gs_pool_t *p, struct gsi_node_call *c)
+{
+    gs_status_t st;
+
+    if (!p->reached)
+        return GS_OK;
+    st = streams_of (p)->event_record (p->reached, p->opts.stream);
+    return st ? st : gsi_node_call_await (c, p->reached);
+}
+
+/* ---- Arrays of the program ---- */
+
+/* On a GPU, in the stream's order, and waited for: the memory is other ranks' then. */
+static gs_status_t copy (gs_pool_t *p, struct gsi_node_call *c, void *to, const void *from,
+                         size_t bytes)
+{
+    gs_status_t st = streams_of (p)->copy (to, from, bytes, p->opts.stream);
+
+    return st ? st : gsi_pool_await_stream (p, c);
+}
+
+gs_status_t gsi_pool_put (gs_pool_t *p, struct gsi_node_call *c, uint64_t number,
+                          enum gsi_pool_area area, const void *from, bool staged)
+{
+    const struct gsi_pool_step *s = &p->step[number % GSI_POOL_STEPS];
+    void *to = gsi_pool_row (p, number, area, s->place[p->index]);
+    size_t bytes = s->rows * gsi_pool_width (p, area);
+    gs_status_t st;
+
+    if (!bytes)
+        return GS_OK;
+    if (streams_of (p) && !staged)
+        return copy (p, c, to, from, bytes);
+    if ((st = gsi_pool_await_stream (p, c))) /* which may have the array still */
+        return st;
+    memcpy (to, from, bytes);
+    return GS_OK;
+}
+
+gs_status_t gsi_pool_get (gs_pool_t *p, struct gsi_node_call *c, uint64_t number,
+                          enum gsi_pool_area area, void *to, bool staged)
+{
+    const struct gsi_pool_step *s = &p->step[number % GSI_POOL_STEPS];
+    const void *from = gsi_pool_row (p, number, area, s->place[p->index]);
+    size_t bytes = s->rows * gsi_pool_width (p, area);
+    gs_status_t st;
+
+    if (!bytes)
+        return GS_OK;
+    if (streams_of (p) && !staged)
+        return copy (p, c, to, from, bytes);
+    if ((st = gsi_pool_await_stream (p, c)))
+        return st;
+    memcpy (to, from, bytes);
+    return GS_OK;
+}
