@@ -87,7 +87,7 @@ function dummy_type(name, bits,    type, out, wide)
     wide = "integer(c_int64_t)"
     if (((name in also_32) && bits == 32) || (name in only_32)) wide = "integer(c_int32_t)"
     if (is_new(name)) return "type(gs_" name "), intent(out) ::"
-    if (name ~ /^(comm|reducer|boundary|halo|ckpt)$/) return "type(gs_" name "), intent(in) ::"
+    if (name ~ /^(comm|reducer|boundary|halo|ckpt|pool)$/) return "type(gs_" name "), intent(in) ::"
     if (name == "p") return pointee[form] ", pointer, intent(out) ::(..)"
     if (is_array[name])
         return "type(*), dimension(..)" (name == "array" ? ", target" : "") ", asynchronous" \
@@ -154,7 +154,7 @@ function actual(p, before,    name, type)
     if (!(p in dummy_of)) fail("no argument " p " of " target " in: " row)
     name = dummy_of[p]
     if (is_handle(type)) return "address"
-    if (p ~ /^(comm|reducer|boundary|halo|ckpt)$/ && type == "int64_t") return number_of(name)
+    if (p ~ /^(comm|reducer|boundary|halo|ckpt|pool)$/ && type == "int64_t") return number_of(name)
     if (own_type(name) != "") return name "_c"
     if (mark[name] != "") return "merge(1_c_int, 0_c_int, " name ")"
     if (type == "gs_stream_t") return "given(" name ", 0_c_intptr_t)"

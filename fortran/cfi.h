@@ -116,6 +116,17 @@ gs_status_t gsi_fortran_halo_exchange (struct gsi_fortran_args *args, CFI_cdesc_
 gs_status_t gsi_fortran_halo_adjoint (struct gsi_fortran_args *args, CFI_cdesc_t *grad,
                                       int is_open);
 
+/* ---- Pools; the last dimension runs over rows ---- */
+
+gs_status_t gsi_fortran_pool_begin (struct gsi_fortran_args *args, const CFI_cdesc_t *in,
+                                    int is_open);
+gs_status_t gsi_fortran_pool_end (struct gsi_fortran_args *args, CFI_cdesc_t *out, int is_open);
+gs_status_t gsi_fortran_pool_evaluate (struct gsi_fortran_args *args, const CFI_cdesc_t *in,
+                                       int in_is_open, CFI_cdesc_t *out, int out_is_open);
+gs_status_t gsi_fortran_pool_backward (struct gsi_fortran_args *args, const CFI_cdesc_t *grad_out,
+                                       int grad_out_is_open, CFI_cdesc_t *grad_in,
+                                       int grad_in_is_open);
+
 /* ---- What is added to a reducer or plan, which keep its address ---- */
 
 gs_status_t gsi_fortran_reducer_add_array (struct gsi_fortran_args *args, const char *name,

@@ -18,6 +18,9 @@ module gradsync
   ! A test of gradients
   use gradsync_adjoint_check
 
+  ! Rows of many ranks, evaluated by few
+  use gradsync_pool
+
   implicit none
   public
 end module gradsync

@@ -2,11 +2,11 @@
 ! gradsync_structs - the structs of gradsync.h and its parts, then those of cfi.h and kept.h, as
 ! Fortran sees them: struct gs_NAME is c_NAME. Private to the binding.
 module gradsync_structs
-  use, intrinsic :: iso_c_binding, only: c_double, c_int, c_int64_t, c_intptr_t, &
-    c_null_ptr, c_ptr, c_size_t
+  use, intrinsic :: iso_c_binding, only: c_double, c_funptr, c_int, c_int64_t, c_intptr_t, &
+    c_null_funptr, c_null_ptr, c_ptr, c_size_t
   use gradsync_types, only: c_adjoint_result => gs_adjoint_result, c_moments => gs_moments, &
     c_unique_id => gs_unique_id, GS_CKPT_BUSY_WAIT, GS_CKPT_COMPARE_FULL, GS_CKPT_LAYOUT_AUTO, &
-    GS_CKPT_RANKS_ERROR, GS_DEVICE_AUTO, GS_OVERLAP_AUTO, GS_TRANSPORT_AUTO
+    GS_CKPT_RANKS_ERROR, GS_DEVICE_AUTO, GS_EVALUATOR_AUTO, GS_OVERLAP_AUTO, GS_TRANSPORT_AUTO
   implicit none
   public
 
@@ -135,6 +135,27 @@ module gradsync_structs
     integer(c_int) :: within_known = 0, between_known = 0
   end type c_traffic
 
+  ! gs_pool_opts_t
+  type, bind(c) :: c_pool_opts
+    integer(c_size_t) :: size = 0
+    type(c_ptr) :: name = c_null_ptr
+    integer(c_size_t) :: inputs = 0, outputs = 0
+    integer(c_int) :: dtype = 0
+    integer(c_size_t) :: max_rows = 0, max_batch = 0
+    integer(c_int) :: evaluator = GS_EVALUATOR_AUTO
+    type(c_funptr) :: on_batch = c_null_funptr, on_gradient = c_null_funptr
+    type(c_ptr) :: context = c_null_ptr
+    integer(c_intptr_t) :: stream = 0
+    type(c_ptr) :: reserved(8) = c_null_ptr
+  end type c_pool_opts
+
+  ! gs_pool_info_t
+  type, bind(c) :: c_pool_info
+    integer(c_size_t) :: size = 0
+    integer(c_int) :: evaluator, evaluators, device, in_flight
+    integer(c_int64_t) :: steps, rows, batches, taken
+  end type c_pool_info
+
   ! struct gsi_fortran_args
   type, bind(c) :: c_args
     integer(c_int64_t) :: handle = 0
@@ -153,5 +174,6 @@ module gradsync_structs
   integer(c_int), parameter :: KIND_BOUNDARY = 2
   integer(c_int), parameter :: KIND_HALO = 3
   integer(c_int), parameter :: KIND_CKPT = 4
+  integer(c_int), parameter :: KIND_POOL = 5
 
 end module gradsync_structs

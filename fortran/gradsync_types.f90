@@ -103,6 +103,11 @@ module gradsync_types
   integer(c_int), parameter, public :: GS_CKPT_STOP_FILE = 4
   integer(c_int), parameter, public :: GS_CKPT_EXIT_REQUEUE = 75
 
+  ! Whether a rank evaluates rows of a pool.
+  integer(c_int), parameter, public :: GS_EVALUATOR_AUTO = 0
+  integer(c_int), parameter, public :: GS_EVALUATOR_YES = 1
+  integer(c_int), parameter, public :: GS_EVALUATOR_NO = 2
+
   integer(c_int), parameter, public :: GS_FIELD_DIMS_MAX = 15
   integer(c_int), parameter, public :: GS_REDUCER_DIMS_MAX = 15
   integer(c_int), parameter, public :: GS_GROUP_MAX = 2048
@@ -141,6 +146,22 @@ module gradsync_types
     private
     integer(c_int64_t) :: handle = 0
   end type gs_ckpt
+
+  ! Rows of many ranks, evaluated by few: a handle too.
+  type, public :: gs_pool
+    private
+    integer(c_int64_t) :: handle = 0
+  end type gs_pool
+
+  ! What a pool is, and what it did on this rank; see gs_pool_create.
+  type, public :: gs_pool_info
+    logical :: evaluator = .false. ! this rank is one
+    integer(c_int) :: evaluators = 0 ! of this node
+    integer(c_int) :: device = GS_DEVICE_HOST ! GPU of this rank, if it evaluates on one
+    integer(c_int) :: in_flight = 0 ! steps that have begun and not ended
+    integer(c_int64_t) :: steps = 0, rows = 0 ! steps that ended, and this rank's rows in them
+    integer(c_int64_t) :: batches = 0, taken = 0 ! that it evaluated, and the rows they had
+  end type gs_pool_info
 
   ! Names a meeting of ranks. Plain bytes: write them to a file or send them as characters.
   type, bind(c), public :: gs_unique_id

@@ -36,6 +36,7 @@ static const struct words {
                               "gs_boundary_create"},
     [GSI_FORTRAN_HALO] = {"type(gs_halo)", "halo of communicator", "gs_halo_create"},
     [GSI_FORTRAN_CKPT] = {"type(gs_ckpt)", "checkpoint plan", "gs_ckpt_create"},
+    [GSI_FORTRAN_POOL] = {"type(gs_pool)", "pool", "gs_pool_create"},
 };
 
 static pthread_mutex_t guard = PTHREAD_MUTEX_INITIALIZER; /* all below */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * handle - what type(gs_comm), type(gs_reducer), type(gs_boundary), type(gs_halo) and
- * type(gs_ckpt) hold: a number that stays safe to use after the thing is gone, also through a
+ * handle - what type(gs_comm), type(gs_reducer), type(gs_boundary), type(gs_halo), type(gs_ckpt)
+ * and type(gs_pool) hold: a number that stays safe to use after the thing is gone, also through a
  * copy of the Fortran variable.
  *
  * Fortran copies derived types by assignment, so a pointer inside would dangle in every copy
@@ -24,7 +24,8 @@ enum gsi_fortran_kind {
     GSI_FORTRAN_REDUCER = 1,  /* gs_reducer_t, beside it struct gsi_fortran_gradients */
     GSI_FORTRAN_BOUNDARY = 2, /* gs_boundary_t, beside it struct gsi_fortran_crossing */
     GSI_FORTRAN_HALO = 3,     /* gs_halo_t, the same */
-    GSI_FORTRAN_CKPT = 4      /* gs_ckpt_t */
+    GSI_FORTRAN_CKPT = 4,     /* gs_ckpt_t */
+    GSI_FORTRAN_POOL = 5      /* gs_pool_t, beside it struct gsi_fortran_pool */
 };
 
 /* Reserves a slot before the thing is made, which may be collective and must not be lost. */

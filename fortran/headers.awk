@@ -89,7 +89,7 @@ function fortran_name(name)
 
 function is_handle(type)
 {
-    return type ~ /^(const )?gs_(comm|reducer|boundary|halo|ckpt)_t [*]$/
+    return type ~ /^(const )?gs_(comm|reducer|boundary|halo|ckpt|pool)_t [*]$/
 }
 
 function is_list(name)

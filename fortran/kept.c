@@ -86,6 +86,7 @@ static gs_status_t destroy (void *thing, enum gsi_fortran_kind kind)
     case GSI_FORTRAN_REDUCER: return gs_reducer_destroy (thing);
     case GSI_FORTRAN_BOUNDARY: return gs_boundary_destroy (thing);
     case GSI_FORTRAN_HALO: return gs_halo_destroy (thing);
+    case GSI_FORTRAN_POOL: return gs_pool_destroy (thing);
     case GSI_FORTRAN_CKPT: break;
     }
     return gs_ckpt_destroy (thing);

@@ -2,7 +2,7 @@
 /*
  * kept - what the binding keeps beside a thing of C, from its create to its destroy: the bounds
  * of a reducer's gradients and its callbacks, the shape and type of what crosses a boundary or
- * halo.
+ * halo, the widths of a pool's rows and its callbacks.
  *
  * Handles are those of handle.h. Lists are in Fortran's order of dimensions, and their sizes are
  * checked here. [lower] NULL stands for bounds of 1. Texts name the public procedures.
@@ -37,6 +37,14 @@ struct gsi_fortran_gradients {
 struct gsi_fortran_crossing {
     int64_t shape[GS_BOUNDARY_DIMS_MAX];
     int dims, dtype;
+};
+
+/* Beside a pool. */
+struct gsi_fortran_pool {
+    int64_t inputs, outputs;
+    int dtype;
+    int64_t rows[2]; /* of this rank in its steps, by their numbers */
+    void *box;       /* of gradsync_pool.f90, which frees it */
 };
 
 /*
@@ -93,6 +101,25 @@ gs_status_t gsi_fortran_boundary_backward_at (int64_t boundary, void *gradients,
 gs_status_t gsi_fortran_halo_exchange_at (int64_t halo, void *field, int dtype,
                                           gs_stream_t stream);
 gs_status_t gsi_fortran_halo_adjoint_at (int64_t halo, void *grad, int dtype, gs_stream_t stream);
+
+/* ---- Pools ---- */
+
+gs_status_t gsi_fortran_pool_create (int64_t comm, const gs_pool_opts_t *opts, int64_t *pool);
+
+/* *box, which was the context of the options, is for Fortran to free; or NULL. */
+gs_status_t gsi_fortran_pool_destroy (int64_t pool, void **box);
+
+/* An address comes with the dtype of the create and the rows that are, or must be, there. */
+gs_status_t gsi_fortran_pool_begin_at (int64_t pool, const void *in, int64_t rows, int dtype);
+gs_status_t gsi_fortran_pool_end_at (int64_t pool, void *out, int64_t rows, int dtype);
+gs_status_t gsi_fortran_pool_evaluate_at (int64_t pool, const void *in, int64_t rows, void *out,
+                                          int dtype);
+gs_status_t gsi_fortran_pool_backward_at (int64_t pool, const void *grad_out, int64_t rows,
+                                          void *grad_in, int dtype);
+
+/* Rows of this rank in the step that ends next, and in that which ended last. */
+int64_t gsi_fortran_pool_next (const gs_pool_t *pool, const struct gsi_fortran_pool *p);
+int64_t gsi_fortran_pool_last (const gs_pool_t *pool, const struct gsi_fortran_pool *p);
 
 /* ---- Checkpoints; the file is told that the array is one of Fortran, and its bounds ---- */
 
