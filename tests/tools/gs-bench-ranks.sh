@@ -41,7 +41,7 @@ only out "\"op\":\"allgather\",\"dtype\":\"i8\",\"bytes\":1024,\"ranks\":2,\"nod
 only out "\"raw_time_us\":$number,\"ratio\":$number\}\$"
 
 for op in allgatherv alltoall broadcast gather reduce reduce_scatter scatter sendrecv \
-    messages halo; do
+    messages halo pool; do
     # shellcheck disable=SC2086
     run_ranks 2 $op --dtype f64 --min-bytes 1K --max-bytes 1K $quick
     only out "\"op\":\"$op\",\"dtype\":\"f64\",\"bytes\":1024,\"ranks\":2,"

@@ -42,7 +42,7 @@ run 0 ./gs-bench record --rounds 11
 says out '^one entry: [0-9.]+ ns$'
 
 for op in allgatherv alltoall broadcast gather reduce reduce_scatter scatter sendrecv \
-    messages halo; do
+    messages halo pool; do
     # shellcheck disable=SC2086
     run 0 ./gs-bench $op --dtype i16 --max-bytes 16 --min-bytes 16 $quick --json
     only out "^\{\"op\":\"$op\",\"dtype\":\"i16\",\"bytes\":16,"
@@ -51,7 +51,7 @@ done
 run 0 ./gs-bench --help
 says out '^  --min-bytes N '
 for op in allreduce_avg allgather allgatherv alltoall broadcast gather reduce reduce_scatter \
-    scatter sendrecv messages halo bootstrap queue bucket copy record reducer split \
+    scatter sendrecv messages halo pool bootstrap queue bucket copy record reducer split \
     checksum ckpt; do
     says out "^  $op "
 done

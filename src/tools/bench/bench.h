@@ -101,6 +101,7 @@ bool bench_run_ckpt (const struct bench *bench);
 bool bench_run_copy (const struct bench *bench);
 bool bench_run_move (const struct bench *bench);
 bool bench_run_neighbours (const struct bench *bench);
+bool bench_run_pool (const struct bench *bench);
 bool bench_run_queue (const struct bench *bench);
 bool bench_run_record (const struct bench *bench);
 bool bench_run_reducer (const struct bench *bench);

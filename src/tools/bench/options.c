@@ -49,6 +49,8 @@ static const struct bench_op ops[] = {
      "the same as a group of messages; raw: MPI_Irecv, MPI_Isend"},
     {"halo", bench_run_neighbours, BENCH_SIZED, BENCH_HOSTS, 1, NULL,
      "ghost rows of both neighbours; raw: MPI_Irecv, MPI_Isend"},
+    {"pool", bench_run_pool, BENCH_SIZED, BENCH_HOSTS, 0, NULL,
+     "uneven rows, evaluated on one rank; raw: MPI_Gatherv, MPI_Scatterv"},
     {"bootstrap", bench_run_bootstrap, BENCH_PLAIN, BENCH_HOSTS, 0, NULL,
      "finding all ranks; raw: PMIx_Init, fence and gets"},
     {"queue", bench_run_queue, BENCH_SIZED, BENCH_GPUS, 0, bench_has_average,

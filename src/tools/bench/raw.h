@@ -27,6 +27,18 @@ enum bench_move {
     BENCH_SENDRECV
 };
 
+/* Rows of this rank, and of all of its node where its lowest rank evaluates them. */
+struct bench_raw_pool {
+    const void *in;
+    void *out;
+    int node;                /* its number */
+    int rows;                /* any number, which the others do not know */
+    int in_bytes, out_bytes; /* of a row, and of its result */
+    void *all_in, *all_out;  /* (lowest rank) room for all rows of the node */
+    void (*evaluate) (size_t rows, const void *in, void *out, void *context);
+    void *context;
+};
+
 /* What the module offers, found by BENCH_RAW_MPI_SYMBOL. MPI's own error handler ends the job. */
 struct bench_raw_mpi {
     /* Ranks of MPI_COMM_WORLD; 0 when MPI is not up. */
@@ -52,6 +64,10 @@ struct bench_raw_mpi {
     /* [times] times, rows 1 and 2 of [field], of [bytes] each, to the rank before and the next
      * one, and from them into rows 0 and 3. */
     void (*neighbours) (void *field, int bytes, int times);
+
+    /* [times] times, among the ranks of a node: MPI_Gather of how many rows there are,
+     * MPI_Gatherv of them, evaluate on the lowest rank, MPI_Scatterv of the results. */
+    void (*pool) (const struct bench_raw_pool *pool, int times);
 };
 #define BENCH_RAW_MPI_SYMBOL    "bench_raw_mpi"
 #define BENCH_RAW_MPI_MAX_COUNT (1 << 27) /* a count and 16 bytes times it fit in an int */

@@ -156,6 +156,41 @@ static void neighbours (void *field, int bytes, int times)
     }
 }
 
+static void pool_step (const struct bench_raw_pool *p, MPI_Comm node, MPI_Datatype row,
+                       MPI_Datatype result)
+{
+    static int counts[MAX_RANKS], displs[MAX_RANKS];
+    int size, all = 0;
+
+    MPI_Comm_size (node, &size);
+    MPI_Gather (&p->rows, 1, MPI_INT, counts, 1, MPI_INT, 0, node);
+    for (int r = 0; r < size && r < MAX_RANKS && p->all_in; r++) {
+        displs[r] = all;
+        all += counts[r];
+    }
+    MPI_Gatherv (p->in, p->rows, row, p->all_in, counts, displs, row, 0, node);
+    if (p->all_in)
+        p->evaluate ((size_t) all, p->all_in, p->all_out, p->context);
+    MPI_Scatterv (p->all_out, counts, displs, result, p->out, p->rows, result, 0, node);
+}
+
+static void pool (const struct bench_raw_pool *p, int times)
+{
+    static MPI_Comm node = MPI_COMM_NULL; /* until MPI ends */
+    MPI_Datatype row, result;
+
+    if (node == MPI_COMM_NULL)
+        MPI_Comm_split (MPI_COMM_WORLD, p->node, 0, &node);
+    MPI_Type_contiguous (p->in_bytes, MPI_BYTE, &row);
+    MPI_Type_contiguous (p->out_bytes, MPI_BYTE, &result);
+    MPI_Type_commit (&row);
+    MPI_Type_commit (&result);
+    for (int t = 0; t < times; t++)
+        pool_step (p, node, row, result);
+    MPI_Type_free (&row);
+    MPI_Type_free (&result);
+}
+
 const struct bench_raw_mpi bench_raw_mpi = {
     .world_size = world_size,
     .start = start,
@@ -164,4 +199,5 @@ const struct bench_raw_mpi bench_raw_mpi = {
     .can_move = can_move,
     .move = mpi_move,
     .neighbours = neighbours,
+    .pool = pool,
 };
