@@ -87,7 +87,7 @@ function dummy_type(name, bits,    type, out, wide)
     wide = "integer(c_int64_t)"
     if (((name in also_32) && bits == 32) || (name in only_32)) wide = "integer(c_int32_t)"
     if (is_new(name)) return "type(gs_" name "), intent(out) ::"
-    if (name ~ /^(comm|reducer|boundary|halo|ckpt|pool)$/) return "type(gs_" name "), intent(in) ::"
+    if (is_thing(name)) return "type(gs_" name "), intent(in) ::"
     if (name == "p") return pointee[form] ", pointer, intent(out) ::(..)"
     if (is_array[name])
         return "type(*), dimension(..)" (name == "array" ? ", target" : "") ", asynchronous" \
@@ -118,6 +118,12 @@ function dummy_type(name, bits,    type, out, wide)
     if (type ~ /[*]$/) return "type(c_ptr), intent(in)" out " ::"
     if (type != "") return "integer(c_int), intent(in)" out " ::"
     fail(target " has no " c_name[name] ", which is in: " row)
+}
+
+# Whether [name] is that of something with a handle.
+function is_thing(name)
+{
+    return name ~ /^(comm|reducer|boundary|halo|ckpt|pool)$/
 }
 
 # Whether [name] is a handle that the call makes.
@@ -154,7 +160,7 @@ function actual(p, before,    name, type)
     if (!(p in dummy_of)) fail("no argument " p " of " target " in: " row)
     name = dummy_of[p]
     if (is_handle(type)) return "address"
-    if (p ~ /^(comm|reducer|boundary|halo|ckpt|pool)$/ && type == "int64_t") return number_of(name)
+    if (is_thing(p) && type == "int64_t") return number_of(name)
     if (own_type(name) != "") return name "_c"
     if (mark[name] != "") return "merge(1_c_int, 0_c_int, " name ")"
     if (type == "gs_stream_t") return "given(" name ", 0_c_intptr_t)"

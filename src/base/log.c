@@ -20,7 +20,8 @@
 #define TOPIC(id, name, what) name ","
 
 static const char topic_names[] =
-    ",boot,ckpt,coll,comm,device,env,fault,grad,hosts,nccl,pool,record,stats," GSI_MODULES (TOPIC);
+    ",boot,ckpt,coll,comm,device,env,fault,grad,hosts,nccl,pool,record,"
+    "stats," GSI_MODULES (TOPIC);
 static const char *const level_names[] = {"", "error", "warn", "info", "trace"};
 
 static atomic_int threshold;                              /* 0: not configured yet */

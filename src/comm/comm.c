@@ -217,9 +217,9 @@ gs_status_t gs_comm_destroy (gs_comm_t *comm)
     if (atomic_load (&comm->features))
         return gsi_fail (
             GS_ERR_STATE,
-            "gs_comm_destroy: communicator '%s' still has %d reducers, boundaries, halos or "
-            "checkpoint plans: end them first with gs_reducer_destroy, gs_boundary_destroy, "
-            "gs_halo_destroy, gs_ckpt_destroy",
+            "gs_comm_destroy: communicator '%s' still has %d reducers, boundaries, halos, "
+            "checkpoint plans or pools: end them first with gs_reducer_destroy, "
+            "gs_boundary_destroy, gs_halo_destroy, gs_ckpt_destroy, gs_pool_destroy",
             comm->name, atomic_load (&comm->features));
     if ((st = gsi_p2p_none_open (comm, "gs_comm_destroy")))
         return gsi_result (st);

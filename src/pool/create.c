@@ -51,7 +51,7 @@ static gs_status_t check_opts (const gs_pool_opts_t *o)
     return gsi_dtype_bytes (caller, 1, o->dtype, &bytes);
 }
 
-static gs_status_t take_opts (gs_pool_t *p, const gs_pool_opts_t *opts)
+static gs_status_t take_pool_opts (gs_pool_t *p, const gs_pool_opts_t *opts)
 {
     gs_status_t st;
 
@@ -220,7 +220,7 @@ static gs_status_t choose (gs_pool_t *p, const struct meeting *m)
 
 /* ---- Life ---- */
 
-static gs_status_t join (gs_pool_t *p, const struct meeting *m)
+static gs_status_t map_memory (gs_pool_t *p, const struct meeting *m)
 {
     int first = p->rank[0];
 
@@ -246,14 +246,14 @@ static gs_status_t make (gs_pool_t *p, const gs_pool_opts_t *opts, struct meetin
     struct gsi_same same = {p->comm, caller, cure, NULL};
     gs_status_t st;
 
-    if ((st = agree (p, take_opts (p, opts))) || (st = gsi_same (&same, write_opts, p)) ||
+    if ((st = agree (p, take_pool_opts (p, opts))) || (st = gsi_same (&same, write_opts, p)) ||
         (st = agree (p, prepare (p, m))))
         return st;
     if ((st = gs_allgather (p->comm, &m->told[gs_comm_size (p->comm)], m->told, TOLD_WORDS,
                             GS_U64, NULL)) ||
         (st = choose (p, m)))
         return st;
-    return agree (p, join (p, m));
+    return agree (p, map_memory (p, m));
 }
 
 static void discard (gs_pool_t *p)

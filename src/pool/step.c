@@ -79,7 +79,7 @@ static gs_status_t await (gs_pool_t *p, struct gsi_node_call *c, there_f there, 
     }
 }
 
-static void post (atomic_uint_fast64_t *word, uint64_t number)
+static void announce (atomic_uint_fast64_t *word, uint64_t number)
 {
     atomic_store_explicit (word, number, memory_order_release);
 }
@@ -90,7 +90,7 @@ static void post (atomic_uint_fast64_t *word, uint64_t number)
 static void post_written (gs_pool_t *p, uint64_t number)
 {
     step_of (p, number)->given = true;
-    post (&gsi_pool_line_of (p, p->index)->written[number % GSI_POOL_STEPS], number + 1);
+    announce (&gsi_pool_line_of (p, p->index)->written[number % GSI_POOL_STEPS], number + 1);
 }
 
 /* All ranks tell how many rows they have, by which each knows where its own are to be. */
@@ -102,7 +102,7 @@ static gs_status_t place_rows (gs_pool_t *p, struct gsi_node_call *c, size_t row
     gs_status_t st;
 
     own->rows[number % GSI_POOL_TOLD] = rows;
-    post (&own->told, number);
+    announce (&own->told, number);
     if ((st = await (p, c, has_told, number, 0, p->ranks)))
         return st;
     for (int i = 0; i < p->ranks; i++)
@@ -113,7 +113,7 @@ static gs_status_t place_rows (gs_pool_t *p, struct gsi_node_call *c, size_t row
     return GS_OK;
 }
 
-static gs_status_t begin_step (gs_pool_t *p, const char *caller, const void *in, size_t rows)
+static gs_status_t start_step (gs_pool_t *p, const char *caller, const void *in, size_t rows)
 {
     struct gsi_node_call c;
     bool staged = false;
@@ -147,7 +147,7 @@ gs_status_t gs_pool_begin (gs_pool_t *pool, const void *in, size_t rows)
     static const char caller[] = "gs_pool_begin";
     gs_status_t st = gsi_pool_valid (pool, caller);
 
-    return gsi_result (st ? st : begin_step (pool, caller, in, rows));
+    return gsi_result (st ? st : start_step (pool, caller, in, rows));
 }
 
 /* GS_OK if a step has begun and not ended. */
@@ -203,7 +203,7 @@ static gs_status_t tell_verdict (gs_pool_t *p, struct gsi_node_call *c, enum gsi
     if ((st = gsi_pool_await_stream (p, c)))
         return st;
     line->verdict[way][number % GSI_POOL_STEPS] = *verdict;
-    post (&line->done[way], number + 1);
+    announce (&line->done[way], number + 1);
     return GS_OK;
 }
 
@@ -261,7 +261,7 @@ static gs_status_t bring_back (gs_pool_t *p, const char *caller, const struct ba
     return gsi_node_call_end (&c, st);
 }
 
-static gs_status_t end_step (gs_pool_t *p, const char *caller, void *out)
+static gs_status_t finish_step (gs_pool_t *p, const char *caller, void *out)
 {
     struct gsi_pool_step *s = step_of (p, p->ended);
     struct back b = {
@@ -290,7 +290,7 @@ gs_status_t gs_pool_end (gs_pool_t *pool, void *out)
     static const char caller[] = "gs_pool_end";
     gs_status_t st = gsi_pool_valid (pool, caller);
 
-    return gsi_result (st ? st : end_step (pool, caller, out));
+    return gsi_result (st ? st : finish_step (pool, caller, out));
 }
 
 gs_status_t gs_pool_evaluate (gs_pool_t *pool, const void *in, size_t rows, void *out)
@@ -303,8 +303,8 @@ gs_status_t gs_pool_evaluate (gs_pool_t *pool, const void *in, size_t rows, void
                        caller, pool->client.name);
     if (!st && !in && rows)
         st = gsi_fail (GS_ERR_ARG, "%s: in is NULL, but rows is %zu", caller, rows);
-    if (!st && !(st = begin_step (pool, caller, in, rows)))
-        st = end_step (pool, caller, out);
+    if (!st && !(st = start_step (pool, caller, in, rows)))
+        st = finish_step (pool, caller, out);
     return gsi_result (st);
 }
 
@@ -336,7 +336,7 @@ static gs_status_t send_gradients (gs_pool_t *p, const char *caller, const void 
         return st;
     st = gsi_pool_put (p, &c, p->ended - 1, GSI_POOL_GRAD_OUT, grad_out, staged);
     if (!st)
-        post (&gsi_pool_line_of (p, p->index)->graded, p->passes + 1);
+        announce (&gsi_pool_line_of (p, p->index)->graded, p->passes + 1);
     if (!st && p->own >= 0)
         st = await (p, &c, has_graded, p->passes + 1, 0, p->ranks);
     return gsi_node_call_end (&c, st);

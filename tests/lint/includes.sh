@@ -6,7 +6,7 @@
 . "$(dirname "$0")/lint.sh"
 
 # FOLDER: what it may include. Strangers to each other are boot and device, collectives and p2p,
-# the features grad, stats and ckpt, and in that one save and load.
+# the features grad, stats, ckpt and pool, and in ckpt save and load.
 core="base boot device transport core"
 call="$core call"
 feature="$call collectives p2p feature"
@@ -56,7 +56,8 @@ check_own () { # FILE LINE HEADER
     case $3 in
     gradsync.h | config.h) ;;
     gradsync_adjoint.h | gradsync_ckpt.h | gradsync_collectives.h | gradsync_gather.h \
-        | gradsync_group.h | gradsync_p2p.h | gradsync_pool.h | gradsync_reducer.h | gradsync_stats.h)
+        | gradsync_group.h | gradsync_p2p.h | gradsync_pool.h | gradsync_reducer.h \
+        | gradsync_stats.h)
         [[ $1 = src/gradsync.h ]] || complain "$1:$2" "\"$3\": gradsync.h has it"
         ;;
     ckpt/format/h5_use.h)
