@@ -20,8 +20,9 @@ seed=${seed:-$((SRANDOM % 1000000))}
 beside=${GS_TEST_BESIDE:-6} # trials that run side by side: they mostly wait
 layouts=(3 4 2x1 2x2 2+1)
 hows=(kill stop leave)
-steps=(create split allreduce reducer gather halo ckpt destroy)
-most_us=(300000 100000 150000 200000 250000 100000 200000 5000) # about as long as each takes
+steps=(create split allreduce reducer gather halo pool ckpt destroy)
+# About as long as each takes.
+most_us=(300000 100000 150000 200000 250000 100000 100000 200000 5000)
 room=$(mktemp -d "${TMPDIR:-/tmp}/gs-chaos.XXXXXX") || exit 99
 trap 'rm -rf "$room"' EXIT
 

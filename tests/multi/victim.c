@@ -120,6 +120,52 @@ static gs_status_t halo (void)
     return st ? st : ended;
 }
 
+static gs_status_t copy_rows (size_t rows, const void *in, void *out, gs_stream_t stream,
+                              void *context)
+{
+    (void) stream;
+    (void) context;
+    memcpy (out, in, rows * 16 * sizeof (float));
+    return GS_OK;
+}
+
+static gs_status_t copy_gradients (size_t rows, const void *in, const void *grad_out,
+                                   void *grad_in, gs_stream_t stream, void *context)
+{
+    (void) in;
+    return copy_rows (rows, grad_out, grad_in, stream, context);
+}
+
+static gs_status_t use_pool (gs_pool_t *pool)
+{
+    gs_status_t st = gs_pool_begin (pool, x, BULK / 16);
+
+    for (int i = 0; i < 3 && !st; i++)
+        if (!(st = gs_pool_begin (pool, x, rank % 2 ? LITTLE : 0)) &&
+            !(st = gs_pool_end (pool, y)) && !(st = gs_pool_backward (pool, y, x)) &&
+            !(st = gs_pool_end (pool, y)))
+            st = gs_pool_begin (pool, x, BULK / 16);
+    return st;
+}
+
+static gs_status_t pool (void)
+{
+    gs_pool_opts_t opts = GS_POOL_OPTS_INIT;
+    gs_pool_t *rows;
+    gs_status_t st, ended;
+
+    opts.inputs = opts.outputs = 16;
+    opts.dtype = GS_F32;
+    opts.max_rows = BULK / 16;
+    opts.on_batch = copy_rows;
+    opts.on_gradient = copy_gradients;
+    if ((st = gs_pool_create (comm, &opts, &rows)))
+        return st;
+    st = multi_keep (use_pool (rows));
+    ended = gs_pool_destroy (rows);
+    return st ? st : ended;
+}
+
 static gs_status_t use_plan (gs_ckpt_t *ckpt, int64_t step)
 {
     const size_t little = LITTLE, part = BULK / 4, at = part * (size_t) rank;
@@ -165,9 +211,9 @@ static gs_status_t destroy (void)
 static const struct {
     const char *name;
     gs_status_t (*take) (void);
-} steps[] = {{"create", create},   {"split", split},    {"allreduce", allreduce},
-             {"reducer", reducer}, {"gather", gather},  {"halo", halo},
-             {"ckpt", checkpoint}, {"destroy", destroy}};
+} steps[] = {{"create", create},   {"split", split},     {"allreduce", allreduce},
+             {"reducer", reducer}, {"gather", gather},   {"halo", halo},
+             {"pool", pool},       {"ckpt", checkpoint}, {"destroy", destroy}};
 
 #define LAST ((int) (sizeof (steps) / sizeof (steps[0])) - 1)
 
