@@ -179,6 +179,50 @@ static void check_in_place (gs_pool_t *pool)
     }
 }
 
+/* Memory of the communicator's device, with what [from] has if that is not NULL. */
+static float *on_device (const float *from, size_t count)
+{
+    void *memory = NULL;
+
+    CHECK_OK (gs_device_alloc (comm, count * sizeof (float), &memory));
+    if (from)
+        CHECK_OK (gs_device_copy (comm, memory, from, count * sizeof (float), NULL));
+    return memory;
+}
+
+/* Arrays on the device, which are not waited for before; on hosts they are in shared memory. */
+static void check_on_device (void)
+{
+    gs_pool_opts_t opts = usual ();
+    gs_pool_t *pool;
+    size_t rows = 30;
+    float *x, *y, *grad_y, *grad_x;
+
+    fill (in[0], rows * INPUTS, 300);
+    fill (grad_out, rows * OUTPUTS, 301);
+    CHECK_OK (gs_pool_create (comm, &opts, &pool));
+    x = on_device (in[0], rows * INPUTS);
+    y = on_device (NULL, rows * OUTPUTS);
+    grad_y = on_device (grad_out, rows * OUTPUTS);
+    grad_x = on_device (NULL, rows * INPUTS);
+    CHECK_OK (gs_pool_evaluate (pool, x, rows, y));
+    CHECK_OK (gs_pool_backward (pool, grad_y, grad_x));
+    CHECK_OK (gs_device_copy (comm, out[0], y, rows * OUTPUTS * sizeof (float), NULL));
+    CHECK_OK (gs_device_copy (comm, grad_in, grad_x, rows * INPUTS * sizeof (float), NULL));
+    CHECK_OK (gs_comm_wait (comm, NULL));
+    check_results (0, in[0], out[0], rows);
+    for (size_t r = 0; r < rows; r++) {
+        float wanted[INPUTS];
+        take_row_back (in[0] + r * INPUTS, grad_out + r * OUTPUTS, wanted);
+        CHECK (!memcmp (wanted, grad_in + r * INPUTS, sizeof (wanted)), "gradient %zu", r);
+    }
+    CHECK_OK (gs_device_free (comm, x));
+    CHECK_OK (gs_device_free (comm, y));
+    CHECK_OK (gs_device_free (comm, grad_y));
+    CHECK_OK (gs_device_free (comm, grad_x));
+    CHECK_OK (gs_pool_destroy (pool));
+}
+
 static void check_steps (gs_evaluator_t wish, size_t batch)
 {
     gs_pool_info_t info = {.size = sizeof (info)};
@@ -340,6 +384,7 @@ int main (void)
     check_steps (GS_EVALUATOR_AUTO, BATCH);
     check_steps (GS_EVALUATOR_AUTO, 0);
     check_steps (GS_EVALUATOR_YES, 1);
+    check_on_device ();
     check_failures ();
     check_states ();
     check_options ();
