@@ -135,7 +135,7 @@ static gs_status_t prepare (gs_pool_t *p, struct meeting *m)
     own->wish = (int32_t) p->opts.evaluator;
     own->batches = p->opts.on_batch != NULL;
     own->gradients = p->opts.on_gradient != NULL;
-    if (p->index == 0 && !gsi_fault ("pool.memory"))
+    if (p->index == 0)
         own->memory = gsi_memfd_make (&p->shm, bytes);
     return GS_OK;
 }
@@ -224,8 +224,9 @@ static gs_status_t map_memory (gs_pool_t *p, const struct meeting *m)
 {
     int first = p->rank[0];
 
-    if (p->index == 0 ? m->told[first].memory.ok
-                      : gsi_memfd_join (&p->shm, &m->told[first].memory))
+    if (!gsi_fault ("pool.memory") &&
+        (p->index == 0 ? m->told[first].memory.ok
+                       : gsi_memfd_join (&p->shm, &m->told[first].memory)))
         return GS_OK;
     return gsi_fail (GS_ERR_UNSUPPORTED,
                      "%s: rank %d (host %s) cannot map the memory of rank %d of its node: the "

@@ -23,7 +23,8 @@ declare -A own=(
     [split.memory]=GS_ERR_NOMEM [stats.memory]=GS_ERR_NOMEM [compare.memory]=GS_ERR_NOMEM
     [p2p.memory]=GS_ERR_NOMEM [messages.memory]=GS_ERR_NOMEM [messages.post]=GS_ERR_TRANSPORT
     [halo.memory]=GS_ERR_NOMEM [ckpt.memory]=GS_ERR_NOMEM [file.write]=GS_ERR_IO
-    [file.read]=GS_ERR_IO [scratch.memory]=GS_OK [lock.link]=GS_OK)
+    [file.read]=GS_ERR_IO [scratch.memory]=GS_OK [lock.link]=GS_OK
+    [pool.memory]=GS_ERR_UNSUPPORTED)
 declare -A others=(
     [comm.memory]=GS_ERR_NOMEM [coll_host.memory]=GS_ERR_NOMEM [pmix.fence]=GS_ERR_NOMEM
     [record.map]=GS_OK [node.memory]=GS_OK [node.read]=GS_OK [share.memory]=GS_OK
@@ -31,7 +32,8 @@ declare -A others=(
     [split.memory]=GS_ERR_NOMEM [stats.memory]=GS_ERR_NOMEM [compare.memory]=GS_ERR_NOMEM
     [p2p.memory]=GS_ERR_STATE [messages.memory]=GS_ERR_STATE [messages.post]=GS_ERR_STATE
     [halo.memory]=GS_ERR_NOMEM [ckpt.memory]=GS_ERR_STATE [file.write]=GS_ERR_IO
-    [file.read]=GS_ERR_IO [scratch.memory]=GS_OK [lock.link]=GS_OK)
+    [file.read]=GS_ERR_IO [scratch.memory]=GS_OK [lock.link]=GS_OK
+    [pool.memory]=GS_ERR_UNSUPPORTED)
 
 fail () {
     echo "FAIL: $*"

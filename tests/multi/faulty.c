@@ -6,7 +6,7 @@
 #include "multi.h"
 
 #define COUNT 140000 /* floats: more than one block of a large operation */
-#define LAST  17     /* step, a destroy */
+#define LAST  18     /* step, a destroy */
 
 static float x[COUNT], y[COUNT];
 static gs_moments_t moments[10];
@@ -36,6 +36,32 @@ static gs_status_t ghosts (gs_comm_t *comm)
         return st;
     st = gs_halo_exchange (halo, x, NULL);
     gs_halo_destroy (halo);
+    return st;
+}
+
+static gs_status_t copy_rows (size_t rows, const void *in, void *out, gs_stream_t stream,
+                              void *context)
+{
+    (void) stream;
+    (void) context;
+    memcpy (out, in, rows * sizeof (float));
+    return GS_OK;
+}
+
+static gs_status_t pool (gs_comm_t *comm)
+{
+    gs_pool_opts_t opts = GS_POOL_OPTS_INIT;
+    gs_pool_t *rows;
+    gs_status_t st;
+
+    opts.inputs = opts.outputs = 1;
+    opts.dtype = GS_F32;
+    opts.max_rows = 10;
+    opts.on_batch = copy_rows;
+    if ((st = gs_pool_create (comm, &opts, &rows)))
+        return st;
+    st = gs_pool_evaluate (rows, x, 10, y);
+    gs_pool_destroy (rows);
     return st;
 }
 
@@ -91,7 +117,8 @@ static gs_status_t take_step (int step, gs_comm_t **comm)
     case 13: return gs_arrays_compare (*comm, &array, 1, 0, NULL);
     case 14: return messages (*comm);
     case 15: return ghosts (*comm);
-    case 16: return checkpoint (*comm);
+    case 16: return pool (*comm);
+    case 17: return checkpoint (*comm);
     default: *comm = NULL; return gs_comm_destroy (ended);
     }
 }
