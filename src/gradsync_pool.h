@@ -127,7 +127,9 @@ typedef struct gs_pool_opts {
 
 /*
  * Makes a pool, and the memory that the ranks of each node share: for max_rows of each rank, in
- * two steps; it takes up room where rows were written only.
+ * two steps; it takes up room where rows were written only, but all of it on a node where an
+ * evaluator has a GPU of a communicator on GPUs, with which it is registered (but for gradients
+ * without on_gradient).
  *
  *   comm  in   every rank calls
  *   opts  in   see above

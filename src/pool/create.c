@@ -260,6 +260,7 @@ static gs_status_t make (gs_pool_t *p, const gs_pool_opts_t *opts, struct meetin
 static void discard (gs_pool_t *p)
 {
     gsi_pool_close_event (p);
+    gsi_pool_unpin (p);
     gsi_memfd_close (&p->shm);
     for (int s = 0; s < GSI_POOL_STEPS; s++)
         free (p->step[s].place);
@@ -309,6 +310,7 @@ gs_status_t gs_pool_create (gs_comm_t *comm, const gs_pool_opts_t *opts, gs_pool
         return gsi_result (st);
     }
     fill_info (p);
+    gsi_pool_pin (p);
     *pool = p;
     return gsi_result (GS_OK);
 }

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* memory - what the ranks of a node share: where it lies, and how arrays get there and back. */
+#include <stdlib.h>
 #include <string.h>
 
+#include "base/log.h"
 #include "pool/pool.h"
 
 size_t gsi_pool_width (const gs_pool_t *p, enum gsi_pool_area area)
@@ -35,8 +37,8 @@ gs_status_t gsi_pool_measure (gs_pool_t *p, const char *caller, size_t *bytes)
     size_t area_bytes;
 
     *bytes = head_bytes (p);
-    for (int s = 0; s < GSI_POOL_STEPS; s++)
-        for (int a = 0; a < GSI_POOL_AREAS; a++) {
+    for (int a = 0; a < GSI_POOL_AREAS; a++)
+        for (int s = 0; s < GSI_POOL_STEPS; s++) {
             p->at[s][a] = *bytes;
             if (!measure_area (p, (enum gsi_pool_area) a, &area_bytes))
                 return gsi_fail (GS_ERR_ARG,
@@ -100,6 +102,61 @@ gs_status_t gsi_pool_await_stream (gs_pool_t *p, struct gsi_node_call *c)
         return GS_OK;
     st = streams_of (p)->event_record (p->reached, p->opts.stream);
     return st ? st : gsi_node_call_await (c, p->reached);
+}
+
+/* ---- The GPU of an evaluator ---- */
+
+/* Where the areas begin that functions of the program read and write. */
+static void *pinned_part (const gs_pool_t *p)
+{
+    return p->shm.base + p->at[0][GSI_POOL_IN];
+}
+
+void gsi_pool_pin (gs_pool_t *p)
+{
+    const struct gsi_device *device = gsi_feature_device (p->comm);
+    size_t end = p->graded ? p->shm.bytes : p->at[0][GSI_POOL_GRAD_OUT];
+    int previous;
+    gs_status_t st;
+
+    if (!streams_of (p) || p->own < 0)
+        return;
+    if (!(st = streams_of (p)->enter (device, &previous))) {
+        st = streams_of (p)->pin (pinned_part (p), end - p->at[0][GSI_POOL_IN]);
+        p->pinned = !st;
+        streams_of (p)->leave (device, previous);
+    }
+    if (st)
+        gsi_log (GS_LOG_INFO, "pool",
+                 "%s: its memory is not registered with the GPU, so copies between them take "
+                 "longer: %s",
+                 p->client.name, gsi_last_text ());
+}
+
+/* Once the GPU has done with it. */
+static void close_memory (void *memory)
+{
+    gsi_memfd_close (memory);
+    free (memory);
+}
+
+void gsi_pool_unpin (gs_pool_t *p)
+{
+    const struct gsi_device *device = gsi_feature_device (p->comm);
+    struct gsi_memfd *memory;
+    int previous;
+
+    if (!p->pinned)
+        return;
+    p->pinned = false;
+    if ((memory = malloc (sizeof (*memory))) && !streams_of (p)->enter (device, &previous)) {
+        *memory = p->shm;
+        streams_of (p)->unpin (device, pinned_part (p), close_memory, memory);
+        streams_of (p)->leave (device, previous);
+    } else {
+        free (memory); /* what the pool shared stays mapped */
+    }
+    p->shm = GSI_MEMFD_NONE;
 }
 
 /* ---- Arrays of the program ---- */

@@ -85,6 +85,7 @@ struct gs_pool {
     struct gsi_memfd shm;
     size_t at[GSI_POOL_STEPS][GSI_POOL_AREAS]; /* where areas begin */
     struct gsi_event *reached;                 /* (GPUs) */
+    bool pinned;                               /* (GPUs) the areas are */
 
     struct gsi_pool_step step[GSI_POOL_STEPS];
     uint64_t begun, ended, passes;
@@ -123,6 +124,14 @@ gs_status_t gsi_pool_await_stream (gs_pool_t *p, struct gsi_node_call *c);
 /* Opens and closes what the waits for a stream need; nothing on hosts. */
 gs_status_t gsi_pool_open_event (gs_pool_t *p);
 void gsi_pool_close_event (gs_pool_t *p);
+
+/*
+ * (GPUs) Registers the areas with an evaluator's GPU, for copies from and to them; if that cannot
+ * be, they are slower, which is logged. Unpin ends it, and with it closes the memory, now or when
+ * the GPU has done with it.
+ */
+void gsi_pool_pin (gs_pool_t *p);
+void gsi_pool_unpin (gs_pool_t *p);
 
 /* ---- evaluate.c: an evaluator's part ---- */
 
