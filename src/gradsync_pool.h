@@ -63,7 +63,8 @@ typedef struct gs_pool gs_pool_t;
  *   context  in   of the options
  *
  * What it queues on stream has ended before the results are given back, on a communicator on
- * GPUs; on one of hosts all has ended when it returns. It makes no calls on the communicator.
+ * GPUs; on one of hosts all has ended when it returns. It makes no calls on the pool or the
+ * communicator, which are refused with GS_ERR_STATE.
  *
  * Returns     GS_OK, or why not.
  */
@@ -178,7 +179,8 @@ gs_status_t gs_pool_get_rows (gs_pool_t *pool, void **rows);
  *   out   out  [rows * outputs] the results of this rank's rows; NULL: they are not wanted
  *
  * Collective  yes.
- * Waits       until all evaluators of the node have done their part.
+ * Waits       until all evaluators of the node have done their part; on GPUs for what the stream
+ *             does to rows that the program writes in place.
  * Returns     see above; what on_batch returned, on any rank of the node; GS_ERR_STATE without a
  *             step in flight.
  * Since       0.3, experimental
@@ -224,7 +226,7 @@ typedef struct gs_pool_info {
     int in_flight;    /* steps that have begun and not ended */
     uint64_t steps;   /* that ended */
     uint64_t rows;    /* of this rank, in these */
-    uint64_t batches; /* that this rank evaluated, */
+    uint64_t batches; /* that this rank evaluated, without those of gradients, */
     uint64_t taken;   /* and the rows that they had */
 } gs_pool_info_t;
 
@@ -246,7 +248,7 @@ gs_status_t gs_pool_get_info (const gs_pool_t *pool, gs_pool_info_t *info);
  *   pool  in  not used afterwards
  *
  * Collective  no.
- * Returns     GS_OK; GS_ERR_STATE for what is none.
+ * Returns     GS_OK; GS_ERR_STATE for what is none, and inside a call of on_batch or on_gradient.
  * Since       0.3, experimental
  */
 gs_status_t gs_pool_destroy (gs_pool_t *pool);

@@ -14,7 +14,7 @@ static const char *name_of_argument (int op)
     case GSI_OP_BUCKET: return "bucket";
     case GSI_OP_HALO:
     case GSI_OP_HALO_ADJOINT: return "halo";
-    case GSI_OP_POOL: return "stage";
+    case GSI_OP_POOL: return "pool and stage";
     case GSI_OP_ALLGATHER_BACKWARD:
     case GSI_OP_ALLGATHERV_BACKWARD: return "contract";
     default: return "root or op";

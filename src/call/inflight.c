@@ -306,9 +306,10 @@ static gs_status_t check_capture (gs_comm_t *comm, const struct gsi_call *call)
     return gsi_fail (GS_ERR_UNSUPPORTED,
                      "%s of communicator '%s' cannot be captured into a CUDA graph: %s",
                      gsi_record_op_name (call->op), comm->name,
-                     call->staged ? "its array is in host memory and is staged by the host; "
-                                    "put it into device memory"
-                                  : "the host waits in it for the other ranks");
+                     call->staged && call->op != GSI_OP_POOL
+                         ? "its array is in host memory and is staged by the host; "
+                           "put it into device memory"
+                         : "the host waits in it for the other ranks");
 }
 
 /* The lock is held, but the device cannot be entered. */

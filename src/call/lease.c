@@ -61,6 +61,6 @@ gs_status_t gsi_lease_admit (const gs_comm_t *comm, const char *call)
         return GS_OK;
     return gsi_fail (GS_ERR_STATE,
                      "%s: communicator '%s' is in a step of %s, which must be finished first; "
-                     "until then only its callbacks may use it",
+                     "until then nobody else may use it",
                      call, comm->name, comm->client->name);
 }

@@ -220,6 +220,19 @@ static gs_status_t choose (gs_pool_t *p, const struct meeting *m)
 
 /* ---- Life ---- */
 
+/* A call of all ranks, whose number is the same on all. */
+static gs_status_t number_pool (gs_pool_t *p)
+{
+    struct gsi_node_call c;
+    gs_status_t st =
+        gsi_node_call_begin (&c, p->comm, caller, GSI_OP_POOL, (int) GSI_POOL_CREATE, NULL);
+
+    if (st)
+        return st;
+    p->created = c.call.seq;
+    return gsi_node_call_end (&c, GS_OK);
+}
+
 static gs_status_t map_memory (gs_pool_t *p, const struct meeting *m)
 {
     int first = p->rank[0];
@@ -254,7 +267,7 @@ static gs_status_t make (gs_pool_t *p, const gs_pool_opts_t *opts, struct meetin
                             GS_U64, NULL)) ||
         (st = choose (p, m)))
         return st;
-    return agree (p, map_memory (p, m));
+    return (st = agree (p, map_memory (p, m))) ? st : number_pool (p);
 }
 
 static void discard (gs_pool_t *p)
@@ -321,6 +334,11 @@ gs_status_t gs_pool_destroy (gs_pool_t *pool)
                                               pool->magic == GSI_POOL_MAGIC)
                           : GS_OK;
 
+    if (pool && !st && pool->calling)
+        st = gsi_fail (GS_ERR_STATE,
+                       "gs_pool_destroy: %s is inside a call of on_batch or on_gradient, which "
+                       "make no calls on it",
+                       pool->client.name);
     if (pool && !st)
         discard (pool);
     return gsi_result (st);

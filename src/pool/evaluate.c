@@ -33,12 +33,21 @@ void gsi_pool_evaluate_part (gs_pool_t *p, uint64_t number, enum gsi_pool_way wa
     size_t batches = gsi_share_batches (part, p->opts.max_batch);
 
     *verdict = (struct gsi_pool_verdict){.st = GS_OK};
+    if (!batches)
+        return;
+    if ((verdict->st = gsi_lease_begin (p->comm, &p->client, 0))) {
+        snprintf (verdict->text, sizeof (verdict->text), "%s", gsi_last_text ());
+        return;
+    }
+    p->calling = true;
     for (size_t b = 0; b < batches && !verdict->st; b++) {
         struct gsi_rows batch = gsi_share_batch (part, p->opts.max_batch, b);
         verdict->st = call_program (p, number, way, batch);
-        p->info.batches++;
-        p->info.taken += batch.number;
+        p->info.batches += way == GSI_POOL_FORWARD;
+        p->info.taken += way == GSI_POOL_FORWARD ? batch.number : 0;
     }
+    p->calling = false;
+    gsi_lease_end (p->comm);
     if (verdict->st)
         snprintf (verdict->text, sizeof (verdict->text), "%s", gsi_callback_text ());
 }

@@ -19,18 +19,20 @@
 #include "feature/node_call.h"
 #include "pool/share.h"
 
-#define GSI_POOL_MAGIC UINT64_C (0x67726164706f6f6c)
-#define GSI_POOL_STEPS 2   /* in flight at most */
-#define GSI_POOL_TOLD  4   /* steps whose numbers of rows are kept */
-#define GSI_POOL_WORDS 200 /* bytes of what a function of the program had to say */
+#define GSI_POOL_MAGIC      UINT64_C (0x67726164706f6f6c)
+#define GSI_POOL_STEPS      2 /* in flight at most */
+#define GSI_POOL_TOLD       4 /* steps whose numbers of rows are kept */
+#define GSI_POOL_STAGE_BITS 3
+#define GSI_POOL_WORDS      200 /* bytes of what a function of the program had to say */
 
-/* The calls of a step, which ranks compare: arguments of GSI_OP_POOL. */
+/* The calls of a step, which ranks compare. */
 enum gsi_pool_stage {
     GSI_POOL_BEGIN = 0,     /* numbers of rows */
     GSI_POOL_ROWS = 1,      /* their rows */
     GSI_POOL_RESULTS = 2,   /* that come back */
     GSI_POOL_GRADIENTS = 3, /* of the results */
-    GSI_POOL_BACK = 4       /* those of the rows, that come back */
+    GSI_POOL_BACK = 4,      /* those of the rows, that come back */
+    GSI_POOL_CREATE = 5     /* the call by whose number the pool is told from others */
 };
 
 /* What is evaluated: a step, or a backward pass of it. */
@@ -77,10 +79,12 @@ struct gs_pool {
     int ranks, index; /* of this node; this one's place among them */
     int *rank;        /* [ranks] their ranks in the communicator */
     int evaluators;
-    int *evaluator; /* [evaluators] places */
-    int own;        /* this rank's place among these, or -1 */
-    int device;     /* its GPU, or GS_DEVICE_HOST */
-    bool graded;    /* evaluators have on_gradient */
+    int *evaluator;   /* [evaluators] places */
+    int own;          /* this rank's place among these, or -1 */
+    int device;       /* its GPU, or GS_DEVICE_HOST */
+    bool graded;      /* evaluators have on_gradient */
+    bool calling;     /* a function of the program is running */
+    uint64_t created; /* number of the call in which all ranks made it */
 
     struct gsi_memfd shm;
     size_t at[GSI_POOL_STEPS][GSI_POOL_AREAS]; /* where areas begin */
@@ -92,6 +96,12 @@ struct gs_pool {
     size_t *heard; /* [ranks] numbers of rows */
     gs_pool_info_t info;
 };
+
+/* The argument of GSI_OP_POOL, by which ranks see that they are in one stage of one pool. */
+static inline int gsi_pool_argument (const gs_pool_t *p, enum gsi_pool_stage stage)
+{
+    return (int) ((p->created << GSI_POOL_STAGE_BITS | (uint64_t) stage) & INT32_MAX);
+}
 
 /* GS_OK if [pool] is one that [caller] may use. */
 gs_status_t gsi_pool_valid (const gs_pool_t *pool, const char *caller);
@@ -137,7 +147,8 @@ void gsi_pool_unpin (gs_pool_t *p);
 
 /*
  * Calls the program's function for the batches that this rank has of step [number], in a
- * direction; not inside a call. What went wrong is the [verdict].
+ * direction; not inside a call. What went wrong is the [verdict]. Meanwhile calls of others on
+ * the communicator are refused, for which the other ranks would wait in vain.
  */
 void gsi_pool_evaluate_part (gs_pool_t *p, uint64_t number, enum gsi_pool_way way,
                              struct gsi_pool_verdict *verdict);

@@ -13,6 +13,11 @@ gs_status_t gsi_pool_valid (const gs_pool_t *pool, const char *caller)
     gs_status_t st =
         gsi_handle_check (caller, "pool", "pool", pool, pool && pool->magic == GSI_POOL_MAGIC);
 
+    if (!st && pool->calling)
+        return gsi_fail (GS_ERR_STATE,
+                         "%s: %s is inside a call of on_batch or on_gradient, which make no "
+                         "calls on it",
+                         caller, pool->client.name);
     return st ? st : gsi_feature_alive (pool->comm);
 }
 
@@ -24,7 +29,8 @@ static struct gsi_pool_step *step_of (gs_pool_t *p, uint64_t number)
 static gs_status_t begin_stage (gs_pool_t *p, struct gsi_node_call *c, const char *caller,
                                 enum gsi_pool_stage stage)
 {
-    return gsi_node_call_begin (c, p->comm, caller, GSI_OP_POOL, (int) stage, p->opts.stream);
+    return gsi_node_call_begin (c, p->comm, caller, GSI_OP_POOL, gsi_pool_argument (p, stage),
+                                p->opts.stream);
 }
 
 /* ---- Waiting for other ranks ---- */
@@ -113,6 +119,14 @@ static gs_status_t place_rows (gs_pool_t *p, struct gsi_node_call *c, size_t row
     return GS_OK;
 }
 
+static gs_status_t too_many (const gs_pool_t *p, const char *caller, size_t rows)
+{
+    return gsi_fail (GS_ERR_ARG,
+                     "%s: %zu rows are more than max_rows, %zu: give %s a larger one, or the "
+                     "rows in several steps",
+                     caller, rows, p->opts.max_rows, p->client.name);
+}
+
 static gs_status_t start_step (gs_pool_t *p, const char *caller, const void *in, size_t rows)
 {
     struct gsi_node_call c;
@@ -124,10 +138,7 @@ static gs_status_t start_step (gs_pool_t *p, const char *caller, const void *in,
                          "%s: %s has %d steps in flight, which is all: gs_pool_end comes first",
                          caller, p->client.name, GSI_POOL_STEPS);
     if (rows > p->opts.max_rows)
-        return gsi_fail (GS_ERR_ARG,
-                         "%s: %zu rows are more than max_rows, %zu: give %s a larger one, or "
-                         "the rows in several steps",
-                         caller, rows, p->opts.max_rows, p->client.name);
+        return too_many (p, caller, rows);
     if (in && (st = gsi_feature_check (p->comm, caller, in, rows * p->opts.inputs, p->opts.dtype,
                                        &staged)))
         return st;
@@ -185,8 +196,12 @@ static gs_status_t await_rows (gs_pool_t *p, const char *caller, uint64_t number
 
     if (st)
         return st;
-    if (!step_of (p, number)->given)
+    /* What the program has queued on its stream for its rows has ended, too. */
+    if (!step_of (p, number)->given) {
+        if ((st = gsi_pool_await_stream (p, &c)))
+            return gsi_node_call_end (&c, st);
         post_written (p, number);
+    }
     gsi_share_owners (step_of (p, number)->place, p->ranks, part, &first, &end);
     return gsi_node_call_end (&c, await (p, &c, has_written, number + 1, first, end));
 }
@@ -303,6 +318,11 @@ gs_status_t gs_pool_evaluate (gs_pool_t *pool, const void *in, size_t rows, void
                        caller, pool->client.name);
     if (!st && !in && rows)
         st = gsi_fail (GS_ERR_ARG, "%s: in is NULL, but rows is %zu", caller, rows);
+    if (!st && rows > pool->opts.max_rows)
+        st = too_many (pool, caller, rows);
+    if (!st && out) /* before anything has begun */
+        st = gsi_feature_check (pool->comm, caller, out, rows * pool->opts.outputs,
+                                pool->opts.dtype, NULL);
     if (!st && !(st = start_step (pool, caller, in, rows)))
         st = finish_step (pool, caller, out);
     return gsi_result (st);

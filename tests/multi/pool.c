@@ -15,8 +15,9 @@
 
 static gs_comm_t *comm;
 static int rank, size;
-static size_t longest;   /* batch that this rank was given */
-static int fail_at = -1; /* 0: the next call of a function of ours fails */
+static size_t longest;    /* batch that this rank was given */
+static int fail_at = -1;  /* 0: the next call of a function of ours fails */
+static gs_pool_t *inside; /* (unless NULL) that functions of ours try to use */
 static float in[2][MOST * INPUTS], out[2][MOST * OUTPUTS], grad_out[MOST * OUTPUTS],
     grad_in[MOST * INPUTS];
 
@@ -43,12 +44,26 @@ static void take_row_back (const float *x, const float *grad_y, float *grad_x)
     }
 }
 
+/* A function that calls what it must not, on an evaluator, is told so, and nothing hangs. */
+static void check_calls_inside (void)
+{
+    double number = 1;
+
+    CHECK_FAILS (gs_allreduce_avg (comm, &number, 1, GS_F64, NULL), GS_ERR_STATE,
+                 "is in a step of pool 'inside'");
+    CHECK_FAILS (gs_pool_evaluate (inside, NULL, 0, NULL), GS_ERR_STATE, "gs_pool_evaluate",
+                 "inside a call of on_batch");
+    CHECK_FAILS (gs_pool_destroy (inside), GS_ERR_STATE, "inside a call of on_batch");
+}
+
 static gs_status_t on_batch (size_t rows, const void *x, void *y, gs_stream_t stream,
                              void *context)
 {
     (void) stream;
     CHECK (context == &comm, "the context is another one");
     longest = rows > longest ? rows : longest;
+    if (inside)
+        check_calls_inside ();
     if (fail_at >= 0 && !fail_at--)
         return GS_ERR_DEVICE;
     for (size_t r = 0; r < rows; r++)
@@ -190,6 +205,27 @@ static float *on_device (const float *from, size_t count)
     return memory;
 }
 
+/* Rows that a stream of the program's is (on GPUs) still copying there when the step ends. */
+static void check_queued_in_place (gs_pool_t *pool, const float *x, size_t rows)
+{
+    void *place = NULL;
+    char *slow[2];
+    size_t bytes = (size_t) 8 << 20;
+
+    for (int i = 0; i < 2; i++)
+        slow[i] = (char *) on_device (NULL, bytes / sizeof (float));
+    CHECK_OK (gs_pool_begin (pool, NULL, rows));
+    CHECK_OK (gs_pool_get_rows (pool, &place));
+    memset (place, 0xff, rows * INPUTS * sizeof (float));
+    for (int i = 0; i < 8; i++)
+        CHECK_OK (gs_device_copy (comm, slow[i % 2], slow[1 - i % 2], bytes, NULL));
+    CHECK_OK (gs_device_copy (comm, place, x, rows * INPUTS * sizeof (float), NULL));
+    CHECK_OK (gs_pool_end (pool, out[0]));
+    check_results (0, in[0], out[0], rows);
+    for (int i = 0; i < 2; i++)
+        CHECK_OK (gs_device_free (comm, slow[i]));
+}
+
 /* Arrays on the device, which are not waited for before; on hosts they are in shared memory. */
 static void check_on_device (void)
 {
@@ -216,11 +252,26 @@ static void check_on_device (void)
         take_row_back (in[0] + r * INPUTS, grad_out + r * OUTPUTS, wanted);
         CHECK (!memcmp (wanted, grad_in + r * INPUTS, sizeof (wanted)), "gradient %zu", r);
     }
+    check_queued_in_place (pool, x, rows);
     CHECK_OK (gs_device_free (comm, x));
     CHECK_OK (gs_device_free (comm, y));
     CHECK_OK (gs_device_free (comm, grad_y));
     CHECK_OK (gs_device_free (comm, grad_x));
     CHECK_OK (gs_pool_destroy (pool));
+}
+
+/* What evaluators have taken is what all ranks had: gradients do not count. */
+static void check_totals (const gs_pool_t *pool)
+{
+    gs_pool_info_t info = {.size = sizeof (info)};
+    uint64_t sums[2];
+
+    CHECK_OK (gs_pool_get_info (pool, &info));
+    sums[0] = info.rows;
+    sums[1] = info.taken;
+    CHECK_OK (gs_allreduce (comm, sums, 2, GS_U64, GS_SUM, NULL));
+    CHECK (sums[0] && sums[0] == sums[1], "of %llu rows %llu were taken",
+           (unsigned long long) sums[0], (unsigned long long) sums[1]);
 }
 
 static void check_steps (gs_evaluator_t wish, size_t batch)
@@ -241,6 +292,7 @@ static void check_steps (gs_evaluator_t wish, size_t batch)
     check_in_place (pool);
     CHECK_OK (gs_pool_get_info (pool, &info));
     CHECK (info.steps == 2 * STEPS + 6, "%llu steps", (unsigned long long) info.steps);
+    check_totals (pool);
     CHECK (!batch || longest <= batch, "a batch has %zu rows", longest);
     CHECK (info.evaluator || !longest, "who is no evaluator was given a batch");
     if (wish == GS_EVALUATOR_YES)
@@ -280,6 +332,75 @@ static void check_failures (void)
     CHECK_OK (gs_comm_check (comm));
 }
 
+/* ---- Several pools, and groups ---- */
+
+static void check_calls_of_function (void)
+{
+    gs_pool_opts_t opts = usual ();
+    gs_pool_t *pool;
+
+    opts.name = "inside";
+    CHECK_OK (gs_pool_create (comm, &opts, &pool));
+    inside = pool;
+    CHECK_OK (gs_pool_evaluate (pool, in[0], 5, out[0]));
+    inside = NULL;
+    CHECK_OK (gs_pool_evaluate (pool, in[0], 5, out[0]));
+    check_results (0, in[0], out[0], 5);
+    CHECK_OK (gs_pool_destroy (pool));
+}
+
+/* Two pools take steps in turn. Ranks that take them in another order are told with
+ * GS_CHECK=collective, which compares all calls, and can go on. */
+static void check_two_pools (void)
+{
+    const char *check = getenv ("GS_CHECK");
+    gs_pool_opts_t opts = usual ();
+    gs_pool_t *pools[2];
+
+    for (int i = 0; i < 2; i++)
+        CHECK_OK (gs_pool_create (comm, &opts, &pools[i]));
+    for (int i = 0; i < 2; i++) {
+        fill (in[i], MOST * INPUTS, 400 + i);
+        CHECK_OK (gs_pool_begin (pools[i], in[i], (size_t) (MOST - i)));
+    }
+    for (int i = 0; i < 2; i++) {
+        CHECK_OK (gs_pool_end (pools[i], out[i]));
+        check_results (i, in[i], out[i], (size_t) (MOST - i));
+    }
+    if (size > 1 && check && !strcmp (check, "collective"))
+        CHECK_FAILS (gs_pool_evaluate (pools[rank > 0], in[0], 1, out[0]), GS_ERR_MISMATCH,
+                     "pool and stage");
+    for (int i = 0; i < 2; i++) {
+        CHECK_OK (gs_pool_evaluate (pools[i], in[i], 3, out[i]));
+        check_results (i, in[i], out[i], 3);
+        CHECK_OK (gs_pool_destroy (pools[i]));
+    }
+}
+
+/* A pool of a group whose ranks are in the other order, and one of all ranks beside it. */
+static void check_group (void)
+{
+    gs_pool_opts_t opts = usual ();
+    gs_comm_t *group;
+    gs_pool_t *pool, *all;
+
+    CHECK_OK (gs_comm_split (comm, rank % 2, -rank, &group));
+    CHECK_OK (gs_pool_create (group, &opts, &pool));
+    CHECK_OK (gs_pool_create (comm, &opts, &all));
+    for (int step = 0; step < 4; step++) {
+        size_t rows = rows_of (step);
+        fill (in[0], rows * INPUTS, 500 + step);
+        memset (out, 0xff, sizeof (out));
+        CHECK_OK (gs_pool_evaluate (pool, in[0], rows, out[0]));
+        CHECK_OK (gs_pool_evaluate (all, in[0], rows, out[1]));
+        check_results (step, in[0], out[0], rows);
+        check_results (step, in[0], out[1], rows);
+    }
+    CHECK_OK (gs_pool_destroy (pool));
+    CHECK_OK (gs_pool_destroy (all));
+    CHECK_OK (gs_comm_destroy (group));
+}
+
 /* ---- Refusals ---- */
 
 static void check_states (void)
@@ -298,6 +419,11 @@ static void check_states (void)
     CHECK_FAILS (gs_pool_begin (pool, in[0], MOST + 1), GS_ERR_ARG, "51 rows", "max_rows, 50");
     CHECK_FAILS (gs_pool_begin (pool, (char *) in[0] + 1, 1), GS_ERR_ARG, "not aligned");
     CHECK_FAILS (gs_pool_evaluate (pool, NULL, 1, out[0]), GS_ERR_ARG, "in is NULL");
+    CHECK_FAILS (gs_pool_evaluate (pool, in[0], 1, (char *) out[0] + 1), GS_ERR_ARG,
+                 "not aligned");
+    CHECK_FAILS (gs_pool_evaluate (pool, in[0], SIZE_MAX / 8, out[0]), GS_ERR_ARG,
+                 "max_rows, 50");
+    CHECK_FAILS (gs_pool_end (pool, out[0]), GS_ERR_STATE, "no step in flight");
     CHECK_FAILS (gs_pool_get_info (pool, NULL), GS_ERR_ARG, "info is NULL");
     CHECK_FAILS (gs_pool_get_info (pool, &info), GS_ERR_ARG, "no size");
     CHECK_OK (gs_pool_begin (pool, in[0], 1));
@@ -386,6 +512,9 @@ int main (void)
     check_steps (GS_EVALUATOR_YES, 1);
     check_on_device ();
     check_failures ();
+    check_calls_of_function ();
+    check_two_pools ();
+    check_group ();
     check_states ();
     check_options ();
     check_disagreements ();

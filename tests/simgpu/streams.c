@@ -8,6 +8,7 @@
  *   streams turns    ghosts of one halo are exchanged in two streams, which nothing else orders
  *   streams graph    messages and ghosts that were captured into a graph
  *   streams arrives  statistics of arrays of the host that the stream has yet to write
+ *   streams pool     a step of a pool whose stream is captured is refused, the next one is right
  */
 #include <stdatomic.h>
 
@@ -369,6 +370,39 @@ static void arrives (void)
     CHECK (arriving[0] == 5, "it was compared too early");
 }
 
+/* ---- Pools ---- */
+
+static gs_status_t copy_rows (size_t rows, const void *in, void *out, gs_stream_t s,
+                              void *context)
+{
+    (void) s;
+    (void) context;
+    memcpy (out, in, rows * sizeof (float));
+    return GS_OK;
+}
+
+static void pool_of_rows (void)
+{
+    gs_pool_opts_t opts = GS_POOL_OPTS_INIT;
+    float in = (float) rank + 1, out = 0;
+    cudaGraph_t captured;
+    gs_pool_t *pool;
+
+    opts.inputs = opts.outputs = opts.max_rows = 1;
+    opts.dtype = GS_F32;
+    opts.on_batch = copy_rows;
+    opts.stream = stream;
+    CHECK_OK (gs_pool_create (comm, &opts, &pool));
+    CHECK_CUDA (cudaStreamBeginCapture (stream, cudaStreamCaptureModeThreadLocal));
+    CHECK_FAILS (gs_pool_evaluate (pool, &in, 1, &out), GS_ERR_UNSUPPORTED, "pool of", "graph",
+                 "waits in it for the other ranks");
+    CHECK_CUDA (cudaStreamEndCapture (stream, &captured));
+    CHECK_CUDA (cudaGraphDestroy (captured));
+    CHECK_OK (gs_pool_evaluate (pool, &in, 1, &out));
+    CHECK (out == in, "the result is %g, not %g", (double) out, (double) in);
+    CHECK_OK (gs_pool_destroy (pool));
+}
+
 static float *make_array (void)
 {
     void *memory = NULL;
@@ -404,6 +438,8 @@ int main (int argc, char **argv)
         graph ();
     else if (!strcmp (mode, "arrives"))
         arrives ();
+    else if (!strcmp (mode, "pool"))
+        pool_of_rows ();
     else
         CHECK (false, "no such mode: '%s'", mode);
     CHECK_OK (gs_halo_destroy (halo));

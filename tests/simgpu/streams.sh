@@ -12,7 +12,7 @@ for layout in 1 2 3 2x2; do
         run "$layout GS_AVG=$average GS_TIMEOUT_MS=10000" tests/simgpu/streams blocked \
             && echo "$layout: nothing waits, averages are $average"
     done
-    for mode in turns graph arrives weights; do
+    for mode in turns graph arrives weights pool; do
         run "$layout GS_TIMEOUT_MS=10000" tests/simgpu/streams "$mode" && echo "$layout: $mode"
     done
 done
