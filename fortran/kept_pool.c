@@ -51,12 +51,19 @@ gs_status_t gsi_fortran_pool_destroy (int64_t pool, void **box)
     return st;
 }
 
-/* Where the rows of the step that ends next are noted; *in_flight: how many steps are. */
-static int place_of_next (const gs_pool_t *pool, int *in_flight)
+static gs_pool_info_t info_of (const gs_pool_t *pool)
 {
     gs_pool_info_t info = {.size = sizeof (info)};
 
     gs_pool_get_info (pool, &info);
+    return info;
+}
+
+/* Where the rows of the step that ends next are noted; *in_flight: how many steps are. */
+static int place_of_next (const gs_pool_t *pool, int *in_flight)
+{
+    gs_pool_info_t info = info_of (pool);
+
     *in_flight = info.in_flight;
     return (int) (info.steps % 2);
 }
@@ -65,14 +72,14 @@ int64_t gsi_fortran_pool_next (const gs_pool_t *pool, const struct gsi_fortran_p
 {
     int in_flight, next = place_of_next (pool, &in_flight);
 
-    return in_flight ? p->rows[next] : 0;
+    return in_flight ? p->rows[next] : -1;
 }
 
 int64_t gsi_fortran_pool_last (const gs_pool_t *pool, const struct gsi_fortran_pool *p)
 {
-    int in_flight;
+    gs_pool_info_t info = info_of (pool);
 
-    return p->rows[1 - place_of_next (pool, &in_flight)];
+    return info.steps && info.in_flight < 2 ? p->rows[1 - info.steps % 2] : -1;
 }
 
 /* The pool of an address, which must come with its dtype, and what is kept beside it. */
@@ -93,7 +100,7 @@ static gs_status_t find_pool (int64_t handle, const char *call, int dtype, int64
 
 static gs_status_t check_rows (const char *call, int64_t rows, int64_t there)
 {
-    if (rows == there)
+    if (rows == there || there < 0) /* without such a step gradsync refuses the call */
         return GS_OK;
     return gsi_fail (GS_ERR_ARG,
                      "%s: rows is %" PRId64 ", but this rank has %" PRId64 " in that step", call,

@@ -78,6 +78,7 @@ program pool_of_rows
   call speak_as(rank)
   call gs_pool_create(world, inputs, outputs, GS_F64, 20, pool, cube, cube_gradient, &
     max_batch=7, context=c_loc(calls), name='cubes')
+  call check_order()
   call check_steps()
   call check_addresses()
   call check_failure()
@@ -137,6 +138,25 @@ contains
     end do
   end function gradients_of
 
+  ! Calls whose step is missing are refused for that, whatever their arrays are.
+  subroutine check_order()
+    real(c_double) :: x(inputs, 1), y(outputs, 1)
+
+    x = 1
+    call gs_pool_end(pool, y, stat, errmsg)
+    call expect_failure(stat, errmsg, GS_ERR_STATE, 'no step in flight', 'an end before a begin')
+    call gs_pool_backward(pool, y, x, stat, errmsg)
+    call expect_failure(stat, errmsg, GS_ERR_STATE, 'no step of', 'a pass back of no step')
+    call gs_pool_evaluate(pool, x, y)
+    call gs_pool_begin(pool, x)
+    call gs_pool_begin(pool, x(:, :0))
+    call gs_pool_backward(pool, y, x, stat, errmsg)
+    call expect_failure(stat, errmsg, GS_ERR_STATE, 'two steps of', 'a pass back whose rows are gone')
+    call gs_pool_end(pool, y)
+    call gs_pool_end(pool, y(:, :0))
+    call expect(all(y(1, :) == 3), 'a step after what was refused')
+  end subroutine check_order
+
   ! Two steps in flight, and gradients of the one that ended.
   subroutine check_steps()
     real(c_double), allocatable :: x(:, :), before(:, :), y(:, :), gy(:, :), gx(:, :)
@@ -165,7 +185,7 @@ contains
     call gs_pool_end(pool, y)
     call expect(right .and. near(y, results_of(before)), 'results and gradients of rows')
     call gs_pool_get_info(pool, info)
-    call expect(info%steps == 13 .and. info%in_flight == 0 .and. info%evaluators > 0 .and. &
+    call expect(info%steps == 16 .and. info%in_flight == 0 .and. info%evaluators > 0 .and. &
       (info%evaluator .eqv. calls > 0), 'what a pool tells of itself')
   end subroutine check_steps
 
@@ -191,8 +211,8 @@ contains
     call gs_pool_backward(pool, c_loc(gy), n, c_loc(gx), GS_F64)
     call expect(all(abs(gx - gradients_of(x, gy)) < 1e-5_c_double), 'gradients at addresses')
     call gs_pool_end(pool, c_loc(y), n, GS_F64, stat, errmsg)
-    call expect_failure(stat, errmsg, merge(GS_ERR_STATE, GS_ERR_ARG, n == 0), 'gs_pool_end', &
-      'an end without a begin')
+    call expect_failure(stat, errmsg, GS_ERR_STATE, 'gs_pool_end|no step in flight', &
+      'an end without a begin, at an address')
   end subroutine check_addresses
 
   subroutine check_failure()
