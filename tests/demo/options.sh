@@ -35,6 +35,7 @@ refuses "--every needs a whole number from 1 to 1000000, not '0'" --checkpoint "
 refuses '--resume takes no value' --checkpoint "$room" --resume=50
 refuses '--html takes no value' --html=page
 refuses '--live takes no value' --live=1
+refuses '--pool takes no value' --pool=yes
 refuses '--html shows how closures compare, which --run-time 0 leaves out' --html --run-time 0
 refuses '--every and --resume need --checkpoint FOLDER' --resume
 refuses '--every and --resume need --checkpoint FOLDER' --every 10
@@ -42,7 +43,7 @@ refuses "cannot write $room/file/loss.csv" --out "$room/file"
 refuses "cannot write $room/none/w" --out "$room" --weights-file "$room/none/w"
 
 "$here/../timeout" 60 "$demo" --help >"$room/stdout" 2>"$room/stderr" || fail "--help fails"
-for option in trajectories train-steps run-time wire out weights-file checkpoint every resume \
+for option in trajectories train-steps run-time wire pool out weights-file checkpoint every resume \
     html live help; do
     grep -q -- "--$option" "$room/stdout" || fail "--help does not mention --$option"
 done

@@ -2,15 +2,17 @@
 !
 ! evaluation - compares the closures on trajectories that training has not seen.
 !
-! Each rank works through its own trajectories without waiting for the others. All it finds are
-! sums; at the end those of all ranks are added.
+! Each rank works through its own trajectories without waiting for the others, unless a closure
+! is one that all ranks evaluate together: then ranks with fewer trajectories pass. All that a
+! rank finds are sums; at the end those of all ranks are added.
 module evaluation
   use, intrinsic :: iso_fortran_env, only: real64
-  use gradsync, only: gs_comm, gs_allreduce, GS_SUM
+  use gradsync, only: gs_comm, gs_comm_size, gs_allreduce, GS_SUM
   use ensemble, only: members
   use lorenz96, only: dt_full, dt_reduced, full_advance, full_state, n_slow, &
                       reduced_step, subgrid_tendency
   use noise, only: noise_next, noisy_closure
+  use pooled, only: pooled_closure
   use progress, only: reporter, say
   use random, only: stream, stream_start
   use statistics, only: climate_add, errors_add, n_climate, n_errors
@@ -54,12 +56,16 @@ contains
     type(reporter), intent(in) :: out
     type(comparison), intent(out) :: c
     type(runner) :: runners(by_quartic:by_network, size(own%state))
-    integer :: i, t, n_forecasts
+    integer :: i, t, n_forecasts, most
 
+    most = (own%total + gs_comm_size(comm) - 1) / gs_comm_size(comm) ! that a rank has
     n_forecasts = max(1, run_time / 10)
     do i = 1, n_forecasts
       do t = 1, size(own%state)
         call forecast(own%state(t), closures, i == 1 .and. t == 1, c)
+      end do
+      do t = size(own%state) + 1, most
+        call pass(closures, n_leads * (4 * reduced_steps + merge(1, 0, i == 1 .and. t == 1)))
       end do
       call report(out, 'forecasts', i, n_forecasts)
     end do
@@ -69,6 +75,9 @@ contains
     do i = 1, nint(run_time / interval)
       do t = 1, size(own%state)
         call continue_runs(own%state(t), closures, runners(:, t), c)
+      end do
+      do t = size(own%state) + 1, most
+        call pass(closures, 4 * reduced_steps + 1)
       end do
       call report(out, 'long runs', i, nint(run_time / interval))
     end do
@@ -131,6 +140,21 @@ contains
       end associate
     end do
   end subroutine continue_runs
+
+  ! As often as a rank with a trajectory asks the closures for its tendencies: 4 times a step, and
+  ! for those along the true X.
+  subroutine pass(closures, times)
+    type(noisy_closure), intent(in) :: closures(by_quartic:by_network)
+    integer, intent(in) :: times
+    integer :: i
+
+    select type (model => closures(by_network)%model)
+    type is (pooled_closure)
+      do i = 1, times
+        call model%pass()
+      end do
+    end select
+  end subroutine pass
 
   ! A bad closure can drive X to infinity; the true X stays far within the bound.
   subroutine set_back(x, x_true, escapes)

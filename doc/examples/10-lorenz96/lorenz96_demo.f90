@@ -3,9 +3,10 @@
 ! lorenz96_demo - a simulation that trains a closure for what it does not resolve, on any number
 ! of ranks.
 !
-! gradsync is called in four files: here, to make and end the communicator; in training.f90, to
+! gradsync is called in five files: here, to make and end the communicator; in training.f90, to
 ! average gradients; in checkpoints.f90, to save the state and to go on from it; in
-! evaluation.f90, to add up statistics. The rest is a serial program.
+! evaluation.f90, to add up statistics; in pooled.f90, to have few ranks evaluate the network for
+! all. The rest is a serial program.
 program lorenz96_demo
   use, intrinsic :: iso_fortran_env, only: error_unit
   use gradsync, only: gs_broadcast, gs_comm, gs_comm_create, gs_comm_destroy, gs_comm_nodes, &
@@ -18,6 +19,7 @@ program lorenz96_demo
   use outputs, only: output_files, outputs_close, outputs_open
   use page, only: write_page
   use picture, only: draw_picture
+  use pooled, only: pool_close, pool_open, pooled_closure
   use progress, only: reporter, reporter_create, say
   use quartic, only: quartic_closure
   use tables, only: print_summary, write_histograms, write_loss, write_weights
@@ -67,6 +69,7 @@ contains
     type(members) :: unseen
     type(quartic_closure) :: polynomial
     type(noisy_closure) :: closures(by_quartic:by_network)
+    type(pooled_closure) :: by_few
     type(comparison) :: results
     type(step_timeline) :: step
     type(reporter) :: out
@@ -86,7 +89,13 @@ contains
       allocate (closures(by_network)%model, source=trained%learned)
       call train_noise(comm, trained%own, closures)
       unseen = members_create(set%trajectories, set%trajectories, rank, ranks)
+      if (set%pool) then
+        call pool_open(comm, trained%learned, by_few)
+        deallocate (closures(by_network)%model)
+        allocate (closures(by_network)%model, source=by_few)
+      end if
       call evaluate(comm, unseen, closures, set%run_time, out, results)
+      if (set%pool) call pool_close(by_few)
       if (rank == 0) then
         call print_summary(results, set%trajectories, set%run_time)
         call write_histograms(files%histograms, results)

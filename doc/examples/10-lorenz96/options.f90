@@ -20,6 +20,7 @@ module options
     logical :: resume = .false.
     logical :: html = .false.
     logical :: live = .false.
+    logical :: pool = .false.
     logical :: help = .false.
   end type settings
 
@@ -38,6 +39,7 @@ contains
       '  --run-time N         model time units of the runs that compare   (default 200)', &
       '                       closures after training; 0 leaves them out', &
       '  --wire TYPE          gradients travel as f64, f16 or bf16        (default f64)', &
+      '  --pool               when closures are compared, few ranks evaluate the network for all', &
       '  --out FOLDER         for picture and tables, made if absent      (default demo-out)', &
       '  --weights-file FILE  write the trained weights there, one a line', &
       '  --checkpoint FOLDER  save the state of the training there, in HDF5 files; the newest', &
@@ -89,6 +91,8 @@ contains
         call read_flag(name, value, s%html, problem)
       case ('--live')
         call read_flag(name, value, s%live, problem)
+      case ('--pool')
+        call read_flag(name, value, s%pool, problem)
       case ('--help', '-h')
         s%help = .true.
       case default
@@ -113,7 +117,8 @@ contains
     if (equals > 0) then
       value = name(equals + 1:)
       name = name(:equals - 1)
-    else if (any(name == [character(8) :: '--help', '-h', '--resume', '--html', '--live'])) then
+    else if (any(name == [character(8) :: '--help', '-h', '--resume', '--html', '--live', &
+                          '--pool'])) then
       value = ''
     else
       value = argument(i) ! empty past the end, which no option accepts
