@@ -8,7 +8,8 @@
  *   streams turns    ghosts of one halo are exchanged in two streams, which nothing else orders
  *   streams graph    messages and ghosts that were captured into a graph
  *   streams arrives  statistics of arrays of the host that the stream has yet to write
- *   streams pool     a step of a pool whose stream is captured is refused, the next one is right
+ *   streams pool     a step of a pool whose stream is captured is refused, the next one is right,
+ *                    and so is one whose row the stream has yet to write in place
  */
 #include <stdatomic.h>
 
@@ -381,6 +382,25 @@ static gs_status_t copy_rows (size_t rows, const void *in, void *out, gs_stream_
     return GS_OK;
 }
 
+/* Writes 7 to where a row lies. */
+static void write_row_late (void *place)
+{
+    usleep (100000);
+    *(float *) place = 7;
+}
+
+static void check_row_in_place (gs_pool_t *pool)
+{
+    float out = 0;
+    void *place;
+
+    CHECK_OK (gs_pool_begin (pool, NULL, 1));
+    CHECK_OK (gs_pool_get_rows (pool, &place));
+    CHECK_CUDA (cudaLaunchHostFunc (stream, write_row_late, place));
+    CHECK_OK (gs_pool_end (pool, &out));
+    CHECK (out == 7, "the result is %g: the row was taken too early", (double) out);
+}
+
 static void pool_of_rows (void)
 {
     gs_pool_opts_t opts = GS_POOL_OPTS_INIT;
@@ -400,6 +420,7 @@ static void pool_of_rows (void)
     CHECK_CUDA (cudaGraphDestroy (captured));
     CHECK_OK (gs_pool_evaluate (pool, &in, 1, &out));
     CHECK (out == in, "the result is %g, not %g", (double) out, (double) in);
+    check_row_in_place (pool);
     CHECK_OK (gs_pool_destroy (pool));
 }
 
