@@ -43,8 +43,8 @@ refuses "cannot write $room/file/loss.csv" --out "$room/file"
 refuses "cannot write $room/none/w" --out "$room" --weights-file "$room/none/w"
 
 "$here/../timeout" 60 "$demo" --help >"$room/stdout" 2>"$room/stderr" || fail "--help fails"
-for option in trajectories train-steps run-time wire pool out weights-file checkpoint every resume \
-    html live help; do
+for option in trajectories train-steps run-time wire pool out weights-file checkpoint every \
+    resume html live help; do
     grep -q -- "--$option" "$room/stdout" || fail "--help does not mention --$option"
 done
 [[ ! -s $room/stderr ]] || fail "--help writes to stderr: $(cat "$room/stderr")"

@@ -151,7 +151,8 @@ contains
     call gs_pool_begin(pool, x)
     call gs_pool_begin(pool, x(:, :0))
     call gs_pool_backward(pool, y, x, stat, errmsg)
-    call expect_failure(stat, errmsg, GS_ERR_STATE, 'two steps of', 'a pass back whose rows are gone')
+    call expect_failure(stat, errmsg, GS_ERR_STATE, 'two steps of', &
+      'a pass back whose rows are gone')
     call gs_pool_end(pool, y)
     call gs_pool_end(pool, y(:, :0))
     call expect(all(y(1, :) == 3), 'a step after what was refused')
