@@ -117,8 +117,8 @@ gs_status_t gsi_fortran_pool_evaluate_at (int64_t pool, const void *in, int64_t 
 gs_status_t gsi_fortran_pool_backward_at (int64_t pool, const void *grad_out, int64_t rows,
                                           void *grad_in, int dtype);
 
-/* Rows of this rank in the step that ends next, and in that which ended last; -1 if there is none,
- * or its rows are gone. */
+/* Rows of this rank in the step that ends next, and in that which ended last; -1 if there is
+ * none, or its rows are gone. */
 int64_t gsi_fortran_pool_next (const gs_pool_t *pool, const struct gsi_fortran_pool *p);
 int64_t gsi_fortran_pool_last (const gs_pool_t *pool, const struct gsi_fortran_pool *p);
 

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 #
 # pool.sh - with --pool, where few ranks evaluate the network for all, closures compare as
-# without: what is printed, the picture and the tables are the same, to the bit. Ranks have unequal
-# shares of the trajectories, also none; of each node one rank evaluates.
+# without: what is printed, the picture and the tables are the same, to the bit. Ranks have
+# unequal shares of the trajectories, also none; of each node one rank evaluates.
 . "$(dirname "$0")/lib.sh"
 
 compare () { # LAYOUT TRAJECTORIES

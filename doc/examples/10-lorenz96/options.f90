@@ -39,7 +39,7 @@ contains
       '  --run-time N         model time units of the runs that compare   (default 200)', &
       '                       closures after training; 0 leaves them out', &
       '  --wire TYPE          gradients travel as f64, f16 or bf16        (default f64)', &
-      '  --pool               when closures are compared, few ranks evaluate the network for all', &
+      '  --pool               when closures compare, few ranks evaluate the network for all', &
       '  --out FOLDER         for picture and tables, made if absent      (default demo-out)', &
       '  --weights-file FILE  write the trained weights there, one a line', &
       '  --checkpoint FOLDER  save the state of the training there, in HDF5 files; the newest', &
