@@ -6,11 +6,17 @@
 #include "base/log.h"
 #include "pool/pool.h"
 
-size_t gsi_pool_width (const gs_pool_t *p, enum gsi_pool_area area)
+/* Elements of a row in an area. */
+static size_t elements_of (const gs_pool_t *p, enum gsi_pool_area area)
 {
     bool of_row = area == GSI_POOL_IN || area == GSI_POOL_GRAD_IN;
 
-    return (of_row ? p->opts.inputs : p->opts.outputs) * p->element;
+    return of_row ? p->opts.inputs : p->opts.outputs;
+}
+
+size_t gsi_pool_width (const gs_pool_t *p, enum gsi_pool_area area)
+{
+    return elements_of (p, area) * p->element;
 }
 
 static size_t head_bytes (const gs_pool_t *p)
@@ -21,11 +27,8 @@ static size_t head_bytes (const gs_pool_t *p)
 /* Bytes of an area for the rows of all ranks, in whole pages. */
 static bool measure_area (const gs_pool_t *p, enum gsi_pool_area area, size_t *bytes)
 {
-    size_t wide =
-        area == GSI_POOL_IN || area == GSI_POOL_GRAD_IN ? p->opts.inputs : p->opts.outputs;
-
     if (__builtin_mul_overflow (p->opts.max_rows, (size_t) p->ranks, bytes) ||
-        __builtin_mul_overflow (*bytes, wide, bytes) ||
+        __builtin_mul_overflow (*bytes, elements_of (p, area), bytes) ||
         __builtin_mul_overflow (*bytes, p->element, bytes) || *bytes > SIZE_MAX / 32)
         return false;
     *bytes = gsi_memfd_round (*bytes);
@@ -161,47 +164,51 @@ void gsi_pool_unpin (gs_pool_t *p)
 
 /* ---- Arrays of the program ---- */
 
-/* On a GPU, in the stream's order, and waited for: the memory is other ranks' then. */
+/*
+ * [bytes] between an array and the memory. On a GPU in the stream's order, and waited for: the
+ * memory is other ranks' then. The stream may have an array of the host still.
+ */
 static gs_status_t copy (gs_pool_t *p, struct gsi_node_call *c, void *to, const void *from,
-                         size_t bytes)
+                         size_t bytes, bool staged)
 {
-    gs_status_t st = streams_of (p)->copy (to, from, bytes, p->opts.stream);
+    bool queued = streams_of (p) && !staged;
+    gs_status_t st = GS_OK;
 
-    return st ? st : gsi_pool_await_stream (p, c);
+    if (!bytes)
+        return GS_OK;
+    if (queued)
+        st = streams_of (p)->copy (to, from, bytes, p->opts.stream);
+    if (!st)
+        st = gsi_pool_await_stream (p, c);
+    if (!st && !queued)
+        memcpy (to, from, bytes);
+    return st;
+}
+
+/* Where the rows of this rank lie in an area of step [number], and how long they are. */
+static void *own_rows (const gs_pool_t *p, uint64_t number, enum gsi_pool_area area,
+                       size_t *bytes)
+{
+    const struct gsi_pool_step *s = &p->step[number % GSI_POOL_STEPS];
+
+    *bytes = s->rows * gsi_pool_width (p, area);
+    return gsi_pool_row (p, number, area, s->place[p->index]);
 }
 
 gs_status_t gsi_pool_put (gs_pool_t *p, struct gsi_node_call *c, uint64_t number,
                           enum gsi_pool_area area, const void *from, bool staged)
 {
-    const struct gsi_pool_step *s = &p->step[number % GSI_POOL_STEPS];
-    void *to = gsi_pool_row (p, number, area, s->place[p->index]);
-    size_t bytes = s->rows * gsi_pool_width (p, area);
-    gs_status_t st;
+    size_t bytes;
+    void *to = own_rows (p, number, area, &bytes);
 
-    if (!bytes)
-        return GS_OK;
-    if (streams_of (p) && !staged)
-        return copy (p, c, to, from, bytes);
-    if ((st = gsi_pool_await_stream (p, c))) /* which may have the array still */
-        return st;
-    memcpy (to, from, bytes);
-    return GS_OK;
+    return copy (p, c, to, from, bytes, staged);
 }
 
 gs_status_t gsi_pool_get (gs_pool_t *p, struct gsi_node_call *c, uint64_t number,
                           enum gsi_pool_area area, void *to, bool staged)
 {
-    const struct gsi_pool_step *s = &p->step[number % GSI_POOL_STEPS];
-    const void *from = gsi_pool_row (p, number, area, s->place[p->index]);
-    size_t bytes = s->rows * gsi_pool_width (p, area);
-    gs_status_t st;
+    size_t bytes;
+    const void *from = own_rows (p, number, area, &bytes);
 
-    if (!bytes)
-        return GS_OK;
-    if (streams_of (p) && !staged)
-        return copy (p, c, to, from, bytes);
-    if ((st = gsi_pool_await_stream (p, c)))
-        return st;
-    memcpy (to, from, bytes);
-    return GS_OK;
+    return copy (p, c, to, from, bytes, staged);
 }
