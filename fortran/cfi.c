@@ -100,6 +100,11 @@ bool gsi_fortran_is_logical (const CFI_cdesc_t *array)
     return family_of (array) == LOGICAL;
 }
 
+bool gsi_fortran_has_no_kind (int dtype)
+{
+    return gsi_dtype_is_reduced ((gs_dtype_t) dtype) || (dtype >= GS_U8 && dtype <= GS_U64);
+}
+
 int64_t gsi_fortran_integer_at (const CFI_cdesc_t *list, int i)
 {
     const char *at = (const char *) list->base_addr + (ptrdiff_t) i * list->dim[0].sm;

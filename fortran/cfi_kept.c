@@ -7,7 +7,6 @@
 
 #include <inttypes.h>
 
-#include "base/dtype.h"
 #include "base/status.h"
 #include "fortran/cfi_read.h"
 #include "fortran/kept.h"
@@ -34,12 +33,6 @@ gs_status_t gsi_fortran_recv (struct gsi_fortran_args *args, CFI_cdesc_t *buf, i
     return st != GS_OK ? st : gs_recv (comm, m.address, m.count, m.dtype, peer, args->stream);
 }
 
-/* Types without a kind of Fortran are given in integers that stand for them. */
-static int has_no_kind (int dtype)
-{
-    return gsi_dtype_is_reduced ((gs_dtype_t) dtype) || (dtype >= GS_U8 && dtype <= GS_U64);
-}
-
 /*
  * The [address] of an array of what [handle] leads to: of its type and shape, or of another rank
  * and as many elements.
@@ -57,7 +50,7 @@ static gs_status_t match (struct gsi_fortran_args *args, enum gsi_fortran_kind k
     c = gsi_fortran_handle_more (args->handle);
     gsi_fortran_note (args, a->array);
     args->as = c->dtype;
-    args->as_given = has_no_kind (c->dtype);
+    args->as_given = gsi_fortran_has_no_kind (c->dtype);
     for (int d = 0; d < c->dims; d++)
         wanted *= c->shape[d];
     args->count = wanted; /* for an array that does not know its end */

@@ -4,16 +4,9 @@
 
 #include <inttypes.h>
 
-#include "base/dtype.h"
 #include "base/status.h"
 #include "fortran/cfi_read.h"
 #include "fortran/kept.h"
-
-/* Types without a kind of Fortran are given in integers that stand for them. */
-static int has_no_kind (int dtype)
-{
-    return gsi_dtype_is_reduced ((gs_dtype_t) dtype) || (dtype >= GS_U8 && dtype <= GS_U64);
-}
 
 static gs_status_t find (struct gsi_fortran_args *args, const char *call, const CFI_cdesc_t *a,
                          const CFI_cdesc_t *b, void **thing, struct gsi_fortran_pool **p)
@@ -27,7 +20,7 @@ static gs_status_t find (struct gsi_fortran_args *args, const char *call, const 
     if (b)
         gsi_fortran_note (args, b);
     args->as = (*p)->dtype;
-    args->as_given = has_no_kind ((*p)->dtype);
+    args->as_given = gsi_fortran_has_no_kind ((*p)->dtype);
     return GS_OK;
 }
 

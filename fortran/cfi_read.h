@@ -42,6 +42,9 @@ bool gsi_fortran_is_absent (const CFI_cdesc_t *array, bool is_input);
 /* Whether its elements are logical, of any kind. */
 bool gsi_fortran_is_logical (const CFI_cdesc_t *array);
 
+/* Whether Fortran has no kind for it: then it is given in integers that stand for it. */
+bool gsi_fortran_has_no_kind (int dtype);
+
 /* Tells [args] of an array that may be character, before anything can fail. */
 void gsi_fortran_note (struct gsi_fortran_args *args, const CFI_cdesc_t *array);
 

@@ -28,9 +28,8 @@ static gs_status_t check (const char *call, const char *what, int n, int wanted,
     return gsi_fortran_check_list (call, what, n, wanted, least);
 }
 
-/* What follows a create: keeps the thing and [more] under a handle, or gives that back. */
-static gs_status_t keep (gs_status_t st, int64_t *handle, void *thing, void *more,
-                         const gs_comm_t *comm, const char *name)
+gs_status_t gsi_fortran_kept_bind (gs_status_t st, int64_t *handle, void *thing, void *more,
+                                   const gs_comm_t *comm, const char *name)
 {
     gsi_fortran_handle_bind (*handle, st == GS_OK ? thing : NULL, more, comm, name);
     if (st != GS_OK)
@@ -38,9 +37,9 @@ static gs_status_t keep (gs_status_t st, int64_t *handle, void *thing, void *mor
     return st;
 }
 
-/* What comes before: the communicator, the handle and [bytes] of what is kept. */
-static gs_status_t prepare (int64_t comm, enum gsi_fortran_kind kind, const char *call,
-                            size_t bytes, gs_comm_t **found, int64_t *handle, void **more)
+gs_status_t gsi_fortran_kept_prepare (int64_t comm, enum gsi_fortran_kind kind, const char *call,
+                                      size_t bytes, gs_comm_t **found, int64_t *handle,
+                                      void **more)
 {
     gs_status_t st = gsi_fortran_handle_comm (comm, call, found);
 
@@ -92,9 +91,8 @@ static gs_status_t destroy (void *thing, enum gsi_fortran_kind kind)
     return gs_ckpt_destroy (thing);
 }
 
-/* *more is what was kept beside the thing, if that has ended. */
-static gs_status_t end_but (int64_t handle, enum gsi_fortran_kind kind, const char *call,
-                            void **more)
+gs_status_t gsi_fortran_kept_end (int64_t handle, enum gsi_fortran_kind kind, const char *call,
+                                  void **more)
 {
     void *thing, *kept;
     gs_status_t st = gsi_fortran_handle_take (handle, kind, call, &thing);
@@ -112,7 +110,7 @@ static gs_status_t end_but (int64_t handle, enum gsi_fortran_kind kind, const ch
 static gs_status_t end (int64_t handle, enum gsi_fortran_kind kind, const char *call)
 {
     void *more;
-    gs_status_t st = end_but (handle, kind, call, &more);
+    gs_status_t st = gsi_fortran_kept_end (handle, kind, call, &more);
 
     free (more);
     return st;
@@ -126,7 +124,8 @@ gs_status_t gsi_fortran_comm_destroy (int64_t comm)
 gs_status_t gsi_fortran_reducer_destroy (int64_t reducer, void **hook, void **averaged)
 {
     void *more;
-    gs_status_t st = end_but (reducer, GSI_FORTRAN_REDUCER, "gs_reducer_destroy", &more);
+    gs_status_t st =
+        gsi_fortran_kept_end (reducer, GSI_FORTRAN_REDUCER, "gs_reducer_destroy", &more);
     struct gsi_fortran_gradients *gradients = more;
 
     *hook = gradients ? gradients->hook : NULL;
@@ -160,14 +159,15 @@ gs_status_t gsi_fortran_reducer_create (int64_t comm, const gs_reducer_opts_t *o
     void *more;
     gs_reducer_t *thing;
     gs_comm_t *found;
-    gs_status_t st = prepare (comm, GSI_FORTRAN_REDUCER, "gs_reducer_create",
-                              sizeof (struct gsi_fortran_gradients), &found, reducer, &more);
+    gs_status_t st =
+        gsi_fortran_kept_prepare (comm, GSI_FORTRAN_REDUCER, "gs_reducer_create",
+                                  sizeof (struct gsi_fortran_gradients), &found, reducer, &more);
 
     if (st != GS_OK)
         return st;
     ((struct gsi_fortran_gradients *) more)->comm = comm;
     st = gs_reducer_create (found, opts, &thing);
-    return keep (st, reducer, thing, more, found, opts->name);
+    return gsi_fortran_kept_bind (st, reducer, thing, more, found, opts->name);
 }
 
 /* Finds a reducer, and what is kept beside it. */
@@ -300,8 +300,8 @@ gs_status_t gsi_fortran_boundary_create (int64_t comm, int from, int to, const i
     if (st == GS_OK)
         st = check (call, "shape", dims, dims, shape);
     if (st == GS_OK)
-        st = prepare (comm, GSI_FORTRAN_BOUNDARY, call, sizeof (*crossing), &found, boundary,
-                      &more);
+        st = gsi_fortran_kept_prepare (comm, GSI_FORTRAN_BOUNDARY, call, sizeof (*crossing),
+                                       &found, boundary, &more);
     if (st != GS_OK)
         return st;
     crossing = more;
@@ -311,7 +311,7 @@ gs_status_t gsi_fortran_boundary_create (int64_t comm, int from, int to, const i
     crossing->dtype = dtype;
     for (int d = 0; d < dims && st == GS_OK; d++)
         crossing->shape[d] = shape[d];
-    return keep (st, boundary, thing, crossing, found, gs_comm_name (found));
+    return gsi_fortran_kept_bind (st, boundary, thing, crossing, found, gs_comm_name (found));
 }
 
 gs_status_t gsi_fortran_halo_create (int64_t comm, int dims, const int *grid,
@@ -335,7 +335,8 @@ gs_status_t gsi_fortran_halo_create (int64_t comm, int dims, const int *grid,
     if (st == GS_OK)
         st = gsi_fortran_check_list (call, "periodic", periodic_size, dims, 0);
     if (st == GS_OK)
-        st = prepare (comm, GSI_FORTRAN_HALO, call, sizeof (*crossing), &found, halo, &more);
+        st = gsi_fortran_kept_prepare (comm, GSI_FORTRAN_HALO, call, sizeof (*crossing), &found,
+                                       halo, &more);
     if (st != GS_OK)
         return st;
     crossing = more;
@@ -351,7 +352,7 @@ gs_status_t gsi_fortran_halo_create (int64_t comm, int dims, const int *grid,
     crossing->dtype = dtype;
     for (int d = 0; d < dims && st == GS_OK; d++)
         crossing->shape[d] = extents[d] + 2 * width[d];
-    return keep (st, halo, thing, crossing, found, gs_comm_name (found));
+    return gsi_fortran_kept_bind (st, halo, thing, crossing, found, gs_comm_name (found));
 }
 
 static gs_status_t find_crossing (int64_t handle, enum gsi_fortran_kind kind, const char *call,
@@ -414,12 +415,13 @@ gs_status_t gsi_fortran_ckpt_create (int64_t comm, const char *dir, const gs_ckp
     void *more;
     gs_ckpt_t *thing;
     gs_comm_t *found;
-    gs_status_t st = prepare (comm, GSI_FORTRAN_CKPT, "gs_ckpt_create", 0, &found, ckpt, &more);
+    gs_status_t st = gsi_fortran_kept_prepare (comm, GSI_FORTRAN_CKPT, "gs_ckpt_create", 0,
+                                               &found, ckpt, &more);
 
     if (st != GS_OK)
         return st;
     st = gs_ckpt_create (found, dir, opts, &thing);
-    return keep (st, ckpt, thing, more, found, opts->name);
+    return gsi_fortran_kept_bind (st, ckpt, thing, more, found, opts->name);
 }
 
 /* Has the file tell that an array is one of Fortran, and its bounds. */

@@ -48,6 +48,19 @@ struct gsi_fortran_pool {
 };
 
 /*
+ * What comes before a create: the communicator, the handle and [bytes] of what is kept beside the
+ * thing, zeros. What follows, if that went well: keeps both under the handle, or, with a failure
+ * [st], gives all back. Its end: *more is what was kept, which is the caller's, or NULL.
+ */
+gs_status_t gsi_fortran_kept_prepare (int64_t comm, enum gsi_fortran_kind kind, const char *call,
+                                      size_t bytes, gs_comm_t **found, int64_t *handle,
+                                      void **more);
+gs_status_t gsi_fortran_kept_bind (gs_status_t st, int64_t *handle, void *thing, void *more,
+                                   const gs_comm_t *comm, const char *name);
+gs_status_t gsi_fortran_kept_end (int64_t handle, enum gsi_fortran_kind kind, const char *call,
+                                  void **more);
+
+/*
  * What follows the create of a communicator, whose end was [st]: keeps it under the reserved
  * [handle], or gives that back and sets it to 0 if [comm] is NULL.
  */

@@ -9,45 +9,32 @@
 
 gs_status_t gsi_fortran_pool_create (int64_t comm, const gs_pool_opts_t *opts, int64_t *pool)
 {
-    static const char call[] = "gs_pool_create";
     struct gsi_fortran_pool *p;
-    gs_pool_t *thing;
+    gs_pool_t *thing = NULL;
     gs_comm_t *found;
-    gs_status_t st = gsi_fortran_handle_comm (comm, call, &found);
+    void *more;
+    gs_status_t st = gsi_fortran_kept_prepare (comm, GSI_FORTRAN_POOL, "gs_pool_create",
+                                               sizeof (*p), &found, pool, &more);
 
     if (st != GS_OK)
         return st;
-    if (!(p = calloc (1, sizeof (*p))))
-        return gsi_fail (GS_ERR_NOMEM, "%s: out of memory", call);
+    p = more;
     p->inputs = (int64_t) opts->inputs;
     p->outputs = (int64_t) opts->outputs;
     p->dtype = (int) opts->dtype;
     p->box = opts->context;
-    if ((st = gsi_fortran_handle_open (GSI_FORTRAN_POOL, pool)) == GS_OK) {
-        st = gs_pool_create (found, opts, &thing);
-        gsi_fortran_handle_bind (*pool, st == GS_OK ? thing : NULL, p, found,
-                                 opts->name ? opts->name : "rows");
-    }
-    if (st != GS_OK)
-        free (p);
-    return st;
+    st = gs_pool_create (found, opts, &thing);
+    return gsi_fortran_kept_bind (st, pool, thing, p, found, opts->name ? opts->name : "rows");
 }
 
 gs_status_t gsi_fortran_pool_destroy (int64_t pool, void **box)
 {
-    struct gsi_fortran_pool *p;
-    void *thing;
-    gs_status_t st = gsi_fortran_handle_take (pool, GSI_FORTRAN_POOL, "gs_pool_destroy", &thing);
+    void *more;
+    gs_status_t st = gsi_fortran_kept_end (pool, GSI_FORTRAN_POOL, "gs_pool_destroy", &more);
+    struct gsi_fortran_pool *p = more;
 
-    *box = NULL;
-    if (!thing)
-        return st;
-    p = gsi_fortran_handle_more (pool);
-    st = gsi_fortran_handle_close (pool, thing, gs_pool_destroy (thing));
-    if (st != GS_ERR_STATE) {
-        *box = p->box;
-        free (p);
-    }
+    *box = p ? p->box : NULL;
+    free (p);
     return st;
 }
 
