@@ -31,6 +31,7 @@ struct gsi_boot {
     bool (*goes_on) (const void *context, int rank);
     bool (*halted) (const void *context, int rank);
     const void *context; /* theirs */
+    bool one_node;       /* all ranks are known to be on one */
     bool is_group;       /* the ranks are some of another communicator, and meet there */
 };
 

@@ -81,7 +81,7 @@ static gs_status_t open_pmix (int64_t deadline_ns, struct gsi_boot **out)
 {
     struct boot_pmix *boot = calloc (1, sizeof (*boot));
     pmix_proc_t job;
-    uint32_t size = 0;
+    uint32_t size = 0, local = 0;
     gs_status_t st;
 
     if (!boot)
@@ -98,6 +98,7 @@ static gs_status_t open_pmix (int64_t deadline_ns, struct gsi_boot **out)
     }
     boot->base.rank = (int) boot->me.rank;
     boot->base.size = (int) size;
+    boot->base.one_node = get_uint32 (&job, PMIX_LOCAL_SIZE, &local) && local >= size;
     if ((st = gsi_launch_check (boot->base.size, "its PMIx server",
                                 "is that of another launcher around this one?"))) {
         boot->base.ops->close (&boot->base);
@@ -443,11 +444,7 @@ static gs_status_t pmix_blame (struct gsi_boot *base, gs_status_t st, int64_t fr
  */
 static gs_status_t one_died (struct boot_pmix *boot)
 {
-    pmix_proc_t job;
-    uint32_t local = 0;
-
-    PMIX_LOAD_PROCID (&job, boot->me.nspace, PMIX_RANK_WILDCARD);
-    if (!get_uint32 (&job, PMIX_LOCAL_SIZE, &local) || (int) local < boot->base.size)
+    if (!boot->base.one_node)
         return GS_OK;
     gsi_fail (GS_ERR_TIMEOUT, "bootstrap: a rank died during the exchange");
     return pmix_blame (&boot->base, GS_ERR_TIMEOUT, 0);

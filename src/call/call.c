@@ -13,6 +13,7 @@
 #include "call/gpu_lock.h"
 #include "call/inflight.h"
 #include "call/lease.h"
+#include "call/peers.h"
 #include "call/staging.h"
 #include "call/traffic.h"
 #include "call/watchdog.h"
@@ -240,11 +241,12 @@ gs_status_t gsi_call_end (gs_comm_t *comm, const struct gsi_call *call, gs_statu
 {
     bool queued = !st && comm->inflight && !call->staged && call->op != GSI_OP_DESTROY &&
                   call->op != GSI_OP_SPLIT;
+    bool watched = false;
 
-    if (queued && atomic_load (&comm->life) != GSI_ALIVE) /* meanwhile, by another thread */
-        st = gsi_fail (GS_ERR_STATE, "the communicator was aborted");
-    else if (queued)
-        st = gsi_inflight_watch (comm, call);
+    if (queued) /* also if it is of no use any more: before memory is freed its end is awaited */
+        watched = !(st = gsi_inflight_watch (comm, call));
+    if (!st && comm->inflight && (!queued || atomic_load (&comm->life) != GSI_ALIVE))
+        st = gsi_peers_sound (comm); /* of a queued call it is asked when that has ended */
     if (st == GS_ERR_UNSUPPORTED)
         return gsi_call_refuse (comm, st);
     if (st)
@@ -255,7 +257,7 @@ gs_status_t gsi_call_end (gs_comm_t *comm, const struct gsi_call *call, gs_statu
                  gs_status_string (st));
     if (!st)
         gsi_traffic_end (comm, call->op);
-    if (!queued || st)
+    if (!watched)
         gsi_record_end (&comm->record, st);
     leave_call (comm);
     return st;

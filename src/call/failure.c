@@ -22,14 +22,15 @@
 #define TOLD_SLICES 40  /* and for one that has told others to log it */
 #define REPORT_NS   (60 * GSI_NS_PER_S) /* more than a report of another thread takes */
 
-/*
- * Tells the other ranks, if the transport can, that this one misses all calls from number
- * [missed] on. Called with the communicator taken.
- */
-static void tell_others (gs_comm_t *comm, uint64_t missed)
+void gsi_failure_tell_others (gs_comm_t *comm, gs_status_t st, uint64_t missed)
 {
+    const struct gsi_ending how = {.status = st,
+                                   .culprit = atomic_load (&comm->culprit),
+                                   .by = comm->topo.rank,
+                                   .missed = missed};
+
     if (comm->coll && comm->coll->ops->notify_abort)
-        comm->coll->ops->notify_abort (comm->coll, missed);
+        comm->coll->ops->notify_abort (comm->coll, &how);
 }
 
 static const char *failure_host (void *context, int rank)
@@ -87,7 +88,7 @@ static gs_status_t name_other_call (gs_comm_t *comm, const struct gsi_call *call
     if (own.seq != call->seq)
         return st;
     if (st == GS_ERR_MISMATCH) /* ranks of other nodes then tell theirs */
-        tell_others (comm, call->seq);
+        gsi_failure_tell_others (comm, st, call->seq);
     while ((rank = gsi_peers_find_other_call (comm, &own, st != GS_ERR_MISMATCH, &told)) < 0 &&
            gsi_wait_on (&wait))
         ;
@@ -219,18 +220,18 @@ gs_status_t gsi_failure_report (gs_comm_t *comm, const struct gsi_call *call, gs
         comm->boot->ops->show (comm->boot);
     atomic_store (&comm->told, true);
     if (st != GS_ERR_TIMEOUT || !comm->coll->ops->roll_call) /* which has told them */
-        tell_others (comm, missed);
+        gsi_failure_tell_others (comm, st, missed);
     return gsi_fail (st, "%s", reason);
 }
 
 void gsi_failure_tell (gs_comm_t *comm)
 {
     if (comm->inflight) { /* whoever is in a call may be blocked there until this ends it */
-        tell_others (comm, comm->record.seq + 1);
+        gsi_failure_tell_others (comm, GS_ERR_STATE, comm->record.seq + 1);
         return;
     }
     if (atomic_flag_test_and_set (&comm->busy))
         return;
-    tell_others (comm, comm->record.seq + 1);
+    gsi_failure_tell_others (comm, GS_ERR_STATE, comm->record.seq + 1);
     atomic_flag_clear (&comm->busy);
 }

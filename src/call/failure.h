@@ -26,4 +26,10 @@ gs_status_t gsi_failure_blame (gs_comm_t *comm, gs_status_t st);
  */
 void gsi_failure_tell (gs_comm_t *comm);
 
+/*
+ * Tells the other ranks, if the transport can, that this one gives up with [st] and misses all
+ * calls from number [missed] on. Called with the communicator taken, or on GPUs.
+ */
+void gsi_failure_tell_others (gs_comm_t *comm, gs_status_t st, uint64_t missed);
+
 #endif /* GS_CALL_FAILURE_H */

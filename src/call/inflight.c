@@ -62,7 +62,7 @@ static gs_status_t advance (gs_comm_t *comm)
     while (done && !st && copy_oldest (q, &slot)) {
         st = slot.deferred ? ops->stream_done (slot.call.stream, &done)
                            : ops->event_done (slot.event, &done);
-        if (st || !done)
+        if (st || !done || (st = gsi_peers_sound (comm)))
             break;
         pthread_mutex_lock (&q->ring);
         now = gsi_slot_at (q, q->first);
@@ -106,8 +106,9 @@ static bool oldest_call (struct gsi_inflight *q, struct gsi_slot *slot, struct g
 }
 
 /*
- * The GPU cannot be used any more, seen before [call] or, without one, by the thread that watches
- * or between calls: the communicator dies. What is under way, the create's end too, never ends.
+ * The GPU cannot be used any more, or what it has done not be trusted, seen before [call] or,
+ * without one, by the thread that watches or between calls: the communicator dies. What is under
+ * way, the create's end too, never ends.
  */
 static gs_status_t give_up_gpu (gs_comm_t *comm, const struct gsi_call *call, gs_status_t st)
 {
@@ -193,6 +194,8 @@ gs_status_t gsi_inflight_peek (gs_comm_t *comm, const struct gsi_call *call)
         st = gsi_peers_gave_up (comm, call->seq);
         if (!st)
             st = gsi_peers_vanished (comm);
+        if (!st) /* also a rank of another node */
+            st = gsi_peers_sound (comm);
         if (!st && !call->message)
             st = gsi_peers_crossed (comm, call->seq);
     }
@@ -280,6 +283,14 @@ void gsi_inflight_now (gs_comm_t *comm, const struct gsi_call *call)
         q->now = *call;
     q->calling = call != NULL;
     pthread_mutex_unlock (&q->ring);
+}
+
+bool gsi_inflight_is_busy (gs_comm_t *comm)
+{
+    struct gsi_slot slot;
+    struct gsi_call call;
+
+    return comm->inflight && oldest_call (comm->inflight, &slot, &call);
 }
 
 uint64_t gsi_inflight_oldest (gs_comm_t *comm)
@@ -398,7 +409,7 @@ gs_status_t gsi_inflight_await (gs_comm_t *comm, struct gsi_event *event,
 
     while (!st && !done && !(st = wait_on (comm, begin_ns, call)))
         st = gsi_streams_of (comm)->event_done (event, &done);
-    return st;
+    return st ? st : gsi_peers_sound (comm);
 }
 
 gs_status_t gsi_inflight_drain (gs_comm_t *comm, const struct gsi_call *call)
@@ -467,5 +478,7 @@ gs_status_t gsi_inflight_wait (gs_comm_t *comm, gs_stream_t stream, bool to_free
                              (long long) (comm->timeout_ns / GSI_NS_PER_MS));
         gsi_pause (now_ns - asked_ns, GSI_SPIN_NS);
     }
+    if (!st && !to_free && (st = gsi_peers_sound (comm)))
+        st = give_up_gpu (comm, NULL, st);
     return st;
 }

@@ -56,6 +56,9 @@ gs_status_t gsi_inflight_drain (gs_comm_t *comm, const struct gsi_call *call);
  */
 bool gsi_inflight_part (gs_comm_t *comm);
 
+/* Whether a call is under way, or queued and not seen to have ended; any thread. */
+bool gsi_inflight_is_busy (gs_comm_t *comm);
+
 /* Number of the first call that has not ended here; may be called by any thread. */
 uint64_t gsi_inflight_oldest (gs_comm_t *comm);
 

@@ -202,6 +202,52 @@ gs_status_t gsi_peers_gave_up (gs_comm_t *comm, uint64_t seq)
     return GS_OK;
 }
 
+/* The same for any call, and also of a rank that gave up because of this one. */
+static gs_status_t any_gave_up (gs_comm_t *comm)
+{
+    struct gsi_record_state other;
+    gs_status_t st = gsi_peers_gave_up (comm, UINT64_MAX);
+
+    for (int r = 0; r < comm->topo.size && !st; r++)
+        if (r != comm->topo.rank && gsi_record_peek (&comm->record, r, &other) && other.verdict) {
+            comm->culprit = r;
+            st = name_culprit (comm, other.verdict, r);
+        }
+    return st;
+}
+
+/* Whose failure it is, by word of mouth; of another node's ranks this one may know no more. */
+static gs_status_t name_ending (gs_comm_t *comm, const struct gsi_ending *how)
+{
+    int culprit = how->culprit;
+
+    if (culprit < 0 || culprit >= comm->topo.size || culprit == comm->topo.rank)
+        culprit = how->by;
+    comm->culprit = culprit;
+    return name_culprit (comm, how->status, culprit);
+}
+
+/*
+ * N.B. A kernel of NCCL that is told to end goes on, without waiting, and writes what it has to
+ * its peers, flags and all (v2.28.9 prims_ll.h, prims_simple.h): theirs end as if all was well.
+ * It may write where they have not read yet, so also calls before the one it was in are spoilt.
+ */
+gs_status_t gsi_peers_sound (gs_comm_t *comm)
+{
+    struct gsi_coll *coll = comm->coll;
+    enum gsi_gave_up gave_up;
+    struct gsi_ending how;
+    gs_status_t st;
+
+    if (atomic_load (&comm->life) != GSI_ALIVE)
+        return gsi_fail (GS_ERR_STATE, "the communicator was aborted");
+    gave_up = coll && coll->ops->gave_up ? coll->ops->gave_up (coll, &how) : GSI_NONE_GAVE_UP;
+    if (gave_up == GSI_NONE_GAVE_UP)
+        return GS_OK;
+    st = any_gave_up (comm);
+    return st || gave_up == GSI_GAVE_UP_UNKNOWN ? st : name_ending (comm, &how);
+}
+
 gs_status_t gsi_peers_vanished (gs_comm_t *comm)
 {
     struct gsi_record_state other;

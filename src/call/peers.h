@@ -31,6 +31,12 @@ int gsi_peers_find_other_call (const gs_comm_t *comm, const struct gsi_told *own
  */
 gs_status_t gsi_peers_gave_up (gs_comm_t *comm, uint64_t seq);
 
+/*
+ * What has ended on the GPU is a result: no rank that can spoil it has given up. Cheap while none
+ * has; behind the end of all that is queued, and before it counts.
+ */
+gs_status_t gsi_peers_sound (gs_comm_t *comm);
+
 /* Whether rank [r] is one of this node whose process has ended without having given up. */
 bool gsi_peers_died (const gs_comm_t *comm, int r);
 

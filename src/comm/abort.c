@@ -8,6 +8,8 @@ gs_status_t gs_comm_abort (gs_comm_t *comm)
     gs_status_t st = gsi_comm_valid (comm, "gs_comm_abort");
     int alive = GSI_ALIVE;
 
+    if (!st)
+        gsi_inflight_look (comm); /* what has ended by itself nobody need doubt */
     if (st || !atomic_compare_exchange_strong (&comm->life, &alive, GSI_ABORTED))
         return gsi_result (st);
     gsi_record_give_up (&comm->record, GS_ERR_STATE, comm->topo.rank, gsi_inflight_oldest (comm));

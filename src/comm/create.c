@@ -298,6 +298,14 @@ static int find_died (void *context)
     return -1;
 }
 
+/* Whether the GPU may have something of the communicator's, or a call is under way. */
+static bool is_busy (void *context)
+{
+    gs_comm_t *comm = context;
+
+    return !comm->coll || comm->coll->captured || gsi_inflight_is_busy (comm);
+}
+
 /*
  * Tells all ranks how the start went on this one, [st]. A fence as well: nobody goes on, into MPI
  * for instance, while others wait inside NCCL. Those come at their deadline at the latest.
@@ -320,6 +328,7 @@ static gs_status_t start_transport (struct create *c)
                                    .others = others,
                                    .tell = tell_notice,
                                    .died = find_died,
+                                   .busy = is_busy,
                                    .context = comm,
                                    .cards = c->coll_cards,
                                    .origin = c->plan->origin};
@@ -357,8 +366,7 @@ static gs_status_t give_up_create (gs_comm_t *comm, gs_status_t st)
     atomic_store (&comm->told, true);
     if (comm->inflight)
         atomic_store (&comm->life, GSI_DEAD); /* which keeps the record */
-    if (comm->coll->ops->notify_abort)
-        comm->coll->ops->notify_abort (comm->coll, 0);
+    gsi_failure_tell_others (comm, st, 0);
     return st;
 }
 

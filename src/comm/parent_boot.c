@@ -19,7 +19,7 @@
 #define ROUNDS_OF_GPUS  3
 #define START_BEFORE    2 /* rounds that come before the transport is started */
 
-#define ROUND_BYTES 704 /* of a rank in a round: the same on all, whatever they say */
+#define ROUND_BYTES 848 /* of a rank in a round: the same on all, whatever they say */
 
 struct round_word {
     int32_t bytes; /* that this rank says; 0: it takes part for the others */
@@ -60,7 +60,7 @@ static gs_status_t break_up (void *meeting, gs_status_t st)
     m->broken = gsi_failure_blame (parent, st);
     if (parent->inflight) {
         gsi_record_give_up (&parent->record, m->broken, parent->culprit, m->call->seq);
-        parent->coll->ops->notify_abort (parent->coll, m->call->seq);
+        gsi_failure_tell_others (parent, m->broken, m->call->seq);
     }
     return m->broken;
 }
@@ -132,6 +132,7 @@ gs_status_t gsi_parent_boot_boot (struct gsi_parent_boot *m, const int *member, 
     boot->base.rank = rank;
     boot->base.size = size;
     boot->base.is_group = true;
+    boot->base.one_node = m->parent->topo.nodes == 1;
     boot->meeting = m;
     memcpy (boot->base.host, m->parent->hosts[m->parent->topo.rank], sizeof (boot->base.host));
     snprintf (boot->base.job, sizeof (boot->base.job), "%s", job);

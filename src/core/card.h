@@ -8,7 +8,7 @@
 #include "device/device.h"
 #include "gradsync.h"
 
-#define GSI_CARD_PROTOCOL 3 /* raise when the struct changes */
+#define GSI_CARD_PROTOCOL 4 /* raise when the struct changes */
 
 /* One rank's card. Ranks of one job have one byte order; [protocol] tells a foreign one. */
 struct gsi_card {

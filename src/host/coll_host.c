@@ -447,9 +447,9 @@ gs_status_t gsi_coll_host_barrier (struct gsi_coll *coll, const struct gsi_call 
     return leave (c, st ? st : gsi_small_allgather (c, NULL, 0, 0, call));
 }
 
-void gsi_coll_host_notify_abort (struct gsi_coll *coll, uint64_t missed)
+void gsi_coll_host_notify_abort (struct gsi_coll *coll, const struct gsi_ending *how)
 {
-    gsi_notice_send ((struct gsi_coll_host *) coll, GSI_NOTICE_ABORT, false, missed);
+    gsi_notice_send ((struct gsi_coll_host *) coll, GSI_NOTICE_ABORT, false, how->missed);
 }
 
 gs_status_t gsi_coll_host_close (struct gsi_coll *coll, const struct gsi_call *call)

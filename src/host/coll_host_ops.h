@@ -47,7 +47,7 @@ gs_status_t gsi_coll_host_reduce (struct gsi_coll *coll, const void *send, void 
 gs_status_t gsi_coll_host_messages (struct gsi_coll *coll, struct gsi_message *list, int number,
                                     const struct gsi_call *call);
 gs_status_t gsi_coll_host_barrier (struct gsi_coll *coll, const struct gsi_call *call);
-void gsi_coll_host_notify_abort (struct gsi_coll *coll, uint64_t missed);
+void gsi_coll_host_notify_abort (struct gsi_coll *coll, const struct gsi_ending *how);
 gs_status_t gsi_coll_host_close (struct gsi_coll *coll, const struct gsi_call *call);
 void gsi_coll_host_discard (struct gsi_coll *coll);
 

@@ -83,15 +83,14 @@ static bool matches_tags (const struct fi_info *info)
     return (usable & all) == all;
 }
 
-/* The first of the providers that will do, in the order of libfabric, in e.info. */
-static gs_status_t choose_provider (void)
+/* The first provider of [name], "" for any, that will do, in the order of libfabric. */
+static struct fi_info *find_provider (const char *name)
 {
-    const char *wish = gsi_env_text (GSI_ENV_OFI_PROVIDER);
-    struct fi_info *hints = fi_allocinfo (), *all = NULL, *one;
+    struct fi_info *hints = fi_allocinfo (), *all = NULL, *one, *found;
     int rc;
 
     if (!hints)
-        return gsi_fail (GS_ERR_NOMEM, "transport ofi: out of memory");
+        return NULL;
     hints->caps = FI_TAGGED;
     hints->mode = FI_CONTEXT | FI_CONTEXT2;
     hints->ep_attr->type = FI_EP_RDM;
@@ -101,16 +100,31 @@ static gs_status_t choose_provider (void)
     /* Without FI_MR_LOCAL: buffers are any memory. The others are about what we do not use. */
     hints->domain_attr->mr_mode =
         FI_MR_ENDPOINT | FI_MR_ALLOCATED | FI_MR_PROV_KEY | FI_MR_VIRT_ADDR | FI_MR_MMU_NOTIFY;
-    if (*wish)
-        hints->fabric_attr->prov_name = strdup (wish);
+    if (*name)
+        hints->fabric_attr->prov_name = strdup (name);
     rc = fi_getinfo (API, NULL, NULL, 0, hints, &all);
     fi_freeinfo (hints);
     for (one = rc ? NULL : all; one; one = one->next)
-        if (matches_tags (one) && (*wish || is_for_all (one->fabric_attr->prov_name)))
+        if (matches_tags (one) && (*name || is_for_all (one->fabric_attr->prov_name)))
             break;
-    e.info = one ? fi_dupinfo (one) : NULL;
+    found = one ? fi_dupinfo (one) : NULL;
     if (!rc)
         fi_freeinfo (all);
+    return found;
+}
+
+/*
+ * In e.info. N.B. Some providers take things of the network's card that there are few of, which
+ * notices are not worth: TCP is everywhere.
+ */
+static gs_status_t choose_provider (bool for_notices)
+{
+    const char *wish = gsi_env_text (GSI_ENV_OFI_PROVIDER);
+
+    if (!*wish && for_notices && !(e.info = find_provider ("tcp;ofi_rxm")))
+        e.info = find_provider ("tcp");
+    if (!e.info)
+        e.info = find_provider (wish);
     if (e.info)
         return GS_OK;
     return gsi_fail (
@@ -166,14 +180,14 @@ static void close_at_exit (void)
     pthread_mutex_unlock (&guard);
 }
 
-static gs_status_t open_once (void)
+static gs_status_t open_once (bool for_notices)
 {
     static bool registered;
     gs_status_t st;
 
     if (e.open)
         return GS_OK;
-    if ((st = choose_provider ()) || (st = open_all ())) {
+    if ((st = choose_provider (for_notices)) || (st = open_all ())) {
         if (e.info)
             close_all ();
         return st;
@@ -201,7 +215,7 @@ static gs_status_t give_number (uint32_t *number)
 }
 
 gs_status_t gsi_ofi_open (char address[GSI_OFI_ADDRESS], uint32_t *bytes,
-                          char provider[GSI_OFI_NAME], uint32_t *number)
+                          char provider[GSI_OFI_NAME], uint32_t *number, bool for_notices)
 {
     size_t length = GSI_OFI_ADDRESS;
     gs_status_t st;
@@ -209,7 +223,7 @@ gs_status_t gsi_ofi_open (char address[GSI_OFI_ADDRESS], uint32_t *bytes,
 
     gsi_process_outlive_pipes ();
     pthread_mutex_lock (&guard);
-    if (!(st = open_once ()) && (rc = fi_getname (&e.ep->fid, address, &length)))
+    if (!(st = open_once (for_notices)) && (rc = fi_getname (&e.ep->fid, address, &length)))
         st = ofi_fail ("fi_getname", rc);
     if (!st)
         st = give_number (number);

@@ -72,11 +72,11 @@ struct gsi_ofi_request {
 };
 
 /*
- * Opens it if it is not, by the provider of GS_OFI_PROVIDER or the first there is. Gives its
- * address, of [*bytes], and a number for a communicator.
+ * Opens it if it is not, by the provider of GS_OFI_PROVIDER or the first there is, [for_notices]
+ * alone one of TCP. Gives its address, of [*bytes], and a number for a communicator.
  */
 gs_status_t gsi_ofi_open (char address[GSI_OFI_ADDRESS], uint32_t *bytes,
-                          char provider[GSI_OFI_NAME], uint32_t *number);
+                          char provider[GSI_OFI_NAME], uint32_t *number, bool for_notices);
 
 /* A communicator begins to use it, under its number, or has ended. One that has not ended well
  * keeps the number: messages of its may still come. */

@@ -8,12 +8,11 @@
 #include "base/clock.h"
 #include "base/status.h"
 #include "host/coll_host_ops.h"
-#include "ofi/endpoint.h"
+#include "ofi/net_ofi.h"
 
 extern const struct gsi_coll_ops gsi_coll_ofi;
 
 #define TAG_GATHER 0                     /* of allgather; the algorithms' begin with 1 */
-#define HEAR_BYTES 128                   /* of a notice */
 #define PEEKS      100                   /* looks for the answer to a peek */
 #define LAST_NS    (100 * GSI_NS_PER_MS) /* for notices to leave, where a communicator fails */
 
@@ -21,23 +20,6 @@ extern const struct gsi_coll_ops gsi_coll_ofi;
 struct ofi_card {
     uint32_t number, bytes;
     char provider[GSI_OFI_NAME], address[GSI_OFI_ADDRESS];
-};
-
-/* A receive of notices, from the first look for one on. */
-struct ear {
-    struct gsi_ofi_request request;
-    char data[HEAR_BYTES];
-};
-
-struct net_ofi {
-    struct gsi_net base;
-    uint32_t number;
-    bool joined;
-    atomic_int telling;               /* notices that have not left */
-    struct ear *ear;                  /* NULL: not yet */
-    struct gsi_ofi_request *peek;     /* likewise */
-    struct gsi_ofi_request gather[2]; /* of allgather */
-    struct gsi_ofi_peer peer[];       /* [size] */
 };
 
 /* ---- Its life ---- */
@@ -51,7 +33,7 @@ static gs_status_t net_prepare (struct gsi_net *base, const struct gsi_boot *boo
         return gsi_fail (GS_ERR_UNSUPPORTED, "transport ofi: %d ranks; it serves up to %d",
                          boot->size, 1 << GSI_OFI_RANK_BITS);
     (void) base;
-    return gsi_ofi_open (card->address, &card->bytes, card->provider, &card->number);
+    return gsi_ofi_open (card->address, &card->bytes, card->provider, &card->number, false);
 }
 
 /* All ranks compare the same cards; providers do not understand each other. */
@@ -95,7 +77,7 @@ static void net_close (struct gsi_net *net)
     (void) net; /* discard does all */
 }
 
-static bool net_discard (struct gsi_net *base, bool unfinished)
+bool gsi_ofi_discard (struct gsi_net *base, bool unfinished)
 {
     struct net_ofi *net = (struct net_ofi *) base;
     int64_t until_ns = gsi_now_ns () + LAST_NS;
@@ -275,7 +257,7 @@ static bool net_probe (struct gsi_net *base, int peer, int *tag)
 
 /* ---- Notices ---- */
 
-static void net_tell (struct gsi_net *base, const void *data, size_t bytes, int peer, int tag)
+void gsi_ofi_tell (struct gsi_net *base, const void *data, size_t bytes, int peer, int tag)
 {
     struct net_ofi *net = (struct net_ofi *) base;
     struct gsi_ofi_request *r = calloc (1, sizeof (*r));
@@ -297,7 +279,7 @@ static bool listen_for (struct net_ofi *net, int tag)
 
     r->kind = GSI_OFI_RECV;
     r->in = net->ear->data;
-    r->bytes = HEAR_BYTES;
+    r->bytes = GSI_OFI_HEARD;
     r->bits = gsi_ofi_bits (net->number, 0, tag);
     r->ignore = gsi_ofi_bits (0, (1 << GSI_OFI_RANK_BITS) - 1, 0);
     r->owner = net;
@@ -305,7 +287,7 @@ static bool listen_for (struct net_ofi *net, int tag)
 }
 
 /* N.B. The algorithms have notices of one tag. */
-static bool net_hear (struct gsi_net *base, void *data, size_t bytes, int tag, int *from)
+bool gsi_ofi_hear (struct gsi_net *base, void *data, size_t bytes, int tag, int *from)
 {
     struct net_ofi *net = (struct net_ofi *) base;
     int state;
@@ -316,7 +298,7 @@ static bool net_hear (struct gsi_net *base, void *data, size_t bytes, int tag, i
     if ((state = state_of (&net->ear->request)) == GSI_OFI_PENDING)
         return false;
     *from = gsi_ofi_rank_of (net->ear->request.bits);
-    memcpy (data, net->ear->data, bytes < HEAR_BYTES ? bytes : HEAR_BYTES);
+    memcpy (data, net->ear->data, bytes < GSI_OFI_HEARD ? bytes : GSI_OFI_HEARD);
     listen_for (net, tag);
     return state == GSI_OFI_ENDED && *from < base->size;
 }
@@ -382,7 +364,7 @@ static const struct gsi_net_ops net_ops = {
     .prepare = net_prepare,
     .open = net_open,
     .close = net_close,
-    .discard = net_discard,
+    .discard = gsi_ofi_discard,
     .enter = net_enter,
     .usable = net_usable,
     .batch_bytes = net_batch_bytes,
@@ -394,8 +376,8 @@ static const struct gsi_net_ops net_ops = {
     .make_void = net_make_void,
     .pending = net_pending,
     .probe = net_probe,
-    .tell = net_tell,
-    .hear = net_hear,
+    .tell = gsi_ofi_tell,
+    .hear = gsi_ofi_hear,
     .allgather = net_allgather,
     .fail = net_fail,
     .keep = gsi_keep,

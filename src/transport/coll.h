@@ -22,9 +22,19 @@
 #include "device/device.h"
 #include "gradsync.h"
 
-#define GSI_COLL_CARD_BYTES 192 /* what a transport may put on a rank's card */
+#define GSI_COLL_CARD_BYTES 336 /* what a transport may put on a rank's card */
 
 struct gsi_coll_ops;
+
+/* How a rank gives up: why, because of whom (or -1), and [by] whom; [missed] as below. */
+struct gsi_ending {
+    gs_status_t status;
+    int culprit, by;
+    uint64_t missed;
+};
+
+/* UNKNOWN: look at flight records. */
+enum gsi_gave_up { GSI_NONE_GAVE_UP, GSI_GAVE_UP, GSI_GAVE_UP_UNKNOWN };
 
 /* Why a communicator ended; shared with the transport so that its waits can see it. */
 enum gsi_life { GSI_ALIVE = 0, GSI_ABORTED = 1, GSI_DEAD = 2 };
@@ -58,6 +68,7 @@ struct gsi_coll_setup {
     gs_status_t (*others) (void *context);              /* or NULL, see struct gsi_coll */
     void (*tell) (void *context, struct gsi_told *own); /* likewise */
     int (*died) (void *context);                        /* likewise */
+    bool (*busy) (void *context);                       /* likewise */
     void *context;
     struct gsi_coll_origin *origin; /* of a group, else NULL */
     void *room;                     /* from prepare, now the transport's */
@@ -86,6 +97,7 @@ struct gsi_coll {
     gs_status_t (*others) (void *context);
     void (*tell) (void *context, struct gsi_told *own); /* the call that this rank is in */
     int (*died) (void *context); /* a rank of this node that has ended without a word; -1: none */
+    bool (*busy) (void *context); /* (queued) whether anything of this rank's is under way */
     void *context;
 };
 
@@ -277,11 +289,19 @@ struct gsi_coll_ops {
 
     /*
      * (optional) Tells the other ranks, without waiting, that this one has given up: it did its
-     * part of the calls before number [missed], which the others can still complete, and of none
-     * from there on. Called at most once, not from within another operation. A queued transport
-     * also ends what is queued here.
+     * part of the calls before number how->missed, which the others can still complete, and of
+     * none from there on. Called at most once, not from within another operation. A queued
+     * transport also ends what is queued here.
      */
-    void (*notify_abort) (struct gsi_coll *coll, uint64_t missed);
+    void (*notify_abort) (struct gsi_coll *coll, const struct gsi_ending *how);
+
+    /*
+     * (required, queued) Whether a rank has given up with something under way, as far as this one
+     * can know of those whose memory its GPU uses: GSI_GAVE_UP from before what that rank has
+     * queued begins to wait for nobody, and to hand on whatever memory holds; [how] is all but
+     * missed then. Looked at behind the end of each call.
+     */
+    enum gsi_gave_up (*gave_up) (struct gsi_coll *coll, struct gsi_ending *how);
 
     /*
      * (optional, queued) What was queued before a notify_abort has ended, here and on the node's

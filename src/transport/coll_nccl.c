@@ -22,6 +22,7 @@ struct card {
     ncclUniqueId id; /* of roots */
     int32_t version, average, ranks_per_root, deterministic;
     struct gsi_memfd_handle node; /* where the node meets, if the rank is its first */
+    struct gsi_notice_card notice;
 };
 _Static_assert(sizeof (struct card) <= GSI_COLL_CARD_BYTES, "it fits on a rank's card");
 
@@ -55,6 +56,7 @@ static gs_status_t nccl_prepare (const struct gsi_boot *boot, void *memory, void
             return gsi_nccl_fail ("ncclGetUniqueId", rc);
     if (boot->size > 1 && !(*room = gsi_nccl_node_make (&card.node)))
         return gsi_fail (GS_ERR_NOMEM, "transport nccl: out of memory");
+    gsi_nccl_notices_prepare (boot, &card.notice);
     memcpy (memory, &card, sizeof (card));
     return GS_OK;
 }
@@ -211,6 +213,7 @@ static gs_status_t open_nccl (const struct gsi_coll_setup *setup, struct gsi_col
     c->base.topo = setup->topo;
     c->base.life = setup->life;
     c->base.others = setup->others;
+    c->base.busy = setup->busy;
     c->base.context = setup->context;
     c->device = setup->device;
     c->queue = setup->device->ops->streams;
@@ -235,6 +238,10 @@ static gs_status_t open_nccl (const struct gsi_coll_setup *setup, struct gsi_col
             st = gsi_nccl_split (c, setup);
     }
     gsi_thread_outlast_gpu ();
+    if (!st)
+        gsi_nccl_notices_open (c->handle, c->base.topo,
+                               (const char *) setup->cards + offsetof (struct card, notice),
+                               GSI_COLL_CARD_BYTES);
     if (c->handle)
         gsi_memfd_hide (&c->handle->node.shared); /* all have made NCCL's, or none is there */
     if (st)
@@ -278,18 +285,25 @@ static gs_status_t close_nccl (struct gsi_coll *coll, const struct gsi_call *cal
     return GS_OK;
 }
 
-static void notify_abort (struct gsi_coll *coll, uint64_t missed)
+static void notify_abort (struct gsi_coll *coll, const struct gsi_ending *how)
 {
-    (void) missed; /* the other ranks see it by NCCL's own means, or by their deadline */
-    gsi_nccl_abort ((struct gsi_coll_nccl *) coll);
+    gsi_nccl_abort ((struct gsi_coll_nccl *) coll, how);
 }
 
 static gs_status_t poll_nccl (struct gsi_coll *coll)
 {
     struct gsi_coll_nccl *c = (struct gsi_coll_nccl *) coll;
-    ncclResult_t rc = ncclSuccess, asked = gsi_nccl.CommGetAsyncError (gsi_nccl_enter (c), &rc);
+    ncclResult_t rc = ncclSuccess, asked;
+
+    gsi_nccl_notices_hear (c->handle);
+    asked = gsi_nccl.CommGetAsyncError (gsi_nccl_enter (c), &rc);
 
     return gsi_nccl_leave (c, "NCCL, after its call had returned", asked ? asked : rc);
+}
+
+static enum gsi_gave_up gave_up (struct gsi_coll *coll, struct gsi_ending *how)
+{
+    return gsi_nccl_node_gave_up (&((struct gsi_coll_nccl *) coll)->handle->node, how);
 }
 
 /* ---- Operations ---- */
@@ -561,6 +575,7 @@ const struct gsi_coll_ops gsi_coll_nccl = {
     .reduce_scatterv = nccl_reduce_scatterv,
     .reduce = nccl_reduce,
     .barrier = nccl_barrier,
+    .gave_up = gave_up,
     .poll = poll_nccl,
     .notify_abort = notify_abort,
     .settled = gsi_nccl_settled,

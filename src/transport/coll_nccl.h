@@ -4,9 +4,11 @@
 #define GS_COLL_COLL_NCCL_H
 
 #include <nccl.h>
+#include <pthread.h>
 
 #include "base/memfd.h"
 #include "transport/coll.h"
+#include "transport/notices.h"
 
 /* The functions that every NCCL from 2.18 on has; a program that never meets a GPU needs none. */
 #define GSI_NCCL_FUNCTIONS(X) \
@@ -56,12 +58,27 @@ struct gsi_nccl_node {
     struct gsi_memfd shared;          /* none where the rank is alone */
     struct gsi_nccl_meeting *meeting; /* NULL: there is nobody to meet */
     int size;
+    atomic_uint_fast64_t alone, *gave_up; /* the first to give up, in one word; 0: none */
 };
 void *gsi_nccl_node_make (struct gsi_memfd_handle *handle);
 void gsi_nccl_node_unmake (void *room);
 void gsi_nccl_node_part (struct gsi_nccl_node *node); /* none waits for others any more */
 void gsi_nccl_node_join (struct gsi_nccl_node *node, void *room, int size, bool own,
                          const struct gsi_memfd_handle *first);
+
+/* From now on none of the node takes what ends for a result, because of [how]; whether so. */
+void gsi_nccl_node_give_up (struct gsi_nccl_node *node, const struct gsi_ending *how);
+enum gsi_gave_up gsi_nccl_node_gave_up (const struct gsi_nccl_node *node, struct gsi_ending *how);
+
+/* coll_nccl_notice.c: how ranks of other nodes learn that this one gives up. */
+struct gsi_nccl_notices {
+    struct gsi_notices *net; /* NULL: they do not */
+    pthread_mutex_t guard;   /* of it */
+    int size, node, nodes, place;
+    int *node_of;       /* [size] */
+    int *ranks, *seen;  /* [nodes] that can be told; while they are gone through */
+    atomic_bool *heard; /* [nodes] that this one gives up */
+};
 
 /*
  * NCCL's communicator, which outlives the transport where a captured graph still holds operations
@@ -84,6 +101,9 @@ struct gsi_nccl_handle {
     atomic_bool gone;     /* that, or NCCL has freed it */
     atomic_int holders;
     struct gsi_nccl_node node;
+    struct gsi_nccl_notices notices;
+    struct gsi_ending ending; /* before its thread begins; */
+    bool spoils;              /* something is under way then */
 
     struct gsi_shut shut;    /* coll_nccl_end.c alone */
     bool is_shut, finalized; /* before its thread begins */
@@ -107,6 +127,19 @@ struct gsi_coll_nccl {
     struct gsi_event *space_free, *scale_free; /* when the last user of each has done with it */
 };
 
+/*
+ * [card]: where this rank can be told that one gives up. Open is local, with all cards, [stride]
+ * bytes from each other; close is for the last holder. hear takes in what has come: called now
+ * and then by each rank. tell, before an abort: returns when a rank of each other node knows of
+ * h->ending, and has told its node, or after a second.
+ */
+void gsi_nccl_notices_prepare (const struct gsi_boot *boot, struct gsi_notice_card *card);
+void gsi_nccl_notices_open (struct gsi_nccl_handle *h, const struct gsi_topo *topo,
+                            const void *cards, size_t stride);
+void gsi_nccl_notices_hear (struct gsi_nccl_handle *h);
+void gsi_nccl_notices_tell (struct gsi_nccl_handle *h);
+void gsi_nccl_notices_close (struct gsi_nccl_notices *n);
+
 /* What every communicator is made with, into NCCL's defaults. */
 void gsi_nccl_configure (ncclConfig_t *config);
 
@@ -125,7 +158,7 @@ gs_status_t gsi_nccl_leave (const struct gsi_coll_nccl *c, const char *what, ncc
  * ours frees it when nobody is inside and no graph holds it. Close does that too, if need be, and
  * waits a moment for it.
  */
-void gsi_nccl_abort (struct gsi_coll_nccl *c);
+void gsi_nccl_abort (struct gsi_coll_nccl *c, const struct gsi_ending *how);
 /* settled of struct gsi_coll_ops: what an abort has ended may be freed. Without it, never. */
 void gsi_nccl_settled (struct gsi_coll *coll);
 void gsi_nccl_handle_close (struct gsi_coll_nccl *c);

@@ -33,6 +33,7 @@ struct gsi_nccl_meeting {
     atomic_int shut;           /* whose GPU is; once it is all of them none opens it again */
     atomic_int later;          /* a rank has work of others: a thread waits for that, on each */
     atomic_int apart;          /* a rank takes no part, for good: nobody waits for others */
+    atomic_uint_fast64_t gave_up; /* because of which kernels will wait for nobody */
     struct member {
         int64_t process;
         uint64_t started, space; /* 0: not known */
@@ -66,6 +67,7 @@ void gsi_nccl_node_join (struct gsi_nccl_node *node, void *room, int size, bool 
     int place;
 
     *node = (struct gsi_nccl_node){.shared = GSI_MEMFD_NONE, .size = size};
+    node->gave_up = &node->alone;
     if (size > 1 && own) {
         node->shared = *(struct gsi_memfd *) room;
         free (room);
@@ -77,6 +79,7 @@ void gsi_nccl_node_join (struct gsi_nccl_node *node, void *room, int size, bool 
     if (!node->shared.base || (size_t) size > MOST_MEMBERS)
         return;
     node->meeting = (struct gsi_nccl_meeting *) (void *) (node->shared.base + GSI_PAGE);
+    node->gave_up = &node->meeting->gave_up;
     place = atomic_fetch_add (&node->meeting->places, 1);
     node->meeting->member[place].process = getpid ();
     node->meeting->member[place].started = gsi_process_start (getpid (), &ended);
@@ -88,6 +91,32 @@ void gsi_nccl_node_part (struct gsi_nccl_node *node)
 {
     if (node->meeting)
         atomic_store (&node->meeting->apart, 1);
+}
+
+#define RANK_BITS 24 /* of ranks, from -1 on; above them is the status */
+
+void gsi_nccl_node_give_up (struct gsi_nccl_node *node, const struct gsi_ending *how)
+{
+    const uint64_t mask = (UINT64_C (1) << RANK_BITS) - 1;
+    uint_fast64_t none = 0, word = (uint64_t) how->status << 2 * RANK_BITS |
+                                   ((uint64_t) how->by + 1) << RANK_BITS |
+                                   (((uint64_t) how->culprit + 1) & mask);
+
+    gsi_nccl_node_part (node);
+    atomic_compare_exchange_strong (node->gave_up, &none, word);
+}
+
+enum gsi_gave_up gsi_nccl_node_gave_up (const struct gsi_nccl_node *node, struct gsi_ending *how)
+{
+    const uint64_t mask = (UINT64_C (1) << RANK_BITS) - 1;
+    uint64_t word = atomic_load (node->gave_up);
+
+    if (!word)
+        return node->size > 1 && !node->meeting ? GSI_GAVE_UP_UNKNOWN : GSI_NONE_GAVE_UP;
+    how->status = (gs_status_t) (word >> 2 * RANK_BITS);
+    how->by = (int) (word >> RANK_BITS & mask) - 1;
+    how->culprit = (int) (word & mask) - 1;
+    return GSI_GAVE_UP;
 }
 
 /* Whether it waits for no other rank. */

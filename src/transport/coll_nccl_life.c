@@ -16,7 +16,7 @@
 
 #define SPIN_NS       200000                  /* what takes longer may take its time */
 #define SLICE_NS      (20 * GSI_NS_PER_MS)    /* a wait for a thread looks up that often */
-#define GRACE_NS      GSI_NS_PER_S            /* a close waits so long for an abort */
+#define GRACE_NS      (2 * GSI_NS_PER_S)      /* a close waits so long for an abort */
 #define IMPATIENT     NCCL_VERSION (2, 22, 0) /* before, an abort frees without a second step */
 #define RELUCTANCE_NS GSI_NS_PER_S            /* one waits so long for others */
 
@@ -46,7 +46,10 @@ gs_status_t gsi_nccl_wait_on (const struct gsi_coll_nccl *c, const char *what, i
     if (now_ns >= deadline_ns)
         return gsi_fail (GS_ERR_TIMEOUT, "%s did not end within the deadline", what);
     gsi_pause (now_ns - begin_ns, SPIN_NS);
-    return now_ns - begin_ns < SPIN_NS ? GS_OK : c->base.others (c->base.context);
+    if (now_ns - begin_ns < SPIN_NS)
+        return GS_OK;
+    gsi_nccl_notices_hear (c->handle);
+    return c->base.others (c->base.context);
 }
 
 ncclComm_t gsi_nccl_enter (const struct gsi_coll_nccl *c)
@@ -91,6 +94,7 @@ struct gsi_nccl_handle *gsi_nccl_handle_make (const struct gsi_device *device)
         return NULL;
     h->device = *device;
     h->node.shared = GSI_MEMFD_NONE;
+    h->node.gave_up = &h->node.alone;
     atomic_init (&h->own, device);
     atomic_init (&h->holders, 1);
     return h;
@@ -100,6 +104,7 @@ void gsi_nccl_handle_release (struct gsi_nccl_handle *h)
 {
     if (atomic_fetch_sub (&h->holders, 1) > 1)
         return;
+    gsi_nccl_notices_close (&h->notices);
     gsi_memfd_close (&h->node.shared);
     free (h);
 }
@@ -243,8 +248,10 @@ static void abort_in_group (struct gsi_nccl_handle *h, ncclComm_t comm)
     gsi_thread_leave_gpu ();
     await_quiet (h, false);
     atomic_store (&h->quiet, true);
-    while (atomic_load (&h->fate) == OPEN)
+    while (atomic_load (&h->fate) == OPEN) {
+        gsi_nccl_notices_hear (h); /* who gives up next waits for an answer, too */
         nap ();
+    }
     kept = atomic_load (&h->fate) == KEPT; /* once it is sealed it stays so */
     atomic_store (&h->kept, kept);
     atomic_store (&h->gone, kept);
@@ -281,6 +288,8 @@ static void *abort_comm (void *argument)
 
     while (!(comm = __atomic_load_n (&h->comm, __ATOMIC_ACQUIRE)) && atomic_load (&h->inside))
         nap (); /* it is about to be made */
+    if (comm && h->spoils)
+        gsi_nccl_notices_tell (h);
     if (comm && gsi_thread_enter_gpu ())
         (gsi_nccl.version >= IMPATIENT ? abort_in_group : abort_at_once) (h, comm);
     atomic_store (&h->quiet, true);
@@ -289,12 +298,16 @@ static void *abort_comm (void *argument)
     return NULL;
 }
 
-void gsi_nccl_abort (struct gsi_coll_nccl *c)
+void gsi_nccl_abort (struct gsi_coll_nccl *c, const struct gsi_ending *how)
 {
     struct gsi_nccl_handle *h = c->handle;
 
     if (!h || atomic_exchange (&h->ended, true))
         return;
+    h->ending = *how;
+    h->spoils = c->base.busy (c->base.context);
+    if (h->spoils)
+        gsi_nccl_node_give_up (&h->node, how); /* before the flags, which kernels see at once */
     gsi_nccl_node_part (&h->node);
     if (gsi_nccl_leave_to_thread (h, abort_comm, "NCCL's abort"))
         return;
@@ -328,12 +341,13 @@ void gsi_nccl_handle_close (struct gsi_coll_nccl *c)
 {
     struct gsi_nccl_handle *h = c->handle;
     int64_t until_ns = gsi_now_ns () + GRACE_NS;
+    const struct gsi_ending how = {.status = GS_ERR_STATE, .culprit = c->rank, .by = c->rank};
 
     if (!h)
         return;
     if (atomic_load (&h->ended))
         seal_fate (h, KEPT); /* nobody has said that all has ended */
-    gsi_nccl_abort (c);
+    gsi_nccl_abort (c, &how);
     gsi_nccl_settled (&c->base);
     while (!atomic_load (&h->gone) && !atomic_load (&h->later) && gsi_now_ns () < until_ns)
         nap ();

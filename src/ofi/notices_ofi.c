@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* notices_ofi - notices of other transports, by messages of libfabric. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/status.h"
+#include "ofi/net_ofi.h"
+#include "transport/notices.h"
+
+#define TAG_WORD 1
+
+struct gsi_notices {
+    struct net_ofi *net;
+    struct gsi_word (*out)[GSI_WORDS]; /* [size] as they leave */
+    bool reached[];                    /* [size] */
+};
+
+static gs_status_t words_prepare (int size, struct gsi_notice_card *card)
+{
+    gs_status_t st = GS_ERR_UNSUPPORTED;
+
+    _Static_assert(sizeof (card->address) == GSI_OFI_ADDRESS &&
+                       sizeof (card->provider) == GSI_OFI_NAME,
+                   "what a card has");
+    if (size <= 1 << GSI_OFI_RANK_BITS)
+        st = gsi_ofi_open (card->address, &card->bytes, card->provider, &card->number, true);
+    if (st)
+        card->bytes = 0;
+    return st;
+}
+
+static void words_close (struct gsi_notices *n)
+{
+    bool keep = n->net && gsi_ofi_discard (&n->net->base, false);
+
+    (keep ? gsi_keep : free) (n->out);
+    (keep ? gsi_keep : free) (n->net);
+    free (n);
+}
+
+static struct gsi_notices *make_words (int rank, int size)
+{
+    size_t ranks = (size_t) size;
+    struct gsi_notices *n = calloc (1, sizeof (*n) + ranks);
+
+    if (!n)
+        return NULL;
+    n->out = calloc (ranks, sizeof (*n->out));
+    n->net = calloc (1, sizeof (*n->net) + ranks * sizeof (*n->net->peer));
+    if (!n->out || !n->net) {
+        free (n->out);
+        free (n->net);
+        free (n);
+        return NULL;
+    }
+    n->net->base.rank = rank;
+    n->net->base.size = size;
+    return n;
+}
+
+static gs_status_t words_open (int rank, int size, const void *cards, size_t stride,
+                               struct gsi_notices **out)
+{
+    struct gsi_notices *n = make_words (rank, size);
+    struct gsi_notice_card own, card;
+    gs_status_t st = GS_OK;
+
+    if (!n)
+        return gsi_fail (GS_ERR_NOMEM, "notices: out of memory");
+    memcpy (&own, (const char *) cards + (size_t) rank * stride, sizeof (own));
+    n->net->number = own.number;
+    n->net->joined = true;
+    gsi_ofi_join (own.number);
+    for (int r = 0; r < size && !st; r++) {
+        memcpy (&card, (const char *) cards + (size_t) r * stride, sizeof (card));
+        n->reached[r] = r != rank && card.bytes && card.bytes <= GSI_OFI_ADDRESS &&
+                        !strncmp (card.provider, own.provider, GSI_OFI_NAME);
+        n->net->peer[r].number = card.number;
+        if (n->reached[r])
+            st = gsi_ofi_find (card.address, card.bytes, &n->net->peer[r].address);
+    }
+    if (st)
+        words_close (n);
+    else
+        *out = n;
+    return st;
+}
+
+static bool words_reaches (const struct gsi_notices *n, int rank)
+{
+    return n->reached[rank];
+}
+
+static void words_tell (struct gsi_notices *n, const struct gsi_word *word, int rank)
+{
+    struct gsi_word *out = &n->out[rank][word->what];
+
+    if (!out->what)
+        *out = *word;
+    gsi_ofi_tell (&n->net->base, out, sizeof (*out), rank, TAG_WORD);
+}
+
+static bool words_hear (struct gsi_notices *n, struct gsi_word *word, int *from)
+{
+    return gsi_ofi_hear (&n->net->base, word, sizeof (*word), TAG_WORD, from);
+}
+
+extern const struct gsi_notice_ops gsi_notices_ofi;
+
+const struct gsi_notice_ops gsi_notices_ofi = {.prepare = words_prepare,
+                                               .open = words_open,
+                                               .reaches = words_reaches,
+                                               .tell = words_tell,
+                                               .hear = words_hear,
+                                               .close = words_close};

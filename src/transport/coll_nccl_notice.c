@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * coll_nccl_notice - before NCCL is told to end a communicator, ranks of other nodes are told.
+ *
+ * What a rank's kernels hand on once they wait for nobody reaches ranks of other nodes as well,
+ * by way of a rank of its node whose network still works. So no kernel is told before a rank of
+ * each node has answered that it knows, and its node with it. One that does not answer within a
+ * second is dead, or stopped; or there is no network by which it can be told.
+ */
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/clock.h"
+#include "base/env.h"
+#include "base/log.h"
+#include "base/module.h"
+#include "base/status.h"
+#include "transport/coll_nccl.h"
+
+#define FIRST_NS (GSI_NS_PER_S / 4) /* for one rank of each node to answer, */
+#define ALL_NS   GSI_NS_PER_S       /* then for any */
+
+static const struct gsi_notice_ops *_Atomic ops; /* once some rank has a card */
+
+void gsi_nccl_notices_prepare (const struct gsi_boot *boot, struct gsi_notice_card *card)
+{
+    const void *found;
+
+    if (boot->size == 1 || boot->one_node || !gsi_env_int (GSI_ENV_NCCL_NOTICES))
+        return;
+    if (!gsi_module_find (GSI_MODULE_OFI, GSI_NOTICES_SYMBOL, &found)) {
+        atomic_store (&ops, found);
+        if (!((const struct gsi_notice_ops *) found)->prepare (boot->size, card))
+            return;
+    }
+    gsi_log (
+        GS_LOG_INFO, "nccl",
+        "ranks of other nodes cannot be told that this one gives up, and may take what their "
+        "GPUs make of it for a result: %s",
+        gsi_last_text ());
+}
+
+static bool make_tables (struct gsi_nccl_notices *n, const struct gsi_topo *topo)
+{
+    size_t ranks = (size_t) topo->size;
+
+    *n = (struct gsi_nccl_notices){
+        .size = topo->size, .node = topo->node, .nodes = topo->nodes, .place = topo->local_rank};
+    n->node_of = malloc (ranks * sizeof (*n->node_of));
+    n->ranks = calloc ((size_t) topo->nodes, sizeof (*n->ranks));
+    n->seen = calloc ((size_t) topo->nodes, sizeof (*n->seen));
+    n->heard = calloc ((size_t) topo->nodes, sizeof (*n->heard));
+    if (n->node_of)
+        memcpy (n->node_of, topo->node_of, ranks * sizeof (*n->node_of));
+    return n->node_of && n->ranks && n->seen && n->heard;
+}
+
+void gsi_nccl_notices_open (struct gsi_nccl_handle *h, const struct gsi_topo *topo,
+                            const void *cards, size_t stride)
+{
+    struct gsi_nccl_notices *n = &h->notices;
+    const struct gsi_notice_ops *o = atomic_load (&ops);
+    struct gsi_notice_card own;
+    struct gsi_notices *net;
+
+    memcpy (&own, (const char *) cards + (size_t) topo->rank * stride, sizeof (own));
+    if (!o || !own.bytes || topo->nodes == 1)
+        return;
+    if (!make_tables (n, topo) || o->open (topo->rank, topo->size, cards, stride, &net)) {
+        gsi_log (GS_LOG_INFO, "nccl", "ranks of other nodes are not told that this one gives up");
+        return;
+    }
+    for (int r = 0; r < n->size; r++)
+        n->ranks[n->node_of[r]] += o->reaches (net, r);
+    pthread_mutex_init (&n->guard, NULL);
+    n->net = net;
+    gsi_nccl_notices_hear (h); /* it takes what memory it needs the first time */
+}
+
+void gsi_nccl_notices_close (struct gsi_nccl_notices *n)
+{
+    if (n->net) {
+        atomic_load (&ops)->close (n->net);
+        pthread_mutex_destroy (&n->guard);
+    }
+    free (n->node_of);
+    free (n->ranks);
+    free (n->seen);
+    free (n->heard);
+}
+
+/* With the guard. */
+static void take (struct gsi_nccl_handle *h, const struct gsi_word *word, int from)
+{
+    struct gsi_nccl_notices *n = &h->notices;
+    const struct gsi_ending how = {
+        .status = (gs_status_t) word->status, .culprit = word->culprit, .by = from};
+
+    if (word->what == GSI_WORD_HEARD)
+        atomic_store (&n->heard[n->node_of[from]], true);
+    if (word->what != GSI_WORD_GAVE_UP || how.status <= GS_OK || how.culprit >= n->size)
+        return;
+    gsi_nccl_node_give_up (&h->node, &how);
+    atomic_load (&ops)->tell (n->net, &(struct gsi_word){.what = GSI_WORD_HEARD}, from);
+}
+
+void gsi_nccl_notices_hear (struct gsi_nccl_handle *h)
+{
+    struct gsi_nccl_notices *n = &h->notices;
+    struct gsi_word word;
+    int from;
+
+    if (!n->net || pthread_mutex_trylock (&n->guard))
+        return;
+    while (atomic_load (&ops)->hear (n->net, &word, &from))
+        take (h, &word, from);
+    pthread_mutex_unlock (&n->guard);
+}
+
+/* Tells rank [place] of each other node that has not answered, counted round, or all of them. */
+static void tell_nodes (struct gsi_nccl_handle *h, bool all)
+{
+    struct gsi_nccl_notices *n = &h->notices;
+    const struct gsi_word word = {.what = GSI_WORD_GAVE_UP,
+                                  .status = (int32_t) h->ending.status,
+                                  .culprit = h->ending.culprit};
+    const struct gsi_notice_ops *o = atomic_load (&ops);
+
+    pthread_mutex_lock (&n->guard);
+    memset (n->seen, 0, (size_t) n->nodes * sizeof (*n->seen));
+    for (int r = 0; r < n->size; r++) {
+        int node = n->node_of[r];
+        if (node == n->node || atomic_load (&n->heard[node]) || !o->reaches (n->net, r))
+            continue;
+        if ((n->seen[node]++ == n->place % n->ranks[node]) != all)
+            o->tell (n->net, &word, r);
+    }
+    pthread_mutex_unlock (&n->guard);
+}
+
+/* Whether all nodes have, within [most_ns]. */
+static bool await_answers (struct gsi_nccl_handle *h, int64_t most_ns)
+{
+    struct gsi_nccl_notices *n = &h->notices;
+    struct gsi_wait wait = gsi_wait_for (most_ns, 0);
+    int missing;
+
+    do {
+        gsi_nccl_notices_hear (h);
+        missing = 0;
+        for (int node = 0; node < n->nodes; node++)
+            missing += node != n->node && !atomic_load (&n->heard[node]);
+    } while (missing && gsi_wait_on (&wait));
+    return !missing;
+}
+
+void gsi_nccl_notices_tell (struct gsi_nccl_handle *h)
+{
+    if (!h->notices.net)
+        return;
+    tell_nodes (h, false);
+    if (await_answers (h, FIRST_NS))
+        return;
+    tell_nodes (h, true);
+    if (!await_answers (h, ALL_NS - FIRST_NS))
+        gsi_log (GS_LOG_INFO, "nccl", "not all nodes have answered that this rank gives up");
+}
