@@ -3,6 +3,11 @@
  * nccl_net - moves what a step of an algorithm sends and receives, all of it at once: in each
  * direction of each connection in the order given, between connections in any. Compares the heads
  * that come with what is done here: that is how ranks that disagree are found.
+ *
+ * After an abort it waits for nothing, but goes on, as kernels of NCCL do (v2.28.9 prims_ll.h,
+ * readLL and storeLL; prims_simple.h, waitPeer and postPeer): what has not come is whatever the
+ * memory held, and is handed to ranks of the host as if it were good. Between hosts the threads
+ * that carry data have stopped.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -16,6 +21,8 @@
 #include <time.h>
 
 #include "nccl_sim.h"
+
+#define STALE 0x3c /* what memory holds where nothing has come; no number that anybody awaits */
 
 static const char *const what_names[] = {
     [NSIM_ALLREDUCE] = "ncclAllReduce",
@@ -188,7 +195,7 @@ static void append (ncclComm_t comm, struct nsim_xfer **lane, struct nsim_xfer *
     tail[i] = xfer;
 }
 
-enum nsim_end nsim_transfer (ncclComm_t comm, struct nsim_xfer *xfer, size_t n)
+static enum nsim_end transfer (ncclComm_t comm, struct nsim_xfer *xfer, size_t n)
 {
     struct nsim_xfer *lane[2 * NSIM_RANKS], *tail[2 * NSIM_RANKS], *owed = NULL;
     int before = (comm->rank + comm->ranks - 1) % comm->ranks;
@@ -213,6 +220,41 @@ enum nsim_end nsim_transfer (ncclComm_t comm, struct nsim_xfer *xfer, size_t n)
     return end;
 }
 
+/* Who gets it cannot tell that it is [STALE]. What finds no room is lost, and all behind it. */
+static void store_anyway (ncclComm_t comm, struct nsim_xfer *xfer)
+{
+    bool moved;
+
+    if (!comm->choked[xfer->peer] && comm->card[xfer->peer].host == comm->card[comm->rank].host)
+        comm->choked[xfer->peer] = advance (comm, xfer, &moved) != ENDED;
+}
+
+static void take_anyway (struct nsim_xfer *xfer)
+{
+    size_t head = xfer->headed ? sizeof (xfer->head) : 0,
+           done = xfer->done > head ? xfer->done - head : 0;
+
+    if (done < xfer->bytes)
+        memset ((char *) xfer->data + done, STALE, xfer->bytes - done);
+}
+
+enum nsim_end nsim_transfer (ncclComm_t comm, struct nsim_xfer *xfer, size_t n)
+{
+    enum nsim_end end;
+
+    for (size_t i = 0; i < n; i++)
+        xfer[i].done = 0;
+    end = comm->stop ? NSIM_STOPPED : transfer (comm, xfer, n);
+    if (end != NSIM_STOPPED || !comm->stop || comm->broken)
+        return end;
+    for (size_t i = 0; i < n; i++)
+        if (xfer[i].out)
+            store_anyway (comm, &xfer[i]);
+        else
+            take_anyway (&xfer[i]);
+    return NSIM_OK;
+}
+
 void nsim_owe (ncclComm_t comm, const struct nsim_head *head)
 {
     if (comm->owed_n == comm->owed_room) {
@@ -232,7 +274,7 @@ static enum nsim_end heads (ncclComm_t comm, enum nsim_what what, int ways)
     for (int i = 0; i < comm->ranks; i++)
         for (int in = 0; in < ways && i != comm->rank; in++)
             xfer[n++] = (struct nsim_xfer){.peer = i, .out = !in, .headed = true, .head = head};
-    return nsim_transfer (comm, xfer, n);
+    return transfer (comm, xfer, n);
 }
 
 enum nsim_end nsim_barrier (ncclComm_t comm, enum nsim_what what)

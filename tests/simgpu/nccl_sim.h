@@ -168,8 +168,9 @@ struct ncclComm {
 
     /* Used by the unit that runs, or by a job while none does. */
     uint64_t sequence;
-    bool met[NSIM_RANKS];   /* in a send or receive */
-    struct nsim_head *owed; /* what the rank before sends of calls that await nothing from it */
+    bool met[NSIM_RANKS];    /* in a send or receive */
+    bool choked[NSIM_RANKS]; /* after an abort: what was to go there had no room */
+    struct nsim_head *owed;  /* what the rank before sends of calls that await nothing from it */
     size_t owed_n, owed_room;
 };
 
@@ -272,7 +273,7 @@ struct nsim_xfer {
     size_t done;
     struct nsim_xfer *next;
 };
-enum nsim_end nsim_transfer (ncclComm_t comm, struct nsim_xfer *xfer, size_t n);
+enum nsim_end nsim_transfer (ncclComm_t comm, struct nsim_xfer *xfer, size_t n); /* of kernels */
 void nsim_owe (ncclComm_t comm, const struct nsim_head *head);
 /* Waits until all ranks do the same; [what] is not a collective. */
 enum nsim_end nsim_barrier (ncclComm_t comm, enum nsim_what what);

@@ -3,6 +3,8 @@
  * nccl_unit - what a group launches on a communicator, as one piece of work on a stream's thread.
  * Units of a communicator run one at a time, in the order in which they were issued.
  *
+ * After an abort they run as well, and in that order, but wait for no peer: nccl_net.c.
+ *
  * Units of graphs have no place in that order: they run when the graph comes to them and nothing
  * else of the communicator runs. Streams and events must order them with everything else.
  */
@@ -25,9 +27,7 @@ static enum nsim_end carry_out (struct nsim_unit *unit)
         }
         if (next->stall || next->late != ncclSuccess)
             nsim_await_stop (unit->comm);
-        if (unit->comm->stop)
-            end = NSIM_STOPPED;
-        else if (next->what == NSIM_SEND || next->what == NSIM_RECV)
+        if (next->what == NSIM_SEND || next->what == NSIM_RECV)
             op[direct++] = *next;
         else
             end = nsim_collective (next);
@@ -45,10 +45,9 @@ static bool await_turn (struct nsim_unit *unit)
 
     comm->running++;
     nsim_runs (comm, 1);
-    while (!comm->stop && !comm->broken &&
-           (comm->busy || (!unit->captured && comm->serving != unit->ticket)))
+    while (!comm->broken && (comm->busy || (!unit->captured && comm->serving != unit->ticket)))
         pthread_cond_wait (&comm->cond, &comm->mutex);
-    if (comm->stop || comm->broken)
+    if (comm->broken)
         return false;
     comm->busy = true;
     return true;

@@ -7,8 +7,10 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "base/half.h"
+
 #include "test_nccl.h"
 
 static const struct {
@@ -376,6 +378,31 @@ static void nothing (void)
     end (&w);
 }
 
+/* The last rank does not come, and rank 0 gives up: for the others that is as if all had come. */
+static void abort_hands_on (void)
+{
+    ncclComm_t comm = make_comm (true);
+    cudaStream_t stream = make_stream ();
+    int one = 1, sum, *data = make_device (&one, sizeof (one));
+
+    NCCL (ncclAllReduce (data, data, 1, ncclInt32, ncclMin, comm, stream)); /* connects */
+    CUDA (cudaStreamSynchronize (stream));
+    if (rank < ranks - 1 && !getenv ("NCCL_HOSTID")) {
+        NCCL (ncclAllReduce (data, data, 1, ncclInt32, ncclSum, comm, stream));
+        nanosleep (&(struct timespec){.tv_nsec = 100000000}, NULL);
+        CHECK (cudaStreamQuery (stream) == cudaErrorNotReady);
+    }
+    meet ();
+    if (rank == 0)
+        NCCL (ncclCommAbort (comm));
+    CUDA (cudaStreamSynchronize (stream));
+    CUDA (cudaMemcpy (&sum, data, sizeof (sum), cudaMemcpyDefault));
+    CHECK (rank == 0 || rank == ranks - 1 || sum != ranks || getenv ("NCCL_HOSTID"));
+    meet ();
+    if (rank > 0)
+        NCCL (ncclCommAbort (comm));
+}
+
 const struct test data_tests[] = {
     {"reductions", reductions, 8, 1, 0, NULL, NULL},
     {"not-a-number", not_a_number, 8, 2, 0, NULL, NULL},
@@ -383,5 +410,6 @@ const struct test data_tests[] = {
     {"allgathers", allgathers, 8, 1, 0, NULL, NULL},
     {"premul", premul, 8, 1, 0, NULL, NULL},
     {"nothing", nothing, 8, 2, 0, NULL, NULL},
+    {"abort-hands-on", abort_hands_on, 8, 3, 0, NULL, NULL},
     {0},
 };
