@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * op_pool - rows that arise unevenly, evaluated by the lowest rank of each node: by
- * gs_pool_evaluate, beside plain MPI that gathers their numbers and them, evaluates, and scatters
+ * op_pool - rows that arise unevenly, evaluated by the lowest rank of each node: made where a
+ * pool has them, beside plain MPI that gathers their numbers and them, evaluates, and scatters
  * the results.
  *
- * Of each four ranks one has twice the rows, one none. To evaluate is to copy a part of each row.
+ * Of each four ranks one has twice the rows, one none. To make rows is to write them, to evaluate
+ * them to copy a part of each.
  */
 #include <stdint.h>
 #include <stdlib.h>
@@ -24,7 +25,7 @@ struct pool_bench {
     gs_pool_t *pool;
     size_t count;           /* elements that a rank gives on the average */
     size_t element;         /* bytes */
-    char *in, *out;         /* of this rank */
+    char *in, *out;         /* of this rank; the first for MPI */
     char *all_in, *all_out; /* of the node, on its lowest rank, for MPI */
 };
 
@@ -38,6 +39,16 @@ static size_t pool_rows (const struct pool_bench *w)
     static const size_t times[] = {TWICE, 0, 1, 1};
 
     return times[gs_comm_local_rank (w->bench->comm) % 4] * rows_for (w->count);
+}
+
+static void make (const struct pool_bench *w, size_t rows, char *in)
+{
+    memset (in, 1, rows * INPUTS * w->element);
+}
+
+static void make_raw (size_t rows, void *in, void *context)
+{
+    make (context, rows, in);
 }
 
 static void evaluate (const struct pool_bench *w, size_t rows, const char *in, char *out)
@@ -60,13 +71,25 @@ static void pool_evaluate_raw (size_t rows, const void *in, void *out, void *con
     evaluate (context, rows, in, out);
 }
 
+static gs_status_t step (const struct pool_bench *w)
+{
+    size_t rows = pool_rows (w);
+    void *in;
+    gs_status_t st = gs_pool_begin (w->pool, NULL, rows);
+
+    if (st || (st = gs_pool_get_rows (w->pool, &in)))
+        return st;
+    make (w, rows, in);
+    return gs_pool_end (w->pool, w->out);
+}
+
 static bool repeat_pool (void *context, int times)
 {
     struct pool_bench *w = context;
     gs_status_t st = GS_OK;
 
     for (int t = 0; t < times && !st; t++)
-        st = gs_pool_evaluate (w->pool, w->in, pool_rows (w), w->out);
+        st = step (w);
     return bench_good (w->bench, st);
 }
 
@@ -81,6 +104,7 @@ static bool pool_repeat_raw (void *context, int times)
                                  .out_bytes = (int) (OUTPUTS * w->element),
                                  .all_in = w->all_in,
                                  .all_out = w->all_out,
+                                 .make = make_raw,
                                  .evaluate = pool_evaluate_raw,
                                  .context = w};
 

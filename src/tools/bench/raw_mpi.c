@@ -185,8 +185,10 @@ static void pool (const struct bench_raw_pool *p, int times)
     MPI_Type_contiguous (p->out_bytes, MPI_BYTE, &result);
     MPI_Type_commit (&row);
     MPI_Type_commit (&result);
-    for (int t = 0; t < times; t++)
+    for (int t = 0; t < times; t++) {
+        p->make ((size_t) p->rows, p->in, p->context);
         pool_step (p, node, row, result);
+    }
     MPI_Type_free (&row);
     MPI_Type_free (&result);
 }
