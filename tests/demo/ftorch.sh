@@ -116,6 +116,21 @@ trains 2 by-cmake/train "$room/net.pt"
 trains 4 by-cmake/train "$room/net.pt"
 trains 2 doc/examples/05-ftorch/train "$room/net.pt"
 
+# Few ranks evaluate the network for all: each has what it makes of its own rows, to rounding.
+evaluates () { # RANKS PROGRAM
+    launch "$1" "$2" "$room/net.pt"
+    awk '/ off the own evaluation/ { seen = 1; rows = $4; off = $NF }
+        END { exit !(seen && rows > 0 && off < 1e-13) }' "$room/output" \
+        || fail "on $1 ranks $2: $(<"$room/output")"
+    echo "on $1 ranks by $2: $(<"$room/output")"
+}
+
+for program in by-cmake doc/examples/05-ftorch; do
+    evaluates 1 $program/evaluate
+    evaluates 4 $program/evaluate
+    evaluates 4 $program/evaluate_cpp
+done
+
 # All but rank 0 read another network: that of rank 0 counts.
 cat >"$room/own_file" <<END
 #!/bin/sh
