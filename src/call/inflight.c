@@ -191,13 +191,7 @@ gs_status_t gsi_inflight_peek (gs_comm_t *comm, const struct gsi_call *call)
         return GS_OK; /* another thread asks, and says what it finds */
     if (now_ns - q->peeked_ns >= GSI_LOOK_LONGEST_NS) {
         q->peeked_ns = now_ns;
-        st = gsi_peers_gave_up (comm, call->seq);
-        if (!st)
-            st = gsi_peers_vanished (comm);
-        if (!st) /* also a rank of another node */
-            st = gsi_peers_sound (comm);
-        if (!st && !call->message)
-            st = gsi_peers_crossed (comm, call->seq);
+        st = gsi_peers_end_wait (comm, call->seq, call->message);
     }
     atomic_flag_clear (&q->peeking);
     return st;

@@ -184,47 +184,30 @@ static gs_status_t name_culprit (const gs_comm_t *comm, gs_status_t verdict, int
                      gs_status_string (verdict), culprit, host);
 }
 
-gs_status_t gsi_peers_gave_up (gs_comm_t *comm, uint64_t seq)
+/* What rank [by] gave up with: the failure of a rank because of which it did, or its own. */
+static gs_status_t name_first (gs_comm_t *comm, gs_status_t verdict, int culprit, int by)
+{
+    if (culprit < 0 || culprit >= comm->topo.size || culprit == comm->topo.rank)
+        culprit = by;
+    comm->culprit = culprit;
+    return name_culprit (comm, verdict, culprit);
+}
+
+/* [ours]: also who gave up because of this rank, which knows more. */
+static gs_status_t find_gave_up (gs_comm_t *comm, uint64_t seq, bool ours)
 {
     struct gsi_record_state other;
-    int culprit;
 
-    for (int r = 0; r < comm->topo.size; r++) {
-        if (r == comm->topo.rank || !gsi_record_peek (&comm->record, r, &other) ||
-            !other.verdict || other.missed > seq || other.culprit == comm->topo.rank)
-            continue;            /* also who gave up because of this rank, which knows more */
-        culprit = other.culprit; /* a rank because of which it gave up itself, */
-        if (culprit < 0 || culprit >= comm->topo.size)
-            culprit = r; /* or it */
-        comm->culprit = culprit;
-        return name_culprit (comm, other.verdict, culprit);
-    }
+    for (int r = 0; r < comm->topo.size; r++)
+        if (r != comm->topo.rank && gsi_record_peek (&comm->record, r, &other) && other.verdict &&
+            other.missed <= seq && (ours || other.culprit != comm->topo.rank))
+            return name_first (comm, other.verdict, other.culprit, r);
     return GS_OK;
 }
 
-/* The same for any call, and also of a rank that gave up because of this one. */
-static gs_status_t any_gave_up (gs_comm_t *comm)
+gs_status_t gsi_peers_gave_up (gs_comm_t *comm, uint64_t seq)
 {
-    struct gsi_record_state other;
-    gs_status_t st = gsi_peers_gave_up (comm, UINT64_MAX);
-
-    for (int r = 0; r < comm->topo.size && !st; r++)
-        if (r != comm->topo.rank && gsi_record_peek (&comm->record, r, &other) && other.verdict) {
-            comm->culprit = r;
-            st = name_culprit (comm, other.verdict, r);
-        }
-    return st;
-}
-
-/* Whose failure it is, by word of mouth; of another node's ranks this one may know no more. */
-static gs_status_t name_ending (gs_comm_t *comm, const struct gsi_ending *how)
-{
-    int culprit = how->culprit;
-
-    if (culprit < 0 || culprit >= comm->topo.size || culprit == comm->topo.rank)
-        culprit = how->by;
-    comm->culprit = culprit;
-    return name_culprit (comm, how->status, culprit);
+    return find_gave_up (comm, seq, false);
 }
 
 /*
@@ -244,8 +227,11 @@ gs_status_t gsi_peers_sound (gs_comm_t *comm)
     gave_up = coll && coll->ops->gave_up ? coll->ops->gave_up (coll, &how) : GSI_NONE_GAVE_UP;
     if (gave_up == GSI_NONE_GAVE_UP)
         return GS_OK;
-    st = any_gave_up (comm);
-    return st || gave_up == GSI_GAVE_UP_UNKNOWN ? st : name_ending (comm, &how);
+    if ((st = find_gave_up (comm, UINT64_MAX, false)) ||
+        (st = find_gave_up (comm, UINT64_MAX, true)) || gave_up == GSI_GAVE_UP_UNKNOWN)
+        return st;
+    /* Of another node's ranks this one knows no more. */
+    return name_first (comm, how.status, how.culprit, how.by);
 }
 
 gs_status_t gsi_peers_vanished (gs_comm_t *comm)
@@ -316,6 +302,16 @@ gs_status_t gsi_peers_crossed (gs_comm_t *comm, uint64_t seq)
             call.name);
     }
     return GS_OK;
+}
+
+gs_status_t gsi_peers_end_wait (gs_comm_t *comm, uint64_t seq, bool message)
+{
+    gs_status_t st;
+
+    if ((st = gsi_peers_gave_up (comm, seq)) || (st = gsi_peers_vanished (comm)) ||
+        (st = gsi_peers_sound (comm)) /* also a rank of another node */ || message)
+        return st;
+    return gsi_peers_crossed (comm, seq);
 }
 
 bool gsi_peers_says_so (const gs_comm_t *comm, int r, gs_status_t st)

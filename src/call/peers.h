@@ -66,4 +66,7 @@ bool gsi_peers_says_so (const gs_comm_t *comm, int r, gs_status_t st);
  */
 gs_status_t gsi_peers_crossed (gs_comm_t *comm, uint64_t seq);
 
+/* All of these that end a wait of call [seq], or of a [message] before it. */
+gs_status_t gsi_peers_end_wait (gs_comm_t *comm, uint64_t seq, bool message);
+
 #endif /* GS_CALL_PEERS_H */

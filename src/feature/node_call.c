@@ -23,13 +23,8 @@ gs_status_t gsi_node_call_begin (struct gsi_node_call *c, gs_comm_t *comm, const
 /* Whether another rank of the node, by its record, will not come. */
 static gs_status_t ask_others (struct gsi_node_call *c)
 {
-    gs_status_t st;
-
-    if (c->comm->inflight)
-        return gsi_inflight_peek (c->comm, &c->call);
-    if ((st = gsi_peers_gave_up (c->comm, c->call.seq)) || (st = gsi_peers_vanished (c->comm)))
-        return st;
-    return gsi_peers_crossed (c->comm, c->call.seq);
+    return c->comm->inflight ? gsi_inflight_peek (c->comm, &c->call)
+                             : gsi_peers_end_wait (c->comm, c->call.seq, false);
 }
 
 gs_status_t gsi_node_call_pause (struct gsi_node_call *c)
