@@ -214,23 +214,25 @@ static gs_status_t give_number (uint32_t *number)
                      NUMBERS);
 }
 
-gs_status_t gsi_ofi_open (char address[GSI_OFI_ADDRESS], uint32_t *bytes,
-                          char provider[GSI_OFI_NAME], uint32_t *number, bool for_notices)
+gs_status_t gsi_ofi_open (int size, struct gsi_notice_card *card, bool for_notices)
 {
-    size_t length = GSI_OFI_ADDRESS;
+    size_t length = sizeof (card->address);
     gs_status_t st;
     int rc;
 
+    if (size > 1 << GSI_OFI_RANK_BITS)
+        return gsi_fail (GS_ERR_UNSUPPORTED, "transport ofi: %d ranks; it serves up to %d", size,
+                         1 << GSI_OFI_RANK_BITS);
     gsi_process_outlive_pipes ();
     pthread_mutex_lock (&guard);
-    if (!(st = open_once (for_notices)) && (rc = fi_getname (&e.ep->fid, address, &length)))
+    if (!(st = open_once (for_notices)) && (rc = fi_getname (&e.ep->fid, card->address, &length)))
         st = ofi_fail ("fi_getname", rc);
     if (!st)
-        st = give_number (number);
+        st = give_number (&card->number);
     if (!st)
-        strncpy (provider, e.info->fabric_attr->prov_name, GSI_OFI_NAME - 1);
+        strncpy (card->provider, e.info->fabric_attr->prov_name, sizeof (card->provider) - 1);
     pthread_mutex_unlock (&guard);
-    *bytes = (uint32_t) length;
+    card->bytes = (uint32_t) length;
     return st;
 }
 

@@ -21,12 +21,11 @@
 #include <stdint.h>
 
 #include "gradsync.h"
+#include "transport/notices.h"
 
 #define GSI_OFI_TAG_BITS    18
 #define GSI_OFI_RANK_BITS   18
 #define GSI_OFI_NUMBER_BITS 12
-#define GSI_OFI_ADDRESS     128 /* bytes of an address, at most */
-#define GSI_OFI_NAME        16  /* of a provider's name, "tcp;ofi_rxm", cut */
 
 static inline uint64_t gsi_ofi_bits (uint32_t number, int rank, int tag)
 {
@@ -73,10 +72,9 @@ struct gsi_ofi_request {
 
 /*
  * Opens it if it is not, by the provider of GS_OFI_PROVIDER or the first there is, [for_notices]
- * alone one of TCP. Gives its address, of [*bytes], and a number for a communicator.
+ * alone one of TCP. Gives what others need to reach a communicator of [size] ranks by it.
  */
-gs_status_t gsi_ofi_open (char address[GSI_OFI_ADDRESS], uint32_t *bytes,
-                          char provider[GSI_OFI_NAME], uint32_t *number, bool for_notices);
+gs_status_t gsi_ofi_open (int size, struct gsi_notice_card *card, bool for_notices);
 
 /* A communicator begins to use it, under its number, or has ended. One that has not ended well
  * keeps the number: messages of its may still come. */

@@ -16,42 +16,44 @@ extern const struct gsi_coll_ops gsi_coll_ofi;
 #define PEEKS      100                   /* looks for the answer to a peek */
 #define LAST_NS    (100 * GSI_NS_PER_MS) /* for notices to leave, where a communicator fails */
 
-/* What a rank says on its card. */
-struct ofi_card {
-    uint32_t number, bytes;
-    char provider[GSI_OFI_NAME], address[GSI_OFI_ADDRESS];
-};
-
 /* ---- Its life ---- */
 
 static gs_status_t net_prepare (struct gsi_net *base, const struct gsi_boot *boot, void *memory)
 {
-    struct ofi_card *card = memory;
-
-    _Static_assert(sizeof (*card) <= GSI_NET_CARD_BYTES, "what fits a card");
-    if (boot->size > 1 << GSI_OFI_RANK_BITS)
-        return gsi_fail (GS_ERR_UNSUPPORTED, "transport ofi: %d ranks; it serves up to %d",
-                         boot->size, 1 << GSI_OFI_RANK_BITS);
+    _Static_assert(sizeof (struct gsi_notice_card) <= GSI_NET_CARD_BYTES, "what fits a card");
     (void) base;
-    return gsi_ofi_open (card->address, &card->bytes, card->provider, &card->number, false);
+    return gsi_ofi_open (boot->size, memory, false);
+}
+
+void gsi_ofi_begin (struct net_ofi *net, const struct gsi_notice_card *own)
+{
+    net->number = own->number;
+    net->joined = true;
+    gsi_ofi_join (net->number);
+}
+
+gs_status_t gsi_ofi_reach (struct net_ofi *net, int rank, const struct gsi_notice_card *card)
+{
+    net->peer[rank].number = card->number;
+    return gsi_ofi_find (card->address, card->bytes, &net->peer[rank].address);
 }
 
 /* All ranks compare the same cards; providers do not understand each other. */
 static gs_status_t find_peers (struct net_ofi *net, const struct gsi_coll_setup *setup)
 {
-    struct ofi_card zero, card;
+    struct gsi_notice_card zero, card;
     gs_status_t st = GS_OK;
 
     gsi_net_card (setup, 0, &zero, sizeof (zero));
     for (int r = 0; r < net->base.size && !st; r++) {
         gsi_net_card (setup, r, &card, sizeof (card));
-        if (strncmp (card.provider, zero.provider, GSI_OFI_NAME) || card.bytes > GSI_OFI_ADDRESS)
+        if (strncmp (card.provider, zero.provider, sizeof (card.provider)) ||
+            card.bytes > sizeof (card.address))
             return gsi_fail (GS_ERR_MISMATCH,
                              "transport ofi: rank 0 has libfabric's provider %.15s, rank %d has "
                              "%.15s: set GS_OFI_PROVIDER to one that all hosts have",
                              zero.provider, r, card.provider);
-        net->peer[r].number = card.number;
-        st = gsi_ofi_find (card.address, card.bytes, &net->peer[r].address);
+        st = gsi_ofi_reach (net, r, &card);
     }
     return st;
 }
@@ -60,13 +62,11 @@ static gs_status_t net_open (struct gsi_net *base, const struct gsi_coll_setup *
                              const struct gsi_net *origin)
 {
     struct net_ofi *net = (struct net_ofi *) base;
-    struct ofi_card own;
+    struct gsi_notice_card own;
 
     (void) origin; /* all share one endpoint */
     gsi_net_card (setup, base->rank, &own, sizeof (own));
-    net->number = own.number;
-    net->joined = true;
-    gsi_ofi_join (net->number);
+    gsi_ofi_begin (net, &own);
     base->tags = (1u << GSI_OFI_TAG_BITS) - 1;
     base->any_thread = true;
     return find_peers (net, setup);

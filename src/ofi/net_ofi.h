@@ -25,6 +25,10 @@ struct net_ofi {
     struct gsi_ofi_peer peer[];       /* [size] */
 };
 
+/* Begins with its own card; and reaches [rank], which has [card]. */
+void gsi_ofi_begin (struct net_ofi *net, const struct gsi_notice_card *own);
+gs_status_t gsi_ofi_reach (struct net_ofi *net, int rank, const struct gsi_notice_card *card);
+
 /* Those of struct gsi_net_ops. */
 bool gsi_ofi_discard (struct gsi_net *base, bool unfinished);
 void gsi_ofi_tell (struct gsi_net *base, const void *data, size_t bytes, int peer, int tag);

@@ -17,13 +17,8 @@ struct gsi_notices {
 
 static gs_status_t words_prepare (int size, struct gsi_notice_card *card)
 {
-    gs_status_t st = GS_ERR_UNSUPPORTED;
+    gs_status_t st = gsi_ofi_open (size, card, true);
 
-    _Static_assert(sizeof (card->address) == GSI_OFI_ADDRESS &&
-                       sizeof (card->provider) == GSI_OFI_NAME,
-                   "what a card has");
-    if (size <= 1 << GSI_OFI_RANK_BITS)
-        st = gsi_ofi_open (card->address, &card->bytes, card->provider, &card->number, true);
     if (st)
         card->bytes = 0;
     return st;
@@ -68,16 +63,13 @@ static gs_status_t words_open (int rank, int size, const void *cards, size_t str
     if (!n)
         return gsi_fail (GS_ERR_NOMEM, "notices: out of memory");
     memcpy (&own, (const char *) cards + (size_t) rank * stride, sizeof (own));
-    n->net->number = own.number;
-    n->net->joined = true;
-    gsi_ofi_join (own.number);
+    gsi_ofi_begin (n->net, &own);
     for (int r = 0; r < size && !st; r++) {
         memcpy (&card, (const char *) cards + (size_t) r * stride, sizeof (card));
-        n->reached[r] = r != rank && card.bytes && card.bytes <= GSI_OFI_ADDRESS &&
-                        !strncmp (card.provider, own.provider, GSI_OFI_NAME);
-        n->net->peer[r].number = card.number;
+        n->reached[r] = r != rank && card.bytes && card.bytes <= sizeof (card.address) &&
+                        !strncmp (card.provider, own.provider, sizeof (own.provider));
         if (n->reached[r])
-            st = gsi_ofi_find (card.address, card.bytes, &n->net->peer[r].address);
+            st = gsi_ofi_reach (n->net, r, &card);
     }
     if (st)
         words_close (n);
