@@ -449,7 +449,11 @@ gs_status_t gsi_coll_host_barrier (struct gsi_coll *coll, const struct gsi_call 
 
 void gsi_coll_host_notify_abort (struct gsi_coll *coll, const struct gsi_ending *how)
 {
-    gsi_notice_send ((struct gsi_coll_host *) coll, GSI_NOTICE_ABORT, false, how->missed);
+    struct gsi_coll_host *c = (struct gsi_coll_host *) coll;
+
+    if (c->culprit < 0 && how->culprit != c->rank) /* found by the caller */
+        c->culprit = how->culprit;
+    gsi_notice_send (c, GSI_NOTICE_ABORT, false, how->missed);
 }
 
 gs_status_t gsi_coll_host_close (struct gsi_coll *coll, const struct gsi_call *call)

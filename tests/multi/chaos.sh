@@ -4,7 +4,8 @@
 # chaos.sh [TRIALS [SEED]] - one rank is killed, stopped or leaves at a random instant, on a node
 # or on two: every rank that is left ends, says why, and names that rank. Trial n has seed
 # SEED + n. GS_TEST_TRIALS and GS_TEST_SEED say the same; else 100 trials, 12 with GS_TEST_SHORT,
-# 1000 with GS_TEST_LONG, and those of seeds late-LAYOUT: a rank comes when the others have left.
+# 1000 with GS_TEST_LONG, and those of seeds late-LAYOUT: a rank comes when the others have left;
+# and gone-LAYOUT: a rank of the second node leaves in a pool, which the first learns later.
 
 launch=${top_srcdir:?run me by make check}/tests/launch.sh
 program=tests/multi/victim.mt
@@ -14,8 +15,8 @@ usual=100
 trials=${1:-${GS_TEST_TRIALS:-$usual}}
 seed=${2:-${GS_TEST_SEED-}}
 all=() # seeds
-[[ -n $seed ]] || all=(late-3 late-3x1)
-[[ $seed != late-* ]] || { all=("$seed"); trials=0; }
+[[ -n $seed ]] || all=(late-3 late-3x1 gone-2x2)
+[[ $seed != [lg]*-* ]] || { all=("$seed"); trials=0; }
 seed=${seed:-$((SRANDOM % 1000000))}
 beside=${GS_TEST_BESIDE:-6} # trials that run side by side: they mostly wait
 layouts=(3 4 2x1 2x2 2+1)
@@ -38,6 +39,10 @@ draw_trial () {
     late=''
     if [[ $1 = late-* ]]; then
         layout=${1#late-} ranks=3 victim=2 late=1 plan="leave 2 gather 0"
+        return
+    fi
+    if [[ $1 = gone-* ]]; then
+        layout=${1#gone-} ranks=4 victim=2 plan="leave 2 pool 18000"
         return
     fi
     RANDOM=$1
