@@ -19,6 +19,8 @@
 #include "comm/create.h"
 #include "p2p/p2p.h"
 
+#define TELL_NS (60 * GSI_NS_PER_S) /* more than an abort of another thread takes */
+
 static gs_status_t read_opts (const gs_comm_opts_t *given, struct gsi_plan *plan)
 {
     gs_comm_opts_t taken = GS_COMM_OPTS_INIT;
@@ -90,11 +92,27 @@ static gs_status_t begin_create (const char *caller, const gs_comm_opts_t *opts,
     return GS_OK;
 }
 
-/* Frees whatever of [comm] there is; local. */
+/* Another thread may be giving it up still; false: it hangs there, in a library maybe. */
+static bool await_tellers (gs_comm_t *comm)
+{
+    struct gsi_wait wait = gsi_wait_for (TELL_NS, 0);
+
+    while (atomic_load (&comm->tellers) && gsi_wait_on (&wait))
+        ;
+    return !atomic_load (&comm->tellers);
+}
+
+/* Frees whatever of [comm] there is, or keeps all of it; local. */
 static void dismantle (gs_comm_t *comm)
 {
-    bool died = atomic_load (&comm->life) != GSI_ALIVE;
+    bool died;
 
+    if (!await_tellers (comm)) {
+        gsi_log (GS_LOG_WARN, "comm", "'%s' is kept: a thread that aborts it does not return",
+                 comm->name);
+        return;
+    }
+    died = atomic_load (&comm->life) != GSI_ALIVE;
     gsi_watchdog_close (comm);
     gsi_inflight_settle (comm);
     gsi_inflight_close (comm);
