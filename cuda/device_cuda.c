@@ -290,18 +290,6 @@ static gs_status_t alloc_cuda (const struct gsi_device *device, size_t bytes, vo
     return st;
 }
 
-static void tidy (const struct gsi_device *device)
-{
-    gsi_cuda_free_kept (device, true);
-}
-
-void gsi_cuda_stand_apart (void)
-{
-    enum cudaStreamCaptureMode mode = cudaStreamCaptureModeRelaxed;
-
-    gsi_cuda_forget (cudaThreadExchangeStreamCaptureMode (&mode));
-}
-
 static gs_status_t free_cuda (const struct gsi_device *device, void *memory)
 {
     cudaError_t error = cudaSuccess;
@@ -554,7 +542,7 @@ static const struct gsi_stream_ops streams = {
     .is_closed = is_closed,
     .work = gsi_cuda_work,
     .is_busy = gsi_cuda_is_busy,
-    .tidy = tidy,
+    .tidy = gsi_cuda_tidy,
     .shut = gsi_cuda_shut,
     .reopen = gsi_cuda_reopen,
     .stand_apart = gsi_cuda_stand_apart,
@@ -586,6 +574,15 @@ static const struct gsi_stream_ops streams = {
     .digest = digest,
     .box = box,
     .norm_factor = norm_factor,
+    .identify = gsi_cuda_identify,
+    .share = gsi_cuda_share,
+    .map = gsi_cuda_map,
+    .unmap = gsi_cuda_unmap,
+    .free_behind = gsi_cuda_free_behind,
+    .reaches = gsi_cuda_reaches,
+    .wait_word = gsi_cuda_wait_word,
+    .move = gsi_cuda_move,
+    .put = gsi_cuda_put,
 };
 
 const struct gsi_device_ops gsi_device_cuda = {

@@ -35,6 +35,22 @@ gs_status_t gsi_cuda_pin (void *memory, size_t bytes);
 void gsi_cuda_unpin (const struct gsi_device *device, void *memory, void (*told) (void *context),
                      void *context);
 
+/* device_share.c: gsi_stream_ops.identify to .put. */
+gs_status_t gsi_cuda_identify (const struct gsi_device *device, struct gsi_device_id *out);
+gs_status_t gsi_cuda_share (void *memory, struct gsi_device_handle *out);
+gs_status_t gsi_cuda_map (const struct gsi_device_handle *handle, void **out);
+void gsi_cuda_unmap (const struct gsi_device *device, void *memory, void (*told) (void *context),
+                     void *context);
+void gsi_cuda_free_behind (const struct gsi_device *device, void *memory,
+                           bool (*may) (void *context), void (*told) (void *context),
+                           void *context);
+gs_status_t gsi_cuda_reaches (void *memory);
+gs_status_t gsi_cuda_wait_word (gs_stream_t stream, const uint32_t *word);
+gs_status_t gsi_cuda_move (void *dst, const void *src, size_t bytes, const uint32_t *dead,
+                           gs_stream_t stream);
+gs_status_t gsi_cuda_put (uint32_t *first, size_t stride, int number, uint32_t value,
+                          const uint32_t *dead, gs_stream_t stream);
+
 /* gsi_stream_ops.work and .is_busy. */
 void gsi_cuda_work (struct gsi_device *device, enum gsi_work kind, int more);
 bool gsi_cuda_is_busy (const struct gsi_device *device);
@@ -55,11 +71,27 @@ bool gsi_cuda_free (const struct gsi_device *device, void *memory,
                     cudaError_t (*by) (void *memory), cudaError_t *error);
 
 /*
+ * The same of what somebody is told of, by any thread, once it is freed; [may], which any thread
+ * asks, keeps it for later if it says no. What is kept for good nobody is told of.
+ */
+struct gsi_cuda_gift {
+    void *memory;
+    cudaError_t (*by) (void *memory);
+    bool (*may) (void *context); /* or NULL */
+    void (*told) (void *context);
+    void *context;
+};
+void gsi_cuda_give_back (const struct gsi_device *device, const struct gsi_cuda_gift *gift);
+
+/*
  * Frees what was kept for later, if there is any and no work is under way now: within the
  * device's patience, or else [at_once], which leaves it to a thread.
  */
 bool gsi_cuda_free_kept (const struct gsi_device *device, bool at_once);
 bool gsi_cuda_keeps_any (int ordinal);
+
+/* gsi_stream_ops.tidy. */
+void gsi_cuda_tidy (const struct gsi_device *device);
 
 /*
  * Whether a free is under way, or the GPU is shut. While a free waits it has a lock of the

@@ -34,6 +34,13 @@ void gsi_cuda_forget (cudaError_t error)
         cudaGetLastError ();
 }
 
+void gsi_cuda_stand_apart (void)
+{
+    enum cudaStreamCaptureMode mode = cudaStreamCaptureModeRelaxed;
+
+    gsi_cuda_forget (cudaThreadExchangeStreamCaptureMode (&mode));
+}
+
 /* Guards both lists. */
 static pthread_mutex_t guard = PTHREAD_MUTEX_INITIALIZER;
 static struct gsi_cuda_device *devices;
@@ -43,8 +50,7 @@ struct kept {
     struct kept *next;
     int ordinal;
     bool own; /* who frees waits for this one */
-    void *memory;
-    cudaError_t (*by) (void *memory);
+    struct gsi_cuda_gift gift;
 };
 static struct kept *all_kept;
 
@@ -129,14 +135,19 @@ bool gsi_cuda_keeps_any (int ordinal)
     return item;
 }
 
-/* All of a GPU, [own] marked. */
+static bool may_go (const struct kept *item)
+{
+    return !item->gift.may || item->gift.may (item->gift.context);
+}
+
+/* All of a GPU that may go, [own] marked. */
 static struct kept *take_kept (int ordinal, const struct kept *own)
 {
     struct kept *taken = NULL, *item;
 
     pthread_mutex_lock (&guard);
     for (struct kept **at = &all_kept; (item = *at);) {
-        if (item->ordinal != ordinal) {
+        if (item->ordinal != ordinal || !may_go (item)) {
             at = &item->next;
             continue;
         }
@@ -158,6 +169,15 @@ static cudaError_t say (const struct kept *item, cudaError_t error)
     return item->own ? error : cudaSuccess;
 }
 
+static cudaError_t free_one (const struct gsi_cuda_gift *gift)
+{
+    cudaError_t error = gift->by (gift->memory);
+
+    if (gift->told)
+        gift->told (gift->context);
+    return error;
+}
+
 /* In the order given, and forgets them; what that of the own one gave. */
 static cudaError_t free_all (struct kept *items)
 {
@@ -166,7 +186,7 @@ static cudaError_t free_all (struct kept *items)
 
     gsi_cuda_stand_apart ();
     for (struct kept *next; items; items = next) {
-        cudaError_t its = say (items, entered ? entered : items->by (items->memory));
+        cudaError_t its = say (items, entered ? entered : free_one (&items->gift));
         error = its ? its : error;
         next = items->next;
         free (items);
@@ -341,8 +361,13 @@ bool gsi_cuda_free_kept (const struct gsi_device *device, bool at_once)
     return any;
 }
 
-bool gsi_cuda_free (const struct gsi_device *device, void *memory,
-                    cudaError_t (*by) (void *memory), cudaError_t *error)
+void gsi_cuda_tidy (const struct gsi_device *device)
+{
+    gsi_cuda_free_kept (device, true);
+}
+
+static bool give_back (const struct gsi_device *device, const struct gsi_cuda_gift *gift,
+                       cudaError_t *error)
 {
     struct kept *item;
     bool any;
@@ -351,8 +376,22 @@ bool gsi_cuda_free (const struct gsi_device *device, void *memory,
     if (gsi_device_is_stuck (device) || is_late (device->ordinal) ||
         !(item = malloc (sizeof (*item))))
         return false;
-    *item = (struct kept){NULL, device->ordinal, false, memory, by};
+    *item = (struct kept){.ordinal = device->ordinal, .gift = *gift};
     keep (item);
     *error = free_kept (device, item, false, &any);
     return true;
+}
+
+bool gsi_cuda_free (const struct gsi_device *device, void *memory,
+                    cudaError_t (*by) (void *memory), cudaError_t *error)
+{
+    return give_back (device, &(struct gsi_cuda_gift){.memory = memory, .by = by}, error);
+}
+
+void gsi_cuda_give_back (const struct gsi_device *device, const struct gsi_cuda_gift *gift)
+{
+    cudaError_t error;
+
+    if (give_back (device, gift, &error))
+        gsi_cuda_forget (error);
 }

@@ -96,6 +96,10 @@ static cudaError_t load_all (void)
         error = load_reduction ((gs_dtype_t) type, GS_PROD, GSI_SUMS_NONE);
     if (!error)
         error = gsi_cuda_digest (NULL, 1, 0, NULL, NULL);
+    if (!error)
+        error = gsi_cuda_move_alive (NULL, NULL, 17, NULL, NULL);
+    if (!error)
+        error = gsi_cuda_put_alive (NULL, 0, 1, 0, NULL, NULL);
     return error ? error : gsi_cuda_norm_factor (NULL, 0, 1, 1, NULL, NULL);
 }
 

@@ -36,6 +36,12 @@ static inline bool gsi_device_is_stuck (const struct gsi_device *device)
     return __atomic_load_n (&device->stuck, __ATOMIC_ACQUIRE);
 }
 
+/* For good; by whoever finds out, also a transport, which has the device lent. */
+static inline void gsi_device_set_stuck (const struct gsi_device *device)
+{
+    __atomic_store_n ((bool *) (uintptr_t) &device->stuck, true, __ATOMIC_RELEASE);
+}
+
 static inline int64_t gsi_device_patience (const struct gsi_device *device)
 {
     return __atomic_load_n (&device->patience_ns, __ATOMIC_RELAXED);
@@ -52,6 +58,16 @@ enum gsi_memory {
     GSI_MEMORY_HOST = 0,   /* pageable, or pinned */
     GSI_MEMORY_DEVICE = 1, /* of this device, or managed */
     GSI_MEMORY_OTHER = 2   /* of another device */
+};
+
+/* What a device is told by from all others of its node, instances of a GPU too. */
+struct gsi_device_id {
+    unsigned char bytes[16];
+};
+
+/* By what a process maps memory of a GPU that another one has allocated. */
+struct gsi_device_handle {
+    unsigned char bytes[64];
 };
 
 /* A point in a stream; made by event_open. */
@@ -235,6 +251,43 @@ struct gsi_stream_ops {
      * [ranks] numbers that lie [stride] bytes apart. All are in device memory. */
     gs_status_t (*norm_factor) (const double *squares, size_t stride, int ranks, double most,
                                 double *factor, gs_stream_t stream);
+
+    /* Two processes have the same device, an instance of a GPU maybe, if this is the same. */
+    gs_status_t (*identify) (const struct gsi_device *device, struct gsi_device_id *out);
+
+    /*
+     * Memory from alloc, for other processes that have the same device: what they map it by.
+     * Unmap, as a free, may be left for later: then or now [told] is called with [context], by
+     * any thread; never for what is kept for good. The memory is freed by free_behind, which
+     * keeps it for later until [may], asked by any thread, finds that all have unmapped it.
+     */
+    gs_status_t (*share) (void *memory, struct gsi_device_handle *out);
+    gs_status_t (*map) (const struct gsi_device_handle *handle, void **out);
+    void (*unmap) (const struct gsi_device *device, void *memory, void (*told) (void *context),
+                   void *context);
+
+    void (*free_behind) (const struct gsi_device *device, void *memory,
+                         bool (*may) (void *context), void (*told) (void *context),
+                         void *context);
+
+    /* Whether the GPU has memory that was pinned at the address of the host. */
+    gs_status_t (*reaches) (void *memory);
+
+    /*
+     * What comes next in [stream] waits until [*word] is 1 or more, as a signed number. All words
+     * are in pinned memory; processes may share it, and GSI_WORD_RELEASED is such a value.
+     */
+    gs_status_t (*wait_word) (gs_stream_t stream, const uint32_t *word);
+
+    /*
+     * Unless [*dead] is not 0 by then: copies [bytes] of memory of the device; puts [value] into
+     * [number] words, 1024 at most, which lie [stride] words apart. A word that is put to 0 has
+     * GSI_WORD_RELEASED in the end if that is stored there behind [*dead].
+     */
+    gs_status_t (*move) (void *dst, const void *src, size_t bytes, const uint32_t *dead,
+                         gs_stream_t stream);
+    gs_status_t (*put) (uint32_t *first, size_t stride, int number, uint32_t value,
+                        const uint32_t *dead, gs_stream_t stream);
 };
 
 /* Host memory, plain loops. */

@@ -415,6 +415,40 @@ static void check_digest (void)
     }
 }
 
+/* Copies and signals between processes: none where the own one has given up. */
+static void check_share (void)
+{
+    uint32_t *dead = (uint32_t *) (void *) host_src, *words = (uint32_t *) (void *) host_dst;
+    static const size_t sizes[] = {1, 15, 16, 4099, 1000003};
+
+    for (uint32_t gave_up = 0; gave_up < 2; gave_up++) {
+        *dead = gave_up;
+        for (int i = 0; i < 64; i++)
+            words[i] = 7;
+        must (gsi_cuda_put_alive (words + 1, 16, 3, 0, dead, stream), "gsi_cuda_put_alive");
+        must (gsi_cuda_put_alive (words + 2, 16, 3, 5, dead, stream), "gsi_cuda_put_alive");
+        must (cudaStreamSynchronize (stream), "cudaStreamSynchronize");
+        for (int i = 0; i < 64; i++) {
+            uint32_t put = i > 47 ? 7 : i % 16 == 1 ? 0 : i % 16 == 2 ? 5 : 7;
+            check (words[i] == (gave_up ? 7 : put), "word %d is %u", i, words[i]);
+        }
+        for (size_t i = 0; i < 2 * sizeof (sizes) / sizeof (sizes[0]); i++) {
+            size_t bytes = sizes[i / 2], shift = i % 2;
+            memset (wanted, gave_up ? 2 : 1, bytes);
+            must (cudaMemsetAsync (device_src, 1, bytes + shift, stream), "cudaMemsetAsync");
+            must (cudaMemsetAsync (device_dst, 2, bytes + shift, stream), "cudaMemsetAsync");
+            must (gsi_cuda_move_alive (device_dst + shift, device_src, bytes, dead, stream),
+                  "gsi_cuda_move_alive");
+            must (cudaMemcpyAsync (host_dst, device_dst + shift, bytes, cudaMemcpyDeviceToHost,
+                                   stream),
+                  "cudaMemcpyAsync");
+            must (cudaStreamSynchronize (stream), "cudaStreamSynchronize");
+            check (!memcmp (host_dst, wanted, bytes), "%zu bytes, %zu beside: %s", bytes, shift,
+                   gave_up ? "moved by the dead" : "not moved");
+        }
+    }
+}
+
 /* The table of runs is part of the captured graph: the list may be gone when it is replayed. */
 static void check_capture (void)
 {
@@ -464,6 +498,7 @@ int main (void)
     check_gradients ();
     check_boxes ();
     check_digest ();
+    check_share ();
     check_capture ();
     must (cudaFree (device_src), "cudaFree");
     must (cudaFree (device_dst), "cudaFree");

@@ -31,4 +31,9 @@ static inline void atomicAdd (unsigned long long *p, unsigned long long value)
     __atomic_fetch_add (p, value, __ATOMIC_RELAXED);
 }
 
+static inline void __threadfence_system (void)
+{
+    __atomic_thread_fence (__ATOMIC_SEQ_CST);
+}
+
 #endif /* GS_TESTS_SIMGPU_DEVICE_H */

@@ -19,6 +19,20 @@ int cuDevicePrimaryCtxGetState (int device, unsigned *flags, int *active)
     return cudaSuccess;
 }
 
+int cuDeviceGetUuid_v2 (cudaUUID_t *uuid, int device);
+
+/* Instances of a GPU have one of their own. */
+int cuDeviceGetUuid_v2 (cudaUUID_t *uuid, int device)
+{
+    struct cudaDeviceProp properties;
+    int error =
+        uuid ? (int) cudaGetDeviceProperties (&properties, device) : cudaErrorInvalidValue;
+
+    if (!error)
+        *uuid = properties.uuid;
+    return error;
+}
+
 /*
  * N.B. the names without _v2 are an older interface, which the driver has only where a parameter
  * of its kernel module says so; programs that include cuda.h call _v2 by those names, but who

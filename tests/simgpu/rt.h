@@ -332,6 +332,8 @@ int rt_map_file (uint64_t *inode); /* of this process, or -1 */
 /* Who has another process's memory open holds it; its owner disowns it as it frees it. */
 bool rt_map_hold (int fd, uint64_t offset, bool hold);
 bool rt_map_is_live (const struct rt_range *range);
+void rt_map_note_open (struct rt_range *range); /* by another process */
+bool rt_map_was_opened (const struct rt_range *range);
 pid_t rt_map_disown (struct rt_range *range); /* a process that has it open, or 0 */
 
 /* rt_ipc.c */

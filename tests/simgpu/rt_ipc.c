@@ -166,8 +166,10 @@ static cudaError_t map (const struct handle *handle, struct rt_owner *owner,
     if (rt_map_others (range, owner->fd, handle->offset)) {
         if (!rt_map_is_live (range))
             error = cudaErrorInvalidResourceHandle;
-        else if (rt_range_add (range))
+        else if (rt_range_add (range)) {
+            rt_map_note_open (range);
             return cudaSuccess;
+        }
         rt_map_undo (range);
     }
     rt_map_hold (owner->fd, handle->offset, false);

@@ -19,7 +19,8 @@
 #define OFFSET 256 /* of the program's address in its pages: what CUDA promises, not more */
 
 struct rt_shared {
-    uint32_t live; /* 0: its owner has freed it */
+    uint32_t live;   /* 0: its owner has freed it */
+    uint32_t opened; /* another process has had it open */
 };
 
 static int file = -1;
@@ -101,6 +102,16 @@ bool rt_map_hold (int fd, uint64_t offset, bool hold)
                          .l_len = 1};
 
     return fcntl (fd, F_SETLK, &lock) == 0;
+}
+
+void rt_map_note_open (struct rt_range *range)
+{
+    __atomic_store_n (&range->shared->opened, 1, __ATOMIC_SEQ_CST);
+}
+
+bool rt_map_was_opened (const struct rt_range *range)
+{
+    return range->shared && __atomic_load_n (&range->shared->opened, __ATOMIC_SEQ_CST);
 }
 
 bool rt_map_is_live (const struct rt_range *range)

@@ -8,6 +8,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <unistd.h>
 
 #include "rt.h"
@@ -109,6 +110,7 @@ static void *work_off (void *argument)
     struct rt_stream *stream = argument;
     useconds_t delay_us;
 
+    prctl (PR_SET_NAME, "simgpu stream"); /* for tests that count threads */
     rt_lock ();
     delay_us = (useconds_t) rt_setting ("SIM_DELAY_US", 0, 0, 1000000);
     rt_worker = stream;

@@ -253,6 +253,18 @@ START_TEST (an_owner_may_free_when_the_other_was_killed)
 }
 END_TEST
 
+/* The owner ends without a free, for which it would have to wait. */
+START_TEST (what_others_have_opened_is_no_leak)
+{
+    cudaIpcMemHandle_t handle;
+
+    start (NULL);
+    allocate (&handle);
+    ask (OTHER_OPENS, 0, &handle);
+    ask (OTHER_CLOSES, 0, NULL);
+}
+END_TEST
+
 /* Devices are numbered by each process; memory of one that it does not see is the current one's.
  */
 START_TEST (devices_have_other_numbers_elsewhere)
@@ -362,6 +374,6 @@ TEST_CASE (test_ipc, "ipc", both_have_the_same_memory, opened_memory_is_memory_o
            a_handle_is_of_an_allocation, what_is_opened_twice_is_closed_twice,
            only_memory_of_cudaMalloc_has_a_handle, opens_are_checked,
            old_handles_cannot_be_opened, memory_outlives_an_owner_that_was_killed,
-           an_owner_may_free_when_the_other_was_killed, devices_have_other_numbers_elsewhere,
-           memory_counts_where_it_was_allocated, a_close_waits_for_what_is_queued,
-           opens_fail_as_asked)
+           an_owner_may_free_when_the_other_was_killed, what_others_have_opened_is_no_leak,
+           devices_have_other_numbers_elsewhere, memory_counts_where_it_was_allocated,
+           a_close_waits_for_what_is_queued, opens_fail_as_asked)

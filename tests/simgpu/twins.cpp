@@ -24,6 +24,7 @@
 #include "cuda/gradient.cuh"
 #include "cuda/inspect.cuh"
 #include "cuda/reduce.cuh"
+#include "cuda/share.cuh"
 
 #define REDUCED  f16, bf16, f8_e4m3, f8_e5m2
 #define FLOATING REDUCED, float, double
@@ -169,6 +170,27 @@ template <class To, class T, class How, int V> struct reduce_twin {
     }
 };
 
+template <class T> struct move_twin {
+    static constexpr auto kernel = move_alive<T>;
+    static constexpr auto thread = move_alive<T>;
+
+    static bool reach (T *&dst, const T *&src, size_t count, const uint32_t *&dead)
+    {
+        return reach_array (dst, count, "move_alive") && reach_array (src, count, "move_alive") &&
+               reach_array (dead, 1, "move_alive");
+    }
+};
+
+struct put_twin {
+    static constexpr auto kernel = put_alive;
+    static constexpr auto thread = put_alive;
+
+    static bool reach (uint32_t *&first, size_t, uint32_t, const uint32_t *&dead)
+    {
+        return reach_array (first, 1, "put_alive") && reach_array (dead, 1, "put_alive");
+    }
+};
+
 /* What the runtime needs to know of a kernel with the parameters P. */
 template <class Twin, class Kernel> struct entry;
 template <class Twin, class... P> struct entry<Twin, void (*const) (P...)> {
@@ -289,6 +311,9 @@ static twin_list list_of_twins ()
     add_rounding<double, REDUCED> (list);
     add<add_squares_twin> (list);
     add<norm_factor_twin> (list);
+    add<move_twin<uint8_t>> (list);
+    add<move_twin<word<uint64_t, 2>>> (list);
+    add<put_twin> (list);
 #define GSI_REDUCED(NAME, name, ...) add_averaging<name, float> (list);
 #include "base/dtype.def"
     add_averaging<float, float> (list);

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * share - kernels between processes that share a GPU. They do nothing once their own process has
+ * given up: what it then lets go on in its streams must not reach the others.
+ */
+#ifndef GS_CUDA_SHARE_CUH
+#define GS_CUDA_SHARE_CUH
+
+#include <stddef.h>
+
+#include "cuda/element.cuh"
+#include "device/words.h"
+
+/* [dead] is in memory of the host, so each thread looks once. */
+template <class T>
+__global__ void __launch_bounds__ (THREADS)
+    move_alive (T *dst, const T *src, size_t count, const uint32_t *dead)
+{
+    size_t step = (size_t) gridDim.x * THREADS;
+
+    if (*(const volatile uint32_t *) dead)
+        return;
+    for (size_t i = (size_t) blockIdx.x * THREADS + threadIdx.x; i < count; i += step)
+        dst[i] = src[i];
+}
+
+/*
+ * One thread for each word. The process may give up between the look and the store, and release
+ * what its streams wait for: a 0 that comes behind that would take it back, so who stores one
+ * looks again, and releases the word itself.
+ */
+__global__ void put_alive (uint32_t *first, size_t stride, uint32_t value, const uint32_t *dead)
+{
+    volatile uint32_t *word = first + threadIdx.x * stride;
+
+    if (*(const volatile uint32_t *) dead)
+        return;
+    __threadfence_system ();
+    *word = value;
+    if (value)
+        return;
+    __threadfence_system ();
+    if (*(const volatile uint32_t *) dead)
+        *word = GSI_WORD_RELEASED;
+}
+
+#endif /* GS_CUDA_SHARE_CUH */
