@@ -219,7 +219,8 @@ gs_status_t gsi_failure_report (gs_comm_t *comm, const struct gsi_call *call, gs
     if (comm->boot->ops->show)
         comm->boot->ops->show (comm->boot);
     atomic_store (&comm->told, true);
-    if (st != GS_ERR_TIMEOUT || !comm->coll->ops->roll_call) /* which has told them */
+    if (st != GS_ERR_TIMEOUT || !comm->coll->ops->roll_call /* which has told them, */ ||
+        comm->inflight) /* but ended nothing that is queued */
         gsi_failure_tell_others (comm, st, missed);
     return gsi_fail (st, "%s", reason);
 }

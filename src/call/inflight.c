@@ -184,13 +184,14 @@ static gs_status_t find_late (gs_comm_t *comm, struct gsi_call *call)
 gs_status_t gsi_inflight_peek (gs_comm_t *comm, const struct gsi_call *call)
 {
     struct gsi_inflight *q = comm->inflight;
+    bool watches = pthread_equal (pthread_self (), q->thread);
     int64_t now_ns = gsi_now_ns ();
     gs_status_t st = GS_OK;
 
     if (atomic_flag_test_and_set (&q->peeking))
         return GS_OK; /* another thread asks, and says what it finds */
-    if (now_ns - q->peeked_ns >= GSI_LOOK_LONGEST_NS) {
-        q->peeked_ns = now_ns;
+    if (now_ns - q->peeked_ns[watches] >= GSI_LOOK_LONGEST_NS) {
+        q->peeked_ns[watches] = now_ns; /* who is in a call alone sees what it waits for */
         st = gsi_peers_end_wait (comm, call->seq, call->message);
     }
     atomic_flag_clear (&q->peeking);

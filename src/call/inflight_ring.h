@@ -44,11 +44,11 @@ struct gsi_inflight {
     bool resting;                   /* there is no transport to ask; [looking] */
     _Atomic int64_t looks_since_ns; /* when the look under way began; 0: none is */
     atomic_flag peeking;            /* of the next, and of comm->crossed */
-    int64_t peeked_ns;              /* when the records of the other ranks were looked at */
-    bool marked;                    /* the thread's: it saw that the communicator, */
-    bool settled;                   /* and that the GPUs of the node have ended */
-    struct gsi_event *waiter;       /* of gsi_inflight_wait, */
-    struct gsi_event *last;         /* and with [to_free] */
+    int64_t peeked_ns[2]; /* when the records of other ranks were looked at: by calls, by it */
+    bool marked;          /* the thread's: it saw that the communicator, */
+    bool settled;         /* and that the GPUs of the node have ended */
+    struct gsi_event *waiter; /* of gsi_inflight_wait, */
+    struct gsi_event *last;   /* and with [to_free] */
 
     pthread_t thread;
     pthread_mutex_t bell_guard; /* of the two below */

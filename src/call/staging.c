@@ -54,6 +54,18 @@ static const struct gsi_stream_ops *ops_of (const gs_comm_t *comm)
     return comm->device->ops->streams;
 }
 
+/* Whether arrays of the host go through the lanes: the transport does not take them itself. */
+static bool by_lanes (const gs_comm_t *comm, const struct gsi_call *call)
+{
+    return call->staged && comm->coll->ops->queued && !comm->coll->ops->takes_hosts;
+}
+
+/* Before the transport takes arrays itself: those of the host, behind the caller's stream. */
+static gs_status_t before_direct (gs_comm_t *comm, const struct gsi_call *call)
+{
+    return call->staged && comm->inflight ? gsi_staging_catch_up (comm, call) : GS_OK;
+}
+
 /* Room for a word of every rank, however many there are. */
 static size_t lane_bytes (const gs_comm_t *comm)
 {
@@ -283,10 +295,13 @@ gs_status_t gsi_staging_allreduce (gs_comm_t *comm, void *buf, size_t count,
                          .outs = 1,
                          .run = run_allreduce,
                          .how = how};
+    gs_status_t st;
 
     gsi_traffic_hand (comm, t.bytes);
-    return call->staged ? stage (&t)
-                        : comm->coll->ops->allreduce (comm->coll, buf, count, how, call);
+    if (by_lanes (comm, call))
+        return stage (&t);
+    st = before_direct (comm, call);
+    return st ? st : comm->coll->ops->allreduce (comm->coll, buf, count, how, call);
 }
 
 static gs_status_t run_broadcast (const struct transfer *t, char *device, size_t bytes,
@@ -311,10 +326,13 @@ gs_status_t gsi_staging_broadcast (gs_comm_t *comm, void *buf, size_t bytes, int
                          .outs = 1,
                          .run = run_broadcast,
                          .root = root};
+    gs_status_t st;
 
     gsi_traffic_hand (comm, is_root ? bytes : 0);
-    return call->staged ? stage (&t)
-                        : comm->coll->ops->broadcast (comm->coll, buf, bytes, root, call);
+    if (by_lanes (comm, call))
+        return stage (&t);
+    st = before_direct (comm, call);
+    return st ? st : comm->coll->ops->broadcast (comm->coll, buf, bytes, root, call);
 }
 
 static gs_status_t run_allgather (const struct transfer *t, char *device, size_t bytes,
@@ -345,9 +363,13 @@ static gs_status_t stage_allgather (gs_comm_t *comm, const void *send, void *rec
 gs_status_t gsi_staging_allgather (gs_comm_t *comm, const void *send, void *recv, size_t bytes,
                                    const struct gsi_call *call)
 {
+    gs_status_t st;
+
     gsi_traffic_hand (comm, bytes);
-    return call->staged ? stage_allgather (comm, send, recv, bytes, call)
-                        : comm->coll->ops->allgather (comm->coll, send, recv, bytes, call);
+    if (by_lanes (comm, call))
+        return stage_allgather (comm, send, recv, bytes, call);
+    st = before_direct (comm, call);
+    return st ? st : comm->coll->ops->allgather (comm->coll, send, recv, bytes, call);
 }
 
 static gs_status_t run_reduce_scatter (const struct transfer *t, char *device, size_t bytes,
@@ -375,11 +397,13 @@ gs_status_t gsi_staging_reduce_scatter (gs_comm_t *comm, const void *send, void 
                          .place = comm->topo.rank,
                          .run = run_reduce_scatter,
                          .how = how};
+    gs_status_t st;
 
     gsi_traffic_hand (comm, t.bytes * (size_t) t.ins);
-    return call->staged
-               ? stage (&t)
-               : comm->coll->ops->reduce_scatter (comm->coll, send, recv, count, how, call);
+    if (by_lanes (comm, call))
+        return stage (&t);
+    st = before_direct (comm, call);
+    return st ? st : comm->coll->ops->reduce_scatter (comm->coll, send, recv, count, how, call);
 }
 
 static gs_status_t run_reduce (const struct transfer *t, char *device, size_t bytes,
@@ -406,11 +430,13 @@ gs_status_t gsi_staging_reduce (gs_comm_t *comm, const void *send, void *recv, s
                          .run = run_reduce,
                          .how = how,
                          .root = root};
+    gs_status_t st;
 
     gsi_traffic_hand (comm, t.bytes);
-    return call->staged
-               ? stage (&t)
-               : comm->coll->ops->reduce (comm->coll, send, recv, count, how, root, call);
+    if (by_lanes (comm, call))
+        return stage (&t);
+    st = before_direct (comm, call);
+    return st ? st : comm->coll->ops->reduce (comm->coll, send, recv, count, how, root, call);
 }
 
 /* Staged, it is one reduction to each rank. */
@@ -421,10 +447,13 @@ gs_status_t gsi_staging_reduce_scatterv (gs_comm_t *comm, const void *send, cons
 {
     gs_status_t st = GS_OK;
 
-    if (!call->staged) {
+    if (!by_lanes (comm, call)) {
         for (int r = 0; r < comm->topo.size; r++)
             gsi_traffic_hand (comm, count[r] * gs_dtype_size (how->dtype));
-        return comm->coll->ops->reduce_scatterv (comm->coll, send, at, count, recv, how, call);
+        st = before_direct (comm, call);
+        return st ? st
+                  : comm->coll->ops->reduce_scatterv (comm->coll, send, at, count, recv, how,
+                                                      call);
     }
     for (int r = 0; r < comm->topo.size && !st; r++)
         if (count[r])
@@ -499,12 +528,14 @@ static gs_status_t stage_part (gs_comm_t *comm, const struct gsi_exchange *x, si
 gs_status_t gsi_staging_exchange (gs_comm_t *comm, const struct gsi_exchange *x,
                                   const struct gsi_call *call)
 {
-    size_t share = call->staged ? share_bytes (comm) : 0, longest = 0;
+    size_t share = share_bytes (comm), longest = 0;
     gs_status_t st;
 
     gsi_traffic_hand_pieces (comm, x);
-    if (!call->staged)
-        return comm->coll->ops->exchange (comm->coll, x, call);
+    if (!by_lanes (comm, call)) {
+        st = before_direct (comm, call);
+        return st ? st : comm->coll->ops->exchange (comm->coll, x, call);
+    }
     for (int r = 0; r < comm->topo.size; r++) {
         longest = x->send_bytes[r] > longest ? x->send_bytes[r] : longest;
         longest = x->recv_bytes[r] > longest ? x->recv_bytes[r] : longest;
@@ -532,8 +563,9 @@ gs_status_t gsi_staging_control (gs_comm_t *comm, const void *send, void *recv, 
 {
     struct gsi_call apart = *call; /* of the caller's stream: it need not be waited for */
 
-    if (!comm->coll->ops->queued)
-        return comm->coll->ops->allgather (comm->coll, send, recv, bytes, call);
+    apart.staged = true;
+    if (!by_lanes (comm, &apart))
+        return comm->coll->ops->allgather (comm->coll, send, recv, bytes, &apart);
     apart.stream = comm->staging->lane[0].stream;
     return stage_allgather (comm, send, recv, bytes, &apart);
 }

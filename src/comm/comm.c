@@ -208,6 +208,7 @@ gs_status_t gs_comm_from_mpi_fint (int mpi_comm, const gs_comm_opts_t *opts, gs_
 static gs_status_t close_together (gs_comm_t *comm)
 {
     struct gsi_request r = {.comm = comm, .op = GSI_OP_DESTROY};
+    bool lasts = comm->coll->ops->lasts;
     struct gsi_call call;
     gs_status_t st = gsi_call_begin (&r, false, &call);
 
@@ -219,7 +220,7 @@ static gs_status_t close_together (gs_comm_t *comm)
     gsi_inflight_rest (comm, true);
     if (!st)
         st = comm->coll->ops->close (comm->coll, &call);
-    if (!st)
+    if (!st && !lasts)
         comm->coll = NULL;
     return gsi_call_end (comm, &call, st);
 }

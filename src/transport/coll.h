@@ -17,6 +17,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/memfd.h"
 #include "boot/boot.h"
 #include "boot/topo.h"
 #include "device/device.h"
@@ -32,6 +33,27 @@ struct gsi_ending {
     int culprit, by;
     uint64_t missed;
 };
+
+/* The same but missed in one word, which is not 0, and back. */
+#define GSI_ENDING_RANK_BITS 24 /* of ranks, from -1 on; above them is the status */
+
+static inline uint64_t gsi_ending_pack (const struct gsi_ending *how)
+{
+    const uint64_t mask = (UINT64_C (1) << GSI_ENDING_RANK_BITS) - 1;
+
+    return (uint64_t) how->status << 2 * GSI_ENDING_RANK_BITS |
+           (((uint64_t) how->by + 1) & mask) << GSI_ENDING_RANK_BITS |
+           (((uint64_t) how->culprit + 1) & mask);
+}
+
+static inline void gsi_ending_unpack (uint64_t word, struct gsi_ending *how)
+{
+    const uint64_t mask = (UINT64_C (1) << GSI_ENDING_RANK_BITS) - 1;
+
+    how->status = (gs_status_t) (word >> 2 * GSI_ENDING_RANK_BITS);
+    how->by = (int) (word >> GSI_ENDING_RANK_BITS & mask) - 1;
+    how->culprit = (int) (word & mask) - 1;
+}
 
 /* UNKNOWN: look at flight records. */
 enum gsi_gave_up { GSI_NONE_GAVE_UP, GSI_GAVE_UP, GSI_GAVE_UP_UNKNOWN };
@@ -72,6 +94,7 @@ struct gsi_coll_setup {
     void *context;
     struct gsi_coll_origin *origin; /* of a group, else NULL */
     void *room;                     /* from prepare, now the transport's */
+    bool watched; /* by ranks that are none of its own: see struct gsi_coll_ops */
 };
 
 /* What a call has sent to other ranks, of this node and of others; unknown: there was more. */
@@ -197,6 +220,12 @@ struct gsi_coll_ops {
     bool queued;
 
     /*
+     * (queued) Operations but messages take arrays of host memory (call->staged) where they are,
+     * once the call's stream has done what was queued there, and have ended when they return.
+     */
+    bool takes_hosts;
+
+    /*
      * (optional) Writes line [line], from 0, of how operations would go among the ranks of [topo]
      * into [text]; false behind the last. Local, without a transport.
      */
@@ -304,12 +333,32 @@ struct gsi_coll_ops {
     enum gsi_gave_up (*gave_up) (struct gsi_coll *coll, struct gsi_ending *how);
 
     /*
+     * (optional, queued) For a rank that is none of the transport's, before its open: the word by
+     * which gave_up tells on the node of the rank with [card], packed, 0 until then, in memory
+     * that [shm] is then. NULL: it cannot be had.
+     */
+    const atomic_uint_fast64_t *(*watch) (const void *card, struct gsi_memfd *shm);
+
+    /*
      * (optional, queued) What was queued before a notify_abort has ended, here and on the node's
      * other ranks. Called by any thread of the library, between enter and leave of the device.
      */
     void (*settled) (struct gsi_coll *coll);
 
-    /* (required) Collective, until call->deadline_ns; frees on success, else discard follows. */
+    /*
+     * (optional, queued) After notify_abort: whether all that was queued before it has been told
+     * to end, also what has yet to run, and threads that are blocked inside. Any thread.
+     */
+    bool (*is_silent) (const struct gsi_coll *coll);
+
+    /*
+     * Whether a close that went well leaves the transport itself to discard, so that another
+     * thread may give it up until then.
+     */
+    bool lasts;
+
+    /* (required) Collective, until call->deadline_ns; frees on success, unless [lasts], else
+     * discard follows. */
     gs_status_t (*close) (struct gsi_coll *coll, const struct gsi_call *call);
 
     /* (required) Local: frees all but what unfinished transfers still own. */
@@ -328,6 +377,9 @@ extern const struct gsi_coll_ops gsi_coll_self;
 /* Ranks on GPUs; NCCL is loaded first, by its name. Present with HAVE_NCCL. */
 extern const struct gsi_coll_ops gsi_coll_nccl;
 gs_status_t gsi_coll_nccl_load (void);
+
+/* Ranks on GPUs of which several share one: NCCL takes one rank for each. */
+extern const struct gsi_coll_ops gsi_coll_shared_gpus;
 
 /* What carries arrays of hosts when it is not asked for. */
 static inline gs_transport_t gsi_coll_of_hosts (int size)

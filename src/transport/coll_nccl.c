@@ -197,7 +197,8 @@ static void join_node (struct gsi_coll_nccl *c, const struct gsi_coll_setup *set
     while (topo->node_of[rank] != topo->node)
         rank++;
     first = card_of (setup, rank).node;
-    gsi_nccl_node_join (&c->handle->node, setup->room, topo->local_size, rank == c->rank, &first);
+    gsi_nccl_node_join (&c->handle->node, setup->room, topo->local_size, setup->watched,
+                        rank == c->rank, &first);
 }
 
 static gs_status_t open_nccl (const struct gsi_coll_setup *setup, struct gsi_coll **out)
@@ -304,6 +305,14 @@ static gs_status_t poll_nccl (struct gsi_coll *coll)
 static enum gsi_gave_up gave_up (struct gsi_coll *coll, struct gsi_ending *how)
 {
     return gsi_nccl_node_gave_up (&((struct gsi_coll_nccl *) coll)->handle->node, how);
+}
+
+static const atomic_uint_fast64_t *watch (const void *memory, struct gsi_memfd *shm)
+{
+    struct card card;
+
+    memcpy (&card, memory, sizeof (card));
+    return gsi_nccl_node_watch (&card.node, shm);
 }
 
 /* ---- Operations ---- */
@@ -576,9 +585,11 @@ const struct gsi_coll_ops gsi_coll_nccl = {
     .reduce = nccl_reduce,
     .barrier = nccl_barrier,
     .gave_up = gave_up,
+    .watch = watch,
     .poll = poll_nccl,
     .notify_abort = notify_abort,
     .settled = gsi_nccl_settled,
+    .is_silent = gsi_nccl_is_silent,
     .close = close_nccl,
     .discard = nccl_discard,
 };

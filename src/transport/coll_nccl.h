@@ -63,12 +63,14 @@ struct gsi_nccl_node {
 void *gsi_nccl_node_make (struct gsi_memfd_handle *handle);
 void gsi_nccl_node_unmake (void *room);
 void gsi_nccl_node_part (struct gsi_nccl_node *node); /* none waits for others any more */
-void gsi_nccl_node_join (struct gsi_nccl_node *node, void *room, int size, bool own,
+void gsi_nccl_node_join (struct gsi_nccl_node *node, void *room, int size, bool watched, bool own,
                          const struct gsi_memfd_handle *first);
 
 /* From now on none of the node takes what ends for a result, because of [how]; whether so. */
 void gsi_nccl_node_give_up (struct gsi_nccl_node *node, const struct gsi_ending *how);
 enum gsi_gave_up gsi_nccl_node_gave_up (const struct gsi_nccl_node *node, struct gsi_ending *how);
+const atomic_uint_fast64_t *gsi_nccl_node_watch (const struct gsi_memfd_handle *first,
+                                                 struct gsi_memfd *shm);
 
 /* coll_nccl_notice.c: how ranks of other nodes learn that this one gives up. */
 struct gsi_nccl_notices {
@@ -94,6 +96,7 @@ struct gsi_nccl_handle {
     atomic_int inside;    /* threads in a call of NCCL on it */
     atomic_bool starting; /* it is being made */
     atomic_bool ended;    /* no other call begins */
+    atomic_bool stopped;  /* all who wait in it, here and on the GPU, are told to end */
     atomic_bool quiet;    /* the abort has the communicator to itself */
     atomic_int fate;      /* after an abort: coll_nccl_life.c */
     atomic_bool later;    /* NCCL frees it when others have no work */
@@ -161,6 +164,8 @@ gs_status_t gsi_nccl_leave (const struct gsi_coll_nccl *c, const char *what, ncc
 void gsi_nccl_abort (struct gsi_coll_nccl *c, const struct gsi_ending *how);
 /* settled of struct gsi_coll_ops: what an abort has ended may be freed. Without it, never. */
 void gsi_nccl_settled (struct gsi_coll *coll);
+/* is_silent of struct gsi_coll_ops. */
+bool gsi_nccl_is_silent (const struct gsi_coll *coll);
 void gsi_nccl_handle_close (struct gsi_coll_nccl *c);
 
 /*

@@ -60,20 +60,20 @@ void gsi_nccl_node_unmake (void *room)
     free (room);
 }
 
-void gsi_nccl_node_join (struct gsi_nccl_node *node, void *room, int size, bool own,
+void gsi_nccl_node_join (struct gsi_nccl_node *node, void *room, int size, bool watched, bool own,
                          const struct gsi_memfd_handle *first)
 {
-    bool ended;
+    bool ended, shares = size > 1 || watched;
     int place;
 
     *node = (struct gsi_nccl_node){.shared = GSI_MEMFD_NONE, .size = size};
     node->gave_up = &node->alone;
-    if (size > 1 && own) {
+    if (shares && own) {
         node->shared = *(struct gsi_memfd *) room;
         free (room);
     } else {
         gsi_nccl_node_unmake (room);
-        if (size > 1)
+        if (shares)
             gsi_memfd_join (&node->shared, first);
     }
     if (!node->shared.base || (size_t) size > MOST_MEMBERS)
@@ -93,30 +93,33 @@ void gsi_nccl_node_part (struct gsi_nccl_node *node)
         atomic_store (&node->meeting->apart, 1);
 }
 
-#define RANK_BITS 24 /* of ranks, from -1 on; above them is the status */
-
 void gsi_nccl_node_give_up (struct gsi_nccl_node *node, const struct gsi_ending *how)
 {
-    const uint64_t mask = (UINT64_C (1) << RANK_BITS) - 1;
-    uint_fast64_t none = 0, word = (uint64_t) how->status << 2 * RANK_BITS |
-                                   ((uint64_t) how->by + 1) << RANK_BITS |
-                                   (((uint64_t) how->culprit + 1) & mask);
+    uint_fast64_t none = 0;
 
     gsi_nccl_node_part (node);
-    atomic_compare_exchange_strong (node->gave_up, &none, word);
+    atomic_compare_exchange_strong (node->gave_up, &none, gsi_ending_pack (how));
 }
 
 enum gsi_gave_up gsi_nccl_node_gave_up (const struct gsi_nccl_node *node, struct gsi_ending *how)
 {
-    const uint64_t mask = (UINT64_C (1) << RANK_BITS) - 1;
     uint64_t word = atomic_load (node->gave_up);
 
     if (!word)
         return node->size > 1 && !node->meeting ? GSI_GAVE_UP_UNKNOWN : GSI_NONE_GAVE_UP;
-    how->status = (gs_status_t) (word >> 2 * RANK_BITS);
-    how->by = (int) (word >> RANK_BITS & mask) - 1;
-    how->culprit = (int) (word & mask) - 1;
+    gsi_ending_unpack (word, how);
     return GSI_GAVE_UP;
+}
+
+const atomic_uint_fast64_t *gsi_nccl_node_watch (const struct gsi_memfd_handle *first,
+                                                 struct gsi_memfd *shm)
+{
+    const struct gsi_nccl_meeting *meeting;
+
+    if (!gsi_memfd_join (shm, first))
+        return NULL;
+    meeting = (const struct gsi_nccl_meeting *) (const void *) (shm->base + GSI_PAGE);
+    return &meeting->gave_up;
 }
 
 /* Whether it waits for no other rank. */

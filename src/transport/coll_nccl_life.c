@@ -244,6 +244,7 @@ static void abort_in_group (struct gsi_nccl_handle *h, ncclComm_t comm)
 
     gsi_nccl.GroupStart ();
     gsi_nccl.CommAbort (comm);
+    atomic_store (&h->stopped, true);
     gsi_nccl_enter_device (h);
     gsi_thread_leave_gpu ();
     await_quiet (h, false);
@@ -328,6 +329,13 @@ void gsi_nccl_settled (struct gsi_coll *coll)
 
     if (c->handle)
         seal_fate (c->handle, coll->captured || gsi_device_is_stuck (c->device) ? KEPT : FREED);
+}
+
+bool gsi_nccl_is_silent (const struct gsi_coll *coll)
+{
+    const struct gsi_nccl_handle *h = ((const struct gsi_coll_nccl *) coll)->handle;
+
+    return !h || atomic_load (&h->stopped) || atomic_load (&h->gone);
 }
 
 static const char *why_kept (const struct gsi_coll_nccl *c)
