@@ -17,6 +17,7 @@ enum gsi_env {
 
 enum gsi_boot_choice { GSI_BOOT_AUTO, GSI_BOOT_PMIX, GSI_BOOT_MPI, GSI_BOOT_SINGLE };
 enum gsi_check { GSI_CHECK_OFF, GSI_CHECK_ARGS, GSI_CHECK_COLLECTIVE };
+enum gsi_sharing { GSI_SHARING_AUTO, GSI_SHARING_NEVER, GSI_SHARING_ALWAYS };
 enum gsi_avg_choice { GSI_AVG_AUTO, GSI_AVG_EXACT, GSI_AVG_FAST };
 enum gsi_host_algo { GSI_HOST_AUTO, GSI_HOST_FLAT, GSI_HOST_HIER, GSI_HOST_RABENSEIFNER };
 enum gsi_job_end { GSI_JOB_END_AUTO = -1, GSI_JOB_END_NONE = -2 };

@@ -69,6 +69,12 @@ static gs_status_t find_gpus (struct create *c)
     return GS_OK;
 }
 
+/* Whether this is a group of ranks that may share GPUs: it has the transport of its parent. */
+static bool is_of_shared (const struct gsi_plan *plan)
+{
+    return plan->origin && plan->origin->coll->ops == &gsi_coll_shared_gpus;
+}
+
 /* What no open has taken over. */
 static void free_room (struct create *c)
 {
@@ -112,6 +118,8 @@ static gs_status_t find_carrier (struct create *c)
         st = find_gpus (c);
     if (!st)
         st = gsi_coll_find ((gs_transport_t) card->carrier, c->comm->boot->size, &c->ops);
+    if (!st && is_of_shared (c->plan))
+        c->ops = &gsi_coll_shared_gpus;
     return st ? st : prepare_carrier (c);
 }
 
@@ -142,6 +150,8 @@ static void write_card (const struct gsi_boot *boot, const struct gsi_plan *plan
     card->device = plan->device;
     card->check = (int32_t) plan->check;
     card->allow_shared_gpu = (int32_t) gsi_env_int (GSI_ENV_ALLOW_SHARED_GPU);
+    card->sharing = plan->origin ? GSI_SHARING_AUTO /* its parent's is what counts */
+                                 : (int32_t) gsi_env_choice (GSI_ENV_GPU_SHARING);
     snprintf (card->version, sizeof (card->version), "%s", gs_version ());
     memcpy (card->host, boot->host, sizeof (card->host));
 }
@@ -203,6 +213,14 @@ static gs_status_t fall_back (struct create *c)
     return exchange_cards (c);
 }
 
+/* Where ranks share GPUs NCCL cannot have them all: all ranks start over, with what can. */
+static gs_status_t share_gpus (struct create *c)
+{
+    c->ops = &gsi_coll_shared_gpus;
+    put_failure (&c->card, prepare_carrier (c));
+    return exchange_cards (c);
+}
+
 /* The variable by which Slurm or the user gave this process GPUs; NULL if there is none. */
 static const char *gpus_given (void)
 {
@@ -236,6 +254,7 @@ static gs_status_t choose_device (struct create *c)
 {
     gs_comm_t *comm = c->comm;
     int ordinal = GS_DEVICE_HOST, takers = 0, hidden[2];
+    bool shared = false;
     gs_status_t st = GS_OK;
 
     for (int r = 0; r < comm->topo.size; r++)
@@ -248,13 +267,22 @@ static gs_status_t choose_device (struct create *c)
         snprintf (c->reason, sizeof (c->reason), "%s%s%s",
                   comm->topo.size > 1 ? "several ranks" : "one rank", *c->card.text ? ", " : "",
                   c->card.text);
-    if (takers && (st = gsi_gpu_map_make (c->cards, &comm->topo, c->coll_cards, &ordinal))) {
+    if (takers &&
+        (st = gsi_gpu_map_make (c->cards, &comm->topo, c->coll_cards, &ordinal, &shared))) {
         snprintf (c->reason, sizeof (c->reason), "%s", gsi_last_text ());
         ordinal = GS_DEVICE_HOST;
         if ((st = fall_back (c)))
             return st;
     }
-    if (ordinal != GS_DEVICE_HOST && !comm->topo.rank && !comm->boot->is_group &&
+    if (c->plan->origin)
+        shared = is_of_shared (c->plan);
+    else if (takers && ordinal != GS_DEVICE_HOST && c->cards[0].sharing == GSI_SHARING_ALWAYS)
+        shared = true;
+    if (shared)
+        snprintf (c->reason, sizeof (c->reason), "several ranks share a GPU");
+    if (shared && !c->plan->origin && (st = share_gpus (c)))
+        return st;
+    if (ordinal != GS_DEVICE_HOST && !shared && !comm->topo.rank && !comm->boot->is_group &&
         gsi_gpu_map_hidden (c->cards, &comm->topo, c->coll_cards, hidden))
         gsi_log (
             GS_LOG_WARN, "comm",

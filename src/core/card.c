@@ -34,6 +34,11 @@ static gs_status_t same_wishes (const struct gsi_card *cards, int r)
                          "rank 0 and rank %d (host %.71s) have different GS_CHECK: "
                          "set it alike on all ranks",
                          r, cards[r].host);
+    if (cards[r].sharing != cards[0].sharing)
+        return gsi_fail (GS_ERR_MISMATCH,
+                         "rank 0 and rank %d (host %.71s) have different GS_GPU_SHARING: "
+                         "set it alike on all ranks",
+                         r, cards[r].host);
     return GS_OK;
 }
 
@@ -73,6 +78,7 @@ static gs_status_t in_range (const struct gsi_card *card, int r)
         {"check", card->check, GSI_CHECK_OFF, GSI_CHECK_COLLECTIVE},
         {"device", card->device, GS_DEVICE_HOST, INT32_MAX},
         {"leave to share GPUs", card->allow_shared_gpu, 0, 1},
+        {"way to share GPUs", card->sharing, 0, GSI_SHARING_ALWAYS},
         {"number of GPUs", card->gpus.count, 0, INT32_MAX},
         {"reserved word", card->gpus.reserved, 0, 0},
     };

@@ -19,6 +19,7 @@ struct gsi_card {
     int32_t check;     /* enum gsi_check: comparing calls takes all ranks */
     int32_t device;    /* the GPU asked for, or GS_DEVICE_AUTO or GS_DEVICE_HOST */
     int32_t allow_shared_gpu;
+    int32_t sharing;      /* enum gsi_sharing */
     struct gsi_gpus gpus; /* that this rank sees; count 0 if it takes none */
     char version[16];     /* of the library */
     char host[GSI_HOST_BYTES];

@@ -4,6 +4,7 @@
 
 #include <inttypes.h>
 
+#include "base/env.h"
 #include "base/status.h"
 
 /* A rank among those of its node. */
@@ -70,24 +71,28 @@ static gs_status_t is_alone (const struct gsi_card *cards, const struct seat *se
         return gsi_fail (GS_ERR_DEVICE,
                          "ranks %d and %d (host %.71s) would share the GPU %04" PRIx64
                          ":%02" PRIx64 ":%02" PRIx64
-                         ", which NCCL does not allow: start as many ranks on a node as it has "
-                         "GPUs, with srun --gpus-per-node=4 --ntasks-per-node=4 for instance, or "
-                         "look at GS_DEVICE",
+                         ", which NCCL does not allow: leave GS_GPU_SHARING at auto, start as "
+                         "many ranks on a node as it has GPUs, with srun --gpus-per-node=4 "
+                         "--ntasks-per-node=4 for instance, or look at GS_DEVICE",
                          r, rank, cards[rank].host, id >> 16, id >> 8 & 0xff, id & 0xff);
     }
     return GS_OK;
 }
 
 gs_status_t gsi_gpu_map_make (const struct gsi_card *cards, const struct gsi_topo *topo,
-                              void *room, int *ordinal)
+                              void *room, int *ordinal, bool *shared)
 {
     struct seat *seats = make_seats (topo, room);
     gs_status_t st = GS_OK;
 
+    *shared = false;
     for (int r = 0; r < topo->size && !st; r++)
         st = choose_gpu (&cards[r], r, &seats[r]);
-    for (int r = 0; r < topo->size && !st; r++)
-        st = is_alone (cards, seats, r);
+    for (int r = 0; r < topo->size && !st && !*shared; r++)
+        if ((st = is_alone (cards, seats, r)) && cards[r].sharing != GSI_SHARING_NEVER) {
+            *shared = true;
+            st = GS_OK;
+        }
     *ordinal = seats[topo->rank].ordinal;
     return st;
 }

@@ -14,10 +14,11 @@
  * Works out the GPU of each rank: the one its card asks for, else its place among the ranks of
  * its node modulo the number of GPUs it sees. Fails, with the same text on all ranks, if a rank
  * has no GPU, asks for one that it does not see, or shares one with another rank of its node
- * where not both allow it. [ordinal] is this rank's.
+ * where GS_GPU_SHARING is never. [ordinal] is this rank's; [shared]: some share one, and NCCL
+ * would not have that: not both say that it may (GS_ALLOW_SHARED_GPU).
  */
 gs_status_t gsi_gpu_map_make (const struct gsi_card *cards, const struct gsi_topo *topo,
-                              void *room, int *ordinal);
+                              void *room, int *ordinal, bool *shared);
 
 /*
  * Finds two ranks of a node, one after the other there, of which one does not see the GPU that

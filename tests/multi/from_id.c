@@ -48,7 +48,7 @@ static void before_mpi (void)
         CHECK (fread (&id, sizeof (id), 1, file) == 1, "the id is not read");
         fclose (file);
     }
-    if (multi_on_gpus ()) { /* NCCL needs no MPI */
+    if (multi_on_gpus () && !multi_shares_gpus ()) { /* NCCL needs no MPI */
         CHECK_OK (gs_comm_create_from_id (&id, multi_rank (), multi_size (), NULL, &comm));
         CHECK_OK (gs_comm_destroy (comm));
         return;

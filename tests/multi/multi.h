@@ -100,6 +100,13 @@ static inline bool multi_on_gpus (void)
     return transport && !strcmp (transport, "nccl");
 }
 
+/* Where several ranks share one of the GS_TEST_SHARED_GPUS GPUs of a node, what NCCL does not
+ * carry goes between hosts, by MPI. */
+static inline bool multi_shares_gpus (void)
+{
+    return multi_on_gpus () && getenv ("GS_TEST_SHARED_GPUS");
+}
+
 /* [st] of a call and, where it was queued, of waiting for it. */
 static inline gs_status_t multi_wait (gs_comm_t *comm, gs_status_t st)
 {

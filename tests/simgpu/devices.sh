@@ -12,7 +12,8 @@ failures=0
 room=$(mktemp -d "${TMPDIR:-/tmp}/gs-devices.XXXXXX") || exit 99
 trap 'rm -rf "$room"' EXIT
 
-unset "${!SIM_@}" "${!NCCL_@}" "${!GS_NCCL_@}" CUDA_VISIBLE_DEVICES GS_TRANSPORT GS_DEVICE
+unset "${!SIM_@}" "${!NCCL_@}" "${!GS_NCCL_@}" CUDA_VISIBLE_DEVICES GS_TRANSPORT GS_DEVICE \
+    GS_GPU_SHARING
 export OMPI_MCA_orte_allowed_exit_without_sync=1 GS_TIMEOUT_MS=60000 GS_DEBUG=warn
 [[ -x $program ]] || { echo "skip: no $program in this build"; exit 77; }
 
@@ -82,19 +83,85 @@ says 1 'all is well'
 run "a CUDA graph" 2x2 SIM_GPUS=4 GS_TIMEOUT_MS=20000 -- captured
 says 1 'all is well'
 
+run "a CUDA graph of ranks that share GPUs" 2x3 SIM_GPUS=2 GS_TRANSPORT=nccl \
+    GS_TEST_SHARED_GPUS=1 GS_TIMEOUT_MS=20000 -- captured
+says 1 'all is well'
+
 # ---- Two ranks would share one ----
 
 shared='ranks 0 and 1 \(host .+\) would share the GPU [0-9a-f:]+.*srun --gpus-per-node=4'
-run "one GPU for two, nccl" 2 SIM_GPUS=1 GS_TRANSPORT=nccl
+run "one GPU for two" 2 SIM_GPUS=1 GS_DEBUG=info
+says 2 '^rank . has transport nccl, GPU 0$'
+says 1 "^gradsync\[0/2\] comm: 'world': 2 ranks .* transport nccl \(several ranks share a GPU,"
+says 1 '^gradsync\[0/2\] nccl: sums: on each GPU, then by NCCL between 1 GPUs'
+says 2 '^rank . with an array on a GPU: GS_OK'
+
+run "two GPUs for three, twice" 2x3 SIM_GPUS=2 GS_TRANSPORT=nccl GS_DEBUG=info
+says 4 '^rank . has transport nccl, GPU 0$'
+says 2 '^rank . has transport nccl, GPU 1$'
+says 1 '^gradsync\[0/6\] nccl: sums: on each GPU, then by NCCL between 4 GPUs'
+says 6 '^rank . with an array on a GPU: GS_OK'
+
+run "one GPU for two, in the order of ranks" 2 SIM_GPUS=1 GS_DEBUG=info GS_DETERMINISTIC=1
+says 1 'sums go by way of the hosts: GS_DETERMINISTIC is set'
+says 2 '^rank . with an array on a GPU: GS_OK'
+
+run "one GPU for two, but it cannot be mapped" 2 SIM_GPUS=1 SIM_FAULT=cudaIpcOpenMemHandle@1
+says 1 'sums go by way of the hosts: rank 1: cudaIpcOpenMemHandle: '
+says 2 '^rank . with an array on a GPU: GS_OK'
+
+run "two GPUs for four, but NCCL does not start" 4 SIM_GPUS=2 SIM_FAULT=ncclCommInitRankConfig@1
+says 1 'sums go by way of the hosts: rank [01]: ncclCommInitRank'
+says 4 '^rank . with an array on a GPU: GS_OK'
+
+run "two GPUs for four, but one has no memory of the host" 4 SIM_GPUS=2 \
+    GS_BOOT_TIMEOUT_MS=20000 SIM_FAULT=cudaHostRegister@1
+says 1 'sums go by way of the hosts: rank 1: cudaHostRegister: '
+says 4 '^rank . with an array on a GPU: GS_OK'
+
+run "one GPU for two, but its streams wait in vain" 2 SIM_GPUS=1 SIM_LEAKS=0 GS_DEVICE=0 \
+    SIM_FAULT=cuStreamWaitValue32@1=stall
+says 1 'sums go by way of the hosts: rank 1: a stream waits for a word in vain'
+says 2 '^rank . has transport nccl, GPU 0$'
+
+run "one GPU for two, but one makes no stream" 2 SIM_GPUS=1 \
+    "SIM_FAULT=cudaStreamCreateWithPriority#3@1"
+says 2 '^rank . has none: GS_ERR_NOMEM: .*rank 1: cudaStreamCreateWithPriority'
+
+run "an instance of a GPU for two" 2 SIM_GPUS=1 SIM_MIG=2 GS_DEBUG=info
+says 1 '^gradsync\[0/2\] nccl: sums: on each GPU, then by NCCL between 1 GPUs'
+says 2 '^rank . with an array on a GPU: GS_OK'
+
+# shellcheck disable=SC2016
+make_wrapper 'CUDA_VISIBLE_DEVICES=$(tests/simgpu/names | sed -n "$((rank + 1))p")
+export CUDA_VISIBLE_DEVICES'
+run "an instance of one GPU each" 2 SIM_GPUS=1 SIM_MIG=2
+says 1 'sums go by way of the hosts: ranks 0 and 1 have two instances \(MIG\) of one GPU'
+says 2 '^rank . with an array on a GPU: GS_OK'
+wrapper=
+
+run "a GPU each, as if they shared it" 2 SIM_GPUS=2 GS_GPU_SHARING=always GS_DEBUG=info
+says 1 'sums: on each GPU, then by NCCL between 2 GPUs'
+says 2 '^rank . with an array on a GPU: GS_OK'
+
+export GS_GPU_SHARING=never
+run "one GPU for two, nccl, never shared" 2 SIM_GPUS=1 GS_TRANSPORT=nccl
 says 2 "^rank . has none: GS_ERR_DEVICE: .*$shared"
 
-run "one GPU for two, auto" 2 SIM_GPUS=1
+run "one GPU for two, auto, never shared" 2 SIM_GPUS=1
 says 2 '^rank . has transport mpi, GPU -2$'
 says 1 "^gradsync\[0/2\] comm: 'world' does not use GPUs: $shared"
 says 2 '^rank . with an array on a GPU: GS_ERR_DEVICE: .*in memory of GPU 0, but .*transport mpi'
 
 run "two ranks with the same GPU by number" 2 SIM_GPUS=4 GS_DEVICE=1
 says 2 "^rank . has none: GS_ERR_DEVICE: .*would share the GPU"
+unset GS_GPU_SHARING
+
+# shellcheck disable=SC2016
+make_wrapper '[ $rank != 1 ] || { GS_GPU_SHARING=never; export GS_GPU_SHARING; }'
+run "different GS_GPU_SHARING" 2 SIM_GPUS=1
+says 2 '^rank . has none: GS_ERR_MISMATCH: .*rank 0 and rank 1 .*different GS_GPU_SHARING'
+wrapper=
 
 # shellcheck disable=SC2016
 make_wrapper 'NCCL_HOSTID=host-$rank; export NCCL_HOSTID'

@@ -88,8 +88,13 @@ warns_by_turns () {
 }
 
 refuses_to_share () { # as many ranks as GPUs, of which Slurm gives half
-    ! "$top/tests/slurm/step" 2 8 "$build/tests/slurm/gpus" >out 2>&1 \
+    ! GS_GPU_SHARING=never "$top/tests/slurm/step" 2 8 "$build/tests/slurm/gpus" >out 2>&1 \
         && says "ranks 0 and 2 (host n0) would share the GPU 0000:07:00"
+}
+
+shares () { # the same
+    GS_DEBUG=info "$top/tests/slurm/step" 2 8 "$build/tests/multi/device.mt" >out 2>&1 \
+        && says "by NCCL between 4 GPUs" "all collectives on arrays of GPUs"
 }
 
 averages () {
@@ -107,7 +112,9 @@ check "each rank holds its GPU: gs-run" run_by_gs_run
 check "each rank holds its GPU: gs-run in a job of $own_gpu" \
     run_by_gs_run salloc --quiet -N2 -w n0,n1 --ntasks-per-node=4 "$own_gpu"
 GS_TEST_SRUN_ARGS="$own_gpu $there -m cyclic" check "hidden GPUs, ranks by turns" warns_by_turns
-GS_TEST_SRUN_ARGS="--gpus-per-node=2 $there" check "fewer GPUs than ranks" refuses_to_share
+GS_TEST_SRUN_ARGS="--gpus-per-node=2 $there" check "fewer GPUs than ranks, each has its own" \
+    refuses_to_share
+GS_TEST_SRUN_ARGS="--gpus-per-node=2 $there" check "fewer GPUs than ranks" shares
 check "gs-run --no-gpus" on_hosts
 check "the example of slurm/README.md" averages
 

@@ -15,6 +15,7 @@ static const struct {
 } choices[] = {
     {GSI_ENV_BOOT, "GS_BOOT", "auto|pmix|mpi|single", "auto"},
     {GSI_ENV_TRANSPORT, "GS_TRANSPORT", "auto|self|mpi|nccl|ofi", "auto"},
+    {GSI_ENV_GPU_SHARING, "GS_GPU_SHARING", "auto|never|always", "auto"},
     {GSI_ENV_AVG, "GS_AVG", "auto|exact|fast", "auto"},
     {GSI_ENV_HOST_ALGO, "GS_HOST_ALGO", "auto|flat|hier|rabenseifner", "auto"},
     {GSI_ENV_CHECK, "GS_CHECK", "off|args|collective", "args"},

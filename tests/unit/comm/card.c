@@ -76,6 +76,7 @@ START_TEST (forged_cards)
         check_forged (fields[i], 77, names[i]);
     check_forged (&card->device, GS_DEVICE_HOST - 1, "device is -3");
     check_forged (&card->allow_shared_gpu, 2, "leave to share GPUs is 2");
+    check_forged (&card->sharing, 3, "way to share GPUs is 3");
     check_forged (&card->status, GS_ERR_STATE + 1, "status is 12");
     fill_cards ();
     memset (card->text, 't', sizeof (card->text));

@@ -2,6 +2,7 @@
 /* place - which rank takes which GPU, over all ways in which ranks lie on nodes and see GPUs. */
 #include "core/gpu_map.h"
 
+#include "base/env.h"
 #include "unit/unit.h"
 
 #define MOST 64
@@ -17,7 +18,8 @@ static const char *host_of (const void *context, int rank)
 /* Gives rank [r] a place on [node], and the GPUs [first] to [first] + [count] - 1 of it. */
 static void set_rank (int r, int node, int first, int count)
 {
-    cards[r] = (struct gsi_card){.device = GS_DEVICE_AUTO, .gpus.count = count};
+    cards[r] = (struct gsi_card){
+        .device = GS_DEVICE_AUTO, .sharing = GSI_SHARING_NEVER, .gpus.count = count};
     snprintf (cards[r].host, sizeof (cards[r].host), "n%d", node);
     for (int i = 0; i < count && i < GSI_MAX_GPUS; i++)
         cards[r].gpus.id[i] = (uint64_t) (first + i + 1) << 8;
@@ -31,6 +33,8 @@ static int set_ranks (int nodes, int per_node, int gpus, bool in_turn)
     return nodes * per_node;
 }
 
+static bool shared; /* what [me] was told beside its GPU */
+
 /* What rank [me] of [size] finds out. */
 static gs_status_t place (int me, int size, int *ordinal)
 {
@@ -39,7 +43,7 @@ static gs_status_t place (int me, int size, int *ordinal)
 
     *ordinal = -77;
     gsi_topo_build (&topo, gsi_topo_room (size), me, size, host_of, cards);
-    st = gsi_gpu_map_make (cards, &topo, room, ordinal);
+    st = gsi_gpu_map_make (cards, &topo, room, ordinal, &shared);
     gsi_topo_clear (&topo);
     return st;
 }
@@ -147,6 +151,21 @@ START_TEST (more_ranks_than_gpus)
                    "srun --gpus-per-node=4 --ntasks-per-node=4", "GS_DEVICE");
     size = set_ranks (2, 3, 2, true);
     CHECK_REFUSED (size, "ranks 0 and 4 (host n0)");
+}
+END_TEST
+
+START_TEST (ranks_that_share)
+{
+    int size = set_ranks (2, 3, 2, false), own;
+
+    for (int r = 0; r < size; r++)
+        cards[r].sharing = GSI_SHARING_AUTO;
+    check_placed (size, (const int[]){0, 1, 0, 0, 1, 0});
+    ck_assert (shared);
+    unit_ok (place (0, 2, &own));
+    ck_assert (!shared); /* two ranks have a GPU each */
+    cards[4].gpus.count = 0;
+    CHECK_REFUSED (size, "rank 4 (host n1) has no GPU");
 }
 END_TEST
 
@@ -294,7 +313,7 @@ START_TEST (partly_hidden_peers)
 END_TEST
 
 UNIT_SUITE ("place", 30, by_local_rank, on_nodes_in_any_order, one_gpu_each_by_the_launcher,
-            as_asked_for, out_of_range, without_a_gpu, more_ranks_than_gpus,
+            as_asked_for, out_of_range, without_a_gpu, more_ranks_than_gpus, ranks_that_share,
             the_same_gpu_asked_for, the_same_gpu_by_other_numbers, sharing_is_allowed_by_both,
             places_that_are_not_known, more_gpus_than_a_card_tells_of, many_ranks, hidden_peers,
             partly_hidden_peers)
