@@ -138,6 +138,7 @@ everyday () {
     tests "on simulated GPUs" build-gcc "${brief[@]}" make -j"$beside" -C build-gcc check-simgpu \
         BUT="$slow"
     nccl_versions "" 'multi/average multi/split'
+    shared_gpus "" 1 'multi/average multi/device multi/reducer multi/split'
     tests "on a private Slurm" build-gcc "${brief[@]}" make -C build-gcc check-slurm-core
 }
 
@@ -152,6 +153,13 @@ nccl_versions () { # PREFIX TESTS
             NCCL_RUNTIME_CONNECT="$late" SIM_NCCL_VERSION=$version \
             make -j"$beside" -C build-gcc check-simgpu SIMGPU="$2"
     done
+}
+
+# PREFIX GPUS TESTS: nodes that have so many, and mostly more ranks.
+shared_gpus () {
+    tests "$1on $2 simulated GPU(s) of each node" build-gcc env GS_TEST_LAYOUTS=quick \
+        SIM_GPUS="$2" GS_TEST_SHARED_GPUS="$2" \
+        make -j"$beside" -C build-gcc check-simgpu SIMGPU="$3"
 }
 
 # A minimal Debian 13 waits for packages most of the time, as Slurm does for its nodes.
@@ -176,14 +184,20 @@ end_debian () {
 # What it leaves out, in the same build.
 thorough () {
     # The build with sanitizers has them.
-    local others='tests/simgpu/\(bench\|devices\|faults\|queued\|streams\)\.sh'
+    local others='tests/simgpu/\(bench\|devices\|faults\|queued\|sharing\|streams\)\.sh'
     local versioned='multi/average multi/device multi/reducer multi/split multi/split_order'
+    local shared
+
+    shared=$(cd tests/multi && printf 'multi/%s ' *.layouts)
+    shared=${shared//.layouts/}
 
     basics "gcc: "
     tests "gcc: all other tests" build-gcc make -j"$beside" -C build-gcc check-multi
     tests "gcc: on simulated GPUs" build-gcc make -j"$beside" -C build-gcc check-simgpu \
         BUT="$others"
     nccl_versions "gcc: " "$versioned multi/stops fortran/devices"
+    shared_gpus "gcc: " 1 "$shared"
+    shared_gpus "gcc: " 2 'multi/allreduce multi/average multi/device multi/reduce multi/reducer'
     tests "gcc: all that is queued, with NCCL 2.24" build-gcc env SIM_NCCL_VERSION=2.24 \
         make -j"$beside" -C build-gcc check-simgpu SIMGPU=queued
     begin_debian

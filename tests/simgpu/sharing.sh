@@ -1,0 +1,21 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-3-Clause
+#
+# sharing.sh - ranks that share GPUs: whatever they do not do, or do at the same time, their
+# streams go on, nobody uses memory that is gone, and sums are right.
+
+. "$(dirname "$0")/lib.sh"
+export OMPI_MCA_orte_allowed_exit_without_sync=1 # after a failure PMIx is not finalized
+export SIM_GPUS=2 GS_TEST_SHARED_GPUS=2
+
+for mode in aborts beside others apart refused long group late; do
+    run 4 tests/simgpu/sharing "$mode" && echo "$mode"
+done
+run "4 SIM_LAUNCH_QUEUE=64" tests/simgpu/sharing full && echo full
+run "4 SIM_LEAKS=0" tests/simgpu/sharing graph && echo "graph, which keeps its memory"
+for mode in others apart aborts; do
+    run "3 SIM_GPUS=1 GS_TEST_SHARED_GPUS=1" tests/simgpu/sharing "$mode" \
+        && echo "$mode, on one GPU"
+    run "2x3" tests/simgpu/sharing "$mode" && echo "$mode, on two nodes"
+done
+exit $((failures > 0))
