@@ -16,7 +16,7 @@
 #include "call/staging.h"
 #include "call/watchdog.h"
 #include "core/card.h"
-#include "core/gpu_map.h"
+#include "core/choice.h"
 
 #define LATEST_NS (2 * GSI_NS_PER_S) /* how long after its deadline a rank may tell of it */
 
@@ -38,16 +38,10 @@ struct create {
     struct gsi_card card, *cards;        /* this rank's and [size] of all */
     void *team_room, *coll_room;         /* what the topo and the transport are to be made in */
     char (*coll_cards)[GSI_COLL_CARD_BYTES]; /* [size] */
-    char reason[GSI_TEXT_MAX];               /* why this transport, if it was not asked for */
+    struct gsi_choice choice;
 };
 
-/* Whether this rank insists on a GPU: without one the create fails. */
-static bool insists (const struct gsi_card *card)
-{
-    return card->transport == GS_TRANSPORT_NCCL || card->device >= 0;
-}
-
-/* Looks for GPUs and NCCL. Without them [card]->text says why, and hosts carry the data. */
+/* Looks for GPUs and NCCL. Without them hosts carry the data. */
 static gs_status_t find_gpus (struct create *c)
 {
     const struct gsi_coll_ops *ops;
@@ -56,17 +50,7 @@ static gs_status_t find_gpus (struct create *c)
 
     if (!st)
         st = gsi_coll_find (GS_TRANSPORT_NCCL, c->comm->boot->size, &ops);
-    if (st) {
-        snprintf (c->card.text, sizeof (c->card.text), "%.*s", (int) sizeof (c->card.text) - 1,
-                  gsi_last_text ());
-        if (!insists (&c->card))
-            return GS_OK;
-        return gsi_fail (st, "%s: %s was asked for, but %s", c->plan->caller,
-                         c->card.device >= 0 ? "a GPU" : "transport nccl", gsi_last_text ());
-    }
-    c->card.gpus = gpus;
-    c->card.carrier = GS_TRANSPORT_NCCL;
-    return GS_OK;
+    return gsi_choice_found (c->plan->caller, st, &gpus, &c->card);
 }
 
 /* Whether this is a group of ranks that may share GPUs: it has the transport of its parent. */
@@ -96,28 +80,14 @@ static gs_status_t prepare_carrier (struct create *c)
 /* Finds what carries the data as far as this rank can tell. */
 static gs_status_t find_carrier (struct create *c)
 {
-    gs_transport_t wish = c->plan->transport;
-    struct gsi_card *card = &c->card;
-    gs_status_t st = GS_OK;
+    int size = c->comm->boot->size;
+    bool looks;
+    gs_status_t st = gsi_choice_begin (c->plan->caller, size, &c->card, &looks);
 
-    card->carrier =
-        (int32_t) (wish == GS_TRANSPORT_AUTO ? gsi_coll_of_hosts (c->comm->boot->size) : wish);
-    if (wish == GS_TRANSPORT_NCCL && card->device == GS_DEVICE_HOST)
-        return gsi_fail (GS_ERR_ARG,
-                         "%s: transport nccl needs a GPU, but the device asked for "
-                         "is the host",
-                         c->plan->caller);
-    if (card->device >= 0 && wish != GS_TRANSPORT_AUTO &&
-        gsi_transport_joins ((int) wish) != GSI_JOINS_GPUS)
-        return gsi_fail (GS_ERR_ARG,
-                         "%s: GPU %d is asked for with transport %s, which carries arrays of "
-                         "hosts: use transport nccl or auto",
-                         c->plan->caller, card->device, gsi_transport_name ((int) wish));
-    if (wish == GS_TRANSPORT_NCCL ||
-        (wish == GS_TRANSPORT_AUTO && card->device != GS_DEVICE_HOST))
+    if (!st && looks)
         st = find_gpus (c);
     if (!st)
-        st = gsi_coll_find ((gs_transport_t) card->carrier, c->comm->boot->size, &c->ops);
+        st = gsi_coll_find ((gs_transport_t) c->card.carrier, size, &c->ops);
     if (!st && is_of_shared (c->plan))
         c->ops = &gsi_coll_shared_gpus;
     return st ? st : prepare_carrier (c);
@@ -150,8 +120,9 @@ static void write_card (const struct gsi_boot *boot, const struct gsi_plan *plan
     card->device = plan->device;
     card->check = (int32_t) plan->check;
     card->allow_shared_gpu = (int32_t) gsi_env_int (GSI_ENV_ALLOW_SHARED_GPU);
-    card->sharing = plan->origin ? GSI_SHARING_AUTO /* its parent's is what counts */
-                                 : (int32_t) gsi_env_choice (GSI_ENV_GPU_SHARING);
+    card->sharing = (int32_t) gsi_env_choice (GSI_ENV_GPU_SHARING);
+    if (plan->origin) /* its parent's choice is what counts */
+        card->sharing = is_of_shared (plan) ? GSI_SHARING_ALWAYS : GSI_SHARING_AUTO;
     snprintf (card->version, sizeof (card->version), "%s", gs_version ());
     memcpy (card->host, boot->host, sizeof (card->host));
 }
@@ -192,19 +163,15 @@ static gs_status_t exchange_cards (struct create *c)
     return st;
 }
 
-/* Where some rank cannot have a GPU of its own, hosts carry the data: all ranks start over. */
+/* Where some rank cannot have a GPU, hosts carry the data: all ranks start over. */
 static gs_status_t fall_back (struct create *c)
 {
     int size = c->comm->topo.size;
     gs_status_t st;
 
-    for (int r = 0; r < size; r++)
-        if (insists (&c->cards[r])) {
-            gsi_boot_part (c->comm->boot);
-            return gsi_fail (GS_ERR_DEVICE, "%s", c->reason);
-        }
     if (!c->comm->topo.rank)
-        gsi_log (GS_LOG_WARN, "comm", "'%s' does not use GPUs: %s", c->comm->name, c->reason);
+        gsi_log (GS_LOG_WARN, "comm", "'%s' does not use GPUs: %s", c->comm->name,
+                 c->choice.reason);
     c->card.carrier = (int32_t) gsi_coll_of_hosts (size);
     st = gsi_coll_find ((gs_transport_t) c->card.carrier, size, &c->ops);
     if (!st)
@@ -249,40 +216,24 @@ static void warn_of_idle_gpus (const struct create *c)
                  comm->name, name, getenv (name), c->card.text);
 }
 
-/* Decides, on all ranks alike, between GPUs and hosts, and opens the device. */
-static gs_status_t choose_device (struct create *c)
+/* Follows the choice that all ranks have made alike, which may take another exchange. */
+static gs_status_t follow_choice (struct create *c)
 {
-    gs_comm_t *comm = c->comm;
-    int ordinal = GS_DEVICE_HOST, takers = 0, hidden[2];
-    bool shared = false;
-    gs_status_t st = GS_OK;
-
-    for (int r = 0; r < comm->topo.size; r++)
-        takers += c->cards[r].carrier == GS_TRANSPORT_NCCL;
-    if (!takers)
+    if (c->choice.fell_back)
+        return fall_back (c);
+    if (c->choice.way == GSI_WAY_HOSTS)
         warn_of_idle_gpus (c);
-    if (takers)
-        snprintf (c->reason, sizeof (c->reason), "each rank has a GPU");
-    else
-        snprintf (c->reason, sizeof (c->reason), "%s%s%s",
-                  comm->topo.size > 1 ? "several ranks" : "one rank", *c->card.text ? ", " : "",
-                  c->card.text);
-    if (takers &&
-        (st = gsi_gpu_map_make (c->cards, &comm->topo, c->coll_cards, &ordinal, &shared))) {
-        snprintf (c->reason, sizeof (c->reason), "%s", gsi_last_text ());
-        ordinal = GS_DEVICE_HOST;
-        if ((st = fall_back (c)))
-            return st;
-    }
-    if (c->plan->origin)
-        shared = is_of_shared (c->plan);
-    else if (takers && ordinal != GS_DEVICE_HOST && c->cards[0].sharing == GSI_SHARING_ALWAYS)
-        shared = true;
-    if (shared)
-        snprintf (c->reason, sizeof (c->reason), "several ranks share a GPU");
-    if (shared && !c->plan->origin && (st = share_gpus (c)))
-        return st;
-    if (ordinal != GS_DEVICE_HOST && !shared && !comm->topo.rank && !comm->boot->is_group &&
+    if (c->choice.way == GSI_WAY_SHARED_GPUS && !c->plan->origin)
+        return share_gpus (c);
+    return GS_OK;
+}
+
+static void warn_of_hidden_gpus (const struct create *c)
+{
+    const gs_comm_t *comm = c->comm;
+    int hidden[2];
+
+    if (c->choice.way == GSI_WAY_GPUS && !comm->topo.rank && !comm->boot->is_group &&
         gsi_gpu_map_hidden (c->cards, &comm->topo, c->coll_cards, hidden))
         gsi_log (
             GS_LOG_WARN, "comm",
@@ -290,6 +241,23 @@ static gs_status_t choose_device (struct create *c)
             "directly between them: with --gpus-per-node and without --gpus-per-task or "
             "--gpu-bind every rank sees all GPUs of its node, and takes one by local rank",
             hidden[0], hidden[1], c->cards[hidden[0]].host);
+}
+
+/* Decides, on all ranks alike, between GPUs and hosts, and opens the device. */
+static gs_status_t choose_device (struct create *c)
+{
+    gs_comm_t *comm = c->comm;
+    int ordinal;
+    gs_status_t st = gsi_choice_make (c->cards, &comm->topo, c->coll_cards, &c->choice);
+
+    if (st) {
+        gsi_boot_part (comm->boot);
+        return gsi_fail (st, "%s", c->choice.reason);
+    }
+    if ((st = follow_choice (c)))
+        return st;
+    warn_of_hidden_gpus (c);
+    ordinal = c->choice.ordinal;
     if (!(st = gsi_device_open (ordinal, comm->timeout_ns, &comm->device)) &&
         !(st = gsi_inflight_open (comm)))
         st = gsi_staging_open (comm);
@@ -528,7 +496,7 @@ static gs_status_t join (struct create *c)
                  "'%s': %d ranks on %d nodes, boot %s (%.1f ms), transport %s (%s, %.1f ms)",
                  comm->name, comm->topo.size, comm->topo.nodes, comm->boot->ops->name,
                  (comm->times.open_us + comm->times.exchange_us) / 1e3, c->ops->name,
-                 c->plan->transport == GS_TRANSPORT_AUTO ? c->reason : "asked for",
+                 c->plan->transport == GS_TRANSPORT_AUTO ? c->choice.reason : "asked for",
                  comm->times.transport_us / 1e3);
     return st;
 }

@@ -245,15 +245,13 @@ static gs_status_t open_hosts (struct gsi_coll_shared *c, const struct gsi_coll_
     return gsi_shared_leave (parent, room->hosts->open (&of_hosts, &c->hosts));
 }
 
-/* Sums by groups, unless it is to be in the order of ranks: hosts do that. */
+/* Sums by groups, if that can be. */
 static gs_status_t open_sums (struct gsi_coll_shared *c, struct gsi_group_opening *opening)
 {
-    bool ordered = gsi_env_int (GSI_ENV_DETERMINISTIC);
-    char why[256] = "GS_DETERMINISTIC is set";
-    gs_status_t st = GS_OK;
+    bool ordered = gsi_env_int (GSI_ENV_DETERMINISTIC); /* then it is meant */
+    char why[256];
+    gs_status_t st = gsi_gpu_group_open (opening, &c->group, why, sizeof (why));
 
-    if (!ordered)
-        st = gsi_gpu_group_open (opening, &c->group, why, sizeof (why));
     if (st || c->rank)
         return st;
     if (c->group)

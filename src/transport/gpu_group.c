@@ -11,22 +11,16 @@
 #include "base/env.h"
 #include "base/proc.h"
 #include "base/status.h"
+#include "transport/gpu_seats.h"
 #include "transport/nccl_versions.h"
 
 #define ROOM_BYTES ((size_t) 64 << 20) /* of a GPU, for slots */
 #define SLOT_MOST  ((size_t) 4 << 20)
 #define SLOT_LEAST ((size_t) 256 << 10)
 #define SLOT_STEP  ((size_t) 64 << 10)
-#define PATIENT    22200              /* NCCL from there on aborts first, and frees later */
 #define TRY_NS     (2 * GSI_NS_PER_S) /* a stream may take to pass a word that is there */
 
-/* What each rank tells all: first which GPU it has, then what its group is to meet in. */
-struct seat {
-    struct gsi_device_id id;
-    uint64_t gpu; /* on the bus: instances of a GPU have that of the GPU */
-    int32_t st, deterministic, known, reserved;
-    char text[96]; /* why, if [st] is a failure or [id] is not known */
-};
+/* What each rank tells all behind its seat: what its group is to meet in. */
 struct offer {
     struct gsi_memfd_handle shm;
     struct gsi_device_handle room;
@@ -39,13 +33,11 @@ struct gsi_group_opening {
     const struct gsi_coll_setup *setup;
     struct gsi_coll *hosts;
     struct gsi_gpu_group *g;
-    struct seat *seats;                 /* [ranks] */
+    struct gsi_gpu_seat *seats;         /* [ranks] */
+    struct gsi_gpu_seating seating;     /* what follows from them */
     struct offer *offers;               /* [ranks] */
-    int *leaders;                       /* [groups] ranks, in their order */
-    int *members;                       /* [ranks] of the group that a rank leads */
     char (*cards)[GSI_COLL_CARD_BYTES]; /* [groups] of the leaders, for NCCL */
-    int groups, leader;                 /* of this rank's group */
-    int largest;                        /* ranks of a group */
+    int leader;                         /* of this rank's group */
     const struct gsi_coll_ops *nccl;
     void *nccl_room;
 };
@@ -83,11 +75,12 @@ struct gsi_group_opening *gsi_gpu_group_prepare (int size)
     }
     o->seats = calloc (ranks, sizeof (*o->seats));
     o->offers = calloc (ranks, sizeof (*o->offers));
-    o->leaders = calloc (ranks, sizeof (*o->leaders));
-    o->members = calloc (ranks, sizeof (*o->members));
+    o->seating.seats = o->seats;
+    o->seating.leaders = calloc (ranks, sizeof (*o->seating.leaders));
+    o->seating.members = calloc (ranks, sizeof (*o->seating.members));
     o->cards = calloc (ranks, sizeof (*o->cards));
-    if (o->g && o->g->topo.node_of && o->seats && o->offers && o->leaders && o->members &&
-        o->cards)
+    if (o->g && o->g->topo.node_of && o->seats && o->offers && o->seating.leaders &&
+        o->seating.members && o->cards)
         return o;
     gsi_gpu_group_unprepare (o);
     return NULL;
@@ -106,18 +99,18 @@ void gsi_gpu_group_unprepare (struct gsi_group_opening *o)
     }
     free (o->seats);
     free (o->offers);
-    free (o->leaders);
-    free (o->members);
+    free (o->seating.leaders);
+    free (o->seating.members);
     free (o->cards);
     free (o);
 }
 
 /* ---- Who has which GPU ---- */
 
-static struct seat make_seat (const struct gsi_device *device, gs_status_t st)
+static struct gsi_gpu_seat make_seat (const struct gsi_device *device, gs_status_t st)
 {
-    struct seat seat = {.st = (int32_t) st,
-                        .deterministic = (int32_t) gsi_env_int (GSI_ENV_DETERMINISTIC)};
+    struct gsi_gpu_seat seat = {.st = (int32_t) st,
+                                .deterministic = (int32_t) gsi_env_int (GSI_ENV_DETERMINISTIC)};
     struct gsi_gpus gpus = {0};
 
     if (st)
@@ -134,7 +127,7 @@ static struct seat make_seat (const struct gsi_device *device, gs_status_t st)
 gs_status_t gsi_gpu_group_meet (struct gsi_group_opening *o, const struct gsi_coll_setup *setup,
                                 struct gsi_coll *hosts, gs_status_t st)
 {
-    struct seat mine = make_seat (setup->device, st);
+    struct gsi_gpu_seat mine = make_seat (setup->device, st);
     gs_status_t gathered;
 
     o->setup = setup;
@@ -142,7 +135,7 @@ gs_status_t gsi_gpu_group_meet (struct gsi_group_opening *o, const struct gsi_co
     if ((gathered = gather (o, &mine, o->seats, sizeof (mine))))
         return gathered;
     for (int r = 0; r < setup->topo->size; r++) {
-        const struct seat *seat = &o->seats[r];
+        const struct gsi_gpu_seat *seat = &o->seats[r];
         if (seat->st)
             return gsi_fail ((gs_status_t) seat->st, "rank %d: %.*s", r,
                              (int) sizeof (seat->text) - 1, seat->text);
@@ -155,86 +148,16 @@ gs_status_t gsi_gpu_group_meet (struct gsi_group_opening *o, const struct gsi_co
     return GS_OK;
 }
 
-static bool is_same_gpu (const struct gsi_group_opening *o, int a, int b)
-{
-    const int *node_of = o->setup->topo->node_of;
-
-    return node_of[a] == node_of[b] &&
-           !memcmp (&o->seats[a].id, &o->seats[b].id, sizeof (o->seats[a].id));
-}
-
-/* The first rank that has the GPU of [rank]. */
-static int leader_of (const struct gsi_group_opening *o, int rank)
-{
-    int r = 0;
-
-    while (!is_same_gpu (o, r, rank))
-        r++;
-    return r;
-}
-
 static void find_groups (struct gsi_group_opening *o)
 {
     const struct gsi_topo *topo = o->setup->topo;
     struct gsi_gpu_group *g = o->g;
 
-    for (int r = 0; r < topo->size; r++) {
-        int leader = leader_of (o, r);
-        if (leader == r)
-            o->leaders[o->groups++] = r;
-        if (++o->members[leader] > o->largest)
-            o->largest = o->members[leader];
-        if (!is_same_gpu (o, r, topo->rank))
-            continue;
-        g->place += r < topo->rank;
-        g->size++;
-    }
-    o->leader = leader_of (o, topo->rank);
-}
-
-/* What the seats alone forbid; on all ranks the same. */
-static bool can_group (const struct gsi_group_opening *o, char *why, size_t room)
-{
-    const int *node_of = o->setup->topo->node_of;
-
-    for (int r = 0; r < o->setup->topo->size; r++)
-        if (!o->seats[r].known) {
-            snprintf (why, room, "rank %d: %.*s", r, (int) sizeof (o->seats[r].text) - 1,
-                      o->seats[r].text);
-            return false;
-        }
-    for (int i = 0; i < o->groups; i++)
-        for (int k = 0; k < i; k++) {
-            int a = o->leaders[k], b = o->leaders[i];
-            if (node_of[a] != node_of[b] || o->seats[a].gpu != o->seats[b].gpu)
-                continue;
-            snprintf (why, room,
-                      "ranks %d and %d have two instances (MIG) of one GPU, of which NCCL takes "
-                      "one",
-                      a, b);
-            return false;
-        }
-    return true;
-}
-
-/* The leaders as ranks of a transport of their own. */
-static void make_topo (struct gsi_group_opening *o)
-{
-    const struct gsi_topo *topo = o->setup->topo;
-    struct gsi_topo *own = &o->g->topo;
-    int *node_of = own->node_of;
-
-    *own = (struct gsi_topo){
-        .size = o->groups, .node = topo->node, .nodes = topo->nodes, .node_of = node_of};
-    for (int i = 0; i < o->groups; i++) {
-        own->node_of[i] = topo->node_of[o->leaders[i]];
-        if (o->leaders[i] < topo->rank)
-            own->rank++;
-        if (own->node_of[i] != topo->node)
-            continue;
-        own->local_size++;
-        own->local_rank += o->leaders[i] < topo->rank;
-    }
+    gsi_gpu_seats_group (&o->seating, topo);
+    o->leader = gsi_gpu_seats_leader (&o->seating, topo, topo->rank);
+    g->size = o->seating.members[o->leader];
+    for (int r = o->leader; r < topo->rank; r++)
+        g->place += gsi_gpu_seats_leader (&o->seating, topo, r) == o->leader;
 }
 
 /* ---- The memory where a group meets ---- */
@@ -304,17 +227,16 @@ static gs_status_t make_queue (struct gsi_group_opening *o)
 
 static gs_status_t prepare_nccl (struct gsi_group_opening *o, struct offer *mine)
 {
-    struct gsi_boot boot = {.rank = o->g->topo.rank, .size = o->groups};
+    struct gsi_boot boot = {.rank = o->g->topo.rank, .size = o->seating.groups};
     int version;
     gs_status_t st;
 
-    if (o->groups < 2)
+    if (o->seating.groups < 2)
         return GS_OK;
-    if ((st = gsi_nccl_version_find (&version)))
+    if ((st = gsi_nccl_version_find (&version)) ||
+        (st = gsi_gpu_seats_check_nccl (o->seating.groups, version)))
         return st;
-    if (version < PATIENT)
-        return gsi_fail (GS_ERR_UNSUPPORTED, "NCCL before 2.22 frees at once what it aborts");
-    st = gsi_coll_find (GS_TRANSPORT_NCCL, o->groups, &o->nccl);
+    st = gsi_coll_find (GS_TRANSPORT_NCCL, o->seating.groups, &o->nccl);
     return st ? st : o->nccl->prepare (&boot, mine->nccl, &o->nccl_room);
 }
 
@@ -377,11 +299,11 @@ static gs_status_t watch_leaders (struct gsi_group_opening *o)
     int first = 0;
     gs_status_t st;
 
-    if (o->groups < 2)
+    if (o->seating.groups < 2)
         return GS_OK;
-    if ((st = gsi_coll_find (GS_TRANSPORT_NCCL, o->groups, &nccl)))
+    if ((st = gsi_coll_find (GS_TRANSPORT_NCCL, o->seating.groups, &nccl)))
         return st;
-    while (node_of[o->leaders[first]] != o->setup->topo->node)
+    while (node_of[o->seating.leaders[first]] != o->setup->topo->node)
         first++;
     o->g->told = nccl->watch (o->cards[first], &o->g->watch);
     return o->g->told ? GS_OK : gsi_fail (GS_ERR_DEVICE, "memory of the node cannot be shared");
@@ -412,7 +334,7 @@ static gs_status_t open_leaders (struct gsi_group_opening *o)
     struct gsi_coll_setup setup = *o->setup;
     int64_t now_ns = gsi_now_ns ();
 
-    if (o->groups < 2 || o->g->place)
+    if (o->seating.groups < 2 || o->g->place)
         return GS_OK;
     setup.topo = &o->g->topo;
     setup.cards = o->cards;
@@ -453,8 +375,8 @@ static gs_status_t open_group (struct gsi_group_opening *o, bool *all, char *why
 
     if ((st = agree (o, &mine, make_offer (o, &mine), all, why, room)) || !*all)
         return st;
-    for (int i = 0; i < o->groups; i++)
-        memcpy (o->cards[i], o->offers[o->leaders[i]].nccl, sizeof (o->cards[i]));
+    for (int i = 0; i < o->seating.groups; i++)
+        memcpy (o->cards[i], o->offers[o->seating.leaders[i]].nccl, sizeof (o->cards[i]));
     /* Not yet NCCL, where leaders would wait for one that cannot. */
     mine = (struct offer){.st = GS_OK};
     if ((st = agree (o, &mine, join_room (o), all, why, room)) || !*all)
@@ -471,14 +393,14 @@ gs_status_t gsi_gpu_group_open (struct gsi_group_opening *o, struct gsi_gpu_grou
 
     *out = NULL;
     find_groups (o);
-    if (!can_group (o, why, room))
+    if (!gsi_gpu_seats_may_sum (&o->seating, o->setup->topo, why, room))
         return GS_OK;
-    make_topo (o);
-    g->slot_bytes = slot_bytes (o->largest);
+    gsi_gpu_seats_topo (&o->seating, o->setup->topo, &g->topo);
+    g->slot_bytes = slot_bytes (o->seating.largest);
     st = open_group (o, &all, why, room);
     o->g = NULL;
-    g->leader = o->leaders;
-    o->leaders = NULL;
+    g->leader = o->seating.leaders;
+    o->seating.leaders = NULL;
     gsi_memfd_hide (&g->shm);
     if (all)
         *out = g;

@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* choice - GPUs, GPUs that ranks share, or hosts: from the cards alone. */
+#include "core/choice.h"
+
+#include <stdio.h>
+
+#include "base/env.h"
+#include "base/transport.h"
+
+/* Whether this rank insists on a GPU: without one the create fails. */
+static bool insists (const struct gsi_card *card)
+{
+    return card->transport == GS_TRANSPORT_NCCL || card->device >= 0;
+}
+
+gs_status_t gsi_choice_begin (const char *caller, int size, struct gsi_card *card, bool *looks)
+{
+    int32_t wish = card->transport;
+
+    *looks = false;
+    card->carrier = wish == GS_TRANSPORT_AUTO ? (int32_t) gsi_coll_of_hosts (size) : wish;
+    if (wish == GS_TRANSPORT_NCCL && card->device == GS_DEVICE_HOST)
+        return gsi_fail (GS_ERR_ARG,
+                         "%s: transport nccl needs a GPU, but the device asked for "
+                         "is the host",
+                         caller);
+    if (card->device >= 0 && wish != GS_TRANSPORT_AUTO &&
+        gsi_transport_joins (wish) != GSI_JOINS_GPUS)
+        return gsi_fail (GS_ERR_ARG,
+                         "%s: GPU %d is asked for with transport %s, which carries arrays of "
+                         "hosts: use transport nccl or auto",
+                         caller, card->device, gsi_transport_name (wish));
+    *looks = wish == GS_TRANSPORT_NCCL ||
+             (wish == GS_TRANSPORT_AUTO && card->device != GS_DEVICE_HOST);
+    return GS_OK;
+}
+
+gs_status_t gsi_choice_found (const char *caller, gs_status_t st, const struct gsi_gpus *gpus,
+                              struct gsi_card *card)
+{
+    if (!st) {
+        card->gpus = *gpus;
+        card->carrier = GS_TRANSPORT_NCCL;
+        return GS_OK;
+    }
+    snprintf (card->text, sizeof (card->text), "%.*s", (int) sizeof (card->text) - 1,
+              gsi_last_text ());
+    if (!insists (card))
+        return GS_OK;
+    return gsi_fail (st, "%s: %s was asked for, but %s", caller,
+                     card->device >= 0 ? "a GPU" : "transport nccl", gsi_last_text ());
+}
+
+/* Where some rank cannot have a GPU, for gsi_last_text (). */
+static gs_status_t fall_back (const struct gsi_card *cards, int size, struct gsi_choice *choice)
+{
+    snprintf (choice->reason, sizeof (choice->reason), "%s", gsi_last_text ());
+    choice->ordinal = GS_DEVICE_HOST;
+    for (int r = 0; r < size; r++)
+        if (insists (&cards[r]))
+            return gsi_fail (GS_ERR_DEVICE, "%s", choice->reason);
+    choice->fell_back = true;
+    return GS_OK;
+}
+
+gs_status_t gsi_choice_make (const struct gsi_card *cards, const struct gsi_topo *topo,
+                             void *room, struct gsi_choice *choice)
+{
+    const char *text = cards[topo->rank].text; /* why this one has no GPU */
+    int takers = 0;
+    bool shared;
+
+    *choice = (struct gsi_choice){.way = GSI_WAY_HOSTS, .ordinal = GS_DEVICE_HOST};
+    for (int r = 0; r < topo->size; r++)
+        takers += cards[r].carrier == GS_TRANSPORT_NCCL;
+    if (!takers) {
+        snprintf (choice->reason, sizeof (choice->reason), "%s%s%s",
+                  topo->size > 1 ? "several ranks" : "one rank", *text ? ", " : "", text);
+        return GS_OK;
+    }
+    if (gsi_gpu_map_make (cards, topo, room, &choice->ordinal, &shared))
+        return fall_back (cards, topo->size, choice);
+    shared = shared || cards[0].sharing == GSI_SHARING_ALWAYS;
+    choice->way = shared ? GSI_WAY_SHARED_GPUS : GSI_WAY_GPUS;
+    snprintf (choice->reason, sizeof (choice->reason), "%s",
+              shared ? "several ranks share a GPU" : "each rank has a GPU");
+    return GS_OK;
+}
