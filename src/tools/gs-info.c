@@ -20,22 +20,23 @@ extern char **environ;
 static const char help[] =
     "Usage: gs-info [--json]\n"
     "       gs-info --hosts LAYOUT\n"
+    "       gs-info --layout LAYOUT [--json]\n"
     "       gs-info --nccl\n"
     "       gs-info --record FILE...\n"
     "Tells the version of gradsync, what was built in, and every GS_* variable as it is set in\n"
-    "this environment; or which way data goes between hosts; or prints flight records, newest\n"
-    "operation last.\n"
+    "this environment; or which way data goes between hosts; or which way a job with GPUs takes\n"
+    "and what to type for it; or prints flight records, newest operation last.\n"
     "\n"
     "  --json      the same as one JSON object\n"
     "  --hosts     for LAYOUT: RANKS of one node, NODESxRANKS, or RANKS+RANKS+... of each node\n"
+    "  --layout    for LAYOUT: NODESxRANKSxGPUS, so many ranks and GPUs on each node\n"
     "  --nccl      what becomes of each version of NCCL, the one that is found marked\n"
     "  --record    print the flight records (gradsync-*.ring) given as FILEs\n"
     "  --help      this text\n"
     "  --version   the version\n"
     "\n"
-    "Exit status: 0; 1 if a variable is not understood, a record is damaged or the module for "
-    "MPI\n"
-    "is not there; 2 for a wrong option.\n";
+    "Exit status: 0; 1 if a variable is not understood, a record is damaged, the module for MPI\n"
+    "is not there or a job of this layout would fail; 2 for a wrong option.\n";
 
 /*
  * The next line "name: value" of gs_build_info (): its two parts by pointer and length. Returns
@@ -178,9 +179,18 @@ static int print_records (int count, char **paths)
     return ok ? EXIT_SUCCESS : EXIT_FAILURE;
 }
 
-static int print_info (bool json, const char *layout)
+/* What is asked for. */
+struct wish {
+    bool json, record, nccl;
+    const char *hosts, *layout; /* layouts, or NULL */
+};
+
+static int print_info (const struct wish *w)
 {
-    bool ok = layout ? info_hosts (layout) : json ? info_print_json () : info_print_text ();
+    bool ok = w->layout  ? info_layout (w->layout, w->json)
+              : w->hosts ? info_hosts (w->hosts)
+              : w->json  ? info_print_json ()
+                         : info_print_text ();
 
     if (!gsi_env_check ())
         return ok ? EXIT_SUCCESS : EXIT_FAILURE;
@@ -188,51 +198,62 @@ static int print_info (bool json, const char *layout)
     return EXIT_FAILURE;
 }
 
+/* Whether the options go together; [files] follow them. EXIT_SUCCESS if they do. */
+static int check_wish (const struct wish *w, int files)
+{
+    if (w->nccl && (w->json || w->record || w->hosts || w->layout || files))
+        return usage_error ("--nccl", "stands alone");
+    if (w->json && (w->record || w->hosts))
+        return usage_error ("--json", w->record ? "cannot be had with --record"
+                                                : "cannot be had with --hosts");
+    if ((w->hosts || w->layout) && w->record)
+        return usage_error (w->hosts ? "--hosts" : "--layout", "cannot be had with --record");
+    if (w->hosts && w->layout)
+        return usage_error ("--layout", "cannot be had with --hosts");
+    if (w->hosts && !info_hosts_is_layout (w->hosts))
+        return usage_error (w->hosts, "is no layout of two ranks or more: give RANKS, "
+                                      "NODESxRANKS or RANKS+RANKS+...");
+    if (w->layout && !info_layout_is_layout (w->layout))
+        return usage_error (w->layout, "is no layout: give NODESxRANKSxGPUS, such as 2x16x4, of "
+                                       "up to 1024 ranks and 16 GPUs a node, and 65536 ranks");
+    return EXIT_SUCCESS;
+}
+
 static int run_info (int argc, char **argv)
 {
-    static const struct option options[] = {{"json", no_argument, NULL, 'j'},
-                                            {"hosts", required_argument, NULL, 'l'},
-                                            {"nccl", no_argument, NULL, 'n'},
-                                            {"record", no_argument, NULL, 'r'},
-                                            {"help", no_argument, NULL, 'h'},
-                                            {"version", no_argument, NULL, 'v'},
-                                            {NULL, 0, NULL, 0}};
-    bool json = false, record = false, nccl = false;
-    const char *layout = NULL;
-    int c;
+    static const struct option options[] = {
+        {"json", no_argument, NULL, 'j'},         {"hosts", required_argument, NULL, 'l'},
+        {"layout", required_argument, NULL, 'g'}, {"nccl", no_argument, NULL, 'n'},
+        {"record", no_argument, NULL, 'r'},       {"help", no_argument, NULL, 'h'},
+        {"version", no_argument, NULL, 'v'},      {NULL, 0, NULL, 0}};
+    struct wish w = {.json = false};
+    int c, status;
 
     opterr = 0;
     while ((c = getopt_long (argc, argv, ":", options, NULL)) != -1) {
         switch (c) {
-        case 'j': json = true; break;
-        case 'l': layout = optarg; break;
-        case 'n': nccl = true; break;
-        case 'r': record = true; break;
+        case 'j': w.json = true; break;
+        case 'l': w.hosts = optarg; break;
+        case 'g': w.layout = optarg; break;
+        case 'n': w.nccl = true; break;
+        case 'r': w.record = true; break;
         case 'h': fputs (help, stdout); return EXIT_SUCCESS;
         case 'v': printf ("gs-info (gradsync) %s\n", gs_version ()); return EXIT_SUCCESS;
         case ':': return usage_error (argv[optind - 1], "needs a LAYOUT");
         default: return usage_error (argv[optind - 1], "is not an option");
         }
     }
-    if (nccl && (json || record || layout || optind < argc))
-        return usage_error ("--nccl", "stands alone");
-    if (nccl) {
+    if ((status = check_wish (&w, argc - optind)))
+        return status;
+    if (w.nccl) {
         info_nccl_table ();
         return EXIT_SUCCESS;
     }
-    if (json && (record || layout))
-        return usage_error ("--json", record ? "cannot be had with --record"
-                                             : "cannot be had with --hosts");
-    if (record && layout)
-        return usage_error ("--hosts", "cannot be had with --record");
-    if (layout && !info_hosts_is_layout (layout))
-        return usage_error (layout, "is no layout of two ranks or more: give RANKS, NODESxRANKS "
-                                    "or RANKS+RANKS+...");
-    if (record)
+    if (w.record)
         return print_records (argc - optind, argv + optind);
     if (optind < argc)
         return usage_error (argv[optind], "a FILE is taken with --record only");
-    return print_info (json, layout);
+    return print_info (&w);
 }
 
 int main (int argc, char **argv)

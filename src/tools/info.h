@@ -7,6 +7,12 @@
 
 /* ---- Which way data would go between hosts, in info_hosts.c ---- */
 
+/*
+ * The whole number from [least] to 2^20 at [*text], which then points behind it; [least] - 1 if
+ * there is none.
+ */
+long info_number (const char **text, long least);
+
 /* Whether [layout] is RANKS, NODESxRANKS or RANKS+RANKS+..., with two ranks or more. */
 bool info_hosts_is_layout (const char *layout);
 
@@ -15,6 +21,17 @@ bool info_hosts_is_layout (const char *layout);
  * stderr, if it cannot be had: its module is not there, or its MPI library.
  */
 bool info_hosts (const char *layout);
+
+/* ---- Which way a job with GPUs would take, in info_layout.c ---- */
+
+/* Whether [layout] is NODESxRANKSxGPUS, each node with so many ranks and GPUs. */
+bool info_layout_is_layout (const char *layout);
+
+/*
+ * Prints which way a job of [layout], which is one, would take and what to type, as one object
+ * with [json]. False, after a line on stderr, if such a job would fail.
+ */
+bool info_layout (const char *layout, bool json);
 
 /* ---- Which NCCL is found, and what becomes of it and of other versions, in info_nccl.c ---- */
 

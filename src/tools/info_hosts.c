@@ -12,17 +12,19 @@
 
 #define MOST (1L << 20) /* ranks, and nodes */
 
-/* The whole number from 1 on at [*text], which then points behind it; 0 if there is none. */
-static long number (const char **text)
+long info_number (const char **text, long least)
 {
     char *end;
-    long n = 0;
+    long n = least - 1;
 
     if (**text >= '1' && **text <= '9') {
         n = strtol (*text, &end, 10);
         *text = end;
+    } else if (**text == '0') {
+        n = 0;
+        ++*text;
     }
-    return n > 0 && n <= MOST ? n : 0;
+    return n >= least && n <= MOST ? n : least - 1;
 }
 
 /*
@@ -31,13 +33,13 @@ static long number (const char **text)
  */
 static long read_layout (const char *layout, int *ranks, long *size)
 {
-    long nodes = 1, each = number (&layout);
+    long nodes = 1, each = info_number (&layout, 1);
 
     *size = each;
     if (each && *layout == 'x') {
         layout++;
         nodes = each;
-        each = number (&layout);
+        each = info_number (&layout, 1);
         *size = nodes * each;
         for (long n = 0; ranks && n < nodes; n++)
             ranks[n] = (int) each;
@@ -46,7 +48,7 @@ static long read_layout (const char *layout, int *ranks, long *size)
     }
     while (each && *layout == '+' && nodes < MOST) {
         layout++;
-        each = number (&layout);
+        each = info_number (&layout, 1);
         if (ranks)
             ranks[nodes] = (int) each;
         nodes++;

@@ -47,6 +47,22 @@ says () {
     (($(grep -cE "$2" "$room/output") == $1)) || fail "not $1 lines have '$2'"
 }
 
+# foretold LAYOUT: gs-info --layout, with the settings there are, says what each rank has got.
+foretold () {
+    local nodes=${1%%x*} ranks=${1#*x} told transport n r gpu
+    ranks=${ranks%x*}
+
+    told=$("$top_builddir/gs-info" --layout "$1")
+    transport=$(sed -n 's/^  transport  *//p' <<<"$told")
+    for ((n = 0; n < nodes; n++)); do
+        for ((r = 0; r < ranks; r++)); do
+            gpu=$(sed -nE "s/^  GPU ([0-9]+) +ranks?( [0-9]+)* $r( .*)? of a node.*/\1/p" \
+                <<<"$told")
+            says 1 "^rank $((n * ranks + r)) has transport $transport, GPU ${gpu:--2}\$"
+        done
+    done
+}
+
 # make_wrapper LINES: a script that sets variables for a rank and starts the program.
 # shellcheck disable=SC2016 # the script expands them
 make_wrapper () { # LINES
@@ -66,6 +82,7 @@ run "GPUs by local rank" 2x2 SIM_GPUS=2
 says 2 '^rank [02] has transport nccl, GPU 0$'
 says 2 '^rank [13] has transport nccl, GPU 1$'
 says 4 '^rank . with an array on a GPU: GS_OK'
+foretold 2x2x2
 
 run "a GPU by number" alone SIM_GPUS=4 GS_DEVICE=3
 says 1 '^rank 0 has transport nccl, GPU 3$'
@@ -101,6 +118,13 @@ says 4 '^rank . has transport nccl, GPU 0$'
 says 2 '^rank . has transport nccl, GPU 1$'
 says 1 '^gradsync\[0/6\] nccl: sums: on each GPU, then by NCCL between 4 GPUs'
 says 6 '^rank . with an array on a GPU: GS_OK'
+foretold 2x3x2
+
+title="an NCCL that is too old for groups, foretold"
+LD_LIBRARY_PATH=${simulated%lib}nccl-2.18:$simulated "$top_builddir/gs-info" --layout 2x3x2 \
+    >"$room/output" 2>&1
+says 1 '^  sums  *by way of the hosts: NCCL before 2.22'
+says 1 '^  GPU 0  *ranks 0 2 of a node$'
 
 run "one GPU for two, in the order of ranks" 2 SIM_GPUS=1 GS_DEBUG=info GS_DETERMINISTIC=1
 says 1 'sums go by way of the hosts: GS_DETERMINISTIC is set'
@@ -152,6 +176,7 @@ run "one GPU for two, auto, never shared" 2 SIM_GPUS=1
 says 2 '^rank . has transport mpi, GPU -2$'
 says 1 "^gradsync\[0/2\] comm: 'world' does not use GPUs: $shared"
 says 2 '^rank . with an array on a GPU: GS_ERR_DEVICE: .*in memory of GPU 0, but .*transport mpi'
+foretold 1x2x1
 
 run "two ranks with the same GPU by number" 2 SIM_GPUS=4 GS_DEVICE=1
 says 2 "^rank . has none: GS_ERR_DEVICE: .*would share the GPU"
