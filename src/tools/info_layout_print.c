@@ -123,7 +123,8 @@ static void tell_mps (const struct info_plan *p, struct text *t)
     else
         add (t,
              "lets the %d ranks of a GPU work at once, else they take turns: on each node, "
-             "before the ranks, nvidia-cuda-mps-control -d",
+             "before the ranks, nvidia-cuda-mps-control -d, as templates/shared.sbatch does with "
+             "MPS=yes",
              p->largest);
 }
 

@@ -30,7 +30,8 @@ gpus_of_a_job () { # OPTION: how the job asked for them
     salloc --quiet -N2 "$1" --ntasks-per-node=4 gs-run "$act" 3 >out 2>&1 \
         && says "rank 7 of 8 on n1" || return
     sees_all -N2 "$1" --ntasks-per-node=4 || return
-    salloc --quiet -N2 --exclusive "$1" gs-run --ntasks-per-node=5 touch started >out 2>&1
+    GS_GPU_SHARING=never salloc --quiet -N2 --exclusive "$1" gs-run --ntasks-per-node=5 \
+        touch started >out 2>&1
     [[ $? = 2 && ! -e started ]] && says "5 ranks on a node with 4 GPUs"
 }
 
@@ -49,6 +50,14 @@ binding_is_shown () {
 node_with_most_cpus () {
     SLURM_JOB_ID=1 SLURM_JOB_NUM_NODES=2 SLURM_NTASKS=8 SLURM_TASKS_PER_NODE=1,7 \
         SLURM_JOB_CPUS_PER_NODE=1,7 chooses "srun" --no-gpus prog
+}
+
+shares () { # more ranks than GPUs, where they say so
+    chooses "--ntasks-per-node=5" -N2 --ntasks-per-node=5 prog \
+        && says "gs-run: 5 ranks on a node with 4 GPUs share them: gs-info --layout 2x5x4 tells" \
+        || return
+    GS_DEVICE=host chooses "--ntasks-per-node=5" -N2 --ntasks-per-node=5 prog \
+        && ! grep "share them" out
 }
 
 # places EXPECTED COMMAND...: the ranks on each node, as "n0 4 n1 4".
@@ -368,11 +377,11 @@ check "a job's --gpus-per-task is undone" sees_all -N1 -n4 --gpus-per-task=1
 check "a job's --ntasks-per-gpu is undone" sees_all -N1 -n4 --gpus=4 --ntasks-per-gpu=1
 check "a job's --gpu-bind is undone" sees_all -N1 -n4 --gpus-per-node=4 --gpu-bind=single:1
 check "what is undone is shown" binding_is_shown
-check "--gres with more than GPUs" refuses "3 ranks on a node with 2 GPUs" \
-    -N1 -n3 --gres=gpu:a100:2,nvme:1
-check "--gres with GPUs behind" refuses "3 ranks on a node with 2 GPUs" \
-    -N1 -n3 --gres=nvme:1,gpu:2
-check "--gpus" refuses "3 ranks on a node with 2 GPUs" -N1 -n3 -G 2
+GS_GPU_SHARING=never check "--gres with more than GPUs" \
+    refuses "3 ranks on a node with 2 GPUs" -N1 -n3 --gres=gpu:a100:2,nvme:1
+GS_GPU_SHARING=never check "--gres with GPUs behind" \
+    refuses "3 ranks on a node with 2 GPUs" -N1 -n3 --gres=nvme:1,gpu:2
+GS_GPU_SHARING=never check "--gpus" refuses "3 ranks on a node with 2 GPUs" -N1 -n3 -G 2
 check "the environment reaches the program" environment_arrives
 check "an environment that is kept back" no_environment
 check "the PMIx deadline is Slurm's own" chooses "SLURM_PMIX_TIMEOUT=300" --no-gpus -n1 prog
@@ -399,7 +408,9 @@ check "a damaged profile" bad_profile
 check "profiles are listed" lists_profiles
 check "an unknown profile" refuses "no profile 'nowhere'" --profile nowhere
 check "no program" no_program
-check "too many ranks" refuses "5 ranks on a node with 4 GPUs" -N2 --ntasks-per-node=5
+GS_GPU_SHARING=never check "too many ranks" refuses "5 ranks on a node with 4 GPUs" \
+    -N2 --ntasks-per-node=5
+check "more ranks than GPUs" shares
 check "partial use" chooses "--ntasks-per-node=5" --partial -N2 --ntasks-per-node=5 prog
 GS_TRANSPORT=mpi check "more ranks on hosts" chooses "-n8" -N1 -n8 prog
 GS_DEVICE=host check "more ranks without GPUs" chooses "-n8" -N1 -n8 prog
@@ -418,8 +429,8 @@ GS_BOOT_TIMEOUT_MS=soon check "an odd deadline" refuses "is not a whole number" 
 check "options in two words" chooses "--constraint a100 --ntasks 4 -J name prog -n x" \
     --constraint a100 --ntasks 4 -J name prog -n x
 check "every option of srun --help in two words" two_words
-check "an option in two words is read" refuses "5 ranks on a node with 4 GPUs" \
-    --ntasks-per-node 5 -N2
+GS_GPU_SHARING=never check "an option in two words is read" \
+    refuses "5 ranks on a node with 4 GPUs" --ntasks-per-node 5 -N2
 check "an option without its value" lacks_value
 check "a flag of a plugin" chooses "--container-writable --ntasks 3 prog" \
     --container-writable --ntasks 3 prog

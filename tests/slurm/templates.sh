@@ -34,6 +34,41 @@ plain_fails () { # the job's state is the program's, and the log says where the 
     says "rank 3 on n0: after allreduce_avg #5 (GS_OK)"
 }
 
+shared () { # 16 ranks on each node, four of each GPU
+    submit "$templates/shared.sbatch" "$act" 3 \
+        && says "rank 31 of 32 on n1: local 15 of 16" "16 ranks on a node with 4 GPUs share them"
+}
+
+# make_mps [fails]: an MPS that writes down on which node it is started and ended.
+make_mps () {
+    mkdir -p mps
+    # shellcheck disable=SC2016 # expanded by the script
+    printf '%s\n' '#!/bin/bash' 'word=$*; [[ $word = -d ]] || read -r word' \
+        "echo \"\$SLURMD_NODENAME \$word\" >>$room/mps/calls" "[[ '${1-}' != fails ]] || exit 1" \
+        '[[ $word = quit ]] || : >"$CUDA_MPS_PIPE_DIRECTORY/control"' \
+        >mps/nvidia-cuda-mps-control
+    chmod +x mps/nvidia-cuda-mps-control
+}
+
+shared_by_mps () { # which one rank of each node starts, before any has begun
+    make_mps && rm -f mps/calls
+    # shellcheck disable=SC2016 # expanded by the ranks
+    printf '%s\n' '#!/bin/bash' '[[ -e $CUDA_MPS_PIPE_DIRECTORY/control ]] || exit 3' \
+        "exec $act 3" >simulation
+    chmod +x simulation
+    MPS=yes PATH=$room/mps:$PATH submit "$templates/shared.sbatch" "$room/simulation" \
+        && says "rank 31 of 32 on n1: local 15 of 16" || return
+    [[ $(sort mps/calls | xargs) = "n0 -d n0 quit n1 -d n1 quit" ]] \
+        || { cat mps/calls; return 1; }
+    ! compgen -G '/tmp/mps.*.n[01]' >>out
+}
+
+shared_without_mps () { # the node has none
+    make_mps fails
+    ! MPS=yes PATH=$room/mps:$PATH submit "$templates/shared.sbatch" "$act" 3 \
+        && says "MPS does not start on n" "submit without MPS=yes"
+}
+
 logged () { # COUNT TEXT: out has that many lines with TEXT
     [[ -e out ]] && (($(grep -c -- "$2" out) >= $1))
 }
@@ -191,6 +226,9 @@ env_outside () {
 check "plain" plain
 check "plain, a rank dies" plain_fails
 check "plain, by hand" by_hand
+check "more ranks than GPUs" shared
+check "more ranks than GPUs, with MPS" shared_by_mps
+check "more ranks than GPUs, MPS does not start" shared_without_mps
 check "requeue on a signal" requeued_on_signal state1
 check "requeue, rank 0 writes when the others have left" requeued_on_signal late 3000
 check "requeue for an urgent job" requeued_by_urgent
