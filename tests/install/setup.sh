@@ -61,6 +61,7 @@ echo '[[ "$*" != *libhdf5-dev* ]] || ln -s make bin/h5cc
 cat >configure <<'END'
 #!/bin/bash
 echo "configure $*" >>"$room/calls"
+cp "$room/config.h.found" config.h
 : >Makefile
 : >config.status
 END
@@ -70,6 +71,8 @@ cp bin/make tests/install/fetch-modules
 cp bin/make tests/install/fetch-cuda
 echo >Makefile.in
 echo >config.h.in
+echo '/* #undef HAVE_CUDA */' >config.h.found
+ln -s "$(type -P cp)" bin/cp
 
 # A run has a clean environment, and signals that are not ignored, as in a terminal.
 setup=(env -i "--default-signal=INT,HUP" "PATH=$room/bin" "room=$room" "PYTHON=$room/bin/python"
@@ -178,7 +181,64 @@ for words in 'turbulence --html' '--html turbulence' 'turbulence --resume --html
     has output './setup demo turbulence takes --resume alone; --html is of ./setup demo'
     has_not calls launch
 done
-rm -r launch.fails tests/launch.sh demo-out
+rm -r launch.fails demo-out
+
+step='the demo has a layout, of simulated GPUs where they can be had'
+cat >tests/launch.sh <<'END'
+#!/bin/bash
+echo "launch $*" >>"$room/calls"
+echo "GPUs ${SIM_GPUS-}, transport ${GS_TRANSPORT-}, device ${GS_DEVICE-}" >>"$room/calls"
+echo "libraries ${LD_LIBRARY_PATH-}" >>"$room/calls"
+mkdir -p demo-out/checkpoints
+echo >demo-out/checkpoints/ck-000000000500.h5
+echo >demo-out/lorenz96.svg
+[[ $* != *--html* ]] || echo >demo-out/demo.html
+echo 'Held-out R2: network 1'
+END
+# shellcheck disable=SC2016 # expanded in there
+{
+replace ../build/gs-info 'echo "gs-info $*" >>calls'
+echo 'echo "make $*" >>"$room/calls"' >make.sh
+}
+run 0 demo
+has calls '--layout 2x4 build/doc/examples/10-lorenz96/lorenz96_demo --out demo-out'
+has calls 'GPUs , transport , device '
+has_not calls gs-info
+has output 'demo: 8 ranks as 2 simulated nodes of 4'
+run 1 demo --layout 2x8x2
+has output 'simulated GPUs need the CUDA toolkit'
+has output '  ./setup demo --layout 2x8x0'
+has_not calls launch
+run 0 demo --layout 2x8x0 --html
+has calls '--layout 2x8 build/doc/examples/10-lorenz96/lorenz96_demo --out demo-out'
+has calls 'GPUs , transport , device host'
+has_not calls simgpu
+echo '#define HAVE_CUDA 1' >build/config.h
+run 1 demo --layout 2x8x2
+has output "simulated GPUs need NCCL's headers"
+has_not calls launch
+echo '#define HAVE_NCCL 1' >>build/config.h
+run 0 demo --layout 2x8x2
+has calls "simgpu"
+has calls 'gs-info --layout 2x8x2'
+has calls '--layout 2x8 build/doc/examples/10-lorenz96/lorenz96_demo --out demo-out'
+has calls 'GPUs 2, transport nccl, device '
+has calls "libraries $room/build/tests/simgpu/lib"
+has output 'gradsync: ./setup demo --layout 2x8x2; '
+has output 'demo: 16 ranks as 2 simulated nodes of 8'
+has output 'goes on from the newest file: ./setup demo --resume --layout 2x8x2'
+run 0 demo --resume --layout 2x8x2
+has calls '--checkpoint demo-out/checkpoints --resume'
+for words in '--layout' '--layout 2x8' '--layout 0x8x2' '--layout 2x8x17' '--layout --html'; do
+    # shellcheck disable=SC2086 # the words are meant
+    run 2 demo $words
+    has output 'is no layout: give --layout NODESxRANKSxGPUS, such as 2x8x2'
+    has_not calls launch
+done
+run 2 demo turbulence --layout 2x8x2
+has output './setup demo turbulence takes --resume alone'
+: >make.sh
+rm -r tests/launch.sh demo-out
 
 # stop SIGNAL COMMAND FILE: the same as run, stopped when the file is there.
 stop () {
