@@ -97,6 +97,26 @@ shares () { # the same
         && says "by NCCL between 4 GPUs" "all collectives on arrays of GPUs"
 }
 
+# What gs-info says to type starts such ranks, which go the way that it tells.
+as_typed () {
+    local words
+
+    gs-info --layout 2x6x4 >out 2>&1
+    says "GPU 1         ranks 1 5 of a node" "by NCCL between 8 leaders, 4 on each node" || return
+    read -ra words < <(sed -n 's/^  type  *//p' out)
+    [[ ${words[-1]} = ./program ]] || return
+    words[-1]=$build/tests/slurm/gpus
+    # shellcheck disable=SC2086 # the words of $there are meant
+    GS_DEBUG=info "${words[0]}" $there "${words[@]:1}" >out 2>&1 \
+        && says "12 ranks on 2 nodes" "by NCCL between 8 GPUs" \
+        && (($(awk '/^[0-9]+ n[01] / && $4 == $3 % 4' out | wc -l) == 12))
+}
+
+not_as_typed () { # a GPU for each rank is more than the nodes have
+    ! timeout 60 srun -N2 --ntasks-per-node=8 --gpus-per-task=1 true >out 2>&1 \
+        && says "Requested node configuration is not available"
+}
+
 averages () {
     GS_DEBUG=info gs-run -N2 "$build/doc/examples/01-average/average" >out 2>&1 \
         && says "8 ranks on 2 nodes" "transport nccl (asked for"
@@ -115,6 +135,8 @@ GS_TEST_SRUN_ARGS="$own_gpu $there -m cyclic" check "hidden GPUs, ranks by turns
 GS_TEST_SRUN_ARGS="--gpus-per-node=2 $there" check "fewer GPUs than ranks, each has its own" \
     refuses_to_share
 GS_TEST_SRUN_ARGS="--gpus-per-node=2 $there" check "fewer GPUs than ranks" shares
+check "more ranks than GPUs, as gs-info has it typed" as_typed
+check "more ranks than GPUs, as it has it not" not_as_typed
 check "gs-run --no-gpus" on_hosts
 check "the example of slurm/README.md" averages
 
