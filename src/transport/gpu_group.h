@@ -59,6 +59,7 @@ struct gsi_gpu_group {
 
     pthread_mutex_t guard; /* the words, against who gives up; and these: */
     bool gave_up, ending;  /* [leaders] is being closed */
+    bool waited;           /* NCCL's abort has been waited for, and the words are released */
     int tellers;           /* threads that give up */
 };
 

@@ -14,7 +14,7 @@
 #include "device/words.h"
 #include "transport/gpu_group.h"
 
-#define SILENT_NS (5 * GSI_NS_PER_S) /* NCCL's abort may take to reach what runs */
+#define SILENT_NS (5 * GSI_NS_PER_S) /* NCCL's abort is waited for, to reach what runs */
 #define PASS_NS   GSI_NS_PER_S       /* a stream may take to pass a word that is released */
 
 /* ---- To give up ---- */
@@ -32,7 +32,8 @@ static void release (struct gsi_gpu_group *g)
                                   GSI_WORD_RELEASED, __ATOMIC_SEQ_CST);
 }
 
-/* The first to come gets the leaders, unless they are being closed, which is given up then. */
+/* Gets the leaders if they are to be told and waited for: not while they are being closed, which
+ * is given up then, nor once more. */
 static struct gsi_coll *begin_abort (struct gsi_gpu_group *g)
 {
     struct gsi_coll *leaders = NULL;
@@ -40,7 +41,7 @@ static struct gsi_coll *begin_abort (struct gsi_gpu_group *g)
     pthread_mutex_lock (&g->guard);
     if (g->words)
         __atomic_store_n (gsi_group_mark (g->dead, g->place), 1, __ATOMIC_SEQ_CST);
-    if (!g->ending)
+    if (!g->ending && !g->waited)
         leaders = g->leaders;
     g->gave_up = true;
     g->tellers++;
@@ -48,29 +49,33 @@ static struct gsi_coll *begin_abort (struct gsi_gpu_group *g)
     return leaders;
 }
 
-static void end_abort (struct gsi_gpu_group *g, bool silent)
+static void end_abort (struct gsi_gpu_group *g, bool waited)
 {
     pthread_mutex_lock (&g->guard);
-    if (g->words && silent)
+    if (g->words)
         release (g);
+    g->waited = g->waited || waited;
     g->tellers--;
     pthread_mutex_unlock (&g->guard);
 }
 
-/* What the words hold up must not go on as long as NCCL would send it. */
+/*
+ * What the words hold up goes on once NCCL sends none of it, or where its abort takes long: by
+ * then whom it would reach has been told that it is no result.
+ */
 void gsi_gpu_group_abort (struct gsi_gpu_group *g, const struct gsi_ending *how)
 {
     const struct gsi_ending among_leaders = {
         .status = how->status, .culprit = -1, .by = g->topo.rank, .missed = how->missed};
     struct gsi_coll *leaders = begin_abort (g);
     struct gsi_wait wait = gsi_wait_for (SILENT_NS, 0);
-    bool silent = !leaders;
 
-    if (leaders)
+    if (leaders) {
         leaders->ops->notify_abort (leaders, &among_leaders);
-    while (!silent && !(silent = leaders->ops->is_silent (leaders)) && gsi_wait_on (&wait))
-        ;
-    end_abort (g, silent);
+        while (!leaders->ops->is_silent (leaders) && gsi_wait_on (&wait))
+            ;
+    }
+    end_abort (g, leaders != NULL);
 }
 
 enum gsi_gave_up gsi_gpu_group_gave_up (const struct gsi_gpu_group *g, struct gsi_ending *how)

@@ -11,6 +11,9 @@ export SIM_GPUS=2 GS_TEST_SHARED_GPUS=2
 for mode in aborts beside others apart refused long group late; do
     run 4 tests/simgpu/sharing "$mode" && echo "$mode"
 done
+# NCCL takes 6 s to be told that what it has is to end.
+run "4 SIM_FAULT=ncclGroupStart#1+=slow,ncclCommAbort=slow" tests/simgpu/sharing late \
+    && echo "late, with a slow abort"
 run "4 SIM_LAUNCH_QUEUE=64" tests/simgpu/sharing full && echo full
 run "4 SIM_LEAKS=0" tests/simgpu/sharing graph && echo "graph, which keeps its memory"
 for mode in others apart aborts; do
