@@ -4,8 +4,10 @@
  * and hand on what memory holds. No other rank takes that for a result: neither one that waits
  * with it for the last rank, nor the last rank, which comes too late. Runs on real GPUs as well.
  *
- *   given_up abort ROUNDS     a thread of rank 0 gives up while that waits
- *   given_up deadline ROUNDS  the deadline of rank 0 passes
+ *   given_up abort ROUNDS [CALL]     a thread of rank 0 gives up while that waits
+ *   given_up deadline ROUNDS [CALL]  the deadline of rank 0 passes
+ *
+ * CALL is one of those below, such as sum: no other is made.
  */
 #include <pthread.h>
 
@@ -169,6 +171,7 @@ static void run (int round, int which, bool aborts)
 int main (int argc, char **argv)
 {
     int rounds = argc > 2 ? atoi (argv[2]) : 0;
+    const char *only = argc > 3 ? argv[3] : NULL;
 
     if (!rounds || (strcmp (argv[1], "abort") && strcmp (argv[1], "deadline")))
         return 99;
@@ -177,6 +180,7 @@ int main (int argc, char **argv)
     size = multi_size ();
     for (int round = 0; round < rounds; round++)
         for (int which = 0; which < CALLS; which++)
-            run (round, which, !strcmp (argv[1], "abort"));
+            if (!only || !strcmp (only, calls[which].name))
+                run (round, which, !strcmp (argv[1], "abort"));
     return multi_end ("nobody takes for a result what a rank hands on that gives up");
 }
