@@ -346,11 +346,24 @@ static gs_status_t open_leaders (struct gsi_group_opening *o)
     return o->nccl->open (&setup, &o->g->leaders);
 }
 
+/* The rank because of which not all can go on, or -1: others may have waited for it in vain. */
+static int find_unable (const struct gsi_group_opening *o)
+{
+    int found = -1;
+
+    for (int r = 0; r < o->setup->topo->size; r++)
+        if (o->offers[r].st && (found < 0 || (o->offers[found].st == GS_ERR_TIMEOUT &&
+                                              o->offers[r].st != GS_ERR_TIMEOUT)))
+            found = r;
+    return found;
+}
+
 /* Tells all ranks how it went here, [st]. [all]: all can go on, else [why] says why not. */
 static gs_status_t agree (struct gsi_group_opening *o, struct offer *mine, gs_status_t st,
                           bool *all, char *why, size_t room)
 {
     gs_status_t gathered;
+    int unable;
 
     mine->st = (int32_t) st;
     if (st)
@@ -358,13 +371,11 @@ static gs_status_t agree (struct gsi_group_opening *o, struct offer *mine, gs_st
     *all = false;
     if ((gathered = gather (o, mine, o->offers, sizeof (*mine))))
         return gathered;
-    for (int r = 0; r < o->setup->topo->size; r++)
-        if (o->offers[r].st) {
-            snprintf (why, room, "rank %d: %.*s", r, (int) sizeof (o->offers[r].text) - 1,
-                      o->offers[r].text);
-            return GS_OK;
-        }
-    *all = true;
+    unable = find_unable (o);
+    *all = unable < 0;
+    if (!*all)
+        snprintf (why, room, "rank %d: %.*s", unable, (int) sizeof (o->offers[unable].text) - 1,
+                  o->offers[unable].text);
     return GS_OK;
 }
 
