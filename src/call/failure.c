@@ -140,6 +140,8 @@ gs_status_t gsi_failure_blame (gs_comm_t *comm, gs_status_t st)
 
     if (comm->inflight && st == GS_ERR_TRANSPORT)
         others = find_cause (comm);
+    else if (comm->inflight && st == GS_ERR_STATE && atomic_load (&comm->life) == GSI_ALIVE)
+        others = gsi_peers_gave_up (comm, UINT64_MAX); /* whose record is older than its word */
     return others ? others : st;
 }
 

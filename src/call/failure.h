@@ -13,9 +13,10 @@
 gs_status_t gsi_failure_report (gs_comm_t *comm, const struct gsi_call *call, gs_status_t st);
 
 /*
- * The cause of [st], which was just seen here: NCCL knows only that something broke, so that
- * becomes the status of the rank that gave up, with its text, or the text names the rank of this
- * node whose process has ended. Else [st] stays.
+ * The cause of [st], which was just seen here, on GPUs: NCCL knows only that something broke, and
+ * hosts by way of which a call goes only that a rank gave up. So that becomes the status of this
+ * rank, with a text that names it, or the text names the rank of this node whose process has
+ * ended. Else [st] stays.
  */
 gs_status_t gsi_failure_blame (gs_comm_t *comm, gs_status_t st);
 
