@@ -15,6 +15,9 @@
 # - What only gives something back (destroy, free) is not a failure of the communicator. Then, and
 #   when work of the GPU itself never ends, memory is left to the end of the process, as CUDA
 #   would wait for ever; the simulation is told not to call this a leak.
+# - Where ranks share a GPU (SIM_GPUS=1), one that cannot take part in sums there has all ranks
+#   make them by way of the hosts: that is no failure, but a warning names the rank and the call,
+#   or a rank that waited in vain. Sums are looked at, in either way.
 # A call of CUDA that does not return leaves its rank where it is, so only calls that queue stall.
 
 : "${top_srcdir:?run me by make check}" "${top_builddir:?}"
@@ -38,10 +41,11 @@ export OMPI_MCA_orte_allowed_exit_without_sync=1 # after a failure PMIx is not f
 # What queues, and so can stall or fail when its turn comes.
 queueing=" cudaMemcpyAsync cudaMemsetAsync cudaLaunchKernel cudaEventRecord cudaStreamWaitEvent
  ncclAllReduce ncclBroadcast ncclAllGather ncclReduce ncclReduceScatter ncclSend ncclRecv
- ncclGroupEnd ncclCommInitRankConfig ncclCommSplit ncclCommFinalize "
+ ncclGroupEnd ncclCommInitRankConfig ncclCommSplit ncclCommFinalize cuStreamWaitValue32 "
 # What only gives back, or does no harm.
 harmless=" cudaEventDestroy cudaFree cudaFreeHost cudaStreamDestroy ncclCommDestroy ncclCommAbort
- cudaThreadExchangeStreamCaptureMode cudaSetDevice cudaGetDevice "
+ cudaHostUnregister cudaIpcCloseMemHandle cudaThreadExchangeStreamCaptureMode cudaSetDevice
+ cudaGetDevice "
 # How often these are called depends on time.
 polling=" cudaEventQuery ncclCommGetAsyncError cudaGetDevice cudaSetDevice "
 # Called by the simulated NCCL, not by the library.
@@ -53,7 +57,7 @@ declare -A said=([cudaEventCreateWithFlags]=cudaEventCreate [cudaLaunchKernel]='
     [cudaFree]='cuda\(Free\|SetDevice\)' [ncclCommInitRankConfig]=ncclCommInitRank
     [ncclSend]=$several [ncclRecv]=$several [ncclGroupEnd]=$several
     [cudaGetDeviceCount]='no GPU' [ncclCommGetAsyncError]=.)
-local_steps=' alloc copy-in copy-out wait-thread wait free '
+local_steps=' alloc copy-in set copy-out wait-thread wait free '
 
 fail () { # WHAT OUTPUT
     echo "FAIL: $1"
@@ -90,8 +94,9 @@ start () {
     one_of "${fault%%[#@=]*}" "$harmless" && leaks=0
     [[ $fault != *,* ]] || leaks=0
     [[ $* != *APART* ]] || time=$deadline
+    ((SIM_GPUS != 1)) || set -- "$@" SIM_GPUS=1
     # A copy to memory that is not pinned waits inside CUDA, for ever if a GPU's work never ends.
-    [[ $fault != cuda*=stall ]] || set -- "$@" FAULTY_SKIP=copy-out
+    [[ $fault != cu*=stall ]] || set -- "$@" FAULTY_SKIP=copy-out
     runs=$((runs + 1))
     echo "$layout $fault $guilty $name $time $*" >"$room/$runs.what"
     (env SIM_FAULT="$fault" SIM_LEAKS=$leaks GS_TIMEOUT_MS=$time GS_BOOT_TIMEOUT_MS=$time \
@@ -138,6 +143,15 @@ judge_rank () {
     fi
 }
 
+# Whether ranks that share a GPU have said that their sums do not go there, because of the fault.
+goes_by_hosts () {
+    local why="rank $guilty: .*${said[$name]:-$name}"
+
+    [[ $fault != *=late ]] || why="rank $guilty: "
+    [[ $fault != *=stall ]] || why='rank [0-9]*: .*\(in vain\|deadline\)'
+    [[ $how = *SIM_GPUS=1* ]] && grep -q "sums go by way of the hosts: $why" "$out"
+}
+
 # Looks at a launch that has ended.
 judge () { # NUMBER
     local layout fault guilty name time how out=$room/$1.out own step what ranks rank line
@@ -163,7 +177,8 @@ judge () { # NUMBER
     one_of "$name" "$polling" && return
     ! grep -q '^simgpu: SIM_FAULT: .* did not come' "$out" \
         || fail "$what: it did not come to this" "$out"
-    [[ $own != GS_OK ]] || one_of "$name" "$harmless" || fail "$what: nobody noticed" "$out"
+    [[ $own != GS_OK ]] || one_of "$name" "$harmless" || goes_by_hosts \
+        || fail "$what: nobody noticed" "$out"
 }
 
 # The calls of [name] on rank [guilty] that are tried: the first one, the first after the create,
@@ -207,6 +222,23 @@ try () {
                 || start "$layout" "$name#$n@$number=stall" "$number"
         done
     done
+}
+
+# Ranks that share a GPU, of one node and of two, each with one: what they do there, and by way of
+# the hosts.
+try_sharing () {
+    local -x SIM_GPUS=1 GS_DEBUG=warn FAULTY_SUM=1
+
+    if [[ -n ${GS_TEST_LONG-} ]]; then
+        try 2 1
+        try 2 0
+        try 2x2 2
+        return
+    fi
+    try 2 1 cudaHostGetDevicePointer cudaHostRegister cudaIpcGetMemHandle cudaIpcOpenMemHandle \
+        cudaMalloc cudaEventRecord cudaLaunchKernel cuStreamWaitValue32
+    try 2x2 2 ncclAllReduce
+    start 2x2 ncclCommInitRankConfig@2 2
 }
 
 # Every function that the library can call was called.
@@ -276,6 +308,7 @@ start 2 cudaLaunchKernel@1=late,ncclCommAbort@1 1
 start 2 ncclReduceScatter@1=stall 1 FAULTY_SLOT=1 GS_CHECK=collective
 start 2 ncclReduceScatter@1 1 FAULTY_SLOT=1 GS_CHECK=collective
 try_relayout
+try_sharing
 GS_AVG=exact try 2x2 2 cudaMalloc cudaEventRecord ncclCommInitRankConfig ncclGroupEnd
 for fault in cudaMalloc#2@2 ncclCommInitRankConfig@2 ncclAllGather#3@2 cudaLaunchKernel@2=late; do
     wrapper=$room/apart start 2x2 $fault 2 APART=1

@@ -4,8 +4,8 @@
  * on arrays of the device and of the host. Says how far each rank came and with which status it
  * ended. With an argument it ends before the step of this name, well. With FAULTY_COUNT each rank
  * has a SIM_COUNT of its own, this and its number. FAULTY_SKIP names a step that is left out;
- * with FAULTY_SLOT there is one more, and with FAULTY_RELAYOUT: "before" ends before the
- * relayout, "alone" leaves out what follows it.
+ * with FAULTY_SLOT there is one more, with FAULTY_SUM there are three, and with FAULTY_RELAYOUT:
+ * "before" ends before the relayout, "alone" leaves out what follows it.
  */
 #include "../multi/multi.h"
 
@@ -80,6 +80,35 @@ static gs_status_t check_value (const void *grad, float value)
     CHECK (!wrong, "%d of %d elements are not %g, the first is %g", wrong, COUNT, value,
            values[0]);
     return GS_OK;
+}
+
+/* A sum is right, whatever way it goes; other arrays have zeros. */
+static gs_status_t set (void)
+{
+    return getenv ("FAULTY_SUM") ? set_value (single, 1 + (float) gs_comm_rank (comm)) : GS_OK;
+}
+
+static gs_status_t sum (void)
+{
+    return getenv ("FAULTY_SUM") ? gs_allreduce (comm, single, COUNT, GS_F32, GS_SUM, NULL)
+                                 : GS_OK;
+}
+
+/* By moments, which wait with a deadline, as copies to pageable memory do not. */
+static gs_status_t check (void)
+{
+    int size = gs_comm_size (comm);
+    double wanted = size * (size + 1) / 2;
+    gs_moments_t m = {0};
+    gs_status_t st;
+
+    if (!getenv ("FAULTY_SUM"))
+        return GS_OK;
+    st = gs_moments_compute (comm, single, COUNT, 1, GS_F32, NULL, 0, &m, NULL);
+    CHECK (st || (!m.bad && m.min == wanted && m.max == wanted),
+           "a sum is from %g to %g, %llu are no numbers: wanted is %g", m.min, m.max,
+           (unsigned long long) m.bad, wanted);
+    return st;
 }
 
 /* Brings two gradients into the order in which they became ready, in new memory, or nothing; with
@@ -280,6 +309,9 @@ static const struct {
     {"create", create},
     {"alloc", alloc},
     {"relayout", relayout},
+    {"set", set},
+    {"sum", sum},
+    {"check", check},
     {"copy-in", copy_in},
     {"own-slot", own_slot},
     {"average-host", average_host},
