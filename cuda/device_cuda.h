@@ -72,7 +72,8 @@ bool gsi_cuda_free (const struct gsi_device *device, void *memory,
 
 /*
  * The same of what somebody is told of, by any thread, once it is freed; [may], which any thread
- * asks, keeps it for later if it says no. What is kept for good nobody is told of.
+ * asks, keeps it for later if it says no. What is kept for good, as where CUDA fails, nobody is
+ * told of.
  */
 struct gsi_cuda_gift {
     void *memory;

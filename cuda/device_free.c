@@ -173,7 +173,7 @@ static cudaError_t free_one (const struct gsi_cuda_gift *gift)
 {
     cudaError_t error = gift->by (gift->memory);
 
-    if (gift->told)
+    if (gift->told && !error) /* else it is kept, for good */
         gift->told (gift->context);
     return error;
 }
