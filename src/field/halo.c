@@ -158,7 +158,8 @@ static int list_messages (const struct halo_call *w, int d, const struct face *f
                                          .bytes = gsi_box_count (&part->box) * h->element,
                                          .peer = h->neighbour[d][side],
                                          .dtype = h->dtype,
-                                         .send = send};
+                                         .send = send,
+                                         .staged = w->call.staged};
     }
     return n;
 }

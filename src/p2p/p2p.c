@@ -353,6 +353,7 @@ gs_status_t gsi_p2p_note (gs_comm_t *comm, const char *caller, bool send, void *
     if (!(st = check_peer (comm, caller, send, peer)) &&
         !(st = gsi_call_check (&r, buf, count, &extent))) {
         message.bytes = extent.bytes;
+        message.staged = extent.staged;
         if (!(st = note_message (comm, caller, &message, extent.staged, stream)))
             comm->p2p->elements += count;
     }

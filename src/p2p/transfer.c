@@ -92,6 +92,20 @@ static gs_status_t carry_own (gs_comm_t *comm, const struct gsi_message *own, in
     return st;
 }
 
+/* A call with messages in host memory, which the transport takes from there; [apart] is of a
+ * stream of ours. */
+static gs_status_t hand_over (gs_comm_t *comm, struct gsi_message *list, int number,
+                              const struct gsi_call *apart)
+{
+    gs_status_t st = GS_OK, waited;
+
+    if (number)
+        st = comm->coll->ops->messages (comm->coll, list, number, apart);
+    if (st && st != GS_ERR_MISMATCH) /* else all others have gone */
+        return st;
+    return (waited = gsi_staging_await (comm, apart)) ? waited : st;
+}
+
 gs_status_t gsi_p2p_transfer (gs_comm_t *comm, struct gsi_message *list, int number,
                               const struct gsi_message *own, int owns,
                               const struct gsi_call *call)
@@ -110,8 +124,11 @@ gs_status_t gsi_p2p_transfer (gs_comm_t *comm, struct gsi_message *list, int num
         return st || !number ? st : comm->coll->ops->messages (comm->coll, list, number, call);
     }
     if ((st = gsi_staging_stand_apart (comm, call, &apart)) ||
-        (st = carry_own (comm, own, owns, &apart)) ||
-        (st = move_there (comm, p2p, list, number, &apart)))
+        (st = carry_own (comm, own, owns, &apart)))
+        return st;
+    if (comm->coll->ops->takes_hosts)
+        return hand_over (comm, list, number, &apart);
+    if ((st = move_there (comm, p2p, list, number, &apart)))
         return st;
     if (number)
         st = comm->coll->ops->messages (comm->coll, p2p->moved.message, number, &apart);

@@ -194,6 +194,7 @@ struct gsi_message {
     int peer;
     gs_dtype_t dtype;
     bool send;
+    bool staged; /* (call->staged) [buf] is in host memory of a rank on a GPU */
 
     /* Written by transports that do not queue: whether the peer came to it, and with what. */
     bool met;
@@ -220,8 +221,9 @@ struct gsi_coll_ops {
     bool queued;
 
     /*
-     * (queued) Operations but messages take arrays of host memory (call->staged) where they are,
-     * once the call's stream has done what was queued there, and have ended when they return.
+     * (queued) Operations take arrays of host memory (call->staged) where they are, once the
+     * call's stream has done what was queued there, and have ended when they return. Messages of
+     * such a call may be in either memory: those in the device's have ended when the stream has.
      */
     bool takes_hosts;
 

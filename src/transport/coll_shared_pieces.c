@@ -2,6 +2,7 @@
 /* coll_shared_pieces - exchanges and messages between ranks that share GPUs, by way of their
  * hosts. */
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/status.h"
 #include "transport/coll_shared.h"
@@ -164,31 +165,46 @@ static gs_status_t run_messages (struct gsi_coll_shared *c, struct gsi_message *
     return st ? st : gsi_shared_leave (c, c->hosts->ops->messages (c->hosts, list, number, call));
 }
 
-/* Lays out [list] as [moved] in pinned memory, and copies what is sent. */
+/* What it takes in pinned memory: none where it is in host memory already. */
+static size_t bounce_bytes (const struct gsi_message *m)
+{
+    return m->staged ? 0 : (m->bytes + APART - 1) / APART * APART;
+}
+
+/*
+ * Lays out [list] as [moved], in pinned memory what is on the GPU, and copies what is sent of
+ * that. N.B. There is room for all of it. In parts, one call of hosts after the other, each
+ * message of a group would wait for the others, and ranks for each other in a circle; and an end
+ * cannot tell what else the other one's group has, so that both would cut alike.
+ */
 static gs_status_t fetch_messages (struct gsi_coll_shared *c, const struct gsi_message *list,
                                    struct gsi_message *moved, int number,
                                    const struct gsi_call *call)
 {
     size_t total = 0, at = 0;
-    gs_status_t st = gsi_bounce_begin (c, call);
+    gs_status_t st;
 
+    memcpy (moved, list, (size_t) number * sizeof (*moved));
     for (int i = 0; i < number; i++)
-        total += (list[i].bytes + APART - 1) / APART * APART;
-    if (st || (st = gsi_bounce_take (c, 0, total, call)))
+        total += bounce_bytes (&list[i]);
+    if (!total && call->staged)
+        return GS_OK;
+    if ((st = gsi_bounce_begin (c, call)) || (st = gsi_bounce_take (c, 0, total, call)))
         return st;
     for (int i = 0; i < number && !st; i++) {
-        moved[i] = list[i];
+        if (list[i].staged)
+            continue;
         moved[i].buf = c->bounce[0].memory + at;
         if (list[i].send)
             st = gsi_bounce_fetch (c, 0, at, list[i].buf, list[i].bytes);
-        at += (list[i].bytes + APART - 1) / APART * APART;
+        at += bounce_bytes (&list[i]);
     }
     if (st || (st = gsi_bounce_fetched (c, 0)))
         return st;
     return gsi_bounce_await (c, 0, call);
 }
 
-/* What came goes to the GPU, and what was heard of the messages to [list]. */
+/* What came to pinned memory goes to the GPU, and what was heard of the messages to [list]. */
 static gs_status_t return_messages (struct gsi_coll_shared *c, struct gsi_message *list,
                                     const struct gsi_message *moved, int number,
                                     const struct gsi_call *call)
@@ -200,7 +216,8 @@ static gs_status_t return_messages (struct gsi_coll_shared *c, struct gsi_messag
         list[i].met = m->met;
         list[i].other_dtype = m->other_dtype;
         list[i].other_bytes = m->other_bytes;
-        if (!m->send && m->met && m->other_bytes == m->bytes && m->other_dtype == m->dtype)
+        if (!m->send && !m->staged && m->met && m->other_bytes == m->bytes &&
+            m->other_dtype == m->dtype)
             st = gsi_bounce_return (c, 0, (size_t) ((char *) m->buf - c->bounce[0].memory),
                                     list[i].buf, m->bytes, call);
     }

@@ -13,6 +13,7 @@
  *   sharing graph     a graph runs when its communicator was given up and ended
  *   sharing long      pieces of an exchange that do not fit into what they go through
  *   sharing group     a group is as its parent, whatever the environment says by then
+ *   sharing hosts N   messages in host memory, beside some of the device, N times, ever longer
  */
 #include <pthread.h>
 
@@ -25,6 +26,7 @@ static gs_comm_t *comm;
 static int rank, size;
 static cudaStream_t stream;
 static float *array; /* [COUNT] of the device */
+static int times = 1;
 
 static void fill (float value)
 {
@@ -312,6 +314,64 @@ static void check_group (void)
     end ();
 }
 
+/* To the next rank and from the one before: [count] in host memory, as many less [short_of] as
+ * the other end has, and a thousand on the device. */
+static gs_status_t pass_on (float *out, float *in, size_t count, size_t short_of)
+{
+    int next = (rank + 1) % size, before = (rank + size - 1) % size;
+
+    CHECK_OK (gs_group_begin (comm));
+    CHECK_OK (gs_send (comm, out, count, GS_F32, next, stream));
+    CHECK_OK (gs_recv (comm, in, count, GS_F32, before, stream));
+    CHECK_OK (gs_send (comm, out, count, GS_F32, next, stream));
+    CHECK_OK (gs_recv (comm, in + count, count - short_of, GS_F32, before, stream));
+    CHECK_OK (gs_send (comm, array, 1000, GS_F32, next, stream));
+    CHECK_OK (gs_recv (comm, array + 1000, 1000, GS_F32, before, stream));
+    return gs_group_end (comm);
+}
+
+static void check_passed (const float *in, size_t count, const char *what)
+{
+    float before = (float) ((rank + size - 1) % size), x[2000];
+    size_t wrong = 0;
+
+    for (size_t i = 0; i < count; i++)
+        wrong += in[i] != before;
+    CHECK_CUDA (cudaMemcpy (x, array, sizeof (x), cudaMemcpyDeviceToHost));
+    for (size_t i = 1000; i < 2000; i++)
+        wrong += x[i] != before;
+    CHECK (!wrong, "%s: %zu elements are wrong", what, wrong);
+}
+
+static void check_hosts (void)
+{
+    const size_t most = (size_t) 100000 << times;
+    float *out = malloc (most * sizeof (*out)), *in = malloc (2 * most * sizeof (*in));
+    size_t count = 100000;
+
+    begin (20000);
+    for (int i = 0; i < times; i++, count *= 2) {
+        fill ((float) rank);
+        for (size_t k = 0; k < 2 * count; k++) {
+            out[k / 2] = (float) rank;
+            in[k] = -1;
+        }
+        CHECK_OK (pass_on (out, in, count, 0));
+        check_passed (in, 2 * count, "messages in host memory");
+    }
+    fill ((float) rank);
+    for (size_t k = 0; k < 200; k++)
+        in[k] = -1;
+    CHECK_FAILS (pass_on (out, in, 100, 1), GS_ERR_MISMATCH, "sends 400 bytes",
+                 "receives 396 bytes");
+    check_passed (in, 100, "messages beside one whose ends disagree");
+    CHECK (in[100] == -1, "a message whose ends disagree was written");
+    CHECK_OK (gs_comm_destroy (comm));
+    free (out);
+    free (in);
+    end ();
+}
+
 int main (int argc, char **argv)
 {
     static const struct {
@@ -320,9 +380,11 @@ int main (int argc, char **argv)
     } parts[] = {{"late", check_late},       {"full", check_full},     {"aborts", check_aborts},
                  {"beside", check_beside},   {"others", check_others}, {"apart", check_apart},
                  {"refused", check_refused}, {"graph", check_graph},   {"long", check_long},
-                 {"group", check_group}};
+                 {"group", check_group},     {"hosts", check_hosts}};
     const char *name = argc > 1 ? argv[1] : "";
 
+    if (argc > 2)
+        times = atoi (argv[2]);
     for (size_t i = 0; i < sizeof (parts) / sizeof (parts[0]); i++)
         if (!strcmp (parts[i].name, name)) {
             parts[i].check ();

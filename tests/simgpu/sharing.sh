@@ -14,6 +14,12 @@ done
 # NCCL takes 6 s to be told that what it has is to end.
 run "4 SIM_FAULT=ncclGroupStart#1+=slow,ncclCommAbort=slow" tests/simgpu/sharing late \
     && echo "late, with a slow abort"
+# Messages in host memory go from and to where they are.
+for times in 1 5; do
+    run "4 SIM_COUNT=$room/calls.$times" tests/simgpu/sharing hosts $times && echo "hosts, $times"
+done
+awk '/^cuda(HostAlloc|Malloc) / { n += (FILENAME ~ /5$/ ? 1 : -1) * $2 } END { exit n != 0 }' \
+    "$room"/calls.* || fail "memory of the GPU or pinned memory for messages in host memory"
 run "4 SIM_LAUNCH_QUEUE=64" tests/simgpu/sharing full && echo full
 run "4 SIM_LEAKS=0" tests/simgpu/sharing graph && echo "graph, which keeps its memory"
 for mode in others apart aborts; do
