@@ -139,6 +139,7 @@ everyday () {
         BUT="$slow"
     nccl_versions "" 'multi/average multi/split'
     shared_gpus "" 1 'multi/average multi/device multi/reducer multi/split'
+    mixed_gpus "" 'multi/average multi/device multi/reducer multi/split'
     tests "on a private Slurm" build-gcc "${brief[@]}" make -C build-gcc check-slurm-core
 }
 
@@ -160,6 +161,13 @@ shared_gpus () {
     tests "$1on $2 simulated GPU(s) of each node" build-gcc env GS_TEST_LAYOUTS=quick \
         SIM_GPUS="$2" GS_TEST_SHARED_GPUS="$2" \
         make -j"$beside" -C build-gcc check-simgpu SIMGPU="$3"
+}
+
+# PREFIX TESTS: every other rank has no GPU.
+mixed_gpus () {
+    tests "$1on simulated GPUs of every other rank" build-gcc env GS_TEST_LAYOUTS=quick \
+        GS_TRANSPORT=auto SIM_GPUS=2 SIM_BLIND_EVERY=2 \
+        make -j"$beside" -C build-gcc check-simgpu SIMGPU="$2"
 }
 
 # A minimal Debian 13 waits for packages most of the time, as Slurm does for its nodes.
@@ -197,6 +205,7 @@ thorough () {
         BUT="$others"
     nccl_versions "gcc: " "$versioned multi/stops fortran/devices"
     shared_gpus "gcc: " 1 "$shared"
+    mixed_gpus "gcc: " "$shared"
     shared_gpus "gcc: " 2 'multi/allreduce multi/average multi/device multi/reduce multi/reducer'
     tests "gcc: all that is queued, with NCCL 2.24" build-gcc env SIM_NCCL_VERSION=2.24 \
         make -j"$beside" -C build-gcc check-simgpu SIMGPU=queued

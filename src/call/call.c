@@ -214,7 +214,7 @@ gs_status_t gsi_call_begin (const struct gsi_request *r, bool staged, struct gsi
                              .op = r->op,
                              .dtype = (int32_t) r->dtype,
                              .argument = r->argument,
-                             .staged = staged && !is_ragged (r->op)};
+                             .staged = staged && !comm->coll->mixed && !is_ragged (r->op)};
     if (!(st = compare_calls (comm, &mine, call, &differ)))
         return GS_OK;
     return differ ? gsi_call_refuse (comm, st) : gsi_call_end (comm, call, st);

@@ -226,6 +226,8 @@ gs_status_t gsi_staging_meet (gs_comm_t *comm, const struct gsi_call *call)
     char *words; /* of all ranks, which say nothing */
     gs_status_t st;
 
+    if (comm->coll->mixed)
+        return gsi_staging_control (comm, &comm->topo.rank, comm->scratch, bytes, call);
     if (!comm->inflight)
         return GS_OK;
     apart.stream = comm->staging->lane[0].stream;

@@ -171,7 +171,7 @@ static void describe_text (struct gsi_text *t, const char *owner, const char *na
 }
 
 static void describe_array (struct gsi_text *t, const struct gsi_ckpt_array *a,
-                            const struct gsi_h5_set *set)
+                            const struct gsi_h5_set *set, bool mixed)
 {
     static const char *const kinds[] = {"replicated", "sharded", "per-rank"};
     char shape[24 * GS_CKPT_DIMS_MAX];
@@ -179,9 +179,9 @@ static void describe_array (struct gsi_text *t, const struct gsi_ckpt_array *a,
     gsi_dims_write (a->shape, a->dims, ", ", shape, sizeof (shape));
     gsi_text_add (t, "%s array '%s', %s, shape [%s]%s\n", kinds[a->kind], a->name,
                   gsi_dtype_name (a->dtype), shape,
-                  a->kind != GSI_CKPT_REPLICATED || !a->count ? ""
-                  : a->on_gpu                                 ? ", memory of the GPU"
-                                                              : ", memory of the host");
+                  a->kind != GSI_CKPT_REPLICATED || !a->count || mixed ? ""
+                  : a->on_gpu                                          ? ", memory of the GPU"
+                                                                       : ", memory of the host");
     for (int i = 0; i < set->texts; i++)
         describe_text (t, a->name, set->text[i].name, set->text[i].text);
     if (set->place)
@@ -214,7 +214,7 @@ static void describe_plan (struct gsi_text *t, const void *plan)
     gsi_text_add (t, "read_only %d, create_folder %d\n", !!o->read_only, !!o->create_folder);
     gsi_text_add (t, "signals %s, stop_margin_s %g\n", signals, c->stop.margin_s);
     for (int i = 0; i < c->arrays; i++)
-        describe_array (t, &c->array[i], &c->set[i]);
+        describe_array (t, &c->array[i], &c->set[i], gsi_feature_mixed (c->comm));
     describe_grid (t, &c->grid);
 }
 

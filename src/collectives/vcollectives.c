@@ -57,9 +57,9 @@ static gs_status_t judge (const struct gsi_request *req, const struct count_word
 }
 
 /*
- * Finds out the counts of all ranks: they tell each other, but on GPUs where this rank was given
- * them, and so all were. [*counts] becomes memory of the communicator. On failure the call has
- * ended.
+ * Finds out the counts of all ranks: they tell each other, but where all are on GPUs and this
+ * rank was given them, and so all were. [*counts] becomes memory of the communicator. On failure
+ * the call has ended.
  */
 static gs_status_t learn_counts (const struct gsi_request *req, const struct count_word *own,
                                  const struct gsi_call *call, bool given, const size_t **counts)
@@ -69,7 +69,7 @@ static gs_status_t learn_counts (const struct gsi_request *req, const struct cou
     size_t *heard = comm->lengths + GSI_LENGTHS_COUNTS * (size_t) comm->topo.size;
     gs_status_t st;
 
-    if (given && comm->inflight && comm->check != GSI_CHECK_COLLECTIVE)
+    if (given && comm->inflight && !comm->coll->mixed && comm->check != GSI_CHECK_COLLECTIVE)
         return GS_OK;
     if ((st = gsi_staging_control (comm, own, comm->scratch, sizeof (*own), call)))
         return gsi_call_end (comm, call, st);

@@ -53,10 +53,17 @@ static gs_status_t find_gpus (struct create *c)
     return gsi_choice_found (c->plan->caller, st, &gpus, &c->card);
 }
 
-/* Whether this is a group of ranks that may share GPUs: it has the transport of its parent. */
+/* Whether this is a group of ranks that may share GPUs, or have none: it has the transport of its
+ * parent. */
 static bool is_of_shared (const struct gsi_plan *plan)
 {
-    return plan->origin && plan->origin->coll->ops == &gsi_coll_shared_gpus;
+    return plan->origin && gsi_coll_is_shared (plan->origin->coll->ops);
+}
+
+/* That transport, for a rank with [device]. */
+static const struct gsi_coll_ops *shared_ops (int device)
+{
+    return device == GS_DEVICE_HOST ? &gsi_coll_beside_gpus : &gsi_coll_shared_gpus;
 }
 
 /* What no open has taken over. */
@@ -89,7 +96,7 @@ static gs_status_t find_carrier (struct create *c)
     if (!st)
         st = gsi_coll_find ((gs_transport_t) c->card.carrier, size, &c->ops);
     if (!st && is_of_shared (c->plan))
-        c->ops = &gsi_coll_shared_gpus;
+        c->ops = shared_ops (c->card.device);
     return st ? st : prepare_carrier (c);
 }
 
@@ -180,10 +187,10 @@ static gs_status_t fall_back (struct create *c)
     return exchange_cards (c);
 }
 
-/* Where ranks share GPUs NCCL cannot have them all: all ranks start over, with what can. */
+/* Where NCCL cannot have all ranks, all start over, with what can. */
 static gs_status_t share_gpus (struct create *c)
 {
-    c->ops = &gsi_coll_shared_gpus;
+    c->ops = shared_ops (c->choice.ordinal);
     put_failure (&c->card, prepare_carrier (c));
     return exchange_cards (c);
 }
@@ -216,6 +223,21 @@ static void warn_of_idle_gpus (const struct create *c)
                  comm->name, name, getenv (name), c->card.text);
 }
 
+/* Says once what is not as a job with GPUs would have it. */
+static void warn_of_mixed (const struct create *c)
+{
+    const gs_comm_t *comm = c->comm;
+    bool meant = true; /* all that have none asked for it */
+
+    for (int r = 0; r < comm->topo.size; r++)
+        meant = meant && (c->cards[r].gpus.count > 0 || c->cards[r].device == GS_DEVICE_HOST);
+    if (!comm->topo.rank && !comm->boot->is_group)
+        gsi_log (meant ? GS_LOG_INFO : GS_LOG_WARN, "comm",
+                 "'%s' does not use NCCL, for not all ranks have a GPU: %s. Arrays on GPUs go by "
+                 "way of the hosts",
+                 comm->name, c->choice.reason);
+}
+
 /* Follows the choice that all ranks have made alike, which may take another exchange. */
 static gs_status_t follow_choice (struct create *c)
 {
@@ -223,7 +245,10 @@ static gs_status_t follow_choice (struct create *c)
         return fall_back (c);
     if (c->choice.way == GSI_WAY_HOSTS)
         warn_of_idle_gpus (c);
-    if (c->choice.way == GSI_WAY_SHARED_GPUS && !c->plan->origin)
+    if (c->choice.way == GSI_WAY_MIXED)
+        warn_of_mixed (c);
+    if (!c->plan->origin &&
+        (c->choice.way == GSI_WAY_SHARED_GPUS || c->choice.way == GSI_WAY_MIXED))
         return share_gpus (c);
     return GS_OK;
 }
@@ -263,7 +288,9 @@ static gs_status_t choose_device (struct create *c)
         st = gsi_staging_open (comm);
     comm->sees_gpus = gsi_device_gpus_used ();
     /* NCCL would wait for a rank whose GPU is ill. */
-    return ordinal == GS_DEVICE_HOST ? st : gsi_boot_agree (comm->boot, st, c->plan->deadline_ns);
+    return ordinal == GS_DEVICE_HOST && !gsi_coll_is_shared (c->ops)
+               ? st
+               : gsi_boot_agree (comm->boot, st, c->plan->deadline_ns);
 }
 
 /* What a wait inside the transport asks; in a create the cause is for the other rank to tell. */
@@ -347,7 +374,7 @@ static gs_status_t start_transport (struct create *c)
         gsi_gpu_unlock (comm);
         gsi_inflight_rest (comm, st != GS_OK);
     }
-    return c->ops->queued ? report_start (c, st) : st;
+    return c->ops->queued || gsi_coll_is_shared (c->ops) ? report_start (c, st) : st;
 }
 
 /* The new transport failed: others may wait for us still, and on GPUs they read our record. */
@@ -495,7 +522,7 @@ static gs_status_t join (struct create *c)
         gsi_log (GS_LOG_INFO, "comm",
                  "'%s': %d ranks on %d nodes, boot %s (%.1f ms), transport %s (%s, %.1f ms)",
                  comm->name, comm->topo.size, comm->topo.nodes, comm->boot->ops->name,
-                 (comm->times.open_us + comm->times.exchange_us) / 1e3, c->ops->name,
+                 (comm->times.open_us + comm->times.exchange_us) / 1e3, gs_comm_transport (comm),
                  c->plan->transport == GS_TRANSPORT_AUTO ? c->choice.reason : "asked for",
                  comm->times.transport_us / 1e3);
     return st;

@@ -12,8 +12,8 @@
 #include "core/card.h"
 
 /*
- * Exchanges of a create (create.c): the cards; on GPUs also the agreement that all have theirs,
- * and the end of the transport's start. All ranks of the parent join in the start.
+ * Exchanges of a create (create.c): the cards; where there are GPUs also the agreement that all
+ * have theirs, and the end of the transport's start. All ranks of the parent join in the start.
  */
 #define ROUNDS_OF_HOSTS 1
 #define ROUNDS_OF_GPUS  3
@@ -150,7 +150,8 @@ void gsi_parent_boot_begin (struct gsi_parent_boot *m, struct gsi_coll_origin *o
 
 void gsi_parent_boot_end (struct gsi_parent_boot *m, int64_t deadline_ns)
 {
-    int rounds = m->parent->inflight ? ROUNDS_OF_GPUS : ROUNDS_OF_HOSTS;
+    bool gpus = m->parent->inflight || gsi_coll_is_shared (m->parent->coll->ops);
+    int rounds = gpus ? ROUNDS_OF_GPUS : ROUNDS_OF_HOSTS;
 
     while (!m->broken && m->rounds < rounds)
         take_part (m, NULL, 0, deadline_ns);

@@ -166,6 +166,8 @@ static gs_transport_t transport_of_group (const struct split *s)
 {
     int transport = gsi_transport_of (s->comm->coll->ops->name);
 
+    if (gsi_coll_is_shared (s->comm->coll->ops))
+        return GS_TRANSPORT_AUTO;
     if (s->comm->inflight)
         return GS_TRANSPORT_NCCL;
     return s->size > 1 && gsi_transport_joins (transport) == GSI_JOINS_HOSTS &&

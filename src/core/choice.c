@@ -67,8 +67,8 @@ gs_status_t gsi_choice_make (const struct gsi_card *cards, const struct gsi_topo
                              void *room, struct gsi_choice *choice)
 {
     const char *text = cards[topo->rank].text; /* why this one has no GPU */
+    enum gsi_gpu_use use;
     int takers = 0;
-    bool shared;
 
     *choice = (struct gsi_choice){.way = GSI_WAY_HOSTS, .ordinal = GS_DEVICE_HOST};
     for (int r = 0; r < topo->size; r++)
@@ -78,11 +78,16 @@ gs_status_t gsi_choice_make (const struct gsi_card *cards, const struct gsi_topo
                   topo->size > 1 ? "several ranks" : "one rank", *text ? ", " : "", text);
         return GS_OK;
     }
-    if (gsi_gpu_map_make (cards, topo, room, &choice->ordinal, &shared))
+    if (gsi_gpu_map_make (cards, topo, room, &choice->ordinal, &use))
         return fall_back (cards, topo->size, choice);
-    shared = shared || cards[0].sharing == GSI_SHARING_ALWAYS;
-    choice->way = shared ? GSI_WAY_SHARED_GPUS : GSI_WAY_GPUS;
+    if (use == GSI_GPUS_OWN && cards[0].sharing == GSI_SHARING_ALWAYS)
+        use = GSI_GPUS_SHARED;
+    choice->way = use == GSI_GPUS_OWN      ? GSI_WAY_GPUS
+                  : use == GSI_GPUS_SHARED ? GSI_WAY_SHARED_GPUS
+                                           : GSI_WAY_MIXED;
     snprintf (choice->reason, sizeof (choice->reason), "%s",
-              shared ? "several ranks share a GPU" : "each rank has a GPU");
+              use == GSI_GPUS_OWN      ? "each rank has a GPU"
+              : use == GSI_GPUS_SHARED ? "several ranks share a GPU"
+                                       : gsi_last_text ());
     return GS_OK;
 }

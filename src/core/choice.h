@@ -15,6 +15,7 @@ enum gsi_way {
     GSI_WAY_HOSTS,
     GSI_WAY_GPUS,        /* each rank has one */
     GSI_WAY_SHARED_GPUS, /* several ranks have the same */
+    GSI_WAY_MIXED,       /* some ranks have one, others none */
 };
 
 struct gsi_choice {

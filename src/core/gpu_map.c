@@ -10,14 +10,21 @@
 /* A rank among those of its node. */
 struct seat {
     int before; /* the rank of this node before it, -1 for the first */
-    int local;  /* how many ranks of this node are before it */
+    int local;  /* how many ranks of this node that take a GPU are before it */
     int ordinal;
 };
 
 _Static_assert(sizeof (struct seat) + sizeof (int) <= GSI_PLACE_BYTES, "there is room");
 
+/* Whether a rank has a GPU, and does not ask to be without. */
+static bool takes_gpu (const struct gsi_card *card)
+{
+    return card->device != GS_DEVICE_HOST && card->gpus.count > 0;
+}
+
 /* [size] seats, in [room]; behind them is the last rank so far of each node. */
-static struct seat *make_seats (const struct gsi_topo *topo, void *room)
+static struct seat *make_seats (const struct gsi_card *cards, const struct gsi_topo *topo,
+                                void *room)
 {
     struct seat *seats = room;
     int *last = (int *) (void *) (seats + topo->size);
@@ -26,8 +33,9 @@ static struct seat *make_seats (const struct gsi_topo *topo, void *room)
         last[n] = -1;
     for (int r = 0; r < topo->size; r++) {
         int *there = &last[topo->node_of[r]];
-        seats[r] =
-            (struct seat){.before = *there, .local = *there < 0 ? 0 : seats[*there].local + 1};
+        seats[r] = (struct seat){
+            .before = *there,
+            .local = *there < 0 ? 0 : seats[*there].local + takes_gpu (&cards[*there])};
         *there = r;
     }
     return seats;
@@ -37,6 +45,7 @@ static gs_status_t choose_gpu (const struct gsi_card *card, int rank, struct sea
 {
     int count = card->gpus.count;
 
+    seat->ordinal = GS_DEVICE_HOST;
     if (card->device == GS_DEVICE_HOST)
         return gsi_fail (GS_ERR_DEVICE,
                          "rank %d (host %.71s) wants no GPU: look at its option device and at "
@@ -57,7 +66,7 @@ static gs_status_t choose_gpu (const struct gsi_card *card, int rank, struct sea
 /* What tells a GPU from the others of its node; 0 if it is not known. */
 static uint64_t id_of (const struct gsi_card *card, const struct seat *seat)
 {
-    return seat->ordinal < GSI_MAX_GPUS ? card->gpus.id[seat->ordinal] : 0;
+    return seat->ordinal >= 0 && seat->ordinal < GSI_MAX_GPUS ? card->gpus.id[seat->ordinal] : 0;
 }
 
 static gs_status_t is_alone (const struct gsi_card *cards, const struct seat *seats, int rank)
@@ -80,21 +89,31 @@ static gs_status_t is_alone (const struct gsi_card *cards, const struct seat *se
 }
 
 gs_status_t gsi_gpu_map_make (const struct gsi_card *cards, const struct gsi_topo *topo,
-                              void *room, int *ordinal, bool *shared)
+                              void *room, int *ordinal, enum gsi_gpu_use *use)
 {
-    struct seat *seats = make_seats (topo, room);
+    struct seat *seats = make_seats (cards, topo, room);
     gs_status_t st = GS_OK;
+    int none = -1; /* the first rank without a GPU */
 
-    *shared = false;
-    for (int r = 0; r < topo->size && !st; r++)
+    *use = GSI_GPUS_OWN;
+    for (int r = 0; r < topo->size && !st; r++) {
         st = choose_gpu (&cards[r], r, &seats[r]);
-    for (int r = 0; r < topo->size && !st && !*shared; r++)
+        if (!st || takes_gpu (&cards[r]) || cards[r].sharing == GSI_SHARING_NEVER)
+            continue;
+        none = none < 0 ? r : none;
+        st = GS_OK;
+    }
+    for (int r = 0; r < topo->size && !st && *use == GSI_GPUS_OWN; r++)
         if ((st = is_alone (cards, seats, r)) && cards[r].sharing != GSI_SHARING_NEVER) {
-            *shared = true;
+            *use = GSI_GPUS_SHARED;
             st = GS_OK;
         }
     *ordinal = seats[topo->rank].ordinal;
-    return st;
+    if (st || none < 0)
+        return st;
+    *use = GSI_GPUS_MIXED;
+    choose_gpu (&cards[none], none, &seats[none]); /* says why */
+    return GS_OK;
 }
 
 /* Whether the rank of [card] sees the GPU [id], as far as anybody can tell. */
@@ -111,7 +130,7 @@ static bool sees (const struct gsi_card *card, uint64_t id)
 bool gsi_gpu_map_hidden (const struct gsi_card *cards, const struct gsi_topo *topo, void *room,
                          int pair[2])
 {
-    struct seat *seats = make_seats (topo, room);
+    struct seat *seats = make_seats (cards, topo, room);
     bool found = false;
 
     for (int r = 0; r < topo->size && !found; r++) {

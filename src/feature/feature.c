@@ -21,6 +21,11 @@ const struct gsi_device *gsi_feature_device (const gs_comm_t *comm)
     return comm->device;
 }
 
+bool gsi_feature_mixed (const gs_comm_t *comm)
+{
+    return comm->coll->mixed;
+}
+
 bool gsi_feature_any_thread (const gs_comm_t *comm)
 {
     return comm->coll->any_thread;

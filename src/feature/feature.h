@@ -23,6 +23,10 @@ gs_status_t gsi_feature_alive (const gs_comm_t *comm);
 /* Its device; [streams] of the operations is NULL on hosts. */
 const struct gsi_device *gsi_feature_device (const gs_comm_t *comm);
 
+/* Whether some ranks have a GPU, others none: what all ranks must do alike is done as on hosts.
+ */
+bool gsi_feature_mixed (const gs_comm_t *comm);
+
 /*
  * Checks an array as every collective does: overflow, alignment, the device; and tells whether it
  * would be [staged], of the host while the communicator is on GPUs, if that is not NULL.

@@ -137,7 +137,7 @@ static gs_status_t compare_blocks (struct field_work *w)
             w->shape = word->shape;
         of_kind[word->kind] = r;
     }
-    if (of_kind[ON_HOST] >= 0 && of_kind[ON_DEVICE] >= 0)
+    if (of_kind[ON_HOST] >= 0 && of_kind[ON_DEVICE] >= 0 && !w->comm->coll->mixed)
         return gsi_fail (GS_ERR_DEVICE,
                          "%s: rank %d gives host memory, rank %d device memory: all ranks give "
                          "the same kind",
@@ -270,14 +270,24 @@ static gs_status_t exchange_blocks (struct field_work *w)
     return (st = gather_blocks (w, w->meeting, w->room)) ? st : place_all (w);
 }
 
-/* Memory of the GPU where blocks meet; all ranks know whether all have it. */
+/* Whether this rank's are on its GPU, where others' are; one without anything has a GPU, or not.
+ */
+static bool is_on_gpu (const struct field_work *w)
+{
+    return w->own.kind != ON_HOST && w->comm->inflight;
+}
+
+/* Memory where blocks meet, of the GPU too; all ranks know whether all have it. */
 static gs_status_t get_meeting (struct field_work *w)
 {
     const struct gsi_device *device = w->comm->device;
     void *memory = NULL;
-    gs_status_t st = w->out.bytes ? device->ops->alloc (device, w->out.bytes, &memory) : GS_OK;
+    gs_status_t st = (gs_status_t) w->own.status;
 
-    w->meeting = memory;
+    if (is_on_gpu (w)) {
+        st = w->out.bytes ? device->ops->alloc (device, w->out.bytes, &memory) : GS_OK;
+        w->meeting = memory;
+    }
     return gsi_consensus (w->comm, w->caller, st, NULL, w->stream);
 }
 
@@ -288,6 +298,8 @@ static gs_status_t meet_on_gpu (struct field_work *w)
     int previous;
     gs_status_t st = get_meeting (w), waited;
 
+    if (!is_on_gpu (w)) /* beside ranks whose are */
+        return st ? st : exchange_blocks (w);
     if (!st && !(st = device->ops->streams->enter (device, &previous))) {
         st = exchange_blocks (w);
         device->ops->streams->leave (device, previous);

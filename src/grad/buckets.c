@@ -18,7 +18,7 @@
 
 static size_t staging_bytes (const gs_reducer_t *r)
 {
-    return r->queue ? GSI_STAGING_GPU : GSI_STAGING_HOST;
+    return r->large ? GSI_STAGING_GPU : GSI_STAGING_HOST;
 }
 
 /* ---- Segments ---- */
@@ -83,7 +83,7 @@ static void add_segments (gs_reducer_t *r, struct gsi_bucket *bucket)
 {
     const struct gsi_bucket_plan *b = &bucket->plan;
     bool wired = gsi_buckets_is_wired (r, b->dtype), filling = false;
-    size_t direct = r->queue ? DIRECT_GPU : DIRECT_HOST;
+    size_t direct = r->large ? DIRECT_GPU : DIRECT_HOST;
 
     bucket->segment = r->segments;
     bucket->segments = 0;

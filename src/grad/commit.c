@@ -64,7 +64,7 @@ static gs_status_t compare_reducers (gs_reducer_t *r)
 /* Sizes of buckets that the program leaves to us. */
 static void choose_sizes (gs_reducer_t *r)
 {
-    size_t middle = !r->overlaps ? INSIDE_BYTES : r->queue ? GPU_BYTES : HOST_BYTES;
+    size_t middle = !r->overlaps ? INSIDE_BYTES : r->large ? GPU_BYTES : HOST_BYTES;
 
     if (!r->opts.bucket_bytes)
         r->opts.bucket_bytes = middle;
@@ -141,7 +141,7 @@ static gs_status_t make_staging (gs_reducer_t *r)
         packs = packs || r->gradient[i].given || gsi_buckets_is_wired (r, r->gradient[i].dtype);
     if (!packs)
         return GS_OK;
-    st = gsi_commit_allocate (r, r->queue ? GSI_STAGING_GPU : GSI_STAGING_HOST, &memory);
+    st = gsi_commit_allocate (r, r->large ? GSI_STAGING_GPU : GSI_STAGING_HOST, &memory);
     r->staging = memory;
     return st;
 }

@@ -55,6 +55,8 @@ static bool can_part (const gs_reducer_t *r, const struct gsi_view *all, int ran
         share = gsi_overlap_share (all, r->size, rank);
     if (all[rank].overlap == GS_OVERLAP_OFF || all[rank].overlap == GS_OVERLAP_INLINE)
         snprintf (why, room, "the option overlap asks for it");
+    else if (gsi_feature_mixed (r->comm))
+        snprintf (why, room, "some ranks have a GPU, others none");
     else if (r->queue)
         return true;
     else if ((*mend = !all[rank].any_thread))

@@ -132,6 +132,7 @@ gs_status_t gs_reducer_create (gs_comm_t *comm, const gs_reducer_opts_t *opts,
     r->comm = comm;
     r->device = gsi_feature_device (comm);
     r->queue = r->device->ops->streams;
+    r->large = r->queue && !gsi_feature_mixed (r->comm);
     r->rank = gs_comm_rank (comm);
     r->size = gs_comm_size (comm);
     *reducer = r;

@@ -104,6 +104,7 @@ struct gs_reducer {
     gs_comm_t *comm;
     const struct gsi_device *device;
     const struct gsi_stream_ops *queue; /* NULL on hosts */
+    bool large; /* what is reduced at once is of GPUs' sizes: all ranks have one */
     struct gsi_client client;
     gs_reducer_opts_t opts; /* without its name */
     char name[64];

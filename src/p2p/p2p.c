@@ -86,7 +86,8 @@ static void name_waiting (const gs_comm_t *comm, const struct gsi_call *call,
 {
     const struct gsi_p2p *p2p = comm->p2p;
     const struct gsi_p2p_group *group = &p2p->group[call->message % GSI_P2P_GROUPS];
-    bool tells = !comm->coll->ops->queued; /* the transport, who has met */
+    const struct gsi_coll_ops *ops = comm->coll->ops;
+    bool tells = !ops->queued || ops->takes_hosts; /* the transport, who has met */
     const struct gsi_message *list = tells ? p2p->others.message : group->first;
     int number = tells ? p2p->others.number : group->named, named = 0;
 

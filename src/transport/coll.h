@@ -110,6 +110,7 @@ struct gsi_coll {
     const atomic_int *life;
     bool captured;   /* (queued) a graph has, or had, calls */
     bool any_thread; /* (not queued) the calling threads need not be the application's */
+    bool mixed;      /* some ranks have a GPU, others none: a call may be of arrays of both */
     int told_by;     /* 1 + the rank whose deadline was the failure of the last call, or 0 */
 
     /*
@@ -201,6 +202,23 @@ struct gsi_message {
     gs_dtype_t other_dtype;
     size_t other_bytes;
 };
+
+/* Whether the peer came to it with the same. */
+static inline bool gsi_message_fits (const struct gsi_message *m)
+{
+    return m->met && m->other_bytes == m->bytes && m->other_dtype == m->dtype;
+}
+
+/* What was heard of the peers of [moved], which is [list] in other memory. */
+static inline void gsi_message_heard (struct gsi_message *list, const struct gsi_message *moved,
+                                      int number)
+{
+    for (int i = 0; i < number; i++) {
+        list[i].met = moved[i].met;
+        list[i].other_dtype = moved[i].other_dtype;
+        list[i].other_bytes = moved[i].other_bytes;
+    }
+}
 
 /*
  * Every operation but messages is collective. All are checked (no NULL, no overflow, count > 0)
@@ -380,8 +398,12 @@ extern const struct gsi_coll_ops gsi_coll_self;
 extern const struct gsi_coll_ops gsi_coll_nccl;
 gs_status_t gsi_coll_nccl_load (void);
 
-/* Ranks on GPUs of which several share one: NCCL takes one rank for each. */
-extern const struct gsi_coll_ops gsi_coll_shared_gpus;
+/* Ranks on GPUs of which several share one: NCCL takes one rank for each; and beside them, in one
+ * communicator, ranks without a GPU. */
+extern const struct gsi_coll_ops gsi_coll_shared_gpus, gsi_coll_beside_gpus;
+
+/* One of these two. */
+bool gsi_coll_is_shared (const struct gsi_coll_ops *ops);
 
 /* What carries arrays of hosts when it is not asked for. */
 static inline gs_transport_t gsi_coll_of_hosts (int size)

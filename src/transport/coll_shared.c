@@ -4,7 +4,7 @@
  *
  * NCCL takes one rank for each GPU. Sums of arrays on GPUs are made within each group of ranks
  * that have one, and between these by NCCL; all else goes by way of the hosts, in the order of
- * the program's streams.
+ * the program's streams. So does everything where some ranks have no GPU.
  */
 #include "transport/coll_shared.h"
 
@@ -23,7 +23,7 @@ struct prepared {
     struct gsi_group_opening *opening;
 };
 
-static void unmake (struct gsi_coll_shared *c)
+static void unmake_shared (struct gsi_coll_shared *c)
 {
     if (!c)
         return;
@@ -33,7 +33,7 @@ static void unmake (struct gsi_coll_shared *c)
     free (c);
 }
 
-static struct gsi_coll_shared *make (int size)
+static struct gsi_coll_shared *make_shared (int size)
 {
     struct gsi_coll_shared *c = calloc (1, sizeof (*c));
 
@@ -43,7 +43,7 @@ static struct gsi_coll_shared *make (int size)
     c->length = calloc (4 * (size_t) size, sizeof (*c->length));
     if (c->length && !gsi_device_open (GS_DEVICE_HOST, 0, &c->host))
         return c;
-    unmake (c);
+    unmake_shared (c);
     return NULL;
 }
 
@@ -56,7 +56,7 @@ static void shared_unprepare (void *memory)
     if (p->hosts && p->hosts->unprepare)
         p->hosts->unprepare (p->room);
     gsi_gpu_group_unprepare (p->opening);
-    unmake (p->shared);
+    unmake_shared (p->shared);
     free (p);
 }
 
@@ -65,7 +65,7 @@ static gs_status_t shared_prepare (const struct gsi_boot *boot, void *card, void
     struct prepared *p = calloc (1, sizeof (*p));
     gs_status_t st = GS_OK;
 
-    if (!p || !(p->shared = make (boot->size)) ||
+    if (!p || !(p->shared = make_shared (boot->size)) ||
         !(p->opening = gsi_gpu_group_prepare (boot->size)))
         st = gsi_fail (GS_ERR_NOMEM, "transport between ranks that share GPUs: out of memory");
     if (!st)
@@ -90,9 +90,15 @@ static bool is_allowed (const struct gsi_coll_shared *c)
 /* Tells the others what there is to tell; has the lock. */
 static void tell (struct gsi_coll_shared *c)
 {
-    if (atomic_load (&c->must_tell) && !c->ended && is_allowed (c) &&
-        !atomic_exchange (&c->gave_up, true) && c->hosts->ops->notify_abort)
-        c->hosts->ops->notify_abort (c->hosts, &c->ending);
+    struct gsi_ending how;
+
+    if (!atomic_load (&c->must_tell) || c->ended || !is_allowed (c) ||
+        atomic_exchange (&c->gave_up, true) || !c->hosts->ops->notify_abort)
+        return;
+    how = c->ending;
+    if (c->broken && c->broken < how.missed) /* the thread that gave up took it for queued */
+        how.missed = c->broken;
+    c->hosts->ops->notify_abort (c->hosts, &how);
 }
 
 /* The same without the lock: who is inside sees to it, or behind a look that was too early. */
@@ -137,6 +143,8 @@ gs_status_t gsi_shared_leave (struct gsi_coll_shared *c, gs_status_t st)
     c->base.sent.unknown_within |= sent->unknown_within;
     c->base.sent.unknown_between |= sent->unknown_between;
     c->base.told_by = c->hosts->told_by;
+    if (st && !c->message)
+        c->broken = c->seq;
     tell (c);
     pthread_mutex_unlock (&c->inside);
     try_tell (c); /* what was to be told behind that look */
@@ -216,7 +224,7 @@ static void shared_dissolve (struct gsi_coll_shared *c)
 {
     gsi_gpu_group_discard (c->group, c->device, c->base.captured);
     gsi_bounce_close (c);
-    unmake (c);
+    unmake_shared (c);
 }
 
 /* The transport between hosts, of [room]; of a group, from that of its origin. */
@@ -258,14 +266,14 @@ static gs_status_t open_sums (struct gsi_coll_shared *c, struct gsi_group_openin
         gsi_log (GS_LOG_INFO, "nccl", "sums: on each GPU, then by NCCL between %d GPUs",
                  c->group->topo.size);
     else
-        gsi_log (ordered ? GS_LOG_INFO : GS_LOG_WARN, "nccl", "sums go by way of the hosts: %s",
-                 why);
+        gsi_log (ordered || c->base.mixed ? GS_LOG_INFO : GS_LOG_WARN, "nccl",
+                 "sums go by way of the hosts: %s", why);
     return GS_OK;
 }
 
 static void set_up (struct gsi_coll_shared *c, const struct gsi_coll_setup *setup)
 {
-    c->base.ops = &gsi_coll_shared_gpus;
+    c->base.ops = setup->device->ops->streams ? &gsi_coll_shared_gpus : &gsi_coll_beside_gpus;
     c->base.topo = setup->topo;
     c->base.life = setup->life;
     c->base.others = setup->others;
@@ -286,7 +294,9 @@ static gs_status_t open_shared (const struct gsi_coll_setup *setup, struct gsi_c
     set_up (c, setup);
     p->shared = NULL;
     if (!(st = open_hosts (c, setup, p))) {
-        st = gsi_gpu_group_meet (p->opening, setup, c->hosts, make_queue (c));
+        c->base.any_thread = c->hosts->any_thread;
+        st = gsi_gpu_group_meet (p->opening, setup, c->hosts, c->queue ? make_queue (c) : GS_OK,
+                                 &c->base.mixed);
         if (st || (st = open_sums (c, p->opening)))
             c->hosts->ops->discard (c->hosts);
     }
@@ -327,9 +337,10 @@ static gs_status_t close_shared (struct gsi_coll *coll, const struct gsi_call *c
 static void discard_shared (struct gsi_coll *coll)
 {
     struct gsi_coll_shared *c = (struct gsi_coll_shared *) coll;
+    const struct gsi_stream_ops *queue = c->queue;
     const struct gsi_device *device = c->device;
     int previous;
-    bool entered = !device->ops->streams->enter_to_ask (device, &previous);
+    bool entered = queue && !queue->enter_to_ask (device, &previous);
 
     mark_captured (c);
     if (!c->ended) {
@@ -338,7 +349,7 @@ static void discard_shared (struct gsi_coll *coll)
     }
     shared_dissolve (c);
     if (entered)
-        device->ops->streams->leave (device, previous);
+        queue->leave (device, previous);
 }
 
 static gs_status_t poll_shared (struct gsi_coll *coll)
@@ -365,29 +376,29 @@ static void shared_settled (struct gsi_coll *coll)
         c->group->leaders->ops->settled (c->group->leaders);
 }
 
+bool gsi_coll_is_shared (const struct gsi_coll_ops *ops)
+{
+    return ops == &gsi_coll_shared_gpus || ops == &gsi_coll_beside_gpus;
+}
+
+/* What is the same with a GPU and without. */
+#define SHARED_OPS                                                                             \
+    .takes_hosts = true, .prepare = shared_prepare, .unprepare = shared_unprepare,             \
+    .open = open_shared, .allreduce = gsi_shared_allreduce, .broadcast = gsi_shared_broadcast, \
+    .allgather = gsi_shared_allgather, .exchange = gsi_shared_exchange,                        \
+    .messages = gsi_shared_messages, .reduce_scatter = gsi_shared_reduce_scatter,              \
+    .reduce_scatterv = gsi_shared_reduce_scatterv, .reduce = gsi_shared_reduce,                \
+    .barrier = gsi_shared_barrier, .roll_call = shared_roll_call,                              \
+    .notify_abort = shared_notify_abort, .heard = shared_heard, .lasts = true,                 \
+    .close = close_shared, .discard = discard_shared
+
 const struct gsi_coll_ops gsi_coll_shared_gpus = {
     .name = "nccl",
     .queued = true,
-    .takes_hosts = true,
-    .prepare = shared_prepare,
-    .unprepare = shared_unprepare,
-    .open = open_shared,
-    .allreduce = gsi_shared_allreduce,
-    .broadcast = gsi_shared_broadcast,
-    .allgather = gsi_shared_allgather,
-    .exchange = gsi_shared_exchange,
-    .messages = gsi_shared_messages,
-    .reduce_scatter = gsi_shared_reduce_scatter,
-    .reduce_scatterv = gsi_shared_reduce_scatterv,
-    .reduce = gsi_shared_reduce,
-    .barrier = gsi_shared_barrier,
     .poll = poll_shared,
     .gave_up = shared_gave_up,
-    .roll_call = shared_roll_call,
-    .notify_abort = shared_notify_abort,
     .settled = shared_settled,
-    .heard = shared_heard,
-    .lasts = true,
-    .close = close_shared,
-    .discard = discard_shared,
+    SHARED_OPS,
 };
+
+const struct gsi_coll_ops gsi_coll_beside_gpus = {.name = "mpi", SHARED_OPS};

@@ -23,7 +23,7 @@ struct gsi_coll_shared {
     struct gsi_gpu_group *group; /* of this rank's GPU; NULL: all goes by way of the hosts */
     struct gsi_device *host;
     const struct gsi_device *device;
-    const struct gsi_stream_ops *queue; /* of [device] */
+    const struct gsi_stream_ops *queue; /* of [device]; NULL: this rank has no GPU */
     int rank, size;
     gs_stream_t stream;       /* by which arrays leave the GPU */
     struct gsi_event *before; /* what the caller's stream had to do before the call */
@@ -33,12 +33,29 @@ struct gsi_coll_shared {
     pthread_mutex_t inside; /* [hosts] is used by one thread at a time */
     pthread_t owner;        /* of the last call: its MPI may take no other thread's */
     uint64_t seq, message;  /* the last call that ranks meet in on [hosts]; 0: it was queued */
+    uint64_t broken;        /* one of them that failed here, so that others wait in it; 0: none */
     bool ended;             /* with all ranks: nothing of it is left but memory */
     atomic_bool gave_up;    /* the others are told, or will be by who is inside */
     atomic_bool must_tell;
     atomic_flag said;
     struct gsi_ending ending; /* before must_tell: what the first to give up says */
 };
+
+/* Whether the arrays of [call] are in memory of the host. */
+static inline bool gsi_shared_on_host (const struct gsi_coll_shared *c,
+                                       const struct gsi_call *call)
+{
+    return !c->queue || call->staged;
+}
+
+/*
+ * Whether [call] hands its arrays to the hosts as they are: on all ranks alike, so not where some
+ * ranks have no GPU, and others may have their arrays on theirs, which go in pieces.
+ */
+static inline bool gsi_shared_whole (const struct gsi_coll_shared *c, const struct gsi_call *call)
+{
+    return call->staged && !c->base.mixed;
+}
 
 /* coll_shared_ops.c: the operations, by way of the hosts, and coll_shared_pieces.c: exchange and
  * messages. */
@@ -87,11 +104,13 @@ gs_status_t gsi_bounce_take (struct gsi_coll_shared *c, int turn, size_t bytes,
 /* What [call]'s stream has to do before it; the work of this rank's stream waits for it. */
 gs_status_t gsi_bounce_begin (struct gsi_coll_shared *c, const struct gsi_call *call);
 
-/* Copies to a bounce are queued, then waited for; from it they are queued on the call's stream.
+/*
+ * Copies to a bounce are queued, then waited for; from it they are queued on the call's stream.
+ * Of arrays on hosts they have been made when these return.
  */
 gs_status_t gsi_bounce_fetch (struct gsi_coll_shared *c, int turn, size_t at, const void *from,
-                              size_t bytes);
-gs_status_t gsi_bounce_fetched (struct gsi_coll_shared *c, int turn);
+                              size_t bytes, const struct gsi_call *call);
+gs_status_t gsi_bounce_fetched (struct gsi_coll_shared *c, int turn, const struct gsi_call *call);
 gs_status_t gsi_bounce_await (struct gsi_coll_shared *c, int turn, const struct gsi_call *call);
 gs_status_t gsi_bounce_return (struct gsi_coll_shared *c, int turn, size_t at, void *to,
                                size_t bytes, const struct gsi_call *call);

@@ -3,8 +3,12 @@
  * coll_shared_bounce - pinned memory between arrays on the GPU and the transport between hosts.
  *
  * The caller's stream is waited for before an array is read, and copies what comes back, so that
- * for the program the operation has its place in that stream, as on a GPU of one rank.
+ * for the program the operation has its place in that stream, as on a GPU of one rank. Arrays in
+ * host memory, where they go in pieces as those on GPUs of other ranks do, are copied at once.
  */
+#include <stdlib.h>
+#include <string.h>
+
 #include "base/clock.h"
 #include "base/status.h"
 #include "transport/coll_shared.h"
@@ -12,11 +16,40 @@
 #define LEAST_BYTES ((size_t) 1 << 20)
 #define DEFER_NS    (300 * GSI_NS_PER_MS) /* less than who watches leaves to a call */
 
+static void free_memory (struct gsi_coll_shared *c, struct gsi_bounce *b)
+{
+    if (c->queue)
+        c->queue->free_pinned (c->device, b->memory);
+    else
+        free (b->memory);
+    b->memory = NULL;
+    b->bytes = 0;
+}
+
+static gs_status_t make_memory (struct gsi_coll_shared *c, struct gsi_bounce *b, size_t bytes)
+{
+    void *memory = NULL;
+    gs_status_t st = GS_OK;
+
+    if (c->queue)
+        st = c->queue->alloc_pinned (bytes, &memory);
+    else if (!(memory = malloc (bytes)))
+        st = gsi_fail (GS_ERR_NOMEM, "no memory for a piece of %zu bytes", bytes);
+    if (st)
+        return st;
+    b->memory = memory;
+    b->bytes = bytes;
+    return GS_OK;
+}
+
 void gsi_bounce_close (struct gsi_coll_shared *c)
 {
+    for (int i = 0; i < GSI_BOUNCES; i++)
+        free_memory (c, &c->bounce[i]);
+    if (!c->queue)
+        return;
     for (int i = 0; i < GSI_BOUNCES; i++) {
         struct gsi_bounce *b = &c->bounce[i];
-        c->queue->free_pinned (c->device, b->memory);
         c->queue->event_close (b->fetched);
         c->queue->event_close (b->returned);
         *b = (struct gsi_bounce){.memory = NULL};
@@ -61,26 +94,20 @@ gs_status_t gsi_bounce_take (struct gsi_coll_shared *c, int turn, size_t bytes,
                              const struct gsi_call *call)
 {
     struct gsi_bounce *b = &c->bounce[turn];
-    size_t more = bytes > LEAST_BYTES ? bytes + bytes / 4 : LEAST_BYTES;
-    void *memory;
-    gs_status_t st = await (c, b->returned, call);
+    gs_status_t st = c->queue ? await (c, b->returned, call) : GS_OK;
 
     if (st || bytes <= b->bytes)
         return st;
-    c->queue->free_pinned (c->device, b->memory);
-    b->memory = NULL;
-    b->bytes = 0;
-    if ((st = c->queue->alloc_pinned (more, &memory)))
-        return st;
-    b->memory = memory;
-    b->bytes = more;
-    return GS_OK;
+    free_memory (c, b);
+    return make_memory (c, b, bytes > LEAST_BYTES ? bytes + bytes / 4 : LEAST_BYTES);
 }
 
 gs_status_t gsi_bounce_begin (struct gsi_coll_shared *c, const struct gsi_call *call)
 {
     gs_status_t st;
 
+    if (gsi_shared_on_host (c, call))
+        return GS_OK;
     if (call->capturing)
         return gsi_fail (GS_ERR_UNSUPPORTED, "it goes by way of the hosts where ranks share "
                                              "GPUs, which a CUDA graph cannot repeat");
@@ -89,28 +116,42 @@ gs_status_t gsi_bounce_begin (struct gsi_coll_shared *c, const struct gsi_call *
 }
 
 gs_status_t gsi_bounce_fetch (struct gsi_coll_shared *c, int turn, size_t at, const void *from,
-                              size_t bytes)
+                              size_t bytes, const struct gsi_call *call)
 {
-    return bytes ? c->queue->copy (c->bounce[turn].memory + at, from, bytes, c->stream) : GS_OK;
+    if (!bytes)
+        return GS_OK;
+    if (!gsi_shared_on_host (c, call))
+        return c->queue->copy (c->bounce[turn].memory + at, from, bytes, c->stream);
+    memcpy (c->bounce[turn].memory + at, from, bytes);
+    return GS_OK;
 }
 
-gs_status_t gsi_bounce_fetched (struct gsi_coll_shared *c, int turn)
+gs_status_t gsi_bounce_fetched (struct gsi_coll_shared *c, int turn, const struct gsi_call *call)
 {
-    return c->queue->event_record (c->bounce[turn].fetched, c->stream);
+    return gsi_shared_on_host (c, call)
+               ? GS_OK
+               : c->queue->event_record (c->bounce[turn].fetched, c->stream);
 }
 
 gs_status_t gsi_bounce_await (struct gsi_coll_shared *c, int turn, const struct gsi_call *call)
 {
-    return await (c, c->bounce[turn].fetched, call);
+    return gsi_shared_on_host (c, call) ? GS_OK : await (c, c->bounce[turn].fetched, call);
 }
 
 gs_status_t gsi_bounce_return (struct gsi_coll_shared *c, int turn, size_t at, void *to,
                                size_t bytes, const struct gsi_call *call)
 {
-    return bytes ? c->queue->copy (to, c->bounce[turn].memory + at, bytes, call->stream) : GS_OK;
+    if (!bytes)
+        return GS_OK;
+    if (!gsi_shared_on_host (c, call))
+        return c->queue->copy (to, c->bounce[turn].memory + at, bytes, call->stream);
+    memcpy (to, c->bounce[turn].memory + at, bytes);
+    return GS_OK;
 }
 
 gs_status_t gsi_bounce_returned (struct gsi_coll_shared *c, int turn, const struct gsi_call *call)
 {
-    return c->queue->event_record (c->bounce[turn].returned, call->stream);
+    return gsi_shared_on_host (c, call)
+               ? GS_OK
+               : c->queue->event_record (c->bounce[turn].returned, call->stream);
 }

@@ -3,7 +3,8 @@
  * coll_shared_ops - operations between ranks that share GPUs, by way of their hosts.
  *
  * An array on the GPU goes in pieces: while one is between the hosts, the next one is on its way
- * out of the GPU. One in host memory (call->staged) is handed on as it is.
+ * out of the GPU. One in host memory (call->staged) is handed on as it is, or in the same pieces
+ * where some ranks have no GPU.
  */
 #include "base/status.h"
 #include "transport/coll_shared.h"
@@ -41,8 +42,8 @@ static gs_status_t fetch (const struct passage *p, int turn, size_t at, size_t b
 
     for (int i = 0; p->in && i < p->ins && !st; i++)
         st = gsi_bounce_fetch (p->c, turn, place_of (p, p->ins, i, bytes),
-                               p->in + (size_t) i * p->bytes + at, bytes);
-    return st ? st : gsi_bounce_fetched (p->c, turn);
+                               p->in + (size_t) i * p->bytes + at, bytes, p->call);
+    return st ? st : gsi_bounce_fetched (p->c, turn, p->call);
 }
 
 /* Has the hosts work on a piece that is there, and sends it back. */
@@ -60,14 +61,34 @@ static gs_status_t work (const struct passage *p, int turn, size_t at, size_t by
     return st ? st : gsi_bounce_returned (p->c, turn, p->call);
 }
 
+/* The same on all ranks. */
+static size_t piece_bytes (const struct passage *p)
+{
+    size_t parts = (size_t) (p->ins > p->outs ? p->ins : p->outs);
+    size_t piece = PIECE_BYTES / parts / p->unit * p->unit;
+
+    return piece ? piece : p->unit;
+}
+
+/* An array in host memory, where it is: [buf] is all of it, on all ranks. */
+static gs_status_t pass_in_place (const struct passage *p, char *buf)
+{
+    gs_status_t st = GS_OK;
+
+    for (size_t at = 0, n; at < p->bytes && !st; at += n) {
+        n = gsi_step_of (p->bytes, at, piece_bytes (p));
+        if (!(st = gsi_shared_enter (p->c, p->call)))
+            st = gsi_shared_leave (p->c, p->run (p, buf + at, n));
+    }
+    return st;
+}
+
 static gs_status_t pass (const struct passage *p)
 {
-    size_t parts = (size_t) (p->ins > p->outs ? p->ins : p->outs), next;
-    size_t piece = PIECE_BYTES / parts / p->unit * p->unit;
+    size_t piece = piece_bytes (p), next;
     gs_status_t st = gsi_bounce_begin (p->c, p->call);
     int turn = 0;
 
-    piece = piece ? piece : p->unit;
     if (!st)
         st = fetch (p, turn, 0, gsi_step_of (p->bytes, 0, piece));
     for (size_t at = 0; at < p->bytes && !st; at = next, turn = 1 - turn) {
@@ -108,8 +129,8 @@ gs_status_t gsi_shared_allreduce (struct gsi_coll *coll, void *buf, size_t count
 
     if (gsi_shared_sums (c, how, call))
         return gsi_shared_sum (c, buf, count, how, call);
-    if (!call->staged)
-        return pass (&p);
+    if (!gsi_shared_whole (c, call))
+        return gsi_shared_on_host (c, call) ? pass_in_place (&p, buf) : pass (&p);
     st = gsi_shared_enter (c, call);
     return st ? st : gsi_shared_leave (c, run_allreduce (&p, buf, p.bytes));
 }
@@ -138,8 +159,8 @@ gs_status_t gsi_shared_broadcast (struct gsi_coll *coll, void *buf, size_t bytes
                         .root = root};
     gs_status_t st;
 
-    if (!call->staged)
-        return pass (&p);
+    if (!gsi_shared_whole (c, call))
+        return gsi_shared_on_host (c, call) ? pass_in_place (&p, buf) : pass (&p);
     st = gsi_shared_enter (c, call);
     return st ? st : gsi_shared_leave (c, run_broadcast (&p, buf, bytes));
 }
@@ -168,7 +189,7 @@ gs_status_t gsi_shared_allgather (struct gsi_coll *coll, const void *send, void 
                               .run = run_allgather};
     gs_status_t st;
 
-    if (!call->staged)
+    if (!gsi_shared_whole (c, call))
         return pass (&p);
     st = gsi_shared_enter (c, call);
     return st ? st
@@ -203,7 +224,7 @@ gs_status_t gsi_shared_reduce_scatter (struct gsi_coll *coll, const void *send, 
                               .how = how};
     gs_status_t st;
 
-    if (!call->staged)
+    if (!gsi_shared_whole (c, call))
         return pass (&p);
     st = gsi_shared_enter (c, call);
     return st ? st
@@ -237,7 +258,7 @@ gs_status_t gsi_shared_reduce (struct gsi_coll *coll, const void *send, void *re
                               .root = root};
     gs_status_t st;
 
-    if (!call->staged)
+    if (!gsi_shared_whole (c, call))
         return pass (&p);
     st = gsi_shared_enter (c, call);
     return st ? st
@@ -254,7 +275,7 @@ gs_status_t gsi_shared_reduce_scatterv (struct gsi_coll *coll, const void *send,
     struct gsi_coll_shared *c = (struct gsi_coll_shared *) coll;
     gs_status_t st = GS_OK;
 
-    if (call->staged) {
+    if (gsi_shared_whole (c, call)) {
         st = gsi_shared_enter (c, call);
         return st ? st
                   : gsi_shared_leave (c, c->hosts->ops->reduce_scatterv (c->hosts, send, at,
@@ -271,9 +292,9 @@ gs_status_t gsi_shared_reduce_scatterv (struct gsi_coll *coll, const void *send,
 gs_status_t gsi_shared_barrier (struct gsi_coll *coll, const struct gsi_call *call)
 {
     struct gsi_coll_shared *c = (struct gsi_coll_shared *) coll;
-    gs_status_t st = call->staged ? GS_OK : gsi_bounce_begin (c, call);
+    gs_status_t st = gsi_bounce_begin (c, call);
 
-    if (!st && !call->staged && !(st = gsi_bounce_fetched (c, 0)))
+    if (!st && !(st = gsi_bounce_fetched (c, 0, call)))
         st = gsi_bounce_await (c, 0, call);
     if (st || (st = gsi_shared_enter (c, call)))
         return st;

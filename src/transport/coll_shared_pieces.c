@@ -66,7 +66,8 @@ static size_t lay_parts (const struct gsi_coll_shared *c, const size_t *from,
 
 /* Copies what this rank sends to the first bounce. */
 static gs_status_t fetch_parts (struct gsi_coll_shared *c, const struct gsi_exchange *x,
-                                size_t at, const struct gsi_exchange *part)
+                                size_t at, const struct gsi_exchange *part,
+                                const struct gsi_call *call)
 {
     gs_status_t st = GS_OK;
 
@@ -74,8 +75,8 @@ static gs_status_t fetch_parts (struct gsi_coll_shared *c, const struct gsi_exch
         if (!r || part->send_at[r] != part->send_at[r - 1] ||
             part->send_bytes[r] != part->send_bytes[r - 1])
             st = gsi_bounce_fetch (c, 0, part->send_at[r], x->send + x->send_at[r] + at,
-                                   part->send_bytes[r]);
-    return st ? st : gsi_bounce_fetched (c, 0);
+                                   part->send_bytes[r], call);
+    return st ? st : gsi_bounce_fetched (c, 0, call);
 }
 
 static gs_status_t return_parts (struct gsi_coll_shared *c, const struct gsi_exchange *x,
@@ -104,8 +105,8 @@ static gs_status_t bounce_part (struct gsi_coll_shared *c, const struct gsi_exch
     sends = lay_parts (c, x->send_at, x->send_bytes, at, send_at, send_bytes);
     recvs = lay_parts (c, x->recv_at, x->recv_bytes, at, recv_at, recv_bytes);
     if ((st = gsi_bounce_take (c, 0, sends, call)) ||
-        (st = gsi_bounce_take (c, 1, recvs, call)) || (st = fetch_parts (c, x, at, &part)) ||
-        (st = gsi_bounce_await (c, 0, call)))
+        (st = gsi_bounce_take (c, 1, recvs, call)) ||
+        (st = fetch_parts (c, x, at, &part, call)) || (st = gsi_bounce_await (c, 0, call)))
         return st;
     part.send = c->bounce[0].memory;
     part.recv = c->bounce[1].memory;
@@ -142,16 +143,17 @@ gs_status_t gsi_shared_exchange (struct gsi_coll *coll, const struct gsi_exchang
 {
     struct gsi_coll_shared *c = (struct gsi_coll_shared *) coll;
     size_t longest;
-    gs_status_t st = call->staged ? GS_OK : gsi_bounce_begin (c, call);
+    gs_status_t st = gsi_bounce_begin (c, call);
 
-    if (!st && call->staged && x->block) { /* then it is on all ranks */
+    if (!st && gsi_shared_whole (c, call) && x->block) { /* then it is on all ranks */
         st = gsi_shared_enter (c, call);
         return st ? st : gsi_shared_leave (c, c->hosts->ops->exchange (c->hosts, x, call));
     }
     if (!st)
         st = find_longest (c, x, call, &longest);
     for (size_t at = 0; !st && at < longest; at += share_bytes (c))
-        st = call->staged ? direct_part (c, x, at, call) : bounce_part (c, x, at, call);
+        st = gsi_shared_on_host (c, call) ? direct_part (c, x, at, call)
+                                          : bounce_part (c, x, at, call);
     return st;
 }
 
@@ -182,12 +184,15 @@ static gs_status_t fetch_messages (struct gsi_coll_shared *c, const struct gsi_m
                                    const struct gsi_call *call)
 {
     size_t total = 0, at = 0;
+    bool any = false; /* on the GPU */
     gs_status_t st;
 
     memcpy (moved, list, (size_t) number * sizeof (*moved));
-    for (int i = 0; i < number; i++)
+    for (int i = 0; i < number; i++) {
         total += bounce_bytes (&list[i]);
-    if (!total && call->staged)
+        any = any || !list[i].staged;
+    }
+    if (!any)
         return GS_OK;
     if ((st = gsi_bounce_begin (c, call)) || (st = gsi_bounce_take (c, 0, total, call)))
         return st;
@@ -196,16 +201,16 @@ static gs_status_t fetch_messages (struct gsi_coll_shared *c, const struct gsi_m
             continue;
         moved[i].buf = c->bounce[0].memory + at;
         if (list[i].send)
-            st = gsi_bounce_fetch (c, 0, at, list[i].buf, list[i].bytes);
+            st = gsi_bounce_fetch (c, 0, at, list[i].buf, list[i].bytes, call);
         at += bounce_bytes (&list[i]);
     }
-    if (st || (st = gsi_bounce_fetched (c, 0)))
+    if (st || (st = gsi_bounce_fetched (c, 0, call)))
         return st;
     return gsi_bounce_await (c, 0, call);
 }
 
-/* What came to pinned memory goes to the GPU, and what was heard of the messages to [list]. */
-static gs_status_t return_messages (struct gsi_coll_shared *c, struct gsi_message *list,
+/* What came to pinned memory goes to the GPU. */
+static gs_status_t return_messages (struct gsi_coll_shared *c, const struct gsi_message *list,
                                     const struct gsi_message *moved, int number,
                                     const struct gsi_call *call)
 {
@@ -213,11 +218,7 @@ static gs_status_t return_messages (struct gsi_coll_shared *c, struct gsi_messag
 
     for (int i = 0; i < number && !st; i++) {
         const struct gsi_message *m = &moved[i];
-        list[i].met = m->met;
-        list[i].other_dtype = m->other_dtype;
-        list[i].other_bytes = m->other_bytes;
-        if (!m->send && !m->staged && m->met && m->other_bytes == m->bytes &&
-            m->other_dtype == m->dtype)
+        if (!m->send && !m->staged && gsi_message_fits (m))
             st = gsi_bounce_return (c, 0, (size_t) ((char *) m->buf - c->bounce[0].memory),
                                     list[i].buf, m->bytes, call);
     }
@@ -228,16 +229,21 @@ gs_status_t gsi_shared_messages (struct gsi_coll *coll, struct gsi_message *list
                                  const struct gsi_call *call)
 {
     struct gsi_coll_shared *c = (struct gsi_coll_shared *) coll;
+    struct gsi_call there = *call; /* of those on the GPU */
     struct gsi_message *moved;
     gs_status_t st, back;
 
+    there.staged = false;
+    if (!c->queue)
+        return run_messages (c, list, number, call);
     if (!(moved = malloc ((size_t) number * sizeof (*moved))))
         return gsi_fail (GS_ERR_NOMEM, "messages of ranks that share GPUs: out of memory");
-    st = fetch_messages (c, list, moved, number, call);
+    st = fetch_messages (c, list, moved, number, &there);
     if (!st) {
         st = run_messages (c, moved, number, call);
+        gsi_message_heard (list, moved, number);
         if ((!st || st == GS_ERR_MISMATCH) &&
-            (back = return_messages (c, list, moved, number, call)))
+            (back = return_messages (c, list, moved, number, &there)))
             st = back;
     }
     free (moved);

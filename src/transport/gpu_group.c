@@ -110,11 +110,14 @@ void gsi_gpu_group_unprepare (struct gsi_group_opening *o)
 static struct gsi_gpu_seat make_seat (const struct gsi_device *device, gs_status_t st)
 {
     struct gsi_gpu_seat seat = {.st = (int32_t) st,
-                                .deterministic = (int32_t) gsi_env_int (GSI_ENV_DETERMINISTIC)};
+                                .deterministic = (int32_t) gsi_env_int (GSI_ENV_DETERMINISTIC),
+                                .none = !queue_of (device)};
     struct gsi_gpus gpus = {0};
 
     if (st)
         keep_text (seat.text, sizeof (seat.text));
+    else if (!queue_of (device))
+        snprintf (seat.text, sizeof (seat.text), "it has no GPU");
     else if (gsi_device_gpus (&gpus) || queue_of (device)->identify (device, &seat.id))
         keep_text (seat.text, sizeof (seat.text));
     else if (device->ordinal >= GSI_MAX_GPUS || !(seat.gpu = gpus.id[device->ordinal]))
@@ -125,7 +128,7 @@ static struct gsi_gpu_seat make_seat (const struct gsi_device *device, gs_status
 }
 
 gs_status_t gsi_gpu_group_meet (struct gsi_group_opening *o, const struct gsi_coll_setup *setup,
-                                struct gsi_coll *hosts, gs_status_t st)
+                                struct gsi_coll *hosts, gs_status_t st, bool *mixed)
 {
     struct gsi_gpu_seat mine = make_seat (setup->device, st);
     gs_status_t gathered;
@@ -134,8 +137,10 @@ gs_status_t gsi_gpu_group_meet (struct gsi_group_opening *o, const struct gsi_co
     o->hosts = hosts;
     if ((gathered = gather (o, &mine, o->seats, sizeof (mine))))
         return gathered;
+    *mixed = false;
     for (int r = 0; r < setup->topo->size; r++) {
         const struct gsi_gpu_seat *seat = &o->seats[r];
+        *mixed = *mixed || seat->none;
         if (seat->st)
             return gsi_fail ((gs_status_t) seat->st, "rank %d: %.*s", r,
                              (int) sizeof (seat->text) - 1, seat->text);

@@ -92,12 +92,13 @@ void gsi_gpu_group_unprepare (struct gsi_group_opening *o); /* NULL is allowed *
 /*
  * Both are collective, by allgathers of [hosts], the transport between all ranks. Meet tells the
  * others how it went here, [st]; a failure is one of [hosts], or on all ranks the same: that a
- * rank had one, or that they were told different things. Then open makes the groups: NULL in
+ * rank had one, or that they were told different things; [mixed]: a rank has no GPU. Then open
+ * makes the groups: NULL in
  * [out], on all ranks alike, with the reason as text in [why], if one could not: then all goes by
  * way of the hosts. A failure is one of [hosts].
  */
 gs_status_t gsi_gpu_group_meet (struct gsi_group_opening *o, const struct gsi_coll_setup *setup,
-                                struct gsi_coll *hosts, gs_status_t st);
+                                struct gsi_coll *hosts, gs_status_t st, bool *mixed);
 gs_status_t gsi_gpu_group_open (struct gsi_group_opening *o, struct gsi_gpu_group **out,
                                 char *why, size_t room);
 

@@ -15,7 +15,8 @@
 struct gsi_gpu_seat {
     struct gsi_device_id id;
     uint64_t gpu; /* on the bus: instances of a GPU have that of the GPU */
-    int32_t st, deterministic, known, reserved;
+    int32_t st, deterministic, known;
+    int32_t none;  /* it has no GPU */
     char text[96]; /* why, if [st] is a failure or [id] is not known */
 };
 

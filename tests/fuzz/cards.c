@@ -42,7 +42,7 @@ int LLVMFuzzerTestOneInput (const uint8_t *data, size_t bytes)
     struct gsi_topo topo = {0};
     int size = (int) (bytes / sizeof (struct gsi_card)), ordinal, pair[2];
     struct gsi_card *cards = size ? malloc ((size_t) size * sizeof (*cards)) : NULL;
-    bool shared;
+    enum gsi_gpu_use use;
     void *room = cards ? calloc ((size_t) size, GSI_PLACE_BYTES) : NULL;
     void *nodes = room ? gsi_topo_room (size) : NULL;
 
@@ -51,7 +51,7 @@ int LLVMFuzzerTestOneInput (const uint8_t *data, size_t bytes)
     if (nodes && !gsi_cards_agree (cards, size)) {
         gsi_topo_build (&topo, nodes, 0, size, host_of, cards);
         nodes = NULL;
-        if (!gsi_gpu_map_make (cards, &topo, room, &ordinal, &shared))
+        if (!gsi_gpu_map_make (cards, &topo, room, &ordinal, &use))
             gsi_gpu_map_hidden (cards, &topo, room, pair);
     }
     gsi_topo_clear (&topo);

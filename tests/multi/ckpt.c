@@ -301,7 +301,7 @@ static void save_on (int n, int64_t step)
     if (!comm)
         return;
     make_state (&s, comm);
-    allocate (&s, multi_on_gpus ());
+    allocate (&s, multi_any_gpus ());
     fill (&s, (uint64_t) step);
     ckpt = plan (&s, NULL, -1);
     CHECK_OK (gs_ckpt_write (ckpt, step, NULL));
@@ -325,7 +325,7 @@ static void load_on (int n, int saved, int64_t step)
         return;
     rank = gs_comm_rank (comm);
     make_state (&s, comm);
-    allocate (&s, multi_on_gpus ());
+    allocate (&s, multi_any_gpus ());
     wipe (&s);
     if (n != saved) {
         ckpt = plan (&s, &opts, -1);
@@ -582,7 +582,7 @@ int main (void)
     }
     layout = GS_CKPT_LAYOUT_AUTO;
     make_state (&s, world);
-    allocate (&s, multi_on_gpus ());
+    allocate (&s, multi_any_gpus ());
     ckpt = plan (&s, NULL, -1);
     check_latest (&s, ckpt);
     CHECK_OK (gs_ckpt_destroy (ckpt));

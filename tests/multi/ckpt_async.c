@@ -551,7 +551,7 @@ int main (void)
     world = multi_create (NULL);
     rank = gs_comm_rank (world);
     size = gs_comm_size (world);
-    on_gpus = multi_on_gpus ();
+    on_gpus = multi_any_gpus ();
     open_folder ();
     field = array_allocate (world, cells_of (rank) * sizeof (double), on_gpus);
     weights = array_allocate (world, WEIGHTS * sizeof (double), on_gpus);

@@ -82,7 +82,7 @@ static void check_holdings (const struct holdings *there, int number, const char
     }
     /* A part takes nothing, or 544 bytes, of Open MPI, for a message that comes before its
      * receive. The simulated GPUs remember what was freed, to find its use. */
-    CHECK (multi_on_gpus () || heap <= HEAP_BYTES,
+    CHECK (multi_any_gpus () || heap <= HEAP_BYTES,
            "%s: %d times take %zu bytes of the heap, and again as many", what, number / PARTS,
            heap);
     CHECK (KEEPS_FREED || resident_bytes <= RSS_BYTES,
@@ -190,7 +190,7 @@ static void plan_often (int number, int64_t step)
 
 int main (void)
 {
-    bool brief = getenv ("GS_TEST_SHORT"), on_device = multi_on_gpus ();
+    bool brief = getenv ("GS_TEST_SHORT"), on_device = multi_any_gpus ();
     const char *memory = getenv ("GS_RECORD_DIR"); /* if there is any: no disk is tested here */
     size_t rank, size;
     gs_ckpt_t *plan;

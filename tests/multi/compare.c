@@ -193,7 +193,7 @@ int main (void)
     comm = multi_create (NULL);
     rank = gs_comm_rank (comm);
     size = gs_comm_size (comm);
-    device = multi_on_gpus ();
+    device = multi_any_gpus ();
     for (gs_dtype_t dtype = GS_F16; dtype < GSI_DTYPES; dtype++)
         for (int n = 0; n < 3; n++)
             check_bit (dtype, 700, device);

@@ -288,7 +288,7 @@ static void check_mismatch (void)
 
 int main (void)
 {
-    bool gpus = multi_on_gpus ();
+    bool gpus = multi_any_gpus ();
 
     setenv ("GS_CHECK", "collective", 0);
     comm = multi_create (NULL);

@@ -268,7 +268,7 @@ int main (void)
     check_slabs ();
     check_arguments ();
     check_places ();
-    check_grids (multi_on_gpus ());
+    check_grids (multi_any_gpus ());
     CHECK_OK (gs_comm_destroy (comm));
     return multi_end ("fields of one to five dimensions, on one rank and on all");
 }

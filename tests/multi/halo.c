@@ -243,7 +243,7 @@ static void check_cuts (int rounds)
         CHECK_OK (make (&c, &halo));
         if (!halo)
             return;
-        for (int on_device = 0; on_device <= multi_on_gpus (); on_device++) {
+        for (int on_device = 0; on_device <= multi_any_gpus (); on_device++) {
             check_exchange (&c, halo, on_device);
             if (!gsi_dtype_is_integer (dtype))
                 check_adjoint (&c, halo, on_device);
@@ -271,8 +271,8 @@ static void check_large (void)
     for (int turn = 3; turn >= 0; turn--) {
         for (int d = 0; d < DIMS; d++)
             c.width[d] = (size_t) (2 - turn % 2);
-        check_exchange (&c, halo[turn % 2], turn > 1 && multi_on_gpus ());
-        check_pair (&c, halo[turn % 2], turn > 1 && multi_on_gpus ());
+        check_exchange (&c, halo[turn % 2], turn > 1 && multi_any_gpus ());
+        check_pair (&c, halo[turn % 2], turn > 1 && multi_any_gpus ());
     }
     CHECK_FAILS (gs_comm_destroy (comm), GS_ERR_STATE, "still has 2", "gs_halo_destroy");
     CHECK_OK (gs_halo_destroy (halo[0]));

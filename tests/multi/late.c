@@ -164,7 +164,7 @@ static void run (int which, bool shared)
 int main (void)
 {
     setenv ("GS_DEBUG", "warn", 0);
-    if (multi_on_gpus ()) {
+    if (multi_any_gpus ()) {
         puts ("skip: NCCL and GPUs carry the data, not this transport");
         return 77;
     }

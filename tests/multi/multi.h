@@ -92,12 +92,35 @@ static inline void multi_check_status (const char *file, int line, const char *c
     va_end (ap);
 }
 
-/* Whether the launch asks for GPUs, real or simulated. */
+/* Every SIM_BLIND_EVERY-th rank has no GPU, the others have; 0: all are alike. */
+static inline int multi_mixed (void)
+{
+    const char *every = getenv ("SIM_BLIND_EVERY");
+
+    return every ? atoi (every) : 0;
+}
+
+/* Whether the launch asks for GPUs, real or simulated, on all ranks. */
 static inline bool multi_on_gpus (void)
 {
     const char *transport = getenv ("GS_TRANSPORT");
 
     return transport && !strcmp (transport, "nccl");
+}
+
+/* Whether ranks have memory of GPUs, by gs_device_alloc: all of them, or those that are not
+ * blind. */
+static inline bool multi_any_gpus (void)
+{
+    return multi_on_gpus () || multi_mixed ();
+}
+
+/* Whether this rank has. */
+static inline bool multi_has_gpu (void)
+{
+    int every = multi_mixed ();
+
+    return every ? multi_rank () % every != every - 1 : multi_on_gpus ();
 }
 
 /* Where several ranks share one of the GS_TEST_SHARED_GPUS GPUs of a node, what NCCL does not

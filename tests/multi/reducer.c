@@ -179,7 +179,7 @@ static void check_stats (const struct model *m)
            "stats tell of %lld steps, %zu bytes and %d gradients", (long long) stats.steps, bytes,
            gradients);
     CHECK (m->opts.overlap == GS_OVERLAP_AUTO || stats.overlap == 0 ||
-               (m->opts.overlap == GS_OVERLAP_INLINE && multi_on_gpus ()),
+               (m->opts.overlap == GS_OVERLAP_INLINE && multi_any_gpus ()),
            "%g is hidden of what is inside calls", stats.overlap);
     CHECK (stats.rebuilds == 0 || !multi_number (0, "GS_DETERMINISTIC", NULL),
            "buckets were made anew");

@@ -35,7 +35,7 @@ static void crossed (gs_comm_t *a, gs_comm_t *b, gs_status_t wanted, const char 
               gs_comm_name (other));
     st = multi_wait (mine, gs_allreduce_avg (mine, x, 10, GS_F32, NULL));
     /* On GPUs a group shares NCCL's resources: the first that ends takes the other with it. */
-    if (!multi_on_gpus () || st != GS_ERR_STATE)
+    if (!multi_any_gpus () || st != GS_ERR_STATE)
         CHECK_FAILS (st, wanted, where, part, gs_comm_name (mine));
     CHECK (multi_seconds () - begin < DEADLINE_MS / 2e3, "told after %g s",
            multi_seconds () - begin);
@@ -60,7 +60,7 @@ static void scenario (const char *check, gs_status_t wanted, const char *part, i
     CHECK_OK (gs_comm_destroy (b));
     multi_signal (check, gs_comm_rank (world));
     multi_await_others (check, gs_comm_rank (world));
-    if (!multi_on_gpus ()) { /* there they share NCCL's resources: all are dead */
+    if (!multi_any_gpus ()) { /* there they share NCCL's resources: all are dead */
         double x = 1;
         CHECK_OK (gs_allreduce (world, &x, 1, GS_F64, GS_SUM, NULL));
     }
@@ -69,7 +69,7 @@ static void scenario (const char *check, gs_status_t wanted, const char *part, i
 
 int main (void)
 {
-    if (!multi_on_gpus ()) { /* there the calls are queued, and so is their end */
+    if (!multi_any_gpus ()) { /* there the calls are queued, and so is their end */
         /* Nobody ends MPI at exit while this is open: who is in no group would, and wait for the
          * others, which do not. */
         stays = multi_create (NULL);

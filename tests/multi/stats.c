@@ -293,7 +293,7 @@ int main (void)
     comm = multi_create (NULL);
     rank = gs_comm_rank (comm);
     size = gs_comm_size (comm);
-    device = multi_on_gpus ();
+    device = multi_any_gpus ();
     for (gs_dtype_t dtype = GS_F16; dtype <= GS_U64; dtype++)
         for (int mask = 0; mask < MASKS; mask++) {
             bool bad = !gsi_dtype_is_integer (dtype) && mask != OF_SAMPLES;

@@ -47,7 +47,7 @@ int main (void)
 
     setenv ("GS_DEBUG", "warn", 0);
     comm = multi_create (NULL);
-    if (multi_on_gpus ()) {
+    if (multi_any_gpus ()) {
         puts ("skip: NCCL and GPUs carry the data, not this transport");
         return gs_comm_destroy (comm) ? 1 : 77;
     }

@@ -31,8 +31,11 @@ static void tell_device_array (void)
     gs_status_t st;
 
     if (cudaSetDevice (device) || cudaMalloc (&memory, 1000)) {
+        float x[10] = {0};
         printf ("rank %d has no array on a GPU\n", multi_rank ());
         cudaGetLastError ();
+        if (getenv ("GS_TEST_ALL_CALL")) /* the others take theirs with this rank */
+            CHECK_OK (gs_allreduce_avg (comm, x, 10, GS_F32, NULL));
         return;
     }
     st = gs_allreduce_avg (comm, memory, 10, GS_F32, NULL);

@@ -208,7 +208,12 @@ says 2 '^rank . has none: GS_ERR_ARG: .*transport nccl needs a GPU, but .* is th
 
 # shellcheck disable=SC2016
 make_wrapper '[ $rank != 1 ] || { CUDA_VISIBLE_DEVICES=; export CUDA_VISIBLE_DEVICES; }'
-run "a rank without GPU, auto" 2x2 SIM_GPUS=4
+run "a rank without GPU, auto" 2x2 SIM_GPUS=4 GS_TEST_ALL_CALL=1
+says 1 '^rank 1 has transport mpi, GPU -2$'
+says 3 '^rank [023] has transport mpi, GPU [01]$'
+says 3 '^rank [023] with an array on a GPU: GS_OK: $'
+says 1 "^gradsync\[0/4\] comm: 'world' does not use NCCL, .*: rank 1 \(host n1\) has no GPU: "
+run "a rank without GPU, never" 2x2 SIM_GPUS=4 GS_GPU_SHARING=never
 says 4 '^rank . has transport mpi, GPU -2$'
 says 1 "^gradsync\[0/4\] comm: 'world' does not use GPUs: rank 1 \(host n1\) has no GPU: "
 run "a rank without GPU, nccl" 2x2 SIM_GPUS=4 GS_TRANSPORT=nccl

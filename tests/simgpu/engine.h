@@ -72,6 +72,9 @@ const char *sim_bus_id (void);
 /* The UUID of a device of this machine, by its number; with SIM_MIG it is an instance. */
 void sim_uuid (int physical, cudaUUID_t *uuid);
 
+/* This process's rank, as the launcher tells, else 0. */
+long sim_rank (void);
+
 /* Whether this process has a context on [device], as the program numbers it. */
 bool sim_has_context (int device);
 

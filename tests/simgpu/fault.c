@@ -44,7 +44,7 @@ void rt_faults_unlock (void)
     pthread_mutex_unlock (&lock);
 }
 
-static long own_rank (void)
+long sim_rank (void)
 {
     static const char *const names[] = {"PMIX_RANK", "OMPI_COMM_WORLD_RANK", "SLURM_PROCID"};
 
@@ -109,7 +109,7 @@ static void read_rules (void)
             sim_misuse ("SIM_FAULT: '%s' is not POINT[#N[+]][@RANK][=CODE|=stall|=late|=slow], "
                         "or is one of more than %d",
                         one, RULES);
-        else if (rule.rank == LONG_MIN || rule.rank == own_rank ())
+        else if (rule.rank == LONG_MIN || rule.rank == sim_rank ())
             rules[rule_count++] = rule;
     }
     free (copy);

@@ -4,6 +4,7 @@
  * which of them this process sees.
  */
 #include <ctype.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -138,8 +139,12 @@ static void read_list (const char *list)
 void rt_visible_open (void)
 {
     const char *list = getenv ("CUDA_VISIBLE_DEVICES");
+    long blind;
 
+    blind = rt_setting ("SIM_BLIND_EVERY", 0, 0, INT_MAX);
     gpus = rt_setting ("SIM_GPUS", 4, -1, RT_DEVICES);
+    if (blind && sim_rank () % blind == blind - 1)
+        gpus = 0;
     instances = count_instances ();
     if (gpus < 0)
         rt_no_device = cudaErrorInsufficientDriver;

@@ -132,10 +132,12 @@ static void check_aborts (void)
     end ();
 }
 
+/* Another rank may have been first, so that this one's destroy is through. */
 static void *give_up (void *unused)
 {
     usleep (300000);
-    CHECK_OK (gs_comm_abort (comm));
+    CHECK (!gs_comm_abort (comm) || strstr (gs_last_error (), "was destroyed"), "abort: %s",
+           gs_last_error ());
     return unused;
 }
 

@@ -330,11 +330,17 @@ static size_t ring_for (const struct order *o, uint64_t total)
     return most && most < whole ? most : whole;
 }
 
+/* Whether replicas are compared before they are written: as their parts leave a GPU it is late.
+ */
+static bool compares_first (const gs_ckpt_t *c)
+{
+    return gsi_feature_device (c->comm)->ops->streams || gsi_feature_mixed (c->comm);
+}
+
 /* A save that has all it needs on this rank. */
 static gs_status_t make_save (const struct order *o, struct gsi_save **out)
 {
     gs_ckpt_t *c = o->c;
-    bool on_gpus = gsi_feature_device (c->comm)->ops->streams != NULL;
     struct gsi_save *s = gsi_fault ("ckpt.memory") ? NULL : calloc (1, sizeof (*s));
     uint64_t total;
     size_t room;
@@ -349,11 +355,11 @@ static gs_status_t make_save (const struct order *o, struct gsi_save **out)
     s->step = o->step;
     s->beside = o->mode != NOW;
     s->begin_ns = gsi_now_ns ();
-    s->pieces =
-        (struct gsi_save_pieces){.c = c,
-                                 .step = o->step,
-                                 .digests = on_gpus ? GS_CKPT_COMPARE_NONE : c->opts.compare,
-                                 .most = c->opts.direct ? GSI_PIECE_DIRECT : GSI_PIECE_BYTES};
+    s->pieces = (struct gsi_save_pieces){
+        .c = c,
+        .step = o->step,
+        .digests = compares_first (c) ? GS_CKPT_COMPARE_NONE : c->opts.compare,
+        .most = c->opts.direct ? GSI_PIECE_DIRECT : GSI_PIECE_BYTES};
     if ((st = gsi_save_pieces_each (&s->pieces, NULL, NULL, &total)))
         return st;
     room = ring_for (o, total);
@@ -424,7 +430,7 @@ static gs_status_t begin_write (const struct order *o)
     gs_ckpt_t *c = o->c;
     gs_status_t st = GS_OK;
 
-    if (gsi_feature_device (c->comm)->ops->streams && c->opts.compare != GS_CKPT_COMPARE_NONE)
+    if (compares_first (c) && c->opts.compare != GS_CKPT_COMPARE_NONE)
         st = compare_now (o);
     if (st)
         return st;

@@ -33,7 +33,7 @@ static int set_ranks (int nodes, int per_node, int gpus, bool in_turn)
     return nodes * per_node;
 }
 
-static bool shared; /* what [me] was told beside its GPU */
+static enum gsi_gpu_use use; /* what [me] was told beside its GPU */
 
 /* What rank [me] of [size] finds out. */
 static gs_status_t place (int me, int size, int *ordinal)
@@ -43,7 +43,7 @@ static gs_status_t place (int me, int size, int *ordinal)
 
     *ordinal = -77;
     gsi_topo_build (&topo, gsi_topo_room (size), me, size, host_of, cards);
-    st = gsi_gpu_map_make (cards, &topo, room, ordinal, &shared);
+    st = gsi_gpu_map_make (cards, &topo, room, ordinal, &use);
     gsi_topo_clear (&topo);
     return st;
 }
@@ -161,11 +161,36 @@ START_TEST (ranks_that_share)
     for (int r = 0; r < size; r++)
         cards[r].sharing = GSI_SHARING_AUTO;
     check_placed (size, (const int[]){0, 1, 0, 0, 1, 0});
-    ck_assert (shared);
+    ck_assert (use == GSI_GPUS_SHARED);
     unit_ok (place (0, 2, &own));
-    ck_assert (!shared); /* two ranks have a GPU each */
-    cards[4].gpus.count = 0;
-    CHECK_REFUSED (size, "rank 4 (host n1) has no GPU");
+    ck_assert (use == GSI_GPUS_OWN); /* two ranks have a GPU each */
+}
+END_TEST
+
+/* Those that have or want none take the host; the others share only what there are too few of. */
+START_TEST (some_have_none)
+{
+    int size = set_ranks (2, 4, 2, false), own;
+
+    for (int r = 0; r < size; r++)
+        cards[r].sharing = GSI_SHARING_AUTO;
+    for (int r = 1; r < size; r += 2)
+        cards[r].gpus.count = 0;
+    cards[2].device = GS_DEVICE_HOST;
+    check_placed (size, (const int[]){0, GS_DEVICE_HOST, GS_DEVICE_HOST, GS_DEVICE_HOST, 0,
+                                      GS_DEVICE_HOST, 1, GS_DEVICE_HOST});
+    unit_ok (place (3, size, &own));
+    ck_assert (use == GSI_GPUS_MIXED);
+    ck_assert_ptr_nonnull (strstr (gs_last_error (), "rank 1 (host n0) has no GPU"));
+    cards[6].device = 0; /* as rank 4 has */
+    unit_ok (place (6, size, &own));
+    ck_assert (use == GSI_GPUS_MIXED && own == 0);
+    cards[6].device = 2;
+    CHECK_REFUSED (size, "rank 6 (host n1) asks for GPU 2, but sees 2");
+    cards[6].device = GS_DEVICE_AUTO;
+    for (int r = 0; r < size; r++)
+        cards[r].sharing = GSI_SHARING_NEVER;
+    CHECK_REFUSED (size, "rank 1 (host n0) has no GPU");
 }
 END_TEST
 
@@ -314,6 +339,6 @@ END_TEST
 
 UNIT_SUITE ("place", 30, by_local_rank, on_nodes_in_any_order, one_gpu_each_by_the_launcher,
             as_asked_for, out_of_range, without_a_gpu, more_ranks_than_gpus, ranks_that_share,
-            the_same_gpu_asked_for, the_same_gpu_by_other_numbers, sharing_is_allowed_by_both,
-            places_that_are_not_known, more_gpus_than_a_card_tells_of, many_ranks, hidden_peers,
-            partly_hidden_peers)
+            some_have_none, the_same_gpu_asked_for, the_same_gpu_by_other_numbers,
+            sharing_is_allowed_by_both, places_that_are_not_known, more_gpus_than_a_card_tells_of,
+            many_ranks, hidden_peers, partly_hidden_peers)
