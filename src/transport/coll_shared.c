@@ -15,6 +15,8 @@
 #include "base/log.h"
 #include "base/status.h"
 
+#define OWN_NS GSI_NS_PER_S /* a stream may take to end once those that it waits for have */
+
 /* What open makes the transport of: that between hosts, as it was prepared, and its memory. */
 struct prepared {
     const struct gsi_coll_ops *hosts;
@@ -367,13 +369,28 @@ static enum gsi_gave_up shared_gave_up (struct gsi_coll *coll, struct gsi_ending
     return c->group ? gsi_gpu_group_gave_up (c->group, how) : GSI_NONE_GAVE_UP;
 }
 
+/* By which arrays leave: nobody else sees that it has not ended, and NCCL's free would wait. */
+static void await_own_stream (struct gsi_coll_shared *c)
+{
+    struct gsi_wait wait = gsi_wait_for (OWN_NS, 0);
+    bool done = false;
+
+    while (!c->queue->stream_done (c->stream, &done) && !done)
+        if (!gsi_wait_on (&wait)) {
+            gsi_device_set_stuck (c->device);
+            return;
+        }
+}
+
 static void shared_settled (struct gsi_coll *coll)
 {
     struct gsi_coll_shared *c = (struct gsi_coll_shared *) coll;
 
+    if (!c->group || !c->group->leaders)
+        return;
     mark_captured (c);
-    if (c->group && c->group->leaders)
-        c->group->leaders->ops->settled (c->group->leaders);
+    await_own_stream (c);
+    c->group->leaders->ops->settled (c->group->leaders);
 }
 
 bool gsi_coll_is_shared (const struct gsi_coll_ops *ops)
