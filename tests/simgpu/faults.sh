@@ -198,13 +198,14 @@ pick () {
 }
 
 # Copies of memory that is not pinned do not return when they stall: the last, and some of the
-# first steps, whose number goes with what the create and the destroy copy.
+# first steps, whose number goes with what the create copies: nothing where ranks share a GPU.
 waits_in_cuda () {
-    local last=${all["$number $name"]} first=${before_calls["$number $name"]:-0}
+    local which="$number $name"
 
     [[ $name = cudaMemcpyAsync ]] || return
-    ((n == last)) && return
-    [[ -n ${GS_TEST_LONG-} ]] && ((n <= first && (n > 1 || !${in_create["$number $name"]:-0})))
+    ((n == ${all[$which]})) && return
+    ((n <= ${before_calls[$which]:-0})) || return
+    [[ -n ${FAULTY_SUM-} || (-n ${GS_TEST_LONG-} && $n != 1) ]]
 }
 
 # try LAYOUT GUILTY [NAME...]: faults of all functions, or of these, on one rank.
@@ -251,7 +252,7 @@ try_sharing () {
     try 2 1 cudaGetDeviceProperties cudaHostGetDevicePointer cudaHostRegister cudaMalloc \
         cudaIpcGetMemHandle cudaIpcOpenMemHandle cudaIpcCloseMemHandle cudaEventRecord \
         cudaLaunchKernel cuStreamWaitValue32
-    try 2x2 2 ncclAllReduce
+    try 2x2 2 ncclAllReduce cudaStreamWaitEvent
     start 2x2 ncclCommInitRankConfig@2 2
 }
 
