@@ -112,7 +112,8 @@ static bool oldest_call (struct gsi_inflight *q, struct gsi_slot *slot, struct g
  */
 static gs_status_t give_up_gpu (gs_comm_t *comm, const struct gsi_call *call, gs_status_t st)
 {
-    struct gsi_call last = {.seq = comm->record.seq + 1}, now;
+    uint64_t begun = comm->record.seq; /* none: the others may be in the end of the create */
+    struct gsi_call last = {.seq = begun ? begun + 1 : 0}, now;
     struct gsi_slot slot;
 
     if (!comm->coll || atomic_load (&comm->life) != GSI_ALIVE)
