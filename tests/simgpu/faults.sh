@@ -242,6 +242,7 @@ try () {
 # the hosts.
 try_sharing () {
     local -x SIM_GPUS=1 GS_DEBUG=warn FAULTY_SUM=1
+    local fault
 
     if [[ -n ${GS_TEST_LONG-} ]]; then
         try 2 1
@@ -249,11 +250,17 @@ try_sharing () {
         try 2x2 2
         return
     fi
-    try 2 1 cudaGetDeviceProperties cudaHostGetDevicePointer cudaHostRegister cudaMalloc \
-        cudaIpcGetMemHandle cudaIpcOpenMemHandle cudaIpcCloseMemHandle cudaEventRecord \
-        cudaLaunchKernel cuStreamWaitValue32
-    try 2x2 2 ncclAllReduce cudaStreamWaitEvent
-    start 2x2 ncclCommInitRankConfig@2 2
+    for fault in cudaGetDeviceProperties@1 cudaHostGetDevicePointer@1 cudaHostRegister@1 \
+        cudaIpcGetMemHandle@0 cudaIpcOpenMemHandle@1 cudaIpcCloseMemHandle@1; do
+        start 2 "$fault" "${fault#*@}"
+    done
+    try 2 1 cudaMalloc cudaEventRecord cudaLaunchKernel cuStreamWaitValue32
+    count 2x2
+    for fault in ncclCommInitRankConfig@2 ncclAllReduce@2 ncclAllReduce@2=late \
+        ncclAllReduce#2@2=stall \
+        cudaStreamWaitEvent#${calls['2 cudaStreamWaitEvent']}@2=stall; do # in the destroy
+        start 2x2 "$fault" 2
+    done
 }
 
 # Every function that the library can call was called.
