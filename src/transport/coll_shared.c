@@ -145,7 +145,7 @@ gs_status_t gsi_shared_leave (struct gsi_coll_shared *c, gs_status_t st)
     c->base.sent.unknown_within |= sent->unknown_within;
     c->base.sent.unknown_between |= sent->unknown_between;
     c->base.told_by = c->hosts->told_by;
-    if (st && !c->message)
+    if (st && st != GS_ERR_UNSUPPORTED && !c->message)
         c->broken = c->seq;
     tell (c);
     pthread_mutex_unlock (&c->inside);
