@@ -46,11 +46,15 @@ static bool share_id (const struct bench *bench, int rank, const int fd[2], gs_u
     return true;
 }
 
-/* NCCL refuses ranks of one host that share a GPU: where that is allowed each is its own host. */
+/*
+ * NCCL, the raw side, refuses ranks of one host that share a GPU, so that ours do not either;
+ * where that is allowed each is its own host.
+ */
 static void stand_alone (int rank)
 {
     char host[32];
 
+    setenv ("GS_GPU_SHARING", "never", 0);
     if (strcmp (setting_value ("GS_ALLOW_SHARED_GPU"), "1") != 0)
         return;
     snprintf (host, sizeof (host), "gs-bench-%d", rank);
