@@ -275,13 +275,7 @@ gs_status_t gsi_coll_host_open (const struct gsi_coll_ops *ops,
     struct gsi_coll_host *c = setup->room;
     gs_status_t st;
 
-    c->base.ops = ops;
-    c->base.topo = setup->topo;
-    c->base.life = setup->life;
-    c->base.others = setup->others;
-    c->base.tell = setup->tell;
-    c->base.died = setup->died;
-    c->base.context = setup->context;
+    gsi_coll_set_up (&c->base, ops, setup);
     c->device = setup->device;
     c->culprit = -1;
     c->node.shm = GSI_MEMFD_NONE;

@@ -125,6 +125,20 @@ struct gsi_coll {
     void *context;
 };
 
+/* What open begins with: what [setup] gives to every transport. */
+static inline void gsi_coll_set_up (struct gsi_coll *coll, const struct gsi_coll_ops *ops,
+                                    const struct gsi_coll_setup *setup)
+{
+    coll->ops = ops;
+    coll->topo = setup->topo;
+    coll->life = setup->life;
+    coll->others = setup->others;
+    coll->tell = setup->tell;
+    coll->died = setup->died;
+    coll->busy = setup->busy;
+    coll->context = setup->context;
+}
+
 /* One call: what every operation gets beside its buffers. */
 struct gsi_call {
     uint64_t seq; /* the communicator's operation number, the same on all ranks; of messages, that

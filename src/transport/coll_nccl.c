@@ -210,12 +210,7 @@ static gs_status_t open_nccl (const struct gsi_coll_setup *setup, struct gsi_col
         gsi_nccl_node_unmake (setup->room);
         return gsi_fail (GS_ERR_NOMEM, "transport nccl: out of memory");
     }
-    c->base.ops = &gsi_coll_nccl;
-    c->base.topo = setup->topo;
-    c->base.life = setup->life;
-    c->base.others = setup->others;
-    c->base.busy = setup->busy;
-    c->base.context = setup->context;
+    gsi_coll_set_up (&c->base, &gsi_coll_nccl, setup);
     c->device = setup->device;
     c->queue = setup->device->ops->streams;
     c->rank = setup->topo->rank;

@@ -275,13 +275,9 @@ static gs_status_t open_sums (struct gsi_coll_shared *c, struct gsi_group_openin
 
 static void set_up (struct gsi_coll_shared *c, const struct gsi_coll_setup *setup)
 {
-    c->base.ops = setup->device->ops->streams ? &gsi_coll_shared_gpus : &gsi_coll_beside_gpus;
-    c->base.topo = setup->topo;
-    c->base.life = setup->life;
-    c->base.others = setup->others;
-    c->base.context = setup->context;
     c->device = setup->device;
     c->queue = setup->device->ops->streams;
+    gsi_coll_set_up (&c->base, c->queue ? &gsi_coll_shared_gpus : &gsi_coll_beside_gpus, setup);
     c->rank = setup->topo->rank;
     c->size = setup->topo->size;
     c->owner = pthread_self ();
