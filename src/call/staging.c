@@ -226,7 +226,7 @@ gs_status_t gsi_staging_meet (gs_comm_t *comm, const struct gsi_call *call)
     char *words; /* of all ranks, which say nothing */
     gs_status_t st;
 
-    if (comm->coll->mixed)
+    if (comm->coll->ops->takes_hosts) /* also of ranks without a GPU beside those with one */
         return gsi_staging_control (comm, &comm->topo.rank, comm->scratch, bytes, call);
     if (!comm->inflight)
         return GS_OK;
