@@ -134,6 +134,15 @@ static gs_status_t find_cause (gs_comm_t *comm)
     }
 }
 
+/* The rank that the transport knows the failure to be because of, if it is another one. */
+static void take_culprit (gs_comm_t *comm)
+{
+    int culprit = comm->coll ? atomic_load (&comm->coll->culprit) : -1;
+
+    if (culprit >= 0 && comm->culprit == comm->topo.rank)
+        comm->culprit = culprit;
+}
+
 gs_status_t gsi_failure_blame (gs_comm_t *comm, gs_status_t st)
 {
     gs_status_t others = GS_OK;
@@ -142,18 +151,23 @@ gs_status_t gsi_failure_blame (gs_comm_t *comm, gs_status_t st)
         others = find_cause (comm);
     else if (comm->inflight && st == GS_ERR_STATE && atomic_load (&comm->life) == GSI_ALIVE)
         others = gsi_peers_gave_up (comm, UINT64_MAX); /* whose record is older than its word */
+    if (!others)
+        take_culprit (comm);
     return others ? others : st;
 }
 
 /*
  * Whether another rank tells why: the culprit, if it lives, or the first of this node's that
- * found out by themselves. They wait a moment for each other; and who was told waits until that
- * was logged, for with --kill-on-bad-exit the first to end takes all with it.
+ * found out by themselves, as the transport does that was not told. They wait a moment for each
+ * other; and who was told waits until that was logged, for with --kill-on-bad-exit the first to
+ * end takes all with it.
  */
 static bool is_told (const gs_comm_t *comm, gs_status_t st)
 {
     static const struct timespec slice = {.tv_nsec = 5 * GSI_NS_PER_MS};
-    bool told = st != GS_ERR_STATE && comm->culprit != comm->topo.rank &&
+    const struct gsi_coll *coll = comm->coll;
+    bool found = coll && !coll->told && coll->culprit == comm->culprit,
+         told = st != GS_ERR_STATE && comm->culprit != comm->topo.rank && !found &&
                 !gsi_peers_died (comm, comm->culprit),
          heard = false;
     int slices = told ? TOLD_SLICES : comm->topo.local_rank * TELL_SLICES;
@@ -195,8 +209,6 @@ gs_status_t gsi_failure_report (gs_comm_t *comm, const struct gsi_call *call, gs
         return other_report (comm);
     missed = comm->inflight ? gsi_gpu_missed (comm, call->seq) : call->seq;
     st = gsi_failure_blame (comm, st);
-    if (comm->coll && comm->coll->told_by)
-        comm->culprit = comm->coll->told_by - 1;
     if (st == GS_ERR_TIMEOUT && call->message)
         name_ends (comm, call);
     else if (st == GS_ERR_TIMEOUT)

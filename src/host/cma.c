@@ -34,7 +34,7 @@ gs_status_t gsi_cma_from (struct gsi_coll_host *c, int i, uint64_t at, void *dst
 
     if (st || read)
         return st;
-    c->culprit = c->node.rank[i];
+    c->base.culprit = c->node.rank[i];
     return gsi_fail (GS_ERR_TRANSPORT, "rank %d cannot read %zu bytes of rank %d's memory: %s",
                      c->rank, bytes, c->node.rank[i], strerror (error));
 }

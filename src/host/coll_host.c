@@ -277,7 +277,6 @@ gs_status_t gsi_coll_host_open (const struct gsi_coll_ops *ops,
 
     gsi_coll_set_up (&c->base, ops, setup);
     c->device = setup->device;
-    c->culprit = -1;
     c->node.shm = GSI_MEMFD_NONE;
     c->rank = setup->topo->rank;
     c->size = setup->topo->size;
@@ -324,7 +323,7 @@ static gs_status_t enter (struct gsi_coll_host *c, const struct gsi_call *call)
 static gs_status_t leave (const struct gsi_coll_host *c, gs_status_t st)
 {
     if (st)
-        gsi_node_revoke (&c->node, st, c->culprit);
+        gsi_node_revoke (&c->node, st, c->base.culprit);
     return st;
 }
 
@@ -445,8 +444,8 @@ void gsi_coll_host_notify_abort (struct gsi_coll *coll, const struct gsi_ending 
 {
     struct gsi_coll_host *c = (struct gsi_coll_host *) coll;
 
-    if (c->culprit < 0 && how->culprit != c->rank) /* found by the caller */
-        c->culprit = how->culprit;
+    if (c->base.culprit < 0 && how->culprit != c->rank) /* found by the caller */
+        c->base.culprit = how->culprit;
     gsi_notice_send (c, GSI_NOTICE_ABORT, false, how->missed);
 }
 

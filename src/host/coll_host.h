@@ -79,7 +79,6 @@ struct gsi_coll_host {
     bool notified;                /* the other ranks were told that we gave up, */
     struct gsi_notice *own;   /* so, which the network may have yet to send; from the start on */
     bool notice;              /* another rank has given up: heard[] says which */
-    int culprit;              /* the rank that a failure here is because of; -1: not known */
     struct gsi_notice *heard; /* [size], kind GSI_NOTICE_NONE: nothing heard */
 };
 

@@ -21,13 +21,13 @@ gs_status_t gsi_notice_fail (struct gsi_coll_host *c, int rank)
 {
     const struct gsi_notice *notice = &c->heard[rank];
 
-    c->culprit = notice->culprit < 0 ? rank : notice->culprit;
-    if (notice->kind == GSI_NOTICE_ABORT && c->culprit != rank)
+    c->base.culprit = notice->culprit < 0 ? rank : notice->culprit;
+    if (notice->kind == GSI_NOTICE_ABORT && c->base.culprit != rank)
         return gsi_fail (GS_ERR_STATE, "rank %d gave the communicator up because of rank %d",
-                         rank, c->culprit);
+                         rank, c->base.culprit);
     if (notice->kind == GSI_NOTICE_ABORT)
         return gsi_fail (GS_ERR_STATE, "rank %d gave the communicator up", rank);
-    c->base.told_by = 1 + rank;
+    c->base.told = true;
     return gsi_fail (GS_ERR_TIMEOUT, GSI_LATE " on rank %d in %s #%llu", rank,
                      notice->in_message ? "a message before its call" : "its call",
                      (unsigned long long) notice->missed);
@@ -63,8 +63,8 @@ gs_status_t gsi_transfer_fail (struct gsi_coll_host *c, const char *what, int ra
     died = find_died (c);
     if (died < 0 && rank < 0)
         return st;
-    c->culprit = died < 0 ? rank : died;
-    if (c->culprit == rank)
+    c->base.culprit = died < 0 ? rank : died;
+    if (c->base.culprit == rank)
         return gsi_fail (st, "%s (with rank %d)", text, rank);
     return gsi_fail (st, "%s; rank %d has died", text, died);
 }
@@ -108,7 +108,7 @@ void gsi_notice_send (struct gsi_coll_host *c, enum gsi_notice_kind kind, bool i
     c->notified = true;
     c->own = NULL;
     *notice = (struct gsi_notice){
-        .kind = kind, .in_message = in_message, .culprit = c->culprit, .missed = missed};
+        .kind = kind, .in_message = in_message, .culprit = c->base.culprit, .missed = missed};
     if (c->base.tell)
         c->base.tell (c->base.context, &notice->told);
     for (int r = 0; r < c->size; r++)

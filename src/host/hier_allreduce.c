@@ -491,7 +491,7 @@ gs_status_t gsi_hier_allreduce (struct gsi_coll_host *c, const struct gsi_hier *
     }
     st = hier->rail_size == 1 ? work_alone (&j) : work_together (&j);
     if (st && j.place && c->unfinished) {
-        gsi_node_revoke (&c->node, st, c->culprit);
+        gsi_node_revoke (&c->node, st, c->base.culprit);
         gsi_shm_heap_hide (&c->shm_heap);
     }
     return st;

@@ -373,7 +373,7 @@ gs_status_t gsi_messages (struct gsi_coll_host *c, struct gsi_message *list, int
         return st;
     if ((st = deliver (&w))) {
         c->unfinished = true;
-        gsi_node_revoke (&c->node, st, c->culprit);
+        gsi_node_revoke (&c->node, st, c->base.culprit);
         return st;
     }
     for (int i = 0; i < number; i++) {

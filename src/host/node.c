@@ -311,16 +311,15 @@ gs_status_t gsi_node_revoked (const struct gsi_node *node, int index)
 gs_status_t gsi_node_look (struct gsi_coll_host *c, int index)
 {
     gs_status_t why = gsi_node_revoked (&c->node, index);
-    int rank = c->node.rank[index];
+    int rank = c->node.rank[index], culprit;
     char cause[40] = "";
 
     if (!why)
         return GS_OK;
-    c->culprit = atomic_load_explicit (&line_of (&c->node, index)->culprit, memory_order_relaxed);
-    if (c->culprit >= 0)
-        snprintf (cause, sizeof (cause), " because of rank %d", c->culprit);
-    else
-        c->culprit = rank;
+    culprit = atomic_load_explicit (&line_of (&c->node, index)->culprit, memory_order_relaxed);
+    if (culprit >= 0)
+        snprintf (cause, sizeof (cause), " because of rank %d", culprit);
+    c->base.culprit = culprit < 0 ? rank : culprit;
     return gsi_fail (why, "rank %d gave up%s (%s) before rank %d had read its array", rank, cause,
                      gs_status_string (why), c->rank);
 }

@@ -108,10 +108,11 @@ struct gsi_coll {
     struct gsi_sent sent; /* cleared before each call, by its caller */
     const struct gsi_topo *topo;
     const atomic_int *life;
-    bool captured;   /* (queued) a graph has, or had, calls */
-    bool any_thread; /* (not queued) the calling threads need not be the application's */
-    bool mixed;      /* some ranks have a GPU, others none: a call may be of arrays of both */
-    int told_by;     /* 1 + the rank whose deadline was the failure of the last call, or 0 */
+    bool captured;      /* (queued) a graph has, or had, calls */
+    bool any_thread;    /* (not queued) the calling threads need not be the application's */
+    bool mixed;         /* some ranks have a GPU, others none: a call may be of arrays of both */
+    atomic_int culprit; /* the rank that a failure here is because of; -1: not known; */
+    atomic_bool told;   /* it told so: its deadline passed */
 
     /*
      * Asked in waits now and then: (queued) whether another rank gave up before it did its part
@@ -137,6 +138,7 @@ static inline void gsi_coll_set_up (struct gsi_coll *coll, const struct gsi_coll
     coll->died = setup->died;
     coll->busy = setup->busy;
     coll->context = setup->context;
+    coll->culprit = -1;
 }
 
 /* One call: what every operation gets beside its buffers. */

@@ -144,7 +144,8 @@ gs_status_t gsi_shared_leave (struct gsi_coll_shared *c, gs_status_t st)
     c->base.sent.between += sent->between;
     c->base.sent.unknown_within |= sent->unknown_within;
     c->base.sent.unknown_between |= sent->unknown_between;
-    c->base.told_by = c->hosts->told_by;
+    c->base.culprit = c->hosts->culprit;
+    c->base.told = c->hosts->told;
     if (st && st != GS_ERR_UNSUPPORTED && !c->message)
         c->broken = c->seq;
     tell (c);
