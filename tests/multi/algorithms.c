@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * algorithms - with GS_DETERMINISTIC=1 every choice of GS_HOST_ALGO, and every node a rank may be
- * on, gives the bits of a sum in rank order.
+ * on, gives the bits of a sum in rank order; so do arrays on GPUs that ranks share, or where
+ * others have none.
  */
 #include "data.h"
 
@@ -33,11 +34,30 @@ static void reference (gs_dtype_t dtype, const void *mine, void *out, size_t cou
     free (all);
 }
 
+static void copy (gs_comm_t *c, void *dst, const void *src, size_t bytes)
+{
+    CHECK_OK (multi_wait (c, gs_device_copy (c, dst, src, bytes, NULL)));
+}
+
+/* By a copy in memory of the device, where this rank has one. */
+static void average_there (gs_comm_t *c, gs_dtype_t dtype, void *x, size_t count)
+{
+    size_t bytes = count * gs_dtype_size (dtype);
+    void *there;
+
+    CHECK_OK (gs_device_alloc (c, bytes, &there));
+    copy (c, there, x, bytes);
+    CHECK_OK (gs_allreduce_avg (c, there, count, dtype, NULL));
+    copy (c, x, there, bytes);
+    CHECK_OK (gs_device_free (c, there));
+}
+
 static void compare (gs_dtype_t dtype, size_t count)
 {
     size_t bytes = count * gs_dtype_size (dtype);
     int rank = gs_comm_rank (comm[0]);
     void *x = data_allocate (bytes), *right = data_allocate (bytes);
+    bool gpus = multi_shares_gpus () || multi_mixed ();
 
     data_fill (dtype, x, ++seed, rank, count);
     reference (dtype, x, right, count);
@@ -46,6 +66,12 @@ static void compare (gs_dtype_t dtype, size_t count)
         CHECK_OK (gs_allreduce_avg (comm[w], x, count, dtype, NULL));
         CHECK (!memcmp (x, right, bytes), "%zu %s by %s: other bits", count, data_names[dtype],
                ways[w]);
+        if (!gpus)
+            continue;
+        data_fill (dtype, x, seed, rank, count);
+        average_there (comm[w], dtype, x, count);
+        CHECK (!memcmp (x, right, bytes), "%zu %s of the device by %s: other bits", count,
+               data_names[dtype], ways[w]);
     }
     data_free (x, bytes);
     data_free (right, bytes);

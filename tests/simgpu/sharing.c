@@ -3,6 +3,7 @@
  * sharing - the program of sharing.sh: ranks that share GPUs, and what becomes of what they have
  * queued. Runs on real GPUs as well.
  *
+ *   sharing sums      averages of several blocks
  *   sharing late      a rank does not come to a sum, nor to a call of hosts: streams go on
  *   sharing full      nor to as many sums as the GPU's queue takes
  *   sharing aborts    a rank gives up while others end the communicator
@@ -73,6 +74,19 @@ static void end (void)
 {
     CHECK_CUDA (cudaStreamDestroy (stream));
     CHECK_CUDA (cudaFree (array));
+}
+
+static void check_sums (void)
+{
+    begin (0);
+    for (int i = 0; i < 3; i++) {
+        fill ((float) (rank + i));
+        CHECK_OK (gs_allreduce_avg (comm, array, COUNT, GS_F32, stream));
+        CHECK_OK (gs_comm_wait (comm, stream));
+        expect ((float) (size - 1) / 2 + (float) i, "average");
+    }
+    CHECK_OK (gs_comm_destroy (comm));
+    end ();
 }
 
 /* ---- Ranks that do not come ---- */
@@ -379,10 +393,10 @@ int main (int argc, char **argv)
     static const struct {
         const char *name;
         void (*check) (void);
-    } parts[] = {{"late", check_late},       {"full", check_full},     {"aborts", check_aborts},
-                 {"beside", check_beside},   {"others", check_others}, {"apart", check_apart},
-                 {"refused", check_refused}, {"graph", check_graph},   {"long", check_long},
-                 {"group", check_group},     {"hosts", check_hosts}};
+    } parts[] = {{"sums", check_sums},     {"late", check_late},       {"full", check_full},
+                 {"aborts", check_aborts}, {"beside", check_beside},   {"others", check_others},
+                 {"apart", check_apart},   {"refused", check_refused}, {"graph", check_graph},
+                 {"long", check_long},     {"group", check_group},     {"hosts", check_hosts}};
     const char *name = argc > 1 ? argv[1] : "";
 
     if (argc > 2)

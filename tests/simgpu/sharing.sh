@@ -8,6 +8,27 @@
 export OMPI_MCA_orte_allowed_exit_without_sync=1 # after a failure PMIx is not finalized
 export SIM_GPUS=2 GS_TEST_SHARED_GPUS=2
 
+# Sets sent to what two nodes of 4 GPUs send to each other in sums, when each has $1 ranks: bytes.
+sent_between () {
+    sent=0
+    rm -f "$room/traffic"
+    run "2x$1 SIM_GPUS=4 GS_TEST_SHARED_GPUS=4 GS_DEBUG=info SIM_TRAFFIC=$room/traffic" \
+        tests/simgpu/sharing sums || return
+    (($1 == 4)) || grep -q 'then by NCCL between 8 GPUs' "$room/out" \
+        || fail "$1 ranks: no sums by groups"
+    sent=$(awk '{ far += $13 } END { printf "%.0f", far }' "$room/traffic")
+}
+
+# As much as without sharing, to 0.1 %, however many ranks there are.
+sent_between 4
+few=$sent
+for ranks in ${GS_TEST_LONG:+16} 8; do
+    sent_between "$ranks"
+    ((few && (sent - few) * 1000 <= few && (few - sent) * 1000 <= few)) \
+        || fail "2x$ranks: $sent bytes between nodes, not $few as of 2x4"
+    echo "2x$ranks: $sent bytes between nodes, 2x4: $few"
+done
+
 for mode in aborts beside others apart refused long group late; do
     run 4 tests/simgpu/sharing "$mode" && echo "$mode"
 done
