@@ -3,9 +3,12 @@
 # shellcheck disable=SC2317 # check and check_programs call the functions
 #
 # simgpu.sh [NAME]... - the programs of several ranks and the demo on nodes with 4 simulated GPUs,
-# which a real Slurm gives to the ranks: all of a node to each, or one to each.
+# which a real Slurm gives to the ranks: all of a node to each, or one to each, or fewer than
+# there are ranks.
 #
-# NAMEs, like multi/average, choose some of the programs.
+# NAMEs, like multi/average, choose some of the programs. With GS_TEST_LONG they run in layouts
+# with more ranks than GPUs as well, which takes long on few cores: a rank that offers its core
+# does not offer it to ranks of other sessions.
 
 # shellcheck source=check.sh
 . "$(dirname "$0")/check.sh"
@@ -34,6 +37,24 @@ on_two_nodes () { # PROGRAM
 on_four_nodes () { # PROGRAM
     read_settings "$1" 4
     layouts=("${layouts[0]}")
+}
+
+# In the layout $shape, like 2x16.
+in_shape () { # PROGRAM
+    read_settings "$1" "${shape%x*}"
+    layouts=("${layouts[0]/#[0-9]x4/$shape}")
+}
+
+# The programs in a layout of more ranks than GPUs, with words for srun.
+share () { # LAYOUT "SRUN-ARGUMENTS" [VARIABLE=VALUE]...
+    local shape=$1 variable
+    local -x GS_TEST_SHARED_GPUS=4 GS_TEST_SRUN_ARGS="$there $2"
+
+    for variable in "${@:3}"; do
+        local -x "$variable"
+    done
+    # shellcheck disable=SC2086 # names are words
+    check_programs in_shape $chosen
 }
 
 # ---- Which GPU a rank has ----
@@ -93,8 +114,8 @@ refuses_to_share () { # as many ranks as GPUs, of which Slurm gives half
 }
 
 shares () { # the same
-    GS_DEBUG=info "$top/tests/slurm/step" 2 8 "$build/tests/multi/device.mt" >out 2>&1 \
-        && says "by NCCL between 4 GPUs" "all collectives on arrays of GPUs"
+    GS_DEBUG=info "$top/tests/slurm/step" 2 8 "$build/tests/simgpu/sharing" sums >out 2>&1 \
+        && says "by NCCL between 4 GPUs" && grep -qx sums out
 }
 
 # What gs-info says to type starts such ranks, which go the way that it tells.
@@ -151,5 +172,14 @@ if [[ -z $chosen ]]; then
     GS_TEST_SRUN_ARGS=$all_gpus check_programs on_four_nodes $few
     GS_TEST_SRUN_ARGS=$all_gpus check "demo: 2x4 $all_gpus" trains 2
     GS_TEST_SRUN_ARGS=$own_gpu check "demo: 2x4 $own_gpu" trains 2
+fi
+if [[ -n ${GS_TEST_LONG-} ]]; then
+    share 2x16 "$all_gpus"
+    share 2x3 --gpus-per-node=2 # groups of 2 ranks and of 1
+    there="-w n0" share 1x5 --gpus-per-node=2
+    share 2x8 "$all_gpus" GS_TRANSPORT=auto SIM_BLIND_EVERY=2
+    share 2x8 "$all_gpus $top/tests/slurm/instance $build" SIM_GPUS=2 SIM_MIG=2
+    share 2x8 "$all_gpus --gpu-bind=none"
+    share 2x8 "$all_gpus --gpu-bind=single:2" # a rank sees the one that it shares
 fi
 finish
