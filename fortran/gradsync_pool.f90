@@ -57,11 +57,12 @@ contains
   !                in   module or external procedures; on evaluators
   !   max_batch    in   rows of a batch at most
   !   evaluator    in   GS_EVALUATOR_*
+  !   balance      in   GS_BALANCE_*
   !   context, stream
   !                in   handed to both
   !   name         in   shown in messages
   subroutine gs_pool_create(comm, inputs, outputs, dtype, max_rows, pool, on_batch, on_gradient, &
-                            max_batch, evaluator, context, stream, name, stat, errmsg)
+                            max_batch, evaluator, balance, context, stream, name, stat, errmsg)
     type(gs_comm), intent(in) :: comm
     class(*), intent(in) :: inputs, outputs, max_rows ! of 32 or 64 bits
     integer(c_int), intent(in) :: dtype
@@ -69,7 +70,7 @@ contains
     procedure(gs_pool_batch_f), optional :: on_batch
     procedure(gs_pool_gradient_f), optional :: on_gradient
     class(*), intent(in), optional :: max_batch
-    integer(c_int), intent(in), optional :: evaluator
+    integer(c_int), intent(in), optional :: evaluator, balance
     type(c_ptr), intent(in), optional :: context
     integer(c_intptr_t), intent(in), optional :: stream
     character(*), intent(in), optional :: name
@@ -98,6 +99,7 @@ contains
     opts%stream = given(stream, 0_c_intptr_t)
     opts%dtype = dtype
     if (present(evaluator)) opts%evaluator = evaluator
+    if (present(balance)) opts%balance = balance
     if (present(name)) then
       c_name = text_to_c(name)
       opts%name = c_loc(c_name)

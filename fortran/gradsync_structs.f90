@@ -5,8 +5,9 @@ module gradsync_structs
   use, intrinsic :: iso_c_binding, only: c_double, c_funptr, c_int, c_int64_t, c_intptr_t, &
     c_null_funptr, c_null_ptr, c_ptr, c_size_t
   use gradsync_types, only: c_adjoint_result => gs_adjoint_result, c_moments => gs_moments, &
-    c_unique_id => gs_unique_id, GS_CKPT_BUSY_WAIT, GS_CKPT_COMPARE_FULL, GS_CKPT_LAYOUT_AUTO, &
-    GS_CKPT_RANKS_ERROR, GS_DEVICE_AUTO, GS_EVALUATOR_AUTO, GS_OVERLAP_AUTO, GS_TRANSPORT_AUTO
+    c_unique_id => gs_unique_id, GS_BALANCE_WITHIN_NODES, GS_CKPT_BUSY_WAIT, &
+    GS_CKPT_COMPARE_FULL, GS_CKPT_LAYOUT_AUTO, GS_CKPT_RANKS_ERROR, GS_DEVICE_AUTO, &
+    GS_EVALUATOR_AUTO, GS_OVERLAP_AUTO, GS_TRANSPORT_AUTO
   implicit none
   public
 
@@ -142,7 +143,7 @@ module gradsync_structs
     integer(c_size_t) :: inputs = 0, outputs = 0
     integer(c_int) :: dtype = 0
     integer(c_size_t) :: max_rows = 0, max_batch = 0
-    integer(c_int) :: evaluator = GS_EVALUATOR_AUTO
+    integer(c_int) :: evaluator = GS_EVALUATOR_AUTO, balance = GS_BALANCE_WITHIN_NODES
     type(c_funptr) :: on_batch = c_null_funptr, on_gradient = c_null_funptr
     type(c_ptr) :: context = c_null_ptr
     integer(c_intptr_t) :: stream = 0

@@ -103,10 +103,12 @@ module gradsync_types
   integer(c_int), parameter, public :: GS_CKPT_STOP_FILE = 4
   integer(c_int), parameter, public :: GS_CKPT_EXIT_REQUEUE = 75
 
-  ! Whether a rank evaluates rows of a pool.
+  ! Whether a rank evaluates rows of a pool, and of which nodes.
   integer(c_int), parameter, public :: GS_EVALUATOR_AUTO = 0
   integer(c_int), parameter, public :: GS_EVALUATOR_YES = 1
   integer(c_int), parameter, public :: GS_EVALUATOR_NO = 2
+  integer(c_int), parameter, public :: GS_BALANCE_WITHIN_NODES = 0
+  integer(c_int), parameter, public :: GS_BALANCE_ACROSS_NODES = 1
 
   integer(c_int), parameter, public :: GS_FIELD_DIMS_MAX = 15
   integer(c_int), parameter, public :: GS_REDUCER_DIMS_MAX = 15

@@ -35,16 +35,19 @@ extern "C" {
  * A row has [inputs] elements, its result [outputs]. All rows of a step and of a node lie one
  * behind the other, those of the lowest rank first, each rank's in its order. The evaluators of
  * the node have even parts of them, in rank order, and call for batches of at most [max_batch]
- * rows, each where it lies: what a batch has depends on the numbers of rows alone. Nodes do not
- * exchange rows.
+ * rows, each where it lies: what a batch has depends on the numbers of rows alone.
+ *
+ * By default nodes do not exchange rows. With GS_BALANCE_ACROSS_NODES all evaluators of all nodes
+ * have even parts: a node with more rows sends its last ones to others, where they lie behind
+ * those of that node, and gets their results back.
  *
  * Two steps may be in flight: begin, begin, end, end. Steps end in the order in which they began.
  * The functions of a step are calls of all ranks of the communicator, in one order with its
- * collectives; ranks of different nodes do not wait for each other in them.
+ * collectives; ranks of different nodes wait for each other in them across nodes alone.
  *
- * Where a function of the program returns something else than GS_OK, all ranks of that node get
- * that status for the step, with a text that names the rank. The step has ended; pool and
- * communicator go on.
+ * Where a function of the program returns something else than GS_OK, all ranks of that node, or
+ * of all nodes across nodes, get that status for the step, with a text that names the rank. The
+ * step has ended; pool and communicator go on.
  *
  * Arrays of the program are in memory of the host or, on a communicator on GPUs, of the GPU. All
  * functions but gs_pool_create and gs_pool_destroy return GS_ERR_ARG if the pool is NULL,
@@ -97,6 +100,13 @@ typedef enum gs_evaluator {
     GS_EVALUATOR_INT_SIZED = 0x7fffffff
 } gs_evaluator_t;
 
+/* Where rows are evaluated. */
+typedef enum gs_balance {
+    GS_BALANCE_WITHIN_NODES = 0, /* on the node of their rank */
+    GS_BALANCE_ACROSS_NODES = 1, /* all evaluators of all nodes have as many rows as each other */
+    GS_BALANCE_INT_SIZED = 0x7fffffff
+} gs_balance_t;
+
 /*
  * Options of a pool, the same on all ranks but for evaluator, functions, context and stream.
  * Start from GS_POOL_OPTS_INIT. [size] lets later versions add fields.
@@ -110,6 +120,7 @@ typedef struct gs_pool_opts {
     size_t max_rows;  /* that a rank has in a step at most, 1 or more */
     size_t max_batch; /* rows of a batch at most; 0: all that an evaluator has */
     gs_evaluator_t evaluator;
+    gs_balance_t balance;
     gs_pool_batch_f on_batch;       /* an evaluator has it; AUTO takes ranks that have it alone */
     gs_pool_gradient_f on_gradient; /* for gs_pool_backward; on all evaluators or on none */
     void *context;                  /* handed to both */
@@ -117,13 +128,13 @@ typedef struct gs_pool_opts {
     void *reserved[8];              /* NULL */
 } gs_pool_opts_t;
 
-#define GS_POOL_OPTS_INIT                                                                   \
-    {                                                                                       \
-        sizeof (gs_pool_opts_t), NULL, 0, 0, (gs_dtype_t) 0, 0, 0, GS_EVALUATOR_AUTO, NULL, \
-            NULL, NULL, NULL,                                                               \
-        {                                                                                   \
-            NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL                                  \
-        }                                                                                   \
+#define GS_POOL_OPTS_INIT                                                             \
+    {                                                                                 \
+        sizeof (gs_pool_opts_t), NULL, 0, 0, (gs_dtype_t) 0, 0, 0, GS_EVALUATOR_AUTO, \
+            GS_BALANCE_WITHIN_NODES, NULL, NULL, NULL, NULL,                          \
+        {                                                                             \
+            NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL                            \
+        }                                                                             \
     }
 
 /*
@@ -146,8 +157,8 @@ typedef struct gs_pool_opts {
 gs_status_t gs_pool_create (gs_comm_t *comm, const gs_pool_opts_t *opts, gs_pool_t **pool);
 
 /*
- * Begins a step: hands the rows of this rank over. Waits until all ranks of the node have said
- * how many they have.
+ * Begins a step: hands the rows of this rank over. Waits until all ranks of the node, or across
+ * nodes of all nodes, have said how many they have.
  *
  *   pool  in  every rank calls; with one step in flight at most
  *   in    in  [rows * inputs], the caller's again when it returns; NULL: the caller writes them
@@ -179,9 +190,9 @@ gs_status_t gs_pool_get_rows (gs_pool_t *pool, void **rows);
  *   out   out  [rows * outputs] the results of this rank's rows; NULL: they are not wanted
  *
  * Collective  yes.
- * Waits       until all evaluators of the node have done their part; on GPUs for what the stream
- *             does to rows that the program writes in place.
- * Returns     see above; what on_batch returned, on any rank of the node; GS_ERR_STATE without a
+ * Waits       until all evaluators of the node, or of all nodes, have done their part; on GPUs
+ *             for what the stream does to rows that the program writes in place.
+ * Returns     see above; what on_batch returned, on any of these ranks; GS_ERR_STATE without a
  *             step in flight.
  * Since       0.3, experimental
  */
@@ -210,9 +221,9 @@ gs_status_t gs_pool_evaluate (gs_pool_t *pool, const void *in, size_t rows, void
  *   grad_in   out  [rows * inputs]; NULL: they are not wanted
  *
  * Collective  yes.
- * Waits       for all ranks of the node.
- * Returns     see above; what on_gradient returned, on any rank of the node; GS_ERR_STATE if no
- *             step has ended, if two are in flight, or if the evaluators have no on_gradient.
+ * Waits       for all ranks of the node, or of all nodes.
+ * Returns     see above; what on_gradient returned, on any of these; GS_ERR_STATE if no step has
+ *             ended, if two are in flight, or if the evaluators have no on_gradient.
  * Since       0.3, experimental
  */
 gs_status_t gs_pool_backward (gs_pool_t *pool, const void *grad_out, void *grad_in);

@@ -45,6 +45,9 @@ static gs_status_t check_opts (const gs_pool_opts_t *o)
     if ((int) o->evaluator < GS_EVALUATOR_AUTO || (int) o->evaluator > GS_EVALUATOR_NO)
         return gsi_fail (GS_ERR_ARG, "%s: unknown evaluator %d; see gs_evaluator_t", caller,
                          (int) o->evaluator);
+    if ((int) o->balance < GS_BALANCE_WITHIN_NODES || (int) o->balance > GS_BALANCE_ACROSS_NODES)
+        return gsi_fail (GS_ERR_ARG, "%s: unknown balance %d; see gs_balance_t", caller,
+                         (int) o->balance);
     if (o->evaluator == GS_EVALUATOR_YES && !o->on_batch)
         return gsi_fail (GS_ERR_ARG, "%s: on_batch is NULL, but evaluator is GS_EVALUATOR_YES",
                          caller);
@@ -77,9 +80,10 @@ static void write_opts (struct gsi_text *t, const void *pool)
     const gs_pool_t *p = pool;
     const gs_pool_opts_t *o = &p->opts;
 
-    gsi_text_add (t, "%s, inputs %zu, outputs %zu, dtype %s, max_rows %zu, max_batch %zu\n",
-                  p->client.name, o->inputs, o->outputs, gsi_dtype_name (o->dtype), o->max_rows,
-                  o->max_batch);
+    gsi_text_add (
+        t, "%s, inputs %zu, outputs %zu, dtype %s, max_rows %zu, max_batch %zu, balance %s\n",
+        p->client.name, o->inputs, o->outputs, gsi_dtype_name (o->dtype), o->max_rows,
+        o->max_batch, o->balance == GS_BALANCE_WITHIN_NODES ? "within nodes" : "across nodes");
 }
 
 /* ---- What this rank brings ---- */
@@ -127,7 +131,8 @@ static gs_status_t prepare (gs_pool_t *p, struct meeting *m)
     struct told *own;
     gs_status_t st = make_lists (p, m);
 
-    if (st || (st = gsi_pool_measure (p, caller, &bytes)) || (st = gsi_pool_open_event (p)))
+    if (st || (st = gsi_pool_measure (p, caller, &bytes)) || (st = gsi_pool_open_event (p)) ||
+        (st = gsi_spread_open (p, caller)))
         return st;
     own = &m->told[gs_comm_size (p->comm)];
     find_gpus (p, &own->gpus);
@@ -204,12 +209,14 @@ static gs_status_t choose (gs_pool_t *p, const struct meeting *m)
 
     for (int node = 0; node < gs_comm_nodes (p->comm) && !st; node++) {
         int number = list_node (p, m, node);
-        if (!gsi_share_choose (m->candidate, number))
+        int evaluators = gsi_share_choose (m->candidate, number);
+        if (!evaluators)
             return gsi_fail (
                 GS_ERR_ARG,
                 "%s: no rank of host %s evaluates for %s: give one of them on_batch, "
                 "and not GS_EVALUATOR_NO",
                 caller, gs_comm_host_of (p->comm, m->rank[0]), p->client.name);
+        gsi_spread_set_node (p, node, m->rank, number, evaluators);
         st = check_gradients (p, m, number, &some, &none);
         if (!st && node == gs_comm_node (p->comm))
             settle_node (p, m);
@@ -272,6 +279,7 @@ static gs_status_t make (gs_pool_t *p, const gs_pool_opts_t *opts, struct meetin
 
 static void discard (gs_pool_t *p)
 {
+    gsi_spread_close (p);
     gsi_pool_close_event (p);
     gsi_pool_unpin (p);
     gsi_memfd_close (&p->shm);

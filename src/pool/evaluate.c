@@ -6,7 +6,7 @@
 
 struct gsi_rows gsi_pool_part (const gs_pool_t *p, uint64_t number)
 {
-    size_t total = p->step[number % GSI_POOL_STEPS].place[p->ranks];
+    size_t total = gsi_spread_evaluated (p, number);
 
     return p->own < 0 ? (struct gsi_rows){0, 0} : gsi_share_part (total, p->evaluators, p->own);
 }

@@ -7,6 +7,9 @@
  * told those of step n has ended step n - 2: so once all have, the areas of that one are free.
  * Whoever is late by a step may still read what was told of an earlier one, for which reason
  * there are more places for that than steps in flight.
+ *
+ * Balanced across nodes, the lowest ranks of nodes exchange rows: those of other nodes lie behind
+ * all of a node's own.
  */
 #ifndef GS_POOL_POOL_H
 #define GS_POOL_POOL_H
@@ -32,7 +35,8 @@ enum gsi_pool_stage {
     GSI_POOL_RESULTS = 2,   /* that come back */
     GSI_POOL_GRADIENTS = 3, /* of the results */
     GSI_POOL_BACK = 4,      /* those of the rows, that come back */
-    GSI_POOL_CREATE = 5     /* the call by whose number the pool is told from others */
+    GSI_POOL_CREATE = 5,    /* the call by whose number the pool is told from others */
+    GSI_POOL_MOVED = 6      /* what came from other nodes */
 };
 
 /* What is evaluated: a step, or a backward pass of it. */
@@ -58,6 +62,7 @@ struct gsi_pool_line {
     uint64_t rows[GSI_POOL_TOLD];
     _Alignas(64) atomic_uint_fast64_t written[GSI_POOL_STEPS]; /* steps whose rows are there */
     atomic_uint_fast64_t graded; /* the last backward pass whose gradients are */
+    atomic_uint_fast64_t moved;  /* (lowest rank) exchanges with other nodes that have ended */
     _Alignas(64) atomic_uint_fast64_t done[GSI_POOL_WAYS]; /* the last that it has evaluated, */
     struct gsi_pool_verdict verdict[GSI_POOL_WAYS][GSI_POOL_STEPS]; /* and how that went */
 };
@@ -93,7 +98,8 @@ struct gs_pool {
 
     struct gsi_pool_step step[GSI_POOL_STEPS];
     uint64_t begun, ended, passes;
-    size_t *heard; /* [ranks] numbers of rows */
+    size_t *heard;             /* [ranks] numbers of rows */
+    struct gsi_spread *spread; /* NULL: rows stay on their node */
     gs_pool_info_t info;
 };
 
@@ -142,6 +148,29 @@ void gsi_pool_close_event (gs_pool_t *p);
  */
 void gsi_pool_pin (gs_pool_t *p);
 void gsi_pool_unpin (gs_pool_t *p);
+
+/* ---- spread.c: rows that change nodes; without [spread] none do ---- */
+
+gs_status_t gsi_spread_open (gs_pool_t *p, const char *caller);
+void gsi_spread_close (gs_pool_t *p);
+
+/* Of the [ranks] on [node], in their order, [evaluators] evaluate. */
+void gsi_spread_set_node (gs_pool_t *p, int node, const int *rank, int ranks, int evaluators);
+
+/* Collective: all ranks tell how many rows they have in step [number]. */
+gs_status_t gsi_spread_tell (gs_pool_t *p, uint64_t number, size_t rows);
+
+/* Whether any rows change nodes in it, and how many this node evaluates. */
+bool gsi_spread_moves (const gs_pool_t *p, uint64_t number);
+size_t gsi_spread_evaluated (const gs_pool_t *p, uint64_t number);
+
+/*
+ * Collective, where any do: what is in [area] for these rows goes to where they are evaluated, or
+ * [back]. The lowest ranks of nodes do it for all; the others wait for gsi_spread_exchanges () of
+ * the lowest one's [moved].
+ */
+gs_status_t gsi_spread_move (gs_pool_t *p, uint64_t number, enum gsi_pool_area area, bool back);
+uint64_t gsi_spread_exchanges (const gs_pool_t *p);
 
 /* ---- evaluate.c: an evaluator's part ---- */
 

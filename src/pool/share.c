@@ -10,12 +10,19 @@ void gsi_share_place (const size_t *rows, int ranks, size_t *place)
         place[i + 1] = place[i] + rows[i];
 }
 
-/* Piece [which] of [total] in [pieces], of which the first ones have one more. */
+/* Where piece [which] of [total] in [pieces] begins, of which the first ones have one more. */
+static size_t begin_of (size_t total, size_t pieces, size_t which)
+{
+    size_t more = total % pieces;
+
+    return which * (total / pieces) + (which < more ? which : more);
+}
+
 static struct gsi_rows piece_of (size_t total, size_t pieces, size_t which)
 {
-    size_t each = total / pieces, more = total % pieces;
+    size_t first = begin_of (total, pieces, which);
 
-    return (struct gsi_rows){which * each + (which < more ? which : more), each + (which < more)};
+    return (struct gsi_rows){first, begin_of (total, pieces, which + 1) - first};
 }
 
 struct gsi_rows gsi_share_part (size_t total, int evaluators, int which)
@@ -48,6 +55,63 @@ void gsi_share_owners (const size_t *place, int ranks, struct gsi_rows part, int
     *end = *first;
     while (*end < ranks && place[*end] < part.first + part.number)
         ++*end;
+}
+
+/* ---- Over nodes ---- */
+
+static size_t least (size_t a, size_t b)
+{
+    return a < b ? a : b;
+}
+
+/* What each node would keep and could take; returns how many rows change nodes. */
+static size_t find_shares (struct gsi_node_rows *node, int nodes)
+{
+    size_t total = 0, evaluators = 0, before = 0, spare = 0, room = 0;
+
+    for (int n = 0; n < nodes; n++) {
+        total += node[n].rows;
+        evaluators += (size_t) node[n].evaluators;
+    }
+    for (int n = 0; n < nodes; n++) {
+        size_t end = before + (size_t) node[n].evaluators;
+        size_t share = begin_of (total, evaluators, end) - begin_of (total, evaluators, before);
+        size_t most = least (share, node[n].most);
+        node[n].kept = least (share, node[n].rows);
+        node[n].taken = most > node[n].rows ? most - node[n].rows : 0;
+        spare += node[n].rows - node[n].kept;
+        room += node[n].taken;
+        before = end;
+    }
+    return least (spare, room);
+}
+
+size_t gsi_share_spread (struct gsi_node_rows *node, int nodes)
+{
+    size_t moved = find_shares (node, nodes), given = 0, taken = 0;
+
+    for (int n = 0; n < nodes; n++) {
+        size_t gives = least (node[n].rows - node[n].kept, moved - given);
+        node[n].taken = least (node[n].taken, moved - taken);
+        node[n].kept = node[n].rows - gives;
+        node[n].gives_at = given;
+        node[n].takes_at = taken;
+        given += gives;
+        taken += node[n].taken;
+    }
+    return moved;
+}
+
+struct gsi_moved_rows gsi_share_moved (const struct gsi_node_rows *from,
+                                       const struct gsi_node_rows *to)
+{
+    size_t begin = from->gives_at > to->takes_at ? from->gives_at : to->takes_at;
+    size_t end = least (from->gives_at + from->rows - from->kept, to->takes_at + to->taken);
+
+    if (end <= begin)
+        return (struct gsi_moved_rows){0, 0, 0};
+    return (struct gsi_moved_rows){end - begin, from->kept + begin - from->gives_at,
+                                   to->rows + begin - to->takes_at};
 }
 
 /* ---- Who evaluates ---- */

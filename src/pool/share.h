@@ -20,6 +20,28 @@ struct gsi_rows {
  */
 void gsi_share_place (const size_t *rows, int ranks, size_t *place);
 
+/* What a node has of a step, and what it evaluates. */
+struct gsi_node_rows {
+    size_t rows, most; /* of its ranks, and that its memory has room for */
+    int evaluators;
+    size_t kept, taken; /* out: of its own, the first ones; and of others, which lie behind */
+    size_t gives_at, takes_at; /* out: in the line of all rows that change nodes */
+};
+
+/*
+ * Has all evaluators of the nodes evaluate as many rows, or one more, where there is room for
+ * that. What a node has too many of, its last rows, stand in one line, in the order of nodes; the
+ * others take from that line in the same order. Returns how many change nodes.
+ */
+size_t gsi_share_spread (struct gsi_node_rows *node, int nodes);
+
+/* The rows that node [from] gives to node [to]: their place there, and here. */
+struct gsi_moved_rows {
+    size_t number, from, to;
+};
+struct gsi_moved_rows gsi_share_moved (const struct gsi_node_rows *from,
+                                       const struct gsi_node_rows *to);
+
 /* What evaluator [which] of [evaluators] has of [total] rows: all have as many, or one more. */
 struct gsi_rows gsi_share_part (size_t total, int evaluators, int which);
 

@@ -6,6 +6,7 @@
 #include "base/dtype.h"
 #include "base/process.h"
 #include "base/sized.h"
+#include "feature/consensus.h"
 #include "pool/pool.h"
 
 gs_status_t gsi_pool_valid (const gs_pool_t *pool, const char *caller)
@@ -119,6 +120,43 @@ static gs_status_t place_rows (gs_pool_t *p, struct gsi_node_call *c, size_t row
     return GS_OK;
 }
 
+/* ---- Rows change nodes ---- */
+
+static bool has_moved (const gs_pool_t *p, int index, uint64_t number)
+{
+    return has (&gsi_pool_line_of (p, index)->moved, number);
+}
+
+/* Waits until the lowest rank of this node has had what changes nodes in step [number]. */
+static gs_status_t await_moved (gs_pool_t *p, struct gsi_node_call *c, uint64_t number)
+{
+    return gsi_spread_moves (p, number) ? await (p, c, has_moved, gsi_spread_exchanges (p), 0, 1)
+                                        : GS_OK;
+}
+
+/* Has [area] of the rows that are evaluated on another node go there. */
+static gs_status_t move_out (gs_pool_t *p, const char *caller, uint64_t number,
+                             enum gsi_pool_area area)
+{
+    struct gsi_node_call c;
+    gs_status_t st;
+
+    if (!gsi_spread_moves (p, number))
+        return GS_OK;
+    if ((st = gsi_spread_move (p, number, area, false)) ||
+        (st = begin_stage (p, &c, caller, GSI_POOL_MOVED)))
+        return st;
+    return gsi_node_call_end (&c, await_moved (p, &c, number));
+}
+
+/* Whether this rank is the one that sends rows of its node away. */
+static bool moves_rows (const gs_pool_t *p, uint64_t number)
+{
+    return p->index == 0 && gsi_spread_moves (p, number);
+}
+
+/* ---- A step begins ---- */
+
 static gs_status_t too_many (const gs_pool_t *p, const char *caller, size_t rows)
 {
     return gsi_fail (GS_ERR_ARG,
@@ -142,7 +180,8 @@ static gs_status_t start_step (gs_pool_t *p, const char *caller, const void *in,
     if (in && (st = gsi_feature_check (p->comm, caller, in, rows * p->opts.inputs, p->opts.dtype,
                                        &staged)))
         return st;
-    if ((st = begin_stage (p, &c, caller, GSI_POOL_BEGIN)))
+    if ((st = gsi_spread_tell (p, p->begun, rows)) ||
+        (st = begin_stage (p, &c, caller, GSI_POOL_BEGIN)))
         return st;
     if (!(st = place_rows (p, &c, rows)) && in)
         st = gsi_pool_put (p, &c, p->begun, GSI_POOL_IN, in, staged);
@@ -186,7 +225,7 @@ gs_status_t gs_pool_get_rows (gs_pool_t *pool, void **rows)
 
 /* ---- Results come back ---- */
 
-/* The rows that this rank evaluates are there. */
+/* The rows that this rank evaluates, or sends, are there. */
 static gs_status_t await_rows (gs_pool_t *p, const char *caller, uint64_t number)
 {
     struct gsi_rows part = gsi_pool_part (p, number);
@@ -203,7 +242,12 @@ static gs_status_t await_rows (gs_pool_t *p, const char *caller, uint64_t number
         post_written (p, number);
     }
     gsi_share_owners (step_of (p, number)->place, p->ranks, part, &first, &end);
-    return gsi_node_call_end (&c, await (p, &c, has_written, number + 1, first, end));
+    if (moves_rows (p, number)) {
+        first = 0;
+        end = p->ranks;
+    }
+    st = gsi_node_call_end (&c, await (p, &c, has_written, number + 1, first, end));
+    return st ? st : move_out (p, caller, number, GSI_POOL_IN);
 }
 
 /* Says, if this rank is an evaluator, how it went, once its GPU has ended it. */
@@ -222,7 +266,7 @@ static gs_status_t tell_verdict (gs_pool_t *p, struct gsi_node_call *c, enum gsi
     return GS_OK;
 }
 
-/* The failure of the first evaluator that has one, on all ranks alike. */
+/* The failure of the first evaluator that has one, on all ranks of the node alike. */
 static gs_status_t find_failure (const gs_pool_t *p, const char *caller, enum gsi_pool_way way,
                                  uint64_t number)
 {
@@ -254,23 +298,60 @@ struct back {
     bool staged;
 };
 
+/* Waits until the evaluators of this node are done; [*refused]: one of them has failed. */
+static gs_status_t await_evaluators (gs_pool_t *p, struct gsi_node_call *c, const char *caller,
+                                     const struct back *b, const struct gsi_pool_verdict *verdict,
+                                     bool *refused)
+{
+    gs_status_t st = tell_verdict (p, c, b->way, b->number, verdict);
+
+    if (!st)
+        st = await (p, c, b->way == GSI_POOL_FORWARD ? has_evaluated : has_taken_back,
+                    b->number + 1, 0, p->evaluators);
+    if (st)
+        return st;
+    st = find_failure (p, caller, b->way, b->number);
+    *refused = st != GS_OK;
+    return st;
+}
+
+/* Balanced across nodes all ranks of all nodes learn of a failure, and rows come back from there.
+ */
+static gs_status_t move_back (gs_pool_t *p, const char *caller, const struct back *b,
+                              const struct gsi_pool_verdict *verdict, bool *refused)
+{
+    struct gsi_node_call c;
+    gs_status_t st = begin_stage (p, &c, caller, b->stage);
+
+    if (st)
+        return st;
+    st = await_evaluators (p, &c, caller, b, verdict, refused);
+    if (st && !*refused)
+        return gsi_node_call_end (&c, st);
+    gsi_node_call_end (&c, GS_OK);
+    if ((st = gsi_consensus (p->comm, caller, st, NULL, NULL))) {
+        *refused = gsi_feature_alive (p->comm) == GS_OK;
+        return st;
+    }
+    return gsi_spread_moves (p, b->step) ? gsi_spread_move (p, b->step, b->area, true) : GS_OK;
+}
+
 /* [*refused]: a failure of the program's function, on all ranks, and the communicator goes on. */
 static gs_status_t bring_back (gs_pool_t *p, const char *caller, const struct back *b,
                                const struct gsi_pool_verdict *verdict, bool *refused)
 {
     struct gsi_node_call c;
-    gs_status_t st = begin_stage (p, &c, caller, b->stage);
+    gs_status_t st;
 
     *refused = false;
-    if (st)
+    if (p->spread && (st = move_back (p, caller, b, verdict, refused)))
         return st;
-    if (!(st = tell_verdict (p, &c, b->way, b->number, verdict)))
-        st = await (p, &c, b->way == GSI_POOL_FORWARD ? has_evaluated : has_taken_back,
-                    b->number + 1, 0, p->evaluators);
-    if (!st && (st = find_failure (p, caller, b->way, b->number))) {
-        *refused = true;
+    if ((st = begin_stage (p, &c, caller, p->spread ? GSI_POOL_MOVED : b->stage)))
+        return st;
+    st = p->spread ? await_moved (p, &c, b->step)
+                   : await_evaluators (p, &c, caller, b, verdict, refused);
+    if (*refused)
         return gsi_node_call_refuse (&c, st);
-    }
     if (!st && b->to)
         st = gsi_pool_get (p, &c, b->step, b->area, b->to, b->staged);
     return gsi_node_call_end (&c, st);
@@ -357,9 +438,10 @@ static gs_status_t send_gradients (gs_pool_t *p, const char *caller, const void 
     st = gsi_pool_put (p, &c, p->ended - 1, GSI_POOL_GRAD_OUT, grad_out, staged);
     if (!st)
         announce (&gsi_pool_line_of (p, p->index)->graded, p->passes + 1);
-    if (!st && p->own >= 0)
+    if (!st && (p->own >= 0 || moves_rows (p, p->ended - 1)))
         st = await (p, &c, has_graded, p->passes + 1, 0, p->ranks);
-    return gsi_node_call_end (&c, st);
+    st = gsi_node_call_end (&c, st);
+    return st ? st : move_out (p, caller, p->ended - 1, GSI_POOL_GRAD_OUT);
 }
 
 static gs_status_t go_back (gs_pool_t *p, const char *caller, const void *grad_out, void *grad_in)

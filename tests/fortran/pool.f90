@@ -1,6 +1,6 @@
 ! SPDX-License-Identifier: BSD-3-Clause
 ! pool - rows of many ranks that few evaluate, in Fortran: arrays and addresses, gradients,
-! functions in Fortran that fail, and what is refused.
+! functions in Fortran that fail, and what is refused; within nodes and across them.
 module functions_of_pool
   use, intrinsic :: iso_c_binding
   use gradsync
@@ -70,20 +70,23 @@ program pool_of_rows
   character(400) :: errmsg
   type(gs_comm) :: world
   type(gs_pool) :: pool
-  integer(c_int) :: rank
+  integer(c_int) :: rank, balance
   integer :: stat
 
   call gs_comm_create(world)
   rank = gs_comm_rank(world)
   call speak_as(rank)
-  call gs_pool_create(world, inputs, outputs, GS_F64, 20, pool, cube, cube_gradient, &
-    max_batch=7, context=c_loc(calls), name='cubes')
-  call check_order()
-  call check_steps()
-  call check_addresses()
-  call check_failure()
-  call check_refusals()
-  call gs_pool_destroy(pool)
+  do balance = GS_BALANCE_WITHIN_NODES, GS_BALANCE_ACROSS_NODES
+    calls = 0
+    call gs_pool_create(world, inputs, outputs, GS_F64, 20, pool, cube, cube_gradient, &
+      max_batch=7, balance=balance, context=c_loc(calls), name='cubes')
+    call check_order()
+    call check_steps()
+    call check_addresses()
+    call check_failure()
+    call check_refusals()
+    call gs_pool_destroy(pool)
+  end do
   call gs_pool_destroy(pool, stat, errmsg)
   call expect_failure(stat, errmsg, GS_ERR_STATE, 'gs_pool_destroy|pool|destroyed', &
     'a pool that was destroyed')
@@ -250,5 +253,8 @@ contains
     call expect_failure(stat, errmsg, GS_ERR_ARG, 'outputs 0', 'a pool without results')
     call gs_pool_create(world, inputs, outputs, GS_F64, -1, none, cube, stat=stat, errmsg=errmsg)
     call expect_failure(stat, errmsg, GS_ERR_ARG, 'max_rows', 'a pool of less than no rows')
+    call gs_pool_create(world, inputs, outputs, GS_F64, 20, none, cube, balance=7, stat=stat, &
+      errmsg=errmsg)
+    call expect_failure(stat, errmsg, GS_ERR_ARG, 'unknown balance 7', 'a balance that is none')
   end subroutine check_refusals
 end program pool_of_rows

@@ -1,48 +1,24 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * pool - rows of all ranks, evaluated by few: any numbers of rows, also none, in one or two steps
- * at once, against what each rank computes alone; gradients; and every way to be wrong.
- *
- * A row is y[o] = sum over i of w[o][i] * x[i]^2, in float, so that its bits tell.
+ * at once, within nodes and across them, against what each rank computes alone; gradients; and
+ * every way to be wrong.
  */
 #include "data.h"
+#include "rows.h"
 
-#define INPUTS  7
-#define OUTPUTS 3
-#define MOST    50 /* rows of a rank */
-#define BATCH   16
-#define STEPS   40
+#define MOST  50 /* rows of a rank */
+#define BATCH 16
+#define STEPS 40
 
 static gs_comm_t *comm;
 static int rank, size;
 static size_t longest;    /* batch that this rank was given */
 static int fail_at = -1;  /* 0: the next call of a function of ours fails */
 static gs_pool_t *inside; /* (unless NULL) that functions of ours try to use */
+static gs_balance_t balance;
 static float in[2][MOST * INPUTS], out[2][MOST * OUTPUTS], grad_out[MOST * OUTPUTS],
     grad_in[MOST * INPUTS];
-
-static float weight_of (int o, int i)
-{
-    return 0.25f + 0.5f * (float) o - 0.125f * (float) i;
-}
-
-static void evaluate_row (const float *x, float *y)
-{
-    for (int o = 0; o < OUTPUTS; o++) {
-        y[o] = 0;
-        for (int i = 0; i < INPUTS; i++)
-            y[o] += weight_of (o, i) * x[i] * x[i];
-    }
-}
-
-static void take_row_back (const float *x, const float *grad_y, float *grad_x)
-{
-    for (int i = 0; i < INPUTS; i++) {
-        grad_x[i] = 0;
-        for (int o = 0; o < OUTPUTS; o++)
-            grad_x[i] += 2 * weight_of (o, i) * x[i] * grad_y[o];
-    }
-}
 
 /* A function that calls what it must not, on an evaluator, is told so, and nothing hangs. */
 static void check_calls_inside (void)
@@ -93,6 +69,7 @@ static gs_pool_opts_t usual (void)
     opts.dtype = GS_F32;
     opts.max_rows = MOST;
     opts.max_batch = BATCH;
+    opts.balance = balance;
     opts.on_batch = on_batch;
     opts.on_gradient = on_gradient;
     opts.context = &comm;
@@ -302,6 +279,89 @@ static void check_steps (gs_evaluator_t wish, size_t batch)
     CHECK_OK (gs_pool_destroy (pool));
 }
 
+/* ---- Across nodes ---- */
+
+/* The first node has all rows; each evaluator of all nodes takes as many, and later more. */
+static void check_even (void)
+{
+    gs_pool_info_t info = {.size = sizeof (info)};
+    gs_pool_opts_t opts = usual ();
+    gs_pool_t *pool;
+    size_t rows = gs_comm_node (comm) ? 0 : 30;
+    uint64_t *taken = calloc ((size_t) size, sizeof (*taken)), own, least = UINT64_MAX, most = 0;
+
+    opts.max_batch = 0;
+    CHECK_OK (gs_pool_create (comm, &opts, &pool));
+    for (int step = 1; step <= 2; step++) {
+        fill (in[0], rows * INPUTS, 600 + step);
+        memset (out[0], 0xff, sizeof (out[0]));
+        CHECK_OK (gs_pool_evaluate (pool, in[0], rows, out[0]));
+        check_results (step, in[0], out[0], rows);
+        check_gradients (pool, step, in[0], rows);
+        CHECK_OK (gs_pool_get_info (pool, &info));
+        CHECK (info.batches <= (uint64_t) step, "%llu batches",
+               (unsigned long long) info.batches);
+    }
+    own = info.evaluator ? info.taken : UINT64_MAX;
+    CHECK_OK (gs_allgather (comm, &own, taken, 1, GS_U64, NULL));
+    for (int r = 0; r < size; r++) {
+        least = taken[r] < least ? taken[r] : least;
+        most = taken[r] != UINT64_MAX && taken[r] > most ? taken[r] : most;
+    }
+    CHECK (most - least <= 2, "evaluators have from %llu to %llu rows",
+           (unsigned long long) least, (unsigned long long) most);
+    free (taken);
+    CHECK_OK (gs_pool_destroy (pool));
+}
+
+/* More than other nodes have room for stays, and is right. */
+static void check_room (void)
+{
+    gs_pool_opts_t opts = usual ();
+    gs_pool_t *pool;
+
+    CHECK_OK (gs_pool_create (comm, &opts, &pool));
+    for (int turn = 0; turn < 3; turn++) {
+        size_t rows = gs_comm_node (comm) == turn % gs_comm_nodes (comm) ? MOST : MOST - 2;
+        fill (in[0], rows * INPUTS, 700 + turn);
+        memset (out[0], 0xff, sizeof (out[0]));
+        CHECK_OK (gs_pool_evaluate (pool, in[0], rows, out[0]));
+        check_results (turn, in[0], out[0], rows);
+        check_gradients (pool, turn, in[0], rows);
+    }
+    CHECK_OK (gs_pool_destroy (pool));
+}
+
+/* A function fails on rank 0 alone: all ranks that wait for it are told. */
+static void check_one_failure (void)
+{
+    gs_pool_opts_t opts = usual ();
+    gs_pool_t *pool;
+    bool told = balance == GS_BALANCE_ACROSS_NODES || gs_comm_node (comm) == 0;
+
+    opts.evaluator = gs_comm_local_rank (comm) ? GS_EVALUATOR_NO : GS_EVALUATOR_YES;
+    CHECK_OK (gs_pool_create (comm, &opts, &pool));
+    fill (in[0], 20 * INPUTS, 8);
+    fill (grad_out, 20 * OUTPUTS, 9);
+    fail_at = rank ? -1 : 0;
+    if (told)
+        CHECK_FAILS (gs_pool_evaluate (pool, in[0], 20, out[0]), GS_ERR_DEVICE,
+                     "on_batch of rank 0", "returned 6 (GS_ERR_DEVICE) in step 1");
+    else
+        CHECK_OK (gs_pool_evaluate (pool, in[0], 20, out[0]));
+    fail_at = rank ? -1 : 0;
+    if (told)
+        CHECK_FAILS (gs_pool_backward (pool, grad_out, grad_in), GS_ERR_NOMEM,
+                     "on_gradient of rank 0");
+    else
+        CHECK_OK (gs_pool_backward (pool, grad_out, grad_in));
+    fail_at = -1;
+    CHECK_OK (gs_pool_evaluate (pool, in[0], 20, out[0]));
+    check_results (0, in[0], out[0], 20);
+    check_gradients (pool, 0, in[0], 20);
+    CHECK_OK (gs_pool_destroy (pool));
+}
+
 /* ---- Failures of the program's functions ---- */
 
 static void check_failures (void)
@@ -443,14 +503,15 @@ static void check_states (void)
  */
 static void check_options (void)
 {
-    gs_pool_opts_t opts[6];
-    static const char *const words[] = {"inputs is 0",      "unknown evaluator 7",
-                                        "on_batch is NULL", "unknown dtype 77",
-                                        "->reserved",       "more than memory"};
+    enum { OPTIONS = 7 };
+    gs_pool_opts_t opts[OPTIONS];
+    static const char *const words[] = {
+        "inputs is 0", "unknown evaluator 7", "on_batch is NULL", "unknown dtype 77",
+        "->reserved",  "unknown balance 2",   "more than memory"};
     gs_pool_t *pool;
     char name[40];
 
-    for (int i = 0; i < 6; i++)
+    for (int i = 0; i < OPTIONS; i++)
         opts[i] = usual ();
     opts[0].inputs = 0;
     opts[1].evaluator = (gs_evaluator_t) 7;
@@ -458,9 +519,10 @@ static void check_options (void)
     opts[2].on_batch = NULL;
     opts[3].dtype = (gs_dtype_t) 77;
     opts[4].reserved[3] = &pool;
-    opts[5].max_rows = SIZE_MAX / 64;
+    opts[5].balance = (gs_balance_t) 2;
+    opts[6].max_rows = SIZE_MAX / 64;
     snprintf (name, sizeof (name), "rank %d (host ", size - 1);
-    for (int i = 0; i < 5; i++) {
+    for (int i = 0; i < OPTIONS - 1; i++) {
         gs_pool_opts_t good = usual ();
         gs_status_t st = gs_pool_create (comm, rank == size - 1 ? &opts[i] : &good, &pool);
         CHECK (st == GS_ERR_ARG && !pool, "option %d gives %s", i, gs_status_string (st));
@@ -469,7 +531,7 @@ static void check_options (void)
         CHECK (rank == size - 1 || strstr (gs_last_error (), name), "no '%s' in '%s'", name,
                gs_last_error ());
     }
-    CHECK_FAILS (gs_pool_create (comm, &opts[5], &pool), GS_ERR_ARG, words[5]);
+    CHECK_FAILS (gs_pool_create (comm, &opts[6], &pool), GS_ERR_ARG, words[6]);
     CHECK_FAILS (gs_pool_create (comm, NULL, &pool), GS_ERR_ARG, "opts is NULL");
     CHECK_FAILS (gs_pool_create (comm, &opts[0], NULL), GS_ERR_ARG, "pool is NULL");
     CHECK_FAILS (gs_pool_create (NULL, &opts[0], &pool), GS_ERR_ARG, "gs_pool_create");
@@ -507,14 +569,21 @@ int main (void)
     comm = multi_create (NULL);
     rank = gs_comm_rank (comm);
     size = gs_comm_size (comm);
-    check_steps (GS_EVALUATOR_AUTO, BATCH);
-    check_steps (GS_EVALUATOR_AUTO, 0);
-    check_steps (GS_EVALUATOR_YES, 1);
-    check_on_device ();
-    check_failures ();
+    for (int b = 0; b < 2; b++) {
+        balance = (gs_balance_t) b;
+        check_steps (GS_EVALUATOR_AUTO, BATCH);
+        check_steps (GS_EVALUATOR_AUTO, 0);
+        check_steps (GS_EVALUATOR_YES, 1);
+        check_on_device ();
+        check_failures ();
+        check_one_failure ();
+        check_two_pools ();
+        check_group ();
+    }
+    check_even ();
+    check_room ();
     check_calls_of_function ();
-    check_two_pools ();
-    check_group ();
+    balance = GS_BALANCE_WITHIN_NODES;
     check_states ();
     check_options ();
     check_disagreements ();

@@ -99,6 +99,97 @@ START_TEST (owners_are_those_with_a_row_there)
 }
 END_TEST
 
+/* ---- Over nodes ---- */
+
+static struct gsi_node_rows node[MOST];
+
+/* Rows of [nodes]; [tight]: in memory that has room for few more than those that they have. */
+static size_t draw_nodes (int nodes, bool tight, unsigned *seed)
+{
+    size_t total = 0;
+
+    for (int n = 0; n < nodes; n++) {
+        node[n].rows = rand_r (seed) % 3 ? (size_t) rand_r (seed) % 200 : 0;
+        node[n].most = tight ? node[n].rows + (size_t) rand_r (seed) % 20 : 100000;
+        node[n].evaluators = 1 + rand_r (seed) % 4;
+        total += node[n].rows;
+    }
+    return total;
+}
+
+/* What node [n] gives goes, each row once, to places behind the rows of others. */
+static void check_moves (int nodes, int n)
+{
+    size_t given = 0, taken = 0;
+
+    for (int other = 0; other < nodes; other++) {
+        struct gsi_moved_rows out = gsi_share_moved (&node[n], &node[other]);
+        struct gsi_moved_rows in = gsi_share_moved (&node[other], &node[n]);
+        unit_check (!out.number || out.from == node[n].kept + given, "node %d gives row %zu", n,
+                    out.from);
+        unit_check (!in.number || in.to == node[n].rows + taken, "node %d takes to place %zu", n,
+                    in.to);
+        given += out.number;
+        taken += in.number;
+    }
+    unit_check (given == node[n].rows - node[n].kept, "node %d gives %zu", n, given);
+    unit_check (taken == node[n].taken, "node %d takes %zu", n, taken);
+    unit_check (!given || !taken, "node %d gives and takes", n);
+    unit_check (node[n].rows + taken <= node[n].most, "node %d has no room", n);
+}
+
+START_TEST (rows_change_nodes_once_and_where_there_is_room)
+{
+    unsigned seed = 4;
+
+    for (int round = 0; round < ROUNDS; round++) {
+        int nodes = 1 + rand_r (&seed) % MOST;
+        size_t total = draw_nodes (nodes, round % 2, &seed), moved, given = 0, evaluated = 0;
+        moved = gsi_share_spread (node, nodes);
+        for (int n = 0; n < nodes; n++) {
+            check_moves (nodes, n);
+            given += node[n].rows - node[n].kept;
+            evaluated += node[n].kept + node[n].taken;
+        }
+        unit_check (given == moved, "%zu rows are given, of %zu", given, moved);
+        unit_check (evaluated == total, "%zu rows are evaluated, of %zu", evaluated, total);
+    }
+}
+END_TEST
+
+START_TEST (evaluators_of_all_nodes_have_even_parts)
+{
+    unsigned seed = 5;
+
+    for (int round = 0; round < ROUNDS; round++) {
+        int nodes = 1 + rand_r (&seed) % MOST;
+        size_t total = draw_nodes (nodes, false, &seed), evaluators = 0, each;
+        for (int n = 0; n < nodes; n++)
+            evaluators += (size_t) node[n].evaluators;
+        each = total / evaluators;
+        gsi_share_spread (node, nodes);
+        for (int n = 0; n < nodes; n++)
+            for (int e = 0; e < node[n].evaluators; e++) {
+                struct gsi_rows part =
+                    gsi_share_part (node[n].kept + node[n].taken, node[n].evaluators, e);
+                unit_check (part.number == each || part.number == each + 1,
+                            "an evaluator has %zu rows, not %zu", part.number, each);
+            }
+    }
+}
+END_TEST
+
+START_TEST (nothing_changes_nodes_that_are_even)
+{
+    for (int n = 0; n < 4; n++)
+        node[n] = (struct gsi_node_rows){.rows = 8, .most = 8, .evaluators = 2};
+    ck_assert_uint_eq (gsi_share_spread (node, 4), 0);
+    node[2].rows = 0;
+    ck_assert_uint_eq (gsi_share_spread (node, 4), 6);
+    ck_assert_uint_eq (node[2].taken, 6);
+}
+END_TEST
+
 /* ---- Who evaluates ---- */
 
 static struct gsi_candidate candidate[MOST];
@@ -182,5 +273,7 @@ END_TEST
 
 UNIT_SUITE ("share", 10, rows_lie_in_the_order_of_ranks, parts_cover_all_rows_once_and_are_even,
             batches_cover_a_part_and_are_bounded, owners_are_those_with_a_row_there,
+            rows_change_nodes_once_and_where_there_is_room,
+            evaluators_of_all_nodes_have_even_parts, nothing_changes_nodes_that_are_even,
             without_gpus_the_lowest_that_can, one_for_each_gpu, ranks_that_see_one_gpu_each,
             who_wants_to_does_and_no_other, nobody_who_can)
