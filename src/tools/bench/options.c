@@ -50,7 +50,7 @@ static const struct bench_op ops[] = {
     {"halo", bench_run_neighbours, BENCH_SIZED, BENCH_HOSTS, 1, NULL,
      "ghost rows of both neighbours; raw: MPI_Irecv, MPI_Isend"},
     {"pool", bench_run_pool, BENCH_SIZED, BENCH_HOSTS, 0, NULL,
-     "uneven rows, evaluated on one rank; raw: MPI_Gatherv, MPI_Scatterv"},
+     "uneven rows to one rank, results back; raw: MPI_Gatherv, MPI_Scatterv"},
     {"bootstrap", bench_run_bootstrap, BENCH_PLAIN, BENCH_HOSTS, 0, NULL,
      "finding all ranks; raw: PMIx_Init, fence and gets"},
     {"queue", bench_run_queue, BENCH_SIZED, BENCH_GPUS, 0, bench_has_average,

@@ -34,9 +34,6 @@ struct bench_raw_pool {
     int rows;                /* any number, which the others do not know */
     int in_bytes, out_bytes; /* of a row, and of its result */
     void *all_in, *all_out;  /* (lowest rank) room for all rows of the node */
-    void (*make) (size_t rows, void *in, void *context);
-    void (*evaluate) (size_t rows, const void *in, void *out, void *context);
-    void *context;
 };
 
 /* What the module offers, found by BENCH_RAW_MPI_SYMBOL. MPI's own error handler ends the job. */
@@ -65,8 +62,8 @@ struct bench_raw_mpi {
      * one, and from them into rows 0 and 3. */
     void (*neighbours) (void *field, int bytes, int times);
 
-    /* [times] times, among the ranks of a node: make, MPI_Gather of how many rows there are,
-     * MPI_Gatherv of them, evaluate on the lowest rank, MPI_Scatterv of the results. */
+    /* [times] times, among the ranks of a node: MPI_Gather of how many rows there are,
+     * MPI_Gatherv of them to the lowest rank, MPI_Scatterv of the results. */
     void (*pool) (const struct bench_raw_pool *pool, int times);
 };
 #define BENCH_RAW_MPI_SYMBOL    "bench_raw_mpi"

@@ -169,8 +169,6 @@ static void pool_step (const struct bench_raw_pool *p, MPI_Comm node, MPI_Dataty
         all += counts[r];
     }
     MPI_Gatherv (p->in, p->rows, row, p->all_in, counts, displs, row, 0, node);
-    if (p->all_in)
-        p->evaluate ((size_t) all, p->all_in, p->all_out, p->context);
     MPI_Scatterv (p->all_out, counts, displs, result, p->out, p->rows, result, 0, node);
 }
 
@@ -185,10 +183,8 @@ static void pool (const struct bench_raw_pool *p, int times)
     MPI_Type_contiguous (p->out_bytes, MPI_BYTE, &result);
     MPI_Type_commit (&row);
     MPI_Type_commit (&result);
-    for (int t = 0; t < times; t++) {
-        p->make ((size_t) p->rows, p->in, p->context);
+    for (int t = 0; t < times; t++)
         pool_step (p, node, row, result);
-    }
     MPI_Type_free (&row);
     MPI_Type_free (&result);
 }
