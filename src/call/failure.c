@@ -19,15 +19,15 @@
 #define TELL_SLICES 20  /* of 5 ms, for the rank before to give up, too; */
 #define TELL_MOST   100 /* no longer than this; */
 #define LOOK_SLICES 400 /* for a process to end whose connections are: slow with a GPU; */
+#define HEAR_SLICES 200 /* for a rank of its node to tell which one that is; */
 #define TOLD_SLICES 40  /* and for one that has told others to log it */
 #define REPORT_NS   (60 * GSI_NS_PER_S) /* more than a report of another thread takes */
 
 void gsi_failure_tell_others (gs_comm_t *comm, gs_status_t st, uint64_t missed)
 {
-    const struct gsi_ending how = {.status = st,
-                                   .culprit = atomic_load (&comm->culprit),
-                                   .by = comm->topo.rank,
-                                   .missed = missed};
+    int culprit = atomic_load (&comm->culprit), own = comm->topo.rank;
+    const struct gsi_ending how = {
+        .status = st, .culprit = culprit == own ? -1 : culprit, .by = own, .missed = missed};
 
     if (comm->coll && comm->coll->ops->notify_abort)
         comm->coll->ops->notify_abort (comm->coll, &how);
@@ -36,6 +36,13 @@ void gsi_failure_tell_others (gs_comm_t *comm, gs_status_t st, uint64_t missed)
 static const char *failure_host (void *context, int rank)
 {
     return ((gs_comm_t *) context)->hosts[rank];
+}
+
+/* Marks ranks of other nodes that do not answer. */
+static void find_gone (const gs_comm_t *comm, unsigned char *gone)
+{
+    if (comm->coll && comm->coll->ops->find_gone && comm->topo.nodes > 1)
+        comm->coll->ops->find_gone (comm->coll, gone);
 }
 
 /* Completes the text of a timeout with who did not come, as far as that can be found out. */
@@ -49,6 +56,8 @@ static void name_missing_ranks (gs_comm_t *comm, const struct gsi_call *call)
     snprintf (deadline, sizeof (deadline), "%.255s", gsi_last_text ());
     if (marks) {
         unknown = gsi_peers_mark_missing (comm, call, marks);
+        if (unknown)
+            find_gone (comm, marks);
         marks[comm->topo.rank] = 0;
         for (int r = 0; r < comm->topo.size; r++)
             missing += marks[r];
@@ -118,20 +127,61 @@ static void name_ends (gs_comm_t *comm, const struct gsi_call *call)
     gsi_fail (GS_ERR_TIMEOUT, "%s; %s", deadline, ends);
 }
 
-/* A rank of this node that gave up, or whose process has ended or is about to. */
-static gs_status_t find_cause (gs_comm_t *comm)
+/* Completes [text], that of [st], with a rank of which nothing is heard any more. */
+static gs_status_t name_gone (gs_comm_t *comm, gs_status_t st, const char *text)
+{
+    unsigned char *gone = calloc ((size_t) comm->topo.size, 1);
+    int number = 0, first = 0;
+    char others[60] = "";
+
+    if (gone)
+        find_gone (comm, gone);
+    for (int r = comm->topo.size - 1; r >= 0 && gone; r--)
+        if (gone[r]) {
+            number++;
+            first = r;
+        }
+    free (gone);
+    if (!number)
+        return GS_OK;
+    comm->culprit = first;
+    if (number > 1)
+        snprintf (others, sizeof (others), ", nor do %d others", number - 1);
+    return gsi_fail (st, "%s; rank %d (host %s) does not answer any more%s", text, first,
+                     comm->hosts[first], others);
+}
+
+/*
+ * Waits until it is known who failed first: a rank that tells why, or whose process ends or, on
+ * another node, has ended, which a rank of that node will tell.
+ */
+static gs_status_t await_cause (gs_comm_t *comm)
 {
     static const struct timespec slice = {.tv_nsec = 5 * GSI_NS_PER_MS};
-    int slices = comm->topo.local_size > 1 ? LOOK_SLICES : 0;
+    int look = comm->topo.local_size > 1 ? LOOK_SLICES : 0;
+    int hear = comm->coll && comm->topo.nodes > 1 ? HEAR_SLICES : 0;
     gs_status_t st;
     bool go_on;
 
-    for (;; nanosleep (&slice, NULL)) {
+    for (int slices = 0;; slices++, nanosleep (&slice, NULL)) {
+        if (hear && atomic_load (&comm->life) == GSI_ALIVE)
+            comm->coll->ops->poll (comm->coll); /* which hears; what it says is known */
         go_on = gsi_peers_go_on (comm); /* asked first: who ends meanwhile is looked at again */
-        if ((st = gsi_peers_gave_up (comm, UINT64_MAX)) || (st = gsi_peers_vanished (comm)) ||
-            !go_on || !slices--)
+        st = gsi_peers_cause (comm);
+        if (st || slices >= (go_on && look > hear ? look : hear))
             return st;
     }
+}
+
+/* Who failed first, of whom [st] is, with [text]; or else a rank that saw something end. */
+static gs_status_t find_cause (gs_comm_t *comm, gs_status_t st, const char *text)
+{
+    gs_status_t others;
+
+    if ((others = gsi_peers_cause (comm)) || (others = name_gone (comm, st, text)) ||
+        (others = await_cause (comm)))
+        return others;
+    return gsi_peers_gave_up (comm, UINT64_MAX);
 }
 
 /* The rank that the transport knows the failure to be because of, if it is another one. */
@@ -146,14 +196,17 @@ static void take_culprit (gs_comm_t *comm)
 gs_status_t gsi_failure_blame (gs_comm_t *comm, gs_status_t st)
 {
     gs_status_t others = GS_OK;
+    char text[GSI_TEXT_MAX];
 
+    snprintf (text, sizeof (text), "%s", gsi_last_text ());
     if (comm->inflight && st == GS_ERR_TRANSPORT)
-        others = find_cause (comm);
+        others = find_cause (comm, st, text);
     else if (comm->inflight && st == GS_ERR_STATE && atomic_load (&comm->life) == GSI_ALIVE)
         others = gsi_peers_gave_up (comm, UINT64_MAX); /* whose record is older than its word */
-    if (!others)
-        take_culprit (comm);
-    return others ? others : st;
+    if (others)
+        return others;
+    take_culprit (comm);
+    return gsi_fail (st, "%s", text);
 }
 
 /*

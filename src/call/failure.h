@@ -15,8 +15,9 @@ gs_status_t gsi_failure_report (gs_comm_t *comm, const struct gsi_call *call, gs
 /*
  * The cause of [st], which was just seen here, on GPUs: NCCL knows only that something broke, and
  * hosts by way of which a call goes only that a rank gave up. So that becomes the status of this
- * rank, with a text that names it, or the text names the rank of this node whose process has
- * ended. Else [st] stays, and the culprit is whom the transport knows it to be because of.
+ * rank, with a text that names it, or the text names the rank whose process has ended, for which
+ * it waits until that is seen on this node, or is told by others. Else [st] stays, and the
+ * culprit is whom the transport knows it to be because of.
  */
 gs_status_t gsi_failure_blame (gs_comm_t *comm, gs_status_t st);
 

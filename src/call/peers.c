@@ -193,21 +193,59 @@ static gs_status_t name_first (gs_comm_t *comm, gs_status_t verdict, int culprit
     return name_culprit (comm, verdict, culprit);
 }
 
+/*
+ * Whose word counts: who gave up because a connection had ended, and no more, knows less than a
+ * rank of the node of the one that has died; on this node it has looked for that.
+ */
+enum heed { HEED_CLEAR, HEED_NEAR, HEED_ANY };
+
+static bool is_heeded (const gs_comm_t *comm, const struct gsi_record_state *other, int r,
+                       enum heed heed)
+{
+    bool vague = other->verdict == GS_ERR_TRANSPORT && other->culprit == r;
+
+    return heed == HEED_ANY || !vague ||
+           (heed == HEED_NEAR && comm->topo.node_of[r] == comm->topo.node);
+}
+
 /* [ours]: also who gave up because of this rank, which knows more. */
-static gs_status_t find_gave_up (gs_comm_t *comm, uint64_t seq, bool ours)
+static gs_status_t find_gave_up (gs_comm_t *comm, uint64_t seq, bool ours, enum heed heed)
 {
     struct gsi_record_state other;
 
     for (int r = 0; r < comm->topo.size; r++)
         if (r != comm->topo.rank && gsi_record_peek (&comm->record, r, &other) && other.verdict &&
-            other.missed <= seq && (ours || other.culprit != comm->topo.rank))
+            other.missed <= seq && (ours || other.culprit != comm->topo.rank) &&
+            is_heeded (comm, &other, r, heed))
             return name_first (comm, other.verdict, other.culprit, r);
     return GS_OK;
 }
 
 gs_status_t gsi_peers_gave_up (gs_comm_t *comm, uint64_t seq)
 {
-    return find_gave_up (comm, seq, false);
+    return find_gave_up (comm, seq, false, HEED_ANY);
+}
+
+/* What the transport has heard of other ranks. */
+static enum gsi_gave_up heard_of (const gs_comm_t *comm, struct gsi_ending *how)
+{
+    struct gsi_coll *coll = comm->coll;
+
+    return coll && coll->ops->gave_up ? coll->ops->gave_up (coll, how) : GSI_NONE_GAVE_UP;
+}
+
+gs_status_t gsi_peers_cause (gs_comm_t *comm)
+{
+    struct gsi_ending how;
+    gs_status_t st;
+
+    if ((st = find_gave_up (comm, UINT64_MAX, false, HEED_CLEAR)) ||
+        (st = gsi_peers_vanished (comm)) ||
+        (st = find_gave_up (comm, UINT64_MAX, false, HEED_NEAR)) ||
+        heard_of (comm, &how) != GSI_GAVE_UP || gsi_ending_is_vague (&how) ||
+        how.culprit == comm->topo.rank)
+        return st;
+    return name_first (comm, how.status, how.culprit, how.by);
 }
 
 /*
@@ -217,18 +255,17 @@ gs_status_t gsi_peers_gave_up (gs_comm_t *comm, uint64_t seq)
  */
 gs_status_t gsi_peers_sound (gs_comm_t *comm)
 {
-    struct gsi_coll *coll = comm->coll;
     enum gsi_gave_up gave_up;
     struct gsi_ending how;
     gs_status_t st;
 
     if (atomic_load (&comm->life) != GSI_ALIVE)
         return gsi_fail (GS_ERR_STATE, "the communicator was aborted");
-    gave_up = coll && coll->ops->gave_up ? coll->ops->gave_up (coll, &how) : GSI_NONE_GAVE_UP;
+    gave_up = heard_of (comm, &how);
     if (gave_up == GSI_NONE_GAVE_UP)
         return GS_OK;
-    if ((st = find_gave_up (comm, UINT64_MAX, false)) ||
-        (st = find_gave_up (comm, UINT64_MAX, true)) || gave_up == GSI_GAVE_UP_UNKNOWN)
+    if ((st = find_gave_up (comm, UINT64_MAX, false, HEED_ANY)) ||
+        (st = find_gave_up (comm, UINT64_MAX, true, HEED_ANY)) || gave_up == GSI_GAVE_UP_UNKNOWN)
         return st;
     /* Of another node's ranks this one knows no more. */
     return name_first (comm, how.status, how.culprit, how.by);

@@ -32,6 +32,13 @@ int gsi_peers_find_other_call (const gs_comm_t *comm, const struct gsi_told *own
 gs_status_t gsi_peers_gave_up (gs_comm_t *comm, uint64_t seq);
 
 /*
+ * (queued) Who failed first, as far as it is known: a rank that gave up because of another one or
+ * for a reason of its own, one of this node whose process has ended, or what other nodes tell.
+ * Not a rank of another node that gave up because it saw a connection end.
+ */
+gs_status_t gsi_peers_cause (gs_comm_t *comm);
+
+/*
  * What has ended on the GPU is a result: no rank that can spoil it has given up. Cheap while none
  * has; behind the end of all that is queued, and before it counts.
  */

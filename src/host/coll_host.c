@@ -444,7 +444,7 @@ void gsi_coll_host_notify_abort (struct gsi_coll *coll, const struct gsi_ending 
 {
     struct gsi_coll_host *c = (struct gsi_coll_host *) coll;
 
-    if (c->base.culprit < 0 && how->culprit != c->rank) /* found by the caller */
+    if (c->base.culprit < 0) /* else the caller may have found it */
         c->base.culprit = how->culprit;
     gsi_notice_send (c, GSI_NOTICE_ABORT, false, how->missed);
 }

@@ -27,12 +27,21 @@
 
 struct gsi_coll_ops;
 
-/* How a rank gives up: why, because of whom (or -1), and [by] whom; [missed] as below. */
+/*
+ * How a rank gives up: why, because of what other rank (or -1), and [by] whom; [missed] as below.
+ * Between transports that number ranks in their own way [culprit] is the communicator's number.
+ */
 struct gsi_ending {
     gs_status_t status;
     int culprit, by;
     uint64_t missed;
 };
+
+/* Whether it tells no more than that a connection has ended: who has died, others may know. */
+static inline bool gsi_ending_is_vague (const struct gsi_ending *how)
+{
+    return how->status == GS_ERR_TRANSPORT && how->culprit < 0;
+}
 
 /* The same but missed in one word, which is not 0, and back. */
 #define GSI_ENDING_RANK_BITS 24 /* of ranks, from -1 on; above them is the status */
@@ -367,6 +376,12 @@ struct gsi_coll_ops {
      * missed then. Looked at behind the end of each call.
      */
     enum gsi_gave_up (*gave_up) (struct gsi_coll *coll, struct gsi_ending *how);
+
+    /*
+     * (optional, queued) Once something has failed: asks whether ranks of other nodes are there,
+     * for a second at most, and marks all ranks of nodes that do not answer.
+     */
+    void (*find_gone) (struct gsi_coll *coll, unsigned char *gone);
 
     /*
      * (optional, queued) For a rank that is none of the transport's, before its open: the word by

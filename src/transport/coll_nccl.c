@@ -302,6 +302,11 @@ static enum gsi_gave_up gave_up (struct gsi_coll *coll, struct gsi_ending *how)
     return gsi_nccl_node_gave_up (&((struct gsi_coll_nccl *) coll)->handle->node, how);
 }
 
+static void find_gone (struct gsi_coll *coll, unsigned char *gone)
+{
+    gsi_nccl_notices_ask (((struct gsi_coll_nccl *) coll)->handle, gone);
+}
+
 static const atomic_uint_fast64_t *watch_node (const void *memory, struct gsi_memfd *shm)
 {
     struct card card;
@@ -580,6 +585,7 @@ const struct gsi_coll_ops gsi_coll_nccl = {
     .reduce = nccl_reduce,
     .barrier = nccl_barrier,
     .gave_up = gave_up,
+    .find_gone = find_gone,
     .watch = watch_node,
     .poll = poll_nccl,
     .notify_abort = notify_abort,

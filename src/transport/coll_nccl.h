@@ -80,6 +80,7 @@ struct gsi_nccl_notices {
     int *node_of;       /* [size] */
     int *ranks, *seen;  /* [nodes] that can be told; while they are gone through */
     atomic_bool *heard; /* [nodes] that this one gives up */
+    atomic_bool *here;  /* [nodes] that have said anything */
 };
 
 /*
@@ -134,13 +135,14 @@ struct gsi_coll_nccl {
  * [card]: where this rank can be told that one gives up. Open is local, with all cards, [stride]
  * bytes from each other; close is for the last holder. hear takes in what has come: called now
  * and then by each rank. tell, before an abort: returns when a rank of each other node knows of
- * h->ending, and has told its node, or after a second.
+ * h->ending, and has told its node, or after a second. ask: find_gone of struct gsi_coll_ops.
  */
 void gsi_nccl_notices_prepare (const struct gsi_boot *boot, struct gsi_notice_card *card);
 void gsi_nccl_notices_open (struct gsi_nccl_handle *h, const struct gsi_topo *topo,
                             const void *cards, size_t stride);
 void gsi_nccl_notices_hear (struct gsi_nccl_handle *h);
 void gsi_nccl_notices_tell (struct gsi_nccl_handle *h);
+void gsi_nccl_notices_ask (struct gsi_nccl_handle *h, unsigned char *gone);
 void gsi_nccl_notices_close (struct gsi_nccl_notices *n);
 
 /* What every communicator is made with, into NCCL's defaults. */

@@ -95,10 +95,15 @@ void gsi_nccl_node_part (struct gsi_nccl_node *node)
 
 void gsi_nccl_node_give_up (struct gsi_nccl_node *node, const struct gsi_ending *how)
 {
-    uint_fast64_t none = 0;
+    uint_fast64_t known = 0;
+    struct gsi_ending first;
 
     gsi_nccl_node_part (node);
-    atomic_compare_exchange_strong (node->gave_up, &none, gsi_ending_pack (how));
+    if (atomic_compare_exchange_strong (node->gave_up, &known, gsi_ending_pack (how)))
+        return;
+    gsi_ending_unpack (known, &first);
+    if (gsi_ending_is_vague (&first) && !gsi_ending_is_vague (how))
+        atomic_compare_exchange_strong (node->gave_up, &known, gsi_ending_pack (how));
 }
 
 enum gsi_gave_up gsi_nccl_node_gave_up (const struct gsi_nccl_node *node, struct gsi_ending *how)

@@ -349,7 +349,7 @@ void gsi_nccl_handle_close (struct gsi_coll_nccl *c)
 {
     struct gsi_nccl_handle *h = c->handle;
     int64_t until_ns = gsi_now_ns () + GRACE_NS;
-    const struct gsi_ending how = {.status = GS_ERR_STATE, .culprit = c->rank, .by = c->rank};
+    const struct gsi_ending how = {.status = GS_ERR_STATE, .culprit = -1, .by = c->rank};
 
     if (!h)
         return;

@@ -50,9 +50,10 @@ static bool make_tables (struct gsi_nccl_notices *n, const struct gsi_topo *topo
     n->ranks = calloc ((size_t) topo->nodes, sizeof (*n->ranks));
     n->seen = calloc ((size_t) topo->nodes, sizeof (*n->seen));
     n->heard = calloc ((size_t) topo->nodes, sizeof (*n->heard));
+    n->here = calloc ((size_t) topo->nodes, sizeof (*n->here));
     if (n->node_of)
         memcpy (n->node_of, topo->node_of, ranks * sizeof (*n->node_of));
-    return n->node_of && n->ranks && n->seen && n->heard;
+    return n->node_of && n->ranks && n->seen && n->heard && n->here;
 }
 
 void gsi_nccl_notices_open (struct gsi_nccl_handle *h, const struct gsi_topo *topo,
@@ -87,6 +88,7 @@ void gsi_nccl_notices_close (struct gsi_nccl_notices *n)
     free (n->ranks);
     free (n->seen);
     free (n->heard);
+    free (n->here);
 }
 
 /* With the guard. */
@@ -96,9 +98,12 @@ static void take (struct gsi_nccl_handle *h, const struct gsi_word *word, int fr
     const struct gsi_ending how = {
         .status = (gs_status_t) word->status, .culprit = word->culprit, .by = from};
 
+    atomic_store (&n->here[n->node_of[from]], true);
     if (word->what == GSI_WORD_HEARD)
         atomic_store (&n->heard[n->node_of[from]], true);
-    if (word->what != GSI_WORD_GAVE_UP || how.status <= GS_OK || how.culprit >= n->size)
+    if (word->what == GSI_WORD_ASK)
+        atomic_load (&ops)->tell (n->net, &(struct gsi_word){.what = GSI_WORD_HERE}, from);
+    if (word->what != GSI_WORD_GAVE_UP || how.status <= GS_OK)
         return;
     gsi_nccl_node_give_up (&h->node, &how);
     atomic_load (&ops)->tell (n->net, &(struct gsi_word){.what = GSI_WORD_HEARD}, from);
@@ -117,29 +122,28 @@ void gsi_nccl_notices_hear (struct gsi_nccl_handle *h)
     pthread_mutex_unlock (&n->guard);
 }
 
-/* Tells rank [place] of each other node that has not answered, counted round, or all of them. */
-static void tell_nodes (struct gsi_nccl_handle *h, bool all)
+/* Tells rank [place] of each node that has not [answered], counted round, or all others of it. */
+static void tell_nodes (struct gsi_nccl_handle *h, const struct gsi_word *word,
+                        const atomic_bool *answered, bool all)
 {
     struct gsi_nccl_notices *n = &h->notices;
-    const struct gsi_word word = {.what = GSI_WORD_GAVE_UP,
-                                  .status = (int32_t) h->ending.status,
-                                  .culprit = h->ending.culprit};
     const struct gsi_notice_ops *o = atomic_load (&ops);
 
     pthread_mutex_lock (&n->guard);
     memset (n->seen, 0, (size_t) n->nodes * sizeof (*n->seen));
     for (int r = 0; r < n->size; r++) {
         int node = n->node_of[r];
-        if (node == n->node || atomic_load (&n->heard[node]) || !o->reaches (n->net, r))
+        if (node == n->node || atomic_load (&answered[node]) || !o->reaches (n->net, r))
             continue;
         if ((n->seen[node]++ == n->place % n->ranks[node]) != all)
-            o->tell (n->net, &word, r);
+            o->tell (n->net, word, r);
     }
     pthread_mutex_unlock (&n->guard);
 }
 
 /* Whether all nodes have, within [most_ns]. */
-static bool await_answers (struct gsi_nccl_handle *h, int64_t most_ns)
+static bool await_answers (struct gsi_nccl_handle *h, const atomic_bool *answered,
+                           int64_t most_ns)
 {
     struct gsi_nccl_notices *n = &h->notices;
     struct gsi_wait wait = gsi_wait_for (most_ns, 0);
@@ -149,19 +153,41 @@ static bool await_answers (struct gsi_nccl_handle *h, int64_t most_ns)
         gsi_nccl_notices_hear (h);
         missing = 0;
         for (int node = 0; node < n->nodes; node++)
-            missing += node != n->node && !atomic_load (&n->heard[node]);
+            missing += node != n->node && !atomic_load (&answered[node]);
     } while (missing && gsi_wait_on (&wait));
     return !missing;
 }
 
+/* Whether a rank of each other node has [answered] to [word]. */
+static bool tell_until_answered (struct gsi_nccl_handle *h, const struct gsi_word *word,
+                                 const atomic_bool *answered)
+{
+    tell_nodes (h, word, answered, false);
+    if (await_answers (h, answered, FIRST_NS))
+        return true;
+    tell_nodes (h, word, answered, true);
+    return await_answers (h, answered, ALL_NS - FIRST_NS);
+}
+
 void gsi_nccl_notices_tell (struct gsi_nccl_handle *h)
 {
-    if (!h->notices.net)
-        return;
-    tell_nodes (h, false);
-    if (await_answers (h, FIRST_NS))
-        return;
-    tell_nodes (h, true);
-    if (!await_answers (h, ALL_NS - FIRST_NS))
+    const struct gsi_word word = {.what = GSI_WORD_GAVE_UP,
+                                  .status = (int32_t) h->ending.status,
+                                  .culprit = h->ending.culprit};
+
+    if (h->notices.net && !tell_until_answered (h, &word, h->notices.heard))
         gsi_log (GS_LOG_INFO, "nccl", "not all nodes have answered that this rank gives up");
+}
+
+void gsi_nccl_notices_ask (struct gsi_nccl_handle *h, unsigned char *gone)
+{
+    const struct gsi_word word = {.what = GSI_WORD_ASK};
+    struct gsi_nccl_notices *n = &h->notices;
+
+    if (!n->net || tell_until_answered (h, &word, n->here))
+        return;
+    for (int r = 0; r < n->size; r++)
+        if (n->node_of[r] != n->node && !atomic_load (&n->here[n->node_of[r]]) &&
+            atomic_load (&ops)->reaches (n->net, r))
+            gone[r] = 1;
 }

@@ -366,6 +366,14 @@ static enum gsi_gave_up shared_gave_up (struct gsi_coll *coll, struct gsi_ending
     return c->group ? gsi_gpu_group_gave_up (c->group, how) : GSI_NONE_GAVE_UP;
 }
 
+static void shared_find_gone (struct gsi_coll *coll, unsigned char *gone)
+{
+    const struct gsi_coll_shared *c = (struct gsi_coll_shared *) coll;
+
+    if (c->group)
+        gsi_gpu_group_find_gone (c->group, gone);
+}
+
 /* By which arrays leave: nobody else sees that it has not ended, and NCCL's free would wait. */
 static void await_own_stream (struct gsi_coll_shared *c)
 {
@@ -411,6 +419,7 @@ const struct gsi_coll_ops gsi_coll_shared_gpus = {
     .queued = true,
     .poll = poll_shared,
     .gave_up = shared_gave_up,
+    .find_gone = shared_find_gone,
     .settled = shared_settled,
     SHARED_OPS,
 };

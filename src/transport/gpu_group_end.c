@@ -65,11 +65,11 @@ static void end_abort (struct gsi_gpu_group *g, bool waited)
  */
 void gsi_gpu_group_abort (struct gsi_gpu_group *g, const struct gsi_ending *how)
 {
-    const struct gsi_ending among_leaders = {
-        .status = how->status, .culprit = -1, .by = g->topo.rank, .missed = how->missed};
+    struct gsi_ending among_leaders = *how;
     struct gsi_coll *leaders = begin_abort (g);
     struct gsi_wait wait = gsi_wait_for (SILENT_NS, 0);
 
+    among_leaders.by = g->topo.rank;
     if (leaders) {
         leaders->ops->notify_abort (leaders, &among_leaders);
         while (!leaders->ops->is_silent (leaders) && gsi_wait_on (&wait))
@@ -92,6 +92,17 @@ enum gsi_gave_up gsi_gpu_group_gave_up (const struct gsi_gpu_group *g, struct gs
     if (gave_up == GSI_GAVE_UP && how->by >= 0 && how->by < g->topo.size)
         how->by = g->leader[how->by];
     return gave_up;
+}
+
+void gsi_gpu_group_find_gone (const struct gsi_gpu_group *g, unsigned char *gone)
+{
+    unsigned char *leaders = g->leaders ? calloc ((size_t) g->topo.size, 1) : NULL;
+
+    if (leaders)
+        g->leaders->ops->find_gone (g->leaders, leaders);
+    for (int i = 0; leaders && i < g->topo.size; i++)
+        gone[g->leader[i]] |= leaders[i];
+    free (leaders);
 }
 
 /* ---- The memory ---- */

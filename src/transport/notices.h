@@ -18,7 +18,7 @@ struct gsi_notice_card {
     char provider[16], address[128];
 };
 
-enum { GSI_WORD_GAVE_UP = 1, GSI_WORD_HEARD = 2, GSI_WORDS };
+enum { GSI_WORD_GAVE_UP = 1, GSI_WORD_HEARD = 2, GSI_WORD_ASK = 3, GSI_WORD_HERE = 4, GSI_WORDS };
 struct gsi_word {
     int32_t what;            /* of each kind a rank tells another one only */
     int32_t status, culprit; /* (GAVE_UP) why, and because of whom */

@@ -136,8 +136,7 @@ static enum nsim_end lost (ncclComm_t comm, int peer)
     broken = comm->broken;
     comm->silent = comm->card[peer].host == comm->card[comm->rank].host;
     if (!broken)
-        nsim_warn ("rank %d of communicator %d: the connection to rank %d was closed", comm->rank,
-                   comm->number, peer);
+        nsim_warn ("Connection closed by remote peer"); /* NCCL names no rank */
     pthread_mutex_unlock (&comm->mutex);
     return broken ? NSIM_STOPPED : NSIM_LOST;
 }
