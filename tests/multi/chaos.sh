@@ -6,6 +6,7 @@
 # SEED + n. GS_TEST_TRIALS and GS_TEST_SEED say the same; else 100 trials, 12 with GS_TEST_SHORT,
 # 1000 with GS_TEST_LONG, and those of seeds late-LAYOUT: a rank comes when the others have left;
 # and gone-LAYOUT: a rank of the second node leaves in a pool, which the first learns later.
+# GS_TEST_HOWS leaves some of what happens out.
 
 launch=${top_srcdir:?run me by make check}/tests/launch.sh
 program=tests/multi/victim.mt
@@ -20,7 +21,7 @@ all=() # seeds
 seed=${seed:-$((SRANDOM % 1000000))}
 beside=${GS_TEST_BESIDE:-6} # trials that run side by side: they mostly wait
 layouts=(3 4 2x1 2x2 2+1)
-hows=(kill stop leave)
+read -ra hows <<<"${GS_TEST_HOWS:-kill stop leave}"
 steps=(create split allreduce reducer gather halo pool ckpt destroy)
 # About as long as each takes.
 most_us=(300000 100000 150000 200000 250000 100000 100000 200000 5000)

@@ -16,15 +16,32 @@
 #define ROUNDS 3 /* of all steps but the first and the last */
 
 static gs_comm_t *comm;
-static float *x, *y; /* [BULK], [size * BULK] */
+static float *x, *y; /* [size * BULK]; of the device, where this rank has one */
 static int rank, size;
+
+static gs_status_t make (float **array)
+{
+    const size_t bytes = (size_t) size * BULK * sizeof (**array);
+    void *memory = NULL;
+    gs_status_t st = GS_OK;
+
+    if (multi_has_gpu ())
+        st = gs_device_alloc (comm, bytes, &memory);
+    else if (!(memory = calloc (bytes, 1)))
+        exit (1);
+    *array = memory;
+    return st;
+}
 
 static gs_status_t create (void)
 {
     gs_comm_opts_t opts = GS_COMM_OPTS_INIT;
+    gs_status_t st;
 
     opts.name = "chaos";
-    return gs_comm_create (&opts, &comm);
+    if ((st = gs_comm_create (&opts, &comm)) || (st = make (&x)))
+        return st;
+    return make (&y);
 }
 
 /* Halves of the ranks, and all of them: groups 0, 1 and 2. */
@@ -203,7 +220,10 @@ static gs_status_t checkpoint (void)
 static gs_status_t destroy (void)
 {
     gs_comm_t *ended = comm;
+    gs_status_t st;
 
+    if (multi_has_gpu () && ((st = gs_device_free (comm, x)) || (st = gs_device_free (comm, y))))
+        return st;
     comm = NULL;
     return gs_comm_destroy (ended);
 }
@@ -310,10 +330,6 @@ static int run (void)
     char line[4400];
     int which = 0;
 
-    x = calloc ((size_t) size * BULK, sizeof (*x));
-    y = calloc ((size_t) size * BULK, sizeof (*y));
-    if (!x || !y)
-        return 1;
     st = multi_keep (take (0));
     for (int i = 0; i < ROUNDS && !st; i++)
         for (which = 1; which < LAST && !st; which += !st)
