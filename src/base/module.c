@@ -4,6 +4,7 @@
 
 #include <dlfcn.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -87,6 +88,29 @@ static gs_status_t same_mpi (void *handle, const char *path)
                      file_of (theirs), path, file_of (ours));
 }
 
+/*
+ * Loads what is at [path], and leaves signals to the program: libpsm2, which libfabric needs,
+ * handles some of them as soon as it is loaded, SIGTERM and SIGINT among them.
+ * NODELETE: what modules start, MPI and CUDA, cannot be started again once it was unloaded.
+ */
+static void *load_beside_signals (const char *path)
+{
+    static const int number[] = {SIGHUP, SIGINT,  SIGQUIT, SIGILL,  SIGABRT, SIGBUS,
+                                 SIGFPE, SIGUSR1, SIGSEGV, SIGUSR2, SIGTERM};
+    enum { SIGNALS = sizeof (number) / sizeof (number[0]) };
+    struct sigaction was[SIGNALS];
+    bool known[SIGNALS];
+    void *handle;
+
+    for (int i = 0; i < SIGNALS; i++)
+        known[i] = !sigaction (number[i], NULL, &was[i]);
+    handle = dlopen (path, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
+    for (int i = 0; i < SIGNALS; i++)
+        if (known[i])
+            sigaction (number[i], &was[i], NULL);
+    return handle;
+}
+
 static gs_status_t load_module (struct module *module)
 {
     void *handle;
@@ -95,9 +119,7 @@ static gs_status_t load_module (struct module *module)
 
     if (st)
         return st;
-    /* NODELETE: what they start, MPI and CUDA, cannot be started again once it was unloaded. */
-    handle = dlopen (path, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
-    if (!handle)
+    if (!(handle = load_beside_signals (path)))
         return gsi_fail (GS_ERR_TRANSPORT,
                          "cannot load %s: %s. Its %s must be found (load its module, or set "
                          "LD_LIBRARY_PATH), and it must be of this gradsync version",

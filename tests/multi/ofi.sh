@@ -92,5 +92,10 @@ try barrier '2x1 GS_OFI_PROVIDER=planted'
 grep -q 'libfabric has no provider here .* of the name planted' "$room/output" \
     || fail "a provider that there is not: another text"
 
+# libpsm2, which libfabric loads, takes signals of the program, unless mpirun has told it not to.
+"$launch" --live --layout 2 "$(command -v env)" -u HFI_NO_BACKTRACE -u IPATH_NO_BACKTRACE \
+    tests/multi/preempt.mt >"$room/output" 2>&1 || (($? == 77)) \
+    || fail "preempt: signals of the program are handled by others"
+
 ((!failures)) || exit 1
 echo "all over libfabric, without MPI"
