@@ -8,7 +8,7 @@
 launch=${top_srcdir:?run me by make check}/tests/launch.sh
 program=tests/multi/faulty.mt
 bound=45 # seconds for one launch
-most=100 # passages of one point
+most=200 # passages of one point
 parallel=3
 failures=0
 runs=0
