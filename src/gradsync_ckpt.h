@@ -298,7 +298,7 @@ gs_status_t gs_ckpt_commit (gs_ckpt_t *ckpt);
  *                    writes nothing there any more; or the plan only reads
  *   GS_ERR_IO        with path and reason, on the other ranks with the rank as well
  *   GS_ERR_TIMEOUT   the file system of a rank has taken nothing for the communicator's deadline;
- *                    if it has sealed the file by then, that may get its name yet, whole
+ *                    if it has completed the file by then, that may get its name yet, whole
  *   GS_ERR_NOMEM     there is no memory or no thread for it on a rank
  * Since       0.1
  */

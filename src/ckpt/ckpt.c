@@ -113,7 +113,7 @@ gs_status_t gs_ckpt_create (gs_comm_t *comm, const char *dir, const gs_ckpt_opts
         return gsi_result (st);
     }
     c->magic = GSI_CKPT_MAGIC;
-    c->coming.folder = c->coming.top = c->coming.sealed = -1;
+    c->coming.folder = c->coming.top = c->coming.main_file = -1;
     c->comm = comm;
     c->rank = gs_comm_rank (comm);
     c->size = gs_comm_size (comm);

@@ -159,7 +159,7 @@ static gs_status_t add_own_sets (struct layout_work *w)
         .set = &c->set[c->arrays],
         .arrays = (size_t) c->arrays,
         .grid = &c->grid,
-        .image = &c->sealed,
+        .image = &c->main_file,
         .ranks = c->size,
         .data_blocks = last ? last->first + gsi_trailer_blocks (last->bytes) : 0,
         .parts = (size_t) c->nodes,
@@ -282,7 +282,7 @@ static gs_status_t lay_out_part (struct layout_work *w)
     return GS_OK;
 }
 
-/* Where those who look at the sealed file find array [i]. */
+/* Where those who look at the main file find array [i]. */
 static gs_status_t add_sources (const struct layout_work *w, int i)
 {
     const gs_ckpt_t *c = w->c;
@@ -302,7 +302,7 @@ static gs_status_t add_sources (const struct layout_work *w, int i)
     return GS_OK;
 }
 
-static gs_status_t lay_out_sealed (struct layout_work *w)
+static gs_status_t lay_out_main (struct layout_work *w)
 {
     gs_ckpt_t *c = w->c;
     gs_status_t st = GS_OK;
@@ -311,7 +311,7 @@ static gs_status_t lay_out_sealed (struct layout_work *w)
         st = add_sources (w, i);
     if (!st)
         st = gsi_skeleton_make (c->dir, c->set, (size_t) (c->arrays + GSI_METADATA_SETS),
-                                &c->grid, &c->sealed);
+                                &c->grid, &c->main_file);
     for (size_t i = 0; i < c->regions && !c->nodes; i++)
         c->region[i].offset = c->set[c->region[i].array].offset;
     return st;
@@ -331,7 +331,7 @@ static gs_status_t exchange_offsets (struct layout_work *w)
         w->offset[i] = c->region[i].offset;
     for (size_t i = 0; i < GSI_METADATA_SETS; i++)
         w->offset[own + i] = c->set[(size_t) c->arrays + i].offset;
-    w->offset[parts - 1] = c->sealed.file_bytes;
+    w->offset[parts - 1] = c->main_file.file_bytes;
     memcpy (&w->offset[parts], c->metadata.part, c->metadata.parts * sizeof (*c->metadata.part));
     if ((st = gs_allreduce (c->comm, w->offset, n, GS_U64, GS_MAX, NULL)))
         return st;
@@ -339,7 +339,7 @@ static gs_status_t exchange_offsets (struct layout_work *w)
         c->region[i].offset = w->offset[i];
     for (size_t i = 0; i < GSI_METADATA_SETS; i++)
         c->set[(size_t) c->arrays + i].offset = w->offset[own + i];
-    c->sealed.file_bytes = w->offset[parts - 1];
+    c->main_file.file_bytes = w->offset[parts - 1];
     memcpy (c->metadata.part, &w->offset[parts], c->metadata.parts * sizeof (*c->metadata.part));
     return GS_OK;
 }
@@ -392,7 +392,7 @@ static gs_status_t make_skeletons (struct layout_work *w)
     if (!st && c->nodes && gs_comm_local_rank (c->comm) == 0)
         st = lay_out_part (w);
     if (!st && !c->rank)
-        st = lay_out_sealed (w);
+        st = lay_out_main (w);
     if ((st = gsi_consensus (c->comm, w->caller, st, NULL, NULL)) ||
         (st = gsi_save_take (c, w->caller)))
         return st;
@@ -455,7 +455,7 @@ void gsi_ckpt_undo (gs_ckpt_t *c)
         c->remover = NULL;
         c->lock = NULL;
     }
-    gsi_h5_image_clear (&c->sealed);
+    gsi_h5_image_clear (&c->main_file);
     gsi_h5_image_clear (&c->mine);
     free (c->metadata.part);
     free (c->metadata.map);

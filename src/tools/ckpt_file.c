@@ -116,7 +116,7 @@ static bool look_apart (struct gsi_reader *s)
     if (fine && !index)
         fine = ckpt_complain ("%s: out of memory", s->path);
     if (fine &&
-        (gsi_index_read (s->path, index, bytes, s->seal.file_bytes, s->seal.parts, &file) ||
+        (gsi_index_read (s->path, index, bytes, s->trailer.file_bytes, s->trailer.parts, &file) ||
          gsi_reader_take (s, &file)))
         fine = ckpt_failed ();
     free (index);
@@ -125,19 +125,19 @@ static bool look_apart (struct gsi_reader *s)
 
 /* ---- Opening ---- */
 
-char *ckpt_file_sealed (const char *path)
+char *ckpt_file_main (const char *path)
 {
     struct stat facts;
-    char *sealed;
+    char *main_file;
 
     if (stat (path, &facts) || !S_ISDIR (facts.st_mode))
         return strdup (path);
-    return asprintf (&sealed, "%s/%s", path, GSI_INDEX_FILE) < 0 ? NULL : sealed;
+    return asprintf (&main_file, "%s/%s", path, GSI_INDEX_FILE) < 0 ? NULL : main_file;
 }
 
-char *ckpt_file_beside (const char *sealed, const char *ending)
+char *ckpt_file_beside (const char *main_file, const char *ending)
 {
-    char *whole = realpath (sealed, NULL), *slash = whole ? strrchr (whole, '/') : NULL, *name;
+    char *whole = realpath (main_file, NULL), *slash = whole ? strrchr (whole, '/') : NULL, *name;
 
     if (!whole)
         return NULL;
@@ -153,25 +153,25 @@ char *ckpt_file_beside (const char *sealed, const char *ending)
     return name;
 }
 
-static bool look_at_file (const char *sealed, struct ckpt_file *f)
+static bool look_at_file (const char *main_file, struct ckpt_file *f)
 {
     struct gsi_reader *s = &f->reader;
 
-    if (gsi_reader_open (sealed, s))
+    if (gsi_reader_open (main_file, s))
         return ckpt_failed ();
-    if (!s->seal.index_bytes)
+    if (!s->trailer.index_bytes)
         return look_apart (s);
     return !gsi_reader_list (s) || ckpt_failed ();
 }
 
 bool ckpt_file_open (const char *path, struct ckpt_file *f)
 {
-    char *sealed = ckpt_file_sealed (path);
+    char *main_file = ckpt_file_main (path);
     bool fine;
 
     *f = (struct ckpt_file){.path = path, .reader = {.fd = -1, .part_fd = -1}};
-    fine = sealed ? look_at_file (sealed, f) : ckpt_complain ("out of memory");
-    free (sealed);
+    fine = main_file ? look_at_file (main_file, f) : ckpt_complain ("out of memory");
+    free (main_file);
     if (!fine)
         ckpt_file_close (f);
     return fine;
@@ -184,9 +184,9 @@ void ckpt_file_close (struct ckpt_file *f)
 
 uint64_t ckpt_file_bytes (const struct ckpt_file *f)
 {
-    uint64_t bytes = f->reader.seal.file_bytes;
+    uint64_t bytes = f->reader.trailer.file_bytes;
 
-    for (uint64_t p = 0; p < f->reader.seal.parts; p++)
+    for (uint64_t p = 0; p < f->reader.trailer.parts; p++)
         bytes += f->reader.part[p].file_bytes;
     return bytes;
 }
@@ -220,14 +220,14 @@ static void complain_once (char *last, size_t room)
 
 bool ckpt_file_verify (struct ckpt_file *f)
 {
-    uint64_t blocks = f->reader.seal.blocks;
+    uint64_t blocks = f->reader.trailer.blocks;
     bool shown = blocks >= SLOW_BLOCKS && isatty (STDERR_FILENO), right = true;
     void *room = malloc (GSI_BLOCK_BYTES);
     char last[512] = "";
 
     if (!room)
         return ckpt_complain ("out of memory");
-    for (uint64_t p = 0; p < f->reader.seal.parts; p++)
+    for (uint64_t p = 0; p < f->reader.trailer.parts; p++)
         if (gsi_reader_check_part (&f->reader, p)) {
             complain_once (last, sizeof (last));
             right = false;

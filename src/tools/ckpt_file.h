@@ -16,15 +16,15 @@ struct ckpt_file {
 bool ckpt_complain (const char *format, ...) __attribute__ ((format (printf, 1, 2)));
 bool ckpt_failed (void);
 
-/* The path of the sealed file that [path] stands for: that in a folder; to be freed. */
-char *ckpt_file_sealed (const char *path);
+/* The path of the main file that [path] stands for: that in a folder; to be freed. */
+char *ckpt_file_main (const char *path);
 
-/* FOLDER and [ending], beside the folder of the file at [sealed], an index.h5; to be freed. NULL:
- * it is none, errno is 0; or errno says why not. */
-char *ckpt_file_beside (const char *sealed, const char *ending);
+/* FOLDER and [ending], beside the folder of the file at [main_file], an index.h5; to be freed.
+ * NULL: it is none, errno is 0; or errno says why not. */
+char *ckpt_file_beside (const char *main_file, const char *ending);
 
 /*
- * Opens it, which may be a folder, checks seal, beginning, table and map, and finds what is in
+ * Opens it, which may be a folder, checks trailer, beginning, table and map, and finds what is in
  * it; if it is none, says so on stderr: false. In one that has no index of gradsync's own, HDF5
  * looks in a process of its own: what crashes that does not crash the tool.
  */

@@ -100,7 +100,7 @@ static void print_parts (const struct gsi_reader *s)
         "verify\n"
         "# looks at all that is in them.");
     fputs ("for part in [", stdout);
-    for (uint64_t p = 0; p < s->seal.parts; p++)
+    for (uint64_t p = 0; p < s->trailer.parts; p++)
         if (s->part[p].file_bytes) {
             printf ("%s%" PRIu64, comma, p);
             comma = ", ";
@@ -148,10 +148,10 @@ void ckpt_script_print (const struct ckpt_file *f)
             "\"\"\"Reads a checkpoint of gradsync, of step %" PRIu64 ": what gs-ckpt h5py has "
             "printed.\"\"\"\n"
             "%s%s%simport h5py\n\n",
-            f->reader.seal.step, f->reader.seal.parts ? "import os\n" : "",
-            field ? "import sys\n" : "", field || f->reader.seal.parts ? "\n" : "");
+            f->reader.trailer.step, f->reader.trailer.parts ? "import os\n" : "",
+            field ? "import sys\n" : "", field || f->reader.trailer.parts ? "\n" : "");
     print_names (f);
-    if (f->reader.seal.parts)
+    if (f->reader.trailer.parts)
         print_parts (&f->reader);
     print_reading ();
     if (field)

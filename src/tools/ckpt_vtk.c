@@ -244,7 +244,7 @@ static char *name_output (const struct ckpt_file *f)
     size_t stem = strlen (path);
     char *name;
 
-    if (f->reader.seal.parts && ((name = ckpt_file_beside (path, ".hdf")) || errno))
+    if (f->reader.trailer.parts && ((name = ckpt_file_beside (path, ".hdf")) || errno))
         return name;
     if (stem > 3 && !strcmp (path + stem - 3, ".h5"))
         stem -= 3;
@@ -274,7 +274,7 @@ static bool is_own (const struct ckpt_file *f, const char *output)
     char *part = malloc (folder + 64);
     bool own = !part || is_same_file (s->path, output);
 
-    for (uint64_t p = 0; p < s->seal.parts && !own; p++) {
+    for (uint64_t p = 0; p < s->trailer.parts && !own; p++) {
         memcpy (part, s->path, folder);
         snprintf (part + folder, 64, GSI_PART_NAME, (int) p);
         own = is_same_file (part, output);

@@ -77,9 +77,9 @@ static bool list_print_line (const char *path)
 
     if (!ckpt_file_open (path, &f))
         return false;
-    printf ("%12" PRIu64 "  ", f.reader.seal.step);
+    printf ("%12" PRIu64 "  ", f.reader.trailer.step);
     print_time (ckpt_file_number (&f, "/gs/time"));
-    printf ("  %6" PRIu64 "  %14" PRIu64 "  ", f.reader.seal.ranks, ckpt_file_bytes (&f));
+    printf ("  %6" PRIu64 "  %14" PRIu64 "  ", f.reader.trailer.ranks, ckpt_file_bytes (&f));
     gsi_printable_put (stdout, path);
     putchar ('\n');
     ckpt_file_close (&f);
@@ -123,8 +123,8 @@ static int list (const char *folder)
 
 static void print_parts (const struct gsi_reader *s)
 {
-    printf ("  layout  %s\n", s->seal.parts ? "node" : "single");
-    for (uint64_t p = 0; p < s->seal.parts; p++) {
+    printf ("  layout  %s\n", s->trailer.parts ? "node" : "single");
+    for (uint64_t p = 0; p < s->trailer.parts; p++) {
         printf ("  part    " GSI_PART_NAME, (int) p);
         if (s->part[p].file_bytes)
             printf ("  %" PRIu64 " bytes\n", s->part[p].file_bytes);
@@ -151,10 +151,10 @@ static bool info (const char *path)
 
     if (!ckpt_file_open (path, &f))
         return false;
-    printf ("%s\n  step    %" PRIu64 "\n  time    ", path, f.reader.seal.step);
+    printf ("%s\n  step    %" PRIu64 "\n  time    ", path, f.reader.trailer.step);
     print_time (ckpt_file_number (&f, "/gs/time"));
     printf ("\n  ranks   %" PRIu64 "\n  bytes   %" PRIu64 "\n  format  %" PRIu64 "\n",
-            f.reader.seal.ranks, ckpt_file_bytes (&f), f.reader.seal.version);
+            f.reader.trailer.ranks, ckpt_file_bytes (&f), f.reader.trailer.version);
     print_parts (&f.reader);
     print_grid (&f.reader.file.grid);
     for (size_t i = 0; i < f.reader.file.sets; i++) {
@@ -185,7 +185,7 @@ static bool verify (const char *path)
     if (!ckpt_file_open (path, &f))
         return false;
     if ((right = ckpt_file_verify (&f)))
-        printf ("%s: whole, step %" PRIu64 "\n", path, f.reader.seal.step);
+        printf ("%s: whole, step %" PRIu64 "\n", path, f.reader.trailer.step);
     ckpt_file_close (&f);
     return right;
 }
@@ -205,29 +205,29 @@ static int diff (char **path, double tolerance)
     return number ? EXIT_FAILURE : EXIT_SUCCESS;
 }
 
-/* FOLDER.h5, beside the folder of the file at [sealed]; to be freed. NULL: it has told why. */
-static char *name_flat (const char *sealed)
+/* FOLDER.h5, beside the folder of the file at [main_file]; to be freed. NULL: it has told why. */
+static char *name_flat (const char *main_file)
 {
-    char *name = ckpt_file_beside (sealed, ".h5");
+    char *name = ckpt_file_beside (main_file, ".h5");
 
     if (!name && errno)
-        ckpt_complain ("%s: %s", sealed, strerror (errno));
+        ckpt_complain ("%s: %s", main_file, strerror (errno));
     else if (!name)
-        ckpt_complain ("%s: is no folder of a checkpoint", sealed);
+        ckpt_complain ("%s: is no folder of a checkpoint", main_file);
     return name;
 }
 
 static int flatten (const char *folder, const char *out, bool force)
 {
-    char *sealed = ckpt_file_sealed (folder), *name = NULL;
+    char *main_file = ckpt_file_main (folder), *name = NULL;
     bool fine = false;
 
-    if (!sealed)
+    if (!main_file)
         ckpt_complain ("out of memory");
     else if (!out)
-        out = name = name_flat (sealed);
-    if (sealed && out) {
-        gs_status_t st = gsi_flatten (sealed, out, force);
+        out = name = name_flat (main_file);
+    if (main_file && out) {
+        gs_status_t st = gsi_flatten (main_file, out, force);
         fine = !st;
         if (st)
             ckpt_complain ("%s%s", gs_last_error (),
@@ -235,7 +235,7 @@ static int flatten (const char *folder, const char *out, bool force)
         else
             printf ("%s\n", out);
     }
-    free (sealed);
+    free (main_file);
     free (name);
     return fine ? EXIT_SUCCESS : EXIT_FAILURE;
 }

@@ -40,7 +40,7 @@ static void set_crc (const uint8_t *data, size_t size, uint64_t offset, uint64_t
 }
 
 /* Rows of three words, of which the last is a checksum of bytes of the file. */
-static void seal_rows (uint8_t *data, size_t size, uint64_t at, uint64_t rows, bool parts)
+static void checksum_rows (uint8_t *data, size_t size, uint64_t at, uint64_t rows, bool parts)
 {
     uint64_t row[3];
 
@@ -55,7 +55,7 @@ static void seal_rows (uint8_t *data, size_t size, uint64_t at, uint64_t rows, b
     }
 }
 
-static void seal (uint8_t *data, size_t size)
+static void write_trailer (uint8_t *data, size_t size)
 {
     uint64_t words[GSI_TRAILER_WORDS];
     struct gsi_trailer s;
@@ -65,8 +65,8 @@ static void seal (uint8_t *data, size_t size)
     s.version = GSI_TRAILER_VERSION;
     s.file_bytes = size;
     if (s.parts)
-        seal_rows (data, size, s.parts_offset, s.parts, true);
-    seal_rows (data, size, s.table_offset, s.blocks, false);
+        checksum_rows (data, size, s.parts_offset, s.parts, true);
+    checksum_rows (data, size, s.table_offset, s.blocks, false);
     set_crc (data, size, 0, s.image_bytes, &s.image_crc);
     if (s.blocks <= size)
         set_crc (data, size, s.table_offset, s.blocks * 24, &s.table_crc);
@@ -112,11 +112,11 @@ static void read_array (struct gsi_reader *s, const struct gsi_h5_set *set)
 
 static void read_all (struct gsi_reader *s)
 {
-    for (uint64_t p = 0; p < s->seal.parts && p < ROWS_MOST; p++)
+    for (uint64_t p = 0; p < s->trailer.parts && p < ROWS_MOST; p++)
         gsi_reader_check_part (s, p);
-    for (uint64_t b = 0; b < s->seal.blocks && b < ROWS_MOST; b++)
+    for (uint64_t b = 0; b < s->trailer.blocks && b < ROWS_MOST; b++)
         gsi_reader_check_block (s, b, room);
-    if (!s->seal.index_bytes || gsi_reader_list (s))
+    if (!s->trailer.index_bytes || gsi_reader_list (s))
         return;
     for (size_t i = 0; i < s->arrays; i++)
         read_array (s, s->array[i]);
@@ -170,7 +170,7 @@ int LLVMFuzzerTestOneInput (const uint8_t *data, size_t size)
     if (size < GSI_TRAILER_BYTES || !(copy = malloc (size)))
         return 0;
     memcpy (copy, data, size);
-    seal (copy, size);
+    write_trailer (copy, size);
     fd = open (path, O_WRONLY | O_TRUNC);
     if (fd < 0 || write (fd, copy, size) != (ssize_t) size || close (fd))
         abort ();

@@ -15,7 +15,7 @@ except ImportError as error:
     print("skip: %s (Debian: python3-h5py)" % error)
     sys.exit(77)
 
-SEAL_BYTES = 4096
+TRAILER_BYTES = 4096
 BLOCK_BYTES = 8 << 20
 PAGE = 4096
 UNITS = "nanoseconds since 1970-01-01 00:00:00 UTC"
@@ -34,7 +34,7 @@ def require(condition, *text):
         sys.exit("%s: %s" % (sys.argv[1], " ".join(str(word) for word in text)))
 
 
-# ---- The seal, without HDF5 ----
+# ---- The trailer, without HDF5 ----
 
 def make_table():
     table = []
@@ -55,12 +55,12 @@ def crc32c(data):
     return crc ^ 0xffffffff
 
 
-def check_seal(data):
-    """The rows of the table of blocks, and the words of the seal."""
-    require(len(data) >= SEAL_BYTES, "too short")
-    words = struct.unpack("<512Q", data[-SEAL_BYTES:])
-    require(data[-SEAL_BYTES:][:8] == b"GRDSCKP1", "no seal")
-    require(words[511] == crc32c(data[-SEAL_BYTES:-8]), "checksum of the seal")
+def check_trailer(data):
+    """The rows of the table of blocks, and the words of the trailer."""
+    require(len(data) >= TRAILER_BYTES, "too short")
+    words = struct.unpack("<512Q", data[-TRAILER_BYTES:])
+    require(data[-TRAILER_BYTES:][:8] == b"GRDSCKP1", "no trailer")
+    require(words[511] == crc32c(data[-TRAILER_BYTES:-8]), "checksum of the trailer")
     require(words[1] == 1, "version", words[1])
     require(words[2] == len(data), "length", words[2])
     require(not any(words[10:17] + words[20:511]), "words that are not in use are not zero")
@@ -159,7 +159,7 @@ def check_objects(found, rows, words, data):
         require(found[name][:2] == kind, name, "is", found[name][:2])
     require(found["/gs/time"][4] == {"units": UNITS}, "units of /gs/time")
     require(found["/gs/blocks"][2] == words[5], "the place of the table")
-    require(found["/gs/complete"][2] == len(data) - SEAL_BYTES, "the place of the seal")
+    require(found["/gs/complete"][2] == len(data) - TRAILER_BYTES, "the place of the trailer")
     cuts, covered = [], [(0, words[3])]
     for name, (_, shape, offset, size, texts) in found.items():
         if size:
@@ -248,7 +248,7 @@ def main():
     with open(sys.argv[1], "rb") as stream:
         data = stream.read()
     require(crc32c(b"123456789") == 0xe3069283, "this program's CRC32C is wrong")
-    rows, words = check_seal(data)
+    rows, words = check_trailer(data)
     check_superblock(data)
     with h5py.File(sys.argv[1], "r") as file:
         found = look(file)

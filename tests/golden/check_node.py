@@ -11,7 +11,7 @@ import sys
 
 sys.dont_write_bytecode = True
 import check  # noqa: E402
-from check import BLOCK_BYTES, SEAL_BYTES, crc32c, h5py, np, require  # noqa: E402
+from check import BLOCK_BYTES, TRAILER_BYTES, crc32c, h5py, np, require  # noqa: E402
 
 
 def fetch(data, offset, size, crc, what):
@@ -25,10 +25,10 @@ def rows_of(data, row):
 
 
 def check_index(data):
-    """Words of the seal; rows of the tables of blocks, of parts, and of the map."""
-    words = struct.unpack("<512Q", data[-SEAL_BYTES:])
-    require(data[-SEAL_BYTES:][:8] == b"GRDSCKP1" and words[1] == 1, "no seal")
-    require(words[511] == crc32c(data[-SEAL_BYTES:-8]), "checksum of the seal")
+    """Words of the trailer; rows of the tables of blocks, of parts, and of the map."""
+    words = struct.unpack("<512Q", data[-TRAILER_BYTES:])
+    require(data[-TRAILER_BYTES:][:8] == b"GRDSCKP1" and words[1] == 1, "no trailer")
+    require(words[511] == crc32c(data[-TRAILER_BYTES:-8]), "checksum of the trailer")
     require(words[2] == len(data), "length", words[2])
     require(not any(words[20:511]), "words that are not in use are not zero")
     fetch(data, 0, words[3], words[4], "the beginning")

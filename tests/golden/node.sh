@@ -158,7 +158,7 @@ change "$bad/index.h5" 100
 refused 'index.h5: the checksum of the [0-9]+ bytes from 0 on is wrong'
 spoil
 change "$bad/index.h5" $(($(stat -c %s "$bad/index.h5") - 4096 + 80))
-refused 'index.h5: the checksum of its seal is wrong'
+refused 'index.h5: the checksum of its trailer is wrong'
 for word in 5 11 15; do # where the tables of blocks and of parts, and the map, begin
     spoil
     at=$(($(stat -c %s "$bad/index.h5") - 4096 + 8 * word))

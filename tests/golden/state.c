@@ -13,9 +13,9 @@
  */
 #include "../multi/data.h"
 
-#define ARRAYS     40
-#define MOST_DIMS  3
-#define SEAL_WORDS 512
+#define ARRAYS        40
+#define MOST_DIMS     3
+#define TRAILER_WORDS 512
 
 enum kind { REPLICATED, SHARDED, PER_RANK };
 
@@ -260,7 +260,7 @@ static void save_field (const char *dir, int64_t step, gs_ckpt_layout_t layout)
 
 /* ---- Two files ---- */
 
-/* The words of a seal, as doc/checkpoint-format.md numbers them. */
+/* The words of a trailer, as doc/checkpoint-format.md numbers them. */
 enum word {
     FILE_BYTES = 2,
     IMAGE_BYTES,
@@ -277,7 +277,7 @@ struct file {
     const char *path;
     unsigned char *data;
     size_t bytes;
-    uint64_t seal[SEAL_WORDS];
+    uint64_t trailer[TRAILER_WORDS];
     uint64_t (*table)[3]; /* [BLOCKS] offset, bytes, checksum */
 };
 
@@ -297,27 +297,27 @@ static void read_whole (struct file *f, const char *path)
         give_up (path, "cannot be read");
     f->bytes = fread (f->data, 1, 1 << 20, stream);
     fclose (stream);
-    if (f->bytes > sizeof (f->seal))
-        memcpy (f->seal, f->data + f->bytes - sizeof (f->seal), sizeof (f->seal));
-    table_bytes = f->seal[BLOCKS] * sizeof (*f->table);
-    if (f->seal[FILE_BYTES] != f->bytes || f->seal[BLOCKS] < 3 ||
-        f->seal[TABLE_OFFSET] + table_bytes > f->bytes || !(f->table = malloc (table_bytes)))
-        give_up (path, "no seal at its end");
-    memcpy (f->table, f->data + f->seal[TABLE_OFFSET], table_bytes);
+    if (f->bytes > sizeof (f->trailer))
+        memcpy (f->trailer, f->data + f->bytes - sizeof (f->trailer), sizeof (f->trailer));
+    table_bytes = f->trailer[BLOCKS] * sizeof (*f->table);
+    if (f->trailer[FILE_BYTES] != f->bytes || f->trailer[BLOCKS] < 3 ||
+        f->trailer[TABLE_OFFSET] + table_bytes > f->bytes || !(f->table = malloc (table_bytes)))
+        give_up (path, "no trailer at its end");
+    memcpy (f->table, f->data + f->trailer[TABLE_OFFSET], table_bytes);
 }
 
 /* What a place in the file is called, if it depends on the time of the write. */
 static const char *timed (const struct file *f, size_t at)
 {
-    uint64_t row = f->seal[BLOCKS] - 2; /* of /gs/time: /gs/ranks is the last */
-    size_t end = f->bytes - sizeof (f->seal);
+    uint64_t row = f->trailer[BLOCKS] - 2; /* of /gs/time: /gs/ranks is the last */
+    size_t end = f->bytes - sizeof (f->trailer);
     struct {
         const char *name;
         size_t at;
     } places[] = {{"/gs/time", f->table[row][0]},
-                  {"its checksum", f->seal[TABLE_OFFSET] + 24 * row + 16},
+                  {"its checksum", f->trailer[TABLE_OFFSET] + 24 * row + 16},
                   {"that of the table", end + TABLE_CRC * sizeof (uint64_t)},
-                  {"that of the seal", f->bytes - 8}};
+                  {"that of the trailer", f->bytes - 8}};
 
     for (int i = 0; i < 4; i++)
         if (at >= places[i].at && at < places[i].at + 8)
@@ -328,25 +328,26 @@ static const char *timed (const struct file *f, size_t at)
 /* Row [i] of those that are not of the index, which has its own before the last three. */
 static uint64_t (*row_of (const struct file *f, uint64_t i))[3]
 {
-    uint64_t index = (f->seal[INDEX_BYTES] + (8 << 20) - 1) / (8 << 20);
+    uint64_t index = (f->trailer[INDEX_BYTES] + (8 << 20) - 1) / (8 << 20);
 
-    return &f->table[i + 3 + index < f->seal[BLOCKS] ? i : i + index];
+    return &f->table[i + 3 + index < f->trailer[BLOCKS] ? i : i + index];
 }
 
 static uint64_t rows_of (const struct file *f)
 {
-    return f->seal[BLOCKS] - (f->seal[INDEX_BYTES] + (8 << 20) - 1) / (8 << 20);
+    return f->trailer[BLOCKS] - (f->trailer[INDEX_BYTES] + (8 << 20) - 1) / (8 << 20);
 }
 
-/* What any layout has in common: the seal, and in the same order the same data. */
+/* What any layout has in common: the trailer, and in the same order the same data. */
 static void compare_meaning (const struct file *a, const struct file *b)
 {
     uint64_t rows = rows_of (a);
 
-    for (int w = 0; w < SEAL_WORDS - 1; w++)
+    for (int w = 0; w < TRAILER_WORDS - 1; w++)
         if (w < FILE_BYTES || (w > TABLE_CRC && w < INDEX_OFFSET) || w > INDEX_CRC)
-            CHECK (a->seal[w] == b->seal[w], "word %d of the seals differs: %llx and %llx", w,
-                   (unsigned long long) a->seal[w], (unsigned long long) b->seal[w]);
+            CHECK (a->trailer[w] == b->trailer[w],
+                   "word %d of the trailers differs: %llx and %llx", w,
+                   (unsigned long long) a->trailer[w], (unsigned long long) b->trailer[w]);
     CHECK (rows == rows_of (b), "%d and %d blocks", (int) rows, (int) rows_of (b));
     for (uint64_t i = 0; i < rows && rows == rows_of (b); i++) {
         const uint64_t *x = *row_of (a, i), *y = *row_of (b, i);
@@ -366,8 +367,9 @@ static void compare (const char *path, const char *other)
     read_whole (&a, path);
     read_whole (&b, other);
     compare_meaning (&a, &b);
-    if (a.seal[IMAGE_BYTES] != b.seal[IMAGE_BYTES] || a.seal[IMAGE_CRC] != b.seal[IMAGE_CRC]) {
-        printf ("same data and seal; the beginning is laid out otherwise\n");
+    if (a.trailer[IMAGE_BYTES] != b.trailer[IMAGE_BYTES] ||
+        a.trailer[IMAGE_CRC] != b.trailer[IMAGE_CRC]) {
+        printf ("same data and trailer; the beginning is laid out otherwise\n");
     } else {
         CHECK (a.bytes == b.bytes, "%zu and %zu bytes", a.bytes, b.bytes);
         for (size_t i = 0; i < a.bytes && i < b.bytes; i++)

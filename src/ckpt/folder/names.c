@@ -40,7 +40,7 @@ struct gsi_path gsi_store_coming (const gs_ckpt_t *c, int64_t step, enum gsi_sto
         snprintf (end, sizeof (end), "%s.%s" GSI_COMING, gsi_store_end_of (c), c->coming.id);
     size_t room = sizeof (end) - (size_t) used;
 
-    if (c->nodes && what == GSI_STORE_SEALED)
+    if (c->nodes && what == GSI_STORE_MAIN)
         snprintf (end + used, room, "/" GSI_INDEX_FILE);
     if (c->nodes && what == GSI_STORE_PART)
         snprintf (end + used, room, "/" GSI_PART_NAME, c->node);

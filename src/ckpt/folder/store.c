@@ -212,13 +212,13 @@ void gsi_store_end (gs_ckpt_t *c)
 {
     struct gsi_coming *coming = &c->coming;
 
-    if (coming->sealed >= 0 && coming->sealed != coming->top)
-        close (coming->sealed);
+    if (coming->main_file >= 0 && coming->main_file != coming->top)
+        close (coming->main_file);
     if (coming->top >= 0)
         close (coming->top);
     if (coming->folder >= 0)
         close (coming->folder);
-    coming->folder = coming->top = coming->sealed = -1;
+    coming->folder = coming->top = coming->main_file = -1;
     coming->number = 0;
 }
 
@@ -280,14 +280,14 @@ static gs_status_t create_coming (gs_ckpt_t *c, int64_t step)
     if (st)
         return st;
     if (!c->nodes) {
-        st = gsi_skeleton_create (&c->sealed, coming->folder, top.text, &coming->top);
-        coming->sealed = coming->top;
+        st = gsi_skeleton_create (&c->main_file, coming->folder, top.text, &coming->top);
+        coming->main_file = coming->top;
     } else if (!(st = gsi_file_make_folder (coming->folder, top.text)) &&
                !(st = gsi_file_open (coming->folder, top.text, O_RDONLY | O_DIRECTORY, 0,
                                      &coming->top))) {
-        st = gsi_skeleton_create (&c->sealed, coming->top,
-                                  gsi_store_coming (c, step, GSI_STORE_SEALED).text,
-                                  &coming->sealed);
+        st = gsi_skeleton_create (&c->main_file, coming->top,
+                                  gsi_store_coming (c, step, GSI_STORE_MAIN).text,
+                                  &coming->main_file);
     }
     if (st || (st = gsi_file_number (coming->top, top.text, &coming->number)))
         return st;

@@ -35,13 +35,13 @@ int64_t gsi_store_step_of (const char *name, bool *coming);
 
 /* Paths of a step. */
 enum gsi_store_what {
-    GSI_STORE_TOP,    /* the file, or the folder of its files */
-    GSI_STORE_SEALED, /* the file, or that one of the folder */
-    GSI_STORE_PART    /* the file, or that of this node */
+    GSI_STORE_TOP,  /* the file, or the folder of its files */
+    GSI_STORE_MAIN, /* the file that gets the trailer: the only one, or the folder's index */
+    GSI_STORE_PART  /* the file, or that of this node */
 };
 struct gsi_path gsi_store_coming (const gs_ckpt_t *c, int64_t step, enum gsi_store_what what);
 
-/* The path of the sealed file of a step that is complete, as it is there, or would be. */
+/* The path of the main file of a step that is complete, as it is there, or would be. */
 struct gsi_path gsi_store_find (const gs_ckpt_t *c, int64_t step);
 
 /* The steps that there are checkpoints of, oldest first; to be freed. GS_ERR_IO, GS_ERR_NOMEM. */

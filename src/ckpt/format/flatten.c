@@ -29,7 +29,7 @@ struct flatten {
     struct gsi_metadata own;
     struct gsi_h5_image image;
     uint32_t *raw; /* [own.data_blocks] */
-    struct gsi_block_crc tally;
+    struct gsi_block_crc crcs;
     struct gsi_region to; /* the array that is being copied, all of it, in the new file */
     uint64_t end;         /* of what was written last of it */
     uint64_t pushed, written;
@@ -53,13 +53,13 @@ static int by_header (const void *a, const void *b)
 /* Whether all of each array is there. */
 static gs_status_t check_map (const struct gsi_reader *s)
 {
-    for (uint64_t i = 0; i < s->seal.regions; i++)
+    for (uint64_t i = 0; i < s->trailer.regions; i++)
         if (s->region[i].array >= s->arrays)
             return gsi_fail (GS_ERR_FORMAT, "%s: its map names an array that it has not",
                              s->path);
     for (size_t k = 0; k < s->arrays; k++) {
         uint64_t bytes = 0;
-        for (uint64_t i = 0; i < s->seal.regions; i++)
+        for (uint64_t i = 0; i < s->trailer.regions; i++)
             bytes += s->region[i].array == k ? s->region[i].bytes : 0;
         if (bytes != gsi_h5_bytes (s->array[k]))
             return gsi_fail (GS_ERR_FORMAT, "%s: its parts have not all of %s, or more than that",
@@ -72,13 +72,14 @@ static gs_status_t check_map (const struct gsi_reader *s)
 static gs_status_t check_source (struct flatten *f)
 {
     struct gsi_reader *s = &f->source;
-    const struct gsi_region *last = s->seal.regions ? &s->region[s->seal.regions - 1] : NULL;
+    const struct gsi_region *last =
+        s->trailer.regions ? &s->region[s->trailer.regions - 1] : NULL;
     gs_status_t st = GS_OK;
 
-    for (uint64_t p = 0; p < s->seal.parts && !st; p++)
+    for (uint64_t p = 0; p < s->trailer.parts && !st; p++)
         st = gsi_reader_check_part (s, p);
     for (uint64_t b = last ? last->first + gsi_trailer_blocks (last->bytes) : 0;
-         b < s->seal.blocks && !st; b++)
+         b < s->trailer.blocks && !st; b++)
         st = gsi_reader_check_block (s, b, f->room);
     return st;
 }
@@ -89,7 +90,7 @@ static gs_status_t flatten_look (struct flatten *f, const char *from)
 
     if ((st = gsi_reader_open (from, &f->source)))
         return st;
-    if (!f->source.seal.parts)
+    if (!f->source.trailer.parts)
         return gsi_fail (GS_ERR_ARG, "%s: it is one file already", from);
     if (!(f->room = malloc (GSI_BLOCK_BYTES)))
         return flatten_no_memory (f);
@@ -118,8 +119,8 @@ static gs_status_t flatten_lay_out (struct flatten *f)
     own->arrays = f->source.arrays;
     own->grid = &f->source.file.grid;
     own->image = &f->image;
-    own->step = (int64_t) f->source.seal.step;
-    own->ranks = (int64_t) f->source.seal.ranks;
+    own->step = (int64_t) f->source.trailer.step;
+    own->ranks = (int64_t) f->source.trailer.ranks;
     if ((st = gsi_metadata_define (own, f->path)) ||
         (st = gsi_skeleton_make (f->folder, f->set, f->source.arrays + GSI_METADATA_SETS,
                                  &f->source.file.grid, &f->image)))
@@ -133,7 +134,7 @@ static gs_status_t flatten_lay_out (struct flatten *f)
                                             gsi_h5_bytes (&f->set[i])) -
                           own->block);
     gsi_metadata_fill (own);
-    gsi_block_crc_begin (&f->tally, f->raw, own->data_blocks);
+    gsi_block_crc_begin (&f->crcs, f->raw, own->data_blocks);
     return GS_OK;
 }
 
@@ -143,8 +144,8 @@ static gs_status_t flatten_put (void *context, uint64_t at, const void *data, si
     gs_status_t st;
 
     if (at < f->end) /* another part */
-        gsi_block_crc_end (&f->tally);
-    gsi_block_crc_add (&f->tally, (size_t) f->to.first, f->to.bytes, at, data, bytes);
+        gsi_block_crc_end (&f->crcs);
+    gsi_block_crc_add (&f->crcs, (size_t) f->to.first, f->to.bytes, at, data, bytes);
     f->end = at + bytes;
     st = gsi_file_write (f->fd, f->coming, data, bytes, f->to.offset + at);
     f->written += bytes;
@@ -163,7 +164,7 @@ static gs_status_t copy_array (struct flatten *f, size_t i)
     f->to.bytes = gsi_h5_bytes (&f->set[i]);
     f->end = 0;
     st = gsi_reader_scan (&f->source, &f->set[i], f->room, flatten_put, f);
-    gsi_block_crc_end (&f->tally);
+    gsi_block_crc_end (&f->crcs);
     f->to.first += gsi_trailer_blocks (f->to.bytes);
     return st;
 }

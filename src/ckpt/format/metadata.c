@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* metadata - the data sets of gradsync itself in a sealed file. */
+/* metadata - the data sets of gradsync itself in a main file. */
 #include "ckpt/format/metadata.h"
 
 #include <stdlib.h>
@@ -32,7 +32,7 @@ gs_status_t gsi_metadata_define (struct gsi_metadata *m, const char *caller)
 {
     size_t parts[] = {m->parts, sizeof (*m->part) / 8};
     size_t map[] = {m->regions, m->map_words};
-    size_t table[] = {1, sizeof (*m->block) / 8}, seal[] = {GSI_TRAILER_WORDS, 0};
+    size_t table[] = {1, sizeof (*m->block) / 8}, trailer[] = {GSI_TRAILER_WORDS, 0};
     size_t index[] = {1, 0};
     struct gsi_h5_set *set = m->set;
     gs_status_t st;
@@ -45,7 +45,7 @@ gs_status_t gsi_metadata_define (struct gsi_metadata *m, const char *caller)
         (m->parts && (st = define_set (m, GSI_SET_PARTS, "/gs/parts", parts, caller))) ||
         (m->regions && (st = define_set (m, GSI_SET_MAP, "/gs/map", map, caller))) ||
         (st = define_set (m, GSI_SET_BLOCKS, "/gs/blocks", table, caller)) ||
-        (st = define_set (m, GSI_SET_SEAL, "/gs/complete", seal, caller)) ||
+        (st = define_set (m, GSI_SET_TRAILER, "/gs/complete", trailer, caller)) ||
         (st = gsi_h5_set_text (&set[GSI_SET_TIME], "units",
                                "nanoseconds since 1970-01-01 00:00:00 UTC")))
         return st;
@@ -88,19 +88,19 @@ static gs_status_t write_sets (const struct gsi_metadata *m, const void *index, 
     return st;
 }
 
-static void add_parts (const struct gsi_metadata *m, struct gsi_trailer *seal)
+static void add_parts (const struct gsi_metadata *m, struct gsi_trailer *trailer)
 {
     const struct gsi_h5_set *parts = &m->set[GSI_SET_PARTS], *map = &m->set[GSI_SET_MAP];
 
     if (!m->parts)
         return;
-    seal->parts = m->parts;
-    seal->parts_offset = parts->offset;
-    seal->parts_crc = gsi_crc32c (0, m->part, gsi_h5_bytes (parts));
-    seal->regions = m->regions;
-    seal->map_dims = (m->map_words - GSI_MAP_HEAD) / 2;
-    seal->map_offset = map->offset;
-    seal->map_crc = gsi_crc32c (0, m->map, gsi_h5_bytes (map));
+    trailer->parts = m->parts;
+    trailer->parts_offset = parts->offset;
+    trailer->parts_crc = gsi_crc32c (0, m->part, gsi_h5_bytes (parts));
+    trailer->regions = m->regions;
+    trailer->map_dims = (m->map_words - GSI_MAP_HEAD) / 2;
+    trailer->map_offset = map->offset;
+    trailer->map_crc = gsi_crc32c (0, m->map, gsi_h5_bytes (map));
 }
 
 static gs_status_t write_with_index (const struct gsi_metadata *m, const void *index, int fd,
@@ -108,29 +108,29 @@ static gs_status_t write_with_index (const struct gsi_metadata *m, const void *i
 {
     size_t table_bytes = m->blocks * sizeof (*m->block);
     size_t bytes = gsi_h5_bytes (&m->set[GSI_SET_INDEX]);
-    struct gsi_trailer seal = {.magic = GSI_TRAILER_MAGIC,
-                               .version = GSI_TRAILER_VERSION,
-                               .file_bytes = m->image->file_bytes,
-                               .image_bytes = m->image->bytes,
-                               .image_crc = gsi_crc32c (0, m->image->data, m->image->bytes),
-                               .table_offset = m->set[GSI_SET_BLOCKS].offset,
-                               .blocks = m->blocks,
-                               .step = (uint64_t) m->step,
-                               .ranks = (uint64_t) m->ranks,
-                               .index_offset = m->set[GSI_SET_INDEX].offset,
-                               .index_bytes = bytes,
-                               .index_crc = gsi_crc32c (0, index, bytes)};
+    struct gsi_trailer trailer = {.magic = GSI_TRAILER_MAGIC,
+                                  .version = GSI_TRAILER_VERSION,
+                                  .file_bytes = m->image->file_bytes,
+                                  .image_bytes = m->image->bytes,
+                                  .image_crc = gsi_crc32c (0, m->image->data, m->image->bytes),
+                                  .table_offset = m->set[GSI_SET_BLOCKS].offset,
+                                  .blocks = m->blocks,
+                                  .step = (uint64_t) m->step,
+                                  .ranks = (uint64_t) m->ranks,
+                                  .index_offset = m->set[GSI_SET_INDEX].offset,
+                                  .index_bytes = bytes,
+                                  .index_crc = gsi_crc32c (0, index, bytes)};
     uint64_t words[GSI_TRAILER_WORDS] = {0};
     gs_status_t st;
 
     if ((st = write_sets (m, index, fd, path)) ||
-        (st = gsi_file_write (fd, path, m->block, table_bytes, seal.table_offset)))
+        (st = gsi_file_write (fd, path, m->block, table_bytes, trailer.table_offset)))
         return st;
-    seal.table_crc = gsi_crc32c (0, m->block, table_bytes);
-    add_parts (m, &seal);
-    memcpy (words, &seal, sizeof (seal));
+    trailer.table_crc = gsi_crc32c (0, m->block, table_bytes);
+    add_parts (m, &trailer);
+    memcpy (words, &trailer, sizeof (trailer));
     words[GSI_TRAILER_WORDS - 1] = gsi_crc32c (0, words, GSI_TRAILER_BYTES - 8);
-    return gsi_file_write (fd, path, words, sizeof (words), m->set[GSI_SET_SEAL].offset);
+    return gsi_file_write (fd, path, words, sizeof (words), m->set[GSI_SET_TRAILER].offset);
 }
 
 gs_status_t gsi_metadata_write (const struct gsi_metadata *m, int fd, const char *path)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * metadata - the data sets of gradsync itself in a sealed file, behind those of the arrays: when
- * it was written, what is where, the table of blocks, and the seal.
+ * metadata - the data sets of gradsync itself in a main file, behind those of the arrays: when
+ * it was written, what is where, the table of blocks, and the trailer.
  */
 #ifndef GS_CKPT_FORMAT_METADATA_H
 #define GS_CKPT_FORMAT_METADATA_H
@@ -17,7 +17,7 @@ enum gsi_metadata_set {
     GSI_SET_PARTS, /* (parts) */
     GSI_SET_MAP,   /* (parts) */
     GSI_SET_BLOCKS,
-    GSI_SET_SEAL
+    GSI_SET_TRAILER
 };
 #define GSI_METADATA_SETS 8
 
@@ -41,12 +41,12 @@ gs_status_t gsi_metadata_define (struct gsi_metadata *m, const char *caller);
 /* Rows for the blocks of these sets, when it is known where they lie. */
 void gsi_metadata_fill (const struct gsi_metadata *m);
 
-/* When all other rows have their checksums: writes the sets, the seal last. GS_ERR_IO,
+/* When all other rows have their checksums: writes the sets, the trailer last. GS_ERR_IO,
  * GS_ERR_NOMEM. */
 gs_status_t gsi_metadata_write (const struct gsi_metadata *m, int fd, const char *path);
 
-/* ---- The index, in index.c: what is in a file, as gradsync itself has it, under the seal. So it
- * is read without a look of HDF5 into it, which damage or malice may crash. ---- */
+/* ---- The index, in index.c: what is in a file, as gradsync itself has it, under the trailer. So
+ * it is read without a look of HDF5 into it, which damage or malice may crash. ---- */
 
 #define GSI_INDEX_VERSION 1
 

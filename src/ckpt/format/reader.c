@@ -22,28 +22,32 @@ static gs_status_t reader_damaged (const struct gsi_reader *s, const char *what)
     return gsi_fail (GS_ERR_FORMAT, "%s: %s", s->path, what);
 }
 
-/* ---- The seal ---- */
+/* ---- The trailer ---- */
 
-static gs_status_t look_at_seal (struct gsi_reader *s, const uint64_t *words, uint64_t file_bytes)
+static gs_status_t look_at_trailer (struct gsi_reader *s, const uint64_t *words,
+                                    uint64_t file_bytes)
 {
-    struct gsi_trailer *seal = &s->seal;
+    struct gsi_trailer *trailer = &s->trailer;
 
-    memcpy (seal, words, sizeof (*seal));
-    if (seal->magic != GSI_TRAILER_MAGIC)
-        return reader_damaged (s, "it has no seal at its end: not a checkpoint, or not complete");
+    memcpy (trailer, words, sizeof (*trailer));
+    if (trailer->magic != GSI_TRAILER_MAGIC)
+        return reader_damaged (s,
+                               "it has no trailer at its end: not a checkpoint, or not complete");
     if (words[GSI_TRAILER_WORDS - 1] != gsi_crc32c (0, words, GSI_TRAILER_BYTES - 8))
-        return reader_damaged (s, "the checksum of its seal is wrong: it is damaged");
-    if (!seal->version || seal->version > GSI_TRAILER_VERSION)
+        return reader_damaged (s, "the checksum of its trailer is wrong: it is damaged");
+    if (!trailer->version || trailer->version > GSI_TRAILER_VERSION)
         return gsi_fail (GS_ERR_UNSUPPORTED,
                          "%s: it is of format %zu, this gradsync knows 1 to %d: use a later one",
-                         s->path, (size_t) seal->version, GSI_TRAILER_VERSION);
-    if (seal->file_bytes != file_bytes)
+                         s->path, (size_t) trailer->version, GSI_TRAILER_VERSION);
+    if (trailer->file_bytes != file_bytes)
         return gsi_fail (GS_ERR_FORMAT, "%s: it has %zu bytes and should have %zu: it is damaged",
-                         s->path, (size_t) file_bytes, (size_t) seal->file_bytes);
-    if (seal->image_bytes > file_bytes || seal->table_offset > file_bytes ||
-        seal->blocks > (file_bytes - seal->table_offset) / sizeof (struct gsi_trailer_block) ||
-        seal->index_offset > file_bytes || seal->index_bytes > file_bytes - seal->index_offset)
-        return reader_damaged (s, "what its seal names lies outside of the file");
+                         s->path, (size_t) file_bytes, (size_t) trailer->file_bytes);
+    if (trailer->image_bytes > file_bytes || trailer->table_offset > file_bytes ||
+        trailer->blocks >
+            (file_bytes - trailer->table_offset) / sizeof (struct gsi_trailer_block) ||
+        trailer->index_offset > file_bytes ||
+        trailer->index_bytes > file_bytes - trailer->index_offset)
+        return reader_damaged (s, "what its trailer names lies outside of the file");
     return GS_OK;
 }
 
@@ -70,10 +74,10 @@ static gs_status_t fetch (int fd, const char *path, uint64_t offset, uint64_t by
     return st;
 }
 
-/* The seal, the beginning and the table. */
-static gs_status_t check_seal (struct gsi_reader *s)
+/* The trailer, the beginning and the table. */
+static gs_status_t check_trailer (struct gsi_reader *s)
 {
-    const struct gsi_trailer *seal = &s->seal;
+    const struct gsi_trailer *trailer = &s->trailer;
     uint64_t words[GSI_TRAILER_WORDS];
     struct stat facts;
     void *rows;
@@ -85,10 +89,10 @@ static gs_status_t check_seal (struct gsi_reader *s)
         return reader_damaged (s, "it is too short for a checkpoint");
     if ((st = gsi_file_read (s->fd, s->path, words, GSI_TRAILER_BYTES,
                              (uint64_t) facts.st_size - GSI_TRAILER_BYTES)) ||
-        (st = look_at_seal (s, words, (uint64_t) facts.st_size)) ||
-        (st = fetch (s->fd, s->path, 0, seal->image_bytes, seal->image_crc, NULL)) ||
-        (st = fetch (s->fd, s->path, seal->table_offset, seal->blocks * sizeof (*s->table),
-                     seal->table_crc, &rows)))
+        (st = look_at_trailer (s, words, (uint64_t) facts.st_size)) ||
+        (st = fetch (s->fd, s->path, 0, trailer->image_bytes, trailer->image_crc, NULL)) ||
+        (st = fetch (s->fd, s->path, trailer->table_offset, trailer->blocks * sizeof (*s->table),
+                     trailer->table_crc, &rows)))
         return st;
     s->table = rows;
     return GS_OK;
@@ -99,7 +103,7 @@ static gs_status_t check_seal (struct gsi_reader *s)
 /* A region, from its row; false if that cannot be one. */
 static bool take_row (const struct gsi_reader *s, const uint64_t *row, struct gsi_region *r)
 {
-    size_t dims = (size_t) s->seal.map_dims;
+    size_t dims = (size_t) s->trailer.map_dims;
     uint64_t blocks = gsi_trailer_blocks (row[3]), elements = 1;
     bool fits = true;
 
@@ -109,30 +113,30 @@ static bool take_row (const struct gsi_reader *s, const uint64_t *row, struct gs
     memcpy (r->block.extents, row + GSI_MAP_HEAD + dims, dims * sizeof (*row));
     for (size_t d = 0; d < dims && fits; d++)
         fits = !__builtin_mul_overflow (elements, r->block.extents[d], &elements);
-    return fits && elements <= r->bytes && r->part < s->seal.parts &&
-           r->first <= s->seal.blocks && blocks <= s->seal.blocks - r->first &&
+    return fits && elements <= r->bytes && r->part < s->trailer.parts &&
+           r->first <= s->trailer.blocks && blocks <= s->trailer.blocks - r->first &&
            r->offset <= s->part[r->part].file_bytes &&
            r->bytes <= s->part[r->part].file_bytes - r->offset;
 }
 
 static gs_status_t read_map (struct gsi_reader *s)
 {
-    size_t words = GSI_MAP_HEAD + 2 * (size_t) s->seal.map_dims;
+    size_t words = GSI_MAP_HEAD + 2 * (size_t) s->trailer.map_dims;
     void *map = NULL;
     gs_status_t st;
 
-    if (s->seal.map_dims > GS_FIELD_DIMS_MAX ||
-        s->seal.regions > s->seal.file_bytes / (words * sizeof (uint64_t)))
+    if (s->trailer.map_dims > GS_FIELD_DIMS_MAX ||
+        s->trailer.regions > s->trailer.file_bytes / (words * sizeof (uint64_t)))
         return reader_damaged (s, "its map of parts is none");
-    if (s->seal.regions &&
-        (st = fetch (s->fd, s->path, s->seal.map_offset,
-                     s->seal.regions * words * sizeof (uint64_t), s->seal.map_crc, &map)))
+    if (s->trailer.regions &&
+        (st = fetch (s->fd, s->path, s->trailer.map_offset,
+                     s->trailer.regions * words * sizeof (uint64_t), s->trailer.map_crc, &map)))
         return st;
-    if (!(s->region = calloc ((size_t) s->seal.regions + 1, sizeof (*s->region)))) {
+    if (!(s->region = calloc ((size_t) s->trailer.regions + 1, sizeof (*s->region)))) {
         free (map);
         return gsi_fail (GS_ERR_NOMEM, "%s: no memory for its map of parts", s->path);
     }
-    for (uint64_t i = 0; i < s->seal.regions; i++)
+    for (uint64_t i = 0; i < s->trailer.regions; i++)
         if (!take_row (s, (uint64_t *) map + i * words, &s->region[i])) {
             free (map);
             return reader_damaged (s, "its map of parts names what is not there");
@@ -146,12 +150,12 @@ static gs_status_t read_parts (struct gsi_reader *s)
     void *parts;
     gs_status_t st;
 
-    if (!s->seal.parts)
+    if (!s->trailer.parts)
         return GS_OK;
-    if (s->seal.parts > s->seal.file_bytes / sizeof (*s->part))
+    if (s->trailer.parts > s->trailer.file_bytes / sizeof (*s->part))
         return reader_damaged (s, "its table of parts is none");
-    if ((st = fetch (s->fd, s->path, s->seal.parts_offset, s->seal.parts * sizeof (*s->part),
-                     s->seal.parts_crc, &parts)))
+    if ((st = fetch (s->fd, s->path, s->trailer.parts_offset,
+                     s->trailer.parts * sizeof (*s->part), s->trailer.parts_crc, &parts)))
         return st;
     s->part = parts;
     return read_map (s);
@@ -177,7 +181,7 @@ gs_status_t gsi_reader_open (const char *path, struct gsi_reader *s)
     s->part_path = malloc (strlen (path) + PART_ROOM);
     if (!s->path || !s->part_path)
         return gsi_fail (GS_ERR_NOMEM, "%s: out of memory", path);
-    if ((st = open_regular (path, &s->fd)) || (st = check_seal (s)))
+    if ((st = open_regular (path, &s->fd)) || (st = check_trailer (s)))
         return st;
     return read_parts (s);
 }
@@ -206,7 +210,7 @@ void gsi_reader_close (struct gsi_reader *s)
 
 /* ---- Parts ---- */
 
-/* It lies beside the sealed file. */
+/* It lies beside the main file. */
 static gs_status_t open_part (struct gsi_reader *s, uint64_t part)
 {
     const char *slash = strrchr (s->path, '/');
@@ -222,7 +226,7 @@ static gs_status_t open_part (struct gsi_reader *s, uint64_t part)
         int reason = errno;
         bool none = s->part_fd < 0;
         close_part (s);
-        /* N.B. What is sealed says that it was there. */
+        /* N.B. The trailer says that it was there. */
         return none && reason == ENOENT
                    ? gsi_fail (GS_ERR_FORMAT, "%s: open: %s", s->part_path, strerror (reason))
                    : st;
@@ -254,7 +258,7 @@ gs_status_t gsi_reader_check_part (struct gsi_reader *s, uint64_t part)
 /* The part that row [b] is of; that of the last region is before our own data sets. */
 static bool find_part (const struct gsi_reader *s, uint64_t b, uint64_t *part)
 {
-    uint64_t low = 0, high = s->seal.parts ? s->seal.regions : 0;
+    uint64_t low = 0, high = s->trailer.parts ? s->trailer.regions : 0;
     const struct gsi_region *r;
 
     while (low < high) {
@@ -300,7 +304,7 @@ gs_status_t gsi_reader_read (struct gsi_reader *s, uint64_t part, void *data, si
 {
     gs_status_t st;
 
-    if (!s->seal.parts)
+    if (!s->trailer.parts)
         return gsi_file_read (s->fd, s->path, data, bytes, offset);
     if ((st = open_part (s, part)))
         return st;
@@ -329,18 +333,18 @@ gs_status_t gsi_reader_take (struct gsi_reader *s, const struct gsi_h5_file *fil
 
 gs_status_t gsi_reader_list (struct gsi_reader *s)
 {
-    const struct gsi_trailer *seal = &s->seal;
+    const struct gsi_trailer *trailer = &s->trailer;
     struct gsi_h5_file file;
     void *index;
     gs_status_t st;
 
-    if (!seal->index_bytes)
+    if (!trailer->index_bytes)
         return (st = gsi_h5_list (s->path, &file)) ? st : gsi_reader_take (s, &file);
-    if ((st = fetch (s->fd, s->path, seal->index_offset, seal->index_bytes, seal->index_crc,
-                     &index)))
+    if ((st = fetch (s->fd, s->path, trailer->index_offset, trailer->index_bytes,
+                     trailer->index_crc, &index)))
         return st;
-    st = gsi_index_read (s->path, index, (size_t) seal->index_bytes, seal->file_bytes,
-                         seal->parts, &file);
+    st = gsi_index_read (s->path, index, (size_t) trailer->index_bytes, trailer->file_bytes,
+                         trailer->parts, &file);
     free (index);
     return st ? st : gsi_reader_take (s, &file);
 }

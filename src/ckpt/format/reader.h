@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * reader - a checkpoint that is there: its sealed file, and its parts if it has such. All that
+ * reader - a checkpoint that is there: its main file, and its parts if it has such. All that
  * read checkpoints do by this: gs_ckpt_read, flatten, and gs-ckpt. No other process is asked.
  */
 #ifndef GS_CKPT_FORMAT_READER_H
@@ -11,12 +11,12 @@
 #include "ckpt/format/trailer.h"
 
 struct gsi_reader {
-    char *path; /* of the sealed file */
+    char *path; /* of the main file */
     int fd;
-    struct gsi_trailer seal;
-    struct gsi_trailer_block *table; /* [seal.blocks] */
-    struct gsi_trailer_part *part;   /* [seal.parts] */
-    struct gsi_region *region;       /* [seal.regions], whose arrays are numbers in [array] */
+    struct gsi_trailer trailer;
+    struct gsi_trailer_block *table; /* [trailer.blocks] */
+    struct gsi_trailer_part *part;   /* [trailer.parts] */
+    struct gsi_region *region;       /* [trailer.regions], whose arrays are numbers in [array] */
     char *part_path;                 /* of the part that is open, */
     int part_fd;                     /* -1: none is, */
     uint64_t part_number;            /* its number */
@@ -28,7 +28,7 @@ struct gsi_reader {
     size_t arrays;
 };
 
-/* Opens that with the sealed file at [path], and checks all but the data and the parts.
+/* Opens that with the main file at [path], and checks all but the data and the parts.
  * gsi_reader_close follows in any case. GS_ERR_FORMAT, GS_ERR_UNSUPPORTED for a later version,
  * GS_ERR_IO, GS_ERR_NOMEM; texts begin with [path]. */
 gs_status_t gsi_reader_open (const char *path, struct gsi_reader *s);
@@ -40,7 +40,7 @@ gs_status_t gsi_reader_check_part (struct gsi_reader *s, uint64_t part);
 /* Checks the data that row [b] of the table is of, with [room] of GSI_BLOCK_BYTES. */
 gs_status_t gsi_reader_check_block (struct gsi_reader *s, uint64_t b, void *room);
 
-/* Reads [bytes] at [offset] of a part, or of the sealed file if there are none. */
+/* Reads [bytes] at [offset] of a part, or of the main file if there are none. */
 gs_status_t gsi_reader_read (struct gsi_reader *s, uint64_t part, void *data, size_t bytes,
                              uint64_t offset);
 
@@ -84,7 +84,7 @@ gs_status_t gsi_reader_scan (struct gsi_reader *s, const struct gsi_h5_set *set,
 /* ---- One file of several, in flatten.c ---- */
 
 /*
- * Makes a file of the single layout at [path] from the checkpoint whose sealed file is at [from],
+ * Makes a file of the single layout at [path] from the checkpoint whose main file is at [from],
  * of the other layout: the one that its ranks would have written themselves. All checksums are
  * compared on the way; the file gets its name when it is whole and on disk. Of one that is
  * damaged, or if anything fails, nothing is left. GS_ERR_ARG, GS_ERR_FORMAT, GS_ERR_IO,

@@ -24,9 +24,9 @@ size_t gsi_reader_regions (const struct gsi_reader *s, uint64_t number,
 {
     size_t begin = 0, n = 0;
 
-    while (begin < s->seal.regions && s->region[begin].array != number)
+    while (begin < s->trailer.regions && s->region[begin].array != number)
         begin++;
-    while (begin + n < s->seal.regions && s->region[begin + n].array == number)
+    while (begin + n < s->trailer.regions && s->region[begin + n].array == number)
         n++;
     *first = &s->region[begin];
     return n;
@@ -106,7 +106,7 @@ gs_status_t gsi_reader_read_set (struct gsi_reader *s, const struct gsi_h5_set *
     size_t n;
     gs_status_t st;
 
-    if (!s->seal.parts || is_in (set, "/gs/"))
+    if (!s->trailer.parts || is_in (set, "/gs/"))
         return gsi_file_read (s->fd, s->path, data, bytes, set->offset + at);
     if ((st = gsi_reader_view (s, set, &view)))
         return st;
@@ -143,7 +143,7 @@ struct scan {
 static gs_status_t scan_failed (const struct scan *n)
 {
     return gsi_fail (GS_ERR_FORMAT, "%s: %s has not all of %s, or more than that",
-                     n->source->path, n->source->seal.parts ? "its map" : "its table",
+                     n->source->path, n->source->trailer.parts ? "its map" : "its table",
                      n->set->path);
 }
 
@@ -164,7 +164,7 @@ static gs_status_t scan_block (struct scan *n, const struct gsi_region *r, uint6
     uint64_t count, b = r->first + begin * view->element / GSI_BLOCK_BYTES;
     gs_status_t st;
 
-    if (b >= s->seal.blocks || s->table[b].bytes != (end - begin) * view->element ||
+    if (b >= s->trailer.blocks || s->table[b].bytes != (end - begin) * view->element ||
         s->table[b].offset != r->offset + begin * view->element)
         return scan_failed (n);
     st = gsi_reader_check_block (n->source, b, n->room);
@@ -202,10 +202,10 @@ gs_status_t gsi_reader_scan (struct gsi_reader *s, const struct gsi_h5_set *set,
     n.whole.offset = set->offset;
     n.whole.bytes = gsi_h5_bytes (set);
     memcpy (n.whole.block.extents, n.view.shape, sizeof (n.view.shape));
-    if (s->seal.parts)
+    if (s->trailer.parts)
         regions = gsi_reader_regions (s, number_of_set (s, set), &region);
     else
-        while (n.whole.first < s->seal.blocks && s->table[n.whole.first].offset != set->offset)
+        while (n.whole.first < s->trailer.blocks && s->table[n.whole.first].offset != set->offset)
             n.whole.first++;
     for (size_t r = 0; r < regions && !st; r++)
         st = scan_region (&n, &region[r]);

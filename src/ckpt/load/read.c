@@ -82,9 +82,9 @@ static gs_status_t open_checkpoint (struct load *l)
         strstr (path.text, "/" GSI_INDEX_FILE))
         st = gsi_fail (GS_ERR_FORMAT, "%s: it is not there, but its folder is: it is damaged",
                        path.text);
-    if (!st && l->source.seal.step != (uint64_t) l->step)
+    if (!st && l->source.trailer.step != (uint64_t) l->step)
         st = gsi_fail (GS_ERR_FORMAT, "%s: it is of step %" PRIu64 " and has been renamed",
-                       l->source.path, l->source.seal.step);
+                       l->source.path, l->source.trailer.step);
     return st;
 }
 
@@ -92,11 +92,11 @@ static gs_status_t open_checkpoint (struct load *l)
 static gs_status_t check_share (struct load *l)
 {
     uint64_t rank = (uint64_t) l->c->rank, size = (uint64_t) l->c->size;
-    uint64_t blocks = l->source.seal.blocks;
+    uint64_t blocks = l->source.trailer.blocks;
     void *room = gsi_fault ("ckpt.memory") ? NULL : malloc (GSI_BLOCK_BYTES);
     gs_status_t st = room ? GS_OK : gsi_fail (GS_ERR_NOMEM, "%s: out of memory", caller);
 
-    for (uint64_t p = rank; p < l->source.seal.parts && !st; p += size)
+    for (uint64_t p = rank; p < l->source.trailer.parts && !st; p += size)
         if (!(st = gsi_reader_check_part (&l->source, p)))
             st = keep_in_touch (l, false);
     for (uint64_t b = blocks / size * rank + blocks % size * rank / size;
@@ -113,8 +113,8 @@ static gs_status_t check_file (struct load *l)
     struct gsi_agreement a = {.words = 2};
     gs_status_t st = agree_when_through (l, open_checkpoint (l));
 
-    a.word[0] = l->source.seal.table_crc;
-    a.word[1] = l->source.seal.image_crc;
+    a.word[0] = l->source.trailer.table_crc;
+    a.word[1] = l->source.trailer.image_crc;
     if (st || (st = gsi_consensus (l->c->comm, caller, st, &a, l->stream)))
         return st;
     l->strange = a.differs != -1;
@@ -192,7 +192,7 @@ static gs_status_t locate_all (struct load *l)
         uint64_t k = 0;
         while (there && s->array[k] != there)
             k++;
-        st = locate_set (l, i, there, there && !s->seal.parts ? there->offset : k);
+        st = locate_set (l, i, there, there && !s->trailer.parts ? there->offset : k);
         if (there)
             there->dims = -1; /* it is taken */
         any = any || there;
@@ -248,7 +248,7 @@ static gs_status_t read_regions (struct load *l, int i, const struct gsi_array_v
     size_t n = 1;
 
     memcpy (whole.block.extents, view->shape, sizeof (view->shape));
-    if (l->source.seal.parts)
+    if (l->source.trailer.parts)
         n = gsi_reader_regions (&l->source, l->offset[i], &region);
     return gsi_parts_each (view, region, n, load_part, l);
 }
@@ -256,13 +256,13 @@ static gs_status_t read_regions (struct load *l, int i, const struct gsi_array_v
 static gs_status_t read_array (struct load *l, int i)
 {
     const struct gsi_ckpt_array *a = &l->c->array[i];
-    int slot = (uint64_t) l->c->rank < l->source.seal.ranks ? l->c->rank : 0;
+    int slot = (uint64_t) l->c->rank < l->source.trailer.ranks ? l->c->rank : 0;
     struct gsi_array_view view;
     gs_status_t st;
 
     l->array = i;
     l->bytes = 0;
-    gsi_array_view_to_read (l->c, i, l->source.seal.ranks, slot, &view);
+    gsi_array_view_to_read (l->c, i, l->source.trailer.ranks, slot, &view);
     st = gsi_host_access_open (&l->fetch, l->c->comm, caller, a->data, a->count, a->dtype,
                                PIECE_BYTES, l->stream);
     if (!st)

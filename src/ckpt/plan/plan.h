@@ -48,7 +48,8 @@ struct gsi_coming {
     char id[17]; /* in their names, of the lock: no other process has it */
     int folder;  /* (rank 0) of the checkpoints, open: what is made, renamed and removed is in it
                   */
-    int top, sealed; /* (rank 0) the file or folder that gets the name, and the sealed file; -1 */
+    int top;     /* (rank 0) the file or folder that gets the name; -1 */
+    int main_file;   /* (rank 0) that with the trailer; -1 */
     uint64_t number; /* inodes; of the first of these, on rank 0; */
     uint64_t told;   /* what the others know of it: 0, where nodes may see other ones; */
     uint64_t part;   /* and of the file of this node, which its ranks see alike */
@@ -79,12 +80,12 @@ struct gs_ckpt {
     struct gsi_ckpt_array *array;
     struct gsi_h5_grid grid; /* of all fields */
 
-    /* The files, from the commit on. That which is sealed has a data set for each array, and
+    /* The files, from the commit on. The main file has a data set for each array, and
      * those of [metadata]; it is the only one, or it tells of parts, one for each node. */
     struct gsi_h5_set *set; /* [room + GSI_METADATA_SETS] */
     struct gsi_metadata metadata;
-    struct gsi_h5_image sealed, mine; /* and that of this node's part, on its first rank */
-    int nodes, node;                  /* 0 and 0: there are no parts */
+    struct gsi_h5_image main_file, mine; /* and that of this node's part, on its first rank */
+    int nodes, node;                     /* 0 and 0: there are no parts */
     struct gsi_region *region; /* [regions] of the data, those of an array behind each other */
     size_t regions, *first_region; /* [arrays + 1] */
     int writer, writers; /* of replicated arrays: the number of this rank, -1 if it is none */

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * finish - the end of a save: when the parts of all ranks are on disk, replicas are compared,
- * and a thread of rank 0 seals and syncs the file, and has it renamed (ckpt/folder/store.c).
+ * and a thread of rank 0 writes the trailer, syncs the file, and has it renamed
+ * (ckpt/folder/store.c).
  */
 #include <stdio.h>
 #include <string.h>
@@ -66,7 +67,7 @@ static gs_status_t compare_digests (const struct gsi_save *s, const char *caller
     return GS_OK;
 }
 
-/* ---- The seal ---- */
+/* ---- The trailer ---- */
 
 /*
  * The checksums of the blocks on rank 0. A sum of bytes has the exclusive or of their lowest bits
@@ -100,24 +101,24 @@ gs_status_t gsi_save_settle (struct gsi_save *s, const char *caller, gs_stream_t
     return st || (st = compare_digests (s, caller, stream)) ? st : gather_sums (s, stream);
 }
 
-/* Seals it, on disk. */
-static gs_status_t write_seal (const struct gsi_save *s)
+/* Completes it, on disk. */
+static gs_status_t write_trailer (const struct gsi_save *s)
 {
     gs_status_t st = gsi_store_hold (s->c);
-    int fd = s->c->coming.sealed;
+    int fd = s->c->coming.main_file;
     struct gsi_metadata own = s->c->metadata;
 
     if (st)
         return st;
     own.step = s->step;
     own.time = gsi_wall_ns ();
-    st = gsi_metadata_write (&own, fd, s->sealed.text);
-    return st || !fsync (fd) ? st : gsi_file_fail (s->sealed.text, "fsync");
+    st = gsi_metadata_write (&own, fd, s->main_file.text);
+    return st || !fsync (fd) ? st : gsi_file_fail (s->main_file.text, "fsync");
 }
 
-gs_status_t gsi_save_seal (struct gsi_save *s)
+gs_status_t gsi_save_complete (struct gsi_save *s)
 {
-    gs_status_t st = write_seal (s);
+    gs_status_t st = write_trailer (s);
 
     gsi_flow_move (&s->flow);
     if (!st && gsi_flow_closed (&s->flow))

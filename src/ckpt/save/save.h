@@ -53,7 +53,7 @@ struct gsi_save {
     struct gsi_save *left; /* another one that a thread still has */
     gs_ckpt_t *c;
     int64_t step;
-    struct gsi_path sealed, path; /* of the coming files: that will be sealed, is written to */
+    struct gsi_path main_file, path; /* of the coming files: the main one, that written to */
     struct gsi_save_pieces pieces;
     struct gsi_flow flow;
     const char *caller;    /* of a take, */
@@ -61,16 +61,16 @@ struct gsi_save {
     gsi_save_work_f work;  /* of the worker, a thread for each of them; it ends the flow */
     pthread_t worker, stager;
     bool has_worker, has_stager;
-    bool sealing; /* the parts of all ranks are on disk */
-    bool beside;  /* the program goes on meanwhile */
+    bool completing; /* the parts of all ranks are on disk */
+    bool beside;     /* the program goes on meanwhile */
     int64_t begin_ns;
 };
 
 /* writer.c: writes all pieces, to disk. */
 gs_status_t gsi_save_write (struct gsi_save *save);
 
-/* finish.c, on rank 0: seals what all ranks have written, and makes it a checkpoint. */
-gs_status_t gsi_save_seal (struct gsi_save *save);
+/* finish.c, on rank 0: completes what all ranks have written, and makes it a checkpoint. */
+gs_status_t gsi_save_complete (struct gsi_save *save);
 
 /* finish.c. Collective: gs_arrays_compare, whose texts name [caller], which the program knows of.
  */

@@ -2,8 +2,8 @@
 /*
  * write - checkpoints from their beginning to their end. What ranks do with files, they do in
  * threads: rank 0 makes the coming file, all write their parts to it, from the arrays themselves
- * or from copies, and when all have, rank 0 seals it. The program's thread only asks how far they
- * are: a file system that is slow, or hangs, does not keep it.
+ * or from copies, and when all have, rank 0 completes it. The program's thread only asks how far
+ * they are: a file system that is slow, or hangs, does not keep it.
  */
 #include <inttypes.h>
 #include <stdatomic.h>
@@ -141,7 +141,7 @@ static gs_status_t fail_save (gs_ckpt_t *c, gs_status_t st)
 
 static void log_written (const struct gsi_save *s)
 {
-    size_t bytes = (size_t) s->c->sealed.file_bytes;
+    size_t bytes = (size_t) s->c->main_file.file_bytes;
     double seconds = (double) (gsi_now_ns () - s->begin_ns) / 1e9;
 
     for (int n = 0; n < s->c->nodes; n++)
@@ -188,14 +188,15 @@ static gs_status_t agree_on_work (const struct order *o)
                           NULL, o->stream);
 }
 
-/* Collective, when all have ended: goes on to the seal, or is [*done]. */
+/* Collective, when all have ended: goes on to the trailer, or is [*done]. */
 static gs_status_t advance_save (const struct order *o, bool *done)
 {
     gs_ckpt_t *c = o->c;
     struct gsi_save *s = c->save;
-    gs_status_t st = s->sealing ? agree_on_work (o) : gsi_save_settle (s, o->caller, o->stream);
+    gs_status_t st =
+        s->completing ? agree_on_work (o) : gsi_save_settle (s, o->caller, o->stream);
 
-    *done = s->sealing;
+    *done = s->completing;
     if (st)
         return fail_save (c, st);
     if (*done) {
@@ -205,8 +206,8 @@ static gs_status_t advance_save (const struct order *o, bool *done)
         return GS_OK;
     }
     is_through (s);
-    s->sealing = true;
-    begin_work (s, c->rank ? NULL : gsi_save_seal, s->sealed.text, o->caller);
+    s->completing = true;
+    begin_work (s, c->rank ? NULL : gsi_save_complete, s->main_file.text, o->caller);
     return GS_OK;
 }
 
@@ -350,7 +351,7 @@ static gs_status_t make_save (const struct order *o, struct gsi_save **out)
     if (!s)
         return gsi_fail (GS_ERR_NOMEM, "%s: out of memory", o->caller);
     s->c = c;
-    s->sealed = gsi_store_coming (c, o->step, GSI_STORE_SEALED);
+    s->main_file = gsi_store_coming (c, o->step, GSI_STORE_MAIN);
     s->path = gsi_store_coming (c, o->step, GSI_STORE_PART);
     s->step = o->step;
     s->beside = o->mode != NOW;

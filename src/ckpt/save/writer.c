@@ -22,7 +22,7 @@ struct writer {
     int fd;
     int direct; /* the same file, past the system's cache; -1: it is not open so */
     char *room; /* [GSI_PIECE_DIRECT] aligned, for it */
-    struct gsi_block_crc tally;
+    struct gsi_block_crc crcs;
     uint64_t pushed, written; /* bytes */
 };
 
@@ -41,7 +41,7 @@ static uint64_t inode_of_target (const gs_ckpt_t *c)
 static gs_status_t open_made (const struct gsi_save *s, int flags, int *fd)
 {
     const gs_ckpt_t *c = s->c;
-    uint64_t bytes = c->nodes ? c->metadata.part[c->node].file_bytes : c->sealed.file_bytes;
+    uint64_t bytes = c->nodes ? c->metadata.part[c->node].file_bytes : c->main_file.file_bytes;
     uint64_t number = inode_of_target (c);
     struct stat facts;
     gs_status_t st =
@@ -110,7 +110,7 @@ static const struct gsi_h5_image *image_of (const gs_ckpt_t *c)
 {
     if (c->nodes)
         return c->mine.data ? &c->mine : NULL;
-    return c->rank ? NULL : &c->sealed;
+    return c->rank ? NULL : &c->main_file;
 }
 
 /* N.B. File systems in memory take as long for it as for a copy. */
@@ -137,7 +137,7 @@ static gs_status_t write_own (struct writer *w, const struct gsi_piece *p, const
     uint64_t offset = r->offset + p->offset;
     gs_status_t st;
 
-    gsi_block_crc_add (&w->tally, r->first, r->bytes, p->offset, data, p->bytes);
+    gsi_block_crc_add (&w->crcs, r->first, r->bytes, p->offset, data, p->bytes);
     st = w->direct >= 0 ? write_direct (w, data, p->bytes, offset)
                         : gsi_file_write (w->fd, w->save->path.text, data, p->bytes, offset);
     w->written += p->bytes;
@@ -182,15 +182,15 @@ static gs_status_t write_pieces (struct writer *w)
     if (st)
         return st;
     memset (c->digest, 0, (size_t) c->arrays * sizeof (*c->digest));
-    gsi_block_crc_begin (&w->tally, c->raw, c->metadata.blocks);
+    gsi_block_crc_begin (&w->crcs, c->raw, c->metadata.blocks);
     st = gsi_save_pieces_each (&w->save->pieces, write_save_piece, w, NULL);
-    gsi_block_crc_end (&w->tally);
+    gsi_block_crc_end (&w->crcs);
     if (!st && w->fd >= 0 && fdatasync (w->fd))
         st = gsi_file_fail (w->save->path.text, "fdatasync");
     return st;
 }
 
-/* Who has made a part sees to it that its name stays; rank 0 does when it has sealed the index.
+/* Who has made a part sees to it that its name stays; rank 0 does when the index is complete.
  */
 static gs_status_t sync_name (const struct gsi_save *s)
 {

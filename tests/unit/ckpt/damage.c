@@ -24,7 +24,7 @@ struct victim {
 };
 
 static char folder[64];
-static struct victim victim[2]; /* the sealed one first */
+static struct victim victim[2]; /* the main file first */
 static int victims;
 static double field[CELLS];
 static float weights[77];
@@ -253,21 +253,21 @@ START_TEST (others)
     unit_fails (gs_ckpt_read (plan, 42, NULL, NULL), GS_ERR_FORMAT, victim->path, "too short");
     memset (victim->whole, 0, victim->bytes);
     write_file (victim, victim->whole, victim->bytes);
-    unit_fails (gs_ckpt_read (plan, 42, NULL, NULL), GS_ERR_FORMAT, victim->path, "no seal");
+    unit_fails (gs_ckpt_read (plan, 42, NULL, NULL), GS_ERR_FORMAT, victim->path, "no trailer");
     clean ();
 }
 END_TEST
 
-/* The seal is made anew, so that only the version is different. */
+/* The trailer is made anew, so that only the version is different. */
 START_TEST (later_version)
 {
-    struct gsi_trailer *seal;
+    struct gsi_trailer *trailer;
     unsigned char *end;
 
     make (GS_CKPT_LAYOUT_SINGLE);
     end = victim->whole + victim->bytes;
-    seal = (struct gsi_trailer *) (void *) (end - GSI_TRAILER_BYTES);
-    seal->version++;
+    trailer = (struct gsi_trailer *) (void *) (end - GSI_TRAILER_BYTES);
+    trailer->version++;
     *(uint64_t *) (void *) (end - 8) =
         gsi_crc32c (0, end - GSI_TRAILER_BYTES, GSI_TRAILER_BYTES - 8);
     write_file (victim, victim->whole, victim->bytes);
@@ -292,34 +292,34 @@ static void put (const struct victim *v, uint64_t offset, uint64_t word)
     memcpy (v->whole + offset, &word, sizeof (word));
 }
 
-static struct gsi_trailer seal_of (const struct victim *v)
+static struct gsi_trailer trailer_of (const struct victim *v)
 {
-    struct gsi_trailer seal;
+    struct gsi_trailer trailer;
 
-    memcpy (&seal, v->whole + v->bytes - GSI_TRAILER_BYTES, sizeof (seal));
-    return seal;
+    memcpy (&trailer, v->whole + v->bytes - GSI_TRAILER_BYTES, sizeof (trailer));
+    return trailer;
 }
 
 /* The checksums of an index anew. What it says may be out of it: then there is none. */
-static void reseal (const struct victim *v)
+static void rewrite_trailer (const struct victim *v)
 {
     unsigned char *end = v->whole + v->bytes - GSI_TRAILER_BYTES;
-    struct gsi_trailer seal = seal_of (v);
-    size_t map = seal.regions * (GSI_MAP_HEAD + 2 * seal.map_dims) * 8;
+    struct gsi_trailer trailer = trailer_of (v);
+    size_t map = trailer.regions * (GSI_MAP_HEAD + 2 * trailer.map_dims) * 8;
 
-    for (uint64_t b = 0; b < seal.blocks; b++) {
-        uint64_t row = seal.table_offset + b * sizeof (struct gsi_trailer_block);
+    for (uint64_t b = 0; b < trailer.blocks; b++) {
+        uint64_t row = trailer.table_offset + b * sizeof (struct gsi_trailer_block);
         uint64_t offset = get (v, row), bytes = get (v, row + 8);
-        if (offset == seal.parts_offset || offset == seal.map_offset)
+        if (offset == trailer.parts_offset || offset == trailer.map_offset)
             put (v, row + 16, gsi_crc32c (0, v->whole + offset, bytes));
     }
-    if (seal.parts == 1)
-        seal.parts_crc = gsi_crc32c (0, v->whole + seal.parts_offset, 24);
-    if (map <= v->bytes - seal.map_offset)
-        seal.map_crc = gsi_crc32c (0, v->whole + seal.map_offset, map);
-    seal.table_crc = gsi_crc32c (0, v->whole + seal.table_offset,
-                                 seal.blocks * sizeof (struct gsi_trailer_block));
-    memcpy (end, &seal, sizeof (seal));
+    if (trailer.parts == 1)
+        trailer.parts_crc = gsi_crc32c (0, v->whole + trailer.parts_offset, 24);
+    if (map <= v->bytes - trailer.map_offset)
+        trailer.map_crc = gsi_crc32c (0, v->whole + trailer.map_offset, map);
+    trailer.table_crc = gsi_crc32c (0, v->whole + trailer.table_offset,
+                                    trailer.blocks * sizeof (struct gsi_trailer_block));
+    memcpy (end, &trailer, sizeof (trailer));
     put (v, v->bytes - 8, gsi_crc32c (0, end, GSI_TRAILER_BYTES - 8));
 }
 
@@ -334,7 +334,7 @@ static void forge (uint64_t offset, uint64_t value, const char *what)
     ck_assert_ptr_nonnull (before);
     memcpy (before, v->whole, v->bytes);
     put (v, offset, value);
-    reseal (v);
+    rewrite_trailer (v);
     write_file (v, v->whole, v->bytes);
     wipe ();
     st = gs_ckpt_read (plan, 42, NULL, NULL); /* a box may be larger than the array */
@@ -348,45 +348,47 @@ static void forge (uint64_t offset, uint64_t value, const char *what)
     free (before);
 }
 
-static void forge_seal (size_t at, uint64_t value, const char *what)
+static void forge_trailer (size_t at, uint64_t value, const char *what)
 {
     forge (victim->bytes - GSI_TRAILER_BYTES + at, value, what);
 }
 
 /* A row of the map. */
-static void forge_box (uint64_t row, const struct gsi_trailer *seal)
+static void forge_box (uint64_t row, const struct gsi_trailer *trailer)
 {
-    uint64_t extent = row + 8 * (GSI_MAP_HEAD + seal->map_dims), is = get (victim, extent);
+    uint64_t extent = row + 8 * (GSI_MAP_HEAD + trailer->map_dims), is = get (victim, extent);
 
     forge (extent, is + (UINT64_C (1) << 61), "a box that wraps");
     forge (extent, is + 1, "a box too large");
     forge (extent, 0, "a box of nothing");
     forge (row + 16, UINT64_MAX - 8, "a box beyond its part");
-    forge (row + 32, seal->blocks, "a box of no blocks");
+    forge (row + 32, trailer->blocks, "a box of no blocks");
 }
 
 START_TEST (forged)
 {
-    struct gsi_trailer seal;
+    struct gsi_trailer trailer;
     uint64_t part, bytes;
 
     make (GS_CKPT_LAYOUT_NODE);
-    seal = seal_of (victim);
-    part = seal.parts_offset;
+    trailer = trailer_of (victim);
+    part = trailer.parts_offset;
     bytes = get (victim, part);
-    reseal (victim);
+    rewrite_trailer (victim);
     write_file (victim, victim->whole, victim->bytes);
     unit_ok (gs_ckpt_read (plan, 42, NULL, NULL)); /* it is made well */
     forge (part + 8, UINT64_MAX, "a part's image without end");
     forge (part + 8, bytes + 1, "a part's image longer than it");
     forge (part, UINT64_MAX, "a part without end");
-    forge_seal (offsetof (struct gsi_trailer, parts), (UINT64_C (1) << 61) + 1, "endless parts");
-    forge_seal (offsetof (struct gsi_trailer, regions), (UINT64_C (1) << 60) + seal.regions,
-                "endless regions");
-    forge_seal (offsetof (struct gsi_trailer, regions), seal.regions - 1, "a region too few");
-    forge_seal (offsetof (struct gsi_trailer, map_dims), 0, "boxes of no dimension");
-    for (uint64_t r = 0; r < seal.regions; r++)
-        forge_box (seal.map_offset + r * 8 * (GSI_MAP_HEAD + 2 * seal.map_dims), &seal);
+    forge_trailer (offsetof (struct gsi_trailer, parts), (UINT64_C (1) << 61) + 1,
+                   "endless parts");
+    forge_trailer (offsetof (struct gsi_trailer, regions), (UINT64_C (1) << 60) + trailer.regions,
+                   "endless regions");
+    forge_trailer (offsetof (struct gsi_trailer, regions), trailer.regions - 1,
+                   "a region too few");
+    forge_trailer (offsetof (struct gsi_trailer, map_dims), 0, "boxes of no dimension");
+    for (uint64_t r = 0; r < trailer.regions; r++)
+        forge_box (trailer.map_offset + r * 8 * (GSI_MAP_HEAD + 2 * trailer.map_dims), &trailer);
     clean ();
 }
 END_TEST
@@ -398,12 +400,12 @@ START_TEST (short_row)
     char flat[96];
 
     make (GS_CKPT_LAYOUT_NODE);
-    row = seal_of (victim).table_offset;
+    row = trailer_of (victim).table_offset;
     offset = get (victim, row);
     bytes = get (victim, row + 8) - 8;
     put (victim, row + 8, bytes);
     put (victim, row + 16, gsi_crc32c (0, victim[1].whole + offset, bytes));
-    reseal (victim);
+    rewrite_trailer (victim);
     write_file (victim, victim->whole, victim->bytes);
     snprintf (flat, sizeof (flat), "%s/flat.h5", folder);
     unit_fails (gsi_flatten (victim->path, flat, false), GS_ERR_FORMAT, victim->path, "its map",
