@@ -162,7 +162,7 @@ static void make_folder (void)
 
 int LLVMFuzzerTestOneInput (const uint8_t *data, size_t size)
 {
-    struct gsi_reader source;
+    struct gsi_reader reader;
     uint8_t *copy;
     int fd;
 
@@ -175,9 +175,9 @@ int LLVMFuzzerTestOneInput (const uint8_t *data, size_t size)
     if (fd < 0 || write (fd, copy, size) != (ssize_t) size || close (fd))
         abort ();
     free (copy);
-    if (!gsi_reader_open (path, &source))
-        read_all (&source);
-    gsi_reader_close (&source);
+    if (!gsi_reader_open (path, &reader))
+        read_all (&reader);
+    gsi_reader_close (&reader);
     return 0;
 }
 

@@ -20,9 +20,9 @@
 #define PUSH_BYTES ((uint64_t) 32 << 20) /* are brought to disk while others are read */
 
 struct flatten {
-    struct gsi_reader source;
-    struct gsi_h5_set *set; /* [source.arrays + GSI_METADATA_SETS] of the new file, the arrays
-                               with the paths and texts of the source */
+    struct gsi_reader reader;
+    struct gsi_h5_set *set; /* [reader.arrays + GSI_METADATA_SETS] of the new file, the arrays
+                               with the paths and texts of the reader */
     char *path, *coming, *folder;
     int fd;
     char *room; /* [GSI_BLOCK_BYTES] */
@@ -69,9 +69,9 @@ static gs_status_t check_map (const struct gsi_reader *s)
 }
 
 /* All but the data of arrays. */
-static gs_status_t check_source (struct flatten *f)
+static gs_status_t check_reader (struct flatten *f)
 {
-    struct gsi_reader *s = &f->source;
+    struct gsi_reader *s = &f->reader;
     const struct gsi_region *last =
         s->trailer.regions ? &s->region[s->trailer.regions - 1] : NULL;
     gs_status_t st = GS_OK;
@@ -88,16 +88,16 @@ static gs_status_t flatten_look (struct flatten *f, const char *from)
 {
     gs_status_t st;
 
-    if ((st = gsi_reader_open (from, &f->source)))
+    if ((st = gsi_reader_open (from, &f->reader)))
         return st;
-    if (!f->source.trailer.parts)
+    if (!f->reader.trailer.parts)
         return gsi_fail (GS_ERR_ARG, "%s: it is one file already", from);
     if (!(f->room = malloc (GSI_BLOCK_BYTES)))
         return flatten_no_memory (f);
-    if ((st = check_source (f)) || (st = gsi_reader_list (&f->source)) ||
-        (st = check_map (&f->source)))
+    if ((st = check_reader (f)) || (st = gsi_reader_list (&f->reader)) ||
+        (st = check_map (&f->reader)))
         return st;
-    return gsi_reader_number (&f->source, "/gs/time", &f->own.time);
+    return gsi_reader_number (&f->reader, "/gs/time", &f->own.time);
 }
 
 /* ---- The new file ---- */
@@ -108,28 +108,28 @@ static gs_status_t flatten_lay_out (struct flatten *f)
     size_t block = 0;
     gs_status_t st;
 
-    if (!(f->set = calloc (f->source.arrays + GSI_METADATA_SETS, sizeof (*f->set))))
+    if (!(f->set = calloc (f->reader.arrays + GSI_METADATA_SETS, sizeof (*f->set))))
         return flatten_no_memory (f);
-    for (size_t i = 0; i < f->source.arrays; i++) {
-        f->set[i] = *f->source.array[i];
+    for (size_t i = 0; i < f->reader.arrays; i++) {
+        f->set[i] = *f->reader.array[i];
         own->data_blocks += gsi_trailer_blocks (gsi_h5_bytes (&f->set[i]));
     }
-    qsort (f->set, f->source.arrays, sizeof (*f->set), by_header);
-    own->set = &f->set[f->source.arrays];
-    own->arrays = f->source.arrays;
-    own->grid = &f->source.file.grid;
+    qsort (f->set, f->reader.arrays, sizeof (*f->set), by_header);
+    own->set = &f->set[f->reader.arrays];
+    own->arrays = f->reader.arrays;
+    own->grid = &f->reader.file.grid;
     own->image = &f->image;
-    own->step = (int64_t) f->source.trailer.step;
-    own->ranks = (int64_t) f->source.trailer.ranks;
+    own->step = (int64_t) f->reader.trailer.step;
+    own->ranks = (int64_t) f->reader.trailer.ranks;
     if ((st = gsi_metadata_define (own, f->path)) ||
-        (st = gsi_skeleton_make (f->folder, f->set, f->source.arrays + GSI_METADATA_SETS,
-                                 &f->source.file.grid, &f->image)))
+        (st = gsi_skeleton_make (f->folder, f->set, f->reader.arrays + GSI_METADATA_SETS,
+                                 &f->reader.file.grid, &f->image)))
         return st;
     own->block = calloc (own->blocks, sizeof (*own->block));
     f->raw = calloc (own->blocks, sizeof (*f->raw));
     if (!own->block || !f->raw)
         return flatten_no_memory (f);
-    for (size_t i = 0; i < f->source.arrays; i++)
+    for (size_t i = 0; i < f->reader.arrays; i++)
         block = (size_t) (gsi_trailer_rows (&own->block[block], f->set[i].offset,
                                             gsi_h5_bytes (&f->set[i])) -
                           own->block);
@@ -163,7 +163,7 @@ static gs_status_t copy_array (struct flatten *f, size_t i)
     f->to.offset = f->set[i].offset;
     f->to.bytes = gsi_h5_bytes (&f->set[i]);
     f->end = 0;
-    st = gsi_reader_scan (&f->source, &f->set[i], f->room, flatten_put, f);
+    st = gsi_reader_scan (&f->reader, &f->set[i], f->room, flatten_put, f);
     gsi_block_crc_end (&f->crcs);
     f->to.first += gsi_trailer_blocks (f->to.bytes);
     return st;
@@ -173,7 +173,7 @@ static gs_status_t fill_file (struct flatten *f)
 {
     gs_status_t st = GS_OK;
 
-    for (size_t i = 0; i < f->source.arrays && !st; i++)
+    for (size_t i = 0; i < f->reader.arrays && !st; i++)
         st = copy_array (f, i);
     for (size_t b = 0; b < f->own.data_blocks; b++)
         f->own.block[b].crc = f->raw[b] ^ gsi_crc32c_zeros (f->own.block[b].bytes);
@@ -228,7 +228,7 @@ static void flatten_clear (struct flatten *f)
 {
     for (int i = 0; i < GSI_METADATA_SETS && f->own.set; i++)
         gsi_h5_set_clear (&f->own.set[i]);
-    gsi_reader_close (&f->source);
+    gsi_reader_close (&f->reader);
     free (f->set);
     free (f->path);
     free (f->coming);
@@ -241,7 +241,7 @@ static void flatten_clear (struct flatten *f)
 
 gs_status_t gsi_flatten (const char *from, const char *path, bool replace)
 {
-    struct flatten f = {.source = {.fd = -1, .part_fd = -1}, .fd = -1};
+    struct flatten f = {.reader = {.fd = -1, .part_fd = -1}, .fd = -1};
     gs_status_t st;
 
     if (!replace && !access (path, F_OK))

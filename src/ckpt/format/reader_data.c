@@ -64,7 +64,7 @@ gs_status_t gsi_reader_view (const struct gsi_reader *s, const struct gsi_h5_set
 }
 
 struct fill {
-    struct gsi_reader *source;
+    struct gsi_reader *reader;
     char *data;
     size_t bytes; /* that are there */
 };
@@ -75,7 +75,7 @@ static gs_status_t fill_part (void *context, const struct gsi_part *part)
     const struct gsi_region *r = part->region;
 
     f->bytes += part->bytes;
-    return gsi_reader_read (f->source, r->part, f->data + part->at, part->bytes,
+    return gsi_reader_read (f->reader, r->part, f->data + part->at, part->bytes,
                             r->offset + part->offset);
 }
 
@@ -100,7 +100,7 @@ static gs_status_t read_boxes (struct fill *f, struct gsi_array_view *view,
 gs_status_t gsi_reader_read_set (struct gsi_reader *s, const struct gsi_h5_set *set, uint64_t at,
                                  size_t bytes, void *data)
 {
-    struct fill f = {.source = s, .data = data};
+    struct fill f = {.reader = s, .data = data};
     const struct gsi_region *region;
     struct gsi_array_view view;
     size_t n;
@@ -129,7 +129,7 @@ gs_status_t gsi_reader_number (struct gsi_reader *s, const char *path, int64_t *
 /* ---- All of it ---- */
 
 struct scan {
-    struct gsi_reader *source;
+    struct gsi_reader *reader;
     const struct gsi_h5_set *set;
     struct gsi_region
         whole; /* the array in one piece, as it lies in the one file that there is */
@@ -143,7 +143,7 @@ struct scan {
 static gs_status_t scan_failed (const struct scan *n)
 {
     return gsi_fail (GS_ERR_FORMAT, "%s: %s has not all of %s, or more than that",
-                     n->source->path, n->source->trailer.parts ? "its map" : "its table",
+                     n->reader->path, n->reader->trailer.parts ? "its map" : "its table",
                      n->set->path);
 }
 
@@ -159,7 +159,7 @@ static gs_status_t hand_on (void *context, const struct gsi_part *part)
 static gs_status_t scan_block (struct scan *n, const struct gsi_region *r, uint64_t begin,
                                uint64_t end)
 {
-    const struct gsi_reader *s = n->source;
+    const struct gsi_reader *s = n->reader;
     struct gsi_array_view *view = &n->view;
     uint64_t count, b = r->first + begin * view->element / GSI_BLOCK_BYTES;
     gs_status_t st;
@@ -167,7 +167,7 @@ static gs_status_t scan_block (struct scan *n, const struct gsi_region *r, uint6
     if (b >= s->trailer.blocks || s->table[b].bytes != (end - begin) * view->element ||
         s->table[b].offset != r->offset + begin * view->element)
         return scan_failed (n);
-    st = gsi_reader_check_block (n->source, b, n->room);
+    st = gsi_reader_check_block (n->reader, b, n->room);
     for (uint64_t i = begin; i < end && !st; i += count) {
         count = gsi_block_cut (&r->block, view->dims, i, end, &view->mine);
         view->base = (size_t) (i - begin) * view->element;
@@ -183,7 +183,7 @@ static gs_status_t scan_region (struct scan *n, const struct gsi_region *r)
     gs_status_t st = GS_OK;
 
     if (r->bytes % n->view.element || elements != r->bytes / n->view.element)
-        return gsi_fail (GS_ERR_FORMAT, "%s: its map of parts is none", n->source->path);
+        return gsi_fail (GS_ERR_FORMAT, "%s: its map of parts is none", n->reader->path);
     for (uint64_t i = 0; i < elements && !st; i += step)
         st = scan_block (n, r, i, elements - i < step ? elements : i + step);
     return st;
@@ -192,7 +192,7 @@ static gs_status_t scan_region (struct scan *n, const struct gsi_region *r)
 gs_status_t gsi_reader_scan (struct gsi_reader *s, const struct gsi_h5_set *set, void *room,
                              gsi_reader_bytes_f each, void *context)
 {
-    struct scan n = {.source = s, .set = set, .room = room, .each = each, .context = context};
+    struct scan n = {.reader = s, .set = set, .room = room, .each = each, .context = context};
     const struct gsi_region *region = &n.whole;
     size_t regions = 1;
     gs_status_t st = gsi_reader_view (s, set, &n.view);

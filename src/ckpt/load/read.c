@@ -30,7 +30,7 @@ struct load {
     gs_ckpt_t *c;
     gs_stream_t stream;
     int64_t step;
-    struct gsi_reader source;
+    struct gsi_reader reader;
     bool strange;     /* ranks do not see the same file */
     uint64_t *offset; /* [arrays] in this file; or with parts, the number of the data set */
     size_t *counts;   /* [2 * size] of a gather */
@@ -76,15 +76,15 @@ static gs_status_t agree_when_through (struct load *l, gs_status_t st)
 static gs_status_t open_checkpoint (struct load *l)
 {
     struct gsi_path path = gsi_store_find (l->c, l->step);
-    gs_status_t st = gsi_reader_open (path.text, &l->source);
+    gs_status_t st = gsi_reader_open (path.text, &l->reader);
 
-    if (st == GS_ERR_IO && l->source.fd < 0 && errno == ENOENT &&
+    if (st == GS_ERR_IO && l->reader.fd < 0 && errno == ENOENT &&
         strstr (path.text, "/" GSI_INDEX_FILE))
         st = gsi_fail (GS_ERR_FORMAT, "%s: it is not there, but its folder is: it is damaged",
                        path.text);
-    if (!st && l->source.trailer.step != (uint64_t) l->step)
+    if (!st && l->reader.trailer.step != (uint64_t) l->step)
         st = gsi_fail (GS_ERR_FORMAT, "%s: it is of step %" PRIu64 " and has been renamed",
-                       l->source.path, l->source.trailer.step);
+                       l->reader.path, l->reader.trailer.step);
     return st;
 }
 
@@ -92,16 +92,16 @@ static gs_status_t open_checkpoint (struct load *l)
 static gs_status_t check_share (struct load *l)
 {
     uint64_t rank = (uint64_t) l->c->rank, size = (uint64_t) l->c->size;
-    uint64_t blocks = l->source.trailer.blocks;
+    uint64_t blocks = l->reader.trailer.blocks;
     void *room = gsi_fault ("ckpt.memory") ? NULL : malloc (GSI_BLOCK_BYTES);
     gs_status_t st = room ? GS_OK : gsi_fail (GS_ERR_NOMEM, "%s: out of memory", caller);
 
-    for (uint64_t p = rank; p < l->source.trailer.parts && !st; p += size)
-        if (!(st = gsi_reader_check_part (&l->source, p)))
+    for (uint64_t p = rank; p < l->reader.trailer.parts && !st; p += size)
+        if (!(st = gsi_reader_check_part (&l->reader, p)))
             st = keep_in_touch (l, false);
     for (uint64_t b = blocks / size * rank + blocks % size * rank / size;
          b < blocks / size * (rank + 1) + blocks % size * (rank + 1) / size && !st; b++)
-        if (!(st = gsi_reader_check_block (&l->source, b, room)))
+        if (!(st = gsi_reader_check_block (&l->reader, b, room)))
             st = keep_in_touch (l, false);
     free (room);
     return st;
@@ -113,8 +113,8 @@ static gs_status_t check_file (struct load *l)
     struct gsi_agreement a = {.words = 2};
     gs_status_t st = agree_when_through (l, open_checkpoint (l));
 
-    a.word[0] = l->source.trailer.table_crc;
-    a.word[1] = l->source.trailer.image_crc;
+    a.word[0] = l->reader.trailer.table_crc;
+    a.word[1] = l->reader.trailer.image_crc;
     if (st || (st = gsi_consensus (l->c->comm, caller, st, &a, l->stream)))
         return st;
     l->strange = a.differs != -1;
@@ -123,7 +123,7 @@ static gs_status_t check_file (struct load *l)
             GS_ERR_IO,
             "%s: ranks %d and %d have different files before them: %s is not shared, "
             "or was replaced",
-            l->source.path, a.least_rank, a.most_rank, l->c->dir);
+            l->reader.path, a.least_rank, a.most_rank, l->c->dir);
     return agree_when_through (l, check_share (l));
 }
 
@@ -144,7 +144,7 @@ static gs_status_t differ (const struct load *l, const struct gsi_h5_set *there,
 
     write_shape (there, is, sizeof (is));
     write_shape (ours, should, sizeof (should));
-    return gsi_fail (GS_ERR_MISMATCH, "%s: %s is %s there and %s in %s", l->source.path,
+    return gsi_fail (GS_ERR_MISMATCH, "%s: %s is %s there and %s in %s", l->reader.path,
                      there->path, is, should, l->c->client.name);
 }
 
@@ -163,7 +163,7 @@ static gs_status_t locate_set (const struct load *l, int i, const struct gsi_h5_
                    : gsi_fail (GS_ERR_MISMATCH,
                                "%s: it has no %s: add what it has, or give the option "
                                "allow_missing",
-                               l->source.path, ours->path);
+                               l->reader.path, ours->path);
     if (there->dtype != ours->dtype || there->dims != ours->dims ||
         memcmp (there->shape + first, ours->shape + first,
                 (size_t) (ours->dims - first) * sizeof (*ours->shape)))
@@ -177,13 +177,13 @@ static gs_status_t locate_set (const struct load *l, int i, const struct gsi_h5_
                      GS_ERR_MISMATCH,
                      "%s: %s was written by %zu ranks, this job has %d: run as many, or set "
                      "the option ranks",
-                     l->source.path, there->path, (size_t) there->shape[0], l->c->size);
+                     l->reader.path, there->path, (size_t) there->shape[0], l->c->size);
 }
 
 /* On rank 0. */
 static gs_status_t locate_all (struct load *l)
 {
-    struct gsi_reader *s = &l->source;
+    struct gsi_reader *s = &l->reader;
     gs_status_t st = gsi_reader_list (s);
     bool any = false;
 
@@ -231,7 +231,7 @@ static gs_status_t load_part (void *context, const struct gsi_part *part)
     for (size_t done = 0; done < part->bytes && !st; done += PIECE_BYTES) {
         size_t n = part->bytes - done < PIECE_BYTES ? part->bytes - done : PIECE_BYTES;
         char *to = (char *) a->data + part->at + done;
-        if (!(st = gsi_reader_read (&l->source, part->region->part,
+        if (!(st = gsi_reader_read (&l->reader, part->region->part,
                                     gsi_host_access_room (&l->fetch, to), n, offset + done)))
             st = gsi_host_access_put (&l->fetch, to, n);
         if (!st)
@@ -248,28 +248,28 @@ static gs_status_t read_regions (struct load *l, int i, const struct gsi_array_v
     size_t n = 1;
 
     memcpy (whole.block.extents, view->shape, sizeof (view->shape));
-    if (l->source.trailer.parts)
-        n = gsi_reader_regions (&l->source, l->offset[i], &region);
+    if (l->reader.trailer.parts)
+        n = gsi_reader_regions (&l->reader, l->offset[i], &region);
     return gsi_parts_each (view, region, n, load_part, l);
 }
 
 static gs_status_t read_array (struct load *l, int i)
 {
     const struct gsi_ckpt_array *a = &l->c->array[i];
-    int slot = (uint64_t) l->c->rank < l->source.trailer.ranks ? l->c->rank : 0;
+    int slot = (uint64_t) l->c->rank < l->reader.trailer.ranks ? l->c->rank : 0;
     struct gsi_array_view view;
     gs_status_t st;
 
     l->array = i;
     l->bytes = 0;
-    gsi_array_view_to_read (l->c, i, l->source.trailer.ranks, slot, &view);
+    gsi_array_view_to_read (l->c, i, l->reader.trailer.ranks, slot, &view);
     st = gsi_host_access_open (&l->fetch, l->c->comm, caller, a->data, a->count, a->dtype,
                                PIECE_BYTES, l->stream);
     if (!st)
         st = read_regions (l, i, &view);
     if (!st && l->bytes != gsi_block_count (&view.mine, view.dims) * view.element)
         st = gsi_fail (GS_ERR_FORMAT, "%s: its map has not all of array '%s', or more than that",
-                       l->source.path, a->name);
+                       l->reader.path, a->name);
     gsi_host_access_close (&l->fetch);
     return st;
 }
@@ -338,7 +338,7 @@ static gs_status_t load_step (struct load *l)
 
     if (!st && !(st = locate_arrays (l)))
         st = read_arrays (l);
-    gsi_reader_close (&l->source);
+    gsi_reader_close (&l->reader);
     return st;
 }
 
@@ -404,7 +404,7 @@ static gs_status_t check_args (const struct load *l, int64_t step)
 gs_status_t gs_ckpt_read (gs_ckpt_t *ckpt, int64_t step, int64_t *found, gs_stream_t stream)
 {
     struct load l = {
-        .c = ckpt, .stream = stream, .step = step, .source = {.fd = -1, .part_fd = -1}};
+        .c = ckpt, .stream = stream, .step = step, .reader = {.fd = -1, .part_fd = -1}};
     gs_status_t st = gsi_ckpt_check (ckpt, caller, GSI_CKPT_COMMITTED);
 
     if (st)

@@ -426,7 +426,7 @@ START_TEST (sizes_lie)
 {
     struct gsi_h5_set set = {
         .path = (char *) (uintptr_t) "/sharded/u", .dtype = GS_F64, .dims = 2};
-    struct gsi_reader source;
+    struct gsi_reader reader;
     uint64_t most = 0;
     void *room = malloc (GSI_BLOCK_BYTES);
 
@@ -442,11 +442,11 @@ START_TEST (sizes_lie)
         if (!strcmp (facts.set[i].path, set.path))
             set = facts.set[i];
     set.shape[0] = 10; /* of 100 */
-    unit_ok (gsi_reader_open (victim[0].path, &source));
-    unit_fails (gsi_reader_scan (&source, &set, room, look_where, &most), GS_ERR_FORMAT,
+    unit_ok (gsi_reader_open (victim[0].path, &reader));
+    unit_fails (gsi_reader_scan (&reader, &set, room, look_where, &most), GS_ERR_FORMAT,
                 victim[0].path, "/sharded/u");
     ck_assert_uint_le (most, gsi_h5_bytes (&set));
-    gsi_reader_close (&source);
+    gsi_reader_close (&reader);
     free (room);
     clean ();
 }

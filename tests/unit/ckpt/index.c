@@ -69,16 +69,16 @@ static void same_set (const struct gsi_h5_set *a, const struct gsi_h5_set *b)
 
 static void check_same (gs_ckpt_layout_t layout, const char *name)
 {
-    struct gsi_reader source;
-    const struct gsi_h5_file *ours = &source.file;
+    struct gsi_reader reader;
+    const struct gsi_h5_file *ours = &reader.file;
     struct gsi_h5_file theirs;
     char path[128];
 
     write_one (layout);
     snprintf (path, sizeof (path), "%s/%s", folder, name);
-    unit_ok (gsi_reader_open (path, &source));
-    ck_assert_uint_gt (source.trailer.index_bytes, 0);
-    unit_ok (gsi_reader_list (&source));
+    unit_ok (gsi_reader_open (path, &reader));
+    ck_assert_uint_gt (reader.trailer.index_bytes, 0);
+    unit_ok (gsi_reader_list (&reader));
     unit_ok (gsi_h5_list (path, &theirs));
     ck_assert_uint_eq (ours->sets, theirs.sets);
     for (size_t i = 0; i < ours->sets; i++)
@@ -88,7 +88,7 @@ static void check_same (gs_ckpt_layout_t layout, const char *name)
     ck_assert_mem_eq (&ours->grid.origin, &theirs.grid.origin, 2 * sizeof (double));
     ck_assert_mem_eq (&ours->grid.spacing, &theirs.grid.spacing, 2 * sizeof (double));
     gsi_h5_file_clear (&theirs);
-    gsi_reader_close (&source);
+    gsi_reader_close (&reader);
 }
 
 START_TEST (as_hdf5_has_it)
