@@ -136,7 +136,8 @@ gs_status_t gs_ckpt_destroy (gs_ckpt_t *ckpt)
                          ckpt->client.name);
     if (!gsi_save_come_back (ckpt)) {
         gsi_log (GS_LOG_WARN, "ckpt",
-                 "%s: its memory and its lock stay: the file system holds a thread of it",
+                 "%s: its memory and its lock stay: a writer thread is blocked in the file "
+                 "system",
                  ckpt->client.name);
         pthread_detach (ckpt->hung->worker); /* nobody waits for it any more */
         gsi_feature_close (ckpt->comm, &ckpt->client);

@@ -450,7 +450,8 @@ void gsi_ckpt_undo (gs_ckpt_t *c)
         gsi_h5_set_forget (&c->set[i]);
     if (!c->hung) { /* else a thread has them */
         if (!gsi_remover_close (c->remover, gsi_ckpt_until_ns (c)) || !gsi_save_drop (c))
-            gsi_log (GS_LOG_WARN, "ckpt", "%s: its lock stays: the file system holds a thread",
+            gsi_log (GS_LOG_WARN, "ckpt",
+                     "%s: its lock stays: a writer thread is blocked in the file system",
                      c->client.name);
         c->remover = NULL;
         c->lock = NULL;

@@ -127,19 +127,19 @@ static gs_status_t read_map (struct gsi_reader *s)
 
     if (s->trailer.map_dims > GS_FIELD_DIMS_MAX ||
         s->trailer.regions > s->trailer.file_bytes / (words * sizeof (uint64_t)))
-        return reader_damaged (s, "its map of parts is none");
+        return reader_damaged (s, "its part map is corrupt");
     if (s->trailer.regions &&
         (st = fetch (s->fd, s->path, s->trailer.map_offset,
                      s->trailer.regions * words * sizeof (uint64_t), s->trailer.map_crc, &map)))
         return st;
     if (!(s->region = calloc ((size_t) s->trailer.regions + 1, sizeof (*s->region)))) {
         free (map);
-        return gsi_fail (GS_ERR_NOMEM, "%s: no memory for its map of parts", s->path);
+        return gsi_fail (GS_ERR_NOMEM, "%s: no memory for its part map", s->path);
     }
     for (uint64_t i = 0; i < s->trailer.regions; i++)
         if (!take_row (s, (uint64_t *) map + i * words, &s->region[i])) {
             free (map);
-            return reader_damaged (s, "its map of parts names what is not there");
+            return reader_damaged (s, "its part map names what is not there");
         }
     free (map);
     return GS_OK;

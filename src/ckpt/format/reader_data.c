@@ -183,7 +183,7 @@ static gs_status_t scan_region (struct scan *n, const struct gsi_region *r)
     gs_status_t st = GS_OK;
 
     if (r->bytes % n->view.element || elements != r->bytes / n->view.element)
-        return gsi_fail (GS_ERR_FORMAT, "%s: its map of parts is none", n->reader->path);
+        return gsi_fail (GS_ERR_FORMAT, "%s: its part map is corrupt", n->reader->path);
     for (uint64_t i = 0; i < elements && !st; i += step)
         st = scan_block (n, r, i, elements - i < step ? elements : i + step);
     return st;

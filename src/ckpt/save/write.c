@@ -126,7 +126,8 @@ static void end_save (gs_ckpt_t *c, gs_status_t st)
             free_save (s);
         return;
     }
-    gsi_log (GS_LOG_WARN, "ckpt", "%s: the file system holds a thread of ours", s->flow.path);
+    gsi_log (GS_LOG_WARN, "ckpt", "%s: a writer thread is blocked in the file system",
+             s->flow.path);
     c->hung = s;
 }
 
