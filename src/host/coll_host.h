@@ -31,7 +31,7 @@ enum gsi_tag {
     GSI_TAG_NOTICE = 5,
     GSI_TAG_RABENSEIFNER = 6,
     GSI_TAG_EXCHANGE = 7,
-    GSI_TAG_LETTER = 8,  /* of messages: tickets, */
+    GSI_TAG_CONTROL = 8, /* of messages: headers, */
     GSI_TAG_MESSAGE = 9, /* what follows; */
     GSI_TAG_ALL = 2,     /* added where all ranks exchange them; */
     GSI_TAGS = 16 /* times a number for the kind of the call, added to those of collectives */
@@ -71,15 +71,15 @@ struct gsi_coll_host {
             struct gsi_slot scatter[GSI_STAGING_SLOTS], gather[GSI_STAGING_SLOTS];
         };
     };
-    struct gsi_post_office *post; /* messages.c: what messages need; NULL: none yet */
-    bool unfinished;              /* the network owns staging: it is kept */
-    int64_t listened_ns;          /* when notices were looked for */
-    int64_t asked_ns;             /* when others () was last asked, or the wait began */
-    uint64_t asked_seq;           /* in that call */
-    bool notified;                /* the other ranks were told that we gave up, */
-    struct gsi_notice *own;   /* so, which the network may have yet to send; from the start on */
-    bool notice;              /* another rank has given up: heard[] says which */
-    struct gsi_notice *heard; /* [size], kind GSI_NOTICE_NONE: nothing heard */
+    struct gsi_p2p_state *p2p; /* messages.c: what messages need; NULL: none yet */
+    bool unfinished;           /* the network owns staging: it is kept */
+    int64_t listened_ns;       /* when notices were looked for */
+    int64_t asked_ns;          /* when others () was last asked, or the wait began */
+    uint64_t asked_seq;        /* in that call */
+    bool notified;             /* the other ranks were told that we gave up, */
+    struct gsi_notice *own;    /* so, which the network may have yet to send; from the start on */
+    bool notice;               /* another rank has given up: heard[] says which */
+    struct gsi_notice *heard;  /* [size], kind GSI_NOTICE_NONE: nothing heard */
 };
 
 /* What a rank that gives up tells the others. */

@@ -7,50 +7,49 @@
 
 #include "base/status.h"
 
-/* Before each ticket: whose it is, and how many bytes go with it. A letter begins with a number.
- */
+/* Before each header: whose it is, and how many bytes go with it. Their number comes first. */
 struct entry {
     uint64_t end, bytes;
-    struct gsi_ticket ticket;
+    struct gsi_p2p_header header;
 };
 
 #define TAKEN GSI_ROUTE_ENDS /* instead of an end */
 
-size_t gsi_letter_begin (char *letter)
+size_t gsi_control_begin (char *control)
 {
-    memset (letter, 0, sizeof (uint64_t));
+    memset (control, 0, sizeof (uint64_t));
     return sizeof (uint64_t);
 }
 
-size_t gsi_letter_append (char *letter, size_t used, const struct gsi_ticket *ticket, bool send,
-                          const void *data, size_t n)
+size_t gsi_control_append (char *control, size_t used, const struct gsi_p2p_header *header,
+                           bool send, const void *data, size_t n)
 {
     struct entry entry = {
-        .end = send ? GSI_ROUTE_SENDS : GSI_ROUTE_RECEIVES, .bytes = n, .ticket = *ticket};
-    uint64_t tickets;
+        .end = send ? GSI_ROUTE_SENDS : GSI_ROUTE_RECEIVES, .bytes = n, .header = *header};
+    uint64_t headers;
 
-    memcpy (letter + used, &entry, sizeof (entry));
+    memcpy (control + used, &entry, sizeof (entry));
     if (n)
-        memcpy (letter + used + sizeof (entry), data, n);
-    memcpy (&tickets, letter, sizeof (tickets));
-    tickets++;
-    memcpy (letter, &tickets, sizeof (tickets));
-    return used + gsi_letter_needs (n);
+        memcpy (control + used + sizeof (entry), data, n);
+    memcpy (&headers, control, sizeof (headers));
+    headers++;
+    memcpy (control, &headers, sizeof (headers));
+    return used + gsi_control_needs (n);
 }
 
-bool gsi_letter_take (char *letter, enum gsi_route_end end, struct gsi_ticket *ticket,
-                      const char **data)
+bool gsi_control_take (char *control, enum gsi_route_end end, struct gsi_p2p_header *header,
+                       const char **data)
 {
-    char *at = letter + sizeof (uint64_t);
+    char *at = control + sizeof (uint64_t);
     struct entry entry;
-    uint64_t tickets;
+    uint64_t headers;
 
-    memcpy (&tickets, letter, sizeof (tickets));
-    for (uint64_t i = 0; i < tickets; i++, at += gsi_letter_needs (entry.bytes)) {
+    memcpy (&headers, control, sizeof (headers));
+    for (uint64_t i = 0; i < headers; i++, at += gsi_control_needs (entry.bytes)) {
         memcpy (&entry, at, sizeof (entry));
         if (entry.end != end)
             continue;
-        *ticket = entry.ticket;
+        *header = entry.header;
         *data = at + sizeof (entry);
         entry.end = TAKEN;
         memcpy (at, &entry, sizeof (entry));
@@ -59,45 +58,46 @@ bool gsi_letter_take (char *letter, enum gsi_route_end end, struct gsi_ticket *t
     return false;
 }
 
-gs_status_t gsi_letter_read (const char *letter, struct gsi_notes notes[GSI_ROUTE_ENDS])
+gs_status_t gsi_control_read (const char *control,
+                              struct gsi_unexpected_queue queue[GSI_ROUTE_ENDS])
 {
-    const char *at = letter + sizeof (uint64_t);
+    const char *at = control + sizeof (uint64_t);
     struct entry entry;
-    uint64_t tickets;
+    uint64_t headers;
 
-    memcpy (&tickets, letter, sizeof (tickets));
-    for (uint64_t i = 0; i < tickets; i++, at += gsi_letter_needs (entry.bytes)) {
-        struct gsi_note *note;
+    memcpy (&headers, control, sizeof (headers));
+    for (uint64_t i = 0; i < headers; i++, at += gsi_control_needs (entry.bytes)) {
+        struct gsi_unexpected *item;
         memcpy (&entry, at, sizeof (entry));
         if (entry.end == TAKEN)
             continue;
-        if (!(note = malloc (sizeof (*note) + entry.bytes)))
+        if (!(item = malloc (sizeof (*item) + entry.bytes)))
             return gsi_fail (GS_ERR_NOMEM, "between hosts: no memory for a message");
-        note->next = NULL;
-        note->ticket = entry.ticket;
-        memcpy (note->data, at + sizeof (entry), entry.bytes);
-        if (notes[entry.end].first)
-            notes[entry.end].last->next = note;
+        item->next = NULL;
+        item->header = entry.header;
+        memcpy (item->data, at + sizeof (entry), entry.bytes);
+        if (queue[entry.end].first)
+            queue[entry.end].last->next = item;
         else
-            notes[entry.end].first = note;
-        notes[entry.end].last = note;
+            queue[entry.end].first = item;
+        queue[entry.end].last = item;
     }
     return GS_OK;
 }
 
-struct gsi_note *gsi_notes_take (struct gsi_notes *notes)
+struct gsi_unexpected *gsi_unexpected_take (struct gsi_unexpected_queue *queue)
 {
-    struct gsi_note *note = notes->first;
+    struct gsi_unexpected *item = queue->first;
 
-    if (note)
-        notes->first = note->next;
-    return note;
+    if (item)
+        queue->first = item->next;
+    return item;
 }
 
-void gsi_notes_free (struct gsi_notes *notes)
+void gsi_unexpected_free (struct gsi_unexpected_queue *queue)
 {
-    struct gsi_note *note;
+    struct gsi_unexpected *item;
 
-    while ((note = gsi_notes_take (notes)))
-        free (note);
+    while ((item = gsi_unexpected_take (queue)))
+        free (item);
 }

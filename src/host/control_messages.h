@@ -2,9 +2,10 @@
 /*
  * control_messages - what ranks of different nodes tell each other of messages.
  *
- * A letter has the tickets of one call to one rank, of messages in both directions, with what is
- * short. A call may take less than its letters have: the rest waits in notes for later ones. What
- * a call takes itself needs no memory, so that it fails on no rank for want of that.
+ * A control message has the headers of one call to one rank, of messages in both directions, with
+ * what is short. A call may take less than its control messages have: the rest waits in queues of
+ * unexpected headers. What a call takes itself needs no memory, so that it fails on no rank for
+ * want of that.
  */
 #ifndef GS_HOST_CONTROL_MESSAGES_H
 #define GS_HOST_CONTROL_MESSAGES_H
@@ -14,42 +15,43 @@
 #include "gradsync.h"
 #include "host/route.h"
 
-#define GSI_LETTER_BYTES   ((size_t) 60 << 10) /* at most: MPI libraries send as much at once */
-#define GSI_ENCLOSED_BYTES ((size_t) 16 << 10) /* what goes with a ticket */
+#define GSI_CONTROL_BYTES ((size_t) 60 << 10) /* at most: MPI libraries send as much at once */
+#define GSI_EAGER_BYTES   ((size_t) 16 << 10) /* what goes with a header */
 
-/* A ticket that has come. */
-struct gsi_note {
-    struct gsi_note *next;
-    struct gsi_ticket ticket;
+/* A header that has come. */
+struct gsi_unexpected {
+    struct gsi_unexpected *next;
+    struct gsi_p2p_header header;
     char data[];
 };
 
 /* Those of one rank, of messages in one direction. */
-struct gsi_notes {
-    struct gsi_note *first, *last;
+struct gsi_unexpected_queue {
+    struct gsi_unexpected *first, *last;
 };
 
-/* Begins [letter], and appends a ticket with [n] bytes; return what it has by then. */
-size_t gsi_letter_begin (char *letter);
-size_t gsi_letter_append (char *letter, size_t used, const struct gsi_ticket *ticket, bool send,
-                          const void *data, size_t n);
+/* Begins [control], and appends a header with [n] bytes; return what it has by then. */
+size_t gsi_control_begin (char *control);
+size_t gsi_control_append (char *control, size_t used, const struct gsi_p2p_header *header,
+                           bool send, const void *data, size_t n);
 
-/* What a letter grows by. */
-static inline size_t gsi_letter_needs (size_t n)
+/* What a control message grows by. */
+static inline size_t gsi_control_needs (size_t n)
 {
-    return 2 * sizeof (uint64_t) + sizeof (struct gsi_ticket) + (n + 7) / 8 * 8;
+    return 2 * sizeof (uint64_t) + sizeof (struct gsi_p2p_header) + (n + 7) / 8 * 8;
 }
 
-/* Takes the first ticket of this end out of [letter], where its data stay; false: there is none.
+/* Takes the first header of this end out of [control], where its data stay; false: there is none.
  */
-bool gsi_letter_take (char *letter, enum gsi_route_end end, struct gsi_ticket *ticket,
-                      const char **data);
+bool gsi_control_take (char *control, enum gsi_route_end end, struct gsi_p2p_header *header,
+                       const char **data);
 
-/* Puts what was not taken out of [letter] into [notes], of senders and of receivers. */
-gs_status_t gsi_letter_read (const char *letter, struct gsi_notes notes[GSI_ROUTE_ENDS]);
+/* Puts what was not taken out of [control] into [queue], of senders and of receivers. */
+gs_status_t gsi_control_read (const char *control,
+                              struct gsi_unexpected_queue queue[GSI_ROUTE_ENDS]);
 
 /* The oldest one, to be freed; NULL: none. */
-struct gsi_note *gsi_notes_take (struct gsi_notes *notes);
-void gsi_notes_free (struct gsi_notes *notes);
+struct gsi_unexpected *gsi_unexpected_take (struct gsi_unexpected_queue *queue);
+void gsi_unexpected_free (struct gsi_unexpected_queue *queue);
 
 #endif /* GS_HOST_CONTROL_MESSAGES_H */
