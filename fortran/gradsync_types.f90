@@ -165,7 +165,7 @@ module gradsync_types
     integer(c_int64_t) :: batches = 0, taken = 0 ! that it evaluated, and the rows they had
   end type gs_pool_info
 
-  ! Names a meeting of ranks. Plain bytes: write them to a file or send them as characters.
+  ! Names a rendezvous of ranks. Plain bytes: write them to a file or send them as characters.
   type, bind(c), public :: gs_unique_id
     character(kind=c_char) :: bytes(GS_UNIQUE_ID_BYTES)
   end type gs_unique_id

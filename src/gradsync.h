@@ -267,7 +267,7 @@ gs_status_t gs_comm_create (const gs_comm_opts_t *opts, gs_comm_t **comm);
 
 #define GS_UNIQUE_ID_BYTES 256
 
-/* Names a meeting of ranks; made by one rank, carried to the others by any means. */
+/* Names a rendezvous of ranks; made by one rank, carried to the others by any means. */
 typedef struct gs_unique_id {
     char bytes[GS_UNIQUE_ID_BYTES];
 } gs_unique_id_t;

@@ -39,7 +39,7 @@ struct gsi_boot_ops {
     const char *name;
 
     /*
-     * (optional) Reaches the other ranks' meeting place without waiting for them and fills the
+     * (optional) Reaches the other ranks' rendezvous without waiting for them and fills the
      * base struct. NULL for implementations that need arguments and have their own way in.
      * GS_ERR_UNSUPPORTED: this way is not there, another may be. Any other failure is final.
      */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * boot_id - a meeting of the ranks that know an id, for sites without a PMIx plugin.
+ * boot_id - the rendezvous of the ranks that know an id, for sites without a PMIx plugin.
  *
  * The process that makes the id listens (id.c) and becomes rank 0 (rendezvous.c). The others,
  * here, try its addresses side by side, until one proves that it knows the id too (wire.c), and

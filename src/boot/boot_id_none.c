@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* boot_id_none - what stands for the meeting by id in a build without OpenSSL. */
+/* boot_id_none - what stands for the rendezvous by id in a build without OpenSSL. */
 #include "base/status.h"
 #include "boot/boot.h"
 

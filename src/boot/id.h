@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* id - what is in a gs_unique_id_t: where rank 0 listens, and the key of the meeting. */
+/* id - what is in a gs_unique_id_t: where rank 0 listens, and the key of the rendezvous. */
 #ifndef GS_BOOT_ID_H
 #define GS_BOOT_ID_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* rendezvous - rank 0 of a meeting by id. */
+/* rendezvous - rank 0 of a rendezvous by id. */
 #include "boot/rendezvous.h"
 
 #include <errno.h>
@@ -49,7 +49,7 @@ static void end (struct gsi_client *client)
     client->stage = GSI_ABSENT;
 }
 
-/* The meeting is over for those who are not in yet. */
+/* The rendezvous is over for those who are not in yet. */
 static void shut (struct gsi_rendezvous *host)
 {
     for (int i = 0; i < GSI_ID_ADDRESSES; i++) {

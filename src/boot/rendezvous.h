@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * rendezvous - rank 0 of a meeting by id: takes a card from each rank, and gives each all of them
- * or the reason why not. All connections are served at once, and a bounded number of strangers.
+ * rendezvous - rank 0 of a rendezvous by id: takes a card from each rank, and gives each all of
+ * them or the reason why not. All connections are served at once, and a bounded number of
+ * strangers.
  */
 #ifndef GS_BOOT_RENDEZVOUS_H
 #define GS_BOOT_RENDEZVOUS_H

@@ -29,7 +29,7 @@ _Static_assert(sizeof (struct gsi_card) <= ROUND_BYTES - 4, "a card fits in a ro
 
 struct boot_meeting {
     struct gsi_boot base;
-    struct gsi_parent_boot *meeting;
+    struct gsi_parent_boot *parent_boot;
     int *member; /* [size] ranks of the parent, or NULL */
 };
 
@@ -52,9 +52,9 @@ void gsi_parent_boot_close (struct gsi_parent_boot *m)
  * memory of a half-made group, whose free waits for the device, until the others are heard of.
  * They see its end, so the record that says whose failure it is comes first.
  */
-static gs_status_t break_up (void *meeting, gs_status_t st)
+static gs_status_t break_up (void *parent_boot, gs_status_t st)
 {
-    struct gsi_parent_boot *m = meeting;
+    struct gsi_parent_boot *m = parent_boot;
     gs_comm_t *parent = m->parent;
 
     m->broken = gsi_failure_blame (parent, st);
@@ -91,14 +91,14 @@ static gs_status_t parent_exchange (struct gsi_boot *base, const void *card, siz
 {
     struct boot_meeting *boot = (struct boot_meeting *) base;
     const struct round_word *said =
-        (const struct round_word *) (const void *) boot->meeting->said;
-    gs_status_t st = take_part (boot->meeting, card, bytes, deadline_ns);
+        (const struct round_word *) (const void *) boot->parent_boot->said;
+    gs_status_t st = take_part (boot->parent_boot, card, bytes, deadline_ns);
 
     for (int i = 0; i < base->size && cards && !st; i++) {
         int r = boot->member ? boot->member[i] : i;
         if (said[r].bytes != (int32_t) bytes)
             st = gsi_fail (GS_ERR_STATE, "rank %d (host %s) gave up; its own text says why", r,
-                           boot->meeting->parent->hosts[r]);
+                           boot->parent_boot->parent->hosts[r]);
         else
             memcpy ((char *) cards + (size_t) i * bytes, said[r].content, bytes);
     }
@@ -133,7 +133,7 @@ gs_status_t gsi_parent_boot_boot (struct gsi_parent_boot *m, const int *member, 
     boot->base.size = size;
     boot->base.is_group = true;
     boot->base.one_node = m->parent->topo.nodes == 1;
-    boot->meeting = m;
+    boot->parent_boot = m;
     memcpy (boot->base.host, m->parent->hosts[m->parent->topo.rank], sizeof (boot->base.host));
     snprintf (boot->base.job, sizeof (boot->base.job), "%s", job);
     *out = &boot->base;

@@ -18,26 +18,26 @@ struct gsi_parent_boot {
     int rounds;                     /* since then */
 };
 
-/* GS_ERR_NOMEM; close takes a zeroed meeting, too. */
-gs_status_t gsi_parent_boot_open (struct gsi_parent_boot *meeting, gs_comm_t *parent,
+/* GS_ERR_NOMEM; close takes a zeroed one, too. */
+gs_status_t gsi_parent_boot_open (struct gsi_parent_boot *parent_boot, gs_comm_t *parent,
                                   const struct gsi_call *call);
-void gsi_parent_boot_close (struct gsi_parent_boot *meeting);
+void gsi_parent_boot_close (struct gsi_parent_boot *parent_boot);
 
 /*
  * A boot of the ranks [member] of the parent, [size] of them, of which this one is number [rank];
- * [member] NULL: of all ranks, whose exchanges are then open to all. [job] names it. The meeting
- * outlives its exchanges.
+ * [member] NULL: of all ranks, whose exchanges are then open to all. [job] names it. The
+ * rendezvous outlives its exchanges.
  */
-gs_status_t gsi_parent_boot_boot (struct gsi_parent_boot *meeting, const int *member, int size,
-                                  int rank, const char *job, struct gsi_boot **out);
+gs_status_t gsi_parent_boot_boot (struct gsi_parent_boot *parent_boot, const int *member,
+                                  int size, int rank, const char *job, struct gsi_boot **out);
 
 /* Begins the rounds in which groups are made by way of [origin]. */
-void gsi_parent_boot_begin (struct gsi_parent_boot *meeting, struct gsi_coll_origin *origin);
+void gsi_parent_boot_begin (struct gsi_parent_boot *parent_boot, struct gsi_coll_origin *origin);
 
 /*
  * Takes part in what is left of them: for a rank in no group, or whose create has failed. All
  * ranks have then done the same, and may meet for something else.
  */
-void gsi_parent_boot_end (struct gsi_parent_boot *meeting, int64_t deadline_ns);
+void gsi_parent_boot_end (struct gsi_parent_boot *parent_boot, int64_t deadline_ns);
 
 #endif /* GS_COMM_PARENT_BOOT_H */

@@ -49,8 +49,8 @@ struct split {
     struct ask mine, *all; /* [size of comm] */
     const int *list;       /* [mine.count] */
     struct gsi_call call;
-    struct gsi_parent_boot meeting;
-    struct gsi_boot *ranks; /* all of them, at the meeting */
+    struct gsi_parent_boot parent_boot;
+    struct gsi_boot *ranks; /* all of them, by way of it */
     int *member;            /* [size] ranks of comm in this rank's group */
     int size, rank;         /* of the group; size 0: in none */
 };
@@ -226,7 +226,7 @@ static gs_status_t make_group (struct split *s, struct gsi_coll_origin *origin,
     char job[GSI_JOB_BYTES];
 
     name_job (s, job);
-    if (gsi_parent_boot_boot (&s->meeting, s->member, s->size, s->rank, job, &boot))
+    if (gsi_parent_boot_boot (&s->parent_boot, s->member, s->size, s->rank, job, &boot))
         return gsi_fail (GS_ERR_NOMEM, "%s: out of memory", s->caller);
     return gsi_comm_build (boot, &plan, out);
 }
@@ -234,8 +234,8 @@ static gs_status_t make_group (struct split *s, struct gsi_coll_origin *origin,
 /* What all ranks make of [st] of each; a rank without a failure of its own gets another's. */
 static gs_status_t agree_on_split (struct split *s, gs_status_t st, int64_t deadline_ns)
 {
-    if (s->meeting.broken)
-        return st ? st : s->meeting.broken;
+    if (s->parent_boot.broken)
+        return st ? st : s->parent_boot.broken;
     return gsi_boot_agree (s->ranks, st, deadline_ns);
 }
 
@@ -251,19 +251,19 @@ static gs_status_t make_together (struct split *s, gs_comm_t **out)
     gsi_watchdog_expect (s->comm, longer.deadline_ns);
     gsi_inflight_now (s->comm, &longer);
     origin.rank = s->member;
-    gsi_parent_boot_begin (&s->meeting, &origin);
+    gsi_parent_boot_begin (&s->parent_boot, &origin);
     if (!st && s->size)
         st = make_group (s, &origin, deadline_ns, out);
     /* Texts of the create number the ranks of the group. */
     snprintf (text, sizeof (text), "a group of %d ranks: %.900s", s->size, gsi_last_text ());
-    gsi_parent_boot_end (&s->meeting, deadline_ns);
+    gsi_parent_boot_end (&s->parent_boot, deadline_ns);
     if (st)
         gsi_fail (st, "%s", text);
     verdict = agree_on_split (s, st, deadline_ns + END_NS);
     if (verdict && st) /* this rank knows best what it has seen itself */
         return gsi_fail (verdict, "%s", text);
     if (!verdict && s->comm->inflight) /* a start that failed has ended the origin */
-        verdict = s->meeting.broken = s->comm->coll->ops->poll (s->comm->coll);
+        verdict = s->parent_boot.broken = s->comm->coll->ops->poll (s->comm->coll);
     return verdict;
 }
 
@@ -288,8 +288,8 @@ static gs_status_t prepare_split (struct split *s)
 {
     gs_status_t st = gsi_inflight_drain (s->comm, &s->call);
 
-    if (st || (st = gsi_parent_boot_open (&s->meeting, s->comm, &s->call)) ||
-        (st = gsi_parent_boot_boot (&s->meeting, NULL, s->comm->topo.size, s->comm->topo.rank,
+    if (st || (st = gsi_parent_boot_open (&s->parent_boot, s->comm, &s->call)) ||
+        (st = gsi_parent_boot_boot (&s->parent_boot, NULL, s->comm->topo.size, s->comm->topo.rank,
                                     s->comm->boot->job, &s->ranks)))
         return st;
     s->all = calloc ((size_t) s->comm->topo.size, sizeof (*s->all));
@@ -304,7 +304,7 @@ static gs_status_t undo (struct split *s, gs_comm_t *group, gs_status_t st)
     if (!group)
         return st;
     snprintf (text, sizeof (text), "%s", gsi_last_text ());
-    if (s->meeting.broken)
+    if (s->parent_boot.broken)
         gs_comm_abort (group);
     gs_comm_destroy (group);
     return gsi_fail (st, "%s", text);
@@ -323,10 +323,10 @@ static gs_status_t run_split (struct split *s, gs_comm_t **out)
     if ((st = gsi_call_begin (&r, false, &s->call)))
         return st;
     if ((st = prepare_split (s)))
-        s->meeting.broken = st; /* the other ranks wait: this tells them */
+        s->parent_boot.broken = st; /* the other ranks wait: this tells them */
     else
         st = work_split (s, &group);
-    if (st && !s->meeting.broken)
+    if (st && !s->parent_boot.broken)
         gsi_call_refuse (s->comm, st);
     else
         st = gsi_call_end (s->comm, &s->call, st);
@@ -335,7 +335,7 @@ static gs_status_t run_split (struct split *s, gs_comm_t **out)
     else if (out)
         *out = group;
     gsi_boot_close (s->ranks);
-    gsi_parent_boot_close (&s->meeting);
+    gsi_parent_boot_close (&s->parent_boot);
     free (s->member);
     free (s->all);
     return st;

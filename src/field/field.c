@@ -39,11 +39,11 @@ struct field_work {
     gs_stream_t stream;
     bool receives;
     struct gsi_extent in, out;
-    size_t room;   /* elements of the field, where it is received */
-    char *meeting; /* where blocks come together before they are placed */
+    size_t room;    /* elements of the field, where it is received */
+    char *gathered; /* where blocks come together before they are placed */
     struct block_word own, *words;
     const uint64_t *shape;
-    size_t *counts, *displs; /* [size] of the blocks, in [meeting], or in the field itself */
+    size_t *counts, *displs; /* [size] of the blocks, in [gathered], or in the field itself */
 };
 
 /* ---- Before ranks talk ---- */
@@ -257,7 +257,7 @@ static gs_status_t place_all (const struct field_work *w)
     for (int r = 0; r < w->comm->topo.size && w->receives && !st; r++)
         if (w->counts[r])
             st = place_block (w, &w->words[r],
-                              w->meeting + w->displs[r] * gs_dtype_size (w->dtype));
+                              w->gathered + w->displs[r] * gs_dtype_size (w->dtype));
     return st;
 }
 
@@ -266,8 +266,8 @@ static gs_status_t exchange_blocks (struct field_work *w)
     gs_status_t st;
 
     if (w->back)
-        return (st = place_all (w)) ? st : scatter (w, w->meeting);
-    return (st = gather_blocks (w, w->meeting, w->room)) ? st : place_all (w);
+        return (st = place_all (w)) ? st : scatter (w, w->gathered);
+    return (st = gather_blocks (w, w->gathered, w->room)) ? st : place_all (w);
 }
 
 /* Whether this rank's are on its GPU, where others' are; one without anything has a GPU, or not.
@@ -286,7 +286,7 @@ static gs_status_t get_meeting (struct field_work *w)
 
     if (is_on_gpu (w)) {
         st = w->out.bytes ? device->ops->alloc (device, w->out.bytes, &memory) : GS_OK;
-        w->meeting = memory;
+        w->gathered = memory;
     }
     return gsi_consensus (w->comm, w->caller, st, NULL, w->stream);
 }
@@ -306,9 +306,9 @@ static gs_status_t meet_on_gpu (struct field_work *w)
         waited = gs_comm_wait (w->comm, w->stream);
         st = st ? st : waited;
     }
-    if (w->meeting && st != GS_ERR_TIMEOUT) /* after that a free might wait for ever */
-        device->ops->free (device, w->meeting);
-    w->meeting = NULL;
+    if (w->gathered && st != GS_ERR_TIMEOUT) /* after that a free might wait for ever */
+        device->ops->free (device, w->gathered);
+    w->gathered = NULL;
     return st;
 }
 
@@ -362,14 +362,14 @@ static gs_status_t run_field (struct field_work *w, const size_t *extents, const
     } else {
         w->displs = w->counts + size;
         if (w->out.bytes && w->own.kind == ON_HOST) {
-            w->meeting = malloc (w->out.bytes); /* costs nothing until it is used */
-            w->own.status = w->meeting ? GS_OK : GS_ERR_NOMEM;
+            w->gathered = malloc (w->out.bytes); /* costs nothing until it is used */
+            w->own.status = w->gathered ? GS_OK : GS_ERR_NOMEM;
         }
         st = gs_allgather (comm, &w->own, w->words, WORD_COUNT, GS_U64, w->stream);
     }
     if (!st)
         st = assemble (w);
-    free (w->meeting);
+    free (w->gathered);
     free (w->words);
     free (w->counts);
     return st;

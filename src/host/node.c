@@ -44,7 +44,7 @@ struct made {
 enum { MAPS = 1, READS = 2 }; /* what every rank can do with it */
 
 /* What all ranks have made, and what each can. */
-struct meeting {
+struct node_setup {
     int32_t *can;       /* [size], and the own one behind them; part of it, behind */
     struct made made[]; /* likewise */
 };
@@ -142,15 +142,15 @@ static bool can_read (struct gsi_node *node, const struct made *made)
 }
 
 /* Tells all ranks where the memory of each node is. */
-static gs_status_t tell_node (struct gsi_coll_host *c, struct meeting *m, int64_t deadline_ns)
+static gs_status_t tell_node (struct gsi_coll_host *c, struct node_setup *m, int64_t deadline_ns)
 {
     return c->net->ops->allgather (c->net, &m->made[c->size], m->made, sizeof (struct made),
                                    deadline_ns);
 }
 
 /* What every rank can, in [all]. */
-static gs_status_t agree_on_node (struct gsi_coll_host *c, struct meeting *m, int64_t deadline_ns,
-                                  int32_t *all)
+static gs_status_t agree_on_node (struct gsi_coll_host *c, struct node_setup *m,
+                                  int64_t deadline_ns, int32_t *all)
 {
     gs_status_t st =
         c->net->ops->allgather (c->net, &m->can[c->size], m->can, sizeof (*m->can), deadline_ns);
@@ -161,8 +161,8 @@ static gs_status_t agree_on_node (struct gsi_coll_host *c, struct meeting *m, in
     return st;
 }
 
-static gs_status_t meet_node (struct gsi_coll_host *c, struct gsi_node *node, struct meeting *m,
-                              int64_t deadline_ns, int32_t *all)
+static gs_status_t set_up_node (struct gsi_coll_host *c, struct gsi_node *node,
+                                struct node_setup *m, int64_t deadline_ns, int32_t *all)
 {
     int32_t *mine = &m->can[c->size];
     gs_status_t st;
@@ -182,12 +182,12 @@ gs_status_t gsi_node_reserve (struct gsi_node *node, int size)
 {
     size_t places = (size_t) size + 1;
 
-    node->meeting =
-        calloc (1, sizeof (*node->meeting) + places * (sizeof (struct made) + sizeof (int32_t)));
+    node->setup =
+        calloc (1, sizeof (*node->setup) + places * (sizeof (struct made) + sizeof (int32_t)));
     node->process = calloc ((size_t) node->size, sizeof (*node->process));
-    if (!node->meeting || !node->process)
+    if (!node->setup || !node->process)
         return gsi_fail (GS_ERR_NOMEM, "between hosts: out of memory");
-    node->meeting->can = (int32_t *) (void *) &node->meeting->made[places];
+    node->setup->can = (int32_t *) (void *) &node->setup->made[places];
     return GS_OK;
 }
 
@@ -195,23 +195,23 @@ void gsi_node_clear (struct gsi_node *node)
 {
     free (node->rank);
     free (node->process);
-    free (node->meeting);
+    free (node->setup);
 }
 
 gs_status_t gsi_node_open (struct gsi_coll_host *c, struct gsi_node *node, size_t area_bytes,
                            size_t result_bytes, int64_t deadline_ns, bool *there)
 {
-    struct meeting *m = node->meeting;
+    struct node_setup *m = node->setup;
     bool mine;
     int32_t all;
     gs_status_t st;
 
     *there = false;
-    node->meeting = NULL;
+    node->setup = NULL;
     node->area_bytes = gsi_memfd_round (area_bytes);
     node->result_bytes = gsi_memfd_round (result_bytes);
     node->turn = 1;
-    if ((st = meet_node (c, node, m, deadline_ns, &all))) {
+    if ((st = set_up_node (c, node, m, deadline_ns, &all))) {
         c->net->ops->keep (m);
         c->unfinished = true;
         return st;

@@ -39,7 +39,7 @@ struct gsi_node {
     int64_t *process; /* [size] of the system; NULL: they do not read each other's memory */
     uint64_t pulls;   /* number of the last exchange, the same on all ranks of a communicator */
     uint64_t probe;   /* what the others read to see whether they can */
-    struct meeting *meeting; /* reserved, until it is open */
+    struct node_setup *setup; /* reserved, until it is open */
 };
 
 /* What a rank lets another one read. */

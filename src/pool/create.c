@@ -26,7 +26,7 @@ struct told {
 _Static_assert(sizeof (struct told) % sizeof (uint64_t) == 0, "it travels as words");
 
 /* What all ranks tell, and the ranks of a node in turn. */
-struct meeting {
+struct pool_setup {
     struct told *told;               /* [size + 1], this rank's at the end */
     struct gsi_candidate *candidate; /* [size] */
     int *rank;                       /* [size] of each candidate */
@@ -106,7 +106,7 @@ static void find_gpus (const gs_pool_t *p, struct gsi_gpus *gpus)
     }
 }
 
-static gs_status_t make_lists (gs_pool_t *p, struct meeting *m)
+static gs_status_t make_lists (gs_pool_t *p, struct pool_setup *m)
 {
     size_t size = (size_t) gs_comm_size (p->comm), ranks = (size_t) p->ranks;
     bool ok = true;
@@ -125,7 +125,7 @@ static gs_status_t make_lists (gs_pool_t *p, struct meeting *m)
 }
 
 /* What this rank is to tell; the lowest of a node makes its memory. */
-static gs_status_t prepare (gs_pool_t *p, struct meeting *m)
+static gs_status_t prepare (gs_pool_t *p, struct pool_setup *m)
 {
     size_t bytes = 0;
     struct told *own;
@@ -148,7 +148,7 @@ static gs_status_t prepare (gs_pool_t *p, struct meeting *m)
 /* ---- Who evaluates ---- */
 
 /* The ranks of a node, as candidates; returns how many they are. */
-static int list_node (const gs_pool_t *p, const struct meeting *m, int node)
+static int list_node (const gs_pool_t *p, const struct pool_setup *m, int node)
 {
     int number = 0;
 
@@ -164,7 +164,7 @@ static int list_node (const gs_pool_t *p, const struct meeting *m, int node)
 }
 
 /* Whether all evaluators of all nodes have on_gradient: *some is the first that has one. */
-static gs_status_t check_gradients (const gs_pool_t *p, const struct meeting *m, int number,
+static gs_status_t check_gradients (const gs_pool_t *p, const struct pool_setup *m, int number,
                                     int *some, int *none)
 {
     for (int i = 0; i < number; i++)
@@ -182,7 +182,7 @@ static gs_status_t check_gradients (const gs_pool_t *p, const struct meeting *m,
 }
 
 /* Takes over what was chosen for this rank's own node. */
-static void settle_node (gs_pool_t *p, const struct meeting *m)
+static void settle_node (gs_pool_t *p, const struct pool_setup *m)
 {
     p->own = -1;
     p->device = GS_DEVICE_HOST;
@@ -202,7 +202,7 @@ static void settle_node (gs_pool_t *p, const struct meeting *m)
 }
 
 /* All ranks choose for all nodes, and so come to the same verdict. */
-static gs_status_t choose (gs_pool_t *p, const struct meeting *m)
+static gs_status_t choose (gs_pool_t *p, const struct pool_setup *m)
 {
     int some = -1, none = -1;
     gs_status_t st = GS_OK;
@@ -240,7 +240,7 @@ static gs_status_t number_pool (gs_pool_t *p)
     return gsi_node_call_end (&c, GS_OK);
 }
 
-static gs_status_t map_memory (gs_pool_t *p, const struct meeting *m)
+static gs_status_t map_memory (gs_pool_t *p, const struct pool_setup *m)
 {
     int first = p->rank[0];
 
@@ -260,7 +260,7 @@ static gs_status_t agree (const gs_pool_t *p, gs_status_t st)
     return gsi_consensus (p->comm, caller, st, NULL, NULL);
 }
 
-static gs_status_t make (gs_pool_t *p, const gs_pool_opts_t *opts, struct meeting *m)
+static gs_status_t make (gs_pool_t *p, const gs_pool_opts_t *opts, struct pool_setup *m)
 {
     static const char cure[] = "All ranks give the same, but for evaluator, functions, context "
                                "and stream";
@@ -305,7 +305,7 @@ static void fill_info (gs_pool_t *p)
 
 gs_status_t gs_pool_create (gs_comm_t *comm, const gs_pool_opts_t *opts, gs_pool_t **pool)
 {
-    struct meeting m = {0};
+    struct pool_setup m = {0};
     gs_pool_t *p;
     gs_status_t st;
 

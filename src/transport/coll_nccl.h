@@ -53,10 +53,10 @@ extern struct gsi_nccl gsi_nccl;
  * makes a room, before it is known who is the node's first; that one's serves, and the others
  * join it. A room that nobody joins any more is hidden.
  */
-struct gsi_nccl_meeting;
+struct gsi_nccl_teardown;
 struct gsi_nccl_node {
-    struct gsi_memfd shared;          /* none where the rank is alone */
-    struct gsi_nccl_meeting *meeting; /* NULL: there is nobody to meet */
+    struct gsi_memfd shared;            /* none where the rank is alone */
+    struct gsi_nccl_teardown *teardown; /* NULL: there is nobody to meet */
     int size;
     atomic_uint_fast64_t alone, *gave_up; /* the first to give up, in one word; 0: none */
 };

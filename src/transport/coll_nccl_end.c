@@ -27,7 +27,7 @@
 #define LOOK_NS      GSI_NS_PER_S         /* from one look for ranks that have died to the next */
 #define EXIT_WAIT_NS GSI_NS_PER_S         /* the end of the process waits so long for others */
 
-struct gsi_nccl_meeting {
+struct gsi_nccl_teardown {
     atomic_int places, joined; /* ranks that can meet here, and have said who they are */
     atomic_int came;           /* that have nothing under way, and want the end */
     atomic_int shut;           /* whose GPU is; once it is all of them none opens it again */
@@ -40,7 +40,7 @@ struct gsi_nccl_meeting {
     } member[];
 };
 
-#define MOST_MEMBERS ((GSI_PAGE - sizeof (struct gsi_nccl_meeting)) / sizeof (struct member))
+#define MOST_MEMBERS ((GSI_PAGE - sizeof (struct gsi_nccl_teardown)) / sizeof (struct member))
 
 /* ---- Where they meet ---- */
 
@@ -78,19 +78,19 @@ void gsi_nccl_node_join (struct gsi_nccl_node *node, void *room, int size, bool 
     }
     if (!node->shared.base || (size_t) size > MOST_MEMBERS)
         return;
-    node->meeting = (struct gsi_nccl_meeting *) (void *) (node->shared.base + GSI_PAGE);
-    node->gave_up = &node->meeting->gave_up;
-    place = atomic_fetch_add (&node->meeting->places, 1);
-    node->meeting->member[place].process = getpid ();
-    node->meeting->member[place].started = gsi_process_start (getpid (), &ended);
-    node->meeting->member[place].space = gsi_process_space ();
-    atomic_fetch_add (&node->meeting->joined, 1);
+    node->teardown = (struct gsi_nccl_teardown *) (void *) (node->shared.base + GSI_PAGE);
+    node->gave_up = &node->teardown->gave_up;
+    place = atomic_fetch_add (&node->teardown->places, 1);
+    node->teardown->member[place].process = getpid ();
+    node->teardown->member[place].started = gsi_process_start (getpid (), &ended);
+    node->teardown->member[place].space = gsi_process_space ();
+    atomic_fetch_add (&node->teardown->joined, 1);
 }
 
 void gsi_nccl_node_part (struct gsi_nccl_node *node)
 {
-    if (node->meeting)
-        atomic_store (&node->meeting->apart, 1);
+    if (node->teardown)
+        atomic_store (&node->teardown->apart, 1);
 }
 
 void gsi_nccl_node_give_up (struct gsi_nccl_node *node, const struct gsi_ending *how)
@@ -111,7 +111,7 @@ enum gsi_gave_up gsi_nccl_node_gave_up (const struct gsi_nccl_node *node, struct
     uint64_t word = atomic_load (node->gave_up);
 
     if (!word)
-        return node->size > 1 && !node->meeting ? GSI_GAVE_UP_UNKNOWN : GSI_NONE_GAVE_UP;
+        return node->size > 1 && !node->teardown ? GSI_GAVE_UP_UNKNOWN : GSI_NONE_GAVE_UP;
     gsi_ending_unpack (word, how);
     return GSI_GAVE_UP;
 }
@@ -119,26 +119,26 @@ enum gsi_gave_up gsi_nccl_node_gave_up (const struct gsi_nccl_node *node, struct
 const atomic_uint_fast64_t *gsi_nccl_node_watch (const struct gsi_memfd_handle *first,
                                                  struct gsi_memfd *shm)
 {
-    const struct gsi_nccl_meeting *meeting;
+    const struct gsi_nccl_teardown *teardown;
 
     if (!gsi_memfd_join (shm, first))
         return NULL;
-    meeting = (const struct gsi_nccl_meeting *) (const void *) (shm->base + GSI_PAGE);
-    return &meeting->gave_up;
+    teardown = (const struct gsi_nccl_teardown *) (const void *) (shm->base + GSI_PAGE);
+    return &teardown->gave_up;
 }
 
 /* Whether it waits for no other rank. */
 static bool is_alone (const struct gsi_nccl_node *node)
 {
-    return !node->meeting || atomic_load (&node->meeting->joined) < node->size ||
-           atomic_load (&node->meeting->apart);
+    return !node->teardown || atomic_load (&node->teardown->joined) < node->size ||
+           atomic_load (&node->teardown->apart);
 }
 
 /* A rank that has died comes no more. */
 static void look_for_dead (struct gsi_nccl_node *node)
 {
     for (int i = 0; i < node->size && !is_alone (node); i++) {
-        const struct member *m = &node->meeting->member[i];
+        const struct member *m = &node->teardown->member[i];
         if (gsi_process_has_ended (m->process, m->started, m->space))
             gsi_nccl_node_part (node);
     }
@@ -147,7 +147,7 @@ static void look_for_dead (struct gsi_nccl_node *node)
 /* This rank's GPU is shut: whether all are, within a moment. */
 static bool await_others (const struct gsi_nccl_node *node, int64_t moment_ns)
 {
-    struct gsi_nccl_meeting *m = node->meeting;
+    struct gsi_nccl_teardown *m = node->teardown;
     struct gsi_wait wait = gsi_wait_for (moment_ns, 0);
     int shut = atomic_fetch_add (&m->shut, 1) + 1;
 
@@ -189,9 +189,9 @@ static bool is_time (const struct gsi_nccl_node *node, struct turn *t)
 
     if (is_alone (node))
         return true;
-    if (atomic_load (&node->meeting->came) < node->size)
+    if (atomic_load (&node->teardown->came) < node->size)
         return false;
-    shut = atomic_load (&node->meeting->shut);
+    shut = atomic_load (&node->teardown->shut);
     t->stale = t->stale && shut;
     return (shut && !t->stale) || gsi_now_ns () >= t->next_ns;
 }
@@ -227,7 +227,7 @@ static bool waited_enough (const struct gsi_nccl_handle *h, const struct turn *t
 
     return waited_ns > most_ns ||
            (t->soon && ((t->busy && waited_ns > SOON_NS) ||
-                        (h->node.meeting && atomic_load (&h->node.meeting->later))));
+                        (h->node.teardown && atomic_load (&h->node.teardown->later))));
 }
 
 enum outcome { SHUT, OPEN, LEFT };
@@ -347,8 +347,8 @@ static void start_end (struct gsi_nccl_handle *h)
 
     if (!h->is_shut) {
         atomic_store (&h->later, true);
-        if (h->node.meeting)
-            atomic_store (&h->node.meeting->later, 1);
+        if (h->node.teardown)
+            atomic_store (&h->node.teardown->later, 1);
     }
     if (gsi_nccl_leave_to_thread (h, end_in_turn, "NCCL's end"))
         return;
@@ -393,8 +393,8 @@ ncclResult_t gsi_nccl_end (struct gsi_nccl_handle *h, bool captured, int64_t mos
 
     if (rc)
         return rc;
-    if (h->node.meeting)
-        atomic_fetch_add (&h->node.meeting->came, 1);
+    if (h->node.teardown)
+        atomic_fetch_add (&h->node.teardown->came, 1);
     if ((rc = begin_end (h, comm, captured, most_ns < MEET_NS ? most_ns : MEET_NS)))
         return rc;
     if (!atomic_exchange (&h->ended, true)) {

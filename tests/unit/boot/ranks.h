@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* ranks - ranks that meet by an id, one thread each; what the suites of the meeting share. */
+/* ranks - ranks that meet by an id, one thread each; what the suites of the rendezvous share. */
 #ifndef GS_TESTS_RANKS_H
 #define GS_TESTS_RANKS_H
 

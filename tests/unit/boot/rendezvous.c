@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* host - strangers at a meeting by id, and those who know the protocol, but not the key. */
+/* host - strangers at a rendezvous by id, and those who know the protocol, but not the key. */
 #include "boot/rendezvous.h"
 
 #include <arpa/inet.h>
@@ -160,7 +160,7 @@ static void *flood (void *id)
         if (*slot >= 0)
             close (*slot);
         if ((*slot = try_to_connect (id)) < 0)
-            break; /* the meeting is over */
+            break; /* the rendezvous is over */
         if (i % 2)
             (void) !send (*slot, &head[i % 3], (size_t) (i % 2), MSG_NOSIGNAL);
     }
@@ -362,7 +362,8 @@ END_TEST
 #define MUCH \
     8000000 /* bytes of a card: two of them have no room in the buffers of a connection */
 
-/* Rank 0 of a meeting of two, and rank 1, which has given its card and is told that all is well.
+/* Rank 0 of a rendezvous of two, and rank 1, which has given its card and is told that all is
+ * well.
  */
 struct handing_out {
     pthread_t thread;
