@@ -23,12 +23,12 @@ void gsi_fault_identity (int rank)
 
 bool gsi_fault (const char *point)
 {
-    const char *wish = gsi_env_text (GSI_ENV_FAULT);
-    size_t name = strcspn (wish, ":@");
-    const char *number = strchr (wish, ':'), *rank = strchr (wish, '@');
+    const char *setting = gsi_env_text (GSI_ENV_FAULT);
+    size_t name = strcspn (setting, ":@");
+    const char *number = strchr (setting, ':'), *rank = strchr (setting, '@');
 
-    if (!*wish || (strncmp (wish, "*", name) && strncmp (wish, point, name)) ||
-        (wish[0] != '*' && strlen (point) != name))
+    if (!*setting || (strncmp (setting, "*", name) && strncmp (setting, point, name)) ||
+        (setting[0] != '*' && strlen (point) != name))
         return false;
     if (rank && atoi (rank + 1) != atomic_load (&self_rank))
         return false;

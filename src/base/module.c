@@ -43,15 +43,15 @@ static void own_folder (char *folder, size_t room)
 
 static gs_status_t find_module (const struct module *module, char *path, size_t room)
 {
-    const char *wish = gsi_env_text (module->variable),
+    const char *setting = gsi_env_text (module->variable),
                *variable = gsi_env_name (module->variable);
     char folder[PATH_BYTES - 64];
 
-    if (*wish) {
-        snprintf (path, room, "%s", wish);
+    if (*setting) {
+        snprintf (path, room, "%s", setting);
         if (!access (path, R_OK))
             return GS_OK;
-        return gsi_fail (GS_ERR_UNSUPPORTED, "%s='%s' cannot be read", variable, wish);
+        return gsi_fail (GS_ERR_UNSUPPORTED, "%s='%s' cannot be read", variable, setting);
     }
     own_folder (folder, sizeof (folder));
     snprintf (path, room, "%s/gradsync/%s", folder, module->file);

@@ -40,11 +40,11 @@ const char *gsi_record_op_name (int op)
 /* The folder of records: GS_RECORD_DIR, else the first of the defaults that can be written. */
 static const char *folder (void)
 {
-    const char *wish = gsi_env_text (GSI_ENV_RECORD_DIR);
+    const char *setting = gsi_env_text (GSI_ENV_RECORD_DIR);
     const char *tmp = getenv ("TMPDIR");
 
-    if (*wish)
-        return wish;
+    if (*setting)
+        return setting;
     if (!access ("/dev/shm", W_OK))
         return "/dev/shm";
     return tmp && *tmp ? tmp : "/tmp";

@@ -49,14 +49,14 @@ static bool mpi_is_up (void)
  * differ: not at GPUs, though with them MPI may not be needed. Where there is no module, or none
  * for the program's MPI, the transport will tell.
  */
-static gs_status_t start_mpi_first (gs_transport_t wish, int64_t deadline_ns)
+static gs_status_t start_mpi_first (gs_transport_t requested, int64_t deadline_ns)
 {
     const struct gsi_boot_mpi_entry *entry;
     struct gsi_boot *waiting = NULL;
     int64_t begin_ns = gsi_now_ns (), soon_ns = begin_ns, step_ns = (deadline_ns - begin_ns) / 2;
     gs_status_t st, opened = GS_ERR_STATE;
 
-    if (wish == GS_TRANSPORT_AUTO ? gsi_launch_is_alone () : wish != GS_TRANSPORT_MPI)
+    if (requested == GS_TRANSPORT_AUTO ? gsi_launch_is_alone () : requested != GS_TRANSPORT_MPI)
         return GS_OK;
     if (!getenv ("PMIX_NAMESPACE") || gsi_boot_pmix_is_open () || mpi_entry (&entry) ||
         !entry->before_pmix ())
@@ -82,14 +82,15 @@ static gs_status_t start_mpi_first (gs_transport_t wish, int64_t deadline_ns)
 }
 #endif
 
-static gs_status_t open_pmix (gs_transport_t wish, int64_t deadline_ns, struct gsi_boot **out)
+static gs_status_t open_pmix (gs_transport_t requested, int64_t deadline_ns,
+                              struct gsi_boot **out)
 {
 #ifdef HAVE_PMIX
-    gs_status_t st = start_mpi_first (wish, deadline_ns);
+    gs_status_t st = start_mpi_first (requested, deadline_ns);
 
     return st ? st : gsi_boot_pmix.open (deadline_ns, out);
 #else
-    (void) wish;
+    (void) requested;
     (void) deadline_ns;
     (void) out;
     return gsi_fail (GS_ERR_UNSUPPORTED, "this build has no PMIx: configure --with-pmix");
@@ -112,10 +113,10 @@ static gs_status_t not_found (const char *why)
                      tasks, launch.variable, why);
 }
 
-static gs_status_t open_any (gs_transport_t wish, int64_t deadline_ns, struct gsi_boot **out)
+static gs_status_t open_any (gs_transport_t requested, int64_t deadline_ns, struct gsi_boot **out)
 {
     char why_not_pmix[256];
-    gs_status_t st = open_pmix (wish, deadline_ns, out);
+    gs_status_t st = open_pmix (requested, deadline_ns, out);
 
     if (st != GS_ERR_UNSUPPORTED)
         return st;
@@ -127,17 +128,17 @@ static gs_status_t open_any (gs_transport_t wish, int64_t deadline_ns, struct gs
     return gsi_launch_serves_mpi () ? open_mpi (deadline_ns, out) : not_found (why_not_pmix);
 }
 
-gs_status_t gsi_boot_open (gs_transport_t wish, int64_t deadline_ns, struct gsi_boot **out)
+gs_status_t gsi_boot_open (gs_transport_t requested, int64_t deadline_ns, struct gsi_boot **out)
 {
     int64_t begin_ns = gsi_now_ns ();
     gs_status_t st = GS_OK;
 
     *out = NULL;
     switch ((enum gsi_boot_choice) gsi_env_choice (GSI_ENV_BOOT)) {
-    case GSI_BOOT_PMIX: st = open_pmix (wish, deadline_ns, out); break;
+    case GSI_BOOT_PMIX: st = open_pmix (requested, deadline_ns, out); break;
     case GSI_BOOT_MPI: st = open_mpi (deadline_ns, out); break;
     case GSI_BOOT_SINGLE: st = gsi_boot_single.open (deadline_ns, out); break;
-    case GSI_BOOT_AUTO: st = open_any (wish, deadline_ns, out); break;
+    case GSI_BOOT_AUTO: st = open_any (requested, deadline_ns, out); break;
     }
     if (st)
         return st;

@@ -103,11 +103,11 @@ gs_status_t gsi_boot_pmix_missing (struct gsi_boot *boot);
 bool gsi_boot_pmix_is_open (void);
 
 /*
- * Opens the way that GS_BOOT asks for, or the first that works; see gs_comm_create. [wish] is the
- * transport asked for: where it may need an MPI library that must be started before PMIx, that is
- * started, and waits for the other ranks until [deadline_ns].
+ * Opens the way that GS_BOOT asks for, or the first that works; see gs_comm_create. [requested]
+ * is the transport asked for: where it may need an MPI library that must be started before PMIx,
+ * that is started, and waits for the other ranks until [deadline_ns].
  */
-gs_status_t gsi_boot_open (gs_transport_t wish, int64_t deadline_ns, struct gsi_boot **out);
+gs_status_t gsi_boot_open (gs_transport_t requested, int64_t deadline_ns, struct gsi_boot **out);
 
 /* Opens the way through the ranks of an MPI communicator (Fortran handle), in the MPI module. */
 gs_status_t gsi_boot_from_mpi (int mpi_comm, struct gsi_boot **out);

@@ -91,19 +91,19 @@ static void add_all (struct made *made, const struct ifaddrs *list, unsigned loo
             add_address (made, i->ifa_addr);
 }
 
-/* The address of GS_ID_HOST, which is [wish]. */
-static gs_status_t read_wish (const char *wish, union gsi_address *at)
+/* The address of GS_ID_HOST, which is [setting]. */
+static gs_status_t read_setting (const char *setting, union gsi_address *at)
 {
-    at->any.sa_family = inet_pton (AF_INET, wish, &at->four.sin_addr) == 1    ? AF_INET
-                        : inet_pton (AF_INET6, wish, &at->six.sin6_addr) == 1 ? AF_INET6
-                                                                              : AF_UNSPEC;
+    at->any.sa_family = inet_pton (AF_INET, setting, &at->four.sin_addr) == 1    ? AF_INET
+                        : inet_pton (AF_INET6, setting, &at->six.sin6_addr) == 1 ? AF_INET6
+                                                                                 : AF_UNSPEC;
     if (at->any.sa_family == AF_UNSPEC)
-        return gsi_fail (GS_ERR_ARG, "GS_ID_HOST='%s' is not a numeric IP address", wish);
+        return gsi_fail (GS_ERR_ARG, "GS_ID_HOST='%s' is not a numeric IP address", setting);
     return is_of_a_host (at) ? GS_OK
                              : gsi_fail (GS_ERR_ARG,
                                          "GS_ID_HOST='%s' cannot be reached from other hosts: "
                                          "give an address of this host in a network of them all",
-                                         wish);
+                                         setting);
 }
 
 /*
@@ -112,13 +112,13 @@ static gs_status_t read_wish (const char *wish, union gsi_address *at)
  */
 static gs_status_t listen_to_all (struct made *made)
 {
-    const char *wish = gsi_env_text (GSI_ENV_ID_HOST);
+    const char *setting = gsi_env_text (GSI_ENV_ID_HOST);
     union gsi_address at = {.six = {0}};
     struct ifaddrs *list = NULL;
     gs_status_t st;
 
-    if (*wish) {
-        if ((st = read_wish (wish, &at)))
+    if (*setting) {
+        if ((st = read_setting (setting, &at)))
             return st;
         add_address (made, &at.any);
     } else if (getifaddrs (&list)) {
@@ -136,8 +136,8 @@ static gs_status_t listen_to_all (struct made *made)
     if (made->id.addresses)
         return GS_OK;
     return gsi_fail (GS_ERR_BOOT, "gs_unique_id_get: cannot listen at %s: %s",
-                     *wish ? "the address of GS_ID_HOST, which must be one of this host"
-                           : "any address of this host",
+                     *setting ? "the address of GS_ID_HOST, which must be one of this host"
+                              : "any address of this host",
                      strerror (made->error));
 }
 

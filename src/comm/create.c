@@ -94,7 +94,7 @@ static gs_status_t find_carrier (struct create *c)
     if (!st && looks)
         st = find_gpus (c);
     if (!st)
-        st = gsi_coll_find ((gs_transport_t) c->card.carrier, size, &c->ops);
+        st = gsi_coll_find ((gs_transport_t) c->card.provided, size, &c->ops);
     if (!st && is_of_shared (c->plan))
         c->ops = shared_ops (c->card.device);
     return st ? st : prepare_carrier (c);
@@ -179,8 +179,8 @@ static gs_status_t fall_back (struct create *c)
     if (!c->comm->topo.rank)
         gsi_log (GS_LOG_WARN, "comm", "'%s' does not use GPUs: %s", c->comm->name,
                  c->choice.reason);
-    c->card.carrier = (int32_t) gsi_coll_of_hosts (size);
-    st = gsi_coll_find ((gs_transport_t) c->card.carrier, size, &c->ops);
+    c->card.provided = (int32_t) gsi_coll_of_hosts (size);
+    st = gsi_coll_find ((gs_transport_t) c->card.provided, size, &c->ops);
     if (!st)
         st = prepare_carrier (c);
     put_failure (&c->card, st);

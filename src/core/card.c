@@ -74,7 +74,7 @@ static gs_status_t in_range (const struct gsi_card *card, int r)
         int32_t value, least, most;
     } fields[] = {
         {"transport", card->transport, GSI_TRANSPORT_AUTO, GSI_TRANSPORT_COUNT - 1},
-        {"carrier", card->carrier, GSI_TRANSPORT_AUTO, GSI_TRANSPORT_COUNT - 1},
+        {"provided transport", card->provided, GSI_TRANSPORT_AUTO, GSI_TRANSPORT_COUNT - 1},
         {"check", card->check, GSI_CHECK_OFF, GSI_CHECK_COLLECTIVE},
         {"device", card->device, GS_DEVICE_HOST, INT32_MAX},
         {"leave to share GPUs", card->allow_shared_gpu, 0, 1},

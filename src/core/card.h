@@ -15,7 +15,7 @@ struct gsi_card {
     uint32_t protocol;
     int32_t status;    /* gs_status_t of what this rank has done so far */
     int32_t transport; /* gs_transport_t asked for */
-    int32_t carrier;   /* gs_transport_t that this rank can take part in; hosts' if not nccl */
+    int32_t provided;  /* gs_transport_t that this rank can take part in; hosts' if not nccl */
     int32_t check;     /* enum gsi_check: comparing calls takes all ranks */
     int32_t device;    /* the GPU asked for, or GS_DEVICE_AUTO or GS_DEVICE_HOST */
     int32_t allow_shared_gpu;

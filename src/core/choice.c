@@ -15,23 +15,24 @@ static bool insists (const struct gsi_card *card)
 
 gs_status_t gsi_choice_begin (const char *caller, int size, struct gsi_card *card, bool *looks)
 {
-    int32_t wish = card->transport;
+    int32_t requested = card->transport;
 
     *looks = false;
-    card->carrier = wish == GS_TRANSPORT_AUTO ? (int32_t) gsi_coll_of_hosts (size) : wish;
-    if (wish == GS_TRANSPORT_NCCL && card->device == GS_DEVICE_HOST)
+    card->provided =
+        requested == GS_TRANSPORT_AUTO ? (int32_t) gsi_coll_of_hosts (size) : requested;
+    if (requested == GS_TRANSPORT_NCCL && card->device == GS_DEVICE_HOST)
         return gsi_fail (GS_ERR_ARG,
                          "%s: transport nccl needs a GPU, but the device asked for "
                          "is the host",
                          caller);
-    if (card->device >= 0 && wish != GS_TRANSPORT_AUTO &&
-        gsi_transport_joins (wish) != GSI_JOINS_GPUS)
+    if (card->device >= 0 && requested != GS_TRANSPORT_AUTO &&
+        gsi_transport_joins (requested) != GSI_JOINS_GPUS)
         return gsi_fail (GS_ERR_ARG,
                          "%s: GPU %d is asked for with transport %s, which carries arrays of "
                          "hosts: use transport nccl or auto",
-                         caller, card->device, gsi_transport_name (wish));
-    *looks = wish == GS_TRANSPORT_NCCL ||
-             (wish == GS_TRANSPORT_AUTO && card->device != GS_DEVICE_HOST);
+                         caller, card->device, gsi_transport_name (requested));
+    *looks = requested == GS_TRANSPORT_NCCL ||
+             (requested == GS_TRANSPORT_AUTO && card->device != GS_DEVICE_HOST);
     return GS_OK;
 }
 
@@ -40,7 +41,7 @@ gs_status_t gsi_choice_found (const char *caller, gs_status_t st, const struct g
 {
     if (!st) {
         card->gpus = *gpus;
-        card->carrier = GS_TRANSPORT_NCCL;
+        card->provided = GS_TRANSPORT_NCCL;
         return GS_OK;
     }
     snprintf (card->text, sizeof (card->text), "%.*s", (int) sizeof (card->text) - 1,
@@ -72,7 +73,7 @@ gs_status_t gsi_choice_make (const struct gsi_card *cards, const struct gsi_topo
 
     *choice = (struct gsi_choice){.way = GSI_WAY_HOSTS, .ordinal = GS_DEVICE_HOST};
     for (int r = 0; r < topo->size; r++)
-        takers += cards[r].carrier == GS_TRANSPORT_NCCL;
+        takers += cards[r].provided == GS_TRANSPORT_NCCL;
     if (!takers) {
         snprintf (choice->reason, sizeof (choice->reason), "%s%s%s",
                   topo->size > 1 ? "several ranks" : "one rank", *text ? ", " : "", text);

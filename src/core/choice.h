@@ -27,7 +27,7 @@ struct gsi_choice {
 
 /*
  * Begins a rank's part, by what its [card] asks for: which transport it could take part in
- * without a GPU, as the card's carrier, of [size] ranks, and whether it [looks] for GPUs. Fails
+ * without a GPU, as the card's [provided], of [size] ranks, and whether it [looks] for GPUs. Fails
  * if what is asked for cannot be had together.
  */
 gs_status_t gsi_choice_begin (const char *caller, int size, struct gsi_card *card, bool *looks);

@@ -125,7 +125,7 @@ static uint64_t digest_of (const struct gsi_bucket_plan *buckets, int n)
     return digest;
 }
 
-uint64_t gsi_buckets_wish (const gs_reducer_t *r)
+uint64_t gsi_buckets_propose (const gs_reducer_t *r)
 {
     return digest_of (r->planned, plan (r, r->planned));
 }

@@ -87,7 +87,7 @@ static bool make_lists (gs_reducer_t *r)
            gsi_reducer_own (r, &r->bucket_of, n, sizeof (*r->bucket_of)) &&
            gsi_reducer_own (r, &r->inspection, n, sizeof (*r->inspection)) &&
            gsi_reducer_own (r, &r->rest, n, sizeof (*r->rest)) &&
-           gsi_reducer_own (r, &r->wish, (size_t) r->size, sizeof (*r->wish)) &&
+           gsi_reducer_own (r, &r->participation, (size_t) r->size, sizeof (*r->participation)) &&
            gsi_reducer_own (r, &r->weights, 2 * (size_t) r->size, sizeof (*r->weights));
 }
 

@@ -71,7 +71,7 @@ struct gsi_bucket {
 };
 
 /* What ranks tell each other before a weighted step. */
-struct gsi_wish {
+struct gsi_participation {
     double weight;
     int32_t joined, micro_steps;
 };
@@ -139,13 +139,13 @@ struct gs_reducer {
 
     /* The step. */
     bool in_step, accumulates;
-    bool keeps_order;      /* buckets stay as they are at the commit */
-    int marked;            /* gradients that are ready or skipped */
-    int launched;          /* buckets */
-    int micro_steps;       /* before this one */
-    int64_t step;          /* that communicate; this one's number from 1 while in it */
-    struct gsi_wish *wish; /* [size] (weighted) what was told last */
-    double *weights;       /* [size] relative to the largest; then [size] that are looked at */
+    bool keeps_order; /* buckets stay as they are at the commit */
+    int marked;       /* gradients that are ready or skipped */
+    int launched;     /* buckets */
+    int micro_steps;  /* before this one */
+    int64_t step;     /* that communicate; this one's number from 1 while in it */
+    struct gsi_participation *participation; /* [size] (weighted) what was told last */
+    double *weights; /* [size] relative to the largest; then [size] that are looked at */
     double weight, weight_sum;
     bool weight_given, joined, some_joined;
     const char *opener; /* the gradient that the step began with */
@@ -221,7 +221,7 @@ gs_status_t gsi_buckets_open (gs_reducer_t *r);
 void gsi_buckets_cut (gs_reducer_t *r);
 
 /* Digest of these buckets. */
-uint64_t gsi_buckets_wish (const gs_reducer_t *r);
+uint64_t gsi_buckets_propose (const gs_reducer_t *r);
 
 /* Whether buckets may be made anew after this step: 1, 2, 4, 8, ... */
 bool gsi_buckets_is_due (const gs_reducer_t *r);

@@ -276,7 +276,7 @@ gs_status_t gs_reducer_set_sync (gs_reducer_t *reducer, int sync)
  * theirs. */
 static gs_status_t compare_micro (const gs_reducer_t *r, int *micro_steps)
 {
-    const struct gsi_wish *all = r->wish;
+    const struct gsi_participation *all = r->participation;
     int first = -1;
 
     for (int k = 0; k < r->size && r->opts.average_micro; k++) {
@@ -296,20 +296,21 @@ static gs_status_t compare_micro (const gs_reducer_t *r, int *micro_steps)
     return GS_OK;
 }
 
-/* Takes over what all ranks wish once it is known to be right; if not, all is as it was. */
+/* Takes over what all ranks told once it is known to be right; if not, all is as it was. */
 static gs_status_t exchange_weights (gs_reducer_t *r, const char *caller, double weight,
                                      bool joins, bool *all_join)
 {
-    struct gsi_wish own = {weight, joins, r->micro_steps};
+    struct gsi_participation own = {weight, joins, r->micro_steps};
     double *weights = r->weights + r->size, sum = 0;
     int joined = 0, micro_steps = 0;
-    gs_status_t st = gs_allgather (r->comm, &own, r->wish, sizeof (own), GS_U8, r->stream);
+    gs_status_t st =
+        gs_allgather (r->comm, &own, r->participation, sizeof (own), GS_U8, r->stream);
 
     if (st || (st = compare_micro (r, &micro_steps)))
         return st;
     for (int k = 0; k < r->size; k++) {
-        weights[k] = r->wish[k].weight;
-        joined += !!r->wish[k].joined;
+        weights[k] = r->participation[k].weight;
+        joined += !!r->participation[k].joined;
     }
     if ((st = gsi_weights_scale (r->comm, caller, weights, &sum)))
         return st;

@@ -11,7 +11,7 @@
 /* What a rank tells; bytes of it depend on the number of scalars. */
 struct step_exchange_word {
     struct gsi_found found;
-    uint64_t wish; /* digest of the buckets that its order would give, when that is due */
+    uint64_t proposed; /* digest of the buckets that its order would give, when that is due */
     int64_t step;
     int32_t micro_steps, joined;
     double busy_us;
@@ -129,7 +129,7 @@ static void fill (gs_reducer_t *r, struct step_exchange_word *own, bool due, dou
     struct gsi_step_exchange *t = r->step_exchange;
 
     own->found = t->found;
-    own->wish = !due ? 0 : r->joined ? r->digest : gsi_buckets_wish (r);
+    own->proposed = !due ? 0 : r->joined ? r->digest : gsi_buckets_propose (r);
     own->step = r->step;
     own->micro_steps = r->micro_steps;
     own->joined = r->joined;
@@ -232,12 +232,12 @@ gs_status_t gsi_step_exchange_verdict (const gs_reducer_t *r)
 
 bool gsi_step_exchange_wants_order (const gs_reducer_t *r, bool *differ)
 {
-    uint64_t wish = word_of (r, 0)->wish;
+    uint64_t proposed = word_of (r, 0)->proposed;
 
     *differ = false;
     for (int k = 1; k < r->size; k++)
-        *differ = *differ || word_of (r, k)->wish != wish;
-    return wish != r->digest;
+        *differ = *differ || word_of (r, k)->proposed != proposed;
+    return proposed != r->digest;
 }
 
 int gsi_step_exchange_late (const gs_reducer_t *r, double *late_us)

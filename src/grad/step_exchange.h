@@ -28,7 +28,7 @@ double *gsi_step_exchange_room (struct gsi_step_exchange *step_exchange);
 void gsi_step_exchange_set (struct gsi_step_exchange *step_exchange, int scalar, double value);
 
 /*
- * Collective: exchanges it, by a thread that calls for the reducer. [due]: with the wish for
+ * Collective: exchanges it, by a thread that calls for the reducer. [due]: with the proposal for
  * buckets. [busy_us] is how long buckets were under way here.
  */
 gs_status_t gsi_step_exchange_exchange (gs_reducer_t *r, bool due, double busy_us);

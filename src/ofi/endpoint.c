@@ -119,19 +119,19 @@ static struct fi_info *find_provider (const char *name)
  */
 static gs_status_t choose_provider (bool for_notices)
 {
-    const char *wish = gsi_env_text (GSI_ENV_OFI_PROVIDER);
+    const char *setting = gsi_env_text (GSI_ENV_OFI_PROVIDER);
 
-    if (!*wish && for_notices && !(e.info = find_provider ("tcp;ofi_rxm")))
+    if (!*setting && for_notices && !(e.info = find_provider ("tcp;ofi_rxm")))
         e.info = find_provider ("tcp");
     if (!e.info)
-        e.info = find_provider (wish);
+        e.info = find_provider (setting);
     if (e.info)
         return GS_OK;
     return gsi_fail (
         GS_ERR_UNSUPPORTED,
         "transport ofi: libfabric has no provider here that carries tagged messages "
         "between hosts%s%s: fi_info lists those there are, GS_OFI_PROVIDER names one",
-        *wish ? ", of the name " : "", wish);
+        *setting ? ", of the name " : "", setting);
 }
 
 static gs_status_t open_all (void)

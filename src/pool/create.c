@@ -19,7 +19,7 @@ static const char caller[] = "gs_pool_create";
 struct told {
     struct gsi_memfd_handle memory; /* of the lowest rank of a node */
     struct gsi_gpus gpus;           /* that it may evaluate on */
-    int32_t node, wish, batches, gradients;
+    int32_t node, requested, batches, gradients;
 };
 #define TOLD_WORDS (sizeof (struct told) / sizeof (uint64_t))
 
@@ -137,7 +137,7 @@ static gs_status_t prepare (gs_pool_t *p, struct pool_setup *m)
     own = &m->told[gs_comm_size (p->comm)];
     find_gpus (p, &own->gpus);
     own->node = gs_comm_node (p->comm);
-    own->wish = (int32_t) p->opts.evaluator;
+    own->requested = (int32_t) p->opts.evaluator;
     own->batches = p->opts.on_batch != NULL;
     own->gradients = p->opts.on_gradient != NULL;
     if (p->index == 0)
@@ -158,7 +158,7 @@ static int list_node (const gs_pool_t *p, const struct pool_setup *m, int node)
             continue;
         m->rank[number] = r;
         m->candidate[number++] = (struct gsi_candidate){
-            .wish = (gs_evaluator_t) t->wish, .able = t->batches, .gpus = t->gpus};
+            .requested = (gs_evaluator_t) t->requested, .able = t->batches, .gpus = t->gpus};
     }
     return number;
 }

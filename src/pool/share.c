@@ -142,7 +142,7 @@ static int choose_willing (struct gsi_candidate *candidate, int ranks)
 
     for (int i = 0; i < ranks; i++) {
         struct gsi_candidate *c = &candidate[i];
-        if (c->wish != GS_EVALUATOR_YES)
+        if (c->requested != GS_EVALUATOR_YES)
             continue;
         c->evaluates = true;
         c->gpu = free_gpu (candidate, i);
@@ -165,7 +165,7 @@ int gsi_share_choose (struct gsi_candidate *candidate, int ranks)
         return chosen;
     for (int i = 0; i < ranks; i++) {
         struct gsi_candidate *c = &candidate[i];
-        if (c->wish != GS_EVALUATOR_AUTO || !c->able)
+        if (c->requested != GS_EVALUATOR_AUTO || !c->able)
             continue;
         lowest = lowest < 0 ? i : lowest;
         c->gpu = free_gpu (candidate, i);

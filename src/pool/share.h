@@ -56,7 +56,7 @@ void gsi_share_owners (const size_t *place, int ranks, struct gsi_rows part, int
 
 /* A rank of a node, which may evaluate. */
 struct gsi_candidate {
-    gs_evaluator_t wish;
+    gs_evaluator_t requested;
     bool able;            /* it has a function for batches */
     struct gsi_gpus gpus; /* that it sees */
     bool evaluates;       /* out */

@@ -180,12 +180,12 @@ static int print_records (int count, char **paths)
 }
 
 /* What is asked for. */
-struct wish {
+struct query {
     bool json, record, nccl;
     const char *hosts, *layout; /* layouts, or NULL */
 };
 
-static int print_info (const struct wish *w)
+static int print_info (const struct query *w)
 {
     bool ok = w->layout  ? info_layout (w->layout, w->json)
               : w->hosts ? info_hosts (w->hosts)
@@ -199,7 +199,7 @@ static int print_info (const struct wish *w)
 }
 
 /* Whether the options go together; [files] follow them. EXIT_SUCCESS if they do. */
-static int check_wish (const struct wish *w, int files)
+static int check_query (const struct query *w, int files)
 {
     if (w->nccl && (w->json || w->record || w->hosts || w->layout || files))
         return usage_error ("--nccl", "stands alone");
@@ -226,7 +226,7 @@ static int run_info (int argc, char **argv)
         {"layout", required_argument, NULL, 'g'}, {"nccl", no_argument, NULL, 'n'},
         {"record", no_argument, NULL, 'r'},       {"help", no_argument, NULL, 'h'},
         {"version", no_argument, NULL, 'v'},      {NULL, 0, NULL, 0}};
-    struct wish w = {.json = false};
+    struct query w = {.json = false};
     int c, status;
 
     opterr = 0;
@@ -243,7 +243,7 @@ static int run_info (int argc, char **argv)
         default: return usage_error (argv[optind - 1], "is not an option");
         }
     }
-    if ((status = check_wish (&w, argc - optind)))
+    if ((status = check_query (&w, argc - optind)))
         return status;
     if (w.nccl) {
         info_nccl_table ();

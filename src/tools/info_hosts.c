@@ -89,12 +89,12 @@ static bool make_team (const char *layout, struct gsi_topo *topo)
 /* That of GS_TRANSPORT, if it joins hosts, else MPI's; NULL: it is not there. */
 static const struct gsi_coll_ops *find_hosts (void)
 {
-    int wish = gsi_env_choice (GSI_ENV_TRANSPORT);
+    int requested = gsi_env_choice (GSI_ENV_TRANSPORT);
     const struct gsi_coll_ops *ops;
 
-    if (gsi_transport_joins (wish) != GSI_JOINS_HOSTS)
-        wish = GSI_TRANSPORT_MPI;
-    return gsi_coll_find ((gs_transport_t) wish, 2, &ops) ? NULL : ops;
+    if (gsi_transport_joins (requested) != GSI_JOINS_HOSTS)
+        requested = GSI_TRANSPORT_MPI;
+    return gsi_coll_find ((gs_transport_t) requested, 2, &ops) ? NULL : ops;
 }
 
 bool info_hosts (const char *layout)

@@ -129,7 +129,7 @@ static gs_status_t choose (struct cards *c, struct info_plan *p)
     p->hosts = gsi_transport_name ((int) gsi_coll_of_hosts (size));
     p->transport = p->way != GSI_WAY_HOSTS ? gsi_transport_name (GS_TRANSPORT_NCCL)
                    : c->choice.fell_back   ? p->hosts
-                                           : gsi_transport_name (c->cards[0].carrier);
+                                           : gsi_transport_name (c->cards[0].provided);
     snprintf (p->reason, sizeof (p->reason), "%s", c->choice.reason);
     return st;
 }

@@ -23,7 +23,7 @@ size_t fuzz_seed (unsigned number, uint8_t *data, size_t room)
     memset (cards, 0, sizeof (cards));
     for (size_t r = 0; r < size; r++) {
         cards[r].protocol = GSI_CARD_PROTOCOL;
-        cards[r].carrier = number % 3 ? GS_TRANSPORT_NCCL : GS_TRANSPORT_MPI;
+        cards[r].provided = number % 3 ? GS_TRANSPORT_NCCL : GS_TRANSPORT_MPI;
         cards[r].device = GS_DEVICE_AUTO;
         cards[r].gpus.count = number % 5 ? 2 : 0;
         cards[r].gpus.id[0] = 1;

@@ -65,10 +65,10 @@ static void check_forged (int32_t *field, int32_t value, const char *what)
 START_TEST (forged_cards)
 {
     struct gsi_card *card = &cards[2];
-    int32_t *fields[] = {&card->status, &card->transport,  &card->carrier,      &card->check,
+    int32_t *fields[] = {&card->status, &card->transport,  &card->provided,     &card->check,
                          &card->device, &card->gpus.count, &card->gpus.reserved};
-    static const char *const names[] = {"status", "transport", "carrier", "check",
-                                        "device", "number",    "reserved"};
+    static const char *const names[] = {
+        "status", "transport", "provided transport", "check", "device", "number", "reserved"};
 
     for (size_t i = 0; i < sizeof (fields) / sizeof (fields[0]); i++)
         check_forged (fields[i], INT32_MIN, names[i]);

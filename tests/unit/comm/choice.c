@@ -52,13 +52,13 @@ START_TEST (what_a_rank_looks_for)
 
     unit_ok (gsi_choice_begin ("test", 2, &card, &looks));
     ck_assert (!looks);
-    ck_assert_int_eq (card.carrier, GS_TRANSPORT_MPI);
+    ck_assert_int_eq (card.provided, GS_TRANSPORT_MPI);
     unit_ok (gsi_choice_begin ("test", 1, &card, &looks));
-    ck_assert_int_eq (card.carrier, GS_TRANSPORT_SELF);
+    ck_assert_int_eq (card.provided, GS_TRANSPORT_SELF);
     card = (struct gsi_card){.transport = GSI_TRANSPORT_OFI, .device = GS_DEVICE_AUTO};
     unit_ok (gsi_choice_begin ("test", 2, &card, &looks));
     ck_assert (!looks);
-    ck_assert_int_eq (card.carrier, GSI_TRANSPORT_OFI);
+    ck_assert_int_eq (card.provided, GSI_TRANSPORT_OFI);
     card.device = 1;
     unit_fails (gsi_choice_begin ("test", 2, &card, &looks), GS_ERR_ARG,
                 "test: GPU 1 is asked for with transport ofi", "use transport nccl or auto");

@@ -210,7 +210,7 @@ START_TEST (without_gpus_the_lowest_that_can)
 {
     fill_candidates (5, 0);
     candidate[0].able = false;
-    candidate[1].wish = GS_EVALUATOR_NO;
+    candidate[1].requested = GS_EVALUATOR_NO;
     ck_assert_int_eq (gsi_share_choose (candidate, 5), 1);
     for (int i = 0; i < 5; i++) {
         ck_assert_int_eq (candidate[i].evaluates, i == 2);
@@ -222,7 +222,7 @@ END_TEST
 START_TEST (one_for_each_gpu)
 {
     fill_candidates (16, 4);
-    candidate[1].wish = GS_EVALUATOR_NO;
+    candidate[1].requested = GS_EVALUATOR_NO;
     ck_assert_int_eq (gsi_share_choose (candidate, 16), 4);
     for (int i = 0; i < 16; i++)
         ck_assert_int_eq (candidate[i].evaluates, i < 5 && i != 1);
@@ -248,7 +248,7 @@ START_TEST (who_wants_to_does_and_no_other)
 {
     fill_candidates (6, 2);
     for (int i = 3; i < 6; i++)
-        candidate[i].wish = GS_EVALUATOR_YES;
+        candidate[i].requested = GS_EVALUATOR_YES;
     ck_assert_int_eq (gsi_share_choose (candidate, 6), 3);
     for (int i = 0; i < 6; i++)
         ck_assert_int_eq (candidate[i].evaluates, i > 2);
@@ -262,7 +262,7 @@ START_TEST (nobody_who_can)
 {
     fill_candidates (3, 2);
     for (int i = 0; i < 3; i++)
-        candidate[i].wish = GS_EVALUATOR_NO;
+        candidate[i].requested = GS_EVALUATOR_NO;
     ck_assert_int_eq (gsi_share_choose (candidate, 3), 0);
     fill_candidates (3, 0);
     for (int i = 0; i < 3; i++)
