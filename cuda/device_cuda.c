@@ -495,17 +495,17 @@ static void range_end (void)
 #endif
 }
 
-static gs_status_t first_bad (gs_dtype_t dtype, const struct gsi_run *runs, size_t number,
-                              uint32_t base, uint32_t *first, gs_stream_t stream)
+static gs_status_t find_nonfinite (gs_dtype_t dtype, const struct gsi_run *runs, size_t number,
+                                   uint32_t base, uint32_t *first, gs_stream_t stream)
 {
     return check ("the launch of a search",
-                  gsi_cuda_first_bad (dtype, runs, number, base, first, stream));
+                  gsi_cuda_find_nonfinite (dtype, runs, number, base, first, stream));
 }
 
-static gs_status_t round_off (const struct gsi_conversion *how, const struct gsi_run *run,
-                              void *rest, gs_stream_t stream)
+static gs_status_t quantize (const struct gsi_conversion *how, const struct gsi_run *run,
+                             void *rest, gs_stream_t stream)
 {
-    return check ("the launch of a rounding", gsi_cuda_round_off (how, run, rest, stream));
+    return check ("the launch of a rounding", gsi_cuda_quantize (how, run, rest, stream));
 }
 
 static gs_status_t squares (gs_dtype_t dtype, const void *data, size_t count, double *parts,
@@ -568,8 +568,8 @@ static const struct gsi_stream_ops streams = {
     .reduce = reduce,
     .range_begin = range_begin,
     .range_end = range_end,
-    .first_bad = first_bad,
-    .round_off = round_off,
+    .find_nonfinite = find_nonfinite,
+    .quantize = quantize,
     .squares = squares,
     .digest = digest,
     .box = box,

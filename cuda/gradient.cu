@@ -5,28 +5,28 @@
 #include "cuda/kernels.h"
 #include "cuda/launch.cuh"
 
-#define ROUND_OFF_BLOCKS 2048 /* fill a GPU */
+#define QUANTIZE_BLOCKS 2048 /* fill a GPU */
 
 template <class From, class To>
-static cudaError_t launch_round_off (const struct gsi_run *run, void *rest, cudaStream_t stream)
+static cudaError_t launch_quantize (const struct gsi_run *run, void *rest, cudaStream_t stream)
 {
     size_t blocks = (run->count + THREADS - 1) / THREADS;
 
     if (!blocks)
         return cudaSuccess;
-    if (blocks > ROUND_OFF_BLOCKS)
-        blocks = ROUND_OFF_BLOCKS;
-    return launch_kernel (round_off<From, To>, blocks, THREADS, stream, (const From *) run->src,
+    if (blocks > QUANTIZE_BLOCKS)
+        blocks = QUANTIZE_BLOCKS;
+    return launch_kernel (quantize<From, To>, blocks, THREADS, stream, (const From *) run->src,
                           (To *) run->dst, (From *) rest, run->count);
 }
 
-cudaError_t gsi_cuda_round_off (const struct gsi_conversion *how, const struct gsi_run *run,
-                                void *rest, cudaStream_t stream)
+cudaError_t gsi_cuda_quantize (const struct gsi_conversion *how, const struct gsi_run *run,
+                               void *rest, cudaStream_t stream)
 {
     switch ((int) how->to) {
-#define GSI_REDUCED(NAME, name, ...)                                                         \
-    GSI_CASE (NAME, how->from == GS_F64 ? launch_round_off<double, name> (run, rest, stream) \
-                                        : launch_round_off<float, name> (run, rest, stream));
+#define GSI_REDUCED(NAME, name, ...)                                                        \
+    GSI_CASE (NAME, how->from == GS_F64 ? launch_quantize<double, name> (run, rest, stream) \
+                                        : launch_quantize<float, name> (run, rest, stream));
 #include "base/dtype.def"
     default: return cudaErrorInvalidValue;
     }

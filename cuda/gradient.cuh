@@ -11,7 +11,7 @@
 
 template <class From, class To>
 __global__ void __launch_bounds__ (THREADS)
-    round_off (const From *src, To *dst, From *rest, size_t count)
+    quantize (const From *src, To *dst, From *rest, size_t count)
 {
     size_t step = (size_t) gridDim.x * THREADS;
 

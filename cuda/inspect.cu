@@ -11,13 +11,13 @@ template <class T>
 static cudaError_t search (const run_list &list, uint32_t *first, cudaStream_t stream)
 {
     return launch_runs (list, shape<T>::chunk, [=] (const auto &t, unsigned blocks) {
-        return launch_kernel (first_bad<T, most_runs<decltype (t)>::value>, blocks, THREADS,
+        return launch_kernel (find_nonfinite<T, most_runs<decltype (t)>::value>, blocks, THREADS,
                               stream, t, first);
     });
 }
 
-cudaError_t gsi_cuda_first_bad (gs_dtype_t dtype, const struct gsi_run *runs, size_t number,
-                                uint32_t base, uint32_t *first, cudaStream_t stream)
+cudaError_t gsi_cuda_find_nonfinite (gs_dtype_t dtype, const struct gsi_run *runs, size_t number,
+                                     uint32_t base, uint32_t *first, cudaStream_t stream)
 {
     run_list list = {runs, number, gsi_part_of (dtype) == dtype ? 1u : 2u, base};
 

@@ -28,7 +28,8 @@ template <class T> __device__ bool any_bad (const T *src, size_t count)
     return bad;
 }
 
-template <class T, int N> __device__ void first_bad_block (const table<N> &t, unsigned *first)
+template <class T, int N>
+__device__ void find_nonfinite_block (const table<N> &t, unsigned *first)
 {
     unsigned run = run_of_block (t);
     size_t base = (size_t) (blockIdx.x - t.begin[run]) * shape<T>::chunk;
@@ -40,9 +41,9 @@ template <class T, int N> __device__ void first_bad_block (const table<N> &t, un
 
 template <class T, int N>
 __global__ void __launch_bounds__ (THREADS)
-    first_bad (const __grid_constant__ table<N> t, unsigned *first)
+    find_nonfinite (const __grid_constant__ table<N> t, unsigned *first)
 {
-    first_bad_block<T> (t, first);
+    find_nonfinite_block<T> (t, first);
 }
 
 /* Word [i]; bytes from [bytes] on count as 0. */

@@ -27,10 +27,10 @@ extern "C" {
 cudaError_t gsi_cuda_convert (const struct gsi_conversion *how, const struct gsi_run *runs,
                               size_t number, cudaStream_t stream);
 
-/* gsi_host_first_bad, plus [base], put in [first] on the device as the smaller of it and what was
- * there. */
-cudaError_t gsi_cuda_first_bad (gs_dtype_t dtype, const struct gsi_run *runs, size_t number,
-                                uint32_t base, uint32_t *first, cudaStream_t stream);
+/* gsi_host_find_nonfinite, plus [base], put in [first] on the device as the smaller of it and
+ * what was there. */
+cudaError_t gsi_cuda_find_nonfinite (gs_dtype_t dtype, const struct gsi_run *runs, size_t number,
+                                     uint32_t base, uint32_t *first, cudaStream_t stream);
 
 /* gsi_host_digest, added to [sum] on the device. */
 cudaError_t gsi_cuda_digest (const void *data, size_t bytes, uint64_t begin, uint64_t *sum,
@@ -45,9 +45,9 @@ cudaError_t gsi_cuda_reduce (const struct gsi_reduction *how, void *dst, const v
                              size_t stride, int sources, size_t count, const double *scale,
                              cudaStream_t stream);
 
-/* gsi_host_round_off. */
-cudaError_t gsi_cuda_round_off (const struct gsi_conversion *how, const struct gsi_run *run,
-                                void *rest, cudaStream_t stream);
+/* gsi_host_quantize. */
+cudaError_t gsi_cuda_quantize (const struct gsi_conversion *how, const struct gsi_run *run,
+                               void *rest, cudaStream_t stream);
 
 /*
  * gsi_host_squares, in another order, that depends on [count] alone, added to [sum] on the

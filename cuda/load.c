@@ -54,12 +54,12 @@ static cudaError_t load_floating (gs_dtype_t type)
         error = load_conversion (type, floating[i], 2);
     for (size_t i = 0; i < REDUCED && !error && gs_dtype_size (type) > 2; i++) {
         rounding.to = reduced[i];
-        error = gsi_cuda_round_off (&rounding, &run, NULL, NULL);
+        error = gsi_cuda_quantize (&rounding, &run, NULL, NULL);
     }
     if (!error)
-        error = gsi_cuda_first_bad (type, &run, 1, 0, NULL, NULL);
+        error = gsi_cuda_find_nonfinite (type, &run, 1, 0, NULL, NULL);
     if (!error)
-        error = gsi_cuda_first_bad (type, runs, MANY_RUNS_TOO, 0, NULL, NULL);
+        error = gsi_cuda_find_nonfinite (type, runs, MANY_RUNS_TOO, 0, NULL, NULL);
     if (!error)
         error = gsi_cuda_box (GSI_BOX_ADD, type, &box, NULL, NULL, NULL);
     for (int sums = GSI_SUMS_NONE; sums <= GSI_SUMS_IN && !error; sums++)

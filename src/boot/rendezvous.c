@@ -193,16 +193,16 @@ static void let_in_from (struct gsi_rendezvous *host, int listener)
 /* ---- Ranks ---- */
 
 /*
- * The exchange ends with [st], of which gsi_last_text () tells if it is a failure. [patient]:
+ * The exchange ends with [st], of which gsi_last_text () tells if it is a failure. [tells_late]:
  * ranks that have not come are told, too.
  */
-static void decide (struct gsi_rendezvous *host, gs_status_t st, bool patient)
+static void decide (struct gsi_rendezvous *host, gs_status_t st, bool tells_late)
 {
     int64_t soon_ns = gsi_now_ns () + ANSWER_NS;
 
     host->decided = true;
-    host->patient = patient;
-    if (host->until_ns < soon_ns || (patient && host->first))
+    host->tells_late = tells_late;
+    if (host->until_ns < soon_ns || (tells_late && host->first))
         host->until_ns = soon_ns;
     if (st)
         gsi_failure_note (&host->answer, st);
@@ -380,11 +380,11 @@ static bool is_open (const struct gsi_rendezvous *host)
     for (int g = 1; g < host->clients; g++) {
         enum gsi_stage stage = host->client[g].stage;
         if (stage == GSI_HEARS_ANSWER || stage == GSI_HEARS_CARDS || stage == GSI_LEAVES ||
-            (stage == GSI_GIVES_CARD && host->patient))
+            (stage == GSI_GIVES_CARD && host->tells_late))
             return true;
         absent += g < host->size && stage == GSI_ABSENT && host->first;
     }
-    return host->patient && absent > host->turned_away; /* who stand for some of the absent */
+    return host->tells_late && absent > host->turned_away; /* who stand for some of the absent */
 }
 
 static bool all_wait (const struct gsi_rendezvous *host)
@@ -413,7 +413,7 @@ static gs_status_t name_absent (struct gsi_rendezvous *host)
 gs_status_t gsi_rendezvous_exchange (struct gsi_rendezvous *host, const void *card, size_t bytes,
                                      void *cards, int64_t deadline_ns)
 {
-    host->decided = host->patient = false;
+    host->decided = host->tells_late = false;
     host->turned_away = 0;
     host->bytes = bytes;
     host->cards = cards;

@@ -51,7 +51,7 @@ struct gsi_rendezvous {
 
     /* Of one exchange: */
     bool first, decided;
-    bool patient;    /* after a failure: ranks that have not come yet are told, too */
+    bool tells_late; /* after a failure: ranks that have not come yet are told, too */
     int turned_away; /* strangers that have been told, and may be ranks that are absent */
     size_t bytes;    /* of a card */
     char *cards;

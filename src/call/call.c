@@ -179,7 +179,7 @@ gs_status_t gsi_call_begin_messages (const struct gsi_request *r, bool staged,
     call->stream = r->stream;
     call->staged = staged;
     call->argument = r->argument;
-    call->patient = comm->client ? &comm->client->patient : NULL;
+    call->yielding = comm->client ? &comm->client->yielding : NULL;
     call->capturing = false;
     call->kind = kind_of (r->op, r->count, r->dtype, r->argument);
     if ((st = take_comm (comm, call)))

@@ -15,7 +15,7 @@ gs_status_t gsi_feature_open (gs_comm_t *comm, struct gsi_client *client, const 
     if (st)
         return st;
     atomic_fetch_add (&comm->features, 1);
-    atomic_init (&client->patient, false);
+    atomic_init (&client->yielding, false);
     return GS_OK;
 }
 

@@ -21,7 +21,7 @@ struct gsi_client {
 
     /* Waits of calls on hosts leave the core to the application: a thread of the feature's has
      * made them, and nobody waits for it. */
-    atomic_bool patient;
+    atomic_bool yielding;
 };
 
 /* Of the client of every communicator, which any thread may ask for a description. */

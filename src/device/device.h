@@ -227,15 +227,15 @@ struct gsi_stream_ops {
     void (*range_begin) (const char *name);
     void (*range_end) (void);
 
-    /* gsi_host_first_bad, which adds [base]; *first, in device memory, becomes the smaller of
-     * that and what was there. */
-    gs_status_t (*first_bad) (gs_dtype_t dtype, const struct gsi_run *runs, size_t number,
-                              uint32_t base, uint32_t *first, gs_stream_t stream);
+    /* gsi_host_find_nonfinite, which adds [base]; *first, in device memory, becomes the smaller
+     * of that and what was there. */
+    gs_status_t (*find_nonfinite) (gs_dtype_t dtype, const struct gsi_run *runs, size_t number,
+                                   uint32_t base, uint32_t *first, gs_stream_t stream);
 
-    /* gsi_host_round_off; gsi_host_squares, added to *sum in device memory, where [parts] has
+    /* gsi_host_quantize; gsi_host_squares, added to *sum in device memory, where [parts] has
      * room for GSI_SQUARES_PARTS: in another order than on hosts, but always the same. */
-    gs_status_t (*round_off) (const struct gsi_conversion *how, const struct gsi_run *run,
-                              void *rest, gs_stream_t stream);
+    gs_status_t (*quantize) (const struct gsi_conversion *how, const struct gsi_run *run,
+                             void *rest, gs_stream_t stream);
     gs_status_t (*squares) (gs_dtype_t dtype, const void *data, size_t count, double *parts,
                             double *sum, gs_stream_t stream);
 

@@ -142,7 +142,7 @@ void gsi_host_convert (const struct gsi_conversion *how, const struct gsi_run *r
 }
 
 /* FROM is the type of the arithmetic. */
-#define DEFINE_ROUND_OFF(NAME, FROM, T, STORE, LOAD)                                          \
+#define DEFINE_QUANTIZE(NAME, FROM, T, STORE, LOAD)                                           \
     GSI_TARGET_CLONES static void NAME (const void *src, void *dst, void *left, size_t count) \
     {                                                                                         \
         const FROM *in = src;                                                                 \
@@ -157,21 +157,19 @@ void gsi_host_convert (const struct gsi_conversion *how, const struct gsi_run *r
         }                                                                                     \
     }
 
-#define GSI_REDUCED(NAME, name, value, T, ...)                                 \
-    DEFINE_ROUND_OFF (round_off_f32_##name, float, T, gsi_##name##_of_float,   \
-                      gsi_float_of_##name)                                     \
-    DEFINE_ROUND_OFF (round_off_f64_##name, double, T, gsi_##name##_of_double, \
-                      gsi_float_of_##name)
+#define GSI_REDUCED(NAME, name, value, T, ...)                                                  \
+    DEFINE_QUANTIZE (quantize_f32_##name, float, T, gsi_##name##_of_float, gsi_float_of_##name) \
+    DEFINE_QUANTIZE (quantize_f64_##name, double, T, gsi_##name##_of_double, gsi_float_of_##name)
 #include "base/dtype.def"
 
-static void (*const round_off[GSI_DTYPES][2]) (const void *, void *, void *, size_t) = {
-#define GSI_REDUCED(NAME, name, ...) [GS_##NAME] = {round_off_f32_##name, round_off_f64_##name},
+static void (*const quantize[GSI_DTYPES][2]) (const void *, void *, void *, size_t) = {
+#define GSI_REDUCED(NAME, name, ...) [GS_##NAME] = {quantize_f32_##name, quantize_f64_##name},
 #include "base/dtype.def"
 };
 
-void gsi_host_round_off (const struct gsi_conversion *how, const struct gsi_run *run, void *rest)
+void gsi_host_quantize (const struct gsi_conversion *how, const struct gsi_run *run, void *rest)
 {
-    round_off[how->to][how->from == GS_F64](run->src, run->dst, rest, run->count);
+    quantize[how->to][how->from == GS_F64](run->src, run->dst, rest, run->count);
 }
 
 #define LANES 8 /* sums side by side, for the compiler to vectorise; the order is fixed */
@@ -232,7 +230,7 @@ static bool (*const search[GSI_DTYPES]) (const void *, size_t) = {
 #include "base/dtype.def"
 };
 
-uint32_t gsi_host_first_bad (gs_dtype_t dtype, const struct gsi_run *runs, size_t number)
+uint32_t gsi_host_find_nonfinite (gs_dtype_t dtype, const struct gsi_run *runs, size_t number)
 {
     size_t parts = gsi_dtype_is_complex (dtype) ? 2 : 1;
 

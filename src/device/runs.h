@@ -38,7 +38,7 @@ void gsi_host_convert (const struct gsi_conversion *how, const struct gsi_run *r
  * The same from a floating type to a narrower one, of src[i] + rest[i]; rest[i], of type from,
  * becomes what the rounding lost. It is 0 where the result is not finite.
  */
-void gsi_host_round_off (const struct gsi_conversion *how, const struct gsi_run *run, void *rest);
+void gsi_host_quantize (const struct gsi_conversion *how, const struct gsi_run *run, void *rest);
 
 /* Sum of the squares of [count] elements of floating type [dtype], in double. */
 double gsi_host_squares (gs_dtype_t dtype, const void *data, size_t count);
@@ -46,7 +46,7 @@ double gsi_host_squares (gs_dtype_t dtype, const void *data, size_t count);
 #define GSI_ALL_FINITE UINT32_MAX
 
 /* Number of the first run whose src, of floating type [dtype], has a NaN or an infinity. */
-uint32_t gsi_host_first_bad (gs_dtype_t dtype, const struct gsi_run *runs, size_t number);
+uint32_t gsi_host_find_nonfinite (gs_dtype_t dtype, const struct gsi_run *runs, size_t number);
 
 /*
  * Digest of bytes: the sum over all 8-byte words w[i], the last one filled up with zeros, of

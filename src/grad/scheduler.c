@@ -196,7 +196,7 @@ gs_status_t gsi_scheduler_begin (gs_reducer_t *r)
     pthread_mutex_lock (&c->guard);
     c->ordered = c->done = 0;
     c->callback.st = GS_OK;
-    atomic_store (&r->client.patient, c->threaded);
+    atomic_store (&r->client.yielding, c->threaded);
     pthread_mutex_unlock (&c->guard);
     return GS_OK;
 }
@@ -241,7 +241,7 @@ gs_status_t gsi_scheduler_drain (gs_reducer_t *r)
         c->ordered = r->launched;
         return carry_here (r);
     }
-    atomic_store (&r->client.patient, false);
+    atomic_store (&r->client.yielding, false);
     pthread_mutex_lock (&c->guard);
     while (c->done < c->ordered && (c->running || !c->failed.st))
         if (has_work (c))

@@ -15,12 +15,12 @@ gs_status_t gsi_work_convert (const gs_reducer_t *r, const struct gsi_conversion
     return GS_OK;
 }
 
-gs_status_t gsi_work_round_off (const gs_reducer_t *r, const struct gsi_conversion *how,
-                                const struct gsi_run *run, void *rest)
+gs_status_t gsi_work_quantize (const gs_reducer_t *r, const struct gsi_conversion *how,
+                               const struct gsi_run *run, void *rest)
 {
     if (r->queue)
-        return r->queue->round_off (how, run, rest, r->stream);
-    gsi_host_round_off (how, run, rest);
+        return r->queue->quantize (how, run, rest, r->stream);
+    gsi_host_quantize (how, run, rest);
     return GS_OK;
 }
 
@@ -45,9 +45,9 @@ gs_status_t gsi_work_find_bad (const gs_reducer_t *r, int place, int number)
     uint32_t bad;
 
     if (r->queue)
-        return r->queue->first_bad (dtype_at (r, place), runs, (size_t) number, (uint32_t) place,
-                                    &found->bad, r->stream);
-    bad = gsi_host_first_bad (dtype_at (r, place), runs, (size_t) number);
+        return r->queue->find_nonfinite (dtype_at (r, place), runs, (size_t) number,
+                                         (uint32_t) place, &found->bad, r->stream);
+    bad = gsi_host_find_nonfinite (dtype_at (r, place), runs, (size_t) number);
     if (bad != GSI_ALL_FINITE && bad + (uint32_t) place < found->bad)
         found->bad = bad + (uint32_t) place;
     return GS_OK;

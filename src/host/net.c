@@ -9,12 +9,12 @@
 #include "base/status.h"
 #include "host/coll_host.h"
 
-#define LOOK_EVERY     64u                /* polls between looks at the clock: about 5 us */
-#define LISTEN_NS      100000             /* between looks for notices */
-#define ASK_NS         (GSI_NS_PER_S / 2) /* before and between looks whether a wait has an end */
-#define STRAYS         20    /* such looks in a row that found a message of another call: 10 s */
-#define PATIENT_YIELDS 50u   /* offers of the core before it sleeps between polls, */
-#define PATIENCE_NS    20000 /* so that polls take little from the application's own work */
+#define LOOK_EVERY  64u                /* polls between looks at the clock: about 5 us */
+#define LISTEN_NS   100000             /* between looks for notices */
+#define ASK_NS      (GSI_NS_PER_S / 2) /* before and between looks whether a wait has an end */
+#define STRAYS      20    /* such looks in a row that found a message of another call: 10 s */
+#define YIELDS      50u   /* offers of the core before it sleeps between polls, */
+#define YIELDING_NS 20000 /* so that polls take little from the application's own work */
 
 /* A message that could not be posted: those posted before it are left to the network, and so
  * their memory. */
@@ -101,15 +101,15 @@ static gs_status_t failed (struct gsi_coll_host *c, const struct gsi_slot *slot,
 
 void gsi_net_pause (const struct gsi_call *call, unsigned *spins)
 {
-    bool patient = call->patient && atomic_load_explicit (call->patient, memory_order_relaxed);
+    bool yielding = call->yielding && atomic_load_explicit (call->yielding, memory_order_relaxed);
 
-    if (!patient) {
+    if (!yielding) {
         gsi_net_spin (spins);
-    } else if (*spins < GSI_YIELD_NOW + PATIENT_YIELDS) {
+    } else if (*spins < GSI_YIELD_NOW + YIELDS) {
         *spins = *spins < GSI_YIELD_NOW ? GSI_YIELD_NOW : *spins + 1;
         sched_yield ();
     } else {
-        nanosleep (&(struct timespec){.tv_nsec = PATIENCE_NS}, NULL);
+        nanosleep (&(struct timespec){.tv_nsec = YIELDING_NS}, NULL);
     }
 }
 

@@ -132,7 +132,7 @@ void gsi_moments_merge (gs_moments_t *into, const gs_moments_t *from, size_t fea
         merge (&into[f], &from[f]);
 }
 
-bool gsi_moments_first_bad (const struct gsi_samples *s, size_t *sample, size_t *feature)
+bool gsi_moments_find_nonfinite (const struct gsi_samples *s, size_t *sample, size_t *feature)
 {
     for (*sample = 0; *sample < s->samples; ++*sample)
         for (*feature = 0; *feature < s->features; ++*feature)

@@ -24,6 +24,6 @@ void gsi_moments_add (gs_moments_t *moments, double *room, const struct gsi_samp
 void gsi_moments_merge (gs_moments_t *into, const gs_moments_t *from, size_t features);
 
 /* The first value that is counted as bad; false if there is none. */
-bool gsi_moments_first_bad (const struct gsi_samples *s, size_t *sample, size_t *feature);
+bool gsi_moments_find_nonfinite (const struct gsi_samples *s, size_t *sample, size_t *feature);
 
 #endif /* GS_STATS_MOMENTS_H */

@@ -65,7 +65,7 @@ static void warn_left_out (struct samples_work *w, const struct gsi_samples *s, 
 {
     size_t sample, feature;
 
-    if (w->complained || !gsi_moments_first_bad (s, &sample, &feature))
+    if (w->complained || !gsi_moments_find_nonfinite (s, &sample, &feature))
         return;
     w->complained = true;
     gsi_log (GS_LOG_WARN, "stats",

@@ -163,7 +163,7 @@ struct gsi_call {
     int argument;        /* op, root or what a feature's call is of */
     uint32_t kind;       /* of op, dtype, count, argument: alike on all ranks; 0: not known */
     const atomic_bool
-        *patient; /* (not queued, or NULL) waits leave the core to others if it is */
+        *yielding; /* (not queued, or NULL) waits leave the core to others if it is */
 };
 
 /*

@@ -54,9 +54,9 @@ static void run_sum (const struct work *w)
     must (gsi_cuda_reduce (&how, dst, src, count, w->sources, count, NULL, stream));
 }
 
-static void run_first_bad (const struct work *w)
+static void run_find_nonfinite (const struct work *w)
 {
-    must (gsi_cuda_first_bad (w->from, runs, RUNS, 0, (uint32_t *) answer, stream));
+    must (gsi_cuda_find_nonfinite (w->from, runs, RUNS, 0, (uint32_t *) answer, stream));
 }
 
 static void run_digest (const struct work *w)
@@ -133,8 +133,8 @@ int main (void)
         {"pack f64 as f16", run_convert, GS_F64, GS_F16, 0.3, 0, 0, 10 * all},
         {"sum of 8 shards, f32", run_sum, GS_F32, GS_F32, 1, 0, 8, 4 * all + all / 2},
         {"sum of 8 shards, bf16", run_sum, GS_BF16, GS_BF16, 1, 0, 8, 2 * all + all / 4},
-        {"search f32 for NaN", run_first_bad, GS_F32, GS_F32, 1, 0, 0, 4 * all},
-        {"search bf16 for NaN", run_first_bad, GS_BF16, GS_BF16, 1, 0, 0, 2 * all},
+        {"search f32 for NaN", run_find_nonfinite, GS_F32, GS_F32, 1, 0, 0, 4 * all},
+        {"search bf16 for NaN", run_find_nonfinite, GS_BF16, GS_BF16, 1, 0, 0, 2 * all},
         {"digest", run_digest, GS_F32, GS_F32, 1, 0, 0, 4 * all},
     };
     int devices = 0;

@@ -252,15 +252,15 @@ static void check_refusals (void)
                "refusal %zu", i);
 }
 
-static uint32_t first_bad (gs_dtype_t dtype, size_t number)
+static uint32_t find_nonfinite (gs_dtype_t dtype, size_t number)
 {
     uint32_t *result, none = GSI_ALL_FINITE;
 
     must (cudaMalloc ((void **) &result, sizeof (*result)), "cudaMalloc");
     send (result, &none, sizeof (none));
     send (device_src, host_src, src_bytes);
-    must (gsi_cuda_first_bad (dtype, device_runs, number, 0, result, stream),
-          "gsi_cuda_first_bad");
+    must (gsi_cuda_find_nonfinite (dtype, device_runs, number, 0, result, stream),
+          "gsi_cuda_find_nonfinite");
     must (cudaStreamSynchronize (stream), "cudaStreamSynchronize");
     must (cudaMemcpy (&none, result, sizeof (none), cudaMemcpyDeviceToHost), "cudaMemcpy");
     cudaFree (result);
@@ -268,7 +268,7 @@ static uint32_t first_bad (gs_dtype_t dtype, size_t number)
 }
 
 /* A bad number in two runs, anywhere in them: the first is named, by host and device. */
-static void check_first_bad (void)
+static void check_find_nonfinite (void)
 {
     static const gs_dtype_t types[] = {GS_F16, GS_BF16,    GS_F32,    GS_F64,
                                        GS_C64, GS_F8_E4M3, GS_F8_E5M2};
@@ -279,16 +279,17 @@ static void check_first_bad (void)
         for (int n = 0; n < 2; n++) {
             data_fill_numbers (types[t], host_src, MOST_BYTES);
             lay_out (types[t], types[t], numbers[n], (size_t) t % 2);
-            check (first_bad (types[t], numbers[n]) == GSI_ALL_FINITE &&
-                       gsi_host_first_bad (types[t], host_runs, numbers[n]) == GSI_ALL_FINITE,
+            check (find_nonfinite (types[t], numbers[n]) == GSI_ALL_FINITE &&
+                       gsi_host_find_nonfinite (types[t], host_runs, numbers[n]) ==
+                           GSI_ALL_FINITE,
                    "all finite, %s", gsi_dtype_name (types[t]));
             for (size_t at = numbers[n] - 1; at + 12 > numbers[n]; at--) {
                 size_t element = host_runs[at].count ? data_random () % host_runs[at].count : 0;
                 uint32_t expected;
                 memset ((unsigned char *) (uintptr_t) host_runs[at].src + element * size, 0xff,
                         host_runs[at].count ? size : 0);
-                expected = gsi_host_first_bad (types[t], host_runs, numbers[n]);
-                check (first_bad (types[t], numbers[n]) == expected &&
+                expected = gsi_host_find_nonfinite (types[t], host_runs, numbers[n]);
+                check (find_nonfinite (types[t], numbers[n]) == expected &&
                            (expected == at || !host_runs[at].count),
                        "first bad %s: run %zu", gsi_dtype_name (types[t]), at);
             }
@@ -315,8 +316,8 @@ static void check_gradient (gs_dtype_t from, gs_dtype_t to, size_t count)
     send (memory, host_src, bytes);
     send (memory + 2 * bytes, rest, bytes);
     there = (struct gsi_run){memory, memory + bytes, count};
-    gsi_host_round_off (&how, &here, rest);
-    must (gsi_cuda_round_off (&how, &there, memory + 2 * bytes, stream), "gsi_cuda_round_off");
+    gsi_host_quantize (&how, &here, rest);
+    must (gsi_cuda_quantize (&how, &there, memory + 2 * bytes, stream), "gsi_cuda_quantize");
     for (int i = 0; i < 2; i++)
         must (gsi_cuda_squares (from, memory, count, room + 3, room + i, stream),
               "gsi_cuda_squares");
@@ -494,7 +495,7 @@ int main (void)
     check_scale_in_place (1);
     check_reduce ();
     check_refusals ();
-    check_first_bad ();
+    check_find_nonfinite ();
     check_gradients ();
     check_boxes ();
     check_digest ();

@@ -61,19 +61,19 @@ template <class From, class To, class Op, int N> struct convert_twin {
     }
 };
 
-template <class T, int N> struct first_bad_twin {
-    static constexpr auto kernel = first_bad<T, N>;
+template <class T, int N> struct find_nonfinite_twin {
+    static constexpr auto kernel = find_nonfinite<T, N>;
 
     static bool reach (table<N> &t, unsigned *&first)
     {
         for (unsigned i = 0; i < t.number; i++)
-            if (!reach_bytes (t.src[i], t.count[i] * sizeof (T), "first_bad"))
+            if (!reach_bytes (t.src[i], t.count[i] * sizeof (T), "find_nonfinite"))
                 return false;
-        return reach_array (first, 1, "first_bad");
+        return reach_array (first, 1, "find_nonfinite");
     }
     static void thread (const table<N> &t, unsigned *first)
     {
-        first_bad_block<T> (t, first);
+        find_nonfinite_block<T> (t, first);
     }
 };
 
@@ -102,14 +102,14 @@ struct digest_twin {
     }
 };
 
-template <class From, class To> struct round_off_twin {
-    static constexpr auto kernel = round_off<From, To>;
-    static constexpr auto thread = round_off<From, To>;
+template <class From, class To> struct quantize_twin {
+    static constexpr auto kernel = quantize<From, To>;
+    static constexpr auto thread = quantize<From, To>;
 
     static bool reach (const From *&src, To *&dst, From *&rest, size_t count)
     {
-        return reach_array (src, count, "round_off") && reach_array (dst, count, "round_off") &&
-               reach_array (rest, count, "round_off");
+        return reach_array (src, count, "quantize") && reach_array (dst, count, "quantize") &&
+               reach_array (rest, count, "quantize");
     }
 };
 
@@ -252,13 +252,13 @@ template <class... T> static void add_floating (twin_list &list)
 {
     (add_scaling<T, FLOATING> (list), ...);
     (add<squares_twin<T>> (list), ...);
-    (add<first_bad_twin<T, FEW_RUNS>> (list), ...);
-    (add<first_bad_twin<T, MANY_RUNS>> (list), ...);
+    (add<find_nonfinite_twin<T, FEW_RUNS>> (list), ...);
+    (add<find_nonfinite_twin<T, MANY_RUNS>> (list), ...);
 }
 
 template <class From, class... To> static void add_rounding (twin_list &list)
 {
-    (add<round_off_twin<From, To>> (list), ...);
+    (add<quantize_twin<From, To>> (list), ...);
 }
 
 template <class... T> static void add_copying (twin_list &list)

@@ -333,16 +333,16 @@ static void search_one (gs_dtype_t dtype, size_t number, size_t gap)
                         (count - 1) * gs_dtype_size (dtype),
                     0xff, gs_dtype_size (dtype));
         *first = GSI_ALL_FINITE;
-        expected = gsi_host_first_bad (dtype, here, number);
+        expected = gsi_host_find_nonfinite (dtype, here, number);
         unit_check (expected == (count ? run : GSI_ALL_FINITE), "run %zu is not found", run);
-        ck_assert (!gsi_cuda_first_bad (dtype, there, number, 0, (uint32_t *) (user + MOST_BYTES),
-                                        NULL));
+        ck_assert (!gsi_cuda_find_nonfinite (dtype, there, number, 0,
+                                             (uint32_t *) (user + MOST_BYTES), NULL));
         unit_check (!refused && *first == expected, "%s, %zu runs: %u, not %u",
                     gsi_dtype_name (dtype), number, *first, expected);
     }
 }
 
-static void check_first_bad (void)
+static void check_find_nonfinite (void)
 {
     static const gs_dtype_t types[] = {GS_F16, GS_BF16, GS_F32,     GS_F64,
                                        GS_C64, GS_C128, GS_F8_E4M3, GS_F8_E5M2};
@@ -355,7 +355,7 @@ static void check_first_bad (void)
 }
 
 /* Rounding has the host's bits. */
-static void check_round_off (gs_dtype_t from, gs_dtype_t to, size_t count)
+static void check_quantize (gs_dtype_t from, gs_dtype_t to, size_t count)
 {
     size_t bytes = count * gs_dtype_size (from), at[] = {0, 1 << 18, 2 << 18};
     struct gsi_conversion how = {from, to, 1};
@@ -367,8 +367,8 @@ static void check_round_off (gs_dtype_t from, gs_dtype_t to, size_t count)
     for (int i = 0; i < 3; i++)
         allow (at[i], bytes);
     memcpy (wanted + at[2], engine + at[2], bytes);
-    gsi_host_round_off (&how, &inside, wanted + at[2]);
-    ck_assert (!gsi_cuda_round_off (&how, &outside, user + at[2], NULL));
+    gsi_host_quantize (&how, &inside, wanted + at[2]);
+    ck_assert (!gsi_cuda_quantize (&how, &outside, user + at[2], NULL));
     unit_check (!refused && !memcmp (engine + at[1], wanted, count * gs_dtype_size (to)) &&
                     !memcmp (engine + at[2], wanted + at[2], bytes),
                 "rounding of %zu %s", count, gsi_dtype_name (from));
@@ -401,13 +401,13 @@ static void check_gradients (void)
                                        GS_C64, GS_C128, GS_F8_E4M3, GS_F8_E5M2};
 
     for (size_t count = 1; count <= 16384; count *= 4) {
-        check_round_off (GS_F32, GS_F16, count);
-        check_round_off (GS_F32, GS_BF16, count + 1);
-        check_round_off (GS_F64, GS_F16, count + 2);
-        check_round_off (GS_F64, GS_BF16, count);
+        check_quantize (GS_F32, GS_F16, count);
+        check_quantize (GS_F32, GS_BF16, count + 1);
+        check_quantize (GS_F64, GS_F16, count + 2);
+        check_quantize (GS_F64, GS_BF16, count);
         for (int t = 6; t < 8; t++) {
-            check_round_off (GS_F32, types[t], count);
-            check_round_off (GS_F64, types[t], count + 1);
+            check_quantize (GS_F32, types[t], count);
+            check_quantize (GS_F64, types[t], count + 1);
         }
         for (int t = 0; t < 8; t++)
             check_squares (types[t], count + (size_t) t);
@@ -516,7 +516,7 @@ START_TEST (twins_give_the_bits_of_hosts)
     load ();
     check_convert ();
     check_reduce ();
-    check_first_bad ();
+    check_find_nonfinite ();
     check_gradients ();
     check_boxes ();
     check_digest ();

@@ -142,7 +142,7 @@ START_TEST (in_place)
 END_TEST
 
 /* One bad number at each place of the second of three runs, the greatest finite one beside it. */
-START_TEST (the_first_bad_run)
+START_TEST (the_first_nonfinite_run)
 {
     static const double bad[] = {INFINITY, -INFINITY, NAN};
     static const double greatest[] = {
@@ -157,13 +157,13 @@ START_TEST (the_first_bad_run)
             {input, NULL, 1}, {input + size, NULL, n - 2}, {input + (n - 1) * size, NULL, 1}};
         for (size_t i = 0; i < n * parts; i++)
             store (part, input, i, i % 2 ? greatest[part] : -greatest[part]);
-        ck_assert_uint_eq (gsi_host_first_bad (types[t], runs, 3), GSI_ALL_FINITE);
-        ck_assert_uint_eq (gsi_host_first_bad (types[t], runs, 0), GSI_ALL_FINITE);
+        ck_assert_uint_eq (gsi_host_find_nonfinite (types[t], runs, 3), GSI_ALL_FINITE);
+        ck_assert_uint_eq (gsi_host_find_nonfinite (types[t], runs, 0), GSI_ALL_FINITE);
         store (part, input, n * parts - 1, NAN);
-        ck_assert_uint_eq (gsi_host_first_bad (types[t], runs, 3), 2);
+        ck_assert_uint_eq (gsi_host_find_nonfinite (types[t], runs, 3), 2);
         for (size_t i = parts; i < (n - 1) * parts; i++) {
             store (part, input, i, bad[i % 3]);
-            unit_check (gsi_host_first_bad (types[t], runs, 3) == 1, "type %d, place %zu",
+            unit_check (gsi_host_find_nonfinite (types[t], runs, 3) == 1, "type %d, place %zu",
                         types[t], i);
             store (part, input, i, 1);
         }
@@ -186,7 +186,7 @@ START_TEST (rounding_with_feedback)
         for (size_t i = 0; i < NUMBERS; i++)
             store (from[t / 4], input, i, 1 + (double) i / 300);
         for (int n = 0; n < TIMES; n++) {
-            gsi_host_round_off (&how, &run, rest);
+            gsi_host_quantize (&how, &run, rest);
             for (size_t i = 0; i < NUMBERS; i++)
                 sent[i] += load (to[t % 4], output, i);
         }
@@ -209,8 +209,8 @@ START_TEST (feedback_forgets_what_is_not_finite)
     uint16_t out[3];
     struct gsi_run run = {in, out, 3};
 
-    gsi_host_round_off (&how, &run, rest);
-    ck_assert_uint_eq (gsi_host_first_bad (GS_F16, &(struct gsi_run){out, NULL, 1}, 1), 0);
+    gsi_host_quantize (&how, &run, rest);
+    ck_assert_uint_eq (gsi_host_find_nonfinite (GS_F16, &(struct gsi_run){out, NULL, 1}, 1), 0);
     for (int i = 0; i < 3; i++)
         ck_assert_float_eq (rest[i], 0);
 }
@@ -270,5 +270,5 @@ START_TEST (digest_of_a_known_sequence)
 END_TEST
 
 UNIT_SUITE ("host_runs", 30, every_pair, integers_and_bits_are_copied, in_place,
-            the_first_bad_run, rounding_with_feedback, feedback_forgets_what_is_not_finite,
+            the_first_nonfinite_run, rounding_with_feedback, feedback_forgets_what_is_not_finite,
             sums_of_squares, digests_add_up, digest_of_a_known_sequence)
