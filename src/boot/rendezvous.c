@@ -356,13 +356,13 @@ static void serve_all (struct gsi_rendezvous *host, int64_t until_ns)
     for (int g = 0; g < host->clients; g++) {
         struct gsi_client *client = &host->client[g];
         bool here = client->wire.fd >= 0 && client->stage != GSI_SERVED;
-        client->seat = here ? &host->poll[n] : NULL;
+        client->slot = here ? &host->poll[n] : NULL;
         if (here)
             host->poll[n++] = (struct pollfd){client->wire.fd, client->wire.events, 0};
     }
     if (gsi_wire_wait (host->poll, n, until_ns)) {
-        for (int g = 0; g < host->clients; g++) /* before the doors, which may give a seat away */
-            if (host->client[g].seat && host->client[g].seat->revents)
+        for (int g = 0; g < host->clients; g++) /* before the doors, which may give a slot away */
+            if (host->client[g].slot && host->client[g].slot->revents)
                 gsi_rendezvous_serve (host, g);
         for (size_t i = 0; i < doors && !pauses (host); i++)
             if (host->poll[i].revents)

@@ -38,7 +38,7 @@ enum gsi_stage {
 struct gsi_client {
     struct gsi_wire wire;
     enum gsi_stage stage;
-    const struct pollfd *seat; /* in the poll set, NULL: none */
+    const struct pollfd *slot; /* in the poll set, NULL: none */
     int64_t since_ns;
     struct gsi_hello hello; /* of a rank, which may have lost its connection; rank 0: of none */
 };

@@ -17,16 +17,16 @@
 #include "base/transport.h"
 #include "core/choice.h"
 #include "tools/info_layout.h"
-#include "transport/gpu_seats.h"
+#include "transport/gpu_grouping.h"
 #include "transport/nccl_versions.h"
 
 #define MOST_RANKS 65536
 
 /* What the choice is made of. */
 struct cards {
-    struct gsi_card *cards;    /* [size] */
-    struct gsi_gpu_seat *seat; /* [size] */
-    struct gsi_gpu_seating seating;
+    struct gsi_card *cards;   /* [size] */
+    struct gsi_rank_gpu *gpu; /* [size] */
+    struct gsi_gpu_grouping grouping;
     struct gsi_topo topo, leaders;
     struct gsi_choice choice;
     void *room; /* of the map of GPUs */
@@ -65,9 +65,9 @@ static const char *host_of_card (const void *cards, int rank)
 static void free_cards (struct cards *c)
 {
     free (c->cards);
-    free (c->seat);
-    free (c->seating.leaders);
-    free (c->seating.members);
+    free (c->gpu);
+    free (c->grouping.leaders);
+    free (c->grouping.members);
     free (c->leaders.node_of);
     free (c->topo.node_of);
     free (c->room);
@@ -77,14 +77,14 @@ static void free_cards (struct cards *c)
 static bool make_cards (struct cards *c, size_t size)
 {
     *c = (struct cards){.cards = calloc (size, sizeof (*c->cards)),
-                        .seat = calloc (size, sizeof (*c->seat)),
+                        .gpu = calloc (size, sizeof (*c->gpu)),
                         .room = calloc (size, GSI_PLACE_BYTES)};
-    c->seating.seats = c->seat;
-    c->seating.leaders = calloc (size, sizeof (*c->seating.leaders));
-    c->seating.members = calloc (size, sizeof (*c->seating.members));
+    c->grouping.gpus = c->gpu;
+    c->grouping.leaders = calloc (size, sizeof (*c->grouping.leaders));
+    c->grouping.members = calloc (size, sizeof (*c->grouping.members));
     c->leaders.node_of = calloc (size, sizeof (*c->leaders.node_of));
     c->topo.node_of = gsi_topo_room ((int) size);
-    return c->cards && c->seat && c->room && c->seating.leaders && c->seating.members &&
+    return c->cards && c->gpu && c->room && c->grouping.leaders && c->grouping.members &&
            c->leaders.node_of && c->topo.node_of;
 }
 
@@ -142,21 +142,21 @@ static void group (struct cards *c, struct info_plan *p)
     for (int r = 0; r < c->topo.size; r++) {
         int gpu = p->gpu_of[r % p->ranks];
 
-        c->seat[r].known = 1;
-        c->seat[r].gpu = c->cards[r].gpus.id[gpu];
-        c->seat[r].id.bytes[0] = (unsigned char) (gpu + 1);
-        c->seat[r].deterministic = (int32_t) gsi_env_int (GSI_ENV_DETERMINISTIC);
+        c->gpu[r].known = 1;
+        c->gpu[r].gpu = c->cards[r].gpus.id[gpu];
+        c->gpu[r].id.bytes[0] = (unsigned char) (gpu + 1);
+        c->gpu[r].deterministic = (int32_t) gsi_env_int (GSI_ENV_DETERMINISTIC);
     }
-    gsi_gpu_seats_group (&c->seating, &c->topo);
-    gsi_gpu_seats_topo (&c->seating, &c->topo, &c->leaders);
+    gsi_gpu_grouping_find (&c->grouping, &c->topo);
+    gsi_gpu_grouping_topo (&c->grouping, &c->topo, &c->leaders);
     p->groups = c->leaders.size;
     p->node_groups = c->leaders.local_size;
-    p->largest = c->seating.largest;
+    p->largest = c->grouping.largest;
     for (int r = 0; r < p->ranks; r++)
-        p->leader_of[r] = gsi_gpu_seats_leader (&c->seating, &c->topo, r);
-    if (!gsi_gpu_seats_may_sum (&c->seating, &c->topo, p->by_hosts, sizeof (p->by_hosts)))
+        p->leader_of[r] = gsi_gpu_grouping_leader (&c->grouping, &c->topo, r);
+    if (!gsi_gpu_grouping_may_sum (&c->grouping, &c->topo, p->by_hosts, sizeof (p->by_hosts)))
         return;
-    if (!gsi_nccl_version_find (&version) && gsi_gpu_seats_check_nccl (p->groups, version))
+    if (!gsi_nccl_version_find (&version) && gsi_gpu_grouping_check_nccl (p->groups, version))
         snprintf (p->by_hosts, sizeof (p->by_hosts), "%s", gsi_last_text ());
     else
         *p->by_hosts = 0;

@@ -11,7 +11,7 @@
 #include "base/env.h"
 #include "base/proc.h"
 #include "base/status.h"
-#include "transport/gpu_seats.h"
+#include "transport/gpu_grouping.h"
 #include "transport/nccl_versions.h"
 
 #define ROOM_BYTES ((size_t) 64 << 20) /* of a GPU, for slots */
@@ -20,7 +20,7 @@
 #define SLOT_STEP  ((size_t) 64 << 10)
 #define TRY_NS     (2 * GSI_NS_PER_S) /* a stream may take to pass a word that is there */
 
-/* What each rank tells all behind its seat: what its group is to meet in. */
+/* What each rank tells all behind its GPU: what its group is to meet in. */
 struct offer {
     struct gsi_memfd_handle shm;
     struct gsi_device_handle room;
@@ -33,8 +33,8 @@ struct gsi_group_opening {
     const struct gsi_coll_setup *setup;
     struct gsi_coll *hosts;
     struct gsi_gpu_group *g;
-    struct gsi_gpu_seat *seats;         /* [ranks] */
-    struct gsi_gpu_seating seating;     /* what follows from them */
+    struct gsi_rank_gpu *gpus;          /* [ranks] */
+    struct gsi_gpu_grouping grouping;   /* what follows from them */
     struct offer *offers;               /* [ranks] */
     char (*cards)[GSI_COLL_CARD_BYTES]; /* [groups] of the leaders, for NCCL */
     int leader;                         /* of this rank's group */
@@ -73,14 +73,14 @@ struct gsi_group_opening *gsi_gpu_group_prepare (int size)
         pthread_mutex_init (&o->g->guard, NULL);
         o->g->topo.node_of = calloc (ranks, sizeof (*o->g->topo.node_of));
     }
-    o->seats = calloc (ranks, sizeof (*o->seats));
+    o->gpus = calloc (ranks, sizeof (*o->gpus));
     o->offers = calloc (ranks, sizeof (*o->offers));
-    o->seating.seats = o->seats;
-    o->seating.leaders = calloc (ranks, sizeof (*o->seating.leaders));
-    o->seating.members = calloc (ranks, sizeof (*o->seating.members));
+    o->grouping.gpus = o->gpus;
+    o->grouping.leaders = calloc (ranks, sizeof (*o->grouping.leaders));
+    o->grouping.members = calloc (ranks, sizeof (*o->grouping.members));
     o->cards = calloc (ranks, sizeof (*o->cards));
-    if (o->g && o->g->topo.node_of && o->seats && o->offers && o->seating.leaders &&
-        o->seating.members && o->cards)
+    if (o->g && o->g->topo.node_of && o->gpus && o->offers && o->grouping.leaders &&
+        o->grouping.members && o->cards)
         return o;
     gsi_gpu_group_unprepare (o);
     return NULL;
@@ -97,54 +97,54 @@ void gsi_gpu_group_unprepare (struct gsi_group_opening *o)
         free (o->g->topo.node_of);
         free (o->g);
     }
-    free (o->seats);
+    free (o->gpus);
     free (o->offers);
-    free (o->seating.leaders);
-    free (o->seating.members);
+    free (o->grouping.leaders);
+    free (o->grouping.members);
     free (o->cards);
     free (o);
 }
 
 /* ---- Who has which GPU ---- */
 
-static struct gsi_gpu_seat make_seat (const struct gsi_device *device, gs_status_t st)
+static struct gsi_rank_gpu describe_gpu (const struct gsi_device *device, gs_status_t st)
 {
-    struct gsi_gpu_seat seat = {.st = (int32_t) st,
-                                .deterministic = (int32_t) gsi_env_int (GSI_ENV_DETERMINISTIC),
-                                .none = !queue_of (device)};
+    struct gsi_rank_gpu own = {.st = (int32_t) st,
+                               .deterministic = (int32_t) gsi_env_int (GSI_ENV_DETERMINISTIC),
+                               .none = !queue_of (device)};
     struct gsi_gpus gpus = {0};
 
     if (st)
-        keep_text (seat.text, sizeof (seat.text));
+        keep_text (own.text, sizeof (own.text));
     else if (!queue_of (device))
-        snprintf (seat.text, sizeof (seat.text), "it has no GPU");
-    else if (gsi_device_gpus (&gpus) || queue_of (device)->identify (device, &seat.id))
-        keep_text (seat.text, sizeof (seat.text));
-    else if (device->ordinal >= GSI_MAX_GPUS || !(seat.gpu = gpus.id[device->ordinal]))
-        snprintf (seat.text, sizeof (seat.text), "which GPU it has cannot be told");
+        snprintf (own.text, sizeof (own.text), "it has no GPU");
+    else if (gsi_device_gpus (&gpus) || queue_of (device)->identify (device, &own.id))
+        keep_text (own.text, sizeof (own.text));
+    else if (device->ordinal >= GSI_MAX_GPUS || !(own.gpu = gpus.id[device->ordinal]))
+        snprintf (own.text, sizeof (own.text), "which GPU it has cannot be told");
     else
-        seat.known = 1;
-    return seat;
+        own.known = 1;
+    return own;
 }
 
 gs_status_t gsi_gpu_group_meet (struct gsi_group_opening *o, const struct gsi_coll_setup *setup,
                                 struct gsi_coll *hosts, gs_status_t st, bool *mixed)
 {
-    struct gsi_gpu_seat mine = make_seat (setup->device, st);
+    struct gsi_rank_gpu mine = describe_gpu (setup->device, st);
     gs_status_t gathered;
 
     o->setup = setup;
     o->hosts = hosts;
-    if ((gathered = gather (o, &mine, o->seats, sizeof (mine))))
+    if ((gathered = gather (o, &mine, o->gpus, sizeof (mine))))
         return gathered;
     *mixed = false;
     for (int r = 0; r < setup->topo->size; r++) {
-        const struct gsi_gpu_seat *seat = &o->seats[r];
-        *mixed = *mixed || seat->none;
-        if (seat->st)
-            return gsi_fail ((gs_status_t) seat->st, "rank %d: %.*s", r,
-                             (int) sizeof (seat->text) - 1, seat->text);
-        if (seat->deterministic != o->seats[0].deterministic)
+        const struct gsi_rank_gpu *own = &o->gpus[r];
+        *mixed = *mixed || own->none;
+        if (own->st)
+            return gsi_fail ((gs_status_t) own->st, "rank %d: %.*s", r,
+                             (int) sizeof (own->text) - 1, own->text);
+        if (own->deterministic != o->gpus[0].deterministic)
             return gsi_fail (GS_ERR_MISMATCH,
                              "rank 0 and rank %d have different GS_DETERMINISTIC: set it alike "
                              "on all ranks",
@@ -158,11 +158,11 @@ static void find_groups (struct gsi_group_opening *o)
     const struct gsi_topo *topo = o->setup->topo;
     struct gsi_gpu_group *g = o->g;
 
-    gsi_gpu_seats_group (&o->seating, topo);
-    o->leader = gsi_gpu_seats_leader (&o->seating, topo, topo->rank);
-    g->size = o->seating.members[o->leader];
+    gsi_gpu_grouping_find (&o->grouping, topo);
+    o->leader = gsi_gpu_grouping_leader (&o->grouping, topo, topo->rank);
+    g->size = o->grouping.members[o->leader];
     for (int r = o->leader; r < topo->rank; r++)
-        g->place += gsi_gpu_seats_leader (&o->seating, topo, r) == o->leader;
+        g->place += gsi_gpu_grouping_leader (&o->grouping, topo, r) == o->leader;
 }
 
 /* ---- The memory where a group meets ---- */
@@ -232,16 +232,16 @@ static gs_status_t make_queue (struct gsi_group_opening *o)
 
 static gs_status_t prepare_nccl (struct gsi_group_opening *o, struct offer *mine)
 {
-    struct gsi_boot boot = {.rank = o->g->topo.rank, .size = o->seating.groups};
+    struct gsi_boot boot = {.rank = o->g->topo.rank, .size = o->grouping.groups};
     int version;
     gs_status_t st;
 
-    if (o->seating.groups < 2)
+    if (o->grouping.groups < 2)
         return GS_OK;
     if ((st = gsi_nccl_version_find (&version)) ||
-        (st = gsi_gpu_seats_check_nccl (o->seating.groups, version)))
+        (st = gsi_gpu_grouping_check_nccl (o->grouping.groups, version)))
         return st;
-    st = gsi_coll_find (GS_TRANSPORT_NCCL, o->seating.groups, &o->nccl);
+    st = gsi_coll_find (GS_TRANSPORT_NCCL, o->grouping.groups, &o->nccl);
     return st ? st : o->nccl->prepare (&boot, mine->nccl, &o->nccl_room);
 }
 
@@ -304,11 +304,11 @@ static gs_status_t watch_leaders (struct gsi_group_opening *o)
     int first = 0;
     gs_status_t st;
 
-    if (o->seating.groups < 2)
+    if (o->grouping.groups < 2)
         return GS_OK;
-    if ((st = gsi_coll_find (GS_TRANSPORT_NCCL, o->seating.groups, &nccl)))
+    if ((st = gsi_coll_find (GS_TRANSPORT_NCCL, o->grouping.groups, &nccl)))
         return st;
-    while (node_of[o->seating.leaders[first]] != o->setup->topo->node)
+    while (node_of[o->grouping.leaders[first]] != o->setup->topo->node)
         first++;
     o->g->told = nccl->watch (o->cards[first], &o->g->watch);
     return o->g->told ? GS_OK : gsi_fail (GS_ERR_DEVICE, "memory of the node cannot be shared");
@@ -339,7 +339,7 @@ static gs_status_t open_leaders (struct gsi_group_opening *o)
     struct gsi_coll_setup setup = *o->setup;
     int64_t now_ns = gsi_now_ns ();
 
-    if (o->seating.groups < 2 || o->g->place)
+    if (o->grouping.groups < 2 || o->g->place)
         return GS_OK;
     setup.topo = &o->g->topo;
     setup.cards = o->cards;
@@ -391,8 +391,8 @@ static gs_status_t open_group (struct gsi_group_opening *o, bool *all, char *why
 
     if ((st = agree (o, &mine, make_offer (o, &mine), all, why, room)) || !*all)
         return st;
-    for (int i = 0; i < o->seating.groups; i++)
-        memcpy (o->cards[i], o->offers[o->seating.leaders[i]].nccl, sizeof (o->cards[i]));
+    for (int i = 0; i < o->grouping.groups; i++)
+        memcpy (o->cards[i], o->offers[o->grouping.leaders[i]].nccl, sizeof (o->cards[i]));
     /* Not yet NCCL, where leaders would wait for one that cannot. */
     mine = (struct offer){.st = GS_OK};
     if ((st = agree (o, &mine, join_room (o), all, why, room)) || !*all)
@@ -409,14 +409,14 @@ gs_status_t gsi_gpu_group_open (struct gsi_group_opening *o, struct gsi_gpu_grou
 
     *out = NULL;
     find_groups (o);
-    if (!gsi_gpu_seats_may_sum (&o->seating, o->setup->topo, why, room))
+    if (!gsi_gpu_grouping_may_sum (&o->grouping, o->setup->topo, why, room))
         return GS_OK;
-    gsi_gpu_seats_topo (&o->seating, o->setup->topo, &g->topo);
-    g->slot_bytes = slot_bytes (o->seating.largest);
+    gsi_gpu_grouping_topo (&o->grouping, o->setup->topo, &g->topo);
+    g->slot_bytes = slot_bytes (o->grouping.largest);
     st = open_group (o, &all, why, room);
     o->g = NULL;
-    g->leader = o->seating.leaders;
-    o->seating.leaders = NULL;
+    g->leader = o->grouping.leaders;
+    o->grouping.leaders = NULL;
     gsi_memfd_hide (&g->shm);
     if (all)
         *out = g;

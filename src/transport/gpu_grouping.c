@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* gpu_seats - which ranks have one GPU, and who leads them; pure arithmetic. */
-#include "transport/gpu_seats.h"
+/* gpu_grouping - which ranks have one GPU, and who leads them; pure arithmetic. */
+#include "transport/gpu_grouping.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -9,14 +9,15 @@
 
 #define PATIENT 22200 /* NCCL from there on aborts first, and frees later */
 
-static bool is_same_gpu (const struct gsi_gpu_seating *s, const struct gsi_topo *topo, int a,
+static bool is_same_gpu (const struct gsi_gpu_grouping *s, const struct gsi_topo *topo, int a,
                          int b)
 {
     return topo->node_of[a] == topo->node_of[b] &&
-           !memcmp (&s->seats[a].id, &s->seats[b].id, sizeof (s->seats[a].id));
+           !memcmp (&s->gpus[a].id, &s->gpus[b].id, sizeof (s->gpus[a].id));
 }
 
-int gsi_gpu_seats_leader (const struct gsi_gpu_seating *s, const struct gsi_topo *topo, int rank)
+int gsi_gpu_grouping_leader (const struct gsi_gpu_grouping *s, const struct gsi_topo *topo,
+                             int rank)
 {
     /* Neighbours in rank mostly share a node: look there first. */
     for (int i = s->groups - 1; i >= 0; i--)
@@ -25,11 +26,11 @@ int gsi_gpu_seats_leader (const struct gsi_gpu_seating *s, const struct gsi_topo
     return rank;
 }
 
-void gsi_gpu_seats_group (struct gsi_gpu_seating *s, const struct gsi_topo *topo)
+void gsi_gpu_grouping_find (struct gsi_gpu_grouping *s, const struct gsi_topo *topo)
 {
     s->groups = s->largest = 0;
     for (int r = 0; r < topo->size; r++) {
-        int leader = gsi_gpu_seats_leader (s, topo, r);
+        int leader = gsi_gpu_grouping_leader (s, topo, r);
 
         if (leader == r)
             s->leaders[s->groups++] = r;
@@ -39,7 +40,7 @@ void gsi_gpu_seats_group (struct gsi_gpu_seating *s, const struct gsi_topo *topo
 }
 
 /* Two groups of a node that have instances of one GPU; false: there are none. */
-static bool find_instances (const struct gsi_gpu_seating *s, const struct gsi_topo *topo,
+static bool find_instances (const struct gsi_gpu_grouping *s, const struct gsi_topo *topo,
                             int pair[2])
 {
     for (int i = 0; i < s->groups; i++)
@@ -47,25 +48,25 @@ static bool find_instances (const struct gsi_gpu_seating *s, const struct gsi_to
             pair[0] = s->leaders[k];
             pair[1] = s->leaders[i];
             if (topo->node_of[pair[0]] == topo->node_of[pair[1]] &&
-                s->seats[pair[0]].gpu == s->seats[pair[1]].gpu)
+                s->gpus[pair[0]].gpu == s->gpus[pair[1]].gpu)
                 return true;
         }
     return false;
 }
 
-bool gsi_gpu_seats_may_sum (const struct gsi_gpu_seating *s, const struct gsi_topo *topo,
-                            char *why, size_t room)
+bool gsi_gpu_grouping_may_sum (const struct gsi_gpu_grouping *s, const struct gsi_topo *topo,
+                               char *why, size_t room)
 {
     int pair[2];
 
-    if (s->seats[0].deterministic) { /* in the order of ranks: hosts do that */
+    if (s->gpus[0].deterministic) { /* in the order of ranks: hosts do that */
         snprintf (why, room, "GS_DETERMINISTIC is set");
         return false;
     }
     for (int r = 0; r < topo->size; r++)
-        if (!s->seats[r].known) {
-            snprintf (why, room, "rank %d: %.*s", r, (int) sizeof (s->seats[r].text) - 1,
-                      s->seats[r].text);
+        if (!s->gpus[r].known) {
+            snprintf (why, room, "rank %d: %.*s", r, (int) sizeof (s->gpus[r].text) - 1,
+                      s->gpus[r].text);
             return false;
         }
     if (!find_instances (s, topo, pair))
@@ -76,15 +77,15 @@ bool gsi_gpu_seats_may_sum (const struct gsi_gpu_seating *s, const struct gsi_to
     return false;
 }
 
-gs_status_t gsi_gpu_seats_check_nccl (int groups, int version)
+gs_status_t gsi_gpu_grouping_check_nccl (int groups, int version)
 {
     if (groups > 1 && version < PATIENT)
         return gsi_fail (GS_ERR_UNSUPPORTED, "NCCL before 2.22 frees at once what it aborts");
     return GS_OK;
 }
 
-void gsi_gpu_seats_topo (const struct gsi_gpu_seating *s, const struct gsi_topo *topo,
-                         struct gsi_topo *own)
+void gsi_gpu_grouping_topo (const struct gsi_gpu_grouping *s, const struct gsi_topo *topo,
+                            struct gsi_topo *own)
 {
     int *node_of = own->node_of;
 
