@@ -258,18 +258,18 @@ static gs_status_t stage (const struct transfer *t)
 {
     size_t parts = (size_t) (t->ins > t->outs ? t->ins : t->outs);
     size_t piece = lane_bytes (t->comm) / parts / t->unit * t->unit;
-    struct gsi_staging *carry = t->comm->staging;
+    struct gsi_staging *staging = t->comm->staging;
     gs_status_t st = gsi_staging_catch_up (t->comm, t->call);
     int turn = 0;
 
     for (size_t at = 0; at < t->bytes && !st; at += piece, turn = (turn + 1) % LANES) {
-        struct lane *lane = &carry->lane[turn];
+        struct lane *lane = &staging->lane[turn];
         size_t bytes = t->bytes - at < piece ? t->bytes - at : piece;
         if (!(st = finish_piece (t, lane)))
             st = launch (t, lane, at, bytes);
     }
     for (int i = 0; i < LANES && !st; i++, turn = (turn + 1) % LANES)
-        st = finish_piece (t, &carry->lane[turn]);
+        st = finish_piece (t, &staging->lane[turn]);
     return st;
 }
 

@@ -59,8 +59,8 @@ static gs_status_t share (struct gsi_coll_host *c, const char *send, char *recv,
  * Every rank reads what the [root] has, or with -1 what each has, as share copies it; those that
  * may not read it take it from shared memory.
  */
-static gs_status_t pull (struct gsi_coll_host *c, const char *send, char *recv, int root,
-                         size_t bytes, const struct gsi_call *call)
+static gs_status_t by_cma (struct gsi_coll_host *c, const char *send, char *recv, int root,
+                           size_t bytes, const struct gsi_call *call)
 {
     size_t *none = c->length, *out = none + c->size, *at = out + c->size, *in = at + c->size;
     struct gsi_exchange x = {.send = send,
@@ -171,7 +171,7 @@ gs_status_t gsi_pipeline_allgather (struct gsi_coll_host *c, enum gsi_way way, c
         memcpy (recv + (size_t) c->rank * bytes, send, bytes);
     switch (way) {
     case GSI_WAY_MEMORY: return share (c, send, recv, -1, bytes, call);
-    case GSI_WAY_CMA: return pull (c, send, recv, -1, bytes, call);
+    case GSI_WAY_CMA: return by_cma (c, send, recv, -1, bytes, call);
     case GSI_WAY_HIER: return gsi_hier_allgather (c, send, recv, bytes, call);
     default: return send_parts (c, send, recv, bytes, call);
     }
@@ -182,7 +182,7 @@ gs_status_t gsi_pipeline_broadcast (struct gsi_coll_host *c, enum gsi_way way, c
 {
     switch (way) {
     case GSI_WAY_MEMORY: return share (c, c->rank == root ? buf : NULL, buf, root, bytes, call);
-    case GSI_WAY_CMA: return pull (c, c->rank == root ? buf : NULL, buf, root, bytes, call);
+    case GSI_WAY_CMA: return by_cma (c, c->rank == root ? buf : NULL, buf, root, bytes, call);
     case GSI_WAY_HIER: return gsi_hier_broadcast (c, buf, bytes, root, call);
     default: return send_down (c, buf, bytes, root, call);
     }
