@@ -13,6 +13,7 @@
 
 #include "call/inflight.h"
 #include "call/traffic.h"
+#include "transport/staged_op.h"
 
 #define LANES      2
 #define LANE_BYTES ((size_t) 4 << 20)
@@ -29,24 +30,6 @@ struct lane {
 struct gsi_staging {
     struct lane lane[LANES];
     struct gsi_event *before; /* what the caller's stream had to do before the call */
-};
-
-/*
- * A staged operation. What goes in has [ins] parts, what comes out [outs] of them, each [bytes]
- * long, and one of the numbers is 1; NULL: nothing goes in or comes out here.
- */
-struct transfer {
-    gs_comm_t *comm;
-    const struct gsi_call *call;
-    const char *in;
-    char *out;
-    size_t bytes, unit; /* pieces are multiples of [unit] */
-    int ins, outs;
-    int place; /* among the parts in device memory, of the one that is alone */
-    gs_status_t (*run) (const struct transfer *t, char *device, size_t bytes,
-                        const struct gsi_call *call);
-    const struct gsi_reduction *how;
-    int root;
 };
 
 static const struct gsi_stream_ops *ops_of (const gs_comm_t *comm)
@@ -161,42 +144,41 @@ void gsi_staging_close (gs_comm_t *comm)
 /* ---- Staging ---- */
 
 /* Waits for a lane's piece and hands it to the caller's array. */
-static gs_status_t finish_piece (const struct transfer *t, struct lane *lane)
+static gs_status_t finish_piece (gs_comm_t *comm, const struct gsi_staged_op *op,
+                                 struct lane *lane, const struct gsi_call *call)
 {
     gs_status_t st;
 
     if (!lane->busy)
         return GS_OK;
     lane->busy = false;
-    if ((st = gsi_inflight_await (t->comm, lane->event, t->call)))
+    if ((st = gsi_inflight_await (comm, lane->event, call)))
         return st;
-    for (int p = 0; t->out && p < t->outs; p++)
-        memcpy (t->out + (size_t) p * t->bytes + lane->at,
+    for (int p = 0; op->out && p < op->outs; p++)
+        memcpy (op->out + (size_t) p * op->bytes + lane->at,
                 lane->pinned + (size_t) p * lane->bytes, lane->bytes);
     return GS_OK;
 }
 
-/* Sends the piece of [bytes] at [at] on its way. */
-static gs_status_t launch (const struct transfer *t, struct lane *lane, size_t at, size_t bytes)
+/* Sends the piece of [bytes] at [at] on its way; [call] has the lane's stream. */
+static gs_status_t launch (gs_comm_t *comm, const struct gsi_staged_op *op, struct lane *lane,
+                           size_t at, size_t bytes, const struct gsi_call *call)
 {
-    const struct gsi_stream_ops *ops = ops_of (t->comm);
-    struct gsi_call call = *t->call;
-    char *alone = lane->device + (size_t) t->place * bytes;
+    const struct gsi_stream_ops *ops = ops_of (comm);
     gs_status_t st = GS_OK;
 
-    call.stream = lane->stream;
     lane->at = at;
     lane->bytes = bytes;
-    for (int p = 0; t->in && p < t->ins; p++)
-        memcpy (lane->pinned + (size_t) p * bytes, t->in + (size_t) p * t->bytes + at, bytes);
-    if (t->in)
-        st = ops->copy (t->ins > 1 ? lane->device : alone, lane->pinned, (size_t) t->ins * bytes,
-                        lane->stream);
+    for (int p = 0; op->in && p < op->ins; p++)
+        memcpy (lane->pinned + (size_t) p * bytes, op->in + (size_t) p * op->bytes + at, bytes);
+    if (op->in)
+        st = ops->copy (lane->device + gsi_staged_at (op, op->ins, 0, bytes), lane->pinned,
+                        (size_t) op->ins * bytes, lane->stream);
     if (!st)
-        st = t->run (t, lane->device, bytes, &call);
-    if (!st && t->out)
-        st = ops->copy (lane->pinned, t->outs > 1 ? lane->device : alone,
-                        (size_t) t->outs * bytes, lane->stream);
+        st = op->run (op, comm->coll, lane->device, bytes, call);
+    if (!st && op->out)
+        st = ops->copy (lane->pinned, lane->device + gsi_staged_at (op, op->outs, 0, bytes),
+                        (size_t) op->outs * bytes, lane->stream);
     if (!st)
         st = ops->event_record (lane->event, lane->stream);
     lane->busy = !st;
@@ -254,189 +236,88 @@ gs_status_t gsi_staging_fetch (gs_comm_t *comm, void *to, const void *from, size
     return st;
 }
 
-static gs_status_t stage (const struct transfer *t)
+static gs_status_t stage (gs_comm_t *comm, struct gsi_staged_op op, const struct gsi_call *call)
 {
-    size_t parts = (size_t) (t->ins > t->outs ? t->ins : t->outs);
-    size_t piece = lane_bytes (t->comm) / parts / t->unit * t->unit;
-    struct gsi_staging *staging = t->comm->staging;
-    gs_status_t st = gsi_staging_catch_up (t->comm, t->call);
+    size_t piece = gsi_staged_piece (&op, lane_bytes (comm));
+    struct gsi_staging *staging = comm->staging;
+    gs_status_t st = gsi_staging_catch_up (comm, call);
+    struct gsi_call apart = *call;
     int turn = 0;
 
-    for (size_t at = 0; at < t->bytes && !st; at += piece, turn = (turn + 1) % LANES) {
+    for (size_t at = 0; at < op.bytes && !st; at += piece, turn = (turn + 1) % LANES) {
         struct lane *lane = &staging->lane[turn];
-        size_t bytes = t->bytes - at < piece ? t->bytes - at : piece;
-        if (!(st = finish_piece (t, lane)))
-            st = launch (t, lane, at, bytes);
+        apart.stream = lane->stream;
+        if (!(st = finish_piece (comm, &op, lane, call)))
+            st = launch (comm, &op, lane, at, gsi_step_of (op.bytes, at, piece), &apart);
     }
     for (int i = 0; i < LANES && !st; i++, turn = (turn + 1) % LANES)
-        st = finish_piece (t, &staging->lane[turn]);
+        st = finish_piece (comm, &op, &staging->lane[turn], call);
     return st;
 }
 
 /* ---- Operations ---- */
 
-static gs_status_t run_allreduce (const struct transfer *t, char *device, size_t bytes,
-                                  const struct gsi_call *call)
-{
-    struct gsi_coll *coll = t->comm->coll;
-
-    return coll->ops->allreduce (coll, device, bytes / t->unit, t->how, call);
-}
-
 gs_status_t gsi_staging_allreduce (gs_comm_t *comm, void *buf, size_t count,
                                    const struct gsi_reduction *how, const struct gsi_call *call)
 {
-    size_t width = gs_dtype_size (how->dtype);
-    struct transfer t = {.comm = comm,
-                         .call = call,
-                         .in = buf,
-                         .out = buf,
-                         .bytes = count * width,
-                         .unit = width,
-                         .ins = 1,
-                         .outs = 1,
-                         .run = run_allreduce,
-                         .how = how};
     gs_status_t st;
 
-    gsi_traffic_hand (comm, t.bytes);
+    gsi_traffic_hand (comm, count * gs_dtype_size (how->dtype));
     if (by_lanes (comm, call))
-        return stage (&t);
+        return stage (comm, gsi_staged_allreduce (buf, count, how), call);
     st = before_direct (comm, call);
     return st ? st : comm->coll->ops->allreduce (comm->coll, buf, count, how, call);
-}
-
-static gs_status_t run_broadcast (const struct transfer *t, char *device, size_t bytes,
-                                  const struct gsi_call *call)
-{
-    struct gsi_coll *coll = t->comm->coll;
-
-    return coll->ops->broadcast (coll, device, bytes, t->root, call);
 }
 
 gs_status_t gsi_staging_broadcast (gs_comm_t *comm, void *buf, size_t bytes, int root,
                                    const struct gsi_call *call)
 {
-    bool is_root = comm->topo.rank == root;
-    struct transfer t = {.comm = comm,
-                         .call = call,
-                         .in = is_root ? buf : NULL,
-                         .out = is_root ? NULL : buf,
-                         .bytes = bytes,
-                         .unit = 1,
-                         .ins = 1,
-                         .outs = 1,
-                         .run = run_broadcast,
-                         .root = root};
     gs_status_t st;
 
-    gsi_traffic_hand (comm, is_root ? bytes : 0);
+    gsi_traffic_hand (comm, comm->topo.rank == root ? bytes : 0);
     if (by_lanes (comm, call))
-        return stage (&t);
+        return stage (comm, gsi_staged_broadcast (buf, bytes, root, comm->topo.rank), call);
     st = before_direct (comm, call);
     return st ? st : comm->coll->ops->broadcast (comm->coll, buf, bytes, root, call);
-}
-
-static gs_status_t run_allgather (const struct transfer *t, char *device, size_t bytes,
-                                  const struct gsi_call *call)
-{
-    struct gsi_coll *coll = t->comm->coll;
-
-    return coll->ops->allgather (coll, device + (size_t) t->place * bytes, device, bytes, call);
-}
-
-static gs_status_t stage_allgather (gs_comm_t *comm, const void *send, void *recv, size_t bytes,
-                                    const struct gsi_call *call)
-{
-    struct transfer t = {.comm = comm,
-                         .call = call,
-                         .in = send,
-                         .out = recv,
-                         .bytes = bytes,
-                         .unit = 1,
-                         .ins = 1,
-                         .outs = comm->topo.size,
-                         .place = comm->topo.rank,
-                         .run = run_allgather};
-
-    return stage (&t);
 }
 
 gs_status_t gsi_staging_allgather (gs_comm_t *comm, const void *send, void *recv, size_t bytes,
                                    const struct gsi_call *call)
 {
+    int rank = comm->topo.rank, size = comm->topo.size;
     gs_status_t st;
 
     gsi_traffic_hand (comm, bytes);
     if (by_lanes (comm, call))
-        return stage_allgather (comm, send, recv, bytes, call);
+        return stage (comm, gsi_staged_allgather (send, recv, bytes, rank, size), call);
     st = before_direct (comm, call);
     return st ? st : comm->coll->ops->allgather (comm->coll, send, recv, bytes, call);
-}
-
-static gs_status_t run_reduce_scatter (const struct transfer *t, char *device, size_t bytes,
-                                       const struct gsi_call *call)
-{
-    struct gsi_coll *coll = t->comm->coll;
-
-    return coll->ops->reduce_scatter (coll, device, device + (size_t) t->place * bytes,
-                                      bytes / t->unit, t->how, call);
 }
 
 gs_status_t gsi_staging_reduce_scatter (gs_comm_t *comm, const void *send, void *recv,
                                         size_t count, const struct gsi_reduction *how,
                                         const struct gsi_call *call)
 {
-    size_t width = gs_dtype_size (how->dtype);
-    struct transfer t = {.comm = comm,
-                         .call = call,
-                         .in = send,
-                         .out = recv,
-                         .bytes = count * width,
-                         .unit = width,
-                         .ins = comm->topo.size,
-                         .outs = 1,
-                         .place = comm->topo.rank,
-                         .run = run_reduce_scatter,
-                         .how = how};
+    int rank = comm->topo.rank, size = comm->topo.size;
     gs_status_t st;
 
-    gsi_traffic_hand (comm, t.bytes * (size_t) t.ins);
+    gsi_traffic_hand (comm, count * gs_dtype_size (how->dtype) * (size_t) size);
     if (by_lanes (comm, call))
-        return stage (&t);
+        return stage (comm, gsi_staged_reduce_scatter (send, recv, count, how, rank, size), call);
     st = before_direct (comm, call);
     return st ? st : comm->coll->ops->reduce_scatter (comm->coll, send, recv, count, how, call);
-}
-
-static gs_status_t run_reduce (const struct transfer *t, char *device, size_t bytes,
-                               const struct gsi_call *call)
-{
-    struct gsi_coll *coll = t->comm->coll;
-
-    return coll->ops->reduce (coll, device, device, bytes / t->unit, t->how, t->root, call);
 }
 
 gs_status_t gsi_staging_reduce (gs_comm_t *comm, const void *send, void *recv, size_t count,
                                 const struct gsi_reduction *how, int root,
                                 const struct gsi_call *call)
 {
-    size_t width = gs_dtype_size (how->dtype);
-    struct transfer t = {.comm = comm,
-                         .call = call,
-                         .in = send,
-                         .out = comm->topo.rank == root ? recv : NULL,
-                         .bytes = count * width,
-                         .unit = width,
-                         .ins = 1,
-                         .outs = 1,
-                         .run = run_reduce,
-                         .how = how,
-                         .root = root};
     gs_status_t st;
 
-    gsi_traffic_hand (comm, t.bytes);
+    gsi_traffic_hand (comm, count * gs_dtype_size (how->dtype));
     if (by_lanes (comm, call))
-        return stage (&t);
+        return stage (comm, gsi_staged_reduce (send, recv, count, how, root, comm->topo.rank),
+                      call);
     st = before_direct (comm, call);
     return st ? st : comm->coll->ops->reduce (comm->coll, send, recv, count, how, root, call);
 }
@@ -569,5 +450,6 @@ gs_status_t gsi_staging_control (gs_comm_t *comm, const void *send, void *recv, 
     if (!by_lanes (comm, &apart))
         return comm->coll->ops->allgather (comm->coll, send, recv, bytes, &apart);
     apart.stream = comm->staging->lane[0].stream;
-    return stage_allgather (comm, send, recv, bytes, &apart);
+    return stage (
+        comm, gsi_staged_allgather (send, recv, bytes, comm->topo.rank, comm->topo.size), &apart);
 }
