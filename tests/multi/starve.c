@@ -69,6 +69,7 @@ struct block {
 };
 
 static atomic_uintptr_t pages[PAGES]; /* a page of code, with 1 where it is gradsync's */
+static const char *library;           /* GS_TEST_STARVE_LIBRARY, or NULL */
 
 static pthread_mutex_t guard = PTHREAD_MUTEX_INITIALIZER; /* all below */
 static struct block blocks[BLOCKS];
@@ -122,11 +123,14 @@ static void *take_early (size_t bytes)
 
 /* ---- Whose ---- */
 
-/* N.B. dladdr takes the loader's lock, with which the loader allocates: not with [guard] held. */
+/*
+ * N.B. dladdr takes the loader's lock, with which the loader allocates: not with [guard] held.
+ * And setenv allocates while it moves the environment, which getenv would walk.
+ */
 static bool is_ours (uintptr_t caller)
 {
     uintptr_t page = caller & ~(uintptr_t) 4095, known = pages[(page >> 12) % PAGES];
-    const char *name, *library;
+    const char *name;
     Dl_info info;
     bool ours;
 
@@ -136,7 +140,6 @@ static bool is_ours (uintptr_t caller)
         return false;
     name = strrchr (info.dli_fname, '/');
     name = name ? name + 1 : info.dli_fname;
-    library = getenv ("GS_TEST_STARVE_LIBRARY");
     ours = library ? !strncmp (name, library, strlen (library))
                    : !strncmp (name, "libgradsync.so", 14) || !strncmp (name, "gradsync-", 9);
     known = page | ours;
@@ -531,6 +534,7 @@ __attribute__ ((constructor)) static void begin_early (void)
     const char *place = getenv ("GS_TEST_STARVE"), *who = getenv ("GS_TEST_STARVE_RANK");
     const char *rank = getenv ("OMPI_COMM_WORLD_RANK");
 
+    library = getenv ("GS_TEST_STARVE_LIBRARY");
     if (place && rank && who && !strcmp (rank, who))
         begin (strtol (place, NULL, 10), strchr (place, '+') != NULL);
 }
