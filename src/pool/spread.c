@@ -83,7 +83,7 @@ gs_status_t gsi_spread_tell (gs_pool_t *p, uint64_t number, size_t rows)
 
     if (!s)
         return GS_OK;
-    if ((st = gs_allgather (p->comm, &own, s->told, 1, GS_U64, NULL)))
+    if ((st = gs_allgather (p->comm, &own, s->told, 1, GS_U64, p->opts.stream)))
         return st;
     node = s->step[number % GSI_POOL_STEPS];
     for (int n = 0; n < s->nodes; n++)
@@ -134,7 +134,7 @@ gs_status_t gsi_spread_move (gs_pool_t *p, uint64_t number, enum gsi_pool_area a
     if (p->index == 0)
         set_lengths (s, number, gs_comm_node (p->comm), gsi_pool_width (p, area), back);
     if ((st = gs_alltoallv (p->comm, rows, s->send, s->send_at, rows, s->recv, s->recv_at, GS_U8,
-                            NULL)))
+                            p->opts.stream)))
         return st;
     s->exchanges++;
     if (p->index == 0)

@@ -329,7 +329,7 @@ static gs_status_t move_back (gs_pool_t *p, const char *caller, const struct bac
     if (st && !*refused)
         return gsi_node_call_end (&c, st);
     gsi_node_call_end (&c, GS_OK);
-    if ((st = gsi_consensus (p->comm, caller, st, NULL, NULL))) {
+    if ((st = gsi_consensus (p->comm, caller, st, NULL, p->opts.stream))) {
         *refused = gsi_feature_alive (p->comm) == GS_OK;
         return st;
     }
