@@ -6,10 +6,13 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+#include "base/hash.h"
 
 void gsi_system_text (const char *path, char *text, size_t room)
 {
@@ -65,11 +68,31 @@ bool gsi_process_runs (long long pid, uint64_t start)
            !has_ended (state, threads);
 }
 
-uint64_t gsi_process_space (void)
+/* A namespace's number, 4026531836 of the first, is the same on all hosts. */
+static uint64_t find_space (void)
 {
+    struct {
+        char host[64];
+        uint64_t number;
+    } whole = {.number = 0};
     struct stat space;
 
-    return stat ("/proc/self/ns/pid", &space) ? 0 : space.st_ino;
+    gsi_system_text ("/proc/sys/kernel/random/boot_id", whole.host, sizeof (whole.host));
+    if (stat ("/proc/self/ns/pid", &space) ||
+        (!*whole.host && gethostname (whole.host, sizeof (whole.host) - 1)))
+        return 0;
+    whole.number = space.st_ino;
+    return gsi_hash (&whole, sizeof (whole)) | 1;
+}
+
+uint64_t gsi_process_space (void)
+{
+    static _Atomic (uint64_t) known;
+    uint64_t space = atomic_load_explicit (&known, memory_order_relaxed);
+
+    if (!space && (space = find_space ()))
+        atomic_store_explicit (&known, space, memory_order_relaxed);
+    return space;
 }
 
 bool gsi_process_has_ended (long long pid, uint64_t start, uint64_t space)

@@ -26,7 +26,8 @@ bool gsi_process_runs (long long pid, uint64_t start);
  */
 bool gsi_process_has_ended (long long pid, uint64_t start, uint64_t space);
 
-/* The namespace in which this process's number counts; 0 if it is not known. */
+/* The namespace, of this host and its boot, in which this process's number counts; 0 if it is not
+ * known. */
 uint64_t gsi_process_space (void);
 
 #endif /* GS_BASE_PROC_H */
