@@ -4,7 +4,6 @@
 
 #include <dlfcn.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -88,26 +87,35 @@ static gs_status_t same_mpi (void *handle, const char *path)
                      file_of (theirs), path, file_of (ours));
 }
 
+static const int handled[GSI_HANDLERS] = {SIGHUP, SIGINT,  SIGQUIT, SIGILL,  SIGABRT, SIGBUS,
+                                          SIGFPE, SIGUSR1, SIGSEGV, SIGUSR2, SIGTERM};
+
+void gsi_handlers_keep (struct gsi_handlers *h)
+{
+    for (int i = 0; i < GSI_HANDLERS; i++)
+        h->known[i] = !sigaction (handled[i], NULL, &h->was[i]);
+}
+
+void gsi_handlers_restore (const struct gsi_handlers *h)
+{
+    for (int i = 0; i < GSI_HANDLERS; i++)
+        if (h->known[i])
+            sigaction (handled[i], &h->was[i], NULL);
+}
+
 /*
- * Loads what is at [path], and leaves signals to the program: libpsm2, which libfabric needs,
- * handles some of them as soon as it is loaded, SIGTERM and SIGINT among them.
+ * N.B. libpsm2, which libfabric needs, handles some signals as soon as it is loaded, SIGTERM and
+ * SIGINT among them.
  * NODELETE: what modules start, MPI and CUDA, cannot be started again once it was unloaded.
  */
 static void *load_beside_signals (const char *path)
 {
-    static const int number[] = {SIGHUP, SIGINT,  SIGQUIT, SIGILL,  SIGABRT, SIGBUS,
-                                 SIGFPE, SIGUSR1, SIGSEGV, SIGUSR2, SIGTERM};
-    enum { SIGNALS = sizeof (number) / sizeof (number[0]) };
-    struct sigaction was[SIGNALS];
-    bool known[SIGNALS];
+    struct gsi_handlers handlers;
     void *handle;
 
-    for (int i = 0; i < SIGNALS; i++)
-        known[i] = !sigaction (number[i], NULL, &was[i]);
+    gsi_handlers_keep (&handlers);
     handle = dlopen (path, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
-    for (int i = 0; i < SIGNALS; i++)
-        if (known[i])
-            sigaction (number[i], &was[i], NULL);
+    gsi_handlers_restore (&handlers);
     return handle;
 }
 

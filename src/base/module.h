@@ -6,6 +6,7 @@
 #ifndef GS_BASE_MODULE_H
 #define GS_BASE_MODULE_H
 
+#include <signal.h>
 #include <stdbool.h>
 
 #include "base/transport.h"
@@ -24,6 +25,18 @@ enum gsi_module { GSI_MODULES (GSI_MODULE_ID) GSI_MODULE_COUNT };
  * be loaded, with the loader's words. Thread-safe.
  */
 gs_status_t gsi_module_find (enum gsi_module which, const char *symbol, const void **address);
+
+/*
+ * What the process does with signals, which stays the program's beside libraries that take some
+ * as they are loaded, or started: kept before, restored afterwards.
+ */
+#define GSI_HANDLERS 11
+struct gsi_handlers {
+    struct sigaction was[GSI_HANDLERS];
+    bool known[GSI_HANDLERS];
+};
+void gsi_handlers_keep (struct gsi_handlers *handlers);
+void gsi_handlers_restore (const struct gsi_handlers *handlers);
 
 /* The module of the transport [transport], which joins hosts. */
 enum gsi_module gsi_module_of (int transport);

@@ -14,6 +14,7 @@
 #include "base/env.h"
 #include "base/hash.h"
 #include "base/log.h"
+#include "base/module.h"
 #include "base/process.h"
 #include "base/status.h"
 
@@ -180,6 +181,19 @@ static void close_at_exit (void)
     pthread_mutex_unlock (&guard);
 }
 
+/* N.B. Providers that are plug-ins are loaded here, not with libfabric. */
+static gs_status_t find_and_open (bool for_notices)
+{
+    struct gsi_handlers handlers;
+    gs_status_t st;
+
+    gsi_handlers_keep (&handlers);
+    if (!(st = choose_provider (for_notices)))
+        st = open_all ();
+    gsi_handlers_restore (&handlers);
+    return st;
+}
+
 static gs_status_t open_once (bool for_notices)
 {
     static bool registered;
@@ -187,7 +201,7 @@ static gs_status_t open_once (bool for_notices)
 
     if (e.open)
         return GS_OK;
-    if ((st = choose_provider (for_notices)) || (st = open_all ())) {
+    if ((st = find_and_open (for_notices))) {
         if (e.info)
             close_all ();
         return st;
