@@ -16,12 +16,12 @@
 #include "call/gpu_lock.h"
 #include "call/peers.h"
 
-#define TELL_SLICES 20  /* of 5 ms, for the rank before to give up, too; */
-#define TELL_MOST   100 /* no longer than this; */
-#define LOOK_SLICES 400 /* for a process to end whose connections are: slow with a GPU; */
-#define HEAR_SLICES 200 /* for a rank of its node to tell which one that is; */
-#define TOLD_SLICES 40  /* and for one that has told others to log it */
-#define REPORT_NS   (60 * GSI_NS_PER_S) /* more than a report of another thread takes */
+#define TELL_SLICES 20                     /* of 5 ms, for the rank before to give up, too; */
+#define TELL_MOST   100                    /* no longer than this; */
+#define TOLD_SLICES 40                     /* and for one that has told others to log it */
+#define LOOK_NS     (2 * GSI_NS_PER_S)     /* for a process to end, which is slow with a GPU; */
+#define HEAR_NS     (3 * GSI_NS_PER_S / 2) /* for a rank of its node to tell which one that is */
+#define REPORT_NS   (60 * GSI_NS_PER_S)    /* more than a report of another thread takes */
 
 void gsi_failure_tell_others (gs_comm_t *comm, gs_status_t st, uint64_t missed)
 {
@@ -38,11 +38,46 @@ static const char *failure_host (void *context, int rank)
     return ((gs_comm_t *) context)->hosts[rank];
 }
 
-/* Marks ranks of other nodes that do not answer. */
-static void find_gone (const gs_comm_t *comm, unsigned char *gone)
+/* Of each node whether it does not answer; to be freed. NULL: that cannot be told. */
+static unsigned char *find_gone (const gs_comm_t *comm)
 {
-    if (comm->coll && comm->coll->ops->find_gone && comm->topo.nodes > 1)
-        comm->coll->ops->find_gone (comm->coll, gone);
+    unsigned char *ranks, *nodes;
+
+    if (!comm->coll || !comm->coll->ops->find_gone || comm->topo.nodes == 1)
+        return NULL;
+    ranks = calloc ((size_t) comm->topo.size, 1);
+    nodes = calloc ((size_t) comm->topo.nodes, 1);
+    if (ranks && nodes)
+        comm->coll->ops->find_gone (comm->coll, ranks);
+    for (int r = 0; ranks && nodes && r < comm->topo.size; r++)
+        nodes[comm->topo.node_of[r]] |= ranks[r];
+    free (ranks);
+    return nodes;
+}
+
+/* This rank has found out that it is because of [rank]. */
+static void set_culprit (gs_comm_t *comm, int rank)
+{
+    comm->culprit = rank;
+    comm->vague = false;
+    if (comm->coll)
+        comm->coll->culprit = rank;
+}
+
+/* Marks ranks of nodes that do not answer; the first is the culprit if no [other] is missing. */
+static void mark_gone (gs_comm_t *comm, unsigned char *marks, bool other)
+{
+    unsigned char *gone = find_gone (comm);
+    int first = -1;
+
+    for (int r = comm->topo.size - 1; r >= 0 && gone; r--)
+        if (gone[comm->topo.node_of[r]]) {
+            marks[r] = 1;
+            first = r;
+        }
+    free (gone);
+    if (first >= 0 && !other && comm->culprit == comm->topo.rank)
+        set_culprit (comm, first);
 }
 
 /* Completes the text of a timeout with who did not come, as far as that can be found out. */
@@ -56,9 +91,9 @@ static void name_missing_ranks (gs_comm_t *comm, const struct gsi_call *call)
     snprintf (deadline, sizeof (deadline), "%.255s", gsi_last_text ());
     if (marks) {
         unknown = gsi_peers_mark_missing (comm, call, marks);
-        if (unknown)
-            find_gone (comm, marks);
         marks[comm->topo.rank] = 0;
+        if (unknown)
+            mark_gone (comm, marks, memchr (marks, 1, (size_t) comm->topo.size));
         for (int r = 0; r < comm->topo.size; r++)
             missing += marks[r];
         if (missing)
@@ -130,21 +165,20 @@ static void name_ends (gs_comm_t *comm, const struct gsi_call *call)
 /* Completes [text], that of [st], with a rank of which nothing is heard any more. */
 static gs_status_t name_gone (gs_comm_t *comm, gs_status_t st, const char *text)
 {
-    unsigned char *gone = calloc ((size_t) comm->topo.size, 1);
+    unsigned char *gone = find_gone (comm);
     int number = 0, first = 0;
     char others[60] = "";
+    gs_status_t known = GS_OK;
 
-    if (gone)
-        find_gone (comm, gone);
     for (int r = comm->topo.size - 1; r >= 0 && gone; r--)
-        if (gone[r]) {
+        if (gone[comm->topo.node_of[r]]) {
             number++;
             first = r;
         }
     free (gone);
-    if (!number)
-        return GS_OK;
-    comm->culprit = first;
+    if (!number || (known = gsi_peers_cause (comm))) /* who answers no more has told others */
+        return known;
+    set_culprit (comm, first);
     if (number > 1)
         snprintf (others, sizeof (others), ", nor do %d others", number - 1);
     return gsi_fail (st, "%s; rank %d (host %s) does not answer any more%s", text, first,
@@ -158,30 +192,39 @@ static gs_status_t name_gone (gs_comm_t *comm, gs_status_t st, const char *text)
 static gs_status_t await_cause (gs_comm_t *comm)
 {
     static const struct timespec slice = {.tv_nsec = 5 * GSI_NS_PER_MS};
-    int look = comm->topo.local_size > 1 ? LOOK_SLICES : 0;
-    int hear = comm->coll && comm->topo.nodes > 1 ? HEAR_SLICES : 0;
+    bool hears = comm->coll && comm->topo.nodes > 1, heard, looked, go_on;
+    struct gsi_grace look, hear;
     gs_status_t st;
-    bool go_on;
 
-    for (int slices = 0;; slices++, nanosleep (&slice, NULL)) {
-        if (hear && atomic_load (&comm->life) == GSI_ALIVE)
+    gsi_grace_begin (&look, comm->topo.local_size > 1 ? LOOK_NS : 0);
+    gsi_grace_begin (&hear, hears ? HEAR_NS : 0);
+    for (;; nanosleep (&slice, NULL)) {
+        if (hears && atomic_load (&comm->life) == GSI_ALIVE)
             comm->coll->ops->poll (comm->coll); /* which hears; what it says is known */
+        heard = gsi_grace_is_over (&hear);
+        looked = gsi_grace_is_over (&look);
         go_on = gsi_peers_go_on (comm); /* asked first: who ends meanwhile is looked at again */
         st = gsi_peers_cause (comm);
-        if (st || slices >= (go_on && look > hear ? look : hear))
+        if (st || (heard && (looked || !go_on)))
             return st;
     }
 }
 
-/* Who failed first, of whom [st] is, with [text]; or else a rank that saw something end. */
+/*
+ * Who failed first, of whom [st] is, with [text]; or else a rank that saw something end. GS_OK:
+ * nobody is known, or the culprit that [text] names. A rank that is named for its word alone has
+ * asked all nodes.
+ */
 static gs_status_t find_cause (gs_comm_t *comm, gs_status_t st, const char *text)
 {
-    gs_status_t others;
+    bool named = comm->culprit != comm->topo.rank;
+    gs_status_t others = gsi_peers_cause (comm);
 
-    if ((others = gsi_peers_cause (comm)) || (others = name_gone (comm, st, text)) ||
-        (others = await_cause (comm)))
+    if (others || (named && !comm->vague))
         return others;
-    return gsi_peers_gave_up (comm, UINT64_MAX);
+    if ((!named && (others = name_gone (comm, st, text))) || (others = await_cause (comm)))
+        return others;
+    return named ? GS_OK : gsi_peers_any_cause (comm);
 }
 
 /* The rank that the transport knows the failure to be because of, if it is another one. */
@@ -190,7 +233,7 @@ static void take_culprit (gs_comm_t *comm)
     int culprit = comm->coll ? atomic_load (&comm->coll->culprit) : -1;
 
     if (culprit >= 0 && comm->culprit == comm->topo.rank)
-        comm->culprit = culprit;
+        set_culprit (comm, culprit);
 }
 
 gs_status_t gsi_failure_blame (gs_comm_t *comm, gs_status_t st)
@@ -199,7 +242,9 @@ gs_status_t gsi_failure_blame (gs_comm_t *comm, gs_status_t st)
     char text[GSI_TEXT_MAX];
 
     snprintf (text, sizeof (text), "%s", gsi_last_text ());
-    if (comm->inflight && st == GS_ERR_TRANSPORT)
+    if (gsi_record_verdict (&comm->record))
+        others = GS_OK; /* it was looked for as this rank gave up */
+    else if (comm->inflight && st == GS_ERR_TRANSPORT)
         others = find_cause (comm, st, text);
     else if (comm->inflight && st == GS_ERR_STATE && atomic_load (&comm->life) == GSI_ALIVE)
         others = gsi_peers_gave_up (comm, UINT64_MAX); /* whose record is older than its word */

@@ -187,6 +187,7 @@ static gs_status_t name_culprit (const gs_comm_t *comm, gs_status_t verdict, int
 /* What rank [by] gave up with: the failure of a rank because of which it did, or its own. */
 static gs_status_t name_first (gs_comm_t *comm, gs_status_t verdict, int culprit, int by)
 {
+    comm->vague = verdict == GS_ERR_TRANSPORT && (culprit < 0 || culprit == by);
     if (culprit < 0 || culprit >= comm->topo.size || culprit == comm->topo.rank)
         culprit = by;
     comm->culprit = culprit;
@@ -248,6 +249,16 @@ gs_status_t gsi_peers_cause (gs_comm_t *comm)
     return name_first (comm, how.status, how.culprit, how.by);
 }
 
+gs_status_t gsi_peers_any_cause (gs_comm_t *comm)
+{
+    gs_status_t st = gsi_peers_gave_up (comm, UINT64_MAX);
+    struct gsi_ending how;
+
+    if (st || heard_of (comm, &how) != GSI_GAVE_UP || how.culprit == comm->topo.rank)
+        return st;
+    return name_first (comm, how.status, how.culprit, how.by);
+}
+
 /*
  * N.B. A kernel of NCCL that is told to end goes on, without waiting, and writes what it has to
  * its peers, flags and all (v2.28.9 prims_ll.h, prims_simple.h): theirs end as if all was well.
@@ -280,6 +291,7 @@ gs_status_t gsi_peers_vanished (gs_comm_t *comm)
             !has_died (comm, r, &other))
             continue;
         comm->culprit = r;
+        comm->vague = false;
         return name_dead (comm, GS_ERR_TRANSPORT, r, other.pid);
     }
     return GS_OK;

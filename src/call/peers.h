@@ -38,6 +38,9 @@ gs_status_t gsi_peers_gave_up (gs_comm_t *comm, uint64_t seq);
  */
 gs_status_t gsi_peers_cause (gs_comm_t *comm);
 
+/* (queued) The same, or such a rank. */
+gs_status_t gsi_peers_any_cause (gs_comm_t *comm);
+
 /*
  * What has ended on the GPU is a result: no rank that can spoil it has given up. Cheap while none
  * has; behind the end of all that is queued, and before it counts.

@@ -74,6 +74,7 @@ struct gs_comm {
         int ticks;                /* and how often since it has passed */
     } watchdog;
     atomic_int culprit; /* rank that failed first, once this one has given up */
+    atomic_bool vague;  /* it has told no more than that something had ended */
     struct gs_comm_times times;
     struct gsi_traffic traffic[GSI_OP_COUNT];
     uint64_t handed;      /* bytes, by this rank to the call that it is in */

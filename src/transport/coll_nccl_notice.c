@@ -5,7 +5,9 @@
  * What a rank's kernels hand on once they wait for nobody reaches ranks of other nodes as well,
  * by way of a rank of its node whose network still works. So no kernel is told before a rank of
  * each node has answered that it knows, and its node with it. One that does not answer within a
- * second is dead, or stopped; or there is no network by which it can be told.
+ * second is dead, or stopped; or there is no network by which it can be told. So it is called
+ * gone only if it has been heard of before, or if others answer: that each rank hears of the node
+ * behind its own, it greets it as a communicator is made.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -51,9 +53,22 @@ static bool make_tables (struct gsi_nccl_notices *n, const struct gsi_topo *topo
     n->seen = calloc ((size_t) topo->nodes, sizeof (*n->seen));
     n->heard = calloc ((size_t) topo->nodes, sizeof (*n->heard));
     n->here = calloc ((size_t) topo->nodes, sizeof (*n->here));
+    n->met = calloc ((size_t) topo->nodes, sizeof (*n->met));
     if (n->node_of)
         memcpy (n->node_of, topo->node_of, ranks * sizeof (*n->node_of));
-    return n->node_of && n->ranks && n->seen && n->heard && n->here;
+    return n->node_of && n->ranks && n->seen && n->heard && n->here && n->met;
+}
+
+/* Asks a rank of the next node, which will answer. */
+static void greet_next (const struct gsi_nccl_notices *n)
+{
+    const struct gsi_notice_ops *o = atomic_load (&ops);
+    int next = (n->node + 1) % n->nodes, seen = 0;
+
+    for (int r = 0; r < n->size; r++)
+        if (n->node_of[r] == next && o->reaches (n->net, r) &&
+            seen++ == n->place % n->ranks[next])
+            o->tell (n->net, &(struct gsi_word){.what = GSI_WORD_ASK}, r);
 }
 
 void gsi_nccl_notices_open (struct gsi_nccl_handle *h, const struct gsi_topo *topo,
@@ -75,6 +90,7 @@ void gsi_nccl_notices_open (struct gsi_nccl_handle *h, const struct gsi_topo *to
         n->ranks[n->node_of[r]] += o->reaches (net, r);
     pthread_mutex_init (&n->guard, NULL);
     n->net = net;
+    greet_next (n);
     gsi_nccl_notices_hear (h); /* it takes what memory it needs the first time */
 }
 
@@ -89,6 +105,7 @@ void gsi_nccl_notices_close (struct gsi_nccl_notices *n)
     free (n->seen);
     free (n->heard);
     free (n->here);
+    free (n->met);
 }
 
 /* With the guard. */
@@ -99,6 +116,7 @@ static void take (struct gsi_nccl_handle *h, const struct gsi_word *word, int fr
         .status = (gs_status_t) word->status, .culprit = word->culprit, .by = from};
 
     atomic_store (&n->here[n->node_of[from]], true);
+    atomic_store (&n->met[n->node_of[from]], true);
     if (word->what == GSI_WORD_HEARD)
         atomic_store (&n->heard[n->node_of[from]], true);
     if (word->what == GSI_WORD_ASK)
@@ -183,11 +201,18 @@ void gsi_nccl_notices_ask (struct gsi_nccl_handle *h, unsigned char *gone)
 {
     const struct gsi_word word = {.what = GSI_WORD_ASK};
     struct gsi_nccl_notices *n = &h->notices;
+    bool answered = false;
 
+    for (int node = 0; n->net && node < n->nodes; node++)
+        atomic_store (&n->here[node], false);
     if (!n->net || tell_until_answered (h, &word, n->here))
         return;
-    for (int r = 0; r < n->size; r++)
-        if (n->node_of[r] != n->node && !atomic_load (&n->here[n->node_of[r]]) &&
-            atomic_load (&ops)->reaches (n->net, r))
-            gone[r] = 1;
+    for (int node = 0; node < n->nodes; node++)
+        answered = answered || atomic_load (&n->here[node]);
+    for (int r = 0; r < n->size; r++) {
+        int node = n->node_of[r];
+        gone[r] = node != n->node && !atomic_load (&n->here[node]) &&
+                  (answered || atomic_load (&n->met[node])) &&
+                  atomic_load (&ops)->reaches (n->net, r);
+    }
 }
