@@ -205,6 +205,8 @@ gs_status_t gsi_boot_agree (struct gsi_boot *boot, gs_status_t st, int64_t deadl
     if (all && first < boot->size)
         carried = gsi_fail ((gs_status_t) all[first].status, "rank %d (host %.71s): %.255s",
                             first, all[first].host, all[first].text);
+    else if (st == GS_ERR_TIMEOUT && carried) /* that names who did not come */
+        carried = gsi_fail (st, "%s; %s", text, gsi_last_text ());
     else if (st)
         carried = gsi_fail (st, "%s", text);
     free (all);

@@ -39,6 +39,7 @@ struct create {
     void *team_room, *coll_room;         /* what the topo and the transport are to be made in */
     char (*coll_cards)[GSI_COLL_CARD_BYTES]; /* [size] */
     struct gsi_choice choice;
+    bool named; /* a failure behind the cards says who did not come, as far as that is known */
 };
 
 /* Looks for GPUs and NCCL. Without them hosts carry the data. */
@@ -336,7 +337,9 @@ static bool is_busy (void *context)
 static gs_status_t report_start (struct create *c, gs_status_t st)
 {
     gsi_record_give_up (&c->comm->record, st, c->comm->culprit, 0);
-    return gsi_boot_agree (c->comm->boot, st, c->plan->deadline_ns + LATEST_NS);
+    st = gsi_boot_agree (c->comm->boot, st, c->plan->deadline_ns + LATEST_NS);
+    c->named = st != GS_OK;
+    return st;
 }
 
 /* Starts the transport once all cards are read. */
@@ -362,8 +365,10 @@ static gs_status_t start_transport (struct create *c)
     gsi_topo_build (&comm->topo, c->team_room, comm->boot->rank, comm->boot->size, host_of_card,
                     c->cards);
     c->team_room = NULL;
-    if ((st = choose_device (c)))
+    if ((st = choose_device (c))) {
+        c->named = true;
         return st;
+    }
     if (!(st = gsi_inflight_hold (comm))) {
         for (size_t r = 0; r < size; r++)
             memcpy (c->coll_cards[r], c->cards[r].coll, GSI_COLL_CARD_BYTES);
@@ -515,7 +520,7 @@ static gs_status_t join (struct create *c)
     if (!(st = start_transport (c)))
         st = agree_on_create (comm, recorded, c->plan->deadline_ns);
     gsi_watchdog_expect (comm, 0);
-    if ((st == GS_ERR_TIMEOUT || st == GS_ERR_TRANSPORT) && !c->ops->queued)
+    if ((st == GS_ERR_TIMEOUT || st == GS_ERR_TRANSPORT) && !c->ops->queued && !c->named)
         st = blame_create (c, st);
     comm->times.transport_us += lap_us (&begin_ns);
     if (!st && !comm->topo.rank)
