@@ -43,7 +43,7 @@ struct gsi_rendezvous *gsi_rendezvous_open (const unsigned char *key, int size)
     return host;
 }
 
-static void end (struct gsi_client *client)
+static void end (struct gsi_connection *client)
 {
     gsi_wire_end (&client->wire);
     client->stage = GSI_ABSENT;
@@ -87,7 +87,7 @@ static void log_strangers (struct gsi_rendezvous *host, bool now)
     host->complained_ns = gsi_now_ns ();
 }
 
-static void drop_stranger (struct gsi_rendezvous *host, struct gsi_client *client)
+static void drop_stranger (struct gsi_rendezvous *host, struct gsi_connection *client)
 {
     struct sockaddr_in6 from;
     socklen_t length = sizeof (from);
@@ -102,12 +102,12 @@ static void drop_stranger (struct gsi_rendezvous *host, struct gsi_client *clien
 }
 
 /* Whether it has shown that it knows the id, unless it repeats what it has heard from one. */
-static bool is_proven (const struct gsi_client *client)
+static bool is_proven (const struct gsi_connection *client)
 {
     return client->wire.in.number > 0;
 }
 
-static bool goes_before (const struct gsi_client *a, const struct gsi_client *b)
+static bool goes_before (const struct gsi_connection *a, const struct gsi_connection *b)
 {
     return is_proven (a) != is_proven (b) ? is_proven (b) : a->since_ns < b->since_ns;
 }
@@ -116,12 +116,12 @@ static bool goes_before (const struct gsi_client *a, const struct gsi_client *b)
  * Drops the one that has been here longest of those that came before [before_ns], ranks on their
  * way in only where there are no others; else NULL.
  */
-static struct gsi_client *drop_oldest (struct gsi_rendezvous *host, int64_t before_ns)
+static struct gsi_connection *drop_oldest (struct gsi_rendezvous *host, int64_t before_ns)
 {
-    struct gsi_client *oldest = NULL;
+    struct gsi_connection *oldest = NULL;
 
     for (int g = host->size; g < host->clients; g++) {
-        struct gsi_client *client = &host->client[g];
+        struct gsi_connection *client = &host->client[g];
         if (client->stage == GSI_SAYS_HELLO && client->since_ns < before_ns &&
             (!oldest || goes_before (client, oldest)))
             oldest = client;
@@ -135,7 +135,7 @@ static struct gsi_client *drop_oldest (struct gsi_rendezvous *host, int64_t befo
 
 void gsi_rendezvous_let_in (struct gsi_rendezvous *host, int fd)
 {
-    struct gsi_client *client = NULL;
+    struct gsi_connection *client = NULL;
 
     for (int g = host->size; g < host->clients && !client; g++)
         if (host->client[g].stage == GSI_ABSENT)
@@ -239,7 +239,7 @@ static bool is_taken (const struct gsi_rendezvous *host, const struct gsi_hello 
 }
 
 /* Makes a stranger that has said a true hello the rank that it says, or turns it away. */
-static void admit (struct gsi_rendezvous *host, struct gsi_client *client)
+static void admit (struct gsi_rendezvous *host, struct gsi_connection *client)
 {
     const struct gsi_hello *hello = &client->hello;
     int r = hello->rank;
@@ -276,7 +276,7 @@ static void admit (struct gsi_rendezvous *host, struct gsi_client *client)
 /* One step of client [g]; after GSI_PASSED it may go on. */
 static enum gsi_passage take_step (struct gsi_rendezvous *host, int g)
 {
-    struct gsi_client *client = &host->client[g];
+    struct gsi_connection *client = &host->client[g];
     struct gsi_wire *wire = &client->wire;
     enum gsi_passage passage = GSI_MORE;
     enum gsi_stage next = client->stage;
@@ -314,7 +314,7 @@ static enum gsi_passage take_step (struct gsi_rendezvous *host, int g)
 
 void gsi_rendezvous_serve (struct gsi_rendezvous *host, int g)
 {
-    struct gsi_client *client = &host->client[g];
+    struct gsi_connection *client = &host->client[g];
     enum gsi_passage passage;
 
     do
@@ -354,7 +354,7 @@ static void serve_all (struct gsi_rendezvous *host, int64_t until_ns)
     if (pauses (host) && host->pause_ns < until_ns)
         until_ns = host->pause_ns;
     for (int g = 0; g < host->clients; g++) {
-        struct gsi_client *client = &host->client[g];
+        struct gsi_connection *client = &host->client[g];
         bool here = client->wire.fd >= 0 && client->stage != GSI_SERVED;
         client->slot = here ? &host->poll[n] : NULL;
         if (here)

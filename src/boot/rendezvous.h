@@ -35,7 +35,7 @@ enum gsi_stage {
 };
 
 /* A connection. */
-struct gsi_client {
+struct gsi_connection {
     struct gsi_wire wire;
     enum gsi_stage stage;
     const struct pollfd *slot; /* in the poll set, NULL: none */
@@ -65,7 +65,8 @@ struct gsi_rendezvous {
     int dropped;           /* since then */
     char last[64];         /* where the last one came from */
 
-    struct gsi_client client[]; /* a place for each rank, of which rank 0's is empty; strangers */
+    struct gsi_connection
+        client[]; /* a place for each rank, of which rank 0's is empty; strangers */
 };
 
 /* NULL without memory. [key] outlives the host, which has no listening sockets yet. */

@@ -18,7 +18,7 @@
 static void retire (gs_comm_t *comm, int64_t now_ns)
 {
     struct gsi_inflight *q = comm->inflight;
-    const struct gsi_slot *slot = gsi_slot_at (q, q->first);
+    const struct gsi_inflight_slot *slot = gsi_inflight_slot_at (q, q->first);
 
     for (uint64_t seq = slot->ops; seq && seq <= slot->last_op; seq++)
         gsi_record_done (&comm->record, GSI_OP_NONE, seq, now_ns);
@@ -26,7 +26,8 @@ static void retire (gs_comm_t *comm, int64_t now_ns)
         gsi_record_done (&comm->record, GSI_OP_MESSAGES, seq, now_ns);
     gsi_slot_timed (q, slot, now_ns);
     q->first++;
-    atomic_store (&comm->gpu.oldest, q->first == q->next ? 0 : gsi_slot_at (q, q->first)->seq);
+    atomic_store (&comm->gpu.oldest,
+                  q->first == q->next ? 0 : gsi_inflight_slot_at (q, q->first)->seq);
     gsi_inflight_count (comm, q->first != q->next);
     q->moved_ns = now_ns;
     if (q->calling && q->now.op != GSI_OP_SPLIT &&
@@ -39,12 +40,12 @@ static void retire (gs_comm_t *comm, int64_t now_ns)
 }
 
 /* The oldest slot as it is now; false: there is none to ask for. */
-static bool copy_oldest (struct gsi_inflight *q, struct gsi_slot *slot)
+static bool copy_oldest (struct gsi_inflight *q, struct gsi_inflight_slot *slot)
 {
     bool there;
 
     pthread_mutex_lock (&q->ring);
-    *slot = *gsi_slot_at (q, q->first);
+    *slot = *gsi_inflight_slot_at (q, q->first);
     there = q->first != q->next && !slot->open;
     pthread_mutex_unlock (&q->ring);
     return there;
@@ -55,7 +56,7 @@ static gs_status_t advance (gs_comm_t *comm)
 {
     struct gsi_inflight *q = comm->inflight;
     const struct gsi_stream_ops *ops = gsi_streams_of (comm);
-    struct gsi_slot slot, *now;
+    struct gsi_inflight_slot slot, *now;
     bool done = true;
     gs_status_t st = GS_OK;
 
@@ -65,7 +66,7 @@ static gs_status_t advance (gs_comm_t *comm)
         if (st || !done || (st = gsi_peers_sound (comm)))
             break;
         pthread_mutex_lock (&q->ring);
-        now = gsi_slot_at (q, q->first);
+        now = gsi_inflight_slot_at (q, q->first);
         if (!now->open && now->number == slot.number && now->deferred == slot.deferred)
             retire (comm, gsi_now_ns ()); /* it is what was asked for */
         pthread_mutex_unlock (&q->ring);
@@ -89,14 +90,15 @@ static gs_status_t try_advance (gs_comm_t *comm)
  * The newest call of the oldest slot, or else the one under way; false: there is none. [slot] is
  * that one, its number 0 if nothing is queued.
  */
-static bool oldest_call (struct gsi_inflight *q, struct gsi_slot *slot, struct gsi_call *call)
+static bool oldest_call (struct gsi_inflight *q, struct gsi_inflight_slot *slot,
+                         struct gsi_call *call)
 {
     bool queued, any;
 
     pthread_mutex_lock (&q->ring);
     queued = q->first != q->next;
     any = queued || q->calling;
-    *slot = *gsi_slot_at (q, q->first);
+    *slot = *gsi_inflight_slot_at (q, q->first);
     if (!queued)
         slot->number = 0;
     if (any)
@@ -114,7 +116,7 @@ static gs_status_t give_up_gpu (gs_comm_t *comm, const struct gsi_call *call, gs
 {
     uint64_t begun = comm->record.seq; /* none: the others may be in the end of the create */
     struct gsi_call last = {.seq = begun ? begun + 1 : 0}, now;
-    struct gsi_slot slot;
+    struct gsi_inflight_slot slot;
 
     if (!comm->coll || atomic_load (&comm->life) != GSI_ALIVE)
         return st;
@@ -129,7 +131,8 @@ static gs_status_t give_up_gpu (gs_comm_t *comm, const struct gsi_call *call, gs
  * Of the calls of a slot that one does not end which a rank of this node has not begun: those
  * before it have ended. Takes it for [call], which is the newest. False: it cannot be told.
  */
-static bool find_stuck (const gs_comm_t *comm, const struct gsi_slot *slot, struct gsi_call *call)
+static bool find_stuck (const gs_comm_t *comm, const struct gsi_inflight_slot *slot,
+                        struct gsi_call *call)
 {
     uint64_t least = gsi_peers_least (comm);
     struct gsi_record_entry e;
@@ -155,12 +158,12 @@ static gs_status_t find_late (gs_comm_t *comm, struct gsi_call *call)
 {
     struct gsi_inflight *q = comm->inflight;
     int64_t now_ns = gsi_now_ns ();
-    struct gsi_slot slot;
+    struct gsi_inflight_slot slot;
     bool queued = false, blocked = false;
 
     pthread_mutex_lock (&q->ring);
     if (q->first != q->next) {
-        slot = *gsi_slot_at (q, q->first);
+        slot = *gsi_inflight_slot_at (q, q->first);
         queued = now_ns - (slot.since_ns > q->moved_ns ? slot.since_ns : q->moved_ns) >
                  comm->timeout_ns;
     }
@@ -203,7 +206,7 @@ gs_status_t gsi_inflight_peek (gs_comm_t *comm, const struct gsi_call *call)
 static void look_at_oldest (gs_comm_t *comm)
 {
     struct gsi_call call = {.seq = comm->record.seq}, late;
-    struct gsi_slot slot;
+    struct gsi_inflight_slot slot;
     gs_status_t st = advance (comm);
     bool any;
 
@@ -283,7 +286,7 @@ void gsi_inflight_now (gs_comm_t *comm, const struct gsi_call *call)
 
 bool gsi_inflight_is_busy (gs_comm_t *comm)
 {
-    struct gsi_slot slot;
+    struct gsi_inflight_slot slot;
     struct gsi_call call;
 
     return comm->inflight && oldest_call (comm->inflight, &slot, &call);
@@ -292,7 +295,7 @@ bool gsi_inflight_is_busy (gs_comm_t *comm)
 uint64_t gsi_inflight_oldest (gs_comm_t *comm)
 {
     uint64_t oldest = comm->inflight ? atomic_load (&comm->gpu.oldest) : 0;
-    struct gsi_slot slot;
+    struct gsi_inflight_slot slot;
     struct gsi_call call;
 
     if (oldest || !comm->inflight)
@@ -356,7 +359,7 @@ gs_status_t gsi_inflight_enter (gs_comm_t *comm, struct gsi_call *call)
 gs_status_t gsi_inflight_watch (gs_comm_t *comm, const struct gsi_call *call)
 {
     struct gsi_inflight *q = comm->inflight;
-    struct gsi_slot *slot;
+    struct gsi_inflight_slot *slot;
     bool full, shared, defers;
     gs_status_t st;
 

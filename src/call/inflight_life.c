@@ -20,11 +20,11 @@ static int unfinished (const gs_comm_t *comm)
 {
     struct gsi_inflight *q = comm->inflight;
     int number = !gsi_staging_has_ended (comm);
-    const struct gsi_slot *newest;
+    const struct gsi_inflight_slot *newest;
     bool done;
 
     pthread_mutex_lock (&q->ring);
-    newest = gsi_slot_at (q, q->next - 1);
+    newest = gsi_inflight_slot_at (q, q->next - 1);
     number += q->first != q->next && (newest->deferred || newest->open); /* it has no event */
     pthread_mutex_unlock (&q->ring);
 

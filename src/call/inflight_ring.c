@@ -22,9 +22,10 @@ int64_t gsi_inflight_period_ns (const gs_comm_t *comm)
 }
 
 /* What two slots stand for, in one, whose event is that of [newer]. */
-static struct gsi_slot join_slots (const struct gsi_slot *older, const struct gsi_slot *newer)
+static struct gsi_inflight_slot join_slots (const struct gsi_inflight_slot *older,
+                                            const struct gsi_inflight_slot *newer)
 {
-    struct gsi_slot both = *newer;
+    struct gsi_inflight_slot both = *newer;
 
     both.seq = older->seq;
     both.ops = older->ops ? older->ops : newer->ops;
@@ -46,32 +47,32 @@ static void thin_out (struct gsi_inflight *q)
     int spares = 0;
 
     for (; from + 1 < q->next; from += 2, to++) {
-        struct gsi_slot older = *gsi_slot_at (q, from);
-        *gsi_slot_at (q, to) = join_slots (&older, gsi_slot_at (q, from + 1));
+        struct gsi_inflight_slot older = *gsi_inflight_slot_at (q, from);
+        *gsi_inflight_slot_at (q, to) = join_slots (&older, gsi_inflight_slot_at (q, from + 1));
         spare[spares++] = older.event;
     }
     for (; from < q->next; from++, to++)
-        *gsi_slot_at (q, to) = *gsi_slot_at (q, from);
+        *gsi_inflight_slot_at (q, to) = *gsi_inflight_slot_at (q, from);
     q->next = to;
     while (spares)
-        gsi_slot_at (q, to++)->event = spare[--spares];
+        gsi_inflight_slot_at (q, to++)->event = spare[--spares];
 }
 
 /* The newest slot if its event is deferred, and nobody records it; else NULL. [ring] is held. */
-static struct gsi_slot *deferred_slot (struct gsi_inflight *q)
+static struct gsi_inflight_slot *deferred_slot (struct gsi_inflight *q)
 {
-    struct gsi_slot *newest = gsi_slot_at (q, q->next - 1);
+    struct gsi_inflight_slot *newest = gsi_inflight_slot_at (q, q->next - 1);
 
     return q->first != q->next && newest->deferred && !newest->open ? newest : NULL;
 }
 
 static bool takes_more (struct gsi_inflight *q, const struct gsi_call *call)
 {
-    const struct gsi_slot *deferred = deferred_slot (q);
+    const struct gsi_inflight_slot *deferred = deferred_slot (q);
 
     if (deferred)
         return deferred->call.stream == call->stream && call->op != GSI_OP_BUCKET;
-    return q->next - q->first > 1 && gsi_slot_at (q, q->next - 1)->number < q->stride;
+    return q->next - q->first > 1 && gsi_inflight_slot_at (q, q->next - 1)->number < q->stride;
 }
 
 /* Whether [call] is a bucket, and need not have its deadline alone. [ring] is held. */
@@ -80,11 +81,11 @@ static bool is_deferred (const gs_comm_t *comm, const struct gsi_call *call)
     return call->op == GSI_OP_BUCKET && comm->inflight->slow_ns < comm->timeout_ns / SHARE;
 }
 
-struct gsi_slot *gsi_slot_take (gs_comm_t *comm, const struct gsi_call *call, bool *shared,
-                                bool *defers)
+struct gsi_inflight_slot *gsi_slot_take (gs_comm_t *comm, const struct gsi_call *call,
+                                         bool *shared, bool *defers)
 {
     struct gsi_inflight *q = comm->inflight;
-    struct gsi_slot *slot;
+    struct gsi_inflight_slot *slot;
 
     pthread_mutex_lock (&q->ring);
     if (q->first == q->next)
@@ -95,7 +96,7 @@ struct gsi_slot *gsi_slot_take (gs_comm_t *comm, const struct gsi_call *call, bo
         thin_out (q);
         q->stride *= 2;
     }
-    slot = gsi_slot_at (q, q->next - *shared);
+    slot = gsi_inflight_slot_at (q, q->next - *shared);
     slot->open = true;
     if (!*shared) {
         slot->seq = call->seq;
@@ -109,7 +110,8 @@ struct gsi_slot *gsi_slot_take (gs_comm_t *comm, const struct gsi_call *call, bo
 }
 
 /* [ring] is held. */
-static void note_call (gs_comm_t *comm, struct gsi_slot *slot, const struct gsi_call *call)
+static void note_call (gs_comm_t *comm, struct gsi_inflight_slot *slot,
+                       const struct gsi_call *call)
 {
     slot->call = *call;
     slot->number++;
@@ -124,7 +126,7 @@ static void note_call (gs_comm_t *comm, struct gsi_slot *slot, const struct gsi_
     gsi_record_queued (&comm->record);
 }
 
-void gsi_slot_fill (gs_comm_t *comm, struct gsi_slot *slot, const struct gsi_call *call,
+void gsi_slot_fill (gs_comm_t *comm, struct gsi_inflight_slot *slot, const struct gsi_call *call,
                     bool shared, bool defers, gs_status_t st)
 {
     struct gsi_inflight *q = comm->inflight;
@@ -142,7 +144,7 @@ void gsi_slot_fill (gs_comm_t *comm, struct gsi_slot *slot, const struct gsi_cal
     pthread_mutex_unlock (&q->ring);
 }
 
-void gsi_slot_timed (struct gsi_inflight *q, const struct gsi_slot *slot, int64_t now_ns)
+void gsi_slot_timed (struct gsi_inflight *q, const struct gsi_inflight_slot *slot, int64_t now_ns)
 {
     int64_t took_ns = now_ns - slot->begun_ns;
 
@@ -153,7 +155,7 @@ void gsi_slot_timed (struct gsi_inflight *q, const struct gsi_slot *slot, int64_
 bool gsi_slot_join (gs_comm_t *comm, const struct gsi_call *call)
 {
     int64_t now_ns = call->deadline_ns - comm->timeout_ns;
-    struct gsi_slot *slot;
+    struct gsi_inflight_slot *slot;
 
     pthread_mutex_lock (&comm->inflight->ring);
     slot = deferred_slot (comm->inflight);
@@ -172,7 +174,7 @@ bool gsi_slot_join (gs_comm_t *comm, const struct gsi_call *call)
 gs_status_t gsi_slot_mark (gs_comm_t *comm, const struct gsi_call *call)
 {
     struct gsi_inflight *q = comm->inflight;
-    struct gsi_slot *slot;
+    struct gsi_inflight_slot *slot;
     gs_status_t st;
 
     pthread_mutex_lock (&q->ring);

@@ -10,7 +10,7 @@
 #define GSI_LOOK_LONGEST_NS (100 * GSI_NS_PER_MS) /* between two looks */
 
 /* A call that was queued, or several, of which the oldest and the newest are known. */
-struct gsi_slot {
+struct gsi_inflight_slot {
     struct gsi_event *event; /* behind the newest in its stream */
     struct gsi_call call;    /* the newest */
     uint64_t seq;            /* of the oldest */
@@ -31,7 +31,7 @@ struct gsi_slot {
  */
 struct gsi_inflight {
     pthread_mutex_t ring; /* of the slots, and what follows down to [now] */
-    struct gsi_slot slot[GSI_INFLIGHT_SLOTS];
+    struct gsi_inflight_slot slot[GSI_INFLIGHT_SLOTS];
     uint64_t first, next; /* numbers of the oldest slot in use and of the one to use */
     uint64_t stride;      /* calls that a slot takes: twice as many whenever all are in use */
     int64_t moved_ns;     /* when the call before the oldest one was seen to have ended */
@@ -56,7 +56,8 @@ struct gsi_inflight {
     bool stop;
 };
 
-static inline struct gsi_slot *gsi_slot_at (struct gsi_inflight *q, uint64_t number)
+static inline struct gsi_inflight_slot *gsi_inflight_slot_at (struct gsi_inflight *q,
+                                                              uint64_t number)
 {
     return &q->slot[number % GSI_INFLIGHT_SLOTS];
 }
@@ -72,9 +73,9 @@ static inline bool gsi_slots_are_full (const struct gsi_inflight *q)
  * is then noted in it: its event stands behind the call, too, if [st] is GS_OK, unless it
  * [defers] that.
  */
-struct gsi_slot *gsi_slot_take (gs_comm_t *comm, const struct gsi_call *call, bool *shared,
-                                bool *defers);
-void gsi_slot_fill (gs_comm_t *comm, struct gsi_slot *slot, const struct gsi_call *call,
+struct gsi_inflight_slot *gsi_slot_take (gs_comm_t *comm, const struct gsi_call *call,
+                                         bool *shared, bool *defers);
+void gsi_slot_fill (gs_comm_t *comm, struct gsi_inflight_slot *slot, const struct gsi_call *call,
                     bool shared, bool defers, gs_status_t st);
 
 /*
@@ -89,7 +90,8 @@ void gsi_slot_fill (gs_comm_t *comm, struct gsi_slot *slot, const struct gsi_cal
 bool gsi_slot_join (gs_comm_t *comm, const struct gsi_call *call);
 
 /* Takes note of how long a slot took, if it has buckets; [ring] is held. */
-void gsi_slot_timed (struct gsi_inflight *q, const struct gsi_slot *slot, int64_t now_ns);
+void gsi_slot_timed (struct gsi_inflight *q, const struct gsi_inflight_slot *slot,
+                     int64_t now_ns);
 
 /* Records what was deferred, unless that is in the stream of [call], which does so (or NULL). */
 gs_status_t gsi_slot_mark (gs_comm_t *comm, const struct gsi_call *call);

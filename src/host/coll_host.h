@@ -38,7 +38,7 @@ enum gsi_tag {
 };
 
 /* Buffers and requests of one block on its way. */
-struct gsi_slot {
+struct gsi_pipeline_slot {
     char *send, *recv; /* [size] pieces each */
     void *batch;       /* of [2 * size] */
     int *peer;         /* [2 * size] whom they are with: */
@@ -66,9 +66,9 @@ struct gsi_coll_host {
     char **array;         /* [size] those of the ranks of the node, where they are seen */
     struct gsi_hier hier; /* how large reductions go */
     union {               /* all, and by what they are for */
-        struct gsi_slot slot[2 * GSI_STAGING_SLOTS];
+        struct gsi_pipeline_slot slot[2 * GSI_STAGING_SLOTS];
         struct {
-            struct gsi_slot scatter[GSI_STAGING_SLOTS], gather[GSI_STAGING_SLOTS];
+            struct gsi_pipeline_slot scatter[GSI_STAGING_SLOTS], gather[GSI_STAGING_SLOTS];
         };
     };
     struct gsi_p2p_state *p2p; /* messages.c: what messages need; NULL: none yet */
@@ -98,13 +98,13 @@ static inline uint64_t gsi_kind_of (const struct gsi_coll_host *c, uint64_t byte
 }
 
 /* net.c: posts; the request goes to the end of [slot]. */
-gs_status_t gsi_net_send (struct gsi_coll_host *c, struct gsi_slot *slot, const void *data,
-                          size_t bytes, int peer, enum gsi_tag tag);
-gs_status_t gsi_net_recv (struct gsi_coll_host *c, struct gsi_slot *slot, void *data,
+gs_status_t gsi_net_send (struct gsi_coll_host *c, struct gsi_pipeline_slot *slot,
+                          const void *data, size_t bytes, int peer, enum gsi_tag tag);
+gs_status_t gsi_net_recv (struct gsi_coll_host *c, struct gsi_pipeline_slot *slot, void *data,
                           size_t bytes, int peer, enum gsi_tag tag);
 
 /* Waits for all of [slot]: until the deadline, an abort here or a notice from elsewhere. */
-gs_status_t gsi_net_wait (struct gsi_coll_host *c, struct gsi_slot *slot,
+gs_status_t gsi_net_wait (struct gsi_coll_host *c, struct gsi_pipeline_slot *slot,
                           const struct gsi_call *call);
 
 #define GSI_YIELD_NOW (1u << 30) /* first [spins] where ranks outnumber cores */

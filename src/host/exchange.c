@@ -65,7 +65,7 @@ static size_t rounds (const struct gsi_coll_host *c, const struct gsi_exchange *
 
 static gs_status_t start_message (struct gsi_coll_host *c, const struct gsi_exchange *x, size_t k)
 {
-    struct gsi_slot *slot = &c->gather[k % GSI_STAGING_SLOTS];
+    struct gsi_pipeline_slot *slot = &c->gather[k % GSI_STAGING_SLOTS];
     gs_status_t st = GS_OK;
 
     for (int d = 1; d < c->size && !st; d++) {
@@ -87,7 +87,7 @@ static gs_status_t start_message (struct gsi_coll_host *c, const struct gsi_exch
 static gs_status_t finish_message (struct gsi_coll_host *c, const struct gsi_exchange *x,
                                    size_t k, const struct gsi_call *call)
 {
-    struct gsi_slot *slot = &c->gather[k % GSI_STAGING_SLOTS];
+    struct gsi_pipeline_slot *slot = &c->gather[k % GSI_STAGING_SLOTS];
     gs_status_t st = gsi_net_wait (c, slot, call);
 
     for (int r = 0; r < c->size && !st; r++) {

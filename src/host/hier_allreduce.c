@@ -192,7 +192,7 @@ static gs_status_t start_scatter (const struct hier_job *j, size_t b)
 {
     struct gsi_coll_host *c = j->c;
     const struct gsi_hier *l = j->l;
-    struct gsi_slot *slot = &c->scatter[b % GSI_STAGING_SLOTS];
+    struct gsi_pipeline_slot *slot = &c->scatter[b % GSI_STAGING_SLOTS];
     struct range mine = part_of (j, b, l->rail);
     gs_status_t st = GS_OK;
 
@@ -220,7 +220,7 @@ static gs_status_t finish_scatter (const struct hier_job *j, size_t b)
 {
     struct gsi_coll_host *c = j->c;
     const struct gsi_hier *l = j->l;
-    struct gsi_slot *slot = &c->scatter[b % GSI_STAGING_SLOTS];
+    struct gsi_pipeline_slot *slot = &c->scatter[b % GSI_STAGING_SLOTS];
     struct range mine = part_of (j, b, l->rail);
     gs_status_t st = gsi_net_wait (c, slot, j->call);
 
@@ -239,7 +239,7 @@ static gs_status_t start_gather (const struct hier_job *j, size_t b)
 {
     struct gsi_coll_host *c = j->c;
     const struct gsi_hier *l = j->l;
-    struct gsi_slot *slot = &c->gather[b % GSI_STAGING_SLOTS];
+    struct gsi_pipeline_slot *slot = &c->gather[b % GSI_STAGING_SLOTS];
     struct range mine = part_of (j, b, l->rail);
     gs_status_t st = GS_OK;
 
@@ -261,7 +261,7 @@ static gs_status_t start_gather (const struct hier_job *j, size_t b)
 static gs_status_t finish_gather (const struct hier_job *j, size_t b)
 {
     struct gsi_coll_host *c = j->c;
-    struct gsi_slot *slot = &c->gather[b % GSI_STAGING_SLOTS];
+    struct gsi_pipeline_slot *slot = &c->gather[b % GSI_STAGING_SLOTS];
     gs_status_t st = gsi_net_wait (c, slot, j->call);
 
     for (int k = 0; k < j->l->rail_size && !st; k++) {

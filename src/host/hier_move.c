@@ -59,8 +59,8 @@ static int pieces (const struct relay_job *j, int node)
 }
 
 /* The pieces that this rank sends of block [b], of [n] bytes each, one behind the other. */
-static const char *gather_block (const struct relay_job *j, struct gsi_slot *slot, size_t b,
-                                 size_t n)
+static const char *gather_block (const struct relay_job *j, struct gsi_pipeline_slot *slot,
+                                 size_t b, size_t n)
 {
     const struct gsi_node *node = &j->c->node;
     int count = pieces (j, j->l->rail);
@@ -77,7 +77,7 @@ static gs_status_t start_gather (const struct relay_job *j, size_t b)
 {
     struct gsi_coll_host *c = j->c;
     const struct gsi_hier *l = j->l;
-    struct gsi_slot *slot = &c->scatter[b % GSI_STAGING_SLOTS];
+    struct gsi_pipeline_slot *slot = &c->scatter[b % GSI_STAGING_SLOTS];
     char *result = gsi_node_result (&c->node, c->node.index, j->turn + b);
     gs_status_t st = gsi_node_await_put (c, j->turn + b, j->kind, j->call);
     size_t n = slice_length (j, b);
@@ -218,7 +218,7 @@ static gs_status_t start_pass (const struct relay_job *j, size_t b)
 static gs_status_t pass_slice (const struct relay_job *j, size_t b)
 {
     struct gsi_coll_host *c = j->c;
-    struct gsi_slot *out = &c->gather[b % GSI_STAGING_SLOTS];
+    struct gsi_pipeline_slot *out = &c->gather[b % GSI_STAGING_SLOTS];
     size_t first, n = slice (j, b, j->l->shard, &first);
     gs_status_t st = gsi_net_wait (c, &c->scatter[b % GSI_STAGING_SLOTS], j->call);
 

@@ -30,8 +30,8 @@ static int tag_of (const struct gsi_coll_host *c, enum gsi_tag tag)
     return (int) tag + (c->kind ? GSI_TAGS * (int) (1 + c->kind % c->kinds) : 0);
 }
 
-gs_status_t gsi_net_send (struct gsi_coll_host *c, struct gsi_slot *slot, const void *data,
-                          size_t bytes, int peer, enum gsi_tag tag)
+gs_status_t gsi_net_send (struct gsi_coll_host *c, struct gsi_pipeline_slot *slot,
+                          const void *data, size_t bytes, int peer, enum gsi_tag tag)
 {
     int rc = gsi_fault ("p2p.send") ? GSI_NET_FAULT
                                     : c->net->ops->isend (c->net, slot->batch, slot->active, data,
@@ -45,7 +45,7 @@ gs_status_t gsi_net_send (struct gsi_coll_host *c, struct gsi_slot *slot, const 
     return GS_OK;
 }
 
-gs_status_t gsi_net_recv (struct gsi_coll_host *c, struct gsi_slot *slot, void *data,
+gs_status_t gsi_net_recv (struct gsi_coll_host *c, struct gsi_pipeline_slot *slot, void *data,
                           size_t bytes, int peer, enum gsi_tag tag)
 {
     int rc = c->net->ops->irecv (c->net, slot->batch, slot->active, data, bytes, peer,
@@ -93,7 +93,8 @@ gs_status_t gsi_net_interrupted (struct gsi_coll_host *c, const struct gsi_call 
 }
 
 /* The network's own words for [rc], of request [i] or of none. */
-static gs_status_t failed (struct gsi_coll_host *c, const struct gsi_slot *slot, int i, int rc)
+static gs_status_t failed (struct gsi_coll_host *c, const struct gsi_pipeline_slot *slot, int i,
+                           int rc)
 {
     return i >= 0 ? gsi_transfer_fail (c, "transfer", slot->peer[i], rc)
                   : gsi_transfer_fail (c, c->net->ops->words[GSI_NET_TEST_ALL], -1, rc);
@@ -123,7 +124,7 @@ gs_status_t gsi_net_differ (const struct gsi_coll_host *c, int rank)
 }
 
 /* A rank that [slot] waits for, and that has sent something of another collective; or -1. */
-static int find_stray (const struct gsi_coll_host *c, const struct gsi_slot *slot)
+static int find_stray (const struct gsi_coll_host *c, const struct gsi_pipeline_slot *slot)
 {
     int tag;
 
@@ -143,7 +144,7 @@ static int find_stray (const struct gsi_coll_host *c, const struct gsi_slot *slo
  * may hand out what comes next before the last of a long message is there; hence the patience,
  * which counts looks: a process that was stopped has had none.
  */
-static gs_status_t look_for_strays (struct gsi_coll_host *c, const struct gsi_slot *slot,
+static gs_status_t look_for_strays (struct gsi_coll_host *c, const struct gsi_pipeline_slot *slot,
                                     int64_t *look_ns, int *strays)
 {
     int64_t now_ns = c->listened_ns;
@@ -157,7 +158,7 @@ static gs_status_t look_for_strays (struct gsi_coll_host *c, const struct gsi_sl
     return *strays > STRAYS ? gsi_net_differ (c, stray) : GS_OK;
 }
 
-gs_status_t gsi_net_wait (struct gsi_coll_host *c, struct gsi_slot *slot,
+gs_status_t gsi_net_wait (struct gsi_coll_host *c, struct gsi_pipeline_slot *slot,
                           const struct gsi_call *call)
 {
     int64_t look_ns = 0;

@@ -84,8 +84,8 @@ static gs_status_t by_cma (struct gsi_coll_host *c, const char *send, char *recv
 /* ---- By messages ---- */
 
 /* Starts the [n] bytes at [offset] of every rank's part on their way. */
-static gs_status_t start_part (struct gsi_coll_host *c, struct gsi_slot *slot, const char *send,
-                               size_t n)
+static gs_status_t start_part (struct gsi_coll_host *c, struct gsi_pipeline_slot *slot,
+                               const char *send, size_t n)
 {
     gs_status_t st = GS_OK;
 
@@ -145,7 +145,7 @@ static gs_status_t send_down (struct gsi_coll_host *c, char *buf, size_t bytes, 
     gs_status_t st = GS_OK;
 
     for (size_t s = 0; s < steps && !st; s++) {
-        struct gsi_slot *slot = &c->gather[s % GSI_STAGING_SLOTS];
+        struct gsi_pipeline_slot *slot = &c->gather[s % GSI_STAGING_SLOTS];
         size_t n = bytes - s * step < step ? bytes - s * step : step;
         if (slot->active && (st = gsi_net_wait (c, slot, call))) /* sends two steps ago */
             return st;

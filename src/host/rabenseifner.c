@@ -38,7 +38,7 @@ static int rank_of (const struct rabenseifner *j, int place)
 static gs_status_t swap (const struct rabenseifner *j, int peer, const char *from, size_t out,
                          char *to, size_t in)
 {
-    struct gsi_slot *slot = &j->c->slot[0];
+    struct gsi_pipeline_slot *slot = &j->c->slot[0];
     gs_status_t st = GS_OK;
 
     if (in)

@@ -35,7 +35,7 @@ const void *gsi_small_place (const struct gsi_coll_host *c, int rank, size_t byt
 static gs_status_t pass_on (struct gsi_coll_host *c, const void *mine, size_t own, size_t bytes,
                             const struct gsi_call *call)
 {
-    struct gsi_slot *slot = &c->scatter[0];
+    struct gsi_pipeline_slot *slot = &c->scatter[0];
     gs_status_t st = GS_OK;
 
     if (mine && own)
