@@ -244,12 +244,12 @@ static gs_status_t follow_choice (struct create *c)
 {
     if (c->choice.fell_back)
         return fall_back (c);
-    if (c->choice.way == GSI_WAY_HOSTS)
+    if (c->choice.mode == GSI_MODE_HOSTS)
         warn_of_idle_gpus (c);
-    if (c->choice.way == GSI_WAY_MIXED)
+    if (c->choice.mode == GSI_MODE_MIXED)
         warn_of_mixed (c);
     if (!c->plan->origin &&
-        (c->choice.way == GSI_WAY_SHARED_GPUS || c->choice.way == GSI_WAY_MIXED))
+        (c->choice.mode == GSI_MODE_SHARED_GPUS || c->choice.mode == GSI_MODE_MIXED))
         return share_gpus (c);
     return GS_OK;
 }
@@ -259,7 +259,7 @@ static void warn_of_hidden_gpus (const struct create *c)
     const gs_comm_t *comm = c->comm;
     int hidden[2];
 
-    if (c->choice.way == GSI_WAY_GPUS && !comm->topo.rank && !comm->boot->is_group &&
+    if (c->choice.mode == GSI_MODE_GPUS && !comm->topo.rank && !comm->boot->is_group &&
         gsi_gpu_map_hidden (c->cards, &comm->topo, c->coll_cards, hidden))
         gsi_log (
             GS_LOG_WARN, "comm",

@@ -71,7 +71,7 @@ gs_status_t gsi_choice_make (const struct gsi_card *cards, const struct gsi_topo
     enum gsi_gpu_use use;
     int takers = 0;
 
-    *choice = (struct gsi_choice){.way = GSI_WAY_HOSTS, .ordinal = GS_DEVICE_HOST};
+    *choice = (struct gsi_choice){.mode = GSI_MODE_HOSTS, .ordinal = GS_DEVICE_HOST};
     for (int r = 0; r < topo->size; r++)
         takers += cards[r].provided == GS_TRANSPORT_NCCL;
     if (!takers) {
@@ -83,9 +83,9 @@ gs_status_t gsi_choice_make (const struct gsi_card *cards, const struct gsi_topo
         return fall_back (cards, topo->size, choice);
     if (use == GSI_GPUS_OWN && cards[0].sharing == GSI_SHARING_ALWAYS)
         use = GSI_GPUS_SHARED;
-    choice->way = use == GSI_GPUS_OWN      ? GSI_WAY_GPUS
-                  : use == GSI_GPUS_SHARED ? GSI_WAY_SHARED_GPUS
-                                           : GSI_WAY_MIXED;
+    choice->mode = use == GSI_GPUS_OWN      ? GSI_MODE_GPUS
+                   : use == GSI_GPUS_SHARED ? GSI_MODE_SHARED_GPUS
+                                            : GSI_MODE_MIXED;
     snprintf (choice->reason, sizeof (choice->reason), "%s",
               use == GSI_GPUS_OWN      ? "each rank has a GPU"
               : use == GSI_GPUS_SHARED ? "several ranks share a GPU"

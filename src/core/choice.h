@@ -11,15 +11,15 @@
 #include "base/status.h"
 #include "core/gpu_map.h"
 
-enum gsi_way {
-    GSI_WAY_HOSTS,
-    GSI_WAY_GPUS,        /* each rank has one */
-    GSI_WAY_SHARED_GPUS, /* several ranks have the same */
-    GSI_WAY_MIXED,       /* some ranks have one, others none */
+enum gsi_gpu_mode {
+    GSI_MODE_HOSTS,
+    GSI_MODE_GPUS,        /* each rank has one */
+    GSI_MODE_SHARED_GPUS, /* several ranks have the same */
+    GSI_MODE_MIXED,       /* some ranks have one, others none */
 };
 
 struct gsi_choice {
-    enum gsi_way way;
+    enum gsi_gpu_mode mode;
     int ordinal;    /* this rank's GPU, or GS_DEVICE_HOST */
     bool fell_back; /* ranks have found GPUs, but all go by way of the hosts */
     char reason[GSI_TEXT_MAX];
@@ -27,8 +27,8 @@ struct gsi_choice {
 
 /*
  * Begins a rank's part, by what its [card] asks for: which transport it could take part in
- * without a GPU, as the card's [provided], of [size] ranks, and whether it [looks] for GPUs. Fails
- * if what is asked for cannot be had together.
+ * without a GPU, as the card's [provided], of [size] ranks, and whether it [looks] for GPUs.
+ * Fails if what is asked for cannot be had together.
  */
 gs_status_t gsi_choice_begin (const char *caller, int size, struct gsi_card *card, bool *looks);
 

@@ -302,7 +302,8 @@ bool gsi_coll_host_alloc (struct gsi_coll *coll, size_t bytes, void **out)
 {
     struct gsi_coll_host *c = (struct gsi_coll_host *) coll;
 
-    return gsi_tuning_way (&c->hier, c->size, GSI_TASK_SUM, bytes) != GSI_WAY_EXCHANGE &&
+    return gsi_tuning_algo (&c->hier, c->size, GSI_TUNED_SUM, bytes) !=
+               GSI_ALGO_SMALL_ALLGATHER &&
            gsi_shm_heap_alloc (&c->shm_heap, bytes, out);
 }
 
@@ -332,14 +333,14 @@ gs_status_t gsi_coll_host_allreduce (struct gsi_coll *coll, void *buf, size_t co
 {
     struct gsi_coll_host *c = (struct gsi_coll_host *) coll;
     size_t bytes = count * gs_dtype_size (how->dtype);
-    enum gsi_way way = gsi_tuning_way (&c->hier, c->size, GSI_TASK_SUM, bytes);
+    enum gsi_algo algo = gsi_tuning_algo (&c->hier, c->size, GSI_TUNED_SUM, bytes);
     gs_status_t st = enter (c, call);
 
     if (st)
         return st;
-    if (way == GSI_WAY_RABENSEIFNER)
+    if (algo == GSI_ALGO_RABENSEIFNER)
         st = gsi_rabenseifner_allreduce (c, buf, count, how, call);
-    else if (way == GSI_WAY_HIER_SUM)
+    else if (algo == GSI_ALGO_HIER_SUM)
         st = gsi_hier_allreduce (c, &c->hier, buf, count, how, call);
     else
         st = gsi_small_reduce (c, buf, buf, count, how, call);
@@ -350,10 +351,10 @@ gs_status_t gsi_coll_host_broadcast (struct gsi_coll *coll, void *buf, size_t by
                                      const struct gsi_call *call)
 {
     struct gsi_coll_host *c = (struct gsi_coll_host *) coll;
-    enum gsi_way way = gsi_tuning_way (&c->hier, c->size, GSI_TASK_BROADCAST, bytes);
+    enum gsi_algo algo = gsi_tuning_algo (&c->hier, c->size, GSI_TUNED_BROADCAST, bytes);
     gs_status_t st = enter (c, call);
 
-    return leave (c, st ? st : gsi_pipeline_broadcast (c, way, buf, bytes, root, call));
+    return leave (c, st ? st : gsi_pipeline_broadcast (c, algo, buf, bytes, root, call));
 }
 
 gs_status_t gsi_coll_host_allgather (struct gsi_coll *coll, const void *send, void *recv,
@@ -361,13 +362,13 @@ gs_status_t gsi_coll_host_allgather (struct gsi_coll *coll, const void *send, vo
 {
     struct gsi_coll_host *c = (struct gsi_coll_host *) coll;
     gs_status_t st = enter (c, call);
-    enum gsi_way way;
+    enum gsi_algo algo;
 
     if (st)
         return st;
-    way = gsi_tuning_way (&c->hier, c->size, GSI_TASK_GATHER, bytes);
-    if (way != GSI_WAY_EXCHANGE)
-        return leave (c, gsi_pipeline_allgather (c, way, send, recv, bytes, call));
+    algo = gsi_tuning_algo (&c->hier, c->size, GSI_TUNED_GATHER, bytes);
+    if (algo != GSI_ALGO_SMALL_ALLGATHER)
+        return leave (c, gsi_pipeline_allgather (c, algo, send, recv, bytes, call));
     if ((st = gsi_small_allgather (c, send, bytes, bytes, call)))
         return leave (c, st);
     for (int r = 0; r < c->size; r++)
@@ -416,7 +417,7 @@ gs_status_t gsi_coll_host_reduce (struct gsi_coll *coll, const void *send, void 
     if (st)
         return st;
     if (gsi_hier_together (&c->hier) &&
-        gsi_tuning_way (&c->hier, c->size, GSI_TASK_SUM, bytes) == GSI_WAY_HIER_SUM)
+        gsi_tuning_algo (&c->hier, c->size, GSI_TUNED_SUM, bytes) == GSI_ALGO_HIER_SUM)
         st = gsi_hier_reduce (c, send, recv, count, how, root, call);
     else
         st = gsi_exchange_reduce_to (c, send, recv, count, how, root, call);

@@ -178,9 +178,9 @@ static inline char *gsi_piece_at (const struct gsi_coll_host *c, char *staging, 
 
 /* pipeline.c: large operations that only move data, in blocks, by memory or messages (tuning.h).
  */
-gs_status_t gsi_pipeline_allgather (struct gsi_coll_host *c, enum gsi_way way, const char *send,
+gs_status_t gsi_pipeline_allgather (struct gsi_coll_host *c, enum gsi_algo algo, const char *send,
                                     char *recv, size_t bytes, const struct gsi_call *call);
-gs_status_t gsi_pipeline_broadcast (struct gsi_coll_host *c, enum gsi_way way, char *buf,
+gs_status_t gsi_pipeline_broadcast (struct gsi_coll_host *c, enum gsi_algo algo, char *buf,
                                     size_t bytes, int root, const struct gsi_call *call);
 
 /* What is on a rank's card: its settings, and what its network says. */

@@ -11,7 +11,8 @@
 
 static bool is_small (const struct gsi_coll_host *c, size_t bytes)
 {
-    return gsi_tuning_way (&c->hier, c->size, GSI_TASK_PIECES, bytes) == GSI_WAY_EXCHANGE;
+    return gsi_tuning_algo (&c->hier, c->size, GSI_TUNED_ALLTOALLV, bytes) ==
+           GSI_ALGO_SMALL_ALLGATHER;
 }
 
 /* All blocks are gathered everywhere, and each rank picks. */

@@ -164,26 +164,26 @@ static gs_status_t send_down (struct gsi_coll_host *c, char *buf, size_t bytes, 
 
 /* ---- Either ---- */
 
-gs_status_t gsi_pipeline_allgather (struct gsi_coll_host *c, enum gsi_way way, const char *send,
+gs_status_t gsi_pipeline_allgather (struct gsi_coll_host *c, enum gsi_algo algo, const char *send,
                                     char *recv, size_t bytes, const struct gsi_call *call)
 {
     if (send != recv + (size_t) c->rank * bytes)
         memcpy (recv + (size_t) c->rank * bytes, send, bytes);
-    switch (way) {
-    case GSI_WAY_MEMORY: return share (c, send, recv, -1, bytes, call);
-    case GSI_WAY_CMA: return by_cma (c, send, recv, -1, bytes, call);
-    case GSI_WAY_HIER: return gsi_hier_allgather (c, send, recv, bytes, call);
+    switch (algo) {
+    case GSI_ALGO_MEMORY: return share (c, send, recv, -1, bytes, call);
+    case GSI_ALGO_CMA: return by_cma (c, send, recv, -1, bytes, call);
+    case GSI_ALGO_HIER: return gsi_hier_allgather (c, send, recv, bytes, call);
     default: return send_parts (c, send, recv, bytes, call);
     }
 }
 
-gs_status_t gsi_pipeline_broadcast (struct gsi_coll_host *c, enum gsi_way way, char *buf,
+gs_status_t gsi_pipeline_broadcast (struct gsi_coll_host *c, enum gsi_algo algo, char *buf,
                                     size_t bytes, int root, const struct gsi_call *call)
 {
-    switch (way) {
-    case GSI_WAY_MEMORY: return share (c, c->rank == root ? buf : NULL, buf, root, bytes, call);
-    case GSI_WAY_CMA: return by_cma (c, c->rank == root ? buf : NULL, buf, root, bytes, call);
-    case GSI_WAY_HIER: return gsi_hier_broadcast (c, buf, bytes, root, call);
+    switch (algo) {
+    case GSI_ALGO_MEMORY: return share (c, c->rank == root ? buf : NULL, buf, root, bytes, call);
+    case GSI_ALGO_CMA: return by_cma (c, c->rank == root ? buf : NULL, buf, root, bytes, call);
+    case GSI_ALGO_HIER: return gsi_hier_broadcast (c, buf, bytes, root, call);
     default: return send_down (c, buf, bytes, root, call);
     }
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* tuning - which way data goes between hosts. */
+/* tuning - by which algorithm data goes between hosts. */
 #include "host/tuning.h"
 
 #include <stdio.h>
@@ -40,33 +40,33 @@ enum where {
 #define ALWAYS (ALONE | NODES | FLAT)
 
 /*
- * The first row that fits is taken: of this task, with ranks there, and not more than so many
- * bytes of each rank and of all.
+ * The first row that fits is taken: of this operation, with ranks there, and not more than so
+ * many bytes of each rank and of all.
  */
 static const struct row {
-    enum gsi_task task;
+    enum gsi_tuned op;
     unsigned where;
     size_t each, all;
-    enum gsi_way way;
+    enum gsi_algo algo;
 } table[] = {
-    {GSI_TASK_SUM, ALWAYS, SMALL_BYTES, GSI_SMALL_BYTES, GSI_WAY_EXCHANGE},
-    {GSI_TASK_SUM, MANY, HALVED_BYTES, ANY, GSI_WAY_RABENSEIFNER},
-    {GSI_TASK_SUM, HALVE, ANY, ANY, GSI_WAY_RABENSEIFNER},
-    {GSI_TASK_SUM, ALONE | NODES | APART | MANY, ANY, ANY, GSI_WAY_HIER_SUM},
-    {GSI_TASK_GATHER, ALONE | FLAT, SMALL_BYTES, GSI_SMALL_BYTES, GSI_WAY_EXCHANGE},
-    {GSI_TASK_GATHER, NODES, HIER_BYTES, GSI_SMALL_BYTES, GSI_WAY_EXCHANGE},
-    {GSI_TASK_GATHER, PAIR, CMA_BYTES, ANY, GSI_WAY_CMA},
-    {GSI_TASK_GATHER, ALONE, ANY, ANY, GSI_WAY_MEMORY},
-    {GSI_TASK_GATHER, NODES, ANY, ANY, GSI_WAY_HIER},
-    {GSI_TASK_GATHER, FLAT, ANY, ANY, GSI_WAY_MESSAGES},
-    {GSI_TASK_BROADCAST, ALONE, SMALL_BYTES, ANY, GSI_WAY_MEMORY},
-    {GSI_TASK_BROADCAST, ALONE, ANY, ANY, GSI_WAY_CMA},
-    {GSI_TASK_BROADCAST, NODES, HIER_BYTES, ANY, GSI_WAY_MESSAGES},
-    {GSI_TASK_BROADCAST, NODES, ANY, ANY, GSI_WAY_HIER},
-    {GSI_TASK_BROADCAST, FLAT, ANY, ANY, GSI_WAY_MESSAGES},
-    {GSI_TASK_PIECES, ALWAYS, SMALL_BYTES, GSI_SMALL_BYTES, GSI_WAY_EXCHANGE},
-    {GSI_TASK_PIECES, ALONE | NODES, ANY, ANY, GSI_WAY_CMA},
-    {GSI_TASK_PIECES, FLAT, ANY, ANY, GSI_WAY_MESSAGES},
+    {GSI_TUNED_SUM, ALWAYS, SMALL_BYTES, GSI_SMALL_BYTES, GSI_ALGO_SMALL_ALLGATHER},
+    {GSI_TUNED_SUM, MANY, HALVED_BYTES, ANY, GSI_ALGO_RABENSEIFNER},
+    {GSI_TUNED_SUM, HALVE, ANY, ANY, GSI_ALGO_RABENSEIFNER},
+    {GSI_TUNED_SUM, ALONE | NODES | APART | MANY, ANY, ANY, GSI_ALGO_HIER_SUM},
+    {GSI_TUNED_GATHER, ALONE | FLAT, SMALL_BYTES, GSI_SMALL_BYTES, GSI_ALGO_SMALL_ALLGATHER},
+    {GSI_TUNED_GATHER, NODES, HIER_BYTES, GSI_SMALL_BYTES, GSI_ALGO_SMALL_ALLGATHER},
+    {GSI_TUNED_GATHER, PAIR, CMA_BYTES, ANY, GSI_ALGO_CMA},
+    {GSI_TUNED_GATHER, ALONE, ANY, ANY, GSI_ALGO_MEMORY},
+    {GSI_TUNED_GATHER, NODES, ANY, ANY, GSI_ALGO_HIER},
+    {GSI_TUNED_GATHER, FLAT, ANY, ANY, GSI_ALGO_MESSAGES},
+    {GSI_TUNED_BROADCAST, ALONE, SMALL_BYTES, ANY, GSI_ALGO_MEMORY},
+    {GSI_TUNED_BROADCAST, ALONE, ANY, ANY, GSI_ALGO_CMA},
+    {GSI_TUNED_BROADCAST, NODES, HIER_BYTES, ANY, GSI_ALGO_MESSAGES},
+    {GSI_TUNED_BROADCAST, NODES, ANY, ANY, GSI_ALGO_HIER},
+    {GSI_TUNED_BROADCAST, FLAT, ANY, ANY, GSI_ALGO_MESSAGES},
+    {GSI_TUNED_ALLTOALLV, ALWAYS, SMALL_BYTES, GSI_SMALL_BYTES, GSI_ALGO_SMALL_ALLGATHER},
+    {GSI_TUNED_ALLTOALLV, ALONE | NODES, ANY, ANY, GSI_ALGO_CMA},
+    {GSI_TUNED_ALLTOALLV, FLAT, ANY, ANY, GSI_ALGO_MESSAGES},
 };
 
 #define ROWS ((int) (sizeof (table) / sizeof (table[0])))
@@ -96,31 +96,31 @@ static bool fits (const struct row *row, int size, size_t bytes)
     return bytes <= row->each && (row->all == ANY || bytes * (size_t) size <= row->all);
 }
 
-enum gsi_way gsi_tuning_way (const struct gsi_hier *hier, int size, enum gsi_task task,
-                             size_t bytes)
+enum gsi_algo gsi_tuning_algo (const struct gsi_hier *hier, int size, enum gsi_tuned op,
+                               size_t bytes)
 {
     const struct row *row = table;
     enum where here = where_of (hier);
 
-    while (row->task != task || !(row->where & here) || !fits (row, size, bytes))
-        row++; /* the last row of each task and place is for any number of bytes */
-    return row->way;
+    while (row->op != op || !(row->where & here) || !fits (row, size, bytes))
+        row++; /* the last row of each operation and place is for any number of bytes */
+    return row->algo;
 }
 
-static void tell_way (const struct gsi_hier *l, int size, const struct row *row, char *text,
-                      size_t room)
+static void name_algo (const struct gsi_hier *l, int size, const struct row *row, char *text,
+                       size_t room)
 {
     bool node = where_of (l) & ALONE;
 
-    switch (row->way) {
-    case GSI_WAY_EXCHANGE:
-        snprintf (text, room, "exchange: all to all %s",
+    switch (row->algo) {
+    case GSI_ALGO_SMALL_ALLGATHER:
+        snprintf (text, room, "small allgather: %s",
                   node ? "in the memory of the node" : "in log2 (ranks) messages");
         break;
-    case GSI_WAY_RABENSEIFNER:
+    case GSI_ALGO_RABENSEIFNER:
         snprintf (text, room, "rabenseifner: 2 log2 (ranks) messages");
         break;
-    case GSI_WAY_HIER_SUM:
+    case GSI_ALGO_HIER_SUM:
         if (l->shares)
             snprintf (text, room, "hier: shards of %zu bytes of a block, %d on each node",
                       l->part_bytes * (size_t) l->rail_size, l->owners);
@@ -128,17 +128,17 @@ static void tell_way (const struct gsi_hier *l, int size, const struct row *row,
             snprintf (text, room, "flat: messages of %zu bytes, to and from each rank",
                       l->part_bytes);
         break;
-    case GSI_WAY_MEMORY: snprintf (text, room, "memory of the node"); break;
-    case GSI_WAY_HIER:
+    case GSI_ALGO_MEMORY: snprintf (text, room, "memory of the node"); break;
+    case GSI_ALGO_HIER:
         snprintf (text, room, "hier: %d of each node carry messages of up to %zu bytes",
                   l->owners, l->part_bytes);
         break;
-    case GSI_WAY_CMA:
+    case GSI_ALGO_CMA:
         snprintf (text, room, "cma: read from each other's memory%s",
                   node ? "" : "; between nodes by messages");
         break;
-    case GSI_WAY_MESSAGES:
-        if (row->task != GSI_TASK_BROADCAST)
+    case GSI_ALGO_MESSAGES:
+        if (row->op != GSI_TUNED_BROADCAST)
             snprintf (text, room, "messages of up to %zu bytes, to and from each rank",
                       gsi_tuning_piece (size));
         else
@@ -150,15 +150,15 @@ static void tell_way (const struct gsi_hier *l, int size, const struct row *row,
 
 bool gsi_tuning_line (const struct gsi_hier *hier, int size, int line, char *text, size_t room)
 {
-    static const char *const names[] = {[GSI_TASK_SUM] = "sum",
-                                        [GSI_TASK_GATHER] = "allgather",
-                                        [GSI_TASK_BROADCAST] = "broadcast",
-                                        [GSI_TASK_PIECES] = "pieces"};
+    static const char *const names[] = {[GSI_TUNED_SUM] = "sum",
+                                        [GSI_TUNED_GATHER] = "allgather",
+                                        [GSI_TUNED_BROADCAST] = "broadcast",
+                                        [GSI_TUNED_ALLTOALLV] = "alltoallv"};
     const struct row *before = NULL;
 
     for (const struct row *row = table; row < table + ROWS; row++) {
         size_t limit = limit_of (row, size);
-        char bytes[32], way[128];
+        char bytes[32], algo[128];
         if (!(row->where & where_of (hier)) || !limit)
             continue;
         if (line--) {
@@ -167,11 +167,11 @@ bool gsi_tuning_line (const struct gsi_hier *hier, int size, int line, char *tex
         }
         if (limit == ANY)
             snprintf (bytes, sizeof (bytes), "%s",
-                      before && before->task == row->task ? "more" : "any size");
+                      before && before->op == row->op ? "more" : "any size");
         else
             snprintf (bytes, sizeof (bytes), "to %zu bytes", limit);
-        tell_way (hier, size, row, way, sizeof (way));
-        snprintf (text, room, "%-10s %-16s %s", names[row->task], bytes, way);
+        name_algo (hier, size, row, algo, sizeof (algo));
+        snprintf (text, room, "%-10s %-16s %s", names[row->op], bytes, algo);
         return true;
     }
     return false;

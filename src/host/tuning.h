@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * tuning - which way data goes between hosts, by where the ranks are and how much it is: the
- * table in tuning.c, which gs-info --hosts prints. The same on all ranks: it depends on nothing
- * that they do not share.
+ * tuning - by which algorithm data goes between hosts, by where the ranks are and how much it is:
+ * the table in tuning.c, which gs-info --hosts prints. The same on all ranks: it depends on
+ * nothing that they do not share.
  *
  * Ranks count as APART, each a node of its own, where no two share a node, without memory that
  * the ranks of a node share, with GS_HOST_ALGO=flat or rabenseifner, and with GS_DETERMINISTIC on
@@ -17,21 +17,22 @@
 #include "boot/topo.h"
 #include "host/hier_allreduce.h"
 
-enum gsi_task { GSI_TASK_SUM, GSI_TASK_GATHER, GSI_TASK_BROADCAST, GSI_TASK_PIECES };
+enum gsi_tuned { GSI_TUNED_SUM, GSI_TUNED_GATHER, GSI_TUNED_BROADCAST, GSI_TUNED_ALLTOALLV };
 
-enum gsi_way {
-    GSI_WAY_EXCHANGE,     /* small_allgather.c: everybody gets all, and does the rest by itself */
-    GSI_WAY_RABENSEIFNER, /* rabenseifner.c */
-    GSI_WAY_HIER_SUM,     /* hier_allreduce.c */
-    GSI_WAY_MEMORY,       /* pipeline.c, in the memory of the node */
-    GSI_WAY_HIER,         /* hier_move.c: in the memory of nodes, and by messages between them */
-    GSI_WAY_CMA,          /* cma.c, and exchange.c between nodes */
-    GSI_WAY_MESSAGES,     /* pipeline.c and exchange.c, by messages */
+enum gsi_algo {
+    GSI_ALGO_SMALL_ALLGATHER, /* small_allgather.c: all get all, and do the rest by themselves */
+    GSI_ALGO_RABENSEIFNER,    /* rabenseifner.c */
+    GSI_ALGO_HIER_SUM,        /* hier_allreduce.c */
+    GSI_ALGO_MEMORY,          /* pipeline.c, in the memory of the node */
+    GSI_ALGO_HIER,            /* hier_move.c: in the memory of nodes, between them by messages */
+    GSI_ALGO_CMA,             /* cma.c, and exchange.c between nodes */
+    GSI_ALGO_MESSAGES,        /* pipeline.c and exchange.c, by messages */
 };
 
-/* How a task with [bytes] of each of [size] ranks goes; of a broadcast, with [bytes] of one. */
-enum gsi_way gsi_tuning_way (const struct gsi_hier *hier, int size, enum gsi_task task,
-                             size_t bytes);
+/* How an operation with [bytes] of each of [size] ranks goes; of a broadcast, with [bytes] of
+ * one. */
+enum gsi_algo gsi_tuning_algo (const struct gsi_hier *hier, int size, enum gsi_tuned op,
+                               size_t bytes);
 
 /*
  * Writes line [line], from 0, of the table for these ranks into [text]; false behind the last.

@@ -125,11 +125,11 @@ static gs_status_t choose (struct cards *c, struct info_plan *p)
         p->gpu_of[r] = c->choice.ordinal;
     }
     c->topo.rank = 0;
-    p->way = c->choice.way;
+    p->mode = c->choice.mode;
     p->hosts = gsi_transport_name ((int) gsi_coll_of_hosts (size));
-    p->transport = p->way != GSI_WAY_HOSTS ? gsi_transport_name (GS_TRANSPORT_NCCL)
-                   : c->choice.fell_back   ? p->hosts
-                                           : gsi_transport_name (c->cards[0].provided);
+    p->transport = p->mode != GSI_MODE_HOSTS ? gsi_transport_name (GS_TRANSPORT_NCCL)
+                   : c->choice.fell_back     ? p->hosts
+                                             : gsi_transport_name (c->cards[0].provided);
     snprintf (p->reason, sizeof (p->reason), "%s", c->choice.reason);
     return st;
 }
@@ -188,10 +188,10 @@ bool info_layout (const char *layout, bool json)
         st = gsi_fail (GS_ERR_NOMEM, "out of memory");
     if (!st)
         st = choose (&c, &p);
-    if (!st && p.way == GSI_WAY_SHARED_GPUS)
+    if (!st && p.mode == GSI_MODE_SHARED_GPUS)
         group (&c, &p);
     if (!st) {
-        p.binding_hides = p.way != GSI_WAY_HOSTS && binding_hides (&c, &p);
+        p.binding_hides = p.mode != GSI_MODE_HOSTS && binding_hides (&c, &p);
         info_layout_print (&p, json);
     } else {
         fprintf (stderr, "gs-info: %s\n", gsi_last_text ());

@@ -13,7 +13,7 @@
 struct info_plan {
     int nodes, ranks, gpus; /* ranks and GPUs of each node */
 
-    enum gsi_way way;
+    enum gsi_gpu_mode mode;
     const char *transport, *hosts; /* what carries data, and what it would between hosts */
     char reason[GSI_TEXT_MAX];
     int gpu_of[INFO_NODE_RANKS]; /* the GPU of each rank of a node, or GS_DEVICE_HOST */

@@ -51,7 +51,7 @@ static int takers_of (const struct info_plan *p, int gpu)
 /* Whether sums are made by the ranks of a GPU, and one of them goes on. */
 static bool has_leaders (const struct info_plan *p)
 {
-    return p->way == GSI_WAY_SHARED_GPUS && !*p->by_hosts;
+    return p->mode == GSI_MODE_SHARED_GPUS && !*p->by_hosts;
 }
 
 /* ---- What each line says; nothing where it does not apply ---- */
@@ -72,9 +72,9 @@ static void tell_sums (const struct info_plan *p, struct text *t)
 
     if (size == 1)
         return;
-    if (p->way == GSI_WAY_HOSTS)
+    if (p->mode == GSI_MODE_HOSTS)
         add (t, "between hosts: gs-info --hosts %dx%d tells how", p->nodes, p->ranks);
-    else if (p->way == GSI_WAY_GPUS)
+    else if (p->mode == GSI_MODE_GPUS)
         add (t, "by NCCL between %d ranks", size);
     else if (*p->by_hosts)
         add (t, "by way of the hosts: %s", p->by_hosts);
@@ -87,7 +87,7 @@ static void tell_sums (const struct info_plan *p, struct text *t)
 
 static void tell_others (const struct info_plan *p, struct text *t)
 {
-    if (p->way == GSI_WAY_SHARED_GPUS)
+    if (p->mode == GSI_MODE_SHARED_GPUS)
         add (t,
              "all but sums of arrays on GPUs goes by way of the hosts, by transport %s, and the "
              "call waits",
@@ -115,7 +115,7 @@ static void tell_idle (const struct info_plan *p, struct text *t)
 
 static void tell_mps (const struct info_plan *p, struct text *t)
 {
-    if (p->way != GSI_WAY_SHARED_GPUS || p->largest < 2)
+    if (p->mode != GSI_MODE_SHARED_GPUS || p->largest < 2)
         return;
     if (p->largest > MPS_ROOM)
         add (t, "has room for %d ranks of a GPU, not for %d: they take turns", MPS_ROOM,
@@ -131,7 +131,7 @@ static void tell_mps (const struct info_plan *p, struct text *t)
 static void tell_command (const struct info_plan *p, struct text *t)
 {
     add (t, "srun --mpi=pmix --nodes=%d --ntasks-per-node=%d", p->nodes, p->ranks);
-    if (p->way != GSI_WAY_HOSTS)
+    if (p->mode != GSI_MODE_HOSTS)
         add (t, " --gpus-per-node=%d", p->gpus);
     add (t, " ./program");
 }
@@ -141,7 +141,7 @@ static void tell_harmful (const struct info_plan *p, struct text *t)
     if (p->binding_hides)
         add (t, "--gpus-per-task, --ntasks-per-gpu, --gpu-bind: ranks would not see each other's "
                 "GPUs, so NCCL may not copy directly between them");
-    else if (p->way != GSI_WAY_HOSTS && p->ranks > p->gpus)
+    else if (p->mode != GSI_MODE_HOSTS && p->ranks > p->gpus)
         add (t, "--gpus-per-task: it asks for as many GPUs as ranks");
 }
 

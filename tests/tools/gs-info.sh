@@ -124,7 +124,7 @@ else
     run 0 ./gs-info --hosts 2x4
     quiet err
     says out '^8 ranks, 2 nodes; '
-    says out '^  sum  *to 16384 bytes  *exchange: '
+    says out '^  sum  *to 16384 bytes  *small allgather: '
     says out '^  sum  *more  *hier: .* 4 on each node$'
     says out '^  allgather  *more  *hier: 4 of each node '
     says out '^  broadcast  *more  *hier: 4 of each node '
@@ -143,7 +143,7 @@ else
     says out '^  sum  *more  *rabenseifner: '
     for setting in GS_DETERMINISTIC=1 GS_HOST_ALGO=flat GS_HOST_ALGO=hier; do
         run 0 env "$setting" ./gs-info --hosts 8x1
-        says out '^  sum  *to 16384 bytes  *exchange: '
+        says out '^  sum  *to 16384 bytes  *small allgather: '
         says out '^  sum  *more  *flat: '
     done
     GS_DETERMINISTIC=1 run 0 ./gs-info --hosts 2x4

@@ -72,13 +72,13 @@ START_TEST (each_has_one)
 {
     find (4);
     unit_ok (choose (2));
-    ck_assert_int_eq (choice.way, GSI_WAY_GPUS);
+    ck_assert_int_eq (choice.mode, GSI_MODE_GPUS);
     ck_assert_int_eq (choice.ordinal, 2);
     ck_assert_str_eq (choice.reason, "each rank has a GPU");
     for (int r = 0; r < SIZE; r++)
         cards[r].sharing = GSI_SHARING_ALWAYS;
     unit_ok (choose (2));
-    ck_assert_int_eq (choice.way, GSI_WAY_SHARED_GPUS);
+    ck_assert_int_eq (choice.mode, GSI_MODE_SHARED_GPUS);
 }
 END_TEST
 
@@ -86,7 +86,7 @@ START_TEST (some_share_one)
 {
     find (3);
     unit_ok (choose (3));
-    ck_assert_int_eq (choice.way, GSI_WAY_SHARED_GPUS);
+    ck_assert_int_eq (choice.mode, GSI_MODE_SHARED_GPUS);
     ck_assert_int_eq (choice.ordinal, 0);
     ck_assert_str_eq (choice.reason, "several ranks share a GPU");
 }
@@ -96,7 +96,7 @@ START_TEST (nobody_has_one)
 {
     find (0);
     unit_ok (choose (0));
-    ck_assert_int_eq (choice.way, GSI_WAY_HOSTS);
+    ck_assert_int_eq (choice.mode, GSI_MODE_HOSTS);
     ck_assert_int_eq (choice.ordinal, GS_DEVICE_HOST);
     ck_assert (!choice.fell_back);
     ck_assert_str_eq (choice.reason, "several ranks, no driver here");
@@ -110,7 +110,7 @@ START_TEST (some_may_not_share)
     for (int r = 0; r < SIZE; r++)
         cards[r].sharing = GSI_SHARING_NEVER;
     unit_ok (choose (1));
-    ck_assert_int_eq (choice.way, GSI_WAY_HOSTS);
+    ck_assert_int_eq (choice.mode, GSI_MODE_HOSTS);
     ck_assert_int_eq (choice.ordinal, GS_DEVICE_HOST);
     ck_assert (choice.fell_back);
     ck_assert_ptr_nonnull (strstr (choice.reason, "ranks 0 and 2 (host n0) would share"));

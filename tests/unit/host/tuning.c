@@ -105,31 +105,31 @@ START_TEST (a_shard_has_one_rank_on_each_node)
 }
 END_TEST
 
-/* A line of the table that says what gsi_tuning_way () does at its limit, and above it. */
+/* A line of the table that says what gsi_tuning_algo () does at its limit, and above it. */
 static void check_line (const struct gsi_hier *l, int size, const char *text)
 {
-    static const char *const names[] = {[GSI_TASK_SUM] = "sum",
-                                        [GSI_TASK_GATHER] = "allgather",
-                                        [GSI_TASK_BROADCAST] = "broadcast",
-                                        [GSI_TASK_PIECES] = "pieces"};
-    const char *const ways[] = {[GSI_WAY_EXCHANGE] = "  exchange",
-                                [GSI_WAY_RABENSEIFNER] = "  rabenseifner",
-                                [GSI_WAY_HIER_SUM] = l->shares ? "  hier" : "  flat",
-                                [GSI_WAY_MEMORY] = "  memory",
-                                [GSI_WAY_HIER] = "  hier",
-                                [GSI_WAY_CMA] = "  cma",
-                                [GSI_WAY_MESSAGES] = "  messages"};
-    enum gsi_task task = GSI_TASK_SUM;
+    static const char *const names[] = {[GSI_TUNED_SUM] = "sum",
+                                        [GSI_TUNED_GATHER] = "allgather",
+                                        [GSI_TUNED_BROADCAST] = "broadcast",
+                                        [GSI_TUNED_ALLTOALLV] = "alltoallv"};
+    const char *const algos[] = {[GSI_ALGO_SMALL_ALLGATHER] = "  small allgather",
+                                 [GSI_ALGO_RABENSEIFNER] = "  rabenseifner",
+                                 [GSI_ALGO_HIER_SUM] = l->shares ? "  hier" : "  flat",
+                                 [GSI_ALGO_MEMORY] = "  memory",
+                                 [GSI_ALGO_HIER] = "  hier",
+                                 [GSI_ALGO_CMA] = "  cma",
+                                 [GSI_ALGO_MESSAGES] = "  messages"};
+    enum gsi_tuned op = GSI_TUNED_SUM;
     size_t bytes = SIZE_MAX;
     bool limited;
 
-    while (task < GSI_TASK_PIECES && strncmp (text, names[task], strlen (names[task])) != 0)
-        task++;
+    while (op < GSI_TUNED_ALLTOALLV && strncmp (text, names[op], strlen (names[op])) != 0)
+        op++;
     limited = sscanf (text, "%*s to %zu", &bytes) == 1;
-    unit_check (strstr (text, ways[gsi_tuning_way (l, size, task, bytes)]), "%zu bytes of %d: %s",
+    unit_check (strstr (text, algos[gsi_tuning_algo (l, size, op, bytes)]), "%zu bytes of %d: %s",
                 bytes, size, text);
     if (limited)
-        unit_check (!strstr (text, ways[gsi_tuning_way (l, size, task, bytes + 1)]),
+        unit_check (!strstr (text, algos[gsi_tuning_algo (l, size, op, bytes + 1)]),
                     "%zu bytes of %d: %s", bytes + 1, size, text);
 }
 
@@ -186,7 +186,7 @@ START_TEST (what_is_small_fits)
         unit_ok (gsi_hier_nodes (&l, &topo, gsi_tuning_owners (&topo)));
         area = gsi_tuning_part (&l, &topo) * (size_t) l.owners;
         for (size_t bytes = 1; bytes <= 65536; bytes *= 2)
-            if (gsi_tuning_way (&l, size, GSI_TASK_SUM, bytes) == GSI_WAY_EXCHANGE)
+            if (gsi_tuning_algo (&l, size, GSI_TUNED_SUM, bytes) == GSI_ALGO_SMALL_ALLGATHER)
                 unit_check (bytes <= area, "%zu bytes of %d ranks, room %zu", bytes, size, area);
         free (l.peer);
         gsi_topo_clear (&topo);
