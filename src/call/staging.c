@@ -371,7 +371,7 @@ static size_t pack_parts (const gs_comm_t *comm, const size_t *pieces, size_t at
  * Parts of the pieces from [at] on: by one lane's memory they go out, by the other's they come
  * in. Ranks need not do this equally often: a pair does for its longer piece.
  */
-static gs_status_t stage_part (gs_comm_t *comm, const struct gsi_exchange *x, size_t at,
+static gs_status_t stage_part (gs_comm_t *comm, const struct gsi_alltoallv *x, size_t at,
                                const struct gsi_call *call)
 {
     struct lane *out = &comm->staging->lane[0], *in = &comm->staging->lane[1];
@@ -381,12 +381,12 @@ static gs_status_t stage_part (gs_comm_t *comm, const struct gsi_exchange *x, si
     size_t *recv_at = words + 2 * size, *recv_bytes = words + 3 * size;
     size_t sends = pack_parts (comm, x->send_bytes, at, send_at, send_bytes);
     size_t recvs = pack_parts (comm, x->recv_bytes, at, recv_at, recv_bytes);
-    struct gsi_exchange part = {.send = out->device,
-                                .recv = in->device,
-                                .send_at = send_at,
-                                .send_bytes = send_bytes,
-                                .recv_at = recv_at,
-                                .recv_bytes = recv_bytes};
+    struct gsi_alltoallv part = {.send = out->device,
+                                 .recv = in->device,
+                                 .send_at = send_at,
+                                 .send_bytes = send_bytes,
+                                 .recv_at = recv_at,
+                                 .recv_bytes = recv_bytes};
     struct gsi_call apart = *call;
     gs_status_t st = GS_OK;
 
@@ -397,7 +397,7 @@ static gs_status_t stage_part (gs_comm_t *comm, const struct gsi_exchange *x, si
     if (sends)
         st = ops->copy (out->device, out->pinned, sends, out->stream);
     if (!st)
-        st = comm->coll->ops->exchange (comm->coll, &part, &apart);
+        st = comm->coll->ops->alltoallv (comm->coll, &part, &apart);
     if (recvs && !st)
         st = ops->copy (in->pinned, in->device, recvs, out->stream);
     if (!st && !(st = ops->event_record (out->event, out->stream)))
@@ -408,8 +408,8 @@ static gs_status_t stage_part (gs_comm_t *comm, const struct gsi_exchange *x, si
     return st;
 }
 
-gs_status_t gsi_staging_exchange (gs_comm_t *comm, const struct gsi_exchange *x,
-                                  const struct gsi_call *call)
+gs_status_t gsi_staging_alltoallv (gs_comm_t *comm, const struct gsi_alltoallv *x,
+                                   const struct gsi_call *call)
 {
     size_t share = share_bytes (comm), longest = 0;
     gs_status_t st;
@@ -417,7 +417,7 @@ gs_status_t gsi_staging_exchange (gs_comm_t *comm, const struct gsi_exchange *x,
     gsi_traffic_hand_pieces (comm, x);
     if (!by_lanes (comm, call)) {
         st = before_direct (comm, call);
-        return st ? st : comm->coll->ops->exchange (comm->coll, x, call);
+        return st ? st : comm->coll->ops->alltoallv (comm->coll, x, call);
     }
     for (int r = 0; r < comm->topo.size; r++) {
         longest = x->send_bytes[r] > longest ? x->send_bytes[r] : longest;

@@ -15,8 +15,8 @@ gs_status_t gsi_staging_broadcast (gs_comm_t *comm, void *buf, size_t bytes, int
                                    const struct gsi_call *call);
 gs_status_t gsi_staging_allgather (gs_comm_t *comm, const void *send, void *recv, size_t bytes,
                                    const struct gsi_call *call);
-gs_status_t gsi_staging_exchange (gs_comm_t *comm, const struct gsi_exchange *x,
-                                  const struct gsi_call *call);
+gs_status_t gsi_staging_alltoallv (gs_comm_t *comm, const struct gsi_alltoallv *x,
+                                   const struct gsi_call *call);
 gs_status_t gsi_staging_reduce_scatter (gs_comm_t *comm, const void *send, void *recv,
                                         size_t count, const struct gsi_reduction *how,
                                         const struct gsi_call *call);

@@ -51,7 +51,7 @@ void gsi_traffic_hand (gs_comm_t *comm, size_t bytes)
 }
 
 /* A piece that goes to several ranks is handed over once. */
-void gsi_traffic_hand_pieces (gs_comm_t *comm, const struct gsi_exchange *x)
+void gsi_traffic_hand_pieces (gs_comm_t *comm, const struct gsi_alltoallv *x)
 {
     size_t last = SIZE_MAX;
 

@@ -9,9 +9,9 @@
 void gsi_traffic_begin (gs_comm_t *comm);
 void gsi_traffic_end (gs_comm_t *comm, int op);
 
-/* This rank hands [bytes] to the call, or the pieces of an exchange. */
+/* This rank hands [bytes] to the call, or the pieces of an alltoallv. */
 void gsi_traffic_hand (gs_comm_t *comm, size_t bytes);
-void gsi_traffic_hand_pieces (gs_comm_t *comm, const struct gsi_exchange *x);
+void gsi_traffic_hand_pieces (gs_comm_t *comm, const struct gsi_alltoallv *x);
 
 /* Tells the log, on rank 0. */
 void gsi_traffic_report (const gs_comm_t *comm);

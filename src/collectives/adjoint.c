@@ -105,13 +105,13 @@ static gs_status_t make_adjoint (struct slot *s, void *sum)
 {
     struct gsi_reduction how = {.dtype = s->as.dtype, .op = GS_SUM, .divisor = 1};
     const void *send = s->from.buf;
-    struct gsi_exchange x;
+    struct gsi_alltoallv x;
 
     if (!s->from.counts)
         return s->count
                    ? gsi_staging_reduce_scatter (s->as.comm, send, sum, s->count, &how, &s->call)
                    : GS_OK;
-    x = gsi_pieces_exchange (s->as.comm, send, NULL);
+    x = gsi_pieces_alltoallv (s->as.comm, send, NULL);
     gsi_pieces_send (&s->as, &s->from, GSI_PIECES_ALL);
     return gsi_staging_reduce_scatterv (s->as.comm, send, x.send_at, s->from.counts, sum, &how,
                                         &s->call);

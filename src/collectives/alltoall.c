@@ -10,7 +10,7 @@ gs_status_t gs_gather (gs_comm_t *comm, const void *send, void *recv, size_t cou
     struct gsi_request r = {comm, "gs_gather", GSI_OP_GATHER, count, dtype, root, stream};
     struct gsi_pieces all = {.what = "recv", .buf = recv, .each = count};
     struct gsi_extent in, out = {0};
-    struct gsi_exchange x;
+    struct gsi_alltoallv x;
     struct gsi_call call;
     bool is_root;
     gs_status_t st = gsi_comm_valid (comm, r.caller);
@@ -25,12 +25,12 @@ gs_status_t gs_gather (gs_comm_t *comm, const void *send, void *recv, size_t cou
         return gsi_result (st);
     if ((st = gsi_call_begin (&r, in.staged, &call)))
         return gsi_result (st);
-    x = gsi_pieces_exchange (comm, send, recv);
+    x = gsi_pieces_alltoallv (comm, send, recv);
     x.block = in.bytes;
     gsi_pieces_send_same (comm, in.bytes, root);
     gsi_pieces_recv (&r, &all, is_root ? GSI_PIECES_ALL : GSI_PIECES_NONE);
     if (count)
-        st = gsi_staging_exchange (comm, &x, &call);
+        st = gsi_staging_alltoallv (comm, &x, &call);
     return gsi_result (gsi_call_end (comm, &call, st));
 }
 
@@ -40,7 +40,7 @@ gs_status_t gs_scatter (gs_comm_t *comm, const void *send, void *recv, size_t co
     struct gsi_request r = {comm, "gs_scatter", GSI_OP_SCATTER, count, dtype, root, stream};
     struct gsi_pieces all = {.what = "send", .buf = send, .each = count};
     struct gsi_extent in = {0}, out;
-    struct gsi_exchange x;
+    struct gsi_alltoallv x;
     struct gsi_call call;
     bool is_root;
     gs_status_t st = gsi_comm_valid (comm, r.caller);
@@ -56,13 +56,13 @@ gs_status_t gs_scatter (gs_comm_t *comm, const void *send, void *recv, size_t co
         return gsi_result (st);
     if ((st = gsi_call_begin (&r, out.staged, &call)))
         return gsi_result (st);
-    x = gsi_pieces_exchange (comm, send, recv);
+    x = gsi_pieces_alltoallv (comm, send, recv);
     x.block = out.bytes * (size_t) comm->topo.size;
     x.pick = out.bytes * (size_t) comm->topo.rank;
     gsi_pieces_send (&r, &all, is_root ? GSI_PIECES_ALL : GSI_PIECES_NONE);
     gsi_pieces_recv_same (comm, out.bytes, root);
     if (count)
-        st = gsi_staging_exchange (comm, &x, &call);
+        st = gsi_staging_alltoallv (comm, &x, &call);
     return gsi_result (gsi_call_end (comm, &call, st));
 }
 
@@ -73,7 +73,7 @@ gs_status_t gs_alltoall (gs_comm_t *comm, const void *send, void *recv, size_t c
     struct gsi_pieces from = {.what = "send", .buf = send, .each = count};
     struct gsi_pieces to = {.what = "recv", .buf = recv, .each = count};
     struct gsi_extent in, out;
-    struct gsi_exchange x;
+    struct gsi_alltoallv x;
     struct gsi_call call;
     gs_status_t st = gsi_pieces_check (&r, &from, false, &in);
 
@@ -81,12 +81,12 @@ gs_status_t gs_alltoall (gs_comm_t *comm, const void *send, void *recv, size_t c
         (st = gsi_pieces_pair (&r, send, &in, recv, &out, false)) ||
         (st = gsi_call_begin (&r, in.staged, &call)))
         return gsi_result (st);
-    x = gsi_pieces_exchange (comm, send, recv);
+    x = gsi_pieces_alltoallv (comm, send, recv);
     x.block = in.bytes;
     x.pick = count * gs_dtype_size (dtype) * (size_t) comm->topo.rank;
     gsi_pieces_send (&r, &from, GSI_PIECES_ALL);
     gsi_pieces_recv (&r, &to, GSI_PIECES_ALL);
     if (count)
-        st = gsi_staging_exchange (comm, &x, &call);
+        st = gsi_staging_alltoallv (comm, &x, &call);
     return gsi_result (gsi_call_end (comm, &call, st));
 }

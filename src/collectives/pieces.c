@@ -133,7 +133,7 @@ gs_status_t gsi_pieces_pair (const struct gsi_request *r, const void *send,
 
 /* ---- In a call ---- */
 
-/* The four arrays of an exchange in comm->lengths. */
+/* The four arrays of an alltoallv in comm->lengths. */
 enum { SEND_AT, SEND_BYTES, RECV_AT, RECV_BYTES };
 
 static size_t *words (const gs_comm_t *comm, int which)
@@ -141,14 +141,14 @@ static size_t *words (const gs_comm_t *comm, int which)
     return comm->lengths + (size_t) which * (size_t) comm->topo.size;
 }
 
-struct gsi_exchange gsi_pieces_exchange (const gs_comm_t *comm, const void *send, void *recv)
+struct gsi_alltoallv gsi_pieces_alltoallv (const gs_comm_t *comm, const void *send, void *recv)
 {
-    return (struct gsi_exchange){.send = send,
-                                 .recv = recv,
-                                 .send_at = words (comm, SEND_AT),
-                                 .send_bytes = words (comm, SEND_BYTES),
-                                 .recv_at = words (comm, RECV_AT),
-                                 .recv_bytes = words (comm, RECV_BYTES)};
+    return (struct gsi_alltoallv){.send = send,
+                                  .recv = recv,
+                                  .send_at = words (comm, SEND_AT),
+                                  .send_bytes = words (comm, SEND_BYTES),
+                                  .recv_at = words (comm, RECV_AT),
+                                  .recv_bytes = words (comm, RECV_BYTES)};
 }
 
 static void lay_out_pieces (const struct gsi_request *req, const struct gsi_pieces *p, int only,

@@ -36,10 +36,10 @@ const char *gsi_pieces_place (const struct gsi_request *r, const struct gsi_piec
 #define GSI_PIECES_ALL  (-1)
 
 /*
- * An exchange, inside a call, whose places and lengths are then set: the pieces of an array for
+ * An alltoallv, inside a call, whose places and lengths are then set: the pieces of an array for
  * all ranks, none or [only] one;
  */
-struct gsi_exchange gsi_pieces_exchange (const gs_comm_t *comm, const void *send, void *recv);
+struct gsi_alltoallv gsi_pieces_alltoallv (const gs_comm_t *comm, const void *send, void *recv);
 void gsi_pieces_send (const struct gsi_request *r, const struct gsi_pieces *from, int only);
 void gsi_pieces_recv (const struct gsi_request *r, const struct gsi_pieces *to, int only);
 

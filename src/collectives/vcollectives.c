@@ -124,7 +124,7 @@ gs_status_t gs_allgatherv (gs_comm_t *comm, const void *send, size_t send_count,
     struct gsi_request r = {comm, "gs_allgatherv", GSI_OP_ALLGATHERV, 0, dtype, 0, stream};
     struct gsi_pieces to = {.what = "recv", .buf = recv, .counts = counts, .displs = displs};
     struct gsi_extent in, out;
-    struct gsi_exchange x;
+    struct gsi_alltoallv x;
     struct gsi_call call;
     struct count_word own;
     gs_status_t st = gsi_call_check (&r, send, send_count, &in);
@@ -136,12 +136,12 @@ gs_status_t gs_allgatherv (gs_comm_t *comm, const void *send, size_t send_count,
     own = own_count (comm, send_count, recv_room, counts);
     if ((st = learn_counts (&r, &own, &call, counts, &to.counts)))
         return gsi_result (st);
-    x = gsi_pieces_exchange (comm, send, recv);
+    x = gsi_pieces_alltoallv (comm, send, recv);
     x.own = in.bytes;
     x.block = longest (comm, to.counts) * gs_dtype_size (dtype);
     gsi_pieces_send_same (comm, in.bytes, GSI_PIECES_ALL);
     gsi_pieces_recv (&r, &to, GSI_PIECES_ALL);
-    return gsi_result (gsi_call_end (comm, &call, gsi_staging_exchange (comm, &x, &call)));
+    return gsi_result (gsi_call_end (comm, &call, gsi_staging_alltoallv (comm, &x, &call)));
 }
 
 gs_status_t gs_gatherv (gs_comm_t *comm, const void *send, size_t send_count, void *recv,
@@ -151,7 +151,7 @@ gs_status_t gs_gatherv (gs_comm_t *comm, const void *send, size_t send_count, vo
     struct gsi_request r = {comm, "gs_gatherv", GSI_OP_GATHERV, 0, dtype, root, stream};
     struct gsi_pieces to = {.what = "recv", .buf = recv, .counts = counts, .displs = displs};
     struct gsi_extent in, out = {0};
-    struct gsi_exchange x;
+    struct gsi_alltoallv x;
     struct gsi_call call;
     struct count_word own;
     bool is_root;
@@ -170,10 +170,10 @@ gs_status_t gs_gatherv (gs_comm_t *comm, const void *send, size_t send_count, vo
     own = own_count (comm, send_count, is_root ? recv_room : SIZE_MAX, counts);
     if ((st = learn_counts (&r, &own, &call, counts, &to.counts)))
         return gsi_result (st);
-    x = gsi_pieces_exchange (comm, send, recv);
+    x = gsi_pieces_alltoallv (comm, send, recv);
     gsi_pieces_send_same (comm, in.bytes, root);
     gsi_pieces_recv (&r, &to, is_root ? GSI_PIECES_ALL : GSI_PIECES_NONE);
-    return gsi_result (gsi_call_end (comm, &call, gsi_staging_exchange (comm, &x, &call)));
+    return gsi_result (gsi_call_end (comm, &call, gsi_staging_alltoallv (comm, &x, &call)));
 }
 
 gs_status_t gs_scatterv (gs_comm_t *comm, const void *send, const size_t *counts,
@@ -183,7 +183,7 @@ gs_status_t gs_scatterv (gs_comm_t *comm, const void *send, const size_t *counts
     struct gsi_request r = {comm, "gs_scatterv", GSI_OP_SCATTERV, 0, dtype, root, stream};
     struct gsi_pieces from = {.what = "send", .buf = send, .counts = counts, .displs = displs};
     struct gsi_extent in = {0}, out;
-    struct gsi_exchange x;
+    struct gsi_alltoallv x;
     struct gsi_call call;
     struct count_word own;
     char mine[16];
@@ -209,10 +209,10 @@ gs_status_t gs_scatterv (gs_comm_t *comm, const void *send, const size_t *counts
     own = own_count (comm, recv_count, SIZE_MAX, is_root ? counts : NULL);
     if ((st = learn_counts (&r, &own, &call, true, &from.counts)))
         return gsi_result (st);
-    x = gsi_pieces_exchange (comm, send, recv);
+    x = gsi_pieces_alltoallv (comm, send, recv);
     gsi_pieces_send (&r, &from, is_root ? GSI_PIECES_ALL : GSI_PIECES_NONE);
     gsi_pieces_recv_same (comm, out.bytes, root);
-    return gsi_result (gsi_call_end (comm, &call, gsi_staging_exchange (comm, &x, &call)));
+    return gsi_result (gsi_call_end (comm, &call, gsi_staging_alltoallv (comm, &x, &call)));
 }
 
 gs_status_t gs_alltoallv (gs_comm_t *comm, const void *send, const size_t *send_counts,
@@ -225,7 +225,7 @@ gs_status_t gs_alltoallv (gs_comm_t *comm, const void *send, const size_t *send_
     struct gsi_pieces to = {
         .what = "recv", .buf = recv, .counts = recv_counts, .displs = recv_displs};
     struct gsi_extent in, out;
-    struct gsi_exchange x;
+    struct gsi_alltoallv x;
     struct gsi_call call;
     gs_status_t st = gsi_comm_valid (comm, r.caller);
 
@@ -242,10 +242,10 @@ gs_status_t gs_alltoallv (gs_comm_t *comm, const void *send, const size_t *send_
             comm->topo.rank, send_counts[comm->topo.rank], recv_counts[comm->topo.rank]);
     if ((st = gsi_call_begin (&r, in.bytes ? in.staged : out.staged, &call)))
         return gsi_result (st);
-    x = gsi_pieces_exchange (comm, send, recv);
+    x = gsi_pieces_alltoallv (comm, send, recv);
     gsi_pieces_send (&r, &from, GSI_PIECES_ALL);
     gsi_pieces_recv (&r, &to, GSI_PIECES_ALL);
-    return gsi_result (gsi_call_end (comm, &call, gsi_staging_exchange (comm, &x, &call)));
+    return gsi_result (gsi_call_end (comm, &call, gsi_staging_alltoallv (comm, &x, &call)));
 }
 
 gs_status_t gsi_reduce_scatterv (const struct gsi_request *req, const void *send,
@@ -256,7 +256,7 @@ gs_status_t gsi_reduce_scatterv (const struct gsi_request *req, const void *send
     struct gsi_pieces from = {.what = "send", .buf = send, .counts = counts, .displs = displs};
     struct gsi_reduction how;
     struct gsi_extent in, out;
-    struct gsi_exchange x;
+    struct gsi_alltoallv x;
     struct gsi_call call;
     struct count_word own;
     bool any = false;
@@ -272,7 +272,7 @@ gs_status_t gsi_reduce_scatterv (const struct gsi_request *req, const void *send
     own = own_count (comm, recv_count, SIZE_MAX, counts);
     if ((st = learn_counts (req, &own, &call, true, &from.counts)))
         return st;
-    x = gsi_pieces_exchange (comm, send, recv);
+    x = gsi_pieces_alltoallv (comm, send, recv);
     gsi_pieces_send (req, &from, GSI_PIECES_ALL);
     for (int r = 0; r < comm->topo.size; r++)
         any = any || from.counts[r];

@@ -59,7 +59,7 @@ struct gs_comm {
     struct gsi_topo topo;
     char (*hosts)[GSI_HOST_BYTES]; /* [size] */
     void *scratch;                 /* [size] of GSI_SCRATCH_BYTES: what small agreements gather */
-    size_t *lengths;               /* [GSI_LENGTHS * size]: places and lengths of an exchange */
+    size_t *lengths;               /* [GSI_LENGTHS * size]: places and lengths of an alltoallv */
     struct gsi_record record;
     struct {
         uint64_t seq, theirs;
@@ -90,7 +90,7 @@ struct gs_comm {
 
 #define GSI_SCRATCH_BYTES 40 /* per rank */
 
-/* Words per rank in comm->lengths: the exchange, a part of it that is staged, counts heard. */
+/* Words per rank in comm->lengths: the alltoallv, a part of it that is staged, counts heard. */
 #define GSI_LENGTHS_STAGED 4
 #define GSI_LENGTHS_COUNTS 8
 #define GSI_LENGTHS        9

@@ -54,7 +54,7 @@ static struct gsi_post *post_from (const struct gsi_coll_host *c, int i)
     return gsi_node_post (&c->node, i, c->node.index);
 }
 
-void gsi_cma_begin (struct gsi_coll_host *c, const struct gsi_exchange *x)
+void gsi_cma_begin (struct gsi_coll_host *c, const struct gsi_alltoallv *x)
 {
     uint64_t turn = ++c->node.pulls;
 
@@ -113,7 +113,7 @@ static gs_status_t read_from (struct gsi_coll_host *c, int i, char *dst, size_t 
     return st;
 }
 
-gs_status_t gsi_cma_finish (struct gsi_coll_host *c, const struct gsi_exchange *x,
+gs_status_t gsi_cma_finish (struct gsi_coll_host *c, const struct gsi_alltoallv *x,
                             const struct gsi_call *call)
 {
     int size = c->node.size;

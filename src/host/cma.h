@@ -21,9 +21,9 @@ gs_status_t gsi_cma_from (struct gsi_coll_host *c, int i, uint64_t at, void *dst
 /* Whether the ranks of this node do so. */
 bool gsi_cma_can (const struct gsi_coll_host *c);
 
-/* An exchange of the ranks of the node: begin, then finish. Counted alike by all of them. */
-void gsi_cma_begin (struct gsi_coll_host *c, const struct gsi_exchange *x);
-gs_status_t gsi_cma_finish (struct gsi_coll_host *c, const struct gsi_exchange *x,
+/* An alltoallv of the ranks of the node: begin, then finish. Counted alike by all of them. */
+void gsi_cma_begin (struct gsi_coll_host *c, const struct gsi_alltoallv *x);
+gs_status_t gsi_cma_finish (struct gsi_coll_host *c, const struct gsi_alltoallv *x,
                             const struct gsi_call *call);
 
 #endif /* GS_HOST_CMA_H */

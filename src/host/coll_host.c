@@ -13,7 +13,7 @@
 #include "base/record.h"
 #include "base/status.h"
 #include "host/tuning.h"
-#include "host/exchange.h"
+#include "host/alltoallv.h"
 #include "host/coll_host_ops.h"
 
 /* What every rank needs to tell the others whether it has all else; zeros. */
@@ -376,13 +376,13 @@ gs_status_t gsi_coll_host_allgather (struct gsi_coll *coll, const void *send, vo
     return GS_OK;
 }
 
-gs_status_t gsi_coll_host_exchange (struct gsi_coll *coll, const struct gsi_exchange *x,
-                                    const struct gsi_call *call)
+gs_status_t gsi_coll_host_alltoallv (struct gsi_coll *coll, const struct gsi_alltoallv *x,
+                                     const struct gsi_call *call)
 {
     struct gsi_coll_host *c = (struct gsi_coll_host *) coll;
     gs_status_t st = enter (c, call);
 
-    return leave (c, st ? st : gsi_exchange (c, x, call));
+    return leave (c, st ? st : gsi_host_alltoallv (c, x, call));
 }
 
 gs_status_t gsi_coll_host_reduce_scatter (struct gsi_coll *coll, const void *send, void *recv,
@@ -392,7 +392,7 @@ gs_status_t gsi_coll_host_reduce_scatter (struct gsi_coll *coll, const void *sen
     struct gsi_coll_host *c = (struct gsi_coll_host *) coll;
     gs_status_t st = enter (c, call);
 
-    return leave (c, st ? st : gsi_exchange_reduce (c, send, recv, count, how, call));
+    return leave (c, st ? st : gsi_alltoallv_reduce (c, send, recv, count, how, call));
 }
 
 gs_status_t gsi_coll_host_reduce_scatterv (struct gsi_coll *coll, const void *send,
@@ -403,7 +403,7 @@ gs_status_t gsi_coll_host_reduce_scatterv (struct gsi_coll *coll, const void *se
     struct gsi_coll_host *c = (struct gsi_coll_host *) coll;
     gs_status_t st = enter (c, call);
 
-    return leave (c, st ? st : gsi_exchange_reduce_ragged (c, send, at, count, recv, how, call));
+    return leave (c, st ? st : gsi_alltoallv_reduce_ragged (c, send, at, count, recv, how, call));
 }
 
 gs_status_t gsi_coll_host_reduce (struct gsi_coll *coll, const void *send, void *recv,
@@ -420,7 +420,7 @@ gs_status_t gsi_coll_host_reduce (struct gsi_coll *coll, const void *send, void 
         gsi_tuning_algo (&c->hier, c->size, GSI_TUNED_SUM, bytes) == GSI_ALGO_HIER_SUM)
         st = gsi_hier_reduce (c, send, recv, count, how, root, call);
     else
-        st = gsi_exchange_reduce_to (c, send, recv, count, how, root, call);
+        st = gsi_alltoallv_reduce_to (c, send, recv, count, how, root, call);
     return leave (c, st);
 }
 

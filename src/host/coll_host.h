@@ -59,7 +59,7 @@ struct gsi_coll_host {
     char *small;          /* GSI_SMALL_BYTES */
     const void **source;  /* [size] contributions in rank order */
     double *scale;        /* [size] their weights */
-    size_t *length;       /* [4 * size] places and lengths of an exchange */
+    size_t *length;       /* [4 * size] places and lengths of an alltoallv */
     struct gsi_node node;
     struct gsi_shm_heap shm_heap;
     struct gsi_stream stream;

@@ -10,7 +10,7 @@
 #define GSI_COLL_HOST                                                                          \
     .describe = gsi_tuning_describe, .alloc = gsi_coll_host_alloc, .free = gsi_coll_host_free, \
     .allreduce = gsi_coll_host_allreduce, .broadcast = gsi_coll_host_broadcast,                \
-    .allgather = gsi_coll_host_allgather, .exchange = gsi_coll_host_exchange,                  \
+    .allgather = gsi_coll_host_allgather, .alltoallv = gsi_coll_host_alltoallv,                \
     .reduce_scatter = gsi_coll_host_reduce_scatter,                                            \
     .reduce_scatterv = gsi_coll_host_reduce_scatterv, .reduce = gsi_coll_host_reduce,          \
     .messages = gsi_coll_host_messages, .barrier = gsi_coll_host_barrier,                      \
@@ -32,8 +32,8 @@ gs_status_t gsi_coll_host_broadcast (struct gsi_coll *coll, void *buf, size_t by
                                      const struct gsi_call *call);
 gs_status_t gsi_coll_host_allgather (struct gsi_coll *coll, const void *send, void *recv,
                                      size_t bytes, const struct gsi_call *call);
-gs_status_t gsi_coll_host_exchange (struct gsi_coll *coll, const struct gsi_exchange *x,
-                                    const struct gsi_call *call);
+gs_status_t gsi_coll_host_alltoallv (struct gsi_coll *coll, const struct gsi_alltoallv *x,
+                                     const struct gsi_call *call);
 gs_status_t gsi_coll_host_reduce_scatter (struct gsi_coll *coll, const void *send, void *recv,
                                           size_t count, const struct gsi_reduction *how,
                                           const struct gsi_call *call);

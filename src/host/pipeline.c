@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "host/coll_host.h"
-#include "host/exchange.h"
+#include "host/alltoallv.h"
 #include "host/cma.h"
 
 /* ---- On one node, in shared memory ---- */
@@ -63,12 +63,12 @@ static gs_status_t by_cma (struct gsi_coll_host *c, const char *send, char *recv
                            size_t bytes, const struct gsi_call *call)
 {
     size_t *none = c->length, *out = none + c->size, *at = out + c->size, *in = at + c->size;
-    struct gsi_exchange x = {.send = send,
-                             .recv = recv,
-                             .send_at = none,
-                             .send_bytes = out,
-                             .recv_at = at,
-                             .recv_bytes = in};
+    struct gsi_alltoallv x = {.send = send,
+                              .recv = recv,
+                              .send_at = none,
+                              .send_bytes = out,
+                              .recv_at = at,
+                              .recv_bytes = in};
 
     if (!gsi_cma_can (c))
         return share (c, send, recv, root, bytes, call);
@@ -78,7 +78,7 @@ static gs_status_t by_cma (struct gsi_coll_host *c, const char *send, char *recv
         at[r] = root < 0 ? (size_t) r * bytes : 0;
         in[r] = r != c->rank && (root < 0 || r == root) ? bytes : 0;
     }
-    return gsi_exchange (c, &x, call);
+    return gsi_host_alltoallv (c, &x, call);
 }
 
 /* ---- By messages ---- */

@@ -25,8 +25,8 @@ enum gsi_algo {
     GSI_ALGO_HIER_SUM,        /* hier_allreduce.c */
     GSI_ALGO_MEMORY,          /* pipeline.c, in the memory of the node */
     GSI_ALGO_HIER,            /* hier_move.c: in the memory of nodes, between them by messages */
-    GSI_ALGO_CMA,             /* cma.c, and exchange.c between nodes */
-    GSI_ALGO_MESSAGES,        /* pipeline.c and exchange.c, by messages */
+    GSI_ALGO_CMA,             /* cma.c, and alltoallv.c between nodes */
+    GSI_ALGO_MESSAGES,        /* pipeline.c and alltoallv.c, by messages */
 };
 
 /* How an operation with [bytes] of each of [size] ranks goes; of a broadcast, with [bytes] of

@@ -170,7 +170,7 @@ struct gsi_call {
  * What every rank hands to each: what one sends to another is as long as what that one receives.
  * Lengths and places are in bytes, for each rank, its own included.
  */
-struct gsi_exchange {
+struct gsi_alltoallv {
     const char *send;
     char *recv;
     const size_t *send_at, *send_bytes, *recv_at, *recv_bytes; /* [size] */
@@ -312,8 +312,8 @@ struct gsi_coll_ops {
                               const struct gsi_call *call);
 
     /* (required) [recv] of x does not overlap [send], but where a rank's own piece stays. */
-    gs_status_t (*exchange) (struct gsi_coll *coll, const struct gsi_exchange *x,
-                             const struct gsi_call *call);
+    gs_status_t (*alltoallv) (struct gsi_coll *coll, const struct gsi_alltoallv *x,
+                              const struct gsi_call *call);
 
     /*
      * (required) recv[i] = how over ranks of send_r[rank * count + i], [count] on each rank; recv

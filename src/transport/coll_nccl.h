@@ -124,7 +124,7 @@ struct gsi_coll_nccl {
     bool exact;     /* f16 and bf16 are summed in fp32 */
     void *word;     /* device memory, what a barrier sums */
     void *space;    /* device memory, where the contributions to a shard meet; NULL: none yet */
-    size_t *length; /* [4 * size] places and lengths of an exchange */
+    size_t *length; /* [4 * size] places and lengths of an alltoallv */
     struct gsi_nccl_rails *rails; /* or NULL: there are no sums between nodes in fp32 */
     double *scale;                /* [size] device memory, of a weighted sum */
     double *scale_pinned;         /* [scales] of them are there, once queued */
@@ -244,9 +244,9 @@ gs_status_t gsi_nccl_shards_to_root (struct gsi_coll_nccl *c, const void *send, 
                                      size_t count, const struct gsi_reduction *how, int root,
                                      const struct gsi_call *call);
 
-/* coll_nccl_exchange.c: exchange of struct gsi_coll_ops. */
-gs_status_t gsi_nccl_exchange (struct gsi_coll *coll, const struct gsi_exchange *x,
-                               const struct gsi_call *call);
+/* coll_nccl_alltoallv.c: alltoallv of struct gsi_coll_ops. */
+gs_status_t gsi_nccl_alltoallv (struct gsi_coll *coll, const struct gsi_alltoallv *x,
+                                const struct gsi_call *call);
 
 /* The same file: messages of it. */
 gs_status_t gsi_nccl_messages (struct gsi_coll *coll, struct gsi_message *list, int number,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * coll_nccl_shards - reductions by exchange: all contributions to a shard meet on one rank.
+ * coll_nccl_shards - reductions by alltoallv: all contributions to a shard meet on one rank.
  *
  * A block of the array is cut into one shard per rank. Everyone sends every shard to its rank,
  * which reduces what came, in rank order and rounding once, and hands the result to the others.
@@ -74,12 +74,12 @@ static gs_status_t reduce_shard (struct gsi_coll_nccl *c, const struct block *b,
 {
     size_t *shard_at = c->length, *shard = shard_at + c->size;
     size_t *room_at = shard + c->size, *mine = room_at + c->size, own = shard_length (b, c->rank);
-    struct gsi_exchange x = {.send = b->from,
-                             .recv = c->space,
-                             .send_at = shard_at,
-                             .send_bytes = shard,
-                             .recv_at = room_at,
-                             .recv_bytes = mine};
+    struct gsi_alltoallv x = {.send = b->from,
+                              .recv = c->space,
+                              .send_at = shard_at,
+                              .send_bytes = shard,
+                              .recv_at = room_at,
+                              .recv_bytes = mine};
     gs_status_t st;
 
     for (int r = 0; r < c->size; r++) {
@@ -88,7 +88,7 @@ static gs_status_t reduce_shard (struct gsi_coll_nccl *c, const struct block *b,
         room_at[r] = (size_t) r * b->room * b->width;
         mine[r] = own * b->width;
     }
-    st = gsi_nccl_exchange (&c->base, &x, call);
+    st = gsi_nccl_alltoallv (&c->base, &x, call);
     if (st || !own)
         return st;
     return c->queue->reduce (how, dst, c->space, b->room, c->size, own,
@@ -102,12 +102,12 @@ static gs_status_t collect (struct gsi_coll_nccl *c, const struct block *b, cons
 {
     size_t *shard_at = c->length, *shard = shard_at + c->size;
     size_t *own_at = shard + c->size, *mine = own_at + c->size;
-    struct gsi_exchange x = {.send = own,
-                             .recv = to,
-                             .send_at = own_at,
-                             .send_bytes = mine,
-                             .recv_at = shard_at,
-                             .recv_bytes = shard};
+    struct gsi_alltoallv x = {.send = own,
+                              .recv = to,
+                              .send_at = own_at,
+                              .send_bytes = mine,
+                              .recv_at = shard_at,
+                              .recv_bytes = shard};
 
     for (int r = 0; r < c->size; r++) {
         shard_at[r] = (size_t) r * b->shard * b->width;
@@ -115,7 +115,7 @@ static gs_status_t collect (struct gsi_coll_nccl *c, const struct block *b, cons
         own_at[r] = 0;
         mine[r] = root < 0 || r == root ? shard_length (b, c->rank) * b->width : 0;
     }
-    return gsi_nccl_exchange (&c->base, &x, call);
+    return gsi_nccl_alltoallv (&c->base, &x, call);
 }
 
 static gs_status_t reduce_block (struct gsi_coll_nccl *c, const struct block *b, char *to,

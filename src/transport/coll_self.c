@@ -52,8 +52,8 @@ static gs_status_t self_allgather (struct gsi_coll *coll, const void *send, void
     return GS_OK;
 }
 
-static gs_status_t self_exchange (struct gsi_coll *coll, const struct gsi_exchange *x,
-                                  const struct gsi_call *call)
+static gs_status_t self_alltoallv (struct gsi_coll *coll, const struct gsi_alltoallv *x,
+                                   const struct gsi_call *call)
 {
     (void) coll, (void) call;
     if (x->recv_bytes[0] && x->recv + x->recv_at[0] != x->send + x->send_at[0])
@@ -112,7 +112,7 @@ const struct gsi_coll_ops gsi_coll_self = {
     .allreduce = self_allreduce,
     .broadcast = self_broadcast,
     .allgather = self_allgather,
-    .exchange = self_exchange,
+    .alltoallv = self_alltoallv,
     .reduce_scatter = self_reduce_scatter,
     .reduce_scatterv = self_reduce_scatterv,
     .reduce = self_reduce,

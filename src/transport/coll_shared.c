@@ -407,7 +407,7 @@ bool gsi_coll_is_shared (const struct gsi_coll_ops *ops)
 #define SHARED_OPS                                                                             \
     .takes_hosts = true, .prepare = shared_prepare, .unprepare = shared_unprepare,             \
     .open = open_shared, .allreduce = gsi_shared_allreduce, .broadcast = gsi_shared_broadcast, \
-    .allgather = gsi_shared_allgather, .exchange = gsi_shared_exchange,                        \
+    .allgather = gsi_shared_allgather, .alltoallv = gsi_shared_alltoallv,                      \
     .messages = gsi_shared_messages, .reduce_scatter = gsi_shared_reduce_scatter,              \
     .reduce_scatterv = gsi_shared_reduce_scatterv, .reduce = gsi_shared_reduce,                \
     .barrier = gsi_shared_barrier, .roll_call = shared_roll_call,                              \

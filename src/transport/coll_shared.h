@@ -28,7 +28,7 @@ struct gsi_coll_shared {
     gs_stream_t stream;       /* by which arrays leave the GPU */
     struct gsi_event *before; /* what the caller's stream had to do before the call */
     struct gsi_bounce bounce[GSI_BOUNCES];
-    size_t *length; /* [4 * size] places and lengths of a part of an exchange */
+    size_t *length; /* [4 * size] places and lengths of a part of an alltoallv */
 
     pthread_mutex_t inside; /* [hosts] is used by one thread at a time */
     pthread_t owner;        /* of the last call: its MPI may take no other thread's */
@@ -57,7 +57,7 @@ static inline bool gsi_shared_whole (const struct gsi_coll_shared *c, const stru
     return call->staged && !c->base.mixed;
 }
 
-/* coll_shared_ops.c: the operations, by way of the hosts, and coll_shared_pieces.c: exchange and
+/* coll_shared_ops.c: the operations, by way of the hosts, and coll_shared_pieces.c: alltoallv and
  * messages. */
 gs_status_t gsi_shared_allreduce (struct gsi_coll *coll, void *buf, size_t count,
                                   const struct gsi_reduction *how, const struct gsi_call *call);
@@ -65,8 +65,8 @@ gs_status_t gsi_shared_broadcast (struct gsi_coll *coll, void *buf, size_t bytes
                                   const struct gsi_call *call);
 gs_status_t gsi_shared_allgather (struct gsi_coll *coll, const void *send, void *recv,
                                   size_t bytes, const struct gsi_call *call);
-gs_status_t gsi_shared_exchange (struct gsi_coll *coll, const struct gsi_exchange *x,
-                                 const struct gsi_call *call);
+gs_status_t gsi_shared_alltoallv (struct gsi_coll *coll, const struct gsi_alltoallv *x,
+                                  const struct gsi_call *call);
 gs_status_t gsi_shared_reduce_scatter (struct gsi_coll *coll, const void *send, void *recv,
                                        size_t count, const struct gsi_reduction *how,
                                        const struct gsi_call *call);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* coll_shared_pieces - exchanges and messages between ranks that share GPUs, by way of their
+/* coll_shared_pieces - alltoallv and messages between ranks that share GPUs, by way of their
  * hosts. */
 #include <stdlib.h>
 #include <string.h>
@@ -7,7 +7,7 @@
 #include "base/status.h"
 #include "transport/coll_shared.h"
 
-#define PART_BYTES ((size_t) 16 << 20) /* of an exchange, in pinned memory, each way */
+#define PART_BYTES ((size_t) 16 << 20) /* of an alltoallv, in pinned memory, each way */
 #define APART      64u /* bytes that messages begin at multiples of: two cores share no line */
 
 /* ---- Exchanges ---- */
@@ -24,7 +24,7 @@ static size_t share_bytes (const struct gsi_coll_shared *c)
  * The longest piece of any rank: all go on until it has gone. One that has none does not know
  * whether the others' are in host memory, so this is for both.
  */
-static gs_status_t find_longest (struct gsi_coll_shared *c, const struct gsi_exchange *x,
+static gs_status_t find_longest (struct gsi_coll_shared *c, const struct gsi_alltoallv *x,
                                  const struct gsi_call *call, size_t *longest)
 {
     const struct gsi_reduction most = {.dtype = GS_I64, .op = GS_MAX, .divisor = 1};
@@ -65,8 +65,8 @@ static size_t lay_parts (const struct gsi_coll_shared *c, const size_t *from,
 }
 
 /* Copies what this rank sends to the first bounce. */
-static gs_status_t fetch_parts (struct gsi_coll_shared *c, const struct gsi_exchange *x,
-                                size_t at, const struct gsi_exchange *part,
+static gs_status_t fetch_parts (struct gsi_coll_shared *c, const struct gsi_alltoallv *x,
+                                size_t at, const struct gsi_alltoallv *part,
                                 const struct gsi_call *call)
 {
     gs_status_t st = GS_OK;
@@ -79,8 +79,8 @@ static gs_status_t fetch_parts (struct gsi_coll_shared *c, const struct gsi_exch
     return st ? st : gsi_bounce_fetched (c, 0, call);
 }
 
-static gs_status_t return_parts (struct gsi_coll_shared *c, const struct gsi_exchange *x,
-                                 size_t at, const struct gsi_exchange *part,
+static gs_status_t return_parts (struct gsi_coll_shared *c, const struct gsi_alltoallv *x,
+                                 size_t at, const struct gsi_alltoallv *part,
                                  const struct gsi_call *call)
 {
     gs_status_t st = gsi_bounce_returned (c, 0, call);
@@ -91,15 +91,15 @@ static gs_status_t return_parts (struct gsi_coll_shared *c, const struct gsi_exc
     return st ? st : gsi_bounce_returned (c, 1, call);
 }
 
-static gs_status_t bounce_part (struct gsi_coll_shared *c, const struct gsi_exchange *x,
+static gs_status_t bounce_part (struct gsi_coll_shared *c, const struct gsi_alltoallv *x,
                                 size_t at, const struct gsi_call *call)
 {
     size_t size = (size_t) c->size, *send_at = c->length, *send_bytes = send_at + size;
     size_t *recv_at = send_bytes + size, *recv_bytes = recv_at + size, sends, recvs;
-    struct gsi_exchange part = {.send_at = send_at,
-                                .send_bytes = send_bytes,
-                                .recv_at = recv_at,
-                                .recv_bytes = recv_bytes};
+    struct gsi_alltoallv part = {.send_at = send_at,
+                                 .send_bytes = send_bytes,
+                                 .recv_at = recv_at,
+                                 .recv_bytes = recv_bytes};
     gs_status_t st;
 
     sends = lay_parts (c, x->send_at, x->send_bytes, at, send_at, send_bytes);
@@ -112,21 +112,21 @@ static gs_status_t bounce_part (struct gsi_coll_shared *c, const struct gsi_exch
     part.recv = c->bounce[1].memory;
     if ((st = gsi_shared_enter (c, call)))
         return st;
-    st = gsi_shared_leave (c, c->hosts->ops->exchange (c->hosts, &part, call));
+    st = gsi_shared_leave (c, c->hosts->ops->alltoallv (c->hosts, &part, call));
     return st ? st : return_parts (c, x, at, &part, call);
 }
 
 /* The same where the pieces are in host memory. */
-static gs_status_t direct_part (struct gsi_coll_shared *c, const struct gsi_exchange *x,
+static gs_status_t direct_part (struct gsi_coll_shared *c, const struct gsi_alltoallv *x,
                                 size_t at, const struct gsi_call *call)
 {
     size_t size = (size_t) c->size, *send_bytes = c->length, *recv_bytes = send_bytes + size;
-    struct gsi_exchange part = {.send = x->send ? x->send + at : NULL,
-                                .recv = x->recv ? x->recv + at : NULL,
-                                .send_at = x->send_at,
-                                .send_bytes = send_bytes,
-                                .recv_at = x->recv_at,
-                                .recv_bytes = recv_bytes};
+    struct gsi_alltoallv part = {.send = x->send ? x->send + at : NULL,
+                                 .recv = x->recv ? x->recv + at : NULL,
+                                 .send_at = x->send_at,
+                                 .send_bytes = send_bytes,
+                                 .recv_at = x->recv_at,
+                                 .recv_bytes = recv_bytes};
     gs_status_t st = gsi_shared_enter (c, call);
 
     if (st)
@@ -135,11 +135,11 @@ static gs_status_t direct_part (struct gsi_coll_shared *c, const struct gsi_exch
         send_bytes[r] = gsi_step_of (x->send_bytes[r], at, share_bytes (c));
         recv_bytes[r] = gsi_step_of (x->recv_bytes[r], at, share_bytes (c));
     }
-    return gsi_shared_leave (c, c->hosts->ops->exchange (c->hosts, &part, call));
+    return gsi_shared_leave (c, c->hosts->ops->alltoallv (c->hosts, &part, call));
 }
 
-gs_status_t gsi_shared_exchange (struct gsi_coll *coll, const struct gsi_exchange *x,
-                                 const struct gsi_call *call)
+gs_status_t gsi_shared_alltoallv (struct gsi_coll *coll, const struct gsi_alltoallv *x,
+                                  const struct gsi_call *call)
 {
     struct gsi_coll_shared *c = (struct gsi_coll_shared *) coll;
     size_t longest;
@@ -147,7 +147,7 @@ gs_status_t gsi_shared_exchange (struct gsi_coll *coll, const struct gsi_exchang
 
     if (!st && gsi_shared_whole (c, call) && x->block) { /* then it is on all ranks */
         st = gsi_shared_enter (c, call);
-        return st ? st : gsi_shared_leave (c, c->hosts->ops->exchange (c->hosts, x, call));
+        return st ? st : gsi_shared_leave (c, c->hosts->ops->alltoallv (c->hosts, x, call));
     }
     if (!st)
         st = find_longest (c, x, call, &longest);

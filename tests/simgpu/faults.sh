@@ -50,7 +50,7 @@ harmless=" cudaEventDestroy cudaFree cudaFreeHost cudaStreamDestroy ncclCommDest
 polling=" cudaEventQuery ncclCommGetAsyncError cudaGetDevice cudaSetDevice "
 # Called by the simulated NCCL, not by the library.
 foreign=" cudaStreamGetDevice "
-several='an exchange\|messages'
+several='an alltoallv\|messages'
 # What texts say instead of the function's name.
 declare -A said=([cudaEventCreateWithFlags]=cudaEventCreate [cudaLaunchKernel]='launch of'
     [cudaDeviceGetStreamPriorityRange]=cudaStreamCreateWithPriority [cudaGetDevice]=cudaSetDevice

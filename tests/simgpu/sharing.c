@@ -12,7 +12,7 @@
  *   sharing apart     a sum is captured, and others are not, at the same time
  *   sharing refused   what a capture has no memory for is refused on all ranks
  *   sharing graph     a graph runs when its communicator was given up and ended
- *   sharing long      pieces of an exchange that do not fit into what they go through
+ *   sharing long      pieces of an alltoallv that do not fit into what they go through
  *   sharing group     a group is as its parent, whatever the environment says by then
  *   sharing hosts N   messages in host memory, beside some of the device, N times, ever longer
  */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* exchange - every rank hands something to each; and what is summed of that. */
-#include "host/exchange.h"
+/* alltoallv - every rank hands something to each; and what is summed of that. */
+#include "host/alltoallv.h"
 
 #include <string.h>
 
@@ -16,7 +16,7 @@ static bool is_small (const struct gsi_coll_host *c, size_t bytes)
 }
 
 /* All blocks are gathered everywhere, and each rank picks. */
-static gs_status_t pick (struct gsi_coll_host *c, const struct gsi_exchange *x,
+static gs_status_t pick (struct gsi_coll_host *c, const struct gsi_alltoallv *x,
                          const struct gsi_call *call)
 {
     bool sends = false;
@@ -51,7 +51,7 @@ static bool by_message (const struct gsi_coll_host *c, int r)
 }
 
 /* How many messages the longest piece of this rank takes. */
-static size_t rounds (const struct gsi_coll_host *c, const struct gsi_exchange *x)
+static size_t rounds (const struct gsi_coll_host *c, const struct gsi_alltoallv *x)
 {
     size_t most = 0;
 
@@ -64,7 +64,8 @@ static size_t rounds (const struct gsi_coll_host *c, const struct gsi_exchange *
     return most / c->piece_bytes + !!(most % c->piece_bytes);
 }
 
-static gs_status_t start_message (struct gsi_coll_host *c, const struct gsi_exchange *x, size_t k)
+static gs_status_t start_message (struct gsi_coll_host *c, const struct gsi_alltoallv *x,
+                                  size_t k)
 {
     struct gsi_pipeline_slot *slot = &c->gather[k % GSI_STAGING_SLOTS];
     gs_status_t st = GS_OK;
@@ -85,7 +86,7 @@ static gs_status_t start_message (struct gsi_coll_host *c, const struct gsi_exch
     return st;
 }
 
-static gs_status_t finish_message (struct gsi_coll_host *c, const struct gsi_exchange *x,
+static gs_status_t finish_message (struct gsi_coll_host *c, const struct gsi_alltoallv *x,
                                    size_t k, const struct gsi_call *call)
 {
     struct gsi_pipeline_slot *slot = &c->gather[k % GSI_STAGING_SLOTS];
@@ -100,7 +101,7 @@ static gs_status_t finish_message (struct gsi_coll_host *c, const struct gsi_exc
     return st;
 }
 
-static gs_status_t send_all (struct gsi_coll_host *c, const struct gsi_exchange *x,
+static gs_status_t send_all (struct gsi_coll_host *c, const struct gsi_alltoallv *x,
                              const struct gsi_call *call)
 {
     size_t n = rounds (c, x);
@@ -117,7 +118,7 @@ static gs_status_t send_all (struct gsi_coll_host *c, const struct gsi_exchange 
 
 /* ---- Either ---- */
 
-static void copy_own (const struct gsi_coll_host *c, const struct gsi_exchange *x)
+static void copy_own (const struct gsi_coll_host *c, const struct gsi_alltoallv *x)
 {
     const char *from = x->send + x->send_at[c->rank];
     char *to = x->recv + x->recv_at[c->rank];
@@ -126,8 +127,8 @@ static void copy_own (const struct gsi_coll_host *c, const struct gsi_exchange *
         memcpy (to, from, x->recv_bytes[c->rank]);
 }
 
-gs_status_t gsi_exchange (struct gsi_coll_host *c, const struct gsi_exchange *x,
-                          const struct gsi_call *call)
+gs_status_t gsi_host_alltoallv (struct gsi_coll_host *c, const struct gsi_alltoallv *x,
+                                const struct gsi_call *call)
 {
     gs_status_t st;
 
@@ -143,11 +144,11 @@ gs_status_t gsi_exchange (struct gsi_coll_host *c, const struct gsi_exchange *x,
 /* ---- With sums ---- */
 
 /* [bytes] of every rank, which [x] brings, are summed into [recv]. */
-static gs_status_t reduce_part (struct gsi_coll_host *c, struct gsi_exchange *x, char *recv,
+static gs_status_t reduce_part (struct gsi_coll_host *c, struct gsi_alltoallv *x, char *recv,
                                 size_t bytes, const struct gsi_reduction *how,
                                 const struct gsi_call *call)
 {
-    gs_status_t st = gsi_exchange (c, x, call);
+    gs_status_t st = gsi_host_alltoallv (c, x, call);
 
     for (int r = 0; r < c->size; r++)
         c->source[r] = x->recv + x->recv_at[r];
@@ -157,28 +158,28 @@ static gs_status_t reduce_part (struct gsi_coll_host *c, struct gsi_exchange *x,
     return st;
 }
 
-/* An exchange to be summed: contributions meet in staging, places and lengths are to be set. */
-static struct gsi_exchange to_staging (struct gsi_coll_host *c, const char *send)
+/* An alltoallv to be summed: contributions meet in staging, places and lengths are to be set. */
+static struct gsi_alltoallv to_staging (struct gsi_coll_host *c, const char *send)
 {
-    struct gsi_exchange x = {.send = send,
-                             .recv = c->scatter[0].recv,
-                             .send_at = c->length,
-                             .send_bytes = c->length + c->size,
-                             .recv_at = c->length + 2 * c->size,
-                             .recv_bytes = c->length + 3 * c->size};
+    struct gsi_alltoallv x = {.send = send,
+                              .recv = c->scatter[0].recv,
+                              .send_at = c->length,
+                              .send_bytes = c->length + c->size,
+                              .recv_at = c->length + 2 * c->size,
+                              .recv_bytes = c->length + 3 * c->size};
 
     for (int r = 0; r < c->size; r++)
         c->length[2 * c->size + r] = (size_t) r * c->piece_bytes;
     return x;
 }
 
-gs_status_t gsi_exchange_reduce (struct gsi_coll_host *c, const char *send, char *recv,
-                                 size_t count, const struct gsi_reduction *how,
-                                 const struct gsi_call *call)
+gs_status_t gsi_alltoallv_reduce (struct gsi_coll_host *c, const char *send, char *recv,
+                                  size_t count, const struct gsi_reduction *how,
+                                  const struct gsi_call *call)
 {
     size_t width = gs_dtype_size (how->dtype), bytes = count * width;
     size_t step = c->piece_bytes / width * width;
-    struct gsi_exchange x = to_staging (c, send);
+    struct gsi_alltoallv x = to_staging (c, send);
     gs_status_t st = GS_OK;
 
     for (int r = 0; r < c->size; r++)
@@ -197,13 +198,13 @@ gs_status_t gsi_exchange_reduce (struct gsi_coll_host *c, const char *send, char
     return st;
 }
 
-gs_status_t gsi_exchange_reduce_ragged (struct gsi_coll_host *c, const char *send,
-                                        const size_t *at, const size_t *count, char *recv,
-                                        const struct gsi_reduction *how,
-                                        const struct gsi_call *call)
+gs_status_t gsi_alltoallv_reduce_ragged (struct gsi_coll_host *c, const char *send,
+                                         const size_t *at, const size_t *count, char *recv,
+                                         const struct gsi_reduction *how,
+                                         const struct gsi_call *call)
 {
     size_t width = gs_dtype_size (how->dtype), step = c->piece_bytes / width, longest = 0;
-    struct gsi_exchange x = to_staging (c, send);
+    struct gsi_alltoallv x = to_staging (c, send);
     gs_status_t st = GS_OK;
 
     for (int r = 0; r < c->size; r++)
@@ -241,18 +242,18 @@ static gs_status_t reduce_block (struct gsi_coll_host *c, const char *send, char
 {
     size_t mine, *whole_at = c->length, *whole = whole_at + c->size;
     size_t *own_at = whole + c->size, *own = own_at + c->size;
-    struct gsi_exchange in = {.send = send,
-                              .recv = c->scatter[0].recv,
-                              .send_at = whole_at,
-                              .send_bytes = whole,
-                              .recv_at = own_at,
-                              .recv_bytes = own};
-    struct gsi_exchange out = {.send = c->scatter[1].recv,
-                               .recv = recv,
-                               .send_at = own_at,
-                               .send_bytes = own,
-                               .recv_at = whole_at,
-                               .recv_bytes = whole};
+    struct gsi_alltoallv in = {.send = send,
+                               .recv = c->scatter[0].recv,
+                               .send_at = whole_at,
+                               .send_bytes = whole,
+                               .recv_at = own_at,
+                               .recv_bytes = own};
+    struct gsi_alltoallv out = {.send = c->scatter[1].recv,
+                                .recv = recv,
+                                .send_at = own_at,
+                                .send_bytes = own,
+                                .recv_at = whole_at,
+                                .recv_bytes = whole};
     gs_status_t st;
 
     lay_parts (c, whole_at, whole, at, n, gs_dtype_size (how->dtype));
@@ -268,12 +269,12 @@ static gs_status_t reduce_block (struct gsi_coll_host *c, const char *send, char
         own[r] = r == root ? mine : 0;
         whole[r] = c->rank == root ? whole[r] : 0;
     }
-    return gsi_exchange (c, &out, call);
+    return gsi_host_alltoallv (c, &out, call);
 }
 
-gs_status_t gsi_exchange_reduce_to (struct gsi_coll_host *c, const char *send, char *recv,
-                                    size_t count, const struct gsi_reduction *how, int root,
-                                    const struct gsi_call *call)
+gs_status_t gsi_alltoallv_reduce_to (struct gsi_coll_host *c, const char *send, char *recv,
+                                     size_t count, const struct gsi_reduction *how, int root,
+                                     const struct gsi_call *call)
 {
     size_t width = gs_dtype_size (how->dtype);
     size_t most = c->piece_bytes / width * (size_t) c->size;

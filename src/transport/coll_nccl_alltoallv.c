@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* coll_nccl_exchange - groups of messages: every rank hands something to each, or some do. */
+/* coll_nccl_alltoallv - groups of messages: every rank hands something to each, or some do. */
 #include "base/status.h"
 #include "transport/coll_nccl.h"
 
-static ncclResult_t post (ncclComm_t comm, const struct gsi_exchange *x, int to, int from,
+static ncclResult_t post (ncclComm_t comm, const struct gsi_alltoallv *x, int to, int from,
                           const struct gsi_call *call)
 {
     ncclResult_t rc = ncclSuccess;
@@ -17,8 +17,8 @@ static ncclResult_t post (ncclComm_t comm, const struct gsi_exchange *x, int to,
     return rc;
 }
 
-gs_status_t gsi_nccl_exchange (struct gsi_coll *coll, const struct gsi_exchange *x,
-                               const struct gsi_call *call)
+gs_status_t gsi_nccl_alltoallv (struct gsi_coll *coll, const struct gsi_alltoallv *x,
+                                const struct gsi_call *call)
 {
     struct gsi_coll_nccl *c = (struct gsi_coll_nccl *) coll;
     const char *own = x->send + x->send_at[c->rank];
@@ -35,7 +35,7 @@ gs_status_t gsi_nccl_exchange (struct gsi_coll *coll, const struct gsi_exchange 
         for (int d = begin; d < c->size && d < begin + GSI_NCCL_GROUP && !rc; d++)
             rc = post (comm, x, (c->rank + d) % c->size, (c->rank + c->size - d) % c->size, call);
         ended = gsi_nccl.GroupEnd ();
-        st = gsi_nccl_leave (c, "an exchange", rc ? rc : ended);
+        st = gsi_nccl_leave (c, "an alltoallv", rc ? rc : ended);
     }
     for (int r = 0; r < c->size && !st; r++)
         if (r != c->rank)
