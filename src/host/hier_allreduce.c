@@ -102,7 +102,7 @@ static void put_block (const struct hier_job *j, size_t b)
             gsi_nt_copy_out (&j->c->stream, within (j, area, b, r.first),
                              j->from + r.first * j->width, r.n * j->width);
     }
-    gsi_coll_shared (&j->c->base);
+    gsi_coll_unknown_within (&j->c->base);
     gsi_node_put (node, j->turn + b, j->kind, j->place);
 }
 
@@ -523,7 +523,7 @@ static gs_status_t work_as_pair (const struct hier_job *j)
     struct gsi_coll_host *c = j->c;
     gs_status_t st = GS_OK;
 
-    gsi_coll_shared (&c->base);
+    gsi_coll_unknown_within (&c->base);
     for (size_t s = 0; s <= j->blocks && !st; s++) {
         if (s < j->blocks && !j->buf)
             lay_step (j, s);

@@ -138,7 +138,7 @@ gs_status_t gsi_hier_allgather (struct gsi_coll_host *c, const char *send, char 
         if (t < j.blocks) {
             memcpy (gsi_node_area (&c->node, c->node.index, j.turn + t), send + t * j.step,
                     slice_length (&j, t));
-            gsi_coll_shared (&c->base);
+            gsi_coll_unknown_within (&c->base);
             gsi_node_put (&c->node, j.turn + t, j.kind, 0);
             st = owns (&j) ? start_gather (&j, t) : GS_OK;
         }
@@ -268,7 +268,7 @@ gs_status_t gsi_hier_broadcast (struct gsi_coll_host *c, char *buf, size_t bytes
             if (c->rank == root)
                 memcpy (gsi_node_area (&c->node, c->node.index, j.turn + t), buf + t * j.step,
                         slice_length (&j, t));
-            gsi_coll_shared (&c->base);
+            gsi_coll_unknown_within (&c->base);
             gsi_node_put (&c->node, j.turn + t, j.kind, 0);
             st = owns (&j) ? start_pass (&j, t) : GS_OK;
         }

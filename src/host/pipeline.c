@@ -36,7 +36,7 @@ static gs_status_t share (struct gsi_coll_host *c, const char *send, char *recv,
     gs_status_t st = GS_OK;
 
     c->node.turn += steps;
-    gsi_coll_shared (&c->base);
+    gsi_coll_unknown_within (&c->base);
     for (size_t s = 0; s <= steps && !st; s++) {
         if (s < steps && send)
             memcpy (gsi_node_area (&c->node, c->rank, turn + s), send + s * c->node.area_bytes,

@@ -18,7 +18,7 @@ static gs_status_t lay_out_words (struct gsi_coll_host *c, const void *mine, siz
     uint64_t turn = c->node.turn++, kind = gsi_kind_of (c, bytes);
 
     if (bytes)
-        gsi_coll_shared (&c->base);
+        gsi_coll_unknown_within (&c->base);
     if (mine && own)
         memcpy (gsi_node_area (&c->node, c->rank, turn), mine, own);
     gsi_node_put (&c->node, turn, kind, 0);

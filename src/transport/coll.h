@@ -201,15 +201,15 @@ static inline void gsi_coll_sent (struct gsi_coll *coll, int peer, size_t bytes)
 }
 
 /* Bytes went through memory that ranks of the node share: nobody counts who reads how many. */
-static inline void gsi_coll_shared (struct gsi_coll *coll)
+static inline void gsi_coll_unknown_within (struct gsi_coll *coll)
 {
     coll->sent.unknown_within |= coll->topo->local_size > 1;
 }
 
 /* A library decided which bytes go where. */
-static inline void gsi_coll_hidden (struct gsi_coll *coll)
+static inline void gsi_coll_unknown (struct gsi_coll *coll)
 {
-    gsi_coll_shared (coll);
+    gsi_coll_unknown_within (coll);
     coll->sent.unknown_between |= coll->topo->nodes > 1;
 }
 

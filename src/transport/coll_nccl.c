@@ -421,7 +421,7 @@ static gs_status_t reduce_native (struct gsi_coll_nccl *c, void *buf, size_t cou
 
     if (st)
         return st;
-    gsi_coll_hidden (&c->base);
+    gsi_coll_unknown (&c->base);
     rc = gsi_nccl.AllReduce (buf, buf, count * n.parts, n.type, n.op, gsi_nccl_enter (c),
                              call->stream);
     st = gsi_nccl_leave (c, "ncclAllReduce", rc);
@@ -458,7 +458,7 @@ static gs_status_t nccl_broadcast (struct gsi_coll *coll, void *buf, size_t byte
     ncclResult_t rc =
         gsi_nccl.Broadcast (buf, buf, bytes, ncclInt8, root, gsi_nccl_enter (c), call->stream);
 
-    gsi_coll_hidden (coll);
+    gsi_coll_unknown (coll);
     return gsi_nccl_leave (c, "ncclBroadcast", rc);
 }
 
@@ -469,7 +469,7 @@ static gs_status_t nccl_allgather (struct gsi_coll *coll, const void *send, void
     ncclResult_t rc =
         gsi_nccl.AllGather (send, recv, bytes, ncclInt8, gsi_nccl_enter (c), call->stream);
 
-    gsi_coll_hidden (coll);
+    gsi_coll_unknown (coll);
     return gsi_nccl_leave (c, "ncclAllGather", rc);
 }
 
@@ -489,7 +489,7 @@ static gs_status_t nccl_reduce_scatter (struct gsi_coll *coll, const void *send,
 
     if (!is_plain (c, how))
         return gsi_nccl_shards_scatter (c, send, recv, count, how, call);
-    gsi_coll_hidden (coll);
+    gsi_coll_unknown (coll);
     st = gsi_nccl_leave (c, "ncclReduceScatter",
                          gsi_nccl.ReduceScatter (send, recv, count * n.parts, n.type, n.op,
                                                  gsi_nccl_enter (c), call->stream));
@@ -506,7 +506,7 @@ static gs_status_t nccl_reduce (struct gsi_coll *coll, const void *send, void *r
 
     if (!is_plain (c, how))
         return gsi_nccl_shards_to_root (c, send, recv, count, how, root, call);
-    gsi_coll_hidden (coll);
+    gsi_coll_unknown (coll);
     st = gsi_nccl_leave (c, "ncclReduce",
                          gsi_nccl.Reduce (send, recv, count * n.parts, n.type, n.op, root,
                                           gsi_nccl_enter (c), call->stream));
@@ -551,7 +551,7 @@ static gs_status_t nccl_reduce_scatterv (struct gsi_coll *coll, const void *send
                                               r, call);
         return st;
     }
-    gsi_coll_hidden (coll);
+    gsi_coll_unknown (coll);
     for (int r = 0; r < c->size && !st; r += GSI_NCCL_GROUP)
         st = reduce_group (c, send, at, count, recv, &n, r, call);
     return st || !own || n.average ? st
@@ -564,7 +564,7 @@ static gs_status_t nccl_barrier (struct gsi_coll *coll, const struct gsi_call *c
     ncclResult_t rc = gsi_nccl.AllReduce (c->word, c->word, 1, ncclInt32, ncclMax,
                                           gsi_nccl_enter (c), call->stream);
 
-    gsi_coll_hidden (coll);
+    gsi_coll_unknown (coll);
     return gsi_nccl_leave (c, "ncclAllReduce", rc);
 }
 

@@ -128,7 +128,7 @@ static gs_status_t reduce_block (struct gsi_coll_nccl *c, const struct block *b,
         return st;
     if (b->count != b->shard * (size_t) c->size)
         return collect (c, b, own, to, -1, call);
-    gsi_coll_hidden (&c->base);
+    gsi_coll_unknown (&c->base);
     return gsi_nccl_leave (c, "ncclAllGather",
                            gsi_nccl.AllGather (own, to, b->shard * b->width, ncclInt8,
                                                gsi_nccl_enter (c), call->stream));

@@ -272,7 +272,7 @@ gs_status_t gsi_shared_sum (struct gsi_coll_shared *c, void *buf, size_t count,
         g->leaders->sent = (struct gsi_sent){.within = 0};
     if (!st)
         st = g->place ? follow (&s) : lead (&s);
-    gsi_coll_hidden (&c->base);
+    gsi_coll_unknown (&c->base);
     g->turn = (int) ((size_t) g->turn + (count + s.block - 1) / s.block) % GSI_GROUP_TURNS;
     return st || call->capturing ? st : c->queue->event_record (g->before, call->stream);
 }
