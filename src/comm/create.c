@@ -58,7 +58,7 @@ static gs_status_t find_gpus (struct create *c)
  * parent. */
 static bool is_of_shared (const struct gsi_plan *plan)
 {
-    return plan->origin && gsi_coll_is_shared (plan->origin->coll->ops);
+    return plan->parent && gsi_coll_is_shared (plan->parent->coll->ops);
 }
 
 /* That transport, for a rank with [device]. */
@@ -129,7 +129,7 @@ static void write_card (const struct gsi_boot *boot, const struct gsi_plan *plan
     card->check = (int32_t) plan->check;
     card->allow_shared_gpu = (int32_t) gsi_env_int (GSI_ENV_ALLOW_SHARED_GPU);
     card->sharing = (int32_t) gsi_env_choice (GSI_ENV_GPU_SHARING);
-    if (plan->origin) /* its parent's choice is what counts */
+    if (plan->parent) /* its parent's choice is what counts */
         card->sharing = is_of_shared (plan) ? GSI_SHARING_ALWAYS : GSI_SHARING_AUTO;
     snprintf (card->version, sizeof (card->version), "%s", gs_version ());
     memcpy (card->host, boot->host, sizeof (card->host));
@@ -248,7 +248,7 @@ static gs_status_t follow_choice (struct create *c)
         warn_of_idle_gpus (c);
     if (c->choice.mode == GSI_MODE_MIXED)
         warn_of_mixed (c);
-    if (!c->plan->origin &&
+    if (!c->plan->parent &&
         (c->choice.mode == GSI_MODE_SHARED_GPUS || c->choice.mode == GSI_MODE_MIXED))
         return share_gpus (c);
     return GS_OK;
@@ -357,7 +357,7 @@ static gs_status_t start_transport (struct create *c)
                                    .busy = is_busy,
                                    .context = comm,
                                    .cards = c->coll_cards,
-                                   .origin = c->plan->origin};
+                                   .parent = c->plan->parent};
     gs_status_t st;
 
     for (size_t r = 0; r < size; r++)

@@ -16,7 +16,7 @@ struct gsi_plan {
     gs_status_t st;                /* how making the plan went, */
     char text[GSI_TEXT_MAX];       /* and why it failed; opening the boot has texts of its own */
     enum gsi_check check;
-    struct gsi_coll_origin *origin; /* of a group, else NULL */
+    struct gsi_coll_parent *parent; /* of a group, else NULL */
     int serial;                     /* of a group: tells flight records of one name apart */
 };
 

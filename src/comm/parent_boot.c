@@ -79,7 +79,7 @@ static gs_status_t take_part (struct gsi_parent_boot *m, const void *data, size_
     if (bytes)
         memcpy (mine.content, data, bytes);
     call.deadline_ns = deadline_ns;
-    if (m->origin && m->rounds++ == START_BEFORE && ops->pass && !m->origin->entered)
+    if (m->coll && m->rounds++ == START_BEFORE && ops->pass && !m->coll->entered)
         st = ops->pass (m->parent->coll, deadline_ns);
     if (!st)
         st = gsi_staging_control (m->parent, &mine, m->said, sizeof (mine), &call);
@@ -140,11 +140,11 @@ gs_status_t gsi_parent_boot_boot (struct gsi_parent_boot *m, const int *member, 
     return GS_OK;
 }
 
-void gsi_parent_boot_begin (struct gsi_parent_boot *m, struct gsi_coll_origin *origin)
+void gsi_parent_boot_begin (struct gsi_parent_boot *m, struct gsi_coll_parent *coll)
 {
-    origin->broken = break_up;
-    origin->context = m;
-    m->origin = origin;
+    coll->broken = break_up;
+    coll->context = m;
+    m->coll = coll;
     m->rounds = 0;
 }
 
@@ -155,5 +155,5 @@ void gsi_parent_boot_end (struct gsi_parent_boot *m, int64_t deadline_ns)
 
     while (!m->broken && m->rounds < rounds)
         take_part (m, NULL, 0, deadline_ns);
-    m->origin = NULL;
+    m->coll = NULL;
 }

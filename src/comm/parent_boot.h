@@ -11,11 +11,11 @@
 
 struct gsi_parent_boot {
     gs_comm_t *parent;
-    const struct gsi_call *call;    /* the call on [parent] within which they meet */
-    char *said;                     /* what all ranks said in the last round */
-    gs_status_t broken;             /* the transport has failed, and the parent with it */
-    struct gsi_coll_origin *origin; /* while groups are made, else NULL */
-    int rounds;                     /* since then */
+    const struct gsi_call *call;  /* the call on [parent] within which they meet */
+    char *said;                   /* what all ranks said in the last round */
+    gs_status_t broken;           /* the transport has failed, and the parent with it */
+    struct gsi_coll_parent *coll; /* while groups are made, else NULL */
+    int rounds;                   /* since then */
 };
 
 /* GS_ERR_NOMEM; close takes a zeroed one, too. */
@@ -31,8 +31,8 @@ void gsi_parent_boot_close (struct gsi_parent_boot *parent_boot);
 gs_status_t gsi_parent_boot_boot (struct gsi_parent_boot *parent_boot, const int *member,
                                   int size, int rank, const char *job, struct gsi_boot **out);
 
-/* Begins the rounds in which groups are made by way of [origin]. */
-void gsi_parent_boot_begin (struct gsi_parent_boot *parent_boot, struct gsi_coll_origin *origin);
+/* Begins the rounds in which groups are made by way of [coll]. */
+void gsi_parent_boot_begin (struct gsi_parent_boot *parent_boot, struct gsi_coll_parent *coll);
 
 /*
  * Takes part in what is left of them: for a rank in no group, or whose create has failed. All

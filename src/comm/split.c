@@ -177,7 +177,7 @@ static gs_transport_t transport_of_group (const struct split *s)
 }
 
 /* The options of the group: its parent's. */
-static struct gsi_plan plan_of_group (const struct split *s, struct gsi_coll_origin *origin,
+static struct gsi_plan plan_of_group (const struct split *s, struct gsi_coll_parent *coll,
                                       int64_t deadline_ns)
 {
     const gs_comm_t *parent = s->comm;
@@ -190,7 +190,7 @@ static struct gsi_plan plan_of_group (const struct split *s, struct gsi_coll_ori
                             .deadline_ns = deadline_ns,
                             .st = gsi_env_check (),
                             .check = parent->check,
-                            .origin = origin,
+                            .parent = coll,
                             .serial = (int) s->call.seq};
 
     if (gsi_env_is_set (GSI_ENV_CHECK))
@@ -218,10 +218,10 @@ static void name_job (const struct split *s, char *job)
 }
 
 /* The create of this rank's group; the other ranks' run beside it. */
-static gs_status_t make_group (struct split *s, struct gsi_coll_origin *origin,
-                               int64_t deadline_ns, gs_comm_t **out)
+static gs_status_t make_group (struct split *s, struct gsi_coll_parent *coll, int64_t deadline_ns,
+                               gs_comm_t **out)
 {
-    struct gsi_plan plan = plan_of_group (s, origin, deadline_ns);
+    struct gsi_plan plan = plan_of_group (s, coll, deadline_ns);
     struct gsi_boot *boot;
     char job[GSI_JOB_BYTES];
 
@@ -241,7 +241,7 @@ static gs_status_t agree_on_split (struct split *s, gs_status_t st, int64_t dead
 
 static gs_status_t make_together (struct split *s, gs_comm_t **out)
 {
-    struct gsi_coll_origin origin = {.coll = s->comm->coll};
+    struct gsi_coll_parent parent = {.coll = s->comm->coll};
     int64_t deadline_ns = gsi_now_ns () + s->comm->boot_timeout_ns;
     struct gsi_call longer = s->call;
     gs_status_t st = gather_members (s), verdict;
@@ -250,10 +250,10 @@ static gs_status_t make_together (struct split *s, gs_comm_t **out)
     longer.deadline_ns = deadline_ns + END_NS;
     gsi_watchdog_expect (s->comm, longer.deadline_ns);
     gsi_inflight_now (s->comm, &longer);
-    origin.rank = s->member;
-    gsi_parent_boot_begin (&s->parent_boot, &origin);
+    parent.rank = s->member;
+    gsi_parent_boot_begin (&s->parent_boot, &parent);
     if (!st && s->size)
-        st = make_group (s, &origin, deadline_ns, out);
+        st = make_group (s, &parent, deadline_ns, out);
     /* Texts of the create number the ranks of the group. */
     snprintf (text, sizeof (text), "a group of %d ranks: %.900s", s->size, gsi_last_text ());
     gsi_parent_boot_end (&s->parent_boot, deadline_ns);
@@ -262,7 +262,7 @@ static gs_status_t make_together (struct split *s, gs_comm_t **out)
     verdict = agree_on_split (s, st, deadline_ns + END_NS);
     if (verdict && st) /* this rank knows best what it has seen itself */
         return gsi_fail (verdict, "%s", text);
-    if (!verdict && s->comm->inflight) /* a start that failed has ended the origin */
+    if (!verdict && s->comm->inflight) /* a start that failed has ended the parent */
         verdict = s->parent_boot.broken = s->comm->coll->ops->poll (s->comm->coll);
     return verdict;
 }

@@ -258,12 +258,12 @@ static gs_status_t share_memory (struct gsi_coll_host *c, const struct gsi_coll_
 /* The network of the ranks. One that did not get done in time has what it was to be made in. */
 static gs_status_t open_net (struct gsi_coll_host *c, const struct gsi_coll_setup *setup)
 {
-    const struct gsi_coll_origin *origin = setup->origin;
+    const struct gsi_coll_parent *parent = setup->parent;
     const struct gsi_net *of = NULL;
     gs_status_t st;
 
-    if (origin && origin->coll->ops == c->base.ops)
-        of = ((struct gsi_coll_host *) origin->coll)->net;
+    if (parent && parent->coll->ops == c->base.ops)
+        of = ((struct gsi_coll_host *) parent->coll)->net;
     st = c->net->ops->open (c->net, setup, of);
     c->unfinished = st == GS_ERR_TIMEOUT;
     return st;
@@ -285,7 +285,7 @@ gs_status_t gsi_coll_host_open (const struct gsi_coll_ops *ops,
         !(st = agree_on_open (c, choose_sizes (c, setup), setup->deadline_ns)) && c->hier.shares)
         st = share_memory (c, setup);
     if (st) {
-        st = gsi_start_fail (c, st, setup->origin);
+        st = gsi_start_fail (c, st, setup->parent);
         gsi_coll_host_discard (&c->base);
         return st;
     }

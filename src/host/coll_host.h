@@ -130,9 +130,9 @@ void gsi_notice_send (struct gsi_coll_host *c, enum gsi_notice_kind kind, bool i
 void gsi_notice_hear (struct gsi_coll_host *c); /* takes in what has arrived */
 bool gsi_notice_told (struct gsi_coll *coll, int rank, struct gsi_told *told);
 gs_status_t gsi_transfer_fail (struct gsi_coll_host *c, const char *what, int rank, int rc);
-/* Adds to the text of [st], of the start, who has died; of a group by its number in [origin]. */
+/* Adds to the text of [st], of the start, who has died; of a group by its number in [parent]. */
 gs_status_t gsi_start_fail (struct gsi_coll_host *c, gs_status_t st,
-                            const struct gsi_coll_origin *origin);
+                            const struct gsi_coll_parent *parent);
 bool gsi_roll_call (struct gsi_coll *coll, const struct gsi_call *call, int64_t listen_ns,
                     unsigned char *came);
 

@@ -70,22 +70,22 @@ gs_status_t gsi_transfer_fail (struct gsi_coll_host *c, const char *what, int ra
 }
 
 gs_status_t gsi_start_fail (struct gsi_coll_host *c, gs_status_t st,
-                            const struct gsi_coll_origin *origin)
+                            const struct gsi_coll_parent *parent)
 {
-    bool whole = origin && origin->coll->ops == c->base.ops; /* its ranks are asked first */
+    bool whole = parent && parent->coll->ops == c->base.ops; /* its ranks are asked first */
     char text[GSI_TEXT_MAX];
     int died;
 
     if (st != GS_ERR_TRANSPORT)
         return st;
     snprintf (text, sizeof (text), "%s", gsi_last_text ());
-    died = find_died (whole ? (struct gsi_coll_host *) origin->coll : c);
+    died = find_died (whole ? (struct gsi_coll_host *) parent->coll : c);
     if (died < 0)
         return gsi_fail (st, "%s", text);
-    if (origin && !whole)
-        died = origin->rank[died];
+    if (parent && !whole)
+        died = parent->rank[died];
     return gsi_fail (st, "%s; rank %d%s has died", text, died,
-                     origin ? " of the communicator that the group is of" : "");
+                     parent ? " of the communicator that the group is of" : "");
 }
 
 bool gsi_notice_told (struct gsi_coll *coll, int rank, struct gsi_told *told)

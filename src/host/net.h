@@ -57,11 +57,11 @@ struct gsi_net_ops {
     gs_status_t (*prepare) (struct gsi_net *net, const struct gsi_boot *boot, void *card);
 
     /*
-     * Collective, until the setup's deadline: of the ranks whose cards are shown. [origin] is the
+     * Collective, until the setup's deadline: of the ranks whose cards are shown. [parent] is the
      * network, of the same kind, of the communicator that these ranks are a group of, or NULL.
      */
     gs_status_t (*open) (struct gsi_net *net, const struct gsi_coll_setup *setup,
-                         const struct gsi_net *origin);
+                         const struct gsi_net *parent);
 
     /* After a barrier of all ranks, nothing under way. */
     void (*close) (struct gsi_net *net);

@@ -55,7 +55,7 @@ static uint32_t tags_of (MPI_Comm comm)
 }
 
 static gs_status_t net_open (struct gsi_net *base, const struct gsi_coll_setup *setup,
-                             const struct gsi_net *origin)
+                             const struct gsi_net *parent)
 {
     struct gsi_net_mpi *net = (struct gsi_net_mpi *) base;
     gs_status_t st;
@@ -63,7 +63,7 @@ static gs_status_t net_open (struct gsi_net *base, const struct gsi_coll_setup *
 
     gsi_mpi_env_count (1);
     net->comm = MPI_COMM_NULL;
-    if ((st = gsi_net_mpi_comm (net, setup, origin)))
+    if ((st = gsi_net_mpi_comm (net, setup, parent)))
         return st;
     base->tags = tags_of (net->comm);
     MPI_Query_thread (&level);

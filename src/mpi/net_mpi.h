@@ -24,7 +24,7 @@ MPI_Comm gsi_boot_mpi_take (struct gsi_boot *boot);
 
 /* net_mpi_comm.c: net->comm by all of the ranks on the cards, until the setup's deadline. */
 gs_status_t gsi_net_mpi_comm (struct gsi_net_mpi *net, const struct gsi_coll_setup *setup,
-                              const struct gsi_net *origin);
+                              const struct gsi_net *parent);
 
 /* Whether a card that says [rank] of [size] can be of a rank of this process's MPI_COMM_WORLD. */
 static inline bool gsi_net_mpi_fits (int rank, int size, int world_size)

@@ -155,7 +155,7 @@ static gs_status_t group_comm (struct gsi_net_mpi *net, const struct gsi_coll_se
 }
 
 gs_status_t gsi_net_mpi_comm (struct gsi_net_mpi *net, const struct gsi_coll_setup *setup,
-                              const struct gsi_net *origin)
+                              const struct gsi_net *parent)
 {
     gs_status_t st;
     int world_size;
@@ -168,9 +168,9 @@ gs_status_t gsi_net_mpi_comm (struct gsi_net_mpi *net, const struct gsi_coll_set
     if (st || (st = gsi_mpi_env_check_world (setup->topo->size)))
         return st;
     MPI_Comm_size (MPI_COMM_WORLD, &world_size);
-    if (origin) /* the group has come so far together, but a rank may have died since */
-        st = create_group (((const struct gsi_net_mpi *) origin)->comm, setup->topo->size,
-                           setup->origin->rank, setup->deadline_ns, &net->comm);
+    if (parent) /* the group has come so far together, but a rank may have died since */
+        st = create_group (((const struct gsi_net_mpi *) parent)->comm, setup->topo->size,
+                           setup->parent->rank, setup->deadline_ns, &net->comm);
     else
         st = is_world (setup, world_size) ? world_comm (net, setup)
                                           : group_comm (net, setup, world_size);

@@ -59,12 +59,12 @@ static gs_status_t find_peers (struct net_ofi *net, const struct gsi_coll_setup 
 }
 
 static gs_status_t net_open (struct gsi_net *base, const struct gsi_coll_setup *setup,
-                             const struct gsi_net *origin)
+                             const struct gsi_net *parent)
 {
     struct net_ofi *net = (struct net_ofi *) base;
     struct gsi_notice_card own;
 
-    (void) origin; /* all share one endpoint */
+    (void) parent; /* all share one endpoint */
     gsi_net_card (setup, base->rank, &own, sizeof (own));
     gsi_ofi_begin (net, &own);
     base->tags = (1u << GSI_OFI_TAG_BITS) - 1;

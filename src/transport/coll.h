@@ -71,12 +71,12 @@ enum gsi_gave_up { GSI_NONE_GAVE_UP, GSI_GAVE_UP, GSI_GAVE_UP_UNKNOWN };
 enum gsi_life { GSI_ALIVE = 0, GSI_ABORTED = 1, GSI_DEAD = 2 };
 
 /* Of a transport for a group: that of the communicator which the group's ranks belong to. */
-struct gsi_coll_origin {
+struct gsi_coll_parent {
     struct gsi_coll *coll; /* of any kind; inside a call, with nothing queued */
     const int *rank;       /* [size of the group] ranks there */
     bool entered;          /* set by open: this rank has done its part of what all ranks do */
 
-    /* Open calls it if the origin has failed with [st]: it ends it, and gives what open says. */
+    /* Open calls it if the parent has failed with [st]: it ends it, and gives what open says. */
     gs_status_t (*broken) (void *context, gs_status_t st);
     void *context;
 };
@@ -88,7 +88,7 @@ struct gsi_told {
     int32_t op, dtype, argument, staged;
 };
 
-/* What open gets. Everything outlives the transport but [cards] and [origin]. */
+/* What open gets. Everything outlives the transport but [cards] and [parent]. */
 struct gsi_coll_setup {
     struct gsi_boot *boot;
     const struct gsi_topo *topo;
@@ -101,7 +101,7 @@ struct gsi_coll_setup {
     int (*died) (void *context);                        /* likewise */
     bool (*busy) (void *context);                       /* likewise */
     void *context;
-    struct gsi_coll_origin *origin; /* of a group, else NULL */
+    struct gsi_coll_parent *parent; /* of a group, else NULL */
     void *room;                     /* from prepare, now the transport's */
     bool watched; /* by ranks that are none of its own: see struct gsi_coll_ops */
 };
@@ -287,10 +287,10 @@ struct gsi_coll_ops {
     gs_status_t (*open) (const struct gsi_coll_setup *setup, struct gsi_coll **out);
 
     /*
-     * (optional) Of a transport in whose open all ranks of the origin take part: what a rank does
-     * that opens none. A failure of either is one of [origin], which is dead.
+     * (optional) Of a transport in whose open all ranks of the parent take part: what a rank does
+     * that opens none. A failure of either is one of [parent], which is dead.
      */
-    gs_status_t (*pass) (struct gsi_coll *origin, int64_t deadline_ns);
+    gs_status_t (*pass) (struct gsi_coll *parent, int64_t deadline_ns);
 
     /*
      * (optional, both) Arrays that the operations take where they are; false: not had, and not

@@ -226,11 +226,11 @@ static gs_status_t open_nccl (const struct gsi_coll_setup *setup, struct gsi_col
         st = gsi_fail (GS_ERR_NOMEM, "transport nccl: out of memory");
     }
     if (!st) {
-        if (!setup->origin)
+        if (!setup->parent)
             st = nccl_start (c, setup);
         if (!st)
             st = make_memory (c);
-        if (!st && setup->origin) /* last: to give it up would end the origin */
+        if (!st && setup->parent) /* last: to give it up would end the parent */
             st = gsi_nccl_split (c, setup);
     }
     gsi_thread_outlast_gpu ();

@@ -215,11 +215,11 @@ struct gsi_nccl_job {
 };
 gs_status_t gsi_nccl_run (const struct gsi_nccl_job *how, void *job, ncclResult_t *rc);
 
-/* coll_nccl_split.c: starts the communicator of a group, [c], from that of its origin; what a
- * rank in no group does meanwhile. Collective over the origin's ranks.
+/* coll_nccl_split.c: starts the communicator of a group, [c], from that of its parent; what a
+ * rank in no group does meanwhile. Collective over the parent's ranks.
  */
 gs_status_t gsi_nccl_split (struct gsi_coll_nccl *c, const struct gsi_coll_setup *setup);
-gs_status_t gsi_nccl_pass (struct gsi_coll *origin, int64_t deadline_ns);
+gs_status_t gsi_nccl_pass (struct gsi_coll *parent, int64_t deadline_ns);
 
 /* Whether a wait that began at [begin_ns] must end without success; else a pause has passed. */
 gs_status_t gsi_nccl_wait_on (const struct gsi_coll_nccl *c, const char *what, int64_t begin_ns,

@@ -230,24 +230,24 @@ static void shared_dissolve (struct gsi_coll_shared *c)
     unmake_shared (c);
 }
 
-/* The transport between hosts, of [room]; of a group, from that of its origin. */
+/* The transport between hosts, of [room]; of a group, from that of its parent. */
 static gs_status_t open_hosts (struct gsi_coll_shared *c, const struct gsi_coll_setup *setup,
                                const struct prepared *room)
 {
     struct gsi_call call = {.deadline_ns = setup->deadline_ns};
     struct gsi_coll_setup of_hosts = *setup;
     struct gsi_coll_shared *parent;
-    struct gsi_coll_origin origin;
+    struct gsi_coll_parent of_parent;
     gs_status_t st;
 
     of_hosts.device = c->host;
     of_hosts.room = room->room;
-    if (!setup->origin)
+    if (!setup->parent)
         return room->hosts->open (&of_hosts, &c->hosts);
-    parent = (struct gsi_coll_shared *) setup->origin->coll;
-    origin = *setup->origin;
-    origin.coll = parent->hosts;
-    of_hosts.origin = &origin;
+    parent = (struct gsi_coll_shared *) setup->parent->coll;
+    of_parent = *setup->parent;
+    of_parent.coll = parent->hosts;
+    of_hosts.parent = &of_parent;
     if ((st = gsi_shared_enter (parent, &call))) {
         if (room->hosts->unprepare)
             room->hosts->unprepare (room->room);

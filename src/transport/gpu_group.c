@@ -343,7 +343,7 @@ static gs_status_t open_leaders (struct gsi_group_opening *o)
         return GS_OK;
     setup.topo = &o->g->topo;
     setup.cards = o->cards;
-    setup.origin = NULL;
+    setup.parent = NULL;
     setup.room = o->nccl_room;
     setup.watched = true;
     setup.deadline_ns = now_ns + (setup.deadline_ns - now_ns) / 2;
