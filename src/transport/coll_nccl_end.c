@@ -106,12 +106,18 @@ void gsi_nccl_node_give_up (struct gsi_nccl_node *node, const struct gsi_ending 
         atomic_compare_exchange_strong (node->gave_up, &known, gsi_ending_pack (how));
 }
 
+/* Whether all ranks of the node have its word, and so would tell by it that they give up. */
+static bool has_all (const struct gsi_nccl_node *node)
+{
+    return node->teardown && atomic_load (&node->teardown->joined) == node->size;
+}
+
 enum gsi_gave_up gsi_nccl_node_gave_up (const struct gsi_nccl_node *node, struct gsi_ending *how)
 {
     uint64_t word = atomic_load (node->gave_up);
 
     if (!word)
-        return node->size > 1 && !node->teardown ? GSI_GAVE_UP_UNKNOWN : GSI_NONE_GAVE_UP;
+        return node->size == 1 || has_all (node) ? GSI_NONE_GAVE_UP : GSI_GAVE_UP_UNKNOWN;
     gsi_ending_unpack (word, how);
     return GSI_GAVE_UP;
 }
@@ -130,8 +136,7 @@ const atomic_uint_fast64_t *gsi_nccl_node_watch (const struct gsi_memfd_handle *
 /* Whether it waits for no other rank. */
 static bool is_alone (const struct gsi_nccl_node *node)
 {
-    return !node->teardown || atomic_load (&node->teardown->joined) < node->size ||
-           atomic_load (&node->teardown->apart);
+    return !has_all (node) || atomic_load (&node->teardown->apart);
 }
 
 /* A rank that has died comes no more. */

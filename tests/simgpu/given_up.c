@@ -4,10 +4,11 @@
  * and hand on what memory holds. No other rank takes that for a result: neither one that waits
  * with it for the last rank, nor the last rank, which comes too late. Runs on real GPUs as well.
  *
- *   given_up abort ROUNDS [CALL]     a thread of rank 0 gives up while that waits
- *   given_up deadline ROUNDS [CALL]  the deadline of rank 0 passes
+ *   given_up abort ROUNDS [CALL [RANK]]     a thread of rank 0 gives up while that waits
+ *   given_up deadline ROUNDS [CALL [RANK]]  the deadline of rank 0 passes
  *
- * CALL is one of those below, such as sum: no other is made.
+ * CALL is one of those below, such as sum: no other is made. RANK, not the last: it gives up, not
+ * rank 0.
  */
 #include <pthread.h>
 
@@ -20,7 +21,7 @@
 #define LONG_MS  30000
 
 static gs_comm_t *comm;
-static int rank, size;
+static int rank, size, quitter;
 static float *given, *result; /* on the device, or the host */
 
 static gs_status_t sum (cudaStream_t stream)
@@ -119,7 +120,7 @@ static void *abort_soon (void *unused)
     return NULL;
 }
 
-/* Rank 0 and those that wait with it for the last rank; what that makes of it when it comes. */
+/* The quitter and those that wait with it for the last rank; what that makes of it as it comes. */
 static void wait_or_come (int round, int which, bool aborts)
 {
     char gone[64], came[64];
@@ -129,21 +130,21 @@ static void wait_or_come (int round, int which, bool aborts)
     snprintf (gone, sizeof (gone), "gone-%d-%d", round, which);
     snprintf (came, sizeof (came), "came-%d-%d", round, which);
     if (rank == size - 1) {
-        multi_await (gone, 0);
+        multi_await (gone, quitter);
         usleep ((unsigned) (round % 4 * 7000)); /* while some have ended and some have not */
         st = multi_wait (comm, calls[which].call (NULL));
         check ("late", which, st);
         multi_signal (came, rank);
         return;
     }
-    if (!rank && aborts)
+    if (rank == quitter && aborts)
         CHECK (!pthread_create (&thread, NULL, abort_soon, NULL), "no thread");
     st = multi_wait (comm, calls[which].call (NULL));
-    if (!rank)
+    if (rank == quitter)
         multi_signal (gone, rank);
-    if (!rank && aborts)
+    if (rank == quitter && aborts)
         pthread_join (thread, NULL);
-    CHECK (st || rank, "rank 0 gives up and gets GS_OK");
+    CHECK (st || rank != quitter, "who gives up gets GS_OK");
     check ("beside who gave up", which, st);
     multi_await (came, size - 1);
 }
@@ -154,7 +155,7 @@ static void run (int round, int which, bool aborts)
     bool on_host = round % 2;
     int one = 1;
 
-    opts.timeout_ms = rank || aborts ? LONG_MS : SHORT_MS;
+    opts.timeout_ms = rank != quitter || aborts ? LONG_MS : SHORT_MS;
     comm = multi_create (&opts);
     for (int i = 0; i < COMPARED; i++)
         CHECK_OK (gs_allreduce (comm, &one, 1, GS_I32, GS_MAX, NULL));
@@ -173,6 +174,7 @@ int main (int argc, char **argv)
     int rounds = argc > 2 ? atoi (argv[2]) : 0;
     const char *only = argc > 3 ? argv[3] : NULL;
 
+    quitter = argc > 4 ? atoi (argv[4]) : 0;
     if (!rounds || (strcmp (argv[1], "abort") && strcmp (argv[1], "deadline")))
         return 99;
     setenv ("GS_DEBUG", "warn", 0);
