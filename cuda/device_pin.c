@@ -5,8 +5,9 @@
 
 gs_status_t gsi_cuda_pin (void *memory, size_t bytes)
 {
-    return gsi_cuda_check ("cudaHostRegister",
-                           cudaHostRegister (memory, bytes, cudaHostRegisterPortable));
+    return gsi_cuda_check (
+        "cudaHostRegister",
+        cudaHostRegister (memory, bytes, cudaHostRegisterPortable | cudaHostRegisterMapped));
 }
 
 /* N.B. cudaHostUnregister waits for the work of the GPU, as cudaFreeHost does. */

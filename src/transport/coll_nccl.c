@@ -221,6 +221,10 @@ static gs_status_t open_nccl (const struct gsi_coll_setup *setup, struct gsi_col
     if ((c->handle = gsi_nccl_handle_make (c->device))) {
         join_node (c, setup);
         st = compare_cards (setup);
+        if (!st && setup->watched && setup->topo->local_size > 1 && !c->handle->node.teardown)
+            st = gsi_fail (GS_ERR_UNSUPPORTED,
+                           "the leaders of this node share no memory, in which one that gives up "
+                           "tells all");
     } else {
         gsi_nccl_node_unmake (setup->room);
         st = gsi_fail (GS_ERR_NOMEM, "transport nccl: out of memory");

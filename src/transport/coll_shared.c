@@ -162,11 +162,16 @@ void gsi_shared_queued (struct gsi_coll_shared *c)
     pthread_mutex_unlock (&c->inside);
 }
 
-/* The hosts first: other ranks are to know it before NCCL's end tells them. */
+/*
+ * First nothing more leaves this rank's arrays, which are the program's again as soon as it
+ * knows. The hosts next: other ranks are to know it before NCCL's end tells them.
+ */
 static void shared_notify_abort (struct gsi_coll *coll, const struct gsi_ending *how)
 {
     struct gsi_coll_shared *c = (struct gsi_coll_shared *) coll;
 
+    if (c->group)
+        gsi_gpu_group_die (c->group);
     if (!atomic_flag_test_and_set (&c->said)) {
         c->ending = *how;
         atomic_store (&c->must_tell, true);

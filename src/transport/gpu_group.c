@@ -232,7 +232,9 @@ static gs_status_t make_queue (struct gsi_group_opening *o)
 
 static gs_status_t prepare_nccl (struct gsi_group_opening *o, struct offer *mine)
 {
-    struct gsi_boot boot = {.rank = o->g->topo.rank, .size = o->grouping.groups};
+    struct gsi_boot boot = {.rank = o->g->topo.rank,
+                            .size = o->grouping.groups,
+                            .one_node = o->setup->topo->nodes == 1};
     int version;
     gs_status_t st;
 

@@ -32,15 +32,22 @@ static void release (struct gsi_gpu_group *g)
                                   GSI_WORD_RELEASED, __ATOMIC_SEQ_CST);
 }
 
+void gsi_gpu_group_die (struct gsi_gpu_group *g)
+{
+    pthread_mutex_lock (&g->guard);
+    if (g->words)
+        __atomic_store_n (gsi_group_mark (g->dead, g->place), 1, __ATOMIC_SEQ_CST);
+    pthread_mutex_unlock (&g->guard);
+}
+
 /* Gets the leaders if they are to be told and waited for: not while they are being closed, which
  * is given up then, nor once more. */
 static struct gsi_coll *begin_abort (struct gsi_gpu_group *g)
 {
     struct gsi_coll *leaders = NULL;
 
+    gsi_gpu_group_die (g);
     pthread_mutex_lock (&g->guard);
-    if (g->words)
-        __atomic_store_n (gsi_group_mark (g->dead, g->place), 1, __ATOMIC_SEQ_CST);
     if (!g->ending && !g->waited)
         leaders = g->leaders;
     g->gave_up = true;
