@@ -147,7 +147,7 @@ static _Thread_local struct {
 static gs_status_t refuse (int ordinal)
 {
     return gsi_fail (GS_ERR_DEVICE,
-                     "GPU %d has not ended its work, behind which memory is freed: CUDA takes no "
+                     "GPU %d is still busy, and a free waits for it: CUDA takes no "
                      "other call until then",
                      ordinal);
 }

@@ -104,8 +104,8 @@ static void log_table (gs_reducer_t *r, const gs_reducer_stats_t *s, const gs_tr
     gs_bucket_stats_t b = {.size = sizeof (b)};
 
     gsi_log (GS_LOG_INFO, "grad",
-             "%s: %lld steps of %.0f us, %zu bytes in %d buckets (made anew %d times) %s, under "
-             "way %.0f us, exposed %.0f us, overlap %.0f %%",
+             "%s: %lld steps of %.0f us, %zu bytes in %d buckets (rebuilt %d times) %s, in "
+             "flight %.0f us, exposed %.0f us, overlap %.0f %%",
              r->client.name, (long long) s->steps, s->step_us, s->wire_bytes, s->buckets,
              s->rebuilds, s->overlaps ? "during the backward pass" : "inside calls", s->busy_us,
              s->exposed_us, 100 * s->overlap);

@@ -14,7 +14,7 @@
  * all are such, on a single node, each owner sums its shard of the whole in place.
  *
  * Without shared memory every rank counts as a node of its own: then the rail has all ranks, and
- * the whole sum is in rank order. It is also on a single node, whose rail_size have one rank.
+ * the whole sum is in rank order. So it is on a single node, whose rails have one rank each.
  */
 #ifndef GS_HOST_HIER_ALLREDUCE_H
 #define GS_HOST_HIER_ALLREDUCE_H

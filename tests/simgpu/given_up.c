@@ -120,7 +120,7 @@ static void *abort_soon (void *unused)
     return NULL;
 }
 
-/* The quitter and those that wait with it for the last rank; what that makes of it as it comes. */
+/* The quitter and those that wait with it for the last rank; what that one makes of it. */
 static void wait_or_come (int round, int which, bool aborts)
 {
     char gone[64], came[64];

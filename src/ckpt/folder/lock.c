@@ -287,8 +287,9 @@ static void bring_to_now (const struct gsi_lock *f, int64_t age_s)
 {
     if (age_s >= -GSI_OWNER_SILENT_S)
         return;
-    gsi_log (GS_LOG_WARN, "ckpt", "%s is of the future, by %lld s: its age counts from now on",
-             f->path, (long long) -age_s);
+    gsi_log (GS_LOG_WARN, "ckpt",
+             "%s has a time %lld s in the future: its age counts from now on", f->path,
+             (long long) -age_s);
     if (utimensat (AT_FDCWD, f->path, NULL, AT_SYMLINK_NOFOLLOW))
         gsi_log (GS_LOG_WARN, "ckpt", "cannot touch %s: %s", f->path, strerror (errno));
 }

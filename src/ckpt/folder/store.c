@@ -156,7 +156,8 @@ static void sweep_files (const gs_ckpt_t *c, bool all)
 
     /* What was renamed by a job that died has lost its name before for good first. */
     if (st)
-        gsi_log (GS_LOG_WARN, "ckpt", "what jobs have left stays: %s", gsi_last_text ());
+        gsi_log (GS_LOG_WARN, "ckpt", "leftover files of earlier jobs are not removed: %s",
+                 gsi_last_text ());
     while (!st && (entry = readdir (dir)))
         if (is_leftover (c, dirfd (dir), entry->d_name, all))
             remove_left (c, dirfd (dir), entry->d_name);

@@ -153,7 +153,7 @@ static gs_status_t read_parts (struct gsi_reader *s)
     if (!s->trailer.parts)
         return GS_OK;
     if (s->trailer.parts > s->trailer.file_bytes / sizeof (*s->part))
-        return reader_damaged (s, "its table of parts is none");
+        return reader_damaged (s, "its part table is corrupt");
     if ((st = fetch (s->fd, s->path, s->trailer.parts_offset,
                      s->trailer.parts * sizeof (*s->part), s->trailer.parts_crc, &parts)))
         return st;
@@ -251,7 +251,7 @@ gs_status_t gsi_reader_check_part (struct gsi_reader *s, uint64_t part)
         return gsi_fail (GS_ERR_FORMAT, "%s: it has %zu bytes and should have %zu: it is damaged",
                          s->part_path, (size_t) facts.st_size, (size_t) p->file_bytes);
     if (p->image_bytes > p->file_bytes)
-        return reader_damaged (s, "its table of parts is none");
+        return reader_damaged (s, "its part table is corrupt");
     return fetch (s->part_fd, s->part_path, 0, p->image_bytes, p->image_crc, NULL);
 }
 
