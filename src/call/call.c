@@ -249,8 +249,10 @@ gs_status_t gsi_call_end (gs_comm_t *comm, const struct gsi_call *call, gs_statu
         st = gsi_peers_sound (comm); /* of a queued call it is asked when that has ended */
     if (st == GS_ERR_UNSUPPORTED)
         return gsi_call_refuse (comm, st);
-    if (st)
+    if (st) {
+        gsi_inflight_leave (comm); /* before another thread, which reports, lets this one go */
         st = gsi_failure_report (comm, call, st);
+    }
     if (gsi_log_on (GS_LOG_TRACE))
         gsi_log (GS_LOG_TRACE, "coll", "%s #%llu of '%s': %s", gsi_record_op_name (call->op),
                  (unsigned long long) (call->message ? call->message : call->seq), comm->name,

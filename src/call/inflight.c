@@ -284,12 +284,19 @@ void gsi_inflight_now (gs_comm_t *comm, const struct gsi_call *call)
     pthread_mutex_unlock (&q->ring);
 }
 
+void gsi_inflight_leave (gs_comm_t *comm)
+{
+    if (comm->inflight)
+        atomic_store (&comm->inflight->left, true);
+}
+
 bool gsi_inflight_is_busy (gs_comm_t *comm)
 {
     struct gsi_inflight_slot slot;
     struct gsi_call call;
 
-    return comm->inflight && oldest_call (comm->inflight, &slot, &call);
+    return comm->inflight &&
+           (atomic_load (&comm->inflight->left) || oldest_call (comm->inflight, &slot, &call));
 }
 
 uint64_t gsi_inflight_oldest (gs_comm_t *comm)

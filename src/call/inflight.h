@@ -56,7 +56,10 @@ gs_status_t gsi_inflight_drain (gs_comm_t *comm, const struct gsi_call *call);
  */
 bool gsi_inflight_part (gs_comm_t *comm);
 
-/* Whether a call is under way, or queued and not seen to have ended; any thread. */
+/* A call fails: what it gave the GPU may go on when it has returned. */
+void gsi_inflight_leave (gs_comm_t *comm);
+
+/* Whether a call is under way, queued and not seen to have ended, or was left; any thread. */
 bool gsi_inflight_is_busy (gs_comm_t *comm);
 
 /* Number of the first call that has not ended here; may be called by any thread. */

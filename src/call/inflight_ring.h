@@ -38,6 +38,7 @@ struct gsi_inflight {
     int64_t slow_ns;      /* what slots of buckets took at most lately, from queued to ended */
     bool counted;         /* gsi_inflight_count */
     bool calling;         /* a thread is in [now] */
+    atomic_bool left;     /* a call has failed, and what it gave the GPU may go on */
     struct gsi_call now;
 
     pthread_mutex_t looking;

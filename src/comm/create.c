@@ -411,6 +411,8 @@ static gs_status_t agree_on_create (gs_comm_t *comm, gs_status_t st, int64_t dea
         carried = gsi_staging_control (comm, &mine, comm->scratch, sizeof (mine), &call);
         gsi_gpu_unlock (comm);
     }
+    if (carried)
+        gsi_inflight_leave (comm);
     gsi_inflight_now (comm, NULL);
     if (carried)
         return give_up_create (comm, st ? st : carried);
