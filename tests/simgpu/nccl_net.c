@@ -237,6 +237,14 @@ static void take_anyway (struct nsim_xfer *xfer)
         memset ((char *) xfer->data + done, STALE, xfer->bytes - done);
 }
 
+/* Behind an operation that has not sent all nothing goes: it would be taken for the rest. */
+static void choke (ncclComm_t comm, const struct nsim_xfer *xfer, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (xfer[i].out)
+            comm->choked[xfer[i].peer] = true;
+}
+
 enum nsim_end nsim_transfer (ncclComm_t comm, struct nsim_xfer *xfer, size_t n)
 {
     enum nsim_end end;
@@ -244,8 +252,12 @@ enum nsim_end nsim_transfer (ncclComm_t comm, struct nsim_xfer *xfer, size_t n)
     for (size_t i = 0; i < n; i++)
         xfer[i].done = 0;
     end = comm->stop ? NSIM_STOPPED : transfer (comm, xfer, n);
-    if (end != NSIM_STOPPED || !comm->stop || comm->broken)
+    if (end == NSIM_OK)
         return end;
+    if (end != NSIM_STOPPED || !comm->stop || comm->broken) {
+        choke (comm, xfer, n);
+        return end;
+    }
     for (size_t i = 0; i < n; i++)
         if (xfer[i].out)
             store_anyway (comm, &xfer[i]);
