@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/fault.h"
 #include "base/log.h"
 #include "base/proc.h"
 #include "base/status.h"
@@ -73,7 +74,7 @@ void gsi_nccl_node_join (struct gsi_nccl_node *node, void *room, int size, bool 
         free (room);
     } else {
         gsi_nccl_node_unmake (room);
-        if (shares)
+        if (shares && !gsi_fault ("nccl.join"))
             gsi_memfd_join (&node->shared, first);
     }
     if (!node->shared.base || (size_t) size > MOST_MEMBERS)

@@ -19,7 +19,7 @@ trap 'wait; rm -rf "$room"' EXIT
 declare -A own=(
     [comm.memory]=GS_ERR_NOMEM [coll_host.memory]=GS_ERR_NOMEM [pmix.fence]=GS_ERR_NOMEM
     [record.map]=GS_OK [node.memory]=GS_OK [node.read]=GS_OK [share.memory]=GS_OK
-    [p2p.send]=GS_ERR_TRANSPORT
+    [nccl.join]=GS_OK [p2p.send]=GS_ERR_TRANSPORT
     [split.memory]=GS_ERR_NOMEM [stats.memory]=GS_ERR_NOMEM [compare.memory]=GS_ERR_NOMEM
     [p2p.memory]=GS_ERR_NOMEM [messages.memory]=GS_ERR_NOMEM [messages.post]=GS_ERR_TRANSPORT
     [halo.memory]=GS_ERR_NOMEM [ckpt.memory]=GS_ERR_NOMEM [file.write]=GS_ERR_IO
@@ -28,7 +28,7 @@ declare -A own=(
 declare -A others=(
     [comm.memory]=GS_ERR_NOMEM [coll_host.memory]=GS_ERR_NOMEM [pmix.fence]=GS_ERR_NOMEM
     [record.map]=GS_OK [node.memory]=GS_OK [node.read]=GS_OK [share.memory]=GS_OK
-    [p2p.send]=GS_ERR_STATE
+    [nccl.join]=GS_OK [p2p.send]=GS_ERR_STATE
     [split.memory]=GS_ERR_NOMEM [stats.memory]=GS_ERR_NOMEM [compare.memory]=GS_ERR_NOMEM
     [p2p.memory]=GS_ERR_STATE [messages.memory]=GS_ERR_STATE [messages.post]=GS_ERR_STATE
     [halo.memory]=GS_ERR_NOMEM [ckpt.memory]=GS_ERR_STATE [file.write]=GS_ERR_IO

@@ -16,7 +16,7 @@ run "6 SIM_GPUS=3 GS_TEST_SHARED_GPUS=3 $left" tests/simgpu/given_up abort 12 su
     && echo "6 on 3 GPUs"
 # Rank 1 cannot map the memory in which ranks of the node tell that they give up.
 if "$top_builddir/gs-info" | grep -q 'fault injection.*yes'; then
-    run "3 GS_FAULT=memfd.join@1 $left" tests/simgpu/given_up abort 1 sum 1 \
+    run "3 GS_FAULT=nccl.join@1 $left" tests/simgpu/given_up abort 1 sum 1 \
         && echo "3: without the node's memory"
 fi
 exit $((failures > 0))
