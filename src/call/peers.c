@@ -227,12 +227,19 @@ gs_status_t gsi_peers_gave_up (gs_comm_t *comm, uint64_t seq)
     return find_gave_up (comm, seq, false, HEED_ANY);
 }
 
-/* What the transport has heard of other ranks. */
+/* What the transport has heard of any rank, this one too. */
 static enum gsi_gave_up heard_of (const gs_comm_t *comm, struct gsi_ending *how)
 {
     struct gsi_coll *coll = comm->coll;
 
     return coll && coll->ops->gave_up ? coll->ops->gave_up (coll, how) : GSI_NONE_GAVE_UP;
+}
+
+/* Whether it is a cause: of another rank, that did not give up because of this one. */
+static bool hears_cause (const gs_comm_t *comm, struct gsi_ending *how)
+{
+    return heard_of (comm, how) == GSI_GAVE_UP && how->by != comm->topo.rank &&
+           how->culprit != comm->topo.rank;
 }
 
 gs_status_t gsi_peers_cause (gs_comm_t *comm)
@@ -242,9 +249,8 @@ gs_status_t gsi_peers_cause (gs_comm_t *comm)
 
     if ((st = find_gave_up (comm, UINT64_MAX, false, HEED_CLEAR)) ||
         (st = gsi_peers_vanished (comm)) ||
-        (st = find_gave_up (comm, UINT64_MAX, false, HEED_NEAR)) ||
-        heard_of (comm, &how) != GSI_GAVE_UP || gsi_ending_is_vague (&how) ||
-        how.culprit == comm->topo.rank)
+        (st = find_gave_up (comm, UINT64_MAX, false, HEED_NEAR)) || !hears_cause (comm, &how) ||
+        gsi_ending_is_vague (&how))
         return st;
     return name_first (comm, how.status, how.culprit, how.by);
 }
@@ -254,7 +260,7 @@ gs_status_t gsi_peers_any_cause (gs_comm_t *comm)
     gs_status_t st = gsi_peers_gave_up (comm, UINT64_MAX);
     struct gsi_ending how;
 
-    if (st || heard_of (comm, &how) != GSI_GAVE_UP || how.culprit == comm->topo.rank)
+    if (st || !hears_cause (comm, &how))
         return st;
     return name_first (comm, how.status, how.culprit, how.by);
 }
