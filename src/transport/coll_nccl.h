@@ -76,6 +76,8 @@ const atomic_uint_fast64_t *gsi_nccl_node_watch (const struct gsi_memfd_handle *
 struct gsi_nccl_notices {
     struct gsi_notices *net; /* NULL: they do not */
     pthread_mutex_t guard;   /* of it */
+    pthread_mutex_t asking;  /* one thread at a time asks who is [here] */
+    atomic_int greeted;      /* by ranks, and asked */
     int size, node, nodes, place;
     int *node_of;       /* [size] */
     int *ranks, *seen;  /* [nodes] that can be told; while they are gone through */

@@ -6,8 +6,8 @@
  * by way of a rank of its node whose network still works. So no kernel is told before a rank of
  * each node has answered that it knows, and its node with it. One that does not answer within a
  * second is dead, or stopped; or there is no network by which it can be told. So it is called
- * gone only if it has been heard of before, or if others answer: that each rank hears of the node
- * behind its own, it greets it as a communicator is made.
+ * gone only if it has been heard of before, or if others answer. That each rank has heard of the
+ * node behind its own, it greets it as a communicator is made, and awaits the answer.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -23,6 +23,7 @@
 #define ALL_NS   GSI_NS_PER_S       /* then for any */
 
 static const struct gsi_notice_ops *_Atomic ops; /* once some rank has a card */
+static atomic_bool unanswered;                   /* a greeting was: none is waited for again */
 
 void gsi_nccl_notices_prepare (const struct gsi_boot *boot, struct gsi_notice_card *card)
 {
@@ -71,6 +72,46 @@ static void greet_next (const struct gsi_nccl_notices *n)
             o->tell (n->net, &(struct gsi_word){.what = GSI_WORD_ASK}, r);
 }
 
+/* How many ranks of the node before greet this one: greet_next, from the other side. */
+static int count_greeters (const struct gsi_nccl_notices *n, int rank)
+{
+    const struct gsi_notice_ops *o = atomic_load (&ops);
+    int before = (n->node + n->nodes - 1) % n->nodes, own = 0, place = 0, count = 0;
+
+    for (int r = 0; r < rank; r++)
+        own += n->node_of[r] == n->node && o->reaches (n->net, r);
+    for (int r = 0; r < n->size; r++)
+        if (n->node_of[r] == before) {
+            count += o->reaches (n->net, r) && place % (n->ranks[n->node] + 1) == own;
+            place++;
+        }
+    return count;
+}
+
+/* Until the next node has answered, and who greets this rank has its answer. */
+static void await_greetings (struct gsi_nccl_handle *h, int rank)
+{
+    struct gsi_nccl_notices *n = &h->notices;
+    struct gsi_wait wait = gsi_wait_for (ALL_NS, 0);
+    int next = (n->node + 1) % n->nodes, greeters = count_greeters (n, rank), first = 0;
+    bool met;
+
+    while (n->node_of[first] != next)
+        first++;
+    do {
+        gsi_nccl_notices_hear (h);
+        met = !n->ranks[next] || atomic_load (&n->met[next]);
+    } while ((!met || atomic_load (&n->greeted) < greeters) && !atomic_load (&unanswered) &&
+             gsi_wait_on (&wait));
+    if (!met && !atomic_exchange (&unanswered, true))
+        gsi_log (
+            n->place ? GS_LOG_INFO : GS_LOG_WARN, "nccl",
+            "the next node (rank %d) does not answer libfabric, by which ranks are told that "
+            "one gives up, and may take what its GPU makes of it for a result: is there a "
+            "port filter? GS_OFI_PROVIDER names another network",
+            first);
+}
+
 void gsi_nccl_notices_open (struct gsi_nccl_handle *h, const struct gsi_topo *topo,
                             const void *cards, size_t stride)
 {
@@ -89,9 +130,10 @@ void gsi_nccl_notices_open (struct gsi_nccl_handle *h, const struct gsi_topo *to
     for (int r = 0; r < n->size; r++)
         n->ranks[n->node_of[r]] += o->reaches (net, r);
     pthread_mutex_init (&n->guard, NULL);
+    pthread_mutex_init (&n->asking, NULL);
     n->net = net;
     greet_next (n);
-    gsi_nccl_notices_hear (h); /* it takes what memory it needs the first time */
+    await_greetings (h, topo->rank);
 }
 
 void gsi_nccl_notices_close (struct gsi_nccl_notices *n)
@@ -99,6 +141,7 @@ void gsi_nccl_notices_close (struct gsi_nccl_notices *n)
     if (n->net) {
         atomic_load (&ops)->close (n->net);
         pthread_mutex_destroy (&n->guard);
+        pthread_mutex_destroy (&n->asking);
     }
     free (n->node_of);
     free (n->ranks);
@@ -119,8 +162,10 @@ static void take (struct gsi_nccl_handle *h, const struct gsi_word *word, int fr
     atomic_store (&n->met[n->node_of[from]], true);
     if (word->what == GSI_WORD_HEARD)
         atomic_store (&n->heard[n->node_of[from]], true);
-    if (word->what == GSI_WORD_ASK)
+    if (word->what == GSI_WORD_ASK) {
         atomic_load (&ops)->tell (n->net, &(struct gsi_word){.what = GSI_WORD_HERE}, from);
+        atomic_fetch_add (&n->greeted, 1);
+    }
     if (word->what != GSI_WORD_GAVE_UP || how.status <= GS_OK)
         return;
     gsi_nccl_node_give_up (&h->node, &how);
@@ -197,15 +242,15 @@ void gsi_nccl_notices_tell (struct gsi_nccl_handle *h)
         gsi_log (GS_LOG_INFO, "nccl", "not all nodes have answered that this rank gives up");
 }
 
-void gsi_nccl_notices_ask (struct gsi_nccl_handle *h, unsigned char *gone)
+static void ask_all (struct gsi_nccl_handle *h, unsigned char *gone)
 {
     const struct gsi_word word = {.what = GSI_WORD_ASK};
     struct gsi_nccl_notices *n = &h->notices;
     bool answered = false;
 
-    for (int node = 0; n->net && node < n->nodes; node++)
+    for (int node = 0; node < n->nodes; node++)
         atomic_store (&n->here[node], false);
-    if (!n->net || tell_until_answered (h, &word, n->here))
+    if (tell_until_answered (h, &word, n->here))
         return;
     for (int node = 0; node < n->nodes; node++)
         answered = answered || atomic_load (&n->here[node]);
@@ -215,4 +260,13 @@ void gsi_nccl_notices_ask (struct gsi_nccl_handle *h, unsigned char *gone)
                   (answered || atomic_load (&n->met[node])) &&
                   atomic_load (&ops)->reaches (n->net, r);
     }
+}
+
+void gsi_nccl_notices_ask (struct gsi_nccl_handle *h, unsigned char *gone)
+{
+    if (!h->notices.net)
+        return;
+    pthread_mutex_lock (&h->notices.asking);
+    ask_all (h, gone);
+    pthread_mutex_unlock (&h->notices.asking);
 }
