@@ -23,7 +23,7 @@ beside=${GS_TEST_BESIDE:-6} # trials that run side by side: they mostly wait
 layouts=(3 4 2x1 2x2 2+1)
 read -ra hows <<<"${GS_TEST_HOWS:-kill stop leave}"
 steps=(create split allreduce reducer gather halo pool ckpt destroy)
-# About as long as each takes.
+# About as long as each takes; half of the instants are in the first tenth.
 most_us=(300000 100000 150000 200000 250000 100000 100000 200000 5000)
 room=$(mktemp -d "${TMPDIR:-/tmp}/gs-chaos.XXXXXX") || exit 99
 trap 'rm -rf "$room"' EXIT
@@ -35,7 +35,7 @@ draw () {
 
 # What happens in trial $1, in layout, ranks, victim and plan, and in late the rank that is so.
 draw_trial () {
-    local step
+    local step moment
 
     late=''
     if [[ $1 = late-* ]]; then
@@ -53,8 +53,9 @@ draw_trial () {
     draw "$ranks"; victim=$drawn
     draw ${#steps[@]}; step=$drawn
     draw ${#hows[@]}; how=${hows[drawn]}
-    draw "${most_us[step]}"
-    plan="$how $victim ${steps[step]} $drawn"
+    draw "${most_us[step]}"; moment=$drawn
+    draw 2; ((drawn)) || moment=$((moment / 10)) # where much is used for the first time
+    plan="$how $victim ${steps[step]} $moment"
 }
 
 # What the ranks and MPI print may have bytes in it that are no text, hence grep -a.
