@@ -98,7 +98,9 @@ static void await_threads (void)
 
 static void begin_waiting (void)
 {
+    pthread_mutex_lock (&exit_guard); /* a thread may leave already */
     gsi_condition_init (&left);
+    pthread_mutex_unlock (&exit_guard);
     atexit (await_threads);
 }
 
