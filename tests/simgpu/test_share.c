@@ -88,25 +88,25 @@ END_TEST
 /* With the server all have it, unless somebody has it without. */
 START_TEST (clients_of_the_server_share_a_device)
 {
-    struct other client, another, loner;
+    struct other client, another, alone;
 
     if (!test_simulated ())
         return;
     be_alone ();
     setenv ("SIM_COMPUTE_MODE", "exclusive", 1);
-    other_start (&loner, NULL, 0);
+    other_start (&alone, NULL, 0);
     setenv ("SIM_MPS", "1", 1);
     other_start (&client, NULL, 0);
     other_start (&another, NULL, 0);
     ck_assert_int_eq (ask (&client, OTHER_SETS, 0), cudaSuccess);
     ck_assert_int_eq (ask (&another, OTHER_SETS, 0), cudaSuccess);
     test_ok (cudaSetDevice (0));
-    ck_assert_int_eq (ask (&loner, OTHER_SETS, 0), cudaErrorDevicesUnavailable);
-    ck_assert_int_eq (ask (&loner, OTHER_SETS, 1), cudaSuccess);
+    ck_assert_int_eq (ask (&alone, OTHER_SETS, 0), cudaErrorDevicesUnavailable);
+    ck_assert_int_eq (ask (&alone, OTHER_SETS, 1), cudaSuccess);
     ck_assert_int_eq (ask (&another, OTHER_SETS, 1), cudaErrorDevicesUnavailable);
     end (&client);
     end (&another);
-    end (&loner);
+    end (&alone);
 }
 END_TEST
 
