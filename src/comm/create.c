@@ -78,11 +78,14 @@ static void free_room (struct create *c)
 
 static gs_status_t prepare_carrier (struct create *c)
 {
+    const struct gsi_coll_parent *parent = c->plan->parent;
+
     free_room (c); /* of another one */
     if (!c->ops->prepare)
         return GS_OK;
     c->prepared = c->ops;
-    return c->ops->prepare (c->comm->boot, c->card.coll, &c->coll_room);
+    return c->ops->prepare (c->comm->boot, parent ? parent->coll : NULL, c->card.coll,
+                            &c->coll_room);
 }
 
 /* Finds what carries the data as far as this rank can tell. */

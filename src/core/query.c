@@ -41,7 +41,7 @@ QUERY (int, nodes, -1, comm->topo.nodes)
 QUERY (int, device, -1, comm->device->ordinal)
 /* Where some ranks have no GPU it is on all what carries the arrays of these. */
 QUERY (const char *, transport, NULL,
-       comm->coll->mixed ? gsi_coll_beside_gpus.name : comm->coll->ops->name)
+       comm->coll->mixed ? gsi_coll_hosts_name (comm->coll) : comm->coll->ops->name)
 QUERY (const char *, name, NULL, comm->name)
 
 const char *gs_comm_host_of (const gs_comm_t *comm, int rank)

@@ -3,6 +3,7 @@
 #include "host/coll_host.h"
 
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -42,6 +43,7 @@ gs_status_t gsi_coll_host_prepare (const struct gsi_net_ops *net, const struct g
 
     if (!c)
         return gsi_fail (GS_ERR_NOMEM, "between hosts: out of memory");
+    snprintf (card->network, sizeof (card->network), "%s", net->name);
     card->algorithm = (int32_t) gsi_env_choice (GSI_ENV_HOST_ALGO);
     card->deterministic = (int32_t) gsi_env_int (GSI_ENV_DETERMINISTIC);
     c->net->rank = boot->rank;
@@ -78,7 +80,22 @@ void gsi_net_card (const struct gsi_coll_setup *setup, int rank, void *card, siz
     memcpy (card, whole.net, bytes);
 }
 
-/* All ranks compare the same cards and so come to the same verdict. */
+/* All ranks compare the same cards and so come to the same verdict, here and below. */
+static gs_status_t same_network (const struct gsi_coll_setup *setup)
+{
+    struct gsi_coll_host_card zero = settings_of (setup, 0);
+
+    for (int r = 1; r < setup->topo->size; r++) {
+        struct gsi_coll_host_card card = settings_of (setup, r);
+        if (strncmp (card.network, zero.network, sizeof (card.network)))
+            return gsi_fail (GS_ERR_MISMATCH,
+                             "between hosts rank 0 uses %.8s and rank %d %.8s: initialise MPI on "
+                             "all ranks or on none, and install gradsync alike on all nodes",
+                             zero.network, r, card.network);
+    }
+    return GS_OK;
+}
+
 static gs_status_t compare_cards (const struct gsi_coll_setup *setup)
 {
     struct gsi_coll_host_card zero = settings_of (setup, 0);
@@ -275,6 +292,10 @@ gs_status_t gsi_coll_host_open (const struct gsi_coll_ops *ops,
     struct gsi_coll_host *c = setup->room;
     gs_status_t st;
 
+    if ((st = same_network (setup))) {
+        free (c);
+        return st;
+    }
     gsi_coll_set_up (&c->base, ops, setup);
     c->device = setup->device;
     c->node.shm = GSI_MEMFD_NONE;

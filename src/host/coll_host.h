@@ -185,6 +185,7 @@ gs_status_t gsi_pipeline_broadcast (struct gsi_coll_host *c, enum gsi_algo algo,
 
 /* What is on a rank's card: its settings, and what its network says. */
 struct gsi_coll_host_card {
+    char network[GSI_NET_NAME_BYTES]; /* the name of the transport */
     int32_t algorithm, deterministic;
     char net[GSI_NET_CARD_BYTES];
 };

@@ -20,7 +20,8 @@
 
 #include "transport/coll.h"
 
-#define GSI_NET_CARD_BYTES (GSI_COLL_CARD_BYTES - 2 * sizeof (int32_t))
+#define GSI_NET_NAME_BYTES 8
+#define GSI_NET_CARD_BYTES (GSI_COLL_CARD_BYTES - GSI_NET_NAME_BYTES - 2 * sizeof (int32_t))
 #define GSI_NET_FAULT      (-1) /* a code that no network gives: a fault point */
 
 struct gsi_net_ops;
@@ -49,6 +50,7 @@ enum gsi_net_call {
  * bytes than come. None of these functions waits, but those that have a deadline.
  */
 struct gsi_net_ops {
+    const char *name; /* the transport's */
     const char *words[GSI_NET_CALLS];
     size_t bytes;      /* of the struct of the network, and */
     size_t rank_bytes; /* for each rank behind it */

@@ -297,6 +297,7 @@ static gs_status_t net_fail (const char *what, int code)
 }
 
 static const struct gsi_net_ops net_ops = {
+    .name = "mpi",
     .words = {[GSI_NET_ISEND] = "MPI_Isend",
               [GSI_NET_IRECV] = "MPI_Irecv",
               [GSI_NET_TEST_ALL] = "MPI_Testall",
@@ -330,8 +331,10 @@ static const struct gsi_net_ops net_ops = {
 
 /* ---- The transport ---- */
 
-static gs_status_t prepare_mpi (const struct gsi_boot *boot, void *card, void **room)
+static gs_status_t prepare_mpi (const struct gsi_boot *boot, const struct gsi_coll *parent,
+                                void *card, void **room)
 {
+    (void) parent;
     return gsi_coll_host_prepare (&net_ops, boot, card, room);
 }
 

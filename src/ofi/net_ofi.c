@@ -355,6 +355,7 @@ static gs_status_t net_allgather (struct gsi_net *base, const void *own, void *a
 }
 
 static const struct gsi_net_ops net_ops = {
+    .name = "ofi",
     .words = {[GSI_NET_ISEND] = "fi_tsend",
               [GSI_NET_IRECV] = "fi_trecv",
               [GSI_NET_TEST_ALL] = "fi_cq_read",
@@ -385,8 +386,10 @@ static const struct gsi_net_ops net_ops = {
 
 /* ---- The transport ---- */
 
-static gs_status_t prepare_ofi (const struct gsi_boot *boot, void *card, void **room)
+static gs_status_t prepare_ofi (const struct gsi_boot *boot, const struct gsi_coll *parent,
+                                void *card, void **room)
 {
+    (void) parent;
     return gsi_coll_host_prepare (&net_ops, boot, card, room);
 }
 

@@ -277,10 +277,12 @@ struct gsi_coll_ops {
     bool (*describe) (const struct gsi_topo *topo, int line, char *text, size_t room);
 
     /*
-     * (optional, both) Fills [card] of GSI_COLL_CARD_BYTES, without communication. [room]: what
-     * open cannot do without; open takes it over, or else unprepare frees it, NULL too.
+     * (optional, both) Fills [card] of GSI_COLL_CARD_BYTES, without communication. [parent]: that
+     * of the communicator that the ranks are a group of, or NULL. [room]: what open cannot do
+     * without; open takes it over, or else unprepare frees it, NULL too.
      */
-    gs_status_t (*prepare) (const struct gsi_boot *boot, void *card, void **room);
+    gs_status_t (*prepare) (const struct gsi_boot *boot, const struct gsi_coll *parent,
+                            void *card, void **room);
     void (*unprepare) (void *room);
 
     /* (required) Collective. A failure of a queued transport may be this rank's alone. */
@@ -435,6 +437,7 @@ extern const struct gsi_coll_ops gsi_coll_shared_gpus, gsi_coll_beside_gpus;
 
 /* One of these two. */
 bool gsi_coll_is_shared (const struct gsi_coll_ops *ops);
+const char *gsi_coll_hosts_name (const struct gsi_coll *shared); /* what joins their hosts */
 
 /* What carries arrays of hosts when it is not asked for. */
 static inline gs_transport_t gsi_coll_of_hosts (int size)

@@ -9,7 +9,6 @@
 #include "base/clock.h"
 #include "base/dtype.h"
 #include "base/env.h"
-#include "base/log.h"
 #include "base/status.h"
 #include "base/thread.h"
 #include "device/element.h"
@@ -40,14 +39,15 @@ static int rank_of_root (int size, int roots, int i)
     return (int) ((int64_t) size * i / roots);
 }
 
-static gs_status_t nccl_prepare (const struct gsi_boot *boot, void *memory, void **room)
+static gs_status_t nccl_prepare (const struct gsi_boot *boot, const struct gsi_coll *parent,
+                                 void *memory, void **room)
 {
     struct card card = {.version = gsi_nccl.version,
                         .node = {.ok = 0},
                         .average = gsi_env_choice (GSI_ENV_AVG),
                         .ranks_per_root = (int32_t) gsi_env_int (GSI_ENV_NCCL_RANKS_PER_ROOT),
                         .deterministic = (int32_t) gsi_env_int (GSI_ENV_DETERMINISTIC)};
-    int roots = boot->is_group ? 0 : roots_of (boot->size, card.ranks_per_root);
+    int roots = parent ? 0 : roots_of (boot->size, card.ranks_per_root);
     ncclResult_t rc;
 
     for (int i = 0; i < roots; i++)

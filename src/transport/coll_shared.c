@@ -8,12 +8,14 @@
  */
 #include "transport/coll_shared.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "base/clock.h"
 #include "base/env.h"
 #include "base/log.h"
 #include "base/status.h"
+#include "base/transport.h"
 
 #define OWN_NS GSI_NS_PER_S /* a stream may take to end once those that it waits for have */
 
@@ -62,7 +64,42 @@ static void shared_unprepare (void *memory)
     free (p);
 }
 
-static gs_status_t shared_prepare (const struct gsi_boot *boot, void *card, void **room)
+static gs_status_t prepare_network (struct prepared *p, gs_transport_t which,
+                                    const struct gsi_boot *boot, void *card)
+{
+    gs_status_t st = gsi_coll_find (which, boot->size, &p->hosts);
+
+    if (!st && p->hosts->prepare)
+        st = p->hosts->prepare (boot, NULL, card, &p->room);
+    if (st)
+        p->hosts = NULL;
+    return st;
+}
+
+/* MPI, or libfabric where that cannot be: the program has not started it, and we cannot any more,
+ * or there is none. A group has what its parent has. */
+static gs_status_t prepare_hosts (struct prepared *p, const struct gsi_boot *boot,
+                                  const struct gsi_coll *parent, void *card)
+{
+    gs_transport_t which = gsi_coll_of_hosts (boot->size);
+    char why[512];
+    gs_status_t st;
+
+    if (parent && which != GS_TRANSPORT_SELF)
+        which = (gs_transport_t) gsi_transport_of (gsi_coll_hosts_name (parent));
+    st = prepare_network (p, which, boot, card);
+    if (!st || st == GS_ERR_NOMEM || parent)
+        return st;
+    snprintf (why, sizeof (why), "%s", gsi_last_text ());
+    if (prepare_network (p, (gs_transport_t) GSI_TRANSPORT_OFI, boot, card))
+        return gsi_fail (st, "%s; nor does libfabric serve: %s", why, gsi_last_text ());
+    if (!boot->rank)
+        gsi_log (GS_LOG_INFO, "hosts", "by libfabric, since %s", why);
+    return GS_OK;
+}
+
+static gs_status_t shared_prepare (const struct gsi_boot *boot, const struct gsi_coll *parent,
+                                   void *card, void **room)
 {
     struct prepared *p = calloc (1, sizeof (*p));
     gs_status_t st = GS_OK;
@@ -71,9 +108,7 @@ static gs_status_t shared_prepare (const struct gsi_boot *boot, void *card, void
         !(p->opening = gsi_gpu_group_prepare (boot->size)))
         st = gsi_fail (GS_ERR_NOMEM, "transport between ranks that share GPUs: out of memory");
     if (!st)
-        st = gsi_coll_find (gsi_coll_of_hosts (boot->size), boot->size, &p->hosts);
-    if (!st && p->hosts->prepare)
-        st = p->hosts->prepare (boot, card, &p->room);
+        st = prepare_hosts (p, boot, parent, card);
     if (st)
         shared_unprepare (p);
     else
@@ -403,6 +438,11 @@ static void shared_settled (struct gsi_coll *coll)
     c->group->leaders->ops->settled (c->group->leaders);
 }
 
+const char *gsi_coll_hosts_name (const struct gsi_coll *coll)
+{
+    return ((const struct gsi_coll_shared *) coll)->hosts->ops->name;
+}
+
 bool gsi_coll_is_shared (const struct gsi_coll_ops *ops)
 {
     return ops == &gsi_coll_shared_gpus || ops == &gsi_coll_beside_gpus;
@@ -429,4 +469,4 @@ const struct gsi_coll_ops gsi_coll_shared_gpus = {
     SHARED_OPS,
 };
 
-const struct gsi_coll_ops gsi_coll_beside_gpus = {.name = "mpi", SHARED_OPS};
+const struct gsi_coll_ops gsi_coll_beside_gpus = {.name = "hosts", SHARED_OPS};

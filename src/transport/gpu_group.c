@@ -244,7 +244,7 @@ static gs_status_t prepare_nccl (struct gsi_group_opening *o, struct offer *mine
         (st = gsi_gpu_grouping_check_nccl (o->grouping.groups, version)))
         return st;
     st = gsi_coll_find (GS_TRANSPORT_NCCL, o->grouping.groups, &o->nccl);
-    return st ? st : o->nccl->prepare (&boot, mine->nccl, &o->nccl_room);
+    return st ? st : o->nccl->prepare (&boot, NULL, mine->nccl, &o->nccl_room);
 }
 
 /* What this rank can do before it hears of the others. */

@@ -3,7 +3,14 @@
 #include "meet.h"
 #include "multi.h"
 
+#include "config.h"
 #include "gradsync_mpi.h"
+
+#ifdef HAVE_OFI
+#define HAS_LIBFABRIC true
+#else
+#define HAS_LIBFABRIC false
+#endif
 
 static int rank, size;
 
@@ -48,7 +55,8 @@ static void before_mpi (void)
         CHECK (fread (&id, sizeof (id), 1, file) == 1, "the id is not read");
         fclose (file);
     }
-    if (multi_on_gpus () && !multi_shares_gpus ()) { /* NCCL needs no MPI */
+    /* NCCL needs no MPI, and where GPUs are shared libfabric takes its place. */
+    if (multi_on_gpus () && (HAS_LIBFABRIC || !multi_shares_gpus ())) {
         CHECK_OK (gs_comm_create_from_id (&id, multi_rank (), multi_size (), NULL, &comm));
         CHECK_OK (gs_comm_destroy (comm));
         return;

@@ -48,4 +48,14 @@ for mode in others apart aborts; do
         && echo "$mode, on one GPU"
     run "2x3" tests/simgpu/sharing "$mode" && echo "$mode, on two nodes"
 done
+# Without MPI, as where Open MPI 5 cannot be started any more, libfabric joins the hosts.
+if [[ -e .libs/gradsync-ofi.so ]]; then
+    without='GS_MPI_MODULE=/nonexistent GS_OFI_PROVIDER=tcp;ofi_rxm FI_TCP_IFACE=lo'
+    for mode in others group aborts; do
+        run "2x3 $without" tests/simgpu/sharing "$mode" && echo "$mode, without MPI"
+    done
+    run "2x3 $without GS_DEBUG=info" tests/multi/split.mt && echo "split, without MPI"
+    grep -q 'by libfabric, since GS_MPI_MODULE' "$room/out" \
+        || fail "split: hosts have another network"
+fi
 exit $((failures > 0))
