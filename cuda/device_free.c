@@ -53,6 +53,7 @@ struct kept {
     struct gsi_cuda_gift gift;
 };
 static struct kept *all_kept;
+static struct kept *lost; /* kept for good: CUDA did not free it */
 
 void gsi_cuda_join (struct gsi_cuda_device *device)
 {
@@ -111,12 +112,17 @@ static bool is_at_work (const struct gsi_device *device, const struct gsi_device
     return yes;
 }
 
-static void keep (struct kept *item)
+static void add (struct kept **list, struct kept *item)
 {
     pthread_mutex_lock (&guard);
-    item->next = all_kept;
-    all_kept = item;
+    item->next = *list;
+    *list = item;
     pthread_mutex_unlock (&guard);
+}
+
+static void keep (struct kept *item)
+{
+    add (&all_kept, item);
 }
 
 bool gsi_cuda_is_busy (const struct gsi_device *device)
@@ -178,6 +184,15 @@ static cudaError_t free_one (const struct gsi_cuda_gift *gift)
     return error;
 }
 
+/* What else would be told stays with memory that is not freed. */
+static void forget (struct kept *item, bool freed)
+{
+    if (freed || !item->gift.told)
+        free (item);
+    else
+        add (&lost, item);
+}
+
 /* In the order given, and forgets them; what that of the own one gave. */
 static cudaError_t free_all (struct kept *items)
 {
@@ -186,10 +201,10 @@ static cudaError_t free_all (struct kept *items)
 
     gsi_cuda_stand_apart ();
     for (struct kept *next; items; items = next) {
-        cudaError_t its = say (items, entered ? entered : free_one (&items->gift));
-        error = its ? its : error;
+        cudaError_t its = entered ? entered : free_one (&items->gift);
+        error = say (items, its) ? its : error;
         next = items->next;
-        free (items);
+        forget (items, !its);
     }
     return error;
 }
@@ -373,10 +388,13 @@ static bool give_back (const struct gsi_device *device, const struct gsi_cuda_gi
     bool any;
 
     *error = cudaSuccess;
-    if (gsi_device_is_stuck (device) || is_late (device->ordinal) ||
-        !(item = malloc (sizeof (*item))))
+    if (!(item = malloc (sizeof (*item))))
         return false;
     *item = (struct kept){.ordinal = device->ordinal, .gift = *gift};
+    if (gsi_device_is_stuck (device) || is_late (device->ordinal)) {
+        forget (item, false);
+        return false;
+    }
     keep (item);
     *error = free_kept (device, item, false, &any);
     return true;
