@@ -44,9 +44,10 @@ struct gs_comm {
 
     struct gsi_boot *boot;
     struct gsi_device *device;
-    struct gsi_coll *coll;         /* NULL while half built */
-    struct gsi_inflight *inflight; /* of a transport that queues, else NULL */
-    struct gsi_staging *staging;   /* the same */
+    struct gsi_coll *coll;                 /* NULL while half built */
+    struct gsi_inflight *_Atomic inflight; /* of a transport that queues, else NULL; as a create
+                                            * makes it the watchdog looks */
+    struct gsi_staging *staging;           /* the same */
     struct {
         pthread_mutex_t guard;       /* gpu_lock.h */
         int previous;                /* the device that the running call goes back to */
