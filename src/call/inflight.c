@@ -9,8 +9,9 @@
 #include "call/peers.h"
 #include "call/watchdog.h"
 
-#define LATE_NS  (GSI_NS_PER_S / 2) /* a call may see to its own deadline so long */
-#define STUCK_NS GSI_NS_PER_S       /* a look that takes longer is blocked in the driver */
+#define LATE_NS   (GSI_NS_PER_S / 2) /* a call may see to its own deadline so long */
+#define STUCK_NS  GSI_NS_PER_S       /* a look that takes longer is blocked in the driver */
+#define REPLAY_NS GSI_NS_PER_S       /* between two looks at other ranks, where graphs may run */
 
 /* ---- The thread ---- */
 
@@ -202,6 +203,24 @@ gs_status_t gsi_inflight_peek (gs_comm_t *comm, const struct gsi_call *call)
     return st;
 }
 
+/*
+ * No call is under way, but there are graphs with some: where they run they wait for a rank that
+ * has died, and nobody but this thread would see it.
+ */
+static gs_status_t look_for_replays (gs_comm_t *comm, const struct gsi_call *call)
+{
+    struct gsi_inflight *q = comm->inflight;
+    int64_t now_ns = gsi_now_ns ();
+    gs_status_t st;
+
+    if (!comm->coll->captured)
+        return GS_OK;
+    if ((st = gsi_peers_sound (comm)) || now_ns - q->replays_ns < REPLAY_NS)
+        return st;
+    q->replays_ns = now_ns;
+    return gsi_peers_end_wait (comm, call->seq, true);
+}
+
 /* One look: what ended, what failed, what is late. The device is entered, and [looking] held. */
 static void look_at_oldest (gs_comm_t *comm)
 {
@@ -215,8 +234,8 @@ static void look_at_oldest (gs_comm_t *comm)
     if (st && gsi_record_verdict (&comm->record)) /* by this rank's own end: who gave up tells */
         return;
     any = oldest_call (comm->inflight, &slot, &call);
-    if (!st && any)
-        st = gsi_inflight_peek (comm, &call);
+    if (!st)
+        st = any ? gsi_inflight_peek (comm, &call) : look_for_replays (comm, &call);
     if (st)
         find_stuck (comm, &slot, &call);
     else if ((st = find_late (comm, &late)))

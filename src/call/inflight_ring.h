@@ -46,6 +46,7 @@ struct gsi_inflight {
     _Atomic int64_t looks_since_ns; /* when the look under way began; 0: none is */
     atomic_flag peeking;            /* of the next, and of comm->crossed */
     int64_t peeked_ns[2]; /* when the records of other ranks were looked at: by calls, by it */
+    int64_t replays_ns;   /* and by it, though no call was under way; [looking] */
     bool marked;          /* the thread's: it saw that the communicator, */
     bool settled;         /* and that the GPUs of the node have ended */
     struct gsi_event *waiter; /* of gsi_inflight_wait, */

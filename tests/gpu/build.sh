@@ -173,13 +173,13 @@ build_tests () {
     local name
 
     printf '%s\n' tests/gpu/{kernels,bandwidth}.c tests/multi/data.c \
-        tests/simgpu/{buckets,queued,streams}.c "${multi[@]/%/.c}" \
+        tests/simgpu/{buckets,queued,replayed,streams}.c "${multi[@]/%/.c}" \
         | compile tests "${cuda_flags[@]}" || return
     for name in kernels bandwidth; do
         link "$name" "$build/tests/tests-gpu-$name.c.o" "$build"/{gs,cuda,cu}/*.o "$cudart" \
             "${crypto[@]}" -lstdc++ || return
     done
-    for name in buckets queued streams; do
+    for name in buckets queued replayed streams; do
         link "$name" "$build/tests/tests-simgpu-$name.c.o" "$build/libgradsync.so" "$cudart" \
             || return
     done

@@ -76,11 +76,12 @@ some+='|rules of NCCL, size [24])'
 check 600 --minutes 9 --only "$some" \
     || fail "exit status $?"
 for name in build 'contexts, 2 ranks' 'contexts, on hosts' 'absent rank beside a graph' \
-    '2000 averages behind an absent rank' 'killed rank' 'exchange, 2 ranks' 'halo, 4 ranks' \
-    'queued graph, 2 ranks' 'rules of NCCL, size 2' 'rules of NCCL, size 4'; do
+    '2000 averages behind an absent rank' 'killed rank' 'killed rank beside replays' \
+    'exchange, 2 ranks' 'halo, 4 ranks' 'queued graph, 2 ranks' 'rules of NCCL, size 2' \
+    'rules of NCCL, size 4'; do
     page_has "^\| $name \| passed \|"
 done
-page_has "NCCL 2[.][0-9.]+ .*site-packages/nvidia/nccl/lib/libnccl.so.2\): 11 passed, 0 fail"
+page_has "NCCL 2[.][0-9.]+ .*site-packages/nvidia/nccl/lib/libnccl.so.2\): 12 passed, 0 fail"
 page_has '^- not run foreign-stream, 2 ranks # skip: needs more GPUs'
 page_has '^\| average, 4 ranks \| not run \| left out by --only \|'
 
