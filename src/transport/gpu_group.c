@@ -18,7 +18,7 @@
 #define SLOT_MOST  ((size_t) 4 << 20)
 #define SLOT_LEAST ((size_t) 256 << 10)
 #define SLOT_STEP  ((size_t) 64 << 10)
-#define TRY_NS     (2 * GSI_NS_PER_S) /* a stream may take to pass a word that is there */
+#define TRY_NS     (10 * GSI_NS_PER_S) /* a stream may take to pass a word that is there */
 
 /* What each rank tells all behind its GPU: what its group is to meet in. */
 struct offer {
@@ -285,7 +285,8 @@ static gs_status_t try_words (struct gsi_group_opening *o)
 {
     struct gsi_gpu_group *g = o->g;
     const struct gsi_stream_ops *queue = queue_of (o->setup->device);
-    struct gsi_wait wait = gsi_wait_for (TRY_NS, GSI_SPIN_NS);
+    int64_t most_ns = (o->setup->deadline_ns - gsi_now_ns ()) / 4; /* others wait for this */
+    struct gsi_wait wait = gsi_wait_for (most_ns < TRY_NS ? most_ns : TRY_NS, GSI_SPIN_NS);
     bool done = false;
     gs_status_t st = queue->wait_word (g->net, gsi_group_word (g, GSI_GROUP_FREE, 0, g->place));
 
