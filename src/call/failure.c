@@ -23,9 +23,21 @@
 #define HEAR_NS     (3 * GSI_NS_PER_S / 2) /* for a rank of its node to tell which one that is */
 #define REPORT_NS   (60 * GSI_NS_PER_S)    /* more than a report of another thread takes */
 
+/* The rank that others are told it is because of: this one, where all that is known of the
+ * culprit is that something of its own had ended. */
+static int told_culprit (const gs_comm_t *comm)
+{
+    return atomic_load (&comm->vague) ? comm->topo.rank : atomic_load (&comm->culprit);
+}
+
+void gsi_failure_record (gs_comm_t *comm, gs_status_t st, uint64_t missed)
+{
+    gsi_record_give_up (&comm->record, st, told_culprit (comm), missed);
+}
+
 void gsi_failure_tell_others (gs_comm_t *comm, gs_status_t st, uint64_t missed)
 {
-    int culprit = atomic_load (&comm->culprit), own = comm->topo.rank;
+    int culprit = told_culprit (comm), own = comm->topo.rank;
     const struct gsi_ending how = {
         .status = st, .culprit = culprit == own ? -1 : culprit, .by = own, .missed = missed};
 
@@ -324,7 +336,7 @@ gs_status_t gsi_failure_report (gs_comm_t *comm, const struct gsi_call *call, gs
     }
     gsi_process_told ();
     gsi_log (is_told (comm, st) ? GS_LOG_INFO : GS_LOG_ERROR, "comm", "%s", reason);
-    gsi_record_give_up (&comm->record, st, comm->culprit, missed); /* by which others know that */
+    gsi_failure_record (comm, st, missed); /* by which others know that */
     comm->death = st;
     memcpy (comm->death_text, reason, sizeof (reason));
     atomic_compare_exchange_strong (&comm->life, &alive, GSI_DEAD);

@@ -28,6 +28,10 @@ gs_status_t gsi_failure_blame (gs_comm_t *comm, gs_status_t st);
  */
 void gsi_failure_tell (gs_comm_t *comm);
 
+/* Puts onto this rank's record that it gives up with [st], because of whom, and that it misses
+ * all calls from number [missed] on. */
+void gsi_failure_record (gs_comm_t *comm, gs_status_t st, uint64_t missed);
+
 /*
  * Tells the other ranks, if the transport can, that this one gives up with [st] and misses all
  * calls from number [missed] on. Called with the communicator taken, or on GPUs.

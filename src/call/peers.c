@@ -187,9 +187,14 @@ static gs_status_t name_culprit (const gs_comm_t *comm, gs_status_t verdict, int
 /* What rank [by] gave up with: the failure of a rank because of which it did, or its own. */
 static gs_status_t name_first (gs_comm_t *comm, gs_status_t verdict, int culprit, int by)
 {
-    comm->vague = verdict == GS_ERR_TRANSPORT && (culprit < 0 || culprit == by);
+    bool vague = verdict == GS_ERR_TRANSPORT && (culprit < 0 || culprit == by);
+    int known = atomic_load (&comm->culprit);
+
     if (culprit < 0 || culprit >= comm->topo.size || culprit == comm->topo.rank)
         culprit = by;
+    if (vague && known != comm->topo.rank && !atomic_load (&comm->vague))
+        return name_culprit (comm, verdict, known); /* another thread has found it */
+    comm->vague = vague;
     comm->culprit = culprit;
     return name_culprit (comm, verdict, culprit);
 }
@@ -284,6 +289,8 @@ gs_status_t gsi_peers_sound (gs_comm_t *comm)
     if ((st = find_gave_up (comm, UINT64_MAX, false, HEED_ANY)) ||
         (st = find_gave_up (comm, UINT64_MAX, true, HEED_ANY)) || gave_up == GSI_GAVE_UP_UNKNOWN)
         return st;
+    if (how.by == comm->topo.rank) /* another thread breaks a split up, and tells why */
+        return gsi_fail (how.status, "this rank has given the communicator up");
     /* Of another node's ranks this one knows no more. */
     return name_first (comm, how.status, how.culprit, how.by);
 }

@@ -339,7 +339,7 @@ static bool is_busy (void *context)
  */
 static gs_status_t report_start (struct create *c, gs_status_t st)
 {
-    gsi_record_give_up (&c->comm->record, st, c->comm->culprit, 0);
+    gsi_failure_record (c->comm, st, 0);
     st = gsi_boot_agree (c->comm->boot, st, c->plan->deadline_ns + LATEST_NS);
     c->named = st != GS_OK;
     return st;
@@ -391,7 +391,7 @@ static gs_status_t give_up_create (gs_comm_t *comm, gs_status_t st)
     if (atomic_flag_test_and_set (&comm->failing)) /* the thread that watches was first */
         return gsi_failure_report (comm, NULL, st);
     st = gsi_failure_blame (comm, st);
-    gsi_record_give_up (&comm->record, st, comm->culprit, 0);
+    gsi_failure_record (comm, st, 0);
     comm->death = st;
     snprintf (comm->death_text, sizeof (comm->death_text), "%s", gsi_last_text ());
     atomic_store (&comm->told, true);

@@ -59,7 +59,7 @@ static gs_status_t break_up (void *parent_boot, gs_status_t st)
 
     m->broken = gsi_failure_blame (parent, st);
     if (parent->inflight) {
-        gsi_record_give_up (&parent->record, m->broken, parent->culprit, m->call->seq);
+        gsi_failure_record (parent, m->broken, m->call->seq);
         gsi_failure_tell_others (parent, m->broken, m->call->seq);
     }
     return m->broken;
