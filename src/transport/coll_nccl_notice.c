@@ -22,8 +22,11 @@
 #define FIRST_NS (GSI_NS_PER_S / 4) /* for one rank of each node to answer, */
 #define ALL_NS   GSI_NS_PER_S       /* then for any */
 
+#define MOST_UNANSWERED 2 /* waits in vain of a process, then there are none */
+
 static const struct gsi_notice_ops *_Atomic ops; /* once some rank has a card */
-static atomic_bool unanswered;                   /* a greeting was: none is waited for again */
+static atomic_int unanswered;                    /* greetings, waited for in vain */
+static atomic_bool warned;                       /* of it */
 
 void gsi_nccl_notices_prepare (const struct gsi_boot *boot, struct gsi_notice_card *card)
 {
@@ -94,16 +97,17 @@ static void await_greetings (struct gsi_nccl_handle *h, int rank)
     struct gsi_nccl_notices *n = &h->notices;
     struct gsi_wait wait = gsi_wait_for (ALL_NS, 0);
     int next = (n->node + 1) % n->nodes, greeters = count_greeters (n, rank), first = 0;
-    bool met;
+    bool met, goes_on;
 
     while (n->node_of[first] != next)
         first++;
     do {
         gsi_nccl_notices_hear (h);
         met = !n->ranks[next] || atomic_load (&n->met[next]);
-    } while ((!met || atomic_load (&n->greeted) < greeters) && !atomic_load (&unanswered) &&
-             gsi_wait_on (&wait));
-    if (!met && !atomic_exchange (&unanswered, true))
+        goes_on = !met || atomic_load (&n->greeted) < greeters;
+    } while (goes_on && atomic_load (&unanswered) < MOST_UNANSWERED && gsi_wait_on (&wait));
+    atomic_fetch_add (&unanswered, goes_on);
+    if (!met && !atomic_exchange (&warned, true))
         gsi_log (
             n->place ? GS_LOG_INFO : GS_LOG_WARN, "nccl",
             "the next node (rank %d) does not answer libfabric, by which ranks are told that "
