@@ -7,15 +7,15 @@
 #include "ofi/net_ofi.h"
 #include "transport/notices.h"
 
-#define TAG_WORD 1
+#define TAG_NOTICE 1
 
 struct gsi_notices {
     struct net_ofi *net;
-    struct gsi_word (*out)[GSI_WORDS]; /* [size] as they leave */
-    bool reached[];                    /* [size] */
+    struct gsi_notice_msg (*out)[GSI_MSG_KINDS]; /* [size] as they leave */
+    bool reached[];                              /* [size] */
 };
 
-static gs_status_t words_prepare (int size, struct gsi_notice_card *card)
+static gs_status_t notices_prepare (int size, struct gsi_notice_card *card)
 {
     gs_status_t st = gsi_ofi_open (size, card, true);
 
@@ -24,7 +24,7 @@ static gs_status_t words_prepare (int size, struct gsi_notice_card *card)
     return st;
 }
 
-static void words_close (struct gsi_notices *n)
+static void notices_close (struct gsi_notices *n)
 {
     bool keep = n->net && gsi_ofi_discard (&n->net->base, false);
 
@@ -33,7 +33,7 @@ static void words_close (struct gsi_notices *n)
     free (n);
 }
 
-static struct gsi_notices *make_words (int rank, int size)
+static struct gsi_notices *make_notices (int rank, int size)
 {
     size_t ranks = (size_t) size;
     struct gsi_notices *n = calloc (1, sizeof (*n) + ranks);
@@ -53,10 +53,10 @@ static struct gsi_notices *make_words (int rank, int size)
     return n;
 }
 
-static gs_status_t words_open (int rank, int size, const void *cards, size_t stride,
-                               struct gsi_notices **out)
+static gs_status_t notices_open (int rank, int size, const void *cards, size_t stride,
+                                 struct gsi_notices **out)
 {
-    struct gsi_notices *n = make_words (rank, size);
+    struct gsi_notices *n = make_notices (rank, size);
     struct gsi_notice_card own, card;
     gs_status_t st = GS_OK;
 
@@ -72,36 +72,36 @@ static gs_status_t words_open (int rank, int size, const void *cards, size_t str
             st = gsi_ofi_reach (n->net, r, &card);
     }
     if (st)
-        words_close (n);
+        notices_close (n);
     else
         *out = n;
     return st;
 }
 
-static bool words_reaches (const struct gsi_notices *n, int rank)
+static bool notices_reaches (const struct gsi_notices *n, int rank)
 {
     return n->reached[rank];
 }
 
-static void words_tell (struct gsi_notices *n, const struct gsi_word *word, int rank)
+static void notices_send (struct gsi_notices *n, const struct gsi_notice_msg *msg, int rank)
 {
-    struct gsi_word *out = &n->out[rank][word->what];
+    struct gsi_notice_msg *out = &n->out[rank][msg->what];
 
     if (!out->what)
-        *out = *word;
-    gsi_ofi_tell (&n->net->base, out, sizeof (*out), rank, TAG_WORD);
+        *out = *msg;
+    gsi_ofi_tell (&n->net->base, out, sizeof (*out), rank, TAG_NOTICE);
 }
 
-static bool words_hear (struct gsi_notices *n, struct gsi_word *word, int *from)
+static bool notices_recv (struct gsi_notices *n, struct gsi_notice_msg *msg, int *from)
 {
-    return gsi_ofi_hear (&n->net->base, word, sizeof (*word), TAG_WORD, from);
+    return gsi_ofi_hear (&n->net->base, msg, sizeof (*msg), TAG_NOTICE, from);
 }
 
 extern const struct gsi_notice_ops gsi_notices_ofi;
 
-const struct gsi_notice_ops gsi_notices_ofi = {.prepare = words_prepare,
-                                               .open = words_open,
-                                               .reaches = words_reaches,
-                                               .tell = words_tell,
-                                               .hear = words_hear,
-                                               .close = words_close};
+const struct gsi_notice_ops gsi_notices_ofi = {.prepare = notices_prepare,
+                                               .open = notices_open,
+                                               .reaches = notices_reaches,
+                                               .send = notices_send,
+                                               .recv = notices_recv,
+                                               .close = notices_close};

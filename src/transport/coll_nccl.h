@@ -81,7 +81,7 @@ struct gsi_nccl_notices {
     int size, node, nodes, place;
     int *node_of;       /* [size] */
     int *ranks, *seen;  /* [nodes] that can be told; while they are gone through */
-    atomic_bool *heard; /* [nodes] that this one gives up */
+    atomic_bool *acked; /* [nodes] that this one gives up */
     atomic_bool *here;  /* [nodes] that have said anything since they were asked, */
     atomic_bool *met;   /* [nodes] or ever: there is a way to them */
 };

@@ -55,12 +55,12 @@ static bool make_tables (struct gsi_nccl_notices *n, const struct gsi_topo *topo
     n->node_of = malloc (ranks * sizeof (*n->node_of));
     n->ranks = calloc ((size_t) topo->nodes, sizeof (*n->ranks));
     n->seen = calloc ((size_t) topo->nodes, sizeof (*n->seen));
-    n->heard = calloc ((size_t) topo->nodes, sizeof (*n->heard));
+    n->acked = calloc ((size_t) topo->nodes, sizeof (*n->acked));
     n->here = calloc ((size_t) topo->nodes, sizeof (*n->here));
     n->met = calloc ((size_t) topo->nodes, sizeof (*n->met));
     if (n->node_of)
         memcpy (n->node_of, topo->node_of, ranks * sizeof (*n->node_of));
-    return n->node_of && n->ranks && n->seen && n->heard && n->here && n->met;
+    return n->node_of && n->ranks && n->seen && n->acked && n->here && n->met;
 }
 
 /* Asks a rank of the next node, which will answer. */
@@ -72,7 +72,7 @@ static void greet_next (const struct gsi_nccl_notices *n)
     for (int r = 0; r < n->size; r++)
         if (n->node_of[r] == next && o->reaches (n->net, r) &&
             seen++ == n->place % n->ranks[next])
-            o->tell (n->net, &(struct gsi_word){.what = GSI_WORD_ASK}, r);
+            o->send (n->net, &(struct gsi_notice_msg){.what = GSI_MSG_PING}, r);
 }
 
 /* How many ranks of the node before greet this one: greet_next, from the other side. */
@@ -150,47 +150,47 @@ void gsi_nccl_notices_close (struct gsi_nccl_notices *n)
     free (n->node_of);
     free (n->ranks);
     free (n->seen);
-    free (n->heard);
+    free (n->acked);
     free (n->here);
     free (n->met);
 }
 
 /* With the guard. */
-static void take (struct gsi_nccl_handle *h, const struct gsi_word *word, int from)
+static void take (struct gsi_nccl_handle *h, const struct gsi_notice_msg *msg, int from)
 {
     struct gsi_nccl_notices *n = &h->notices;
     const struct gsi_ending how = {
-        .status = (gs_status_t) word->status, .culprit = word->culprit, .by = from};
+        .status = (gs_status_t) msg->status, .culprit = msg->culprit, .by = from};
 
     atomic_store (&n->here[n->node_of[from]], true);
     atomic_store (&n->met[n->node_of[from]], true);
-    if (word->what == GSI_WORD_HEARD)
-        atomic_store (&n->heard[n->node_of[from]], true);
-    if (word->what == GSI_WORD_ASK) {
-        atomic_load (&ops)->tell (n->net, &(struct gsi_word){.what = GSI_WORD_HERE}, from);
+    if (msg->what == GSI_MSG_ACK)
+        atomic_store (&n->acked[n->node_of[from]], true);
+    if (msg->what == GSI_MSG_PING) {
+        atomic_load (&ops)->send (n->net, &(struct gsi_notice_msg){.what = GSI_MSG_PONG}, from);
         atomic_fetch_add (&n->greeted, 1);
     }
-    if (word->what != GSI_WORD_GAVE_UP || how.status <= GS_OK)
+    if (msg->what != GSI_MSG_ABORT || how.status <= GS_OK)
         return;
     gsi_nccl_node_give_up (&h->node, &how);
-    atomic_load (&ops)->tell (n->net, &(struct gsi_word){.what = GSI_WORD_HEARD}, from);
+    atomic_load (&ops)->send (n->net, &(struct gsi_notice_msg){.what = GSI_MSG_ACK}, from);
 }
 
 void gsi_nccl_notices_hear (struct gsi_nccl_handle *h)
 {
     struct gsi_nccl_notices *n = &h->notices;
-    struct gsi_word word;
+    struct gsi_notice_msg msg;
     int from;
 
     if (!n->net || pthread_mutex_trylock (&n->guard))
         return;
-    while (atomic_load (&ops)->hear (n->net, &word, &from))
-        take (h, &word, from);
+    while (atomic_load (&ops)->recv (n->net, &msg, &from))
+        take (h, &msg, from);
     pthread_mutex_unlock (&n->guard);
 }
 
 /* Tells rank [place] of each node that has not [answered], counted round, or all others of it. */
-static void tell_nodes (struct gsi_nccl_handle *h, const struct gsi_word *word,
+static void tell_nodes (struct gsi_nccl_handle *h, const struct gsi_notice_msg *msg,
                         const atomic_bool *answered, bool all)
 {
     struct gsi_nccl_notices *n = &h->notices;
@@ -203,7 +203,7 @@ static void tell_nodes (struct gsi_nccl_handle *h, const struct gsi_word *word,
         if (node == n->node || atomic_load (&answered[node]) || !o->reaches (n->net, r))
             continue;
         if ((n->seen[node]++ == n->place % n->ranks[node]) != all)
-            o->tell (n->net, word, r);
+            o->send (n->net, msg, r);
     }
     pthread_mutex_unlock (&n->guard);
 }
@@ -225,36 +225,36 @@ static bool await_answers (struct gsi_nccl_handle *h, const atomic_bool *answere
     return !missing;
 }
 
-/* Whether a rank of each other node has [answered] to [word]. */
-static bool tell_until_answered (struct gsi_nccl_handle *h, const struct gsi_word *word,
+/* Whether a rank of each other node has [answered] to [msg]. */
+static bool tell_until_answered (struct gsi_nccl_handle *h, const struct gsi_notice_msg *msg,
                                  const atomic_bool *answered)
 {
-    tell_nodes (h, word, answered, false);
+    tell_nodes (h, msg, answered, false);
     if (await_answers (h, answered, FIRST_NS))
         return true;
-    tell_nodes (h, word, answered, true);
+    tell_nodes (h, msg, answered, true);
     return await_answers (h, answered, ALL_NS - FIRST_NS);
 }
 
 void gsi_nccl_notices_tell (struct gsi_nccl_handle *h)
 {
-    const struct gsi_word word = {.what = GSI_WORD_GAVE_UP,
-                                  .status = (int32_t) h->ending.status,
-                                  .culprit = h->ending.culprit};
+    const struct gsi_notice_msg msg = {.what = GSI_MSG_ABORT,
+                                       .status = (int32_t) h->ending.status,
+                                       .culprit = h->ending.culprit};
 
-    if (h->notices.net && !tell_until_answered (h, &word, h->notices.heard))
+    if (h->notices.net && !tell_until_answered (h, &msg, h->notices.acked))
         gsi_log (GS_LOG_INFO, "nccl", "not all nodes have answered that this rank gives up");
 }
 
 static void ask_all (struct gsi_nccl_handle *h, unsigned char *gone)
 {
-    const struct gsi_word word = {.what = GSI_WORD_ASK};
+    const struct gsi_notice_msg msg = {.what = GSI_MSG_PING};
     struct gsi_nccl_notices *n = &h->notices;
     bool answered = false;
 
     for (int node = 0; node < n->nodes; node++)
         atomic_store (&n->here[node], false);
-    if (tell_until_answered (h, &word, n->here))
+    if (tell_until_answered (h, &msg, n->here))
         return;
     for (int node = 0; node < n->nodes; node++)
         answered = answered || atomic_load (&n->here[node]);

@@ -18,10 +18,10 @@ struct gsi_notice_card {
     char provider[16], address[128];
 };
 
-enum { GSI_WORD_GAVE_UP = 1, GSI_WORD_HEARD = 2, GSI_WORD_ASK = 3, GSI_WORD_HERE = 4, GSI_WORDS };
-struct gsi_word {
+enum { GSI_MSG_ABORT = 1, GSI_MSG_ACK = 2, GSI_MSG_PING = 3, GSI_MSG_PONG = 4, GSI_MSG_KINDS };
+struct gsi_notice_msg {
     int32_t what;            /* of each kind a rank tells another one only */
-    int32_t status, culprit; /* (GAVE_UP) why, and because of whom */
+    int32_t status, culprit; /* (ABORT) why, and because of whom */
 };
 
 struct gsi_notices;
@@ -38,10 +38,10 @@ struct gsi_notice_ops {
     bool (*reaches) (const struct gsi_notices *n, int rank);
 
     /* Sends to [rank], as it can. */
-    void (*tell) (struct gsi_notices *n, const struct gsi_word *word, int rank);
+    void (*send) (struct gsi_notices *n, const struct gsi_notice_msg *msg, int rank);
 
     /* Takes one in, if it has come, and lets messages go on. */
-    bool (*hear) (struct gsi_notices *n, struct gsi_word *word, int *from);
+    bool (*recv) (struct gsi_notices *n, struct gsi_notice_msg *msg, int *from);
 
     /* What has not left may be lost. */
     void (*close) (struct gsi_notices *n);
