@@ -37,10 +37,10 @@ void gsi_cuda_unpin (const struct gsi_device *device, void *memory, void (*told)
 
 /* device_share.c: gsi_stream_ops.identify to .put. */
 gs_status_t gsi_cuda_identify (const struct gsi_device *device, struct gsi_device_id *out);
-gs_status_t gsi_cuda_share (void *memory, struct gsi_device_handle *out);
-gs_status_t gsi_cuda_map (const struct gsi_device_handle *handle, void **out);
-void gsi_cuda_unmap (const struct gsi_device *device, void *memory, void (*told) (void *context),
-                     void *context);
+gs_status_t gsi_cuda_ipc_handle (void *memory, struct gsi_ipc_handle *out);
+gs_status_t gsi_cuda_ipc_open (const struct gsi_ipc_handle *handle, void **out);
+void gsi_cuda_ipc_close (const struct gsi_device *device, void *memory,
+                         void (*told) (void *context), void *context);
 void gsi_cuda_free_behind (const struct gsi_device *device, void *memory,
                            bool (*may) (void *context), void (*told) (void *context),
                            void *context);

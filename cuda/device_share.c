@@ -11,9 +11,9 @@
 
 #define AT_LEAST 0u /* CU_STREAM_WAIT_VALUE_GEQ: of the difference, as a signed number */
 
-_Static_assert(sizeof (cudaIpcMemHandle_t) == sizeof (struct gsi_device_handle), "it is one");
+_Static_assert(sizeof (cudaIpcMemHandle_t) == sizeof (struct gsi_ipc_handle), "it is one");
 
-gs_status_t gsi_cuda_share (void *memory, struct gsi_device_handle *out)
+gs_status_t gsi_cuda_ipc_handle (void *memory, struct gsi_ipc_handle *out)
 {
     cudaIpcMemHandle_t handle;
     gs_status_t st =
@@ -24,7 +24,7 @@ gs_status_t gsi_cuda_share (void *memory, struct gsi_device_handle *out)
     return st;
 }
 
-gs_status_t gsi_cuda_map (const struct gsi_device_handle *in, void **out)
+gs_status_t gsi_cuda_ipc_open (const struct gsi_ipc_handle *in, void **out)
 {
     cudaIpcMemHandle_t handle;
 
@@ -35,8 +35,8 @@ gs_status_t gsi_cuda_map (const struct gsi_device_handle *in, void **out)
 }
 
 /* N.B. cudaIpcCloseMemHandle may wait for the work of the GPU, as cudaFree does. */
-void gsi_cuda_unmap (const struct gsi_device *device, void *memory, void (*told) (void *context),
-                     void *context)
+void gsi_cuda_ipc_close (const struct gsi_device *device, void *memory,
+                         void (*told) (void *context), void *context)
 {
     gsi_cuda_give_back (device, &(struct gsi_cuda_gift){.memory = memory,
                                                         .by = cudaIpcCloseMemHandle,

@@ -66,7 +66,7 @@ struct gsi_device_id {
 };
 
 /* By what a process maps memory of a GPU that another one has allocated. */
-struct gsi_device_handle {
+struct gsi_ipc_handle {
     unsigned char bytes[64];
 };
 
@@ -256,15 +256,16 @@ struct gsi_stream_ops {
     gs_status_t (*identify) (const struct gsi_device *device, struct gsi_device_id *out);
 
     /*
-     * Memory from alloc, for other processes that have the same device: what they map it by.
-     * Unmap, as a free, may be left for later: then or now [told] is called with [context], by
-     * any thread; never for what is kept for good. The memory is freed by free_behind, which
-     * keeps it for later until [may], asked by any thread, finds that all have unmapped it.
+     * Memory from alloc, for other processes that have the same device: the handle by which they
+     * open it (CUDA IPC). Its close, as a free, may be left for later: then or now [told] is
+     * called with [context], by any thread; never for what is kept for good. The memory is freed
+     * by free_behind, which keeps it for later until [may], asked by any thread, finds that all
+     * have closed it.
      */
-    gs_status_t (*share) (void *memory, struct gsi_device_handle *out);
-    gs_status_t (*map) (const struct gsi_device_handle *handle, void **out);
-    void (*unmap) (const struct gsi_device *device, void *memory, void (*told) (void *context),
-                   void *context);
+    gs_status_t (*ipc_handle) (void *memory, struct gsi_ipc_handle *out);
+    gs_status_t (*ipc_open) (const struct gsi_ipc_handle *handle, void **out);
+    void (*ipc_close) (const struct gsi_device *device, void *memory,
+                       void (*told) (void *context), void *context);
 
     void (*free_behind) (const struct gsi_device *device, void *memory,
                          bool (*may) (void *context), void (*told) (void *context),

@@ -23,7 +23,7 @@
 /* What each rank tells all behind its GPU: what its group is to meet in. */
 struct offer {
     struct gsi_memfd_handle shm;
-    struct gsi_device_handle room;
+    struct gsi_ipc_handle room;
     int32_t st;
     char nccl[GSI_COLL_CARD_BYTES];
     char text[128];
@@ -213,7 +213,7 @@ static gs_status_t make_room (struct gsi_group_opening *o, struct offer *mine)
     if ((st = device->ops->alloc (device, slots * g->slot_bytes, &memory)))
         return st;
     g->room = memory;
-    return g->size > 1 ? queue_of (device)->share (memory, &mine->room) : GS_OK;
+    return g->size > 1 ? queue_of (device)->ipc_handle (memory, &mine->room) : GS_OK;
 }
 
 static gs_status_t make_queue (struct gsi_group_opening *o)
@@ -273,7 +273,7 @@ static gs_status_t map_room (struct gsi_group_opening *o)
     g->process[g->place].start = gsi_process_start (getpid (), &ended);
     g->process[g->place].space = gsi_process_space ();
     __atomic_store_n (&g->process[g->place].pid, getpid (), __ATOMIC_RELEASE);
-    if ((st = queue_of (o->setup->device)->map (&offer->room, &memory)))
+    if ((st = queue_of (o->setup->device)->ipc_open (&offer->room, &memory)))
         __atomic_store_n (gsi_group_mark (g->parted, g->place), 1, __ATOMIC_RELEASE);
     else
         g->room = memory;

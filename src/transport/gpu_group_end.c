@@ -195,7 +195,7 @@ static void part (struct gsi_gpu_group *g, const struct gsi_device *device, bool
         if (g->room)
             atomic_fetch_add (&p->holders, 1);
         if (g->room && g->place)
-            queue->unmap (device, g->room, tell_parted, p);
+            queue->ipc_close (device, g->room, tell_parted, p);
         else if (g->room)
             queue->free_behind (device, g->room, have_parted, end_parting, p);
         if (g->pinned)
