@@ -21,7 +21,7 @@ struct gsi_cuda_device {
 cudaError_t gsi_cuda_set_device (int ordinal, int *previous);
 
 /* This thread's calls disturb no capture of others. */
-void gsi_cuda_stand_apart (void);
+void gsi_cuda_relax_capture (void);
 
 /* For calls that only give something back: their failure must not be taken for one that follows.
  */

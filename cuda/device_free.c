@@ -34,7 +34,7 @@ void gsi_cuda_forget (cudaError_t error)
         cudaGetLastError ();
 }
 
-void gsi_cuda_stand_apart (void)
+void gsi_cuda_relax_capture (void)
 {
     enum cudaStreamCaptureMode mode = cudaStreamCaptureModeRelaxed;
 
@@ -199,7 +199,7 @@ static cudaError_t free_all (struct kept *items)
     int previous;
     cudaError_t entered = gsi_cuda_set_device (items->ordinal, &previous), error = cudaSuccess;
 
-    gsi_cuda_stand_apart ();
+    gsi_cuda_relax_capture ();
     for (struct kept *next; items; items = next) {
         cudaError_t its = entered ? entered : free_one (&items->gift);
         error = say (items, its) ? its : error;

@@ -90,7 +90,7 @@ static void *watch (void *argument)
 
     if (!gsi_streams_of (comm)->enter_to_ask (comm->device,
                                               &unused)) /* for good: else it begins on GPU 0 */
-        gsi_streams_of (comm)->stand_apart ();
+        gsi_streams_of (comm)->relax_capture ();
     pthread_mutex_lock (&q->bell_guard);
     while (!q->stop) {
         gsi_condition_wait (&q->bell, &q->bell_guard,

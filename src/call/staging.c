@@ -431,7 +431,7 @@ gs_status_t gsi_staging_alltoallv (gs_comm_t *comm, const struct gsi_alltoallv *
 
 /* ---- Others ---- */
 
-gs_status_t gsi_staging_stand_apart (gs_comm_t *comm, const struct gsi_call *call,
+gs_status_t gsi_staging_side_stream (gs_comm_t *comm, const struct gsi_call *call,
                                      struct gsi_call *apart)
 {
     *apart = *call;

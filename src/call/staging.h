@@ -53,7 +53,7 @@ gs_status_t gsi_staging_fetch (gs_comm_t *comm, void *to, const void *from, size
  * of ours, once the caller's has done what it had to; gsi_staging_await waits for what was queued
  * there.
  */
-gs_status_t gsi_staging_stand_apart (gs_comm_t *comm, const struct gsi_call *call,
+gs_status_t gsi_staging_side_stream (gs_comm_t *comm, const struct gsi_call *call,
                                      struct gsi_call *apart);
 gs_status_t gsi_staging_await (gs_comm_t *comm, const struct gsi_call *call);
 

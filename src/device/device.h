@@ -176,7 +176,7 @@ struct gsi_stream_ops {
     void (*reopen) (const struct gsi_device *device, const struct gsi_shut *shut);
 
     /* Tells the runtime that what this thread asks for disturbs no capture of another one. */
-    void (*stand_apart) (void);
+    void (*relax_capture) (void);
 
     /* Where [memory] is; [owner] is the device of GSI_MEMORY_OTHER. */
     gs_status_t (*classify) (const struct gsi_device *device, const void *memory,

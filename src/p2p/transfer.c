@@ -123,7 +123,7 @@ gs_status_t gsi_p2p_transfer (gs_comm_t *comm, struct gsi_message *list, int num
         st = carry_own (comm, own, owns, call);
         return st || !number ? st : comm->coll->ops->messages (comm->coll, list, number, call);
     }
-    if ((st = gsi_staging_stand_apart (comm, call, &apart)) ||
+    if ((st = gsi_staging_side_stream (comm, call, &apart)) ||
         (st = carry_own (comm, own, owns, &apart)))
         return st;
     if (comm->coll->ops->takes_hosts)

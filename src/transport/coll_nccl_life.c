@@ -120,7 +120,7 @@ void gsi_nccl_enter_device (const struct gsi_nccl_handle *h)
     int unused;
 
     h->device.ops->streams->enter_to_ask (&h->device, &unused);
-    h->device.ops->streams->stand_apart ();
+    h->device.ops->streams->relax_capture ();
 }
 
 /* ---- Calls that wait for other ranks ---- */

@@ -206,7 +206,7 @@ static gs_status_t stage_on_gpu (struct stager *g)
     if (st)
         return st;
     if (g->save->has_stager)
-        g->queue->stand_apart (); /* this thread is ours */
+        g->queue->relax_capture (); /* this thread is ours */
     st = stage_all (g);
     g->queue->leave (device, previous);
     return st;
