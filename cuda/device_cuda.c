@@ -580,9 +580,9 @@ static const struct gsi_stream_ops streams = {
     .ipc_close = gsi_cuda_ipc_close,
     .free_behind = gsi_cuda_free_behind,
     .reaches = gsi_cuda_reaches,
-    .wait_word = gsi_cuda_wait_word,
+    .stream_wait_value = gsi_cuda_stream_wait_value,
     .move = gsi_cuda_move,
-    .put = gsi_cuda_put,
+    .set_flags = gsi_cuda_set_flags,
 };
 
 const struct gsi_device_ops gsi_device_cuda = {

@@ -45,11 +45,11 @@ void gsi_cuda_free_behind (const struct gsi_device *device, void *memory,
                            bool (*may) (void *context), void (*told) (void *context),
                            void *context);
 gs_status_t gsi_cuda_reaches (void *memory);
-gs_status_t gsi_cuda_wait_word (gs_stream_t stream, const uint32_t *word);
+gs_status_t gsi_cuda_stream_wait_value (gs_stream_t stream, const uint32_t *word);
 gs_status_t gsi_cuda_move (void *dst, const void *src, size_t bytes, const uint32_t *dead,
                            gs_stream_t stream);
-gs_status_t gsi_cuda_put (uint32_t *first, size_t stride, int number, uint32_t value,
-                          const uint32_t *dead, gs_stream_t stream);
+gs_status_t gsi_cuda_set_flags (uint32_t *first, size_t stride, int number, uint32_t value,
+                                const uint32_t *dead, gs_stream_t stream);
 
 /* gsi_stream_ops.work and .is_busy. */
 void gsi_cuda_work (struct gsi_device *device, enum gsi_work kind, int more);

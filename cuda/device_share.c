@@ -102,7 +102,7 @@ gs_status_t gsi_cuda_identify (const struct gsi_device *device, struct gsi_devic
 }
 
 /* The numbers of the driver's errors are the runtime's. */
-gs_status_t gsi_cuda_wait_word (gs_stream_t stream, const uint32_t *word)
+gs_status_t gsi_cuda_stream_wait_value (gs_stream_t stream, const uint32_t *flag)
 {
     pthread_once (&once, find_driver);
     if (!wait_value)
@@ -110,7 +110,7 @@ gs_status_t gsi_cuda_wait_word (gs_stream_t stream, const uint32_t *word)
                          "the driver has no cuStreamWaitValue32_v2, as those from 11.7 on do");
     return gsi_cuda_check (
         "cuStreamWaitValue32",
-        (cudaError_t) wait_value (stream, (uint64_t) (uintptr_t) word, 1, AT_LEAST));
+        (cudaError_t) wait_value (stream, (uint64_t) (uintptr_t) flag, 1, AT_LEAST));
 }
 
 gs_status_t gsi_cuda_move (void *dst, const void *src, size_t bytes, const uint32_t *dead,
@@ -120,8 +120,8 @@ gs_status_t gsi_cuda_move (void *dst, const void *src, size_t bytes, const uint3
                            gsi_cuda_move_alive (dst, src, bytes, dead, stream));
 }
 
-gs_status_t gsi_cuda_put (uint32_t *first, size_t stride, int number, uint32_t value,
-                          const uint32_t *dead, gs_stream_t stream)
+gs_status_t gsi_cuda_set_flags (uint32_t *first, size_t stride, int number, uint32_t value,
+                                const uint32_t *dead, gs_stream_t stream)
 {
     return gsi_cuda_check ("the launch of a signal",
                            gsi_cuda_put_alive (first, stride, number, value, dead, stream));

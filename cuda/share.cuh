@@ -9,7 +9,7 @@
 #include <stddef.h>
 
 #include "cuda/element.cuh"
-#include "device/words.h"
+#include "device/flags.h"
 
 /* [dead] is in memory of the host, so each thread looks once. */
 template <class T>
@@ -25,23 +25,23 @@ __global__ void __launch_bounds__ (THREADS)
 }
 
 /*
- * One thread for each word. The process may give up between the look and the store, and release
+ * One thread for each flag. The process may give up between the look and the store, and release
  * what its streams wait for: a 0 that comes behind that would take it back, so who stores one
- * looks again, and releases the word itself.
+ * looks again, and releases the flag itself.
  */
 __global__ void put_alive (uint32_t *first, size_t stride, uint32_t value, const uint32_t *dead)
 {
-    volatile uint32_t *word = first + threadIdx.x * stride;
+    volatile uint32_t *flag = first + threadIdx.x * stride;
 
     if (*(const volatile uint32_t *) dead)
         return;
     __threadfence_system ();
-    *word = value;
+    *flag = value;
     if (value)
         return;
     __threadfence_system ();
     if (*(const volatile uint32_t *) dead)
-        *word = GSI_WORD_RELEASED;
+        *flag = GSI_FLAG_RELEASED;
 }
 
 #endif /* GS_CUDA_SHARE_CUH */

@@ -275,20 +275,20 @@ struct gsi_stream_ops {
     gs_status_t (*reaches) (void *memory);
 
     /*
-     * What comes next in [stream] waits until [*word] is 1 or more, as a signed number. All words
-     * are in pinned memory; processes may share it, and GSI_WORD_RELEASED is such a value.
+     * What comes next in [stream] waits until [*flag] is 1 or more, as a signed number. All flags
+     * are in pinned memory; processes may share it, and GSI_FLAG_RELEASED is such a value.
      */
-    gs_status_t (*wait_word) (gs_stream_t stream, const uint32_t *word);
+    gs_status_t (*stream_wait_value) (gs_stream_t stream, const uint32_t *flag);
 
     /*
      * Unless [*dead] is not 0 by then: copies [bytes] of memory of the device; puts [value] into
-     * [number] words, 1024 at most, which lie [stride] words apart. A word that is put to 0 has
-     * GSI_WORD_RELEASED in the end if that is stored there behind [*dead].
+     * [number] flags, 1024 at most, which lie [stride] words apart. A flag that is put to 0 has
+     * GSI_FLAG_RELEASED in the end if that is stored there behind [*dead].
      */
     gs_status_t (*move) (void *dst, const void *src, size_t bytes, const uint32_t *dead,
                          gs_stream_t stream);
-    gs_status_t (*put) (uint32_t *first, size_t stride, int number, uint32_t value,
-                        const uint32_t *dead, gs_stream_t stream);
+    gs_status_t (*set_flags) (uint32_t *first, size_t stride, int number, uint32_t value,
+                              const uint32_t *dead, gs_stream_t stream);
 };
 
 /* Host memory, plain loops. */

@@ -34,29 +34,29 @@ static const uint32_t *dead_of (const struct gsi_gpu_group *g)
     return g->dead + (size_t) g->place * GSI_GROUP_STRIDE;
 }
 
-/* The words of [kind] of all ranks of the group but the leader. */
-static gs_status_t await_all (const struct sum *s, enum gsi_group_word kind, int turn,
+/* The flags of [kind] of all ranks of the group but the leader. */
+static gs_status_t await_all (const struct sum *s, enum gsi_group_flag kind, int turn,
                               gs_stream_t stream)
 {
     gs_status_t st = GS_OK;
 
     for (int i = 1; i < s->g->size && !st; i++)
-        st = s->c->queue->wait_word (stream, gsi_group_word (s->g, kind, turn, i));
+        st = s->c->queue->stream_wait_value (stream, gsi_group_flag (s->g, kind, turn, i));
     return st;
 }
 
-static gs_status_t put_all (const struct sum *s, enum gsi_group_word kind, int turn,
+static gs_status_t put_all (const struct sum *s, enum gsi_group_flag kind, int turn,
                             uint32_t value, gs_stream_t stream)
 {
-    return s->c->queue->put (gsi_group_word (s->g, kind, turn, 1), GSI_GROUP_STRIDE,
-                             s->g->size - 1, value, dead_of (s->g), stream);
+    return s->c->queue->set_flags (gsi_group_flag (s->g, kind, turn, 1), GSI_GROUP_STRIDE,
+                                   s->g->size - 1, value, dead_of (s->g), stream);
 }
 
-static gs_status_t put_own (const struct sum *s, enum gsi_group_word kind, int turn,
+static gs_status_t put_own (const struct sum *s, enum gsi_group_flag kind, int turn,
                             uint32_t value)
 {
-    return s->c->queue->put (gsi_group_word (s->g, kind, turn, s->g->place), 1, 1, value,
-                             dead_of (s->g), s->call->stream);
+    return s->c->queue->set_flags (gsi_group_flag (s->g, kind, turn, s->g->place), 1, 1, value,
+                                   dead_of (s->g), s->call->stream);
 }
 
 /* ---- The leader ---- */
@@ -133,7 +133,7 @@ static gs_status_t bring_block (const struct sum *s, const struct block_of_sum *
     const struct gsi_stream_ops *queue = s->c->queue;
     gs_stream_t stream = s->call->stream;
     gs_status_t st =
-        queue->wait_word (stream, gsi_group_word (g, GSI_GROUP_FREE, b->turn, g->place));
+        queue->stream_wait_value (stream, gsi_group_flag (g, GSI_GROUP_FREE, b->turn, g->place));
 
     if (!st)
         st = put_own (s, GSI_GROUP_FREE, b->turn, 0);
@@ -149,7 +149,7 @@ static gs_status_t take_block (const struct sum *s, const struct block_of_sum *b
     const struct gsi_stream_ops *queue = s->c->queue;
     gs_stream_t stream = s->call->stream;
     gs_status_t st =
-        queue->wait_word (stream, gsi_group_word (g, GSI_GROUP_READY, b->turn, g->place));
+        queue->stream_wait_value (stream, gsi_group_flag (g, GSI_GROUP_READY, b->turn, g->place));
 
     if (!st)
         st = put_own (s, GSI_GROUP_READY, b->turn, 0);

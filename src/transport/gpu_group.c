@@ -18,7 +18,7 @@
 #define SLOT_MOST  ((size_t) 4 << 20)
 #define SLOT_LEAST ((size_t) 256 << 10)
 #define SLOT_STEP  ((size_t) 64 << 10)
-#define TRY_NS     (10 * GSI_NS_PER_S) /* a stream may take to pass a word that is there */
+#define TRY_NS     (10 * GSI_NS_PER_S) /* a stream may take to pass a flag that is there */
 
 /* What each rank tells all behind its GPU: what its group is to meet in. */
 struct offer {
@@ -169,7 +169,7 @@ static void find_groups (struct gsi_group_opening *o)
 
 static size_t bytes_of_words (int size)
 {
-    size_t rows = (GSI_GROUP_WORDS * GSI_GROUP_TURNS + 2) * (size_t) size;
+    size_t rows = (GSI_GROUP_FLAGS * GSI_GROUP_TURNS + 2) * (size_t) size;
 
     return rows * GSI_GROUP_STRIDE * sizeof (uint32_t) +
            (size_t) size * sizeof (struct gsi_group_process);
@@ -186,13 +186,13 @@ static void lay_out (struct gsi_gpu_group *g)
 {
     size_t line = (size_t) g->size * GSI_GROUP_STRIDE;
 
-    g->words = (uint32_t *) (void *) (g->shm.base + GSI_PAGE);
-    g->dead = g->words + GSI_GROUP_WORDS * GSI_GROUP_TURNS * line;
+    g->flags = (uint32_t *) (void *) (g->shm.base + GSI_PAGE);
+    g->dead = g->flags + GSI_GROUP_FLAGS * GSI_GROUP_TURNS * line;
     g->parted = g->dead + line;
     g->process = (struct gsi_group_process *) (void *) (g->parted + line);
 }
 
-/* The leader's part: the memory, with the words as they are before the first sum. */
+/* The leader's part: the memory, with the flags as they are before the first sum. */
 static gs_status_t make_room (struct gsi_group_opening *o, struct offer *mine)
 {
     struct gsi_gpu_group *g = o->g;
@@ -207,8 +207,8 @@ static gs_status_t make_room (struct gsi_group_opening *o, struct offer *mine)
     lay_out (g);
     for (int turn = 0; turn < GSI_GROUP_TURNS; turn++)
         for (int i = 0; i < g->size; i++) {
-            *gsi_group_word (g, GSI_GROUP_FREE, turn, i) = 1;
-            *gsi_group_word (g, GSI_GROUP_TAKEN, turn, i) = 1;
+            *gsi_group_flag (g, GSI_GROUP_FREE, turn, i) = 1;
+            *gsi_group_flag (g, GSI_GROUP_TAKEN, turn, i) = 1;
         }
     if ((st = device->ops->alloc (device, slots * g->slot_bytes, &memory)))
         return st;
@@ -280,23 +280,24 @@ static gs_status_t map_room (struct gsi_group_opening *o)
     return st;
 }
 
-/* Whether streams can wait for words at all, as old drivers' cannot. */
-static gs_status_t try_words (struct gsi_group_opening *o)
+/* Whether streams can wait for flags at all, as old drivers' cannot. */
+static gs_status_t try_flags (struct gsi_group_opening *o)
 {
     struct gsi_gpu_group *g = o->g;
     const struct gsi_stream_ops *queue = queue_of (o->setup->device);
     int64_t most_ns = (o->setup->deadline_ns - gsi_now_ns ()) / 4; /* others wait for this */
     struct gsi_wait wait = gsi_wait_for (most_ns < TRY_NS ? most_ns : TRY_NS, GSI_SPIN_NS);
     bool done = false;
-    gs_status_t st = queue->wait_word (g->net, gsi_group_word (g, GSI_GROUP_FREE, 0, g->place));
+    gs_status_t st =
+        queue->stream_wait_value (g->net, gsi_group_flag (g, GSI_GROUP_FREE, 0, g->place));
 
     if (!st)
-        st = queue->put (gsi_group_mark (g->parted, g->place), 1, 1, 0,
-                         gsi_group_mark (g->dead, g->place), g->net);
+        st = queue->set_flags (gsi_group_mark (g->parted, g->place), 1, 1, 0,
+                               gsi_group_mark (g->dead, g->place), g->net);
     while (!st && !(st = queue->stream_done (g->net, &done)) && !done && gsi_wait_on (&wait))
         ;
     g->stuck = !st && !done;
-    return g->stuck ? gsi_fail (GS_ERR_TIMEOUT, "a stream waits for a word in vain") : st;
+    return g->stuck ? gsi_fail (GS_ERR_TIMEOUT, "a stream waits for a flag in vain") : st;
 }
 
 /* What leaders of this node hand on is no result once one of them has given up. */
@@ -327,11 +328,11 @@ static gs_status_t join_room (struct gsi_group_opening *o)
     if (!st && g->place)
         st = map_room (o);
 
-    if (st || (st = queue->pin (g->words, g->shm.bytes - GSI_PAGE)))
+    if (st || (st = queue->pin (g->flags, g->shm.bytes - GSI_PAGE)))
         return st;
     g->pinned = true;
-    st = queue->reaches (g->words);
-    return st ? st : try_words (o);
+    st = queue->reaches (g->flags);
+    return st ? st : try_flags (o);
 }
 
 /* ---- One step after the other, each on all ranks ---- */

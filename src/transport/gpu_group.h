@@ -4,7 +4,7 @@
  * leader, takes part in NCCL for all.
  *
  * The leader has the memory, the room: for each of two turns a slot for each rank, one for the
- * sums, and one for the result. Streams wait for words in memory of the host that all have.
+ * sums, and one for the result. Streams wait for flags in memory of the host that all have.
  */
 #ifndef GS_COLL_GPU_GROUP_H
 #define GS_COLL_GPU_GROUP_H
@@ -16,16 +16,16 @@
 
 #define GSI_GROUP_TURNS 2
 
-/* The words of each rank of the group for each turn, 0 or 1; what its streams wait for. */
-enum gsi_group_word {
+/* The flags of each rank of the group for each turn, 0 or 1; what its streams wait for. */
+enum gsi_group_flag {
     GSI_GROUP_FREE,  /* (of the rank) its slot may be filled */
     GSI_GROUP_READY, /* (of the rank) the result is there */
     GSI_GROUP_FULL,  /* (of the leader) its slot is */
     GSI_GROUP_TAKEN, /* (of the leader) it has the result */
-    GSI_GROUP_WORDS
+    GSI_GROUP_FLAGS
 };
 
-#define GSI_GROUP_STRIDE 16 /* words from one rank's to the next: a line of memory */
+#define GSI_GROUP_STRIDE 16 /* flags from one rank's to the next: a line of memory */
 
 /* What the leader looks at before it frees memory that this one has mapped. */
 struct gsi_group_process {
@@ -37,8 +37,8 @@ struct gsi_gpu_group {
     int size, place; /* ranks, in their order; the leader has place 0 */
     struct gsi_memfd shm;
     bool pinned;
-    bool stuck;                        /* a stream may wait for a word in vain */
-    uint32_t *words;                   /* [GSI_GROUP_WORDS][GSI_GROUP_TURNS][size], each
+    bool stuck;                        /* a stream may wait for a flag in vain */
+    uint32_t *flags;                   /* [GSI_GROUP_FLAGS][GSI_GROUP_TURNS][size], each
                                         * GSI_GROUP_STRIDE apart; NULL: not there, or no more */
     uint32_t *dead;                    /* [size], likewise: that rank has given up */
     uint32_t *parted;                  /* [size], likewise: it has not mapped the room any more */
@@ -57,24 +57,24 @@ struct gsi_gpu_group {
     int turn;       /* the next one, the same on all ranks */
     bool exchanged; /* the leaders have what they need for sums that NCCL cannot do; likewise */
 
-    pthread_mutex_t guard; /* the words, against who gives up; and these: */
+    pthread_mutex_t guard; /* the flags, against who gives up; and these: */
     bool gave_up, ending;  /* [leaders] is being closed */
-    bool waited;           /* NCCL's abort has been waited for, and the words are released */
+    bool waited;           /* NCCL's abort has been waited for, and the flags are released */
     int tellers;           /* threads that give up */
 };
 
-static inline uint32_t *gsi_group_word (const struct gsi_gpu_group *g, enum gsi_group_word kind,
+static inline uint32_t *gsi_group_flag (const struct gsi_gpu_group *g, enum gsi_group_flag kind,
                                         int turn, int place)
 {
     size_t row = (size_t) kind * GSI_GROUP_TURNS + (size_t) turn;
 
-    return g->words + (row * (size_t) g->size + (size_t) place) * GSI_GROUP_STRIDE;
+    return g->flags + (row * (size_t) g->size + (size_t) place) * GSI_GROUP_STRIDE;
 }
 
-/* That of the rank at [place] in [words], which is dead or parted. */
-static inline uint32_t *gsi_group_mark (uint32_t *words, int place)
+/* That of the rank at [place] in [flags], which is dead or parted. */
+static inline uint32_t *gsi_group_mark (uint32_t *flags, int place)
 {
-    return words + (size_t) place * GSI_GROUP_STRIDE;
+    return flags + (size_t) place * GSI_GROUP_STRIDE;
 }
 
 /* Slot [i] of a turn: of the rank at that place, then the sums, then the result. */
@@ -104,7 +104,7 @@ gs_status_t gsi_gpu_group_open (struct gsi_group_opening *o, struct gsi_gpu_grou
 
 /*
  * Collective, by [hosts]: ends what open has made, if all goes well; discard follows in any case.
- * What is behind words of a rank that gives up meanwhile stays.
+ * What is behind flags of a rank that gives up meanwhile stays.
  */
 gs_status_t gsi_gpu_group_close (struct gsi_gpu_group *g, const struct gsi_device *device,
                                  struct gsi_coll *hosts, const struct gsi_call *call);

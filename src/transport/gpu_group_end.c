@@ -2,7 +2,7 @@
 /*
  * gpu_group_end - how ranks that have one GPU part, and how one of them gives up.
  *
- * Memory that others use, and what is behind words that streams may wait for, goes when nobody
+ * Memory that others use, and what is behind flags that streams may wait for, goes when nobody
  * has it any more, or with the process.
  */
 #include <stdlib.h>
@@ -11,31 +11,31 @@
 #include "base/log.h"
 #include "base/proc.h"
 #include "base/status.h"
-#include "device/words.h"
+#include "device/flags.h"
 #include "transport/gpu_group.h"
 
 #define SILENT_NS (5 * GSI_NS_PER_S) /* NCCL's abort is waited for, to reach what runs */
-#define PASS_NS   GSI_NS_PER_S       /* a stream may take to pass a word that is released */
+#define PASS_NS   GSI_NS_PER_S       /* a stream may take to pass a flag that is released */
 
 /* ---- To give up ---- */
 
-/* Lets this rank's streams go on: no other rank waits for these words. */
+/* Lets this rank's streams go on: no other rank waits for these flags. */
 static void release (struct gsi_gpu_group *g)
 {
-    enum gsi_group_word first = g->place ? GSI_GROUP_FREE : GSI_GROUP_FULL;
+    enum gsi_group_flag first = g->place ? GSI_GROUP_FREE : GSI_GROUP_FULL;
     int begin = g->place ? g->place : 1, end = g->place ? g->place + 1 : g->size;
 
     for (int turn = 0; turn < GSI_GROUP_TURNS; turn++)
         for (int i = begin; i < end; i++)
             for (int kind = first; kind < (int) first + 2; kind++)
-                __atomic_store_n (gsi_group_word (g, (enum gsi_group_word) kind, turn, i),
-                                  GSI_WORD_RELEASED, __ATOMIC_SEQ_CST);
+                __atomic_store_n (gsi_group_flag (g, (enum gsi_group_flag) kind, turn, i),
+                                  GSI_FLAG_RELEASED, __ATOMIC_SEQ_CST);
 }
 
 void gsi_gpu_group_die (struct gsi_gpu_group *g)
 {
     pthread_mutex_lock (&g->guard);
-    if (g->words)
+    if (g->flags)
         __atomic_store_n (gsi_group_mark (g->dead, g->place), 1, __ATOMIC_SEQ_CST);
     pthread_mutex_unlock (&g->guard);
 }
@@ -59,7 +59,7 @@ static struct gsi_coll *begin_abort (struct gsi_gpu_group *g)
 static void end_abort (struct gsi_gpu_group *g, bool waited)
 {
     pthread_mutex_lock (&g->guard);
-    if (g->words)
+    if (g->flags)
         release (g);
     g->waited = g->waited || waited;
     g->tellers--;
@@ -67,7 +67,7 @@ static void end_abort (struct gsi_gpu_group *g, bool waited)
 }
 
 /*
- * What the words hold up goes on once NCCL sends none of it, or where its abort takes long: by
+ * What the flags hold up goes on once NCCL sends none of it, or where its abort takes long: by
  * then whom it would reach has been told that it is no result.
  */
 void gsi_gpu_group_abort (struct gsi_gpu_group *g, const struct gsi_ending *how)
@@ -156,8 +156,8 @@ static bool have_parted (void *context)
     return true;
 }
 
-/* Nobody has the words from here on; the last who holds [p] unmaps them. */
-static void take_words (struct gsi_gpu_group *g, struct parting *p)
+/* Nobody has the flags from here on; the last who holds [p] unmaps them. */
+static void take_flags (struct gsi_gpu_group *g, struct parting *p)
 {
     pthread_mutex_lock (&g->guard);
     if (p) {
@@ -168,28 +168,28 @@ static void take_words (struct gsi_gpu_group *g, struct parting *p)
         p->place = g->place;
         atomic_init (&p->holders, 1);
     }
-    g->words = g->dead = g->parted = NULL;
+    g->flags = g->dead = g->parted = NULL;
     g->process = NULL;
     g->shm = GSI_MEMFD_NONE;
     pthread_mutex_unlock (&g->guard);
 }
 
-/* Lets go of words and room, or keeps both, which a GPU may use still, until the process ends. */
+/* Lets go of flags and room, or keeps both, which a GPU may use still, until the process ends. */
 static void part (struct gsi_gpu_group *g, const struct gsi_device *device, bool keep)
 {
     const struct gsi_stream_ops *queue = device->ops->streams;
     struct parting *p = keep || gsi_device_is_stuck (device) ? NULL : malloc (sizeof (*p));
-    uint32_t *words = g->words;
+    uint32_t *flags = g->flags;
 
-    if (!words) /* they have parted, or never met; a room comes with words */
+    if (!flags) /* they have parted, or never met; a room comes with flags */
         free (p);
     else
-        take_words (g, p);
-    if (words && !p)
+        take_flags (g, p);
+    if (flags && !p)
         gsi_log (GS_LOG_INFO, "nccl", "memory of GPU %d is kept until the process ends: %s",
                  device->ordinal,
                  keep && !g->stuck ? "CUDA graphs may use it" : "the GPU may use it");
-    if (words && p) {
+    if (flags && p) {
         if (g->pinned)
             atomic_fetch_add (&p->holders, 1);
         if (g->room)
@@ -199,7 +199,7 @@ static void part (struct gsi_gpu_group *g, const struct gsi_device *device, bool
         else if (g->room)
             queue->free_behind (device, g->room, have_parted, end_parting, p);
         if (g->pinned)
-            queue->unpin (device, words, end_parting, p);
+            queue->unpin (device, flags, end_parting, p);
         end_parting (p);
     }
     g->room = NULL;
@@ -247,7 +247,7 @@ gs_status_t gsi_gpu_group_close (struct gsi_gpu_group *g, const struct gsi_devic
     return hosts->ops->barrier (hosts, call);
 }
 
-/* The stream that tried the words may go on now that they are released; else nothing is freed. */
+/* The stream that tried the flags may go on now that they are released; else nothing is freed. */
 static void await_stuck (struct gsi_gpu_group *g, const struct gsi_device *device)
 {
     struct gsi_wait wait = gsi_wait_for (PASS_NS, 0);
@@ -268,7 +268,7 @@ void gsi_gpu_group_discard (struct gsi_gpu_group *g, const struct gsi_device *de
 
     if (!g)
         return;
-    if (g->words || g->leaders)
+    if (g->flags || g->leaders)
         gsi_gpu_group_abort (g, &how);
     if (g->leaders)
         g->leaders->ops->discard (g->leaders);

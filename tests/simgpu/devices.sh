@@ -145,7 +145,7 @@ says 4 '^rank . with an array on a GPU: GS_OK'
 
 run "one GPU for two, but its streams wait in vain" 2 SIM_GPUS=1 SIM_LEAKS=0 GS_DEVICE=0 \
     SIM_FAULT=cuStreamWaitValue32@1=stall
-says 1 'sums go by way of the hosts: rank 1: a stream waits for a word in vain'
+says 1 'sums go by way of the hosts: rank 1: a stream waits for a flag in vain'
 says 2 '^rank . has transport nccl, GPU 0$'
 
 run "one GPU for two, but one makes no stream" 2 SIM_GPUS=1 \
