@@ -32,7 +32,7 @@ gs_status_t gsi_cuda_check (const char *call, cudaError_t error);
 
 /* device_pin.c: gsi_stream_ops.pin and .unpin. */
 gs_status_t gsi_cuda_pin (void *memory, size_t bytes);
-void gsi_cuda_unpin (const struct gsi_device *device, void *memory, void (*told) (void *context),
+void gsi_cuda_unpin (const struct gsi_device *device, void *memory, void (*done) (void *context),
                      void *context);
 
 /* device_share.c: gsi_stream_ops.identify to .put. */
@@ -40,9 +40,9 @@ gs_status_t gsi_cuda_identify (const struct gsi_device *device, struct gsi_devic
 gs_status_t gsi_cuda_ipc_handle (void *memory, struct gsi_ipc_handle *out);
 gs_status_t gsi_cuda_ipc_open (const struct gsi_ipc_handle *handle, void **out);
 void gsi_cuda_ipc_close (const struct gsi_device *device, void *memory,
-                         void (*told) (void *context), void *context);
+                         void (*done) (void *context), void *context);
 void gsi_cuda_free_behind (const struct gsi_device *device, void *memory,
-                           bool (*may) (void *context), void (*told) (void *context),
+                           bool (*ready) (void *context), void (*done) (void *context),
                            void *context);
 gs_status_t gsi_cuda_reaches (void *memory);
 gs_status_t gsi_cuda_stream_wait_value (gs_stream_t stream, const uint32_t *word);
@@ -71,18 +71,19 @@ bool gsi_cuda_free (const struct gsi_device *device, void *memory,
                     cudaError_t (*by) (void *memory), cudaError_t *error);
 
 /*
- * The same of what somebody is told of, by any thread, once it is freed; [may], which any thread
- * asks, keeps it for later if it says no. What is kept for good, as where CUDA fails, nobody is
- * told of.
+ * The same of what somebody is told of, by any thread, once it is freed; [ready], which any
+ * thread asks, keeps it for later if it says no. What is kept for good, as where CUDA fails,
+ * nobody is told of.
  */
-struct gsi_cuda_gift {
+struct gsi_cuda_deferred {
     void *memory;
     cudaError_t (*by) (void *memory);
-    bool (*may) (void *context); /* or NULL */
-    void (*told) (void *context);
+    bool (*ready) (void *context); /* or NULL */
+    void (*done) (void *context);
     void *context;
 };
-void gsi_cuda_give_back (const struct gsi_device *device, const struct gsi_cuda_gift *gift);
+void gsi_cuda_defer_free (const struct gsi_device *device,
+                          const struct gsi_cuda_deferred *deferred);
 
 /*
  * Frees what was kept for later, if there is any and no work is under way now: within the

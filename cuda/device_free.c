@@ -50,7 +50,7 @@ struct kept {
     struct kept *next;
     int ordinal;
     bool own; /* who frees waits for this one */
-    struct gsi_cuda_gift gift;
+    struct gsi_cuda_deferred deferred;
 };
 static struct kept *all_kept;
 static struct kept *lost; /* kept for good: CUDA did not free it */
@@ -143,7 +143,7 @@ bool gsi_cuda_keeps_any (int ordinal)
 
 static bool may_go (const struct kept *item)
 {
-    return !item->gift.may || item->gift.may (item->gift.context);
+    return !item->deferred.ready || item->deferred.ready (item->deferred.context);
 }
 
 /* All of a GPU that may go, [own] marked. */
@@ -175,19 +175,19 @@ static cudaError_t say (const struct kept *item, cudaError_t error)
     return item->own ? error : cudaSuccess;
 }
 
-static cudaError_t free_one (const struct gsi_cuda_gift *gift)
+static cudaError_t free_one (const struct gsi_cuda_deferred *deferred)
 {
-    cudaError_t error = gift->by (gift->memory);
+    cudaError_t error = deferred->by (deferred->memory);
 
-    if (gift->told && !error) /* else it is kept, for good */
-        gift->told (gift->context);
+    if (deferred->done && !error) /* else it is kept, for good */
+        deferred->done (deferred->context);
     return error;
 }
 
 /* What else would be told stays with memory that is not freed. */
 static void forget (struct kept *item, bool freed)
 {
-    if (freed || !item->gift.told)
+    if (freed || !item->deferred.done)
         free (item);
     else
         add (&lost, item);
@@ -201,7 +201,7 @@ static cudaError_t free_all (struct kept *items)
 
     gsi_cuda_relax_capture ();
     for (struct kept *next; items; items = next) {
-        cudaError_t its = entered ? entered : free_one (&items->gift);
+        cudaError_t its = entered ? entered : free_one (&items->deferred);
         error = say (items, its) ? its : error;
         next = items->next;
         forget (items, !its);
@@ -381,8 +381,8 @@ void gsi_cuda_tidy (const struct gsi_device *device)
     gsi_cuda_free_kept (device, true);
 }
 
-static bool give_back (const struct gsi_device *device, const struct gsi_cuda_gift *gift,
-                       cudaError_t *error)
+static bool defer_free (const struct gsi_device *device, const struct gsi_cuda_deferred *deferred,
+                        cudaError_t *error)
 {
     struct kept *item;
     bool any;
@@ -390,7 +390,7 @@ static bool give_back (const struct gsi_device *device, const struct gsi_cuda_gi
     *error = cudaSuccess;
     if (!(item = malloc (sizeof (*item))))
         return false;
-    *item = (struct kept){.ordinal = device->ordinal, .gift = *gift};
+    *item = (struct kept){.ordinal = device->ordinal, .deferred = *deferred};
     if (gsi_device_is_stuck (device) || is_late (device->ordinal)) {
         forget (item, false);
         return false;
@@ -403,13 +403,14 @@ static bool give_back (const struct gsi_device *device, const struct gsi_cuda_gi
 bool gsi_cuda_free (const struct gsi_device *device, void *memory,
                     cudaError_t (*by) (void *memory), cudaError_t *error)
 {
-    return give_back (device, &(struct gsi_cuda_gift){.memory = memory, .by = by}, error);
+    return defer_free (device, &(struct gsi_cuda_deferred){.memory = memory, .by = by}, error);
 }
 
-void gsi_cuda_give_back (const struct gsi_device *device, const struct gsi_cuda_gift *gift)
+void gsi_cuda_defer_free (const struct gsi_device *device,
+                          const struct gsi_cuda_deferred *deferred)
 {
     cudaError_t error;
 
-    if (give_back (device, gift, &error))
+    if (defer_free (device, deferred, &error))
         gsi_cuda_forget (error);
 }

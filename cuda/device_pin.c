@@ -11,11 +11,11 @@ gs_status_t gsi_cuda_pin (void *memory, size_t bytes)
 }
 
 /* N.B. cudaHostUnregister waits for the work of the GPU, as cudaFreeHost does. */
-void gsi_cuda_unpin (const struct gsi_device *device, void *memory, void (*told) (void *context),
+void gsi_cuda_unpin (const struct gsi_device *device, void *memory, void (*done) (void *context),
                      void *context)
 {
-    gsi_cuda_give_back (device, &(struct gsi_cuda_gift){.memory = memory,
-                                                        .by = cudaHostUnregister,
-                                                        .told = told,
-                                                        .context = context});
+    gsi_cuda_defer_free (device, &(struct gsi_cuda_deferred){.memory = memory,
+                                                             .by = cudaHostUnregister,
+                                                             .done = done,
+                                                             .context = context});
 }

@@ -36,22 +36,22 @@ gs_status_t gsi_cuda_ipc_open (const struct gsi_ipc_handle *in, void **out)
 
 /* N.B. cudaIpcCloseMemHandle may wait for the work of the GPU, as cudaFree does. */
 void gsi_cuda_ipc_close (const struct gsi_device *device, void *memory,
-                         void (*told) (void *context), void *context)
+                         void (*done) (void *context), void *context)
 {
-    gsi_cuda_give_back (device, &(struct gsi_cuda_gift){.memory = memory,
-                                                        .by = cudaIpcCloseMemHandle,
-                                                        .told = told,
-                                                        .context = context});
+    gsi_cuda_defer_free (device, &(struct gsi_cuda_deferred){.memory = memory,
+                                                             .by = cudaIpcCloseMemHandle,
+                                                             .done = done,
+                                                             .context = context});
 }
 
 void gsi_cuda_free_behind (const struct gsi_device *device, void *memory,
-                           bool (*may) (void *context), void (*told) (void *context),
+                           bool (*ready) (void *context), void (*done) (void *context),
                            void *context)
 {
-    gsi_cuda_give_back (
+    gsi_cuda_defer_free (
         device,
-        &(struct gsi_cuda_gift){
-            .memory = memory, .by = cudaFree, .may = may, .told = told, .context = context});
+        &(struct gsi_cuda_deferred){
+            .memory = memory, .by = cudaFree, .ready = ready, .done = done, .context = context});
 }
 
 gs_status_t gsi_cuda_reaches (void *memory)

@@ -188,11 +188,11 @@ struct gsi_stream_ops {
 
     /*
      * Pins memory that is there, whole pages, and ends that, which, as a free, may be left for
-     * later: then or now [told] is called with [context], by any thread; never if it is kept
+     * later: then or now [done] is called with [context], by any thread; never if it is kept
      * pinned for good.
      */
     gs_status_t (*pin) (void *memory, size_t bytes);
-    void (*unpin) (const struct gsi_device *device, void *memory, void (*told) (void *context),
+    void (*unpin) (const struct gsi_device *device, void *memory, void (*done) (void *context),
                    void *context);
 
     /* A stream of its own, of the highest priority, that no other stream waits for. */
@@ -257,18 +257,18 @@ struct gsi_stream_ops {
 
     /*
      * Memory from alloc, for other processes that have the same device: the handle by which they
-     * open it (CUDA IPC). Its close, as a free, may be left for later: then or now [told] is
+     * open it (CUDA IPC). Its close, as a free, may be left for later: then or now [done] is
      * called with [context], by any thread; never for what is kept for good. The memory is freed
-     * by free_behind, which keeps it for later until [may], asked by any thread, finds that all
+     * by free_behind, which keeps it for later until [ready], asked by any thread, finds that all
      * have closed it.
      */
     gs_status_t (*ipc_handle) (void *memory, struct gsi_ipc_handle *out);
     gs_status_t (*ipc_open) (const struct gsi_ipc_handle *handle, void **out);
     void (*ipc_close) (const struct gsi_device *device, void *memory,
-                       void (*told) (void *context), void *context);
+                       void (*done) (void *context), void *context);
 
     void (*free_behind) (const struct gsi_device *device, void *memory,
-                         bool (*may) (void *context), void (*told) (void *context),
+                         bool (*ready) (void *context), void (*done) (void *context),
                          void *context);
 
     /* Whether the GPU has memory that was pinned at the address of the host. */
