@@ -503,9 +503,9 @@ static gs_status_t find_nonfinite (gs_dtype_t dtype, const struct gsi_run *runs,
 }
 
 static gs_status_t quantize (const struct gsi_conversion *how, const struct gsi_run *run,
-                             void *rest, gs_stream_t stream)
+                             void *residual, gs_stream_t stream)
 {
-    return check ("the launch of a rounding", gsi_cuda_quantize (how, run, rest, stream));
+    return check ("the launch of a rounding", gsi_cuda_quantize (how, run, residual, stream));
 }
 
 static gs_status_t squares (gs_dtype_t dtype, const void *data, size_t count, double *parts,

@@ -8,7 +8,8 @@
 #define QUANTIZE_BLOCKS 2048 /* fill a GPU */
 
 template <class From, class To>
-static cudaError_t launch_quantize (const struct gsi_run *run, void *rest, cudaStream_t stream)
+static cudaError_t launch_quantize (const struct gsi_run *run, void *residual,
+                                    cudaStream_t stream)
 {
     size_t blocks = (run->count + THREADS - 1) / THREADS;
 
@@ -17,16 +18,16 @@ static cudaError_t launch_quantize (const struct gsi_run *run, void *rest, cudaS
     if (blocks > QUANTIZE_BLOCKS)
         blocks = QUANTIZE_BLOCKS;
     return launch_kernel (quantize<From, To>, blocks, THREADS, stream, (const From *) run->src,
-                          (To *) run->dst, (From *) rest, run->count);
+                          (To *) run->dst, (From *) residual, run->count);
 }
 
 cudaError_t gsi_cuda_quantize (const struct gsi_conversion *how, const struct gsi_run *run,
-                               void *rest, cudaStream_t stream)
+                               void *residual, cudaStream_t stream)
 {
     switch ((int) how->to) {
-#define GSI_REDUCED(NAME, name, ...)                                                        \
-    GSI_CASE (NAME, how->from == GS_F64 ? launch_quantize<double, name> (run, rest, stream) \
-                                        : launch_quantize<float, name> (run, rest, stream));
+#define GSI_REDUCED(NAME, name, ...)                                                            \
+    GSI_CASE (NAME, how->from == GS_F64 ? launch_quantize<double, name> (run, residual, stream) \
+                                        : launch_quantize<float, name> (run, residual, stream));
 #include "base/dtype.def"
     default: return cudaErrorInvalidValue;
     }

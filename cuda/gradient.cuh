@@ -11,17 +11,17 @@
 
 template <class From, class To>
 __global__ void __launch_bounds__ (THREADS)
-    quantize (const From *src, To *dst, From *rest, size_t count)
+    quantize (const From *src, To *dst, From *residual, size_t count)
 {
     size_t step = (size_t) gridDim.x * THREADS;
 
     for (size_t i = (size_t) blockIdx.x * THREADS + threadIdx.x; i < count; i += step) {
-        From whole = src[i] + rest[i], lost;
+        From whole = src[i] + residual[i], lost;
         To sent;
         store (sent, whole);
         lost = whole - load<From> (sent);
         dst[i] = sent;
-        rest[i] = is_bad (lost) ? (From) 0 : lost;
+        residual[i] = is_bad (lost) ? (From) 0 : lost;
     }
 }
 

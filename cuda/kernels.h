@@ -47,7 +47,7 @@ cudaError_t gsi_cuda_reduce (const struct gsi_reduction *how, void *dst, const v
 
 /* gsi_host_quantize. */
 cudaError_t gsi_cuda_quantize (const struct gsi_conversion *how, const struct gsi_run *run,
-                               void *rest, cudaStream_t stream);
+                               void *residual, cudaStream_t stream);
 
 /*
  * gsi_host_squares, in another order, that depends on [count] alone, added to [sum] on the

@@ -235,7 +235,7 @@ struct gsi_stream_ops {
     /* gsi_host_quantize; gsi_host_squares, added to *sum in device memory, where [parts] has
      * room for GSI_SQUARES_PARTS: in another order than on hosts, but always the same. */
     gs_status_t (*quantize) (const struct gsi_conversion *how, const struct gsi_run *run,
-                             void *rest, gs_stream_t stream);
+                             void *residual, gs_stream_t stream);
     gs_status_t (*squares) (gs_dtype_t dtype, const void *data, size_t count, double *parts,
                             double *sum, gs_stream_t stream);
 

@@ -146,14 +146,14 @@ void gsi_host_convert (const struct gsi_conversion *how, const struct gsi_run *r
     GSI_TARGET_CLONES static void NAME (const void *src, void *dst, void *left, size_t count) \
     {                                                                                         \
         const FROM *in = src;                                                                 \
-        FROM *rest = left;                                                                    \
+        FROM *residual = left;                                                                \
         T *out = dst;                                                                         \
         for (size_t i = 0; i < count; i++) {                                                  \
-            FROM whole = in[i] + rest[i];                                                     \
+            FROM whole = in[i] + residual[i];                                                 \
             T sent = STORE (whole);                                                           \
             FROM lost = whole - (FROM) LOAD (sent);                                           \
             out[i] = sent;                                                                    \
-            rest[i] = lost - lost == 0 ? lost : 0;                                            \
+            residual[i] = lost - lost == 0 ? lost : 0;                                        \
         }                                                                                     \
     }
 
@@ -167,9 +167,10 @@ static void (*const quantize[GSI_DTYPES][2]) (const void *, void *, void *, size
 #include "base/dtype.def"
 };
 
-void gsi_host_quantize (const struct gsi_conversion *how, const struct gsi_run *run, void *rest)
+void gsi_host_quantize (const struct gsi_conversion *how, const struct gsi_run *run,
+                        void *residual)
 {
-    quantize[how->to][how->from == GS_F64](run->src, run->dst, rest, run->count);
+    quantize[how->to][how->from == GS_F64](run->src, run->dst, residual, run->count);
 }
 
 #define LANES 8 /* sums side by side, for the compiler to vectorise; the order is fixed */

@@ -35,10 +35,11 @@ void gsi_host_convert (const struct gsi_conversion *how, const struct gsi_run *r
                        size_t number);
 
 /*
- * The same from a floating type to a narrower one, of src[i] + rest[i]; rest[i], of type from,
- * becomes what the rounding lost. It is 0 where the result is not finite.
+ * The same from a floating type to a narrower one, of src[i] + residual[i]; residual[i], of type
+ * from, becomes what the rounding lost. It is 0 where the result is not finite.
  */
-void gsi_host_quantize (const struct gsi_conversion *how, const struct gsi_run *run, void *rest);
+void gsi_host_quantize (const struct gsi_conversion *how, const struct gsi_run *run,
+                        void *residual);
 
 /* Sum of the squares of [count] elements of floating type [dtype], in double. */
 double gsi_host_squares (gs_dtype_t dtype, const void *data, size_t count);

@@ -32,7 +32,7 @@ static gs_status_t pack_segment (const gs_reducer_t *r, const struct gsi_segment
     if (s->type == dtype || !r->opts.error_feedback)
         return gsi_work_convert (r, &how, in, s->runs);
     for (size_t i = 0; i < s->runs && !st; i++)
-        st = gsi_work_quantize (r, &how, &in[i], r->packing.rest[s->run + i]);
+        st = gsi_work_quantize (r, &how, &in[i], r->packing.residual[s->run + i]);
     return st;
 }
 

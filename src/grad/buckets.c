@@ -68,7 +68,7 @@ static void add_packed (gs_reducer_t *r, struct gsi_bucket *bucket, int p, bool 
         char *own = (char *) r->at[p] + done * from, *staged = r->staging + s->count * to;
         r->packing.in[run] = (struct gsi_run){.src = own, .dst = staged, .count = take};
         r->packing.out[run] = (struct gsi_run){.src = staged, .dst = own, .count = take};
-        r->packing.rest[run] = r->rest[p] ? (char *) r->rest[p] + done * from : NULL;
+        r->packing.residual[run] = r->residual[p] ? (char *) r->residual[p] + done * from : NULL;
         s->runs++;
         done += take;
         s->count += take == left ? (take + line - 1) / line * line : take;
@@ -207,7 +207,7 @@ gs_status_t gsi_buckets_open (gs_reducer_t *r)
         !gsi_reducer_own (r, &r->segment, pieces, sizeof (*r->segment)) ||
         !gsi_reducer_own (r, &r->packing.in, pieces, sizeof (*r->packing.in)) ||
         !gsi_reducer_own (r, &r->packing.out, pieces, sizeof (*r->packing.out)) ||
-        !gsi_reducer_own (r, &r->packing.rest, pieces, sizeof (*r->packing.rest)))
+        !gsi_reducer_own (r, &r->packing.residual, pieces, sizeof (*r->packing.residual)))
         return gsi_fail (GS_ERR_NOMEM, "%s: out of memory", r->client.name);
     gsi_buckets_cut (r);
     return GS_OK;

@@ -86,7 +86,7 @@ static bool make_lists (gs_reducer_t *r)
            gsi_reducer_own (r, &r->turn, n, sizeof (*r->turn)) &&
            gsi_reducer_own (r, &r->bucket_of, n, sizeof (*r->bucket_of)) &&
            gsi_reducer_own (r, &r->inspection, n, sizeof (*r->inspection)) &&
-           gsi_reducer_own (r, &r->rest, n, sizeof (*r->rest)) &&
+           gsi_reducer_own (r, &r->residual, n, sizeof (*r->residual)) &&
            gsi_reducer_own (r, &r->participation, (size_t) r->size, sizeof (*r->participation)) &&
            gsi_reducer_own (r, &r->weights, 2 * (size_t) r->size, sizeof (*r->weights));
 }
@@ -126,7 +126,7 @@ static gs_status_t make_rests (gs_reducer_t *r)
     for (int p = 0; p < r->gradients && r->opts.error_feedback && !st; p++) {
         const struct gsi_gradient *g = &r->gradient[r->number[p]];
         if (gsi_buckets_is_wired (r, g->dtype))
-            st = gsi_commit_allocate (r, g->bytes, &r->rest[p]);
+            st = gsi_commit_allocate (r, g->bytes, &r->residual[p]);
     }
     return st;
 }
@@ -234,8 +234,8 @@ void gsi_commit_undo (gs_reducer_t *r)
     gsi_scheduler_close (r);
     gsi_timing_close (r);
     gsi_step_exchange_close (r);
-    for (int p = 0; p < r->gradients && r->rest; p++)
-        gs_device_free (r->comm, r->rest[p]);
+    for (int p = 0; p < r->gradients && r->residual; p++)
+        gs_device_free (r->comm, r->residual[p]);
     gs_device_free (r->comm, r->staging);
     gs_device_free (r->comm, r->storage);
     r->staging = NULL;

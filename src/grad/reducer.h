@@ -54,7 +54,7 @@ struct gsi_segment {
 /* Everything that is packed, in the order of launching. */
 struct gsi_packing {
     struct gsi_run *in, *out; /* [runs] */
-    void **rest;              /* [runs] what earlier steps lost of it; or NULL */
+    void **residual;          /* [runs] what earlier steps lost of it; or NULL */
     size_t runs;
 };
 
@@ -126,8 +126,8 @@ struct gs_reducer {
     int *bucket_of;              /* [gradients] by place: of [bucket] */
     void *storage;
     struct gsi_run *inspection; /* [gradients] by place: all of it, to be looked at */
-    void **rest;   /* [gradients] by place, with error_feedback: what rounding lost */
-    char *staging; /* GSI_STAGING_* bytes, or NULL if nothing is packed */
+    void **residual; /* [gradients] by place, with error_feedback: what rounding lost */
+    char *staging;   /* GSI_STAGING_* bytes, or NULL if nothing is packed */
 
     struct gsi_bucket *bucket; /* [buckets] in the order of launching */
     int buckets;

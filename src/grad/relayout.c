@@ -7,7 +7,7 @@
 
 /* What is known of each gradient by its place, to be found again at another one. */
 struct moved {
-    void **at, **rest;           /* [gradients] as they were added */
+    void **at, **residual;       /* [gradients] as they were added */
     int *turn;                   /* [gradients] likewise */
     int *order;                  /* [gradients] which was ready first, second, ... */
     struct gsi_placement *place; /* [gradients] those that r->place has not */
@@ -19,16 +19,16 @@ static bool open_moved (struct moved *m, const gs_reducer_t *r)
 
     m->place = calloc (n, sizeof (*m->place));
     m->at = calloc (n, sizeof (*m->at));
-    m->rest = calloc (n, sizeof (*m->rest));
+    m->residual = calloc (n, sizeof (*m->residual));
     m->turn = calloc (n, sizeof (*m->turn));
     m->order = calloc (n, sizeof (*m->order));
-    return m->place && m->at && m->rest && m->turn && m->order;
+    return m->place && m->at && m->residual && m->turn && m->order;
 }
 
 static void close_moved (struct moved *m)
 {
     free (m->at);
-    free (m->rest);
+    free (m->residual);
     free (m->turn);
     free (m->order);
     free (m->place);
@@ -39,7 +39,7 @@ static void remember (const gs_reducer_t *r, struct moved *m)
     for (int p = 0; p < r->gradients; p++) {
         int number = r->number[p];
         m->at[number] = r->at[p];
-        m->rest[number] = r->rest[p];
+        m->residual[number] = r->residual[p];
         m->turn[number] = r->turn[p];
         m->order[r->turn[p]] = number;
     }
@@ -54,7 +54,7 @@ static void settle (gs_reducer_t *r, struct moved *m, void *storage)
     r->place = other;
     gsi_commit_settle (r, storage);
     for (int p = 0; p < r->gradients; p++) {
-        r->rest[p] = m->rest[r->number[p]];
+        r->residual[p] = m->residual[r->number[p]];
         r->turn[p] = m->turn[r->number[p]];
     }
 }

@@ -16,11 +16,11 @@ gs_status_t gsi_work_convert (const gs_reducer_t *r, const struct gsi_conversion
 }
 
 gs_status_t gsi_work_quantize (const gs_reducer_t *r, const struct gsi_conversion *how,
-                               const struct gsi_run *run, void *rest)
+                               const struct gsi_run *run, void *residual)
 {
     if (r->queue)
-        return r->queue->quantize (how, run, rest, r->stream);
-    gsi_host_quantize (how, run, rest);
+        return r->queue->quantize (how, run, residual, r->stream);
+    gsi_host_quantize (how, run, residual);
     return GS_OK;
 }
 

@@ -12,7 +12,7 @@
 gs_status_t gsi_work_convert (const gs_reducer_t *r, const struct gsi_conversion *how,
                               const struct gsi_run *runs, size_t number);
 gs_status_t gsi_work_quantize (const gs_reducer_t *r, const struct gsi_conversion *how,
-                               const struct gsi_run *run, void *rest);
+                               const struct gsi_run *run, void *residual);
 
 /* On [stream]. */
 gs_status_t gsi_work_zero (const gs_reducer_t *r, void *dst, size_t bytes, gs_stream_t stream);

@@ -180,19 +180,19 @@ START_TEST (rounding_with_feedback)
 
     for (int t = 0; t < 8; t++) {
         struct gsi_conversion how = {from[t / 4], to[t % 4], 1};
-        unsigned char rest[NUMBERS * 8] = {0};
+        unsigned char residual[NUMBERS * 8] = {0};
         struct gsi_run run = {input, output, NUMBERS};
         double sent[NUMBERS] = {0};
         for (size_t i = 0; i < NUMBERS; i++)
             store (from[t / 4], input, i, 1 + (double) i / 300);
         for (int n = 0; n < TIMES; n++) {
-            gsi_host_quantize (&how, &run, rest);
+            gsi_host_quantize (&how, &run, residual);
             for (size_t i = 0; i < NUMBERS; i++)
                 sent[i] += load (to[t % 4], output, i);
         }
         for (size_t i = 0; i < NUMBERS; i++) {
             double all = TIMES * load (from[t / 4], input, i);
-            double left = load (from[t / 4], rest, i);
+            double left = load (from[t / 4], residual, i);
             unit_check (fabs (left) <= (t % 4 < 2 ? 0x1p-7 : 0x1p-2) &&
                             fabs (sent[i] + left - all) <= 1e-2,
                         "conversion %d: %g was sent of %g, %g is left", t, sent[i], all, left);
@@ -205,14 +205,14 @@ END_TEST
 START_TEST (feedback_forgets_what_is_not_finite)
 {
     struct gsi_conversion how = {GS_F32, GS_F16, 1};
-    float in[] = {1e30f, NAN, -INFINITY}, rest[] = {1, 1, 1};
+    float in[] = {1e30f, NAN, -INFINITY}, residual[] = {1, 1, 1};
     uint16_t out[3];
     struct gsi_run run = {in, out, 3};
 
-    gsi_host_quantize (&how, &run, rest);
+    gsi_host_quantize (&how, &run, residual);
     ck_assert_uint_eq (gsi_host_find_nonfinite (GS_F16, &(struct gsi_run){out, NULL, 1}, 1), 0);
     for (int i = 0; i < 3; i++)
-        ck_assert_float_eq (rest[i], 0);
+        ck_assert_float_eq (residual[i], 0);
 }
 END_TEST
 
