@@ -104,7 +104,7 @@ static gs_status_t compare_calls (gs_comm_t *comm, const struct gsi_told *mine,
     int number = 0; /* of ranks that do as rank 0 */
     gs_status_t st;
 
-    alike.kind = 0; /* whatever they call, they compare it */
+    alike.fingerprint = 0; /* whatever they call, they compare it */
     st = gsi_staging_control (comm, mine, comm->scratch, sizeof (*mine), &alike);
 
     for (int r = 0; r < comm->topo.size && !st; r++)
@@ -160,7 +160,8 @@ static gs_status_t take_comm (gs_comm_t *comm, struct gsi_call *call)
 }
 
 /* A number for what all ranks must ask for alike; transports tell by it whose data they have. */
-static uint32_t kind_of (enum gsi_record_op op, size_t count, gs_dtype_t dtype, int argument)
+static uint32_t fingerprint_of (enum gsi_record_op op, size_t count, gs_dtype_t dtype,
+                                int argument)
 {
     uint64_t what = (uint64_t) (uint32_t) argument << 16 | (uint64_t) op << 8 | (uint64_t) dtype;
     uint64_t hash = (count + UINT64_C (0x9e3779b97f4a7c15)) * UINT64_C (0xbf58476d1ce4e5b9);
@@ -181,7 +182,7 @@ gs_status_t gsi_call_begin_messages (const struct gsi_request *r, bool staged,
     call->argument = r->argument;
     call->yielding = comm->client ? &comm->client->yielding : NULL;
     call->capturing = false;
-    call->kind = kind_of (r->op, r->count, r->dtype, r->argument);
+    call->fingerprint = fingerprint_of (r->op, r->count, r->dtype, r->argument);
     if ((st = take_comm (comm, call)))
         return st;
     gsi_traffic_begin (comm);

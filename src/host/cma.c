@@ -66,7 +66,7 @@ void gsi_cma_begin (struct gsi_coll_host *c, const struct gsi_alltoallv *x)
         gsi_coll_sent (&c->base, r, x->send_bytes[r]);
         post->at = (uint64_t) (uintptr_t) (x->send + x->send_at[r]);
         post->bytes = x->send_bytes[r];
-        post->kind = c->kind;
+        post->fingerprint = c->fingerprint;
         atomic_store_explicit (&post->put, turn, memory_order_release);
     }
 }
@@ -94,7 +94,7 @@ static gs_status_t read_from (struct gsi_coll_host *c, int i, char *dst, size_t 
 
     if (st)
         return st;
-    if (post->kind != c->kind)
+    if (post->fingerprint != c->fingerprint)
         return gsi_net_differ (c, c->node.rank[i]);
     if (post->bytes != bytes)
         return gsi_fail (

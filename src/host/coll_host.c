@@ -311,7 +311,7 @@ gs_status_t gsi_coll_host_open (const struct gsi_coll_ops *ops,
         return st;
     }
     /* MPI's standard allows 2046; it is millions. */
-    c->kinds = c->net->tags / GSI_TAGS > 1 ? c->net->tags / GSI_TAGS - 1 : 1;
+    c->fingerprints = c->net->tags / GSI_TAGS > 1 ? c->net->tags / GSI_TAGS - 1 : 1;
     log_choice (c);
     c->base.any_thread = c->net->any_thread;
     *out = &c->base;
@@ -337,7 +337,7 @@ bool gsi_coll_host_free (struct gsi_coll *coll, void *memory)
 
 static gs_status_t enter (struct gsi_coll_host *c, const struct gsi_call *call)
 {
-    c->kind = call->kind;
+    c->fingerprint = call->fingerprint;
     return c->net->ops->enter (c->net);
 }
 

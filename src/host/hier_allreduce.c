@@ -19,10 +19,10 @@ struct hier_job {
     const char *from;
     char *buf;
     bool to_all;
-    size_t count, width, wide; /* elements; bytes of one, and of its sum within a node */
-    size_t block, blocks;      /* elements in a block; how many blocks */
-    uint64_t turn, kind;       /* of block 0 in the node's memory; of all blocks */
-    uint64_t place;            /* of the array in c->shm_heap, or 0 */
+    size_t count, width, wide;  /* elements; bytes of one, and of its sum within a node */
+    size_t block, blocks;       /* elements in a block; how many blocks */
+    uint64_t turn, fingerprint; /* of block 0 in the node's memory; of all blocks */
+    uint64_t place;             /* of the array in c->shm_heap, or 0 */
     const struct gsi_reduction *how;
     struct gsi_reduction local, across; /* what the ranks of a node, and of a rail, do of it */
     const struct gsi_call *call;
@@ -103,7 +103,7 @@ static void put_block (const struct hier_job *j, size_t b)
                              j->from + r.first * j->width, r.n * j->width);
     }
     gsi_coll_unknown_within (&j->c->base);
-    gsi_node_put (node, j->turn + b, j->kind, j->place);
+    gsi_node_put (node, j->turn + b, j->fingerprint, j->place);
 }
 
 /* Learns where the others' arrays are, once all have put block 0. */
@@ -125,7 +125,7 @@ static gs_status_t find_arrays (const struct hier_job *j)
 /* Waits until all ranks of the node have put block [b]. */
 static gs_status_t await_put (const struct hier_job *j, size_t b)
 {
-    gs_status_t st = gsi_node_await_put (j->c, j->turn + b, j->kind, j->call);
+    gs_status_t st = gsi_node_await_put (j->c, j->turn + b, j->fingerprint, j->call);
 
     return st || b ? st : find_arrays (j);
 }
@@ -461,7 +461,8 @@ static struct hier_job cut_job (struct gsi_coll_host *c, const struct gsi_hier *
                          .l = hier,
                          .count = count,
                          .turn = c->node.turn,
-                         .kind = gsi_kind_of (c, count * gs_dtype_size (how->dtype)),
+                         .fingerprint =
+                             gsi_fingerprint_of (c, count * gs_dtype_size (how->dtype)),
                          .how = how,
                          .call = call};
     bool reduced = gsi_dtype_is_reduced (how->dtype);
@@ -528,7 +529,7 @@ static gs_status_t work_as_pair (const struct hier_job *j)
         if (s < j->blocks && !j->buf)
             lay_step (j, s);
         if (s < j->blocks)
-            gsi_node_put (&c->node, j->turn + s, j->kind, 0);
+            gsi_node_put (&c->node, j->turn + s, j->fingerprint, 0);
         if (s && !(st = await_put (j, s - 1)) && j->buf)
             st = add_step (j, s - 1);
     }

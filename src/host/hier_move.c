@@ -19,7 +19,7 @@ struct relay_job {
     struct gsi_coll_host *c;
     const struct gsi_hier *l;
     const struct gsi_call *call;
-    uint64_t turn, kind;             /* of block 0 in the node's memory; of all blocks */
+    uint64_t turn, fingerprint;      /* of block 0 in the node's memory; of all blocks */
     size_t bytes, step, blocks;      /* of one rank; of it in a block; how many blocks */
     int root, home;                  /* (broadcast) rank, and its node */
     int parent, child[32], children; /* (broadcast) nodes; -1 for the parent of [home] */
@@ -42,7 +42,7 @@ static gs_status_t relay_begin (struct relay_job *j, size_t bytes, size_t step)
 
     j->l = &j->c->hier;
     j->turn = node->turn;
-    j->kind = gsi_kind_of (j->c, bytes);
+    j->fingerprint = gsi_fingerprint_of (j->c, bytes);
     j->bytes = bytes;
     j->step = step;
     j->blocks = (bytes + step - 1) / step;
@@ -79,7 +79,7 @@ static gs_status_t start_gather (const struct relay_job *j, size_t b)
     const struct gsi_hier *l = j->l;
     struct gsi_pipeline_slot *slot = &c->scatter[b % GSI_STAGING_SLOTS];
     char *result = gsi_node_result (&c->node, c->node.index, j->turn + b);
-    gs_status_t st = gsi_node_await_put (c, j->turn + b, j->kind, j->call);
+    gs_status_t st = gsi_node_await_put (c, j->turn + b, j->fingerprint, j->call);
     size_t n = slice_length (j, b);
     const char *out;
 
@@ -139,7 +139,7 @@ gs_status_t gsi_hier_allgather (struct gsi_coll_host *c, const char *send, char 
             memcpy (gsi_node_area (&c->node, c->node.index, j.turn + t), send + t * j.step,
                     slice_length (&j, t));
             gsi_coll_unknown_within (&c->base);
-            gsi_node_put (&c->node, j.turn + t, j.kind, 0);
+            gsi_node_put (&c->node, j.turn + t, j.fingerprint, 0);
             st = owns (&j) ? start_gather (&j, t) : GS_OK;
         }
         if (t >= GSI_LAG && !st)
@@ -206,7 +206,7 @@ static gs_status_t start_pass (const struct relay_job *j, size_t b)
 {
     struct gsi_coll_host *c = j->c;
     size_t first, n = slice (j, b, j->l->shard, &first);
-    gs_status_t st = gsi_node_await_put (c, j->turn + b, j->kind, j->call);
+    gs_status_t st = gsi_node_await_put (c, j->turn + b, j->fingerprint, j->call);
 
     if (st || j->parent < 0 || !n)
         return st;
@@ -269,7 +269,7 @@ gs_status_t gsi_hier_broadcast (struct gsi_coll_host *c, char *buf, size_t bytes
                 memcpy (gsi_node_area (&c->node, c->node.index, j.turn + t), buf + t * j.step,
                         slice_length (&j, t));
             gsi_coll_unknown_within (&c->base);
-            gsi_node_put (&c->node, j.turn + t, j.kind, 0);
+            gsi_node_put (&c->node, j.turn + t, j.fingerprint, 0);
             st = owns (&j) ? start_pass (&j, t) : GS_OK;
         }
         if (t >= GSI_LAG && !st)

@@ -27,7 +27,8 @@ static gs_status_t not_posted (struct gsi_coll_host *c, enum gsi_net_call what, 
 /* The network's tag for a message of the call under way. */
 static int tag_of (const struct gsi_coll_host *c, enum gsi_tag tag)
 {
-    return (int) tag + (c->kind ? GSI_TAGS * (int) (1 + c->kind % c->kinds) : 0);
+    return (int) tag +
+           (c->fingerprint ? GSI_TAGS * (int) (1 + c->fingerprint % c->fingerprints) : 0);
 }
 
 gs_status_t gsi_net_send (struct gsi_coll_host *c, struct gsi_pipeline_slot *slot,

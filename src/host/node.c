@@ -22,8 +22,8 @@
 /* What a rank tells of a block that it has put, in one cache line. */
 struct put {
     _Alignas(64) atomic_uint_fast64_t turn;
-    uint64_t kind;  /* what the block is of: alike on all ranks */
-    uint64_t place; /* where its array begins, where others see it; or 0 */
+    uint64_t fingerprint; /* what the block is of: alike on all ranks */
+    uint64_t place;       /* where its array begins, where others see it; or 0 */
 };
 
 /* How far a rank has come: numbers of blocks, from 1; in cache lines that only it writes. */
@@ -271,11 +271,12 @@ static atomic_uint_fast64_t *word_of (const struct gsi_node *node, int index, en
     return step == PUT ? &put_of (node, index, turn)->turn : &line_of (node, index)->done;
 }
 
-void gsi_node_put (const struct gsi_node *node, uint64_t turn, uint64_t kind, uint64_t place)
+void gsi_node_put (const struct gsi_node *node, uint64_t turn, uint64_t fingerprint,
+                   uint64_t place)
 {
     struct put *put = put_of (node, node->index, turn);
 
-    put->kind = kind;
+    put->fingerprint = fingerprint;
     put->place = place;
     atomic_store_explicit (&put->turn, turn, memory_order_release);
 }
@@ -362,14 +363,14 @@ static gs_status_t await_step (struct gsi_coll_host *c, enum step step, uint64_t
     }
 }
 
-gs_status_t gsi_node_await_put (struct gsi_coll_host *c, uint64_t turn, uint64_t kind,
+gs_status_t gsi_node_await_put (struct gsi_coll_host *c, uint64_t turn, uint64_t fingerprint,
                                 const struct gsi_call *call)
 {
     const struct gsi_node *node = &c->node;
     gs_status_t st = await_step (c, PUT, turn, node->size, call);
 
     for (int i = 0; i < node->size && !st; i++)
-        if (put_of (node, i, turn)->kind != kind)
+        if (put_of (node, i, turn)->fingerprint != fingerprint)
             st = gsi_net_differ (c, node->rank[i]);
     return st;
 }

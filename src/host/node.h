@@ -45,7 +45,7 @@ struct gsi_node {
 /* What a rank lets another one read. */
 struct gsi_post {
     _Alignas(64) atomic_uint_fast64_t put; /* number of the exchange that it is of */
-    uint64_t at, bytes, kind;
+    uint64_t at, bytes, fingerprint;
     _Alignas(64) atomic_uint_fast64_t taken;
 };
 
@@ -71,10 +71,12 @@ void *gsi_node_area (const struct gsi_node *node, int index, uint64_t turn);
 void *gsi_node_result (const struct gsi_node *node, int index, uint64_t turn);
 
 /*
- * Says that this rank has put block [turn], which is of an operation of this [kind]; its array
- * has a [place] in c->shm_heap, or 0. The place of a rank may be asked for when all have put.
+ * Says that this rank has put block [turn], which is of an operation of this [fingerprint]; its
+ * array has a [place] in c->shm_heap, or 0. The place of a rank may be asked for when all have
+ * put.
  */
-void gsi_node_put (const struct gsi_node *node, uint64_t turn, uint64_t kind, uint64_t place);
+void gsi_node_put (const struct gsi_node *node, uint64_t turn, uint64_t fingerprint,
+                   uint64_t place);
 uint64_t gsi_node_place (const struct gsi_node *node, int index, uint64_t turn);
 
 /* What the rank with place [from] has posted to the one with place [to]. */
@@ -102,9 +104,9 @@ void gsi_node_done (const struct gsi_node *node, uint64_t turn);
 
 /*
  * Wait, as gsi_net_wait does: until all ranks of the node have put block [turn], GS_ERR_MISMATCH
- * if one of another kind; until the first [ranks] of the node have done it.
+ * if one of another fingerprint; until the first [ranks] of the node have done it.
  */
-gs_status_t gsi_node_await_put (struct gsi_coll_host *c, uint64_t turn, uint64_t kind,
+gs_status_t gsi_node_await_put (struct gsi_coll_host *c, uint64_t turn, uint64_t fingerprint,
                                 const struct gsi_call *call);
 gs_status_t gsi_node_await_done (struct gsi_coll_host *c, uint64_t turn, int ranks,
                                  const struct gsi_call *call);

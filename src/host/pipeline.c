@@ -32,7 +32,7 @@ static gs_status_t share (struct gsi_coll_host *c, const char *send, char *recv,
                           size_t bytes, const struct gsi_call *call)
 {
     size_t area = c->node.area_bytes, steps = bytes <= area ? 1 : (bytes + area - 1) / area;
-    uint64_t turn = c->node.turn, kind = gsi_kind_of (c, bytes);
+    uint64_t turn = c->node.turn, fingerprint = gsi_fingerprint_of (c, bytes);
     gs_status_t st = GS_OK;
 
     c->node.turn += steps;
@@ -42,10 +42,10 @@ static gs_status_t share (struct gsi_coll_host *c, const char *send, char *recv,
             memcpy (gsi_node_area (&c->node, c->rank, turn + s), send + s * c->node.area_bytes,
                     move_length (c, bytes, s));
         if (s < steps)
-            gsi_node_put (&c->node, turn + s, kind, 0);
+            gsi_node_put (&c->node, turn + s, fingerprint, 0);
         if (s == 0)
             continue;
-        st = gsi_node_await_put (c, turn + s - 1, kind, call);
+        st = gsi_node_await_put (c, turn + s - 1, fingerprint, call);
         if (!st && root >= 0 && !send)
             copy_step (c, recv, root, bytes, s - 1, turn);
         for (int r = 0; r < c->size && !st && root < 0; r++)

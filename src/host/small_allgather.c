@@ -15,14 +15,14 @@
 static gs_status_t lay_out_words (struct gsi_coll_host *c, const void *mine, size_t own,
                                   size_t bytes, const struct gsi_call *call)
 {
-    uint64_t turn = c->node.turn++, kind = gsi_kind_of (c, bytes);
+    uint64_t turn = c->node.turn++, fingerprint = gsi_fingerprint_of (c, bytes);
 
     if (bytes)
         gsi_coll_unknown_within (&c->base);
     if (mine && own)
         memcpy (gsi_node_area (&c->node, c->rank, turn), mine, own);
-    gsi_node_put (&c->node, turn, kind, 0);
-    return gsi_node_await_put (c, turn, kind, call);
+    gsi_node_put (&c->node, turn, fingerprint, 0);
+    return gsi_node_await_put (c, turn, fingerprint, call);
 }
 
 const void *gsi_small_place (const struct gsi_coll_host *c, int rank, size_t bytes)

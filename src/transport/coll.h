@@ -157,11 +157,11 @@ struct gsi_call {
     uint64_t message; /* number of messages on this rank, 0: this is an operation of all ranks */
     int op;           /* enum gsi_record_op */
     gs_stream_t stream;
-    bool staged;         /* the arrays are in host memory of a rank on a GPU */
-    bool capturing;      /* [stream] is captured into a graph */
-    int64_t deadline_ns; /* of gsi_now_ns () */
-    int argument;        /* op, root or what a feature's call is of */
-    uint32_t kind;       /* of op, dtype, count, argument: alike on all ranks; 0: not known */
+    bool staged;          /* the arrays are in host memory of a rank on a GPU */
+    bool capturing;       /* [stream] is captured into a graph */
+    int64_t deadline_ns;  /* of gsi_now_ns () */
+    int argument;         /* op, root or what a feature's call is of */
+    uint32_t fingerprint; /* of op, dtype, count, argument: alike on all ranks; 0: not known */
     const atomic_bool
         *yielding; /* (not queued, or NULL) waits leave the core to others if it is */
 };
