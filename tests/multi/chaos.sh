@@ -20,7 +20,7 @@ all=() # seeds
 [[ $seed != [lg]*-* ]] || { all=("$seed"); trials=0; }
 seed=${seed:-$((SRANDOM % 1000000))}
 beside=${GS_TEST_BESIDE:-6} # trials that run side by side: they mostly wait
-layouts=(3 4 2x1 2x2 2+1)
+layouts=(3 4 2x1 2x2 2+1 3x1 3x2)
 read -ra hows <<<"${GS_TEST_HOWS:-kill stop leave}"
 steps=(create split allreduce reducer gather halo pool ckpt destroy)
 # About as long as each takes; half of the instants are in the first tenth.
@@ -167,7 +167,8 @@ run_trial () {
             GS_TEST_SAID=$file.said \
             GS_TIMEOUT_MS=$((4000 * times)) GS_BOOT_TIMEOUT_MS=$((6000 * times)) \
             GS_STUCK_MS=15000 GS_TEST_SECONDS=$((60 + 60 * times)) \
-            "$launch" --live --layout "$layout" "$program" >"$file" 2>&1
+            "$launch" --live --layout "$layout" "$top_srcdir/tests/apart" "$program" \
+            >"$file" 2>&1
         status=$?
         if ((status == 77)) || ! too_slow "$file"; then
             break
