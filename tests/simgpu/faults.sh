@@ -102,7 +102,7 @@ start () {
     echo "$layout $fault $guilty $name $time $*" >"$room/$runs.what"
     (env SIM_FAULT="$fault" SIM_LEAKS=$leaks GS_TIMEOUT_MS=$time GS_BOOT_TIMEOUT_MS=$time \
         GS_TEST_SECONDS=60 "$@" "$launch" --live --layout "$layout" \
-        "${wrapper:-$program}" >"$room/$runs.out" 2>&1
+        ${wrapper:+"$wrapper"} "$program" >"$room/$runs.out" 2>&1
     echo $? >"$room/$runs.status") &
     (($(jobs -rp | wc -l) < parallel)) || wait -n
 }
@@ -187,6 +187,8 @@ judge () { # NUMBER
 pick () {
     local total=${all["$guilty $name"]:-0} after=$((${in_create["$guilty $name"]:-0} + 1))
 
+    # Where ranks share a GPU the last are those that three frees wait by, which need not work.
+    [[ $name != cudaEventRecord || $SIM_GPUS != 1 ]] || ((total -= 3))
     ((total)) || return
     if [[ -n ${GS_TEST_LONG-} ]] && ! one_of "$name" "$polling"; then
         seq $((total < 80 ? total : 80))
@@ -306,14 +308,6 @@ try_relayout () {
     done
 }
 
-cat >"$room/apart" <<END
-#!/bin/sh
-GS_RECORD_DIR=\$GS_RECORD_DIR/\$(hostname)
-mkdir -p "\$GS_RECORD_DIR"
-export GS_RECORD_DIR
-exec $program
-END
-chmod +x "$room/apart"
 if [[ ! -x $program ]]; then
     echo "skip: no $program in this build"
     exit 77
@@ -333,7 +327,7 @@ try_relayout
 try_sharing
 GS_AVG=exact try 2x2 2 cudaMalloc cudaEventRecord ncclCommInitRankConfig ncclGroupEnd
 for fault in cudaMalloc#2@2 ncclCommInitRankConfig@2 ncclAllGather#3@2 cudaLaunchKernel@2=late; do
-    wrapper=$room/apart start 2x2 $fault 2 APART=1
+    wrapper=$top_srcdir/tests/apart start 2x2 $fault 2 APART=1
 done
 if [[ -n ${GS_TEST_LONG-} ]]; then
     try 2 0
