@@ -207,7 +207,7 @@ gs_status_t gsi_inflight_peek (gs_comm_t *comm, const struct gsi_call *call)
  * No call is under way, but there are graphs with some: where they run they wait for a rank that
  * has died, and nobody but this thread would see it.
  */
-static gs_status_t look_for_replays (gs_comm_t *comm, const struct gsi_call *call)
+static gs_status_t look_for_replays (gs_comm_t *comm)
 {
     struct gsi_inflight *q = comm->inflight;
     int64_t now_ns = gsi_now_ns ();
@@ -218,7 +218,7 @@ static gs_status_t look_for_replays (gs_comm_t *comm, const struct gsi_call *cal
     if ((st = gsi_peers_sound (comm)) || now_ns - q->replays_ns < REPLAY_NS)
         return st;
     q->replays_ns = now_ns;
-    return gsi_peers_end_wait (comm, call->seq, true);
+    return gsi_peers_end_wait (comm, UINT64_MAX, true); /* replays have no number */
 }
 
 /* One look: what ended, what failed, what is late. The device is entered, and [looking] held. */
@@ -231,11 +231,11 @@ static void look_at_oldest (gs_comm_t *comm)
 
     if (!st)
         st = comm->coll->ops->poll (comm->coll);
-    if (st && gsi_record_verdict (&comm->record)) /* by this rank's own end: who gave up tells */
-        return;
     any = oldest_call (comm->inflight, &slot, &call);
     if (!st)
-        st = any ? gsi_inflight_peek (comm, &call) : look_for_replays (comm, &call);
+        st = any ? gsi_inflight_peek (comm, &call) : look_for_replays (comm);
+    if (st && (gsi_record_verdict (&comm->record) || atomic_load (&comm->life) != GSI_ALIVE))
+        return; /* by this rank's own end: who gave up tells */
     if (st)
         find_stuck (comm, &slot, &call);
     else if ((st = find_late (comm, &late)))

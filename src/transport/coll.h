@@ -117,8 +117,8 @@ struct gsi_coll {
     struct gsi_sent sent; /* cleared before each call, by its caller */
     const struct gsi_topo *topo;
     const atomic_int *life;
-    bool captured;      /* (queued) a graph has, or had, calls */
-    bool any_thread;    /* (not queued) the calling threads need not be the application's */
+    atomic_bool captured; /* (queued) a graph has, or had, calls */
+    bool any_thread;      /* (not queued) the calling threads need not be the application's */
     bool mixed;         /* some ranks have a GPU, others none: a call may be of arrays of both */
     atomic_int culprit; /* the rank that a failure here is because of; -1: not known; */
     atomic_bool told;   /* it told so: its deadline passed */

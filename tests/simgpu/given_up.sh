@@ -25,10 +25,12 @@ fi
 replayed () { # LAYOUT SETTING...
     GS_TEST_LAUNCHER="$top_srcdir/tests/gpu/ranks %n %N" GS_TEST_DIES=0 \
         run "$*" "$(command -v env)" -u NCCL_HOSTID GS_ALLOW_SHARED_GPU=0 \
-        tests/simgpu/replayed 3 && echo "$1: replays"
+        tests/simgpu/replayed 3 ${how:+"$how"} && echo "$1: replays${how:+, $how}"
 }
 
-replayed 3
-[[ ! -e .libs/gradsync-ofi.so ]] || replayed 3 SIM_GPUS=1 GS_TEST_SHARED_GPUS=1 SIM_LEAKS=0
-replayed 2+2
+for how in '' abort; do
+    replayed 3 SIM_LEAKS=0
+    [[ ! -e .libs/gradsync-ofi.so ]] || replayed 3 SIM_GPUS=1 GS_TEST_SHARED_GPUS=1 SIM_LEAKS=0
+    replayed 2+2 SIM_LEAKS=0
+done
 exit $((failures > 0))

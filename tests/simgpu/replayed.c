@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * replayed - rank 0 is killed while the others wait for it in CUDA graphs alone, with no call
- * under way: they are told, though the deadline is far. Runs on real GPUs as well.
+ * replayed - rank 0 is killed, or gives up, while the others wait for it in CUDA graphs alone,
+ * with no call under way: they are told, though the deadline is far. Runs on real GPUs as well.
  *
- *   replayed REPLAYS
+ *   replayed REPLAYS [abort]
  */
 #include <signal.h>
 
@@ -49,6 +49,7 @@ static gs_status_t await_failure (void)
 int main (int argc, char **argv)
 {
     int replays = argc > 1 ? atoi (argv[1]) : 1;
+    bool aborts = argc > 2;
     cudaStream_t stream;
     cudaGraphExec_t exec;
     float host[COUNT], *x;
@@ -71,11 +72,18 @@ int main (int argc, char **argv)
     CHECK_CUDA (cudaStreamSynchronize (stream));
     CHECK_CUDA (cudaMemcpy (host, x, sizeof (host), cudaMemcpyDeviceToHost));
     CHECK (host[COUNT - 1] == (float) (size - 1) / 2, "a replay gives %g", host[COUNT - 1]);
-    if (!rank)
+    if (!rank && !aborts)
         raise (SIGKILL);
-    replay (exec, stream, replays);
-    await_failure ();
-    CHECK_FAILS (gs_comm_check (comm), GS_ERR_TRANSPORT, "rank 0 (host", "has ended");
+    if (!rank) {
+        CHECK_OK (gs_comm_abort (comm));
+        multi_await_others ("told", 0);
+    } else {
+        replay (exec, stream, replays);
+        await_failure ();
+        CHECK_FAILS (gs_comm_check (comm), aborts ? GS_ERR_STATE : GS_ERR_TRANSPORT, "rank 0",
+                     aborts ? "gave the communicator up" : "has ended");
+        multi_signal ("told", rank);
+    }
     gs_device_free (comm, x);
     gs_comm_destroy (comm); /* does not wait for the graph */
     CHECK_CUDA (cudaGraphExecDestroy (exec));
