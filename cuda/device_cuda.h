@@ -35,7 +35,7 @@ gs_status_t gsi_cuda_pin (void *memory, size_t bytes);
 void gsi_cuda_unpin (const struct gsi_device *device, void *memory, void (*done) (void *context),
                      void *context);
 
-/* device_share.c: gsi_stream_ops.identify to .put. */
+/* device_share.c: gsi_stream_ops.identify to .set_flags. */
 gs_status_t gsi_cuda_identify (const struct gsi_device *device, struct gsi_device_id *out);
 gs_status_t gsi_cuda_ipc_handle (void *memory, struct gsi_ipc_handle *out);
 gs_status_t gsi_cuda_ipc_open (const struct gsi_ipc_handle *handle, void **out);
@@ -45,7 +45,7 @@ void gsi_cuda_free_behind (const struct gsi_device *device, void *memory,
                            bool (*ready) (void *context), void (*done) (void *context),
                            void *context);
 gs_status_t gsi_cuda_reaches (void *memory);
-gs_status_t gsi_cuda_stream_wait_value (gs_stream_t stream, const uint32_t *word);
+gs_status_t gsi_cuda_stream_wait_value (gs_stream_t stream, const uint32_t *flag);
 gs_status_t gsi_cuda_move (void *dst, const void *src, size_t bytes, const uint32_t *dead,
                            gs_stream_t stream);
 gs_status_t gsi_cuda_set_flags (uint32_t *first, size_t stride, int number, uint32_t value,

@@ -124,5 +124,5 @@ gs_status_t gsi_cuda_set_flags (uint32_t *first, size_t stride, int number, uint
                                 const uint32_t *dead, gs_stream_t stream)
 {
     return gsi_cuda_check ("the launch of a signal",
-                           gsi_cuda_put_alive (first, stride, number, value, dead, stream));
+                           gsi_cuda_set_flags_alive (first, stride, number, value, dead, stream));
 }

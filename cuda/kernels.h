@@ -64,11 +64,11 @@ cudaError_t gsi_cuda_box (enum gsi_box_way way, gs_dtype_t dtype, const struct g
 cudaError_t gsi_cuda_norm_factor (const double *squares, size_t stride, int ranks, double most,
                                   double *factor, cudaStream_t stream);
 
-/* move and put of struct gsi_stream_ops; put for up to 1024 words. */
+/* move and set_flags of struct gsi_stream_ops; for up to 1024 flags. */
 cudaError_t gsi_cuda_move_alive (void *dst, const void *src, size_t bytes, const uint32_t *dead,
                                  cudaStream_t stream);
-cudaError_t gsi_cuda_put_alive (uint32_t *first, size_t stride, int number, uint32_t value,
-                                const uint32_t *dead, cudaStream_t stream);
+cudaError_t gsi_cuda_set_flags_alive (uint32_t *first, size_t stride, int number, uint32_t value,
+                                      const uint32_t *dead, cudaStream_t stream);
 
 /*
  * load.c: loads all kernels that the functions above launch to the current device.

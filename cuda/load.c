@@ -99,7 +99,7 @@ static cudaError_t load_all (void)
     if (!error)
         error = gsi_cuda_move_alive (NULL, NULL, 17, NULL, NULL);
     if (!error)
-        error = gsi_cuda_put_alive (NULL, 0, 1, 0, NULL, NULL);
+        error = gsi_cuda_set_flags_alive (NULL, 0, 1, 0, NULL, NULL);
     return error ? error : gsi_cuda_norm_factor (NULL, 0, 1, 1, NULL, NULL);
 }
 

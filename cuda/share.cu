@@ -33,10 +33,11 @@ cudaError_t gsi_cuda_move_alive (void *dst, const void *src, size_t bytes, const
                                          bytes - whole, dead, stream);
 }
 
-cudaError_t gsi_cuda_put_alive (uint32_t *first, size_t stride, int number, uint32_t value,
-                                const uint32_t *dead, cudaStream_t stream)
+cudaError_t gsi_cuda_set_flags_alive (uint32_t *first, size_t stride, int number, uint32_t value,
+                                      const uint32_t *dead, cudaStream_t stream)
 {
     if (number < 1 || number > PUT_WORDS)
         return number ? cudaErrorInvalidValue : cudaSuccess;
-    return launch_kernel (put_alive, 1, (unsigned) number, stream, first, stride, value, dead);
+    return launch_kernel (set_flags_alive, 1, (unsigned) number, stream, first, stride, value,
+                          dead);
 }

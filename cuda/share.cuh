@@ -29,7 +29,8 @@ __global__ void __launch_bounds__ (THREADS)
  * what its streams wait for: a 0 that comes behind that would take it back, so who stores one
  * looks again, and releases the flag itself.
  */
-__global__ void put_alive (uint32_t *first, size_t stride, uint32_t value, const uint32_t *dead)
+__global__ void set_flags_alive (uint32_t *first, size_t stride, uint32_t value,
+                                 const uint32_t *dead)
 {
     volatile uint32_t *flag = first + threadIdx.x * stride;
 

@@ -119,7 +119,7 @@ gs_status_t gsi_commit_allocate (gs_reducer_t *r, size_t bytes, void **out)
     return st;
 }
 
-static gs_status_t make_rests (gs_reducer_t *r)
+static gs_status_t make_residuals (gs_reducer_t *r)
 {
     gs_status_t st = GS_OK;
 
@@ -182,7 +182,7 @@ static gs_status_t make_all (gs_reducer_t *r)
     choose_sizes (r);
     st = make_storage (r);
     if (!st)
-        st = make_rests (r);
+        st = make_residuals (r);
     if (!st)
         st = make_staging (r);
     if (!st)

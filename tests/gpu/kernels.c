@@ -426,8 +426,10 @@ static void check_share (void)
         *dead = gave_up;
         for (int i = 0; i < 64; i++)
             words[i] = 7;
-        must (gsi_cuda_put_alive (words + 1, 16, 3, 0, dead, stream), "gsi_cuda_put_alive");
-        must (gsi_cuda_put_alive (words + 2, 16, 3, 5, dead, stream), "gsi_cuda_put_alive");
+        must (gsi_cuda_set_flags_alive (words + 1, 16, 3, 0, dead, stream),
+              "gsi_cuda_set_flags_alive");
+        must (gsi_cuda_set_flags_alive (words + 2, 16, 3, 5, dead, stream),
+              "gsi_cuda_set_flags_alive");
         must (cudaStreamSynchronize (stream), "cudaStreamSynchronize");
         for (int i = 0; i < 64; i++) {
             uint32_t put = i > 47 ? 7 : i % 16 == 1 ? 0 : i % 16 == 2 ? 5 : 7;

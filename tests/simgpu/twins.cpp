@@ -182,12 +182,13 @@ template <class T> struct move_twin {
 };
 
 struct put_twin {
-    static constexpr auto kernel = put_alive;
-    static constexpr auto thread = put_alive;
+    static constexpr auto kernel = set_flags_alive;
+    static constexpr auto thread = set_flags_alive;
 
     static bool reach (uint32_t *&first, size_t, uint32_t, const uint32_t *&dead)
     {
-        return reach_array (first, 1, "put_alive") && reach_array (dead, 1, "put_alive");
+        return reach_array (first, 1, "set_flags_alive") &&
+               reach_array (dead, 1, "set_flags_alive");
     }
 };
 
