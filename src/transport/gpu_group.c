@@ -18,7 +18,8 @@
 #define SLOT_MOST  ((size_t) 4 << 20)
 #define SLOT_LEAST ((size_t) 256 << 10)
 #define SLOT_STEP  ((size_t) 64 << 10)
-#define TRY_NS     (10 * GSI_NS_PER_S) /* a stream may take to pass a flag that is there */
+#define TRY_NS     (2 * GSI_NS_PER_S)  /* a stream may take to pass a flag that is there, */
+#define TRY_MOST   (10 * GSI_NS_PER_S) /* or a quarter of the deadline, up to that */
 
 /* What each rank tells all behind its GPU: what its group is to meet in. */
 struct offer {
@@ -167,7 +168,7 @@ static void find_groups (struct gsi_group_opening *o)
 
 /* ---- The memory where a group meets ---- */
 
-static size_t bytes_of_words (int size)
+static size_t bytes_of_flags (int size)
 {
     size_t rows = (GSI_GROUP_FLAGS * GSI_GROUP_TURNS + 2) * (size_t) size;
 
@@ -201,7 +202,7 @@ static gs_status_t make_room (struct gsi_group_opening *o, struct offer *mine)
     void *memory;
     gs_status_t st;
 
-    mine->shm = gsi_memfd_make (&g->shm, GSI_PAGE + gsi_memfd_round (bytes_of_words (g->size)));
+    mine->shm = gsi_memfd_make (&g->shm, GSI_PAGE + gsi_memfd_round (bytes_of_flags (g->size)));
     if (!mine->shm.ok)
         return gsi_fail (GS_ERR_NOMEM, "there is no memory to share on this node");
     lay_out (g);
@@ -286,7 +287,10 @@ static gs_status_t try_flags (struct gsi_group_opening *o)
     struct gsi_gpu_group *g = o->g;
     const struct gsi_stream_ops *queue = queue_of (o->setup->device);
     int64_t most_ns = (o->setup->deadline_ns - gsi_now_ns ()) / 4; /* others wait for this */
-    struct gsi_wait wait = gsi_wait_for (most_ns < TRY_NS ? most_ns : TRY_NS, GSI_SPIN_NS);
+    struct gsi_wait wait = gsi_wait_for (most_ns < TRY_NS     ? TRY_NS
+                                         : most_ns > TRY_MOST ? TRY_MOST
+                                                              : most_ns,
+                                         GSI_SPIN_NS);
     bool done = false;
     gs_status_t st =
         queue->stream_wait_value (g->net, gsi_group_flag (g, GSI_GROUP_FREE, 0, g->place));
