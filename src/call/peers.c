@@ -194,8 +194,11 @@ static gs_status_t name_first (gs_comm_t *comm, gs_status_t verdict, int culprit
         culprit = by;
     if (vague && known != comm->topo.rank && !atomic_load (&comm->vague))
         return name_culprit (comm, verdict, known); /* another thread has found it */
-    comm->vague = vague;
+    if (vague) /* before, and else behind: who reads both in between takes it for vague */
+        comm->vague = true;
     comm->culprit = culprit;
+    if (!vague)
+        comm->vague = false;
     return name_culprit (comm, verdict, culprit);
 }
 
