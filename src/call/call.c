@@ -46,7 +46,7 @@ static gs_status_t check_memory (const struct gsi_request *r, const void *buf, b
                          "%s: the buffer is in memory of GPU %d, but communicator '%s' is one of "
                          "hosts (transport %s), which cannot reach it: copy it to the host, or "
                          "use transport nccl; gs-info and GS_DEBUG=info tell why it was not",
-                         r->caller, owner, comm->name, comm->coll->ops->name);
+                         r->caller, owner, comm->name, gs_comm_transport (comm));
     return gsi_fail (GS_ERR_DEVICE,
                      "%s: the buffer is in memory of GPU %d, but communicator '%s' is on GPU %d "
                      "of this process",

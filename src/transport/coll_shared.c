@@ -83,6 +83,7 @@ static gs_status_t prepare_hosts (struct prepared *p, const struct gsi_boot *boo
 {
     gs_transport_t which = gsi_coll_of_hosts (boot->size);
     char why[512];
+    bool meant; /* it is as this program or build has it */
     gs_status_t st;
 
     if (parent && which != GS_TRANSPORT_SELF)
@@ -92,9 +93,12 @@ static gs_status_t prepare_hosts (struct prepared *p, const struct gsi_boot *boo
         return st;
     snprintf (why, sizeof (why), "%s", gsi_last_text ());
     if (prepare_network (p, (gs_transport_t) GSI_TRANSPORT_OFI, boot, card))
-        return gsi_fail (st, "%s; nor does libfabric serve: %s", why, gsi_last_text ());
+        return gsi_fail (st, "between hosts there is no libfabric (%.80s), and no MPI: %s",
+                         gsi_last_text (), why);
+    meant =
+        st == GS_ERR_STATE || (st == GS_ERR_UNSUPPORTED && !*gsi_env_text (GSI_ENV_MPI_MODULE));
     if (!boot->rank)
-        gsi_log (GS_LOG_INFO, "hosts", "by libfabric, since %s", why);
+        gsi_log (meant ? GS_LOG_INFO : GS_LOG_WARN, "hosts", "by libfabric, since %s", why);
     return GS_OK;
 }
 
