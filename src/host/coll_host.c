@@ -80,8 +80,8 @@ void gsi_net_card (const struct gsi_coll_setup *setup, int rank, void *card, siz
     memcpy (card, whole.net, bytes);
 }
 
-/* All ranks compare the same cards and so come to the same verdict, here and below. */
-static gs_status_t same_network (const struct gsi_coll_setup *setup)
+/* All ranks compare the same cards and so come to the same verdict. */
+static gs_status_t compare_cards (const struct gsi_coll_setup *setup)
 {
     struct gsi_coll_host_card zero = settings_of (setup, 0);
 
@@ -92,16 +92,6 @@ static gs_status_t same_network (const struct gsi_coll_setup *setup)
                              "between hosts rank 0 uses %.8s and rank %d %.8s: initialise MPI on "
                              "all ranks or on none, and install gradsync alike on all nodes",
                              zero.network, r, card.network);
-    }
-    return GS_OK;
-}
-
-static gs_status_t compare_cards (const struct gsi_coll_setup *setup)
-{
-    struct gsi_coll_host_card zero = settings_of (setup, 0);
-
-    for (int r = 1; r < setup->topo->size; r++) {
-        struct gsi_coll_host_card card = settings_of (setup, r);
         if (card.algorithm != zero.algorithm || card.deterministic != zero.deterministic)
             return gsi_fail (GS_ERR_MISMATCH,
                              "rank 0 and rank %d have different GS_HOST_ALGO or "
@@ -164,7 +154,7 @@ static gs_status_t choose_sizes (struct gsi_coll_host *c, const struct gsi_coll_
     const struct gsi_topo *topo = setup->topo;
     gs_status_t st;
 
-    if ((st = compare_cards (setup)) || (st = gsi_node_build (&c->node, topo)))
+    if ((st = gsi_node_build (&c->node, topo)))
         return st;
     if (gsi_tuning_is_flat (topo)) {
         st = gsi_hier_flat (&c->hier, topo);
@@ -292,7 +282,7 @@ gs_status_t gsi_coll_host_open (const struct gsi_coll_ops *ops,
     struct gsi_coll_host *c = setup->room;
     gs_status_t st;
 
-    if ((st = same_network (setup))) {
+    if ((st = compare_cards (setup))) {
         free (c);
         return st;
     }

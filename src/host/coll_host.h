@@ -34,8 +34,7 @@ enum gsi_tag {
     GSI_TAG_CONTROL = 8, /* of messages: headers, */
     GSI_TAG_MESSAGE = 9, /* what follows; */
     GSI_TAG_ALL = 2,     /* added where all ranks exchange them; */
-    GSI_TAGS =
-        16 /* times a number for the fingerprint of the call, added to those of collectives */
+    GSI_TAGS = 16 /* times a number for the call's fingerprint, added to those of collectives */
 };
 
 /* Buffers and requests of one block on its way. */
@@ -53,15 +52,15 @@ struct gsi_coll_host {
     struct gsi_net *net; /* part of it, behind */
     int32_t *verdict;    /* [size] statuses of the start, the own one behind; likewise */
     int rank, size;
-    uint32_t fingerprint,
-        fingerprints;    /* of the call under way; how many the network's tags can tell apart */
-    unsigned spins;      /* where gsi_net_pause starts */
-    size_t piece_bytes;  /* of one rank in one block; a multiple of 64 */
-    char *memory;        /* one allocation: all staging below points into it */
-    char *small;         /* GSI_SMALL_BYTES */
-    const void **source; /* [size] contributions in rank order */
-    double *scale;       /* [size] their weights */
-    size_t *length;      /* [4 * size] places and lengths of an alltoallv */
+    uint32_t fingerprint;  /* of the call under way, and */
+    uint32_t fingerprints; /* how many the network's tags can tell apart */
+    unsigned spins;        /* where gsi_net_pause starts */
+    size_t piece_bytes;    /* of one rank in one block; a multiple of 64 */
+    char *memory;          /* one allocation: all staging below points into it */
+    char *small;           /* GSI_SMALL_BYTES */
+    const void **source;   /* [size] contributions in rank order */
+    double *scale;         /* [size] their weights */
+    size_t *length;        /* [4 * size] places and lengths of an alltoallv */
     struct gsi_node node;
     struct gsi_shm_heap shm_heap;
     struct gsi_stream stream;
