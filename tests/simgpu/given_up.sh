@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 #
 # given_up.sh - what a rank that gives up hands on is nobody's result, on its node and elsewhere,
-# and who waits for one that was killed is told.
+# and who waits for one that was killed, or gives up, in a graph is told.
 
 . "$(dirname "$0")/lib.sh"
 
@@ -20,8 +20,8 @@ if "$top_builddir/gs-info" | grep -q 'fault injection.*yes'; then
     run "3 GS_FAULT=nccl.join@1 $left" tests/simgpu/given_up abort 1 sum 1 \
         && echo "3: without the node's memory"
 fi
-# A rank is killed while the others wait for it in CUDA graphs, which no call tells of. Without
-# NCCL_HOSTID NCCL does not, either. Memory that graphs may use is kept.
+# A rank is killed, or gives up, while the others wait for it in CUDA graphs, which no call tells
+# of. Without NCCL_HOSTID NCCL does not, either. What graphs may use of a shared GPU stays.
 replayed () { # LAYOUT SETTING...
     GS_TEST_LAUNCHER="$top_srcdir/tests/gpu/ranks %n %N" GS_TEST_DIES=0 \
         run "$*" "$(command -v env)" -u NCCL_HOSTID GS_ALLOW_SHARED_GPU=0 \
@@ -29,8 +29,8 @@ replayed () { # LAYOUT SETTING...
 }
 
 for how in '' abort; do
-    replayed 3 SIM_LEAKS=0
+    replayed 3
     [[ ! -e .libs/gradsync-ofi.so ]] || replayed 3 SIM_GPUS=1 GS_TEST_SHARED_GPUS=1 SIM_LEAKS=0
-    replayed 2+2 SIM_LEAKS=0
+    replayed 2+2
 done
 exit $((failures > 0))
