@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "base/fault.h"
 #include "base/log.h"
+#include "base/transport.h"
 #include "call/failure.h"
 #include "call/gpu_lock.h"
 #include "call/inflight.h"
@@ -88,20 +89,37 @@ static gs_status_t prepare_carrier (struct create *c)
                             &c->coll_room);
 }
 
-/* Finds what carries the data as far as this rank can tell. */
-static gs_status_t find_carrier (struct create *c)
+/* Whether all can go on where hosts' transport fails here with [st]: if some have GPUs it is not
+ * what carries the data, and libfabric joins hosts as well as MPI does. */
+static bool may_do_without (const struct create *c, gs_status_t st)
 {
-    int size = c->comm->boot->size;
-    bool looks;
-    gs_status_t st = gsi_choice_begin (c->plan->caller, size, &c->card, &looks);
+    return st != GS_ERR_NOMEM && !c->plan->parent && c->plan->transport == GS_TRANSPORT_AUTO &&
+           gsi_transport_joins (c->card.provided) == GSI_JOINS_HOSTS;
+}
 
-    if (!st && looks)
-        st = find_gpus (c);
-    if (!st)
-        st = gsi_coll_find ((gs_transport_t) c->card.provided, size, &c->ops);
+/* Finds and prepares what the card says that this rank can take part in. */
+static gs_status_t take_provided (struct create *c)
+{
+    gs_status_t st =
+        gsi_coll_find ((gs_transport_t) c->card.provided, c->comm->boot->size, &c->ops);
+
     if (!st && is_of_shared (c->plan))
         c->ops = shared_ops (c->card.device);
     return st ? st : prepare_carrier (c);
+}
+
+/* What carries the data as far as this rank can tell. */
+static gs_status_t find_carrier (struct create *c)
+{
+    bool looks;
+    gs_status_t st = gsi_choice_begin (c->plan->caller, c->comm->boot->size, &c->card, &looks);
+
+    if (!st && looks)
+        st = find_gpus (c);
+    if (st || !(st = take_provided (c)) || !may_do_without (c, st))
+        return st;
+    c->card.unprepared = 1;
+    return GS_OK;
 }
 
 /*
@@ -174,29 +192,29 @@ static gs_status_t exchange_cards (struct create *c)
     return st;
 }
 
-/* Where some rank cannot have a GPU, hosts carry the data: all ranks start over. */
-static gs_status_t fall_back (struct create *c)
+/* All ranks start over; [st] is how the other carrier was prepared here. */
+static gs_status_t start_over (struct create *c, gs_status_t st)
 {
-    int size = c->comm->topo.size;
-    gs_status_t st;
-
-    if (!c->comm->topo.rank)
-        gsi_log (GS_LOG_WARN, "comm", "'%s' does not use GPUs: %s", c->comm->name,
-                 c->choice.reason);
-    c->card.provided = (int32_t) gsi_coll_of_hosts (size);
-    st = gsi_coll_find ((gs_transport_t) c->card.provided, size, &c->ops);
-    if (!st)
-        st = prepare_carrier (c);
+    c->card.unprepared = 0;
     put_failure (&c->card, st);
     return exchange_cards (c);
 }
 
-/* Where NCCL cannot have all ranks, all start over, with what can. */
+/* Where some rank cannot have a GPU, hosts carry the data. */
+static gs_status_t fall_back (struct create *c)
+{
+    if (!c->comm->topo.rank)
+        gsi_log (GS_LOG_WARN, "comm", "'%s' does not use GPUs: %s", c->comm->name,
+                 c->choice.reason);
+    c->card.provided = (int32_t) gsi_coll_of_hosts (c->comm->topo.size);
+    return start_over (c, take_provided (c));
+}
+
+/* Where NCCL cannot have all ranks. */
 static gs_status_t share_gpus (struct create *c)
 {
     c->ops = shared_ops (c->choice.ordinal);
-    put_failure (&c->card, prepare_carrier (c));
-    return exchange_cards (c);
+    return start_over (c, prepare_carrier (c));
 }
 
 /* The variable by which Slurm or the user gave this process GPUs; NULL if there is none. */
@@ -227,6 +245,17 @@ static void warn_of_idle_gpus (const struct create *c)
                  comm->name, name, getenv (name), c->card.text);
 }
 
+/* Nobody has a GPU: those who could not prepare what all have now say why. */
+static gs_status_t use_hosts (struct create *c)
+{
+    bool prepared = true;
+
+    warn_of_idle_gpus (c);
+    for (int r = 0; r < c->comm->topo.size; r++)
+        prepared = prepared && !c->cards[r].unprepared;
+    return prepared ? GS_OK : start_over (c, take_provided (c));
+}
+
 /* Says once what is not as a job with GPUs would have it. */
 static void warn_of_mixed (const struct create *c)
 {
@@ -248,7 +277,7 @@ static gs_status_t follow_choice (struct create *c)
     if (c->choice.fell_back)
         return fall_back (c);
     if (c->choice.mode == GSI_MODE_HOSTS)
-        warn_of_idle_gpus (c);
+        return use_hosts (c);
     if (c->choice.mode == GSI_MODE_MIXED)
         warn_of_mixed (c);
     if (!c->plan->parent &&
@@ -525,7 +554,7 @@ static gs_status_t join (struct create *c)
     if (!(st = start_transport (c)))
         st = agree_on_create (comm, recorded, c->plan->deadline_ns);
     gsi_watchdog_expect (comm, 0);
-    if ((st == GS_ERR_TIMEOUT || st == GS_ERR_TRANSPORT) && !c->ops->queued && !c->named)
+    if ((st == GS_ERR_TIMEOUT || st == GS_ERR_TRANSPORT) && !c->named && !c->ops->queued)
         st = blame_create (c, st);
     comm->times.transport_us += lap_us (&begin_ns);
     if (!st && !comm->topo.rank)

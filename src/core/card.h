@@ -8,7 +8,7 @@
 #include "device/device.h"
 #include "gradsync.h"
 
-#define GSI_CARD_PROTOCOL 4 /* raise when the struct changes */
+#define GSI_CARD_PROTOCOL 5 /* raise when the struct changes */
 
 /* One rank's card. Ranks of one job have one byte order; [protocol] tells a foreign one. */
 struct gsi_card {
@@ -19,7 +19,8 @@ struct gsi_card {
     int32_t check;     /* enum gsi_check: comparing calls takes all ranks */
     int32_t device;    /* the GPU asked for, or GS_DEVICE_AUTO or GS_DEVICE_HOST */
     int32_t allow_shared_gpu;
-    int32_t sharing;      /* enum gsi_sharing */
+    int32_t sharing;    /* enum gsi_sharing */
+    int32_t unprepared; /* 1: [provided], which others may turn out not to need, cannot be had */
     struct gsi_gpus gpus; /* that this rank sees; count 0 if it takes none */
     char version[16];     /* of the library */
     char host[GSI_HOST_BYTES];
