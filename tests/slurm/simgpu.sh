@@ -8,7 +8,8 @@
 #
 # NAMEs, like multi/average, choose some of the programs. With GS_TEST_LONG they run in layouts
 # with more ranks than GPUs as well, which takes long on few cores: a rank that offers its core
-# does not offer it to ranks of other sessions.
+# does not offer it to ranks of other sessions. GS_TEST_SHAPES, like "2x3 1x5", chooses some of
+# these layouts, and nothing else is run.
 
 # shellcheck source=check.sh
 . "$(dirname "$0")/check.sh"
@@ -48,6 +49,7 @@ in_shape () { # PROGRAM
 # The programs in a layout of more ranks than GPUs, with words for srun.
 share () { # LAYOUT "SRUN-ARGUMENTS" [VARIABLE=VALUE]...
     local shape=$1 variable
+    [[ " ${GS_TEST_SHAPES:-$shape} " = *" $shape "* ]] || return 0
     local -x GS_TEST_SHARED_GPUS=4 GS_TEST_SRUN_ARGS="$there $2"
 
     for variable in "${@:3}"; do
@@ -147,33 +149,39 @@ on_hosts () { # though the ranks could see GPUs
     (unset GS_TRANSPORT && gs-run --no-gpus -N1 -n2 "$build/tests/multi/topology.mt") >out 2>&1
 }
 
-GS_TEST_SRUN_ARGS="$all_gpus $there" check "each rank holds its GPU: $all_gpus" see_all
-GS_TEST_SRUN_ARGS="$own_gpu $there" check "each rank holds its GPU: $own_gpu" see_their_own
-check "each rank holds its GPU: gs-run" run_by_gs_run
-check "each rank holds its GPU: gs-run in a job of $own_gpu" \
-    run_by_gs_run salloc --quiet -N2 -w n0,n1 --ntasks-per-node=4 "$own_gpu"
-GS_TEST_SRUN_ARGS="$own_gpu $there -m cyclic" check "hidden GPUs, ranks by turns" warns_by_turns
-GS_TEST_SRUN_ARGS="--gpus-per-node=2 $there" check "fewer GPUs than ranks, each has its own" \
-    refuses_to_share
-GS_TEST_SRUN_ARGS="--gpus-per-node=2 $there" check "fewer GPUs than ranks" shares
-check "more ranks than GPUs, as gs-info has it typed" as_typed
-check "more ranks than GPUs, as it has it not" not_as_typed
-check "gs-run --no-gpus" on_hosts
-check "the example of slurm/README.md" averages
+check_gpus () {
+    GS_TEST_SRUN_ARGS="$all_gpus $there" check "each rank holds its GPU: $all_gpus" see_all
+    GS_TEST_SRUN_ARGS="$own_gpu $there" check "each rank holds its GPU: $own_gpu" see_their_own
+    check "each rank holds its GPU: gs-run" run_by_gs_run
+    check "each rank holds its GPU: gs-run in a job of $own_gpu" \
+        run_by_gs_run salloc --quiet -N2 -w n0,n1 --ntasks-per-node=4 "$own_gpu"
+    GS_TEST_SRUN_ARGS="$own_gpu $there -m cyclic" check "hidden GPUs, ranks by turns" \
+        warns_by_turns
+    GS_TEST_SRUN_ARGS="--gpus-per-node=2 $there" check "fewer GPUs than ranks, each has its own" \
+        refuses_to_share
+    GS_TEST_SRUN_ARGS="--gpus-per-node=2 $there" check "fewer GPUs than ranks" shares
+    check "more ranks than GPUs, as gs-info has it typed" as_typed
+    check "more ranks than GPUs, as it has it not" not_as_typed
+    check "gs-run --no-gpus" on_hosts
+    check "the example of slurm/README.md" averages
+}
 
 # ---- Programs ----
 
-# shellcheck disable=SC2086 # names are words
-GS_TEST_SRUN_ARGS=$all_gpus check_programs on_two_nodes $chosen
-if [[ -z $chosen ]]; then
+with_own_gpus () {
     # shellcheck disable=SC2086 # names are words
-    GS_TEST_SRUN_ARGS=$own_gpu check_programs on_two_nodes $few
-    # shellcheck disable=SC2086 # names are words
-    GS_TEST_SRUN_ARGS=$all_gpus check_programs on_four_nodes $few
-    GS_TEST_SRUN_ARGS=$all_gpus check "demo: 2x4 $all_gpus" trains 2
-    GS_TEST_SRUN_ARGS=$own_gpu check "demo: 2x4 $own_gpu" trains 2
-fi
-if [[ -n ${GS_TEST_LONG-} ]]; then
+    GS_TEST_SRUN_ARGS=$all_gpus check_programs on_two_nodes $chosen
+    if [[ -z $chosen ]]; then
+        # shellcheck disable=SC2086 # names are words
+        GS_TEST_SRUN_ARGS=$own_gpu check_programs on_two_nodes $few
+        # shellcheck disable=SC2086 # names are words
+        GS_TEST_SRUN_ARGS=$all_gpus check_programs on_four_nodes $few
+        GS_TEST_SRUN_ARGS=$all_gpus check "demo: 2x4 $all_gpus" trains 2
+        GS_TEST_SRUN_ARGS=$own_gpu check "demo: 2x4 $own_gpu" trains 2
+    fi
+}
+
+with_more_ranks () {
     share 2x16 "$all_gpus"
     share 2x3 --gpus-per-node=2 # groups of 2 ranks and of 1
     there="-w n0" share 1x5 --gpus-per-node=2
@@ -181,5 +189,11 @@ if [[ -n ${GS_TEST_LONG-} ]]; then
     share 2x8 "$all_gpus $top/tests/slurm/instance $build" SIM_GPUS=2 SIM_MIG=2
     share 2x8 "$all_gpus --gpu-bind=none"
     share 2x8 "$all_gpus --gpu-bind=single:2" # a rank sees the one that it shares
+}
+
+if [[ -z ${GS_TEST_SHAPES-} ]]; then
+    check_gpus
+    with_own_gpus
 fi
+[[ -z ${GS_TEST_LONG-}${GS_TEST_SHAPES-} ]] || with_more_ranks
 finish
