@@ -51,8 +51,8 @@ extern "C" {
  *
  * Arrays of the program are in memory of the host or, on a communicator on GPUs, of the GPU. All
  * functions but gs_pool_create and gs_pool_destroy return GS_ERR_ARG if the pool is NULL,
- * GS_ERR_STATE if it was destroyed; what reaches the communicator, what it died of, and
- * GS_ERR_TIMEOUT if a rank of the node did not come within GS_TIMEOUT_MS.
+ * GS_ERR_STATE if it was destroyed; all of these but gs_pool_get_info what the communicator died
+ * of, and GS_ERR_TIMEOUT if a rank of the node did not come within GS_TIMEOUT_MS.
  */
 typedef struct gs_pool gs_pool_t;
 
@@ -65,9 +65,9 @@ typedef struct gs_pool gs_pool_t;
  *   stream   in   of the options
  *   context  in   of the options
  *
- * What it queues on stream has ended before the results are given back, on a communicator on
- * GPUs; on one of hosts all has ended when it returns. It makes no calls on the pool or the
- * communicator, which are refused with GS_ERR_STATE.
+ * What it queues on stream has ended before the results are given back, on a rank that has a GPU
+ * of the communicator; on others all has ended when it returns. It makes no calls on the pool but
+ * gs_pool_get_info, nor on the communicator: they are refused with GS_ERR_STATE.
  *
  * Returns     GS_OK, or why not.
  */

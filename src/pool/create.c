@@ -88,19 +88,23 @@ static void write_opts (struct gsi_text *t, const void *pool)
 
 /* ---- What this rank brings ---- */
 
-/* The GPUs that this rank may evaluate on: that of a communicator on GPUs, or all that it sees.
- */
+/* The GPUs that this rank may evaluate on: that of a communicator on GPUs, of which a rank may
+ * have none, or all that it sees. */
 static void find_gpus (const gs_pool_t *p, struct gsi_gpus *gpus)
 {
     int ordinal = gs_comm_device (p->comm);
 
     memset (gpus, 0, sizeof (*gpus));
-    if (p->opts.evaluator == GS_EVALUATOR_NO || !p->opts.on_batch)
+    if (p->opts.evaluator == GS_EVALUATOR_NO || !p->opts.on_batch ||
+        (ordinal < 0 && gsi_feature_mixed (p->comm)))
         return;
-    if (gsi_device_gpus (gpus) || gpus->count > GSI_MAX_GPUS) {
+    if (gsi_device_gpus (gpus)) {
         memset (gpus, 0, sizeof (*gpus));
         gsi_log (GS_LOG_INFO, "pool", "no GPU for %s: %s", p->client.name, gsi_last_text ());
-    } else if (ordinal >= 0 && ordinal < gpus->count) {
+    }
+    if (gpus->count > GSI_MAX_GPUS)
+        gpus->count = GSI_MAX_GPUS; /* what others can be told of */
+    if (ordinal >= 0 && ordinal < gpus->count) {
         gpus->id[0] = gpus->id[ordinal];
         gpus->count = 1;
     }

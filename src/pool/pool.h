@@ -157,8 +157,11 @@ void gsi_spread_close (gs_pool_t *p);
 /* Of the [ranks] on [node], in their order, [evaluators] evaluate. */
 void gsi_spread_set_node (gs_pool_t *p, int node, const int *rank, int ranks, int evaluators);
 
-/* Collective: all ranks tell how many rows they have in step [number]. */
-gs_status_t gsi_spread_tell (gs_pool_t *p, uint64_t number, size_t rows);
+/* Collective: all ranks tell how many rows they have in the next step. */
+gs_status_t gsi_spread_tell (gs_pool_t *p, size_t rows);
+
+/* Which of them change nodes in step [number]. */
+void gsi_spread_plan (gs_pool_t *p, uint64_t number);
 
 /* Whether any rows change nodes in it, and how many this node evaluates. */
 bool gsi_spread_moves (const gs_pool_t *p, uint64_t number);

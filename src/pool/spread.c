@@ -74,24 +74,27 @@ void gsi_spread_set_node (gs_pool_t *p, int node, const int *rank, int ranks, in
     }
 }
 
-gs_status_t gsi_spread_tell (gs_pool_t *p, uint64_t number, size_t rows)
+gs_status_t gsi_spread_tell (gs_pool_t *p, size_t rows)
 {
     struct gsi_spread *s = p->spread;
     uint64_t own = rows;
+
+    return s ? gs_allgather (p->comm, &own, s->told, 1, GS_U64, p->opts.stream) : GS_OK;
+}
+
+void gsi_spread_plan (gs_pool_t *p, uint64_t number)
+{
+    struct gsi_spread *s = p->spread;
     struct gsi_node_rows *node;
-    gs_status_t st;
 
     if (!s)
-        return GS_OK;
-    if ((st = gs_allgather (p->comm, &own, s->told, 1, GS_U64, p->opts.stream)))
-        return st;
+        return;
     node = s->step[number % GSI_POOL_STEPS];
     for (int n = 0; n < s->nodes; n++)
         node[n].rows = 0;
     for (int r = 0; r < s->size; r++)
         node[s->node_of[r]].rows += s->told[r];
     s->moved[number % GSI_POOL_STEPS] = gsi_share_spread (node, s->nodes);
-    return GS_OK;
 }
 
 bool gsi_spread_moves (const gs_pool_t *p, uint64_t number)

@@ -180,9 +180,9 @@ static gs_status_t start_step (gs_pool_t *p, const char *caller, const void *in,
     if (in && (st = gsi_feature_check (p->comm, caller, in, rows * p->opts.inputs, p->opts.dtype,
                                        &staged)))
         return st;
-    if ((st = gsi_spread_tell (p, p->begun, rows)) ||
-        (st = begin_stage (p, &c, caller, GSI_POOL_BEGIN)))
+    if ((st = gsi_spread_tell (p, rows)) || (st = begin_stage (p, &c, caller, GSI_POOL_BEGIN)))
         return st;
+    gsi_spread_plan (p, p->begun); /* not before: where pools are crossed nothing has changed */
     if (!(st = place_rows (p, &c, rows)) && in)
         st = gsi_pool_put (p, &c, p->begun, GSI_POOL_IN, in, staged);
     if (!st && (in || !rows))
