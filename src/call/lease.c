@@ -50,9 +50,12 @@ void gsi_lease_end (gs_comm_t *comm)
     atomic_store (&comm->let, false);
 }
 
-void gsi_lease_enter (const gs_comm_t *comm)
+const gs_comm_t *gsi_lease_enter (const gs_comm_t *comm)
 {
+    const gs_comm_t *outer = inside;
+
     inside = comm;
+    return outer;
 }
 
 gs_status_t gsi_lease_admit (const gs_comm_t *comm, const char *call)

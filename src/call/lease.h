@@ -34,11 +34,11 @@ void gsi_feature_close (gs_comm_t *comm, struct gsi_client *client);
 /*
  * Lets the communicator to [client], for its step [step], until gsi_lease_end: calls of
  * others are refused with GS_ERR_STATE. Calls of the client are those of a thread from
- * gsi_lease_enter on until it enters NULL.
+ * gsi_lease_enter on until it enters what that has returned: a callback may step another client.
  */
 gs_status_t gsi_lease_begin (gs_comm_t *comm, struct gsi_client *client, int64_t step);
 void gsi_lease_end (gs_comm_t *comm);
-void gsi_lease_enter (const gs_comm_t *comm);
+const gs_comm_t *gsi_lease_enter (const gs_comm_t *comm);
 
 /* GS_OK unless [comm] is let to a client, and this thread does not call for it. */
 gs_status_t gsi_lease_admit (const gs_comm_t *comm, const char *call);

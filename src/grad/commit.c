@@ -33,7 +33,7 @@ static void write_all (struct gsi_text *t, const void *reducer)
     gsi_text_add (t, "wire %s, error_feedback %d, forward %d, weighted %d\n",
                   o->wire ? gsi_dtype_name (o->wire) : "as it is", !!o->error_feedback,
                   !!o->forward, !!o->weighted);
-    gsi_text_add (t, "average_micro %d, check_finite %d, want_norm %d, max_norm %g\n",
+    gsi_text_add (t, "average_micro %d, check_finite %d, want_norm %d, max_norm %.17g\n",
                   !!o->average_micro, !!o->check_finite, !!o->want_norm, o->max_norm);
     for (int i = 0; i < r->gradients; i++)
         write_gradient (t, &r->gradient[i]);
@@ -109,7 +109,7 @@ gs_status_t gsi_commit_allocate (gs_reducer_t *r, size_t bytes, void **out)
     gs_status_t st = gs_device_alloc (r->comm, bytes, out);
 
     if (!st)
-        st = gsi_work_zero (r, *out, bytes, r->stream);
+        st = gsi_work_zero (r, *out, bytes);
     if (!st && bytes)
         st = gs_comm_wait (r->comm, r->stream);
     if (!st)

@@ -150,6 +150,7 @@ struct gs_reducer {
     bool weight_given, joined, some_joined;
     const char *opener; /* the gradient that the step began with */
     gs_stream_t stream; /* (GPUs) of the reducer's own */
+    gs_stream_t last;   /* (GPUs) that the program gave in a step */
 
     gs_bucket_f hook, averaged;
     void *hook_context, *averaged_context;

@@ -111,6 +111,14 @@ static gs_status_t relayout (gs_reducer_t *r, struct moved *m, gs_status_t st)
     return gsi_failure_repeat (&failed);
 }
 
+/* What the program has queued on the gradients. */
+static gs_status_t await_program (const gs_reducer_t *r)
+{
+    gs_status_t st = gs_comm_wait (r->comm, NULL);
+
+    return st ? st : gs_comm_wait (r->comm, r->last);
+}
+
 gs_status_t gs_reducer_relayout (gs_reducer_t *reducer)
 {
     gs_reducer_t *r = reducer;
@@ -126,7 +134,7 @@ gs_status_t gs_reducer_relayout (gs_reducer_t *reducer)
     if (st)
         return gsi_result (st);
     entered = gsi_reducer_enter (r, &previous);
-    st = relayout (r, &m, entered);
+    st = relayout (r, &m, entered ? entered : await_program (r));
     if (!entered)
         gsi_reducer_leave (r, previous);
     close_moved (&m);

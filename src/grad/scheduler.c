@@ -26,11 +26,10 @@ struct gsi_scheduler {
 static gs_status_t reduce_next (gs_reducer_t *r)
 {
     struct gsi_scheduler *c = r->scheduler;
-    gs_status_t st, callback = c->callback.st;
+    const gs_comm_t *outer = gsi_lease_enter (r->comm);
+    gs_status_t callback = c->callback.st, st = gsi_bucket_reduce (r, c->done, &callback);
 
-    gsi_lease_enter (r->comm);
-    st = gsi_bucket_reduce (r, c->done, &callback);
-    gsi_lease_enter (NULL);
+    gsi_lease_enter (outer);
     pthread_mutex_lock (&c->guard);
     if (callback && !c->callback.st)
         gsi_failure_note (&c->callback, callback);
@@ -166,17 +165,14 @@ gs_status_t gsi_scheduler_release (gs_reducer_t *r, gs_stream_t stream)
     return st;
 }
 
-/* Queues a bucket behind what its gradients are completed by. */
+/* Queues the next bucket, whose gradients are awaited. */
 static gs_status_t queue_bucket (gs_reducer_t *r)
 {
     int b = r->scheduler->done, unused;
-    struct gsi_bucket *bucket = &r->bucket[b];
     struct gsi_event *end = gsi_timing_end (r, b);
-    gs_status_t st = chain (r, bucket->stream, gsi_timing_ready (r, b), r->stream);
+    gs_status_t st;
 
-    if (st)
-        return st;
-    r->queue->range_begin (bucket->label);
+    r->queue->range_begin (r->bucket[b].label);
     st = reduce_next (r);
     r->queue->range_end ();
     if (!st && (r->hook || r->averaged)) /* which may have left another device */
@@ -201,14 +197,20 @@ gs_status_t gsi_scheduler_begin (gs_reducer_t *r)
     return GS_OK;
 }
 
-/* What is done in the calling thread. */
+/* What is done in the calling thread. A bucket whose gradients cannot be awaited is for the next
+ * call to try again. */
 static gs_status_t carry_here (gs_reducer_t *r)
 {
     struct gsi_scheduler *c = r->scheduler;
     gs_status_t st = gsi_failure_repeat (&c->failed);
 
-    for (; c->done < c->ordered && !st; c->done++)
+    while (c->done < c->ordered && !st) {
+        if (r->queue &&
+            (st = chain (r, r->bucket[c->done].stream, gsi_timing_ready (r, c->done), r->stream)))
+            return st;
         st = r->queue ? queue_bucket (r) : reduce_next (r);
+        c->done++;
+    }
     return st;
 }
 

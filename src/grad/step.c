@@ -56,36 +56,50 @@ static gs_status_t hear (gs_reducer_t *r, struct gsi_bucket *bucket, gs_stream_t
 
     if (bucket->heard && bucket->stream != stream)
         st = gsi_scheduler_follow (r, bucket->stream);
+    if (st)
+        return st;
     bucket->heard = true;
     bucket->stream = stream;
-    return st;
+    return GS_OK;
 }
 
-static gs_status_t mark (gs_reducer_t *r, int index, enum gsi_mark how, gs_stream_t stream)
+/* In a micro-step, which may leave gradients out. */
+static void note (gs_reducer_t *r, struct gsi_gradient *g, enum gsi_mark how)
 {
-    struct gsi_gradient *g = &r->gradient[index];
+    g->mark = (unsigned char) how;
+    g->kept = g->kept || how == GSI_MARK_READY;
+    r->marked++;
+}
+
+/* What nobody has computed counts as 0, behind what uses its last average. */
+static gs_status_t clear (gs_reducer_t *r, const struct gsi_gradient *g, gs_stream_t stream)
+{
+    gs_status_t st = r->queue ? gsi_scheduler_follow (r, stream) : GS_OK;
+
+    return st ? st : gsi_work_zero (r, r->at[g->place], g->bytes);
+}
+
+/* A failure before the launch changes nothing. */
+static gs_status_t mark (gs_reducer_t *r, struct gsi_gradient *g, enum gsi_mark how,
+                         gs_stream_t stream)
+{
     struct gsi_bucket *bucket = &r->bucket[r->bucket_of[g->place]];
     int before = r->launched;
-    gs_status_t st = GS_OK;
+    gs_status_t st;
 
-    if (how == GSI_MARK_SKIPPED && !r->accumulates && !g->kept &&
-        (st = gsi_work_zero (r, r->at[g->place], g->bytes, stream)))
+    if (how == GSI_MARK_SKIPPED && !g->kept && (st = clear (r, g, stream)))
+        return st;
+    if (r->queue && (st = hear (r, bucket, stream)))
         return st;
     g->mark = (unsigned char) how;
-    if (!r->joined && !r->accumulates) /* a micro-step may leave gradients out */
+    if (!r->joined)
         r->turn[g->place] = r->marked;
     r->marked++;
-    if (r->accumulates) {
-        g->kept = g->kept || how == GSI_MARK_READY;
-        return GS_OK;
-    }
-    if (r->queue)
-        st = hear (r, bucket, stream);
     if (--bucket->pending == 0 && !r->queue)
         bucket->ready_ns = gsi_now_ns ();
     while (r->launched < r->buckets && !r->bucket[r->launched].pending)
         r->launched++;
-    return st || r->launched == before ? st : gsi_scheduler_launch (r);
+    return r->launched == before ? GS_OK : gsi_scheduler_launch (r);
 }
 
 static gs_status_t take_gradient (gs_reducer_t *r, const char *caller, int index,
@@ -96,11 +110,14 @@ static gs_status_t take_gradient (gs_reducer_t *r, const char *caller, int index
 
     if (st || (st = gsi_reducer_enter (r, &previous)))
         return st;
-    st = gsi_scheduler_admit (r, stream);
+    if (!(st = gsi_scheduler_admit (r, stream)))
+        r->last = stream;
     if (!st && !r->in_step)
         st = begin_step (r, index, stream);
-    if (!st)
-        st = mark (r, index, how, stream);
+    if (!st && r->accumulates)
+        note (r, &r->gradient[index], how);
+    else if (!st)
+        st = mark (r, &r->gradient[index], how, stream);
     gsi_reducer_leave (r, previous);
     return st;
 }
@@ -174,7 +191,7 @@ static gs_status_t conclude (gs_reducer_t *r)
     bool differ;
     gs_status_t st;
 
-    if (r->queue && !gsi_buckets_is_due (r) && !r->opts.check_finite)
+    if (r->queue && !gsi_buckets_is_due (r) && !r->opts.check_finite && !r->opts.average_micro)
         return GS_OK;
     if ((st = gsi_step_exchange_await (r)))
         return st;
@@ -187,26 +204,45 @@ static gs_status_t conclude (gs_reducer_t *r)
     return st;
 }
 
-/* Averages what is left, and lets the program go on. */
+/* Averages what is left, tells the others how it went here, and lets the program go on. */
+static gs_status_t travel (gs_reducer_t *r, gs_stream_t stream)
+{
+    bool clips = r->opts.max_norm > 0;
+    gs_status_t st;
+
+    if ((st = gsi_timing_finish (r, stream)) || (st = gsi_scheduler_drain (r)) ||
+        (!clips && (st = gsi_scheduler_release (r, stream))) ||
+        (st = gsi_step_exchange_exchange (r, gsi_buckets_is_due (r), busy_us (r))) ||
+        (st = clip (r)))
+        return st;
+    return clips ? gsi_scheduler_release (r, stream) : GS_OK;
+}
+
+/* The others wait for what this rank leaves out, and its next step must not meet this one of
+ * theirs; but of a mismatch all have heard. */
+static gs_status_t give_up (gs_reducer_t *r, gs_status_t st)
+{
+    struct gsi_failure failed;
+
+    gsi_failure_note (&failed, st);
+    if (st != GS_ERR_MISMATCH)
+        gs_comm_abort (r->comm);
+    return gsi_failure_repeat (&failed);
+}
+
 static gs_status_t end_step (gs_reducer_t *r, gs_stream_t stream)
 {
+    const gs_comm_t *outer = gsi_lease_enter (r->comm);
     gs_status_t st;
 
     r->totals.finish_ns = gsi_now_ns ();
-    if ((st = gsi_timing_finish (r, stream)) || (st = gsi_scheduler_drain (r)))
-        return st;
-    if (!(r->opts.max_norm > 0) && (st = gsi_scheduler_release (r, stream)))
-        return st;
-    gsi_lease_enter (r->comm);
-    st = gsi_step_exchange_exchange (r, gsi_buckets_is_due (r), busy_us (r));
-    if (!st)
-        st = clip (r);
-    if (!st && r->opts.max_norm > 0)
-        st = gsi_scheduler_release (r, stream);
-    gsi_totals_step (r);
-    if (!st)
+    if ((st = travel (r, stream))) {
+        st = give_up (r, st);
+    } else {
+        gsi_totals_step (r);
         st = conclude (r);
-    gsi_lease_enter (NULL);
+    }
+    gsi_lease_enter (outer);
     return st;
 }
 
@@ -234,6 +270,7 @@ static gs_status_t finish (gs_reducer_t *r, gs_stream_t stream)
 
     if (st)
         return st;
+    r->last = stream;
     if (r->accumulates) {
         keep (r);
         return GS_OK;
@@ -357,13 +394,19 @@ gs_status_t gs_reducer_join (gs_reducer_t *reducer, gs_stream_t stream, int *don
 
     if (!st && !done)
         st = gsi_fail (GS_ERR_ARG, "gs_reducer_join: done is NULL");
+    if (!st && r->accumulates)
+        st =
+            gsi_fail (GS_ERR_STATE,
+                      "gs_reducer_join: %s is in micro-steps, which no other rank takes part in: "
+                      "gs_reducer_set_sync (reducer, 1) comes first",
+                      r->client.name);
     if (st || (st = exchange_weights (r, "gs_reducer_join", 0, true, &all_join)))
         return gsi_result (st);
     *done = all_join;
+    r->weight = 0;
+    r->weight_given = r->joined = !all_join;
     if (all_join)
         return gsi_result (GS_OK);
-    r->weight = 0;
-    r->weight_given = r->joined = true;
     for (int b = 0; b < r->buckets && !st; b++)
         for (int p = 0; p < r->bucket[b].plan.tensors && !st; p++)
             st = gs_reducer_skip (r, r->number[r->bucket[b].plan.first + p], stream);

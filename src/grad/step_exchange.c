@@ -191,7 +191,7 @@ gs_status_t gsi_step_exchange_exchange (gs_reducer_t *r, bool due, double busy_u
 
 gs_status_t gsi_step_exchange_await (gs_reducer_t *r)
 {
-    return r->queue ? gs_comm_wait (r->comm, r->stream) : GS_OK;
+    return r->queue ? gs_comm_wait (r->comm, r->stream) : gsi_feature_alive (r->comm);
 }
 
 gs_status_t gsi_step_exchange_factor (gs_reducer_t *r, const double **factor)

@@ -24,10 +24,10 @@ gs_status_t gsi_work_quantize (const gs_reducer_t *r, const struct gsi_conversio
     return GS_OK;
 }
 
-gs_status_t gsi_work_zero (const gs_reducer_t *r, void *dst, size_t bytes, gs_stream_t stream)
+gs_status_t gsi_work_zero (const gs_reducer_t *r, void *dst, size_t bytes)
 {
     if (r->queue && bytes)
-        return r->queue->zero (dst, bytes, stream);
+        return r->queue->zero (dst, bytes, r->stream);
     if (bytes)
         memset (dst, 0, bytes);
     return GS_OK;

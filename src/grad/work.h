@@ -15,7 +15,7 @@ gs_status_t gsi_work_quantize (const gs_reducer_t *r, const struct gsi_conversio
                                const struct gsi_run *run, void *residual);
 
 /* On [stream]. */
-gs_status_t gsi_work_zero (const gs_reducer_t *r, void *dst, size_t bytes, gs_stream_t stream);
+gs_status_t gsi_work_zero (const gs_reducer_t *r, void *dst, size_t bytes);
 
 /* Looks whether gradients are finite: those of [number] places from [place] on. */
 gs_status_t gsi_work_find_bad (const gs_reducer_t *r, int place, int number);

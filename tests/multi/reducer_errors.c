@@ -108,15 +108,16 @@ static void check_differences (void)
     char last[32];
 
     snprintf (last, sizeof (last), "rank %d", size - 1);
-    for (int what = 0; what < 6 && size > 1; what++) {
-        static const char *const told[] = {"GS_F32", "[41]",         "'fc_v'",
-                                           "caller", "nothing more", "forward 1"};
+    for (int what = 0; what < 7 && size > 1; what++) {
+        static const char *const told[] = {"GS_F32",       "[41]",      "'fc_v'",      "caller",
+                                           "nothing more", "forward 1", "1.0000000009"};
         bool odd = rank == size - 1;
         gs_reducer_opts_t opts = GS_REDUCER_OPTS_INIT;
         size_t extent = odd && what == 1 ? 41 : 40;
         void *given = NULL;
         gs_reducer_t *r;
         opts.forward = odd && what == 5;
+        opts.max_norm = what < 6 ? 0 : odd ? 1 + ldexp (1, -30) : 1;
         r = make (&opts);
         if (odd && what == 3)
             CHECK_OK (gs_device_alloc (comm, 8 * extent, &given));
@@ -125,7 +126,10 @@ static void check_differences (void)
             CHECK_OK (gs_reducer_add (r, odd && what == 2 ? "fc_v" : "fc_w", 1, &extent,
                                       odd && what == 0 ? GS_F32 : GS_F64, given, NULL));
         CHECK_FAILS (gs_reducer_commit (r), GS_ERR_MISMATCH, "rank 0", last,
-                     what == 5 ? "forward" : "fc_w", told[what]);
+                     what == 6   ? "max_norm"
+                     : what == 5 ? "forward"
+                                 : "fc_w",
+                     told[what]);
         CHECK_OK (gs_reducer_destroy (r));
         CHECK_OK (gs_device_free (comm, given));
     }
@@ -265,6 +269,7 @@ static void check_weights (void)
         CHECK_OK (gs_reducer_set_sync (r, 0));
         if (rank == size - 1)
             CHECK_OK (gs_reducer_finish (r, NULL));
+        CHECK_FAILS (gs_reducer_join (r, NULL, &done), GS_ERR_STATE, "gs_reducer_set_sync");
         CHECK_OK (gs_reducer_set_sync (r, 1));
         CHECK_FAILS (gs_reducer_set_weight (r, 1), GS_ERR_MISMATCH, last, "micro-steps");
     }
@@ -279,6 +284,7 @@ static void check_kept_weight (void)
     gs_reducer_opts_t opts = GS_REDUCER_OPTS_INIT;
     double sum = size * (size + 1) / 2.0, squares = sum * (2 * size + 1) / 3, x[3];
     gs_reducer_t *r;
+    int done = 0;
     void *at;
 
     opts.weighted = 1;
@@ -296,6 +302,35 @@ static void check_kept_weight (void)
         CHECK (fabs (x[2] - squares / sum) < 1e-12, "step %d: the average is %g, not %g", step,
                x[2], squares / sum);
         CHECK_FAILS (gs_reducer_set_weight (r, rank == size - 1 ? -3 : 10), GS_ERR_ARG, "-3");
+    }
+    CHECK_OK (gs_reducer_join (r, NULL, &done));
+    CHECK (done == 1, "all ranks joined, but it is not the end");
+    CHECK_FAILS (gs_reducer_ready (r, 0, NULL), GS_ERR_STATE, "gs_reducer_set_weight");
+    CHECK_OK (gs_reducer_destroy (r));
+}
+
+/* Ranks that have added up more are named in any step, not only where buckets may change. */
+static void check_micro (void)
+{
+    gs_reducer_opts_t opts = GS_REDUCER_OPTS_INIT;
+    gs_reducer_t *r;
+    char last[32];
+
+    opts.average_micro = 1;
+    r = make_three (&opts);
+    snprintf (last, sizeof (last), "rank %d", size - 1);
+    for (int step = 1; step < 8; step++) {
+        bool wrong = (step == 3 || step == 6) && size > 1;
+        if (wrong && rank == size - 1) {
+            CHECK_OK (gs_reducer_set_sync (r, 0));
+            CHECK_OK (gs_reducer_finish (r, NULL));
+            CHECK_OK (gs_reducer_set_sync (r, 1));
+        }
+        ready_all (r);
+        if (wrong)
+            CHECK_FAILS (gs_reducer_finish (r, NULL), GS_ERR_MISMATCH, last, "micro-steps");
+        else
+            CHECK_OK (gs_reducer_finish (r, NULL));
     }
     CHECK_OK (gs_reducer_destroy (r));
 }
@@ -437,6 +472,7 @@ int main (void)
     check_steps ();
     check_weights ();
     check_kept_weight ();
+    check_micro ();
     check_finite ();
     check_callback ();
     CHECK_OK (gs_comm_destroy (comm));

@@ -9,6 +9,8 @@
  *   buckets late          rank 0 stops amid a step, in which the others go on
  *   buckets paused        a program does something else amid a step, for longer than the deadline
  *   buckets aborted       a communicator is given up amid a step, and its reducer destroyed
+ *   buckets captured      a stream with gradients is captured before their buckets are launched
+ *   buckets relaid        the program still has work on gradients that get another place
  */
 #include <dlfcn.h>
 
@@ -221,6 +223,71 @@ static void aborted (void)
     close_reducer ();
 }
 
+static void fail_captured (gs_status_t st)
+{
+    CHECK (st == GS_ERR_UNSUPPORTED && strstr (gs_last_error (), "captured"), "%s: %s",
+           gs_status_string (st), gs_last_error ());
+}
+
+/* What a bucket waits for cannot be awaited: nothing is left out, and it is tried again. */
+static void captured (void)
+{
+    cudaStream_t stream;
+    cudaGraph_t graph;
+
+    fill ();
+    CHECK_CUDA (cudaStreamSynchronize (NULL));
+    CHECK_CUDA (cudaStreamCreateWithFlags (&stream, cudaStreamNonBlocking));
+    CHECK_OK (gs_reducer_ready (reducer, 1, stream));
+    CHECK_CUDA (cudaStreamBeginCapture (stream, cudaStreamCaptureModeThreadLocal));
+    fail_captured (gs_reducer_ready (reducer, 0, NULL));
+    fail_captured (gs_reducer_ready (reducer, 2, NULL));
+    CHECK_CUDA (cudaStreamEndCapture (stream, &graph));
+    CHECK_CUDA (cudaGraphDestroy (graph));
+    CHECK_CUDA (cudaStreamDestroy (stream));
+    ready (3, BUCKETS);
+    finish ();
+    check_averages ();
+}
+
+static void hold (void *unused)
+{
+    (void) unused;
+    usleep (500000);
+}
+
+/* The last gradients of a reducer that has their memory; they are one bucket. */
+static void relaid (void)
+{
+    static float ones[COUNT];
+    gs_reducer_t *own;
+    size_t count = COUNT;
+    cudaStream_t stream;
+    float values[COUNT];
+    void *at;
+
+    for (int i = 0; i < COUNT; i++)
+        ones[i] = 1;
+    CHECK_CUDA (cudaStreamCreateWithFlags (&stream, cudaStreamNonBlocking));
+    CHECK_OK (gs_reducer_create (comm, NULL, &own));
+    CHECK_OK (gs_reducer_add (own, "first", 1, &count, GS_F32, NULL, NULL));
+    CHECK_OK (gs_reducer_add (own, "last", 1, &count, GS_F32, NULL, NULL));
+    CHECK_OK (gs_reducer_commit (own));
+    for (int g = 1; g >= 0; g--)
+        CHECK_OK (gs_reducer_ready (own, g, stream));
+    CHECK_OK (gs_reducer_finish (own, stream));
+    CHECK_OK (gs_reducer_get_grad (own, 0, &at));
+    CHECK_CUDA (cudaLaunchHostFunc (stream, hold, NULL));
+    CHECK_CUDA (cudaMemcpyAsync (at, ones, sizeof (ones), cudaMemcpyDefault, stream));
+    CHECK_OK (gs_reducer_relayout (own));
+    CHECK_OK (gs_reducer_get_grad (own, 0, &at));
+    CHECK_OK (gs_device_copy (comm, values, at, sizeof (values), NULL));
+    CHECK (!memcmp (values, ones, sizeof (values)), "element 0 is %g behind the relayout",
+           values[0]);
+    CHECK_OK (gs_reducer_destroy (own));
+    CHECK_CUDA (cudaStreamDestroy (stream));
+}
+
 int main (int argc, char **argv)
 {
     const char *mode = argc > 1 ? argv[1] : "";
@@ -239,6 +306,10 @@ int main (int argc, char **argv)
         paused ();
     else if (!strcmp (mode, "aborted"))
         aborted ();
+    else if (!strcmp (mode, "captured"))
+        captured ();
+    else if (!strcmp (mode, "relaid"))
+        relaid ();
     else
         CHECK (false, "no such mode: '%s'", mode);
     if (strcmp (mode, "aborted"))

@@ -2,12 +2,13 @@
 # SPDX-License-Identifier: BSD-3-Clause
 #
 # buckets.sh - buckets of a reducer, whose events the library records once a step: what they cost,
-# a rank that stops amid a step, and steps that last long, are interrupted or given up.
+# a rank that stops amid a step, and steps that last long, are interrupted or given up, and what
+# the program still does meanwhile.
 
 . "$(dirname "$0")/lib.sh"
 
 for layout in 1 2 2x2; do
-    for mode in counted paused aborted; do
+    for mode in counted paused aborted captured relaid; do
         run "$layout" tests/simgpu/buckets "$mode" && echo "$layout: $mode"
     done
 done
