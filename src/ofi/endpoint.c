@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* endpoint - the process's one endpoint of libfabric, which all communicators share. */
+/* endpoint - the process's endpoints of libfabric, which all communicators share. */
 #include "ofi/endpoint.h"
 
 #include <pthread.h>
@@ -32,7 +32,7 @@ struct known_address {
 };
 
 static pthread_mutex_t guard = PTHREAD_MUTEX_INITIALIZER; /* all below */
-static struct endpoint {
+static struct gsi_ofi_endpoint {
     bool open;
     int broken; /* a code, of its queue of completions */
     struct fi_info *info;
@@ -48,7 +48,13 @@ static struct endpoint {
     int cancelled; /* requests that have not ended yet */
     bool used[NUMBERS];
     struct known_address *places[256]; /* by hash */
-} e;
+} of_data, of_notices;
+
+/* Where the site has named a provider, or all there is, one is enough. */
+struct gsi_ofi_endpoint *gsi_ofi_endpoint (bool for_notices)
+{
+    return for_notices && !*gsi_env_text (GSI_ENV_OFI_PROVIDER) ? &of_notices : &of_data;
+}
 
 /* ---- Opening it ---- */
 
@@ -134,20 +140,20 @@ static struct fi_info *with_care (struct fi_info *info)
 }
 
 /*
- * In e.info. N.B. Some providers take things of the network's card that there are few of, which
+ * In its info. N.B. Some providers take things of the network's card that there are few of, which
  * notices are not worth: TCP is everywhere.
  */
-static gs_status_t choose_provider (bool for_notices)
+static gs_status_t choose_provider (struct gsi_ofi_endpoint *e)
 {
     const char *setting = gsi_env_text (GSI_ENV_OFI_PROVIDER);
 
-    if (!*setting && for_notices && !(e.info = find_provider ("tcp;ofi_rxm", 0)))
-        e.info = find_provider ("tcp", 0);
-    if (!e.info)
-        e.info = find_provider (setting, 0);
-    if (e.info)
-        e.info = with_care (e.info);
-    if (e.info)
+    if (e == &of_notices && !(e->info = find_provider ("tcp;ofi_rxm", 0)))
+        e->info = find_provider ("tcp", 0);
+    if (!e->info)
+        e->info = find_provider (setting, 0);
+    if (e->info)
+        e->info = with_care (e->info);
+    if (e->info)
         return GS_OK;
     return gsi_fail (
         GS_ERR_UNSUPPORTED,
@@ -156,40 +162,40 @@ static gs_status_t choose_provider (bool for_notices)
         *setting ? ", of the name " : "", setting);
 }
 
-static gs_status_t open_all (void)
+static gs_status_t open_all (struct gsi_ofi_endpoint *e)
 {
     struct fi_av_attr av = {.type = FI_AV_UNSPEC};
     struct fi_cq_attr cq = {.format = FI_CQ_FORMAT_TAGGED, .wait_obj = FI_WAIT_NONE};
     int rc;
 
-    if ((rc = fi_fabric (e.info->fabric_attr, &e.fabric, NULL)))
+    if ((rc = fi_fabric (e->info->fabric_attr, &e->fabric, NULL)))
         return ofi_fail ("fi_fabric", rc);
-    if ((rc = fi_domain (e.fabric, e.info, &e.domain, NULL)))
+    if ((rc = fi_domain (e->fabric, e->info, &e->domain, NULL)))
         return ofi_fail ("fi_domain", rc);
-    if ((rc = fi_av_open (e.domain, &av, &e.av, NULL)))
+    if ((rc = fi_av_open (e->domain, &av, &e->av, NULL)))
         return ofi_fail ("fi_av_open", rc);
-    if ((rc = fi_cq_open (e.domain, &cq, &e.cq, NULL)))
+    if ((rc = fi_cq_open (e->domain, &cq, &e->cq, NULL)))
         return ofi_fail ("fi_cq_open", rc);
-    if ((rc = fi_endpoint (e.domain, e.info, &e.ep, NULL)))
+    if ((rc = fi_endpoint (e->domain, e->info, &e->ep, NULL)))
         return ofi_fail ("fi_endpoint", rc);
-    if ((rc = fi_ep_bind (e.ep, &e.av->fid, 0)) ||
-        (rc = fi_ep_bind (e.ep, &e.cq->fid, FI_TRANSMIT | FI_RECV)))
+    if ((rc = fi_ep_bind (e->ep, &e->av->fid, 0)) ||
+        (rc = fi_ep_bind (e->ep, &e->cq->fid, FI_TRANSMIT | FI_RECV)))
         return ofi_fail ("fi_ep_bind", rc);
-    return (rc = fi_enable (e.ep)) ? ofi_fail ("fi_enable", rc) : GS_OK;
+    return (rc = fi_enable (e->ep)) ? ofi_fail ("fi_enable", rc) : GS_OK;
 }
 
-static void close_all (void)
+static void close_all (struct gsi_ofi_endpoint *e)
 {
-    struct fid *all[] = {e.ep ? &e.ep->fid : NULL, e.cq ? &e.cq->fid : NULL,
-                         e.av ? &e.av->fid : NULL, e.domain ? &e.domain->fid : NULL,
-                         e.fabric ? &e.fabric->fid : NULL};
+    struct fid *all[] = {e->ep ? &e->ep->fid : NULL, e->cq ? &e->cq->fid : NULL,
+                         e->av ? &e->av->fid : NULL, e->domain ? &e->domain->fid : NULL,
+                         e->fabric ? &e->fabric->fid : NULL};
 
     for (size_t i = 0; i < sizeof (all) / sizeof (all[0]); i++)
         if (all[i])
             fi_close (all[i]);
-    fi_freeinfo (e.info);
-    e.ep = NULL, e.cq = NULL, e.av = NULL, e.domain = NULL, e.fabric = NULL, e.info = NULL;
-    e.open = false;
+    fi_freeinfo (e->info);
+    e->ep = NULL, e->cq = NULL, e->av = NULL, e->domain = NULL, e->fabric = NULL, e->info = NULL;
+    e->open = false;
 }
 
 /* With a communicator left, the provider may still write to its memory, or wait for its peers. */
@@ -197,59 +203,62 @@ static void close_at_exit (void)
 {
     if (gsi_process_is_child () || pthread_mutex_trylock (&guard))
         return;
-    if (e.open && !e.users)
-        close_all ();
+    for (int i = 0; i < 2; i++) {
+        struct gsi_ofi_endpoint *e = i ? &of_notices : &of_data;
+        if (e->open && !e->users)
+            close_all (e);
+    }
     pthread_mutex_unlock (&guard);
 }
 
 /* N.B. Providers that are plug-ins are loaded here, not with libfabric. */
-static gs_status_t find_and_open (bool for_notices)
+static gs_status_t find_and_open (struct gsi_ofi_endpoint *e)
 {
     struct gsi_handlers handlers;
     gs_status_t st;
 
     gsi_handlers_keep (&handlers);
-    if (!(st = choose_provider (for_notices)))
-        st = open_all ();
+    if (!(st = choose_provider (e)))
+        st = open_all (e);
     gsi_handlers_restore (&handlers);
     return st;
 }
 
-static gs_status_t open_once (bool for_notices)
+static gs_status_t open_once (struct gsi_ofi_endpoint *e)
 {
     static bool registered;
     gs_status_t st;
 
-    if (e.open)
+    if (e->open)
         return GS_OK;
-    if ((st = find_and_open (for_notices))) {
-        if (e.info)
-            close_all ();
+    if ((st = find_and_open (e))) {
+        if (e->info)
+            close_all (e);
         return st;
     }
-    e.open = true;
-    e.last = &e.first;
+    e->open = true;
+    e->last = &e->first;
     if (!registered)
         atexit (close_at_exit);
     registered = true;
-    gsi_log (GS_LOG_TRACE, "ofi", "provider %s, domain %s", e.info->fabric_attr->prov_name,
-             e.info->domain_attr->name);
+    gsi_log (GS_LOG_TRACE, "ofi", "provider %s, domain %s", e->info->fabric_attr->prov_name,
+             e->info->domain_attr->name);
     return GS_OK;
 }
 
 /* A number that no communicator has. */
-static gs_status_t give_number (uint32_t *number)
+static gs_status_t give_number (struct gsi_ofi_endpoint *e, uint32_t *number)
 {
     for (uint32_t i = 0; i < NUMBERS; i++) {
-        *number = e.next++ % NUMBERS;
-        if (!e.used[*number])
+        *number = e->next++ % NUMBERS;
+        if (!e->used[*number])
             return GS_OK;
     }
     return gsi_fail (GS_ERR_UNSUPPORTED, "transport ofi: a process can have %u communicators",
                      NUMBERS);
 }
 
-gs_status_t gsi_ofi_open (int size, struct gsi_notice_card *card, bool for_notices)
+gs_status_t gsi_ofi_open (struct gsi_ofi_endpoint *e, int size, struct gsi_notice_card *card)
 {
     size_t length = sizeof (card->address);
     gs_status_t st;
@@ -260,57 +269,59 @@ gs_status_t gsi_ofi_open (int size, struct gsi_notice_card *card, bool for_notic
                          1 << GSI_OFI_RANK_BITS);
     gsi_process_outlive_pipes ();
     pthread_mutex_lock (&guard);
-    if (!(st = open_once (for_notices)) && (rc = fi_getname (&e.ep->fid, card->address, &length)))
+    if (!(st = open_once (e)) && (rc = fi_getname (&e->ep->fid, card->address, &length)))
         st = ofi_fail ("fi_getname", rc);
     if (!st)
-        st = give_number (&card->number);
+        st = give_number (e, &card->number);
     if (!st)
-        strncpy (card->provider, e.info->fabric_attr->prov_name, sizeof (card->provider) - 1);
+        strncpy (card->provider, e->info->fabric_attr->prov_name, sizeof (card->provider) - 1);
     pthread_mutex_unlock (&guard);
     card->bytes = (uint32_t) length;
     return st;
 }
 
-void gsi_ofi_join (uint32_t number)
+void gsi_ofi_join (struct gsi_ofi_endpoint *e, uint32_t number)
 {
     pthread_mutex_lock (&guard);
-    e.users++;
-    e.used[number] = true;
+    e->users++;
+    e->used[number] = true;
     pthread_mutex_unlock (&guard);
 }
 
 /* Called with the lock: takes what is of [owner] out of the queue, but what nobody asks for. */
-static void drop_queued (const void *owner)
+static void drop_queued (struct gsi_ofi_endpoint *e, const void *owner)
 {
-    struct gsi_ofi_request **at = &e.first, *r;
+    struct gsi_ofi_request **at = &e->first, *r;
 
-    e.last = &e.first;
+    e->last = &e->first;
     while ((r = *at)) {
         if (r->owner == owner && !r->orphan) {
             *at = r->next;
             r->peer->waiting[r->kind]--;
         } else {
             at = &r->next;
-            e.last = at;
+            e->last = at;
         }
     }
 }
 
-void gsi_ofi_leave (const void *owner, uint32_t number, bool unfinished)
+void gsi_ofi_leave (struct gsi_ofi_endpoint *e, const void *owner, uint32_t number,
+                    bool unfinished)
 {
     pthread_mutex_lock (&guard);
     if (unfinished)
-        drop_queued (owner);
+        drop_queued (e, owner);
     else
-        e.used[number] = false;
-    e.users -= !unfinished;
+        e->used[number] = false;
+    e->users -= !unfinished;
     pthread_mutex_unlock (&guard);
 }
 
 /* ---- Addresses ---- */
 
 /* Called with the lock. */
-static gs_status_t insert (const char *address, uint32_t bytes, struct known_address **row)
+static gs_status_t insert (struct gsi_ofi_endpoint *e, const char *address, uint32_t bytes,
+                           struct known_address **row)
 {
     struct known_address *p = malloc (sizeof (*p) + bytes);
     int rc;
@@ -319,7 +330,7 @@ static gs_status_t insert (const char *address, uint32_t bytes, struct known_add
         return gsi_fail (GS_ERR_NOMEM, "transport ofi: out of memory");
     memcpy (p->address, address, bytes);
     p->bytes = bytes;
-    if ((rc = fi_av_insert (e.av, p->address, 1, &p->at, 0, NULL)) != 1) {
+    if ((rc = fi_av_insert (e->av, p->address, 1, &p->at, 0, NULL)) != 1) {
         free (p);
         return ofi_fail ("fi_av_insert", rc < 0 ? rc : -FI_EADDRNOTAVAIL);
     }
@@ -328,17 +339,18 @@ static gs_status_t insert (const char *address, uint32_t bytes, struct known_add
     return GS_OK;
 }
 
-gs_status_t gsi_ofi_find (const char *address, uint32_t bytes, fi_addr_t *out)
+gs_status_t gsi_ofi_find (struct gsi_ofi_endpoint *e, const char *address, uint32_t bytes,
+                          fi_addr_t *out)
 {
     struct known_address **row, *p;
     gs_status_t st = GS_OK;
 
     pthread_mutex_lock (&guard);
-    row = &e.places[gsi_hash (address, bytes) % (sizeof (e.places) / sizeof (e.places[0]))];
+    row = &e->places[gsi_hash (address, bytes) % (sizeof (e->places) / sizeof (e->places[0]))];
     for (p = *row; p; p = p->next)
         if (p->bytes == bytes && !memcmp (p->address, address, bytes))
             break;
-    if (!p && !(st = insert (address, bytes, row)))
+    if (!p && !(st = insert (e, address, bytes, row)))
         p = *row;
     if (!st)
         *out = p->at;
@@ -352,17 +364,18 @@ static int hand_over (struct gsi_ofi_request *r)
 {
     struct fi_msg_tagged peek = {
         .addr = FI_ADDR_UNSPEC, .tag = r->bits, .ignore = r->ignore, .context = &r->context};
+    const struct gsi_ofi_endpoint *e = r->endpoint;
     ssize_t rc = -FI_ENOSYS;
 
     switch (r->kind) {
     case GSI_OFI_SEND:
-        rc = fi_tsend (e.ep, r->out, r->bytes, NULL, r->peer->address, r->bits, &r->context);
+        rc = fi_tsend (e->ep, r->out, r->bytes, NULL, r->peer->address, r->bits, &r->context);
         break;
     case GSI_OFI_RECV:
-        rc = fi_trecv (e.ep, r->in, r->bytes, NULL, FI_ADDR_UNSPEC, r->bits, r->ignore,
+        rc = fi_trecv (e->ep, r->in, r->bytes, NULL, FI_ADDR_UNSPEC, r->bits, r->ignore,
                        &r->context);
         break;
-    case GSI_OFI_PEEK: rc = fi_trecvmsg (e.ep, &peek, FI_PEEK); break;
+    case GSI_OFI_PEEK: rc = fi_trecvmsg (e->ep, &peek, FI_PEEK); break;
     }
     return (int) -rc;
 }
@@ -373,7 +386,7 @@ static void end_request (struct gsi_ofi_request *r, int code, uint64_t bits)
         if (r->count)
             atomic_fetch_sub (r->count, 1);
         else
-            e.cancelled--;
+            r->endpoint->cancelled--;
         free (r);
         return;
     }
@@ -386,6 +399,7 @@ static void end_request (struct gsi_ofi_request *r, int code, uint64_t bits)
 
 int gsi_ofi_post (struct gsi_ofi_request *r)
 {
+    struct gsi_ofi_endpoint *e = r->endpoint;
     int rc = FI_EAGAIN;
 
     pthread_mutex_lock (&guard);
@@ -395,8 +409,8 @@ int gsi_ofi_post (struct gsi_ofi_request *r)
     if (rc == FI_EAGAIN && r->peer) {
         r->peer->waiting[r->kind]++;
         r->next = NULL;
-        *e.last = r;
-        e.last = &r->next;
+        *e->last = r;
+        e->last = &r->next;
         rc = 0;
     }
     if (rc)
@@ -406,16 +420,16 @@ int gsi_ofi_post (struct gsi_ofi_request *r)
 }
 
 /* Tries what is in the queue again; of a peer that has no room for one, no later one. */
-static void post_queued (void)
+static void post_queued (struct gsi_ofi_endpoint *e)
 {
-    struct gsi_ofi_request **at = &e.first, *r;
+    struct gsi_ofi_request **at = &e->first, *r;
 
-    e.look++;
+    e->look++;
     while ((r = *at)) {
         struct gsi_ofi_peer *peer = r->peer;
-        int rc = peer->stuck[r->kind] == e.look ? FI_EAGAIN : hand_over (r);
+        int rc = peer->stuck[r->kind] == e->look ? FI_EAGAIN : hand_over (r);
         if (rc == FI_EAGAIN) {
-            peer->stuck[r->kind] = e.look;
+            peer->stuck[r->kind] = e->look;
             at = &r->next;
             continue;
         }
@@ -424,59 +438,61 @@ static void post_queued (void)
         if (rc)
             end_request (r, rc, 0);
     }
-    e.last = at;
+    e->last = at;
 }
 
 /* A request that failed; whether there was one. */
-static bool take_error (void)
+static bool take_error (const struct gsi_ofi_endpoint *e)
 {
     struct fi_cq_err_entry error = {0};
-    ssize_t rc = fi_cq_readerr (e.cq, &error, 0);
+    ssize_t rc = fi_cq_readerr (e->cq, &error, 0);
 
     if (rc == 1 && error.op_context)
         end_request (error.op_context, error.err ? error.err : FI_EOTHER, error.tag);
     return rc == 1;
 }
 
-static void take_completions (void)
+static void take_completions (struct gsi_ofi_endpoint *e)
 {
     struct fi_cq_tagged_entry event[EVENTS];
     ssize_t n;
 
     do {
-        n = fi_cq_read (e.cq, event, EVENTS);
+        n = fi_cq_read (e->cq, event, EVENTS);
         for (ssize_t i = 0; i < n; i++)
             end_request (event[i].op_context, 0, event[i].tag);
-        if (n == -FI_EAVAIL && !take_error ())
+        if (n == -FI_EAVAIL && !take_error (e))
             return;
     } while (n == EVENTS || n == -FI_EAVAIL);
     if (n < 0 && n != -FI_EAGAIN && n != -FI_EINTR)
-        e.broken = (int) -n;
+        e->broken = (int) -n;
 }
 
-int gsi_ofi_progress (void)
+int gsi_ofi_progress (struct gsi_ofi_endpoint *e)
 {
     int rc;
 
     if (pthread_mutex_trylock (&guard))
         return 0; /* another thread does it */
-    take_completions ();
-    if (e.first)
-        post_queued ();
-    rc = e.broken;
+    take_completions (e);
+    if (e->first)
+        post_queued (e);
+    rc = e->broken;
     pthread_mutex_unlock (&guard);
     return rc;
 }
 
 void gsi_ofi_cancel (struct gsi_ofi_request *r)
 {
+    struct gsi_ofi_endpoint *e = r->endpoint;
+
     pthread_mutex_lock (&guard);
     if (atomic_load_explicit (&r->state, memory_order_relaxed) == GSI_OFI_PENDING) {
         r->orphan = true;
-        e.cancelled++;
-        fi_cancel (&e.ep->fid, &r->context);
-        for (int i = 0; i < CANCEL_LOOKS && e.cancelled; i++) /* nobody may look later */
-            take_completions ();
+        e->cancelled++;
+        fi_cancel (&e->ep->fid, &r->context);
+        for (int i = 0; i < CANCEL_LOOKS && e->cancelled; i++) /* nobody may look later */
+            take_completions (e);
     } else {
         free (r);
     }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * endpoint - the process's one endpoint of libfabric, which all communicators share. Private to
- * src/ofi/.
+ * endpoint - the process's endpoints of libfabric, which all communicators share: one carries
+ * data, one notices. Private to src/ofi/.
  *
  * A tag has the number that the receiver gave the communicator, the sender's rank in it, and the
  * tag of the message: 48 bits, what all providers match (cxi no more). So no rank needs to agree
@@ -54,6 +54,8 @@ struct gsi_ofi_peer {
     uint32_t stuck[2];   /* and the last look that got none of them posted */
 };
 
+struct gsi_ofi_endpoint;
+
 struct gsi_ofi_request {
     struct fi_context2 context; /* the provider's, and first: how a completion finds it */
     atomic_int state;           /* enum gsi_ofi_state; written with the lock, but for VOID */
@@ -66,23 +68,27 @@ struct gsi_ofi_request {
     size_t bytes;
     uint64_t bits, ignore; /* of its tag; (ENDED, received) those that came */
     struct gsi_ofi_peer *peer;
+    struct gsi_ofi_endpoint *endpoint;
     const void *owner;            /* the network that it is of */
     struct gsi_ofi_request *next; /* in the queue */
 };
 
-/*
- * Opens it if it is not, by the provider of GS_OFI_PROVIDER or the first there is, [for_notices]
- * alone one of TCP. Gives what others need to reach a communicator of [size] ranks by it.
- */
-gs_status_t gsi_ofi_open (int size, struct gsi_notice_card *card, bool for_notices);
+/* Where data go, and where notices: by a provider each, the first there is and one of TCP, or by
+ * the one of GS_OFI_PROVIDER. So all ranks choose alike, whatever else a process does. */
+struct gsi_ofi_endpoint *gsi_ofi_endpoint (bool for_notices);
+
+/* Opens it if it is not. Gives what others need to reach a communicator of [size] ranks by it. */
+gs_status_t gsi_ofi_open (struct gsi_ofi_endpoint *e, int size, struct gsi_notice_card *card);
 
 /* A communicator begins to use it, under its number, or has ended. One that has not ended well
  * keeps the number: messages of its may still come. */
-void gsi_ofi_join (uint32_t number);
-void gsi_ofi_leave (const void *owner, uint32_t number, bool unfinished);
+void gsi_ofi_join (struct gsi_ofi_endpoint *e, uint32_t number);
+void gsi_ofi_leave (struct gsi_ofi_endpoint *e, const void *owner, uint32_t number,
+                    bool unfinished);
 
 /* Where the endpoint with [address] is; the same for each communicator. */
-gs_status_t gsi_ofi_find (const char *address, uint32_t bytes, fi_addr_t *out);
+gs_status_t gsi_ofi_find (struct gsi_ofi_endpoint *e, const char *address, uint32_t bytes,
+                          fi_addr_t *out);
 
 /* Posts what [request] says, or queues it; a code of fi_errno.h. */
 int gsi_ofi_post (struct gsi_ofi_request *request);
@@ -91,6 +97,6 @@ int gsi_ofi_post (struct gsi_ofi_request *request);
 void gsi_ofi_cancel (struct gsi_ofi_request *request);
 
 /* Lets messages go on, once; a code if the endpoint is broken. */
-int gsi_ofi_progress (void);
+int gsi_ofi_progress (struct gsi_ofi_endpoint *e);
 
 #endif /* GS_OFI_ENDPOINT_H */

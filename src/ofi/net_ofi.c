@@ -22,20 +22,22 @@ static gs_status_t net_prepare (struct gsi_net *base, const struct gsi_boot *boo
 {
     _Static_assert(sizeof (struct gsi_notice_card) <= GSI_NET_CARD_BYTES, "what fits a card");
     (void) base;
-    return gsi_ofi_open (boot->size, memory, false);
+    return gsi_ofi_open (gsi_ofi_endpoint (false), boot->size, memory);
 }
 
-void gsi_ofi_begin (struct net_ofi *net, const struct gsi_notice_card *own)
+void gsi_ofi_begin (struct net_ofi *net, struct gsi_ofi_endpoint *endpoint,
+                    const struct gsi_notice_card *own)
 {
+    net->endpoint = endpoint;
     net->number = own->number;
     net->joined = true;
-    gsi_ofi_join (net->number);
+    gsi_ofi_join (net->endpoint, net->number);
 }
 
 gs_status_t gsi_ofi_reach (struct net_ofi *net, int rank, const struct gsi_notice_card *card)
 {
     net->peer[rank].number = card->number;
-    return gsi_ofi_find (card->address, card->bytes, &net->peer[rank].address);
+    return gsi_ofi_find (net->endpoint, card->address, card->bytes, &net->peer[rank].address);
 }
 
 /* All ranks compare the same cards; providers do not understand each other. */
@@ -64,9 +66,9 @@ static gs_status_t net_open (struct gsi_net *base, const struct gsi_coll_setup *
     struct net_ofi *net = (struct net_ofi *) base;
     struct gsi_notice_card own;
 
-    (void) parent; /* all share one endpoint */
+    (void) parent; /* it has the same endpoint */
     gsi_net_card (setup, base->rank, &own, sizeof (own));
-    gsi_ofi_begin (net, &own);
+    gsi_ofi_begin (net, gsi_ofi_endpoint (false), &own);
     base->tags = (1u << GSI_OFI_TAG_BITS) - 1;
     base->any_thread = true;
     return find_peers (net, setup);
@@ -82,7 +84,8 @@ bool gsi_ofi_discard (struct gsi_net *base, bool unfinished)
     struct net_ofi *net = (struct net_ofi *) base;
     int64_t until_ns = gsi_now_ns () + LAST_NS;
 
-    while (atomic_load (&net->telling) && gsi_now_ns () < until_ns && !gsi_ofi_progress ())
+    while (atomic_load (&net->telling) && gsi_now_ns () < until_ns &&
+           !gsi_ofi_progress (net->endpoint))
         sched_yield ();
     if (net->ear)
         gsi_ofi_cancel (&net->ear->request);
@@ -92,7 +95,7 @@ bool gsi_ofi_discard (struct gsi_net *base, bool unfinished)
     net->peek = NULL;
     unfinished = unfinished || atomic_load (&net->telling);
     if (net->joined)
-        gsi_ofi_leave (net, net->number, unfinished);
+        gsi_ofi_leave (net->endpoint, net, net->number, unfinished);
     return unfinished;
 }
 
@@ -128,6 +131,7 @@ static int post_send (struct net_ofi *net, struct gsi_ofi_request *r, const void
     r->out = data;
     r->bytes = bytes;
     r->peer = &net->peer[peer];
+    r->endpoint = net->endpoint;
     r->owner = net;
     r->bits = gsi_ofi_bits (r->peer->number, net->base.rank, tag);
     return gsi_ofi_post (r);
@@ -141,6 +145,7 @@ static int post_recv (struct net_ofi *net, struct gsi_ofi_request *r, void *data
     r->bytes = bytes;
     r->ignore = 0;
     r->peer = &net->peer[peer];
+    r->endpoint = net->endpoint;
     r->owner = net;
     r->bits = gsi_ofi_bits (net->number, peer, tag);
     return gsi_ofi_post (r);
@@ -170,12 +175,11 @@ static int net_test_all (struct gsi_net *net, void *batch, int n, bool *done, in
     struct gsi_ofi_request *r = batch;
     int rc = 0, state;
 
-    (void) net;
     *failed = -1;
     *done = true;
     for (int i = 0; i < n; i++) {
         if ((state = state_of (&r[i])) == GSI_OFI_PENDING && *done) {
-            rc = gsi_ofi_progress (); /* once */
+            rc = gsi_ofi_progress (((struct net_ofi *) net)->endpoint); /* once */
             state = state_of (&r[i]);
         }
         *done = *done && state != GSI_OFI_PENDING;
@@ -195,10 +199,9 @@ static int net_test_some (struct gsi_net *net, void *batch, int n, int *ended, i
                           int *failed)
 {
     struct gsi_ofi_request *r = batch;
-    int rc = gsi_ofi_progress (), some = 0;
+    int rc = gsi_ofi_progress (((struct net_ofi *) net)->endpoint), some = 0;
     bool pending = false;
 
-    (void) net;
     *failed = -1;
     for (int i = 0; i < n; i++) {
         int state = state_of (&r[i]);
@@ -239,17 +242,18 @@ static bool net_probe (struct gsi_net *base, int peer, int *tag)
     if (!r && !(r = net->peek = calloc (1, sizeof (*r))))
         return false;
     if (state_of (r) == GSI_OFI_PENDING) {
-        gsi_ofi_progress (); /* of a look before */
+        gsi_ofi_progress (net->endpoint); /* of a look before */
         return false;
     }
     r->kind = GSI_OFI_PEEK;
     r->bits = gsi_ofi_bits (net->number, peer, 0);
     r->ignore = (1u << GSI_OFI_TAG_BITS) - 1;
+    r->endpoint = net->endpoint;
     r->owner = net;
     if (gsi_ofi_post (r))
         return false;
     for (int i = 0; i < PEEKS && state_of (r) == GSI_OFI_PENDING; i++)
-        gsi_ofi_progress ();
+        gsi_ofi_progress (net->endpoint);
     state = state_of (r);
     *tag = gsi_ofi_tag_of (r->bits);
     return state == GSI_OFI_ENDED;
@@ -282,6 +286,7 @@ static bool listen_for (struct net_ofi *net, int tag)
     r->bytes = GSI_OFI_HEARD;
     r->bits = gsi_ofi_bits (net->number, 0, tag);
     r->ignore = gsi_ofi_bits (0, (1 << GSI_OFI_RANK_BITS) - 1, 0);
+    r->endpoint = net->endpoint;
     r->owner = net;
     return !gsi_ofi_post (r);
 }
@@ -294,7 +299,7 @@ bool gsi_ofi_hear (struct gsi_net *base, void *data, size_t bytes, int tag, int 
 
     if (!net->ear && (!(net->ear = calloc (1, sizeof (*net->ear))) || !listen_for (net, tag)))
         return false;
-    gsi_ofi_progress ();
+    gsi_ofi_progress (net->endpoint);
     if ((state = state_of (&net->ear->request)) == GSI_OFI_PENDING)
         return false;
     *from = gsi_ofi_rank_of (net->ear->request.bits);

@@ -16,6 +16,7 @@ struct ear {
 
 struct net_ofi {
     struct gsi_net base;
+    struct gsi_ofi_endpoint *endpoint;
     uint32_t number;
     bool joined;
     atomic_int telling;               /* notices that have not left */
@@ -25,8 +26,9 @@ struct net_ofi {
     struct gsi_ofi_peer peer[];       /* [size] */
 };
 
-/* Begins with its own card; and reaches [rank], which has [card]. */
-void gsi_ofi_begin (struct net_ofi *net, const struct gsi_notice_card *own);
+/* Begins with its own card, on [endpoint]; and reaches [rank], which has [card]. */
+void gsi_ofi_begin (struct net_ofi *net, struct gsi_ofi_endpoint *endpoint,
+                    const struct gsi_notice_card *own);
 gs_status_t gsi_ofi_reach (struct net_ofi *net, int rank, const struct gsi_notice_card *card);
 
 /* Those of struct gsi_net_ops. */

@@ -17,7 +17,7 @@ struct gsi_notices {
 
 static gs_status_t notices_prepare (int size, struct gsi_notice_card *card)
 {
-    gs_status_t st = gsi_ofi_open (size, card, true);
+    gs_status_t st = gsi_ofi_open (gsi_ofi_endpoint (true), size, card);
 
     if (st)
         card->bytes = 0;
@@ -63,7 +63,7 @@ static gs_status_t notices_open (int rank, int size, const void *cards, size_t s
     if (!n)
         return gsi_fail (GS_ERR_NOMEM, "notices: out of memory");
     memcpy (&own, (const char *) cards + (size_t) rank * stride, sizeof (own));
-    gsi_ofi_begin (n->net, &own);
+    gsi_ofi_begin (n->net, gsi_ofi_endpoint (true), &own);
     for (int r = 0; r < size && !st; r++) {
         memcpy (&card, (const char *) cards + (size_t) r * stride, sizeof (card));
         n->reached[r] = r != rank && card.bytes && card.bytes <= sizeof (card.address) &&
