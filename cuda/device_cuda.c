@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* device_cuda - the device seam on the CUDA runtime. */
 #include <cuda_runtime_api.h>
-#include <dlfcn.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -13,6 +11,9 @@
 #include "device/device.h"
 
 #define PATIENCE_NS GSI_NS_PER_S /* with an allocation, for memory that comes */
+#define EXCLUSIVE                                                                 \
+    ". In compute mode EXCLUSIVE_PROCESS ranks share a GPU by CUDA's MPS alone: " \
+    "start it, or have all use hosts by GS_GPU_SHARING=never"
 
 /* Headers alone, which find a profiler when there is one. */
 #if defined(__has_include)
@@ -37,9 +38,11 @@ static gs_status_t status_of (cudaError_t error)
 /* What the runtime says of [call], as a status; the application's own last error is not ours. */
 static gs_status_t fail (const char *call, cudaError_t error)
 {
+    const char *cure = error == cudaErrorDevicesUnavailable ? EXCLUSIVE : "";
+
     cudaGetLastError ();
-    return gsi_fail (status_of (error), "%s: %s (%s)", call, cudaGetErrorString (error),
-                     cudaGetErrorName (error));
+    return gsi_fail (status_of (error), "%s: %s (%s)%s", call, cudaGetErrorString (error),
+                     cudaGetErrorName (error), cure);
 }
 
 static gs_status_t check (const char *call, cudaError_t error)
@@ -99,29 +102,17 @@ static gs_status_t gpus_of_process (struct gsi_gpus *gpus)
 
 /* ---- Contexts: this process has one on the GPU of its rank, and makes none elsewhere ---- */
 
-static int (*get_state) (int device, unsigned *flags, int *active); /* of the driver, or NULL */
-static pthread_once_t once = PTHREAD_ONCE_INIT;
-
-/* The runtime has loaded the driver by now; what it has no function for is the driver's. */
-static void find_driver (void)
-{
-    void *driver = dlopen ("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD);
-
-    if (driver)
-        *(void **) (&get_state) = dlsym (driver, "cuDevicePrimaryCtxGetState");
-}
-
 /*
  * N.B. Since CUDA 12 cudaSetDevice makes the context of its device, some 500 MiB of it, and fails
  * where another process has that GPU to itself; most other calls make that of the current device.
  */
 static bool has_context (int device)
 {
+    const struct gsi_cuda_driver *driver = gsi_cuda_driver ();
     unsigned flags;
     int active;
 
-    pthread_once (&once, find_driver);
-    return !get_state || get_state (device, &flags, &active) || active;
+    return !driver->get_state || driver->get_state (device, &flags, &active) || active;
 }
 
 /* A thread whose device has no context yet stays on the rank's. */

@@ -35,6 +35,15 @@ gs_status_t gsi_cuda_pin (void *memory, size_t bytes);
 void gsi_cuda_unpin (const struct gsi_device *device, void *memory, void (*done) (void *context),
                      void *context);
 
+/* Functions of the driver, for what the runtime has none for; each NULL if it is not there. Types
+ * of the driver's header are integers here. */
+struct gsi_cuda_driver {
+    int (*get_state) (int device, unsigned *flags, int *active);
+    int (*wait_value) (gs_stream_t stream, uint64_t address, uint32_t value, unsigned flags);
+    int (*uuid_of) (cudaUUID_t *uuid, int device);
+};
+const struct gsi_cuda_driver *gsi_cuda_driver (void);
+
 /* device_share.c: gsi_stream_ops.identify to .set_flags. */
 gs_status_t gsi_cuda_identify (const struct gsi_device *device, struct gsi_device_id *out);
 gs_status_t gsi_cuda_ipc_handle (void *memory, struct gsi_ipc_handle *out);

@@ -13,6 +13,27 @@
 
 _Static_assert(sizeof (cudaIpcMemHandle_t) == sizeof (struct gsi_ipc_handle), "it is one");
 
+static struct gsi_cuda_driver driver;
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+/* The runtime has loaded it by now. */
+static void find_driver (void)
+{
+    void *library = dlopen ("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD);
+
+    if (!library)
+        return;
+    *(void **) (&driver.get_state) = dlsym (library, "cuDevicePrimaryCtxGetState");
+    *(void **) (&driver.wait_value) = dlsym (library, "cuStreamWaitValue32_v2");
+    *(void **) (&driver.uuid_of) = dlsym (library, "cuDeviceGetUuid_v2");
+}
+
+const struct gsi_cuda_driver *gsi_cuda_driver (void)
+{
+    pthread_once (&once, find_driver);
+    return &driver;
+}
+
 gs_status_t gsi_cuda_ipc_handle (void *memory, struct gsi_ipc_handle *out)
 {
     cudaIpcMemHandle_t handle;
@@ -65,22 +86,6 @@ gs_status_t gsi_cuda_reaches (void *memory)
     return gsi_fail (GS_ERR_UNSUPPORTED, "this GPU has another address for memory of the host");
 }
 
-/* Of the driver: types of its header are integers here. */
-static int (*wait_value) (gs_stream_t stream, uint64_t address, uint32_t value, unsigned flags);
-static int (*uuid_of) (cudaUUID_t *uuid, int device);
-static pthread_once_t once = PTHREAD_ONCE_INIT;
-
-/* The runtime has loaded the driver by now; what it has no function for is the driver's. */
-static void find_driver (void)
-{
-    void *driver = dlopen ("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD);
-
-    if (!driver)
-        return;
-    *(void **) (&wait_value) = dlsym (driver, "cuStreamWaitValue32_v2");
-    *(void **) (&uuid_of) = dlsym (driver, "cuDeviceGetUuid_v2");
-}
-
 /*
  * N.B. Instances of a GPU (MIG) have its place on the bus. cuDeviceGetUuid_v2, which drivers from
  * 11.4 on have, tells them apart; cudaGetDeviceProperties need not.
@@ -91,11 +96,11 @@ gs_status_t gsi_cuda_identify (const struct gsi_device *device, struct gsi_devic
     gs_status_t st;
 
     _Static_assert(sizeof (uuid) == sizeof (*out), "it is one");
-    pthread_once (&once, find_driver);
-    if (!uuid_of)
+    if (!gsi_cuda_driver ()->uuid_of)
         return gsi_fail (GS_ERR_UNSUPPORTED,
                          "the driver has no cuDeviceGetUuid_v2, as those from 11.4 on do");
-    st = gsi_cuda_check ("cuDeviceGetUuid", (cudaError_t) uuid_of (&uuid, device->ordinal));
+    st =
+        gsi_cuda_check ("cuDeviceGetUuid", (cudaError_t) driver.uuid_of (&uuid, device->ordinal));
     if (!st)
         memcpy (out, &uuid, sizeof (*out));
     return st;
@@ -104,13 +109,12 @@ gs_status_t gsi_cuda_identify (const struct gsi_device *device, struct gsi_devic
 /* The numbers of the driver's errors are the runtime's. */
 gs_status_t gsi_cuda_stream_wait_value (gs_stream_t stream, const uint32_t *flag)
 {
-    pthread_once (&once, find_driver);
-    if (!wait_value)
+    if (!gsi_cuda_driver ()->wait_value)
         return gsi_fail (GS_ERR_UNSUPPORTED,
                          "the driver has no cuStreamWaitValue32_v2, as those from 11.7 on do");
     return gsi_cuda_check (
         "cuStreamWaitValue32",
-        (cudaError_t) wait_value (stream, (uint64_t) (uintptr_t) flag, 1, AT_LEAST));
+        (cudaError_t) driver.wait_value (stream, (uint64_t) (uintptr_t) flag, 1, AT_LEAST));
 }
 
 gs_status_t gsi_cuda_move (void *dst, const void *src, size_t bytes, const uint32_t *dead,

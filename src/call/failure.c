@@ -35,14 +35,30 @@ void gsi_failure_record (gs_comm_t *comm, gs_status_t st, uint64_t missed)
     gsi_record_give_up (&comm->record, st, told_culprit (comm), missed);
 }
 
-void gsi_failure_tell_others (gs_comm_t *comm, gs_status_t st, uint64_t missed)
+static struct gsi_ending ending_of (const gs_comm_t *comm, gs_status_t st, uint64_t missed)
 {
     int culprit = told_culprit (comm), own = comm->topo.rank;
-    const struct gsi_ending how = {
+
+    return (struct gsi_ending){
         .status = st, .culprit = culprit == own ? -1 : culprit, .by = own, .missed = missed};
+}
+
+void gsi_failure_tell_others (gs_comm_t *comm, gs_status_t st, uint64_t missed)
+{
+    const struct gsi_ending how = ending_of (comm, st, missed);
 
     if (comm->coll && comm->coll->ops->notify_abort)
         comm->coll->ops->notify_abort (comm->coll, &how);
+}
+
+/* As soon as the program hears of the end it takes its arrays back, which the GPU may still be
+ * about to give to others. */
+static void silence (gs_comm_t *comm, gs_status_t st, uint64_t missed)
+{
+    const struct gsi_ending how = ending_of (comm, st, missed);
+
+    if (comm->coll && comm->coll->ops->silence)
+        comm->coll->ops->silence (comm->coll, &how);
 }
 
 static const char *failure_host (void *context, int rank)
@@ -339,9 +355,10 @@ gs_status_t gsi_failure_report (gs_comm_t *comm, const struct gsi_call *call, gs
     gsi_failure_record (comm, st, missed); /* by which others know that */
     comm->death = st;
     memcpy (comm->death_text, reason, sizeof (reason));
-    atomic_compare_exchange_strong (&comm->life, &alive, GSI_DEAD);
+    silence (comm, st, missed);
     if (comm->boot->ops->show)
         comm->boot->ops->show (comm->boot);
+    atomic_compare_exchange_strong (&comm->life, &alive, GSI_DEAD);
     atomic_store (&comm->told, true);
     if (st != GS_ERR_TIMEOUT || !comm->coll->ops->roll_call /* which has told them, */ ||
         comm->inflight) /* but ended nothing that is queued */

@@ -284,7 +284,7 @@ gs_status_t gsi_peers_sound (gs_comm_t *comm)
     struct gsi_ending how;
     gs_status_t st;
 
-    if (atomic_load (&comm->life) != GSI_ALIVE)
+    if (atomic_load (&comm->life) != GSI_ALIVE || gsi_record_verdict (&comm->record))
         return gsi_fail (GS_ERR_STATE, "the communicator was aborted");
     gave_up = heard_of (comm, &how);
     if (gave_up == GSI_NONE_GAVE_UP)

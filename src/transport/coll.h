@@ -393,6 +393,13 @@ struct gsi_coll_ops {
     const atomic_uint_fast64_t *(*watch) (const void *card, struct gsi_memfd *shm);
 
     /*
+     * (optional, queued) This rank is about to give up, and its program to have its arrays again:
+     * what the GPU makes of them from now on is no contribution any more. Does not wait. Any
+     * thread.
+     */
+    void (*silence) (struct gsi_coll *coll, const struct gsi_ending *how);
+
+    /*
      * (optional, queued) What was queued before a notify_abort has ended, here and on the node's
      * other ranks. Called by any thread of the library, between enter and leave of the device.
      */

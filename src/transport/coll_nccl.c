@@ -43,7 +43,6 @@ static gs_status_t nccl_prepare (const struct gsi_boot *boot, const struct gsi_c
                                  void *memory, void **room)
 {
     struct card card = {.version = gsi_nccl.version,
-                        .node = {.ok = 0},
                         .average = gsi_env_choice (GSI_ENV_AVG),
                         .ranks_per_root = (int32_t) gsi_env_int (GSI_ENV_NCCL_RANKS_PER_ROOT),
                         .deterministic = (int32_t) gsi_env_int (GSI_ENV_DETERMINISTIC)};
@@ -593,6 +592,7 @@ const struct gsi_coll_ops gsi_coll_nccl = {
     .watch = watch_node,
     .poll = poll_nccl,
     .notify_abort = notify_abort,
+    .silence = gsi_nccl_silence,
     .settled = gsi_nccl_settled,
     .is_silent = gsi_nccl_is_silent,
     .close = close_nccl,

@@ -169,7 +169,8 @@ gs_status_t gsi_nccl_leave (const struct gsi_coll_nccl *c, const char *what, ncc
 void gsi_nccl_abort (struct gsi_coll_nccl *c, const struct gsi_ending *how);
 /* settled of struct gsi_coll_ops: what an abort has ended may be freed. Without it, never. */
 void gsi_nccl_settled (struct gsi_coll *coll);
-/* is_silent of struct gsi_coll_ops. */
+/* silence and is_silent of struct gsi_coll_ops. */
+void gsi_nccl_silence (struct gsi_coll *coll, const struct gsi_ending *how);
 bool gsi_nccl_is_silent (const struct gsi_coll *coll);
 void gsi_nccl_handle_close (struct gsi_coll_nccl *c);
 

@@ -299,6 +299,14 @@ static void *abort_comm (void *argument)
     return NULL;
 }
 
+void gsi_nccl_silence (struct gsi_coll *coll, const struct gsi_ending *how)
+{
+    struct gsi_nccl_handle *h = ((struct gsi_coll_nccl *) coll)->handle;
+
+    if (h && coll->busy (coll->context))
+        gsi_nccl_node_give_up (&h->node, how);
+}
+
 void gsi_nccl_abort (struct gsi_coll_nccl *c, const struct gsi_ending *how)
 {
     struct gsi_nccl_handle *h = c->handle;

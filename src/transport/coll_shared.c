@@ -220,6 +220,14 @@ static void shared_notify_abort (struct gsi_coll *coll, const struct gsi_ending 
         gsi_gpu_group_abort (c->group, how);
 }
 
+static void shared_silence (struct gsi_coll *coll, const struct gsi_ending *how)
+{
+    const struct gsi_coll_shared *c = (const struct gsi_coll_shared *) coll;
+
+    if (c->group)
+        gsi_gpu_group_silence (c->group, how);
+}
+
 /* Of a call that is queued nobody would answer: its ranks do not wait in the transport of hosts.
  */
 static bool shared_roll_call (struct gsi_coll *coll, const struct gsi_call *call,
@@ -418,13 +426,13 @@ static void shared_find_gone (struct gsi_coll *coll, unsigned char *gone)
         gsi_gpu_group_find_gone (c->group, gone);
 }
 
-/* By which arrays leave: nobody else sees that it has not ended, and NCCL's free would wait. */
-static void await_own_stream (struct gsi_coll_shared *c)
+/* One of our own: nobody else sees that it has not ended, and NCCL's free would wait. */
+static void await_stream (struct gsi_coll_shared *c, gs_stream_t stream)
 {
     struct gsi_wait wait = gsi_wait_for (OWN_NS, 0);
     bool done = false;
 
-    while (!c->queue->stream_done (c->stream, &done) && !done)
+    while (!c->queue->stream_done (stream, &done) && !done)
         if (!gsi_wait_on (&wait)) {
             gsi_device_set_stuck (c->device);
             return;
@@ -438,7 +446,8 @@ static void shared_settled (struct gsi_coll *coll)
     if (!c->group || !c->group->leaders)
         return;
     mark_captured (c);
-    await_own_stream (c);
+    await_stream (c, c->stream);
+    await_stream (c, c->group->net);
     c->group->leaders->ops->settled (c->group->leaders);
 }
 
@@ -468,6 +477,7 @@ const struct gsi_coll_ops gsi_coll_shared_gpus = {
     .queued = true,
     .poll = poll_shared,
     .gave_up = shared_gave_up,
+    .silence = shared_silence,
     .find_gone = shared_find_gone,
     .settled = shared_settled,
     SHARED_OPS,

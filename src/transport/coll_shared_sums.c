@@ -171,21 +171,20 @@ static struct block_of_sum block_at (const struct sum *s, size_t done)
                                  .used = number >= GSI_GROUP_TURNS};
 }
 
+/* What is behind the sums is joined in any case: a call that fails is no less under way. */
 static gs_status_t lead (const struct sum *s)
 {
-    gs_status_t st = GS_OK;
+    gs_stream_t stream = s->call->stream;
+    gs_status_t st = GS_OK, joined = GS_OK;
 
     for (size_t done = 0; done < s->count && !st; done += s->block) {
         struct block_of_sum b = block_at (s, done);
         if (!(st = sum_block (s, &b)))
             st = finish_block (s, &b);
     }
-    for (size_t done = 0; done < s->count && !st && s->net != s->call->stream; done += s->block) {
-        struct block_of_sum b = block_at (s, done);
-        if (s->count - done <= GSI_GROUP_TURNS * s->block) /* the last of each turn */
-            st = s->c->queue->stream_wait (s->call->stream, s->g->done[b.turn]);
-    }
-    return st;
+    if (s->net != stream && !(joined = s->c->queue->event_record (s->g->done[0], s->net)))
+        joined = s->c->queue->stream_wait (stream, s->g->done[0]);
+    return st ? st : joined;
 }
 
 /* The next block is brought before the result of one is taken. */

@@ -118,6 +118,9 @@ void gsi_gpu_group_abort (struct gsi_gpu_group *g, const struct gsi_ending *how)
 /* What begins it: nothing that this rank has queued writes where other ranks read. */
 void gsi_gpu_group_die (struct gsi_gpu_group *g);
 
+/* The same, and what leaders hand on is no result: silence of struct gsi_coll_ops. */
+void gsi_gpu_group_silence (struct gsi_gpu_group *g, const struct gsi_ending *how);
+
 /* gave_up and find_gone of struct gsi_coll_ops. */
 enum gsi_gave_up gsi_gpu_group_gave_up (const struct gsi_gpu_group *g, struct gsi_ending *how);
 void gsi_gpu_group_find_gone (const struct gsi_gpu_group *g, unsigned char *gone);

@@ -40,9 +40,9 @@ void gsi_gpu_group_die (struct gsi_gpu_group *g)
     pthread_mutex_unlock (&g->guard);
 }
 
-/* Gets the leaders if they are to be told and waited for: not while they are being closed, which
- * is given up then, nor once more. */
-static struct gsi_coll *begin_abort (struct gsi_gpu_group *g)
+/* Gets the leaders if they are to be told: not while they are being closed, which is given up if
+ * this rank [gives_up], nor once all has been said. They are there until let_go. */
+static struct gsi_coll *take_leaders (struct gsi_gpu_group *g, bool gives_up)
 {
     struct gsi_coll *leaders = NULL;
 
@@ -50,10 +50,36 @@ static struct gsi_coll *begin_abort (struct gsi_gpu_group *g)
     pthread_mutex_lock (&g->guard);
     if (!g->ending && !g->waited)
         leaders = g->leaders;
-    g->gave_up = true;
+    g->gave_up = g->gave_up || gives_up;
     g->tellers++;
     pthread_mutex_unlock (&g->guard);
     return leaders;
+}
+
+static void let_go (struct gsi_gpu_group *g)
+{
+    pthread_mutex_lock (&g->guard);
+    g->tellers--;
+    pthread_mutex_unlock (&g->guard);
+}
+
+static struct gsi_ending ending_among (const struct gsi_gpu_group *g,
+                                       const struct gsi_ending *how)
+{
+    struct gsi_ending among_leaders = *how;
+
+    among_leaders.by = g->topo.rank;
+    return among_leaders;
+}
+
+void gsi_gpu_group_silence (struct gsi_gpu_group *g, const struct gsi_ending *how)
+{
+    const struct gsi_ending among_leaders = ending_among (g, how);
+    struct gsi_coll *leaders = take_leaders (g, false);
+
+    if (leaders)
+        leaders->ops->silence (leaders, &among_leaders);
+    let_go (g);
 }
 
 static void end_abort (struct gsi_gpu_group *g, bool waited)
@@ -62,8 +88,8 @@ static void end_abort (struct gsi_gpu_group *g, bool waited)
     if (g->flags)
         release (g);
     g->waited = g->waited || waited;
-    g->tellers--;
     pthread_mutex_unlock (&g->guard);
+    let_go (g);
 }
 
 /*
@@ -72,11 +98,10 @@ static void end_abort (struct gsi_gpu_group *g, bool waited)
  */
 void gsi_gpu_group_abort (struct gsi_gpu_group *g, const struct gsi_ending *how)
 {
-    struct gsi_ending among_leaders = *how;
-    struct gsi_coll *leaders = begin_abort (g);
+    const struct gsi_ending among_leaders = ending_among (g, how);
+    struct gsi_coll *leaders = take_leaders (g, true);
     struct gsi_wait wait = gsi_wait_for (SILENT_NS, 0);
 
-    among_leaders.by = g->topo.rank;
     if (leaders) {
         leaders->ops->notify_abort (leaders, &among_leaders);
         while (!leaders->ops->is_silent (leaders) && gsi_wait_on (&wait))

@@ -48,6 +48,11 @@ for mode in others apart aborts; do
         && echo "$mode, on one GPU"
     run "2x3" tests/simgpu/sharing "$mode" && echo "$mode, on two nodes"
 done
+# A GPU that takes one process says so, and what helps.
+"$top_srcdir/tests/launch.sh" --live --layout "2 SIM_GPUS=1 SIM_COMPUTE_MODE=exclusive" \
+    tests/simgpu/sharing sums >"$room/out" 2>&1 && fail "two processes on an exclusive GPU"
+grep -q "EXCLUSIVE_PROCESS ranks share a GPU by CUDA's MPS alone" "$room/out" \
+    || fail "an exclusive GPU: $(cat "$room/out")"
 # Without MPI, as where Open MPI 5 cannot be started any more, libfabric joins the hosts.
 if [[ -e .libs/gradsync-ofi.so ]]; then
     without='GS_MPI_MODULE=/nonexistent GS_OFI_PROVIDER=tcp;ofi_rxm FI_TCP_IFACE=lo'
