@@ -117,7 +117,9 @@ void gsi_peers_own (const gs_comm_t *comm, struct gsi_told *own)
 {
     struct gsi_record_file *file = comm->record.file;
 
-    *own = told_of (gsi_record_entry (file, GSI_OP_NONE, comm->record.seq), file->step);
+    *own = (struct gsi_told){.seq = 0};
+    if (file)
+        *own = told_of (gsi_record_entry (file, GSI_OP_NONE, comm->record.seq), file->step);
 }
 
 /* The call that rank [rank] is in, or was in last, from its record or its notice. */

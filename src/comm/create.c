@@ -81,7 +81,8 @@ static gs_status_t prepare_carrier (struct create *c)
 {
     const struct gsi_coll_parent *parent = c->plan->parent;
 
-    free_room (c); /* of another one */
+    free_room (c);                                   /* of another one, */
+    memset (c->card.coll, 0, sizeof (c->card.coll)); /* and what that told */
     if (!c->ops->prepare)
         return GS_OK;
     c->prepared = c->ops;
@@ -118,7 +119,7 @@ static gs_status_t find_carrier (struct create *c)
         st = find_gpus (c);
     if (st || !(st = take_provided (c)) || !may_do_without (c, st))
         return st;
-    c->card.unprepared = 1;
+    c->card.provided = GSI_TRANSPORT_AUTO;
     return GS_OK;
 }
 
@@ -195,19 +196,24 @@ static gs_status_t exchange_cards (struct create *c)
 /* All ranks start over; [st] is how the other carrier was prepared here. */
 static gs_status_t start_over (struct create *c, gs_status_t st)
 {
-    c->card.unprepared = 0;
     put_failure (&c->card, st);
     return exchange_cards (c);
 }
 
-/* Where some rank cannot have a GPU, hosts carry the data. */
+/* Where hosts carry the data after all. */
+static gs_status_t take_hosts (struct create *c)
+{
+    c->card.provided = (int32_t) gsi_coll_of_hosts (c->comm->topo.size);
+    return start_over (c, take_provided (c));
+}
+
+/* Some rank cannot have a GPU. */
 static gs_status_t fall_back (struct create *c)
 {
     if (!c->comm->topo.rank)
         gsi_log (GS_LOG_WARN, "comm", "'%s' does not use GPUs: %s", c->comm->name,
                  c->choice.reason);
-    c->card.provided = (int32_t) gsi_coll_of_hosts (c->comm->topo.size);
-    return start_over (c, take_provided (c));
+    return take_hosts (c);
 }
 
 /* Where NCCL cannot have all ranks. */
@@ -252,8 +258,8 @@ static gs_status_t use_hosts (struct create *c)
 
     warn_of_idle_gpus (c);
     for (int r = 0; r < c->comm->topo.size; r++)
-        prepared = prepared && !c->cards[r].unprepared;
-    return prepared ? GS_OK : start_over (c, take_provided (c));
+        prepared = prepared && c->cards[r].provided != GSI_TRANSPORT_AUTO;
+    return prepared ? GS_OK : take_hosts (c);
 }
 
 /* Says once what is not as a job with GPUs would have it. */
@@ -554,7 +560,8 @@ static gs_status_t join (struct create *c)
     if (!(st = start_transport (c)))
         st = agree_on_create (comm, recorded, c->plan->deadline_ns);
     gsi_watchdog_expect (comm, 0);
-    if ((st == GS_ERR_TIMEOUT || st == GS_ERR_TRANSPORT) && !c->named && !c->ops->queued)
+    if ((st == GS_ERR_TIMEOUT || st == GS_ERR_TRANSPORT) && !c->named && !c->ops->queued &&
+        !gsi_coll_is_shared (c->ops)) /* whose ranks with a GPU tell by other ways */
         st = blame_create (c, st);
     comm->times.transport_us += lap_us (&begin_ns);
     if (!st && !comm->topo.rank)

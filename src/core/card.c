@@ -79,7 +79,6 @@ static gs_status_t in_range (const struct gsi_card *card, int r)
         {"device", card->device, GS_DEVICE_HOST, INT32_MAX},
         {"leave to share GPUs", card->allow_shared_gpu, 0, 1},
         {"way to share GPUs", card->sharing, 0, GSI_SHARING_ALWAYS},
-        {"lack of a transport", card->unprepared, 0, 1},
         {"number of GPUs", card->gpus.count, 0, INT32_MAX},
         {"reserved word", card->gpus.reserved, 0, 0},
     };

@@ -8,19 +8,19 @@
 #include "device/device.h"
 #include "gradsync.h"
 
-#define GSI_CARD_PROTOCOL 5 /* raise when the struct changes */
+#define GSI_CARD_PROTOCOL 4 /* raise when the struct changes */
 
 /* One rank's card. Ranks of one job have one byte order; [protocol] tells a foreign one. */
 struct gsi_card {
     uint32_t protocol;
     int32_t status;    /* gs_status_t of what this rank has done so far */
     int32_t transport; /* gs_transport_t asked for */
-    int32_t provided;  /* gs_transport_t that this rank can take part in; hosts' if not nccl */
+    int32_t provided;  /* gs_transport_t that this rank can take part in; hosts' if not nccl, auto
+                        * if that cannot be had, which others may turn out not to need */
     int32_t check;     /* enum gsi_check: comparing calls takes all ranks */
     int32_t device;    /* the GPU asked for, or GS_DEVICE_AUTO or GS_DEVICE_HOST */
     int32_t allow_shared_gpu;
-    int32_t sharing;    /* enum gsi_sharing */
-    int32_t unprepared; /* 1: [provided], which others may turn out not to need, cannot be had */
+    int32_t sharing;      /* enum gsi_sharing */
     struct gsi_gpus gpus; /* that this rank sees; count 0 if it takes none */
     char version[16];     /* of the library */
     char host[GSI_HOST_BYTES];

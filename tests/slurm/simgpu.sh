@@ -50,6 +50,7 @@ in_shape () { # PROGRAM
 share () { # LAYOUT "SRUN-ARGUMENTS" [VARIABLE=VALUE]...
     local shape=$1 variable
     [[ " ${GS_TEST_SHAPES:-$shape} " = *" $shape "* ]] || return 0
+    shared=$shape
     local -x GS_TEST_SHARED_GPUS=4 GS_TEST_SRUN_ARGS="$there $2"
 
     for variable in "${@:3}"; do
@@ -196,4 +197,6 @@ if [[ -z ${GS_TEST_SHAPES-} ]]; then
     with_own_gpus
 fi
 [[ -z ${GS_TEST_LONG-}${GS_TEST_SHAPES-} ]] || with_more_ranks
+[[ -z ${GS_TEST_SHAPES-} || -n ${shared-} ]] \
+    || check "layouts $GS_TEST_SHAPES: there is none of these" false
 finish
