@@ -34,17 +34,7 @@ static const uint32_t *dead_of (const struct gsi_gpu_group *g)
     return g->dead + (size_t) g->place * GSI_GROUP_STRIDE;
 }
 
-/* The flags of [kind] of all ranks of the group but the leader. */
-static gs_status_t await_all (const struct sum *s, enum gsi_group_flag kind, int turn,
-                              gs_stream_t stream)
-{
-    gs_status_t st = GS_OK;
-
-    for (int i = 1; i < s->g->size && !st; i++)
-        st = s->c->queue->stream_wait_value (stream, gsi_group_flag (s->g, kind, turn, i));
-    return st;
-}
-
+/* For all ranks of the group but the leader. */
 static gs_status_t put_all (const struct sum *s, enum gsi_group_flag kind, int turn,
                             uint32_t value, gs_stream_t stream)
 {
@@ -62,22 +52,20 @@ static gs_status_t put_own (const struct sum *s, enum gsi_group_flag kind, int t
 /* ---- The leader ---- */
 
 /*
- * Waits for the contributions of the group, and for the result before the last to be taken. What
- * calls before this one did with the turn is done: the stream waits for them.
+ * Waits for the contributions of the group. What calls before this one did with the turn is done:
+ * the stream waits for them.
  */
 static gs_status_t collect_block (const struct sum *s, const struct block_of_sum *b)
 {
     gs_stream_t stream = s->call->stream;
     gs_status_t st = GS_OK;
 
-    if (b->used && s->net != stream &&
-        (st = s->c->queue->stream_wait (stream, s->g->done[b->turn])))
-        return st;
-    if ((st = await_all (s, GSI_GROUP_FULL, b->turn, stream)) ||
-        (st = put_all (s, GSI_GROUP_FULL, b->turn, 0, stream)) ||
-        (st = await_all (s, GSI_GROUP_TAKEN, b->turn, stream)))
-        return st;
-    return put_all (s, GSI_GROUP_TAKEN, b->turn, 0, stream);
+    if (b->used && s->net != stream)
+        st = s->c->queue->stream_wait (stream, s->g->done[b->turn]);
+    for (int i = 1; i < s->g->size && !st; i++)
+        st = s->c->queue->stream_wait_value (stream,
+                                             gsi_group_flag (s->g, GSI_GROUP_FULL, b->turn, i));
+    return st ? st : put_all (s, GSI_GROUP_FULL, b->turn, 0, stream);
 }
 
 /* Sums what the group has brought. */
@@ -94,8 +82,6 @@ static gs_status_t sum_block (const struct sum *s, const struct block_of_sum *b)
     if (!st)
         st = queue->reduce (&s->inner, sums, first, g->slot_bytes / s->width, g->size, b->count,
                             NULL, stream);
-    if (!st)
-        st = put_all (s, GSI_GROUP_FREE, b->turn, 1, stream);
     return st || s->net == stream ? st : queue->event_record (g->summed[b->turn], stream);
 }
 
@@ -129,17 +115,9 @@ static gs_status_t finish_block (const struct sum *s, const struct block_of_sum 
 
 static gs_status_t bring_block (const struct sum *s, const struct block_of_sum *b)
 {
-    struct gsi_gpu_group *g = s->g;
-    const struct gsi_stream_ops *queue = s->c->queue;
-    gs_stream_t stream = s->call->stream;
-    gs_status_t st =
-        queue->stream_wait_value (stream, gsi_group_flag (g, GSI_GROUP_FREE, b->turn, g->place));
+    gs_status_t st = s->c->queue->move (gsi_group_slot (s->g, b->turn, s->g->place), b->at,
+                                        b->count * s->width, dead_of (s->g), s->call->stream);
 
-    if (!st)
-        st = put_own (s, GSI_GROUP_FREE, b->turn, 0);
-    if (!st)
-        st = queue->move (gsi_group_slot (g, b->turn, g->place), b->at, b->count * s->width,
-                          dead_of (g), stream);
     return st ? st : put_own (s, GSI_GROUP_FULL, b->turn, 1);
 }
 
@@ -153,10 +131,9 @@ static gs_status_t take_block (const struct sum *s, const struct block_of_sum *b
 
     if (!st)
         st = put_own (s, GSI_GROUP_READY, b->turn, 0);
-    if (!st)
-        st = queue->move (b->at, gsi_group_slot (g, b->turn, g->size + 1), b->count * s->width,
-                          dead_of (g), stream);
-    return st ? st : put_own (s, GSI_GROUP_TAKEN, b->turn, 1);
+    return st ? st
+              : queue->move (b->at, gsi_group_slot (g, b->turn, g->size + 1), b->count * s->width,
+                             dead_of (g), stream);
 }
 
 /* ---- Together ---- */

@@ -193,7 +193,7 @@ static void lay_out (struct gsi_gpu_group *g)
     g->process = (struct gsi_group_process *) (void *) (g->parted + line);
 }
 
-/* The leader's part: the memory, with the flags as they are before the first sum. */
+/* The leader's part: the memory, with a flag for each rank to try. */
 static gs_status_t make_room (struct gsi_group_opening *o, struct offer *mine)
 {
     struct gsi_gpu_group *g = o->g;
@@ -206,11 +206,8 @@ static gs_status_t make_room (struct gsi_group_opening *o, struct offer *mine)
     if (!mine->shm.ok)
         return gsi_fail (GS_ERR_NOMEM, "there is no memory to share on this node");
     lay_out (g);
-    for (int turn = 0; turn < GSI_GROUP_TURNS; turn++)
-        for (int i = 0; i < g->size; i++) {
-            *gsi_group_flag (g, GSI_GROUP_FREE, turn, i) = 1;
-            *gsi_group_flag (g, GSI_GROUP_TAKEN, turn, i) = 1;
-        }
+    for (int i = 0; i < g->size; i++)
+        *gsi_group_flag (g, GSI_GROUP_READY, 0, i) = 1;
     if ((st = device->ops->alloc (device, slots * g->slot_bytes, &memory)))
         return st;
     g->room = memory;
@@ -281,7 +278,7 @@ static gs_status_t map_room (struct gsi_group_opening *o)
     return st;
 }
 
-/* Whether streams can wait for flags at all, as old drivers' cannot. */
+/* Whether streams can wait for flags at all, as old drivers' cannot, and set them. */
 static gs_status_t try_flags (struct gsi_group_opening *o)
 {
     struct gsi_gpu_group *g = o->g;
@@ -291,13 +288,12 @@ static gs_status_t try_flags (struct gsi_group_opening *o)
                                          : most_ns > TRY_MOST ? TRY_MOST
                                                               : most_ns,
                                          GSI_SPIN_NS);
+    uint32_t *flag = gsi_group_flag (g, GSI_GROUP_READY, 0, g->place);
     bool done = false;
-    gs_status_t st =
-        queue->stream_wait_value (g->net, gsi_group_flag (g, GSI_GROUP_FREE, 0, g->place));
+    gs_status_t st = queue->stream_wait_value (g->net, flag);
 
     if (!st)
-        st = queue->set_flags (gsi_group_mark (g->parted, g->place), 1, 1, 0,
-                               gsi_group_mark (g->dead, g->place), g->net);
+        st = queue->set_flags (flag, 1, 1, 0, gsi_group_mark (g->dead, g->place), g->net);
     while (!st && !(st = queue->stream_done (g->net, &done)) && !done && gsi_wait_on (&wait))
         ;
     g->stuck = !st && !done;

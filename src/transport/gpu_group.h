@@ -16,12 +16,14 @@
 
 #define GSI_GROUP_TURNS 2
 
-/* The flags of each rank of the group for each turn, 0 or 1; what its streams wait for. */
+/*
+ * The flags of each rank of the group for each turn, 0 or 1. A rank fills its slot again behind
+ * the result of the turn before, in its stream: so the slot has been read by then, and where it
+ * is full again the result has been taken.
+ */
 enum gsi_group_flag {
-    GSI_GROUP_FREE,  /* (of the rank) its slot may be filled */
-    GSI_GROUP_READY, /* (of the rank) the result is there */
-    GSI_GROUP_FULL,  /* (of the leader) its slot is */
-    GSI_GROUP_TAKEN, /* (of the leader) it has the result */
+    GSI_GROUP_FULL,  /* its slot is; the leader's streams wait for it */
+    GSI_GROUP_READY, /* the result is there; the rank's streams wait for it */
     GSI_GROUP_FLAGS
 };
 

@@ -22,14 +22,13 @@
 /* Lets this rank's streams go on: no other rank waits for these flags. */
 static void release (struct gsi_gpu_group *g)
 {
-    enum gsi_group_flag first = g->place ? GSI_GROUP_FREE : GSI_GROUP_FULL;
+    enum gsi_group_flag kind = g->place ? GSI_GROUP_READY : GSI_GROUP_FULL;
     int begin = g->place ? g->place : 1, end = g->place ? g->place + 1 : g->size;
 
     for (int turn = 0; turn < GSI_GROUP_TURNS; turn++)
         for (int i = begin; i < end; i++)
-            for (int kind = first; kind < (int) first + 2; kind++)
-                __atomic_store_n (gsi_group_flag (g, (enum gsi_group_flag) kind, turn, i),
-                                  GSI_FLAG_RELEASED, __ATOMIC_SEQ_CST);
+            __atomic_store_n (gsi_group_flag (g, kind, turn, i), GSI_FLAG_RELEASED,
+                              __ATOMIC_SEQ_CST);
 }
 
 void gsi_gpu_group_die (struct gsi_gpu_group *g)
