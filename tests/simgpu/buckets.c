@@ -244,10 +244,10 @@ static void captured (void)
     fail_captured (gs_reducer_ready (reducer, 2, NULL));
     CHECK_CUDA (cudaStreamEndCapture (stream, &graph));
     CHECK_CUDA (cudaGraphDestroy (graph));
-    CHECK_CUDA (cudaStreamDestroy (stream));
     ready (3, BUCKETS);
     finish ();
     check_averages ();
+    CHECK_CUDA (cudaStreamDestroy (stream));
 }
 
 static void hold (void *unused)
