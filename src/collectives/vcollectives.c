@@ -264,7 +264,7 @@ gs_status_t gsi_reduce_scatterv (const struct gsi_request *req, const void *send
 
     if (st || (st = gsi_reduction_of (req, op, &how)) ||
         (st = gsi_pieces_part (req, counts, recv_count)) ||
-        (st = gsi_pieces_check (req, &from, false, &in)) ||
+        (st = gsi_pieces_check (req, &from, recv == gsi_pieces_place (req, &from), &in)) ||
         (st = gsi_pieces_pair (req, send, &in, recv, &out,
                                recv == gsi_pieces_place (req, &from))) ||
         (st = gsi_call_begin (req, in.staged, &call)))

@@ -42,7 +42,8 @@ static struct range block_of (const struct hier_job *j, size_t b)
     return (struct range){first, j->count - first < j->block ? j->count - first : j->block};
 }
 
-/* Part [i] of [whole] in [parts], which begin at multiples of 64 bytes. */
+/* Part [i] of [whole] in [parts], which begin at multiples of 64 bytes. N.B. A multiple of what
+ * is added up there, or a part would not fit where it is staged. */
 static struct range range_part (const struct hier_job *j, struct range whole, int parts, int i)
 {
     size_t line = 64 / j->width ? 64 / j->width : 1;
@@ -491,7 +492,7 @@ gs_status_t gsi_hier_allreduce (struct gsi_coll_host *c, const struct gsi_hier *
         j.place = gsi_shm_heap_place (&c->shm_heap, buf, count * j.width);
     }
     st = hier->rail_size == 1 ? work_alone (&j) : work_together (&j);
-    if (st && j.place && c->unfinished) {
+    if (st && j.place) {
         gsi_node_revoke (&c->node, st, c->base.culprit);
         gsi_shm_heap_hide (&c->shm_heap);
     }

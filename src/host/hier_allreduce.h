@@ -37,7 +37,7 @@ struct gsi_hier {
     int *peer;           /* [rail_size]; the two below are part of it */
     int *ranks;          /* (shares) [rail_size] how many each node has */
     int *index;          /* (shares) [size] places of all ranks on their nodes */
-    size_t part_bytes;   /* of one part of a block; a multiple of 128 */
+    size_t part_bytes;   /* of one part of a block; a multiple of 256 */
 };
 
 /* All ranks are on one node, and have its memory. */

@@ -317,6 +317,7 @@ gs_status_t gsi_node_look (struct gsi_coll_host *c, int index)
 
     if (!why)
         return GS_OK;
+    c->unfinished = true;
     culprit = atomic_load_explicit (&line_of (&c->node, index)->culprit, memory_order_relaxed);
     if (culprit >= 0)
         snprintf (cause, sizeof (cause), " because of rank %d", culprit);

@@ -20,7 +20,7 @@
 #define STAGING_BYTES  ((size_t) 16 << 20)  /* for all parts that travel, about */
 #define NODE_BYTES     ((size_t) 128 << 20) /* that all ranks of a node share, about */
 #define LEAST_BYTES    ((size_t) 4 << 10)   /* of any part */
-#define LINE_BYTES     ((size_t) 128)       /* parts are whole lines of elements of any type */
+#define LINE_BYTES     ((size_t) 256)       /* of parts: 64 elements of 8 bits, summed in fp32 */
 #define ALONE_SLOTS    4                    /* areas on one node; pipeline.c needs so many */
 
 #define ANY SIZE_MAX

@@ -41,7 +41,7 @@ static void check_memory (int nodes, int local)
     areas = (size_t) local * (size_t) gsi_tuning_slots (&l) * part * (size_t) l.rail_size *
             (size_t) (l.owners + 1);
     staging = 4 * GSI_STAGING_SLOTS * part * (size_t) l.rail_size;
-    unit_check (part % 128 == 0 && part >= 4096, "parts of %zu bytes", part);
+    unit_check (part % 256 == 0 && part >= 4096, "parts of %zu bytes", part);
     unit_check (nodes == 1 || part < 65536, "parts of %zu bytes are not sent at once", part);
     unit_check (l.owners >= 1 && l.owners <= local, "%d owners of %d", l.owners, local);
     if (part > 4096 || l.owners > 1)
