@@ -171,7 +171,8 @@ gs_status_t gs_reducer_get_grad (gs_reducer_t *reducer, int index, void **grad);
  *   reducer  in  committed
  *   index    in  of gs_reducer_add; each once in a step, on all ranks, in any order
  *   stream   in  on GPUs the stream that has the work which completes it (NULL: the legacy
- *                default stream); not one that is captured. Ignored on hosts
+ *                default stream); not one that is captured, and it lasts until finish. Ignored
+ *                on hosts
  *
  * Collective  no, but buckets wait for all ranks.
  * Returns     GS_OK; GS_ERR_ARG if index is out of range; GS_ERR_STATE if it was ready or skipped
@@ -374,8 +375,9 @@ gs_status_t gs_reducer_set_averaged (gs_reducer_t *reducer, gs_bucket_f averaged
  *   reducer  in  between steps
  *
  * Collective  yes.
- * Returns     GS_OK; GS_ERR_STATE inside a step or before the first; GS_ERR_NOMEM.
- * Since       0.1
+ * Waits       for all ranks; on GPUs for the legacy default stream, and the one that was given
+ * last to ready, skip or finish, which must still be there. Returns     GS_OK; GS_ERR_STATE
+ * inside a step or before the first; GS_ERR_NOMEM. Since       0.1
  */
 gs_status_t gs_reducer_relayout (gs_reducer_t *reducer);
 

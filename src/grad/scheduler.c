@@ -198,8 +198,8 @@ gs_status_t gsi_scheduler_begin (gs_reducer_t *r)
 }
 
 /* What is done in the calling thread. A bucket whose gradients cannot be awaited is for the next
- * call to try again. */
-static gs_status_t carry_here (gs_reducer_t *r)
+ * call to try again; the [last] one tells. */
+static gs_status_t carry_here (gs_reducer_t *r, bool last)
 {
     struct gsi_scheduler *c = r->scheduler;
     gs_status_t st = gsi_failure_repeat (&c->failed);
@@ -207,7 +207,7 @@ static gs_status_t carry_here (gs_reducer_t *r)
     while (c->done < c->ordered && !st) {
         if (r->queue &&
             (st = chain (r, r->bucket[c->done].stream, gsi_timing_ready (r, c->done), r->stream)))
-            return st;
+            return last ? st : GS_OK;
         st = r->queue ? queue_bucket (r) : reduce_next (r);
         c->done++;
     }
@@ -223,7 +223,7 @@ gs_status_t gsi_scheduler_launch (gs_reducer_t *r)
         return GS_OK;
     if (!c->threaded) {
         c->ordered = r->launched;
-        return carry_here (r);
+        return carry_here (r, false);
     }
     pthread_mutex_lock (&c->guard);
     c->ordered = r->launched;
@@ -241,7 +241,7 @@ gs_status_t gsi_scheduler_drain (gs_reducer_t *r)
 
     if (!c->threaded) {
         c->ordered = r->launched;
-        return carry_here (r);
+        return carry_here (r, true);
     }
     atomic_store (&r->client.yielding, false);
     pthread_mutex_lock (&c->guard);

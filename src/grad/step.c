@@ -386,6 +386,19 @@ gs_status_t gs_reducer_set_weight (gs_reducer_t *reducer, double weight)
     return gsi_result (GS_OK);
 }
 
+/* What would be refused in the step is so before the others begin it. */
+static gs_status_t admit (gs_reducer_t *r, gs_stream_t stream)
+{
+    int previous;
+    gs_status_t st = gsi_reducer_enter (r, &previous);
+
+    if (st)
+        return st;
+    st = gsi_scheduler_admit (r, stream);
+    gsi_reducer_leave (r, previous);
+    return st;
+}
+
 gs_status_t gs_reducer_join (gs_reducer_t *reducer, gs_stream_t stream, int *done)
 {
     gs_reducer_t *r = reducer;
@@ -400,7 +413,8 @@ gs_status_t gs_reducer_join (gs_reducer_t *reducer, gs_stream_t stream, int *don
                       "gs_reducer_join: %s is in micro-steps, which no other rank takes part in: "
                       "gs_reducer_set_sync (reducer, 1) comes first",
                       r->client.name);
-    if (st || (st = exchange_weights (r, "gs_reducer_join", 0, true, &all_join)))
+    if (st || (st = admit (r, stream)) ||
+        (st = exchange_weights (r, "gs_reducer_join", 0, true, &all_join)))
         return gsi_result (st);
     *done = all_join;
     r->weight = 0;
