@@ -51,9 +51,7 @@ void gsi_failure_tell_others (gs_comm_t *comm, gs_status_t st, uint64_t missed)
         comm->coll->ops->notify_abort (comm->coll, &how);
 }
 
-/* As soon as the program hears of the end it takes its arrays back, which the GPU may still be
- * about to give to others. */
-static void silence (gs_comm_t *comm, gs_status_t st, uint64_t missed)
+void gsi_failure_silence (gs_comm_t *comm, gs_status_t st, uint64_t missed)
 {
     const struct gsi_ending how = ending_of (comm, st, missed);
 
@@ -117,9 +115,11 @@ static int mark_missing (gs_comm_t *comm, const struct gsi_call *call, unsigned 
     if (call->op != GSI_OP_POOL)
         return unknown;
     for (int r = 0; r < comm->topo.size; r++) /* ranks of a node wait for each other there */
-        if (comm->topo.node_of[r] != comm->topo.node)
+        if (comm->topo.node_of[r] != comm->topo.node) {
             marks[r] = 0;
-    return 0;
+            unknown -= unknown > 0;
+        }
+    return unknown;
 }
 
 /* Completes the text of a timeout with who did not come, as far as that can be found out. */
@@ -368,9 +368,9 @@ gs_status_t gsi_failure_report (gs_comm_t *comm, const struct gsi_call *call, gs
     gsi_failure_record (comm, st, missed); /* by which others know that */
     comm->death = st;
     memcpy (comm->death_text, reason, sizeof (reason));
-    silence (comm, st, missed);
     if (comm->boot->ops->show)
         comm->boot->ops->show (comm->boot);
+    gsi_failure_silence (comm, st, missed);
     atomic_compare_exchange_strong (&comm->life, &alive, GSI_DEAD);
     atomic_store (&comm->told, true);
     if (st != GS_ERR_TIMEOUT || !comm->coll->ops->roll_call /* which has told them, */ ||

@@ -38,4 +38,10 @@ void gsi_failure_record (gs_comm_t *comm, gs_status_t st, uint64_t missed);
  */
 void gsi_failure_tell_others (gs_comm_t *comm, gs_status_t st, uint64_t missed);
 
+/*
+ * The same, to those who would take for a contribution what the GPU still makes of this rank's
+ * arrays. Before [life] changes: then the program hears of the end, and has its arrays again.
+ */
+void gsi_failure_silence (gs_comm_t *comm, gs_status_t st, uint64_t missed);
+
 #endif /* GS_CALL_FAILURE_H */

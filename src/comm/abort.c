@@ -7,16 +7,19 @@ gs_status_t gs_comm_abort (gs_comm_t *comm)
 {
     gs_status_t st = gsi_comm_valid (comm, "gs_comm_abort");
     int alive = GSI_ALIVE;
+    uint64_t missed;
 
     if (st)
         return gsi_result (st);
     atomic_fetch_add (&comm->tellers, 1); /* a destroy of another thread frees nothing now */
     gsi_inflight_look (comm);             /* what has ended by itself nobody need doubt */
-    if (atomic_compare_exchange_strong (&comm->life, &alive, GSI_ABORTED)) {
-        gsi_record_give_up (&comm->record, GS_ERR_STATE, comm->topo.rank,
-                            gsi_inflight_oldest (comm));
-        gsi_failure_tell (comm);
+    if (atomic_load (&comm->life) == GSI_ALIVE) {
+        missed = gsi_inflight_oldest (comm);
+        gsi_record_give_up (&comm->record, GS_ERR_STATE, comm->topo.rank, missed);
+        gsi_failure_silence (comm, GS_ERR_STATE, missed);
     }
+    if (atomic_compare_exchange_strong (&comm->life, &alive, GSI_ABORTED))
+        gsi_failure_tell (comm);
     atomic_fetch_sub (&comm->tellers, 1);
     return gsi_result (GS_OK);
 }

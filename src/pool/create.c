@@ -104,9 +104,9 @@ static void find_gpus (const gs_pool_t *p, struct gsi_gpus *gpus)
     }
     if (gpus->count > GSI_MAX_GPUS)
         gpus->count = GSI_MAX_GPUS; /* what others can be told of */
-    if (ordinal >= 0 && ordinal < gpus->count) {
-        gpus->id[0] = gpus->id[ordinal];
-        gpus->count = 1;
+    if (ordinal >= 0) {
+        gpus->id[0] = ordinal < gpus->count ? gpus->id[ordinal] : 0;
+        gpus->count = ordinal < gpus->count;
     }
 }
 

@@ -31,7 +31,14 @@ struct block_of_sum {
 
 static const uint32_t *dead_of (const struct gsi_gpu_group *g)
 {
-    return g->dead + (size_t) g->place * GSI_GROUP_STRIDE;
+    return gsi_group_mark (g->dead, g->place);
+}
+
+/* What keeps a flag from being set: that this rank has given up, or, from being taken back, that
+ * its streams go on. Until then they wait for what is meant. */
+static const uint32_t *kept_by (const struct gsi_gpu_group *g, uint32_t value)
+{
+    return value ? dead_of (g) : gsi_group_mark (g->released, g->place);
 }
 
 /* For all ranks of the group but the leader. */
@@ -39,14 +46,14 @@ static gs_status_t put_all (const struct sum *s, enum gsi_group_flag kind, int t
                             uint32_t value, gs_stream_t stream)
 {
     return s->c->queue->set_flags (gsi_group_flag (s->g, kind, turn, 1), GSI_GROUP_STRIDE,
-                                   s->g->size - 1, value, dead_of (s->g), stream);
+                                   s->g->size - 1, value, kept_by (s->g, value), stream);
 }
 
 static gs_status_t put_own (const struct sum *s, enum gsi_group_flag kind, int turn,
                             uint32_t value)
 {
     return s->c->queue->set_flags (gsi_group_flag (s->g, kind, turn, s->g->place), 1, 1, value,
-                                   dead_of (s->g), s->call->stream);
+                                   kept_by (s->g, value), s->call->stream);
 }
 
 /* ---- The leader ---- */

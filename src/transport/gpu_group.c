@@ -170,7 +170,7 @@ static void find_groups (struct gsi_group_opening *o)
 
 static size_t bytes_of_flags (int size)
 {
-    size_t rows = (GSI_GROUP_FLAGS * GSI_GROUP_TURNS + 2) * (size_t) size;
+    size_t rows = (GSI_GROUP_FLAGS * GSI_GROUP_TURNS + 3) * (size_t) size;
 
     return rows * GSI_GROUP_STRIDE * sizeof (uint32_t) +
            (size_t) size * sizeof (struct gsi_group_process);
@@ -189,7 +189,8 @@ static void lay_out (struct gsi_gpu_group *g)
 
     g->flags = (uint32_t *) (void *) (g->shm.base + GSI_PAGE);
     g->dead = g->flags + GSI_GROUP_FLAGS * GSI_GROUP_TURNS * line;
-    g->parted = g->dead + line;
+    g->released = g->dead + line;
+    g->parted = g->released + line;
     g->process = (struct gsi_group_process *) (void *) (g->parted + line);
 }
 
@@ -293,7 +294,7 @@ static gs_status_t try_flags (struct gsi_group_opening *o)
     gs_status_t st = queue->stream_wait_value (g->net, flag);
 
     if (!st)
-        st = queue->set_flags (flag, 1, 1, 0, gsi_group_mark (g->dead, g->place), g->net);
+        st = queue->set_flags (flag, 1, 1, 0, gsi_group_mark (g->released, g->place), g->net);
     while (!st && !(st = queue->stream_done (g->net, &done)) && !done && gsi_wait_on (&wait))
         ;
     g->stuck = !st && !done;

@@ -42,7 +42,8 @@ struct gsi_gpu_group {
     bool stuck;                        /* a stream may wait for a flag in vain */
     uint32_t *flags;                   /* [GSI_GROUP_FLAGS][GSI_GROUP_TURNS][size], each
                                         * GSI_GROUP_STRIDE apart; NULL: not there, or no more */
-    uint32_t *dead;                    /* [size], likewise: that rank has given up */
+    uint32_t *dead;                    /* [size], likewise: that rank has given up, */
+    uint32_t *released;                /* [size], likewise: and its streams go on */
     uint32_t *parted;                  /* [size], likewise: it has not mapped the room any more */
     struct gsi_group_process *process; /* [size] */
     char *room;

@@ -19,12 +19,14 @@
 
 /* ---- To give up ---- */
 
-/* Lets this rank's streams go on: no other rank waits for these flags. */
+/* Lets this rank's streams go on: no other rank waits for these flags. The mark comes first, so
+ * that who takes a flag back sees it. */
 static void release (struct gsi_gpu_group *g)
 {
     enum gsi_group_flag kind = g->place ? GSI_GROUP_READY : GSI_GROUP_FULL;
     int begin = g->place ? g->place : 1, end = g->place ? g->place + 1 : g->size;
 
+    __atomic_store_n (gsi_group_mark (g->released, g->place), 1, __ATOMIC_SEQ_CST);
     for (int turn = 0; turn < GSI_GROUP_TURNS; turn++)
         for (int i = begin; i < end; i++)
             __atomic_store_n (gsi_group_flag (g, kind, turn, i), GSI_FLAG_RELEASED,
@@ -45,7 +47,6 @@ static struct gsi_coll *take_leaders (struct gsi_gpu_group *g, bool gives_up)
 {
     struct gsi_coll *leaders = NULL;
 
-    gsi_gpu_group_die (g);
     pthread_mutex_lock (&g->guard);
     if (!g->ending && !g->waited)
         leaders = g->leaders;
@@ -78,6 +79,7 @@ void gsi_gpu_group_silence (struct gsi_gpu_group *g, const struct gsi_ending *ho
 
     if (leaders)
         leaders->ops->silence (leaders, &among_leaders);
+    gsi_gpu_group_die (g);
     let_go (g);
 }
 
@@ -101,6 +103,7 @@ void gsi_gpu_group_abort (struct gsi_gpu_group *g, const struct gsi_ending *how)
     struct gsi_coll *leaders = take_leaders (g, true);
     struct gsi_wait wait = gsi_wait_for (SILENT_NS, 0);
 
+    gsi_gpu_group_die (g);
     if (leaders) {
         leaders->ops->notify_abort (leaders, &among_leaders);
         while (!leaders->ops->is_silent (leaders) && gsi_wait_on (&wait))
@@ -192,7 +195,7 @@ static void take_flags (struct gsi_gpu_group *g, struct parting *p)
         p->place = g->place;
         atomic_init (&p->holders, 1);
     }
-    g->flags = g->dead = g->parted = NULL;
+    g->flags = g->dead = g->released = g->parted = NULL;
     g->process = NULL;
     g->shm = GSI_MEMFD_NONE;
     pthread_mutex_unlock (&g->guard);
