@@ -33,7 +33,7 @@ static void set_value (char *out, size_t room, const char *value)
  * N.B. Open MPI's mpirun inherits SLURM_STEP_ID from where it was started, or not, by node; but
  * its PMIx namespace is the same everywhere. That is made of 16 bits of a hash, so that two jobs
  * may have the same: its key for transports is drawn anew for each. And all that somebody starts
- * in an interactive shell inherits the step of that, of one task.
+ * in an interactive shell inherits the step of that, of one task, also as Slurm's PMIx names it.
  */
 static void set_step (struct gsi_owner *h)
 {
@@ -42,7 +42,7 @@ static void set_step (struct gsi_owner *h)
     const char *key = getenv ("OMPI_MCA_orte_precondition_transports");
     char text[sizeof (h->step)];
 
-    if (space && *space)
+    if (space && *space && (strncmp (space, "slurm.pmix.", 11) || !tasks || atoi (tasks) > 1))
         snprintf (text, sizeof (text), "pmix:%s%s%s", space, key ? "." : "", key ? key : "");
     else if (*h->job && step && tasks && atoi (tasks) > 1)
         snprintf (text, sizeof (text), "slurm:%s.%s", h->job, step);

@@ -63,7 +63,7 @@ static gs_status_t set_aside (const gs_ckpt_t *c, int64_t step, const char *end,
 
     *moved = is;
     if (!is)
-        return GS_OK;
+        return errno == ENOENT ? GS_OK : gsi_file_fail (path.text, "stat");
     do {
         snprintf (gone, sizeof (gone), GONE, number);
         aside = gsi_store_path (c, step, gone);

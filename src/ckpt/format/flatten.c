@@ -241,7 +241,7 @@ static void flatten_clear (struct flatten *f)
 
 gs_status_t gsi_flatten (const char *from, const char *path, bool replace)
 {
-    struct flatten f = {.reader = {.fd = -1, .part_fd = -1}, .fd = -1};
+    struct flatten f = {.reader = GSI_READER_CLOSED, .fd = -1};
     gs_status_t st;
 
     if (!replace && !access (path, F_OK))

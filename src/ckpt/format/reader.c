@@ -162,11 +162,19 @@ static gs_status_t read_parts (struct gsi_reader *s)
 }
 
 /* What is no file is not waited for. */
-static gs_status_t open_regular (const char *path, int *fd)
+/* Where the name of a file begins, behind its folder. */
+static size_t name_at (const char *path)
+{
+    const char *slash = strrchr (path, '/');
+
+    return slash ? (size_t) (slash - path) + 1 : 0;
+}
+
+static gs_status_t open_regular (int folder, const char *path, int *fd)
 {
     struct stat facts;
 
-    if ((*fd = open (path, O_RDONLY | O_NONBLOCK | O_CLOEXEC)) < 0)
+    if ((*fd = openat (folder, path + name_at (path), O_RDONLY | O_NONBLOCK | O_CLOEXEC)) < 0)
         return gsi_file_unread (path);
     if (fstat (*fd, &facts))
         return gsi_file_fail (path, "fstat");
@@ -177,11 +185,15 @@ gs_status_t gsi_reader_open (const char *path, struct gsi_reader *s)
 {
     gs_status_t st;
 
-    *s = (struct gsi_reader){.path = strdup (path), .fd = -1, .part_fd = -1};
+    *s = (struct gsi_reader){.path = strdup (path), .folder = -1, .fd = -1, .part_fd = -1};
     s->part_path = malloc (strlen (path) + PART_ROOM);
     if (!s->path || !s->part_path)
         return gsi_fail (GS_ERR_NOMEM, "%s: out of memory", path);
-    if ((st = open_regular (path, &s->fd)) || (st = check_trailer (s)))
+    snprintf (s->part_path, name_at (path) + 2, "%s", name_at (path) ? path : ".");
+    s->part_path[name_at (path) ? name_at (path) : 1] = 0;
+    if ((s->folder = open (s->part_path, O_PATH | O_DIRECTORY | O_CLOEXEC)) < 0)
+        return gsi_file_unread (path);
+    if ((st = open_regular (s->folder, path, &s->fd)) || (st = check_trailer (s)))
         return st;
     return read_parts (s);
 }
@@ -198,6 +210,8 @@ void gsi_reader_close (struct gsi_reader *s)
     close_part (s);
     if (s->fd >= 0)
         close (s->fd);
+    if (s->folder >= 0)
+        close (s->folder);
     free (s->path);
     free (s->table);
     free (s->part);
@@ -205,7 +219,7 @@ void gsi_reader_close (struct gsi_reader *s)
     free (s->part_path);
     free (s->array);
     gsi_h5_file_clear (&s->file);
-    *s = (struct gsi_reader){.fd = -1, .part_fd = -1};
+    *s = GSI_READER_CLOSED;
 }
 
 /* ---- Parts ---- */
@@ -213,8 +227,7 @@ void gsi_reader_close (struct gsi_reader *s)
 /* It lies beside the main file. */
 static gs_status_t open_part (struct gsi_reader *s, uint64_t part)
 {
-    const char *slash = strrchr (s->path, '/');
-    size_t folder = slash ? (size_t) (slash - s->path) + 1 : 0;
+    size_t folder = name_at (s->path);
     gs_status_t st;
 
     if (s->part_fd >= 0 && s->part_number == part)
@@ -222,7 +235,7 @@ static gs_status_t open_part (struct gsi_reader *s, uint64_t part)
     close_part (s);
     memcpy (s->part_path, s->path, folder);
     snprintf (s->part_path + folder, PART_ROOM, GSI_PART_NAME, (int) part);
-    if ((st = open_regular (s->part_path, &s->part_fd))) {
+    if ((st = open_regular (s->folder, s->part_path, &s->part_fd))) {
         int reason = errno;
         bool none = s->part_fd < 0;
         close_part (s);

@@ -12,6 +12,7 @@
 
 struct gsi_reader {
     char *path; /* of the main file */
+    int folder; /* that it is in: parts are of this one, whatever has its name later */
     int fd;
     struct gsi_trailer trailer;
     struct gsi_trailer_block *table; /* [trailer.blocks] */
@@ -27,6 +28,12 @@ struct gsi_reader {
     struct gsi_h5_set **array; /* [arrays] */
     size_t arrays;
 };
+
+#define GSI_READER_CLOSED                     \
+    (struct gsi_reader)                       \
+    {                                         \
+        .folder = -1, .fd = -1, .part_fd = -1 \
+    }
 
 /* Opens that with the main file at [path], and checks all but the data and the parts.
  * gsi_reader_close follows in any case. GS_ERR_FORMAT, GS_ERR_UNSUPPORTED for a later version,

@@ -32,6 +32,7 @@ struct load {
     int64_t step;
     struct gsi_reader reader;
     bool strange;     /* ranks do not see the same file */
+    bool begun;       /* arrays have been written to */
     uint64_t *offset; /* [arrays] in this file; or with parts, the number of the data set */
     size_t *counts;   /* [2 * size] of a gather */
     struct gsi_host_access fetch; /* of the array that is being read, */
@@ -336,8 +337,10 @@ static gs_status_t load_step (struct load *l)
 {
     gs_status_t st = check_file (l);
 
-    if (!st && !(st = locate_arrays (l)))
+    if (!st && !(st = locate_arrays (l))) {
+        l->begun = true;
         st = read_arrays (l);
+    }
     gsi_reader_close (&l->reader);
     return st;
 }
@@ -358,6 +361,14 @@ static gs_status_t choose_checkpoint (struct load *l, int64_t below)
     return gs_broadcast (l->c->comm, &l->step, 1, GS_I64, 0, l->stream);
 }
 
+/* Whether an array may stay as it is. */
+static bool may_stay (const struct load *l)
+{
+    const gs_ckpt_opts_t *opts = &l->c->opts;
+
+    return opts->allow_missing || opts->ranks == GS_CKPT_RANKS_KEEP;
+}
+
 /* The newest one that is whole. */
 static gs_status_t read_latest (struct load *l)
 {
@@ -367,8 +378,9 @@ static gs_status_t read_latest (struct load *l)
     while (!(st = choose_checkpoint (l, below)) && l->step >= 0) {
         if (!(st = load_step (l)))
             gsi_store_note (l->c, l->step, false);
-        /* An older one is no better if this does not fit, or the folder is not shared. */
-        if ((st != GS_ERR_FORMAT && st != GS_ERR_IO) || l->strange)
+        /* An older one is no better if this does not fit, or the folder is not shared; nor may an
+         * array that it lacks, and that stays as it is, have a part of this. */
+        if ((st != GS_ERR_FORMAT && st != GS_ERR_IO) || l->strange || (l->begun && may_stay (l)))
             return st;
         worst = st == GS_ERR_IO ? st : worst;
         gsi_store_note (l->c, l->step, true);
@@ -403,8 +415,7 @@ static gs_status_t check_args (const struct load *l, int64_t step)
 
 gs_status_t gs_ckpt_read (gs_ckpt_t *ckpt, int64_t step, int64_t *found, gs_stream_t stream)
 {
-    struct load l = {
-        .c = ckpt, .stream = stream, .step = step, .reader = {.fd = -1, .part_fd = -1}};
+    struct load l = {.c = ckpt, .stream = stream, .step = step, .reader = GSI_READER_CLOSED};
     gs_status_t st = gsi_ckpt_check (ckpt, caller, GSI_CKPT_COMMITTED);
 
     if (st)

@@ -67,6 +67,8 @@ static gs_status_t cut_others (struct walk *w, size_t begin, size_t end)
 {
     gs_status_t st = GS_OK;
 
+    if (begin == end)
+        return GS_OK;
     if (w->how->digests == GS_CKPT_COMPARE_FULL)
         return cut_part (w, &(struct gsi_part){.at = begin, .bytes = end - begin});
     /* N.B. A share begins and ends where a sample does, or the array. */

@@ -369,6 +369,8 @@ static gs_status_t make_save (const struct order *o, struct gsi_save **out)
         return st;
     if (room)
         s->pieces.room = c->staging.room;
+    if (room && s->pieces.most > c->staging.room / 4) /* one that fills the ring, behind a gap, */
+        s->pieces.most = c->staging.room / 4;         /* would wait for itself */
     gsi_flow_open (&s->flow, s->path.text, room ? c->staging.ring : NULL, c->staging.room, total);
     return GS_OK;
 }
