@@ -549,6 +549,7 @@ static void check_commits (gs_comm_t *comm)
     CHECK_FAILS (gs_ckpt_add_per_rank (ckpt, "../x", 1, &ten, GS_F64, data), GS_ERR_ARG,
                  "'../x'");
     CHECK_FAILS (gs_ckpt_add_per_rank (ckpt, "a//b", 1, &ten, GS_F64, data), GS_ERR_ARG, "a//b");
+    CHECK_FAILS (gs_ckpt_add_per_rank (ckpt, "/a", 1, &ten, GS_F64, data), GS_ERR_ARG, "'/a'");
     CHECK_FAILS (gs_ckpt_add_per_rank (ckpt, rank ? "b" : "a", 1, &ten, GS_F64, data), GS_ERR_ARG,
                  "already");
     CHECK_FAILS (gs_ckpt_add_per_rank (ckpt, rank ? "b/c" : "a/c", 1, &ten, GS_F64, data),

@@ -263,6 +263,30 @@ static void check_all_copies (void)
                  "memory is 4711");
 }
 
+/* As much as the ring has room for, behind an odd number of bytes. */
+static void check_ring (int64_t step)
+{
+    gs_ckpt_opts_t opts = GS_CKPT_OPTS_INIT;
+    size_t odd = ((size_t) 1 << 20) - 1, more = (size_t) 1 << 19;
+    unsigned char *bytes = calloc (odd, 1);
+    float *numbers = calloc (more, sizeof (*numbers));
+    int64_t written = -7;
+    gs_ckpt_t *plan;
+    int begun = -1;
+
+    opts.memory = (size_t) 1 << 20;
+    CHECK_OK (gs_ckpt_create (world, folder, &opts, &plan));
+    CHECK_OK (gs_ckpt_add_per_rank (plan, "odd", 1, &odd, GS_U8, bytes));
+    CHECK_OK (gs_ckpt_add_per_rank (plan, "more", 1, &more, GS_F32, numbers));
+    CHECK_OK (gs_ckpt_commit (plan));
+    CHECK_OK (gs_ckpt_write_async (plan, step, &begun, NULL));
+    CHECK_OK (gs_ckpt_wait (plan, &written, NULL));
+    CHECK (written == step, "%lld is on disk", (long long) written);
+    CHECK_OK (gs_ckpt_destroy (plan));
+    free (numbers);
+    free (bytes);
+}
+
 /* A second write while the first one's disk takes its time. */
 static void check_busy (gs_ckpt_busy_t busy, int64_t first)
 {
@@ -558,6 +582,7 @@ int main (void)
     odd = array_allocate (world, ODD, on_gpus);
     seeds = array_allocate (world, sizeof (int64_t), false);
     check_all_copies ();
+    check_ring (700);
     check_busy (GS_CKPT_BUSY_WAIT, 1000);
     check_busy (GS_CKPT_BUSY_SKIP, 1010);
     check_busy (GS_CKPT_BUSY_ERROR, 1020);

@@ -128,7 +128,10 @@ START_TEST (steps)
     ck_assert_ptr_nonnull (strstr (step_with ("SLURM_JOB_ID", "17"), own));
     ck_assert_ptr_nonnull (strstr (step_with ("SLURM_STEP_ID", "4"), own));
     ck_assert_ptr_nonnull (strstr (step_with ("SLURM_STEP_NUM_TASKS", "1"), own));
-    ck_assert_str_eq (step_with ("SLURM_STEP_NUM_TASKS", "2"), "slurm:17.4");
+    ck_assert_ptr_nonnull (strstr (step_with ("PMIX_NAMESPACE", "slurm.pmix.17.4"), own));
+    ck_assert_str_eq (step_with ("SLURM_STEP_NUM_TASKS", "2"), "pmix:slurm.pmix.17.4");
+    unsetenv ("PMIX_NAMESPACE");
+    ck_assert_str_eq (step_with ("SLURM_STEP_ID", "4"), "slurm:17.4");
     ck_assert_str_eq (step_with ("PMIX_NAMESPACE", "prterun-n1-3@1"), "pmix:prterun-n1-3@1");
     unit_clean_env ();
     ck_assert_str_eq (step_with ("PALS_APID", "abc"), "pals:abc");
