@@ -25,9 +25,10 @@ __global__ void __launch_bounds__ (THREADS)
 }
 
 /*
- * One thread for each flag. [kept]: of a 1 whether the process has given up, of a 0 whether it has
- * released what its streams wait for, which may happen between the look and the store: a 0 that
- * comes behind that would take it back, so who stores one looks again, and releases the flag itself.
+ * One thread for each flag. [kept]: of a 1 whether the process has given up, of a 0 whether it
+ * has released what its streams wait for. That may happen between the look and the store: a 0
+ * that comes behind it would take it back, so who stores one looks again, and releases the flag
+ * itself.
  */
 __global__ void set_flags_alive (uint32_t *first, size_t stride, uint32_t value,
                                  const uint32_t *kept)

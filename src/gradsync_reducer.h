@@ -376,8 +376,9 @@ gs_status_t gs_reducer_set_averaged (gs_reducer_t *reducer, gs_bucket_f averaged
  *
  * Collective  yes.
  * Waits       for all ranks; on GPUs for the legacy default stream, and the one that was given
- * last to ready, skip or finish, which must still be there. Returns     GS_OK; GS_ERR_STATE
- * inside a step or before the first; GS_ERR_NOMEM. Since       0.1
+ *             last to ready, skip or finish, which must still be there.
+ * Returns     GS_OK; GS_ERR_STATE inside a step or before the first; GS_ERR_NOMEM.
+ * Since       0.1
  */
 gs_status_t gs_reducer_relayout (gs_reducer_t *reducer);
 

@@ -42,7 +42,7 @@ void gsi_gpu_group_die (struct gsi_gpu_group *g)
 }
 
 /* Gets the leaders if they are to be told: not while they are being closed, which is given up if
- * this rank [gives_up], nor once all has been said. They are there until let_go. */
+ * this rank [gives_up], nor once all has been said. They are there until tell_no_more. */
 static struct gsi_coll *take_leaders (struct gsi_gpu_group *g, bool gives_up)
 {
     struct gsi_coll *leaders = NULL;
@@ -56,7 +56,7 @@ static struct gsi_coll *take_leaders (struct gsi_gpu_group *g, bool gives_up)
     return leaders;
 }
 
-static void let_go (struct gsi_gpu_group *g)
+static void tell_no_more (struct gsi_gpu_group *g)
 {
     pthread_mutex_lock (&g->guard);
     g->tellers--;
@@ -80,7 +80,7 @@ void gsi_gpu_group_silence (struct gsi_gpu_group *g, const struct gsi_ending *ho
     if (leaders)
         leaders->ops->silence (leaders, &among_leaders);
     gsi_gpu_group_die (g);
-    let_go (g);
+    tell_no_more (g);
 }
 
 static void end_abort (struct gsi_gpu_group *g, bool waited)
@@ -90,7 +90,7 @@ static void end_abort (struct gsi_gpu_group *g, bool waited)
         release (g);
     g->waited = g->waited || waited;
     pthread_mutex_unlock (&g->guard);
-    let_go (g);
+    tell_no_more (g);
 }
 
 /*
