@@ -25,7 +25,8 @@
 #include "nccl_sim.h"
 
 #define HELLO_MAGIC 0x47534e31u
-#define ATTEMPT_MS  2000 /* for one address */
+#define ATTEMPT_MS  2000  /* for one address, */
+#define LAST_MS     20000 /* and again, as nobody else stops trying: the machine may be busy */
 #define BACKLOG     512
 
 /* A connection whose hello has not come in full. */
@@ -244,7 +245,8 @@ int nsim_receive (int fd, void *data, size_t bytes, int wake)
     return exchange (fd, false, data, bytes, wake, -1);
 }
 
-static int try_address (uint32_t where, uint16_t port, struct nsim_hello *hello, int wake)
+static int try_address (uint32_t where, uint16_t port, struct nsim_hello *hello, int wake,
+                        int most_ms)
 {
     struct sockaddr_in to = {
         .sin_family = AF_INET, .sin_port = htons (port), .sin_addr.s_addr = where};
@@ -257,9 +259,9 @@ static int try_address (uint32_t where, uint16_t port, struct nsim_hello *hello,
         failed = -1;
     setsockopt (fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof (on));
     if (failed == 0)
-        failed = exchange (fd, true, hello, sizeof (*hello), wake, ATTEMPT_MS);
+        failed = exchange (fd, true, hello, sizeof (*hello), wake, most_ms);
     if (failed == 0)
-        failed = exchange (fd, false, &echo, sizeof (echo), wake, ATTEMPT_MS);
+        failed = exchange (fd, false, &echo, sizeof (echo), wake, most_ms);
     if (failed == 0 && echo != hello->tag.secret)
         failed = -1;
     if (failed == 0)
@@ -268,19 +270,22 @@ static int try_address (uint32_t where, uint16_t port, struct nsim_hello *hello,
     return failed;
 }
 
-/* The connection after the hello was heard. */
+/* The connection after the hello was heard. Without [wake] it is a word that may as well be lost.
+ */
 int nsim_dial (const struct nsim_place *place, const struct nsim_hello *hello, int wake)
 {
     struct nsim_hello copy = *hello;
     struct nsim_place own;
-    int fd = -1;
+    int fd = -1, last_ms = wake >= 0 ? LAST_MS : ATTEMPT_MS;
 
     copy.magic = HELLO_MAGIC;
     if (!nsim_listen (&own))
         return -1;
     if (own.network == place->network)
-        return try_address (htonl (INADDR_LOOPBACK), place->port, &copy, wake);
-    for (int i = 0; i < place->addresses && fd == -1; i++)
-        fd = try_address (place->address[i], place->port, &copy, wake);
+        return try_address (htonl (INADDR_LOOPBACK), place->port, &copy, wake, last_ms);
+    for (int most_ms = ATTEMPT_MS; most_ms <= last_ms && fd == -1;
+         most_ms += LAST_MS - ATTEMPT_MS)
+        for (int i = 0; i < place->addresses && fd == -1; i++)
+            fd = try_address (place->address[i], place->port, &copy, wake, most_ms);
     return fd;
 }
