@@ -101,11 +101,12 @@ static bool may_do_without (const struct create *c, gs_status_t st)
 /* Finds and prepares what the card says that this rank can take part in. */
 static gs_status_t take_provided (struct create *c)
 {
-    gs_status_t st =
-        gsi_coll_find ((gs_transport_t) c->card.provided, c->comm->boot->size, &c->ops);
+    gs_status_t st = GS_OK;
 
-    if (!st && is_of_shared (c->plan))
+    if (is_of_shared (c->plan))
         c->ops = shared_ops (c->card.device);
+    else
+        st = gsi_coll_find ((gs_transport_t) c->card.provided, c->comm->boot->size, &c->ops);
     return st ? st : prepare_carrier (c);
 }
 
