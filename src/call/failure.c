@@ -106,22 +106,6 @@ static void mark_gone (gs_comm_t *comm, unsigned char *marks, bool other)
         set_culprit (comm, first);
 }
 
-/* Marks who did not come; returns of how many that cannot be told. */
-static int mark_missing (gs_comm_t *comm, const struct gsi_call *call, unsigned char *marks)
-{
-    int unknown = gsi_peers_mark_missing (comm, call, marks);
-
-    marks[comm->topo.rank] = 0;
-    if (call->op != GSI_OP_POOL)
-        return unknown;
-    for (int r = 0; r < comm->topo.size; r++) /* ranks of a node wait for each other there */
-        if (comm->topo.node_of[r] != comm->topo.node) {
-            marks[r] = 0;
-            unknown -= unknown > 0;
-        }
-    return unknown;
-}
-
 /* Completes the text of a timeout with who did not come, as far as that can be found out. */
 static void name_missing_ranks (gs_comm_t *comm, const struct gsi_call *call)
 {
@@ -132,7 +116,8 @@ static void name_missing_ranks (gs_comm_t *comm, const struct gsi_call *call)
 
     snprintf (deadline, sizeof (deadline), "%.255s", gsi_last_text ());
     if (marks) {
-        unknown = mark_missing (comm, call, marks);
+        unknown = gsi_peers_mark_missing (comm, call, marks);
+        marks[comm->topo.rank] = 0;
         if (unknown)
             mark_gone (comm, marks, memchr (marks, 1, (size_t) comm->topo.size));
         for (int r = 0; r < comm->topo.size; r++)
