@@ -55,7 +55,7 @@ contains
     type(gs_comm_times) :: times
     type(gs_comm) :: none
     integer :: rank, size
-    character(8) :: asked
+    character(8) :: asked, shared
 
     rank = gs_comm_rank(comm)
     size = gs_comm_size(comm)
@@ -65,8 +65,10 @@ contains
     call expect(gs_comm_nodes(comm) >= 1 .and. gs_comm_node(comm) < gs_comm_nodes(comm), &
           'node and nodes')
     call get_environment_variable('GS_TRANSPORT', asked)
+    call get_environment_variable('GS_TEST_SHARED_GPUS', shared)
     if (asked == 'nccl') then
-      call expect(gs_comm_device(comm) == gs_comm_local_rank(comm), 'device')
+      call expect(gs_comm_device(comm) == gs_comm_local_rank(comm) .or. &
+            (shared /= '' .and. gs_comm_device(comm) >= 0), 'device')
       call expect(gs_comm_transport(comm) == 'nccl', 'transport')
     else
       call expect(gs_comm_device(comm) == GS_DEVICE_HOST, 'device')
