@@ -14,7 +14,6 @@ gs_status_t gsi_work_convert (const gs_reducer_t *r, const struct gsi_conversion
 gs_status_t gsi_work_quantize (const gs_reducer_t *r, const struct gsi_conversion *how,
                                const struct gsi_run *run, void *residual);
 
-/* On [stream]. */
 gs_status_t gsi_work_zero (const gs_reducer_t *r, void *dst, size_t bytes);
 
 /* Looks whether gradients are finite: those of [number] places from [place] on. */

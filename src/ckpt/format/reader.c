@@ -161,7 +161,6 @@ static gs_status_t read_parts (struct gsi_reader *s)
     return read_map (s);
 }
 
-/* What is no file is not waited for. */
 /* Where the name of a file begins, behind its folder. */
 static size_t name_at (const char *path)
 {
@@ -170,6 +169,7 @@ static size_t name_at (const char *path)
     return slash ? (size_t) (slash - path) + 1 : 0;
 }
 
+/* What is no file is not waited for. */
 static gs_status_t open_regular (int folder, const char *path, int *fd)
 {
     struct stat facts;
@@ -183,14 +183,16 @@ static gs_status_t open_regular (int folder, const char *path, int *fd)
 
 gs_status_t gsi_reader_open (const char *path, struct gsi_reader *s)
 {
+    size_t folder = name_at (path);
     gs_status_t st;
 
-    *s = (struct gsi_reader){.path = strdup (path), .folder = -1, .fd = -1, .part_fd = -1};
+    *s = GSI_READER_CLOSED;
+    s->path = strdup (path);
     s->part_path = malloc (strlen (path) + PART_ROOM);
     if (!s->path || !s->part_path)
         return gsi_fail (GS_ERR_NOMEM, "%s: out of memory", path);
-    snprintf (s->part_path, name_at (path) + 2, "%s", name_at (path) ? path : ".");
-    s->part_path[name_at (path) ? name_at (path) : 1] = 0;
+    snprintf (s->part_path, PART_ROOM + folder, "%.*s", folder ? (int) folder : 1,
+              folder ? path : ".");
     if ((s->folder = open (s->part_path, O_PATH | O_DIRECTORY | O_CLOEXEC)) < 0)
         return gsi_file_unread (path);
     if ((st = open_regular (s->folder, path, &s->fd)) || (st = check_trailer (s)))

@@ -69,10 +69,9 @@ static gs_status_t check_array_name (const gs_ckpt_t *c, const char *caller, con
                                   : "is empty",
                          GS_CKPT_NAME_MAX);
     for (const char *part = name; part; part = strchr (part, '/')) {
-        part += *part == '/';
+        part += part > name; /* behind the slash */
         size_t bytes = strcspn (part, "/");
-        if (!bytes || *name == '/' || (bytes == 1 && *part == '.') ||
-            (bytes == 2 && !strncmp (part, "..", 2)))
+        if (!bytes || (bytes == 1 && *part == '.') || (bytes == 2 && !strncmp (part, "..", 2)))
             return gsi_fail (GS_ERR_ARG, "%s: name '%s': its parts are neither empty nor . or ..",
                              caller, name);
     }

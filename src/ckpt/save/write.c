@@ -367,10 +367,11 @@ static gs_status_t make_save (const struct order *o, struct gsi_save **out)
     room = ring_for (o, total);
     if (room && ((st = gsi_stage_prepare (c, room)) || (st = gsi_stage_follow (c, o->stream))))
         return st;
-    if (room)
+    if (room) {
         s->pieces.room = c->staging.room;
-    if (room && s->pieces.most > c->staging.room / 4) /* one that fills the ring, behind a gap, */
-        s->pieces.most = c->staging.room / 4;         /* would wait for itself */
+        if (s->pieces.most > c->staging.room / 4) /* one that fills the ring, behind a gap, */
+            s->pieces.most = c->staging.room / 4; /* would wait for itself */
+    }
     gsi_flow_open (&s->flow, s->path.text, room ? c->staging.ring : NULL, c->staging.room, total);
     return GS_OK;
 }
