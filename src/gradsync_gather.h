@@ -168,7 +168,8 @@ gs_status_t gs_alltoall (gs_comm_t *comm, const void *send, void *recv, size_t c
  *   stream       in   see section 5
  *
  * Collective  yes.
- * Returns     see above.
+ * Returns     see above; GS_ERR_MISMATCH on all ranks alike if a rank does not expect what
+ *             another sends it: on hosts always, on GPUs with GS_CHECK=collective.
  * Since       0.1
  */
 gs_status_t gs_alltoallv (gs_comm_t *comm, const void *send, const size_t *send_counts,

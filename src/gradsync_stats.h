@@ -129,7 +129,7 @@ typedef struct gs_array {
 gs_status_t gs_arrays_compare (gs_comm_t *comm, const gs_array_t *arrays, size_t number,
                                double tolerance, gs_stream_t stream);
 
-/* What this rank has sent by calls on a communicator. */
+/* What this rank has sent by calls on a communicator, but for words by which ranks agree. */
 typedef struct gs_traffic {
     size_t size;       /* sizeof (gs_traffic_t) */
     uint64_t calls;    /* that went well */

@@ -444,12 +444,19 @@ gs_status_t gsi_staging_side_stream (gs_comm_t *comm, const struct gsi_call *cal
 gs_status_t gsi_staging_control (gs_comm_t *comm, const void *send, void *recv, size_t bytes,
                                  const struct gsi_call *call)
 {
+    const struct gsi_sent sent = comm->coll->sent; /* of arrays; words are not counted */
     struct gsi_call apart = *call; /* of the caller's stream: it need not be waited for */
+    gs_status_t st;
 
     apart.staged = true;
-    if (!by_lanes (comm, &apart))
-        return comm->coll->ops->allgather (comm->coll, send, recv, bytes, &apart);
-    apart.stream = comm->staging->lane[0].stream;
-    return stage (
-        comm, gsi_staged_allgather (send, recv, bytes, comm->topo.rank, comm->topo.size), &apart);
+    if (!by_lanes (comm, &apart)) {
+        st = comm->coll->ops->allgather (comm->coll, send, recv, bytes, &apart);
+    } else {
+        apart.stream = comm->staging->lane[0].stream;
+        st = stage (comm,
+                    gsi_staged_allgather (send, recv, bytes, comm->topo.rank, comm->topo.size),
+                    &apart);
+    }
+    comm->coll->sent = sent;
+    return st;
 }

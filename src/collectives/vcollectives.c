@@ -5,6 +5,7 @@
 #include "call/staging.h"
 #include "collectives/pieces.h"
 #include "collectives/reduce.h"
+#include "device/element.h"
 #include "device/runs.h"
 
 /* What a rank tells about a call of these. */
@@ -56,6 +57,12 @@ static gs_status_t judge (const struct gsi_request *req, const struct count_word
     return GS_OK;
 }
 
+/* Whether ranks need not tell counts that they were given: all are on GPUs, and none compares. */
+static bool is_queued (const gs_comm_t *comm)
+{
+    return comm->inflight && !comm->coll->mixed && comm->check != GSI_CHECK_COLLECTIVE;
+}
+
 /*
  * Finds out the counts of all ranks: they tell each other, but where all are on GPUs and this
  * rank was given them, and so all were. [*counts] becomes memory of the communicator. On failure
@@ -69,7 +76,7 @@ static gs_status_t learn_counts (const struct gsi_request *req, const struct cou
     size_t *heard = comm->lengths + GSI_LENGTHS_COUNTS * (size_t) comm->topo.size;
     gs_status_t st;
 
-    if (given && comm->inflight && !comm->coll->mixed && comm->check != GSI_CHECK_COLLECTIVE)
+    if (given && is_queued (comm))
         return GS_OK;
     if ((st = gsi_staging_control (comm, own, comm->scratch, sizeof (*own), call)))
         return gsi_call_end (comm, call, st);
@@ -79,6 +86,69 @@ static gs_status_t learn_counts (const struct gsi_request *req, const struct cou
         return gsi_call_refuse (comm, st);
     *counts = heard;
     return GS_OK;
+}
+
+/* What a rank tells of its counts when one is sought that is expected otherwise. */
+struct pair_word {
+    uint64_t sends, expects; /* to and from the ranks as far behind it and before it */
+};
+_Static_assert(sizeof (struct pair_word) <= GSI_SCRATCH_BYTES, "words are gathered in scratch");
+
+/*
+ * Names two ranks of which one sends what the other does not expect. All ranks find the same:
+ * each tells of the ranks beside it, then of those two places away, and so on.
+ */
+static gs_status_t name_pair (const struct gsi_request *req, const size_t *send_counts,
+                              const size_t *recv_counts, const struct gsi_call *call)
+{
+    gs_comm_t *comm = req->comm;
+    const struct pair_word *all = comm->scratch;
+    int size = comm->topo.size, rank = comm->topo.rank;
+    gs_status_t st;
+
+    for (int d = 1; d < size; d++) {
+        struct pair_word own = {send_counts[(rank + d) % size],
+                                recv_counts[(rank - d + size) % size]};
+        if ((st = gsi_staging_control (comm, &own, comm->scratch, sizeof (own), call)))
+            return gsi_call_end (comm, call, st);
+        for (int r = 0; r < size; r++) {
+            int to = (r + d) % size;
+            if (all[r].sends == all[to].expects)
+                continue;
+            st = gsi_fail (GS_ERR_MISMATCH,
+                           "%s: rank %d (host %s) sends %llu elements to rank %d (host %s), "
+                           "which expects %llu",
+                           req->caller, r, comm->hosts[r], (unsigned long long) all[r].sends, to,
+                           comm->hosts[to], (unsigned long long) all[to].expects);
+            return gsi_call_refuse (comm, st);
+        }
+    }
+    return gsi_call_refuse (
+        comm, gsi_fail (GS_ERR_MISMATCH, "%s: counts change as they are used", req->caller));
+}
+
+/*
+ * Whether each rank expects what is sent to it, on all ranks alike: digests of all that is sent,
+ * less those of all that is expected, are nothing in sum. On failure the call has ended.
+ */
+static gs_status_t compare_counts (const struct gsi_request *req, const size_t *send_counts,
+                                   const size_t *recv_counts, const struct gsi_call *call)
+{
+    gs_comm_t *comm = req->comm;
+    const uint64_t *all = comm->scratch;
+    uint64_t size = (uint64_t) comm->topo.size, rank = (uint64_t) comm->topo.rank, sum = 0;
+    uint64_t own = gsi_host_digest (send_counts, size * sizeof (*send_counts), rank * size);
+    gs_status_t st;
+
+    if (is_queued (comm))
+        return GS_OK;
+    for (uint64_t r = 0; r < size; r++)
+        own -= gsi_digest_word (recv_counts[r], r * size + rank);
+    if ((st = gsi_staging_control (comm, &own, comm->scratch, sizeof (own), call)))
+        return gsi_call_end (comm, call, st);
+    for (uint64_t r = 0; r < size; r++)
+        sum += all[r];
+    return sum ? name_pair (req, send_counts, recv_counts, call) : GS_OK;
 }
 
 /* Checks what receives pieces: those of [to], or any up to [room] elements. */
@@ -240,7 +310,8 @@ gs_status_t gs_alltoallv (gs_comm_t *comm, const void *send, const size_t *send_
         return gsi_fail (
             GS_ERR_ARG, "gs_alltoallv: rank %d sends %zu elements to itself, but expects %zu",
             comm->topo.rank, send_counts[comm->topo.rank], recv_counts[comm->topo.rank]);
-    if ((st = gsi_call_begin (&r, in.bytes ? in.staged : out.staged, &call)))
+    if ((st = gsi_call_begin (&r, in.bytes ? in.staged : out.staged, &call)) ||
+        (st = compare_counts (&r, send_counts, recv_counts, &call)))
         return gsi_result (st);
     x = gsi_pieces_alltoallv (comm, send, recv);
     gsi_pieces_send (&r, &from, GSI_PIECES_ALL);

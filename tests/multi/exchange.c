@@ -265,6 +265,29 @@ static void check_refusals (void)
     CHECK_OK (gs_barrier (comm, NULL));
 }
 
+/* Rank 0 sends [sent] elements to the last rank, which expects another number. */
+static void check_pair (size_t sent, size_t expected)
+{
+    static int32_t x[4 * MOST_RANKS], y[4 * MOST_RANKS];
+    size_t send[MOST_RANKS], recv[MOST_RANKS];
+    char sends[64], expects[64];
+
+    for (int r = 0; r < size; r++)
+        send[r] = recv[r] = 1;
+    if (rank == 0)
+        send[size - 1] = sent;
+    if (rank == size - 1)
+        recv[0] = expected;
+    for (int i = 0; i < 4 * MOST_RANKS; i++)
+        y[i] = 7;
+    snprintf (sends, sizeof (sends), "sends %zu elements to rank %d (host ", sent, size - 1);
+    snprintf (expects, sizeof (expects), "which expects %zu", expected);
+    CHECK_FAILS (gs_alltoallv (comm, x, send, NULL, y, recv, NULL, GS_I32, NULL), GS_ERR_MISMATCH,
+                 "rank 0 (host ", sends, expects);
+    for (int i = 0; i < 4 * MOST_RANKS; i++)
+        CHECK (y[i] == 7, "a refused gs_alltoallv changes recv");
+}
+
 /* Counts that differ between ranks are found out on all of them, and the communicator goes on. */
 static void check_mismatch (void)
 {
@@ -283,6 +306,10 @@ static void check_mismatch (void)
     CHECK_FAILS (gs_allgatherv (comm, y, 1, x, rank ? (size_t) size : (size_t) size - 1, NULL,
                                 NULL, GS_I32, NULL),
                  GS_ERR_MISMATCH, "rank 0", "has room for");
+    check_pair (1, 3); /* which the network would fill in part */
+    check_pair (3, 1);
+    check_pair (0, 1);
+    check_pair (1, 0); /* and which it would keep for the next one */
     CHECK_OK (gs_barrier (comm, NULL));
 }
 

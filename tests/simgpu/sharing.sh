@@ -66,7 +66,7 @@ if [[ -e .libs/gradsync-ofi.so ]]; then
     run "2x3 $without GS_DEBUG=info GS_TRANSPORT=auto SIM_BLIND_EVERY=2" tests/multi/split.mt \
         && echo "split, every other rank without a GPU, without MPI"
     grep -q "transport ofi" "$room/out" || fail "split: every other rank: no libfabric"
-    # Where networks differ all say so: none exits with an error, for the launcher ends the others.
+    # Where networks differ all say so, none with an error: the launcher would end the others.
     run "3 ${without#* }" /bin/bash -c \
         '((PMIX_RANK != 1)) || export GS_MPI_MODULE=/nonexistent; ! tests/multi/split.mt'
     (($(grep -c 'between hosts rank 0 uses mpi and rank 1 ofi' "$room/out") == 3)) \
