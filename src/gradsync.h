@@ -336,7 +336,8 @@ gs_status_t gs_comm_destroy (gs_comm_t *comm);
 /*
  * Declares the communicator dead on this rank, without waiting: every later call but
  * gs_comm_destroy returns GS_ERR_STATE. The other ranks find out by their deadline, or at
- * once where the transport can tell them.
+ * once where the transport can tell them: on GPUs with calls under way it returns when a rank of
+ * each other node has answered, or after a second.
  *
  *   comm  in  a live communicator; aborting twice is allowed
  *

@@ -76,7 +76,8 @@ const atomic_uint_fast64_t *gsi_nccl_node_watch (const struct gsi_memfd_handle *
 struct gsi_nccl_notices {
     struct gsi_notices *net; /* NULL: they do not */
     pthread_mutex_t guard;   /* of it */
-    pthread_mutex_t asking;  /* one thread at a time asks who is [here] */
+    pthread_mutex_t asking;  /* one thread at a time asks who is [here], or tells: */
+    bool told;               /* that this one gives up */
     atomic_int greeted;      /* by ranks, and asked */
     int size, node, nodes, place;
     int *node_of;       /* [size] */
@@ -137,14 +138,14 @@ struct gsi_coll_nccl {
 /*
  * [card]: where this rank can be told that one gives up. Open is local, with all cards, [stride]
  * bytes from each other; close is for the last holder. hear takes in what has come: called now
- * and then by each rank. tell, before an abort: returns when a rank of each other node knows of
- * h->ending, and has told its node, or after a second. ask: find_gone of struct gsi_coll_ops.
+ * and then by each rank. tell, before an abort: returns when a rank of each other node knows, and
+ * has told its node, or after a second; once. ask: find_gone of struct gsi_coll_ops.
  */
 void gsi_nccl_notices_prepare (const struct gsi_boot *boot, struct gsi_notice_card *card);
 void gsi_nccl_notices_open (struct gsi_nccl_handle *h, const struct gsi_topo *topo,
                             const void *cards, size_t stride);
 void gsi_nccl_notices_hear (struct gsi_nccl_handle *h);
-void gsi_nccl_notices_tell (struct gsi_nccl_handle *h);
+void gsi_nccl_notices_tell (struct gsi_nccl_handle *h, const struct gsi_ending *how);
 void gsi_nccl_notices_ask (struct gsi_nccl_handle *h, unsigned char *gone);
 void gsi_nccl_notices_close (struct gsi_nccl_notices *n);
 

@@ -290,7 +290,7 @@ static void *abort_comm (void *argument)
     while (!(comm = __atomic_load_n (&h->comm, __ATOMIC_ACQUIRE)) && atomic_load (&h->inside))
         nap (); /* it is about to be made */
     if (comm && h->spoils)
-        gsi_nccl_notices_tell (h);
+        gsi_nccl_notices_tell (h, &h->ending);
     if (comm && gsi_thread_enter_gpu ())
         (gsi_nccl.version >= IMPATIENT ? abort_in_group : abort_at_once) (h, comm);
     atomic_store (&h->quiet, true);
@@ -303,8 +303,10 @@ void gsi_nccl_silence (struct gsi_coll *coll, const struct gsi_ending *how)
 {
     struct gsi_nccl_handle *h = ((struct gsi_coll_nccl *) coll)->handle;
 
-    if (h && coll->busy (coll->context))
-        gsi_nccl_node_give_up (&h->node, how);
+    if (!h || !coll->busy (coll->context))
+        return;
+    gsi_nccl_node_give_up (&h->node, how);
+    gsi_nccl_notices_tell (h, how);
 }
 
 void gsi_nccl_abort (struct gsi_coll_nccl *c, const struct gsi_ending *how)

@@ -3,8 +3,9 @@
  * coll_nccl_notice - before NCCL is told to end a communicator, ranks of other nodes are told.
  *
  * What a rank's kernels hand on once they wait for nobody reaches ranks of other nodes as well,
- * by way of a rank of its node whose network still works. So no kernel is told before a rank of
- * each node has answered that it knows, and its node with it. One that does not answer within a
+ * by way of a rank of its node whose network still works; and so does what its program puts into
+ * arrays that it has again. So neither comes before a rank of each node has answered that it
+ * knows, and its node with it. One that does not answer within a
  * second is dead, or stopped; or there is no network by which it can be told. So it is called
  * gone only if it has been heard of before, or if others answer. That each rank has heard of the
  * node behind its own, it greets it as a communicator is made, and awaits the answer.
@@ -236,14 +237,19 @@ static bool tell_until_answered (struct gsi_nccl_handle *h, const struct gsi_not
     return await_answers (h, answered, ALL_NS - FIRST_NS);
 }
 
-void gsi_nccl_notices_tell (struct gsi_nccl_handle *h)
+void gsi_nccl_notices_tell (struct gsi_nccl_handle *h, const struct gsi_ending *how)
 {
-    const struct gsi_notice_msg msg = {.what = GSI_MSG_ABORT,
-                                       .status = (int32_t) h->ending.status,
-                                       .culprit = h->ending.culprit};
+    const struct gsi_notice_msg msg = {
+        .what = GSI_MSG_ABORT, .status = (int32_t) how->status, .culprit = how->culprit};
+    struct gsi_nccl_notices *n = &h->notices;
 
-    if (h->notices.net && !tell_until_answered (h, &msg, h->notices.acked))
+    if (!n->net)
+        return;
+    pthread_mutex_lock (&n->asking); /* who comes second returns when all know, too */
+    if (!n->told && !tell_until_answered (h, &msg, n->acked))
         gsi_log (GS_LOG_INFO, "nccl", "not all nodes have answered that this rank gives up");
+    n->told = true;
+    pthread_mutex_unlock (&n->asking);
 }
 
 static void ask_all (struct gsi_nccl_handle *h, unsigned char *gone)
