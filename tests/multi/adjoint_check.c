@@ -4,7 +4,7 @@
 
 #include "multi.h"
 
-#define MOST_RANKS 64
+#define MOST_RANKS MULTI_MOST_RANKS
 
 static gs_comm_t *comm;
 static int rank, size;

@@ -8,7 +8,7 @@
 
 #include "data.h"
 
-#define MOST_RANKS 64
+#define MOST_RANKS MULTI_MOST_RANKS
 
 /* [host] is what it holds, [used] where the call finds it. */
 struct array {

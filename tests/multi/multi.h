@@ -42,9 +42,18 @@ static inline int multi_rank (void)
                          NULL);
 }
 
+#define MULTI_MOST_RANKS 64 /* that programs have room for */
+
 static inline int multi_size (void)
 {
-    return multi_number (1, "GS_TEST_SIZE", "OMPI_COMM_WORLD_SIZE", "SLURM_STEP_NUM_TASKS", NULL);
+    int size =
+        multi_number (1, "GS_TEST_SIZE", "OMPI_COMM_WORLD_SIZE", "SLURM_STEP_NUM_TASKS", NULL);
+
+    if (size > MULTI_MOST_RANKS) {
+        fprintf (stderr, "%d ranks: tests have room for %d\n", size, MULTI_MOST_RANKS);
+        exit (EXIT_FAILURE);
+    }
+    return size;
 }
 
 __attribute__ ((format (printf, 3, 4))) static inline void
@@ -249,6 +258,13 @@ static inline void multi_await_others (const char *name, int except)
     for (int r = 0; r < multi_size (); r++)
         if (r != except)
             multi_await (name, r);
+}
+
+/* Slurm ends a step once one of its ranks has left without PMIx_Finalize: until all leave. */
+static inline void multi_leave_together (void)
+{
+    multi_signal ("leaves", multi_rank ());
+    multi_await_others ("leaves", multi_rank ());
 }
 
 /* What main returns; rank 0 says what was done. */

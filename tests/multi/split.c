@@ -5,7 +5,7 @@
 #include "multi.h"
 
 #define ROUNDS  12
-#define MOST    16 /* ranks */
+#define MOST    MULTI_MOST_RANKS
 #define INVALID (-7)
 
 static gs_comm_t *world;

@@ -139,5 +139,6 @@ int main (void)
         lazy = (size - 1 + o) % size;
         run (&operations[o], o);
     }
+    multi_leave_together ();
     return multi_end ("a rank that stops, in several operations");
 }

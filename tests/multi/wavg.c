@@ -2,7 +2,7 @@
 /* wavg - weighted averages: uneven weights, weight 0, none at all, refused weights. */
 #include "data.h"
 
-#define MOST 64
+#define MOST MULTI_MOST_RANKS
 
 static const gs_dtype_t types[] = {GS_F16, GS_BF16, GS_F32,     GS_F64,
                                    GS_C64, GS_C128, GS_F8_E4M3, GS_F8_E5M2};
