@@ -206,20 +206,17 @@ static gs_status_t name_first (gs_comm_t *comm, gs_status_t verdict, int culprit
 
 /*
  * Whose word counts: who gave up because a connection had ended, and no more, knows less than a
- * rank of the node of the one that has died; on this node it has looked for that. Of ranks that
- * have all seen no more the lowest keeps its own words, to which the others point.
+ * rank of the node of the one that has died; on this node it has looked for that.
  */
-enum heed { HEED_CLEAR, HEED_NEAR, HEED_LOWER, HEED_ANY };
+enum heed { HEED_CLEAR, HEED_NEAR, HEED_ANY };
 
 static bool is_heeded (const gs_comm_t *comm, const struct gsi_record_state *other, int r,
                        enum heed heed)
 {
     bool vague = other->verdict == GS_ERR_TRANSPORT && other->culprit == r;
 
-    if (!vague || heed == HEED_ANY)
-        return true;
-    return heed != HEED_CLEAR && r < comm->topo.rank &&
-           (heed == HEED_LOWER || comm->topo.node_of[r] == comm->topo.node);
+    return heed == HEED_ANY || !vague ||
+           (heed == HEED_NEAR && comm->topo.node_of[r] == comm->topo.node);
 }
 
 /* [ours]: also who gave up because of this rank, which knows more. */
@@ -270,11 +267,10 @@ gs_status_t gsi_peers_cause (gs_comm_t *comm)
 
 gs_status_t gsi_peers_any_cause (gs_comm_t *comm)
 {
-    gs_status_t st = find_gave_up (comm, UINT64_MAX, false, HEED_LOWER);
+    gs_status_t st = gsi_peers_gave_up (comm, UINT64_MAX);
     struct gsi_ending how;
 
-    if (st || !hears_cause (comm, &how) ||
-        (gsi_ending_is_vague (&how) && how.by > comm->topo.rank))
+    if (st || !hears_cause (comm, &how))
         return st;
     return name_first (comm, how.status, how.culprit, how.by);
 }

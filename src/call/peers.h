@@ -34,11 +34,11 @@ gs_status_t gsi_peers_gave_up (gs_comm_t *comm, uint64_t seq);
 /*
  * (queued) Who failed first, as far as it is known: a rank that gave up because of another one or
  * for a reason of its own, one of this node whose process has ended, or what other nodes tell.
- * Not a rank that gave up because it saw a connection end, unless it is a lower one of this node.
+ * Not a rank of another node that gave up because it saw a connection end.
  */
 gs_status_t gsi_peers_cause (gs_comm_t *comm);
 
-/* (queued) The same, or such a rank of another node. */
+/* (queued) The same, or such a rank. */
 gs_status_t gsi_peers_any_cause (gs_comm_t *comm);
 
 /*

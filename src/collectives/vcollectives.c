@@ -136,13 +136,12 @@ static gs_status_t compare_counts (const struct gsi_request *req, const size_t *
 {
     gs_comm_t *comm = req->comm;
     const uint64_t *all = comm->scratch;
-    uint64_t size = (uint64_t) comm->topo.size, rank = (uint64_t) comm->topo.rank;
-    uint64_t own, sum = 0;
+    uint64_t size = (uint64_t) comm->topo.size, rank = (uint64_t) comm->topo.rank, sum = 0;
+    uint64_t own = gsi_host_digest (send_counts, size * sizeof (*send_counts), rank * size);
     gs_status_t st;
 
     if (is_queued (comm))
         return GS_OK;
-    own = gsi_host_digest (send_counts, size * sizeof (*send_counts), rank * size);
     for (uint64_t r = 0; r < size; r++)
         own -= gsi_digest_word (recv_counts[r], r * size + rank);
     if ((st = gsi_staging_control (comm, &own, comm->scratch, sizeof (own), call)))
