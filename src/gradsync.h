@@ -334,10 +334,11 @@ gs_status_t gs_comm_from_mpi_fint (int mpi_comm, const gs_comm_opts_t *opts, gs_
 gs_status_t gs_comm_destroy (gs_comm_t *comm);
 
 /*
- * Declares the communicator dead on this rank, without waiting: every later call but
- * gs_comm_destroy returns GS_ERR_STATE. The other ranks find out by their deadline, or at
- * once where the transport can tell them: on GPUs with calls under way it returns when a rank of
- * each other node has answered, or after a second.
+ * Declares the communicator dead on this rank: every later call but gs_comm_destroy returns
+ * GS_ERR_STATE. The other ranks find out by their deadline, or at once where the transport can
+ * tell them. It does not wait, but on GPUs of several nodes with calls under way: there until a
+ * rank of each other node has answered that it knows, a second or, where ranks share GPUs, some
+ * seconds at most. Not to be called by a signal handler.
  *
  *   comm  in  a live communicator; aborting twice is allowed
  *

@@ -16,9 +16,11 @@ gs_status_t gs_comm_abort (gs_comm_t *comm)
     if (atomic_load (&comm->life) == GSI_ALIVE) {
         missed = gsi_inflight_oldest (comm);
         gsi_record_give_up (&comm->record, GS_ERR_STATE, comm->topo.rank, missed);
-        gsi_failure_silence (comm, GS_ERR_STATE, missed);
+        if (!atomic_load (&comm->closing)) /* asked as a teller, or else its end goes on */
+            gsi_failure_silence (comm, GS_ERR_STATE, missed);
     }
-    if (atomic_compare_exchange_strong (&comm->life, &alive, GSI_ABORTED))
+    if (atomic_compare_exchange_strong (&comm->life, &alive, GSI_ABORTED) &&
+        !atomic_load (&comm->closing))
         gsi_failure_tell (comm);
     atomic_fetch_sub (&comm->tellers, 1);
     return gsi_result (GS_OK);

@@ -102,6 +102,18 @@ static bool await_tellers (gs_comm_t *comm)
     return !atomic_load (&comm->tellers);
 }
 
+/* Of a communicator that has been given up; who is inside a call leaves it soon, and none comes
+ * any more. False: it hangs there. */
+static bool await_calls (gs_comm_t *comm)
+{
+    struct gsi_wait wait = gsi_wait_for (TELL_NS, 0);
+    bool alone;
+
+    while (!(alone = !atomic_flag_test_and_set (&comm->busy)) && gsi_wait_on (&wait))
+        ;
+    return alone;
+}
+
 /* Frees whatever of [comm] there is, or keeps all of it; local. */
 static void dismantle (gs_comm_t *comm)
 {
@@ -204,6 +216,15 @@ gs_status_t gs_comm_from_mpi_fint (int mpi_comm, const gs_comm_opts_t *opts, gs_
     return gsi_result (gsi_comm_build (boot, &plan, comm));
 }
 
+/* Whether no other thread gives it up; one that comes later leaves the transport alone. */
+static gs_status_t be_alone (gs_comm_t *comm)
+{
+    atomic_store (&comm->closing, true);
+    if (await_tellers (comm) && !gsi_record_verdict (&comm->record))
+        return GS_OK;
+    return gsi_fail (GS_ERR_STATE, "the communicator was aborted");
+}
+
 /* Ends a live communicator together with the other ranks. */
 static gs_status_t close_together (gs_comm_t *comm)
 {
@@ -218,6 +239,8 @@ static gs_status_t close_together (gs_comm_t *comm)
     if (!st)
         st = gsi_staging_meet (comm, &call);
     gsi_inflight_rest (comm, true);
+    if (!st)
+        st = be_alone (comm);
     if (!st)
         st = comm->coll->ops->close (comm->coll, &call);
     if (!st && !lasts)
@@ -249,6 +272,11 @@ gs_status_t gs_comm_destroy (gs_comm_t *comm)
         return gsi_result (st); /* another thread is inside a call: nothing was destroyed */
     if (st && atomic_load (&comm->life) == GSI_ALIVE)
         gs_comm_abort (comm); /* the others are in some call and must not wait for this rank */
+    if (!await_calls (comm))
+        return gsi_fail (GS_ERR_STATE,
+                         "gs_comm_destroy: another thread is inside a call on '%s': nothing was "
+                         "destroyed",
+                         comm->name);
     dismantle (comm);
     /* GS_ERR_STATE would say that nothing was destroyed. */
     return gsi_result (st == GS_ERR_STATE ? GS_ERR_TRANSPORT : st);

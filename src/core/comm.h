@@ -54,9 +54,10 @@ struct gs_comm {
         bool working;                /* it is counted as work of the device */
         atomic_uint_fast64_t oldest; /* first call in flight, 0: none; for all to read */
     } gpu;
-    atomic_int tellers; /* threads in gs_comm_abort, which looks at all that is here */
-    bool weightless;    /* it was said that all weights are 0 */
-    bool sees_gpus;     /* arrays given to a call may be in memory of a GPU */
+    atomic_int tellers;  /* threads in gs_comm_abort, which looks at all that is here, */
+    atomic_bool closing; /* but, from then on, not at coll */
+    bool weightless;     /* it was said that all weights are 0 */
+    bool sees_gpus;      /* arrays given to a call may be in memory of a GPU */
     struct gsi_topo topo;
     char (*hosts)[GSI_HOST_BYTES]; /* [size] */
     void *scratch;                 /* [size] of GSI_SCRATCH_BYTES: what small agreements gather */

@@ -102,6 +102,33 @@ static void from_a_thread (int kind)
     check_ended (comm);
 }
 
+static void *wait_inside (void *comm)
+{
+    if (gs_barrier (comm, NULL) == GS_OK) /* queued */
+        gs_comm_wait (comm, NULL);
+    return NULL;
+}
+
+/* A communicator is aborted and destroyed at once, while another thread is inside a call. */
+static void destroyed_beside (void)
+{
+    gs_comm_t *comm = multi_create (NULL);
+    pthread_t thread;
+
+    if (!rank && !pthread_create (&thread, NULL, wait_inside, comm)) {
+        usleep (200000);
+        CHECK_OK (gs_comm_abort (comm));
+        CHECK_OK (gs_comm_destroy (comm));
+        pthread_join (thread, NULL);
+    }
+    multi_signal ("beside", rank);
+    multi_await_others ("beside", rank);
+    if (rank) {
+        CHECK_OK (gs_comm_abort (comm));
+        CHECK_OK (gs_comm_destroy (comm));
+    }
+}
+
 int main (void)
 {
     setenv ("GS_TIMEOUT_MS", "60000", 1);
@@ -112,5 +139,6 @@ int main (void)
         from_outside (kind);
         from_a_thread (kind);
     }
+    destroyed_beside ();
     return multi_end ("aborts of three operations, from outside and from a thread");
 }
