@@ -97,6 +97,8 @@ gs_status_t gsi_net_interrupted (struct gsi_coll_host *c, const struct gsi_call 
 static gs_status_t failed (struct gsi_coll_host *c, const struct gsi_pipeline_slot *slot, int i,
                            int rc)
 {
+    if (rc == GSI_NET_SHORT)
+        return gsi_net_differ (c, slot->peer[i]);
     return i >= 0 ? gsi_transfer_fail (c, "transfer", slot->peer[i], rc)
                   : gsi_transfer_fail (c, c->net->ops->words[GSI_NET_TEST_ALL], -1, rc);
 }

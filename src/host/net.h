@@ -22,7 +22,8 @@
 
 #define GSI_NET_NAME_BYTES 8
 #define GSI_NET_CARD_BYTES (GSI_COLL_CARD_BYTES - GSI_NET_NAME_BYTES - 2 * sizeof (int32_t))
-#define GSI_NET_FAULT      (-1) /* a code that no network gives: a fault point */
+#define GSI_NET_FAULT      (-1) /* codes that no network gives: a fault point, */
+#define GSI_NET_SHORT      (-2) /* and what came is shorter than what it was asked for */
 
 struct gsi_net_ops;
 
@@ -89,8 +90,9 @@ struct gsi_net_ops {
                   int tag);
 
     /*
-     * Lets messages go on, and asks whether the first [n] requests of [batch] have all ended. Of
-     * a code that is of one request, that is [*failed], else -1.
+     * Lets messages go on, and asks whether the first [n] requests of [batch] have all ended, and
+     * brought as many bytes as they had room for. Of a code that is of one request, that is
+     * [*failed], else -1.
      */
     int (*test_all) (struct gsi_net *net, void *batch, int n, bool *done, int *failed);
 

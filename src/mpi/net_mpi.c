@@ -105,9 +105,10 @@ static bool net_usable (const struct gsi_net *net)
 
 /* ---- Requests ---- */
 
-/* What stands before the requests of a batch; statuses follow them. */
+/* What stands before the requests of a batch; statuses follow them, and lengths. */
 struct batch {
     MPI_Status *status;
+    int *length; /* that a receive waits for; -1: it is none */
     MPI_Request request[];
 };
 
@@ -120,7 +121,7 @@ static size_t requests_bytes (int n)
 
 static size_t net_batch_bytes (int n)
 {
-    return requests_bytes (n) + (size_t) n * sizeof (MPI_Status);
+    return requests_bytes (n) + (size_t) n * (sizeof (MPI_Status) + sizeof (int));
 }
 
 static void net_batch_init (void *memory, int n)
@@ -128,22 +129,39 @@ static void net_batch_init (void *memory, int n)
     struct batch *batch = memory;
 
     batch->status = (MPI_Status *) (void *) ((char *) memory + requests_bytes (n));
+    batch->length = (int *) (void *) (batch->status + n);
     for (int i = 0; i < n; i++)
         batch->request[i] = MPI_REQUEST_NULL;
 }
 
-static int net_isend (struct gsi_net *net, void *batch, int i, const void *data, size_t bytes,
+static int net_isend (struct gsi_net *net, void *memory, int i, const void *data, size_t bytes,
                       int peer, int tag)
 {
+    struct batch *batch = memory;
+
+    batch->length[i] = -1;
     return MPI_Isend (data, (int) bytes, MPI_BYTE, peer, tag, ((struct gsi_net_mpi *) net)->comm,
-                      &((struct batch *) batch)->request[i]);
+                      &batch->request[i]);
 }
 
-static int net_irecv (struct gsi_net *net, void *batch, int i, void *data, size_t bytes, int peer,
-                      int tag)
+static int net_irecv (struct gsi_net *net, void *memory, int i, void *data, size_t bytes,
+                      int peer, int tag)
 {
+    struct batch *batch = memory;
+
+    batch->length[i] = (int) bytes;
     return MPI_Irecv (data, (int) bytes, MPI_BYTE, peer, tag, ((struct gsi_net_mpi *) net)->comm,
-                      &((struct batch *) batch)->request[i]);
+                      &batch->request[i]);
+}
+
+/* The first of [n] requests that brought less than it waited for; -1: none. */
+static int find_short (const struct batch *batch, int n)
+{
+    for (int i = 0, bytes; i < n; i++)
+        if (batch->length[i] >= 0 &&
+            (MPI_Get_count (&batch->status[i], MPI_BYTE, &bytes) || bytes != batch->length[i]))
+            return i;
+    return -1;
 }
 
 static int net_test_all (struct gsi_net *net, void *memory, int n, bool *done, int *failed)
@@ -161,7 +179,9 @@ static int net_test_all (struct gsi_net *net, void *memory, int n, bool *done, i
             return error;
         }
     }
-    return rc;
+    if (!rc && all)
+        *failed = find_short (batch, n);
+    return *failed < 0 ? rc : GSI_NET_SHORT;
 }
 
 static int net_test_some (struct gsi_net *net, void *memory, int n, int *ended, int *index,

@@ -63,12 +63,16 @@ static gs_status_t ofi_fail (const char *what, int rc)
     return gsi_fail (GS_ERR_TRANSPORT, "transport ofi: %s: %s", what, fi_strerror (-rc));
 }
 
-/* N.B. shm reaches no other node, and the ranks of one share memory without it; sockets and udp
- * are there for tests of libfabric. */
+/*
+ * N.B. shm reaches no other node, and the ranks of one share memory without it; sockets and udp
+ * are there for tests of libfabric. psm2 and psm3 connect in the first send to a rank, which then
+ * waits for it, for seconds, and call abort if it does not answer (libfabric 1.17 and 2.4,
+ * psmx3_av_translate_addr): so a rank that has died ends the others.
+ */
 static bool is_for_all (const char *provider)
 {
-    static const char *const others[] = {"shm", "sm2",      "sockets", "udp",
-                                         "net", "ofi_hook", "lnx"};
+    static const char *const others[] = {"shm",      "sm2", "sockets", "udp",  "net",
+                                         "ofi_hook", "lnx", "psm",     "psm2", "psm3"};
 
     for (size_t i = 0; i < sizeof (others) / sizeof (others[0]); i++) {
         size_t n = strlen (others[i]);
@@ -306,13 +310,12 @@ static void drop_queued (struct gsi_ofi_endpoint *e, const void *owner)
 }
 
 void gsi_ofi_leave (struct gsi_ofi_endpoint *e, const void *owner, uint32_t number,
-                    bool unfinished)
+                    bool unfinished, bool well)
 {
     pthread_mutex_lock (&guard);
     if (unfinished)
         drop_queued (e, owner);
-    else
-        e->used[number] = false;
+    e->used[number] = unfinished || !well;
     e->users -= !unfinished;
     pthread_mutex_unlock (&guard);
 }
@@ -380,7 +383,8 @@ static int hand_over (struct gsi_ofi_request *r)
     return (int) -rc;
 }
 
-static void end_request (struct gsi_ofi_request *r, int code, uint64_t bits)
+/* [bytes] have come, with the tag [bits]. */
+static void end_request (struct gsi_ofi_request *r, int code, uint64_t bits, size_t bytes)
 {
     if (r->orphan) {
         if (r->count)
@@ -391,8 +395,10 @@ static void end_request (struct gsi_ofi_request *r, int code, uint64_t bits)
         return;
     }
     r->code = code;
-    if (r->kind != GSI_OFI_SEND)
+    if (r->kind != GSI_OFI_SEND) {
         r->bits = bits;
+        r->came = bytes;
+    }
     atomic_store_explicit (&r->state, code ? GSI_OFI_FAILED : GSI_OFI_ENDED,
                            memory_order_release);
 }
@@ -436,7 +442,7 @@ static void post_queued (struct gsi_ofi_endpoint *e)
         *at = r->next;
         peer->waiting[r->kind]--;
         if (rc)
-            end_request (r, rc, 0);
+            end_request (r, rc, 0, 0);
     }
     e->last = at;
 }
@@ -448,7 +454,7 @@ static bool take_error (const struct gsi_ofi_endpoint *e)
     ssize_t rc = fi_cq_readerr (e->cq, &error, 0);
 
     if (rc == 1 && error.op_context)
-        end_request (error.op_context, error.err ? error.err : FI_EOTHER, error.tag);
+        end_request (error.op_context, error.err ? error.err : FI_EOTHER, error.tag, 0);
     return rc == 1;
 }
 
@@ -460,7 +466,7 @@ static void take_completions (struct gsi_ofi_endpoint *e)
     do {
         n = fi_cq_read (e->cq, event, EVENTS);
         for (ssize_t i = 0; i < n; i++)
-            end_request (event[i].op_context, 0, event[i].tag);
+            end_request (event[i].op_context, 0, event[i].tag, event[i].len);
         if (n == -FI_EAVAIL && !take_error (e))
             return;
     } while (n == EVENTS || n == -FI_EAVAIL);

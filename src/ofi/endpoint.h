@@ -66,7 +66,8 @@ struct gsi_ofi_request {
     const void *out; /* of a send; */
     void *in;        /* of a receive */
     size_t bytes;
-    uint64_t bits, ignore; /* of its tag; (ENDED, received) those that came */
+    uint64_t bits, ignore; /* of its tag; (ENDED, received) those that came, */
+    size_t came;           /* and how many bytes */
     struct gsi_ofi_peer *peer;
     struct gsi_ofi_endpoint *endpoint;
     const void *owner;            /* the network that it is of */
@@ -80,11 +81,14 @@ struct gsi_ofi_endpoint *gsi_ofi_endpoint (bool for_notices);
 /* Opens it if it is not. Gives what others need to reach a communicator of [size] ranks by it. */
 gs_status_t gsi_ofi_open (struct gsi_ofi_endpoint *e, int size, struct gsi_notice_card *card);
 
-/* A communicator begins to use it, under its number, or has ended. One that has not ended well
- * keeps the number: messages of its may still come. */
+/*
+ * A communicator begins to use it, under its number, or has ended; [unfinished]: with requests
+ * that have not. If it has not ended [well], on all ranks, it keeps the number: messages of its
+ * may still come, and would be taken for those of the next one.
+ */
 void gsi_ofi_join (struct gsi_ofi_endpoint *e, uint32_t number);
 void gsi_ofi_leave (struct gsi_ofi_endpoint *e, const void *owner, uint32_t number,
-                    bool unfinished);
+                    bool unfinished, bool well);
 
 /* Where the endpoint with [address] is; the same for each communicator. */
 gs_status_t gsi_ofi_find (struct gsi_ofi_endpoint *e, const char *address, uint32_t bytes,

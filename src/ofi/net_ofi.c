@@ -76,7 +76,7 @@ static gs_status_t net_open (struct gsi_net *base, const struct gsi_coll_setup *
 
 static void net_close (struct gsi_net *net)
 {
-    (void) net; /* discard does all */
+    ((struct net_ofi *) net)->well = true; /* discard does the rest */
 }
 
 bool gsi_ofi_discard (struct gsi_net *base, bool unfinished)
@@ -95,7 +95,7 @@ bool gsi_ofi_discard (struct gsi_net *base, bool unfinished)
     net->peek = NULL;
     unfinished = unfinished || atomic_load (&net->telling);
     if (net->joined)
-        gsi_ofi_leave (net->endpoint, net, net->number, unfinished);
+        gsi_ofi_leave (net->endpoint, net, net->number, unfinished, net->well);
     return unfinished;
 }
 
@@ -170,6 +170,11 @@ static int state_of (struct gsi_ofi_request *r)
     return atomic_load_explicit (&r->state, memory_order_acquire);
 }
 
+static bool is_short (const struct gsi_ofi_request *r, int state)
+{
+    return state == GSI_OFI_ENDED && r->kind == GSI_OFI_RECV && r->came != r->bytes;
+}
+
 static int net_test_all (struct gsi_net *net, void *batch, int n, bool *done, int *failed)
 {
     struct gsi_ofi_request *r = batch;
@@ -183,11 +188,11 @@ static int net_test_all (struct gsi_net *net, void *batch, int n, bool *done, in
             state = state_of (&r[i]);
         }
         *done = *done && state != GSI_OFI_PENDING;
-        if (state == GSI_OFI_FAILED) {
+        if (state == GSI_OFI_FAILED || is_short (&r[i], state)) {
             *failed = i;
             *done = false;
             atomic_store_explicit (&r[i].state, GSI_OFI_VOID, memory_order_relaxed);
-            return r[i].code;
+            return state == GSI_OFI_FAILED ? r[i].code : GSI_NET_SHORT;
         }
     }
     for (int i = 0; i < n && *done; i++)
@@ -314,12 +319,15 @@ static gs_status_t net_fail (const char *what, int code)
 {
     if (code == FI_ETRUNC)
         return gsi_net_too_long (what, fi_strerror (code));
+    if (code == GSI_NET_SHORT)
+        return gsi_fail (GS_ERR_TRANSPORT, "%s: what came is too short", what);
     return gsi_fail (GS_ERR_TRANSPORT, "%s: %s", what,
                      code == GSI_NET_FAULT ? "injected" : fi_strerror (code));
 }
 
-/* A step around the ring: both requests, until the deadline. */
-static gs_status_t await_step (struct net_ofi *net, int from, int64_t deadline_ns)
+/* A step around the ring: both requests, until the deadline. What does not come is of [origin],
+ * which the ranks in between would hand on. */
+static gs_status_t await_step (struct net_ofi *net, int origin, int64_t deadline_ns)
 {
     unsigned spins = 0;
     bool done;
@@ -333,8 +341,8 @@ static gs_status_t await_step (struct net_ofi *net, int from, int64_t deadline_n
         if (gsi_now_ns () > deadline_ns)
             return gsi_fail (GS_ERR_TIMEOUT,
                              "transport ofi: " GSI_LATE " while ranks connected: nothing "
-                             "has come from rank %d, or rank %d takes nothing",
-                             from, (net->base.rank + 1) % net->base.size);
+                             "has come of rank %d, or rank %d takes nothing",
+                             origin, (net->base.rank + 1) % net->base.size);
         gsi_net_spin (&spins);
     }
 }
@@ -350,11 +358,13 @@ static gs_status_t net_allgather (struct gsi_net *base, const void *own, void *a
     memcpy ((char *) all + (size_t) base->rank * bytes, own, bytes);
     for (int step = 0; step < size - 1 && !st; step++) {
         char *out = (char *) all + (size_t) ((base->rank + size - step) % size) * bytes;
-        char *in = (char *) all + (size_t) ((from + size - step) % size) * bytes;
+        int origin = (from + size - step) % size;
+        char *in = (char *) all + (size_t) origin * bytes;
         int rc = post_recv (net, &net->gather[0], in, bytes, from, TAG_GATHER);
         if (!rc)
             rc = post_send (net, &net->gather[1], out, bytes, to, TAG_GATHER);
-        st = rc ? net_fail ("transport ofi: the start", rc) : await_step (net, from, deadline_ns);
+        st = rc ? net_fail ("transport ofi: the start", rc)
+                : await_step (net, origin, deadline_ns);
     }
     return st;
 }

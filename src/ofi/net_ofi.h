@@ -19,6 +19,7 @@ struct net_ofi {
     struct gsi_ofi_endpoint *endpoint;
     uint32_t number;
     bool joined;
+    bool well;                        /* it has ended so on all ranks */
     atomic_int telling;               /* notices that have not left */
     struct ear *ear;                  /* NULL: not yet */
     struct gsi_ofi_request *peek;     /* likewise */

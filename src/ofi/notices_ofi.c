@@ -24,9 +24,12 @@ static gs_status_t notices_prepare (int size, struct gsi_notice_card *card)
     return st;
 }
 
-static void notices_close (struct gsi_notices *n)
+static void notices_close (struct gsi_notices *n, bool well)
 {
-    bool keep = n->net && gsi_ofi_discard (&n->net->base, false);
+    bool keep;
+
+    n->net->well = well;
+    keep = gsi_ofi_discard (&n->net->base, false);
 
     (keep ? gsi_keep : free) (n->out);
     (keep ? gsi_keep : free) (n->net);
@@ -72,7 +75,7 @@ static gs_status_t notices_open (int rank, int size, const void *cards, size_t s
             st = gsi_ofi_reach (n->net, r, &card);
     }
     if (st)
-        notices_close (n);
+        notices_close (n, false);
     else
         *out = n;
     return st;

@@ -394,8 +394,8 @@ struct gsi_coll_ops {
 
     /*
      * (optional, queued) This rank is about to give up, and its program to have its arrays again:
-     * what the GPU makes of them from now on is no contribution any more. Returns when all nodes
-     * know, or after a second. Any thread.
+     * what the GPU makes of them from now on is no contribution any more. Returns when a rank
+     * of each other node knows, or after a second. Any thread.
      */
     void (*silence) (struct gsi_coll *coll, const struct gsi_ending *how);
 

@@ -147,7 +147,7 @@ void gsi_nccl_notices_open (struct gsi_nccl_handle *h, const struct gsi_topo *to
 void gsi_nccl_notices_hear (struct gsi_nccl_handle *h);
 void gsi_nccl_notices_tell (struct gsi_nccl_handle *h, const struct gsi_ending *how);
 void gsi_nccl_notices_ask (struct gsi_nccl_handle *h, unsigned char *gone);
-void gsi_nccl_notices_close (struct gsi_nccl_notices *n);
+void gsi_nccl_notices_close (struct gsi_nccl_handle *h);
 
 /* What every communicator is made with, into NCCL's defaults. */
 void gsi_nccl_configure (ncclConfig_t *config);

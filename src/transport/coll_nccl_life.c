@@ -104,7 +104,7 @@ void gsi_nccl_handle_release (struct gsi_nccl_handle *h)
 {
     if (atomic_fetch_sub (&h->holders, 1) > 1)
         return;
-    gsi_nccl_notices_close (&h->notices);
+    gsi_nccl_notices_close (h);
     gsi_memfd_close (&h->node.shared);
     free (h);
 }

@@ -141,10 +141,12 @@ void gsi_nccl_notices_open (struct gsi_nccl_handle *h, const struct gsi_topo *to
     await_greetings (h, topo->rank);
 }
 
-void gsi_nccl_notices_close (struct gsi_nccl_notices *n)
+void gsi_nccl_notices_close (struct gsi_nccl_handle *h)
 {
+    struct gsi_nccl_notices *n = &h->notices;
+
     if (n->net) {
-        atomic_load (&ops)->close (n->net);
+        atomic_load (&ops)->close (n->net, !n->told && !atomic_load (h->node.gave_up));
         pthread_mutex_destroy (&n->guard);
         pthread_mutex_destroy (&n->asking);
     }
@@ -173,6 +175,7 @@ static void take (struct gsi_nccl_handle *h, const struct gsi_notice_msg *msg, i
     }
     if (msg->what != GSI_MSG_ABORT || how.status <= GS_OK)
         return;
+    atomic_store (&n->acked[n->node_of[from]], true); /* its node knows, and may soon be gone */
     gsi_nccl_node_give_up (&h->node, &how);
     atomic_load (&ops)->send (n->net, &(struct gsi_notice_msg){.what = GSI_MSG_ACK}, from);
 }
@@ -242,14 +245,16 @@ void gsi_nccl_notices_tell (struct gsi_nccl_handle *h, const struct gsi_ending *
     const struct gsi_notice_msg msg = {
         .what = GSI_MSG_ABORT, .status = (int32_t) how->status, .culprit = how->culprit};
     struct gsi_nccl_notices *n = &h->notices;
+    bool answered;
 
     if (!n->net)
         return;
     pthread_mutex_lock (&n->asking); /* who comes second returns when all know, too */
-    if (!n->told && !tell_until_answered (h, &msg, n->acked))
-        gsi_log (GS_LOG_INFO, "nccl", "not all nodes have answered that this rank gives up");
+    answered = n->told || tell_until_answered (h, &msg, n->acked);
     n->told = true;
     pthread_mutex_unlock (&n->asking);
+    if (!answered)
+        gsi_log (GS_LOG_INFO, "nccl", "not all nodes have answered that this rank gives up");
 }
 
 static void ask_all (struct gsi_nccl_handle *h, unsigned char *gone)

@@ -43,8 +43,8 @@ struct gsi_notice_ops {
     /* Takes one in, if it has come, and lets messages go on. */
     bool (*recv) (struct gsi_notices *n, struct gsi_notice_msg *msg, int *from);
 
-    /* What has not left may be lost. */
-    void (*close) (struct gsi_notices *n);
+    /* What has not left may be lost. [well]: no rank has said that it gives up. */
+    void (*close) (struct gsi_notices *n, bool well);
 };
 
 #define GSI_NOTICES_SYMBOL "gsi_notices_ofi"
