@@ -159,14 +159,19 @@ static gs_status_t take_comm (gs_comm_t *comm, struct gsi_call *call)
     return st;
 }
 
-/* A number for what all ranks must ask for alike; transports tell by it whose data they have. */
-static uint32_t fingerprint_of (enum gsi_record_op op, size_t count, gs_dtype_t dtype,
-                                int argument)
+/*
+ * A number for what all ranks must ask for alike, as call number [seq]; transports tell by it
+ * whose data they have. Without the number a call that one rank leaves out, for it has no
+ * elements there, would take the data of the next one like it.
+ */
+static uint32_t fingerprint_of (const struct gsi_request *r, uint64_t seq)
 {
-    uint64_t what = (uint64_t) (uint32_t) argument << 16 | (uint64_t) op << 8 | (uint64_t) dtype;
-    uint64_t hash = (count + UINT64_C (0x9e3779b97f4a7c15)) * UINT64_C (0xbf58476d1ce4e5b9);
+    uint64_t what =
+        (uint64_t) (uint32_t) r->argument << 16 | (uint64_t) r->op << 8 | (uint64_t) r->dtype;
+    uint64_t hash = (r->count + UINT64_C (0x9e3779b97f4a7c15)) * UINT64_C (0xbf58476d1ce4e5b9);
 
     hash = (hash ^ hash >> 31 ^ what) * UINT64_C (0x94d049bb133111eb); /* those of SplitMix64 */
+    hash = (hash ^ hash >> 29 ^ seq) * UINT64_C (0xbf58476d1ce4e5b9);
     return (uint32_t) (hash >> 32);
 }
 
@@ -182,12 +187,12 @@ gs_status_t gsi_call_begin_messages (const struct gsi_request *r, bool staged,
     call->argument = r->argument;
     call->yielding = comm->client ? &comm->client->yielding : NULL;
     call->capturing = false;
-    call->fingerprint = fingerprint_of (r->op, r->count, r->dtype, r->argument);
     if ((st = take_comm (comm, call)))
         return st;
     gsi_traffic_begin (comm);
     call->message = gsi_record_is_message (r->op) ? comm->record.messages + 1 : 0;
     call->seq = comm->record.seq + 1;
+    call->fingerprint = fingerprint_of (r, call->message ? 0 : call->seq);
     call->deadline_ns = comm->inflight ? gsi_now_ns () + comm->timeout_ns : 0;
     gsi_inflight_now (comm, call); /* before it is counted: who aborts now has missed it, too */
     call->deadline_ns =

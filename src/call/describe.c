@@ -10,7 +10,9 @@
 static const char *name_of_argument (int op)
 {
     switch (op) {
-    case GSI_OP_ALLREDUCE: return "op";
+    case GSI_OP_ALLREDUCE:
+    case GSI_OP_REDUCE_SCATTER:
+    case GSI_OP_REDUCE_SCATTERV: return "op";
     case GSI_OP_BUCKET: return "bucket";
     case GSI_OP_HALO:
     case GSI_OP_HALO_ADJOINT: return "halo";
@@ -21,22 +23,31 @@ static const char *name_of_argument (int op)
     }
 }
 
+/* That of gs_reduce is of two. */
+static void describe_argument (int op, int argument, char *text, size_t room)
+{
+    if (op == GSI_OP_REDUCE)
+        snprintf (text, room, "root %d, op %d", argument >> 3, argument & 7);
+    else
+        snprintf (text, room, "%s %d", name_of_argument (op), argument);
+}
+
 void gsi_describe_told (const gs_comm_t *comm, const struct gsi_told *c, char *text, size_t room)
 {
     const struct gsi_client *client;
     long long step = (long long) (c->step < 0 ? -c->step : c->step);
-    char what[256] = "";
+    char what[256] = "", argument[64];
     size_t used;
 
     if (c->op == GSI_OP_DESTROY) {
         snprintf (text, room, "gs_comm_destroy, which ends the communicator");
         return;
     }
-    used =
-        (size_t) snprintf (text, room, "%s, %s, count %llu, %s %d%s", gsi_record_op_name (c->op),
-                           c->dtype ? gsi_dtype_name ((gs_dtype_t) c->dtype) : "no type",
-                           (unsigned long long) c->count, name_of_argument (c->op), c->argument,
-                           c->staged ? ", in host memory" : "");
+    describe_argument (c->op, c->argument, argument, sizeof (argument));
+    used = (size_t) snprintf (text, room, "%s, %s, count %llu, %s%s", gsi_record_op_name (c->op),
+                              c->dtype ? gsi_dtype_name ((gs_dtype_t) c->dtype) : "no type",
+                              (unsigned long long) c->count, argument,
+                              c->staged ? ", in host memory" : "");
     if (!step || used >= room)
         return;
     pthread_mutex_lock (&gsi_lease_guard);

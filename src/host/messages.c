@@ -209,13 +209,20 @@ static void make_channels (struct gsi_delivery *w)
 
 /* ---- Headers ---- */
 
+/* What the headers of both ends must tell: halos are exchanged by all ranks in one order. */
+static uint32_t call_of (const struct gsi_delivery *w)
+{
+    return w->call->message ? 0 : w->call->fingerprint;
+}
+
 struct gsi_p2p_header gsi_message_header (const struct gsi_delivery *w,
                                           const struct gsi_message *m)
 {
     return (struct gsi_p2p_header){.bytes = m->bytes,
                                    .at = (uint64_t) (uintptr_t) m->buf,
                                    .piece = w->piece,
-                                   .dtype = m->dtype};
+                                   .dtype = (int32_t) m->dtype,
+                                   .call = call_of (w)};
 }
 
 void gsi_message_match (struct gsi_delivery *w, const struct gsi_channel *channel,
@@ -229,7 +236,8 @@ void gsi_message_match (struct gsi_delivery *w, const struct gsi_channel *channe
     m->met = true;
     m->other_bytes = header->bytes;
     m->other_dtype = (gs_dtype_t) header->dtype;
-    if (!m->send && gsi_message_agrees (m) && m->bytes && m->bytes <= channel->eager)
+    if (!m->send && gsi_message_agrees (m) && m->bytes && m->bytes <= channel->eager &&
+        header->call == call_of (w))
         memcpy (m->buf, data, m->bytes);
 }
 
@@ -303,8 +311,11 @@ static gs_status_t advance (struct gsi_delivery *w, int number)
 
     while (ended && channel->head != GSI_NO_MESSAGE) {
         st = channel->route ? match_near (w, channel) : gsi_far_match (w, channel);
-        if (st || !w->o->link[channel->head].matched || (st = advance_head (w, number, &ended)) ||
-            !ended)
+        if (st || !w->o->link[channel->head].matched)
+            return st;
+        if (w->o->link[channel->head].other.call != call_of (w))
+            return gsi_net_differ (w->c, channel->peer);
+        if ((st = advance_head (w, number, &ended)) || !ended)
             return st;
         if (channel->route)
             gsi_route_end (channel->route, channel->end, channel->number++);

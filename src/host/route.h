@@ -24,7 +24,8 @@ enum gsi_route_end { GSI_ROUTE_SENDS, GSI_ROUTE_RECEIVES, GSI_ROUTE_ENDS };
 struct gsi_p2p_header {
     uint64_t bytes, at; /* address on the sender */
     uint64_t piece;     /* bytes that this end has room for, where it goes in pieces */
-    int64_t dtype;
+    int32_t dtype;
+    uint32_t call; /* fingerprint of an operation of all ranks; 0: it is a message */
 };
 
 /* A header that is posted: a cache line. */

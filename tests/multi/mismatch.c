@@ -51,6 +51,11 @@ static gs_status_t by_emptiness (bool is_odd)
     return gs_allreduce_avg (comm, x, is_odd ? 0 : 2, GS_F64, NULL);
 }
 
+static gs_status_t by_reduction (bool is_odd)
+{
+    return gs_reduce (comm, x, y, 2, GS_F64, GS_SUM, is_odd ? 1 : 0, NULL);
+}
+
 static const struct quarrel quarrels[] = {
     {"allreduce_avg, GS_F32, count 2", "allreduce_avg, GS_F32, count 3", by_count},
     {"allreduce_avg, GS_F64, count 2", "allreduce_avg, GS_C64, count 2", by_dtype},
@@ -60,6 +65,8 @@ static const struct quarrel quarrels[] = {
     {"allgather, GS_F64, count 2", "barrier, no type, count 0", by_operation},
     {"allreduce_wavg, GS_F64, count 2", "allreduce_avg, GS_F64, count 2", by_average},
     {"allreduce_avg, GS_F64, count 2", "allreduce_avg, GS_F64, count 0", by_emptiness},
+    {"reduce, GS_F64, count 2, root 0, op 1", "reduce, GS_F64, count 2, root 1, op 1",
+     by_reduction},
 };
 
 static void fill (double *values)
@@ -110,6 +117,45 @@ static void run (int place)
     }
 }
 
+/* Hosts see it in their data that a rank has left a call out: its next one is not taken for it.
+ */
+static void left_out (void)
+{
+    gs_status_t st;
+
+    comm = multi_create (NULL);
+    odd = size - 1;
+    for (int i = 0; i < 3; i++)
+        check_alive ();
+    fill (x);
+    if (rank == odd)
+        CHECK_OK (gs_allreduce (comm, x, 0, GS_F64, GS_SUM, NULL));
+    st = gs_allreduce (comm, x, 4, GS_F64, GS_SUM, NULL);
+    CHECK (st != GS_OK, "a call is taken for the one before it");
+    gs_comm_destroy (comm);
+}
+
+/* Nor is what comes of another halo. */
+static void crossed_halos (void)
+{
+    const int grid = size, periodic = 1;
+    const size_t extents = 4, width = 1;
+    double field[6] = {0};
+    gs_halo_t *first, *second;
+    gs_status_t st;
+
+    comm = multi_create (NULL);
+    odd = size - 1;
+    CHECK_OK (gs_halo_create (comm, 1, &grid, &extents, &width, &periodic, GS_F64, &first));
+    CHECK_OK (gs_halo_create (comm, 1, &grid, &extents, &width, &periodic, GS_F64, &second));
+    CHECK_OK (gs_halo_exchange (first, field, NULL));
+    st = gs_halo_exchange (rank == odd ? second : first, field, NULL);
+    CHECK (st != GS_OK || (rank != odd && rank && rank != odd - 1), "ghosts of another halo");
+    gs_halo_destroy (first);
+    gs_halo_destroy (second);
+    gs_comm_destroy (comm);
+}
+
 /* A rank that destroys while the others call tells them, so that they need not wait for it. */
 static void early_destroy (void)
 {
@@ -143,6 +189,10 @@ int main (void)
     setenv ("GS_CHECK", "collective", 1);
     run (10);
     unsetenv ("GS_CHECK");
+    if (!multi_any_gpus ()) {
+        left_out ();
+        crossed_halos ();
+    }
     early_destroy ();
-    return multi_end ("seven disagreements, as call 1, 2 and 10");
+    return multi_end ("eight disagreements, as call 1, 2 and 10");
 }
