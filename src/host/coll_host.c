@@ -10,6 +10,7 @@
 
 #include "base/env.h"
 #include "base/fault.h"
+#include "base/hash.h"
 #include "base/log.h"
 #include "base/record.h"
 #include "base/status.h"
@@ -25,11 +26,11 @@ static struct gsi_coll_host *make_coll (const struct gsi_net_ops *net, int size)
     struct gsi_coll_host *c;
 
     own = (own + 63) / 64 * 64;
-    c = calloc (1, own + of_net + (ranks + 1) * sizeof (*c->verdict));
+    c = calloc (1, own + of_net + (ranks + 1) * sizeof (struct gsi_start_word));
     if (c) {
         c->net = (struct gsi_net *) (void *) ((char *) c + own);
         c->net->ops = net;
-        c->verdict = (int32_t *) (void *) ((char *) c + own + of_net);
+        c->verdict = (struct gsi_start_word *) (void *) ((char *) c + own + of_net);
     }
     return c;
 }
@@ -221,22 +222,31 @@ void gsi_coll_host_discard (struct gsi_coll *coll)
  * Makes the ranks agree on the worst status [st] of any of them, so that none waits in its first
  * transfer for one that has no memory for it.
  */
-static gs_status_t agree_on_open (struct gsi_coll_host *c, gs_status_t st, int64_t deadline_ns)
+static gs_status_t agree_on_open (struct gsi_coll_host *c, gs_status_t st,
+                                  const struct gsi_coll_setup *setup)
 {
-    const int32_t *all = c->verdict;
+    const char *job = setup->boot->job;
+    const struct gsi_start_word own = {(int32_t) st, (uint32_t) gsi_hash (job, strlen (job))};
+    const struct gsi_start_word *all = c->verdict;
     gs_status_t carried;
     int worst = 0;
 
-    c->verdict[c->size] = (int32_t) st;
+    c->verdict[c->size] = own;
     if ((carried = c->net->ops->allgather (c->net, &c->verdict[c->size], c->verdict,
-                                           sizeof (*all), deadline_ns))) {
+                                           sizeof (*all), setup->deadline_ns))) {
         c->unfinished = true;
         return st ? st : carried;
     }
-    for (int r = 1; r < c->size; r++)
-        worst = all[r] > all[worst] ? r : worst;
-    if (!st && all[worst])
-        st = gsi_fail ((gs_status_t) all[worst],
+    for (int r = 0; r < c->size; r++) {
+        if (all[r].job != own.job)
+            return gsi_fail (GS_ERR_MISMATCH,
+                             "transport %s: its rank %d is one of another communicator, which "
+                             "another thread creates: create one after the other",
+                             c->base.ops->name, r);
+        worst = all[r].status > all[worst].status ? r : worst;
+    }
+    if (!st && all[worst].status)
+        st = gsi_fail ((gs_status_t) all[worst].status,
                        "transport %s: rank %d could not start it; its own text says why",
                        c->base.ops->name, worst);
     return st;
@@ -259,7 +269,7 @@ static gs_status_t share_memory (struct gsi_coll_host *c, const struct gsi_coll_
     free (c->hier.peer);
     if (!(st = gsi_hier_flat (&c->hier, setup->topo)))
         st = make_staging (c);
-    return agree_on_open (c, st, setup->deadline_ns);
+    return agree_on_open (c, st, setup);
 }
 
 /* The network of the ranks. One that did not get done in time has what it was to be made in. */
@@ -293,7 +303,7 @@ gs_status_t gsi_coll_host_open (const struct gsi_coll_ops *ops,
     c->size = setup->topo->size;
     c->spins = setup->topo->local_size > sysconf (_SC_NPROCESSORS_ONLN) ? GSI_YIELD_NOW : 0;
     if (!(st = open_net (c, setup)) &&
-        !(st = agree_on_open (c, choose_sizes (c, setup), setup->deadline_ns)) && c->hier.shares)
+        !(st = agree_on_open (c, choose_sizes (c, setup), setup)) && c->hier.shares)
         st = share_memory (c, setup);
     if (st) {
         st = gsi_start_fail (c, st, setup->parent);

@@ -46,11 +46,17 @@ struct gsi_pipeline_slot {
     int active;        /* how many of them are in use */
 };
 
+/* What a rank tells as it starts: how that went, and of which job its communicator is. */
+struct gsi_start_word {
+    int32_t status;
+    uint32_t job;
+};
+
 struct gsi_coll_host {
     struct gsi_coll base;
     const struct gsi_device *device;
-    struct gsi_net *net; /* part of it, behind */
-    int32_t *verdict;    /* [size] statuses of the start, the own one behind; likewise */
+    struct gsi_net *net;            /* part of it, behind */
+    struct gsi_start_word *verdict; /* [size] of the start, the own one behind; likewise */
     int rank, size;
     uint32_t fingerprint;  /* of the call under way, and */
     uint32_t fingerprints; /* how many the network's tags can tell apart */

@@ -5,7 +5,9 @@
 #include <net/if.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
+#include "base/hash.h"
 #include "base/status.h"
 #include "boot/boot.h"
 #include "boot/topo.h"
@@ -13,6 +15,7 @@
 #include "mpi/net_mpi.h"
 
 #define CREATE_TAG 0x6773 /* of MPI_Comm_create_group */
+#define MOST_TAG   32767  /* of the standard */
 
 static struct gsi_net_mpi_card place_of (const struct gsi_coll_setup *setup, int rank)
 {
@@ -100,18 +103,27 @@ static gs_status_t world_comm (struct gsi_net_mpi *net, const struct gsi_coll_se
 struct grouping {
     MPI_Comm whole, made;
     MPI_Group group;
+    int tag;
 };
 
 static int make_group (void *argument)
 {
     struct grouping *g = argument;
 
-    return MPI_Comm_create_group (g->whole, g->group, CREATE_TAG, &g->made);
+    return MPI_Comm_create_group (g->whole, g->group, g->tag, &g->made);
+}
+
+/* Threads that create at once have tags of their own, as MPI wants it; an order they have not. */
+static int create_tag (const struct gsi_boot *boot)
+{
+    uint64_t job = gsi_hash (boot->job, strlen (boot->job));
+
+    return boot->any_thread ? 1 + (int) (job % MOST_TAG) : CREATE_TAG;
 }
 
 /* Makes a communicator of some ranks of [whole], in this order; only they call. */
-static gs_status_t create_group (MPI_Comm whole, int size, const int *ranks, int64_t deadline_ns,
-                                 MPI_Comm *out)
+static gs_status_t create_group (MPI_Comm whole, const struct gsi_coll_setup *setup,
+                                 const int *ranks, MPI_Comm *out)
 {
     static const char what[] = "transport mpi: MPI_Comm_create_group";
     struct grouping own, *memory = malloc (sizeof (*memory)), *g = memory ? memory : &own;
@@ -120,10 +132,12 @@ static gs_status_t create_group (MPI_Comm whole, int size, const int *ranks, int
     int rc;
 
     g->whole = whole;
+    g->tag = create_tag (setup->boot);
     MPI_Comm_group (whole, &all);
-    MPI_Group_incl (all, size, ranks, &g->group);
+    MPI_Group_incl (all, setup->topo->size, ranks, &g->group);
     MPI_Group_free (&all);
-    if (memory && (st = gsi_mpi_env_by (what, make_group, g, deadline_ns)) == GS_ERR_TIMEOUT)
+    if (memory &&
+        (st = gsi_mpi_env_by (what, make_group, g, setup->deadline_ns)) == GS_ERR_TIMEOUT)
         return st;          /* and it is MPI's */
     if (st == GS_ERR_NOMEM) /* the others are in it: without a thread, and so a deadline */
         st = (rc = make_group (g)) ? gsi_mpi_env_fail (what, rc) : GS_OK;
@@ -150,8 +164,7 @@ static gs_status_t group_comm (struct gsi_net_mpi *net, const struct gsi_coll_se
                              "initialised on all or on none",
                              r, card.world_rank, card.world_size);
     }
-    return create_group (MPI_COMM_WORLD, net->base.size, net->ranks, setup->deadline_ns,
-                         &net->comm);
+    return create_group (MPI_COMM_WORLD, setup, net->ranks, &net->comm);
 }
 
 gs_status_t gsi_net_mpi_comm (struct gsi_net_mpi *net, const struct gsi_coll_setup *setup,
@@ -169,11 +182,12 @@ gs_status_t gsi_net_mpi_comm (struct gsi_net_mpi *net, const struct gsi_coll_set
         return st;
     MPI_Comm_size (MPI_COMM_WORLD, &world_size);
     if (parent) /* the group has come so far together, but a rank may have died since */
-        st = create_group (((const struct gsi_net_mpi *) parent)->comm, setup->topo->size,
-                           setup->parent->rank, setup->deadline_ns, &net->comm);
+        st = create_group (((const struct gsi_net_mpi *) parent)->comm, setup,
+                           setup->parent->rank, &net->comm);
+    else if (!setup->boot->any_thread && is_world (setup, world_size))
+        st = world_comm (net, setup);
     else
-        st = is_world (setup, world_size) ? world_comm (net, setup)
-                                          : group_comm (net, setup, world_size);
+        st = group_comm (net, setup, world_size);
     if (!st)
         MPI_Comm_set_errhandler (net->comm, MPI_ERRORS_RETURN);
     return st;

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* from_id - communicators of those who know an id: subsets, other orders, and all that fails. */
+#include <pthread.h>
+
 #include "meet.h"
 #include "multi.h"
 
@@ -11,6 +13,8 @@
 #else
 #define HAS_LIBFABRIC false
 #endif
+
+#define THREADS 4
 
 static int rank, size;
 
@@ -147,6 +151,54 @@ static void used_twice (void)
     multi_meet (MPI_COMM_WORLD);
 }
 
+/* A communicator that a thread makes. */
+struct making {
+    gs_unique_id_t id;
+    int64_t number;
+};
+
+static void *make_one (void *argument)
+{
+    struct making *m = argument;
+    int64_t x = m->number;
+    gs_comm_t *comm;
+
+    CHECK_OK (gs_comm_create_from_id (&m->id, rank, size, NULL, &comm));
+    if (!comm)
+        return NULL;
+    CHECK_OK (gs_allreduce (comm, &x, 1, GS_I64, GS_SUM, NULL));
+    CHECK (x == m->number * size, "communicator %d has ranks of another one", (int) m->number);
+    CHECK_OK (gs_comm_destroy (comm));
+    return NULL;
+}
+
+/* Threads make one each, in whatever order they come to it on each rank. */
+static void at_once (void)
+{
+    struct making making[THREADS];
+    pthread_t thread[THREADS];
+
+    for (int i = 0; i < THREADS; i++)
+        making[i] = (struct making){share_id (0), 5 + 20 * i};
+    for (int i = 0; i < THREADS; i++)
+        CHECK (!pthread_create (&thread[i], NULL, make_one, &making[i]), "no thread");
+    for (int i = 0; i < THREADS; i++)
+        pthread_join (thread[i], NULL);
+}
+
+static int run_at_once (void)
+{
+    int level;
+
+    MPI_Init_thread (NULL, NULL, MPI_THREAD_MULTIPLE, &level);
+    MPI_Comm_rank (MPI_COMM_WORLD, &rank);
+    MPI_Comm_size (MPI_COMM_WORLD, &size);
+    for (int round = 0; round < 5 && level == MPI_THREAD_MULTIPLE; round++)
+        at_once ();
+    MPI_Finalize ();
+    return multi_end ("communicators by id, several at once");
+}
+
 int main (void)
 {
     gs_comm_opts_t opts = GS_COMM_OPTS_INIT;
@@ -158,6 +210,8 @@ int main (void)
         MPI_Finalize ();
         return multi_end ("communicators by id: none in a build without OpenSSL");
     }
+    if (getenv ("GS_TEST_THREADS"))
+        return run_at_once ();
     before_mpi ();
     MPI_Init (NULL, NULL);
     MPI_Comm_rank (MPI_COMM_WORLD, &rank);
