@@ -554,7 +554,7 @@ static gs_status_t pmix_exchange (struct gsi_boot *base, const void *card, size_
 
 gs_status_t gsi_boot_pmix_wait (struct gsi_boot **out)
 {
-    gs_status_t st = PMIx_Initialized () ? open_pmix (INT64_MAX, out) : GS_ERR_STATE;
+    gs_status_t st = gsi_boot_pmix_is_open () ? open_pmix (INT64_MAX, out) : GS_ERR_STATE;
 
     return st ? st : put_card (STARTING_KEY, "", 1, 0);
 }
@@ -563,11 +563,6 @@ gs_status_t gsi_boot_pmix_missing (struct gsi_boot *boot)
 {
     return pmix_name_missing ((struct boot_pmix *) boot, STARTING_KEY,
                               GSI_LATE_BOOT " while MPI started");
-}
-
-bool gsi_boot_pmix_is_open (void)
-{
-    return PMIx_Initialized ();
 }
 
 static void close_pmix (struct gsi_boot *base)

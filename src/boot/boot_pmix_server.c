@@ -14,10 +14,11 @@
 #include <stdbool.h>
 #include <stdlib.h>
 
-#include "base/timed_call.h"
+#include "base/clock.h"
 #include "base/log.h"
 #include "base/process.h"
 #include "base/status.h"
+#include "base/timed_call.h"
 #include "boot/boot.h"
 #include "boot/launch.h"
 
@@ -173,4 +174,32 @@ void gsi_pmix_local_ranks (const pmix_proc_t *me, int size, unsigned char *local
     }
     if (value)
         PMIX_VALUE_RELEASE (value);
+}
+
+static int ask_initialized (void *unused)
+{
+    (void) unused;
+    return PMIx_Initialized ();
+}
+
+/*
+ * N.B. PMIx_Initialized takes the lock that PMIx_Init holds until its server has answered: where
+ * MPI's thread is in there and that is never, so would this one.
+ */
+bool gsi_boot_pmix_is_open (void)
+{
+    static atomic_bool is_open;
+    struct gsi_timed_call *timed_call = NULL;
+    int found = 0;
+    gs_status_t st;
+
+    if (atomic_load (&is_open))
+        return true;
+    st = gsi_timed_call_run (&timed_call, "PMIx_Initialized", ask_initialized, NULL,
+                             gsi_now_ns () + GSI_NS_PER_S, &found);
+    if (timed_call)
+        gsi_timed_call_leave (timed_call);
+    if (!st && found)
+        atomic_store (&is_open, true);
+    return !st && found;
 }

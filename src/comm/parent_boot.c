@@ -97,7 +97,7 @@ static gs_status_t parent_exchange (struct gsi_boot *base, const void *card, siz
     for (int i = 0; i < base->size && cards && !st; i++) {
         int r = boot->member ? boot->member[i] : i;
         if (said[r].bytes != (int32_t) bytes)
-            st = gsi_fail (GS_ERR_STATE, "rank %d (host %s) gave up; its own text says why", r,
+            st = gsi_fail (GS_ERR_STATE, "rank %d (host %s) gave up; its own text says why", i,
                            boot->parent_boot->parent->hosts[r]);
         else
             memcpy ((char *) cards + (size_t) i * bytes, said[r].content, bytes);
