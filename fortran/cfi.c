@@ -507,10 +507,18 @@ static gs_status_t check_pointer (int index, const struct gsi_fortran_gradient *
                      needed ? needed->name : "of no kind", gradient->dims);
 }
 
+static const struct gsi_fortran_gradient *find_gradient (const struct gsi_fortran_gradients *all,
+                                                         int number)
+{
+    for (int i = 0; i < all->count; i++)
+        if (all->list[i].number == number)
+            return &all->list[i];
+    return NULL;
+}
+
 gs_status_t gsi_fortran_reducer_grad (int64_t reducer, int index, CFI_cdesc_t *p)
 {
     static double nothing[2]; /* where gradients without elements are */
-    const struct gsi_fortran_gradients *gradients;
     const struct gsi_fortran_gradient *gradient;
     CFI_CDESC_T (GS_REDUCER_DIMS_MAX) space;
     CFI_cdesc_t *target = (CFI_cdesc_t *) &space;
@@ -523,8 +531,11 @@ gs_status_t gsi_fortran_reducer_grad (int64_t reducer, int index, CFI_cdesc_t *p
     st = gsi_fortran_handle_find (reducer, GSI_FORTRAN_REDUCER, "gs_reducer_get_grad", &thing);
     if (st != GS_OK || (st = gs_reducer_get_grad (thing, index, &address)) != GS_OK)
         return st;
-    gradients = gsi_fortran_handle_more (reducer);
-    gradient = &gradients->list[index];
+    if (!(gradient = find_gradient (gsi_fortran_handle_more (reducer), index)))
+        return gsi_fail (GS_ERR_ARG,
+                         "gs_reducer_get_grad: gradient %d was added in C: its shape is known "
+                         "there",
+                         index);
     if ((st = check_pointer (index, gradient, p)) != GS_OK)
         return st;
     for (int i = 0; i < gradient->dims; i++) {

@@ -43,12 +43,12 @@ static gs_status_t match (struct gsi_fortran_args *args, enum gsi_fortran_kind k
     const struct gsi_fortran_crossing *c;
     struct gsi_fortran_memory m;
     int64_t wanted = 1;
-    gs_status_t st = gsi_fortran_handle_find (args->handle, kind, a->call, thing);
+    gs_status_t st;
 
-    if (st != GS_OK)
+    gsi_fortran_note (args, a->array);
+    if ((st = gsi_fortran_handle_find (args->handle, kind, a->call, thing)) != GS_OK)
         return st;
     c = gsi_fortran_handle_more (args->handle);
-    gsi_fortran_note (args, a->array);
     args->as = c->dtype;
     args->as_given = gsi_fortran_has_no_kind (c->dtype);
     for (int d = 0; d < c->dims; d++)

@@ -11,17 +11,28 @@
 static gs_status_t find (struct gsi_fortran_args *args, const char *call, const CFI_cdesc_t *a,
                          const CFI_cdesc_t *b, void **thing, struct gsi_fortran_pool **p)
 {
-    gs_status_t st = gsi_fortran_handle_find (args->handle, GSI_FORTRAN_POOL, call, thing);
+    gs_status_t st;
 
-    if (st != GS_OK)
-        return st;
-    *p = gsi_fortran_handle_more (args->handle);
     gsi_fortran_note (args, a);
     if (b)
         gsi_fortran_note (args, b);
+    if ((st = gsi_fortran_handle_find (args->handle, GSI_FORTRAN_POOL, call, thing)) != GS_OK)
+        return st;
+    *p = gsi_fortran_handle_more (args->handle);
     args->as = (*p)->dtype;
     args->as_given = gsi_fortran_has_no_kind ((*p)->dtype);
     return GS_OK;
+}
+
+/* Whether leading extents make up a row of [wide], as those of x(inputs, ny, nz) do; not those of
+ * an array (rows, inputs), whose rows are not contiguous. Of one extent all do. */
+static bool has_rows (const CFI_cdesc_t *array, int64_t wide)
+{
+    int64_t product = 1;
+
+    for (int d = 0; d < array->rank && product < wide; d++)
+        product *= array->dim[d].extent;
+    return product == wide || array->rank < 2;
 }
 
 /*
@@ -56,6 +67,11 @@ static gs_status_t read_rows (struct gsi_fortran_args *args, const struct gsi_fo
                          "%s: %s has %zu elements, but this rank has %" PRId64
                          " rows in that step, of %" PRId64,
                          a->call, a->name, m.count, *rows, wide);
+    if (m.count && !a->is_open && !has_rows (a->array, wide))
+        return gsi_fail (GS_ERR_ARG,
+                         "%s: a row of %s is not what its leading dimensions have: give "
+                         "%s(%" PRId64 ", rows)",
+                         a->call, a->name, a->name, wide);
     *address = m.address;
     return GS_OK;
 }

@@ -82,6 +82,9 @@ gs_status_t gsi_fortran_moments_compute (struct gsi_fortran_args *args, const CF
     gs_comm_t *comm;
     gs_status_t st;
 
+    gsi_fortran_note (args, x);
+    if (mask)
+        gsi_fortran_note (args, mask);
     if (is_open && x->base_addr)
         return gsi_fail (
             GS_ERR_ARG,
@@ -114,6 +117,7 @@ gs_status_t gsi_fortran_arrays_compare (struct gsi_fortran_args *args, const cha
     gs_comm_t *comm;
     gs_status_t st;
 
+    gsi_fortran_note (args, x);
     if (is_open && x->base_addr)
         return gsi_fail (
             GS_ERR_ARG,

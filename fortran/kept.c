@@ -23,7 +23,7 @@ static gs_status_t check (const char *call, const char *what, int n, int wanted,
 {
     int64_t least = 0;
 
-    for (int d = 0; d < n; d++)
+    for (int d = 0; d < n && n == wanted; d++) /* else it may be longer than it was read */
         least = list[d] < least ? list[d] : least;
     return gsi_fortran_check_list (call, what, n, wanted, least);
 }
@@ -230,6 +230,7 @@ gs_status_t gsi_fortran_reducer_add (int64_t reducer, const char *name, int dims
     st = gs_reducer_add (thing, name, dims, extents, (gs_dtype_t) dtype, data, &number);
     if (st != GS_OK)
         return st;
+    added.number = number;
     gradients->list[gradients->count++] = added;
     *index = number;
     return GS_OK;
@@ -240,10 +241,16 @@ gs_status_t gsi_fortran_reducer_broadcast (int64_t reducer, void *const *params,
 {
     struct gsi_fortran_gradients *gradients;
     gs_reducer_t *thing;
+    void *more;
     gs_status_t st = find_reducer (reducer, "gs_reducer_broadcast", &thing, &gradients);
 
     if (st != GS_OK)
         return st;
+    if (gs_reducer_get_grad (thing, number, &more) == GS_OK)
+        return gsi_fail (GS_ERR_ARG,
+                         "gs_reducer_broadcast: params has %d addresses, but there are more "
+                         "gradients, which were added in C: broadcast there",
+                         number);
     if (number != gradients->count)
         return gsi_fail (
             GS_ERR_ARG,

@@ -21,11 +21,12 @@ struct gsi_fortran_gradient {
     int64_t shape[GS_REDUCER_DIMS_MAX];
     int64_t lower[GS_REDUCER_DIMS_MAX]; /* bounds of its pointer */
     void *address;                      /* as it was added */
+    int number; /* which may not be its place here: C adds gradients as well */
     int dims;
     int dtype; /* gs_dtype_t */
 };
 
-/* Beside a reducer. */
+/* Beside a reducer: what was added in Fortran. */
 struct gsi_fortran_gradients {
     struct gsi_fortran_gradient *list;
     int count;

@@ -233,11 +233,12 @@ contains
   end subroutine check_failure
 
   subroutine check_refusals()
-    real(c_double) :: x(inputs, 5), y(outputs, 4)
+    real(c_double) :: x(inputs, 5), y(outputs, 4), turned(5, inputs)
     real :: short(inputs, 5)
     type(gs_pool) :: none
 
     x = 1
+    turned = 1
     call gs_pool_evaluate(pool, x, y, stat, errmsg)
     call expect_failure(stat, errmsg, GS_ERR_ARG, 'out has 8 elements|5 rows', &
       'results of another size')
@@ -247,6 +248,9 @@ contains
     call expect_failure(stat, errmsg, GS_ERR_ARG, 'gs_pool_begin', 'rows with gaps')
     call gs_pool_begin(pool, y(:, 1:2), stat, errmsg)
     call expect_failure(stat, errmsg, GS_ERR_ARG, '4 elements|no rows of 3', 'half a row')
+    call gs_pool_begin(pool, turned, stat, errmsg)
+    call expect_failure(stat, errmsg, GS_ERR_ARG, 'leading dimensions|in(3, rows)', &
+              'rows that are not contiguous')
     call gs_pool_begin(none, x, stat, errmsg)
     call expect_failure(stat, errmsg, GS_ERR_STATE, 'gs_pool_begin', 'a pool that is none')
     call gs_pool_create(world, inputs, 0, GS_F64, 20, none, cube, stat=stat, errmsg=errmsg)
