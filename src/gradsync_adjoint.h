@@ -87,7 +87,8 @@ gs_status_t gs_allgather_backward (gs_comm_t *comm, const void *grad_y, void *gr
  *
  * Done by     gs_reduce_scatterv with GS_SUM; GS_GRAD_OWN_SLOT: no communication.
  * Collective  yes, with both contracts.
- * Returns     as gs_allgather_backward, and GS_ERR_MISMATCH as gs_reduce_scatterv.
+ * Returns     as gs_allgather_backward, and GS_ERR_MISMATCH as gs_reduce_scatterv; of
+ *             GS_GRAD_OWN_SLOT counts are not compared.
  * Since       0.1
  */
 gs_status_t gs_allgatherv_backward (gs_comm_t *comm, const void *grad_y, const size_t *counts,
@@ -384,7 +385,7 @@ typedef struct gs_adjoint_result {
  *   nx        in   elements of x on this rank; ranks may differ, and have 0
  *   ny        in   elements of y on this rank; likewise, but for same_loss
  *   opts      in   NULL for the defaults; linear and same_loss are the same on all ranks
- *   result    out  may be NULL
+ *   result    out  may be NULL; untouched unless both passes went well
  *
  * Collective  yes; forward and backward may make any calls on [comm].
  * Returns     GS_OK; on all ranks alike GS_ERR_MISMATCH if the error is above the tolerance, with

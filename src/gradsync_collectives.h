@@ -31,16 +31,18 @@ extern "C" {
  * The caller's current device is the same afterwards.
  *
  * Calls on device memory can be captured into a CUDA graph, by all ranks alike, except
- * gs_allreduce_wavg and gs_comm_destroy; they are then neither compared nor watched. Make a call
- * of each kind and size before. Graphs are destroyed before the communicator. What is summed by
- * exchange (see Precision of gs_allreduce) must not run in a graph and outside of it at the same
- * time.
+ * gs_allreduce_wavg, gs_allgatherv and gs_gatherv without counts, and gs_comm_destroy; they are
+ * then neither compared nor watched. Make a call of each kind and size before. Graphs are
+ * destroyed before the communicator. What is summed by exchange (see Precision of gs_allreduce)
+ * must not run in a graph and outside of it at the same time.
  *
  * All of them return, beside what is listed with each:
  *   GS_ERR_ARG        comm or a buffer is NULL (with count > 0), unknown dtype, count times
  *                     element size overflows
  *   GS_ERR_MISMATCH   ranks disagree: compared in the first two calls of a communicator, and in
- *                     every call with GS_CHECK=collective; buffers are unchanged
+ *                     every call with GS_CHECK=collective; buffers are unchanged then, and the
+ *                     communicator goes on. Hosts see it in all other calls, too, in their data:
+ *                     then it is dead, and [buf] may be partly overwritten
  *   GS_ERR_TIMEOUT    a rank did not come within the deadline. The communicator is dead, the
  *                     flight record was written, and [buf] may be partly overwritten
  *   GS_ERR_STATE      the communicator was aborted, or is inside another call

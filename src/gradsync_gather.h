@@ -44,8 +44,8 @@ extern "C" {
  *
  * Collective  yes.
  * Returns     see above; GS_ERR_MISMATCH on all ranks alike if counts are not what the ranks send
- *             or, without counts, a rank has not the room: on hosts always, on GPUs if counts is
- *             NULL or with GS_CHECK=collective.
+ *             or, without counts, a rank has not the room: always, but on GPUs that ranks do
+ *             not share only if counts is NULL or with GS_CHECK=collective.
  * Since       0.1
  */
 gs_status_t gs_allgatherv (gs_comm_t *comm, const void *send, size_t send_count, void *recv,
@@ -169,7 +169,8 @@ gs_status_t gs_alltoall (gs_comm_t *comm, const void *send, void *recv, size_t c
  *
  * Collective  yes.
  * Returns     see above; GS_ERR_MISMATCH on all ranks alike if a rank does not expect what
- *             another sends it: on hosts always, on GPUs with GS_CHECK=collective.
+ *             another sends it: always, but on GPUs that ranks do not share only with
+ *             GS_CHECK=collective.
  * Since       0.1
  */
 gs_status_t gs_alltoallv (gs_comm_t *comm, const void *send, const size_t *send_counts,
@@ -232,7 +233,8 @@ gs_status_t gs_reduce_scatter (gs_comm_t *comm, const void *send, void *recv, si
  * Collective  yes.
  * Precision   that of gs_reduce.
  * Returns     as gs_reduce; GS_ERR_MISMATCH on all ranks alike if counts are not what the ranks
- *             receive: on hosts always, on GPUs with GS_CHECK=collective.
+ *             receive: always, but on GPUs that ranks do not share only with
+ *             GS_CHECK=collective.
  * Since       0.1
  */
 gs_status_t gs_reduce_scatterv (gs_comm_t *comm, const void *send, const size_t *counts,

@@ -148,12 +148,11 @@ typedef struct gs_traffic {
  *                    for those of reducers, "split" for making groups; NULL: all together
  *   traffic  in,out  size is sizeof (gs_traffic_t); the rest is filled in
  *
- * What ranks compare before a call, its first two for instance, counts with it; functions made of
- * other collectives (gs_gather_field, gs_moments_compute, reducers) count as these. Messages
- * between hosts are known, and what ranks of a node read from each other's memory in exchanges
- * (gs_gather, gs_alltoall and their like); not who reads what in memory that they share. Of GPUs
- * exchanges are known, not what NCCL's collectives send. A call that is captured into a graph
- * counts once.
+ * Functions made of other collectives (gs_gather_field, gs_moments_compute, reducers) count as
+ * these; "split" has calls alone. Messages between hosts are known, and what ranks of a node read
+ * from each other's memory in exchanges (gs_gather, gs_alltoall and their like); not who reads
+ * what in memory that they share. Of GPUs exchanges are known, not what NCCL's collectives send.
+ * A call that is captured into a graph counts once.
  *
  * Threads     any, also while another one is in a call.
  * Returns     GS_OK; GS_ERR_ARG if comm or traffic is NULL, traffic->size is another one, or no

@@ -57,10 +57,21 @@ static gs_status_t judge (const struct gsi_request *req, const struct count_word
     return GS_OK;
 }
 
-/* Whether ranks need not tell counts that they were given: all are on GPUs, and none compares. */
-static bool is_queued (const gs_comm_t *comm)
+/* Whether ranks tell no counts that they were given: NCCL carries the pieces, none compares. */
+static bool is_queued (const gs_comm_t *comm, const struct gsi_call *call)
 {
-    return comm->inflight && !comm->coll->mixed && comm->check != GSI_CHECK_COLLECTIVE;
+    bool compared = comm->check == GSI_CHECK_COLLECTIVE && !call->capturing;
+
+    return comm->inflight && !gsi_coll_is_shared (comm->coll->ops) && !compared;
+}
+
+static gs_status_t refuse_capture (const struct gsi_request *req)
+{
+    return gsi_call_refuse (req->comm,
+                            gsi_fail (GS_ERR_UNSUPPORTED,
+                                      "%s cannot be captured into a CUDA graph: the host waits "
+                                      "in it for what other ranks tell of their counts",
+                                      req->caller));
 }
 
 /*
@@ -76,8 +87,10 @@ static gs_status_t learn_counts (const struct gsi_request *req, const struct cou
     size_t *heard = comm->lengths + GSI_LENGTHS_COUNTS * (size_t) comm->topo.size;
     gs_status_t st;
 
-    if (given && is_queued (comm))
+    if (given && is_queued (comm, call))
         return GS_OK;
+    if (call->capturing)
+        return refuse_capture (req);
     if ((st = gsi_staging_control (comm, own, comm->scratch, sizeof (*own), call)))
         return gsi_call_end (comm, call, st);
     for (int r = 0; r < comm->topo.size; r++)
@@ -94,61 +107,91 @@ struct pair_word {
 };
 _Static_assert(sizeof (struct pair_word) <= GSI_SCRATCH_BYTES, "words are gathered in scratch");
 
-/*
- * Names two ranks of which one sends what the other does not expect. All ranks find the same:
- * each tells of the ranks beside it, then of those two places away, and so on.
- */
-static gs_status_t name_pair (const struct gsi_request *req, const size_t *send_counts,
-                              const size_t *recv_counts, const struct gsi_call *call)
-{
-    gs_comm_t *comm = req->comm;
-    const struct pair_word *all = comm->scratch;
-    int size = comm->topo.size, rank = comm->topo.rank;
-    gs_status_t st;
+/* Counts of an alltoallv as a rank was given them. */
+struct counts {
+    const size_t *send, *recv;
+};
 
-    for (int d = 1; d < size; d++) {
-        struct pair_word own = {send_counts[(rank + d) % size],
-                                recv_counts[(rank - d + size) % size]};
-        if ((st = gsi_staging_control (comm, &own, comm->scratch, sizeof (own), call)))
-            return gsi_call_end (comm, call, st);
-        for (int r = 0; r < size; r++) {
-            int to = (r + d) % size;
-            if (all[r].sends == all[to].expects)
-                continue;
-            st = gsi_fail (GS_ERR_MISMATCH,
-                           "%s: rank %d (host %s) sends %llu elements to rank %d (host %s), "
-                           "which expects %llu",
-                           req->caller, r, comm->hosts[r], (unsigned long long) all[r].sends, to,
-                           comm->hosts[to], (unsigned long long) all[to].expects);
-            return gsi_call_refuse (comm, st);
-        }
-    }
-    return gsi_call_refuse (
-        comm, gsi_fail (GS_ERR_MISMATCH, "%s: counts change as they are used", req->caller));
+/* What this rank sends to the one [d] places behind it, and expects from the one before it. */
+static struct pair_word pair_of (const gs_comm_t *comm, const struct counts *counts, int d)
+{
+    int size = comm->topo.size, rank = comm->topo.rank;
+
+    return (struct pair_word){counts->send[(rank + d) % size],
+                              counts->recv[(rank - d + size) % size]};
 }
 
 /*
- * Whether each rank expects what is sent to it, on all ranks alike: digests of all that is sent,
- * less those of all that is expected, are nothing in sum. On failure the call has ended.
+ * Whether each rank expects what is sent to it from [low] to [high] places away, on all ranks
+ * alike: digests of all that is sent, less those of all that is expected, are nothing in sum.
  */
-static gs_status_t compare_counts (const struct gsi_request *req, const size_t *send_counts,
-                                   const size_t *recv_counts, const struct gsi_call *call)
+static gs_status_t compare_range (gs_comm_t *comm, const struct counts *counts, int low, int high,
+                                  const struct gsi_call *call, bool *equal)
 {
-    gs_comm_t *comm = req->comm;
     const uint64_t *all = comm->scratch;
-    uint64_t size = (uint64_t) comm->topo.size, rank = (uint64_t) comm->topo.rank, sum = 0;
-    uint64_t own = gsi_host_digest (send_counts, size * sizeof (*send_counts), rank * size);
+    int size = comm->topo.size, rank = comm->topo.rank;
+    uint64_t own = 0, sum = 0;
     gs_status_t st;
 
-    if (is_queued (comm))
-        return GS_OK;
-    for (uint64_t r = 0; r < size; r++)
-        own -= gsi_digest_word (recv_counts[r], r * size + rank);
-    if ((st = gsi_staging_control (comm, &own, comm->scratch, sizeof (own), call)))
-        return gsi_call_end (comm, call, st);
-    for (uint64_t r = 0; r < size; r++)
+    for (int d = low; d < high; d++) {
+        struct pair_word pair = pair_of (comm, counts, d);
+        uint64_t before = (uint64_t) ((rank - d + size) % size);
+        own += gsi_digest_word (pair.sends, (uint64_t) rank * (uint64_t) size + (uint64_t) d) -
+               gsi_digest_word (pair.expects, before * (uint64_t) size + (uint64_t) d);
+    }
+    st = gsi_staging_control (comm, &own, comm->scratch, sizeof (own), call);
+    for (int r = 0; r < size && !st; r++)
         sum += all[r];
-    return sum ? name_pair (req, send_counts, recv_counts, call) : GS_OK;
+    *equal = !sum;
+    return st;
+}
+
+/* Names the first two ranks, [d] places apart, of which one does not expect what it is sent. */
+static gs_status_t name_pair (const struct gsi_request *req, const struct counts *counts, int d,
+                              const struct gsi_call *call)
+{
+    gs_comm_t *comm = req->comm;
+    const struct pair_word *all = comm->scratch;
+    struct pair_word own = pair_of (comm, counts, d);
+    gs_status_t st = gsi_staging_control (comm, &own, comm->scratch, sizeof (own), call);
+    int size = comm->topo.size, r = 0, to;
+
+    if (st)
+        return gsi_call_end (comm, call, st);
+    while (r < size - 1 && all[r].sends == all[(r + d) % size].expects)
+        r++;
+    to = (r + d) % size;
+    st = gsi_fail (GS_ERR_MISMATCH,
+                   "%s: rank %d (host %s) sends %llu elements to rank %d (host %s), which "
+                   "expects %llu",
+                   req->caller, r, comm->hosts[r], (unsigned long long) all[r].sends, to,
+                   comm->hosts[to], (unsigned long long) all[to].expects);
+    return gsi_call_refuse (comm, st);
+}
+
+/* Compares counts; of two ranks that disagree the nearest are sought. On failure the call ends.
+ */
+static gs_status_t compare_counts (const struct gsi_request *req, const struct counts *counts,
+                                   const struct gsi_call *call)
+{
+    gs_comm_t *comm = req->comm;
+    int low = 1, high = comm->topo.size;
+    bool equal;
+    gs_status_t st;
+
+    if (is_queued (comm, call))
+        return GS_OK;
+    if (call->capturing)
+        return refuse_capture (req);
+    st = compare_range (comm, counts, low, high, call, &equal);
+    if (!st && equal)
+        return GS_OK;
+    while (!st && high - low > 1) {
+        int middle = low + (high - low) / 2;
+        if (!(st = compare_range (comm, counts, low, middle, call, &equal)))
+            *(equal ? &low : &high) = middle;
+    }
+    return st ? gsi_call_end (comm, call, st) : name_pair (req, counts, low, call);
 }
 
 /* Checks what receives pieces: those of [to], or any up to [room] elements. */
@@ -311,7 +354,7 @@ gs_status_t gs_alltoallv (gs_comm_t *comm, const void *send, const size_t *send_
             GS_ERR_ARG, "gs_alltoallv: rank %d sends %zu elements to itself, but expects %zu",
             comm->topo.rank, send_counts[comm->topo.rank], recv_counts[comm->topo.rank]);
     if ((st = gsi_call_begin (&r, in.bytes ? in.staged : out.staged, &call)) ||
-        (st = compare_counts (&r, send_counts, recv_counts, &call)))
+        (st = compare_counts (&r, &(struct counts){send_counts, recv_counts}, &call)))
         return gsi_result (st);
     x = gsi_pieces_alltoallv (comm, send, recv);
     gsi_pieces_send (&r, &from, GSI_PIECES_ALL);

@@ -221,7 +221,7 @@ gs_status_t gs_adjoint_check (gs_comm_t *comm, gs_forward_f forward, gs_backward
                      .context = context,
                      .nx = nx,
                      .ny = ny};
-    gs_adjoint_result_t found = {0};
+    gs_adjoint_result_t unseen;
     size_t xs, ys, bytes;
     double *memory = NULL;
     gs_status_t st = gsi_feature_check (comm, caller, NULL, 0, GS_F64, NULL);
@@ -244,9 +244,7 @@ gs_status_t gs_adjoint_check (gs_comm_t *comm, gs_forward_f forward, gs_backward
         t.y = t.grad_x + nx, t.jd = t.y + ny, t.g = t.jd + ny;
     }
     if (!(st = agree_to_begin (&t, st)))
-        st = run_check (&t, x, &found);
-    if (result)
-        *result = found;
+        st = run_check (&t, x, result ? result : &unseen);
     free (memory);
     return gsi_result (st);
 }

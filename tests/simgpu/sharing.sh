@@ -35,6 +35,7 @@ done
 # NCCL takes 6 s to be told that what it has is to end.
 run "4 SIM_FAULT=ncclGroupStart#1+=slow,ncclCommAbort=slow" tests/simgpu/sharing late \
     && echo "late, with a slow abort"
+run "2x3 GS_CHECK=args" tests/multi/exchange.mt && echo "counts are compared"
 # Messages in host memory go from and to where they are.
 for times in 1 5; do
     run "4 SIM_COUNT=$room/calls.$times" tests/simgpu/sharing hosts $times && echo "hosts, $times"

@@ -12,6 +12,8 @@ for layout in 1 2 3 2x2; do
         run "$layout GS_AVG=$average GS_TIMEOUT_MS=10000" tests/simgpu/streams blocked \
             && echo "$layout: nothing waits, averages are $average"
     done
+    run "$layout GS_CHECK=collective GS_TIMEOUT_MS=10000" tests/simgpu/streams graph \
+        && echo "$layout: graph, compared"
     for mode in turns graph arrives weights pool; do
         run "$layout GS_TIMEOUT_MS=10000" tests/simgpu/streams "$mode" && echo "$layout: $mode"
     done
