@@ -246,17 +246,17 @@ gs_status_t gsi_fortran_reducer_broadcast (int64_t reducer, void *const *params,
 
     if (st != GS_OK)
         return st;
-    if (gs_reducer_get_grad (thing, number, &more) == GS_OK)
-        return gsi_fail (GS_ERR_ARG,
-                         "gs_reducer_broadcast: params has %d addresses, but there are more "
-                         "gradients, which were added in C: broadcast there",
-                         number);
     if (number != gradients->count)
         return gsi_fail (
             GS_ERR_ARG,
             "gs_reducer_broadcast: params has %d addresses, but there are %d gradients: "
             "give one for each, c_null_ptr to leave it out",
             number, gradients->count);
+    if (gs_reducer_get_grad (thing, number, &more) == GS_OK)
+        return gsi_fail (GS_ERR_ARG,
+                         "gs_reducer_broadcast: params has %d addresses, but there are more "
+                         "gradients, which were added in C: broadcast there",
+                         number);
     return gs_reducer_broadcast (thing, params, root, stream);
 }
 
