@@ -58,7 +58,8 @@ typedef struct gs_moments {
  *             (The American Statistician 37 (1983) 242), then over ranks, in rank order. The
  *             mean is off by a few units in the last place of the largest |x|, the variance by
  *             about 1e-14 + 1e-15 * |mean| / deviation of itself. Where values exceed 1e150 m2
- *             may be infinite. Every rank receives the same bits.
+ *             may be infinite, and where their sum exceeds DBL_MAX the mean is not finite. Every
+ *             rank receives the same bits.
  * Waits       for stream, and for all ranks.
  * Returns     see above; GS_ERR_MISMATCH on all ranks if features differ; GS_ERR_UNSUPPORTED for
  *             complex numbers.

@@ -28,25 +28,61 @@ static struct count_word own_count (const gs_comm_t *comm, size_t count, size_t 
     return (struct count_word){count, room, counts ? digest_of (comm, counts) : 0};
 }
 
-/* Whether the ranks told the same, on all of them alike; [counts] are those of the pieces. */
-static gs_status_t judge (const struct gsi_request *req, const struct count_word *all,
-                          const size_t *counts)
+/* The first piece of which a list of counts says another length than its rank. */
+struct difference {
+    uint64_t rank, expected; /* rank: as many as there are if all are right */
+};
+_Static_assert(sizeof (struct difference) <= GSI_SCRATCH_BYTES, "words are gathered in scratch");
+
+static struct difference find_difference (const gs_comm_t *comm, const size_t *given,
+                                          const size_t *counts)
+{
+    int size = comm->topo.size, r = 0;
+
+    while (given && r < size && given[r] == counts[r])
+        r++;
+    return given && r < size ? (struct difference){(uint64_t) r, given[r]}
+                             : (struct difference){(uint64_t) size, 0};
+}
+
+/* Names the first rank with such a list, and the rank of that piece, on all ranks alike. */
+static gs_status_t name_list (const struct gsi_request *req, const size_t *given,
+                              const size_t *counts, const struct gsi_call *call)
+{
+    gs_comm_t *comm = req->comm;
+    struct difference own = find_difference (comm, given, counts);
+    const struct difference *all = comm->scratch;
+    gs_status_t st = gsi_staging_control (comm, &own, comm->scratch, sizeof (own), call);
+    int by = 0, of, last = comm->topo.size - 1;
+
+    if (st)
+        return gsi_call_end (comm, call, st);
+    while (by < last && all[by].rank > (uint64_t) last)
+        by++;
+    of = all[by].rank > (uint64_t) last ? last : (int) all[by].rank;
+    st = gsi_fail (GS_ERR_MISMATCH,
+                   "%s: the counts that rank %d (host %s) gives are not those of the pieces: "
+                   "counts[%d] is %llu, but the piece of rank %d (host %s) has %zu elements",
+                   req->caller, by, comm->hosts[by], of, (unsigned long long) all[by].expected,
+                   of, comm->hosts[of], counts[of]);
+    return gsi_call_refuse (comm, st);
+}
+
+/* Whether all ranks have room for the pieces, and lists like [counts] if any; alike on all. */
+static gs_status_t judge (const struct gsi_request *req, const size_t *counts, bool *lists_differ)
 {
     const gs_comm_t *comm = req->comm;
+    const struct count_word *all = comm->scratch;
     uint64_t digest = digest_of (comm, counts);
     size_t sum = 0;
 
+    *lists_differ = false;
     for (int r = 0; r < comm->topo.size; r++)
         if (__builtin_add_overflow (sum, counts[r], &sum))
             return gsi_fail (GS_ERR_ARG, "%s: all pieces together are more than memory can hold",
                              req->caller);
     for (int r = 0; r < comm->topo.size; r++) {
-        if (all[r].digest && all[r].digest != digest)
-            return gsi_fail (GS_ERR_MISMATCH,
-                             "%s: the counts that rank %d (host %s) gives are not those of the "
-                             "pieces that the ranks have: counts[r] is what rank r gives as its "
-                             "own",
-                             req->caller, r, comm->hosts[r]);
+        *lists_differ = *lists_differ || (all[r].digest && all[r].digest != digest);
         if (!all[r].digest && all[r].room < sum)
             return gsi_fail (
                 GS_ERR_MISMATCH,
@@ -85,6 +121,7 @@ static gs_status_t learn_counts (const struct gsi_request *req, const struct cou
     gs_comm_t *comm = req->comm;
     const struct count_word *all = comm->scratch;
     size_t *heard = comm->lengths + GSI_LENGTHS_COUNTS * (size_t) comm->topo.size;
+    bool lists_differ;
     gs_status_t st;
 
     if (given && is_queued (comm, call))
@@ -95,8 +132,10 @@ static gs_status_t learn_counts (const struct gsi_request *req, const struct cou
         return gsi_call_end (comm, call, st);
     for (int r = 0; r < comm->topo.size; r++)
         heard[r] = all[r].count;
-    if ((st = judge (req, all, heard)))
+    if ((st = judge (req, heard, &lists_differ)))
         return gsi_call_refuse (comm, st);
+    if (lists_differ)
+        return name_list (req, *counts, heard, call);
     *counts = heard;
     return GS_OK;
 }

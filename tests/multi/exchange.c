@@ -303,7 +303,8 @@ static void check_mismatch (void)
         counts[size - 1] = 2;
     CHECK_FAILS (
         gs_allgatherv (comm, y, counts[rank], x, 4 * (size_t) size, counts, NULL, GS_I32, NULL),
-        GS_ERR_MISMATCH, "the counts that rank 0");
+        GS_ERR_MISMATCH, "the counts that rank 0", "is 2, but the piece of rank ",
+        "has 1 elements");
     CHECK_FAILS (gs_allgatherv (comm, y, 1, x, rank ? (size_t) size : (size_t) size - 1, NULL,
                                 NULL, GS_I32, NULL),
                  GS_ERR_MISMATCH, "rank 0", "has room for");
