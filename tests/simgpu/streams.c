@@ -322,9 +322,9 @@ static void graph (void)
     CHECK_OK (gs_comm_wait (comm, stream));
     CHECK_CUDA (cudaStreamBeginCapture (stream, cudaStreamCaptureModeThreadLocal));
     CHECK_OK (gs_halo_exchange (halo, field, stream));
-    CHECK_OK (messages ());
     CHECK_OK (alltoallv ());
     CHECK_OK (allgatherv ());
+    CHECK_OK (messages ());
     CHECK_FAILS (gs_allgatherv (comm, from, 1, to, RANKS * COUNT, NULL, NULL, GS_F32, stream),
                  GS_ERR_UNSUPPORTED, "gs_allgatherv", "graph", "counts");
     CHECK_FAILS (gs_halo_exchange (halo, host, stream), GS_ERR_UNSUPPORTED, "halo", "graph",
