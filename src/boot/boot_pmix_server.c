@@ -188,18 +188,17 @@ static int ask_initialized (void *unused)
  */
 bool gsi_boot_pmix_is_open (void)
 {
-    static atomic_bool is_open;
-    struct gsi_timed_call *timed_call = NULL;
+    static pthread_mutex_t asks = PTHREAD_MUTEX_INITIALIZER;
+    static struct gsi_timed_call *asking; /* one thread, however often it is asked */
+    static bool is_open;
+    bool open;
     int found = 0;
-    gs_status_t st;
 
-    if (atomic_load (&is_open))
-        return true;
-    st = gsi_timed_call_run (&timed_call, "PMIx_Initialized", ask_initialized, NULL,
-                             gsi_now_ns () + GSI_NS_PER_S, &found);
-    if (timed_call)
-        gsi_timed_call_leave (timed_call);
-    if (!st && found)
-        atomic_store (&is_open, true);
-    return !st && found;
+    pthread_mutex_lock (&asks);
+    is_open = is_open || (!gsi_timed_call_run (&asking, "PMIx_Initialized", ask_initialized, NULL,
+                                               gsi_now_ns () + GSI_NS_PER_S, &found) &&
+                          found);
+    open = is_open;
+    pthread_mutex_unlock (&asks);
+    return open;
 }

@@ -160,18 +160,18 @@ static gs_status_t take_comm (gs_comm_t *comm, struct gsi_call *call)
 }
 
 /*
- * A number for what all ranks must ask for alike, as call number [seq]; transports tell by it
- * whose data they have. Without the number a call that one rank leaves out, for it has no
- * elements there, would take the data of the next one like it.
+ * A number for what all ranks must ask for alike, as their call [number]; transports tell by it
+ * whose data they have. Without that a call that one rank leaves out, for it has no elements
+ * there, would take the data of the next one like it.
  */
-static uint32_t fingerprint_of (const struct gsi_request *r, uint64_t seq)
+static uint32_t fingerprint_of (const struct gsi_request *r, uint64_t number)
 {
     uint64_t what =
         (uint64_t) (uint32_t) r->argument << 16 | (uint64_t) r->op << 8 | (uint64_t) r->dtype;
     uint64_t hash = (r->count + UINT64_C (0x9e3779b97f4a7c15)) * UINT64_C (0xbf58476d1ce4e5b9);
 
     hash = (hash ^ hash >> 31 ^ what) * UINT64_C (0x94d049bb133111eb); /* those of SplitMix64 */
-    hash = (hash ^ hash >> 29 ^ seq) * UINT64_C (0xbf58476d1ce4e5b9);
+    hash = (hash ^ hash >> 29 ^ number) * UINT64_C (0xbf58476d1ce4e5b9);
     return (uint32_t) (hash >> 32);
 }
 
@@ -192,7 +192,8 @@ gs_status_t gsi_call_begin_messages (const struct gsi_request *r, bool staged,
     gsi_traffic_begin (comm);
     call->message = gsi_record_is_message (r->op) ? comm->record.messages + 1 : 0;
     call->seq = comm->record.seq + 1;
-    call->fingerprint = fingerprint_of (r, call->message ? 0 : call->seq);
+    comm->number += !call->message && r->op != GSI_OP_POOL;
+    call->fingerprint = fingerprint_of (r, call->message ? 0 : comm->number);
     call->deadline_ns = comm->inflight ? gsi_now_ns () + comm->timeout_ns : 0;
     gsi_inflight_now (comm, call); /* before it is counted: who aborts now has missed it, too */
     call->deadline_ns =

@@ -358,7 +358,8 @@ gs_status_t gs_scatterv (gs_comm_t *comm, const void *send, const size_t *counts
         return gsi_result (st);
     if ((st = gsi_call_begin (&r, out.bytes ? out.staged : in.staged, &call)))
         return gsi_result (st);
-    own = own_count (comm, recv_count, SIZE_MAX, is_root ? counts : NULL);
+    from.counts = is_root ? counts : NULL; /* elsewhere it may be anything */
+    own = own_count (comm, recv_count, SIZE_MAX, from.counts);
     if ((st = learn_counts (&r, &own, &call, true, &from.counts)))
         return gsi_result (st);
     x = gsi_pieces_alltoallv (comm, send, recv);

@@ -63,6 +63,7 @@ struct gs_comm {
     void *scratch;                 /* [size] of GSI_SCRATCH_BYTES: what small agreements gather */
     size_t *lengths;               /* [GSI_LENGTHS * size]: places and lengths of an alltoallv */
     struct gsi_record record;
+    uint64_t number; /* of the last call of all ranks; of pools each node has its own */
     struct {
         uint64_t seq, theirs;
         int rank;

@@ -225,7 +225,8 @@ void gsi_coll_host_discard (struct gsi_coll *coll)
 static gs_status_t agree_on_open (struct gsi_coll_host *c, gs_status_t st,
                                   const struct gsi_coll_setup *setup)
 {
-    const char *job = setup->boot->job;
+    const struct gsi_boot *boot = setup->boot;
+    const char *job = boot->is_group ? "" : boot->job; /* a group's is its own on each rank */
     const struct gsi_start_word own = {(int32_t) st, (uint32_t) gsi_hash (job, strlen (job))};
     const struct gsi_start_word *all = c->verdict;
     gs_status_t carried;

@@ -125,7 +125,7 @@ gs_status_t gsi_p2p_disagree (const gs_comm_t *comm, const struct gsi_message *l
         size_t bytes[] = {m->bytes, m->other_bytes};
         gs_dtype_t dtype[] = {m->dtype, m->other_dtype};
         int rank[] = {comm->topo.rank, m->peer}, s = !m->send, r = m->send;
-        if (bytes[0] == bytes[1] && dtype[0] == dtype[1])
+        if (!m->met || (bytes[0] == bytes[1] && dtype[0] == dtype[1]))
             continue;
         return gsi_fail (GS_ERR_MISMATCH,
                          "a message of communicator '%s': rank %d (host %s) sends %zu bytes of "

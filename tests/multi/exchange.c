@@ -292,7 +292,8 @@ static void check_pair (size_t sent, size_t expected)
 static void check_mismatch (void)
 {
     static int32_t x[4 * MOST_RANKS], y[4];
-    size_t counts[MOST_RANKS];
+    size_t counts[MOST_RANKS], *nowhere = (size_t *) sizeof (size_t);
+    char name[64];
 
     if (size == 1 || (multi_on_gpus () && !multi_shares_gpus () &&
                       strcmp (getenv ("GS_CHECK"), "collective") != 0))
@@ -308,6 +309,12 @@ static void check_mismatch (void)
     CHECK_FAILS (gs_allgatherv (comm, y, 1, x, rank ? (size_t) size : (size_t) size - 1, NULL,
                                 NULL, GS_I32, NULL),
                  GS_ERR_MISMATCH, "rank 0", "has room for");
+    for (int r = 0; r < size; r++)
+        counts[r] = r ? 1 : 2;
+    snprintf (name, sizeof (name), "the counts that rank %d", size - 1);
+    CHECK_FAILS (gs_scatterv (comm, x, rank == size - 1 ? counts : nowhere, NULL, y, 1, GS_I32,
+                              size - 1, NULL),
+                 GS_ERR_MISMATCH, name, "counts[0] is 2, but the piece of rank 0 ");
     check_pair (1, 3); /* which the network would fill in part */
     check_pair (3, 1);
     check_pair (0, 1);

@@ -161,13 +161,20 @@ static void *make_one (void *argument)
 {
     struct making *m = argument;
     int64_t x = m->number;
-    gs_comm_t *comm;
+    gs_comm_t *comm, *group;
 
     CHECK_OK (gs_comm_create_from_id (&m->id, rank, size, NULL, &comm));
     if (!comm)
         return NULL;
     CHECK_OK (gs_allreduce (comm, &x, 1, GS_I64, GS_SUM, NULL));
     CHECK (x == m->number * size, "communicator %d has ranks of another one", (int) m->number);
+    CHECK_OK (gs_comm_split (comm, 0, -rank, &group));
+    x = m->number;
+    if (group) {
+        CHECK_OK (gs_allreduce (group, &x, 1, GS_I64, GS_SUM, NULL));
+        CHECK (x == m->number * size, "a group of %d has others", (int) m->number);
+        CHECK_OK (gs_comm_destroy (group));
+    }
     CHECK_OK (gs_comm_destroy (comm));
     return NULL;
 }
