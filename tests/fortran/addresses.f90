@@ -136,7 +136,7 @@ contains
     real(c_float), pointer :: y(:, :)
     type(c_ptr) :: address
 
-    if (gs_comm_device(comm) /= GS_DEVICE_HOST) return
+    if (gs_comm_device(comm) /= GS_DEVICE_HOST .or. mixed()) return
     call gs_reducer_create(comm, reducer)
     call gs_reducer_add(reducer, 'x', shape(x), GS_F64, c_loc(x))
     call gs_reducer_add(reducer, 'y', [3, 2], GS_F32)

@@ -6,7 +6,7 @@ module checks
   use gradsync
   implicit none
   private
-  public :: expect, expect_failure, finish, host_transport, speak_as
+  public :: expect, expect_failure, finish, host_transport, mixed, speak_as
 
   integer :: my_rank = 0
   integer :: failures = 0
@@ -21,6 +21,15 @@ contains
     call get_environment_variable('GS_TRANSPORT', asked)
     transport = merge(GS_TRANSPORT_MPI, GS_TRANSPORT_AUTO, asked == 'nccl')
   end function host_transport
+
+  ! Whether some ranks have a GPU, and others none: what they do by that differs.
+  function mixed()
+    logical :: mixed
+    character(8) :: every
+
+    call get_environment_variable('SIM_BLIND_EVERY', every)
+    mixed = every /= ''
+  end function mixed
 
   ! From now on only rank 0 reports successes; failures name their rank.
   subroutine speak_as(rank)

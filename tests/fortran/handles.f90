@@ -70,7 +70,7 @@ contains
       call expect(gs_comm_device(comm) == gs_comm_local_rank(comm) .or. &
             (shared /= '' .and. gs_comm_device(comm) >= 0), 'device')
       call expect(gs_comm_transport(comm) == 'nccl', 'transport')
-    else
+    else if (.not. mixed()) then
       call expect(gs_comm_device(comm) == GS_DEVICE_HOST, 'device')
       call expect(gs_comm_transport(comm) == merge('self', 'mpi ', size == 1), 'transport')
     end if

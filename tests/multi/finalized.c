@@ -24,7 +24,7 @@ static void in_a_child (void)
 
 int main (void)
 {
-    static float x[30000], y[30000 * 8];
+    static float x[30000], y[30000 * MULTI_MOST_RANKS];
     const char *why = "MPI was finalized";
     gs_comm_t *fresh, *used;
     gs_status_t st;
@@ -44,7 +44,8 @@ int main (void)
         return multi_end ("a transport without MPI after MPI_Finalize");
     }
     st = GS_ERR_STATE;
-    if (multi_shares_gpus ()) /* the first of a node to find out may be faster to tell */
+    if (multi_shares_gpus () ||
+        multi_mixed ()) /* the first of a node to find out may be faster to tell */
         why = "";
     switch (multi_number (0, "GS_TEST_CALL", NULL)) {
     case 0: CHECK_FAILS (gs_barrier (used, NULL), st, why); break;
