@@ -5,14 +5,7 @@
 #include "meet.h"
 #include "multi.h"
 
-#include "config.h"
 #include "gradsync_mpi.h"
-
-#ifdef HAVE_OFI
-#define HAS_LIBFABRIC true
-#else
-#define HAS_LIBFABRIC false
-#endif
 
 #define THREADS 4
 
@@ -60,7 +53,7 @@ static void before_mpi (void)
         fclose (file);
     }
     /* NCCL needs no MPI, and where GPUs are shared libfabric takes its place. */
-    if (multi_on_gpus () && (HAS_LIBFABRIC || !multi_shares_gpus ())) {
+    if (MULTI_LIBFABRIC ? multi_any_gpus () : multi_on_gpus () && !multi_shares_gpus ()) {
         CHECK_OK (gs_comm_create_from_id (&id, multi_rank (), multi_size (), NULL, &comm));
         CHECK_OK (gs_comm_destroy (comm));
         return;

@@ -5,7 +5,16 @@
 #define GS_TESTS_MEET_H
 
 #include <mpi.h>
+#include <stdbool.h>
 #include <unistd.h>
+
+#include "config.h"
+
+#ifdef HAVE_OFI
+#define MULTI_LIBFABRIC true
+#else
+#define MULTI_LIBFABRIC false
+#endif
 
 /*
  * N.B. A rank that waits inside MPI takes a core; with Linux 6.18 some were seen to keep it for

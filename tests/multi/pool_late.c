@@ -203,6 +203,5 @@ int main (void)
     check_heap ();
     for (int i = 0; i < (int) (sizeof (parts) / sizeof (parts[0])); i++)
         run (i);
-    multi_leave_together ();
-    return multi_end ("a rank of a pool that does not come is named");
+    return multi_end_together ("a rank of a pool that does not come is named");
 }

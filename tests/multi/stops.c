@@ -139,6 +139,5 @@ int main (void)
         lazy = (size - 1 + o) % size;
         run (&operations[o], o);
     }
-    multi_leave_together ();
-    return multi_end ("a rank that stops, in several operations");
+    return multi_end_together ("a rank that stops, in several operations");
 }
