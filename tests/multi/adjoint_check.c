@@ -78,8 +78,9 @@ static void check_models (void)
     for (int i = 0; i < N; i++)
         before[i] = x[i] = 0.1 * (i + 1) / (rank + 1);
     CHECK_OK (gs_adjoint_check (comm, forward, backward, &m, x, N, ny, NULL, &result));
-    CHECK (result.error < 1e-8, "error %g, %g and %g", result.error, result.forward,
-           result.backward);
+    /* Both numbers grow with the ranks, and so does what they differ by. */
+    CHECK (result.error < 1e-8 && (size > 8 || fabs (result.forward - result.backward) < 1e-6),
+           "error %g, %g and %g", result.error, result.forward, result.backward);
     CHECK (!memcmp (x, before, sizeof (x)), "x was changed");
     CHECK_OK (gs_adjoint_check (comm, forward, backward, &m, NULL, N, ny, NULL, NULL));
     opts.linear = 1;

@@ -44,8 +44,8 @@ int main (void)
         return multi_end ("a transport without MPI after MPI_Finalize");
     }
     st = GS_ERR_STATE;
-    if (multi_shares_gpus () ||
-        multi_mixed ()) /* the first of a node to find out may be faster to tell */
+    /* The first of a node to find out may be faster to tell. */
+    if (multi_shares_gpus () || multi_mixed ())
         why = "";
     switch (multi_number (0, "GS_TEST_CALL", NULL)) {
     case 0: CHECK_FAILS (gs_barrier (used, NULL), st, why); break;

@@ -117,8 +117,7 @@ static void run (int place)
     }
 }
 
-/* Hosts see it in their data that a rank has left a call out: its next one is not taken for it.
- */
+/* Hosts see that a rank has left a call out: its next one is not taken for it. */
 static void left_out (void)
 {
     gs_status_t st;
