@@ -24,9 +24,14 @@ struct boot_mpi {
     MPI_Comm theirs; /* borrowed until the first exchange */
     MPI_Comm own;    /* the duplicate, until the transport takes it */
 
-    MPI_Comm *duplicate; /* for what MPI writes when the duplication ends; of the next exchange */
-    char *memory;        /* [size + 1] what each rank says, this one's first; likewise */
-    size_t each;         /* bytes of a rank in it */
+    struct gsi_mpi_collective *duplicate; /* of the next exchange */
+    struct exchange *next;                /* likewise */
+    size_t each;                          /* bytes of a rank in it */
+};
+
+struct exchange {
+    struct gsi_mpi_collective call;
+    char said[]; /* [size + 1] what each rank says, this one's first */
 };
 
 static gs_status_t open_over (MPI_Comm theirs, struct gsi_boot **out)
@@ -79,28 +84,23 @@ static gs_status_t from_comm (int handle, struct gsi_boot **out)
 /* Duplicates the communicator; the other ranks may still be on their way. */
 static gs_status_t duplicate (struct boot_mpi *boot, int64_t deadline_ns)
 {
-    MPI_Comm *own = boot->duplicate;
-    MPI_Request request;
+    struct gsi_mpi_collective *call = boot->duplicate;
     gs_status_t st;
-    int rc;
 
     boot->duplicate = NULL;
-    if ((rc = MPI_Comm_idup (boot->theirs, own, &request))) {
-        free (own);
-        return gsi_mpi_env_fail ("MPI_Comm_idup", rc);
-    }
-    st = gsi_mpi_env_wait ("MPI_Comm_idup", &request, deadline_ns);
-    if (st) {
-        gsi_mpi_env_keep (own);
+    *call = (struct gsi_mpi_collective){.comm = boot->theirs};
+    if ((st = gsi_mpi_env_collective ("MPI_Comm_idup", call, deadline_ns))) {
+        gsi_mpi_env_keep (call);
         if (st == GS_ERR_TIMEOUT)
             gsi_fail (st,
                       "bootstrap: " GSI_LATE_BOOT "; not all %d ranks "
-                      "of the MPI communicator made a gradsync communicator of it",
+                      "of the MPI communicator made a gradsync communicator of it, or MPI did "
+                      "not reach them",
                       boot->base.size);
         return st;
     }
-    boot->own = *own;
-    free (own);
+    boot->own = call->made;
+    free (call);
     MPI_Comm_set_errhandler (boot->own, MPI_ERRORS_RETURN);
     return GS_OK;
 }
@@ -111,16 +111,16 @@ static gs_status_t mpi_boot_reserve (struct gsi_boot *base, size_t bytes)
     size_t each = bytes + GSI_JOB_BYTES;
 
     if (boot->each != each) {
-        free (boot->memory);
-        boot->memory = NULL;
+        free (boot->next);
+        boot->next = NULL;
         boot->each = each;
     }
-    if (!boot->memory)
-        boot->memory = calloc ((size_t) base->size + 1, each);
+    if (!boot->next)
+        boot->next = calloc (1, sizeof (*boot->next) + ((size_t) base->size + 1) * each);
     if (!boot->duplicate)
         boot->duplicate = malloc (sizeof (*boot->duplicate));
-    return boot->memory && boot->duplicate ? GS_OK
-                                           : gsi_fail (GS_ERR_NOMEM, "boot mpi: out of memory");
+    return boot->next && boot->duplicate ? GS_OK
+                                         : gsi_fail (GS_ERR_NOMEM, "boot mpi: out of memory");
 }
 
 /* A job's name made by rank 0: its host, process and the time. */
@@ -135,10 +135,8 @@ static gs_status_t mpi_boot_exchange (struct gsi_boot *base, const void *card, s
 {
     struct boot_mpi *boot = (struct boot_mpi *) base;
     size_t each = bytes + GSI_JOB_BYTES;
-    char *memory;
-    MPI_Request request;
+    struct exchange *x;
     gs_status_t st;
-    int rc;
 
     if (!cards)
         return GS_OK; /* the others see that this rank has not come */
@@ -146,22 +144,21 @@ static gs_status_t mpi_boot_exchange (struct gsi_boot *base, const void *card, s
         (boot->own == MPI_COMM_NULL && (st = duplicate (boot, deadline_ns))))
         return st;
     /* Every rank's bytes: its card, and a name for the job of which rank 0's counts. */
-    memory = boot->memory;
-    boot->memory = NULL;
-    memcpy (memory, card, bytes);
-    name_job (memory + bytes, base->host);
-    rc = MPI_Iallgather (memory, (int) each, MPI_BYTE, memory + each, (int) each, MPI_BYTE,
-                         boot->own, &request);
-    st = rc ? gsi_mpi_env_fail ("MPI_Iallgather", rc)
-            : gsi_mpi_env_wait ("bootstrap: MPI_Iallgather of the cards", &request, deadline_ns);
+    x = boot->next;
+    boot->next = NULL;
+    memcpy (x->said, card, bytes);
+    name_job (x->said + bytes, base->host);
+    x->call = (struct gsi_mpi_collective){
+        .comm = boot->own, .own = x->said, .all = x->said + each, .bytes = (int) each};
+    st = gsi_mpi_env_collective ("bootstrap: MPI_Iallgather of the cards", &x->call, deadline_ns);
     if (st) {
-        gsi_mpi_env_keep (memory);
+        gsi_mpi_env_keep (x);
         return st;
     }
     for (int r = 0; r < base->size; r++)
-        memcpy ((char *) cards + (size_t) r * bytes, memory + each * (size_t) (r + 1), bytes);
-    memcpy (base->job, memory + each + bytes, GSI_JOB_BYTES);
-    free (memory);
+        memcpy ((char *) cards + (size_t) r * bytes, x->said + each * (size_t) (r + 1), bytes);
+    memcpy (base->job, x->said + each + bytes, GSI_JOB_BYTES);
+    free (x);
     return GS_OK;
 }
 
@@ -181,7 +178,7 @@ static void close_mpi (struct gsi_boot *base)
 {
     struct boot_mpi *boot = (struct boot_mpi *) base;
 
-    free (boot->memory);
+    free (boot->next);
     free (boot->duplicate);
     free (base); /* a duplicate that was not taken stays: freeing it is collective */
 }

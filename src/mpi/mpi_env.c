@@ -19,7 +19,8 @@
 #include "host/net.h"
 
 #define ERRHANDLER    "OMPI_MCA_mpi_initial_errhandler" /* of MPI_COMM_WORLD, until it is set */
-#define LIBRARY_BYTES 80 /* of the name of an MPI library, "Open MPI v5.0.7" */
+#define STUCK_NS      GSI_NS_PER_S /* behind a deadline: a call of MPI does not return */
+#define LIBRARY_BYTES 80           /* of the name of an MPI library, "Open MPI v5.0.7" */
 
 static pthread_mutex_t guard = PTHREAD_MUTEX_INITIALIZER; /* start */
 static atomic_bool transfers_left;                        /* MPI_Finalize could wait for ever */
@@ -90,6 +91,37 @@ gs_status_t gsi_mpi_env_by (const char *what, int (*work) (void *), void *argume
         return gsi_fail (st, "%s: " GSI_LATE, what);
     }
     return !st && rc ? gsi_mpi_env_fail (what, rc) : st;
+}
+
+/* Without other calls than these: the thread that waits may be inside any of them. */
+static int collective (void *argument)
+{
+    struct gsi_mpi_collective *c = argument;
+    MPI_Request request;
+    unsigned spins = 0;
+    int done = 0;
+    int rc = c->all ? MPI_Iallgather (c->own, c->bytes, MPI_BYTE, c->all, c->bytes, MPI_BYTE,
+                                      c->comm, &request)
+                    : MPI_Comm_idup (c->comm, &c->made, &request);
+
+    while (!rc && !(rc = MPI_Test (&request, &done, MPI_STATUS_IGNORE)) && !done &&
+           gsi_now_ns () <= c->deadline_ns)
+        gsi_net_spin (&spins);
+    c->late = !rc && !done;
+    return rc;
+}
+
+gs_status_t gsi_mpi_env_collective (const char *what, struct gsi_mpi_collective *c,
+                                    int64_t deadline_ns)
+{
+    gs_status_t st;
+    int rc;
+
+    c->deadline_ns = deadline_ns;
+    st = gsi_mpi_env_by (what, collective, c, deadline_ns + STUCK_NS);
+    if (st == GS_ERR_NOMEM) /* the others are in it: without a thread, and so a deadline */
+        st = (rc = collective (c)) ? gsi_mpi_env_fail (what, rc) : GS_OK;
+    return !st && c->late ? gsi_fail (GS_ERR_TIMEOUT, "%s: " GSI_LATE, what) : st;
 }
 
 static int finalize_mpi (void *unused)
@@ -272,20 +304,4 @@ void gsi_mpi_env_keep (void *memory)
 {
     atomic_store (&transfers_left, true);
     gsi_keep (memory);
-}
-
-gs_status_t gsi_mpi_env_wait (const char *what, MPI_Request *request, int64_t deadline_ns)
-{
-    unsigned spins = 0;
-    int done = 0, rc;
-
-    for (;;) {
-        if ((rc = MPI_Test (request, &done, MPI_STATUS_IGNORE)))
-            return gsi_mpi_env_fail (what, rc);
-        if (done)
-            return GS_OK;
-        if (gsi_now_ns () > deadline_ns)
-            return gsi_fail (GS_ERR_TIMEOUT, "%s: " GSI_LATE, what);
-        gsi_net_spin (&spins);
-    }
 }

@@ -44,6 +44,25 @@ gs_status_t gsi_mpi_env_start (int64_t deadline_ns);
 gs_status_t gsi_mpi_env_by (const char *what, int (*work) (void *), void *argument,
                             int64_t deadline_ns);
 
+/* What all ranks of [comm] do while a create meets: MPI_Comm_idup, or MPI_Iallgather into [all].
+ */
+struct gsi_mpi_collective {
+    MPI_Comm comm, made;
+    const void *own; /* [bytes] of this rank */
+    void *all;       /* [size * bytes], or NULL */
+    int bytes;
+    int64_t deadline_ns;
+    bool late;
+};
+
+/*
+ * Does that as gsi_mpi_env_by would: MPI asks PMIx for the address of a rank in its first message
+ * to it, and waits for one that has died (Open MPI 4). Nobody watches a create that has not met.
+ * After a failure MPI may still use [c], and what that names.
+ */
+gs_status_t gsi_mpi_env_collective (const char *what, struct gsi_mpi_collective *c,
+                                    int64_t deadline_ns);
+
 /*
  * Whether MPI was never started and cannot be once PMIx is open in the process. N.B. Open MPI 5
  * asks PMIx who it is only if it is the first to open it, and else looks for the ranks of a job
@@ -68,8 +87,5 @@ gs_status_t gsi_mpi_env_fail (const char *what, int rc);
  * never freed, and MPI is not finalized by us, which would wait for that transfer.
  */
 void gsi_mpi_env_keep (void *memory);
-
-/* Tests [request] until it is complete or [deadline_ns]; then GS_ERR_TIMEOUT and it is left. */
-gs_status_t gsi_mpi_env_wait (const char *what, MPI_Request *request, int64_t deadline_ns);
 
 #endif /* GS_MPI_MPI_ENV_H */

@@ -303,12 +303,11 @@ static int net_dead (const struct gsi_net *net)
 static gs_status_t net_allgather (struct gsi_net *net, const void *own, void *all, size_t bytes,
                                   int64_t deadline_ns)
 {
-    MPI_Request request;
-    int rc = MPI_Iallgather (own, (int) bytes, MPI_BYTE, all, (int) bytes, MPI_BYTE,
-                             ((struct gsi_net_mpi *) net)->comm, &request);
+    struct gsi_net_mpi *n = (struct gsi_net_mpi *) net;
 
-    return rc ? gsi_mpi_env_fail ("MPI_Iallgather", rc)
-              : gsi_mpi_env_wait ("transport mpi: MPI_Iallgather", &request, deadline_ns);
+    n->opening = (struct gsi_mpi_collective){
+        .comm = n->comm, .own = own, .all = all, .bytes = (int) bytes};
+    return gsi_mpi_env_collective ("transport mpi: MPI_Iallgather", &n->opening, deadline_ns);
 }
 
 static gs_status_t net_fail (const char *what, int code)

@@ -6,12 +6,13 @@
 #include <mpi.h>
 
 #include "host/net.h"
+#include "mpi/mpi_env.h"
 
 struct gsi_net_mpi {
     struct gsi_net base;
-    MPI_Comm comm;      /* a duplicate of our own */
-    MPI_Comm duplicate; /* that, while MPI makes it */
-    int ranks[];        /* [size] in MPI_COMM_WORLD, while a communicator is made of them */
+    MPI_Comm comm;                     /* a duplicate of our own */
+    struct gsi_mpi_collective opening; /* while it opens */
+    int ranks[]; /* [size] in MPI_COMM_WORLD, while a communicator is made of them */
 };
 
 /* What a rank says on its card: its place in MPI_COMM_WORLD, -1 before MPI is up. */

@@ -86,16 +86,14 @@ static gs_status_t blame_network (gs_status_t st, const struct gsi_boot *boot,
 /* Duplicates MPI_COMM_WORLD; every rank has shown its card, so none is far away. */
 static gs_status_t world_comm (struct gsi_net_mpi *net, const struct gsi_coll_setup *setup)
 {
-    MPI_Request request;
     gs_status_t st;
-    int rc;
 
-    if ((rc = MPI_Comm_idup (MPI_COMM_WORLD, &net->duplicate, &request)))
-        return gsi_mpi_env_fail ("MPI_Comm_idup", rc);
-    st = gsi_mpi_env_wait ("transport mpi: MPI_Comm_idup", &request, setup->deadline_ns);
+    net->opening = (struct gsi_mpi_collective){.comm = MPI_COMM_WORLD};
+    st = gsi_mpi_env_collective ("transport mpi: MPI_Comm_idup", &net->opening,
+                                 setup->deadline_ns);
     if (st)
         return blame_network (st, setup->boot, setup->topo);
-    net->comm = net->duplicate;
+    net->comm = net->opening.made;
     return GS_OK;
 }
 

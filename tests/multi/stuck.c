@@ -10,6 +10,8 @@
 
 #include "multi.h"
 
+#include "gradsync_mpi.h"
+
 #define HELD     1     /* the rank that does not return */
 #define START_MS 10000 /* in which MPI starts where it is not held: slowly with sanitizers */
 
@@ -34,6 +36,18 @@ int MPI_Comm_create_group (MPI_Comm comm, MPI_Group group, int tag, MPI_Comm *ne
 {
     hold ("group", HELD);
     return PMPI_Comm_create_group (comm, group, tag, newcomm);
+}
+
+int MPI_Comm_idup (MPI_Comm comm, MPI_Comm *newcomm, MPI_Request *request)
+{
+    hold ("idup", HELD);
+    return PMPI_Comm_idup (comm, newcomm, request);
+}
+
+int MPI_Test (MPI_Request *request, int *flag, MPI_Status *status)
+{
+    hold ("test", HELD);
+    return PMPI_Test (request, flag, status);
 }
 
 static atomic_bool finalizing;
@@ -101,6 +115,17 @@ static void group (void)
     gs_comm_destroy (comm);
 }
 
+/* The program's communicator, which is duplicated before anybody watches. */
+static void duplicate (void)
+{
+    gs_comm_opts_t opts = GS_COMM_OPTS_INIT;
+    gs_comm_t *comm;
+
+    opts.boot_timeout_ms = 2000;
+    CHECK_FAILS (gs_comm_from_mpi (MPI_COMM_WORLD, &opts, &comm), GS_ERR_TIMEOUT,
+                 "GS_BOOT_TIMEOUT_MS", "2 ranks of the MPI communicator");
+}
+
 static char said[4096];
 
 static void note (gs_log_level_t level, const char *line, void *context)
@@ -162,6 +187,8 @@ int main (void)
         start ();
     else if (!strcmp (held, "group"))
         group ();
+    else if (!strcmp (held, "idup") || !strcmp (held, "test"))
+        duplicate ();
     else if (!strcmp (held, "testall"))
         transfer ();
     else
