@@ -78,6 +78,12 @@ struct gsi_boot_ops {
      */
     void (*part) (struct gsi_boot *boot);
 
+    /*
+     * (optional) Collective, at the end of a create that went well: gives back, until
+     * [deadline_ns], what the transport could have taken and has not.
+     */
+    void (*settle) (struct gsi_boot *boot, int64_t deadline_ns);
+
     /* (required) Leaves, without waiting, and frees. */
     void (*close) (struct gsi_boot *boot);
 };

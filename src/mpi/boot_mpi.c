@@ -174,13 +174,30 @@ MPI_Comm gsi_boot_mpi_take (struct gsi_boot *base)
     return own;
 }
 
+static int free_comm (void *comm)
+{
+    return MPI_Comm_free (comm);
+}
+
+/* Of communicators an MPI library has some thousands. */
+static void mpi_boot_settle (struct gsi_boot *base, int64_t deadline_ns)
+{
+    MPI_Comm own = gsi_boot_mpi_take (base), *memory;
+
+    if (own == MPI_COMM_NULL || !(memory = malloc (sizeof (*memory))))
+        return;
+    *memory = own;
+    if (gsi_mpi_env_by ("MPI_Comm_free", free_comm, memory, deadline_ns) != GS_ERR_TIMEOUT)
+        free (memory);
+}
+
 static void close_mpi (struct gsi_boot *base)
 {
     struct boot_mpi *boot = (struct boot_mpi *) base;
 
     free (boot->next);
     free (boot->duplicate);
-    free (base); /* a duplicate that was not taken stays: freeing it is collective */
+    free (base); /* a duplicate stays if the create failed: freeing it is collective */
 }
 
 const struct gsi_boot_mpi_entry gsi_boot_mpi = {
@@ -188,6 +205,7 @@ const struct gsi_boot_mpi_entry gsi_boot_mpi = {
             .open = open_world,
             .reserve = mpi_boot_reserve,
             .exchange = mpi_boot_exchange,
+            .settle = mpi_boot_settle,
             .close = close_mpi},
     .initialized = gsi_mpi_env_up,
     .before_pmix = gsi_mpi_env_before_pmix,

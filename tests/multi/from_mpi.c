@@ -30,6 +30,20 @@ int PMIx_Get_nb (const void *process, const char *key, const void *info, size_t 
     return get (process, key, info, number, answer, context);
 }
 
+static int duplicates; /* that live */
+
+int MPI_Comm_idup (MPI_Comm comm, MPI_Comm *newcomm, MPI_Request *request)
+{
+    duplicates++;
+    return PMPI_Comm_idup (comm, newcomm, request);
+}
+
+int MPI_Comm_free (MPI_Comm *comm)
+{
+    duplicates--;
+    return PMPI_Comm_free (comm);
+}
+
 static void check_sum (gs_comm_t *comm)
 {
     int64_t x = gs_comm_rank (comm) + 1, n = gs_comm_size (comm);
@@ -130,6 +144,7 @@ static void no_thread (gs_comm_t *comm)
 /* The world by PMIx and by MPI, alive together. */
 static void both_ways (void)
 {
+    int before = duplicates;
     gs_comm_t *by_mpi, *by_launcher = multi_create (NULL);
 
     CHECK_OK (gs_comm_from_mpi (MPI_COMM_WORLD, NULL, &by_mpi));
@@ -144,6 +159,7 @@ static void both_ways (void)
     CHECK_OK (gs_comm_destroy (by_launcher));
     check_sum (by_mpi);
     CHECK_OK (gs_comm_destroy (by_mpi));
+    CHECK (duplicates == before, "%d communicators of MPI are left", duplicates - before);
 }
 
 /*
