@@ -364,12 +364,14 @@ static const char *host_or_null (void *context, int rank)
     return host_name (context, (uint32_t) rank, host) ? host : NULL;
 }
 
-static int name_absent (struct gsi_boot *base, const char *key, char *names, size_t room)
+static int name_absent (struct gsi_boot *base, const char *key, bool early, char *names,
+                        size_t room)
 {
     const struct gsi_asking asking = {.local = local_ranks,
                                       .ask = ask_missing,
                                       .host = host_or_null,
-                                      .ask_ns = gsi_missing_grace_ns (base->timeout_ns)};
+                                      .ask_ns = gsi_missing_grace_ns (base->timeout_ns),
+                                      .early = early};
 
     return gsi_missing_name (base, &asking, key, names, room);
 }
@@ -379,7 +381,7 @@ static gs_status_t pmix_name_missing (struct boot_pmix *boot, const char *key, c
 {
     char names[GSI_TEXT_MAX / 2];
 
-    name_absent (&boot->base, key, names, sizeof (names));
+    name_absent (&boot->base, key, false, names, sizeof (names));
     return gsi_fail (GS_ERR_TIMEOUT,
                      "bootstrap: %s; %s. Does every rank of the job step call "
                      "gs_comm_create? If not, use gs_comm_from_mpi or gs_comm_create_from_id",
@@ -433,7 +435,8 @@ static gs_status_t pmix_blame (struct gsi_boot *base, gs_status_t st, int64_t fr
 
     snprintf (what, sizeof (what), "%s", gsi_last_text ());
     gsi_missing_stay (from_ns);
-    if (put_end (key, sizeof (key)) || !name_absent (base, key, names, sizeof (names)))
+    if (put_end (key, sizeof (key)) ||
+        !name_absent (base, key, st != GS_ERR_TIMEOUT, names, sizeof (names)))
         return gsi_fail (st, "%s", what);
     return gsi_fail (st, "%s; %s", what, names);
 }

@@ -103,6 +103,35 @@ static bool ask (struct gsi_boot *boot, const struct gsi_asking *how, const char
     return true;
 }
 
+/* Takes out of missing[rank] those of this node that are waiting still, as far as it knows. */
+static void leave_out_waiting (const struct gsi_boot *boot, unsigned char *missing)
+{
+    for (int r = 0; boot->goes_on && r < boot->size; r++)
+        if (missing[r] && boot->goes_on (boot->context, r))
+            missing[r] = 0;
+}
+
+/* Writes what it may mean that nobody of other nodes came; nothing if somebody did. */
+static void name_unheard (const struct gsi_asking *how, int size, const unsigned char *missing,
+                          const unsigned char *local, char *text, size_t room)
+{
+    bool here = true, others = false;
+
+    *text = 0;
+    for (int r = 0; r < size; r++) {
+        if (!local[r] && !missing[r])
+            return;
+        others = others || !local[r];
+        here = here && !(local[r] && missing[r]);
+    }
+    if (others && how->early)
+        snprintf (text, room, "; nobody of other hosts was heard of: they may be waiting still");
+    else if (others && here)
+        snprintf (text, room,
+                  "; nobody of other hosts was heard of: a firewall may drop what the PMIx "
+                  "servers send each other, to ports of any number");
+}
+
 int gsi_missing_name (struct gsi_boot *boot, const struct gsi_asking *how, const char *key,
                       char *names, size_t room)
 {
@@ -111,7 +140,6 @@ int gsi_missing_name (struct gsi_boot *boot, const struct gsi_asking *how, const
     unsigned char *missing = calloc (2, (size_t) boot->size);
     unsigned char *local;
     int leader, used = 0, absent = 0;
-    bool cut_off = true; /* all of this node came, and nobody of others */
 
     if (!missing) {
         snprintf (names, room, "who did not come is not known");
@@ -124,20 +152,17 @@ int gsi_missing_name (struct gsi_boot *boot, const struct gsi_asking *how, const
     for (int r = 0; boot->halted && r < boot->size; r++)
         if (!missing[r] && boot->halted (boot->context, r))
             missing[r] = 1; /* since it has put the key */
-    if (boot->goes_on)
+    if (how->early)
+        leave_out_waiting (boot, missing);
+    else if (boot->goes_on)
         gsi_missing_leave_out_slow (missing, boot->size, boot->goes_on, boot->context);
     memset (local, 0, (size_t) boot->size);
     how->local (boot, local);
-    for (int r = 0; r < boot->size; r++) {
+    for (int r = 0; r < boot->size; r++)
         absent += missing[r];
-        cut_off = cut_off && (missing[r] != 0) != (local[r] != 0);
-    }
     gsi_missing_list (missing, boot->size, how->host, boot, names + used, room - (size_t) used);
+    name_unheard (how, boot->size, missing, local, names + strlen (names), room - strlen (names));
     free (missing);
-    if (cut_off && absent)
-        snprintf (names + strlen (names), room - strlen (names),
-                  "; nobody of other hosts was heard of: a firewall may drop what the PMIx "
-                  "servers send each other, to ports of any number");
     /* Others may still ask for what we have put, which a server forgets when its rank ends (PRRTE
      * 3). Who knows less speaks later: with --kill-on-bad-exit the first to end takes all with
      * it.

@@ -8,6 +8,7 @@
 
 static unsigned char asked[200];       /* how often */
 static int gone, slow = -1, dead = -1; /* ranks */
+static bool early;
 
 static void local (struct gsi_boot *boot, unsigned char *marks)
 {
@@ -47,7 +48,7 @@ static bool halted (const void *context, int rank)
 /* What rank [rank] of [size] says; it asks for ranks [first] to [last]. */
 static void check (int rank, int size, int first, int last, int absent, const char *text)
 {
-    const struct gsi_asking how = {.local = local, .ask = ask, .host = host};
+    const struct gsi_asking how = {.local = local, .ask = ask, .host = host, .early = early};
     struct gsi_boot boot = {
         .rank = rank, .size = size, .host = "n", .goes_on = goes_on, .halted = halted};
     char names[400];
@@ -108,5 +109,22 @@ START_TEST (a_rank_that_has_died_is_named_though_it_came)
 }
 END_TEST
 
-UNIT_SUITE ("absent", 20, few_ranks_ask_for_all, a_rank_that_has_died_is_named_though_it_came,
+START_TEST (early_a_rank_that_goes_on_is_not_named)
+{
+    gone = -1;
+    slow = 0;
+    dead = -1;
+    early = true;
+    check (1, 3, 0, 2, 0, "all ranks came");
+    gone = 2;
+    check (1, 3, 0, 2, 1, "1 of 3 ranks did not come: rank 2 (host n1)");
+    gone = PER_NODE; /* the only one of the other node */
+    check (1, PER_NODE + 1, 0, PER_NODE, 1,
+           "1 of 51 ranks did not come: rank 50 (host n2); nobody of other hosts was heard of: "
+           "they may be waiting still");
+}
+END_TEST
+
+UNIT_SUITE ("absent", 20, early_a_rank_that_goes_on_is_not_named, few_ranks_ask_for_all,
+            a_rank_that_has_died_is_named_though_it_came,
             a_slow_rank_is_named_if_nobody_else_is_missing, one_rank_of_a_node_asks_the_others)
