@@ -33,6 +33,7 @@ struct gsi_boot {
     const void *context; /* theirs */
     bool one_node;       /* all ranks are known to be on one */
     bool is_group;       /* the ranks are some of another communicator, and meet there */
+    bool own_job;        /* the name is of this create alone, which some ranks may not make */
     bool any_thread;     /* several threads may do so at once: nothing is in an order */
 };
 

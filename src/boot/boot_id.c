@@ -64,8 +64,8 @@ gs_status_t gsi_boot_id_open (const gs_unique_id_t *bytes, int rank, int size,
     *out = NULL;
     if (!boot)
         return gsi_fail (GS_ERR_NOMEM, "gs_comm_create_from_id: out of memory");
-    boot->base =
-        (struct gsi_boot){.ops = &gsi_boot_id, .rank = rank, .size = size, .any_thread = true};
+    boot->base = (struct gsi_boot){
+        .ops = &gsi_boot_id, .rank = rank, .size = size, .own_job = true, .any_thread = true};
     boot->root.fd = -1;
     gsi_process_host (boot->base.host, sizeof (boot->base.host));
     if (!(st = gsi_id_read (bytes, &boot->id)) &&

@@ -21,7 +21,7 @@
 
 #define LATEST_NS (2 * GSI_NS_PER_S) /* how long after its deadline a rank may tell of it */
 
-/* How many communicators that are no groups this process has made: the same on all ranks. */
+/* How many communicators of the whole job this process has made: the same on all ranks. */
 static atomic_int serials;
 
 static const char *host_of_card (const void *cards, int rank)
@@ -530,7 +530,7 @@ static gs_status_t take_back (const gs_comm_t *comm, gs_status_t st)
 {
     int next = comm->serial + 1;
 
-    if (!comm->boot->is_group)
+    if (!comm->boot->own_job)
         atomic_compare_exchange_strong (&serials, &next, comm->serial);
     return st;
 }
@@ -544,7 +544,7 @@ static gs_status_t join (struct create *c)
 
     if (!comm->boot->rank && !comm->boot->is_group)
         gsi_env_warn_misspelt ();
-    comm->serial = comm->boot->is_group ? c->plan->serial : atomic_fetch_add (&serials, 1);
+    comm->serial = comm->boot->own_job ? c->plan->serial : atomic_fetch_add (&serials, 1);
     recorded = open_record (comm);
     write_card (comm->boot, c->plan, &c->card);
     st = c->plan->st ? gsi_fail (c->plan->st, "%s", c->plan->text) : prepare_create (c);

@@ -131,7 +131,7 @@ gs_status_t gsi_parent_boot_boot (struct gsi_parent_boot *m, const int *member, 
     boot->base.ops = &ops_of_meeting;
     boot->base.rank = rank;
     boot->base.size = size;
-    boot->base.is_group = true;
+    boot->base.is_group = boot->base.own_job = true;
     boot->base.one_node = m->parent->topo.nodes == 1;
     boot->parent_boot = m;
     memcpy (boot->base.host, m->parent->hosts[m->parent->topo.rank], sizeof (boot->base.host));

@@ -41,6 +41,7 @@ static gs_status_t open_over (MPI_Comm theirs, struct gsi_boot **out)
     if (!boot)
         return gsi_fail (GS_ERR_NOMEM, "boot mpi: out of memory");
     boot->base.ops = &gsi_boot_mpi.ops;
+    boot->base.own_job = true;
     boot->theirs = theirs;
     boot->own = MPI_COMM_NULL;
     MPI_Comm_rank (theirs, &boot->base.rank);
@@ -127,7 +128,7 @@ static gs_status_t mpi_boot_reserve (struct gsi_boot *base, size_t bytes)
 static void name_job (char *job, const char *host)
 {
     snprintf (job, GSI_JOB_BYTES, "mpi-%s-%ld-%lld", host, (long) getpid (),
-              (long long) (gsi_wall_ns () / GSI_NS_PER_MS));
+              (long long) gsi_wall_ns ());
 }
 
 static gs_status_t mpi_boot_exchange (struct gsi_boot *base, const void *card, size_t bytes,

@@ -4,6 +4,7 @@
  * With 10 ranks the last 2 never call gradsync, as I/O servers do.
  */
 #include <dlfcn.h>
+#include <glob.h>
 #include <stdatomic.h>
 
 #include "meet.h"
@@ -86,9 +87,29 @@ static void refused (void)
     MPI_Comm_free (&half);
 }
 
+/* Ranks find each other's records, also if they have made other communicators before. */
+static void check_records (const char *name)
+{
+    const char *folder = getenv ("GS_RECORD_DIR");
+    char pattern[4096];
+    glob_t found;
+
+    snprintf (pattern, sizeof (pattern), "%s/gradsync-*-%s.*-r*.ring", folder, name);
+    if (!folder || glob (pattern, 0, NULL, &found))
+        return;
+    CHECK (found.gl_pathc == (size_t) users, "%zu records", found.gl_pathc);
+    for (size_t i = 1; i < found.gl_pathc; i++) {
+        const char *path = found.gl_pathv[i];
+        CHECK (!strncmp (found.gl_pathv[0], path, (size_t) (strrchr (path, '-') - path)),
+               "records %s and %s", found.gl_pathv[0], path);
+    }
+    globfree (&found);
+}
+
 /* The ranks are those of the MPI communicator; its own messages are left alone. */
 static void beside_own_messages (void)
 {
+    gs_comm_opts_t opts = GS_COMM_OPTS_INIT;
     gs_comm_t *comm, *second, *alone;
     int place, mail = -1, post = 1000 + rank;
     MPI_Request request;
@@ -96,8 +117,13 @@ static void beside_own_messages (void)
     MPI_Comm_rank (working, &place);
     MPI_Irecv (&mail, 1, MPI_INT, MPI_ANY_SOURCE, MPI_ANY_TAG, working, &request);
     CHECK_OK (gs_comm_from_mpi (working, NULL, &comm));
-    CHECK_OK (gs_comm_from_mpi (working, NULL, &second));
-    CHECK_OK (gs_comm_from_mpi (MPI_COMM_SELF, NULL, &alone));
+    if (place % 2)
+        CHECK_OK (gs_comm_from_mpi (MPI_COMM_SELF, NULL, &alone));
+    opts.name = "second";
+    CHECK_OK (gs_comm_from_mpi (working, &opts, &second));
+    check_records (opts.name);
+    if (place % 2 == 0)
+        CHECK_OK (gs_comm_from_mpi (MPI_COMM_SELF, NULL, &alone));
     CHECK (gs_comm_rank (comm) == place && gs_comm_size (comm) == users,
            "rank %d of %d, not %d of "
            "%d",
