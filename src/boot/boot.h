@@ -80,10 +80,10 @@ struct gsi_boot_ops {
     void (*part) (struct gsi_boot *boot);
 
     /*
-     * (optional) Collective, at the end of a create that went well: gives back, until
-     * [deadline_ns], what the transport could have taken and has not.
+     * (optional) Collective, at the end of a create that went well: gives back what the transport
+     * could have taken and has not, within a second or not at all.
      */
-    void (*settle) (struct gsi_boot *boot, int64_t deadline_ns);
+    void (*settle) (struct gsi_boot *boot);
 
     /* (required) Leaves, without waiting, and frees. */
     void (*close) (struct gsi_boot *boot);

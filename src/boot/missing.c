@@ -111,22 +111,32 @@ static void leave_out_waiting (const struct gsi_boot *boot, unsigned char *missi
             missing[r] = 0;
 }
 
-/* Writes what it may mean that nobody of other nodes came; nothing if somebody did. */
-static void name_unheard (const struct gsi_asking *how, int size, const unsigned char *missing,
-                          const unsigned char *local, char *text, size_t room)
+/* Whether all of this node came, and nobody of others. */
+static bool is_cut_off (int size, const unsigned char *missing, const unsigned char *local)
 {
-    bool here = true, others = false;
+    bool others = false;
+
+    for (int r = 0; r < size; r++) {
+        if ((missing[r] != 0) == (local[r] != 0))
+            return false;
+        others = others || missing[r];
+    }
+    return others;
+}
+
+/* Writes what it may mean that these are missing. */
+static void explain (const struct gsi_boot *boot, const struct gsi_asking *how,
+                     const unsigned char *missing, const unsigned char *local, char *text,
+                     size_t room)
+{
+    bool open = false; /* whether one has ended */
 
     *text = 0;
-    for (int r = 0; r < size; r++) {
-        if (!local[r] && !missing[r])
-            return;
-        others = others || !local[r];
-        here = here && !(local[r] && missing[r]);
-    }
-    if (others && how->early)
-        snprintf (text, room, "; nobody of other hosts was heard of: they may be waiting still");
-    else if (others && here)
+    for (int r = 0; r < boot->size; r++)
+        open = open || (missing[r] && !(boot->halted && boot->halted (boot->context, r)));
+    if (how->early && open)
+        snprintf (text, room, "; who of them has not ended may be waiting still");
+    else if (!how->early && is_cut_off (boot->size, missing, local))
         snprintf (text, room,
                   "; nobody of other hosts was heard of: a firewall may drop what the PMIx "
                   "servers send each other, to ports of any number");
@@ -161,7 +171,7 @@ int gsi_missing_name (struct gsi_boot *boot, const struct gsi_asking *how, const
     for (int r = 0; r < boot->size; r++)
         absent += missing[r];
     gsi_missing_list (missing, boot->size, how->host, boot, names + used, room - (size_t) used);
-    name_unheard (how, boot->size, missing, local, names + strlen (names), room - strlen (names));
+    explain (boot, how, missing, local, names + strlen (names), room - strlen (names));
     free (missing);
     /* Others may still ask for what we have put, which a server forgets when its rank ends (PRRTE
      * 3). Who knows less speaks later: with --kill-on-bad-exit the first to end takes all with

@@ -22,9 +22,9 @@ struct gsi_asking {
 /*
  * Writes the names of the ranks that have not put [key], which all that are there ask for now, or
  * have died since; returns how many, and suspects a firewall where those are all of the other
- * nodes. Early names no rank of this node that goes on, and says of others that they may. Of many
- * ranks each asks those of its own node, and one of each node the others, so that servers are not
- * flooded.
+ * nodes. Early names no rank of this node that goes on, as far as that is known, and says of the
+ * others that they may. Of many ranks each asks those of its own node, and one of each node the
+ * others, so that servers are not flooded.
  */
 int gsi_missing_name (struct gsi_boot *boot, const struct gsi_asking *how, const char *key,
                       char *names, size_t room);

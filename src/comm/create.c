@@ -565,7 +565,7 @@ static gs_status_t join (struct create *c)
         !gsi_coll_is_shared (c->ops)) /* whose ranks with a GPU tell by other ways */
         st = blame_create (c, st);
     if (!st && comm->boot->ops->settle)
-        comm->boot->ops->settle (comm->boot, c->plan->deadline_ns);
+        comm->boot->ops->settle (comm->boot);
     comm->times.transport_us += lap_us (&begin_ns);
     if (!st && !comm->topo.rank)
         gsi_log (GS_LOG_INFO, "comm",

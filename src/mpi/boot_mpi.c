@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/log.h"
 #include "base/process.h"
 #include "base/status.h"
 #include "boot/boot.h"
@@ -24,8 +25,8 @@ struct boot_mpi {
     MPI_Comm theirs; /* borrowed until the first exchange */
     MPI_Comm own;    /* the duplicate, until the transport takes it */
 
-    struct gsi_mpi_collective *duplicate; /* of the next exchange */
-    struct exchange *next;                /* likewise */
+    struct gsi_mpi_collective *duplicate; /* what the first exchange makes [own] by */
+    struct exchange *next;                /* of the next exchange */
     size_t each;                          /* bytes of a rank in it */
 };
 
@@ -88,20 +89,19 @@ static gs_status_t duplicate (struct boot_mpi *boot, int64_t deadline_ns)
     struct gsi_mpi_collective *call = boot->duplicate;
     gs_status_t st;
 
-    boot->duplicate = NULL;
     *call = (struct gsi_mpi_collective){.comm = boot->theirs};
-    if ((st = gsi_mpi_env_collective ("MPI_Comm_idup", call, deadline_ns))) {
+    if ((st = gsi_mpi_env_collective ("MPI_Comm_idup", call, deadline_ns)) == GS_ERR_TIMEOUT) {
         gsi_mpi_env_keep (call);
-        if (st == GS_ERR_TIMEOUT)
-            gsi_fail (st,
-                      "bootstrap: " GSI_LATE_BOOT "; not all %d ranks "
-                      "of the MPI communicator made a gradsync communicator of it, or MPI did "
-                      "not reach them",
-                      boot->base.size);
-        return st;
+        boot->duplicate = NULL;
+        return gsi_fail (st,
+                         "bootstrap: " GSI_LATE_BOOT "; not all %d ranks "
+                         "of the MPI communicator made a gradsync communicator of it, or MPI did "
+                         "not reach them",
+                         boot->base.size);
     }
+    if (st)
+        return st;
     boot->own = call->made;
-    free (call);
     MPI_Comm_set_errhandler (boot->own, MPI_ERRORS_RETURN);
     return GS_OK;
 }
@@ -151,10 +151,12 @@ static gs_status_t mpi_boot_exchange (struct gsi_boot *base, const void *card, s
     name_job (x->said + bytes, base->host);
     x->call = (struct gsi_mpi_collective){
         .comm = boot->own, .own = x->said, .all = x->said + each, .bytes = (int) each};
-    st = gsi_mpi_env_collective ("bootstrap: MPI_Iallgather of the cards", &x->call, deadline_ns);
-    if (st) {
+    if ((st = gsi_mpi_env_collective ("bootstrap: MPI_Iallgather", &x->call, deadline_ns))) {
         gsi_mpi_env_keep (x);
-        return st;
+        return st == GS_ERR_TIMEOUT
+                   ? gsi_fail (st, "bootstrap: " GSI_LATE_BOOT " in MPI_Iallgather: a rank has "
+                                   "died, or MPI does not reach it")
+                   : st;
     }
     for (int r = 0; r < base->size; r++)
         memcpy ((char *) cards + (size_t) r * bytes, x->said + each * (size_t) (r + 1), bytes);
@@ -181,15 +183,21 @@ static int free_comm (void *comm)
 }
 
 /* Of communicators an MPI library has some thousands. */
-static void mpi_boot_settle (struct gsi_boot *base, int64_t deadline_ns)
+static void mpi_boot_settle (struct gsi_boot *base)
 {
-    MPI_Comm own = gsi_boot_mpi_take (base), *memory;
+    struct boot_mpi *boot = (struct boot_mpi *) base;
+    struct gsi_mpi_collective *call = boot->duplicate;
+    gs_status_t st;
 
-    if (own == MPI_COMM_NULL || !(memory = malloc (sizeof (*memory))))
+    if (gsi_boot_mpi_take (base) == MPI_COMM_NULL)
         return;
-    *memory = own;
-    if (gsi_mpi_env_by ("MPI_Comm_free", free_comm, memory, deadline_ns) != GS_ERR_TIMEOUT)
-        free (memory);
+    st = gsi_mpi_env_by ("MPI_Comm_free", free_comm, &call->made, 0);
+    if (st == GS_ERR_NOMEM) /* the others are in it, which need not wait for this rank */
+        free_comm (&call->made);
+    if (st != GS_ERR_TIMEOUT)
+        return;
+    boot->duplicate = NULL; /* and it is MPI's */
+    gsi_log (GS_LOG_WARN, "mpi", "%s: MPI may be stuck in it", gsi_last_text ());
 }
 
 static void close_mpi (struct gsi_boot *base)

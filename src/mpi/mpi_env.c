@@ -19,7 +19,7 @@
 #include "host/net.h"
 
 #define ERRHANDLER    "OMPI_MCA_mpi_initial_errhandler" /* of MPI_COMM_WORLD, until it is set */
-#define STUCK_NS      GSI_NS_PER_S /* behind a deadline: a call of MPI does not return */
+#define LEAST_NS      GSI_NS_PER_S /* for a call of MPI to return, however late it begins */
 #define LIBRARY_BYTES 80           /* of the name of an MPI library, "Open MPI v5.0.7" */
 
 static pthread_mutex_t guard = PTHREAD_MUTEX_INITIALIZER; /* start */
@@ -64,15 +64,28 @@ static gs_status_t await_end (void)
     return GS_OK;
 }
 
-bool gsi_mpi_env_usable (void)
+/* Whether no thread is inside a call of MPI that keeps others out. */
+static bool is_free (void)
 {
     int level = MPI_THREAD_MULTIPLE;
 
-    if (!atomic_load_explicit (&running, memory_order_relaxed))
-        return false;
     if (atomic_load (&left_behind))
         MPI_Query_thread (&level);
     return level == MPI_THREAD_MULTIPLE;
+}
+
+bool gsi_mpi_env_usable (void)
+{
+    return atomic_load_explicit (&running, memory_order_relaxed) && is_free ();
+}
+
+gs_status_t gsi_mpi_env_enter (void)
+{
+    return is_free () ? GS_OK
+                      : gsi_fail (GS_ERR_TRANSPORT,
+                                  "MPI is inside a call that did not return by its deadline, and "
+                                  "was not initialised with MPI_THREAD_MULTIPLE: it takes no "
+                                  "other call");
 }
 
 /* ---- Calls that may not return ---- */
@@ -81,9 +94,14 @@ gs_status_t gsi_mpi_env_by (const char *what, int (*work) (void *), void *argume
                             int64_t deadline_ns)
 {
     struct gsi_timed_call *e = NULL;
+    int64_t least_ns = gsi_now_ns () + LEAST_NS;
     int rc = 0;
-    gs_status_t st = gsi_timed_call_run (&e, what, work, argument, deadline_ns, &rc);
+    gs_status_t st = gsi_mpi_env_enter ();
 
+    if (st)
+        return st;
+    st = gsi_timed_call_run (&e, what, work, argument,
+                             deadline_ns > least_ns ? deadline_ns : least_ns, &rc);
     if (st == GS_ERR_TIMEOUT) {
         gsi_timed_call_leave (e);
         atomic_fetch_add (&left_behind, 1);
@@ -118,7 +136,7 @@ gs_status_t gsi_mpi_env_collective (const char *what, struct gsi_mpi_collective 
     int rc;
 
     c->deadline_ns = deadline_ns;
-    st = gsi_mpi_env_by (what, collective, c, deadline_ns + STUCK_NS);
+    st = gsi_mpi_env_by (what, collective, c, deadline_ns + LEAST_NS);
     if (st == GS_ERR_NOMEM) /* the others are in it: without a thread, and so a deadline */
         st = (rc = collective (c)) ? gsi_mpi_env_fail (what, rc) : GS_OK;
     return !st && c->late ? gsi_fail (GS_ERR_TIMEOUT, "%s: " GSI_LATE, what) : st;
@@ -263,8 +281,11 @@ gs_status_t gsi_mpi_env_check_world (int ranks)
 static gs_status_t check_thread (void)
 {
     int level = MPI_THREAD_SINGLE, is_main = 1;
+    gs_status_t st;
 
     MPI_Query_thread (&level);
+    if ((st = gsi_mpi_env_enter ()))
+        return st;
     if (level < MPI_THREAD_SERIALIZED && !atomic_load (&started))
         MPI_Is_thread_main (&is_main);
     if (!is_main)

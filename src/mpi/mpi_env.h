@@ -28,6 +28,9 @@ gs_status_t gsi_mpi_env_not_finalized (void);
  */
 bool gsi_mpi_env_usable (void);
 
+/* GS_ERR_TRANSPORT, with a text, where such a call is in the way. */
+gs_status_t gsi_mpi_env_enter (void);
+
 /*
  * Makes MPI up if it is not, and checks that this thread may call it. GS_ERR_TIMEOUT if MPI,
  * which waits for all ranks, has not started by [deadline_ns]; another call then waits on.
@@ -36,10 +39,11 @@ gs_status_t gsi_mpi_env_start (int64_t deadline_ns);
 
 /*
  * Runs [work] of [argument], a call of MPI that waits for other ranks and gives a code of MPI's,
- * in a thread of its own, and waits for it. One that has not returned by [deadline_ns] is left
- * behind with what it has: GS_ERR_TIMEOUT, [argument] is kept, and below MPI_THREAD_MULTIPLE MPI
- * is not usable any more. N.B. Below MPI_THREAD_SERIALIZED it is not the thread that MPI asks
- * for; no library minds (Open MPI, MPICH) as long as the others wait.
+ * in a thread of its own, and waits for it. One that has not returned by [deadline_ns], a second
+ * at least, is left behind with what it has: GS_ERR_TIMEOUT, [argument] is kept, and below
+ * MPI_THREAD_MULTIPLE MPI is not usable any more: GS_ERR_TRANSPORT from the next call on. N.B.
+ * Below MPI_THREAD_SERIALIZED it is not the thread that MPI asks for; no library minds (Open MPI,
+ * MPICH) as long as the others wait.
  */
 gs_status_t gsi_mpi_env_by (const char *what, int (*work) (void *), void *argument,
                             int64_t deadline_ns);
@@ -58,7 +62,7 @@ struct gsi_mpi_collective {
 /*
  * Does that as gsi_mpi_env_by would: MPI asks PMIx for the address of a rank in its first message
  * to it, and waits for one that has died (Open MPI 4). Nobody watches a create that has not met.
- * After a failure MPI may still use [c], and what that names.
+ * After a failure MPI may still use [own] and [all], and after GS_ERR_TIMEOUT [c].
  */
 gs_status_t gsi_mpi_env_collective (const char *what, struct gsi_mpi_collective *c,
                                     int64_t deadline_ns);

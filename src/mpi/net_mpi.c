@@ -90,9 +90,7 @@ static gs_status_t net_enter (const struct gsi_net *net)
     if (gsi_mpi_env_usable ())
         return GS_OK;
     if (gsi_mpi_env_up ())
-        return gsi_fail (GS_ERR_TRANSPORT, "MPI is inside a call that did not return by its "
-                                           "deadline, and was not initialised with "
-                                           "MPI_THREAD_MULTIPLE: it takes no other call");
+        return gsi_mpi_env_enter ();
     return gsi_fail (GS_ERR_STATE, "MPI was finalized before gs_comm_destroy: destroy "
                                    "communicators first");
 }

@@ -75,9 +75,13 @@ static void refused (void)
     int color = rank % 2, other = color ? 0 : 1;
     gs_comm_t *comm;
     MPI_Comm half, inter;
+    gs_comm_opts_t opts = GS_COMM_OPTS_INIT;
 
     CHECK_FAILS (gs_comm_from_mpi (MPI_COMM_NULL, NULL, &comm), GS_ERR_ARG, "MPI_COMM_NULL");
     CHECK_FAILS (gs_comm_from_mpi (MPI_COMM_SELF, NULL, NULL), GS_ERR_ARG, "comm is NULL");
+    for (opts.boot_timeout_ms = 1; opts.boot_timeout_ms < 20; opts.boot_timeout_ms++)
+        if (!gs_comm_from_mpi (MPI_COMM_SELF, &opts, &comm)) /* no call of MPI's is left behind */
+            gs_comm_destroy (comm);
     MPI_Comm_split (MPI_COMM_WORLD, color, rank, &half);
     MPI_Intercomm_create (half, 0, MPI_COMM_WORLD, other, 1, &inter);
     CHECK_FAILS (gs_comm_from_mpi (inter, NULL, &comm), GS_ERR_ARG, "intercommunicator",
@@ -95,9 +99,9 @@ static void check_records (const char *name)
     glob_t found;
 
     snprintf (pattern, sizeof (pattern), "%s/gradsync-*-%s.*-r*.ring", folder, name);
-    if (!folder || glob (pattern, 0, NULL, &found))
+    if (!folder || getenv ("GS_RECORD"))
         return;
-    CHECK (found.gl_pathc == (size_t) users, "%zu records", found.gl_pathc);
+    CHECK (!glob (pattern, 0, NULL, &found), "no file like %s", pattern);
     for (size_t i = 1; i < found.gl_pathc; i++) {
         const char *path = found.gl_pathv[i];
         CHECK (!strncmp (found.gl_pathv[0], path, (size_t) (strrchr (path, '-') - path)),

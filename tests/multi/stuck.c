@@ -44,6 +44,19 @@ int MPI_Comm_idup (MPI_Comm comm, MPI_Comm *newcomm, MPI_Request *request)
     return PMPI_Comm_idup (comm, newcomm, request);
 }
 
+int MPI_Iallgather (const void *own, int count, MPI_Datatype type, void *all, int each,
+                    MPI_Datatype of_all, MPI_Comm comm, MPI_Request *request)
+{
+    hold ("gather", HELD);
+    return PMPI_Iallgather (own, count, type, all, each, of_all, comm, request);
+}
+
+int MPI_Comm_free (MPI_Comm *comm)
+{
+    hold ("free", HELD);
+    return PMPI_Comm_free (comm);
+}
+
 int MPI_Test (MPI_Request *request, int *flag, MPI_Status *status)
 {
     hold ("test", HELD);
@@ -115,15 +128,28 @@ static void group (void)
     gs_comm_destroy (comm);
 }
 
-/* The program's communicator, which is duplicated before anybody watches. */
+/*
+ * What is done with the program's communicator before anybody watches. In a process whose MPI
+ * knows of no threads it takes no other call then.
+ */
 static void duplicate (void)
 {
     gs_comm_opts_t opts = GS_COMM_OPTS_INIT;
+    bool frees = !strcmp (held, "free");
     gs_comm_t *comm;
 
     opts.boot_timeout_ms = 2000;
-    CHECK_FAILS (gs_comm_from_mpi (MPI_COMM_WORLD, &opts, &comm), GS_ERR_TIMEOUT,
-                 "GS_BOOT_TIMEOUT_MS", "2 ranks of the MPI communicator");
+    if (frees) { /* it was not used, and the communicator is good */
+        CHECK_OK (gs_comm_from_mpi (MPI_COMM_SELF, &opts, &comm));
+        CHECK_OK (gs_comm_destroy (comm));
+    } else {
+        CHECK_FAILS (gs_comm_from_mpi (MPI_COMM_WORLD, &opts, &comm), GS_ERR_TIMEOUT,
+                     "GS_BOOT_TIMEOUT_MS",
+                     *held == 'g' ? "MPI_Iallgather" : "2 ranks of the MPI communicator");
+    }
+    if (multi_rank () == HELD)
+        CHECK_FAILS (gs_comm_from_mpi (MPI_COMM_SELF, &opts, &comm), GS_ERR_TRANSPORT,
+                     "MPI is inside a call");
 }
 
 static char said[4096];
@@ -187,11 +213,11 @@ int main (void)
         start ();
     else if (!strcmp (held, "group"))
         group ();
-    else if (!strcmp (held, "idup") || !strcmp (held, "test"))
-        duplicate ();
     else if (!strcmp (held, "testall"))
         transfer ();
-    else
+    else if (!strcmp (held, "finalize"))
         end ();
+    else
+        duplicate ();
     return multi_end ("a call of MPI that does not return is left behind");
 }
