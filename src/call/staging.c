@@ -257,11 +257,23 @@ static gs_status_t stage (gs_comm_t *comm, struct gsi_staged_op op, const struct
 
 /* ---- Operations ---- */
 
-gs_status_t gsi_staging_allreduce (gs_comm_t *comm, void *buf, size_t count,
-                                   const struct gsi_reduction *how, const struct gsi_call *call)
+static bool all_ones (const double *scale, int size)
 {
+    for (int r = 0; r < size; r++)
+        if (scale[r] != 1)
+            return false;
+    return true;
+}
+
+gs_status_t gsi_staging_allreduce (gs_comm_t *comm, void *buf, size_t count,
+                                   const struct gsi_reduction *given, const struct gsi_call *call)
+{
+    struct gsi_reduction own = *given;
+    const struct gsi_reduction *how = &own;
     gs_status_t st;
 
+    if (own.scale && all_ones (own.scale, comm->topo.size))
+        own.scale = NULL; /* equal weights: the same way and bits as the plain average */
     gsi_traffic_hand (comm, count * gs_dtype_size (how->dtype));
     if (by_lanes (comm, call))
         return stage (comm, gsi_staged_allreduce (buf, count, how), call);

@@ -87,7 +87,8 @@ struct gsi_reduction {
     double divisor;      /* 1: none; else op is GS_SUM and dtype is not an integer */
     const double *scale; /* [sources], NULL: all 1; a source with scale 0 is not read */
     enum gsi_sums sums;
-    bool exact; /* f16 and bf16 are summed in fp32, whatever GS_AVG says */
+    bool exact;       /* f16 and bf16 are summed in fp32, whatever GS_AVG says */
+    bool own_divisor; /* that of other ranks may differ, which is found out behind the sum */
 };
 
 struct gsi_device_ops {

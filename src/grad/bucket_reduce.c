@@ -17,6 +17,7 @@ static struct gsi_reduction averaging (const gs_reducer_t *r, gs_dtype_t type, g
         how.scale = r->weights;
         how.divisor = r->weight_sum > 0 ? r->weight_sum : 1;
     }
+    how.own_divisor = r->opts.average_micro;
     if (r->opts.average_micro)
         how.divisor *= r->micro_steps + 1;
     return how;

@@ -389,8 +389,8 @@ static double scale_before (const struct gsi_coll_nccl *c, const struct gsi_redu
 /* ncclAvg multiplies by the rounded 1/size before it sums; that is exact for powers of two. */
 static bool can_average (const struct gsi_coll_nccl *c, const struct gsi_reduction *how)
 {
-    return !gsi_dtype_is_reduced (how->dtype) && !how->scale && how->divisor == c->size &&
-           !(c->size & (c->size - 1)) && c->size > 1;
+    return !gsi_dtype_is_reduced (how->dtype) && !how->scale && !how->own_divisor &&
+           how->divisor == c->size && !(c->size & (c->size - 1)) && c->size > 1;
 }
 
 /* What NCCL is asked for. */
@@ -431,27 +431,16 @@ static gs_status_t reduce_native (struct gsi_coll_nccl *c, void *buf, size_t cou
     return st || n.average ? st : nccl_divide (c, buf, count, how->dtype, divisor, call);
 }
 
-static bool all_ones (const double *scale, int size)
-{
-    for (int r = 0; r < size; r++)
-        if (scale[r] != 1)
-            return false;
-    return true;
-}
-
 static gs_status_t nccl_allreduce (struct gsi_coll *coll, void *buf, size_t count,
                                    const struct gsi_reduction *how, const struct gsi_call *call)
 {
     struct gsi_coll_nccl *c = (struct gsi_coll_nccl *) coll;
-    struct gsi_reduction equal = *how;
 
-    if (how->scale && all_ones (how->scale, c->size))
-        equal.scale = NULL; /* equal weights: the same bits as the plain average */
-    if (is_native (c, &equal))
-        return reduce_native (c, buf, count, &equal, call);
+    if (is_native (c, how))
+        return reduce_native (c, buf, count, how, call);
     if (c->rails && gsi_dtype_is_reduced (how->dtype) && how->op == GS_SUM)
-        return gsi_nccl_rails_reduce (c, buf, count, &equal, call);
-    return gsi_nccl_shards_reduce (c, buf, count, &equal, call);
+        return gsi_nccl_rails_reduce (c, buf, count, how, call);
+    return gsi_nccl_shards_reduce (c, buf, count, how, call);
 }
 
 static gs_status_t nccl_broadcast (struct gsi_coll *coll, void *buf, size_t bytes, int root,
