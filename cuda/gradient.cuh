@@ -62,7 +62,7 @@ __global__ void add_squares (const double *parts, double *sum)
     *sum += all;
 }
 
-/* One thread. */
+/* One thread. NaN where the norm is no number: infinity would make the factor 0. */
 __global__ void norm_factor (const char *squares, size_t stride, int ranks, double most,
                              double *factor)
 {
@@ -71,7 +71,7 @@ __global__ void norm_factor (const char *squares, size_t stride, int ranks, doub
     for (int r = 0; r < ranks; r++)
         sum += *(const double *) (squares + (size_t) r * stride);
     norm = sqrt (sum);
-    *factor = norm > most ? most / norm : 1;
+    *factor = norm <= most ? 1 : most / norm + (norm - norm);
 }
 
 #endif /* GS_CUDA_GRADIENT_CUH */

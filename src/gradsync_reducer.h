@@ -113,8 +113,9 @@ gs_status_t gs_reducer_create (gs_comm_t *comm, const gs_reducer_opts_t *opts,
  *   index    out  its number: 0, 1, ...; NULL if not wanted
  *
  * Returns     GS_OK; GS_ERR_ARG for a name taken twice, a size that overflows, memory that is not
- *             aligned; GS_ERR_DEVICE for memory of another device, on GPUs also of the host;
- *             GS_ERR_STATE after the commit; GS_ERR_UNSUPPORTED for integers; GS_ERR_NOMEM.
+ *             aligned, or that another gradient has; GS_ERR_DEVICE for memory of another device,
+ *             on GPUs also of the host; GS_ERR_STATE after the commit; GS_ERR_UNSUPPORTED for
+ *             integers; GS_ERR_NOMEM.
  * Since       0.1
  */
 gs_status_t gs_reducer_add (gs_reducer_t *reducer, const char *name, int dims,
@@ -288,7 +289,8 @@ gs_status_t gs_reducer_get_scalar (gs_reducer_t *reducer, int index, double *val
 
 /*
  * The norm of the averaged gradient of the last step, over all parameters, before it was scaled
- * to max_norm; with the options want_norm or max_norm only.
+ * to max_norm; with the options want_norm or max_norm only. One that is infinite or NaN, also by
+ * elements of f64 beyond 1e154, whose squares are, makes all averages NaN with max_norm.
  *
  *   reducer  in   committed
  *   norm     out  square root of the sum of |g|^2 of all elements; the same bits on all ranks

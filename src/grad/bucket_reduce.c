@@ -32,6 +32,8 @@ static gs_status_t pack_segment (const gs_reducer_t *r, const struct gsi_segment
 
     if (s->type == dtype || !r->opts.error_feedback)
         return gsi_work_convert (r, &how, in, s->runs);
+    if (r->opts.weighted && r->weights[r->rank] == 0)
+        return GS_OK; /* it is not read, and what was lost before waits for a step that counts */
     for (size_t i = 0; i < s->runs && !st; i++)
         st = gsi_work_quantize (r, &how, &in[i], r->packing.residual[s->run + i]);
     return st;

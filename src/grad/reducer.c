@@ -228,6 +228,23 @@ static gs_status_t check_given (const gs_reducer_t *r, const struct gsi_gradient
     return GS_OK;
 }
 
+/* What is in the memory of two would be averaged twice, and scaled. */
+static gs_status_t check_apart (const gs_reducer_t *r, const struct gsi_gradient *g)
+{
+    uintptr_t begin = (uintptr_t) g->given;
+
+    for (int i = 0; g->given && g->bytes && i < r->gradients; i++) {
+        const struct gsi_gradient *other = &r->gradient[i];
+        uintptr_t there = (uintptr_t) other->given;
+        if (there && begin < there + other->bytes && there < begin + g->bytes)
+            return gsi_fail (GS_ERR_ARG,
+                             "gs_reducer_add: the memory of '%s' overlaps that of '%s': add "
+                             "weights that two layers share once",
+                             g->name, other->name);
+    }
+    return GS_OK;
+}
+
 static gs_status_t check_name (const char *name, const char *caller)
 {
     if (!name || !*name)
@@ -257,7 +274,7 @@ gs_status_t gs_reducer_add (gs_reducer_t *reducer, const char *name, int dims,
         return gsi_fail (GS_ERR_UNSUPPORTED,
                          "gs_reducer_add: '%s' is of %s, whose average would have to round", name,
                          gsi_dtype_name (dtype));
-    if ((st = check_given (r, &g)) ||
+    if ((st = check_given (r, &g)) || (st = check_apart (r, &g)) ||
         (st = grow_array (&r->gradient, r->gradients, &r->gradient_room, sizeof (g),
                           "gs_reducer_add")))
         return gsi_result (st);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* step - what the program calls in each step. */
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -167,7 +168,8 @@ static double busy_us (const gs_reducer_t *r)
     return (double) busy_ns / 1e3;
 }
 
-/* Brings the averages to max_norm. */
+/* Brings the averages to max_norm; all become NaN where the norm is no number, as in norm_factor
+ * of CUDA. */
 static gs_status_t clip (gs_reducer_t *r)
 {
     const double *there = NULL;
@@ -178,8 +180,8 @@ static gs_status_t clip (gs_reducer_t *r)
         return GS_OK;
     if (r->queue)
         st = gsi_step_exchange_factor (r, &there);
-    else if ((norm = gsi_step_exchange_norm (r)) > r->opts.max_norm)
-        factor = r->opts.max_norm / norm;
+    else if (!((norm = gsi_step_exchange_norm (r)) <= r->opts.max_norm))
+        factor = isfinite (norm) ? r->opts.max_norm / norm : NAN;
     for (int p = 0; p < r->gradients && !st && (there || factor != 1); p++)
         st = gsi_work_scale (r, p, factor, there);
     return st;

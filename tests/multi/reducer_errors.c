@@ -95,10 +95,16 @@ static void check_adds (void)
     CHECK_OK (gs_reducer_add (r, "twice", 1, shape, GS_F32, NULL, NULL));
     CHECK_FAILS (gs_reducer_add (r, "twice", 1, shape, GS_F64, NULL, NULL), GS_ERR_ARG,
                  "'twice'");
+    CHECK_OK (gs_device_alloc (comm, 4 * 41 * sizeof (float), &at));
+    CHECK_OK (gs_reducer_add (r, "given", 1, shape, GS_F32, at, NULL));
+    CHECK_FAILS (gs_reducer_add (r, "tied", 1, shape, GS_F32, (float *) at + 1, NULL), GS_ERR_ARG,
+                 "'tied'", "'given'", "overlaps");
+    CHECK_OK (gs_reducer_add (r, "behind", 1, shape, GS_F32, (float *) at + shape[0], NULL));
     CHECK_OK (gs_reducer_add_scalar (r, "loss", GS_AVG, NULL));
     CHECK_FAILS (gs_reducer_add_scalar (r, "loss", GS_SUM, NULL), GS_ERR_ARG, "'loss'");
     CHECK_FAILS (gs_comm_destroy (comm), GS_ERR_STATE, "1 reducers", "gs_reducer_destroy");
     CHECK_OK (gs_reducer_destroy (r));
+    CHECK_OK (gs_device_free (comm, at));
     CHECK_OK (gs_reducer_destroy (NULL));
 }
 

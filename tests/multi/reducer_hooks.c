@@ -274,6 +274,37 @@ static void check_clipping (struct model *m)
     }
 }
 
+/* A norm that is no number is not hidden: with a factor of 0 all would seem to be well. */
+static void check_no_number (struct model *m, double bad)
+{
+    double *host, norm;
+
+    m->opts = (gs_reducer_opts_t) GS_REDUCER_OPTS_INIT;
+    m->opts.max_norm = 0.5;
+    m->gradients = 7;
+    model_open (m, false);
+    CHECK_OK (gs_reducer_commit (m->reducer));
+    host = (double *) data_allocate (m->most * 16);
+    for (int g = 0; g < m->gradients; g++) {
+        model_write (m, 1, 0, g, (char *) host);
+        if (g == 0 && m->rank == m->size - 1) {
+            host[m->count[g] - 1] = bad;
+            CHECK_OK (gs_device_copy (m->comm, model_at (m, g), host, m->count[g] * 8, NULL));
+        }
+        CHECK_OK (gs_reducer_ready (m->reducer, g, NULL));
+    }
+    CHECK_OK (gs_reducer_finish (m->reducer, NULL));
+    CHECK_OK (gs_reducer_get_norm (m->reducer, &norm));
+    CHECK (!isfinite (norm), "the norm is %g", norm);
+    for (int g = 0; g < m->gradients; g++) {
+        fetch (m, g, host);
+        for (size_t i = 0; i < m->count[g]; i++)
+            CHECK (isnan (host[i]), "g%d[%zu] is %g beside %g", g, i, host[i], bad);
+    }
+    data_free (host, m->most * 16);
+    model_close (m);
+}
+
 int main (void)
 {
     setenv ("GS_DEBUG", "error", 1);
@@ -284,6 +315,9 @@ int main (void)
     check_averaged (&model, (gs_dtype_t) 0);
     check_averaged (&model, GS_BF16);
     check_clipping (&model);
+    check_no_number (&model, INFINITY);
+    check_no_number (&model, NAN);
+    check_no_number (&model, 1e200); /* whose square overflows */
     CHECK_OK (gs_comm_destroy (model.comm));
     return multi_end ("hooks, callbacks and norms of a reducer");
 }
