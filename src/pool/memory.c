@@ -166,7 +166,8 @@ void gsi_pool_unpin (gs_pool_t *p)
 
 /*
  * [bytes] between an array and the memory. On a GPU in the stream's order, and waited for: the
- * memory is other ranks' then. The stream may have an array of the host still.
+ * memory is other ranks' then. The stream may have an array of the host still. N.B. Memory that
+ * is not pinned CUDA copies once the stream has come so far, and waits for it without a deadline.
  */
 static gs_status_t copy (gs_pool_t *p, struct gsi_node_call *c, void *to, const void *from,
                          size_t bytes, bool staged)
@@ -176,7 +177,9 @@ static gs_status_t copy (gs_pool_t *p, struct gsi_node_call *c, void *to, const 
 
     if (!bytes)
         return GS_OK;
-    if (queued)
+    if (queued && !p->pinned)
+        st = gsi_pool_await_stream (p, c);
+    if (!st && queued)
         st = streams_of (p)->copy (to, from, bytes, p->opts.stream);
     if (!st)
         st = gsi_pool_await_stream (p, c);

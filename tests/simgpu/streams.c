@@ -428,6 +428,25 @@ static void pool_of_rows (void)
     CHECK_OK (gs_pool_destroy (pool));
 }
 
+/* The stream of the last rank, which evaluates nothing, does not come as far as its rows. */
+static void late_pool (void)
+{
+    gs_pool_opts_t opts = GS_POOL_OPTS_INIT;
+    bool late = rank == size - 1;
+    gs_pool_t *pool;
+
+    opts.inputs = opts.outputs = opts.max_rows = 1;
+    opts.dtype = GS_F32;
+    opts.on_batch = late ? NULL : copy_rows;
+    opts.stream = stream;
+    CHECK_OK (gs_pool_create (comm, &opts, &pool));
+    if (late)
+        CHECK_CUDA (cudaLaunchHostFunc (stream, stand_still, NULL));
+    CHECK_FAILS (gs_pool_evaluate (pool, from, 1, to), GS_ERR_TIMEOUT, "deadline");
+    atomic_store (&gate, 1);
+    gs_pool_destroy (pool);
+}
+
 static float *make_array (void)
 {
     void *memory = NULL;
@@ -465,12 +484,14 @@ int main (int argc, char **argv)
         arrives ();
     else if (!strcmp (mode, "pool"))
         pool_of_rows ();
+    else if (!strcmp (mode, "late pool"))
+        late_pool ();
     else
         CHECK (false, "no such mode: '%s'", mode);
     CHECK_OK (gs_halo_destroy (halo));
     CHECK_OK (gs_device_free (comm, from));
     CHECK_OK (gs_device_free (comm, to));
     CHECK_CUDA (cudaStreamDestroy (stream));
-    CHECK_OK (gs_comm_destroy (comm));
+    CHECK (!gs_comm_destroy (comm) || !strcmp (mode, "late pool"), "%s", gs_last_error ());
     return multi_end (mode);
 }
