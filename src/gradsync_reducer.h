@@ -311,7 +311,8 @@ gs_status_t gs_reducer_get_norm (gs_reducer_t *reducer, double *norm);
  *   stream   in      as gs_broadcast
  *
  * Collective  yes.
- * Returns     as gs_broadcast.
+ * Returns     as gs_broadcast, and the same on all ranks: what is wrong on one is told to all;
+ *             GS_ERR_MISMATCH if others are NULL on another rank.
  * Since       0.1
  */
 gs_status_t gs_reducer_broadcast (gs_reducer_t *reducer, void *const *params, int root,

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/dtype.h"
+#include "base/hash.h"
 #include "feature/consensus.h"
 #include "feature/same.h"
 #include "grad/overlap.h"
@@ -252,19 +253,45 @@ void gsi_commit_undo (gs_reducer_t *r)
     r->stream = NULL;
 }
 
-/* All of them before the first is sent. */
-static gs_status_t check_params (const gs_reducer_t *r, void *const *params)
+/* All of them before the first is sent; [given] becomes a number of those that are. */
+static gs_status_t check_params (const gs_reducer_t *r, void *const *params, int root,
+                                 uint64_t *given)
 {
     gs_status_t st = GS_OK;
     char text[160];
 
+    if (!params)
+        return gsi_fail (GS_ERR_ARG, "gs_reducer_broadcast: params is NULL");
+    if (root < 0 || root >= r->size)
+        return gsi_fail (GS_ERR_ARG,
+                         "gs_reducer_broadcast: root %d is not a rank of '%s' (0 to %d)", root,
+                         gs_comm_name (r->comm), r->size - 1);
     for (int i = 0; i < r->gradients && !st; i++) {
         const struct gsi_gradient *g = &r->gradient[i];
+        uint64_t so_far[] = {*given, params[i] != NULL};
         snprintf (text, sizeof (text), "gs_reducer_broadcast ('%.100s')", g->name);
+        *given = gsi_hash (so_far, sizeof (so_far));
         if (params[i])
             st = gsi_feature_check (r->comm, text, params[i], g->count, g->dtype, NULL);
     }
     return st;
+}
+
+/* Else two ranks might leave out different ones that look alike, and take one for the other. */
+static gs_status_t agree_on_params (const gs_reducer_t *r, void *const *params, int root,
+                                    gs_stream_t stream)
+{
+    struct gsi_agreement a = {.words = 1};
+    gs_status_t st = check_params (r, params, root, &a.word[0]);
+
+    st = gsi_consensus (r->comm, "gs_reducer_broadcast", st, &a, stream);
+    if (st || a.differs < 0)
+        return st;
+    return gsi_fail (GS_ERR_MISMATCH,
+                     "gs_reducer_broadcast: rank %d (host %s) leaves out other parameters than "
+                     "rank %d (host %s): give NULL for the same ones on all ranks",
+                     a.least_rank, gs_comm_host_of (r->comm, a.least_rank), a.most_rank,
+                     gs_comm_host_of (r->comm, a.most_rank));
 }
 
 gs_status_t gs_reducer_broadcast (gs_reducer_t *reducer, void *const *params, int root,
@@ -272,14 +299,8 @@ gs_status_t gs_reducer_broadcast (gs_reducer_t *reducer, void *const *params, in
 {
     gs_status_t st = gsi_reducer_idle (reducer, "gs_reducer_broadcast");
 
-    if (!st && !params)
-        st = gsi_fail (GS_ERR_ARG, "gs_reducer_broadcast: params is NULL");
-    if (!st && (root < 0 || root >= reducer->size))
-        st =
-            gsi_fail (GS_ERR_ARG, "gs_reducer_broadcast: root %d is not a rank of '%s' (0 to %d)",
-                      root, gs_comm_name (reducer->comm), reducer->size - 1);
     if (!st)
-        st = check_params (reducer, params);
+        st = agree_on_params (reducer, params, root, stream);
     for (int i = 0; !st && i < reducer->gradients; i++) {
         const struct gsi_gradient *g = &reducer->gradient[i];
         if (params[i])

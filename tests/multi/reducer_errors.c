@@ -217,6 +217,14 @@ static void check_broadcast (void)
     CHECK_OK (gs_reducer_broadcast (r, params, 0, NULL));
     CHECK_OK (gs_comm_wait (comm, NULL));
     CHECK (conv_w[0] == 0, "rank 0's parameters did not come");
+    if (size > 1) { /* on one rank: all are told */
+        params[0] = rank == size - 1 ? (char *) conv_w + 1 : (char *) conv_w;
+        CHECK_FAILS (gs_reducer_broadcast (r, params, 0, NULL), GS_ERR_ARG, "conv_w", "aligned");
+        params[0] = conv_w;
+        params[rank == size - 1 ? 1 : 2] = NULL;
+        CHECK_FAILS (gs_reducer_broadcast (r, params, 0, NULL), GS_ERR_MISMATCH, "leaves out",
+                     "rank 0 (host");
+    }
     CHECK_OK (gs_reducer_destroy (r));
 }
 
