@@ -18,6 +18,6 @@ for layout in 1 2 3 2x2; do
         run "$layout GS_TIMEOUT_MS=10000" tests/simgpu/streams "$mode" && echo "$layout: $mode"
     done
 done
-run "2 GS_TIMEOUT_MS=1500 OMPI_MCA_orte_allowed_exit_without_sync=1" tests/simgpu/streams "late pool" \
-    && echo "2: late pool"
+run "2 GS_TIMEOUT_MS=1500 OMPI_MCA_orte_allowed_exit_without_sync=1" \
+    tests/simgpu/streams "late pool" && echo "2: late pool"
 exit $((failures > 0))

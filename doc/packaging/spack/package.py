@@ -30,7 +30,7 @@ class Gradsync(AutotoolsPackage):
     variant("pmix", default=True, description="Start under srun --mpi=pmix and mpirun")
     variant("openssl", default=True, description="Start by an id that the program carries")
     variant("mpi", default=True, description="Ranks on several hosts; a module loaded on demand")
-    variant("ofi", default=False, description="Ranks on several hosts by libfabric, without MPI")
+    variant("ofi", default=True, description="libfabric: GPUs of several nodes learn of failures")
     variant("fortran", default=True, description="Fortran binding")
     variant("hdf5", default=True, description="Checkpoints in HDF5 files")
     variant("cuda", default=False, description="Arrays in memory of NVIDIA GPUs")
