@@ -78,6 +78,26 @@ static gs_bucket_t view (const gs_reducer_t *r, int b)
                          .weight = r->opts.weighted ? r->weight : 1};
 }
 
+static _Thread_local const gs_reducer_t *calling; /* a function of the program, for a bucket */
+
+bool gsi_bucket_calls (const gs_reducer_t *r)
+{
+    return calling == r;
+}
+
+/* Calls a function of the program. */
+static gs_status_t call_program (gs_reducer_t *r, gs_bucket_f function, gs_bucket_t *bucket,
+                                 void *context)
+{
+    const gs_reducer_t *outer = calling;
+    gs_status_t st;
+
+    calling = r;
+    st = function (bucket, context);
+    calling = outer;
+    return st;
+}
+
 static gs_status_t call_hook (gs_reducer_t *r, int b)
 {
     gs_bucket_t bucket = view (r, b);
@@ -85,7 +105,7 @@ static gs_status_t call_hook (gs_reducer_t *r, int b)
     gs_status_t st;
 
     gsi_callback_begin ();
-    if (!(st = r->hook (&bucket, r->hook_context)))
+    if (!(st = call_program (r, r->hook, &bucket, r->hook_context)))
         return GS_OK;
     snprintf (text, sizeof (text), "%s", gsi_callback_text ());
     gs_comm_abort (r->comm); /* the others may be in a call that the hook did not come to */
@@ -97,7 +117,7 @@ static gs_status_t call_hook (gs_reducer_t *r, int b)
 static gs_status_t call_averaged (gs_reducer_t *r, int b)
 {
     gs_bucket_t bucket = view (r, b);
-    gs_status_t st = r->averaged (&bucket, r->averaged_context);
+    gs_status_t st = call_program (r, r->averaged, &bucket, r->averaged_context);
 
     if (!st)
         return GS_OK;

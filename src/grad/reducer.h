@@ -242,6 +242,9 @@ void gsi_buckets_reset (gs_reducer_t *r);
  */
 gs_status_t gsi_bucket_reduce (gs_reducer_t *r, int b, gs_status_t *callback);
 
+/* Whether this thread is in a function of the program that [r] has called for a bucket. */
+bool gsi_bucket_calls (const gs_reducer_t *r);
+
 /* ---- totals.c ---- */
 
 double gsi_totals_us (int64_t ns);

@@ -412,6 +412,16 @@ static gs_status_t fail_there (const gs_bucket_t *bucket, void *context)
     return rank == size - 1 && bucket->index == *(int *) context ? GS_ERR_IO : GS_OK;
 }
 
+/* Calls the reducer, its context, which is refused. */
+static gs_status_t call_again (const gs_bucket_t *bucket, void *reducer)
+{
+    (void) bucket;
+    CHECK_FAILS (gs_reducer_ready (reducer, 0, NULL), GS_ERR_STATE, "gs_reducer_ready",
+                 "inside a function of the program");
+    CHECK_FAILS (gs_reducer_finish (reducer, NULL), GS_ERR_STATE, "gs_reducer_finish");
+    return GS_OK;
+}
+
 /* A callback that fails does not keep the others from their averages. */
 static void check_callback (void)
 {
@@ -424,6 +434,11 @@ static void check_callback (void)
         CHECK_FAILS (gs_reducer_finish (r, NULL), GS_ERR_IO, "callback", "bucket 1");
     else
         CHECK_OK (gs_reducer_finish (r, NULL));
+    CHECK_OK (gs_reducer_set_averaged (r, call_again, r));
+    CHECK_OK (gs_reducer_ready (r, 2, NULL));
+    CHECK_OK (gs_reducer_ready (r, 1, NULL));
+    CHECK_OK (gs_reducer_skip (r, 0, NULL));
+    CHECK_OK (finish (r));
     CHECK_OK (gs_reducer_set_averaged (r, NULL, NULL));
     ready_all (r);
     CHECK_OK (finish (r));

@@ -5,6 +5,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,13 +26,18 @@
 
 /* ---- What is damaged ---- */
 
+/* A thread that the file system holds may come back while another one reads. */
+static pthread_mutex_t damage_guard = PTHREAD_MUTEX_INITIALIZER;
+
 static bool is_damaged (const gs_ckpt_t *c, int64_t step)
 {
-    size_t i = 0;
+    bool found = false;
 
-    while (i < c->damages && c->damaged[i] != step)
-        i++;
-    return i < c->damages;
+    pthread_mutex_lock (&damage_guard);
+    for (size_t i = 0; i < c->damages && !found; i++)
+        found = c->damaged[i] == step;
+    pthread_mutex_unlock (&damage_guard);
+    return found;
 }
 
 void gsi_store_note (gs_ckpt_t *c, int64_t step, bool damaged)
@@ -39,14 +45,16 @@ void gsi_store_note (gs_ckpt_t *c, int64_t step, bool damaged)
     int64_t *larger;
     size_t left = 0;
 
+    pthread_mutex_lock (&damage_guard);
     for (size_t i = 0; i < c->damages; i++)
         if (c->damaged[i] != step)
             c->damaged[left++] = c->damaged[i];
     c->damages = left;
-    if (!damaged || !(larger = realloc (c->damaged, (left + 1) * sizeof (*larger))))
-        return;
-    c->damaged = larger;
-    c->damaged[c->damages++] = step;
+    if (damaged && (larger = realloc (c->damaged, (left + 1) * sizeof (*larger)))) {
+        c->damaged = larger;
+        c->damaged[c->damages++] = step;
+    }
+    pthread_mutex_unlock (&damage_guard);
 }
 
 /* ---- Removal ---- */
@@ -263,8 +271,12 @@ static gs_status_t check_free (const gs_ckpt_t *c, int64_t step)
 {
     struct gsi_path path = gsi_store_find (c, step);
 
-    if (access (path.text, F_OK) || is_damaged (c, step) || c->opts.overwrite)
+    if (is_damaged (c, step) || c->opts.overwrite)
         return GS_OK;
+    if (access (path.text, F_OK))
+        return errno == ENOENT ? GS_OK
+                               : gsi_fail (GS_ERR_IO, "%s: cannot see whether it is there: %s",
+                                           path.text, strerror (errno));
     return gsi_fail (GS_ERR_STATE,
                      "%s: there is a checkpoint of this step already: give another step, or the "
                      "option overwrite",
