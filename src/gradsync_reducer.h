@@ -311,7 +311,8 @@ gs_status_t gs_reducer_get_norm (gs_reducer_t *reducer, double *norm);
  *   stream   in      as gs_broadcast
  *
  * Collective  yes.
- * Returns     as gs_broadcast, and the same on all ranks: what is wrong on one is told to all;
+ * Waits       on GPUs, until all ranks have told which parameters they give.
+ * Returns     as gs_broadcast; an array or a root that is wrong on one rank is told to all;
  *             GS_ERR_MISMATCH if others are NULL on another rank.
  * Since       0.1
  */

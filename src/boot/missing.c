@@ -129,13 +129,13 @@ static void explain (const struct gsi_boot *boot, const struct gsi_asking *how,
                      const unsigned char *missing, const unsigned char *local, char *text,
                      size_t room)
 {
-    bool open = false; /* whether one has ended */
+    bool open = false; /* whether one has not ended, as far as is known */
 
     *text = 0;
     for (int r = 0; r < boot->size; r++)
         open = open || (missing[r] && !(boot->halted && boot->halted (boot->context, r)));
     if (how->early && open)
-        snprintf (text, room, "; who of them has not ended may be waiting still");
+        snprintf (text, room, "; those of them that have not ended may be waiting still");
     else if (!how->early && is_cut_off (boot->size, missing, local))
         snprintf (text, room,
                   "; nobody of other hosts was heard of: a firewall may drop what the PMIx "

@@ -78,23 +78,37 @@ static gs_bucket_t view (const gs_reducer_t *r, int b)
                          .weight = r->opts.weighted ? r->weight : 1};
 }
 
-static _Thread_local const gs_reducer_t *calling; /* a function of the program, for a bucket */
+/* The reducers that call a function of the program in this thread, from the inside out. */
+struct calling {
+    const gs_reducer_t *reducer;
+    const struct calling *outer;
+};
 
-bool gsi_bucket_calls (const gs_reducer_t *r)
+static _Thread_local const struct calling *innermost;
+
+gs_status_t gsi_bucket_check (const gs_reducer_t *r, const char *caller)
 {
-    return calling == r;
+    const struct calling *c = innermost;
+
+    while (c && c->reducer != r)
+        c = c->outer;
+    return c ? gsi_fail (GS_ERR_STATE,
+                         "%s: %s is inside a function of the program that it has called for a "
+                         "bucket, which must not call it",
+                         caller, r->client.name)
+             : GS_OK;
 }
 
 /* Calls a function of the program. */
 static gs_status_t call_program (gs_reducer_t *r, gs_bucket_f function, gs_bucket_t *bucket,
                                  void *context)
 {
-    const gs_reducer_t *outer = calling;
+    struct calling own = {r, innermost};
     gs_status_t st;
 
-    calling = r;
+    innermost = &own;
     st = function (bucket, context);
-    calling = outer;
+    innermost = own.outer;
     return st;
 }
 

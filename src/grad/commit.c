@@ -278,13 +278,12 @@ static gs_status_t check_params (const gs_reducer_t *r, void *const *params, int
 }
 
 /* Else two ranks might leave out different ones that look alike, and take one for the other. */
-static gs_status_t agree_on_params (const gs_reducer_t *r, void *const *params, int root,
-                                    gs_stream_t stream)
+static gs_status_t agree_on_params (const gs_reducer_t *r, void *const *params, int root)
 {
     struct gsi_agreement a = {.words = 1};
     gs_status_t st = check_params (r, params, root, &a.word[0]);
 
-    st = gsi_consensus (r->comm, "gs_reducer_broadcast", st, &a, stream);
+    st = gsi_consensus (r->comm, "gs_reducer_broadcast", st, &a, r->stream);
     if (st || a.differs < 0)
         return st;
     return gsi_fail (GS_ERR_MISMATCH,
@@ -300,7 +299,7 @@ gs_status_t gs_reducer_broadcast (gs_reducer_t *reducer, void *const *params, in
     gs_status_t st = gsi_reducer_idle (reducer, "gs_reducer_broadcast");
 
     if (!st)
-        st = agree_on_params (reducer, params, root, stream);
+        st = agree_on_params (reducer, params, root);
     for (int i = 0; !st && i < reducer->gradients; i++) {
         const struct gsi_gradient *g = &reducer->gradient[i];
         if (params[i])

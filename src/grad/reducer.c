@@ -147,7 +147,8 @@ gs_status_t gs_reducer_destroy (gs_reducer_t *reducer)
 
     if (!r)
         return gsi_result (GS_OK);
-    if ((st = check_handle (r, "gs_reducer_destroy")))
+    if ((st = check_handle (r, "gs_reducer_destroy")) ||
+        (st = gsi_bucket_check (r, "gs_reducer_destroy")))
         return gsi_result (st);
     if (r->in_step && !gs_comm_check (r->comm))
         return gsi_result (gsi_reducer_idle (r, "gs_reducer_destroy"));
@@ -236,7 +237,7 @@ static gs_status_t check_apart (const gs_reducer_t *r, const struct gsi_gradient
     for (int i = 0; g->given && g->bytes && i < r->gradients; i++) {
         const struct gsi_gradient *other = &r->gradient[i];
         uintptr_t there = (uintptr_t) other->given;
-        if (there && begin < there + other->bytes && there < begin + g->bytes)
+        if (there && other->bytes && begin < there + other->bytes && there < begin + g->bytes)
             return gsi_fail (GS_ERR_ARG,
                              "gs_reducer_add: the memory of '%s' overlaps that of '%s': add "
                              "weights that two layers share once",

@@ -242,8 +242,9 @@ void gsi_buckets_reset (gs_reducer_t *r);
  */
 gs_status_t gsi_bucket_reduce (gs_reducer_t *r, int b, gs_status_t *callback);
 
-/* Whether this thread is in a function of the program that [r] has called for a bucket. */
-bool gsi_bucket_calls (const gs_reducer_t *r);
+/* GS_ERR_STATE where this thread is in a function of the program that [r] has called for a
+ * bucket: it would be reduced twice. */
+gs_status_t gsi_bucket_check (const gs_reducer_t *r, const char *caller);
 
 /* ---- totals.c ---- */
 

@@ -35,22 +35,11 @@ static gs_status_t begin_step (gs_reducer_t *r, int index, gs_stream_t stream)
     return GS_OK;
 }
 
-/* A step goes on beside none of its own functions: a bucket would be reduced twice. */
-static gs_status_t check_caller (const gs_reducer_t *r, const char *caller)
-{
-    return gsi_bucket_calls (r)
-               ? gsi_fail (GS_ERR_STATE,
-                           "%s: %s is inside a function of the program that it has called for a "
-                           "bucket, which must not call it",
-                           caller, r->client.name)
-               : GS_OK;
-}
-
 static gs_status_t check_mark (const gs_reducer_t *r, const char *caller, int index)
 {
     gs_status_t st = gsi_reducer_valid (r, caller);
 
-    if (st || (st = check_caller (r, caller)) || (st = gsi_reducer_index (r, index, caller)))
+    if (st || (st = gsi_bucket_check (r, caller)) || (st = gsi_reducer_index (r, index, caller)))
         return st;
     if (r->gradient[index].mark == GSI_MARK_NONE)
         return GS_OK;
@@ -303,7 +292,7 @@ gs_status_t gs_reducer_finish (gs_reducer_t *reducer, gs_stream_t stream)
     gs_status_t st = gsi_reducer_valid (reducer, "gs_reducer_finish");
     int previous;
 
-    if (st || (st = check_caller (reducer, "gs_reducer_finish")) ||
+    if (st || (st = gsi_bucket_check (reducer, "gs_reducer_finish")) ||
         (st = gsi_reducer_enter (reducer, &previous)))
         return gsi_result (st);
     st = finish (reducer, stream);

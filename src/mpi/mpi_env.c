@@ -90,25 +90,51 @@ gs_status_t gsi_mpi_env_enter (void)
 
 /* ---- Calls that may not return ---- */
 
+struct inside {
+    int (*work) (void *argument);
+    void *argument;
+    atomic_bool apart; /* the caller has left the thread, or that its call */
+};
+
+/* In a thread of its own; if it was left behind MPI takes other calls from here on. */
+static int work_inside (void *call)
+{
+    struct inside *in = call;
+    int rc = in->work (in->argument);
+
+    if (atomic_exchange (&in->apart, true))
+        atomic_fetch_sub (&left_behind, 1);
+    return rc;
+}
+
 gs_status_t gsi_mpi_env_by (const char *what, int (*work) (void *), void *argument,
                             int64_t deadline_ns)
 {
     struct gsi_timed_call *e = NULL;
     int64_t least_ns = gsi_now_ns () + LEAST_NS;
+    struct inside *in;
     int rc = 0;
     gs_status_t st = gsi_mpi_env_enter ();
 
     if (st)
         return st;
-    st = gsi_timed_call_run (&e, what, work, argument,
+    if (!(in = calloc (1, sizeof (*in))))
+        return gsi_fail (GS_ERR_NOMEM, "%s: out of memory", what);
+    in->work = work;
+    in->argument = argument;
+    st = gsi_timed_call_run (&e, what, work_inside, in,
                              deadline_ns > least_ns ? deadline_ns : least_ns, &rc);
-    if (st == GS_ERR_TIMEOUT) {
-        gsi_timed_call_leave (e);
-        atomic_fetch_add (&left_behind, 1);
-        gsi_mpi_env_keep (argument);
-        return gsi_fail (st, "%s: " GSI_LATE, what);
+    if (st != GS_ERR_TIMEOUT) {
+        free (in);
+        return !st && rc ? gsi_mpi_env_fail (what, rc) : st;
     }
-    return !st && rc ? gsi_mpi_env_fail (what, rc) : st;
+    gsi_timed_call_leave (e);
+    atomic_fetch_add (&left_behind, 1);
+    if (atomic_exchange (&in->apart, true)) /* it has just returned */
+        atomic_fetch_sub (&left_behind, 1);
+    gsi_mpi_env_keep (in);
+    gsi_mpi_env_keep (argument);
+    return gsi_fail (st, "%s: " GSI_LATE, what);
 }
 
 /* Without other calls than these: the thread that waits may be inside any of them. */

@@ -41,7 +41,7 @@ gs_status_t gsi_mpi_env_start (int64_t deadline_ns);
  * Runs [work] of [argument], a call of MPI that waits for other ranks and gives a code of MPI's,
  * in a thread of its own, and waits for it. One that has not returned by [deadline_ns], a second
  * at least, is left behind with what it has: GS_ERR_TIMEOUT, [argument] is kept, and below
- * MPI_THREAD_MULTIPLE MPI is not usable any more: GS_ERR_TRANSPORT from the next call on. N.B.
+ * MPI_THREAD_MULTIPLE MPI is not usable until it returns: GS_ERR_TRANSPORT till then. N.B.
  * Below MPI_THREAD_SERIALIZED it is not the thread that MPI asks for; no library minds (Open MPI,
  * MPICH) as long as the others wait.
  */

@@ -92,7 +92,7 @@ static void refused (void)
 }
 
 /* Ranks find each other's records, also if they have made other communicators before. */
-static void check_records (const char *name)
+static void check_records (const char *name, int local)
 {
     const char *folder = getenv ("GS_RECORD_DIR");
     char pattern[4096];
@@ -102,6 +102,7 @@ static void check_records (const char *name)
     if (!folder || getenv ("GS_RECORD"))
         return;
     CHECK (!glob (pattern, 0, NULL, &found), "no file like %s", pattern);
+    CHECK (found.gl_pathc >= (size_t) local, "%zu records of %d ranks", found.gl_pathc, local);
     for (size_t i = 1; i < found.gl_pathc; i++) {
         const char *path = found.gl_pathv[i];
         CHECK (!strncmp (found.gl_pathv[0], path, (size_t) (strrchr (path, '-') - path)),
@@ -125,7 +126,7 @@ static void beside_own_messages (void)
         CHECK_OK (gs_comm_from_mpi (MPI_COMM_SELF, NULL, &alone));
     opts.name = "second";
     CHECK_OK (gs_comm_from_mpi (working, &opts, &second));
-    check_records (opts.name);
+    check_records (opts.name, gs_comm_local_size (second));
     if (place % 2 == 0)
         CHECK_OK (gs_comm_from_mpi (MPI_COMM_SELF, NULL, &alone));
     CHECK (gs_comm_rank (comm) == place && gs_comm_size (comm) == users,

@@ -419,6 +419,7 @@ static gs_status_t call_again (const gs_bucket_t *bucket, void *reducer)
     CHECK_FAILS (gs_reducer_ready (reducer, 0, NULL), GS_ERR_STATE, "gs_reducer_ready",
                  "inside a function of the program");
     CHECK_FAILS (gs_reducer_finish (reducer, NULL), GS_ERR_STATE, "gs_reducer_finish");
+    CHECK_FAILS (gs_reducer_destroy (reducer), GS_ERR_STATE, "inside a function");
     return GS_OK;
 }
 

@@ -222,12 +222,10 @@ bool gsi_remover_close (struct gsi_remover *r, int64_t until_ns)
 {
     if (!r)
         return true;
-    for (int round = 0; round < 2; round++) { /* what goes, and what waits behind it */
-        if (!gsi_remover_await (r, until_ns) && leave_to_thread (r))
-            return false;
-        gsi_remover_await (r, INT64_MAX); /* it has ended */
-        gsi_remover_run (r, round == 0);
-    }
+    if (!gsi_remover_await (r, until_ns) && leave_to_thread (r))
+        return false;
+    gsi_remover_await (r, INT64_MAX);
+    gsi_remover_run (r, false);
     remover_clear (r);
     return true;
 }

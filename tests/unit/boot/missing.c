@@ -117,20 +117,19 @@ START_TEST (early_a_rank_that_goes_on_is_not_named)
     early = true;
     check (1, 3, 0, 2, 0, "all ranks came");
     gone = 2;
-    check (
-        1, 3, 0, 2, 1,
-        "1 of 3 ranks did not come: rank 2 (host n1); who of them has not ended may be waiting "
-        "still");
+    check (1, 3, 0, 2, 1,
+           "1 of 3 ranks did not come: rank 2 (host n1); those of them that have not ended "
+           "may be waiting still");
     dead = 2;
     check (1, 3, 0, 2, 1, "1 of 3 ranks did not come: rank 2 (host n1)");
     dead = -1;
     gone = PER_NODE; /* the only one of the other node */
     check (1, PER_NODE + 1, 0, PER_NODE, 1,
-           "1 of 51 ranks did not come: rank 50 (host n2); who of them has not ended may be "
-           "waiting still");
+           "1 of 51 ranks did not come: rank 50 (host n2); those of them that have not ended may "
+           "be waiting still");
     check (1, PER_NODE + 2, 0, PER_NODE + 1, 1,
-           "1 of 52 ranks did not come: rank 50 (host n2); who of them has not ended may be "
-           "waiting still");
+           "1 of 52 ranks did not come: rank 50 (host n2); those of them that have not ended may "
+           "be waiting still");
 }
 END_TEST
 
