@@ -22,23 +22,30 @@ AC_DEFUN([GS_WARNINGS], [
     AC_SUBST([GS_WARN_CFLAGS], [$gs_warn])
 ])
 
+# GS_MODE_FLAG(FLAGS): into gs_mode, if the C compiler understands them.
+AC_DEFUN([GS_MODE_FLAG], [
+    gs_save_CFLAGS=$CFLAGS
+    CFLAGS="$CFLAGS -Werror $1"
+    AC_MSG_CHECKING([whether $CC takes $1])
+    AC_COMPILE_IFELSE([AC_LANG_PROGRAM()], [AC_MSG_RESULT([yes]); gs_mode="$gs_mode $1"],
+                      [AC_MSG_RESULT([no])])
+    CFLAGS=$gs_save_CFLAGS
+])
+
 # GS_MODE_FLAGS
 #
 # --enable-debug: -O0 and asserts; else asserts are compiled out and loops over arrays are
 # vectorised also at -O2, which gcc before 13 does only where it costs no code at all.
-# --enable-code-coverage: --coverage. Sets GS_MODE_CFLAGS.
+# --enable-code-coverage: --coverage. In all of them products and sums are rounded one by one, as on
+# GPUs and with other compilers: clang makes one operation of them where the CPU has it. Sets
+# GS_MODE_CFLAGS.
 AC_DEFUN([GS_MODE_FLAGS], [
     gs_mode=
-    AS_IF([test "$gs_debug" = yes || test "$gs_code_coverage" = yes], [gs_mode="-O0 -g3"], [
-        gs_mode=-DNDEBUG
-        gs_flag="-ftree-vectorize -fvect-cost-model=dynamic"
-        gs_save_CFLAGS=$CFLAGS
-        CFLAGS="$CFLAGS -Werror $gs_flag"
-        AC_MSG_CHECKING([whether $CC takes $gs_flag])
-        AC_COMPILE_IFELSE([AC_LANG_PROGRAM()], [AC_MSG_RESULT([yes]); gs_mode="$gs_mode $gs_flag"],
-                          [AC_MSG_RESULT([no])])
-        CFLAGS=$gs_save_CFLAGS
-    ])
+    GS_MODE_FLAG([-ffp-contract=off])
+    AS_IF([test "$gs_debug" = yes || test "$gs_code_coverage" = yes],
+          [gs_mode="$gs_mode -O0 -g3"],
+          [gs_mode="$gs_mode -DNDEBUG"
+           GS_MODE_FLAG([-ftree-vectorize -fvect-cost-model=dynamic])])
     AS_IF([test "$gs_code_coverage" = yes], [gs_mode="$gs_mode --coverage"])
     AC_SUBST([GS_MODE_CFLAGS], [$gs_mode])
 ])

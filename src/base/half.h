@@ -2,10 +2,12 @@
 /*
  * half - conversion of IEEE binary16, bfloat16 and fp8 to and from float, round to nearest even.
  *
- * Integer arithmetic only: the same bits on every compiler and CPU, and no branch that would
- * keep a loop from being vectorised. Formats: IEEE 754-2019 section 3.6; bfloat16 is the upper
- * half of a binary32; fp8: arXiv:2209.05433. A NaN stays one and keeps the upper bits of its
- * fraction, and what is too large becomes infinity, or NaN in E4M3, which has no infinity.
+ * The same bits on every compiler and CPU, also where a process flushes subnormals of float, as
+ * Fortran compilers have it: arithmetic of integers, and sums of floats that are none. And no
+ * branch that would keep a loop from being vectorised. Formats: IEEE 754-2019 section 3.6;
+ * bfloat16 is the upper half of a binary32; fp8: arXiv:2209.05433. A NaN stays one and keeps the
+ * upper bits of its fraction, and what is too large becomes infinity, or NaN in E4M3, which has
+ * no infinity.
  */
 #ifndef GS_BASE_HALF_H
 #define GS_BASE_HALF_H
@@ -55,10 +57,11 @@ GSI_BOTH float gsi_float_of_f16 (uint16_t h)
 {
     uint32_t sign = (uint32_t) (h & 0x8000u) << 16;
     uint32_t rest = (uint32_t) (h & 0x7fffu) << 13; /* exponent and fraction in float's place */
-    /* 2^112 moves the exponent from bias 15 to bias 127 and normalises subnormals, exactly. */
-    float scaled = gsi_float_of_bits (rest) * 0x1p112f;
+    /* From bias 15 to bias 127. Subnormals, whose fraction stands behind 2^-14 first, are those
+     * of no float on the way: a process may take such for 0, as Fortran compilers set it up. */
+    float small = gsi_float_of_bits (rest + 0x38800000u) - 0x1p-14f;
     uint32_t special = rest | 0x7f800000u; /* infinity and NaN keep their fraction */
-    uint32_t finite = gsi_bits_of_float (scaled);
+    uint32_t finite = rest < 0x00800000u ? gsi_bits_of_float (small) : rest + 0x38000000u;
 
     return gsi_float_of_bits (sign | ((h & 0x7c00u) == 0x7c00u ? special : finite));
 }
@@ -102,10 +105,11 @@ GSI_BOTH float gsi_float_of_f8_e4m3 (uint8_t h)
 {
     uint32_t sign = (uint32_t) (h & 0x80u) << 24;
     uint32_t rest = (uint32_t) (h & 0x7fu) << 20;
-    float scaled = gsi_float_of_bits (rest) * 0x1p120f; /* from bias 7 to bias 127 */
+    /* From bias 7 to bias 127, as in gsi_float_of_f16. */
+    float small = gsi_float_of_bits (rest + 0x3c800000u) - 0x1p-6f;
+    uint32_t finite = rest < 0x00800000u ? gsi_bits_of_float (small) : rest + 0x3c000000u;
 
-    return gsi_float_of_bits (sign |
-                              ((h & 0x7fu) == 0x7fu ? 0x7fc00000u : gsi_bits_of_float (scaled)));
+    return gsi_float_of_bits (sign | ((h & 0x7fu) == 0x7fu ? 0x7fc00000u : finite));
 }
 
 /* Likewise with 20 bits, and subnormals of 2^-9. Above 464, the middle of 448 and 480, is NaN. */

@@ -111,8 +111,8 @@ compile_with () { # FOLDER COMMAND...
 }
 
 compile () { # FOLDER FLAG...
-    compile_with "$1" "${cc[@]}" -std=c11 -D_GNU_SOURCE -O2 -Wall -fPIC -pthread \
-        ${CFLAGS:+$CFLAGS} -I"$build" -Isrc -I. -Itests "${@:2}"
+    compile_with "$1" "${cc[@]}" -std=c11 -D_GNU_SOURCE -O2 -ffp-contract=off -Wall -fPIC \
+        -pthread ${CFLAGS:+$CFLAGS} -I"$build" -Isrc -I. -Itests "${@:2}"
 }
 
 link () { # FILE WORD...

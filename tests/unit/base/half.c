@@ -6,6 +6,9 @@
 #include "base/half.h"
 
 #include <math.h>
+#ifdef __SSE2__
+#include <immintrin.h>
+#endif
 
 #include "unit/unit.h"
 
@@ -247,5 +250,49 @@ START_TEST (nan_never_becomes_infinity)
 }
 END_TEST
 
+#ifdef __SSE2__
+/* All values of both formats of 8 bits, and of f16. */
+static __attribute__ ((noinline)) void widen_all (float *wide)
+{
+    for (int i = 0; i < 256; i++) {
+        *wide++ = gsi_float_of_f8_e4m3 ((uint8_t) i);
+        *wide++ = gsi_float_of_f8_e5m2 ((uint8_t) i);
+    }
+    for (int i = 0; i < 65536; i++)
+        *wide++ = gsi_float_of_f16 ((uint16_t) i);
+}
+
+/* And back, from floats that are no subnormals. */
+static __attribute__ ((noinline)) void narrow_all (const float *wide, uint16_t *half)
+{
+    for (int i = 0; i < 512 + 65536; i++) {
+        half[3 * i] = gsi_f16_of_float (wide[i]);
+        half[3 * i + 1] = gsi_f8_e4m3_of_float (wide[i]);
+        half[3 * i + 2] = gsi_f8_e5m2_of_float (wide[i]);
+    }
+}
+
+/* Fortran compilers set a process up so (FTZ and DAZ), and C's with -ffast-math. */
+START_TEST (subnormals_of_float_may_be_flushed)
+{
+    static float wide[2][512 + 65536];
+    static uint16_t half[2][3 * (512 + 65536)];
+    unsigned before = _mm_getcsr ();
+
+    for (int flushed = 0; flushed < 2; flushed++) {
+        _mm_setcsr (flushed ? before | 0x8040u : before & ~0x8040u);
+        widen_all (wide[flushed]);
+        narrow_all (wide[flushed], half[flushed]);
+    }
+    _mm_setcsr (before);
+    ck_assert_mem_eq (wide[0], wide[1], sizeof (wide[0]));
+    ck_assert_mem_eq (half[0], half[1], sizeof (half[0]));
+}
+END_TEST
+#define FLUSHED , subnormals_of_float_may_be_flushed
+#else
+#define FLUSHED
+#endif
+
 UNIT_SUITE ("half", 60, every_value_goes_there_and_back, every_midpoint_goes_to_even,
-            random_floats, doubles_are_rounded_once, borders, nan_never_becomes_infinity)
+            random_floats, doubles_are_rounded_once, borders, nan_never_becomes_infinity FLUSHED)
