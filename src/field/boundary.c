@@ -24,6 +24,7 @@ struct gs_boundary {
 /* What the ends tell each other; all in words of one size. */
 struct end_word {
     uint64_t status; /* not GS_OK: this end cannot go on */
+    uint64_t from;   /* the rank that is before the boundary */
     uint64_t dims, dtype, shape[GS_BOUNDARY_DIMS_MAX];
 };
 #define WORD_COUNT (sizeof (struct end_word) / sizeof (uint64_t))
@@ -87,6 +88,12 @@ static gs_status_t compare_ends (const gs_boundary_t *b, const struct end_word *
         return gsi_fail ((gs_status_t) other->status,
                          "%s: rank %d (host %s) could not make its end; its own text says why",
                          caller, peer, comm->hosts[peer]);
+    if (own->from != other->from)
+        return gsi_fail (GS_ERR_MISMATCH,
+                         "%s: rank %d (host %s) gives from %d and to %d, rank %d (host %s) the "
+                         "other way round: both ends give the same",
+                         caller, comm->topo.rank, comm->hosts[comm->topo.rank], b->from, b->to,
+                         peer, comm->hosts[peer]);
     if (!memcmp (own, other, sizeof (*own)))
         return GS_OK;
     describe_end (own, mine, sizeof (mine));
@@ -124,7 +131,8 @@ static gs_status_t tell_peer (gs_comm_t *comm, const struct end_word *own, struc
 gs_status_t gs_boundary_create (gs_comm_t *comm, int from, int to, int dims, const size_t *shape,
                                 gs_dtype_t dtype, gs_boundary_t **boundary)
 {
-    struct end_word own = {.dims = (uint64_t) dims, .dtype = dtype}, other;
+    struct end_word own = {.from = (uint64_t) from, .dims = (uint64_t) dims, .dtype = dtype},
+                    other = {0};
     gs_boundary_t made = {.magic = MAGIC, .comm = comm, .from = from, .to = to, .dtype = dtype},
                   *b;
     gs_status_t st;
@@ -134,7 +142,7 @@ gs_status_t gs_boundary_create (gs_comm_t *comm, int from, int to, int dims, con
         return gsi_fail (GS_ERR_ARG, "%s: boundary is NULL", caller);
     *boundary = NULL;
     if ((st = gsi_comm_valid (comm, caller)) || (st = check_ranks (comm, from, to)) ||
-        (st = gsi_p2p_none_open (comm, caller)))
+        (st = gsi_comm_alive (comm)) || (st = gsi_p2p_none_open (comm, caller)))
         return gsi_result (st);
     if (!(own.status = check_shape (shape, dims, dtype, &made.count)))
         for (int d = 0; d < dims; d++)

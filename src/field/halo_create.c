@@ -268,7 +268,7 @@ static void settle (gs_halo_t *h, const struct halo_word *words)
             h->neighbour[d][side] = next_to (words, place, d, (enum gsi_halo_side) side);
     for (int r = 0; r < comm->topo.size; r++)
         h->cells += words[r].extents[0] * words[r].extents[1] * words[r].extents[2];
-    h->argument = (int) (comm->record.seq & INT32_MAX); /* of the call in which ranks told */
+    h->argument = (int) (comm->number & INT32_MAX); /* of the call in which ranks told */
 }
 
 /* ---- Life ---- */

@@ -257,6 +257,8 @@ static void check_arguments (void)
                  "rank 1 (host", "expects 2 x 3 x 17 of GS_F64");
     CHECK_FAILS (gs_boundary_create (comm, 0, 1, 4, shape, rank ? GS_F32 : GS_F64, &b),
                  GS_ERR_MISMATCH, "2 x 3 x 17 x 31 of GS_F64", "2 x 3 x 17 x 31 of GS_F32");
+    CHECK_FAILS (gs_boundary_create (comm, rank, !rank, 4, shape, GS_F64, &b), GS_ERR_MISMATCH,
+                 "rank 0 (host", "the other way round");
     CHECK_OK (gs_group_begin (comm));
     CHECK_FAILS (gs_boundary_create (comm, 0, 1, 4, shape, GS_F64, &b), GS_ERR_STATE,
                  "a group of 'world' is open");
