@@ -115,6 +115,8 @@ static void start (void)
     opts.boot_timeout_ms = 2000;
     CHECK_FAILS (gs_comm_create (&opts, &comm), GS_ERR_TIMEOUT, "GS_BOOT_TIMEOUT_MS",
                  "while MPI started");
+    multi_signal ("late", multi_rank ()); /* whose MPI would start at once, and the rank leave */
+    multi_await_others ("late", multi_rank ());
     for (held = NULL; !up; MPI_Initialized (&up))
         usleep (1000);
 }

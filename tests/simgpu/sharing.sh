@@ -67,10 +67,14 @@ if [[ -e .libs/gradsync-ofi.so ]]; then
     run "2x3 $without GS_DEBUG=info GS_TRANSPORT=auto SIM_BLIND_EVERY=2" tests/multi/split.mt \
         && echo "split, every other rank without a GPU, without MPI"
     grep -q "transport ofi" "$room/out" || fail "split: every other rank: no libfabric"
-    # Where networks differ all say so, none with an error: the launcher would end the others.
+    # Where networks differ all say so; with Open MPI 5 they do not, for no rank has MPI's here.
+    # None ends with an error: the launcher would end the others.
+    words='between hosts rank 0 uses mpi and rank 1 ofi'
+    [[ $(mpirun --version) = *"(Open MPI) "[1-4].* ]] || words='^status 0'
     run "3 ${without#* }" /bin/bash -c \
-        '((PMIX_RANK != 1)) || export GS_MPI_MODULE=/nonexistent; ! tests/multi/split.mt'
-    (($(grep -c 'between hosts rank 0 uses mpi and rank 1 ofi' "$room/out") == 3)) \
+        '((PMIX_RANK != 1)) || export GS_MPI_MODULE=/nonexistent
+         tests/multi/split.mt; echo "status $?"'
+    (($(grep -c "$words" "$room/out") == 3)) \
         || fail "split: one rank without MPI: $(cat "$room/out")"
 fi
 exit $((failures > 0))
