@@ -86,11 +86,13 @@ static bool net_discard (struct gsi_net *net, bool unfinished)
 /* The application may have ended MPI; every call of MPI would then end the process. */
 static gs_status_t net_enter (const struct gsi_net *net)
 {
+    gs_status_t st;
+
     (void) net;
     if (gsi_mpi_env_usable ())
         return GS_OK;
-    if (gsi_mpi_env_up ())
-        return gsi_mpi_env_enter ();
+    if (gsi_mpi_env_up () && (st = gsi_mpi_env_enter ()))
+        return st;
     return gsi_fail (GS_ERR_STATE, "MPI was finalized before gs_comm_destroy: destroy "
                                    "communicators first");
 }
