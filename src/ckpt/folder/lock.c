@@ -44,7 +44,8 @@ struct gsi_lock {
     char claim[PATH_MAX + 80]; /* and one that says who takes it from another */
     struct gsi_owner self;     /* what the lock says that is ours, */
     struct gsi_owner fresh;    /* and what the next one will */
-    bool ours;                 /* the lock of [self] was made */
+    bool ours;                 /* the lock of [self] was made, */
+    bool shared;               /* or another process of this step has made one */
     bool warned;               /* it cannot be touched */
     atomic_bool lost;          /* then another job has taken it, */
     char who[512];             /* this one */
@@ -63,9 +64,10 @@ struct seen {
 
 /* ---- Files; these functions return errno ---- */
 
-/* Opens it, so that what a client of NFS remembers of it does not count; touches that of [own].
- */
-static int look_at_lock (int folder, const char *path, const char *own, struct seen *seen)
+/* Opens it, so that what a client of NFS remembers of it does not count; touches it if it is of
+ * the job step of [keep]. */
+static int look_at_lock (int folder, const char *path, const struct gsi_owner *keep,
+                         struct seen *seen)
 {
     char text[GSI_OWNER_TEXT_MAX] = "";
     int fd = openat (folder, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW), error = 0;
@@ -83,7 +85,7 @@ static int look_at_lock (int folder, const char *path, const char *own, struct s
         gsi_owner_read (&seen->holder, text);
         seen->touched_s = facts.st_mtim.tv_sec;
         seen->number = facts.st_ino;
-        if (own && !strcmp (seen->holder.id, own) && futimens (fd, NULL))
+        if (keep && gsi_owner_is_same_step (&seen->holder, keep) && futimens (fd, NULL))
             error = errno;
     }
     close (fd);
@@ -277,7 +279,7 @@ static void lock_taken (struct gsi_lock *f, int64_t now_s)
 {
     f->self = f->fresh;
     f->ours = true;
-    f->lost = false;
+    f->shared = f->lost = false;
     sweep_locks (f, now_s);
 }
 
@@ -310,6 +312,7 @@ static int contend (struct gsi_lock *f, const struct seen *seen, int64_t now_s, 
     }
     if (right == GSI_RIGHT_SHARED) {
         f->ours = f->ours && !strcmp (seen->holder.id, f->self.id);
+        f->shared = !f->ours;
         f->lost = false;
         return 0;
     }
@@ -389,16 +392,17 @@ static void touch_lock_file (struct gsi_lock *f)
     struct seen seen;
     int error;
 
-    if (!f->ours || f->lost)
+    if ((!f->ours && !f->shared) || f->lost)
         return;
-    error = look_at_lock (AT_FDCWD, f->path, f->self.id, &seen);
+    error = look_at_lock (AT_FDCWD, f->path, &f->self, &seen);
     if (error && !f->warned)
         gsi_log (GS_LOG_WARN, "ckpt", "cannot touch %s: %s; after a minute other jobs take it",
                  f->path, strerror (error));
     f->warned = error;
     if (!error && seen.there && strcmp (seen.holder.id, f->self.id)) {
         f->ours = false;
-        if (gsi_owner_is_same_step (&seen.holder, &f->self))
+        f->shared = gsi_owner_is_same_step (&seen.holder, &f->self);
+        if (f->shared)
             return;
         note_lost (f, &seen);
         gsi_log (GS_LOG_WARN, "ckpt", "folder %s was taken over by %s", f->dir, f->who);

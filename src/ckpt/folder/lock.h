@@ -42,7 +42,8 @@ bool gsi_lock_is_lost (struct gsi_lock *lock);
 /* One plan less; the last one removes the lock. NULL is allowed. */
 void gsi_lock_drop (struct gsi_lock *lock);
 
-/* What the thread does every 10 s: touches what is ours, and notes if it is not any more. */
+/* What the thread does every 10 s: touches what is of this job step, also where the process that
+ * made it has died, and notes if it is not any more. */
 void gsi_lock_beat (struct gsi_lock *lock);
 
 /* Whether the lock in [folder], a descriptor, has this id or is of this job step. */

@@ -468,6 +468,7 @@ static void hold_and_leave (struct gsi_lock *lock)
 START_TEST (same_step)
 {
     struct gsi_lock *lock;
+    struct stat facts;
     pid_t pid = start_holder ("71", "slurm.pmix.71.0", hold_and_leave);
 
     setenv ("SLURM_JOB_ID", "71", 1);
@@ -476,6 +477,10 @@ START_TEST (same_step)
     ck_assert_int_eq (read_lock ().pid, pid);
     unit_ok (look (lock));
     ck_assert_int_eq (read_lock ().pid, pid);
+    age (path, 50); /* each of the two keeps it alive */
+    gsi_lock_beat (lock);
+    ck_assert_int_eq (stat (path, &facts), 0);
+    ck_assert_int_lt (time (NULL) - facts.st_mtime, 40);
     atomic_store (&shared->stage, 2);
     await (&shared->stage, 3);
     ck_assert_int_ne (access (path, F_OK), 0);
