@@ -460,7 +460,8 @@ typedef enum gs_ckpt_stop {
  * program is to stop when no more is left than the longest time between two calls of this
  * function so far, 1.5 times that of the longest write of this plan, and stop_margin_s together.
  *
- * File: rank 0 looks in the first call, and then once a second at most.
+ * File: rank 0 looks in the first call, and then once a second at most. A file system that does
+ * not answer is awaited for one second, with a warning; what it tells later counts then.
  *
  * In the first call that says so rank 0 logs why, as a warning.
  *

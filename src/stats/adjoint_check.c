@@ -70,9 +70,47 @@ static gs_status_t agree_to_begin (struct test *t, gs_status_t own)
                      gs_comm_host_of (t->comm, a.most_rank), (unsigned long long) a.most);
 }
 
-static gs_status_t sum (struct test *t, double *numbers, size_t count)
+static uint64_t bits_of (double number)
 {
-    return gs_allreduce (t->comm, numbers, count, GS_F64, GS_SUM, NULL);
+    uint64_t bits;
+
+    memcpy (&bits, &number, sizeof (bits));
+    return bits;
+}
+
+static double number_of (uint64_t bits)
+{
+    double number;
+
+    memcpy (&number, &bits, sizeof (number));
+    return number;
+}
+
+/* Whether the test is the same one, and passes or fails, on all ranks. */
+static gs_status_t agree_on_numbers (struct test *t)
+{
+    struct gsi_agreement a = {.words = 2,
+                              .word = {bits_of (t->opts.step), bits_of (t->opts.tolerance)}};
+    gs_status_t st = gsi_consensus (t->comm, caller, GS_OK, &a, NULL);
+
+    if (st || a.differs < 0)
+        return st;
+    return gsi_fail (
+        GS_ERR_ARG,
+        "%s: the option %s is %.17g on rank %d (host %s), but %.17g on rank %d (host "
+        "%s): give all ranks the same",
+        caller, a.differs ? "tolerance" : "step", number_of (a.least), a.least_rank,
+        gs_comm_host_of (t->comm, a.least_rank), number_of (a.most), a.most_rank,
+        gs_comm_host_of (t->comm, a.most_rank));
+}
+
+/* The largest magnitude of all ranks. */
+static gs_status_t find_most (struct test *t, const double *numbers, size_t count, double *most)
+{
+    *most = 0;
+    for (size_t i = 0; i < count; i++)
+        *most = fmax (*most, fabs (numbers[i]));
+    return gs_allreduce (t->comm, most, 1, GS_F64, GS_MAX, NULL);
 }
 
 /* ---- The two sides ---- */
@@ -102,7 +140,7 @@ static gs_status_t add_difference (struct test *t, double h, double weight)
 
 static gs_status_t derive (struct test *t)
 {
-    double most = 0;
+    double most;
     gs_status_t st;
 
     if (t->opts.linear) {
@@ -110,9 +148,7 @@ static gs_status_t derive (struct test *t)
             memcpy (t->jd, t->y, t->ny * sizeof (*t->jd));
         return st;
     }
-    for (size_t i = 0; i < t->nx; i++)
-        most = fmax (most, fabs (t->x[i]));
-    if ((st = gs_allreduce (t->comm, &most, 1, GS_F64, GS_MAX, NULL)))
+    if ((st = find_most (t, t->x, t->nx, &most)))
         return st;
     if (!t->opts.step)
         t->opts.step = STEP * (most > 0 ? most : 1);
@@ -123,19 +159,22 @@ static gs_status_t derive (struct test *t)
 
 static gs_status_t judge (struct test *t, gs_adjoint_result_t *result)
 {
-    double sums[4] = {0}, norm;
-    gs_status_t st;
+    double sums[4] = {0}, norm, unit; /* of jd, whose squares may be beyond the range */
+    gs_status_t st = find_most (t, t->jd, t->ny, &unit);
 
+    if (st)
+        return st;
+    unit = unit > 0 && isfinite (unit) ? unit : 1;
     for (size_t i = 0; i < t->ny; i++) {
         sums[0] += t->jd[i] * t->g[i];
-        sums[2] += t->jd[i] * t->jd[i];
+        sums[2] += (t->jd[i] / unit) * (t->jd[i] / unit);
         sums[3] += t->g[i] * t->g[i];
     }
     for (size_t i = 0; i < t->nx; i++)
         sums[1] += t->d[i] * t->grad_x[i];
-    if ((st = sum (t, sums, 4)))
+    if ((st = gs_allreduce (t->comm, sums, 4, GS_F64, GS_SUM, NULL)))
         return st;
-    norm = sqrt (sums[2]) * sqrt (sums[3]);
+    norm = unit * sqrt (sums[2]) * sqrt (sums[3]);
     result->forward = sums[0];
     result->backward = sums[1];
     result->error = fabs (sums[0] - sums[1]);
@@ -243,7 +282,7 @@ gs_status_t gs_adjoint_check (gs_comm_t *comm, gs_forward_f forward, gs_backward
         t.x = memory, t.at = t.x + nx, t.d = t.at + nx, t.grad_x = t.d + nx;
         t.y = t.grad_x + nx, t.jd = t.y + ny, t.g = t.jd + ny;
     }
-    if (!(st = agree_to_begin (&t, st)))
+    if (!(st = agree_to_begin (&t, st)) && !(st = agree_on_numbers (&t)))
         st = run_check (&t, x, result ? result : &unseen);
     free (memory);
     return gsi_result (st);

@@ -12,11 +12,12 @@
 #include "base/env.h"
 #include "base/log.h"
 #include "base/status.h"
+#include "base/timed_call.h"
 #include "feature/consensus.h"
 #include "stop/signals.h"
 
 #define MARGIN_S 60.0
-#define LOOK_NS  GSI_NS_PER_S /* between two looks for the file */
+#define LOOK_NS  GSI_NS_PER_S /* between two looks for the file, and how long one is awaited */
 
 /* What ranks tell each other. */
 enum { SIGNAL, TIME, FILE_THERE, WORDS };
@@ -48,8 +49,12 @@ void gsi_stop_close (struct gsi_stop *s)
 {
     if (s->asked)
         gsi_signals_close (s->signals);
-    free (s->file);
+    if (s->look)
+        gsi_timed_call_leave (s->look); /* which has the name still: it is not freed */
+    else
+        free (s->file);
     s->file = NULL;
+    s->look = NULL;
 }
 
 void gsi_stop_note_write (struct gsi_stop *s, int64_t ns)
@@ -100,6 +105,27 @@ static void begin_watch (struct gsi_stop *s)
         gsi_log (GS_LOG_INFO, "ckpt", "the job ends in %.0f s", left_s (s));
 }
 
+static int is_there (void *path)
+{
+    return !access (path, F_OK);
+}
+
+/* A thread looks: a file system that hangs keeps no program from going on. */
+static void look_for_file (struct gsi_stop *s, int64_t now_ns)
+{
+    bool waits = s->look;
+    int there = s->has_file;
+    gs_status_t st = gsi_timed_call_run (&s->look, s->file, is_there, s->file,
+                                         now_ns + (waits ? 0 : LOOK_NS), &there);
+
+    if (st == GS_ERR_TIMEOUT && !waits)
+        gsi_log (GS_LOG_WARN, "ckpt",
+                 "%s: the file system does not tell whether it is there; it counts when it does",
+                 s->file);
+    else if (st != GS_ERR_TIMEOUT)
+        s->has_file = st ? is_there (s->file) : there;
+}
+
 static void look_for_stop (struct gsi_stop *s, uint64_t *word)
 {
     int64_t now = gsi_now_ns ();
@@ -110,7 +136,7 @@ static void look_for_stop (struct gsi_stop *s, uint64_t *word)
         s->longest_call_s = fmax (s->longest_call_s, 1e-9 * (double) (now - s->called_ns));
     if (!s->called_ns || now - s->looked_ns >= LOOK_NS) {
         s->looked_ns = now;
-        s->has_file = !access (s->file, F_OK);
+        look_for_file (s, now);
     }
     s->called_ns = now;
     word[TIME] = left_s (s) <= gsi_stop_needed_s (s);
@@ -167,6 +193,7 @@ gs_status_t gsi_stop_ask (struct gsi_stop *s, gs_comm_t *comm, const char *name,
 {
     static const char caller[] = "gs_stop_requested";
     const struct gsi_stop before = *s;
+    struct gsi_timed_call *look;
     int rank = gs_comm_rank (comm);
     uint64_t word[WORDS] = {0};
     gs_status_t st = GS_OK;
@@ -178,7 +205,9 @@ gs_status_t gsi_stop_ask (struct gsi_stop *s, gs_comm_t *comm, const char *name,
     if ((st = gsi_consensus_most (comm, caller, st, word, WORDS, stream))) {
         if (s->asked && !before.asked)
             gsi_signals_close (s->signals);
+        look = s->look;
         *s = before;
+        s->look = look;
         return st;
     }
     if (!s->reasons && !rank)

@@ -15,9 +15,10 @@ struct gsi_stop {
     bool asked; /* there was a call */
     int reasons;
     char *file;    /* whose presence counts; */
-    bool has_file; /* whether it was there */
+    bool has_file; /* whether it was there, */
     int64_t looked_ns;
-    double end_s; /* of the job, since 1970; infinite if it is not known */
+    struct gsi_timed_call *look; /* and a look for it that has not ended */
+    double end_s;                /* of the job, since 1970; infinite if it is not known */
     int64_t called_ns;
     double longest_call_s;  /* between two calls */
     double longest_write_s; /* of a checkpoint */

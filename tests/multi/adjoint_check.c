@@ -109,9 +109,48 @@ static void check_models (void)
         CHECK_FAILS (gs_adjoint_check (comm, forward, backward, &m, x, N, ny, &opts, &result),
                      GS_ERR_ARG, "linear is set on rank 0 (host", "but not on rank 1 (host");
         opts.linear = 0;
+        opts.step = rank ? 0.5 : 0.25;
+        CHECK_FAILS (gs_adjoint_check (comm, forward, backward, &m, x, N, ny, &opts, &result),
+                     GS_ERR_ARG, "step is 0.25 on rank 0 (host", "but 0.5 on rank 1 (host");
+        opts.step = 0;
+        opts.tolerance = rank ? 0 : 1;
+        CHECK_FAILS (gs_adjoint_check (comm, forward, backward, &m, x, N, ny, &opts, &result),
+                     GS_ERR_ARG, "tolerance is", "but 1 on rank 0 (host");
+        opts.tolerance = 0;
         opts.same_loss = !!rank;
         CHECK_FAILS (gs_adjoint_check (comm, forward, backward, &m, x, N, ny, &opts, &result),
                      GS_ERR_ARG, "same_loss is set on rank 1 (host", "but not on rank 0 (host");
+    }
+}
+
+/* Derivatives whose squares are beyond what f64 has. */
+static gs_status_t scale (const double *x, double *y, void *context)
+{
+    for (int i = 0; i < N; i++)
+        y[i] = *(const double *) context * x[i];
+    return GS_OK;
+}
+
+static gs_status_t scale_back (const double *x, const double *grad_y, double *grad_x,
+                               void *context)
+{
+    (void) x;
+    return scale (grad_y, grad_x, (double *) context + 1);
+}
+
+static void check_range (void)
+{
+    gs_adjoint_opts_t opts = GS_ADJOINT_OPTS_INIT;
+    gs_adjoint_result_t result;
+
+    opts.linear = 1;
+    for (double factor = 1e-200; factor < 1e201; factor *= 1e200) {
+        double right[2] = {factor, factor}, wrong[2] = {factor, 1.5 * factor};
+        CHECK_OK (gs_adjoint_check (comm, scale, scale_back, right, NULL, N, N, &opts, &result));
+        CHECK_FAILS (
+            gs_adjoint_check (comm, scale, scale_back, wrong, NULL, N, N, &opts, &result),
+            GS_ERR_MISMATCH, "not the gradient");
+        CHECK (result.error > 1e-3 && result.error < 1, "%g: error %g", factor, result.error);
     }
 }
 
@@ -144,6 +183,7 @@ int main (void)
     rank = gs_comm_rank (comm);
     size = gs_comm_size (comm);
     check_models ();
+    check_range ();
     check_failures ();
     CHECK_OK (gs_comm_destroy (comm));
     return multi_end ("tests of gradients");

@@ -21,8 +21,9 @@ static char folder[1100];
 static bool slow;
 static int reads;
 static pthread_t main_thread;
-static atomic_int watched, in_main;    /* calls of the program's thread on files are counted */
-static atomic_int held, kept, hanging; /* syncs do not return; one does not; locks do not open */
+static atomic_int watched, in_main; /* calls of the program's thread on files are counted */
+static atomic_int held, kept;       /* syncs do not return; one does not */
+static atomic_int hanging;          /* locks do not open, and nobody learns what is there */
 
 ssize_t pread (int fd, void *data, size_t bytes, off_t offset)
 {
@@ -101,6 +102,14 @@ int openat (int dir, const char *path, int flags, ...)
         mode = va_arg (ap, mode_t);
     va_end (ap);
     return open_at (dir, path, flags, mode);
+}
+
+int access (const char *path, int mode)
+{
+    note_call ();
+    while (hanging && !strncmp (path, folder, strlen (folder)))
+        usleep (1000);
+    return (int) syscall (SYS_faccessat, AT_FDCWD, path, mode);
 }
 
 /* Each read of one rank is slow, and others have long ended theirs. */
@@ -223,6 +232,38 @@ static void check_hanging_folder (void)
     CHECK_OK (multi_barrier (comm));
 }
 
+/* Nobody can tell whether there is a file that stops the program: it goes on until then. */
+static void check_hanging_stop (void)
+{
+    int reasons = -1;
+    char file[1200];
+    gs_ckpt_t *plan;
+
+    snprintf (file, sizeof (file), "%s/stop", folder);
+    plan = known_plan (state, comm, folder, NULL);
+    if (!multi_rank ())
+        fclose (fopen (file, "w"));
+    hang (true);
+    for (int i = 0; i < 3; i++) {
+        CHECK_OK (gs_stop_requested (plan, &reasons, NULL));
+        CHECK (!reasons, "reasons %d, which nobody knows", reasons);
+    }
+    hang (false);
+    for (int i = 0; i < 20000 && !reasons; i++) {
+        usleep (1000);
+        CHECK_OK (gs_stop_requested (plan, &reasons, NULL));
+    }
+    CHECK (reasons == GS_CKPT_STOP_FILE, "reasons %d", reasons);
+    CHECK_OK (gs_ckpt_destroy (plan));
+    plan = known_plan (state, comm, folder, NULL);
+    hang (true); /* and such a plan goes, too */
+    CHECK_OK (gs_stop_requested (plan, &reasons, NULL));
+    CHECK_OK (gs_ckpt_destroy (plan));
+    hang (false);
+    if (!multi_rank ())
+        CHECK (!unlink (file), "no %s", file);
+}
+
 static void open_folder (void)
 {
     const char *parent = getenv ("TMPDIR");
@@ -263,6 +304,7 @@ int main (void)
     check_beside ("node");
     check_hanging_lock ();
     check_hanging_folder ();
+    check_hanging_stop ();
     close_folder ();
     CHECK_OK (gs_comm_destroy (comm));
     free (state);
