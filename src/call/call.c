@@ -86,7 +86,7 @@ static gs_status_t not_alive (gs_comm_t *comm, enum gsi_record_op op)
                      comm->death_text);
 }
 
-/* Whether ranks may have nothing in a call that others have something in: it is in no memory. */
+/* Whether ranks may have nothing in a call that others have something in. */
 static bool is_ragged (enum gsi_record_op op)
 {
     return op == GSI_OP_ALLGATHERV || op == GSI_OP_GATHERV || op == GSI_OP_SCATTERV ||
@@ -100,27 +100,30 @@ static gs_status_t compare_calls (gs_comm_t *comm, const struct gsi_told *mine,
 {
     const struct gsi_told *all = comm->scratch;
     struct gsi_call alike = *call;
-    char zero[GSI_DESCRIBE_TEXT], other[GSI_DESCRIBE_TEXT];
-    int number = 0; /* of ranks that do as rank 0 */
+    char first[GSI_DESCRIBE_TEXT], other[GSI_DESCRIBE_TEXT];
+    int number = 0; /* of ranks that do as [base]: the first that has something */
+    int base = 0;
     gs_status_t st;
 
     alike.fingerprint = 0; /* whatever they call, they compare it */
     st = gsi_staging_control (comm, mine, comm->scratch, sizeof (*mine), &alike);
 
+    while (!st && base < comm->topo.size - 1 && all[base].memory == GSI_TOLD_NOTHING)
+        base++;
     for (int r = 0; r < comm->topo.size && !st; r++)
-        number += !gsi_told_differs (&all[0], &all[r]);
+        number += !gsi_told_differs (&all[base], &all[r]);
     *differ = !st && number < comm->topo.size;
-    for (int r = 1; r < comm->topo.size && *differ && !st; r++) {
-        if (!gsi_told_differs (&all[0], &all[r]))
+    for (int r = 0; r < comm->topo.size && *differ && !st; r++) {
+        if (!gsi_told_differs (&all[base], &all[r]))
             continue;
-        gsi_describe_told (comm, &all[0], zero, sizeof (zero));
+        gsi_describe_told (comm, &all[base], first, sizeof (first));
         gsi_describe_told (comm, &all[r], other, sizeof (other));
         st = gsi_fail (GS_ERR_MISMATCH,
-                       "call #%llu of communicator '%s': rank 0 (host %s) calls %s; rank %d "
-                       "(host %s) calls %s; %d of %d ranks call what rank 0 calls. All ranks "
+                       "call #%llu of communicator '%s': rank %d (host %s) calls %s; rank %d "
+                       "(host %s) calls %s; %d of %d ranks call what rank %d calls. All ranks "
                        "must call the same operation with the same arguments, in the same order",
-                       (unsigned long long) call->seq, comm->name, comm->hosts[0], zero, r,
-                       comm->hosts[r], other, number, comm->topo.size);
+                       (unsigned long long) call->seq, comm->name, base, comm->hosts[base], first,
+                       r, comm->hosts[r], other, number, comm->topo.size, base);
     }
     return st;
 }
@@ -205,12 +208,24 @@ gs_status_t gsi_call_begin_messages (const struct gsi_request *r, bool staged,
     return GS_OK;
 }
 
-gs_status_t gsi_call_begin (const struct gsi_request *r, bool staged, struct gsi_call *call)
+/* In which memory this rank's array is, for a comparison. */
+static enum gsi_told_memory memory_of (const gs_comm_t *comm, enum gsi_record_op op,
+                                       const struct gsi_extent *array)
+{
+    if (!array || !comm->inflight || comm->coll->mixed)
+        return GSI_TOLD_DEVICE;
+    if (is_ragged (op) && !array->bytes)
+        return GSI_TOLD_NOTHING;
+    return array->staged ? GSI_TOLD_HOST : GSI_TOLD_DEVICE;
+}
+
+gs_status_t gsi_call_begin (const struct gsi_request *r, const struct gsi_extent *array,
+                            struct gsi_call *call)
 {
     gs_comm_t *comm = r->comm;
     struct gsi_told mine;
     bool differ;
-    gs_status_t st = gsi_call_begin_messages (r, staged, call);
+    gs_status_t st = gsi_call_begin_messages (r, array && array->staged, call);
 
     if (st)
         return st;
@@ -221,7 +236,7 @@ gs_status_t gsi_call_begin (const struct gsi_request *r, bool staged, struct gsi
                              .op = r->op,
                              .dtype = (int32_t) r->dtype,
                              .argument = r->argument,
-                             .staged = staged && !comm->coll->mixed && !is_ragged (r->op)};
+                             .memory = memory_of (comm, r->op, array)};
     if (!(st = compare_calls (comm, &mine, call, &differ)))
         return GS_OK;
     return differ ? gsi_call_refuse (comm, st) : gsi_call_end (comm, call, st);

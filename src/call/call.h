@@ -16,12 +16,20 @@ struct gsi_request {
     gs_stream_t stream;
 };
 
+/* An array of a call. */
+struct gsi_extent {
+    size_t bytes;
+    bool staged; /* in host memory, while the communicator is on GPUs */
+};
+
 /*
- * Begins a call: checks the communicator, takes it for this thread, records the operation, sets
- * the deadline, and compares (op, dtype, count, argument) across ranks where that is due.
- * On failure the call has ended already. Else gsi_call_end must follow.
+ * Begins a call on [array], or on none: checks the communicator, takes it for this thread,
+ * records the operation, sets the deadline, and compares (op, dtype, count, argument, in which
+ * memory) across ranks where that is due. On failure the call has ended already. Else
+ * gsi_call_end must follow.
  */
-gs_status_t gsi_call_begin (const struct gsi_request *r, bool staged, struct gsi_call *call);
+gs_status_t gsi_call_begin (const struct gsi_request *r, const struct gsi_extent *array,
+                            struct gsi_call *call);
 
 /*
  * The same for [count] elements in messages, GSI_OP_SEND, _RECV or _MESSAGES, of which the ranks
@@ -41,12 +49,6 @@ gs_status_t gsi_call_no_memory (gs_comm_t *comm, enum gsi_record_op op, const ch
 
 /* As gsi_call_end, for a failure after which the communicator goes on: all ranks saw it. */
 gs_status_t gsi_call_refuse (gs_comm_t *comm, gs_status_t st);
-
-/* An array of a call. */
-struct gsi_extent {
-    size_t bytes;
-    bool staged; /* in host memory, while the communicator is on GPUs */
-};
 
 /*
  * Checks [count] elements at [buf], an argument of [r]: comm, dtype, overflow, NULL, alignment,

@@ -47,7 +47,7 @@ void gsi_describe_told (const gs_comm_t *comm, const struct gsi_told *c, char *t
     used = (size_t) snprintf (text, room, "%s, %s, count %llu, %s%s", gsi_record_op_name (c->op),
                               c->dtype ? gsi_dtype_name ((gs_dtype_t) c->dtype) : "no type",
                               (unsigned long long) c->count, argument,
-                              c->staged ? ", in host memory" : "");
+                              c->memory == GSI_TOLD_HOST ? ", in host memory" : "");
     if (!step || used >= room)
         return;
     pthread_mutex_lock (&gsi_lease_guard);
@@ -65,7 +65,9 @@ void gsi_describe_told (const gs_comm_t *comm, const struct gsi_told *c, char *t
 bool gsi_told_differs (const struct gsi_told *a, const struct gsi_told *b)
 {
     return a->count != b->count || a->op != b->op || a->dtype != b->dtype ||
-           a->argument != b->argument || a->staged != b->staged;
+           a->argument != b->argument ||
+           (a->memory != b->memory && a->memory != GSI_TOLD_NOTHING &&
+            b->memory != GSI_TOLD_NOTHING);
 }
 
 void gsi_describe_call (const gs_comm_t *comm, const struct gsi_call *call, char *text,

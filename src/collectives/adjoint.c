@@ -222,7 +222,7 @@ static gs_status_t own_slot (struct slot *s)
 
     if (st || (st = gsi_call_check (&s->as, s->to, s->count, &out)) ||
         (st = gsi_pieces_pair (&s->as, s->from.buf, &in, s->to, &out, s->to == s->own)) ||
-        (st = gsi_call_begin (&s->as, in.staged, &s->call)))
+        (st = gsi_call_begin (&s->as, &in, &s->call)))
         return st;
     if (comm->check == GSI_CHECK_COLLECTIVE && !s->call.capturing)
         st = verify (s, &refused);

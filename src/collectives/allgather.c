@@ -13,7 +13,7 @@ gs_status_t gs_broadcast (gs_comm_t *comm, void *buf, size_t count, gs_dtype_t d
     gs_status_t st = gsi_call_check (&r, buf, count, &extent);
 
     if (st || (st = gsi_comm_has_rank (comm, r.caller, "root", root)) ||
-        (st = gsi_call_begin (&r, extent.staged, &call)))
+        (st = gsi_call_begin (&r, &extent, &call)))
         return gsi_result (st);
     if (count)
         st = gsi_staging_broadcast (comm, buf, extent.bytes, root, &call);
@@ -49,7 +49,7 @@ gs_status_t gs_allgather (gs_comm_t *comm, const void *send, void *recv, size_t 
     if (comm->check != GSI_CHECK_OFF && overlaps (comm, send, recv, in.bytes))
         return gsi_fail (GS_ERR_ARG, "gs_allgather: send and recv overlap: send may only be this "
                                      "rank's own place, recv + rank * count");
-    if ((st = gsi_call_begin (&r, in.staged, &call)))
+    if ((st = gsi_call_begin (&r, &in, &call)))
         return gsi_result (st);
     if (count)
         st = gsi_staging_allgather (comm, send, recv, in.bytes, &call);
@@ -63,7 +63,7 @@ gs_status_t gs_barrier (gs_comm_t *comm, gs_stream_t stream)
     struct gsi_call call;
     gs_status_t st = gsi_comm_valid (comm, r.caller);
 
-    if (st || (st = gsi_call_begin (&r, false, &call)))
+    if (st || (st = gsi_call_begin (&r, NULL, &call)))
         return gsi_result (st);
     return gsi_result (gsi_call_end (comm, &call, comm->coll->ops->barrier (comm->coll, &call)));
 }

@@ -27,7 +27,7 @@ gs_status_t gs_allreduce_avg (gs_comm_t *comm, void *buf, size_t count, gs_dtype
 
     if (!st && gsi_dtype_is_integer (dtype))
         st = no_average (r.caller, dtype);
-    if (st || (st = gsi_call_begin (&r, extent.staged, &call)))
+    if (st || (st = gsi_call_begin (&r, &extent, &call)))
         return gsi_result (st);
     how.divisor = comm->topo.size;
     if (count)
@@ -48,7 +48,7 @@ gs_status_t gs_allreduce_wavg (gs_comm_t *comm, void *buf, size_t count, gs_dtyp
 
     if (!st && gsi_dtype_is_integer (dtype))
         st = no_average (r.caller, dtype);
-    if (st || (st = gsi_call_begin (&r, extent.staged, &call)))
+    if (st || (st = gsi_call_begin (&r, &extent, &call)))
         return gsi_result (st);
     weights = comm->scratch;
     if ((st = gsi_staging_control (comm, &weight, weights, sizeof (weight), &call)))
@@ -95,7 +95,7 @@ gs_status_t gs_allreduce (gs_comm_t *comm, void *buf, size_t count, gs_dtype_t d
     gs_status_t st = gsi_call_check (&r, buf, count, &extent);
 
     if (st || (st = gsi_reduction_of (&r, op, &how)) ||
-        (st = gsi_call_begin (&r, extent.staged, &call)))
+        (st = gsi_call_begin (&r, &extent, &call)))
         return gsi_result (st);
     if (count)
         st = gsi_staging_allreduce (comm, buf, count, &how, &call);

@@ -23,7 +23,7 @@ gs_status_t gs_gather (gs_comm_t *comm, const void *send, void *recv, size_t cou
                     (st = gsi_pieces_pair (&r, send, &in, recv, &out,
                                            send == (char *) recv + (size_t) root * in.bytes))))
         return gsi_result (st);
-    if ((st = gsi_call_begin (&r, in.staged, &call)))
+    if ((st = gsi_call_begin (&r, &in, &call)))
         return gsi_result (st);
     x = gsi_pieces_alltoallv (comm, send, recv);
     x.block = in.bytes;
@@ -54,7 +54,7 @@ gs_status_t gs_scatter (gs_comm_t *comm, const void *send, void *recv, size_t co
          (st = gsi_pieces_pair (&r, send, &in, recv, &out,
                                 recv == (const char *) send + (size_t) root * out.bytes))))
         return gsi_result (st);
-    if ((st = gsi_call_begin (&r, out.staged, &call)))
+    if ((st = gsi_call_begin (&r, &out, &call)))
         return gsi_result (st);
     x = gsi_pieces_alltoallv (comm, send, recv);
     x.block = out.bytes * (size_t) comm->topo.size;
@@ -79,7 +79,7 @@ gs_status_t gs_alltoall (gs_comm_t *comm, const void *send, void *recv, size_t c
 
     if (st || (st = gsi_pieces_check (&r, &to, true, &out)) ||
         (st = gsi_pieces_pair (&r, send, &in, recv, &out, false)) ||
-        (st = gsi_call_begin (&r, in.staged, &call)))
+        (st = gsi_call_begin (&r, &in, &call)))
         return gsi_result (st);
     x = gsi_pieces_alltoallv (comm, send, recv);
     x.block = in.bytes;

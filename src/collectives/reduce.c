@@ -22,7 +22,7 @@ gs_status_t gs_reduce (gs_comm_t *comm, const void *send, void *recv, size_t cou
         ((st = gsi_call_check (&r, recv, count, &out)) ||
          (st = gsi_pieces_pair (&r, send, &in, recv, &out, send == recv))))
         return gsi_result (st);
-    if ((st = gsi_call_begin (&r, in.staged, &call)))
+    if ((st = gsi_call_begin (&r, &in, &call)))
         return gsi_result (st);
     if (count)
         st = gsi_staging_reduce (comm, send, recv, count, &how, root, &call);
@@ -44,7 +44,7 @@ gs_status_t gsi_reduce_scatter (const struct gsi_request *r, const void *send, v
         return st;
     in_place = recv == (const char *) send + (size_t) r->comm->topo.rank * out.bytes;
     if ((st = gsi_pieces_pair (r, send, &in, recv, &out, in_place)) ||
-        (st = gsi_call_begin (r, in.staged, &call)))
+        (st = gsi_call_begin (r, &in, &call)))
         return st;
     if (r->count)
         st = gsi_staging_reduce_scatter (r->comm, send, recv, r->count, &how, &call);

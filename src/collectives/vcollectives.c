@@ -283,7 +283,7 @@ gs_status_t gs_allgatherv (gs_comm_t *comm, const void *send, size_t send_count,
 
     if (st || (st = check_room (&r, &to, send_count, recv_room, &out)) ||
         (st = gsi_pieces_pair (&r, send, &in, recv, &out, send == gsi_pieces_place (&r, &to))) ||
-        (st = gsi_call_begin (&r, out.bytes ? out.staged : in.staged, &call)))
+        (st = gsi_call_begin (&r, out.bytes ? &out : &in, &call)))
         return gsi_result (st);
     own = own_count (comm, send_count, recv_room, counts);
     if ((st = learn_counts (&r, &own, &call, counts, &to.counts)))
@@ -317,7 +317,7 @@ gs_status_t gs_gatherv (gs_comm_t *comm, const void *send, size_t send_count, vo
         ((st = check_room (&r, &to, send_count, recv_room, &out)) ||
          (st = gsi_pieces_pair (&r, send, &in, recv, &out, send == gsi_pieces_place (&r, &to)))))
         return gsi_result (st);
-    if ((st = gsi_call_begin (&r, in.bytes ? in.staged : out.staged, &call)))
+    if ((st = gsi_call_begin (&r, in.bytes ? &in : &out, &call)))
         return gsi_result (st);
     own = own_count (comm, send_count, is_root ? recv_room : SIZE_MAX, counts);
     if ((st = learn_counts (&r, &own, &call, counts, &to.counts)))
@@ -356,7 +356,7 @@ gs_status_t gs_scatterv (gs_comm_t *comm, const void *send, const size_t *counts
                     (st = gsi_pieces_pair (&r, send, &in, recv, &out,
                                            recv == gsi_pieces_place (&r, &from)))))
         return gsi_result (st);
-    if ((st = gsi_call_begin (&r, out.bytes ? out.staged : in.staged, &call)))
+    if ((st = gsi_call_begin (&r, out.bytes ? &out : &in, &call)))
         return gsi_result (st);
     from.counts = is_root ? counts : NULL; /* elsewhere it may be anything */
     own = own_count (comm, recv_count, SIZE_MAX, from.counts);
@@ -393,7 +393,7 @@ gs_status_t gs_alltoallv (gs_comm_t *comm, const void *send, const size_t *send_
         return gsi_fail (
             GS_ERR_ARG, "gs_alltoallv: rank %d sends %zu elements to itself, but expects %zu",
             comm->topo.rank, send_counts[comm->topo.rank], recv_counts[comm->topo.rank]);
-    if ((st = gsi_call_begin (&r, in.bytes ? in.staged : out.staged, &call)) ||
+    if ((st = gsi_call_begin (&r, in.bytes ? &in : &out, &call)) ||
         (st = compare_counts (&r, &(struct counts){send_counts, recv_counts}, &call)))
         return gsi_result (st);
     x = gsi_pieces_alltoallv (comm, send, recv);
@@ -421,7 +421,7 @@ gs_status_t gsi_reduce_scatterv (const struct gsi_request *req, const void *send
         (st = gsi_pieces_check (req, &from, recv == gsi_pieces_place (req, &from), &in)) ||
         (st = gsi_pieces_pair (req, send, &in, recv, &out,
                                recv == gsi_pieces_place (req, &from))) ||
-        (st = gsi_call_begin (req, in.staged, &call)))
+        (st = gsi_call_begin (req, &in, &call)))
         return st;
     own = own_count (comm, recv_count, SIZE_MAX, counts);
     if ((st = learn_counts (req, &own, &call, true, &from.counts)))

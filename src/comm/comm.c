@@ -231,7 +231,7 @@ static gs_status_t close_together (gs_comm_t *comm)
     struct gsi_request r = {.comm = comm, .op = GSI_OP_DESTROY};
     bool lasts = comm->coll->ops->lasts;
     struct gsi_call call;
-    gs_status_t st = gsi_call_begin (&r, false, &call);
+    gs_status_t st = gsi_call_begin (&r, NULL, &call);
 
     if (st)
         return st;

@@ -320,7 +320,7 @@ static gs_status_t run_split (struct split *s, gs_comm_t **out)
     if (s->mine.status)
         snprintf (s->mine.text, sizeof (s->mine.text), "%.*s", (int) sizeof (s->mine.text) - 1,
                   gsi_last_text ());
-    if ((st = gsi_call_begin (&r, false, &s->call)))
+    if ((st = gsi_call_begin (&r, NULL, &s->call)))
         return st;
     if ((st = prepare_split (s)))
         s->parent_boot.broken = st; /* the other ranks wait: this tells them */

@@ -49,7 +49,7 @@ gs_status_t gsi_feature_reduce (gs_comm_t *comm, void *buf, size_t count,
 {
     struct gsi_request r = {comm, "a bucket", GSI_OP_BUCKET, count, how->dtype, argument, stream};
     struct gsi_call call;
-    gs_status_t st = gsi_call_begin (&r, false, &call);
+    gs_status_t st = gsi_call_begin (&r, NULL, &call);
 
     if (st)
         return st;

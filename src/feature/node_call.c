@@ -14,10 +14,11 @@ gs_status_t gsi_node_call_begin (struct gsi_node_call *c, gs_comm_t *comm, const
 {
     struct gsi_request r = {
         .comm = comm, .caller = caller, .op = op, .argument = argument, .stream = stream};
+    const struct gsi_extent host = {.staged = true};
 
     c->comm = comm;
     c->begin_ns = c->asked_ns = gsi_now_ns ();
-    return gsi_call_begin (&r, true, &c->call); /* it has ended when it returns, also on GPUs */
+    return gsi_call_begin (&r, &host, &c->call); /* it has ended when it returns, also on GPUs */
 }
 
 /* Whether another rank of the node, by its record, will not come. */

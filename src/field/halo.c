@@ -284,7 +284,7 @@ static gs_status_t run_halo (struct halo_call *w, const char *caller, enum gsi_r
                          "%s: the halo is of %s: gradients are floating or complex", caller,
                          gsi_dtype_name (h->dtype));
     w->rooms = h->comm->inflight && !extent.staged ? &h->there : &h->host;
-    if ((st = gsi_call_begin (&r, extent.staged, &w->call)))
+    if ((st = gsi_call_begin (&r, &extent, &w->call)))
         return st;
     return gsi_call_end (h->comm, &w->call, exchange_faces (w, op == GSI_OP_HALO_ADJOINT));
 }

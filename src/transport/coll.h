@@ -81,11 +81,14 @@ struct gsi_coll_parent {
     void *context;
 };
 
+/* Where an array of a call is; what hosts have is theirs as a device's is its. */
+enum gsi_told_memory { GSI_TOLD_DEVICE, GSI_TOLD_HOST, GSI_TOLD_NOTHING };
+
 /* A call, as ranks tell each other of it when something is wrong. */
 struct gsi_told {
     uint64_t seq, count;
     int64_t step; /* of the feature that the communicator is let to; -step: after that; 0: none */
-    int32_t op, dtype, argument, staged;
+    int32_t op, dtype, argument, memory;
 };
 
 /* What open gets. Everything outlives the transport but [cards] and [parent]. */

@@ -272,7 +272,8 @@ static void check_mixed (void)
 static void check_kinds (void)
 {
     gs_comm_t *world = comm, *other = multi_create (NULL);
-    int32_t x[64] = {0}, *y = size <= 64 ? x : NULL;
+    int32_t x[64] = {0}, *y = size <= 64 ? x : NULL, own;
+    size_t counts[64] = {1, 1};
     struct array a;
 
     use (other);
@@ -282,6 +283,10 @@ static void check_kinds (void)
         CHECK_FAILS (gs_broadcast (comm, mine, 1, GS_I32, 0, NULL), GS_ERR_MISMATCH,
                      "broadcast, GS_I32, count 1", "in host memory", "rank 1");
     }
+    if (on_gpus && size > 1 && y && !multi_mixed ()) /* the third has nothing, anywhere */
+        CHECK_FAILS (gs_scatterv (comm, x, counts, NULL, rank ? (void *) a.at : &own, rank < 2,
+                                  GS_I32, 0, NULL),
+                     GS_ERR_MISMATCH, "scatterv, GS_I32", "in host memory", "rank 1");
     if (multi_mixed ()) {
         /* each rank as it can */
     } else if (on_gpus && y) {

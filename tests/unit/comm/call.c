@@ -77,7 +77,7 @@ START_TEST (one_thread_at_a_time)
     struct gsi_call call;
     pthread_t thread;
 
-    unit_ok (gsi_call_begin (&r, false, &call));
+    unit_ok (gsi_call_begin (&r, NULL, &call));
     ck_assert_int_eq (pthread_create (&thread, NULL, second, comm), 0);
     pthread_join (thread, NULL);
     ck_assert_int_eq (comm->record.file->entry[1].end_ns, 0); /* the first is undisturbed */
