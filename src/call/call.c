@@ -134,9 +134,11 @@ static void leave_call (gs_comm_t *comm)
     gsi_inflight_now (comm, NULL); /* first: its end moves what the watchdog expects */
     gsi_watchdog_expect (comm, 0);
     gsi_gpu_unlock (comm);
+    gsi_comm_hold (comm);
     atomic_flag_clear (&comm->busy);
     if (atomic_load (&comm->life) == GSI_ABORTED)
         gsi_failure_tell (comm);
+    gsi_comm_release (comm);
 }
 
 /* Takes the communicator for this thread. */

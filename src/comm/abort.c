@@ -11,8 +11,8 @@ gs_status_t gs_comm_abort (gs_comm_t *comm)
 
     if (st)
         return gsi_result (st);
-    atomic_fetch_add (&comm->tellers, 1); /* a destroy of another thread frees nothing now */
-    gsi_inflight_look (comm);             /* what has ended by itself nobody need doubt */
+    gsi_comm_hold (comm);
+    gsi_inflight_look (comm); /* what has ended by itself nobody need doubt */
     if (atomic_load (&comm->life) == GSI_ALIVE) {
         missed = gsi_inflight_oldest (comm);
         gsi_record_give_up (&comm->record, GS_ERR_STATE, comm->topo.rank, missed);
@@ -22,7 +22,7 @@ gs_status_t gs_comm_abort (gs_comm_t *comm)
     if (atomic_compare_exchange_strong (&comm->life, &alive, GSI_ABORTED) &&
         !atomic_load (&comm->closing))
         gsi_failure_tell (comm);
-    atomic_fetch_sub (&comm->tellers, 1);
+    gsi_comm_release (comm);
     return gsi_result (GS_OK);
 }
 
@@ -42,7 +42,9 @@ gs_status_t gs_comm_wait (gs_comm_t *comm, gs_stream_t stream)
 
     if (st || !comm->inflight) /* calls on hosts are complete when they return */
         return gsi_result (st);
+    gsi_comm_hold (comm);
     failed = gsi_inflight_wait (comm, stream, false);
     st = gs_comm_check (comm);
+    gsi_comm_release (comm);
     return gsi_result (st ? st : failed);
 }

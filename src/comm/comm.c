@@ -92,14 +92,15 @@ static gs_status_t begin_create (const char *caller, const gs_comm_opts_t *opts,
     return GS_OK;
 }
 
-/* Another thread may be giving it up still; false: it hangs there, in a library maybe. */
-static bool await_tellers (gs_comm_t *comm)
+/* Another thread may be giving it up still, or leaving a call; false: it hangs there, in a
+ * library maybe. */
+static bool await_users (gs_comm_t *comm)
 {
     struct gsi_wait wait = gsi_wait_for (TELL_NS, 0);
 
-    while (atomic_load (&comm->tellers) && gsi_wait_on (&wait))
+    while (atomic_load (&comm->users) && gsi_wait_on (&wait))
         ;
-    return !atomic_load (&comm->tellers);
+    return !atomic_load (&comm->users);
 }
 
 /* Of a communicator that has been given up; who is inside a call leaves it soon, and none comes
@@ -119,9 +120,9 @@ static void dismantle (gs_comm_t *comm)
 {
     bool died;
 
-    if (!await_tellers (comm)) {
-        gsi_log (GS_LOG_WARN, "comm", "'%s' is kept: a thread that aborts it does not return",
-                 comm->name);
+    if (!await_users (comm)) {
+        gsi_log (GS_LOG_WARN, "comm",
+                 "'%s' is kept: a thread that aborts or uses it does not return", comm->name);
         return;
     }
     died = atomic_load (&comm->life) != GSI_ALIVE;
@@ -220,7 +221,7 @@ gs_status_t gs_comm_from_mpi_fint (int mpi_comm, const gs_comm_opts_t *opts, gs_
 static gs_status_t be_alone (gs_comm_t *comm)
 {
     atomic_store (&comm->closing, true);
-    if (await_tellers (comm) && !gsi_record_verdict (&comm->record))
+    if (await_users (comm) && !gsi_record_verdict (&comm->record))
         return GS_OK;
     return gsi_fail (GS_ERR_STATE, "the communicator was aborted");
 }

@@ -54,7 +54,8 @@ struct gs_comm {
         bool working;                /* it is counted as work of the device */
         atomic_uint_fast64_t oldest; /* first call in flight, 0: none; for all to read */
     } gpu;
-    atomic_int tellers;  /* threads in gs_comm_abort, which looks at all that is here, */
+    atomic_int users;    /* threads that look at what is here outside of a call, such as that of
+                          * gs_comm_abort, which looks at all, */
     atomic_bool closing; /* but, from then on, not at coll */
     bool weightless;     /* it was said that all weights are 0 */
     bool sees_gpus;      /* arrays given to a call may be in memory of a GPU */
@@ -103,6 +104,17 @@ gs_status_t gsi_comm_valid (const gs_comm_t *comm, const char *caller);
 
 /* GS_OK unless it has been given up, which is told as gs_comm_check does. */
 gs_status_t gsi_comm_alive (const gs_comm_t *comm);
+
+/* Between these a destroy by another thread frees nothing: for what looks at a communicator where
+ * it is in no call. */
+static inline void gsi_comm_hold (gs_comm_t *comm)
+{
+    atomic_fetch_add (&comm->users, 1);
+}
+static inline void gsi_comm_release (gs_comm_t *comm)
+{
+    atomic_fetch_sub (&comm->users, 1);
+}
 
 /* GS_OK if [rank], the argument [what], is a rank of [comm], which is one. */
 gs_status_t gsi_comm_no_rank (const gs_comm_t *comm, const char *caller, const char *what,

@@ -60,9 +60,9 @@ static gs_status_t multiply (const struct field_work *w, const char *what, const
 static gs_status_t check_scalars (const struct field_work *w, const size_t *extents,
                                   const size_t *offsets, const size_t *shape)
 {
-    gs_status_t st = gsi_comm_valid (w->comm, w->caller);
+    gs_status_t st;
 
-    if (st || (w->root != -1 && (st = gsi_comm_has_rank (w->comm, w->caller, "root", w->root))))
+    if (w->root != -1 && (st = gsi_comm_has_rank (w->comm, w->caller, "root", w->root)))
         return st;
     if (w->dims < 1 || w->dims > GS_FIELD_DIMS_MAX)
         return gsi_fail (GS_ERR_ARG, "%s: dims is %d: 1 to %d can be had", w->caller, w->dims,
@@ -340,8 +340,8 @@ static gs_status_t assemble (struct field_work *w)
     return meet_on_host (w);
 }
 
-static gs_status_t run_field (struct field_work *w, const size_t *extents, const size_t *offsets,
-                              const size_t *shape)
+static gs_status_t work_on_field (struct field_work *w, const size_t *extents,
+                                  const size_t *offsets, const size_t *shape)
 {
     gs_comm_t *comm = w->comm;
     size_t size;
@@ -372,6 +372,20 @@ static gs_status_t run_field (struct field_work *w, const size_t *extents, const
     free (w->gathered);
     free (w->words);
     free (w->counts);
+    return st;
+}
+
+/* Several calls, and work on what they bring. */
+static gs_status_t run_field (struct field_work *w, const size_t *extents, const size_t *offsets,
+                              const size_t *shape)
+{
+    gs_status_t st = gsi_comm_valid (w->comm, w->caller);
+
+    if (st)
+        return st;
+    gsi_comm_hold (w->comm);
+    st = work_on_field (w, extents, offsets, shape);
+    gsi_comm_release (w->comm);
     return st;
 }
 

@@ -242,19 +242,25 @@ static gs_status_t take_p2p (gs_comm_t *comm, const char *caller)
 
     if (st)
         return st;
+    gsi_comm_hold (comm);
     if (atomic_flag_test_and_set_explicit (&comm->p2p_busy, memory_order_acquire))
-        return gsi_fail (GS_ERR_STATE,
-                         "%s: communicator '%s' is inside another call: one thread at a time",
-                         caller, comm->name);
-    if (gsi_p2p_of (comm))
+        st = gsi_fail (GS_ERR_STATE,
+                       "%s: communicator '%s' is inside another call: one thread at a time",
+                       caller, comm->name);
+    else if (gsi_p2p_of (comm))
         return GS_OK;
-    atomic_flag_clear (&comm->p2p_busy);
-    return gsi_fail (GS_ERR_NOMEM, "%s: out of memory", caller);
+    if (!st) {
+        atomic_flag_clear (&comm->p2p_busy);
+        st = gsi_fail (GS_ERR_NOMEM, "%s: out of memory", caller);
+    }
+    gsi_comm_release (comm);
+    return st;
 }
 
 static gs_status_t leave_p2p (gs_comm_t *comm, gs_status_t st)
 {
     atomic_flag_clear_explicit (&comm->p2p_busy, memory_order_release);
+    gsi_comm_release (comm);
     return st;
 }
 
