@@ -383,6 +383,11 @@ static gs_status_t is_capturing (gs_stream_t stream, bool *yes)
     return check ("cudaStreamIsCapturing", error);
 }
 
+static bool is_per_thread (gs_stream_t stream)
+{
+    return stream == cudaStreamPerThread;
+}
+
 static gs_status_t create_event (unsigned flags, struct gsi_event **out)
 {
     cudaEvent_t event = NULL;
@@ -545,6 +550,7 @@ static const struct gsi_stream_ops streams = {
     .stream_open = stream_open,
     .stream_close = stream_close,
     .is_capturing = is_capturing,
+    .is_per_thread = is_per_thread,
     .stream_done = stream_done,
     .event_open = event_open,
     .event_close = event_close,

@@ -201,6 +201,7 @@ struct gsi_stream_ops {
     void (*stream_close) (gs_stream_t stream);
     gs_status_t (*is_capturing) (gs_stream_t stream, bool *yes);
     gs_status_t (*stream_done) (gs_stream_t stream, bool *yes); /* all that is queued there */
+    bool (*is_per_thread) (gs_stream_t stream);                 /* another one in each thread */
 
     gs_status_t (*event_open) (struct gsi_event **out);
     void (*event_close) (struct gsi_event *event);

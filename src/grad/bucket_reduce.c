@@ -99,17 +99,19 @@ gs_status_t gsi_bucket_check (const gs_reducer_t *r, const char *caller)
              : GS_OK;
 }
 
-/* Calls a function of the program. */
+/* Calls a function of the program, which may leave another device. */
 static gs_status_t call_program (gs_reducer_t *r, gs_bucket_f function, gs_bucket_t *bucket,
                                  void *context)
 {
     struct calling own = {r, innermost};
-    gs_status_t st;
+    gs_status_t st, again;
+    int unused;
 
     innermost = &own;
     st = function (bucket, context);
     innermost = own.outer;
-    return st;
+    again = r->queue ? r->queue->enter (r->device, &unused) : GS_OK;
+    return st ? st : again;
 }
 
 static gs_status_t call_hook (gs_reducer_t *r, int b)

@@ -168,15 +168,13 @@ gs_status_t gsi_scheduler_release (gs_reducer_t *r, gs_stream_t stream)
 /* Queues the next bucket, whose gradients are awaited. */
 static gs_status_t queue_bucket (gs_reducer_t *r)
 {
-    int b = r->scheduler->done, unused;
+    int b = r->scheduler->done;
     struct gsi_event *end = gsi_timing_end (r, b);
     gs_status_t st;
 
     r->queue->range_begin (r->bucket[b].label);
     st = reduce_next (r);
     r->queue->range_end ();
-    if (!st && (r->hook || r->averaged)) /* which may have left another device */
-        st = gsi_reducer_enter (r, &unused);
     return st || !end ? st : r->queue->event_record (end, r->stream);
 }
 

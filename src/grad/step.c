@@ -50,12 +50,17 @@ static gs_status_t check_mark (const gs_reducer_t *r, const char *caller, int in
                      r->gradient[index].mark == GSI_MARK_READY ? "ready" : "skipped", r->opener);
 }
 
-/* (GPUs) Notes which stream completes the bucket; work of another one is followed at once. */
+/* (GPUs) Notes which stream completes the bucket; work of another one is followed at once, and so
+ * is what another thread, which may launch the bucket, does not find by its handle. */
 static gs_status_t hear (gs_reducer_t *r, struct gsi_bucket *bucket, gs_stream_t stream)
 {
     gs_status_t st = GS_OK;
 
-    if (bucket->heard && bucket->stream != stream)
+    if (r->queue->is_per_thread (stream)) {
+        st = gsi_scheduler_follow (r, stream);
+        stream = r->stream;
+    }
+    if (!st && bucket->heard && bucket->stream != stream && bucket->stream != r->stream)
         st = gsi_scheduler_follow (r, bucket->stream);
     if (st)
         return st;
@@ -88,9 +93,9 @@ static gs_status_t mark (gs_reducer_t *r, struct gsi_gradient *g, enum gsi_mark 
     int before = r->launched;
     gs_status_t st;
 
-    if (how == GSI_MARK_SKIPPED && !g->kept && (st = clear (r, g, stream)))
-        return st;
     if (r->queue && (st = hear (r, bucket, stream)))
+        return st;
+    if (how == GSI_MARK_SKIPPED && !g->kept && (st = clear (r, g, stream)))
         return st;
     g->mark = (unsigned char) how;
     if (!r->joined)
@@ -187,6 +192,18 @@ static gs_status_t clip (gs_reducer_t *r)
     return st;
 }
 
+/* The others wait for what this rank leaves out, and its next step must not meet this one of
+ * theirs; but of a mismatch all have heard. */
+static gs_status_t give_up (gs_reducer_t *r, gs_status_t st)
+{
+    struct gsi_failure failed;
+
+    gsi_failure_note (&failed, st);
+    if (st != GS_ERR_MISMATCH)
+        gs_comm_abort (r->comm);
+    return gsi_failure_repeat (&failed);
+}
+
 /* What the exchange brought: whether all was right, and other buckets. */
 static gs_status_t conclude (gs_reducer_t *r)
 {
@@ -196,12 +213,12 @@ static gs_status_t conclude (gs_reducer_t *r)
     if (r->queue && !gsi_buckets_is_due (r) && !r->opts.check_finite && !r->opts.average_micro)
         return GS_OK;
     if ((st = gsi_step_exchange_await (r)))
-        return st;
+        return give_up (r, st);
     r->totals.late_rank = gsi_step_exchange_late (r, &r->totals.late_us);
     st = gsi_step_exchange_verdict (r);
     if (gsi_buckets_is_due (r) && gsi_step_exchange_wants_order (r, &differ)) {
         gs_status_t followed = gsi_buckets_follow (r, differ);
-        st = st ? st : followed;
+        st = followed ? give_up (r, followed) : st;
     }
     return st;
 }
@@ -218,18 +235,6 @@ static gs_status_t travel (gs_reducer_t *r, gs_stream_t stream)
         (st = clip (r)))
         return st;
     return clips ? gsi_scheduler_release (r, stream) : GS_OK;
-}
-
-/* The others wait for what this rank leaves out, and its next step must not meet this one of
- * theirs; but of a mismatch all have heard. */
-static gs_status_t give_up (gs_reducer_t *r, gs_status_t st)
-{
-    struct gsi_failure failed;
-
-    gsi_failure_note (&failed, st);
-    if (st != GS_ERR_MISMATCH)
-        gs_comm_abort (r->comm);
-    return gsi_failure_repeat (&failed);
 }
 
 static gs_status_t end_step (gs_reducer_t *r, gs_stream_t stream)

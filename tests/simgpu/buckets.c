@@ -11,8 +11,11 @@
  *   buckets aborted       a communicator is given up amid a step, and its reducer destroyed
  *   buckets captured      a stream with gradients is captured before their buckets are launched
  *   buckets relaid        the program still has work on gradients that get another place
+ *   buckets threaded      two threads have the gradients of a bucket, each in its default stream
  */
 #include <dlfcn.h>
+#include <pthread.h>
+#include <stdatomic.h>
 
 #include "simgpu/check_cuda.h"
 
@@ -283,6 +286,78 @@ static void relaid (void)
     CHECK_CUDA (cudaStreamDestroy (stream));
 }
 
+/* A gradient that a thread computes, slowly. */
+struct part {
+    gs_reducer_t *reducer;
+    int index;
+    float *from; /* on the GPU: a copy from the host's memory would be waited for */
+    atomic_int given, ended;
+};
+
+static void give (struct part *p)
+{
+    void *at;
+
+    CHECK_OK (gs_reducer_get_grad (p->reducer, p->index, &at));
+    CHECK_CUDA (cudaMemcpyAsync (at, p->from, COUNT * sizeof (float), cudaMemcpyDefault,
+                                 cudaStreamPerThread));
+    CHECK_OK (gs_reducer_ready (p->reducer, p->index, cudaStreamPerThread));
+}
+
+static void *give_slowly (void *part)
+{
+    struct part *p = part;
+
+    CHECK_CUDA (cudaSetDevice (gs_comm_device (comm)));
+    CHECK_CUDA (cudaLaunchHostFunc (cudaStreamPerThread, hold, NULL));
+    give (p);
+    p->given = 1;
+    while (!p->ended)
+        usleep (1000);
+    return NULL;
+}
+
+/* One handle, and two streams: that of the thread which launches the bucket is the wrong one for
+ * the other. */
+static void threaded (void)
+{
+    static struct part part[2];
+    size_t count = COUNT;
+    float values[COUNT];
+    gs_reducer_t *own;
+    pthread_t thread;
+    void *at;
+
+    CHECK_OK (gs_reducer_create (comm, NULL, &own));
+    for (int g = 0; g < 2; g++) {
+        part[g].reducer = own;
+        part[g].index = g;
+        for (int i = 0; i < COUNT; i++)
+            values[i] = (float) (rank + 1 + g);
+        CHECK_OK (gs_device_alloc (comm, sizeof (values), (void **) &part[g].from));
+        CHECK_OK (gs_device_copy (comm, part[g].from, values, sizeof (values), NULL));
+        CHECK_OK (gs_reducer_add (own, g ? "second" : "first", 1, &count, GS_F32, NULL, NULL));
+    }
+    CHECK_OK (gs_reducer_commit (own));
+    CHECK (!pthread_create (&thread, NULL, give_slowly, &part[0]), "no thread");
+    while (!part[0].given)
+        usleep (1000);
+    give (&part[1]);
+    CHECK_OK (gs_reducer_finish (own, NULL));
+    CHECK_OK (gs_comm_wait (comm, NULL));
+    for (int g = 0; g < 2; g++) {
+        CHECK_OK (gs_reducer_get_grad (own, g, &at));
+        CHECK_OK (gs_device_copy (comm, values, at, sizeof (values), NULL));
+        CHECK (values[COUNT - 1] == (float) (size + 1) / 2 + (float) g, "gradient %d is %g", g,
+               values[COUNT - 1]);
+    }
+    part[0].ended = 1;
+    pthread_join (thread, NULL);
+    CHECK_OK (gs_reducer_destroy (own));
+    for (int g = 0; g < 2; g++)
+        CHECK_OK (gs_device_free (comm, part[g].from));
+}
+
 int main (int argc, char **argv)
 {
     const char *mode = argc > 1 ? argv[1] : "";
@@ -305,6 +380,8 @@ int main (int argc, char **argv)
         captured ();
     else if (!strcmp (mode, "relaid"))
         relaid ();
+    else if (!strcmp (mode, "threaded"))
+        threaded ();
     else
         CHECK (false, "no such mode: '%s'", mode);
     if (strcmp (mode, "aborted"))

@@ -8,7 +8,7 @@
 . "$(dirname "$0")/lib.sh"
 
 for layout in 1 2 2x2; do
-    for mode in counted paused aborted captured relaid; do
+    for mode in counted paused aborted captured relaid threaded; do
         run "$layout" tests/simgpu/buckets "$mode" && echo "$layout: $mode"
     done
 done
