@@ -158,7 +158,10 @@ void gsi_spread_close (gs_pool_t *p);
 void gsi_spread_set_node (gs_pool_t *p, int node, const int *rank, int ranks, int evaluators);
 
 /* Collective: all ranks tell how many rows they have in the next step. */
-gs_status_t gsi_spread_tell (gs_pool_t *p, size_t rows);
+gs_status_t gsi_spread_tell (gs_pool_t *p, const char *caller, size_t rows);
+
+/* GS_ERR_MISMATCH: these ranks are not at the same. */
+gs_status_t gsi_spread_differ (const gs_pool_t *p, const char *caller, int a, int b);
 
 /* Which of them change nodes in step [number]. */
 void gsi_spread_plan (gs_pool_t *p, uint64_t number);

@@ -9,7 +9,7 @@ struct gsi_spread {
     int size, nodes;
     int *node_of;   /* [size] */
     int *lowest;    /* [nodes] the rank of each that sends and receives for it */
-    uint64_t *told; /* [size] rows of each rank */
+    uint64_t *told; /* [2 * size] which pool each rank calls, and its rows */
     size_t *send, *send_at, *recv, *recv_at;    /* [size] */
     struct gsi_node_rows *step[GSI_POOL_STEPS]; /* [nodes] */
     size_t moved[GSI_POOL_STEPS];               /* rows that change nodes */
@@ -30,7 +30,7 @@ gs_status_t gsi_spread_open (gs_pool_t *p, const char *caller)
     s->nodes = (int) nodes;
     s->node_of = calloc (size, sizeof (*s->node_of));
     s->lowest = calloc (nodes, sizeof (*s->lowest));
-    s->told = calloc (size, sizeof (*s->told));
+    s->told = calloc (2 * size, sizeof (*s->told));
     s->send = calloc (4 * size, sizeof (*s->send));
     ok = s->node_of && s->lowest && s->told && s->send;
     for (int i = 0; i < GSI_POOL_STEPS; i++)
@@ -74,12 +74,24 @@ void gsi_spread_set_node (gs_pool_t *p, int node, const int *rank, int ranks, in
     }
 }
 
-gs_status_t gsi_spread_tell (gs_pool_t *p, size_t rows)
+gs_status_t gsi_spread_differ (const gs_pool_t *p, const char *caller, int a, int b)
+{
+    return gsi_fail (GS_ERR_MISMATCH,
+                     "%s: rank %d (host %s) and rank %d (host %s) call it for different pools or "
+                     "steps: all ranks do so in the same order",
+                     caller, a, gs_comm_host_of (p->comm, a), b, gs_comm_host_of (p->comm, b));
+}
+
+gs_status_t gsi_spread_tell (gs_pool_t *p, const char *caller, size_t rows)
 {
     struct gsi_spread *s = p->spread;
-    uint64_t own = rows;
+    uint64_t own[] = {p->created << 1 | (p->begun & 1), rows};
+    gs_status_t st = s ? gs_allgather (p->comm, own, s->told, 2, GS_U64, p->opts.stream) : GS_OK;
 
-    return s ? gs_allgather (p->comm, &own, s->told, 1, GS_U64, p->opts.stream) : GS_OK;
+    for (int r = 1; s && r < s->size && !st; r++)
+        if (s->told[2 * r] != *s->told)
+            st = gsi_spread_differ (p, caller, 0, r);
+    return st;
 }
 
 void gsi_spread_plan (gs_pool_t *p, uint64_t number)
@@ -93,7 +105,7 @@ void gsi_spread_plan (gs_pool_t *p, uint64_t number)
     for (int n = 0; n < s->nodes; n++)
         node[n].rows = 0;
     for (int r = 0; r < s->size; r++)
-        node[s->node_of[r]].rows += s->told[r];
+        node[s->node_of[r]].rows += s->told[2 * r + 1];
     s->moved[number % GSI_POOL_STEPS] = gsi_share_spread (node, s->nodes);
 }
 

@@ -180,7 +180,8 @@ static gs_status_t start_step (gs_pool_t *p, const char *caller, const void *in,
     if (in && (st = gsi_feature_check (p->comm, caller, in, rows * p->opts.inputs, p->opts.dtype,
                                        &staged)))
         return st;
-    if ((st = gsi_spread_tell (p, rows)) || (st = begin_stage (p, &c, caller, GSI_POOL_BEGIN)))
+    if ((st = gsi_spread_tell (p, caller, rows)) ||
+        (st = begin_stage (p, &c, caller, GSI_POOL_BEGIN)))
         return st;
     gsi_spread_plan (p, p->begun); /* not before: where pools are crossed nothing has changed */
     if (!(st = place_rows (p, &c, rows)) && in)
@@ -320,6 +321,7 @@ static gs_status_t await_evaluators (gs_pool_t *p, struct gsi_node_call *c, cons
 static gs_status_t move_back (gs_pool_t *p, const char *caller, const struct back *b,
                               const struct gsi_pool_verdict *verdict, bool *refused)
 {
+    struct gsi_agreement a = {.words = 3, .word = {p->created, b->number, b->way}};
     struct gsi_node_call c;
     gs_status_t st = begin_stage (p, &c, caller, b->stage);
 
@@ -329,10 +331,12 @@ static gs_status_t move_back (gs_pool_t *p, const char *caller, const struct bac
     if (st && !*refused)
         return gsi_node_call_end (&c, st);
     gsi_node_call_end (&c, GS_OK);
-    if ((st = gsi_consensus (p->comm, caller, st, NULL, p->opts.stream))) {
+    if ((st = gsi_consensus (p->comm, caller, st, &a, p->opts.stream))) {
         *refused = gsi_feature_alive (p->comm) == GS_OK;
         return st;
     }
+    if (a.differs >= 0)
+        return gsi_spread_differ (p, caller, a.least_rank, a.most_rank);
     return gsi_spread_moves (p, b->step) ? gsi_spread_move (p, b->step, b->area, true) : GS_OK;
 }
 

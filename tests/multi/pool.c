@@ -409,12 +409,15 @@ static void check_calls_of_function (void)
     CHECK_OK (gs_pool_destroy (pool));
 }
 
-/* Two pools take steps in turn. Ranks that take them in another order are told with
- * GS_CHECK=collective, which compares all calls, and can go on. */
+/* Two pools in turn; another order is told across nodes, or with GS_CHECK=collective. */
 static void check_two_pools (void)
 {
-    const char *check = getenv ("GS_CHECK");
+    bool across = balance == GS_BALANCE_ACROSS_NODES && gs_comm_nodes (comm) > 1;
+    const char *check = getenv ("GS_CHECK"),
+               *text = across ? "different pools" : "pool and stage";
+    bool compares = check && !strcmp (check, "collective");
     gs_pool_opts_t opts = usual ();
+    int node = gs_comm_node (comm) > 0;
     gs_pool_t *pools[2];
 
     for (int i = 0; i < 2; i++)
@@ -427,14 +430,19 @@ static void check_two_pools (void)
         CHECK_OK (gs_pool_end (pools[i], out[i]));
         check_results (i, in[i], out[i], (size_t) (MOST - i));
     }
-    if (size > 1 && check && !strcmp (check, "collective"))
-        CHECK_FAILS (gs_pool_evaluate (pools[rank > 0], in[0], 1, out[0]), GS_ERR_MISMATCH,
-                     "pool and stage");
+    if (size > 1 && (across || compares))
+        CHECK_FAILS (gs_pool_evaluate (pools[rank > 0], in[0], 1, out[0]), GS_ERR_MISMATCH, text);
     for (int i = 0; i < 2; i++) {
         CHECK_OK (gs_pool_evaluate (pools[i], in[i], 3, out[i]));
         check_results (i, in[i], out[i], 3);
-        CHECK_OK (gs_pool_destroy (pools[i]));
     }
+    for (int i = 0; i < 2 && across; i++)
+        CHECK_OK (gs_pool_begin (pools[i], in[i], node ? 1 : MOST)); /* some go elsewhere */
+    if (across)
+        CHECK_FAILS (gs_pool_end (pools[node], out[0]), GS_ERR_MISMATCH,
+                     compares ? "pool and stage" : text);
+    for (int i = 0; i < 2; i++)
+        CHECK_OK (gs_pool_destroy (pools[i]));
 }
 
 /* A pool of a group whose ranks are in the other order, and one of all ranks beside it. */
