@@ -342,7 +342,8 @@ gs_status_t gs_comm_destroy (gs_comm_t *comm);
  *
  *   comm  in  a live communicator; aborting twice is allowed
  *
- * Threads     may be called by any thread, also while another is inside a call on [comm].
+ * Threads     may be called by any thread, also while another is inside a call on [comm]. Below
+ *             MPI_THREAD_MULTIPLE only the thread of the last call tells the other ranks.
  * Returns     GS_OK; GS_ERR_ARG if comm is NULL.
  * Since       0.1
  */

@@ -494,7 +494,7 @@ gs_status_t gsi_hier_allreduce (struct gsi_coll_host *c, const struct gsi_hier *
     st = hier->rail_size == 1 ? work_alone (&j) : work_together (&j);
     if (st && j.place) {
         gsi_node_revoke (&c->node, st, c->base.culprit);
-        gsi_shm_heap_hide (&c->shm_heap);
+        gsi_shm_heap_hide (&c->shm_heap, j.place);
     }
     return st;
 }

@@ -95,7 +95,7 @@ static bool add_array (struct gsi_shm_heap *s, size_t bytes, void **out)
     struct gsi_shm_heap_array array = {.bytes = bytes};
     int at;
 
-    if (s->own.fd < 0 || !shm_heap_make_room (s) || gsi_fault ("share.memory"))
+    if (s->own.fd < 0 || s->closed || !shm_heap_make_room (s) || gsi_fault ("share.memory"))
         return false;
     array.place = find_gap (s, bytes, &at);
     if (!(array.memory = map_array (s, array.place, bytes)))
@@ -239,14 +239,16 @@ static void hide_array (struct gsi_shm_heap *s, struct gsi_shm_heap_array *array
                  array->bytes);
 }
 
-void gsi_shm_heap_hide (struct gsi_shm_heap *s)
+/* N.B. Not the others: what another thread of the program writes to an array while it is copied
+ * is lost, and it has no business but with this one. */
+void gsi_shm_heap_hide (struct gsi_shm_heap *s, uint64_t place)
 {
     if (!s->seen)
         return;
     pthread_mutex_lock (&s->guard);
     for (int i = 0; i < s->number; i++)
-        if (!s->array[i].hidden)
+        if (place - s->array[i].place < s->array[i].bytes && !s->array[i].hidden)
             hide_array (s, &s->array[i]);
-    gsi_memfd_hide (&s->own); /* no more of them */
+    s->closed = true;
     pthread_mutex_unlock (&s->guard);
 }

@@ -20,6 +20,7 @@ struct gsi_shm_heap {
     size_t file_bytes;
     struct gsi_shm_heap_array *array; /* [number], by their places */
     int number, room, last;           /* last: the one that was asked for last */
+    bool closed;                      /* no more of them */
     int ranks;                        /* of the node */
     struct gsi_memfd *seen;           /* [ranks], this one's own unused */
 };
@@ -46,8 +47,8 @@ uint64_t gsi_shm_heap_place (struct gsi_shm_heap *share, const void *memory, siz
 /* Where [bytes] at [place] of the rank with place [index] are; NULL if they cannot be mapped. */
 void *gsi_shm_heap_at (struct gsi_shm_heap *share, int index, uint64_t place, size_t bytes);
 
-/* Takes all arrays from the others' sight, with what is in them, where they are: after a failure,
- * when another rank may still write to them. */
-void gsi_shm_heap_hide (struct gsi_shm_heap *share);
+/* Takes the array at [place] from the others' sight, with what is in it, where it is: after a
+ * failure, when another rank may still write to it. No more are made. */
+void gsi_shm_heap_hide (struct gsi_shm_heap *share, uint64_t place);
 
 #endif /* GS_HOST_SHM_HEAP_H */

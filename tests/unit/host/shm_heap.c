@@ -115,11 +115,18 @@ END_TEST
 
 START_TEST (hidden_ones_are_left_alone)
 {
-    char *memory = make (PLENTY, 1), *there = seen (memory, PLENTY);
+    char *before = make (PLENTY, 7), *memory = make (PLENTY, 1), *behind = make (PLENTY, 8);
+    char *there;
     void *late;
 
+    seen (behind, PLENTY); /* which may move all that is seen */
+    there = seen (memory, PLENTY);
     there[10] = 2;
-    gsi_shm_heap_hide (&owner);
+    gsi_shm_heap_hide (&owner, gsi_shm_heap_place (&owner, memory + 5, PLENTY - 5));
+    memset (seen (before, PLENTY), 5, PLENTY); /* what was in no failed call is as it was */
+    memset (seen (behind, PLENTY), 6, PLENTY);
+    ck_assert_int_eq (before[PLENTY - 1], 5);
+    ck_assert_int_eq (behind[0], 6);
     memset (there, 3, PLENTY); /* a rank that has not heard of the failure */
     ck_assert_int_eq (memory[9], 1);
     ck_assert_int_eq (memory[10], 2);
@@ -139,7 +146,7 @@ START_TEST (large_ones_are_hidden_in_pieces)
 
     for (size_t i = 0; i < bytes; i += 4096)
         memory[i] = (char) (i >> 12);
-    gsi_shm_heap_hide (&owner);
+    gsi_shm_heap_hide (&owner, gsi_shm_heap_place (&owner, memory, bytes));
     memset (there, 3, bytes);
     for (size_t i = 0; i < bytes; i += 4096)
         unit_check (memory[i] == (char) (i >> 12) && memory[i + 1] == 1, "byte %zu is lost", i);
