@@ -117,6 +117,9 @@ gs_status_t gs_ckpt_create (gs_comm_t *comm, const char *dir, const gs_ckpt_opts
     c->comm = comm;
     c->rank = gs_comm_rank (comm);
     c->size = gs_comm_size (comm);
+    c->timeout_ns = gsi_feature_timeout_ns (comm);
+    snprintf (c->host, sizeof (c->host), "%s", gs_comm_host_of (comm, c->rank));
+    snprintf (c->first_host, sizeof (c->first_host), "%s", gs_comm_host_of (comm, 0));
     *ckpt = c;
     return gsi_result (GS_OK);
 }

@@ -4,6 +4,7 @@
  * all ranks; what hangs is told by its deadline; and a program that goes on beside a write does
  * not wait for files.
  */
+#include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -18,12 +19,14 @@
 static gs_comm_t *comm;
 static struct known *state;
 static char folder[1100];
-static bool slow;
+static bool slow, vanishing; /* reads; and parts, once arrays are no longer those of step 0 */
 static int reads;
 static pthread_t main_thread;
 static atomic_int watched, in_main; /* calls of the program's thread on files are counted */
 static atomic_int held, kept;       /* syncs do not return; one does not */
 static atomic_int hanging;          /* locks do not open, and nobody learns what is there */
+static atomic_int broken;           /* data do not get to the disk */
+static atomic_int sticking;         /* files that are not whole cannot be removed */
 
 ssize_t pread (int fd, void *data, size_t bytes, off_t offset)
 {
@@ -49,6 +52,10 @@ ssize_t pwrite (int fd, const void *data, size_t bytes, off_t offset)
 int fdatasync (int fd)
 {
     note_call ();
+    if (broken) {
+        errno = EIO;
+        return -1;
+    }
     return (int) syscall (SYS_fdatasync, fd);
 }
 
@@ -77,6 +84,10 @@ static int open_at (int dir, const char *path, int flags, mode_t mode)
         note_call ();
     while (hanging && !strncmp (name, ".gs-lock", 8))
         usleep (1000);
+    if (vanishing && !strncmp (name, "part-", 5) && !known_is (state, 0)) {
+        errno = ENOENT;
+        return -1;
+    }
     return (int) syscall (SYS_openat, dir, path, flags, mode);
 }
 
@@ -112,6 +123,14 @@ int access (const char *path, int mode)
     return (int) syscall (SYS_faccessat, AT_FDCWD, path, mode);
 }
 
+int unlinkat (int dir, const char *path, int flags)
+{
+    note_call ();
+    while (sticking && strstr (path, ".tmp"))
+        usleep (1000);
+    return (int) syscall (SYS_unlinkat, dir, path, flags);
+}
+
 /* Each read of one rank is slow, and others have long ended theirs. */
 static void check_slow_reads (const char *layout)
 {
@@ -133,6 +152,28 @@ static void check_slow_reads (const char *layout)
            "%d reads do not take longer than the deadline", reads);
     CHECK (found == 1 && known_is (state, 1), "%s: step %lld is not what was written", layout,
            (long long) found);
+    CHECK_OK (gs_ckpt_destroy (plan));
+}
+
+/* A part that is gone when arrays have been filled from others: not told as what leaves them. */
+static void check_vanishing_part (void)
+{
+    gs_ckpt_opts_t opts = GS_CKPT_OPTS_INIT;
+    gs_ckpt_t *plan;
+
+    if (gs_comm_nodes (comm) < 2)
+        return;
+    opts.layout = GS_CKPT_LAYOUT_NODE;
+    plan = known_plan (state, comm, folder, &opts);
+    known_fill (state, 2);
+    CHECK_OK (gs_ckpt_write (plan, 2, NULL));
+    known_fill (state, 0);
+    vanishing = true;
+    CHECK_FAILS (gs_ckpt_read (plan, 2, NULL, NULL), GS_ERR_IO, "part-0", "No such file",
+                 "arrays may have been filled in part");
+    vanishing = false;
+    CHECK_OK (gs_ckpt_read (plan, 2, NULL, NULL));
+    CHECK (known_is (state, 2), "what is read then is not what was written");
     CHECK_OK (gs_ckpt_destroy (plan));
 }
 
@@ -192,6 +233,28 @@ static void check_hanging_lock (void)
     CHECK_OK (gs_ckpt_read (plan, GS_CKPT_LATEST, &found, NULL));
     CHECK (found == 4 && known_is (state, 4), "step %lld is not what was written",
            (long long) found);
+    CHECK_OK (gs_ckpt_destroy (plan));
+}
+
+/* Nor can what a write that failed has left be removed. */
+static void check_sticking_file (void)
+{
+    gs_ckpt_t *plan = known_plan (state, comm, folder, NULL);
+
+    known_fill (state, 5);
+    CHECK_OK (multi_barrier (comm));
+    broken = multi_rank () == multi_size () - 1;
+    sticking = !multi_rank ();
+    in_main = 0;
+    watched = 1;
+    CHECK_FAILS (gs_ckpt_write (plan, 5, NULL), GS_ERR_IO, "Input/output error");
+    watched = 0;
+    CHECK (!in_main, "%d calls on files are in the program's thread", in_main);
+    CHECK_FAILS (gs_ckpt_write (plan, 6, NULL), GS_ERR_STATE, "still holds the thread");
+    CHECK_OK (multi_barrier (comm));
+    broken = sticking = 0;
+    CHECK_OK (multi_barrier (comm));
+    CHECK_OK (gs_ckpt_write (plan, 5, NULL));
     CHECK_OK (gs_ckpt_destroy (plan));
 }
 
@@ -300,9 +363,11 @@ int main (void)
     open_folder ();
     check_slow_reads ("single");
     check_slow_reads ("node");
+    check_vanishing_part ();
     check_beside ("single");
     check_beside ("node");
     check_hanging_lock ();
+    check_sticking_file ();
     check_hanging_folder ();
     check_hanging_stop ();
     close_folder ();

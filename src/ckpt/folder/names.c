@@ -213,8 +213,7 @@ gs_status_t gsi_store_unseen (const gs_ckpt_t *c, const char *what)
     return gsi_fail (GS_ERR_IO,
                      "%s: host %s does not see what rank 0 has made on host %s: folder %s must "
                      "be on a file system that all nodes share, not on one that is local to each",
-                     what, gs_comm_host_of (c->comm, c->rank), gs_comm_host_of (c->comm, 0),
-                     c->dir);
+                     what, c->host, c->first_host, c->dir);
 }
 
 gs_status_t gsi_store_see (const gs_ckpt_t *c, const char *caller)

@@ -395,6 +395,19 @@ static gs_status_t read_latest (struct load *l)
                      caller, l->c->dir);
 }
 
+/* Codes by which a program knows that its arrays are as they were are not for a read that has
+ * begun to fill them. */
+static gs_status_t tell_filled (const struct load *l, gs_status_t st)
+{
+    char text[GSI_TEXT_MAX];
+
+    if (!l->begun || (st != GS_ERR_FORMAT && st != GS_ERR_MISMATCH && st != GS_ERR_UNSUPPORTED &&
+                      st != GS_ERR_NOMEM))
+        return st;
+    snprintf (text, sizeof (text), "%s", gsi_last_text ());
+    return gsi_fail (GS_ERR_IO, "%.900s: arrays may have been filled in part", text);
+}
+
 static gs_status_t check_args (const struct load *l, int64_t step)
 {
     struct gsi_agreement a = {.words = 1, .word = {(uint64_t) step}};
@@ -428,7 +441,7 @@ gs_status_t gs_ckpt_read (gs_ckpt_t *ckpt, int64_t step, int64_t *found, gs_stre
     l.counts = calloc (2 * (size_t) ckpt->size, sizeof (*l.counts));
     if (!(st = check_args (&l, step))) {
         note_filled (&l, false);
-        st = step == GS_CKPT_LATEST ? read_latest (&l) : load_step (&l);
+        st = tell_filled (&l, step == GS_CKPT_LATEST ? read_latest (&l) : load_step (&l));
     }
     if (!st && l.step >= 0)
         note_filled (&l, true);

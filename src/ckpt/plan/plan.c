@@ -37,12 +37,12 @@ gs_status_t gsi_ckpt_check (const gs_ckpt_t *ckpt, const char *caller, enum gsi_
 
 int64_t gsi_ckpt_until_ns (const gs_ckpt_t *c)
 {
-    return gsi_now_ns () + gsi_feature_timeout_ns (c->comm) / 4;
+    return gsi_now_ns () + c->timeout_ns / 4;
 }
 
 int64_t gsi_ckpt_slice_ns (const gs_ckpt_t *c)
 {
-    int64_t slice_ns = gsi_feature_timeout_ns (c->comm) / 4;
+    int64_t slice_ns = c->timeout_ns / 4;
 
     return slice_ns < SLICE_NS ? slice_ns : SLICE_NS;
 }

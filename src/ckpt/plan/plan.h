@@ -63,6 +63,8 @@ struct gs_ckpt {
     uint32_t magic;
     gs_comm_t *comm;
     int rank, size;
+    int64_t timeout_ns; /* of the communicator, which may be gone before a thread comes back, */
+    char host[72], first_host[72]; /* and where this rank and rank 0 are */
     struct gsi_client client;
     gs_ckpt_opts_t opts;
     char *given, *dir; /* the folder as it was named, and by its absolute path */

@@ -4,11 +4,13 @@
  * and a thread of rank 0 writes the trailer, syncs the file, and has it renamed
  * (ckpt/folder/store.c).
  */
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/log.h"
 #include "ckpt/format/file.h"
 #include "ckpt/save/save.h"
 #include "ckpt/folder/store.h"
@@ -129,4 +131,16 @@ gs_status_t gsi_save_complete (struct gsi_save *s)
     gsi_store_tidy (s->c, s->step, s->beside);
     gsi_store_end (s->c);
     return GS_OK;
+}
+
+void gsi_save_log (const struct gsi_save *s)
+{
+    size_t bytes = (size_t) s->c->main_file.file_bytes;
+    double seconds = (double) (gsi_now_ns () - s->begin_ns) / 1e9;
+
+    for (int n = 0; n < s->c->nodes; n++)
+        bytes += (size_t) s->c->metadata.part[n].file_bytes;
+    if (!s->c->rank)
+        gsi_log (GS_LOG_INFO, "ckpt", "step %" PRId64 ": %zu bytes on disk after %.3f s", s->step,
+                 bytes, seconds);
 }

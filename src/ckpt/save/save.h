@@ -72,6 +72,9 @@ gs_status_t gsi_save_write (struct gsi_save *save);
 /* finish.c, on rank 0: completes what all ranks have written, and makes it a checkpoint. */
 gs_status_t gsi_save_complete (struct gsi_save *save);
 
+/* finish.c: logs on rank 0 that it is on disk. */
+void gsi_save_log (const struct gsi_save *save);
+
 /* finish.c. Collective: gs_arrays_compare, whose texts name [caller], which the program knows of.
  */
 gs_status_t gsi_save_compare (const char *caller, gs_comm_t *comm, const gs_array_t *arrays,

@@ -91,20 +91,28 @@ static bool is_through (struct gsi_save *s)
     return true;
 }
 
-/* Of a save that has failed. */
-static void discard_save (struct gsi_save *s)
+static gs_status_t give_up_files (struct gsi_save *s)
 {
-    if (!s->c->rank)
-        gsi_store_give_up (s->c, s->step);
+    gsi_store_give_up (s->c, s->step);
+    return GS_OK;
+}
+
+/* Of a save that has failed, when its thread is through: another takes its files away. False: the
+ * file system has that one. */
+static bool discard_save (struct gsi_save *s)
+{
+    if (!s->c->rank && s->work != give_up_files)
+        begin_work (s, give_up_files, s->c->dir, s->c->client.name);
+    if (!is_through (s))
+        return false;
     free_save (s);
+    return true;
 }
 
 bool gsi_save_come_back (gs_ckpt_t *c)
 {
-    if (c->hung && !is_through (c->hung))
+    if (c->hung && (!is_through (c->hung) || !discard_save (c->hung)))
         return false;
-    if (c->hung)
-        discard_save (c->hung);
     c->hung = NULL;
     return true;
 }
@@ -119,10 +127,8 @@ static void end_save (gs_ckpt_t *c, gs_status_t st)
         gsi_flow_fail (&s->flow, st);
     if (s->has_stager)
         pthread_join (s->stager, NULL); /* it waits for nothing without a deadline */
-    if (is_through (s)) {
-        if (st)
-            discard_save (s);
-        else
+    if (is_through (s) && (!st || discard_save (s))) {
+        if (!st)
             free_save (s);
         return;
     }
@@ -140,47 +146,39 @@ static gs_status_t fail_save (gs_ckpt_t *c, gs_status_t st)
     return gsi_failure_repeat (&failure);
 }
 
-static void log_written (const struct gsi_save *s)
-{
-    size_t bytes = (size_t) s->c->main_file.file_bytes;
-    double seconds = (double) (gsi_now_ns () - s->begin_ns) / 1e9;
-
-    for (int n = 0; n < s->c->nodes; n++)
-        bytes += (size_t) s->c->metadata.part[n].file_bytes;
-    if (!s->c->rank)
-        gsi_log (GS_LOG_INFO, "ckpt", "step %" PRId64 ": %zu bytes on disk after %.3f s", s->step,
-                 bytes, seconds);
-}
-
 /* ---- Its end ---- */
 
-/* Whether this rank has done what it is at, or will not. */
-static bool save_has_ended (struct gsi_save *s, int64_t until_ns)
+/* Whether this rank has come so far, or will not. */
+static bool has_come (struct gsi_save *s, enum gsi_flow_goal goal, int64_t until_ns)
 {
-    int64_t patience_ns = gsi_feature_timeout_ns (s->c->comm);
-
-    return gsi_flow_await (&s->flow, GSI_FLOW_ENDED, until_ns, patience_ns) ||
+    return gsi_flow_await (&s->flow, goal, until_ns, s->c->timeout_ns) ||
            gsi_flow_closed (&s->flow);
 }
 
 /* Collective: whether all ranks have. */
-static gs_status_t have_all_ended (const struct order *o, int64_t until_ns, int *all)
+static gs_status_t have_all_come (const struct order *o, enum gsi_flow_goal goal,
+                                  int64_t until_ns, int *all)
 {
-    return gs_flag_all (o->c->comm, save_has_ended (o->c->save, until_ns), all, o->stream);
+    return gs_flag_all (o->c->comm, has_come (o->c->save, goal, until_ns), all, o->stream);
 }
 
 /*
  * Collective. Ranks ask each other again and again: a slow disk takes its time, while the
  * deadline of each question finds a rank that is gone.
  */
-static gs_status_t await_all (const struct order *o)
+static gs_status_t await_goal (const struct order *o, enum gsi_flow_goal goal)
 {
     int all = 0;
     gs_status_t st = GS_OK;
 
     while (!all && !st)
-        st = have_all_ended (o, gsi_now_ns () + gsi_ckpt_slice_ns (o->c), &all);
+        st = have_all_come (o, goal, gsi_now_ns () + gsi_ckpt_slice_ns (o->c), &all);
     return st;
+}
+
+static gs_status_t await_all (const struct order *o)
+{
+    return await_goal (o, GSI_FLOW_ENDED);
 }
 
 static gs_status_t agree_on_work (const struct order *o)
@@ -202,7 +200,7 @@ static gs_status_t advance_save (const struct order *o, bool *done)
         return fail_save (c, st);
     if (*done) {
         gsi_stop_note_write (&c->stop, gsi_now_ns () - s->begin_ns);
-        log_written (s);
+        gsi_save_log (s);
         end_save (c, GS_OK);
         return GS_OK;
     }
@@ -227,7 +225,7 @@ static gs_status_t await_save (const struct order *o)
 static gs_status_t look_at_save (const struct order *o, bool *done)
 {
     int all = 0;
-    gs_status_t st = have_all_ended (o, 0, &all);
+    gs_status_t st = have_all_come (o, GSI_FLOW_ENDED, 0, &all);
 
     *done = false;
     if (st)
@@ -413,13 +411,15 @@ static gs_status_t make_coming_files (const struct order *o)
     return learn_part (o);
 }
 
+/* Where copies wait for the disk a thread makes them, and the ranks wait for each other's. */
 static void start_save (const struct order *o)
 {
     struct gsi_save *s = o->c->save;
+    bool waits = o->mode != STAGED || o->c->opts.memory;
     gs_status_t st = GS_OK;
 
     begin_work (s, gsi_save_write, s->path.text, o->caller);
-    if (s->has_worker && s->flow.ring && o->mode == LAZY) {
+    if (s->has_worker && s->flow.ring && waits) {
         s->has_stager = true; /* which it looks at */
         st = gsi_thread_start (&s->stager, gsi_stage_all, s, o->caller);
         s->has_stager = !st;
@@ -448,6 +448,8 @@ static gs_status_t begin_write (const struct order *o)
     if ((st = make_coming_files (o)))
         return fail_save (c, st);
     start_save (o);
+    if (o->mode == STAGED && c->opts.memory && (st = await_goal (o, GSI_FLOW_STAGED)))
+        return fail_save (c, st);
     return GS_OK;
 }
 
