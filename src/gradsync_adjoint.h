@@ -384,7 +384,7 @@ typedef struct gs_adjoint_result {
  *   x         in   [nx] where J is taken, not changed; NULL: random numbers
  *   nx        in   elements of x on this rank; ranks may differ, and have 0
  *   ny        in   elements of y on this rank; likewise, but for same_loss
- *   opts      in   NULL for the defaults; all but seed are the same on all ranks
+ *   opts      in   NULL for the defaults; the same on all ranks, seed only with same_loss
  *   result    out  may be NULL; untouched unless both passes went well
  *
  * Collective  yes; forward and backward may make any calls on [comm].

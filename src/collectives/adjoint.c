@@ -65,19 +65,31 @@ static double largest (gs_dtype_t dtype)
     return 0;
 }
 
+/* In units of this, squares are within the range of f64. */
+static double unit_of (const struct slot *s, const double *own, const double *sum, size_t count)
+{
+    double most = 0;
+
+    for (size_t i = 0; i < count; i++)
+        if (isfinite (own[i]) && isfinite (sum[i]))
+            most = fmax (most, fmax (fabs (own[i]), fabs (sum[i] / s->as.comm->topo.size)));
+    return most > 0 ? most : 1;
+}
+
 /* How far [sum], that of all ranks, is from this rank's slot times their number, by norms. Both
  * contracts give an infinity or a NaN where both are none of the type's numbers. */
 static double excess (const struct slot *s, const double *own, const double *sum, size_t count)
 {
     double most = 0, norm = 0, limit = sqrt (precision (s->as.dtype)),
-           end = largest (s->as.dtype);
+           end = largest (s->as.dtype), unit = unit_of (s, own, sum, count);
 
     for (size_t i = 0; i < count; i++) {
-        double average = sum[i] / s->as.comm->topo.size, off = own[i] - average;
+        double average = sum[i] / s->as.comm->topo.size / unit, ours = own[i] / unit,
+               off = ours - average;
         if (!isfinite (sum[i]) && !(fabs (own[i]) * s->as.comm->topo.size <= end))
             continue;
         most += off * off;
-        norm += average * average > own[i] * own[i] ? average * average : own[i] * own[i];
+        norm += average * average > ours * ours ? average * average : ours * ours;
     }
     return norm > 0 || isnan (norm) ? sqrt (most / norm) / limit : 0;
 }

@@ -89,12 +89,20 @@ static double number_of (uint64_t bits)
 /* Whether the test is the same one, and passes or fails, on all ranks. */
 static gs_status_t agree_on_numbers (struct test *t)
 {
-    struct gsi_agreement a = {.words = 2,
-                              .word = {bits_of (t->opts.step), bits_of (t->opts.tolerance)}};
+    uint64_t seed = t->opts.same_loss ? t->opts.seed : 0;
+    struct gsi_agreement a = {
+        .words = 3, .word = {bits_of (t->opts.step), bits_of (t->opts.tolerance), seed}};
     gs_status_t st = gsi_consensus (t->comm, caller, GS_OK, &a, NULL);
 
     if (st || a.differs < 0)
         return st;
+    if (a.differs == 2)
+        return gsi_fail (GS_ERR_ARG,
+                         "%s: with same_loss all ranks give the same seed: rank %d (host %s) has "
+                         "%llu, rank %d (host %s) has %llu",
+                         caller, a.least_rank, gs_comm_host_of (t->comm, a.least_rank),
+                         (unsigned long long) a.least, a.most_rank,
+                         gs_comm_host_of (t->comm, a.most_rank), (unsigned long long) a.most);
     return gsi_fail (
         GS_ERR_ARG,
         "%s: the option %s is %.17g on rank %d (host %s), but %.17g on rank %d (host "
@@ -174,12 +182,12 @@ static gs_status_t judge (struct test *t, gs_adjoint_result_t *result)
         sums[1] += t->d[i] * t->grad_x[i];
     if ((st = gs_allreduce (t->comm, sums, 4, GS_F64, GS_SUM, NULL)))
         return st;
-    norm = unit * sqrt (sums[2]) * sqrt (sums[3]);
+    norm = sqrt (sums[2]) * sqrt (sums[3]); /* in units */
     result->forward = sums[0];
     result->backward = sums[1];
     result->error = fabs (sums[0] - sums[1]);
     if (result->error > 0)
-        result->error /= norm; /* of a derivative that is 0: infinite */
+        result->error = result->error / unit / norm; /* of a derivative that is 0: infinite */
     if (result->error <= t->opts.tolerance)
         return GS_OK;
     return gsi_fail (GS_ERR_MISMATCH,

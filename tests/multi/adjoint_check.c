@@ -117,6 +117,11 @@ static void check_models (void)
         CHECK_FAILS (gs_adjoint_check (comm, forward, backward, &m, x, N, ny, &opts, &result),
                      GS_ERR_ARG, "tolerance is", "but 1 on rank 0 (host");
         opts.tolerance = 0;
+        opts.same_loss = 1;
+        opts.seed = (uint64_t) rank + 7;
+        CHECK_FAILS (gs_adjoint_check (comm, forward, backward, &m, x, N, ny, &opts, &result),
+                     GS_ERR_ARG, "same seed", "rank 0 (host", "has 7");
+        opts.seed = 0;
         opts.same_loss = !!rank;
         CHECK_FAILS (gs_adjoint_check (comm, forward, backward, &m, x, N, ny, &opts, &result),
                      GS_ERR_ARG, "same_loss is set on rank 1 (host", "but not on rank 0 (host");
@@ -144,7 +149,7 @@ static void check_range (void)
     gs_adjoint_result_t result;
 
     opts.linear = 1;
-    for (double factor = 1e-200; factor < 1e201; factor *= 1e200) {
+    for (double factor = 1e-200; factor < 1e301; factor *= 1e100) {
         double right[2] = {factor, factor}, wrong[2] = {factor, 1.5 * factor};
         CHECK_OK (gs_adjoint_check (comm, scale, scale_back, right, NULL, N, N, &opts, &result));
         CHECK_FAILS (
