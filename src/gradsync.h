@@ -225,8 +225,9 @@ typedef struct gs_comm gs_comm_t;
  * that a program does not have keep their default.
  */
 typedef struct gs_comm_opts {
-    size_t size;              /* sizeof (gs_comm_opts_t) */
-    const char *name;         /* shown in messages and records; copied; default "world" */
+    size_t size;      /* sizeof (gs_comm_opts_t) */
+    const char *name; /* shown in messages and records; the same on all ranks, or they do not find
+                       * each other's records; copied; default "world" */
     gs_transport_t transport; /* default: GS_TRANSPORT, else GS_TRANSPORT_AUTO */
     int device;         /* ordinal, GS_DEVICE_AUTO (GS_DEVICE, else by local rank) or _HOST */
     int64_t timeout_ms; /* deadline of one operation; 0: GS_TIMEOUT_MS */
