@@ -50,9 +50,8 @@ void gsi_stop_close (struct gsi_stop *s)
     if (s->asked)
         gsi_signals_close (s->signals);
     if (s->look)
-        gsi_timed_call_leave (s->look); /* which has the name still: it is not freed */
-    else
-        free (s->file);
+        gsi_timed_call_leave (s->look);
+    free (s->file);
     s->file = NULL;
     s->look = NULL;
 }
@@ -105,25 +104,33 @@ static void begin_watch (struct gsi_stop *s)
         gsi_log (GS_LOG_INFO, "ckpt", "the job ends in %.0f s", left_s (s));
 }
 
+/* Of a name that is freed by who looks, however late. */
 static int is_there (void *path)
 {
-    return !access (path, F_OK);
+    int there = !access (path, F_OK);
+
+    free (path);
+    return there;
 }
 
 /* A thread looks: a file system that hangs keeps no program from going on. */
 static void look_for_file (struct gsi_stop *s, int64_t now_ns)
 {
     bool waits = s->look;
+    char *path = waits ? NULL : strdup (s->file);
     int there = s->has_file;
-    gs_status_t st = gsi_timed_call_run (&s->look, s->file, is_there, s->file,
-                                         now_ns + (waits ? 0 : LOOK_NS), &there);
+    gs_status_t st;
 
+    if (!waits && !path)
+        return;
+    st = gsi_timed_call_run (&s->look, s->file, is_there, path, now_ns + (waits ? 0 : LOOK_NS),
+                             &there);
     if (st == GS_ERR_TIMEOUT && !waits)
         gsi_log (GS_LOG_WARN, "ckpt",
                  "%s: the file system does not tell whether it is there; it counts when it does",
                  s->file);
     else if (st != GS_ERR_TIMEOUT)
-        s->has_file = st ? is_there (s->file) : there;
+        s->has_file = st ? is_there (path) : there;
 }
 
 static void look_for_stop (struct gsi_stop *s, uint64_t *word)
