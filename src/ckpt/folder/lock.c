@@ -279,7 +279,8 @@ static void lock_taken (struct gsi_lock *f, int64_t now_s)
 {
     f->self = f->fresh;
     f->ours = true;
-    f->shared = f->lost = false;
+    f->shared = false;
+    f->lost = false;
     sweep_locks (f, now_s);
 }
 
