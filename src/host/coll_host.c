@@ -299,7 +299,6 @@ gs_status_t gsi_coll_host_open (const struct gsi_coll_ops *ops,
     }
     gsi_coll_set_up (&c->base, ops, setup);
     c->device = setup->device;
-    c->owner = pthread_self ();
     c->node.shm = GSI_MEMFD_NONE;
     c->rank = setup->topo->rank;
     c->size = setup->topo->size;
@@ -340,7 +339,7 @@ bool gsi_coll_host_free (struct gsi_coll *coll, void *memory)
 static gs_status_t enter (struct gsi_coll_host *c, const struct gsi_call *call)
 {
     c->fingerprint = call->fingerprint;
-    c->owner = pthread_self ();
+    c->base.owner = pthread_self ();
     return c->net->ops->enter (c->net);
 }
 

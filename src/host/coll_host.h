@@ -58,7 +58,6 @@ struct gsi_coll_host {
     struct gsi_net *net;            /* part of it, behind */
     struct gsi_start_word *verdict; /* [size] of the start, the own one behind; likewise */
     int rank, size;
-    pthread_t owner;       /* the thread of the last call */
     uint32_t fingerprint;  /* of the call under way, and */
     uint32_t fingerprints; /* how many the network's tags can tell apart */
     unsigned spins;        /* where gsi_net_pause starts */

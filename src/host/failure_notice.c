@@ -105,8 +105,8 @@ void gsi_notice_send (struct gsi_coll_host *c, enum gsi_notice_kind kind, bool i
 
     if (c->notified || c->size == 1 || !notice || !c->net->ops->usable (c->net))
         return;
-    if (!c->base.any_thread && !pthread_equal (c->owner, pthread_self ()))
-        return; /* the other one may be inside MPI now */
+    if (!gsi_coll_is_allowed (&c->base))
+        return; /* another thread may be inside MPI now */
     c->notified = true;
     c->own = NULL;
     *notice = (struct gsi_notice){

@@ -12,6 +12,7 @@
 #ifndef GS_COLL_COLL_H
 #define GS_COLL_COLL_H
 
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -122,6 +123,7 @@ struct gsi_coll {
     const atomic_int *life;
     atomic_bool captured; /* (queued) a graph has, or had, calls */
     bool any_thread;      /* (not queued) the calling threads need not be the application's */
+    pthread_t owner;      /* else only that of the last call may use the network beside calls */
     bool mixed;         /* some ranks have a GPU, others none: a call may be of arrays of both */
     atomic_int culprit; /* the rank that a failure here is because of; -1: not known; */
     atomic_bool told;   /* it told so: its deadline passed */
@@ -151,6 +153,13 @@ static inline void gsi_coll_set_up (struct gsi_coll *coll, const struct gsi_coll
     coll->busy = setup->busy;
     coll->context = setup->context;
     coll->culprit = -1;
+    coll->owner = pthread_self ();
+}
+
+/* Whether this thread may use its network outside of a call. */
+static inline bool gsi_coll_is_allowed (const struct gsi_coll *coll)
+{
+    return coll->any_thread || pthread_equal (coll->owner, pthread_self ());
 }
 
 /* One call: what every operation gets beside its buffers. */

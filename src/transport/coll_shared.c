@@ -122,18 +122,12 @@ static gs_status_t shared_prepare (const struct gsi_boot *boot, const struct gsi
 
 /* ---- The transport between hosts, one thread at a time ---- */
 
-/* Whether this thread may use it. */
-static bool is_allowed (const struct gsi_coll_shared *c)
-{
-    return c->hosts->any_thread || pthread_equal (c->owner, pthread_self ());
-}
-
 /* Tells the others what there is to tell; has the lock. */
 static void tell (struct gsi_coll_shared *c)
 {
     struct gsi_ending how;
 
-    if (!atomic_load (&c->must_tell) || c->ended || !is_allowed (c) ||
+    if (!atomic_load (&c->must_tell) || c->ended || !gsi_coll_is_allowed (c->hosts) ||
         atomic_exchange (&c->gave_up, true) || !c->hosts->ops->notify_abort)
         return;
     how = c->ending;
@@ -164,7 +158,7 @@ gs_status_t gsi_shared_enter (struct gsi_coll_shared *c, const struct gsi_call *
             return gsi_fail (GS_ERR_TIMEOUT, "another thread is inside the transport between "
                                              "hosts since before the deadline");
     }
-    c->owner = pthread_self ();
+    c->hosts->owner = pthread_self ();
     c->seq = call->seq;
     c->message = call->message;
     c->hosts->sent = (struct gsi_sent){.within = 0};
@@ -239,7 +233,7 @@ static bool shared_roll_call (struct gsi_coll *coll, const struct gsi_call *call
     if (pthread_mutex_trylock (&c->inside))
         return false;
     if (!c->ended && c->seq && c->seq == call->seq && c->message == call->message &&
-        is_allowed (c) && c->hosts->ops->roll_call)
+        gsi_coll_is_allowed (c->hosts) && c->hosts->ops->roll_call)
         called = c->hosts->ops->roll_call (c->hosts, call, listen_ns, came);
     if (called)
         atomic_store (&c->gave_up, true); /* it has told the others */
@@ -254,7 +248,7 @@ static bool shared_heard (struct gsi_coll *coll, int rank, struct gsi_told *told
 
     if (pthread_mutex_trylock (&c->inside))
         return false;
-    if (!c->ended && is_allowed (c) && c->hosts->ops->heard)
+    if (!c->ended && gsi_coll_is_allowed (c->hosts) && c->hosts->ops->heard)
         heard = c->hosts->ops->heard (c->hosts, rank, told);
     pthread_mutex_unlock (&c->inside);
     return heard;
@@ -333,7 +327,6 @@ static void set_up (struct gsi_coll_shared *c, const struct gsi_coll_setup *setu
     gsi_coll_set_up (&c->base, c->queue ? &gsi_coll_shared_gpus : &gsi_coll_beside_gpus, setup);
     c->rank = setup->topo->rank;
     c->size = setup->topo->size;
-    c->owner = pthread_self ();
 }
 
 static gs_status_t open_shared (const struct gsi_coll_setup *setup, struct gsi_coll **out)

@@ -31,7 +31,6 @@ struct gsi_coll_shared {
     size_t *length; /* [4 * size] places and lengths of a part of an alltoallv */
 
     pthread_mutex_t inside; /* [hosts] is used by one thread at a time */
-    pthread_t owner;        /* of the last call: its MPI may take no other thread's */
     uint64_t seq, message;  /* the last call that ranks meet in on [hosts]; 0: it was queued */
     uint64_t broken;        /* one of them that failed here, so that others wait in it; 0: none */
     bool ended;             /* with all ranks: nothing of it is left but memory */
