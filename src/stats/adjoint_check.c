@@ -43,6 +43,18 @@ static gs_status_t agree_on_pass (struct test *t, gs_status_t own)
     return gsi_consensus (t->comm, caller, own, NULL, NULL);
 }
 
+/* Ranks of one loss differ in [what]. */
+static gs_status_t fail_same_loss (const struct test *t, const char *what,
+                                   const struct gsi_agreement *a)
+{
+    return gsi_fail (GS_ERR_ARG,
+                     "%s: with same_loss all ranks give the same %s: rank %d (host %s) has %llu, "
+                     "rank %d (host %s) has %llu",
+                     caller, what, a->least_rank, gs_comm_host_of (t->comm, a->least_rank),
+                     (unsigned long long) a->least, a->most_rank,
+                     gs_comm_host_of (t->comm, a->most_rank), (unsigned long long) a->most);
+}
+
 /* The same, before the test; whether passes are called as often, and with same_loss whether y is
  * of one length. */
 static gs_status_t agree_to_begin (struct test *t, gs_status_t own)
@@ -62,12 +74,7 @@ static gs_status_t agree_to_begin (struct test *t, gs_status_t own)
             caller, a.differs ? "same_loss" : "linear", a.most_rank,
             gs_comm_host_of (t->comm, a.most_rank), a.least_rank,
             gs_comm_host_of (t->comm, a.least_rank));
-    return gsi_fail (GS_ERR_ARG,
-                     "%s: with same_loss all ranks give the same ny: rank %d (host %s) has %llu, "
-                     "rank %d (host %s) has %llu",
-                     caller, a.least_rank, gs_comm_host_of (t->comm, a.least_rank),
-                     (unsigned long long) a.least, a.most_rank,
-                     gs_comm_host_of (t->comm, a.most_rank), (unsigned long long) a.most);
+    return fail_same_loss (t, "ny", &a);
 }
 
 static uint64_t bits_of (double number)
@@ -97,12 +104,7 @@ static gs_status_t agree_on_numbers (struct test *t)
     if (st || a.differs < 0)
         return st;
     if (a.differs == 2)
-        return gsi_fail (GS_ERR_ARG,
-                         "%s: with same_loss all ranks give the same seed: rank %d (host %s) has "
-                         "%llu, rank %d (host %s) has %llu",
-                         caller, a.least_rank, gs_comm_host_of (t->comm, a.least_rank),
-                         (unsigned long long) a.least, a.most_rank,
-                         gs_comm_host_of (t->comm, a.most_rank), (unsigned long long) a.most);
+        return fail_same_loss (t, "seed", &a);
     return gsi_fail (
         GS_ERR_ARG,
         "%s: the option %s is %.17g on rank %d (host %s), but %.17g on rank %d (host "
