@@ -157,7 +157,8 @@ void gsi_spread_close (gs_pool_t *p);
 /* Of the [ranks] on [node], in their order, [evaluators] evaluate. */
 void gsi_spread_set_node (gs_pool_t *p, int node, const int *rank, int ranks, int evaluators);
 
-/* Collective: all ranks tell how many rows they have in the next step. */
+/* Collective: all ranks tell how many rows they have in the next step. GS_ERR_MISMATCH: of
+ * another pool. */
 gs_status_t gsi_spread_tell (gs_pool_t *p, const char *caller, size_t rows);
 
 /* GS_ERR_MISMATCH: these ranks are not at the same. */
